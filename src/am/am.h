@@ -1,0 +1,50 @@
+/*
+ * am.h - the access method's callbacks, as the handler wires them up.
+ */
+#ifndef LBT_AM_H
+#define LBT_AM_H
+
+#include "postgres.h"
+
+#include "access/amapi.h"
+#include "nodes/execnodes.h"
+#include "server/btree.h"
+
+/* build.c */
+extern IndexBuildResult *lbt_build(Relation heap, Relation index, IndexInfo *info);
+
+/* insert.c */
+extern bool lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
+					   IndexUniqueCheck check_unique, bool unchanged, IndexInfo *info);
+
+/* options.c */
+extern void lbt_options_init(void);
+extern bytea *lbt_options(Datum reloptions, bool validate);
+
+/* scan.c */
+extern IndexScanDesc lbt_beginscan(Relation rel, int nkeys, int norderbys);
+extern void lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys);
+extern bool lbt_gettuple(IndexScanDesc scan, ScanDirection dir);
+extern int64 lbt_getbitmap(IndexScanDesc scan, TIDBitmap *tbm);
+extern void lbt_endscan(IndexScanDesc scan);
+extern void lbt_markpos(IndexScanDesc scan);
+extern void lbt_restrpos(IndexScanDesc scan);
+
+/* planner.c */
+extern void lbt_planner_init(void);
+
+/* opclass.c */
+
+/*
+ * Give every btree operator class an alias for our access method; returns how many were made.  Must run
+ * with permission to change the catalogs: callers check.
+ */
+extern int	lbt_sync_opclasses(Oid am);
+
+/* The access method's OID; InvalidOid before CREATE EXTENSION. */
+extern Oid	lbt_am_oid(void);
+
+/* Is this relation an index of ours? */
+extern bool lbt_is_our_index(Oid relid);
+
+#endif							/* LBT_AM_H */

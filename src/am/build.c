@@ -1,0 +1,56 @@
+/*
+ * build.c - building the index: nbtree's build, then training.
+ */
+#include "am/am.h"
+
+#include "catalog/index.h"
+#include "learn/settings.h"
+#include "learn/train.h"
+#include "server/as_btree.h"
+#include "server/shared.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+
+/* What a DBA should know about a new index on this server; once a session where it is always the same. */
+static void
+give_notice(Relation index, IndexInfo *info)
+{
+	static bool told_preload = false;
+
+	if (!lbt_shared_possible() && !told_preload)
+	{
+		told_preload = true;
+		ereport(NOTICE,
+				(errmsg("learnedbtree has no shared memory for models: its indexes work as plain btree"),
+				 errhint("Add learnedbtree to shared_preload_libraries and restart the server.")));
+	}
+	if (LBT_ON_CONFLICT_NEEDS_BTREE && info->ii_Unique)
+		ereport(WARNING,
+				(errmsg("INSERT ... ON CONFLICT will not work on table \"%s\" on this server version",
+						get_rel_name(index->rd_index->indrelid)),
+				 errdetail("Before PostgreSQL 18 it accepts unique indexes of btree only, and \"%s\" is one of another access method.",
+						   RelationGetRelationName(index)),
+				 errhint("Use btree for unique indexes of tables that need ON CONFLICT.")));
+}
+
+IndexBuildResult *
+lbt_build(Relation heap, Relation index, IndexInfo *info)
+{
+	IndexBuildResult *volatile result = NULL;
+	LbtIndex   *learned;
+	const char *reason;
+
+	LBT_AS_BTREE_BEGIN(index);
+	{
+		result = btbuild(heap, index, info);
+	}
+	LBT_AS_BTREE_END(index);
+
+	if (index->rd_createSubid != InvalidSubTransactionId &&
+		!ReindexIsProcessingIndex(RelationGetRelid(index)))
+		give_notice(index, info);
+	learned = lbt_index_get(index);
+	if (lbt_trainable(index, learned, &reason))
+		(void) lbt_train(index, learned, true);
+	return result;
+}

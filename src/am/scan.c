@@ -1,0 +1,254 @@
+/*
+ * scan.c - the scan callbacks, and which of the two engines serves a scan.
+ *
+ * Ours serves plain keys on an index that has a model; nbtree's serves everything else, from the first
+ * call after a rescan to the last.  nbtree keeps its state in scan->opaque, so ours steps aside while
+ * one of its functions runs; that state is made only when a scan first needs it.
+ */
+#include "am/am.h"
+
+#include "am/scan.h"
+#include "learn/counters.h"
+#include "learn/settings.h"
+#include "learn/train.h"
+#include "nodes/tidbitmap.h"
+#include "utils/memutils.h"
+
+IndexScanDesc
+lbt_beginscan(Relation rel, int nkeys, int norderbys)
+{
+	IndexScanDesc scan = RelationGetIndexScan(rel, nkeys, norderbys);
+	LbtScan    *so = palloc(sizeof(LbtScan));
+
+	so->index = lbt_index_get(rel);
+	so->ours = false;
+	so->asked_training = false;
+	so->cur = (LbtLeafCopy) {.valid = false};
+	so->mark = (LbtLeafCopy) {.valid = false};
+	so->mark_at = -1;
+	so->killed = NULL;
+	so->nkilled = 0;
+	so->btree = NULL;
+	scan->opaque = so;
+	scan->xs_itupdesc = RelationGetDescr(rel);
+	return scan;
+}
+
+/* Let nbtree's scan state take our place, made now if need be; back with leave_btree(). */
+static void
+enter_btree(IndexScanDesc scan, LbtScan *so)
+{
+	if (so->btree == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(GetMemoryChunkContext(so));
+		IndexScanDesc made = btbeginscan(scan->indexRelation, scan->numberOfKeys,
+										 scan->numberOfOrderBys);
+
+		so->btree = made->opaque;
+		IndexScanEnd(made);
+		MemoryContextSwitchTo(old);
+	}
+	scan->opaque = so->btree;
+}
+
+static inline void
+leave_btree(IndexScanDesc scan, LbtScan *so)
+{
+	scan->opaque = so;
+}
+
+/* Is there a model to go by?  Makes one if this index never had its chance. */
+static inline bool
+have_model(IndexScanDesc scan, LbtScan *so)
+{
+	lbt_index_update(so->index);
+	if (likely(so->index->state == LBT_READY))
+		return true;
+	if (!so->asked_training)
+	{
+		so->asked_training = true;
+		lbt_train_on_use(scan->indexRelation, so->index);
+	}
+	return so->index->state == LBT_READY;
+}
+
+void
+lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys)
+{
+	LbtScan    *so = (LbtScan *) scan->opaque;
+
+	if (so->cur.valid)
+		lbt_scan_leave(scan, so);
+	if (so->mark.valid)
+		lbt_leafcopy_release(&so->mark);
+	so->mark_at = -1;
+	if (keys && scan->numberOfKeys > 0)
+		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
+
+	so->ours = lbt_enable && scan->parallel_scan == NULL &&
+		lbt_index_learned(scan->indexRelation) &&
+		lbt_scan_interval(scan, so) && have_model(scan, so);
+	if (so->ours)
+	{
+		so->drop_pin = lbt_scan_drops_pin(scan);
+		return;
+	}
+	lbt_count(so->index, LBT_EV_DELEGATED);
+	enter_btree(scan, so);
+	btrescan(scan, keys, nkeys, orderbys, norderbys);
+	leave_btree(scan, so);
+}
+
+/* Move to the next item in this direction; false at the end of the interval. */
+static inline bool
+next_item(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
+{
+	if (!so->cur.valid)
+		return lbt_scan_first(scan, so, dir);
+	if (ScanDirectionIsForward(dir))
+	{
+		if (++so->cur.at < so->cur.nitems)
+			return true;
+	}
+	else if (--so->cur.at >= 0)
+		return true;
+	return lbt_scan_step(scan, so, dir);
+}
+
+/* The caller found the current item's heap tuple dead to all. */
+static void
+remember_killed(LbtScan *so)
+{
+	if (so->killed == NULL)
+		so->killed = MemoryContextAlloc(GetMemoryChunkContext(so),
+										MaxTIDsPerBTreePage * sizeof(int));
+	if (so->nkilled < MaxTIDsPerBTreePage)
+		so->killed[so->nkilled++] = so->cur.at;
+}
+
+bool
+lbt_gettuple(IndexScanDesc scan, ScanDirection dir)
+{
+	LbtScan    *so = (LbtScan *) scan->opaque;
+	LbtItem    *item;
+
+	if (!so->ours)
+	{
+		bool		found;
+
+		enter_btree(scan, so);
+		found = btgettuple(scan, dir);
+		leave_btree(scan, so);
+		return found;
+	}
+	scan->xs_recheck = false;
+	if (scan->kill_prior_tuple && so->cur.valid)
+		remember_killed(so);
+	if (!next_item(scan, so, dir))
+		return false;
+	item = &so->cur.items[so->cur.at];
+	scan->xs_heaptid = item->tid;
+	if (scan->xs_want_itup)
+		scan->xs_itup = (IndexTuple) (so->cur.tuples + item->tuple);
+	return true;
+}
+
+int64
+lbt_getbitmap(IndexScanDesc scan, TIDBitmap *tbm)
+{
+	LbtScan    *so = (LbtScan *) scan->opaque;
+	int64		ntids = 0;
+
+	if (!so->ours)
+	{
+		enter_btree(scan, so);
+		ntids = btgetbitmap(scan, tbm);
+		leave_btree(scan, so);
+		return ntids;
+	}
+	for (bool more = lbt_scan_first(scan, so, ForwardScanDirection); more;
+		 more = lbt_scan_step(scan, so, ForwardScanDirection))
+	{
+		for (int i = 0; i < so->cur.nitems; i++)
+			tbm_add_tuples(tbm, &so->cur.items[i].tid, 1, false);
+		ntids += so->cur.nitems;
+	}
+	return ntids;
+}
+
+void
+lbt_endscan(IndexScanDesc scan)
+{
+	LbtScan    *so = (LbtScan *) scan->opaque;
+
+	if (so->cur.valid)
+	{
+		so->mark_at = -1;
+		lbt_scan_leave(scan, so);
+	}
+	lbt_leafcopy_release(&so->mark);
+	if (so->btree != NULL)
+	{
+		enter_btree(scan, so);
+		btendscan(scan);
+		leave_btree(scan, so);
+	}
+	for (int i = 0; i < 2; i++)
+	{
+		LbtLeafCopy *copy = i == 0 ? &so->cur : &so->mark;
+
+		if (copy->items)
+			pfree(copy->items);
+		if (copy->tuples)
+			pfree(copy->tuples);
+	}
+	if (so->killed)
+		pfree(so->killed);
+	pfree(so);
+}
+
+void
+lbt_markpos(IndexScanDesc scan)
+{
+	LbtScan    *so = (LbtScan *) scan->opaque;
+
+	if (!so->ours)
+	{
+		enter_btree(scan, so);
+		btmarkpos(scan);
+		leave_btree(scan, so);
+		return;
+	}
+	lbt_leafcopy_release(&so->mark);
+	so->mark_at = so->cur.valid ? so->cur.at : -1;
+}
+
+void
+lbt_restrpos(IndexScanDesc scan)
+{
+	LbtScan    *so = (LbtScan *) scan->opaque;
+
+	if (!so->ours)
+	{
+		enter_btree(scan, so);
+		btrestrpos(scan);
+		leave_btree(scan, so);
+		return;
+	}
+	if (so->mark_at >= 0)
+	{
+		so->cur.at = so->mark_at;
+		return;
+	}
+	if (so->cur.valid)
+		lbt_scan_leave(scan, so);
+	if (so->mark.valid)
+	{
+		/* Back onto the marked leaf, copy and pin and all; the mark is on the current leaf again. */
+		LbtLeafCopy spare = so->cur;
+
+		so->cur = so->mark;
+		so->mark = spare;
+		so->mark_at = so->cur.at;
+	}
+}

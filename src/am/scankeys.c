@@ -1,0 +1,156 @@
+/*
+ * scankeys.c - from scan keys to an interval of the index.
+ *
+ * Served: equality on leading columns, then any number of <, <=, >=, > on the next column, all with
+ * plain arguments.  All else is nbtree's.
+ */
+#include "am/scan.h"
+
+/* A place within the range column: before the first value >= (past: >) ordered. */
+typedef struct Edge
+{
+	bool		set;
+	bool		past;
+	uint64		ordered;
+} Edge;
+
+typedef struct Shape
+{
+	int			nequal;			/* leading columns with an equality */
+	int			range_column;	/* column with inequalities, or -1 */
+	LbtKeyValue equal[LBT_CODE_COLUMNS];
+	Edge		lower;
+	Edge		upper;
+	bool		nothing;
+} Shape;
+
+static inline bool
+edge_before(const Edge *a, const Edge *b)
+{
+	return a->ordered != b->ordered ? a->ordered < b->ordered : !a->past && b->past;
+}
+
+/* Narrow the range by one inequality.  side: where the true argument lies beside ordered. */
+static void
+narrow(Shape *shape, const LbtKeyColumn *column, StrategyNumber strategy, uint64 ordered, int side)
+{
+	Edge		edge = {.set = true,.ordered = ordered};
+	bool		is_lower = strategy == BTGreaterStrategyNumber ||
+		strategy == BTGreaterEqualStrategyNumber;
+
+	/* x > v and x <= v meet behind the values equal to v, x >= v and x < v before them */
+	edge.past = strategy == BTGreaterStrategyNumber || strategy == BTLessEqualStrategyNumber;
+	if (column->desc)
+	{
+		/* what is greater comes first: the same place, seen from the other side */
+		is_lower = !is_lower;
+		edge.past = !edge.past;
+	}
+	if (side != 0)
+		edge.past = side > 0;
+
+	if (is_lower)
+	{
+		if (!shape->lower.set || edge_before(&shape->lower, &edge))
+			shape->lower = edge;
+	}
+	else if (!shape->upper.set || edge_before(&edge, &shape->upper))
+		shape->upper = edge;
+}
+
+/* Take in one key; false when it does not fit the shape. */
+static bool
+add_key(Shape *shape, const LbtKeySpec *spec, ScanKey key)
+{
+	int			attno = key->sk_attno - 1;
+	const LbtKeyColumn *column;
+	uint64		ordered;
+	int			side;
+
+	if ((key->sk_flags & ~SK_ISNULL) != 0 || attno >= spec->ncolumns)
+		return false;
+	column = &spec->column[attno];
+	if (!lbt_keyspec_takes(column, key->sk_subtype))
+		return false;
+	if (key->sk_flags & SK_ISNULL)
+	{
+		shape->nothing = true;	/* btree's operators are strict */
+		return true;
+	}
+	side = lbt_keyspec_argument(column, key->sk_subtype, key->sk_argument, &ordered);
+
+	if (key->sk_strategy == BTEqualStrategyNumber)
+	{
+		if (attno != shape->nequal || shape->range_column >= 0)
+			return false;
+		shape->equal[shape->nequal].ordered = ordered;
+		shape->equal[shape->nequal].isnull = false;
+		shape->nequal++;
+		if (side != 0)
+			shape->nothing = true;
+		return true;
+	}
+	if (attno != shape->nequal)
+		return false;
+	shape->range_column = attno;
+	narrow(shape, column, key->sk_strategy, ordered, side);
+	return true;
+}
+
+static void
+set_bound(LbtBound *bound, const Shape *shape, const Edge *edge, bool past)
+{
+	bound->ncolumns = shape->nequal;
+	bound->past = past;
+	memcpy(bound->value, shape->equal, sizeof(LbtKeyValue) * shape->nequal);
+	if (edge->set)
+	{
+		bound->value[bound->ncolumns].ordered = edge->ordered;
+		bound->value[bound->ncolumns].isnull = false;
+		bound->ncolumns++;
+		bound->past = edge->past;
+	}
+}
+
+/* NULLs satisfy no inequality: where the range has no edge, they are one. */
+static void
+exclude_nulls(LbtBound *bound, bool past)
+{
+	bound->value[bound->ncolumns].ordered = 0;
+	bound->value[bound->ncolumns].isnull = true;
+	bound->ncolumns++;
+	bound->past = past;
+}
+
+bool
+lbt_scan_interval(IndexScanDesc scan, LbtScan *so)
+{
+	const LbtKeySpec *spec = &so->index->keyspec;
+	Shape		shape;
+
+	shape.nequal = 0;
+	shape.range_column = -1;
+	shape.lower.set = shape.upper.set = false;
+	shape.nothing = false;
+	if (scan->numberOfKeys == 0 || scan->numberOfOrderBys > 0)
+		return false;
+	for (int i = 0; i < scan->numberOfKeys; i++)
+		if (!add_key(&shape, spec, &scan->keyData[i]))
+			return false;
+
+	set_bound(&so->start, &shape, &shape.lower, false);
+	set_bound(&so->end, &shape, &shape.upper, true);
+	if (shape.range_column >= 0)
+	{
+		bool		nulls_first = spec->column[shape.range_column].nulls_first;
+
+		if (!shape.lower.set && nulls_first)
+			exclude_nulls(&so->start, true);
+		if (!shape.upper.set && !nulls_first)
+			exclude_nulls(&so->end, false);
+		if (shape.lower.set && shape.upper.set && !edge_before(&shape.lower, &shape.upper))
+			shape.nothing = true;
+	}
+	so->nothing = shape.nothing;
+	return true;
+}

@@ -1,0 +1,81 @@
+/*
+ * bound.h - positions in the index, and finding them within a leaf.
+ *
+ * A bound is a position between tuples: before the first tuple >= its key, or, with past, before the
+ * first tuple > its key.  The key covers a prefix of the key columns; a bound without columns is the
+ * start of the index, or, with past, its end.  A scan is the interval between two bounds.
+ */
+#ifndef LBT_BOUND_H
+#define LBT_BOUND_H
+
+#include "learn/keyspec.h"
+
+typedef struct LbtBound
+{
+	int			ncolumns;
+	bool		past;
+	LbtKeyValue value[LBT_CODE_COLUMNS];
+} LbtBound;
+
+/*
+ * The column's turn in comparing a bound with a tuple: is the key's value before (-1), equal to (0)
+ * or after (1) the tuple's?
+ */
+static inline int
+lbt_compare_value(const LbtKeyColumn *column, const LbtKeyValue *key, const LbtKeyValue *tuple)
+{
+	if (unlikely(key->isnull || tuple->isnull))
+	{
+		if (key->isnull && tuple->isnull)
+			return 0;
+		return (key->isnull == column->nulls_first) ? -1 : 1;
+	}
+	return key->ordered < tuple->ordered ? -1 : key->ordered > tuple->ordered ? 1 : 0;
+}
+
+/*
+ * Is the tuple (a data item, or a pivot whose missing columns are minus infinity) before the bound?
+ * For a high key this asks whether the position lies beyond the page.
+ */
+static inline bool
+lbt_before_bound(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound,
+				 IndexTuple itup, bool pivot)
+{
+	int			have = pivot ? lbt_tuple_columns(spec, itup) : spec->ncolumns;
+
+	for (int i = 0; i < bound->ncolumns; i++)
+	{
+		LbtKeyValue value;
+		int			cmp;
+
+		if (i >= have)
+			return true;		/* minus infinity is before everything */
+		value = lbt_tuple_value(spec, i, itup, tupdesc);
+		cmp = lbt_compare_value(&spec->column[i], &bound->value[i], &value);
+		if (cmp != 0)
+			return cmp > 0;
+	}
+	return bound->past;
+}
+
+static inline bool
+lbt_offset_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound,
+				  Page page, OffsetNumber offset)
+{
+	return lbt_before_bound(spec, tupdesc, bound,
+							(IndexTuple) PageGetItem(page, PageGetItemId(page, offset)), false);
+}
+
+/*
+ * The first data item in [first, last] that is not before the bound; last + 1 when all are.  Gallops
+ * from guess.  The page must be locked.
+ */
+extern OffsetNumber lbt_page_search(const LbtKeySpec *spec, TupleDesc tupdesc,
+									const LbtBound *bound, Page page, OffsetNumber first,
+									OffsetNumber last, OffsetNumber guess);
+
+/* Is the bound beyond the page, that is, beyond its high key?  Never for a rightmost page. */
+extern bool lbt_bound_beyond_page(const LbtKeySpec *spec, TupleDesc tupdesc,
+								  const LbtBound *bound, Page page);
+
+#endif							/* LBT_BOUND_H */

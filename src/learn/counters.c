@@ -1,0 +1,137 @@
+/*
+ * counters.c - per-index event counts; see counters.h.
+ *
+ * Lookups count in LbtIndex, private to the backend.  At transaction end, at most every 10 ms (so that
+ * short transactions on many cores do not meet at the same cache lines), and at backend exit the counts
+ * are added to the shared totals under their hash partition's lock.
+ */
+#include "learn/counters.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "utils/timestamp.h"
+
+#define FLUSH_INTERVAL_US 10000
+
+static dshash_table *totals = NULL;
+static LbtIndex *dirty_indexes = NULL;
+static TimestampTz last_flush = 0;
+
+#define STATS_KEY_BYTES (2 * sizeof(Oid))
+
+dshash_table_handle
+lbt_stats_create(dsa_area *area, int tranche)
+{
+	dshash_parameters params = lbt_dshash_parameters(STATS_KEY_BYTES, sizeof(LbtStats), tranche);
+	dshash_table *table = dshash_create(area, &params, NULL);
+	dshash_table_handle handle = dshash_get_hash_table_handle(table);
+
+	dshash_detach(table);
+	return handle;
+}
+
+static void
+flush_at_exit(int code, Datum arg)
+{
+	lbt_counters_flush();
+}
+
+void
+lbt_stats_attach(dsa_area *area, int tranche, dshash_table_handle handle)
+{
+	dshash_parameters params = lbt_dshash_parameters(STATS_KEY_BYTES, sizeof(LbtStats), tranche);
+
+	totals = dshash_attach(area, &params, handle, NULL);
+	before_shmem_exit(flush_at_exit, (Datum) 0);
+}
+
+void
+lbt_mark_dirty(LbtIndex *index)
+{
+	index->dirty = true;
+	index->next_dirty = dirty_indexes;
+	dirty_indexes = index;
+}
+
+static void
+flush_one(LbtIndex *index, TimestampTz now)
+{
+	Oid			key[2] = {index->file.database, index->oid};
+	LbtStats   *stats;
+	bool		found;
+
+	stats = dshash_find_or_insert(totals, key, &found);
+	if (!found)
+		memset((char *) stats + STATS_KEY_BYTES, 0, sizeof(LbtStats) - STATS_KEY_BYTES);
+	for (int i = 0; i < LBT_NEVENTS; i++)
+		stats->events[i] += index->events[i];
+	if (index->events[LBT_EV_TRAINING] > 0)
+		stats->last_trained = now;
+	dshash_release_lock(totals, stats);
+	memset(index->events, 0, sizeof(index->events));
+	lbt_registry_touch(&index->file, now);
+}
+
+void
+lbt_counters_flush(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	while (dirty_indexes != NULL)
+	{
+		LbtIndex   *index = dirty_indexes;
+
+		dirty_indexes = index->next_dirty;
+		index->dirty = false;
+		if (totals != NULL)
+			flush_one(index, now);
+		else
+			memset(index->events, 0, sizeof(index->events));
+	}
+	last_flush = now;
+}
+
+void
+lbt_counters_xact_end(void)
+{
+	TimestampTz now;
+
+	if (dirty_indexes == NULL)
+		return;
+	now = GetCurrentTransactionStopTimestamp();
+	if (now >= last_flush && now - last_flush < FLUSH_INTERVAL_US)
+		return;
+	lbt_counters_flush();
+}
+
+bool
+lbt_stats_get(Oid oid, LbtStats *out)
+{
+	Oid			key[2] = {MyDatabaseId, oid};
+	LbtStats   *stats;
+
+	if (totals == NULL)
+		return false;
+	stats = dshash_find(totals, key, false);
+	if (stats == NULL)
+		return false;
+	*out = *stats;
+	dshash_release_lock(totals, stats);
+	return true;
+}
+
+void
+lbt_stats_reset(Oid oid)
+{
+	dshash_seq_status status;
+	LbtStats   *stats;
+
+	if (totals == NULL)
+		return;
+	dshash_seq_init(&status, totals, true);
+	while ((stats = dshash_seq_next(&status)) != NULL)
+		if (stats->database == MyDatabaseId && (!OidIsValid(oid) || stats->oid == oid))
+			dshash_delete_current(&status);
+	dshash_seq_term(&status);
+}

@@ -1,0 +1,49 @@
+/*
+ * counters.h - what lookups did, per index: counted in the backend, added up in shared memory.
+ */
+#ifndef LBT_COUNTERS_H
+#define LBT_COUNTERS_H
+
+#include "postgres.h"
+
+#include "learn/registry.h"
+#include "lib/dshash.h"
+#include "utils/dsa.h"
+
+/* Shared totals of one index, kept by (database, oid): they survive REINDEX. */
+typedef struct LbtStats
+{
+	Oid			database;		/* hash key: these two */
+	Oid			oid;
+	TimestampTz last_trained;	/* 0: never since the last reset */
+	uint64		events[LBT_NEVENTS];
+} LbtStats;
+
+/* For registry.c, which owns the shared memory. */
+extern dshash_table_handle lbt_stats_create(dsa_area *area, int tranche);
+extern void lbt_stats_attach(dsa_area *area, int tranche, dshash_table_handle handle);
+
+/* Put an index on the list of those with events to flush. */
+extern void lbt_mark_dirty(LbtIndex *index);
+
+static inline void
+lbt_count(LbtIndex *index, LbtEvent event)
+{
+	index->events[event]++;
+	if (unlikely(!index->dirty))
+		lbt_mark_dirty(index);
+}
+
+/* Add this backend's events to the shared totals. */
+extern void lbt_counters_flush(void);
+
+/* As lbt_counters_flush(), at the end of a transaction, but not more often than needed. */
+extern void lbt_counters_xact_end(void);
+
+/* Copy out the totals of an index of this database; false when it has none. */
+extern bool lbt_stats_get(Oid oid, LbtStats *out);
+
+/* Forget the totals of all indexes of this database, or of one. */
+extern void lbt_stats_reset(Oid oid);
+
+#endif							/* LBT_COUNTERS_H */

@@ -1,0 +1,233 @@
+/*
+ * keyspec.c - which column types have a key code, and search arguments of other types; see keyspec.h.
+ *
+ * A column is recognised by its operator class's comparison function, not by its type: an operator
+ * class with an order of its own is not ours to second-guess.
+ */
+#include "learn/keyspec.h"
+
+#include <math.h>
+
+#include "access/tupmacs.h"
+#include "catalog/pg_type.h"
+#include "utils/date.h"
+#include "utils/fmgroids.h"
+#include "utils/timestamp.h"
+
+static const struct
+{
+	RegProcedure compare;
+	Oid			type;
+	LbtStore	store;
+	LbtKeyKind	kind;
+}			known[] = {
+	{F_BTINT2CMP, INT2OID, LBT_STORE_INT2, LBT_KEY_SIGNED},
+	{F_BTINT4CMP, INT4OID, LBT_STORE_INT4, LBT_KEY_SIGNED},
+	{F_BTINT8CMP, INT8OID, LBT_STORE_INT8, LBT_KEY_SIGNED},
+	{F_BTOIDCMP, OIDOID, LBT_STORE_OID, LBT_KEY_UNSIGNED},
+	{F_BTBOOLCMP, BOOLOID, LBT_STORE_BYTE, LBT_KEY_UNSIGNED},
+	{F_BTCHARCMP, CHAROID, LBT_STORE_BYTE, LBT_KEY_UNSIGNED},
+	{F_BTFLOAT4CMP, FLOAT4OID, LBT_STORE_FLOAT4, LBT_KEY_FLOAT},
+	{F_BTFLOAT8CMP, FLOAT8OID, LBT_STORE_FLOAT8, LBT_KEY_FLOAT},
+	{F_DATE_CMP, DATEOID, LBT_STORE_INT4, LBT_KEY_SIGNED},
+	{F_TIMESTAMP_CMP, TIMESTAMPOID, LBT_STORE_INT8, LBT_KEY_SIGNED},
+	{F_TIMESTAMPTZ_CMP, TIMESTAMPTZOID, LBT_STORE_INT8, LBT_KEY_SIGNED},
+};
+
+void
+lbt_keyspec_init(LbtKeySpec *spec, Relation rel)
+{
+	TupleDesc	tupdesc = RelationGetDescr(rel);
+	int			offset = MAXALIGN(sizeof(IndexTupleData));
+
+	memset(spec, 0, sizeof(*spec));
+	spec->nkeyatts = IndexRelationGetNumberOfKeyAttributes(rel);
+	for (int i = 0; i < spec->nkeyatts && i < LBT_CODE_COLUMNS; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(tupdesc, i);
+		RegProcedure compare = index_getprocid(rel, i + 1, BTORDER_PROC);
+		LbtKeyColumn *column = &spec->column[i];
+		int			k;
+
+		for (k = 0; k < lengthof(known); k++)
+			if (known[k].compare == compare)
+				break;
+		if (k == lengthof(known) || rel->rd_opcintype[i] != known[k].type)
+			return;
+		offset = att_align_nominal(offset, att->attalign);
+		column->store = known[k].store;
+		column->kind = known[k].kind;
+		column->type = known[k].type;
+		column->offset = offset;
+		column->desc = (rel->rd_indoption[i] & INDOPTION_DESC) != 0;
+		column->nulls_first = (rel->rd_indoption[i] & INDOPTION_NULLS_FIRST) != 0;
+		offset += att->attlen;
+		spec->ncolumns = i + 1;
+	}
+}
+
+static bool
+is_time(Oid type)
+{
+	return type == DATEOID || type == TIMESTAMPOID || type == TIMESTAMPTZOID;
+}
+
+/*
+ * Integers compare with integers, floats with floats; every other type only with itself.  Of times
+ * only widening is exact: a date column takes dates only, and a timestamp column no timestamptz.
+ */
+bool
+lbt_keyspec_takes(const LbtKeyColumn *column, Oid argtype)
+{
+	if (!OidIsValid(argtype))
+		return true;
+	switch (column->type)
+	{
+		case INT2OID:
+		case INT4OID:
+		case INT8OID:
+			return argtype == INT2OID || argtype == INT4OID || argtype == INT8OID;
+		case FLOAT4OID:
+		case FLOAT8OID:
+			return argtype == FLOAT4OID || argtype == FLOAT8OID;
+		case TIMESTAMPOID:
+			return argtype == TIMESTAMPOID || argtype == DATEOID;
+		case TIMESTAMPTZOID:
+			return is_time(argtype);
+		default:
+			return argtype == column->type;
+	}
+}
+
+/*
+ * Comparing a date with a timestamp brings the date to its first microsecond, as the server's own
+ * cross-type comparisons do; what is then out of range lies between the last finite timestamp and
+ * infinity.
+ */
+static Timestamp
+widen_time(Oid column_type, Oid type, Datum arg)
+{
+	int			overflow = 0;
+	Timestamp	t;
+
+	if (type == column_type)
+		return type == DATEOID ? DatumGetDateADT(arg) : DatumGetTimestamp(arg);
+	if (type == TIMESTAMPOID)
+		t = timestamp2timestamptz_opt_overflow(DatumGetTimestamp(arg), &overflow);
+	else if (column_type == TIMESTAMPOID)
+		t = date2timestamp_opt_overflow(DatumGetDateADT(arg), &overflow);
+	else
+		t = date2timestamptz_opt_overflow(DatumGetDateADT(arg), &overflow);
+	if (overflow > 0)
+		return PG_INT64_MAX - 1;
+	if (overflow < 0)
+		return PG_INT64_MIN + 1;
+	return t;
+}
+
+/* Clamp to a signed integer column's range; tells on which side the value was. */
+static int
+narrow_integer(int64 *v, int64 min, int64 max)
+{
+	if (*v > max)
+	{
+		*v = max;
+		return 1;
+	}
+	if (*v < min)
+	{
+		*v = min;
+		return -1;
+	}
+	return 0;
+}
+
+/* Round to float4; tells on which side of the rounded value the argument lies. */
+static int
+narrow_float(double *v)
+{
+	double		exact = *v;
+	double		rounded = (double) (float) exact;
+
+	*v = rounded;
+	if (isnan(exact) || exact == rounded)
+		return 0;
+	return exact > rounded ? 1 : -1;
+}
+
+static int64
+integer_argument(Oid type, Datum arg)
+{
+	switch (type)
+	{
+		case INT2OID:
+			return DatumGetInt16(arg);
+		case INT4OID:
+			return DatumGetInt32(arg);
+		default:
+			return DatumGetInt64(arg);
+	}
+}
+
+int
+lbt_keyspec_argument(const LbtKeyColumn *column, Oid argtype, Datum arg, uint64 *ordered)
+{
+	int			side = 0;
+
+	if (!OidIsValid(argtype))
+		argtype = column->type;
+	if (is_time(column->type))
+		*ordered = lbt_order_signed(widen_time(column->type, argtype, arg));
+	else if (column->kind == LBT_KEY_SIGNED)
+	{
+		int64		v = integer_argument(argtype, arg);
+
+		if (column->store == LBT_STORE_INT4)
+			side = narrow_integer(&v, PG_INT32_MIN, PG_INT32_MAX);
+		else if (column->store == LBT_STORE_INT2)
+			side = narrow_integer(&v, PG_INT16_MIN, PG_INT16_MAX);
+		*ordered = lbt_order_signed(v);
+	}
+	else if (column->kind == LBT_KEY_FLOAT)
+	{
+		double		v = argtype == FLOAT4OID ? DatumGetFloat4(arg) : DatumGetFloat8(arg);
+
+		if (column->store == LBT_STORE_FLOAT4)
+			side = narrow_float(&v);
+		*ordered = lbt_order_float(v);
+	}
+	else if (column->store == LBT_STORE_OID)
+		*ordered = DatumGetObjectId(arg);
+	else
+		*ordered = (uint8) DatumGetChar(arg);
+
+	if (!column->desc)
+		return side;
+	*ordered = ~*ordered;
+	return -side;
+}
+
+Datum
+lbt_keyspec_datum(const LbtKeyColumn *column, uint64 ordered)
+{
+	if (column->desc)
+		ordered = ~ordered;
+	switch (column->store)
+	{
+		case LBT_STORE_INT2:
+			return Int16GetDatum((int16) lbt_unorder_signed(ordered));
+		case LBT_STORE_INT4:
+			return Int32GetDatum((int32) lbt_unorder_signed(ordered));
+		case LBT_STORE_INT8:
+			return Int64GetDatum(lbt_unorder_signed(ordered));
+		case LBT_STORE_OID:
+			return ObjectIdGetDatum((Oid) ordered);
+		case LBT_STORE_BYTE:
+			return CharGetDatum((char) ordered);
+		case LBT_STORE_FLOAT4:
+			return Float4GetDatum((float4) lbt_unorder_float(ordered));
+		case LBT_STORE_FLOAT8:
+			return Float8GetDatum(lbt_unorder_float(ordered));
+	}
+	pg_unreachable();
+}

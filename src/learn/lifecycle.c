@@ -1,0 +1,122 @@
+/*
+ * lifecycle.c - forgetting models at transaction end; see lifecycle.h.
+ *
+ * Nothing here can be wrong in a way that matters for answers: a model that stays too long is never
+ * found again and goes when memory is short, one that goes too early is trained again.
+ */
+#include "learn/lifecycle.h"
+
+#include "access/xact.h"
+#include "learn/counters.h"
+#include "utils/memutils.h"
+
+typedef struct Pending
+{
+	SubTransactionId subxact;
+	bool		created;		/* else dropped */
+	LbtFile		file;			/* when created */
+	Oid			database;
+	Oid			oid;
+	struct Pending *next;
+} Pending;
+
+static Pending *pending = NULL; /* in TopMemoryContext */
+
+static void
+remember(bool created, const LbtFile *file, Oid database, Oid oid)
+{
+	Pending    *p = MemoryContextAllocZero(TopMemoryContext, sizeof(Pending));
+
+	p->subxact = GetCurrentSubTransactionId();
+	p->created = created;
+	if (file)
+		p->file = *file;
+	p->database = database;
+	p->oid = oid;
+	p->next = pending;
+	pending = p;
+}
+
+void
+lbt_lifecycle_created(const LbtIndex *index)
+{
+	if (index->shareable)
+		remember(true, &index->file, index->file.database, index->oid);
+}
+
+void
+lbt_lifecycle_dropped(Oid database, Oid oid)
+{
+	remember(false, NULL, database, oid);
+}
+
+static void
+finish(const Pending *p, bool committed)
+{
+	if (committed)
+		lbt_registry_drop_matching(p->database, p->oid, p->created ? &p->file : NULL);
+	else if (p->created)
+		lbt_registry_drop_file(&p->file);
+	if (committed && !p->created && OidIsValid(p->oid))
+		lbt_stats_reset(p->oid);
+}
+
+static void
+at_xact_end(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_COMMIT:
+		case XACT_EVENT_ABORT:
+		case XACT_EVENT_PREPARE:
+		case XACT_EVENT_PARALLEL_COMMIT:
+		case XACT_EVENT_PARALLEL_ABORT:
+			break;
+		default:
+			return;
+	}
+	while (pending != NULL)
+	{
+		Pending    *p = pending;
+
+		pending = p->next;
+		if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT)
+			finish(p, event == XACT_EVENT_COMMIT);
+		pfree(p);
+	}
+	lbt_counters_xact_end();
+}
+
+static void
+at_subxact_end(SubXactEvent event, SubTransactionId subxact, SubTransactionId parent, void *arg)
+{
+	Pending   **link = &pending;
+
+	if (event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB)
+		return;
+	while (*link != NULL)
+	{
+		Pending    *p = *link;
+
+		if (p->subxact != subxact)
+			link = &p->next;
+		else if (event == SUBXACT_EVENT_COMMIT_SUB)
+		{
+			p->subxact = parent;
+			link = &p->next;
+		}
+		else
+		{
+			*link = p->next;
+			finish(p, false);
+			pfree(p);
+		}
+	}
+}
+
+void
+lbt_lifecycle_init(void)
+{
+	RegisterXactCallback(at_xact_end, NULL);
+	RegisterSubXactCallback(at_subxact_end, NULL);
+}

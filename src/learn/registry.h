@@ -1,0 +1,139 @@
+/*
+ * registry.h - where models live: shared memory, and this backend's view of it.
+ *
+ * Models are found by (database, tablespace, relfilenumber): a rebuilt index starts without one.  A
+ * published model is immutable but for its buffer hints.  See registry.c for the locking protocol.
+ */
+#ifndef LBT_REGISTRY_H
+#define LBT_REGISTRY_H
+
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+#include "learn/keyspec.h"
+#include "model/model.h"
+#include "port/atomics.h"
+#include "storage/block.h"
+
+typedef struct LbtFile
+{
+	Oid			database;
+	Oid			tablespace;
+	Oid			number;			/* relfilenumber */
+} LbtFile;
+
+typedef enum LbtState
+{
+	LBT_UNTRAINED = 0,			/* nobody has tried yet */
+	LBT_READY,
+	LBT_EMPTY,					/* there was no leaf to learn from */
+	LBT_TOO_LARGE,				/* over learnedbtree.max_model_memory */
+	LBT_NO_MEMORY,				/* shared memory could not be had */
+	LBT_UNORDERED,				/* separators out of order: a corrupt index, or a bug */
+	LBT_FAILED					/* training ended in an error */
+} LbtState;
+
+/* What happened to lookups of one index. */
+typedef enum LbtEvent
+{
+	LBT_EV_LOOKUP,				/* searches by our engine */
+	LBT_EV_VERIFIED,			/* ... answered by the predicted leaf or a right neighbour */
+	LBT_EV_MOVED_RIGHT,			/* ... of these, by a right neighbour */
+	LBT_EV_NO_MODEL,			/* ordinary descents: there was no model */
+	LBT_EV_BAD_BLOCK,			/* ... predicted block outside the file */
+	LBT_EV_BAD_PAGE,			/* ... not a live leaf with data */
+	LBT_EV_LOW,					/* ... position may lie left of the leaf */
+	LBT_EV_HIGH,				/* ... position too far right of the leaf */
+	LBT_EV_DELEGATED,			/* scans given to nbtree's own engine */
+	LBT_EV_TRAINING,
+	LBT_NEVENTS
+} LbtEvent;
+
+/* This backend's view of one index.  Lives as long as the backend. */
+typedef struct LbtIndex
+{
+	LbtFile		file;			/* hash key */
+	Oid			oid;			/* the index */
+	bool		shareable;		/* models can exist: not temporary, shared memory there */
+	bool		dirty;			/* on the list of indexes with events to flush */
+	LbtState	state;
+	uint64		generation;		/* of the registry, when state and model were looked up */
+	LbtModel	model;			/* valid while state is LBT_READY */
+	BlockNumber nblocks;		/* the file has at least this many; 0 not asked yet */
+	BlockNumber trained_blocks; /* the file's size when it was trained */
+	uint32		misses;			/* fallbacks since the last look at the file's growth */
+	uint16		leaf_items;		/* of the leaf seen last: where to prefetch */
+	uint16		leaf_bytes;
+	LbtKeySpec	keyspec;
+	uint64		events[LBT_NEVENTS];	/* not flushed yet */
+	struct LbtIndex *next_dirty;
+} LbtIndex;
+
+/* What the registry knows of a file, for display. */
+typedef struct LbtRegistered
+{
+	LbtState	state;
+	TimestampTz changed_at;
+	LbtModelHeader header;		/* when LBT_READY */
+} LbtRegistered;
+
+/* In _PG_init. */
+extern void lbt_registry_declare(void);
+
+/* Attach this backend to the shared memory; false where there is none. */
+extern bool lbt_registry_attach(void);
+
+/* This backend's view of an open index, not yet looked up again. */
+extern LbtIndex *lbt_index_get(Relation rel);
+
+/* Look the index up in the registry.  No lock is held on return. */
+extern void lbt_index_refresh(LbtIndex *index);
+
+extern pg_atomic_uint64 *lbt_registry_generation;
+
+/* Bring the view up to date: one read of a rarely written cache line when nothing changed. */
+static inline void
+lbt_index_update(LbtIndex *index)
+{
+	if (index->shareable &&
+		unlikely(index->generation != pg_atomic_read_u64(lbt_registry_generation)))
+		lbt_index_refresh(index);
+}
+
+/* Remember in the model which buffer a slot's block is in.  Cheap when the model is superseded. */
+extern void lbt_index_set_hint(LbtIndex *index, uint32 slot, int32 buffer);
+
+/*
+ * Publish what a training found: a model (header, knots, leaves) for LBT_READY, else the state alone.
+ * Returns the state registered: LBT_TOO_LARGE or LBT_NO_MEMORY when there was no room.  With
+ * new_file the file becomes visible to others only if this transaction commits.
+ */
+extern LbtState lbt_registry_publish(LbtIndex *index, LbtState state, const LbtModelHeader *header,
+									 const LbtKnot *knots, const LbtLeaf *leaves,
+									 BlockNumber trained_blocks, bool new_file);
+
+/*
+ * Claim the training of this file; false while another live backend is at it.  Give the claim back
+ * with failed after an error: a file without a model is then not trained again on use.  Unclaiming
+ * allocates nothing and takes no lock that an error can have left behind.
+ */
+extern bool lbt_registry_claim(LbtIndex *index);
+extern void lbt_registry_unclaim(LbtIndex *index, bool failed);
+
+/* False when the registry has no entry. */
+extern bool lbt_registry_describe(LbtIndex *index, LbtRegistered *out);
+
+/* Copy a model out, palloc'd; NULL when there is none. */
+extern void *lbt_registry_copy_model(LbtIndex *index, Size *bytes);
+
+/* Forget models: of one file; of all files of a database, or only those of an index but one file. */
+extern void lbt_registry_drop_file(const LbtFile *file);
+extern void lbt_registry_drop_matching(Oid database, Oid oid, const LbtFile *except);
+
+/* Mark files as used at this time, for choosing which model goes when memory is short. */
+extern void lbt_registry_touch(const LbtFile *file, TimestampTz now);
+
+/* Bytes of all models. */
+extern uint64 lbt_registry_bytes(void);
+
+#endif							/* LBT_REGISTRY_H */

@@ -1,0 +1,10 @@
+/*
+ * settings.c - storage of the learnedbtree.* settings; see settings.h.
+ */
+#include "learn/settings.h"
+
+bool		lbt_enable = true;
+bool		lbt_enable_leaf_cache = true;
+bool		lbt_enable_buffer_hint = true;
+int			lbt_max_error = LBT_MAX_ERROR_DEFAULT;
+int			lbt_max_model_memory = 256 * 1024;

@@ -1,0 +1,290 @@
+/*
+ * train.c - the training walk; see train.h.
+ *
+ * Level 1 is walked left to right.  Each of its pages is copied under a share lock and looked at
+ * without one, so training never holds a page for longer than a memcpy.  A page that splits after it
+ * was copied costs nothing: the copy still names all children, and its right link is the one from
+ * before the split.  A leaf split meanwhile is missing from the model until the next training: lookups
+ * for its right half move right once.
+ */
+#include "learn/train.h"
+
+#include "learn/counters.h"
+#include "learn/lifecycle.h"
+#include "learn/settings.h"
+#include "miscadmin.h"
+#include "portability/instr_time.h"
+#include "server/shared.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+
+/* The file's growth that makes a new training worth a try, when lookups miss. */
+#define GROWTH_SHIFT 2			/* a quarter */
+
+/* The separators and downlinks of level 1, in key order. */
+typedef struct Harvest
+{
+	Relation	rel;
+	const LbtKeySpec *spec;
+	LbtState	problem;		/* LBT_READY: none */
+	uint32		nleaves;
+	uint32		capacity;
+	uint32		limit;			/* as many fit into learnedbtree.max_model_memory */
+	LbtLeaf    *leaves;
+	LbtKeyValue *values;		/* spec->ncolumns for each leaf; unused when there is one column */
+	uint8	   *nvalues;
+	LbtKeyCode	code;
+	LbtKeyValue separator[LBT_CODE_COLUMNS];	/* left of the next leaf to add */
+	int			nseparator;
+} Harvest;
+
+static void
+grow(Harvest *h)
+{
+	h->capacity = h->capacity == 0 ? 1024 : h->capacity * 2;
+	if (h->leaves == NULL)
+	{
+		h->leaves = palloc(h->capacity * sizeof(LbtLeaf));
+		h->nvalues = palloc(h->capacity);
+		if (h->spec->ncolumns > 1)
+			h->values = palloc(h->capacity * h->spec->ncolumns * sizeof(LbtKeyValue));
+		return;
+	}
+	h->leaves = repalloc_huge(h->leaves, (Size) h->capacity * sizeof(LbtLeaf));
+	h->nvalues = repalloc_huge(h->nvalues, h->capacity);
+	if (h->values)
+		h->values = repalloc_huge(h->values,
+								  (Size) h->capacity * h->spec->ncolumns * sizeof(LbtKeyValue));
+}
+
+/* Add a leaf whose left separator is h->separator. */
+static void
+add_leaf(Harvest *h, BlockNumber block)
+{
+	LbtLeaf    *leaf;
+
+	if (h->nleaves >= h->limit)
+	{
+		h->problem = LBT_TOO_LARGE;
+		return;
+	}
+	if (h->nleaves == h->capacity)
+		grow(h);
+	leaf = &h->leaves[h->nleaves];
+	leaf->block = block;
+	leaf->recent_buffer = 0;
+	leaf->min_code = 0;
+	h->nvalues[h->nleaves] = h->nseparator;
+	if (h->values)
+		memcpy(&h->values[(Size) h->nleaves * h->spec->ncolumns], h->separator,
+			   sizeof(LbtKeyValue) * h->nseparator);
+	else if (h->nseparator > 0)
+		leaf->min_code = lbt_keycode(&h->code, h->separator, 1, LBT_MISSING_LOW);
+	lbt_keycode_observe(&h->code, h->separator, h->nseparator);
+	h->nleaves++;
+}
+
+static void
+set_separator(Harvest *h, IndexTuple pivot)
+{
+	h->nseparator = lbt_tuple_columns(h->spec, pivot);
+	for (int i = 0; i < h->nseparator; i++)
+		h->separator[i] = lbt_tuple_value(h->spec, i, pivot, RelationGetDescr(h->rel));
+}
+
+/* Add the children of a level-1 page.  The first has the left page's high key as its separator. */
+static void
+add_children(Harvest *h, Page page)
+{
+	BTPageOpaque opaque = BTPageGetOpaque(page);
+	OffsetNumber first = P_FIRSTDATAKEY(opaque);
+	OffsetNumber last = PageGetMaxOffsetNumber(page);
+
+	for (OffsetNumber off = first; off <= last && h->problem == LBT_READY; off++)
+	{
+		IndexTuple	itup = (IndexTuple) PageGetItem(page, PageGetItemId(page, off));
+
+		if (off > first)
+			set_separator(h, itup);
+		add_leaf(h, BTreeTupleGetDownLink(itup));
+	}
+	if (!P_RIGHTMOST(opaque))
+		set_separator(h, (IndexTuple) PageGetItem(page, PageGetItemId(page, P_HIKEY)));
+}
+
+/* The root's block and level, from the metapage. */
+static BlockNumber
+read_root(Relation rel, uint32 *level)
+{
+	Buffer		buf = _bt_getbuf(rel, BTREE_METAPAGE, BT_READ);
+	BTMetaPageData *meta = BTPageGetMeta(BufferGetPage(buf));
+	BlockNumber root = meta->btm_root;
+
+	*level = meta->btm_level;
+	_bt_relbuf(rel, buf);
+	return root;
+}
+
+static void
+harvest_level1(Harvest *h)
+{
+	PGAlignedBlock *copy = palloc(sizeof(PGAlignedBlock));
+	Buffer		buf = lbt_bt_get_endpoint(h->rel, 1, false, NULL);
+
+	while (BufferIsValid(buf) && h->problem == LBT_READY)
+	{
+		BTPageOpaque opaque;
+
+		memcpy(copy->data, BufferGetPage(buf), BLCKSZ);
+		_bt_relbuf(h->rel, buf);
+		opaque = BTPageGetOpaque(copy->data);
+		if (P_ISLEAF(opaque) || opaque->btpo_level != 1)
+		{
+			h->problem = LBT_UNORDERED;
+			return;
+		}
+		if (!P_IGNORE(opaque))
+			add_children(h, copy->data);
+		CHECK_FOR_INTERRUPTS();
+		if (P_RIGHTMOST(opaque))
+			return;
+		buf = _bt_getbuf(h->rel, opaque->btpo_next, BT_READ);
+	}
+	if (BufferIsValid(buf))
+		_bt_relbuf(h->rel, buf);
+}
+
+static void
+harvest(Harvest *h)
+{
+	uint32		level;
+	BlockNumber root = read_root(h->rel, &level);
+	bool		nulls_first[LBT_CODE_COLUMNS];
+
+	for (int i = 0; i < h->spec->ncolumns; i++)
+		nulls_first[i] = h->spec->column[i].nulls_first;
+	lbt_keycode_begin(&h->code, h->spec->ncolumns, nulls_first);
+	h->problem = LBT_READY;
+	if (root == P_NONE)
+		h->problem = LBT_EMPTY;
+	else if (level == 0)
+		add_leaf(h, root);
+	else
+		harvest_level1(h);
+	lbt_keycode_finish(&h->code);
+
+	if (h->values && h->problem == LBT_READY)
+		for (uint32 i = 0; i < h->nleaves; i++)
+			h->leaves[i].min_code = lbt_keycode(&h->code, &h->values[(Size) i * h->spec->ncolumns],
+												h->nvalues[i], LBT_MISSING_LOW);
+	if (h->problem == LBT_READY && h->nleaves > 0)
+		h->leaves[0].min_code = 0;
+}
+
+/* Harvest, fit, publish.  Allocates in the current context. */
+static LbtState
+train(Relation rel, LbtIndex *index, bool new_file)
+{
+	Harvest		h = {.rel = rel,.spec = &index->keyspec};
+	LbtModelHeader header = {0};
+	LbtSplineFit fit;
+	LbtKnot    *knots = NULL;
+	instr_time	start,
+				end;
+
+	INSTR_TIME_SET_CURRENT(start);
+	h.limit = Min((Size) lbt_max_model_memory * 1024 / sizeof(LbtLeaf), PG_UINT32_MAX / 2);
+	harvest(&h);
+	if (h.problem == LBT_READY)
+	{
+		knots = MemoryContextAllocHuge(CurrentMemoryContext, (Size) h.nleaves * sizeof(LbtKnot));
+		if (!lbt_spline_fit(h.leaves, h.nleaves, lbt_index_max_error(rel), knots, &fit))
+			h.problem = LBT_UNORDERED;
+	}
+	if (h.problem == LBT_READY)
+	{
+		header.nleaves = h.nleaves;
+		header.nknots = fit.nknots;
+		header.max_error = fit.max_error;
+		header.mean_error = fit.mean_error;
+		header.code = h.code;
+		header.trained_at = GetCurrentTimestamp();
+		INSTR_TIME_SET_CURRENT(end);
+		INSTR_TIME_SUBTRACT(end, start);
+		header.training_ms = INSTR_TIME_GET_MILLISEC(end);
+	}
+	lbt_count(index, LBT_EV_TRAINING);
+	return lbt_registry_publish(index, h.problem, &header, knots, h.leaves,
+								RelationGetNumberOfBlocks(rel), new_file);
+}
+
+LbtState
+lbt_train(Relation rel, LbtIndex *index, bool new_file)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree training",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	LbtState	state;
+
+	(void) lbt_registry_claim(index);
+	PG_TRY();
+	{
+		if (new_file)
+			lbt_lifecycle_created(index);
+		state = train(rel, index, new_file);
+	}
+	PG_CATCH();
+	{
+		int			code = geterrcode();
+
+		/* A damaged index fails the same way next time; a cancelled query need not. */
+		lbt_registry_unclaim(index, code != ERRCODE_QUERY_CANCELED && code != ERRCODE_ADMIN_SHUTDOWN);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	lbt_registry_unclaim(index, false);
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
+	return state;
+}
+
+bool
+lbt_trainable(Relation rel, const LbtIndex *index, const char **reason)
+{
+	*reason = NULL;
+	if (!lbt_index_learned(rel))
+		*reason = "the index option learned is off";
+	else if (RelationUsesLocalBuffers(rel))
+		*reason = "temporary indexes have no model";
+	else if (!lbt_shared_possible())
+		*reason = "there is no shared memory for models: learnedbtree is not in shared_preload_libraries";
+	else if (index->keyspec.ncolumns == 0)
+		*reason = "the type of the first key column has no key code yet";
+	return *reason == NULL;
+}
+
+void
+lbt_train_on_use(Relation rel, LbtIndex *index)
+{
+	const char *reason;
+	BlockNumber nblocks;
+
+	index->misses = 0;
+	if (!lbt_trainable(rel, index, &reason))
+		return;
+	nblocks = RelationGetNumberOfBlocks(rel);
+	if (index->state != LBT_UNTRAINED &&
+		nblocks <= index->trained_blocks + (index->trained_blocks >> GROWTH_SHIFT))
+		return;
+
+	/* Looked up once more under the claim: another backend may just have finished. */
+	if (!lbt_registry_claim(index))
+		return;
+	lbt_index_refresh(index);
+	if (index->state == LBT_UNTRAINED ||
+		nblocks > index->trained_blocks + (index->trained_blocks >> GROWTH_SHIFT))
+		(void) lbt_train(rel, index, false);
+	else
+		lbt_registry_unclaim(index, false);
+}

@@ -1,0 +1,102 @@
+/*
+ * leafcache.h - the leaf cache: for every leaf, in key order, its smallest code and its block.
+ *
+ * The next entry's min_code is the leaf's maximum, so the array is a min/max cache of the leaves.  A
+ * leaf's place in the array is its slot.  Memory may be shared and change under the reader: every
+ * access stays within [0, nleaves), and what is read is only ever a hint.
+ */
+#ifndef LBT_LEAFCACHE_H
+#define LBT_LEAFCACHE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct LbtLeaf
+{
+	uint64_t	min_code;		/* code of the separator left of this leaf; 0 for the first */
+	uint32_t	block;			/* block number in the index file */
+	int32_t		recent_buffer;	/* buffer the block was last seen in; 0 none: a hint of a hint */
+} LbtLeaf;
+
+/*
+ * The slot of the last leaf with min_code < code, or, with past_equal, min_code <= code; 0 when
+ * there is none.  Starts at guess and gallops, so its cost is the logarithm of the guess's error.
+ * nleaves must be at least 1.
+ */
+static inline uint32_t
+lbt_leaf_search(const LbtLeaf *leaves, uint32_t nleaves, uint32_t guess, uint64_t code,
+				bool past_equal)
+{
+	uint32_t	lo,
+				hi,				/* answer in [lo, hi) */
+				step = 1;
+
+	/* "<= code" is "< code + 1", except at the very top, where every leaf qualifies. */
+	if (past_equal)
+	{
+		if (code == UINT64_MAX)
+			return nleaves - 1;
+		code++;
+	}
+	if (guess >= nleaves)
+		guess = nleaves - 1;
+
+	if (leaves[guess].min_code < code)
+	{
+		lo = guess;
+		hi = guess + 1;
+		while (hi < nleaves && leaves[hi].min_code < code)
+		{
+			lo = hi;
+			hi = nleaves - hi > step ? hi + step : nleaves;
+			step <<= 1;
+		}
+	}
+	else
+	{
+		hi = guess;
+		lo = guess > 0 ? guess - 1 : 0;
+		while (lo > 0 && !(leaves[lo].min_code < code))
+		{
+			hi = lo;
+			lo = lo > step ? lo - step : 0;
+			step <<= 1;
+		}
+		if (hi == 0)
+			return 0;
+	}
+	while (hi - lo > 1)
+	{
+		uint32_t	mid = lo + (hi - lo) / 2;
+
+		if (leaves[mid].min_code < code)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/*
+ * Where in the leaf at this slot a key of this code is to be expected: 0 at its left end, 1 at its
+ * right end; 0.5 when the cache cannot tell.
+ */
+static inline double
+lbt_leaf_fraction(const LbtLeaf *leaves, uint32_t nleaves, uint32_t slot, uint64_t code)
+{
+	uint64_t	lo = leaves[slot].min_code;
+	uint64_t	hi;
+
+	if (slot == 0 || slot + 1 >= nleaves)
+		return 0.5;				/* the outer ends of the key space are not known */
+	hi = leaves[slot + 1].min_code;
+	if (hi <= lo)
+		return 0.5;
+	if (code <= lo)
+		return 0.0;
+	if (code >= hi)
+		return 1.0;
+	return (double) (code - lo) / (double) (hi - lo);
+}
+
+#endif							/* LBT_LEAFCACHE_H */

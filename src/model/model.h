@@ -1,0 +1,64 @@
+/*
+ * model.h - a whole model in one piece of memory: header, knots, leaf cache.
+ *
+ * The piece is position independent and immutable once assembled, but for the buffer hints of the
+ * leaf cache.  lbt_model_open() checks everything that a reader later relies on to stay in bounds.
+ */
+#ifndef LBT_MODEL_H
+#define LBT_MODEL_H
+
+#include <stddef.h>
+
+#include "keycode.h"
+#include "spline.h"
+
+#define LBT_MODEL_MAGIC UINT32_C(0x4c42544d)	/* "LBTM" */
+#define LBT_MODEL_VERSION 1
+
+typedef struct LbtModelHeader
+{
+	uint32_t	magic;
+	uint32_t	version;
+	uint64_t	bytes;			/* the whole piece */
+	uint32_t	nleaves;
+	uint32_t	nknots;
+	double		max_error;		/* in leaves, measured after the fit */
+	double		mean_error;
+	int64_t		trained_at;		/* microseconds, the server's timestamp */
+	double		training_ms;
+	LbtKeyCode	code;
+} LbtModelHeader;
+
+/* A model ready for use: a private copy of what bounds every access, and where the arrays are. */
+typedef struct LbtModel
+{
+	uint32_t	nleaves;
+	uint32_t	nknots;
+	const LbtKnot *knots;
+	LbtLeaf    *leaves;
+	LbtKeyCode	code;
+} LbtModel;
+
+extern size_t lbt_model_bytes(uint32_t nleaves, uint32_t nknots);
+
+/*
+ * Lay out a model in mem, which must hold lbt_model_bytes() and be aligned to 8 bytes (64 is
+ * faster).  The header given is copied, its magic, version and bytes are filled in.
+ */
+extern void lbt_model_assemble(void *mem, const LbtModelHeader *header, const LbtKnot *knots,
+							   const LbtLeaf *leaves);
+
+/* Open a piece of memory of this size as a model; false when it is none. */
+extern bool lbt_model_open(void *mem, size_t bytes, LbtModel *model);
+
+/* The slot of the leaf that should hold the search position: the last one whose min_code is below
+ * the code (past_equal: not above it).  Constant time but for the prediction's error. */
+static inline uint32_t
+lbt_model_slot(const LbtModel *m, uint64_t code, bool past_equal)
+{
+	uint32_t	guess = lbt_spline_predict(m->knots, m->nknots, m->nleaves, code);
+
+	return lbt_leaf_search(m->leaves, m->nleaves, guess, code, past_equal);
+}
+
+#endif							/* LBT_MODEL_H */

@@ -1,0 +1,114 @@
+/*
+ * spline.c - the greedy spline corridor; see spline.h for the contract.
+ */
+#include "spline.h"
+
+/* The corridor of slopes that keep every point since the last knot within the error. */
+typedef struct Corridor
+{
+	LbtKnot    *knots;
+	uint32_t	nknots;
+	double		max_error;
+	uint64_t	prev_code;		/* last point accepted */
+	uint32_t	prev_slot;
+	double		low;			/* slopes; meaningless until a second point came */
+	double		high;
+	bool		open;			/* low and high are set */
+} Corridor;
+
+static void
+add_knot(Corridor *c, uint64_t code, uint32_t slot)
+{
+	LbtKnot    *knot = &c->knots[c->nknots];
+
+	if (c->nknots > 0)
+	{
+		LbtKnot    *left = knot - 1;
+
+		left->slope = (double) (slot - left->slot) / (double) (code - left->code);
+	}
+	knot->code = code;
+	knot->slot = slot;
+	knot->slope = 0;
+	knot->unused = 0;
+	c->nknots++;
+	c->open = false;
+}
+
+static void
+add_point(Corridor *c, uint64_t code, uint32_t slot)
+{
+	const LbtKnot *base = &c->knots[c->nknots - 1];
+	double		dx = (double) (code - base->code);
+	double		dy = (double) (slot - base->slot);
+	double		low,
+				high;
+
+	if (c->open && (dy / dx > c->high || dy / dx < c->low))
+	{
+		/* The line to this point would leave the corridor: the previous point becomes a knot. */
+		add_knot(c, c->prev_code, c->prev_slot);
+		base = &c->knots[c->nknots - 1];
+		dx = (double) (code - base->code);
+		dy = (double) (slot - base->slot);
+	}
+	low = (dy - c->max_error) / dx;
+	high = (dy + c->max_error) / dx;
+	if (!c->open || low > c->low)
+		c->low = low;
+	if (!c->open || high < c->high)
+		c->high = high;
+	c->open = true;
+	c->prev_code = code;
+	c->prev_slot = slot;
+}
+
+/* The error that lookups will meet, at every point that was fitted. */
+static void
+measure(const LbtLeaf *leaves, uint32_t nleaves, const LbtKnot *knots, LbtSplineFit *fit)
+{
+	double		sum = 0;
+	uint32_t	npoints = 0;
+
+	fit->max_error = 0;
+	for (uint32_t i = 0; i < nleaves; i++)
+	{
+		uint32_t	predicted;
+		double		error;
+
+		if (i > 0 && leaves[i].min_code == leaves[i - 1].min_code)
+			continue;
+		predicted = lbt_spline_predict(knots, fit->nknots, nleaves, leaves[i].min_code);
+		error = predicted > i ? (double) (predicted - i) : (double) (i - predicted);
+		if (error > fit->max_error)
+			fit->max_error = error;
+		sum += error;
+		npoints++;
+	}
+	fit->mean_error = sum / npoints;
+}
+
+bool
+lbt_spline_fit(const LbtLeaf *leaves, uint32_t nleaves, uint32_t max_error, LbtKnot *knots,
+			   LbtSplineFit *fit)
+{
+	Corridor	c = {.knots = knots, .max_error = (double) max_error};
+
+	if (nleaves == 0)
+		return false;
+	add_knot(&c, leaves[0].min_code, 0);
+	c.prev_code = leaves[0].min_code;
+	c.prev_slot = 0;
+	for (uint32_t i = 1; i < nleaves; i++)
+	{
+		if (leaves[i].min_code < c.prev_code)
+			return false;
+		if (leaves[i].min_code > c.prev_code)
+			add_point(&c, leaves[i].min_code, i);
+	}
+	if (c.prev_code > knots[c.nknots - 1].code)
+		add_knot(&c, c.prev_code, c.prev_slot);
+	fit->nknots = c.nknots;
+	measure(leaves, nleaves, knots, fit);
+	return true;
+}

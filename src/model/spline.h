@@ -1,0 +1,69 @@
+/*
+ * spline.h - a piecewise linear function from key code to slot, with bounded error in leaves.
+ *
+ * Fitted in one pass by the greedy spline corridor (Neumann and Michel, "Smooth Interpolating
+ * Histograms with Error Guarantees", 2008; RadixSpline uses the same).  Knots are data points, so the
+ * function is continuous and never decreases.
+ *
+ * Contract: for the smallest slot of every code given to the fit, the prediction is within the
+ * measured max_error of that slot; for a code between two given ones it lies between their
+ * predictions.  Equal codes: only the first slot counts.  No allocation, no globals.
+ */
+#ifndef LBT_SPLINE_H
+#define LBT_SPLINE_H
+
+#include "leafcache.h"
+
+typedef struct LbtKnot
+{
+	uint64_t	code;
+	double		slope;			/* slots per code step up to the next knot */
+	uint32_t	slot;
+	uint32_t	unused;			/* zero */
+} LbtKnot;
+
+typedef struct LbtSplineFit
+{
+	uint32_t	nknots;
+	double		max_error;		/* in leaves, measured after the fit */
+	double		mean_error;
+} LbtSplineFit;
+
+/*
+ * Fit leaves[0..nleaves) with at most max_error leaves of error at the given points.  knots needs
+ * room for nleaves entries.  Returns false, and the knots are worthless, when the codes are not in
+ * order or nleaves is 0.
+ */
+extern bool lbt_spline_fit(const LbtLeaf *leaves, uint32_t nleaves, uint32_t max_error,
+						   LbtKnot *knots, LbtSplineFit *fit);
+
+/*
+ * The predicted slot of a code, within [0, nleaves).  Any contents of the knots are safe: nothing
+ * outside knots[0..nknots) is read.  nknots and nleaves must be at least 1.
+ */
+static inline uint32_t
+lbt_spline_predict(const LbtKnot *knots, uint32_t nknots, uint32_t nleaves, uint64_t code)
+{
+	uint32_t	base = 0,
+				len = nknots;
+	double		slot;
+
+	/* last knot with knot.code <= code, or the first knot; written to compile without branches */
+	while (len > 1)
+	{
+		uint32_t	half = len / 2;
+
+		base = knots[base + half].code <= code ? base + half : base;
+		len -= half;
+	}
+	slot = (double) knots[base].slot;
+	if (code > knots[base].code)
+		slot += (double) (code - knots[base].code) * knots[base].slope;
+	if (!(slot > 0))
+		return 0;				/* NaN ends here too */
+	if (slot >= (double) nleaves)
+		return nleaves - 1;
+	return (uint32_t) slot;
+}
+
+#endif							/* LBT_SPLINE_H */

@@ -1,0 +1,114 @@
+/*
+ * compat.h - what differs between PostgreSQL 15, 16, 17 and 18, under one name each.
+ *
+ * Together with the other files of src/server/ the only place that looks at PG_VERSION_NUM.
+ */
+#ifndef LBT_COMPAT_H
+#define LBT_COMPAT_H
+
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/relscan.h"
+#include "catalog/pg_class.h"
+#include "lib/dshash.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
+#include "utils/acl.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 190000
+#error "learnedbtree supports PostgreSQL 15 to 18"
+#endif
+
+/* The file a relation's data is in: renamed in 16. */
+#if PG_VERSION_NUM >= 160000
+#define LbtRelDatabase(rel) ((rel)->rd_locator.dbOid)
+#define LbtRelTablespace(rel) ((rel)->rd_locator.spcOid)
+#define LbtRelNumber(rel) ((rel)->rd_locator.relNumber)
+#define lbt_read_recent_buffer(rel, block, recent) \
+	ReadRecentBuffer((rel)->rd_locator, MAIN_FORKNUM, block, recent)
+#else
+#define LbtRelDatabase(rel) ((rel)->rd_node.dbNode)
+#define LbtRelTablespace(rel) ((rel)->rd_node.spcNode)
+#define LbtRelNumber(rel) ((rel)->rd_node.relNode)
+#define lbt_read_recent_buffer(rel, block, recent) \
+	ReadRecentBuffer((rel)->rd_node, MAIN_FORKNUM, block, recent)
+#endif
+
+static inline bool
+lbt_relation_ownercheck(Oid relid, Oid roleid)
+{
+#if PG_VERSION_NUM >= 160000
+	return object_ownercheck(RelationRelationId, relid, roleid);
+#else
+	return pg_class_ownercheck(relid, roleid);
+#endif
+}
+
+/* "snapshot too old" went away in 17. */
+static inline void
+lbt_test_for_old_snapshot(Snapshot snapshot, Relation rel, Page page)
+{
+#if PG_VERSION_NUM < 170000
+	TestForOldSnapshot(snapshot, rel, page);
+#endif
+}
+
+/* Count one search of the index, as every access method does once for each descent of a scan. */
+static inline void
+lbt_count_index_search(IndexScanDesc scan)
+{
+	pgstat_count_index_scan(scan->indexRelation);
+#if PG_VERSION_NUM >= 180000
+	if (scan->instrument)
+		scan->instrument->nsearches++;
+#endif
+}
+
+/*
+ * May the scan drop a leaf's pin as soon as it has copied the matches?  Otherwise the pin must stay
+ * until the last of them was used: it keeps VACUUM from recycling their heap TIDs (nbtree's README,
+ * "Making concurrent TID recycling safe").  18 also keeps it for bitmap scans.
+ */
+static inline bool
+lbt_scan_drops_pin(IndexScanDesc scan)
+{
+	return !scan->xs_want_itup && IsMVCCSnapshot(scan->xs_snapshot) &&
+		RelationNeedsWAL(scan->indexRelation)
+#if PG_VERSION_NUM >= 180000
+		&& scan->heapRelation != NULL
+#endif
+		;
+}
+
+/* Parameters of a shared hash table whose keys are compared and copied as bytes. */
+static inline dshash_parameters
+lbt_dshash_parameters(Size key_size, Size entry_size, int tranche)
+{
+	dshash_parameters params = {
+		.key_size = key_size,
+		.entry_size = entry_size,
+		.compare_function = dshash_memcmp,
+		.hash_function = dshash_memhash,
+#if PG_VERSION_NUM >= 170000
+		.copy_function = dshash_memcpy,
+#endif
+		.tranche_id = tranche
+	};
+
+	return params;
+}
+
+/* A server that shares memory by name needs no preloading. */
+#define LBT_SHARED_NEEDS_PRELOAD (PG_VERSION_NUM < 170000)
+
+/* Below 18 the executor's arbiter checks accept unique indexes of btree only. */
+#define LBT_ON_CONFLICT_NEEDS_BTREE (PG_VERSION_NUM < 180000)
+
+/* Below 18 row comparisons as index conditions are btree's alone, and so is the planner's view of
+ * the tree's height. */
+#define LBT_PLANNER_ASKS_RELAM (PG_VERSION_NUM >= 180000)
+
+#endif							/* LBT_COMPAT_H */

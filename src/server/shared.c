@@ -1,0 +1,109 @@
+/*
+ * shared.c - where the shared block comes from; see shared.h.
+ */
+#include "server/shared.h"
+
+#include "miscadmin.h"
+#include "server/compat.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+
+#if !LBT_SHARED_NEEDS_PRELOAD
+#include "storage/dsm_registry.h"
+#endif
+
+#define BLOCK_NAME "learnedbtree"
+
+static Size block_size;
+static LbtSharedInit block_init;
+static void *block = NULL;
+
+#if LBT_SHARED_NEEDS_PRELOAD
+
+static shmem_request_hook_type previous_request_hook = NULL;
+static shmem_startup_hook_type previous_startup_hook = NULL;
+
+static void
+request_block(void)
+{
+	if (previous_request_hook)
+		previous_request_hook();
+	RequestAddinShmemSpace(MAXALIGN(block_size));
+}
+
+static void
+make_block(void)
+{
+	bool		found;
+
+	if (previous_startup_hook)
+		previous_startup_hook();
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	block = ShmemInitStruct(BLOCK_NAME, block_size, &found);
+	if (!found)
+	{
+		memset(block, 0, block_size);
+		block_init(block);
+	}
+	LWLockRelease(AddinShmemInitLock);
+}
+
+void
+lbt_shared_declare(Size size, LbtSharedInit init)
+{
+	block_size = size;
+	block_init = init;
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+	previous_request_hook = shmem_request_hook;
+	shmem_request_hook = request_block;
+	previous_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = make_block;
+}
+
+void *
+lbt_shared_block(void)
+{
+	return block;
+}
+
+bool
+lbt_shared_possible(void)
+{
+	return block != NULL;
+}
+
+#else
+
+static void
+zero_and_init(void *mem)
+{
+	memset(mem, 0, block_size);
+	block_init(mem);
+}
+
+void
+lbt_shared_declare(Size size, LbtSharedInit init)
+{
+	block_size = size;
+	block_init = init;
+}
+
+void *
+lbt_shared_block(void)
+{
+	bool		found;
+
+	if (block == NULL)
+		block = GetNamedDSMSegment(BLOCK_NAME, block_size, zero_and_init, &found);
+	return block;
+}
+
+bool
+lbt_shared_possible(void)
+{
+	return true;
+}
+
+#endif

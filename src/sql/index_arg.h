@@ -1,0 +1,26 @@
+/*
+ * index_arg.h - SQL functions' argument: one of our indexes, opened and checked.
+ */
+#ifndef LBT_INDEX_ARG_H
+#define LBT_INDEX_ARG_H
+
+#include "postgres.h"
+
+#include "storage/lockdefs.h"
+#include "utils/rel.h"
+
+/* What the caller must be allowed to. */
+typedef enum LbtRight
+{
+	LBT_MAY_SEE,				/* the index's owner, or pg_monitor */
+	LBT_MAY_CHANGE				/* the index's owner */
+} LbtRight;
+
+/*
+ * Open an index of ours under this lock, or raise an error that names what is wrong: no such relation,
+ * not an index, another access method's, partitioned, invalid, another session's temporary one, or not
+ * the caller's.
+ */
+extern Relation lbt_open_index(Oid relid, LOCKMODE lock, LbtRight right);
+
+#endif							/* LBT_INDEX_ARG_H */

@@ -1,0 +1,77 @@
+/*
+ * init.c - loading the module: settings, options, hooks, shared memory.
+ */
+#include "postgres.h"
+
+#include "am/am.h"
+#include "catalog/objectaccess.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_database.h"
+#include "fmgr.h"
+#include "learn/lifecycle.h"
+#include "learn/registry.h"
+#include "learn/settings.h"
+#include "miscadmin.h"
+#include "utils/guc.h"
+
+PG_MODULE_MAGIC;
+
+void		_PG_init(void);
+
+static object_access_hook_type previous_access_hook = NULL;
+
+/* A dropped index or database takes its models along when the drop commits. */
+static void
+note_drop(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
+{
+	if (previous_access_hook)
+		previous_access_hook(access, class, object, sub, arg);
+	if (access != OAT_DROP || sub != 0)
+		return;
+	if (class == DatabaseRelationId)
+		lbt_lifecycle_dropped(object, InvalidOid);
+	else if (class == RelationRelationId && lbt_is_our_index(object))
+		lbt_lifecycle_dropped(MyDatabaseId, object);
+}
+
+static void
+define_settings(void)
+{
+	DefineCustomBoolVariable("learnedbtree.enable",
+							 "Finds leaves of learnedbtree indexes through their models.",
+							 "When off, they work exactly as btree indexes.",
+							 &lbt_enable, true, PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("learnedbtree.enable_leaf_cache",
+							 "Looks predictions up in the cache of leaf minima before reading a page.",
+							 "When off, the spline's prediction is tried as it is, and the page decides.",
+							 &lbt_enable_leaf_cache, true, PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("learnedbtree.enable_buffer_hint",
+							 "Remembers with every leaf the shared buffer it was last found in.",
+							 "When off, every predicted page is looked up in the buffer table.",
+							 &lbt_enable_buffer_hint, true, PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("learnedbtree.max_error",
+							"Largest error of a model's spline, in leaves.",
+							"Takes effect with the next training; smaller means more knots. The index "
+							"option max_error overrides it.",
+							&lbt_max_error, LBT_MAX_ERROR_DEFAULT, 1, LBT_MAX_ERROR_LIMIT,
+							PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("learnedbtree.max_model_memory",
+							"Shared memory that all models together may take.",
+							"When a new model does not fit, the least recently used ones are dropped; "
+							"a model larger than all of it is not made. 16 bytes a leaf.",
+							&lbt_max_model_memory, 256 * 1024, 64, MAX_KILOBYTES,
+							PGC_SUSET, GUC_UNIT_KB, NULL, NULL, NULL);
+	MarkGUCPrefixReserved("learnedbtree");
+}
+
+void
+_PG_init(void)
+{
+	define_settings();
+	lbt_options_init();
+	lbt_registry_declare();
+	lbt_lifecycle_init();
+	lbt_planner_init();
+	previous_access_hook = object_access_hook;
+	object_access_hook = note_drop;
+}

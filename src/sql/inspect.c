@@ -1,0 +1,179 @@
+/*
+ * inspect.c - learnedbtree_model(), learnedbtree_knots(): what was learned.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "catalog/pg_type.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "learn/settings.h"
+#include "learn/train.h"
+#include "lib/stringinfo.h"
+#include "sql/index_arg.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+PG_FUNCTION_INFO_V1(learnedbtree_model);
+PG_FUNCTION_INFO_V1(learnedbtree_knots);
+PG_FUNCTION_INFO_V1(learnedbtree_model_memory);
+
+static const struct
+{
+	const char *name;
+	const char *reason;
+}			state_words[] = {
+	[LBT_UNTRAINED] = {"untrained", "the first lookup will train it"},
+	[LBT_READY] = {"ready", NULL},
+	[LBT_EMPTY] = {"empty", "there was no leaf to learn from; the first lookup after it has grown will train it"},
+	[LBT_TOO_LARGE] = {"too large", "the model does not fit into learnedbtree.max_model_memory"},
+	[LBT_NO_MEMORY] = {"no memory", "shared memory could not be had"},
+	[LBT_UNORDERED] = {"damaged", "level 1 of the tree is not in order; check the index with learnedbtree_check()"},
+	[LBT_FAILED] = {"failed", "training ended in an error; learnedbtree_train() shows it"},
+};
+
+/* The width in bits of a range. */
+static int
+bits(uint64 span)
+{
+	int			n = 0;
+
+	for (; span > 0; span >>= 1)
+		n++;
+	return n;
+}
+
+/*
+ * The key code in words, a digit for each column: "id int8"; "tenant int4 0..999 x id int8 0..4000000".
+ * Ranges are those seen in training; floats and columns whose low bits did not fit show their bits.
+ */
+static char *
+describe_code(Relation rel, const LbtKeySpec *spec, const LbtKeyCode *code)
+{
+	StringInfoData s;
+
+	initStringInfo(&s);
+	for (int i = 0; i < code->ndigits; i++)
+	{
+		const LbtKeyDigit *d = &code->digit[i];
+		const LbtKeyColumn *c = &spec->column[i];
+
+		appendStringInfo(&s, "%s%s %s%s", i > 0 ? " x " : "",
+						 NameStr(TupleDescAttr(RelationGetDescr(rel), i)->attname),
+						 format_type_be(c->type), c->desc ? " desc" : "");
+		if (code->ndigits == 1)
+			break;
+		if (d->shift > 0)
+			appendStringInfo(&s, ", upper %d of %d bits", bits((d->hi - d->lo) >> d->shift),
+							 bits(d->hi - d->lo));
+		else if (c->kind == LBT_KEY_FLOAT)
+			appendStringInfo(&s, ", %d bits", bits(d->hi - d->lo));
+		else
+		{
+			uint64		lo = c->desc ? ~d->hi : d->lo;
+			uint64		hi = c->desc ? ~d->lo : d->hi;
+
+			if (c->kind == LBT_KEY_SIGNED)
+				appendStringInfo(&s, " " INT64_FORMAT ".." INT64_FORMAT,
+								 lbt_unorder_signed(lo), lbt_unorder_signed(hi));
+			else
+				appendStringInfo(&s, " " UINT64_FORMAT ".." UINT64_FORMAT, lo, hi);
+		}
+	}
+	if (code->ndigits < spec->nkeyatts)
+		appendStringInfo(&s, " (further columns tie)");
+	return s.data;
+}
+
+#define MODEL_COLUMNS 10
+
+Datum
+learnedbtree_model(PG_FUNCTION_ARGS)
+{
+	Relation	rel = lbt_open_index(PG_GETARG_OID(0), AccessShareLock, LBT_MAY_SEE);
+	LbtIndex   *index = lbt_index_get(rel);
+	LbtRegistered model;
+	const char *reason;
+	TupleDesc	tupdesc;
+	Datum		values[MODEL_COLUMNS];
+	bool		nulls[MODEL_COLUMNS];
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	memset(nulls, true, sizeof(nulls));
+	if (!lbt_trainable(rel, index, &reason))
+	{
+		values[0] = CStringGetTextDatum(index->keyspec.ncolumns == 0 && lbt_index_learned(rel) ?
+										"unsupported" : "off");
+		values[1] = CStringGetTextDatum(reason);
+		nulls[0] = nulls[1] = false;
+	}
+	else
+	{
+		LbtState	state = lbt_registry_describe(index, &model) ? model.state : LBT_UNTRAINED;
+
+		values[0] = CStringGetTextDatum(state_words[state].name);
+		nulls[0] = false;
+		reason = !lbt_enable && state == LBT_READY ? "not used: learnedbtree.enable is off" :
+			state_words[state].reason;
+		if (reason)
+			values[1] = CStringGetTextDatum(reason);
+		nulls[1] = reason == NULL;
+		if (state == LBT_READY)
+		{
+			values[2] = Int64GetDatum(model.header.nleaves);
+			values[3] = Int32GetDatum(model.header.nknots);
+			values[4] = Float8GetDatum(model.header.max_error);
+			values[5] = Float8GetDatum(model.header.mean_error);
+			values[6] = Int64GetDatum(model.header.bytes);
+			values[7] = CStringGetTextDatum(describe_code(rel, &index->keyspec,
+														  &model.header.code));
+			values[8] = TimestampTzGetDatum(model.header.trained_at);
+			values[9] = Float8GetDatum(model.header.training_ms);
+			memset(nulls + 2, false, 8);
+		}
+	}
+	index_close(rel, AccessShareLock);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
+}
+
+/* A uint64 as numeric: bigint is too small for codes. */
+static Datum
+numeric_from_uint64(uint64 v)
+{
+	char		digits[24];
+
+	snprintf(digits, sizeof(digits), UINT64_FORMAT, v);
+	return DirectFunctionCall3(numeric_in, CStringGetDatum(digits), ObjectIdGetDatum(InvalidOid),
+							   Int32GetDatum(-1));
+}
+
+Datum
+learnedbtree_knots(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	Relation	rel = lbt_open_index(PG_GETARG_OID(0), AccessShareLock, LBT_MAY_SEE);
+	LbtIndex   *index = lbt_index_get(rel);
+	Size		bytes;
+	void	   *copy = lbt_registry_copy_model(index, &bytes);
+	LbtModel	model;
+
+	InitMaterializedSRF(fcinfo, 0);
+	if (copy && lbt_model_open(copy, bytes, &model))
+		for (uint32 i = 0; i < model.nknots; i++)
+		{
+			Datum		values[2] = {numeric_from_uint64(model.knots[i].code),
+			Int64GetDatum(model.knots[i].slot)};
+			bool		nulls[2] = {false, false};
+
+			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+		}
+	index_close(rel, AccessShareLock);
+	return (Datum) 0;
+}
+
+Datum
+learnedbtree_model_memory(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT64((int64) lbt_registry_bytes());
+}

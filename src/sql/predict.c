@@ -1,0 +1,133 @@
+/*
+ * predict.c - learnedbtree_predict(regclass, key ...): one lookup, prediction and descent side by side.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "fmgr.h"
+#include "catalog/pg_type.h"
+#include "funcapi.h"
+#include "learn/locate.h"
+#include "learn/settings.h"
+#include "learn/train.h"
+#include "sql/index_arg.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/snapmgr.h"
+
+PG_FUNCTION_INFO_V1(learnedbtree_predict);
+
+/* Bring the next key value into the bound; quoted literals are read as the column's type. */
+static void
+add_value(Relation rel, const LbtKeyColumn *column, LbtBound *bound, Oid type, Datum value)
+{
+	LbtKeyValue *to = &bound->value[bound->ncolumns];
+	int			side;
+
+	if (type == UNKNOWNOID || type == TEXTOID)
+	{
+		char	   *literal = type == UNKNOWNOID ? DatumGetCString(value) : TextDatumGetCString(value);
+		Oid			input;
+		Oid			ioparam;
+
+		getTypeInputInfo(column->type, &input, &ioparam);
+		value = OidInputFunctionCall(input, literal, ioparam, -1);
+		type = column->type;
+	}
+	type = getBaseType(type);
+	if (!lbt_keyspec_takes(column, type))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("key value %d of index \"%s\" cannot be of type %s", bound->ncolumns + 1,
+						RelationGetRelationName(rel), format_type_be(type)),
+				 errhint("The column is of type %s.", format_type_be(column->type))));
+	side = lbt_keyspec_argument(column, type, value, &to->ordered);
+	to->isnull = false;
+	if (side != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("key value %d is out of range for type %s", bound->ncolumns + 1,
+						format_type_be(column->type))));
+	bound->ncolumns++;
+}
+
+static void
+read_key(FunctionCallInfo fcinfo, Relation rel, const LbtKeySpec *spec, LbtBound *bound)
+{
+	Datum	   *values;
+	Oid		   *types;
+	bool	   *nulls;
+	int			nvalues = extract_variadic_args(fcinfo, 1, false, &values, &types, &nulls);
+
+	if (nvalues < 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("the key must not be NULL")));
+	if (nvalues > spec->ncolumns)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("too many key values for index \"%s\"", RelationGetRelationName(rel)),
+				 errdetail_plural("Its model covers %d key column.", "Its model covers %d key columns.",
+								  spec->ncolumns, spec->ncolumns)));
+	bound->ncolumns = 0;
+	bound->past = false;
+	for (int i = 0; i < nvalues; i++)
+	{
+		if (nulls[i])
+			ereport(ERROR,
+					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+					 errmsg("key value %d must not be NULL", i + 1),
+					 errhint("Lookups of NULLs use the ordinary descent.")));
+		add_value(rel, &spec->column[i], bound, types[i], values[i]);
+	}
+}
+
+Datum
+learnedbtree_predict(PG_FUNCTION_ARGS)
+{
+	Relation	rel = lbt_open_index(PG_GETARG_OID(0), AccessShareLock, LBT_MAY_SEE);
+	LbtIndex   *index = lbt_index_get(rel);
+	const char *reason;
+	LbtBound	bound;
+	TupleDesc	tupdesc;
+	Datum		values[3];
+	bool		nulls[3] = {true, true, true};
+	BlockNumber predicted = InvalidBlockNumber;
+	OffsetNumber offset;
+	int			hops;
+	Buffer		buf;
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	if (!lbt_trainable(rel, index, &reason))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("index \"%s\" has no model", RelationGetRelationName(rel)),
+				 errdetail_internal("%s.", reason)));
+	read_key(fcinfo, rel, &index->keyspec, &bound);
+
+	lbt_index_update(index);
+	if (index->state == LBT_UNTRAINED)
+		lbt_train_on_use(rel, index);
+	if (index->state == LBT_READY)
+	{
+		buf = lbt_predict_leaf(rel, index, &bound, GetActiveSnapshot(), &offset, &predicted, &hops);
+		values[0] = Int64GetDatum(predicted);
+		nulls[0] = false;
+		if (BufferIsValid(buf))
+		{
+			values[2] = Int32GetDatum(hops);
+			nulls[2] = false;
+			UnlockReleaseBuffer(buf);
+		}
+	}
+	buf = lbt_descend(rel, index, &bound, false, GetActiveSnapshot(), &offset);
+	if (BufferIsValid(buf))
+	{
+		values[1] = Int64GetDatum(BufferGetBlockNumber(buf));
+		nulls[1] = false;
+		UnlockReleaseBuffer(buf);
+	}
+	index_close(rel, AccessShareLock);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
+}

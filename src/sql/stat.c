@@ -1,0 +1,44 @@
+/*
+ * stat.c - the functions behind the view learnedbtree_stat.
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "funcapi.h"
+#include "learn/counters.h"
+#include "utils/timestamp.h"
+
+PG_FUNCTION_INFO_V1(learnedbtree_stat_get);
+PG_FUNCTION_INFO_V1(learnedbtree_stat_reset);
+
+#define STAT_COLUMNS (LBT_NEVENTS + 1)
+
+/* One index's counts, in the order of LbtEvent, then the time of the last training. */
+Datum
+learnedbtree_stat_get(PG_FUNCTION_ARGS)
+{
+	TupleDesc	tupdesc;
+	LbtStats	stats = {0};
+	Datum		values[STAT_COLUMNS];
+	bool		nulls[STAT_COLUMNS] = {false};
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	lbt_registry_attach();
+	lbt_counters_flush();
+	(void) lbt_stats_get(PG_GETARG_OID(0), &stats);
+	for (int i = 0; i < LBT_NEVENTS; i++)
+		values[i] = Int64GetDatum((int64) stats.events[i]);
+	values[LBT_NEVENTS] = TimestampTzGetDatum(stats.last_trained);
+	nulls[LBT_NEVENTS] = stats.last_trained == 0;
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
+}
+
+Datum
+learnedbtree_stat_reset(PG_FUNCTION_ARGS)
+{
+	lbt_registry_attach();
+	lbt_counters_flush();
+	lbt_stats_reset(PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0));
+	PG_RETURN_VOID();
+}
