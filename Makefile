@@ -8,6 +8,9 @@ PG_CPPFLAGS = -I$(srcdir)/src
 PG_CFLAGS = -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers -Wno-declaration-after-statement
 SHLIB_LINK =
 
+# Bitcode for LLVM's inlining is of no use here: our functions are called through pointers.
+override with_llvm = no
+
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
@@ -15,8 +18,7 @@ include $(PGXS)
 # Headers are few and everything depends on them.
 $(OBJS): $(wildcard src/*/*.h)
 
-# Modules for LLVM's inlining are of no use here: our functions are called through pointers.
-with_llvm = no
+
 
 # ---- targets for developers and users; none of them needs root where everything is installed ----
 
