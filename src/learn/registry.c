@@ -126,7 +126,8 @@ lbt_registry_attach(void)
 	LWLockRegisterTranche(c->tranche, "learnedbtree");
 	old = MemoryContextSwitchTo(TopMemoryContext);
 	area = dsa_attach_in_place(place_of(c), NULL);
-	on_shmem_exit(dsa_on_shmem_exit_release_in_place, PointerGetDatum(place_of(c)));
+	/* Not later: the place may be in a DSM segment, and these are gone before on_shmem_exit. */
+	before_shmem_exit(dsa_on_shmem_exit_release_in_place, PointerGetDatum(place_of(c)));
 	dsa_pin_mapping(area);
 	params = entry_parameters(c->tranche);
 	entries = dshash_attach(area, &params, c->entries, NULL);
