@@ -34,3 +34,12 @@ test:
 
 demo:
 	@bench/demo
+
+# The harness's Python packages, in a virtual environment of their own.
+bench-deps: bench/.venv/.complete
+bench/.venv/.complete: bench/requirements.txt
+	python3 -c 'import ensurepip, venv' 2>/dev/null || bash -c '. ci/common.sh && need_packages python3 python3-venv'
+	rm -rf bench/.venv
+	python3 -m venv bench/.venv
+	bench/.venv/bin/python -m pip install --quiet --disable-pip-version-check -r bench/requirements.txt
+	touch $@

@@ -1,0 +1,1 @@
+"""One module an experiment: its load and its measurements."""

@@ -1,0 +1,48 @@
+"""What the extension says of its own index: training, model, counters.  All of it becomes facts of the report."""
+
+from statistics import median
+
+from .contenders import EXTENSION
+
+
+def train_and_describe(bench, indexes, contender, rounds):
+    """Train a cached index `rounds` times; note the time a leaf and the model's figures."""
+    index = contender.index_on(indexes.table)
+    milliseconds = []
+    for _ in range(rounds + 1):
+        bench.connection.execute(f"SELECT {EXTENSION}_train(%s::regclass)", [index])
+        model = _as_dict(bench, f"SELECT to_jsonb(m) FROM {EXTENSION}_model(%s::regclass) AS m", index)
+        milliseconds.append(model["training_ms"])
+    if model["state"] != "ready":
+        bench.warn(f"{index}: model is {model['state']}: {model.get('reason')}")
+        return
+    training = median(milliseconds[1:])  # the first is the warm-up
+    bench.fact(contender, "training, ms", training)
+    bench.fact(contender, "training, µs a leaf", training * 1000 / model["leaves"])
+    bench.fact(contender, "model size, kB", model["bytes"] / 1000)
+    for name, title in (("leaves", "leaves"), ("knots", "knots"), ("max_error", "max error, leaves"),
+                        ("mean_error", "mean error, leaves"), ("key_code", "key code")):
+        bench.fact(contender, title, model[name])
+
+
+def reset_counters(bench):
+    bench.connection.execute(f"SELECT {EXTENSION}_stat_reset()")
+
+
+def describe_counters(bench, indexes, contender):
+    """The counters since reset_counters."""
+    bench.connection.execute("SELECT pg_stat_force_next_flush()")
+    stat = _as_dict(bench, f"SELECT to_jsonb(s) FROM {EXTENSION}_stat AS s WHERE indexrelid = %s::regclass",
+                    contender.index_on(indexes.table))
+    if not stat:
+        return
+    if stat["lookups"]:
+        bench.fact(contender, "verified at the predicted leaf, %", 100 * stat["verified"] / stat["lookups"])
+    for name, value in stat.items():
+        if isinstance(value, int) and value and not name.endswith("relid"):
+            bench.fact(contender, f"counter {name}", value)
+
+
+def _as_dict(bench, sql, index):
+    row = bench.connection.execute(sql, [index]).fetchone()
+    return row[0] if row else None

@@ -1,0 +1,93 @@
+"""Tables made by rule: the same rows on every machine, from a seed.
+
+The key of row i is the server's own 64-bit hash of i: uniformly random over int8, not in order, and for
+the seed here without a repetition up to 200 million rows.  A probe needs no look at the table: it is
+the key of a row number that is drawn by another seed.
+"""
+
+import contextlib
+
+from .measure import Failed
+
+KEY_SEED = 2
+PROBE_SEED = 7
+CHUNK_ROWS = 5_000_000
+INT8_MAX = 2**63 - 1
+KEY_SPACE = 2**64
+HEAP_BYTES_A_ROW = 46  # header 24, line pointer 4, columns 16, and the page's own
+
+
+def key_of(row):
+    """SQL for the key of a row number (SQL too)."""
+    return f"hashint8extended({row}, {KEY_SEED})"
+
+
+def drawn_row(number, rows):
+    """SQL for the row that probe `number` (SQL too) asks for, drawn with replacement."""
+    return f"((hashint8extended({number}, {PROBE_SEED}) & {INT8_MAX}) % {rows} + 1)"
+
+
+@contextlib.contextmanager
+def loading(bench):
+    """A transaction to make and fill a table in: the rows of a table that is new in it are not logged.
+
+    Its commit is synchronous: until the commit record has left the log buffers, VACUUM cannot take the
+    rows as visible to all.
+    """
+    with bench.connection.transaction():
+        bench.connection.execute("SET LOCAL synchronous_commit = on")
+        yield
+
+
+def random_keys(bench, table, rows):
+    """Table (k int8 unique and random, v int4), all-visible and frozen, without an index."""
+    connection = bench.connection
+    with loading(bench):
+        connection.execute(f"CREATE TABLE {table} (k int8 NOT NULL, v int4 NOT NULL)")
+        for first in range(1, rows + 1, CHUNK_ROWS):
+            last = min(rows, first + CHUNK_ROWS - 1)
+            connection.execute(f"INSERT INTO {table} SELECT {key_of('i')}, (i & 1023)::int4 "
+                               f"FROM (SELECT generate_series({first}::int8, {last}::int8) AS i) AS s")
+            bench.say(f"loaded {last:,} of {rows:,} rows")
+    _settle(bench, table)
+
+
+def probes(bench, table, rows, count, ordered):
+    """Table (k int8) of keys that exist, in random or in key order."""
+    _filled(bench, table, "k int8 NOT NULL",
+            f"SELECT {key_of(drawn_row('j', rows))} AS k FROM (SELECT generate_series(1::int8, {count}) AS j) AS s"
+            + (" ORDER BY k" if ordered else ""))
+
+
+def range_probes(bench, table, rows, count, keys_a_range):
+    """Table (lo, hi int8) of ranges that begin at a key and hold about `keys_a_range` keys."""
+    width = KEY_SPACE * keys_a_range // rows
+    _filled(bench, table, "lo int8 NOT NULL, hi int8 NOT NULL",
+            f"SELECT k, CASE WHEN k > {INT8_MAX - width} THEN {INT8_MAX} ELSE k + {width} END "
+            f"FROM (SELECT {key_of(drawn_row('j', rows))} AS k "
+            f"FROM (SELECT generate_series(1::int8, {count}) AS j) AS s) AS p")
+
+
+def _filled(bench, table, columns, select):
+    with loading(bench):
+        bench.connection.execute(f"CREATE TABLE {table} ({columns})")
+        bench.connection.execute(f"INSERT INTO {table} {select}")
+    _settle(bench, table)
+
+
+def _settle(bench, table):
+    """Freeze the table, and see that all of its pages are all-visible."""
+    bench.connection.execute(f"VACUUM (FREEZE, ANALYZE) {table}")
+    pages, visible = bench.connection.execute(
+        "SELECT relpages, relallvisible FROM pg_class WHERE oid = %s::regclass", [table]).fetchone()
+    if visible < pages:
+        raise Failed(f"only {visible} of {pages} pages of {table} are all-visible after VACUUM")
+
+
+def prewarm(bench, relations):
+    """Read relations into shared_buffers, visibility maps too."""
+    bench.connection.execute("CREATE EXTENSION IF NOT EXISTS pg_prewarm")
+    for relation in relations:
+        for fork in ("main", "vm"):
+            if bench.connection.execute("SELECT pg_relation_size(%s::regclass, %s)", [relation, fork]).fetchone()[0]:
+                bench.connection.execute("SELECT pg_prewarm(%s::regclass, 'buffer', %s)", [relation, fork])

@@ -1,0 +1,188 @@
+"""Kinds of measurement that experiments declare: a query, a prepared statement under pgbench, pages touched.
+
+A measurement answers `applies(contender)` and `run(bench, indexes, contender, round)`, which returns
+one sample.  Each checks the plan before it measures and raises WrongPlan unless the contender's index
+serves it.  `last_answer` is what the query returned: the experiment loop demands that all contenders agree.
+"""
+
+import dataclasses
+import re
+import subprocess
+import tempfile
+
+# Joins are to be nested loops over the index, one probe a row.
+NESTED_LOOP = {
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_material": "off",
+    "enable_memoize": "off",
+    "enable_bitmapscan": "off",
+}
+PGBENCH_SECONDS = 600
+
+
+class Failed(Exception):
+    """A measurement that must not be believed, or could not be taken; the message says which and why."""
+
+
+class WrongPlan(Failed):
+    """The planner did not do what was to be measured."""
+
+
+class WrongAnswer(Failed):
+    """Two contenders returned different results."""
+
+
+def apply_settings(connection, settings):
+    for name, value in settings.items():
+        connection.execute(f"SET {name} = {value}")
+
+
+def plan_nodes(plan):
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from plan_nodes(child)
+
+
+def explain(connection, statement, options=""):
+    """The plan's root node, as EXPLAIN in JSON gives it."""
+    return connection.execute(f"EXPLAIN (FORMAT JSON{options}) {statement}").fetchone()[0][0]["Plan"]
+
+
+def index_node(plan, index, node_type):
+    """The one node that reads `index`; raises WrongPlan unless it is the plan's only index access."""
+    using = [node for node in plan_nodes(plan) if "Index Name" in node]
+    if [(node["Index Name"], node["Node Type"]) for node in using] != [(index, node_type)]:
+        found = ", ".join(f"{node['Node Type']} {node.get('Index Name', node.get('Relation Name', ''))}".strip()
+                          for node in plan_nodes(plan))
+        raise WrongPlan(f"wanted {node_type} on {index}, got: {found}")
+    return using[0]
+
+
+def server_microseconds(connection, statement):
+    """Run a statement; returns (microseconds by the server's clock, planning included; its rows)."""
+    cursor = connection.execute(f"SELECT clock_timestamp(); {statement}; SELECT clock_timestamp()")
+    began = cursor.fetchone()[0]
+    cursor.nextset()
+    rows = cursor.fetchall() if cursor.description else None
+    cursor.nextset()
+    ended = cursor.fetchone()[0]
+    return (ended - began).total_seconds() * 1e6, rows
+
+
+@dataclasses.dataclass
+class Measurement:
+    key: str
+    title: str
+    unit: str = "µs"
+    index_only: bool = False
+    ranges: bool = False
+    timed: bool = True  # false: a count, for which one sample is enough and speed-up means nothing
+
+    last_answer = None
+
+    def applies(self, contender):
+        return contender.ranges or not self.ranges
+
+    def node_type(self, contender):
+        return "Index Only Scan" if self.index_only and contender.index_only else "Index Scan"
+
+    def note(self, contender):
+        """A word on how this contender had to do it, or None."""
+        if self.index_only and not contender.index_only:
+            return "cannot answer from the index alone: fetches from the table"
+        return None
+
+
+@dataclasses.dataclass
+class Query(Measurement):
+    """Time of one query, divided by `per` (its number of probes)."""
+
+    sql: str = ""
+    per: int = 1
+
+    def run(self, bench, indexes, contender, _round):
+        indexes.show_only(bench.connection, contender)
+        apply_settings(bench.connection, NESTED_LOOP)
+        index_node(explain(bench.connection, self.sql), contender.index_on(indexes.table), self.node_type(contender))
+        microseconds, self.last_answer = server_microseconds(bench.connection, self.sql)
+        return microseconds / self.per
+
+
+@dataclasses.dataclass
+class Pages(Measurement):
+    """Index pages touched a probe, whether or not they were in shared_buffers.
+
+    The index node's buffer count includes the table's pages and its visibility map; what the
+    statistics of the table alone counted in the meantime is taken off.
+    """
+
+    sql: str = ""
+    per: int = 1
+    unit: str = "pages"
+    timed: bool = False
+
+    def run(self, bench, indexes, contender, _round):
+        connection = bench.connection
+        indexes.show_only(connection, contender)
+        apply_settings(connection, NESTED_LOOP)
+        before = self._table_blocks(connection, indexes.table)
+        plan = explain(connection, self.sql, ", ANALYZE, BUFFERS, TIMING OFF")
+        after = self._table_blocks(connection, indexes.table)
+        node = index_node(plan, contender.index_on(indexes.table), self.node_type(contender))
+        if node["Shared Read Blocks"] > 0:
+            bench.warn(f"{self.title}, {contender.name}: {node['Shared Read Blocks']} pages were not in shared_buffers")
+        if node.get("Heap Fetches", 0) > 0:
+            bench.warn(f"{self.title}, {contender.name}: {node['Heap Fetches']} fetches from the table")
+        touched = node["Shared Hit Blocks"] + node["Shared Read Blocks"]
+        return (touched - (after - before)) / self.per
+
+    @staticmethod
+    def _table_blocks(connection, table):
+        connection.execute("SELECT pg_stat_force_next_flush()")
+        return connection.execute(
+            "SELECT heap_blks_hit + heap_blks_read FROM pg_statio_user_tables WHERE relid = %s::regclass",
+            [table]).fetchone()[0]
+
+
+@dataclasses.dataclass
+class Prepared(Measurement):
+    """Round trip of a prepared statement: one pgbench client, `transactions` of them.
+
+    `script` is pgbench's; `statement` is the same with $1 for its variable, to check the plan.
+    """
+
+    script: str = ""
+    statement: str = ""
+    parameter_type: str = "int8"
+    sample_parameter: str = "1"
+    transactions: int = 1
+
+    def run(self, bench, indexes, contender, round_number):
+        indexes.show_only(bench.connection, contender)
+        self._check_plan(bench.connection, indexes, contender)
+        settings = {**NESTED_LOOP, **dict(contender.settings)}
+        with tempfile.NamedTemporaryFile("w", suffix=".sql", encoding="utf-8") as script, bench.server.one_core():
+            script.write(self.script)
+            script.flush()
+            # The same keys for every contender of a round.
+            finished = subprocess.run(
+                [bench.server.installation.program("pgbench"), "-n", "-c", "1", "-j", "1", "-M", "prepared",
+                 "-t", str(self.transactions), "--random-seed", str(round_number + 1), "-f", script.name],
+                env=bench.server.client_environment(settings), capture_output=True, text=True,
+                timeout=PGBENCH_SECONDS)
+        found = re.search(r"^tps = ([0-9.]+) \(without initial connection time\)", finished.stdout, re.MULTILINE)
+        if finished.returncode != 0 or not found:
+            raise Failed(f"pgbench failed:\n{finished.stdout}{finished.stderr}")
+        return 1e6 / float(found.group(1))
+
+    def _check_plan(self, connection, indexes, contender):
+        apply_settings(connection, {**NESTED_LOOP, "plan_cache_mode": "force_generic_plan"})
+        connection.execute(f"PREPARE checked ({self.parameter_type}) AS {self.statement}")
+        try:
+            index_node(explain(connection, f"EXECUTE checked ({self.sample_parameter})"),
+                       contender.index_on(indexes.table), self.node_type(contender))
+        finally:
+            connection.execute("DEALLOCATE checked")
+            connection.execute("RESET plan_cache_mode")
+

@@ -1,0 +1,162 @@
+"""What was found, as a table for the terminal, as Markdown, as JSON and as a chart."""
+
+import json
+import os
+import pathlib
+import platform
+import shlex
+import subprocess
+import sys
+from statistics import median
+
+from .contenders import BASELINE
+from .experiment import ratio_to_baseline
+
+LEGEND = (f"Medians; in brackets the speed-up over {BASELINE} ({BASELINE}'s time / this one's, above 1 is faster). "
+          "Less is better throughout.")
+
+
+def environment(bench):
+    """All that another person needs to judge the figures."""
+    setting = lambda name: bench.connection.execute(  # noqa: E731
+        "SELECT current_setting(%s, true)", [name]).fetchone()[0]
+    return {
+        "server": bench.connection.execute("SELECT version()").fetchone()[0],
+        "assertions": setting("debug_assertions"),
+        "cores": os.cpu_count(),
+        "processor": _processor(),
+        "memory, GB": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1),
+        "shared_buffers": setting("shared_buffers"),
+        "huge pages": setting("huge_pages_status") or f"{setting('huge_pages')} (outcome not shown by this version)",
+        "max_parallel_maintenance_workers": setting("max_parallel_maintenance_workers"),
+        "rows": bench.options.rows,
+        "rounds": bench.options.rounds,
+        "load average at start": bench.load_average,
+        "source": _revision(),
+        "command": shlex.join([bench.options.experiment, *sys.argv[2:]]),
+    }
+
+
+def _processor():
+    try:
+        for line in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.machine()
+
+
+def _revision():
+    here = pathlib.Path(__file__).parent
+    try:
+        git = subprocess.run(["git", "-C", here, "describe", "--always", "--dirty", "--exclude", "*"],
+                             capture_output=True, text=True)
+    except OSError:
+        return "unknown"
+    return git.stdout.strip() or "unknown"
+
+
+def figure(value):
+    """Three significant digits, without an exponent."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    size = abs(value)
+    return f"{value:,.0f}" if size >= 100 else f"{value:.1f}" if size >= 10 else f"{value:.2f}" \
+        if size >= 1 or size == 0 else f"{value:.3g}"
+
+
+def cell(result, name):
+    samples = result["samples"].get(name)
+    if not samples:
+        return "–"
+    text = figure(median(samples))
+    ratio = ratio_to_baseline(result, name)
+    if ratio is not None and name != BASELINE:
+        text += f" ({ratio:.2f}×)"
+    return text + ("*" if name in result["notes"] else "")
+
+
+def main_rows(bench):
+    names = [contender.name for contender in bench.contenders]
+    rows = [["", *names]]
+    rows += [[f"{result['title']}, {result['unit']}", *(cell(result, name) for name in names)]
+             for result in bench.results]
+    return rows
+
+
+def fact_rows(bench):
+    names = [contender.name for contender in bench.contenders if contender.name in bench.facts]
+    titles = list(dict.fromkeys(title for name in names for title in bench.facts[name]))
+    return [["", *names]] + [[title, *(figure(bench.facts[name].get(title, "–")) for name in names)]
+                             for title in titles]
+
+
+def notes(bench):
+    said = {note for result in bench.results for note in result["notes"].values()}
+    return [LEGEND, *(f"* {note}" for note in sorted(said)), *(f"Warning: {warning}" for warning in bench.warnings)]
+
+
+def text_table(rows):
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ["  ".join([row[0].ljust(widths[0]), *(entry.rjust(width) for entry, width in zip(row[1:], widths[1:]))])
+             for row in rows]
+    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+
+
+def markdown_table(rows):
+    line = lambda row: "| " + " | ".join(row) + " |"  # noqa: E731
+    return "\n".join([line(rows[0]), "|---" + "|---:" * (len(rows[0]) - 1) + "|", *map(line, rows[1:])])
+
+
+def spread_rows(bench):
+    names = [contender.name for contender in bench.contenders]
+    rows = [["", *names]]
+    for result in bench.results:
+        if result["timed"]:
+            rows.append([f"{result['title']}, {result['unit']}"] + [
+                f"{figure(min(own))} – {figure(max(own))}" if (own := result["samples"].get(name)) else "–"
+                for name in names])
+    return rows
+
+
+def as_text(bench, title, about):
+    server = about["server"].split(" on ")[0]
+    head = (f"{title}: {about['rows']:,} rows, {about['rounds']} rounds, {server}, "
+            f"assertions {about['assertions']}, {about['cores']} cores, shared_buffers {about['shared_buffers']}")
+    return "\n\n".join([head, text_table(main_rows(bench)), "\n".join(notes(bench)), text_table(fact_rows(bench))])
+
+
+def as_markdown(bench, title, about):
+    parts = [f"# {title}", markdown_table(main_rows(bench)),
+             "\n".join(f"- {note.lstrip('* ')}" for note in notes(bench)),
+             "## Indexes", markdown_table(fact_rows(bench)),
+             "## Spread (smallest – largest of the rounds)", markdown_table(spread_rows(bench)),
+             "## Where", "\n".join(f"- {name}: {value}" for name, value in about.items())]
+    return "\n\n".join(parts) + "\n"
+
+
+def as_json(bench, title, about):
+    results = [{**result,
+                "median": {name: median(samples) for name, samples in result["samples"].items()},
+                f"speedup_over_{BASELINE}": {name: ratio_to_baseline(result, name) for name in result["samples"]}}
+               for result in bench.results]
+    return json.dumps({"experiment": bench.options.experiment, "title": title, "environment": about,
+                       "results": results, "facts": bench.facts, "warnings": bench.warnings},
+                      indent=1, ensure_ascii=False) + "\n"
+
+
+def write(bench, title, about, folder):
+    """NAME.json, NAME.md and NAME.png in `folder`; returns their paths."""
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    name = bench.options.experiment
+    written = []
+    for suffix, text in ((".json", as_json(bench, title, about)), (".md", as_markdown(bench, title, about))):
+        written.append(folder / (name + suffix))
+        written[-1].write_text(text, encoding="utf-8")
+    from . import chart  # matplotlib takes a second to load
+    written.append(chart.draw(bench, title, folder / (name + ".png")))
+    return written

@@ -1,0 +1,221 @@
+"""A scratch PostgreSQL server: made from a given installation, thrown away at exit.
+
+The postmaster is our direct child and is stopped by its pid, with bounded
+waits, whichever way the run ends; if this process is killed outright, the
+kernel stops it (parent-death signal).  Only a Unix socket listens.  Servers
+refuse to run as root, so as root it runs as the user `postgres`.
+"""
+
+import contextlib
+import ctypes
+import os
+import pathlib
+import pwd
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+import psycopg
+
+SERVER_USER = "postgres"
+START_SECONDS = 120
+STOP_SECONDS = 30
+SOCKET_PATH_MAX = 90  # bytes; the kernel allows 107 with the socket's own name
+
+# A run measures one thing: nothing happens in the background, nothing waits for a disk.
+QUIET = {
+    "listen_addresses": "",
+    "huge_pages": "try",
+    "max_parallel_workers_per_gather": "0",
+    "max_parallel_maintenance_workers": "0",
+    "autovacuum": "off",
+    "jit": "off",
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "max_wal_size": "64GB",
+    "checkpoint_timeout": "1d",
+    "bgwriter_lru_maxpages": "0",
+    "synchronize_seqscans": "off",
+    "max_connections": "20",
+    "logging_collector": "off",
+    "log_checkpoints": "off",
+}
+
+
+class Installation:
+    """What a pg_config says about the server that it belongs to."""
+
+    def __init__(self, pg_config):
+        self.pg_config = shutil.which(pg_config)
+        if self.pg_config is None:
+            raise SystemExit(f"bench: {pg_config} is not a program: give a pg_config with --pg-config")
+        self.bindir = pathlib.Path(self._ask("--bindir"))
+        self.sharedir = pathlib.Path(self._ask("--sharedir"))
+        version = self._ask("--version")
+        self.major = int(re.search(r"(\d+)", version).group(1))
+
+    def _ask(self, what):
+        return subprocess.run([self.pg_config, what], check=True, capture_output=True, text=True).stdout.strip()
+
+    def program(self, name):
+        return str(self.bindir / name)
+
+    def has_extension(self, name):
+        return (self.sharedir / "extension" / f"{name}.control").exists()
+
+
+def _die_with_parent():
+    """In the child, after its user was set: have the kernel stop it when we are gone."""
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGQUIT)
+
+
+def _ensure_server_user():
+    try:
+        pwd.getpwnam(SERVER_USER)
+    except KeyError:
+        subprocess.run(["useradd", "--system", "--no-create-home", SERVER_USER], check=True)
+
+
+class ScratchServer:
+    """Context manager: initdb, start, and on exit stop and remove."""
+
+    def __init__(self, installation, settings, scratch, say):
+        self.installation = installation
+        self.settings = {**QUIET, **settings}
+        self.scratch = scratch
+        self.say = say
+        self.process = None
+        self.folder = None
+        self.sockets = None
+
+    def __enter__(self):
+        self.as_user = {}
+        if os.geteuid() == 0:
+            _ensure_server_user()
+            groups = os.getgrouplist(SERVER_USER, pwd.getpwnam(SERVER_USER).pw_gid)
+            self.as_user = dict(user=SERVER_USER, group=groups[0], extra_groups=groups)
+        try:
+            self._make_folders()
+            self._initdb()
+            self._start()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(self, *exception):
+        self._stop()
+        for folder in {self.folder, self.sockets} - {None}:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def connect(self):
+        # No automatic preparing: it would refuse our several statements in one message.
+        return psycopg.connect(host=str(self.sockets), user=SERVER_USER, dbname="postgres",
+                               autocommit=True, prepare_threshold=None)
+
+    def client_environment(self, options):
+        """Environment for a client program; `options` are settings of its sessions."""
+        settings = " ".join(f"-c {name}={value}" for name, value in options.items())
+        return {**os.environ, "PGHOST": str(self.sockets), "PGUSER": SERVER_USER, "PGDATABASE": "postgres",
+                "PGOPTIONS": settings}
+
+    @contextlib.contextmanager
+    def one_core(self):
+        """Sessions and children that begin in here stay on one core.
+
+        A client and its backend take turns, so one core is enough; left to the scheduler, the wake-up of an
+        idle core is the larger part of a round trip and differs from run to run by a factor of three.
+        """
+        targets = {0: os.sched_getaffinity(0), self.process.pid: os.sched_getaffinity(self.process.pid)}
+        try:
+            for process in targets:
+                os.sched_setaffinity(process, {max(targets[0])})
+            yield
+        finally:
+            for process, cores in targets.items():
+                os.sched_setaffinity(process, cores)
+
+    def _own_folder(self, parent):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="learnedbtree-bench-", dir=parent))
+        if self.as_user:
+            shutil.chown(folder, SERVER_USER, self.as_user["group"])
+        return folder
+
+    def _make_folders(self):
+        if self.scratch:
+            os.makedirs(self.scratch, exist_ok=True)
+        self.folder = self._own_folder(os.path.abspath(self.scratch) if self.scratch else None)
+        too_long = len(os.fsencode(str(self.folder))) > SOCKET_PATH_MAX
+        self.sockets = self._own_folder("/tmp") if too_long else self.folder
+        self.data = self.folder / "data"
+        self.log = self.folder / "server.log"
+
+    def _initdb(self):
+        self.say("making a scratch cluster")
+        with open(self.log, "w", encoding="utf-8") as log:
+            process = subprocess.Popen(
+                [self.installation.program("initdb"), "-D", self.data, "-U", SERVER_USER, "-A", "trust", "-E", "UTF8",
+                 "--locale=C", "--no-sync", "--no-instructions"],
+                cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                **self.as_user)
+        try:
+            status = process.wait(START_SECONDS)
+        except BaseException:
+            # It takes a second or two: let it end, rather than leave the server that it runs behind.
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            raise
+        if status != 0:
+            raise SystemExit(f"bench: initdb failed:\n{self.log_tail()}")
+
+    def _start(self):
+        with open(self.data / "postgresql.conf", "a", encoding="utf-8") as conf:
+            conf.write(f"unix_socket_directories = '{self.sockets}'\n")
+            for name, value in self.settings.items():
+                conf.write(f"{name} = '{value}'\n")
+        with open(self.log, "w", encoding="utf-8") as log:
+            # A session of its own: Ctrl-C reaches us alone, and we stop the server.
+            self.process = subprocess.Popen(
+                [self.installation.program("postgres"), "-D", self.data], cwd=self.folder,
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                preexec_fn=_die_with_parent, **self.as_user)
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            if self.process.poll() is not None:
+                raise SystemExit(f"bench: the server did not start:\n{self.log_tail()}")
+            try:
+                self.connect().close()
+                break
+            except psycopg.OperationalError:
+                if time.monotonic() > deadline:
+                    raise SystemExit(f"bench: no answer in {START_SECONDS} s:\n{self.log_tail()}") from None
+                time.sleep(0.1)
+        self.say(f"server {self.process.pid} is up, shared_buffers {self.settings.get('shared_buffers', 'default')}")
+
+    def _stop(self):
+        """Stop at once: the data are thrown away, so no shutdown checkpoint."""
+        if self.process is None or self.process.poll() is not None:
+            return
+        for how in (signal.SIGQUIT, signal.SIGKILL):
+            self.process.send_signal(how)
+            try:
+                self.process.wait(STOP_SECONDS)
+                return
+            except subprocess.TimeoutExpired:
+                continue
+
+    def log_tail(self, lines=20):
+        try:
+            return "\n".join(self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
+        except OSError:
+            return "(no server log)"
