@@ -132,6 +132,7 @@ read_leaf(IndexScanDesc scan, LbtScan *so, Buffer buf, OffsetNumber from, Offset
 	OffsetNumber first = P_FIRSTDATAKEY(opaque);
 	OffsetNumber last = PageGetMaxOffsetNumber(page);
 	LbtLeafCopy *copy = &so->cur;
+	bool		stepped = from == InvalidOffsetNumber && to == InvalidOffsetNumber;
 
 	PredicateLockPage(rel, BufferGetBlockNumber(buf), scan->xs_snapshot);
 	copy->more_left = from == InvalidOffsetNumber && !P_LEFTMOST(opaque);
@@ -142,7 +143,7 @@ read_leaf(IndexScanDesc scan, LbtScan *so, Buffer buf, OffsetNumber from, Offset
 		if (ScanDirectionIsBackward(dir))
 		{
 			from = lbt_page_search(spec, tupdesc, &so->start, page, first, last,
-								   to == InvalidOffsetNumber ? first : to);
+								   to == InvalidOffsetNumber ? first : to, 0);
 			if (from > first)
 				copy->more_left = false;
 		}
@@ -152,7 +153,9 @@ read_leaf(IndexScanDesc scan, LbtScan *so, Buffer buf, OffsetNumber from, Offset
 		to = last + 1;
 		if (ScanDirectionIsForward(dir))
 		{
-			to = lbt_page_search(spec, tupdesc, &so->end, page, from, last, from);
+			/* On a first leaf the end is likely near the start, on a later one the whole leaf is in. */
+			to = lbt_page_search(spec, tupdesc, &so->end, page, from, last,
+								 stepped ? last : from, 0);
 			copy->more_right = to > last &&
 				lbt_bound_beyond_page(spec, tupdesc, &so->end, page);
 		}
