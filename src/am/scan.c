@@ -82,12 +82,13 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 	if (so->mark.valid)
 		lbt_leafcopy_release(&so->mark);
 	so->mark_at = -1;
-	if (keys && scan->numberOfKeys > 0)
-		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
-
-	so->ours = lbt_enable && scan->parallel_scan == NULL &&
-		lbt_index_learned(scan->indexRelation) &&
-		lbt_scan_interval(scan, so) && have_model(scan, so);
+	so->ours = false;
+	if (lbt_enable && scan->parallel_scan == NULL && lbt_index_learned(scan->indexRelation))
+	{
+		if (keys && scan->numberOfKeys > 0)
+			memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
+		so->ours = lbt_scan_interval(scan, so) && have_model(scan, so);
+	}
 	if (so->ours)
 	{
 		so->drop_pin = lbt_scan_drops_pin(scan);

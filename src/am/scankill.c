@@ -3,7 +3,7 @@
  */
 #include "am/scan.h"
 
-/* Is this heap TID among the killed items from position k on?  They are in index order. */
+/* Is this heap TID among the killed items? */
 static bool
 is_killed(const LbtScan *so, ItemPointer tid)
 {
@@ -13,15 +13,14 @@ is_killed(const LbtScan *so, ItemPointer tid)
 	return false;
 }
 
-/* May this entry be marked: are all its heap TIDs killed? */
+/* May this entry, which holds a killed heap TID, be marked: are all its heap TIDs killed? */
 static bool
 all_killed(const LbtScan *so, IndexTuple itup)
 {
-	if (!BTreeTupleIsPosting(itup))
-		return is_killed(so, &itup->t_tid);
-	for (int i = 0; i < BTreeTupleGetNPosting(itup); i++)
-		if (!is_killed(so, BTreeTupleGetPostingN(itup, i)))
-			return false;
+	if (BTreeTupleIsPosting(itup))
+		for (int i = 0; i < BTreeTupleGetNPosting(itup); i++)
+			if (!is_killed(so, BTreeTupleGetPostingN(itup, i)))
+				return false;
 	return true;
 }
 

@@ -194,6 +194,7 @@ lbt_index_refresh(LbtIndex *index)
 		return;
 	index->state = entry->state;
 	index->trained_blocks = entry->trained_blocks;
+	index->model_bytes = entry->bytes;
 
 	/* Mapped under the lock: afterwards the segment may be gone. */
 	if (index->state == LBT_READY &&
@@ -213,7 +214,26 @@ lbt_index_set_hint(LbtIndex *index, uint32 slot, int32 buffer)
 	LWLockRelease(&control->reclaim);
 }
 
-/* Drop the least recently used model but the given file's; false when there is none to drop. */
+/* Take a file's model away; its entry stays, to say why.  Nothing happens when there is none. */
+static void
+evict(const LbtFile *file)
+{
+	LbtEntry   *entry = dshash_find(entries, file, true);
+	dsa_pointer memory;
+	Size		bytes;
+
+	if (entry == NULL)
+		return;
+	memory = entry->memory;
+	bytes = entry->bytes;
+	entry->memory = InvalidDsaPointer;
+	if (entry->state == LBT_READY)
+		entry->state = LBT_EVICTED;
+	dshash_release_lock(entries, entry);
+	free_model(memory, bytes);
+}
+
+/* Evict the least recently used model but the given file's; false when there is none. */
 static bool
 evict_one(const LbtFile *keep)
 {
@@ -237,7 +257,7 @@ evict_one(const LbtFile *keep)
 	dshash_seq_term(&status);
 	if (oldest == PG_UINT64_MAX)
 		return false;
-	lbt_registry_drop_file(&victim);
+	evict(&victim);
 	return true;
 }
 
@@ -246,15 +266,14 @@ static dsa_pointer
 store_model(const LbtFile *file, const LbtModelHeader *header, const LbtKnot *knots,
 			const LbtLeaf *leaves, Size bytes, LbtState *state)
 {
-	Size		limit = (Size) lbt_max_model_memory * 1024;
 	dsa_pointer memory;
 
-	if (bytes > limit)
+	if (bytes > (Size) lbt_max_model_memory * 1024)
 	{
 		*state = LBT_TOO_LARGE;
 		return InvalidDsaPointer;
 	}
-	while (pg_atomic_read_u64(&control->model_bytes) + bytes > limit && evict_one(file))
+	while (!lbt_registry_has_room(bytes) && evict_one(file))
 		;
 	memory = dsa_allocate_extended(area, bytes, DSA_ALLOC_NO_OOM | DSA_ALLOC_HUGE);
 	if (!DsaPointerIsValid(memory))
@@ -287,8 +306,8 @@ lbt_registry_publish(LbtIndex *index, LbtState state, const LbtModelHeader *head
 	if (state == LBT_READY)
 	{
 		bytes = lbt_model_bytes(header->nleaves, header->nknots);
-		if (pg_atomic_read_u64(&control->model_bytes) + bytes > (Size) lbt_max_model_memory * 1024)
-			lbt_registry_drop_file(&index->file);
+		if (!lbt_registry_has_room(bytes))
+			evict(&index->file);
 		memory = store_model(&index->file, header, knots, leaves, bytes, &state);
 	}
 
@@ -472,4 +491,10 @@ uint64
 lbt_registry_bytes(void)
 {
 	return lbt_registry_attach() ? pg_atomic_read_u64(&control->model_bytes) : 0;
+}
+
+bool
+lbt_registry_has_room(Size bytes)
+{
+	return lbt_registry_bytes() + bytes <= (Size) lbt_max_model_memory * 1024;
 }

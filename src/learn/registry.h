@@ -28,6 +28,7 @@ typedef enum LbtState
 	LBT_READY,
 	LBT_EMPTY,					/* there was no leaf to learn from */
 	LBT_TOO_LARGE,				/* over learnedbtree.max_model_memory */
+	LBT_EVICTED,				/* dropped to make room for others' models */
 	LBT_NO_MEMORY,				/* shared memory could not be had */
 	LBT_UNORDERED,				/* separators out of order: a corrupt index, or a bug */
 	LBT_FAILED					/* training ended in an error */
@@ -61,6 +62,7 @@ typedef struct LbtIndex
 	LbtModel	model;			/* valid while state is LBT_READY */
 	BlockNumber nblocks;		/* the file has at least this many; 0 not asked yet */
 	BlockNumber trained_blocks; /* the file's size when it was trained */
+	Size		model_bytes;	/* of the model, when LBT_READY or LBT_EVICTED */
 	uint32		misses;			/* fallbacks since the last look at the file's growth */
 	uint16		leaf_items;		/* of the leaf seen last: where to prefetch */
 	uint16		leaf_bytes;
@@ -133,7 +135,8 @@ extern void lbt_registry_drop_matching(Oid database, Oid oid, const LbtFile *exc
 /* Mark files as used at this time, for choosing which model goes when memory is short. */
 extern void lbt_registry_touch(const LbtFile *file, TimestampTz now);
 
-/* Bytes of all models. */
+/* Bytes of all models; and whether as many more would still be within the limit. */
 extern uint64 lbt_registry_bytes(void);
+extern bool lbt_registry_has_room(Size bytes);
 
 #endif							/* LBT_REGISTRY_H */

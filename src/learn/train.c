@@ -264,6 +264,17 @@ lbt_trainable(Relation rel, const LbtIndex *index, const char **reason)
 	return *reason == NULL;
 }
 
+/* Is it worth (and fair to other indexes) to train this index because a lookup wants it? */
+static bool
+should_train(const LbtIndex *index, BlockNumber nblocks)
+{
+	if (index->state == LBT_UNTRAINED)
+		return true;
+	if (index->state == LBT_EVICTED)
+		return lbt_registry_has_room(index->model_bytes);	/* else they would evict each other */
+	return nblocks > index->trained_blocks + (index->trained_blocks >> GROWTH_SHIFT);
+}
+
 void
 lbt_train_on_use(Relation rel, LbtIndex *index)
 {
@@ -274,16 +285,14 @@ lbt_train_on_use(Relation rel, LbtIndex *index)
 	if (!lbt_trainable(rel, index, &reason))
 		return;
 	nblocks = RelationGetNumberOfBlocks(rel);
-	if (index->state != LBT_UNTRAINED &&
-		nblocks <= index->trained_blocks + (index->trained_blocks >> GROWTH_SHIFT))
+	if (!should_train(index, nblocks))
 		return;
 
 	/* Looked up once more under the claim: another backend may just have finished. */
 	if (!lbt_registry_claim(index))
 		return;
 	lbt_index_refresh(index);
-	if (index->state == LBT_UNTRAINED ||
-		nblocks > index->trained_blocks + (index->trained_blocks >> GROWTH_SHIFT))
+	if (should_train(index, nblocks))
 		(void) lbt_train(rel, index, false);
 	else
 		lbt_registry_unclaim(index, false);

@@ -27,6 +27,7 @@ static const struct
 	[LBT_READY] = {"ready", NULL},
 	[LBT_EMPTY] = {"empty", "there was no leaf to learn from; the first lookup after it has grown will train it"},
 	[LBT_TOO_LARGE] = {"too large", "the model does not fit into learnedbtree.max_model_memory"},
+	[LBT_EVICTED] = {"evicted", "dropped to make room for other models; raise learnedbtree.max_model_memory, or call learnedbtree_train()"},
 	[LBT_NO_MEMORY] = {"no memory", "shared memory could not be had"},
 	[LBT_UNORDERED] = {"damaged", "level 1 of the tree is not in order; check the index with learnedbtree_check()"},
 	[LBT_FAILED] = {"failed", "training ended in an error; learnedbtree_train() shows it"},
