@@ -6,7 +6,6 @@
 CREATE EXTENSION learnedbtree;
 
 CREATE TABLE key_set (ordinal serial, name text PRIMARY KEY, title text, columns text[]);
-CREATE TABLE build (name text, method text, seconds float8);
 CREATE TABLE sample (name text, lookup int, method text, us float8, pages float8);
 
 -- {eq}: all key columns are equal to the probe's; {from}: all but the last are, and that is not below
@@ -91,14 +90,9 @@ END $$;
 CREATE PROCEDURE build(set_name text) LANGUAGE plpgsql AS $$
 DECLARE
     key text := array_to_string((SELECT columns FROM key_set WHERE name = set_name), ', ');
-    method text;
-    began timestamptz;
 BEGIN
-    FOREACH method IN ARRAY '{btree,learnedbtree}'::text[] LOOP
-        began := clock_timestamp();
-        EXECUTE format('CREATE INDEX %1$s_%2$s ON keys_%1$s USING %2$s (%3$s)', set_name, method, key);
-        INSERT INTO build VALUES (set_name, method, extract(epoch FROM clock_timestamp() - began));
-    END LOOP;
+    EXECUTE format('CREATE INDEX %1$s_btree ON keys_%1$s USING btree (%2$s)', set_name, key);
+    EXECUTE format('CREATE INDEX %1$s_learnedbtree ON keys_%1$s USING learnedbtree (%2$s)', set_name, key);
 END $$;
 
 -- ---- measurements ----

@@ -22,8 +22,6 @@ SELECT CASE WHEN l.ordinal = 1 THEN k.title ELSE '' END AS "keys",
  ORDER BY k.ordinal, l.ordinal;
 
 SELECT k.title AS "keys",
-       round(b.seconds::numeric, 2) AS "btree build s",
-       round(o.seconds::numeric, 2) AS "learned build s",
        pg_size_pretty(pg_relation_size(index)) AS "index",
        pg_size_pretty(m.bytes) AS "model",
        m.leaves, m.knots,
@@ -34,9 +32,7 @@ SELECT k.title AS "keys",
  CROSS JOIN LATERAL CAST(k.name || '_learnedbtree' AS regclass) AS index
  CROSS JOIN LATERAL learnedbtree_model(index) m
   JOIN learnedbtree_stat s ON s.indexrelid = index
-  JOIN build b ON b.name = k.name AND b.method = 'btree'
-  JOIN build o ON o.name = k.name AND o.method = 'learnedbtree'
  ORDER BY k.ordinal;
 
-\echo pages: index pages touched a lookup.  µs: time a lookup, server only.  max error: the spline''s, in leaves.
-\echo hit rate: lookups that the predicted leaf (or its right neighbour) answered; the others descended as in btree.
+\echo 'pages: index pages touched a lookup.  µs: time a lookup takes in the server.  max error: of the spline, in leaves.'
+\echo 'hit rate: lookups answered by the predicted leaf or a right neighbour; the others descended as in btree.'

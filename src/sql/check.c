@@ -43,6 +43,9 @@ learnedbtree_check(PG_FUNCTION_ARGS)
 	Datum		values[3] = {PG_GETARG_DATUM(0), PG_GETARG_DATUM(1), PG_GETARG_DATUM(2)};
 	Oid			heapid;
 
+	/* Is it ours, and the caller's?  Asked before any lock that others would have to wait for. */
+	index_close(lbt_open_index(relid, AccessShareLock, LBT_MAY_CHANGE), AccessShareLock);
+
 	/* amcheck locks the table first, then the index: take both here in that order. */
 	heapid = IndexGetRelation(relid, true);
 	if (OidIsValid(heapid))
