@@ -35,6 +35,16 @@ lbt_keycode_observe(LbtKeyCode *kc, const LbtKeyValue *values, int nvalues)
 	}
 }
 
+/* A single column needs no range: its ordered value is the code, for unseen keys too. */
+static void
+take_raw(LbtKeyDigit *d)
+{
+	d->lo = 0;
+	d->hi = UINT64_MAX;
+	d->weight = 1;
+	d->shift = 0;
+}
+
 /*
  * Give every digit its place, most significant first, until 64 bits are full.  A digit wider than
  * the room that is left loses its low bits, and the columns after it get no room: they tie.
@@ -43,19 +53,11 @@ void
 lbt_keycode_finish(LbtKeyCode *kc)
 {
 	unsigned __int128 room = (unsigned __int128) 1 << 64;	/* codes that one step above may hold */
+	int			placed = 0;
 
-	if (kc->ndigits == 1)
+	while (placed < kc->ndigits)
 	{
-		/* A single column needs no range: its ordered value is the code, for unseen keys too. */
-		kc->digit[0].lo = 0;
-		kc->digit[0].hi = UINT64_MAX;
-		kc->digit[0].weight = 1;
-		kc->digit[0].shift = 0;
-		return;
-	}
-	for (int i = 0; i < kc->ndigits; i++)
-	{
-		LbtKeyDigit *d = &kc->digit[i];
+		LbtKeyDigit *d = &kc->digit[placed];
 
 		if (d->lo > d->hi)
 			d->lo = d->hi = 0;	/* only NULLs, or only truncated pivots */
@@ -63,18 +65,16 @@ lbt_keycode_finish(LbtKeyCode *kc)
 		while (d->shift < 63 && (unsigned __int128) ((d->hi - d->lo) >> d->shift) + 1 > room)
 			d->shift++;
 		if ((unsigned __int128) ((d->hi - d->lo) >> d->shift) + 1 > room)
-		{
-			kc->ndigits = i;	/* no room at all; never the first digit */
-			return;
-		}
+			break;				/* no room at all; never the first digit */
 		room /= (unsigned __int128) ((d->hi - d->lo) >> d->shift) + 1;
 		d->weight = room > UINT64_MAX ? UINT64_MAX : (uint64_t) room;
+		placed++;
 		if (d->shift > 0)
-		{
-			kc->ndigits = i + 1;
-			return;
-		}
+			break;
 	}
+	kc->ndigits = placed;
+	if (placed == 1)
+		take_raw(&kc->digit[0]);
 }
 
 bool

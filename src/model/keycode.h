@@ -42,7 +42,7 @@ typedef struct LbtKeyDigit
 	uint64_t	hi;
 	uint64_t	weight;			/* what one step of the shifted digit adds to the code */
 	uint8_t		shift;			/* low bits dropped, for a digit wider than the room left */
-	bool		nulls_first;
+	uint8_t		nulls_first;	/* not bool: read from memory that others may overwrite */
 } LbtKeyDigit;
 
 typedef struct LbtKeyCode

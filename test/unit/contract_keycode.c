@@ -1,0 +1,57 @@
+/*
+ * contract_keycode.c - the promise of the key code: it keeps the order; see contract.h.
+ */
+#include "contract.h"
+#include "test.h"
+
+static int
+compare_values(const LbtKeyValue *a, const LbtKeyValue *b, bool nulls_first)
+{
+	if (a->isnull && b->isnull)
+		return 0;
+	if (a->isnull || b->isnull)
+		return a->isnull == nulls_first ? -1 : 1;
+	return (a->ordered > b->ordered) - (a->ordered < b->ordered);
+}
+
+int
+compare_bounds(const KeyColumns *columns, const KeyBound *a, const KeyBound *b)
+{
+	int			a_side,
+				b_side;
+
+	for (int i = 0; i < a->nvalues && i < b->nvalues; i++)
+	{
+		int			order = compare_values(&a->values[i], &b->values[i], columns->nulls_first[i]);
+
+		if (order != 0)
+			return order;
+	}
+
+	/* A complete key is itself; the prefix of one is below or above all keys that begin with it. */
+	a_side = a->nvalues == columns->ncolumns ? 0 : a->missing == LBT_MISSING_LOW ? -1 : 1;
+	b_side = b->nvalues == columns->ncolumns ? 0 : b->missing == LBT_MISSING_LOW ? -1 : 1;
+	if (a->nvalues == b->nvalues)
+		return a_side - b_side;
+	return a->nvalues < b->nvalues ? a_side : -b_side;
+}
+
+void
+check_code_order(const LbtKeyCode *code, const KeyColumns *columns, const KeyBound *a,
+				 const KeyBound *b)
+{
+	int			order = compare_bounds(columns, a, b);
+	uint64_t	a_code = lbt_keycode(code, a->values, a->nvalues, a->missing);
+	uint64_t	b_code = lbt_keycode(code, b->values, b->nvalues, b->missing);
+
+	CHECK(order >= 0 || a_code <= b_code,
+		  "of %d columns, a key of %d values has a lower position and code %llu, "
+		  "a key of %d values a higher one and code %llu", columns->ncolumns, a->nvalues,
+		  (unsigned long long) a_code, b->nvalues, (unsigned long long) b_code);
+	CHECK(order <= 0 || a_code >= b_code,
+		  "of %d columns, a key of %d values has a higher position and code %llu, "
+		  "a key of %d values a lower one and code %llu", columns->ncolumns, a->nvalues,
+		  (unsigned long long) a_code, b->nvalues, (unsigned long long) b_code);
+	CHECK(order != 0 || a_code == b_code, "equal keys have codes %llu and %llu",
+		  (unsigned long long) a_code, (unsigned long long) b_code);
+}
