@@ -16,10 +16,13 @@
 #include "catalog/dependency.h"
 #include "catalog/indexing.h"
 #include "catalog/pg_am.h"
+#include "catalog/pg_depend.h"
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_opclass.h"
 #include "commands/defrem.h"
+#include "utils/builtins.h"
 #include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
 #define AM_NAME "learnedbtree"
@@ -60,12 +63,63 @@ record_dependency(Oid alias, Oid class, Oid object)
 	recordDependencyOn(&from, &to, DEPENDENCY_AUTO);
 }
 
+static bool
+name_taken(Oid am, const char *name)
+{
+	return SearchSysCacheExists3(CLAAMNAMENSP, ObjectIdGetDatum(am), CStringGetDatum(name),
+								 ObjectIdGetDatum(PG_CATALOG_NAMESPACE));
+}
+
+/*
+ * Has this operator class its alias?  A built-in one is found by its name; any other by the dependency,
+ * as it may have been renamed: no other operator class depends on an operator class.
+ */
+static bool
+has_alias(Form_pg_opclass original, Oid am)
+{
+	Relation	depend;
+	ScanKeyData key[2];
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	bool		found = false;
+
+	if (IsPinnedObject(OperatorClassRelationId, original->oid))
+		return name_taken(am, NameStr(original->opcname));
+	depend = table_open(DependRelationId, AccessShareLock);
+	ScanKeyInit(&key[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(OperatorClassRelationId));
+	ScanKeyInit(&key[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(original->oid));
+	scan = systable_beginscan(depend, DependReferenceIndexId, true, NULL, 2, key);
+	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
+		found = ((Form_pg_depend) GETSTRUCT(tuple))->classid == OperatorClassRelationId;
+	systable_endscan(scan);
+	table_close(depend, AccessShareLock);
+	return found;
+}
+
+/* The original's name, or where another schema's operator class took it, name and schema, or OID. */
+static char *
+alias_name(Form_pg_opclass original, Oid am)
+{
+	char	   *name = NameStr(original->opcname);
+
+	if (name_taken(am, name))
+		name = makeObjectName(NameStr(original->opcname),
+							  get_namespace_name(original->opcnamespace), NULL);
+	if (name_taken(am, name))
+		name = makeObjectName(NameStr(original->opcname), psprintf("%u", original->oid), NULL);
+	return name;
+}
+
 static void
 make_alias(Relation catalog, HeapTuple original, Oid am)
 {
 	Form_pg_opclass form = (Form_pg_opclass) GETSTRUCT(original);
 	HeapTuple	alias = heap_copytuple(original);
 	Form_pg_opclass to = (Form_pg_opclass) GETSTRUCT(alias);
+
+	namestrcpy(&to->opcname, alias_name(form, am));
 
 	to->oid = GetNewOidWithIndex(catalog, OpclassOidIndexId, Anum_pg_opclass_oid);
 	to->opcmethod = am;
@@ -92,8 +146,7 @@ lbt_sync_opclasses(Oid am)
 	{
 		Form_pg_opclass form = (Form_pg_opclass) GETSTRUCT(tuple);
 
-		if (SearchSysCacheExists3(CLAAMNAMENSP, ObjectIdGetDatum(am), NameGetDatum(&form->opcname),
-								  ObjectIdGetDatum(PG_CATALOG_NAMESPACE)))
+		if (has_alias(form, am))
 			continue;
 		make_alias(catalog, tuple, am);
 		made++;

@@ -26,8 +26,7 @@ lbt_beginscan(Relation rel, int nkeys, int norderbys)
 	so->cur = (LbtLeafCopy) {.valid = false};
 	so->mark = (LbtLeafCopy) {.valid = false};
 	so->mark_at = -1;
-	so->killed = NULL;
-	so->nkilled = 0;
+	so->any_dead = false;
 	so->btree = NULL;
 	scan->opaque = so;
 	scan->xs_itupdesc = RelationGetDescr(rel);
@@ -76,12 +75,13 @@ void
 lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys)
 {
 	LbtScan    *so = (LbtScan *) scan->opaque;
+	bool		was_btree = !so->ours && so->btree != NULL;
 
+	so->mark_at = -1;
 	if (so->cur.valid)
 		lbt_scan_leave(scan, so);
 	if (so->mark.valid)
 		lbt_leafcopy_release(&so->mark);
-	so->mark_at = -1;
 	so->ours = false;
 	if (lbt_enable && scan->parallel_scan == NULL && lbt_index_learned(scan->indexRelation))
 	{
@@ -92,6 +92,13 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 	if (so->ours)
 	{
 		so->drop_pin = lbt_scan_drops_pin(scan);
+		if (unlikely(was_btree))
+		{
+			/* It may still pin the leaf it was on. */
+			enter_btree(scan, so);
+			btrescan(scan, NULL, 0, NULL, 0);
+			leave_btree(scan, so);
+		}
 		return;
 	}
 	lbt_count(so->index, LBT_EV_DELEGATED);
@@ -116,17 +123,6 @@ next_item(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
 	return lbt_scan_step(scan, so, dir);
 }
 
-/* The caller found the current item's heap tuple dead to all. */
-static void
-remember_killed(LbtScan *so)
-{
-	if (so->killed == NULL)
-		so->killed = MemoryContextAlloc(GetMemoryChunkContext(so),
-										MaxTIDsPerBTreePage * sizeof(int));
-	if (so->nkilled < MaxTIDsPerBTreePage)
-		so->killed[so->nkilled++] = so->cur.at;
-}
-
 bool
 lbt_gettuple(IndexScanDesc scan, ScanDirection dir)
 {
@@ -144,7 +140,10 @@ lbt_gettuple(IndexScanDesc scan, ScanDirection dir)
 	}
 	scan->xs_recheck = false;
 	if (scan->kill_prior_tuple && so->cur.valid)
-		remember_killed(so);
+	{
+		so->cur.items[so->cur.at].dead = true;
+		so->any_dead = true;
+	}
 	if (!next_item(scan, so, dir))
 		return false;
 	item = &so->cur.items[so->cur.at];
@@ -203,8 +202,6 @@ lbt_endscan(IndexScanDesc scan)
 		if (copy->tuples)
 			pfree(copy->tuples);
 	}
-	if (so->killed)
-		pfree(so->killed);
 	pfree(so);
 }
 

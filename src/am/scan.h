@@ -16,6 +16,7 @@ typedef struct LbtItem
 	ItemPointerData tid;
 	OffsetNumber offset;		/* on the page, when it was read */
 	uint16		tuple;			/* offset of the index tuple's copy, for index-only scans */
+	bool		dead;			/* its heap tuple is dead to all */
 } LbtItem;
 
 /* The part of the interval on one leaf. */
@@ -48,8 +49,7 @@ typedef struct LbtScan
 	LbtLeafCopy cur;
 	LbtLeafCopy mark;			/* marked position, once the scan has left its leaf */
 	int			mark_at;		/* marked item while the scan is still on its leaf, or -1 */
-	int		   *killed;			/* items of cur whose heap tuples are dead to all */
-	int			nkilled;
+	bool		any_dead;		/* among the items of cur, since the scan came to its leaf */
 	void	   *btree;			/* nbtree's scan state; NULL until first needed */
 } LbtScan;
 
@@ -68,7 +68,7 @@ extern void lbt_scan_leave(IndexScanDesc scan, LbtScan *so);
 
 extern void lbt_leafcopy_release(LbtLeafCopy *copy);
 
-/* scankill.c: set LP_DEAD on the so->killed items of so->cur, where that is still safe. */
+/* scankill.c: set LP_DEAD on the entries of so->cur whose items are dead, where that is still safe. */
 extern void lbt_scan_kill(IndexScanDesc scan, LbtScan *so);
 
 #endif							/* LBT_SCAN_H */

@@ -3,47 +3,84 @@
  */
 #include "am/scan.h"
 
-/* Is this heap TID among the killed items? */
-static bool
-is_killed(const LbtScan *so, ItemPointer tid)
+/* The items of one index entry: [from, to) of the copy.  More than one make a posting list. */
+typedef struct Entry
 {
-	for (int k = 0; k < so->nkilled; k++)
-		if (ItemPointerEquals(&so->cur.items[so->killed[k]].tid, tid))
-			return true;
-	return false;
+	int			from;
+	int			to;
+	bool		dead;			/* all its heap tuples are */
+} Entry;
+
+/* The entry that starts at this item. */
+static Entry
+entry_at(const LbtLeafCopy *copy, int from)
+{
+	Entry		e = {.from = from,.to = from,.dead = true};
+
+	while (e.to < copy->nitems && copy->items[e.to].offset == copy->items[from].offset)
+		e.dead &= copy->items[e.to++].dead;
+	return e;
 }
 
-/* May this entry, which holds a killed heap TID, be marked: are all its heap TIDs killed? */
+/* Does the index tuple hold just the heap TIDs that the entry had? */
 static bool
-all_killed(const LbtScan *so, IndexTuple itup)
+same_entry(const LbtLeafCopy *copy, const Entry *e, IndexTuple itup)
 {
-	if (BTreeTupleIsPosting(itup))
-		for (int i = 0; i < BTreeTupleGetNPosting(itup); i++)
-			if (!is_killed(so, BTreeTupleGetPostingN(itup, i)))
-				return false;
+	if (!BTreeTupleIsPosting(itup))
+		return e->to - e->from == 1 && ItemPointerEquals(&itup->t_tid, &copy->items[e->from].tid);
+	if (BTreeTupleGetNPosting(itup) != e->to - e->from)
+		return false;
+	for (int i = e->from; i < e->to; i++)
+		if (!ItemPointerEquals(BTreeTupleGetPostingN(itup, i - e->from), &copy->items[i].tid))
+			return false;
 	return true;
 }
 
-/* The entry with this heap TID, at or right of the offset where it was: inserts move entries right. */
+/*
+ * Where the entry is now, from the given offset on; InvalidOffsetNumber when it is no longer there as it
+ * was.  On an unchanged page it is where it was; inserts can only have moved it right.
+ */
 static OffsetNumber
-find_again(Page page, OffsetNumber offset, ItemPointer tid)
+find_entry(const LbtLeafCopy *copy, const Entry *e, Page page, bool unchanged, OffsetNumber from)
 {
 	OffsetNumber last = PageGetMaxOffsetNumber(page);
+	OffsetNumber offset = Max(copy->items[e->from].offset, from);
 
 	for (; offset <= last; offset++)
 	{
-		IndexTuple	itup = (IndexTuple) PageGetItem(page, PageGetItemId(page, offset));
-
-		if (BTreeTupleIsPosting(itup))
-		{
-			for (int i = 0; i < BTreeTupleGetNPosting(itup); i++)
-				if (ItemPointerEquals(BTreeTupleGetPostingN(itup, i), tid))
-					return offset;
-		}
-		else if (ItemPointerEquals(&itup->t_tid, tid))
+		if (same_entry(copy, e, (IndexTuple) PageGetItem(page, PageGetItemId(page, offset))))
 			return offset;
+		if (unchanged)
+			break;
 	}
 	return InvalidOffsetNumber;
+}
+
+static bool
+mark_entries(const LbtLeafCopy *copy, Page page, bool unchanged)
+{
+	OffsetNumber next = P_FIRSTDATAKEY(BTPageGetOpaque(page));
+	bool		any = false;
+	Entry		e;
+
+	for (int i = 0; i < copy->nitems; i = e.to)
+	{
+		OffsetNumber offset;
+
+		e = entry_at(copy, i);
+		if (!e.dead)
+			continue;
+		offset = find_entry(copy, &e, page, unchanged, next);
+		if (offset == InvalidOffsetNumber)
+			continue;
+		next = offset + 1;
+		if (!ItemIdIsDead(PageGetItemId(page, offset)))
+		{
+			ItemIdMarkDead(PageGetItemId(page, offset));
+			any = true;
+		}
+	}
+	return any;
 }
 
 /*
@@ -57,37 +94,23 @@ lbt_scan_kill(IndexScanDesc scan, LbtScan *so)
 	Relation	rel = scan->indexRelation;
 	bool		pinned = BufferIsValid(so->cur.buf);
 	Buffer		buf = so->cur.buf;
-	bool		any = false;
-	Page		page;
-	BTPageOpaque opaque;
+	bool		unchanged;
 
+	so->any_dead = false;
 	if (pinned)
 		_bt_lockbuf(rel, buf, BT_READ);
 	else
 		buf = _bt_getbuf(rel, so->cur.block, BT_READ);
-	page = BufferGetPage(buf);
-	opaque = BTPageGetOpaque(page);
 
-	if (pinned || BufferGetLSNAtomic(buf) == so->cur.lsn)
+	/* Unlogged relations have no LSN to tell, but are always pinned. */
+	unchanged = !pinned && BufferGetLSNAtomic(buf) == so->cur.lsn;
+	if (pinned || unchanged)
 	{
-		for (int k = 0; k < so->nkilled; k++)
-		{
-			LbtItem    *item = &so->cur.items[so->killed[k]];
-			OffsetNumber offset = find_again(page, Max(item->offset, P_FIRSTDATAKEY(opaque)),
-											 &item->tid);
-			ItemId		iid;
+		Page		page = BufferGetPage(buf);
 
-			if (offset == InvalidOffsetNumber)
-				continue;
-			iid = PageGetItemId(page, offset);
-			if (ItemIdIsDead(iid) || !all_killed(so, (IndexTuple) PageGetItem(page, iid)))
-				continue;
-			ItemIdMarkDead(iid);
-			any = true;
-		}
-		if (any)
+		if (mark_entries(&so->cur, page, unchanged))
 		{
-			opaque->btpo_flags |= BTP_HAS_GARBAGE;
+			BTPageGetOpaque(page)->btpo_flags |= BTP_HAS_GARBAGE;
 			MarkBufferDirtyHint(buf, true);
 		}
 	}
@@ -95,5 +118,4 @@ lbt_scan_kill(IndexScanDesc scan, LbtScan *so)
 		_bt_unlockbuf(rel, buf);
 	else
 		_bt_relbuf(rel, buf);
-	so->nkilled = 0;
 }

@@ -26,7 +26,7 @@ lbt_leafcopy_release(LbtLeafCopy *copy)
 void
 lbt_scan_leave(IndexScanDesc scan, LbtScan *so)
 {
-	if (so->nkilled > 0)
+	if (so->any_dead)
 		lbt_scan_kill(scan, so);
 	if (so->mark_at >= 0)
 	{
@@ -103,6 +103,7 @@ copy_items(IndexScanDesc scan, LbtLeafCopy *copy, Page page, OffsetNumber lo, Of
 			item->tid = itup->t_tid;
 			item->offset = off;
 			item->tuple = tuple;
+			item->dead = false;
 			continue;
 		}
 		for (int i = 0; i < BTreeTupleGetNPosting(itup); i++)
@@ -111,6 +112,7 @@ copy_items(IndexScanDesc scan, LbtLeafCopy *copy, Page page, OffsetNumber lo, Of
 			item->tid = *BTreeTupleGetPostingN(itup, i);
 			item->offset = off;
 			item->tuple = tuple;
+			item->dead = false;
 		}
 	}
 }

@@ -1,14 +1,15 @@
 /*
  * counters.c - per-index event counts; see counters.h.
  *
- * Lookups count in LbtIndex, private to the backend.  At transaction end, at most every 10 ms (so that
- * short transactions on many cores do not meet at the same cache lines), and at backend exit the counts
- * are added to the shared totals under their hash partition's lock.
+ * Lookups count in LbtIndex, private to the backend.  Before a commit, at most every 10 ms (so that short
+ * transactions on many cores do not meet at the same cache lines), and at backend exit the counts are
+ * added to the shared totals under their hash partition's lock.  Not after the commit: an error there
+ * would bring the server down.  Counts of aborted transactions wait for the next commit.
  */
 #include "learn/counters.h"
 
-#include "access/xact.h"
 #include "miscadmin.h"
+#include "server/guard.h"
 #include "storage/ipc.h"
 #include "utils/timestamp.h"
 
@@ -55,9 +56,11 @@ lbt_mark_dirty(LbtIndex *index)
 }
 
 static void
-flush_one(LbtIndex *index, TimestampTz now)
+flush_one(void *arg)
 {
+	LbtIndex   *index = arg;
 	Oid			key[2] = {index->file.database, index->oid};
+	TimestampTz now = GetCurrentTimestamp();
 	LbtStats   *stats;
 	bool		found;
 
@@ -69,37 +72,52 @@ flush_one(LbtIndex *index, TimestampTz now)
 	if (index->events[LBT_EV_TRAINING] > 0)
 		stats->last_trained = now;
 	dshash_release_lock(totals, stats);
-	memset(index->events, 0, sizeof(index->events));
 	lbt_registry_touch(&index->file, now);
 }
 
 void
 lbt_counters_flush(void)
 {
-	TimestampTz now = GetCurrentTimestamp();
-
 	while (dirty_indexes != NULL)
 	{
 		LbtIndex   *index = dirty_indexes;
 
 		dirty_indexes = index->next_dirty;
 		index->dirty = false;
-		if (totals != NULL)
-			flush_one(index, now);
-		else
-			memset(index->events, 0, sizeof(index->events));
+		(void) lbt_guarded(flush_one, index);
+		memset(index->events, 0, sizeof(index->events));
 	}
-	last_flush = now;
+	last_flush = GetCurrentTimestamp();
 }
 
 void
-lbt_counters_xact_end(void)
+lbt_counters_forget(LbtIndex *index)
+{
+	LbtIndex  **link = &dirty_indexes;
+
+	while (*link != NULL)
+	{
+		LbtIndex   *i = *link;
+
+		if (index != NULL && i != index)
+		{
+			link = &i->next_dirty;
+			continue;
+		}
+		*link = i->next_dirty;
+		i->dirty = false;
+		memset(i->events, 0, sizeof(i->events));
+	}
+}
+
+void
+lbt_counters_before_commit(void)
 {
 	TimestampTz now;
 
 	if (dirty_indexes == NULL)
 		return;
-	now = GetCurrentTransactionStopTimestamp();
+	now = GetCurrentTimestamp();
 	if (now >= last_flush && now - last_flush < FLUSH_INTERVAL_US)
 		return;
 	lbt_counters_flush();
@@ -122,7 +140,7 @@ lbt_stats_get(Oid oid, LbtStats *out)
 }
 
 void
-lbt_stats_reset(Oid oid)
+lbt_stats_reset(Oid database, Oid oid)
 {
 	dshash_seq_status status;
 	LbtStats   *stats;
@@ -131,7 +149,7 @@ lbt_stats_reset(Oid oid)
 		return;
 	dshash_seq_init(&status, totals, true);
 	while ((stats = dshash_seq_next(&status)) != NULL)
-		if (stats->database == MyDatabaseId && (!OidIsValid(oid) || stats->oid == oid))
+		if (stats->database == database && (!OidIsValid(oid) || stats->oid == oid))
 			dshash_delete_current(&status);
 	dshash_seq_term(&status);
 }

@@ -30,20 +30,23 @@ static inline void
 lbt_count(LbtIndex *index, LbtEvent event)
 {
 	index->events[event]++;
-	if (unlikely(!index->dirty))
+	if (unlikely(!index->dirty) && index->shareable)
 		lbt_mark_dirty(index);
 }
 
-/* Add this backend's events to the shared totals. */
+/* Add this backend's events to the shared totals.  What there is no memory for is not counted. */
 extern void lbt_counters_flush(void);
 
-/* As lbt_counters_flush(), at the end of a transaction, but not more often than needed. */
-extern void lbt_counters_xact_end(void);
+/* As lbt_counters_flush(), before the end of a transaction, but not more often than needed. */
+extern void lbt_counters_before_commit(void);
+
+/* Drop events that were not flushed: of one view, or (NULL) of all. */
+extern void lbt_counters_forget(LbtIndex *index);
 
 /* Copy out the totals of an index of this database; false when it has none. */
 extern bool lbt_stats_get(Oid oid, LbtStats *out);
 
-/* Forget the totals of all indexes of this database, or of one. */
-extern void lbt_stats_reset(Oid oid);
+/* Forget the totals of all indexes of a database, or of one.  Allocates nothing. */
+extern void lbt_stats_reset(Oid database, Oid oid);
 
 #endif							/* LBT_COUNTERS_H */

@@ -57,8 +57,8 @@ finish(const Pending *p, bool committed)
 		lbt_registry_drop_matching(p->database, p->oid, p->created ? &p->file : NULL);
 	else if (p->created)
 		lbt_registry_drop_file(&p->file);
-	if (committed && !p->created && OidIsValid(p->oid))
-		lbt_stats_reset(p->oid);
+	if (committed && !p->created)
+		lbt_stats_reset(p->database, p->oid);
 }
 
 static void
@@ -66,15 +66,20 @@ at_xact_end(XactEvent event, void *arg)
 {
 	switch (event)
 	{
+		case XACT_EVENT_PRE_COMMIT:
+		case XACT_EVENT_PARALLEL_PRE_COMMIT:
+		case XACT_EVENT_PRE_PREPARE:
+			lbt_counters_before_commit();
+			return;
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PREPARE:
 		case XACT_EVENT_PARALLEL_COMMIT:
 		case XACT_EVENT_PARALLEL_ABORT:
 			break;
-		default:
-			return;
 	}
+
+	/* From here on an error would be the server's end: nothing below allocates. */
 	while (pending != NULL)
 	{
 		Pending    *p = pending;
@@ -84,7 +89,7 @@ at_xact_end(XactEvent event, void *arg)
 			finish(p, event == XACT_EVENT_COMMIT);
 		pfree(p);
 	}
-	lbt_counters_xact_end();
+	lbt_views_trim();
 }
 
 static void

@@ -24,6 +24,9 @@
 /* Fallbacks after which it is time to look whether the file has outgrown its model. */
 #define MISSES_BEFORE_LOOK 64
 
+/* A buffer used less often (of BM_MAX_USAGE_COUNT) is not pinned through its hint. */
+#define HINT_MIN_USAGE 3
+
 /* A prediction. */
 typedef struct Target
 {
@@ -83,14 +86,29 @@ prefetch_target(const LbtIndex *index, const Target *t)
 					   (int) (t->place.fraction * index->leaf_items) * sizeof(ItemIdData));
 }
 
+/*
+ * May the buffer be pinned through the hint?  That leaves its usage count alone, so one that the clock
+ * sweep has worn down goes through the buffer table, which counts the use: leaves that are looked up
+ * often must not look idle to the buffer manager.
+ */
+static inline bool
+hint_usable(const Target *t)
+{
+	uint32		state;
+
+	if (t->recent < 1 || t->recent > NBuffers)
+		return false;
+	state = pg_atomic_read_u32(&GetBufferDescriptor(t->recent - 1)->state);
+	return BUF_STATE_GET_USAGECOUNT(state) >= HINT_MIN_USAGE;
+}
+
 /* Pin and share-lock the target; InvalidBuffer when the block cannot be in the file. */
 static Buffer
 land(Relation rel, LbtIndex *index, const Target *t)
 {
 	Buffer		buf;
 
-	if (t->recent > 0 && t->recent <= NBuffers &&
-		lbt_read_recent_buffer(rel, t->block, t->recent))
+	if (hint_usable(t) && lbt_read_recent_buffer(rel, t->block, t->recent))
 	{
 		pgstat_count_buffer_read(rel);
 		pgstat_count_buffer_hit(rel);
@@ -105,7 +123,7 @@ land(Relation rel, LbtIndex *index, const Target *t)
 		if (t->block >= index->nblocks)
 			return InvalidBuffer;
 		buf = ReadBuffer(rel, t->block);
-		if (lbt_enable_buffer_hint)
+		if (lbt_enable_buffer_hint && buf != t->recent)
 			lbt_index_set_hint(index, t->slot, buf);
 	}
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
@@ -319,6 +337,11 @@ Buffer
 lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward, Snapshot snapshot,
 		   OffsetNumber *offset)
 {
+	/*
+	 * Here, not where the scan began: since then this backend may have made a dsa call for another index
+	 * and so unmapped a segment that an outdated view still points into.
+	 */
+	lbt_index_update(index);
 	lbt_count(index, LBT_EV_LOOKUP);
 	if (index->state == LBT_READY)
 	{
@@ -329,7 +352,7 @@ lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward, 
 		if (BufferIsValid(buf))
 			return buf;
 		if (index->misses >= MISSES_BEFORE_LOOK)
-			lbt_train_on_use(rel, index);
+			lbt_train_on_misses(rel, index);
 	}
 	else
 		lbt_count(index, LBT_EV_NO_MODEL);

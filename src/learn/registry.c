@@ -11,7 +11,7 @@
  * Readers take no lock and write nothing: a lookup compares the generation, then reads the model.  A
  * model may be freed and its memory reused between the two.  What the lookup then reads is garbage,
  * but harmless: it stays mapped (this process unmaps segments only inside dsa calls, and none happens
- * in between), every index is bounded by numbers copied when the view was made (LbtModel), and a wrong
+ * between lbt_locate()'s lbt_index_update() and the end of the prediction), every index is bounded by numbers copied when the view was made (LbtModel), and a wrong
  * prediction is caught by the leaf.  Writers of buffer hints cannot be so careless: they hold
  * control->reclaim shared while they check the generation and write; freeing holds it exclusively.
  *
@@ -20,8 +20,10 @@
  */
 #include "learn/registry.h"
 
+#include "learn/counters.h"
 #include "learn/settings.h"
 #include "miscadmin.h"
+#include "server/guard.h"
 #include "server/shared.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
@@ -31,7 +33,14 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-#include "learn/counters.h"
+/* A backend that could not attach tries again only so much later. */
+#define ATTACH_INTERVAL_MS 10000
+
+/* Views that a backend keeps beyond the end of a transaction. */
+#define MAX_VIEWS 4096
+
+/* A model not used for so long may make room for another that is wanted. */
+#define IDLE_MS 60000
 
 /* Room for the hash tables before the first DSM segment is needed. */
 #define PLACE_BYTES (256 * 1024)
@@ -111,18 +120,15 @@ lbt_registry_declare(void)
 	lbt_shared_declare(MAXALIGN(sizeof(LbtControl)) + PLACE_BYTES, init_control);
 }
 
-bool
-lbt_registry_attach(void)
+static void
+attach(void *unused)
 {
 	MemoryContext old;
-	LbtControl *c;
+	LbtControl *c = lbt_shared_block();
 	dshash_parameters params;
 
-	if (control != NULL)
-		return true;
-	c = lbt_shared_block();
 	if (c == NULL)
-		return false;
+		return;
 	LWLockRegisterTranche(c->tranche, "learnedbtree");
 	old = MemoryContextSwitchTo(TopMemoryContext);
 	area = dsa_attach_in_place(place_of(c), NULL);
@@ -135,7 +141,29 @@ lbt_registry_attach(void)
 	MemoryContextSwitchTo(old);
 	lbt_registry_generation = &c->generation;
 	control = c;
-	return true;
+}
+
+bool
+lbt_registry_attach(void)
+{
+	static TimestampTz next_try = 0;
+
+	if (control == NULL && lbt_shared_possible() && GetCurrentTimestamp() >= next_try &&
+		!lbt_guarded(attach, NULL))
+		next_try = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ATTACH_INTERVAL_MS);
+	return control != NULL;
+}
+
+static void
+view_init(LbtIndex *index, Relation rel)
+{
+	LbtFile		file = index->file;
+
+	memset(index, 0, sizeof(LbtIndex));
+	index->file = file;
+	index->oid = RelationGetRelid(rel);
+	index->leaf_items = 1;
+	lbt_keyspec_init(&index->keyspec, rel);
 }
 
 LbtIndex *
@@ -145,6 +173,14 @@ lbt_index_get(Relation rel)
 	LbtIndex   *index;
 	bool		found;
 
+	if (RelationUsesLocalBuffers(rel))
+	{
+		/* Never shared, never counted: temporary indexes may come by the million. */
+		index = palloc(sizeof(LbtIndex));
+		index->file = file;
+		view_init(index, rel);
+		return index;
+	}
 	if (views == NULL)
 	{
 		HASHCTL		ctl = {.keysize = sizeof(LbtFile),.entrysize = sizeof(LbtIndex),
@@ -155,14 +191,26 @@ lbt_index_get(Relation rel)
 	}
 	index = hash_search(views, &file, HASH_ENTER, &found);
 	if (!found)
+		index->oid = InvalidOid;
+	if (index->oid != RelationGetRelid(rel))
 	{
-		memset((char *) index + sizeof(LbtFile), 0, sizeof(LbtIndex) - sizeof(LbtFile));
-		index->leaf_items = 1;
-		lbt_keyspec_init(&index->keyspec, rel);
+		/* New, or the number of a file long gone has come round again. */
+		if (found)
+			lbt_counters_forget(index);
+		view_init(index, rel);
 	}
-	index->oid = RelationGetRelid(rel);
-	index->shareable = !RelationUsesLocalBuffers(rel) && lbt_registry_attach();
+	index->shareable = lbt_registry_attach();
 	return index;
+}
+
+void
+lbt_views_trim(void)
+{
+	if (views == NULL || hash_get_num_entries(views) <= MAX_VIEWS)
+		return;
+	lbt_counters_forget(NULL);
+	hash_destroy(views);
+	views = NULL;
 }
 
 /* Free the memory of a model that no entry names any more. */
@@ -195,6 +243,9 @@ lbt_index_refresh(LbtIndex *index)
 	index->state = entry->state;
 	index->trained_blocks = entry->trained_blocks;
 	index->model_bytes = entry->bytes;
+	if (index->changed_at != entry->changed_at)
+		index->misses = index->total_misses = 0;
+	index->changed_at = entry->changed_at;
 
 	/* Mapped under the lock: afterwards the segment may be gone. */
 	if (index->state == LBT_READY &&
@@ -212,6 +263,55 @@ lbt_index_set_hint(LbtIndex *index, uint32 slot, int32 buffer)
 		index->state == LBT_READY && slot < index->model.nleaves)
 		index->model.leaves[slot].recent_buffer = buffer;
 	LWLockRelease(&control->reclaim);
+}
+
+typedef struct Insertion
+{
+	const LbtFile *file;
+	LbtEntry   *entry;
+	bool		found;
+} Insertion;
+
+static void
+insert_entry(void *arg)
+{
+	Insertion  *i = arg;
+
+	i->entry = dshash_find_or_insert(entries, i->file, &i->found);
+}
+
+/* A file's entry, made if need be, locked; NULL when there is no memory for it. */
+static LbtEntry *
+lock_entry(LbtIndex *index)
+{
+	Insertion	i = {.file = &index->file};
+
+	if (!lbt_guarded(insert_entry, &i))
+		return NULL;
+	if (!i.found)
+	{
+		memset((char *) i.entry + sizeof(LbtFile), 0, sizeof(LbtEntry) - sizeof(LbtFile));
+		i.entry->memory = InvalidDsaPointer;
+		i.entry->changed_at = GetCurrentTimestamp();
+		pg_atomic_init_u64(&i.entry->used_at, (uint64) i.entry->changed_at);
+	}
+	i.entry->oid = index->oid;
+	return i.entry;
+}
+
+typedef struct Allocation
+{
+	Size		bytes;
+	dsa_pointer memory;
+} Allocation;
+
+/* NO_OOM is not enough: making a DSM segment raises errors of its own. */
+static void
+allocate(void *arg)
+{
+	Allocation *a = arg;
+
+	a->memory = dsa_allocate_extended(area, a->bytes, DSA_ALLOC_NO_OOM | DSA_ALLOC_HUGE);
 }
 
 /* Take a file's model away; its entry stays, to say why.  Nothing happens when there is none. */
@@ -233,13 +333,12 @@ evict(const LbtFile *file)
 	free_model(memory, bytes);
 }
 
-/* Evict the least recently used model but the given file's; false when there is none. */
-static bool
-evict_one(const LbtFile *keep)
+/* When the least recently used model but the given file's was used, and whose; MAX: there is none. */
+static uint64
+find_least_used(const LbtFile *keep, LbtFile *file)
 {
 	dshash_seq_status status;
 	LbtEntry   *entry;
-	LbtFile		victim;
 	uint64		oldest = PG_UINT64_MAX;
 
 	dshash_seq_init(&status, entries, false);
@@ -248,14 +347,23 @@ evict_one(const LbtFile *keep)
 		uint64		used = pg_atomic_read_u64(&entry->used_at);
 
 		if (entry->state == LBT_READY && used < oldest &&
-			memcmp(&entry->file, keep, sizeof(LbtFile)) != 0)
+			(keep == NULL || memcmp(&entry->file, keep, sizeof(LbtFile)) != 0))
 		{
 			oldest = used;
-			victim = entry->file;
+			*file = entry->file;
 		}
 	}
 	dshash_seq_term(&status);
-	if (oldest == PG_UINT64_MAX)
+	return oldest;
+}
+
+/* Evict the least recently used model but the given file's; false when there is none. */
+static bool
+evict_one(const LbtFile *keep)
+{
+	LbtFile		victim;
+
+	if (find_least_used(keep, &victim) == PG_UINT64_MAX)
 		return false;
 	evict(&victim);
 	return true;
@@ -266,7 +374,7 @@ static dsa_pointer
 store_model(const LbtFile *file, const LbtModelHeader *header, const LbtKnot *knots,
 			const LbtLeaf *leaves, Size bytes, LbtState *state)
 {
-	dsa_pointer memory;
+	Allocation	a = {.bytes = bytes,.memory = InvalidDsaPointer};
 
 	if (bytes > (Size) lbt_max_model_memory * 1024)
 	{
@@ -275,15 +383,14 @@ store_model(const LbtFile *file, const LbtModelHeader *header, const LbtKnot *kn
 	}
 	while (!lbt_registry_has_room(bytes) && evict_one(file))
 		;
-	memory = dsa_allocate_extended(area, bytes, DSA_ALLOC_NO_OOM | DSA_ALLOC_HUGE);
-	if (!DsaPointerIsValid(memory))
+	if (!lbt_guarded(allocate, &a) || !DsaPointerIsValid(a.memory))
 	{
 		*state = LBT_NO_MEMORY;
 		return InvalidDsaPointer;
 	}
-	lbt_model_assemble(dsa_get_address(area, memory), header, knots, leaves);
+	lbt_model_assemble(dsa_get_address(area, a.memory), header, knots, leaves);
 	pg_atomic_fetch_add_u64(&control->model_bytes, bytes);
-	return memory;
+	return a.memory;
 }
 
 LbtState
@@ -297,7 +404,6 @@ lbt_registry_publish(LbtIndex *index, LbtState state, const LbtModelHeader *head
 	Size		superseded_bytes;
 	TimestampTz now = GetCurrentTimestamp();
 	LbtEntry   *entry;
-	bool		found;
 
 	if (!index->shareable)
 		return state;
@@ -311,16 +417,14 @@ lbt_registry_publish(LbtIndex *index, LbtState state, const LbtModelHeader *head
 		memory = store_model(&index->file, header, knots, leaves, bytes, &state);
 	}
 
-	entry = dshash_find_or_insert(entries, &index->file, &found);
-	if (!found)
+	entry = lock_entry(index);
+	if (entry == NULL)
 	{
-		entry->memory = InvalidDsaPointer;
-		entry->trainer = 0;
-		pg_atomic_init_u64(&entry->used_at, 0);
+		free_model(memory, bytes);
+		return LBT_NO_MEMORY;
 	}
 	superseded = entry->memory;
 	superseded_bytes = entry->bytes;
-	entry->oid = index->oid;
 	entry->state = state;
 	entry->trained_blocks = trained_blocks;
 	entry->memory = memory;
@@ -340,19 +444,13 @@ bool
 lbt_registry_claim(LbtIndex *index)
 {
 	LbtEntry   *entry;
-	bool		found;
 	bool		mine;
 
 	if (!index->shareable)
 		return false;
-	entry = dshash_find_or_insert(entries, &index->file, &found);
-	if (!found)
-	{
-		memset((char *) entry + sizeof(LbtFile), 0, sizeof(LbtEntry) - sizeof(LbtFile));
-		entry->oid = index->oid;
-		entry->changed_at = GetCurrentTimestamp();
-		pg_atomic_init_u64(&entry->used_at, (uint64) entry->changed_at);
-	}
+	entry = lock_entry(index);
+	if (entry == NULL)
+		return false;
 	mine = entry->trainer == 0 || entry->trainer == MyProcPid ||
 		BackendPidGetProc(entry->trainer) == NULL;
 	if (mine)
@@ -432,7 +530,7 @@ lbt_registry_drop_file(const LbtFile *file)
 	dsa_pointer memory;
 	Size		bytes;
 
-	if (!lbt_registry_attach())
+	if (control == NULL)
 		return;
 	entry = dshash_find(entries, file, true);
 	if (entry == NULL)
@@ -453,7 +551,7 @@ lbt_registry_drop_matching(Oid database, Oid oid, const LbtFile *except)
 		LbtFile		found;
 		bool		any = false;
 
-		if (!lbt_registry_attach())
+		if (control == NULL)
 			return;
 		dshash_seq_init(&status, entries, false);
 		while ((entry = dshash_seq_next(&status)) != NULL)
@@ -497,4 +595,17 @@ bool
 lbt_registry_has_room(Size bytes)
 {
 	return lbt_registry_bytes() + bytes <= (Size) lbt_max_model_memory * 1024;
+}
+
+bool
+lbt_registry_has_idle(void)
+{
+	LbtFile		file;
+	uint64		used;
+
+	if (!lbt_registry_attach())
+		return false;
+	used = find_least_used(NULL, &file);
+	return used != PG_UINT64_MAX &&
+		TimestampDifferenceExceeds((TimestampTz) used, GetCurrentTimestamp(), IDLE_MS);
 }

@@ -50,7 +50,10 @@ typedef enum LbtEvent
 	LBT_NEVENTS
 } LbtEvent;
 
-/* This backend's view of one index.  Lives as long as the backend. */
+/*
+ * This backend's view of one index.  Lives at least until the end of the transaction; that of a
+ * temporary index in the memory context of the one who asked for it.
+ */
 typedef struct LbtIndex
 {
 	LbtFile		file;			/* hash key */
@@ -63,7 +66,9 @@ typedef struct LbtIndex
 	BlockNumber nblocks;		/* the file has at least this many; 0 not asked yet */
 	BlockNumber trained_blocks; /* the file's size when it was trained */
 	Size		model_bytes;	/* of the model, when LBT_READY or LBT_EVICTED */
-	uint32		misses;			/* fallbacks since the last look at the file's growth */
+	TimestampTz changed_at;		/* when the state or model was registered */
+	uint32		misses;			/* fallbacks since the last look whether training would help */
+	uint32		total_misses;	/* fallbacks before that, since changed_at */
 	uint16		leaf_items;		/* of the leaf seen last: where to prefetch */
 	uint16		leaf_bytes;
 	LbtKeySpec	keyspec;
@@ -82,7 +87,7 @@ typedef struct LbtRegistered
 /* In _PG_init. */
 extern void lbt_registry_declare(void);
 
-/* Attach this backend to the shared memory; false where there is none. */
+/* Attach this backend to the shared memory; false where there is none, or it cannot be had. */
 extern bool lbt_registry_attach(void);
 
 /* This backend's view of an open index, not yet looked up again. */
@@ -138,5 +143,11 @@ extern void lbt_registry_touch(const LbtFile *file, TimestampTz now);
 /* Bytes of all models; and whether as many more would still be within the limit. */
 extern uint64 lbt_registry_bytes(void);
 extern bool lbt_registry_has_room(Size bytes);
+
+/* Has the least recently used model been idle for a minute? */
+extern bool lbt_registry_has_idle(void);
+
+/* At the end of a transaction, when no scan is open: forget views if they have become many. */
+extern void lbt_views_trim(void);
 
 #endif							/* LBT_REGISTRY_H */

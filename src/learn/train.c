@@ -22,6 +22,10 @@
 /* The file's growth that makes a new training worth a try, when lookups miss. */
 #define GROWTH_SHIFT 2			/* a quarter */
 
+/* Fallbacks that make a new training worth a try without growth, and the pause between two such. */
+#define MISSES_MIN 1024
+#define RETRAIN_INTERVAL_MS 1000
+
 /* The separators and downlinks of level 1, in key order. */
 typedef struct Harvest
 {
@@ -271,8 +275,14 @@ should_train(const LbtIndex *index, BlockNumber nblocks)
 	if (index->state == LBT_UNTRAINED)
 		return true;
 	if (index->state == LBT_EVICTED)
-		return lbt_registry_has_room(index->model_bytes);	/* else they would evict each other */
-	return nblocks > index->trained_blocks + (index->trained_blocks >> GROWTH_SHIFT);
+		return lbt_registry_has_room(index->model_bytes) || lbt_registry_has_idle();
+	if (nblocks > index->trained_blocks + (index->trained_blocks >> GROWTH_SHIFT))
+		return true;
+
+	/* The leaves have moved within the file: a descent costs about what training four leaves does. */
+	return index->state == LBT_READY &&
+		index->total_misses >= Max(MISSES_MIN, index->model.nleaves / 4) &&
+		TimestampDifferenceExceeds(index->changed_at, GetCurrentTimestamp(), RETRAIN_INTERVAL_MS);
 }
 
 void
@@ -281,7 +291,6 @@ lbt_train_on_use(Relation rel, LbtIndex *index)
 	const char *reason;
 	BlockNumber nblocks;
 
-	index->misses = 0;
 	if (!lbt_trainable(rel, index, &reason))
 		return;
 	nblocks = RelationGetNumberOfBlocks(rel);
@@ -296,4 +305,12 @@ lbt_train_on_use(Relation rel, LbtIndex *index)
 		(void) lbt_train(rel, index, false);
 	else
 		lbt_registry_unclaim(index, false);
+}
+
+void
+lbt_train_on_misses(Relation rel, LbtIndex *index)
+{
+	index->total_misses += index->misses;
+	index->misses = 0;
+	lbt_train_on_use(rel, index);
 }

@@ -17,9 +17,16 @@ extern LbtState lbt_train(Relation rel, LbtIndex *index, bool new_file);
 extern bool lbt_trainable(Relation rel, const LbtIndex *index, const char **reason);
 
 /*
- * For a lookup that found no model, or one that keeps missing: train if nobody tried since the file
- * was made or last grew by a quarter, and nobody is at it.
+ * For a lookup that found no model: train if nobody tried since the file was made or last grew by a
+ * quarter, and nobody is at it.
  */
 extern void lbt_train_on_use(Relation rel, LbtIndex *index);
+
+/*
+ * For lookups whose predictions keep failing (index->misses of them since the last call): train as
+ * above, or when this backend alone has missed as often as a training costs and the last one is not
+ * just over.
+ */
+extern void lbt_train_on_misses(Relation rel, LbtIndex *index);
 
 #endif							/* LBT_TRAIN_H */

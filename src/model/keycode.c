@@ -3,6 +3,16 @@
  */
 #include "keycode.h"
 
+/* A single column needs no range: its ordered value is the code, for unseen keys too. */
+static void
+take_raw(LbtKeyDigit *d)
+{
+	d->lo = 0;
+	d->hi = UINT64_MAX;
+	d->weight = 1;
+	d->shift = 0;
+}
+
 void
 lbt_keycode_begin(LbtKeyCode *kc, int ncolumns, const bool *nulls_first)
 {
@@ -17,6 +27,8 @@ lbt_keycode_begin(LbtKeyCode *kc, int ncolumns, const bool *nulls_first)
 		d->shift = 0;
 		d->nulls_first = i < kc->ndigits && nulls_first[i];
 	}
+	if (kc->ndigits == 1)
+		take_raw(&kc->digit[0]);	/* usable at once: there is nothing to learn */
 }
 
 void
@@ -33,16 +45,6 @@ lbt_keycode_observe(LbtKeyCode *kc, const LbtKeyValue *values, int nvalues)
 		if (values[i].ordered > d->hi)
 			d->hi = values[i].ordered;
 	}
-}
-
-/* A single column needs no range: its ordered value is the code, for unseen keys too. */
-static void
-take_raw(LbtKeyDigit *d)
-{
-	d->lo = 0;
-	d->hi = UINT64_MAX;
-	d->weight = 1;
-	d->shift = 0;
 }
 
 /*

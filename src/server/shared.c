@@ -13,7 +13,8 @@
 #include "storage/dsm_registry.h"
 #endif
 
-#define BLOCK_NAME "learnedbtree"
+/* Names the layout too: a new library must not find an old one's block in a running server. */
+#define BLOCK_NAME "learnedbtree 1.0"
 
 static Size block_size;
 static LbtSharedInit block_init;

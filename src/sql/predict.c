@@ -7,6 +7,7 @@
 #include "fmgr.h"
 #include "catalog/pg_type.h"
 #include "funcapi.h"
+#include "learn/counters.h"
 #include "learn/locate.h"
 #include "learn/settings.h"
 #include "learn/train.h"
@@ -111,6 +112,7 @@ learnedbtree_predict(PG_FUNCTION_ARGS)
 		lbt_train_on_use(rel, index);
 	if (index->state == LBT_READY)
 	{
+		lbt_count(index, LBT_EV_LOOKUP);
 		buf = lbt_predict_leaf(rel, index, &bound, GetActiveSnapshot(), &offset, &predicted, &hops);
 		values[0] = Int64GetDatum(predicted);
 		nulls[0] = false;

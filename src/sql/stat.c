@@ -6,6 +6,7 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "learn/counters.h"
+#include "miscadmin.h"
 #include "utils/timestamp.h"
 
 PG_FUNCTION_INFO_V1(learnedbtree_stat_get);
@@ -39,6 +40,6 @@ learnedbtree_stat_reset(PG_FUNCTION_ARGS)
 {
 	lbt_registry_attach();
 	lbt_counters_flush();
-	lbt_stats_reset(PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0));
+	lbt_stats_reset(MyDatabaseId, PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0));
 	PG_RETURN_VOID();
 }
