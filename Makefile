@@ -12,13 +12,23 @@ SHLIB_LINK =
 override with_llvm = no
 
 PG_CONFIG ?= pg_config
-PGXS := $(shell $(PG_CONFIG) --pgxs)
+PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
+
+ifneq ($(PGXS),)
 include $(PGXS)
 
 # Headers are few and everything depends on them.
 $(OBJS): $(wildcard src/*/*.h)
+else
+# "make test" and "make demo" provide a server themselves; building needs one.
+all install clean:
+	@echo "no PostgreSQL server with its development files: $(PG_CONFIG) is missing or incomplete" >&2
+	@echo "install postgresql-server-dev-NN, or name another with PG_CONFIG=..." >&2
+	@exit 1
+endif
 
-
+# A server named by the user, for the scripts; they provide one where none is named.
+named_server = $(if $(findstring file,$(origin PG_CONFIG)),,--pg-config "$(PG_CONFIG)")
 
 # ---- targets for developers and users; none of them needs root where everything is installed ----
 
@@ -28,12 +38,13 @@ $(OBJS): $(wildcard src/*/*.h)
 check-layers:
 	@test/check-layers
 
-# Build, install and run all tests against PG_CONFIG's server; ends with "N passed, N failed".
+# Build, install and run all tests; ends with "N passed, N failed".  TESTFLAGS goes to test/run.
 test:
-	@test/run --pg-config "$(PG_CONFIG)"
+	@test/run $(named_server) $(TESTFLAGS)
 
+# Both indexes side by side on a private server, in under three minutes.
 demo:
-	@bench/demo
+	@bench/demo $(named_server)
 
 # The harness's Python packages, in a virtual environment of their own.
 bench-deps: bench/.venv/.complete
