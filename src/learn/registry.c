@@ -29,15 +29,11 @@
 #include "storage/lwlock.h"
 #include "storage/procarray.h"
 #include "utils/dsa.h"
-#include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 /* A backend that could not attach tries again only so much later. */
 #define ATTACH_INTERVAL_MS 10000
-
-/* Views that a backend keeps beyond the end of a transaction. */
-#define MAX_VIEWS 4096
 
 /* A model not used for so long may make room for another that is wanted. */
 #define IDLE_MS 60000
@@ -73,7 +69,6 @@ pg_atomic_uint64 *lbt_registry_generation = NULL;
 static LbtControl *control = NULL;
 static dsa_area *area = NULL;
 static dshash_table *entries = NULL;
-static HTAB *views = NULL;
 
 static dshash_parameters
 entry_parameters(int tranche)
@@ -152,65 +147,6 @@ lbt_registry_attach(void)
 		!lbt_guarded(attach, NULL))
 		next_try = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ATTACH_INTERVAL_MS);
 	return control != NULL;
-}
-
-static void
-view_init(LbtIndex *index, Relation rel)
-{
-	LbtFile		file = index->file;
-
-	memset(index, 0, sizeof(LbtIndex));
-	index->file = file;
-	index->oid = RelationGetRelid(rel);
-	index->leaf_items = 1;
-	lbt_keyspec_init(&index->keyspec, rel);
-}
-
-LbtIndex *
-lbt_index_get(Relation rel)
-{
-	LbtFile		file = {LbtRelDatabase(rel), LbtRelTablespace(rel), LbtRelNumber(rel)};
-	LbtIndex   *index;
-	bool		found;
-
-	if (RelationUsesLocalBuffers(rel))
-	{
-		/* Never shared, never counted: temporary indexes may come by the million. */
-		index = palloc(sizeof(LbtIndex));
-		index->file = file;
-		view_init(index, rel);
-		return index;
-	}
-	if (views == NULL)
-	{
-		HASHCTL		ctl = {.keysize = sizeof(LbtFile),.entrysize = sizeof(LbtIndex),
-			.hcxt = TopMemoryContext};
-
-		views = hash_create("learnedbtree indexes", 64, &ctl,
-							HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	}
-	index = hash_search(views, &file, HASH_ENTER, &found);
-	if (!found)
-		index->oid = InvalidOid;
-	if (index->oid != RelationGetRelid(rel))
-	{
-		/* New, or the number of a file long gone has come round again. */
-		if (found)
-			lbt_counters_forget(index);
-		view_init(index, rel);
-	}
-	index->shareable = lbt_registry_attach();
-	return index;
-}
-
-void
-lbt_views_trim(void)
-{
-	if (views == NULL || hash_get_num_entries(views) <= MAX_VIEWS)
-		return;
-	lbt_counters_forget(NULL);
-	hash_destroy(views);
-	views = NULL;
 }
 
 /* Free the memory of a model that no entry names any more. */

@@ -1,0 +1,73 @@
+/*
+ * views.c - this backend's views of indexes: private memory, found by file.
+ *
+ * A view holds what a lookup needs without asking shared memory; registry.c fills in the shared part.
+ */
+#include "learn/counters.h"
+#include "learn/registry.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+
+/* Views that a backend keeps beyond the end of a transaction. */
+#define MAX_VIEWS 4096
+
+static HTAB *views = NULL;
+
+static void
+view_init(LbtIndex *index, Relation rel)
+{
+	LbtFile		file = index->file;
+
+	memset(index, 0, sizeof(LbtIndex));
+	index->file = file;
+	index->oid = RelationGetRelid(rel);
+	index->leaf_items = 1;
+	lbt_keyspec_init(&index->keyspec, rel);
+}
+
+LbtIndex *
+lbt_index_get(Relation rel)
+{
+	LbtFile		file = {LbtRelDatabase(rel), LbtRelTablespace(rel), LbtRelNumber(rel)};
+	LbtIndex   *index;
+	bool		found;
+
+	if (RelationUsesLocalBuffers(rel))
+	{
+		/* Never shared, never counted: temporary indexes may come by the million. */
+		index = palloc(sizeof(LbtIndex));
+		index->file = file;
+		view_init(index, rel);
+		return index;
+	}
+	if (views == NULL)
+	{
+		HASHCTL		ctl = {.keysize = sizeof(LbtFile),.entrysize = sizeof(LbtIndex),
+			.hcxt = TopMemoryContext};
+
+		views = hash_create("learnedbtree indexes", 64, &ctl,
+							HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	}
+	index = hash_search(views, &file, HASH_ENTER, &found);
+	if (!found)
+		index->oid = InvalidOid;
+	if (index->oid != RelationGetRelid(rel))
+	{
+		/* New, or the number of a file long gone has come round again. */
+		if (found)
+			lbt_counters_forget(index);
+		view_init(index, rel);
+	}
+	index->shareable = lbt_registry_attach();
+	return index;
+}
+
+void
+lbt_views_trim(void)
+{
+	if (views == NULL || hash_get_num_entries(views) <= MAX_VIEWS)
+		return;
+	lbt_counters_forget(NULL);
+	hash_destroy(views);
+	views = NULL;
+}
