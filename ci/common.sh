@@ -12,6 +12,11 @@ as_root() {
     fi
 }
 
+# Once in a run: apt-cache and apt-get install know nothing on a fresh machine.
+update_package_lists() {
+    [ -n "${LBT_APT_UPDATED:-}" ] || { as_root apt-get -qq update >&2; export LBT_APT_UPDATED=1; }
+}
+
 # A server package must not start a cluster of its own on this machine.
 quiet_server_package() {
     need_packages postgresql-common
@@ -30,6 +35,6 @@ need_packages() {
     done
     [ ${#missing[@]} -gt 0 ] || return 0
     echo "installing: ${missing[*]}" >&2
-    [ -n "${LBT_APT_UPDATED:-}" ] || { as_root apt-get -qq update >&2; export LBT_APT_UPDATED=1; }
+    update_package_lists
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
 }

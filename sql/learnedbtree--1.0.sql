@@ -26,7 +26,7 @@ CREATE EVENT TRIGGER learnedbtree_sync_opclasses ON ddl_command_end
 -- ---- training and inspection ----
 
 CREATE FUNCTION learnedbtree_train(index regclass) RETURNS void
-    AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
 COMMENT ON FUNCTION learnedbtree_train(regclass) IS 'train the model of a learnedbtree index now';
 
 CREATE FUNCTION learnedbtree_model(index regclass,
@@ -35,25 +35,25 @@ CREATE FUNCTION learnedbtree_model(index regclass,
         OUT max_error double precision, OUT mean_error double precision,
         OUT bytes bigint, OUT key_code text,
         OUT trained_at timestamptz, OUT training_ms double precision)
-    AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
 COMMENT ON FUNCTION learnedbtree_model(regclass) IS
     'state and measures of an index''s model; errors are in leaves';
 
 CREATE FUNCTION learnedbtree_knots(index regclass, OUT code numeric, OUT slot bigint)
     RETURNS SETOF record
-    AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
 COMMENT ON FUNCTION learnedbtree_knots(regclass) IS
     'the spline''s knots: key code, and number of leaves to the left of it';
 
 CREATE FUNCTION learnedbtree_predict(index regclass, VARIADIC key "any",
         OUT predicted_block bigint, OUT found_block bigint, OUT hops integer)
-    AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
 COMMENT ON FUNCTION learnedbtree_predict(regclass, VARIADIC "any") IS
     'leaf block the model predicts for a key, block the descent finds, steps right between them (NULL: not proven)';
 
 CREATE FUNCTION learnedbtree_check(index regclass,
         heapallindexed boolean DEFAULT true, rootdescend boolean DEFAULT true) RETURNS void
-    AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
 COMMENT ON FUNCTION learnedbtree_check(regclass, boolean, boolean) IS
     'check the index file with amcheck''s bt_index_parent_check; an error tells what is wrong';
 

@@ -25,8 +25,8 @@ lbt_options_init(void)
 	add_bool_reloption(lbt_relopt_kind, "learned",
 					   "Finds leaves through a learned model", true, LEARN_LOCK);
 	add_int_reloption(lbt_relopt_kind, "max_error",
-					  "Largest error of the model's spline, in leaves; -1 takes learnedbtree.max_error",
-					  -1, -1, LBT_MAX_ERROR_LIMIT, LEARN_LOCK);
+					  "Largest error of the model's spline, in leaves; unset takes learnedbtree.max_error",
+					  -1, 1, LBT_MAX_ERROR_LIMIT, LEARN_LOCK);
 }
 
 bytea *

@@ -14,6 +14,7 @@ typedef struct Pending
 {
 	SubTransactionId subxact;
 	bool		created;		/* else dropped */
+	bool		superseded;		/* created, and again later in this transaction */
 	LbtFile		file;			/* when created */
 	Oid			database;
 	Oid			oid;
@@ -53,7 +54,9 @@ lbt_lifecycle_dropped(Oid database, Oid oid)
 static void
 finish(const Pending *p, bool committed)
 {
-	if (committed)
+	if (committed && p->superseded)
+		lbt_registry_drop_file(&p->file);
+	else if (committed)
 		lbt_registry_drop_matching(p->database, p->oid, p->created ? &p->file : NULL);
 	else if (p->created)
 		lbt_registry_drop_file(&p->file);
@@ -85,6 +88,10 @@ at_xact_end(XactEvent event, void *arg)
 		Pending    *p = pending;
 
 		pending = p->next;
+		for (Pending *older = pending; p->created && older != NULL; older = older->next)
+			if (older->created && older->oid == p->oid &&
+				memcmp(&older->file, &p->file, sizeof(LbtFile)) != 0)
+				older->superseded = true;
 		if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT)
 			finish(p, event == XACT_EVENT_COMMIT);
 		pfree(p);

@@ -24,7 +24,7 @@ typedef struct LbtOptions
 {
 	BTOptions	btree;
 	bool		learned;		/* use a model for this index */
-	int			max_error;		/* leaves; -1: learnedbtree.max_error */
+	int			max_error;		/* leaves; -1: unset, learnedbtree.max_error */
 } LbtOptions;
 
 static inline bool

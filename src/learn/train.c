@@ -14,6 +14,7 @@
 #include "learn/settings.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"
+#include "server/compat.h"
 #include "server/shared.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -231,6 +232,7 @@ lbt_train(Relation rel, LbtIndex *index, bool new_file)
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	LbtState	state;
 
+	new_file = new_file || lbt_relation_is_new_file(rel);
 	(void) lbt_registry_claim(index);
 	PG_TRY();
 	{

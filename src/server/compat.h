@@ -111,4 +111,17 @@ lbt_dshash_parameters(Size key_size, Size entry_size, int tranche)
  * the tree's height. */
 #define LBT_PLANNER_ASKS_RELAM (PG_VERSION_NUM >= 180000)
 
+/* Was the relation's file made in this transaction, so that it goes if that is rolled back? */
+static inline bool
+lbt_relation_is_new_file(Relation rel)
+{
+#if PG_VERSION_NUM >= 160000
+	return rel->rd_createSubid != InvalidSubTransactionId ||
+		rel->rd_firstRelfilelocatorSubid != InvalidSubTransactionId;
+#else
+	return rel->rd_createSubid != InvalidSubTransactionId ||
+		rel->rd_firstRelfilenodeSubid != InvalidSubTransactionId;
+#endif
+}
+
 #endif							/* LBT_COMPAT_H */

@@ -37,10 +37,12 @@ amcheck_call(void)
 Datum
 learnedbtree_check(PG_FUNCTION_ARGS)
 {
-	Oid			relid = PG_GETARG_OID(0);
+	Oid			relid = lbt_index_argument(fcinfo);
 	Relation	rel;
 	Oid			types[3] = {REGCLASSOID, BOOLOID, BOOLOID};
-	Datum		values[3] = {PG_GETARG_DATUM(0), PG_GETARG_DATUM(1), PG_GETARG_DATUM(2)};
+	Datum		values[3] = {ObjectIdGetDatum(relid),
+		BoolGetDatum(!PG_ARGISNULL(1) && PG_GETARG_BOOL(1)),
+	BoolGetDatum(!PG_ARGISNULL(2) && PG_GETARG_BOOL(2))};
 	Oid			heapid;
 
 	/* Is it ours, and the caller's?  Asked before any lock that others would have to wait for. */

@@ -69,3 +69,14 @@ lbt_open_index(Oid relid, LOCKMODE lock, LbtRight right)
 	check_right(rel, right);
 	return rel;
 }
+
+Oid
+lbt_index_argument(FunctionCallInfo fcinfo)
+{
+	if (PG_ARGISNULL(0))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("the index must not be NULL"),
+				 errhint("Name a learnedbtree index.")));
+	return PG_GETARG_OID(0);
+}

@@ -6,6 +6,7 @@
 
 #include "postgres.h"
 
+#include "fmgr.h"
 #include "storage/lockdefs.h"
 #include "utils/rel.h"
 
@@ -22,5 +23,8 @@ typedef enum LbtRight
  * the caller's.
  */
 extern Relation lbt_open_index(Oid relid, LOCKMODE lock, LbtRight right);
+
+/* The first argument of a function, a regclass; an error when it is NULL. */
+extern Oid	lbt_index_argument(FunctionCallInfo fcinfo);
 
 #endif							/* LBT_INDEX_ARG_H */

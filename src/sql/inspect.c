@@ -69,7 +69,7 @@ describe_code(Relation rel, const LbtKeySpec *spec, const LbtKeyCode *code)
 							 bits(d->hi - d->lo));
 		else if (c->kind == LBT_KEY_FLOAT)
 			appendStringInfo(&s, ", %d bits", bits(d->hi - d->lo));
-		else
+		else if (d->lo != 0 || d->hi != 0)	/* else no separator had a value for it */
 		{
 			uint64		lo = c->desc ? ~d->hi : d->lo;
 			uint64		hi = c->desc ? ~d->lo : d->hi;
@@ -91,7 +91,7 @@ describe_code(Relation rel, const LbtKeySpec *spec, const LbtKeyCode *code)
 Datum
 learnedbtree_model(PG_FUNCTION_ARGS)
 {
-	Relation	rel = lbt_open_index(PG_GETARG_OID(0), AccessShareLock, LBT_MAY_SEE);
+	Relation	rel = lbt_open_index(lbt_index_argument(fcinfo), AccessShareLock, LBT_MAY_SEE);
 	LbtIndex   *index = lbt_index_get(rel);
 	LbtRegistered model;
 	const char *reason;
@@ -153,7 +153,7 @@ Datum
 learnedbtree_knots(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	Relation	rel = lbt_open_index(PG_GETARG_OID(0), AccessShareLock, LBT_MAY_SEE);
+	Relation	rel = lbt_open_index(lbt_index_argument(fcinfo), AccessShareLock, LBT_MAY_SEE);
 	LbtIndex   *index = lbt_index_get(rel);
 	Size		bytes;
 	void	   *copy = lbt_registry_copy_model(index, &bytes);

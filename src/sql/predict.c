@@ -86,7 +86,7 @@ read_key(FunctionCallInfo fcinfo, Relation rel, const LbtKeySpec *spec, LbtBound
 Datum
 learnedbtree_predict(PG_FUNCTION_ARGS)
 {
-	Relation	rel = lbt_open_index(PG_GETARG_OID(0), AccessShareLock, LBT_MAY_SEE);
+	Relation	rel = lbt_open_index(lbt_index_argument(fcinfo), AccessShareLock, LBT_MAY_SEE);
 	LbtIndex   *index = lbt_index_get(rel);
 	const char *reason;
 	LbtBound	bound;

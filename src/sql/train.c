@@ -44,7 +44,7 @@ Datum
 learnedbtree_train(PG_FUNCTION_ARGS)
 {
 	/* No writer is blocked: training reads what it needs page by page. */
-	Relation	rel = lbt_open_index(PG_GETARG_OID(0), AccessShareLock, LBT_MAY_CHANGE);
+	Relation	rel = lbt_open_index(lbt_index_argument(fcinfo), AccessShareLock, LBT_MAY_CHANGE);
 	LbtIndex   *index = lbt_index_get(rel);
 	const char *reason;
 

@@ -1,0 +1,320 @@
+# What test/run is made of (sourced by it).  Each step reports its tests with ok() and not_ok().
+
+passed=0
+failed=0
+server_pid=
+step_pid=
+outputs=()          # files worth keeping after a failure
+
+ok() { passed=$((passed + 1)); printf 'ok      %s\n' "$1"; }
+
+not_ok() { # NAME [FILE]: FILE says why; its end is shown
+    failed=$((failed + 1))
+    printf 'FAILED  %s\n' "$1"
+    if [ -n "${2:-}" ] && [ -s "$2" ]; then
+        tail -n "${3:-60}" "$2" | sed 's/^/        /'
+    fi
+}
+
+note() { printf '        %s\n' "$*"; }
+
+# Is this step, or a test of it, asked for?
+wanted() { # STEP [TEST]
+    local item
+    [ -n "$only" ] || return 0
+    for item in ${only//,/ }; do
+        case $item in
+            "$1" | "$1/${2:-}") return 0 ;;
+            "$1"/*) [ -n "${2:-}" ] || return 0 ;;
+        esac
+    done
+    return 1
+}
+
+wants_server() { wanted regress || wanted isolation || wanted tap || wanted catcheck; }
+
+# What the tests need, where apt is there to bring it.
+install_packages() {
+    local list=(make gcc libc6-dev perl) clang
+    command -v apt-get >/dev/null || return 0
+    if wanted tap; then list+=(libipc-run-perl); fi
+    if [ -z "$skip_model" ] && wanted model; then list+=(clang xz-utils); fi
+    need_packages "${list[@]}" || { note "packages could not be installed: ${list[*]}"; return 1; }
+    if [ -z "$skip_model" ] && wanted model; then
+        clang=$(clang -dumpversion 2>/dev/null)
+        need_packages "libclang-rt-${clang%%.*}-dev" || note "no sanitizers for clang $clang"
+    fi
+    if wanted catcheck && [[ $bindir == /usr/lib/postgresql/"$major"/bin ]]; then
+        need_packages "postgresql-$major-pg-catcheck" || note "no pg_catcheck for PostgreSQL $major"
+    fi
+}
+
+# Servers refuse to run as root.
+choose_user() {
+    user=$(id -un)
+    [ "$(id -u)" = 0 ] || return 0
+    user=postgres
+    if ! id -u postgres >/dev/null 2>&1; then
+        user=learnedbtree
+        id -u "$user" >/dev/null 2>&1 || useradd --system --no-create-home --shell /bin/sh "$user"
+    fi
+}
+
+# Run a command without privileges, for at most SECONDS.  In the background, so that a signal to this
+# script is heard at once; finish_up() then ends the command.
+as_user() { # SECONDS COMMAND...
+    local limit=$1 switch=(); shift
+    [ "$(id -u)" != 0 ] || switch=(runuser -u "$user" --)
+    timeout -k 10 "$limit" "${switch[@]}" env "HOME=$scratch" "PATH=$bindir:$PATH" LC_ALL=C TZ=UTC "$@" </dev/null &
+    step_pid=$!
+    wait "$step_pid"
+    set -- $?
+    step_pid=
+    return "$1"
+}
+
+# A copy that the unprivileged user may read and write, and that several runs at once do not share.
+copy_tree() {
+    local part
+    mkdir "$scratch/tree"
+    for part in Makefile learnedbtree.control sql src test expected; do
+        [ ! -e "$root/$part" ] || cp -R "$root/$part" "$scratch/tree/"
+    done
+    find "$scratch/tree" \( -name '*.o' -o -name '*.so' -o -name '*.bc' \) -delete
+    rm -rf "$scratch/tree"/test/{unit,fuzz}/build
+    [ "$(id -u)" != 0 ] || chown -R "$user" "$scratch"
+}
+
+run_logged() { # NAME SECONDS COMMAND...: one test that is one command
+    local name=$1 limit=$2 log=$scratch/${1//\//-}.log; shift 2
+    if as_user "$limit" "$@" >"$log" 2>&1; then ok "$name"; else not_ok "$name" "$log"; fi
+    outputs+=("$log")
+}
+
+run_model_tests() {
+    cd "$scratch/tree" || return
+    if wanted layers; then run_logged layers 60 test/check-layers; fi
+    if wanted model unit; then
+        run_logged unit 900 make -s -C test/unit check
+    fi
+    if wanted model fuzz; then
+        run_logged fuzz 900 make -s -C test/fuzz check
+    fi
+}
+
+build_and_install() {
+    local log=$scratch/build.log sudo=
+    outputs+=("$log")
+    cd "$scratch/tree" || return 1
+    if ! as_user 900 make -s -j"$(nproc)" PG_CONFIG="$pgc" COPT=-Werror all >"$log" 2>&1; then
+        not_ok build "$log"; return 1
+    fi
+    [ -w "$("$pgc" --pkglibdir)" ] && [ -w "$("$pgc" --sharedir)/extension" ] || sudo=as_root
+    if ! $sudo make -s PG_CONFIG="$pgc" install >>"$log" 2>&1; then
+        not_ok install "$log"; return 1
+    fi
+    ok build
+}
+
+# ---- the private server that regress and isolation tests share ----
+
+settings() {
+    cat <<END
+listen_addresses = ''
+unix_socket_directories = '$scratch/socket'
+port = 5432
+fsync = off
+autovacuum = off
+shared_buffers = 128MB
+wal_level = logical
+max_prepared_transactions = 10
+statement_timeout = 120s
+lc_messages = 'C'
+timezone = 'UTC'
+datestyle = 'ISO, YMD'
+log_line_prefix = '%m [%p] %a '
+END
+    [ "$major" -ge 17 ] || echo "shared_preload_libraries = 'learnedbtree'"
+}
+
+# Is it up?  Starts it at the first call.
+need_server() {
+    local data=$scratch/data log=$scratch/server.log
+    if [ -n "$server_pid" ]; then kill -0 "$server_pid" 2>/dev/null; return; fi
+    outputs+=("$log")
+    if ! as_user 120 "$bindir/initdb" -D "$data" -A trust -U postgres --no-sync \
+         --locale=C.UTF-8 -E UTF8 >"$scratch/initdb.log" 2>&1; then
+        not_ok server "$scratch/initdb.log"; return 1
+    fi
+    as_user 10 mkdir "$scratch/socket"
+    settings >>"$data/postgresql.conf"
+    if ! as_user 120 "$bindir/pg_ctl" -D "$data" -l "$log" -w -t 60 start >"$scratch/start.log" 2>&1; then
+        not_ok server "$log"; return 1
+    fi
+    server_pid=$(head -n 1 "$data/postmaster.pid")
+}
+
+stop_server() {
+    local i
+    [ -n "$server_pid" ] || return 0
+    kill -INT "$server_pid" 2>/dev/null
+    for i in $(seq 100); do kill -0 "$server_pid" 2>/dev/null || break; sleep 0.1; done
+    if kill -0 "$server_pid" 2>/dev/null; then
+        kill -QUIT "$server_pid"; sleep 2
+        not_ok "server stops" "$scratch/server.log"
+    fi
+    if grep -qE 'PANIC:|TRAP:|terminated by signal' "$scratch/server.log"; then
+        grep -hE -A 3 'PANIC:|TRAP:|terminated by signal' "$scratch/server.log" >"$scratch/crash.log"
+        not_ok "server does not crash" "$scratch/crash.log"
+    fi
+    server_pid=
+}
+
+connection() { printf '%s\n' "--host=$scratch/socket" --port=5432 --user=postgres; }
+
+# ---- regress, isolation: pg_regress says "test x ... ok" (15) or "ok 1 - x" (16 and later) ----
+
+# Report the tests of LIST from pg_regress's output in LOG; diffs of failures are in FOLDER.
+report_regress() { # KIND LOG FOLDER TEST...
+    local kind=$1 log=$2 folder=$3 test; shift 3
+    for test in "$@"; do
+        if grep -qE "^(test )?$test +\.\.\. ok |^ok [0-9]+ +[-+] $test " "$log"; then
+            ok "$kind/$test"
+        else
+            show_diff "$folder" "$test" >"$scratch/one.diff"
+            not_ok "$kind/$test" "$scratch/one.diff" 120
+        fi
+    done
+}
+
+show_diff() { # FOLDER TEST: the part of regression.diffs about this test, or of the log
+    if [ -e "$1/regression.diffs" ]; then
+        awk -v want="/$2.out" '/^diff / { show = index($0, want) > 0 } show' "$1/regression.diffs" | head -n 120
+    fi
+}
+
+pick() { # KIND FOLDER SUFFIX: the names of the tests asked for
+    local file name
+    for file in "$2"/*"$3"; do
+        [ -e "$file" ] || continue
+        name=$(basename "$file" "$3")
+        if [ "$name" != setup ] && wanted "$1" "$name"; then echo "$name"; fi
+    done
+}
+
+# pg_regress gives up at a test without expected output: let such a test fail with a diff instead.
+expect_something() { # FOLDER TEST...
+    local folder=$1 test; shift
+    mkdir -p "$folder"
+    for test in "$@"; do
+        [ -e "$folder/$test.out" ] || : >"$folder/$test.out"
+    done
+}
+
+run_regress() {
+    local folder=$scratch/regress log=$scratch/regress.log tests
+    mapfile -t tests < <(pick regress "$scratch/tree/test/sql" .sql)
+    [ ${#tests[@]} -gt 0 ] || return 0
+    need_server || return
+    as_user 10 mkdir "$folder"
+    ln -s "$scratch/tree/test/sql" "$folder/sql"
+    ln -s "$scratch/tree/expected" "$folder/expected"
+    expect_something "$folder/expected" setup "${tests[@]}"
+    cd "$folder" || return
+    mapfile -t where < <(connection)
+    as_user 1200 "$tools/regress/pg_regress" --inputdir="$folder" --outputdir="$folder" --bindir="$bindir" \
+        "${where[@]}" --dbname=regression --load-extension=amcheck --load-extension=learnedbtree \
+        setup "${tests[@]}" >"$log" 2>&1
+    outputs+=("$log" "$folder/regression.diffs" "$folder/results")
+    grep -qE '^(test setup|ok 1 |not ok 1 )' "$log" || { not_ok "regress starts" "$log"; return; }
+    report_regress regress "$log" "$folder" setup "${tests[@]}"
+}
+
+run_isolation() {
+    local folder=$scratch/tree/test/isolation log=$scratch/isolation.log tests
+    mapfile -t tests < <(pick isolation "$folder/specs" .spec)
+    [ ${#tests[@]} -gt 0 ] || return 0
+    need_server || return
+    expect_something "$folder/expected" "${tests[@]}"
+    cd "$folder" || return
+    mapfile -t where < <(connection)
+    as_user 1200 "$tools/isolation/pg_isolation_regress" --inputdir="$folder" --outputdir="$folder/out" \
+        --bindir="$bindir" "${where[@]}" --dbname=isolation_regression --load-extension=amcheck \
+        --load-extension=learnedbtree "${tests[@]}" >"$log" 2>&1
+    outputs+=("$log" "$folder/out/regression.diffs" "$folder/out/results")
+    report_regress isolation "$log" "$folder/out" "${tests[@]}"
+}
+
+run_catcheck() {
+    local log=$scratch/catcheck.log
+    [ -x "$bindir/pg_catcheck" ] || { note "pg_catcheck: none for this server"; return; }
+    need_server || return
+    outputs+=("$log")
+    mapfile -t where < <(connection)
+    if as_user 60 "$bindir/psql" "${where[@]/--user=/--username=}" -XAtc "SELECT 1" regression >/dev/null 2>&1
+    then
+        run_logged catcheck 300 "$bindir/pg_catcheck" "${where[@]/--user=/--username=}" regression
+    fi
+}
+
+# ---- TAP: each script starts servers of its own ----
+
+run_tap() {
+    local script name log work
+    cd "$scratch/tree/test" || return
+    for script in t/*.pl; do
+        [ -e "$script" ] || continue
+        name=$(basename "$script" .pl)
+        wanted tap "$name" || continue
+        log=$scratch/tap-$name.log
+        work=$scratch/tap-$name
+        as_user 10 mkdir -p "$work/tmp_check/log"
+        # 15 and 16 look at TESTDIR, later ones at the other two
+        if as_user 900 env TESTDIR="$work" TESTDATADIR="$work/tmp_check" TESTLOGDIR="$work/tmp_check/log" \
+            PG_REGRESS="$tools/regress/pg_regress" PG_TEST_TIMEOUT_DEFAULT=120 TMPDIR=/tmp \
+            enable_injection_points="$(injection_points)" \
+            prove --nocolor -v -I "$tools/perl" -I "$scratch/tree/test/t" "$script" >"$log" 2>&1
+        then
+            ok "tap/$name"
+        else
+            tail -n 25 "$work/tmp_check/log/regress_log_$name" | cut -c1-240 >>"$log" 2>/dev/null
+            not_ok "tap/$name" "$log"
+            outputs+=("$log" "$work/tmp_check/log")
+        fi
+        stop_leftovers "$work"
+    done
+}
+
+# A script that was cut short may have left servers; they are ours by their data folder.
+stop_leftovers() { # FOLDER
+    local file
+    while IFS= read -r file; do
+        kill -QUIT "$(head -n 1 "$file")" 2>/dev/null && note "stopped a server left over in $1" && sleep 1
+    done < <(find "$1" -name postmaster.pid 2>/dev/null)
+}
+
+injection_points() {
+    if "$pgc" --configure | grep -q -- --enable-injection-points; then echo yes; else echo no; fi
+}
+
+# ---- the end ----
+
+# After a failure, what there is to read goes to tmp_check/MAJOR.
+keep_logs() {
+    local to=$root/tmp_check/$major item
+    [ "$failed" -gt 0 ] || return 0
+    rm -rf "$to"
+    mkdir -p "$to" 2>/dev/null || return 0
+    for item in "${outputs[@]}"; do
+        [ ! -e "$item" ] || cp -R --parents "$item" "$to/" 2>/dev/null
+    done
+    mv "$to$scratch"/* "$to/" 2>/dev/null
+    rm -rf "${to:?}/tmp"
+    note "logs: $to"
+}
+
+finish_up() {
+    if [ -n "$step_pid" ]; then kill "$step_pid" 2>/dev/null; wait "$step_pid" 2>/dev/null; fi
+    stop_leftovers "$scratch"
+    rm -rf "$scratch"
+}

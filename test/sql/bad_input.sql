@@ -1,0 +1,113 @@
+-- What is refused, with which error and hint; and who may see what.
+
+\set SHOW_CONTEXT never
+CREATE TABLE bad (a int, t text, d date);
+INSERT INTO bad SELECT i, i, date '2000-01-01' + i FROM generate_series(1, 3000) i;
+CREATE INDEX bad_i ON bad USING learnedbtree (a, d);
+CREATE INDEX bad_btree ON bad (a);
+CREATE INDEX bad_t ON bad USING learnedbtree (t);
+CREATE INDEX bad_hash ON bad USING hash (a);
+CREATE VIEW bad_view AS SELECT * FROM bad;
+CREATE TABLE bad_empty (a int);
+CREATE INDEX bad_empty_i ON bad_empty USING learnedbtree (a);
+
+-- not an index of ours: each function
+CREATE FUNCTION refused(call text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    message text;
+    detail text;
+    hint text;
+BEGIN
+    EXECUTE 'SELECT ' || call;
+    RETURN 'accepted';
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    RETURN concat_ws(' / ', SQLSTATE, message, NULLIF(detail, ''), NULLIF(hint, ''));
+END $$;
+SELECT f, refused(format('%s(%L%s)', f, 'bad', CASE WHEN f ~ 'predict' THEN ', 1' END))
+  FROM unnest(ARRAY['learnedbtree_train', 'learnedbtree_model', 'learnedbtree_knots', 'learnedbtree_predict', 'learnedbtree_check']) f;
+SELECT o, refused(format('learnedbtree_model(%L)', o)) FROM unnest(ARRAY['bad_btree', 'bad_hash', 'bad_view', 'pg_class', 'pg_class_oid_index', 'nowhere']) o;
+SELECT o, refused(format('learnedbtree_check(%L)', o)) FROM unnest(ARRAY['bad_btree', 'bad_hash']) o;
+SELECT refused('learnedbtree_model(4000000000::oid::regclass)');
+SELECT refused('learnedbtree_train(0::regclass)');
+
+-- NULL
+SELECT learnedbtree_train(NULL) IS NULL AS train, learnedbtree_check(NULL) IS NULL AS "check", learnedbtree_check('bad_i', NULL) IS NULL AS check2;
+SELECT * FROM learnedbtree_model(NULL);
+SELECT * FROM learnedbtree_knots(NULL);
+SELECT * FROM learnedbtree_predict(NULL, 1);
+SELECT refused('learnedbtree_predict(''bad_i'', NULL)');
+SELECT refused('learnedbtree_predict(''bad_i'', NULL::int)');
+SELECT refused('learnedbtree_predict(''bad_i'', 1, NULL::date)');
+SELECT refused('learnedbtree_predict(''bad_i'', VARIADIC NULL::int[])');
+SELECT refused('learnedbtree_predict(''bad_i'', VARIADIC ''{}''::int[])');
+
+-- keys of another kind, too many, out of range
+SELECT refused('learnedbtree_predict(''bad_i'', 1, date ''2000-01-01'', 3)');
+SELECT refused('learnedbtree_predict(''bad_i'', date ''2000-01-01'')');
+SELECT refused('learnedbtree_predict(''bad_i'', 1.5)');
+SELECT refused('learnedbtree_predict(''bad_i'', ''x'')');
+SELECT refused('learnedbtree_predict(''bad_i'', 5000000000)');
+SELECT refused('learnedbtree_predict(''bad_i'', 5::bigint)');
+SELECT refused('learnedbtree_predict(''bad_t'', ''5''::text)');
+SELECT refused('learnedbtree_train(''bad_t'')');
+
+-- an empty index, an invalid one
+SELECT state, reason FROM learnedbtree_model('bad_empty_i');
+SELECT * FROM learnedbtree_predict('bad_empty_i', 5);
+SELECT learnedbtree_train('bad_empty_i');
+SELECT count(*) FROM learnedbtree_knots('bad_empty_i');
+SELECT learnedbtree_check('bad_empty_i');
+SET enable_seqscan = off;
+SELECT * FROM bad_empty WHERE a > 5;
+RESET enable_seqscan;
+INSERT INTO bad VALUES (1, '', NULL);
+SET client_min_messages = error;
+CREATE UNIQUE INDEX CONCURRENTLY bad_invalid ON bad USING learnedbtree (a);
+RESET client_min_messages;
+SELECT f, refused(format('%s(%L%s)', f, 'bad_invalid', CASE WHEN f ~ 'predict' THEN ', 1' END))
+  FROM unnest(ARRAY['learnedbtree_train', 'learnedbtree_model', 'learnedbtree_predict', 'learnedbtree_check']) f;
+DROP INDEX bad_invalid;
+
+-- what no index of this kind can be
+CREATE INDEX bad_none ON bad USING learnedbtree ((a::text::point));
+CREATE INDEX bad_none ON bad USING learnedbtree (a int8_ops);
+CREATE INDEX bad_none ON bad USING learnedbtree (a nonexistent_ops);
+CREATE INDEX bad_none ON bad USING learnedbtree (a) INCLUDE (a, nothing);
+CREATE TABLE bad_heap (a int) USING learnedbtree;
+SELECT learnedbtree_handler(NULL);
+SELECT learnedbtree_on_ddl();
+
+-- amcheck must be there
+BEGIN;
+DROP EXTENSION amcheck;
+SELECT refused('learnedbtree_check(''bad_i'')');
+ROLLBACK;
+
+-- others' indexes: owners do all, members of pg_monitor look, others nothing
+CREATE ROLE lbt_owner;
+CREATE ROLE lbt_monitor IN ROLE pg_monitor;
+CREATE ROLE lbt_other;
+ALTER TABLE bad OWNER TO lbt_owner;
+GRANT EXECUTE ON FUNCTION bt_index_parent_check(regclass, boolean, boolean) TO lbt_owner;
+CREATE FUNCTION rights() RETURNS TABLE (call text, outcome text) LANGUAGE sql AS $$
+    SELECT c, refused(c) FROM unnest(ARRAY['learnedbtree_model(''bad_i'')', 'learnedbtree_knots(''bad_i'')', 'learnedbtree_predict(''bad_i'', 1)',
+        'learnedbtree_train(''bad_i'')', 'learnedbtree_check(''bad_i'')', 'learnedbtree_stat_reset()', 'learnedbtree_sync_opclasses()',
+        'count(*) FROM learnedbtree_stat WHERE indexrelname = ''bad_i''']) c
+$$;
+SET ROLE lbt_owner;
+SELECT * FROM rights();
+SET learnedbtree.enable = off;
+SET learnedbtree.max_model_memory = '1MB';
+SET ROLE lbt_monitor;
+SELECT * FROM rights();
+SET ROLE lbt_other;
+SELECT * FROM rights();
+SELECT learnedbtree_model_memory() >= 0 AS memory;
+RESET ROLE;
+RESET learnedbtree.enable;
+DROP VIEW bad_view;
+DROP TABLE bad, bad_empty;
+REVOKE EXECUTE ON FUNCTION bt_index_parent_check(regclass, boolean, boolean) FROM lbt_owner;
+DROP ROLE lbt_owner, lbt_monitor, lbt_other;
+DROP FUNCTION rights, refused;

@@ -1,0 +1,164 @@
+-- What the other tests use.  A btree's engine and a sequential scan are the oracles.
+
+SELECT extname FROM pg_extension WHERE extname IN ('amcheck', 'learnedbtree') ORDER BY 1;
+
+-- Make the planner use one way of access only, until the end of the calling function.
+CREATE FUNCTION use_access(way text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('enable_seqscan', (way = 'seq')::text, true);
+    PERFORM set_config('enable_indexscan', (way = 'index')::text, true);
+    PERFORM set_config('enable_indexonlyscan', (way = 'only')::text, true);
+    PERFORM set_config('enable_bitmapscan', (way = 'bitmap')::text, true);
+END $$;
+
+-- All answers of a query as one text.
+CREATE FUNCTION answers(query text, sorted boolean) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    result text;
+BEGIN
+    EXECUTE format('SELECT count(*) || '':'' || coalesce(md5(string_agg(q::text, ''|'' %s)), ''none'') FROM (%s) q',
+                   CASE WHEN sorted THEN 'ORDER BY q::text COLLATE "C"' ELSE '' END, query)
+       INTO result;
+    RETURN result;
+END $$;
+
+CREATE FUNCTION plan_uses(query text, index regclass) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    plan text;
+BEGIN
+    EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || query INTO plan;
+    RETURN plan ~ format('"Index Name": "%s"', (SELECT relname FROM pg_class WHERE oid = index));
+END $$;
+
+-- Does the query give the same by this index, through the model and through nbtree's own engine, as by
+-- a sequential scan?  Says how the model was used: verified (every lookup was answered by a predicted
+-- leaf), fallback (some descended), delegated (nbtree's engine served), no lookup; or what is wrong.
+-- With ordered, index scans must also give rows in the same order as each other.
+CREATE FUNCTION compare(index regclass, query text, ordered boolean DEFAULT true) RETURNS text
+    LANGUAGE plpgsql
+    SET max_parallel_workers_per_gather = 0 SET jit = off
+    SET enable_seqscan = on SET enable_indexscan = on SET enable_indexonlyscan = on
+    SET enable_bitmapscan = on SET enable_sort = on SET learnedbtree.enable = on AS $$
+DECLARE
+    way text;
+    oracle text;
+    learned text;
+    plain text;
+    before record;
+    planned record;
+    after record;
+    lookups bigint := 0;
+    verified bigint := 0;
+    delegated bigint := 0;
+    ways int := 0;
+BEGIN
+    PERFORM use_access('seq');
+    oracle := answers(query, true);
+    FOREACH way IN ARRAY ARRAY['index', 'only', 'bitmap'] LOOP
+        PERFORM use_access(way);
+        SELECT * INTO before FROM learnedbtree_stat WHERE indexrelid = index;
+        IF NOT plan_uses(query, index) THEN
+            CONTINUE;
+        END IF;
+        ways := ways + 1;
+        -- the planner may look for the ends of a column itself, as often each time
+        SELECT * INTO planned FROM learnedbtree_stat WHERE indexrelid = index;
+        learned := answers(query, true);
+        SELECT * INTO after FROM learnedbtree_stat WHERE indexrelid = index;
+        lookups := lookups + after.lookups - planned.lookups;
+        verified := verified + after.verified - planned.verified;
+        delegated := delegated + (after.delegated - planned.delegated) - (planned.delegated - before.delegated);
+        IF learned <> oracle THEN
+            RETURN format('WRONG by %s: %s, not %s', way, learned, oracle);
+        END IF;
+        learned := answers(query, false);
+        PERFORM set_config('learnedbtree.enable', 'off', true);
+        plain := answers(query, true);
+        IF plain <> oracle THEN
+            RETURN format('WRONG by %s without model: %s, not %s', way, plain, oracle);
+        END IF;
+        IF ordered AND way <> 'bitmap' AND learned <> answers(query, false) THEN
+            RETURN format('WRONG order by %s', way);
+        END IF;
+        PERFORM set_config('learnedbtree.enable', 'on', true);
+    END LOOP;
+    RETURN CASE WHEN ways = 0 THEN 'index not used'
+                WHEN delegated > 0 THEN 'same, delegated'
+                WHEN lookups = 0 THEN 'same, no lookup'
+                WHEN verified = lookups THEN 'same, verified'
+                ELSE 'same, fallback' END;
+END $$;
+
+-- Several queries at once: $1 in the pattern stands for each condition.  One line for each outcome.
+CREATE FUNCTION compare_all(index regclass, pattern text, conditions text[])
+    RETURNS TABLE (outcome text, queries bigint, which text) LANGUAGE sql AS $$
+    WITH done AS MATERIALIZED (
+        SELECT c, compare(index, replace(pattern, '$1', c)) AS r FROM unnest(conditions) c)
+    SELECT r, count(*), CASE WHEN r IN ('same, verified') THEN '' ELSE string_agg(c, '; ' ORDER BY c COLLATE "C") END
+      FROM done GROUP BY r ORDER BY r COLLATE "C"
+$$;
+
+-- Walk a scroll cursor to and fro by fixed rule; the positions and rows met, as one text.
+CREATE FUNCTION walk(query text, steps int, seed int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    c refcursor;
+    r record;
+    x bigint := seed;
+    seen text := '';
+BEGIN
+    OPEN c SCROLL FOR EXECUTE query;
+    FOR i IN 1..steps LOOP
+        x := (x * 1103515245 + 12345) % 2147483648;
+        CASE (x / 65536) % 8
+            WHEN 0, 1, 2 THEN FETCH NEXT FROM c INTO r;
+            WHEN 3, 4 THEN FETCH PRIOR FROM c INTO r;
+            WHEN 5 THEN MOVE FORWARD 700 FROM c; FETCH NEXT FROM c INTO r;
+            WHEN 6 THEN MOVE BACKWARD 450 FROM c; FETCH PRIOR FROM c INTO r;
+            ELSE FETCH RELATIVE 3 FROM c INTO r;
+        END CASE;
+        seen := seen || coalesce(r::text, '-') || ' ';
+    END LOOP;
+    CLOSE c;
+    RETURN md5(seen);
+END $$;
+
+-- The same walk through the model and through nbtree's engine, on an index (only) scan.
+CREATE FUNCTION compare_walk(index regclass, query text, way text DEFAULT 'index') RETURNS text
+    LANGUAGE plpgsql
+    SET max_parallel_workers_per_gather = 0 SET enable_seqscan = on SET enable_indexscan = on
+    SET enable_indexonlyscan = on SET enable_bitmapscan = on SET enable_sort = off
+    SET enable_material = off SET learnedbtree.enable = on AS $$
+DECLARE
+    before bigint := (SELECT verified FROM learnedbtree_stat WHERE indexrelid = index);
+    learned text[];
+    plain text[];
+BEGIN
+    PERFORM use_access(way);
+    IF NOT plan_uses(query, index) THEN
+        RETURN 'index not used';
+    END IF;
+    FOR i IN 1..5 LOOP
+        learned[i] := walk(query, 300, i);
+    END LOOP;
+    IF (SELECT verified FROM learnedbtree_stat WHERE indexrelid = index) <= before THEN
+        RETURN 'model not used';
+    END IF;
+    PERFORM set_config('learnedbtree.enable', 'off', true);
+    FOR i IN 1..5 LOOP
+        plain[i] := walk(query, 300, i);
+    END LOOP;
+    RETURN CASE WHEN learned = plain THEN 'same, verified' ELSE 'WRONG' END;
+END $$;
+
+-- Pseudo-random numbers by rule: the same on every server.
+CREATE FUNCTION mix(i bigint) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS 'SELECT ((i * 2654435761) % 4294967291 * 40503 + i * 7919) % 4294967291';
+
+-- The state of an index's model and whether the file passes amcheck.
+CREATE FUNCTION sound(index regclass) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM learnedbtree_check(index);
+    RETURN (SELECT state FROM learnedbtree_model(index));
+EXCEPTION WHEN OTHERS THEN
+    RETURN SQLERRM;
+END $$;
