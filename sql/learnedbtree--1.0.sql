@@ -23,6 +23,12 @@ CREATE EVENT TRIGGER learnedbtree_sync_opclasses ON ddl_command_end
     WHEN TAG IN ('CREATE EXTENSION', 'ALTER EXTENSION', 'CREATE OPERATOR CLASS')
     EXECUTE FUNCTION learnedbtree_on_ddl();
 
+-- A dropped index takes its model along, whichever session drops it.
+CREATE FUNCTION learnedbtree_on_drop() RETURNS event_trigger
+    AS 'MODULE_PATHNAME' LANGUAGE C;
+CREATE EVENT TRIGGER learnedbtree_forget_models ON sql_drop
+    EXECUTE FUNCTION learnedbtree_on_drop();
+
 -- ---- training and inspection ----
 
 CREATE FUNCTION learnedbtree_train(index regclass) RETURNS void

@@ -48,7 +48,9 @@ lbt_lifecycle_created(const LbtIndex *index)
 void
 lbt_lifecycle_dropped(Oid database, Oid oid)
 {
-	remember(false, NULL, database, oid);
+	/* Now, while an error is still allowed: after the commit nothing may be attached any more. */
+	if (lbt_registry_attach())
+		remember(false, NULL, database, oid);
 }
 
 static void

@@ -4,35 +4,16 @@
 #include "postgres.h"
 
 #include "am/am.h"
-#include "catalog/objectaccess.h"
-#include "catalog/pg_class.h"
-#include "catalog/pg_database.h"
 #include "fmgr.h"
 #include "learn/lifecycle.h"
 #include "learn/registry.h"
 #include "learn/settings.h"
-#include "miscadmin.h"
+#include "sql/drop.h"
 #include "utils/guc.h"
 
 PG_MODULE_MAGIC;
 
 void		_PG_init(void);
-
-static object_access_hook_type previous_access_hook = NULL;
-
-/* A dropped index or database takes its models along when the drop commits. */
-static void
-note_drop(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
-{
-	if (previous_access_hook)
-		previous_access_hook(access, class, object, sub, arg);
-	if (access != OAT_DROP || sub != 0)
-		return;
-	if (class == DatabaseRelationId)
-		lbt_lifecycle_dropped(object, InvalidOid);
-	else if (class == RelationRelationId && lbt_is_our_index(object))
-		lbt_lifecycle_dropped(MyDatabaseId, object);
-}
 
 static void
 define_settings(void)
@@ -72,6 +53,5 @@ _PG_init(void)
 	lbt_registry_declare();
 	lbt_lifecycle_init();
 	lbt_planner_init();
-	previous_access_hook = object_access_hook;
-	object_access_hook = note_drop;
+	lbt_drop_init();
 }

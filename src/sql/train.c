@@ -4,6 +4,7 @@
 #include "postgres.h"
 
 #include "access/genam.h"
+#include "access/xlog.h"
 #include "am/am.h"
 #include "fmgr.h"
 #include "learn/train.h"
@@ -43,8 +44,12 @@ report_untrained(Relation rel, LbtState state)
 Datum
 learnedbtree_train(PG_FUNCTION_ARGS)
 {
-	/* No writer is blocked: training reads what it needs page by page. */
-	Relation	rel = lbt_open_index(lbt_index_argument(fcinfo), AccessShareLock, LBT_MAY_CHANGE);
+	/*
+	 * Blocks no reader and no writer, but keeps REINDEX CONCURRENTLY from dropping the index before the
+	 * model is published.  A standby allows no such lock and has no such danger.
+	 */
+	LOCKMODE	lock = RecoveryInProgress() ? AccessShareLock : ShareUpdateExclusiveLock;
+	Relation	rel = lbt_open_index(lbt_index_argument(fcinfo), lock, LBT_MAY_CHANGE);
 	LbtIndex   *index = lbt_index_get(rel);
 	const char *reason;
 
@@ -55,6 +60,6 @@ learnedbtree_train(PG_FUNCTION_ARGS)
 				 errdetail_internal("%s.", reason),
 				 errhint("It works as a plain btree; see learnedbtree_model().")));
 	report_untrained(rel, lbt_train(rel, index, false));
-	index_close(rel, AccessShareLock);
+	index_close(rel, lock);
 	PG_RETURN_VOID();
 }

@@ -1,0 +1,67 @@
+/*
+ * drop.c - noticing that indexes and databases are dropped, so that their models go too.
+ *
+ * The event trigger sees every dropped index, but not those that REINDEX CONCURRENTLY drops, and no
+ * databases; the hook sees all, but only in sessions that have loaded the library before.  What both
+ * miss is never found again and goes when memory is short.
+ */
+#include "postgres.h"
+
+#include "am/am.h"
+#include "catalog/objectaccess.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_database.h"
+#include "commands/event_trigger.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "learn/lifecycle.h"
+#include "miscadmin.h"
+#include "sql/drop.h"
+
+PG_FUNCTION_INFO_V1(learnedbtree_on_drop);
+
+static object_access_hook_type previous_access_hook = NULL;
+
+static void
+note_drop(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
+{
+	if (previous_access_hook)
+		previous_access_hook(access, class, object, sub, arg);
+	if (access != OAT_DROP || sub != 0)
+		return;
+	if (class == DatabaseRelationId)
+		lbt_lifecycle_dropped(object, InvalidOid);
+	else if (class == RelationRelationId && lbt_is_our_index(object))
+		lbt_lifecycle_dropped(MyDatabaseId, object);
+}
+
+void
+lbt_drop_init(void)
+{
+	previous_access_hook = object_access_hook;
+	object_access_hook = note_drop;
+}
+
+/* For the event sql_drop.  The catalog no longer tells whose indexes they were: forgetting is harmless. */
+Datum
+learnedbtree_on_drop(PG_FUNCTION_ARGS)
+{
+	if (!CALLED_AS_EVENT_TRIGGER(fcinfo))
+		ereport(ERROR,
+				(errcode(ERRCODE_E_R_I_E_EVENT_TRIGGER_PROTOCOL_VIOLATED),
+				 errmsg("learnedbtree_on_drop() can only be called as an event trigger")));
+	SPI_connect();
+	if (SPI_execute("SELECT objid FROM pg_catalog.pg_event_trigger_dropped_objects() "
+					"WHERE object_type = 'index' AND NOT is_temporary", true, 0) != SPI_OK_SELECT)
+		elog(ERROR, "could not list the dropped indexes");
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		bool		isnull;
+		Datum		oid = SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &isnull);
+
+		if (!isnull)
+			lbt_lifecycle_dropped(MyDatabaseId, DatumGetObjectId(oid));
+	}
+	SPI_finish();
+	PG_RETURN_NULL();
+}

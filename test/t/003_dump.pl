@@ -1,0 +1,82 @@
+# pg_dump and restore, serial and parallel: operator classes, options and types of other extensions.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use LearnedBtree;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('dump');
+my $have_citext = $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'citext'");
+$node->safe_psql('postgres', 'CREATE DATABASE source');
+$node->safe_psql('source', <<'SQL');
+CREATE EXTENSION learnedbtree;
+CREATE TABLE t (k int8, a int4, x text, ts timestamptz);
+INSERT INTO t SELECT g, g % 100, 'row ' || g, '2024-01-01'::timestamptz + g * interval '1 s' FROM generate_series(1, 5000) g;
+CREATE INDEX t_k ON t USING learnedbtree (k) WITH (fillfactor = 40, max_error = 2);
+CREATE INDEX t_off ON t USING learnedbtree (k DESC) WITH (learned = off, deduplicate_items = off);
+CREATE INDEX t_ak ON t USING learnedbtree (a DESC NULLS LAST, k) INCLUDE (x);
+CREATE INDEX t_x ON t USING learnedbtree (x text_pattern_ops);
+CREATE UNIQUE INDEX t_part ON t USING learnedbtree (k) WHERE a > 5;
+CREATE INDEX t_expr ON t USING learnedbtree ((k * 2));
+CREATE TABLE p (k int4, v int) PARTITION BY RANGE (k);
+CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (1000);
+CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (1000) TO (3000);
+CREATE INDEX p_k ON p USING learnedbtree (k);
+INSERT INTO p SELECT g, g FROM generate_series(0, 2999) g;
+CREATE MATERIALIZED VIEW m AS SELECT k, a FROM t WHERE a < 10;
+CREATE INDEX m_k ON m USING learnedbtree (k);
+SQL
+$node->safe_psql('source', <<'SQL') if $have_citext;
+CREATE EXTENSION citext;
+CREATE TABLE c (x citext);
+INSERT INTO c SELECT 'Word' || g FROM generate_series(1, 500) g;
+CREATE INDEX c_x ON c USING learnedbtree (x);
+CREATE INDEX c_y ON c USING learnedbtree (x citext_pattern_ops);
+SQL
+
+my $definitions = q{SELECT c.relname, pg_get_indexdef(c.oid), c.reloptions FROM pg_class c JOIN pg_am a ON a.oid = c.relam
+	WHERE a.amname = 'learnedbtree' ORDER BY 1};
+my $answers = 'SET enable_seqscan = off; SELECT (SELECT count(*) FROM t WHERE k = 77), (SELECT sum(k) FROM t WHERE k BETWEEN 10 AND 900), '
+  . "(SELECT count(*) FROM t WHERE x LIKE 'row 12%'), (SELECT sum(v) FROM p WHERE k BETWEEN 990 AND 1010), (SELECT sum(a) FROM m WHERE k < 500)";
+my $wanted = $node->safe_psql('source', $definitions);
+my $folder = PostgreSQL::Test::Utils::tempdir();
+
+my %formats = (
+	plain => [ ['--format=plain'], undef ],
+	custom => [ ['--format=custom'], [] ],
+	parallel => [ [ '--format=directory', '--jobs=2' ], ['--jobs=3'] ]);
+foreach my $format (sort keys %formats)
+{
+	my ($dump_options, $restore_options) = @{ $formats{$format} };
+	my $file = "$folder/$format";
+	$node->command_ok([ 'pg_dump', @$dump_options, "--file=$file", 'source' ], "$format: dump");
+	$node->safe_psql('postgres', "CREATE DATABASE restored_$format");
+	if ($restore_options)
+	{
+		$node->command_ok([ 'pg_restore', '--exit-on-error', @$restore_options, "--dbname=restored_$format", $file ], "$format: restore");
+	}
+	else
+	{
+		$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', "restored_$format", '-f', $file ], "$format: restore");
+	}
+	is($node->safe_psql("restored_$format", $definitions), $wanted, "$format: the indexes are the same");
+	is($node->safe_psql("restored_$format", $answers), $node->safe_psql('source', $answers), "$format: and their answers");
+	is($node->safe_psql("restored_$format", "SELECT state FROM learnedbtree_model('t_k')"), 'ready', "$format: with a model");
+	is($node->safe_psql("restored_$format", "SET enable_seqscan = off; SELECT count(*) FROM c WHERE x = 'wORD17'"), '1',
+		"$format: an index on another extension's type") if $have_citext;
+}
+
+unlike(slurp_file("$folder/plain"), qr/OPERATOR (CLASS|FAMILY)/, 'alias operator classes are no part of the dump');
+like(slurp_file("$folder/plain"), qr/USING learnedbtree \(x text_pattern_ops\)/, 'a named operator class is');
+
+# Dumping what was restored gives the same again.
+$node->command_ok([ 'pg_dump', '--format=plain', "--file=$folder/again", 'restored_custom' ], 'dump of the restored database');
+my ($first, $second) = map { join('', grep { !/^\\(un)?restrict|^--/ } split(/^/, slurp_file("$folder/$_"))) } qw(plain again);
+ok($first eq $second, 'it equals the first dump');
+
+$node->stop;
+done_testing();

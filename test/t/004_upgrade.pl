@@ -1,0 +1,109 @@
+# A real pg_upgrade from PostgreSQL 15 to the server under test, if that is 18: indexes, operator classes
+# and answers survive, and models are trained on the old files.
+#
+# LBT_OLD_PG_CONFIG names the old server's pg_config; without it Debian's place is tried.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use LearnedBtree;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $old_config = $ENV{LBT_OLD_PG_CONFIG} || '/usr/lib/postgresql/15/bin/pg_config';
+my $new = PostgreSQL::Test::Cluster->new('new');
+
+plan skip_all => 'the server under test is not 18' if $new->pg_version < 18;
+plan skip_all => "no old server: $old_config is not there (set LBT_OLD_PG_CONFIG)" unless -x $old_config;
+chomp(my $old_bindir = `$old_config --bindir`);
+chomp(my $old_share = `$old_config --sharedir`);
+plan skip_all => "learnedbtree is not installed into the old server in $old_bindir"
+  unless -e "$old_share/extension/learnedbtree.control" && -x "$old_bindir/initdb";
+
+# Its programs find their libraries themselves; lib is asked for by PostgreSQL::Test.
+my $old = PostgreSQL::Test::Cluster->new('old', install_path => $old_bindir =~ s{/bin$}{}r);
+my @same = ('--locale=C', '--encoding=UTF8', '--data-checksums');
+$old->init(extra => \@same);
+configure_node($old);
+$old->start;
+$old->safe_psql('postgres', <<'SQL');
+CREATE EXTENSION learnedbtree;
+CREATE EXTENSION citext;
+CREATE TABLE t (k int8, a int4, x text, c citext);
+INSERT INTO t SELECT g, g % 100, 'row ' || g, 'Row ' || g FROM generate_series(1, 20000) g;
+CREATE INDEX t_k ON t USING learnedbtree (k) WITH (fillfactor = 30, max_error = 2);
+CREATE INDEX t_ak ON t USING learnedbtree (a DESC NULLS LAST, k) INCLUDE (x);
+CREATE INDEX t_x ON t USING learnedbtree (x text_pattern_ops);
+CREATE INDEX t_c ON t USING learnedbtree (c);
+CREATE UNIQUE INDEX t_part ON t USING learnedbtree (k) WHERE a > 5;
+CREATE INDEX t_off ON t USING learnedbtree ((k * 2)) WITH (learned = off);
+DELETE FROM t WHERE k BETWEEN 5000 AND 7000;
+VACUUM t;
+INSERT INTO t SELECT g, g % 100, 'new ' || g, 'New ' || g FROM generate_series(20001, 22000) g;
+SQL
+
+# Debian's 15 may keep a version of its own in every column's options (pg_attver), which no other
+# major knows: pg_upgrade from it fails for any table, with or without learnedbtree.  This cluster is a
+# scratch one, so take the options away before the upgrade.
+foreach my $database ('postgres', 'template1')
+{
+	my $cleared = $old->safe_psql($database, <<'SQL');
+SET allow_system_table_mods = on;
+WITH cleared AS (UPDATE pg_attribute SET attoptions =
+		(SELECT array_agg(o) FROM unnest(attoptions) o WHERE o NOT LIKE 'pg\_attver=%')
+	WHERE attoptions::text LIKE '%pg\_attver=%' RETURNING 1)
+SELECT count(*) FROM cleared;
+SQL
+	note("columns with pg_attver in $database: $cleared");
+}
+
+my $definitions = q{SELECT c.relname, pg_get_indexdef(c.oid), c.reloptions, pg_relation_size(c.oid), i.indisvalid FROM pg_class c
+	JOIN pg_am a ON a.oid = c.relam JOIN pg_index i ON i.indexrelid = c.oid WHERE a.amname = 'learnedbtree' ORDER BY 1};
+my $answers = <<'SQL';
+SET enable_seqscan = off;
+SELECT (SELECT sum((SELECT count(*) FROM t WHERE k = g * 3)) FROM generate_series(1, 7400) g),
+	(SELECT concat_ws(' ', count(*), sum(k)) FROM t WHERE k BETWEEN 4900 AND 7100),
+	(SELECT string_agg(k::text, ',') FROM (SELECT k FROM t WHERE k < 7100 ORDER BY k DESC LIMIT 120) q),
+	(SELECT count(*) FROM t WHERE a = 7 AND k > 10000), (SELECT count(*) FROM t WHERE x LIKE 'row 12%'),
+	(SELECT count(*) FROM t WHERE c = 'ROW 77'), (SELECT count(*) FROM t WHERE k * 2 = 444);
+SQL
+my ($definitions_before, $answers_before) = map { $old->safe_psql('postgres', $_) } ($definitions, $answers);
+$old->stop;
+
+$new->init(extra => \@same);
+configure_node($new);
+$new->command_ok([ 'pg_upgrade', '--no-sync', '--old-datadir', $old->data_dir, '--new-datadir', $new->data_dir,
+		'--old-bindir', $old_bindir, '--new-bindir', $new->config_data('--bindir'), '--socketdir', $new->host,
+		'--old-port', $old->port, '--new-port', $new->port, '--copy' ],
+	'pg_upgrade succeeds');
+if (!Test::More->builder->is_passing)
+{
+	foreach my $log (glob($new->data_dir . '/pg_upgrade_output.d/*/log/*.log'))
+	{
+		diag("$log:\n" . join('', (split(/^/, slurp_file($log)))[-12 .. -1])) if -s $log > 0;
+	}
+	BAIL_OUT('pg_upgrade failed');
+}
+
+$new->start;
+is($new->safe_psql('postgres', $definitions), $definitions_before, 'the indexes are the same, and on the same files');
+is(model_state($new, 't_k'), 'untrained', 'models stay behind');
+is($new->safe_psql('postgres', $answers), $answers_before, 'the answers are the same');
+is(model_state($new, 't_k'), 'ready', 'the first lookup trained a model on the old file');
+is(stat_of($new, 't_k', 'verified > 1000 AND verified >= lookups * 0.9'), 't', 'lookups went by prediction');
+$new->safe_psql('postgres', 'CREATE EXTENSION amcheck');
+foreach my $index (qw(t_k t_ak t_x t_c t_part t_off))
+{
+	is($new->psql('postgres', "SELECT learnedbtree_check('$index', true, true)"), 0, "amcheck is content with $index");
+}
+is($new->safe_psql('postgres', 'INSERT INTO t SELECT g FROM generate_series(5000, 6000) g; SET enable_seqscan = off; '
+	  . 'SELECT count(*) FROM t WHERE k BETWEEN 5000 AND 7000'), '1001', 'the indexes take inserts');
+is($new->safe_psql('postgres', 'REINDEX INDEX t_k; CREATE INDEX t_new ON t USING learnedbtree (x, c); '
+	  . "SELECT state FROM learnedbtree_model('t_k')"), 'ready', 'they can be rebuilt, and new ones made');
+isnt($new->psql('postgres', 'DROP EXTENSION learnedbtree'), 0, 'the extension is needed by the indexes');
+is($new->psql('postgres', 'DROP EXTENSION learnedbtree CASCADE'), 0, 'and goes with them');
+
+$new->stop;
+done_testing();

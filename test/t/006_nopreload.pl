@@ -1,0 +1,52 @@
+# Below 17, without shared_preload_libraries: the index works as a btree, and says why there is no model.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use LearnedBtree;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = PostgreSQL::Test::Cluster->new('nopreload');
+plan skip_all => 'this server needs no preloading' unless needs_preload($node);
+
+$node->init;
+$node->append_conf('postgresql.conf', "autovacuum = off\njit = off\n");
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION learnedbtree; CREATE EXTENSION amcheck; CREATE TABLE t (k int8); '
+	  . 'INSERT INTO t SELECT g FROM generate_series(1, 10000) g');
+
+my ($rc, $out, $err) = $node->psql('postgres', 'CREATE INDEX t_k ON t USING learnedbtree (k); '
+	  . 'CREATE INDEX t_k2 ON t USING learnedbtree (k DESC); REINDEX INDEX t_k');
+is($rc, 0, 'the index can be made');
+my $notices = () = $err =~ /NOTICE:.*works? as plain btree/g;
+is($notices, 1, 'one notice in the session') or diag($err);
+like($err, qr/HINT:.*shared_preload_libraries/, 'with a hint what to do');
+
+is(model_state($node, 't_k'), 'off', 'there is no model');
+like($node->safe_psql('postgres', "SELECT reason FROM learnedbtree_model('t_k')"), qr/shared_preload_libraries/, 'the state says why');
+isnt($node->psql('postgres', "SELECT learnedbtree_train('t_k')"), 0, 'training is refused');
+is($node->safe_psql('postgres', 'SELECT learnedbtree_model_memory()'), '0', 'no memory is taken');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM learnedbtree_stat'), '2', 'the view of counts can be read');
+
+$node->safe_psql('postgres', 'DROP INDEX t_k2; INSERT INTO t SELECT g FROM generate_series(5000, 30000) g; DELETE FROM t WHERE k % 3 = 0; VACUUM t');
+is($node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT (SELECT count(*) FROM t WHERE k = 5002), '
+	  . '(SELECT sum(k) FROM t WHERE k BETWEEN 100 AND 200), '
+	  . "(SELECT string_agg(k::text, ',') FROM (SELECT k FROM t WHERE k < 50 ORDER BY k DESC LIMIT 4) q)"),
+	'2|10200|49,47,46,44', 'answers are right');
+is($node->psql('postgres', "SELECT learnedbtree_check('t_k', true, true)"), 0, 'amcheck is content');
+
+# Loading the module in a session is no preloading.
+is($node->safe_psql('postgres', "LOAD 'learnedbtree'; SET learnedbtree.enable = off; SELECT count(*) FROM t WHERE k = 5002"), '2',
+	'settings can be made all the same');
+
+# With preloading the same index gets its model.
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'learnedbtree'\n");
+$node->restart;
+is($node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM t WHERE k = 5002'), '2', 'after preloading answers are right');
+is(model_state($node, 't_k'), 'ready', 'and a lookup has trained the model');
+
+$node->stop;
+done_testing();

@@ -1,0 +1,69 @@
+# Shared by the TAP tests: a server with learnedbtree, and short questions about an index.
+package LearnedBtree;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+
+our @EXPORT = qw(needs_preload configure_node new_node model_state stat_of wait_until);
+
+# Below 17 models need memory that only preloaded modules can have.
+sub needs_preload
+{
+	my ($node) = @_;
+	return $node->pg_version < 17;
+}
+
+# Settings for a node that is initialized but not started.
+sub configure_node
+{
+	my ($node) = @_;
+	$node->append_conf('postgresql.conf', <<"CONF");
+log_statement = none
+shared_buffers = 32MB
+max_connections = 50
+autovacuum = off
+jit = off
+CONF
+	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'learnedbtree'\n")
+	  if needs_preload($node);
+}
+
+# A started server with the extensions learnedbtree and amcheck in database postgres.
+sub new_node
+{
+	my ($name, %params) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+	$node->init(%params);
+	configure_node($node);
+	$node->start;
+	$node->safe_psql('postgres', 'CREATE EXTENSION learnedbtree; CREATE EXTENSION amcheck');
+	return $node;
+}
+
+# The state of an index's model.
+sub model_state
+{
+	my ($node, $index) = @_;
+	return $node->safe_psql('postgres', "SELECT state FROM learnedbtree_model('$index')");
+}
+
+# Columns of learnedbtree_stat for an index, as one string.
+sub stat_of
+{
+	my ($node, $index, $columns) = @_;
+	return $node->safe_psql('postgres',
+		"SELECT $columns FROM learnedbtree_stat WHERE indexrelname = '$index'");
+}
+
+# Poll a query until it says t; dies when it does not in good time.
+sub wait_until
+{
+	my ($node, $query) = @_;
+	$node->poll_query_until('postgres', $query) or die "waited in vain for: $query";
+}
+
+1;
