@@ -145,7 +145,7 @@ read_leaf(IndexScanDesc scan, LbtScan *so, Buffer buf, OffsetNumber from, Offset
 		if (ScanDirectionIsBackward(dir))
 		{
 			from = lbt_page_search(spec, tupdesc, &so->start, page, first, last,
-								   to == InvalidOffsetNumber ? first : to, 0);
+								   to == InvalidOffsetNumber ? first : to);
 			if (from > first)
 				copy->more_left = false;
 		}
@@ -157,7 +157,7 @@ read_leaf(IndexScanDesc scan, LbtScan *so, Buffer buf, OffsetNumber from, Offset
 		{
 			/* On a first leaf the end is likely near the start, on a later one the whole leaf is in. */
 			to = lbt_page_search(spec, tupdesc, &so->end, page, from, last,
-								 stepped ? last : from, 0);
+								 stepped ? last : from);
 			copy->more_right = to > last &&
 				lbt_bound_beyond_page(spec, tupdesc, &so->end, page);
 		}

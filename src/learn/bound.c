@@ -79,32 +79,12 @@ search_int8(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Pa
 #undef BEFORE
 }
 
-/* Look at the value where the guess is, and go as many items on as its distance to the key makes. */
-static OffsetNumber
-interpolate(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page,
-			OffsetNumber first, OffsetNumber last, OffsetNumber guess, double per_value)
-{
-	IndexTuple	itup;
-	LbtKeyValue value;
-	double		at;
-
-	guess = Min(Max(guess, first), last);
-	itup = (IndexTuple) PageGetItem(page, PageGetItemId(page, guess));
-	value = lbt_tuple_value(spec, 0, itup, tupdesc);
-	if (value.isnull || bound->value[0].isnull)
-		return guess;
-	at = (double) (int64) (bound->value[0].ordered - value.ordered) * per_value + guess;
-	return at <= first ? first : at >= last ? last : (OffsetNumber) at;
-}
-
 OffsetNumber
 lbt_page_search(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page,
-				OffsetNumber first, OffsetNumber last, OffsetNumber guess, double per_value)
+				OffsetNumber first, OffsetNumber last, OffsetNumber guess)
 {
 	if (first > last)
 		return first;
-	if (per_value != 0 && bound->ncolumns > 0)
-		guess = interpolate(spec, tupdesc, bound, page, first, last, guess, per_value);
 	if (bound->ncolumns == 1 && spec->column[0].store == LBT_STORE_INT8 &&
 		!spec->column[0].desc && !bound->value[0].isnull)
 		return search_int8(spec, tupdesc, bound, page, first, last, guess);

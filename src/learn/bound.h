@@ -68,13 +68,11 @@ lbt_offset_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bou
 
 /*
  * The first data item in [first, last] that is not before the bound; last + 1 when all are.  Gallops
- * from guess.  per_value, if not 0, is how many items one step of the first column's ordered value
- * makes, as far as known: the guess is then corrected once by the value found there.  The page must be
- * locked.
+ * from guess.  The page must be locked.
  */
 extern OffsetNumber lbt_page_search(const LbtKeySpec *spec, TupleDesc tupdesc,
 									const LbtBound *bound, Page page, OffsetNumber first,
-									OffsetNumber last, OffsetNumber guess, double per_value);
+									OffsetNumber last, OffsetNumber guess);
 
 /* Is the bound beyond the page, that is, beyond its high key?  Never for a rightmost page. */
 extern bool lbt_bound_beyond_page(const LbtKeySpec *spec, TupleDesc tupdesc,

@@ -33,7 +33,7 @@ typedef struct Target
 	uint32		slot;
 	BlockNumber block;
 	Buffer		recent;
-	LbtPlace	place;			/* where in the leaf */
+	double		fraction;		/* where in the leaf, from 0 to 1 */
 } Target;
 
 typedef enum Verdict
@@ -53,12 +53,8 @@ target_slot(const LbtIndex *index, uint32 slot, uint64 code, Target *t)
 	t->slot = slot;
 	t->block = leaf->block;
 	t->recent = lbt_enable_buffer_hint ? (Buffer) leaf->recent_buffer : InvalidBuffer;
-	if (lbt_enable_leaf_cache)
-		t->place = lbt_leaf_place(index->model.leaves, index->model.nleaves, slot, code);
-	else
-		t->place = (LbtPlace) {.fraction = 0.5};
-	if (index->model.code.ndigits != 1)
-		t->place.per_code = 0;	/* code steps are not steps of the first column */
+	t->fraction = lbt_enable_leaf_cache ?
+		lbt_leaf_fraction(index->model.leaves, index->model.nleaves, slot, code) : 0.5;
 }
 
 /*
@@ -79,11 +75,11 @@ prefetch_target(const LbtIndex *index, const Target *t)
 	__builtin_prefetch(page);
 	item = page + BLCKSZ - sizeof(BTPageOpaqueData);
 	__builtin_prefetch(item);
-	item -= (int) (t->place.fraction * index->leaf_bytes);
+	item -= (int) (t->fraction * index->leaf_bytes);
 	__builtin_prefetch(item);
 	__builtin_prefetch(item - PG_CACHE_LINE_SIZE / 2);
 	__builtin_prefetch(page + SizeOfPageHeaderData +
-					   (int) (t->place.fraction * index->leaf_items) * sizeof(ItemIdData));
+					   (int) (t->fraction * index->leaf_items) * sizeof(ItemIdData));
 }
 
 /*
@@ -143,7 +139,7 @@ is_btree_page(Page page)
 
 /* Look for the bound on a locked page.  low_known: it is known not to lie left of the page. */
 static inline Verdict
-examine(LbtIndex *index, TupleDesc tupdesc, const LbtBound *bound, Page page, LbtPlace place,
+examine(LbtIndex *index, TupleDesc tupdesc, const LbtBound *bound, Page page, double fraction,
 		bool low_known, OffsetNumber *offset)
 {
 	BTPageOpaque opaque = BTPageGetOpaque(page);
@@ -155,8 +151,7 @@ examine(LbtIndex *index, TupleDesc tupdesc, const LbtBound *bound, Page page, Lb
 	index->leaf_bytes = ((PageHeader) page)->pd_special - ((PageHeader) page)->pd_upper;
 
 	off = lbt_page_search(&index->keyspec, tupdesc, bound, page, first, last,
-						  first + (OffsetNumber) (place.fraction * (last + 1 - first)),
-						  place.per_code * (last + 1 - first));
+						  first + (OffsetNumber) (fraction * (last + 1 - first)));
 	*offset = off;
 	if (off > last && lbt_bound_beyond_page(&index->keyspec, tupdesc, bound, page))
 		return VERDICT_HIGH;
@@ -173,7 +168,7 @@ examine(LbtIndex *index, TupleDesc tupdesc, const LbtBound *bound, Page page, Lb
  * deleted page's key space went to its right.
  */
 static Buffer
-prove(Relation rel, LbtIndex *index, const LbtBound *bound, Buffer buf, LbtPlace place,
+prove(Relation rel, LbtIndex *index, const LbtBound *bound, Buffer buf, double fraction,
 	  Snapshot snapshot, OffsetNumber *offset, Verdict *verdict, int *hops)
 {
 	TupleDesc	tupdesc = RelationGetDescr(rel);
@@ -199,11 +194,11 @@ prove(Relation rel, LbtIndex *index, const LbtBound *bound, Buffer buf, LbtPlace
 			return buf;
 
 		*verdict = P_IGNORE(opaque) ? VERDICT_HIGH :
-			examine(index, tupdesc, bound, page, place, *hops > 0, offset);
+			examine(index, tupdesc, bound, page, fraction, *hops > 0, offset);
 		if (*verdict != VERDICT_HIGH || *hops == MAX_HOPS || P_RIGHTMOST(opaque))
 			return buf;
 		(*hops)++;
-		place = (LbtPlace) {.fraction = 0};
+		fraction = 0;
 		buf = _bt_relandgetbuf(rel, buf, opaque->btpo_next, BT_READ);
 	}
 }
@@ -257,7 +252,7 @@ lbt_predict_leaf(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot 
 			index->misses++;
 			return InvalidBuffer;
 		}
-		buf = prove(rel, index, bound, buf, target.place, snapshot, offset, &verdict, hops);
+		buf = prove(rel, index, bound, buf, target.fraction, snapshot, offset, &verdict, hops);
 		if (verdict == VERDICT_PROVEN)
 		{
 			count_verdict(index, verdict, *hops + retreats);
@@ -323,7 +318,7 @@ lbt_descend(Relation rel, const LbtIndex *index, const LbtBound *bound, bool bac
 		OffsetNumber last = PageGetMaxOffsetNumber(page);
 
 		*offset = lbt_page_search(&index->keyspec, tupdesc, bound, page, first, last,
-								  first + (last - first) / 2, 0);
+								  first + (last - first) / 2);
 
 		/* nbtree has moved right already as far as needed; an endpoint may still have split. */
 		if (*offset <= last || !lbt_bound_beyond_page(&index->keyspec, tupdesc, bound, page))

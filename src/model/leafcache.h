@@ -77,34 +77,26 @@ lbt_leaf_search(const LbtLeaf *leaves, uint32_t nleaves, uint32_t guess, uint64_
 	return lo;
 }
 
-/* Where in a leaf a key is to be expected. */
-typedef struct LbtPlace
+/*
+ * Where in the leaf at this slot a key of this code is to be expected: 0 at its left end, 1 at its
+ * right end; 0.5 when the cache cannot tell.
+ */
+static inline double
+lbt_leaf_fraction(const LbtLeaf *leaves, uint32_t nleaves, uint32_t slot, uint64_t code)
 {
-	double		fraction;		/* 0 at the leaf's left end, 1 at its right end */
-	double		per_code;		/* the fraction that one code step makes; 0 unknown */
-} LbtPlace;
-
-/* The place of a code in the leaf at this slot: the middle when the cache cannot tell. */
-static inline LbtPlace
-lbt_leaf_place(const LbtLeaf *leaves, uint32_t nleaves, uint32_t slot, uint64_t code)
-{
-	LbtPlace	place = {.fraction = 0.5,.per_code = 0};
 	uint64_t	lo = leaves[slot].min_code;
 	uint64_t	hi;
 
 	if (slot == 0 || slot + 1 >= nleaves)
-		return place;			/* the outer ends of the key space are not known */
+		return 0.5;				/* the outer ends of the key space are not known */
 	hi = leaves[slot + 1].min_code;
 	if (hi <= lo)
-		return place;
-	place.per_code = 1.0 / (double) (hi - lo);
+		return 0.5;
 	if (code <= lo)
-		place.fraction = 0.0;
-	else if (code >= hi)
-		place.fraction = 1.0;
-	else
-		place.fraction = (double) (code - lo) * place.per_code;
-	return place;
+		return 0.0;
+	if (code >= hi)
+		return 1.0;
+	return (double) (code - lo) / (double) (hi - lo);
 }
 
 #endif							/* LBT_LEAFCACHE_H */

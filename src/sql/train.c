@@ -4,11 +4,12 @@
 #include "postgres.h"
 
 #include "access/genam.h"
-#include "access/xlog.h"
 #include "am/am.h"
 #include "fmgr.h"
 #include "learn/train.h"
 #include "sql/index_arg.h"
+#include "utils/inval.h"
+#include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(learnedbtree_train);
 
@@ -44,12 +45,8 @@ report_untrained(Relation rel, LbtState state)
 Datum
 learnedbtree_train(PG_FUNCTION_ARGS)
 {
-	/*
-	 * Blocks no reader and no writer, but keeps REINDEX CONCURRENTLY from dropping the index before the
-	 * model is published.  A standby allows no such lock and has no such danger.
-	 */
-	LOCKMODE	lock = RecoveryInProgress() ? AccessShareLock : ShareUpdateExclusiveLock;
-	Relation	rel = lbt_open_index(lbt_index_argument(fcinfo), lock, LBT_MAY_CHANGE);
+	/* No writer is blocked: training reads what it needs page by page. */
+	Relation	rel = lbt_open_index(lbt_index_argument(fcinfo), AccessShareLock, LBT_MAY_CHANGE);
 	LbtIndex   *index = lbt_index_get(rel);
 	const char *reason;
 
@@ -60,6 +57,15 @@ learnedbtree_train(PG_FUNCTION_ARGS)
 				 errdetail_internal("%s.", reason),
 				 errhint("It works as a plain btree; see learnedbtree_model().")));
 	report_untrained(rel, lbt_train(rel, index, false));
-	index_close(rel, lock);
+
+	/*
+	 * Race: REINDEX CONCURRENTLY drops the old index under a lock that ours does not conflict with (one
+	 * that did would deadlock: it waits for our snapshot).  Either the drop's commit forgets the model
+	 * that we have published, or we see here that the index is gone.
+	 */
+	AcceptInvalidationMessages();
+	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(RelationGetRelid(rel))))
+		lbt_registry_drop_file(&index->file);
+	index_close(rel, AccessShareLock);
 	PG_RETURN_VOID();
 }

@@ -272,7 +272,7 @@ check_in_bounds(const LbtModel *model, uint64_t seed)
 		uint64_t	code = i == 0 ? 0 : i == 1 ? UINT64_MAX : rng_any_width(&rng);
 		uint32_t	guess;
 		uint32_t	slot;
-		LbtPlace	place;
+		double		fraction;
 
 		if (i % 4 == 3)			/* codes found in the memory reach more of the paths */
 			code = model->leaves[rng_below(&rng, model->nleaves)].min_code;
@@ -282,8 +282,7 @@ check_in_bounds(const LbtModel *model, uint64_t seed)
 		CHECK(guess < model->nleaves, "prediction %u of %u leaves", guess, model->nleaves);
 		slot = lbt_model_slot(model, code, i & 1);
 		CHECK(slot < model->nleaves, "slot %u of %u leaves", slot, model->nleaves);
-		place = lbt_leaf_place(model->leaves, model->nleaves, slot, code);
-		CHECK(place.fraction >= 0 && place.fraction <= 1, "fraction %g", place.fraction);
-		CHECK(place.per_code >= 0 && place.per_code <= 1, "%g for a code", place.per_code);
+		fraction = lbt_leaf_fraction(model->leaves, model->nleaves, slot, code);
+		CHECK(fraction >= 0 && fraction <= 1, "fraction %g", fraction);
 	}
 }

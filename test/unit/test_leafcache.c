@@ -71,12 +71,11 @@ any_contents(const void *arg)
 			uint64_t	code = rng_any_width(&rng);
 			uint32_t	slot = lbt_leaf_search(leaves, nleaves, (uint32_t) rng_next(&rng), code,
 											   i & 1);
-			LbtPlace	place;
+			double		fraction;
 
 			CHECK(slot < nleaves, "slot %u of %u leaves", slot, nleaves);
-			place = lbt_leaf_place(leaves, nleaves, slot, code);
-			CHECK(place.fraction >= 0 && place.fraction <= 1, "fraction %g", place.fraction);
-			CHECK(place.per_code >= 0 && place.per_code <= 1, "%g for a code", place.per_code);
+			fraction = lbt_leaf_fraction(leaves, nleaves, slot, code);
+			CHECK(fraction >= 0 && fraction <= 1, "fraction %g", fraction);
 		}
 		free(leaves);
 	}
@@ -92,32 +91,30 @@ place_in_leaf(const void *arg)
 		uint32_t	slot;
 		uint64_t	code;
 		double		fraction;
-		double		per_code;
 		const char *what;
 	}			cases[] = {
-		{7, 0, 50, 0.5, 0, "the first leaf's start is not known"},
-		{7, 6, UINT64_MAX, 0.5, 0, "the last leaf's end is not known"},
-		{1, 0, 50, 0.5, 0, "the only leaf's ends are not known"},
-		{7, 2, 200, 0.5, 0, "a leaf of one code has no places"},
-		{7, 1, 100, 0, 0.01, "the leaf's first code"},
-		{7, 1, 99, 0, 0.01, "below the leaf"},
-		{7, 1, 125, 0.25, 0.01, "a quarter into the leaf"},
-		{7, 1, 200, 1, 0.01, "the leaf's end"},
-		{7, 1, UINT64_MAX, 1, 0.01, "above the leaf"},
-		{7, 3, 200, 0, 1, "a leaf of two codes"},
-		{7, 4, UINT64_MAX / 2, 0.5, 5.421010862427522e-20, "the middle of nearly all codes"},
-		{7, 4, UINT64_MAX - 2, 1, 5.421010862427522e-20, "the end of nearly all codes"}
+		{7, 0, 50, 0.5, "the first leaf's start is not known"},
+		{7, 6, UINT64_MAX, 0.5, "the last leaf's end is not known"},
+		{1, 0, 50, 0.5, "the only leaf's ends are not known"},
+		{7, 2, 200, 0.5, "a leaf of one code has no places"},
+		{7, 1, 100, 0, "the leaf's first code"},
+		{7, 1, 99, 0, "below the leaf"},
+		{7, 1, 125, 0.25, "a quarter into the leaf"},
+		{7, 1, 200, 1, "the leaf's end"},
+		{7, 1, UINT64_MAX, 1, "above the leaf"},
+		{7, 3, 200, 0, "a leaf of two codes"},
+		{7, 4, UINT64_MAX / 2, 0.5, "the middle of nearly all codes"},
+		{7, 4, UINT64_MAX - 2, 1, "the end of nearly all codes"}
 	};
 	LbtLeaf    *leaves = make_leaves(codes, 7);
 
 	(void) arg;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 	{
-		LbtPlace	place = lbt_leaf_place(leaves, cases[i].nleaves, cases[i].slot, cases[i].code);
+		double		fraction = lbt_leaf_fraction(leaves, cases[i].nleaves, cases[i].slot, cases[i].code);
 
-		CHECK(place.fraction <= 1 && fabs(place.fraction - cases[i].fraction) < 1e-9 &&
-			  fabs(place.per_code - cases[i].per_code) <= 1e-9 * cases[i].per_code,
-			  "%s: fraction %g, %g for a code", cases[i].what, place.fraction, place.per_code);
+		CHECK(fraction <= 1 && fabs(fraction - cases[i].fraction) < 1e-9,
+			  "%s: fraction %g", cases[i].what, fraction);
 	}
 	free(leaves);
 }
@@ -143,7 +140,7 @@ fraction_grows(const void *arg)
 		sort_codes(probes, 32);
 		for (int i = 0; i < 32; i++)
 		{
-			double		fraction = lbt_leaf_place(leaves, 4, 1, probes[i]).fraction;
+			double		fraction = lbt_leaf_fraction(leaves, 4, 1, probes[i]);
 
 			CHECK(fraction >= previous && fraction <= 1, "fraction %g after %g", fraction,
 				  previous);
