@@ -32,7 +32,7 @@ typedef struct Target
 {
 	uint32		slot;
 	BlockNumber block;
-	Buffer		recent;
+	Buffer		recent;			/* a buffer of this server's, or invalid */
 	double		fraction;		/* where in the leaf, from 0 to 1 */
 } Target;
 
@@ -53,6 +53,8 @@ target_slot(const LbtIndex *index, uint32 slot, uint64 code, Target *t)
 	t->slot = slot;
 	t->block = leaf->block;
 	t->recent = lbt_enable_buffer_hint ? (Buffer) leaf->recent_buffer : InvalidBuffer;
+	if (t->recent < 1 || t->recent > NBuffers)
+		t->recent = InvalidBuffer;
 	t->fraction = lbt_enable_leaf_cache ?
 		lbt_leaf_fraction(index->model.leaves, index->model.nleaves, slot, code) : 0.5;
 }
@@ -68,7 +70,7 @@ prefetch_target(const LbtIndex *index, const Target *t)
 	char	   *page;
 	char	   *item;
 
-	if (t->recent < 1 || t->recent > NBuffers)
+	if (t->recent == InvalidBuffer)
 		return;
 	page = (char *) BufferGetBlock(t->recent);
 	__builtin_prefetch(GetBufferDescriptor(t->recent - 1), 1);
@@ -92,7 +94,7 @@ hint_usable(const Target *t)
 {
 	uint32		state;
 
-	if (t->recent < 1 || t->recent > NBuffers)
+	if (t->recent == InvalidBuffer)
 		return false;
 	state = pg_atomic_read_u32(&GetBufferDescriptor(t->recent - 1)->state);
 	return BUF_STATE_GET_USAGECOUNT(state) >= HINT_MIN_USAGE;
