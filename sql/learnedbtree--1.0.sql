@@ -40,10 +40,12 @@ CREATE FUNCTION learnedbtree_model(index regclass,
         OUT leaves bigint, OUT knots integer,
         OUT max_error double precision, OUT mean_error double precision,
         OUT bytes bigint, OUT key_code text,
-        OUT trained_at timestamptz, OUT training_ms double precision)
+        OUT trained_at timestamptz, OUT training_ms double precision, OUT source text,
+        OUT splits_since bigint, OUT deleted_since bigint, OUT lookups_since bigint,
+        OUT moved_since bigint, OUT fallbacks_since bigint)
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
 COMMENT ON FUNCTION learnedbtree_model(regclass) IS
-    'state and measures of an index''s model; errors are in leaves';
+    'state and measures of an index''s model, and what happened since it was trained; errors are in leaves';
 
 CREATE FUNCTION learnedbtree_knots(index regclass, OUT code numeric, OUT slot bigint)
     RETURNS SETOF record
@@ -73,7 +75,11 @@ CREATE FUNCTION learnedbtree_stat_get(index oid,
         OUT lookups bigint, OUT verified bigint, OUT moved_right bigint,
         OUT fallback_no_model bigint, OUT fallback_block bigint, OUT fallback_page bigint,
         OUT fallback_low bigint, OUT fallback_high bigint,
-        OUT delegated bigint, OUT trainings bigint, OUT last_trained timestamptz)
+        OUT delegated bigint,
+        OUT inserts bigint, OUT inserts_placed bigint, OUT inserts_moved bigint,
+        OUT inserts_full bigint, OUT inserts_equal bigint, OUT inserts_fallback bigint,
+        OUT splits bigint, OUT pages_deleted bigint,
+        OUT trainings bigint, OUT last_trained timestamptz)
     AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 
 CREATE VIEW learnedbtree_stat AS

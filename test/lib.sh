@@ -133,6 +133,7 @@ lc_messages = 'C'
 timezone = 'UTC'
 datestyle = 'ISO, YMD'
 log_line_prefix = '%m [%p] %a '
+learnedbtree.naptime = 1h   # results must not depend on when the worker comes
 END
     [ "$major" -ge 17 ] || echo "shared_preload_libraries = 'learnedbtree'"
 }

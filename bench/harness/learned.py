@@ -3,6 +3,32 @@
 from statistics import median
 
 from .contenders import EXTENSION
+from .measure import Failed
+
+# What experiments with writes read, besides what the first release had.
+SETTINGS = ("enable_insert", "autotrain", "naptime", "retrain_splits")
+COUNTERS = ("lookups", "verified", "moved_right", "trainings", "inserts", "inserts_placed", "inserts_full",
+            "inserts_equal", "inserts_fallback", "splits")
+
+
+def require_writes(bench):
+    """Raise Failed at once, not after the load, if the installed extension is too old for experiments with writes."""
+    connection = bench.connection
+    connection.execute(f"LOAD '{EXTENSION}'")
+    missing = [f"setting {EXTENSION}.{name}" for name in SETTINGS if connection.execute(
+        "SELECT current_setting(%s, true)", [f"{EXTENSION}.{name}"]).fetchone()[0] is None]
+    columns = {column.name for column in connection.execute(f"SELECT * FROM {EXTENSION}_stat LIMIT 0").description}
+    missing += [f"{EXTENSION}_stat.{name}" for name in COUNTERS if name not in columns]
+    if missing:
+        raise Failed(f"the installed {EXTENSION} is too old for this experiment, it lacks: {', '.join(missing)}")
+
+
+def counters(bench, index):
+    """The counters of one index: {name: count}."""
+    bench.connection.execute("SELECT pg_stat_force_next_flush()")
+    stat = _as_dict(bench, f"SELECT to_jsonb(s) FROM {EXTENSION}_stat AS s WHERE indexrelid = %s::regclass", index)
+    return {name: value for name, value in (stat or {}).items()
+            if isinstance(value, int) and not name.endswith("relid")}
 
 
 def train_and_describe(bench, indexes, contender, rounds):
@@ -31,15 +57,13 @@ def reset_counters(bench):
 
 def describe_counters(bench, indexes, contender):
     """The counters since reset_counters."""
-    bench.connection.execute("SELECT pg_stat_force_next_flush()")
-    stat = _as_dict(bench, f"SELECT to_jsonb(s) FROM {EXTENSION}_stat AS s WHERE indexrelid = %s::regclass",
-                    contender.index_on(indexes.table))
+    stat = counters(bench, contender.index_on(indexes.table))
     if not stat:
         return
     if stat["lookups"]:
         bench.fact(contender, "verified at the predicted leaf, %", 100 * stat["verified"] / stat["lookups"])
     for name, value in stat.items():
-        if isinstance(value, int) and value and not name.endswith("relid"):
+        if value:
             bench.fact(contender, f"counter {name}", value)
 
 

@@ -49,7 +49,7 @@ def random_keys(bench, table, rows):
             connection.execute(f"INSERT INTO {table} SELECT {key_of('i')}, (i & 1023)::int4 "
                                f"FROM (SELECT generate_series({first}::int8, {last}::int8) AS i) AS s")
             bench.say(f"loaded {last:,} of {rows:,} rows")
-    _settle(bench, table)
+    settle(bench, table)
 
 
 def probes(bench, table, rows, count, ordered):
@@ -72,10 +72,10 @@ def _filled(bench, table, columns, select):
     with loading(bench):
         bench.connection.execute(f"CREATE TABLE {table} ({columns})")
         bench.connection.execute(f"INSERT INTO {table} {select}")
-    _settle(bench, table)
+    settle(bench, table)
 
 
-def _settle(bench, table):
+def settle(bench, table):
     """Freeze the table, and see that all of its pages are all-visible."""
     bench.connection.execute(f"VACUUM (FREEZE, ANALYZE) {table}")
     pages, visible = bench.connection.execute(

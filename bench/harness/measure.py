@@ -6,6 +6,7 @@ serves it.  `last_answer` is what the query returned: the experiment loop demand
 """
 
 import dataclasses
+import pathlib
 import re
 import subprocess
 import tempfile
@@ -60,14 +61,43 @@ def index_node(plan, index, node_type):
 
 
 def server_microseconds(connection, statement):
-    """Run a statement; returns (microseconds by the server's clock, planning included; its rows)."""
+    """Run a statement; returns (microseconds by the server's clock, planning included; its rows, or their number)."""
     cursor = connection.execute(f"SELECT clock_timestamp(); {statement}; SELECT clock_timestamp()")
     began = cursor.fetchone()[0]
     cursor.nextset()
-    rows = cursor.fetchall() if cursor.description else None
+    rows = cursor.fetchall() if cursor.description else cursor.rowcount
     cursor.nextset()
     ended = cursor.fetchone()[0]
     return (ended - began).total_seconds() * 1e6, rows
+
+
+def pgbench_microseconds(bench, scripts, transactions, seed, settings, variables=None):
+    """Round trip of one pgbench client's prepared statements; `scripts` are (text, weight)."""
+    command = [bench.server.installation.program("pgbench"), "-n", "-c", "1", "-j", "1", "-M", "prepared",
+               "-t", str(transactions), "--random-seed", str(seed)]
+    command += [f"-D{name}={value}" for name, value in (variables or {}).items()]
+    with tempfile.TemporaryDirectory() as folder, bench.server.one_core():
+        for number, (text, weight) in enumerate(scripts):
+            path = pathlib.Path(folder, f"{number}.sql")
+            path.write_text(text, encoding="utf-8")
+            command += ["-f", f"{path}@{weight}"]
+        finished = subprocess.run(command, env=bench.server.client_environment({**NESTED_LOOP, **settings}),
+                                  capture_output=True, text=True, timeout=PGBENCH_SECONDS)
+    found = re.search(r"^tps = ([0-9.]+) \(without initial connection time\)", finished.stdout, re.MULTILINE)
+    if finished.returncode != 0 or not found:
+        raise Failed(f"pgbench failed:\n{finished.stdout}{finished.stderr}")
+    return 1e6 / float(found.group(1))
+
+
+def check_prepared(connection, statement, index, node_type, parameter_type="int8", sample_parameter="1"):
+    """Raise WrongPlan unless the generic plan of a statement with $1 in it reads `index`."""
+    apply_settings(connection, {**NESTED_LOOP, "plan_cache_mode": "force_generic_plan"})
+    connection.execute(f"PREPARE checked ({parameter_type}) AS {statement}")
+    try:
+        index_node(explain(connection, f"EXECUTE checked ({sample_parameter})"), index, node_type)
+    finally:
+        connection.execute("DEALLOCATE checked")
+        connection.execute("RESET plan_cache_mode")
 
 
 @dataclasses.dataclass
@@ -161,28 +191,11 @@ class Prepared(Measurement):
     def run(self, bench, indexes, contender, round_number):
         indexes.show_only(bench.connection, contender)
         self._check_plan(bench.connection, indexes, contender)
-        settings = {**NESTED_LOOP, **dict(contender.settings)}
-        with tempfile.NamedTemporaryFile("w", suffix=".sql", encoding="utf-8") as script, bench.server.one_core():
-            script.write(self.script)
-            script.flush()
-            # The same keys for every contender of a round.
-            finished = subprocess.run(
-                [bench.server.installation.program("pgbench"), "-n", "-c", "1", "-j", "1", "-M", "prepared",
-                 "-t", str(self.transactions), "--random-seed", str(round_number + 1), "-f", script.name],
-                env=bench.server.client_environment(settings), capture_output=True, text=True,
-                timeout=PGBENCH_SECONDS)
-        found = re.search(r"^tps = ([0-9.]+) \(without initial connection time\)", finished.stdout, re.MULTILINE)
-        if finished.returncode != 0 or not found:
-            raise Failed(f"pgbench failed:\n{finished.stdout}{finished.stderr}")
-        return 1e6 / float(found.group(1))
+        # The same keys for every contender of a round.
+        return pgbench_microseconds(bench, [(self.script, 1)], self.transactions, round_number + 1,
+                                    dict(contender.settings))
 
     def _check_plan(self, connection, indexes, contender):
-        apply_settings(connection, {**NESTED_LOOP, "plan_cache_mode": "force_generic_plan"})
-        connection.execute(f"PREPARE checked ({self.parameter_type}) AS {self.statement}")
-        try:
-            index_node(explain(connection, f"EXECUTE checked ({self.sample_parameter})"),
-                       contender.index_on(indexes.table), self.node_type(contender))
-        finally:
-            connection.execute("DEALLOCATE checked")
-            connection.execute("RESET plan_cache_mode")
+        check_prepared(connection, self.statement, contender.index_on(indexes.table), self.node_type(contender),
+                       self.parameter_type, self.sample_parameter)
 

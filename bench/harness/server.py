@@ -23,6 +23,7 @@ import psycopg
 SERVER_USER = "postgres"
 START_SECONDS = 120
 STOP_SECONDS = 30
+SHUTDOWN_SECONDS = 300  # with the checkpoint that a restart needs
 SOCKET_PATH_MAX = 90  # bytes; the kernel allows 107 with the socket's own name
 
 # A run measures one thing: nothing happens in the background, nothing waits for a disk.
@@ -183,7 +184,7 @@ class ScratchServer:
             conf.write(f"unix_socket_directories = '{self.sockets}'\n")
             for name, value in self.settings.items():
                 conf.write(f"{name} = '{value}'\n")
-        with open(self.log, "w", encoding="utf-8") as log:
+        with open(self.log, "a", encoding="utf-8") as log:
             # A session of its own: Ctrl-C reaches us alone, and we stop the server.
             self.process = subprocess.Popen(
                 [self.installation.program("postgres"), "-D", self.data], cwd=self.folder,
@@ -201,6 +202,19 @@ class ScratchServer:
                     raise SystemExit(f"bench: no answer in {START_SECONDS} s:\n{self.log_tail()}") from None
                 time.sleep(0.1)
         self.say(f"server {self.process.pid} is up, shared_buffers {self.settings.get('shared_buffers', 'default')}")
+
+    def restart(self, settings, stopped=lambda: None):
+        """Shut down, call `stopped`, start with further settings.  The caller connects anew."""
+        self.process.send_signal(signal.SIGINT)  # a fast shutdown
+        try:
+            status = self.process.wait(SHUTDOWN_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise SystemExit(f"bench: no shutdown in {SHUTDOWN_SECONDS} s:\n{self.log_tail()}") from None
+        if status != 0:
+            raise SystemExit(f"bench: the server ended with status {status}:\n{self.log_tail()}")
+        stopped()
+        self.settings.update(settings)
+        self._start()
 
     def _stop(self):
         """Stop at once: the data are thrown away, so no shutdown checkpoint."""

@@ -17,6 +17,10 @@ extern IndexBuildResult *lbt_build(Relation heap, Relation index, IndexInfo *inf
 extern bool lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
 					   IndexUniqueCheck check_unique, bool unchanged, IndexInfo *info);
 
+/* vacuum.c */
+extern IndexBulkDeleteResult *lbt_vacuumcleanup(IndexVacuumInfo *info,
+												IndexBulkDeleteResult *stats);
+
 /* options.c */
 extern void lbt_options_init(void);
 extern bytea *lbt_options(Datum reloptions, bool validate);

@@ -51,6 +51,6 @@ lbt_build(Relation heap, Relation index, IndexInfo *info)
 		give_notice(index, info);
 	learned = lbt_index_get(index);
 	if (lbt_trainable(index, learned, &reason))
-		(void) lbt_train(index, learned, true);
+		(void) lbt_train(index, learned);
 	return result;
 }

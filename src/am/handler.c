@@ -15,6 +15,7 @@ learnedbtree_handler(PG_FUNCTION_ARGS)
 
 	routine->ambuild = lbt_build;
 	routine->aminsert = lbt_insert;
+	routine->amvacuumcleanup = lbt_vacuumcleanup;
 	routine->amoptions = lbt_options;
 	routine->ambeginscan = lbt_beginscan;
 	routine->amrescan = lbt_rescan;

@@ -1,13 +1,112 @@
 /*
- * insert.c - inserting: nbtree's own way.
+ * insert.c - inserting: on the predicted leaf where that is proven right and has room, else by nbtree.
  */
 #include "am/am.h"
 
+#include "learn/counters.h"
+#include "learn/place.h"
+#include "learn/settings.h"
+#include "learn/train.h"
 #include "server/as_btree.h"
+#include "storage/predicate.h"
 
-bool
-lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
-		   IndexUniqueCheck check_unique, bool unchanged, IndexInfo *info)
+/* Larger tuples may break nbtree's limit of a third of a page, which it reports itself. */
+#define SMALL_TUPLE (BLCKSZ / 4)
+
+/* Rows after which a statement asks again for the model of an index that had nothing to learn from. */
+#define ROWS_BEFORE_ASKING 1024
+
+/* What a statement keeps from row to row, in ii_AmCache. */
+typedef struct Inserter
+{
+	LbtIndex   *index;			/* NULL: no model for this index */
+	uint32		rows_without;	/* a model */
+} Inserter;
+
+/*
+ * The view lives until the transaction ends, and so longer than any statement.  Without an IndexInfo
+ * there is nowhere to keep it.
+ */
+static Inserter *
+get_inserter(Relation rel, IndexInfo *info)
+{
+	Inserter   *inserter;
+	const char *reason;
+
+	if (info == NULL)
+		return NULL;
+	if (likely(info->ii_AmCache != NULL))
+		return info->ii_AmCache;
+	inserter = MemoryContextAllocZero(info->ii_Context, sizeof(Inserter));
+	if (!RelationUsesLocalBuffers(rel))
+	{
+		LbtIndex   *index = lbt_index_get(rel);
+
+		if (index->shareable && lbt_trainable(rel, index, &reason))
+			inserter->index = index;
+	}
+	info->ii_AmCache = inserter;
+	return inserter;
+}
+
+/* Is there a model to go by?  Gives an index that has none its chance, now and then. */
+static inline bool
+have_model(Relation rel, Inserter *inserter)
+{
+	LbtIndex   *index = inserter->index;
+
+	lbt_index_update(index);
+	if (likely(index->state == LBT_READY))
+		return true;
+	if (inserter->rows_without++ % ROWS_BEFORE_ASKING == 0)
+		lbt_train_on_use(rel, index);
+	return index->state == LBT_READY;
+}
+
+static void
+key_of(const LbtKeySpec *spec, const Datum *values, const bool *isnull, LbtBound *key)
+{
+	key->ncolumns = spec->ncolumns;
+	key->past = false;
+	for (int i = 0; i < spec->ncolumns; i++)
+	{
+		key->value[i].isnull = isnull[i];
+		key->value[i].ordered = 0;
+		if (!isnull[i])
+			(void) lbt_keyspec_argument(&spec->column[i], InvalidOid, values[i],
+										&key->value[i].ordered);
+	}
+}
+
+/*
+ * Put the tuple on its predicted leaf; false when nbtree has to do it.  The page lock is taken in
+ * lbt_place() and held until the tuple is there and logged; an error in between (a serialization
+ * failure) changes nothing and releases it.
+ */
+static bool
+insert_predicted(Relation rel, LbtIndex *index, const LbtBound *key, Datum *values, bool *isnull,
+				 ItemPointer tid, bool unique, LbtPlace *place)
+{
+	IndexTuple	itup = index_form_tuple(RelationGetDescr(rel), values, isnull);
+	bool		placed = false;
+
+	itup->t_tid = *tid;
+	place->block = InvalidBlockNumber;
+	if (IndexTupleSize(itup) <= SMALL_TUPLE &&
+		lbt_place(rel, index, key, itup, unique, place) == LBT_PLACED)
+	{
+		CheckForSerializableConflictIn(rel, NULL, BufferGetBlockNumber(place->buf));
+		lbt_bt_add_to_leaf(rel, place->buf, place->offset, itup);
+		UnlockReleaseBuffer(place->buf);
+		placed = true;
+	}
+	pfree(itup);
+	return placed;
+}
+
+static bool
+insert_by_btree(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
+				IndexUniqueCheck check_unique, bool unchanged, IndexInfo *info)
 {
 	volatile bool result = false;
 
@@ -18,5 +117,38 @@ lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation 
 		result = btinsert(rel, values, isnull, tid, heap, check_unique, unchanged, info);
 	}
 	LBT_AS_BTREE_END(rel);
+	return result;
+}
+
+bool
+lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
+		   IndexUniqueCheck check_unique, bool unchanged, IndexInfo *info)
+{
+	bool		unique = check_unique != UNIQUE_CHECK_NO;
+	Inserter   *inserter;
+	LbtIndex   *index;
+	LbtPlace	place;
+	LbtBound	key;
+	bool		result;
+
+	/*
+	 * A deferred check looks for the tuple that is there already; and where an UPDATE leaves the key of
+	 * a unique index as it was, an equal key is certain to be there.  Both are nbtree's from the start.
+	 */
+	if (!lbt_enable || !lbt_enable_insert || check_unique == UNIQUE_CHECK_EXISTING ||
+		(unique && unchanged) ||
+		(inserter = get_inserter(rel, info)) == NULL || inserter->index == NULL ||
+		!have_model(rel, inserter))
+		return insert_by_btree(rel, values, isnull, tid, heap, check_unique, unchanged, info);
+
+	index = inserter->index;
+	key_of(&index->keyspec, values, isnull, &key);
+	if (insert_predicted(rel, index, &key, values, isnull, tid, unique, &place))
+		return unique;
+	result = insert_by_btree(rel, values, isnull, tid, heap, check_unique, unchanged, info);
+	if (lbt_place_after_btree(rel, index, &key, &place))
+		lbt_train_on_split(rel, index);
+	if (index->misses >= MISSES_BEFORE_LOOK)
+		lbt_train_on_misses(rel, index);
 	return result;
 }

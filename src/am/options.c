@@ -27,6 +27,9 @@ lbt_options_init(void)
 	add_int_reloption(lbt_relopt_kind, "max_error",
 					  "Largest error of the model's spline, in leaves; unset takes learnedbtree.max_error",
 					  -1, 1, LBT_MAX_ERROR_LIMIT, LEARN_LOCK);
+	add_int_reloption(lbt_relopt_kind, "retrain_splits",
+					  "Leaf splits since training after which the model is trained again; unset takes learnedbtree.retrain_splits",
+					  -1, 1, INT_MAX, LEARN_LOCK);
 }
 
 bytea *
@@ -39,6 +42,7 @@ lbt_options(Datum reloptions, bool validate)
 		{"deduplicate_items", RELOPT_TYPE_BOOL, offsetof(LbtOptions, btree.deduplicate_items)},
 		{"learned", RELOPT_TYPE_BOOL, offsetof(LbtOptions, learned)},
 		{"max_error", RELOPT_TYPE_INT, offsetof(LbtOptions, max_error)},
+		{"retrain_splits", RELOPT_TYPE_INT, offsetof(LbtOptions, retrain_splits)},
 	};
 
 	return (bytea *) build_reloptions(reloptions, validate, lbt_relopt_kind, sizeof(LbtOptions),

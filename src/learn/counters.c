@@ -8,6 +8,7 @@
  */
 #include "learn/counters.h"
 
+#include "learn/demand.h"
 #include "miscadmin.h"
 #include "server/guard.h"
 #include "storage/ipc.h"
@@ -56,9 +57,8 @@ lbt_mark_dirty(LbtIndex *index)
 }
 
 static void
-flush_one(void *arg)
+add_to_totals(const LbtIndex *index)
 {
-	LbtIndex   *index = arg;
 	Oid			key[2] = {index->file.database, index->oid};
 	TimestampTz now = GetCurrentTimestamp();
 	LbtStats   *stats;
@@ -72,7 +72,37 @@ flush_one(void *arg)
 	if (index->events[LBT_EV_TRAINING] > 0)
 		stats->last_trained = now;
 	dshash_release_lock(totals, stats);
-	lbt_registry_touch(&index->file, now);
+}
+
+typedef struct Flush
+{
+	LbtIndex   *index;
+	LbtDemand	demand;
+} Flush;
+
+static void
+flush_body(void *arg)
+{
+	Flush	   *flush = arg;
+
+	flush->demand = lbt_demand_report(flush->index);
+	add_to_totals(flush->index);
+}
+
+static LbtDemand
+flush_index(LbtIndex *index)
+{
+	Flush		flush = {.index = index,.demand = LBT_DEMAND_NONE};
+
+	(void) lbt_guarded(flush_body, &flush);
+	memset(index->events, 0, sizeof(index->events));
+	return flush.demand;
+}
+
+LbtDemand
+lbt_counters_flush_index(LbtIndex *index)
+{
+	return index->dirty ? flush_index(index) : LBT_DEMAND_NONE;
 }
 
 void
@@ -84,8 +114,7 @@ lbt_counters_flush(void)
 
 		dirty_indexes = index->next_dirty;
 		index->dirty = false;
-		(void) lbt_guarded(flush_one, index);
-		memset(index->events, 0, sizeof(index->events));
+		(void) flush_index(index);
 	}
 	last_flush = GetCurrentTimestamp();
 }

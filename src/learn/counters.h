@@ -6,6 +6,7 @@
 
 #include "postgres.h"
 
+#include "learn/demand.h"
 #include "learn/registry.h"
 #include "lib/dshash.h"
 #include "utils/dsa.h"
@@ -27,15 +28,27 @@ extern void lbt_stats_attach(dsa_area *area, int tranche, dshash_table_handle ha
 extern void lbt_mark_dirty(LbtIndex *index);
 
 static inline void
-lbt_count(LbtIndex *index, LbtEvent event)
+lbt_count_many(LbtIndex *index, LbtEvent event, uint64 n)
 {
-	index->events[event]++;
+	index->events[event] += n;
 	if (unlikely(!index->dirty) && index->shareable)
 		lbt_mark_dirty(index);
 }
 
+static inline void
+lbt_count(LbtIndex *index, LbtEvent event)
+{
+	lbt_count_many(index, event, 1);
+}
+
 /* Add this backend's events to the shared totals.  What there is no memory for is not counted. */
 extern void lbt_counters_flush(void);
+
+/*
+ * As lbt_counters_flush(), for one index and at once: within statements that take long.  The caller holds
+ * no lock; what was read from shared memory before must be read again.
+ */
+extern LbtDemand lbt_counters_flush_index(LbtIndex *index);
 
 /* As lbt_counters_flush(), before the end of a transaction, but not more often than needed. */
 extern void lbt_counters_before_commit(void);

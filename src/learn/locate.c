@@ -12,29 +12,11 @@
 
 #include "learn/counters.h"
 #include "learn/settings.h"
+#include "learn/target.h"
 #include "learn/train.h"
-#include "storage/buf_internals.h"
 
-/* Right links followed from the predicted leaf before the descent is the better way. */
-#define MAX_HOPS 3
-
-/* Leaves to the left that are tried when the leaf cache is off and the spline went too far. */
+/* Leaves to the left that are tried when the leaf cache is off, or only approximate. */
 #define MAX_RETREATS 8
-
-/* Fallbacks after which it is time to look whether the file has outgrown its model. */
-#define MISSES_BEFORE_LOOK 64
-
-/* A buffer used less often (of BM_MAX_USAGE_COUNT) is not pinned through its hint. */
-#define HINT_MIN_USAGE 3
-
-/* A prediction. */
-typedef struct Target
-{
-	uint32		slot;
-	BlockNumber block;
-	Buffer		recent;			/* a buffer of this server's, or invalid */
-	double		fraction;		/* where in the leaf, from 0 to 1 */
-} Target;
 
 typedef enum Verdict
 {
@@ -43,101 +25,6 @@ typedef enum Verdict
 	VERDICT_LOW,				/* the bound may lie left of the page */
 	VERDICT_HIGH				/* it lies right of the page */
 } Verdict;
-
-/* Leaf cache entries may be garbage (registry.c): nothing read here is more than a hint. */
-static inline void
-target_slot(const LbtIndex *index, uint32 slot, uint64 code, Target *t)
-{
-	const LbtLeaf *leaf = &index->model.leaves[slot];
-
-	t->slot = slot;
-	t->block = leaf->block;
-	t->recent = lbt_enable_buffer_hint ? (Buffer) leaf->recent_buffer : InvalidBuffer;
-	if (t->recent < 1 || t->recent > NBuffers)
-		t->recent = InvalidBuffer;
-	t->fraction = lbt_enable_leaf_cache ?
-		lbt_leaf_fraction(index->model.leaves, index->model.nleaves, slot, code) : 0.5;
-}
-
-/*
- * Ask for the cache lines that the visit will need, all at once: the buffer's header, the page's
- * header, line pointers and special space, and the place where the key should be.  Items of a page
- * fresh from a build or split lie in key order, from the special space downwards.
- */
-static inline void
-prefetch_target(const LbtIndex *index, const Target *t)
-{
-	char	   *page;
-	char	   *item;
-
-	if (t->recent == InvalidBuffer)
-		return;
-	page = (char *) BufferGetBlock(t->recent);
-	__builtin_prefetch(GetBufferDescriptor(t->recent - 1), 1);
-	__builtin_prefetch(page);
-	item = page + BLCKSZ - sizeof(BTPageOpaqueData);
-	__builtin_prefetch(item);
-	item -= (int) (t->fraction * index->leaf_bytes);
-	__builtin_prefetch(item);
-	__builtin_prefetch(item - PG_CACHE_LINE_SIZE / 2);
-	__builtin_prefetch(page + SizeOfPageHeaderData +
-					   (int) (t->fraction * index->leaf_items) * sizeof(ItemIdData));
-}
-
-/*
- * May the buffer be pinned through the hint?  That leaves its usage count alone, so one that the clock
- * sweep has worn down goes through the buffer table, which counts the use: leaves that are looked up
- * often must not look idle to the buffer manager.
- */
-static inline bool
-hint_usable(const Target *t)
-{
-	uint32		state;
-
-	if (t->recent == InvalidBuffer)
-		return false;
-	state = pg_atomic_read_u32(&GetBufferDescriptor(t->recent - 1)->state);
-	return BUF_STATE_GET_USAGECOUNT(state) >= HINT_MIN_USAGE;
-}
-
-/* Pin and share-lock the target; InvalidBuffer when the block cannot be in the file. */
-static Buffer
-land(Relation rel, LbtIndex *index, const Target *t)
-{
-	Buffer		buf;
-
-	if (hint_usable(t) && lbt_read_recent_buffer(rel, t->block, t->recent))
-	{
-		pgstat_count_buffer_read(rel);
-		pgstat_count_buffer_hit(rel);
-		buf = t->recent;
-	}
-	else
-	{
-		if (t->block == BTREE_METAPAGE)
-			return InvalidBuffer;
-		if (t->block >= index->nblocks)
-			index->nblocks = RelationGetNumberOfBlocks(rel);
-		if (t->block >= index->nblocks)
-			return InvalidBuffer;
-		buf = ReadBuffer(rel, t->block);
-		if (lbt_enable_buffer_hint && buf != t->recent)
-			lbt_index_set_hint(index, t->slot, buf);
-	}
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	return buf;
-}
-
-/*
- * A page of an nbtree file, as far as its header tells.  A zero or foreign page is not ours to report:
- * the descent raises nbtree's own error if it is really part of the tree.
- */
-static inline bool
-is_btree_page(Page page)
-{
-	return !PageIsNew(page) &&
-		PageGetSpecialSize(page) == MAXALIGN(sizeof(BTPageOpaqueData));
-}
 
 /* Look for the bound on a locked page.  low_known: it is known not to lie left of the page. */
 static inline Verdict
@@ -212,9 +99,10 @@ count_verdict(LbtIndex *index, Verdict verdict, int hops)
 	{
 		case VERDICT_PROVEN:
 			lbt_count(index, LBT_EV_VERIFIED);
-			if (hops > 0)
-				lbt_count(index, LBT_EV_MOVED_RIGHT);
-			return;
+			if (hops == 0)
+				return;
+			lbt_count(index, LBT_EV_MOVED_RIGHT);
+			break;
 		case VERDICT_NOT_LEAF:
 			lbt_count(index, LBT_EV_BAD_PAGE);
 			break;
@@ -247,7 +135,7 @@ lbt_predict_leaf(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot 
 		Buffer		buf;
 
 		prefetch_target(index, &target);
-		buf = land(rel, index, &target);
+		buf = land(rel, index, &target, BUFFER_LOCK_SHARE);
 		if (!BufferIsValid(buf))
 		{
 			lbt_count(index, LBT_EV_BAD_BLOCK);
@@ -262,8 +150,8 @@ lbt_predict_leaf(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot 
 		}
 		UnlockReleaseBuffer(buf);
 
-		/* Without the leaf cache the spline alone may have gone too far right. */
-		if (lbt_enable_leaf_cache || verdict != VERDICT_LOW || target.slot == 0 ||
+		/* The spline alone, or an approximate leaf cache, may have gone too far right. */
+		if ((lbt_enable_leaf_cache && !model->approximate) || verdict != VERDICT_LOW || target.slot == 0 ||
 			retreats == MAX_RETREATS)
 		{
 			count_verdict(index, verdict, 0);
@@ -338,6 +226,7 @@ lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward, 
 	 * Here, not where the scan began: since then this backend may have made a dsa call for another index
 	 * and so unmapped a segment that an outdated view still points into.
 	 */
+	lbt_look_at_misses(rel, index);
 	lbt_index_update(index);
 	lbt_count(index, LBT_EV_LOOKUP);
 	if (index->state == LBT_READY)
@@ -348,8 +237,6 @@ lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward, 
 
 		if (BufferIsValid(buf))
 			return buf;
-		if (index->misses >= MISSES_BEFORE_LOOK)
-			lbt_train_on_misses(rel, index);
 	}
 	else
 		lbt_count(index, LBT_EV_NO_MODEL);

@@ -4,21 +4,22 @@
  * Shared: one control block with a dsa area inside it (it grows by DSM segments), in the area a hash
  * table from file to entry, and the models.
  *
- * Locking.  An entry is read and changed under its hash partition's lock.  control->generation is
+ * Locking.  An entry is read and changed under its hash partition's lock.  lbt_control->generation is
  * raised after every change and before the memory of a superseded model is freed, so a backend whose
  * view carries the current generation holds pointers to live models.
  *
  * Readers take no lock and write nothing: a lookup compares the generation, then reads the model.  A
  * model may be freed and its memory reused between the two.  What the lookup then reads is garbage,
  * but harmless: it stays mapped (this process unmaps segments only inside dsa calls, and none happens
- * between lbt_locate()'s lbt_index_update() and the end of the prediction), every index is bounded by numbers copied when the view was made (LbtModel), and a wrong
- * prediction is caught by the leaf.  Writers of buffer hints cannot be so careless: they hold
- * control->reclaim shared while they check the generation and write; freeing holds it exclusively.
+ * between the lbt_index_update() of lbt_locate() or lbt_place() and the end of the prediction), every
+ * index is bounded by numbers copied when the view was made (LbtModel), and a wrong prediction is
+ * caught by the leaf.  Writers of buffer hints cannot be so careless: they hold
+ * lbt_control->reclaim shared while they check the generation and write; freeing holds it exclusively.
  *
  * Lock order: hash partition, then dsa's own locks; reclaim, then dsa's own locks.  A partition lock
  * and reclaim are never held together.
  */
-#include "learn/registry.h"
+#include "learn/registry_internal.h"
 
 #include "learn/counters.h"
 #include "learn/settings.h"
@@ -26,49 +27,21 @@
 #include "server/guard.h"
 #include "server/shared.h"
 #include "storage/ipc.h"
-#include "storage/lwlock.h"
 #include "storage/procarray.h"
-#include "utils/dsa.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 /* A backend that could not attach tries again only so much later. */
 #define ATTACH_INTERVAL_MS 10000
 
-/* A model not used for so long may make room for another that is wanted. */
-#define IDLE_MS 60000
-
 /* Room for the hash tables before the first DSM segment is needed. */
 #define PLACE_BYTES (256 * 1024)
 
-typedef struct LbtControl
-{
-	int			tranche;
-	LWLock		reclaim;
-	pg_atomic_uint64 generation;	/* starts at 1 */
-	pg_atomic_uint64 model_bytes;
-	dshash_table_handle entries;
-	dshash_table_handle stats;
-} LbtControl;
-
-typedef struct LbtEntry
-{
-	LbtFile		file;			/* hash key */
-	Oid			oid;
-	LbtState	state;
-	BlockNumber trained_blocks;
-	int			trainer;		/* pid of the backend training it now, or 0 */
-	dsa_pointer memory;			/* the model, when LBT_READY */
-	Size		bytes;
-	TimestampTz changed_at;
-	pg_atomic_uint64 used_at;	/* TimestampTz; written under the shared partition lock */
-} LbtEntry;
-
 pg_atomic_uint64 *lbt_registry_generation = NULL;
 
-static LbtControl *control = NULL;
-static dsa_area *area = NULL;
-static dshash_table *entries = NULL;
+LbtControl *lbt_control = NULL;
+dsa_area   *lbt_area = NULL;
+dshash_table *lbt_entries = NULL;
 
 static dshash_parameters
 entry_parameters(int tranche)
@@ -96,6 +69,10 @@ init_control(void *block)
 	LWLockInitialize(&c->reclaim, c->tranche);
 	pg_atomic_init_u64(&c->generation, 1);
 	pg_atomic_init_u64(&c->model_bytes, 0);
+	pg_atomic_init_u32(&c->launcher, 0);
+	pg_atomic_init_u32(&c->launcher_proc, 0);
+	pg_atomic_init_u64(&c->launch_tried, 0);
+	pg_atomic_init_u32(&c->told_no_worker, 0);
 
 	a = dsa_create_in_place(place_of(c), PLACE_BYTES, c->tranche, NULL);
 	dsa_pin(a);
@@ -126,16 +103,16 @@ attach(void *unused)
 		return;
 	LWLockRegisterTranche(c->tranche, "learnedbtree");
 	old = MemoryContextSwitchTo(TopMemoryContext);
-	area = dsa_attach_in_place(place_of(c), NULL);
+	lbt_area = dsa_attach_in_place(place_of(c), NULL);
 	/* Not later: the place may be in a DSM segment, and these are gone before on_shmem_exit. */
 	before_shmem_exit(dsa_on_shmem_exit_release_in_place, PointerGetDatum(place_of(c)));
-	dsa_pin_mapping(area);
+	dsa_pin_mapping(lbt_area);
 	params = entry_parameters(c->tranche);
-	entries = dshash_attach(area, &params, c->entries, NULL);
-	lbt_stats_attach(area, c->tranche, c->stats);
+	lbt_entries = dshash_attach(lbt_area, &params, c->entries, NULL);
+	lbt_stats_attach(lbt_area, c->tranche, c->stats);
 	MemoryContextSwitchTo(old);
 	lbt_registry_generation = &c->generation;
-	control = c;
+	lbt_control = c;
 }
 
 bool
@@ -143,23 +120,10 @@ lbt_registry_attach(void)
 {
 	static TimestampTz next_try = 0;
 
-	if (control == NULL && lbt_shared_possible() && GetCurrentTimestamp() >= next_try &&
+	if (lbt_control == NULL && lbt_shared_possible() && GetCurrentTimestamp() >= next_try &&
 		!lbt_guarded(attach, NULL))
 		next_try = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ATTACH_INTERVAL_MS);
-	return control != NULL;
-}
-
-/* Free the memory of a model that no entry names any more. */
-static void
-free_model(dsa_pointer memory, Size bytes)
-{
-	pg_atomic_fetch_add_u64(&control->generation, 1);
-	if (!DsaPointerIsValid(memory))
-		return;
-	LWLockAcquire(&control->reclaim, LW_EXCLUSIVE);
-	dsa_free(area, memory);
-	LWLockRelease(&control->reclaim);
-	pg_atomic_fetch_sub_u64(&control->model_bytes, bytes);
+	return lbt_control != NULL;
 }
 
 void
@@ -168,37 +132,38 @@ lbt_index_refresh(LbtIndex *index)
 	LbtEntry   *entry;
 
 	/* Before the lookup: a change after it must be noticed. */
-	index->generation = pg_atomic_read_u64(&control->generation);
+	index->generation = pg_atomic_read_u64(&lbt_control->generation);
 	pg_read_barrier();
 	index->state = LBT_UNTRAINED;
 	index->trained_blocks = 0;
 	index->nblocks = 0;
-	entry = dshash_find(entries, &index->file, false);
+	entry = dshash_find(lbt_entries, &index->file, false);
 	if (entry == NULL)
 		return;
 	index->state = entry->state;
 	index->trained_blocks = entry->trained_blocks;
 	index->model_bytes = entry->bytes;
 	if (index->changed_at != entry->changed_at)
-		index->misses = index->total_misses = 0;
+		index->misses = index->splits = 0;
 	index->changed_at = entry->changed_at;
 
 	/* Mapped under the lock: afterwards the segment may be gone. */
 	if (index->state == LBT_READY &&
-		!lbt_model_open(dsa_get_address(area, entry->memory), entry->bytes, &index->model))
+		!lbt_model_open(dsa_get_address(lbt_area, entry->memory), entry->bytes, &index->model))
 		index->state = LBT_FAILED;
-	dshash_release_lock(entries, entry);
+	dshash_release_lock(lbt_entries, entry);
 }
 
 void
 lbt_index_set_hint(LbtIndex *index, uint32 slot, int32 buffer)
 {
-	if (!LWLockConditionalAcquire(&control->reclaim, LW_SHARED))
+	if (slot >= index->model.nleaves ||
+		!LWLockConditionalAcquire(&lbt_control->reclaim, LW_SHARED))
 		return;
-	if (index->generation == pg_atomic_read_u64(&control->generation) &&
-		index->state == LBT_READY && slot < index->model.nleaves)
+	if (index->generation == pg_atomic_read_u64(&lbt_control->generation) &&
+		index->state == LBT_READY)
 		index->model.leaves[slot].recent_buffer = buffer;
-	LWLockRelease(&control->reclaim);
+	LWLockRelease(&lbt_control->reclaim);
 }
 
 typedef struct Insertion
@@ -213,12 +178,11 @@ insert_entry(void *arg)
 {
 	Insertion  *i = arg;
 
-	i->entry = dshash_find_or_insert(entries, i->file, &i->found);
+	i->entry = dshash_find_or_insert(lbt_entries, i->file, &i->found);
 }
 
-/* A file's entry, made if need be, locked; NULL when there is no memory for it. */
-static LbtEntry *
-lock_entry(LbtIndex *index)
+LbtEntry *
+lbt_entry_lock(LbtIndex *index)
 {
 	Insertion	i = {.file = &index->file};
 
@@ -235,105 +199,11 @@ lock_entry(LbtIndex *index)
 	return i.entry;
 }
 
-typedef struct Allocation
-{
-	Size		bytes;
-	dsa_pointer memory;
-} Allocation;
-
-/* NO_OOM is not enough: making a DSM segment raises errors of its own. */
-static void
-allocate(void *arg)
-{
-	Allocation *a = arg;
-
-	a->memory = dsa_allocate_extended(area, a->bytes, DSA_ALLOC_NO_OOM | DSA_ALLOC_HUGE);
-}
-
-/* Take a file's model away; its entry stays, to say why.  Nothing happens when there is none. */
-static void
-evict(const LbtFile *file)
-{
-	LbtEntry   *entry = dshash_find(entries, file, true);
-	dsa_pointer memory;
-	Size		bytes;
-
-	if (entry == NULL)
-		return;
-	memory = entry->memory;
-	bytes = entry->bytes;
-	entry->memory = InvalidDsaPointer;
-	if (entry->state == LBT_READY)
-		entry->state = LBT_EVICTED;
-	dshash_release_lock(entries, entry);
-	free_model(memory, bytes);
-}
-
-/* When the least recently used model but the given file's was used, and whose; MAX: there is none. */
-static uint64
-find_least_used(const LbtFile *keep, LbtFile *file)
-{
-	dshash_seq_status status;
-	LbtEntry   *entry;
-	uint64		oldest = PG_UINT64_MAX;
-
-	dshash_seq_init(&status, entries, false);
-	while ((entry = dshash_seq_next(&status)) != NULL)
-	{
-		uint64		used = pg_atomic_read_u64(&entry->used_at);
-
-		if (entry->state == LBT_READY && used < oldest &&
-			(keep == NULL || memcmp(&entry->file, keep, sizeof(LbtFile)) != 0))
-		{
-			oldest = used;
-			*file = entry->file;
-		}
-	}
-	dshash_seq_term(&status);
-	return oldest;
-}
-
-/* Evict the least recently used model but the given file's; false when there is none. */
-static bool
-evict_one(const LbtFile *keep)
-{
-	LbtFile		victim;
-
-	if (find_least_used(keep, &victim) == PG_UINT64_MAX)
-		return false;
-	evict(&victim);
-	return true;
-}
-
-/* Shared memory for a model, filled in; invalid, with the reason in *state, when there is no room. */
-static dsa_pointer
-store_model(const LbtFile *file, const LbtModelHeader *header, const LbtKnot *knots,
-			const LbtLeaf *leaves, Size bytes, LbtState *state)
-{
-	Allocation	a = {.bytes = bytes,.memory = InvalidDsaPointer};
-
-	if (bytes > (Size) lbt_max_model_memory * 1024)
-	{
-		*state = LBT_TOO_LARGE;
-		return InvalidDsaPointer;
-	}
-	while (!lbt_registry_has_room(bytes) && evict_one(file))
-		;
-	if (!lbt_guarded(allocate, &a) || !DsaPointerIsValid(a.memory))
-	{
-		*state = LBT_NO_MEMORY;
-		return InvalidDsaPointer;
-	}
-	lbt_model_assemble(dsa_get_address(area, a.memory), header, knots, leaves);
-	pg_atomic_fetch_add_u64(&control->model_bytes, bytes);
-	return a.memory;
-}
-
 LbtState
-lbt_registry_publish(LbtIndex *index, LbtState state, const LbtModelHeader *header,
-					 const LbtKnot *knots, const LbtLeaf *leaves, BlockNumber trained_blocks,
-					 bool new_file)
+lbt_registry_publish(LbtIndex *index, const LbtTrained *trained, bool new_file)
 {
+	const LbtModelHeader *header = &trained->header;
+	LbtState	state = trained->state;
 	dsa_pointer memory = InvalidDsaPointer;
 	dsa_pointer superseded;
 	Size		bytes = 0;
@@ -349,26 +219,28 @@ lbt_registry_publish(LbtIndex *index, LbtState state, const LbtModelHeader *head
 	{
 		bytes = lbt_model_bytes(header->nleaves, header->nknots);
 		if (!lbt_registry_has_room(bytes))
-			evict(&index->file);
-		memory = store_model(&index->file, header, knots, leaves, bytes, &state);
+			lbt_model_evict(&index->file);
+		memory = lbt_model_store(&index->file, header, trained->knots, trained->leaves, bytes,
+								 &state);
 	}
 
-	entry = lock_entry(index);
+	entry = lbt_entry_lock(index);
 	if (entry == NULL)
 	{
-		free_model(memory, bytes);
+		lbt_model_free(memory, bytes);
 		return LBT_NO_MEMORY;
 	}
 	superseded = entry->memory;
 	superseded_bytes = entry->bytes;
 	entry->state = state;
-	entry->trained_blocks = trained_blocks;
+	entry->trained_blocks = trained->blocks;
 	entry->memory = memory;
 	entry->bytes = bytes;
 	entry->changed_at = now;
+	lbt_demand_settle(entry, header, trained->fingerprint);
 	pg_atomic_write_u64(&entry->used_at, (uint64) now);
-	dshash_release_lock(entries, entry);
-	free_model(superseded, superseded_bytes);
+	dshash_release_lock(lbt_entries, entry);
+	lbt_model_free(superseded, superseded_bytes);
 
 	if (!new_file)
 		lbt_registry_drop_matching(index->file.database, index->oid, &index->file);
@@ -384,14 +256,14 @@ lbt_registry_claim(LbtIndex *index)
 
 	if (!index->shareable)
 		return false;
-	entry = lock_entry(index);
+	entry = lbt_entry_lock(index);
 	if (entry == NULL)
 		return false;
 	mine = entry->trainer == 0 || entry->trainer == MyProcPid ||
 		BackendPidGetProc(entry->trainer) == NULL;
 	if (mine)
 		entry->trainer = MyProcPid;
-	dshash_release_lock(entries, entry);
+	dshash_release_lock(lbt_entries, entry);
 	return mine;
 }
 
@@ -402,7 +274,7 @@ lbt_registry_unclaim(LbtIndex *index, bool failed)
 
 	if (!index->shareable)
 		return;
-	entry = dshash_find(entries, &index->file, true);
+	entry = dshash_find(lbt_entries, &index->file, true);
 	if (entry == NULL)
 		return;
 	if (entry->trainer == MyProcPid)
@@ -413,9 +285,9 @@ lbt_registry_unclaim(LbtIndex *index, bool failed)
 		entry->trained_blocks = MaxBlockNumber / 2; /* no growth makes up for it */
 		entry->changed_at = GetCurrentTimestamp();
 	}
-	dshash_release_lock(entries, entry);
+	dshash_release_lock(lbt_entries, entry);
 	if (failed)
-		pg_atomic_fetch_add_u64(&control->generation, 1);
+		pg_atomic_fetch_add_u64(&lbt_control->generation, 1);
 }
 
 bool
@@ -425,14 +297,15 @@ lbt_registry_describe(LbtIndex *index, LbtRegistered *out)
 
 	if (!index->shareable)
 		return false;
-	entry = dshash_find(entries, &index->file, false);
+	entry = dshash_find(lbt_entries, &index->file, false);
 	if (entry == NULL)
 		return false;
 	out->state = entry->state;
 	out->changed_at = entry->changed_at;
+	out->since = entry->since;
 	if (entry->state == LBT_READY)
-		memcpy(&out->header, dsa_get_address(area, entry->memory), sizeof(LbtModelHeader));
-	dshash_release_lock(entries, entry);
+		memcpy(&out->header, dsa_get_address(lbt_area, entry->memory), sizeof(LbtModelHeader));
+	dshash_release_lock(lbt_entries, entry);
 	return true;
 }
 
@@ -444,7 +317,7 @@ lbt_registry_copy_model(LbtIndex *index, Size *bytes)
 
 	if (!index->shareable)
 		return NULL;
-	entry = dshash_find(entries, &index->file, false);
+	entry = dshash_find(lbt_entries, &index->file, false);
 	if (entry == NULL)
 		return NULL;
 	if (entry->state == LBT_READY)
@@ -453,9 +326,9 @@ lbt_registry_copy_model(LbtIndex *index, Size *bytes)
 		copy = MemoryContextAllocExtended(CurrentMemoryContext, *bytes,
 										  MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
 		if (copy)
-			memcpy(copy, dsa_get_address(area, entry->memory), *bytes);
+			memcpy(copy, dsa_get_address(lbt_area, entry->memory), *bytes);
 	}
-	dshash_release_lock(entries, entry);
+	dshash_release_lock(lbt_entries, entry);
 	return copy;
 }
 
@@ -466,15 +339,15 @@ lbt_registry_drop_file(const LbtFile *file)
 	dsa_pointer memory;
 	Size		bytes;
 
-	if (control == NULL)
+	if (lbt_control == NULL)
 		return;
-	entry = dshash_find(entries, file, true);
+	entry = dshash_find(lbt_entries, file, true);
 	if (entry == NULL)
 		return;
 	memory = entry->memory;
 	bytes = entry->bytes;
-	dshash_delete_entry(entries, entry);
-	free_model(memory, bytes);
+	dshash_delete_entry(lbt_entries, entry);
+	lbt_model_free(memory, bytes);
 }
 
 void
@@ -487,9 +360,9 @@ lbt_registry_drop_matching(Oid database, Oid oid, const LbtFile *except)
 		LbtFile		found;
 		bool		any = false;
 
-		if (control == NULL)
+		if (lbt_control == NULL)
 			return;
-		dshash_seq_init(&status, entries, false);
+		dshash_seq_init(&status, lbt_entries, false);
 		while ((entry = dshash_seq_next(&status)) != NULL)
 		{
 			if (entry->file.database == database && (!OidIsValid(oid) || entry->oid == oid) &&
@@ -505,43 +378,4 @@ lbt_registry_drop_matching(Oid database, Oid oid, const LbtFile *except)
 			return;
 		lbt_registry_drop_file(&found);
 	}
-}
-
-void
-lbt_registry_touch(const LbtFile *file, TimestampTz now)
-{
-	LbtEntry   *entry;
-
-	if (control == NULL)
-		return;
-	entry = dshash_find(entries, file, false);
-	if (entry == NULL)
-		return;
-	pg_atomic_write_u64(&entry->used_at, (uint64) now);
-	dshash_release_lock(entries, entry);
-}
-
-uint64
-lbt_registry_bytes(void)
-{
-	return lbt_registry_attach() ? pg_atomic_read_u64(&control->model_bytes) : 0;
-}
-
-bool
-lbt_registry_has_room(Size bytes)
-{
-	return lbt_registry_bytes() + bytes <= (Size) lbt_max_model_memory * 1024;
-}
-
-bool
-lbt_registry_has_idle(void)
-{
-	LbtFile		file;
-	uint64		used;
-
-	if (!lbt_registry_attach())
-		return false;
-	used = find_least_used(NULL, &file);
-	return used != PG_UINT64_MAX &&
-		TimestampDifferenceExceeds((TimestampTz) used, GetCurrentTimestamp(), IDLE_MS);
 }

@@ -31,7 +31,8 @@ typedef enum LbtState
 	LBT_EVICTED,				/* dropped to make room for others' models */
 	LBT_NO_MEMORY,				/* shared memory could not be had */
 	LBT_UNORDERED,				/* separators out of order: a corrupt index, or a bug */
-	LBT_FAILED					/* training ended in an error */
+	LBT_FAILED,					/* training ended in an error */
+	LBT_NOT_PAYING				/* predictions failed so often that descents cost less */
 } LbtState;
 
 /* What happened to lookups of one index. */
@@ -46,9 +47,26 @@ typedef enum LbtEvent
 	LBT_EV_LOW,					/* ... position may lie left of the leaf */
 	LBT_EV_HIGH,				/* ... position too far right of the leaf */
 	LBT_EV_DELEGATED,			/* scans given to nbtree's own engine */
+	LBT_EV_INSERT,				/* inserts that asked the model */
+	LBT_EV_INSERT_PLACED,		/* ... put on the predicted leaf or a right neighbour */
+	LBT_EV_INSERT_MOVED,		/* ... of these, on a right neighbour */
+	LBT_EV_INSERT_FULL,			/* ... left to nbtree: the leaf was right, but had no room */
+	LBT_EV_INSERT_EQUAL,		/* ... left to nbtree: an equal key where it has to be unique */
+	LBT_EV_INSERT_FALLBACK,		/* ... left to nbtree: not proven */
+	LBT_EV_SPLIT,				/* leaves split by inserts that had asked the model */
+	LBT_EV_PAGE_DELETED,		/* by VACUUM */
 	LBT_EV_TRAINING,
 	LBT_NEVENTS
 } LbtEvent;
+
+/* The leaf that this backend inserted into last, and which codes are likely to belong there too. */
+typedef struct LbtLastLeaf
+{
+	BlockNumber block;			/* InvalidBlockNumber: none */
+	Buffer		buffer;
+	uint64		lo;
+	uint64		hi;
+} LbtLastLeaf;
 
 /*
  * This backend's view of one index.  Lives at least until the end of the transaction; that of a
@@ -67,8 +85,10 @@ typedef struct LbtIndex
 	BlockNumber trained_blocks; /* the file's size when it was trained */
 	Size		model_bytes;	/* of the model, when LBT_READY or LBT_EVICTED */
 	TimestampTz changed_at;		/* when the state or model was registered */
-	uint32		misses;			/* fallbacks since the last look whether training would help */
-	uint32		total_misses;	/* fallbacks before that, since changed_at */
+	uint32		misses;			/* fallbacks and right-moves since the last report of a long statement */
+	uint32		splits;			/* by this backend, since changed_at */
+	int			retrain_splits; /* splits that ask for a training; -1: the default share */
+	LbtLastLeaf last;
 	uint16		leaf_items;		/* of the leaf seen last: where to prefetch */
 	uint16		leaf_bytes;
 	LbtKeySpec	keyspec;
@@ -76,11 +96,33 @@ typedef struct LbtIndex
 	struct LbtIndex *next_dirty;
 } LbtIndex;
 
+/* What happened to an index since its last training, in all backends, as far as they have said. */
+typedef struct LbtSince
+{
+	uint64		predictions;	/* of lookups and inserts */
+	uint64		moved;			/* ... that were a right neighbour's */
+	uint64		fallbacks;		/* ... that failed */
+	uint64		splits;
+	uint64		deleted;		/* pages */
+} LbtSince;
+
+/* The outcome of a training. */
+typedef struct LbtTrained
+{
+	LbtState	state;			/* LBT_READY: with a model */
+	LbtModelHeader header;
+	const LbtKnot *knots;
+	const LbtLeaf *leaves;
+	BlockNumber blocks;			/* the file's size */
+	uint32		fingerprint;	/* of the leaves' blocks in order: has anything changed? */
+} LbtTrained;
+
 /* What the registry knows of a file, for display. */
 typedef struct LbtRegistered
 {
 	LbtState	state;
 	TimestampTz changed_at;
+	LbtSince	since;
 	LbtModelHeader header;		/* when LBT_READY */
 } LbtRegistered;
 
@@ -111,13 +153,10 @@ lbt_index_update(LbtIndex *index)
 extern void lbt_index_set_hint(LbtIndex *index, uint32 slot, int32 buffer);
 
 /*
- * Publish what a training found: a model (header, knots, leaves) for LBT_READY, else the state alone.
- * Returns the state registered: LBT_TOO_LARGE or LBT_NO_MEMORY when there was no room.  With
- * new_file the file becomes visible to others only if this transaction commits.
+ * Publish what a training found.  Returns the state registered: LBT_TOO_LARGE or LBT_NO_MEMORY when
+ * there was no room.  With new_file the file becomes visible to others only if this transaction commits.
  */
-extern LbtState lbt_registry_publish(LbtIndex *index, LbtState state, const LbtModelHeader *header,
-									 const LbtKnot *knots, const LbtLeaf *leaves,
-									 BlockNumber trained_blocks, bool new_file);
+extern LbtState lbt_registry_publish(LbtIndex *index, const LbtTrained *trained, bool new_file);
 
 /*
  * Claim the training of this file; false while another live backend is at it.  Give the claim back
@@ -136,9 +175,6 @@ extern void *lbt_registry_copy_model(LbtIndex *index, Size *bytes);
 /* Forget models: of one file; of all files of a database, or only those of an index but one file. */
 extern void lbt_registry_drop_file(const LbtFile *file);
 extern void lbt_registry_drop_matching(Oid database, Oid oid, const LbtFile *except);
-
-/* Mark files as used at this time, for choosing which model goes when memory is short. */
-extern void lbt_registry_touch(const LbtFile *file, TimestampTz now);
 
 /* Bytes of all models; and whether as many more would still be within the limit. */
 extern uint64 lbt_registry_bytes(void);

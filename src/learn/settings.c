@@ -6,5 +6,9 @@
 bool		lbt_enable = true;
 bool		lbt_enable_leaf_cache = true;
 bool		lbt_enable_buffer_hint = true;
+bool		lbt_enable_insert = true;
+bool		lbt_autotrain = true;
+int			lbt_naptime = 1000;
+int			lbt_retrain_splits = -1;
 int			lbt_max_error = LBT_MAX_ERROR_DEFAULT;
 int			lbt_max_model_memory = 256 * 1024;

@@ -13,6 +13,10 @@
 extern bool lbt_enable;
 extern bool lbt_enable_leaf_cache;
 extern bool lbt_enable_buffer_hint;
+extern bool lbt_enable_insert;
+extern bool lbt_autotrain;
+extern int	lbt_naptime;		/* milliseconds */
+extern int	lbt_retrain_splits; /* -1: a share of the leaves */
 extern int	lbt_max_error;		/* leaves */
 extern int	lbt_max_model_memory;	/* kB */
 
@@ -25,6 +29,7 @@ typedef struct LbtOptions
 	BTOptions	btree;
 	bool		learned;		/* use a model for this index */
 	int			max_error;		/* leaves; -1: unset, learnedbtree.max_error */
+	int			retrain_splits; /* -1: unset, learnedbtree.retrain_splits */
 } LbtOptions;
 
 static inline bool
@@ -39,6 +44,14 @@ lbt_index_max_error(Relation rel)
 	LbtOptions *options = (LbtOptions *) rel->rd_options;
 
 	return options && options->max_error > 0 ? options->max_error : lbt_max_error;
+}
+
+static inline int
+lbt_index_retrain_splits(Relation rel)
+{
+	LbtOptions *options = (LbtOptions *) rel->rd_options;
+
+	return options && options->retrain_splits > 0 ? options->retrain_splits : lbt_retrain_splits;
 }
 
 #endif							/* LBT_SETTINGS_H */

@@ -11,6 +11,7 @@
 
 #include "learn/counters.h"
 #include "learn/lifecycle.h"
+#include "learn/metapage.h"
 #include "learn/settings.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"
@@ -20,12 +21,14 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
-/* The file's growth that makes a new training worth a try, when lookups miss. */
+/* The file's growth that makes a new training worth a try where there is no model. */
 #define GROWTH_SHIFT 2			/* a quarter */
 
-/* Fallbacks that make a new training worth a try without growth, and the pause between two such. */
-#define MISSES_MIN 1024
-#define RETRAIN_INTERVAL_MS 1000
+/* Splits of one backend after which a long statement reports them: training must not wait for its end. */
+#define SPLITS_BEFORE_REPORT 16
+
+/* An index of so few leaves is trained in passing. */
+#define SMALL_LEAVES 4096
 
 /* The separators and downlinks of level 1, in key order. */
 typedef struct Harvest
@@ -33,6 +36,7 @@ typedef struct Harvest
 	Relation	rel;
 	const LbtKeySpec *spec;
 	LbtState	problem;		/* LBT_READY: none */
+	uint32		height;			/* pages on the way of a descent */
 	uint32		nleaves;
 	uint32		capacity;
 	uint32		limit;			/* as many fit into learnedbtree.max_model_memory */
@@ -135,6 +139,7 @@ static void
 harvest_level1(Harvest *h)
 {
 	PGAlignedBlock *copy = palloc(sizeof(PGAlignedBlock));
+	BufferAccessStrategy strategy = GetAccessStrategy(BAS_BULKREAD);	/* few buffers */
 	Buffer		buf = lbt_bt_get_endpoint(h->rel, 1, false, NULL);
 
 	while (BufferIsValid(buf) && h->problem == LBT_READY)
@@ -154,7 +159,7 @@ harvest_level1(Harvest *h)
 		CHECK_FOR_INTERRUPTS();
 		if (P_RIGHTMOST(opaque))
 			return;
-		buf = _bt_getbuf(h->rel, opaque->btpo_next, BT_READ);
+		buf = lbt_bt_read_page(h->rel, opaque->btpo_next, strategy);
 	}
 	if (BufferIsValid(buf))
 		_bt_relbuf(h->rel, buf);
@@ -171,6 +176,7 @@ harvest(Harvest *h)
 		nulls_first[i] = h->spec->column[i].nulls_first;
 	lbt_keycode_begin(&h->code, h->spec->ncolumns, nulls_first);
 	h->problem = LBT_READY;
+	h->height = level + 1;
 	if (root == P_NONE)
 		h->problem = LBT_EMPTY;
 	else if (level == 0)
@@ -187,12 +193,24 @@ harvest(Harvest *h)
 		h->leaves[0].min_code = 0;
 }
 
-/* Harvest, fit, publish.  Allocates in the current context. */
+/* Which blocks, in which order (FNV-1a): two trainings that agree have found the same leaves. */
+static uint32
+fingerprint(const LbtLeaf *leaves, uint32 nleaves)
+{
+	uint32		hash = 2166136261u;
+
+	for (uint32 i = 0; i < nleaves; i++)
+		hash = (hash ^ leaves[i].block) * 16777619u;
+	return hash;
+}
+
+/* Harvest, fit, publish, and write the image.  Allocates in the current context. */
 static LbtState
 train(Relation rel, LbtIndex *index, bool new_file)
 {
 	Harvest		h = {.rel = rel,.spec = &index->keyspec};
-	LbtModelHeader header = {0};
+	LbtTrained	trained = {0};
+	LbtModelHeader *header = &trained.header;
 	LbtSplineFit fit;
 	LbtKnot    *knots = NULL;
 	instr_time	start,
@@ -207,38 +225,58 @@ train(Relation rel, LbtIndex *index, bool new_file)
 		if (!lbt_spline_fit(h.leaves, h.nleaves, lbt_index_max_error(rel), knots, &fit))
 			h.problem = LBT_UNORDERED;
 	}
+	trained.state = h.problem;
+	trained.blocks = RelationGetNumberOfBlocks(rel);
 	if (h.problem == LBT_READY)
 	{
-		header.nleaves = h.nleaves;
-		header.nknots = fit.nknots;
-		header.max_error = fit.max_error;
-		header.mean_error = fit.mean_error;
-		header.code = h.code;
-		header.trained_at = GetCurrentTimestamp();
+		trained.knots = knots;
+		trained.leaves = h.leaves;
+		trained.fingerprint = fingerprint(h.leaves, h.nleaves);
+		header->source = LBT_FROM_TRAINING;
+		header->nleaves = h.nleaves;
+		header->nknots = fit.nknots;
+		header->max_error = fit.max_error;
+		header->mean_error = fit.mean_error;
+		header->height = h.height;
+		header->code = h.code;
+		header->trained_at = GetCurrentTimestamp();
 		INSTR_TIME_SET_CURRENT(end);
 		INSTR_TIME_SUBTRACT(end, start);
-		header.training_ms = INSTR_TIME_GET_MILLISEC(end);
+		header->training_ms = INSTR_TIME_GET_MILLISEC(end);
+		lbt_metapage_write(rel, &trained);
 	}
 	lbt_count(index, LBT_EV_TRAINING);
-	return lbt_registry_publish(index, h.problem, &header, knots, h.leaves,
-								RelationGetNumberOfBlocks(rel), new_file);
+	return lbt_registry_publish(index, &trained, new_file);
 }
 
-LbtState
-lbt_train(Relation rel, LbtIndex *index, bool new_file)
+/* The model that the image gives; otherwise, and where nobody is going to do it later, a training. */
+static LbtState
+load_or_train(Relation rel, LbtIndex *index, bool new_file)
+{
+	LbtTrained	trained;
+
+	if (!lbt_metapage_read(rel, index, &trained) ||
+		lbt_registry_publish(index, &trained, new_file) != LBT_READY ||
+		!lbt_autotrain || !lbt_launcher_wake())
+		return train(rel, index, new_file);
+	return LBT_READY;
+}
+
+/* Run one of the above under the claim to the file, in a memory context of its own. */
+static LbtState
+run_claimed(Relation rel, LbtIndex *index, LbtState (*body) (Relation, LbtIndex *, bool))
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree training",
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(context);
+	bool		new_file = lbt_relation_is_new_file(rel);
 	LbtState	state;
 
-	new_file = new_file || lbt_relation_is_new_file(rel);
-	(void) lbt_registry_claim(index);
 	PG_TRY();
 	{
 		if (new_file)
 			lbt_lifecycle_created(index);
-		state = train(rel, index, new_file);
+		state = body(rel, index, new_file);
 	}
 	PG_CATCH();
 	{
@@ -253,6 +291,13 @@ lbt_train(Relation rel, LbtIndex *index, bool new_file)
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
 	return state;
+}
+
+LbtState
+lbt_train(Relation rel, LbtIndex *index)
+{
+	(void) lbt_registry_claim(index);
+	return run_claimed(rel, index, train);
 }
 
 bool
@@ -270,21 +315,17 @@ lbt_trainable(Relation rel, const LbtIndex *index, const char **reason)
 	return *reason == NULL;
 }
 
-/* Is it worth (and fair to other indexes) to train this index because a lookup wants it? */
+/* Is it worth (and fair to other indexes) to train this index, which has no model, because one is wanted? */
 static bool
 should_train(const LbtIndex *index, BlockNumber nblocks)
 {
+	if (index->state == LBT_READY)
+		return false;
 	if (index->state == LBT_UNTRAINED)
 		return true;
 	if (index->state == LBT_EVICTED)
 		return lbt_registry_has_room(index->model_bytes) || lbt_registry_has_idle();
-	if (nblocks > index->trained_blocks + (index->trained_blocks >> GROWTH_SHIFT))
-		return true;
-
-	/* The leaves have moved within the file: a descent costs about what training four leaves does. */
-	return index->state == LBT_READY &&
-		index->total_misses >= Max(MISSES_MIN, index->model.nleaves / 4) &&
-		TimestampDifferenceExceeds(index->changed_at, GetCurrentTimestamp(), RETRAIN_INTERVAL_MS);
+	return nblocks > index->trained_blocks + (index->trained_blocks >> GROWTH_SHIFT);
 }
 
 void
@@ -304,7 +345,7 @@ lbt_train_on_use(Relation rel, LbtIndex *index)
 		return;
 	lbt_index_refresh(index);
 	if (should_train(index, nblocks))
-		(void) lbt_train(rel, index, false);
+		(void) run_claimed(rel, index, index->state == LBT_UNTRAINED ? load_or_train : train);
 	else
 		lbt_registry_unclaim(index, false);
 }
@@ -312,7 +353,18 @@ lbt_train_on_use(Relation rel, LbtIndex *index)
 void
 lbt_train_on_misses(Relation rel, LbtIndex *index)
 {
-	index->total_misses += index->misses;
 	index->misses = 0;
-	lbt_train_on_use(rel, index);
+	if (lbt_counters_flush_index(index) == LBT_DEMAND_UNSERVED && lbt_registry_claim(index))
+		(void) run_claimed(rel, index, train);
+}
+
+void
+lbt_train_on_split(Relation rel, LbtIndex *index)
+{
+	index->splits++;
+	if (lbt_autotrain && index->state == LBT_READY && index->model.nleaves <= SMALL_LEAVES &&
+		index->splits >= index->model.nleaves && lbt_registry_claim(index))
+		(void) run_claimed(rel, index, train);
+	else if (index->events[LBT_EV_SPLIT] >= SPLITS_BEFORE_REPORT)
+		lbt_train_on_misses(rel, index);
 }

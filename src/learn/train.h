@@ -6,27 +6,36 @@
 
 #include "learn/registry.h"
 
+/* Failed predictions and right-moves of a backend after which a long statement says what it has counted. */
+#define MISSES_BEFORE_LOOK 64
+
 /*
- * Train the index's model and publish it.  Reads all pages of level 1, no leaf; about 0.1 us a leaf
- * when they are cached.  No lock or pin is held on return.  new_file: this transaction made the file.
- * Returns the state registered; *leaves, if wanted, gets the number of leaves seen.
+ * Train the index's model, publish it, and write its image into the metapage.  Reads all pages of level 1,
+ * no leaf, and blocks no writer for longer than the copy of a page takes; about 0.1 us a leaf when they
+ * are cached.  No lock or pin is held on return.  Returns the state registered.
  */
-extern LbtState lbt_train(Relation rel, LbtIndex *index, bool new_file);
+extern LbtState lbt_train(Relation rel, LbtIndex *index);
 
 /* Can this index have a model at all?  Otherwise the reason, a constant string for users. */
 extern bool lbt_trainable(Relation rel, const LbtIndex *index, const char **reason);
 
 /*
- * For a lookup that found no model: train if nobody tried since the file was made or last grew by a
- * quarter, and nobody is at it.
+ * For a lookup or insert that found no model: take the metapage's image, and have it trained in the
+ * background; or train here, if nobody tried since the file was made or last grew by a quarter, and
+ * nobody is at it.
  */
 extern void lbt_train_on_use(Relation rel, LbtIndex *index);
 
 /*
- * For lookups whose predictions keep failing (index->misses of them since the last call): train as
- * above, or when this backend alone has missed as often as a training costs and the last one is not
- * just over.
+ * For lookups and inserts whose predictions keep failing: report it.  Where a training is wanted, but no
+ * worker can be had for it, train here.  The caller holds no lock.
  */
 extern void lbt_train_on_misses(Relation rel, LbtIndex *index);
+
+/*
+ * For an insert that has split a leaf: report it now and then; a small index that has doubled is trained
+ * at once, which costs less than asking for it.  The caller holds no lock.
+ */
+extern void lbt_train_on_split(Relation rel, LbtIndex *index);
 
 #endif							/* LBT_TRAIN_H */

@@ -5,6 +5,7 @@
  */
 #include "learn/counters.h"
 #include "learn/registry.h"
+#include "learn/settings.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 
@@ -22,6 +23,7 @@ view_init(LbtIndex *index, Relation rel)
 	index->file = file;
 	index->oid = RelationGetRelid(rel);
 	index->leaf_items = 1;
+	index->last.block = InvalidBlockNumber;
 	lbt_keyspec_init(&index->keyspec, rel);
 }
 
@@ -58,6 +60,7 @@ lbt_index_get(Relation rel)
 			lbt_counters_forget(index);
 		view_init(index, rel);
 	}
+	index->retrain_splits = lbt_index_retrain_splits(rel);
 	index->shareable = lbt_registry_attach();
 	return index;
 }

@@ -63,6 +63,7 @@ lbt_model_open(void *mem, size_t bytes, LbtModel *model)
 	model->nknots = copy.nknots;
 	model->knots = (const LbtKnot *) ((const char *) mem + knots_offset());
 	model->leaves = (LbtLeaf *) ((char *) mem + leaves_offset(copy.nknots));
+	model->approximate = copy.source != LBT_FROM_TRAINING;
 	model->code = copy.code;
 	return true;
 }

@@ -13,7 +13,14 @@
 #include "spline.h"
 
 #define LBT_MODEL_MAGIC UINT32_C(0x4c42544d)	/* "LBTM" */
-#define LBT_MODEL_VERSION 1
+#define LBT_MODEL_VERSION 2
+
+/* What a model was made from. */
+typedef enum LbtModelSource
+{
+	LBT_FROM_TRAINING,			/* the tree */
+	LBT_FROM_IMAGE				/* the image in the metapage: its leaf cache is approximate */
+} LbtModelSource;
 
 typedef struct LbtModelHeader
 {
@@ -22,6 +29,8 @@ typedef struct LbtModelHeader
 	uint64_t	bytes;			/* the whole piece */
 	uint32_t	nleaves;
 	uint32_t	nknots;
+	uint32_t	source;			/* LbtModelSource */
+	uint32_t	height;			/* pages a descent reads */
 	double		max_error;		/* in leaves, measured after the fit */
 	double		mean_error;
 	int64_t		trained_at;		/* microseconds, the server's timestamp */
@@ -36,6 +45,7 @@ typedef struct LbtModel
 	uint32_t	nknots;
 	const LbtKnot *knots;
 	LbtLeaf    *leaves;
+	bool		approximate;	/* the true leaf may lie left of the one found */
 	LbtKeyCode	code;
 } LbtModel;
 

@@ -3,6 +3,9 @@
  */
 #include "server/btree.h"
 
+#include "access/nbtxlog.h"
+#include "access/xloginsert.h"
+#include "miscadmin.h"
 #include "utils/fmgroids.h"
 
 Buffer
@@ -47,6 +50,67 @@ lbt_bt_init_search_key(Relation rel, BTScanInsert key, bool nextkey, bool backwa
 #endif
 	key->scantid = NULL;
 	key->keysz = 0;
+}
+
+Buffer
+lbt_bt_read_page(Relation rel, BlockNumber block, BufferAccessStrategy strategy)
+{
+	Buffer		buf = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
+
+	_bt_lockbuf(rel, buf, BT_READ);
+	_bt_checkpage(rel, buf);
+	return buf;
+}
+
+char *
+lbt_bt_meta_spare(Page metapage, Size *size)
+{
+	char	   *begin = (char *) BTPageGetMeta(metapage) + MAXALIGN(sizeof(BTMetaPageData));
+
+	*size = (char *) metapage + ((PageHeader) metapage)->pd_special - begin;
+	return begin;
+}
+
+void
+lbt_bt_fill_meta_spare(Relation rel, Buffer metabuf, const void *data, Size size)
+{
+	Size		room;
+	char	   *spare = lbt_bt_meta_spare(BufferGetPage(metabuf), &room);
+
+	Assert(size <= room);
+	START_CRIT_SECTION();
+	memcpy(spare, data, size);
+	memset(spare + size, 0, room - size);
+	MarkBufferDirty(metabuf);
+	if (RelationNeedsWAL(rel))
+		log_newpage_buffer(metabuf, false);
+	END_CRIT_SECTION();
+}
+
+void
+lbt_bt_add_to_leaf(Relation rel, Buffer buf, OffsetNumber offset, IndexTuple itup)
+{
+	Page		page = BufferGetPage(buf);
+	Size		size = MAXALIGN(IndexTupleSize(itup));
+
+	START_CRIT_SECTION();
+	if (PageAddItem(page, (Item) itup, size, offset, false, false) == InvalidOffsetNumber)
+		elog(PANIC, "could not add a tuple to block %u of index \"%s\"",
+			 BufferGetBlockNumber(buf), RelationGetRelationName(rel));
+	MarkBufferDirty(buf);
+	if (RelationNeedsWAL(rel))
+	{
+		xl_btree_insert record = {.offnum = offset};
+		XLogRecPtr	lsn;
+
+		XLogBeginInsert();
+		XLogRegisterData((char *) &record, SizeOfBtreeInsert);
+		XLogRegisterBuffer(0, buf, REGBUF_STANDARD);
+		XLogRegisterBufData(0, (char *) itup, IndexTupleSize(itup));
+		lsn = XLogInsert(RM_BTREE_ID, XLOG_BTREE_INSERT_LEAF);
+		PageSetLSN(page, lsn);	/* a macro in 15, which evaluates it twice */
+	}
+	END_CRIT_SECTION();
 }
 
 IndexAmRoutine *

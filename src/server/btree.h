@@ -8,6 +8,7 @@
  *   _bt_get_endpoint     first page of a level (through lbt_bt_get_endpoint)
  *   _bt_getbuf, _bt_relandgetbuf, _bt_relbuf, _bt_lockbuf, _bt_unlockbuf, _bt_checkpage
  *   _bt_metaversion, _bt_freestack
+ *   _bt_mkscankey, _bt_compare, _bt_binsrch_insert: an insert among equal keys
  *   the page layout macros: P_*, BTPageGetOpaque, BTPageGetMeta, BTreeTuple*
  */
 #ifndef LBT_BTREE_H
@@ -37,6 +38,32 @@ extern Buffer lbt_bt_get_endpoint(Relation rel, uint32 level, bool rightmost, Sn
  * >= the key, or > the key with nextkey.  backward says on which side the scan goes on.
  */
 extern void lbt_bt_init_search_key(Relation rel, BTScanInsert key, bool nextkey, bool backward);
+
+/*
+ * A page, pinned and read-locked, and checked as _bt_getbuf() does; read, if it must be, through the
+ * strategy's few buffers.
+ */
+extern Buffer lbt_bt_read_page(Relation rel, BlockNumber block, BufferAccessStrategy strategy);
+
+/* The bytes of the metapage that nbtree does not use: where they begin, and how many. */
+extern char *lbt_bt_meta_spare(Page metapage, Size *size);
+
+/*
+ * Fill the metapage's spare bytes with data, zeroes behind it, and log the whole page.  The caller holds
+ * the metapage exclusively locked, is not in recovery, and size is at most the spare size.
+ *
+ * The bytes lie in the page's hole (pd_lower is left alone): where nbtree's own records restore the
+ * metapage they get lost, which is fine for a hint, and consistency checks of WAL look away from holes.
+ * So the page is logged as one without a hole.
+ */
+extern void lbt_bt_fill_meta_spare(Relation rel, Buffer metabuf, const void *data, Size size);
+
+/*
+ * Put a tuple on a leaf, in front of the item at this offset, as nbtree's own insertion does: page and WAL.
+ * The caller holds the leaf exclusively locked and has made sure that the tuple belongs there and fits.
+ * The lock and pin are kept.
+ */
+extern void lbt_bt_add_to_leaf(Relation rel, Buffer buf, OffsetNumber offset, IndexTuple itup);
 
 /* The server's btree handler's routine, a fresh copy. */
 extern IndexAmRoutine *lbt_bt_routine(void);

@@ -14,6 +14,8 @@
 #include "lib/dshash.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
 #include "utils/acl.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -122,6 +124,24 @@ lbt_relation_is_new_file(Relation rel)
 	return rel->rd_createSubid != InvalidSubTransactionId ||
 		rel->rd_firstRelfilenodeSubid != InvalidSubTransactionId;
 #endif
+}
+
+/* A process's place among all, for lbt_wake_process(). */
+static inline int
+lbt_my_process(void)
+{
+#if PG_VERSION_NUM >= 170000
+	return MyProcNumber;
+#else
+	return MyProc->pgprocno;
+#endif
+}
+
+/* Set the latch of the process at this place; harmless when it is another by now. */
+static inline void
+lbt_wake_process(int place)
+{
+	SetLatch(&GetPGProcByNumber(place)->procLatch);
 }
 
 #endif							/* LBT_COMPAT_H */

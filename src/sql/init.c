@@ -30,6 +30,25 @@ define_settings(void)
 							 "Remembers with every leaf the shared buffer it was last found in.",
 							 "When off, every predicted page is looked up in the buffer table.",
 							 &lbt_enable_buffer_hint, true, PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("learnedbtree.enable_insert",
+							 "Puts inserted keys on the leaf that the model predicts.",
+							 "When off, inserts descend as in btree.",
+							 &lbt_enable_insert, true, PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("learnedbtree.autotrain",
+							 "Trains models again in the background as their indexes change.",
+							 "When off, a model is trained by the build of its index, by the first use "
+							 "where there is none, and by learnedbtree_train().",
+							 &lbt_autotrain, true, PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("learnedbtree.naptime",
+							"Least time between two trainings of an index in the background.",
+							"The launcher and its workers look for work this often, too.",
+							&lbt_naptime, 1000, 10, INT_MAX / 2,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomIntVariable("learnedbtree.retrain_splits",
+							"Leaf splits since the last training after which a model is trained again.",
+							"-1 takes 2 per cent of the leaves, at least 64 of them or a quarter. "
+							"The index option retrain_splits overrides it.",
+							&lbt_retrain_splits, -1, -1, INT_MAX, PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("learnedbtree.max_error",
 							"Largest error of a model's spline, in leaves.",
 							"Takes effect with the next training; smaller means more knots. The index "

@@ -7,6 +7,7 @@
 #include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "learn/counters.h"
 #include "learn/settings.h"
 #include "learn/train.h"
 #include "lib/stringinfo.h"
@@ -30,6 +31,7 @@ static const struct
 	[LBT_EVICTED] = {"evicted", "dropped to make room for other models; raise learnedbtree.max_model_memory, or call learnedbtree_train()"},
 	[LBT_NO_MEMORY] = {"no memory", "shared memory could not be had"},
 	[LBT_UNORDERED] = {"damaged", "level 1 of the tree is not in order; check the index with learnedbtree_check()"},
+	[LBT_NOT_PAYING] = {"not paying", NULL},	/* see why_not_paying() */
 	[LBT_FAILED] = {"failed", "training ended in an error; learnedbtree_train() shows it"},
 };
 
@@ -86,7 +88,46 @@ describe_code(Relation rel, const LbtKeySpec *spec, const LbtKeyCode *code)
 	return s.data;
 }
 
-#define MODEL_COLUMNS 10
+/* What led to the decision; the numbers are those of all since the training, not only of late. */
+static const char *
+why_not_paying(const LbtSince *since)
+{
+	return psprintf("of " UINT64_FORMAT " predictions since the training " UINT64_FORMAT " failed and "
+					UINT64_FORMAT " were a neighbour's: descents cost less; the next training tries again",
+					since->predictions, since->fallbacks, since->moved);
+}
+
+#define MODEL_COLUMNS 16
+#define MODEL_FIRST_MEASURE 2
+#define MODEL_FIRST_SINCE 11
+
+static void
+model_measures(Relation rel, const LbtIndex *index, const LbtModelHeader *header, Datum *values,
+			   bool *nulls)
+{
+	values[2] = Int64GetDatum(header->nleaves);
+	values[3] = Int32GetDatum(header->nknots);
+	values[4] = Float8GetDatum(header->max_error);
+	values[5] = Float8GetDatum(header->mean_error);
+	values[6] = Int64GetDatum(header->bytes);
+	values[7] = CStringGetTextDatum(describe_code(rel, &index->keyspec, &header->code));
+	values[8] = TimestampTzGetDatum(header->trained_at);
+	values[9] = Float8GetDatum(header->training_ms);
+	values[10] = CStringGetTextDatum(header->source == LBT_FROM_IMAGE ? "metapage" : "training");
+	memset(nulls + MODEL_FIRST_MEASURE, false, MODEL_FIRST_SINCE - MODEL_FIRST_MEASURE);
+	nulls[9] = header->source == LBT_FROM_IMAGE;
+}
+
+static void
+model_since(const LbtSince *since, Datum *values, bool *nulls)
+{
+	values[11] = Int64GetDatum(since->splits);
+	values[12] = Int64GetDatum(since->deleted);
+	values[13] = Int64GetDatum(since->predictions);
+	values[14] = Int64GetDatum(since->moved);
+	values[15] = Int64GetDatum(since->fallbacks);
+	memset(nulls + MODEL_FIRST_SINCE, false, MODEL_COLUMNS - MODEL_FIRST_SINCE);
+}
 
 Datum
 learnedbtree_model(PG_FUNCTION_ARGS)
@@ -111,28 +152,23 @@ learnedbtree_model(PG_FUNCTION_ARGS)
 	}
 	else
 	{
-		LbtState	state = lbt_registry_describe(index, &model) ? model.state : LBT_UNTRAINED;
+		bool		known;
+		LbtState	state;
 
+		lbt_counters_flush();
+		known = lbt_registry_describe(index, &model);
+		state = known ? model.state : LBT_UNTRAINED;
 		values[0] = CStringGetTextDatum(state_words[state].name);
 		nulls[0] = false;
 		reason = !lbt_enable && state == LBT_READY ? "not used: learnedbtree.enable is off" :
-			state_words[state].reason;
+			state == LBT_NOT_PAYING ? why_not_paying(&model.since) : state_words[state].reason;
 		if (reason)
 			values[1] = CStringGetTextDatum(reason);
 		nulls[1] = reason == NULL;
 		if (state == LBT_READY)
-		{
-			values[2] = Int64GetDatum(model.header.nleaves);
-			values[3] = Int32GetDatum(model.header.nknots);
-			values[4] = Float8GetDatum(model.header.max_error);
-			values[5] = Float8GetDatum(model.header.mean_error);
-			values[6] = Int64GetDatum(model.header.bytes);
-			values[7] = CStringGetTextDatum(describe_code(rel, &index->keyspec,
-														  &model.header.code));
-			values[8] = TimestampTzGetDatum(model.header.trained_at);
-			values[9] = Float8GetDatum(model.header.training_ms);
-			memset(nulls + 2, false, 8);
-		}
+			model_measures(rel, index, &model.header, values, nulls);
+		if (state == LBT_READY || state == LBT_NOT_PAYING)
+			model_since(&model.since, values, nulls);
 	}
 	index_close(rel, AccessShareLock);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));

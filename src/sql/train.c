@@ -56,7 +56,7 @@ learnedbtree_train(PG_FUNCTION_ARGS)
 				 errmsg("index \"%s\" cannot have a model", RelationGetRelationName(rel)),
 				 errdetail_internal("%s.", reason),
 				 errhint("It works as a plain btree; see learnedbtree_model().")));
-	report_untrained(rel, lbt_train(rel, index, false));
+	report_untrained(rel, lbt_train(rel, index));
 
 	/*
 	 * Race: REINDEX CONCURRENTLY drops the old index under a lock that ours does not conflict with (one

@@ -1,0 +1,84 @@
+"""What training costs: CPU time of the extension's background workers, and how long each training took.
+
+Workers live for seconds, so a thread looks at them several times a second; what one does between the last
+look and its end is missed.
+"""
+
+import os
+import pathlib
+import threading
+
+from .contenders import EXTENSION
+
+LOOK_SECONDS = 0.2
+STOP_SECONDS = 30
+
+
+class WorkerWatch:
+    """Context manager: watches all workers, and the trainings of one index, while it is open."""
+
+    def __init__(self, server, index):
+        self.index = index
+        self.training_ms = {}  # time of a training -> its duration
+        self._trained_before = None
+        self._cpu = {}  # (pid, start) -> (seconds at the first look, seconds at the last)
+        self._connection = server.connect()
+        self._ended = threading.Event()
+        self._error = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self):
+        self._look(first=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception):
+        self._ended.set()
+        self._thread.join(STOP_SECONDS)
+        self._connection.close()
+        if self._error and exception[0] is None:
+            raise self._error
+
+    @property
+    def workers(self):
+        return len(self._cpu)
+
+    def cpu_seconds(self):
+        return sum(last - first for first, last in self._cpu.values())
+
+    def _run(self):
+        try:
+            while not self._ended.wait(LOOK_SECONDS):
+                self._look()
+            self._look()
+        except Exception as error:  # handed to whoever closes us
+            self._error = error
+
+    def _look(self, first=False):
+        # A worker that was not there at the first look has spent all of its time while we watched.
+        for process, started in self._connection.execute(
+                "SELECT pid, backend_start FROM pg_stat_activity WHERE backend_type LIKE %s",
+                [f"{EXTENSION} %"]).fetchall():
+            seconds = _cpu_seconds(process)
+            if seconds is not None:
+                at_first = self._cpu.get((process, started), (seconds if first else 0, 0))[0]
+                self._cpu[process, started] = at_first, seconds
+        trained_at, milliseconds = self._connection.execute(
+            f"SELECT trained_at, training_ms FROM {EXTENSION}_model(%s::regclass)", [self.index]).fetchone()
+        if first:
+            self._trained_before = trained_at
+        if trained_at not in (None, self._trained_before):
+            self.training_ms[trained_at] = milliseconds
+
+
+def _cpu_seconds(process):
+    """User and system time of a process so far; None if it has ended."""
+    try:
+        return int(pathlib.Path(f"/proc/{process}/schedstat").read_text().split()[0]) / 1e9
+    except FileNotFoundError:
+        pass  # ended, or a kernel without it
+    try:
+        fields = pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,18 @@
+/*
+ * vacuum.c - VACUUM: nbtree's, with an eye on the pages that it deletes.
+ */
+#include "am/am.h"
+
+#include "learn/counters.h"
+
+IndexBulkDeleteResult *
+lbt_vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
+{
+	stats = btvacuumcleanup(info, stats);
+
+	/* The count is of the whole VACUUM: this callback is its last for the index, and only called once. */
+	if (stats != NULL && stats->pages_newly_deleted > 0 &&
+		!RelationUsesLocalBuffers(info->index))
+		lbt_count_many(lbt_index_get(info->index), LBT_EV_PAGE_DELETED, stats->pages_newly_deleted);
+	return stats;
+}

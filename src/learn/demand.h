@@ -1,0 +1,53 @@
+/*
+ * demand.h - when a model should be trained again, whether it pays at all, and the demand for training that
+ * backends raise and the background worker (src/sql/launcher.c, worker.c) serves.
+ *
+ * Demands live in the index's registry entry: there is at most one for each index, and it stays until a
+ * training has been published or the index is gone, whatever happens to the worker.
+ */
+#ifndef LBT_DEMAND_H
+#define LBT_DEMAND_H
+
+#include "learn/registry.h"
+
+/* What a backend's report led to. */
+typedef enum LbtDemand
+{
+	LBT_DEMAND_NONE,
+	LBT_DEMAND_RAISED,			/* a worker will see to it */
+	LBT_DEMAND_UNSERVED			/* no worker can be started: train here, or do without */
+} LbtDemand;
+
+/*
+ * Add the view's events (not yet flushed) to what is known of the index since its training, mark it as
+ * used, and draw the conclusions: ask for a training, or switch a model off that does not pay.  Takes the
+ * index's partition lock; the caller holds no lock.  Allocates nothing but the start of a launcher.
+ */
+extern LbtDemand lbt_demand_report(LbtIndex *index);
+
+/* For the launcher: become the launcher (false: there is one), and cease to be it. */
+extern bool lbt_launcher_enter(void);
+extern void lbt_launcher_leave(void);
+
+/* Wake the launcher, or start one; false when none can be had. */
+extern bool lbt_launcher_wake(void);
+
+/* Say in the log, once until a worker could be started again, that there is no slot for this process. */
+extern void lbt_tell_no_worker(const char *what);
+
+/*
+ * Databases with indexes to be trained now: their number, at most max, the rest another time.  *later:
+ * there are others whose time has not come.
+ */
+extern int	lbt_demand_databases(Oid *databases, int max, bool *later);
+
+/*
+ * For a worker: take the demand of one index of the database.  It is not given out again before
+ * learnedbtree.naptime has passed.  False when there is nothing to do now.
+ */
+extern bool lbt_demand_take(Oid database, LbtFile *file, Oid *oid);
+
+/* Raise the demand again that was taken, for a time from now (milliseconds). */
+extern void lbt_demand_postpone(const LbtFile *file, int ms);
+
+#endif							/* LBT_DEMAND_H */

@@ -1,0 +1,23 @@
+/*
+ * metapage.h - the model's image in the index's metapage: what is left of a model after a restart.
+ *
+ * A hint like everything else about models: an image that is missing, outdated or damaged costs time.
+ */
+#ifndef LBT_METAPAGE_H
+#define LBT_METAPAGE_H
+
+#include "learn/registry.h"
+
+/*
+ * Write the image of a trained model, if there is none yet that says the same, and log it.  Nothing happens
+ * in recovery.  Allocates in the current context.  The metapage is locked for the time of a copy.
+ */
+extern void lbt_metapage_write(Relation rel, const LbtTrained *trained);
+
+/*
+ * Make a model from the image; false when there is none.  An image that cannot be used is reported in the
+ * server's log.  Allocates in the current context, where the result stays.
+ */
+extern bool lbt_metapage_read(Relation rel, const LbtIndex *index, LbtTrained *trained);
+
+#endif							/* LBT_METAPAGE_H */

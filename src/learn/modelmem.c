@@ -1,0 +1,142 @@
+/*
+ * modelmem.c - the memory of models: allocation within learnedbtree.max_model_memory, eviction, freeing.
+ *
+ * See registry.c for why memory may be freed under a reader.
+ */
+#include "learn/registry_internal.h"
+
+#include "learn/settings.h"
+#include "server/guard.h"
+#include "utils/timestamp.h"
+
+/* A model not used for so long may make room for another that is wanted. */
+#define IDLE_MS 60000
+
+void
+lbt_model_free(dsa_pointer memory, Size bytes)
+{
+	pg_atomic_fetch_add_u64(&lbt_control->generation, 1);
+	if (!DsaPointerIsValid(memory))
+		return;
+	LWLockAcquire(&lbt_control->reclaim, LW_EXCLUSIVE);
+	dsa_free(lbt_area, memory);
+	LWLockRelease(&lbt_control->reclaim);
+	pg_atomic_fetch_sub_u64(&lbt_control->model_bytes, bytes);
+}
+
+typedef struct Allocation
+{
+	Size		bytes;
+	dsa_pointer memory;
+} Allocation;
+
+/* NO_OOM is not enough: making a DSM segment raises errors of its own. */
+static void
+allocate(void *arg)
+{
+	Allocation *a = arg;
+
+	a->memory = dsa_allocate_extended(lbt_area, a->bytes, DSA_ALLOC_NO_OOM | DSA_ALLOC_HUGE);
+}
+
+void
+lbt_model_evict(const LbtFile *file)
+{
+	LbtEntry   *entry = dshash_find(lbt_entries, file, true);
+	dsa_pointer memory;
+	Size		bytes;
+
+	if (entry == NULL)
+		return;
+	memory = entry->memory;
+	bytes = entry->bytes;
+	entry->memory = InvalidDsaPointer;
+	if (entry->state == LBT_READY)
+		entry->state = LBT_EVICTED;
+	dshash_release_lock(lbt_entries, entry);
+	lbt_model_free(memory, bytes);
+}
+
+/* When the least recently used model but the given file's was used, and whose; MAX: there is none. */
+static uint64
+find_least_used(const LbtFile *keep, LbtFile *file)
+{
+	dshash_seq_status status;
+	LbtEntry   *entry;
+	uint64		oldest = PG_UINT64_MAX;
+
+	dshash_seq_init(&status, lbt_entries, false);
+	while ((entry = dshash_seq_next(&status)) != NULL)
+	{
+		uint64		used = pg_atomic_read_u64(&entry->used_at);
+
+		if (entry->state == LBT_READY && used < oldest &&
+			(keep == NULL || memcmp(&entry->file, keep, sizeof(LbtFile)) != 0))
+		{
+			oldest = used;
+			*file = entry->file;
+		}
+	}
+	dshash_seq_term(&status);
+	return oldest;
+}
+
+/* Evict the least recently used model but the given file's; false when there is none. */
+static bool
+evict_one(const LbtFile *keep)
+{
+	LbtFile		victim;
+
+	if (find_least_used(keep, &victim) == PG_UINT64_MAX)
+		return false;
+	lbt_model_evict(&victim);
+	return true;
+}
+
+dsa_pointer
+lbt_model_store(const LbtFile *file, const LbtModelHeader *header, const LbtKnot *knots,
+				const LbtLeaf *leaves, Size bytes, LbtState *state)
+{
+	Allocation	a = {.bytes = bytes,.memory = InvalidDsaPointer};
+
+	if (bytes > (Size) lbt_max_model_memory * 1024)
+	{
+		*state = LBT_TOO_LARGE;
+		return InvalidDsaPointer;
+	}
+	while (!lbt_registry_has_room(bytes) && evict_one(file))
+		;
+	if (!lbt_guarded(allocate, &a) || !DsaPointerIsValid(a.memory))
+	{
+		*state = LBT_NO_MEMORY;
+		return InvalidDsaPointer;
+	}
+	lbt_model_assemble(dsa_get_address(lbt_area, a.memory), header, knots, leaves);
+	pg_atomic_fetch_add_u64(&lbt_control->model_bytes, bytes);
+	return a.memory;
+}
+
+uint64
+lbt_registry_bytes(void)
+{
+	return lbt_registry_attach() ? pg_atomic_read_u64(&lbt_control->model_bytes) : 0;
+}
+
+bool
+lbt_registry_has_room(Size bytes)
+{
+	return lbt_registry_bytes() + bytes <= (Size) lbt_max_model_memory * 1024;
+}
+
+bool
+lbt_registry_has_idle(void)
+{
+	LbtFile		file;
+	uint64		used;
+
+	if (!lbt_registry_attach())
+		return false;
+	used = find_least_used(NULL, &file);
+	return used != PG_UINT64_MAX &&
+		TimestampDifferenceExceeds((TimestampTz) used, GetCurrentTimestamp(), IDLE_MS);
+}

@@ -1,0 +1,132 @@
+/*
+ * target.h - a predicted leaf: from slot to block, and landing on it.  For locate.c and place.c, which
+ * decide whether to believe it.
+ */
+#ifndef LBT_TARGET_H
+#define LBT_TARGET_H
+
+#include "learn/bound.h"
+#include "learn/registry.h"
+#include "learn/settings.h"
+#include "learn/train.h"
+#include "storage/buf_internals.h"
+
+/* Right links followed from the predicted leaf before the descent is the better way. */
+#define MAX_HOPS 3
+
+/* A buffer used less often (of BM_MAX_USAGE_COUNT) is not pinned through its hint. */
+#define HINT_MIN_USAGE 3
+
+/* A prediction. */
+typedef struct Target
+{
+	uint32		slot;
+	BlockNumber block;
+	Buffer		recent;			/* a buffer of this server's, or invalid */
+	double		fraction;		/* where in the leaf, from 0 to 1 */
+} Target;
+
+/* Leaf cache entries may be garbage (registry.c): nothing read here is more than a hint. */
+static inline void
+target_slot(const LbtIndex *index, uint32 slot, uint64 code, Target *t)
+{
+	const LbtLeaf *leaf = &index->model.leaves[slot];
+
+	t->slot = slot;
+	t->block = leaf->block;
+	t->recent = lbt_enable_buffer_hint ? (Buffer) leaf->recent_buffer : InvalidBuffer;
+	if (t->recent < 1 || t->recent > NBuffers)
+		t->recent = InvalidBuffer;
+	t->fraction = lbt_enable_leaf_cache ?
+		lbt_leaf_fraction(index->model.leaves, index->model.nleaves, slot, code) : 0.5;
+}
+
+/*
+ * Ask for the cache lines that the visit will need, all at once: the buffer's header, the page's
+ * header, line pointers and special space, and the place where the key should be.  Items of a page
+ * fresh from a build or split lie in key order, from the special space downwards.
+ */
+static inline void
+prefetch_target(const LbtIndex *index, const Target *t)
+{
+	char	   *page;
+	char	   *item;
+
+	if (t->recent == InvalidBuffer)
+		return;
+	page = (char *) BufferGetBlock(t->recent);
+	__builtin_prefetch(GetBufferDescriptor(t->recent - 1), 1);
+	__builtin_prefetch(page);
+	item = page + BLCKSZ - sizeof(BTPageOpaqueData);
+	__builtin_prefetch(item);
+	item -= (int) (t->fraction * index->leaf_bytes);
+	__builtin_prefetch(item);
+	__builtin_prefetch(item - PG_CACHE_LINE_SIZE / 2);
+	__builtin_prefetch(page + SizeOfPageHeaderData +
+					   (int) (t->fraction * index->leaf_items) * sizeof(ItemIdData));
+}
+
+/*
+ * May the buffer be pinned through the hint?  That leaves its usage count alone, so one that the clock
+ * sweep has worn down goes through the buffer table, which counts the use: leaves that are looked up
+ * often must not look idle to the buffer manager.
+ */
+static inline bool
+hint_usable(const Target *t)
+{
+	uint32		state;
+
+	if (t->recent == InvalidBuffer)
+		return false;
+	state = pg_atomic_read_u32(&GetBufferDescriptor(t->recent - 1)->state);
+	return BUF_STATE_GET_USAGECOUNT(state) >= HINT_MIN_USAGE;
+}
+
+/* Pin and lock the target; InvalidBuffer when the block cannot be in the file. */
+static inline Buffer
+land(Relation rel, LbtIndex *index, const Target *t, int lockmode)
+{
+	Buffer		buf;
+
+	if (hint_usable(t) && lbt_read_recent_buffer(rel, t->block, t->recent))
+	{
+		pgstat_count_buffer_read(rel);
+		pgstat_count_buffer_hit(rel);
+		buf = t->recent;
+	}
+	else
+	{
+		if (t->block == BTREE_METAPAGE)
+			return InvalidBuffer;
+		if (t->block >= index->nblocks)
+			index->nblocks = RelationGetNumberOfBlocks(rel);
+		if (t->block >= index->nblocks)
+			return InvalidBuffer;
+		buf = ReadBuffer(rel, t->block);
+		if (lbt_enable_buffer_hint && buf != t->recent)
+			lbt_index_set_hint(index, t->slot, buf);
+	}
+	LockBuffer(buf, lockmode);
+	return buf;
+}
+
+/*
+ * A page of an nbtree file, as far as its header tells.  A zero or foreign page is not ours to report:
+ * the descent raises nbtree's own error if it is really part of the tree.
+ */
+static inline bool
+is_btree_page(Page page)
+{
+	return !PageIsNew(page) &&
+		PageGetSpecialSize(page) == MAXALIGN(sizeof(BTPageOpaqueData));
+}
+
+/* Nothing read from shared memory before is good after this. */
+static inline void
+lbt_look_at_misses(Relation rel, LbtIndex *index)
+{
+	if (unlikely(index->misses >= MISSES_BEFORE_LOOK))
+		lbt_train_on_misses(rel, index);
+}
+
+#endif							/* LBT_TARGET_H */

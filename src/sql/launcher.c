@@ -1,0 +1,172 @@
+/*
+ * launcher.c - the process that starts training workers, one for each database with demands.
+ *
+ * It comes with the first demand and goes when there has been none for a while.  It touches no table: it
+ * is connected to no database, reads the demands in shared memory, and keeps an eye on its workers.
+ */
+#include "postgres.h"
+
+#include "learn/demand.h"
+#include "learn/settings.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "sql/processes.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/timestamp.h"
+
+/* Databases served at once; further ones wait. */
+#define MAX_WORKERS 16
+
+/* Time without demands after which the launcher goes. */
+#define IDLE_MS 10000
+
+/* How often to look when nothing is expected. */
+#define LOOK_MS 1000
+
+typedef struct Served
+{
+	Oid			database;		/* InvalidOid: free */
+	BackgroundWorkerHandle *handle;
+} Served;
+
+static Served served[MAX_WORKERS];
+
+static void
+leave(int code, Datum arg)
+{
+	lbt_launcher_leave();
+}
+
+/* Forget workers that have ended; how many are left? */
+static int
+count_workers(void)
+{
+	int			running = 0;
+
+	for (int i = 0; i < MAX_WORKERS; i++)
+	{
+		Served	   *s = &served[i];
+		pid_t		pid;
+		BgwHandleStatus status;
+
+		if (!OidIsValid(s->database))
+			continue;
+		status = GetBackgroundWorkerPid(s->handle, &pid);
+		if (status == BGWH_STOPPED || status == BGWH_POSTMASTER_DIED)
+		{
+			pfree(s->handle);
+			s->database = InvalidOid;
+		}
+		else
+			running++;
+	}
+	return running;
+}
+
+static bool
+is_served(Oid database)
+{
+	for (int i = 0; i < MAX_WORKERS; i++)
+		if (served[i].database == database)
+			return true;
+	return false;
+}
+
+/* Start a worker for the database; false when there is no slot. */
+static bool
+start_worker(Oid database)
+{
+	BackgroundWorker worker = {0};
+	Served	   *s = NULL;
+
+	for (int i = 0; i < MAX_WORKERS && s == NULL; i++)
+		if (!OidIsValid(served[i].database))
+			s = &served[i];
+	if (s == NULL)
+		return true;			/* its turn comes */
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker.bgw_start_time = BgWorkerStart_ConsistentState;
+	worker.bgw_restart_time = BGW_NEVER_RESTART;
+	worker.bgw_main_arg = ObjectIdGetDatum(database);
+	worker.bgw_notify_pid = MyProcPid;
+	strlcpy(worker.bgw_library_name, "learnedbtree", sizeof(worker.bgw_library_name));
+	strlcpy(worker.bgw_function_name, "lbt_worker_main", sizeof(worker.bgw_function_name));
+	strlcpy(worker.bgw_name, "learnedbtree worker", BGW_MAXLEN);
+	strlcpy(worker.bgw_type, "learnedbtree worker", BGW_MAXLEN);
+	if (!RegisterDynamicBackgroundWorker(&worker, &s->handle))
+	{
+		lbt_tell_no_worker("training worker of learnedbtree");
+		return false;
+	}
+	s->database = database;
+	return true;
+}
+
+/* Serve the databases with demands; is there anything left to wait for? */
+static bool
+serve(void)
+{
+	Oid			databases[MAX_WORKERS];
+	bool		later;
+	int			n = lbt_demand_databases(databases, MAX_WORKERS, &later);
+
+	for (int i = 0; i < n; i++)
+	{
+		if (is_served(databases[i]))
+			continue;
+		if (!lbt_forget_lost_database(databases[i]) && !start_worker(databases[i]))
+			break;
+	}
+	return n > 0 || later;
+}
+
+PGDLLEXPORT void
+lbt_launcher_main(Datum arg)
+{
+	TimestampTz idle_since = GetCurrentTimestamp();
+
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, die);
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
+	if (!lbt_registry_attach())
+		proc_exit(0);
+	before_shmem_exit(leave, (Datum) 0);
+
+	while (lbt_launcher_enter())
+	{
+		for (;;)
+		{
+			bool		busy;
+
+			CHECK_FOR_INTERRUPTS();
+			if (ConfigReloadPending)
+			{
+				ConfigReloadPending = false;
+				ProcessConfigFile(PGC_SIGHUP);
+			}
+			busy = count_workers() > 0;
+			busy = (lbt_autotrain && serve()) || busy;
+			if (busy)
+				idle_since = GetCurrentTimestamp();
+			else if (!lbt_autotrain ||
+					 TimestampDifferenceExceeds(idle_since, GetCurrentTimestamp(), IDLE_MS))
+				break;
+			pgstat_report_activity(STATE_IDLE, NULL);
+			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+							 Min(Max(lbt_naptime, 10), LOOK_MS), PG_WAIT_EXTENSION);
+			ResetLatch(MyLatch);
+		}
+
+		/* A demand raised while we were leaving has found a launcher, and woken it: look once more. */
+		lbt_launcher_leave();
+		if (!lbt_autotrain || !serve())
+			break;
+	}
+	proc_exit(0);
+}

@@ -1,0 +1,195 @@
+/*
+ * worker.c - the process that trains the indexes of one database on demand.
+ *
+ * It ends soon after the last demand, for as long as it is connected its database can be neither dropped
+ * nor used as a template.  Each index is trained in a transaction of its own, so an error ends no more
+ * than that training.  Nothing waits for locks: an index that is locked is tried again later.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/xact.h"
+#include "am/am.h"
+#include "learn/demand.h"
+#include "learn/settings.h"
+#include "learn/train.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "sql/processes.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/lmgr.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+
+/* Time without demands after which the worker ends. */
+#define LINGER_MS 2000
+
+/* When to try again what was locked, and what failed. */
+#define LOCKED_RETRY_MS 1000
+#define FAILED_RETRY_MS 60000
+
+typedef enum Outcome
+{
+	DONE,
+	GONE,						/* no such index, or another file by now */
+	LOCKED
+} Outcome;
+
+static void
+report_activity(Oid oid)
+{
+	char	   *schema = get_namespace_name(get_rel_namespace(oid));
+	char	   *name = get_rel_name(oid);
+	char		text[2 * NAMEDATALEN + 32];
+
+	if (name == NULL || schema == NULL)
+		return;
+	snprintf(text, sizeof(text), "learnedbtree: training %s.%s", schema, name);
+	pgstat_report_activity(STATE_RUNNING, text);
+}
+
+/* Train one index, in the current transaction. */
+static Outcome
+train_index(const LbtFile *file, Oid oid)
+{
+	Outcome		outcome = DONE;
+	const char *reason;
+	Relation	rel;
+	LbtIndex   *index;
+
+	if (!ConditionalLockRelationOid(oid, AccessShareLock))
+		return LOCKED;
+	if (!lbt_is_our_index(oid))
+		return GONE;
+	rel = index_open(oid, NoLock);
+	index = lbt_index_get(rel);
+	if (memcmp(&index->file, file, sizeof(LbtFile)) != 0)
+		outcome = GONE;
+	else if (lbt_trainable(rel, index, &reason))
+	{
+		report_activity(oid);
+		(void) lbt_train(rel, index);
+
+		/* As in learnedbtree_train(): the index may have been dropped under our lock by REINDEX. */
+		AcceptInvalidationMessages();
+		if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(oid)))
+			outcome = GONE;
+	}
+	index_close(rel, NoLock);
+	return outcome;
+}
+
+static void
+training_context(void *arg)
+{
+	errcontext("training the model of the index with OID %u in the background", *(Oid *) arg);
+}
+
+/* Train one index in a transaction of its own; errors go to the log. */
+static void
+serve(const LbtFile *file, Oid oid)
+{
+	MemoryContext context = CurrentMemoryContext;
+	volatile Outcome outcome = GONE;
+	volatile bool failed = false;
+	ErrorContextCallback callback = {.callback = training_context,.arg = &oid};
+
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());	/* no page that we have a link to is recycled */
+	callback.previous = error_context_stack;
+	PG_TRY();
+	{
+		error_context_stack = &callback;
+		outcome = train_index(file, oid);
+		PopActiveSnapshot();
+		CommitTransactionCommand();
+	}
+	PG_CATCH();
+	{
+		HOLD_INTERRUPTS();
+		MemoryContextSwitchTo(context);
+		EmitErrorReport();
+		AbortCurrentTransaction();
+		FlushErrorState();
+		failed = true;
+		RESUME_INTERRUPTS();
+	}
+	PG_END_TRY();
+	error_context_stack = callback.previous;
+	MemoryContextSwitchTo(context);
+
+	if (failed)
+		lbt_demand_postpone(file, FAILED_RETRY_MS);
+	else if (outcome == LOCKED)
+		lbt_demand_postpone(file, LOCKED_RETRY_MS);
+	else if (outcome == GONE)
+		lbt_registry_drop_file(file);
+	pgstat_report_stat(true);
+	pgstat_report_activity(STATE_IDLE, NULL);
+}
+
+PGDLLEXPORT void
+lbt_worker_main(Datum arg)
+{
+	Oid			database = DatumGetObjectId(arg);
+	TimestampTz idle_since;
+
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, die);
+	pqsignal(SIGINT, StatementCancelHandler);
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
+	if (!lbt_registry_attach())
+		proc_exit(0);
+	CurrentMemoryContext = AllocSetContextCreate(TopMemoryContext, "learnedbtree worker",
+												 ALLOCSET_DEFAULT_SIZES);
+	idle_since = GetCurrentTimestamp();
+	for (;;)
+	{
+		LbtFile		file;
+		Oid			oid;
+
+		CHECK_FOR_INTERRUPTS();
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+		}
+		if (!lbt_autotrain)
+			break;
+		if (lbt_demand_take(database, &file, &oid))
+		{
+			serve(&file, oid);
+			idle_since = GetCurrentTimestamp();
+			continue;
+		}
+		if (TimestampDifferenceExceeds(idle_since, GetCurrentTimestamp(), LINGER_MS))
+			break;
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 Min(Max(lbt_naptime, 10), LINGER_MS / 4), PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+	}
+	proc_exit(0);
+}
+
+bool
+lbt_forget_lost_database(Oid database)
+{
+	bool		exists;
+
+	StartTransactionCommand();
+	exists = SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database));
+	CommitTransactionCommand();
+	if (!exists)
+		lbt_registry_drop_matching(database, InvalidOid, NULL);
+	return !exists;
+}
