@@ -63,7 +63,8 @@ have_model(Relation rel, Inserter *inserter)
 	return index->state == LBT_READY;
 }
 
-static void
+/* The key of a new tuple; false when a byte string is compressed or out of line. */
+static bool
 key_of(const LbtKeySpec *spec, const Datum *values, const bool *isnull, LbtBound *key)
 {
 	key->ncolumns = spec->ncolumns;
@@ -72,10 +73,13 @@ key_of(const LbtKeySpec *spec, const Datum *values, const bool *isnull, LbtBound
 	{
 		key->value[i].isnull = isnull[i];
 		key->value[i].ordered = 0;
-		if (!isnull[i])
-			(void) lbt_keyspec_argument(&spec->column[i], InvalidOid, values[i],
-										&key->value[i].ordered);
+		if (isnull[i])
+			continue;
+		if (!lbt_keyspec_plain(&spec->column[i], values[i]))
+			return false;
+		(void) lbt_keyspec_argument(&spec->column[i], InvalidOid, values[i], &key->value[i]);
 	}
+	return true;
 }
 
 /*
@@ -138,11 +142,10 @@ lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation 
 	if (!lbt_enable || !lbt_enable_insert || check_unique == UNIQUE_CHECK_EXISTING ||
 		(unique && unchanged) ||
 		(inserter = get_inserter(rel, info)) == NULL || inserter->index == NULL ||
-		!have_model(rel, inserter))
+		!have_model(rel, inserter) || !key_of(&inserter->index->keyspec, values, isnull, &key))
 		return insert_by_btree(rel, values, isnull, tid, heap, check_unique, unchanged, info);
 
 	index = inserter->index;
-	key_of(&index->keyspec, values, isnull, &key);
 	if (insert_predicted(rel, index, &key, values, isnull, tid, unique, &place))
 		return unique;
 	result = insert_by_btree(rel, values, isnull, tid, heap, check_unique, unchanged, info);

@@ -6,12 +6,12 @@
  */
 #include "am/scan.h"
 
-/* A place within the range column: before the first value >= (past: >) ordered. */
+/* A place within the range column: before the first value >= (past: >) this one. */
 typedef struct Edge
 {
 	bool		set;
 	bool		past;
-	uint64		ordered;
+	LbtKeyValue value;
 } Edge;
 
 typedef struct Shape
@@ -25,16 +25,19 @@ typedef struct Shape
 } Shape;
 
 static inline bool
-edge_before(const Edge *a, const Edge *b)
+edge_before(const LbtKeyColumn *column, const Edge *a, const Edge *b)
 {
-	return a->ordered != b->ordered ? a->ordered < b->ordered : !a->past && b->past;
+	int			order = lbt_compare_value(column, &a->value, &b->value);
+
+	return order != 0 ? order < 0 : !a->past && b->past;
 }
 
-/* Narrow the range by one inequality.  side: where the true argument lies beside ordered. */
+/* Narrow the range by one inequality.  side: where the true argument lies beside value. */
 static void
-narrow(Shape *shape, const LbtKeyColumn *column, StrategyNumber strategy, uint64 ordered, int side)
+narrow(Shape *shape, const LbtKeyColumn *column, StrategyNumber strategy, const LbtKeyValue *value,
+	   int side)
 {
-	Edge		edge = {.set = true,.ordered = ordered};
+	Edge		edge = {.set = true,.value = *value};
 	bool		is_lower = strategy == BTGreaterStrategyNumber ||
 		strategy == BTGreaterEqualStrategyNumber;
 
@@ -51,10 +54,10 @@ narrow(Shape *shape, const LbtKeyColumn *column, StrategyNumber strategy, uint64
 
 	if (is_lower)
 	{
-		if (!shape->lower.set || edge_before(&shape->lower, &edge))
+		if (!shape->lower.set || edge_before(column, &shape->lower, &edge))
 			shape->lower = edge;
 	}
-	else if (!shape->upper.set || edge_before(&edge, &shape->upper))
+	else if (!shape->upper.set || edge_before(column, &edge, &shape->upper))
 		shape->upper = edge;
 }
 
@@ -64,7 +67,7 @@ add_key(Shape *shape, const LbtKeySpec *spec, ScanKey key)
 {
 	int			attno = key->sk_attno - 1;
 	const LbtKeyColumn *column;
-	uint64		ordered;
+	LbtKeyValue value;
 	int			side;
 
 	if ((key->sk_flags & ~SK_ISNULL) != 0 || attno >= spec->ncolumns)
@@ -77,15 +80,16 @@ add_key(Shape *shape, const LbtKeySpec *spec, ScanKey key)
 		shape->nothing = true;	/* btree's operators are strict */
 		return true;
 	}
-	side = lbt_keyspec_argument(column, key->sk_subtype, key->sk_argument, &ordered);
+	if (column->bytes &&
+		(key->sk_collation != column->collation || !lbt_keyspec_plain(column, key->sk_argument)))
+		return false;
+	side = lbt_keyspec_argument(column, key->sk_subtype, key->sk_argument, &value);
 
 	if (key->sk_strategy == BTEqualStrategyNumber)
 	{
 		if (attno != shape->nequal || shape->range_column >= 0)
 			return false;
-		shape->equal[shape->nequal].ordered = ordered;
-		shape->equal[shape->nequal].isnull = false;
-		shape->nequal++;
+		shape->equal[shape->nequal++] = value;
 		if (side != 0)
 			shape->nothing = true;
 		return true;
@@ -93,7 +97,7 @@ add_key(Shape *shape, const LbtKeySpec *spec, ScanKey key)
 	if (attno != shape->nequal)
 		return false;
 	shape->range_column = attno;
-	narrow(shape, column, key->sk_strategy, ordered, side);
+	narrow(shape, column, key->sk_strategy, &value, side);
 	return true;
 }
 
@@ -105,9 +109,7 @@ set_bound(LbtBound *bound, const Shape *shape, const Edge *edge, bool past)
 	memcpy(bound->value, shape->equal, sizeof(LbtKeyValue) * shape->nequal);
 	if (edge->set)
 	{
-		bound->value[bound->ncolumns].ordered = edge->ordered;
-		bound->value[bound->ncolumns].isnull = false;
-		bound->ncolumns++;
+		bound->value[bound->ncolumns++] = edge->value;
 		bound->past = edge->past;
 	}
 }
@@ -142,13 +144,14 @@ lbt_scan_interval(IndexScanDesc scan, LbtScan *so)
 	set_bound(&so->end, &shape, &shape.upper, true);
 	if (shape.range_column >= 0)
 	{
-		bool		nulls_first = spec->column[shape.range_column].nulls_first;
+		const LbtKeyColumn *column = &spec->column[shape.range_column];
+		bool		nulls_first = column->nulls_first;
 
 		if (!shape.lower.set && nulls_first)
 			exclude_nulls(&so->start, true);
 		if (!shape.upper.set && !nulls_first)
 			exclude_nulls(&so->end, false);
-		if (shape.lower.set && shape.upper.set && !edge_before(&shape.lower, &shape.upper))
+		if (shape.lower.set && shape.upper.set && !edge_before(column, &shape.lower, &shape.upper))
 			shape.nothing = true;
 	}
 	so->nothing = shape.nothing;

@@ -30,7 +30,36 @@ lbt_compare_value(const LbtKeyColumn *column, const LbtKeyValue *key, const LbtK
 			return 0;
 		return (key->isnull == column->nulls_first) ? -1 : 1;
 	}
+	if (column->bytes)
+	{
+		int			order = lbt_bytes_order(key, tuple);
+
+		return column->desc ? -order : order;
+	}
 	return key->ordered < tuple->ordered ? -1 : key->ordered > tuple->ordered ? 1 : 0;
+}
+
+/* The same for a byte string where it lies in the tuple. */
+static inline int
+lbt_compare_stored(const LbtKeySpec *spec, TupleDesc tupdesc, int column, const LbtKeyValue *key,
+				   IndexTuple itup)
+{
+	const LbtKeyColumn *c = &spec->column[column];
+	const char *at = lbt_tuple_bytes(spec, column, itup, tupdesc);
+	LbtKeyValue value = {.isnull = at == NULL};
+
+	if (at != NULL && lbt_stored_compressed(c, at))
+	{
+		int			order;
+
+		if (key->isnull)
+			return c->nulls_first ? -1 : 1;
+		order = lbt_compressed_order(key, at);
+		return c->desc ? -order : order;
+	}
+	if (at != NULL)
+		lbt_stored_bytes(c, at, &value);
+	return lbt_compare_value(c, key, &value);
 }
 
 /*
@@ -45,13 +74,18 @@ lbt_before_bound(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *boun
 
 	for (int i = 0; i < bound->ncolumns; i++)
 	{
-		LbtKeyValue value;
 		int			cmp;
 
 		if (i >= have)
 			return true;		/* minus infinity is before everything */
-		value = lbt_tuple_value(spec, i, itup, tupdesc);
-		cmp = lbt_compare_value(&spec->column[i], &bound->value[i], &value);
+		if (spec->column[i].bytes)
+			cmp = lbt_compare_stored(spec, tupdesc, i, &bound->value[i], itup);
+		else
+		{
+			LbtKeyValue value = lbt_tuple_value(spec, i, itup, tupdesc);
+
+			cmp = lbt_compare_value(&spec->column[i], &bound->value[i], &value);
+		}
 		if (cmp != 0)
 			return cmp > 0;
 	}

@@ -12,6 +12,7 @@
 #include "catalog/pg_type.h"
 #include "utils/date.h"
 #include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
 static const struct
@@ -32,7 +33,43 @@ static const struct
 	{F_DATE_CMP, DATEOID, LBT_STORE_INT4, LBT_KEY_SIGNED},
 	{F_TIMESTAMP_CMP, TIMESTAMPOID, LBT_STORE_INT8, LBT_KEY_SIGNED},
 	{F_TIMESTAMPTZ_CMP, TIMESTAMPTZOID, LBT_STORE_INT8, LBT_KEY_SIGNED},
+	{F_UUID_CMP, UUIDOID, LBT_STORE_UUID, LBT_KEY_BYTES},
+	{F_BYTEACMP, BYTEAOID, LBT_STORE_VARLENA, LBT_KEY_BYTES},
+	{F_BTNAMECMP, NAMEOID, LBT_STORE_CSTRING, LBT_KEY_BYTES},
+	{F_BTTEXTCMP, TEXTOID, LBT_STORE_VARLENA, LBT_KEY_BYTES},
+	{F_BTTEXT_PATTERN_CMP, TEXTOID, LBT_STORE_VARLENA, LBT_KEY_BYTES},
 };
+
+/* Does the comparison go by bytes under this collation? */
+static bool
+by_bytes(RegProcedure compare, Oid collation)
+{
+	switch (compare)
+	{
+		case F_BTTEXTCMP:
+		case F_BTNAMECMP:
+			return lbt_collation_is_c(collation);
+		case F_BTTEXT_PATTERN_CMP:
+			return OidIsValid(collation) && get_collation_isdeterministic(collation);
+		default:
+			return true;
+	}
+}
+
+/* The type of what is stored, where it is not the input type: text for varchar, cstring for name. */
+static bool
+stored_as(LbtStore store, Form_pg_attribute att)
+{
+	switch (store)
+	{
+		case LBT_STORE_VARLENA:
+			return att->attlen == -1;
+		case LBT_STORE_CSTRING:
+			return att->attlen == -2;
+		default:
+			return att->attlen > 0;
+	}
+}
 
 void
 lbt_keyspec_init(LbtKeySpec *spec, Relation rel)
@@ -52,16 +89,20 @@ lbt_keyspec_init(LbtKeySpec *spec, Relation rel)
 		for (k = 0; k < lengthof(known); k++)
 			if (known[k].compare == compare)
 				break;
-		if (k == lengthof(known) || rel->rd_opcintype[i] != known[k].type)
+		if (k == lengthof(known) || rel->rd_opcintype[i] != known[k].type ||
+			!stored_as(known[k].store, att) || !by_bytes(compare, rel->rd_indcollation[i]))
 			return;
-		offset = att_align_nominal(offset, att->attalign);
+		if (offset >= 0 && att->attlen > 0)
+			offset = att_align_nominal(offset, att->attalign);
 		column->store = known[k].store;
 		column->kind = known[k].kind;
 		column->type = known[k].type;
 		column->offset = offset;
 		column->desc = (rel->rd_indoption[i] & INDOPTION_DESC) != 0;
 		column->nulls_first = (rel->rd_indoption[i] & INDOPTION_NULLS_FIRST) != 0;
-		offset += att->attlen;
+		column->bytes = known[k].kind == LBT_KEY_BYTES;
+		column->collation = rel->rd_indcollation[i];
+		offset = offset >= 0 && att->attlen > 0 ? offset + att->attlen : -1;
 		spec->ncolumns = i + 1;
 	}
 }
@@ -94,6 +135,8 @@ lbt_keyspec_takes(const LbtKeyColumn *column, Oid argtype)
 			return argtype == TIMESTAMPOID || argtype == DATEOID;
 		case TIMESTAMPTZOID:
 			return is_time(argtype);
+		case TEXTOID:
+			return argtype == TEXTOID || argtype == VARCHAROID;	/* the same bytes */
 		default:
 			return argtype == column->type;
 	}
@@ -170,10 +213,19 @@ integer_argument(Oid type, Datum arg)
 }
 
 int
-lbt_keyspec_argument(const LbtKeyColumn *column, Oid argtype, Datum arg, uint64 *ordered)
+lbt_keyspec_argument(const LbtKeyColumn *column, Oid argtype, Datum arg, LbtKeyValue *value)
 {
+	uint64	   *ordered = &value->ordered;
 	int			side = 0;
 
+	value->isnull = false;
+	if (column->bytes)
+	{
+		Assert(lbt_keyspec_plain(column, arg));
+		lbt_stored_bytes(column, DatumGetPointer(arg), value);
+		value->ordered = (uint64) arg;	/* for lbt_keyspec_datum() */
+		return 0;
+	}
 	if (!OidIsValid(argtype))
 		argtype = column->type;
 	if (is_time(column->type))
@@ -208,8 +260,12 @@ lbt_keyspec_argument(const LbtKeyColumn *column, Oid argtype, Datum arg, uint64 
 }
 
 Datum
-lbt_keyspec_datum(const LbtKeyColumn *column, uint64 ordered)
+lbt_keyspec_datum(const LbtKeyColumn *column, const LbtKeyValue *value)
 {
+	uint64		ordered = value->ordered;
+
+	if (column->bytes)
+		return (Datum) ordered;
 	if (column->desc)
 		ordered = ~ordered;
 	switch (column->store)
@@ -228,6 +284,45 @@ lbt_keyspec_datum(const LbtKeyColumn *column, uint64 ordered)
 			return Float4GetDatum((float4) lbt_unorder_float(ordered));
 		case LBT_STORE_FLOAT8:
 			return Float8GetDatum(lbt_unorder_float(ordered));
+		default:
+			break;
 	}
 	pg_unreachable();
+}
+
+int
+lbt_compressed_order(const LbtKeyValue *a, const char *at)
+{
+	struct varlena *plain = pg_detoast_datum((struct varlena *) at);
+	LbtKeyValue b = {.bytes = (const uint8_t *) VARDATA(plain),.length = VARSIZE(plain) - VARHDRSZ};
+	int			order = lbt_bytes_order(a, &b);
+
+	pfree(plain);
+	return order;
+}
+
+void
+lbt_keyspec_order(const LbtKeySpec *spec, LbtColumnOrder *order)
+{
+	for (int i = 0; i < spec->ncolumns; i++)
+	{
+		const LbtKeyColumn *column = &spec->column[i];
+
+		order[i] = (LbtColumnOrder) {.bytes = column->bytes,.desc = column->bytes && column->desc,
+		.nulls_first = column->nulls_first};
+	}
+}
+
+bool
+lbt_keyspec_fits(const LbtKeySpec *spec, const LbtKeyCode *code)
+{
+	LbtColumnOrder order[LBT_CODE_COLUMNS];
+
+	if (code->ncolumns > spec->ncolumns)
+		return false;
+	lbt_keyspec_order(spec, order);
+	for (int i = 0; i < code->ncolumns; i++)
+		if (memcmp(&order[i], &code->column[i].order, sizeof(LbtColumnOrder)) != 0)
+			return false;
+	return true;
 }

@@ -2,8 +2,8 @@
  * keyspec.h - how the values of an index's key columns are read and ordered.
  *
  * A key spec covers the leading key columns whose types have a key code.  For these, ordered values
- * (model/keycode.h) are exact: their order is the index's order and equal means equal, so pages are
- * searched by them without calling a comparison function.
+ * and bytes (model/keycode.h) are exact: their order is the index's order and equal means equal, so pages
+ * are searched by them without calling a comparison function.
  */
 #ifndef LBT_KEYSPEC_H
 #define LBT_KEYSPEC_H
@@ -15,6 +15,7 @@
 #include "model/keycode.h"
 #include "server/btree.h"
 #include "utils/rel.h"
+#include "utils/uuid.h"
 
 /* How a column's value is stored in the index tuple. */
 typedef enum LbtStore
@@ -25,7 +26,11 @@ typedef enum LbtStore
 	LBT_STORE_OID,
 	LBT_STORE_BYTE,				/* bool, "char" */
 	LBT_STORE_FLOAT4,
-	LBT_STORE_FLOAT8
+	LBT_STORE_FLOAT8,
+	/* byte strings */
+	LBT_STORE_UUID,
+	LBT_STORE_CSTRING,			/* name */
+	LBT_STORE_VARLENA
 } LbtStore;
 
 typedef struct LbtKeyColumn
@@ -33,7 +38,9 @@ typedef struct LbtKeyColumn
 	LbtStore	store;
 	LbtKeyKind	kind;
 	Oid			type;			/* the operator class's input type */
-	int			offset;			/* from the tuple's start, when the tuple has no NULLs */
+	Oid			collation;
+	int			offset;			/* from the tuple's start, when the tuple has no NULLs; -1: it varies */
+	bool		bytes;			/* a byte string */
 	bool		desc;
 	bool		nulls_first;
 } LbtKeyColumn;
@@ -52,15 +59,71 @@ extern void lbt_keyspec_init(LbtKeySpec *spec, Relation rel);
 extern bool lbt_keyspec_takes(const LbtKeyColumn *column, Oid argtype);
 
 /*
- * The ordered value of an argument of a type that the column takes.  An argument that the column's
- * type cannot represent (2^40 for an int4 column) lies beside its nearest value: returns 1 when the
- * argument comes right after *ordered in the index's order, -1 when right before it, 0 when equal.
+ * A byte string is used where it lies, so it must be neither compressed nor out of line.  Compressed values
+ * on pages are another matter, see
+ * lbt_compressed_order().
+ */
+static inline bool
+lbt_keyspec_plain(const LbtKeyColumn *column, Datum arg)
+{
+	return column->store != LBT_STORE_VARLENA || !VARATT_IS_EXTENDED(DatumGetPointer(arg)) ||
+		VARATT_IS_SHORT(DatumGetPointer(arg));
+}
+
+/*
+ * The key value for an argument of a type that the column takes; a byte string must be plain and outlive
+ * the key value.  An argument that the column's type cannot represent (2^40 for an int4 column) lies
+ * beside its nearest value: returns 1 when the argument comes right after that in the index's order, -1
+ * when right before it, 0 when equal.
  */
 extern int	lbt_keyspec_argument(const LbtKeyColumn *column, Oid argtype, Datum arg,
-								 uint64 *ordered);
+								 LbtKeyValue *value);
 
-/* The column's own value for an ordered value. */
-extern Datum lbt_keyspec_datum(const LbtKeyColumn *column, uint64 ordered);
+/* The column's own value for a key value: of a byte string, the argument that it was made from. */
+extern Datum lbt_keyspec_datum(const LbtKeyColumn *column, const LbtKeyValue *value);
+
+/* How the columns are ordered, for the key code. */
+extern void lbt_keyspec_order(const LbtKeySpec *spec, LbtColumnOrder *order);
+
+/* Could a training of this index have learned this key code? */
+extern bool lbt_keyspec_fits(const LbtKeySpec *spec, const LbtKeyCode *code);
+
+/* A byte string stored at this address; not of a compressed one. */
+static inline void
+lbt_stored_bytes(const LbtKeyColumn *column, const char *at, LbtKeyValue *value)
+{
+	value->isnull = false;
+	if (column->store == LBT_STORE_VARLENA)
+	{
+		value->bytes = (const uint8_t *) VARDATA_ANY(at);
+		value->length = VARSIZE_ANY_EXHDR(at);
+	}
+	else
+	{
+		value->bytes = (const uint8_t *) at;
+		value->length = column->store == LBT_STORE_UUID ? UUID_LEN : strlen(at);
+	}
+}
+
+static inline bool
+lbt_stored_compressed(const LbtKeyColumn *column, const char *at)
+{
+	return column->store == LBT_STORE_VARLENA && VARATT_IS_COMPRESSED(at);
+}
+
+/* The order of two byte strings, without regard to DESC. */
+static inline int
+lbt_bytes_order(const LbtKeyValue *a, const LbtKeyValue *b)
+{
+	int			cmp = memcmp(a->bytes, b->bytes, Min(a->length, b->length));
+
+	if (cmp != 0)
+		return cmp;
+	return a->length < b->length ? -1 : a->length > b->length ? 1 : 0;
+}
+
+/* The same where the second is compressed, at this address on a page. */
+extern int	lbt_compressed_order(const LbtKeyValue *a, const char *at);
 
 static inline uint64
 lbt_load_ordered(const LbtKeyColumn *column, const char *at)
@@ -105,28 +168,49 @@ lbt_tuple_columns(const LbtKeySpec *spec, IndexTuple itup)
 	return spec->ncolumns;
 }
 
-/* A column's value in a tuple that has it.  Column counts from 0. */
+/* Where a column's byte string is in a tuple that has the column; NULL when it is NULL. */
+static inline const char *
+lbt_tuple_bytes(const LbtKeySpec *spec, int column, IndexTuple itup, TupleDesc tupdesc)
+{
+	const LbtKeyColumn *c = &spec->column[column];
+	bool		isnull;
+	Datum		datum;
+
+	if (likely(!IndexTupleHasNulls(itup) && c->offset >= 0))
+	{
+		const char *at = (const char *) itup + c->offset;
+
+		/* A short header needs no alignment, and is not 0 as padding is. */
+		if (c->store == LBT_STORE_VARLENA && !VARATT_NOT_PAD_BYTE(at))
+			at = (const char *) INTALIGN(at);
+		return at;
+	}
+	datum = index_getattr(itup, column + 1, tupdesc, &isnull);
+	return isnull ? NULL : DatumGetPointer(datum);
+}
+
+/* A number's value in a tuple that has the column.  Column counts from 0. */
 static inline LbtKeyValue
 lbt_tuple_value(const LbtKeySpec *spec, int column, IndexTuple itup, TupleDesc tupdesc)
 {
 	const LbtKeyColumn *c = &spec->column[column];
 	LbtKeyValue value;
 
-	if (likely(!IndexTupleHasNulls(itup)))
+	if (likely(!IndexTupleHasNulls(itup) && c->offset >= 0))
 	{
 		value.isnull = false;
 		value.ordered = lbt_load_ordered(c, (const char *) itup + c->offset);
 	}
 	else
 	{
-		/* Offsets shift behind NULLs.  The value's address is what its load needs. */
+		/* Offsets shift behind NULLs and byte strings.  The value's address is what its load needs. */
 		bool		isnull;
 		Datum		datum = index_getattr(itup, column + 1, tupdesc, &isnull);
 
 		value.isnull = isnull;
 		value.ordered = 0;
 		if (!isnull)
-			(void) lbt_keyspec_argument(c, InvalidOid, datum, &value.ordered);
+			(void) lbt_keyspec_argument(c, InvalidOid, datum, &value);
 	}
 	return value;
 }

@@ -180,7 +180,7 @@ search_key(Relation rel, const LbtIndex *index, const LbtBound *bound, bool back
 									   rel->rd_indcollation[i],
 									   index_getprocinfo(rel, i + 1, BTORDER_PROC),
 									   value->isnull ? (Datum) 0 :
-									   lbt_keyspec_datum(column, value->ordered));
+									   lbt_keyspec_datum(column, value));
 	}
 }
 

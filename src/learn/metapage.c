@@ -58,18 +58,6 @@ copy_spare(Relation rel, char *copy, uint32 *height)
 	return room;
 }
 
-/* Could a training of this index have learned this key code? */
-static bool
-code_fits(const LbtKeyCode *code, const LbtKeySpec *spec)
-{
-	if (code->ndigits > spec->ncolumns)
-		return false;
-	for (int i = 0; i < code->ndigits; i++)
-		if ((code->digit[i].nulls_first != 0) != spec->column[i].nulls_first)
-			return false;
-	return true;
-}
-
 static const char *
 image_problem(LbtImageCheck check)
 {
@@ -106,7 +94,7 @@ lbt_metapage_read(Relation rel, const LbtIndex *index, LbtTrained *trained)
 	Size		room = copy_spare(rel, copy, &height);
 
 	check = lbt_image_open(copy, room, nblocks, &info);
-	if (check == LBT_IMAGE_OK && !code_fits(&info.code, &index->keyspec))
+	if (check == LBT_IMAGE_OK && !lbt_keyspec_fits(&index->keyspec, &info.code))
 		check = LBT_IMAGE_BAD_VALUE;
 	if (check == LBT_IMAGE_OK)
 	{

@@ -149,7 +149,8 @@ lbt_index_refresh(LbtIndex *index)
 
 	/* Mapped under the lock: afterwards the segment may be gone. */
 	if (index->state == LBT_READY &&
-		!lbt_model_open(dsa_get_address(lbt_area, entry->memory), entry->bytes, &index->model))
+		(!lbt_model_open(dsa_get_address(lbt_area, entry->memory), entry->bytes, &index->model) ||
+		 !lbt_keyspec_fits(&index->keyspec, &index->model.code)))
 		index->state = LBT_FAILED;
 	dshash_release_lock(lbt_entries, entry);
 }

@@ -30,6 +30,9 @@
 /* An index of so few leaves is trained in passing. */
 #define SMALL_LEAVES 4096
 
+/* Separators' byte strings are copied into pieces of memory of this size. */
+#define STRINGS_BYTES (64 * 1024)
+
 /* The separators and downlinks of level 1, in key order. */
 typedef struct Harvest
 {
@@ -41,12 +44,22 @@ typedef struct Harvest
 	uint32		capacity;
 	uint32		limit;			/* as many fit into learnedbtree.max_model_memory */
 	LbtLeaf    *leaves;
-	LbtKeyValue *values;		/* spec->ncolumns for each leaf; unused when there is one column */
+	LbtKeyValue *values;		/* spec->ncolumns for each leaf; unused when there is one number */
 	uint8	   *nvalues;
+	char	   *strings;		/* room for copies of separators' byte strings */
+	Size		strings_left;
+	LbtKeyLearner learner;
 	LbtKeyCode	code;
 	LbtKeyValue separator[LBT_CODE_COLUMNS];	/* left of the next leaf to add */
 	int			nseparator;
 } Harvest;
+
+/* A single number is its code, so that codes need not wait for the end of the harvest. */
+static bool
+single_number(const LbtKeySpec *spec)
+{
+	return spec->ncolumns == 1 && !spec->column[0].bytes;
+}
 
 static void
 grow(Harvest *h)
@@ -56,7 +69,7 @@ grow(Harvest *h)
 	{
 		h->leaves = palloc(h->capacity * sizeof(LbtLeaf));
 		h->nvalues = palloc(h->capacity);
-		if (h->spec->ncolumns > 1)
+		if (!single_number(h->spec))
 			h->values = palloc(h->capacity * h->spec->ncolumns * sizeof(LbtKeyValue));
 		return;
 	}
@@ -90,8 +103,46 @@ add_leaf(Harvest *h, BlockNumber block)
 			   sizeof(LbtKeyValue) * h->nseparator);
 	else if (h->nseparator > 0)
 		leaf->min_code = lbt_keycode(&h->code, h->separator, 1, LBT_MISSING_LOW);
-	lbt_keycode_observe(&h->code, h->separator, h->nseparator);
+	lbt_keycode_observe(&h->learner, h->separator, h->nseparator);
 	h->nleaves++;
+}
+
+/* A copy of as much of a byte string as the key code can use. */
+static const uint8 *
+copy_bytes(Harvest *h, const uint8 *bytes, uint32 length)
+{
+	char	   *copy;
+
+	if (h->strings_left < length)
+	{
+		h->strings = palloc(STRINGS_BYTES);
+		h->strings_left = STRINGS_BYTES;
+	}
+	copy = h->strings;
+	memcpy(copy, bytes, length);
+	h->strings += length;
+	h->strings_left -= length;
+	return (const uint8 *) copy;
+}
+
+static LbtKeyValue
+string_value(Harvest *h, int column, IndexTuple pivot)
+{
+	const LbtKeyColumn *c = &h->spec->column[column];
+	const char *at = lbt_tuple_bytes(h->spec, column, pivot, RelationGetDescr(h->rel));
+	LbtKeyValue value = {.isnull = true};
+	struct varlena *plain = NULL;
+
+	if (at == NULL)
+		return value;
+	if (lbt_stored_compressed(c, at))
+		at = (const char *) (plain = pg_detoast_datum((struct varlena *) at));
+	lbt_stored_bytes(c, at, &value);
+	value.length = Min(value.length, LBT_CODE_BYTES);
+	value.bytes = copy_bytes(h, value.bytes, value.length);
+	if (plain)
+		pfree(plain);
+	return value;
 }
 
 static void
@@ -99,7 +150,8 @@ set_separator(Harvest *h, IndexTuple pivot)
 {
 	h->nseparator = lbt_tuple_columns(h->spec, pivot);
 	for (int i = 0; i < h->nseparator; i++)
-		h->separator[i] = lbt_tuple_value(h->spec, i, pivot, RelationGetDescr(h->rel));
+		h->separator[i] = h->spec->column[i].bytes ? string_value(h, i, pivot) :
+			lbt_tuple_value(h->spec, i, pivot, RelationGetDescr(h->rel));
 }
 
 /* Add the children of a level-1 page.  The first has the left page's high key as its separator. */
@@ -170,11 +222,11 @@ harvest(Harvest *h)
 {
 	uint32		level;
 	BlockNumber root = read_root(h->rel, &level);
-	bool		nulls_first[LBT_CODE_COLUMNS];
+	LbtColumnOrder order[LBT_CODE_COLUMNS];
 
-	for (int i = 0; i < h->spec->ncolumns; i++)
-		nulls_first[i] = h->spec->column[i].nulls_first;
-	lbt_keycode_begin(&h->code, h->spec->ncolumns, nulls_first);
+	lbt_keyspec_order(h->spec, order);
+	lbt_keycode_begin(&h->learner, h->spec->ncolumns, order);
+	lbt_keycode_finish(&h->learner, &h->code);	/* all there is to learn of a single number */
 	h->problem = LBT_READY;
 	h->height = level + 1;
 	if (root == P_NONE)
@@ -183,7 +235,7 @@ harvest(Harvest *h)
 		add_leaf(h, root);
 	else
 		harvest_level1(h);
-	lbt_keycode_finish(&h->code);
+	lbt_keycode_finish(&h->learner, &h->code);
 
 	if (h->values && h->problem == LBT_READY)
 		for (uint32 i = 0; i < h->nleaves; i++)

@@ -1,7 +1,7 @@
 /*
  * image.c - the small, lossy image of a model; see image.h for the contract.
  *
- * Layout: a header of fixed fields, the key code's digits, and the stream of imagestream.h.
+ * Layout: a header of fixed fields, the key code, and the stream of imagestream.h.
  */
 #include "image.h"
 #include "imagestream.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define IMAGE_MAGIC UINT32_C(0x4c425449)	/* "LBTI" */
-#define IMAGE_VERSION 1
+#define IMAGE_VERSION 2
 
 /* Where the header's fields are. */
 enum
@@ -21,10 +21,12 @@ enum
 	AT_STEP = 16,
 	AT_NLEAVES = 20,
 	AT_TRAINED_LEAVES = 24,
-	AT_NDIGITS = 28,
+	AT_NCOLUMNS = 28,
 	AT_TRAINED_AT = 32,
-	AT_DIGITS = 40,
-	DIGIT_BYTES = 26			/* lo, hi, weight: 8 each; shift, nulls_first: 1 each */
+	AT_CODE = 40,
+	COLUMN_BYTES = 5,			/* the order's three, number of digits, length of the prefix, which follows */
+	NUMBER_BYTES = 16,			/* a number's digit: lo, span */
+	BYTE_BYTES = 4				/* a byte's digit: lo, ends, span of two bytes */
 };
 
 /* ---- checksum ---- */
@@ -152,9 +154,103 @@ keep_ascending(LbtLeaf *anchors, const LbtLeaf *leaves, uint32_t nleaves, LbtKno
 /* ---- image ---- */
 
 static size_t
+column_bytes(const LbtCodeColumn *column)
+{
+	return COLUMN_BYTES + column->prefix_length +
+		(size_t) column->ndigits * (column->order.bytes ? BYTE_BYTES : NUMBER_BYTES);
+}
+
+/* Where the stream starts, behind the key code. */
+static size_t
 stream_start(const LbtKeyCode *code)
 {
-	return AT_DIGITS + (size_t) code->ndigits * DIGIT_BYTES;
+	size_t		at = AT_CODE;
+
+	for (int i = 0; i < code->ncolumns; i++)
+		at += column_bytes(&code->column[i]);
+	return at;
+}
+
+/* Weights and shifts are left out: they follow from the rest. */
+static void
+put_code(uint8_t *at, const LbtKeyCode *code)
+{
+	const LbtKeyDigit *d = code->digit;
+
+	for (int i = 0; i < code->ncolumns; i++)
+	{
+		const LbtCodeColumn *column = &code->column[i];
+
+		at[0] = column->order.bytes;
+		at[1] = column->order.desc;
+		at[2] = column->order.nulls_first;
+		at[3] = column->ndigits;
+		at[4] = column->prefix_length;
+		memcpy(at + COLUMN_BYTES, code->prefix + column->prefix, column->prefix_length);
+		at += COLUMN_BYTES + column->prefix_length;
+		for (const LbtKeyDigit *end = d + column->ndigits; d < end; d++)
+		{
+			if (column->order.bytes)
+			{
+				at[0] = (uint8_t) d->lo;
+				at[1] = d->ends;
+				at[2] = (uint8_t) (d->span >> 8);
+				at[3] = (uint8_t) d->span;
+				at += BYTE_BYTES;
+				continue;
+			}
+			put64(at, d->lo);
+			put64(at + 8, d->span);
+			at += NUMBER_BYTES;
+		}
+	}
+}
+
+/* Read a key code that ends before the end; false when that is not possible. */
+static bool
+get_code(const uint8_t *at, const uint8_t *end, uint32_t ncolumns, LbtKeyCode *code)
+{
+	uint32_t	prefix = 0;
+
+	memset(code, 0, sizeof(*code));
+	if (ncolumns < 1 || ncolumns > LBT_CODE_COLUMNS)
+		return false;
+	for (uint32_t i = 0; i < ncolumns; i++)
+	{
+		LbtCodeColumn *column = &code->column[i];
+
+		if (end - at < COLUMN_BYTES)
+			return false;
+		column->order = (LbtColumnOrder) {at[0], at[1], at[2]};
+		column->ndigits = at[3];
+		column->prefix = column->order.bytes ? (uint8_t) prefix : 0;
+		column->prefix_length = at[4];
+		prefix += column->prefix_length;
+		if (column->ndigits < 1 || column->ndigits > LBT_CODE_DIGITS - code->ndigits || prefix > LBT_CODE_PREFIX ||
+			(size_t) (end - at) < column_bytes(column))
+			return false;
+		memcpy(code->prefix + column->prefix, at + COLUMN_BYTES, column->prefix_length);
+		at += COLUMN_BYTES + column->prefix_length;
+		for (int n = 0; n < column->ndigits; n++)
+		{
+			LbtKeyDigit *d = &code->digit[code->ndigits++];
+
+			if (column->order.bytes)
+			{
+				d->lo = at[0];
+				d->ends = at[1];
+				d->span = (uint64_t) at[2] << 8 | at[3];
+				at += BYTE_BYTES;
+				continue;
+			}
+			d->lo = get64(at);
+			d->span = get64(at + 8);
+			at += NUMBER_BYTES;
+		}
+	}
+	code->ncolumns = (int32_t) ncolumns;
+	lbt_keycode_weigh(code);
+	return lbt_keycode_valid(code);
 }
 
 static bool
@@ -230,18 +326,9 @@ lbt_image_encode(void *out, size_t cap, const LbtKeyCode *code, const LbtLeaf *l
 	put32(image + AT_STEP, step);
 	put32(image + AT_NLEAVES, nanchors);
 	put32(image + AT_TRAINED_LEAVES, nleaves);
-	put32(image + AT_NDIGITS, (uint32_t) code->ndigits);
+	put32(image + AT_NCOLUMNS, (uint32_t) code->ncolumns);
 	put64(image + AT_TRAINED_AT, (uint64_t) trained_at);
-	for (int i = 0; i < code->ndigits; i++)
-	{
-		uint8_t    *at = image + AT_DIGITS + (size_t) i * DIGIT_BYTES;
-
-		put64(at, code->digit[i].lo);
-		put64(at + 8, code->digit[i].hi);
-		put64(at + 16, code->digit[i].weight);
-		at[24] = code->digit[i].shift;
-		at[25] = code->digit[i].nulls_first;
-	}
+	put_code(image + AT_CODE, code);
 	put32(image + AT_CRC, image_crc(image, used));
 	return used;
 }
@@ -250,34 +337,17 @@ lbt_image_encode(void *out, size_t cap, const LbtKeyCode *code, const LbtLeaf *l
 static bool
 read_info(const uint8_t *image, uint32_t bytes, LbtImageInfo *info)
 {
-	uint32_t	ndigits = get32(image + AT_NDIGITS);
-
 	memset(info, 0, sizeof(*info));
 	info->nleaves = get32(image + AT_NLEAVES);
 	info->trained_leaves = get32(image + AT_TRAINED_LEAVES);
 	info->trained_at = (int64_t) get64(image + AT_TRAINED_AT);
 	info->bytes = bytes;
 	info->step = get32(image + AT_STEP);
-	if (ndigits < 1 || ndigits > LBT_CODE_COLUMNS)
+	if (!get_code(image + AT_CODE, image + bytes, get32(image + AT_NCOLUMNS), &info->code))
 		return false;
-	info->code.ndigits = (int32_t) ndigits;
 	info->body = (uint32_t) stream_start(&info->code);
-	if (info->body > bytes)
-		return false;
-	for (uint32_t i = 0; i < ndigits; i++)
-	{
-		const uint8_t *at = image + AT_DIGITS + (size_t) i * DIGIT_BYTES;
-		LbtKeyDigit *digit = &info->code.digit[i];
-
-		digit->lo = get64(at);
-		digit->hi = get64(at + 8);
-		digit->weight = get64(at + 16);
-		digit->shift = at[24];
-		digit->nulls_first = at[25] != 0;
-	}
 	return info->nleaves >= 1 && info->nleaves <= LBT_IMAGE_MAX_LEAVES &&
-		info->nleaves <= info->trained_leaves && info->step <= LBT_STREAM_COARSEST &&
-		lbt_keycode_valid(&info->code);
+		info->nleaves <= info->trained_leaves && info->step <= LBT_STREAM_COARSEST;
 }
 
 LbtImageCheck
@@ -290,12 +360,12 @@ lbt_image_open(const void *image, size_t len, uint32_t max_leaves, LbtImageInfo 
 		return LBT_IMAGE_NONE;
 	if (get32(in + AT_MAGIC) != IMAGE_MAGIC)
 		return LBT_IMAGE_BAD_MAGIC;
-	if (len < AT_DIGITS)
+	if (len < AT_CODE)
 		return LBT_IMAGE_BAD_LENGTH;
 	if (get32(in + AT_VERSION) != IMAGE_VERSION)
 		return LBT_IMAGE_BAD_VERSION;
 	bytes = get32(in + AT_BYTES);
-	if (bytes < AT_DIGITS || bytes > len)
+	if (bytes < AT_CODE || bytes > len)
 		return LBT_IMAGE_BAD_LENGTH;
 	if (get32(in + AT_CRC) != image_crc(in, bytes))
 		return LBT_IMAGE_BAD_CRC;
@@ -325,6 +395,6 @@ lbt_image_same(const void *a, size_t a_len, const void *b, size_t b_len)
 	return memcmp(a, b, AT_CRC) == 0 &&
 		memcmp((const uint8_t *) a + AT_CRC + 4, (const uint8_t *) b + AT_CRC + 4,
 			   AT_TRAINED_AT - AT_CRC - 4) == 0 &&
-		memcmp((const uint8_t *) a + AT_DIGITS, (const uint8_t *) b + AT_DIGITS,
-			   info[0].bytes - AT_DIGITS) == 0;
+		memcmp((const uint8_t *) a + AT_CODE, (const uint8_t *) b + AT_CODE,
+			   info[0].bytes - AT_CODE) == 0;
 }

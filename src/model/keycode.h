@@ -1,11 +1,17 @@
 /*
  * keycode.h - the key code: an order-preserving map from an index key to uint64.
  *
- * A key is a list of columns, most significant first.  Every column value is first brought to an
- * "ordered value": a uint64 whose unsigned order is the column's order in the index (DESC already
- * inverted).  A code is those ordered values as digits of a mixed-radix number; the radices are
- * learned from the keys seen in training (cf. the mixed-radix string keys of "Learned Indexes for a
- * Google-scale Disk-based Database", Abu-Libdeh et al., 2020).
+ * A key is a list of columns, most significant first.  A column is of one of two kinds:
+ *
+ *   number        its value is first brought to an "ordered value": a uint64 whose unsigned order is the
+ *                 column's order in the index (DESC already inverted).  It is one digit.
+ *   byte string   ordered by memcmp(), of two where one begins with the other the shorter first (all this
+ *                 the other way round with desc).  After a prefix that all strings have in common, every
+ *                 byte is a digit; a string that ends there is below all bytes.
+ *
+ * A code is these digits as a mixed-radix number; prefixes and radices are learned from the keys seen in
+ * training (cf. the mixed-radix string keys of "Learned Indexes for a Google-scale Disk-based Database",
+ * Abu-Libdeh et al., 2020).
  *
  * Contract: key1 <= key2 implies code1 <= code2.  Different keys may share a code (a tie); nothing
  * may depend on codes being different.  No allocation, no globals, no PostgreSQL.
@@ -16,8 +22,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* More columns than this do not refine a code: they tie. */
+/* More columns or digits than these do not refine a code: they tie. */
 #define LBT_CODE_COLUMNS 8
+#define LBT_CODE_DIGITS 32
+
+/* The bytes of all common prefixes together. */
+#define LBT_CODE_PREFIX 128
+
+/* A byte string may be cut to this length without a change to what is learned from it, or to its code. */
+#define LBT_CODE_BYTES 160
 
 /* How a column's values become ordered values. */
 typedef enum LbtKeyKind
@@ -25,31 +38,73 @@ typedef enum LbtKeyKind
 	LBT_KEY_NONE = 0,			/* no code for this type */
 	LBT_KEY_SIGNED,				/* int64 and everything that widens to it */
 	LBT_KEY_UNSIGNED,			/* oid, bool, "char" */
-	LBT_KEY_FLOAT				/* double; float widens to it; NaN above all, -0 = 0 */
+	LBT_KEY_FLOAT,				/* double; float widens to it; NaN above all, -0 = 0 */
+	LBT_KEY_BYTES				/* byte strings */
 } LbtKeyKind;
 
-/* One column of a search key or separator. */
+/* One column of a search key or separator; meaningless but for isnull when that is set. */
 typedef struct LbtKeyValue
 {
-	uint64_t	ordered;		/* meaningless when isnull */
+	uint64_t	ordered;		/* of a byte string: the caller's to use */
 	bool		isnull;
+	uint32_t	length;			/* of a byte string; not set for numbers */
+	const uint8_t *bytes;
 } LbtKeyValue;
 
-/* One digit of the code. */
+/* How a column is ordered.  Not bool: read from memory that others may overwrite. */
+typedef struct LbtColumnOrder
+{
+	uint8_t		bytes;			/* a byte string */
+	uint8_t		desc;			/* of byte strings only: ordered values have it in them */
+	uint8_t		nulls_first;
+} LbtColumnOrder;
+
+/* A column's part of the code. */
+typedef struct LbtCodeColumn
+{
+	LbtColumnOrder order;
+	uint8_t		ndigits;		/* 1 for a number */
+	uint8_t		prefix;			/* of byte strings: where the common prefix is, and its length */
+	uint8_t		prefix_length;
+} LbtCodeColumn;
+
+/* One digit of the code: the ordered values lo .. lo + span, or the end of the string and the bytes from lo. */
 typedef struct LbtKeyDigit
 {
-	uint64_t	lo;				/* smallest and largest ordered value seen in training */
-	uint64_t	hi;
+	uint64_t	lo;				/* smallest ordered value, or byte, seen in training */
+	uint64_t	span;			/* the digit's highest value */
 	uint64_t	weight;			/* what one step of the shifted digit adds to the code */
 	uint8_t		shift;			/* low bits dropped, for a digit wider than the room left */
-	uint8_t		nulls_first;	/* not bool: read from memory that others may overwrite */
+	uint8_t		ends;			/* 1 where strings end in this place, which is digit 0 then */
 } LbtKeyDigit;
 
 typedef struct LbtKeyCode
 {
-	int32_t		ndigits;		/* 1..LBT_CODE_COLUMNS */
-	LbtKeyDigit digit[LBT_CODE_COLUMNS];
+	int32_t		raw;			/* a single number's ordered value is its code */
+	int32_t		ncolumns;		/* 1..LBT_CODE_COLUMNS: those with digits */
+	int32_t		ndigits;		/* 1..LBT_CODE_DIGITS: of all columns */
+	LbtCodeColumn column[LBT_CODE_COLUMNS];
+	LbtKeyDigit digit[LBT_CODE_DIGITS];
+	uint8_t		prefix[LBT_CODE_PREFIX];
 } LbtKeyCode;
+
+/* What is learned of a column before its digits are made. */
+typedef struct LbtColumnSeen
+{
+	LbtColumnOrder order;
+	uint64_t	lo;				/* of numbers; lo > hi: none seen yet */
+	uint64_t	hi;
+	uint32_t	longest;		/* length of byte strings; LBT_CODE_BYTES: that or more */
+	uint8_t		low[LBT_CODE_BYTES];	/* of the bytes in this place */
+	uint8_t		high[LBT_CODE_BYTES];
+	uint8_t		ends[LBT_CODE_BYTES];	/* some string ends in this place */
+} LbtColumnSeen;
+
+typedef struct LbtKeyLearner
+{
+	int			ncolumns;
+	LbtColumnSeen column[LBT_CODE_COLUMNS];
+} LbtKeyLearner;
 
 /* What a key of fewer columns stands for: the lowest or the highest key with that prefix. */
 typedef enum LbtMissing
@@ -105,11 +160,18 @@ lbt_unorder_float(uint64_t ordered)
  * Learning takes three steps: begin, one observe for every separator, finish.  A separator may have
  * fewer values than columns (a truncated pivot); NULLs and missing values teach nothing.
  */
-extern void lbt_keycode_begin(LbtKeyCode *kc, int ncolumns, const bool *nulls_first);
-extern void lbt_keycode_observe(LbtKeyCode *kc, const LbtKeyValue *values, int nvalues);
-extern void lbt_keycode_finish(LbtKeyCode *kc);
+extern void lbt_keycode_begin(LbtKeyLearner *learner, int ncolumns, const LbtColumnOrder *order);
+extern void lbt_keycode_observe(LbtKeyLearner *learner, const LbtKeyValue *values, int nvalues);
+extern void lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc);
 
-/* Is this key code, read from memory that others write, safe to use? */
+/*
+ * Set weight and shift of every digit, and raw, from the rest of the code.  Digits for which there is no
+ * room are dropped.
+ */
+extern void lbt_keycode_weigh(LbtKeyCode *kc);
+
+/* Is this key code, read from memory that others write, safe to use?  For keys whose columns are of the
+ * kinds that it says, that is. */
 extern bool lbt_keycode_valid(const LbtKeyCode *kc);
 
 /* The general case of lbt_keycode(). */
@@ -120,8 +182,8 @@ extern uint64_t lbt_keycode_digits(const LbtKeyCode *kc, const LbtKeyValue *valu
 static inline uint64_t
 lbt_keycode(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues, LbtMissing missing)
 {
-	if (kc->ndigits == 1 && nvalues >= 1 && !values[0].isnull)
-		return values[0].ordered;	/* a single column's ordered value is its code */
+	if (kc->raw && nvalues >= 1 && !values[0].isnull)
+		return values[0].ordered;
 	return lbt_keycode_digits(kc, values, nvalues, missing);
 }
 

@@ -17,8 +17,12 @@
 #include "storage/latch.h"
 #include "storage/proc.h"
 #include "utils/acl.h"
+#include "utils/pg_locale.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"				/* part of postgres.h before */
+#endif
 
 #if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 190000
 #error "learnedbtree supports PostgreSQL 15 to 18"
@@ -46,6 +50,19 @@ lbt_relation_ownercheck(Oid relid, Oid roleid)
 	return object_ownercheck(RelationRelationId, relid, roleid);
 #else
 	return pg_class_ownercheck(relid, roleid);
+#endif
+}
+
+/* Does the collation compare text by its bytes? */
+static inline bool
+lbt_collation_is_c(Oid collation)
+{
+	if (!OidIsValid(collation))
+		return false;
+#if PG_VERSION_NUM >= 180000
+	return pg_newlocale_from_collation(collation)->collate_is_c;
+#else
+	return lc_collate_is_c(collation);
 #endif
 }
 

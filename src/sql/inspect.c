@@ -46,44 +46,89 @@ bits(uint64 span)
 	return n;
 }
 
+/* A common prefix, quoted; what is not printable ASCII is escaped. */
+static void
+describe_prefix(StringInfo s, const uint8 *prefix, int length)
+{
+	appendStringInfoString(s, "prefix '");
+	for (int i = 0; i < length; i++)
+	{
+		if (prefix[i] < ' ' || prefix[i] > '~' || prefix[i] == '\'' || prefix[i] == '\\')
+			appendStringInfo(s, "\\x%02x", prefix[i]);
+		else
+			appendStringInfoChar(s, (char) prefix[i]);
+	}
+	appendStringInfoString(s, "' + ");
+}
+
+/* A byte string's part: "prefix 'user' + 19 digits"; "8 bytes". */
+static void
+describe_bytes(StringInfo s, const LbtKeyCode *code, const LbtCodeColumn *column, const LbtKeyDigit *d)
+{
+	const char *unit = "digit";
+	int			n = 0;
+
+	if (column->prefix_length > 0)
+		describe_prefix(s, code->prefix + column->prefix, column->prefix_length);
+	for (int i = 0; i < column->ndigits; i++)
+	{
+		if (d[i].span < d[i].ends || (d[i].span == 0 && d[i].ends))
+			continue;			/* strings end here, and go on in none */
+		if (d[i].lo < '0' || d[i].lo + d[i].span - d[i].ends > '9')
+			unit = "byte";
+		n++;
+	}
+	appendStringInfo(s, "%d %s%s", n, unit, n == 1 ? "" : "s");
+}
+
+/* A number's part: the range seen in training; floats and what has lost its low bits show their bits. */
+static void
+describe_number(StringInfo s, const LbtKeyColumn *c, const LbtKeyDigit *d)
+{
+	uint64		lo = c->desc ? ~(d->lo + d->span) : d->lo;
+	uint64		hi = c->desc ? ~d->lo : d->lo + d->span;
+
+	if (d->shift > 0)
+		appendStringInfo(s, ", upper %d of %d bits", bits(d->span >> d->shift), bits(d->span));
+	else if (c->kind == LBT_KEY_FLOAT)
+		appendStringInfo(s, ", %d bits", bits(d->span));
+	else if (d->lo == 0 && d->span == 0)
+		;						/* no separator had a value for it */
+	else if (c->kind == LBT_KEY_SIGNED)
+		appendStringInfo(s, " " INT64_FORMAT ".." INT64_FORMAT,
+						 lbt_unorder_signed(lo), lbt_unorder_signed(hi));
+	else
+		appendStringInfo(s, " " UINT64_FORMAT ".." UINT64_FORMAT, lo, hi);
+}
+
 /*
- * The key code in words, a digit for each column: "id int8"; "tenant int4 0..999 x id int8 0..4000000".
- * Ranges are those seen in training; floats and columns whose low bits did not fit show their bits.
+ * The key code in words, column for column: "id bigint"; "tenant integer 0..999 x id bigint 0..4000000";
+ * "key text: prefix 'user' + 19 digits".
  */
 static char *
 describe_code(Relation rel, const LbtKeySpec *spec, const LbtKeyCode *code)
 {
+	const LbtKeyDigit *d = code->digit;
 	StringInfoData s;
 
 	initStringInfo(&s);
-	for (int i = 0; i < code->ndigits; i++)
+	for (int i = 0; i < code->ncolumns; i++)
 	{
-		const LbtKeyDigit *d = &code->digit[i];
 		const LbtKeyColumn *c = &spec->column[i];
 
 		appendStringInfo(&s, "%s%s %s%s", i > 0 ? " x " : "",
 						 NameStr(TupleDescAttr(RelationGetDescr(rel), i)->attname),
 						 format_type_be(c->type), c->desc ? " desc" : "");
-		if (code->ndigits == 1)
-			break;
-		if (d->shift > 0)
-			appendStringInfo(&s, ", upper %d of %d bits", bits((d->hi - d->lo) >> d->shift),
-							 bits(d->hi - d->lo));
-		else if (c->kind == LBT_KEY_FLOAT)
-			appendStringInfo(&s, ", %d bits", bits(d->hi - d->lo));
-		else if (d->lo != 0 || d->hi != 0)	/* else no separator had a value for it */
+		if (c->bytes)
 		{
-			uint64		lo = c->desc ? ~d->hi : d->lo;
-			uint64		hi = c->desc ? ~d->lo : d->hi;
-
-			if (c->kind == LBT_KEY_SIGNED)
-				appendStringInfo(&s, " " INT64_FORMAT ".." INT64_FORMAT,
-								 lbt_unorder_signed(lo), lbt_unorder_signed(hi));
-			else
-				appendStringInfo(&s, " " UINT64_FORMAT ".." UINT64_FORMAT, lo, hi);
+			appendStringInfoString(&s, ": ");
+			describe_bytes(&s, code, &code->column[i], d);
 		}
+		else if (!code->raw)
+			describe_number(&s, c, d);
+		d += code->column[i].ndigits;
 	}
-	if (code->ndigits < spec->nkeyatts)
+	if (code->ncolumns < spec->nkeyatts)
 		appendStringInfo(&s, " (further columns tie)");
 	return s.data;
 }

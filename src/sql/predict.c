@@ -42,8 +42,9 @@ add_value(Relation rel, const LbtKeyColumn *column, LbtBound *bound, Oid type, D
 				 errmsg("key value %d of index \"%s\" cannot be of type %s", bound->ncolumns + 1,
 						RelationGetRelationName(rel), format_type_be(type)),
 				 errhint("The column is of type %s.", format_type_be(column->type))));
-	side = lbt_keyspec_argument(column, type, value, &to->ordered);
-	to->isnull = false;
+	if (!lbt_keyspec_plain(column, value))
+		value = PointerGetDatum(PG_DETOAST_DATUM_PACKED(value));
+	side = lbt_keyspec_argument(column, type, value, to);
 	if (side != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),

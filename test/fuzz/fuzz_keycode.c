@@ -5,7 +5,49 @@
 #include "fuzz.h"
 #include "test.h"
 
+#include <string.h>
+
 #define MAX_SEARCH_KEYS 6
+#define MAX_STRING (LBT_CODE_BYTES + 10)
+
+/* Where strings are, one after the other; what has no room is empty. */
+typedef struct Strings
+{
+	uint8_t		bytes[65536];
+	size_t		used;
+} Strings;
+
+/* A string of a few bytes, or one seen before, cut, with a byte replaced, or with more behind it. */
+static LbtKeyValue
+read_string(Input *input, const LbtKeyValue *seen, Strings *strings)
+{
+	uint8_t		how = input_byte(input);
+	uint8_t	   *bytes = strings->bytes + strings->used;
+	LbtKeyValue value = {.isnull = (how & 7) == 7,.bytes = bytes};
+
+	if (strings->used + MAX_STRING > sizeof(strings->bytes))
+		return value;
+	if (how & 8 && !seen->isnull && seen->length > 0)
+	{
+		value.length = seen->length;
+		memcpy(bytes, seen->bytes, seen->length);
+		if (value.length > 0 && how & 16)
+			value.length = input_byte(input) % value.length;
+		if (value.length > 0 && how & 32)
+			bytes[input_byte(input) % value.length] = input_byte(input);
+	}
+	if (how & 64)
+	{
+		uint8_t		byte = input_byte(input);
+
+		for (uint32_t n = input_byte(input); n > 0 && value.length < MAX_STRING; n--)
+			bytes[value.length++] = byte;
+	}
+	for (uint32_t n = how & 128 ? input_byte(input) % 24 : 0; n > 0 && value.length < MAX_STRING; n--)
+		bytes[value.length++] = input_byte(input);
+	strings->used += value.length;
+	return value;
+}
 
 /* One in four values repeats or neighbours one that was seen, so that prefixes meet. */
 static LbtKeyValue
@@ -24,17 +66,18 @@ read_value(Input *input, const LbtKeyValue *seen)
 }
 
 static KeyBound
-read_bound(Input *input, int ncolumns, KeyBound *seen)
+read_bound(Input *input, const KeyColumns *columns, KeyBound *seen, Strings *strings)
 {
 	uint8_t		how = input_byte(input);
-	KeyBound	bound = {.nvalues = ncolumns};
+	KeyBound	bound = {.nvalues = columns->ncolumns};
 
 	if (how & 1)
-		bound.nvalues = (how >> 2) % (ncolumns + 1);
+		bound.nvalues = (how >> 2) % (columns->ncolumns + 1);
 	bound.missing = how & 2 ? LBT_MISSING_HIGH : LBT_MISSING_LOW;
 	for (int i = 0; i < bound.nvalues; i++)
 	{
-		bound.values[i] = read_value(input, &seen->values[i]);
+		bound.values[i] = columns->order[i].bytes ?
+			read_string(input, &seen->values[i], strings) : read_value(input, &seen->values[i]);
 		seen->values[i] = bound.values[i];
 	}
 	return bound;
@@ -46,26 +89,32 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	Input		input = {data, size};
 	KeyColumns	columns = {.ncolumns = 1 + input_byte(&input) % MAX_COLUMNS};
 	uint64_t	nulls_first = input_bytes(&input, 2);
+	uint64_t	bytes = input_bytes(&input, 2);
+	uint64_t	desc = input_bytes(&input, 2);
 	int			ntraining = input_byte(&input) % 16;
 	KeyBound	seen = {.nvalues = 0};
 	KeyBound	keys[MAX_SEARCH_KEYS];
+	static Strings strings;
+	LbtKeyLearner learner;
 	LbtKeyCode	code;
 
+	strings.used = 0;
 	for (int i = 0; i < columns.ncolumns; i++)
-		columns.nulls_first[i] = nulls_first >> i & 1;
-	lbt_keycode_begin(&code, columns.ncolumns, columns.nulls_first);
+		columns.order[i] = (LbtColumnOrder) {.bytes = bytes >> i & 1,
+		.desc = bytes >> i & desc >> i & 1,.nulls_first = nulls_first >> i & 1};
+	lbt_keycode_begin(&learner, columns.ncolumns, columns.order);
 	for (int i = 0; i < ntraining; i++)
 	{
-		KeyBound	separator = read_bound(&input, columns.ncolumns, &seen);
+		KeyBound	separator = read_bound(&input, &columns, &seen, &strings);
 
-		lbt_keycode_observe(&code, separator.values, separator.nvalues);
+		lbt_keycode_observe(&learner, separator.values, separator.nvalues);
 	}
-	lbt_keycode_finish(&code);
+	lbt_keycode_finish(&learner, &code);
 	CHECK(lbt_keycode_valid(&code), "a learned code is not valid");
 
 	for (int i = 0; i < MAX_SEARCH_KEYS; i++)
 	{
-		keys[i] = read_bound(&input, columns.ncolumns, &seen);
+		keys[i] = read_bound(&input, &columns, &seen, &strings);
 		for (int j = 0; j <= i; j++)
 			check_code_order(&code, &columns, &keys[i], &keys[j]);
 	}

@@ -41,7 +41,7 @@ typedef struct KeyBound
 typedef struct KeyColumns
 {
 	int			ncolumns;
-	bool		nulls_first[MAX_COLUMNS];
+	LbtColumnOrder order[MAX_COLUMNS];
 } KeyColumns;
 
 /* <0, 0, >0, column by column, as the index orders them. */

@@ -4,13 +4,28 @@
 #include "contract.h"
 #include "test.h"
 
+/* Byte by byte, each compared as a number; of two strings where one begins with the other, the shorter first. */
 static int
-compare_values(const LbtKeyValue *a, const LbtKeyValue *b, bool nulls_first)
+compare_bytes(const LbtKeyValue *a, const LbtKeyValue *b)
+{
+	for (uint32_t i = 0;; i++)
+	{
+		if (i == a->length || i == b->length)
+			return (a->length > b->length) - (a->length < b->length);
+		if (a->bytes[i] != b->bytes[i])
+			return a->bytes[i] < b->bytes[i] ? -1 : 1;
+	}
+}
+
+static int
+compare_values(const LbtKeyValue *a, const LbtKeyValue *b, const LbtColumnOrder *order)
 {
 	if (a->isnull && b->isnull)
 		return 0;
 	if (a->isnull || b->isnull)
-		return a->isnull == nulls_first ? -1 : 1;
+		return a->isnull == (order->nulls_first != 0) ? -1 : 1;
+	if (order->bytes)
+		return order->desc ? compare_bytes(b, a) : compare_bytes(a, b);
 	return (a->ordered > b->ordered) - (a->ordered < b->ordered);
 }
 
@@ -22,7 +37,7 @@ compare_bounds(const KeyColumns *columns, const KeyBound *a, const KeyBound *b)
 
 	for (int i = 0; i < a->nvalues && i < b->nvalues; i++)
 	{
-		int			order = compare_values(&a->values[i], &b->values[i], columns->nulls_first[i]);
+		int			order = compare_values(&a->values[i], &b->values[i], &columns->order[i]);
 
 		if (order != 0)
 			return order;

@@ -42,13 +42,14 @@ make_model(const LbtLeaf *leaves, uint32_t nleaves, uint32_t max_error, size_t *
 	LbtModelHeader header = {.nleaves = nleaves};
 	LbtSplineFit fit;
 	LbtKnot    *knots = fit_knots(leaves, nleaves, max_error, &fit);
+	LbtKeyLearner learner;
 	void	   *memory;
 
 	header.nknots = fit.nknots;
 	header.max_error = fit.max_error;
 	header.mean_error = fit.mean_error;
-	lbt_keycode_begin(&header.code, 1, (bool[]) {false});
-	lbt_keycode_finish(&header.code);
+	lbt_keycode_begin(&learner, 1, (LbtColumnOrder[]) {{.nulls_first = 0}});
+	lbt_keycode_finish(&learner, &header.code);
 	*bytes = lbt_model_bytes(nleaves, fit.nknots);
 	memory = test_alloc(*bytes);
 	memset(memory, 0xa5, *bytes);

@@ -81,7 +81,7 @@ int
 main(int argc, char **argv)
 {
 	const Test *tables[] = {
-		keycode_tests, leafcache_tests, spline_tests, model_tests, realkeys_tests
+		keycode_tests, keybytes_tests, leafcache_tests, spline_tests, model_tests, realkeys_tests
 	};
 	size_t		ntables = sizeof(tables) / sizeof(tables[0]);
 	int			passed = 0;

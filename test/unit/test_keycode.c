@@ -172,7 +172,7 @@ random_columns(Rng *rng, Scheme *scheme, int ncolumns)
 	{
 		uint64_t	width = widths[rng_below(rng, wide ? 13 : 6)];
 
-		scheme->columns.nulls_first[i] = rng_below(rng, 2);
+		scheme->columns.order[i] = (LbtColumnOrder) {.nulls_first = rng_below(rng, 2)};
 		scheme->width[i] = width;
 		scheme->base[i] = rng_any_width(rng);
 		if (scheme->base[i] > UINT64_MAX - width)
@@ -184,7 +184,9 @@ random_columns(Rng *rng, Scheme *scheme, int ncolumns)
 static void
 learn(Rng *rng, Scheme *scheme, int nseparators)
 {
-	lbt_keycode_begin(&scheme->code, scheme->columns.ncolumns, scheme->columns.nulls_first);
+	LbtKeyLearner learner;
+
+	lbt_keycode_begin(&learner, scheme->columns.ncolumns, scheme->columns.order);
 	for (int s = 0; s < nseparators; s++)
 	{
 		KeyBound	separator = random_bound(rng, scheme);
@@ -195,9 +197,9 @@ learn(Rng *rng, Scheme *scheme, int nseparators)
 				rng_below(rng, 20) == 0)
 				separator.values[i].ordered = scheme->base[i] +
 					(rng_below(rng, 2) ? scheme->width[i] : 0);
-		lbt_keycode_observe(&scheme->code, separator.values, separator.nvalues);
+		lbt_keycode_observe(&learner, separator.values, separator.nvalues);
 	}
-	lbt_keycode_finish(&scheme->code);
+	lbt_keycode_finish(&learner, &scheme->code);
 	CHECK(lbt_keycode_valid(&scheme->code), "a learned code of %d columns is not valid",
 		  scheme->columns.ncolumns);
 }
@@ -271,14 +273,15 @@ prefixes_enclose(const void *arg)
 }
 
 static LbtKeyCode
-learn_range(int ncolumns, const bool *nulls_first, const LbtKeyValue *low, const LbtKeyValue *high)
+learn_range(int ncolumns, const LbtColumnOrder *order, const LbtKeyValue *low, const LbtKeyValue *high)
 {
+	LbtKeyLearner learner;
 	LbtKeyCode	code;
 
-	lbt_keycode_begin(&code, ncolumns, nulls_first);
-	lbt_keycode_observe(&code, low, ncolumns);
-	lbt_keycode_observe(&code, high, ncolumns);
-	lbt_keycode_finish(&code);
+	lbt_keycode_begin(&learner, ncolumns, order);
+	lbt_keycode_observe(&learner, low, ncolumns);
+	lbt_keycode_observe(&learner, high, ncolumns);
+	lbt_keycode_finish(&learner, &code);
 	return code;
 }
 
@@ -290,12 +293,13 @@ single_column(const void *arg)
 	(void) arg;
 	for (int nulls_first = 0; nulls_first < 2; nulls_first++)
 	{
-		LbtKeyCode	code = learn_range(1, (bool[]) {nulls_first}, (LbtKeyValue[]) {{1000, false}},
-									   (LbtKeyValue[]) {{2000, false}});
+		LbtKeyCode	code = learn_range(1, (LbtColumnOrder[]) {{.nulls_first = nulls_first}},
+									   (LbtKeyValue[]) {{.ordered = 1000}},
+									   (LbtKeyValue[]) {{.ordered = 2000}});
 		const uint64_t values[] = {0, 1, 999, 1000, 1500, 2000, 2001, UINT64_MAX};
 
 		for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
-			CHECK(lbt_keycode(&code, &(LbtKeyValue) {values[i], false}, 1, LBT_MISSING_LOW) ==
+			CHECK(lbt_keycode(&code, &(LbtKeyValue) {.ordered = values[i]}, 1, LBT_MISSING_LOW) ==
 				  values[i], "the code is not the value, trained on others");
 		CHECK(lbt_keycode(&code, &null, 1, LBT_MISSING_LOW) == (nulls_first ? 0 : UINT64_MAX),
 			  "NULL is not at its end");
@@ -309,17 +313,16 @@ single_column(const void *arg)
 static void
 tells_keys_apart(const void *arg)
 {
-	LbtKeyValue low[4] = {{100, false}, {7, false}, {UINT64_C(1) << 63, false}, {0, false}};
-	LbtKeyValue high[4] = {{65635, false}, {7, false}, {(UINT64_C(1) << 63) + 65535, false},
-	{UINT32_MAX, false}};
-	bool		nulls_first[4] = {false, true, false, true};
-	LbtKeyCode	code = learn_range(4, nulls_first, low, high);
+	LbtKeyValue low[4] = {{.ordered = 100}, {.ordered = 7}, {.ordered = UINT64_C(1) << 63}, {.ordered = 0}};
+	LbtKeyValue high[4] = {{.ordered = 65635}, {.ordered = 7}, {.ordered = (UINT64_C(1) << 63) + 65535},
+	{.ordered = UINT32_MAX}};
+	KeyColumns	columns = {.ncolumns = 4,.order = {{0, 0, 0}, {0, 0, 1}, {0, 0, 0}, {0, 0, 1}}};
+	LbtKeyCode	code = learn_range(4, columns.order, low, high);
 	Rng			rng = {53};
 
 	(void) arg;
 	for (int round = 0; round < 20000; round++)
 	{
-		KeyColumns	columns = {.ncolumns = 4, .nulls_first = {false, true, false, true}};
 		KeyBound	keys[2] = {{.nvalues = 4}, {.nvalues = 4}};
 		bool		same;
 
@@ -348,16 +351,16 @@ tells_keys_apart(const void *arg)
 static void
 wide_digit_shifts(const void *arg)
 {
-	LbtKeyCode	code = learn_range(2, (bool[]) {false, false},
-								   (LbtKeyValue[]) {{0, false}, {0, false}},
-								   (LbtKeyValue[]) {{255, false}, {UINT64_MAX, false}});
+	LbtKeyCode	code = learn_range(2, (LbtColumnOrder[2]) {{0}},
+								   (LbtKeyValue[]) {{.ordered = 0}, {.ordered = 0}},
+								   (LbtKeyValue[]) {{.ordered = 255}, {.ordered = UINT64_MAX}});
 	uint64_t	previous = 0;
 
 	(void) arg;
 	for (uint64_t first = 0; first < 256; first++)
 		for (uint64_t second = 0; second < 64; second++)
 		{
-			LbtKeyValue key[2] = {{first, false}, {second << 58, false}};
+			LbtKeyValue key[2] = {{.ordered = first}, {.ordered = second << 58}};
 			uint64_t	now = lbt_keycode(&code, key, 2, LBT_MISSING_LOW);
 
 			CHECK(now > previous || (first == 0 && second == 0), "key %llu, %llu << 58 ties",
@@ -371,15 +374,15 @@ static void
 misses_room_by_one(const void *arg)
 {
 	const uint64_t width = UINT64_C(1) << 32;
-	LbtKeyCode	code = learn_range(2, (bool[]) {false, false},
-								   (LbtKeyValue[]) {{0, false}, {0, false}},
-								   (LbtKeyValue[]) {{width, false}, {width - 1, false}});
+	LbtKeyCode	code = learn_range(2, (LbtColumnOrder[2]) {{0}},
+								   (LbtKeyValue[]) {{.ordered = 0}, {.ordered = 0}},
+								   (LbtKeyValue[]) {{.ordered = width}, {.ordered = width - 1}});
 
 	(void) arg;
 	for (uint64_t i = 0; i < 64; i++)
 	{
-		LbtKeyValue key[2] = {{i, false}, {i << 26, false}};
-		LbtKeyValue next[2] = {{i, false}, {(i << 26) + 2, false}};
+		LbtKeyValue key[2] = {{.ordered = i}, {.ordered = i << 26}};
+		LbtKeyValue next[2] = {{.ordered = i}, {.ordered = (i << 26) + 2}};
 
 		CHECK(lbt_keycode(&code, key, 2, LBT_MISSING_LOW) <
 			  lbt_keycode(&code, next, 2, LBT_MISSING_LOW), "keys two values apart tie");
@@ -390,26 +393,27 @@ misses_room_by_one(const void *arg)
 static void
 nulls_teach_nothing(const void *arg)
 {
-	const bool	nulls_first[2] = {true, false};
-	LbtKeyValue values[2] = {{50, false}, {60, false}};
-	LbtKeyValue nulls[2] = {{0, true}, {UINT64_MAX, true}};
+	const LbtColumnOrder order[2] = {{.nulls_first = 1}, {0}};
+	LbtKeyValue values[2] = {{.ordered = 50}, {.ordered = 60}};
+	LbtKeyValue nulls[2] = {{.ordered = 0,.isnull = true}, {.ordered = UINT64_MAX,.isnull = true}};
+	LbtKeyLearner learner;
 	LbtKeyCode	code;
 
 	(void) arg;
-	lbt_keycode_begin(&code, 2, nulls_first);
-	lbt_keycode_observe(&code, nulls, 2);
-	lbt_keycode_observe(&code, values, 2);
-	lbt_keycode_observe(&code, nulls, 1);
+	lbt_keycode_begin(&learner, 2, order);
+	lbt_keycode_observe(&learner, nulls, 2);
+	lbt_keycode_observe(&learner, values, 2);
+	lbt_keycode_observe(&learner, nulls, 1);
 	values[0].ordered = 51;
 	values[1].ordered = UINT64_MAX;
-	lbt_keycode_observe(&code, values, 1);
-	lbt_keycode_observe(&code, values, 0);
-	lbt_keycode_finish(&code);
-	CHECK(code.digit[0].lo == 50 && code.digit[0].hi == 51, "the first column's range is %llu..%llu",
-		  (unsigned long long) code.digit[0].lo, (unsigned long long) code.digit[0].hi);
-	CHECK(code.digit[1].lo == 60 && code.digit[1].hi == 60,
+	lbt_keycode_observe(&learner, values, 1);
+	lbt_keycode_observe(&learner, values, 0);
+	lbt_keycode_finish(&learner, &code);
+	CHECK(code.digit[0].lo == 50 && code.digit[0].span == 1, "the first column's range is %llu..%llu",
+		  (unsigned long long) code.digit[0].lo, (unsigned long long) (code.digit[0].lo + code.digit[0].span));
+	CHECK(code.digit[1].lo == 60 && code.digit[1].span == 0,
 		  "the second column's range is %llu..%llu", (unsigned long long) code.digit[1].lo,
-		  (unsigned long long) code.digit[1].hi);
+		  (unsigned long long) (code.digit[1].lo + code.digit[1].span));
 }
 
 /* Two columns of which the first leaves no room, with and without all values seen. */
@@ -421,8 +425,8 @@ no_room_for_second(const void *arg)
 		{UINT64_C(1) << 62, UINT64_C(3) << 62}, {UINT64_C(1) << 62, (UINT64_C(3) << 62) + 1}
 	};
 	static const LbtKeyValue edges[] = {
-		{0, false}, {1, false}, {UINT64_C(1) << 62, false}, {UINT64_C(3) << 62, false},
-		{UINT64_MAX - 1, false}, {UINT64_MAX, false}, {0, true}
+		{.ordered = 0}, {.ordered = 1}, {.ordered = UINT64_C(1) << 62}, {.ordered = UINT64_C(3) << 62},
+		{.ordered = UINT64_MAX - 1}, {.ordered = UINT64_MAX}, {.ordered = 0,.isnull = true}
 	};
 	const size_t nranges = sizeof(ranges) / sizeof(ranges[0]);
 
@@ -432,10 +436,10 @@ no_room_for_second(const void *arg)
 		const uint64_t *first = ranges[r % nranges];
 		const uint64_t *second = ranges[r / nranges % nranges];
 		bool		nulls_first = r >= nranges * nranges;
-		KeyColumns	columns = {.ncolumns = 2, .nulls_first = {nulls_first, nulls_first}};
-		LbtKeyCode	code = learn_range(2, columns.nulls_first,
-									   (LbtKeyValue[]) {{first[0], false}, {second[0], false}},
-									   (LbtKeyValue[]) {{first[1], false}, {second[1], false}});
+		KeyColumns	columns = {.ncolumns = 2, .order = {{0, 0, nulls_first}, {0, 0, nulls_first}}};
+		LbtKeyCode	code = learn_range(2, columns.order,
+									   (LbtKeyValue[]) {{.ordered = first[0]}, {.ordered = second[0]}},
+									   (LbtKeyValue[]) {{.ordered = first[1]}, {.ordered = second[1]}});
 		Rng			rng = {54};
 
 		for (int round = 0; round < 400; round++)
@@ -459,20 +463,20 @@ no_room_for_second(const void *arg)
 static void
 more_columns_than_digits(const void *arg)
 {
-	LbtKeyValue low[MAX_COLUMNS] = {{0, false}};
+	LbtKeyValue low[MAX_COLUMNS] = {{.ordered = 0}};
 	LbtKeyValue high[MAX_COLUMNS];
-	bool		nulls_first[MAX_COLUMNS] = {false};
+	LbtColumnOrder order[MAX_COLUMNS] = {{0}};
 	LbtKeyCode	code;
 	uint64_t	codes[2];
 
 	(void) arg;
 	for (int i = 0; i < MAX_COLUMNS; i++)
-		high[i] = (LbtKeyValue) {3, false};
-	code = learn_range(MAX_COLUMNS, nulls_first, low, high);
+		high[i] = (LbtKeyValue) {.ordered = 3};
+	code = learn_range(MAX_COLUMNS, order, low, high);
 	CHECK(code.ndigits == LBT_CODE_COLUMNS, "%d digits", code.ndigits);
 	for (int i = 0; i < MAX_COLUMNS; i++)
 	{
-		LbtKeyValue key[MAX_COLUMNS] = {{0, false}};
+		LbtKeyValue key[MAX_COLUMNS] = {{.ordered = 0}};
 
 		codes[0] = lbt_keycode(&code, key, MAX_COLUMNS, LBT_MISSING_LOW);
 		key[i].ordered = 1;
@@ -484,9 +488,9 @@ more_columns_than_digits(const void *arg)
 static void
 invalid_codes(const void *arg)
 {
-	LbtKeyCode	code = learn_range(2, (bool[]) {false, true},
-								   (LbtKeyValue[]) {{0, false}, {0, false}},
-								   (LbtKeyValue[]) {{9, false}, {9, false}});
+	LbtKeyCode	code = learn_range(2, (LbtColumnOrder[]) {{0}, {.nulls_first = 1}},
+								   (LbtKeyValue[]) {{.ordered = 0}, {.ordered = 0}},
+								   (LbtKeyValue[]) {{.ordered = 9}, {.ordered = 9}});
 	LbtKeyCode	bad;
 
 	(void) arg;
@@ -495,14 +499,17 @@ invalid_codes(const void *arg)
 	{
 		bad = code;
 		for (int i = 2; i < LBT_CODE_COLUMNS; i++)
+		{
 			bad.digit[i] = bad.digit[0];
-		bad.ndigits = ndigits;
+			bad.column[i] = bad.column[0];
+		}
+		bad.ncolumns = bad.ndigits = ndigits;
 		CHECK(lbt_keycode_valid(&bad) == (ndigits >= 1 && ndigits <= LBT_CODE_COLUMNS),
 			  "%d digits", ndigits);
 	}
 	bad = code;
-	bad.digit[1].lo = 10;
-	CHECK(!lbt_keycode_valid(&bad), "an empty range is valid");
+	bad.raw = 1;
+	CHECK(!lbt_keycode_valid(&bad), "two columns are their value");
 	bad = code;
 	bad.digit[1].shift = 64;
 	CHECK(!lbt_keycode_valid(&bad), "a shift by all bits is valid");
