@@ -17,15 +17,24 @@ my $transactions = $ENV{LBT_ORACLE_TRANSACTIONS} || 900;    # a client and shape
 my $rows = 12000;
 my $domain = 20000;    # keys are made from integers below it
 
-# Shapes of keys: type, expression of it from the integer n, place in the order, a second column too?
+# Shapes of keys: type, expression of it from the integer n, place in the order; of a second column, where there
+# is one, the type, and its expression from an integer n of three digits.
+my $number = { type => 'int8', key => 'n::int8' };
+my $word = { type => 'text', key => q{left('word' || lpad(n::text, 3, '0') || md5(n::text), 7 + n % 20)} };
 my @shapes = (
 	{ name => 'int8', type => 'int8', key => 'n::int8 * 7919 - 20000000' },
 	{ name => 'int4_desc', type => 'int4', key => 'n * 11', order => 'DESC', fillfactor => 10 },
-	{ name => 'pair', type => 'int4', key => 'n / 200', second => 1 },
+	{ name => 'pair', type => 'int4', key => 'n / 200', second => $number },
 	{ name => 'float8', type => 'float8', key => '(n - 9000)::float8 / 7' },
 	{ name => 'stamp', type => 'timestamptz', key => q{'2024-01-01 00:00+00'::timestamptz + n * interval '61 s'}, fillfactor => 10 },
 	{ name => 'duplicates', type => 'int8', key => '(n % 25)::int8', fillfactor => 50 },
-	{ name => 'nulls', type => 'int8', key => 'CASE WHEN n % 4 = 0 THEN NULL ELSE n::int8 END', order => 'NULLS FIRST', fillfactor => 10 });
+	{ name => 'nulls', type => 'int8', key => 'CASE WHEN n % 4 = 0 THEN NULL ELSE n::int8 END', order => 'NULLS FIRST', fillfactor => 10 },
+	{ name => 'text', type => 'text', key => q{'user' || lpad(n::text, 5, '0') || left(md5(n::text), n % 7)}, fillfactor => 30 },
+	{ name => 'text_desc', type => 'text', key => q{lpad(n::text, 5, '0') || repeat('x', n % 5 * 200)}, order => 'DESC' },
+	{ name => 'bytea', type => 'bytea', key => q{int4send(n * 3) || substr('\x00ff00'::bytea, 1, n % 4)}, fillfactor => 10 },
+	{ name => 'uuid', type => 'uuid', key => q{left(lpad(to_hex(n * 211), 8, '0') || md5(n::text), 32)::uuid} },
+	{ name => 'number_text', type => 'int4', key => 'n / 200', second => $word },
+	{ name => 'text_number', type => 'text', key => q{'group ' || lpad((n / 100)::text, 3, '0')}, second => $number });
 
 my $node = new_node('oracle');
 
@@ -74,6 +83,7 @@ sub query_function
 {
 	my ($shape) = @_;
 	my $name = $shape->{name};
+	my $second = $shape->{second} // $number;
 	my $columns = $shape->{second} ? '@K, @S' : '@K';
 	my $pick = "SELECT string_agg(concat_ws(',', $columns), ' ') FROM (SELECT $columns FROM t_$name";
 	my ($forth, $back) = ('', 'DESC');
@@ -86,15 +96,16 @@ sub query_function
 		'@K < {1}', '@K > {2}', '@K IN ({1}, {2}, {3})', '@K IS NULL', '@K IS NOT NULL',
 		'@K >= {1} AND @K IN ({1}, {2})', '@K > {2} AND @K < {1}');
 	@conditions = (@conditions, '@K = {1} AND @S = {s}', '@K = {1} AND @S > {s}', '@K = {1} AND @S <= {s}',
-		'(@K, @S) > ({1}, {s})', '@K = {1} AND @S BETWEEN {s} AND {s} + 20', '@S = {s}')
+		'(@K, @S) > ({1}, {s})', '@K = {1} AND @S BETWEEN {s} AND {s2}', '@S = {s}')
 	  if $shape->{second};
+	my $ends = $shape->{type} =~ /^(bytea|uuid)$/ ? 'count(@K)' : 'min(@K), max(@K)';	# not on every version
 	my @queries;
 	foreach my $condition (@conditions)
 	{
 		push @queries, "$pick WHERE $condition $forward) q", "$pick WHERE $condition $backward) q",
 		  "$pick WHERE $condition $forward LIMIT 7) q", "$pick WHERE $condition $backward LIMIT 7) q",
 		  "$pick WHERE $condition $backward OFFSET 90 LIMIT 3) q",
-		  "SELECT concat_ws(' ', count(*), min(\@K), max(\@K), sum(id)) FROM t_$name WHERE $condition";
+		  "SELECT concat_ws(' ', count(*), $ends, sum(id)) FROM t_$name WHERE $condition";
 	}
 	my $list = join(",\n", map { "\$q\$$_\$q\$" } @queries);
 	return <<"SQL";
@@ -106,7 +117,8 @@ BEGIN
 	query := replace(query, '{1}', coalesce(quote_literal(key_$name(n1)) || '::$shape->{type}', 'NULL'));
 	query := replace(query, '{2}', coalesce(quote_literal(key_$name(n2)) || '::$shape->{type}', 'NULL'));
 	query := replace(query, '{3}', coalesce(quote_literal(key_$name((n1 + n2) / 2)) || '::$shape->{type}', 'NULL'));
-	query := replace(query, '{s}', s::text || '::int8');
+	query := replace(query, '{s}', quote_literal(second_$name(s)) || '::$second->{type}');
+	query := replace(query, '{s2}', quote_literal(second_$name(least(s + 20, 999))) || '::$second->{type}');
 	PERFORM compare(query);
 END \$\$;
 SQL
@@ -117,7 +129,7 @@ sub scripts
 {
 	my ($shape) = @_;
 	my $name = $shape->{name};
-	my $new = "key_$name(n), key_$name(n), (n * 31) % 1000, (n * 31) % 1000";
+	my $new = "key_$name(n), key_$name(n), second_$name((n * 31) % 1000), second_$name((n * 31) % 1000)";
 	my $n = "\\set n random(0, $domain - 1)\n";
 	my $doomed = "SELECT id FROM t_$name WHERE k >= key_$name(:n) AND k <= key_$name(:n + 400)";
 	my $range = "\\set c random(0, 1000000)\n\\set m :n + random(0, 200)\n\\set s random(0, 999)\n";
@@ -144,12 +156,16 @@ foreach my $shape (@shapes)
 	my $fillfactor = $shape->{fillfactor} // 90;
 	my ($learned, $btree) = $shape->{second} ? ("k $order, s", "bk $order, bs") : ("k $order", "bk $order");
 	my $key = $shape->{key} =~ s/'/''/gr;
+	my $second = $shape->{second} // $number;
+	my $second_key = $second->{key} =~ s/'/''/gr;
+	my ($k_type, $s_type) = map { $_ eq 'text' ? 'text COLLATE "C"' : $_ } $shape->{type}, $second->{type};
 
 	$node->safe_psql('postgres', <<"SQL");
 CREATE FUNCTION key_$name(n int) RETURNS $shape->{type} LANGUAGE sql STABLE AS 'SELECT $key';
-CREATE TABLE t_$name (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, k $shape->{type}, bk $shape->{type},
-	s int8, bs int8, v int DEFAULT 0);
-INSERT INTO t_$name (k, bk, s, bs) SELECT key_$name(n), key_$name(n), (n * 31) % 1000, (n * 31) % 1000
+CREATE FUNCTION second_$name(n int) RETURNS $second->{type} LANGUAGE sql STABLE AS 'SELECT $second_key';
+CREATE TABLE t_$name (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, k $k_type, bk $k_type,
+	s $s_type, bs $s_type, v int DEFAULT 0);
+INSERT INTO t_$name (k, bk, s, bs) SELECT key_$name(n), key_$name(n), second_$name((n * 31) % 1000), second_$name((n * 31) % 1000)
 	FROM (SELECT (i * 37) % $domain AS n FROM generate_series(1, $rows) i) q;
 CREATE INDEX l_$name ON t_$name USING learnedbtree ($learned) WITH (fillfactor = $fillfactor);
 CREATE INDEX b_$name ON t_$name USING btree ($btree) WITH (fillfactor = $fillfactor);
