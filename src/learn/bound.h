@@ -31,11 +31,7 @@ lbt_compare_value(const LbtKeyColumn *column, const LbtKeyValue *key, const LbtK
 		return (key->isnull == column->nulls_first) ? -1 : 1;
 	}
 	if (column->bytes)
-	{
-		int			order = lbt_bytes_order(key, tuple);
-
-		return column->desc ? -order : order;
-	}
+		return lbt_compare_bytes(column, key, tuple);
 	return key->ordered < tuple->ordered ? -1 : key->ordered > tuple->ordered ? 1 : 0;
 }
 
@@ -48,17 +44,12 @@ lbt_compare_stored(const LbtKeySpec *spec, TupleDesc tupdesc, int column, const 
 	const char *at = lbt_tuple_bytes(spec, column, itup, tupdesc);
 	LbtKeyValue value = {.isnull = at == NULL};
 
-	if (at != NULL && lbt_stored_compressed(c, at))
+	if (at != NULL && !key->isnull)
 	{
-		int			order;
-
-		if (key->isnull)
-			return c->nulls_first ? -1 : 1;
-		order = lbt_compressed_order(key, at);
-		return c->desc ? -order : order;
-	}
-	if (at != NULL)
+		if (unlikely(lbt_stored_compressed(c, at)))
+			return lbt_compare_compressed(c, key, at);
 		lbt_stored_bytes(c, at, &value);
+	}
 	return lbt_compare_value(c, key, &value);
 }
 

@@ -291,14 +291,14 @@ lbt_keyspec_datum(const LbtKeyColumn *column, const LbtKeyValue *value)
 }
 
 int
-lbt_compressed_order(const LbtKeyValue *a, const char *at)
+lbt_compare_compressed(const LbtKeyColumn *column, const LbtKeyValue *a, const char *at)
 {
 	struct varlena *plain = pg_detoast_datum((struct varlena *) at);
 	LbtKeyValue b = {.bytes = (const uint8_t *) VARDATA(plain),.length = VARSIZE(plain) - VARHDRSZ};
-	int			order = lbt_bytes_order(a, &b);
+	int			cmp = lbt_compare_bytes(column, a, &b);
 
 	pfree(plain);
-	return order;
+	return cmp;
 }
 
 void

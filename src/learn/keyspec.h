@@ -61,7 +61,7 @@ extern bool lbt_keyspec_takes(const LbtKeyColumn *column, Oid argtype);
 /*
  * A byte string is used where it lies, so it must be neither compressed nor out of line.  Compressed values
  * on pages are another matter, see
- * lbt_compressed_order().
+ * lbt_compare_compressed().
  */
 static inline bool
 lbt_keyspec_plain(const LbtKeyColumn *column, Datum arg)
@@ -111,19 +111,21 @@ lbt_stored_compressed(const LbtKeyColumn *column, const char *at)
 	return column->store == LBT_STORE_VARLENA && VARATT_IS_COMPRESSED(at);
 }
 
-/* The order of two byte strings, without regard to DESC. */
+/* Two byte strings in the column's order: is the first before (-1), equal to (0) or after (1) the second? */
 static inline int
-lbt_bytes_order(const LbtKeyValue *a, const LbtKeyValue *b)
+lbt_compare_bytes(const LbtKeyColumn *column, const LbtKeyValue *a, const LbtKeyValue *b)
 {
 	int			cmp = memcmp(a->bytes, b->bytes, Min(a->length, b->length));
 
-	if (cmp != 0)
-		return cmp;
-	return a->length < b->length ? -1 : a->length > b->length ? 1 : 0;
+	if (cmp == 0)
+		cmp = (a->length > b->length) - (a->length < b->length);
+	if (column->desc)
+		return (cmp < 0) - (cmp > 0);
+	return (cmp > 0) - (cmp < 0);
 }
 
 /* The same where the second is compressed, at this address on a page. */
-extern int	lbt_compressed_order(const LbtKeyValue *a, const char *at);
+extern int	lbt_compare_compressed(const LbtKeyColumn *column, const LbtKeyValue *a, const char *at);
 
 static inline uint64
 lbt_load_ordered(const LbtKeyColumn *column, const char *at)

@@ -75,7 +75,10 @@ common_prefix(const LbtColumnSeen *seen)
 	return n;
 }
 
-/* A byte string's prefix and digits, the last of which is the end of the longest string. */
+/*
+ * A byte string's prefix and digits, the last of which is the end of the longest string.  The columns that
+ * follow may not order strings that these digits have not: if they do not reach the end, they are the last.
+ */
 static void
 add_bytes(LbtKeyCode *kc, LbtCodeColumn *column, const LbtColumnSeen *seen, uint32_t *used)
 {
@@ -130,15 +133,6 @@ take_raw(LbtKeyCode *kc)
 	kc->digit[0] = (LbtKeyDigit) {.lo = 0,.span = UINT64_MAX,.weight = 1};
 }
 
-/* Do the digits tell the strings seen apart to the last byte? */
-static bool
-is_complete(const LbtCodeColumn *column, const LbtColumnSeen *seen)
-{
-	return !seen->order.bytes ||
-		(seen->longest < LBT_CODE_BYTES &&
-		 column->ndigits == seen->longest - column->prefix_length + 1);
-}
-
 void
 lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc)
 {
@@ -156,8 +150,6 @@ lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc)
 		else
 			add_number(kc, column, seen);
 		kc->ncolumns++;
-		if (!is_complete(column, seen))
-			break;				/* the columns after it may not order strings that it has not */
 	}
 	lbt_keycode_weigh(kc);
 }

@@ -29,8 +29,9 @@
 /* The bytes of all common prefixes together. */
 #define LBT_CODE_PREFIX 128
 
-/* A byte string may be cut to this length without a change to what is learned from it, or to its code. */
-#define LBT_CODE_BYTES 160
+/* A byte string may be cut to this length without a change to what is learned from it, or to its code:
+ * before it comes so far, the digits have run out. */
+#define LBT_CODE_BYTES (LBT_CODE_PREFIX + LBT_CODE_DIGITS)
 
 /* How a column's values become ordered values. */
 typedef enum LbtKeyKind
