@@ -53,6 +53,13 @@ search_any(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Pag
 #undef BEFORE
 }
 
+/* Kept out of the loop for int8. */
+static pg_noinline bool
+any_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, IndexTuple itup)
+{
+	return lbt_before_bound(spec, tupdesc, bound, itup, false);
+}
+
 /* One ascending int8 column, no NULL in the bound. */
 static inline bool
 int8_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page,
@@ -67,7 +74,7 @@ int8_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Pa
 
 		return v < bound->value[0].ordered || (bound->past && v == bound->value[0].ordered);
 	}
-	return lbt_before_bound(spec, tupdesc, bound, itup, false);
+	return any_before(spec, tupdesc, bound, itup);
 }
 
 static OffsetNumber

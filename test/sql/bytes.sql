@@ -127,7 +127,9 @@ DROP TABLE byt_words;
 
 -- inserts: placed, and unique
 CREATE TABLE byt_in (t text COLLATE "C", u uuid);
+SET client_min_messages = error;    -- the warning about ON CONFLICT below 18 is limits.sql's
 CREATE UNIQUE INDEX byt_in_t ON byt_in USING learnedbtree (t);
+RESET client_min_messages;
 CREATE INDEX byt_in_u ON byt_in USING learnedbtree (u) WITH (fillfactor = 50);
 INSERT INTO byt_in SELECT 'user' || mix(i), md5(i::text)::uuid FROM generate_series(1, 10000) i;
 SELECT learnedbtree_train('byt_in_t') IS NOT NULL AS trained, learnedbtree_train('byt_in_u') IS NOT NULL AS trained;
