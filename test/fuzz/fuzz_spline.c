@@ -96,7 +96,8 @@ open_and_use(void *memory, size_t bytes)
 		for (int i = 0; i < 16; i++)
 		{
 			for (int v = 0; v < LBT_CODE_COLUMNS; v++)
-				values[v] = (LbtKeyValue) {.ordered = rng_any_width(&rng),.isnull = rng_below(&rng, 4) == 0};
+				values[v] = (LbtKeyValue) {.ordered = rng_any_width(&rng),.isnull = rng_below(&rng, 4) == 0,
+				.bytes = memory,.length = (uint32_t) rng_below(&rng, bytes + 1)};
 			lbt_keycode(&model.code, values, i % (LBT_CODE_COLUMNS + 1),
 						i & 1 ? LBT_MISSING_HIGH : LBT_MISSING_LOW);
 		}
@@ -130,9 +131,24 @@ open_repaired(Input input)
 	header->bytes = bytes;
 	header->nleaves = nleaves;
 	header->nknots = nknots;
-	header->code.ndigits = ndigits;
+	header->code.ndigits = header->code.ncolumns = ndigits;
+	header->code.raw = 0;
 	for (int i = 0; i < ndigits; i++)
-		header->code.digit[i].shift &= 63;
+	{
+		LbtCodeColumn *column = &header->code.column[i];
+		LbtKeyDigit *digit = &header->code.digit[i];
+
+		column->ndigits = 1;
+		column->prefix &= LBT_CODE_PREFIX / 2 - 1;
+		column->prefix_length &= LBT_CODE_PREFIX / 2 - 1;
+		digit->shift &= 63;
+		digit->ends &= 1;
+		if (column->order.bytes)
+		{
+			digit->lo &= UINT8_MAX;
+			digit->span &= UINT8_MAX;
+		}
+	}
 	open_and_use(header, bytes);
 	free(header);
 }
