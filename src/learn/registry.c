@@ -73,6 +73,7 @@ init_control(void *block)
 	pg_atomic_init_u32(&c->launcher_proc, 0);
 	pg_atomic_init_u64(&c->launch_tried, 0);
 	pg_atomic_init_u32(&c->told_no_worker, 0);
+	pg_atomic_init_u32(&c->workers_connected, 0);
 
 	a = dsa_create_in_place(place_of(c), PLACE_BYTES, c->tranche, NULL);
 	dsa_pin(a);
@@ -378,4 +379,26 @@ lbt_registry_drop_matching(Oid database, Oid oid, const LbtFile *except)
 			return;
 		lbt_registry_drop_file(&found);
 	}
+}
+
+int
+lbt_registry_list(Oid database, LbtListed **listed, int max)
+{
+	dshash_seq_status status;
+	LbtEntry   *entry;
+	int			n = 0;
+
+	*listed = palloc(max * sizeof(LbtListed));
+	dshash_seq_init(&status, lbt_entries, false);
+	while ((entry = dshash_seq_next(&status)) != NULL)
+	{
+		if (entry->file.database != database)
+			continue;
+		if (n == max)
+			break;
+		(*listed)[n++] = (LbtListed) {.file = entry->file,.oid = entry->oid,
+		.changed_at = entry->changed_at};
+	}
+	dshash_seq_term(&status);
+	return n;
 }
