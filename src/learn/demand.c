@@ -41,9 +41,19 @@
 /* Models of one index in a row that did not pay before retraining is left to others. */
 #define STRIKES_MAX 3
 
+/* A demand that can be served so soon is worth keeping a launcher for. */
+#define SOON_MS 10000
+
 /* Least time between two attempts to start a launcher; the second when there was no slot of late. */
 #define LAUNCH_INTERVAL_MS 1000
 #define NO_SLOT_INTERVAL_MS 60000
+
+/* When the demand may be served. */
+static TimestampTz
+due_at(const LbtEntry *entry)
+{
+	return Max(entry->not_before, TimestampTzPlusMilliseconds(entry->attempted_at, lbt_naptime));
+}
 
 void
 lbt_demand_settle(LbtEntry *entry, const LbtModelHeader *header, uint32 fingerprint)
@@ -57,7 +67,7 @@ lbt_demand_settle(LbtEntry *entry, const LbtModelHeader *header, uint32 fingerpr
 	if (!ready)
 		return;
 	if (!image)
-		entry->not_before = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), lbt_naptime);
+		entry->attempted_at = GetCurrentTimestamp();
 	if (!image && fingerprint == entry->fingerprint)
 		entry->futile = Min(entry->futile + 1, 20);
 	else
@@ -158,6 +168,7 @@ lbt_demand_report(LbtIndex *index)
 	Size		dead_bytes = 0;
 	bool		switched_off = false;
 	bool		wanted;
+	bool		due;
 
 	if (entry == NULL)
 		return LBT_DEMAND_NONE;
@@ -173,19 +184,21 @@ lbt_demand_report(LbtIndex *index)
 			switched_off = true;
 		}
 		else if (lbt_autotrain && wants_training(entry, index->retrain_splits) &&
-				 entry->not_before <= TimestampTzPlusMilliseconds(now, lbt_naptime))
+				 entry->not_before <= now)
 			entry->wanted = true;	/* else it failed a moment ago: no use */
 		if (entry->window.predictions > WINDOW_MAX / 2 && !switched_off)
 			entry->strikes = 0;
 	}
-	wanted = entry->wanted && lbt_autotrain && entry->not_before <= now;
+	wanted = entry->wanted && lbt_autotrain &&
+		due_at(entry) <= TimestampTzPlusMilliseconds(now, SOON_MS);
+	due = due_at(entry) <= now;
 	dshash_release_lock(lbt_entries, entry);
 
 	if (switched_off)
 		lbt_model_free(dead, dead_bytes);
 	if (!wanted)
 		return LBT_DEMAND_NONE;
-	return lbt_launcher_wake() ? LBT_DEMAND_RAISED : LBT_DEMAND_UNSERVED;
+	return lbt_launcher_wake() || !due ? LBT_DEMAND_RAISED : LBT_DEMAND_UNSERVED;
 }
 
 /* ---- the launcher ---- */
@@ -292,9 +305,9 @@ lbt_demand_databases(Oid *databases, int max, bool *later)
 
 		if (!entry->wanted)
 			continue;
-		if (entry->not_before > now)
+		if (due_at(entry) > now)
 		{
-			*later = true;
+			*later = *later || due_at(entry) <= TimestampTzPlusMilliseconds(now, SOON_MS);
 			continue;
 		}
 		while (i < n && databases[i] != entry->file.database)
@@ -321,10 +334,11 @@ find_demand(Oid database, TimestampTz now, LbtFile *file)
 	dshash_seq_init(&status, lbt_entries, false);
 	while ((entry = dshash_seq_next(&status)) != NULL)
 	{
-		if (!entry->wanted || entry->file.database != database || entry->not_before > now ||
-			entry->not_before >= oldest)
+		TimestampTz due = due_at(entry);
+
+		if (!entry->wanted || entry->file.database != database || due > now || due >= oldest)
 			continue;
-		oldest = entry->not_before;
+		oldest = due;
 		*file = entry->file;
 	}
 	dshash_seq_term(&status);
@@ -345,7 +359,7 @@ lbt_demand_take(Oid database, LbtFile *file, Oid *oid)
 			continue;
 		mine = entry->wanted && (entry->state == LBT_READY || entry->state == LBT_NOT_PAYING);
 		entry->wanted = false;
-		entry->not_before = TimestampTzPlusMilliseconds(now, lbt_naptime);
+		entry->attempted_at = now;
 		*oid = entry->oid;
 		dshash_release_lock(lbt_entries, entry);
 		if (mine)

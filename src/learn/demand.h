@@ -41,7 +41,7 @@ extern void lbt_tell_no_worker(const char *what);
 
 /*
  * Databases with indexes to be trained now: their number, at most max, the rest another time.  *later:
- * there are others whose time has not come.
+ * there are others whose time comes soon.
  */
 extern int	lbt_demand_databases(Oid *databases, int max, bool *later);
 

@@ -137,6 +137,7 @@ lbt_index_refresh(LbtIndex *index)
 	pg_read_barrier();
 	index->state = LBT_UNTRAINED;
 	index->trained_blocks = 0;
+	index->image_lsn = InvalidXLogRecPtr;
 	index->nblocks = 0;
 	entry = dshash_find(lbt_entries, &index->file, false);
 	if (entry == NULL)
@@ -144,6 +145,7 @@ lbt_index_refresh(LbtIndex *index)
 	index->state = entry->state;
 	index->trained_blocks = entry->trained_blocks;
 	index->model_bytes = entry->bytes;
+	index->image_lsn = entry->image_lsn;
 	if (index->changed_at != entry->changed_at)
 		index->misses = index->splits = 0;
 	index->changed_at = entry->changed_at;
@@ -238,6 +240,7 @@ lbt_registry_publish(LbtIndex *index, const LbtTrained *trained, bool new_file)
 	entry->memory = memory;
 	entry->bytes = bytes;
 	entry->changed_at = now;
+	entry->image_lsn = trained->image_lsn;
 	lbt_demand_settle(entry, header, trained->fingerprint);
 	pg_atomic_write_u64(&entry->used_at, (uint64) now);
 	dshash_release_lock(lbt_entries, entry);

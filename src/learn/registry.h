@@ -9,6 +9,7 @@
 
 #include "postgres.h"
 
+#include "access/xlogdefs.h"
 #include "datatype/timestamp.h"
 #include "learn/keyspec.h"
 #include "model/model.h"
@@ -85,6 +86,7 @@ typedef struct LbtIndex
 	BlockNumber trained_blocks; /* the file's size when it was trained */
 	Size		model_bytes;	/* of the model, when LBT_READY or LBT_EVICTED */
 	TimestampTz changed_at;		/* when the state or model was registered */
+	XLogRecPtr	image_lsn;		/* of the metapage when its image was written; 0: not known */
 	uint32		misses;			/* fallbacks and right-moves since the last report of a long statement */
 	uint32		splits;			/* by this backend, since changed_at */
 	int			retrain_splits; /* splits that ask for a training; -1: the default share */
@@ -117,6 +119,7 @@ typedef struct LbtTrained
 	const LbtLeaf *leaves;
 	BlockNumber blocks;			/* the file's size */
 	uint32		fingerprint;	/* of the leaves' blocks in order: has anything changed? */
+	XLogRecPtr	image_lsn;		/* of the metapage with the model's image */
 } LbtTrained;
 
 /* What the registry knows of a file, for display. */

@@ -50,7 +50,9 @@ typedef struct LbtEntry
 
 	/* demand.c's */
 	bool		wanted;			/* the worker is asked to train it */
-	TimestampTz not_before;		/* ... but not before this time */
+	TimestampTz attempted_at;	/* when it was trained last, or taken for it */
+	TimestampTz not_before;		/* no use to try before this time */
+	XLogRecPtr	image_lsn;		/* of the metapage when its image was written; 0: not known */
 	uint32		nleaves;		/* of the last model */
 	uint32		height;			/* pages on the way of a descent, when it was trained */
 	uint32		fingerprint;	/* of the last training's leaves */

@@ -22,6 +22,7 @@
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
+#include "storage/lwlock.h"
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
 #include "utils/inval.h"
@@ -99,6 +100,20 @@ training_context(void *arg)
 	errcontext("training the model of the index with OID %u in the background", *(Oid *) arg);
 }
 
+/* The demand being served: not lost when the process is terminated meanwhile. */
+static LbtFile serving;
+static bool is_serving = false;
+
+static void
+give_demand_back(int code, Datum arg)
+{
+	if (is_serving)
+	{
+		LWLockReleaseAll();
+		lbt_demand_defer(&serving, 0, true);
+	}
+}
+
 /* Train one index in a transaction of its own; errors go to the log. */
 static void
 serve(const LbtFile *file, Oid oid)
@@ -108,6 +123,8 @@ serve(const LbtFile *file, Oid oid)
 	volatile bool failed = false;
 	ErrorContextCallback callback = {.callback = training_context,.arg = &oid};
 
+	serving = *file;
+	is_serving = true;
 	callback.previous = error_context_stack;
 	PG_TRY();
 	{
@@ -131,6 +148,7 @@ serve(const LbtFile *file, Oid oid)
 	PG_END_TRY();
 	error_context_stack = callback.previous;
 	MemoryContextSwitchTo(context);
+	is_serving = false;
 
 	if (failed)
 		lbt_demand_defer(file, FAILED_RETRY_MS, false);
@@ -205,6 +223,7 @@ lbt_worker_main(Datum arg)
 	if (!lbt_registry_attach())
 		proc_exit(0);
 	lbt_worker_connected();
+	before_shmem_exit(give_demand_back, (Datum) 0);
 	CurrentMemoryContext = AllocSetContextCreate(TopMemoryContext, "learnedbtree worker",
 												 ALLOCSET_DEFAULT_SIZES);
 	idle_since = GetCurrentTimestamp();
@@ -213,6 +232,7 @@ lbt_worker_main(Datum arg)
 		LbtFile		file;
 		Oid			oid;
 
+		QueryCancelPending = false; /* what was to be cancelled is over */
 		CHECK_FOR_INTERRUPTS();
 		if (ConfigReloadPending)
 		{
