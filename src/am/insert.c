@@ -16,12 +16,37 @@
 /* Rows after which a statement asks again for the model of an index that had nothing to learn from. */
 #define ROWS_BEFORE_ASKING 1024
 
+/*
+ * An insert that nbtree has to do after all has visited the leaf for nothing.  Where most are such (many equal
+ * keys, that is, posting lists or unique keys that come again), some are left to nbtree from the start, and
+ * then a few tried again.  Of every three inserts one may fail.
+ */
+#define DEBT_OF_FAILURE 2
+#define DEBT_MAX 64
+#define DEBT_AFTER_SKIP 48
+#define SKIPPED_INSERTS 256
+
 /* What a statement keeps from row to row, in ii_AmCache. */
 typedef struct Inserter
 {
 	LbtIndex   *index;			/* NULL: no model for this index */
 	uint32		rows_without;	/* a model */
 } Inserter;
+
+/*
+ * Fill the relcache entry's caches that nbtree's comparison and search keys use: under a page lock they
+ * should not have to read catalogs or the metapage.
+ */
+static void
+warm_up(Relation rel)
+{
+	bool		heapkeyspace;
+	bool		allequalimage;
+
+	for (int i = 1; i <= IndexRelationGetNumberOfKeyAttributes(rel); i++)
+		(void) index_getprocinfo(rel, i, BTORDER_PROC);
+	_bt_metaversion(rel, &heapkeyspace, &allequalimage);
+}
 
 /*
  * The view lives until the transaction ends, and so longer than any statement.  Without an IndexInfo
@@ -43,7 +68,10 @@ get_inserter(Relation rel, IndexInfo *info)
 		LbtIndex   *index = lbt_index_get(rel);
 
 		if (index->shareable && lbt_trainable(rel, index, &reason))
+		{
 			inserter->index = index;
+			warm_up(rel);
+		}
 	}
 	info->ii_AmCache = inserter;
 	return inserter;
@@ -124,6 +152,33 @@ insert_by_btree(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Rela
 	return result;
 }
 
+/* Keep the account; true when this insert is to be left to nbtree. */
+static inline bool
+skip_insert(LbtIndex *index)
+{
+	if (likely(index->insert_skip == 0))
+		return false;
+	index->insert_skip--;
+	return true;
+}
+
+static inline void
+note_placed(LbtIndex *index)
+{
+	if (unlikely(index->insert_debt > 0))
+		index->insert_debt--;
+}
+
+static inline void
+note_not_placed(LbtIndex *index)
+{
+	index->insert_debt += DEBT_OF_FAILURE;
+	if (index->insert_debt < DEBT_MAX)
+		return;
+	index->insert_debt = DEBT_AFTER_SKIP;
+	index->insert_skip = SKIPPED_INSERTS;
+}
+
 bool
 lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
 		   IndexUniqueCheck check_unique, bool unchanged, IndexInfo *info)
@@ -142,12 +197,17 @@ lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation 
 	if (!lbt_enable || !lbt_enable_insert || check_unique == UNIQUE_CHECK_EXISTING ||
 		(unique && unchanged) ||
 		(inserter = get_inserter(rel, info)) == NULL || inserter->index == NULL ||
-		!have_model(rel, inserter) || !key_of(&inserter->index->keyspec, values, isnull, &key))
+		!have_model(rel, inserter) || skip_insert(inserter->index) ||
+		!key_of(&inserter->index->keyspec, values, isnull, &key))
 		return insert_by_btree(rel, values, isnull, tid, heap, check_unique, unchanged, info);
 
 	index = inserter->index;
 	if (insert_predicted(rel, index, &key, values, isnull, tid, unique, &place))
+	{
+		note_placed(index);
 		return unique;
+	}
+	note_not_placed(index);
 	result = insert_by_btree(rel, values, isnull, tid, heap, check_unique, unchanged, info);
 	if (lbt_place_after_btree(rel, index, &key, &place))
 		lbt_train_on_split(rel, index);

@@ -13,6 +13,11 @@ lbt_vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	/* The count is of the whole VACUUM: this callback is its last for the index, and only called once. */
 	if (stats != NULL && stats->pages_newly_deleted > 0 &&
 		!RelationUsesLocalBuffers(info->index))
-		lbt_count_many(lbt_index_get(info->index), LBT_EV_PAGE_DELETED, stats->pages_newly_deleted);
+	{
+		LbtIndex   *index = lbt_index_get(info->index);
+
+		lbt_count_many(index, LBT_EV_PAGE_DELETED, stats->pages_newly_deleted);
+		(void) lbt_counters_flush_index(index);	/* autovacuum's next commit may be far */
+	}
 	return stats;
 }

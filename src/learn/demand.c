@@ -41,8 +41,19 @@
 /* Models of one index in a row that did not pay before retraining is left to others. */
 #define STRIKES_MAX 3
 
-/* Least time between two attempts to start a launcher. */
+/* A demand that can be served so soon is worth keeping a launcher for. */
+#define SOON_MS 10000
+
+/* Least time between two attempts to start a launcher; the second when there was no slot of late. */
 #define LAUNCH_INTERVAL_MS 1000
+#define NO_SLOT_INTERVAL_MS 60000
+
+/* When the demand may be served. */
+static TimestampTz
+due_at(const LbtEntry *entry)
+{
+	return Max(entry->not_before, TimestampTzPlusMilliseconds(entry->attempted_at, lbt_naptime));
+}
 
 void
 lbt_demand_settle(LbtEntry *entry, const LbtModelHeader *header, uint32 fingerprint)
@@ -56,7 +67,7 @@ lbt_demand_settle(LbtEntry *entry, const LbtModelHeader *header, uint32 fingerpr
 	if (!ready)
 		return;
 	if (!image)
-		entry->not_before = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), lbt_naptime);
+		entry->attempted_at = GetCurrentTimestamp();
 	if (!image && fingerprint == entry->fingerprint)
 		entry->futile = Min(entry->futile + 1, 20);
 	else
@@ -66,7 +77,10 @@ lbt_demand_settle(LbtEntry *entry, const LbtModelHeader *header, uint32 fingerpr
 	entry->height = Max(header->height, 2);
 }
 
-/* Trainings that found nothing new make the next one wait for twice the loss. */
+/*
+ * Trainings that found nothing new make the next one wait for twice the loss.  What is lost counts only
+ * once the model can be judged as well, lest one that does not pay be trained again and again.
+ */
 static bool
 wants_training(const LbtEntry *entry, int retrain_splits)
 {
@@ -77,7 +91,7 @@ wants_training(const LbtEntry *entry, int retrain_splits)
 	double		cost = Max(entry->nleaves / TRAINING_LEAVES_A_VISIT, TRAINING_VISITS_MIN);
 
 	return since->splits >= Max(threshold, 1) || since->deleted > 0 ||
-		lost >= cost * (1 << entry->futile);
+		(entry->window.predictions >= WINDOW_MIN && lost >= cost * (1 << entry->futile));
 }
 
 /* Do predictions save anything? */
@@ -99,6 +113,7 @@ add_events(LbtEntry *entry, const uint64 *events)
 	LbtWindow  *window = &entry->window;
 	uint64		failed = events[LBT_EV_BAD_BLOCK] + events[LBT_EV_BAD_PAGE] +
 		events[LBT_EV_LOW] + events[LBT_EV_HIGH];
+	uint64		twice = events[LBT_EV_INSERT_FULL] + events[LBT_EV_INSERT_EQUAL];
 	uint64		predictions = events[LBT_EV_VERIFIED] + failed + events[LBT_EV_INSERT];
 	uint64		moved = events[LBT_EV_MOVED_RIGHT] + events[LBT_EV_INSERT_MOVED];
 
@@ -108,6 +123,9 @@ add_events(LbtEntry *entry, const uint64 *events)
 	since->fallbacks += failed;
 	since->splits += events[LBT_EV_SPLIT];
 	since->deleted += events[LBT_EV_PAGE_DELETED];
+
+	/* Right about the leaf, but nbtree had to go there again: nothing saved, and no fault of the model. */
+	predictions -= Min(twice, predictions);
 
 	/* One flush may bring more than a window holds: then it is all of it, scaled down. */
 	while (predictions > WINDOW_MAX)
@@ -137,8 +155,8 @@ switch_off(LbtEntry *entry)
 	entry->changed_at = GetCurrentTimestamp();
 	if (entry->strikes < STRIKES_MAX)
 		entry->strikes++;
-	if (entry->since.splits + entry->since.deleted > 0 && entry->strikes < STRIKES_MAX)
-		entry->wanted = lbt_autotrain;
+	entry->wanted = lbt_autotrain && entry->strikes < STRIKES_MAX &&
+		entry->since.splits + entry->since.deleted > 0;
 }
 
 LbtDemand
@@ -150,6 +168,7 @@ lbt_demand_report(LbtIndex *index)
 	Size		dead_bytes = 0;
 	bool		switched_off = false;
 	bool		wanted;
+	bool		due;
 
 	if (entry == NULL)
 		return LBT_DEMAND_NONE;
@@ -164,19 +183,22 @@ lbt_demand_report(LbtIndex *index)
 			switch_off(entry);
 			switched_off = true;
 		}
-		else if (lbt_autotrain && wants_training(entry, index->retrain_splits))
-			entry->wanted = true;
+		else if (lbt_autotrain && wants_training(entry, index->retrain_splits) &&
+				 entry->not_before <= now)
+			entry->wanted = true;	/* else it failed a moment ago: no use */
 		if (entry->window.predictions > WINDOW_MAX / 2 && !switched_off)
 			entry->strikes = 0;
 	}
-	wanted = entry->wanted && lbt_autotrain && entry->not_before <= now;
+	wanted = entry->wanted && lbt_autotrain &&
+		due_at(entry) <= TimestampTzPlusMilliseconds(now, SOON_MS);
+	due = due_at(entry) <= now;
 	dshash_release_lock(lbt_entries, entry);
 
 	if (switched_off)
 		lbt_model_free(dead, dead_bytes);
 	if (!wanted)
 		return LBT_DEMAND_NONE;
-	return lbt_launcher_wake() ? LBT_DEMAND_RAISED : LBT_DEMAND_UNSERVED;
+	return lbt_launcher_wake() || !due ? LBT_DEMAND_RAISED : LBT_DEMAND_UNSERVED;
 }
 
 /* ---- the launcher ---- */
@@ -213,18 +235,20 @@ bool
 lbt_launcher_wake(void)
 {
 	uint64		now = (uint64) GetCurrentTimestamp();
+	bool		slots = pg_atomic_read_u32(&lbt_control->told_no_worker) == 0;
+	uint64		interval = slots ? LAUNCH_INTERVAL_MS : NO_SLOT_INTERVAL_MS;
 	uint64		tried;
 
 	if (pg_atomic_read_u32(&lbt_control->launcher) != 0)
 	{
 		lbt_wake_process(pg_atomic_read_u32(&lbt_control->launcher_proc));
-		return true;
+		return slots;
 	}
 	tried = pg_atomic_read_u64(&lbt_control->launch_tried);
-	if (now - tried < LAUNCH_INTERVAL_MS * UINT64CONST(1000) ||
+	if (now - tried < interval * 1000 ||
 		!pg_atomic_compare_exchange_u64(&lbt_control->launch_tried, &tried, now))
-		return pg_atomic_read_u32(&lbt_control->told_no_worker) == 0;	/* as it went for others */
-	return start_launcher();
+		return slots;			/* as it went for others */
+	return start_launcher() && slots;
 }
 
 bool
@@ -235,7 +259,6 @@ lbt_launcher_enter(void)
 	if (!pg_atomic_compare_exchange_u32(&lbt_control->launcher, &none, MyProcPid))
 		return false;
 	pg_atomic_write_u32(&lbt_control->launcher_proc, lbt_my_process());
-	pg_atomic_write_u32(&lbt_control->told_no_worker, 0);
 	return true;
 }
 
@@ -246,8 +269,22 @@ lbt_launcher_leave(void)
 
 	(void) pg_atomic_compare_exchange_u32(&lbt_control->launcher, &me, 0);
 
-	/* Whoever raises a demand from here on may start another at once. */
-	pg_atomic_write_u64(&lbt_control->launch_tried, 0);
+	/* Whoever raises a demand from here on may start another at once, if there are slots. */
+	if (pg_atomic_read_u32(&lbt_control->told_no_worker) == 0)
+		pg_atomic_write_u64(&lbt_control->launch_tried, 0);
+}
+
+void
+lbt_worker_connected(void)
+{
+	pg_atomic_fetch_add_u32(&lbt_control->workers_connected, 1);
+	pg_atomic_write_u32(&lbt_control->told_no_worker, 0);
+}
+
+uint32
+lbt_workers_connected(void)
+{
+	return pg_atomic_read_u32(&lbt_control->workers_connected);
 }
 
 /* ---- demands ---- */
@@ -268,9 +305,9 @@ lbt_demand_databases(Oid *databases, int max, bool *later)
 
 		if (!entry->wanted)
 			continue;
-		if (entry->not_before > now)
+		if (due_at(entry) > now)
 		{
-			*later = true;
+			*later = *later || due_at(entry) <= TimestampTzPlusMilliseconds(now, SOON_MS);
 			continue;
 		}
 		while (i < n && databases[i] != entry->file.database)
@@ -286,37 +323,77 @@ lbt_demand_databases(Oid *databases, int max, bool *later)
 	return n;
 }
 
+/* The file of this database whose demand has waited longest; false when there is none now. */
+static bool
+find_demand(Oid database, TimestampTz now, LbtFile *file)
+{
+	dshash_seq_status status;
+	TimestampTz oldest = DT_NOEND;
+	LbtEntry   *entry;
+
+	dshash_seq_init(&status, lbt_entries, false);
+	while ((entry = dshash_seq_next(&status)) != NULL)
+	{
+		TimestampTz due = due_at(entry);
+
+		if (!entry->wanted || entry->file.database != database || due > now || due >= oldest)
+			continue;
+		oldest = due;
+		*file = entry->file;
+	}
+	dshash_seq_term(&status);
+	return oldest != DT_NOEND;
+}
+
 bool
 lbt_demand_take(Oid database, LbtFile *file, Oid *oid)
 {
 	TimestampTz now = GetCurrentTimestamp();
-	dshash_seq_status status;
-	LbtEntry   *entry;
-	bool		found = false;
 
-	dshash_seq_init(&status, lbt_entries, true);
-	while (!found && (entry = dshash_seq_next(&status)) != NULL)
+	while (find_demand(database, now, file))
 	{
-		if (!entry->wanted || entry->file.database != database || entry->not_before > now)
+		LbtEntry   *entry = dshash_find(lbt_entries, file, true);
+		bool		mine;
+
+		if (entry == NULL)
 			continue;
+		mine = entry->wanted && (entry->state == LBT_READY || entry->state == LBT_NOT_PAYING);
 		entry->wanted = false;
-		entry->not_before = TimestampTzPlusMilliseconds(now, lbt_naptime);
-		*file = entry->file;
+		entry->attempted_at = now;
 		*oid = entry->oid;
-		found = true;
+		dshash_release_lock(lbt_entries, entry);
+		if (mine)
+			return true;
 	}
-	dshash_seq_term(&status);
-	return found;
+	return false;
 }
 
 void
-lbt_demand_postpone(const LbtFile *file, int ms)
+lbt_demand_defer(const LbtFile *file, int ms, bool again)
 {
 	LbtEntry   *entry = dshash_find(lbt_entries, file, true);
 
 	if (entry == NULL)
 		return;
-	entry->wanted = true;
+	entry->wanted = again;
 	entry->not_before = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ms);
 	dshash_release_lock(lbt_entries, entry);
+}
+
+void
+lbt_demand_drop_database(Oid database, int ms)
+{
+	TimestampTz until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ms);
+	dshash_seq_status status;
+	LbtEntry   *entry;
+
+	dshash_seq_init(&status, lbt_entries, true);
+	while ((entry = dshash_seq_next(&status)) != NULL)
+	{
+		if (!entry->wanted || entry->file.database != database)
+			continue;
+		entry->wanted = false;
+		entry->not_before = until;
+	}
+	dshash_seq_term(&status);
 }

@@ -29,15 +29,19 @@ extern LbtDemand lbt_demand_report(LbtIndex *index);
 extern bool lbt_launcher_enter(void);
 extern void lbt_launcher_leave(void);
 
-/* Wake the launcher, or start one; false when none can be had. */
+/* Wake the launcher, or start one; false when there is no slot for it or its workers. */
 extern bool lbt_launcher_wake(void);
+
+/* A worker says that it has connected; the number that have. */
+extern void lbt_worker_connected(void);
+extern uint32 lbt_workers_connected(void);
 
 /* Say in the log, once until a worker could be started again, that there is no slot for this process. */
 extern void lbt_tell_no_worker(const char *what);
 
 /*
  * Databases with indexes to be trained now: their number, at most max, the rest another time.  *later:
- * there are others whose time has not come.
+ * there are others whose time comes soon.
  */
 extern int	lbt_demand_databases(Oid *databases, int max, bool *later);
 
@@ -47,7 +51,13 @@ extern int	lbt_demand_databases(Oid *databases, int max, bool *later);
  */
 extern bool lbt_demand_take(Oid database, LbtFile *file, Oid *oid);
 
-/* Raise the demand again that was taken, for a time from now (milliseconds). */
-extern void lbt_demand_postpone(const LbtFile *file, int ms);
+/*
+ * What was taken could not be served: raise it again for a time from now (milliseconds), or, without
+ * again, let nobody raise it before that time.
+ */
+extern void lbt_demand_defer(const LbtFile *file, int ms, bool again);
+
+/* No worker can connect to this database: drop its demands, and let nobody raise them for a time. */
+extern void lbt_demand_drop_database(Oid database, int ms);
 
 #endif							/* LBT_DEMAND_H */

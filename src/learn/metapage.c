@@ -10,16 +10,18 @@
 #include "utils/memutils.h"
 
 void
-lbt_metapage_write(Relation rel, const LbtTrained *trained)
+lbt_metapage_write(Relation rel, const LbtIndex *index, LbtTrained *trained)
 {
 	uint32		nleaves = trained->header.nleaves;
 	char		image[BLCKSZ];
 	LbtLeaf    *scratch_leaves;
 	LbtKnot    *scratch_knots;
 	Buffer		buf;
+	Page		page;
 	char	   *spare;
 	Size		room;
 	Size		size;
+	bool		known;
 
 	if (RecoveryInProgress())
 		return;
@@ -35,11 +37,14 @@ lbt_metapage_write(Relation rel, const LbtTrained *trained)
 	pfree(scratch_knots);
 
 	buf = _bt_getbuf(rel, BTREE_METAPAGE, BT_WRITE);
-	spare = lbt_bt_meta_spare(BufferGetPage(buf), &room);
+	page = BufferGetPage(buf);
+	spare = lbt_bt_meta_spare(page, &room);
 
 	/* An index that has outgrown images loses the one it has: it would only get worse. */
-	if (size > 0 ? !lbt_image_same(spare, room, image, size) : spare[0] != 0)
+	known = !RelationNeedsWAL(rel) || PageGetLSN(page) == index->image_lsn;
+	if (size > 0 ? !known || !lbt_image_same(spare, room, image, size) : spare[0] != 0)
 		lbt_bt_fill_meta_spare(rel, buf, image, size);
+	trained->image_lsn = PageGetLSN(page);
 	_bt_relbuf(rel, buf);
 }
 

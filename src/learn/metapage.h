@@ -9,10 +9,12 @@
 #include "learn/registry.h"
 
 /*
- * Write the image of a trained model, if there is none yet that says the same, and log it.  Nothing happens
- * in recovery.  Allocates in the current context.  The metapage is locked for the time of a copy.
+ * Write the image of a trained model and log it, unless the one that is there says the same and nobody has
+ * logged the metapage since (which may have lost the image where that is replayed).  Fills in
+ * trained->image_lsn.  Nothing happens in recovery.  Allocates in the current context.  The metapage is locked
+ * for the time of a copy.
  */
-extern void lbt_metapage_write(Relation rel, const LbtTrained *trained);
+extern void lbt_metapage_write(Relation rel, const LbtIndex *index, LbtTrained *trained);
 
 /*
  * Make a model from the image; false when there is none.  An image that cannot be used is reported in the

@@ -51,6 +51,7 @@ lbt_model_evict(const LbtFile *file)
 	memory = entry->memory;
 	bytes = entry->bytes;
 	entry->memory = InvalidDsaPointer;
+	entry->wanted = false;		/* it must not push out others in its turn */
 	if (entry->state == LBT_READY)
 		entry->state = LBT_EVICTED;
 	dshash_release_lock(lbt_entries, entry);
@@ -93,6 +94,21 @@ evict_one(const LbtFile *keep)
 	return true;
 }
 
+/* Reserve room for a model within the limit, before there is any memory: others are at it, too. */
+static bool
+reserve(Size bytes)
+{
+	uint64		limit = (uint64) lbt_max_model_memory * 1024;
+	uint64		taken = pg_atomic_read_u64(&lbt_control->model_bytes);
+
+	do
+	{
+		if (taken + bytes > limit)
+			return false;
+	} while (!pg_atomic_compare_exchange_u64(&lbt_control->model_bytes, &taken, taken + bytes));
+	return true;
+}
+
 dsa_pointer
 lbt_model_store(const LbtFile *file, const LbtModelHeader *header, const LbtKnot *knots,
 				const LbtLeaf *leaves, Size bytes, LbtState *state)
@@ -104,15 +120,20 @@ lbt_model_store(const LbtFile *file, const LbtModelHeader *header, const LbtKnot
 		*state = LBT_TOO_LARGE;
 		return InvalidDsaPointer;
 	}
-	while (!lbt_registry_has_room(bytes) && evict_one(file))
-		;
+	while (!reserve(bytes))
+	{
+		if (evict_one(file))
+			continue;
+		*state = LBT_EVICTED;	/* others have just reserved what there is */
+		return InvalidDsaPointer;
+	}
 	if (!lbt_guarded(allocate, &a) || !DsaPointerIsValid(a.memory))
 	{
+		pg_atomic_fetch_sub_u64(&lbt_control->model_bytes, bytes);
 		*state = LBT_NO_MEMORY;
 		return InvalidDsaPointer;
 	}
 	lbt_model_assemble(dsa_get_address(lbt_area, a.memory), header, knots, leaves);
-	pg_atomic_fetch_add_u64(&lbt_control->model_bytes, bytes);
 	return a.memory;
 }
 

@@ -73,6 +73,7 @@ init_control(void *block)
 	pg_atomic_init_u32(&c->launcher_proc, 0);
 	pg_atomic_init_u64(&c->launch_tried, 0);
 	pg_atomic_init_u32(&c->told_no_worker, 0);
+	pg_atomic_init_u32(&c->workers_connected, 0);
 
 	a = dsa_create_in_place(place_of(c), PLACE_BYTES, c->tranche, NULL);
 	dsa_pin(a);
@@ -136,6 +137,7 @@ lbt_index_refresh(LbtIndex *index)
 	pg_read_barrier();
 	index->state = LBT_UNTRAINED;
 	index->trained_blocks = 0;
+	index->image_lsn = InvalidXLogRecPtr;
 	index->nblocks = 0;
 	entry = dshash_find(lbt_entries, &index->file, false);
 	if (entry == NULL)
@@ -143,6 +145,7 @@ lbt_index_refresh(LbtIndex *index)
 	index->state = entry->state;
 	index->trained_blocks = entry->trained_blocks;
 	index->model_bytes = entry->bytes;
+	index->image_lsn = entry->image_lsn;
 	if (index->changed_at != entry->changed_at)
 		index->misses = index->splits = 0;
 	index->changed_at = entry->changed_at;
@@ -238,6 +241,7 @@ lbt_registry_publish(LbtIndex *index, const LbtTrained *trained, bool new_file)
 	entry->memory = memory;
 	entry->bytes = bytes;
 	entry->changed_at = now;
+	entry->image_lsn = trained->image_lsn;
 	lbt_demand_settle(entry, header, trained->fingerprint);
 	pg_atomic_write_u64(&entry->used_at, (uint64) now);
 	dshash_release_lock(lbt_entries, entry);
@@ -379,4 +383,26 @@ lbt_registry_drop_matching(Oid database, Oid oid, const LbtFile *except)
 			return;
 		lbt_registry_drop_file(&found);
 	}
+}
+
+int
+lbt_registry_list(Oid database, LbtListed **listed, int max)
+{
+	dshash_seq_status status;
+	LbtEntry   *entry;
+	int			n = 0;
+
+	*listed = palloc(max * sizeof(LbtListed));
+	dshash_seq_init(&status, lbt_entries, false);
+	while ((entry = dshash_seq_next(&status)) != NULL)
+	{
+		if (entry->file.database != database)
+			continue;
+		if (n == max)
+			break;
+		(*listed)[n++] = (LbtListed) {.file = entry->file,.oid = entry->oid,
+		.changed_at = entry->changed_at};
+	}
+	dshash_seq_term(&status);
+	return n;
 }

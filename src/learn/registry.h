@@ -9,6 +9,7 @@
 
 #include "postgres.h"
 
+#include "access/xlogdefs.h"
 #include "datatype/timestamp.h"
 #include "learn/keyspec.h"
 #include "model/model.h"
@@ -85,10 +86,13 @@ typedef struct LbtIndex
 	BlockNumber trained_blocks; /* the file's size when it was trained */
 	Size		model_bytes;	/* of the model, when LBT_READY or LBT_EVICTED */
 	TimestampTz changed_at;		/* when the state or model was registered */
+	XLogRecPtr	image_lsn;		/* of the metapage when its image was written; 0: not known */
 	uint32		misses;			/* fallbacks and right-moves since the last report of a long statement */
 	uint32		splits;			/* by this backend, since changed_at */
 	int			retrain_splits; /* splits that ask for a training; -1: the default share */
 	LbtLastLeaf last;
+	uint16		insert_debt;	/* of late, inserts that nbtree had to do after all; see insert.c */
+	uint16		insert_skip;	/* inserts left to nbtree from the start */
 	uint16		leaf_items;		/* of the leaf seen last: where to prefetch */
 	uint16		leaf_bytes;
 	LbtKeySpec	keyspec;
@@ -115,6 +119,7 @@ typedef struct LbtTrained
 	const LbtLeaf *leaves;
 	BlockNumber blocks;			/* the file's size */
 	uint32		fingerprint;	/* of the leaves' blocks in order: has anything changed? */
+	XLogRecPtr	image_lsn;		/* of the metapage with the model's image */
 } LbtTrained;
 
 /* What the registry knows of a file, for display. */
@@ -175,6 +180,17 @@ extern void *lbt_registry_copy_model(LbtIndex *index, Size *bytes);
 /* Forget models: of one file; of all files of a database, or only those of an index but one file. */
 extern void lbt_registry_drop_file(const LbtFile *file);
 extern void lbt_registry_drop_matching(Oid database, Oid oid, const LbtFile *except);
+
+/* A database's entries, for finding those of indexes that are gone. */
+typedef struct LbtListed
+{
+	LbtFile		file;
+	Oid			oid;
+	TimestampTz changed_at;
+} LbtListed;
+
+/* List them, palloc'd, at most max; returns how many. */
+extern int	lbt_registry_list(Oid database, LbtListed **listed, int max);
 
 /* Bytes of all models; and whether as many more would still be within the limit. */
 extern uint64 lbt_registry_bytes(void);

@@ -24,7 +24,8 @@ typedef struct LbtControl
 	pg_atomic_uint32 launcher;	/* its pid, or 0 */
 	pg_atomic_uint32 launcher_proc; /* where its latch is; valid while there is a pid */
 	pg_atomic_uint64 launch_tried;	/* TimestampTz of the last attempt to start one */
-	pg_atomic_uint32 told_no_worker;	/* said in the log that none could be started */
+	pg_atomic_uint32 told_no_worker;	/* said in the log that there was no slot; none since */
+	pg_atomic_uint32 workers_connected;
 } LbtControl;
 
 /* Predictions of late: halved when they have become many, so that what was long ago does not count. */
@@ -49,7 +50,9 @@ typedef struct LbtEntry
 
 	/* demand.c's */
 	bool		wanted;			/* the worker is asked to train it */
-	TimestampTz not_before;		/* ... but not before this time */
+	TimestampTz attempted_at;	/* when it was trained last, or taken for it */
+	TimestampTz not_before;		/* no use to try before this time */
+	XLogRecPtr	image_lsn;		/* of the metapage when its image was written; 0: not known */
 	uint32		nleaves;		/* of the last model */
 	uint32		height;			/* pages on the way of a descent, when it was trained */
 	uint32		fingerprint;	/* of the last training's leaves */

@@ -295,7 +295,7 @@ train(Relation rel, LbtIndex *index, bool new_file)
 		INSTR_TIME_SET_CURRENT(end);
 		INSTR_TIME_SUBTRACT(end, start);
 		header->training_ms = INSTR_TIME_GET_MILLISEC(end);
-		lbt_metapage_write(rel, &trained);
+		lbt_metapage_write(rel, index, &trained);
 	}
 	lbt_count(index, LBT_EV_TRAINING);
 	return lbt_registry_publish(index, &trained, new_file);

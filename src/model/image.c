@@ -272,7 +272,7 @@ write_all(uint8_t *out, size_t room, LbtLeaf *leaves, uint32_t nleaves, uint32_t
 
 	*step = LBT_STREAM_EXACT;
 	used = lbt_stream_write(out, room, leaves, nleaves, *step, &lost);
-	if (used == 0)
+	if (used == 0 && nleaves <= room)
 		used = lbt_stream_write_finest(out, room, leaves, nleaves, LBT_STREAM_COARSEST / 16, step,
 									   &lost);
 	return used;
@@ -300,14 +300,14 @@ lbt_image_encode(void *out, size_t cap, const LbtKeyCode *code, const LbtLeaf *l
 	size_t		start;
 	size_t		used = 0;
 	uint32_t	nanchors = nleaves;
-	uint32_t	step;
+	uint32_t	step = LBT_STREAM_EXACT;
 
 	if (!lbt_keycode_valid(code) || !good_leaves(leaves, nleaves))
 		return 0;
 	start = stream_start(code);
 	if (cap <= start || cap > UINT32_MAX)
 		return 0;
-	if (nleaves <= cap)
+	if (nleaves / 8 <= cap)		/* a bit for a leaf: not hopeless */
 	{
 		memcpy(scratch_leaves, leaves, nleaves * sizeof(LbtLeaf));
 		used = write_all(image + start, cap - start, scratch_leaves, nleaves, &step);

@@ -48,9 +48,9 @@ typedef struct LbtImageInfo
 
 /*
  * Write an image of at most cap bytes of the leaf cache, which is in key order, to out.  The scratch
- * arrays need room for nleaves entries each.  Returns the bytes used, or 0 when no image fits that is
- * worth having: too little room, or too few leaves whose blocks follow each other.  The same leaves
- * give the same image.
+ * arrays need room for nleaves entries each and may not be the leaves themselves.  Returns the bytes
+ * used, or 0 when no image fits that is worth having: too little room, too few leaves whose blocks
+ * follow each other, or codes too ragged.  The same leaves give the same image.
  */
 extern size_t lbt_image_encode(void *out, size_t cap, const LbtKeyCode *code, const LbtLeaf *leaves,
 							   uint32_t nleaves, int64_t trained_at, LbtLeaf *scratch_leaves,

@@ -43,9 +43,10 @@ code_blocks(LbtCoder *c, LbtLeaf *leaves, uint32_t nleaves)
 	{
 		uint64_t	left = nleaves - i;
 		uint64_t	length = 1;
+		int64_t		step;		/* to the next run's first block; within a run it would be 1 */
 
-		/* To the next run's first block; within a run it would be 1. */
-		block += lbt_code_signed(c, steps, (int64_t) leaves[i].block - block);
+		step = lbt_code_signed(c, steps, (int64_t) leaves[i].block - block);
+		block = step <= UINT32_MAX && step >= -(int64_t) UINT32_MAX ? block + step : 0;
 		if (c->writing)
 			while (length < left && leaves[i + length].block == leaves[i + length - 1].block + 1)
 				length++;
@@ -86,7 +87,19 @@ typedef struct Tree
 /* A step is halved at most this often for one point. */
 #define MAX_HALVINGS 64
 
+/* No place is as far from half way as this, as a part of what is between left and right. */
+#define FARTHEST 18
+
+/* So near to an end that it is the end: less than half a code of any span. */
+#define LEAST_PART 0x1p-67
+
 #define SAMPLE 8
+
+static double
+smaller(double a, double b)
+{
+	return a < b ? a : b;
+}
 
 static double
 distance(uint64_t from, uint64_t to)
@@ -111,7 +124,7 @@ needs_middle(Tree *t, uint32_t left, uint32_t right, uint64_t left_code, uint64_
 		uint32_t	i = (uint32_t) ((uint64_t) width * p / parts);
 		double		off = fabs(distance(left_code, t->leaves[left + i].min_code) * leaves_per_code - i);
 
-		lost += off < 1 ? off : 1;	/* wrong is wrong */
+		lost += smaller(off, 1);	/* wrong is wrong */
 	}
 	lost *= (double) width / parts;
 	if (lost > 0.5 * t->step * width && lost > 3 * t->step)
@@ -145,11 +158,11 @@ place_of(double step, uint32_t width, uint64_t left_code, uint64_t right_code, u
 	else
 	{
 		int			exponent;
-		double		mantissa = frexp(part > 0x1p-65 ? part : 0x1p-65, &exponent);
+		double		mantissa = frexp(part > LEAST_PART ? part : LEAST_PART, &exponent);
 
 		place = 0.25 + 0.25 * (2 * (1 - mantissa) - exponent - 2);
 	}
-	place = floor(place * width / step + 0.5);
+	place = place * width / step + 0.5;
 	if (place > 0x1p62)
 		place = 0x1p62;
 	return lower ? -(int64_t) place : (int64_t) place;
@@ -167,14 +180,12 @@ code_at(double step, uint32_t width, uint64_t left_code, uint64_t right_code, in
 		part = 0.5 - place;
 	else
 	{
-		double		z = 4 * place - 1;
-		double		halvings = z < 128 ? floor(z) : 128;
+		double		z = 4 * place - 1 < 128 ? 4 * place - 1 : 128;
+		int			halvings = (int) z;
 
-		part = ldexp(z < 128 ? 1 - (z - halvings) / 2 : 0, -(int) halvings - 2);
+		part = ldexp(1 - (z - halvings) / 2, -halvings - 2);
 	}
-	offset = (uint64_t) (part * span);	/* at most 2^63 */
-	if (offset > right_code - left_code)
-		offset = right_code - left_code;
+	offset = (uint64_t) (part * span + 0.5);	/* at most half of it */
 	return steps < 0 ? left_code + offset : right_code - offset;
 }
 
@@ -203,7 +214,8 @@ fill_line(LbtLeaf *leaves, uint32_t left, uint32_t right, uint64_t left_code, ui
 
 /*
  * How many times to halve the step for a middle that is in a denser part than both halves are on the
- * whole: between two gaps, say.
+ * whole: between two gaps, say.  Where leaves share a code, being off by one makes lookups of that code
+ * miss all of them, so it is to come back as it is.
  */
 static uint64_t
 halvings_for(const Tree *t, uint32_t left, uint32_t middle, uint32_t right, uint64_t left_code,
@@ -212,14 +224,23 @@ halvings_for(const Tree *t, uint32_t left, uint32_t middle, uint32_t right, uint
 	uint32_t	from = middle - left > 4 ? middle - 4 : left;
 	uint32_t	to = right - middle > 4 ? middle + 4 : right;
 	uint64_t	code = t->leaves[middle].min_code;
-	double		before = distance(left_code, code) / (middle - left);
-	double		after = distance(code, right_code) / (right - middle);
-	double		around = (distance(t->leaves[from].min_code, t->leaves[to].min_code) + 1) / (to - from);
-	double		coarse = before < after ? before : after;
+	double		below = distance(left_code, code);
+	double		above = distance(code, right_code);
+	double		fine = 4 * (distance(t->leaves[from].min_code, t->leaves[to].min_code) + 1) / (to - from);
+	double		coarse = smaller(below / (middle - left), above / (right - middle));
+	double		most_steps = FARTHEST * (right - left) / t->step;
 	uint64_t	halvings = 0;
 
-	for (; coarse > 4 * around && halvings < MAX_HALVINGS; halvings++)
+	if (t->leaves[middle - 1].min_code == code || t->leaves[middle + 1].min_code == code)
+	{
+		fine = 0.5 / t->step;
+		coarse = smaller(4 * smaller(below, above), below + above) / (right - left);
+	}
+	for (; coarse > fine && halvings < MAX_HALVINGS && most_steps < 0x1p53; halvings++)
+	{
 		coarse /= 2;
+		most_steps *= 2;
+	}
 	return halvings;
 }
 
@@ -262,7 +283,7 @@ code_between(Tree *t, uint32_t left, uint32_t right, uint64_t left_code, uint64_
 		return;
 	if (left_code < right_code &&
 		lbt_code_bit(t->coder, &odds->other,
-				 writing && needs_middle(t, left, right, left_code, right_code)))
+					 writing && needs_middle(t, left, right, left_code, right_code)))
 	{
 		uint32_t	middle = left + (right - left) / 2;
 		uint64_t	code = code_middle(t, left, middle, right, left_code, right_code, odds);
@@ -366,10 +387,10 @@ lbt_stream_write(uint8_t *out, size_t room, LbtLeaf *leaves, uint32_t nleaves, u
 }
 
 /*
- * Steps to choose from, 32 to an octave: from a 256th of a leaf, which is as good as exact, to
+ * Steps to choose from, 32 to an octave: from a 2048th of a leaf, which is as good as exact, to
  * LBT_STREAM_COARSEST, two leaves, where no point is worth its bytes any more.
  */
-#define FINEST 96
+#define FINEST 0
 #define COARSEST 384
 
 static uint32_t
@@ -383,7 +404,8 @@ step_number(int n)
 
 /*
  * The finest step with which the codes are likely to fit, or COARSEST.  The odds are not forgotten
- * between the trials: what a small sample spends on learning them says nothing about the whole.
+ * between the trials: what a small sample spends on learning them says nothing about the whole, which
+ * is left some room for that instead.
  */
 static int
 estimate_step(uint8_t *out, size_t room, LbtLeaf *anchors, uint32_t nanchors)
@@ -395,7 +417,10 @@ estimate_step(uint8_t *out, size_t room, LbtLeaf *anchors, uint32_t nanchors)
 
 	start_tree(&t, &c, anchors);
 	if (nanchors > MANY_LEAVES)
+	{
 		t.sample_depth = 7;
+		room -= room / 64;
+	}
 	while (lo < hi)
 	{
 		int			middle = lo + (hi - lo) / 2;

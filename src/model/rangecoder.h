@@ -86,7 +86,7 @@ lbt_code_bit(LbtCoder *c, LbtOdds *odds, bool bit)
 	if (bit)
 		*odds -= *odds >> LBT_LEARN_SHIFT;
 	else
-		*odds += (65536 - *odds) >> LBT_LEARN_SHIFT;
+		*odds += (uint16_t) ((65536 - *odds) >> LBT_LEARN_SHIFT);
 	return bit;
 }
 

@@ -28,10 +28,14 @@
 /* How often to look when nothing is expected. */
 #define LOOK_MS 1000
 
+/* Demands of a database that no worker can connect to are dropped for so long. */
+#define UNCONNECTABLE_MS 60000
+
 typedef struct Served
 {
 	Oid			database;		/* InvalidOid: free */
 	BackgroundWorkerHandle *handle;
+	uint32		connected;		/* workers that had connected when this one was started */
 } Served;
 
 static Served served[MAX_WORKERS];
@@ -59,6 +63,9 @@ count_workers(void)
 		status = GetBackgroundWorkerPid(s->handle, &pid);
 		if (status == BGWH_STOPPED || status == BGWH_POSTMASTER_DIED)
 		{
+			/* Connections not allowed, say.  Starting one after the other would not help. */
+			if (lbt_workers_connected() == s->connected)
+				lbt_demand_drop_database(s->database, UNCONNECTABLE_MS);
 			pfree(s->handle);
 			s->database = InvalidOid;
 		}
@@ -82,6 +89,7 @@ static bool
 start_worker(Oid database)
 {
 	BackgroundWorker worker = {0};
+	uint32		connected = lbt_workers_connected();
 	Served	   *s = NULL;
 
 	for (int i = 0; i < MAX_WORKERS && s == NULL; i++)
@@ -104,23 +112,24 @@ start_worker(Oid database)
 		return false;
 	}
 	s->database = database;
+	s->connected = connected;
 	return true;
 }
 
 /* Serve the databases with demands; is there anything left to wait for? */
 static bool
-serve(void)
+serve(bool *no_slot)
 {
 	Oid			databases[MAX_WORKERS];
 	bool		later;
 	int			n = lbt_demand_databases(databases, MAX_WORKERS, &later);
 
-	for (int i = 0; i < n; i++)
+	*no_slot = false;
+	for (int i = 0; i < n && !*no_slot; i++)
 	{
 		if (is_served(databases[i]))
 			continue;
-		if (!lbt_forget_lost_database(databases[i]) && !start_worker(databases[i]))
-			break;
+		*no_slot = !lbt_forget_lost_database(databases[i]) && !start_worker(databases[i]);
 	}
 	return n > 0 || later;
 }
@@ -132,6 +141,7 @@ lbt_launcher_main(Datum arg)
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
+	pqsignal(SIGINT, SIG_IGN);	/* there is nothing to cancel */
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 	if (!lbt_registry_attach())
@@ -140,6 +150,8 @@ lbt_launcher_main(Datum arg)
 
 	while (lbt_launcher_enter())
 	{
+		bool		no_slot = false;
+
 		for (;;)
 		{
 			bool		busy;
@@ -151,7 +163,9 @@ lbt_launcher_main(Datum arg)
 				ProcessConfigFile(PGC_SIGHUP);
 			}
 			busy = count_workers() > 0;
-			busy = (lbt_autotrain && serve()) || busy;
+			busy = (lbt_autotrain && serve(&no_slot)) || busy;
+			if (no_slot && count_workers() == 0)
+				break;			/* who holds the last slot itself should not wait for another */
 			if (busy)
 				idle_since = GetCurrentTimestamp();
 			else if (!lbt_autotrain ||
@@ -165,7 +179,7 @@ lbt_launcher_main(Datum arg)
 
 		/* A demand raised while we were leaving has found a launcher, and woken it: look once more. */
 		lbt_launcher_leave();
-		if (!lbt_autotrain || !serve())
+		if (!lbt_autotrain || no_slot || !serve(&no_slot))
 			break;
 	}
 	proc_exit(0);

@@ -9,6 +9,7 @@
 
 #include "access/genam.h"
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "am/am.h"
 #include "learn/demand.h"
 #include "learn/settings.h"
@@ -21,6 +22,7 @@
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
+#include "storage/lwlock.h"
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
 #include "utils/inval.h"
@@ -36,6 +38,10 @@
 /* When to try again what was locked, and what failed. */
 #define LOCKED_RETRY_MS 1000
 #define FAILED_RETRY_MS 60000
+
+/* Models looked at for being of lost indexes, and how old they must be where transactions run. */
+#define SWEEP_MAX 10000
+#define SWEEP_AGE_MS (10 * 60 * 1000)
 
 typedef enum Outcome
 {
@@ -94,6 +100,20 @@ training_context(void *arg)
 	errcontext("training the model of the index with OID %u in the background", *(Oid *) arg);
 }
 
+/* The demand being served: not lost when the process is terminated meanwhile. */
+static LbtFile serving;
+static bool is_serving = false;
+
+static void
+give_demand_back(int code, Datum arg)
+{
+	if (is_serving)
+	{
+		LWLockReleaseAll();
+		lbt_demand_defer(&serving, 0, true);
+	}
+}
+
 /* Train one index in a transaction of its own; errors go to the log. */
 static void
 serve(const LbtFile *file, Oid oid)
@@ -103,12 +123,14 @@ serve(const LbtFile *file, Oid oid)
 	volatile bool failed = false;
 	ErrorContextCallback callback = {.callback = training_context,.arg = &oid};
 
-	StartTransactionCommand();
-	PushActiveSnapshot(GetTransactionSnapshot());	/* no page that we have a link to is recycled */
+	serving = *file;
+	is_serving = true;
 	callback.previous = error_context_stack;
 	PG_TRY();
 	{
 		error_context_stack = &callback;
+		StartTransactionCommand();
+		PushActiveSnapshot(GetTransactionSnapshot());	/* no page we have a link to is recycled */
 		outcome = train_index(file, oid);
 		PopActiveSnapshot();
 		CommitTransactionCommand();
@@ -126,15 +148,64 @@ serve(const LbtFile *file, Oid oid)
 	PG_END_TRY();
 	error_context_stack = callback.previous;
 	MemoryContextSwitchTo(context);
+	is_serving = false;
 
 	if (failed)
-		lbt_demand_postpone(file, FAILED_RETRY_MS);
+		lbt_demand_defer(file, FAILED_RETRY_MS, false);
 	else if (outcome == LOCKED)
-		lbt_demand_postpone(file, LOCKED_RETRY_MS);
+		lbt_demand_defer(file, LOCKED_RETRY_MS, true);
 	else if (outcome == GONE)
 		lbt_registry_drop_file(file);
 	pgstat_report_stat(true);
 	pgstat_report_activity(STATE_IDLE, NULL);
+}
+
+/*
+ * Forget models of indexes that are gone and that nobody here could notice: on a standby, of those that
+ * REINDEX CONCURRENTLY replaced or DROP removed on the primary.  An index that is invisible because its
+ * transaction goes on has been trained just now; forgetting its model would be harmless, but a waste.
+ */
+static void
+sweep(Oid database)
+{
+	LbtListed  *listed;
+	TimestampTz now = GetCurrentTimestamp();
+	int			n;
+
+	StartTransactionCommand();
+	n = lbt_registry_list(database, &listed, SWEEP_MAX);
+	for (int i = 0; i < n; i++)
+	{
+		if (!RecoveryInProgress() &&
+			!TimestampDifferenceExceeds(listed[i].changed_at, now, SWEEP_AGE_MS))
+			continue;
+		if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(listed[i].oid)))
+			lbt_registry_drop_file(&listed[i].file);
+	}
+	CommitTransactionCommand();
+}
+
+/*
+ * Settings of the database, the cluster or postgresql.conf that are meant for users' transactions.  (A
+ * serializable transaction, for one, is impossible on a standby.)
+ */
+static void
+override_settings(void)
+{
+	static const char *const settings[][2] = {
+		{"default_transaction_isolation", "read committed"},
+		{"default_transaction_deferrable", "off"},
+		{"default_transaction_read_only", "off"},
+		{"statement_timeout", "0"},
+		{"lock_timeout", "0"},
+		{"idle_in_transaction_session_timeout", "0"},
+		{"transaction_timeout", "0"},
+		{"zero_damaged_pages", "off"},
+	};
+
+	for (int i = 0; i < lengthof(settings); i++)
+		if (GetConfigOption(settings[i][0], true, false) != NULL)	/* not all versions have all */
+			SetConfigOption(settings[i][0], settings[i][1], PGC_SUSET, PGC_S_OVERRIDE);
 }
 
 PGDLLEXPORT void
@@ -148,8 +219,11 @@ lbt_worker_main(Datum arg)
 	pqsignal(SIGINT, StatementCancelHandler);
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
+	override_settings();
 	if (!lbt_registry_attach())
 		proc_exit(0);
+	lbt_worker_connected();
+	before_shmem_exit(give_demand_back, (Datum) 0);
 	CurrentMemoryContext = AllocSetContextCreate(TopMemoryContext, "learnedbtree worker",
 												 ALLOCSET_DEFAULT_SIZES);
 	idle_since = GetCurrentTimestamp();
@@ -158,6 +232,7 @@ lbt_worker_main(Datum arg)
 		LbtFile		file;
 		Oid			oid;
 
+		QueryCancelPending = false; /* what was to be cancelled is over */
 		CHECK_FOR_INTERRUPTS();
 		if (ConfigReloadPending)
 		{
@@ -178,6 +253,7 @@ lbt_worker_main(Datum arg)
 						 Min(Max(lbt_naptime, 10), LINGER_MS / 4), PG_WAIT_EXTENSION);
 		ResetLatch(MyLatch);
 	}
+	sweep(database);
 	proc_exit(0);
 }
 

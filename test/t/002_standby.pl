@@ -81,6 +81,16 @@ is($reader->query_safe(question($_)), 't', "after reuse of pages, from $_") for 
 $reader->query_safe("SELECT learnedbtree_stat_reset('t_k')");
 is($reader->query_safe("SELECT lookups FROM learnedbtree_stat WHERE indexrelname = 't_k'"), '0', 'counts can be reset on the standby');
 
+# Replay tells nobody that REINDEX CONCURRENTLY has dropped an index: the worker finds out.
+for my $round (1 .. 3)
+{
+	$primary->safe_psql('postgres', 'REINDEX INDEX CONCURRENTLY t_k');
+	$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
+	is($reader->query_safe(question(600000 + $round)), 't', "after REINDEX CONCURRENTLY, round $round");
+}
+wait_until($standby, 'SELECT learnedbtree_model_memory() = sum((learnedbtree_model(indexrelid)).bytes) FROM learnedbtree_stat');
+pass('models of indexes that replay has dropped are forgotten');
+
 $standby->promote;
 wait_until($standby, 'SELECT NOT pg_is_in_recovery()');
 $standby->safe_psql('postgres', 'INSERT INTO t SELECT g, g FROM generate_series(100000, 120000) g; DELETE FROM t WHERE k BETWEEN 700000 AND 710000; VACUUM t');

@@ -23,7 +23,12 @@ extern const Test keybytes_tests[];
 extern const Test leafcache_tests[];
 extern const Test spline_tests[];
 extern const Test model_tests[];
-extern const Test realkeys_tests[];	/* need the folder in the environment variable LBT_KEYS */
+extern const Test image_tests[];
+extern const Test imagebytes_tests[];
+
+/* These need the folder in the environment variable LBT_KEYS. */
+extern const Test realkeys_tests[];
+extern const Test image_realkeys_tests[];
 
 /* End the test as failed. */
 extern _Noreturn void test_fail(const char *file, int line, const char *format,...)

@@ -1,0 +1,213 @@
+# The memory of models, with hundreds of idle sessions that have used them: what is superseded is freed at
+# once, shared memory segments do not pile up, and the cap holds: the least recently used model goes first,
+# its index still answers, and gets a model again when there is room.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use IPC::Run;
+use LearnedBtree;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $idle = 200;
+my $indexes = 12;
+
+# Segments that are files below the data folder are this server's and no other's.
+my $node = PostgreSQL::Test::Cluster->new('memory');
+$node->init;
+configure_node($node);
+$node->append_conf('postgresql.conf', "max_connections = 250\ndynamic_shared_memory_type = mmap\n");
+$node->start;
+my $columns = join(', ', map { "c$_ int4" } 1 .. $indexes);
+my $values = join(', ', map { "g * $_" } 1 .. $indexes);
+$node->safe_psql('postgres', <<"SQL");
+CREATE EXTENSION learnedbtree;
+CREATE TABLE t (k int8, j int8);
+INSERT INTO t SELECT g * 10, g FROM generate_series(1, 60000) g;
+CREATE INDEX t_k ON t USING learnedbtree (k) WITH (fillfactor = 10);
+CREATE INDEX t_j ON t USING learnedbtree (j) WITH (fillfactor = 10);
+CREATE TABLE many ($columns);
+INSERT INTO many SELECT $values FROM generate_series(1, 20000) g;
+VACUUM ANALYZE t, many;
+SQL
+
+sub segments
+{
+	my @sizes = map { -s $_ // 0 } glob($node->data_dir . '/pg_dynshmem/*');
+	my $total = 0;
+	$total += $_ foreach @sizes;
+	return (scalar(@sizes), $total);
+}
+
+# In one statement: a training elsewhere is not to come between.
+my $balance =
+  'SELECT learnedbtree_model_memory() - sum((learnedbtree_model(indexrelid)).bytes) FROM learnedbtree_stat';
+my $uses = 'SELECT (SELECT count(*) FROM t WHERE k = 777 * 10), (SELECT sum(k) FROM t WHERE j BETWEEN 500 AND 520)';
+
+# ---- sessions that have used the models, and then do nothing ----
+
+my $folder = PostgreSQL::Test::Utils::tempdir;
+append_to_file("$folder/idle", "SET application_name = 'idle';\n$uses;\n\\sleep 600 s\n");
+my ($out, $err) = ('', '');
+local $ENV{PGOPTIONS} = '-c enable_seqscan=off -c enable_bitmapscan=off';
+my $sleepers;
+
+END
+{
+	local $?;
+	$sleepers->kill_kill if $sleepers;
+}
+$sleepers = IPC::Run::start([ $node->installed_command('pgbench'), '--no-vacuum', "--client=$idle", '--jobs=2',
+		'--transactions=1', '-f', "$folder/idle", '-h', $node->host, '-p', $node->port, 'postgres' ],
+	'<', \'', '>', \$out, '2>', \$err, IPC::Run::timeout(300));
+my $count_idle = "SELECT count(*) = $idle FROM pg_stat_activity WHERE application_name = 'idle' AND state = 'idle' "
+  . 'AND query = ' . "\$q\$$uses;\$q\$";
+wait_until($node, $count_idle);
+my @awake = map { $node->background_psql('postgres') } 1 .. 5;
+my $answer = $awake[0]->query_safe($uses);
+is($_->query_safe($uses), $answer, 'a session uses the models') foreach @awake[ 1 .. 4 ];
+is($node->safe_psql('postgres', $balance), '0', "$idle idle sessions: memory holds one model an index");
+
+sub train_many
+{
+	my ($times) = @_;
+	return $node->safe_psql('postgres', <<"SQL");
+DO \$\$ BEGIN FOR i IN 1 .. $times LOOP
+	PERFORM learnedbtree_train('t_k'), learnedbtree_train('t_j');
+	COMMIT;
+	IF ($balance) <> 0 THEN RAISE EXCEPTION 'superseded models have not been freed'; END IF;
+END LOOP; END \$\$;
+SQL
+}
+
+train_many(50);
+my ($segments, $total) = segments();
+note("$segments segments, $total bytes");
+cmp_ok($total, '>', 0, 'segments are seen');
+train_many(400);
+foreach my $i (1 .. 12)
+{
+	$node->safe_psql('postgres', 'REINDEX INDEX t_k');
+	$node->safe_psql('postgres', 'REINDEX INDEX CONCURRENTLY t_j') if $i % 4 == 0;
+	$node->safe_psql('postgres', 'CREATE INDEX extra ON t USING learnedbtree (j) WITH (fillfactor = 10)');
+	$node->safe_psql('postgres', 'DROP INDEX extra');
+	my $difference = $node->safe_psql('postgres', $balance);
+	is($difference, '0', "rebuilt and dropped, time $i: memory holds one model an index")
+	  if $i % 4 == 0 || $difference ne '0';
+}
+my ($segments_later, $total_later) = segments();
+note("$segments_later segments, $total_later bytes");
+cmp_ok($segments_later, '<=', $segments + 1, 'segments have not piled up');
+cmp_ok($total_later, '<=', $total + 1024 * 1024, 'nor grown');
+is($node->safe_psql('postgres', $count_idle), 't', 'all the idle sessions have been there throughout');
+is($_->query_safe($uses), $answer, 'a session goes on with the new models') foreach @awake;
+$_->quit foreach @awake;
+$sleepers->kill_kill;
+undef $sleepers;
+wait_until($node, "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'idle'");
+is($node->safe_psql('postgres', $balance), '0', 'when they have gone, too');
+
+# ---- the cap ----
+
+sub memory
+{
+	return $node->safe_psql('postgres', 'SELECT learnedbtree_model_memory()');
+}
+
+sub set_cap
+{
+	my ($value) = @_;
+	$node->safe_psql('postgres', "ALTER SYSTEM SET learnedbtree.max_model_memory = '$value'");
+	$node->reload;
+	wait_until($node, "SELECT current_setting('learnedbtree.max_model_memory') = '$value'");
+}
+
+my $cap = 65536;
+$node->safe_psql('postgres', 'DROP TABLE t');
+is(memory(), '0', 'dropped indexes leave nothing behind');
+set_cap('64kB');
+foreach my $i (1 .. $indexes)
+{
+	$node->safe_psql('postgres', "CREATE INDEX many_$i ON many USING learnedbtree (c$i) WITH (fillfactor = 10)");
+	cmp_ok(memory(), '<=', $cap, "$i indexes: within the cap") if $i > 5;
+}
+
+sub lookup
+{
+	my ($i, $key) = @_;
+	return $node->safe_psql('postgres', "SELECT count(*) FROM many WHERE c$i = $key * $i");
+}
+
+sub states
+{
+	return split / /, $node->safe_psql('postgres', "SELECT string_agg((learnedbtree_model('many_' || i)).state, ' ' "
+		  . "ORDER BY i) FROM generate_series(1, $indexes) i");
+}
+
+my @states = states();
+my $fit = grep { $_ eq 'ready' } @states;
+cmp_ok($fit, '>=', 4, "models of $fit of $indexes indexes fit");
+is("@states", join(' ', (('evicted') x ($indexes - $fit)), ('ready') x $fit),
+	'the least recently trained were evicted');
+like($node->safe_psql('postgres', "SELECT reason FROM learnedbtree_model('many_1')"),
+	qr/dropped to make room.*max_model_memory/, 'it is said why');
+
+# Used just now, the oldest of them stays, and the second oldest goes.
+my ($oldest, $second) = ($indexes - $fit + 1, $indexes - $fit + 2);
+is(lookup($oldest, 5), '1', 'the oldest is used');
+$node->safe_psql('postgres', "SELECT learnedbtree_train('many_1')");
+@states = states();
+is("@states[0, $oldest - 1, $second - 1]", 'ready ready evicted', 'the least recently used goes first');
+
+is(lookup($second, $_), '1', 'an evicted index answers') foreach 1, 10000, 20000;
+is(lookup($second, 20001), '0', 'and finds nothing where there is nothing');
+is((states())[ $second - 1 ], 'evicted', 'its lookups throw no other model out');
+cmp_ok(memory(), '<=', $cap, 'still within the cap');
+
+# Trainings and lookups of all indexes by several sessions at once, each of which looks at the total.
+my $cap_checks = <<"SQL";
+DO \$\$ BEGIN
+	IF learnedbtree_model_memory() > $cap THEN RAISE EXCEPTION 'over the cap: %', learnedbtree_model_memory(); END IF;
+END \$\$;
+SQL
+my $random = "\\set i random(1, $indexes)\n\\set k random(1, 20000)\n";
+my %files = map {
+	("012_lookup_$_\@1" => "${random}SELECT 1 / count(*) FROM many WHERE c$_ = :k * $_;\n$cap_checks")
+} 1 .. $indexes;
+$files{'012_train@3'} = "${random}SELECT learnedbtree_train(('many_' || :i)::regclass);\n$cap_checks";
+$node->pgbench('--no-vacuum --client=8 --jobs=2 --time=4 --random-seed=12', 0, [qr/actually processed/],
+	[qr/^(?!.*ERROR)/s], 'within the cap while many train at once', \%files);
+cmp_ok(memory(), '<=', $cap, 'and afterwards');
+is($node->safe_psql('postgres', $balance), '0', 'afterwards memory holds one model an index');
+
+# There is room again when other indexes are dropped, or the cap is raised.
+$node->safe_psql('postgres', "SELECT learnedbtree_train('many_$_')") foreach 1 .. $indexes;
+is((states())[0], 'evicted', 'the first is evicted');
+$node->safe_psql('postgres', "DROP INDEX many_$_") foreach $indexes - 2 .. $indexes;
+$indexes -= 3;
+is(lookup(1, 7), '1', 'it answers when there is room');
+ok(wait_for_state(1), 'and has a model again');
+set_cap('256MB');
+foreach my $i (2 .. $indexes)
+{
+	ok(wait_for_state($i), "index $i has a model again after the cap was raised");
+}
+is($node->safe_psql('postgres', $balance), '0', 'memory holds one model an index');
+
+sub wait_for_state
+{
+	my ($i) = @_;
+	foreach (1 .. 100)
+	{
+		lookup($i, 9);
+		return 1 if (states())[ $i - 1 ] eq 'ready';
+		select(undef, undef, undef, 0.1);
+	}
+	return 0;
+}
+
+$node->stop;
+done_testing();

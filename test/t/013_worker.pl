@@ -1,0 +1,392 @@
+# Training in the background: what asks for it, the processes that do it, and everything that may come in between:
+# settings, signals, locks, errors, dropped indexes and databases, a server without room for workers.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use LearnedBtree;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $node = PostgreSQL::Test::Cluster->new('worker');
+$node->init(allows_streaming => 1, $node->pg_version >= 18 ? (extra => ['--no-data-checksums']) : ());
+configure_node($node);
+$node->append_conf('postgresql.conf', <<'CONF');
+learnedbtree.naptime = 50ms
+max_logical_replication_workers = 0
+restart_after_crash = on
+CONF
+$node->start;
+
+my $objects = <<'SQL';
+CREATE EXTENSION learnedbtree;
+CREATE EXTENSION amcheck;
+-- Tables of 20,000 keys, 1000 apart, on 500 leaves.
+CREATE FUNCTION make(name text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	EXECUTE format('CREATE TABLE %s (k int8)', name);
+	EXECUTE format('INSERT INTO %s SELECT g * 1000 FROM generate_series(1, 20000) g', name);
+	EXECUTE format('CREATE INDEX %s_k ON %s USING learnedbtree (k) WITH (fillfactor = 10, retrain_splits = 4)', name, name);
+	EXECUTE format('ANALYZE %s', name);
+END $$;
+-- Five splits or more at a place that no call before has used.
+CREATE SEQUENCE place;
+CREATE FUNCTION split(name text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	at int8 := nextval('place') * 400000;
+BEGIN
+	EXECUTE format('INSERT INTO %s SELECT %s + g %% 999 FROM generate_series(1, 2500) g', name, at);
+END $$;
+-- Does the index give what the table has?
+CREATE FUNCTION right_answers(name text, OUT answer bool) LANGUAGE plpgsql SET enable_bitmapscan = off SET enable_sort = off AS $$
+DECLARE
+	question text := format('SELECT md5(string_agg(k::text, '','')) FROM (SELECT k FROM %s WHERE k > 300000 ORDER BY k LIMIT 12000) q', name);
+	by_table text;
+	by_index text;
+BEGIN
+	PERFORM set_config('enable_indexscan', 'off', true), set_config('enable_indexonlyscan', 'off', true), set_config('enable_seqscan', 'on', true);
+	EXECUTE question INTO by_table;
+	PERFORM set_config('enable_indexscan', 'on', true), set_config('enable_indexonlyscan', 'on', true), set_config('enable_seqscan', 'off', true);
+	EXECUTE question INTO by_index;
+	answer := by_table = by_index;
+	EXECUTE format('SELECT $1 AND bool_and((SELECT count(*) FROM %s WHERE k = g * 1000) > 0) FROM generate_series(1, 20000, 7) g', name) INTO answer USING answer;
+END $$;
+SQL
+$node->safe_psql('postgres', $objects);
+
+my %worker = (launcher => "backend_type = 'learnedbtree launcher'", worker => "backend_type = 'learnedbtree worker'");
+
+sub sql { return $node->safe_psql('postgres', $_[0]); }
+sub split_leaves { sql(join(';', map { "SELECT split('$_')" } @_)); }
+sub trained_at { return sql("SELECT trained_at FROM learnedbtree_model('$_[0]_k')"); }
+sub pid_of { return sql("SELECT string_agg(pid::text, ' ') FROM pg_stat_activity WHERE $worker{$_[0]}"); }
+sub since_log { return substr(slurp_file($node->logfile), $_[0]); }
+sub log_size { return -s $node->logfile; }
+
+# Does the query say t before long?
+sub eventually
+{
+	my ($server, $query, $database) = @_;
+	for (my $end = time + 30; time < $end; sleep(0.1))
+	{
+		return 1 if $server->safe_psql($database // 'postgres', $query) eq 't';
+	}
+	return 0;
+}
+
+# Is the index trained later than at that time, and no split since?
+sub trained_since
+{
+	my ($name, $time, $what) = @_;
+	ok(eventually($node, "SELECT trained_at > '$time' AND source = 'training' AND state = 'ready' FROM learnedbtree_model('${name}_k')"), $what)
+	  or diag(sql("SELECT m::text FROM learnedbtree_model('${name}_k') m"));
+}
+
+sub reload
+{
+	my (%settings) = @_;
+	sql("ALTER SYSTEM SET learnedbtree.$_ = '$settings{$_}'") foreach keys %settings;
+	$node->reload;
+	foreach my $name (keys %settings)
+	{
+		wait_until($node, "SELECT current_setting('learnedbtree.$name') = '$settings{$name}'");
+	}
+}
+
+sub gone { my ($kind) = @_; wait_until($node, "SELECT count(*) = 0 FROM pg_stat_activity WHERE $worker{$kind}"); return 1; }
+
+# The process's pid, made to come if need be.
+sub running
+{
+	my ($kind, $name) = @_;
+	for (1 .. 10)
+	{
+		my $pid = pid_of($kind);
+		return $pid if $pid ne '';
+		split_leaves($name);
+		sleep(0.2);
+	}
+	die "there is no $kind";
+}
+
+# Ask for a training, and see that it comes.
+sub works
+{
+	my ($name, $what) = @_;
+	my $time = trained_at($name);
+	split_leaves($name);
+	trained_since($name, $time, $what);
+}
+
+# ---- what asks for a training ----
+
+sql("SELECT make('a'), make('b'), make('quiet'), learnedbtree_stat_reset()");
+is(sql("SELECT count(*) FROM pg_stat_activity WHERE backend_type LIKE 'learnedbtree%'"), '0', 'nobody is there before there is work');
+works('a', 'leaf splits make the worker train');
+is(sql("SELECT splits_since < 4 AND training_ms IS NOT NULL FROM learnedbtree_model('a_k')"), 't', 'the counts begin anew');
+# (On a slow machine the worker may have gone before it is seen: then it is asked for again.)
+my $seen = 0;
+for (1 .. 5)
+{
+	$seen = sql("SELECT count(*) = 2 AND bool_and(CASE WHEN $worker{worker} THEN datname = 'postgres' AND query = 'learnedbtree: training public.a_k' "
+		  . "ELSE datname IS NULL END) FROM pg_stat_activity WHERE backend_type LIKE 'learnedbtree%'");
+	last if $seen eq 't';
+	split_leaves('a');
+	sleep(0.2);
+}
+is($seen, 't', 'launcher and worker are seen, and what they do')
+  or diag(sql("SELECT string_agg(concat_ws(' ', backend_type, datname, query), ', ') FROM pg_stat_activity"));
+is(sql("SELECT trainings FROM learnedbtree_stat WHERE indexrelname = 'quiet_k'"), '0', 'an index without changes is left alone');
+my $time = trained_at('a');
+sql("DELETE FROM a WHERE k BETWEEN 5000000 AND 9000000; VACUUM a");
+trained_since('a', $time, 'so do pages that VACUUM deletes');
+is(sql("SELECT pages_deleted > 50 FROM learnedbtree_stat WHERE indexrelname = 'a_k'"), 't', 'they are counted');
+sql("SELECT split('a'), split('a'), split('b')");
+ok(gone('worker'), 'the worker ends');
+isnt(pid_of('launcher'), '', 'before the launcher does');
+
+# The thresholds; the index option comes before the setting.
+my %before = map { ($_ => trained_at($_)) } qw(a b quiet);
+sql("ALTER INDEX a_k SET (retrain_splits = 1000000); ALTER INDEX b_k RESET (retrain_splits); ALTER INDEX quiet_k RESET (retrain_splits)");
+sql("SET learnedbtree.retrain_splits = 1; SELECT split('a')");
+sql("SET learnedbtree.retrain_splits = 1000000; SELECT split('b')");
+split_leaves('quiet');
+sleep(1);
+is(join(' ', map { trained_at($_) eq $before{$_} || 0 } qw(a b quiet)), '1 1 1',
+	'few splits do not: by the index option, by the setting, by default');
+sql("SET learnedbtree.retrain_splits = 1; SELECT split('b')");
+trained_since('b', $before{b}, 'the setting lowered');
+split_leaves(('quiet') x 20);
+trained_since('quiet', $before{quiet}, 'a share of the leaves is the default');
+sql("ALTER INDEX $_ SET (retrain_splits = 4)") foreach qw(a_k b_k quiet_k);
+
+# ---- settings ----
+
+is($node->psql('postgres', 'SELECT learnedbtree_model_memory(); SET learnedbtree.autotrain = off'), 3, 'a session cannot change autotrain');
+reload(autotrain => 'off');
+ok(gone('worker') && gone('launcher'), 'autotrain off: both end at once');
+$time = trained_at('a');
+split_leaves('a', 'a');
+sleep(0.5);
+is(trained_at('a'), $time, 'and nothing is trained');
+is(sql("SELECT splits_since >= 4 FROM learnedbtree_model('a_k')"), 't', 'though it would be time');
+reload(autotrain => 'on');
+sql("INSERT INTO a VALUES (1)");
+trained_since('a', $time, 'autotrain on: the next use brings the training');
+
+works('a', 'a worker is there');
+my $log = log_size();
+reload(naptime => '40ms', retrain_splits => '100', max_error => '8', max_model_memory => '100MB', enable => 'off', enable_insert => 'off',
+	enable_leaf_cache => 'off', enable_buffer_hint => 'off');
+reload(enable => 'on', enable_insert => 'on', enable_leaf_cache => 'on', enable_buffer_hint => 'on', max_error => '4');
+works('a', 'it goes on while all settings change');
+unlike(since_log($log), qr/FATAL|ERROR|background worker/, 'without complaint');
+sql('ALTER SYSTEM RESET learnedbtree.retrain_splits');
+
+reload(naptime => '2500ms');
+works('a', 'with a long naptime');
+$time = trained_at('a');
+split_leaves('a');
+trained_since('a', $time, 'the next training comes, too');
+is(sql("SELECT trained_at - '$time'::timestamptz >= interval '2.4 s' FROM learnedbtree_model('a_k')"), 't', 'but not before the naptime is over')
+  or diag("$time, " . trained_at('a'));
+reload(naptime => '1h');
+sql("SELECT learnedbtree_train('a_k')");
+$time = trained_at('a');
+split_leaves('a');
+sleep(0.5);
+is(trained_at('a'), $time, 'an hour is not over');
+reload(naptime => '50ms');
+sql('INSERT INTO a VALUES (1)');
+trained_since('a', $time, 'a shorter one counts at once');
+sql("SELECT learnedbtree_train('a_k')");
+
+# ---- signals ----
+
+foreach my $kind (qw(worker launcher))
+{
+	foreach my $signal (qw(pg_terminate_backend pg_cancel_backend))
+	{
+		works('b', "before $signal of the $kind");
+		my $pid = running($kind, 'b');
+		sql("SELECT $signal($pid)");
+		if ($signal eq 'pg_terminate_backend')
+		{
+			wait_until($node, "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $pid");
+		}
+		works('b', "after $signal of the $kind");
+	}
+}
+
+# ---- locks, and objects that go away ----
+
+$log = log_size();
+$time = trained_at('a');
+my $holder = $node->background_psql('postgres');
+$holder->query_safe('BEGIN; ALTER INDEX a_k DEPENDS ON EXTENSION amcheck; SELECT split($$a$$)');	# an exclusive lock
+$holder->query_safe("SELECT learnedbtree_stat_get('a_k'::regclass)");
+works('b', 'an index that is locked does not keep the worker from others');
+is($holder->query_safe("SELECT trained_at = '$time' FROM learnedbtree_model('a_k')"), 't', 'it waits itself');
+$holder->query_safe('ROLLBACK');
+trained_since('a', $time, 'and is trained when the lock is gone');
+$holder->query_safe('BEGIN; DROP INDEX b_k');
+$holder->query_safe('COMMIT; BEGIN; ALTER INDEX a_k DEPENDS ON EXTENSION amcheck; SELECT split($$a$$)');
+$holder->query_safe("SELECT learnedbtree_stat_get('a_k'::regclass)");
+wait_until($node, "SELECT count(*) > 0 FROM pg_stat_activity WHERE $worker{worker}");
+$holder->query_safe('DROP TABLE a, b; COMMIT');
+$holder->quit;
+works('quiet', 'dropped with a training asked for: others go on');
+is(sql('SELECT learnedbtree_model_memory() = (learnedbtree_model($$quiet_k$$)).bytes'), 't', 'nothing is left behind');
+unlike(since_log($log), qr/FATAL|ERROR/, 'and nobody complains');
+
+# Two databases; one without work.
+$node->safe_psql('postgres', "CREATE DATABASE $_") foreach qw(second third);
+$node->safe_psql($_, "$objects SELECT make('a')") foreach qw(second third);
+sql("SELECT make('a'), make('b')");
+for (1 .. 5)
+{
+	$node->safe_psql($_, "SELECT split('a')") foreach qw(second postgres);
+	last if sql("SELECT count(*) = 2 FROM pg_stat_activity WHERE $worker{worker}") eq 't';
+	sleep(0.3);
+}
+ok(eventually($node, "SELECT string_agg(datname, ' ' ORDER BY datname) = 'postgres second' FROM pg_stat_activity WHERE $worker{worker}"),
+	'two databases are served at once, one without work is not');
+ok(eventually($node, "SELECT splits_since < 4 FROM learnedbtree_model('a_k')", 'second'), 'the other database is served');
+# The worker is connected still, and another training wanted.
+$node->safe_psql('second', "SELECT split('a')");
+is($node->psql('postgres', 'CREATE DATABASE copy TEMPLATE second'), 0, 'a database can be a template though a worker was there');
+is($node->safe_psql('copy', "SELECT right_answers('a')"), 't', 'the copy answers');
+$node->safe_psql('second', "SELECT split('a')");
+is($node->psql('postgres', 'DROP DATABASE second'), 0, 'and be dropped');
+$node->safe_psql('third', "SELECT split('a')");
+is($node->psql('postgres', 'DROP DATABASE third WITH (FORCE)'), 0, 'and be dropped by force') or diag(since_log($log));
+works('a', 'after that all is well');
+unlike(since_log($log), qr/FATAL: (?!.*(terminating background worker|database .* does not exist))|PANIC/, 'no other process was hurt');
+
+# ---- a crash ----
+
+my $victim = $node->background_psql('postgres', on_error_stop => 0);
+my $victim_pid = $victim->query_safe('SELECT pg_backend_pid()');
+$log = log_size();
+kill('KILL', $victim_pid);
+$node->wait_for_log(qr/all server processes terminated; reinitializing/, $log);
+wait_until($node, 'SELECT true');
+eval { $victim->quit; };
+is(sql("SELECT right_answers('a')"), 't', 'after a crash: the answers are right');
+trained_since('a', '-infinity', 'there is a model');
+works('a', 'and the worker comes');
+
+# ---- models that do not pay ----
+
+# The second column's type has no key code: all keys tie.  (A new model would get a chance of its own, and
+# growth by a quarter would bring one.)
+reload(autotrain => 'off');
+sql(<<'SQL');
+CREATE FUNCTION scattered(g int8) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$ SELECT hashint8extended($1, 42)::numeric $$;
+CREATE TABLE tie (a int4, t numeric);
+INSERT INTO tie SELECT 1, scattered(g) FROM generate_series(1, 200000) g;
+CREATE INDEX tie_i ON tie USING learnedbtree (a, t) WITH (fillfactor = 60);
+SQL
+sql("INSERT INTO tie SELECT 1, scattered(g) FROM generate_series(300001, 340000) g");
+is(model_state($node, 'tie_i'), 'not paying', 'a model that tells nothing is given up') or diag(sql("SELECT m::text FROM learnedbtree_model('tie_i') m"));
+is(sql("SELECT reason LIKE '%predictions%failed%' FROM learnedbtree_model('tie_i')"), 't', 'with the reason');
+sql("SELECT learnedbtree_stat_reset('tie_i'); INSERT INTO tie SELECT 1, scattered(g) FROM generate_series(400001, 401000) g");
+is(stat_of($node, 'tie_i', 'inserts'), '0', 'inserts no longer ask it');
+is(sql("SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT sum((SELECT count(*) FROM tie WHERE a = 1 AND t = scattered(g))) FROM generate_series(-50, 200) g"),
+	'200', 'lookups are answered');
+is(stat_of($node, 'tie_i', 'verified'), '0', 'as in btree');
+is($node->psql('postgres', "SELECT learnedbtree_check('tie_i', true, true)"), 0, 'amcheck is content');
+sql("SELECT learnedbtree_train('tie_i')");
+is(model_state($node, 'tie_i'), 'ready', 'a training gives it another chance');
+sql("INSERT INTO tie SELECT 1, scattered(g) FROM generate_series(500001, 540000) g");
+is(model_state($node, 'tie_i'), 'not paying', 'which it does not use');
+sql("DROP TABLE tie");
+reload(autotrain => 'on');
+
+# ---- a damaged index ----
+
+sql("SELECT make('broken'), learnedbtree_train('a_k')");
+sql('CHECKPOINT');
+my $file = $node->data_dir . '/' . sql("SELECT pg_relation_filepath('broken_k')");
+$node->stop;
+{
+	open(my $fh, '+<:raw', $file) or die "$file: $!";
+	seek($fh, 24 + 8, 0);
+	read($fh, my $root, 8);
+	my ($block, $level) = unpack('LL', $root);
+	die 'the tree has not the height expected' if $level != 2;
+	seek($fh, $block * 8192, 0);
+	read($fh, my $page, 8192);
+	my ($id) = unpack('L', substr($page, 24 + 4, 4));	# the second downlink of the root
+	my ($hi, $lo) = unpack('SS', substr($page, $id & 0x7fff, 4));
+	seek($fh, ($hi << 16 | $lo) * 8192, 0);
+	print $fh "\0" x 8192;
+	close $fh or die "$file: $!";
+}
+$log = log_size();
+$node->start;
+my $lookup = 'SET enable_seqscan = off; SELECT count(*) FROM broken WHERE k =';
+is(sql("$lookup 5000"), '1', 'level 1 is damaged: the image of before still serves');
+ok($node->wait_for_log(qr/index "broken_k" contains unexpected zero page.*training the model of the index with OID/s, $log), 'the worker says what is wrong');
+is(sql("SELECT right_answers('b')"), 't', 'others are not affected');
+works('b', 'and trained');
+sleep(2);
+my @complaints = since_log($log) =~ /unexpected zero page/g;
+is(scalar @complaints, 1, 'it does not try over and over');
+is(sql("$lookup 6000"), '1', 'lookups go on');
+sql('DROP TABLE broken');
+
+# ---- a standby ----
+
+$node->backup('base');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'base', has_streaming => 1);
+$standby->start;
+$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
+is($standby->safe_psql('postgres', "SELECT right_answers('a')"), 't', 'a standby answers');
+ok(eventually($standby, "SELECT source = 'training' FROM learnedbtree_model('a_k')"), 'its own worker trains');
+$time = $standby->safe_psql('postgres', "SELECT trained_at FROM learnedbtree_model('a_k')");
+sql('INSERT INTO a SELECT 100000 + g * 20000 + h FROM generate_series(1, 900) g, generate_series(1, 20) h ORDER BY random()');
+sql('INSERT INTO a SELECT 12345000 + g % 1000 FROM generate_series(1, 5000) g');
+$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
+$standby->safe_psql('postgres', 'SET enable_seqscan = off; SET enable_bitmapscan = off; '
+	  . 'SELECT sum((SELECT count(*) FROM a WHERE k = 12345000 + g * 7 % 1000 AND g % 3 = 0)), sum((SELECT count(*) FROM a WHERE k = g * 1000)) FROM generate_series(1, 9000) g');
+ok(eventually($standby, "SELECT trained_at > '$time' AND source = 'training' FROM learnedbtree_model('a_k')"),
+	'lookups there that go wrong make it train again') or diag($standby->safe_psql('postgres', "SELECT m::text FROM learnedbtree_model('a_k') m"));
+is($standby->safe_psql('postgres', "SELECT right_answers('a')"), 't', 'its answers are right');
+$standby->stop;
+
+# ---- no room for workers ----
+
+foreach my $slots (0, 1)
+{
+	$node->append_conf('postgresql.conf', "max_worker_processes = $slots\nmax_parallel_workers = 0\n");
+	$log = log_size();
+	$node->restart;
+	is(sql("SELECT right_answers('a')"), 't', "$slots workers: the answers are right");
+	is(model_state($node, 'a_k'), 'ready', "$slots workers: there is a model");
+	$time = trained_at('a');
+	sql('INSERT INTO a SELECT 15555000 + g % 1000 FROM generate_series(1, 5000) g');
+	sql('SET enable_seqscan = off; SET enable_bitmapscan = off; '
+		  . 'SELECT sum((SELECT count(*) FROM a WHERE k = 15555000 + g * 7 % 1000 AND g % 3 = 0)) + sum((SELECT count(*) FROM a WHERE k = g * 1000)) FROM generate_series(1, 9000) g') for 1 .. 3;
+	ok(trained_at('a') gt $time, "$slots workers: lookups that go wrong train by themselves") or diag(sql("SELECT m::text FROM learnedbtree_model('a_k') m"));
+	sleep(1.5);
+	split_leaves('a');
+	my @hints = since_log($log) =~ /out of background worker slots.*\n.*HINT: .*max_worker_processes/g;
+	is(scalar @hints, 1, "$slots workers: the log says so, once") or diag(since_log($log));
+	is(sql("SELECT right_answers('a')"), 't', "$slots workers: still right");
+}
+$node->append_conf('postgresql.conf', "max_worker_processes = 8\n");
+$node->restart;
+is(sql("SELECT right_answers('a')"), 't', 'with workers again: the answers are right');
+works('a', 'and they come');
+is($node->psql('postgres', "SELECT learnedbtree_check('a_k', true, true), learnedbtree_check('b_k', true, true)"), 0, 'amcheck is content');
+my $from = time;
+ok(gone('worker') && gone('launcher'), 'without work, worker and launcher end');
+cmp_ok(time - $from, '<', 30, 'in good time');
+
+$node->stop;
+done_testing();
