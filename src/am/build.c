@@ -8,6 +8,7 @@
 #include "learn/train.h"
 #include "server/as_btree.h"
 #include "server/shared.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
@@ -33,6 +34,28 @@ give_notice(Relation index, IndexInfo *info)
 				 errhint("Use btree for unique indexes of tables that need either.")));
 }
 
+/*
+ * The server knows btree's pattern operator classes by their OIDs and refuses them where they would disagree
+ * with equality.  Ours have OIDs of their own.
+ */
+static void
+refuse_nondeterministic(Relation index)
+{
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		RegProcedure compare = index_getprocid(index, i + 1, BTORDER_PROC);
+		Oid			collation = index->rd_indcollation[i];
+
+		if ((compare == F_BTTEXT_PATTERN_CMP || compare == F_BTBPCHAR_PATTERN_CMP) &&
+			OidIsValid(collation) && !get_collation_isdeterministic(collation))
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("pattern operator classes cannot be used with the nondeterministic collation \"%s\"",
+							get_collation_name(collation)),
+					 errhint("Use the type's default operator class, or a deterministic collation.")));
+	}
+}
+
 IndexBuildResult *
 lbt_build(Relation heap, Relation index, IndexInfo *info)
 {
@@ -40,6 +63,7 @@ lbt_build(Relation heap, Relation index, IndexInfo *info)
 	LbtIndex   *learned;
 	const char *reason;
 
+	refuse_nondeterministic(index);
 	LBT_AS_BTREE_BEGIN(index);
 	{
 		result = btbuild(heap, index, info);

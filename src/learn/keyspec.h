@@ -59,15 +59,15 @@ extern void lbt_keyspec_init(LbtKeySpec *spec, Relation rel);
 extern bool lbt_keyspec_takes(const LbtKeyColumn *column, Oid argtype);
 
 /*
- * A byte string is used where it lies, so it must be neither compressed nor out of line.  Compressed values
- * on pages are another matter, see
- * lbt_compare_compressed().
+ * A byte string is used where it lies, so it must be neither compressed nor out of line.  (To ask whether its
+ * header is short is not enough: so is that of a pointer to an out-of-line value.)  Compressed values on pages
+ * are another matter, see lbt_compare_compressed().
  */
 static inline bool
 lbt_keyspec_plain(const LbtKeyColumn *column, Datum arg)
 {
-	return column->store != LBT_STORE_VARLENA || !VARATT_IS_EXTENDED(DatumGetPointer(arg)) ||
-		VARATT_IS_SHORT(DatumGetPointer(arg));
+	return column->store != LBT_STORE_VARLENA ||
+		(!VARATT_IS_EXTERNAL(DatumGetPointer(arg)) && !VARATT_IS_COMPRESSED(DatumGetPointer(arg)));
 }
 
 /*
@@ -95,6 +95,7 @@ lbt_stored_bytes(const LbtKeyColumn *column, const char *at, LbtKeyValue *value)
 	value->isnull = false;
 	if (column->store == LBT_STORE_VARLENA)
 	{
+		Assert(!VARATT_IS_EXTERNAL(at) && !VARATT_IS_COMPRESSED(at));
 		value->bytes = (const uint8_t *) VARDATA_ANY(at);
 		value->length = VARSIZE_ANY_EXHDR(at);
 	}

@@ -113,7 +113,7 @@ copy_bytes(Harvest *h, const uint8 *bytes, uint32 length)
 {
 	char	   *copy;
 
-	if (h->strings_left < length)
+	if (h->strings == NULL || h->strings_left < length)
 	{
 		h->strings = palloc(STRINGS_BYTES);
 		h->strings_left = STRINGS_BYTES;
