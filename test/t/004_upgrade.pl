@@ -63,7 +63,7 @@ my $definitions = q{SELECT c.relname, pg_get_indexdef(c.oid), c.reloptions, pg_r
 	JOIN pg_am a ON a.oid = c.relam JOIN pg_index i ON i.indexrelid = c.oid WHERE a.amname = 'learnedbtree' ORDER BY 1};
 my $answers = <<'SQL';
 SET enable_seqscan = off;
-SELECT (SELECT sum((SELECT count(*) FROM t WHERE k = g * 3)) FROM generate_series(1, 7400) g),
+SELECT (SELECT sum((SELECT count(*) FROM t WHERE k = g * 3)) FROM generate_series(7400, 1, -1) g),
 	(SELECT concat_ws(' ', count(*), sum(k)) FROM t WHERE k BETWEEN 4900 AND 7100),
 	(SELECT string_agg(k::text, ',') FROM (SELECT k FROM t WHERE k < 7100 ORDER BY k DESC LIMIT 120) q),
 	(SELECT count(*) FROM t WHERE a = 7 AND k > 10000), (SELECT count(*) FROM t WHERE x LIKE 'row 12%'),
@@ -91,8 +91,10 @@ $new->start;
 is($new->safe_psql('postgres', $definitions), $definitions_before, 'the indexes are the same, and on the same files');
 is(model_state($new, 't_k'), 'untrained', 'models stay behind');
 is($new->safe_psql('postgres', $answers), $answers_before, 'the answers are the same');
-is(model_state($new, 't_k'), 'ready', 'the first lookup trained a model on the old file');
-is(stat_of($new, 't_k', 'verified > 1000 AND verified >= lookups * 0.9'), 't', 'lookups went by prediction');
+is(model_state($new, 't_k'), 'ready', 'the first lookup made a model on the old file');
+# (By the image of before the changes, or by a training: in the first case keys added since have to descend.)
+is(stat_of($new, 't_k', 'verified > 1000 AND verified >= lookups * 0.75'), 't', 'lookups went by prediction')
+  or diag(stat_of($new, 't_k', 'learnedbtree_stat'));
 $new->safe_psql('postgres', 'CREATE EXTENSION amcheck');
 foreach my $index (qw(t_k t_ak t_x t_c t_part t_off))
 {
