@@ -59,11 +59,18 @@ sub stat_of
 		"SELECT $columns FROM learnedbtree_stat WHERE indexrelname = '$index'");
 }
 
-# Poll a query until it says t; dies when it does not in good time.
+# Poll a query until it says t; dies when it does not in good time.  While a server is restarting, psql may end
+# before it has read the query, which IPC::Run takes for an error: once more, then.
 sub wait_until
 {
 	my ($node, $query) = @_;
-	$node->poll_query_until('postgres', $query) or die "waited in vain for: $query";
+	foreach my $try (1 .. 20)
+	{
+		my $good = eval { $node->poll_query_until('postgres', $query) };
+		return if $good;
+		last unless $@ =~ /Broken pipe/;
+	}
+	die "waited in vain for: $query" . ($@ ? ": $@" : '');
 }
 
 1;
