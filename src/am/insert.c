@@ -211,7 +211,6 @@ lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation 
 	result = insert_by_btree(rel, values, isnull, tid, heap, check_unique, unchanged, info);
 	if (lbt_place_after_btree(rel, index, &key, &place))
 		lbt_train_on_split(rel, index);
-	if (index->misses >= MISSES_BEFORE_LOOK)
-		lbt_train_on_misses(rel, index);
+	lbt_look_at_misses(rel, index);
 	return result;
 }

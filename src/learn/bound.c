@@ -65,7 +65,7 @@ static inline bool
 int8_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page,
 			OffsetNumber offset)
 {
-	IndexTuple	itup = (IndexTuple) PageGetItem(page, PageGetItemId(page, offset));
+	IndexTuple	itup = lbt_page_tuple(page, offset);
 
 	if (likely(!IndexTupleHasNulls(itup)))
 	{
@@ -105,6 +105,5 @@ lbt_bound_beyond_page(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound 
 
 	if (P_RIGHTMOST(opaque))
 		return false;
-	return lbt_before_bound(spec, tupdesc, bound,
-							(IndexTuple) PageGetItem(page, PageGetItemId(page, P_HIKEY)), true);
+	return lbt_before_bound(spec, tupdesc, bound, lbt_page_tuple(page, P_HIKEY), true);
 }

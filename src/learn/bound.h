@@ -54,12 +54,12 @@ lbt_compare_stored(const LbtKeySpec *spec, TupleDesc tupdesc, int column, const 
 }
 
 /*
- * Is the tuple (a data item, or a pivot whose missing columns are minus infinity) before the bound?
- * For a high key this asks whether the position lies beyond the page.
+ * Is the bound's key before (-1), equal to (0) or after (1) the tuple (a data item, or a pivot whose
+ * missing columns are minus infinity)?  Equal in the bound's columns, that is.
  */
-static inline bool
-lbt_before_bound(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound,
-				 IndexTuple itup, bool pivot)
+static inline int
+lbt_compare_key(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, IndexTuple itup,
+				bool pivot)
 {
 	int			have = pivot ? lbt_tuple_columns(spec, itup) : spec->ncolumns;
 
@@ -68,7 +68,7 @@ lbt_before_bound(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *boun
 		int			cmp;
 
 		if (i >= have)
-			return true;		/* minus infinity is before everything */
+			return 1;			/* than minus infinity */
 		if (spec->column[i].bytes)
 			cmp = lbt_compare_stored(spec, tupdesc, i, &bound->value[i], itup);
 		else
@@ -78,17 +78,32 @@ lbt_before_bound(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *boun
 			cmp = lbt_compare_value(&spec->column[i], &bound->value[i], &value);
 		}
 		if (cmp != 0)
-			return cmp > 0;
+			return cmp;
 	}
-	return bound->past;
+	return 0;
+}
+
+/* Is the tuple before the bound?  For a high key this asks whether the position lies beyond the page. */
+static inline bool
+lbt_before_bound(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound,
+				 IndexTuple itup, bool pivot)
+{
+	int			cmp = lbt_compare_key(spec, tupdesc, bound, itup, pivot);
+
+	return cmp != 0 ? cmp > 0 : bound->past;
+}
+
+static inline IndexTuple
+lbt_page_tuple(Page page, OffsetNumber offset)
+{
+	return (IndexTuple) PageGetItem(page, PageGetItemId(page, offset));
 }
 
 static inline bool
 lbt_offset_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound,
 				  Page page, OffsetNumber offset)
 {
-	return lbt_before_bound(spec, tupdesc, bound,
-							(IndexTuple) PageGetItem(page, PageGetItemId(page, offset)), false);
+	return lbt_before_bound(spec, tupdesc, bound, lbt_page_tuple(page, offset), false);
 }
 
 /*

@@ -32,19 +32,13 @@ examine(LbtIndex *index, TupleDesc tupdesc, const LbtBound *bound, Page page, do
 		bool low_known, OffsetNumber *offset)
 {
 	BTPageOpaque opaque = BTPageGetOpaque(page);
-	OffsetNumber first = P_FIRSTDATAKEY(opaque);
-	OffsetNumber last = PageGetMaxOffsetNumber(page);
-	OffsetNumber off;
+	OffsetNumber off = search_leaf(index, tupdesc, bound, page, fraction);
 
-	index->leaf_items = last;
-	index->leaf_bytes = ((PageHeader) page)->pd_special - ((PageHeader) page)->pd_upper;
-
-	off = lbt_page_search(&index->keyspec, tupdesc, bound, page, first, last,
-						  first + (OffsetNumber) (fraction * (last + 1 - first)));
 	*offset = off;
-	if (off > last && lbt_bound_beyond_page(&index->keyspec, tupdesc, bound, page))
+	if (off > PageGetMaxOffsetNumber(page) &&
+		lbt_bound_beyond_page(&index->keyspec, tupdesc, bound, page))
 		return VERDICT_HIGH;
-	if (off == first && !low_known && !P_LEFTMOST(opaque))
+	if (off == P_FIRSTDATAKEY(opaque) && !low_known && !P_LEFTMOST(opaque))
 		return VERDICT_LOW;
 	return VERDICT_PROVEN;
 }
@@ -123,11 +117,9 @@ lbt_predict_leaf(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot 
 	const LbtModel *model = &index->model;
 	uint64		code = lbt_keycode(&model->code, bound->value, bound->ncolumns,
 								   bound->past ? LBT_MISSING_HIGH : LBT_MISSING_LOW);
-	uint32		slot = lbt_enable_leaf_cache ? lbt_model_slot(model, code, bound->past) :
-		lbt_spline_predict(model->knots, model->nknots, model->nleaves, code);
 	Target		target;
 
-	target_slot(index, slot, code, &target);
+	target_slot(index, predict_slot(model, code, bound->past), code, &target);
 	*predicted = target.block;
 	for (int retreats = 0;; retreats++)
 	{

@@ -21,21 +21,6 @@ typedef enum Finding
 	NO_PROOF
 } Finding;
 
-/* Where does the high key stand: beyond it, equal in the covered columns, or not beyond it? */
-static inline int
-compare_high_key(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *key, Page page)
-{
-	LbtBound	past;
-
-	if (P_RIGHTMOST(BTPageGetOpaque(page)))
-		return -1;
-	if (lbt_bound_beyond_page(spec, tupdesc, key, page))
-		return 1;
-	past = *key;
-	past.past = true;
-	return lbt_bound_beyond_page(spec, tupdesc, &past, page) ? 0 : -1;
-}
-
 /*
  * Equal keys, or a high key equal in the covered columns: further columns and the heap TID decide, by
  * nbtree's comparison.
@@ -79,36 +64,20 @@ examine(Relation rel, LbtIndex *index, const LbtBound *key, IndexTuple itup, boo
 	TupleDesc	tupdesc = RelationGetDescr(rel);
 	Page		page = BufferGetPage(buf);
 	BTPageOpaque opaque = BTPageGetOpaque(page);
-	OffsetNumber first = P_FIRSTDATAKEY(opaque);
-	OffsetNumber last = PageGetMaxOffsetNumber(page);
-	OffsetNumber off;
-	bool		equal = false;
+	OffsetNumber off = search_leaf(index, tupdesc, key, page, fraction);
+	int			cmp = -1;		/* the key with what comes right of its place */
 
-	index->leaf_items = last;
-	index->leaf_bytes = ((PageHeader) page)->pd_special - ((PageHeader) page)->pd_upper;
-
-	off = lbt_page_search(spec, tupdesc, key, page, first, last,
-						  first + (OffsetNumber) (fraction * (last + 1 - first)));
 	*offset = off;
-	if (off <= last)
-	{
-		LbtBound	past = *key;
-
-		past.past = true;
-		equal = lbt_offset_before(spec, tupdesc, &past, page, off);
-	}
-	else
-	{
-		int			cmp = compare_high_key(spec, tupdesc, key, page);
-
-		if (cmp > 0)
-			return GO_RIGHT;
-		equal = cmp == 0;
-	}
-	if (equal)
+	if (off <= PageGetMaxOffsetNumber(page))
+		cmp = lbt_compare_key(spec, tupdesc, key, lbt_page_tuple(page, off), false);
+	else if (!P_RIGHTMOST(opaque))
+		cmp = lbt_compare_key(spec, tupdesc, key, lbt_page_tuple(page, P_HIKEY), true);
+	if (cmp > 0)
+		return GO_RIGHT;
+	if (cmp == 0)
 		return unique ? FOUND_EQUAL :
 			find_among_equals(rel, itup, buf, low_known, offset);
-	if (off == first && !low_known && !P_LEFTMOST(opaque))
+	if (off == P_FIRSTDATAKEY(opaque) && !low_known && !P_LEFTMOST(opaque))
 		return NO_PROOF;
 	return FOUND;
 }
@@ -273,9 +242,7 @@ lbt_place(Relation rel, LbtIndex *index, const LbtBound *key, IndexTuple itup, b
 		placement = try_target(rel, index, key, code, itup, unique, &target, place);
 	if (placement == LBT_PLACE_UNKNOWN)
 	{
-		target_slot(index, lbt_enable_leaf_cache ? lbt_model_slot(&index->model, code, false) :
-					lbt_spline_predict(index->model.knots, index->model.nknots,
-									   index->model.nleaves, code), code, &target);
+		target_slot(index, predict_slot(&index->model, code, false), code, &target);
 		prefetch_target(index, &target);
 		prefetch_free_space(index, &target);
 		placement = try_target(rel, index, key, code, itup, unique, &target, place);

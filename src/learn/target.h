@@ -8,7 +8,6 @@
 #include "learn/bound.h"
 #include "learn/registry.h"
 #include "learn/settings.h"
-#include "learn/train.h"
 #include "storage/buf_internals.h"
 
 /* Right links followed from the predicted leaf before the descent is the better way. */
@@ -25,6 +24,14 @@ typedef struct Target
 	Buffer		recent;			/* a buffer of this server's, or invalid */
 	double		fraction;		/* where in the leaf, from 0 to 1 */
 } Target;
+
+/* The slot of the leaf that should hold the code, as lbt_model_slot(). */
+static inline uint32
+predict_slot(const LbtModel *model, uint64 code, bool past_equal)
+{
+	return lbt_enable_leaf_cache ? lbt_model_slot(model, code, past_equal) :
+		lbt_spline_predict(model->knots, model->nknots, model->nleaves, code);
+}
 
 /* Leaf cache entries may be garbage (registry.c): nothing read here is more than a hint. */
 static inline void
@@ -121,12 +128,20 @@ is_btree_page(Page page)
 		PageGetSpecialSize(page) == MAXALIGN(sizeof(BTPageOpaqueData));
 }
 
-/* Nothing read from shared memory before is good after this. */
-static inline void
-lbt_look_at_misses(Relation rel, LbtIndex *index)
+/*
+ * The first item on a locked leaf that is not before the bound, from where it should be on.  Notes how full
+ * the leaf is: the next one is likely to be alike.
+ */
+static inline OffsetNumber
+search_leaf(LbtIndex *index, TupleDesc tupdesc, const LbtBound *bound, Page page, double fraction)
 {
-	if (unlikely(index->misses >= MISSES_BEFORE_LOOK))
-		lbt_train_on_misses(rel, index);
+	OffsetNumber first = P_FIRSTDATAKEY(BTPageGetOpaque(page));
+	OffsetNumber last = PageGetMaxOffsetNumber(page);
+
+	index->leaf_items = last;
+	index->leaf_bytes = ((PageHeader) page)->pd_special - ((PageHeader) page)->pd_upper;
+	return lbt_page_search(&index->keyspec, tupdesc, bound, page, first, last,
+						   first + (OffsetNumber) (fraction * (last + 1 - first)));
 }
 
 #endif							/* LBT_TARGET_H */

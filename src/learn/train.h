@@ -6,9 +6,6 @@
 
 #include "learn/registry.h"
 
-/* Failed predictions and right-moves of a backend after which a long statement says what it has counted. */
-#define MISSES_BEFORE_LOOK 64
-
 /*
  * Train the index's model, publish it, and write its image into the metapage.  Reads all pages of level 1,
  * no leaf, and blocks no writer for longer than the copy of a page takes; about 0.1 us a leaf when they
@@ -28,9 +25,20 @@ extern void lbt_train_on_use(Relation rel, LbtIndex *index);
 
 /*
  * For lookups and inserts whose predictions keep failing: report it.  Where a training is wanted, but no
- * worker can be had for it, train here.  The caller holds no lock.
+ * worker can be had for it, train here.  The caller holds no lock, and what it has read from shared memory
+ * is not good any more.
  */
 extern void lbt_train_on_misses(Relation rel, LbtIndex *index);
+
+/* Failed predictions and right-moves of a backend after which a long statement says what it has counted. */
+#define MISSES_BEFORE_LOOK 64
+
+static inline void
+lbt_look_at_misses(Relation rel, LbtIndex *index)
+{
+	if (unlikely(index->misses >= MISSES_BEFORE_LOOK))
+		lbt_train_on_misses(rel, index);
+}
 
 /*
  * For an insert that has split a leaf: report it now and then; a small index that has doubled is trained
