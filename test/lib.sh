@@ -260,6 +260,18 @@ run_catcheck() {
 
 # ---- TAP: each script starts servers of its own ----
 
+# Run one script for at most SECONDS, in the folder WORK, with variables set; prove's output goes to stdout.
+prove_script() { # NAME WORK SECONDS [VARIABLE=VALUE...]
+    local name=$1 work=$2 limit=$3; shift 3
+    cd "$scratch/tree/test" || return
+    as_user 10 mkdir -p "$work/tmp_check/log"
+    # 15 and 16 look at TESTDIR, later ones at the other two
+    as_user "$limit" env TESTDIR="$work" TESTDATADIR="$work/tmp_check" TESTLOGDIR="$work/tmp_check/log" \
+        PG_REGRESS="$tools/regress/pg_regress" PG_TEST_TIMEOUT_DEFAULT=120 TMPDIR=/tmp \
+        enable_injection_points="$(injection_points)" "$@" \
+        prove --nocolor -v -I "$tools/perl" -I "$scratch/tree/test/t" "t/$name.pl"
+}
+
 run_tap() {
     local script name log work
     cd "$scratch/tree/test" || return
@@ -269,13 +281,7 @@ run_tap() {
         wanted tap "$name" || continue
         log=$scratch/tap-$name.log
         work=$scratch/tap-$name
-        as_user 10 mkdir -p "$work/tmp_check/log"
-        # 15 and 16 look at TESTDIR, later ones at the other two
-        if as_user 900 env TESTDIR="$work" TESTDATADIR="$work/tmp_check" TESTLOGDIR="$work/tmp_check/log" \
-            PG_REGRESS="$tools/regress/pg_regress" PG_TEST_TIMEOUT_DEFAULT=120 TMPDIR=/tmp \
-            enable_injection_points="$(injection_points)" \
-            prove --nocolor -v -I "$tools/perl" -I "$scratch/tree/test/t" "$script" >"$log" 2>&1
-        then
+        if prove_script "$name" "$work" 900 >"$log" 2>&1; then
             ok "tap/$name"
         else
             tail -n 25 "$work/tmp_check/log/regress_log_$name" | cut -c1-240 >>"$log" 2>/dev/null

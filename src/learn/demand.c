@@ -17,7 +17,6 @@
 #include "learn/registry_internal.h"
 #include "learn/settings.h"
 #include "miscadmin.h"
-#include "postmaster/bgworker.h"
 #include "server/compat.h"
 #include "storage/ipc.h"
 #include "utils/timestamp.h"
@@ -203,31 +202,28 @@ lbt_demand_report(LbtIndex *index)
 
 /* ---- the launcher ---- */
 
-void
-lbt_tell_no_worker(const char *what)
-{
-	if (pg_atomic_exchange_u32(&lbt_control->told_no_worker, 1) == 0)
-		ereport(LOG,
-				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-				 errmsg("out of background worker slots: could not start the %s", what),
-				 errhint("Models are not trained in the background meanwhile. Raise max_worker_processes.")));
-}
-
-static bool
-start_launcher(void)
+bool
+lbt_start_process(const char *name, const char *function, Datum arg, int notify_pid,
+				  BackgroundWorkerHandle **handle)
 {
 	BackgroundWorker worker = {0};
 
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
 	worker.bgw_start_time = BgWorkerStart_ConsistentState;
 	worker.bgw_restart_time = BGW_NEVER_RESTART;
+	worker.bgw_main_arg = arg;
+	worker.bgw_notify_pid = notify_pid;
 	strlcpy(worker.bgw_library_name, "learnedbtree", sizeof(worker.bgw_library_name));
-	strlcpy(worker.bgw_function_name, "lbt_launcher_main", sizeof(worker.bgw_function_name));
-	strlcpy(worker.bgw_name, "learnedbtree launcher", BGW_MAXLEN);
-	strlcpy(worker.bgw_type, "learnedbtree launcher", BGW_MAXLEN);
-	if (RegisterDynamicBackgroundWorker(&worker, NULL))
+	strlcpy(worker.bgw_function_name, function, sizeof(worker.bgw_function_name));
+	strlcpy(worker.bgw_name, name, BGW_MAXLEN);
+	strlcpy(worker.bgw_type, name, BGW_MAXLEN);
+	if (RegisterDynamicBackgroundWorker(&worker, handle))
 		return true;
-	lbt_tell_no_worker("launcher of learnedbtree");
+	if (pg_atomic_exchange_u32(&lbt_control->told_no_worker, 1) == 0)
+		ereport(LOG,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("out of background worker slots: could not start the %s", name),
+				 errhint("Models are not trained in the background meanwhile. Raise max_worker_processes.")));
 	return false;
 }
 
@@ -248,7 +244,7 @@ lbt_launcher_wake(void)
 	if (now - tried < interval * 1000 ||
 		!pg_atomic_compare_exchange_u64(&lbt_control->launch_tried, &tried, now))
 		return slots;			/* as it went for others */
-	return start_launcher() && slots;
+	return lbt_start_process("learnedbtree launcher", "lbt_launcher_main", (Datum) 0, 0, NULL) && slots;
 }
 
 bool

@@ -9,6 +9,7 @@
 #define LBT_DEMAND_H
 
 #include "learn/registry.h"
+#include "postmaster/bgworker.h"
 
 /* What a backend's report led to. */
 typedef enum LbtDemand
@@ -36,8 +37,12 @@ extern bool lbt_launcher_wake(void);
 extern void lbt_worker_connected(void);
 extern uint32 lbt_workers_connected(void);
 
-/* Say in the log, once until a worker could be started again, that there is no slot for this process. */
-extern void lbt_tell_no_worker(const char *what);
+/*
+ * Start a background process of this name at a function of ours; notify_pid and handle as for the server's
+ * background workers.  False when there is no slot, which the log says, once until a worker has connected.
+ */
+extern bool lbt_start_process(const char *name, const char *function, Datum arg, int notify_pid,
+							  BackgroundWorkerHandle **handle);
 
 /*
  * Databases with indexes to be trained now: their number, at most max, the rest another time.  *later:

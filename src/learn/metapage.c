@@ -5,7 +5,7 @@
 #include "learn/metapage.h"
 
 #include "access/xlog.h"
-#include "learn/settings.h"
+#include "learn/train.h"
 #include "model/image.h"
 #include "utils/memutils.h"
 
@@ -13,13 +13,12 @@ void
 lbt_metapage_write(Relation rel, const LbtIndex *index, LbtTrained *trained)
 {
 	uint32		nleaves = trained->header.nleaves;
-	char		image[BLCKSZ];
+	char		image[LBT_BT_META_SPARE];
 	LbtLeaf    *scratch_leaves;
 	LbtKnot    *scratch_knots;
 	Buffer		buf;
 	Page		page;
 	char	   *spare;
-	Size		room;
 	Size		size;
 	bool		known;
 
@@ -27,40 +26,21 @@ lbt_metapage_write(Relation rel, const LbtIndex *index, LbtTrained *trained)
 		return;
 	scratch_leaves = MemoryContextAllocHuge(CurrentMemoryContext, (Size) nleaves * sizeof(LbtLeaf));
 	scratch_knots = MemoryContextAllocHuge(CurrentMemoryContext, (Size) nleaves * sizeof(LbtKnot));
-	buf = _bt_getbuf(rel, BTREE_METAPAGE, BT_READ);
-	(void) lbt_bt_meta_spare(BufferGetPage(buf), &room);
-	_bt_relbuf(rel, buf);
-
-	size = lbt_image_encode(image, Min(room, sizeof(image)), &trained->header.code, trained->leaves,
-							nleaves, trained->header.trained_at, scratch_leaves, scratch_knots);
+	size = lbt_image_encode(image, sizeof(image), &trained->header.code, trained->leaves, nleaves,
+							trained->header.trained_at, scratch_leaves, scratch_knots);
 	pfree(scratch_leaves);
 	pfree(scratch_knots);
 
 	buf = _bt_getbuf(rel, BTREE_METAPAGE, BT_WRITE);
 	page = BufferGetPage(buf);
-	spare = lbt_bt_meta_spare(page, &room);
+	spare = lbt_bt_meta_spare(page);
 
 	/* An index that has outgrown images loses the one it has: it would only get worse. */
 	known = !RelationNeedsWAL(rel) || PageGetLSN(page) == index->image_lsn;
-	if (size > 0 ? !known || !lbt_image_same(spare, room, image, size) : spare[0] != 0)
+	if (size > 0 ? !known || !lbt_image_same(spare, LBT_BT_META_SPARE, image, size) : spare[0] != 0)
 		lbt_bt_fill_meta_spare(rel, buf, image, size);
 	trained->image_lsn = PageGetLSN(page);
 	_bt_relbuf(rel, buf);
-}
-
-/* Copy the metapage's spare bytes out, and the height of the tree. */
-static Size
-copy_spare(Relation rel, char *copy, uint32 *height)
-{
-	Buffer		buf = _bt_getbuf(rel, BTREE_METAPAGE, BT_READ);
-	Page		page = BufferGetPage(buf);
-	Size		room;
-	char	   *spare = lbt_bt_meta_spare(page, &room);
-
-	memcpy(copy, spare, room);
-	*height = BTPageGetMeta(page)->btm_level + 1;
-	_bt_relbuf(rel, buf);
-	return room;
 }
 
 static const char *
@@ -88,25 +68,27 @@ image_problem(LbtImageCheck check)
 bool
 lbt_metapage_read(Relation rel, const LbtIndex *index, LbtTrained *trained)
 {
-	char		copy[BLCKSZ];
+	char		copy[LBT_BT_META_SPARE];
 	LbtImageInfo info;
 	LbtImageCheck check;
-	LbtLeaf    *leaves;
-	LbtKnot    *knots;
-	LbtSplineFit fit;
-	uint32		height;
 	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
-	Size		room = copy_spare(rel, copy, &height);
+	Buffer		buf = _bt_getbuf(rel, BTREE_METAPAGE, BT_READ);
+	uint32		height = BTPageGetMeta(BufferGetPage(buf))->btm_level + 1;
 
-	check = lbt_image_open(copy, room, nblocks, &info);
+	memcpy(copy, lbt_bt_meta_spare(BufferGetPage(buf)), sizeof(copy));
+	_bt_relbuf(rel, buf);
+
+	memset(trained, 0, sizeof(*trained));
+	check = lbt_image_open(copy, sizeof(copy), nblocks, &info);
 	if (check == LBT_IMAGE_OK && !lbt_keyspec_fits(&index->keyspec, &info.code))
 		check = LBT_IMAGE_BAD_VALUE;
 	if (check == LBT_IMAGE_OK)
 	{
-		leaves = MemoryContextAllocHuge(CurrentMemoryContext, (Size) info.nleaves * sizeof(LbtLeaf));
-		knots = MemoryContextAllocHuge(CurrentMemoryContext, (Size) info.nleaves * sizeof(LbtKnot));
-		if (!lbt_image_leaves(copy, room, &info, leaves) ||
-			!lbt_spline_fit(leaves, info.nleaves, lbt_index_max_error(rel), knots, &fit))
+		LbtLeaf    *leaves = MemoryContextAllocHuge(CurrentMemoryContext,
+													(Size) info.nleaves * sizeof(LbtLeaf));
+
+		if (!lbt_image_leaves(copy, sizeof(copy), &info, leaves) ||
+			!lbt_fit_model(rel, leaves, info.nleaves, trained))
 			check = LBT_IMAGE_BAD_VALUE;
 	}
 	if (check != LBT_IMAGE_OK)
@@ -120,16 +102,8 @@ lbt_metapage_read(Relation rel, const LbtIndex *index, LbtTrained *trained)
 		return false;
 	}
 
-	memset(trained, 0, sizeof(*trained));
-	trained->state = LBT_READY;
-	trained->leaves = leaves;
-	trained->knots = knots;
 	trained->blocks = nblocks;
 	trained->header.source = LBT_FROM_IMAGE;
-	trained->header.nleaves = info.nleaves;
-	trained->header.nknots = fit.nknots;
-	trained->header.max_error = fit.max_error;
-	trained->header.mean_error = fit.mean_error;
 	trained->header.height = height;
 	trained->header.trained_at = info.trained_at;
 	trained->header.code = info.code;

@@ -17,8 +17,10 @@
 #include "portability/instr_time.h"
 #include "server/compat.h"
 #include "server/shared.h"
+#include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 /* The file's growth that makes a new training worth a try where there is no model. */
@@ -256,6 +258,25 @@ fingerprint(const LbtLeaf *leaves, uint32 nleaves)
 	return hash;
 }
 
+bool
+lbt_fit_model(Relation rel, const LbtLeaf *leaves, uint32 nleaves, LbtTrained *trained)
+{
+	LbtModelHeader *header = &trained->header;
+	LbtKnot    *knots = MemoryContextAllocHuge(CurrentMemoryContext, (Size) nleaves * sizeof(LbtKnot));
+	LbtSplineFit fit;
+
+	if (!lbt_spline_fit(leaves, nleaves, lbt_index_max_error(rel), knots, &fit))
+		return false;
+	trained->state = LBT_READY;
+	trained->knots = knots;
+	trained->leaves = leaves;
+	header->nleaves = nleaves;
+	header->nknots = fit.nknots;
+	header->max_error = fit.max_error;
+	header->mean_error = fit.mean_error;
+	return true;
+}
+
 /* Harvest, fit, publish, and write the image.  Allocates in the current context. */
 static LbtState
 train(Relation rel, LbtIndex *index, bool new_file)
@@ -263,32 +284,20 @@ train(Relation rel, LbtIndex *index, bool new_file)
 	Harvest		h = {.rel = rel,.spec = &index->keyspec};
 	LbtTrained	trained = {0};
 	LbtModelHeader *header = &trained.header;
-	LbtSplineFit fit;
-	LbtKnot    *knots = NULL;
 	instr_time	start,
 				end;
 
 	INSTR_TIME_SET_CURRENT(start);
 	h.limit = Min((Size) lbt_max_model_memory * 1024 / sizeof(LbtLeaf), PG_UINT32_MAX / 2);
 	harvest(&h);
-	if (h.problem == LBT_READY)
-	{
-		knots = MemoryContextAllocHuge(CurrentMemoryContext, (Size) h.nleaves * sizeof(LbtKnot));
-		if (!lbt_spline_fit(h.leaves, h.nleaves, lbt_index_max_error(rel), knots, &fit))
-			h.problem = LBT_UNORDERED;
-	}
+	if (h.problem == LBT_READY && !lbt_fit_model(rel, h.leaves, h.nleaves, &trained))
+		h.problem = LBT_UNORDERED;
 	trained.state = h.problem;
 	trained.blocks = RelationGetNumberOfBlocks(rel);
 	if (h.problem == LBT_READY)
 	{
-		trained.knots = knots;
-		trained.leaves = h.leaves;
 		trained.fingerprint = fingerprint(h.leaves, h.nleaves);
 		header->source = LBT_FROM_TRAINING;
-		header->nleaves = h.nleaves;
-		header->nknots = fit.nknots;
-		header->max_error = fit.max_error;
-		header->mean_error = fit.mean_error;
 		header->height = h.height;
 		header->code = h.code;
 		header->trained_at = GetCurrentTimestamp();
@@ -350,6 +359,22 @@ lbt_train(Relation rel, LbtIndex *index)
 {
 	(void) lbt_registry_claim(index);
 	return run_claimed(rel, index, train);
+}
+
+LbtState
+lbt_train_apart(Relation rel, LbtIndex *index)
+{
+	LbtState	state = lbt_train(rel, index);
+
+	/*
+	 * Race: REINDEX CONCURRENTLY drops the old index under a lock that ours does not conflict with (one
+	 * that did would deadlock: it waits for our snapshot).  Either the drop's commit forgets the model
+	 * that we have published, or we see here that the index is gone.
+	 */
+	AcceptInvalidationMessages();
+	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(RelationGetRelid(rel))))
+		lbt_registry_drop_file(&index->file);
+	return state;
 }
 
 bool

@@ -63,24 +63,20 @@ lbt_bt_read_page(Relation rel, BlockNumber block, BufferAccessStrategy strategy)
 }
 
 char *
-lbt_bt_meta_spare(Page metapage, Size *size)
+lbt_bt_meta_spare(Page metapage)
 {
-	char	   *begin = (char *) BTPageGetMeta(metapage) + MAXALIGN(sizeof(BTMetaPageData));
-
-	*size = (char *) metapage + ((PageHeader) metapage)->pd_special - begin;
-	return begin;
+	return (char *) BTPageGetMeta(metapage) + MAXALIGN(sizeof(BTMetaPageData));
 }
 
 void
 lbt_bt_fill_meta_spare(Relation rel, Buffer metabuf, const void *data, Size size)
 {
-	Size		room;
-	char	   *spare = lbt_bt_meta_spare(BufferGetPage(metabuf), &room);
+	char	   *spare = lbt_bt_meta_spare(BufferGetPage(metabuf));
 
-	Assert(size <= room);
+	Assert(size <= LBT_BT_META_SPARE);
 	START_CRIT_SECTION();
 	memcpy(spare, data, size);
-	memset(spare + size, 0, room - size);
+	memset(spare + size, 0, LBT_BT_META_SPARE - size);
 	MarkBufferDirty(metabuf);
 	if (RelationNeedsWAL(rel))
 		log_newpage_buffer(metabuf, false);

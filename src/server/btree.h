@@ -45,12 +45,16 @@ extern void lbt_bt_init_search_key(Relation rel, BTScanInsert key, bool nextkey,
  */
 extern Buffer lbt_bt_read_page(Relation rel, BlockNumber block, BufferAccessStrategy strategy);
 
-/* The bytes of the metapage that nbtree does not use: where they begin, and how many. */
-extern char *lbt_bt_meta_spare(Page metapage, Size *size);
+/* The bytes of the metapage that nbtree does not use: how many, and where they begin. */
+#define LBT_BT_META_SPARE \
+	(BLCKSZ - MAXALIGN(SizeOfPageHeaderData) - MAXALIGN(sizeof(BTMetaPageData)) - \
+	 MAXALIGN(sizeof(BTPageOpaqueData)))
+
+extern char *lbt_bt_meta_spare(Page metapage);
 
 /*
  * Fill the metapage's spare bytes with data, zeroes behind it, and log the whole page.  The caller holds
- * the metapage exclusively locked, is not in recovery, and size is at most the spare size.
+ * the metapage exclusively locked, is not in recovery, and size is at most LBT_BT_META_SPARE.
  *
  * The bytes lie in the page's hole (pd_lower is left alone): where nbtree's own records restore the
  * metapage they get lost, which is fine for a hint, and consistency checks of WAL look away from holes.

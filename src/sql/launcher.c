@@ -10,7 +10,6 @@
 #include "learn/settings.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "sql/processes.h"
 #include "storage/ipc.h"
@@ -88,7 +87,6 @@ is_served(Oid database)
 static bool
 start_worker(Oid database)
 {
-	BackgroundWorker worker = {0};
 	uint32		connected = lbt_workers_connected();
 	Served	   *s = NULL;
 
@@ -97,20 +95,9 @@ start_worker(Oid database)
 			s = &served[i];
 	if (s == NULL)
 		return true;			/* its turn comes */
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-	worker.bgw_start_time = BgWorkerStart_ConsistentState;
-	worker.bgw_restart_time = BGW_NEVER_RESTART;
-	worker.bgw_main_arg = ObjectIdGetDatum(database);
-	worker.bgw_notify_pid = MyProcPid;
-	strlcpy(worker.bgw_library_name, "learnedbtree", sizeof(worker.bgw_library_name));
-	strlcpy(worker.bgw_function_name, "lbt_worker_main", sizeof(worker.bgw_function_name));
-	strlcpy(worker.bgw_name, "learnedbtree worker", BGW_MAXLEN);
-	strlcpy(worker.bgw_type, "learnedbtree worker", BGW_MAXLEN);
-	if (!RegisterDynamicBackgroundWorker(&worker, &s->handle))
-	{
-		lbt_tell_no_worker("training worker of learnedbtree");
+	if (!lbt_start_process("learnedbtree worker", "lbt_worker_main", ObjectIdGetDatum(database),
+						   MyProcPid, &s->handle))
 		return false;
-	}
 	s->database = database;
 	s->connected = connected;
 	return true;

@@ -8,8 +8,6 @@
 #include "fmgr.h"
 #include "learn/train.h"
 #include "sql/index_arg.h"
-#include "utils/inval.h"
-#include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(learnedbtree_train);
 
@@ -56,16 +54,7 @@ learnedbtree_train(PG_FUNCTION_ARGS)
 				 errmsg("index \"%s\" cannot have a model", RelationGetRelationName(rel)),
 				 errdetail_internal("%s.", reason),
 				 errhint("It works as a plain btree; see learnedbtree_model().")));
-	report_untrained(rel, lbt_train(rel, index));
-
-	/*
-	 * Race: REINDEX CONCURRENTLY drops the old index under a lock that ours does not conflict with (one
-	 * that did would deadlock: it waits for our snapshot).  Either the drop's commit forgets the model
-	 * that we have published, or we see here that the index is gone.
-	 */
-	AcceptInvalidationMessages();
-	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(RelationGetRelid(rel))))
-		lbt_registry_drop_file(&index->file);
+	report_untrained(rel, lbt_train_apart(rel, index));
 	index_close(rel, AccessShareLock);
 	PG_RETURN_VOID();
 }

@@ -25,7 +25,6 @@
 #include "storage/lwlock.h"
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
-#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -83,12 +82,7 @@ train_index(const LbtFile *file, Oid oid)
 	else if (lbt_trainable(rel, index, &reason))
 	{
 		report_activity(oid);
-		(void) lbt_train(rel, index);
-
-		/* As in learnedbtree_train(): the index may have been dropped under our lock by REINDEX. */
-		AcceptInvalidationMessages();
-		if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(oid)))
-			outcome = GONE;
+		(void) lbt_train_apart(rel, index);
 	}
 	index_close(rel, NoLock);
 	return outcome;

@@ -76,14 +76,13 @@ CONF
 	  unless needs_preload($node);
 }
 
-# Train often.  Settings that this library does not have are left out.
+# Train often.
 sub torture_settings
 {
 	my ($node, %settings) = @_;
 	%settings = ('learnedbtree.naptime' => '100ms', 'learnedbtree.retrain_splits' => 24, %settings);
 	foreach my $name (sort keys %settings)
 	{
-		next if $node->safe_psql('postgres', "SELECT count(*) FROM pg_settings WHERE name = '$name'") eq '0';
 		$node->safe_psql('postgres', "ALTER SYSTEM SET $name = '$settings{$name}'");
 	}
 	$node->reload;
