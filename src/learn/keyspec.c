@@ -213,7 +213,8 @@ integer_argument(Oid type, Datum arg)
 }
 
 int
-lbt_keyspec_argument(const LbtKeyColumn *column, Oid argtype, Datum arg, LbtKeyValue *value)
+lbt_keyspec_argument(const LbtKeyColumn *column, Oid argtype, Datum arg, LbtKeyValue *value,
+					 uint8 *room)
 {
 	uint64	   *ordered = &value->ordered;
 	int			side = 0;

@@ -40,7 +40,8 @@ typedef struct LbtKeyColumn
 	Oid			type;			/* the operator class's input type */
 	Oid			collation;
 	int			offset;			/* from the tuple's start, when the tuple has no NULLs; -1: it varies */
-	bool		bytes;			/* a byte string */
+	bool		bytes;			/* a byte string, for the key code */
+	bool		encoded;		/* ... that is made from the value, and only for the key code */
 	bool		desc;
 	bool		nulls_first;
 } LbtKeyColumn;
@@ -49,8 +50,12 @@ typedef struct LbtKeySpec
 {
 	int			ncolumns;		/* leading columns with a code; 0: none */
 	int			nkeyatts;		/* key columns of the index */
+	bool		encoded;		/* some column is */
 	LbtKeyColumn column[LBT_CODE_COLUMNS];
 } LbtKeySpec;
+
+/* Memory for the byte string that an encoded value becomes. */
+#define LBT_KEY_ROOM LBT_CODE_BYTES
 
 /* Work out the key spec of an open index. */
 extern void lbt_keyspec_init(LbtKeySpec *spec, Relation rel);
@@ -72,12 +77,12 @@ lbt_keyspec_plain(const LbtKeyColumn *column, Datum arg)
 
 /*
  * The key value for an argument of a type that the column takes; a byte string must be plain and outlive
- * the key value.  An argument that the column's type cannot represent (2^40 for an int4 column) lies
+ * the key value, and so must room, LBT_KEY_ROOM bytes for a column that is encoded (else NULL).  An argument that the column's type cannot represent (2^40 for an int4 column) lies
  * beside its nearest value: returns 1 when the argument comes right after that in the index's order, -1
  * when right before it, 0 when equal.
  */
 extern int	lbt_keyspec_argument(const LbtKeyColumn *column, Oid argtype, Datum arg,
-								 LbtKeyValue *value);
+								 LbtKeyValue *value, uint8 *room);
 
 /* The column's own value for a key value: of a byte string, the argument that it was made from. */
 extern Datum lbt_keyspec_datum(const LbtKeyColumn *column, const LbtKeyValue *value);
@@ -213,7 +218,7 @@ lbt_tuple_value(const LbtKeySpec *spec, int column, IndexTuple itup, TupleDesc t
 		value.isnull = isnull;
 		value.ordered = 0;
 		if (!isnull)
-			(void) lbt_keyspec_argument(c, InvalidOid, datum, &value);
+			(void) lbt_keyspec_argument(c, InvalidOid, datum, &value, NULL);
 	}
 	return value;
 }

@@ -23,6 +23,7 @@ static void
 add_value(Relation rel, const LbtKeyColumn *column, LbtBound *bound, Oid type, Datum value)
 {
 	LbtKeyValue *to = &bound->value[bound->ncolumns];
+	uint8	   *room = palloc(LBT_KEY_ROOM);
 	int			side;
 
 	if (type == UNKNOWNOID || type == TEXTOID)
@@ -44,7 +45,7 @@ add_value(Relation rel, const LbtKeyColumn *column, LbtBound *bound, Oid type, D
 				 errhint("The column is of type %s.", format_type_be(column->type))));
 	if (!lbt_keyspec_plain(column, value))
 		value = PointerGetDatum(PG_DETOAST_DATUM_PACKED(value));
-	side = lbt_keyspec_argument(column, type, value, to);
+	side = lbt_keyspec_argument(column, type, value, to, room);
 	if (side != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
