@@ -222,6 +222,7 @@ prefetch_free_space(const LbtIndex *index, const LbtTarget *t)
 	page = (char *) BufferGetBlock(t->recent);
 	__builtin_prefetch(page + SizeOfPageHeaderData + index->leaf_items * sizeof(ItemIdData), 1);
 	__builtin_prefetch(page + BLCKSZ - MAXALIGN(sizeof(BTPageOpaqueData)) - index->leaf_bytes - 1, 1);
+	LBT_KEEP_PREFETCHES();
 }
 
 static uint64

@@ -58,6 +58,12 @@ target_slot(const LbtIndex *index, uint32 slot, uint64 code, LbtTarget *t)
 }
 
 /*
+ * Compilers take a function that does nothing but prefetch for one that does nothing, and drop the call.  (GCC
+ * 12 does.)
+ */
+#define LBT_KEEP_PREFETCHES() __asm__ __volatile__("")
+
+/*
  * Ask for the cache lines that the visit will need, all at once: the buffer's header, the page's
  * header, line pointers and special space, and the place where the key should be.  Items of a page
  * fresh from a build or split lie in key order, from the special space downwards.
@@ -80,6 +86,7 @@ prefetch_target(const LbtIndex *index, const LbtTarget *t)
 	__builtin_prefetch(item - PG_CACHE_LINE_SIZE / 2);
 	__builtin_prefetch(page + SizeOfPageHeaderData +
 					   (int) (t->fraction * index->leaf_items) * sizeof(ItemIdData));
+	LBT_KEEP_PREFETCHES();
 }
 
 /*
