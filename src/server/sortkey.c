@@ -33,7 +33,7 @@ need_size(Size size)
 	whole_size = size;
 }
 
-#if PG_VERSION_NUM >= 160000
+#if PG_VERSION_NUM >= 180000
 
 static Size
 make_whole(Oid collation, const char *text, Size length)
@@ -43,6 +43,7 @@ make_whole(Oid collation, const char *text, Size length)
 
 #else
 
+/* Before 18 the server's function refuses libc, which it does not trust; the database's own libc locale is NULL. */
 static Size
 libc_key(pg_locale_t locale, const char *text, Size length)
 {
@@ -54,6 +55,23 @@ libc_key(pg_locale_t locale, const char *text, Size length)
 	return size;
 }
 
+#ifdef USE_ICU
+static Size
+icu_key(pg_locale_t locale, const char *text, Size length)
+{
+#if PG_VERSION_NUM >= 160000
+	return pg_strnxfrm(whole, whole_size, text, length, locale);
+#else
+	UChar	   *wide;
+	int32_t		n = icu_to_uchar(&wide, text, length);
+	Size		size = ucol_getSortKey(locale->info.icu.ucol, wide, n, (uint8_t *) whole, (int32_t) whole_size);
+
+	pfree(wide);
+	return size;
+#endif
+}
+#endif
+
 static Size
 make_whole(Oid collation, const char *text, Size length)
 {
@@ -61,14 +79,7 @@ make_whole(Oid collation, const char *text, Size length)
 
 #ifdef USE_ICU
 	if (locale && locale->provider == COLLPROVIDER_ICU)
-	{
-		UChar	   *wide;
-		int32_t		n = icu_to_uchar(&wide, text, length);
-		Size		size = ucol_getSortKey(locale->info.icu.ucol, wide, n, (uint8_t *) whole, (int32_t) whole_size);
-
-		pfree(wide);
-		return size;
-	}
+		return icu_key(locale, text, length);
 #endif
 	return libc_key(locale, text, length);
 }
