@@ -115,8 +115,8 @@ lbt_predict_leaf(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot 
 				 OffsetNumber *offset, BlockNumber *predicted, int *hops)
 {
 	const LbtModel *model = &index->model;
-	uint64		code = lbt_keycode(&model->code, bound->value, bound->ncolumns,
-								   bound->past ? LBT_MISSING_HIGH : LBT_MISSING_LOW);
+	uint64		code = lbt_model_code(model, bound->value, bound->ncolumns,
+									  bound->past ? LBT_MISSING_HIGH : LBT_MISSING_LOW);
 	Target		target;
 
 	target_slot(index, predict_slot(model, code, bound->past), code, &target);

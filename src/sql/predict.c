@@ -130,7 +130,7 @@ learnedbtree_key_code(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("index \"%s\" has no model", RelationGetRelationName(rel)),
 				 errhint("learnedbtree_model() tells why.")));
-	code = lbt_keycode(&index->model.code, bound.value, bound.ncolumns, LBT_MISSING_LOW);
+	code = lbt_model_code(&index->model, bound.value, bound.ncolumns, LBT_MISSING_LOW);
 	index_close(rel, AccessShareLock);
 	PG_RETURN_DATUM(lbt_numeric_from_uint64(code));
 }

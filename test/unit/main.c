@@ -81,8 +81,8 @@ int
 main(int argc, char **argv)
 {
 	const Test *tables[] = {
-		keycode_tests, keybytes_tests, leafcache_tests, spline_tests, model_tests, image_tests,
-		imagebytes_tests, realkeys_tests, image_realkeys_tests
+		keycode_tests, keybytes_tests, codetree_tests, leafcache_tests, spline_tests, model_tests,
+		image_tests, imagebytes_tests, realkeys_tests, image_realkeys_tests
 	};
 	size_t		ntables = sizeof(tables) / sizeof(tables[0]);
 	int			passed = 0;

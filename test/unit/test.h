@@ -20,6 +20,7 @@ typedef struct Test
 
 extern const Test keycode_tests[];
 extern const Test keybytes_tests[];
+extern const Test codetree_tests[];
 extern const Test leafcache_tests[];
 extern const Test spline_tests[];
 extern const Test model_tests[];
