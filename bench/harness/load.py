@@ -54,7 +54,7 @@ def random_keys(bench, table, rows):
 
 def probes(bench, table, rows, count, ordered):
     """Table (k int8) of keys that exist, in random or in key order."""
-    _filled(bench, table, "k int8 NOT NULL",
+    fill(bench, table, "k int8 NOT NULL",
             f"SELECT {key_of(drawn_row('j', rows))} AS k FROM (SELECT generate_series(1::int8, {count}) AS j) AS s"
             + (" ORDER BY k" if ordered else ""))
 
@@ -62,13 +62,14 @@ def probes(bench, table, rows, count, ordered):
 def range_probes(bench, table, rows, count, keys_a_range):
     """Table (lo, hi int8) of ranges that begin at a key and hold about `keys_a_range` keys."""
     width = KEY_SPACE * keys_a_range // rows
-    _filled(bench, table, "lo int8 NOT NULL, hi int8 NOT NULL",
+    fill(bench, table, "lo int8 NOT NULL, hi int8 NOT NULL",
             f"SELECT k, CASE WHEN k > {INT8_MAX - width} THEN {INT8_MAX} ELSE k + {width} END "
             f"FROM (SELECT {key_of(drawn_row('j', rows))} AS k "
             f"FROM (SELECT generate_series(1::int8, {count}) AS j) AS s) AS p")
 
 
-def _filled(bench, table, columns, select):
+def fill(bench, table, columns, select):
+    """A table of what a SELECT gives, all-visible."""
     with loading(bench):
         bench.connection.execute(f"CREATE TABLE {table} ({columns})")
         bench.connection.execute(f"INSERT INTO {table} {select}")
@@ -84,10 +85,10 @@ def settle(bench, table):
         raise Failed(f"only {visible} of {pages} pages of {table} are all-visible after VACUUM")
 
 
-def prewarm(bench, relations):
+def prewarm(bench, relations, forks=("main", "vm")):
     """Read relations into shared_buffers, visibility maps too."""
     bench.connection.execute("CREATE EXTENSION IF NOT EXISTS pg_prewarm")
     for relation in relations:
-        for fork in ("main", "vm"):
+        for fork in forks:
             if bench.connection.execute("SELECT pg_relation_size(%s::regclass, %s)", [relation, fork]).fetchone()[0]:
                 bench.connection.execute("SELECT pg_prewarm(%s::regclass, 'buffer', %s)", [relation, fork])
