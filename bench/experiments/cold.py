@@ -14,12 +14,12 @@ from harness import cold, disk, learned, load
 from harness.contenders import Indexes
 from harness.experiment import Experiment
 from harness.measure import Query, WrongAnswer
-from harness.report import figure
 
 from . import cold_queries
 from .cold_queries import ARRAYS, RANGES
 
 PARTS = ("arrays", "cold-arrays", "cold-ranges")
+ON_FRESH = {"arrays", "cold-arrays"}
 FRESH, GROWN = "t", "g"
 BATCH_ROWS = 100_000  # of growth
 CHECKPOINT_ROWS = 5_000_000  # of growth, lest its log fill the disk
@@ -28,9 +28,10 @@ MIN_RANGES = 40  # ranges that the table must have room for, or they are made sh
 MIN_ROWS = 100_000
 SEED = 3  # where ranges begin
 GROWN_ENTRY_BYTES = 36  # of index a row, leaves having split
-COLD_BUFFERS = (32, 256)  # MB of shared_buffers when cold, at least and at most
+COLD_BUFFERS = (64, 256)  # MB of shared_buffers when cold, at least and at most
 BUFFERS_SHARE = 8  # ... and one of so many bytes of an index
 INDEX_ENTRY_BYTES = 23
+COLD_SETTINGS = ("shared_buffers", "effective_io_concurrency", "io_workers")  # shown in the report
 IO_WORKERS = 8
 IO_CONCURRENCY = 32
 IO_URING_SETUP = 425  # the system call's number, on every architecture
@@ -73,14 +74,14 @@ class Cold(Experiment):
             raise SystemExit("bench: all numbers must be positive")
 
     def bytes_needed(self, options, contenders):
-        """Indexes and the growing table; of the other table, index-only scans read the visibility map alone."""
+        """The larger table's: they need not be in memory at the same time.
+
+        Of the fresh table, index-only scans read the visibility map alone.
+        """
         indexes = sum(contender.builds for contender in contenders)
-        needed = 0
-        if options.parts & {"arrays", "cold-arrays"}:
-            needed += options.rows * INDEX_ENTRY_BYTES * indexes
-        if "cold-ranges" in options.parts:
-            needed += options.rows * (load.HEAP_BYTES_A_ROW + GROWN_ENTRY_BYTES * indexes)
-        return needed + options.arrays * options.array_keys * 10
+        fresh = options.rows * INDEX_ENTRY_BYTES * indexes if options.parts & ON_FRESH else 0
+        grown = options.rows * (load.HEAP_BYTES_A_ROW + GROWN_ENTRY_BYTES * indexes)
+        return max(fresh, grown if "cold-ranges" in options.parts else 0) + options.arrays * options.array_keys * 10
 
     # ---- tables ----
 
@@ -88,7 +89,7 @@ class Cold(Experiment):
         options = bench.options
         self.fresh, self.grown = (Indexes(table, "k", bench.contenders) for table in (FRESH, GROWN))
         self._load_questions(bench)
-        if options.parts & {"arrays", "cold-arrays"}:
+        if options.parts & ON_FRESH:
             load.random_keys(bench, FRESH, options.rows)
             self._build(bench, self.fresh)
         if "cold-ranges" in options.parts:
@@ -192,10 +193,11 @@ class Cold(Experiment):
         least, most = COLD_BUFFERS
         megabytes = min(max(options.rows * INDEX_ENTRY_BYTES // BUFFERS_SHARE // 2**20, least), most)
         settings = {"shared_buffers": options.cold_buffers or f"{megabytes}MB",
-                    "effective_io_concurrency": IO_CONCURRENCY}
+                    "effective_io_concurrency": str(IO_CONCURRENCY)}
         if bench.server.installation.major >= 18:
-            settings["io_workers"] = IO_WORKERS
-        return settings
+            settings["io_workers"] = str(IO_WORKERS)
+        named = {setting.split("=", 1)[0] for setting in options.set}  # these hold for cold samples, too
+        return {name: value for name, value in settings.items() if name not in named}
 
     def _describe_disk(self, bench, settings):
         """Restarts with cold caches, and asks the disk for pages of an index."""
@@ -208,7 +210,7 @@ class Cold(Experiment):
         bench.say(f"the disk: {words}")
         rows = [["", ""], ["the disk", words], ["the operating system's cache", "read past (debug_io_direct)"
                 if cold.direct_io(bench) else "files dropped from it before each sample (posix_fadvise)"]]
-        rows += [[name, figure(value)] for name, value in settings.items()]
+        rows += [[name, bench.server.settings[name]] for name in COLD_SETTINGS if name in bench.server.settings]
         rows.append(["inner pages and model", bench.options.inner])
         bench.add_table("Cold samples", rows)
 

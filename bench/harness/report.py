@@ -99,7 +99,7 @@ def further_tables(bench):
     """(title, rows) of what the experiment gave itself, and of its targets."""
     found = [(title, [[figure("–" if value is None else value) for value in row] for row in rows])
              for title, rows in bench.tables]
-    if bench.targets:
+    if targets.judged(bench):
         found.append(("Targets", targets.rows(bench)))
     return found
 
