@@ -59,6 +59,11 @@ CREATE FUNCTION learnedbtree_predict(index regclass, VARIADIC key "any",
 COMMENT ON FUNCTION learnedbtree_predict(regclass, VARIADIC "any") IS
     'leaf block the model predicts for a key, block the descent finds, steps right between them (NULL: not proven)';
 
+CREATE FUNCTION learnedbtree_key_code(index regclass, VARIADIC key "any") RETURNS numeric
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION learnedbtree_key_code(regclass, VARIADIC "any") IS
+    'the number that the model of an index makes of a key, in the order of the index; different keys may share one';
+
 CREATE FUNCTION learnedbtree_check(index regclass,
         heapallindexed boolean DEFAULT true, rootdescend boolean DEFAULT true) RETURNS void
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;

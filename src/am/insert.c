@@ -31,6 +31,7 @@ typedef struct Inserter
 {
 	LbtIndex   *index;			/* NULL: no model for this index */
 	uint32		rows_without;	/* a model */
+	uint8	   *room;			/* LBT_KEY_ROOM bytes for each covered column */
 } Inserter;
 
 /*
@@ -70,6 +71,7 @@ get_inserter(Relation rel, IndexInfo *info)
 		if (index->shareable && lbt_trainable(rel, index, &reason))
 		{
 			inserter->index = index;
+			inserter->room = MemoryContextAlloc(info->ii_Context, index->keyspec.ncolumns * LBT_KEY_ROOM);
 			warm_up(rel);
 		}
 	}
@@ -93,8 +95,10 @@ have_model(Relation rel, Inserter *inserter)
 
 /* The key of a new tuple; false when a byte string is compressed or out of line. */
 static bool
-key_of(const LbtKeySpec *spec, const Datum *values, const bool *isnull, LbtBound *key)
+key_of(const Inserter *inserter, const Datum *values, const bool *isnull, LbtBound *key)
 {
+	const LbtKeySpec *spec = &inserter->index->keyspec;
+
 	key->ncolumns = spec->ncolumns;
 	key->past = false;
 	for (int i = 0; i < spec->ncolumns; i++)
@@ -105,7 +109,8 @@ key_of(const LbtKeySpec *spec, const Datum *values, const bool *isnull, LbtBound
 			continue;
 		if (!lbt_keyspec_plain(&spec->column[i], values[i]))
 			return false;
-		(void) lbt_keyspec_argument(&spec->column[i], InvalidOid, values[i], &key->value[i]);
+		(void) lbt_keyspec_argument(&spec->column[i], InvalidOid, values[i], &key->value[i],
+									inserter->room + i * LBT_KEY_ROOM);
 	}
 	return true;
 }
@@ -198,7 +203,7 @@ lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation 
 		(unique && unchanged) ||
 		(inserter = get_inserter(rel, info)) == NULL || inserter->index == NULL ||
 		!have_model(rel, inserter) || skip_insert(inserter->index) ||
-		!key_of(&inserter->index->keyspec, values, isnull, &key))
+		!key_of(inserter, values, isnull, &key))
 		return insert_by_btree(rel, values, isnull, tid, heap, check_unique, unchanged, info);
 
 	index = inserter->index;

@@ -27,6 +27,7 @@ lbt_beginscan(Relation rel, int nkeys, int norderbys)
 	so->mark = (LbtLeafCopy) {.valid = false};
 	so->mark_at = -1;
 	so->any_dead = false;
+	so->room = NULL;
 	so->btree = NULL;
 	scan->opaque = so;
 	scan->xs_itupdesc = RelationGetDescr(rel);
@@ -202,6 +203,8 @@ lbt_endscan(IndexScanDesc scan)
 		if (copy->tuples)
 			pfree(copy->tuples);
 	}
+	if (so->room)
+		pfree(so->room);
 	pfree(so);
 }
 

@@ -50,6 +50,7 @@ typedef struct LbtScan
 	LbtLeafCopy mark;			/* marked position, once the scan has left its leaf */
 	int			mark_at;		/* marked item while the scan is still on its leaf, or -1 */
 	bool		any_dead;		/* among the items of cur, since the scan came to its leaf */
+	uint8	   *room;			/* LBT_KEY_ROOM bytes for each scan key, for encoded values; or NULL */
 	void	   *btree;			/* nbtree's scan state; NULL until first needed */
 } LbtScan;
 

@@ -6,6 +6,8 @@
  */
 #include "am/scan.h"
 
+#include "utils/memutils.h"
+
 /* A place within the range column: before the first value >= (past: >) this one. */
 typedef struct Edge
 {
@@ -61,9 +63,9 @@ narrow(Shape *shape, const LbtKeyColumn *column, StrategyNumber strategy, const 
 		shape->upper = edge;
 }
 
-/* Take in one key; false when it does not fit the shape. */
+/* Take in one key, with room for an encoded value; false when it does not fit the shape. */
 static bool
-add_key(Shape *shape, const LbtKeySpec *spec, ScanKey key)
+add_key(Shape *shape, const LbtKeySpec *spec, ScanKey key, uint8 *room)
 {
 	int			attno = key->sk_attno - 1;
 	const LbtKeyColumn *column;
@@ -83,7 +85,7 @@ add_key(Shape *shape, const LbtKeySpec *spec, ScanKey key)
 	if (column->bytes &&
 		(key->sk_collation != column->collation || !lbt_keyspec_plain(column, key->sk_argument)))
 		return false;
-	side = lbt_keyspec_argument(column, key->sk_subtype, key->sk_argument, &value);
+	side = lbt_keyspec_argument(column, key->sk_subtype, key->sk_argument, &value, room);
 
 	if (key->sk_strategy == BTEqualStrategyNumber)
 	{
@@ -136,8 +138,10 @@ lbt_scan_interval(IndexScanDesc scan, LbtScan *so)
 	shape.nothing = false;
 	if (scan->numberOfKeys == 0 || scan->numberOfOrderBys > 0)
 		return false;
+	if (spec->encoded && so->room == NULL)
+		so->room = MemoryContextAlloc(GetMemoryChunkContext(so), scan->numberOfKeys * LBT_KEY_ROOM);
 	for (int i = 0; i < scan->numberOfKeys; i++)
-		if (!add_key(&shape, spec, &scan->keyData[i]))
+		if (!add_key(&shape, spec, &scan->keyData[i], so->room ? so->room + i * LBT_KEY_ROOM : NULL))
 			return false;
 
 	set_bound(&so->start, &shape, &shape.lower, false);

@@ -10,6 +10,7 @@
 #include "learn/train.h"
 
 #include "learn/counters.h"
+#include "learn/encode.h"
 #include "learn/lifecycle.h"
 #include "learn/metapage.h"
 #include "learn/settings.h"
@@ -128,13 +129,38 @@ copy_bytes(Harvest *h, const uint8 *bytes, uint32 length)
 }
 
 static LbtKeyValue
+encoded_value(Harvest *h, int column, IndexTuple pivot)
+{
+	const LbtKeyColumn *c = &h->spec->column[column];
+	LbtKeyValue value = {.isnull = true};
+	uint8		room[LBT_KEY_ROOM];
+	struct varlena *plain = NULL;
+	bool		isnull;
+	Datum		datum = lbt_tuple_datum(h->spec, column, pivot, RelationGetDescr(h->rel), &isnull);
+
+	if (isnull)
+		return value;
+	if (lbt_stored_varlena(c) && VARATT_IS_COMPRESSED(DatumGetPointer(datum)))
+		datum = PointerGetDatum(plain = pg_detoast_datum((struct varlena *) DatumGetPointer(datum)));
+	value.isnull = false;
+	value.length = lbt_encode(c, datum, room);
+	value.bytes = copy_bytes(h, room, value.length);
+	if (plain)
+		pfree(plain);
+	return value;
+}
+
+static LbtKeyValue
 string_value(Harvest *h, int column, IndexTuple pivot)
 {
 	const LbtKeyColumn *c = &h->spec->column[column];
-	const char *at = lbt_tuple_bytes(h->spec, column, pivot, RelationGetDescr(h->rel));
+	const char *at;
 	LbtKeyValue value = {.isnull = true};
 	struct varlena *plain = NULL;
 
+	if (c->encoded)
+		return encoded_value(h, column, pivot);
+	at = lbt_tuple_bytes(h->spec, column, pivot, RelationGetDescr(h->rel));
 	if (at == NULL)
 		return value;
 	if (lbt_stored_compressed(c, at))
@@ -219,6 +245,17 @@ harvest_level1(Harvest *h)
 		_bt_relbuf(h->rel, buf);
 }
 
+/*
+ * Sort keys may contradict the comparison that the separators are ordered by: that is no damage, and the page
+ * decides.
+ */
+static void
+straighten(LbtLeaf *leaves, uint32 nleaves)
+{
+	for (uint32 i = 1; i < nleaves; i++)
+		leaves[i].min_code = Max(leaves[i].min_code, leaves[i - 1].min_code);
+}
+
 static void
 harvest(Harvest *h)
 {
@@ -245,6 +282,8 @@ harvest(Harvest *h)
 												h->nvalues[i], LBT_MISSING_LOW);
 	if (h->problem == LBT_READY && h->nleaves > 0)
 		h->leaves[0].min_code = 0;
+	if (h->spec->encoded && h->problem == LBT_READY)
+		straighten(h->leaves, h->nleaves);
 }
 
 /* Which blocks, in which order (FNV-1a): two trainings that agree have found the same leaves. */
@@ -388,7 +427,7 @@ lbt_trainable(Relation rel, const LbtIndex *index, const char **reason)
 	else if (!lbt_shared_possible())
 		*reason = "there is no shared memory for models: learnedbtree is not in shared_preload_libraries";
 	else if (index->keyspec.ncolumns == 0)
-		*reason = "the type of the first key column has no key code yet";
+		*reason = "the type of the first key column has no key code";
 	return *reason == NULL;
 }
 

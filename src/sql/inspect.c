@@ -61,14 +61,22 @@ describe_prefix(StringInfo s, const uint8 *prefix, int length)
 	appendStringInfoString(s, "' + ");
 }
 
-/* A byte string's part: "prefix 'user' + 19 digits"; "8 bytes". */
+/*
+ * A byte string's part: "prefix 'user' + 19 digits"; "8 bytes".  The bytes of an encoding say nothing to users:
+ * "sort key, 2 bytes in common + 8 bytes".
+ */
 static void
-describe_bytes(StringInfo s, const LbtKeyCode *code, const LbtCodeColumn *column, const LbtKeyDigit *d)
+describe_bytes(StringInfo s, const LbtKeyCode *code, const LbtKeyColumn *c, const LbtCodeColumn *column,
+			   const LbtKeyDigit *d)
 {
-	const char *unit = "digit";
+	const char *unit = c->encoded ? "byte" : "digit";
 	int			n = 0;
 
-	if (column->prefix_length > 0)
+	if (c->encoded)
+		appendStringInfoString(s, c->encoding == LBT_ENCODE_SORT_KEY ? "sort key, " : "encoded, ");
+	if (c->encoded && column->prefix_length > 0)
+		appendStringInfo(s, "%d byte%s in common + ", column->prefix_length, column->prefix_length == 1 ? "" : "s");
+	else if (column->prefix_length > 0)
 		describe_prefix(s, code->prefix + column->prefix, column->prefix_length);
 	for (int i = 0; i < column->ndigits; i++)
 	{
@@ -118,11 +126,12 @@ describe_code(Relation rel, const LbtKeySpec *spec, const LbtKeyCode *code)
 
 		appendStringInfo(&s, "%s%s %s%s", i > 0 ? " x " : "",
 						 NameStr(TupleDescAttr(RelationGetDescr(rel), i)->attname),
-						 format_type_be(c->type), c->desc ? " desc" : "");
+						 format_type_be(IsPolymorphicType(c->type) ? c->stored_type : c->type),
+						 c->desc ? " desc" : "");
 		if (c->bytes)
 		{
 			appendStringInfoString(&s, ": ");
-			describe_bytes(&s, code, &code->column[i], d);
+			describe_bytes(&s, code, c, &code->column[i], d);
 		}
 		else if (!code->raw)
 			describe_number(&s, c, d);
@@ -219,17 +228,6 @@ learnedbtree_model(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
 }
 
-/* A uint64 as numeric: bigint is too small for codes. */
-static Datum
-numeric_from_uint64(uint64 v)
-{
-	char		digits[24];
-
-	snprintf(digits, sizeof(digits), UINT64_FORMAT, v);
-	return DirectFunctionCall3(numeric_in, CStringGetDatum(digits), ObjectIdGetDatum(InvalidOid),
-							   Int32GetDatum(-1));
-}
-
 Datum
 learnedbtree_knots(PG_FUNCTION_ARGS)
 {
@@ -244,7 +242,7 @@ learnedbtree_knots(PG_FUNCTION_ARGS)
 	if (copy && lbt_model_open(copy, bytes, &model))
 		for (uint32 i = 0; i < model.nknots; i++)
 		{
-			Datum		values[2] = {numeric_from_uint64(model.knots[i].code),
+			Datum		values[2] = {lbt_numeric_from_uint64(model.knots[i].code),
 			Int64GetDatum(model.knots[i].slot)};
 			bool		nulls[2] = {false, false};
 
