@@ -49,20 +49,20 @@ sub with_order { my ($column, $order) = @_; return { %$column, order => $order }
 sub shape
 {
 	my ($name, $columns, %more) = @_;
-	return { name => $name, columns => ref $columns eq 'ARRAY' ? $columns : [$columns], share => 0.3, %more };
+	return { name => $name, columns => ref $columns eq 'ARRAY' ? $columns : [$columns], share => 0.2, %more };
 }
 
 my $node = oracle_node('oracle_types');
 try_shapes($node,
-	shape('numeric', $numeric, share => 0.6),
+	shape('numeric', $numeric, share => 0.4),
 	shape('numeric_desc', { type => 'numeric(12,2)', argument => 'numeric', key => 'n * 1.37 - 9000', show => 'trim_scale(@)',
 		order => 'DESC NULLS LAST' }, fillfactor => 10),
-	shape('inet', $inet, fillfactor => 10, share => 0.6),
+	shape('inet', $inet, fillfactor => 10, share => 0.4),
 	shape('cidr', { type => 'cidr', argument => 'inet', sorted => 1, order => 'DESC', show => '@::inet',
 		key => q{network(set_masklen('10.0.0.0'::inet + n * 997, 8 + n % 25))} }),
 	shape('macaddr', { type => 'macaddr', endless => 1, key => q{('08002b' || lpad(to_hex(n * 801), 6, '0'))::macaddr} }, fillfactor => 10),
 	shape('macaddr8', { type => 'macaddr8', endless => 1, order => 'DESC', key => q{('08002b' || lpad(to_hex(n * 801::bigint * 65537), 10, '0'))::macaddr8} }),
-	shape('interval', $interval, share => 0.6),
+	shape('interval', $interval, share => 0.4),
 	shape('time', $time),
 	shape('timetz', { type => 'timetz', sorted => 1,
 		key => q{(time '00:00' + n / 3 * interval '12.9 s' || (ARRAY['+00', '-05:30', '+14', '+01'])[1 + n % 4])::timetz} }, fillfactor => 10),
@@ -71,12 +71,13 @@ try_shapes($node,
 		before => "CREATE DOMAIN price AS numeric CHECK (VALUE >= 0);\n"),
 	shape('domain_text', { type => 'code', argument => 'text', key => q{'#' || n}, sorted => 1 },
 		before => qq{CREATE DOMAIN code AS text COLLATE "C" CHECK (length(VALUE) > 1);\n}),
+	# equal keys with blanks of their own would trip an assertion of the server, under btree as well
 	shape('bpchar', { type => 'char(20)', argument => 'bpchar', collate => 'C', show => 'rtrim(@)', sorted => 1,
 		key => q{(ARRAY['a', 'ab', 'ab ', 'b', chr(1), ''])[1 + n % 6] || n / 30 % 10 || repeat(' ', n % 3)} }, fillfactor => 10),
 	shape('bpchar_free', { type => 'bpchar', collate => 'C', show => 'rtrim(@)', sorted => 1, order => 'DESC',
-		key => q{'item ' || n / 2 || repeat(' ', n % 3)} }),
+		key => q{'item ' || n / 2 || repeat(' ', n / 2 % 3)} }),
 	shape('bpchar_pattern', { type => 'bpchar', opclass => 'bpchar_pattern_ops', pattern => 1, collate => 'C', show => 'rtrim(@)',
-		sorted => 1, key => q{left(md5((n / 2)::text), 1 + n % 9) || repeat(' ', n % 3)} }),
+		sorted => 1, key => q{left(md5((n / 2)::text), 1 + n % 9) || repeat(' ', n % 9 % 4)} }),
 	shape('bit', { type => 'bit(20)', argument => 'bit(20)', endless => 1, key => 'n::bit(20)' }, fillfactor => 10),
 	shape('varbit', { type => 'varbit', endless => 1, sorted => 1, key => q{substring(n::bit(20), 1 + n % 17)::varbit} }, fillfactor => 10),
 	shape('money', { type => 'money', key => '(n * 7 - 60000)::money', order => 'DESC' }),
