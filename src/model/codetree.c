@@ -141,12 +141,12 @@ uint64_t
 lbt_codetree_code(const LbtCodeTree *tree, uint64_t root_code, const LbtKeyValue *values, int nvalues,
 				  LbtMissing missing)
 {
-	uint64_t	code = root_code;	/* at the root or in a segment */
+	uint64_t	code = root_code >> 1;	/* at the root, or in a segment */
 	uint64_t	base = 0;		/* what the way down adds to it */
 	uint32_t	at = 0;
 
 	if (tree->bytes == 0)
-		return code;
+		return root_code;
 	for (int depth = 0; depth < LBT_TREE_DEPTH; depth++)
 	{
 		LbtGroupTable table = read_table(tree, at);
@@ -157,7 +157,7 @@ lbt_codetree_code(const LbtCodeTree *tree, uint64_t root_code, const LbtKeyValue
 		if (groups == NULL || table.ngroups == 0)
 			break;
 		group = find_group(groups, table.ngroups, code);
-		base += (code >> 1) + group->below;
+		base += code + group->below;
 		if (group == groups + table.ngroups || group->code != code)
 			return base;
 		at = group->segment;

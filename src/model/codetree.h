@@ -5,11 +5,10 @@
  * learned from the group's separators alone, with their own prefix and digits.  Its separators may tie again
  * and make further segments, to a limited depth: a tree of codes.
  *
- *   code of a key = (its code at the root / 2) + the widths of the segments before
- *                   + in a segment, its code there, which is less than the segment's width
+ *   code of a key = half of its code at the root + the widths of the segments before
+ *                   + in a segment, its code there + the widths of the segments in that before, and so on
  *
- * and in a segment that has segments the same again, within its width.  Halved, the codes leave half of the
- * room to the segments.
+ * A segment's own codes take one half of its width, as the root's do of all, and its segments the other.
  *
  * Contract: as the key code's, key1 <= key2 implies code1 <= code2.  A tree is position independent.  It may
  * be read while others overwrite it: the answer is then any number, no byte outside the tree is read, and the

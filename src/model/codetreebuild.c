@@ -19,8 +19,10 @@
 /* A segment needs room for so many codes for every leaf, or it cannot tell its keys apart. */
 #define MIN_ROOM_PER_LEAF 256
 
-/* Digits kept beyond those that tell the group's separators apart: they tell where in a leaf a key lies. */
-#define FINER_DIGITS 2
+/* Codes are kept finer by this than it takes to tell the group's separators apart, lest keys next to a separator
+ * tie with it: while half of the memory is free, and then. */
+#define FINER_AT_FIRST (UINT64_C(1) << 32)
+#define FINER 256
 
 /* A tie group, and what becomes of it. */
 typedef struct Group
@@ -173,10 +175,11 @@ code_of(const Builder *b, const LbtKeyCode *code, uint32_t leaf)
 							  LBT_MISSING_LOW);
 }
 
-/* How many digits it takes to tell the group's separators apart, as far as the code does; 0: it does not. */
+/* How many digits tell the group's separators apart, as far as the code does, and are fine enough; 0: none do. */
 static int
 digits_needed(const Builder *b, const Group *group, const LbtKeyCode *code)
 {
+	uint64_t	finer = b->used < b->max_bytes / 2 ? FINER_AT_FIRST : FINER;
 	int			needed = 0;
 
 	for (uint32_t i = group->first + 1; i < group->end; i++)
@@ -192,6 +195,9 @@ digits_needed(const Builder *b, const Group *group, const LbtKeyCode *code)
 			   low / code->digit[needed - 1].weight == high / code->digit[needed - 1].weight)
 			needed++;
 	}
+	for (int last = needed - 1; last >= 0 && needed < code->ndigits; needed++)
+		if (code->digit[last].weight / code->digit[needed - 1].weight >= finer)
+			break;
 	return needed;
 }
 
@@ -205,13 +211,13 @@ learn(Builder *b, const Group *group, LbtKeyCode *code)
 	lbt_keycode_begin(&b->learner, s->ncolumns, s->order);
 	for (uint32_t i = group->first; i < group->end; i++)
 		lbt_keycode_observe(&b->learner, &s->values[(size_t) i * (size_t) s->ncolumns], s->nvalues[i]);
-	lbt_keycode_finish_within(&b->learner, group->width, code);
+	lbt_keycode_finish_within(&b->learner, group->width / 2, code);
 	for (uint32_t i = group->first; i < group->end; i++)
 		b->code[i] = code_of(b, code, i);
 	needed = digits_needed(b, group, code);
 	if (needed == 0)
 		return false;
-	lbt_keycode_truncate(code, needed + FINER_DIGITS);
+	lbt_keycode_truncate(code, needed);
 	for (uint32_t i = group->first; i < group->end; i++)
 		b->code[i] = code_of(b, code, i);
 	return true;
@@ -358,7 +364,7 @@ lbt_codetree_build(const LbtSeparators *separators, LbtLeaf *leaves, uint32_t nl
 	b->done = b->waiting + nleaves / LBT_GROUP_LEAVES + 1;
 	b->ndone = 0;
 	for (uint32_t i = 0; i < nleaves; i++)
-		b->code[i] = leaves[i].min_code;
+		b->code[i] = leaves[i].min_code >> 1;
 	memcpy(b->memory, &head, sizeof(head));
 	push_groups(b, 0, nleaves, UINT64_C(1) << 63, 0, 0);
 	while (b->nwaiting > 0)

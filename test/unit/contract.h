@@ -77,6 +77,12 @@ extern CodeTree make_code_tree(const KeyColumns *columns, const KeyBound *separa
 extern uint64_t code_in_tree(const CodeTree *t, const KeyBound *key);
 extern void free_code_tree(CodeTree *t);
 
+/* A piece of memory of exactly *bytes holding a model of these leaves and codes; the caller frees it. */
+extern void *make_tree_model(const CodeTree *t, size_t *bytes);
+
+/* Predict keys by an open model that may hold garbage: every answer is in bounds.  Keys are of these columns. */
+extern void use_tree_model(LbtModel *model, const KeyColumns *columns, const KeyBound *keys, int nkeys);
+
 /* Put bounds in the order of the index. */
 extern void sort_bounds(const KeyColumns *columns, KeyBound *bounds, uint32_t n);
 

@@ -102,3 +102,48 @@ free_code_tree(CodeTree *t)
 	free(t->memory);
 	free(t->leaves);
 }
+
+void *
+make_tree_model(const CodeTree *t, size_t *bytes)
+{
+	LbtModelHeader header = {.nleaves = t->nleaves,.tree_bytes = t->tree.bytes,.code = t->code};
+	LbtKnot    *knots = test_alloc(t->nleaves * sizeof(LbtKnot));
+	LbtSplineFit fit;
+	void	   *memory;
+
+	CHECK(lbt_spline_fit(t->leaves, t->nleaves, 4, knots, &fit), "leaves were refused");
+	header.nknots = fit.nknots;
+	*bytes = lbt_model_bytes(t->nleaves, fit.nknots, t->tree.bytes);
+	memory = test_alloc(*bytes);
+	memset(memory, 0xa5, *bytes);
+	lbt_model_assemble(memory, &header, knots, t->memory, t->leaves);
+	free(knots);
+	return memory;
+}
+
+/* What a server does before it uses a model: are its columns ordered as the index's are? */
+static bool
+fits(const LbtModel *model, const KeyColumns *columns)
+{
+	for (int i = 0; i < model->code.ncolumns; i++)
+		if (i >= columns->ncolumns ||
+			memcmp(&model->code.column[i].order, &columns->order[i], sizeof(LbtColumnOrder)) != 0)
+			return false;
+	return true;
+}
+
+void
+use_tree_model(LbtModel *model, const KeyColumns *columns, const KeyBound *keys, int nkeys)
+{
+	check_in_bounds(model, model->nleaves);
+	if (!fits(model, columns))
+		return;
+	lbt_codetree_set_columns(&model->tree, columns->order, columns->ncolumns);
+	for (int i = 0; i < nkeys; i++)
+	{
+		uint64_t	code = lbt_model_code(model, keys[i].values, keys[i].nvalues, keys[i].missing);
+		uint32_t	slot = lbt_model_slot(model, code, i & 1);
+
+		CHECK(slot < model->nleaves, "slot %u of %u leaves", slot, model->nleaves);
+	}
+}

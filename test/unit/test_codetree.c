@@ -154,6 +154,163 @@ keeps_order(const void *arg)
 	free(rooms);
 }
 
+/* ---- in memory ---- */
+
+/* A model with segments is what went into it, and says how many there are. */
+static void
+opened_as_assembled(const void *arg)
+{
+	Rng			rng = {191};
+
+	(void) arg;
+	for (int round = 0; round < 50; round++)
+	{
+		KeyColumns	columns = random_columns(&rng, 1 + round % 3);
+		Room	   *rooms;
+		KeyBound   *separators = random_separators(&rng, &columns, 400, &rooms);
+		CodeTree	t = make_code_tree(&columns, separators, 400, lbt_codetree_max_bytes(400));
+		size_t		bytes;
+		char	   *memory = make_tree_model(&t, &bytes);
+		const LbtModelHeader *header = (const LbtModelHeader *) memory;
+		LbtModel	model = open_model(memory, bytes);
+
+		CHECK(header->segments == lbt_codetree_segments(&t.tree) && header->ties == t.ties &&
+			  header->tree_bytes == t.tree.bytes, "the header does not say what is in the model");
+		CHECK(model.tree.bytes == 0 || (model.tree.memory >= (const char *) (model.knots + model.nknots) &&
+										model.tree.memory + model.tree.bytes <= (const char *) model.leaves),
+			  "the tree is not between knots and leaves");
+		CHECK((const char *) (model.leaves + model.nleaves) == memory + bytes, "the leaves do not end the memory");
+		lbt_codetree_set_columns(&model.tree, columns.order, columns.ncolumns);
+		for (uint32_t i = 0; i < 400; i++)
+			CHECK(lbt_model_code(&model, separators[i].values, separators[i].nvalues, LBT_MISSING_LOW) ==
+				  model.leaves[i].min_code, "leaf %u has another code in the model", i);
+		for (size_t less = 1; less < bytes; less += 1 + bytes / 50)
+			CHECK(!lbt_model_open(memory, bytes - less, &model), "a model cut by %zu was opened", less);
+		free(memory);
+		free_code_tree(&t);
+		free(separators);
+		free(rooms);
+	}
+}
+
+static void
+overwrite(Rng *rng, uint8_t *memory, size_t bytes, uint64_t most)
+{
+	for (uint64_t n = rng_below(rng, most); n > 0; n--)
+	{
+		uint8_t    *at = &memory[rng_below(rng, bytes)];
+
+		*at = rng_below(rng, 2) ? (uint8_t) rng_next(rng) : *at ^ 8;
+	}
+}
+
+/* A tree in memory of exactly its size, bytes of it overwritten. */
+static void
+use_overwritten_tree(Rng *rng, const CodeTree *t, const KeyBound *keys, int nkeys)
+{
+	CodeTree	garbage = *t;
+
+	garbage.memory = test_copy(t->memory, t->tree.bytes);
+	garbage.tree.memory = garbage.memory;
+	overwrite(rng, garbage.memory, t->tree.bytes, 60);
+	for (int i = 0; i < nkeys; i++)
+		code_in_tree(&garbage, &keys[i]);
+	free(garbage.memory);
+}
+
+/* Bytes overwritten, in the tree or anywhere: whatever the answers, they stay in bounds, and come. */
+static void
+garbage_harmless(const void *arg)
+{
+	Rng			rng = {192};
+	uint32_t	opened = 0;
+
+	(void) arg;
+	for (int round = 0; round < 40; round++)
+	{
+		KeyColumns	columns = random_columns(&rng, 1 + round % 3);
+		Room	   *rooms;
+		KeyBound   *separators = random_separators(&rng, &columns, 200, &rooms);
+		CodeTree	t = make_code_tree(&columns, separators, 200, lbt_codetree_max_bytes(200));
+		size_t		bytes;
+		uint8_t    *sound = make_tree_model(&t, &bytes);
+
+		for (int i = 0; i < 200; i++)
+		{
+			uint8_t    *memory = test_copy(sound, bytes);
+			size_t		from = i % 4 ? sizeof(LbtModelHeader) : 0;
+			LbtModel	model;
+
+			if (t.tree.bytes > 0)
+				use_overwritten_tree(&rng, &t, separators, 200);
+			overwrite(&rng, memory + from, bytes - from, i % 8 ? 60 : 3000);
+			if (lbt_model_open(memory, bytes, &model))
+			{
+				opened++;
+				use_tree_model(&model, &columns, separators, 200);
+			}
+			free(memory);
+		}
+		free(sound);
+		free_code_tree(&t);
+		free(separators);
+		free(rooms);
+	}
+	CHECK(opened >= 40 * 150, "only %u of the models were opened", opened);
+}
+
+/* A segment that names itself as the segment of its groups: the way down ends all the same. */
+static void
+circle_ends(const void *arg)
+{
+	KeyColumns	columns = {.ncolumns = 1,.order = {{.bytes = 1}}};
+	const char *const texts[] = {"0", "the same beginning 1", "the same beginning 2", "z~~~~~~~~~~~~~~~~~~"};
+	KeyBound	separators[5] = {{.nvalues = 0}};
+	CodeTree	t;
+	uint32_t	head[2];
+
+	(void) arg;
+	for (int i = 0; i < 4; i++)
+	{
+		separators[i + 1] = (KeyBound) {.nvalues = 1};
+		separators[i + 1].values[0] = (LbtKeyValue) {.bytes = (const uint8_t *) texts[i],
+		.length = (uint32_t) strlen(texts[i])};
+	}
+	t = make_code_tree(&columns, separators, 5, 4096);
+	CHECK(lbt_codetree_segments(&t.tree) == 1 && t.one_code_ties == 2 && t.ties == 1,
+		  "%u segments, %u ties", lbt_codetree_segments(&t.tree), t.ties);
+
+	/* The root's table of groups becomes the segment's, which lies behind the tree's 16 bytes of head. */
+	memcpy(head, t.memory, sizeof(head));
+	memcpy((char *) t.memory + 16, head, sizeof(head));
+	for (int i = 0; i < 5; i++)
+		code_in_tree(&t, &separators[i]);
+	free_code_tree(&t);
+}
+
+/* Keys that are equal, or differ behind all that a code can see, are not worth a segment. */
+static void
+equal_keys(const void *arg)
+{
+	KeyColumns	columns = {.ncolumns = 1,.order = {{.bytes = 1}}};
+	uint8_t		text[20][400];
+	KeyBound	separators[20] = {{.nvalues = 0}};
+	CodeTree	t;
+
+	(void) arg;
+	for (int i = 1; i < 20; i++)
+	{
+		memset(text[i], i < 3 ? 'a' : 'b', sizeof(text[i]));
+		text[i][399] = (uint8_t) i;
+		separators[i] = (KeyBound) {.nvalues = 1};
+		separators[i].values[0] = (LbtKeyValue) {.bytes = text[i],.length = i < 10 ? 350 : 400};
+	}
+	t = make_code_tree(&columns, separators, 20, 65536);
+	CHECK(lbt_codetree_segments(&t.tree) == 0 && t.ties > 15 && t.ties == t.one_code_ties,
+		  "%u segments, %u ties", lbt_codetree_segments(&t.tree), t.ties);
+	free_code_tree(&t);
+}
+
 /* ---- how often separators tie ---- */
 
 #define MAX_KEY 400
@@ -341,6 +498,10 @@ const Test	codetree_tests[] = {
 	{"codes in segments keep the order: 2 columns", keeps_order, &column_counts[1]},
 	{"codes in segments keep the order: 3 columns", keeps_order, &column_counts[2]},
 	{"codes in segments keep the order: more columns than codes have", keeps_order, &column_counts[3]},
+	{"a model with segments opens as it was assembled", opened_as_assembled, NULL},
+	{"garbage in a model with segments is harmless", garbage_harmless, NULL},
+	{"a segment within itself is harmless", circle_ends, NULL},
+	{"equal keys get no segment", equal_keys, NULL},
 	{"URLs below long common prefixes do not tie", urls, &steps[0]},
 	{"many leaves of URLs below long common prefixes do not tie", urls, &steps[1]},
 	{"paths of files do not tie", paths, &steps[0]},
