@@ -24,12 +24,13 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(oracle_node try_shapes real_keys);
+our @EXPORT = qw(oracle_node try_shapes real_keys libc_locale collations);
 
 my $seed = $ENV{LBT_SEED} || 20240917;
 my $transactions = $ENV{LBT_ORACLE_TRANSACTIONS} || 600;    # a client and shape, times its share
 my $clients = 4;
 my $rows = 12000;
+my $locale_made;
 my @domain = (undef, 20000, 1000, 1000);    # keys of a column are made from integers below it
 
 my %backward = ('' => 'DESC', 'DESC' => '', 'NULLS FIRST' => 'DESC NULLS LAST', 'DESC NULLS LAST' => 'NULLS FIRST');
@@ -153,6 +154,39 @@ sub oracle_node
 	my $node = new_node($name, extra => [ '--encoding=UTF8', '--locale=C' ]);
 	$node->safe_psql('postgres', $machinery);
 	return $node;
+}
+
+# Let servers that are started from now on have the libc locale en_US.UTF-8, where localedef can make it.
+sub libc_locale
+{
+	my $folder = PostgreSQL::Test::Utils::tempdir();
+	my ($out, $err) = eval { run_command([ 'localedef', '-i', 'en_US', '-f', 'UTF-8', "$folder/en_US.UTF-8" ]) };
+	$locale_made = -e "$folder/en_US.UTF-8/LC_COLLATE";
+	$ENV{LOCPATH} = $folder if $locale_made;
+}
+
+# The collations that there are to try: a hash of names by what they stand for.  libc: a language's order by
+# libc; icu: by ICU, which then has made icu_nocase, too, that takes case for no difference, and icu_numeric,
+# that orders digits as numbers; unicode: code points, by the server itself (17).
+sub collations
+{
+	my ($node) = @_;
+	my %found;
+	$node->safe_psql('postgres', q{CREATE COLLATION en_made (provider = libc, locale = 'en_US.UTF-8')}) if $locale_made;
+	$found{libc} = $locale_made ? 'en_made' : $node->safe_psql('postgres', q{SELECT collname FROM pg_collation WHERE collprovider = 'c' AND
+		collencoding IN (-1, 6) AND collname ~ '^(en|de|fr)_' ORDER BY collname LIMIT 1});
+	$found{icu} = $node->safe_psql('postgres', q{SELECT collname FROM pg_collation WHERE collprovider = 'i' AND collname = 'en-x-icu'});
+	$found{unicode} = $node->safe_psql('postgres', q{SELECT collname FROM pg_collation WHERE collprovider = 'b' AND collname = 'pg_c_utf8'});
+	if ($found{icu})
+	{
+		$node->safe_psql('postgres', <<'SQL');
+CREATE COLLATION icu_nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+CREATE COLLATION icu_numeric (provider = icu, locale = 'en-u-kn-true');
+SQL
+		$found{$_} = $_ foreach qw(icu_nocase icu_numeric);
+	}
+	delete @found{ grep { !$found{$_} } keys %found };
+	return %found;
 }
 
 # The lines of a file of real keys, no more than a first column can have; none without the file.
