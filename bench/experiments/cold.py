@@ -38,7 +38,7 @@ IO_URING_SETUP = 425  # the system call's number, on every architecture
 
 
 class Cold(Experiment):
-    title = "Arrays of keys, and cold ranges, of random int8 keys"
+    title = "Arrays of int8 keys, and cold reads"
 
     def add_options(self, parser):
         parser.set_defaults(contenders="btree,learnedbtree")
