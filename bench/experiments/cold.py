@@ -38,7 +38,7 @@ IO_URING_SETUP = 425  # the system call's number, on every architecture
 
 
 class Cold(Experiment):
-    title = "Arrays of keys, and cold ranges, of random int8 keys"
+    title = "Arrays of int8 keys, and cold reads"
 
     def add_options(self, parser):
         parser.set_defaults(contenders="btree,learnedbtree")
@@ -88,6 +88,7 @@ class Cold(Experiment):
     def load(self, bench):
         options = bench.options
         self.fresh, self.grown = (Indexes(table, "k", bench.contenders) for table in (FRESH, GROWN))
+        self.io_methods = _io_methods(bench) if options.parts - {"arrays"} else []
         self._load_questions(bench)
         if options.parts & ON_FRESH:
             load.random_keys(bench, FRESH, options.rows)
@@ -147,7 +148,7 @@ class Cold(Experiment):
         if queries:
             settings = self._cold_settings(bench)
             self._describe_disk(bench, settings)
-            for method in _io_methods(bench):
+            for method in self.io_methods:
                 chosen = {**settings, **({"io_method": method} if method else {})}
                 for table, query in queries:
                     indexes = self.fresh if table == FRESH else self.grown

@@ -11,22 +11,27 @@ FLOOR = 0.98  # no result may be slower than the baseline by more than noise
 
 
 def judged(bench):
-    """A dict for each judged result: key, title, speedup, target, met, above_floor."""
+    """A dict for each judged result; what counts is `speedup`, of the medians.
+
+    That of the fastest rounds alone tells, where the two differ, that the machine had other things to do.
+    """
     found = []
     for result in bench.results:
         ratio = ratio_to_baseline(result, EXTENSION)
         if result["key"] in bench.targets and ratio is not None:
             target = bench.targets[result["key"]]
-            found.append({"key": result["key"], "title": result["title"], "speedup": ratio, "target": target,
+            fastest = min(result["samples"][BASELINE]) / min(result["samples"][EXTENSION])
+            found.append({"key": result["key"], "title": result["title"], "speedup": ratio,
+                          "speedup_of_fastest": fastest, "target": target,
                           "met": ratio >= (target or FLOOR), "above_floor": ratio >= FLOOR})
     return found
 
 
 def rows(bench):
-    lines = [["", f"speed-up over {BASELINE}", "wanted", ""]]
+    lines = [["", f"speed-up over {BASELINE}", "of the fastest rounds", "wanted", ""]]
     for entry in judged(bench):
-        lines.append([entry["title"], f"{entry['speedup']:.2f}×", f"≥ {entry['target'] or FLOOR:.4g}×",
-                      "reached" if entry["met"] else "missed"])
+        lines.append([entry["title"], f"{entry['speedup']:.2f}×", f"{entry['speedup_of_fastest']:.2f}×",
+                      f"≥ {entry['target'] or FLOOR:.4g}×", "reached" if entry["met"] else "missed"])
     return lines
 
 
