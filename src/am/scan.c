@@ -195,7 +195,7 @@ lbt_endscan(IndexScanDesc scan)
 		lbt_scan_leave(scan, so);
 	}
 	lbt_leafcopy_release(&so->mark);
-	lbt_ahead_stop(so);
+	lbt_ahead_free(so);
 	if (so->btree != NULL)
 	{
 		enter_btree(scan, so);
@@ -213,8 +213,6 @@ lbt_endscan(IndexScanDesc scan)
 	}
 	if (so->room)
 		pfree(so->room);
-	if (so->ahead)
-		pfree(so->ahead);
 	if (so->array_context)
 		MemoryContextDelete(so->array_context);
 	pfree(so);

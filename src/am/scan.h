@@ -131,11 +131,14 @@ extern void lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, int64 number, Sca
  */
 extern Buffer lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, BlockNumber block, ScanDirection dir);
 
-/* The sibling has been read into this buffer: a hint for the next scan. */
-extern void lbt_ahead_note(LbtScan *so, BlockNumber block, Buffer buf);
+/* The sibling is in this buffer, which is locked: where the scan is, and a hint for the next one. */
+extern void lbt_ahead_note(IndexScanDesc scan, LbtScan *so, BlockNumber block, Buffer buf);
 
 /* The scan goes elsewhere, or ends: nothing is needed ahead any more; gives back all pins. */
 extern void lbt_ahead_stop(LbtScan *so);
+
+/* The same for good: frees so->ahead. */
+extern void lbt_ahead_free(LbtScan *so);
 
 /*
  * scanleaf.c.  Both read the first (next) leaf with matches in that direction into so->cur, no lock

@@ -9,15 +9,23 @@
  * direction, the slots from the one that its near bound is predicted in to the one of its far bound.  Slots
  * never go back, so each leaf comes once, and the scan can tell by the slot whether it has passed a leaf by.
  *
+ * Pins.  A stream pins the leaves that are on their way and those that have come and not been used yet, as many
+ * as the server allows.  VACUUM waits for them, so they must not outlast the scan's activity: streams end with
+ * their scans, at rescans, and whenever the executor hands back to the client, who may leave a cursor idle.
+ *
  * Shared memory.  The model is read only after a look at the generation, with no dsa call in between; when the
  * model has changed, what was predicted by it is forgotten and its stream ends.
  */
-#include "am/scan.h"
+#include "am/am.h"
 
+#include "am/scan.h"
 #include "learn/counters.h"
 #include "learn/settings.h"
+#include "lib/ilist.h"
+#include "server/executor.h"
 #include "server/stream.h"
 #include "utils/memutils.h"
+#include "utils/resowner.h"
 
 /* Steps to siblings before a scan looks whether the next leaf is missing. */
 #define STEPS_FIRST 2
@@ -39,6 +47,8 @@ typedef struct LbtAhead
 {
 	LbtIndex   *index;
 	const LbtScan *so;
+	MemoryContext context;		/* where this lives */
+	MemoryContextCallback forget;
 
 	/* predictions: of batch.n probes from first on, in the scan's direction */
 	bool		batch_forward;
@@ -48,6 +58,8 @@ typedef struct LbtAhead
 
 	/* leaves being brought in; NULL: none */
 	LbtStream  *stream;
+	dlist_node	node;			/* in streams, while there is one */
+	ResourceOwner owner;		/* of its pins */
 	bool		forward;
 	uint64		generation;		/* of the model that it goes by */
 	Buffer		waiting;		/* has come, and is not used yet: pinned, or invalid */
@@ -58,34 +70,97 @@ typedef struct LbtAhead
 	LbtProbe	probe;
 } LbtAhead;
 
+/* This backend's, of all scans, that have a stream. */
+static dlist_head streams = DLIST_STATIC_INIT(streams);
+
+/* The stream's pins are not ours any more, and neither is what it has in the server. */
+static void
+forget_stream(void *arg)
+{
+	LbtAhead   *ahead = arg;
+
+	if (ahead->stream == NULL)
+		return;
+	dlist_delete(&ahead->node);
+	ahead->stream = NULL;
+	ahead->waiting = InvalidBuffer;
+}
+
+/* After errors nobody ends the scan: its memory and its resource owner go, in either order. */
+static void
+owner_released(ResourceReleasePhase phase, bool is_commit, bool is_top, void *arg)
+{
+	dlist_mutable_iter i;
+
+	if (likely(dlist_is_empty(&streams)) || phase != RESOURCE_RELEASE_BEFORE_LOCKS)
+		return;
+	dlist_foreach_modify(i, &streams)
+	{
+		LbtAhead   *ahead = dlist_container(LbtAhead, node, i.cur);
+
+		if (ahead->owner == CurrentResourceOwner)
+			forget_stream(ahead);
+	}
+}
+
 static LbtAhead *
 get_ahead(LbtScan *so)
 {
-	LbtAhead   *ahead = so->ahead;
-
-	if (ahead == NULL)
+	if (so->ahead == NULL)
 	{
-		ahead = MemoryContextAlloc(GetMemoryChunkContext(so), sizeof(LbtAhead));
+		MemoryContext context = AllocSetContextCreate(GetMemoryChunkContext(so), "learnedbtree read-ahead",
+													  ALLOCSET_SMALL_SIZES);
+		LbtAhead   *ahead = MemoryContextAlloc(context, sizeof(LbtAhead));
+
 		ahead->index = so->index;
 		ahead->so = so;
+		ahead->context = context;
 		ahead->batch.n = 0;
 		ahead->stream = NULL;
 		ahead->waiting = InvalidBuffer;
+		ahead->forget.func = forget_stream;
+		ahead->forget.arg = ahead;
+		MemoryContextRegisterResetCallback(context, &ahead->forget);
 		so->ahead = ahead;
 	}
-	return ahead;
+	return so->ahead;
 }
 
 static void
 end_stream(LbtAhead *ahead)
 {
-	if (ahead->stream == NULL)
+	LbtStream  *stream = ahead->stream;
+
+	if (stream == NULL)
 		return;
+	dlist_delete(&ahead->node);
+	ahead->stream = NULL;
 	if (BufferIsValid(ahead->waiting))
 		ReleaseBuffer(ahead->waiting);
 	ahead->waiting = InvalidBuffer;
-	lbt_stream_end(ahead->stream);
-	ahead->stream = NULL;
+	lbt_stream_end(stream);
+}
+
+/* The client may take its time: hold no pins meanwhile.  Scans that go on begin anew when they miss leaves. */
+static void
+end_all_streams(void)
+{
+	while (unlikely(!dlist_is_empty(&streams)))
+	{
+		LbtAhead   *ahead = dlist_head_element(LbtAhead, node, &streams);
+		ResourceOwner old = CurrentResourceOwner;
+
+		CurrentResourceOwner = ahead->owner;
+		end_stream(ahead);
+		CurrentResourceOwner = old;
+	}
+}
+
+void
+lbt_ahead_init(void)
+{
+	lbt_executor_on_return(end_all_streams);
+	RegisterResourceReleaseCallback(owner_released, NULL);
 }
 
 void
@@ -97,6 +172,15 @@ lbt_ahead_stop(LbtScan *so)
 		so->ahead->batch.n = 0;
 		end_stream(so->ahead);
 	}
+}
+
+void
+lbt_ahead_free(LbtScan *so)
+{
+	lbt_ahead_stop(so);
+	if (so->ahead)
+		MemoryContextDelete(so->ahead->context);
+	so->ahead = NULL;
 }
 
 /* ---- the stream ---- */
@@ -167,6 +251,7 @@ begin_stream(IndexScanDesc scan, LbtScan *so, LbtAhead *ahead, const LbtProbe *p
 			 bool forward)
 {
 	MemoryContext old;
+	LbtStream  *stream;
 
 	ahead->forward = forward;
 	ahead->generation = so->index->generation;
@@ -176,9 +261,15 @@ begin_stream(IndexScanDesc scan, LbtScan *so, LbtAhead *ahead, const LbtProbe *p
 	find_slots(ahead);
 	if (slot >= 0)
 		ahead->slot = forward ? slot - 1 : slot + 1;
-	old = MemoryContextSwitchTo(GetMemoryChunkContext(so));
-	ahead->stream = lbt_stream_begin(scan->indexRelation, so->bitmap, next_leaf, ahead);
+	ahead->owner = CurrentResourceOwner;
+	old = MemoryContextSwitchTo(ahead->context);
+	stream = lbt_stream_begin(scan->indexRelation, so->bitmap, next_leaf, ahead);
 	MemoryContextSwitchTo(old);
+	if (stream != NULL)
+	{
+		ahead->stream = stream;
+		dlist_push_head(&streams, &ahead->node);
+	}
 }
 
 /* Is there a stream that serves a scan in this direction?  Ends another. */
@@ -344,8 +435,9 @@ lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, BlockNumber block, ScanDirect
 	int64		slot;
 	Buffer		buf;
 
-	if (!lbt_enable_prefetch || so->slot_generation == 0)
+	if (!lbt_enable_prefetch)
 		return InvalidBuffer;
+	lbt_index_update(so->index);
 	so->steps++;
 	slot = slot_of_sibling(so, block, forward);
 	if (slot >= 0 && so->steps >= STEPS_FIRST && (ahead == NULL || !have_stream(ahead, forward)))
@@ -378,15 +470,65 @@ lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, BlockNumber block, ScanDirect
 	return buf;
 }
 
-void
-lbt_ahead_note(LbtScan *so, BlockNumber block, Buffer buf)
+/* The key of an item on a locked page, as far as it tells without decompressing or encoding anything. */
+static void
+key_of_item(const LbtKeySpec *spec, TupleDesc tupdesc, IndexTuple itup, LbtBound *bound)
 {
-	if (lbt_enable_buffer_hint && same_model(so->index, so->slot_generation) &&
-		so->slot < so->index->model.nleaves)
+	bound->past = true;
+	for (bound->ncolumns = 0; bound->ncolumns < spec->ncolumns; bound->ncolumns++)
 	{
-		const LbtLeaf *leaf = &so->index->model.leaves[so->slot];
+		int			i = bound->ncolumns;
+		const LbtKeyColumn *column = &spec->column[i];
+		const char *at;
 
-		if (leaf->block == block && leaf->recent_buffer != buf)
-			lbt_index_set_hint(so->index, so->slot, buf);
+		if (column->encoded)
+			return;
+		if (!column->bytes)
+		{
+			bound->value[i] = lbt_tuple_value(spec, i, itup, tupdesc);
+			continue;
+		}
+		at = lbt_tuple_bytes(spec, i, itup, tupdesc);
+		if (at != NULL && lbt_stored_compressed(column, at))
+			return;
+		bound->value[i].isnull = at == NULL;
+		if (at != NULL)
+			lbt_stored_bytes(column, at, &bound->value[i]);
 	}
+}
+
+/* The model is another one, or does not know the leaf: where in it are we? */
+static void
+find_place(IndexScanDesc scan, LbtScan *so, Page page)
+{
+	BTPageOpaque opaque = BTPageGetOpaque(page);
+	OffsetNumber first = P_FIRSTDATAKEY(opaque);
+	LbtIndex   *index = so->index;
+	LbtBound	bound;
+
+	if (P_IGNORE(opaque) || PageGetMaxOffsetNumber(page) < first)
+		return;
+	key_of_item(&index->keyspec, RelationGetDescr(scan->indexRelation), lbt_page_tuple(page, first), &bound);
+	if (bound.ncolumns == 0)
+		return;
+	so->slot = lbt_predict_slot(index, &bound, so->slot);
+	so->slot_generation = index->generation;
+}
+
+void
+lbt_ahead_note(IndexScanDesc scan, LbtScan *so, BlockNumber block, Buffer buf)
+{
+	LbtIndex   *index = so->index;
+	const LbtLeaf *leaf;
+
+	if (!lbt_enable_prefetch || !same_model(index, index->generation))
+		return;
+	if (so->slot_generation != index->generation || so->slot >= index->model.nleaves ||
+		index->model.leaves[so->slot].block != block)
+		find_place(scan, so, BufferGetPage(buf));
+	if (so->slot_generation != index->generation)
+		return;
+	leaf = &index->model.leaves[so->slot];
+	if (lbt_enable_buffer_hint && leaf->block == block && leaf->recent_buffer != buf)
+		lbt_index_set_hint(index, so->slot, buf);
 }

@@ -121,7 +121,7 @@ array_context(LbtScan *so)
 {
 	if (so->array_context == NULL)
 		so->array_context = AllocSetContextCreate(GetMemoryChunkContext(so), "learnedbtree arrays",
-												  ALLOCSET_SMALL_SIZES);
+												  ALLOCSET_START_SMALL_SIZES);
 	return so->array_context;
 }
 

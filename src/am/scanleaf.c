@@ -282,7 +282,7 @@ lock_leaf(IndexScanDesc scan, LbtScan *so, BlockNumber block, ScanDirection dir)
 		_bt_lockbuf(rel, buf, BT_READ);
 		_bt_checkpage(rel, buf);
 	}
-	lbt_ahead_note(so, block, buf);
+	lbt_ahead_note(scan, so, block, buf);
 	return buf;
 }
 

@@ -87,5 +87,6 @@ _PG_init(void)
 	lbt_registry_declare();
 	lbt_lifecycle_init();
 	lbt_planner_init();
+	lbt_ahead_init();
 	lbt_drop_init();
 }
