@@ -29,6 +29,7 @@ extern const Test imagebytes_tests[];
 
 /* These need the folder in the environment variable LBT_KEYS. */
 extern const Test realkeys_tests[];
+extern const Test codetree_realkeys_tests[];
 extern const Test image_realkeys_tests[];
 
 /* End the test as failed. */

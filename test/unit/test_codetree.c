@@ -1,7 +1,10 @@
 /*
  * test_codetree.c - segments: order, how often separators tie with and without them, memory.
  */
+#define _POSIX_C_SOURCE 200809L
+
 #include "contract.h"
+#include "realkeys.h"
 #include "strings.h"
 
 #include <stdio.h>
@@ -489,6 +492,25 @@ deep_prefixes(const void *arg)
 	check_ties(&set, "long prefixes", 50, 50, 1);
 }
 
+/* Real keys as text.  Those that fit into one code have few ties to begin with, and none more. */
+static void
+real_keys(const void *arg)
+{
+	const char *name = arg;
+	FILE	   *file = open_real_keys(name);
+	uint32_t	room = 500000;
+	KeySet		set = {.text = test_alloc(room * (size_t) MAX_KEY)};
+
+	while (set.nkeys < room && fgets(set.text[set.nkeys], MAX_KEY, file) != NULL)
+	{
+		char	   *text = set.text[set.nkeys++];
+
+		text[strcspn(text, "\r\n")] = '\0';
+	}
+	CHECK(pclose(file) == 0 && set.nkeys > 1000, "%s gave %u keys", name, set.nkeys);
+	check_ties(&set, name, 60, 0, 0.5);
+}
+
 static const int column_counts[] = {1, 2, 3, MAX_COLUMNS};
 static const uint32_t steps[] = {60, 4};
 static const uint32_t depths[] = {100, 250};
@@ -507,5 +529,12 @@ const Test	codetree_tests[] = {
 	{"paths of files do not tie", paths, &steps[0]},
 	{"keys behind prefixes of 100 bytes do not tie", deep_prefixes, &depths[0]},
 	{"keys behind prefixes of 250 bytes do not tie", deep_prefixes, &depths[1]},
+	{NULL, NULL, NULL}
+};
+
+const Test	codetree_realkeys_tests[] = {
+	{"real words tie in no more than a few leaves", real_keys, "english_words"},
+	{"real addresses as text tie in no more than a few leaves", real_keys, "ipv4_starts"},
+	{"real times as text tie in no more than a few leaves", real_keys, "commit_times"},
 	{NULL, NULL, NULL}
 };
