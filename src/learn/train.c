@@ -297,10 +297,10 @@ encode_separators(Harvest *h)
 	for (uint32 i = 0; i < h->nleaves; i++)
 		h->leaves[i].min_code = lbt_keycode(&h->code, &h->values[(Size) i * h->spec->ncolumns], h->nvalues[i],
 											LBT_MISSING_LOW);
-	if (h->spec->encoded)
+	if (h->spec->sort_keys)
 		straighten(h->leaves, h->nleaves);
 	learn_segments(h);
-	if (h->spec->encoded)
+	if (h->spec->sort_keys)
 		straighten(h->leaves, h->nleaves);
 }
 

@@ -4,6 +4,7 @@
 #include "server/sortkey.h"
 
 #include "catalog/pg_collation.h"
+#include "mb/pg_wchar.h"
 #include "server/compat.h"
 #include "utils/memutils.h"
 #include "utils/pg_locale.h"
@@ -18,6 +19,12 @@ static Size whole_size = 0;
 /* Sort keys are a few times as long as their text. */
 #define BYTES_A_CHARACTER 4
 #define LEAST_SIZE 1024
+
+/*
+ * What lies behind so much of a text is not worth its time.  (Search arguments may be of any length, and ICU may
+ * need the whole key's memory.)  The price: texts that agree so far may get keys out of order.
+ */
+#define MAX_TEXT 1024
 
 static void
 need_size(Size size)
@@ -91,6 +98,8 @@ lbt_sort_key(Oid collation, const char *text, Size length, uint8 *out, Size room
 {
 	Size		size;
 
+	if (length > MAX_TEXT)
+		length = pg_mbcliplen(text, length, MAX_TEXT);
 	need_size(length * BYTES_A_CHARACTER + 1);
 	size = make_whole(collation, text, length);
 	if (size >= whole_size)
