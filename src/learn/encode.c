@@ -88,11 +88,12 @@ numeric_header(const char *at, bool *negative, int *weight)
 }
 
 /*
- * Class, weight, digits.  A negative number's bytes are inverted and end in the highest one, which no digit
- * becomes: of two that begin alike, the one with more digits is less.
+ * Class, weight, digits, and an end that is below every digit, so that no number's encoding is the beginning of
+ * another's.  A negative number's bytes are inverted: of two that begin alike, the one with more digits is less.
+ * What there is no room for is cut off, and then all of the room is used: such a string has no end.
  */
 static uint32
-encode_numeric(Datum value, uint8 *room, uint32 size)
+encode_numeric(Datum value, uint8 *room)
 {
 	const char *at = VARDATA_ANY(DatumGetPointer(value));
 	const char *end = at + VARSIZE_ANY_EXHDR(DatumGetPointer(value));
@@ -117,19 +118,19 @@ encode_numeric(Datum value, uint8 *room, uint32 size)
 	}
 	*to++ = negative ? CLASS_NEGATIVE : CLASS_POSITIVE;
 	to = put_bytes(to, (uint64) (weight + WEIGHT_BIAS), 2);
-	for (; at < end && to + 3 <= room + size; at += sizeof(uint16))
+	for (; at < end && to < room + LBT_KEY_ROOM; at += sizeof(uint16))
 	{
 		uint16		digit = word_at(at);
 
 		*to++ = (uint8) ((digit >> 8) + 1);
-		*to++ = (uint8) digit;
+		if (to < room + LBT_KEY_ROOM)
+			*to++ = (uint8) digit;
 	}
+	if (to < room + LBT_KEY_ROOM)
+		*to++ = 0;
 	if (negative)
-	{
 		for (uint8 *b = room + 1; b < to; b++)
 			*b = (uint8) ~*b;
-		*to++ = UINT8_MAX;
-	}
 	return to - room;
 }
 
@@ -205,16 +206,21 @@ encode_enum(Datum value, uint8 *room)
 
 /* ---- ranges ---- */
 
-enum
-{
-	LOWER_EMPTY,
-	LOWER_INFINITE,
-	LOWER_FINITE
-};
+/* First byte of the encoding: empty ranges come first. */
+#define FIRST_EMPTY 0
+#define FIRST_BOUNDS 1
+
+/* A bound's kind: of lower bounds those at minus infinity come first, of upper bounds those at infinity last. */
+#define LOWER_INFINITE 0
+#define BOUND_FINITE 1
+#define UPPER_INFINITE 2
 
 static uint32
 encode_element(Oid type, Datum value, uint8 *room, uint32 size)
 {
+	uint8		whole[LBT_KEY_ROOM];
+	uint32		length;
+
 	switch (type)
 	{
 		case INT4OID:
@@ -228,25 +234,47 @@ encode_element(Oid type, Datum value, uint8 *room, uint32 size)
 			return sizeof(uint64);
 		default:
 			Assert(type == NUMERICOID);
-			return encode_numeric(value, room, size);
+			length = Min(encode_numeric(value, whole), size);
+			memcpy(room, whole, length);
+			return length;
 	}
 }
 
-/* The lower bound alone: ranges that begin with the same value tie. */
+/* Kind, value, and whether the bound is the later one of two at this value: "(x" after "[x", "x]" after "x)". */
+static uint32
+encode_bound(Oid type, const RangeBound *bound, uint8 *room, uint32 size)
+{
+	uint32		length = 1;
+
+	if (size < 1)
+		return 0;
+	room[0] = bound->infinite ? (bound->lower ? LOWER_INFINITE : UPPER_INFINITE) : BOUND_FINITE;
+	if (bound->infinite)
+		return length;
+	length += encode_element(type, bound->val, room + length, size - length);
+	if (length < size)
+		room[length++] = bound->lower ? !bound->inclusive : bound->inclusive;
+	return length;
+}
+
 static uint32
 encode_range(Oid rangetype, Datum value, uint8 *room)
 {
 	RangeType  *range = DatumGetRangeTypeP(value);
 	TypeCacheEntry *typcache = lookup_type_cache(rangetype, TYPECACHE_RANGE_INFO);
+	Oid			type = typcache->rngelemtype->type_id;
 	RangeBound	lower;
 	RangeBound	upper;
 	bool		empty;
 	uint32		length = 1;
 
 	range_deserialize(typcache, range, &lower, &upper, &empty);
-	room[0] = empty ? LOWER_EMPTY : lower.infinite ? LOWER_INFINITE : LOWER_FINITE;
-	if (room[0] == LOWER_FINITE)
-		length += encode_element(typcache->rngelemtype->type_id, lower.val, room + 1, LBT_KEY_ROOM - 1);
+	room[0] = empty ? FIRST_EMPTY : FIRST_BOUNDS;
+	if (!empty)
+	{
+		length += encode_bound(type, &lower, room + length, LBT_KEY_ROOM - length);
+		length += encode_bound(type, &upper, room + length, LBT_KEY_ROOM - length);
+	}
 	if ((Pointer) range != DatumGetPointer(value))
 		pfree(range);
 	return length;
@@ -272,16 +300,38 @@ known_range(Oid type)
 
 /* ---- bit strings ---- */
 
-/* The bits, without their number: strings that differ only in zeros at the end tie. */
+/*
+ * Bytes, each behind a 1, then a 0 and the number of bits: compared are the bytes that both have, then the
+ * numbers of bits.
+ */
 static uint32
 encode_bits(Datum value, uint8 *room)
 {
-	const char *bits = VARDATA_ANY(DatumGetPointer(value)) + sizeof(int32);	/* behind their number */
-	uint32		length = VARSIZE_ANY_EXHDR(DatumGetPointer(value)) - sizeof(int32);
+	const char *at = VARDATA_ANY(DatumGetPointer(value));
+	const char *end = at + VARSIZE_ANY_EXHDR(DatumGetPointer(value));
+	const uint8 *limit = room + LBT_KEY_ROOM;
+	uint8	   *to = room;
+	int32		nbits;
 
-	length = Min(length, LBT_KEY_ROOM);
-	memcpy(room, bits, length);
-	return length;
+	memcpy(&nbits, at, sizeof(nbits));
+	for (at += sizeof(nbits); at < end && to < limit; at++)
+	{
+		*to++ = 1;
+		if (to < limit)
+			*to++ = (uint8) *at;
+	}
+	if (to + 1 + sizeof(nbits) <= limit && at == end)
+	{
+		*to++ = 0;
+		to = put_bytes(to, (uint32) nbits, sizeof(nbits));
+	}
+	else
+	{
+		/* No room for an end: such a string has none. */
+		memset(to, 1, limit - to);
+		to = unconstify(uint8 *, limit);
+	}
+	return to - room;
 }
 
 /* ---- text in the order of a collation ---- */
@@ -315,7 +365,7 @@ lbt_encode(const LbtKeyColumn *column, Datum value, uint8 *room)
 	switch (column->encoding)
 	{
 		case LBT_ENCODE_NUMERIC:
-			return encode_numeric(value, room, LBT_KEY_ROOM);
+			return encode_numeric(value, room);
 		case LBT_ENCODE_INET:
 			return encode_inet(value, room);
 		case LBT_ENCODE_INTERVAL:
