@@ -51,7 +51,7 @@ typedef struct Harvest
 	uint8	   *nvalues;
 	char	   *strings;		/* room for copies of separators' byte strings */
 	Size		strings_left;
-	LbtKeyLearner learner;
+	LbtKeyLearner *learner;
 	LbtKeyCode	code;
 	void	   *tree;			/* codes of segments; NULL: there are none */
 	uint32		tree_bytes;
@@ -109,7 +109,7 @@ add_leaf(Harvest *h, BlockNumber block)
 			   sizeof(LbtKeyValue) * h->nseparator);
 	else if (h->nseparator > 0)
 		leaf->min_code = lbt_keycode(&h->code, h->separator, 1, LBT_MISSING_LOW);
-	lbt_keycode_observe(&h->learner, h->separator, h->nseparator);
+	lbt_keycode_observe(h->learner, h->separator, h->nseparator);
 	h->nleaves++;
 }
 
@@ -312,8 +312,9 @@ harvest(Harvest *h)
 	LbtColumnOrder order[LBT_CODE_COLUMNS];
 
 	lbt_keyspec_order(h->spec, order);
-	lbt_keycode_begin(&h->learner, h->spec->ncolumns, order);
-	lbt_keycode_finish(&h->learner, &h->code);	/* all there is to learn of a single number */
+	h->learner = palloc(sizeof(LbtKeyLearner));
+	lbt_keycode_begin(h->learner, h->spec->ncolumns, order);
+	lbt_keycode_finish(h->learner, &h->code);	/* all there is to learn of a single number */
 	h->problem = LBT_READY;
 	h->height = level + 1;
 	if (root == P_NONE)
@@ -322,7 +323,7 @@ harvest(Harvest *h)
 		add_leaf(h, root);
 	else
 		harvest_level1(h);
-	lbt_keycode_finish(&h->learner, &h->code);
+	lbt_keycode_finish(h->learner, &h->code);
 
 	if (h->values && h->problem == LBT_READY)
 		encode_separators(h);

@@ -37,13 +37,44 @@ lbt_gap_above_end(uint64_t code, const LbtKeyDigit *d, const LbtKeyDigit *end, b
 	return lbt_rest_of_code(code + lbt_digit_code(d, digit), d + 1, end, desc);
 }
 
+static inline bool
+lbt_is_member(const LbtAlphabet *a, uint8_t byte)
+{
+	return a->members[byte >> 3] >> (byte & 7) & 1;
+}
+
+/*
+ * The digit of a byte in an alphabet, whose digit 0 may be the end of the string.  False when the byte is none of its
+ * members; *code is complete then, as what is next in the column's order begins.
+ */
+static inline bool
+lbt_digit_in_alphabet(const LbtAlphabet *a, uint8_t byte, const LbtKeyDigit *d, const LbtKeyDigit *end, bool desc,
+					  uint64_t *digit, uint64_t *code)
+{
+	uint64_t	rank = a->rank[byte];
+
+	if (lbt_is_member(a, byte))
+	{
+		*digit = rank;
+		return true;
+	}
+	if (rank == 0)
+		*code = d->ends ? lbt_gap_above_end(*code, d, end, desc) : lbt_rest_of_code(*code, d, end, desc);
+	else if (rank >= d->span + 1 - d->ends)
+		*code = lbt_rest_of_code(*code, d, end, !desc);
+	else
+		*code += lbt_digit_code(d, desc ? d->span - (rank - 1 + d->ends) : rank + d->ends);
+	return false;
+}
+
 /*
  * Add a byte string's digits, those before column_end.  False when the code is complete: the string is
  * outside of what was learned, and the rest of the code says on which side.
  */
 static inline bool
-lbt_add_digits(bool desc, const uint8_t *prefix, uint32_t prefix_length, const LbtKeyValue *value,
-			   const LbtKeyDigit *d, const LbtKeyDigit *column_end, const LbtKeyDigit *end, uint64_t *code)
+lbt_add_digits(bool desc, const LbtAlphabet *alphabets, const uint8_t *prefix, uint32_t prefix_length,
+			   const LbtKeyValue *value, const LbtKeyDigit *d, const LbtKeyDigit *column_end,
+			   const LbtKeyDigit *end, uint64_t *code)
 {
 	const uint8_t *bytes;
 	uint32_t	left;
@@ -75,7 +106,12 @@ lbt_add_digits(bool desc, const uint8_t *prefix, uint32_t prefix_length, const L
 			return d->ends;
 		}
 		digit = (uint64_t) *bytes - d->lo;
-		if (digit >= d->span + 1 - d->ends)
+		if (alphabets != NULL && d->alphabet > 0)
+		{
+			if (!lbt_digit_in_alphabet(&alphabets[d->alphabet - 1], *bytes, d, end, desc, &digit, code))
+				return false;
+		}
+		else if (digit >= d->span + 1 - d->ends)
 		{
 			*code = *bytes < d->lo && d->ends ? lbt_gap_above_end(*code, d, end, desc) :
 				lbt_rest_of_code(*code, d, end, (*bytes >= d->lo) != desc);
@@ -89,10 +125,11 @@ lbt_add_digits(bool desc, const uint8_t *prefix, uint32_t prefix_length, const L
 	return true;
 }
 
-/* Add the digits of a column's value; false when the code is complete. */
+/* Add the digits of a column's value; false when the code is complete.  Without alphabets, no digit has one. */
 static inline bool
-lbt_add_column(LbtColumnOrder order, const uint8_t *prefix, uint32_t prefix_length, const LbtKeyValue *value,
-			   const LbtKeyDigit *d, const LbtKeyDigit *column_end, const LbtKeyDigit *end, uint64_t *code)
+lbt_add_column(LbtColumnOrder order, const LbtAlphabet *alphabets, const uint8_t *prefix, uint32_t prefix_length,
+			   const LbtKeyValue *value, const LbtKeyDigit *d, const LbtKeyDigit *column_end,
+			   const LbtKeyDigit *end, uint64_t *code)
 {
 	/*
 	 * A value outside the range, or NULL, takes the end of the range, and so must all columns
@@ -101,7 +138,7 @@ lbt_add_column(LbtColumnOrder order, const uint8_t *prefix, uint32_t prefix_leng
 	if (value->isnull)
 		*code = lbt_rest_of_code(*code, d, end, !order.nulls_first);
 	else if (order.bytes)
-		return lbt_add_digits(order.desc, prefix, prefix_length, value, d, column_end, end, code);
+		return lbt_add_digits(order.desc, alphabets, prefix, prefix_length, value, d, column_end, end, code);
 	else if (value->ordered < d->lo)
 		*code = lbt_rest_of_code(*code, d, end, false);
 	else if (value->ordered - d->lo > d->span)

@@ -105,7 +105,7 @@ segment_code(const LbtCodeTree *tree, const SegmentView *view, const LbtKeyValue
 			prefix = prefix_length = 0;
 		if (i >= nvalues)
 			return lbt_rest_of_code(code, d, view->end, missing == LBT_MISSING_HIGH);
-		if (!lbt_add_column(order, view->prefix + prefix, prefix_length, &values[i], d, d + ndigits, view->end,
+		if (!lbt_add_column(order, NULL, view->prefix + prefix, prefix_length, &values[i], d, d + ndigits, view->end,
 							&code))
 			return code;
 		d += ndigits;

@@ -367,7 +367,7 @@ lbt_codetree_build(const LbtSeparators *separators, LbtLeaf *leaves, uint32_t nl
 		b->code[i] = leaves[i].min_code >> 1;
 	memcpy(b->memory, &head, sizeof(head));
 	push_groups(b, 0, nleaves, UINT64_C(1) << 63, 0, 0);
-	while (b->nwaiting > 0)
+	while (b->nwaiting > 0 && max_bytes - b->used >= least_segment())
 	{
 		LbtKeyCode	code;
 		Group		group = pop(b);

@@ -30,8 +30,11 @@ observe_bytes(LbtColumnSeen *seen, const uint8_t *bytes, uint32_t length)
 {
 	if (length > LBT_CODE_BYTES)
 		length = LBT_CODE_BYTES;
-	if (length > seen->longest)
-		seen->longest = length;
+	for (; seen->longest < length; seen->longest++)
+	{
+		seen->count[seen->longest] = 0;
+		memset(seen->members[seen->longest], 0, sizeof(seen->members[0]));
+	}
 	if (length < LBT_CODE_BYTES)
 		seen->ends[length] = 1;
 	for (uint32_t i = 0; i < length; i++)
@@ -40,6 +43,8 @@ observe_bytes(LbtColumnSeen *seen, const uint8_t *bytes, uint32_t length)
 			seen->low[i] = bytes[i];
 		if (bytes[i] > seen->high[i])
 			seen->high[i] = bytes[i];
+		seen->count[i]++;
+		seen->members[i][bytes[i] >> 3] |= (uint8_t) (1 << (bytes[i] & 7));
 	}
 }
 
@@ -75,12 +80,93 @@ common_prefix(const LbtColumnSeen *seen)
 	return n;
 }
 
+int
+lbt_alphabet_rank(LbtAlphabet *alphabet)
+{
+	int			n = 0;
+
+	for (int byte = 0; byte <= UINT8_MAX; byte++)
+	{
+		alphabet->rank[byte] = (uint8_t) n;
+		n += lbt_is_member(alphabet, (uint8_t) byte);
+	}
+	return n;
+}
+
+/* How many alphabets the first digits use. */
+static int
+used_alphabets(const LbtKeyCode *kc, int ndigits)
+{
+	int			n = 0;
+
+	for (int i = 0; i < ndigits; i++)
+		if (kc->digit[i].alphabet > n)
+			n = kc->digit[i].alphabet;
+	return n;
+}
+
+/* The alphabet that holds all these members: one that is there, or a new one; 0: none to be had. */
+static uint8_t
+find_alphabet(LbtKeyCode *kc, const uint8_t *members)
+{
+	int			n = used_alphabets(kc, kc->ndigits);
+
+	for (int i = 0; i < n; i++)
+	{
+		bool		all = true;
+
+		for (int at = 0; at < 32; at++)
+			all = all && (members[at] & ~kc->alphabet[i].members[at]) == 0;
+		if (all)
+			return (uint8_t) (i + 1);
+	}
+	if (n == LBT_CODE_ALPHABETS)
+		return 0;
+	memcpy(kc->alphabet[n].members, members, 32);
+	(void) lbt_alphabet_rank(&kc->alphabet[n]);
+	return (uint8_t) (n + 1);
+}
+
+static uint32_t
+count_members(const uint8_t *members)
+{
+	uint32_t	n = 0;
+
+	for (int at = 0; at < 32; at++)
+		n += (uint32_t) __builtin_popcount(members[at]);
+	return n;
+}
+
+/*
+ * Use an alphabet where that makes the digit a quarter smaller (0.4 bits), and so many keys have been seen that what
+ * is not in it is rare.
+ */
+static void
+use_alphabet(LbtKeyCode *kc, LbtKeyDigit *d, const uint8_t *members, uint32_t count)
+{
+	uint32_t	range = (uint32_t) (d->span + 1 - d->ends);
+	uint32_t	n;
+	uint8_t		alphabet;
+
+	if (count_members(members) * 4 > range * 3 || count / 4 < range)
+		return;
+	alphabet = find_alphabet(kc, members);
+	if (alphabet == 0)
+		return;
+	n = count_members(kc->alphabet[alphabet - 1].members);	/* perhaps more than here */
+	if (n * 4 > range * 3)
+		return;
+	d->alphabet = alphabet;
+	d->span = n - 1 + d->ends;
+}
+
 /*
  * A byte string's prefix and digits, the last of which is the end of the longest string.  The columns that
  * follow may not order strings that these digits have not: if they do not reach the end, they are the last.
  */
 static void
-add_bytes(LbtKeyCode *kc, LbtCodeColumn *column, const LbtColumnSeen *seen, uint32_t *used)
+add_bytes(LbtKeyCode *kc, LbtCodeColumn *column, const LbtColumnSeen *seen, uint32_t *used,
+		  bool alphabets)
 {
 	uint32_t	start = common_prefix(seen);
 
@@ -100,6 +186,8 @@ add_bytes(LbtKeyCode *kc, LbtCodeColumn *column, const LbtColumnSeen *seen, uint
 		{
 			d->lo = seen->low[at];
 			d->span = (uint64_t) (seen->high[at] - seen->low[at]) + d->ends;
+			if (alphabets)
+				use_alphabet(kc, d, seen->members[at], seen->count[at]);
 		}
 		column->ndigits++;
 	}
@@ -135,7 +223,7 @@ take_raw(LbtKeyCode *kc)
 
 /* Prefixes and digits, not weighed yet. */
 static void
-add_columns(const LbtKeyLearner *learner, LbtKeyCode *kc)
+add_columns(const LbtKeyLearner *learner, LbtKeyCode *kc, bool alphabets)
 {
 	uint32_t	used = 0;
 
@@ -147,7 +235,7 @@ add_columns(const LbtKeyLearner *learner, LbtKeyCode *kc)
 
 		column->order = seen->order;
 		if (seen->order.bytes)
-			add_bytes(kc, column, seen, &used);
+			add_bytes(kc, column, seen, &used, alphabets);
 		else
 			add_number(kc, column, seen);
 		kc->ncolumns++;
@@ -162,6 +250,8 @@ drop_rest(LbtKeyCode *kc, int ndigits, int ncolumns)
 
 	for (int i = 0; i < ncolumns; i++)
 		used += kc->column[i].prefix_length;
+	for (int i = used_alphabets(kc, ndigits); i < LBT_CODE_ALPHABETS; i++)
+		memset(&kc->alphabet[i], 0, sizeof(LbtAlphabet));
 	kc->ndigits = ndigits;
 	kc->ncolumns = ncolumns;
 	memset(&kc->digit[ndigits], 0, sizeof(LbtKeyDigit) * (size_t) (LBT_CODE_DIGITS - ndigits));
@@ -223,28 +313,31 @@ lbt_keycode_weigh(LbtKeyCode *kc)
 void
 lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc)
 {
-	add_columns(learner, kc);
+	add_columns(learner, kc, true);
 	lbt_keycode_weigh(kc);
 }
 
 void
 lbt_keycode_finish_within(const LbtKeyLearner *learner, uint64_t room, LbtKeyCode *kc)
 {
-	add_columns(learner, kc);
+	add_columns(learner, kc, false);
 	weigh_within(kc, room);
 }
 
 /* ---- use ---- */
 
 static bool
-valid_column(const LbtCodeColumn *column, const LbtKeyDigit *digit)
+valid_column(const LbtKeyCode *kc, const LbtCodeColumn *column, const LbtKeyDigit *digit)
 {
 	if (!column->order.bytes)
 		return column->ndigits == 1;
 	if (column->ndigits < 1 || (uint32_t) column->prefix + column->prefix_length > LBT_CODE_PREFIX)
 		return false;
 	for (int i = 0; i < column->ndigits; i++)
-		if (digit[i].ends > 1 || digit[i].lo > UINT8_MAX || digit[i].span > (uint64_t) UINT8_MAX + digit[i].ends)
+		if (digit[i].alphabet > LBT_CODE_ALPHABETS ||
+			(digit[i].alphabet > 0 &&
+			 digit[i].span + 1 - digit[i].ends != count_members(kc->alphabet[digit[i].alphabet - 1].members)) ||
+			digit[i].ends > 1 || digit[i].lo > UINT8_MAX || digit[i].span > (uint64_t) UINT8_MAX + digit[i].ends)
 			return false;
 	return true;
 }
@@ -264,7 +357,7 @@ lbt_keycode_valid(const LbtKeyCode *kc)
 	for (int i = 0; i < kc->ncolumns; i++)
 	{
 		if (kc->column[i].ndigits > kc->ndigits - digits ||
-			!valid_column(&kc->column[i], &kc->digit[digits]))
+			!valid_column(kc, &kc->column[i], &kc->digit[digits]))
 			return false;
 		digits += kc->column[i].ndigits;
 	}
@@ -284,7 +377,7 @@ lbt_keycode_digits(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues,
 
 		if (i >= nvalues)
 			return lbt_rest_of_code(code, d, end, missing == LBT_MISSING_HIGH);
-		if (!lbt_add_column(column->order, kc->prefix + column->prefix, column->prefix_length, &values[i], d,
+		if (!lbt_add_column(column->order, kc->alphabet, kc->prefix + column->prefix, column->prefix_length, &values[i], d,
 							d + column->ndigits, end, &code))
 			return code;
 		d += column->ndigits;

@@ -82,7 +82,7 @@ describe_bytes(StringInfo s, const LbtKeyCode *code, const LbtKeyColumn *c, cons
 	{
 		if (d[i].span < d[i].ends || (d[i].span == 0 && d[i].ends))
 			continue;			/* strings end here, and go on in none */
-		if (d[i].lo < '0' || d[i].lo + d[i].span - d[i].ends > '9')
+		if (d[i].lo < '0' || d[i].lo + d[i].span - d[i].ends > '9' || d[i].alphabet > 0)
 			unit = "byte";
 		n++;
 	}
