@@ -37,6 +37,9 @@ extern void lbt_restrpos(IndexScanDesc scan);
 /* planner.c */
 extern void lbt_planner_init(void);
 
+/* scanahead.c */
+extern void lbt_ahead_init(void);
+
 /* opclass.c */
 
 /*

@@ -1,7 +1,7 @@
 /*
  * scan.c - the scan callbacks, and which of the two engines serves a scan.
  *
- * Ours serves plain keys on an index that has a model; nbtree's serves everything else, from the first
+ * Ours serves plain keys and arrays on an index that has a model; nbtree's serves everything else, from the first
  * call after a rescan to the last.  nbtree keeps its state in scan->opaque, so ours steps aside while
  * one of its functions runs; that state is made only when a scan first needs it.
  */
@@ -28,6 +28,10 @@ lbt_beginscan(Relation rel, int nkeys, int norderbys)
 	so->mark_at = -1;
 	so->any_dead = false;
 	so->room = NULL;
+	so->bitmap = false;
+	so->array_context = NULL;
+	so->ahead = NULL;
+	so->slot_generation = 0;
 	so->btree = NULL;
 	scan->opaque = so;
 	scan->xs_itupdesc = RelationGetDescr(rel);
@@ -83,6 +87,8 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 		lbt_scan_leave(scan, so);
 	if (so->mark.valid)
 		lbt_leafcopy_release(&so->mark);
+	if (so->slot_generation != 0 || so->ahead != NULL)
+		lbt_ahead_stop(so);
 	so->ours = false;
 	if (lbt_enable && scan->parallel_scan == NULL && lbt_index_learned(scan->indexRelation))
 	{
@@ -167,6 +173,7 @@ lbt_getbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 		leave_btree(scan, so);
 		return ntids;
 	}
+	so->bitmap = true;
 	for (bool more = lbt_scan_first(scan, so, ForwardScanDirection); more;
 		 more = lbt_scan_step(scan, so, ForwardScanDirection))
 	{
@@ -188,6 +195,7 @@ lbt_endscan(IndexScanDesc scan)
 		lbt_scan_leave(scan, so);
 	}
 	lbt_leafcopy_release(&so->mark);
+	lbt_ahead_free(so);
 	if (so->btree != NULL)
 	{
 		enter_btree(scan, so);
@@ -205,6 +213,8 @@ lbt_endscan(IndexScanDesc scan)
 	}
 	if (so->room)
 		pfree(so->room);
+	if (so->array_context)
+		MemoryContextDelete(so->array_context);
 	pfree(so);
 }
 
@@ -243,6 +253,7 @@ lbt_restrpos(IndexScanDesc scan)
 	}
 	if (so->cur.valid)
 		lbt_scan_leave(scan, so);
+	lbt_ahead_stop(so);
 	if (so->mark.valid)
 	{
 		/* Back onto the marked leaf, copy and pin and all; the mark is on the current leaf again. */

@@ -1,33 +1,26 @@
 /*
- * scankeys.c - from scan keys to an interval of the index.
+ * scankeys.c - from scan keys to intervals of the index.
  *
- * Served: equality on leading columns, then any number of <, <=, >=, > on the next column, all with
- * plain arguments.  All else is nbtree's.
+ * Served: equality on leading columns, with one value or with any of an array's, then any number of <, <=, >=,
+ * > on the next column.  All else is nbtree's.  Further keys on a column with an equality only leave fewer of
+ * its values.
  */
 #include "am/scan.h"
 
 #include "utils/memutils.h"
-
-/* A place within the range column: before the first value >= (past: >) this one. */
-typedef struct Edge
-{
-	bool		set;
-	bool		past;
-	LbtKeyValue value;
-} Edge;
 
 typedef struct Shape
 {
 	int			nequal;			/* leading columns with an equality */
 	int			range_column;	/* column with inequalities, or -1 */
 	LbtKeyValue equal[LBT_CODE_COLUMNS];
-	Edge		lower;
-	Edge		upper;
+	LbtEdge		lower;
+	LbtEdge		upper;
 	bool		nothing;
 } Shape;
 
 static inline bool
-edge_before(const LbtKeyColumn *column, const Edge *a, const Edge *b)
+edge_before(const LbtKeyColumn *column, const LbtEdge *a, const LbtEdge *b)
 {
 	int			order = lbt_compare_value(column, &a->value, &b->value);
 
@@ -39,7 +32,7 @@ static void
 narrow(Shape *shape, const LbtKeyColumn *column, StrategyNumber strategy, const LbtKeyValue *value,
 	   int side)
 {
-	Edge		edge = {.set = true,.value = *value};
+	LbtEdge		edge = {.set = true,.value = *value};
 	bool		is_lower = strategy == BTGreaterStrategyNumber ||
 		strategy == BTGreaterEqualStrategyNumber;
 
@@ -63,16 +56,86 @@ narrow(Shape *shape, const LbtKeyColumn *column, StrategyNumber strategy, const 
 		shape->upper = edge;
 }
 
+/* The values of a column with an equality as a list. */
+static LbtArray *
+list_of(LbtScan *so, const Shape *shape, int column)
+{
+	LbtArray   *list = so->narrays > 0 ? &so->array[so->narrays - 1] : NULL;
+
+	if (list == NULL || list->column != column)
+	{
+		list = &so->array[so->narrays++];
+		lbt_array_of_one(so, column, &shape->equal[column], list);
+	}
+	return list;
+}
+
+/* Take in the values that a column may have; false when that does not fit the shape. */
+static bool
+add_list(LbtScan *so, Shape *shape, const LbtArray *list)
+{
+	const LbtKeyColumn *column = &so->index->keyspec.column[list->column];
+
+	if (list->column == shape->nequal - 1 && shape->range_column < 0)
+		lbt_array_intersect(column, list_of(so, shape, list->column), list);
+	else if (list->column == shape->nequal)
+	{
+		so->array[so->narrays++] = *list;
+		shape->nequal++;
+		if (shape->range_column >= 0)
+		{
+			/* Its inequalities came first. */
+			lbt_array_narrow(column, &so->array[so->narrays - 1], &shape->lower, &shape->upper);
+			shape->lower.set = shape->upper.set = false;
+			shape->range_column = -1;
+		}
+	}
+	else
+		return false;
+	return true;
+}
+
+/*
+ * All keys are in: lists of one value are plain equalities, empty ones leave nothing.  False when there are too
+ * many combinations.
+ */
+static bool
+settle_lists(LbtScan *so, Shape *shape)
+{
+	int			kept = 0;
+
+	for (int i = 0; i < so->narrays; i++)
+	{
+		LbtArray   *list = &so->array[i];
+
+		if (list->n == 0)
+			shape->nothing = true;
+		else
+			lbt_array_value(list, 0, &shape->equal[list->column]);
+		if (list->n > 1)
+		{
+			so->nprobes *= list->n;
+			if (so->nprobes > PG_INT32_MAX)
+				return false;
+			so->probe.digit[kept] = 0;
+			so->array[kept++] = *list;
+		}
+	}
+	so->narrays = kept;
+	return true;
+}
+
 /* Take in one key, with room for an encoded value; false when it does not fit the shape. */
 static bool
-add_key(Shape *shape, const LbtKeySpec *spec, ScanKey key, uint8 *room)
+add_key(LbtScan *so, Shape *shape, ScanKey key, uint8 *room)
 {
+	const LbtKeySpec *spec = &so->index->keyspec;
 	int			attno = key->sk_attno - 1;
 	const LbtKeyColumn *column;
 	LbtKeyValue value;
 	int			side;
 
-	if ((key->sk_flags & ~SK_ISNULL) != 0 || attno >= spec->ncolumns)
+	if ((key->sk_flags & ~(SK_ISNULL | SK_SEARCHARRAY)) != 0 || attno >= spec->ncolumns)
 		return false;
 	column = &spec->column[attno];
 	if (!lbt_keyspec_takes(column, key->sk_subtype))
@@ -82,18 +145,42 @@ add_key(Shape *shape, const LbtKeySpec *spec, ScanKey key, uint8 *room)
 		shape->nothing = true;	/* btree's operators are strict */
 		return true;
 	}
-	if (column->bytes &&
-		(key->sk_collation != column->collation || !lbt_keyspec_plain(column, key->sk_argument)))
+	if (column->bytes && key->sk_collation != column->collation)
+		return false;
+	if (unlikely(key->sk_flags & SK_SEARCHARRAY))
+	{
+		LbtArray	list;
+
+		return key->sk_strategy == BTEqualStrategyNumber && lbt_array_take(so, key, &list) &&
+			add_list(so, shape, &list);
+	}
+	if (!lbt_keyspec_plain(column, key->sk_argument))
 		return false;
 	side = lbt_keyspec_argument(column, key->sk_subtype, key->sk_argument, &value, room);
 
 	if (key->sk_strategy == BTEqualStrategyNumber)
 	{
-		if (attno != shape->nequal || shape->range_column >= 0)
-			return false;
-		shape->equal[shape->nequal++] = value;
 		if (side != 0)
 			shape->nothing = true;
+		if (likely(attno == shape->nequal && shape->range_column < 0))
+			shape->equal[shape->nequal++] = value;
+		else
+		{
+			LbtArray	one;
+
+			lbt_array_of_one(so, attno, &value, &one);
+			return add_list(so, shape, &one);
+		}
+		return true;
+	}
+	if (unlikely(attno == shape->nequal - 1 && shape->range_column < 0))
+	{
+		LbtEdge		none = {.set = false};
+
+		shape->lower = shape->upper = none;
+		narrow(shape, column, key->sk_strategy, &value, side);
+		lbt_array_narrow(column, list_of(so, shape, attno), &shape->lower, &shape->upper);
+		shape->lower = shape->upper = none;
 		return true;
 	}
 	if (attno != shape->nequal)
@@ -104,7 +191,7 @@ add_key(Shape *shape, const LbtKeySpec *spec, ScanKey key, uint8 *room)
 }
 
 static void
-set_bound(LbtBound *bound, const Shape *shape, const Edge *edge, bool past)
+set_bound(LbtBound *bound, const Shape *shape, const LbtEdge *edge, bool past)
 {
 	bound->ncolumns = shape->nequal;
 	bound->past = past;
@@ -136,25 +223,33 @@ lbt_scan_interval(IndexScanDesc scan, LbtScan *so)
 	shape.range_column = -1;
 	shape.lower.set = shape.upper.set = false;
 	shape.nothing = false;
+	so->narrays = 0;
+	so->nprobes = 1;
+	so->probe.number = 0;
+	if (so->array_context)
+		MemoryContextReset(so->array_context);
 	if (scan->numberOfKeys == 0 || scan->numberOfOrderBys > 0)
 		return false;
 	if (spec->encoded && so->room == NULL)
 		so->room = MemoryContextAlloc(GetMemoryChunkContext(so), scan->numberOfKeys * LBT_KEY_ROOM);
 	for (int i = 0; i < scan->numberOfKeys; i++)
-		if (!add_key(&shape, spec, &scan->keyData[i], so->room ? so->room + i * LBT_KEY_ROOM : NULL))
+		if (!add_key(so, &shape, &scan->keyData[i], so->room ? so->room + i * LBT_KEY_ROOM : NULL))
 			return false;
 
-	set_bound(&so->start, &shape, &shape.lower, false);
-	set_bound(&so->end, &shape, &shape.upper, true);
+	if (unlikely(so->narrays > 0) && !settle_lists(so, &shape))
+		return false;
+
+	set_bound(&so->probe.start, &shape, &shape.lower, false);
+	set_bound(&so->probe.end, &shape, &shape.upper, true);
 	if (shape.range_column >= 0)
 	{
 		const LbtKeyColumn *column = &spec->column[shape.range_column];
 		bool		nulls_first = column->nulls_first;
 
 		if (!shape.lower.set && nulls_first)
-			exclude_nulls(&so->start, true);
+			exclude_nulls(&so->probe.start, true);
 		if (!shape.upper.set && !nulls_first)
-			exclude_nulls(&so->end, false);
+			exclude_nulls(&so->probe.end, false);
 		if (shape.lower.set && shape.upper.set && !edge_before(column, &shape.lower, &shape.upper))
 			shape.nothing = true;
 	}

@@ -1,5 +1,8 @@
 /*
- * scanleaf.c - reading leaves: the first one of an interval, and stepping to the siblings.
+ * scanleaf.c - reading leaves: the first one of a probe's interval, and stepping to the siblings.
+ *
+ * A leaf that has been locked for one probe also serves those that follow in the scan's direction, as long as
+ * the bound they begin with lies on it.  See src/README, "Several probes on one leaf".
  *
  * Every leaf that is read gets a predicate lock while its lock is held; so do leaves without matches,
  * as their key space is what a serializable scan has seen to be empty.
@@ -13,6 +16,22 @@
 
 /* How far right to look for the true left sibling before asking the page itself again. */
 #define LEFT_SIBLING_HOPS 4
+
+/* Probes that one visit to a leaf may serve: its lock must not be held for long. */
+#define MAX_PROBES_A_VISIT 2048
+
+/* Where the matches are on a locked leaf: runs of items, in the order in which they were found. */
+typedef struct Run
+{
+	OffsetNumber from;
+	OffsetNumber to;			/* the first item behind */
+} Run;
+
+typedef struct Runs
+{
+	int			n;
+	Run			run[MaxIndexTuplesPerPage];
+} Runs;
 
 void
 lbt_leafcopy_release(LbtLeafCopy *copy)
@@ -80,14 +99,11 @@ copy_tuple(LbtLeafCopy *copy, IndexTuple itup, Size *used)
 	return offset;
 }
 
-/* Copy the items at [lo, hi) out of the locked page. */
+/* Copy the items of a run out of the locked page, behind those copied before; *used as for copy_tuple(). */
 static void
-copy_items(IndexScanDesc scan, LbtLeafCopy *copy, Page page, OffsetNumber lo, OffsetNumber hi)
+copy_items(IndexScanDesc scan, LbtLeafCopy *copy, Page page, const Run *run, Size *used)
 {
-	Size		used = 0;
-
-	copy->nitems = 0;
-	for (OffsetNumber off = lo; off < hi; off++)
+	for (OffsetNumber off = run->from; off < run->to; off++)
 	{
 		ItemId		iid = PageGetItemId(page, off);
 		IndexTuple	itup = (IndexTuple) PageGetItem(page, iid);
@@ -96,7 +112,7 @@ copy_items(IndexScanDesc scan, LbtLeafCopy *copy, Page page, OffsetNumber lo, Of
 
 		if (scan->ignore_killed_tuples && ItemIdIsDead(iid))
 			continue;
-		tuple = scan->xs_want_itup ? copy_tuple(copy, itup, &used) : 0;
+		tuple = scan->xs_want_itup ? copy_tuple(copy, itup, used) : 0;
 		if (!BTreeTupleIsPosting(itup))
 		{
 			item = new_item(copy);
@@ -117,58 +133,128 @@ copy_items(IndexScanDesc scan, LbtLeafCopy *copy, Page page, OffsetNumber lo, Of
 	}
 }
 
+static inline void
+add_run(Runs *runs, OffsetNumber from, OffsetNumber to)
+{
+	if (from < to)
+		runs->run[runs->n++] = (Run) {.from = from,.to = to};
+}
+
 /*
- * Read the interval's part of a locked leaf into so->cur and unlock it; the pin stays or goes as
- * so->drop_pin says, and goes when there is nothing to hand out.  from, if valid, is the offset of the
- * interval's start on this leaf, to that of its end; otherwise the whole leaf may be within.
+ * Find the matches of so->probe and of the probes after it on a locked leaf.  at: the offset of the probe's
+ * start bound, or, having stepped here from the left, InvalidOffsetNumber.
  */
 static void
-read_leaf(IndexScanDesc scan, LbtScan *so, Buffer buf, OffsetNumber from, OffsetNumber to,
-		  ScanDirection dir)
+find_forward(LbtScan *so, TupleDesc tupdesc, Page page, OffsetNumber at, Runs *runs)
 {
-	Relation	rel = scan->indexRelation;
-	TupleDesc	tupdesc = RelationGetDescr(rel);
 	const LbtKeySpec *spec = &so->index->keyspec;
-	Page		page = BufferGetPage(buf);
 	BTPageOpaque opaque = BTPageGetOpaque(page);
-	OffsetNumber first = P_FIRSTDATAKEY(opaque);
 	OffsetNumber last = PageGetMaxOffsetNumber(page);
 	LbtLeafCopy *copy = &so->cur;
-	bool		stepped = from == InvalidOffsetNumber && to == InvalidOffsetNumber;
+	LbtProbe   *probe = &so->probe;
+	bool		stepped = at == InvalidOffsetNumber;
+	OffsetNumber from = stepped ? P_FIRSTDATAKEY(opaque) : at;
+	OffsetNumber guess = stepped ? last : from; /* the end is likely near a start, but not when all is in */
+
+	copy->first_probe = probe->number;
+	copy->more_left = stepped && !P_LEFTMOST(opaque);
+	for (int served = 1;; served++)
+	{
+		OffsetNumber to = lbt_page_search(spec, tupdesc, &probe->end, page, from, last, guess);
+
+		add_run(runs, from, to);
+		copy->last_probe = probe->number;
+		copy->more_right = to > last && lbt_bound_beyond_page(spec, tupdesc, &probe->end, page);
+		if (copy->more_right || probe->number + 1 == so->nprobes || served == MAX_PROBES_A_VISIT)
+			return;
+		if (to > last && P_RIGHTMOST(opaque))
+		{
+			copy->last_probe = so->nprobes - 1; /* nothing lies behind this page's items */
+			return;
+		}
+		lbt_probe_go(so, probe, probe->number + 1);
+		from = lbt_page_search(spec, tupdesc, &probe->start, page, to, last, to);
+		if (from > last && lbt_bound_beyond_page(spec, tupdesc, &probe->start, page))
+			return;
+		guess = from;
+	}
+}
+
+/*
+ * The same for the probes before it.  at: the offset of the probe's end bound, or, having stepped here from the
+ * right, InvalidOffsetNumber.
+ */
+static void
+find_backward(LbtScan *so, TupleDesc tupdesc, Page page, OffsetNumber at, Runs *runs)
+{
+	const LbtKeySpec *spec = &so->index->keyspec;
+	BTPageOpaque opaque = BTPageGetOpaque(page);
+	OffsetNumber first = P_FIRSTDATAKEY(opaque);
+	LbtLeafCopy *copy = &so->cur;
+	LbtProbe   *probe = &so->probe;
+	bool		stepped = at == InvalidOffsetNumber;
+	OffsetNumber to = stepped ? PageGetMaxOffsetNumber(page) + 1 : at;
+	OffsetNumber guess = stepped ? first : to;
+
+	copy->last_probe = probe->number;
+	copy->more_right = stepped;
+	for (int served = 1;; served++)
+	{
+		OffsetNumber from = lbt_page_search(spec, tupdesc, &probe->start, page, first, to - 1, guess);
+
+		add_run(runs, from, to);
+		copy->first_probe = probe->number;
+		copy->more_left = from == first && !P_LEFTMOST(opaque);
+		if (copy->more_left || probe->number == 0 || served == MAX_PROBES_A_VISIT)
+			return;
+		if (from == first)
+		{
+			copy->first_probe = 0;	/* nothing lies before the leftmost page's items */
+			return;
+		}
+
+		/* Where the page begins is not known: its first item must be before the bound. */
+		lbt_probe_go(so, probe, probe->number - 1);
+		to = lbt_page_search(spec, tupdesc, &probe->end, page, first, from - 1, from - 1);
+		if (to == first && !P_LEFTMOST(opaque))
+			return;
+		guess = to;
+	}
+}
+
+/*
+ * Read a locked leaf's part of the scan, from this probe on, into so->cur and unlock it; the pin stays or goes
+ * as so->drop_pin says, and goes when there is nothing to hand out.  at is the offset of the bound that the
+ * probe begins with in this direction, or InvalidOffsetNumber when the scan has stepped here.
+ */
+static void
+read_leaf(IndexScanDesc scan, LbtScan *so, Buffer buf, int64 probe, OffsetNumber at, ScanDirection dir)
+{
+	Relation	rel = scan->indexRelation;
+	Page		page = BufferGetPage(buf);
+	BTPageOpaque opaque = BTPageGetOpaque(page);
+	LbtLeafCopy *copy = &so->cur;
+	bool		forward = ScanDirectionIsForward(dir);
+	Size		used = 0;
+	Runs		runs;
 
 	PredicateLockPage(rel, BufferGetBlockNumber(buf), scan->xs_snapshot);
-	copy->more_left = from == InvalidOffsetNumber && !P_LEFTMOST(opaque);
-	copy->more_right = to == InvalidOffsetNumber;
-	if (from == InvalidOffsetNumber)
-	{
-		from = first;
-		if (ScanDirectionIsBackward(dir))
-		{
-			from = lbt_page_search(spec, tupdesc, &so->start, page, first, last,
-								   to == InvalidOffsetNumber ? first : to);
-			if (from > first)
-				copy->more_left = false;
-		}
-	}
-	if (to == InvalidOffsetNumber)
-	{
-		to = last + 1;
-		if (ScanDirectionIsForward(dir))
-		{
-			/* On a first leaf the end is likely near the start, on a later one the whole leaf is in. */
-			to = lbt_page_search(spec, tupdesc, &so->end, page, from, last,
-								 stepped ? last : from);
-			copy->more_right = to > last &&
-				lbt_bound_beyond_page(spec, tupdesc, &so->end, page);
-		}
-	}
-	copy_items(scan, copy, page, from, to);
+	lbt_probe_go(so, &so->probe, probe);
+	runs.n = 0;
+	if (forward)
+		find_forward(so, RelationGetDescr(rel), page, at, &runs);
+	else
+		find_backward(so, RelationGetDescr(rel), page, at, &runs);
+
+	copy->nitems = 0;
+	for (int i = 0; i < runs.n; i++)
+		copy_items(scan, copy, page, &runs.run[forward ? i : runs.n - 1 - i], &used);
 	copy->valid = true;
 	copy->buf = buf;
 	copy->block = BufferGetBlockNumber(buf);
 	copy->left = opaque->btpo_prev;
 	copy->right = opaque->btpo_next;
-	copy->at = ScanDirectionIsForward(dir) ? 0 : copy->nitems - 1;
+	copy->at = forward ? 0 : copy->nitems - 1;
 	if (so->drop_pin || copy->nitems == 0)
 	{
 		copy->lsn = so->drop_pin ? BufferGetLSNAtomic(buf) : InvalidXLogRecPtr;
@@ -177,6 +263,27 @@ read_leaf(IndexScanDesc scan, LbtScan *so, Buffer buf, OffsetNumber from, Offset
 	}
 	else
 		LockBuffer(buf, BUFFER_LOCK_UNLOCK);
+}
+
+/*
+ * A leaf that the scan has to visit next, pinned and share-locked: through the pin of one brought in ahead, or
+ * read now.
+ */
+static Buffer
+lock_leaf(IndexScanDesc scan, LbtScan *so, BlockNumber block, ScanDirection dir)
+{
+	Relation	rel = scan->indexRelation;
+	Buffer		buf = lbt_ahead_sibling(scan, so, block, dir);
+
+	if (!BufferIsValid(buf))
+		buf = _bt_getbuf(rel, block, BT_READ);
+	else
+	{
+		_bt_lockbuf(rel, buf, BT_READ);
+		_bt_checkpage(rel, buf);
+	}
+	lbt_ahead_note(scan, so, block, buf);
+	return buf;
 }
 
 /*
@@ -189,8 +296,10 @@ read_leaf(IndexScanDesc scan, LbtScan *so, Buffer buf, OffsetNumber from, Offset
  * can have been recycled while our snapshot lives.
  */
 static Buffer
-lock_left_sibling(Relation rel, BlockNumber self, BlockNumber left)
+lock_left_sibling(IndexScanDesc scan, LbtScan *so, BlockNumber self, BlockNumber left)
 {
+	Relation	rel = scan->indexRelation;
+
 	while (left != P_NONE)
 	{
 		Buffer		buf;
@@ -198,7 +307,7 @@ lock_left_sibling(Relation rel, BlockNumber self, BlockNumber left)
 		BlockNumber tried = left;
 
 		CHECK_FOR_INTERRUPTS();
-		buf = _bt_getbuf(rel, left, BT_READ);
+		buf = lock_leaf(scan, so, left, BackwardScanDirection);
 		for (int hops = 0;; hops++)
 		{
 			opaque = BTPageGetOpaque(BufferGetPage(buf));
@@ -237,7 +346,7 @@ lock_left_sibling(Relation rel, BlockNumber self, BlockNumber left)
 
 /* The next live leaf at or right of a block, pinned and locked; InvalidBuffer when there is none. */
 static Buffer
-lock_live_leaf(Relation rel, BlockNumber block)
+lock_live_leaf(IndexScanDesc scan, LbtScan *so, BlockNumber block)
 {
 	while (block != P_NONE)
 	{
@@ -245,17 +354,20 @@ lock_live_leaf(Relation rel, BlockNumber block)
 		BTPageOpaque opaque;
 
 		CHECK_FOR_INTERRUPTS();
-		buf = _bt_getbuf(rel, block, BT_READ);
+		buf = lock_leaf(scan, so, block, ForwardScanDirection);
 		opaque = BTPageGetOpaque(BufferGetPage(buf));
 		if (!P_IGNORE(opaque))
 			return buf;
 		block = opaque->btpo_next;
-		_bt_relbuf(rel, buf);
+		_bt_relbuf(scan->indexRelation, buf);
 	}
 	return InvalidBuffer;
 }
 
-/* The leaf that the scan goes on with, pinned and locked; leaves so->cur. */
+/*
+ * The sibling on which so->cur's first or last probe goes on, pinned and locked; InvalidBuffer when there is none
+ * any more.  Leaves so->cur.
+ */
 static Buffer
 lock_sibling(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
 {
@@ -263,17 +375,15 @@ lock_sibling(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
 	BlockNumber self = so->cur.block;
 	BlockNumber left = so->cur.left;
 	BlockNumber right = so->cur.right;
-	bool		more = ScanDirectionIsForward(dir) ? so->cur.more_right : so->cur.more_left;
 
+	lbt_probe_go(so, &so->probe, ScanDirectionIsForward(dir) ? so->cur.last_probe : so->cur.first_probe);
 	lbt_scan_leave(scan, so);
-	if (!more)
-		return InvalidBuffer;
 	if (ScanDirectionIsForward(dir))
-		return lock_live_leaf(rel, right);
+		return lock_live_leaf(scan, so, right);
 
 	for (;;)
 	{
-		Buffer		buf = lock_left_sibling(rel, self, left);
+		Buffer		buf = lock_left_sibling(scan, so, self, left);
 		BTPageOpaque opaque;
 
 		if (!BufferIsValid(buf))
@@ -302,46 +412,90 @@ prepare_copy(IndexScanDesc scan, LbtScan *so, LbtLeafCopy *copy)
 		copy->tuples = MemoryContextAlloc(context, BLCKSZ);
 }
 
-bool
-lbt_scan_step(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
+/*
+ * The leaf that a probe begins on in this direction, pinned and locked, with the offset of its first bound;
+ * InvalidBuffer when the index is empty.
+ */
+static Buffer
+lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, ScanDirection dir, OffsetNumber *offset)
 {
+	Relation	rel = scan->indexRelation;
+	bool		forward = ScanDirectionIsForward(dir);
+	LbtTarget	target;
+	Buffer		buf;
+
+	CHECK_FOR_INTERRUPTS();
+	lbt_ahead_predict(scan, so, number, dir, &target);
+	lbt_probe_go(so, &so->probe, number);
+	lbt_count_index_search(scan);
+	for (int i = 0; i < 2; i++)
+	{
+		buf = lbt_locate(rel, so->index, forward ? &so->probe.start : &so->probe.end, !forward,
+						 scan->xs_snapshot, offset, &target);
+		if (BufferIsValid(buf))
+			break;
+		/* Race: the first insert may come before our lock on the whole (empty) index. */
+		PredicateLockRelation(rel, scan->xs_snapshot);
+		target.generation = 0;
+	}
+	so->slot = target.slot;
+	so->slot_generation = target.generation;
+	so->steps = 0;
+	return buf;
+}
+
+/* From so->cur, or, when it is not valid, from this probe on: the next leaf with matches. */
+static bool
+read_on(IndexScanDesc scan, LbtScan *so, int64 probe, ScanDirection dir)
+{
+	bool		forward = ScanDirectionIsForward(dir);
+
 	for (;;)
 	{
-		Buffer		buf = lock_sibling(scan, so, dir);
+		OffsetNumber offset = InvalidOffsetNumber;
+		bool		more = false;
+		Buffer		buf;
 
+		if (so->cur.valid)
+		{
+			more = forward ? so->cur.more_right : so->cur.more_left;
+			probe = forward ? so->cur.last_probe : so->cur.first_probe;
+			if (!more)
+			{
+				probe += forward ? 1 : -1;
+				lbt_scan_leave(scan, so);
+			}
+		}
+		if (more)
+			buf = lock_sibling(scan, so, dir);
+		else if (probe >= 0 && probe < so->nprobes)
+			buf = lock_probe(scan, so, probe, dir, &offset);
+		else
+			buf = InvalidBuffer;
 		if (!BufferIsValid(buf))
+		{
+			lbt_ahead_stop(so);
 			return false;
-		lbt_test_for_old_snapshot(scan->xs_snapshot, scan->indexRelation, BufferGetPage(buf));
+		}
+		if (more)
+			lbt_test_for_old_snapshot(scan->xs_snapshot, scan->indexRelation, BufferGetPage(buf));
 		prepare_copy(scan, so, &so->cur);
-		read_leaf(scan, so, buf, InvalidOffsetNumber, InvalidOffsetNumber, dir);
+		read_leaf(scan, so, buf, probe, offset, dir);
 		if (so->cur.nitems > 0)
 			return true;
 	}
 }
 
 bool
+lbt_scan_step(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
+{
+	return read_on(scan, so, 0, dir);
+}
+
+bool
 lbt_scan_first(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
 {
-	Relation	rel = scan->indexRelation;
-	bool		forward = ScanDirectionIsForward(dir);
-	const LbtBound *bound = forward ? &so->start : &so->end;
-	OffsetNumber offset;
-	Buffer		buf;
-
 	if (so->nothing)
 		return false;
-	lbt_count_index_search(scan);
-	buf = lbt_locate(rel, so->index, bound, !forward, scan->xs_snapshot, &offset);
-	if (!BufferIsValid(buf))
-	{
-		/* Race: the first insert may come before our lock on the whole (empty) index. */
-		PredicateLockRelation(rel, scan->xs_snapshot);
-		buf = lbt_locate(rel, so->index, bound, !forward, scan->xs_snapshot, &offset);
-		if (!BufferIsValid(buf))
-			return false;
-	}
-	prepare_copy(scan, so, &so->cur);
-	read_leaf(scan, so, buf, forward ? offset : InvalidOffsetNumber,
-			  forward ? InvalidOffsetNumber : offset, dir);
-	return so->cur.nitems > 0 || lbt_scan_step(scan, so, dir);
+	return read_on(scan, so, ScanDirectionIsForward(dir) ? 0 : so->nprobes - 1, dir);
 }

@@ -145,6 +145,7 @@ lbt_keyspec_init(LbtKeySpec *spec, Relation rel)
 		column->offset = offset;
 		offset = offset >= 0 && att->attlen > 0 ? offset + att->attlen : -1;
 		spec->encoded |= column->encoded;
+		spec->sort_keys |= column->encoding == LBT_ENCODE_SORT_KEY;
 		spec->ncolumns = i + 1;
 	}
 }

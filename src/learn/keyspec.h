@@ -75,6 +75,7 @@ typedef struct LbtKeySpec
 	int			ncolumns;		/* leading columns with a code; 0: none */
 	int			nkeyatts;		/* key columns of the index */
 	bool		encoded;		/* some column is */
+	bool		sort_keys;		/* ... by sort keys, which may contradict the comparison */
 	LbtKeyColumn column[LBT_CODE_COLUMNS];
 } LbtKeySpec;
 

@@ -110,31 +110,45 @@ count_verdict(LbtIndex *index, Verdict verdict, int hops)
 	index->misses++;
 }
 
+static inline uint64
+bound_code(const LbtIndex *index, const LbtBound *bound)
+{
+	return lbt_model_code(&index->model, bound->value, bound->ncolumns,
+						  bound->past ? LBT_MISSING_HIGH : LBT_MISSING_LOW);
+}
+
 Buffer
 lbt_predict_leaf(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapshot,
-				 OffsetNumber *offset, BlockNumber *predicted, int *hops)
+				 OffsetNumber *offset, LbtTarget *target, int *hops)
 {
 	const LbtModel *model = &index->model;
-	uint64		code = lbt_keycode(&model->code, bound->value, bound->ncolumns,
-								   bound->past ? LBT_MISSING_HIGH : LBT_MISSING_LOW);
-	Target		target;
+	LbtTarget	at;
 
-	target_slot(index, predict_slot(model, code, bound->past), code, &target);
-	*predicted = target.block;
+	if (target->generation != index->generation)
+	{
+		uint64		code = bound_code(index, bound);
+
+		if (BufferIsValid(target->pinned))
+			ReleaseBuffer(target->pinned);
+		target_slot(index, predict_slot_near(model, code, bound->past, index->last_slot), code, target);
+		prefetch_target(index, target);
+	}
+	index->last_slot = target->slot;
+	at = *target;
+	target->pinned = InvalidBuffer;
 	for (int retreats = 0;; retreats++)
 	{
 		Verdict		verdict;
 		Buffer		buf;
 
-		prefetch_target(index, &target);
-		buf = land(rel, index, &target, BUFFER_LOCK_SHARE);
+		buf = land(rel, index, &at, BUFFER_LOCK_SHARE);
 		if (!BufferIsValid(buf))
 		{
 			lbt_count(index, LBT_EV_BAD_BLOCK);
 			index->misses++;
 			return InvalidBuffer;
 		}
-		buf = prove(rel, index, bound, buf, target.fraction, snapshot, offset, &verdict, hops);
+		buf = prove(rel, index, bound, buf, at.fraction, snapshot, offset, &verdict, hops);
 		if (verdict == VERDICT_PROVEN)
 		{
 			count_verdict(index, verdict, *hops + retreats);
@@ -143,14 +157,77 @@ lbt_predict_leaf(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot 
 		UnlockReleaseBuffer(buf);
 
 		/* The spline alone, or an approximate leaf cache, may have gone too far right. */
-		if ((lbt_enable_leaf_cache && !model->approximate) || verdict != VERDICT_LOW || target.slot == 0 ||
+		if ((lbt_enable_leaf_cache && !model->approximate) || verdict != VERDICT_LOW || at.slot == 0 ||
 			retreats == MAX_RETREATS)
 		{
 			count_verdict(index, verdict, 0);
 			return InvalidBuffer;
 		}
-		target_slot(index, target.slot - 1, code, &target);
+		target_slot(index, at.slot - 1, bound_code(index, bound), &at);
+		prefetch_target(index, &at);
 	}
+}
+
+void
+lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtBound *bound)
+{
+	const LbtModel *model = &index->model;
+	int			i = batch->n++;
+	uint64		code = bound_code(index, bound);
+	uint32		guess = i > 0 ? batch->guess[i - 1] : index->last_slot;
+
+	/* Bounds come in order: the guess for the one before is as good, and fetched already, if this is there. */
+	if (!lbt_enable_leaf_cache || guess >= model->nleaves || code <= model->leaves[guess].min_code ||
+		guess + 1 == model->nleaves || code >= model->leaves[guess + 1].min_code)
+	{
+		guess = lbt_spline_predict(model->knots, model->nknots, model->nleaves, code);
+		__builtin_prefetch(&model->leaves[guess]);
+	}
+	batch->code[i] = code;
+	batch->past[i] = bound->past;
+	batch->guess[i] = guess;
+}
+
+void
+lbt_batch_finish(const LbtIndex *index, LbtBatch *batch)
+{
+	const LbtModel *model = &index->model;
+
+	for (int i = 0; i < batch->n; i++)
+	{
+		LbtTarget  *target = &batch->target[i];
+		uint32		slot = batch->guess[i];
+
+		if (lbt_enable_leaf_cache)
+			slot = lbt_leaf_search(model->leaves, model->nleaves, slot, batch->code[i], batch->past[i]);
+		target_slot(index, slot, batch->code[i], target);
+		if (i == 0 || slot != target[-1].slot)
+			prefetch_target(index, target);
+	}
+}
+
+void
+lbt_slot_target(const LbtIndex *index, uint32 slot, LbtTarget *target)
+{
+	target_slot(index, slot, index->model.leaves[slot].min_code, target);
+}
+
+bool
+lbt_target_cached(Relation rel, LbtIndex *index, const LbtTarget *target, bool ask)
+{
+	if (hint_valid(rel, target))
+		return true;
+	if (!ask)
+		return false;
+	if (target->block >= index->nblocks)
+		index->nblocks = RelationGetNumberOfBlocks(rel);
+	return target->block < index->nblocks && lbt_block_cached(rel, target->block);
+}
+
+uint32
+lbt_predict_slot(const LbtIndex *index, const LbtBound *bound, uint32 near)
+{
+	return predict_slot_near(&index->model, bound_code(index, bound), bound->past, near);
 }
 
 /* nbtree's search key for a bound that has columns. */
@@ -212,7 +289,7 @@ lbt_descend(Relation rel, const LbtIndex *index, const LbtBound *bound, bool bac
 
 Buffer
 lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward, Snapshot snapshot,
-		   OffsetNumber *offset)
+		   OffsetNumber *offset, LbtTarget *target)
 {
 	/*
 	 * Here, not where the scan began: since then this backend may have made a dsa call for another index
@@ -223,14 +300,18 @@ lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward, 
 	lbt_count(index, LBT_EV_LOOKUP);
 	if (index->state == LBT_READY)
 	{
-		BlockNumber predicted;
 		int			hops;
-		Buffer		buf = lbt_predict_leaf(rel, index, bound, snapshot, offset, &predicted, &hops);
+		Buffer		buf = lbt_predict_leaf(rel, index, bound, snapshot, offset, target, &hops);
 
 		if (BufferIsValid(buf))
 			return buf;
 	}
 	else
+	{
+		if (BufferIsValid(target->pinned))
+			ReleaseBuffer(target->pinned);
+		*target = (LbtTarget) {0};
 		lbt_count(index, LBT_EV_NO_MODEL);
+	}
 	return lbt_descend(rel, index, bound, backward, snapshot, offset);
 }

@@ -147,12 +147,14 @@ remember_leaf(LbtIndex *index, Buffer buf, uint32 slot, uint64 code, int hops)
 
 /* The last leaf once more, if the code is likely to belong there. */
 static inline bool
-target_last(const LbtIndex *index, uint64 code, Target *t)
+target_last(const LbtIndex *index, uint64 code, LbtTarget *t)
 {
 	const LbtLastLeaf *last = &index->last;
 
 	if (last->block == InvalidBlockNumber || code < last->lo || code > last->hi)
 		return false;
+	t->generation = index->generation;
+	t->pinned = InvalidBuffer;
 	t->slot = PG_UINT32_MAX;
 	t->block = last->block;
 	t->recent = lbt_enable_buffer_hint && last->buffer <= NBuffers ? last->buffer : InvalidBuffer;
@@ -164,7 +166,7 @@ target_last(const LbtIndex *index, uint64 code, Target *t)
 /* Land on one target and draw the conclusion. */
 static LbtPlacement
 try_target(Relation rel, LbtIndex *index, const LbtBound *key, uint64 code, IndexTuple itup,
-		   bool unique, const Target *target, LbtPlace *place)
+		   bool unique, const LbtTarget *target, LbtPlace *place)
 {
 	Buffer		buf;
 	Finding		finding;
@@ -211,7 +213,7 @@ try_target(Relation rel, LbtIndex *index, const LbtBound *key, uint64 code, Inde
 
 /* What an insert needs beyond a lookup: the ends of the line pointers and of the items. */
 static inline void
-prefetch_free_space(const LbtIndex *index, const Target *t)
+prefetch_free_space(const LbtIndex *index, const LbtTarget *t)
 {
 	char	   *page;
 
@@ -225,7 +227,7 @@ prefetch_free_space(const LbtIndex *index, const Target *t)
 static uint64
 code_of(const LbtIndex *index, const LbtBound *key)
 {
-	return lbt_keycode(&index->model.code, key->value, key->ncolumns, LBT_MISSING_LOW);
+	return lbt_model_code(&index->model, key->value, key->ncolumns, LBT_MISSING_LOW);
 }
 
 LbtPlacement
@@ -234,7 +236,7 @@ lbt_place(Relation rel, LbtIndex *index, const LbtBound *key, IndexTuple itup, b
 {
 	uint64		code = code_of(index, key);
 	LbtPlacement placement = LBT_PLACE_UNKNOWN;
-	Target		target;
+	LbtTarget	target;
 
 	place->block = InvalidBlockNumber;
 	lbt_count(index, LBT_EV_INSERT);

@@ -48,6 +48,7 @@ typedef enum LbtEvent
 	LBT_EV_LOW,					/* ... position may lie left of the leaf */
 	LBT_EV_HIGH,				/* ... position too far right of the leaf */
 	LBT_EV_DELEGATED,			/* scans given to nbtree's own engine */
+	LBT_EV_PREFETCHED,			/* leaves brought in ahead of need */
 	LBT_EV_INSERT,				/* inserts that asked the model */
 	LBT_EV_INSERT_PLACED,		/* ... put on the predicted leaf or a right neighbour */
 	LBT_EV_INSERT_MOVED,		/* ... of these, on a right neighbour */
@@ -90,6 +91,7 @@ typedef struct LbtIndex
 	uint32		misses;			/* fallbacks and right-moves since the last report of a long statement */
 	uint32		splits;			/* by this backend, since changed_at */
 	int			retrain_splits; /* splits that ask for a training; -1: the default share */
+	uint32		last_slot;		/* predicted by the last lookup; any value is safe */
 	LbtLastLeaf last;
 	uint16		insert_debt;	/* of late, inserts that nbtree had to do after all; see insert.c */
 	uint16		insert_skip;	/* inserts left to nbtree from the start */
@@ -116,7 +118,9 @@ typedef struct LbtTrained
 	LbtState	state;			/* LBT_READY: with a model */
 	LbtModelHeader header;
 	const LbtKnot *knots;
+	const void *tree;			/* of codes, header.tree_bytes; NULL: none */
 	const LbtLeaf *leaves;
+	const LbtLeaf *image_leaves;	/* for the image, which has no tree of codes; NULL: the leaves */
 	BlockNumber blocks;			/* the file's size */
 	uint32		fingerprint;	/* of the leaves' blocks in order: has anything changed? */
 	XLogRecPtr	image_lsn;		/* of the metapage with the model's image */

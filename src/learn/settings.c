@@ -7,6 +7,7 @@ bool		lbt_enable = true;
 bool		lbt_enable_leaf_cache = true;
 bool		lbt_enable_buffer_hint = true;
 bool		lbt_enable_insert = true;
+bool		lbt_enable_prefetch = true;
 bool		lbt_autotrain = true;
 int			lbt_naptime = 1000;
 int			lbt_retrain_splits = -1;

@@ -14,6 +14,7 @@ extern bool lbt_enable;
 extern bool lbt_enable_leaf_cache;
 extern bool lbt_enable_buffer_hint;
 extern bool lbt_enable_insert;
+extern bool lbt_enable_prefetch;
 extern bool lbt_autotrain;
 extern int	lbt_naptime;		/* milliseconds */
 extern int	lbt_retrain_splits; /* -1: a share of the leaves */

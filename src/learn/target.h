@@ -1,29 +1,21 @@
 /*
- * target.h - a predicted leaf: from slot to block, and landing on it.  For locate.c and place.c, which
- * decide whether to believe it.
+ * target.h - a predicted leaf: from code to slot, from slot to block, and landing on it.  For locate.c and
+ * place.c, which decide whether to believe it.
  */
 #ifndef LBT_TARGET_H
 #define LBT_TARGET_H
 
 #include "learn/bound.h"
+#include "learn/locate.h"
 #include "learn/registry.h"
 #include "learn/settings.h"
-#include "storage/buf_internals.h"
+#include "server/stream.h"
 
 /* Right links followed from the predicted leaf before the descent is the better way. */
 #define MAX_HOPS 3
 
 /* A buffer used less often (of BM_MAX_USAGE_COUNT) is not pinned through its hint. */
 #define HINT_MIN_USAGE 3
-
-/* A prediction. */
-typedef struct Target
-{
-	uint32		slot;
-	BlockNumber block;
-	Buffer		recent;			/* a buffer of this server's, or invalid */
-	double		fraction;		/* where in the leaf, from 0 to 1 */
-} Target;
 
 /* The slot of the leaf that should hold the code, as lbt_model_slot(). */
 static inline uint32
@@ -33,12 +25,29 @@ predict_slot(const LbtModel *model, uint64 code, bool past_equal)
 		lbt_spline_predict(model->knots, model->nknots, model->nleaves, code);
 }
 
+/*
+ * The same when a slot is known that may well be near: in ordered probes the last one's leaf or the next one
+ * is likely to be right, and the spline is not asked.  Any value of near is safe.
+ */
+static inline uint32
+predict_slot_near(const LbtModel *model, uint64 code, bool past_equal, uint32 near)
+{
+	const LbtLeaf *leaf = &model->leaves[near];
+
+	if (!lbt_enable_leaf_cache || model->nleaves < 3 || near >= model->nleaves - 2 ||
+		code <= leaf[0].min_code || code >= leaf[2].min_code)
+		return predict_slot(model, code, past_equal);
+	return near + (past_equal ? code >= leaf[1].min_code : code > leaf[1].min_code);
+}
+
 /* Leaf cache entries may be garbage (registry.c): nothing read here is more than a hint. */
 static inline void
-target_slot(const LbtIndex *index, uint32 slot, uint64 code, Target *t)
+target_slot(const LbtIndex *index, uint32 slot, uint64 code, LbtTarget *t)
 {
 	const LbtLeaf *leaf = &index->model.leaves[slot];
 
+	t->generation = index->generation;
+	t->pinned = InvalidBuffer;
 	t->slot = slot;
 	t->block = leaf->block;
 	t->recent = lbt_enable_buffer_hint ? (Buffer) leaf->recent_buffer : InvalidBuffer;
@@ -54,7 +63,7 @@ target_slot(const LbtIndex *index, uint32 slot, uint64 code, Target *t)
  * fresh from a build or split lie in key order, from the special space downwards.
  */
 static inline void
-prefetch_target(const LbtIndex *index, const Target *t)
+prefetch_target(const LbtIndex *index, const LbtTarget *t)
 {
 	char	   *page;
 	char	   *item;
@@ -79,7 +88,7 @@ prefetch_target(const LbtIndex *index, const Target *t)
  * often must not look idle to the buffer manager.
  */
 static inline bool
-hint_usable(const Target *t)
+hint_usable(const LbtTarget *t)
 {
 	uint32		state;
 
@@ -89,13 +98,30 @@ hint_usable(const Target *t)
 	return BUF_STATE_GET_USAGECOUNT(state) >= HINT_MIN_USAGE;
 }
 
-/* Pin and lock the target; InvalidBuffer when the block cannot be in the file. */
+/* Does the buffer of the hint hold the block just now?  Looks without a pin. */
+static inline bool
+hint_valid(Relation rel, const LbtTarget *t)
+{
+	return t->recent != InvalidBuffer &&
+		lbt_buffer_holds(GetBufferDescriptor(t->recent - 1), rel, t->block);
+}
+
+/*
+ * Pin and lock the target, or lock it where it is pinned; InvalidBuffer when the block cannot be in the
+ * file.
+ */
 static inline Buffer
-land(Relation rel, LbtIndex *index, const Target *t, int lockmode)
+land(Relation rel, LbtIndex *index, const LbtTarget *t, int lockmode)
 {
 	Buffer		buf;
 
-	if (hint_usable(t) && lbt_read_recent_buffer(rel, t->block, t->recent))
+	if (BufferIsValid(t->pinned))
+	{
+		buf = t->pinned;
+		if (lbt_enable_buffer_hint && buf != t->recent)
+			lbt_index_set_hint(index, t->slot, buf);
+	}
+	else if (hint_usable(t) && lbt_read_recent_buffer(rel, t->block, t->recent))
 	{
 		pgstat_count_buffer_read(rel);
 		pgstat_count_buffer_hit(rel);

@@ -53,6 +53,9 @@ typedef struct Harvest
 	Size		strings_left;
 	LbtKeyLearner learner;
 	LbtKeyCode	code;
+	void	   *tree;			/* codes of segments; NULL: there are none */
+	uint32		tree_bytes;
+	LbtLeaf    *image_leaves;	/* with the codes that the key code alone gives; NULL: the leaves */
 	LbtKeyValue separator[LBT_CODE_COLUMNS];	/* left of the next leaf to add */
 	int			nseparator;
 } Harvest;
@@ -256,6 +259,51 @@ straighten(LbtLeaf *leaves, uint32 nleaves)
 		leaves[i].min_code = Max(leaves[i].min_code, leaves[i - 1].min_code);
 }
 
+static bool
+any_ties(const LbtLeaf *leaves, uint32 nleaves)
+{
+	for (uint32 i = 2; i < nleaves; i++)
+		if (leaves[i].min_code == leaves[i - 1].min_code)
+			return true;
+	return false;
+}
+
+/* Codes of their own for leaves that the key code does not tell apart, in what memory models may still take. */
+static void
+learn_segments(Harvest *h)
+{
+	Size		room = (Size) lbt_max_model_memory * 1024 - (Size) h->nleaves * sizeof(LbtLeaf);
+	uint32		max_bytes = Min(lbt_codetree_max_bytes(h->nleaves), room / 2);
+	LbtColumnOrder order[LBT_CODE_COLUMNS];
+	LbtSeparators separators = {.values = h->values,.nvalues = h->nvalues,.ncolumns = h->spec->ncolumns,
+	.order = order};
+	Size		bytes = (Size) h->nleaves * sizeof(LbtLeaf);
+	void	   *scratch;
+
+	if (!any_ties(h->leaves, h->nleaves))
+		return;
+	lbt_keyspec_order(h->spec, order);
+	h->image_leaves = memcpy(MemoryContextAllocHuge(CurrentMemoryContext, bytes), h->leaves, bytes);
+	h->tree = MemoryContextAllocHuge(CurrentMemoryContext, max_bytes);
+	scratch = MemoryContextAllocHuge(CurrentMemoryContext, lbt_codetree_scratch_bytes(h->nleaves, max_bytes));
+	h->tree_bytes = lbt_codetree_build(&separators, h->leaves, h->nleaves, h->tree, max_bytes, scratch);
+	pfree(scratch);
+}
+
+/* The codes of all leaves, once all separators are known. */
+static void
+encode_separators(Harvest *h)
+{
+	for (uint32 i = 0; i < h->nleaves; i++)
+		h->leaves[i].min_code = lbt_keycode(&h->code, &h->values[(Size) i * h->spec->ncolumns], h->nvalues[i],
+											LBT_MISSING_LOW);
+	if (h->spec->sort_keys)
+		straighten(h->leaves, h->nleaves);
+	learn_segments(h);
+	if (h->spec->sort_keys)
+		straighten(h->leaves, h->nleaves);
+}
+
 static void
 harvest(Harvest *h)
 {
@@ -277,13 +325,9 @@ harvest(Harvest *h)
 	lbt_keycode_finish(&h->learner, &h->code);
 
 	if (h->values && h->problem == LBT_READY)
-		for (uint32 i = 0; i < h->nleaves; i++)
-			h->leaves[i].min_code = lbt_keycode(&h->code, &h->values[(Size) i * h->spec->ncolumns],
-												h->nvalues[i], LBT_MISSING_LOW);
+		encode_separators(h);
 	if (h->problem == LBT_READY && h->nleaves > 0)
 		h->leaves[0].min_code = 0;
-	if (h->spec->encoded && h->problem == LBT_READY)
-		straighten(h->leaves, h->nleaves);
 }
 
 /* Which blocks, in which order (FNV-1a): two trainings that agree have found the same leaves. */
@@ -339,6 +383,9 @@ train(Relation rel, LbtIndex *index, bool new_file)
 		header->source = LBT_FROM_TRAINING;
 		header->height = h.height;
 		header->code = h.code;
+		header->tree_bytes = h.tree_bytes;
+		trained.tree = h.tree;
+		trained.image_leaves = h.image_leaves;
 		header->trained_at = GetCurrentTimestamp();
 		INSTR_TIME_SET_CURRENT(end);
 		INSTR_TIME_SUBTRACT(end, start);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define IMAGE_MAGIC UINT32_C(0x4c425449)	/* "LBTI" */
-#define IMAGE_VERSION 2
+#define IMAGE_VERSION 3
 
 /* Where the header's fields are. */
 enum
@@ -24,7 +24,7 @@ enum
 	AT_NCOLUMNS = 28,
 	AT_TRAINED_AT = 32,
 	AT_CODE = 40,
-	COLUMN_BYTES = 5,			/* the order's three, number of digits, length of the prefix, which follows */
+	COLUMN_BYTES = 6,			/* the order's three, number of digits, two of the prefix's length; it follows */
 	NUMBER_BYTES = 16,			/* a number's digit: lo, span */
 	BYTE_BYTES = 4				/* a byte's digit: lo, ends, span of two bytes */
 };
@@ -185,7 +185,8 @@ put_code(uint8_t *at, const LbtKeyCode *code)
 		at[1] = column->order.desc;
 		at[2] = column->order.nulls_first;
 		at[3] = column->ndigits;
-		at[4] = column->prefix_length;
+		at[4] = (uint8_t) (column->prefix_length >> 8);
+		at[5] = (uint8_t) column->prefix_length;
 		memcpy(at + COLUMN_BYTES, code->prefix + column->prefix, column->prefix_length);
 		at += COLUMN_BYTES + column->prefix_length;
 		for (const LbtKeyDigit *end = d + column->ndigits; d < end; d++)
@@ -223,8 +224,8 @@ get_code(const uint8_t *at, const uint8_t *end, uint32_t ncolumns, LbtKeyCode *c
 			return false;
 		column->order = (LbtColumnOrder) {at[0], at[1], at[2]};
 		column->ndigits = at[3];
-		column->prefix = column->order.bytes ? (uint8_t) prefix : 0;
-		column->prefix_length = at[4];
+		column->prefix = column->order.bytes ? (uint16_t) prefix : 0;
+		column->prefix_length = (uint16_t) (at[4] << 8 | at[5]);
 		prefix += column->prefix_length;
 		if (column->ndigits < 1 || column->ndigits > LBT_CODE_DIGITS - code->ndigits || prefix > LBT_CODE_PREFIX ||
 			(size_t) (end - at) < column_bytes(column))

@@ -1,7 +1,7 @@
 /*
  * keycode.c - learning a mixed-radix key code and computing codes; see keycode.h for the contract.
  */
-#include "keycode.h"
+#include "codedigits.h"
 
 #include <string.h>
 
@@ -86,8 +86,8 @@ add_bytes(LbtKeyCode *kc, LbtCodeColumn *column, const LbtColumnSeen *seen, uint
 
 	if (start > LBT_CODE_PREFIX - *used)
 		start = LBT_CODE_PREFIX - *used;	/* what is left of it are digits of one value */
-	column->prefix = (uint8_t) *used;
-	column->prefix_length = (uint8_t) start;
+	column->prefix = (uint16_t) *used;
+	column->prefix_length = (uint16_t) start;
 	memcpy(kc->prefix + *used, seen->low, start);
 	*used += start;
 	for (uint32_t at = start; at <= seen->longest && at < LBT_CODE_BYTES && kc->ndigits < LBT_CODE_DIGITS; at++)
@@ -133,8 +133,9 @@ take_raw(LbtKeyCode *kc)
 	kc->digit[0] = (LbtKeyDigit) {.lo = 0,.span = UINT64_MAX,.weight = 1};
 }
 
-void
-lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc)
+/* Prefixes and digits, not weighed yet. */
+static void
+add_columns(const LbtKeyLearner *learner, LbtKeyCode *kc)
 {
 	uint32_t	used = 0;
 
@@ -151,7 +152,6 @@ lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc)
 			add_number(kc, column, seen);
 		kc->ncolumns++;
 	}
-	lbt_keycode_weigh(kc);
 }
 
 /* Keep this much, and nothing of the rest: the same code is the same bytes. */
@@ -170,17 +170,28 @@ drop_rest(LbtKeyCode *kc, int ndigits, int ncolumns)
 		memset(kc->prefix + used, 0, LBT_CODE_PREFIX - used);
 }
 
+void
+lbt_keycode_truncate(LbtKeyCode *kc, int ndigits)
+{
+	int			columns = 0;
+	int			left = ndigits;
+
+	while (columns < kc->ncolumns && left > kc->column[columns].ndigits)
+		left -= kc->column[columns++].ndigits;
+	if (columns == kc->ncolumns)
+		return;					/* there are no more */
+	kc->column[columns].ndigits = (uint8_t) left;
+	drop_rest(kc, ndigits, columns + 1);
+}
+
 /*
- * Give every digit its place, most significant first, until 64 bits are full.  A digit wider than
+ * Give every digit its place, most significant first, until the room is full.  A digit wider than
  * the room that is left loses its low bits, and the digits after it get no room: they tie.
  */
-void
-lbt_keycode_weigh(LbtKeyCode *kc)
+static void
+weigh_within(LbtKeyCode *kc, unsigned __int128 room)	/* room: codes that one step above may hold */
 {
-	unsigned __int128 room = (unsigned __int128) 1 << 64;	/* codes that one step above may hold */
 	int			placed = 0;
-	int			columns = 0;
-	int			left = 0;		/* digits of the column */
 
 	while (placed < kc->ndigits)
 	{
@@ -189,23 +200,38 @@ lbt_keycode_weigh(LbtKeyCode *kc)
 		d->shift = 0;
 		while ((unsigned __int128) (d->span >> d->shift) + 1 > room && d->shift < 63)
 			d->shift++;
-		if (d->shift > 0 && room < 2)
-			break;				/* no room at all; never the first digit */
+		if (d->shift > 0 && room < 2 && placed > 0)
+			break;				/* no room at all */
 		room /= (unsigned __int128) (d->span >> d->shift) + 1;
 		d->weight = room > UINT64_MAX ? UINT64_MAX : (uint64_t) room;
 		placed++;
-		if (left == 0)
-			left = kc->column[columns++].ndigits;
-		left--;
 		if (d->shift > 0)
 			break;
 	}
-	if (columns > 0)
-		kc->column[columns - 1].ndigits -= (uint8_t) left;
-	drop_rest(kc, placed, columns);
+	lbt_keycode_truncate(kc, placed);
 	kc->raw = 0;
+}
+
+void
+lbt_keycode_weigh(LbtKeyCode *kc)
+{
+	weigh_within(kc, (unsigned __int128) 1 << 64);
 	if (is_single_number(kc))
 		take_raw(kc);
+}
+
+void
+lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc)
+{
+	add_columns(learner, kc);
+	lbt_keycode_weigh(kc);
+}
+
+void
+lbt_keycode_finish_within(const LbtKeyLearner *learner, uint64_t room, LbtKeyCode *kc)
+{
+	add_columns(learner, kc);
+	weigh_within(kc, room);
 }
 
 /* ---- use ---- */
@@ -245,112 +271,22 @@ lbt_keycode_valid(const LbtKeyCode *kc)
 	return digits == kc->ndigits;
 }
 
-/* The code of all that comes first (or last) below the digits already placed. */
-static inline uint64_t
-rest_of_code(const LbtKeyCode *kc, uint64_t code, const LbtKeyDigit *from, bool high)
-{
-	if (high)
-		for (const LbtKeyDigit *d = from; d < kc->digit + kc->ndigits; d++)
-			code += (d->span >> d->shift) * d->weight;
-	return code;
-}
-
-/* A byte between the end of the string, which is a digit, and the lowest byte seen: as the latter's lower end. */
-static inline uint64_t
-gap_above_end(const LbtKeyCode *kc, uint64_t code, const LbtKeyDigit *d, bool desc)
-{
-	uint64_t	digit = desc ? d->span - d->ends : d->ends;
-
-	return rest_of_code(kc, code + (digit >> d->shift) * d->weight, d + 1, desc);
-}
-
-/*
- * Add a byte string's digits.  False when the code is complete: the string is outside of what was learned,
- * and the rest of the code says on which side.
- */
-static inline bool
-add_digits(const LbtKeyCode *kc, const LbtCodeColumn *column, const LbtKeyValue *value,
-		   const LbtKeyDigit *d, uint64_t *code)
-{
-	bool		desc = column->order.desc;
-	const uint8_t *bytes;
-	uint32_t	left;
-
-	if (column->prefix_length > 0)
-	{
-		const uint8_t *prefix = kc->prefix + column->prefix;
-		uint32_t	common = value->length < column->prefix_length ? value->length : column->prefix_length;
-		int			cmp = memcmp(value->bytes, prefix, common);
-
-		if (cmp != 0 || common < column->prefix_length)
-		{
-			*code = rest_of_code(kc, *code, d, (cmp > 0) != desc);
-			return false;
-		}
-	}
-	bytes = value->bytes + column->prefix_length;
-	left = value->length - column->prefix_length;
-	for (const LbtKeyDigit *end = d + column->ndigits; d < end; d++)
-	{
-		uint64_t	digit;
-
-		if (left == 0)
-		{
-			/* The string ends here.  The column's other digits stay 0: nothing else begins like this. */
-			if (d->ends)
-				*code += ((desc ? d->span : 0) >> d->shift) * d->weight;
-			else
-				*code = rest_of_code(kc, *code, d, desc);
-			return d->ends;
-		}
-		digit = (uint64_t) *bytes - d->lo;
-		if (digit >= d->span + 1 - d->ends)
-		{
-			*code = *bytes < d->lo && d->ends ? gap_above_end(kc, *code, d, desc) :
-				rest_of_code(kc, *code, d, (*bytes >= d->lo) != desc);
-			return false;
-		}
-		digit += d->ends;
-		*code += ((desc ? d->span - digit : digit) >> d->shift) * d->weight;
-		bytes++;
-		left--;
-	}
-	return true;
-}
-
 uint64_t
 lbt_keycode_digits(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues, LbtMissing missing)
 {
 	const LbtKeyDigit *d = kc->digit;
+	const LbtKeyDigit *end = kc->digit + kc->ndigits;
 	uint64_t	code = 0;
 
 	for (int i = 0; i < kc->ncolumns; i++)
 	{
 		const LbtCodeColumn *column = &kc->column[i];
-		const LbtKeyValue *value = &values[i];
 
 		if (i >= nvalues)
-			return rest_of_code(kc, code, d, missing == LBT_MISSING_HIGH);
-
-		/*
-		 * A value outside the range, or NULL, takes the end of the range, and so must all columns
-		 * after it: they may not order keys that this column has already ordered.
-		 */
-		if (value->isnull)
-			return rest_of_code(kc, code, d, !column->order.nulls_first);
-		if (column->order.bytes)
-		{
-			if (!add_digits(kc, column, value, d, &code))
-				return code;
-		}
-		else
-		{
-			if (value->ordered < d->lo)
-				return rest_of_code(kc, code, d, false);
-			if (value->ordered - d->lo > d->span)
-				return rest_of_code(kc, code, d, true);
-			code += ((value->ordered - d->lo) >> d->shift) * d->weight;
-		}
+			return lbt_rest_of_code(code, d, end, missing == LBT_MISSING_HIGH);
+		if (!lbt_add_column(column->order, kc->prefix + column->prefix, column->prefix_length, &values[i], d,
+							d + column->ndigits, end, &code))
+			return code;
 		d += column->ndigits;
 	}
 	return code;

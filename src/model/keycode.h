@@ -27,7 +27,7 @@
 #define LBT_CODE_DIGITS 32
 
 /* The bytes of all common prefixes together. */
-#define LBT_CODE_PREFIX 128
+#define LBT_CODE_PREFIX 256
 
 /* A byte string may be cut to this length without a change to what is learned from it, or to its code:
  * before it comes so far, the digits have run out. */
@@ -65,8 +65,8 @@ typedef struct LbtCodeColumn
 {
 	LbtColumnOrder order;
 	uint8_t		ndigits;		/* 1 for a number */
-	uint8_t		prefix;			/* of byte strings: where the common prefix is, and its length */
-	uint8_t		prefix_length;
+	uint16_t	prefix;			/* of byte strings: where the common prefix is, and its length */
+	uint16_t	prefix_length;
 } LbtCodeColumn;
 
 /* One digit of the code: the ordered values lo .. lo + span, or the end of the string and the bytes from lo. */
@@ -164,6 +164,12 @@ lbt_unorder_float(uint64_t ordered)
 extern void lbt_keycode_begin(LbtKeyLearner *learner, int ncolumns, const LbtColumnOrder *order);
 extern void lbt_keycode_observe(LbtKeyLearner *learner, const LbtKeyValue *values, int nvalues);
 extern void lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc);
+
+/* The same with codes below room, which must not be 0; such a code is never raw. */
+extern void lbt_keycode_finish_within(const LbtKeyLearner *learner, uint64_t room, LbtKeyCode *kc);
+
+/* Forget all digits but the first ndigits, of which there must be one.  The codes lose what followed. */
+extern void lbt_keycode_truncate(LbtKeyCode *kc, int ndigits);
 
 /*
  * Set weight and shift of every digit, and raw, from the rest of the code.  Digits for which there is no

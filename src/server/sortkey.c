@@ -4,6 +4,7 @@
 #include "server/sortkey.h"
 
 #include "catalog/pg_collation.h"
+#include "mb/pg_wchar.h"
 #include "server/compat.h"
 #include "utils/memutils.h"
 #include "utils/pg_locale.h"
@@ -19,6 +20,12 @@ static Size whole_size = 0;
 #define BYTES_A_CHARACTER 4
 #define LEAST_SIZE 1024
 
+/*
+ * What lies behind so much of a text is not worth its time.  (Search arguments may be of any length, and ICU may
+ * need the whole key's memory.)  The price: texts that agree so far may get keys out of order.
+ */
+#define MAX_TEXT 1024
+
 static void
 need_size(Size size)
 {
@@ -33,7 +40,7 @@ need_size(Size size)
 	whole_size = size;
 }
 
-#if PG_VERSION_NUM >= 160000
+#if PG_VERSION_NUM >= 180000
 
 static Size
 make_whole(Oid collation, const char *text, Size length)
@@ -43,6 +50,7 @@ make_whole(Oid collation, const char *text, Size length)
 
 #else
 
+/* Before 18 the server's function refuses libc, which it does not trust; the database's own libc locale is NULL. */
 static Size
 libc_key(pg_locale_t locale, const char *text, Size length)
 {
@@ -54,6 +62,23 @@ libc_key(pg_locale_t locale, const char *text, Size length)
 	return size;
 }
 
+#ifdef USE_ICU
+static Size
+icu_key(pg_locale_t locale, const char *text, Size length)
+{
+#if PG_VERSION_NUM >= 160000
+	return pg_strnxfrm(whole, whole_size, text, length, locale);
+#else
+	UChar	   *wide;
+	int32_t		n = icu_to_uchar(&wide, text, length);
+	Size		size = ucol_getSortKey(locale->info.icu.ucol, wide, n, (uint8_t *) whole, (int32_t) whole_size);
+
+	pfree(wide);
+	return size;
+#endif
+}
+#endif
+
 static Size
 make_whole(Oid collation, const char *text, Size length)
 {
@@ -61,14 +86,7 @@ make_whole(Oid collation, const char *text, Size length)
 
 #ifdef USE_ICU
 	if (locale && locale->provider == COLLPROVIDER_ICU)
-	{
-		UChar	   *wide;
-		int32_t		n = icu_to_uchar(&wide, text, length);
-		Size		size = ucol_getSortKey(locale->info.icu.ucol, wide, n, (uint8_t *) whole, (int32_t) whole_size);
-
-		pfree(wide);
-		return size;
-	}
+		return icu_key(locale, text, length);
 #endif
 	return libc_key(locale, text, length);
 }
@@ -80,6 +98,8 @@ lbt_sort_key(Oid collation, const char *text, Size length, uint8 *out, Size room
 {
 	Size		size;
 
+	if (length > MAX_TEXT)
+		length = pg_mbcliplen(text, length, MAX_TEXT);
 	need_size(length * BYTES_A_CHARACTER + 1);
 	size = make_whole(collation, text, length);
 	if (size >= whole_size)

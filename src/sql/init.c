@@ -40,6 +40,10 @@ define_settings(void)
 							 "Puts inserted keys on the leaf that the model predicts.",
 							 "When off, inserts descend as in btree.",
 							 &lbt_enable_insert, true, PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("learnedbtree.enable_prefetch",
+							 "Brings leaves that a scan will need into shared buffers ahead of time.",
+							 "When off, scans read their leaves one by one, as in btree.",
+							 &lbt_enable_prefetch, true, PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("learnedbtree.autotrain",
 							 "Trains models again in the background as their indexes change.",
 							 "When off, a model is trained by the build of its index, by the first use "
@@ -83,5 +87,6 @@ _PG_init(void)
 	lbt_registry_declare();
 	lbt_lifecycle_init();
 	lbt_planner_init();
+	lbt_ahead_init();
 	lbt_drop_init();
 }

@@ -111,11 +111,12 @@ describe_number(StringInfo s, const LbtKeyColumn *c, const LbtKeyDigit *d)
 
 /*
  * The key code in words, column for column: "id bigint"; "tenant integer 0..999 x id bigint 0..4000000";
- * "key text: prefix 'user' + 19 digits".
+ * "key text: prefix 'user' + 19 digits"; "path text: prefix '/usr/' + 11 bytes, 37 segments".
  */
 static char *
-describe_code(Relation rel, const LbtKeySpec *spec, const LbtKeyCode *code)
+describe_code(Relation rel, const LbtKeySpec *spec, const LbtModelHeader *header)
 {
+	const LbtKeyCode *code = &header->code;
 	const LbtKeyDigit *d = code->digit;
 	StringInfoData s;
 
@@ -138,7 +139,10 @@ describe_code(Relation rel, const LbtKeySpec *spec, const LbtKeyCode *code)
 		d += code->column[i].ndigits;
 	}
 	if (code->ncolumns < spec->nkeyatts)
-		appendStringInfo(&s, " (further columns tie)");
+		appendStringInfo(&s, header->segments > 0 ? " (further columns count in segments only)" :
+						 " (further columns tie)");
+	if (header->segments > 0)
+		appendStringInfo(&s, ", %u segment%s", header->segments, header->segments == 1 ? "" : "s");
 	return s.data;
 }
 
@@ -151,9 +155,10 @@ why_not_paying(const LbtSince *since)
 					since->predictions, since->fallbacks, since->moved);
 }
 
-#define MODEL_COLUMNS 16
+#define MODEL_COLUMNS 18
 #define MODEL_FIRST_MEASURE 2
-#define MODEL_FIRST_SINCE 11
+#define MODEL_TRAINING_MS 11
+#define MODEL_FIRST_SINCE 13
 
 static void
 model_measures(Relation rel, const LbtIndex *index, const LbtModelHeader *header, Datum *values,
@@ -164,22 +169,24 @@ model_measures(Relation rel, const LbtIndex *index, const LbtModelHeader *header
 	values[4] = Float8GetDatum(header->max_error);
 	values[5] = Float8GetDatum(header->mean_error);
 	values[6] = Int64GetDatum(header->bytes);
-	values[7] = CStringGetTextDatum(describe_code(rel, &index->keyspec, &header->code));
-	values[8] = TimestampTzGetDatum(header->trained_at);
-	values[9] = Float8GetDatum(header->training_ms);
-	values[10] = CStringGetTextDatum(header->source == LBT_FROM_IMAGE ? "metapage" : "training");
+	values[7] = CStringGetTextDatum(describe_code(rel, &index->keyspec, header));
+	values[8] = Int64GetDatum(header->segments);
+	values[9] = Int64GetDatum(header->ties);
+	values[10] = TimestampTzGetDatum(header->trained_at);
+	values[MODEL_TRAINING_MS] = Float8GetDatum(header->training_ms);
+	values[12] = CStringGetTextDatum(header->source == LBT_FROM_IMAGE ? "metapage" : "training");
 	memset(nulls + MODEL_FIRST_MEASURE, false, MODEL_FIRST_SINCE - MODEL_FIRST_MEASURE);
-	nulls[9] = header->source == LBT_FROM_IMAGE;
+	nulls[MODEL_TRAINING_MS] = header->source == LBT_FROM_IMAGE;
 }
 
 static void
 model_since(const LbtSince *since, Datum *values, bool *nulls)
 {
-	values[11] = Int64GetDatum(since->splits);
-	values[12] = Int64GetDatum(since->deleted);
-	values[13] = Int64GetDatum(since->predictions);
-	values[14] = Int64GetDatum(since->moved);
-	values[15] = Int64GetDatum(since->fallbacks);
+	values[13] = Int64GetDatum(since->splits);
+	values[14] = Int64GetDatum(since->deleted);
+	values[15] = Int64GetDatum(since->predictions);
+	values[16] = Int64GetDatum(since->moved);
+	values[17] = Int64GetDatum(since->fallbacks);
 	memset(nulls + MODEL_FIRST_SINCE, false, MODEL_COLUMNS - MODEL_FIRST_SINCE);
 }
 

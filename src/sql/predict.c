@@ -130,7 +130,7 @@ learnedbtree_key_code(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("index \"%s\" has no model", RelationGetRelationName(rel)),
 				 errhint("learnedbtree_model() tells why.")));
-	code = lbt_keycode(&index->model.code, bound.value, bound.ncolumns, LBT_MISSING_LOW);
+	code = lbt_model_code(&index->model, bound.value, bound.ncolumns, LBT_MISSING_LOW);
 	index_close(rel, AccessShareLock);
 	PG_RETURN_DATUM(lbt_numeric_from_uint64(code));
 }
@@ -144,7 +144,7 @@ learnedbtree_predict(PG_FUNCTION_ARGS)
 	TupleDesc	tupdesc;
 	Datum		values[3];
 	bool		nulls[3] = {true, true, true};
-	BlockNumber predicted = InvalidBlockNumber;
+	LbtTarget	target = {.generation = 0};
 	OffsetNumber offset;
 	int			hops;
 	Buffer		buf;
@@ -154,8 +154,8 @@ learnedbtree_predict(PG_FUNCTION_ARGS)
 	if (index->state == LBT_READY)
 	{
 		lbt_count(index, LBT_EV_LOOKUP);
-		buf = lbt_predict_leaf(rel, index, &bound, GetActiveSnapshot(), &offset, &predicted, &hops);
-		values[0] = Int64GetDatum(predicted);
+		buf = lbt_predict_leaf(rel, index, &bound, GetActiveSnapshot(), &offset, &target, &hops);
+		values[0] = Int64GetDatum(target.block);
 		nulls[0] = false;
 		if (BufferIsValid(buf))
 		{

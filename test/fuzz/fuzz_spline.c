@@ -120,7 +120,7 @@ open_repaired(Input input)
 	uint32_t	nknots = 1 + input_byte(&input) % 8;
 	uint32_t	nleaves = nknots + input_byte(&input) % 32;
 	int32_t		ndigits = 1 + input_byte(&input) % LBT_CODE_COLUMNS;
-	size_t		bytes = lbt_model_bytes(nleaves, nknots);
+	size_t		bytes = lbt_model_bytes(nleaves, nknots, 0);
 	LbtModelHeader *header = test_alloc(bytes);
 	size_t		used = input.left < bytes ? input.left : bytes;
 

@@ -1,0 +1,534 @@
+/*
+ * scanahead.c - what a scan will need next: predictions of the probes that follow, and leaves brought into shared
+ * buffers ahead of need.
+ *
+ * Nothing here decides where a scan goes.  A prediction made ahead is proven like any other, and a leaf brought
+ * in ahead is used only where the scan was about to read that very block.
+ *
+ * The leaves that will be needed are taken from the leaf cache: for each probe from now on, in the scan's
+ * direction, the slots from the one that its near bound is predicted in to the one of its far bound.  Slots
+ * never go back, so each leaf comes once, and the scan can tell by the slot whether it has passed a leaf by.
+ *
+ * Pins.  A stream pins the leaves that are on their way and those that have come and not been used yet, as many
+ * as the server allows.  VACUUM waits for them, so they must not outlast the scan's activity: streams end with
+ * their scans, at rescans, and whenever the executor hands back to the client, who may leave a cursor idle.
+ *
+ * Shared memory.  The model is read only after a look at the generation, with no dsa call in between; when the
+ * model has changed, what was predicted by it is forgotten and its stream ends.
+ */
+#include "am/am.h"
+
+#include "am/scan.h"
+#include "learn/counters.h"
+#include "learn/settings.h"
+#include "lib/ilist.h"
+#include "server/executor.h"
+#include "server/stream.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+
+/* Steps to siblings before a scan looks whether the next leaf is missing. */
+#define STEPS_FIRST 2
+
+/* Slots in which a sibling is looked for, and siblings that are in none of them before the stream is given up. */
+#define SLOT_WINDOW 8
+#define MAX_UNKNOWN 8
+
+/* Leaves that were there anyway, one after the other, before the stream is given up. */
+#define MAX_IDLE 64
+
+/* Probes that add no leaf, one after the other, before the stream is given up. */
+#define MAX_SAME_LEAF 4096
+
+/* Predicted leaves for which the buffer table is asked, for each batch. */
+#define MAX_ASKED 3
+
+typedef struct LbtAhead
+{
+	LbtIndex   *index;
+	const LbtScan *so;
+	MemoryContext context;		/* where this lives */
+	MemoryContextCallback forget;
+
+	/* predictions: of batch.n probes from first on, in the scan's direction */
+	bool		batch_forward;
+	int64		batch_first;
+	LbtBatch	batch;
+	LbtProbe	batch_probe;
+
+	/* leaves being brought in; NULL: none */
+	LbtStream  *stream;
+	dlist_node	node;			/* in streams, while there is one */
+	ResourceOwner owner;		/* of its pins */
+	bool		forward;
+	uint64		generation;		/* of the model that it goes by */
+	Buffer		waiting;		/* has come, and is not used yet: pinned, or invalid */
+	uint32		waiting_slot;
+	int			unknown;		/* siblings in a row that were not in the stream */
+	int64		slot;			/* asked for last; -1: none */
+	int64		until;			/* the last one of the probe's */
+	LbtProbe	probe;
+} LbtAhead;
+
+/* This backend's, of all scans, that have a stream. */
+static dlist_head streams = DLIST_STATIC_INIT(streams);
+
+/* The stream's pins are not ours any more, and neither is what it has in the server. */
+static void
+forget_stream(void *arg)
+{
+	LbtAhead   *ahead = arg;
+
+	if (ahead->stream == NULL)
+		return;
+	dlist_delete(&ahead->node);
+	ahead->stream = NULL;
+	ahead->waiting = InvalidBuffer;
+}
+
+/* After errors nobody ends the scan: its memory and its resource owner go, in either order. */
+static void
+owner_released(ResourceReleasePhase phase, bool is_commit, bool is_top, void *arg)
+{
+	dlist_mutable_iter i;
+
+	if (likely(dlist_is_empty(&streams)) || phase != RESOURCE_RELEASE_BEFORE_LOCKS)
+		return;
+	dlist_foreach_modify(i, &streams)
+	{
+		LbtAhead   *ahead = dlist_container(LbtAhead, node, i.cur);
+
+		if (ahead->owner == CurrentResourceOwner)
+			forget_stream(ahead);
+	}
+}
+
+static LbtAhead *
+get_ahead(LbtScan *so)
+{
+	if (so->ahead == NULL)
+	{
+		MemoryContext context = AllocSetContextCreate(GetMemoryChunkContext(so), "learnedbtree read-ahead",
+													  ALLOCSET_SMALL_SIZES);
+		LbtAhead   *ahead = MemoryContextAlloc(context, sizeof(LbtAhead));
+
+		ahead->index = so->index;
+		ahead->so = so;
+		ahead->context = context;
+		ahead->batch.n = 0;
+		ahead->stream = NULL;
+		ahead->waiting = InvalidBuffer;
+		ahead->forget.func = forget_stream;
+		ahead->forget.arg = ahead;
+		MemoryContextRegisterResetCallback(context, &ahead->forget);
+		so->ahead = ahead;
+	}
+	return so->ahead;
+}
+
+static void
+end_stream(LbtAhead *ahead)
+{
+	LbtStream  *stream = ahead->stream;
+
+	if (stream == NULL)
+		return;
+	dlist_delete(&ahead->node);
+	ahead->stream = NULL;
+	if (BufferIsValid(ahead->waiting))
+		ReleaseBuffer(ahead->waiting);
+	ahead->waiting = InvalidBuffer;
+	lbt_stream_end(stream);
+}
+
+/* The client may take its time: hold no pins meanwhile.  Scans that go on begin anew when they miss leaves. */
+static void
+end_all_streams(void)
+{
+	while (unlikely(!dlist_is_empty(&streams)))
+	{
+		LbtAhead   *ahead = dlist_head_element(LbtAhead, node, &streams);
+		ResourceOwner old = CurrentResourceOwner;
+
+		CurrentResourceOwner = ahead->owner;
+		end_stream(ahead);
+		CurrentResourceOwner = old;
+	}
+}
+
+void
+lbt_ahead_init(void)
+{
+	lbt_executor_on_return(end_all_streams);
+	RegisterResourceReleaseCallback(owner_released, NULL);
+}
+
+void
+lbt_ahead_stop(LbtScan *so)
+{
+	so->slot_generation = 0;
+	if (so->ahead)
+	{
+		so->ahead->batch.n = 0;
+		end_stream(so->ahead);
+	}
+}
+
+void
+lbt_ahead_free(LbtScan *so)
+{
+	lbt_ahead_stop(so);
+	if (so->ahead)
+		MemoryContextDelete(so->ahead->context);
+	so->ahead = NULL;
+}
+
+/* ---- the stream ---- */
+
+/* Is the view up to date and still that of the model with this generation? */
+static inline bool
+same_model(LbtIndex *index, uint64 generation)
+{
+	return index->generation == generation && index->state == LBT_READY &&
+		pg_atomic_read_u64(lbt_registry_generation) == generation;
+}
+
+/* The slots of the probe that come after those of the probe before. */
+static void
+find_slots(LbtAhead *ahead)
+{
+	const LbtBound *start = &ahead->probe.start;
+	const LbtBound *end = &ahead->probe.end;
+	uint32		near = (uint32) Max(ahead->slot, 0);
+	uint32		first = lbt_predict_slot(ahead->index, ahead->forward ? start : end, near);
+
+	ahead->until = lbt_predict_slot(ahead->index, ahead->forward ? end : start, first);
+	if (ahead->slot < 0)
+		ahead->slot = ahead->forward ? (int64) first - 1 : (int64) first + 1;
+	else if (ahead->forward)
+		ahead->slot = Max(ahead->slot, (int64) first - 1);
+	else
+		ahead->slot = Min(ahead->slot, (int64) first + 1);
+}
+
+/* For the stream: the next leaf that the scan will need. */
+static bool
+next_leaf(void *state, BlockNumber *block, uint32 *slot)
+{
+	LbtAhead   *ahead = state;
+	int64		step = ahead->forward ? 1 : -1;
+
+	if (!same_model(ahead->index, ahead->generation))
+		return false;
+	for (int i = 0; i < MAX_SAME_LEAF; i++)
+	{
+		int64		next = ahead->probe.number + step;
+
+		if (ahead->forward ? ahead->slot < ahead->until : ahead->slot > ahead->until)
+		{
+			LbtTarget	target;
+
+			ahead->slot += step;
+			*slot = (uint32) ahead->slot;
+			lbt_slot_target(ahead->index, *slot, &target);
+			*block = target.block;
+			lbt_count(ahead->index, LBT_EV_PREFETCHED);
+			return true;
+		}
+		if (next < 0 || next >= ahead->so->nprobes)
+			return false;
+		lbt_probe_go(ahead->so, &ahead->probe, next);
+		find_slots(ahead);
+	}
+	return false;
+}
+
+/*
+ * Begin to bring in leaves, from this slot on, or from the probe's first one when it is -1.  The view is up to date.
+ */
+static void
+begin_stream(IndexScanDesc scan, LbtScan *so, LbtAhead *ahead, const LbtProbe *probe, int64 slot,
+			 bool forward)
+{
+	MemoryContext old;
+	LbtStream  *stream;
+
+	ahead->forward = forward;
+	ahead->generation = so->index->generation;
+	ahead->unknown = 0;
+	ahead->probe = *probe;
+	ahead->slot = -1;
+	find_slots(ahead);
+	if (slot >= 0)
+		ahead->slot = forward ? slot - 1 : slot + 1;
+	ahead->owner = CurrentResourceOwner;
+	old = MemoryContextSwitchTo(ahead->context);
+	stream = lbt_stream_begin(scan->indexRelation, so->bitmap, next_leaf, ahead);
+	MemoryContextSwitchTo(old);
+	if (stream != NULL)
+	{
+		ahead->stream = stream;
+		dlist_push_head(&streams, &ahead->node);
+	}
+}
+
+/* Is there a stream that serves a scan in this direction?  Ends another. */
+static bool
+have_stream(LbtAhead *ahead, bool forward)
+{
+	if (ahead->stream != NULL &&
+		(ahead->forward != forward || !lbt_enable_prefetch || ahead->unknown >= MAX_UNKNOWN ||
+		 lbt_stream_idle(ahead->stream) >= MAX_IDLE || !same_model(ahead->index, ahead->generation)))
+		end_stream(ahead);
+	return ahead->stream != NULL;
+}
+
+/* Wait for a leaf of the stream; false, and the stream has ended, when there is none. */
+static bool
+fill_waiting(LbtAhead *ahead)
+{
+	if (!BufferIsValid(ahead->waiting))
+	{
+		ahead->waiting = lbt_stream_next(ahead->stream, &ahead->waiting_slot);
+		if (!BufferIsValid(ahead->waiting))
+		{
+			end_stream(ahead);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* The leaf in this slot, if it is in the stream, pinned; InvalidBuffer if not.  Those before it are passed by. */
+static Buffer
+take_slot(LbtAhead *ahead, uint32 slot)
+{
+	while (fill_waiting(ahead))
+	{
+		Buffer		buf = ahead->waiting;
+
+		if (ahead->forward ? ahead->waiting_slot > slot : ahead->waiting_slot < slot)
+			break;
+		ahead->waiting = InvalidBuffer;
+		if (ahead->waiting_slot == slot)
+			return buf;
+		ReleaseBuffer(buf);
+	}
+	return InvalidBuffer;
+}
+
+/* ---- probes ---- */
+
+/* Predict this probe and those that follow. */
+static void
+fill_batch(LbtScan *so, LbtAhead *ahead, int64 number, bool forward)
+{
+	LbtProbe   *probe = &ahead->batch_probe;
+	int64		left = forward ? so->nprobes - number : number + 1;
+	int			n = (int) Min(left, LBT_BATCH);
+
+	if (ahead->batch.n == 0)
+		*probe = so->probe;
+	ahead->batch_first = number;
+	ahead->batch_forward = forward;
+	ahead->batch.n = 0;
+	for (int i = 0; i < n; i++)
+	{
+		lbt_probe_go(so, probe, forward ? number + i : number - i);
+		lbt_batch_add(so->index, &ahead->batch, forward ? &probe->start : &probe->end);
+	}
+	lbt_batch_finish(so->index, &ahead->batch);
+}
+
+/* Is a leaf missing that is predicted for the probes after this one? */
+static bool
+will_miss(IndexScanDesc scan, LbtScan *so, const LbtBatch *batch)
+{
+	int			asked = 0;
+
+	for (int i = 1; i < batch->n; i++)
+	{
+		const LbtTarget *target = &batch->target[i];
+
+		if (target->slot != target[-1].slot &&
+			!lbt_target_cached(scan->indexRelation, so->index, target, false))
+		{
+			if (!lbt_target_cached(scan->indexRelation, so->index, target, true))
+				return true;
+			if (++asked == MAX_ASKED)
+				break;
+		}
+	}
+	return false;
+}
+
+void
+lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, int64 number, ScanDirection dir, LbtTarget *target)
+{
+	LbtIndex   *index = so->index;
+	bool		forward = ScanDirectionIsForward(dir);
+	LbtAhead   *ahead;
+	int64		at;
+
+	*target = (LbtTarget) {.generation = 0};
+	if (so->nprobes == 1)
+	{
+		if (so->ahead)
+			end_stream(so->ahead);
+		return;
+	}
+	lbt_index_update(index);
+	if (index->state != LBT_READY)
+		return;
+	ahead = get_ahead(so);
+	at = forward ? number - ahead->batch_first : ahead->batch_first - number;
+	if (ahead->batch.n == 0 || ahead->batch_forward != forward || at < 0 || at >= ahead->batch.n ||
+		ahead->batch.target[0].generation != index->generation)
+	{
+		fill_batch(so, ahead, number, forward);
+		at = 0;
+		if (lbt_enable_prefetch && !have_stream(ahead, forward) && will_miss(scan, so, &ahead->batch) &&
+			same_model(index, ahead->batch.target[0].generation))
+		{
+			lbt_probe_go(so, &so->probe, number);
+			begin_stream(scan, so, ahead, &so->probe, -1, forward);
+		}
+	}
+	*target = ahead->batch.target[at];
+	if (have_stream(ahead, forward))
+		target->pinned = take_slot(ahead, target->slot);
+}
+
+/* ---- siblings ---- */
+
+/*
+ * The slot of the leaf that the scan steps to, looked for among those that should come next; -1 when it is none
+ * of them: it has been split off since the training.
+ */
+static int64
+slot_of_sibling(LbtScan *so, BlockNumber block, bool forward)
+{
+	LbtIndex   *index = so->index;
+
+	if (!same_model(index, so->slot_generation))
+		return -1;
+	for (int i = 1; i <= SLOT_WINDOW; i++)
+	{
+		int64		slot = forward ? (int64) so->slot + i : (int64) so->slot - i;
+
+		if (slot < 0 || slot >= index->model.nleaves)
+			break;
+		if (index->model.leaves[slot].block == block)
+		{
+			so->slot = (uint32) slot;
+			return slot;
+		}
+	}
+	return -1;
+}
+
+Buffer
+lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, BlockNumber block, ScanDirection dir)
+{
+	bool		forward = ScanDirectionIsForward(dir);
+	LbtAhead   *ahead = so->ahead;
+	int64		slot;
+	Buffer		buf;
+
+	if (!lbt_enable_prefetch)
+		return InvalidBuffer;
+	lbt_index_update(so->index);
+	so->steps++;
+	slot = slot_of_sibling(so, block, forward);
+	if (slot >= 0 && so->steps >= STEPS_FIRST && (ahead == NULL || !have_stream(ahead, forward)))
+	{
+		LbtTarget	target;
+
+		lbt_slot_target(so->index, (uint32) slot, &target);
+		if (!lbt_target_cached(scan->indexRelation, so->index, &target, true) &&
+			same_model(so->index, so->slot_generation))
+		{
+			ahead = get_ahead(so);
+			begin_stream(scan, so, ahead, &so->probe, slot, forward);
+		}
+	}
+	if (ahead == NULL || !have_stream(ahead, forward))
+		return InvalidBuffer;
+	if (slot < 0)
+	{
+		ahead->unknown++;
+		return InvalidBuffer;
+	}
+	ahead->unknown = 0;
+	buf = take_slot(ahead, (uint32) slot);
+	if (BufferIsValid(buf) && BufferGetBlockNumber(buf) != block)
+	{
+		/* The leaf cache was garbage when one of the two was read from it. */
+		ReleaseBuffer(buf);
+		buf = InvalidBuffer;
+	}
+	return buf;
+}
+
+/* The key of an item on a locked page, as far as it tells without decompressing or encoding anything. */
+static void
+key_of_item(const LbtKeySpec *spec, TupleDesc tupdesc, IndexTuple itup, LbtBound *bound)
+{
+	bound->past = true;
+	for (bound->ncolumns = 0; bound->ncolumns < spec->ncolumns; bound->ncolumns++)
+	{
+		int			i = bound->ncolumns;
+		const LbtKeyColumn *column = &spec->column[i];
+		const char *at;
+
+		if (column->encoded)
+			return;
+		if (!column->bytes)
+		{
+			bound->value[i] = lbt_tuple_value(spec, i, itup, tupdesc);
+			continue;
+		}
+		at = lbt_tuple_bytes(spec, i, itup, tupdesc);
+		if (at != NULL && lbt_stored_compressed(column, at))
+			return;
+		bound->value[i].isnull = at == NULL;
+		if (at != NULL)
+			lbt_stored_bytes(column, at, &bound->value[i]);
+	}
+}
+
+/* The model is another one, or does not know the leaf: where in it are we? */
+static void
+find_place(IndexScanDesc scan, LbtScan *so, Page page)
+{
+	BTPageOpaque opaque = BTPageGetOpaque(page);
+	OffsetNumber first = P_FIRSTDATAKEY(opaque);
+	LbtIndex   *index = so->index;
+	LbtBound	bound;
+
+	if (P_IGNORE(opaque) || PageGetMaxOffsetNumber(page) < first)
+		return;
+	key_of_item(&index->keyspec, RelationGetDescr(scan->indexRelation), lbt_page_tuple(page, first), &bound);
+	if (bound.ncolumns == 0)
+		return;
+	so->slot = lbt_predict_slot(index, &bound, so->slot);
+	so->slot_generation = index->generation;
+}
+
+void
+lbt_ahead_note(IndexScanDesc scan, LbtScan *so, BlockNumber block, Buffer buf)
+{
+	LbtIndex   *index = so->index;
+	const LbtLeaf *leaf;
+
+	if (!lbt_enable_prefetch || !same_model(index, index->generation))
+		return;
+	if (so->slot_generation != index->generation || so->slot >= index->model.nleaves ||
+		index->model.leaves[so->slot].block != block)
+		find_place(scan, so, BufferGetPage(buf));
+	if (so->slot_generation != index->generation)
+		return;
+	leaf = &index->model.leaves[so->slot];
+	if (lbt_enable_buffer_hint && leaf->block == block && leaf->recent_buffer != buf)
+		lbt_index_set_hint(index, so->slot, buf);
+}

@@ -1,0 +1,64 @@
+/*
+ * stream.h - blocks of a relation, brought into shared buffers ahead of need.
+ *
+ * From 17 on this is the server's read stream, which also reads neighbouring blocks together, and on 18
+ * asynchronously; before, advice to the operating system.  How far ahead grows while blocks are found missing,
+ * up to effective_io_concurrency (of the tablespace), and shrinks while they are not.
+ */
+#ifndef LBT_STREAM_H
+#define LBT_STREAM_H
+
+#include "postgres.h"
+
+#include "server/compat.h"
+#include "storage/buf_internals.h"
+
+typedef struct LbtStream LbtStream;
+
+/*
+ * Names the next block, and something for the caller to know it by; false when there is none.  It may be called
+ * at any time within lbt_stream_next(), holds no lock on return, and raises no error that matters.
+ */
+typedef bool (*LbtNextBlock) (void *state, BlockNumber *block, uint32 *tag);
+
+/*
+ * Begin a stream in the current memory context.  all: the caller will want all blocks, so that there is no need
+ * to begin with few.  NULL when the server is set up for no reading ahead.
+ */
+extern LbtStream *lbt_stream_begin(Relation rel, bool all, LbtNextBlock next, void *state);
+
+/*
+ * The next block's buffer, pinned (the pin is now the caller's) and not locked; InvalidBuffer at the end.
+ * Blocks that are not in the file are left out.
+ */
+extern Buffer lbt_stream_next(LbtStream *stream, uint32 *tag);
+
+/* The number of blocks handed out since one had to be read. */
+extern int	lbt_stream_idle(const LbtStream *stream);
+
+/* End it: gives back the pins of blocks that were not handed out. */
+extern void lbt_stream_end(LbtStream *stream);
+
+/*
+ * Is the block in shared buffers?  One lookup in the buffer table; a block that is not there may be asked of the
+ * operating system.  The block must be in the file.
+ */
+extern bool lbt_block_cached(Relation rel, BlockNumber block);
+
+/* Does the buffer hold this block of the relation just now?  Read without a pin or lock: a hint. */
+static inline bool
+lbt_buffer_holds(const BufferDesc *desc, Relation rel, BlockNumber block)
+{
+	const BufferTag *tag = &desc->tag;
+
+#if PG_VERSION_NUM >= 160000
+	return tag->blockNum == block && tag->forkNum == MAIN_FORKNUM &&
+		tag->relNumber == rel->rd_locator.relNumber && tag->spcOid == rel->rd_locator.spcOid &&
+		tag->dbOid == rel->rd_locator.dbOid;
+#else
+	return tag->blockNum == block && tag->forkNum == MAIN_FORKNUM &&
+		RelFileNodeEquals(tag->rnode, rel->rd_node);
+#endif
+}
+
+#endif							/* LBT_STREAM_H */
