@@ -57,12 +57,12 @@ push @shapes,
 push @shapes,
 	shape('libc', text_in($libc)),
 	shape('libc_words', text_in($libc, real => $file, order => 'DESC'), fillfactor => 20, share => 0.5),
-	shape('libc_bpchar', text_in($libc, type => 'char(20)', argument => 'bpchar', show => 'rtrim(@)'), fillfactor => 10),
+	shape('libc_bpchar', text_in($libc, type => 'char(20)', argument => 'bpchar', show => 'rtrim(@)')),
 	shape('libc_number', [ text_in($libc, key => "$word || n / 4000", sorted => 0), $number ])
 	if $libc;
-push @shapes, shape('unicode', text_in($unicode), fillfactor => 10), shape('unicode_words', text_in($unicode, real => $file, order => 'DESC')) if $unicode;
+push @shapes, shape('unicode', text_in($unicode)), shape('unicode_words', text_in($unicode, real => $file, order => 'DESC')) if $unicode;
 # the database's own, which is C's here, and the pattern operator class with it
-push @shapes, shape('default', text_in(undef), fillfactor => 10), shape('pattern', text_in(undef, opclass => 'text_pattern_ops', pattern => 1, order => 'DESC'));
+push @shapes, shape('default', text_in(undef), fillfactor => 40), shape('pattern', text_in(undef, opclass => 'text_pattern_ops', pattern => 1, order => 'DESC'));
 
 note('not on this system: ', join(', ', grep { !$collation{$_} } qw(libc icu unicode)));
 try_shapes($node, @shapes);
