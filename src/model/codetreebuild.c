@@ -20,7 +20,7 @@
 #define MIN_ROOM_PER_LEAF 256
 
 /* Codes are kept finer by this than it takes to tell the group's separators apart, lest keys next to a separator
- * tie with it: while half of the memory is free, and then. */
+ * tie with it; by more while half of the memory is free. */
 #define FINER_AT_FIRST (UINT64_C(1) << 32)
 #define FINER 256
 

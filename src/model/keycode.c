@@ -329,10 +329,10 @@ lbt_keycode_finish_within(const LbtKeyLearner *learner, uint64_t room, LbtKeyCod
 static bool
 valid_column(const LbtKeyCode *kc, const LbtCodeColumn *column, const LbtKeyDigit *digit)
 {
-	if (!column->order.bytes)
-		return column->ndigits == 1;
 	if (column->ndigits < 1 || (uint32_t) column->prefix + column->prefix_length > LBT_CODE_PREFIX)
 		return false;
+	if (!column->order.bytes)
+		return column->ndigits == 1;
 	for (int i = 0; i < column->ndigits; i++)
 		if (digit[i].alphabet > LBT_CODE_ALPHABETS ||
 			(digit[i].alphabet > 0 &&

@@ -24,7 +24,7 @@ CREATE VIEW seg_models AS
            m.key_code ~ ('\m' || m.segments || ' segments?$') AS said
       FROM learnedbtree_stat, learnedbtree_model(indexrelid) m WHERE relname = 'seg' ORDER BY 1;
 SELECT * FROM seg_models;
-SELECT regexp_replace(key_code, '\d+ segments', 'N segments') FROM learnedbtree_model('seg_url_desc');
+SELECT regexp_replace(key_code, '\d+ (bytes|segments)', 'N \1', 'g') FROM learnedbtree_model('seg_url_desc');
 
 -- Every key is found where it is predicted, or nearly so.
 CREATE FUNCTION find_all(index regclass, query text) RETURNS TABLE (answers text, found text) LANGUAGE plpgsql
