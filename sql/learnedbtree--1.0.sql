@@ -39,7 +39,7 @@ CREATE FUNCTION learnedbtree_model(index regclass,
         OUT state text, OUT reason text,
         OUT leaves bigint, OUT knots integer,
         OUT max_error double precision, OUT mean_error double precision,
-        OUT bytes bigint, OUT key_code text,
+        OUT bytes bigint, OUT key_code text, OUT segments bigint, OUT ties bigint,
         OUT trained_at timestamptz, OUT training_ms double precision, OUT source text,
         OUT splits_since bigint, OUT deleted_since bigint, OUT lookups_since bigint,
         OUT moved_since bigint, OUT fallbacks_since bigint)
@@ -58,6 +58,11 @@ CREATE FUNCTION learnedbtree_predict(index regclass, VARIADIC key "any",
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
 COMMENT ON FUNCTION learnedbtree_predict(regclass, VARIADIC "any") IS
     'leaf block the model predicts for a key, block the descent finds, steps right between them (NULL: not proven)';
+
+CREATE FUNCTION learnedbtree_key_code(index regclass, VARIADIC key "any") RETURNS numeric
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION learnedbtree_key_code(regclass, VARIADIC "any") IS
+    'the number that the model of an index makes of a key, in the order of the index; different keys may share one';
 
 CREATE FUNCTION learnedbtree_check(index regclass,
         heapallindexed boolean DEFAULT true, rootdescend boolean DEFAULT true) RETURNS void

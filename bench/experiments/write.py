@@ -6,7 +6,7 @@ have tables of their own where what one part writes would matter to another.
 
 from functools import partial
 
-from harness import learned, load
+from harness import cold, learned, load
 from harness.experiment import Experiment
 from harness.twins import Twins
 
@@ -121,7 +121,7 @@ class Write(Experiment):
         options = bench.options
         if "cold" in parts:  # first: of an index that nothing was inserted into
             write_cold.run(bench, self.main, "fresh", "int8, fresh index", options.rows, options.cold_rounds)
-            write_cold.warm_restart(bench)
+            cold.warm_restart(bench)
         if not parts & (ON_MAIN_TABLES - {"cold"}):
             return
         self.main.warm(bench)

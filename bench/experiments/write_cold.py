@@ -1,23 +1,18 @@
 """The first lookups after a restart with cold caches: how many index pages they read, and how long they take.
 
-The server is restarted before each contender's turn, with empty shared_buffers.  Where the server can,
-it reads past the operating system's cache (debug_io_direct); else the table's and the index's files are
-dropped from that cache.
+The server is restarted before each contender's turn, with cold caches (harness/cold.py).
 """
 
-import glob
-import os
 import time
 from statistics import median
 
-from harness import load
+from harness import cold, load
 from harness.contenders import EXTENSION
 from harness.measure import NESTED_LOOP, Failed, WrongAnswer, apply_settings, index_node, plan_nodes
 from harness.twins import settings_of
 
 LOOKUPS = 1_000
 WORKER_SECONDS = 3  # after the lookups, for what a background worker reads
-DIRECT_IO = "debug_io_direct"  # setting, from version 16 on
 KEY_BYTES = 100
 PREFIX = "user"
 
@@ -49,14 +44,14 @@ def fill_probes(bench, twins, table, rows):
 
 
 def run(bench, twins, key, title, rows, rounds):
-    """Measure the twins; leaves a server that may be reading directly: warm_restart() before other parts."""
+    """Measure the twins; leaves a server that may be reading directly: cold.warm_restart() before other parts."""
     probes = f"probe_{key}"
     fill_probes(bench, twins, probes, rows)
     samples = {name: {contender.name: [] for contender in twins.contenders} for name in ("own", "all", "us")}
     answers = {}
     for round_number in range(rounds):
         for contender in bench.in_turn(twins.contenders, round_number):
-            _cold_restart(bench, twins, contender)
+            cold.cold_restart(bench, (twins.table(contender), twins.index(contender)))
             found, answers[contender.name] = _first_lookups(bench, twins, contender, probes)
             for name, value in found.items():
                 samples[name][contender.name].append(value)
@@ -87,81 +82,18 @@ def _first_lookups(bench, twins, contender, probes):
     table, index = twins.table(contender), twins.index(contender)
     join = f"SELECT count(t.k) FROM {probes} AS p JOIN {table} AS t ON t.k = p.k"
     apply_settings(connection, {**NESTED_LOOP, **settings_of(contender)})
-    heap_before, index_before = _blocks_read(connection, table, index)
+    heap_before, index_before = cold.blocks_read(bench, table, index)
     analyzed = connection.execute(
         f"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) {join}").fetchone()[0][0]
-    heap_after, _ = _blocks_read(connection, table, index)
+    heap_after, _ = cold.blocks_read(bench, table, index)
     node = index_node(analyzed["Plan"], index, "Index Only Scan" if contender.index_only else "Index Scan")
     loops = {below["Actual Loops"] for below in plan_nodes(analyzed["Plan"]) if "Index Name" in below}
     if loops != {LOOKUPS}:
         raise Failed(f"cold start: {index} was looked up {loops} times, not {LOOKUPS}")
     time.sleep(WORKER_SECONDS)
-    _, index_after = _blocks_read(connection, table, index)
+    _, index_after = cold.blocks_read(bench, table, index)
     answer = connection.execute(join).fetchone()
     # The index node's buffers include the table's pages and its visibility map.
     return {"own": (node["Shared Read Blocks"] - (heap_after - heap_before)) / LOOKUPS,
             "all": (index_after - index_before) / LOOKUPS,
             "us": analyzed["Execution Time"] * 1000 / LOOKUPS}, answer
-
-
-def _blocks_read(connection, table, index):
-    """Blocks of table and index that were not in shared_buffers, by the statistics of all processes."""
-    connection.execute("SELECT pg_stat_force_next_flush()")
-    return connection.execute(
-        """SELECT heap_blks_read, i.idx_blks_read FROM pg_statio_user_tables AS t
-           JOIN pg_statio_user_indexes AS i USING (relid)
-           WHERE t.relid = %s::regclass AND i.indexrelid = %s::regclass""", [table, index]).fetchone()
-
-
-# ---- restarts ----
-
-def _direct_io(bench):
-    """Whether the server, the system and the file system can read past the cache."""
-    if bench.server.installation.major < 16 or not hasattr(os, "O_DIRECT"):
-        return False
-    try:
-        os.close(os.open(bench.server.data / "PG_VERSION", os.O_RDONLY | os.O_DIRECT))
-    except OSError:
-        return False
-    return True
-
-
-def _cold_restart(bench, twins, contender):
-    files = _files(bench, (twins.table(contender), twins.index(contender)))
-    direct = _direct_io(bench)
-    if not direct and not hasattr(os, "posix_fadvise"):
-        bench.warn("cold start: the operating system's cache stays warm here: times are not those of a cold start")
-    _restart(bench, {DIRECT_IO: "data"} if direct else {}, lambda: _drop_from_cache(files))
-
-
-def warm_restart(bench):
-    """Back to reading through the operating system's cache."""
-    if DIRECT_IO in bench.server.settings:
-        _restart(bench, {DIRECT_IO: ""})
-
-
-def _restart(bench, settings, stopped=lambda: None):
-    bench.connection.execute("CHECKPOINT")  # so that the shutdown is short
-    bench.connection.close()
-    bench.server.restart(settings, stopped)
-    bench.connection = bench.server.connect()
-
-
-def _files(bench, relations):
-    """The files of relations: all forks, all segments."""
-    found = []
-    for relation in relations:
-        path = bench.connection.execute("SELECT pg_relation_filepath(%s::regclass)", [relation]).fetchone()[0]
-        found += [name for tail in ("", ".*", "_*") for name in glob.glob(f"{bench.server.data}/{path}{tail}")]
-    return found
-
-
-def _drop_from_cache(files):
-    for name in files:
-        descriptor = os.open(name, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)  # a page still to be written cannot be dropped
-            if hasattr(os, "posix_fadvise"):
-                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        finally:
-            os.close(descriptor)

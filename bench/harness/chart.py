@@ -24,7 +24,7 @@ def draw(bench, title, path):
     axes.invert_yaxis()
     axes.axvline(1, color="grey", linewidth=0.8)
     axes.set_xlabel(f"speed-up over {BASELINE}")
-    axes.set_title(f"{title}, {bench.options.rows:,} rows")
+    figure.suptitle(f"{title}, {bench.options.rows:,} rows")  # of the figure: names may leave little room for axes
     axes.margins(x=0.12)
     axes.legend(fontsize=8)
     figure.tight_layout()

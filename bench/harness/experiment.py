@@ -52,6 +52,8 @@ class Bench:
         self.connection = None
         self.results = []  # dicts: key, title, unit, timed, samples and notes by contender
         self.facts = {}  # contender -> {name: value}
+        self.tables = []  # (title, rows) of figures that are not a contender's
+        self.targets = {}  # key of a result -> speed-up asked for, or None: see targets.py
         self.warnings = []
 
     def say(self, message):
@@ -63,6 +65,10 @@ class Bench:
 
     def fact(self, contender, name, value):
         self.facts.setdefault(contender.name, {})[name] = value
+
+    def add_table(self, title, rows):
+        """A table of its own in the report; the first row is its head, and values are numbers or text."""
+        self.tables.append((title, rows))
 
     def add_result(self, key, title, unit, samples, timed=True, notes=None):
         self.results.append({"key": key, "title": title, "unit": unit, "timed": timed,

@@ -1,6 +1,9 @@
 """What the extension says of its own index: training, model, counters.  All of it becomes facts of the report."""
 
+import contextlib
 from statistics import median
+
+import psycopg
 
 from .contenders import EXTENSION
 from .measure import Failed
@@ -31,13 +34,24 @@ def counters(bench, index):
             if isinstance(value, int) and not name.endswith("relid")}
 
 
+def model_of(bench, index):
+    """The row of learnedbtree_model(): {column: value}; later releases have more columns."""
+    return _as_dict(bench, f"SELECT to_jsonb(m) FROM {EXTENSION}_model(%s::regclass) AS m", index)
+
+
+def train(bench, index):
+    """Train, and return the model's row; of an index that cannot have a model, state and reason say why."""
+    with contextlib.suppress(psycopg.errors.ObjectNotInPrerequisiteState):
+        bench.connection.execute(f"SELECT {EXTENSION}_train(%s::regclass)", [index])
+    return model_of(bench, index)
+
+
 def train_and_describe(bench, indexes, contender, rounds):
     """Train a cached index `rounds` times; note the time a leaf and the model's figures."""
     index = contender.index_on(indexes.table)
     milliseconds = []
     for _ in range(rounds + 1):
-        bench.connection.execute(f"SELECT {EXTENSION}_train(%s::regclass)", [index])
-        model = _as_dict(bench, f"SELECT to_jsonb(m) FROM {EXTENSION}_model(%s::regclass) AS m", index)
+        model = train(bench, index)
         milliseconds.append(model["training_ms"])
     if model["state"] != "ready":
         bench.warn(f"{index}: model is {model['state']}: {model.get('reason')}")

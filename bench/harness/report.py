@@ -9,6 +9,7 @@ import subprocess
 import sys
 from statistics import median
 
+from . import targets
 from .contenders import BASELINE
 from .experiment import ratio_to_baseline
 
@@ -94,6 +95,15 @@ def fact_rows(bench):
                              for title in titles]
 
 
+def further_tables(bench):
+    """(title, rows) of what the experiment gave itself, and of its targets."""
+    found = [(title, [[figure("–" if value is None else value) for value in row] for row in rows])
+             for title, rows in bench.tables]
+    if targets.judged(bench):
+        found.append(("Targets", targets.rows(bench)))
+    return found
+
+
 def notes(bench):
     said = {note for result in bench.results for note in result["notes"].values()}
     return [LEGEND, *(f"* {note}" for note in sorted(said)), *(f"Warning: {warning}" for warning in bench.warnings)]
@@ -126,14 +136,21 @@ def as_text(bench, title, about):
     server = about["server"].split(" on ")[0]
     head = (f"{title}: {about['rows']:,} rows, {about['rounds']} rounds, {server}, "
             f"assertions {about['assertions']}, {about['cores']} cores, shared_buffers {about['shared_buffers']}")
-    return "\n\n".join([head, text_table(main_rows(bench)), "\n".join(notes(bench)), text_table(fact_rows(bench))])
+    parts = [head, text_table(main_rows(bench)), "\n".join(notes(bench))]
+    parts += [text_table(fact_rows(bench))] if bench.facts else []
+    for name, rows in further_tables(bench):
+        parts.append(f"{name}:\n{text_table(rows)}")
+    return "\n\n".join(parts + targets.verdict(bench))
 
 
 def as_markdown(bench, title, about):
     parts = [f"# {title}", markdown_table(main_rows(bench)),
              "\n".join(f"- {note.lstrip('* ')}" for note in notes(bench)),
-             "## Indexes", markdown_table(fact_rows(bench)),
-             "## Spread (smallest – largest of the rounds)", markdown_table(spread_rows(bench)),
+             *(["## Indexes", markdown_table(fact_rows(bench))] if bench.facts else [])]
+    for name, rows in further_tables(bench):
+        parts += [f"## {name}", markdown_table(rows)]
+    parts += targets.verdict(bench)
+    parts += ["## Spread (smallest – largest of the rounds)", markdown_table(spread_rows(bench)),
              "## Where", "\n".join(f"- {name}: {value}" for name, value in about.items())]
     return "\n\n".join(parts) + "\n"
 
@@ -144,7 +161,8 @@ def as_json(bench, title, about):
                 f"speedup_over_{BASELINE}": {name: ratio_to_baseline(result, name) for name in result["samples"]}}
                for result in bench.results]
     return json.dumps({"experiment": bench.options.experiment, "title": title, "environment": about,
-                       "results": results, "facts": bench.facts, "warnings": bench.warnings},
+                       "results": results, "facts": bench.facts, "warnings": bench.warnings,
+                       "tables": {name: rows for name, rows in bench.tables}, "targets": targets.judged(bench)},
                       indent=1, ensure_ascii=False) + "\n"
 
 

@@ -30,20 +30,29 @@ lbt_compare_value(const LbtKeyColumn *column, const LbtKeyValue *key, const LbtK
 			return 0;
 		return (key->isnull == column->nulls_first) ? -1 : 1;
 	}
+	if (column->encoded)
+		return lbt_compare_encoded(column, (Datum) key->ordered, (Datum) tuple->ordered);
 	if (column->bytes)
 		return lbt_compare_bytes(column, key, tuple);
 	return key->ordered < tuple->ordered ? -1 : key->ordered > tuple->ordered ? 1 : 0;
 }
 
-/* The same for a byte string where it lies in the tuple. */
+/* The same for a byte string or encoded value where it lies in the tuple. */
 static inline int
 lbt_compare_stored(const LbtKeySpec *spec, TupleDesc tupdesc, int column, const LbtKeyValue *key,
 				   IndexTuple itup)
 {
 	const LbtKeyColumn *c = &spec->column[column];
-	const char *at = lbt_tuple_bytes(spec, column, itup, tupdesc);
-	LbtKeyValue value = {.isnull = at == NULL};
+	const char *at;
+	LbtKeyValue value = {0};
 
+	if (c->encoded)
+	{
+		value.ordered = (uint64) lbt_tuple_datum(spec, column, itup, tupdesc, &value.isnull);
+		return lbt_compare_value(c, key, &value);
+	}
+	at = lbt_tuple_bytes(spec, column, itup, tupdesc);
+	value.isnull = at == NULL;
 	if (at != NULL && !key->isnull)
 	{
 		if (unlikely(lbt_stored_compressed(c, at)))

@@ -10,9 +10,11 @@
 
 #include "access/tupmacs.h"
 #include "catalog/pg_type.h"
+#include "learn/encode.h"
 #include "utils/date.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 static const struct
@@ -33,26 +35,45 @@ static const struct
 	{F_DATE_CMP, DATEOID, LBT_STORE_INT4, LBT_KEY_SIGNED},
 	{F_TIMESTAMP_CMP, TIMESTAMPOID, LBT_STORE_INT8, LBT_KEY_SIGNED},
 	{F_TIMESTAMPTZ_CMP, TIMESTAMPTZOID, LBT_STORE_INT8, LBT_KEY_SIGNED},
-	{F_UUID_CMP, UUIDOID, LBT_STORE_UUID, LBT_KEY_BYTES},
+	{F_TIME_CMP, TIMEOID, LBT_STORE_INT8, LBT_KEY_SIGNED},
+	{F_CASH_CMP, MONEYOID, LBT_STORE_INT8, LBT_KEY_SIGNED},
+	{F_PG_LSN_CMP, PG_LSNOID, LBT_STORE_UINT8, LBT_KEY_UNSIGNED},
+	{F_XID8CMP, XID8OID, LBT_STORE_UINT8, LBT_KEY_UNSIGNED},
+	{F_UUID_CMP, UUIDOID, LBT_STORE_FIXED, LBT_KEY_BYTES},
+	{F_MACADDR_CMP, MACADDROID, LBT_STORE_FIXED, LBT_KEY_BYTES},
+	{F_MACADDR8_CMP, MACADDR8OID, LBT_STORE_FIXED, LBT_KEY_BYTES},
 	{F_BYTEACMP, BYTEAOID, LBT_STORE_VARLENA, LBT_KEY_BYTES},
 	{F_BTNAMECMP, NAMEOID, LBT_STORE_CSTRING, LBT_KEY_BYTES},
 	{F_BTTEXTCMP, TEXTOID, LBT_STORE_VARLENA, LBT_KEY_BYTES},
 	{F_BTTEXT_PATTERN_CMP, TEXTOID, LBT_STORE_VARLENA, LBT_KEY_BYTES},
+	{F_BPCHARCMP, BPCHAROID, LBT_STORE_BPCHAR, LBT_KEY_BYTES},
+	{F_BTBPCHAR_PATTERN_CMP, BPCHAROID, LBT_STORE_BPCHAR, LBT_KEY_BYTES},
+	/* encoded */
+	{F_NUMERIC_CMP, NUMERICOID, LBT_STORE_VARLENA, LBT_KEY_BYTES},
+	{F_NETWORK_CMP, INETOID, LBT_STORE_VARLENA, LBT_KEY_BYTES},
+	{F_INTERVAL_CMP, INTERVALOID, LBT_STORE_FIXED, LBT_KEY_BYTES},
+	{F_TIMETZ_CMP, TIMETZOID, LBT_STORE_FIXED, LBT_KEY_BYTES},
+	{F_ENUM_CMP, ANYENUMOID, LBT_STORE_OID, LBT_KEY_BYTES},
+	{F_BITCMP, BITOID, LBT_STORE_VARLENA, LBT_KEY_BYTES},
+	{F_VARBITCMP, VARBITOID, LBT_STORE_VARLENA, LBT_KEY_BYTES},
+	{F_RANGE_CMP, ANYRANGEOID, LBT_STORE_VARLENA, LBT_KEY_BYTES},
 };
 
-/* Does the comparison go by bytes under this collation? */
+/* Does the comparison go by numbers or bytes, under this collation where it has one? */
 static bool
-by_bytes(RegProcedure compare, Oid collation)
+is_exact(RegProcedure compare, Oid collation)
 {
 	switch (compare)
 	{
 		case F_BTTEXTCMP:
 		case F_BTNAMECMP:
+		case F_BPCHARCMP:
 			return lbt_collation_is_c(collation);
 		case F_BTTEXT_PATTERN_CMP:
+		case F_BTBPCHAR_PATTERN_CMP:
 			return OidIsValid(collation) && get_collation_isdeterministic(collation);
 		default:
-			return true;
+			return lbt_encoding_of(compare, InvalidOid, InvalidOid) == LBT_NOT_ENCODED && compare != F_RANGE_CMP;
 	}
 }
 
@@ -63,12 +84,45 @@ stored_as(LbtStore store, Form_pg_attribute att)
 	switch (store)
 	{
 		case LBT_STORE_VARLENA:
+		case LBT_STORE_BPCHAR:
 			return att->attlen == -1;
 		case LBT_STORE_CSTRING:
 			return att->attlen == -2;
 		default:
 			return att->attlen > 0;
 	}
+}
+
+/* Work out how a column is read and ordered, but for its offset; false when it has no key code. */
+static bool
+column_init(LbtKeyColumn *column, Relation rel, int i)
+{
+	Form_pg_attribute att = TupleDescAttr(RelationGetDescr(rel), i);
+	RegProcedure compare = index_getprocid(rel, i + 1, BTORDER_PROC);
+	int			k;
+
+	for (k = 0; k < lengthof(known); k++)
+		if (known[k].compare == compare)
+			break;
+	if (k == lengthof(known) || rel->rd_opcintype[i] != known[k].type || !stored_as(known[k].store, att))
+		return false;
+	column->store = known[k].store;
+	column->kind = known[k].kind;
+	column->type = known[k].type;
+	column->stored_type = getBaseType(att->atttypid);
+	column->length = att->attlen;
+	column->alignment = att->attalign == TYPALIGN_DOUBLE ? ALIGNOF_DOUBLE : ALIGNOF_INT;
+	column->desc = (rel->rd_indoption[i] & INDOPTION_DESC) != 0;
+	column->nulls_first = (rel->rd_indoption[i] & INDOPTION_NULLS_FIRST) != 0;
+	column->bytes = known[k].kind == LBT_KEY_BYTES;
+	column->collation = rel->rd_indcollation[i];
+	if (is_exact(compare, column->collation))
+		return true;
+	column->encoding = lbt_encoding_of(compare, column->stored_type, column->collation);
+	column->encoded = column->encoding != LBT_NOT_ENCODED;
+	if (column->encoded)
+		fmgr_info_cxt(compare, &column->compare, TopMemoryContext);
+	return column->encoded;
 }
 
 void
@@ -82,27 +136,16 @@ lbt_keyspec_init(LbtKeySpec *spec, Relation rel)
 	for (int i = 0; i < spec->nkeyatts && i < LBT_CODE_COLUMNS; i++)
 	{
 		Form_pg_attribute att = TupleDescAttr(tupdesc, i);
-		RegProcedure compare = index_getprocid(rel, i + 1, BTORDER_PROC);
 		LbtKeyColumn *column = &spec->column[i];
-		int			k;
 
-		for (k = 0; k < lengthof(known); k++)
-			if (known[k].compare == compare)
-				break;
-		if (k == lengthof(known) || rel->rd_opcintype[i] != known[k].type ||
-			!stored_as(known[k].store, att) || !by_bytes(compare, rel->rd_indcollation[i]))
+		if (!column_init(column, rel, i))
 			return;
 		if (offset >= 0 && att->attlen > 0)
 			offset = att_align_nominal(offset, att->attalign);
-		column->store = known[k].store;
-		column->kind = known[k].kind;
-		column->type = known[k].type;
 		column->offset = offset;
-		column->desc = (rel->rd_indoption[i] & INDOPTION_DESC) != 0;
-		column->nulls_first = (rel->rd_indoption[i] & INDOPTION_NULLS_FIRST) != 0;
-		column->bytes = known[k].kind == LBT_KEY_BYTES;
-		column->collation = rel->rd_indcollation[i];
 		offset = offset >= 0 && att->attlen > 0 ? offset + att->attlen : -1;
+		spec->encoded |= column->encoded;
+		spec->sort_keys |= column->encoding == LBT_ENCODE_SORT_KEY;
 		spec->ncolumns = i + 1;
 	}
 }
@@ -223,7 +266,13 @@ lbt_keyspec_argument(const LbtKeyColumn *column, Oid argtype, Datum arg, LbtKeyV
 	if (column->bytes)
 	{
 		Assert(lbt_keyspec_plain(column, arg));
-		lbt_stored_bytes(column, DatumGetPointer(arg), value);
+		if (column->encoded)
+		{
+			value->length = lbt_encode(column, arg, room);
+			value->bytes = room;
+		}
+		else
+			lbt_stored_bytes(column, DatumGetPointer(arg), value);
 		value->ordered = (uint64) arg;	/* for lbt_keyspec_datum() */
 		return 0;
 	}
@@ -251,6 +300,8 @@ lbt_keyspec_argument(const LbtKeyColumn *column, Oid argtype, Datum arg, LbtKeyV
 	}
 	else if (column->store == LBT_STORE_OID)
 		*ordered = DatumGetObjectId(arg);
+	else if (column->store == LBT_STORE_UINT8)
+		*ordered = DatumGetUInt64(arg);
 	else
 		*ordered = (uint8) DatumGetChar(arg);
 
@@ -277,6 +328,8 @@ lbt_keyspec_datum(const LbtKeyColumn *column, const LbtKeyValue *value)
 			return Int32GetDatum((int32) lbt_unorder_signed(ordered));
 		case LBT_STORE_INT8:
 			return Int64GetDatum(lbt_unorder_signed(ordered));
+		case LBT_STORE_UINT8:
+			return UInt64GetDatum(ordered);
 		case LBT_STORE_OID:
 			return ObjectIdGetDatum((Oid) ordered);
 		case LBT_STORE_BYTE:
@@ -295,9 +348,11 @@ int
 lbt_compare_compressed(const LbtKeyColumn *column, const LbtKeyValue *a, const char *at)
 {
 	struct varlena *plain = pg_detoast_datum((struct varlena *) at);
-	LbtKeyValue b = {.bytes = (const uint8_t *) VARDATA(plain),.length = VARSIZE(plain) - VARHDRSZ};
-	int			cmp = lbt_compare_bytes(column, a, &b);
+	LbtKeyValue b;
+	int			cmp;
 
+	lbt_stored_bytes(column, (const char *) plain, &b);
+	cmp = lbt_compare_bytes(column, a, &b);
 	pfree(plain);
 	return cmp;
 }

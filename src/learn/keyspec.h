@@ -1,9 +1,13 @@
 /*
  * keyspec.h - how the values of an index's key columns are read and ordered.
  *
- * A key spec covers the leading key columns whose types have a key code.  For these, ordered values
- * and bytes (model/keycode.h) are exact: their order is the index's order and equal means equal, so pages
- * are searched by them without calling a comparison function.
+ * A key spec covers the leading key columns whose types have a key code.  They are of three kinds:
+ *
+ *   number        compared by its ordered value (model/keycode.h),
+ *   byte string   compared by its bytes; both are exact, their order is the index's order and equal means
+ *                 equal, so that pages are searched without calling a comparison function;
+ *   encoded       the key code sees a byte string made from the value (encode.h), pages are searched by the
+ *                 operator class's comparison function.
  */
 #ifndef LBT_KEYSPEC_H
 #define LBT_KEYSPEC_H
@@ -11,11 +15,11 @@
 #include "postgres.h"
 
 #include "access/itup.h"
+#include "fmgr.h"
 #include "access/skey.h"
 #include "model/keycode.h"
 #include "server/btree.h"
 #include "utils/rel.h"
-#include "utils/uuid.h"
 
 /* How a column's value is stored in the index tuple. */
 typedef enum LbtStore
@@ -23,25 +27,45 @@ typedef enum LbtStore
 	LBT_STORE_INT2,
 	LBT_STORE_INT4,
 	LBT_STORE_INT8,
+	LBT_STORE_UINT8,			/* pg_lsn, xid8 */
 	LBT_STORE_OID,
 	LBT_STORE_BYTE,				/* bool, "char" */
 	LBT_STORE_FLOAT4,
 	LBT_STORE_FLOAT8,
-	/* byte strings */
-	LBT_STORE_UUID,
+	/* byte strings, and what is encoded as such; a few encoded types are stored as numbers are */
+	LBT_STORE_FIXED,			/* of the column's length */
 	LBT_STORE_CSTRING,			/* name */
-	LBT_STORE_VARLENA
+	LBT_STORE_VARLENA,
+	LBT_STORE_BPCHAR			/* varlena; blanks at the end do not count */
 } LbtStore;
+
+typedef enum LbtEncoding
+{
+	LBT_NOT_ENCODED = 0,
+	LBT_ENCODE_NUMERIC,
+	LBT_ENCODE_INET,
+	LBT_ENCODE_INTERVAL,
+	LBT_ENCODE_TIMETZ,
+	LBT_ENCODE_ENUM,
+	LBT_ENCODE_RANGE,
+	LBT_ENCODE_BITS,
+	LBT_ENCODE_SORT_KEY			/* text under a collation of its own order */
+} LbtEncoding;
 
 typedef struct LbtKeyColumn
 {
 	LbtStore	store;
 	LbtKeyKind	kind;
 	Oid			type;			/* the operator class's input type */
+	Oid			stored_type;	/* the column's own, below domains */
 	Oid			collation;
+	FmgrInfo	compare;		/* the comparison function, of encoded columns */
+	LbtEncoding encoding;
+	int			length;			/* when LBT_STORE_FIXED */
+	int			alignment;		/* of varlenas without a short header */
 	int			offset;			/* from the tuple's start, when the tuple has no NULLs; -1: it varies */
 	bool		bytes;			/* a byte string, for the key code */
-	bool		encoded;		/* ... that is made from the value, and only for the key code */
+	bool		encoded;		/* ... that is made from the value, for nothing else */
 	bool		desc;
 	bool		nulls_first;
 } LbtKeyColumn;
@@ -51,6 +75,7 @@ typedef struct LbtKeySpec
 	int			ncolumns;		/* leading columns with a code; 0: none */
 	int			nkeyatts;		/* key columns of the index */
 	bool		encoded;		/* some column is */
+	bool		sort_keys;		/* ... by sort keys, which may contradict the comparison */
 	LbtKeyColumn column[LBT_CODE_COLUMNS];
 } LbtKeySpec;
 
@@ -63,6 +88,12 @@ extern void lbt_keyspec_init(LbtKeySpec *spec, Relation rel);
 /* Can search arguments of this type (InvalidOid: the column's own) be brought into its order? */
 extern bool lbt_keyspec_takes(const LbtKeyColumn *column, Oid argtype);
 
+static inline bool
+lbt_stored_varlena(const LbtKeyColumn *column)
+{
+	return column->store == LBT_STORE_VARLENA || column->store == LBT_STORE_BPCHAR;
+}
+
 /*
  * A byte string is used where it lies, so it must be neither compressed nor out of line.  (To ask whether its
  * header is short is not enough: so is that of a pointer to an out-of-line value.)  Compressed values on pages
@@ -71,7 +102,7 @@ extern bool lbt_keyspec_takes(const LbtKeyColumn *column, Oid argtype);
 static inline bool
 lbt_keyspec_plain(const LbtKeyColumn *column, Datum arg)
 {
-	return column->store != LBT_STORE_VARLENA ||
+	return !lbt_stored_varlena(column) ||
 		(!VARATT_IS_EXTERNAL(DatumGetPointer(arg)) && !VARATT_IS_COMPRESSED(DatumGetPointer(arg)));
 }
 
@@ -98,23 +129,36 @@ static inline void
 lbt_stored_bytes(const LbtKeyColumn *column, const char *at, LbtKeyValue *value)
 {
 	value->isnull = false;
-	if (column->store == LBT_STORE_VARLENA)
+	if (lbt_stored_varlena(column))
 	{
 		Assert(!VARATT_IS_EXTERNAL(at) && !VARATT_IS_COMPRESSED(at));
 		value->bytes = (const uint8_t *) VARDATA_ANY(at);
 		value->length = VARSIZE_ANY_EXHDR(at);
+		if (column->store == LBT_STORE_BPCHAR)
+			while (value->length > 0 && value->bytes[value->length - 1] == ' ')
+				value->length--;
 	}
 	else
 	{
 		value->bytes = (const uint8_t *) at;
-		value->length = column->store == LBT_STORE_UUID ? UUID_LEN : strlen(at);
+		value->length = column->store == LBT_STORE_FIXED ? column->length : strlen(at);
 	}
 }
 
 static inline bool
 lbt_stored_compressed(const LbtKeyColumn *column, const char *at)
 {
-	return column->store == LBT_STORE_VARLENA && VARATT_IS_COMPRESSED(at);
+	return lbt_stored_varlena(column) && VARATT_IS_COMPRESSED(at);
+}
+
+/* Two values of an encoded column, as the comparison function has them. */
+static inline int
+lbt_compare_encoded(const LbtKeyColumn *column, Datum a, Datum b)
+{
+	int			cmp = DatumGetInt32(FunctionCall2Coll(unconstify(FmgrInfo *, &column->compare),
+													  column->collation, a, b));
+
+	return column->desc ? (cmp < 0) - (cmp > 0) : (cmp > 0) - (cmp < 0);
 }
 
 /* Two byte strings in the column's order: is the first before (-1), equal to (0) or after (1) the second? */
@@ -148,6 +192,9 @@ lbt_load_ordered(const LbtKeyColumn *column, const char *at)
 			break;
 		case LBT_STORE_INT2:
 			v = lbt_order_signed(*(const int16 *) at);
+			break;
+		case LBT_STORE_UINT8:
+			v = *(const uint64 *) at;
 			break;
 		case LBT_STORE_OID:
 			v = *(const Oid *) at;
@@ -189,12 +236,25 @@ lbt_tuple_bytes(const LbtKeySpec *spec, int column, IndexTuple itup, TupleDesc t
 		const char *at = (const char *) itup + c->offset;
 
 		/* A short header needs no alignment, and is not 0 as padding is. */
-		if (c->store == LBT_STORE_VARLENA && !VARATT_NOT_PAD_BYTE(at))
-			at = (const char *) INTALIGN(at);
+		if (lbt_stored_varlena(c) && !VARATT_NOT_PAD_BYTE(at))
+			at = (const char *) TYPEALIGN(c->alignment, at);
 		return at;
 	}
 	datum = index_getattr(itup, column + 1, tupdesc, &isnull);
 	return isnull ? NULL : DatumGetPointer(datum);
+}
+
+/* An encoded column's value in a tuple that has the column; not a copy. */
+static inline Datum
+lbt_tuple_datum(const LbtKeySpec *spec, int column, IndexTuple itup, TupleDesc tupdesc, bool *isnull)
+{
+	const char *at;
+
+	if (spec->column[column].store == LBT_STORE_OID)
+		return index_getattr(itup, column + 1, tupdesc, isnull);
+	at = lbt_tuple_bytes(spec, column, itup, tupdesc);
+	*isnull = at == NULL;
+	return PointerGetDatum(at);
 }
 
 /* A number's value in a tuple that has the column.  Column counts from 0. */

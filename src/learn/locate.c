@@ -113,8 +113,8 @@ count_verdict(LbtIndex *index, Verdict verdict, int hops)
 static inline uint64
 bound_code(const LbtIndex *index, const LbtBound *bound)
 {
-	return lbt_keycode(&index->model.code, bound->value, bound->ncolumns,
-					   bound->past ? LBT_MISSING_HIGH : LBT_MISSING_LOW);
+	return lbt_model_code(&index->model, bound->value, bound->ncolumns,
+						  bound->past ? LBT_MISSING_HIGH : LBT_MISSING_LOW);
 }
 
 Buffer

@@ -9,10 +9,24 @@
 #include "model/image.h"
 #include "utils/memutils.h"
 
+/* Of the leaves, one in so many may share its code with the one before, or there is no image. */
+#define MAX_TIES_SHIFT 2		/* a quarter */
+
+static bool
+tie_too_often(const LbtLeaf *leaves, uint32 nleaves)
+{
+	uint32		ties = 0;
+
+	for (uint32 i = 1; i < nleaves; i++)
+		ties += leaves[i].min_code == leaves[i - 1].min_code;
+	return ties > nleaves >> MAX_TIES_SHIFT;
+}
+
 void
 lbt_metapage_write(Relation rel, const LbtIndex *index, LbtTrained *trained)
 {
 	uint32		nleaves = trained->header.nleaves;
+	const LbtLeaf *leaves = trained->image_leaves ? trained->image_leaves : trained->leaves;
 	char		image[LBT_BT_META_SPARE];
 	LbtLeaf    *scratch_leaves;
 	LbtKnot    *scratch_knots;
@@ -26,8 +40,9 @@ lbt_metapage_write(Relation rel, const LbtIndex *index, LbtTrained *trained)
 		return;
 	scratch_leaves = MemoryContextAllocHuge(CurrentMemoryContext, (Size) nleaves * sizeof(LbtLeaf));
 	scratch_knots = MemoryContextAllocHuge(CurrentMemoryContext, (Size) nleaves * sizeof(LbtKnot));
-	size = lbt_image_encode(image, sizeof(image), &trained->header.code, trained->leaves, nleaves,
-							trained->header.trained_at, scratch_leaves, scratch_knots);
+	size = tie_too_often(leaves, nleaves) ? 0 :
+		lbt_image_encode(image, sizeof(image), &trained->header.code, leaves, nleaves,
+						 trained->header.trained_at, scratch_leaves, scratch_knots);
 	pfree(scratch_leaves);
 	pfree(scratch_knots);
 

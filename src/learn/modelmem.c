@@ -110,8 +110,7 @@ reserve(Size bytes)
 }
 
 dsa_pointer
-lbt_model_store(const LbtFile *file, const LbtModelHeader *header, const LbtKnot *knots,
-				const LbtLeaf *leaves, Size bytes, LbtState *state)
+lbt_model_store(const LbtFile *file, const LbtTrained *trained, Size bytes, LbtState *state)
 {
 	Allocation	a = {.bytes = bytes,.memory = InvalidDsaPointer};
 
@@ -133,7 +132,8 @@ lbt_model_store(const LbtFile *file, const LbtModelHeader *header, const LbtKnot
 		*state = LBT_NO_MEMORY;
 		return InvalidDsaPointer;
 	}
-	lbt_model_assemble(dsa_get_address(lbt_area, a.memory), header, knots, leaves);
+	lbt_model_assemble(dsa_get_address(lbt_area, a.memory), &trained->header, trained->knots, trained->tree,
+					   trained->leaves);
 	return a.memory;
 }
 

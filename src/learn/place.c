@@ -228,7 +228,7 @@ prefetch_free_space(const LbtIndex *index, const LbtTarget *t)
 static uint64
 code_of(const LbtIndex *index, const LbtBound *key)
 {
-	return lbt_keycode(&index->model.code, key->value, key->ncolumns, LBT_MISSING_LOW);
+	return lbt_model_code(&index->model, key->value, key->ncolumns, LBT_MISSING_LOW);
 }
 
 LbtPlacement

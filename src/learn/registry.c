@@ -130,6 +130,7 @@ lbt_registry_attach(void)
 void
 lbt_index_refresh(LbtIndex *index)
 {
+	LbtColumnOrder order[LBT_CODE_COLUMNS];
 	LbtEntry   *entry;
 
 	/* Before the lookup: a change after it must be noticed. */
@@ -156,6 +157,8 @@ lbt_index_refresh(LbtIndex *index)
 		 !lbt_keyspec_fits(&index->keyspec, &index->model.code)))
 		index->state = LBT_FAILED;
 	dshash_release_lock(lbt_entries, entry);
+	lbt_keyspec_order(&index->keyspec, order);
+	lbt_codetree_set_columns(&index->model.tree, order, index->keyspec.ncolumns);
 }
 
 void
@@ -221,11 +224,10 @@ lbt_registry_publish(LbtIndex *index, const LbtTrained *trained, bool new_file)
 	/* The old model goes first when both do not fit together. */
 	if (state == LBT_READY)
 	{
-		bytes = lbt_model_bytes(header->nleaves, header->nknots);
+		bytes = lbt_model_bytes(header->nleaves, header->nknots, header->tree_bytes);
 		if (!lbt_registry_has_room(bytes))
 			lbt_model_evict(&index->file);
-		memory = lbt_model_store(&index->file, header, trained->knots, trained->leaves, bytes,
-								 &state);
+		memory = lbt_model_store(&index->file, trained, bytes, &state);
 	}
 
 	entry = lbt_entry_lock(index);

@@ -118,7 +118,9 @@ typedef struct LbtTrained
 	LbtState	state;			/* LBT_READY: with a model */
 	LbtModelHeader header;
 	const LbtKnot *knots;
+	const void *tree;			/* of codes, header.tree_bytes; NULL: none */
 	const LbtLeaf *leaves;
+	const LbtLeaf *image_leaves;	/* for the image, which has no tree of codes; NULL: the leaves */
 	BlockNumber blocks;			/* the file's size */
 	uint32		fingerprint;	/* of the leaves' blocks in order: has anything changed? */
 	XLogRecPtr	image_lsn;		/* of the metapage with the model's image */

@@ -83,9 +83,7 @@ extern void lbt_model_free(dsa_pointer memory, Size bytes);
  * Shared memory for a model, filled in, others evicted if need be; invalid, with the reason in *state,
  * when there is no room.
  */
-extern dsa_pointer lbt_model_store(const LbtFile *file, const LbtModelHeader *header,
-								   const LbtKnot *knots, const LbtLeaf *leaves, Size bytes,
-								   LbtState *state);
+extern dsa_pointer lbt_model_store(const LbtFile *file, const LbtTrained *trained, Size bytes, LbtState *state);
 
 /* Take a file's model away; its entry stays, to say why.  Nothing happens when there is none. */
 extern void lbt_model_evict(const LbtFile *file);

@@ -11,5 +11,6 @@ bool		lbt_enable_prefetch = true;
 bool		lbt_autotrain = true;
 int			lbt_naptime = 1000;
 int			lbt_retrain_splits = -1;
+int			lbt_debug_sort_keys = LBT_SORT_KEYS_TRUE;
 int			lbt_max_error = LBT_MAX_ERROR_DEFAULT;
 int			lbt_max_model_memory = 256 * 1024;

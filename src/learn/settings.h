@@ -18,8 +18,16 @@ extern bool lbt_enable_prefetch;
 extern bool lbt_autotrain;
 extern int	lbt_naptime;		/* milliseconds */
 extern int	lbt_retrain_splits; /* -1: a share of the leaves */
+extern int	lbt_debug_sort_keys;	/* LbtSortKeys */
 extern int	lbt_max_error;		/* leaves */
 extern int	lbt_max_model_memory;	/* kB */
+
+/* For tests: how sort keys are made. */
+typedef enum LbtSortKeys
+{
+	LBT_SORT_KEYS_TRUE,
+	LBT_SORT_KEYS_SCRAMBLED		/* in contradiction to their collation */
+} LbtSortKeys;
 
 #define LBT_MAX_ERROR_DEFAULT 4
 #define LBT_MAX_ERROR_LIMIT 1024

@@ -10,6 +10,7 @@
 #include "learn/train.h"
 
 #include "learn/counters.h"
+#include "learn/encode.h"
 #include "learn/lifecycle.h"
 #include "learn/metapage.h"
 #include "learn/settings.h"
@@ -50,8 +51,11 @@ typedef struct Harvest
 	uint8	   *nvalues;
 	char	   *strings;		/* room for copies of separators' byte strings */
 	Size		strings_left;
-	LbtKeyLearner learner;
+	LbtKeyLearner *learner;
 	LbtKeyCode	code;
+	void	   *tree;			/* codes of segments; NULL: there are none */
+	uint32		tree_bytes;
+	LbtLeaf    *image_leaves;	/* with the codes that the key code alone gives; NULL: the leaves */
 	LbtKeyValue separator[LBT_CODE_COLUMNS];	/* left of the next leaf to add */
 	int			nseparator;
 } Harvest;
@@ -105,7 +109,7 @@ add_leaf(Harvest *h, BlockNumber block)
 			   sizeof(LbtKeyValue) * h->nseparator);
 	else if (h->nseparator > 0)
 		leaf->min_code = lbt_keycode(&h->code, h->separator, 1, LBT_MISSING_LOW);
-	lbt_keycode_observe(&h->learner, h->separator, h->nseparator);
+	lbt_keycode_observe(h->learner, h->separator, h->nseparator);
 	h->nleaves++;
 }
 
@@ -128,13 +132,38 @@ copy_bytes(Harvest *h, const uint8 *bytes, uint32 length)
 }
 
 static LbtKeyValue
+encoded_value(Harvest *h, int column, IndexTuple pivot)
+{
+	const LbtKeyColumn *c = &h->spec->column[column];
+	LbtKeyValue value = {.isnull = true};
+	uint8		room[LBT_KEY_ROOM];
+	struct varlena *plain = NULL;
+	bool		isnull;
+	Datum		datum = lbt_tuple_datum(h->spec, column, pivot, RelationGetDescr(h->rel), &isnull);
+
+	if (isnull)
+		return value;
+	if (lbt_stored_varlena(c) && VARATT_IS_COMPRESSED(DatumGetPointer(datum)))
+		datum = PointerGetDatum(plain = pg_detoast_datum((struct varlena *) DatumGetPointer(datum)));
+	value.isnull = false;
+	value.length = lbt_encode(c, datum, room);
+	value.bytes = copy_bytes(h, room, value.length);
+	if (plain)
+		pfree(plain);
+	return value;
+}
+
+static LbtKeyValue
 string_value(Harvest *h, int column, IndexTuple pivot)
 {
 	const LbtKeyColumn *c = &h->spec->column[column];
-	const char *at = lbt_tuple_bytes(h->spec, column, pivot, RelationGetDescr(h->rel));
+	const char *at;
 	LbtKeyValue value = {.isnull = true};
 	struct varlena *plain = NULL;
 
+	if (c->encoded)
+		return encoded_value(h, column, pivot);
+	at = lbt_tuple_bytes(h->spec, column, pivot, RelationGetDescr(h->rel));
 	if (at == NULL)
 		return value;
 	if (lbt_stored_compressed(c, at))
@@ -219,6 +248,62 @@ harvest_level1(Harvest *h)
 		_bt_relbuf(h->rel, buf);
 }
 
+/*
+ * Sort keys may contradict the comparison that the separators are ordered by: that is no damage, and the page
+ * decides.
+ */
+static void
+straighten(LbtLeaf *leaves, uint32 nleaves)
+{
+	for (uint32 i = 1; i < nleaves; i++)
+		leaves[i].min_code = Max(leaves[i].min_code, leaves[i - 1].min_code);
+}
+
+static bool
+any_ties(const LbtLeaf *leaves, uint32 nleaves)
+{
+	for (uint32 i = 2; i < nleaves; i++)
+		if (leaves[i].min_code == leaves[i - 1].min_code)
+			return true;
+	return false;
+}
+
+/* Codes of their own for leaves that the key code does not tell apart, in what memory models may still take. */
+static void
+learn_segments(Harvest *h)
+{
+	Size		room = (Size) lbt_max_model_memory * 1024 - (Size) h->nleaves * sizeof(LbtLeaf);
+	uint32		max_bytes = Min(lbt_codetree_max_bytes(h->nleaves), room / 2);
+	LbtColumnOrder order[LBT_CODE_COLUMNS];
+	LbtSeparators separators = {.values = h->values,.nvalues = h->nvalues,.ncolumns = h->spec->ncolumns,
+	.order = order};
+	Size		bytes = (Size) h->nleaves * sizeof(LbtLeaf);
+	void	   *scratch;
+
+	if (!any_ties(h->leaves, h->nleaves))
+		return;
+	lbt_keyspec_order(h->spec, order);
+	h->image_leaves = memcpy(MemoryContextAllocHuge(CurrentMemoryContext, bytes), h->leaves, bytes);
+	h->tree = MemoryContextAllocHuge(CurrentMemoryContext, max_bytes);
+	scratch = MemoryContextAllocHuge(CurrentMemoryContext, lbt_codetree_scratch_bytes(h->nleaves, max_bytes));
+	h->tree_bytes = lbt_codetree_build(&separators, h->leaves, h->nleaves, h->tree, max_bytes, scratch);
+	pfree(scratch);
+}
+
+/* The codes of all leaves, once all separators are known. */
+static void
+encode_separators(Harvest *h)
+{
+	for (uint32 i = 0; i < h->nleaves; i++)
+		h->leaves[i].min_code = lbt_keycode(&h->code, &h->values[(Size) i * h->spec->ncolumns], h->nvalues[i],
+											LBT_MISSING_LOW);
+	if (h->spec->sort_keys)
+		straighten(h->leaves, h->nleaves);
+	learn_segments(h);
+	if (h->spec->sort_keys)
+		straighten(h->leaves, h->nleaves);
+}
+
 static void
 harvest(Harvest *h)
 {
@@ -227,8 +312,9 @@ harvest(Harvest *h)
 	LbtColumnOrder order[LBT_CODE_COLUMNS];
 
 	lbt_keyspec_order(h->spec, order);
-	lbt_keycode_begin(&h->learner, h->spec->ncolumns, order);
-	lbt_keycode_finish(&h->learner, &h->code);	/* all there is to learn of a single number */
+	h->learner = palloc(sizeof(LbtKeyLearner));
+	lbt_keycode_begin(h->learner, h->spec->ncolumns, order);
+	lbt_keycode_finish(h->learner, &h->code);	/* all there is to learn of a single number */
 	h->problem = LBT_READY;
 	h->height = level + 1;
 	if (root == P_NONE)
@@ -237,12 +323,10 @@ harvest(Harvest *h)
 		add_leaf(h, root);
 	else
 		harvest_level1(h);
-	lbt_keycode_finish(&h->learner, &h->code);
+	lbt_keycode_finish(h->learner, &h->code);
 
 	if (h->values && h->problem == LBT_READY)
-		for (uint32 i = 0; i < h->nleaves; i++)
-			h->leaves[i].min_code = lbt_keycode(&h->code, &h->values[(Size) i * h->spec->ncolumns],
-												h->nvalues[i], LBT_MISSING_LOW);
+		encode_separators(h);
 	if (h->problem == LBT_READY && h->nleaves > 0)
 		h->leaves[0].min_code = 0;
 }
@@ -300,6 +384,9 @@ train(Relation rel, LbtIndex *index, bool new_file)
 		header->source = LBT_FROM_TRAINING;
 		header->height = h.height;
 		header->code = h.code;
+		header->tree_bytes = h.tree_bytes;
+		trained.tree = h.tree;
+		trained.image_leaves = h.image_leaves;
 		header->trained_at = GetCurrentTimestamp();
 		INSTR_TIME_SET_CURRENT(end);
 		INSTR_TIME_SUBTRACT(end, start);
@@ -388,7 +475,7 @@ lbt_trainable(Relation rel, const LbtIndex *index, const char **reason)
 	else if (!lbt_shared_possible())
 		*reason = "there is no shared memory for models: learnedbtree is not in shared_preload_libraries";
 	else if (index->keyspec.ncolumns == 0)
-		*reason = "the type of the first key column has no key code yet";
+		*reason = "the type of the first key column has no key code";
 	return *reason == NULL;
 }
 

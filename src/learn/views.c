@@ -21,10 +21,10 @@ view_init(LbtIndex *index, Relation rel)
 
 	memset(index, 0, sizeof(LbtIndex));
 	index->file = file;
-	index->oid = RelationGetRelid(rel);
 	index->leaf_items = 1;
 	index->last.block = InvalidBlockNumber;
 	lbt_keyspec_init(&index->keyspec, rel);
+	index->oid = RelationGetRelid(rel); /* last: what an error leaves is not a view of this index */
 }
 
 LbtIndex *

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define IMAGE_MAGIC UINT32_C(0x4c425449)	/* "LBTI" */
-#define IMAGE_VERSION 2
+#define IMAGE_VERSION 3
 
 /* Where the header's fields are. */
 enum
@@ -24,9 +24,10 @@ enum
 	AT_NCOLUMNS = 28,
 	AT_TRAINED_AT = 32,
 	AT_CODE = 40,
-	COLUMN_BYTES = 5,			/* the order's three, number of digits, length of the prefix, which follows */
+	COLUMN_BYTES = 6,			/* the order's three, number of digits, two of the prefix's length; it follows */
 	NUMBER_BYTES = 16,			/* a number's digit: lo, span */
-	BYTE_BYTES = 4				/* a byte's digit: lo, ends, span of two bytes */
+	BYTE_BYTES = 5,				/* a byte's digit: lo, ends, span of two bytes, alphabet */
+	ALPHABET_BYTES = 32			/* an alphabet: its members; behind the columns */
 };
 
 /* ---- checksum ---- */
@@ -160,11 +161,23 @@ column_bytes(const LbtCodeColumn *column)
 		(size_t) column->ndigits * (column->order.bytes ? BYTE_BYTES : NUMBER_BYTES);
 }
 
+/* How many alphabets the digits so far use. */
+static int
+used_alphabets(const LbtKeyCode *code)
+{
+	int			n = 0;
+
+	for (int i = 0; i < code->ndigits; i++)
+		if (code->digit[i].alphabet > n)
+			n = code->digit[i].alphabet;
+	return n;
+}
+
 /* Where the stream starts, behind the key code. */
 static size_t
 stream_start(const LbtKeyCode *code)
 {
-	size_t		at = AT_CODE;
+	size_t		at = AT_CODE + (size_t) used_alphabets(code) * ALPHABET_BYTES;
 
 	for (int i = 0; i < code->ncolumns; i++)
 		at += column_bytes(&code->column[i]);
@@ -185,7 +198,8 @@ put_code(uint8_t *at, const LbtKeyCode *code)
 		at[1] = column->order.desc;
 		at[2] = column->order.nulls_first;
 		at[3] = column->ndigits;
-		at[4] = column->prefix_length;
+		at[4] = (uint8_t) (column->prefix_length >> 8);
+		at[5] = (uint8_t) column->prefix_length;
 		memcpy(at + COLUMN_BYTES, code->prefix + column->prefix, column->prefix_length);
 		at += COLUMN_BYTES + column->prefix_length;
 		for (const LbtKeyDigit *end = d + column->ndigits; d < end; d++)
@@ -196,6 +210,7 @@ put_code(uint8_t *at, const LbtKeyCode *code)
 				at[1] = d->ends;
 				at[2] = (uint8_t) (d->span >> 8);
 				at[3] = (uint8_t) d->span;
+				at[4] = d->alphabet;
 				at += BYTE_BYTES;
 				continue;
 			}
@@ -204,6 +219,24 @@ put_code(uint8_t *at, const LbtKeyCode *code)
 			at += NUMBER_BYTES;
 		}
 	}
+	for (int i = 0; i < used_alphabets(code); i++, at += ALPHABET_BYTES)
+		memcpy(at, code->alphabet[i].members, ALPHABET_BYTES);
+}
+
+/* Read the alphabets that the digits use; false when there are no so many. */
+static bool
+get_alphabets(const uint8_t *at, const uint8_t *end, LbtKeyCode *code)
+{
+	int			n = used_alphabets(code);
+
+	if (n > LBT_CODE_ALPHABETS || end - at < n * ALPHABET_BYTES)
+		return false;
+	for (int i = 0; i < n; i++, at += ALPHABET_BYTES)
+	{
+		memcpy(code->alphabet[i].members, at, ALPHABET_BYTES);
+		(void) lbt_alphabet_rank(&code->alphabet[i]);
+	}
+	return true;
 }
 
 /* Read a key code that ends before the end; false when that is not possible. */
@@ -223,8 +256,8 @@ get_code(const uint8_t *at, const uint8_t *end, uint32_t ncolumns, LbtKeyCode *c
 			return false;
 		column->order = (LbtColumnOrder) {at[0], at[1], at[2]};
 		column->ndigits = at[3];
-		column->prefix = column->order.bytes ? (uint8_t) prefix : 0;
-		column->prefix_length = at[4];
+		column->prefix = column->order.bytes ? (uint16_t) prefix : 0;
+		column->prefix_length = (uint16_t) (at[4] << 8 | at[5]);
 		prefix += column->prefix_length;
 		if (column->ndigits < 1 || column->ndigits > LBT_CODE_DIGITS - code->ndigits || prefix > LBT_CODE_PREFIX ||
 			(size_t) (end - at) < column_bytes(column))
@@ -240,6 +273,7 @@ get_code(const uint8_t *at, const uint8_t *end, uint32_t ncolumns, LbtKeyCode *c
 				d->lo = at[0];
 				d->ends = at[1];
 				d->span = (uint64_t) at[2] << 8 | at[3];
+				d->alphabet = at[4];
 				at += BYTE_BYTES;
 				continue;
 			}
@@ -249,6 +283,8 @@ get_code(const uint8_t *at, const uint8_t *end, uint32_t ncolumns, LbtKeyCode *c
 		}
 	}
 	code->ncolumns = (int32_t) ncolumns;
+	if (!get_alphabets(at, end, code))
+		return false;
 	lbt_keycode_weigh(code);
 	return lbt_keycode_valid(code);
 }

@@ -1,7 +1,7 @@
 /*
  * keycode.c - learning a mixed-radix key code and computing codes; see keycode.h for the contract.
  */
-#include "keycode.h"
+#include "codedigits.h"
 
 #include <string.h>
 
@@ -30,8 +30,11 @@ observe_bytes(LbtColumnSeen *seen, const uint8_t *bytes, uint32_t length)
 {
 	if (length > LBT_CODE_BYTES)
 		length = LBT_CODE_BYTES;
-	if (length > seen->longest)
-		seen->longest = length;
+	for (; seen->longest < length; seen->longest++)
+	{
+		seen->count[seen->longest] = 0;
+		memset(seen->members[seen->longest], 0, sizeof(seen->members[0]));
+	}
 	if (length < LBT_CODE_BYTES)
 		seen->ends[length] = 1;
 	for (uint32_t i = 0; i < length; i++)
@@ -40,6 +43,8 @@ observe_bytes(LbtColumnSeen *seen, const uint8_t *bytes, uint32_t length)
 			seen->low[i] = bytes[i];
 		if (bytes[i] > seen->high[i])
 			seen->high[i] = bytes[i];
+		seen->count[i]++;
+		seen->members[i][bytes[i] >> 3] |= (uint8_t) (1 << (bytes[i] & 7));
 	}
 }
 
@@ -75,19 +80,100 @@ common_prefix(const LbtColumnSeen *seen)
 	return n;
 }
 
+int
+lbt_alphabet_rank(LbtAlphabet *alphabet)
+{
+	int			n = 0;
+
+	for (int byte = 0; byte <= UINT8_MAX; byte++)
+	{
+		alphabet->rank[byte] = (uint8_t) n;
+		n += lbt_is_member(alphabet, (uint8_t) byte);
+	}
+	return n;
+}
+
+/* How many alphabets the first digits use. */
+static int
+used_alphabets(const LbtKeyCode *kc, int ndigits)
+{
+	int			n = 0;
+
+	for (int i = 0; i < ndigits; i++)
+		if (kc->digit[i].alphabet > n)
+			n = kc->digit[i].alphabet;
+	return n;
+}
+
+/* The alphabet that holds all these members: one that is there, or a new one; 0: none to be had. */
+static uint8_t
+find_alphabet(LbtKeyCode *kc, const uint8_t *members)
+{
+	int			n = used_alphabets(kc, kc->ndigits);
+
+	for (int i = 0; i < n; i++)
+	{
+		bool		all = true;
+
+		for (int at = 0; at < 32; at++)
+			all = all && (members[at] & ~kc->alphabet[i].members[at]) == 0;
+		if (all)
+			return (uint8_t) (i + 1);
+	}
+	if (n == LBT_CODE_ALPHABETS)
+		return 0;
+	memcpy(kc->alphabet[n].members, members, 32);
+	(void) lbt_alphabet_rank(&kc->alphabet[n]);
+	return (uint8_t) (n + 1);
+}
+
+static uint32_t
+count_members(const uint8_t *members)
+{
+	uint32_t	n = 0;
+
+	for (int at = 0; at < 32; at++)
+		n += (uint32_t) __builtin_popcount(members[at]);
+	return n;
+}
+
+/*
+ * Use an alphabet where that makes the digit a quarter smaller (0.4 bits), and so many keys have been seen that what
+ * is not in it is rare.
+ */
+static void
+use_alphabet(LbtKeyCode *kc, LbtKeyDigit *d, const uint8_t *members, uint32_t count)
+{
+	uint32_t	range = (uint32_t) (d->span + 1 - d->ends);
+	uint32_t	n;
+	uint8_t		alphabet;
+
+	if (count_members(members) * 4 > range * 3 || count / 4 < range)
+		return;
+	alphabet = find_alphabet(kc, members);
+	if (alphabet == 0)
+		return;
+	n = count_members(kc->alphabet[alphabet - 1].members);	/* perhaps more than here */
+	if (n * 4 > range * 3)
+		return;
+	d->alphabet = alphabet;
+	d->span = n - 1 + d->ends;
+}
+
 /*
  * A byte string's prefix and digits, the last of which is the end of the longest string.  The columns that
  * follow may not order strings that these digits have not: if they do not reach the end, they are the last.
  */
 static void
-add_bytes(LbtKeyCode *kc, LbtCodeColumn *column, const LbtColumnSeen *seen, uint32_t *used)
+add_bytes(LbtKeyCode *kc, LbtCodeColumn *column, const LbtColumnSeen *seen, uint32_t *used,
+		  bool alphabets)
 {
 	uint32_t	start = common_prefix(seen);
 
 	if (start > LBT_CODE_PREFIX - *used)
 		start = LBT_CODE_PREFIX - *used;	/* what is left of it are digits of one value */
-	column->prefix = (uint8_t) *used;
-	column->prefix_length = (uint8_t) start;
+	column->prefix = (uint16_t) *used;
+	column->prefix_length = (uint16_t) start;
 	memcpy(kc->prefix + *used, seen->low, start);
 	*used += start;
 	for (uint32_t at = start; at <= seen->longest && at < LBT_CODE_BYTES && kc->ndigits < LBT_CODE_DIGITS; at++)
@@ -100,6 +186,8 @@ add_bytes(LbtKeyCode *kc, LbtCodeColumn *column, const LbtColumnSeen *seen, uint
 		{
 			d->lo = seen->low[at];
 			d->span = (uint64_t) (seen->high[at] - seen->low[at]) + d->ends;
+			if (alphabets)
+				use_alphabet(kc, d, seen->members[at], seen->count[at]);
 		}
 		column->ndigits++;
 	}
@@ -133,8 +221,9 @@ take_raw(LbtKeyCode *kc)
 	kc->digit[0] = (LbtKeyDigit) {.lo = 0,.span = UINT64_MAX,.weight = 1};
 }
 
-void
-lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc)
+/* Prefixes and digits, not weighed yet. */
+static void
+add_columns(const LbtKeyLearner *learner, LbtKeyCode *kc, bool alphabets)
 {
 	uint32_t	used = 0;
 
@@ -146,12 +235,11 @@ lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc)
 
 		column->order = seen->order;
 		if (seen->order.bytes)
-			add_bytes(kc, column, seen, &used);
+			add_bytes(kc, column, seen, &used, alphabets);
 		else
 			add_number(kc, column, seen);
 		kc->ncolumns++;
 	}
-	lbt_keycode_weigh(kc);
 }
 
 /* Keep this much, and nothing of the rest: the same code is the same bytes. */
@@ -162,6 +250,8 @@ drop_rest(LbtKeyCode *kc, int ndigits, int ncolumns)
 
 	for (int i = 0; i < ncolumns; i++)
 		used += kc->column[i].prefix_length;
+	for (int i = used_alphabets(kc, ndigits); i < LBT_CODE_ALPHABETS; i++)
+		memset(&kc->alphabet[i], 0, sizeof(LbtAlphabet));
 	kc->ndigits = ndigits;
 	kc->ncolumns = ncolumns;
 	memset(&kc->digit[ndigits], 0, sizeof(LbtKeyDigit) * (size_t) (LBT_CODE_DIGITS - ndigits));
@@ -170,17 +260,28 @@ drop_rest(LbtKeyCode *kc, int ndigits, int ncolumns)
 		memset(kc->prefix + used, 0, LBT_CODE_PREFIX - used);
 }
 
+void
+lbt_keycode_truncate(LbtKeyCode *kc, int ndigits)
+{
+	int			columns = 0;
+	int			left = ndigits;
+
+	while (columns < kc->ncolumns && left > kc->column[columns].ndigits)
+		left -= kc->column[columns++].ndigits;
+	if (columns == kc->ncolumns)
+		return;					/* there are no more */
+	kc->column[columns].ndigits = (uint8_t) left;
+	drop_rest(kc, ndigits, columns + 1);
+}
+
 /*
- * Give every digit its place, most significant first, until 64 bits are full.  A digit wider than
+ * Give every digit its place, most significant first, until the room is full.  A digit wider than
  * the room that is left loses its low bits, and the digits after it get no room: they tie.
  */
-void
-lbt_keycode_weigh(LbtKeyCode *kc)
+static void
+weigh_within(LbtKeyCode *kc, unsigned __int128 room)	/* room: codes that one step above may hold */
 {
-	unsigned __int128 room = (unsigned __int128) 1 << 64;	/* codes that one step above may hold */
 	int			placed = 0;
-	int			columns = 0;
-	int			left = 0;		/* digits of the column */
 
 	while (placed < kc->ndigits)
 	{
@@ -189,36 +290,54 @@ lbt_keycode_weigh(LbtKeyCode *kc)
 		d->shift = 0;
 		while ((unsigned __int128) (d->span >> d->shift) + 1 > room && d->shift < 63)
 			d->shift++;
-		if (d->shift > 0 && room < 2)
-			break;				/* no room at all; never the first digit */
+		if (d->shift > 0 && room < 2 && placed > 0)
+			break;				/* no room at all */
 		room /= (unsigned __int128) (d->span >> d->shift) + 1;
 		d->weight = room > UINT64_MAX ? UINT64_MAX : (uint64_t) room;
 		placed++;
-		if (left == 0)
-			left = kc->column[columns++].ndigits;
-		left--;
 		if (d->shift > 0)
 			break;
 	}
-	if (columns > 0)
-		kc->column[columns - 1].ndigits -= (uint8_t) left;
-	drop_rest(kc, placed, columns);
+	lbt_keycode_truncate(kc, placed);
 	kc->raw = 0;
+}
+
+void
+lbt_keycode_weigh(LbtKeyCode *kc)
+{
+	weigh_within(kc, (unsigned __int128) 1 << 64);
 	if (is_single_number(kc))
 		take_raw(kc);
+}
+
+void
+lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc)
+{
+	add_columns(learner, kc, true);
+	lbt_keycode_weigh(kc);
+}
+
+void
+lbt_keycode_finish_within(const LbtKeyLearner *learner, uint64_t room, LbtKeyCode *kc)
+{
+	add_columns(learner, kc, false);
+	weigh_within(kc, room);
 }
 
 /* ---- use ---- */
 
 static bool
-valid_column(const LbtCodeColumn *column, const LbtKeyDigit *digit)
+valid_column(const LbtKeyCode *kc, const LbtCodeColumn *column, const LbtKeyDigit *digit)
 {
-	if (!column->order.bytes)
-		return column->ndigits == 1;
 	if (column->ndigits < 1 || (uint32_t) column->prefix + column->prefix_length > LBT_CODE_PREFIX)
 		return false;
+	if (!column->order.bytes)
+		return column->ndigits == 1;
 	for (int i = 0; i < column->ndigits; i++)
-		if (digit[i].ends > 1 || digit[i].lo > UINT8_MAX || digit[i].span > (uint64_t) UINT8_MAX + digit[i].ends)
+		if (digit[i].alphabet > LBT_CODE_ALPHABETS ||
+			(digit[i].alphabet > 0 &&
+			 digit[i].span + 1 - digit[i].ends != count_members(kc->alphabet[digit[i].alphabet - 1].members)) ||
+			digit[i].ends > 1 || digit[i].lo > UINT8_MAX || digit[i].span > (uint64_t) UINT8_MAX + digit[i].ends)
 			return false;
 	return true;
 }
@@ -238,119 +357,29 @@ lbt_keycode_valid(const LbtKeyCode *kc)
 	for (int i = 0; i < kc->ncolumns; i++)
 	{
 		if (kc->column[i].ndigits > kc->ndigits - digits ||
-			!valid_column(&kc->column[i], &kc->digit[digits]))
+			!valid_column(kc, &kc->column[i], &kc->digit[digits]))
 			return false;
 		digits += kc->column[i].ndigits;
 	}
 	return digits == kc->ndigits;
 }
 
-/* The code of all that comes first (or last) below the digits already placed. */
-static inline uint64_t
-rest_of_code(const LbtKeyCode *kc, uint64_t code, const LbtKeyDigit *from, bool high)
-{
-	if (high)
-		for (const LbtKeyDigit *d = from; d < kc->digit + kc->ndigits; d++)
-			code += (d->span >> d->shift) * d->weight;
-	return code;
-}
-
-/* A byte between the end of the string, which is a digit, and the lowest byte seen: as the latter's lower end. */
-static inline uint64_t
-gap_above_end(const LbtKeyCode *kc, uint64_t code, const LbtKeyDigit *d, bool desc)
-{
-	uint64_t	digit = desc ? d->span - d->ends : d->ends;
-
-	return rest_of_code(kc, code + (digit >> d->shift) * d->weight, d + 1, desc);
-}
-
-/*
- * Add a byte string's digits.  False when the code is complete: the string is outside of what was learned,
- * and the rest of the code says on which side.
- */
-static inline bool
-add_digits(const LbtKeyCode *kc, const LbtCodeColumn *column, const LbtKeyValue *value,
-		   const LbtKeyDigit *d, uint64_t *code)
-{
-	bool		desc = column->order.desc;
-	const uint8_t *bytes;
-	uint32_t	left;
-
-	if (column->prefix_length > 0)
-	{
-		const uint8_t *prefix = kc->prefix + column->prefix;
-		uint32_t	common = value->length < column->prefix_length ? value->length : column->prefix_length;
-		int			cmp = memcmp(value->bytes, prefix, common);
-
-		if (cmp != 0 || common < column->prefix_length)
-		{
-			*code = rest_of_code(kc, *code, d, (cmp > 0) != desc);
-			return false;
-		}
-	}
-	bytes = value->bytes + column->prefix_length;
-	left = value->length - column->prefix_length;
-	for (const LbtKeyDigit *end = d + column->ndigits; d < end; d++)
-	{
-		uint64_t	digit;
-
-		if (left == 0)
-		{
-			/* The string ends here.  The column's other digits stay 0: nothing else begins like this. */
-			if (d->ends)
-				*code += ((desc ? d->span : 0) >> d->shift) * d->weight;
-			else
-				*code = rest_of_code(kc, *code, d, desc);
-			return d->ends;
-		}
-		digit = (uint64_t) *bytes - d->lo;
-		if (digit >= d->span + 1 - d->ends)
-		{
-			*code = *bytes < d->lo && d->ends ? gap_above_end(kc, *code, d, desc) :
-				rest_of_code(kc, *code, d, (*bytes >= d->lo) != desc);
-			return false;
-		}
-		digit += d->ends;
-		*code += ((desc ? d->span - digit : digit) >> d->shift) * d->weight;
-		bytes++;
-		left--;
-	}
-	return true;
-}
-
 uint64_t
 lbt_keycode_digits(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues, LbtMissing missing)
 {
 	const LbtKeyDigit *d = kc->digit;
+	const LbtKeyDigit *end = kc->digit + kc->ndigits;
 	uint64_t	code = 0;
 
 	for (int i = 0; i < kc->ncolumns; i++)
 	{
 		const LbtCodeColumn *column = &kc->column[i];
-		const LbtKeyValue *value = &values[i];
 
 		if (i >= nvalues)
-			return rest_of_code(kc, code, d, missing == LBT_MISSING_HIGH);
-
-		/*
-		 * A value outside the range, or NULL, takes the end of the range, and so must all columns
-		 * after it: they may not order keys that this column has already ordered.
-		 */
-		if (value->isnull)
-			return rest_of_code(kc, code, d, !column->order.nulls_first);
-		if (column->order.bytes)
-		{
-			if (!add_digits(kc, column, value, d, &code))
-				return code;
-		}
-		else
-		{
-			if (value->ordered < d->lo)
-				return rest_of_code(kc, code, d, false);
-			if (value->ordered - d->lo > d->span)
-				return rest_of_code(kc, code, d, true);
-			code += ((value->ordered - d->lo) >> d->shift) * d->weight;
-		}
+			return lbt_rest_of_code(code, d, end, missing == LBT_MISSING_HIGH);
+		if (!lbt_add_column(column->order, kc->alphabet, kc->prefix + column->prefix, column->prefix_length, &values[i], d,
+							d + column->ndigits, end, &code))
+			return code;
 		d += column->ndigits;
 	}
 	return code;

@@ -27,11 +27,20 @@
 #define LBT_CODE_DIGITS 32
 
 /* The bytes of all common prefixes together. */
-#define LBT_CODE_PREFIX 128
+#define LBT_CODE_PREFIX 256
 
 /* A byte string may be cut to this length without a change to what is learned from it, or to its code:
  * before it comes so far, the digits have run out. */
 #define LBT_CODE_BYTES (LBT_CODE_PREFIX + LBT_CODE_DIGITS)
+
+/* The bytes that strings have in a place, where these leave many out between the lowest and the highest. */
+#define LBT_CODE_ALPHABETS 4
+
+typedef struct LbtAlphabet
+{
+	uint8_t		members[32];	/* a bit for each byte */
+	uint8_t		rank[256];		/* of each byte: how many members are below it */
+} LbtAlphabet;
 
 /* How a column's values become ordered values. */
 typedef enum LbtKeyKind
@@ -65,11 +74,14 @@ typedef struct LbtCodeColumn
 {
 	LbtColumnOrder order;
 	uint8_t		ndigits;		/* 1 for a number */
-	uint8_t		prefix;			/* of byte strings: where the common prefix is, and its length */
-	uint8_t		prefix_length;
+	uint16_t	prefix;			/* of byte strings: where the common prefix is, and its length */
+	uint16_t	prefix_length;
 } LbtCodeColumn;
 
-/* One digit of the code: the ordered values lo .. lo + span, or the end of the string and the bytes from lo. */
+/*
+ * One digit of the code: the ordered values lo .. lo + span; or the end of the string and the bytes from lo, or
+ * those of an alphabet.
+ */
 typedef struct LbtKeyDigit
 {
 	uint64_t	lo;				/* smallest ordered value, or byte, seen in training */
@@ -77,6 +89,7 @@ typedef struct LbtKeyDigit
 	uint64_t	weight;			/* what one step of the shifted digit adds to the code */
 	uint8_t		shift;			/* low bits dropped, for a digit wider than the room left */
 	uint8_t		ends;			/* 1 where strings end in this place, which is digit 0 then */
+	uint8_t		alphabet;		/* which one, from 1; 0: all bytes from lo on */
 } LbtKeyDigit;
 
 typedef struct LbtKeyCode
@@ -87,6 +100,7 @@ typedef struct LbtKeyCode
 	LbtCodeColumn column[LBT_CODE_COLUMNS];
 	LbtKeyDigit digit[LBT_CODE_DIGITS];
 	uint8_t		prefix[LBT_CODE_PREFIX];
+	LbtAlphabet alphabet[LBT_CODE_ALPHABETS];	/* those not used are zero */
 } LbtKeyCode;
 
 /* What is learned of a column before its digits are made. */
@@ -99,6 +113,8 @@ typedef struct LbtColumnSeen
 	uint8_t		low[LBT_CODE_BYTES];	/* of the bytes in this place */
 	uint8_t		high[LBT_CODE_BYTES];
 	uint8_t		ends[LBT_CODE_BYTES];	/* some string ends in this place */
+	uint32_t	count[LBT_CODE_BYTES];	/* of strings that go on in this place */
+	uint8_t		members[LBT_CODE_BYTES][32];	/* the bytes in this place; zero beyond the longest */
 } LbtColumnSeen;
 
 typedef struct LbtKeyLearner
@@ -164,6 +180,15 @@ lbt_unorder_float(uint64_t ordered)
 extern void lbt_keycode_begin(LbtKeyLearner *learner, int ncolumns, const LbtColumnOrder *order);
 extern void lbt_keycode_observe(LbtKeyLearner *learner, const LbtKeyValue *values, int nvalues);
 extern void lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc);
+
+/* The same with codes below room, which must not be 0; such a code is never raw, and has no alphabets. */
+extern void lbt_keycode_finish_within(const LbtKeyLearner *learner, uint64_t room, LbtKeyCode *kc);
+
+/* An alphabet's ranks, from its members; returns how many these are. */
+extern int	lbt_alphabet_rank(LbtAlphabet *alphabet);
+
+/* Forget all digits but the first ndigits, of which there must be one.  The codes lose what followed. */
+extern void lbt_keycode_truncate(LbtKeyCode *kc, int ndigits);
 
 /*
  * Set weight and shift of every digit, and raw, from the rest of the code.  Digits for which there is no

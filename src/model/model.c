@@ -19,19 +19,43 @@ knots_offset(void)
 }
 
 static size_t
-leaves_offset(uint32_t nknots)
+tree_offset(uint32_t nknots)
 {
 	return align64(knots_offset() + (size_t) nknots * sizeof(LbtKnot));
 }
 
-size_t
-lbt_model_bytes(uint32_t nleaves, uint32_t nknots)
+static size_t
+leaves_offset(uint32_t nknots, uint32_t tree_bytes)
 {
-	return leaves_offset(nknots) + (size_t) nleaves * sizeof(LbtLeaf);
+	return align64(tree_offset(nknots) + tree_bytes);
+}
+
+size_t
+lbt_model_bytes(uint32_t nleaves, uint32_t nknots, uint32_t tree_bytes)
+{
+	return leaves_offset(nknots, tree_bytes) + (size_t) nleaves * sizeof(LbtLeaf);
+}
+
+static uint32_t
+count_ties(const LbtLeaf *leaves, uint32_t nleaves)
+{
+	uint32_t	ties = 0;
+
+	for (uint32_t i = 1; i < nleaves; i++)
+		ties += leaves[i].min_code == leaves[i - 1].min_code;
+	return ties;
+}
+
+static uint32_t
+count_segments(const void *tree, uint32_t bytes)
+{
+	LbtCodeTree opened;
+
+	return lbt_codetree_open(tree, bytes, &opened) ? lbt_codetree_segments(&opened) : 0;
 }
 
 void
-lbt_model_assemble(void *mem, const LbtModelHeader *header, const LbtKnot *knots,
+lbt_model_assemble(void *mem, const LbtModelHeader *header, const LbtKnot *knots, const void *tree,
 				   const LbtLeaf *leaves)
 {
 	LbtModelHeader *h = mem;
@@ -39,9 +63,13 @@ lbt_model_assemble(void *mem, const LbtModelHeader *header, const LbtKnot *knots
 	*h = *header;
 	h->magic = LBT_MODEL_MAGIC;
 	h->version = LBT_MODEL_VERSION;
-	h->bytes = lbt_model_bytes(header->nleaves, header->nknots);
+	h->bytes = lbt_model_bytes(header->nleaves, header->nknots, header->tree_bytes);
+	h->segments = count_segments(tree, header->tree_bytes);
+	h->ties = count_ties(leaves, header->nleaves);
 	memcpy((char *) mem + knots_offset(), knots, (size_t) header->nknots * sizeof(LbtKnot));
-	memcpy((char *) mem + leaves_offset(header->nknots), leaves,
+	if (header->tree_bytes > 0)
+		memcpy((char *) mem + tree_offset(header->nknots), tree, header->tree_bytes);
+	memcpy((char *) mem + leaves_offset(header->nknots, header->tree_bytes), leaves,
 		   (size_t) header->nleaves * sizeof(LbtLeaf));
 }
 
@@ -56,13 +84,14 @@ lbt_model_open(void *mem, size_t bytes, LbtModel *model)
 	copy = *h;					/* checked and used from here: the original may change */
 	if (copy.magic != LBT_MODEL_MAGIC || copy.version != LBT_MODEL_VERSION ||
 		copy.nleaves < 1 || copy.nknots < 1 || copy.nknots > copy.nleaves ||
-		copy.bytes != bytes || lbt_model_bytes(copy.nleaves, copy.nknots) != bytes ||
-		!lbt_keycode_valid(&copy.code))
+		copy.bytes != bytes || lbt_model_bytes(copy.nleaves, copy.nknots, copy.tree_bytes) != bytes ||
+		!lbt_keycode_valid(&copy.code) ||
+		!lbt_codetree_open((const char *) mem + tree_offset(copy.nknots), copy.tree_bytes, &model->tree))
 		return false;
 	model->nleaves = copy.nleaves;
 	model->nknots = copy.nknots;
 	model->knots = (const LbtKnot *) ((const char *) mem + knots_offset());
-	model->leaves = (LbtLeaf *) ((char *) mem + leaves_offset(copy.nknots));
+	model->leaves = (LbtLeaf *) ((char *) mem + leaves_offset(copy.nknots, copy.tree_bytes));
 	model->approximate = copy.source != LBT_FROM_TRAINING;
 	model->code = copy.code;
 	return true;

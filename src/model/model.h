@@ -1,19 +1,20 @@
 /*
- * model.h - a whole model in one piece of memory: header, knots, leaf cache.
+ * model.h - a whole model in one piece of memory: header, knots, tree of codes, leaf cache.
  *
  * The piece is position independent and immutable once assembled, but for the buffer hints of the
- * leaf cache.  lbt_model_open() checks everything that a reader later relies on to stay in bounds.
+ * leaf cache.  lbt_model_open() checks everything that a reader later relies on to stay in bounds, but for
+ * what is within the tree of codes: that is checked on the way down, each time.
  */
 #ifndef LBT_MODEL_H
 #define LBT_MODEL_H
 
 #include <stddef.h>
 
-#include "keycode.h"
+#include "codetree.h"
 #include "spline.h"
 
 #define LBT_MODEL_MAGIC UINT32_C(0x4c42544d)	/* "LBTM" */
-#define LBT_MODEL_VERSION 3
+#define LBT_MODEL_VERSION 4
 
 /* What a model was made from. */
 typedef enum LbtModelSource
@@ -31,6 +32,10 @@ typedef struct LbtModelHeader
 	uint32_t	nknots;
 	uint32_t	source;			/* LbtModelSource */
 	uint32_t	height;			/* pages a descent reads */
+	uint32_t	tree_bytes;		/* the tree of codes; 0: the key code alone */
+	uint32_t	segments;		/* in the tree */
+	uint32_t	ties;			/* leaves whose smallest code is also that of the leaf before */
+	uint32_t	unused;			/* zero */
 	double		max_error;		/* in leaves, measured after the fit */
 	double		mean_error;
 	int64_t		trained_at;		/* microseconds, the server's timestamp */
@@ -47,19 +52,33 @@ typedef struct LbtModel
 	LbtLeaf    *leaves;
 	bool		approximate;	/* the true leaf may lie left of the one found */
 	LbtKeyCode	code;
+	LbtCodeTree tree;
 } LbtModel;
 
-extern size_t lbt_model_bytes(uint32_t nleaves, uint32_t nknots);
+extern size_t lbt_model_bytes(uint32_t nleaves, uint32_t nknots, uint32_t tree_bytes);
 
 /*
  * Lay out a model in mem, which must hold lbt_model_bytes() and be aligned to 8 bytes (64 is
- * faster).  The header given is copied, its magic, version and bytes are filled in.
+ * faster).  The header given is copied, its magic, version, bytes, segments and ties are filled in.  The
+ * tree, of header->tree_bytes, is one that lbt_codetree_build() wrote; NULL when that is 0.
  */
-extern void lbt_model_assemble(void *mem, const LbtModelHeader *header, const LbtKnot *knots,
+extern void lbt_model_assemble(void *mem, const LbtModelHeader *header, const LbtKnot *knots, const void *tree,
 							   const LbtLeaf *leaves);
 
-/* Open a piece of memory of this size as a model; false when it is none. */
+/*
+ * Open a piece of memory of this size as a model; false when it is none.  Of the keys' columns only those in
+ * the key code are known then; the caller says how all are ordered, with lbt_codetree_set_columns().
+ */
 extern bool lbt_model_open(void *mem, size_t bytes, LbtModel *model);
+
+/* The code of a key of nvalues leading columns. */
+static inline uint64_t
+lbt_model_code(const LbtModel *m, const LbtKeyValue *values, int nvalues, LbtMissing missing)
+{
+	uint64_t	code = lbt_keycode(&m->code, values, nvalues, missing);
+
+	return m->tree.bytes == 0 ? code : lbt_codetree_code(&m->tree, code, values, nvalues, missing);
+}
 
 /* The slot of the leaf that should hold the search position: the last one whose min_code is below
  * the code (past_equal: not above it).  Constant time but for the prediction's error. */

@@ -9,6 +9,7 @@
 #include "miscadmin.h"
 #include "server/compat.h"
 #include "utils/acl.h"
+#include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 
 static void
@@ -79,4 +80,14 @@ lbt_index_argument(FunctionCallInfo fcinfo)
 				 errmsg("the index must not be NULL"),
 				 errhint("Name a learnedbtree index.")));
 	return PG_GETARG_OID(0);
+}
+
+Datum
+lbt_numeric_from_uint64(uint64 v)
+{
+	char		digits[24];
+
+	snprintf(digits, sizeof(digits), UINT64_FORMAT, v);
+	return DirectFunctionCall3(numeric_in, CStringGetDatum(digits), ObjectIdGetDatum(InvalidOid),
+							   Int32GetDatum(-1));
 }

@@ -1,5 +1,5 @@
 /*
- * index_arg.h - SQL functions' argument: one of our indexes, opened and checked.
+ * index_arg.h - SQL functions' argument, one of our indexes, opened and checked; and their results.
  */
 #ifndef LBT_INDEX_ARG_H
 #define LBT_INDEX_ARG_H
@@ -26,5 +26,8 @@ extern Relation lbt_open_index(Oid relid, LOCKMODE lock, LbtRight right);
 
 /* The first argument of a function, a regclass; an error when it is NULL. */
 extern Oid	lbt_index_argument(FunctionCallInfo fcinfo);
+
+/* A key code for users: numeric, as bigint is too small for codes. */
+extern Datum lbt_numeric_from_uint64(uint64 v);
 
 #endif							/* LBT_INDEX_ARG_H */

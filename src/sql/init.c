@@ -15,6 +15,12 @@ PG_MODULE_MAGIC;
 
 void		_PG_init(void);
 
+static const struct config_enum_entry sort_keys_words[] = {
+	{"true", LBT_SORT_KEYS_TRUE, false},
+	{"scrambled", LBT_SORT_KEYS_SCRAMBLED, false},
+	{NULL, 0, false}
+};
+
 static void
 define_settings(void)
 {
@@ -65,6 +71,11 @@ define_settings(void)
 							"a model larger than all of it is not made. 16 bytes a leaf.",
 							&lbt_max_model_memory, 256 * 1024, 64, MAX_KILOBYTES,
 							PGC_SUSET, GUC_UNIT_KB, NULL, NULL, NULL);
+	DefineCustomEnumVariable("learnedbtree.debug_sort_keys",
+							 "For tests: makes the sort keys of text contradict its collation.",
+							 "Then most predictions fail, and answers have to be right nevertheless.",
+							 &lbt_debug_sort_keys, LBT_SORT_KEYS_TRUE, sort_keys_words,
+							 PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	MarkGUCPrefixReserved("learnedbtree");
 }
 

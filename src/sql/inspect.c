@@ -61,20 +61,28 @@ describe_prefix(StringInfo s, const uint8 *prefix, int length)
 	appendStringInfoString(s, "' + ");
 }
 
-/* A byte string's part: "prefix 'user' + 19 digits"; "8 bytes". */
+/*
+ * A byte string's part: "prefix 'user' + 19 digits"; "8 bytes".  The bytes of an encoding say nothing to users:
+ * "sort key, 2 bytes in common + 8 bytes".
+ */
 static void
-describe_bytes(StringInfo s, const LbtKeyCode *code, const LbtCodeColumn *column, const LbtKeyDigit *d)
+describe_bytes(StringInfo s, const LbtKeyCode *code, const LbtKeyColumn *c, const LbtCodeColumn *column,
+			   const LbtKeyDigit *d)
 {
-	const char *unit = "digit";
+	const char *unit = c->encoded ? "byte" : "digit";
 	int			n = 0;
 
-	if (column->prefix_length > 0)
+	if (c->encoded)
+		appendStringInfoString(s, c->encoding == LBT_ENCODE_SORT_KEY ? "sort key, " : "encoded, ");
+	if (c->encoded && column->prefix_length > 0)
+		appendStringInfo(s, "%d byte%s in common + ", column->prefix_length, column->prefix_length == 1 ? "" : "s");
+	else if (column->prefix_length > 0)
 		describe_prefix(s, code->prefix + column->prefix, column->prefix_length);
 	for (int i = 0; i < column->ndigits; i++)
 	{
 		if (d[i].span < d[i].ends || (d[i].span == 0 && d[i].ends))
 			continue;			/* strings end here, and go on in none */
-		if (d[i].lo < '0' || d[i].lo + d[i].span - d[i].ends > '9')
+		if (d[i].lo < '0' || d[i].lo + d[i].span - d[i].ends > '9' || d[i].alphabet > 0)
 			unit = "byte";
 		n++;
 	}
@@ -103,11 +111,12 @@ describe_number(StringInfo s, const LbtKeyColumn *c, const LbtKeyDigit *d)
 
 /*
  * The key code in words, column for column: "id bigint"; "tenant integer 0..999 x id bigint 0..4000000";
- * "key text: prefix 'user' + 19 digits".
+ * "key text: prefix 'user' + 19 digits"; "path text: prefix '/usr/' + 11 bytes, 37 segments".
  */
 static char *
-describe_code(Relation rel, const LbtKeySpec *spec, const LbtKeyCode *code)
+describe_code(Relation rel, const LbtKeySpec *spec, const LbtModelHeader *header)
 {
+	const LbtKeyCode *code = &header->code;
 	const LbtKeyDigit *d = code->digit;
 	StringInfoData s;
 
@@ -118,18 +127,22 @@ describe_code(Relation rel, const LbtKeySpec *spec, const LbtKeyCode *code)
 
 		appendStringInfo(&s, "%s%s %s%s", i > 0 ? " x " : "",
 						 NameStr(TupleDescAttr(RelationGetDescr(rel), i)->attname),
-						 format_type_be(c->type), c->desc ? " desc" : "");
+						 format_type_be(IsPolymorphicType(c->type) ? c->stored_type : c->type),
+						 c->desc ? " desc" : "");
 		if (c->bytes)
 		{
 			appendStringInfoString(&s, ": ");
-			describe_bytes(&s, code, &code->column[i], d);
+			describe_bytes(&s, code, c, &code->column[i], d);
 		}
 		else if (!code->raw)
 			describe_number(&s, c, d);
 		d += code->column[i].ndigits;
 	}
 	if (code->ncolumns < spec->nkeyatts)
-		appendStringInfo(&s, " (further columns tie)");
+		appendStringInfo(&s, header->segments > 0 ? " (further columns count in segments only)" :
+						 " (further columns tie)");
+	if (header->segments > 0)
+		appendStringInfo(&s, ", %u segment%s", header->segments, header->segments == 1 ? "" : "s");
 	return s.data;
 }
 
@@ -142,9 +155,10 @@ why_not_paying(const LbtSince *since)
 					since->predictions, since->fallbacks, since->moved);
 }
 
-#define MODEL_COLUMNS 16
+#define MODEL_COLUMNS 18
 #define MODEL_FIRST_MEASURE 2
-#define MODEL_FIRST_SINCE 11
+#define MODEL_TRAINING_MS 11
+#define MODEL_FIRST_SINCE 13
 
 static void
 model_measures(Relation rel, const LbtIndex *index, const LbtModelHeader *header, Datum *values,
@@ -155,22 +169,24 @@ model_measures(Relation rel, const LbtIndex *index, const LbtModelHeader *header
 	values[4] = Float8GetDatum(header->max_error);
 	values[5] = Float8GetDatum(header->mean_error);
 	values[6] = Int64GetDatum(header->bytes);
-	values[7] = CStringGetTextDatum(describe_code(rel, &index->keyspec, &header->code));
-	values[8] = TimestampTzGetDatum(header->trained_at);
-	values[9] = Float8GetDatum(header->training_ms);
-	values[10] = CStringGetTextDatum(header->source == LBT_FROM_IMAGE ? "metapage" : "training");
+	values[7] = CStringGetTextDatum(describe_code(rel, &index->keyspec, header));
+	values[8] = Int64GetDatum(header->segments);
+	values[9] = Int64GetDatum(header->ties);
+	values[10] = TimestampTzGetDatum(header->trained_at);
+	values[MODEL_TRAINING_MS] = Float8GetDatum(header->training_ms);
+	values[12] = CStringGetTextDatum(header->source == LBT_FROM_IMAGE ? "metapage" : "training");
 	memset(nulls + MODEL_FIRST_MEASURE, false, MODEL_FIRST_SINCE - MODEL_FIRST_MEASURE);
-	nulls[9] = header->source == LBT_FROM_IMAGE;
+	nulls[MODEL_TRAINING_MS] = header->source == LBT_FROM_IMAGE;
 }
 
 static void
 model_since(const LbtSince *since, Datum *values, bool *nulls)
 {
-	values[11] = Int64GetDatum(since->splits);
-	values[12] = Int64GetDatum(since->deleted);
-	values[13] = Int64GetDatum(since->predictions);
-	values[14] = Int64GetDatum(since->moved);
-	values[15] = Int64GetDatum(since->fallbacks);
+	values[13] = Int64GetDatum(since->splits);
+	values[14] = Int64GetDatum(since->deleted);
+	values[15] = Int64GetDatum(since->predictions);
+	values[16] = Int64GetDatum(since->moved);
+	values[17] = Int64GetDatum(since->fallbacks);
 	memset(nulls + MODEL_FIRST_SINCE, false, MODEL_COLUMNS - MODEL_FIRST_SINCE);
 }
 
@@ -219,17 +235,6 @@ learnedbtree_model(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
 }
 
-/* A uint64 as numeric: bigint is too small for codes. */
-static Datum
-numeric_from_uint64(uint64 v)
-{
-	char		digits[24];
-
-	snprintf(digits, sizeof(digits), UINT64_FORMAT, v);
-	return DirectFunctionCall3(numeric_in, CStringGetDatum(digits), ObjectIdGetDatum(InvalidOid),
-							   Int32GetDatum(-1));
-}
-
 Datum
 learnedbtree_knots(PG_FUNCTION_ARGS)
 {
@@ -244,7 +249,7 @@ learnedbtree_knots(PG_FUNCTION_ARGS)
 	if (copy && lbt_model_open(copy, bytes, &model))
 		for (uint32 i = 0; i < model.nknots; i++)
 		{
-			Datum		values[2] = {numeric_from_uint64(model.knots[i].code),
+			Datum		values[2] = {lbt_numeric_from_uint64(model.knots[i].code),
 			Int64GetDatum(model.knots[i].slot)};
 			bool		nulls[2] = {false, false};
 

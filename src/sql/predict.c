@@ -1,5 +1,6 @@
 /*
- * predict.c - learnedbtree_predict(regclass, key ...): one lookup, prediction and descent side by side.
+ * predict.c - what the model makes of a key: learnedbtree_predict(regclass, key ...), one lookup, prediction and
+ * descent side by side, and learnedbtree_key_code(regclass, key ...).
  */
 #include "postgres.h"
 
@@ -12,11 +13,20 @@
 #include "learn/settings.h"
 #include "learn/train.h"
 #include "sql/index_arg.h"
+#include "parser/parse_coerce.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
 
 PG_FUNCTION_INFO_V1(learnedbtree_predict);
+PG_FUNCTION_INFO_V1(learnedbtree_key_code);
+
+/* The type of a column's values, where the operator class is for several. */
+static Oid
+own_type(const LbtKeyColumn *column)
+{
+	return IsPolymorphicType(column->type) ? column->stored_type : column->type;
+}
 
 /* Bring the next key value into the bound; quoted literals are read as the column's type. */
 static void
@@ -32,17 +42,19 @@ add_value(Relation rel, const LbtKeyColumn *column, LbtBound *bound, Oid type, D
 		Oid			input;
 		Oid			ioparam;
 
-		getTypeInputInfo(column->type, &input, &ioparam);
+		getTypeInputInfo(own_type(column), &input, &ioparam);
 		value = OidInputFunctionCall(input, literal, ioparam, -1);
-		type = column->type;
+		type = own_type(column);
 	}
 	type = getBaseType(type);
+	if (IsPolymorphicType(column->type) ? type == column->stored_type : IsBinaryCoercible(type, column->type))
+		type = column->type;
 	if (!lbt_keyspec_takes(column, type))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
 				 errmsg("key value %d of index \"%s\" cannot be of type %s", bound->ncolumns + 1,
 						RelationGetRelationName(rel), format_type_be(type)),
-				 errhint("The column is of type %s.", format_type_be(column->type))));
+				 errhint("The column is of type %s.", format_type_be(own_type(column)))));
 	if (!lbt_keyspec_plain(column, value))
 		value = PointerGetDatum(PG_DETOAST_DATUM_PACKED(value));
 	side = lbt_keyspec_argument(column, type, value, to, room);
@@ -50,7 +62,7 @@ add_value(Relation rel, const LbtKeyColumn *column, LbtBound *bound, Oid type, D
 		ereport(ERROR,
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
 				 errmsg("key value %d is out of range for type %s", bound->ncolumns + 1,
-						format_type_be(column->type))));
+						format_type_be(own_type(column)))));
 	bound->ncolumns++;
 }
 
@@ -85,13 +97,50 @@ read_key(FunctionCallInfo fcinfo, Relation rel, const LbtKeySpec *spec, LbtBound
 	}
 }
 
+/* Open the index, which must be one that can have a model, and read the key; trains what was never trained. */
+static Relation
+begin(FunctionCallInfo fcinfo, LbtIndex **index, LbtBound *bound)
+{
+	Relation	rel = lbt_open_index(lbt_index_argument(fcinfo), AccessShareLock, LBT_MAY_SEE);
+	const char *reason;
+
+	*index = lbt_index_get(rel);
+	if (!lbt_trainable(rel, *index, &reason))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("index \"%s\" has no model", RelationGetRelationName(rel)),
+				 errdetail_internal("%s.", reason)));
+	read_key(fcinfo, rel, &(*index)->keyspec, bound);
+	lbt_index_update(*index);
+	if ((*index)->state == LBT_UNTRAINED)
+		lbt_train_on_use(rel, *index);
+	return rel;
+}
+
+Datum
+learnedbtree_key_code(PG_FUNCTION_ARGS)
+{
+	LbtIndex   *index;
+	LbtBound	bound;
+	Relation	rel = begin(fcinfo, &index, &bound);
+	uint64		code;
+
+	if (index->state != LBT_READY)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("index \"%s\" has no model", RelationGetRelationName(rel)),
+				 errhint("learnedbtree_model() tells why.")));
+	code = lbt_model_code(&index->model, bound.value, bound.ncolumns, LBT_MISSING_LOW);
+	index_close(rel, AccessShareLock);
+	PG_RETURN_DATUM(lbt_numeric_from_uint64(code));
+}
+
 Datum
 learnedbtree_predict(PG_FUNCTION_ARGS)
 {
-	Relation	rel = lbt_open_index(lbt_index_argument(fcinfo), AccessShareLock, LBT_MAY_SEE);
-	LbtIndex   *index = lbt_index_get(rel);
-	const char *reason;
+	LbtIndex   *index;
 	LbtBound	bound;
+	Relation	rel = begin(fcinfo, &index, &bound);
 	TupleDesc	tupdesc;
 	Datum		values[3];
 	bool		nulls[3] = {true, true, true};
@@ -102,16 +151,6 @@ learnedbtree_predict(PG_FUNCTION_ARGS)
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
-	if (!lbt_trainable(rel, index, &reason))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("index \"%s\" has no model", RelationGetRelationName(rel)),
-				 errdetail_internal("%s.", reason)));
-	read_key(fcinfo, rel, &index->keyspec, &bound);
-
-	lbt_index_update(index);
-	if (index->state == LBT_UNTRAINED)
-		lbt_train_on_use(rel, index);
 	if (index->state == LBT_READY)
 	{
 		lbt_count(index, LBT_EV_LOOKUP);

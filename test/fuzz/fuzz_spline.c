@@ -120,7 +120,7 @@ open_repaired(Input input)
 	uint32_t	nknots = 1 + input_byte(&input) % 8;
 	uint32_t	nleaves = nknots + input_byte(&input) % 32;
 	int32_t		ndigits = 1 + input_byte(&input) % LBT_CODE_COLUMNS;
-	size_t		bytes = lbt_model_bytes(nleaves, nknots);
+	size_t		bytes = lbt_model_bytes(nleaves, nknots, 0);
 	LbtModelHeader *header = test_alloc(bytes);
 	size_t		used = input.left < bytes ? input.left : bytes;
 
@@ -143,6 +143,7 @@ open_repaired(Input input)
 		column->prefix_length &= LBT_CODE_PREFIX / 2 - 1;
 		digit->shift &= 63;
 		digit->ends &= 1;
+		digit->alphabet = 0;
 		if (column->order.bytes)
 		{
 			digit->lo &= UINT8_MAX;

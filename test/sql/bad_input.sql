@@ -1,8 +1,8 @@
 -- What is refused, with which error and hint; and who may see what.
 
 \set SHOW_CONTEXT never
-CREATE TABLE bad (a int, t text, d date);
-INSERT INTO bad SELECT i, i, date '2000-01-01' + i FROM generate_series(1, 3000) i;
+CREATE TABLE bad (a int, t int[], d date);
+INSERT INTO bad SELECT i, ARRAY[i], date '2000-01-01' + i FROM generate_series(1, 3000) i;
 CREATE INDEX bad_i ON bad USING learnedbtree (a, d);
 CREATE INDEX bad_btree ON bad (a);
 CREATE INDEX bad_t ON bad USING learnedbtree (t);
@@ -61,7 +61,7 @@ SELECT learnedbtree_check('bad_empty_i');
 SET enable_seqscan = off;
 SELECT * FROM bad_empty WHERE a > 5;
 RESET enable_seqscan;
-INSERT INTO bad VALUES (1, '', NULL);
+INSERT INTO bad VALUES (1, '{}', NULL);
 SET client_min_messages = error;
 CREATE UNIQUE INDEX CONCURRENTLY bad_invalid ON bad USING learnedbtree (a);
 RESET client_min_messages;

@@ -194,7 +194,7 @@ CREATE INDEX ON byt_nd USING learnedbtree (t);
 DROP TABLE byt_nd;
 DROP COLLATION byt_ci;
 
--- other collations and types: nbtree's engine
+-- the database's own collation, blanks at the end; arrays of strings are nbtree's
 CREATE TABLE byt_not (d text, c char(20) COLLATE "C", a text[] COLLATE "C");
 INSERT INTO byt_not SELECT i, i, ARRAY[i::text] FROM generate_series(1, 3000) i;
 CREATE INDEX byt_not_d ON byt_not USING learnedbtree (d);

@@ -1,7 +1,7 @@
 -- What can be seen of a model, the statistics, and learnedbtree_check().
 
-CREATE TABLE ins (a int, b bigint, t text);
-INSERT INTO ins SELECT i, mix(i), 'row ' || i FROM generate_series(1, 20000) i;
+CREATE TABLE ins (a int, b bigint, t jsonb);
+INSERT INTO ins SELECT i, mix(i), to_jsonb('row ' || i) FROM generate_series(1, 20000) i;
 CREATE INDEX ins_a ON ins USING learnedbtree (a);
 CREATE INDEX ins_ba ON ins USING learnedbtree (b DESC, a);
 CREATE INDEX ins_t ON ins USING learnedbtree (t);
@@ -42,7 +42,7 @@ SET learnedbtree.enable_leaf_cache = off;
 SELECT bool_and(coalesce(hops, 0) = 0 AND found_block > 0) AS sane FROM generate_series(1, 20000, 37) i, LATERAL learnedbtree_predict('ins_a', i);
 RESET learnedbtree.enable_leaf_cache;
 -- after a split the right half is one hop away
-INSERT INTO ins SELECT 777, 0, '' FROM generate_series(1, 500);
+INSERT INTO ins SELECT 777, 0, to_jsonb(''::text) FROM generate_series(1, 500);
 SELECT max(hops) >= 1 AS hopped, bool_and(hops IS NOT NULL) AS proven, count(*) FILTER (WHERE hops = 0 AND predicted_block <> found_block) < 5 AS agree
   FROM generate_series(600, 1000) i, LATERAL learnedbtree_predict('ins_a', i);
 

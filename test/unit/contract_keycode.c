@@ -52,12 +52,9 @@ compare_bounds(const KeyColumns *columns, const KeyBound *a, const KeyBound *b)
 }
 
 void
-check_code_order(const LbtKeyCode *code, const KeyColumns *columns, const KeyBound *a,
-				 const KeyBound *b)
+check_order(const KeyColumns *columns, const KeyBound *a, uint64_t a_code, const KeyBound *b, uint64_t b_code)
 {
 	int			order = compare_bounds(columns, a, b);
-	uint64_t	a_code = lbt_keycode(code, a->values, a->nvalues, a->missing);
-	uint64_t	b_code = lbt_keycode(code, b->values, b->nvalues, b->missing);
 
 	CHECK(order >= 0 || a_code <= b_code,
 		  "of %d columns, a key of %d values has a lower position and code %llu, "
@@ -69,4 +66,12 @@ check_code_order(const LbtKeyCode *code, const KeyColumns *columns, const KeyBou
 		  (unsigned long long) a_code, b->nvalues, (unsigned long long) b_code);
 	CHECK(order != 0 || a_code == b_code, "equal keys have codes %llu and %llu",
 		  (unsigned long long) a_code, (unsigned long long) b_code);
+}
+
+void
+check_code_order(const LbtKeyCode *code, const KeyColumns *columns, const KeyBound *a,
+				 const KeyBound *b)
+{
+	check_order(columns, a, lbt_keycode(code, a->values, a->nvalues, a->missing),
+				b, lbt_keycode(code, b->values, b->nvalues, b->missing));
 }

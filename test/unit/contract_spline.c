@@ -50,10 +50,10 @@ make_model(const LbtLeaf *leaves, uint32_t nleaves, uint32_t max_error, size_t *
 	header.mean_error = fit.mean_error;
 	lbt_keycode_begin(&learner, 1, (LbtColumnOrder[]) {{.nulls_first = 0}});
 	lbt_keycode_finish(&learner, &header.code);
-	*bytes = lbt_model_bytes(nleaves, fit.nknots);
+	*bytes = lbt_model_bytes(nleaves, fit.nknots, 0);
 	memory = test_alloc(*bytes);
 	memset(memory, 0xa5, *bytes);
-	lbt_model_assemble(memory, &header, knots, leaves);
+	lbt_model_assemble(memory, &header, knots, NULL, leaves);
 	free(knots);
 	return memory;
 }

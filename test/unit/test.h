@@ -20,6 +20,7 @@ typedef struct Test
 
 extern const Test keycode_tests[];
 extern const Test keybytes_tests[];
+extern const Test codetree_tests[];
 extern const Test leafcache_tests[];
 extern const Test spline_tests[];
 extern const Test model_tests[];
@@ -28,6 +29,7 @@ extern const Test imagebytes_tests[];
 
 /* These need the folder in the environment variable LBT_KEYS. */
 extern const Test realkeys_tests[];
+extern const Test codetree_realkeys_tests[];
 extern const Test image_realkeys_tests[];
 
 /* End the test as failed. */

@@ -144,7 +144,7 @@ shortened(const void *arg)
 		CHECK(use_image(bytes, len, 1000) == 2, "the image itself");
 		while (--len >= AT_CODE)
 		{
-			int			expected = len < AT_CODE + 21 ? 0 : 1;	/* a key code of one digit */
+			int			expected = len < AT_CODE + 22 ? 0 : 1;	/* a key code of one digit */
 
 			put32(bytes + AT_BYTES, (uint32_t) len);
 			put32(bytes + AT_CRC, crc_of(bytes, len));

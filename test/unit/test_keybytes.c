@@ -106,6 +106,13 @@ learn(Rng *rng, Scheme *scheme, int nseparators)
 		  scheme->columns.ncolumns);
 }
 
+/* Few separators, as a small index has; or so many that places get alphabets. */
+static int
+few_or_many(Rng *rng)
+{
+	return (int) rng_below(rng, rng_below(rng, 4) ? 50 : 1500);
+}
+
 /* Random schemes, random and adversarial keys: every pair is in order. */
 static void
 keeps_order(const void *arg)
@@ -113,6 +120,7 @@ keeps_order(const void *arg)
 	int			ncolumns = *(const int *) arg;
 	Rng			rng = {80 + (uint64_t) ncolumns};
 	Room	   *rooms = test_alloc(NBOUNDS * sizeof(Room));
+	int			nalphabets = 0;
 
 	for (uint32_t round = 0; round < 2400; round++)
 	{
@@ -120,7 +128,8 @@ keeps_order(const void *arg)
 		Scheme		scheme;
 
 		random_columns(&rng, &scheme, ncolumns, round % (nstring_kinds + (ncolumns > 1)));
-		learn(&rng, &scheme, (int) rng_below(&rng, 50));
+		learn(&rng, &scheme, few_or_many(&rng));
+		nalphabets += scheme.code.alphabet[0].members[0] > 0 || scheme.code.alphabet[0].rank[UINT8_MAX] > 0;
 		for (int i = 0; i < NBOUNDS; i++)
 		{
 			bounds[i] = any_bound(&rng, &scheme, i > 0 ? &bounds[rng_below(&rng, (uint64_t) i)] : NULL,
@@ -129,6 +138,7 @@ keeps_order(const void *arg)
 				check_code_order(&scheme.code, &scheme.columns, &bounds[i], &bounds[j]);
 		}
 	}
+	CHECK(nalphabets > 20, "only %d codes have an alphabet", nalphabets);
 	free(rooms);
 }
 
@@ -211,6 +221,46 @@ decimal_digits(const void *arg)
 			CHECK(old == '9' ? codes[1] < codes[0] : codes[1] > codes[0], "digit %d does not count", at);
 			room[at] = old;
 		}
+	}
+}
+
+/* Of hexadecimal digits, 16 count, and a byte that is none lies between those that it lies between. */
+static void
+hexadecimal_digits(const void *arg)
+{
+	static const char hex[] = "0123456789abcdef";
+	static const StringKind kind = {"", 0, hex, 16, 32, 32};
+	bool		desc = arg != NULL;
+	Rng			rng = {94};
+	LbtKeyLearner learner;
+	LbtKeyCode	code;
+	uint8_t		room[STRING_ROOM];
+	LbtKeyValue value;
+
+	lbt_keycode_begin(&learner, 1, (LbtColumnOrder[]) {{.bytes = 1,.desc = desc}});
+	for (int i = 0; i < 1000; i++)
+	{
+		value = usual_string(&rng, &kind, room);
+		lbt_keycode_observe(&learner, &value, 1);
+	}
+	lbt_keycode_finish(&learner, &code);
+	CHECK(lbt_keycode_valid(&code) && code.ndigits == 16, "%d digits", code.ndigits);
+	for (int round = 0; round < 20000; round++)
+	{
+		uint64_t	low,
+					between,
+					high;
+		int			at = (int) rng_below(&rng, 16);
+
+		value = usual_string(&rng, &kind, room);
+		room[at] = (uint8_t) hex[9];
+		low = lbt_keycode(&code, &value, 1, LBT_MISSING_LOW);
+		room[at] = 'B';
+		between = lbt_keycode(&code, &value, 1, LBT_MISSING_LOW);
+		room[at] = (uint8_t) hex[10];
+		high = lbt_keycode(&code, &value, 1, LBT_MISSING_LOW);
+		CHECK(desc ? high <= between && between <= low && high < low :
+			  low <= between && between <= high && low < high, "digit %d does not count", at);
 	}
 }
 
@@ -330,7 +380,7 @@ survives_image(const void *arg)
 
 		random_columns(&rng, &scheme, 1 + (int) rng_below(&rng, MAX_COLUMNS),
 					   round % (nstring_kinds + 1));
-		learn(&rng, &scheme, (int) rng_below(&rng, 50));
+		learn(&rng, &scheme, few_or_many(&rng));
 		size = lbt_image_encode(image, sizeof(image), &scheme.code, leaves, 40, 7, scratch_leaves,
 								scratch_knots);
 		CHECK(size > 0, "no image");
@@ -353,6 +403,8 @@ const Test	keybytes_tests[] = {
 	{"codes keep the order of all short strings, learned from any two", short_strings, NULL},
 	{"codes keep the order of all short strings, descending", short_strings, column_counts},
 	{"19 decimal digits behind a prefix all count", decimal_digits, NULL},
+	{"16 hexadecimal digits all count", hexadecimal_digits, NULL},
+	{"16 hexadecimal digits all count, descending", hexadecimal_digits, column_counts},
 	{"of random bytes the first eight count", random_bytes, NULL},
 	{"what a string is cut to is all that counts", cut_strings, NULL},
 	{"strings of several lengths decide before the next column", string_before_number, NULL},

@@ -105,10 +105,10 @@ sizes_of_models(const void *arg)
 	(void) arg;
 	for (uint32_t nknots = 1; nknots < 20; nknots++)
 		for (uint32_t nleaves = nknots; nleaves < 40; nleaves++)
-			CHECK(lbt_model_bytes(nleaves, nknots) >= sizeof(LbtModelHeader) +
+			CHECK(lbt_model_bytes(nleaves, nknots, 0) >= sizeof(LbtModelHeader) +
 				  nknots * sizeof(LbtKnot) + nleaves * sizeof(LbtLeaf),
 				  "no room for %u leaves and %u knots", nleaves, nknots);
-	CHECK(lbt_model_bytes(UINT32_MAX, UINT32_MAX) >= UINT32_MAX * (uint64_t) 40,
+	CHECK(lbt_model_bytes(UINT32_MAX, UINT32_MAX, 0) >= UINT32_MAX * (uint64_t) 40,
 		  "the size of the largest model overflows");
 }
 
@@ -195,7 +195,7 @@ impossible_counts_refused(const void *arg)
 	(void) arg;
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
 	{
-		size_t		bytes = lbt_model_bytes(counts[i].nleaves, counts[i].nknots);
+		size_t		bytes = lbt_model_bytes(counts[i].nleaves, counts[i].nknots, 0);
 		LbtModelHeader *header = test_alloc(bytes);
 		LbtModel	model;
 
@@ -280,6 +280,7 @@ garbage_code_harmless(const void *arg)
 		for (int i = 0; i < LBT_CODE_DIGITS; i++)
 		{
 			header->code.digit[i].ends &= 1;
+			header->code.digit[i].alphabet &= round % 16 ? 0 : 7;
 			header->code.digit[i].lo &= round % 2 ? UINT64_MAX : UINT8_MAX;
 			header->code.digit[i].span &= round % 2 ? UINT64_MAX : UINT8_MAX;
 			header->code.digit[i].shift &= round % 16 ? 63 : 255;

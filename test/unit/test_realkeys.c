@@ -5,6 +5,7 @@
 #define _POSIX_C_SOURCE 200809L
 
 #include "contract.h"
+#include "realkeys.h"
 #include "sample.h"
 
 #include <errno.h>
@@ -12,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static FILE *
-open_keys(const char *name)
+FILE *
+open_real_keys(const char *name)
 {
 	const char *folder = getenv("LBT_KEYS");
 	char		command[4096];
@@ -35,7 +36,7 @@ read_codes(const char *name, uint32_t *ncodes)
 	uint32_t	n = 0;
 	uint32_t	nothers = 0;
 	char		line[256];
-	FILE	   *file = open_keys(name);
+	FILE	   *file = open_real_keys(name);
 
 	while (fgets(line, sizeof(line), file) != NULL)
 	{
@@ -111,7 +112,7 @@ compare_words(const void *a, const void *b)
 static LbtKeyValue *
 read_words(const char *name, uint32_t *nwords, char **text)
 {
-	FILE	   *file = open_keys(name);
+	FILE	   *file = open_real_keys(name);
 	size_t		room = 8 * 1024 * 1024;
 	size_t		used = 0;
 	LbtKeyValue *words = test_alloc(500000 * sizeof(LbtKeyValue));

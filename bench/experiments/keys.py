@@ -1,0 +1,142 @@
+"""Index-only nested-loop joins by keys of many types and shapes, in memory: see bench/README.md.
+
+Each key set has a table with an index for each contender and a table of probes, keys that exist, drawn by rule.
+It is loaded, measured and dropped before the next one.
+"""
+
+import os
+
+from harness import learned, load
+from harness.contenders import BASELINE, EXTENSION, Indexes
+from harness.experiment import Experiment, ratio_to_baseline
+from harness.measure import Failed, Query
+
+from . import keys_sets
+
+PROBE_BYTES = 40  # a row of a probe table, without its key
+MIN_ROWS = 10_000
+FIGURES = ("speed-up", "by the model, % of probes", "verified, % of lookups", "at the predicted leaf, %", "leaves",
+           "knots", "max error, leaves", "ties", "segments", "model, kB", "index, MB", "height", "state",
+           "key code, or why not")
+
+
+class Keys(Experiment):
+    title = "Index-only joins by keys of many kinds"
+
+    def add_options(self, parser):
+        parser.set_defaults(contenders="btree,learnedbtree")
+        parser.add_argument("--probes", type=int, default=1_000_000, help="probes of each join")
+        parser.add_argument("--sets", default="main,real", metavar="LIST",
+                            help=f"key sets, by name or by group ({', '.join(keys_sets.GROUPS)})")
+        parser.add_argument("--keys", default=os.environ.get("LBT_KEYS"), metavar="DIR",
+                            help="folder with the files of the real key sets (default: LBT_KEYS)")
+
+    def check_options(self, options):
+        options.key_sets = keys_sets.choose(options.sets)
+        if options.rows < MIN_ROWS or options.probes < 1:
+            raise SystemExit(f"bench: --rows must be at least {MIN_ROWS}, --probes at least 1")
+        contenders = {name.strip() for name in options.contenders.split(",")}
+        if "hash" in contenders or BASELINE not in contenders:
+            raise SystemExit(f"bench: --contenders must name {BASELINE}, and not hash, which has no index-only scans")
+
+    def bytes_needed(self, options, contenders):
+        """The largest set's indexes and probes; of its table, index-only joins read the visibility map alone."""
+        entry = max(key_set.entry_bytes for key_set in options.key_sets)
+        indexes = sum(contender.builds for contender in contenders)
+        return options.rows * entry * indexes + options.probes * (PROBE_BYTES + entry)
+
+    def load(self, bench):
+        """Nothing yet: sets have their turn one after another."""
+        if any(contender.needs_extension for contender in bench.contenders):
+            bench.connection.execute(f"LOAD '{EXTENSION}'")
+        bench.connection.execute("CREATE EXTENSION IF NOT EXISTS pageinspect")
+
+    def measure(self, bench):
+        figures = []
+        for key_set in bench.options.key_sets:
+            if reason := keys_sets.missing(bench, key_set):
+                bench.warn(f"{key_set.title}: skipped, {reason}")
+                continue
+            figures.append(self._measure_set(bench, key_set))
+        if not figures:
+            raise Failed("none of the key sets could be measured")
+        bench.add_table("Key sets", [["", *FIGURES]] + figures)
+
+    # ---- one set ----
+
+    def _measure_set(self, bench, key_set):
+        table, probes = f"t_{key_set.name}", f"probe_{key_set.name}"
+        self._fill(bench, key_set, table, probes)
+        indexes = Indexes(table, key_set.column_list(), bench.contenders)
+        for contender in bench.contenders:
+            if contender.builds:
+                bench.connection.execute(indexes.create_sql(contender))
+        load.prewarm(bench, [table], forks=("vm",))
+        load.prewarm(bench, [*indexes.names(), probes])
+        bench.connection.execute("CHECKPOINT")
+        learning = next((contender for contender in bench.contenders if contender.name == EXTENSION), None)
+        model = learned.train(bench, learning.index_on(table)) if learning else {}
+        if learning:
+            learned.reset_counters(bench)
+        join = " AND ".join(f"t.{name} = p.{name}" for name, _ in key_set.columns)
+        bench.run_all(indexes, [_Join(
+            key_set.name, key_set.title, "µs a probe", index_only=True, per=bench.options.probes,
+            sql=f"SELECT count(t.{key_set.columns[-1][0]}) FROM {probes} AS p JOIN {table} AS t ON {join}")])
+        bench.targets[key_set.name] = key_set.target
+        row = self._figures(bench, key_set, learning and learning.index_on(table), f"{table}_{BASELINE}", model)
+        bench.connection.execute(f"DROP TABLE {table}, {probes}")
+        return row
+
+    def _fill(self, bench, key_set, table, probes):
+        options = bench.options
+        bench.connection.execute("RESET ALL")  # a measurement before had its joins forced
+        base = {}
+        if key_set.file:
+            size, span, others = keys_sets.load_base(bench, key_set)
+            base = {"base_size": size, "span": span}
+            bench.say(f"{key_set.title}: {size:,} keys in the file, {others:,} lines that are none")
+        with load.loading(bench):
+            bench.connection.execute(f"CREATE TABLE {table} ({key_set.definitions()})")
+            for first in range(1, options.rows + 1, load.CHUNK_ROWS):
+                last = min(options.rows, first + load.CHUNK_ROWS - 1)
+                numbers = f"SELECT i, i AS j FROM generate_series({first}::int8, {last}::int8) AS i"
+                bench.connection.execute(f"INSERT INTO {table} {key_set.select(numbers, **base)}")
+        load.settle(bench, table)
+        drawn = (f"SELECT {load.drawn_row('j', options.rows)} AS i, j "
+                 f"FROM generate_series(1::int8, {options.probes}) AS j")
+        load.fill(bench, probes, key_set.definitions(), key_set.select(drawn, **base))
+        bench.say(f"{key_set.title}: loaded {options.rows:,} rows")
+
+    @staticmethod
+    def _figures(bench, key_set, index, baseline_index, model):
+        """The set's row of the table of figures."""
+        connection = bench.connection
+        ratio = ratio_to_baseline(bench.results[-1], EXTENSION)
+        height = connection.execute("SELECT level + 1 FROM bt_metap(%s)", [baseline_index]).fetchone()[0]
+        size = connection.execute("SELECT pg_relation_size(%s::regclass)", [baseline_index]).fetchone()[0] / 1e6
+        stat = learned.counters(bench, index) if index else {}
+        lookups = stat.get("lookups", 0)
+        probes = bench.options.probes * (bench.options.rounds + 1)
+        share = lambda count, of: 100 * count / of if of else None  # noqa: E731
+        verified = stat.get("verified", 0)
+        return [key_set.title, ratio and f"{ratio:.2f}×",
+                share(verified, probes) if index else None,
+                share(verified, lookups),
+                share(verified - stat.get("moved_right", 0), lookups),
+                *(model.get(name) for name in ("leaves", "knots", "max_error", "ties", "segments")),
+                (model.get("bytes") or 0) / 1000 or None, size, height,
+                learned.model_of(bench, index)["state"] if index else None,
+                model.get("key_code") or model.get("reason") or model.get("state")]
+
+
+class _Join(Query):
+    """Each probe finds a key: at least as many rows as probes."""
+
+    def run(self, bench, indexes, contender, round_number):
+        value = super().run(bench, indexes, contender, round_number)
+        if self.last_answer[0][0] < self.per:
+            raise Failed(f"{self.title}: {contender.name} found {self.last_answer[0][0]} of {self.per} keys")
+        return value
+
+
+EXPERIMENT = Keys
