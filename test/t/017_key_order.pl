@@ -105,7 +105,8 @@ SQL
 # Keys of a type: of (its declaration), random (expression), extreme (list of expressions), and perhaps
 # collate, opclass, using (the order's operator), twin (expression of another key from k, often an equal one that looks
 # different), near (rare disagreements are allowed), few (not
-# many values), or tied (no code need tell them from each other).
+# many values), tied (no code need tell them from each other), or loose: unequal keys may
+# have equal sort keys, and a column behind them may then have its own order in the code.
 sub try_keys
 {
 	my ($name, %type) = @_;
@@ -114,12 +115,13 @@ sub try_keys
 	my $order = $type{using} ? ($down ? 'USING ~>~' : 'USING ~<~') : $down;
 	my $class = $type{opclass} // '';
 	my $extreme = join(', ', map { "(($_)::$type{of})" } @{ $type{extreme} });
+	my $number = $type{tied} ? $keys / 5 : $keys;
 	my $started = time;
-	my ($state) = $node->psql('postgres', <<"SQL");
+	$node->safe_psql('postgres', <<"SQL");
 DROP TABLE IF EXISTS key, sample;
 SELECT setseed(0.5);
 CREATE TABLE key (k $declared, g int);
-INSERT INTO key SELECT ($type{random})::$type{of}, whole(-2, 8) FROM generate_series(1, $keys) i;
+INSERT INTO key SELECT ($type{random})::$type{of}, whole(-2, 8) FROM generate_series(1, $number) i;
 CREATE TABLE sample AS SELECT k, g + whole(0, 2) * 0 AS g FROM
 	(SELECT *, ntile(10) OVER (ORDER BY k $order) AS part FROM key) q WHERE part BETWEEN 2 AND 9 AND random() < 0.3 AND g BETWEEN 0 AND 5;
 INSERT INTO key SELECT k, g FROM (VALUES $extreme) v (k), generate_series(-2, 6, 4) g;
@@ -144,10 +146,11 @@ SQL
 	}
 	else
 	{
-		is("@wrong", '0 0 0', "$name: codes are in the order of keys");
+		pop @wrong if $type{loose};
+		is("@wrong", $type{loose} ? '0 0' : '0 0 0', "$name: codes are in the order of keys");
 	}
 	is($node->safe_psql('postgres', 'SELECT unequal()'), 0, "$name: equal keys have one code, and no less than their first column's");
-	cmp_ok($codes, '>=', $type{tied} ? 1 : $type{few} ? $distinct / 2 : 500, "$name: codes tell keys from each other");
+	cmp_ok($codes, '>=', $type{tied} ? 1 : $type{few} ? $distinct / 4 : 500, "$name: codes tell keys from each other");
 }
 
 # Texts: letters that sort at many levels, groups of letters that sort as others do, what sorts as nothing.
@@ -202,11 +205,13 @@ try_keys('infinite dates in ranges', of => 'daterange', random => "daterange(dat
 	extreme => [ map { "'$_'" } '[-infinity,infinity]', '[-infinity,infinity)', '(-infinity,infinity)', '(,infinity)', '[infinity,]', '[-infinity,2000-01-01)', '(,)', 'empty', '[4713-01-01 BC,2000-01-01)' ]);
 try_keys('text, C', of => 'text', collate => 'C', random => $texts, extreme => \@texts);
 try_keys('text_pattern_ops', of => 'text', opclass => 'text_pattern_ops', using => 1, collate => 'C', random => $texts, extreme => \@texts);
+# a deterministic collation of ICU's orders by their bytes what has equal sort keys
+my %loose = map { $_ => 1 } qw(icu icu_numeric);
 foreach my $order (sort keys %collation)
 {
-	try_keys("text, $order", of => 'text', collate => $collation{$order}, random => $texts, twin => "CASE WHEN random() < 0.5 THEN upper(k) ELSE normalize(k, NFD) END", extreme => \@texts, near => $order eq 'libc');
+	try_keys("text, $order", loose => $loose{$order}, of => 'text', collate => $collation{$order}, random => $texts, twin => "CASE WHEN random() < 0.5 THEN upper(k) ELSE normalize(k, NFD) END", extreme => \@texts, near => $order eq 'libc');
 }
-try_keys('varchar, ICU', of => 'varchar', collate => $collation{icu}, random => $texts, extreme => \@texts) if $collation{icu};
+try_keys('varchar, ICU', loose => 1, of => 'varchar', collate => $collation{icu}, random => $texts, extreme => \@texts) if $collation{icu};
 try_keys('char(n), libc', of => 'char(40)', collate => $collation{libc}, random => "left($texts, 40)", extreme => [ "''", "'a'", "'a  '", "'a' || chr(1)" ], near => 1) if $collation{libc};
 
 # Keys that differ only behind what a code, or the encoding of which it is made, takes in: what is beside them in the
@@ -220,7 +225,7 @@ try_keys('long upper bounds', of => 'numrange', tied => 1, random => q{numrange(
 try_keys('long bytea', of => 'bytea', tied => 1, random => q{decode(repeat('00ff', 400), 'hex') || int8send(whole(0, 2000))}, extreme => [ q{'\x00'} ]);
 foreach my $order ('C', sort keys %collation)
 {
-	my %text = (of => 'text', collate => $collation{$order} // $order, tied => 1, near => $order eq 'libc');
+	my %text = (of => 'text', collate => $collation{$order} // $order, tied => 1, loose => $loose{$order}, near => $order eq 'libc');
 	try_keys("long texts, $order", %text, random => q{repeat('one and the same, ', 30) || whole(0, 2000)}, extreme => [ "''" ]);
 	try_keys("texts that differ in what sorts as nothing, $order", %text, random => q{whole(0, 300) || repeat(chr(1), whole(0, 4)::int)}, extreme => [ "''" ]);
 	try_keys("texts that differ in the end and in case, $order", %text, extreme => [ "''" ], random => q{one_of('a', 'A') || repeat('x', 300) || one_of('b', 'B')});

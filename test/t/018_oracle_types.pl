@@ -20,7 +20,7 @@ my $interval = { type => 'interval', sorted => 1, show => 'justify_interval(@)',
 my $inet = { type => 'inet', sorted => 1, key => q{CASE n % 7 WHEN 0 THEN set_masklen('10.0.0.0'::inet + n * 37, n % 33)
 		WHEN 1 THEN set_masklen('2001:db8::'::inet + n * 4294967291, n % 129) WHEN 2 THEN network(set_masklen('192.168.0.0'::inet + n, n % 33))
 		ELSE '10.0.0.0'::inet + n * 37 END},
-	real => { file => 'ipv4_starts.txt', key => q{'0.0.0.0'::inet + line::bigint} } };
+	real => { file => 'ipv4_starts.txt', key => q{'0.0.0.0'::inet + line::numeric::bigint} } };
 my $mood = { type => 'mood', key => q{(ARRAY['m1', 'm2', 'm3', 'm4', 'before 1', 'before 3', 'after 4', 'm5'])[1 + n / 400 % 8]::mood} };
 my $moods = <<'SQL';
 CREATE TYPE mood AS ENUM ('m1', 'm2', 'm3', 'm4');
