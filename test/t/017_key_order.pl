@@ -14,7 +14,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $keys = $ENV{LBT_KEY_ORDER_KEYS} || 100_000;
+my $keys = $ENV{LBT_KEY_ORDER_KEYS} || 20_000;
 my $tried = 0;
 
 libc_locale();
