@@ -112,6 +112,12 @@ extern void lbt_array_narrow(const LbtKeyColumn *column, LbtArray *array, const 
 
 extern void lbt_array_value(const LbtArray *array, int at, LbtKeyValue *value);
 
+/*
+ * The first probe whose values are not before a tuple's (backward: the last whose are not behind it); nprobes
+ * (-1) when there is none.  Those on the way there have no match on the tuple's side of it.
+ */
+extern int64 lbt_probe_seek(const LbtScan *so, TupleDesc tupdesc, IndexTuple itup, bool pivot, bool forward);
+
 /* Make this the scan's probe of that number, from any other of its probes. */
 extern void lbt_probe_go(const LbtScan *so, LbtProbe *probe, int64 number);
 

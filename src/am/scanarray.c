@@ -254,3 +254,97 @@ lbt_probe_go(const LbtScan *so, LbtProbe *probe, int64 number)
 		}
 	}
 }
+
+/* ---- probes that can have matches ---- */
+
+/*
+ * Where a tuple's value is in a list: the first value not before it; with *equal, that is its own.  n when all are
+ * before it.
+ */
+static int
+find_in_list(const LbtScan *so, TupleDesc tupdesc, const LbtArray *array, IndexTuple itup, bool *equal)
+{
+	int			lo = 0;
+	int			hi = array->n;
+
+	*equal = false;
+	while (lo < hi)
+	{
+		int			mid = lo + (hi - lo) / 2;
+		LbtKeyValue value;
+		int			cmp;
+
+		lbt_array_value(array, mid, &value);
+		cmp = lbt_compare_column(&so->index->keyspec, tupdesc, array->column, &value, itup);
+		if (cmp < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+		if (cmp == 0)
+			*equal = true;
+	}
+	return lo;
+}
+
+/*
+ * Find the tuple's place among the probes: digits of the first probe whose values, up to the last list's column,
+ * are not before the tuple's; with *equal they are the tuple's own.  False when all are before it.
+ */
+static bool
+place_among_probes(const LbtScan *so, TupleDesc tupdesc, IndexTuple itup, bool pivot, int *digit, bool *equal)
+{
+	const LbtKeySpec *spec = &so->index->keyspec;
+	int			have = pivot ? lbt_tuple_columns(spec, itup) : spec->ncolumns;
+	int			fixed = 0;		/* digits */
+	bool		carry = false;
+
+	*equal = true;
+	for (int column = 0; fixed < so->narrays && *equal && !carry; column++)
+	{
+		const LbtArray *array = &so->array[fixed];
+
+		if (column >= have)
+			*equal = false;		/* minus infinity: all values are behind it */
+		else if (array->column == column)
+		{
+			digit[fixed] = find_in_list(so, tupdesc, array, itup, equal);
+			if (digit[fixed] == array->n)
+				carry = true;
+			else
+				fixed++;
+		}
+		else
+		{
+			int			cmp = lbt_compare_column(spec, tupdesc, column, &so->probe.start.value[column], itup);
+
+			*equal = cmp == 0;
+			carry = cmp < 0;
+		}
+	}
+	if (carry)
+	{
+		*equal = false;
+		while (fixed > 0 && digit[fixed - 1] + 1 == so->array[fixed - 1].n)
+			fixed--;
+		if (fixed == 0)
+			return false;
+		digit[fixed - 1]++;
+	}
+	for (int i = fixed; i < so->narrays; i++)
+		digit[i] = 0;
+	return true;
+}
+
+int64
+lbt_probe_seek(const LbtScan *so, TupleDesc tupdesc, IndexTuple itup, bool pivot, bool forward)
+{
+	int			digit[LBT_CODE_COLUMNS];
+	bool		equal;
+	int64		number = 0;
+
+	if (!place_among_probes(so, tupdesc, itup, pivot, digit, &equal))
+		return forward ? so->nprobes : so->nprobes - 1;
+	for (int i = 0; i < so->narrays; i++)
+		number = number * so->array[i].n + digit[i];
+	return forward || equal ? number : number - 1;
+}

@@ -20,6 +20,12 @@
 /* Probes that one visit to a leaf may serve: its lock must not be held for long. */
 #define MAX_PROBES_A_VISIT 2048
 
+/*
+ * Probes without a match, one after the other on a leaf, after which the next item is asked where to go on: lists
+ * may have far more combinations than the index has tuples.
+ */
+#define MISSES_BEFORE_SEEK 4
+
 /* Where the matches are on a locked leaf: runs of items, in the order in which they were found. */
 typedef struct Run
 {
@@ -155,13 +161,16 @@ find_forward(LbtScan *so, TupleDesc tupdesc, Page page, OffsetNumber at, Runs *r
 	bool		stepped = at == InvalidOffsetNumber;
 	OffsetNumber from = stepped ? P_FIRSTDATAKEY(opaque) : at;
 	OffsetNumber guess = stepped ? last : from; /* the end is likely near a start, but not when all is in */
+	int			misses = 0;
 
 	copy->first_probe = probe->number;
 	copy->more_left = stepped && !P_LEFTMOST(opaque);
 	for (int served = 1;; served++)
 	{
 		OffsetNumber to = lbt_page_search(spec, tupdesc, &probe->end, page, from, last, guess);
+		int64		next = probe->number + 1;
 
+		misses = from < to ? 0 : misses + 1;
 		add_run(runs, from, to);
 		copy->last_probe = probe->number;
 		copy->more_right = to > last && lbt_bound_beyond_page(spec, tupdesc, &probe->end, page);
@@ -172,7 +181,13 @@ find_forward(LbtScan *so, TupleDesc tupdesc, Page page, OffsetNumber at, Runs *r
 			copy->last_probe = so->nprobes - 1; /* nothing lies behind this page's items */
 			return;
 		}
-		lbt_probe_go(so, probe, probe->number + 1);
+		if (misses > MISSES_BEFORE_SEEK)
+			next = Max(next, lbt_probe_seek(so, tupdesc, lbt_page_tuple(page, to > last ? P_HIKEY : to),
+											to > last, true));
+		copy->last_probe = next - 1;
+		if (next == so->nprobes)
+			return;
+		lbt_probe_go(so, probe, next);
 		from = lbt_page_search(spec, tupdesc, &probe->start, page, to, last, to);
 		if (from > last && lbt_bound_beyond_page(spec, tupdesc, &probe->start, page))
 			return;
@@ -195,13 +210,16 @@ find_backward(LbtScan *so, TupleDesc tupdesc, Page page, OffsetNumber at, Runs *
 	bool		stepped = at == InvalidOffsetNumber;
 	OffsetNumber to = stepped ? PageGetMaxOffsetNumber(page) + 1 : at;
 	OffsetNumber guess = stepped ? first : to;
+	int			misses = 0;
 
 	copy->last_probe = probe->number;
 	copy->more_right = stepped;
 	for (int served = 1;; served++)
 	{
 		OffsetNumber from = lbt_page_search(spec, tupdesc, &probe->start, page, first, to - 1, guess);
+		int64		next = probe->number - 1;
 
+		misses = from < to ? 0 : misses + 1;
 		add_run(runs, from, to);
 		copy->first_probe = probe->number;
 		copy->more_left = from == first && !P_LEFTMOST(opaque);
@@ -213,8 +231,14 @@ find_backward(LbtScan *so, TupleDesc tupdesc, Page page, OffsetNumber at, Runs *
 			return;
 		}
 
+		if (misses > MISSES_BEFORE_SEEK)
+			next = Min(next, lbt_probe_seek(so, tupdesc, lbt_page_tuple(page, from - 1), false, false));
+		copy->first_probe = next + 1;
+		if (next < 0)
+			return;
+
 		/* Where the page begins is not known: its first item must be before the bound. */
-		lbt_probe_go(so, probe, probe->number - 1);
+		lbt_probe_go(so, probe, next);
 		to = lbt_page_search(spec, tupdesc, &probe->end, page, first, from - 1, from - 1);
 		if (to == first && !P_LEFTMOST(opaque))
 			return;

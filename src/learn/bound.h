@@ -62,6 +62,19 @@ lbt_compare_stored(const LbtKeySpec *spec, TupleDesc tupdesc, int column, const 
 	return lbt_compare_value(c, key, &value);
 }
 
+/* A key value with a column that the tuple has, as lbt_compare_value(). */
+static inline int
+lbt_compare_column(const LbtKeySpec *spec, TupleDesc tupdesc, int column, const LbtKeyValue *key,
+				   IndexTuple itup)
+{
+	LbtKeyValue value;
+
+	if (spec->column[column].bytes)
+		return lbt_compare_stored(spec, tupdesc, column, key, itup);
+	value = lbt_tuple_value(spec, column, itup, tupdesc);
+	return lbt_compare_value(&spec->column[column], key, &value);
+}
+
 /*
  * Is the bound's key before (-1), equal to (0) or after (1) the tuple (a data item, or a pivot whose
  * missing columns are minus infinity)?  Equal in the bound's columns, that is.
@@ -78,14 +91,7 @@ lbt_compare_key(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound
 
 		if (i >= have)
 			return 1;			/* than minus infinity */
-		if (spec->column[i].bytes)
-			cmp = lbt_compare_stored(spec, tupdesc, i, &bound->value[i], itup);
-		else
-		{
-			LbtKeyValue value = lbt_tuple_value(spec, i, itup, tupdesc);
-
-			cmp = lbt_compare_value(&spec->column[i], &bound->value[i], &value);
-		}
+		cmp = lbt_compare_column(spec, tupdesc, i, &bound->value[i], itup);
 		if (cmp != 0)
 			return cmp;
 	}
