@@ -436,7 +436,10 @@ lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, BlockNumber block, ScanDirect
 	Buffer		buf;
 
 	if (!lbt_enable_prefetch)
+	{
+		lbt_ahead_stop(so);		/* it may have been turned off in the middle */
 		return InvalidBuffer;
+	}
 	lbt_index_update(so->index);
 	so->steps++;
 	slot = slot_of_sibling(so, block, forward);
