@@ -285,8 +285,8 @@ works('a', 'and the worker comes');
 # growth by a quarter would bring one.)
 reload(autotrain => 'off');
 sql(<<'SQL');
-CREATE FUNCTION scattered(g int8) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$ SELECT hashint8extended($1, 42)::numeric $$;
-CREATE TABLE tie (a int4, t numeric);
+CREATE FUNCTION scattered(g int8) RETURNS int8[] LANGUAGE sql IMMUTABLE AS $$ SELECT ARRAY[hashint8extended($1, 42)] $$;
+CREATE TABLE tie (a int4, t int8[]);
 INSERT INTO tie SELECT 1, scattered(g) FROM generate_series(1, 200000) g;
 CREATE INDEX tie_i ON tie USING learnedbtree (a, t) WITH (fillfactor = 60);
 SQL

@@ -274,19 +274,21 @@ sub set_sort_keys
 	wait_until($node, "SELECT current_setting('learnedbtree.debug_sort_keys') = '$how'");
 }
 
+my $changed = 0;    # times: each has other new keys
+
 sub ask_and_change
 {
 	my ($what) = @_;
 	is($node->psql('postgres', 'SELECT setseed(0.25); SELECT ask(8)'), 0, "$what: answers are btree's");
-	my $changes = <<'SQL';
-SELECT setseed(0.75);
-INSERT INTO scrambled (k_k, b_k, k_n, b_n) SELECT k, k, n, n FROM (SELECT new_key(i) AS k, i % 20 AS n FROM generate_series(1, 3000) i OFFSET 0) q
-	ON CONFLICT DO NOTHING;
+	my $seed = ++$changed / 100;
+	my $changes = <<"SQL";
+SELECT setseed($seed);
+SELECT sum(insert_key(new_key(i), i % 20)) > 0 FROM generate_series(1, 3000) i;
 DELETE FROM scrambled WHERE id % 20 = 7;
 VACUUM scrambled;
-WITH i AS (INSERT INTO scrambled (k_k, k_n) SELECT k_k, k_n FROM scrambled WHERE id % 5 = 1 ON CONFLICT (k_k) DO NOTHING RETURNING 1) SELECT count(*) FROM i;
+SELECT sum(insert_key(k, n)) FROM (SELECT k_k AS k, k_n AS n FROM scrambled WHERE id % 5 = 1 OFFSET 0) q;
 SQL
-	is($node->safe_psql('postgres', $changes) =~ s/^\n//r, '0', "$what: no key comes into the unique index twice");
+	like($node->safe_psql('postgres', $changes), qr/^\n?t\n0$/, "$what: no key comes into the unique index twice");
 	my ($status, undef, $stderr) = $node->psql('postgres', 'INSERT INTO scrambled (k_k, k_n) SELECT k_k, k_n FROM scrambled WHERE id % 50 = 1 ORDER BY id DESC');
 	like($stderr, qr/duplicate key value violates unique constraint "scrambled_k"/, "$what: one that is there is refused");
 	is($node->psql('postgres', 'SELECT setseed(0.5); SELECT ask(2)'), 0, "$what: answers are btree's after changes");
@@ -310,8 +312,15 @@ CREATE TABLE scrambled (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, k_k tex
 CREATE FUNCTION new_key(i int) RETURNS text LANGUAGE sql VOLATILE AS \$\$ SELECT letters($letters, 12) || whole(0, 100) \$\$;
 CREATE UNIQUE INDEX scrambled_k ON scrambled USING learnedbtree (k_k) WITH (fillfactor = 30);
 CREATE UNIQUE INDEX scrambled_b ON scrambled USING btree (b_k);
-INSERT INTO scrambled (k_k, b_k, k_n, b_n) SELECT k, k, n, n FROM (SELECT new_key(i) AS k, i % 20 AS n FROM generate_series(1, 20000) i OFFSET 0) q
-	ON CONFLICT DO NOTHING;
+-- One by one: ON CONFLICT does not work with this index on all versions.
+CREATE FUNCTION insert_key(k text, n int) RETURNS int LANGUAGE plpgsql AS \$\$
+BEGIN
+	INSERT INTO scrambled (k_k, b_k, k_n, b_n) VALUES (k, k, n, n);
+	RETURN 1;
+EXCEPTION WHEN unique_violation THEN
+	RETURN 0;
+END \$\$;
+SELECT sum(insert_key(new_key(i), i % 20)) > 0 FROM generate_series(1, 20000) i;
 REINDEX INDEX scrambled_k;
 CREATE INDEX scrambled_nk ON scrambled USING learnedbtree (k_n, k_k) WITH (fillfactor = 30);
 CREATE INDEX scrambled_nb ON scrambled USING btree (b_n, b_k);
@@ -328,7 +337,7 @@ SQL
 	set_sort_keys('scrambled');
 	ask_and_change("$order, trained with true sort keys");
 	is(given_up(), 't', "$order: predictions that contradict the training fail");
-	$node->safe_psql('postgres', 'DROP TABLE scrambled; DROP FUNCTION new_key');
+	$node->safe_psql('postgres', 'DROP TABLE scrambled; DROP FUNCTION new_key, insert_key');
 }
 note('no collation to scramble') unless $collation{icu} || $collation{libc};
 
