@@ -107,10 +107,10 @@ lbt_keyspec_plain(const LbtKeyColumn *column, Datum arg)
 }
 
 /*
- * The key value for an argument of a type that the column takes; a byte string must be plain and outlive
- * the key value, and so must room, LBT_KEY_ROOM bytes for a column that is encoded (else NULL).  An argument that the column's type cannot represent (2^40 for an int4 column) lies
- * beside its nearest value: returns 1 when the argument comes right after that in the index's order, -1
- * when right before it, 0 when equal.
+ * The key value for an argument of a type that the column takes; a byte string must be plain and outlive the
+ * key value, and so must room, LBT_KEY_ROOM bytes for a column that is encoded (else NULL).  An argument that
+ * the column's type cannot represent (2^40 for an int4 column) lies beside its nearest value: returns 1 when
+ * the argument comes right after that in the index's order, -1 when right before it, 0 when equal.
  */
 extern int	lbt_keyspec_argument(const LbtKeyColumn *column, Oid argtype, Datum arg,
 								 LbtKeyValue *value, uint8 *room);
