@@ -61,18 +61,22 @@ leave_btree(IndexScanDesc scan, LbtScan *so)
 	scan->opaque = so;
 }
 
-/* Is there a model to go by?  Makes one if this index never had its chance. */
+/* Is there a model to go by, or can there be one?  Asked first: to look at keys takes longer, sort keys above all. */
+static inline bool
+may_have_model(LbtScan *so)
+{
+	lbt_index_update(so->index);
+	return likely(so->index->state == LBT_READY) || !so->asked_training;
+}
+
+/* Is there one, for keys that we serve?  Makes one if this index never had its chance. */
 static inline bool
 have_model(IndexScanDesc scan, LbtScan *so)
 {
-	lbt_index_update(so->index);
 	if (likely(so->index->state == LBT_READY))
 		return true;
-	if (!so->asked_training)
-	{
-		so->asked_training = true;
-		lbt_train_on_use(scan->indexRelation, so->index);
-	}
+	so->asked_training = true;
+	lbt_train_on_use(scan->indexRelation, so->index);
 	return so->index->state == LBT_READY;
 }
 
@@ -94,7 +98,7 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 	{
 		if (keys && scan->numberOfKeys > 0)
 			memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
-		so->ours = lbt_scan_interval(scan, so) && have_model(scan, so);
+		so->ours = may_have_model(so) && lbt_scan_interval(scan, so) && have_model(scan, so);
 	}
 	if (so->ours)
 	{

@@ -45,7 +45,6 @@
 
 typedef struct LbtAhead
 {
-	LbtIndex   *index;
 	const LbtScan *so;
 	MemoryContext context;		/* where this lives */
 	MemoryContextCallback forget;
@@ -112,7 +111,6 @@ get_ahead(LbtScan *so)
 													  ALLOCSET_SMALL_SIZES);
 		LbtAhead   *ahead = MemoryContextAlloc(context, sizeof(LbtAhead));
 
-		ahead->index = so->index;
 		ahead->so = so;
 		ahead->context = context;
 		ahead->batch.n = 0;
@@ -200,9 +198,9 @@ find_slots(LbtAhead *ahead)
 	const LbtBound *start = &ahead->probe.start;
 	const LbtBound *end = &ahead->probe.end;
 	uint32		near = (uint32) Max(ahead->slot, 0);
-	uint32		first = lbt_predict_slot(ahead->index, ahead->forward ? start : end, near);
+	uint32		first = lbt_predict_slot(ahead->so->index, ahead->forward ? start : end, near);
 
-	ahead->until = lbt_predict_slot(ahead->index, ahead->forward ? end : start, first);
+	ahead->until = lbt_predict_slot(ahead->so->index, ahead->forward ? end : start, first);
 	if (ahead->slot < 0)
 		ahead->slot = ahead->forward ? (int64) first - 1 : (int64) first + 1;
 	else if (ahead->forward)
@@ -218,7 +216,7 @@ next_leaf(void *state, BlockNumber *block, uint32 *slot)
 	LbtAhead   *ahead = state;
 	int64		step = ahead->forward ? 1 : -1;
 
-	if (!same_model(ahead->index, ahead->generation))
+	if (!same_model(ahead->so->index, ahead->generation))
 		return false;
 	for (int i = 0; i < MAX_SAME_LEAF; i++)
 	{
@@ -230,9 +228,9 @@ next_leaf(void *state, BlockNumber *block, uint32 *slot)
 
 			ahead->slot += step;
 			*slot = (uint32) ahead->slot;
-			lbt_slot_target(ahead->index, *slot, &target);
+			lbt_slot_target(ahead->so->index, *slot, &target);
 			*block = target.block;
-			lbt_count(ahead->index, LBT_EV_PREFETCHED);
+			lbt_count(ahead->so->index, LBT_EV_PREFETCHED);
 			return true;
 		}
 		if (next < 0 || next >= ahead->so->nprobes)
@@ -278,7 +276,7 @@ have_stream(LbtAhead *ahead, bool forward)
 {
 	if (ahead->stream != NULL &&
 		(ahead->forward != forward || !lbt_enable_prefetch || ahead->unknown >= MAX_UNKNOWN ||
-		 lbt_stream_idle(ahead->stream) >= MAX_IDLE || !same_model(ahead->index, ahead->generation)))
+		 lbt_stream_idle(ahead->stream) >= MAX_IDLE || !same_model(ahead->so->index, ahead->generation)))
 		end_stream(ahead);
 	return ahead->stream != NULL;
 }

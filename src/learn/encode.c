@@ -12,7 +12,6 @@
 #include "learn/settings.h"
 #include "server/sortkey.h"
 #include "utils/date.h"
-#include "utils/fmgroids.h"
 #include "utils/inet.h"
 #include "utils/lsyscache.h"
 #include "utils/rangetypes.h"
@@ -281,8 +280,8 @@ encode_range(Oid rangetype, Datum value, uint8 *room)
 }
 
 /* The built-in range types of elements that encode_element() knows. */
-static bool
-known_range(Oid type)
+bool
+lbt_range_encodable(Oid type)
 {
 	switch (type)
 	{
@@ -384,33 +383,4 @@ lbt_encode(const LbtKeyColumn *column, Datum value, uint8 *room)
 			break;
 	}
 	pg_unreachable();
-}
-
-LbtEncoding
-lbt_encoding_of(RegProcedure compare, Oid type, Oid collation)
-{
-	switch (compare)
-	{
-		case F_NUMERIC_CMP:
-			return LBT_ENCODE_NUMERIC;
-		case F_NETWORK_CMP:
-			return LBT_ENCODE_INET;
-		case F_INTERVAL_CMP:
-			return LBT_ENCODE_INTERVAL;
-		case F_TIMETZ_CMP:
-			return LBT_ENCODE_TIMETZ;
-		case F_ENUM_CMP:
-			return LBT_ENCODE_ENUM;
-		case F_BITCMP:
-		case F_VARBITCMP:
-			return LBT_ENCODE_BITS;
-		case F_RANGE_CMP:
-			return known_range(type) ? LBT_ENCODE_RANGE : LBT_NOT_ENCODED;
-		case F_BTTEXTCMP:
-		case F_BPCHARCMP:
-		case F_BTNAMECMP:
-			return OidIsValid(collation) ? LBT_ENCODE_SORT_KEY : LBT_NOT_ENCODED;
-		default:
-			return LBT_NOT_ENCODED;
-	}
 }

@@ -17,8 +17,7 @@
  */
 extern uint32 lbt_encode(const LbtKeyColumn *column, Datum value, uint8 *room);
 
-/* The encoding for an index column of this type, given its operator class's comparison function and its collation;
- * LBT_NOT_ENCODED when there is none. */
-extern LbtEncoding lbt_encoding_of(RegProcedure compare, Oid type, Oid collation);
+/* Has LBT_ENCODE_RANGE an encoding for this range type? */
+extern bool lbt_range_encodable(Oid type);
 
 #endif							/* LBT_ENCODE_H */

@@ -23,6 +23,7 @@ static const struct
 	Oid			type;
 	LbtStore	store;
 	LbtKeyKind	kind;
+	LbtEncoding encoding;		/* SORT_KEY: only where the collation does not go by bytes */
 }			known[] = {
 	{F_BTINT2CMP, INT2OID, LBT_STORE_INT2, LBT_KEY_SIGNED},
 	{F_BTINT4CMP, INT4OID, LBT_STORE_INT4, LBT_KEY_SIGNED},
@@ -43,23 +44,22 @@ static const struct
 	{F_MACADDR_CMP, MACADDROID, LBT_STORE_FIXED, LBT_KEY_BYTES},
 	{F_MACADDR8_CMP, MACADDR8OID, LBT_STORE_FIXED, LBT_KEY_BYTES},
 	{F_BYTEACMP, BYTEAOID, LBT_STORE_VARLENA, LBT_KEY_BYTES},
-	{F_BTNAMECMP, NAMEOID, LBT_STORE_CSTRING, LBT_KEY_BYTES},
-	{F_BTTEXTCMP, TEXTOID, LBT_STORE_VARLENA, LBT_KEY_BYTES},
+	{F_BTNAMECMP, NAMEOID, LBT_STORE_CSTRING, LBT_KEY_BYTES, LBT_ENCODE_SORT_KEY},
+	{F_BTTEXTCMP, TEXTOID, LBT_STORE_VARLENA, LBT_KEY_BYTES, LBT_ENCODE_SORT_KEY},
 	{F_BTTEXT_PATTERN_CMP, TEXTOID, LBT_STORE_VARLENA, LBT_KEY_BYTES},
-	{F_BPCHARCMP, BPCHAROID, LBT_STORE_BPCHAR, LBT_KEY_BYTES},
+	{F_BPCHARCMP, BPCHAROID, LBT_STORE_BPCHAR, LBT_KEY_BYTES, LBT_ENCODE_SORT_KEY},
 	{F_BTBPCHAR_PATTERN_CMP, BPCHAROID, LBT_STORE_BPCHAR, LBT_KEY_BYTES},
-	/* encoded */
-	{F_NUMERIC_CMP, NUMERICOID, LBT_STORE_VARLENA, LBT_KEY_BYTES},
-	{F_NETWORK_CMP, INETOID, LBT_STORE_VARLENA, LBT_KEY_BYTES},
-	{F_INTERVAL_CMP, INTERVALOID, LBT_STORE_FIXED, LBT_KEY_BYTES},
-	{F_TIMETZ_CMP, TIMETZOID, LBT_STORE_FIXED, LBT_KEY_BYTES},
-	{F_ENUM_CMP, ANYENUMOID, LBT_STORE_OID, LBT_KEY_BYTES},
-	{F_BITCMP, BITOID, LBT_STORE_VARLENA, LBT_KEY_BYTES},
-	{F_VARBITCMP, VARBITOID, LBT_STORE_VARLENA, LBT_KEY_BYTES},
-	{F_RANGE_CMP, ANYRANGEOID, LBT_STORE_VARLENA, LBT_KEY_BYTES},
+	{F_NUMERIC_CMP, NUMERICOID, LBT_STORE_VARLENA, LBT_KEY_BYTES, LBT_ENCODE_NUMERIC},
+	{F_NETWORK_CMP, INETOID, LBT_STORE_VARLENA, LBT_KEY_BYTES, LBT_ENCODE_INET},
+	{F_INTERVAL_CMP, INTERVALOID, LBT_STORE_FIXED, LBT_KEY_BYTES, LBT_ENCODE_INTERVAL},
+	{F_TIMETZ_CMP, TIMETZOID, LBT_STORE_FIXED, LBT_KEY_BYTES, LBT_ENCODE_TIMETZ},
+	{F_ENUM_CMP, ANYENUMOID, LBT_STORE_OID, LBT_KEY_BYTES, LBT_ENCODE_ENUM},
+	{F_BITCMP, BITOID, LBT_STORE_VARLENA, LBT_KEY_BYTES, LBT_ENCODE_BITS},
+	{F_VARBITCMP, VARBITOID, LBT_STORE_VARLENA, LBT_KEY_BYTES, LBT_ENCODE_BITS},
+	{F_RANGE_CMP, ANYRANGEOID, LBT_STORE_VARLENA, LBT_KEY_BYTES, LBT_ENCODE_RANGE},
 };
 
-/* Does the comparison go by numbers or bytes, under this collation where it has one? */
+/* Does a comparison without an encoding of its own go by numbers or bytes, under this collation where it has one? */
 static bool
 is_exact(RegProcedure compare, Oid collation)
 {
@@ -73,7 +73,24 @@ is_exact(RegProcedure compare, Oid collation)
 		case F_BTBPCHAR_PATTERN_CMP:
 			return OidIsValid(collation) && get_collation_isdeterministic(collation);
 		default:
-			return lbt_encoding_of(compare, InvalidOid, InvalidOid) == LBT_NOT_ENCODED && compare != F_RANGE_CMP;
+			return true;
+	}
+}
+
+/* Can the column's values be encoded? */
+static bool
+can_encode(const LbtKeyColumn *column)
+{
+	switch (column->encoding)
+	{
+		case LBT_NOT_ENCODED:
+			return false;
+		case LBT_ENCODE_RANGE:
+			return lbt_range_encodable(column->stored_type);
+		case LBT_ENCODE_SORT_KEY:
+			return OidIsValid(column->collation);
+		default:
+			return true;
 	}
 }
 
@@ -116,10 +133,14 @@ column_init(LbtKeyColumn *column, Relation rel, int i)
 	column->nulls_first = (rel->rd_indoption[i] & INDOPTION_NULLS_FIRST) != 0;
 	column->bytes = known[k].kind == LBT_KEY_BYTES;
 	column->collation = rel->rd_indcollation[i];
-	if (is_exact(compare, column->collation))
+	column->encoding = known[k].encoding;
+	if ((column->encoding == LBT_NOT_ENCODED || column->encoding == LBT_ENCODE_SORT_KEY) &&
+		is_exact(compare, column->collation))
+	{
+		column->encoding = LBT_NOT_ENCODED;
 		return true;
-	column->encoding = lbt_encoding_of(compare, column->stored_type, column->collation);
-	column->encoded = column->encoding != LBT_NOT_ENCODED;
+	}
+	column->encoded = can_encode(column);
 	if (column->encoded)
 		fmgr_info_cxt(compare, &column->compare, TopMemoryContext);
 	return column->encoded;

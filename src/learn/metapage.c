@@ -12,16 +12,6 @@
 /* Of the leaves, one in so many may share its code with the one before, or there is no image. */
 #define MAX_TIES_SHIFT 2		/* a quarter */
 
-static bool
-tie_too_often(const LbtLeaf *leaves, uint32 nleaves)
-{
-	uint32		ties = 0;
-
-	for (uint32 i = 1; i < nleaves; i++)
-		ties += leaves[i].min_code == leaves[i - 1].min_code;
-	return ties > nleaves >> MAX_TIES_SHIFT;
-}
-
 void
 lbt_metapage_write(Relation rel, const LbtIndex *index, LbtTrained *trained)
 {
@@ -40,7 +30,7 @@ lbt_metapage_write(Relation rel, const LbtIndex *index, LbtTrained *trained)
 		return;
 	scratch_leaves = MemoryContextAllocHuge(CurrentMemoryContext, (Size) nleaves * sizeof(LbtLeaf));
 	scratch_knots = MemoryContextAllocHuge(CurrentMemoryContext, (Size) nleaves * sizeof(LbtKnot));
-	size = tie_too_often(leaves, nleaves) ? 0 :
+	size = lbt_leaf_ties(leaves, nleaves) > nleaves >> MAX_TIES_SHIFT ? 0 :
 		lbt_image_encode(image, sizeof(image), &trained->header.code, leaves, nleaves,
 						 trained->header.trained_at, scratch_leaves, scratch_knots);
 	pfree(scratch_leaves);

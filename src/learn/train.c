@@ -10,7 +10,6 @@
 #include "learn/train.h"
 
 #include "learn/counters.h"
-#include "learn/encode.h"
 #include "learn/lifecycle.h"
 #include "learn/metapage.h"
 #include "learn/settings.h"
@@ -131,8 +130,9 @@ copy_bytes(Harvest *h, const uint8 *bytes, uint32 length)
 	return (const uint8 *) copy;
 }
 
+/* A byte string of a separator, or what an encoded value of it becomes. */
 static LbtKeyValue
-encoded_value(Harvest *h, int column, IndexTuple pivot)
+string_value(Harvest *h, int column, IndexTuple pivot)
 {
 	const LbtKeyColumn *c = &h->spec->column[column];
 	LbtKeyValue value = {.isnull = true};
@@ -143,32 +143,9 @@ encoded_value(Harvest *h, int column, IndexTuple pivot)
 
 	if (isnull)
 		return value;
-	if (lbt_stored_varlena(c) && VARATT_IS_COMPRESSED(DatumGetPointer(datum)))
+	if (lbt_stored_compressed(c, DatumGetPointer(datum)))
 		datum = PointerGetDatum(plain = pg_detoast_datum((struct varlena *) DatumGetPointer(datum)));
-	value.isnull = false;
-	value.length = lbt_encode(c, datum, room);
-	value.bytes = copy_bytes(h, room, value.length);
-	if (plain)
-		pfree(plain);
-	return value;
-}
-
-static LbtKeyValue
-string_value(Harvest *h, int column, IndexTuple pivot)
-{
-	const LbtKeyColumn *c = &h->spec->column[column];
-	const char *at;
-	LbtKeyValue value = {.isnull = true};
-	struct varlena *plain = NULL;
-
-	if (c->encoded)
-		return encoded_value(h, column, pivot);
-	at = lbt_tuple_bytes(h->spec, column, pivot, RelationGetDescr(h->rel));
-	if (at == NULL)
-		return value;
-	if (lbt_stored_compressed(c, at))
-		at = (const char *) (plain = pg_detoast_datum((struct varlena *) at));
-	lbt_stored_bytes(c, at, &value);
+	(void) lbt_keyspec_argument(c, InvalidOid, datum, &value, room);
 	value.length = Min(value.length, LBT_CODE_BYTES);
 	value.bytes = copy_bytes(h, value.bytes, value.length);
 	if (plain)
@@ -259,15 +236,6 @@ straighten(LbtLeaf *leaves, uint32 nleaves)
 		leaves[i].min_code = Max(leaves[i].min_code, leaves[i - 1].min_code);
 }
 
-static bool
-any_ties(const LbtLeaf *leaves, uint32 nleaves)
-{
-	for (uint32 i = 2; i < nleaves; i++)
-		if (leaves[i].min_code == leaves[i - 1].min_code)
-			return true;
-	return false;
-}
-
 /* Codes of their own for leaves that the key code does not tell apart, in what memory models may still take. */
 static void
 learn_segments(Harvest *h)
@@ -280,8 +248,8 @@ learn_segments(Harvest *h)
 	Size		bytes = (Size) h->nleaves * sizeof(LbtLeaf);
 	void	   *scratch;
 
-	if (!any_ties(h->leaves, h->nleaves))
-		return;
+	if (lbt_leaf_ties(h->leaves + 1, h->nleaves - 1) == 0)
+		return;					/* the first leaf's code is none */
 	lbt_keyspec_order(h->spec, order);
 	h->image_leaves = memcpy(MemoryContextAllocHuge(CurrentMemoryContext, bytes), h->leaves, bytes);
 	h->tree = MemoryContextAllocHuge(CurrentMemoryContext, max_bytes);

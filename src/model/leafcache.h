@@ -77,6 +77,17 @@ lbt_leaf_search(const LbtLeaf *leaves, uint32_t nleaves, uint32_t guess, uint64_
 	return lo;
 }
 
+/* Leaves whose smallest code is also that of the leaf before. */
+static inline uint32_t
+lbt_leaf_ties(const LbtLeaf *leaves, uint32_t nleaves)
+{
+	uint32_t	ties = 0;
+
+	for (uint32_t i = 1; i < nleaves; i++)
+		ties += leaves[i].min_code == leaves[i - 1].min_code;
+	return ties;
+}
+
 /*
  * Where in the leaf at this slot a key of this code is to be expected: 0 at its left end, 1 at its
  * right end; 0.5 when the cache cannot tell.

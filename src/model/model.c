@@ -37,16 +37,6 @@ lbt_model_bytes(uint32_t nleaves, uint32_t nknots, uint32_t tree_bytes)
 }
 
 static uint32_t
-count_ties(const LbtLeaf *leaves, uint32_t nleaves)
-{
-	uint32_t	ties = 0;
-
-	for (uint32_t i = 1; i < nleaves; i++)
-		ties += leaves[i].min_code == leaves[i - 1].min_code;
-	return ties;
-}
-
-static uint32_t
 count_segments(const void *tree, uint32_t bytes)
 {
 	LbtCodeTree opened;
@@ -65,7 +55,7 @@ lbt_model_assemble(void *mem, const LbtModelHeader *header, const LbtKnot *knots
 	h->version = LBT_MODEL_VERSION;
 	h->bytes = lbt_model_bytes(header->nleaves, header->nknots, header->tree_bytes);
 	h->segments = count_segments(tree, header->tree_bytes);
-	h->ties = count_ties(leaves, header->nleaves);
+	h->ties = lbt_leaf_ties(leaves, header->nleaves);
 	memcpy((char *) mem + knots_offset(), knots, (size_t) header->nknots * sizeof(LbtKnot));
 	if (header->tree_bytes > 0)
 		memcpy((char *) mem + tree_offset(header->nknots), tree, header->tree_bytes);

@@ -29,16 +29,6 @@ code_in_tree(const CodeTree *t, const KeyBound *key)
 							 key->values, key->nvalues, key->missing);
 }
 
-static uint32_t
-count_ties(const LbtLeaf *leaves, uint32_t nleaves)
-{
-	uint32_t	ties = 0;
-
-	for (uint32_t i = 1; i < nleaves; i++)
-		ties += leaves[i].min_code == leaves[i - 1].min_code;
-	return ties;
-}
-
 /* The key code alone, and the leaves' codes in it. */
 static void
 learn_code(CodeTree *t, const KeyBound *separators)
@@ -54,7 +44,7 @@ learn_code(CodeTree *t, const KeyBound *separators)
 	for (uint32_t i = 0; i < t->nleaves; i++)
 		t->leaves[i] = (LbtLeaf) {.min_code = lbt_keycode(&t->code, separators[i].values, separators[i].nvalues,
 														  LBT_MISSING_LOW),.block = i + 1};
-	t->one_code_ties = count_ties(t->leaves, t->nleaves);
+	t->one_code_ties = lbt_leaf_ties(t->leaves, t->nleaves);
 }
 
 CodeTree
@@ -80,7 +70,7 @@ make_code_tree(const KeyColumns *columns, const KeyBound *separators, uint32_t n
 	t.memory = bytes > 0 ? test_copy(room, bytes) : NULL;
 	CHECK(lbt_codetree_open(t.memory, bytes, &t.tree), "a tree of %u bytes was refused", bytes);
 	lbt_codetree_set_columns(&t.tree, columns->order, ncolumns);
-	t.ties = count_ties(t.leaves, nleaves);
+	t.ties = lbt_leaf_ties(t.leaves, nleaves);
 	CHECK((bytes > 0) == (lbt_codetree_segments(&t.tree) > 0), "%u segments in %u bytes",
 		  lbt_codetree_segments(&t.tree), bytes);
 	for (uint32_t i = 0; i < nleaves; i++)
