@@ -106,7 +106,8 @@ def further_tables(bench):
 
 def notes(bench):
     said = {note for result in bench.results for note in result["notes"].values()}
-    return [LEGEND, *(f"* {note}" for note in sorted(said)), *(f"Warning: {warning}" for warning in bench.warnings)]
+    legend = [LEGEND] if any(result["timed"] for result in bench.results) else []
+    return [*legend, *(f"* {note}" for note in sorted(said)), *(f"Warning: {warning}" for warning in bench.warnings)]
 
 
 def text_table(rows):
@@ -140,7 +141,7 @@ def as_text(bench, title, about):
     parts += [text_table(fact_rows(bench))] if bench.facts else []
     for name, rows in further_tables(bench):
         parts.append(f"{name}:\n{text_table(rows)}")
-    return "\n\n".join(parts + targets.verdict(bench))
+    return "\n\n".join([part for part in parts if part] + targets.verdict(bench))
 
 
 def as_markdown(bench, title, about):
@@ -150,9 +151,10 @@ def as_markdown(bench, title, about):
     for name, rows in further_tables(bench):
         parts += [f"## {name}", markdown_table(rows)]
     parts += targets.verdict(bench)
-    parts += ["## Spread (smallest – largest of the rounds)", markdown_table(spread_rows(bench)),
-             "## Where", "\n".join(f"- {name}: {value}" for name, value in about.items())]
-    return "\n\n".join(parts) + "\n"
+    if any(result["timed"] for result in bench.results):
+        parts += ["## Spread (smallest – largest of the rounds)", markdown_table(spread_rows(bench))]
+    parts += ["## Where", "\n".join(f"- {name}: {value}" for name, value in about.items())]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def as_json(bench, title, about):
@@ -167,7 +169,7 @@ def as_json(bench, title, about):
 
 
 def write(bench, title, about, folder):
-    """NAME.json, NAME.md and NAME.png in `folder`; returns their paths."""
+    """NAME.json, NAME.md and, of what was timed, NAME.png in `folder`; returns their paths."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     name = bench.options.experiment
@@ -175,6 +177,7 @@ def write(bench, title, about, folder):
     for suffix, text in ((".json", as_json(bench, title, about)), (".md", as_markdown(bench, title, about))):
         written.append(folder / (name + suffix))
         written[-1].write_text(text, encoding="utf-8")
-    from . import chart  # matplotlib takes a second to load
-    written.append(chart.draw(bench, title, folder / (name + ".png")))
+    if any(result["timed"] for result in bench.results):
+        from . import chart  # matplotlib takes a second to load
+        written.append(chart.draw(bench, title, folder / (name + ".png")))
     return written
