@@ -32,7 +32,7 @@ def draw(inner_rows, panels, names, hash_name, paths):
         axes.set_ylabel("ms")
         axes.set_title(f"Join {title}, inner table of {inner_rows:,} rows")
         axes.grid(alpha=0.3)
-        axes.legend(fontsize=7)
+        axes.legend(fontsize=7, loc="lower right")
     figure.tight_layout()
     for path in paths:
         figure.savefig(path, dpi=120, metadata={"Date": None} if path.suffix == ".svg" else None)

@@ -13,6 +13,8 @@ from . import targets
 from .contenders import BASELINE
 from .experiment import ratio_to_baseline
 
+TEXT_WIDTH = 40  # a column with anything wider is text, and aligned on the left
+
 LEGEND = (f"Medians; in brackets the speed-up over {BASELINE} ({BASELINE}'s time / this one's, above 1 is faster). "
           "Less is better throughout.")
 
@@ -112,8 +114,10 @@ def notes(bench):
 
 def text_table(rows):
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ["  ".join([row[0].ljust(widths[0]), *(entry.rjust(width) for entry, width in zip(row[1:], widths[1:]))])
-             for row in rows]
+    text = [any(len(row[column]) > TEXT_WIDTH for row in rows[1:]) for column in range(len(widths))]
+    text[0] = True
+    lines = ["  ".join(entry.ljust(width) if is_text else entry.rjust(width)
+                       for entry, width, is_text in zip(row, widths, text)).rstrip() for row in rows]
     return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
 
 
@@ -137,7 +141,7 @@ def as_text(bench, title, about):
     server = about["server"].split(" on ")[0]
     head = (f"{title}: {about['rows']:,} rows, {about['rounds']} rounds, {server}, "
             f"assertions {about['assertions']}, {about['cores']} cores, shared_buffers {about['shared_buffers']}")
-    parts = [head, text_table(main_rows(bench)), "\n".join(notes(bench))]
+    parts = [head, *([text_table(main_rows(bench))] if bench.results else []), "\n".join(notes(bench))]
     parts += [text_table(fact_rows(bench))] if bench.facts else []
     for name, rows in further_tables(bench):
         parts.append(f"{name}:\n{text_table(rows)}")
@@ -145,7 +149,7 @@ def as_text(bench, title, about):
 
 
 def as_markdown(bench, title, about):
-    parts = [f"# {title}", markdown_table(main_rows(bench)),
+    parts = [f"# {title}", *([markdown_table(main_rows(bench))] if bench.results else []),
              "\n".join(f"- {note.lstrip('* ')}" for note in notes(bench)),
              *(["## Indexes", markdown_table(fact_rows(bench))] if bench.facts else [])]
     for name, rows in further_tables(bench):
