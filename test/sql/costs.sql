@@ -40,10 +40,28 @@ CREATE FUNCTION pages_less(query text, btree regclass DEFAULT 'cst_b', learned r
     SELECT trim_scale(round((index_cost(query, btree) - index_cost(query, learned)) / 50, 3))
 $$;
 
+-- Who serves the scan in the end: what the planner expects must be what happens.
+CREATE FUNCTION served_by(query text, index regclass DEFAULT 'cst_l') RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    counts record;
+    planned record;
+    run record;
+BEGIN
+    PERFORM seen_only(index);
+    SELECT * INTO counts FROM learnedbtree_stat WHERE indexrelid = index;
+    EXECUTE 'EXPLAIN ' || query;	-- the planner may look for the ends of a column itself
+    SELECT * INTO planned FROM learnedbtree_stat WHERE indexrelid = index;
+    EXECUTE query;
+    SELECT * INTO run FROM learnedbtree_stat WHERE indexrelid = index;
+    RETURN CASE WHEN run.delegated - planned.delegated > planned.delegated - counts.delegated THEN 'btree'
+                WHEN run.lookups > planned.lookups THEN 'model' END;
+END $$;
+
 -- two pages above the leaves: as many less, for every descent
-SELECT condition, pages_less('SELECT v FROM cst WHERE ' || condition)
+SELECT condition, pages_less('SELECT v FROM cst WHERE ' || condition), served_by('SELECT v FROM cst WHERE ' || condition)
   FROM unnest(ARRAY['k = 5', 'k = 5::bigint', 'k > 19000', 'k >= 5 AND k < 90', 'k BETWEEN 5 AND 90',
-                    'k IN (5, 9000)', 'k = ANY (ARRAY[5, 700, 9000]) AND k > 600']) condition;
+                    'k IN (5, 9000)', 'k = ANY (ARRAY[5, 700, 9000]) AND k > 600',
+                    'k IS NULL', 'k < ANY (ARRAY[5, 9])', 'v = 5 ORDER BY k']) condition;
 SELECT pages_less('SELECT k FROM cst WHERE k = 5') AS index_only,
        pages_less('SELECT k FROM cst WHERE k > 19900 ORDER BY k DESC') AS backward,
        pages_less('SELECT c.v FROM cst c, (VALUES (1), (2), (3)) p (k) WHERE c.k = p.k') AS a_probe;
@@ -53,12 +71,8 @@ SELECT pages_less('SELECT v FROM cst WHERE k BETWEEN 5 AND 90') AS bitmap;
 RESET enable_indexscan;
 SET enable_bitmapscan = off;
 
--- what btree's engine serves
-SELECT pages_less('SELECT v FROM cst ORDER BY k') AS no_condition,
-       pages_less('SELECT v FROM cst WHERE k IS NULL') AS is_null,
-       pages_less('SELECT v FROM cst WHERE k = 5.0::numeric ORDER BY k') AS a_filter,
-       -- an index condition for our access method, too, from 18 on
-       CASE WHEN current_setting('server_version_num')::int >= 180000
+-- an index condition for our access method, too, from 18 on
+SELECT CASE WHEN current_setting('server_version_num')::int >= 180000
             THEN pages_less('SELECT v FROM cst WHERE (k, k) > (5, 6) ORDER BY k') ELSE 0 END AS row_comparison;
 
 -- no model, or none in use
@@ -81,7 +95,8 @@ CREATE INDEX csm_b ON csm (a, b, c, d) WITH (fillfactor = 10);
 CREATE INDEX csm_l ON csm USING learnedbtree (a, b, c, d) WITH (fillfactor = 10);
 VACUUM ANALYZE csm;
 SELECT level FROM bt_metap('csm_b');
-SELECT condition, pages_less('SELECT a FROM csm WHERE ' || condition, 'csm_b', 'csm_l')
+SELECT condition, pages_less('SELECT a FROM csm WHERE ' || condition, 'csm_b', 'csm_l'),
+       served_by('SELECT a FROM csm WHERE ' || condition, 'csm_l')
   FROM unnest(ARRAY['a = 1', 'a = 1 AND b = 51', 'a = 1 AND b > 51', 'a = 1 AND a > 0 AND b = 51 AND c = ''c51''',
                     'a IN (1, 2) AND b = 51', 'a = 1 AND b = 51 AND c < ''d''', 'a = 1 AND b = 51 AND c LIKE ''c5%''',
                     'a = 1 AND c = ''c51''', 'a > 1 AND b = 51', 'b = 51', 'a = 1 AND b IS NOT NULL', 'a IS NULL',
@@ -130,6 +145,6 @@ VACUUM ANALYZE csq;
 SET enable_seqscan = off;
 EXPLAIN (COSTS OFF) SELECT v FROM csq WHERE k IN (5, 15000);
 
-DROP FUNCTION seen_only, index_cost, pages_less, join_by;
+DROP FUNCTION seen_only, index_cost, pages_less, served_by, join_by;
 DROP TABLE cst, csm, csj, cst_temp, csp, csq;
 DROP EXTENSION pageinspect;
