@@ -44,8 +44,12 @@ install_packages() {
         clang=$(clang -dumpversion 2>/dev/null)
         need_packages "libclang-rt-${clang%%.*}-dev" || note "no sanitizers for clang $clang"
     fi
-    if wanted catcheck && [[ $bindir == /usr/lib/postgresql/"$major"/bin ]]; then
+    [[ $bindir == /usr/lib/postgresql/"$major"/bin ]] || return 0
+    if wanted catcheck; then
         need_packages "postgresql-$major-pg-catcheck" || note "no pg_catcheck for PostgreSQL $major"
+    fi
+    if wanted tap 025_hypopg; then
+        need_packages "postgresql-$major-hypopg" || note "no HypoPG for PostgreSQL $major"
     fi
 }
 

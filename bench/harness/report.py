@@ -13,6 +13,8 @@ from . import targets
 from .contenders import BASELINE
 from .experiment import ratio_to_baseline
 
+TEXT_WIDTH = 40  # a column with anything wider is text, and aligned on the left
+
 LEGEND = (f"Medians; in brackets the speed-up over {BASELINE} ({BASELINE}'s time / this one's, above 1 is faster). "
           "Less is better throughout.")
 
@@ -106,13 +108,16 @@ def further_tables(bench):
 
 def notes(bench):
     said = {note for result in bench.results for note in result["notes"].values()}
-    return [LEGEND, *(f"* {note}" for note in sorted(said)), *(f"Warning: {warning}" for warning in bench.warnings)]
+    legend = [LEGEND] if any(result["timed"] for result in bench.results) else []
+    return [*legend, *(f"* {note}" for note in sorted(said)), *(f"Warning: {warning}" for warning in bench.warnings)]
 
 
 def text_table(rows):
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ["  ".join([row[0].ljust(widths[0]), *(entry.rjust(width) for entry, width in zip(row[1:], widths[1:]))])
-             for row in rows]
+    text = [any(len(row[column]) > TEXT_WIDTH for row in rows[1:]) for column in range(len(widths))]
+    text[0] = True
+    lines = ["  ".join(entry.ljust(width) if is_text else entry.rjust(width)
+                       for entry, width, is_text in zip(row, widths, text)).rstrip() for row in rows]
     return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
 
 
@@ -136,23 +141,24 @@ def as_text(bench, title, about):
     server = about["server"].split(" on ")[0]
     head = (f"{title}: {about['rows']:,} rows, {about['rounds']} rounds, {server}, "
             f"assertions {about['assertions']}, {about['cores']} cores, shared_buffers {about['shared_buffers']}")
-    parts = [head, text_table(main_rows(bench)), "\n".join(notes(bench))]
+    parts = [head, *([text_table(main_rows(bench))] if bench.results else []), "\n".join(notes(bench))]
     parts += [text_table(fact_rows(bench))] if bench.facts else []
     for name, rows in further_tables(bench):
         parts.append(f"{name}:\n{text_table(rows)}")
-    return "\n\n".join(parts + targets.verdict(bench))
+    return "\n\n".join([part for part in parts if part] + targets.verdict(bench))
 
 
 def as_markdown(bench, title, about):
-    parts = [f"# {title}", markdown_table(main_rows(bench)),
+    parts = [f"# {title}", *([markdown_table(main_rows(bench))] if bench.results else []),
              "\n".join(f"- {note.lstrip('* ')}" for note in notes(bench)),
              *(["## Indexes", markdown_table(fact_rows(bench))] if bench.facts else [])]
     for name, rows in further_tables(bench):
         parts += [f"## {name}", markdown_table(rows)]
     parts += targets.verdict(bench)
-    parts += ["## Spread (smallest – largest of the rounds)", markdown_table(spread_rows(bench)),
-             "## Where", "\n".join(f"- {name}: {value}" for name, value in about.items())]
-    return "\n\n".join(parts) + "\n"
+    if any(result["timed"] for result in bench.results):
+        parts += ["## Spread (smallest – largest of the rounds)", markdown_table(spread_rows(bench))]
+    parts += ["## Where", "\n".join(f"- {name}: {value}" for name, value in about.items())]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def as_json(bench, title, about):
@@ -167,7 +173,7 @@ def as_json(bench, title, about):
 
 
 def write(bench, title, about, folder):
-    """NAME.json, NAME.md and NAME.png in `folder`; returns their paths."""
+    """NAME.json, NAME.md and, of what was timed, NAME.png in `folder`; returns their paths."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     name = bench.options.experiment
@@ -175,6 +181,7 @@ def write(bench, title, about, folder):
     for suffix, text in ((".json", as_json(bench, title, about)), (".md", as_markdown(bench, title, about))):
         written.append(folder / (name + suffix))
         written[-1].write_text(text, encoding="utf-8")
-    from . import chart  # matplotlib takes a second to load
-    written.append(chart.draw(bench, title, folder / (name + ".png")))
+    if any(result["timed"] for result in bench.results):
+        from . import chart  # matplotlib takes a second to load
+        written.append(chart.draw(bench, title, folder / (name + ".png")))
     return written

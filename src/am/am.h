@@ -8,6 +8,7 @@
 
 #include "access/amapi.h"
 #include "nodes/execnodes.h"
+#include "nodes/pathnodes.h"
 #include "server/btree.h"
 
 /* build.c */
@@ -33,6 +34,11 @@ extern int64 lbt_getbitmap(IndexScanDesc scan, TIDBitmap *tbm);
 extern void lbt_endscan(IndexScanDesc scan);
 extern void lbt_markpos(IndexScanDesc scan);
 extern void lbt_restrpos(IndexScanDesc scan);
+
+/* cost.c */
+extern void lbt_costestimate(PlannerInfo *root, IndexPath *path, double loop_count, Cost *startup_cost,
+							 Cost *total_cost, Selectivity *selectivity, double *correlation,
+							 double *pages);
 
 /* planner.c */
 extern void lbt_planner_init(void);

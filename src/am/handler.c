@@ -16,6 +16,7 @@ learnedbtree_handler(PG_FUNCTION_ARGS)
 	routine->ambuild = lbt_build;
 	routine->aminsert = lbt_insert;
 	routine->amvacuumcleanup = lbt_vacuumcleanup;
+	routine->amcostestimate = lbt_costestimate;
 	routine->amoptions = lbt_options;
 	routine->ambeginscan = lbt_beginscan;
 	routine->amrescan = lbt_rescan;

@@ -93,6 +93,40 @@ typedef struct LbtEdge
 	LbtKeyValue value;
 } LbtEdge;
 
+/*
+ * Can a key on this column be ours, with an argument of this type (InvalidOid: the column's own) and under this
+ * collation?
+ */
+static inline bool
+lbt_key_served(const LbtKeySpec *spec, int column, Oid argtype, Oid collation)
+{
+	const LbtKeyColumn *c;
+
+	if (column >= spec->ncolumns)
+		return false;
+	c = &spec->column[column];
+	return lbt_keyspec_takes(c, argtype) && (!c->bytes || c->collation == collation);
+}
+
+/*
+ * Where a key is, after others: nequal leading columns have an equality, and with range_column >= 0 the one behind
+ * them has inequalities.
+ */
+typedef enum LbtKeyPlace
+{
+	LBT_KEY_NEXT,				/* on the column behind the equalities */
+	LBT_KEY_AGAIN,				/* on the last column with an equality: leaves fewer of its values */
+	LBT_KEY_ELSEWHERE			/* where we do not serve it */
+} LbtKeyPlace;
+
+static inline LbtKeyPlace
+lbt_key_place(int nequal, int range_column, int column)
+{
+	if (column == nequal)
+		return LBT_KEY_NEXT;
+	return column == nequal - 1 && range_column < 0 ? LBT_KEY_AGAIN : LBT_KEY_ELSEWHERE;
+}
+
 /* scankeys.c: the intervals of the scan's keys; false when they are not of a shape we serve. */
 extern bool lbt_scan_interval(IndexScanDesc scan, LbtScan *so);
 

@@ -76,23 +76,26 @@ add_list(LbtScan *so, Shape *shape, const LbtArray *list)
 {
 	const LbtKeyColumn *column = &so->index->keyspec.column[list->column];
 
-	if (list->column == shape->nequal - 1 && shape->range_column < 0)
-		lbt_array_intersect(column, list_of(so, shape, list->column), list);
-	else if (list->column == shape->nequal)
+	switch (lbt_key_place(shape->nequal, shape->range_column, list->column))
 	{
-		so->array[so->narrays++] = *list;
-		shape->nequal++;
-		if (shape->range_column >= 0)
-		{
-			/* Its inequalities came first. */
-			lbt_array_narrow(column, &so->array[so->narrays - 1], &shape->lower, &shape->upper);
-			shape->lower.set = shape->upper.set = false;
-			shape->range_column = -1;
-		}
+		case LBT_KEY_AGAIN:
+			lbt_array_intersect(column, list_of(so, shape, list->column), list);
+			return true;
+		case LBT_KEY_NEXT:
+			so->array[so->narrays++] = *list;
+			shape->nequal++;
+			if (shape->range_column >= 0)
+			{
+				/* Its inequalities came first. */
+				lbt_array_narrow(column, &so->array[so->narrays - 1], &shape->lower, &shape->upper);
+				shape->lower.set = shape->upper.set = false;
+				shape->range_column = -1;
+			}
+			return true;
+		case LBT_KEY_ELSEWHERE:
+			break;
 	}
-	else
-		return false;
-	return true;
+	return false;
 }
 
 /*
@@ -132,21 +135,19 @@ add_key(LbtScan *so, Shape *shape, ScanKey key, uint8 *room)
 	const LbtKeySpec *spec = &so->index->keyspec;
 	int			attno = key->sk_attno - 1;
 	const LbtKeyColumn *column;
+	LbtKeyPlace place;
 	LbtKeyValue value;
 	int			side;
 
-	if ((key->sk_flags & ~(SK_ISNULL | SK_SEARCHARRAY)) != 0 || attno >= spec->ncolumns)
+	if ((key->sk_flags & ~(SK_ISNULL | SK_SEARCHARRAY)) != 0 ||
+		!lbt_key_served(spec, attno, key->sk_subtype, key->sk_collation))
 		return false;
 	column = &spec->column[attno];
-	if (!lbt_keyspec_takes(column, key->sk_subtype))
-		return false;
 	if (key->sk_flags & SK_ISNULL)
 	{
 		shape->nothing = true;	/* btree's operators are strict */
 		return true;
 	}
-	if (column->bytes && key->sk_collation != column->collation)
-		return false;
 	if (unlikely(key->sk_flags & SK_SEARCHARRAY))
 	{
 		LbtArray	list;
@@ -173,7 +174,10 @@ add_key(LbtScan *so, Shape *shape, ScanKey key, uint8 *room)
 		}
 		return true;
 	}
-	if (unlikely(attno == shape->nequal - 1 && shape->range_column < 0))
+	place = lbt_key_place(shape->nequal, shape->range_column, attno);
+	if (place == LBT_KEY_ELSEWHERE)
+		return false;
+	if (unlikely(place == LBT_KEY_AGAIN))
 	{
 		LbtEdge		none = {.set = false};
 
@@ -183,8 +187,6 @@ add_key(LbtScan *so, Shape *shape, ScanKey key, uint8 *room)
 		shape->lower = shape->upper = none;
 		return true;
 	}
-	if (attno != shape->nequal)
-		return false;
 	shape->range_column = attno;
 	narrow(shape, column, key->sk_strategy, &value, side);
 	return true;

@@ -7,7 +7,7 @@
  *   _bt_search           descent to a leaf (through lbt_bt_search)
  *   _bt_get_endpoint     first page of a level (through lbt_bt_get_endpoint)
  *   _bt_getbuf, _bt_relandgetbuf, _bt_relbuf, _bt_lockbuf, _bt_unlockbuf, _bt_checkpage
- *   _bt_metaversion, _bt_freestack
+ *   _bt_metaversion, _bt_getrootheight, _bt_freestack
  *   _bt_mkscankey, _bt_compare, _bt_binsrch_insert: an insert among equal keys
  *   the page layout macros: P_*, BTPageGetOpaque, BTPageGetMeta, BTreeTuple*
  */

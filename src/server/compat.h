@@ -126,8 +126,7 @@ lbt_dshash_parameters(Size key_size, Size entry_size, int tranche)
 /* Below 18 the executor's arbiter checks accept unique indexes of btree only. */
 #define LBT_ON_CONFLICT_NEEDS_BTREE (PG_VERSION_NUM < 180000)
 
-/* Below 18 row comparisons as index conditions are btree's alone, and so is the planner's view of
- * the tree's height. */
+/* Below 18 row comparisons as index conditions are btree's alone, in the executor, too. */
 #define LBT_PLANNER_ASKS_RELAM (PG_VERSION_NUM >= 180000)
 
 /* Was the relation's file made in this transaction, so that it goes if that is rolled back? */

@@ -1,0 +1,116 @@
+/*
+ * cost.c - what the planner is told that a scan costs: btree's estimate, with the descent that this scan will make.
+ *
+ * btree's estimate takes the inner pages for cached and charges processor time for each page from the root to the
+ * leaf.  A scan that a model serves looks at the leaf alone.  All else is the same for both engines: leaf pages
+ * read, tuples, comparisons.
+ *
+ * What is known at plan time decides.  What turns up later makes a scan descend that was expected not to, or the
+ * other way round, and never matters for answers: a model trained or dropped since, a list with too many
+ * combinations, an argument out of line, a parallel scan (the estimate for one is asked for like any other's).
+ */
+#include "am/am.h"
+
+#include "am/scan.h"
+#include "learn/settings.h"
+#include "utils/index_selfuncs.h"
+#include "utils/lsyscache.h"
+
+/* Will this index condition be a key that our engine takes, after those before it? */
+static bool
+takes_qual(const LbtKeySpec *spec, const IndexOptInfo *info, int column, Expr *qual, int *nequal,
+		   int *range_column)
+{
+	Oid			operator;
+	Oid			collation;
+	int			strategy;
+	Oid			lefttype;
+	Oid			righttype;
+
+	if (IsA(qual, OpExpr))
+	{
+		operator = ((OpExpr *) qual)->opno;
+		collation = ((OpExpr *) qual)->inputcollid;
+	}
+	else if (IsA(qual, ScalarArrayOpExpr))
+	{
+		operator = ((ScalarArrayOpExpr *) qual)->opno;
+		collation = ((ScalarArrayOpExpr *) qual)->inputcollid;
+	}
+	else
+		return false;			/* IS NULL, row comparisons */
+	get_op_opfamily_properties(operator, info->opfamily[column], false, &strategy, &lefttype, &righttype);
+	if (!lbt_key_served(spec, column, righttype, collation))
+		return false;
+	switch (lbt_key_place(*nequal, *range_column, column))
+	{
+		case LBT_KEY_ELSEWHERE:
+			return false;
+		case LBT_KEY_AGAIN:
+			break;
+		case LBT_KEY_NEXT:
+			*range_column = strategy == BTEqualStrategyNumber ? -1 : column;
+			*nequal += strategy == BTEqualStrategyNumber;
+			break;
+	}
+	return strategy == BTEqualStrategyNumber || IsA(qual, OpExpr);
+}
+
+/* Are the path's conditions of a shape that our engine serves?  As lbt_scan_interval() will find it. */
+static bool
+takes_path(const LbtKeySpec *spec, const IndexPath *path)
+{
+	int			nequal = 0;
+	int			range_column = -1;
+	ListCell   *lc;
+
+	if (path->indexclauses == NIL || path->indexorderbys != NIL)
+		return false;
+	foreach(lc, path->indexclauses)
+	{
+		IndexClause *clause = lfirst_node(IndexClause, lc);
+		ListCell   *qual;
+
+		foreach(qual, clause->indexquals)
+			if (!takes_qual(spec, path->indexinfo, clause->indexcol,
+							lfirst_node(RestrictInfo, qual)->clause, &nequal, &range_column))
+				return false;
+	}
+	return true;
+}
+
+/* As things are, will a model serve the scan?  Only looks: what has no model yet gets none here. */
+static bool
+will_use_model(Relation rel, const IndexPath *path)
+{
+	LbtIndex   *index;
+
+	if (!lbt_enable || !lbt_index_learned(rel) || RelationUsesLocalBuffers(rel))
+		return false;
+	index = lbt_index_get(rel);
+	lbt_index_update(index);
+	return index->state == LBT_READY && takes_path(&index->keyspec, path);
+}
+
+void
+lbt_costestimate(PlannerInfo *root, IndexPath *path, double loop_count, Cost *startup_cost,
+				 Cost *total_cost, Selectivity *selectivity, double *correlation, double *pages)
+{
+	/* Other paths of the index may be served otherwise: its description stays as it is. */
+	IndexOptInfo info = *path->indexinfo;
+	IndexPath	described = *path;
+
+	if (!info.hypothetical)
+	{
+		/* The planner has locked it. */
+		Relation	rel = index_open(info.indexoid, NoLock);
+
+		if (will_use_model(rel, path))
+			info.tree_height = 0;
+		else if (info.tree_height < 0)
+			info.tree_height = _bt_getrootheight(rel);	/* below 18 the server asks for btree's alone */
+		index_close(rel, NoLock);
+	}
+	described.indexinfo = &info;
+	btcostestimate(root, &described, loop_count, startup_cost, total_cost, selectivity, correlation, pages);
+}
