@@ -57,7 +57,7 @@ SELECT state, reason FROM learnedbtree_model('bad_empty_i');
 SELECT * FROM learnedbtree_predict('bad_empty_i', 5);
 SELECT learnedbtree_train('bad_empty_i');
 SELECT count(*) FROM learnedbtree_knots('bad_empty_i');
-SELECT learnedbtree_check('bad_empty_i');
+SELECT * FROM learnedbtree_check('bad_empty_i');
 SET enable_seqscan = off;
 SELECT * FROM bad_empty WHERE a > 5;
 RESET enable_seqscan;
