@@ -143,7 +143,8 @@ compare_positions(Relation rel, BlockNumber predicted, BlockNumber proven, Posit
 					   "block %u; the descent leads to item %u of block %u.", bound->past ? "Behind" : "At",
 					   walk->block, predicted, proven, landed.offset, landed.block, descended.offset,
 					   descended.block),
-			 errhint("This is an error in learnedbtree: set learnedbtree.enable to off, and report it.")));
+			 errhint("Set learnedbtree.enable to off, and REINDEX; if the file has come to no harm, report it as an "
+					 "error of learnedbtree.")));
 }
 
 /*
