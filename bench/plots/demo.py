@@ -20,7 +20,7 @@ ENTRY_BYTES = 400  # of the tables and indexes a row, in shared_buffers
 
 
 def run(bench, cleanup, draw):
-    """Draw each key set's index; returns what was written."""
+    """Draw each key set's index."""
     options = bench.options
     installation = Installation(options.pg_config)
     if not installation.has_extension(EXTENSION):
@@ -31,26 +31,19 @@ def run(bench, cleanup, draw):
     bench.server = cleanup.enter_context(ScratchServer(installation, settings, options.scratch, bench.say))
     bench.connection = cleanup.enter_context(contextlib.closing(bench.server.connect()))
     bench.connection.execute(f"CREATE EXTENSION {EXTENSION}")
-    written = []
     for key_set in keys_sets.choose(options.sets):
         if not key_set.file:
             raise Failed(f"{key_set.name} is no set of real keys")
         if reason := keys_sets.missing(bench, key_set):
             raise Failed(f"{key_set.title}: {reason}")
-        written += _draw_set(bench, key_set, draw)
-    return written
+        _draw_set(bench, key_set, draw)
 
 
 def _draw_set(bench, key_set, draw):
     table, index = f"{key_set.name}_demo", key_set.name
     rows = _load(bench, key_set, table, index)
-    with contextlib.ExitStack() as workers:
-        if bench.options.watch:
-            for work in (_insert, _look_up):
-                workers.enter_context(_Work(bench, functools.partial(work, bench, table=table, rows=rows)))
-        written = draw(bench, bench.connection, index, key_set.title)
+    draw(bench, bench.connection, index, key_set.title, functools.partial(_work, bench, table, rows))
     bench.connection.execute(f"DROP TABLE {table}, {table}_all")
-    return written
 
 
 def _load(bench, key_set, table, index):
@@ -68,7 +61,15 @@ def _load(bench, key_set, table, index):
     return rows
 
 
-class _Work:
+@contextlib.contextmanager
+def _work(bench, table, rows):
+    with contextlib.ExitStack() as workers:
+        for work in (_insert, _look_up):
+            workers.enter_context(_Worker(bench, functools.partial(work, bench, table=table, rows=rows)))
+        yield
+
+
+class _Worker:
     """Context manager: a thread with a session of its own does `work` until the end, or until it is told to stop."""
 
     def __init__(self, bench, work):

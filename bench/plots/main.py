@@ -49,19 +49,19 @@ def parse():
     return options
 
 
-def draw(bench, connection, index, title):
-    """The pictures of one index; returns what was written."""
+def draw(bench, connection, index, title, work=contextlib.nullcontext):
+    """The pictures of one index, whose names are printed.  `work` gives a context in which it is watched."""
     out = pathlib.Path(bench.options.out)
     out.mkdir(parents=True, exist_ok=True)
     stem = index.replace('"', "").replace("/", "_")
     files = lambda what: [out / f"{stem}_{what}.{ending}" for ending in ("png", "svg")]  # noqa: E731
     model = samples.read_model(connection, index, bench.options.points)
-    written = model_chart.draw(model, title, files("model"))
+    print(*model_chart.draw(model, title, files("model")), sep="\n")
     if bench.options.watch:
         bench.say(f"watching {index} for {bench.options.watch:g} s")
-        series = samples.watch(connection, index, bench.options.watch, bench.options.every)
-        written += watch_chart.draw(series, title, files("watch"))
-    return written
+        with work():
+            series = samples.watch(connection, index, bench.options.watch, bench.options.every)
+        print(*watch_chart.draw(series, title, files("watch")), sep="\n")
 
 
 def main():
@@ -70,17 +70,17 @@ def main():
     try:
         with contextlib.ExitStack() as cleanup:
             if options.demo:
-                written = demo.run(bench, cleanup, draw)
+                demo.run(bench, cleanup, draw)
             else:
                 connection = cleanup.enter_context(contextlib.closing(
                     psycopg.connect(options.connection, autocommit=True, prepare_threshold=None)))
-                written = draw(bench, connection, options.index, options.index)
-    except (Failed, psycopg.Error) as error:
-        raise SystemExit(f"bench/plot: {type(error).__name__}: {error}") from None
+                draw(bench, connection, options.index, options.index)
+    except psycopg.Error as error:
+        raise SystemExit(f"bench/plot: {error.diag.message_primary or error}") from None
+    except Failed as error:
+        raise SystemExit(f"bench/plot: {error}") from None
     except KeyboardInterrupt:
         raise SystemExit("bench/plot: interrupted") from None
-    for path in written:
-        print(path)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,10 @@ from psycopg.rows import dict_row
 from harness.contenders import EXTENSION
 from harness.measure import Failed
 
+MIN_LEAVES = 10
 SIGN = 2**63  # of codes that are single signed numbers
 EPOCH = datetime.datetime(2000, 1, 1)
+CALENDAR = (datetime.datetime(2, 1, 1), datetime.datetime(9998, 1, 1))  # a year of room for charts
 INTEGERS = ("smallint", "integer", "bigint")
 TIMES = ("timestamp without time zone", "timestamp with time zone")
 
@@ -27,8 +29,14 @@ class Model:
         if rest in INTEGERS:
             return [int(code) - SIGN for code in codes], f"{name} ({rest})"
         if rest in TIMES:
-            return [EPOCH + datetime.timedelta(microseconds=int(code) - SIGN) for code in codes], f"{name} (time)"
-        return [float(code) for code in codes], f"key code of {self.measures['key_code']}"
+            return [_time(int(code) - SIGN) for code in codes], f"{name} (time)"
+        return [float(code) for code in codes], "key code"
+
+
+def _time(microseconds):
+    """Of the server's timestamps; what the calendar here does not have lies at its ends."""
+    first, last = ((end - EPOCH) // datetime.timedelta(microseconds=1) for end in CALENDAR)
+    return EPOCH + datetime.timedelta(microseconds=min(max(microseconds, first), last))
 
 
 def read_model(connection, index, points):
@@ -47,6 +55,8 @@ def read_model(connection, index, points):
         knots = [(int(code), slot) for code, slot in connection.execute(
             f"SELECT code, slot FROM {EXTENSION}_knots(%s)", [index])]
         again = _rows(connection, f"SELECT * FROM {EXTENSION}_model(%s)", [index])[0]
+        if measures["leaves"] < MIN_LEAVES:
+            raise Failed(f"{index} has too few leaves to draw: {measures['leaves']}")
         if measures["trained_at"] == again["trained_at"] and buckets:
             return Model(measures, buckets, knots)
     raise Failed(f"{index} is trained faster than it can be read")

@@ -79,8 +79,8 @@ def _draw_inserts(axes, series):
 def _draw_rates(axes, series):
     for counter, color in (("lookups", style.DATA), ("inserts", style.MODEL)):
         if any(interval[counter] for interval in series):
-            axes.plot(_at(series), [interval[counter] / interval["took"] or float("nan") for interval in series], color=color,
-                      label=counter)
+            rates = [interval[counter] / interval["took"] or float("nan") for interval in series]
+            axes.plot(_at(series), rates, color=color, label=counter)
     axes.set_yscale("log")
     axes.set_ylabel("a second")
     axes.yaxis.set_major_formatter(ticker.StrMethodFormatter("{x:,.0f}"))
