@@ -70,12 +70,14 @@ image_problem(LbtImageCheck check)
 	return NULL;
 }
 
-bool
-lbt_metapage_read(Relation rel, const LbtIndex *index, LbtTrained *trained)
+/* As lbt_metapage_read(), and what is the matter. */
+static LbtImageCheck
+read_image(Relation rel, const LbtIndex *index, LbtTrained *trained)
 {
 	char		copy[LBT_BT_META_SPARE];
 	LbtImageInfo info;
 	LbtImageCheck check;
+	LbtLeaf    *leaves;
 	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
 	Buffer		buf = _bt_getbuf(rel, BTREE_METAPAGE, BT_READ);
 	uint32		height = BTPageGetMeta(BufferGetPage(buf))->btm_level + 1;
@@ -85,32 +87,46 @@ lbt_metapage_read(Relation rel, const LbtIndex *index, LbtTrained *trained)
 
 	memset(trained, 0, sizeof(*trained));
 	check = lbt_image_open(copy, sizeof(copy), nblocks, &info);
-	if (check == LBT_IMAGE_OK && !lbt_keyspec_fits(&index->keyspec, &info.code))
-		check = LBT_IMAGE_BAD_VALUE;
-	if (check == LBT_IMAGE_OK)
-	{
-		LbtLeaf    *leaves = MemoryContextAllocHuge(CurrentMemoryContext,
-													(Size) info.nleaves * sizeof(LbtLeaf));
-
-		if (!lbt_image_leaves(copy, sizeof(copy), &info, leaves) ||
-			!lbt_fit_model(rel, leaves, info.nleaves, trained))
-			check = LBT_IMAGE_BAD_VALUE;
-	}
 	if (check != LBT_IMAGE_OK)
-	{
-		if (check != LBT_IMAGE_NONE)
-			ereport(LOG,
-					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg("ignoring the model's image in the metapage of index \"%s\": %s",
-							RelationGetRelationName(rel), image_problem(check)),
-					 errdetail("The model is trained from the tree, and the image written anew.")));
-		return false;
-	}
-
+		return check;
+	if (!lbt_keyspec_fits(&index->keyspec, &info.code))
+		return LBT_IMAGE_BAD_VALUE;
+	leaves = MemoryContextAllocHuge(CurrentMemoryContext, (Size) info.nleaves * sizeof(LbtLeaf));
+	if (!lbt_image_leaves(copy, sizeof(copy), &info, leaves) ||
+		!lbt_fit_model(rel, leaves, info.nleaves, trained))
+		return LBT_IMAGE_BAD_VALUE;
 	trained->blocks = nblocks;
 	trained->header.source = LBT_FROM_IMAGE;
 	trained->header.height = height;
 	trained->header.trained_at = info.trained_at;
 	trained->header.code = info.code;
-	return true;
+	return LBT_IMAGE_OK;
+}
+
+bool
+lbt_metapage_read(Relation rel, const LbtIndex *index, LbtTrained *trained)
+{
+	LbtImageCheck check = read_image(rel, index, trained);
+
+	if (check != LBT_IMAGE_OK && check != LBT_IMAGE_NONE)
+		ereport(LOG,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("ignoring the model's image in the metapage of index \"%s\": %s",
+						RelationGetRelationName(rel), image_problem(check)),
+				 errdetail("The model is trained from the tree, and the image written anew.")));
+	return check == LBT_IMAGE_OK;
+}
+
+const char *
+lbt_metapage_state(Relation rel, const LbtIndex *index)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree image",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	LbtTrained	trained;
+	LbtImageCheck check = read_image(rel, index, &trained);
+
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
+	return check == LBT_IMAGE_OK ? "readable" : check == LBT_IMAGE_NONE ? "none" : image_problem(check);
 }

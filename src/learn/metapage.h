@@ -22,4 +22,7 @@ extern void lbt_metapage_write(Relation rel, const LbtIndex *index, LbtTrained *
  */
 extern bool lbt_metapage_read(Relation rel, const LbtIndex *index, LbtTrained *trained);
 
+/* For users, a constant string: "readable", "none", or what is wrong with the image. */
+extern const char *lbt_metapage_state(Relation rel, const LbtIndex *index);
+
 #endif							/* LBT_METAPAGE_H */

@@ -1,19 +1,16 @@
 /*
- * train.c - the training walk; see train.h.
+ * train.c - from the leaves to a model; see train.h.
  *
- * Level 1 is walked left to right.  Each of its pages is copied under a share lock and looked at
- * without one, so training never holds a page for longer than a memcpy.  A page that splits after it
- * was copied costs nothing: the copy still names all children, and its right link is the one from
- * before the split.  A leaf split meanwhile is missing from the model until the next training: lookups
- * for its right half move right once.
+ * A leaf split while the walk along level 1 (leafwalk.h) is under way is missing from the model until the
+ * next training: lookups for its right half move right once.
  */
 #include "learn/train.h"
 
 #include "learn/counters.h"
+#include "learn/leafwalk.h"
 #include "learn/lifecycle.h"
 #include "learn/metapage.h"
 #include "learn/settings.h"
-#include "miscadmin.h"
 #include "portability/instr_time.h"
 #include "server/compat.h"
 #include "server/shared.h"
@@ -162,69 +159,6 @@ set_separator(Harvest *h, IndexTuple pivot)
 			lbt_tuple_value(h->spec, i, pivot, RelationGetDescr(h->rel));
 }
 
-/* Add the children of a level-1 page.  The first has the left page's high key as its separator. */
-static void
-add_children(Harvest *h, Page page)
-{
-	BTPageOpaque opaque = BTPageGetOpaque(page);
-	OffsetNumber first = P_FIRSTDATAKEY(opaque);
-	OffsetNumber last = PageGetMaxOffsetNumber(page);
-
-	for (OffsetNumber off = first; off <= last && h->problem == LBT_READY; off++)
-	{
-		IndexTuple	itup = (IndexTuple) PageGetItem(page, PageGetItemId(page, off));
-
-		if (off > first)
-			set_separator(h, itup);
-		add_leaf(h, BTreeTupleGetDownLink(itup));
-	}
-	if (!P_RIGHTMOST(opaque))
-		set_separator(h, (IndexTuple) PageGetItem(page, PageGetItemId(page, P_HIKEY)));
-}
-
-/* The root's block and level, from the metapage. */
-static BlockNumber
-read_root(Relation rel, uint32 *level)
-{
-	Buffer		buf = _bt_getbuf(rel, BTREE_METAPAGE, BT_READ);
-	BTMetaPageData *meta = BTPageGetMeta(BufferGetPage(buf));
-	BlockNumber root = meta->btm_root;
-
-	*level = meta->btm_level;
-	_bt_relbuf(rel, buf);
-	return root;
-}
-
-static void
-harvest_level1(Harvest *h)
-{
-	PGAlignedBlock *copy = palloc(sizeof(PGAlignedBlock));
-	BufferAccessStrategy strategy = GetAccessStrategy(BAS_BULKREAD);	/* few buffers */
-	Buffer		buf = lbt_bt_get_endpoint(h->rel, 1, false, NULL);
-
-	while (BufferIsValid(buf) && h->problem == LBT_READY)
-	{
-		BTPageOpaque opaque;
-
-		memcpy(copy->data, BufferGetPage(buf), BLCKSZ);
-		_bt_relbuf(h->rel, buf);
-		opaque = BTPageGetOpaque(copy->data);
-		if (P_ISLEAF(opaque) || opaque->btpo_level != 1)
-		{
-			h->problem = LBT_UNORDERED;
-			return;
-		}
-		if (!P_IGNORE(opaque))
-			add_children(h, copy->data);
-		CHECK_FOR_INTERRUPTS();
-		if (P_RIGHTMOST(opaque))
-			return;
-		buf = lbt_bt_read_page(h->rel, opaque->btpo_next, strategy);
-	}
-	if (BufferIsValid(buf))
-		_bt_relbuf(h->rel, buf);
-}
-
 /*
  * Sort keys may contradict the comparison that the separators are ordered by: that is no damage, and the page
  * decides.
@@ -275,22 +209,24 @@ encode_separators(Harvest *h)
 static void
 harvest(Harvest *h)
 {
-	uint32		level;
-	BlockNumber root = read_root(h->rel, &level);
+	LbtLeafWalk walk;
 	LbtColumnOrder order[LBT_CODE_COLUMNS];
 
 	lbt_keyspec_order(h->spec, order);
 	h->learner = palloc(sizeof(LbtKeyLearner));
 	lbt_keycode_begin(h->learner, h->spec->ncolumns, order);
 	lbt_keycode_finish(h->learner, &h->code);	/* all there is to learn of a single number */
-	h->problem = LBT_READY;
-	h->height = level + 1;
-	if (root == P_NONE)
-		h->problem = LBT_EMPTY;
-	else if (level == 0)
-		add_leaf(h, root);
-	else
-		harvest_level1(h);
+	lbt_leafwalk_begin(&walk, h->rel);
+	h->height = walk.height;
+	h->problem = walk.empty ? LBT_EMPTY : LBT_READY;
+	while (h->problem == LBT_READY && lbt_leafwalk_next(&walk))
+	{
+		if (walk.separator)
+			set_separator(h, walk.separator);
+		add_leaf(h, walk.block);
+	}
+	if (walk.damaged)
+		h->problem = LBT_UNORDERED;
 	lbt_keycode_finish(h->learner, &h->code);
 
 	if (h->values && h->problem == LBT_READY)

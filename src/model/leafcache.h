@@ -77,14 +77,21 @@ lbt_leaf_search(const LbtLeaf *leaves, uint32_t nleaves, uint32_t guess, uint64_
 	return lo;
 }
 
-/* Leaves whose smallest code is also that of the leaf before. */
+/* Is the leaf's smallest code also that of the leaf before? */
+static inline bool
+lbt_leaf_tied(const LbtLeaf *leaves, uint32_t slot)
+{
+	return slot > 0 && leaves[slot].min_code == leaves[slot - 1].min_code;
+}
+
+/* How many leaves are. */
 static inline uint32_t
 lbt_leaf_ties(const LbtLeaf *leaves, uint32_t nleaves)
 {
 	uint32_t	ties = 0;
 
 	for (uint32_t i = 1; i < nleaves; i++)
-		ties += leaves[i].min_code == leaves[i - 1].min_code;
+		ties += lbt_leaf_tied(leaves, i);
 	return ties;
 }
 

@@ -73,13 +73,11 @@ measure(const LbtLeaf *leaves, uint32_t nleaves, const LbtKnot *knots, LbtSpline
 	fit->max_error = 0;
 	for (uint32_t i = 0; i < nleaves; i++)
 	{
-		uint32_t	predicted;
 		double		error;
 
-		if (i > 0 && leaves[i].min_code == leaves[i - 1].min_code)
+		if (lbt_leaf_tied(leaves, i))
 			continue;
-		predicted = lbt_spline_predict(knots, fit->nknots, nleaves, leaves[i].min_code);
-		error = predicted > i ? (double) (predicted - i) : (double) (i - predicted);
+		error = lbt_spline_error(knots, fit->nknots, leaves, nleaves, i);
 		if (error > fit->max_error)
 			fit->max_error = error;
 		sum += error;

@@ -66,4 +66,13 @@ lbt_spline_predict(const LbtKnot *knots, uint32_t nknots, uint32_t nleaves, uint
 	return (uint32_t) slot;
 }
 
+/* The error at a leaf, in leaves.  Of tied leaves only the first one's says something about the spline. */
+static inline double
+lbt_spline_error(const LbtKnot *knots, uint32_t nknots, const LbtLeaf *leaves, uint32_t nleaves, uint32_t slot)
+{
+	uint32_t	predicted = lbt_spline_predict(knots, nknots, nleaves, leaves[slot].min_code);
+
+	return predicted > slot ? (double) (predicted - slot) : (double) (slot - predicted);
+}
+
 #endif							/* LBT_SPLINE_H */

@@ -1,5 +1,5 @@
 /*
- * check.c - learnedbtree_check(): amcheck's check of the index file.
+ * check.c - learnedbtree_check(): amcheck's check of the index file, and the model against the tree.
  */
 #include "postgres.h"
 
@@ -8,12 +8,19 @@
 #include "catalog/index.h"
 #include "executor/spi.h"
 #include "fmgr.h"
+#include "funcapi.h"
+#include "learn/audit.h"
+#include "learn/metapage.h"
+#include "learn/train.h"
 #include "server/as_btree.h"
 #include "sql/index_arg.h"
+#include "sql/inspect.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
+#include "utils/snapmgr.h"
 
 PG_FUNCTION_INFO_V1(learnedbtree_check);
+PG_FUNCTION_INFO_V1(learnedbtree_check_model);
 
 /* The call of amcheck's function, schema-qualified; SPI must be connected. */
 static char *
@@ -34,8 +41,12 @@ amcheck_call(void)
 	return psprintf("SELECT %s.bt_index_parent_check($1, $2, $3)", quote_identifier(schema));
 }
 
-Datum
-learnedbtree_check(PG_FUNCTION_ARGS)
+/*
+ * Check the file of the index that the arguments name.  Returns the index, open; it and its table are locked
+ * against writers and VACUUM until the end of the transaction.
+ */
+static Relation
+check_file(FunctionCallInfo fcinfo)
 {
 	Oid			relid = lbt_index_argument(fcinfo);
 	Relation	rel;
@@ -63,6 +74,65 @@ learnedbtree_check(PG_FUNCTION_ARGS)
 	}
 	LBT_AS_BTREE_END(rel);
 	SPI_finish();
-	index_close(rel, NoLock);
+	return rel;
+}
+
+/* As version 1.0 has it: the file alone. */
+Datum
+learnedbtree_check(PG_FUNCTION_ARGS)
+{
+	index_close(check_file(fcinfo), NoLock);
 	PG_RETURN_VOID();
+}
+
+/* The model against the tree; false when there is none, or it went away meanwhile. */
+static bool
+check_model(Relation rel, LbtIndex *index, LbtAudit *audit)
+{
+	Size		bytes;
+	void	   *copy = lbt_registry_copy_model(index, &bytes);	/* that nobody changes or frees */
+
+	if (copy == NULL)
+		return false;
+	lbt_audit_model(rel, copy, bytes);
+	pfree(copy);
+	return lbt_audit_lookups(rel, index, GetActiveSnapshot(), audit);
+}
+
+#define CHECK_COLUMNS 10
+#define CHECK_FIRST_COUNT 2
+
+Datum
+learnedbtree_check_model(PG_FUNCTION_ARGS)
+{
+	Relation	rel = check_file(fcinfo);
+	LbtIndex   *index = lbt_index_get(rel);
+	LbtRegistered model;
+	LbtAudit	audit;
+	const char *reason;
+	TupleDesc	tupdesc;
+	Datum		values[CHECK_COLUMNS];
+	bool		nulls[CHECK_COLUMNS];
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	memset(nulls, true, sizeof(nulls));
+	if (lbt_trainable(rel, index, &reason) && check_model(rel, index, &audit))
+	{
+		uint64		counts[CHECK_COLUMNS - CHECK_FIRST_COUNT] = {
+			audit.separators, audit.landed, audit.moved_right,
+			audit.fallback_block + audit.fallback_page + audit.fallback_low + audit.fallback_high,
+			audit.fallback_block, audit.fallback_page, audit.fallback_low, audit.fallback_high};
+
+		for (int i = CHECK_FIRST_COUNT; i < CHECK_COLUMNS; i++)
+			values[i] = Int64GetDatum((int64) counts[i - CHECK_FIRST_COUNT]);
+		memset(nulls + CHECK_FIRST_COUNT, false, CHECK_COLUMNS - CHECK_FIRST_COUNT);
+	}
+
+	/* Asked last, so that it tells why there are no counts. */
+	values[0] = CStringGetTextDatum(lbt_model_state(rel, index, &model, &reason));
+	values[1] = CStringGetTextDatum(lbt_metapage_state(rel, index));
+	nulls[0] = nulls[1] = false;
+	index_close(rel, NoLock);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
 }

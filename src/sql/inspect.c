@@ -12,6 +12,7 @@
 #include "learn/train.h"
 #include "lib/stringinfo.h"
 #include "sql/index_arg.h"
+#include "sql/inspect.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
@@ -155,6 +156,18 @@ why_not_paying(const LbtSince *since)
 					since->predictions, since->fallbacks, since->moved);
 }
 
+const char *
+lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char **reason)
+{
+	memset(model, 0, sizeof(*model));
+	if (!lbt_trainable(rel, index, reason))
+		return index->keyspec.ncolumns == 0 && lbt_index_learned(rel) ? "unsupported" : "off";
+	(void) lbt_registry_describe(index, model);
+	*reason = !lbt_enable && model->state == LBT_READY ? "not used: learnedbtree.enable is off" :
+		model->state == LBT_NOT_PAYING ? why_not_paying(&model->since) : state_words[model->state].reason;
+	return state_words[model->state].name;
+}
+
 #define MODEL_COLUMNS 18
 #define MODEL_FIRST_MEASURE 2
 #define MODEL_TRAINING_MS 11
@@ -204,33 +217,16 @@ learnedbtree_model(PG_FUNCTION_ARGS)
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 	memset(nulls, true, sizeof(nulls));
-	if (!lbt_trainable(rel, index, &reason))
-	{
-		values[0] = CStringGetTextDatum(index->keyspec.ncolumns == 0 && lbt_index_learned(rel) ?
-										"unsupported" : "off");
+	lbt_counters_flush();
+	values[0] = CStringGetTextDatum(lbt_model_state(rel, index, &model, &reason));
+	nulls[0] = false;
+	if (reason)
 		values[1] = CStringGetTextDatum(reason);
-		nulls[0] = nulls[1] = false;
-	}
-	else
-	{
-		bool		known;
-		LbtState	state;
-
-		lbt_counters_flush();
-		known = lbt_registry_describe(index, &model);
-		state = known ? model.state : LBT_UNTRAINED;
-		values[0] = CStringGetTextDatum(state_words[state].name);
-		nulls[0] = false;
-		reason = !lbt_enable && state == LBT_READY ? "not used: learnedbtree.enable is off" :
-			state == LBT_NOT_PAYING ? why_not_paying(&model.since) : state_words[state].reason;
-		if (reason)
-			values[1] = CStringGetTextDatum(reason);
-		nulls[1] = reason == NULL;
-		if (state == LBT_READY)
-			model_measures(rel, index, &model.header, values, nulls);
-		if (state == LBT_READY || state == LBT_NOT_PAYING)
-			model_since(&model.since, values, nulls);
-	}
+	nulls[1] = reason == NULL;
+	if (model.state == LBT_READY)
+		model_measures(rel, index, &model.header, values, nulls);
+	if (model.state == LBT_READY || model.state == LBT_NOT_PAYING)
+		model_since(&model.since, values, nulls);
 	index_close(rel, AccessShareLock);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
 }

@@ -25,7 +25,7 @@ EXCEPTION WHEN OTHERS THEN
     RETURN concat_ws(' / ', SQLSTATE, message, NULLIF(detail, ''), NULLIF(hint, ''));
 END $$;
 SELECT f, refused(format('%s(%L%s)', f, 'bad', CASE WHEN f ~ 'predict' THEN ', 1' END))
-  FROM unnest(ARRAY['learnedbtree_train', 'learnedbtree_model', 'learnedbtree_knots', 'learnedbtree_predict', 'learnedbtree_check']) f;
+  FROM unnest(ARRAY['learnedbtree_train', 'learnedbtree_model', 'learnedbtree_knots', 'learnedbtree_histogram', 'learnedbtree_predict', 'learnedbtree_check']) f;
 SELECT o, refused(format('learnedbtree_model(%L)', o)) FROM unnest(ARRAY['bad_btree', 'bad_hash', 'bad_view', 'pg_class', 'pg_class_oid_index', 'nowhere']) o;
 SELECT o, refused(format('learnedbtree_check(%L)', o)) FROM unnest(ARRAY['bad_btree', 'bad_hash']) o;
 SELECT refused('learnedbtree_model(4000000000::oid::regclass)');
@@ -57,7 +57,7 @@ SELECT state, reason FROM learnedbtree_model('bad_empty_i');
 SELECT * FROM learnedbtree_predict('bad_empty_i', 5);
 SELECT learnedbtree_train('bad_empty_i');
 SELECT count(*) FROM learnedbtree_knots('bad_empty_i');
-SELECT learnedbtree_check('bad_empty_i');
+SELECT * FROM learnedbtree_check('bad_empty_i');
 SET enable_seqscan = off;
 SELECT * FROM bad_empty WHERE a > 5;
 RESET enable_seqscan;
@@ -91,7 +91,7 @@ CREATE ROLE lbt_other;
 ALTER TABLE bad OWNER TO lbt_owner;
 GRANT EXECUTE ON FUNCTION bt_index_parent_check(regclass, boolean, boolean) TO lbt_owner;
 CREATE FUNCTION rights() RETURNS TABLE (call text, outcome text) LANGUAGE sql AS $$
-    SELECT c, refused(c) FROM unnest(ARRAY['learnedbtree_model(''bad_i'')', 'learnedbtree_knots(''bad_i'')', 'learnedbtree_predict(''bad_i'', 1)',
+    SELECT c, refused(c) FROM unnest(ARRAY['learnedbtree_model(''bad_i'')', 'learnedbtree_knots(''bad_i'')', 'learnedbtree_histogram(''bad_i'')', 'learnedbtree_predict(''bad_i'', 1)',
         'learnedbtree_train(''bad_i'')', 'learnedbtree_check(''bad_i'')', 'learnedbtree_stat_reset()', 'learnedbtree_sync_opclasses()',
         'count(*) FROM learnedbtree_stat WHERE indexrelname = ''bad_i''']) c
 $$;

@@ -1,4 +1,4 @@
--- What can be seen of a model, the statistics, and learnedbtree_check().
+-- What can be seen of a model, and the statistics.
 
 CREATE TABLE ins (a int, b bigint, t jsonb);
 INSERT INTO ins SELECT i, mix(i), to_jsonb('row ' || i) FROM generate_series(1, 20000) i;
@@ -78,7 +78,4 @@ SELECT idx_scan >= 101 AS scans, idx_tup_read >= 101 AS read FROM pg_stat_user_i
 -- a dropped index leaves no line
 DROP INDEX ins_ba;
 SELECT count(*) FROM learnedbtree_stat WHERE relname = 'ins';
-
--- check: every way of calling it
-SELECT learnedbtree_check('ins_a'), learnedbtree_check('ins_t', heapallindexed => false), learnedbtree_check('ins_a', rootdescend => false), learnedbtree_check('ins_a', false, false);
 DROP TABLE ins;

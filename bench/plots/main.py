@@ -1,0 +1,87 @@
+"""Command line of bench/plot: an index of a running server, or real keys on a scratch server of its own."""
+
+import argparse
+import contextlib
+import os
+import pathlib
+import time
+
+import psycopg
+
+from harness.experiment import Bench
+from harness.measure import Failed
+
+from . import demo, model_chart, samples, watch_chart
+
+DEMO_WATCH_SECONDS = 60
+
+
+def parse():
+    parser = argparse.ArgumentParser(
+        prog="bench/plot", formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        description="Draw the model of a learnedbtree index, and how its predictions fare while the server works.")
+    parser.add_argument("index", nargs="?", help="name of the index, with its schema if need be")
+    parser.add_argument("--connection", default="", metavar="STRING",
+                        help="libpq connection string or URI; what it leaves open, PGHOST and the like say")
+    parser.add_argument("--out", default=".", metavar="DIR", help="folder for the PNG and SVG files")
+    parser.add_argument("--watch", type=float, default=0, metavar="SECONDS",
+                        help=f"sample learnedbtree_stat for so long (with --demo: {DEMO_WATCH_SECONDS})")
+    parser.add_argument("--every", type=float, default=1, metavar="SECONDS", help="between two samples")
+    parser.add_argument("--points", type=int, default=2000,
+                        help="draw at most so many; models of more leaves are drawn in buckets of several")
+    group = parser.add_argument_group("demonstration")
+    group.add_argument("--demo", action="store_true", help="load real keys into a scratch server, and work on them")
+    group.add_argument("--sets", default="commit_times,ipv4_starts", help="real key sets, see bench/keys")
+    group.add_argument("--keys", default=os.environ.get("LBT_KEYS"), help="folder with their files")
+    group.add_argument("--rows", type=int, help="rows in the end (default: as many as the set has keys); half of them "
+                                                "are there at the beginning")
+    group.add_argument("--pg-config", default=os.environ.get("PG_CONFIG", "pg_config"), help="which server")
+    group.add_argument("--scratch", help="folder for the scratch cluster (default: the system's temporary folder)")
+    options = parser.parse_args()
+    if options.demo == bool(options.index):
+        parser.error("name an index, or give --demo")
+    if options.every <= 0 or options.watch < 0 or options.points < 10:
+        parser.error("--every must be above 0, --watch not below, --points at least 10")
+    if options.rows is not None and options.rows < 10_000:
+        parser.error("--rows must be at least 10,000")
+    if options.demo and options.watch == 0:
+        options.watch = DEMO_WATCH_SECONDS
+    return options
+
+
+def draw(bench, connection, index, title, work=contextlib.nullcontext):
+    """The pictures of one index, whose names are printed.  `work` gives a context in which it is watched."""
+    out = pathlib.Path(bench.options.out)
+    out.mkdir(parents=True, exist_ok=True)
+    stem = index.replace('"', "").replace("/", "_")
+    files = lambda what: [out / f"{stem}_{what}.{ending}" for ending in ("png", "svg")]  # noqa: E731
+    model = samples.read_model(connection, index, bench.options.points)
+    print(*model_chart.draw(model, title, files("model")), sep="\n")
+    if bench.options.watch:
+        bench.say(f"watching {index} for {bench.options.watch:g} s")
+        with work():
+            series = samples.watch(connection, index, bench.options.watch, bench.options.every)
+        print(*watch_chart.draw(series, title, files("watch")), sep="\n")
+
+
+def main():
+    options = parse()
+    bench = Bench(options, [], time.monotonic())
+    try:
+        with contextlib.ExitStack() as cleanup:
+            if options.demo:
+                demo.run(bench, cleanup, draw)
+            else:
+                connection = cleanup.enter_context(contextlib.closing(
+                    psycopg.connect(options.connection, autocommit=True, prepare_threshold=None)))
+                draw(bench, connection, options.index, options.index)
+    except psycopg.Error as error:
+        raise SystemExit(f"bench/plot: {error.diag.message_primary or error}") from None
+    except Failed as error:
+        raise SystemExit(f"bench/plot: {error}") from None
+    except KeyboardInterrupt:
+        raise SystemExit("bench/plot: interrupted") from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""What the pictures are made of: the model, read once, and the counters, read again and again."""
+
+import dataclasses
+import datetime
+import time
+
+from psycopg.rows import dict_row
+
+from harness.contenders import EXTENSION
+from harness.measure import Failed
+
+MIN_LEAVES = 10
+SIGN = 2**63  # of codes that are single signed numbers
+EPOCH = datetime.datetime(2000, 1, 1)
+CALENDAR = (datetime.datetime(2, 1, 1), datetime.datetime(9998, 1, 1))  # a year of room for charts
+INTEGERS = ("smallint", "integer", "bigint")
+TIMES = ("timestamp without time zone", "timestamp with time zone")
+
+
+@dataclasses.dataclass
+class Model:
+    measures: dict  # the row of learnedbtree_model()
+    buckets: list  # the rows of learnedbtree_histogram()
+    knots: list  # (code, slot)
+
+    def keys(self, codes):
+        """Codes as what they stand for, where a code is a single number; and the name of that."""
+        name, _, rest = self.measures["key_code"].partition(" ")
+        if rest in INTEGERS:
+            return [int(code) - SIGN for code in codes], f"{name} ({rest})"
+        if rest in TIMES:
+            return [_time(int(code) - SIGN) for code in codes], f"{name} (time)"
+        return [float(code) for code in codes], "key code"
+
+
+def _time(microseconds):
+    """Of the server's timestamps; what the calendar here does not have lies at its ends."""
+    first, last = ((end - EPOCH) // datetime.timedelta(microseconds=1) for end in CALENDAR)
+    return EPOCH + datetime.timedelta(microseconds=min(max(microseconds, first), last))
+
+
+def read_model(connection, index, points):
+    """The model in at most `points` buckets, one a leaf if there are no more leaves than that."""
+    version = connection.execute("SELECT extversion FROM pg_extension WHERE extname = %s", [EXTENSION]).fetchone()
+    if version is None:
+        raise Failed(f"{EXTENSION} is not installed in this database")
+    if version[0] == "1.0":
+        raise Failed(f"{EXTENSION} is of version 1.0 here: ALTER EXTENSION {EXTENSION} UPDATE")
+    # The worker may train between two of the statements: once more, then.
+    for _ in range(5):
+        measures = _rows(connection, f"SELECT * FROM {EXTENSION}_model(%s)", [index])[0]
+        if measures["state"] != "ready":
+            raise Failed(f"{index} has no model to draw: {measures['state']}, {measures['reason']}")
+        buckets = _rows(connection, f"SELECT * FROM {EXTENSION}_histogram(%s, %s)", [index, points])
+        knots = [(int(code), slot) for code, slot in connection.execute(
+            f"SELECT code, slot FROM {EXTENSION}_knots(%s)", [index])]
+        again = _rows(connection, f"SELECT * FROM {EXTENSION}_model(%s)", [index])[0]
+        if measures["leaves"] < MIN_LEAVES:
+            raise Failed(f"{index} has too few leaves to draw: {measures['leaves']}")
+        if measures["trained_at"] == again["trained_at"] and buckets:
+            return Model(measures, buckets, knots)
+    raise Failed(f"{index} is trained faster than it can be read")
+
+
+def _rows(connection, sql, parameters):
+    with connection.cursor(row_factory=dict_row) as cursor:
+        return cursor.execute(sql, parameters).fetchall()
+
+
+def _counters(connection, index):
+    rows = _rows(connection, f"SELECT * FROM {EXTENSION}_stat WHERE indexrelid = %s::regclass", [index])
+    if not rows:
+        raise Failed(f"{index} is gone")
+    return rows[0]
+
+
+def watch(connection, index, seconds, every):
+    """A dict for each interval: `at`, seconds since the beginning, `took`, and by how much each counter grew."""
+    series = []
+    began = time.monotonic()
+    before_at, before = began, _counters(connection, index)
+    while before_at - began < seconds:
+        time.sleep(min(every, max(0, began + seconds - before_at)))
+        now_at, now = time.monotonic(), _counters(connection, index)
+        grown = {name: max(0, value - before[name]) for name, value in now.items()
+                 if isinstance(value, int) and isinstance(before[name], int)}
+        series.append({**grown, "at": now_at - began, "took": now_at - before_at})
+        before_at, before = now_at, now
+    return series

@@ -1,0 +1,40 @@
+/*
+ * leafwalk.h - all leaves of a tree in key order, each with the separator left of it, by a walk along level 1.
+ *
+ * No leaf is read.  Between two steps no lock or pin is held: each page of level 1 is copied under a share
+ * lock and looked at without one.  A page that splits after it was copied costs nothing: the copy still names
+ * all children, and its right link is the one from before the split.  Leaves split meanwhile, or whose split
+ * is unfinished, come without their right halves.
+ */
+#ifndef LBT_LEAFWALK_H
+#define LBT_LEAFWALK_H
+
+#include "server/btree.h"
+
+typedef struct LbtLeafWalk
+{
+	Relation	rel;
+	uint32		height;			/* pages on the way of a descent */
+	bool		empty;			/* the tree has no root */
+	bool		damaged;		/* the walk has ended at a page that is not of level 1 */
+
+	/* the leaf that the last step came to */
+	BlockNumber block;
+	IndexTuple	separator;		/* a pivot, good until the next step; NULL for the first leaf: minus infinity */
+
+	/* where the walk is */
+	BlockNumber next_page;		/* P_NONE: there is none */
+	OffsetNumber next;			/* downlink on the page copied; InvalidOffsetNumber: before the first page */
+	OffsetNumber last;			/* its last one; InvalidOffsetNumber: the page is not to be looked at */
+	PGAlignedBlock *page;		/* the copy */
+	PGAlignedBlock *high_key;	/* room for that of the page before */
+	BufferAccessStrategy strategy;	/* few buffers */
+} LbtLeafWalk;
+
+/* Begin a walk.  Allocates in the current context, where it stays. */
+extern void lbt_leafwalk_begin(LbtLeafWalk *walk, Relation rel);
+
+/* The next leaf; false behind the last. */
+extern bool lbt_leafwalk_next(LbtLeafWalk *walk);
+
+#endif							/* LBT_LEAFWALK_H */
