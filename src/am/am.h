@@ -12,6 +12,7 @@
 
 /* build.c */
 extern IndexBuildResult *lbt_build(Relation heap, Relation index, IndexInfo *info);
+extern char *lbt_build_phase_name(int64 phase);
 
 /* insert.c */
 extern bool lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation heap,

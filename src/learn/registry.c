@@ -65,7 +65,7 @@ init_control(void *block)
 	dshash_table *table;
 
 	c->tranche = LWLockNewTrancheId();
-	LWLockRegisterTranche(c->tranche, "learnedbtree");
+	LWLockRegisterTranche(c->tranche, "LearnedBtree");
 	LWLockInitialize(&c->reclaim, c->tranche);
 	pg_atomic_init_u64(&c->generation, 1);
 	pg_atomic_init_u64(&c->model_bytes, 0);
@@ -102,7 +102,7 @@ attach(void *unused)
 
 	if (c == NULL)
 		return;
-	LWLockRegisterTranche(c->tranche, "learnedbtree");
+	LWLockRegisterTranche(c->tranche, "LearnedBtree");
 	old = MemoryContextSwitchTo(TopMemoryContext);
 	lbt_area = dsa_attach_in_place(place_of(c), NULL);
 	/* Not later: the place may be in a DSM segment, and these are gone before on_shmem_exit. */

@@ -85,12 +85,22 @@ grow(Harvest *h)
 								  (Size) h->capacity * h->spec->ncolumns * sizeof(LbtKeyValue));
 }
 
+/* For pg_stat_activity. */
+static void
+report_training(void)
+{
+	static uint32 event = 0;
+
+	pgstat_report_wait_start(lbt_wait_event(&event, "LearnedBtreeTrain"));
+}
+
 /* Add a leaf whose left separator is h->separator. */
 static void
 add_leaf(Harvest *h, BlockNumber block)
 {
 	LbtLeaf    *leaf;
 
+	report_training();			/* again and again: reading a page ends a wait event of its own, and so ours */
 	if (h->nleaves >= h->limit)
 	{
 		h->problem = LBT_TOO_LARGE;
@@ -341,9 +351,11 @@ train(Relation rel, LbtIndex *index, bool new_file)
 
 	INSTR_TIME_SET_CURRENT(start);
 	h.limit = Min((Size) lbt_max_model_memory * 1024 / sizeof(LbtLeaf), PG_UINT32_MAX / 2);
+	report_training();
 	harvest(&h);
 	if (h.problem == LBT_READY && !lbt_fit_model(rel, h.leaves, h.nleaves, &trained))
 		h.problem = LBT_UNORDERED;
+	pgstat_report_wait_end();
 	trained.state = h.problem;
 	trained.blocks = RelationGetNumberOfBlocks(rel);
 	if (h.problem == LBT_READY)

@@ -18,6 +18,7 @@
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
+#include "server/compat.h"
 #include "sql/processes.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
@@ -97,6 +98,8 @@ training_context(void *arg)
 /* The demand being served: not lost when the process is terminated meanwhile. */
 static LbtFile serving;
 static bool is_serving = false;
+
+static uint32 wait_event = 0;
 
 static void
 give_demand_back(int code, Datum arg)
@@ -244,7 +247,8 @@ lbt_worker_main(Datum arg)
 		if (TimestampDifferenceExceeds(idle_since, GetCurrentTimestamp(), LINGER_MS))
 			break;
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 Min(Max(lbt_naptime, 10), LINGER_MS / 4), PG_WAIT_EXTENSION);
+						 Min(Max(lbt_naptime, 10), LINGER_MS / 4),
+						 lbt_wait_event(&wait_event, "LearnedBtreeWorkerMain"));
 		ResetLatch(MyLatch);
 	}
 	sweep(database);
