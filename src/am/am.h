@@ -7,6 +7,7 @@
 #include "postgres.h"
 
 #include "access/amapi.h"
+#include "learn/registry.h"
 #include "nodes/execnodes.h"
 #include "server/btree.h"
 
@@ -27,6 +28,18 @@ extern void lbt_options_init(void);
 extern bytea *lbt_options(Datum reloptions, bool validate);
 
 /* scan.c */
+
+/* What the scan of one node of a plan did in this process. */
+typedef struct LbtScanCounts
+{
+	Oid			index;
+	bool		leader_only;	/* parallel workers have scanned, too; what they did is not known here */
+	uint64		events[LBT_SCAN_EVENTS];
+} LbtScanCounts;
+
+/* False when the node does not scan an index of ours.  The counts are of use in instrumented statements only. */
+extern bool lbt_node_counts(PlanState *node, LbtScanCounts *counts);
+
 extern IndexScanDesc lbt_beginscan(Relation rel, int nkeys, int norderbys);
 extern void lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys);
 extern bool lbt_gettuple(IndexScanDesc scan, ScanDirection dir);

@@ -1,7 +1,8 @@
 /*
  * counters.c - per-index event counts; see counters.h.
  *
- * Lookups count in LbtIndex, private to the backend.  Before a commit, at most every 10 ms (so that short
+ * Lookups count in LbtIndex, private to the backend, and its events only grow: a scan takes the difference of two
+ * moments for its own, whatever is flushed between (am/scan.c).  Before a commit, at most every 10 ms (so that short
  * transactions on many cores do not meet at the same cache lines), and at backend exit the counts are
  * added to the shared totals under their hash partition's lock.  Not after the commit: an error there
  * would bring the server down.  Counts of aborted transactions wait for the next commit.
@@ -57,7 +58,7 @@ lbt_mark_dirty(LbtIndex *index)
 }
 
 static void
-add_to_totals(const LbtIndex *index)
+add_to_totals(const LbtIndex *index, const uint64 *events)
 {
 	Oid			key[2] = {index->file.database, index->oid};
 	TimestampTz now = GetCurrentTimestamp();
@@ -68,8 +69,8 @@ add_to_totals(const LbtIndex *index)
 	if (!found)
 		memset((char *) stats + STATS_KEY_BYTES, 0, sizeof(LbtStats) - STATS_KEY_BYTES);
 	for (int i = 0; i < LBT_NEVENTS; i++)
-		stats->events[i] += index->events[i];
-	if (index->events[LBT_EV_TRAINING] > 0)
+		stats->events[i] += events[i];
+	if (events[LBT_EV_TRAINING] > 0)
 		stats->last_trained = now;
 	dshash_release_lock(totals, stats);
 }
@@ -77,6 +78,7 @@ add_to_totals(const LbtIndex *index)
 typedef struct Flush
 {
 	LbtIndex   *index;
+	uint64		events[LBT_NEVENTS];
 	LbtDemand	demand;
 } Flush;
 
@@ -85,8 +87,8 @@ flush_body(void *arg)
 {
 	Flush	   *flush = arg;
 
-	flush->demand = lbt_demand_report(flush->index);
-	add_to_totals(flush->index);
+	flush->demand = lbt_demand_report(flush->index, flush->events);
+	add_to_totals(flush->index, flush->events);
 }
 
 static LbtDemand
@@ -94,8 +96,10 @@ flush_index(LbtIndex *index)
 {
 	Flush		flush = {.index = index,.demand = LBT_DEMAND_NONE};
 
+	for (int i = 0; i < LBT_NEVENTS; i++)
+		flush.events[i] = lbt_count_unflushed(index, i);
 	(void) lbt_guarded(flush_body, &flush);
-	memset(index->events, 0, sizeof(index->events));
+	memcpy(index->flushed, index->events, sizeof(index->flushed));
 	return flush.demand;
 }
 
@@ -135,7 +139,7 @@ lbt_counters_forget(LbtIndex *index)
 		}
 		*link = i->next_dirty;
 		i->dirty = false;
-		memset(i->events, 0, sizeof(i->events));
+		memcpy(i->flushed, i->events, sizeof(i->flushed));
 	}
 }
 

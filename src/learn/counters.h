@@ -41,6 +41,13 @@ lbt_count(LbtIndex *index, LbtEvent event)
 	lbt_count_many(index, event, 1);
 }
 
+/* Events that are not in the shared totals yet. */
+static inline uint64
+lbt_count_unflushed(const LbtIndex *index, LbtEvent event)
+{
+	return index->events[event] - index->flushed[event];
+}
+
 /* Add this backend's events to the shared totals.  What there is no memory for is not counted. */
 extern void lbt_counters_flush(void);
 

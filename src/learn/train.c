@@ -509,6 +509,6 @@ lbt_train_on_split(Relation rel, LbtIndex *index)
 	if (lbt_autotrain && index->state == LBT_READY && index->model.nleaves <= SMALL_LEAVES &&
 		index->splits >= index->model.nleaves && lbt_registry_claim(index))
 		(void) run_claimed(rel, index, train);
-	else if (index->events[LBT_EV_SPLIT] >= SPLITS_BEFORE_REPORT)
+	else if (lbt_count_unflushed(index, LBT_EV_SPLIT) >= SPLITS_BEFORE_REPORT)
 		lbt_train_on_misses(rel, index);
 }

@@ -9,6 +9,7 @@
 #include "learn/registry.h"
 #include "learn/settings.h"
 #include "sql/drop.h"
+#include "sql/explain.h"
 #include "utils/guc.h"
 
 PG_MODULE_MAGIC;
@@ -89,4 +90,5 @@ _PG_init(void)
 	lbt_planner_init();
 	lbt_ahead_init();
 	lbt_drop_init();
+	lbt_explain_init();
 }
