@@ -5,6 +5,7 @@
 
 #include "catalog/index.h"
 #include "commands/progress.h"
+#include "learn/counters.h"
 #include "learn/settings.h"
 #include "learn/train.h"
 #include "server/as_btree.h"
@@ -80,10 +81,14 @@ lbt_build(Relation heap, Relation index, IndexInfo *info)
 	}
 	LBT_AS_BTREE_END(index);
 
+	learned = lbt_index_get(index);
 	if (index->rd_createSubid != InvalidSubTransactionId &&
 		!ReindexIsProcessingIndex(RelationGetRelid(index)))
+	{
 		give_notice(index, info);
-	learned = lbt_index_get(index);
+		if (learned->shareable)
+			lbt_stats_forget(learned->file.database, learned->oid); /* of an index long gone with its OID */
+	}
 	if (lbt_trainable(index, learned, &reason))
 	{
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_TRAINING);

@@ -11,6 +11,7 @@
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "am/am.h"
+#include "learn/counters.h"
 #include "learn/demand.h"
 #include "learn/settings.h"
 #include "learn/train.h"
@@ -158,6 +159,28 @@ serve(const LbtFile *file, Oid oid)
 }
 
 /*
+ * Forget counts that belong to nothing: of indexes that a crash has brought back into the statistics file, and of
+ * databases that were dropped in sessions without this library.
+ */
+static void
+sweep_counts(Oid database)
+{
+	LbtStats   *stats;
+	uint32		n = lbt_stats_copy(&stats);
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		if (stats[i].database != database)
+		{
+			if (!SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(stats[i].database)))
+				lbt_stats_forget(stats[i].database, InvalidOid);
+		}
+		else if (OidIsValid(stats[i].oid) && !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(stats[i].oid)))
+			lbt_stats_forget(database, stats[i].oid);
+	}
+}
+
+/*
  * Forget models of indexes that are gone and that nobody here could notice: on a standby, of those that
  * REINDEX CONCURRENTLY replaced or DROP removed on the primary.  An index that is invisible because its
  * transaction goes on has been trained just now; forgetting its model would be harmless, but a waste.
@@ -179,6 +202,7 @@ sweep(Oid database)
 		if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(listed[i].oid)))
 			lbt_registry_drop_file(&listed[i].file);
 	}
+	sweep_counts(database);
 	CommitTransactionCommand();
 }
 
@@ -264,6 +288,9 @@ lbt_forget_lost_database(Oid database)
 	exists = SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database));
 	CommitTransactionCommand();
 	if (!exists)
+	{
 		lbt_registry_drop_matching(database, InvalidOid, NULL);
+		lbt_stats_forget(database, InvalidOid);
+	}
 	return !exists;
 }
