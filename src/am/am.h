@@ -7,12 +7,14 @@
 #include "postgres.h"
 
 #include "access/amapi.h"
+#include "learn/registry.h"
 #include "nodes/execnodes.h"
 #include "nodes/pathnodes.h"
 #include "server/btree.h"
 
 /* build.c */
 extern IndexBuildResult *lbt_build(Relation heap, Relation index, IndexInfo *info);
+extern char *lbt_build_phase_name(int64 phase);
 
 /* insert.c */
 extern bool lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
@@ -27,6 +29,18 @@ extern void lbt_options_init(void);
 extern bytea *lbt_options(Datum reloptions, bool validate);
 
 /* scan.c */
+
+/* What the scan of one node of a plan did in this process. */
+typedef struct LbtScanCounts
+{
+	Oid			index;
+	bool		leader_only;	/* parallel workers have scanned, too; what they did is not known here */
+	uint64		events[LBT_SCAN_EVENTS];
+} LbtScanCounts;
+
+/* False when the node does not scan an index of ours.  The counts are of use in instrumented statements only. */
+extern bool lbt_node_counts(PlanState *node, LbtScanCounts *counts);
+
 extern IndexScanDesc lbt_beginscan(Relation rel, int nkeys, int norderbys);
 extern void lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys);
 extern bool lbt_gettuple(IndexScanDesc scan, ScanDirection dir);

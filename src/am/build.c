@@ -4,6 +4,8 @@
 #include "am/am.h"
 
 #include "catalog/index.h"
+#include "commands/progress.h"
+#include "learn/counters.h"
 #include "learn/settings.h"
 #include "learn/train.h"
 #include "server/as_btree.h"
@@ -56,6 +58,15 @@ refuse_nondeterministic(Relation index)
 	}
 }
 
+/* What pg_stat_progress_create_index calls the training, which follows btree's phases. */
+#define PHASE_TRAINING (PROGRESS_BTREE_PHASE_LEAF_LOAD + 1)
+
+char *
+lbt_build_phase_name(int64 phase)
+{
+	return phase == PHASE_TRAINING ? "training the model" : btbuildphasename(phase);
+}
+
 IndexBuildResult *
 lbt_build(Relation heap, Relation index, IndexInfo *info)
 {
@@ -70,11 +81,18 @@ lbt_build(Relation heap, Relation index, IndexInfo *info)
 	}
 	LBT_AS_BTREE_END(index);
 
+	learned = lbt_index_get(index);
 	if (index->rd_createSubid != InvalidSubTransactionId &&
 		!ReindexIsProcessingIndex(RelationGetRelid(index)))
+	{
 		give_notice(index, info);
-	learned = lbt_index_get(index);
+		if (learned->shareable)
+			lbt_stats_forget(learned->file.database, learned->oid); /* of an index long gone with its OID */
+	}
 	if (lbt_trainable(index, learned, &reason))
+	{
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_TRAINING);
 		(void) lbt_train(index, learned);
+	}
 	return result;
 }

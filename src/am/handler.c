@@ -14,6 +14,7 @@ learnedbtree_handler(PG_FUNCTION_ARGS)
 	IndexAmRoutine *routine = lbt_bt_routine();
 
 	routine->ambuild = lbt_build;
+	routine->ambuildphasename = lbt_build_phase_name;
 	routine->aminsert = lbt_insert;
 	routine->amvacuumcleanup = lbt_vacuumcleanup;
 	routine->amcostestimate = lbt_costestimate;

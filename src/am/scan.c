@@ -4,6 +4,9 @@
  * Ours serves plain keys and arrays on an index that has a model; nbtree's serves everything else, from the first
  * call after a rescan to the last.  nbtree keeps its state in scan->opaque, so ours steps aside while
  * one of its functions runs; that state is made only when a scan first needs it.
+ *
+ * Events are counted for the index, whichever scan they are of.  In an instrumented statement each callback adds
+ * what was counted while it ran to the scan's own counts, too.
  */
 #include "am/am.h"
 
@@ -12,6 +15,7 @@
 #include "learn/settings.h"
 #include "learn/train.h"
 #include "nodes/tidbitmap.h"
+#include "server/executor.h"
 #include "utils/memutils.h"
 
 IndexScanDesc
@@ -33,6 +37,7 @@ lbt_beginscan(Relation rel, int nkeys, int norderbys)
 	so->ahead = NULL;
 	so->slot_generation = 0;
 	so->btree = NULL;
+	memset(so->counts, 0, sizeof(so->counts));
 	scan->opaque = so;
 	scan->xs_itupdesc = RelationGetDescr(rel);
 	return scan;
@@ -80,8 +85,16 @@ have_model(IndexScanDesc scan, LbtScan *so)
 	return so->index->state == LBT_READY;
 }
 
-void
-lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys)
+/* Add to the scan's counts what has happened since these were its index's events. */
+static void
+add_counts(LbtScan *so, const uint64 *events)
+{
+	for (int i = 0; i < LBT_SCAN_EVENTS; i++)
+		so->counts[i] += so->index->events[i] - events[i];
+}
+
+static void
+rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys)
 {
 	LbtScan    *so = (LbtScan *) scan->opaque;
 	bool		was_btree = !so->ours && so->btree != NULL;
@@ -118,6 +131,22 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 	leave_btree(scan, so);
 }
 
+void
+lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys)
+{
+	LbtScan    *so = (LbtScan *) scan->opaque;
+	uint64		events[LBT_SCAN_EVENTS];
+
+	if (likely(!lbt_instrumented))
+	{
+		rescan(scan, keys, nkeys, orderbys, norderbys);
+		return;
+	}
+	memcpy(events, so->index->events, sizeof(events));
+	rescan(scan, keys, nkeys, orderbys, norderbys);
+	add_counts(so, events);
+}
+
 /* Move to the next item in this direction; false at the end of the interval. */
 static inline bool
 next_item(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
@@ -134,8 +163,8 @@ next_item(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
 	return lbt_scan_step(scan, so, dir);
 }
 
-bool
-lbt_gettuple(IndexScanDesc scan, ScanDirection dir)
+static pg_attribute_always_inline bool
+gettuple(IndexScanDesc scan, ScanDirection dir)
 {
 	LbtScan    *so = (LbtScan *) scan->opaque;
 	LbtItem    *item;
@@ -164,8 +193,27 @@ lbt_gettuple(IndexScanDesc scan, ScanDirection dir)
 	return true;
 }
 
-int64
-lbt_getbitmap(IndexScanDesc scan, TIDBitmap *tbm)
+static pg_noinline bool
+gettuple_counted(IndexScanDesc scan, ScanDirection dir)
+{
+	LbtScan    *so = (LbtScan *) scan->opaque;
+	uint64		events[LBT_SCAN_EVENTS];
+	bool		found;
+
+	memcpy(events, so->index->events, sizeof(events));
+	found = gettuple(scan, dir);
+	add_counts(so, events);
+	return found;
+}
+
+bool
+lbt_gettuple(IndexScanDesc scan, ScanDirection dir)
+{
+	return unlikely(lbt_instrumented) ? gettuple_counted(scan, dir) : gettuple(scan, dir);
+}
+
+static int64
+getbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 {
 	LbtScan    *so = (LbtScan *) scan->opaque;
 	int64		ntids = 0;
@@ -186,6 +234,53 @@ lbt_getbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 		ntids += so->cur.nitems;
 	}
 	return ntids;
+}
+
+int64
+lbt_getbitmap(IndexScanDesc scan, TIDBitmap *tbm)
+{
+	LbtScan    *so = (LbtScan *) scan->opaque;
+	uint64		events[LBT_SCAN_EVENTS];
+	int64		ntids;
+
+	memcpy(events, so->index->events, sizeof(events));
+	ntids = getbitmap(scan, tbm);
+	add_counts(so, events);
+	return ntids;
+}
+
+bool
+lbt_node_counts(PlanState *node, LbtScanCounts *counts)
+{
+	Relation	rel;
+	IndexScanDesc scan;
+
+	if (IsA(node, IndexScanState))
+	{
+		rel = castNode(IndexScanState, node)->iss_RelationDesc;
+		scan = castNode(IndexScanState, node)->iss_ScanDesc;
+	}
+	else if (IsA(node, IndexOnlyScanState))
+	{
+		rel = castNode(IndexOnlyScanState, node)->ioss_RelationDesc;
+		scan = castNode(IndexOnlyScanState, node)->ioss_ScanDesc;
+	}
+	else if (IsA(node, BitmapIndexScanState))
+	{
+		rel = castNode(BitmapIndexScanState, node)->biss_RelationDesc;
+		scan = castNode(BitmapIndexScanState, node)->biss_ScanDesc;
+	}
+	else
+		return false;
+	if (rel == NULL || rel->rd_indam->amrescan != lbt_rescan)
+		return false;
+	memset(counts, 0, sizeof(*counts));
+	counts->index = RelationGetRelid(rel);
+	if (scan)
+		memcpy(counts->events, ((LbtScan *) scan->opaque)->counts, sizeof(counts->events));
+	for (int i = 0; node->worker_instrument && i < node->worker_instrument->num_workers; i++)
+		counts->leader_only |= node->worker_instrument->instrument[i].nloops > 0;
+	return true;
 }
 
 void

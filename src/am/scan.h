@@ -83,6 +83,7 @@ typedef struct LbtScan
 	bool		any_dead;		/* among the items of cur, since the scan came to its leaf */
 	uint8	   *room;			/* LBT_KEY_ROOM bytes for each scan key, for encoded values; or NULL */
 	void	   *btree;			/* nbtree's scan state; NULL until first needed */
+	uint64		counts[LBT_SCAN_EVENTS];	/* what the scan did in instrumented statements */
 } LbtScan;
 
 /* A place within a column: before the first value >= (past: >) this one. */

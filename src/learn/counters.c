@@ -1,7 +1,8 @@
 /*
  * counters.c - per-index event counts; see counters.h.
  *
- * Lookups count in LbtIndex, private to the backend.  Before a commit, at most every 10 ms (so that short
+ * Lookups count in LbtIndex, private to the backend, and its events only grow: a scan takes the difference of two
+ * moments for its own, whatever is flushed between (am/scan.c).  Before a commit, at most every 10 ms (so that short
  * transactions on many cores do not meet at the same cache lines), and at backend exit the counts are
  * added to the shared totals under their hash partition's lock.  Not after the commit: an error there
  * would bring the server down.  Counts of aborted transactions wait for the next commit.
@@ -9,6 +10,7 @@
 #include "learn/counters.h"
 
 #include "learn/demand.h"
+#include "learn/statfile.h"
 #include "miscadmin.h"
 #include "server/guard.h"
 #include "storage/ipc.h"
@@ -37,6 +39,7 @@ static void
 flush_at_exit(int code, Datum arg)
 {
 	lbt_counters_flush();
+	lbt_statfile_leave();
 }
 
 void
@@ -56,27 +59,37 @@ lbt_mark_dirty(LbtIndex *index)
 	dirty_indexes = index;
 }
 
-static void
-add_to_totals(const LbtIndex *index)
+/* An index's totals, made if need be, locked. */
+static LbtStats *
+lock_totals(Oid database, Oid oid)
 {
-	Oid			key[2] = {index->file.database, index->oid};
-	TimestampTz now = GetCurrentTimestamp();
-	LbtStats   *stats;
+	Oid			key[2] = {database, oid};
 	bool		found;
+	LbtStats   *stats = dshash_find_or_insert(totals, key, &found);
 
-	stats = dshash_find_or_insert(totals, key, &found);
 	if (!found)
 		memset((char *) stats + STATS_KEY_BYTES, 0, sizeof(LbtStats) - STATS_KEY_BYTES);
+	return stats;
+}
+
+static void
+add_to_totals(const LbtIndex *index, const uint64 *events)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	LbtStats   *stats = lock_totals(index->file.database, index->oid);
+
 	for (int i = 0; i < LBT_NEVENTS; i++)
-		stats->events[i] += index->events[i];
-	if (index->events[LBT_EV_TRAINING] > 0)
+		stats->events[i] += events[i];
+	if (events[LBT_EV_TRAINING] > 0)
 		stats->last_trained = now;
 	dshash_release_lock(totals, stats);
+	lbt_statfile_changed();
 }
 
 typedef struct Flush
 {
 	LbtIndex   *index;
+	uint64		events[LBT_NEVENTS];
 	LbtDemand	demand;
 } Flush;
 
@@ -85,8 +98,8 @@ flush_body(void *arg)
 {
 	Flush	   *flush = arg;
 
-	flush->demand = lbt_demand_report(flush->index);
-	add_to_totals(flush->index);
+	flush->demand = lbt_demand_report(flush->index, flush->events);
+	add_to_totals(flush->index, flush->events);
 }
 
 static LbtDemand
@@ -94,8 +107,10 @@ flush_index(LbtIndex *index)
 {
 	Flush		flush = {.index = index,.demand = LBT_DEMAND_NONE};
 
+	for (int i = 0; i < LBT_NEVENTS; i++)
+		flush.events[i] = lbt_count_unflushed(index, i);
 	(void) lbt_guarded(flush_body, &flush);
-	memset(index->events, 0, sizeof(index->events));
+	memcpy(index->flushed, index->events, sizeof(index->flushed));
 	return flush.demand;
 }
 
@@ -117,6 +132,7 @@ lbt_counters_flush(void)
 		(void) flush_index(index);
 	}
 	last_flush = GetCurrentTimestamp();
+	lbt_statfile_save_if_due(last_flush);
 }
 
 void
@@ -135,7 +151,7 @@ lbt_counters_forget(LbtIndex *index)
 		}
 		*link = i->next_dirty;
 		i->dirty = false;
-		memset(i->events, 0, sizeof(i->events));
+		memcpy(i->flushed, i->events, sizeof(i->flushed));
 	}
 }
 
@@ -152,33 +168,118 @@ lbt_counters_before_commit(void)
 	lbt_counters_flush();
 }
 
-bool
+void
 lbt_stats_get(Oid oid, LbtStats *out)
 {
+	Oid			all[2] = {MyDatabaseId, InvalidOid};
 	Oid			key[2] = {MyDatabaseId, oid};
 	LbtStats   *stats;
 
+	memset(out, 0, sizeof(LbtStats));
 	if (totals == NULL)
-		return false;
+		return;
 	stats = dshash_find(totals, key, false);
-	if (stats == NULL)
-		return false;
-	*out = *stats;
-	dshash_release_lock(totals, stats);
-	return true;
+	if (stats != NULL)
+	{
+		*out = *stats;
+		dshash_release_lock(totals, stats);
+	}
+	stats = dshash_find(totals, all, false);
+	if (stats != NULL)
+	{
+		out->reset_at = Max(out->reset_at, stats->reset_at);
+		dshash_release_lock(totals, stats);
+	}
+}
+
+static void
+set_to_zero(LbtStats *stats, TimestampTz now)
+{
+	memset((char *) stats + STATS_KEY_BYTES, 0, sizeof(LbtStats) - STATS_KEY_BYTES);
+	stats->reset_at = now;
 }
 
 void
-lbt_stats_reset(Oid database, Oid oid)
+lbt_stats_reset(Oid oid)
 {
+	TimestampTz now = GetCurrentTimestamp();
 	dshash_seq_status status;
 	LbtStats   *stats;
 
 	if (totals == NULL)
 		return;
-	dshash_seq_init(&status, totals, true);
+
+	/* What can fail for want of memory comes first. */
+	stats = lock_totals(MyDatabaseId, oid);
+	set_to_zero(stats, now);
+	dshash_release_lock(totals, stats);
+	if (!OidIsValid(oid))
+	{
+		dshash_seq_init(&status, totals, true);
+		while ((stats = dshash_seq_next(&status)) != NULL)
+			if (stats->database == MyDatabaseId)
+				set_to_zero(stats, now);
+		dshash_seq_term(&status);
+	}
+	lbt_statfile_changed();
+	lbt_statfile_save();
+}
+
+void
+lbt_stats_forget(Oid database, Oid oid)
+{
+	Oid			key[2] = {database, oid};
+	dshash_seq_status status;
+	LbtStats   *stats;
+
+	if (totals == NULL)
+		return;
+	if (OidIsValid(oid))
+	{
+		if (!dshash_delete_key(totals, key))
+			return;
+	}
+	else
+	{
+		dshash_seq_init(&status, totals, true);
+		while ((stats = dshash_seq_next(&status)) != NULL)
+			if (stats->database == database)
+				dshash_delete_current(&status);
+		dshash_seq_term(&status);
+	}
+	lbt_statfile_changed();
+}
+
+uint32
+lbt_stats_copy(LbtStats **copy)
+{
+	uint32		capacity = 64;
+	uint32		n = 0;
+	dshash_seq_status status;
+	LbtStats   *stats;
+
+	*copy = palloc(capacity * sizeof(LbtStats));
+	if (totals == NULL)
+		return 0;
+	dshash_seq_init(&status, totals, false);
 	while ((stats = dshash_seq_next(&status)) != NULL)
-		if (stats->database == database && (!OidIsValid(oid) || stats->oid == oid))
-			dshash_delete_current(&status);
+	{
+		if (n == capacity)
+			*copy = repalloc_huge(*copy, (Size) (capacity *= 2) * sizeof(LbtStats));
+		(*copy)[n++] = *stats;
+	}
 	dshash_seq_term(&status);
+	return n;
+}
+
+void
+lbt_stats_restore(const LbtStats *from)
+{
+	LbtStats   *stats = lock_totals(from->database, from->oid);
+
+	for (int i = 0; i < LBT_NEVENTS; i++)
+		stats->events[i] += from->events[i];
+	stats->last_trained = Max(stats->last_trained, from->last_trained);
+	stats->reset_at = Max(stats->reset_at, from->reset_at);
+	dshash_release_lock(totals, stats);
 }

@@ -11,12 +11,16 @@
 #include "lib/dshash.h"
 #include "utils/dsa.h"
 
-/* Shared totals of one index, kept by (database, oid): they survive REINDEX. */
+/*
+ * Shared totals of one index, kept by (database, oid): they survive REINDEX, and the server's restart (statfile.h).
+ * An entry without an oid says when all of the database's were reset.
+ */
 typedef struct LbtStats
 {
 	Oid			database;		/* hash key: these two */
 	Oid			oid;
 	TimestampTz last_trained;	/* 0: never since the last reset */
+	TimestampTz reset_at;		/* 0: never */
 	uint64		events[LBT_NEVENTS];
 } LbtStats;
 
@@ -41,6 +45,13 @@ lbt_count(LbtIndex *index, LbtEvent event)
 	lbt_count_many(index, event, 1);
 }
 
+/* Events that are not in the shared totals yet. */
+static inline uint64
+lbt_count_unflushed(const LbtIndex *index, LbtEvent event)
+{
+	return index->events[event] - index->flushed[event];
+}
+
 /* Add this backend's events to the shared totals.  What there is no memory for is not counted. */
 extern void lbt_counters_flush(void);
 
@@ -56,10 +67,19 @@ extern void lbt_counters_before_commit(void);
 /* Drop events that were not flushed: of one view, or (NULL) of all. */
 extern void lbt_counters_forget(LbtIndex *index);
 
-/* Copy out the totals of an index of this database; false when it has none. */
-extern bool lbt_stats_get(Oid oid, LbtStats *out);
+/* Copy out the totals of an index of this database: zeroes when there are none. */
+extern void lbt_stats_get(Oid oid, LbtStats *out);
 
-/* Forget the totals of all indexes of a database, or of one.  Allocates nothing. */
-extern void lbt_stats_reset(Oid database, Oid oid);
+/* Set the totals of an index of this database, or (InvalidOid) of all, to zero, and remember when. */
+extern void lbt_stats_reset(Oid oid);
+
+/* Forget the totals of an index that is gone, or (InvalidOid) of a whole database.  Allocates nothing. */
+extern void lbt_stats_forget(Oid database, Oid oid);
+
+/* All totals there are, palloc'd; returns how many. */
+extern uint32 lbt_stats_copy(LbtStats **copy);
+
+/* Add counts of an earlier time. */
+extern void lbt_stats_restore(const LbtStats *stats);
 
 #endif							/* LBT_COUNTERS_H */

@@ -159,7 +159,7 @@ switch_off(LbtEntry *entry)
 }
 
 LbtDemand
-lbt_demand_report(LbtIndex *index)
+lbt_demand_report(LbtIndex *index, const uint64 *events)
 {
 	LbtEntry   *entry = dshash_find(lbt_entries, &index->file, true);
 	TimestampTz now = GetCurrentTimestamp();
@@ -172,7 +172,7 @@ lbt_demand_report(LbtIndex *index)
 	if (entry == NULL)
 		return LBT_DEMAND_NONE;
 	pg_atomic_write_u64(&entry->used_at, (uint64) now);
-	add_events(entry, index->events);
+	add_events(entry, events);
 	if (entry->state == LBT_READY)
 	{
 		if (!pays(entry))

@@ -20,11 +20,11 @@ typedef enum LbtDemand
 } LbtDemand;
 
 /*
- * Add the view's events (not yet flushed) to what is known of the index since its training, mark it as
- * used, and draw the conclusions: ask for a training, or switch a model off that does not pay.  Takes the
- * index's partition lock; the caller holds no lock.  Allocates nothing but the start of a launcher.
+ * Add events of the view, which have not been reported before, to what is known of the index since its training,
+ * mark it as used, and draw the conclusions: ask for a training, or switch a model off that does not pay.  Takes
+ * the index's partition lock; the caller holds no lock.  Allocates nothing but the start of a launcher.
  */
-extern LbtDemand lbt_demand_report(LbtIndex *index);
+extern LbtDemand lbt_demand_report(LbtIndex *index, const uint64 *events);
 
 /* For the launcher: become the launcher (false: there is one), and cease to be it. */
 extern bool lbt_launcher_enter(void);

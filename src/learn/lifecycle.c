@@ -63,7 +63,7 @@ finish(const Pending *p, bool committed)
 	else if (p->created)
 		lbt_registry_drop_file(&p->file);
 	if (committed && !p->created)
-		lbt_stats_reset(p->database, p->oid);
+		lbt_stats_forget(p->database, p->oid);
 }
 
 static void

@@ -16,13 +16,14 @@
  * caught by the leaf.  Writers of buffer hints cannot be so careless: they hold
  * lbt_control->reclaim shared while they check the generation and write; freeing holds it exclusively.
  *
- * Lock order: hash partition, then dsa's own locks; reclaim, then dsa's own locks.  A partition lock
- * and reclaim are never held together.
+ * Lock order: stat_file (statfile.c's), hash partition, dsa's own locks; reclaim, then dsa's own locks.  A
+ * partition lock and reclaim are never held together.
  */
 #include "learn/registry_internal.h"
 
 #include "learn/counters.h"
 #include "learn/settings.h"
+#include "learn/statfile.h"
 #include "miscadmin.h"
 #include "server/guard.h"
 #include "server/shared.h"
@@ -65,7 +66,7 @@ init_control(void *block)
 	dshash_table *table;
 
 	c->tranche = LWLockNewTrancheId();
-	LWLockRegisterTranche(c->tranche, "learnedbtree");
+	LWLockRegisterTranche(c->tranche, "LearnedBtree");
 	LWLockInitialize(&c->reclaim, c->tranche);
 	pg_atomic_init_u64(&c->generation, 1);
 	pg_atomic_init_u64(&c->model_bytes, 0);
@@ -74,6 +75,7 @@ init_control(void *block)
 	pg_atomic_init_u64(&c->launch_tried, 0);
 	pg_atomic_init_u32(&c->told_no_worker, 0);
 	pg_atomic_init_u32(&c->workers_connected, 0);
+	lbt_statfile_init(c);
 
 	a = dsa_create_in_place(place_of(c), PLACE_BYTES, c->tranche, NULL);
 	dsa_pin(a);
@@ -102,7 +104,7 @@ attach(void *unused)
 
 	if (c == NULL)
 		return;
-	LWLockRegisterTranche(c->tranche, "learnedbtree");
+	LWLockRegisterTranche(c->tranche, "LearnedBtree");
 	old = MemoryContextSwitchTo(TopMemoryContext);
 	lbt_area = dsa_attach_in_place(place_of(c), NULL);
 	/* Not later: the place may be in a DSM segment, and these are gone before on_shmem_exit. */
@@ -114,6 +116,7 @@ attach(void *unused)
 	MemoryContextSwitchTo(old);
 	lbt_registry_generation = &c->generation;
 	lbt_control = c;
+	lbt_statfile_enter();
 }
 
 bool

@@ -61,6 +61,9 @@ typedef enum LbtEvent
 	LBT_NEVENTS
 } LbtEvent;
 
+/* The first of them are a scan's doing. */
+#define LBT_SCAN_EVENTS (LBT_EV_PREFETCHED + 1)
+
 /* The leaf that this backend inserted into last, and which codes are likely to belong there too. */
 typedef struct LbtLastLeaf
 {
@@ -98,7 +101,8 @@ typedef struct LbtIndex
 	uint16		leaf_items;		/* of the leaf seen last: where to prefetch */
 	uint16		leaf_bytes;
 	LbtKeySpec	keyspec;
-	uint64		events[LBT_NEVENTS];	/* not flushed yet */
+	uint64		events[LBT_NEVENTS];	/* since the view was made */
+	uint64		flushed[LBT_NEVENTS];	/* of these, in the shared totals or forgotten */
 	struct LbtIndex *next_dirty;
 } LbtIndex;
 

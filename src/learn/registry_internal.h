@@ -1,6 +1,6 @@
 /*
  * registry_internal.h - the registry's shared memory, for the files that share it: registry.c (entries and
- * views), modelmem.c (the models' memory), demand.c (what wants training).
+ * views), modelmem.c (the models' memory), demand.c (what wants training), statfile.c (counts in a file).
  */
 #ifndef LBT_REGISTRY_INTERNAL_H
 #define LBT_REGISTRY_INTERNAL_H
@@ -26,6 +26,15 @@ typedef struct LbtControl
 	pg_atomic_uint64 launch_tried;	/* TimestampTz of the last attempt to start one */
 	pg_atomic_uint32 told_no_worker;	/* said in the log that there was no slot; none since */
 	pg_atomic_uint32 workers_connected;
+
+	/* statfile.c's */
+	LWLock		stat_file;		/* held to read or write it */
+	pg_atomic_uint32 stats_loaded;	/* 0: nobody has read it; 1: somebody does; 2: that is over */
+	pg_atomic_uint32 stats_users;	/* processes that may have counts to add */
+	pg_atomic_uint64 stats_changes; /* number of changes of the shared totals */
+	pg_atomic_uint64 stats_saved;	/* stats_changes, when the file was written last */
+	pg_atomic_uint64 stats_tried;	/* TimestampTz of the last attempt to write it */
+	pg_atomic_uint32 stats_told;	/* said in the log that it cannot be written; no success since */
 } LbtControl;
 
 /* Predictions of late: halved when they have become many, so that what was long ago does not count. */

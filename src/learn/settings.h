@@ -21,6 +21,7 @@ extern int	lbt_retrain_splits; /* -1: a share of the leaves */
 extern int	lbt_debug_sort_keys;	/* LbtSortKeys */
 extern int	lbt_max_error;		/* leaves */
 extern int	lbt_max_model_memory;	/* kB */
+extern int	lbt_stat_save_interval; /* milliseconds */
 
 /* For tests: how sort keys are made. */
 typedef enum LbtSortKeys

@@ -82,12 +82,22 @@ grow(Harvest *h)
 								  (Size) h->capacity * h->spec->ncolumns * sizeof(LbtKeyValue));
 }
 
+/* For pg_stat_activity. */
+static void
+report_training(void)
+{
+	static uint32 event = 0;
+
+	pgstat_report_wait_start(lbt_wait_event(&event, "LearnedBtreeTrain"));
+}
+
 /* Add a leaf whose left separator is h->separator. */
 static void
 add_leaf(Harvest *h, BlockNumber block)
 {
 	LbtLeaf    *leaf;
 
+	report_training();			/* again and again: reading a page ends a wait event of its own, and so ours */
 	if (h->nleaves >= h->limit)
 	{
 		h->problem = LBT_TOO_LARGE;
@@ -277,9 +287,11 @@ train(Relation rel, LbtIndex *index, bool new_file)
 
 	INSTR_TIME_SET_CURRENT(start);
 	h.limit = Min((Size) lbt_max_model_memory * 1024 / sizeof(LbtLeaf), PG_UINT32_MAX / 2);
+	report_training();
 	harvest(&h);
 	if (h.problem == LBT_READY && !lbt_fit_model(rel, h.leaves, h.nleaves, &trained))
 		h.problem = LBT_UNORDERED;
+	pgstat_report_wait_end();
 	trained.state = h.problem;
 	trained.blocks = RelationGetNumberOfBlocks(rel);
 	if (h.problem == LBT_READY)
@@ -433,6 +445,6 @@ lbt_train_on_split(Relation rel, LbtIndex *index)
 	if (lbt_autotrain && index->state == LBT_READY && index->model.nleaves <= SMALL_LEAVES &&
 		index->splits >= index->model.nleaves && lbt_registry_claim(index))
 		(void) run_claimed(rel, index, train);
-	else if (index->events[LBT_EV_SPLIT] >= SPLITS_BEFORE_REPORT)
+	else if (lbt_count_unflushed(index, LBT_EV_SPLIT) >= SPLITS_BEFORE_REPORT)
 		lbt_train_on_misses(rel, index);
 }

@@ -142,6 +142,22 @@ lbt_relation_is_new_file(Relation rel)
 #endif
 }
 
+/*
+ * What pg_stat_activity shows as the wait event of a process: our own, by a name that must not change between calls,
+ * where the version allows (17), else Extension.  Remembered in *event, which is 0 at first.
+ */
+static inline uint32
+lbt_wait_event(uint32 *event, const char *name)
+{
+#if PG_VERSION_NUM >= 170000
+	if (*event == 0)
+		*event = WaitEventExtensionNew(name);
+	return *event;
+#else
+	return PG_WAIT_EXTENSION;
+#endif
+}
+
 /* A process's place among all, for lbt_wake_process(). */
 static inline int
 lbt_my_process(void)

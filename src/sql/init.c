@@ -9,6 +9,7 @@
 #include "learn/registry.h"
 #include "learn/settings.h"
 #include "sql/drop.h"
+#include "sql/explain.h"
 #include "utils/guc.h"
 
 PG_MODULE_MAGIC;
@@ -71,6 +72,12 @@ define_settings(void)
 							"a model larger than all of it is not made. 16 bytes a leaf.",
 							&lbt_max_model_memory, 256 * 1024, 64, MAX_KILOBYTES,
 							PGC_SUSET, GUC_UNIT_KB, NULL, NULL, NULL);
+	DefineCustomIntVariable("learnedbtree.stat_save_interval",
+							"Time between two writes of the statistics file.",
+							"A crash of the server loses the counts of so much time at most; "
+							"0 writes the file whenever a session adds its counts.",
+							&lbt_stat_save_interval, 10000, 0, INT_MAX / 2,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomEnumVariable("learnedbtree.debug_sort_keys",
 							 "For tests: makes the sort keys of text contradict its collation.",
 							 "Then most predictions fail, and answers have to be right nevertheless.",
@@ -89,4 +96,5 @@ _PG_init(void)
 	lbt_planner_init();
 	lbt_ahead_init();
 	lbt_drop_init();
+	lbt_explain_init();
 }

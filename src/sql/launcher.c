@@ -11,6 +11,7 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/interrupt.h"
+#include "server/compat.h"
 #include "sql/processes.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
@@ -38,6 +39,7 @@ typedef struct Served
 } Served;
 
 static Served served[MAX_WORKERS];
+static uint32 wait_event = 0;
 
 static void
 leave(int code, Datum arg)
@@ -160,7 +162,8 @@ lbt_launcher_main(Datum arg)
 				break;
 			pgstat_report_activity(STATE_IDLE, NULL);
 			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-							 Min(Max(lbt_naptime, 10), LOOK_MS), PG_WAIT_EXTENSION);
+							 Min(Max(lbt_naptime, 10), LOOK_MS),
+							 lbt_wait_event(&wait_event, "LearnedBtreeLauncherMain"));
 			ResetLatch(MyLatch);
 		}
 

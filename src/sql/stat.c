@@ -3,6 +3,7 @@
  */
 #include "postgres.h"
 
+#include "am/am.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "learn/counters.h"
@@ -10,16 +11,17 @@
 #include "utils/timestamp.h"
 
 PG_FUNCTION_INFO_V1(learnedbtree_stat_get);
+PG_FUNCTION_INFO_V1(learnedbtree_stat_get_1_1);
 PG_FUNCTION_INFO_V1(learnedbtree_stat_reset);
 
-#define STAT_COLUMNS (LBT_NEVENTS + 1)
+#define STAT_COLUMNS (LBT_NEVENTS + 2)
 
-/* One index's counts, in the order of LbtEvent, then the time of the last training. */
-Datum
-learnedbtree_stat_get(PG_FUNCTION_ARGS)
+/* One index's counts, in the order of LbtEvent, then the times of the last training and reset, as many as there are. */
+static Datum
+stat_row(FunctionCallInfo fcinfo)
 {
 	TupleDesc	tupdesc;
-	LbtStats	stats = {0};
+	LbtStats	stats;
 	Datum		values[STAT_COLUMNS];
 	bool		nulls[STAT_COLUMNS] = {false};
 
@@ -27,12 +29,27 @@ learnedbtree_stat_get(PG_FUNCTION_ARGS)
 		elog(ERROR, "return type must be a row type");
 	lbt_registry_attach();
 	lbt_counters_flush();
-	(void) lbt_stats_get(PG_GETARG_OID(0), &stats);
+	lbt_stats_get(PG_GETARG_OID(0), &stats);
 	for (int i = 0; i < LBT_NEVENTS; i++)
 		values[i] = Int64GetDatum((int64) stats.events[i]);
 	values[LBT_NEVENTS] = TimestampTzGetDatum(stats.last_trained);
 	nulls[LBT_NEVENTS] = stats.last_trained == 0;
+	values[LBT_NEVENTS + 1] = TimestampTzGetDatum(stats.reset_at);
+	nulls[LBT_NEVENTS + 1] = stats.reset_at == 0;
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
+}
+
+/* An extension that is still at 1.0 has a column less. */
+Datum
+learnedbtree_stat_get(PG_FUNCTION_ARGS)
+{
+	return stat_row(fcinfo);
+}
+
+Datum
+learnedbtree_stat_get_1_1(PG_FUNCTION_ARGS)
+{
+	return stat_row(fcinfo);
 }
 
 Datum
@@ -40,6 +57,9 @@ learnedbtree_stat_reset(PG_FUNCTION_ARGS)
 {
 	lbt_registry_attach();
 	lbt_counters_flush();
-	lbt_stats_reset(MyDatabaseId, PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0));
+	if (PG_ARGISNULL(0))
+		lbt_stats_reset(InvalidOid);
+	else if (lbt_is_our_index(PG_GETARG_OID(0)))
+		lbt_stats_reset(PG_GETARG_OID(0));
 	PG_RETURN_VOID();
 }

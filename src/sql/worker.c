@@ -11,6 +11,7 @@
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "am/am.h"
+#include "learn/counters.h"
 #include "learn/demand.h"
 #include "learn/settings.h"
 #include "learn/train.h"
@@ -18,6 +19,7 @@
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
+#include "server/compat.h"
 #include "sql/processes.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
@@ -98,6 +100,8 @@ training_context(void *arg)
 static LbtFile serving;
 static bool is_serving = false;
 
+static uint32 wait_event = 0;
+
 static void
 give_demand_back(int code, Datum arg)
 {
@@ -155,6 +159,28 @@ serve(const LbtFile *file, Oid oid)
 }
 
 /*
+ * Forget counts that belong to nothing: of indexes that a crash has brought back into the statistics file, and of
+ * databases that were dropped in sessions without this library.
+ */
+static void
+sweep_counts(Oid database)
+{
+	LbtStats   *stats;
+	uint32		n = lbt_stats_copy(&stats);
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		if (stats[i].database != database)
+		{
+			if (!SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(stats[i].database)))
+				lbt_stats_forget(stats[i].database, InvalidOid);
+		}
+		else if (OidIsValid(stats[i].oid) && !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(stats[i].oid)))
+			lbt_stats_forget(database, stats[i].oid);
+	}
+}
+
+/*
  * Forget models of indexes that are gone and that nobody here could notice: on a standby, of those that
  * REINDEX CONCURRENTLY replaced or DROP removed on the primary.  An index that is invisible because its
  * transaction goes on has been trained just now; forgetting its model would be harmless, but a waste.
@@ -176,6 +202,7 @@ sweep(Oid database)
 		if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(listed[i].oid)))
 			lbt_registry_drop_file(&listed[i].file);
 	}
+	sweep_counts(database);
 	CommitTransactionCommand();
 }
 
@@ -244,7 +271,8 @@ lbt_worker_main(Datum arg)
 		if (TimestampDifferenceExceeds(idle_since, GetCurrentTimestamp(), LINGER_MS))
 			break;
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 Min(Max(lbt_naptime, 10), LINGER_MS / 4), PG_WAIT_EXTENSION);
+						 Min(Max(lbt_naptime, 10), LINGER_MS / 4),
+						 lbt_wait_event(&wait_event, "LearnedBtreeWorkerMain"));
 		ResetLatch(MyLatch);
 	}
 	sweep(database);
@@ -260,6 +288,9 @@ lbt_forget_lost_database(Oid database)
 	exists = SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database));
 	CommitTransactionCommand();
 	if (!exists)
+	{
 		lbt_registry_drop_matching(database, InvalidOid, NULL);
+		lbt_stats_forget(database, InvalidOid);
+	}
 	return !exists;
 }

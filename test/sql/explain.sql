@@ -1,0 +1,175 @@
+-- What the scans of an instrumented statement did: learnedbtree_last_scan().  The oracle is learnedbtree_stat.
+
+-- The tables have no planner statistics: with them planning itself would look up the ends of columns.
+CREATE TABLE exp_t (k int, g int, pad text);
+INSERT INTO exp_t SELECT i, i % 100, '' FROM generate_series(1, 20000) i;
+CREATE INDEX exp_k ON exp_t USING learnedbtree (k);
+CREATE INDEX exp_g ON exp_t USING learnedbtree (g);
+SET max_parallel_workers_per_gather = 0;
+SET enable_seqscan = off;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_sort = off;
+SET enable_memoize = off;
+SET enable_material = off;
+SET jit = off;
+SET learnedbtree.enable_prefetch = off;  -- versions differ in what a build leaves in shared buffers
+
+-- Run a statement as EXPLAIN ANALYZE does, and say what its scans did, what is not zero.
+CREATE FUNCTION scans(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF) ' || query;
+    RETURN QUERY
+    SELECT concat_ws(' ', scan || '.', index,
+                     (SELECT string_agg(key || '=' || value, ' ' ORDER BY o)
+                        FROM jsonb_each_text(to_jsonb(s) - 'scan' - 'index' - 'without_parallel_workers')
+                        JOIN unnest('{lookups,verified,moved_right,fallback_no_model,fallback_block,fallback_page,fallback_low,fallback_high,delegated,prefetched}'::text[]) WITH ORDINALITY u(key, o) USING (key)
+                       WHERE value <> '0'))
+      FROM learnedbtree_last_scan() s ORDER BY scan;
+END $$;
+
+-- Do these counts add up to what the view has counted meanwhile?
+CREATE FUNCTION agrees(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    before jsonb := (SELECT jsonb_object_agg(indexrelid, to_jsonb(s)) FROM learnedbtree_stat s WHERE relname = 'exp_t');
+    wrong text;
+BEGIN
+    EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF) ' || query;
+    WITH counted AS (
+        SELECT indexrelname, key, value::bigint - (before->indexrelid::text->>key)::bigint AS n
+          FROM learnedbtree_stat s, jsonb_each_text(to_jsonb(s))
+         WHERE relname = 'exp_t' AND key IN ('lookups', 'verified', 'moved_right', 'fallback_no_model', 'fallback_block', 'fallback_page', 'fallback_low', 'fallback_high', 'delegated', 'prefetched')),
+    said AS (
+        SELECT index::text AS indexrelname, key, sum(value::bigint) AS n
+          FROM learnedbtree_last_scan() l, jsonb_each_text(to_jsonb(l) - 'scan' - 'index' - 'without_parallel_workers') GROUP BY 1, 2)
+    SELECT string_agg(format('%s.%s: %s, not %s', indexrelname, key, s.n, c.n), ', ') INTO wrong
+      FROM counted c FULL JOIN said s USING (indexrelname, key) WHERE coalesce(s.n, 0) <> coalesce(c.n, 0);
+    RETURN coalesce(wrong, 'agrees');
+END $$;
+
+-- nothing yet
+SELECT count(*) FROM learnedbtree_last_scan();
+
+-- plain, index-only, bitmap; backward; no match; a contradiction; a list; all keys
+SET enable_bitmapscan = off;
+SELECT scans('SELECT pad FROM exp_t WHERE k = 5000');
+SELECT scans('SELECT k FROM exp_t WHERE k BETWEEN 5000 AND 5010');
+SELECT scans('SELECT k FROM exp_t WHERE k < 5000 ORDER BY k DESC LIMIT 10');
+SELECT scans('SELECT k FROM exp_t WHERE k = -1');
+SELECT scans('SELECT k FROM exp_t WHERE k > 10 AND k < 5');
+SELECT scans('SELECT k FROM exp_t WHERE k IN (10, 7000, 15000, 15001, 19000)');
+RESET learnedbtree.enable_prefetch;
+BEGIN;
+REINDEX INDEX exp_k;
+SELECT scans('SELECT k FROM exp_t WHERE k IN (10, 7000, 15000, 15001, 19000)') ~ ' prefetched=4$' AS prefetched;
+ROLLBACK;
+SET learnedbtree.enable_prefetch = off;
+SELECT scans('SELECT k FROM exp_t WHERE k IS NULL');
+SET learnedbtree.enable = off;
+SELECT scans('SELECT k FROM exp_t WHERE k = 5000');
+RESET learnedbtree.enable;
+RESET enable_bitmapscan;
+SET enable_indexscan = off;
+SET enable_indexonlyscan = off;
+SELECT scans('SELECT pad FROM exp_t WHERE k = 5000');
+SELECT scans('SELECT pad FROM exp_t WHERE k IN (5000, 15000) OR g = 7');
+SELECT scans('SELECT pad FROM exp_t WHERE k IS NULL');
+RESET enable_indexscan;
+RESET enable_indexonlyscan;
+SET enable_bitmapscan = off;
+
+-- a join, looked up again for each row; the same index twice, taking turns, each with counts of its own
+SELECT scans('SELECT FROM generate_series(101, 400) i JOIN exp_t ON k = i');
+SELECT scans('SELECT FROM exp_t a JOIN exp_t b ON b.k = a.k + 1 WHERE a.k BETWEEN 101 AND 200');
+SELECT agrees('SELECT FROM generate_series(1, 20000, 7) i JOIN exp_t ON k = i');
+SELECT agrees('SELECT FROM exp_t a JOIN exp_t b ON b.k = a.k + 1 JOIN exp_t c ON c.g = b.k % 100 AND c.k = b.k WHERE a.k < 1000');
+SELECT agrees('SELECT (SELECT pad FROM exp_t WHERE k = i) FROM generate_series(1, 20000, 11) i WHERE EXISTS (SELECT FROM exp_t WHERE g = i % 100 AND k > i)');
+-- scans of subplans, of WITH queries, of such that change data
+SELECT scans('WITH w AS MATERIALIZED (SELECT k FROM exp_t WHERE k = 300) SELECT (SELECT g FROM exp_t WHERE k = 400), (SELECT g FROM exp_t WHERE k = w.k) FROM w');
+BEGIN;
+SELECT scans('WITH w AS (UPDATE exp_t SET pad = ''x'' WHERE k = 300 RETURNING k) SELECT 1');
+ROLLBACK;
+-- not executed
+SELECT scans('SELECT k FROM exp_t WHERE k = 5 AND (SELECT count(*) FROM exp_t WHERE k = 6) > 1');
+
+-- What a function's statements do is theirs, though it runs within the statement and by the same index.
+CREATE FUNCTION looks_up(i int) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT count(*) FROM exp_t WHERE k BETWEEN i AND i + 1); END $$;
+SELECT scans('SELECT looks_up(k) FROM exp_t WHERE k BETWEEN 1001 AND 1020');
+-- ... even when the function fails, and its error is caught
+CREATE FUNCTION fails(i int) RETURNS int LANGUAGE plpgsql STABLE AS $$ BEGIN PERFORM 1 / (k - i) FROM exp_t WHERE k >= i - 1 LIMIT 3; RETURN 0; EXCEPTION WHEN division_by_zero THEN RETURN 1; END $$;
+SELECT scans('SELECT a.k, fails(a.k), b.k FROM exp_t a JOIN exp_t b ON b.k = a.k + fails(a.k) WHERE a.k BETWEEN 1001 AND 1010');
+
+-- Only statements that had a scan of ours, and ended without an error.
+SELECT scans('SELECT k FROM exp_t WHERE k = 5000');
+SELECT scans('SELECT 1');
+SELECT k FROM exp_t WHERE k BETWEEN 6000 AND 6001;
+EXPLAIN (ANALYZE, TIMING OFF, COSTS OFF) SELECT 1 / (k - 5005) FROM exp_t WHERE k BETWEEN 5000 AND 5010;
+SELECT scan, index, lookups FROM learnedbtree_last_scan();
+SELECT scans('SELECT k FROM exp_t WHERE k = 5001');
+-- Without ANALYZE nothing is executed.
+SELECT plan_uses('SELECT k FROM exp_t WHERE k IN (1, 2, 3)', 'exp_k');
+SELECT index, lookups FROM learnedbtree_last_scan();
+
+-- Fallbacks by reason: leaves split since the training; keys far right of all that was known; no model.
+SELECT learnedbtree_train('exp_k');
+INSERT INTO exp_t SELECT 777, 0, '' FROM generate_series(1, 1000);
+SELECT agrees('SELECT FROM generate_series(700, 800) i JOIN exp_t ON k = i');
+SELECT index, lookups, moved_right > 10 AS moved FROM learnedbtree_last_scan();
+INSERT INTO exp_t SELECT i, 0, '' FROM generate_series(20001, 30000) i;
+SELECT agrees('SELECT FROM generate_series(28001, 28200) i JOIN exp_t ON k = i');
+SELECT fallback_high > 190 AS high, verified + fallback_high = lookups AS all, lookups FROM learnedbtree_last_scan();
+ALTER INDEX exp_k SET (learned = off);
+SELECT scans('SELECT k FROM exp_t WHERE k = 5000');
+ALTER INDEX exp_k RESET (learned);
+
+-- A cursor is a statement of its own, whatever comes between; a scroll cursor turns.
+SELECT learnedbtree_train('exp_k');
+LOAD 'auto_explain';
+SET auto_explain.log_min_duration = 0;
+SET auto_explain.log_analyze = on;
+SET auto_explain.log_timing = off;
+SET auto_explain.log_level = debug5;
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT k FROM exp_t WHERE k > 8000 ORDER BY k;
+FETCH 2 FROM c;
+SELECT k FROM exp_t WHERE k = 5000;
+FETCH 2 FROM c;
+FETCH BACKWARD 1 FROM c;
+SELECT index, lookups, verified FROM learnedbtree_last_scan();
+CLOSE c;
+-- asking is an instrumented statement, too, now
+SELECT index, lookups, verified FROM learnedbtree_last_scan();
+SELECT index, lookups, verified FROM learnedbtree_last_scan();
+COMMIT;
+-- a bitmap scan is begun before the statement runs
+SET enable_indexscan = off;
+SET enable_indexonlyscan = off;
+SET enable_bitmapscan = on;
+SELECT pad FROM exp_t WHERE k IS NULL;
+SELECT index, delegated FROM learnedbtree_last_scan();
+RESET enable_indexscan;
+RESET enable_indexonlyscan;
+SET enable_bitmapscan = off;
+SET auto_explain.log_analyze = off;
+SELECT k FROM exp_t WHERE k IN (1, 2);
+SELECT index, lookups, delegated FROM learnedbtree_last_scan();
+SET auto_explain.log_min_duration = -1;
+
+-- Partitions; and more scans than are kept.
+CREATE TABLE exp_p (k int) PARTITION BY RANGE (k);
+SELECT format('CREATE TABLE exp_p%s PARTITION OF exp_p FOR VALUES FROM (%s) TO (%s)', i, i * 1000, (i + 1) * 1000) FROM generate_series(0, 3) i \gexec
+INSERT INTO exp_p SELECT i FROM generate_series(0, 3999) i;
+CREATE INDEX exp_p_k ON exp_p USING learnedbtree (k);
+SELECT scans('SELECT k FROM exp_p WHERE k IN (500, 1500, 1501, 3500)');
+SELECT scans('SELECT FROM generate_series(990, 1009) i JOIN exp_p ON k = i');
+DO $$ BEGIN
+    EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF) ' || (SELECT string_agg('SELECT k FROM exp_t WHERE k = ' || i, ' UNION ALL ') FROM generate_series(1, 1200) i);
+END $$;
+SELECT count(*), count(DISTINCT scan), min(lookups), max(lookups) FROM learnedbtree_last_scan();
+
+-- An index that is gone is named by its OID.
+DROP TABLE exp_p;
+DROP INDEX exp_k;
+SELECT DISTINCT index::text ~ '^[0-9]+$' AS number FROM learnedbtree_last_scan();
+DROP TABLE exp_t;
+DROP FUNCTION looks_up, fails, agrees, scans;
