@@ -157,7 +157,7 @@ SELECT state FROM learnedbtree_model('ado_k');
 SELECT compare('ado_k', 'SELECT k, id FROM ado WHERE k BETWEEN 700 AND 710'), sound('ado_k');
 
 -- Those made by CREATE INDEX ... USING learnedbtree are released as well, and nothing is left that needs the extension.
-CREATE EXTENSION IF NOT EXISTS citext;
+CREATE EXTENSION citext;
 CREATE TABLE nat (a int, c citext, t text COLLATE "C");
 INSERT INTO nat SELECT i, 'C' || i, 'T' || i FROM generate_series(1, 3000) i;
 CREATE INDEX nat_a ON nat USING learnedbtree (a) WITH (fillfactor = 70, max_error = 2, learned = on, retrain_splits = 9);
@@ -182,6 +182,7 @@ SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'nat_a_excl'
 SELECT learnedbtree_release('nat_ct');
 SELECT * FROM what_is('nat_ct');
 DROP TABLE nat;
+DROP EXTENSION citext;
 
 -- Partitioned: the root with all its parts, never a part alone.
 CREATE TABLE apt (a int, b int, PRIMARY KEY (a)) PARTITION BY RANGE (a);
