@@ -16,7 +16,7 @@
 #include "catalog/indexing.h"
 #include "catalog/objectaccess.h"
 #include "fmgr.h"
-#include "learn/indexoptions.h"
+#include "learn/settings.h"
 #include "lib/stringinfo.h"
 #include "nodes/makefuncs.h"
 #include "sql/index_arg.h"
