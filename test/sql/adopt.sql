@@ -155,6 +155,7 @@ SELECT learnedbtree_adopt('ado_k', true);
 SELECT lookups, trainings FROM learnedbtree_stat WHERE indexrelname = 'ado_k';
 SELECT state FROM learnedbtree_model('ado_k');
 SELECT compare('ado_k', 'SELECT k, id FROM ado WHERE k BETWEEN 700 AND 710'), sound('ado_k');
+SELECT state, source FROM learnedbtree_model('ado_k');	-- not of an image from before the release
 
 -- Those made by CREATE INDEX ... USING learnedbtree are released as well, and nothing is left that needs the extension.
 CREATE EXTENSION citext;
