@@ -85,11 +85,11 @@ will_use_model(Relation rel, const IndexPath *path)
 {
 	LbtIndex   *index;
 
-	if (!lbt_enable || !lbt_index_learned(rel) || RelationUsesLocalBuffers(rel))
+	if (!lbt_enable || RelationUsesLocalBuffers(rel))
 		return false;
 	index = lbt_index_get(rel);
 	lbt_index_update(index);
-	return index->state == LBT_READY && takes_path(&index->keyspec, path);
+	return index->learned && index->state == LBT_READY && takes_path(&index->keyspec, path);
 }
 
 void

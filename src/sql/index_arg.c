@@ -30,7 +30,7 @@ check_kind(Relation rel)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not a learnedbtree index", RelationGetRelationName(rel)),
-				 errhint("Create it with CREATE INDEX ... USING learnedbtree.")));
+				 errhint("Create it with CREATE INDEX ... USING learnedbtree, or call learnedbtree_adopt() for a btree index.")));
 	if (RELATION_IS_OTHER_TEMP(rel))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -80,6 +80,14 @@ lbt_index_argument(FunctionCallInfo fcinfo)
 				 errmsg("the index must not be NULL"),
 				 errhint("Name a learnedbtree index.")));
 	return PG_GETARG_OID(0);
+}
+
+void
+lbt_forbid_readonly(const char *function)
+{
+	PreventCommandDuringRecovery(function);
+	PreventCommandIfReadOnly(function);
+	PreventCommandIfParallelMode(function);
 }
 
 Datum

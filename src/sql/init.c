@@ -8,6 +8,7 @@
 #include "learn/lifecycle.h"
 #include "learn/registry.h"
 #include "learn/settings.h"
+#include "sql/alter.h"
 #include "sql/drop.h"
 #include "sql/explain.h"
 #include "utils/guc.h"
@@ -97,4 +98,5 @@ _PG_init(void)
 	lbt_ahead_init();
 	lbt_drop_init();
 	lbt_explain_init();
+	lbt_alter_init();
 }
