@@ -11,6 +11,10 @@
 #include "server/btree.h"
 
 /* build.c */
+
+/* Say, once a session, that this server has no shared memory for models, where that is so. */
+extern void lbt_tell_no_memory(void);
+
 extern IndexBuildResult *lbt_build(Relation heap, Relation index, IndexInfo *info);
 
 /* insert.c */
@@ -24,6 +28,9 @@ extern IndexBulkDeleteResult *lbt_vacuumcleanup(IndexVacuumInfo *info,
 /* options.c */
 extern void lbt_options_init(void);
 extern bytea *lbt_options(Datum reloptions, bool validate);
+
+/* Is this option one that btree does not have? */
+extern bool lbt_is_own_option(const char *name);
 
 /* scan.c */
 extern IndexScanDesc lbt_beginscan(Relation rel, int nkeys, int norderbys);
@@ -53,5 +60,21 @@ extern Oid	lbt_am_oid(void);
 
 /* Is this relation an index of ours? */
 extern bool lbt_is_our_index(Oid relid);
+
+/* The alias of a btree operator class; InvalidOid when it has none. */
+extern Oid	lbt_alias_opclass(Oid original);
+
+/* The btree operator class that an alias stands for; any other stands for itself. */
+extern Oid	lbt_original_opclass(Oid opclass);
+
+/* switch.c */
+
+/*
+ * Make an index of btree's one of ours, or the other way round, in the catalogs.  The caller holds the lock,
+ * and has made sure that all is well; after all indexes are switched it increments the command counter, with
+ * the index closed.  A released index loses the options that are ours: they are returned, in words, or NULL.
+ */
+extern void lbt_switch_to_ours(Relation index);
+extern char *lbt_switch_to_btree(Relation index);
 
 #endif							/* LBT_AM_H */

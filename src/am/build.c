@@ -12,19 +12,24 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
-/* What a DBA should know about a new index on this server; once a session where it is always the same. */
+void
+lbt_tell_no_memory(void)
+{
+	static bool told = false;
+
+	if (lbt_shared_possible() || told)
+		return;
+	told = true;
+	ereport(NOTICE,
+			(errmsg("learnedbtree has no shared memory for models: its indexes work as plain btree"),
+			 errhint("Add learnedbtree to shared_preload_libraries and restart the server.")));
+}
+
+/* What a DBA should know about a new index on this server. */
 static void
 give_notice(Relation index, IndexInfo *info)
 {
-	static bool told_preload = false;
-
-	if (!lbt_shared_possible() && !told_preload)
-	{
-		told_preload = true;
-		ereport(NOTICE,
-				(errmsg("learnedbtree has no shared memory for models: its indexes work as plain btree"),
-				 errhint("Add learnedbtree to shared_preload_libraries and restart the server.")));
-	}
+	lbt_tell_no_memory();
 	if (LBT_ON_CONFLICT_NEEDS_BTREE && info->ii_Unique)
 		ereport(WARNING,
 				(errmsg("INSERT ... ON CONFLICT will not work on table \"%s\" on this server version",

@@ -63,39 +63,97 @@ record_dependency(Oid alias, Oid class, Oid object)
 	recordDependencyOn(&from, &to, DEPENDENCY_AUTO);
 }
 
+static Oid
+find_by_name(Oid am, const char *name)
+{
+	return GetSysCacheOid3(CLAAMNAMENSP, Anum_pg_opclass_oid, ObjectIdGetDatum(am), CStringGetDatum(name),
+						   ObjectIdGetDatum(PG_CATALOG_NAMESPACE));
+}
+
 static bool
 name_taken(Oid am, const char *name)
 {
-	return SearchSysCacheExists3(CLAAMNAMENSP, ObjectIdGetDatum(am), CStringGetDatum(name),
-								 ObjectIdGetDatum(PG_CATALOG_NAMESPACE));
+	return OidIsValid(find_by_name(am, name));
 }
 
 /*
- * Has this operator class its alias?  A built-in one is found by its name; any other by the dependency,
- * as it may have been renamed: no other operator class depends on an operator class.
+ * The operator class that depends on this one (dependent), or that this one depends on; InvalidOid if there is
+ * none.  No operator class depends on another but for aliases.
  */
-static bool
-has_alias(Form_pg_opclass original, Oid am)
+static Oid
+find_by_dependency(Oid opclass, bool dependent)
 {
-	Relation	depend;
+	Relation	depend = table_open(DependRelationId, AccessShareLock);
 	ScanKeyData key[2];
 	SysScanDesc scan;
 	HeapTuple	tuple;
-	bool		found = false;
+	Oid			found = InvalidOid;
 
-	if (IsPinnedObject(OperatorClassRelationId, original->oid))
-		return name_taken(am, NameStr(original->opcname));
-	depend = table_open(DependRelationId, AccessShareLock);
-	ScanKeyInit(&key[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(OperatorClassRelationId));
-	ScanKeyInit(&key[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(original->oid));
-	scan = systable_beginscan(depend, DependReferenceIndexId, true, NULL, 2, key);
-	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
-		found = ((Form_pg_depend) GETSTRUCT(tuple))->classid == OperatorClassRelationId;
+	ScanKeyInit(&key[0], dependent ? Anum_pg_depend_refclassid : Anum_pg_depend_classid,
+				BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(OperatorClassRelationId));
+	ScanKeyInit(&key[1], dependent ? Anum_pg_depend_refobjid : Anum_pg_depend_objid,
+				BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(opclass));
+	scan = systable_beginscan(depend, dependent ? DependReferenceIndexId : DependDependerIndexId, true,
+							  NULL, 2, key);
+	while (!OidIsValid(found) && HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_depend form = (Form_pg_depend) GETSTRUCT(tuple);
+
+		if (dependent && form->classid == OperatorClassRelationId)
+			found = form->objid;
+		else if (!dependent && form->refclassid == OperatorClassRelationId)
+			found = form->refobjid;
+	}
 	systable_endscan(scan);
 	table_close(depend, AccessShareLock);
 	return found;
+}
+
+/* A built-in operator class is found by its name; any other by the dependency, as it may have been renamed. */
+static Oid
+find_alias(Form_pg_opclass original, Oid am)
+{
+	if (IsPinnedObject(OperatorClassRelationId, original->oid))
+		return find_by_name(am, NameStr(original->opcname));
+	return find_by_dependency(original->oid, true);
+}
+
+static Form_pg_opclass
+get_opclass(Oid opclass, HeapTuple *tuple)
+{
+	*tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
+	if (!HeapTupleIsValid(*tuple))
+		elog(ERROR, "cache lookup failed for operator class %u", opclass);
+	return (Form_pg_opclass) GETSTRUCT(*tuple);
+}
+
+Oid
+lbt_alias_opclass(Oid original)
+{
+	HeapTuple	tuple;
+	Oid			alias = find_alias(get_opclass(original, &tuple), lbt_am_oid());
+
+	ReleaseSysCache(tuple);
+	return alias;
+}
+
+Oid
+lbt_original_opclass(Oid opclass)
+{
+	HeapTuple	tuple;
+	Form_pg_opclass form = get_opclass(opclass, &tuple);
+	Oid			original = opclass;
+
+	if (form->opcmethod == lbt_am_oid())
+	{
+		original = find_by_dependency(opclass, false);
+		if (!OidIsValid(original))
+			original = find_by_name(BTREE_AM_OID, NameStr(form->opcname));
+		if (!OidIsValid(original))
+			elog(ERROR, "operator class \"%s\" is an alias of none", NameStr(form->opcname));
+	}
+	ReleaseSysCache(tuple);
+	return original;
 }
 
 /* The original's name, or where another schema's operator class took it, name and schema, or OID. */
@@ -146,7 +204,7 @@ lbt_sync_opclasses(Oid am)
 	{
 		Form_pg_opclass form = (Form_pg_opclass) GETSTRUCT(tuple);
 
-		if (has_alias(form, am))
+		if (OidIsValid(find_alias(form, am)))
 			continue;
 		make_alias(catalog, tuple, am);
 		made++;

@@ -75,7 +75,8 @@ lbt_bt_fill_meta_spare(Relation rel, Buffer metabuf, const void *data, Size size
 
 	Assert(size <= LBT_BT_META_SPARE);
 	START_CRIT_SECTION();
-	memcpy(spare, data, size);
+	if (size > 0)
+		memcpy(spare, data, size);
 	memset(spare + size, 0, LBT_BT_META_SPARE - size);
 	MarkBufferDirty(metabuf);
 	if (RelationNeedsWAL(rel))

@@ -9,17 +9,20 @@
 #include "postgres.h"
 
 #include "access/genam.h"
+#include "access/htup_details.h"
 #include "access/relscan.h"
 #include "catalog/pg_class.h"
 #include "lib/dshash.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
 #include "storage/latch.h"
+#include "storage/lmgr.h"
 #include "storage/proc.h"
 #include "utils/acl.h"
 #include "utils/pg_locale.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"				/* part of postgres.h before */
 #endif
@@ -140,6 +143,34 @@ lbt_relation_is_new_file(Relation rel)
 #else
 	return rel->rd_createSubid != InvalidSubTransactionId ||
 		rel->rd_firstRelfilenodeSubid != InvalidSubTransactionId;
+#endif
+}
+
+/*
+ * Whoever replaces a pg_class tuple holds its tuple lock from reading it to replacing it, or an in-place update
+ * of the server's might get lost: since the minor releases of November 2024.
+ */
+#if PG_VERSION_NUM >= 170001 || (PG_VERSION_NUM < 170000 && PG_VERSION_NUM >= 160005) || \
+	(PG_VERSION_NUM < 160000 && PG_VERSION_NUM >= 150009)
+#define LBT_CLASS_TUPLES_ARE_LOCKED 1
+#endif
+
+/* A relation's pg_class tuple, a copy, to be replaced; lbt_unlock_class_tuple() after it has been. */
+static inline HeapTuple
+lbt_lock_class_tuple(Oid relid)
+{
+#ifdef LBT_CLASS_TUPLES_ARE_LOCKED
+	return SearchSysCacheLockedCopy1(RELOID, ObjectIdGetDatum(relid));
+#else
+	return SearchSysCacheCopy1(RELOID, ObjectIdGetDatum(relid));
+#endif
+}
+
+static inline void
+lbt_unlock_class_tuple(Relation pg_class, ItemPointer tid)
+{
+#ifdef LBT_CLASS_TUPLES_ARE_LOCKED
+	UnlockTuple(pg_class, tid, InplaceUpdateTupleLock);
 #endif
 }
 

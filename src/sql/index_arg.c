@@ -82,6 +82,14 @@ lbt_index_argument(FunctionCallInfo fcinfo)
 	return PG_GETARG_OID(0);
 }
 
+void
+lbt_forbid_readonly(const char *function)
+{
+	PreventCommandDuringRecovery(function);
+	PreventCommandIfReadOnly(function);
+	PreventCommandIfParallelMode(function);
+}
+
 Datum
 lbt_numeric_from_uint64(uint64 v)
 {

@@ -27,6 +27,9 @@ extern Relation lbt_open_index(Oid relid, LOCKMODE lock, LbtRight right);
 /* The first argument of a function, a regclass; an error when it is NULL. */
 extern Oid	lbt_index_argument(FunctionCallInfo fcinfo);
 
+/* For functions that change catalogs: an error on standbys and in read-only transactions. */
+extern void lbt_forbid_readonly(const char *function);
+
 /* A key code for users: numeric, as bigint is too small for codes. */
 extern Datum lbt_numeric_from_uint64(uint64 v);
 

@@ -1,0 +1,303 @@
+/*
+ * takeover.c - turning indexes: locks, what speaks against it, and the order of things; see takeover.h.
+ *
+ * Locks.  The table first, then the index, as DROP INDEX does.  A statement that has planned with the index holds
+ * a lock on its table from the check of its plan on, so with an exclusive one nobody is between planning for
+ * one access method and opening the index of the other.  All tables of a partition tree are locked before the
+ * first index, in the order in which the server locks them.
+ *
+ * A backend's relcache entry keeps the routine of the access method it was made with while the index is open.
+ * In other backends it is closed, as they hold no lock on it.  In this one it must be, too (check_use()), and the
+ * command counter is incremented when ours is closed.
+ */
+#include "sql/takeover.h"
+
+#include "access/genam.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "am/am.h"
+#include "catalog/catalog.h"
+#include "catalog/index.h"
+#include "catalog/namespace.h"
+#include "catalog/partition.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_inherits.h"
+#include "commands/defrem.h"
+#include "commands/trigger.h"
+#include "learn/lifecycle.h"
+#include "learn/metapage.h"
+#include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+/* One index to be turned, of a partition tree the root or a part. */
+typedef struct Candidate
+{
+	Oid			oid;
+	LbtTurn		turn;
+	bool		force;
+	bool		part;
+	LbtVerdict *verdict;
+} Candidate;
+
+/* Refuse, with a reason that begins with the index: false, for the caller to return. */
+static pg_attribute_printf(4, 5) bool
+refuse(const Candidate *c, int sqlstate, const char *hint, const char *format, ...)
+{
+	StringInfoData reason;
+	va_list		args;
+
+	initStringInfo(&reason);
+	if (c->part)
+		appendStringInfo(&reason, "index \"%s\" of a partition ", get_rel_name(c->oid));
+	else
+		appendStringInfoString(&reason, "it ");
+	for (;;)
+	{
+		int			needed;
+
+		va_start(args, format);
+		needed = appendStringInfoVA(&reason, format, args);
+		va_end(args);
+		if (needed == 0)
+			break;
+		enlargeStringInfo(&reason, needed);
+	}
+	*c->verdict = (LbtVerdict) {.sqlstate = sqlstate,.reason = reason.data,.hint = hint};
+	return false;
+}
+
+/* Is this relation, whatever it is, an index that can be turned at all? */
+static bool
+check_kind(const Candidate *c, Form_pg_class class)
+{
+	Oid			from = c->turn == LBT_ADOPT ? BTREE_AM_OID : lbt_am_oid();
+
+	if (class->relkind != RELKIND_INDEX && class->relkind != RELKIND_PARTITIONED_INDEX)
+		return refuse(c, ERRCODE_WRONG_OBJECT_TYPE,
+					  "Name an index: that of a primary key or unique constraint has the constraint's name.",
+					  "is not an index");
+	if (class->relam != from)
+		return refuse(c, ERRCODE_WRONG_OBJECT_TYPE,
+					  c->turn == LBT_ADOPT ? "Only btree indexes can be adopted." : NULL,
+					  "is a %s index", get_am_name(class->relam));
+	if (IsCatalogRelationOid(c->oid) || class->relisshared)
+		return refuse(c, ERRCODE_FEATURE_NOT_SUPPORTED, NULL, "is an index of a system catalog");
+	if (IsToastNamespace(class->relnamespace))
+		return refuse(c, ERRCODE_FEATURE_NOT_SUPPORTED, NULL, "is the index of a TOAST table");
+	if (class->relpersistence == RELPERSISTENCE_TEMP && isOtherTempNamespace(class->relnamespace))
+		return refuse(c, ERRCODE_FEATURE_NOT_SUPPORTED, NULL, "is a temporary index of another session");
+	if (!lbt_relation_ownercheck(c->oid, GetUserId()))
+		return refuse(c, ERRCODE_INSUFFICIENT_PRIVILEGE, "Only the owner of its table may do this.",
+					  "belongs to another user");
+	if (class->relispartition && !c->part)
+		return refuse(c, ERRCODE_WRONG_OBJECT_TYPE,
+					  "Name that index; those of its partitions go along.",
+					  "is part of the partitioned index \"%s\"",
+					  get_rel_name(llast_oid(get_partition_ancestors(c->oid))));
+	return true;
+}
+
+/* check_kind(), by the catalogs alone. */
+static LbtOutcome
+look_up(const Candidate *c)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(c->oid));
+	Oid			to = c->turn == LBT_ADOPT ? lbt_am_oid() : BTREE_AM_OID;
+	Form_pg_class class;
+	LbtOutcome	outcome = LBT_TURNED;
+
+	if (!HeapTupleIsValid(tuple))
+		return LBT_GONE;
+	class = (Form_pg_class) GETSTRUCT(tuple);
+	if (class->relam == to)
+		outcome = LBT_ALREADY;
+	else if (!check_kind(c, class))
+		outcome = LBT_REFUSED;
+	ReleaseSysCache(tuple);
+	return outcome;
+}
+
+/* Nobody here may have it open, or may be about to. */
+static bool
+check_use(const Candidate *c, Relation table, Relation index)
+{
+	if (lbt_relation_is_new_file(index))
+		return refuse(c, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+					  "Commit the transaction first.",
+					  "was created, or given a new file, in this transaction");
+	if (index->rd_refcnt != 1 || table->rd_refcnt != 1)
+		return refuse(c, ERRCODE_OBJECT_IN_USE, "Close cursors and end queries on the table first.",
+					  "is in use by this session");
+	if (AfterTriggerPendingOnRel(RelationGetRelid(table)))
+		return refuse(c, ERRCODE_OBJECT_IN_USE, "Commit the transaction first, or SET CONSTRAINTS ALL IMMEDIATE.",
+					  "is of a table with pending trigger events");
+	return true;
+}
+
+/* The state of the index and its file.  A released index may be in any that a btree index can be in. */
+static bool
+check_state(const Candidate *c, Relation index)
+{
+	bool		heapkeyspace;
+	bool		allequalimage;
+
+	if (c->turn == LBT_RELEASE)
+		return true;
+	if (!index->rd_index->indisvalid || !index->rd_index->indisready || !index->rd_index->indislive)
+		return refuse(c, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+					  index->rd_rel->relkind == RELKIND_INDEX ?
+					  "Its build did not finish; REINDEX it or drop it." :
+					  "Attach an index of each partition to it first.",
+					  "is not valid");
+	if (index->rd_rel->relkind != RELKIND_INDEX)
+		return true;
+	_bt_metaversion(index, &heapkeyspace, &allequalimage);
+	if (!heapkeyspace)
+		return refuse(c, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "REINDEX it first.",
+					  "has the format of PostgreSQL 11 or older");
+	return true;
+}
+
+/* What an index of another access method than btree must do without on this server version; NULL: nothing. */
+static const char *
+losses(const Candidate *c, Relation table, Relation index)
+{
+	const char *comparisons = "row comparisons, (a, b) > (1, 2), would not be conditions of its scans";
+
+	if (c->turn == LBT_RELEASE || !LBT_ON_CONFLICT_NEEDS_BTREE)
+		return NULL;
+	if (!index->rd_index->indisunique)
+		return comparisons;
+	return psprintf("INSERT ... ON CONFLICT would fail on table \"%s\", and %s",
+					RelationGetRelationName(table), comparisons);
+}
+
+/* Are they wanted?  The root speaks for its partitions. */
+static bool
+check_losses(const Candidate *c, Relation table, Relation index)
+{
+	const char *lost = c->part ? NULL : losses(c, table, index);
+
+	if (lost == NULL)
+		return true;
+	if (!c->force)
+		return refuse(c, ERRCODE_FEATURE_NOT_SUPPORTED,
+					  "Adopt it with force => true if you need none of this; with PostgreSQL 18 nothing is lost.",
+					  "would lose what this server version has for btree only: %s", lost);
+	c->verdict->losses = lost;
+	return true;
+}
+
+/* All that has to be true under the locks. */
+static LbtOutcome
+check_locked(const Candidate *c)
+{
+	LbtOutcome	outcome = look_up(c);
+	Relation	table;
+	Relation	index;
+
+	if (outcome != LBT_TURNED)
+		return outcome;
+	index = index_open(c->oid, NoLock);
+	table = table_open(index->rd_index->indrelid, NoLock);
+	if (!check_use(c, table, index) || !check_state(c, index) || !check_losses(c, table, index))
+		outcome = LBT_REFUSED;
+	table_close(table, NoLock);
+	index_close(index, NoLock);
+	return outcome;
+}
+
+/* Lock a partition tree, tables first; the indexes, the root first, or NIL when it is gone. */
+static List *
+lock_tree(Oid index)
+{
+	Oid			table = IndexGetRelation(index, true);
+
+	if (!OidIsValid(table))
+		return NIL;
+	LockRelationOid(table, AccessExclusiveLock);
+	if (get_rel_relkind(table) == RELKIND_PARTITIONED_TABLE)
+		(void) find_all_inheritors(table, AccessExclusiveLock, NULL);
+	LockRelationOid(index, AccessExclusiveLock);
+	if (IndexGetRelation(index, true) != table)
+		return NIL;
+	if (get_rel_relkind(index) != RELKIND_PARTITIONED_INDEX)
+		return list_make1_oid(index);
+	return find_all_inheritors(index, AccessExclusiveLock, NULL);
+}
+
+static void
+turn_one(Oid oid, LbtTurn turn)
+{
+	Relation	index = index_open(oid, NoLock);
+	Oid			table = index->rd_index->indrelid;
+	char	   *dropped;
+
+	if (turn == LBT_ADOPT)
+		lbt_switch_to_ours(index);
+	else
+	{
+		if (index->rd_rel->relkind == RELKIND_INDEX)
+		{
+			lbt_metapage_clear(index);
+			lbt_lifecycle_dropped(MyDatabaseId, oid);
+		}
+		dropped = lbt_switch_to_btree(index);
+		if (dropped)
+			ereport(NOTICE,
+					(errmsg("dropped options of index \"%s\" that btree does not have: %s",
+							RelationGetRelationName(index), dropped)));
+	}
+	index_close(index, NoLock);
+
+	/* The server invalidates plans by their tables. */
+	CacheInvalidateRelcacheByRelid(table);
+}
+
+/* Those of the tree that are to be turned; NIL, with the outcome, when it cannot be done. */
+static List *
+check_tree(Candidate c, List *tree, LbtOutcome *outcome)
+{
+	List	   *todo = NIL;
+	Oid			root = c.oid;
+	ListCell   *lc;
+
+	foreach(lc, tree)
+	{
+		c.oid = lfirst_oid(lc);
+		c.part = c.oid != root;
+		*outcome = check_locked(&c);
+		if (*outcome == LBT_TURNED)
+			todo = lappend_oid(todo, c.oid);
+		else if (!c.part || *outcome != LBT_ALREADY)
+			return NIL;
+	}
+	*outcome = LBT_TURNED;
+	return todo;
+}
+
+LbtOutcome
+lbt_turn_index(Oid index, LbtTurn turn, bool force, LbtVerdict *verdict)
+{
+	Candidate	c = {.oid = index,.turn = turn,.force = force,.verdict = verdict};
+	LbtOutcome	outcome;
+	List	   *tree;
+	ListCell   *lc;
+
+	*verdict = (LbtVerdict) {0};
+	outcome = look_up(&c);
+	if (outcome != LBT_TURNED)
+		return outcome;
+	tree = lock_tree(index);
+	if (tree == NIL)
+		return LBT_GONE;
+	foreach(lc, check_tree(c, tree, &outcome))
+		turn_one(lfirst_oid(lc), turn);
+	if (outcome == LBT_TURNED)
+		CommandCounterIncrement();
+	return outcome;
+}
