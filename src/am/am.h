@@ -61,6 +61,12 @@ extern Oid	lbt_am_oid(void);
 /* Is this relation an index of ours? */
 extern bool lbt_is_our_index(Oid relid);
 
+/*
+ * Is it the index of a primary key or unique constraint?  pg_dump writes the constraint, without access method
+ * and operator classes.
+ */
+extern bool lbt_is_constraint_index(Oid relid);
+
 /* The alias of a btree operator class; InvalidOid when it has none. */
 extern Oid	lbt_alias_opclass(Oid original);
 

@@ -16,6 +16,7 @@
 #include "catalog/dependency.h"
 #include "catalog/indexing.h"
 #include "catalog/pg_am.h"
+#include "catalog/pg_constraint.h"
 #include "catalog/pg_depend.h"
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_opclass.h"
@@ -50,6 +51,19 @@ lbt_is_our_index(Oid relid)
 	ours = OidIsValid(am) && ((Form_pg_class) GETSTRUCT(tuple))->relam == am;
 	ReleaseSysCache(tuple);
 	return ours;
+}
+
+bool
+lbt_is_constraint_index(Oid relid)
+{
+	HeapTuple	tuple = SearchSysCache1(CONSTROID, ObjectIdGetDatum(get_index_constraint(relid)));
+	bool		result;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	result = ((Form_pg_constraint) GETSTRUCT(tuple))->contype != CONSTRAINT_EXCLUSION;
+	ReleaseSysCache(tuple);
+	return result;
 }
 
 static void

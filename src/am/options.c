@@ -4,7 +4,7 @@
 #include "am/am.h"
 
 #include "access/reloptions.h"
-#include "learn/settings.h"
+#include "learn/indexoptions.h"
 
 static relopt_kind lbt_relopt_kind;
 

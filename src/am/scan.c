@@ -94,7 +94,7 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 	if (so->slot_generation != 0 || so->ahead != NULL)
 		lbt_ahead_stop(so);
 	so->ours = false;
-	if (lbt_enable && scan->parallel_scan == NULL && lbt_index_learned(scan->indexRelation))
+	if (lbt_enable && scan->parallel_scan == NULL && so->index->learned)
 	{
 		if (keys && scan->numberOfKeys > 0)
 			memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));

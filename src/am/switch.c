@@ -19,7 +19,6 @@
 #include "catalog/indexing.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_am.h"
-#include "catalog/pg_constraint.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_opclass.h"
@@ -178,29 +177,13 @@ alias_of_foreign(Oid opclass)
 	return OidIsValid(alias) ? alias : opclass;
 }
 
-/* Is it the index of a primary key or unique constraint?  Those are dumped without operator classes. */
-static bool
-dumped_as_constraint(Oid index)
-{
-	Oid			constraint = get_index_constraint(index);
-	HeapTuple	tuple = SearchSysCache1(CONSTROID, ObjectIdGetDatum(constraint));
-	bool		result = false;
-
-	if (HeapTupleIsValid(tuple))
-	{
-		result = ((Form_pg_constraint) GETSTRUCT(tuple))->contype != CONSTRAINT_EXCLUSION;
-		ReleaseSysCache(tuple);
-	}
-	return result;
-}
-
 void
 lbt_switch_to_ours(Relation index)
 {
 	Oid			oid = RelationGetRelid(index);
 
 	change_class(oid, lbt_am_oid(), NULL);
-	if (!dumped_as_constraint(oid))
+	if (!lbt_is_constraint_index(oid))
 		change_opclasses(oid, alias_of_foreign);
 	add_dependency(oid, AccessMethodRelationId, lbt_am_oid());
 	announce(index);

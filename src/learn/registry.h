@@ -11,6 +11,7 @@
 
 #include "access/xlogdefs.h"
 #include "datatype/timestamp.h"
+#include "learn/kept.h"
 #include "learn/keyspec.h"
 #include "model/model.h"
 #include "port/atomics.h"
@@ -90,6 +91,9 @@ typedef struct LbtIndex
 	XLogRecPtr	image_lsn;		/* of the metapage when its image was written; 0: not known */
 	uint32		misses;			/* fallbacks and right-moves since the last report of a long statement */
 	uint32		splits;			/* by this backend, since changed_at */
+	uint64		options_at;		/* lbt_index_options_generation when they were looked up; 0: again */
+	LbtIndexOptions options;
+	bool		learned;		/* use a model: options.learned is not off */
 	int			retrain_splits; /* splits that ask for a training; -1: the default share */
 	uint32		last_slot;		/* predicted by the last lookup; any value is safe */
 	LbtLastLeaf last;

@@ -1,5 +1,5 @@
 /*
- * settings.h - the values of the learnedbtree.* settings and of an index's options.
+ * settings.h - the values of the learnedbtree.* settings.
  *
  * src/sql/init.c registers the settings and documents them for users.
  */
@@ -31,36 +31,5 @@ typedef enum LbtSortKeys
 
 #define LBT_MAX_ERROR_DEFAULT 4
 #define LBT_MAX_ERROR_LIMIT 1024
-
-/* rd_options of our indexes.  nbtree reads the front of it. */
-typedef struct LbtOptions
-{
-	BTOptions	btree;
-	bool		learned;		/* use a model for this index */
-	int			max_error;		/* leaves; -1: unset, learnedbtree.max_error */
-	int			retrain_splits; /* -1: unset, learnedbtree.retrain_splits */
-} LbtOptions;
-
-static inline bool
-lbt_index_learned(Relation rel)
-{
-	return rel->rd_options == NULL || ((LbtOptions *) rel->rd_options)->learned;
-}
-
-static inline int
-lbt_index_max_error(Relation rel)
-{
-	LbtOptions *options = (LbtOptions *) rel->rd_options;
-
-	return options && options->max_error > 0 ? options->max_error : lbt_max_error;
-}
-
-static inline int
-lbt_index_retrain_splits(Relation rel)
-{
-	LbtOptions *options = (LbtOptions *) rel->rd_options;
-
-	return options && options->retrain_splits > 0 ? options->retrain_splits : lbt_retrain_splits;
-}
 
 #endif							/* LBT_SETTINGS_H */

@@ -4,8 +4,8 @@
  * A view holds what a lookup needs without asking shared memory; registry.c fills in the shared part.
  */
 #include "learn/counters.h"
+#include "learn/indexoptions.h"
 #include "learn/registry.h"
-#include "learn/settings.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 
@@ -27,6 +27,21 @@ view_init(LbtIndex *index, Relation rel)
 	index->oid = RelationGetRelid(rel); /* last: what an error leaves is not a view of this index */
 }
 
+/* Options change seldom, and the setting behind them at any time. */
+static inline void
+update_options(LbtIndex *index, Relation rel)
+{
+	if (unlikely(index->options_at != lbt_index_options_generation || index->options_at == 0))
+	{
+		uint64		generation = lbt_index_options_generation;
+
+		index->options_at = lbt_index_options(rel, &index->options) ? generation : 0;
+		index->learned = index->options.learned != 0;
+	}
+	index->retrain_splits = index->options.retrain_splits > 0 ? index->options.retrain_splits :
+		lbt_retrain_splits;
+}
+
 LbtIndex *
 lbt_index_get(Relation rel)
 {
@@ -40,6 +55,7 @@ lbt_index_get(Relation rel)
 		index = palloc(sizeof(LbtIndex));
 		index->file = file;
 		view_init(index, rel);
+		update_options(index, rel);
 		return index;
 	}
 	if (views == NULL)
@@ -60,7 +76,7 @@ lbt_index_get(Relation rel)
 			lbt_counters_forget(index);
 		view_init(index, rel);
 	}
-	index->retrain_splits = lbt_index_retrain_splits(rel);
+	update_options(index, rel);
 	index->shareable = lbt_registry_attach();
 	return index;
 }

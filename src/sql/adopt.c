@@ -24,8 +24,8 @@ report(Oid index, LbtTurn turn, LbtOutcome outcome, const LbtVerdict *verdict)
 		case LBT_TURNED:
 			if (verdict->losses)
 				ereport(WARNING,
-						(errmsg("index \"%s\" does without what this server version has for btree only", name),
-						 errdetail("As long as it is adopted, %s.", verdict->losses)));
+						(errmsg("index \"%s\" loses what this server version has for btree only", name),
+						 errdetail("While it is adopted, %s.", verdict->losses)));
 			break;
 		case LBT_ALREADY:
 			ereport(NOTICE,

@@ -1,5 +1,5 @@
 /*
- * drop.c - noticing that indexes and databases are dropped, so that their models go too.
+ * drop.c - noticing that indexes and databases are dropped, so that their models and settings go too.
  *
  * The event trigger sees every dropped index, but not those that REINDEX CONCURRENTLY drops, and no
  * databases; the hook sees all, but only in sessions that have loaded the library before.  What both
@@ -14,6 +14,7 @@
 #include "commands/event_trigger.h"
 #include "executor/spi.h"
 #include "fmgr.h"
+#include "learn/kept.h"
 #include "learn/lifecycle.h"
 #include "miscadmin.h"
 #include "sql/drop.h"
@@ -46,12 +47,14 @@ lbt_drop_init(void)
 Datum
 learnedbtree_on_drop(PG_FUNCTION_ARGS)
 {
+	List	   *names = NIL;
+
 	if (!CALLED_AS_EVENT_TRIGGER(fcinfo))
 		ereport(ERROR,
 				(errcode(ERRCODE_E_R_I_E_EVENT_TRIGGER_PROTOCOL_VIOLATED),
 				 errmsg("learnedbtree_on_drop() can only be called as an event trigger")));
 	SPI_connect();
-	if (SPI_execute("SELECT objid FROM pg_catalog.pg_event_trigger_dropped_objects() "
+	if (SPI_execute("SELECT objid, object_name FROM pg_catalog.pg_event_trigger_dropped_objects() "
 					"WHERE object_type = 'index' AND NOT is_temporary", true, 0) != SPI_OK_SELECT)
 		elog(ERROR, "could not list the dropped indexes");
 	for (uint64 i = 0; i < SPI_processed; i++)
@@ -61,7 +64,9 @@ learnedbtree_on_drop(PG_FUNCTION_ARGS)
 
 		if (!isnull)
 			lbt_lifecycle_dropped(MyDatabaseId, DatumGetObjectId(oid));
+		names = lappend(names, SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 2));
 	}
+	lbt_kept_forget(names);
 	SPI_finish();
 	PG_RETURN_NULL();
 }

@@ -8,6 +8,7 @@
 #include "learn/lifecycle.h"
 #include "learn/registry.h"
 #include "learn/settings.h"
+#include "sql/alter.h"
 #include "sql/drop.h"
 #include "utils/guc.h"
 
@@ -89,4 +90,5 @@ _PG_init(void)
 	lbt_planner_init();
 	lbt_ahead_init();
 	lbt_drop_init();
+	lbt_alter_init();
 }

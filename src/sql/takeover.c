@@ -21,12 +21,15 @@
 #include "catalog/namespace.h"
 #include "catalog/partition.h"
 #include "catalog/pg_am.h"
+#include "catalog/pg_index.h"
 #include "catalog/pg_inherits.h"
 #include "commands/defrem.h"
 #include "commands/trigger.h"
+#include "learn/kept.h"
 #include "learn/lifecycle.h"
 #include "learn/metapage.h"
 #include "miscadmin.h"
+#include "sql/alter.h"
 #include "storage/lmgr.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -90,6 +93,8 @@ check_kind(const Candidate *c, Form_pg_class class)
 		return refuse(c, ERRCODE_FEATURE_NOT_SUPPORTED, NULL, "is the index of a TOAST table");
 	if (class->relpersistence == RELPERSISTENCE_TEMP && isOtherTempNamespace(class->relnamespace))
 		return refuse(c, ERRCODE_FEATURE_NOT_SUPPORTED, NULL, "is a temporary index of another session");
+	if (IndexGetRelation(c->oid, true) == lbt_kept_table())
+		return refuse(c, ERRCODE_FEATURE_NOT_SUPPORTED, NULL, "is learnedbtree's own");
 	if (!lbt_relation_ownercheck(c->oid, GetUserId()))
 		return refuse(c, ERRCODE_INSUFFICIENT_PRIVILEGE, "Only the owner of its table may do this.",
 					  "belongs to another user");
@@ -101,23 +106,62 @@ check_kind(const Candidate *c, Form_pg_class class)
 	return true;
 }
 
-/* check_kind(), by the catalogs alone. */
+/* Is it complete?  A released index may be in any state. */
+static bool
+check_valid(const Candidate *c, Form_pg_class class, Form_pg_index index)
+{
+	if (c->turn == LBT_RELEASE || (index->indisvalid && index->indisready && index->indislive))
+		return true;
+	return refuse(c, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+				  class->relkind == RELKIND_INDEX ? "Its build did not finish; REINDEX it or drop it." :
+				  "Attach an index of each partition to it first.",
+				  "is not valid");
+}
+
+/*
+ * What other access methods than btree must do without on this server version: is it wanted nevertheless?  The
+ * root speaks for its partitions.
+ */
+static bool
+check_losses(const Candidate *c, Form_pg_index index)
+{
+	const char *lost = "row comparisons, (a, b) > (1, 2), are no conditions of its scans";
+
+	if (c->part || c->turn == LBT_RELEASE || !LBT_ON_CONFLICT_NEEDS_BTREE)
+		return true;
+	if (index->indisunique)
+		lost = psprintf("INSERT ... ON CONFLICT fails on table \"%s\", and %s", get_rel_name(index->indrelid), lost);
+	if (!c->force)
+		return refuse(c, ERRCODE_FEATURE_NOT_SUPPORTED,
+					  "Adopt it with force => true if you need none of this; PostgreSQL 18 has no such limits.",
+					  "would lose what this server version has for btree only: %s", lost);
+	c->verdict->losses = lost;
+	return true;
+}
+
+/* All that the catalogs can tell. */
 static LbtOutcome
 look_up(const Candidate *c)
 {
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(c->oid));
 	Oid			to = c->turn == LBT_ADOPT ? lbt_am_oid() : BTREE_AM_OID;
-	Form_pg_class class;
-	LbtOutcome	outcome = LBT_TURNED;
+	HeapTuple	class_tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(c->oid));
+	HeapTuple	index_tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(c->oid));
+	Form_pg_class class = HeapTupleIsValid(class_tuple) ? (Form_pg_class) GETSTRUCT(class_tuple) : NULL;
+	Form_pg_index index = HeapTupleIsValid(index_tuple) ? (Form_pg_index) GETSTRUCT(index_tuple) : NULL;
+	LbtOutcome	outcome;
 
-	if (!HeapTupleIsValid(tuple))
-		return LBT_GONE;
-	class = (Form_pg_class) GETSTRUCT(tuple);
-	if (class->relam == to)
+	if (class == NULL)
+		outcome = LBT_GONE;
+	else if (class->relam == to)
 		outcome = LBT_ALREADY;
-	else if (!check_kind(c, class))
+	else if (check_kind(c, class) && check_valid(c, class, index) && check_losses(c, index))
+		outcome = LBT_TURNED;
+	else
 		outcome = LBT_REFUSED;
-	ReleaseSysCache(tuple);
+	if (class)
+		ReleaseSysCache(class_tuple);
+	if (index)
+		ReleaseSysCache(index_tuple);
 	return outcome;
 }
 
@@ -138,58 +182,19 @@ check_use(const Candidate *c, Relation table, Relation index)
 	return true;
 }
 
-/* The state of the index and its file.  A released index may be in any that a btree index can be in. */
+/* Can models be made of the file? */
 static bool
-check_state(const Candidate *c, Relation index)
+check_file(const Candidate *c, Relation index)
 {
 	bool		heapkeyspace;
 	bool		allequalimage;
 
-	if (c->turn == LBT_RELEASE)
-		return true;
-	if (!index->rd_index->indisvalid || !index->rd_index->indisready || !index->rd_index->indislive)
-		return refuse(c, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-					  index->rd_rel->relkind == RELKIND_INDEX ?
-					  "Its build did not finish; REINDEX it or drop it." :
-					  "Attach an index of each partition to it first.",
-					  "is not valid");
-	if (index->rd_rel->relkind != RELKIND_INDEX)
+	if (c->turn == LBT_RELEASE || index->rd_rel->relkind != RELKIND_INDEX)
 		return true;
 	_bt_metaversion(index, &heapkeyspace, &allequalimage);
-	if (!heapkeyspace)
-		return refuse(c, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "REINDEX it first.",
-					  "has the format of PostgreSQL 11 or older");
-	return true;
-}
-
-/* What an index of another access method than btree must do without on this server version; NULL: nothing. */
-static const char *
-losses(const Candidate *c, Relation table, Relation index)
-{
-	const char *comparisons = "row comparisons, (a, b) > (1, 2), would not be conditions of its scans";
-
-	if (c->turn == LBT_RELEASE || !LBT_ON_CONFLICT_NEEDS_BTREE)
-		return NULL;
-	if (!index->rd_index->indisunique)
-		return comparisons;
-	return psprintf("INSERT ... ON CONFLICT would fail on table \"%s\", and %s",
-					RelationGetRelationName(table), comparisons);
-}
-
-/* Are they wanted?  The root speaks for its partitions. */
-static bool
-check_losses(const Candidate *c, Relation table, Relation index)
-{
-	const char *lost = c->part ? NULL : losses(c, table, index);
-
-	if (lost == NULL)
-		return true;
-	if (!c->force)
-		return refuse(c, ERRCODE_FEATURE_NOT_SUPPORTED,
-					  "Adopt it with force => true if you need none of this; with PostgreSQL 18 nothing is lost.",
-					  "would lose what this server version has for btree only: %s", lost);
-	c->verdict->losses = lost;
-	return true;
+	return heapkeyspace ||
+		refuse(c, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "REINDEX it first.",
+			   "has the format of PostgreSQL 11 or older");
 }
 
 /* All that has to be true under the locks. */
@@ -204,7 +209,7 @@ check_locked(const Candidate *c)
 		return outcome;
 	index = index_open(c->oid, NoLock);
 	table = table_open(index->rd_index->indrelid, NoLock);
-	if (!check_use(c, table, index) || !check_state(c, index) || !check_losses(c, table, index))
+	if (!check_use(c, table, index) || !check_file(c, index))
 		outcome = LBT_REFUSED;
 	table_close(table, NoLock);
 	index_close(index, NoLock);
@@ -230,28 +235,36 @@ lock_tree(Oid index)
 	return find_all_inheritors(index, AccessExclusiveLock, NULL);
 }
 
+/* A released index has no model, and no options that btree does not know. */
+static void
+release(Relation index)
+{
+	char	   *kept = NULL;
+	char	   *dropped;
+
+	if (index->rd_rel->relkind == RELKIND_INDEX)
+	{
+		lbt_metapage_clear(index);
+		lbt_lifecycle_dropped(MyDatabaseId, RelationGetRelid(index));
+		kept = lbt_forget_settings(index);
+	}
+	dropped = lbt_switch_to_btree(index);
+	if (kept || dropped)
+		ereport(NOTICE,
+				(errmsg("dropped options of index \"%s\" that btree does not have: %s",
+						RelationGetRelationName(index), kept ? kept : dropped)));
+}
+
 static void
 turn_one(Oid oid, LbtTurn turn)
 {
 	Relation	index = index_open(oid, NoLock);
 	Oid			table = index->rd_index->indrelid;
-	char	   *dropped;
 
 	if (turn == LBT_ADOPT)
 		lbt_switch_to_ours(index);
 	else
-	{
-		if (index->rd_rel->relkind == RELKIND_INDEX)
-		{
-			lbt_metapage_clear(index);
-			lbt_lifecycle_dropped(MyDatabaseId, oid);
-		}
-		dropped = lbt_switch_to_btree(index);
-		if (dropped)
-			ereport(NOTICE,
-					(errmsg("dropped options of index \"%s\" that btree does not have: %s",
-							RelationGetRelationName(index), dropped)));
-	}
+		release(index);
 	index_close(index, NoLock);
 
 	/* The server invalidates plans by their tables. */
@@ -281,15 +294,22 @@ check_tree(Candidate c, List *tree, LbtOutcome *outcome)
 }
 
 LbtOutcome
+lbt_look_at_index(Oid index, LbtTurn turn, bool force, LbtVerdict *verdict)
+{
+	Candidate	c = {.oid = index,.turn = turn,.force = force,.verdict = verdict};
+
+	*verdict = (LbtVerdict) {0};
+	return look_up(&c);
+}
+
+LbtOutcome
 lbt_turn_index(Oid index, LbtTurn turn, bool force, LbtVerdict *verdict)
 {
 	Candidate	c = {.oid = index,.turn = turn,.force = force,.verdict = verdict};
-	LbtOutcome	outcome;
+	LbtOutcome	outcome = lbt_look_at_index(index, turn, force, verdict);
 	List	   *tree;
 	ListCell   *lc;
 
-	*verdict = (LbtVerdict) {0};
-	outcome = look_up(&c);
 	if (outcome != LBT_TURNED)
 		return outcome;
 	tree = lock_tree(index);

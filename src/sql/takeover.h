@@ -34,6 +34,9 @@ typedef struct LbtVerdict
 	const char *losses;
 } LbtVerdict;
 
+/* What lbt_turn_index() would say as far as the catalogs tell; LBT_TURNED: nothing against it.  Takes no lock. */
+extern LbtOutcome lbt_look_at_index(Oid index, LbtTurn turn, bool force, LbtVerdict *verdict);
+
 /*
  * Turn an index, a partitioned one with all its partitions.  Locks its table, then itself, exclusively until
  * the end of the transaction.  Nothing is changed unless all of it is turned.  What speaks against it on

@@ -155,8 +155,8 @@ serve(const LbtFile *file, Oid oid)
 }
 
 /*
- * Forget models of indexes that are gone and that nobody here could notice: on a standby, of those that
- * REINDEX CONCURRENTLY replaced or DROP removed on the primary.  An index that is invisible because its
+ * Forget models of indexes that are gone, or btree's again, and that nobody here could notice: on a standby, of those that
+ * REINDEX CONCURRENTLY replaced or DROP removed or learnedbtree_release() turned back on the primary.  An index that is invisible because its
  * transaction goes on has been trained just now; forgetting its model would be harmless, but a waste.
  */
 static void
@@ -173,7 +173,7 @@ sweep(Oid database)
 		if (!RecoveryInProgress() &&
 			!TimestampDifferenceExceeds(listed[i].changed_at, now, SWEEP_AGE_MS))
 			continue;
-		if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(listed[i].oid)))
+		if (!lbt_is_our_index(listed[i].oid))
 			lbt_registry_drop_file(&listed[i].file);
 	}
 	CommitTransactionCommand();

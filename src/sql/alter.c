@@ -1,0 +1,215 @@
+/*
+ * alter.c - learnedbtree_set(), and what ALTER INDEX may not do to the indexes that it is for.
+ *
+ * These are the indexes of primary keys and unique constraints (learn/kept.h says why).  To alter one of them
+ * the server has opened it, which has loaded this library; so its hook sees every change.
+ */
+#include "sql/alter.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/reloptions.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "am/am.h"
+#include "catalog/index.h"
+#include "catalog/indexing.h"
+#include "catalog/objectaccess.h"
+#include "fmgr.h"
+#include "learn/indexoptions.h"
+#include "lib/stringinfo.h"
+#include "nodes/makefuncs.h"
+#include "sql/index_arg.h"
+#include "storage/lmgr.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+
+PG_FUNCTION_INFO_V1(learnedbtree_set);
+
+static object_access_hook_type previous_access_hook = NULL;
+
+/* ---- ALTER INDEX ---- */
+
+/* The pg_class tuple that the current command has written, a copy. */
+static HeapTuple
+get_new_class(Oid relid)
+{
+	Relation	catalog = table_open(RelationRelationId, AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key, Anum_pg_class_oid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relid));
+	scan = systable_beginscan(catalog, ClassOidIndexId, true, SnapshotSelf, 1, &key);
+	tuple = systable_getnext(scan);
+	if (HeapTupleIsValid(tuple))
+		tuple = heap_copytuple(tuple);
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return tuple;
+}
+
+static void
+refuse_own_options(HeapTuple class)
+{
+	const char *name = NameStr(((Form_pg_class) GETSTRUCT(class))->relname);
+	bool		none;
+	Datum		options = SysCacheGetAttr(RELOID, class, Anum_pg_class_reloptions, &none);
+	ListCell   *lc;
+
+	foreach(lc, none ? NIL : untransformRelOptions(options))
+	{
+		DefElem    *option = lfirst_node(DefElem, lc);
+
+		if (lbt_is_own_option(option->defname))
+			ereport(ERROR,
+					(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+					 errmsg("cannot set \"%s\" as an option of index \"%s\", which belongs to a constraint",
+							option->defname, name),
+					 errdetail("It would become part of the constraint's definition, and btree would refuse it when a dump is restored."),
+					 errhint("Use learnedbtree_set('%s', '%s', ...).", name, option->defname)));
+	}
+}
+
+static void
+note_alter(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
+{
+	const char *name;
+	HeapTuple	tuple;
+
+	if (previous_access_hook)
+		previous_access_hook(access, class, object, sub, arg);
+	if (access != OAT_POST_ALTER || class != RelationRelationId || sub != 0 || !lbt_is_our_index(object) ||
+		!lbt_is_constraint_index(object))
+		return;
+	tuple = get_new_class(object);
+	if (!HeapTupleIsValid(tuple))
+		return;
+	refuse_own_options(tuple);
+	name = get_rel_name(object);	/* still the old one */
+	if (strcmp(name, NameStr(((Form_pg_class) GETSTRUCT(tuple))->relname)) != 0)
+		lbt_kept_rename(IndexGetRelation(object, false), name,
+						NameStr(((Form_pg_class) GETSTRUCT(tuple))->relname));
+	heap_freetuple(tuple);
+}
+
+void
+lbt_alter_init(void)
+{
+	previous_access_hook = object_access_hook;
+	object_access_hook = note_alter;
+}
+
+/* ---- learnedbtree_set() ---- */
+
+static char *
+text_argument(FunctionCallInfo fcinfo, int n)
+{
+	return PG_ARGISNULL(n) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(n));
+}
+
+/* An option's value as a storage parameter would take it; an error when it would not. */
+static void
+parse_option(const char *name, const char *value, LbtIndexOptions *options)
+{
+	DefElem    *option = makeDefElem(pstrdup(name), (Node *) makeString(pstrdup(value)), -1);
+	Datum		reloptions = transformRelOptions((Datum) 0, list_make1(option), NULL, NULL, false, false);
+	LbtOptions *parsed = (LbtOptions *) lbt_options(reloptions, true);
+
+	if (strcmp(name, "learned") == 0)
+		options->learned = parsed->learned;
+	else if (strcmp(name, "max_error") == 0)
+		options->max_error = parsed->max_error;
+	else
+		options->retrain_splits = parsed->retrain_splits;
+}
+
+static void
+set_option(const char *name, const char *value, LbtIndexOptions *options)
+{
+	if (name == NULL || !lbt_is_own_option(name))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("unrecognized option \"%s\"", name ? name : "NULL"),
+				 errhint("Options are learned, max_error and retrain_splits; those of btree are set by ALTER INDEX.")));
+	if (value)
+		parse_option(name, value, options);
+	else if (strcmp(name, "learned") == 0)
+		options->learned = -1;
+	else if (strcmp(name, "max_error") == 0)
+		options->max_error = -1;
+	else
+		options->retrain_splits = -1;
+}
+
+static void
+check_settable(Relation index, const char *option)
+{
+	const char *name = RelationGetRelationName(index);
+
+	if (!lbt_is_constraint_index(RelationGetRelid(index)))
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("index \"%s\" does not belong to a primary key or unique constraint", name),
+				 errhint("Use ALTER INDEX %s SET (%s = ...).", quote_identifier(name), option)));
+	if (RelationUsesLocalBuffers(index))
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("temporary indexes have no model"),
+				 errhint("There is nothing to set.")));
+}
+
+Datum
+learnedbtree_set(PG_FUNCTION_ARGS)
+{
+	Relation	index = lbt_open_index(lbt_index_argument(fcinfo), AccessShareLock, LBT_MAY_CHANGE);
+	Oid			table = index->rd_index->indrelid;
+	char	   *option = text_argument(fcinfo, 1);
+	char	   *value = text_argument(fcinfo, 2);
+	LbtIndexOptions options;
+
+	lbt_forbid_readonly("learnedbtree_set()");
+	LockRelation(index, ShareUpdateExclusiveLock);
+	lbt_kept_lock();
+	(void) lbt_kept_read(table, RelationGetRelationName(index), &options);
+	set_option(option, value, &options);
+	check_settable(index, option);
+	lbt_kept_write(table, RelationGetRelationName(index), &options);
+	CacheInvalidateRelcache(index);
+	index_close(index, NoLock);
+	CommandCounterIncrement();	/* the same statement may set another */
+	PG_RETURN_VOID();
+}
+
+/* ---- release ---- */
+
+static void
+append_option(StringInfo s, const char *name, int value)
+{
+	if (value >= 0)
+		appendStringInfo(s, "%s%s=%d", s->len > 0 ? ", " : "", name, value);
+}
+
+char *
+lbt_forget_settings(Relation index)
+{
+	Oid			table = index->rd_index->indrelid;
+	LbtIndexOptions options;
+	LbtIndexOptions none = LBT_NO_INDEX_OPTIONS;
+	StringInfoData s;
+
+	lbt_kept_lock();
+	(void) lbt_kept_read(table, RelationGetRelationName(index), &options);
+	if (!lbt_any_index_option(&options))
+		return NULL;
+	lbt_kept_write(table, RelationGetRelationName(index), &none);
+	initStringInfo(&s);
+	if (options.learned >= 0)
+		appendStringInfo(&s, "learned=%s", options.learned ? "on" : "off");
+	append_option(&s, "max_error", options.max_error);
+	append_option(&s, "retrain_splits", options.retrain_splits);
+	return s.data;
+}
