@@ -51,8 +51,11 @@ lbt_metapage_write(Relation rel, const LbtIndex *index, LbtTrained *trained)
 void
 lbt_metapage_clear(Relation rel)
 {
-	Buffer		buf = _bt_getbuf(rel, BTREE_METAPAGE, BT_WRITE);
+	Buffer		buf;
 
+	if (RelationGetNumberOfBlocks(rel) == 0)
+		return;					/* of a build that has failed */
+	buf = _bt_getbuf(rel, BTREE_METAPAGE, BT_WRITE);
 	if (lbt_bt_meta_spare(BufferGetPage(buf))[0] != 0)
 		lbt_bt_fill_meta_spare(rel, buf, NULL, 0);
 	_bt_relbuf(rel, buf);

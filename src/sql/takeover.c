@@ -25,6 +25,7 @@
 #include "catalog/pg_inherits.h"
 #include "commands/defrem.h"
 #include "commands/trigger.h"
+#include "learn/counters.h"
 #include "learn/kept.h"
 #include "learn/lifecycle.h"
 #include "learn/metapage.h"
@@ -245,6 +246,7 @@ release(Relation index)
 	if (index->rd_rel->relkind == RELKIND_INDEX)
 	{
 		lbt_metapage_clear(index);
+		lbt_counters_flush();	/* not when the counts are gone */
 		lbt_lifecycle_dropped(MyDatabaseId, RelationGetRelid(index));
 		kept = lbt_forget_settings(index);
 	}
