@@ -4,7 +4,7 @@
 #include "am/am.h"
 
 #include "access/reloptions.h"
-#include "learn/indexoptions.h"
+#include "learn/settings.h"
 
 static relopt_kind lbt_relopt_kind;
 

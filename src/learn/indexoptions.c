@@ -4,7 +4,7 @@
  * The table is read once for each unique index, and again when its relcache entry was invalidated, which
  * is what learnedbtree_set() does.
  */
-#include "learn/indexoptions.h"
+#include "learn/settings.h"
 
 #include "utils/hsearch.h"
 #include "utils/inval.h"

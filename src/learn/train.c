@@ -10,9 +10,9 @@
 #include "learn/train.h"
 
 #include "learn/counters.h"
-#include "learn/indexoptions.h"
 #include "learn/lifecycle.h"
 #include "learn/metapage.h"
+#include "learn/settings.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"
 #include "server/compat.h"

@@ -4,8 +4,8 @@
  * A view holds what a lookup needs without asking shared memory; registry.c fills in the shared part.
  */
 #include "learn/counters.h"
-#include "learn/indexoptions.h"
 #include "learn/registry.h"
+#include "learn/settings.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 

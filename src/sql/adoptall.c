@@ -41,14 +41,14 @@ compare_listed(const ListCell *a, const ListCell *b)
 	return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* Is it a user's table that the pattern names? */
+/* Is it a user's table that the pattern names?  own: the one that is ours. */
 static bool
-table_matches(Oid table, const LbtTablePattern *pattern)
+table_matches(Oid table, Oid own, const LbtTablePattern *pattern)
 {
 	char	   *name = get_rel_name(table);
 	char	   *schema = get_namespace_name(get_rel_namespace(table));
 
-	if (name == NULL || schema == NULL || IsCatalogRelationOid(table) || table == lbt_kept_table() ||
+	if (name == NULL || schema == NULL || IsCatalogRelationOid(table) || table == own ||
 		IsCatalogNamespace(get_rel_namespace(table)) || IsToastNamespace(get_rel_namespace(table)) ||
 		strcmp(schema, "information_schema") == 0)
 		return false;
@@ -77,6 +77,7 @@ static List *
 list_indexes(const LbtTablePattern *pattern, LbtTurn turn)
 {
 	List	   *list = NIL;
+	Oid			own = lbt_kept_table();
 	Relation	catalog = table_open(IndexRelationId, AccessShareLock);
 	SysScanDesc scan = systable_beginscan(catalog, InvalidOid, false, NULL, 0, NULL);
 	HeapTuple	tuple;
@@ -86,7 +87,7 @@ list_indexes(const LbtTablePattern *pattern, LbtTurn turn)
 		Form_pg_index form = (Form_pg_index) GETSTRUCT(tuple);
 		Listed	   *listed;
 
-		if (!is_candidate(form->indexrelid, turn) || !table_matches(form->indrelid, pattern))
+		if (!is_candidate(form->indexrelid, turn) || !table_matches(form->indrelid, own, pattern))
 			continue;
 		listed = palloc(sizeof(Listed));
 		*listed = (Listed) {.table = form->indrelid,.index = form->indexrelid};

@@ -16,13 +16,14 @@
 #include "catalog/indexing.h"
 #include "catalog/objectaccess.h"
 #include "fmgr.h"
-#include "learn/indexoptions.h"
+#include "learn/settings.h"
 #include "lib/stringinfo.h"
 #include "nodes/makefuncs.h"
 #include "sql/index_arg.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
+#include "utils/fmgrprotos.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
@@ -52,10 +53,17 @@ get_new_class(Oid relid)
 	return tuple;
 }
 
+/* An index's name as an argument in SQL. */
+static char *
+as_literal(Oid index)
+{
+	return quote_literal_cstr(DatumGetCString(DirectFunctionCall1(regclassout, ObjectIdGetDatum(index))));
+}
+
 static void
 refuse_own_options(HeapTuple class)
 {
-	const char *name = NameStr(((Form_pg_class) GETSTRUCT(class))->relname);
+	Oid			index = ((Form_pg_class) GETSTRUCT(class))->oid;
 	bool		none;
 	Datum		options = SysCacheGetAttr(RELOID, class, Anum_pg_class_reloptions, &none);
 	ListCell   *lc;
@@ -68,9 +76,9 @@ refuse_own_options(HeapTuple class)
 			ereport(ERROR,
 					(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 					 errmsg("cannot set \"%s\" as an option of index \"%s\", which belongs to a constraint",
-							option->defname, name),
+							option->defname, get_rel_name(index)),
 					 errdetail("It would become part of the constraint's definition, and btree would refuse it when a dump is restored."),
-					 errhint("Use learnedbtree_set('%s', '%s', ...).", name, option->defname)));
+					 errhint("Use learnedbtree_set(%s, '%s', ...).", as_literal(index), option->defname)));
 	}
 }
 

@@ -61,10 +61,12 @@ learnedbtree_on_drop(PG_FUNCTION_ARGS)
 	{
 		bool		isnull;
 		Datum		oid = SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &isnull);
+		char	   *name = SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 2);
 
 		if (!isnull)
 			lbt_lifecycle_dropped(MyDatabaseId, DatumGetObjectId(oid));
-		names = lappend(names, SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 2));
+		if (name)
+			names = lappend(names, name);
 	}
 	lbt_kept_forget(names);
 	SPI_finish();

@@ -8,7 +8,7 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "learn/counters.h"
-#include "learn/indexoptions.h"
+#include "learn/settings.h"
 #include "learn/train.h"
 #include "lib/stringinfo.h"
 #include "sql/index_arg.h"

@@ -74,6 +74,16 @@ refuse(const Candidate *c, int sqlstate, const char *hint, const char *format, .
 	return false;
 }
 
+/* The partitioned index that an index is part of; it may just be gone. */
+static const char *
+root_name(Oid index)
+{
+	List	   *ancestors = get_partition_ancestors(index);
+	char	   *name = ancestors ? get_rel_name(llast_oid(ancestors)) : NULL;
+
+	return name ? name : "?";
+}
+
 /* Is this relation, whatever it is, an index that can be turned at all? */
 static bool
 check_kind(const Candidate *c, Form_pg_class class)
@@ -94,23 +104,22 @@ check_kind(const Candidate *c, Form_pg_class class)
 		return refuse(c, ERRCODE_FEATURE_NOT_SUPPORTED, NULL, "is the index of a TOAST table");
 	if (class->relpersistence == RELPERSISTENCE_TEMP && isOtherTempNamespace(class->relnamespace))
 		return refuse(c, ERRCODE_FEATURE_NOT_SUPPORTED, NULL, "is a temporary index of another session");
-	if (IndexGetRelation(c->oid, true) == lbt_kept_table())
-		return refuse(c, ERRCODE_FEATURE_NOT_SUPPORTED, NULL, "is learnedbtree's own");
 	if (!lbt_relation_ownercheck(c->oid, GetUserId()))
 		return refuse(c, ERRCODE_INSUFFICIENT_PRIVILEGE, "Only the owner of its table may do this.",
 					  "belongs to another user");
 	if (class->relispartition && !c->part)
 		return refuse(c, ERRCODE_WRONG_OBJECT_TYPE,
 					  "Name that index; those of its partitions go along.",
-					  "is part of the partitioned index \"%s\"",
-					  get_rel_name(llast_oid(get_partition_ancestors(c->oid))));
+					  "is part of the partitioned index \"%s\"", root_name(c->oid));
 	return true;
 }
 
-/* Is it complete?  A released index may be in any state. */
+/* Is it one to be adopted?  A released index may be in any state. */
 static bool
-check_valid(const Candidate *c, Form_pg_class class, Form_pg_index index)
+check_index(const Candidate *c, Form_pg_class class, Form_pg_index index)
 {
+	if (c->turn == LBT_ADOPT && index->indrelid == lbt_kept_table())
+		return refuse(c, ERRCODE_FEATURE_NOT_SUPPORTED, NULL, "is learnedbtree's own");
 	if (c->turn == LBT_RELEASE || (index->indisvalid && index->indisready && index->indislive))
 		return true;
 	return refuse(c, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -155,10 +164,12 @@ look_up(const Candidate *c)
 		outcome = LBT_GONE;
 	else if (class->relam == to)
 		outcome = LBT_ALREADY;
-	else if (check_kind(c, class) && check_valid(c, class, index) && check_losses(c, index))
-		outcome = LBT_TURNED;
-	else
+	else if (!check_kind(c, class))
 		outcome = LBT_REFUSED;
+	else if (index == NULL)
+		outcome = LBT_GONE;
+	else
+		outcome = check_index(c, class, index) && check_losses(c, index) ? LBT_TURNED : LBT_REFUSED;
 	if (class)
 		ReleaseSysCache(class_tuple);
 	if (index)

@@ -2,7 +2,7 @@
 
 \set SHOW_CONTEXT never
 SET client_min_messages = error;	-- below 18 adopting warns
-CREATE TABLE aop (id int PRIMARY KEY, u int UNIQUE, n int);
+CREATE TABLE aop (id int PRIMARY KEY, u bigint UNIQUE, n int);
 INSERT INTO aop SELECT i, mix(i), i FROM generate_series(1, 20000) i;
 CREATE INDEX aop_n ON aop (n);
 SELECT index, outcome FROM learnedbtree_adopt_all('aop', true);
@@ -71,6 +71,7 @@ RESET ROLE;
 
 -- an owner needs no more than the index
 ALTER TABLE aop OWNER TO aop_other;
+GRANT CREATE ON SCHEMA public TO aop_other;
 SET ROLE aop_other;
 SELECT learnedbtree_set('aop_pkey', 'retrain_splits', '5'), learnedbtree_set('aop_pkey', 'max_error', '3');
 SELECT learnedbtree_set('aop_pkey', 'max_error', '7');
@@ -92,7 +93,9 @@ RESET client_min_messages;
 SELECT learnedbtree_train('aop_key');
 SELECT max_error <= 7 AS kept FROM learnedbtree_model('aop_key');
 -- nothing of ours goes to tables that are made alike
+SET client_min_messages = error;
 CREATE TABLE aop_like (LIKE aop_t INCLUDING ALL);
+RESET client_min_messages;
 SELECT relname, reloptions FROM pg_class WHERE relname LIKE 'aop\_like\_%key%' ORDER BY 1;
 DROP TABLE aop_like;
 
@@ -134,4 +137,5 @@ SELECT * FROM learnedbtree_settings ORDER BY indexname;
 SELECT learnedbtree_release('aop_p_pkey');
 TABLE learnedbtree_settings;
 DROP TABLE aop_p;
+REVOKE CREATE ON SCHEMA public FROM aop_other;
 DROP ROLE aop_other;
