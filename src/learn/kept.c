@@ -135,13 +135,14 @@ form_row(Relation kept, Oid table, const char *index, const LbtIndexOptions *o)
 	return heap_form_tuple(RelationGetDescr(kept), values, nulls);
 }
 
-void
+bool
 lbt_kept_lock(void)
 {
 	Oid			oid = lbt_kept_table();
 
 	if (OidIsValid(oid))
 		LockRelationOid(oid, RowExclusiveLock);
+	return OidIsValid(oid);
 }
 
 void

@@ -36,8 +36,11 @@ extern Oid	lbt_kept_table(void);
  */
 extern bool lbt_kept_read(Oid table, const char *index, LbtIndexOptions *options);
 
-/* Lock the table for writing, and wait for it; the lock stays until the end of the transaction. */
-extern void lbt_kept_lock(void);
+/*
+ * Lock the table for writing, and wait for it; the lock stays until the end of the transaction.  False when
+ * there is no table.
+ */
+extern bool lbt_kept_lock(void);
 
 /*
  * Write it, or give its row the index's new name, in a table that is locked; a row that says nothing is deleted.

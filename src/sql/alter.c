@@ -181,7 +181,11 @@ learnedbtree_set(PG_FUNCTION_ARGS)
 
 	lbt_forbid_readonly("learnedbtree_set()");
 	LockRelation(index, ShareUpdateExclusiveLock);
-	lbt_kept_lock();
+	if (!lbt_kept_lock())
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("the extension's table learnedbtree_settings does not exist"),
+				 errhint("ALTER EXTENSION learnedbtree UPDATE, or drop the extension and create it again.")));
 	(void) lbt_kept_read(table, RelationGetRelationName(index), &options);
 	set_option(option, value, &options);
 	check_settable(index, option);
@@ -209,7 +213,7 @@ lbt_forget_settings(Relation index)
 	LbtIndexOptions none = LBT_NO_INDEX_OPTIONS;
 	StringInfoData s;
 
-	lbt_kept_lock();
+	(void) lbt_kept_lock();
 	(void) lbt_kept_read(table, RelationGetRelationName(index), &options);
 	if (!lbt_any_index_option(&options))
 		return NULL;

@@ -57,39 +57,44 @@ lbt_pattern_parse(const char *text, LbtTablePattern *pattern)
 		bad_pattern(text);
 }
 
-/* Does the pattern from this place on match the name? */
-static bool
-matches(const LbtGlob *glob, int at, const char *name)
-{
-	for (; at < glob->length; at++)
-	{
-		if (!glob->special[at])
-		{
-			if (glob->text[at] != *name++)
-				return false;
-		}
-		else if (glob->text[at] == '*')
-		{
-			while (at + 1 < glob->length && glob->special[at + 1] && glob->text[at + 1] == '*')
-				at++;
-			for (;; name += pg_mblen(name))
-			{
-				if (matches(glob, at + 1, name))
-					return true;
-				if (*name == '\0')
-					return false;
-			}
-		}
-		else if (*name == '\0')
-			return false;
-		else
-			name += pg_mblen(name);
-	}
-	return *name == '\0';
-}
-
+/* What the last * stands for grows as long as the rest does not match: earlier ones need not grow again. */
 bool
 lbt_glob_matches(const LbtGlob *glob, const char *name)
 {
-	return matches(glob, 0, name);
+	int			at = 0;
+	int			star = -1;		/* the last * passed */
+	const char *rest = NULL;	/* what is behind the characters that it stands for */
+
+	while (*name != '\0')
+	{
+		char		c = at < glob->length ? glob->text[at] : '\0';
+		bool		special = at < glob->length && glob->special[at];
+
+		if (special && c == '*')
+		{
+			star = at++;
+			rest = name;
+		}
+		else if (special && c == '?')
+		{
+			at++;
+			name += pg_mblen(name);
+		}
+		else if (at < glob->length && c == *name)
+		{
+			at++;
+			name++;
+		}
+		else if (star >= 0)
+		{
+			rest += pg_mblen(rest);
+			name = rest;
+			at = star + 1;
+		}
+		else
+			return false;
+	}
+	while (at < glob->length && glob->special[at] && glob->text[at] == '*')
+		at++;
+	return at == glob->length;
 }

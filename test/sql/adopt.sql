@@ -340,6 +340,7 @@ CREATE TABLE ord_p1 PARTITION OF ord_p FOR VALUES FROM (0) TO (10);
 CREATE MATERIALIZED VIEW ord_m AS SELECT 1 AS a;
 CREATE UNIQUE INDEX ord_m_a ON ord_m (a);
 CREATE TABLE ord_theirs (id int PRIMARY KEY);
+CREATE TABLE "aé"(id int PRIMARY KEY);
 CREATE ROLE many_user;
 GRANT USAGE, CREATE ON SCHEMA many TO many_user;
 ALTER TABLE ord_1 OWNER TO many_user;
@@ -355,6 +356,9 @@ SELECT index, outcome, CASE outcome WHEN 'skipped' THEN reason END AS why FROM l
 SELECT index, outcome, CASE outcome WHEN 'skipped' THEN reason END AS why FROM learnedbtree_adopt_all('many.*"r"*', true);
 SELECT index, outcome, CASE outcome WHEN 'skipped' THEN reason END AS why FROM learnedbtree_adopt_all('pg_catalog.*', true);
 SELECT index, outcome, CASE outcome WHEN 'skipped' THEN reason END AS why FROM learnedbtree_adopt_all('nowhere', true);
+SELECT count(*) FROM learnedbtree_adopt_all('*_*_*_*_*_*_*_*_*_*_*_*_*_*_*_*_*' || '*r*r*r*r*r*r*r*r*r*r*r*r*!', true);
+SELECT p, (SELECT count(*) FROM learnedbtree_adopt_all('many.' || p, true)) AS indexes
+  FROM unnest(ARRAY['*', '**', 'ord_1', 'ord_1*', 'o*1', '*1', '*_*1', '?rd_1', '????_1', '*rd*_*', 'ord_1?', 'ORD_1', '"ord_"1', '"ord_*"', 'a?', 'a??', '*é', 'a*é*']) p;
 SELECT outcome(format('learnedbtree_adopt_all(%L)', p)) FROM unnest(ARRAY['', 'a.b.c', 'many.', '.t', '"t']) p;
 SELECT index, outcome, reason FROM learnedbtree_release_all('many.ord_2*');
 SELECT index, outcome, reason FROM learnedbtree_release_all('many.*');

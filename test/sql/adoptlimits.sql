@@ -56,6 +56,13 @@ DELETE FROM adl WHERE id = 7;
 -- replica identity, set before and after
 ALTER TABLE adl REPLICA IDENTITY USING INDEX adl_u;
 UPDATE adl SET t = 'x' WHERE id = 9;
+SELECT learnedbtree_release('adl_u');
+UPDATE adl SET t = 'y' WHERE id = 9;
+SET client_min_messages = error;
+SELECT learnedbtree_adopt('adl_u', force => true);
+RESET client_min_messages;
+UPDATE adl SET t = 'z' WHERE id = 9;
+DELETE FROM adl WHERE id = 9;
 ALTER TABLE adl REPLICA IDENTITY DEFAULT;
 
 -- a materialized view refreshed while it is read
