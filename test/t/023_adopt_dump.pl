@@ -152,7 +152,7 @@ $node->stop;
 # ---- pg_upgrade ----
 
 my $new = PostgreSQL::Test::Cluster->new('new');
-my $reason = no_upgrade($new);
+my $reason = no_upgrade($new) || other_scripts($new);
 SKIP:
 {
 	skip($reason, 1) if $reason;

@@ -151,6 +151,9 @@ foreach my $function (@changed)
 my ($unchanged) = grep { my $name = "learnedbtree_$_"; !grep { $_ eq $name } @changed } qw(knots model);
 $node->safe_psql('old', "CREATE VIEW mine AS SELECT 1 AS one FROM learnedbtree_$unchanged('t_k')") if $unchanged;
 
+# A view on learnedbtree_stat is what DBAs have.
+$node->safe_psql('old', 'CREATE VIEW hits AS SELECT indexrelname, lookups, verified FROM learnedbtree_stat');
+
 my $session = $node->background_psql('old');
 $session->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off; SET plan_cache_mode = force_generic_plan; '
 	  . 'PREPARE find(int8) AS SELECT k FROM t WHERE k = $1');
@@ -164,6 +167,7 @@ $session->quit;
 is($node->safe_psql('old', $state), $state_before, 'indexes and their models are the same');
 is($node->safe_psql('old', 'SELECT answers()'), $answers, 'and their answers');
 is($node->safe_psql('old', $counts =~ s/lookups,/lookups > 3001,/r), 't_k|t|t|t', 'counting goes on');
+is($node->safe_psql('old', "SELECT count(*) FROM hits WHERE indexrelname = 't_k' AND lookups > 3001"), '1', 'a view on learnedbtree_stat goes on');
 ask_all('after the update', grep { my $name = "learnedbtree_$_"; !grep { $_ eq $name } @changed } sort keys %calls);
 is($node->psql('old', "SELECT learnedbtree_check('t_k'), learnedbtree_check('t_ax', true, true)"), 0, 'amcheck is content');
 is($node->safe_psql('old', <<'SQL'), 't', 'grants are kept');
@@ -173,7 +177,7 @@ SQL
 
 # ---- the same as a new extension ----
 
-$node->safe_psql('old', 'DROP VIEW IF EXISTS mine; DROP TABLE t; DROP FUNCTION answers; '
+$node->safe_psql('old', 'DROP VIEW IF EXISTS mine; DROP VIEW hits; DROP TABLE t; DROP FUNCTION answers; '
 	  . 'REVOKE EXECUTE ON FUNCTION learnedbtree_stat_reset(regclass), learnedbtree_sync_opclasses() FROM keeper');
 is(catalog('old', $_), catalog('postgres', $_), "the same as of a new extension: $_") foreach sort keys %catalogs;
 my @dumps = map {

@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(no_upgrade start_old_node upgrade);
+our @EXPORT = qw(no_upgrade other_scripts start_old_node upgrade);
 
 my @same = ('--locale=C', '--encoding=UTF8', '--data-checksums');
 my $old_bindir;
@@ -29,6 +29,16 @@ sub no_upgrade
 	return "learnedbtree is not installed into the old server in $old_bindir"
 	  unless -e "$old_share/extension/learnedbtree.control" && -x "$old_bindir/initdb";
 	return '';
+}
+
+# Does the old server have other SQL scripts of the extension than the new one?  Then why there can be no upgrade, else ''.
+sub other_scripts
+{
+	my ($new) = @_;
+	chomp(my $old_share = `$old_bindir/pg_config --sharedir`);
+	my ($old_scripts, $new_scripts) = map { my $share = $_; join('', map { slurp_file($_) } sort glob("$share/extension/learnedbtree--*.sql")) }
+	  $old_share, $new->config_data('--sharedir');
+	return $old_scripts eq $new_scripts ? '' : "another learnedbtree is installed into the old server in $old_bindir";
 }
 
 sub start_old_node
