@@ -105,8 +105,9 @@ change_class(Oid index, Oid am, StringInfo dropped)
  * input types, so nobody who has looked at these before is wrong now.
  */
 static void
-change_opclasses(Oid index, Oid (*other) (Oid opclass))
+change_opclasses(Relation rel, Oid (*other) (Oid opclass, Oid type))
 {
+	Oid			index = RelationGetRelid(rel);
 	Relation	catalog = table_open(IndexRelationId, RowExclusiveLock);
 	HeapTuple	old = SearchSysCacheCopy1(INDEXRELID, ObjectIdGetDatum(index));
 	HeapTuple	new;
@@ -124,7 +125,7 @@ change_opclasses(Oid index, Oid (*other) (Oid opclass))
 	after = buildoidvector(before->values, before->dim1);
 	for (int i = 0; i < after->dim1; i++)
 	{
-		after->values[i] = other(before->values[i]);
+		after->values[i] = other(before->values[i], TupleDescAttr(RelationGetDescr(rel), i)->atttypid);
 		changed = changed || after->values[i] != before->values[i];
 	}
 	if (changed)
@@ -160,21 +161,28 @@ announce(Relation index)
 }
 
 /*
- * pg_dump names operator classes outside of pg_catalog with their schema; of ours there are only aliases in
- * pg_catalog, so that the dump of an index would not restore.
+ * pg_dump names operator classes that are not a type's default, those outside of pg_catalog with their schema; of
+ * ours there are only aliases in pg_catalog, so that the dump of an index would not restore.
  */
 static Oid
-alias_of_foreign(Oid opclass)
+alias_of_foreign(Oid opclass, Oid type)
 {
 	HeapTuple	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
 	Oid			alias = InvalidOid;
 
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for operator class %u", opclass);
-	if (((Form_pg_opclass) GETSTRUCT(tuple))->opcnamespace != PG_CATALOG_NAMESPACE)
+	if (((Form_pg_opclass) GETSTRUCT(tuple))->opcnamespace != PG_CATALOG_NAMESPACE &&
+		GetDefaultOpClass(type, BTREE_AM_OID) != opclass)
 		alias = lbt_alias_opclass(opclass);
 	ReleaseSysCache(tuple);
 	return OidIsValid(alias) ? alias : opclass;
+}
+
+static Oid
+original_of_alias(Oid opclass, Oid type)
+{
+	return lbt_original_opclass(opclass);
 }
 
 void
@@ -184,7 +192,7 @@ lbt_switch_to_ours(Relation index)
 
 	change_class(oid, lbt_am_oid(), NULL);
 	if (!lbt_is_constraint_index(oid))
-		change_opclasses(oid, alias_of_foreign);
+		change_opclasses(index, alias_of_foreign);
 	add_dependency(oid, AccessMethodRelationId, lbt_am_oid());
 	announce(index);
 }
@@ -197,7 +205,7 @@ lbt_switch_to_btree(Relation index)
 
 	initStringInfo(&dropped);
 	change_class(oid, BTREE_AM_OID, &dropped);
-	change_opclasses(oid, lbt_original_opclass);
+	change_opclasses(index, original_of_alias);
 	delete_dependency(oid, AccessMethodRelationId, lbt_am_oid());
 	announce(index);
 	return dropped.len > 0 ? dropped.data : NULL;

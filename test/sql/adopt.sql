@@ -155,6 +155,7 @@ SELECT learnedbtree_adopt('ado_k', true);
 SELECT lookups, trainings FROM learnedbtree_stat WHERE indexrelname = 'ado_k';
 SELECT state FROM learnedbtree_model('ado_k');
 SELECT compare('ado_k', 'SELECT k, id FROM ado WHERE k BETWEEN 700 AND 710'), sound('ado_k');
+SELECT state, source FROM learnedbtree_model('ado_k');	-- not of an image from before the release
 
 -- Those made by CREATE INDEX ... USING learnedbtree are released as well, and nothing is left that needs the extension.
 CREATE EXTENSION citext;
@@ -178,6 +179,13 @@ INSERT INTO nat VALUES (3, 'x', 'x');
 SELECT learnedbtree_adopt('nat_ct', true), learnedbtree_adopt('nat_a', true), learnedbtree_adopt('nat_a_excl', true);
 SELECT * FROM what_is('nat_a', 'nat_ct', 'nat_a_excl');
 SELECT pg_get_indexdef('nat_ct'::regclass);
+BEGIN;
+SET LOCAL search_path = '';
+SELECT pg_get_indexdef('public.nat_ct'::regclass) AS dumped \gset
+DROP INDEX public.nat_ct;
+:dumped;
+SELECT :'dumped';
+ROLLBACK;
 SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'nat_a_excl';
 SELECT learnedbtree_release('nat_ct');
 SELECT * FROM what_is('nat_ct');
