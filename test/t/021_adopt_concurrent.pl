@@ -17,7 +17,7 @@ my $seed = $ENV{LBT_SEED} || 20241105;
 my $seconds = $ENV{LBT_ADOPT_SECONDS} || 15;
 my $customers = 400;
 my $keys = 30000;
-my @adopted = qw(customers_pkey customers_name_key orders_pkey orders_customer);
+my @adopted = qw(customers_pkey customers_name_key orders_pkey orders_customer events_pkey);
 
 my $node = PostgreSQL::Test::Cluster->new('adopt');
 $node->init;
@@ -39,6 +39,12 @@ CREATE INDEX orders_bcustomer ON orders (bcustomer, bid);
 CREATE INDEX orders_bid ON orders (bid);
 INSERT INTO customers SELECT g, 'customer ' || g, g FROM generate_series(1, $customers) g;
 INSERT INTO orders SELECT g * 3, c, 1, g * 3, c FROM generate_series(1, $keys / 3) g, LATERAL (SELECT g * 7 % $customers + 1 AS c) q;
+CREATE TABLE events (k int8 PRIMARY KEY, v int NOT NULL DEFAULT 0, bk int8) PARTITION BY RANGE (k);
+CREATE TABLE events1 PARTITION OF events FOR VALUES FROM (MINVALUE) TO (1000);
+CREATE TABLE events2 PARTITION OF events FOR VALUES FROM (1000) TO (20000);
+CREATE TABLE events3 PARTITION OF events FOR VALUES FROM (20000) TO (MAXVALUE);
+CREATE INDEX events_bk ON events (bk);
+INSERT INTO events SELECT g * 10, 0, g * 10 FROM generate_series(1, $keys / 10) g;
 CREATE TABLE done (who int PRIMARY KEY, rows int8 NOT NULL, total numeric NOT NULL);
 INSERT INTO done SELECT g, 0, 0 FROM generate_series(0, 19) g;
 INSERT INTO done SELECT -1, count(*), sum(id) FROM orders;
@@ -71,6 +77,12 @@ CREATE FUNCTION remove(client int, key int8) RETURNS void LANGUAGE sql AS \$\$
 		UPDATE done SET rows = rows - n, total = total - sum FROM (SELECT count(*) AS n, coalesce(sum(id), 0) AS sum FROM old) q
 			WHERE who = client
 \$\$;
+CREATE FUNCTION happen(key int8) RETURNS void LANGUAGE plpgsql AS \$\$
+BEGIN
+	INSERT INTO events VALUES (key, 0, key);
+EXCEPTION WHEN unique_violation THEN
+	UPDATE events SET v = v + 1 WHERE k = key;
+END \$\$;
 -- A statement of the loop, in a subtransaction and with little patience: given up, it must leave no trace.
 CREATE FUNCTION try(call text, patience text) RETURNS void LANGUAGE plpgsql AS \$\$
 BEGIN
@@ -80,7 +92,7 @@ EXCEPTION WHEN lock_not_available THEN
 	NULL;
 END \$\$;
 SQL
-$node->safe_psql('postgres', 'VACUUM ANALYZE customers, orders, done');
+$node->safe_psql('postgres', 'VACUUM ANALYZE customers, orders, events, done');
 
 # A question of which the two answers must be the same: a division by zero, if they are not.  @ is the mirror's prefix.
 sub question
@@ -100,6 +112,8 @@ my @read = (
 	[ list => 4, $n . question('SELECT concat_ws(chr(32), count(*), sum(id)) FROM orders WHERE @id IN (:n, :n + 3, :n + 300, :n - 60)') ],
 	[ page => 8, $n . question('SELECT string_agg(r::text, chr(32)) FROM (SELECT @id AS r FROM orders WHERE (@customer, @id) > (:c, :n) '
 			  . 'ORDER BY @customer, @id LIMIT 10) q') ],
+	[ event => 6, $n . question('SELECT concat_ws(chr(32), count(*), sum(v)) FROM events WHERE @k BETWEEN :n AND :n + 15') ],
+	[ events => 2, $n . question('SELECT string_agg(r::text, chr(32)) FROM (SELECT @k AS r FROM events WHERE @k > :n ORDER BY @k LIMIT 30) q') ],
 	[ name => 4, "${n}SELECT 1 / (count(*) = 1)::int FROM customers WHERE name = 'customer ' || :c;" ]);
 my @write = (
 	[ write_place => 12, "${n}SELECT place(:client_id + :base, :n, :c);" ],
@@ -108,6 +122,7 @@ my @write = (
 	[ write_move => 6, "${n}\\set d random(-500, 500)\nSELECT move(:client_id + :base, :n, :d);" ],
 	[ write_remove => 8, "${n}SELECT remove(:client_id + :base, :n);" ],
 	[ write_amount => 6, "${n}UPDATE orders SET amount = amount + 1 WHERE id = :n;" ],
+	[ write_event => 5, "${n}SELECT happen(:n);" ],
 	[ rollback => 2, "${n}BEGIN;\nSELECT place(:client_id + :base, :n, :c);\nROLLBACK;" ]);
 
 my @loop;
@@ -120,8 +135,11 @@ foreach my $index (@adopted)
 	  [ "$index.impatient", 3, "SELECT try(\$\$$adopt\$\$, '1ms');\nSELECT try(\$\$$release\$\$, '1ms');" ],
 	  [ "$index.undone", 2, "BEGIN;\nSELECT $adopt;\nROLLBACK;\nBEGIN;\nSAVEPOINT s;\nSELECT $release;\nROLLBACK TO s;\nCOMMIT;" ],
 	  [ "$index.both", 1, "BEGIN;\nSELECT $adopt;\nSELECT $release;\nSELECT $adopt;\nCOMMIT;" ],
-	  [ "$index.train", 1, "SELECT $adopt;\nSELECT learnedbtree_train('$index');" ];
+	  [ "$index.train", 1, "SELECT $adopt;\nSELECT learnedbtree_train('" . $index =~ s/events_/events2_/r . "');" ];
 }
+
+push @loop, [ 'orders.all', 4, "SELECT count(*) FROM learnedbtree_adopt_all('orders', true);\n\\sleep 5 ms\n"
+	  . "SELECT count(*) FROM learnedbtree_release_all('*rders');" ];
 
 # pgbench has no number of its own for a second run's clients.
 sub scripts { my ($base) = @_; return [ map { [ $_->[0], $_->[1], $_->[2] =~ s/:base/$base/gr ] } @read, @write ]; }
@@ -138,7 +156,7 @@ note(join("\n", grep { /actually processed|tps/ } split(/\n/, $_->{out}))) forea
 
 my $entries = "SELECT concat_ws(' ', count(*), md5(string_agg(r, ' '))) FROM (SELECT concat_ws(',', %s) AS r FROM %s ORDER BY %s) q";
 my %columns = (customers_pkey => [ 'customers', 'id' ], customers_name_key => [ 'customers', 'name' ],
-	orders_pkey => [ 'orders', 'id' ], orders_customer => [ 'orders', 'customer, id' ]);
+	orders_pkey => [ 'orders', 'id' ], orders_customer => [ 'orders', 'customer, id' ], events_pkey => [ 'events', 'k' ]);
 
 sub check_all
 {
@@ -154,10 +172,11 @@ sub check_all
 		my ($by_index, $by_table) = map { $node->safe_psql('postgres', "$_; $query") }
 		  'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off', 'SET enable_indexscan = off; SET enable_indexonlyscan = off';
 		is($by_index, $by_table, "$when: $index has the table's entries");
-		my $is_ours = $node->safe_psql('postgres', "SELECT amname = 'learnedbtree' FROM pg_class c JOIN pg_am a ON a.oid = relam "
-			  . "WHERE c.oid = '$index'::regclass");
-		my $check = $is_ours eq 't' ? "learnedbtree_check('$index', true, true)" : "bt_index_parent_check('$index', true, true)";
-		is($node->psql('postgres', "SELECT $check"), 0, "$when: amcheck is content with $index");
+		# its file, or its partitions' files
+		my $checks = "SELECT count(CASE amname WHEN 'btree' THEN bt_index_parent_check(c.oid, true, true)::text ELSE learnedbtree_check(c.oid, true, true)::text END) "
+		  . "FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relkind = 'i' AND (c.oid = '$index'::regclass "
+		  . "OR c.oid IN (SELECT relid FROM pg_partition_tree('$index')))";
+		is($node->safe_psql('postgres', $checks), $table eq 'events' ? 3 : 1, "$when: amcheck is content with $index");
 	}
 }
 
