@@ -81,7 +81,7 @@ as_user() { # SECONDS COMMAND...
 copy_tree() {
     local part
     mkdir "$scratch/tree"
-    for part in Makefile learnedbtree.control sql src test expected; do
+    for part in Makefile Dockerfile META.json README.md CHANGELOG.md learnedbtree.control debian sql src test expected; do
         [ ! -e "$root/$part" ] || cp -R "$root/$part" "$scratch/tree/"
     done
     find "$scratch/tree" \( -name '*.o' -o -name '*.so' -o -name '*.bc' \) -delete
@@ -98,6 +98,7 @@ run_logged() { # NAME SECONDS COMMAND...: one test that is one command
 run_model_tests() {
     cd "$scratch/tree" || return
     if wanted layers; then run_logged layers 60 test/check-layers; fi
+    if wanted meta; then run_logged meta 60 test/check-meta; fi
     if wanted model unit; then
         run_logged unit 900 make -s -C test/unit check
     fi

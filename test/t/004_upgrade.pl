@@ -1,7 +1,5 @@
 # A real pg_upgrade from PostgreSQL 15 to the server under test, if that is 18: indexes, operator classes
 # and answers survive, and models are trained on the old files.
-#
-# LBT_OLD_PG_CONFIG names the old server's pg_config; without it Debian's place is tried.
 use strict;
 use warnings;
 
@@ -11,23 +9,13 @@ use LearnedBtree;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Upgrade;
 
-my $old_config = $ENV{LBT_OLD_PG_CONFIG} || '/usr/lib/postgresql/15/bin/pg_config';
 my $new = PostgreSQL::Test::Cluster->new('new');
+my $reason = no_upgrade($new);
+plan skip_all => $reason if $reason;
 
-plan skip_all => 'the server under test is not 18' if $new->pg_version < 18;
-plan skip_all => "no old server: $old_config is not there (set LBT_OLD_PG_CONFIG)" unless -x $old_config;
-chomp(my $old_bindir = `$old_config --bindir`);
-chomp(my $old_share = `$old_config --sharedir`);
-plan skip_all => "learnedbtree is not installed into the old server in $old_bindir"
-  unless -e "$old_share/extension/learnedbtree.control" && -x "$old_bindir/initdb";
-
-# Its programs find their libraries themselves; lib is asked for by PostgreSQL::Test.
-my $old = PostgreSQL::Test::Cluster->new('old', install_path => $old_bindir =~ s{/bin$}{}r);
-my @same = ('--locale=C', '--encoding=UTF8', '--data-checksums');
-$old->init(extra => \@same);
-configure_node($old);
-$old->start;
+my $old = start_old_node();
 $old->safe_psql('postgres', <<'SQL');
 CREATE EXTENSION learnedbtree;
 CREATE EXTENSION citext;
@@ -44,21 +32,6 @@ VACUUM t;
 INSERT INTO t SELECT g, g % 100, 'new ' || g, 'New ' || g FROM generate_series(20001, 22000) g;
 SQL
 
-# Debian's 15 may keep a version of its own in every column's options (pg_attver), which no other
-# major knows: pg_upgrade from it fails for any table, with or without learnedbtree.  This cluster is a
-# scratch one, so take the options away before the upgrade.
-foreach my $database ('postgres', 'template1')
-{
-	my $cleared = $old->safe_psql($database, <<'SQL');
-SET allow_system_table_mods = on;
-WITH cleared AS (UPDATE pg_attribute SET attoptions =
-		(SELECT array_agg(o) FROM unnest(attoptions) o WHERE o NOT LIKE 'pg\_attver=%')
-	WHERE attoptions::text LIKE '%pg\_attver=%' RETURNING 1)
-SELECT count(*) FROM cleared;
-SQL
-	note("columns with pg_attver in $database: $cleared");
-}
-
 my $definitions = q{SELECT c.relname, pg_get_indexdef(c.oid), c.reloptions, pg_relation_size(c.oid), i.indisvalid FROM pg_class c
 	JOIN pg_am a ON a.oid = c.relam JOIN pg_index i ON i.indexrelid = c.oid WHERE a.amname = 'learnedbtree' ORDER BY 1};
 my $answers = <<'SQL';
@@ -70,24 +43,8 @@ SELECT (SELECT sum((SELECT count(*) FROM t WHERE k = g * 3)) FROM generate_serie
 	(SELECT count(*) FROM t WHERE c = 'ROW 77'), (SELECT count(*) FROM t WHERE k * 2 = 444);
 SQL
 my ($definitions_before, $answers_before) = map { $old->safe_psql('postgres', $_) } ($definitions, $answers);
-$old->stop;
+upgrade($old, $new);
 
-$new->init(extra => \@same);
-configure_node($new);
-$new->command_ok([ 'pg_upgrade', '--no-sync', '--old-datadir', $old->data_dir, '--new-datadir', $new->data_dir,
-		'--old-bindir', $old_bindir, '--new-bindir', $new->config_data('--bindir'), '--socketdir', $new->host,
-		'--old-port', $old->port, '--new-port', $new->port, '--copy' ],
-	'pg_upgrade succeeds');
-if (!Test::More->builder->is_passing)
-{
-	foreach my $log (glob($new->data_dir . '/pg_upgrade_output.d/*/log/*.log'))
-	{
-		diag("$log:\n" . join('', (split(/^/, slurp_file($log)))[-12 .. -1])) if -s $log > 0;
-	}
-	BAIL_OUT('pg_upgrade failed');
-}
-
-$new->start;
 is($new->safe_psql('postgres', $definitions), $definitions_before, 'the indexes are the same, and on the same files');
 is(model_state($new, 't_k'), 'untrained', 'models stay behind');
 is($new->safe_psql('postgres', $answers), $answers_before, 'the answers are the same');

@@ -394,8 +394,8 @@ sub start_load
 	local $ENV{PGOPTIONS} = '-c enable_seqscan=off -c enable_bitmapscan=off -c enable_sort=off '
 	  . '-c default_statistics_target=10';
 	my @command = ($node->installed_command('pgbench'), '--no-vacuum', "--client=$load{clients}",
-		'--jobs=' . ($load{clients} > 1 ? 2 : 1), "--time=$load{seconds}", "--random-seed=$load{seed}",
-		'--log', "--log-prefix=$folder/log", @files, '-h', $node->host, '-p', $node->port, 'postgres');
+		'--jobs=' . ($load{jobs} // ($load{clients} > 1 ? 2 : 1)), "--time=$load{seconds}", "--random-seed=$load{seed}",
+		'--protocol=' . ($load{protocol} // 'simple'), '--log', "--log-prefix=$folder/log", @files, '-h', $node->host, '-p', $node->port, 'postgres');
 	$handle{run} = IPC::Run::start(\@command, '<', \'', '>', \$handle{out}, '2>', \$handle{err},
 		IPC::Run::timeout($load{seconds} + 120));
 	push @running, $handle{run};

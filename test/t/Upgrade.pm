@@ -1,0 +1,96 @@
+# Shared by the TAP tests that run pg_upgrade, from PostgreSQL 15 to the server under test, if that is 18.
+package Upgrade;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use LearnedBtree;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+our @EXPORT = qw(no_upgrade other_scripts start_old_node upgrade);
+
+my @same = ('--locale=C', '--encoding=UTF8', '--data-checksums');
+my $old_bindir;
+
+# Why there can be no upgrade to a new node, or '' if there can.  LBT_OLD_PG_CONFIG names the old server's pg_config;
+# without it Debian's place is tried.
+sub no_upgrade
+{
+	my ($new) = @_;
+	my $old_config = $ENV{LBT_OLD_PG_CONFIG} || '/usr/lib/postgresql/15/bin/pg_config';
+
+	return 'the server under test is not 18' if $new->pg_version < 18;
+	return "no old server: $old_config is not there (set LBT_OLD_PG_CONFIG)" unless -x $old_config;
+	chomp($old_bindir = `$old_config --bindir`);
+	chomp(my $old_share = `$old_config --sharedir`);
+	return "learnedbtree is not installed into the old server in $old_bindir"
+	  unless -e "$old_share/extension/learnedbtree.control" && -x "$old_bindir/initdb";
+	return '';
+}
+
+# Does the old server have other SQL scripts of the extension than the new one?  Then why there can be no upgrade, else ''.
+sub other_scripts
+{
+	my ($new) = @_;
+	chomp(my $old_share = `$old_bindir/pg_config --sharedir`);
+	my ($old_scripts, $new_scripts) = map { my $share = $_; join('', map { slurp_file($_) } sort glob("$share/extension/learnedbtree--*.sql")) }
+	  $old_share, $new->config_data('--sharedir');
+	return $old_scripts eq $new_scripts ? '' : "another learnedbtree is installed into the old server in $old_bindir";
+}
+
+sub start_old_node
+{
+	# Its programs find their libraries themselves; lib is asked for by PostgreSQL::Test.
+	my $old = PostgreSQL::Test::Cluster->new('old', install_path => $old_bindir =~ s{/bin$}{}r);
+	$old->init(extra => \@same);
+	configure_node($old);
+	$old->start;
+	return $old;
+}
+
+# Debian's 15 may keep a version of its own in every column's options (pg_attver), which no other
+# major knows: pg_upgrade from it fails for any table, with or without learnedbtree.  This cluster is a
+# scratch one, so take the options away before the upgrade.
+sub forget_column_versions
+{
+	my ($old) = @_;
+	foreach my $database ('postgres', 'template1')
+	{
+		my $cleared = $old->safe_psql($database, <<'SQL');
+SET allow_system_table_mods = on;
+WITH cleared AS (UPDATE pg_attribute SET attoptions =
+		(SELECT array_agg(o) FROM unnest(attoptions) o WHERE o NOT LIKE 'pg\_attver=%')
+	WHERE attoptions::text LIKE '%pg\_attver=%' RETURNING 1)
+SELECT count(*) FROM cleared;
+SQL
+		note("columns with pg_attver in $database: $cleared");
+	}
+}
+
+# Stop the old node, upgrade, start the new one.
+sub upgrade
+{
+	my ($old, $new) = @_;
+	forget_column_versions($old);
+	$old->stop;
+	$new->init(extra => \@same);
+	configure_node($new);
+	$new->command_ok([ 'pg_upgrade', '--no-sync', '--old-datadir', $old->data_dir, '--new-datadir', $new->data_dir,
+			'--old-bindir', $old_bindir, '--new-bindir', $new->config_data('--bindir'), '--socketdir', $new->host,
+			'--old-port', $old->port, '--new-port', $new->port, '--copy' ],
+		'pg_upgrade succeeds');
+	if (!Test::More->builder->is_passing)
+	{
+		foreach my $log (glob($new->data_dir . '/pg_upgrade_output.d/*/log/*.log'))
+		{
+			diag("$log:\n" . join('', (split(/^/, slurp_file($log)))[-12 .. -1])) if -s $log > 0;
+		}
+		BAIL_OUT('pg_upgrade failed');
+	}
+	$new->start;
+}
+
+1;
