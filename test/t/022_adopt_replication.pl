@@ -83,8 +83,9 @@ my $contents = join(' UNION ALL ', map { "SELECT '$_', count(*), sum(v), md5(str
 sub same_on
 {
 	my ($node, $when) = @_;
-	is($node->safe_psql('postgres', "SET enable_indexscan = off; SET enable_indexonlyscan = off; $contents"),
-		$publisher->safe_psql('postgres', "SET enable_indexscan = off; SET enable_indexonlyscan = off; $contents"), "$when: the tables are the publisher's");
+	my ($here, $there) = map { $_->safe_psql('postgres', "SET enable_indexscan = off; SET enable_indexonlyscan = off; $contents") }
+	  $node, $publisher;
+	is($here, $there, "$when: the tables are the publisher's");
 	indexes_good($node, $when);
 }
 
@@ -102,9 +103,7 @@ sub indexes_good
 				  . "sum((SELECT count(*) FROM $table i WHERE i.bk = t.k)) FROM (SELECT k, bk FROM $table ORDER BY k) t"),
 			't', "$when: $index answers as btree");
 		next if $node->safe_psql('postgres', 'SELECT pg_is_in_recovery()') eq 't';
-		my $ours = $node->safe_psql('postgres', "SELECT amname = 'learnedbtree' FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE c.oid = '$index'::regclass");
-		my $check = $ours eq 't' ? 'learnedbtree_check' : 'bt_index_parent_check';
-		is($node->psql('postgres', "SELECT $check('$index', true, true)"), 0, "$when: amcheck is content with $index");
+		is(amcheck($node, 'postgres', $index), 1, "$when: amcheck is content with $index");
 	}
 	return;
 }
@@ -133,8 +132,9 @@ foreach my $side (sort keys %sides)
 
 # An index that is adopted already can become the replica identity.
 $publisher->safe_psql('postgres', 'ALTER TABLE by_unique REPLICA IDENTITY DEFAULT');
-is($publisher->psql('postgres', 'ALTER TABLE by_unique REPLICA IDENTITY USING INDEX by_unique_k'), 0, 'an adopted index can become the replica identity');
-is($publisher->safe_psql('postgres', 'SELECT relreplident FROM pg_class WHERE relname = \'by_unique\''), 'i', 'and is it');
+$publisher->safe_psql('postgres', 'ALTER TABLE by_unique REPLICA IDENTITY USING INDEX by_unique_k');
+is($publisher->safe_psql('postgres', q{SELECT relreplident FROM pg_class WHERE relname = 'by_unique'}), 'i',
+	'an adopted index can become the replica identity');
 
 # ---- all at once ----
 
@@ -144,7 +144,8 @@ my @write = map { my ($table, $weight, $range) = @$_;
 	( [ "insert.$table", 3 * $weight, "${new}INSERT INTO $table VALUES (:n, 0, :n);" ],
 		[ "update.$table", 6 * $weight, "${n}UPDATE $table SET v = v + 1 WHERE k = :n;" ],
 		[ "delete.$table", 2 * $weight, "${n}DELETE FROM $table WHERE k = :n;" ],
-		[ "move.$table", 2 * $weight, "${n}SELECT nextval('next') AS m \\gset\nUPDATE $table SET k = :m, bk = :m WHERE ctid = (SELECT ctid FROM $table WHERE k = :n LIMIT 1 FOR UPDATE);" ]) }
+		[ "move.$table", 2 * $weight, "${n}SELECT nextval('next') AS m \\gset\nUPDATE $table SET k = :m, bk = :m "
+			  . "WHERE ctid = (SELECT ctid FROM $table WHERE k = :n LIMIT 1 FOR UPDATE);" ]) }
   ([ by_key => 5, $keys ], [ by_unique => 5, $keys ], [ by_whole => 1, 200 ]);
 my @read = map {
 	my $answers = "\\set n random(1, $keys)\nSELECT 1 / ((SELECT concat_ws(chr(32), count(*), sum(v)) FROM $_ WHERE k = :n) = "
@@ -156,12 +157,15 @@ my @read = map {
 sub loop { return [ map { ( [ "adopt.$_", 1, "SELECT learnedbtree_adopt('$_', true);\n\\sleep 10 ms" ],
 			[ "release.$_", 1, "SELECT learnedbtree_release('$_');\n\\sleep 10 ms" ] ) } @_ ]; }
 
+my $number = 0;
+sub start { my ($node, $clients, $scripts) = @_; return start_load($node, clients => $clients, jobs => $clients,
+		seconds => $seconds, seed => $seed + $number++, scripts => $scripts); }
 my %load = (
-	'adopting and releasing on the publisher' => start_load($publisher, clients => 1, seconds => $seconds - 1, seed => $seed, scripts => loop(@indexes)),
-	'adopting and releasing on the subscriber' => start_load($subscriber, clients => 1, seconds => $seconds - 1, seed => $seed + 1, scripts => loop(@on_subscriber)),
-	'changes on the publisher' => start_load($publisher, clients => 3, jobs => 3, seconds => $seconds, seed => $seed + 2, scripts => \@write),
-	'answers on the subscriber' => start_load($subscriber, clients => 2, seconds => $seconds, seed => $seed + 3, scripts => \@read),
-	'answers on the standby' => start_load($standby, clients => 2, seconds => $seconds, seed => $seed + 4, scripts => \@read));
+	'adopting and releasing on the publisher' => start($publisher, 1, loop(@indexes)),
+	'adopting and releasing on the subscriber' => start($subscriber, 1, loop(@on_subscriber)),
+	'changes on the publisher' => start($publisher, 3, \@write),
+	'answers on the subscriber' => start($subscriber, 2, \@read),
+	'answers on the standby' => start($standby, 2, \@read));
 foreach my $name (sort keys %load)
 {
 	ok(end_load($load{$name}), "$name: no errors and no wrong answers") or diag(substr($load{$name}{err}, 0, 2000));

@@ -21,7 +21,8 @@ INSERT INTO customers SELECT g, 'name ' || g, 'c' || g % 50 FROM generate_series
 CREATE INDEX customers_code ON customers (code DESC, id) INCLUDE (name) WITH (fillfactor = 60);
 CREATE INDEX customers_like ON customers (code text_pattern_ops);
 CREATE INDEX customers_even ON customers ((id / 2)) WHERE id % 2 = 0;
-CREATE TABLE orders (id int4, customer int8 REFERENCES customers, at timestamptz, CONSTRAINT orders_pk PRIMARY KEY (id) INCLUDE (customer) WITH (fillfactor = 70));
+CREATE TABLE orders (id int4, customer int8 REFERENCES customers, at timestamptz,
+	CONSTRAINT orders_pk PRIMARY KEY (id) INCLUDE (customer) WITH (fillfactor = 70));
 INSERT INTO orders SELECT g, g % 3000 + 1, '2026-01-01'::timestamptz + g * interval '1 min' FROM generate_series(1, 9000) g;
 CREATE UNIQUE INDEX orders_at ON orders (at, id);
 CREATE TABLE "My Shop"."Line Items" ("Order" int4 REFERENCES orders, "No" int2, CONSTRAINT "Line Items PK" PRIMARY KEY ("Order", "No"));
@@ -43,7 +44,7 @@ my @constraints = qw(customers_pkey customers_name_key orders_pk p_pkey);
 push @constraints, '"My Shop"."Line Items PK"';
 my @others = qw(customers_code customers_like customers_even orders_at rooms_room_excl p_v);
 
-# An index needs no name of its own to be recognized.
+# The access method and the options of each index.
 my $methods = <<'SQL';
 SELECT n.nspname, c.relname, a.amname, c.reloptions FROM pg_class c JOIN pg_am a ON a.oid = c.relam JOIN pg_namespace n ON n.oid = c.relnamespace
 	WHERE c.relkind IN ('i', 'I') AND n.nspname IN ('public', 'My Shop') AND c.relname NOT LIKE 'learnedbtree%' ORDER BY 1, 2
@@ -54,17 +55,18 @@ SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_cons
 SQL
 my $answers = <<'SQL';
 SET enable_seqscan = off; SET enable_bitmapscan = off;
-SELECT (SELECT sum((SELECT count(*) FROM customers WHERE id = g)) FROM generate_series(0, 4000, 7) g), (SELECT name FROM customers WHERE name = 'name 77'),
+SELECT (SELECT sum((SELECT count(*) FROM customers WHERE id = g)) FROM generate_series(0, 4000, 7) g),
+	(SELECT name FROM customers WHERE name = 'name 77'),
 	(SELECT string_agg(id::text, ' ') FROM (SELECT id FROM customers WHERE code = 'c7' ORDER BY code DESC, id LIMIT 5) q),
 	(SELECT count(*) FROM customers WHERE code LIKE 'c4%'), (SELECT count(*) FROM customers WHERE id / 2 < 100 AND id % 2 = 0),
 	(SELECT sum(customer) FROM orders WHERE id BETWEEN 100 AND 300), (SELECT count(*) FROM orders WHERE at < '2026-01-02'),
 	(SELECT count(*) FROM "My Shop"."Line Items" WHERE "Order" < 900), (SELECT count(*) FROM rooms WHERE room = 7),
 	(SELECT sum(v) FROM p WHERE k BETWEEN 900 AND 2100), (SELECT sum(k) FROM p WHERE v = 5)
 SQL
-# What adopt_all() is to leave alone keeps its table out of the pattern; what was not adopted before is released again.
+# This adopts left_alone_pkey, too, which is released again below.
 my $adopt_all = q{SET client_min_messages = error; SELECT outcome, count(*) FROM learnedbtree_adopt_all(force => true) GROUP BY 1 ORDER BY 1};
 
-# The index with two settings, and what a setting does.
+# Settings of two constraints, and what they do.
 my $set = "SELECT learnedbtree_set('customers_pkey', 'learned', 'off'), learnedbtree_set('orders_pk', 'max_error', '2')";
 my $effect = q{SELECT (SELECT state FROM learnedbtree_model('customers_pkey')), (SELECT state FROM learnedbtree_model('orders_pk'))};
 
@@ -139,7 +141,7 @@ $node->command_ok([ 'pg_restore', '--exit-on-error', '--clean', '--if-exists', '
 is($node->safe_psql('restored_plain', "SELECT concat_ws(' ', count(*), sum(id)) FROM customers WHERE id > 7"), '2993 4501472', 'it is all there');
 is(dangling($node, 'restored_plain'), '', 'and the catalogs fit together');
 
-# Without the extension's files there is still a way: release all, and no trace is left.
+# The way out: release all, drop the extension, and no trace is left.
 $node->safe_psql('source', 'SELECT * FROM learnedbtree_release_all()');
 is(scalar(adopted($node->safe_psql('source', $methods))), 0, 'learnedbtree_release_all() releases all');
 $node->safe_psql('source', 'DROP EXTENSION learnedbtree');

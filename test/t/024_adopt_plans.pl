@@ -165,7 +165,8 @@ ok($code != 0 && $err =~ /index t_ab depends on|constraint t_pkey on table t dep
 like(access_methods($node, 'postgres'), qr/t_ab learnedbtree, t_native learnedbtree, t_pkey learnedbtree/, 'nothing has gone');
 $node->safe_psql('postgres', 'SET client_min_messages = error; SELECT learnedbtree_release_all()');
 $node->safe_psql('postgres', 'DROP EXTENSION learnedbtree CASCADE');
-is(access_methods($node, 'postgres'), 't_ab btree, t_native btree, t_pkey btree, t_x btree', 'after learnedbtree_release_all() it takes nothing along');
+is(access_methods($node, 'postgres'), 't_ab btree, t_native btree, t_pkey btree, t_x btree',
+	'after learnedbtree_release_all() it takes nothing along');
 is($node->safe_psql('postgres', $answers), $wanted, 'the answers are the same');
 is($node->psql('postgres', "SELECT bt_index_parent_check('$_', true, true)"), 0, "amcheck is content with $_") foreach @indexes, 't_native';
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_opclass WHERE opcmethod NOT IN (SELECT oid FROM pg_am)}), '0', 'no operator class is left');

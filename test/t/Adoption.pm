@@ -6,19 +6,21 @@ use warnings;
 
 use Exporter 'import';
 
-our @EXPORT = qw(adopt release access_methods dangling);
+our @EXPORT = qw(adopt release access_methods amcheck dangling);
 
 # Below 18 taking over an index has a price that must be agreed to; so it is here.
 sub adopt
 {
 	my ($node, $database, @indexes) = @_;
-	$node->safe_psql($database, join(';', 'SET client_min_messages = error', map { "SELECT learnedbtree_adopt('$_', true)" } @indexes));
+	$node->safe_psql($database, join(';', 'SET client_min_messages = error',
+			map { "SELECT learnedbtree_adopt('$_', true)" } @indexes));
 }
 
 sub release
 {
 	my ($node, $database, @indexes) = @_;
-	$node->safe_psql($database, join(';', 'SET client_min_messages = error', map { "SELECT learnedbtree_release('$_')" } @indexes));
+	$node->safe_psql($database, join(';', 'SET client_min_messages = error',
+			map { "SELECT learnedbtree_release('$_')" } @indexes));
 }
 
 # "index method" for each index of a schema, in one line.
@@ -30,6 +32,18 @@ sub access_methods
 SELECT string_agg(concat_ws(' ', c.relname, a.amname), ', ' ORDER BY c.relname COLLATE "C")
 	FROM pg_class c JOIN pg_am a ON a.oid = c.relam
 	WHERE c.relkind IN ('i', 'I') AND c.relnamespace = '$schema'::regnamespace
+SQL
+}
+
+# Check the file of an index, or of its partitions, whatever the access method is now; how many there were.
+sub amcheck
+{
+	my ($node, $database, $index) = @_;
+	return $node->safe_psql($database, <<"SQL");
+SELECT count(CASE amname WHEN 'btree' THEN bt_index_parent_check(c.oid, true, true)::text
+		ELSE learnedbtree_check(c.oid, true, true)::text END)
+	FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relkind = 'i'
+	AND (c.oid = '$index'::regclass OR c.oid IN (SELECT relid FROM pg_partition_tree('$index')))
 SQL
 }
 
