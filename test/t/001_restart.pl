@@ -34,6 +34,7 @@ SQL
 sub same_answers
 {
 	my ($what) = @_;
+	$node->safe_psql('postgres', "SELECT learnedbtree_stat_reset('t_k')");
 	is($node->safe_psql('postgres', "$by_index $question"), $node->safe_psql('postgres', "$by_table $question"),
 		"$what: the answers are right");
 	is(model_state($node, 't_k'), 'ready', "$what: the lookups trained a model");

@@ -50,6 +50,14 @@ END $$;
 SQL
 my $file = $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('t_k')");
 
+# Start the server, with the counts at zero, which last over restarts.
+sub start_counting
+{
+	$node->start;
+	$node->safe_psql('postgres', "SELECT learnedbtree_stat_reset('t_k')");
+	return;
+}
+
 # ---- the file ----
 
 sub read_page
@@ -150,7 +158,7 @@ foreach my $case (@cases)
 	my $split = interrupt_split($n += 25);
 	my %key = (LEFT => $split->{left_key} + 500, FIRST => $split->{right_key}, RIGHT => $split->{right_key} + 500, END => $split->{beyond_key} - 1000);
 	$sql =~ s/\b(LEFT|RIGHT|FIRST|END)\b/$key{$1}/g;
-	$node->start;
+	start_counting();
 	is($node->psql('postgres', $sql), 0, "$name: done");
 	ok(is_finished($split), "$name: the split is finished") or diag(explain($split));
 	is(stat_of($node, 't_k', 'inserts_fallback > 0'), 't', "$name: the predicted insert was left to nbtree")
@@ -165,7 +173,7 @@ $node->append_conf('postgresql.conf', "learnedbtree.autotrain = on\n");
 $node->stop;
 my $split = interrupt_split($n += 25);
 my ($left, $right) = ($split->{left_key} + 500, $split->{right_key} + 500);
-$node->start;
+start_counting();
 my $image = $node->safe_psql('postgres', "BEGIN; ALTER INDEX t_k DEPENDS ON EXTENSION amcheck; SELECT put($right, $right + 1) \\g /dev/null\n"
 	  . "SELECT source FROM learnedbtree_model('t_k'); COMMIT");
 is($image, 'metapage', 'the image was in use');

@@ -88,6 +88,7 @@ my %first = (
 sub first_lookup
 {
 	my ($server, $index) = @_;
+	$server->safe_psql('postgres', "SELECT learnedbtree_stat_reset('$index')");
 	return $server->safe_psql('postgres', "$by_index $first{$index} \\g /dev/null\n"
 		  . "SELECT source || ' ' || state || ' ' || (SELECT verified > 0 FROM learnedbtree_stat WHERE indexrelname = '$index') FROM learnedbtree_model('$index')");
 }
