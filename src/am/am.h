@@ -37,11 +37,10 @@ extern bool lbt_is_own_option(const char *name);
 
 /* scan.c */
 
-/* What the scan of one node of a plan did in this process. */
+/* What the scan of one node of a plan did, in this process and its parallel workers. */
 typedef struct LbtScanCounts
 {
 	Oid			index;
-	bool		leader_only;	/* parallel workers have scanned, too; what they did is not known here */
 	uint64		events[LBT_SCAN_EVENTS];
 } LbtScanCounts;
 

@@ -14,6 +14,7 @@
 #include "learn/counters.h"
 #include "learn/settings.h"
 #include "learn/train.h"
+#include "learn/workercounts.h"
 #include "nodes/tidbitmap.h"
 #include "server/executor.h"
 #include "utils/memutils.h"
@@ -278,8 +279,8 @@ lbt_node_counts(PlanState *node, LbtScanCounts *counts)
 	counts->index = RelationGetRelid(rel);
 	if (scan)
 		memcpy(counts->events, ((LbtScan *) scan->opaque)->counts, sizeof(counts->events));
-	for (int i = 0; node->worker_instrument && i < node->worker_instrument->num_workers; i++)
-		counts->leader_only |= node->worker_instrument->instrument[i].nloops > 0;
+	if (node->worker_instrument)
+		lbt_workercounts_collect(node->state->es_sourceText, node->plan->plan_node_id, counts->events);
 	return true;
 }
 

@@ -8,6 +8,7 @@
 
 #include "access/xact.h"
 #include "learn/counters.h"
+#include "learn/workercounts.h"
 #include "utils/memutils.h"
 
 typedef struct Pending
@@ -98,6 +99,7 @@ at_xact_end(XactEvent event, void *arg)
 			finish(p, event == XACT_EVENT_COMMIT);
 		pfree(p);
 	}
+	lbt_workercounts_forget_all();
 	lbt_views_trim();
 }
 

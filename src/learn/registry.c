@@ -24,6 +24,7 @@
 #include "learn/counters.h"
 #include "learn/settings.h"
 #include "learn/statfile.h"
+#include "learn/workercounts.h"
 #include "miscadmin.h"
 #include "server/guard.h"
 #include "server/shared.h"
@@ -85,6 +86,7 @@ init_control(void *block)
 	c->entries = dshash_get_hash_table_handle(table);
 	dshash_detach(table);
 	c->stats = lbt_stats_create(a, c->tranche);
+	c->workercounts = lbt_workercounts_create(a, c->tranche);
 	dsa_set_size_limit(a, (size_t) -1);
 	dsa_detach(a);
 }
@@ -113,6 +115,7 @@ attach(void *unused)
 	params = entry_parameters(c->tranche);
 	lbt_entries = dshash_attach(lbt_area, &params, c->entries, NULL);
 	lbt_stats_attach(lbt_area, c->tranche, c->stats);
+	lbt_workercounts_attach(lbt_area, c->tranche, c->workercounts);
 	MemoryContextSwitchTo(old);
 	lbt_registry_generation = &c->generation;
 	lbt_control = c;

@@ -19,6 +19,7 @@ typedef struct LbtControl
 	pg_atomic_uint64 model_bytes;
 	dshash_table_handle entries;
 	dshash_table_handle stats;
+	dshash_table_handle workercounts;
 
 	/* demand.c's: the launcher of training workers */
 	pg_atomic_uint32 launcher;	/* its pid, or 0 */

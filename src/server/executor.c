@@ -24,7 +24,8 @@ static ExecutorRun_hook_type next_run_hook = NULL;
 static ExecutorFinish_hook_type next_finish_hook = NULL;
 static ExecutorEnd_hook_type next_end_hook = NULL;
 static void (*on_return) (void);
-static void (*on_end) (const QueryDesc *query);
+static void (*on_start) (const QueryDesc *query);
+static void (*on_end) (const QueryDesc *query, bool nested);
 static int	depth = 0;
 
 static void
@@ -45,6 +46,8 @@ start(QueryDesc *query, int eflags)
 		lbt_instrumented = outer;
 	}
 	PG_END_TRY();
+	if (query->instrument_options != 0)
+		on_start(query);
 }
 
 static void
@@ -96,7 +99,7 @@ static void
 end(QueryDesc *query)
 {
 	if (query->instrument_options != 0 && query->planstate != NULL)
-		on_end(query);
+		on_end(query, depth > 0);
 	if (next_end_hook)
 		next_end_hook(query);
 	else
@@ -112,9 +115,10 @@ lbt_executor_on_return(void (*function) (void))
 }
 
 void
-lbt_executor_on_end(void (*function) (const QueryDesc *query))
+lbt_executor_watch(void (*started) (const QueryDesc *query), void (*ended) (const QueryDesc *query, bool nested))
 {
-	on_end = function;
+	on_start = started;
+	on_end = ended;
 	next_start_hook = ExecutorStart_hook;
 	ExecutorStart_hook = start;
 	next_finish_hook = ExecutorFinish_hook;

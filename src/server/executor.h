@@ -19,9 +19,10 @@ extern bool lbt_instrumented;
 extern void lbt_executor_on_return(void (*function) (void));
 
 /*
- * Call this function, in _PG_init, when an instrumented statement ends without an error, while its plan's state is
- * still there.
+ * Call these functions, in _PG_init, when an instrumented statement has been started, and when it ends without an
+ * error, while its plan's state is still there.  nested: it is executed by a function of another statement.
  */
-extern void lbt_executor_on_end(void (*function) (const QueryDesc *query));
+extern void lbt_executor_watch(void (*started) (const QueryDesc *query),
+							   void (*ended) (const QueryDesc *query, bool nested));
 
 #endif							/* LBT_EXECUTOR_H */

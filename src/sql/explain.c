@@ -10,6 +10,7 @@
 #include "am/am.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "learn/workercounts.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
@@ -54,8 +55,6 @@ explain_text(const LbtScanCounts *counts, ExplainState *es)
 		if (counts->events[i] > 0 || (i == LBT_EV_VERIFIED && counts->events[LBT_EV_LOOKUP] > 0))
 			appendStringInfo(&line, "%s%s=" UINT64_FORMAT, line.len > 0 ? " " : "", event_names[i].word,
 							 counts->events[i]);
-	if (counts->leader_only)
-		appendStringInfoString(&line, line.len > 0 ? " (without parallel workers)" : "by parallel workers only");
 	if (line.len > 0)
 		ExplainPropertyText("Learned B-Tree", line.data, es);
 	pfree(line.data);
@@ -76,7 +75,6 @@ explain_node(PlanState *node, ExplainState *es)
 	ExplainOpenGroup("Learned B-Tree", "Learned B-Tree", true, es);
 	for (int i = 0; i < LBT_SCAN_EVENTS; i++)
 		ExplainPropertyInteger(event_names[i].label, NULL, (int64) counts.events[i], es);
-	ExplainPropertyBool("Without Parallel Workers", counts.leader_only, es);
 	ExplainCloseGroup("Learned B-Tree", "Learned B-Tree", true, es);
 }
 
@@ -100,20 +98,46 @@ collect(PlanState *node, int *n)
 	return planstate_tree_walker(node, collect, n);
 }
 
+/* In a parallel worker: hand the scans' counts over to the leader. */
+static bool
+hand_over(PlanState *node, void *context)
+{
+	LbtScanCounts counts;
+
+	if (lbt_node_counts(node, &counts))
+		lbt_workercounts_add(node->state->es_sourceText, node->plan->plan_node_id, counts.events);
+	return planstate_tree_walker(node, hand_over, context);
+}
+
+/* The same text may have been executed before in this transaction, and have failed. */
+static void
+statement_started(const QueryDesc *query)
+{
+	if (query->plannedstmt->parallelModeNeeded && !IsParallelWorker())
+		lbt_workercounts_forget(query->sourceText);
+}
+
 /* Statements without a scan of ours leave what is there: the one that asks for it is such a statement. */
 static void
-statement_ended(const QueryDesc *query)
+statement_ended(const QueryDesc *query, bool nested)
 {
 	int			n = 0;
 
 	if (IsParallelWorker())
+	{
+		/* Not of statements within functions that the worker calls: the leader has no such nodes. */
+		if (!nested)
+			(void) hand_over(query->planstate, NULL);
 		return;
+	}
 	(void) collect(query->planstate, &n);
 	if (n > 0)
 		nlast_scans = n;
+	if (query->plannedstmt->parallelModeNeeded)
+		lbt_workercounts_forget(query->sourceText);
 }
 
-#define LAST_SCAN_COLUMNS (LBT_SCAN_EVENTS + 3)
+#define LAST_SCAN_COLUMNS (LBT_SCAN_EVENTS + 2)
 
 Datum
 learnedbtree_last_scan(PG_FUNCTION_ARGS)
@@ -131,7 +155,6 @@ learnedbtree_last_scan(PG_FUNCTION_ARGS)
 		values[1] = ObjectIdGetDatum(counts->index);
 		for (int i = 0; i < LBT_SCAN_EVENTS; i++)
 			values[2 + i] = Int64GetDatum((int64) counts->events[i]);
-		values[LAST_SCAN_COLUMNS - 1] = BoolGetDatum(counts->leader_only);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;
@@ -141,5 +164,5 @@ void
 lbt_explain_init(void)
 {
 	lbt_explain_declare("learnedbtree", explain_node);
-	lbt_executor_on_end(statement_ended);
+	lbt_executor_watch(statement_started, statement_ended);
 }

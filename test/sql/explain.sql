@@ -22,7 +22,7 @@ BEGIN
     RETURN QUERY
     SELECT concat_ws(' ', scan || '.', index,
                      (SELECT string_agg(key || '=' || value, ' ' ORDER BY o)
-                        FROM jsonb_each_text(to_jsonb(s) - 'scan' - 'index' - 'without_parallel_workers')
+                        FROM jsonb_each_text(to_jsonb(s) - 'scan' - 'index')
                         JOIN unnest('{lookups,verified,moved_right,fallback_no_model,fallback_block,fallback_page,fallback_low,fallback_high,delegated,prefetched}'::text[]) WITH ORDINALITY u(key, o) USING (key)
                        WHERE value <> '0'))
       FROM learnedbtree_last_scan() s ORDER BY scan;
@@ -41,7 +41,7 @@ BEGIN
          WHERE relname = 'exp_t' AND key IN ('lookups', 'verified', 'moved_right', 'fallback_no_model', 'fallback_block', 'fallback_page', 'fallback_low', 'fallback_high', 'delegated', 'prefetched')),
     said AS (
         SELECT index::text AS indexrelname, key, sum(value::bigint) AS n
-          FROM learnedbtree_last_scan() l, jsonb_each_text(to_jsonb(l) - 'scan' - 'index' - 'without_parallel_workers') GROUP BY 1, 2)
+          FROM learnedbtree_last_scan() l, jsonb_each_text(to_jsonb(l) - 'scan' - 'index') GROUP BY 1, 2)
     SELECT string_agg(format('%s.%s: %s, not %s', indexrelname, key, s.n, c.n), ', ') INTO wrong
       FROM counted c FULL JOIN said s USING (indexrelname, key) WHERE coalesce(s.n, 0) <> coalesce(c.n, 0);
     RETURN coalesce(wrong, 'agrees');
@@ -166,6 +166,52 @@ DO $$ BEGIN
     EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF) ' || (SELECT string_agg('SELECT k FROM exp_t WHERE k = ' || i, ' UNION ALL ') FROM generate_series(1, 1200) i);
 END $$;
 SELECT count(*), count(DISTINCT scan), min(lookups), max(lookups) FROM learnedbtree_last_scan();
+
+-- Parallel workers: their lookups are there, whoever did them; those of a failed statement are not, nor are those of an
+-- earlier one with the same text.
+CREATE TABLE exp_w (k int8, g int) WITH (parallel_workers = 2);
+INSERT INTO exp_w SELECT i * 7 % 5003, i FROM generate_series(1, 5000) i;
+CREATE TABLE exp_i AS SELECT i::int8 AS k, i AS v FROM generate_series(1, 6000) i;
+CREATE INDEX exp_i_k ON exp_i USING learnedbtree (k);
+ANALYZE exp_w, exp_i;
+SET max_parallel_workers_per_gather = 2;
+SET min_parallel_table_scan_size = 0;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET exp.failing = off;
+SET enable_seqscan = on;
+CREATE FUNCTION by_workers(ending text DEFAULT '') RETURNS TABLE (gather boolean, scans bigint, lookups numeric, verified numeric) LANGUAGE plpgsql AS $$
+DECLARE
+    line text;
+BEGIN
+    gather := false;
+    BEGIN
+        FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT count(v / CASE WHEN g = 4990 AND '
+                || 'current_setting(''exp.failing'')::boolean THEN 0 ELSE 1 END) FROM exp_w JOIN exp_i USING (k)' || ending LOOP
+            gather := gather OR line ~ 'Workers Launched: [12]';
+        END LOOP;
+    EXCEPTION WHEN division_by_zero THEN
+        RAISE NOTICE 'failed';
+    END;
+    SELECT count(*), sum(s.lookups), sum(s.verified) INTO scans, lookups, verified FROM learnedbtree_last_scan() s;
+    RETURN NEXT;
+END $$;
+BEGIN;
+SELECT * FROM by_workers();
+SET LOCAL exp.failing = on;
+SELECT * FROM by_workers();
+SET LOCAL exp.failing = off;
+SELECT * FROM by_workers();
+SET LOCAL parallel_leader_participation = off;
+SELECT * FROM by_workers();
+SELECT * FROM by_workers(' WHERE g <= 3000');
+COMMIT;
+SELECT * FROM by_workers();
+SET max_parallel_workers_per_gather = 0;
+SELECT * FROM by_workers();
+DROP FUNCTION by_workers;
+SET enable_seqscan = off;
+DROP TABLE exp_w, exp_i;
 
 -- An index that is gone is named by its OID.
 DROP TABLE exp_p;

@@ -61,26 +61,4 @@ EXPLAIN (ANALYZE, LEARNEDBTREE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF,
 INSERT INTO exo_t SELECT i, 0, '' FROM generate_series(20001, 30000) i;
 EXPLAIN (ANALYZE, LEARNEDBTREE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) SELECT pad FROM exo_t WHERE k = 28000;
 
--- Parallel workers count for themselves, and the line says that they are missing.
-SET max_parallel_workers_per_gather = 2;
-SET min_parallel_table_scan_size = 0;
-SET min_parallel_index_scan_size = 0;
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
-SET parallel_leader_participation = off;
-ALTER TABLE exo_t SET (parallel_workers = 2);
-CREATE FUNCTION learned_lines(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE
-    line text;
-BEGIN
-    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, LEARNEDBTREE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
-        IF line ~ 'Learned B-Tree' THEN
-            RETURN NEXT trim(line);
-        END IF;
-    END LOOP;
-END $$;
-SELECT learned_lines('SELECT count(*) FROM exo_t WHERE k > 100');
-SELECT index, without_parallel_workers FROM learnedbtree_last_scan();
-
-DROP FUNCTION learned_lines;
 DROP TABLE exo_t;
