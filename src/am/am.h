@@ -99,6 +99,7 @@ extern Oid	lbt_original_opclass(Oid opclass);
  * and has made sure that all is well; after all indexes are switched it increments the command counter, with
  * the index closed.  A released index loses the options that are ours: they are returned, in words, or NULL.
  */
+extern void lbt_depend_on_am(Oid index);
 extern void lbt_switch_to_ours(Relation index);
 extern char *lbt_switch_to_btree(Relation index);
 

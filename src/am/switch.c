@@ -45,6 +45,14 @@ delete_dependency(Oid index, Oid class, Oid object)
 	(void) deleteDependencyRecordsForSpecific(RelationRelationId, index, DEPENDENCY_NORMAL, class, object);
 }
 
+/* Once only: an index may have it from its making. */
+void
+lbt_depend_on_am(Oid index)
+{
+	delete_dependency(index, AccessMethodRelationId, lbt_am_oid());
+	add_dependency(index, AccessMethodRelationId, lbt_am_oid());
+}
+
 /* Take our options out of a pg_class.reloptions; what they were, in words, is appended to dropped. */
 static Datum
 without_own_options(Datum reloptions, StringInfo dropped)
@@ -193,7 +201,7 @@ lbt_switch_to_ours(Relation index)
 	change_class(oid, lbt_am_oid(), NULL);
 	if (!lbt_is_constraint_index(oid))
 		change_opclasses(index, alias_of_foreign);
-	add_dependency(oid, AccessMethodRelationId, lbt_am_oid());
+	lbt_depend_on_am(oid);
 	announce(index);
 }
 

@@ -78,13 +78,14 @@ get_kept(Relation rel, LbtIndexOptions *options)
 bool
 lbt_index_options(Relation rel, LbtIndexOptions *options)
 {
-	LbtOptions *own = (LbtOptions *) rel->rd_options;
+	LbtOptions *own;
 	bool		sure = true;
 
 	prepare_cache();
 	*options = LBT_NO_INDEX_OPTIONS;
 	if (rel->rd_index->indisunique)
 		sure = get_kept(rel, options);
+	own = (LbtOptions *) rel->rd_options;	/* not before: an invalidation makes them anew */
 	if (own != NULL && !lbt_any_index_option(options))
 	{
 		options->learned = own->learned;

@@ -95,12 +95,25 @@ get_options(Relation kept, HeapTuple tuple, LbtIndexOptions *options)
 	options->retrain_splits = get_column(kept, tuple, COLUMN_RETRAIN_SPLITS);
 }
 
+/* Leaves the options as they are when there is no row. */
+static void
+get_row(Relation kept, Oid table, const char *index, LbtIndexOptions *options)
+{
+	HeapTuple	tuple = find_row(kept, table, index);
+
+	if (HeapTupleIsValid(tuple))
+	{
+		get_options(kept, tuple, options);
+		heap_freetuple(tuple);
+	}
+}
+
 bool
 lbt_kept_read(Oid table, const char *index, LbtIndexOptions *options)
 {
 	Oid			oid = lbt_kept_table();
+	Oid			key;
 	Relation	kept;
-	HeapTuple	tuple;
 
 	*options = LBT_NO_INDEX_OPTIONS;
 	if (!OidIsValid(oid) || oid == table)
@@ -113,14 +126,32 @@ lbt_kept_read(Oid table, const char *index, LbtIndexOptions *options)
 		UnlockRelationOid(oid, AccessShareLock);
 		return true;
 	}
-	tuple = find_row(kept, table, index);
-	if (HeapTupleIsValid(tuple))
+	list_free(RelationGetIndexList(kept));	/* fills in rd_pkindex */
+	key = kept->rd_pkindex;
+	if (OidIsValid(key) && !ConditionalLockRelationOid(key, AccessShareLock))
 	{
-		get_options(kept, tuple, options);
-		heap_freetuple(tuple);
+		table_close(kept, AccessShareLock);
+		return false;
 	}
+	get_row(kept, table, index, options);
+	if (OidIsValid(key))
+		UnlockRelationOid(key, AccessShareLock);
 	table_close(kept, AccessShareLock);
 	return true;
+}
+
+void
+lbt_kept_read_locked(Oid table, const char *index, LbtIndexOptions *options)
+{
+	Oid			oid = lbt_kept_table();
+	Relation	kept;
+
+	*options = LBT_NO_INDEX_OPTIONS;
+	if (!OidIsValid(oid))
+		return;
+	kept = table_open(oid, NoLock);
+	get_row(kept, table, index, options);
+	table_close(kept, NoLock);
 }
 
 static HeapTuple
@@ -196,12 +227,18 @@ is_lost(Relation kept, HeapTuple tuple, const List *names)
 	bool		isnull;
 	Oid			table = DatumGetObjectId(heap_getattr(tuple, COLUMN_RELID, RelationGetDescr(kept), &isnull));
 	char	   *name = NameStr(*DatumGetName(heap_getattr(tuple, COLUMN_INDEXNAME, RelationGetDescr(kept), &isnull)));
+	char	   *schema = get_namespace_name(get_rel_namespace(table));
 	ListCell   *lc;
 	Oid			index;
 
+	/* Of another schema it is another index: this one's may be yet to be restored. */
 	foreach(lc, names)
-		if (strcmp(lfirst(lc), name) == 0)
+	{
+		const char *const *dropped = lfirst(lc);
+
+		if (strcmp(dropped[1], name) == 0 && (schema == NULL || strcmp(dropped[0], schema) == 0))
 			break;
+	}
 	if (lc == NULL)
 		return false;
 	index = get_relname_relid(name, get_rel_namespace(table));
@@ -219,7 +256,9 @@ lbt_kept_forget(const List *names)
 
 	if (names == NIL || !OidIsValid(oid))
 		return;
-	kept = table_open(oid, RowExclusiveLock);
+	kept = try_table_open(oid, RowExclusiveLock);
+	if (kept == NULL)
+		return;					/* DROP EXTENSION was faster */
 	scan = systable_beginscan(kept, InvalidOid, false, SnapshotSelf, 0, NULL);
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{

@@ -37,6 +37,12 @@ extern Oid	lbt_kept_table(void);
 extern bool lbt_kept_read(Oid table, const char *index, LbtIndexOptions *options);
 
 /*
+ * The same for who has called lbt_kept_lock(): the answer is what there is.  (Without waiting, even a lock weaker than
+ * one's own may not be had below 17 while someone waits for a stronger one.)
+ */
+extern void lbt_kept_read_locked(Oid table, const char *index, LbtIndexOptions *options);
+
+/*
  * Lock the table for writing, and wait for it; the lock stays until the end of the transaction.  False when
  * there is no table.
  */
@@ -50,7 +56,7 @@ extern bool lbt_kept_lock(void);
 extern void lbt_kept_write(Oid table, const char *index, const LbtIndexOptions *options);
 extern void lbt_kept_rename(Oid table, const char *index, const char *renamed);
 
-/* Indexes of these names (char *) have been dropped: delete the rows of those that are gone. */
+/* Indexes of these names (char *[2], schema and name) have been dropped: delete the rows of those that are gone. */
 extern void lbt_kept_forget(const List *names);
 
 #endif							/* LBT_KEPT_H */

@@ -8,6 +8,7 @@
 #include "access/table.h"
 #include "am/am.h"
 #include "catalog/catalog.h"
+#include "catalog/partition.h"
 #include "catalog/pg_index.h"
 #include "fmgr.h"
 #include "funcapi.h"
@@ -26,6 +27,8 @@ PG_FUNCTION_INFO_V1(learnedbtree_release_all);
 
 typedef struct Listed
 {
+	Oid			root;			/* of the table's partition tree, or the table */
+	int			depth;
 	Oid			table;
 	Oid			index;
 } Listed;
@@ -36,6 +39,10 @@ compare_listed(const ListCell *a, const ListCell *b)
 	const Listed *x = lfirst(a);
 	const Listed *y = lfirst(b);
 
+	if (x->root != y->root)
+		return x->root < y->root ? -1 : 1;
+	if (x->depth != y->depth)
+		return x->depth < y->depth ? -1 : 1;
 	if (x->table != y->table)
 		return x->table < y->table ? -1 : 1;
 	return x->index < y->index ? -1 : x->index > y->index;
@@ -72,7 +79,10 @@ is_candidate(Oid index, LbtTurn turn)
 	return result;
 }
 
-/* In the order in which they are going to be locked: always the same. */
+/*
+ * In the order in which they are going to be locked: always the same, and partitioned tables before their partitions,
+ * as queries do.
+ */
 static List *
 list_indexes(const LbtTablePattern *pattern, LbtTurn turn)
 {
@@ -85,12 +95,15 @@ list_indexes(const LbtTablePattern *pattern, LbtTurn turn)
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
 		Form_pg_index form = (Form_pg_index) GETSTRUCT(tuple);
+		List	   *ancestors;
 		Listed	   *listed;
 
 		if (!is_candidate(form->indexrelid, turn) || !table_matches(form->indrelid, own, pattern))
 			continue;
 		listed = palloc(sizeof(Listed));
-		*listed = (Listed) {.table = form->indrelid,.index = form->indexrelid};
+		ancestors = get_rel_relispartition(form->indrelid) ? get_partition_ancestors(form->indrelid) : NIL;
+		*listed = (Listed) {.root = ancestors ? llast_oid(ancestors) : form->indrelid,
+		.depth = list_length(ancestors),.table = form->indrelid,.index = form->indexrelid};
 		list = lappend(list, listed);
 	}
 	systable_endscan(scan);

@@ -82,6 +82,28 @@ refuse_own_options(HeapTuple class)
 	}
 }
 
+/*
+ * REINDEX CONCURRENTLY makes a copy of an adopted index, of btree's operator classes and our access method, and
+ * leaves it, invalid, when it fails.  Nothing else but this would have DROP EXTENSION see it.
+ */
+static void
+note_create(Oid relid)
+{
+	HeapTuple	tuple;
+	Form_pg_class class;
+
+	if (!OidIsValid(lbt_am_oid()))
+		return;
+	tuple = get_new_class(relid);
+	if (!HeapTupleIsValid(tuple))
+		return;
+	class = (Form_pg_class) GETSTRUCT(tuple);
+	if ((class->relkind == RELKIND_INDEX || class->relkind == RELKIND_PARTITIONED_INDEX) &&
+		class->relam == lbt_am_oid())
+		lbt_depend_on_am(relid);
+	heap_freetuple(tuple);
+}
+
 static void
 note_alter(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
 {
@@ -90,6 +112,8 @@ note_alter(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
 
 	if (previous_access_hook)
 		previous_access_hook(access, class, object, sub, arg);
+	if (access == OAT_POST_CREATE && class == RelationRelationId && sub == 0)
+		note_create(object);
 	if (access != OAT_POST_ALTER || class != RelationRelationId || sub != 0 || !lbt_is_our_index(object) ||
 		!lbt_is_constraint_index(object))
 		return;
@@ -186,7 +210,7 @@ learnedbtree_set(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_UNDEFINED_TABLE),
 				 errmsg("the extension's table learnedbtree_settings does not exist"),
 				 errhint("ALTER EXTENSION learnedbtree UPDATE, or drop the extension and create it again.")));
-	(void) lbt_kept_read(table, RelationGetRelationName(index), &options);
+	lbt_kept_read_locked(table, RelationGetRelationName(index), &options);
 	set_option(option, value, &options);
 	check_settable(index, option);
 	lbt_kept_write(table, RelationGetRelationName(index), &options);
@@ -213,8 +237,9 @@ lbt_forget_settings(Relation index)
 	LbtIndexOptions none = LBT_NO_INDEX_OPTIONS;
 	StringInfoData s;
 
-	(void) lbt_kept_lock();
-	(void) lbt_kept_read(table, RelationGetRelationName(index), &options);
+	if (!lbt_kept_lock())
+		return NULL;
+	lbt_kept_read_locked(table, RelationGetRelationName(index), &options);
 	if (!lbt_any_index_option(&options))
 		return NULL;
 	lbt_kept_write(table, RelationGetRelationName(index), &none);

@@ -54,18 +54,21 @@ learnedbtree_on_drop(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_E_R_I_E_EVENT_TRIGGER_PROTOCOL_VIOLATED),
 				 errmsg("learnedbtree_on_drop() can only be called as an event trigger")));
 	SPI_connect();
-	if (SPI_execute("SELECT objid, object_name FROM pg_catalog.pg_event_trigger_dropped_objects() "
+	if (SPI_execute("SELECT objid, schema_name, object_name FROM pg_catalog.pg_event_trigger_dropped_objects() "
 					"WHERE object_type = 'index' AND NOT is_temporary", true, 0) != SPI_OK_SELECT)
 		elog(ERROR, "could not list the dropped indexes");
 	for (uint64 i = 0; i < SPI_processed; i++)
 	{
 		bool		isnull;
 		Datum		oid = SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &isnull);
-		char	   *name = SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 2);
+		char	  **name = palloc(2 * sizeof(char *));
+
+		name[0] = SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 2);
+		name[1] = SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 3);
 
 		if (!isnull)
 			lbt_lifecycle_dropped(MyDatabaseId, DatumGetObjectId(oid));
-		if (name)
+		if (name[0] && name[1])
 			names = lappend(names, name);
 	}
 	lbt_kept_forget(names);

@@ -32,6 +32,7 @@
 #include "miscadmin.h"
 #include "sql/alter.h"
 #include "storage/lmgr.h"
+#include "utils/fmgroids.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -228,6 +229,51 @@ check_locked(const Candidate *c)
 	return outcome;
 }
 
+static bool
+has_invalid_index(Oid table)
+{
+	Relation	catalog = table_open(IndexRelationId, AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	bool		found = false;
+
+	ScanKeyInit(&key, Anum_pg_index_indrelid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(table));
+	scan = systable_beginscan(catalog, IndexIndrelidIndexId, true, NULL, 1, &key);
+	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
+		found = !((Form_pg_index) GETSTRUCT(tuple))->indisvalid;
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return found;
+}
+
+/*
+ * CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY wait in their ends for all who have an older snapshot, as the
+ * caller of a function has: if we waited for the table meanwhile, that would be a deadlock, and the build its victim.
+ */
+static bool
+check_builds(const Candidate *c)
+{
+	Oid			table = IndexGetRelation(c->oid, true);
+	ListCell   *lc;
+
+	if (!OidIsValid(table))
+		return true;
+	foreach(lc, get_rel_relkind(table) == RELKIND_PARTITIONED_TABLE ? find_all_inheritors(table, NoLock, NULL) :
+			list_make1_oid(table))
+	{
+		Oid			oid = lfirst_oid(lc);
+
+		if (get_rel_relkind(oid) == RELKIND_PARTITIONED_TABLE || !has_invalid_index(oid))
+			continue;
+		if (!ConditionalLockRelationOid(oid, ShareUpdateExclusiveLock))
+			return refuse(c, ERRCODE_OBJECT_IN_USE, "Try again later, or drop the index if its build has failed.",
+						  "is of table \"%s\", of which an index may be being built concurrently", get_rel_name(oid));
+		UnlockRelationOid(oid, ShareUpdateExclusiveLock);
+	}
+	return true;
+}
+
 /* Lock a partition tree, tables first; the indexes, the root first, or NIL when it is gone. */
 static List *
 lock_tree(Oid index)
@@ -325,6 +371,8 @@ lbt_turn_index(Oid index, LbtTurn turn, bool force, LbtVerdict *verdict)
 
 	if (outcome != LBT_TURNED)
 		return outcome;
+	if (!check_builds(&c))
+		return LBT_REFUSED;
 	tree = lock_tree(index);
 	if (tree == NIL)
 		return LBT_GONE;

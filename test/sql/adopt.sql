@@ -379,6 +379,25 @@ DROP SCHEMA many CASCADE;
 RESET search_path;
 DROP ROLE many_user;
 
+-- What a failed REINDEX CONCURRENTLY leaves depends on the access method, too: DROP EXTENSION must not leave it behind.
+CREATE TABLE ado_left (a int);
+CREATE FUNCTION ado_fails(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    IF current_setting('ado.fail', true) = 'on' THEN
+        RAISE 'no more';
+    END IF;
+    RETURN $1;
+END $$;
+INSERT INTO ado_left VALUES (1);
+CREATE INDEX ado_left_a ON ado_left (ado_fails(a));
+SELECT learnedbtree_adopt('ado_left_a', true);
+SET ado.fail = 'on';
+REINDEX INDEX CONCURRENTLY ado_left_a;
+SET ado.fail = 'off';
+SELECT * FROM what_is('ado_left_a', 'ado_left_a_ccnew');
+DROP TABLE ado_left;
+DROP FUNCTION ado_fails;
+
 -- Everything of this database goes back, and DROP EXTENSION is free to go.
 SELECT count(*) > 0 AS released FROM learnedbtree_release_all() WHERE outcome = 'released';
 SELECT count(*) AS left FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE a.amname = 'learnedbtree' AND c.relpersistence <> 't';

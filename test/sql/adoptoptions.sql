@@ -138,4 +138,15 @@ SELECT learnedbtree_release('aop_p_pkey');
 TABLE learnedbtree_settings;
 DROP TABLE aop_p;
 REVOKE CREATE ON SCHEMA public FROM aop_other;
+-- A row that waits for its index stays when an index of that name is dropped in another schema.
+CREATE SCHEMA aop_s;
+CREATE TABLE aop_w (a int);
+CREATE TABLE aop_s.w (a int CONSTRAINT aop_w_pkey PRIMARY KEY);
+INSERT INTO learnedbtree_settings VALUES ('aop_w', 'aop_w_pkey', false);	-- as a restore does
+DROP TABLE aop_s.w;
+SELECT * FROM learnedbtree_settings WHERE relid = 'aop_w'::regclass;
+ALTER TABLE aop_w ADD CONSTRAINT aop_w_pkey PRIMARY KEY (a);
+DROP TABLE aop_w;
+SELECT count(*) FROM learnedbtree_settings WHERE indexname = 'aop_w_pkey';
+DROP SCHEMA aop_s;
 DROP ROLE aop_other;
