@@ -8,8 +8,11 @@
 #include "access/table.h"
 #include "am/am.h"
 #include "catalog/catalog.h"
+#include "catalog/dependency.h"
 #include "catalog/partition.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
+#include "commands/extension.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "learn/keyspec.h"
@@ -112,20 +115,27 @@ list_indexes(const LbtTablePattern *pattern, LbtTurn turn)
 	return list;
 }
 
-/* Why a btree index would not gain anything; NULL if it may. */
+/*
+ * Why a btree index should not be adopted unless it is named, though it could be; NULL if it may.  Scripts of other
+ * extensions may count on their indexes to be btree's.
+ */
 static const char *
-why_useless(Oid index)
+why_not(Oid index)
 {
 	Relation	rel = try_relation_open(index, AccessShareLock);
 	const char *reason = NULL;
 	LbtKeySpec	spec;
+	Oid			extension;
 
 	if (rel == NULL)
 		return NULL;
 	if (rel->rd_rel->relam == BTREE_AM_OID)
 	{
 		lbt_keyspec_init(&spec, rel);
-		if (RelationUsesLocalBuffers(rel))
+		extension = getExtensionOfObject(RelationRelationId, rel->rd_index->indrelid);
+		if (OidIsValid(extension))
+			reason = psprintf("its table belongs to the extension \"%s\"", get_extension_name(extension));
+		else if (RelationUsesLocalBuffers(rel))
 			reason = "it would have no model: it is temporary";
 		else if (spec.ncolumns == 0)
 			reason = "it would have no model: the type of its first key column has no key code";
@@ -142,7 +152,7 @@ turn_listed(Oid index, LbtTurn turn, bool force, const char **reason)
 	LbtOutcome	outcome = lbt_look_at_index(index, turn, force, &verdict);
 
 	*reason = NULL;
-	if (outcome == LBT_TURNED && turn == LBT_ADOPT && (verdict.reason = why_useless(index)) != NULL)
+	if (outcome == LBT_TURNED && turn == LBT_ADOPT && (verdict.reason = why_not(index)) != NULL)
 		outcome = LBT_REFUSED;
 	else if (outcome == LBT_TURNED)
 		outcome = lbt_turn_index(index, turn, force, &verdict);
@@ -172,7 +182,12 @@ turn_all(FunctionCallInfo fcinfo, LbtTurn turn, bool force)
 	int			lossy = 0;
 	ListCell   *lc;
 
-	lbt_pattern_parse(PG_ARGISNULL(0) ? "*" : text_to_cstring(PG_GETARG_TEXT_PP(0)), &pattern);
+	if (PG_ARGISNULL(0))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("the pattern must not be NULL"),
+				 errhint("Leave it out, or give '*', for all tables.")));
+	lbt_pattern_parse(text_to_cstring(PG_GETARG_TEXT_PP(0)), &pattern);
 	InitMaterializedSRF(fcinfo, 0);
 	foreach(lc, list_indexes(&pattern, turn))
 	{

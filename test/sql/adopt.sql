@@ -379,6 +379,17 @@ DROP SCHEMA many CASCADE;
 RESET search_path;
 DROP ROLE many_user;
 
+-- Tables of other extensions are left alone; no pattern is no pattern for all.
+CREATE SCHEMA member;
+CREATE TABLE member.m (a int PRIMARY KEY);
+ALTER EXTENSION plpgsql ADD TABLE member.m;
+SELECT * FROM learnedbtree_adopt_all('member.*', true);
+ALTER EXTENSION plpgsql DROP TABLE member.m;
+SELECT index, outcome FROM learnedbtree_adopt_all('member.*', true);
+SELECT learnedbtree_adopt_all(NULL, true);
+SELECT learnedbtree_release_all(NULL);
+DROP SCHEMA member CASCADE;
+
 -- What a failed REINDEX CONCURRENTLY leaves depends on the access method, too: DROP EXTENSION must not leave it behind.
 CREATE TABLE ado_left (a int);
 CREATE FUNCTION ado_fails(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
