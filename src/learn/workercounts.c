@@ -13,25 +13,18 @@
 #include "server/guard.h"
 #include "storage/proc.h"
 
-typedef struct WorkerCounts
-{
-	int			leader;			/* hash key: these three */
-	uint32		statement;
-	int			node;
-	uint64		events[LBT_SCAN_EVENTS];
-} WorkerCounts;
-
-#define KEY_BYTES offsetof(WorkerCounts, events)
-
 typedef struct Key
 {
 	int			leader;
 	uint32		statement;
 	int			node;
-	uint32		padding;		/* as in WorkerCounts */
 } Key;
 
-StaticAssertDecl(sizeof(Key) == KEY_BYTES, "a key must be what precedes the events");
+typedef struct WorkerCounts
+{
+	Key			key;			/* hash key */
+	uint64		events[LBT_SCAN_EVENTS];
+} WorkerCounts;
 
 static dshash_table *table = NULL;
 static bool may_have_some = false;	/* in the leader */
@@ -45,7 +38,7 @@ hash_text(const char *statement)
 dshash_table_handle
 lbt_workercounts_create(dsa_area *area, int tranche)
 {
-	dshash_parameters params = lbt_dshash_parameters(KEY_BYTES, sizeof(WorkerCounts), tranche);
+	dshash_parameters params = lbt_dshash_parameters(sizeof(Key), sizeof(WorkerCounts), tranche);
 	dshash_table *created = dshash_create(area, &params, NULL);
 	dshash_table_handle handle = dshash_get_hash_table_handle(created);
 
@@ -56,7 +49,7 @@ lbt_workercounts_create(dsa_area *area, int tranche)
 void
 lbt_workercounts_attach(dsa_area *area, int tranche, dshash_table_handle handle)
 {
-	dshash_parameters params = lbt_dshash_parameters(KEY_BYTES, sizeof(WorkerCounts), tranche);
+	dshash_parameters params = lbt_dshash_parameters(sizeof(Key), sizeof(WorkerCounts), tranche);
 
 	table = dshash_attach(area, &params, handle, NULL);
 }
@@ -64,13 +57,7 @@ lbt_workercounts_attach(dsa_area *area, int tranche, dshash_table_handle handle)
 static Key
 key_of(int leader, const char *statement, int node)
 {
-	Key			key;
-
-	memset(&key, 0, sizeof(key));
-	key.leader = leader;
-	key.statement = hash_text(statement);
-	key.node = node;
-	return key;
+	return (Key) {.leader = leader,.statement = hash_text(statement),.node = node};
 }
 
 typedef struct HandOver
@@ -131,7 +118,7 @@ forget(bool all, uint32 statement)
 		return;
 	dshash_seq_init(&status, table, true);
 	while ((counts = dshash_seq_next(&status)) != NULL)
-		if (counts->leader == MyProcPid && (all || counts->statement == statement))
+		if (counts->key.leader == MyProcPid && (all || counts->key.statement == statement))
 			dshash_delete_current(&status);
 	dshash_seq_term(&status);
 }

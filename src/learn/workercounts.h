@@ -21,8 +21,8 @@ extern void lbt_workercounts_add(const char *statement, int node, const uint64 *
 extern void lbt_workercounts_collect(const char *statement, int node, uint64 *events);
 
 /*
- * In the leader: forget what is there of a statement, which is about to begin or has ended; from the first call
- * to lbt_workercounts_forget_all() on, workers may leave something behind.
+ * In the leader: forget what is there of a statement, which is about to begin or has ended.  This is also what says
+ * that there may be something to collect, until the end of the transaction.
  */
 extern void lbt_workercounts_forget(const char *statement);
 
