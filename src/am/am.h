@@ -86,20 +86,22 @@ extern bool lbt_is_our_index(Oid relid);
  */
 extern bool lbt_is_constraint_index(Oid relid);
 
-/* The alias of a btree operator class; InvalidOid when it has none. */
-extern Oid	lbt_alias_opclass(Oid original);
+/* The operator class that an adopted index has for btree's, with a column of this type: mostly the same. */
+extern Oid	lbt_adopted_opclass(Oid opclass, Oid type);
 
 /* The btree operator class that an alias stands for; any other stands for itself. */
 extern Oid	lbt_original_opclass(Oid opclass);
 
 /* switch.c */
 
+/* Record that an index of ours needs the access method; more than once does no harm. */
+extern void lbt_depend_on_am(Oid index);
+
 /*
  * Make an index of btree's one of ours, or the other way round, in the catalogs.  The caller holds the lock,
  * and has made sure that all is well; after all indexes are switched it increments the command counter, with
  * the index closed.  A released index loses the options that are ours: they are returned, in words, or NULL.
  */
-extern void lbt_depend_on_am(Oid index);
 extern void lbt_switch_to_ours(Relation index);
 extern char *lbt_switch_to_btree(Relation index);
 

@@ -141,14 +141,21 @@ get_opclass(Oid opclass, HeapTuple *tuple)
 	return (Form_pg_opclass) GETSTRUCT(*tuple);
 }
 
+/*
+ * pg_dump names operator classes that are not a type's default, those outside of pg_catalog with their schema; of
+ * ours there are only aliases in pg_catalog, so that the dump of an index would not restore.
+ */
 Oid
-lbt_alias_opclass(Oid original)
+lbt_adopted_opclass(Oid opclass, Oid type)
 {
 	HeapTuple	tuple;
-	Oid			alias = find_alias(get_opclass(original, &tuple), lbt_am_oid());
+	Form_pg_opclass form = get_opclass(opclass, &tuple);
+	Oid			alias = InvalidOid;
 
+	if (form->opcnamespace != PG_CATALOG_NAMESPACE && GetDefaultOpClass(type, BTREE_AM_OID) != opclass)
+		alias = find_alias(form, lbt_am_oid());
 	ReleaseSysCache(tuple);
-	return alias;
+	return OidIsValid(alias) ? alias : opclass;
 }
 
 Oid

@@ -20,7 +20,6 @@
 #include "catalog/objectaccess.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_index.h"
-#include "catalog/pg_namespace.h"
 #include "catalog/pg_opclass.h"
 #include "commands/defrem.h"
 #include "utils/builtins.h"
@@ -113,7 +112,7 @@ change_class(Oid index, Oid am, StringInfo dropped)
  * input types, so nobody who has looked at these before is wrong now.
  */
 static void
-change_opclasses(Relation rel, Oid (*other) (Oid opclass, Oid type))
+change_opclasses(Relation rel, bool adopted)
 {
 	Oid			index = RelationGetRelid(rel);
 	Relation	catalog = table_open(IndexRelationId, RowExclusiveLock);
@@ -133,7 +132,9 @@ change_opclasses(Relation rel, Oid (*other) (Oid opclass, Oid type))
 	after = buildoidvector(before->values, before->dim1);
 	for (int i = 0; i < after->dim1; i++)
 	{
-		after->values[i] = other(before->values[i], TupleDescAttr(RelationGetDescr(rel), i)->atttypid);
+		after->values[i] = adopted ?
+			lbt_adopted_opclass(before->values[i], TupleDescAttr(RelationGetDescr(rel), i)->atttypid) :
+			lbt_original_opclass(before->values[i]);
 		changed = changed || after->values[i] != before->values[i];
 	}
 	if (changed)
@@ -168,31 +169,6 @@ announce(Relation index)
 	InvokeObjectPostAlterHook(RelationRelationId, RelationGetRelid(index), 0);
 }
 
-/*
- * pg_dump names operator classes that are not a type's default, those outside of pg_catalog with their schema; of
- * ours there are only aliases in pg_catalog, so that the dump of an index would not restore.
- */
-static Oid
-alias_of_foreign(Oid opclass, Oid type)
-{
-	HeapTuple	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
-	Oid			alias = InvalidOid;
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for operator class %u", opclass);
-	if (((Form_pg_opclass) GETSTRUCT(tuple))->opcnamespace != PG_CATALOG_NAMESPACE &&
-		GetDefaultOpClass(type, BTREE_AM_OID) != opclass)
-		alias = lbt_alias_opclass(opclass);
-	ReleaseSysCache(tuple);
-	return OidIsValid(alias) ? alias : opclass;
-}
-
-static Oid
-original_of_alias(Oid opclass, Oid type)
-{
-	return lbt_original_opclass(opclass);
-}
-
 void
 lbt_switch_to_ours(Relation index)
 {
@@ -200,7 +176,7 @@ lbt_switch_to_ours(Relation index)
 
 	change_class(oid, lbt_am_oid(), NULL);
 	if (!lbt_is_constraint_index(oid))
-		change_opclasses(index, alias_of_foreign);
+		change_opclasses(index, true);
 	lbt_depend_on_am(oid);
 	announce(index);
 }
@@ -213,7 +189,7 @@ lbt_switch_to_btree(Relation index)
 
 	initStringInfo(&dropped);
 	change_class(oid, BTREE_AM_OID, &dropped);
-	change_opclasses(index, original_of_alias);
+	change_opclasses(index, false);
 	delete_dependency(oid, AccessMethodRelationId, lbt_am_oid());
 	announce(index);
 	return dropped.len > 0 ? dropped.data : NULL;

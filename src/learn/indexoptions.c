@@ -87,10 +87,6 @@ lbt_index_options(Relation rel, LbtIndexOptions *options)
 		sure = get_kept(rel, options);
 	own = (LbtOptions *) rel->rd_options;	/* not before: an invalidation makes them anew */
 	if (own != NULL && !lbt_any_index_option(options))
-	{
-		options->learned = own->learned;
-		options->max_error = own->max_error;
-		options->retrain_splits = own->retrain_splits;
-	}
+		*options = lbt_own_options(own);
 	return sure;
 }

@@ -44,6 +44,12 @@ typedef struct LbtOptions
 	int			retrain_splits; /* -1: unset */
 } LbtOptions;
 
+static inline LbtIndexOptions
+lbt_own_options(const LbtOptions *o)
+{
+	return (LbtIndexOptions) {.learned = o->learned,.max_error = o->max_error,.retrain_splits = o->retrain_splits};
+}
+
 /* Raised when the options of any index may have changed; what was asked for before may be outdated. */
 extern uint64 lbt_index_options_generation;
 

@@ -2,7 +2,7 @@
  * alter.c - learnedbtree_set(), and what ALTER INDEX may not do to the indexes that it is for.
  *
  * These are the indexes of primary keys and unique constraints (learn/kept.h says why).  To alter one of them
- * the server has opened it, which has loaded this library; so its hook sees every change.
+ * the server has opened it, which has loaded this library; so the hook (changes.c) sees every change.
  */
 #include "sql/alter.h"
 
@@ -14,7 +14,6 @@
 #include "am/am.h"
 #include "catalog/index.h"
 #include "catalog/indexing.h"
-#include "catalog/objectaccess.h"
 #include "fmgr.h"
 #include "learn/settings.h"
 #include "lib/stringinfo.h"
@@ -29,8 +28,6 @@
 #include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(learnedbtree_set);
-
-static object_access_hook_type previous_access_hook = NULL;
 
 /* ---- ALTER INDEX ---- */
 
@@ -86,8 +83,8 @@ refuse_own_options(HeapTuple class)
  * REINDEX CONCURRENTLY makes a copy of an adopted index, of btree's operator classes and our access method, and
  * leaves it, invalid, when it fails.  Nothing else but this would have DROP EXTENSION see it.
  */
-static void
-note_create(Oid relid)
+void
+lbt_note_create(Oid relid)
 {
 	HeapTuple	tuple;
 	Form_pg_class class;
@@ -104,35 +101,23 @@ note_create(Oid relid)
 	heap_freetuple(tuple);
 }
 
-static void
-note_alter(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
+void
+lbt_note_alter(Oid relid)
 {
 	const char *name;
 	HeapTuple	tuple;
 
-	if (previous_access_hook)
-		previous_access_hook(access, class, object, sub, arg);
-	if (access == OAT_POST_CREATE && class == RelationRelationId && sub == 0)
-		note_create(object);
-	if (access != OAT_POST_ALTER || class != RelationRelationId || sub != 0 || !lbt_is_our_index(object) ||
-		!lbt_is_constraint_index(object))
+	if (!lbt_is_our_index(relid) || !lbt_is_constraint_index(relid))
 		return;
-	tuple = get_new_class(object);
+	tuple = get_new_class(relid);
 	if (!HeapTupleIsValid(tuple))
 		return;
 	refuse_own_options(tuple);
-	name = get_rel_name(object);	/* still the old one */
+	name = get_rel_name(relid);	/* still the old one */
 	if (strcmp(name, NameStr(((Form_pg_class) GETSTRUCT(tuple))->relname)) != 0)
-		lbt_kept_rename(IndexGetRelation(object, false), name,
+		lbt_kept_rename(IndexGetRelation(relid, false), name,
 						NameStr(((Form_pg_class) GETSTRUCT(tuple))->relname));
 	heap_freetuple(tuple);
-}
-
-void
-lbt_alter_init(void)
-{
-	previous_access_hook = object_access_hook;
-	object_access_hook = note_alter;
 }
 
 /* ---- learnedbtree_set() ---- */
@@ -143,20 +128,23 @@ text_argument(FunctionCallInfo fcinfo, int n)
 	return PG_ARGISNULL(n) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(n));
 }
 
+/* One of our options, by its name. */
+static int *
+option_of(LbtIndexOptions *options, const char *name)
+{
+	return strcmp(name, "learned") == 0 ? &options->learned :
+		strcmp(name, "max_error") == 0 ? &options->max_error : &options->retrain_splits;
+}
+
 /* An option's value as a storage parameter would take it; an error when it would not. */
-static void
-parse_option(const char *name, const char *value, LbtIndexOptions *options)
+static int
+parse_value(const char *name, const char *value)
 {
 	DefElem    *option = makeDefElem(pstrdup(name), (Node *) makeString(pstrdup(value)), -1);
 	Datum		reloptions = transformRelOptions((Datum) 0, list_make1(option), NULL, NULL, false, false);
-	LbtOptions *parsed = (LbtOptions *) lbt_options(reloptions, true);
+	LbtIndexOptions parsed = lbt_own_options((LbtOptions *) lbt_options(reloptions, true));
 
-	if (strcmp(name, "learned") == 0)
-		options->learned = parsed->learned;
-	else if (strcmp(name, "max_error") == 0)
-		options->max_error = parsed->max_error;
-	else
-		options->retrain_splits = parsed->retrain_splits;
+	return *option_of(&parsed, name);
 }
 
 static void
@@ -167,14 +155,7 @@ set_option(const char *name, const char *value, LbtIndexOptions *options)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("unrecognized option \"%s\"", name ? name : "NULL"),
 				 errhint("Options are learned, max_error and retrain_splits; those of btree are set by ALTER INDEX.")));
-	if (value)
-		parse_option(name, value, options);
-	else if (strcmp(name, "learned") == 0)
-		options->learned = -1;
-	else if (strcmp(name, "max_error") == 0)
-		options->max_error = -1;
-	else
-		options->retrain_splits = -1;
+	*option_of(options, name) = value ? parse_value(name, value) : -1;
 }
 
 static void

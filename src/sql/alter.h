@@ -8,8 +8,9 @@
 
 #include "utils/rel.h"
 
-/* In _PG_init. */
-extern void lbt_alter_init(void);
+/* A relation has been made, or altered, by a command that goes on; for changes.c. */
+extern void lbt_note_create(Oid relid);
+extern void lbt_note_alter(Oid relid);
 
 /* Delete what learnedbtree_settings has for an index; what that was, in words, or NULL. */
 extern char *lbt_forget_settings(Relation index);

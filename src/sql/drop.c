@@ -2,46 +2,19 @@
  * drop.c - noticing that indexes and databases are dropped, so that their models and settings go too.
  *
  * The event trigger sees every dropped index, but not those that REINDEX CONCURRENTLY drops, and no
- * databases; the hook sees all, but only in sessions that have loaded the library before.  What both
+ * databases; the hook (changes.c) sees all, but only in sessions that have loaded the library before.  What both
  * miss is never found again and goes when memory is short.
  */
 #include "postgres.h"
 
-#include "am/am.h"
-#include "catalog/objectaccess.h"
-#include "catalog/pg_class.h"
-#include "catalog/pg_database.h"
 #include "commands/event_trigger.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "learn/kept.h"
 #include "learn/lifecycle.h"
 #include "miscadmin.h"
-#include "sql/drop.h"
 
 PG_FUNCTION_INFO_V1(learnedbtree_on_drop);
-
-static object_access_hook_type previous_access_hook = NULL;
-
-static void
-note_drop(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
-{
-	if (previous_access_hook)
-		previous_access_hook(access, class, object, sub, arg);
-	if (access != OAT_DROP || sub != 0)
-		return;
-	if (class == DatabaseRelationId)
-		lbt_lifecycle_dropped(object, InvalidOid);
-	else if (class == RelationRelationId && lbt_is_our_index(object))
-		lbt_lifecycle_dropped(MyDatabaseId, object);
-}
-
-void
-lbt_drop_init(void)
-{
-	previous_access_hook = object_access_hook;
-	object_access_hook = note_drop;
-}
 
 /* For the event sql_drop.  The catalog no longer tells whose indexes they were: forgetting is harmless. */
 Datum

@@ -8,8 +8,7 @@
 #include "learn/lifecycle.h"
 #include "learn/registry.h"
 #include "learn/settings.h"
-#include "sql/alter.h"
-#include "sql/drop.h"
+#include "sql/changes.h"
 #include "sql/explain.h"
 #include "utils/guc.h"
 
@@ -96,7 +95,6 @@ _PG_init(void)
 	lbt_lifecycle_init();
 	lbt_planner_init();
 	lbt_ahead_init();
-	lbt_drop_init();
+	lbt_changes_init();
 	lbt_explain_init();
-	lbt_alter_init();
 }

@@ -334,7 +334,7 @@ turn_one(Oid oid, LbtTurn turn)
 static List *
 check_tree(Candidate c, List *tree, LbtOutcome *outcome)
 {
-	List	   *todo = NIL;
+	List	   *pending = NIL;
 	Oid			root = c.oid;
 	ListCell   *lc;
 
@@ -344,12 +344,12 @@ check_tree(Candidate c, List *tree, LbtOutcome *outcome)
 		c.part = c.oid != root;
 		*outcome = check_locked(&c);
 		if (*outcome == LBT_TURNED)
-			todo = lappend_oid(todo, c.oid);
+			pending = lappend_oid(pending, c.oid);
 		else if (!c.part || *outcome != LBT_ALREADY)
 			return NIL;
 	}
 	*outcome = LBT_TURNED;
-	return todo;
+	return pending;
 }
 
 LbtOutcome

@@ -17,19 +17,6 @@ CREATE FUNCTION what_is(VARIADIC names text[])
       JOIN pg_am a ON a.oid = c.relam JOIN pg_index i ON i.indexrelid = c.oid
      ORDER BY n.at
 $$;
--- The outcome of a call, with error, detail and hint.
-CREATE FUNCTION outcome(call text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    message text;
-    detail text;
-    hint text;
-BEGIN
-    EXECUTE 'SELECT ' || call;
-    RETURN 'done';
-EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-    RETURN concat_ws(' / ', SQLSTATE, message, NULLIF(detail, ''), NULLIF(hint, ''));
-END $$;
 
 -- A primary key with foreign keys to and from it: the file is the same, lookups and inserts go by the model.
 CREATE TABLE ado_top (id int PRIMARY KEY);
@@ -428,4 +415,4 @@ SELECT count(*) FROM ado WHERE id = 17;
 SELECT sound('ado_pkey');
 DROP TABLE ado, ado_child, ado_top;
 DROP ROLE ado_other, ado_owner;
-DROP FUNCTION what_is, outcome, ado_turns;
+DROP FUNCTION what_is, ado_turns;

@@ -12,18 +12,7 @@ CREATE TABLE bad_empty (a int);
 CREATE INDEX bad_empty_i ON bad_empty USING learnedbtree (a);
 
 -- not an index of ours: each function
-CREATE FUNCTION refused(call text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    message text;
-    detail text;
-    hint text;
-BEGIN
-    EXECUTE 'SELECT ' || call;
-    RETURN 'accepted';
-EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-    RETURN concat_ws(' / ', SQLSTATE, message, NULLIF(detail, ''), NULLIF(hint, ''));
-END $$;
+CREATE FUNCTION refused(call text) RETURNS text LANGUAGE sql AS $$ SELECT outcome(call, 'accepted') $$;
 SELECT f, refused(format('%s(%L%s)', f, 'bad', CASE WHEN f ~ 'predict' THEN ', 1' END))
   FROM unnest(ARRAY['learnedbtree_train', 'learnedbtree_model', 'learnedbtree_knots', 'learnedbtree_histogram', 'learnedbtree_predict', 'learnedbtree_check']) f;
 SELECT o, refused(format('learnedbtree_model(%L)', o)) FROM unnest(ARRAY['bad_btree', 'bad_hash', 'bad_view', 'pg_class', 'pg_class_oid_index', 'nowhere']) o;

@@ -150,6 +150,20 @@ BEGIN
     RETURN CASE WHEN learned = plain THEN 'same, verified' ELSE 'WRONG' END;
 END $$;
 
+-- The outcome of a call, with error, detail and hint.
+CREATE FUNCTION outcome(call text, success text DEFAULT 'done') RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    message text;
+    detail text;
+    hint text;
+BEGIN
+    EXECUTE 'SELECT ' || call;
+    RETURN success;
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    RETURN concat_ws(' / ', SQLSTATE, message, NULLIF(detail, ''), NULLIF(hint, ''));
+END $$;
+
 -- Pseudo-random numbers by rule: the same on every server.
 CREATE FUNCTION mix(i bigint) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS 'SELECT ((i * 2654435761) % 4294967291 * 40503 + i * 7919) % 4294967291';

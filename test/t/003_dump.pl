@@ -45,24 +45,8 @@ my $answers = 'SET enable_seqscan = off; SELECT (SELECT count(*) FROM t WHERE k 
 my $wanted = $node->safe_psql('source', $definitions);
 my $folder = PostgreSQL::Test::Utils::tempdir();
 
-my %formats = (
-	plain => [ ['--format=plain'], undef ],
-	custom => [ ['--format=custom'], [] ],
-	parallel => [ [ '--format=directory', '--jobs=2' ], ['--jobs=3'] ]);
-foreach my $format (sort keys %formats)
+foreach my $format (dump_and_restore($node, 'source', $folder))
 {
-	my ($dump_options, $restore_options) = @{ $formats{$format} };
-	my $file = "$folder/$format";
-	$node->command_ok([ 'pg_dump', @$dump_options, "--file=$file", 'source' ], "$format: dump");
-	$node->safe_psql('postgres', "CREATE DATABASE restored_$format");
-	if ($restore_options)
-	{
-		$node->command_ok([ 'pg_restore', '--exit-on-error', @$restore_options, "--dbname=restored_$format", $file ], "$format: restore");
-	}
-	else
-	{
-		$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', "restored_$format", '-f', $file ], "$format: restore");
-	}
 	is($node->safe_psql("restored_$format", $definitions), $wanted, "$format: the indexes are the same");
 	is($node->safe_psql("restored_$format", $answers), $node->safe_psql('source', $answers), "$format: and their answers");
 	is($node->safe_psql("restored_$format", "SELECT state FROM learnedbtree_model('t_k')"), 'ready', "$format: with a model");

@@ -90,24 +90,9 @@ my $wanted = $node->safe_psql('source', $methods);
 is(scalar(adopted($wanted)), scalar(@constraints) + scalar(@others) + 4 + 4, 'all are adopted, partitions included');
 
 my $folder = PostgreSQL::Test::Utils::tempdir();
-my %formats = (
-	plain => [ ['--format=plain'], undef ],
-	custom => [ ['--format=custom'], [] ],
-	parallel => [ [ '--format=directory', '--jobs=2' ], ['--jobs=3'] ]);
-foreach my $format (sort keys %formats)
+foreach my $format (dump_and_restore($node, 'source', $folder))
 {
-	my ($dump_options, $restore_options) = @{ $formats{$format} };
-	my ($file, $restored) = ("$folder/$format", "restored_$format");
-	$node->command_ok([ 'pg_dump', @$dump_options, "--file=$file", 'source' ], "$format: dump");
-	$node->safe_psql('postgres', "CREATE DATABASE $restored");
-	if ($restore_options)
-	{
-		$node->command_ok([ 'pg_restore', '--exit-on-error', @$restore_options, "--dbname=$restored", $file ], "$format: restore");
-	}
-	else
-	{
-		$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', $restored, '-f', $file ], "$format: restore");
-	}
+	my $restored = "restored_$format";
 	my $after = $node->safe_psql($restored, $methods);
 	is(join(' ', sort map { (split /\|/)[1] } adopted($after)), join(' ', sort @others, qw(p1_v_idx p2_v_idx p21_v_idx p22_v_idx)),
 		"$format: constraints have come back as btree, others as learnedbtree");

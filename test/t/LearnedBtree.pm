@@ -8,7 +8,7 @@ use Exporter 'import';
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 
-our @EXPORT = qw(needs_preload configure_node new_node model_state stat_of wait_until);
+our @EXPORT = qw(needs_preload configure_node new_node model_state stat_of wait_until dump_and_restore);
 
 # Below 17 models need memory that only preloaded modules can have.
 sub needs_preload
@@ -57,6 +57,29 @@ sub stat_of
 	my ($node, $index, $columns) = @_;
 	return $node->safe_psql('postgres',
 		"SELECT $columns FROM learnedbtree_stat WHERE indexrelname = '$index'");
+}
+
+# How databases are dumped, and what restores such a dump: pg_restore with these options, or (undef) psql.
+my %dump_formats = (
+	plain => [ ['--format=plain'], undef ],
+	custom => [ ['--format=custom'], [] ],
+	parallel => [ [ '--format=directory', '--jobs=2' ], ['--jobs=3'] ]);
+
+# Dump a database in each format, into $folder/$format, and restore it as restored_$format.  Returns the formats.
+sub dump_and_restore
+{
+	my ($node, $database, $folder) = @_;
+	foreach my $format (sort keys %dump_formats)
+	{
+		my ($dump_options, $restore_options) = @{ $dump_formats{$format} };
+		my ($file, $restored) = ("$folder/$format", "restored_$format");
+		$node->command_ok([ 'pg_dump', @$dump_options, "--file=$file", $database ], "$format: dump");
+		$node->safe_psql('postgres', "CREATE DATABASE $restored");
+		$node->command_ok($restore_options ?
+			  [ 'pg_restore', '--exit-on-error', @$restore_options, "--dbname=$restored", $file ] :
+			  [ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', $restored, '-f', $file ], "$format: restore");
+	}
+	return sort keys %dump_formats;
 }
 
 # Poll a query until it says t; dies when it does not in good time.  While a server is restarting, psql may end
