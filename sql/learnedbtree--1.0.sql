@@ -16,24 +16,168 @@ COMMENT ON FUNCTION learnedbtree_sync_opclasses() IS
 
 SELECT learnedbtree_sync_opclasses();
 
--- Types that other extensions bring are indexable at once.
-CREATE FUNCTION learnedbtree_on_ddl() RETURNS event_trigger
+-- ---- marks of btree indexes ----
+
+-- In a schema of their own, as tools that compare a database with a program's tables look at the others.
+DO $$
+BEGIN
+    IF to_regnamespace('learnedbtree') IS NULL THEN
+        CREATE SCHEMA learnedbtree;
+    END IF;
+END $$;
+GRANT USAGE ON SCHEMA learnedbtree TO PUBLIC;
+COMMENT ON SCHEMA learnedbtree IS 'what the extension learnedbtree keeps';
+
+-- The index of a name; NULL when there is none.  Declared immutable for the generated column below, which is what the
+-- name meant when its row was written last.
+CREATE FUNCTION learnedbtree.index_named(schemaname name, indexname name) RETURNS oid
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+     WHERE n.nspname OPERATOR(pg_catalog.=) $1 AND c.relname OPERATOR(pg_catalog.=) $2
+       AND c.relkind OPERATOR(pg_catalog.=) ANY ('{i,I}'::pg_catalog."char"[])
+$$;
+
+-- One row for each btree index that is adopted or excluded.  By name, so that dump and restore keep them; indexid, which
+-- is not dumped, follows the index when it is renamed.  Written by the functions, and by the triggers below.
+CREATE TABLE learnedbtree.marks (
+    schemaname name NOT NULL,
+    tablename name NOT NULL,
+    indexname name NOT NULL,
+    learned boolean NOT NULL DEFAULT true,
+    max_error integer,
+    retrain_splits integer,
+    indexid oid GENERATED ALWAYS AS (learnedbtree.index_named(schemaname, indexname)) STORED);
+GRANT SELECT ON learnedbtree.marks TO PUBLIC;
+COMMENT ON TABLE learnedbtree.marks IS
+    'btree indexes that are adopted, or (learned is false) excluded; see learnedbtree_adopt()';
+SELECT pg_catalog.pg_extension_config_dump('learnedbtree.marks', '');
+
+-- Sessions copy the table, and are told when SQL changes it, as a restore or the event triggers below.
+CREATE FUNCTION learnedbtree_marks_changed() RETURNS trigger
     AS 'MODULE_PATHNAME' LANGUAGE C;
+CREATE TRIGGER tell_sessions AFTER INSERT OR UPDATE OR DELETE ON learnedbtree.marks
+    FOR EACH STATEMENT EXECUTE FUNCTION learnedbtree_marks_changed();
+
+-- A restore brings marks before it makes indexes, but after tables.
+CREATE FUNCTION learnedbtree.tell_missing() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    missing record;
+BEGIN
+    FOR missing IN
+        SELECT format('%I.%I', r.schemaname, r.tablename) AS tablename, format('%I', r.indexname) AS indexname FROM restored r
+         WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+                            WHERE n.nspname = r.schemaname AND c.relname IN (r.tablename, r.indexname))
+         ORDER BY 1, 2
+    LOOP
+        RAISE NOTICE 'learnedbtree: there is no table %, whose index % is adopted', missing.tablename, missing.indexname;
+    END LOOP;
+    RETURN NULL;
+END $$;
+ALTER FUNCTION learnedbtree.tell_missing() SET search_path = pg_catalog, pg_temp;
+CREATE TRIGGER tell_missing AFTER INSERT ON learnedbtree.marks
+    REFERENCING NEW TABLE AS restored FOR EACH STATEMENT EXECUTE FUNCTION learnedbtree.tell_missing();
+
+-- Marks of dropped indexes go; those of renamed indexes, and of indexes made anew under the old name, follow.  Not in C,
+-- and without errors: commands have to work where the library's file is missing.
+CREATE FUNCTION learnedbtree.follow_ddl() RETURNS event_trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+    changed tid[];
+BEGIN
+    -- This gives back its lock at once, which a query would not.
+    IF pg_relation_size('learnedbtree.marks') = 0 THEN
+        RETURN;
+    END IF;
+    IF tg_event = 'sql_drop' THEN
+        changed := ARRAY(SELECT m.ctid FROM learnedbtree.marks m JOIN pg_event_trigger_dropped_objects() d
+                             ON d.objid = m.indexid
+                             OR d.schema_name = m.schemaname AND d.object_name = m.indexname
+                                AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = m.indexid)
+                          WHERE d.object_type = 'index');
+    ELSE
+        changed := ARRAY(SELECT m.ctid FROM learnedbtree.marks m
+                           LEFT JOIN (pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                                                 JOIN pg_index i ON i.indexrelid = c.oid
+                                                 JOIN pg_class t ON t.oid = i.indrelid) ON c.oid = m.indexid
+                           LEFT JOIN (pg_class o JOIN pg_namespace p ON p.oid = o.relnamespace)
+                                  ON o.relname = m.indexname AND p.nspname = m.schemaname AND o.relkind IN ('i', 'I')
+                          WHERE CASE WHEN c.oid IS NULL THEN o.oid IS NOT NULL
+                                     ELSE (m.schemaname, m.tablename, m.indexname)
+                                          IS DISTINCT FROM (n.nspname, t.relname, c.relname) END);
+    END IF;
+    IF changed = '{}' THEN
+        RETURN;
+    END IF;
+    BEGIN
+        IF tg_event = 'sql_drop' THEN
+            DELETE FROM learnedbtree.marks m WHERE m.ctid = ANY (changed);
+        ELSE
+            UPDATE learnedbtree.marks m
+               SET (schemaname, tablename, indexname) =
+                   (SELECT n.nspname, t.relname, c.relname
+                      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                      JOIN pg_index i ON i.indexrelid = c.oid JOIN pg_class t ON t.oid = i.indrelid
+                     WHERE c.oid = CASE WHEN EXISTS (SELECT FROM pg_class o WHERE o.oid = m.indexid) THEN m.indexid
+                                        ELSE learnedbtree.index_named(m.schemaname, m.indexname) END)
+             WHERE m.ctid = ANY (changed);
+        END IF;
+    EXCEPTION WHEN OTHERS THEN
+        RAISE WARNING 'learnedbtree has not brought its marks up to date: %', SQLERRM;
+    END;
+END $$;
+ALTER FUNCTION learnedbtree.follow_ddl() SET search_path = pg_catalog, pg_temp;
+CREATE EVENT TRIGGER learnedbtree_drop_marks ON sql_drop
+    EXECUTE FUNCTION learnedbtree.follow_ddl();
+-- Before a rename, too: an index that has been made anew is found by the name that it still has.
+CREATE EVENT TRIGGER learnedbtree_find_marks ON ddl_command_start
+    WHEN TAG IN ('ALTER INDEX', 'ALTER TABLE', 'ALTER SCHEMA')
+    EXECUTE FUNCTION learnedbtree.follow_ddl();
+CREATE EVENT TRIGGER learnedbtree_follow_marks ON ddl_command_end
+    WHEN TAG IN ('ALTER INDEX', 'ALTER TABLE', 'ALTER SCHEMA')
+    EXECUTE FUNCTION learnedbtree.follow_ddl();
+
+CREATE FUNCTION learnedbtree_adopt(index regclass, learned boolean DEFAULT true, max_error integer DEFAULT NULL,
+        retrain_splits integer DEFAULT NULL) RETURNS void
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION learnedbtree_adopt(regclass, boolean, integer, integer) IS
+    'have a btree index served in all sessions with learnedbtree.btree_indexes = adopted or all; with learned => false in none';
+
+CREATE FUNCTION learnedbtree_release(index regclass) RETURNS void
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION learnedbtree_release(regclass) IS 'delete the mark that learnedbtree_adopt() has made';
+
+CREATE FUNCTION learnedbtree_adopt_all(tables text DEFAULT '*', learned boolean DEFAULT true,
+        max_error integer DEFAULT NULL, retrain_splits integer DEFAULT NULL,
+        OUT index regclass, OUT outcome text, OUT reason text)
+    RETURNS SETOF record
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION learnedbtree_adopt_all(text, boolean, integer, integer) IS
+    'adopt the btree indexes of tables that a pattern names, as in psql; one row for each index';
+
+CREATE FUNCTION learnedbtree_release_all(tables text DEFAULT '*',
+        OUT index regclass, OUT outcome text, OUT reason text)
+    RETURNS SETOF record
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION learnedbtree_release_all(text) IS
+    'release the adopted indexes of tables that a pattern names, as in psql; one row for each index';
+
+-- Types that other extensions bring are indexable at once.  (Here, and not in C, so that CREATE EXTENSION works where the
+-- library's file is missing.)
+CREATE FUNCTION learnedbtree.sync_opclasses() RETURNS event_trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+    PERFORM @extschema@.learnedbtree_sync_opclasses();
+EXCEPTION WHEN OTHERS THEN
+    RAISE WARNING 'learnedbtree has not made aliases of new operator classes: %', SQLERRM;
+END $$;
+ALTER FUNCTION learnedbtree.sync_opclasses() SET search_path = pg_catalog, pg_temp;
 CREATE EVENT TRIGGER learnedbtree_sync_opclasses ON ddl_command_end
     WHEN TAG IN ('CREATE EXTENSION', 'ALTER EXTENSION', 'CREATE OPERATOR CLASS')
-    EXECUTE FUNCTION learnedbtree_on_ddl();
-
--- A dropped index takes its model along, whichever session drops it.
-CREATE FUNCTION learnedbtree_on_drop() RETURNS event_trigger
-    AS 'MODULE_PATHNAME' LANGUAGE C;
-CREATE EVENT TRIGGER learnedbtree_forget_models ON sql_drop
-    EXECUTE FUNCTION learnedbtree_on_drop();
+    EXECUTE FUNCTION learnedbtree.sync_opclasses();
 
 -- ---- training and inspection ----
 
 CREATE FUNCTION learnedbtree_train(index regclass) RETURNS void
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
-COMMENT ON FUNCTION learnedbtree_train(regclass) IS 'train the model of a learnedbtree index now';
+COMMENT ON FUNCTION learnedbtree_train(regclass) IS 'train the model of a learnedbtree or btree index now';
 
 CREATE FUNCTION learnedbtree_model(index regclass,
         OUT state text, OUT reason text,
@@ -65,14 +209,38 @@ COMMENT ON FUNCTION learnedbtree_key_code(regclass, VARIADIC "any") IS
     'the number that the model of an index makes of a key, in the order of the index; different keys may share one';
 
 CREATE FUNCTION learnedbtree_check(index regclass,
-        heapallindexed boolean DEFAULT true, rootdescend boolean DEFAULT true) RETURNS void
+        heapallindexed boolean DEFAULT true, rootdescend boolean DEFAULT true,
+        OUT model text, OUT image text,
+        OUT separators bigint, OUT landed bigint, OUT moved_right bigint, OUT fallbacks bigint,
+        OUT fallback_block bigint, OUT fallback_page bigint, OUT fallback_low bigint, OUT fallback_high bigint)
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
 COMMENT ON FUNCTION learnedbtree_check(regclass, boolean, boolean) IS
-    'check the index file with amcheck''s bt_index_parent_check; an error tells what is wrong';
+    'check the index file with amcheck''s bt_index_parent_check, and the model against the tree; an error tells what is wrong';
+
+CREATE FUNCTION learnedbtree_histogram(index regclass, buckets integer DEFAULT 20,
+        OUT bucket integer, OUT first_slot bigint, OUT leaves bigint, OUT min_code numeric,
+        OUT knots integer, OUT ties bigint,
+        OUT mean_error double precision, OUT max_error double precision, OUT bar text)
+    RETURNS SETOF record
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION learnedbtree_histogram(regclass, integer) IS
+    'the model in parts of equally many leaves, in key order: where each begins, and how well the spline fits';
 
 CREATE FUNCTION learnedbtree_model_memory() RETURNS bigint
     AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 COMMENT ON FUNCTION learnedbtree_model_memory() IS 'bytes of shared memory taken by all models';
+
+-- ---- what scans did ----
+
+CREATE FUNCTION learnedbtree_last_scan(OUT scan integer, OUT index regclass,
+        OUT lookups bigint, OUT verified bigint, OUT moved_right bigint,
+        OUT fallback_no_model bigint, OUT fallback_block bigint, OUT fallback_page bigint,
+        OUT fallback_low bigint, OUT fallback_high bigint,
+        OUT delegated bigint, OUT prefetched bigint)
+    RETURNS SETOF record
+    AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+COMMENT ON FUNCTION learnedbtree_last_scan() IS
+    'what each learnedbtree index scan did in this session''s last instrumented statement that had any';
 
 -- ---- statistics ----
 
@@ -84,7 +252,7 @@ CREATE FUNCTION learnedbtree_stat_get(index oid,
         OUT inserts bigint, OUT inserts_placed bigint, OUT inserts_moved bigint,
         OUT inserts_full bigint, OUT inserts_equal bigint, OUT inserts_fallback bigint,
         OUT splits bigint, OUT pages_deleted bigint,
-        OUT trainings bigint, OUT last_trained timestamptz)
+        OUT trainings bigint, OUT last_trained timestamptz, OUT stats_reset timestamptz)
     AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 
 CREATE VIEW learnedbtree_stat AS
@@ -96,13 +264,44 @@ CREATE VIEW learnedbtree_stat AS
       JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
       JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
      CROSS JOIN LATERAL learnedbtree_stat_get(c.oid) s
-     WHERE a.amname = 'learnedbtree' AND c.relkind = 'i';
+     WHERE c.relkind = 'i'
+       AND (a.amname = 'learnedbtree'
+            OR a.amname = 'btree' AND (s.lookups > 0 OR s.delegated > 0 OR s.inserts > 0 OR s.trainings > 0));
 GRANT SELECT ON learnedbtree_stat TO PUBLIC;
 COMMENT ON VIEW learnedbtree_stat IS
-    'what lookups through learnedbtree indexes of this database did, since the last reset';
+    'what lookups through models did, of learnedbtree indexes and served btree indexes of this database, since the last reset';
 
 CREATE FUNCTION learnedbtree_stat_reset(index regclass DEFAULT NULL) RETURNS void
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
 REVOKE ALL ON FUNCTION learnedbtree_stat_reset(regclass) FROM PUBLIC;
 COMMENT ON FUNCTION learnedbtree_stat_reset(regclass) IS
     'set the counts of one index, or of all indexes of this database, back to zero';
+
+-- ---- which indexes are served ----
+
+CREATE FUNCTION learnedbtree_index_status(index oid,
+        OUT mark text, OUT served boolean, OUT reason text, OUT model text, OUT height integer, OUT leaves bigint)
+    AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+COMMENT ON FUNCTION learnedbtree_index_status(oid) IS
+    'is an index served in this session, and why not; its mark, the state of its model, and the height of its tree';
+
+CREATE VIEW learnedbtree_indexes AS
+    SELECT n.nspname AS schemaname, t.relname AS tablename, c.relname AS indexname, a.amname AS am,
+           s.mark, s.served, s.reason, s.model, s.height, s.leaves,
+           pg_catalog.pg_stat_get_numscans(c.oid) AS idx_scan,
+           (l.verified + l.inserts_placed) * (s.height - 1) - l.moved_right - l.inserts_moved
+               - (l.lookups - l.verified) - l.inserts_fallback AS visits_saved,
+           GREATEST(pg_catalog.pg_stat_get_numscans(c.oid) - l.verified, 0) * (s.height - 1) AS visits_to_save,
+           c.oid AS indexrelid, t.oid AS relid
+      FROM pg_catalog.pg_class c
+      JOIN pg_catalog.pg_am a ON a.oid = c.relam
+      JOIN pg_catalog.pg_index i ON i.indexrelid = c.oid
+      JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
+      JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+     CROSS JOIN LATERAL learnedbtree_index_status(c.oid) s
+     CROSS JOIN LATERAL learnedbtree_stat_get(c.oid) l
+     WHERE c.relkind = 'i' AND a.amname IN ('btree', 'learnedbtree')
+       AND n.nspname NOT IN ('pg_catalog', 'pg_toast', 'information_schema') AND n.nspname !~ '^pg_temp_|^pg_toast_temp_';
+GRANT SELECT ON learnedbtree_indexes TO PUBLIC;
+COMMENT ON VIEW learnedbtree_indexes IS
+    'each btree and learnedbtree index of this database: is it served in this session, and why not; page visits that serving has saved, and would save';

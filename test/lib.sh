@@ -31,13 +31,13 @@ wanted() { # STEP [TEST]
     return 1
 }
 
-wants_server() { wanted regress || wanted isolation || wanted tap || wanted catcheck; }
+wants_server() { wanted regress || wanted isolation || wanted tap || wanted catcheck || wanted suites; }
 
 # What the tests need, where apt is there to bring it.
 install_packages() {
     local list=(make gcc libc6-dev perl) clang
     command -v apt-get >/dev/null || return 0
-    if wanted tap; then list+=(libipc-run-perl); fi
+    if wanted tap || wanted suites; then list+=(libipc-run-perl); fi
     if [ -z "$skip_model" ] && wanted model; then list+=(clang xz-utils); fi
     need_packages "${list[@]}" || { note "packages could not be installed: ${list[*]}"; return 1; }
     if [ -z "$skip_model" ] && wanted model; then
@@ -133,7 +133,7 @@ autovacuum = off
 shared_buffers = 128MB
 wal_level = logical
 max_prepared_transactions = 10
-statement_timeout = 120s
+statement_timeout = 900s
 lc_messages = 'C'
 timezone = 'UTC'
 datestyle = 'ISO, YMD'
@@ -261,6 +261,94 @@ run_catcheck() {
     then
         run_logged catcheck 300 "$bindir/pg_catcheck" "${where[@]/--user=/--username=}" regression
     fi
+}
+
+# ---- PostgreSQL's own suites, with every btree index served; ci/server keeps them with the servers it builds ----
+
+suite_settings() {
+    cat <<END
+shared_preload_libraries = 'learnedbtree'
+learnedbtree.btree_indexes = 'all'
+learnedbtree.min_leaves = 0
+fsync = off
+END
+}
+
+# Is all that differs in a test known?  What is not goes to stdout.
+unknown_differences() { # SUITE/TEST DIFFS RESULTS
+    local test=${1#*/} expected pattern
+    pattern=$(awk -v name="$1" '$1 == name { sub(/^[^ ]+ +/, ""); print }' "$root/test/suites.known")
+    expected=$(awk -v end="/$test.out" '/^diff / && index($0, end) { print $(NF - 1); exit }' "$2")
+    if [ -z "$expected" ]; then echo "no difference is shown: has it crashed?"; return; fi
+    diff -wU0 "$expected" "$3/$test.out" | grep '^[-+]' | grep -vE '^(---|\+\+\+) /|^[-+][-+ ]*$|^[-+] *QUERY PLAN' |
+        if [ -n "$pattern" ]; then grep -vE -e "$pattern"; else cat; fi
+}
+
+# Report a suite that pg_regress has run, from its output in LOG and its files in FOLDER.
+report_suite() { # SUITE LOG FOLDER [NAME]
+    local kind=$1 log=$2 folder=$3 name=suites/${4:-$1} test bad=0
+    if ! grep -qE '^1\.\.[0-9]+|^=+$|All [0-9]+ tests' "$log"; then not_ok "$name" "$log"; return; fi
+    : >"$scratch/suite.diff"
+    for test in $(sed -nE 's/^not ok [0-9]+ +[-+] ([a-z0-9_-]+) .*/\1/p; s/^(test | +)([a-z0-9_-]+) +\.\.\. FAILED.*/\2/p' "$log"); do
+        unknown_differences "$kind/$test" "$folder/regression.diffs" "$folder/results" >"$scratch/one.diff"
+        if [ -s "$scratch/one.diff" ]; then
+            bad=$((bad + 1))
+            { echo "$kind/$test:"; cat "$scratch/one.diff"; } >>"$scratch/suite.diff"
+        fi
+    done
+    if grep -rqE 'PANIC:|TRAP:|terminated by signal' "$folder/log" 2>/dev/null; then
+        bad=$((bad + 1))
+        grep -rhE -A 3 'PANIC:|TRAP:|terminated by signal' "$folder/log" >>"$scratch/suite.diff"
+    fi
+    if [ "$bad" = 0 ]; then ok "$name"; else not_ok "$name" "$scratch/suite.diff" 200; fi
+}
+
+run_suite() { # KIND PROGRAM ARGUMENTS...
+    local kind=$1 folder=$scratch/suite-$1 program=$2; shift 2
+    as_user 10 mkdir "$folder"
+    suite_settings >"$folder/settings"
+    cd "$suites/$kind" || return
+    as_user 2400 "$program" --inputdir="$suites/$kind" --outputdir="$folder" --temp-instance="$folder/instance" \
+        --temp-config="$folder/settings" --bindir="$bindir" --load-extension=learnedbtree --encoding=UTF8 --no-locale \
+        "$@" >"$folder.log" 2>&1
+    outputs+=("$folder.log" "$folder/regression.diffs" "$folder/log")
+    report_suite "$kind" "$folder.log" "$folder"
+}
+
+# The regression suite on a server with a streaming standby, whose dump must equal its own.
+run_standby_suite() {
+    local work=$scratch/suite-standby log=$scratch/suite-standby.log
+    as_user 10 mkdir -p "$work/tmp_check/log"
+    suite_settings >"$work/settings"
+    # It sets the libraries itself: ours are added behind its own, by every session.
+    sed -i 's/^shared_preload/session_preload/' "$work/settings"
+    cd "$suites/recovery" || return
+    as_user 2400 env TESTDIR="$work" TESTDATADIR="$work/tmp_check" TESTLOGDIR="$work/tmp_check/log" \
+        PG_REGRESS="$tools/regress/pg_regress" REGRESS_SHLIB="$suites/regress/regress.so" TMPDIR=/tmp \
+        EXTRA_REGRESS_OPTS="--load-extension=learnedbtree" TEMP_CONFIG="$work/settings" \
+        prove --nocolor -v -I "$tools/perl" t/027_stream_regress.pl >"$log" 2>&1
+    outputs+=("$log")
+    # One check of its own fails by the known differences of the regression suite, and only that one may.
+    if grep -E '^not ok' "$log" | grep -qv 'regression tests pass' || ! grep -q '^ok .*compare primary and standby' "$log"; then
+        not_ok suites/standby "$log"
+    else
+        report_suite regress "$log" "$work/tmp_check" standby
+    fi
+    stop_leftovers "$work"
+}
+
+run_suites() {
+    suites=$bindir/../suites
+    if [ ! -e "$suites/complete" ]; then
+        [ -z "$only" ] || note "suites: this server has none; ci/server MAJOR assert builds one that has"
+        return
+    fi
+    suites=$(cd "$suites" && pwd)
+    wanted suites regress && run_suite regress "$tools/regress/pg_regress" --dlpath="$suites/regress" \
+        --schedule="$suites/regress/parallel_schedule" --max-concurrent-tests=20
+    wanted suites isolation && run_suite isolation "$tools/isolation/pg_isolation_regress" \
+        --schedule="$suites/isolation/isolation_schedule"
+    wanted suites standby && run_standby_suite
 }
 
 # ---- TAP: each script starts servers of its own ----

@@ -32,9 +32,6 @@ extern IndexBulkDeleteResult *lbt_vacuumcleanup(IndexVacuumInfo *info,
 extern void lbt_options_init(void);
 extern bytea *lbt_options(Datum reloptions, bool validate);
 
-/* Is this option one that btree does not have? */
-extern bool lbt_is_own_option(const char *name);
-
 /* scan.c */
 
 /* What the scan of one node of a plan did, in this process and its parallel workers. */
@@ -60,9 +57,6 @@ extern void lbt_costestimate(PlannerInfo *root, IndexPath *path, double loop_cou
 							 Cost *total_cost, Selectivity *selectivity, double *correlation,
 							 double *pages);
 
-/* planner.c */
-extern void lbt_planner_init(void);
-
 /* scanahead.c */
 extern void lbt_ahead_init(void);
 
@@ -76,33 +70,5 @@ extern int	lbt_sync_opclasses(Oid am);
 
 /* The access method's OID; InvalidOid before CREATE EXTENSION. */
 extern Oid	lbt_am_oid(void);
-
-/* Is this relation an index of ours? */
-extern bool lbt_is_our_index(Oid relid);
-
-/*
- * Is it the index of a primary key or unique constraint?  pg_dump writes the constraint, without access method
- * and operator classes.
- */
-extern bool lbt_is_constraint_index(Oid relid);
-
-/* The operator class that an adopted index has for btree's, with a column of this type: mostly the same. */
-extern Oid	lbt_adopted_opclass(Oid opclass, Oid type);
-
-/* The btree operator class that an alias stands for; any other stands for itself. */
-extern Oid	lbt_original_opclass(Oid opclass);
-
-/* switch.c */
-
-/* Record that an index of ours needs the access method; more than once does no harm. */
-extern void lbt_depend_on_am(Oid index);
-
-/*
- * Make an index of btree's one of ours, or the other way round, in the catalogs.  The caller holds the lock,
- * and has made sure that all is well; after all indexes are switched it increments the command counter, with
- * the index closed.  A released index loses the options that are ours: they are returned, in words, or NULL.
- */
-extern void lbt_switch_to_ours(Relation index);
-extern char *lbt_switch_to_btree(Relation index);
 
 #endif							/* LBT_AM_H */

@@ -68,7 +68,7 @@ get_inserter(Relation rel, IndexInfo *info)
 	{
 		LbtIndex   *index = lbt_index_get(rel);
 
-		if (index->shareable && lbt_trainable(rel, index, &reason))
+		if (index->shareable && index->learned && lbt_trainable(rel, index, &reason))
 		{
 			inserter->index = index;
 			inserter->room = MemoryContextAlloc(info->ii_Context, index->keyspec.ncolumns * LBT_KEY_ROOM);

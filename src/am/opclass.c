@@ -16,7 +16,7 @@
 #include "catalog/dependency.h"
 #include "catalog/indexing.h"
 #include "catalog/pg_am.h"
-#include "catalog/pg_constraint.h"
+#include "catalog/pg_authid.h"
 #include "catalog/pg_depend.h"
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_opclass.h"
@@ -37,33 +37,6 @@ lbt_am_oid(void)
 	if (!OidIsValid(cached) || !SearchSysCacheExists1(AMOID, ObjectIdGetDatum(cached)))
 		cached = get_am_oid(AM_NAME, true);
 	return cached;
-}
-
-bool
-lbt_is_our_index(Oid relid)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
-	Oid			am = lbt_am_oid();
-	bool		ours;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	ours = OidIsValid(am) && ((Form_pg_class) GETSTRUCT(tuple))->relam == am;
-	ReleaseSysCache(tuple);
-	return ours;
-}
-
-bool
-lbt_is_constraint_index(Oid relid)
-{
-	HeapTuple	tuple = SearchSysCache1(CONSTROID, ObjectIdGetDatum(get_index_constraint(relid)));
-	bool		result;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	result = ((Form_pg_constraint) GETSTRUCT(tuple))->contype != CONSTRAINT_EXCLUSION;
-	ReleaseSysCache(tuple);
-	return result;
 }
 
 static void
@@ -90,12 +63,9 @@ name_taken(Oid am, const char *name)
 	return OidIsValid(find_by_name(am, name));
 }
 
-/*
- * The operator class that depends on this one (dependent), or that this one depends on; InvalidOid if there is
- * none.  No operator class depends on another but for aliases.
- */
+/* The operator class that depends on this one, its alias; InvalidOid if there is none. */
 static Oid
-find_by_dependency(Oid opclass, bool dependent)
+find_dependent(Oid opclass)
 {
 	Relation	depend = table_open(DependRelationId, AccessShareLock);
 	ScanKeyData key[2];
@@ -103,20 +73,16 @@ find_by_dependency(Oid opclass, bool dependent)
 	HeapTuple	tuple;
 	Oid			found = InvalidOid;
 
-	ScanKeyInit(&key[0], dependent ? Anum_pg_depend_refclassid : Anum_pg_depend_classid,
-				BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(OperatorClassRelationId));
-	ScanKeyInit(&key[1], dependent ? Anum_pg_depend_refobjid : Anum_pg_depend_objid,
-				BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(opclass));
-	scan = systable_beginscan(depend, dependent ? DependReferenceIndexId : DependDependerIndexId, true,
-							  NULL, 2, key);
+	ScanKeyInit(&key[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(OperatorClassRelationId));
+	ScanKeyInit(&key[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(opclass));
+	scan = systable_beginscan(depend, DependReferenceIndexId, true, NULL, 2, key);
 	while (!OidIsValid(found) && HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
 		Form_pg_depend form = (Form_pg_depend) GETSTRUCT(tuple);
 
-		if (dependent && form->classid == OperatorClassRelationId)
+		if (form->classid == OperatorClassRelationId)
 			found = form->objid;
-		else if (!dependent && form->refclassid == OperatorClassRelationId)
-			found = form->refobjid;
 	}
 	systable_endscan(scan);
 	table_close(depend, AccessShareLock);
@@ -129,52 +95,7 @@ find_alias(Form_pg_opclass original, Oid am)
 {
 	if (IsPinnedObject(OperatorClassRelationId, original->oid))
 		return find_by_name(am, NameStr(original->opcname));
-	return find_by_dependency(original->oid, true);
-}
-
-static Form_pg_opclass
-get_opclass(Oid opclass, HeapTuple *tuple)
-{
-	*tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
-	if (!HeapTupleIsValid(*tuple))
-		elog(ERROR, "cache lookup failed for operator class %u", opclass);
-	return (Form_pg_opclass) GETSTRUCT(*tuple);
-}
-
-/*
- * pg_dump names operator classes that are not a type's default, those outside of pg_catalog with their schema; of
- * ours there are only aliases in pg_catalog, so that the dump of an index would not restore.
- */
-Oid
-lbt_adopted_opclass(Oid opclass, Oid type)
-{
-	HeapTuple	tuple;
-	Form_pg_opclass form = get_opclass(opclass, &tuple);
-	Oid			alias = InvalidOid;
-
-	if (form->opcnamespace != PG_CATALOG_NAMESPACE && GetDefaultOpClass(type, BTREE_AM_OID) != opclass)
-		alias = find_alias(form, lbt_am_oid());
-	ReleaseSysCache(tuple);
-	return OidIsValid(alias) ? alias : opclass;
-}
-
-Oid
-lbt_original_opclass(Oid opclass)
-{
-	HeapTuple	tuple;
-	Form_pg_opclass form = get_opclass(opclass, &tuple);
-	Oid			original = opclass;
-
-	if (form->opcmethod == lbt_am_oid())
-	{
-		original = find_by_dependency(opclass, false);
-		if (!OidIsValid(original))
-			original = find_by_name(BTREE_AM_OID, NameStr(form->opcname));
-		if (!OidIsValid(original))
-			elog(ERROR, "operator class \"%s\" is an alias of none", NameStr(form->opcname));
-	}
-	ReleaseSysCache(tuple);
-	return original;
+	return find_dependent(original->oid);
 }
 
 /* The original's name, or where another schema's operator class took it, name and schema, or OID. */
@@ -203,6 +124,7 @@ make_alias(Relation catalog, HeapTuple original, Oid am)
 	to->oid = GetNewOidWithIndex(catalog, OpclassOidIndexId, Anum_pg_opclass_oid);
 	to->opcmethod = am;
 	to->opcnamespace = PG_CATALOG_NAMESPACE;
+	to->opcowner = BOOTSTRAP_SUPERUSERID;	/* pg_shdepend says nothing of it, so it must not be a role that can go */
 	CatalogTupleInsert(catalog, alias);
 	record_dependency(to->oid, AccessMethodRelationId, am);
 	record_dependency(to->oid, OperatorClassRelationId, form->oid);

@@ -32,13 +32,6 @@ lbt_options_init(void)
 					  -1, 1, INT_MAX, LEARN_LOCK);
 }
 
-bool
-lbt_is_own_option(const char *name)
-{
-	return strcmp(name, "learned") == 0 || strcmp(name, "max_error") == 0 ||
-		strcmp(name, "retrain_splits") == 0;
-}
-
 bytea *
 lbt_options(Datum reloptions, bool validate)
 {

@@ -224,6 +224,7 @@ lbt_audit_lookups(Relation rel, LbtIndex *index, Snapshot snapshot, LbtAudit *au
 		MemoryContextSwitchTo(caller);
 		MemoryContextReset(context);
 	}
+	lbt_leafwalk_end(&walk);
 	MemoryContextDelete(context);
 	pfree(room);
 	return ready;

@@ -250,6 +250,18 @@ lbt_stats_forget(Oid database, Oid oid)
 	lbt_statfile_changed();
 }
 
+bool
+lbt_stats_any(Oid database, Oid oid)
+{
+	Oid			key[2] = {database, oid};
+	LbtStats   *stats = totals ? dshash_find(totals, key, false) : NULL;
+
+	if (stats == NULL)
+		return false;
+	dshash_release_lock(totals, stats);
+	return true;
+}
+
 uint32
 lbt_stats_copy(LbtStats **copy)
 {

@@ -76,6 +76,9 @@ extern void lbt_stats_reset(Oid oid);
 /* Forget the totals of an index that is gone, or (InvalidOid) of a whole database.  Allocates nothing. */
 extern void lbt_stats_forget(Oid database, Oid oid);
 
+/* Has the index any totals? */
+extern bool lbt_stats_any(Oid database, Oid oid);
+
 /* All totals there are, palloc'd; returns how many. */
 extern uint32 lbt_stats_copy(LbtStats **copy);
 

@@ -200,6 +200,19 @@ lbt_demand_report(LbtIndex *index, const uint64 *events)
 	return lbt_launcher_wake() || !due ? LBT_DEMAND_RAISED : LBT_DEMAND_UNSERVED;
 }
 
+void
+lbt_demand_raise(const LbtFile *file, Oid oid)
+{
+	LbtEntry   *entry = lbt_autotrain ? lbt_entry_lock_file(file, oid) : NULL;
+
+	if (entry == NULL)
+		return;
+	entry->wanted = true;
+	entry->not_before = 0;
+	dshash_release_lock(lbt_entries, entry);
+	(void) lbt_launcher_wake();
+}
+
 /* ---- the launcher ---- */
 
 bool
@@ -353,7 +366,7 @@ lbt_demand_take(Oid database, LbtFile *file, Oid *oid)
 
 		if (entry == NULL)
 			continue;
-		mine = entry->wanted && (entry->state == LBT_READY || entry->state == LBT_NOT_PAYING);
+		mine = entry->wanted;
 		entry->wanted = false;
 		entry->attempted_at = now;
 		*oid = entry->oid;

@@ -26,6 +26,12 @@ typedef enum LbtDemand
  */
 extern LbtDemand lbt_demand_report(LbtIndex *index, const uint64 *events);
 
+/*
+ * Ask for a training of an index that may have no model yet, of this database.  Where no worker can be had, the first
+ * use trains it.  Allocates; the caller holds no lock.
+ */
+extern void lbt_demand_raise(const LbtFile *file, Oid oid);
+
 /* For the launcher: become the launcher (false: there is one), and cease to be it. */
 extern bool lbt_launcher_enter(void);
 extern void lbt_launcher_leave(void);

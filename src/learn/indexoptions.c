@@ -1,92 +1,50 @@
 /*
- * indexoptions.c - an index's options, from pg_class.reloptions or learnedbtree_settings.
+ * indexoptions.c - an index's options, and whether this session uses a model for it.
  *
- * The table is read once for each unique index, and again when its relcache entry was invalidated, which
- * is what learnedbtree_set() does.
+ * Indexes of our access method have their options in pg_class.reloptions.  Of btree indexes those are btree's own; a
+ * mark (marks.h) has ours, and with learnedbtree.btree_indexes decides whether the session serves the index.
  */
 #include "learn/settings.h"
 
-#include "utils/hsearch.h"
-#include "utils/inval.h"
-#include "utils/memutils.h"
+#include "learn/marks.h"
+#include "storage/bufmgr.h"
 
-typedef struct Cached
-{
-	Oid			index;			/* hash key */
-	LbtIndexOptions options;
-} Cached;
+uint64		lbt_index_options_generation = 1;
 
-uint64		lbt_index_options_generation = 0;
-
-static HTAB *cache = NULL;
-
-static void
-forget(Datum arg, Oid relid)
-{
-	lbt_index_options_generation++;
-	if (cache == NULL)
-		return;
-	if (OidIsValid(relid))
-		(void) hash_search(cache, &relid, HASH_REMOVE, NULL);
-	else
-	{
-		hash_destroy(cache);
-		cache = NULL;
-	}
-}
-
-static void
-prepare_cache(void)
-{
-	HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(Cached),.hcxt = TopMemoryContext};
-
-	if (lbt_index_options_generation == 0)
-	{
-		CacheRegisterRelcacheCallback(forget, (Datum) 0);
-		lbt_index_options_generation = 1;
-	}
-	if (cache == NULL)
-		cache = hash_create("learnedbtree settings of indexes", 64, &ctl,
-							HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-}
-
-/* What learnedbtree_settings says; false when that may not be the last word. */
+/* Of a btree index: by its mark and the session's settings. */
 static bool
-get_kept(Relation rel, LbtIndexOptions *options)
+served_options(Relation rel, LbtIndexOptions *options, const char **why_not)
 {
-	Oid			oid = RelationGetRelid(rel);
-	Cached	   *cached = hash_search(cache, &oid, HASH_FIND, NULL);
-	uint64		generation = lbt_index_options_generation;
-	bool		found;
+	bool		marked;
+	bool		sure = lbt_mark_find(rel, options, &marked);
 
-	if (cached)
-	{
-		*options = cached->options;
-		return true;
-	}
-
-	/* Logical decoding sees the catalogs of another time, and no table.  Reading may receive invalidations. */
-	if (HistoricSnapshotActive() ||
-		!lbt_kept_read(rel->rd_index->indrelid, RelationGetRelationName(rel), options) ||
-		generation != lbt_index_options_generation)
-		return false;
-	cached = hash_search(cache, &oid, HASH_ENTER, &found);
-	cached->options = *options;
-	return true;
+	if (!sure)
+		*why_not = "its marks cannot be read just now";
+	else if (lbt_btree_indexes == LBT_BTREE_NONE)
+		*why_not = "learnedbtree.btree_indexes is none";
+	else if (marked && !options->learned)
+		*why_not = "its mark excludes it (learned is off)";
+	else if (!marked && lbt_btree_indexes == LBT_BTREE_ADOPTED)
+		*why_not = "it is not adopted";
+	else if (!marked && RelationGetNumberOfBlocks(rel) <= lbt_min_leaves)
+		*why_not = "it has fewer leaves than learnedbtree.min_leaves";
+	return sure;
 }
 
 bool
-lbt_index_options(Relation rel, LbtIndexOptions *options)
+lbt_index_options(Relation rel, LbtIndexOptions *options, const char **why_not)
 {
-	LbtOptions *own;
-	bool		sure = true;
+	const LbtOptions *own;
 
-	prepare_cache();
 	*options = LBT_NO_INDEX_OPTIONS;
-	if (rel->rd_index->indisunique)
-		sure = get_kept(rel, options);
-	own = (LbtOptions *) rel->rd_options;	/* not before: an invalidation makes them anew */
-	if (own != NULL && !lbt_any_index_option(options))
-		*options = lbt_own_options(own);
-	return sure;
+	*why_not = NULL;
+	if (lbt_is_btree(rel))
+		return served_options(rel, options, why_not);
+	own = (const LbtOptions *) rel->rd_options;
+	if (own != NULL)
+		*options = (LbtIndexOptions) {.learned = own->learned,.max_error = own->max_error,
+		.retrain_splits = own->retrain_splits};
+	if (options->learned == 0)
+		*why_not = "the index option learned is off";
+	return true;
 }

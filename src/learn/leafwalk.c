@@ -5,6 +5,9 @@
 
 #include "miscadmin.h"
 
+/* Pages in a row that the stream does not have, after which it is given up. */
+#define MAX_PASSED 8
+
 /* The root's block and level, from the metapage. */
 static BlockNumber
 read_root(Relation rel, uint32 *level)
@@ -18,6 +21,70 @@ read_root(Relation rel, uint32 *level)
 	return root;
 }
 
+/* ---- pages of level 1 ahead of need ---- */
+
+/* A copy of the next page of level 2; false at the end. */
+static bool
+copy_parent(LbtLeafWalk *walk)
+{
+	bool		first = walk->next_child == InvalidOffsetNumber;
+	Buffer		buf;
+	BTPageOpaque opaque;
+
+	if (!first && walk->next_parent == P_NONE)
+		return false;
+	buf = first ? lbt_bt_get_endpoint(walk->rel, 2, false, NULL) : _bt_getbuf(walk->rel, walk->next_parent, BT_READ);
+	if (!BufferIsValid(buf))
+		return false;
+	memcpy(walk->parent->data, BufferGetPage(buf), BLCKSZ);
+	_bt_relbuf(walk->rel, buf);
+	opaque = BTPageGetOpaque(walk->parent->data);
+	walk->next_parent = opaque->btpo_next;
+	walk->next_child = P_FIRSTDATAKEY(opaque);
+	walk->last_child = opaque->btpo_level != 2 || P_IGNORE(opaque) ? InvalidOffsetNumber :
+		PageGetMaxOffsetNumber(walk->parent->data);
+	return true;
+}
+
+/* For the stream: the next page of level 1 that level 2 names. */
+static bool
+next_child(void *state, BlockNumber *block, uint32 *tag)
+{
+	LbtLeafWalk *walk = state;
+	Page		page;
+
+	while (walk->next_child == InvalidOffsetNumber || walk->next_child > walk->last_child)
+		if (!copy_parent(walk))
+			return false;
+	page = walk->parent->data;
+	*block = BTreeTupleGetDownLink((IndexTuple) PageGetItem(page, PageGetItemId(page, walk->next_child)));
+	*tag = *block;
+	walk->next_child++;
+	return true;
+}
+
+static void
+fetch_ahead(LbtLeafWalk *walk)
+{
+	walk->ahead = lbt_stream_next(walk->stream, &walk->ahead_block);
+	walk->passed = 0;
+	if (!BufferIsValid(walk->ahead))
+		lbt_leafwalk_end(walk);
+}
+
+void
+lbt_leafwalk_end(LbtLeafWalk *walk)
+{
+	if (BufferIsValid(walk->ahead))
+		ReleaseBuffer(walk->ahead);
+	walk->ahead = InvalidBuffer;
+	if (walk->stream)
+		lbt_stream_end(walk->stream);
+	walk->stream = NULL;
+}
+
+/* ---- the walk ---- */
+
 void
 lbt_leafwalk_begin(LbtLeafWalk *walk, Relation rel)
 {
@@ -29,7 +96,10 @@ lbt_leafwalk_begin(LbtLeafWalk *walk, Relation rel)
 		return;
 	walk->page = palloc(sizeof(PGAlignedBlock));
 	walk->high_key = palloc(sizeof(PGAlignedBlock));
-	walk->strategy = GetAccessStrategy(BAS_BULKREAD);
+	if (level == 1)
+		return;
+	walk->parent = palloc(sizeof(PGAlignedBlock));
+	walk->stream = lbt_stream_begin(rel, true, next_child, walk);
 }
 
 /* Remember the high key of the page that is done with: it is left of the next page's first child. */
@@ -46,24 +116,51 @@ keep_high_key(LbtLeafWalk *walk)
 	walk->separator = (IndexTuple) walk->high_key->data;
 }
 
+/* The next page of level 1, pinned and read-locked; InvalidBuffer when the tree has none. */
+static Buffer
+read_page(LbtLeafWalk *walk)
+{
+	Buffer		buf = walk->ahead;
+
+	if (walk->next == InvalidOffsetNumber)
+		return lbt_bt_get_endpoint(walk->rel, 1, false, NULL);
+	if (!BufferIsValid(buf) || walk->ahead_block != walk->next_page)
+		return _bt_getbuf(walk->rel, walk->next_page, BT_READ);
+	walk->ahead = InvalidBuffer;
+	_bt_lockbuf(walk->rel, buf, BT_READ);
+	_bt_checkpage(walk->rel, buf);
+	return buf;
+}
+
 /* Copy the next page of level 1; false at the end. */
 static bool
 copy_page(LbtLeafWalk *walk)
 {
-	bool		first = walk->next == InvalidOffsetNumber;
+	BlockNumber block;
 	Buffer		buf;
 	BTPageOpaque opaque;
 
 	if (walk->next_page == P_NONE)
 		return false;
 	keep_high_key(walk);
-	buf = first ? lbt_bt_get_endpoint(walk->rel, 1, false, NULL) :
-		lbt_bt_read_page(walk->rel, walk->next_page, walk->strategy);
+	buf = read_page(walk);
 	if (!BufferIsValid(buf))
 		return false;
+	block = BufferGetBlockNumber(buf);
 	memcpy(walk->page->data, BufferGetPage(buf), BLCKSZ);
 	_bt_relbuf(walk->rel, buf);
 	CHECK_FOR_INTERRUPTS();
+
+	/* The stream begins with the page that the walk begins with. */
+	if (walk->stream && !BufferIsValid(walk->ahead))
+		fetch_ahead(walk);
+	if (walk->stream && walk->ahead_block == block)
+	{
+		ReleaseBuffer(walk->ahead);
+		fetch_ahead(walk);
+	}
+	else if (walk->stream && ++walk->passed > MAX_PASSED)
+		lbt_leafwalk_end(walk);
 
 	opaque = BTPageGetOpaque(walk->page->data);
 	walk->next_page = opaque->btpo_next;

@@ -3,37 +3,52 @@
  *
  * Nothing here can be wrong in a way that matters for answers: a model that stays too long is never
  * found again and goes when memory is short, one that goes too early is trained again.
+ *
+ * Drops are seen by the server's hook for changes of catalog objects, in sessions that have loaded the library.  What
+ * others drop is found by a worker before it ends (sql/worker.c).
  */
 #include "learn/lifecycle.h"
 
 #include "access/xact.h"
+#include "catalog/objectaccess.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_database.h"
 #include "learn/counters.h"
+#include "learn/demand.h"
 #include "learn/workercounts.h"
+#include "miscadmin.h"
 #include "utils/memutils.h"
+#include "utils/syscache.h"
+
+typedef enum PendingKind
+{
+	CREATED,					/* a file made by this transaction */
+	DROPPED,					/* an index, or (no oid) a database */
+	FORGOTTEN,					/* an index whose model goes, though the index stays */
+	WANTED						/* an index to be trained */
+} PendingKind;
 
 typedef struct Pending
 {
 	SubTransactionId subxact;
-	bool		created;		/* else dropped */
+	PendingKind kind;
 	bool		superseded;		/* created, and again later in this transaction */
-	LbtFile		file;			/* when created */
-	Oid			database;
+	LbtFile		file;			/* but for a database */
 	Oid			oid;
 	struct Pending *next;
 } Pending;
 
 static Pending *pending = NULL; /* in TopMemoryContext */
+static object_access_hook_type next_hook = NULL;
 
 static void
-remember(bool created, const LbtFile *file, Oid database, Oid oid)
+remember(PendingKind kind, const LbtFile *file, Oid oid)
 {
 	Pending    *p = MemoryContextAllocZero(TopMemoryContext, sizeof(Pending));
 
 	p->subxact = GetCurrentSubTransactionId();
-	p->created = created;
-	if (file)
-		p->file = *file;
-	p->database = database;
+	p->kind = kind;
+	p->file = *file;
 	p->oid = oid;
 	p->next = pending;
 	pending = p;
@@ -43,28 +58,106 @@ void
 lbt_lifecycle_created(const LbtIndex *index)
 {
 	if (index->shareable)
-		remember(true, &index->file, index->file.database, index->oid);
+		remember(CREATED, &index->file, index->oid);
+}
+
+/* Attached now, while an error is still allowed: at the commit and after it nothing may be any more. */
+static void
+remember_index(PendingKind kind, Relation index)
+{
+	LbtFile		file = {LbtRelDatabase(index), LbtRelTablespace(index), LbtRelNumber(index)};
+
+	if (lbt_registry_attach())
+		remember(kind, &file, RelationGetRelid(index));
 }
 
 void
-lbt_lifecycle_dropped(Oid database, Oid oid)
+lbt_lifecycle_forget(Relation index)
 {
-	/* Now, while an error is still allowed: after the commit nothing may be attached any more. */
-	if (lbt_registry_attach())
-		remember(false, NULL, database, oid);
+	remember_index(FORGOTTEN, index);
+}
+
+void
+lbt_lifecycle_want(Relation index)
+{
+	remember_index(WANTED, index);
+}
+
+bool
+lbt_index_file(Oid relid, LbtFile *file)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	Form_pg_class class;
+	bool		found;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	class = (Form_pg_class) GETSTRUCT(tuple);
+	found = class->relkind == RELKIND_INDEX && class->relpersistence != RELPERSISTENCE_TEMP &&
+		OidIsValid(class->relfilenode);
+	*file = (LbtFile) {.database = class->relisshared ? InvalidOid : MyDatabaseId,
+		.tablespace = OidIsValid(class->reltablespace) ? class->reltablespace : MyDatabaseTableSpace,
+	.number = class->relfilenode};
+	ReleaseSysCache(tuple);
+	return found;
+}
+
+/* Most dropped indexes have never had a model here: one look into shared memory tells. */
+static void
+note_drop(Oid class, Oid object)
+{
+	LbtFile		file = {.database = object};
+
+	if (class == RelationRelationId ? lbt_index_file(object, &file) && lbt_registry_knows(&file, object) :
+		lbt_registry_attach())
+		remember(DROPPED, &file, class == RelationRelationId ? object : InvalidOid);
+}
+
+static void
+note_change(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
+{
+	if (next_hook)
+		next_hook(access, class, object, sub, arg);
+	if (access == OAT_DROP && sub == 0 && (class == RelationRelationId || class == DatabaseRelationId))
+		note_drop(class, object);
 }
 
 static void
 finish(const Pending *p, bool committed)
 {
-	if (committed && p->superseded)
-		lbt_registry_drop_file(&p->file);
-	else if (committed)
-		lbt_registry_drop_matching(p->database, p->oid, p->created ? &p->file : NULL);
-	else if (p->created)
-		lbt_registry_drop_file(&p->file);
-	if (committed && !p->created)
-		lbt_stats_forget(p->database, p->oid);
+	switch (p->kind)
+	{
+		case CREATED:
+			if (committed && !p->superseded)
+				lbt_registry_drop_matching(p->file.database, p->oid, &p->file);
+			else
+				lbt_registry_drop_file(&p->file);
+			break;
+		case DROPPED:
+			if (!committed)
+				break;
+			if (OidIsValid(p->oid))
+				lbt_registry_drop_file(&p->file);
+			else
+				lbt_registry_drop_matching(p->file.database, InvalidOid, NULL);
+			lbt_stats_forget(p->file.database, p->oid);
+			break;
+		case FORGOTTEN:
+			if (committed)
+				lbt_registry_drop_file(&p->file);
+			break;
+		case WANTED:
+			break;				/* seen to before the commit */
+	}
+}
+
+/* Ask for trainings while an error, and memory for it, may still be had. */
+static void
+raise_demands(void)
+{
+	for (const Pending *p = pending; p != NULL; p = p->next)
+		if (p->kind == WANTED)
+			lbt_demand_raise(&p->file, p->oid);
 }
 
 static void
@@ -75,6 +168,8 @@ at_xact_end(XactEvent event, void *arg)
 		case XACT_EVENT_PRE_COMMIT:
 		case XACT_EVENT_PARALLEL_PRE_COMMIT:
 		case XACT_EVENT_PRE_PREPARE:
+			if (event == XACT_EVENT_PRE_COMMIT)
+				raise_demands();
 			lbt_counters_before_commit();
 			return;
 		case XACT_EVENT_COMMIT:
@@ -91,8 +186,8 @@ at_xact_end(XactEvent event, void *arg)
 		Pending    *p = pending;
 
 		pending = p->next;
-		for (Pending *older = pending; p->created && older != NULL; older = older->next)
-			if (older->created && older->oid == p->oid &&
+		for (Pending *older = pending; p->kind == CREATED && older != NULL; older = older->next)
+			if (older->kind == CREATED && older->oid == p->oid &&
 				memcmp(&older->file, &p->file, sizeof(LbtFile)) != 0)
 				older->superseded = true;
 		if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT)
@@ -135,4 +230,6 @@ lbt_lifecycle_init(void)
 {
 	RegisterXactCallback(at_xact_end, NULL);
 	RegisterSubXactCallback(at_subxact_end, NULL);
+	next_hook = object_access_hook;
+	object_access_hook = note_change;
 }

@@ -1,9 +1,9 @@
 /*
  * lifecycle.h - models of files that transactions make and remove.
  *
- * A build publishes its model before its transaction commits (nobody else knows the file yet).  Here is
- * remembered what has to be forgotten when the transaction ends: at abort the models of new files, at
- * commit those of the files they replace and of dropped indexes and databases.
+ * A training within a transaction that has made the file publishes its model before the commit (nobody else knows the
+ * file yet).  Here is remembered what has to be forgotten when the transaction ends: at abort the models of new files,
+ * at commit those of the files they replace and of dropped indexes and databases.
  */
 #ifndef LBT_LIFECYCLE_H
 #define LBT_LIFECYCLE_H
@@ -16,7 +16,11 @@ extern void lbt_lifecycle_init(void);
 /* This transaction made the index's file. */
 extern void lbt_lifecycle_created(const LbtIndex *index);
 
-/* This transaction drops an index, or with an invalid oid a whole database. */
-extern void lbt_lifecycle_dropped(Oid database, Oid oid);
+/* At this transaction's commit: forget the index's model; ask the worker for a training of it. */
+extern void lbt_lifecycle_forget(Relation index);
+extern void lbt_lifecycle_want(Relation index);
+
+/* The file of an index whose model may be shared; false when there is no such index. */
+extern bool lbt_index_file(Oid relid, LbtFile *file);
 
 #endif							/* LBT_LIFECYCLE_H */

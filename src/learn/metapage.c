@@ -48,19 +48,6 @@ lbt_metapage_write(Relation rel, const LbtIndex *index, LbtTrained *trained)
 	_bt_relbuf(rel, buf);
 }
 
-void
-lbt_metapage_clear(Relation rel)
-{
-	Buffer		buf;
-
-	if (RelationGetNumberOfBlocks(rel) == 0)
-		return;					/* of a build that has failed */
-	buf = _bt_getbuf(rel, BTREE_METAPAGE, BT_WRITE);
-	if (lbt_bt_meta_spare(BufferGetPage(buf))[0] != 0)
-		lbt_bt_fill_meta_spare(rel, buf, NULL, 0);
-	_bt_relbuf(rel, buf);
-}
-
 static const char *
 image_problem(LbtImageCheck check)
 {
@@ -106,7 +93,7 @@ read_image(Relation rel, const LbtIndex *index, LbtTrained *trained)
 		return LBT_IMAGE_BAD_VALUE;
 	leaves = MemoryContextAllocHuge(CurrentMemoryContext, (Size) info.nleaves * sizeof(LbtLeaf));
 	if (!lbt_image_leaves(copy, sizeof(copy), &info, leaves) ||
-		!lbt_fit_model(rel, leaves, info.nleaves, trained))
+		!lbt_fit_model(index, leaves, info.nleaves, trained))
 		return LBT_IMAGE_BAD_VALUE;
 	trained->blocks = nblocks;
 	trained->header.source = LBT_FROM_IMAGE;

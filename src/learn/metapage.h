@@ -16,9 +16,6 @@
  */
 extern void lbt_metapage_write(Relation rel, const LbtIndex *index, LbtTrained *trained);
 
-/* Take the image out, if there is one, and log it.  Not in recovery. */
-extern void lbt_metapage_clear(Relation rel);
-
 /*
  * Make a model from the image; false when there is none.  An image that cannot be used is reported in the
  * server's log.  Allocates in the current context, where the result stays.

@@ -197,7 +197,13 @@ insert_entry(void *arg)
 LbtEntry *
 lbt_entry_lock(LbtIndex *index)
 {
-	Insertion	i = {.file = &index->file};
+	return lbt_entry_lock_file(&index->file, index->oid);
+}
+
+LbtEntry *
+lbt_entry_lock_file(const LbtFile *file, Oid oid)
+{
+	Insertion	i = {.file = file};
 
 	if (!lbt_guarded(insert_entry, &i))
 		return NULL;
@@ -208,7 +214,7 @@ lbt_entry_lock(LbtIndex *index)
 		i.entry->changed_at = GetCurrentTimestamp();
 		pg_atomic_init_u64(&i.entry->used_at, (uint64) i.entry->changed_at);
 	}
-	i.entry->oid = index->oid;
+	i.entry->oid = oid;
 	return i.entry;
 }
 
@@ -301,6 +307,20 @@ lbt_registry_unclaim(LbtIndex *index, bool failed)
 	dshash_release_lock(lbt_entries, entry);
 	if (failed)
 		pg_atomic_fetch_add_u64(&lbt_control->generation, 1);
+}
+
+bool
+lbt_registry_knows(const LbtFile *file, Oid oid)
+{
+	LbtEntry   *entry;
+
+	if (!lbt_registry_attach())
+		return false;
+	entry = dshash_find(lbt_entries, file, false);
+	if (entry == NULL)
+		return lbt_stats_any(file->database, oid);
+	dshash_release_lock(lbt_entries, entry);
+	return true;
 }
 
 bool

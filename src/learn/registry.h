@@ -11,8 +11,8 @@
 
 #include "access/xlogdefs.h"
 #include "datatype/timestamp.h"
-#include "learn/kept.h"
 #include "learn/keyspec.h"
+#include "learn/settings.h"
 #include "model/model.h"
 #include "port/atomics.h"
 #include "storage/block.h"
@@ -96,7 +96,8 @@ typedef struct LbtIndex
 	uint32		splits;			/* by this backend, since changed_at */
 	uint64		options_at;		/* lbt_index_options_generation when they were looked up; 0: again */
 	LbtIndexOptions options;
-	bool		learned;		/* use a model: options.learned is not off */
+	bool		learned;		/* use a model in this session */
+	const char *why_not;		/* a constant string, when not learned */
 	int			retrain_splits; /* splits that ask for a training; -1: the default share */
 	uint32		last_slot;		/* predicted by the last lookup; any value is safe */
 	LbtLastLeaf last;
@@ -182,6 +183,11 @@ extern LbtState lbt_registry_publish(LbtIndex *index, const LbtTrained *trained,
  */
 extern bool lbt_registry_claim(LbtIndex *index);
 extern void lbt_registry_unclaim(LbtIndex *index, bool failed);
+
+/*
+ * Is there anything in shared memory about this file, or counts of the index of this OID?  Attaches.
+ */
+extern bool lbt_registry_knows(const LbtFile *file, Oid oid);
 
 /* False when the registry has no entry. */
 extern bool lbt_registry_describe(LbtIndex *index, LbtRegistered *out);

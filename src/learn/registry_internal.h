@@ -80,6 +80,7 @@ extern dshash_table *lbt_entries;
  * A file's entry, made if need be, with its partition locked exclusively; NULL when there is no memory.
  */
 extern LbtEntry *lbt_entry_lock(LbtIndex *index);
+extern LbtEntry *lbt_entry_lock_file(const LbtFile *file, Oid oid);
 
 /* modelmem.c */
 

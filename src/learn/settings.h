@@ -9,8 +9,16 @@
 
 #include "postgres.h"
 
-#include "learn/kept.h"
+#include "catalog/pg_am.h"
 #include "server/btree.h"
+
+/* Which btree indexes this session serves: learnedbtree.btree_indexes. */
+typedef enum LbtBtreeIndexes
+{
+	LBT_BTREE_NONE,
+	LBT_BTREE_ADOPTED,			/* those with a mark (learn/marks.h) */
+	LBT_BTREE_ALL				/* all that can have a model, are large enough, and are not excluded by a mark */
+} LbtBtreeIndexes;
 
 extern bool lbt_enable;
 extern bool lbt_enable_leaf_cache;
@@ -18,6 +26,8 @@ extern bool lbt_enable_buffer_hint;
 extern bool lbt_enable_insert;
 extern bool lbt_enable_prefetch;
 extern bool lbt_autotrain;
+extern int	lbt_btree_indexes;	/* LbtBtreeIndexes */
+extern int	lbt_min_leaves;		/* leaf pages */
 extern int	lbt_naptime;		/* milliseconds */
 extern int	lbt_retrain_splits; /* -1: a share of the leaves */
 extern int	lbt_debug_sort_keys;	/* LbtSortKeys */
@@ -32,10 +42,21 @@ typedef enum LbtSortKeys
 	LBT_SORT_KEYS_SCRAMBLED		/* in contradiction to their collation */
 } LbtSortKeys;
 
+#define LBT_MIN_LEAVES_DEFAULT 64
 #define LBT_MAX_ERROR_DEFAULT 4
 #define LBT_MAX_ERROR_LIMIT 1024
 
-/* rd_options of our indexes.  nbtree reads the front of it. */
+/* What is set for an index itself, by its storage parameters or its mark; -1: nothing. */
+typedef struct LbtIndexOptions
+{
+	int			learned;		/* use a model for this index */
+	int			max_error;		/* leaves */
+	int			retrain_splits;
+} LbtIndexOptions;
+
+#define LBT_NO_INDEX_OPTIONS ((LbtIndexOptions) {-1, -1, -1})
+
+/* rd_options of indexes of our access method.  nbtree reads the front of it. */
 typedef struct LbtOptions
 {
 	BTOptions	btree;
@@ -44,39 +65,24 @@ typedef struct LbtOptions
 	int			retrain_splits; /* -1: unset */
 } LbtOptions;
 
-static inline LbtIndexOptions
-lbt_own_options(const LbtOptions *o)
+/* Is it a btree index, whose rd_options are btree's and whose file is not ours to write an image into? */
+static inline bool
+lbt_is_btree(Relation rel)
 {
-	return (LbtIndexOptions) {.learned = o->learned,.max_error = o->max_error,.retrain_splits = o->retrain_splits};
+	return rel->rd_rel->relam == BTREE_AM_OID;
 }
 
-/* Raised when the options of any index may have changed; what was asked for before may be outdated. */
+/*
+ * Raised when the options of any index, or what decides on serving btree indexes, may have changed: what was asked
+ * for before may be outdated.  Starts at 1.
+ */
 extern uint64 lbt_index_options_generation;
 
 /*
- * False when this may not be the last word.  Not for every lookup: the options of an index are in its view
- * (LbtIndex), too.
+ * An index's options, and why this session is not to use a model for it: a constant string that goes on from "it is
+ * not served: ", or NULL.  Returns false when this may not be the last word: ask again next time.  May read catalogs.
+ * Not for every lookup: views (LbtIndex) keep the result.
  */
-extern bool lbt_index_options(Relation rel, LbtIndexOptions *options);
-
-/* Use a model for this index? */
-static inline bool
-lbt_index_learned(Relation rel)
-{
-	LbtIndexOptions options;
-
-	(void) lbt_index_options(rel, &options);
-	return options.learned != 0;
-}
-
-/* The largest error of its spline, in leaves. */
-static inline int
-lbt_index_max_error(Relation rel)
-{
-	LbtIndexOptions options;
-
-	(void) lbt_index_options(rel, &options);
-	return options.max_error > 0 ? options.max_error : lbt_max_error;
-}
+extern bool lbt_index_options(Relation rel, LbtIndexOptions *options, const char **why_not);
 
 #endif							/* LBT_SETTINGS_H */

@@ -235,6 +235,7 @@ harvest(Harvest *h)
 			set_separator(h, walk.separator);
 		add_leaf(h, walk.block);
 	}
+	lbt_leafwalk_end(&walk);
 	if (walk.damaged)
 		h->problem = LBT_UNORDERED;
 	lbt_keycode_finish(h->learner, &h->code);
@@ -257,13 +258,14 @@ fingerprint(const LbtLeaf *leaves, uint32 nleaves)
 }
 
 bool
-lbt_fit_model(Relation rel, const LbtLeaf *leaves, uint32 nleaves, LbtTrained *trained)
+lbt_fit_model(const LbtIndex *index, const LbtLeaf *leaves, uint32 nleaves, LbtTrained *trained)
 {
+	int			max_error = index->options.max_error > 0 ? index->options.max_error : lbt_max_error;
 	LbtModelHeader *header = &trained->header;
 	LbtKnot    *knots = MemoryContextAllocHuge(CurrentMemoryContext, (Size) nleaves * sizeof(LbtKnot));
 	LbtSplineFit fit;
 
-	if (!lbt_spline_fit(leaves, nleaves, lbt_index_max_error(rel), knots, &fit))
+	if (!lbt_spline_fit(leaves, nleaves, max_error, knots, &fit))
 		return false;
 	trained->state = LBT_READY;
 	trained->knots = knots;
@@ -289,7 +291,7 @@ train(Relation rel, LbtIndex *index, bool new_file)
 	h.limit = Min((Size) lbt_max_model_memory * 1024 / sizeof(LbtLeaf), PG_UINT32_MAX / 2);
 	report_training();
 	harvest(&h);
-	if (h.problem == LBT_READY && !lbt_fit_model(rel, h.leaves, h.nleaves, &trained))
+	if (h.problem == LBT_READY && !lbt_fit_model(index, h.leaves, h.nleaves, &trained))
 		h.problem = LBT_UNORDERED;
 	pgstat_report_wait_end();
 	trained.state = h.problem;
@@ -307,19 +309,21 @@ train(Relation rel, LbtIndex *index, bool new_file)
 		INSTR_TIME_SET_CURRENT(end);
 		INSTR_TIME_SUBTRACT(end, start);
 		header->training_ms = INSTR_TIME_GET_MILLISEC(end);
-		lbt_metapage_write(rel, index, &trained);
+		if (!lbt_is_btree(rel))
+			lbt_metapage_write(rel, index, &trained);
 	}
 	lbt_count(index, LBT_EV_TRAINING);
 	return lbt_registry_publish(index, &trained, new_file);
 }
 
-/* The model that the image gives; otherwise, and where nobody is going to do it later, a training. */
+/* The model that the image gives (of an index of our access method); otherwise, and where nobody is going to do it later, a training. */
 static LbtState
 load_or_train(Relation rel, LbtIndex *index, bool new_file)
 {
 	LbtTrained	trained;
 
-	if (!lbt_metapage_read(rel, index, &trained) ||
+	if (lbt_is_btree(rel) ||
+		!lbt_metapage_read(rel, index, &trained) ||
 		lbt_registry_publish(index, &trained, new_file) != LBT_READY ||
 		!lbt_autotrain || !lbt_launcher_wake())
 		return train(rel, index, new_file);
@@ -384,8 +388,8 @@ bool
 lbt_trainable(Relation rel, const LbtIndex *index, const char **reason)
 {
 	*reason = NULL;
-	if (!lbt_index_learned(rel))
-		*reason = "the index option learned is off";
+	if (index->options.learned == 0)
+		*reason = lbt_is_btree(rel) ? "its mark excludes it (learned is off)" : "the index option learned is off";
 	else if (RelationUsesLocalBuffers(rel))
 		*reason = "temporary indexes have no model";
 	else if (!lbt_shared_possible())

@@ -24,9 +24,12 @@ extern LbtState lbt_train_apart(Relation rel, LbtIndex *index);
  * Fit a model to leaves in key order: fills in trained's state, knots, leaves, and what the header says of
  * these.  False when the codes are not in order.  Allocates in the current context.
  */
-extern bool lbt_fit_model(Relation rel, const LbtLeaf *leaves, uint32 nleaves, LbtTrained *trained);
+extern bool lbt_fit_model(const LbtIndex *index, const LbtLeaf *leaves, uint32 nleaves, LbtTrained *trained);
 
-/* Can this index have a model at all?  Otherwise the reason, a constant string for users. */
+/*
+ * Can this index have a model at all?  Otherwise the reason, a constant string for users.  Whether this session is to
+ * use it is another question: index->learned.
+ */
 extern bool lbt_trainable(Relation rel, const LbtIndex *index, const char **reason);
 
 /*

@@ -5,7 +5,6 @@
  */
 #include "learn/counters.h"
 #include "learn/registry.h"
-#include "learn/settings.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 
@@ -27,16 +26,20 @@ view_init(LbtIndex *index, Relation rel)
 	index->oid = RelationGetRelid(rel); /* last: what an error leaves is not a view of this index */
 }
 
-/* Options change seldom, and the setting behind them at any time. */
+/*
+ * Options change seldom, and the setting behind them at any time.  The file's size is asked for again, too: TRUNCATE
+ * makes the file of a table of this transaction anew in place, and invalidates the index's relcache entry.
+ */
 static inline void
 update_options(LbtIndex *index, Relation rel)
 {
-	if (unlikely(index->options_at != lbt_index_options_generation || index->options_at == 0))
+	if (unlikely(index->options_at != lbt_index_options_generation))
 	{
 		uint64		generation = lbt_index_options_generation;
 
-		index->options_at = lbt_index_options(rel, &index->options) ? generation : 0;
-		index->learned = index->options.learned != 0;
+		index->options_at = lbt_index_options(rel, &index->options, &index->why_not) ? generation : 0;
+		index->learned = index->why_not == NULL;
+		index->nblocks = 0;
 	}
 	index->retrain_splits = index->options.retrain_splits > 0 ? index->options.retrain_splits :
 		lbt_retrain_splits;

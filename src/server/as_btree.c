@@ -4,7 +4,6 @@
 #include "server/as_btree.h"
 
 #include "catalog/pg_am.h"
-#include "utils/inval.h"
 
 static LbtMask *open_masks = NULL;
 
@@ -12,8 +11,8 @@ static LbtMask *open_masks = NULL;
  * The entry may just have been rebuilt with the true access method: mask it again.  A pinned entry is
  * never freed, so the pointer stays good; its rd_rel may be another one now.
  */
-static void
-mask_again(Datum arg, Oid relid)
+void
+lbt_mask_again(Oid relid)
 {
 	for (LbtMask *m = open_masks; m != NULL; m = m->outer)
 		if (!OidIsValid(relid) || RelationGetRelid(m->rel) == relid)
@@ -23,13 +22,6 @@ mask_again(Datum arg, Oid relid)
 void
 lbt_mask_push(LbtMask *mask, Relation rel)
 {
-	static bool registered = false;
-
-	if (!registered)
-	{
-		CacheRegisterRelcacheCallback(mask_again, (Datum) 0);
-		registered = true;
-	}
 	mask->rel = rel;
 	mask->relam = rel->rd_rel->relam;
 	mask->outer = open_masks;

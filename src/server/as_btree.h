@@ -29,6 +29,9 @@ typedef struct LbtMask
 extern void lbt_mask_push(LbtMask *mask, Relation rel);
 extern void lbt_mask_pop(LbtMask *mask);
 
+/* From the relcache callback: this relation's entry, or (InvalidOid) any, may have been rebuilt. */
+extern void lbt_mask_again(Oid relid);
+
 #define LBT_AS_BTREE_BEGIN(rel) \
 	do { \
 		LbtMask		lbt_mask_; \

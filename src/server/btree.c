@@ -52,16 +52,6 @@ lbt_bt_init_search_key(Relation rel, BTScanInsert key, bool nextkey, bool backwa
 	key->keysz = 0;
 }
 
-Buffer
-lbt_bt_read_page(Relation rel, BlockNumber block, BufferAccessStrategy strategy)
-{
-	Buffer		buf = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
-
-	_bt_lockbuf(rel, buf, BT_READ);
-	_bt_checkpage(rel, buf);
-	return buf;
-}
-
 char *
 lbt_bt_meta_spare(Page metapage)
 {
@@ -121,4 +111,50 @@ lbt_bt_routine(void)
 	routine->amcanbuildparallel = false;
 #endif
 	return routine;
+}
+
+/*
+ * A callback that a new server version adds must be looked at before btree indexes are served there: one that shares
+ * the state of scans or inserts would meet ours.
+ */
+#if PG_VERSION_NUM >= 180000
+#define ROUTINE_BYTES 248
+#elif PG_VERSION_NUM >= 170000
+#define ROUTINE_BYTES 216
+#else
+#define ROUTINE_BYTES 208		/* 15 and 16 */
+#endif
+
+StaticAssertDecl(sizeof(void *) != 8 || sizeof(IndexAmRoutine) == ROUTINE_BYTES,
+				 "IndexAmRoutine has changed: look at lbt_bt_served_routine()");
+
+void
+lbt_bt_served_routine(IndexAmRoutine *routine)
+{
+	IndexAmRoutine *btree = (IndexAmRoutine *) DatumGetPointer(OidFunctionCall1(F_BTHANDLER, PointerGetDatum(NULL)));
+
+	*routine = *btree;
+	pfree(btree);
+	routine->aminsert = NULL;
+#if PG_VERSION_NUM >= 170000
+	routine->aminsertcleanup = NULL;	/* ours keeps nothing that outlives the statement's memory */
+#endif
+	routine->ambeginscan = NULL;
+	routine->amrescan = NULL;
+	routine->amgettuple = NULL;
+	routine->amgetbitmap = NULL;
+	routine->amendscan = NULL;
+	routine->ammarkpos = NULL;
+	routine->amrestrpos = NULL;
+}
+
+bool
+lbt_bt_owns_routine(const IndexAmRoutine *routine)
+{
+	return routine->aminsert == btinsert && routine->ambeginscan == btbeginscan && routine->amrescan == btrescan &&
+#if PG_VERSION_NUM >= 170000
+		routine->aminsertcleanup == NULL &&
+#endif
+		routine->amgettuple == btgettuple && routine->amgetbitmap == btgetbitmap &&
+		routine->amendscan == btendscan && routine->ammarkpos == btmarkpos && routine->amrestrpos == btrestrpos;
 }

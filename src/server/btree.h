@@ -39,12 +39,6 @@ extern Buffer lbt_bt_get_endpoint(Relation rel, uint32 level, bool rightmost, Sn
  */
 extern void lbt_bt_init_search_key(Relation rel, BTScanInsert key, bool nextkey, bool backward);
 
-/*
- * A page, pinned and read-locked, and checked as _bt_getbuf() does; read, if it must be, through the
- * strategy's few buffers.
- */
-extern Buffer lbt_bt_read_page(Relation rel, BlockNumber block, BufferAccessStrategy strategy);
-
 /* The bytes of the metapage that nbtree does not use: how many, and where they begin. */
 #define LBT_BT_META_SPARE \
 	(BLCKSZ - MAXALIGN(SizeOfPageHeaderData) - MAXALIGN(sizeof(BTMetaPageData)) - \
@@ -69,7 +63,16 @@ extern void lbt_bt_fill_meta_spare(Relation rel, Buffer metabuf, const void *dat
  */
 extern void lbt_bt_add_to_leaf(Relation rel, Buffer buf, OffsetNumber offset, IndexTuple itup);
 
-/* The server's btree handler's routine, a fresh copy. */
+/* The server's btree handler's routine, a fresh copy, for our access method. */
 extern IndexAmRoutine *lbt_bt_routine(void);
+
+/*
+ * The same for btree indexes that we serve: what shares a scan's or an insert's state is NULL, for the caller to fill
+ * in: aminsert, ambeginscan, amrescan, amgettuple, amgetbitmap, amendscan, ammarkpos, amrestrpos.
+ */
+extern void lbt_bt_served_routine(IndexAmRoutine *routine);
+
+/* Are these callbacks the server's btree's own, all of them? */
+extern bool lbt_bt_owns_routine(const IndexAmRoutine *routine);
 
 #endif							/* LBT_BTREE_H */

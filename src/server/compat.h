@@ -13,6 +13,7 @@
 #include "access/relscan.h"
 #include "catalog/pg_class.h"
 #include "lib/dshash.h"
+#include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
 #include "storage/latch.h"
@@ -161,31 +162,17 @@ lbt_wait_event(uint32 *event, const char *name)
 #endif
 }
 
-/*
- * Whoever replaces a pg_class tuple holds its tuple lock from reading it to replacing it, or an in-place update
- * of the server's might get lost: since the minor releases of November 2024.
- */
-#if PG_VERSION_NUM >= 170001 || (PG_VERSION_NUM < 170000 && PG_VERSION_NUM >= 160005) || \
-	(PG_VERSION_NUM < 160000 && PG_VERSION_NUM >= 150009)
-#define LBT_CLASS_TUPLES_ARE_LOCKED 1
-#endif
-
-/* A relation's pg_class tuple, a copy, to be replaced; lbt_unlock_class_tuple() after it has been. */
-static inline HeapTuple
-lbt_lock_class_tuple(Oid relid)
+/* Does this backend hold a lock of just this mode on the relation, of this database? */
+static inline bool
+lbt_holds_lock(Oid relid, LOCKMODE mode)
 {
-#ifdef LBT_CLASS_TUPLES_ARE_LOCKED
-	return SearchSysCacheLockedCopy1(RELOID, ObjectIdGetDatum(relid));
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_RELATION(tag, MyDatabaseId, relid);
+#if PG_VERSION_NUM >= 170000
+	return LockHeldByMe(&tag, mode, false);
 #else
-	return SearchSysCacheCopy1(RELOID, ObjectIdGetDatum(relid));
-#endif
-}
-
-static inline void
-lbt_unlock_class_tuple(Relation pg_class, ItemPointer tid)
-{
-#ifdef LBT_CLASS_TUPLES_ARE_LOCKED
-	UnlockTuple(pg_class, tid, InplaceUpdateTupleLock);
+	return LockHeldByMe(&tag, mode);
 #endif
 }
 

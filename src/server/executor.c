@@ -1,13 +1,18 @@
 /*
  * executor.c - hooks around the executor; see executor.h.
  *
- * Statements nest (a function's query runs within its caller's), and so does lbt_instrumented: each entry into the
- * executor sets it for its statement, and its return or error puts back what was before.
+ * Statements nest: a function's query runs within its caller's.  So do depth and lbt_instrumented: each entry into the
+ * executor sets them for its statement, and its return puts back what was before.  An error leaves them as they are,
+ * until the transaction or subtransaction that has caught it is aborted: the callbacks put back what was when it
+ * began.  (A handler of errors for each statement would cost more than all else here.)
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "executor/executor.h"
 #include "server/executor.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
 
 #if PG_VERSION_NUM >= 180000
 #define RUN_PARAMETERS QueryDesc *query, ScanDirection direction, uint64 count
@@ -26,27 +31,35 @@ static ExecutorEnd_hook_type next_end_hook = NULL;
 static void (*on_return) (void);
 static void (*on_start) (const QueryDesc *query);
 static void (*on_end) (const QueryDesc *query, bool nested);
+static const bool *prepare_wanted;
+static void (*on_prepare) (const PlannedStmt *plan);
+static void (*on_routed) (List *partitions);
 static int	depth = 0;
+
+/* What was when a subtransaction began, by its nesting level. */
+typedef struct Saved
+{
+	int			depth;
+	bool		instrumented;
+} Saved;
+
+static Saved *saved = NULL;
+static int	nsaved = 0;
 
 static void
 start(QueryDesc *query, int eflags)
 {
 	bool		outer = lbt_instrumented;
 
+	if (unlikely(*prepare_wanted))
+		on_prepare(query->plannedstmt);
 	lbt_instrumented = true;
-	PG_TRY();
-	{
-		if (next_start_hook)
-			next_start_hook(query, eflags);
-		else
-			standard_ExecutorStart(query, eflags);
-	}
-	PG_FINALLY();
-	{
-		lbt_instrumented = outer;
-	}
-	PG_END_TRY();
-	if (query->instrument_options != 0)
+	if (next_start_hook)
+		next_start_hook(query, eflags);
+	else
+		standard_ExecutorStart(query, eflags);
+	lbt_instrumented = outer;
+	if (unlikely(query->instrument_options != 0))
 		on_start(query);
 }
 
@@ -57,20 +70,12 @@ run(RUN_PARAMETERS)
 
 	depth++;
 	lbt_instrumented = query->instrument_options != 0;
-	PG_TRY();
-	{
-		if (next_run_hook)
-			next_run_hook(RUN_ARGUMENTS);
-		else
-			standard_ExecutorRun(RUN_ARGUMENTS);
-	}
-	PG_FINALLY();
-	{
-		depth--;
-		lbt_instrumented = outer;
-	}
-	PG_END_TRY();
-	if (depth == 0)
+	if (next_run_hook)
+		next_run_hook(RUN_ARGUMENTS);
+	else
+		standard_ExecutorRun(RUN_ARGUMENTS);
+	lbt_instrumented = outer;
+	if (--depth == 0)
 		on_return();
 }
 
@@ -81,29 +86,66 @@ finish(QueryDesc *query)
 	bool		outer = lbt_instrumented;
 
 	lbt_instrumented = query->instrument_options != 0;
-	PG_TRY();
-	{
-		if (next_finish_hook)
-			next_finish_hook(query);
-		else
-			standard_ExecutorFinish(query);
-	}
-	PG_FINALLY();
-	{
-		lbt_instrumented = outer;
-	}
-	PG_END_TRY();
+	if (next_finish_hook)
+		next_finish_hook(query);
+	else
+		standard_ExecutorFinish(query);
+	lbt_instrumented = outer;
 }
 
 static void
 end(QueryDesc *query)
 {
-	if (query->instrument_options != 0 && query->planstate != NULL)
+	List	   *routed = NIL;
+	ListCell   *lc;
+
+	if (unlikely(query->instrument_options != 0) && query->planstate != NULL)
 		on_end(query, depth > 0);
+	if (unlikely(*prepare_wanted) && query->estate != NULL)
+		foreach(lc, query->estate->es_tuple_routing_result_relations)
+			routed = lappend_oid(routed, RelationGetRelid(((ResultRelInfo *) lfirst(lc))->ri_RelationDesc));
 	if (next_end_hook)
 		next_end_hook(query);
 	else
 		standard_ExecutorEnd(query);
+	if (unlikely(routed != NIL))
+	{
+		on_routed(routed);
+		list_free(routed);
+	}
+}
+
+static void
+at_xact_end(XactEvent event, void *arg)
+{
+	if (event != XACT_EVENT_ABORT && event != XACT_EVENT_PARALLEL_ABORT)
+		return;
+	depth = 0;
+	lbt_instrumented = false;
+}
+
+static void
+at_subxact(SubXactEvent event, SubTransactionId subxact, SubTransactionId parent, void *arg)
+{
+	int			level = GetCurrentTransactionNestLevel();
+
+	if (event == SUBXACT_EVENT_START_SUB)
+	{
+		if (level >= nsaved)
+		{
+			int			larger = Max(16, 2 * level);
+
+			saved = saved ? repalloc(saved, larger * sizeof(Saved)) :
+				MemoryContextAlloc(TopMemoryContext, larger * sizeof(Saved));
+			nsaved = larger;
+		}
+		saved[level] = (Saved) {.depth = depth,.instrumented = lbt_instrumented};
+	}
+	else if (event == SUBXACT_EVENT_ABORT_SUB && level < nsaved)
+	{
+		depth = saved[level].depth;
+		lbt_instrumented = saved[level].instrumented;
+	}
 }
 
 void
@@ -112,6 +154,8 @@ lbt_executor_on_return(void (*function) (void))
 	on_return = function;
 	next_run_hook = ExecutorRun_hook;
 	ExecutorRun_hook = run;
+	RegisterXactCallback(at_xact_end, NULL);
+	RegisterSubXactCallback(at_subxact, NULL);
 }
 
 void
@@ -125,4 +169,12 @@ lbt_executor_watch(void (*started) (const QueryDesc *query), void (*ended) (cons
 	ExecutorFinish_hook = finish;
 	next_end_hook = ExecutorEnd_hook;
 	ExecutorEnd_hook = end;
+}
+
+void
+lbt_executor_prepare(const bool *wanted, void (*prepare) (const PlannedStmt *plan), void (*routed) (List *partitions))
+{
+	prepare_wanted = wanted;
+	on_prepare = prepare;
+	on_routed = routed;
 }

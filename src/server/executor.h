@@ -1,5 +1,8 @@
 /*
  * executor.h - moments in the life of a statement that the executor runs.
+ *
+ * Each function is given once, in _PG_init.  The hooks are in every statement's way: they cost a few instructions
+ * where nothing is to be done.
  */
 #ifndef LBT_EXECUTOR_H
 #define LBT_EXECUTOR_H
@@ -13,16 +16,23 @@
 extern bool lbt_instrumented;
 
 /*
- * Call this function, in _PG_init, whenever the outermost run of the executor in this backend returns: its query
- * is done, or is a cursor that may not be asked for more rows for a long time.
+ * Call this function whenever the outermost run of the executor in this backend returns: its query is done, or is a
+ * cursor that may not be asked for more rows for a long time.
  */
 extern void lbt_executor_on_return(void (*function) (void));
 
 /*
- * Call these functions, in _PG_init, when an instrumented statement has been started, and when it ends without an
- * error, while its plan's state is still there.  nested: it is executed by a function of another statement.
+ * Call these functions when an instrumented statement has been started, and when it ends without an error, while its
+ * plan's state is still there.  nested: it is executed by a function of another statement.
  */
 extern void lbt_executor_watch(void (*started) (const QueryDesc *query),
 							   void (*ended) (const QueryDesc *query, bool nested));
+
+/*
+ * Call these functions before the executor opens a statement's relations, if *wanted; and when a statement has ended,
+ * with its relations closed, that has routed tuples to partitions: the list of their OIDs.
+ */
+extern void lbt_executor_prepare(const bool *wanted, void (*prepare) (const PlannedStmt *plan),
+								 void (*routed) (List *partitions));
 
 #endif							/* LBT_EXECUTOR_H */

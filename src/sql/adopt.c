@@ -1,75 +1,410 @@
 /*
- * adopt.c - learnedbtree_adopt(), learnedbtree_release().
+ * adopt.c - learnedbtree_adopt(), learnedbtree_release(): marks of btree indexes (learn/marks.h), one by one or all of
+ * the tables that a pattern names.
+ *
+ * An index is locked as a reader of it does, until the end of the transaction, so that it is not dropped meanwhile.
+ * Nobody waits for that but who wants to drop or rebuild it; and what this waits for are only those.
  */
 #include "postgres.h"
 
+#include "access/genam.h"
+#include "access/relation.h"
+#include "access/table.h"
+#include "access/xact.h"
 #include "am/am.h"
+#include "catalog/catalog.h"
+#include "catalog/dependency.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_index.h"
+#include "catalog/pg_inherits.h"
+#include "commands/defrem.h"
+#include "commands/extension.h"
 #include "fmgr.h"
+#include "funcapi.h"
+#include "learn/lifecycle.h"
+#include "learn/marks.h"
+#include "learn/train.h"
 #include "miscadmin.h"
+#include "serve/serve.h"
+#include "server/compat.h"
 #include "sql/index_arg.h"
-#include "sql/takeover.h"
+#include "sql/pattern.h"
+#include "storage/lmgr.h"
+#include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
 PG_FUNCTION_INFO_V1(learnedbtree_adopt);
 PG_FUNCTION_INFO_V1(learnedbtree_release);
+PG_FUNCTION_INFO_V1(learnedbtree_adopt_all);
+PG_FUNCTION_INFO_V1(learnedbtree_release_all);
 
-static void
-report(Oid index, LbtTurn turn, LbtOutcome outcome, const LbtVerdict *verdict)
+/* Why something is not done: the reason goes on from "cannot adopt index ...: ". */
+typedef struct Refusal
 {
-	bool		adopt = turn == LBT_ADOPT;
-	const char *name = get_rel_name(index);
+	int			sqlstate;
+	const char *reason;			/* NULL: it may be done */
+	const char *hint;
+} Refusal;
 
-	switch (outcome)
+/* ---- what may be marked ---- */
+
+static Refusal
+refuse(int sqlstate, const char *reason, const char *hint)
+{
+	return (Refusal) {.sqlstate = sqlstate,.reason = reason,.hint = hint};
+}
+
+/* Is there anything about the index that forbids a mark?  The caller's rights first. */
+static Refusal
+check_markable(Relation index)
+{
+	const char *reason;
+	LbtKeySpec	spec;
+
+	if (!lbt_relation_ownercheck(RelationGetRelid(index), GetUserId()))
+		return refuse(ERRCODE_INSUFFICIENT_PRIVILEGE, "it belongs to another user",
+					  "Only the owner of its table may do this.");
+	if (index->rd_rel->relam == lbt_am_oid())
+		return refuse(ERRCODE_WRONG_OBJECT_TYPE, "it is a learnedbtree index, which needs no mark",
+					  "Its options are set by ALTER INDEX: SET (learned = off), for one.");
+	reason = lbt_serve_unfit(index);
+	if (reason)
+		return refuse(index->rd_index && !index->rd_index->indisvalid ? ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE :
+					  lbt_is_btree(index) ? ERRCODE_FEATURE_NOT_SUPPORTED : ERRCODE_WRONG_OBJECT_TYPE,
+					  reason,
+					  index->rd_index && !index->rd_index->indisvalid ?
+					  (index->rd_rel->relkind == RELKIND_INDEX ? "Its build did not finish; REINDEX it or drop it." :
+					   "Attach an index of each partition to it first.") :
+					  lbt_is_btree(index) ? NULL : "Only btree indexes can be served.");
+	lbt_keyspec_init(&spec, index);
+	if (spec.ncolumns == 0)
+		return refuse(ERRCODE_FEATURE_NOT_SUPPORTED, "the type of the first key column has no key code", NULL);
+	if (index->rd_rel->relkind == RELKIND_INDEX)
 	{
-		case LBT_TURNED:
-			if (verdict->losses)
-				ereport(WARNING,
-						(errmsg("index \"%s\" loses what this server version has for btree only", name),
-						 errdetail("While it is adopted, %s.", verdict->losses)));
-			break;
-		case LBT_ALREADY:
-			ereport(NOTICE,
-					(errmsg("index \"%s\" is a %s index already", name, adopt ? "learnedbtree" : "btree")));
-			break;
-		case LBT_GONE:
-			ereport(ERROR,
-					(errcode(ERRCODE_UNDEFINED_OBJECT),
-					 errmsg("relation with OID %u does not exist", index)));
-			break;
-		case LBT_REFUSED:
-			ereport(ERROR,
-					(errcode(verdict->sqlstate),
-					 adopt ? errmsg("cannot adopt \"%s\": %s", name, verdict->reason) :
-					 errmsg("cannot release \"%s\": %s", name, verdict->reason),
-					 verdict->hint ? errhint("%s", verdict->hint) : 0));
-			break;
+		bool		heapkeyspace;
+		bool		allequalimage;
+
+		_bt_metaversion(index, &heapkeyspace, &allequalimage);
+		if (!heapkeyspace)
+			return refuse(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "it has the format of PostgreSQL 11 or older",
+						  "REINDEX it first.");
+	}
+	return refuse(0, NULL, NULL);
+}
+
+/* Open an index for its mark to be changed; an error when it is none. */
+static Relation
+open_index(Oid relid)
+{
+	Relation	rel = try_relation_open(relid, AccessShareLock);
+
+	if (rel == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("relation with OID %u does not exist", relid)));
+	if (rel->rd_rel->relkind != RELKIND_INDEX && rel->rd_rel->relkind != RELKIND_PARTITIONED_INDEX)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not an index", RelationGetRelationName(rel)),
+				 errhint("Name an index: that of a primary key or unique constraint has the constraint's name.")));
+	return rel;
+}
+
+/* ---- marking ---- */
+
+/* For the index, or all that are part of it: ask for a training, or forget the model, when the transaction commits. */
+static void
+at_commit(Relation index, void (*action) (Relation index))
+{
+	List	   *parts;
+	ListCell   *lc;
+
+	if (index->rd_rel->relkind == RELKIND_INDEX)
+	{
+		action(index);
+		return;
+	}
+	parts = find_all_inheritors(RelationGetRelid(index), NoLock, NULL);
+	foreach(lc, parts)
+	{
+		Relation	part = try_relation_open(lfirst_oid(lc), AccessShareLock);
+
+		if (part == NULL)
+			continue;
+		if (part->rd_rel->relkind == RELKIND_INDEX && lbt_is_btree(part))
+			action(part);
+		relation_close(part, AccessShareLock);
 	}
 }
 
-static void
-turn_argument(FunctionCallInfo fcinfo, LbtTurn turn, bool force)
+static bool
+mark(Relation index, const LbtIndexOptions *options)
 {
-	Oid			index = lbt_index_argument(fcinfo);
-	LbtVerdict	verdict;
-	LbtOutcome	outcome = lbt_turn_index(index, turn, force, &verdict);
+	if (!lbt_mark_write(index, options))
+		return false;
+	at_commit(index, options->learned ? lbt_lifecycle_want : lbt_lifecycle_forget);
+	CommandCounterIncrement();	/* the same statement may mark it once more */
+	return true;
+}
 
-	report(index, turn, outcome, &verdict);
-	if (turn == LBT_ADOPT && outcome == LBT_TURNED)
-		lbt_tell_no_memory();
+static bool
+unmark(Relation index)
+{
+	if (!lbt_mark_delete(index))
+		return false;
+	at_commit(index, lbt_lifecycle_forget);
+	CommandCounterIncrement();
+	return true;
+}
+
+/* The options that a function's arguments give, from this one on. */
+static LbtIndexOptions
+options_of(FunctionCallInfo fcinfo, int first)
+{
+	LbtIndexOptions options = {.learned = PG_ARGISNULL(first) || PG_GETARG_BOOL(first),
+		.max_error = PG_ARGISNULL(first + 1) ? -1 : PG_GETARG_INT32(first + 1),
+	.retrain_splits = PG_ARGISNULL(first + 2) ? -1 : PG_GETARG_INT32(first + 2)};
+
+	if (!PG_ARGISNULL(first + 1) && (options.max_error < 1 || options.max_error > LBT_MAX_ERROR_LIMIT))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("value %d out of bounds for option \"max_error\"", options.max_error),
+				 errdetail("Valid values are between \"1\" and \"%d\".", LBT_MAX_ERROR_LIMIT)));
+	if (!PG_ARGISNULL(first + 2) && options.retrain_splits < 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("value %d out of bounds for option \"retrain_splits\"", options.retrain_splits),
+				 errdetail("Valid values are between \"1\" and \"%d\".", INT_MAX)));
+	return options;
 }
 
 Datum
 learnedbtree_adopt(PG_FUNCTION_ARGS)
 {
+	Oid			relid = lbt_index_argument(fcinfo);
+	LbtIndexOptions options = options_of(fcinfo, 1);
+	Relation	index;
+	Refusal		refusal;
+
 	lbt_forbid_readonly("learnedbtree_adopt()");
-	turn_argument(fcinfo, LBT_ADOPT, !PG_ARGISNULL(1) && PG_GETARG_BOOL(1));
+	index = open_index(relid);
+	refusal = check_markable(index);
+	if (refusal.reason)
+		ereport(ERROR,
+				(errcode(refusal.sqlstate),
+				 errmsg("cannot adopt index \"%s\": %s", RelationGetRelationName(index), refusal.reason),
+				 refusal.hint ? errhint("%s", refusal.hint) : 0));
+	if (!mark(index, &options))
+		ereport(NOTICE,
+				(errmsg("index \"%s\" is adopted already, with the same options", RelationGetRelationName(index))));
+	relation_close(index, NoLock);
+	lbt_tell_not_loaded();
 	PG_RETURN_VOID();
 }
 
 Datum
 learnedbtree_release(PG_FUNCTION_ARGS)
 {
+	Oid			relid = lbt_index_argument(fcinfo);
+	Relation	index;
+
 	lbt_forbid_readonly("learnedbtree_release()");
-	turn_argument(fcinfo, LBT_RELEASE, false);
+	index = open_index(relid);
+	if (!lbt_relation_ownercheck(relid, GetUserId()))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("cannot release index \"%s\": it belongs to another user", RelationGetRelationName(index)),
+				 errhint("Only the owner of its table may do this.")));
+	if (!unmark(index))
+	{
+		LbtIndexOptions options;
+		bool		marked;
+
+		(void) lbt_mark_find(index, &options, &marked);
+		if (marked)
+			ereport(NOTICE,
+					(errmsg("index \"%s\" has no mark of its own, but that of a partitioned index which it is part of",
+							RelationGetRelationName(index)),
+					 errhint("Release that one, or exclude this one: learnedbtree_adopt(..., learned => false).")));
+		else
+			ereport(NOTICE,
+					(errmsg("index \"%s\" is not adopted", RelationGetRelationName(index))));
+	}
+	relation_close(index, NoLock);
 	PG_RETURN_VOID();
+}
+
+/* ---- all of a pattern ---- */
+
+typedef struct Listed
+{
+	Oid			table;
+	Oid			index;
+} Listed;
+
+static int
+compare_listed(const ListCell *a, const ListCell *b)
+{
+	const Listed *x = lfirst(a);
+	const Listed *y = lfirst(b);
+
+	if (x->table != y->table)
+		return x->table < y->table ? -1 : 1;
+	return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* Is it a user's table that the pattern names? */
+static bool
+table_matches(Oid table, const LbtTablePattern *pattern)
+{
+	Oid			namespace = get_rel_namespace(table);
+	char	   *name = get_rel_name(table);
+	char	   *schema = get_namespace_name(namespace);
+
+	if (name == NULL || schema == NULL || IsCatalogRelationOid(table) || IsCatalogNamespace(namespace) ||
+		IsToastNamespace(namespace) || strcmp(schema, "information_schema") == 0)
+		return false;
+	return lbt_glob_matches(&pattern->table, name) &&
+		(!pattern->has_schema || lbt_glob_matches(&pattern->schema, schema));
+}
+
+/* Those of partitioned indexes' parts are left to the mark of the whole. */
+static List *
+list_indexes(const LbtTablePattern *pattern)
+{
+	List	   *list = NIL;
+	Relation	catalog = table_open(IndexRelationId, AccessShareLock);
+	SysScanDesc scan = systable_beginscan(catalog, InvalidOid, false, NULL, 0, NULL);
+	HeapTuple	tuple;
+
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_index form = (Form_pg_index) GETSTRUCT(tuple);
+		Listed	   *listed;
+
+		if (get_rel_relispartition(form->indexrelid) || !table_matches(form->indrelid, pattern))
+			continue;
+		listed = palloc(sizeof(Listed));
+		*listed = (Listed) {.table = form->indrelid,.index = form->indexrelid};
+		list = lappend(list, listed);
+	}
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	list_sort(list, compare_listed);
+	return list;
+}
+
+/* Adopt one of many; the reason when it is skipped.  Tables of extensions are left out: their scripts may not expect it. */
+static const char *
+adopt_listed(Relation index, const LbtIndexOptions *options)
+{
+	Refusal		refusal = check_markable(index);
+	Oid			extension = getExtensionOfObject(RelationRelationId, index->rd_index->indrelid);
+
+	if (refusal.reason)
+		return refusal.reason;
+	if (OidIsValid(extension))
+		return psprintf("its table belongs to the extension \"%s\"", get_extension_name(extension));
+	return mark(index, options) ? NULL : "it is adopted already, with the same options";
+}
+
+/* Release one of many; *marked: it has a mark of its own. */
+static const char *
+release_listed(Relation index, bool *marked)
+{
+	LbtIndexOptions options;
+
+	*marked = lbt_mark_find(index, &options, marked) && *marked;
+	if (*marked && !lbt_relation_ownercheck(RelationGetRelid(index), GetUserId()))
+		return "it belongs to another user";
+	return *marked && unmark(index) ? NULL : "it is not adopted";
+}
+
+/* Marks that restores have brought, of indexes that have not come; or of what was dropped by who has no event triggers. */
+static void
+tell_lost(void)
+{
+	ListCell   *lc;
+
+	foreach(lc, lbt_marks_lost())
+		ereport(NOTICE,
+				(errmsg("there is no index %s, which learnedbtree.marks has a mark of", (char *) lfirst(lc))));
+}
+
+static void
+put_row(ReturnSetInfo *result, Oid index, const char *outcome, const char *reason)
+{
+	Datum		values[3] = {ObjectIdGetDatum(index), CStringGetTextDatum(outcome),
+	reason ? CStringGetTextDatum(reason) : (Datum) 0};
+	bool		nulls[3] = {false, false, reason == NULL};
+
+	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+}
+
+/* Adopt with these options, or (NULL) release. */
+static void
+mark_all(FunctionCallInfo fcinfo, const LbtIndexOptions *options)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	LbtTablePattern pattern;
+	char	   *given;
+	List	   *list;
+	ListCell   *lc;
+	bool		any = false;
+
+	if (PG_ARGISNULL(0))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("the pattern must not be NULL"),
+				 errhint("Leave it out, or give '*', for all tables.")));
+	given = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	lbt_pattern_parse(given, &pattern);
+	InitMaterializedSRF(fcinfo, 0);
+	list = list_indexes(&pattern);
+	if (list == NIL)
+		ereport(NOTICE,
+				(errmsg("no table with an index matches \"%s\"", given)));
+	foreach(lc, list)
+	{
+		Oid			oid = ((Listed *) lfirst(lc))->index;
+		Relation	index;
+		const char *reason;
+		bool		shown = true;
+
+		CHECK_FOR_INTERRUPTS();
+		index = try_relation_open(oid, AccessShareLock);
+		if (index == NULL)
+			continue;			/* dropped meanwhile */
+		reason = options ? adopt_listed(index, options) : release_listed(index, &shown);
+		relation_close(index, NoLock);
+		any = any || reason == NULL || shown;
+		if (reason == NULL)
+			put_row(result, oid, options ? "adopted" : "released", NULL);
+		else if (shown)
+			put_row(result, oid, "skipped", reason);
+	}
+	if (list != NIL && !options && !any)
+		ereport(NOTICE,
+				(errmsg("no index of tables that match \"%s\" is adopted", given)));
+	tell_lost();
+}
+
+Datum
+learnedbtree_adopt_all(PG_FUNCTION_ARGS)
+{
+	LbtIndexOptions options = options_of(fcinfo, 1);
+
+	lbt_forbid_readonly("learnedbtree_adopt_all()");
+	mark_all(fcinfo, &options);
+	lbt_tell_not_loaded();
+	return (Datum) 0;
+}
+
+Datum
+learnedbtree_release_all(PG_FUNCTION_ARGS)
+{
+	lbt_forbid_readonly("learnedbtree_release_all()");
+	mark_all(fcinfo, NULL);
+	return (Datum) 0;
 }

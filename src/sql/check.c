@@ -20,7 +20,6 @@
 #include "utils/snapmgr.h"
 
 PG_FUNCTION_INFO_V1(learnedbtree_check);
-PG_FUNCTION_INFO_V1(learnedbtree_check_model);
 
 /* The call of amcheck's function, schema-qualified; SPI must be connected. */
 static char *
@@ -77,14 +76,6 @@ check_file(FunctionCallInfo fcinfo)
 	return rel;
 }
 
-/* As version 1.0 has it: the file alone. */
-Datum
-learnedbtree_check(PG_FUNCTION_ARGS)
-{
-	index_close(check_file(fcinfo), NoLock);
-	PG_RETURN_VOID();
-}
-
 /* The model against the tree; false when there is none, or it went away meanwhile. */
 static bool
 check_model(Relation rel, LbtIndex *index, LbtAudit *audit)
@@ -103,7 +94,7 @@ check_model(Relation rel, LbtIndex *index, LbtAudit *audit)
 #define CHECK_FIRST_COUNT 2
 
 Datum
-learnedbtree_check_model(PG_FUNCTION_ARGS)
+learnedbtree_check(PG_FUNCTION_ARGS)
 {
 	Relation	rel = check_file(fcinfo);
 	LbtIndex   *index = lbt_index_get(rel);
@@ -131,7 +122,7 @@ learnedbtree_check_model(PG_FUNCTION_ARGS)
 
 	/* Asked last, so that it tells why there are no counts. */
 	values[0] = CStringGetTextDatum(lbt_model_state(rel, index, &model, &reason));
-	values[1] = CStringGetTextDatum(lbt_metapage_state(rel, index));
+	values[1] = CStringGetTextDatum(lbt_is_btree(rel) ? "none" : lbt_metapage_state(rel, index));
 	nulls[0] = nulls[1] = false;
 	index_close(rel, NoLock);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));

@@ -5,8 +5,10 @@
 
 #include "access/relation.h"
 #include "am/am.h"
+#include "catalog/catalog.h"
 #include "catalog/pg_authid.h"
 #include "miscadmin.h"
+#include "learn/settings.h"
 #include "server/compat.h"
 #include "utils/acl.h"
 #include "utils/fmgrprotos.h"
@@ -15,22 +17,28 @@
 static void
 check_kind(Relation rel)
 {
-	if (rel->rd_rel->relkind == RELKIND_PARTITIONED_INDEX && rel->rd_rel->relam == lbt_am_oid())
+	const char *name = RelationGetRelationName(rel);
+
+	if (rel->rd_rel->relkind != RELKIND_INDEX && rel->rd_rel->relkind != RELKIND_PARTITIONED_INDEX)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is a partitioned index", RelationGetRelationName(rel)),
+				 errmsg("\"%s\" is not an index", name),
+				 errhint("Name a btree or learnedbtree index.")));
+	if (!lbt_is_btree(rel) && rel->rd_rel->relam != lbt_am_oid())
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a btree or learnedbtree index", name)));
+	if (rel->rd_rel->relkind == RELKIND_PARTITIONED_INDEX)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is a partitioned index", name),
 				 errdetail("A partitioned index has no pages of its own."),
 				 errhint("Name one of its partitions' indexes; pg_partition_tree() lists them.")));
-	if (rel->rd_rel->relkind != RELKIND_INDEX)
+	if (IsCatalogRelation(rel) || IsToastRelation(rel))
 		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not an index", RelationGetRelationName(rel)),
-				 errhint("Name a learnedbtree index.")));
-	if (rel->rd_rel->relam != lbt_am_oid())
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not a learnedbtree index", RelationGetRelationName(rel)),
-				 errhint("Create it with CREATE INDEX ... USING learnedbtree, or call learnedbtree_adopt() for a btree index.")));
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("\"%s\" is an index of a system catalog or TOAST table", name),
+				 errdetail("These have no model.")));
 	if (RELATION_IS_OTHER_TEMP(rel))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),

@@ -1,5 +1,5 @@
 /*
- * index_arg.h - SQL functions' argument, one of our indexes, opened and checked; and their results.
+ * index_arg.h - SQL functions' argument, an index, opened and checked; and their results.
  */
 #ifndef LBT_INDEX_ARG_H
 #define LBT_INDEX_ARG_H
@@ -18,8 +18,8 @@ typedef enum LbtRight
 } LbtRight;
 
 /*
- * Open an index of ours under this lock, or raise an error that names what is wrong: no such relation,
- * not an index, another access method's, partitioned, invalid, another session's temporary one, or not
+ * Open a btree or learnedbtree index under this lock, or raise an error that names what is wrong: no such relation,
+ * not an index, a catalog's, another access method's, partitioned, invalid, another session's temporary one, or not
  * the caller's.
  */
 extern Relation lbt_open_index(Oid relid, LOCKMODE lock, LbtRight right);

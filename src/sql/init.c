@@ -3,12 +3,15 @@
  */
 #include "postgres.h"
 
+#include "access/parallel.h"
+#include "access/xact.h"
 #include "am/am.h"
 #include "fmgr.h"
 #include "learn/lifecycle.h"
 #include "learn/registry.h"
 #include "learn/settings.h"
-#include "sql/changes.h"
+#include "miscadmin.h"
+#include "serve/serve.h"
 #include "sql/explain.h"
 #include "utils/guc.h"
 
@@ -22,12 +25,49 @@ static const struct config_enum_entry sort_keys_words[] = {
 	{NULL, 0, false}
 };
 
+static const struct config_enum_entry btree_indexes_words[] = {
+	{"none", LBT_BTREE_NONE, false},
+	{"adopted", LBT_BTREE_ADOPTED, false},
+	{"all", LBT_BTREE_ALL, false},
+	{NULL, 0, false}
+};
+
+/*
+ * A setting for future sessions (ALTER DATABASE, ALTER ROLE, ALTER SYSTEM) means nothing to those without the library.
+ * This session has it.
+ */
+static bool
+check_btree_indexes(int *value, void **extra, GucSource source)
+{
+	if (*value == LBT_BTREE_ALL && IsUnderPostmaster && OidIsValid(MyDatabaseId) && IsTransactionState() &&
+		!InitializingParallelWorker && (source == PGC_S_TEST || source == PGC_S_FILE))
+		lbt_tell_not_loaded();
+	return true;
+}
+
+static void
+assign_serving(int value, void *extra)
+{
+	lbt_serve_settings_changed();
+}
+
 static void
 define_settings(void)
 {
+	DefineCustomEnumVariable("learnedbtree.btree_indexes",
+							 "Which btree indexes are served, as they are.",
+							 "none; adopted: those that learnedbtree_adopt() has marked; all: those of at least "
+							 "learnedbtree.min_leaves leaves, and adopted ones, unless a mark excludes them.",
+							 &lbt_btree_indexes, LBT_BTREE_ADOPTED, btree_indexes_words, PGC_USERSET, 0,
+							 check_btree_indexes, assign_serving, NULL);
+	DefineCustomIntVariable("learnedbtree.min_leaves",
+							"Leaf pages from which btree indexes are served where learnedbtree.btree_indexes is all.",
+							"Smaller ones have too few pages on the way to a leaf.",
+							&lbt_min_leaves, LBT_MIN_LEAVES_DEFAULT, 0, INT_MAX, PGC_USERSET, 0,
+							NULL, assign_serving, NULL);
 	DefineCustomBoolVariable("learnedbtree.enable",
-							 "Finds leaves of learnedbtree indexes through their models.",
-							 "When off, they work exactly as btree indexes.",
+							 "Finds leaves through models.",
+							 "When off, learnedbtree and served btree indexes work exactly as btree indexes.",
 							 &lbt_enable, true, PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("learnedbtree.enable_leaf_cache",
 							 "Looks predictions up in the cache of leaf minima before reading a page.",
@@ -93,8 +133,7 @@ _PG_init(void)
 	lbt_options_init();
 	lbt_registry_declare();
 	lbt_lifecycle_init();
-	lbt_planner_init();
 	lbt_ahead_init();
-	lbt_changes_init();
 	lbt_explain_init();
+	lbt_serve_init();
 }

@@ -10,6 +10,7 @@
 #include "learn/counters.h"
 #include "learn/settings.h"
 #include "learn/train.h"
+#include "serve/serve.h"
 #include "lib/stringinfo.h"
 #include "sql/index_arg.h"
 #include "sql/inspect.h"
@@ -159,11 +160,15 @@ why_not_paying(const LbtSince *since)
 const char *
 lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char **reason)
 {
+	const char *refusal = NULL;
+
 	memset(model, 0, sizeof(*model));
 	if (!lbt_trainable(rel, index, reason))
-		return index->keyspec.ncolumns == 0 && lbt_index_learned(rel) ? "unsupported" : "off";
+		return index->keyspec.ncolumns == 0 && index->options.learned != 0 ? "unsupported" : "off";
 	(void) lbt_registry_describe(index, model);
-	*reason = !lbt_enable && model->state == LBT_READY ? "not used: learnedbtree.enable is off" :
+	if (lbt_is_btree(rel))
+		refusal = lbt_serve_refusal(rel, NULL);
+	*reason = refusal ? psprintf("not served in this session: %s", refusal) : !lbt_enable && model->state == LBT_READY ? "not used: learnedbtree.enable is off" :
 		model->state == LBT_NOT_PAYING ? why_not_paying(&model->since) : state_words[model->state].reason;
 	return state_words[model->state].name;
 }

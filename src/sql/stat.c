@@ -7,18 +7,18 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "learn/counters.h"
+#include "learn/lifecycle.h"
 #include "miscadmin.h"
 #include "utils/timestamp.h"
 
 PG_FUNCTION_INFO_V1(learnedbtree_stat_get);
-PG_FUNCTION_INFO_V1(learnedbtree_stat_get_1_1);
 PG_FUNCTION_INFO_V1(learnedbtree_stat_reset);
 
 #define STAT_COLUMNS (LBT_NEVENTS + 2)
 
-/* One index's counts, in the order of LbtEvent, then the times of the last training and reset, as many as there are. */
-static Datum
-stat_row(FunctionCallInfo fcinfo)
+/* One index's counts, in the order of LbtEvent, then the times of the last training and reset. */
+Datum
+learnedbtree_stat_get(PG_FUNCTION_ARGS)
 {
 	TupleDesc	tupdesc;
 	LbtStats	stats;
@@ -39,27 +39,16 @@ stat_row(FunctionCallInfo fcinfo)
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
 }
 
-/* An extension that is still at 1.0 has a column less. */
-Datum
-learnedbtree_stat_get(PG_FUNCTION_ARGS)
-{
-	return stat_row(fcinfo);
-}
-
-Datum
-learnedbtree_stat_get_1_1(PG_FUNCTION_ARGS)
-{
-	return stat_row(fcinfo);
-}
-
 Datum
 learnedbtree_stat_reset(PG_FUNCTION_ARGS)
 {
+	LbtFile		file;
+
 	lbt_registry_attach();
 	lbt_counters_flush();
 	if (PG_ARGISNULL(0))
 		lbt_stats_reset(InvalidOid);
-	else if (lbt_is_our_index(PG_GETARG_OID(0)))
+	else if (lbt_index_file(PG_GETARG_OID(0), &file))
 		lbt_stats_reset(PG_GETARG_OID(0));
 	PG_RETURN_VOID();
 }

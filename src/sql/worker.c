@@ -13,6 +13,7 @@
 #include "am/am.h"
 #include "learn/counters.h"
 #include "learn/demand.h"
+#include "learn/lifecycle.h"
 #include "learn/settings.h"
 #include "learn/train.h"
 #include "miscadmin.h"
@@ -69,17 +70,18 @@ static Outcome
 train_index(const LbtFile *file, Oid oid)
 {
 	Outcome		outcome = DONE;
+	LbtFile		now;
 	const char *reason;
 	Relation	rel;
 	LbtIndex   *index;
 
 	if (!ConditionalLockRelationOid(oid, AccessShareLock))
 		return LOCKED;
-	if (!lbt_is_our_index(oid))
+	if (!lbt_index_file(oid, &now) || memcmp(&now, file, sizeof(LbtFile)) != 0)
 		return GONE;
 	rel = index_open(oid, NoLock);
 	index = lbt_index_get(rel);
-	if (memcmp(&index->file, file, sizeof(LbtFile)) != 0)
+	if (!lbt_is_btree(rel) && rel->rd_rel->relam != lbt_am_oid())
 		outcome = GONE;
 	else if (lbt_trainable(rel, index, &reason))
 	{
@@ -181,16 +183,16 @@ sweep_counts(Oid database)
 }
 
 /*
- * Forget models of indexes that are gone, or btree's again, and that nobody here could notice: on a standby, of
- * those that REINDEX CONCURRENTLY replaced, DROP removed or learnedbtree_release() turned back on the primary.  An
- * index that is invisible because its transaction goes on has been trained just now; forgetting its model would
- * be harmless, but a waste.
+ * Forget models of indexes that are gone, or have another file by now, where nobody could notice: what was dropped or
+ * rebuilt by a session without the library, or on the primary of this standby.  An index that is invisible because its
+ * transaction goes on has been trained just now; forgetting its model would be harmless, but a waste.
  */
 static void
 sweep(Oid database)
 {
 	LbtListed  *listed;
-	TimestampTz now = GetCurrentTimestamp();
+	LbtFile		now;
+	TimestampTz started = GetCurrentTimestamp();
 	int			n;
 
 	StartTransactionCommand();
@@ -198,9 +200,9 @@ sweep(Oid database)
 	for (int i = 0; i < n; i++)
 	{
 		if (!RecoveryInProgress() &&
-			!TimestampDifferenceExceeds(listed[i].changed_at, now, SWEEP_AGE_MS))
+			!TimestampDifferenceExceeds(listed[i].changed_at, started, SWEEP_AGE_MS))
 			continue;
-		if (!lbt_is_our_index(listed[i].oid))
+		if (!lbt_index_file(listed[i].oid, &now) || memcmp(&now, &listed[i].file, sizeof(LbtFile)) != 0)
 			lbt_registry_drop_file(&listed[i].file);
 	}
 	sweep_counts(database);

@@ -220,14 +220,14 @@ CREATE TABLE arr_dense AS SELECT g % 100 * 50 AS a, g * 7 % 5000 AS b, g % 13 AS
 INSERT INTO arr_dense VALUES (NULL, 5, 1), (50, NULL, 2), (7, 7, NULL);
 CREATE INDEX arr_dense_1 ON arr_dense USING learnedbtree (a, b, c);
 ANALYZE arr_dense;
-SELECT compare('arr_dense_1', $$SELECT a, b FROM arr_dense WHERE a = ANY (ARRAY(SELECT generate_series(-50, 6000))) AND b = ANY (ARRAY(SELECT generate_series(1, 5000)))$$),
+SELECT compare('arr_dense_1', $$SELECT a, b FROM arr_dense WHERE a = ANY (ARRAY(SELECT generate_series(-50, 6000, 10))) AND b = ANY (ARRAY(SELECT generate_series(1, 5000, 10)))$$),
        compare('arr_dense_1', $$SELECT a, b, c FROM arr_dense WHERE a = ANY (ARRAY(SELECT generate_series(1, 5000))) AND b = 700 AND c > 5$$),
-       compare('arr_dense_1', $$SELECT a, b FROM (SELECT a, b FROM arr_dense WHERE a = ANY (ARRAY(SELECT generate_series(1, 5000))) AND b = ANY (ARRAY(SELECT generate_series(1, 5000, 3))) ORDER BY a DESC, b DESC, c DESC LIMIT 900) q$$);
+       compare('arr_dense_1', $$SELECT a, b FROM (SELECT a, b FROM arr_dense WHERE a = ANY (ARRAY(SELECT generate_series(0, 5000, 10))) AND b = ANY (ARRAY(SELECT generate_series(1, 5000, 9))) ORDER BY a DESC, b DESC, c DESC LIMIT 900) q$$);
 SELECT lookups < 2000 AS few, verified > 0 AS predicted FROM learnedbtree_stat WHERE indexrelname = 'arr_dense_1';
 DROP INDEX arr_dense_1;
 CREATE INDEX arr_dense_2 ON arr_dense USING learnedbtree (c, a DESC NULLS LAST, b);
-SELECT compare('arr_dense_2', $$SELECT a, b FROM arr_dense WHERE c = 7 AND a = ANY (ARRAY(SELECT generate_series(1, 5000))) AND b = ANY (ARRAY(SELECT generate_series(1, 5000)))$$),
-       compare('arr_dense_2', $$SELECT a, b FROM arr_dense WHERE c IN (1, 3, 5, 70) AND a = ANY (ARRAY(SELECT generate_series(1, 5000))) AND b = ANY (ARRAY(SELECT generate_series(1, 5000, 2)))$$);
+SELECT compare('arr_dense_2', $$SELECT a, b FROM arr_dense WHERE c = 7 AND a = ANY (ARRAY(SELECT generate_series(0, 5000, 10))) AND b = ANY (ARRAY(SELECT generate_series(1, 5000, 10)))$$),
+       compare('arr_dense_2', $$SELECT a, b FROM arr_dense WHERE c IN (1, 3, 5, 70) AND a = ANY (ARRAY(SELECT generate_series(0, 5000, 10))) AND b = ANY (ARRAY(SELECT generate_series(1, 5000, 20)))$$);
 SELECT lookups < 2000 AS few, verified > 0 AS predicted FROM learnedbtree_stat WHERE indexrelname = 'arr_dense_2';
 DROP TABLE arr_dense;
 

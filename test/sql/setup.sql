@@ -56,15 +56,15 @@ BEGIN
     oracle := answers(query, true);
     FOREACH way IN ARRAY ARRAY['index', 'only', 'bitmap'] LOOP
         PERFORM use_access(way);
-        SELECT * INTO before FROM learnedbtree_stat WHERE indexrelid = index;
+        SELECT * INTO before FROM learnedbtree_stat_get(index);
         IF NOT plan_uses(query, index) THEN
             CONTINUE;
         END IF;
         ways := ways + 1;
         -- the planner may look for the ends of a column itself, as often each time
-        SELECT * INTO planned FROM learnedbtree_stat WHERE indexrelid = index;
+        SELECT * INTO planned FROM learnedbtree_stat_get(index);
         learned := answers(query, true);
-        SELECT * INTO after FROM learnedbtree_stat WHERE indexrelid = index;
+        SELECT * INTO after FROM learnedbtree_stat_get(index);
         lookups := lookups + after.lookups - planned.lookups;
         verified := verified + after.verified - planned.verified;
         delegated := delegated + (after.delegated - planned.delegated) - (planned.delegated - before.delegated);
@@ -129,7 +129,7 @@ CREATE FUNCTION compare_walk(index regclass, query text, way text DEFAULT 'index
     SET enable_indexonlyscan = on SET enable_bitmapscan = on SET enable_sort = off
     SET enable_material = off SET learnedbtree.enable = on AS $$
 DECLARE
-    before bigint := (SELECT verified FROM learnedbtree_stat WHERE indexrelid = index);
+    before bigint := (SELECT verified FROM learnedbtree_stat_get(index));
     learned text[];
     plain text[];
 BEGIN
@@ -140,7 +140,7 @@ BEGIN
     FOR i IN 1..5 LOOP
         learned[i] := walk(query, 300, i);
     END LOOP;
-    IF (SELECT verified FROM learnedbtree_stat WHERE indexrelid = index) <= before THEN
+    IF (SELECT verified FROM learnedbtree_stat_get(index)) <= before THEN
         RETURN 'model not used';
     END IF;
     PERFORM set_config('learnedbtree.enable', 'off', true);

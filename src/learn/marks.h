@@ -1,0 +1,55 @@
+/*
+ * marks.h - which btree indexes are served in sessions with learnedbtree.btree_indexes = 'adopted', and with which
+ * options: the table learnedbtree.marks.
+ *
+ * A row is an index's mark; that of a partitioned index is of all its partitions that have none of their own.  Rows
+ * name the index, so that they survive dump and restore, and have its OID, so that they survive a rename by a session
+ * in which the extension's event triggers do not run:
+ *
+ *   - indexid is an index: the row is that index's, whatever its name is now;
+ *   - indexid is none, or 0: the row is that of the index of this name.  So REINDEX CONCURRENTLY, ALTER TYPE and
+ *     restores, which make the index anew, keep the mark.
+ *
+ * indexid is a generated column, which pg_dump does not dump: a restored row finds its index by name.
+ *
+ * Each backend has a copy of the whole table.  Writers invalidate the table's relcache entry; the relcache callback
+ * (serve/hooks.c) says so to lbt_marks_invalidated(), and the copy is made anew when it is next needed.
+ */
+#ifndef LBT_MARKS_H
+#define LBT_MARKS_H
+
+#include "learn/settings.h"
+
+/* Does the extension exist in this database?  Cached until pg_am changes. */
+extern bool lbt_extension_exists(void);
+
+/* Are there any marks?  False also where there is no extension.  *sure: this is the last word. */
+extern bool lbt_marks_any(bool *sure);
+
+/*
+ * The options of an index's mark, its own or that of the partitioned index that it is a part of; *marked: there is one.
+ * False when that cannot be told just now (the table is locked, or catalogs of another time are being read): it is not
+ * worth waiting for.  Takes and releases a lock on the table; may read catalogs.
+ */
+extern bool lbt_mark_find(Relation index, LbtIndexOptions *options, bool *marked);
+
+/*
+ * Write an index's mark, or delete it: false when that changes nothing.  The caller has locked the index against being
+ * dropped, has checked permissions, and increments the command counter before the next call.  Serializes with others
+ * that write the same index's mark, until the end of the transaction.  Tells all backends.
+ */
+extern bool lbt_mark_write(Relation index, const LbtIndexOptions *options);
+extern bool lbt_mark_delete(Relation index);
+
+/* Names (char *, qualified) of marks whose index is not there. */
+extern List *lbt_marks_lost(void);
+
+/*
+ * From the relcache callback: this relation's entry, or (InvalidOid) any, may have changed.  True when marks may have.
+ */
+extern bool lbt_marks_invalidated(Oid relid);
+
+/* From the callback for pg_am. */
+extern void lbt_marks_extension_changed(void);
+
+#endif							/* LBT_MARKS_H */

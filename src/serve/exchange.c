@@ -1,0 +1,176 @@
+/*
+ * exchange.c - another routine for the relcache entry of a btree index; see serve.h.
+ *
+ * The exchange happens only while our own open is the only one in this backend (rd_refcnt is 1).  So no scan, no insert
+ * and no cursor of the old routine exists, and none of theirs meets the state of ours.  An entry that is open survives
+ * invalidations with its routine (RelationReloadIndexInfo); one that nobody has open is thrown away, and comes back
+ * with btree's.
+ *
+ * When the setting or the mark goes, entries keep our routine until they are thrown away: each scan and insert asks its
+ * view (LbtIndex.learned) at its start, and is nbtree's from the first call to the last.
+ */
+#include "serve/serve.h"
+
+#include "access/transam.h"
+#include "am/am.h"
+#include "catalog/catalog.h"
+#include "learn/marks.h"
+#include "learn/settings.h"
+#include "learn/train.h"
+#include "miscadmin.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+
+static IndexAmRoutine routine;	/* ours; made at the first exchange */
+static bool routine_made = false;
+
+/* OIDs of the indexes whose entries have our routine, or had it when they were looked at last. */
+static HTAB *exchanged = NULL;
+
+static void
+make_routine(void)
+{
+	lbt_bt_served_routine(&routine);
+	routine.aminsert = lbt_insert;
+	routine.ambeginscan = lbt_beginscan;
+	routine.amrescan = lbt_rescan;
+	routine.amgettuple = lbt_gettuple;
+	routine.amgetbitmap = lbt_getbitmap;
+	routine.amendscan = lbt_endscan;
+	routine.ammarkpos = lbt_markpos;
+	routine.amrestrpos = lbt_restrpos;
+	routine_made = true;
+}
+
+bool
+lbt_is_exchanged(Relation index)
+{
+	return index->rd_indam == &routine;
+}
+
+static void
+note_exchanged(Oid index)
+{
+	if (exchanged == NULL)
+	{
+		HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(Oid),.hcxt = TopMemoryContext};
+
+		exchanged = hash_create("btree indexes served by learnedbtree", 64, &ctl,
+								HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	}
+	(void) hash_search(exchanged, &index, HASH_ENTER, NULL);
+}
+
+bool
+lbt_exchange_invalidated(Oid relid)
+{
+	bool		found;
+
+	if (exchanged == NULL)
+		return false;
+	if (!OidIsValid(relid))
+		return hash_get_num_entries(exchanged) > 0;
+	(void) hash_search(exchanged, &relid, HASH_REMOVE, &found);
+	return found;
+}
+
+const char *
+lbt_serve_unfit(Relation index)
+{
+	if (index->rd_rel->relkind != RELKIND_INDEX && index->rd_rel->relkind != RELKIND_PARTITIONED_INDEX)
+		return "it is not an index";
+	if (!lbt_is_btree(index))
+		return "it is not a btree index";
+	if (RelationGetRelid(index) < FirstNormalObjectId || index->rd_rel->relisshared || IsCatalogRelation(index))
+		return "it is an index of a system catalog";
+	if (IsToastRelation(index))
+		return "it is the index of a TOAST table";
+	if (index->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
+		return "temporary indexes have no model";
+	if (!index->rd_index->indisvalid || !index->rd_index->indisready || !index->rd_index->indislive)
+		return "it is not valid";
+	return NULL;
+}
+
+/* Of an index whose file is of the format of PostgreSQL 11 or older, the proofs on a page do not hold. */
+static bool
+has_old_format(Relation index)
+{
+	bool		heapkeyspace;
+	bool		allequalimage;
+
+	_bt_metaversion(index, &heapkeyspace, &allequalimage);
+	return !heapkeyspace;
+}
+
+const char *
+lbt_serve_refusal(Relation index, bool *sure)
+{
+	const char *reason;
+	LbtIndex   *view;
+	LbtIndexOptions options;
+
+	if (sure)
+		*sure = true;
+	if (!lbt_extension_exists())
+		return "the extension does not exist in this database";
+	reason = lbt_serve_unfit(index);
+	if (reason)
+		return reason;
+	if (index->rd_rel->relkind != RELKIND_INDEX)
+		return "it is a partitioned index, which has no pages of its own";
+	if (!lbt_is_exchanged(index) && !lbt_bt_owns_routine(index->rd_indam))
+		return "another extension has taken it over in this session";
+
+	/* Without a view, as most indexes need none: it is kept for long. */
+	if (!lbt_index_options(index, &options, &reason))
+	{
+		if (sure)
+			*sure = false;
+		return reason;
+	}
+	if (reason)
+		return reason;
+	view = lbt_index_get(index);
+	if (!lbt_trainable(index, view, &reason))
+		return reason;
+	if (has_old_format(index))
+		return "it has the format of PostgreSQL 11 or older";
+	return view->why_not;
+}
+
+bool
+lbt_exchange(Oid oid, bool *settled)
+{
+	Relation	index = RelationIdGetRelation(oid);
+	bool		served = false;
+	bool		sure = true;
+
+	if (!RelationIsValid(index))
+		return false;
+	if (lbt_is_exchanged(index))
+	{
+		served = lbt_index_get(index)->learned;
+		note_exchanged(oid);
+	}
+	else if (index->rd_rel->relkind == RELKIND_INDEX && lbt_is_btree(index) && index->rd_indam != NULL &&
+		lbt_serve_refusal(index, &sure) == NULL)
+	{
+		/* Looking may have received an invalidation: asked last. */
+		if (!lbt_is_exchanged(index) && index->rd_refcnt == 1 && lbt_bt_owns_routine(index->rd_indam))
+		{
+			if (!routine_made)
+				make_routine();
+			index->rd_indam = &routine;
+		}
+		served = lbt_is_exchanged(index);
+		if (served)
+			note_exchanged(oid);
+		else
+			sure = false;		/* somebody here has it open */
+	}
+	if (!sure)
+		*settled = false;
+	RelationClose(index);
+	return served;
+}

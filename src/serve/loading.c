@@ -1,0 +1,118 @@
+/*
+ * loading.c - will sessions have the library?  Marks and settings mean nothing to those that have not.
+ */
+#include "serve/serve.h"
+
+#include "access/genam.h"
+#include "access/table.h"
+#include "am/am.h"
+#include "catalog/pg_db_role_setting.h"
+#include "commands/dbcommands.h"
+#include "learn/settings.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "server/shared.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/varlena.h"
+
+/* Is the library in a setting's list of libraries? */
+static bool
+lists_library(const char *value)
+{
+	char	   *copy;
+	List	   *names;
+	ListCell   *lc;
+	bool		found = false;
+
+	if (value == NULL || value[0] == '\0')
+		return false;
+	copy = pstrdup(value);
+	if (SplitDirectoriesString(copy, ',', &names))
+		foreach(lc, names)
+		{
+			const char *slash = strrchr(lfirst(lc), '/');
+			const char *name = slash ? slash + 1 : lfirst(lc);
+
+			if (strcmp(name, "learnedbtree") == 0 || strcmp(name, "learnedbtree.so") == 0)
+				found = true;
+		}
+	return found;
+}
+
+/* Do the settings of a row of pg_db_role_setting, a text[], list the library? */
+static bool
+settings_list_library(Datum settings)
+{
+	static const char prefix[] = "session_preload_libraries=";
+	Datum	   *elements;
+	bool	   *nulls;
+	int			n;
+
+	deconstruct_array(DatumGetArrayTypeP(settings), TEXTOID, -1, false, TYPALIGN_INT, &elements, &nulls, &n);
+	for (int i = 0; i < n; i++)
+	{
+		char	   *setting = nulls[i] ? NULL : TextDatumGetCString(elements[i]);
+
+		if (setting && strncmp(setting, prefix, strlen(prefix)) == 0 && lists_library(setting + strlen(prefix)))
+			return true;
+	}
+	return false;
+}
+
+/* Set for this database or all, for all roles or some?  This session may have begun before. */
+static bool
+set_for_database(void)
+{
+	Relation	catalog = table_open(DbRoleSettingRelationId, AccessShareLock);
+	SysScanDesc scan = systable_beginscan(catalog, InvalidOid, false, NULL, 0, NULL);
+	HeapTuple	tuple;
+	bool		found = false;
+
+	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_db_role_setting form = (Form_pg_db_role_setting) GETSTRUCT(tuple);
+		bool		isnull;
+		Datum		settings = heap_getattr(tuple, Anum_pg_db_role_setting_setconfig, RelationGetDescr(catalog), &isnull);
+
+		if (!isnull && (form->setdatabase == MyDatabaseId || !OidIsValid(form->setdatabase)))
+			found = settings_list_library(settings);
+	}
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return found;
+}
+
+bool
+lbt_sessions_load_library(void)
+{
+	static const char *const lists[] = {
+		"shared_preload_libraries", "session_preload_libraries", "local_preload_libraries"
+	};
+
+	for (int i = 0; i < lengthof(lists); i++)
+		if (lists_library(GetConfigOption(lists[i], true, false)))
+			return true;
+	return set_for_database();
+}
+
+void
+lbt_tell_not_loaded(void)
+{
+	static bool told = false;
+	const char *libraries;
+	const char *database;
+
+	lbt_tell_no_memory();
+	if (told || !lbt_shared_possible() || lbt_sessions_load_library())
+		return;
+	told = true;
+	database = get_database_name(MyDatabaseId);
+	libraries = superuser() ? GetConfigOption("session_preload_libraries", true, false) : NULL;
+	ereport(NOTICE,
+			(errmsg("new sessions of database \"%s\" will not load learnedbtree, and so serve no index", database),
+			 errhint("As superuser: ALTER DATABASE %s SET session_preload_libraries = %s%slearnedbtree;",
+					 quote_identifier(database), libraries && libraries[0] ? libraries : "",
+					 libraries && libraries[0] ? ", " : "")));
+}

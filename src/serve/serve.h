@@ -1,0 +1,67 @@
+/*
+ * serve.h - serving btree indexes as they are: in this backend the relcache entry of a btree index gets a routine of
+ * ours, and nothing else changes, neither in the catalogs, nor in the file, nor for other backends.
+ *
+ *     relcache entry             rd_indam ->  btree's routine    scans and inserts are nbtree's
+ *          | exchange.c: nobody else here has it open, and it is to be served
+ *          v
+ *     relcache entry             rd_indam ->  our routine        scans and inserts ask the model; whatever that
+ *          |                                                      does not answer goes on to nbtree's functions
+ *          | an invalidation throws the entry away, or the session ends
+ *          v
+ *     btree's again, until the next exchange
+ *
+ * src/README, "Serving btree indexes", has the argument.
+ */
+#ifndef LBT_SERVE_H
+#define LBT_SERVE_H
+
+#include "postgres.h"
+
+#include "nodes/pg_list.h"
+#include "utils/rel.h"
+
+/* exchange.c */
+
+/*
+ * Why this session does not serve an open index of btree's: a constant string that goes on from "it is not served: ";
+ * NULL when it is to be served.  *sure (which may be NULL): this is the last word.  May read catalogs and the metapage.
+ */
+extern const char *lbt_serve_refusal(Relation index, bool *sure);
+
+/*
+ * Can an index ever be served, whatever the settings and marks say?  The reason why not, a constant string, or NULL.
+ * Also of a partitioned index.
+ */
+extern const char *lbt_serve_unfit(Relation index);
+
+/*
+ * Exchange the routine of a btree index that is to be served, unless its entry is in use.  The caller has locked the
+ * index or its table against being dropped.  True when the entry has our routine now and the index is to be served.
+ * *settled is set to false when it is worth asking again at the next statement.
+ */
+extern bool lbt_exchange(Oid index, bool *settled);
+
+/* Does the entry have our routine? */
+extern bool lbt_is_exchanged(Relation index);
+
+/* From the relcache callback: false when no entry with our routine can have been thrown away. */
+extern bool lbt_exchange_invalidated(Oid relid);
+
+/* hooks.c */
+
+/* In _PG_init. */
+extern void lbt_serve_init(void);
+
+/* A setting that decides on serving has changed. */
+extern void lbt_serve_settings_changed(void);
+
+/* loading.c */
+
+/* Does this server load the library in new sessions of this database?  As far as settings can tell. */
+extern bool lbt_sessions_load_library(void);
+
+/* Emit a NOTICE, once a session, with the statement to run if new sessions will not have the library. */
+extern void lbt_tell_not_loaded(void);
+
+#endif							/* LBT_SERVE_H */
