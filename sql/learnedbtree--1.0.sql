@@ -23,6 +23,10 @@ DO $$
 BEGIN
     IF to_regnamespace('learnedbtree') IS NULL THEN
         CREATE SCHEMA learnedbtree;
+    ELSIF NOT (SELECT r.rolsuper OR r.rolname = current_user FROM pg_catalog.pg_namespace n
+                 JOIN pg_catalog.pg_roles r ON r.oid = n.nspowner WHERE n.nspname = 'learnedbtree') THEN
+        RAISE EXCEPTION 'schema "learnedbtree" exists, and belongs to another user'
+            USING ERRCODE = 'duplicate_schema', HINT = 'Rename or drop it: the extension keeps its table there.';
     END IF;
 END $$;
 GRANT USAGE ON SCHEMA learnedbtree TO PUBLIC;
@@ -46,19 +50,19 @@ CREATE TABLE learnedbtree.marks (
     learned boolean NOT NULL DEFAULT true,
     max_error integer,
     retrain_splits integer,
-    indexid oid GENERATED ALWAYS AS (learnedbtree.index_named(schemaname, indexname)) STORED);
+    indexid oid GENERATED ALWAYS AS (learnedbtree.index_named(schemaname, indexname)) STORED) USING heap;
 GRANT SELECT ON learnedbtree.marks TO PUBLIC;
 COMMENT ON TABLE learnedbtree.marks IS
     'btree indexes that are adopted, or (learned is false) excluded; see learnedbtree_adopt()';
 SELECT pg_catalog.pg_extension_config_dump('learnedbtree.marks', '');
 
--- Sessions copy the table, and are told when SQL changes it, as a restore or the event triggers below.
+-- Sessions copy the table, and are told when SQL changes it, as a restore does.
 CREATE FUNCTION learnedbtree_marks_changed() RETURNS trigger
     AS 'MODULE_PATHNAME' LANGUAGE C;
 CREATE TRIGGER tell_sessions AFTER INSERT OR UPDATE OR DELETE ON learnedbtree.marks
     FOR EACH STATEMENT EXECUTE FUNCTION learnedbtree_marks_changed();
 
--- A restore brings marks before it makes indexes, but after tables.
+-- A restore brings marks before it makes indexes, but after tables.  (pg_dump has it say warnings only.)
 CREATE FUNCTION learnedbtree.tell_missing() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     missing record;
@@ -69,7 +73,7 @@ BEGIN
                             WHERE n.nspname = r.schemaname AND c.relname IN (r.tablename, r.indexname))
          ORDER BY 1, 2
     LOOP
-        RAISE NOTICE 'learnedbtree: there is no table %, whose index % is adopted', missing.tablename, missing.indexname;
+        RAISE WARNING 'learnedbtree: there is no table %, whose index % is adopted', missing.tablename, missing.indexname;
     END LOOP;
     RETURN NULL;
 END $$;
@@ -77,48 +81,37 @@ ALTER FUNCTION learnedbtree.tell_missing() SET search_path = pg_catalog, pg_temp
 CREATE TRIGGER tell_missing AFTER INSERT ON learnedbtree.marks
     REFERENCING NEW TABLE AS restored FOR EACH STATEMENT EXECUTE FUNCTION learnedbtree.tell_missing();
 
--- Marks of dropped indexes go; those of renamed indexes, and of indexes made anew under the old name, follow.  Not in C,
--- and without errors: commands have to work where the library's file is missing.
+-- Marks of dropped indexes go; those of renamed indexes, and of indexes made anew under the old name, follow.  The writing
+-- is done in C, as what SQL writes would be published by a publication FOR ALL TABLES; but errors are caught: commands have
+-- to work where the library's file is missing.
+CREATE FUNCTION learnedbtree_follow_marks(changed oid[]) RETURNS void
+    AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+CREATE FUNCTION learnedbtree_forget_marks(marks tid[]) RETURNS void
+    AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+REVOKE ALL ON FUNCTION learnedbtree_follow_marks(oid[]), learnedbtree_forget_marks(tid[]) FROM PUBLIC;
+
 CREATE FUNCTION learnedbtree.follow_ddl() RETURNS event_trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
-    changed tid[];
+    dropped tid[];
 BEGIN
     -- This gives back its lock at once, which a query would not.
     IF pg_relation_size('learnedbtree.marks') = 0 THEN
         RETURN;
     END IF;
-    IF tg_event = 'sql_drop' THEN
-        changed := ARRAY(SELECT m.ctid FROM learnedbtree.marks m JOIN pg_event_trigger_dropped_objects() d
-                             ON d.objid = m.indexid
-                             OR d.schema_name = m.schemaname AND d.object_name = m.indexname
-                                AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = m.indexid)
-                          WHERE d.object_type = 'index');
-    ELSE
-        changed := ARRAY(SELECT m.ctid FROM learnedbtree.marks m
-                           LEFT JOIN (pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-                                                 JOIN pg_index i ON i.indexrelid = c.oid
-                                                 JOIN pg_class t ON t.oid = i.indrelid) ON c.oid = m.indexid
-                           LEFT JOIN (pg_class o JOIN pg_namespace p ON p.oid = o.relnamespace)
-                                  ON o.relname = m.indexname AND p.nspname = m.schemaname AND o.relkind IN ('i', 'I')
-                          WHERE CASE WHEN c.oid IS NULL THEN o.oid IS NOT NULL
-                                     ELSE (m.schemaname, m.tablename, m.indexname)
-                                          IS DISTINCT FROM (n.nspname, t.relname, c.relname) END);
-    END IF;
-    IF changed = '{}' THEN
-        RETURN;
-    END IF;
     BEGIN
         IF tg_event = 'sql_drop' THEN
-            DELETE FROM learnedbtree.marks m WHERE m.ctid = ANY (changed);
+            dropped := ARRAY(SELECT m.ctid FROM learnedbtree.marks m JOIN pg_event_trigger_dropped_objects() d
+                                 ON d.objid = m.indexid
+                                 OR d.schema_name = m.schemaname AND d.object_name = m.indexname
+                                    AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = m.indexid)
+                              WHERE d.object_type = 'index');
+            IF dropped <> '{}' THEN
+                PERFORM @extschema@.learnedbtree_forget_marks(dropped);
+            END IF;
+        ELSIF tg_event = 'ddl_command_end' THEN
+            PERFORM @extschema@.learnedbtree_follow_marks(ARRAY(SELECT objid FROM pg_event_trigger_ddl_commands()));
         ELSE
-            UPDATE learnedbtree.marks m
-               SET (schemaname, tablename, indexname) =
-                   (SELECT n.nspname, t.relname, c.relname
-                      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-                      JOIN pg_index i ON i.indexrelid = c.oid JOIN pg_class t ON t.oid = i.indrelid
-                     WHERE c.oid = CASE WHEN EXISTS (SELECT FROM pg_class o WHERE o.oid = m.indexid) THEN m.indexid
-                                        ELSE learnedbtree.index_named(m.schemaname, m.indexname) END)
-             WHERE m.ctid = ANY (changed);
+            PERFORM @extschema@.learnedbtree_follow_marks('{}');
         END IF;
     EXCEPTION WHEN OTHERS THEN
         RAISE WARNING 'learnedbtree has not brought its marks up to date: %', SQLERRM;
@@ -129,10 +122,10 @@ CREATE EVENT TRIGGER learnedbtree_drop_marks ON sql_drop
     EXECUTE FUNCTION learnedbtree.follow_ddl();
 -- Before a rename, too: an index that has been made anew is found by the name that it still has.
 CREATE EVENT TRIGGER learnedbtree_find_marks ON ddl_command_start
-    WHEN TAG IN ('ALTER INDEX', 'ALTER TABLE', 'ALTER SCHEMA')
+    WHEN TAG IN ('ALTER INDEX', 'ALTER TABLE', 'ALTER MATERIALIZED VIEW', 'ALTER SCHEMA', 'ALTER EXTENSION')
     EXECUTE FUNCTION learnedbtree.follow_ddl();
 CREATE EVENT TRIGGER learnedbtree_follow_marks ON ddl_command_end
-    WHEN TAG IN ('ALTER INDEX', 'ALTER TABLE', 'ALTER SCHEMA')
+    WHEN TAG IN ('ALTER INDEX', 'ALTER TABLE', 'ALTER MATERIALIZED VIEW', 'ALTER SCHEMA', 'ALTER EXTENSION')
     EXECUTE FUNCTION learnedbtree.follow_ddl();
 
 CREATE FUNCTION learnedbtree_adopt(index regclass, learned boolean DEFAULT true, max_error integer DEFAULT NULL,

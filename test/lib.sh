@@ -289,7 +289,7 @@ report_suite() { # SUITE LOG FOLDER [NAME]
     local kind=$1 log=$2 folder=$3 name=suites/${4:-$1} test bad=0
     if ! grep -qE '^1\.\.[0-9]+|^=+$|All [0-9]+ tests' "$log"; then not_ok "$name" "$log"; return; fi
     : >"$scratch/suite.diff"
-    for test in $(sed -nE 's/^not ok [0-9]+ +[-+] ([a-z0-9_-]+) .*/\1/p; s/^(test | +)([a-z0-9_-]+) +\.\.\. FAILED.*/\2/p' "$log"); do
+    for test in $(sed -nE 's/^not ok [0-9]+ +[-+] ([a-z0-9_-]+) +[0-9]+ ms$/\1/p; s/^(test | +)([a-z0-9_-]+) +\.\.\. FAILED.*/\2/p' "$log"); do
         unknown_differences "$kind/$test" "$folder/regression.diffs" "$folder/results" >"$scratch/one.diff"
         if [ -s "$scratch/one.diff" ]; then
             bad=$((bad + 1))
@@ -332,7 +332,7 @@ run_standby_suite() {
     if grep -E '^not ok' "$log" | grep -qv 'regression tests pass' || ! grep -q '^ok .*compare primary and standby' "$log"; then
         not_ok suites/standby "$log"
     else
-        report_suite regress "$log" "$work/tmp_check" standby
+        report_suite regress "$work/tmp_check/regression.out" "$work/tmp_check" standby
     fi
     stop_leftovers "$work"
 }

@@ -126,7 +126,8 @@ rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norder
 		}
 		return;
 	}
-	lbt_count(so->index, LBT_EV_DELEGATED);
+	if (so->index->learned || !lbt_is_btree(scan->indexRelation))
+		lbt_count(so->index, LBT_EV_DELEGATED);	/* else it is not served any more */
 	enter_btree(scan, so);
 	btrescan(scan, keys, nkeys, orderbys, norderbys);
 	leave_btree(scan, so);

@@ -16,6 +16,7 @@
 #include "catalog/indexing.h"
 #include "catalog/namespace.h"
 #include "catalog/partition.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "commands/defrem.h"
 #include "commands/extension.h"
@@ -302,45 +303,128 @@ lbt_mark_find(Relation index, LbtIndexOptions *options, bool *marked)
 
 /* ---- writing ---- */
 
-/* The row of an index, a copy; NULL when it has none. */
-static HeapTuple
-find_row(Relation table, Relation index, Mark *mark)
+struct LbtMarkWriter
 {
-	SysScanDesc scan = systable_beginscan(table, InvalidOid, false, SnapshotSelf, 0, NULL);
-	const char *schema = get_namespace_name(RelationGetNamespace(index));
-	HeapTuple	row;
-	HeapTuple	found = NULL;
+	Relation	table;
+	HTAB	   *rows;			/* of WriterRow; NULL: for one index */
+};
 
-	while (found == NULL && HeapTupleIsValid(row = systable_getnext(scan)))
+typedef struct WriterRow
+{
+	Oid			index;			/* hash key */
+	bool		found;
+	ItemPointerData tid;
+	Oid			written;		/* the index that the row has */
+	LbtIndexOptions options;
+} WriterRow;
+
+/* The index that a row is about, which may have been made anew under the old name; InvalidOid when there is none. */
+static Oid
+index_of(const Mark *mark)
+{
+	if (OidIsValid(mark->index) && SearchSysCacheExists1(RELOID, ObjectIdGetDatum(mark->index)))
+		return mark->index;
+	return get_relname_relid(NameStr(mark->name.index), get_namespace_oid(NameStr(mark->name.schema), true));
+}
+
+LbtMarkWriter *
+lbt_marks_open(bool many)
+{
+	LbtMarkWriter *writer = palloc(sizeof(LbtMarkWriter));
+	HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(WriterRow),.hcxt = CurrentMemoryContext};
+	Oid			oid = marks_table();
+	SysScanDesc scan;
+	HeapTuple	row;
+	Mark		mark;
+
+	if (!OidIsValid(oid))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("the extension's table learnedbtree.marks does not exist"),
+				 errhint("Drop the extension and create it again.")));
+	writer->table = table_open(oid, many ? ShareRowExclusiveLock : RowExclusiveLock);
+	writer->rows = NULL;
+	if (!many)
+		return writer;
+	writer->rows = hash_create("learnedbtree marks to write", 256, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	scan = systable_beginscan(writer->table, InvalidOid, false, SnapshotSelf, 0, NULL);
+	while (HeapTupleIsValid(row = systable_getnext(scan)))
 	{
-		if (!read_row(row, RelationGetDescr(table), mark))
+		Oid			index = read_row(row, RelationGetDescr(writer->table), &mark) ? index_of(&mark) : InvalidOid;
+		WriterRow  *entry;
+		bool		twice;
+
+		if (!OidIsValid(index))
 			continue;
-		if (mark->index == RelationGetRelid(index) ||
-			(strcmp(NameStr(mark->name.index), RelationGetRelationName(index)) == 0 &&
-			 strcmp(NameStr(mark->name.schema), schema) == 0 &&
-			 !(OidIsValid(mark->index) && SearchSysCacheExists1(RELOID, ObjectIdGetDatum(mark->index)))))
-			found = heap_copytuple(row);
+		entry = hash_search(writer->rows, &index, HASH_ENTER, &twice);
+		if (twice)
+			CatalogTupleDelete(writer->table, &entry->tid);
+		entry->found = true;
+		entry->tid = row->t_self;
+		entry->written = mark.index;
+		entry->options = mark.options;
 	}
+	systable_endscan(scan);
+	return writer;
+}
+
+void
+lbt_marks_close(LbtMarkWriter *writer)
+{
+	table_close(writer->table, NoLock);
+	if (writer->rows)
+		hash_destroy(writer->rows);
+	pfree(writer);
+}
+
+bool
+lbt_mark_exists(const LbtMarkWriter *writer, Oid index)
+{
+	return hash_search(writer->rows, &index, HASH_FIND, NULL) != NULL;
+}
+
+/* The index's row; a writer of one scans for it, after having locked out others who write the same mark. */
+static WriterRow
+find_row(LbtMarkWriter *writer, Oid index)
+{
+	WriterRow	found = {.found = false};
+	const WriterRow *entry;
+	SysScanDesc scan;
+	HeapTuple	row;
+	Mark		mark;
+
+	if (writer->rows)
+	{
+		entry = hash_search(writer->rows, &index, HASH_FIND, NULL);
+		return entry ? *entry : found;
+	}
+	LockDatabaseObject(RelationRelationId, index, 0, ExclusiveLock);
+	scan = systable_beginscan(writer->table, InvalidOid, false, SnapshotSelf, 0, NULL);
+	while (!found.found && HeapTupleIsValid(row = systable_getnext(scan)))
+		if (read_row(row, RelationGetDescr(writer->table), &mark) && index_of(&mark) == index)
+			found = (WriterRow) {.index = index,.found = true,.tid = row->t_self,.written = mark.index,
+			.options = mark.options};
 	systable_endscan(scan);
 	return found;
 }
 
-static HeapTuple
-form_row(Relation table, Relation index, const LbtIndexOptions *o)
+/* Insert an index's row.  Logical decoding is not to see it: a publication FOR ALL TABLES has this table, too. */
+static void
+insert_row(Relation table, Oid index, const LbtIndexOptions *o)
 {
-	Oid			relid = index->rd_index->indrelid;
-	NameData	schema;
-	NameData	tablename;
-	Datum		values[NCOLUMNS] = {NameGetDatum(&schema), NameGetDatum(&tablename),
-		NameGetDatum(&index->rd_rel->relname), BoolGetDatum(o->learned != 0), Int32GetDatum(o->max_error),
-	Int32GetDatum(o->retrain_splits), ObjectIdGetDatum(RelationGetRelid(index))};
+	Oid			relid = IndexGetRelation(index, true);
+	char	   *names[3] = {get_namespace_name(get_rel_namespace(index)), get_rel_name(relid), get_rel_name(index)};
+	NameData	name[3];
+	Datum		values[NCOLUMNS] = {NameGetDatum(&name[0]), NameGetDatum(&name[1]), NameGetDatum(&name[2]),
+		BoolGetDatum(o->learned != 0), Int32GetDatum(o->max_error), Int32GetDatum(o->retrain_splits),
+	ObjectIdGetDatum(index)};
 	bool		nulls[NCOLUMNS] = {[COLUMN_MAX_ERROR - 1] = o->max_error < 0,
 	[COLUMN_RETRAIN_SPLITS - 1] = o->retrain_splits < 0};
-	char	   *name = get_rel_name(relid);
 
-	namestrcpy(&schema, get_namespace_name(RelationGetNamespace(index)));
-	namestrcpy(&tablename, name ? name : "");
-	return heap_form_tuple(RelationGetDescr(table), values, nulls);
+	for (int i = 0; i < 3; i++)
+		namestrcpy(&name[i], names[i] ? names[i] : "");
+	heap_insert(table, heap_form_tuple(RelationGetDescr(table), values, nulls), GetCurrentCommandId(true),
+				HEAP_INSERT_NO_LOGICAL, NULL);
 }
 
 /*
@@ -367,19 +451,21 @@ announce(Relation table, Relation index)
 	}
 }
 
-/* The table, locked for writing, and against others who write the same index's mark. */
-static Relation
-open_for_writing(Relation index)
+/* Delete an index's row; more than one, as only SQL can have made them, of a writer of one. */
+static bool
+delete_rows(LbtMarkWriter *writer, Oid index)
 {
-	Oid			oid = marks_table();
+	WriterRow	row;
+	bool		any = false;
 
-	if (!OidIsValid(oid))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("the extension's table learnedbtree.marks does not exist"),
-				 errhint("Drop the extension and create it again.")));
-	LockDatabaseObject(RelationRelationId, RelationGetRelid(index), 0, ExclusiveLock);
-	return table_open(oid, RowExclusiveLock);
+	while ((row = find_row(writer, index)).found)
+	{
+		CatalogTupleDelete(writer->table, &row.tid);
+		any = true;
+		if (writer->rows)
+			(void) hash_search(writer->rows, &index, HASH_REMOVE, NULL);
+	}
+	return any;
 }
 
 static bool
@@ -390,72 +476,139 @@ same_options(const LbtIndexOptions *a, const LbtIndexOptions *b)
 }
 
 bool
-lbt_mark_write(Relation index, const LbtIndexOptions *options)
+lbt_mark_write(LbtMarkWriter *writer, Relation index, const LbtIndexOptions *options)
 {
-	Relation	table = open_for_writing(index);
-	Mark		mark;
-	HeapTuple	old = find_row(table, index, &mark);
-	bool		changed = old == NULL || !same_options(&mark.options, options) ||
-		mark.index != RelationGetRelid(index);
+	WriterRow	row = find_row(writer, RelationGetRelid(index));
 
-	if (changed)
-	{
-		if (old)
-			CatalogTupleUpdate(table, &old->t_self, form_row(table, index, options));
-		else
-			CatalogTupleInsert(table, form_row(table, index, options));
-		announce(table, index);
-	}
-	table_close(table, NoLock);
-	return changed;
+	if (row.found && row.written == RelationGetRelid(index) && same_options(&row.options, options))
+		return false;
+	(void) delete_rows(writer, RelationGetRelid(index));
+	insert_row(writer->table, RelationGetRelid(index), options);
+	announce(writer->table, index);
+	return true;
 }
 
 bool
-lbt_mark_delete(Relation index)
+lbt_mark_delete(LbtMarkWriter *writer, Relation index)
 {
-	Relation	table = open_for_writing(index);
-	Mark		mark;
-	HeapTuple	old = find_row(table, index, &mark);
+	if (!delete_rows(writer, RelationGetRelid(index)))
+		return false;
+	announce(writer->table, index);
+	return true;
+}
 
-	if (old)
+/* Delete a row, if nobody else is at it. */
+static bool
+delete_free(Relation table, ItemPointer row)
+{
+	TM_FailureData ignored;
+
+	if (heap_delete(table, row, GetCurrentCommandId(true), InvalidSnapshot, false, &ignored, false) != TM_Ok)
+		return false;
+	CacheInvalidateRelcache(table);
+	return true;
+}
+
+void
+lbt_mark_forget(ItemPointer row)
+{
+	Relation	table = table_open(marks_table(), RowExclusiveLock);
+
+	(void) delete_free(table, row);
+	table_close(table, NoLock);
+}
+
+/* Do a row's names differ from those of its index? */
+static bool
+has_old_names(const Mark *mark, const char *tablename)
+{
+	char	   *table = get_rel_name(IndexGetRelation(mark->index, true));
+	char	   *name = get_rel_name(mark->index);
+	char	   *schema = get_namespace_name(get_rel_namespace(mark->index));
+
+	return table && name && schema &&
+		(strcmp(table, tablename) != 0 || strcmp(name, NameStr(mark->name.index)) != 0 ||
+		 strcmp(schema, NameStr(mark->name.schema)) != 0);
+}
+
+/* Is the mark's index among the objects, or its table or schema? */
+static bool
+is_changed(Oid index, const Oid *changed, int nchanged)
+{
+	Oid			table = nchanged > 0 ? IndexGetRelation(index, true) : InvalidOid;
+	Oid			schema = nchanged > 0 ? get_rel_namespace(index) : InvalidOid;
+
+	for (int i = 0; i < nchanged; i++)
+		if (changed[i] == index || changed[i] == table || changed[i] == schema)
+			return true;
+	return false;
+}
+
+void
+lbt_marks_follow(const Oid *changed, int nchanged)
+{
+	Relation	table = table_open(marks_table(), RowExclusiveLock);
+	SysScanDesc scan = systable_beginscan(table, InvalidOid, false, SnapshotSelf, 0, NULL);
+	List	   *stale = NIL;
+	ListCell   *lc;
+	HeapTuple	row;
+
+	/* First all rows, then the writing: SnapshotSelf sees what has been written. */
+	while (HeapTupleIsValid(row = systable_getnext(scan)))
 	{
-		CatalogTupleDelete(table, &old->t_self);
-		announce(table, index);
+		bool		isnull;
+		Datum		tablename = heap_getattr(row, COLUMN_TABLENAME, RelationGetDescr(table), &isnull);
+		Mark		mark;
+
+		if (!read_row(row, RelationGetDescr(table), &mark) || isnull)
+			continue;
+		if (!OidIsValid(mark.index) || !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(mark.index)) ?
+			OidIsValid(index_of(&mark)) :
+			is_changed(mark.index, changed, nchanged) && has_old_names(&mark, NameStr(*DatumGetName(tablename))))
+			stale = lappend(stale, heap_copytuple(row));
+	}
+	systable_endscan(scan);
+	foreach(lc, stale)
+	{
+		HeapTuple	old = lfirst(lc);
+		Mark		mark;
+
+		if (read_row(old, RelationGetDescr(table), &mark) && delete_free(table, &old->t_self))
+			insert_row(table, index_of(&mark), &mark.options);
 	}
 	table_close(table, NoLock);
-	return old != NULL;
 }
 
 List *
-lbt_marks_lost(void)
+lbt_marks_lost(bool (*matches) (void *arg, const char *schema, const char *table), void *arg, bool forget)
 {
-	HASH_SEQ_STATUS status;
-	const Mark *mark;
-	List	   *candidates = NIL;
+	Oid			oid = marks_table();
 	List	   *lost = NIL;
-	ListCell   *lc;
+	Relation	table;
+	SysScanDesc scan;
+	HeapTuple	row;
+	Mark		mark;
 
-	if (!refresh())
+	if (!OidIsValid(oid))
 		return NIL;
-
-	/* Names first: looking them up may receive invalidations. */
-	hash_seq_init(&status, by_name);
-	while ((mark = hash_seq_search(&status)) != NULL)
+	table = table_open(oid, RowExclusiveLock);
+	scan = systable_beginscan(table, InvalidOid, false, SnapshotSelf, 0, NULL);
+	while (HeapTupleIsValid(row = systable_getnext(scan)))
 	{
-		Mark	   *kept = palloc(sizeof(Mark));
+		bool		isnull;
+		Datum		tablename = heap_getattr(row, COLUMN_TABLENAME, RelationGetDescr(table), &isnull);
 
-		*kept = *mark;
-		candidates = lappend(candidates, kept);
-	}
-	foreach(lc, candidates)
-	{
-		mark = lfirst(lc);
-		if (OidIsValid(mark->index) && SearchSysCacheExists1(RELOID, ObjectIdGetDatum(mark->index)))
+		if (!read_row(row, RelationGetDescr(table), &mark) || isnull ||
+			!matches(arg, NameStr(mark.name.schema), NameStr(*DatumGetName(tablename))) ||
+			OidIsValid(index_of(&mark)))
 			continue;
-		if (OidIsValid(get_relname_relid(NameStr(mark->name.index),
-										 get_namespace_oid(NameStr(mark->name.schema), true))))
-			continue;
-		lost = lappend(lost, quote_qualified_identifier(NameStr(mark->name.schema), NameStr(mark->name.index)));
+		lost = lappend(lost, quote_qualified_identifier(NameStr(mark.name.schema), NameStr(mark.name.index)));
+		if (forget)
+			CatalogTupleDelete(table, &row->t_self);
 	}
+	systable_endscan(scan);
+	if (forget && lost != NIL)
+		CacheInvalidateRelcache(table);
+	table_close(table, NoLock);
 	return lost;
 }

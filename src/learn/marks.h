@@ -34,15 +34,39 @@ extern bool lbt_marks_any(bool *sure);
 extern bool lbt_mark_find(Relation index, LbtIndexOptions *options, bool *marked);
 
 /*
- * Write an index's mark, or delete it: false when that changes nothing.  The caller has locked the index against being
- * dropped, has checked permissions, and increments the command counter before the next call.  Serializes with others
- * that write the same index's mark, until the end of the transaction.  Tells all backends.
+ * A writer of marks.  Of one index's mark: others may write other indexes' meanwhile.  Of many: nobody else may write any,
+ * and the table is read once.  Locks are kept until the end of the transaction; the memory is the current context's.
  */
-extern bool lbt_mark_write(Relation index, const LbtIndexOptions *options);
-extern bool lbt_mark_delete(Relation index);
+typedef struct LbtMarkWriter LbtMarkWriter;
 
-/* Names (char *, qualified) of marks whose index is not there. */
-extern List *lbt_marks_lost(void);
+extern LbtMarkWriter *lbt_marks_open(bool many);
+extern void lbt_marks_close(LbtMarkWriter *writer);
+
+/* For a writer of many: has the index a mark of its own? */
+extern bool lbt_mark_exists(const LbtMarkWriter *writer, Oid index);
+
+/*
+ * Write an index's mark, or delete it: false when that changes nothing.  Not twice for an index without incrementing the
+ * command counter.  The caller has locked the index against being dropped, and has checked permissions.  Tells all
+ * backends.
+ */
+extern bool lbt_mark_write(LbtMarkWriter *writer, Relation index, const LbtIndexOptions *options);
+extern bool lbt_mark_delete(LbtMarkWriter *writer, Relation index);
+
+/*
+ * Bring rows up to date with the names and OIDs of their indexes: where the index has been made anew, and of those objects
+ * (indexes, their tables, their schemas) that a command has changed.  Rows that another transaction is at are left to it.
+ */
+extern void lbt_marks_follow(const Oid *changed, int nchanged);
+
+/* Delete the row at this place, unless another transaction is at it. */
+extern void lbt_mark_forget(ItemPointer row);
+
+/*
+ * Names (char *, qualified) of marks whose index is not there, of tables that matches(arg, schema, table) names.  With
+ * forget they are deleted.
+ */
+extern List *lbt_marks_lost(bool (*matches) (void *arg, const char *schema, const char *table), void *arg, bool forget);
 
 /*
  * From the relcache callback: this relation's entry, or (InvalidOid) any, may have changed.  True when marks may have.

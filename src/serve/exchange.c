@@ -12,6 +12,7 @@
 #include "serve/serve.h"
 
 #include "access/transam.h"
+#include "access/xlog.h"
 #include "am/am.h"
 #include "catalog/catalog.h"
 #include "learn/marks.h"
@@ -87,6 +88,8 @@ lbt_serve_unfit(Relation index)
 		return "it is the index of a TOAST table";
 	if (index->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
 		return "temporary indexes have no model";
+	if (index->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED && RecoveryInProgress())
+		return "it is unlogged, and this is a standby";
 	if (!index->rd_index->indisvalid || !index->rd_index->indisready || !index->rd_index->indislive)
 		return "it is not valid";
 	return NULL;

@@ -117,13 +117,8 @@ at_relcache_invalidation(Datum arg, Oid relid)
 		anything_changed();
 	else if (lbt_exchange_invalidated(relid))
 		epoch++;
-	if (OidIsValid(relid))
-	{
-		Settled    *settled = find_settled(relid);
-
-		if (settled)
-			settled->epoch = 0;
-	}
+	if (OidIsValid(relid) && all_settled != NULL)
+		(void) hash_search(all_settled, &relid, HASH_REMOVE, NULL);
 }
 
 static void

@@ -52,6 +52,20 @@ lbt_bt_init_search_key(Relation rel, BTScanInsert key, bool nextkey, bool backwa
 	key->keysz = 0;
 }
 
+bool
+lbt_bt_meta_is_good(Relation rel)
+{
+	Buffer		buf = ReadBuffer(rel, BTREE_METAPAGE);
+	Page		page = BufferGetPage(buf);
+	bool		good;
+
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	good = !PageIsNew(page) && PageGetSpecialSize(page) == MAXALIGN(sizeof(BTPageOpaqueData)) &&
+		P_ISMETA(BTPageGetOpaque(page)) && BTPageGetMeta(page)->btm_magic == BTREE_MAGIC;
+	UnlockReleaseBuffer(buf);
+	return good;
+}
+
 char *
 lbt_bt_meta_spare(Page metapage)
 {

@@ -39,6 +39,9 @@ extern Buffer lbt_bt_get_endpoint(Relation rel, uint32 level, bool rightmost, Sn
  */
 extern void lbt_bt_init_search_key(Relation rel, BTScanInsert key, bool nextkey, bool backward);
 
+/* Does block 0 look like a metapage?  No error says that it does not. */
+extern bool lbt_bt_meta_is_good(Relation rel);
+
 /* The bytes of the metapage that nbtree does not use: how many, and where they begin. */
 #define LBT_BT_META_SPARE \
 	(BLCKSZ - MAXALIGN(SizeOfPageHeaderData) - MAXALIGN(sizeof(BTMetaPageData)) - \

@@ -2,8 +2,8 @@
  * adopt.c - learnedbtree_adopt(), learnedbtree_release(): marks of btree indexes (learn/marks.h), one by one or all of
  * the tables that a pattern names.
  *
- * An index is locked as a reader of it does, until the end of the transaction, so that it is not dropped meanwhile.
- * Nobody waits for that but who wants to drop or rebuild it; and what this waits for are only those.
+ * Table and index are locked as a reader of them does, until the end of the transaction, so that the index is not dropped
+ * meanwhile.  Nobody waits for that but who wants to drop or rebuild it; and what this waits for are only those.
  */
 #include "postgres.h"
 
@@ -14,6 +14,7 @@
 #include "am/am.h"
 #include "catalog/catalog.h"
 #include "catalog/dependency.h"
+#include "catalog/index.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
@@ -93,11 +94,29 @@ check_markable(Relation index)
 	return refuse(0, NULL, NULL);
 }
 
+/* Open an index, its table locked before it, as everybody else does; NULL when there is no such relation (any more). */
+static Relation
+open_after_table(Oid relid)
+{
+	Oid			table = IndexGetRelation(relid, true);
+	Relation	rel;
+
+	if (OidIsValid(table))
+		LockRelationOid(table, AccessShareLock);
+	rel = try_relation_open(relid, AccessShareLock);
+	if (rel != NULL && OidIsValid(table) && IndexGetRelation(relid, true) != table)
+	{
+		relation_close(rel, NoLock);
+		return NULL;			/* dropped, and its OID another's */
+	}
+	return rel;
+}
+
 /* Open an index for its mark to be changed; an error when it is none. */
 static Relation
 open_index(Oid relid)
 {
-	Relation	rel = try_relation_open(relid, AccessShareLock);
+	Relation	rel = open_after_table(relid);
 
 	if (rel == NULL)
 		ereport(ERROR,
@@ -138,24 +157,26 @@ at_commit(Relation index, void (*action) (Relation index))
 	}
 }
 
+/* Adopt with these options, or (NULL) release; false when that changes nothing. */
 static bool
-mark(Relation index, const LbtIndexOptions *options)
+mark(LbtMarkWriter *writer, Relation index, const LbtIndexOptions *options)
 {
-	if (!lbt_mark_write(index, options))
+	if (!(options ? lbt_mark_write(writer, index, options) : lbt_mark_delete(writer, index)))
 		return false;
-	at_commit(index, options->learned ? lbt_lifecycle_want : lbt_lifecycle_forget);
-	CommandCounterIncrement();	/* the same statement may mark it once more */
+	at_commit(index, options && options->learned ? lbt_lifecycle_want : lbt_lifecycle_forget);
 	return true;
 }
 
+/* The same, of one index. */
 static bool
-unmark(Relation index)
+mark_one(Relation index, const LbtIndexOptions *options)
 {
-	if (!lbt_mark_delete(index))
-		return false;
-	at_commit(index, lbt_lifecycle_forget);
-	CommandCounterIncrement();
-	return true;
+	LbtMarkWriter *writer = lbt_marks_open(false);
+	bool		changed = mark(writer, index, options);
+
+	lbt_marks_close(writer);
+	CommandCounterIncrement();	/* the same statement may mark it once more */
+	return changed;
 }
 
 /* The options that a function's arguments give, from this one on. */
@@ -195,7 +216,7 @@ learnedbtree_adopt(PG_FUNCTION_ARGS)
 				(errcode(refusal.sqlstate),
 				 errmsg("cannot adopt index \"%s\": %s", RelationGetRelationName(index), refusal.reason),
 				 refusal.hint ? errhint("%s", refusal.hint) : 0));
-	if (!mark(index, &options))
+	if (!mark_one(index, &options))
 		ereport(NOTICE,
 				(errmsg("index \"%s\" is adopted already, with the same options", RelationGetRelationName(index))));
 	relation_close(index, NoLock);
@@ -216,7 +237,7 @@ learnedbtree_release(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("cannot release index \"%s\": it belongs to another user", RelationGetRelationName(index)),
 				 errhint("Only the owner of its table may do this.")));
-	if (!unmark(index))
+	if (!mark_one(index, NULL))
 	{
 		LbtIndexOptions options;
 		bool		marked;
@@ -254,9 +275,17 @@ compare_listed(const ListCell *a, const ListCell *b)
 	return x->index < y->index ? -1 : x->index > y->index;
 }
 
+static bool
+names_match(void *pattern, const char *schema, const char *table)
+{
+	const LbtTablePattern *p = pattern;
+
+	return lbt_glob_matches(&p->table, table) && (!p->has_schema || lbt_glob_matches(&p->schema, schema));
+}
+
 /* Is it a user's table that the pattern names? */
 static bool
-table_matches(Oid table, const LbtTablePattern *pattern)
+table_matches(Oid table, LbtTablePattern *pattern)
 {
 	Oid			namespace = get_rel_namespace(table);
 	char	   *name = get_rel_name(table);
@@ -265,13 +294,12 @@ table_matches(Oid table, const LbtTablePattern *pattern)
 	if (name == NULL || schema == NULL || IsCatalogRelationOid(table) || IsCatalogNamespace(namespace) ||
 		IsToastNamespace(namespace) || strcmp(schema, "information_schema") == 0)
 		return false;
-	return lbt_glob_matches(&pattern->table, name) &&
-		(!pattern->has_schema || lbt_glob_matches(&pattern->schema, schema));
+	return names_match(pattern, schema, name);
 }
 
 /* Those of partitioned indexes' parts are left to the mark of the whole. */
 static List *
-list_indexes(const LbtTablePattern *pattern)
+list_indexes(LbtTablePattern *pattern)
 {
 	List	   *list = NIL;
 	Relation	catalog = table_open(IndexRelationId, AccessShareLock);
@@ -295,9 +323,9 @@ list_indexes(const LbtTablePattern *pattern)
 	return list;
 }
 
-/* Adopt one of many; the reason when it is skipped.  Tables of extensions are left out: their scripts may not expect it. */
+/* Why one of many should not be adopted, or NULL.  Tables of extensions are left out: their scripts may not expect it. */
 static const char *
-adopt_listed(Relation index, const LbtIndexOptions *options)
+why_skip(Relation index)
 {
 	Refusal		refusal = check_markable(index);
 	Oid			extension = getExtensionOfObject(RelationRelationId, index->rd_index->indrelid);
@@ -306,30 +334,58 @@ adopt_listed(Relation index, const LbtIndexOptions *options)
 		return refusal.reason;
 	if (OidIsValid(extension))
 		return psprintf("its table belongs to the extension \"%s\"", get_extension_name(extension));
-	return mark(index, options) ? NULL : "it is adopted already, with the same options";
+	return NULL;
 }
 
-/* Release one of many; *marked: it has a mark of its own. */
+/*
+ * Adopt one of many, or (options are NULL) release it; the reason when it is skipped.  *shown: there is something to say
+ * of it.  Locks are given back: an index that is dropped before we commit leaves its mark, which nobody minds.
+ */
 static const char *
-release_listed(Relation index, bool *marked)
+mark_listed(LbtMarkWriter *writer, Oid oid, const LbtIndexOptions *options, bool *shown)
 {
-	LbtIndexOptions options;
+	Oid			table = IndexGetRelation(oid, true);
+	const char *reason = NULL;
+	Relation	index;
 
-	*marked = lbt_mark_find(index, &options, marked) && *marked;
-	if (*marked && !lbt_relation_ownercheck(RelationGetRelid(index), GetUserId()))
+	*shown = options != NULL || lbt_mark_exists(writer, oid);
+	if (!*shown)
+		return NULL;
+	if (!lbt_relation_ownercheck(oid, GetUserId()))
 		return "it belongs to another user";
-	return *marked && unmark(index) ? NULL : "it is not adopted";
+	index = open_after_table(oid);
+	*shown = index != NULL;
+	if (index == NULL)
+		return NULL;
+	if (options)
+		reason = why_skip(index);
+	if (reason == NULL && !mark(writer, index, options))
+		reason = "it is adopted already, with the same options";
+	relation_close(index, AccessShareLock);
+	UnlockRelationOid(table, AccessShareLock);
+	return reason;
 }
 
-/* Marks that restores have brought, of indexes that have not come; or of what was dropped by who has no event triggers. */
+/*
+ * Marks that restores have brought, of indexes that have not come; or of what was dropped while event triggers were off.
+ * Whose they are nobody can tell, so superusers delete them.
+ */
 static void
-tell_lost(void)
+tell_lost(LbtTablePattern *pattern, bool release)
 {
+	bool		forget = release && superuser();
 	ListCell   *lc;
 
-	foreach(lc, lbt_marks_lost())
-		ereport(NOTICE,
-				(errmsg("there is no index %s, which learnedbtree.marks has a mark of", (char *) lfirst(lc))));
+	foreach(lc, lbt_marks_lost(names_match, pattern, forget))
+	{
+		if (forget)
+			ereport(NOTICE,
+					(errmsg("deleted the mark of index %s, which does not exist", (char *) lfirst(lc))));
+		else
+			ereport(NOTICE,
+					(errmsg("there is no index %s, which learnedbtree.marks has a mark of", (char *) lfirst(lc)),
+					 errhint("As superuser: SELECT learnedbtree_release_all(); deletes such marks.")));
+	}
 }
 
 static void
@@ -349,6 +405,7 @@ mark_all(FunctionCallInfo fcinfo, const LbtIndexOptions *options)
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	LbtTablePattern pattern;
 	char	   *given;
+	LbtMarkWriter *writer;
 	List	   *list;
 	ListCell   *lc;
 	bool		any = false;
@@ -365,29 +422,25 @@ mark_all(FunctionCallInfo fcinfo, const LbtIndexOptions *options)
 	if (list == NIL)
 		ereport(NOTICE,
 				(errmsg("no table with an index matches \"%s\"", given)));
+	writer = lbt_marks_open(true);
 	foreach(lc, list)
 	{
 		Oid			oid = ((Listed *) lfirst(lc))->index;
-		Relation	index;
 		const char *reason;
-		bool		shown = true;
+		bool		shown;
 
 		CHECK_FOR_INTERRUPTS();
-		index = try_relation_open(oid, AccessShareLock);
-		if (index == NULL)
-			continue;			/* dropped meanwhile */
-		reason = options ? adopt_listed(index, options) : release_listed(index, &shown);
-		relation_close(index, NoLock);
-		any = any || reason == NULL || shown;
-		if (reason == NULL)
-			put_row(result, oid, options ? "adopted" : "released", NULL);
-		else if (shown)
-			put_row(result, oid, "skipped", reason);
+		reason = mark_listed(writer, oid, options, &shown);
+		if (shown)
+			put_row(result, oid, reason ? "skipped" : options ? "adopted" : "released", reason);
+		any = any || shown;
 	}
+	lbt_marks_close(writer);
+	CommandCounterIncrement();
 	if (list != NIL && !options && !any)
 		ereport(NOTICE,
 				(errmsg("no index of tables that match \"%s\" is adopted", given)));
-	tell_lost();
+	tell_lost(&pattern, options == NULL);
 }
 
 Datum

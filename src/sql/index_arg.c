@@ -4,6 +4,7 @@
 #include "sql/index_arg.h"
 
 #include "access/relation.h"
+#include "access/xlog.h"
 #include "am/am.h"
 #include "catalog/catalog.h"
 #include "catalog/pg_authid.h"
@@ -39,6 +40,10 @@ check_kind(Relation rel)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("\"%s\" is an index of a system catalog or TOAST table", name),
 				 errdetail("These have no model.")));
+	if (rel->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED && RecoveryInProgress())
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("index \"%s\" is unlogged, and cannot be read during recovery", name)));
 	if (RELATION_IS_OTHER_TEMP(rel))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),

@@ -4,6 +4,7 @@
 #include "postgres.h"
 
 #include "access/relation.h"
+#include "access/xlog.h"
 #include "am/am.h"
 #include "fmgr.h"
 #include "funcapi.h"
@@ -39,25 +40,42 @@ describe(Relation index, Datum *values, bool *nulls)
 	LbtIndex   *view;
 	LbtRegistered model;
 
-	if (lbt_is_btree(index))
-		reason = lbt_serve_refusal(index, NULL);
-	view = lbt_index_get(index);
-	if (!lbt_is_btree(index) && !lbt_trainable(index, view, &reason) && reason == NULL)
-		reason = view->why_not;
-	if (reason == NULL && !lbt_enable)
-		reason = "learnedbtree.enable is off";
 	if (mark)
 		values[0] = CStringGetTextDatum(mark);
 	nulls[0] = mark == NULL;
+	values[1] = BoolGetDatum(false);
+	nulls[3] = nulls[4] = nulls[5] = true;
+
+	/* Nothing about one index may fail the view, which is of many. */
+	if (lbt_is_btree(index))
+		reason = lbt_serve_unfit(index);
+	else if (index->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED && RecoveryInProgress())
+		reason = "it is unlogged, and this is a standby";
+	if (reason == NULL && RelationGetNumberOfBlocks(index) > 0 && !lbt_bt_meta_is_good(index))
+		reason = "its metapage is damaged";
+	if (reason)
+	{
+		values[2] = CStringGetTextDatum(reason);
+		return;
+	}
+	if (lbt_is_btree(index))
+		reason = lbt_serve_refusal(index, NULL);
+	view = lbt_index_get(index);
+	if (!lbt_is_btree(index))
+		(void) lbt_trainable(index, view, &reason);
+	if (reason == NULL && !lbt_enable)
+		reason = "learnedbtree.enable is off";
 	values[1] = BoolGetDatum(reason == NULL);
 	if (reason)
 		values[2] = CStringGetTextDatum(reason);
 	nulls[2] = reason == NULL;
 	values[3] = CStringGetTextDatum(lbt_model_state(index, view, &model, &model_reason));
-	if (index->rd_index->indisvalid && RelationGetNumberOfBlocks(index) > 0)
+	nulls[3] = nulls[5] = false;
+	if (RelationGetNumberOfBlocks(index) > 0)
+	{
 		values[4] = Int32GetDatum(_bt_getrootheight(index) + 1);
-	else
-		nulls[4] = true;
+		nulls[4] = false;
+	}
 	values[5] = Int64GetDatum(Max(RelationGetNumberOfBlocks(index), 1) - 1);
 }
 

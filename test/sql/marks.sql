@@ -192,6 +192,17 @@ SELECT * FROM status('mp%');
 DROP TABLE mp, mp_3;
 SELECT * FROM marks();
 
+-- an index of a materialized view; names that need quotes
+CREATE MATERIALIZED VIEW mv AS SELECT i AS id FROM generate_series(1, 100) i;
+CREATE UNIQUE INDEX "M v ""i""" ON mv (id);
+SELECT learnedbtree_adopt('"M v ""i"""');
+ALTER MATERIALIZED VIEW mv RENAME TO "M V";
+CREATE SCHEMA "mk.Schema";
+ALTER MATERIALIZED VIEW "M V" SET SCHEMA "mk.Schema";
+SELECT * FROM marks();
+SELECT index, outcome, reason FROM learnedbtree_release_all('"mk.Schema"."M V"');
+DROP SCHEMA "mk.Schema" CASCADE;
+
 -- as a restore brings them: by name, before the index is there
 INSERT INTO learnedbtree.marks (schemaname, tablename, indexname, max_error) VALUES ('public', 'mr', 'mr_pkey', 2);
 SELECT * FROM marks();
