@@ -7,9 +7,11 @@
 #
 #   docker run -d --name learned -e POSTGRES_PASSWORD=... postgres-learnedbtree
 #   docker exec learned psql -U postgres -c 'CREATE EXTENSION learnedbtree'
+#   docker exec learned psql -U postgres -c "ALTER DATABASE postgres SET learnedbtree.btree_indexes = 'all'"
 #
-# On 15 and 16 new clusters get the library into shared_preload_libraries.  A cluster that is on a volume
-# already has its own configuration: add "-c shared_preload_libraries=learnedbtree" to docker run.
+# New clusters load the library in all sessions: by session_preload_libraries, on 15 and 16 by shared_preload_libraries.
+# A cluster that is on a volume already has its own configuration: add "-c session_preload_libraries=learnedbtree" (15 and
+# 16: "-c shared_preload_libraries=learnedbtree") to docker run.
 
 ARG PG_MAJOR=18
 
@@ -24,6 +26,5 @@ RUN pgc="/usr/lib/postgresql/$PG_MAJOR/bin/pg_config" \
 FROM postgres:${PG_MAJOR}
 COPY --from=build /installed /
 # What initdb makes a new cluster's configuration from.
-RUN if [ "$PG_MAJOR" -lt 17 ]; then \
-      echo "shared_preload_libraries = 'learnedbtree'" >> /usr/share/postgresql/postgresql.conf.sample; \
-    fi
+RUN if [ "$PG_MAJOR" -lt 17 ]; then preload=shared; else preload=session; fi \
+ && echo "${preload}_preload_libraries = 'learnedbtree'" >> /usr/share/postgresql/postgresql.conf.sample

@@ -57,10 +57,11 @@ COMMENT ON TABLE learnedbtree.marks IS
 SELECT pg_catalog.pg_extension_config_dump('learnedbtree.marks', '');
 
 -- Sessions copy the table, and are told when SQL changes it, as a restore does.
-CREATE FUNCTION learnedbtree_marks_changed() RETURNS trigger
-    AS 'MODULE_PATHNAME' LANGUAGE C;
+CREATE FUNCTION learnedbtree.marks_changed() RETURNS trigger
+    AS 'MODULE_PATHNAME', 'learnedbtree_marks_changed' LANGUAGE C;
 CREATE TRIGGER tell_sessions AFTER INSERT OR UPDATE OR DELETE ON learnedbtree.marks
-    FOR EACH STATEMENT EXECUTE FUNCTION learnedbtree_marks_changed();
+    FOR EACH STATEMENT EXECUTE FUNCTION learnedbtree.marks_changed();
+ALTER TABLE learnedbtree.marks ENABLE ALWAYS TRIGGER tell_sessions;
 
 -- A restore brings marks before it makes indexes, but after tables.  (pg_dump has it say warnings only.)
 CREATE FUNCTION learnedbtree.tell_missing() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -84,34 +85,33 @@ CREATE TRIGGER tell_missing AFTER INSERT ON learnedbtree.marks
 -- Marks of dropped indexes go; those of renamed indexes, and of indexes made anew under the old name, follow.  The writing
 -- is done in C, as what SQL writes would be published by a publication FOR ALL TABLES; but errors are caught: commands have
 -- to work where the library's file is missing.
-CREATE FUNCTION learnedbtree_follow_marks(changed oid[]) RETURNS void
-    AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
-CREATE FUNCTION learnedbtree_forget_marks(marks tid[]) RETURNS void
-    AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
-REVOKE ALL ON FUNCTION learnedbtree_follow_marks(oid[]), learnedbtree_forget_marks(tid[]) FROM PUBLIC;
+CREATE FUNCTION learnedbtree.follow_marks(changed oid[]) RETURNS void
+    AS 'MODULE_PATHNAME', 'learnedbtree_follow_marks' LANGUAGE C STRICT VOLATILE;
+CREATE FUNCTION learnedbtree.forget_marks(oids oid[], schemas text[], names text[]) RETURNS void
+    AS 'MODULE_PATHNAME', 'learnedbtree_forget_marks' LANGUAGE C STRICT VOLATILE;
+REVOKE ALL ON FUNCTION learnedbtree.follow_marks(oid[]), learnedbtree.forget_marks(oid[], text[], text[]) FROM PUBLIC;
 
 CREATE FUNCTION learnedbtree.follow_ddl() RETURNS event_trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
-    dropped tid[];
+    oids oid[];
+    schemas text[];
+    names text[];
 BEGIN
     -- This gives back its lock at once, which a query would not.
-    IF pg_relation_size('learnedbtree.marks') = 0 THEN
+    IF coalesce(pg_relation_size(to_regclass('learnedbtree.marks')), 0) = 0 THEN
         RETURN;
     END IF;
     BEGIN
         IF tg_event = 'sql_drop' THEN
-            dropped := ARRAY(SELECT m.ctid FROM learnedbtree.marks m JOIN pg_event_trigger_dropped_objects() d
-                                 ON d.objid = m.indexid
-                                 OR d.schema_name = m.schemaname AND d.object_name = m.indexname
-                                    AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = m.indexid)
-                              WHERE d.object_type = 'index');
-            IF dropped <> '{}' THEN
-                PERFORM @extschema@.learnedbtree_forget_marks(dropped);
+            SELECT array_agg(objid), array_agg(schema_name), array_agg(object_name) INTO oids, schemas, names
+              FROM pg_event_trigger_dropped_objects() WHERE object_type = 'index' AND NOT is_temporary;
+            IF oids IS NOT NULL THEN
+                PERFORM learnedbtree.forget_marks(oids, schemas, names);
             END IF;
         ELSIF tg_event = 'ddl_command_end' THEN
-            PERFORM @extschema@.learnedbtree_follow_marks(ARRAY(SELECT objid FROM pg_event_trigger_ddl_commands()));
+            PERFORM learnedbtree.follow_marks(ARRAY(SELECT objid FROM pg_event_trigger_ddl_commands()));
         ELSE
-            PERFORM @extschema@.learnedbtree_follow_marks('{}');
+            PERFORM learnedbtree.follow_marks('{}');
         END IF;
     EXCEPTION WHEN OTHERS THEN
         RAISE WARNING 'learnedbtree has not brought its marks up to date: %', SQLERRM;
@@ -155,9 +155,12 @@ COMMENT ON FUNCTION learnedbtree_release_all(text) IS
 
 -- Types that other extensions bring are indexable at once.  (Here, and not in C, so that CREATE EXTENSION works where the
 -- library's file is missing.)
+CREATE FUNCTION learnedbtree.make_opclasses() RETURNS integer
+    AS 'MODULE_PATHNAME', 'learnedbtree_sync_opclasses' LANGUAGE C STRICT;
+REVOKE ALL ON FUNCTION learnedbtree.make_opclasses() FROM PUBLIC;
 CREATE FUNCTION learnedbtree.sync_opclasses() RETURNS event_trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
-    PERFORM @extschema@.learnedbtree_sync_opclasses();
+    PERFORM learnedbtree.make_opclasses();
 EXCEPTION WHEN OTHERS THEN
     RAISE WARNING 'learnedbtree has not made aliases of new operator classes: %', SQLERRM;
 END $$;

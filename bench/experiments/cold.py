@@ -161,10 +161,9 @@ class Cold(Experiment):
         load.prewarm(bench, [FRESH], forks=("vm",))
         load.prewarm(bench, self.fresh.names())
         cold_queries.warm_questions(bench)
-        learning = [contender for contender in bench.contenders if contender.needs_extension]
+        learning = [contender for contender in bench.contenders if contender.has_model]
         for contender in learning:
-            if contender.builds:
-                learned.train_and_describe(bench, self.fresh, contender, options.rounds)
+            learned.train_and_describe(bench, self.fresh, contender, options.rounds)
         if learning:
             learned.reset_counters(bench)
         title = f"in memory: = ANY with {options.array_keys:,} keys"
@@ -172,8 +171,7 @@ class Cold(Experiment):
             Query("array", title, "µs a key", index_only=True, per=options.arrays * options.array_keys,
                   sql=cold_queries.array_sql(FRESH, 0, options.arrays - 1))])
         bench.targets["array"] = cold_queries.TARGET
-        served = {contender.name: learned.counters(bench, contender.index_on(FRESH))
-                  for contender in learning if contender.builds}
+        served = {contender.name: learned.counters(bench, contender.index_on(FRESH)) for contender in learning}
         self._compare_sums(bench)
         return title, served
 

@@ -18,7 +18,7 @@ TARGET = 3.0  # speed-up that is asked for, of arrays and of ranges
 
 BY_INDEX = {**NESTED_LOOP, "enable_seqscan": "off", "enable_sort": "off"}
 BY_BITMAP = {**BY_INDEX, "enable_bitmapscan": "on", "enable_indexscan": "off", "enable_indexonlyscan": "off",
-             "work_mem": "'256MB'"}  # the bitmap keeps each row
+             "work_mem": "256MB"}  # the bitmap keeps each row
 
 
 def array_sql(table, first, last, what="count(s.k)"):

@@ -7,7 +7,7 @@ It is loaded, measured and dropped before the next one.
 import os
 
 from harness import learned, load
-from harness.contenders import BASELINE, EXTENSION, Indexes
+from harness.contenders import BASELINE, Indexes, judged
 from harness.experiment import Experiment, ratio_to_baseline
 from harness.measure import Failed, Query
 
@@ -24,7 +24,7 @@ class Keys(Experiment):
     title = "Index-only joins by keys of many kinds"
 
     def add_options(self, parser):
-        parser.set_defaults(contenders="btree,learnedbtree")
+        parser.set_defaults(contenders="btree,served")
         parser.add_argument("--probes", type=int, default=1_000_000, help="probes of each join")
         parser.add_argument("--sets", default="main,real", metavar="LIST",
                             help=f"key sets, by name or by group ({', '.join(keys_sets.GROUPS)})")
@@ -47,8 +47,6 @@ class Keys(Experiment):
 
     def load(self, bench):
         """Nothing yet: sets have their turn one after another."""
-        if any(contender.needs_extension for contender in bench.contenders):
-            bench.connection.execute(f"LOAD '{EXTENSION}'")
         bench.connection.execute("CREATE EXTENSION IF NOT EXISTS pageinspect")
 
     def measure(self, bench):
@@ -74,7 +72,7 @@ class Keys(Experiment):
         load.prewarm(bench, [table], forks=("vm",))
         load.prewarm(bench, [*indexes.names(), probes])
         bench.connection.execute("CHECKPOINT")
-        learning = next((contender for contender in bench.contenders if contender.name == EXTENSION), None)
+        learning = judged(bench.contenders)
         model = learned.train(bench, learning.index_on(table)) if learning else {}
         if learning:
             learned.reset_counters(bench)
@@ -83,7 +81,7 @@ class Keys(Experiment):
             key_set.name, key_set.title, "µs a probe", index_only=True, per=bench.options.probes,
             sql=f"SELECT count(t.{key_set.columns[-1][0]}) FROM {probes} AS p JOIN {table} AS t ON {join}")])
         bench.targets[key_set.name] = key_set.target
-        row = self._figures(bench, key_set, learning and learning.index_on(table), f"{table}_{BASELINE}", model)
+        row = self._figures(bench, key_set, learning, table, model)
         bench.connection.execute(f"DROP TABLE {table}, {probes}")
         return row
 
@@ -108,10 +106,11 @@ class Keys(Experiment):
         bench.say(f"{key_set.title}: loaded {options.rows:,} rows")
 
     @staticmethod
-    def _figures(bench, key_set, index, baseline_index, model):
+    def _figures(bench, key_set, learning, table, model):
         """The set's row of the table of figures."""
         connection = bench.connection
-        ratio = ratio_to_baseline(bench.results[-1], EXTENSION)
+        index, baseline_index = learning and learning.index_on(table), f"{table}_{BASELINE}"
+        ratio = learning and ratio_to_baseline(bench.results[-1], learning.name)
         height = connection.execute("SELECT level + 1 FROM bt_metap(%s)", [baseline_index]).fetchone()[0]
         size = connection.execute("SELECT pg_relation_size(%s::regclass)", [baseline_index]).fetchone()[0] / 1e6
         stat = learned.counters(bench, index) if index else {}

@@ -16,6 +16,7 @@ class Lookup(Experiment):
     title = "Lookups of random int8 keys"
 
     def add_options(self, parser):
+        parser.set_defaults(contenders="btree,served,hash,learnedbtree")
         parser.add_argument("--probes", type=int, default=1_000_000, help="probes of each join")
         parser.add_argument("--prepared", type=int, default=100_000, metavar="N",
                             help="executions of the prepared statement in a round")
@@ -63,7 +64,7 @@ class Lookup(Experiment):
                     sql=join.format(what="count(t.k)", order="random"), per=probes)
 
     def measure(self, bench):
-        trained = [contender for contender in bench.contenders if contender.needs_extension and contender.builds]
+        trained = [contender for contender in bench.contenders if contender.has_model]
         for contender in trained:
             learned.train_and_describe(bench, self.indexes, contender, bench.options.rounds)
             learned.reset_counters(bench)

@@ -10,7 +10,7 @@ import pathlib
 from statistics import median
 
 from harness import learned, load
-from harness.contenders import BASELINE, EXTENSION, Indexes
+from harness.contenders import BASELINE, Indexes, choose, judged
 from harness.experiment import Experiment
 from harness.measure import (Failed, WrongAnswer, WrongPlan, apply_settings, explain, index_node, plan_nodes,
                              server_microseconds)
@@ -40,7 +40,7 @@ class Plans(Experiment):
     title = "Nested loop or hash join"
 
     def add_options(self, parser):
-        parser.set_defaults(contenders="btree,learnedbtree", rows=3_000_000, rounds=3)
+        parser.set_defaults(contenders="btree,served", rows=3_000_000, rounds=3)
         parser.add_argument("--steps", type=int, default=4, metavar="N", help="sizes of the outer table in a decade")
         parser.add_argument("--last", type=int, metavar="N", help="outer rows at most (default: as many as --rows)")
         parser.add_argument("--page-costs", default=PAGE_COSTS, metavar="LIST",
@@ -58,9 +58,10 @@ class Plans(Experiment):
         options.last = options.last or options.rows
         if not FIRST < options.last <= options.rows:
             raise SystemExit(f"bench: --last must be above {FIRST} and at most --rows")
-        names = {name.strip() for name in options.contenders.split(",")}
-        if "hash" in names or not {BASELINE, EXTENSION} <= names:
-            raise SystemExit(f"bench: --contenders must name {BASELINE} and {EXTENSION}, and not hash")
+        chosen = choose(options.contenders)
+        if not judged(chosen) or BASELINE not in {contender.name for contender in chosen} or not all(
+                contender.index_only for contender in chosen):
+            raise SystemExit(f"bench: --contenders must name {BASELINE} and served or learnedbtree, and not hash")
         steps = int(math.log10(options.last / FIRST) * options.steps + 1e-9)
         options.sizes = [round(FIRST * 10 ** (step / options.steps)) for step in range(steps + 1)]
 
@@ -85,7 +86,7 @@ class Plans(Experiment):
         load.prewarm(bench, [TABLE, *self.indexes.names(), *(outer(size) for size in options.sizes)])
         bench.connection.execute("CHECKPOINT")
         for contender in bench.contenders:
-            if contender.needs_extension and contender.builds:
+            if contender.has_model:
                 model = learned.train(bench, contender.index_on(TABLE))
                 if model["state"] != "ready":
                     raise Failed(f"no model: {model['state']}, {model['reason']}")
@@ -235,9 +236,10 @@ def _switch_results(bench, kind, steps):
 def _switch_rows(bench, swept):
     """Planner and clock side by side, and what the one index has over the other by each."""
     names = [contender.name for contender in bench.contenders]
+    learning = judged(bench.contenders).name
     share = lambda a, b: f"{a / b:.2f}" if a and b else "–"  # noqa: E731
     rows = [["join, page costs", *(f"{name}: {what}" for name in names for what in ("planner", "clock", "ratio")),
-             f"{EXTENSION} / {BASELINE}: planner", "clock"]]
+             f"{learning} / {BASELINE}: planner", "clock"]]
     for kind, steps in swept.items():
         clock = {name: measured_switch(steps, name) for name in names}
         words = lambda rows: f"> {steps[-1]['outer_rows']:,}" if rows is None else f"{rows:,.0f}"  # noqa: E731, B023
@@ -246,7 +248,7 @@ def _switch_rows(bench, swept):
             rows.append([f"{KINDS[kind][0]}, {key}"]
                         + [entry for name in names for entry in (words(planner[name]), words(clock[name]),
                                                                  share(planner[name], clock[name]))]
-                        + [share(which[EXTENSION], which[BASELINE]) for which in (planner, clock)])
+                        + [share(which[learning], which[BASELINE]) for which in (planner, clock)])
     return rows
 
 

@@ -1,4 +1,4 @@
-"""What writes cost with a learned index, and whether its model keeps up: see bench/README.md.
+"""What writes cost with a model, and whether it keeps up: see bench/README.md.
 
 Each contender has tables of its own, with the same rows and the same writes (harness/twins.py).  Parts
 have tables of their own where what one part writes would matter to another.
@@ -32,7 +32,7 @@ class Write(Experiment):
     title = "Writes, and reads among them, of int8 keys"
 
     def add_options(self, parser):
-        parser.set_defaults(contenders="btree,learnedbtree")
+        parser.set_defaults(contenders="btree,served")
         parser.add_argument("--only", default=",".join(PARTS), metavar="LIST", help="parts to run")
         parser.add_argument("--inserts", type=int, metavar="N",
                             help=f"rows inserted in a round (default: rows / {INSERT_SHARE}, at least {MIN_INSERTS})")
@@ -94,8 +94,6 @@ class Write(Experiment):
     # ---- the order of a run ----
 
     def load(self, bench):
-        if any(contender.needs_extension for contender in bench.contenders):
-            learned.require_writes(bench)
         self.main = None
         if bench.options.parts & ON_MAIN_TABLES:
             self.main = self._random_twins(bench, "t", bench.options.rows)

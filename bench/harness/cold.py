@@ -9,7 +9,6 @@ import glob
 import os
 
 from . import load
-from .contenders import EXTENSION
 from .learned import train
 
 DIRECT_IO = "debug_io_direct"  # setting, from version 16 on
@@ -64,10 +63,10 @@ def restart(bench, settings, stopped=lambda: None):
 def warm_inner_pages(bench, indexes, contender):
     """Bring the index's inner pages into memory, and have a model trained on them: all but the leaves is warm.
 
-    The extension's index does not let pageinspect look into it, but training reads all pages of level 1.
+    Training reads all pages of level 1; pageinspect does not look into the extension's own indexes.
     """
     index = contender.index_on(indexes.table)
-    if contender.am == EXTENSION:
+    if contender.needs_extension:
         model = train(bench, index)
         if model["state"] != "ready":
             bench.warn(f"{index}: model is {model['state']}: {model['reason']}")

@@ -6,11 +6,17 @@ rows, so their `pg_index.indisvalid` is cleared, which a superuser may do in a
 scratch server: the update invalidates the relcache entries of those indexes,
 and the planner ignores an index that is not valid.  Every measurement checks
 in the plan that the intended index is used.
+
+`btree` and `served` are one and the same btree index: the session's setting
+learnedbtree.btree_indexes is all that differs.
 """
 
 import dataclasses
 
+from .measure import Failed, apply_settings
+
 EXTENSION = "learnedbtree"
+BASELINE = "btree"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,24 +27,35 @@ class Contender:
     ranges: bool = True
     settings: tuple = ()  # (name, value): what sets it apart from another of the same index
     bytes_per_int8: int = 23  # size of an index entry, upper estimate
-    builds: bool = True  # false: uses the index of the contender before it
+    shares: str | None = None  # the contender whose index it uses, where several can use one
+
+    @property
+    def builds(self):
+        return self.shares is None
+
+    @property
+    def has_model(self):
+        return (ENABLE, "on") in self.settings
 
     @property
     def needs_extension(self):
-        return self.am == EXTENSION
+        return self.has_model or self.am == EXTENSION
 
     def index_on(self, table):
         return f"{table}_{self.am}"
 
 
+ENABLE = f"{EXTENSION}.enable"
+BTREE_INDEXES = f"{EXTENSION}.btree_indexes"
+
 KNOWN = (
-    Contender("btree", "btree"),
+    Contender("btree", "btree", settings=((BTREE_INDEXES, "none"),)),
+    Contender("served", "btree", settings=((ENABLE, "on"), (f"{EXTENSION}.min_leaves", "0"), (BTREE_INDEXES, "all")),
+              shares="btree", bytes_per_int8=0),
     Contender("hash", "hash", index_only=False, ranges=False, bytes_per_int8=45),
-    Contender("learnedbtree", EXTENSION, settings=(("learnedbtree.enable", "on"),)),
-    Contender("learnedbtree-off", EXTENSION, settings=(("learnedbtree.enable", "off"),), builds=False,
-              bytes_per_int8=0),
+    Contender("learnedbtree", EXTENSION, settings=((ENABLE, "on"),)),
+    Contender("learnedbtree-off", EXTENSION, settings=((ENABLE, "off"),), shares="learnedbtree", bytes_per_int8=0),
 )
-BASELINE = "btree"
 
 
 def choose(names):
@@ -49,9 +66,25 @@ def choose(names):
         known = ", ".join(contender.name for contender in KNOWN)
         named = ", ".join(sorted(unknown)) or "(none given)"
         raise SystemExit(f"bench: unknown contender {named}: choose from {known}")
-    if "learnedbtree-off" in wanted and "learnedbtree" not in wanted:
-        raise SystemExit("bench: learnedbtree-off reads the index that learnedbtree builds: name both")
-    return [contender for contender in KNOWN if contender.name in wanted]
+    chosen = [contender for contender in KNOWN if contender.name in wanted]
+    for contender in chosen:
+        if contender.shares and contender.shares not in wanted:
+            raise SystemExit(f"bench: {contender.name} uses the index that {contender.shares} builds: name both")
+    return chosen
+
+
+def judged(contenders):
+    """The contender whose speed-up is judged: served, else learnedbtree; None where neither takes part."""
+    return next((contender for contender in contenders if contender.has_model), None)
+
+
+def check_served(connection, contender, index):
+    """Raise Failed if a btree index is not served that is to be: it would be measured as a btree."""
+    if contender.has_model and contender.am != EXTENSION:
+        served, reason = connection.execute(f"SELECT served, reason FROM {EXTENSION}_index_status(%s::regclass)",
+                                            [index]).fetchone()
+        if not served:
+            raise Failed(f"{index} is not served: {reason}")
 
 
 class Indexes:
@@ -73,14 +106,19 @@ class Indexes:
         return list(dict.fromkeys(contender.index_on(self.table) for contender in self.contenders))
 
     def show_only(self, connection, contender):
-        """Make the contender's index the only one of the table that the planner sees, and apply its settings."""
+        """Make the contender's index the only one of the table that the planner sees, and apply its settings.
+
+        The index's own row is updated in any case: that makes the session forget what it knows of the index, so that
+        btree is measured without a trace of its having been served before.
+        """
+        shown = contender.index_on(self.table)
         connection.execute(
             """UPDATE pg_index SET indisvalid = (indexrelid = %(shown)s::regclass)
                WHERE indrelid = %(table)s::regclass
-                 AND indisvalid <> (indexrelid = %(shown)s::regclass)""",
-            {"shown": contender.index_on(self.table), "table": self.table})
-        for name, value in contender.settings:
-            connection.execute(f"SET {name} = {value}")
+                 AND (indisvalid OR indexrelid = %(shown)s::regclass)""",
+            {"shown": shown, "table": self.table})
+        apply_settings(connection, dict(contender.settings))
+        check_served(connection, contender, shown)
 
     def show_all(self, connection):
         connection.execute("UPDATE pg_index SET indisvalid = true WHERE indrelid = %s::regclass AND NOT indisvalid",

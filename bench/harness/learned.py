@@ -1,4 +1,4 @@
-"""What the extension says of its own index: training, model, counters.  All of it becomes facts of the report."""
+"""What the extension says of an index: training, model, counters.  All of it becomes facts of the report."""
 
 import contextlib
 from statistics import median
@@ -6,36 +6,17 @@ from statistics import median
 import psycopg
 
 from .contenders import EXTENSION
-from .measure import Failed
-
-# What experiments with writes read, besides what the first release had.
-SETTINGS = ("enable_insert", "autotrain", "naptime", "retrain_splits")
-COUNTERS = ("lookups", "verified", "moved_right", "trainings", "inserts", "inserts_placed", "inserts_full",
-            "inserts_equal", "inserts_fallback", "splits")
-
-
-def require_writes(bench):
-    """Raise Failed at once, not after the load, if the installed extension is too old for experiments with writes."""
-    connection = bench.connection
-    connection.execute(f"LOAD '{EXTENSION}'")
-    missing = [f"setting {EXTENSION}.{name}" for name in SETTINGS if connection.execute(
-        "SELECT current_setting(%s, true)", [f"{EXTENSION}.{name}"]).fetchone()[0] is None]
-    columns = {column.name for column in connection.execute(f"SELECT * FROM {EXTENSION}_stat LIMIT 0").description}
-    missing += [f"{EXTENSION}_stat.{name}" for name in COUNTERS if name not in columns]
-    if missing:
-        raise Failed(f"the installed {EXTENSION} is too old for this experiment, it lacks: {', '.join(missing)}")
 
 
 def counters(bench, index):
-    """The counters of one index: {name: count}."""
+    """The counters of one index, with or without any counts: {name: count}."""
     bench.connection.execute("SELECT pg_stat_force_next_flush()")
-    stat = _as_dict(bench, f"SELECT to_jsonb(s) FROM {EXTENSION}_stat AS s WHERE indexrelid = %s::regclass", index)
-    return {name: value for name, value in (stat or {}).items()
-            if isinstance(value, int) and not name.endswith("relid")}
+    stat = _as_dict(bench, f"SELECT to_jsonb(s) FROM {EXTENSION}_stat_get(%s::regclass) AS s", index)
+    return {name: value for name, value in stat.items() if isinstance(value, int)}
 
 
 def model_of(bench, index):
-    """The row of learnedbtree_model(): {column: value}; later releases have more columns."""
+    """The row of learnedbtree_model(): {column: value}."""
     return _as_dict(bench, f"SELECT to_jsonb(m) FROM {EXTENSION}_model(%s::regclass) AS m", index)
 
 
@@ -72,8 +53,6 @@ def reset_counters(bench):
 def describe_counters(bench, indexes, contender):
     """The counters since reset_counters."""
     stat = counters(bench, contender.index_on(indexes.table))
-    if not stat:
-        return
     if stat["lookups"]:
         bench.fact(contender, "verified at the predicted leaf, %", 100 * stat["verified"] / stat["lookups"])
     for name, value in stat.items():

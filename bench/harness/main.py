@@ -68,8 +68,7 @@ def server_settings(bench, experiment, contenders, installation):
         if not installation.has_extension(contender_list.EXTENSION):
             raise SystemExit(f"bench: {contender_list.EXTENSION} is not installed there: run "
                              f"'make install PG_CONFIG={installation.pg_config}', or choose --contenders btree,hash")
-        if installation.major < 17:
-            settings["shared_preload_libraries"] = contender_list.EXTENSION
+        settings.update(installation.loading(contender_list.EXTENSION))
     settings.update(experiment.settings(bench.options))
     settings.update(setting.split("=", 1) for setting in bench.options.set)
     return settings

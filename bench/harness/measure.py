@@ -36,7 +36,7 @@ class WrongAnswer(Failed):
 
 def apply_settings(connection, settings):
     for name, value in settings.items():
-        connection.execute(f"SET {name} = {value}")
+        connection.execute("SELECT set_config(%s, %s, false)", [name, str(value)])
 
 
 def plan_nodes(plan):

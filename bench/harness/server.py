@@ -70,6 +70,10 @@ class Installation:
     def has_extension(self, name):
         return (self.sharedir / "extension" / f"{name}.control").exists()
 
+    def loading(self, library):
+        """Settings by which every session loads a library that needs shared memory; before 17, the postmaster has to."""
+        return {"shared_preload_libraries" if self.major < 17 else "session_preload_libraries": library}
+
 
 def _die_with_parent():
     """In the child, after its user was set: have the kernel stop it when we are gone."""

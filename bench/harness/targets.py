@@ -1,10 +1,11 @@
 """Speed-ups that are asked for, and whether they were reached; and that nothing became slower.
 
 An experiment names in bench.targets the results that are judged: {key of a result: speed-up, or None where
-only the floor holds}.  Judged is the contender of the extension's own name.
+only the floor holds}.  contenders.judged() says whose.
 """
 
-from .contenders import BASELINE, EXTENSION
+from . import contenders
+from .contenders import BASELINE
 from .experiment import ratio_to_baseline
 
 FLOOR = 0.98  # no result may be slower than the baseline by more than noise
@@ -16,11 +17,12 @@ def judged(bench):
     That of the fastest rounds alone tells, where the two differ, that the machine had other things to do.
     """
     found = []
-    for result in bench.results:
-        ratio = ratio_to_baseline(result, EXTENSION)
+    judged_one = contenders.judged(bench.contenders)
+    for result in bench.results if judged_one else ():
+        ratio = ratio_to_baseline(result, judged_one.name)
         if result["key"] in bench.targets and ratio is not None:
             target = bench.targets[result["key"]]
-            fastest = min(result["samples"][BASELINE]) / min(result["samples"][EXTENSION])
+            fastest = min(result["samples"][BASELINE]) / min(result["samples"][judged_one.name])
             found.append({"key": result["key"], "title": result["title"], "speedup": ratio,
                           "speedup_of_fastest": fastest, "target": target,
                           "met": ratio >= (target or FLOOR), "above_floor": ratio >= FLOOR})

@@ -7,7 +7,7 @@ twins get the same rows in the same order, and the same writes: their trees evol
 import time
 
 from . import load
-from .contenders import EXTENSION, Indexes
+from .contenders import EXTENSION, Indexes, check_served
 from .measure import Failed, WrongAnswer, apply_settings, explain, index_node
 
 WHOLE_INDEX = {"enable_seqscan": "off", "enable_bitmapscan": "off"}
@@ -36,8 +36,7 @@ class Twins:
 
     def learned(self):
         """The contenders whose index has a model and uses it."""
-        return [contender for contender in self.contenders
-                if contender.needs_extension and settings_of(contender)[f"{EXTENSION}.enable"] == "on"]
+        return [contender for contender in self.contenders if contender.has_model]
 
     # ---- life ----
 
@@ -69,6 +68,7 @@ class Twins:
     def use(self, bench, contender, settings=None):
         """Apply the contender's settings, which are returned, to the session; begin with no page to be written."""
         apply_settings(bench.connection, {**settings_of(contender), **(settings or {})})
+        check_served(bench.connection, contender, self.index(contender))
         bench.connection.execute("CHECKPOINT")
         return settings_of(contender)
 

@@ -1,4 +1,4 @@
-"""What training costs: CPU time of the extension's background workers, and how long each training took.
+"""CPU time of the extension's background workers, which is what training costs, and how long each training took.
 
 Workers live for seconds, so a thread looks at them several times a second; what one does between the last
 look and its end is missed.
@@ -59,7 +59,7 @@ class WorkerWatch:
         for process, started in self._connection.execute(
                 "SELECT pid, backend_start FROM pg_stat_activity WHERE backend_type LIKE %s",
                 [f"{EXTENSION} %"]).fetchall():
-            seconds = _cpu_seconds(process)
+            seconds = cpu_seconds(process)
             if seconds is not None:
                 at_first = self._cpu.get((process, started), (seconds if first else 0, 0))[0]
                 self._cpu[process, started] = at_first, seconds
@@ -71,7 +71,7 @@ class WorkerWatch:
             self.training_ms[trained_at] = milliseconds
 
 
-def _cpu_seconds(process):
+def cpu_seconds(process):
     """User and system time of a process so far; None if it has ended."""
     try:
         return int(pathlib.Path(f"/proc/{process}/schedstat").read_text().split()[0]) / 1e9

@@ -25,9 +25,8 @@ def run(bench, cleanup, draw):
     installation = Installation(options.pg_config)
     if not installation.has_extension(EXTENSION):
         raise Failed(f"{EXTENSION} is not installed there: make install PG_CONFIG={installation.pg_config}")
-    settings = {"shared_buffers": f"{max(256, (options.rows or 0) * ENTRY_BYTES // 2**20)}MB"}
-    if installation.major < 17:
-        settings["shared_preload_libraries"] = EXTENSION
+    settings = {"shared_buffers": f"{max(256, (options.rows or 0) * ENTRY_BYTES // 2**20)}MB",
+                **installation.loading(EXTENSION)}
     bench.server = cleanup.enter_context(ScratchServer(installation, settings, options.scratch, bench.say))
     bench.connection = cleanup.enter_context(contextlib.closing(bench.server.connect()))
     bench.connection.execute(f"CREATE EXTENSION {EXTENSION}")

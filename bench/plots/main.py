@@ -19,7 +19,7 @@ DEMO_WATCH_SECONDS = 60
 def parse():
     parser = argparse.ArgumentParser(
         prog="bench/plot", formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-        description="Draw the model of a learnedbtree index, and how its predictions fare while the server works.")
+        description="Draw the model of a served or learnedbtree index, and how its predictions fare while the server works.")
     parser.add_argument("index", nargs="?", help="name of the index, with its schema if need be")
     parser.add_argument("--connection", default="", metavar="STRING",
                         help="libpq connection string or URI; what it leaves open, PGHOST and the like say")

@@ -41,11 +41,8 @@ def _time(microseconds):
 
 def read_model(connection, index, points):
     """The model in at most `points` buckets, one a leaf if there are no more leaves than that."""
-    version = connection.execute("SELECT extversion FROM pg_extension WHERE extname = %s", [EXTENSION]).fetchone()
-    if version is None:
+    if not connection.execute("SELECT FROM pg_extension WHERE extname = %s", [EXTENSION]).fetchall():
         raise Failed(f"{EXTENSION} is not installed in this database")
-    if version[0] == "1.0":
-        raise Failed(f"{EXTENSION} is of version 1.0 here: ALTER EXTENSION {EXTENSION} UPDATE")
     # The worker may train between two of the statements: once more, then.
     for _ in range(5):
         measures = _rows(connection, f"SELECT * FROM {EXTENSION}_model(%s)", [index])[0]
@@ -68,10 +65,7 @@ def _rows(connection, sql, parameters):
 
 
 def _counters(connection, index):
-    rows = _rows(connection, f"SELECT * FROM {EXTENSION}_stat WHERE indexrelid = %s::regclass", [index])
-    if not rows:
-        raise Failed(f"{index} is gone")
-    return rows[0]
+    return _rows(connection, f"SELECT * FROM {EXTENSION}_stat_get(%s::regclass)", [index])[0]
 
 
 def watch(connection, index, seconds, every):

@@ -18,7 +18,9 @@ served_options(Relation rel, LbtIndexOptions *options, const char **why_not)
 	bool		marked;
 	bool		sure = lbt_mark_find(rel, options, &marked);
 
-	if (!sure)
+	if (!lbt_extension_exists())
+		*why_not = "the extension does not exist in this database";
+	else if (!sure)
 		*why_not = "its marks cannot be read just now";
 	else if (lbt_btree_indexes == LBT_BTREE_NONE)
 		*why_not = "learnedbtree.btree_indexes is none";
@@ -26,7 +28,7 @@ served_options(Relation rel, LbtIndexOptions *options, const char **why_not)
 		*why_not = "its mark excludes it (learned is off)";
 	else if (!marked && lbt_btree_indexes == LBT_BTREE_ADOPTED)
 		*why_not = "it is not adopted";
-	else if (!marked && RelationGetNumberOfBlocks(rel) <= lbt_min_leaves)
+	else if (!marked && !lbt_is_large(RelationGetNumberOfBlocks(rel)))
 		*why_not = "it has fewer leaves than learnedbtree.min_leaves";
 	return sure;
 }

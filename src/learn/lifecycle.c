@@ -63,22 +63,22 @@ lbt_lifecycle_created(const LbtIndex *index)
 
 /* Attached now, while an error is still allowed: at the commit and after it nothing may be any more. */
 static void
-remember_index(PendingKind kind, Relation index)
+remember_index(PendingKind kind, Oid index)
 {
-	LbtFile		file = {LbtRelDatabase(index), LbtRelTablespace(index), LbtRelNumber(index)};
+	LbtFile		file;
 
-	if (lbt_registry_attach())
-		remember(kind, &file, RelationGetRelid(index));
+	if (lbt_index_file(index, &file) && lbt_registry_attach())
+		remember(kind, &file, index);
 }
 
 void
-lbt_lifecycle_forget(Relation index)
+lbt_lifecycle_forget(Oid index)
 {
 	remember_index(FORGOTTEN, index);
 }
 
 void
-lbt_lifecycle_want(Relation index)
+lbt_lifecycle_want(Oid index)
 {
 	remember_index(WANTED, index);
 }

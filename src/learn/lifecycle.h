@@ -17,8 +17,8 @@ extern void lbt_lifecycle_init(void);
 extern void lbt_lifecycle_created(const LbtIndex *index);
 
 /* At this transaction's commit: forget the index's model; ask the worker for a training of it. */
-extern void lbt_lifecycle_forget(Relation index);
-extern void lbt_lifecycle_want(Relation index);
+extern void lbt_lifecycle_forget(Oid index);
+extern void lbt_lifecycle_want(Oid index);
 
 /* The file of an index whose model may be shared; false when there is no such index. */
 extern bool lbt_index_file(Oid relid, LbtFile *file);

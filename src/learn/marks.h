@@ -34,8 +34,9 @@ extern bool lbt_marks_any(bool *sure);
 extern bool lbt_mark_find(Relation index, LbtIndexOptions *options, bool *marked);
 
 /*
- * A writer of marks.  Of one index's mark: others may write other indexes' meanwhile.  Of many: nobody else may write any,
- * and the table is read once.  Locks are kept until the end of the transaction; the memory is the current context's.
+ * A writer of marks.  Of one index's mark: others may write other indexes' meanwhile.  Of many: no other writer may write
+ * any, and the table is read once.  (DDL that makes marks follow is no such writer: it waits for nobody, and nobody keeps
+ * it waiting.)  Locks are kept until the end of the transaction; the memory is the current context's.
  */
 typedef struct LbtMarkWriter LbtMarkWriter;
 
@@ -45,22 +46,27 @@ extern void lbt_marks_close(LbtMarkWriter *writer);
 /* For a writer of many: has the index a mark of its own? */
 extern bool lbt_mark_exists(const LbtMarkWriter *writer, Oid index);
 
+typedef enum LbtMarkChange
+{
+	LBT_MARK_CHANGED,
+	LBT_MARK_AS_BEFORE,
+	LBT_MARK_BUSY				/* another transaction is changing it: of many, that is not waited for */
+} LbtMarkChange;
+
 /*
- * Write an index's mark, or delete it: false when that changes nothing.  Not twice for an index without incrementing the
- * command counter.  The caller has locked the index against being dropped, and has checked permissions.  Tells all
+ * Write an index's mark, or (options are NULL) delete it.  Not twice for an index without incrementing the command
+ * counter.  The caller has locked the index's table against being dropped, and has checked permissions.  Tells all
  * backends.
  */
-extern bool lbt_mark_write(LbtMarkWriter *writer, Relation index, const LbtIndexOptions *options);
-extern bool lbt_mark_delete(LbtMarkWriter *writer, Relation index);
+extern LbtMarkChange lbt_mark_write(LbtMarkWriter *writer, Relation index, const LbtIndexOptions *options);
 
 /*
- * Bring rows up to date with the names and OIDs of their indexes: where the index has been made anew, and of those objects
- * (indexes, their tables, their schemas) that a command has changed.  Rows that another transaction is at are left to it.
+ * For DDL.  Bring rows up to date with the names and OIDs of their indexes: where the index has been made anew, and of
+ * objects (indexes, their tables, constraints, schemas) that a command has changed.  Delete those of dropped indexes, by
+ * OID or, of rows that have found no index, by name.  Rows that another transaction is at are left to it.
  */
 extern void lbt_marks_follow(const Oid *changed, int nchanged);
-
-/* Delete the row at this place, unless another transaction is at it. */
-extern void lbt_mark_forget(ItemPointer row);
+extern void lbt_marks_forget(const Oid *oids, char *const *schemas, char *const *names, int n);
 
 /*
  * Names (char *, qualified) of marks whose index is not there, of tables that matches(arg, schema, table) names.  With
@@ -75,5 +81,8 @@ extern bool lbt_marks_invalidated(Oid relid);
 
 /* From the callback for pg_am. */
 extern void lbt_marks_extension_changed(void);
+
+/* A transaction or subtransaction is aborted: true when what was read of marks may have been its own. */
+extern bool lbt_marks_aborted(void);
 
 #endif							/* LBT_MARKS_H */

@@ -42,7 +42,7 @@ typedef enum LbtSortKeys
 	LBT_SORT_KEYS_SCRAMBLED		/* in contradiction to their collation */
 } LbtSortKeys;
 
-#define LBT_MIN_LEAVES_DEFAULT 64
+#define LBT_MIN_LEAVES_DEFAULT 16
 #define LBT_MAX_ERROR_DEFAULT 4
 #define LBT_MAX_ERROR_LIMIT 1024
 
@@ -64,6 +64,13 @@ typedef struct LbtOptions
 	int			max_error;		/* -1: unset */
 	int			retrain_splits; /* -1: unset */
 } LbtOptions;
+
+/* By its size, has an index learnedbtree.min_leaves?  Its file has a metapage and, above two leaves or more, a root. */
+static inline bool
+lbt_is_large(BlockNumber nblocks)
+{
+	return nblocks >= (BlockNumber) lbt_min_leaves + (lbt_min_leaves > 1 ? 2 : lbt_min_leaves);
+}
 
 /* Is it a btree index, whose rd_options are btree's and whose file is not ours to write an image into? */
 static inline bool

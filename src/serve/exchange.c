@@ -95,9 +95,8 @@ lbt_serve_unfit(Relation index)
 	return NULL;
 }
 
-/* Of an index whose file is of the format of PostgreSQL 11 or older, the proofs on a page do not hold. */
-static bool
-has_old_format(Relation index)
+bool
+lbt_has_old_format(Relation index)
 {
 	bool		heapkeyspace;
 	bool		allequalimage;
@@ -115,8 +114,6 @@ lbt_serve_refusal(Relation index, bool *sure)
 
 	if (sure)
 		*sure = true;
-	if (!lbt_extension_exists())
-		return "the extension does not exist in this database";
 	reason = lbt_serve_unfit(index);
 	if (reason)
 		return reason;
@@ -137,7 +134,7 @@ lbt_serve_refusal(Relation index, bool *sure)
 	view = lbt_index_get(index);
 	if (!lbt_trainable(index, view, &reason))
 		return reason;
-	if (has_old_format(index))
+	if (lbt_has_old_format(index))
 		return "it has the format of PostgreSQL 11 or older";
 	return view->why_not;
 }

@@ -95,6 +95,7 @@ settle(Oid relid)
 static void
 anything_changed(void)
 {
+	lbt_index_options_generation++;
 	epoch++;
 	looking = true;
 	looking_known = false;
@@ -103,7 +104,6 @@ anything_changed(void)
 void
 lbt_serve_settings_changed(void)
 {
-	lbt_index_options_generation++;
 	anything_changed();
 }
 
@@ -125,7 +125,6 @@ static void
 at_am_change(Datum arg, int cache, uint32 hash)
 {
 	lbt_marks_extension_changed();
-	lbt_index_options_generation++;
 	anything_changed();
 }
 
@@ -323,7 +322,7 @@ describe_indexes(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
 
 			/* The planner has locked it, and asked for its size. */
 			if (looking && !info->hypothetical && is_looking() &&
-				(info->pages > lbt_min_leaves || lbt_btree_indexes == LBT_BTREE_ADOPTED || lbt_marks_any(&settled)) &&
+				(lbt_is_large(info->pages) || lbt_btree_indexes == LBT_BTREE_ADOPTED || lbt_marks_any(&settled)) &&
 				exchange(info->indexoid, &settled))
 				info->amcostestimate = (void *) lbt_costestimate;
 		}
@@ -416,12 +415,17 @@ list_subscribed(void)
 	list_free(list);
 }
 
-/* An apply worker changes tables without a plan.  Its locks tell which ones. */
+/*
+ * An apply worker changes tables without a plan.  Its locks tell which ones.  After an abort, what was read of marks may
+ * have been this transaction's own.
+ */
 static void
-before_commit(XactEvent event, void *arg)
+at_xact_event(XactEvent event, void *arg)
 {
 	ListCell   *lc;
 
+	if ((event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT) && lbt_marks_aborted())
+		anything_changed();
 	if (event != XACT_EVENT_PRE_COMMIT || !looking || !IsLogicalWorker() || MySubscription == NULL || !is_looking())
 		return;
 	if (!subscribed_known)
@@ -431,12 +435,20 @@ before_commit(XactEvent event, void *arg)
 			prepare_target(lfirst_oid(lc));
 }
 
+static void
+at_subxact_event(SubXactEvent event, SubTransactionId subxact, SubTransactionId parent, void *arg)
+{
+	if (event == SUBXACT_EVENT_ABORT_SUB && lbt_marks_aborted())
+		anything_changed();
+}
+
 void
 lbt_serve_init(void)
 {
 	CacheRegisterRelcacheCallback(at_relcache_invalidation, (Datum) 0);
 	CacheRegisterSyscacheCallback(AMOID, at_am_change, (Datum) 0);
-	RegisterXactCallback(before_commit, NULL);
+	RegisterXactCallback(at_xact_event, NULL);
+	RegisterSubXactCallback(at_subxact_event, NULL);
 	next_info_hook = get_relation_info_hook;
 	get_relation_info_hook = describe_indexes;
 	lbt_executor_prepare(&looking, prepare_statement, prepare_partitions);

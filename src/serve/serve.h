@@ -35,6 +35,9 @@ extern const char *lbt_serve_refusal(Relation index, bool *sure);
  */
 extern const char *lbt_serve_unfit(Relation index);
 
+/* Is its file of the format of PostgreSQL 11 or older?  There the proofs on a page do not hold.  May read the metapage. */
+extern bool lbt_has_old_format(Relation index);
+
 /*
  * Exchange the routine of a btree index that is to be served, unless its entry is in use.  The caller has locked the
  * index or its table against being dropped.  True when the entry has our routine now and the index is to be served.

@@ -60,7 +60,8 @@ refuse(int sqlstate, const char *reason, const char *hint)
 static Refusal
 check_markable(Relation index)
 {
-	const char *reason;
+	const char *reason = lbt_serve_unfit(index);
+	bool		partitioned = index->rd_rel->relkind == RELKIND_PARTITIONED_INDEX;
 	LbtKeySpec	spec;
 
 	if (!lbt_relation_ownercheck(RelationGetRelid(index), GetUserId()))
@@ -69,28 +70,20 @@ check_markable(Relation index)
 	if (index->rd_rel->relam == lbt_am_oid())
 		return refuse(ERRCODE_WRONG_OBJECT_TYPE, "it is a learnedbtree index, which needs no mark",
 					  "Its options are set by ALTER INDEX: SET (learned = off), for one.");
-	reason = lbt_serve_unfit(index);
+	if (!lbt_is_btree(index))
+		return refuse(ERRCODE_WRONG_OBJECT_TYPE, reason, "Only btree indexes can be served.");
+	if (!index->rd_index->indisvalid)
+		return refuse(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "it is not valid",
+					  partitioned ? "Attach an index of each partition to it first." :
+					  "Its build did not finish; REINDEX it or drop it.");
 	if (reason)
-		return refuse(index->rd_index && !index->rd_index->indisvalid ? ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE :
-					  lbt_is_btree(index) ? ERRCODE_FEATURE_NOT_SUPPORTED : ERRCODE_WRONG_OBJECT_TYPE,
-					  reason,
-					  index->rd_index && !index->rd_index->indisvalid ?
-					  (index->rd_rel->relkind == RELKIND_INDEX ? "Its build did not finish; REINDEX it or drop it." :
-					   "Attach an index of each partition to it first.") :
-					  lbt_is_btree(index) ? NULL : "Only btree indexes can be served.");
+		return refuse(ERRCODE_FEATURE_NOT_SUPPORTED, reason, NULL);
 	lbt_keyspec_init(&spec, index);
 	if (spec.ncolumns == 0)
 		return refuse(ERRCODE_FEATURE_NOT_SUPPORTED, "the type of the first key column has no key code", NULL);
-	if (index->rd_rel->relkind == RELKIND_INDEX)
-	{
-		bool		heapkeyspace;
-		bool		allequalimage;
-
-		_bt_metaversion(index, &heapkeyspace, &allequalimage);
-		if (!heapkeyspace)
-			return refuse(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "it has the format of PostgreSQL 11 or older",
-						  "REINDEX it first.");
-	}
+	if (!partitioned && lbt_has_old_format(index))
+		return refuse(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "it has the format of PostgreSQL 11 or older",
+					  "REINDEX it first.");
 	return refuse(0, NULL, NULL);
 }
 
@@ -132,51 +125,35 @@ open_index(Oid relid)
 
 /* ---- marking ---- */
 
-/* For the index, or all that are part of it: ask for a training, or forget the model, when the transaction commits. */
-static void
-at_commit(Relation index, void (*action) (Relation index))
-{
-	List	   *parts;
-	ListCell   *lc;
-
-	if (index->rd_rel->relkind == RELKIND_INDEX)
-	{
-		action(index);
-		return;
-	}
-	parts = find_all_inheritors(RelationGetRelid(index), NoLock, NULL);
-	foreach(lc, parts)
-	{
-		Relation	part = try_relation_open(lfirst_oid(lc), AccessShareLock);
-
-		if (part == NULL)
-			continue;
-		if (part->rd_rel->relkind == RELKIND_INDEX && lbt_is_btree(part))
-			action(part);
-		relation_close(part, AccessShareLock);
-	}
-}
-
-/* Adopt with these options, or (NULL) release; false when that changes nothing. */
-static bool
+/* Adopt with these options, or (NULL) release; for the index, and all that are part of it, see to its model. */
+static LbtMarkChange
 mark(LbtMarkWriter *writer, Relation index, const LbtIndexOptions *options)
 {
-	if (!(options ? lbt_mark_write(writer, index, options) : lbt_mark_delete(writer, index)))
-		return false;
-	at_commit(index, options && options->learned ? lbt_lifecycle_want : lbt_lifecycle_forget);
-	return true;
+	LbtMarkChange change = lbt_mark_write(writer, index, options);
+	ListCell   *lc;
+
+	if (change != LBT_MARK_CHANGED)
+		return change;
+	foreach(lc, find_all_inheritors(RelationGetRelid(index), NoLock, NULL))
+	{
+		if (options && options->learned)
+			lbt_lifecycle_want(lfirst_oid(lc));
+		else
+			lbt_lifecycle_forget(lfirst_oid(lc));
+	}
+	return change;
 }
 
-/* The same, of one index. */
+/* The same, of one index; false when it is as before. */
 static bool
 mark_one(Relation index, const LbtIndexOptions *options)
 {
 	LbtMarkWriter *writer = lbt_marks_open(false);
-	bool		changed = mark(writer, index, options);
+	LbtMarkChange change = mark(writer, index, options);
 
 	lbt_marks_close(writer);
 	CommandCounterIncrement();	/* the same statement may mark it once more */
-	return changed;
+	return change == LBT_MARK_CHANGED;
 }
 
 /* The options that a function's arguments give, from this one on. */
@@ -338,32 +315,51 @@ why_skip(Relation index)
 }
 
 /*
- * Adopt one of many, or (options are NULL) release it; the reason when it is skipped.  *shown: there is something to say
- * of it.  Locks are given back: an index that is dropped before we commit leaves its mark, which nobody minds.
+ * Adopt one of many, or (options are NULL) release it; the reason when it is skipped.  Locks are not waited for, and given
+ * back: an index that is dropped before we commit leaves its mark, which nobody minds.
  */
 static const char *
-mark_listed(LbtMarkWriter *writer, Oid oid, const LbtIndexOptions *options, bool *shown)
+mark_listed(LbtMarkWriter *writer, Oid oid, const LbtIndexOptions *options)
 {
 	Oid			table = IndexGetRelation(oid, true);
-	const char *reason = NULL;
+	const char *reason;
 	Relation	index;
 
-	*shown = options != NULL || lbt_mark_exists(writer, oid);
-	if (!*shown)
-		return NULL;
-	if (!lbt_relation_ownercheck(oid, GetUserId()))
-		return "it belongs to another user";
-	index = open_after_table(oid);
-	*shown = index != NULL;
-	if (index == NULL)
-		return NULL;
-	if (options)
-		reason = why_skip(index);
-	if (reason == NULL && !mark(writer, index, options))
-		reason = "it is adopted already, with the same options";
-	relation_close(index, AccessShareLock);
+	if (!OidIsValid(table) || !ConditionalLockRelationOid(table, AccessShareLock))
+		return "it is locked by another session, or gone";
+	if (!ConditionalLockRelationOid(oid, AccessShareLock))
+		reason = "it is locked by another session";
+	else if (IndexGetRelation(oid, true) != table || (index = try_relation_open(oid, NoLock)) == NULL)
+	{
+		reason = "it has been dropped meanwhile";
+		UnlockRelationOid(oid, AccessShareLock);
+	}
+	else
+	{
+		reason = options ? why_skip(index) : NULL;
+		if (reason == NULL)
+			switch (mark(writer, index, options))
+			{
+				case LBT_MARK_CHANGED:
+					break;
+				case LBT_MARK_AS_BEFORE:
+					reason = options ? "it is adopted already, with the same options" : "it is not adopted";
+					break;
+				case LBT_MARK_BUSY:
+					reason = "its mark is being changed by another session";
+					break;
+			}
+		relation_close(index, AccessShareLock);
+	}
 	UnlockRelationOid(table, AccessShareLock);
 	return reason;
+}
+
+/* May the caller, if there still is such an index? */
+static bool
+owns(Oid index)
+{
+	return SearchSysCacheExists1(RELOID, ObjectIdGetDatum(index)) && lbt_relation_ownercheck(index, GetUserId());
 }
 
 /*
@@ -405,7 +401,7 @@ mark_all(FunctionCallInfo fcinfo, const LbtIndexOptions *options)
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	LbtTablePattern pattern;
 	char	   *given;
-	LbtMarkWriter *writer;
+	LbtMarkWriter *writer = NULL;
 	List	   *list;
 	ListCell   *lc;
 	bool		any = false;
@@ -422,20 +418,27 @@ mark_all(FunctionCallInfo fcinfo, const LbtIndexOptions *options)
 	if (list == NIL)
 		ereport(NOTICE,
 				(errmsg("no table with an index matches \"%s\"", given)));
-	writer = lbt_marks_open(true);
 	foreach(lc, list)
 	{
 		Oid			oid = ((Listed *) lfirst(lc))->index;
-		const char *reason;
-		bool		shown;
+		const char *reason = "it belongs to another user";
 
 		CHECK_FOR_INTERRUPTS();
-		reason = mark_listed(writer, oid, options, &shown);
-		if (shown)
-			put_row(result, oid, reason ? "skipped" : options ? "adopted" : "released", reason);
-		any = any || shown;
+		if (owns(oid))
+		{
+			if (writer == NULL)
+				writer = lbt_marks_open(true);	/* not for those who may change nothing */
+			if (!options && !lbt_mark_exists(writer, oid))
+				continue;
+			reason = mark_listed(writer, oid, options);
+		}
+		else if (!options)
+			continue;
+		put_row(result, oid, reason ? "skipped" : options ? "adopted" : "released", reason);
+		any = true;
 	}
-	lbt_marks_close(writer);
+	if (writer)
+		lbt_marks_close(writer);
 	CommandCounterIncrement();
 	if (list != NIL && !options && !any)
 		ereport(NOTICE,

@@ -13,6 +13,7 @@
 #include "miscadmin.h"
 #include "serve/serve.h"
 #include "sql/explain.h"
+#include "tcop/tcopprot.h"
 #include "utils/guc.h"
 
 PG_MODULE_MAGIC;
@@ -34,13 +35,14 @@ static const struct config_enum_entry btree_indexes_words[] = {
 
 /*
  * A setting for future sessions (ALTER DATABASE, ALTER ROLE, ALTER SYSTEM) means nothing to those without the library.
- * This session has it.
+ * This session has it.  (ALTER SYSTEM comes as from the file, as a reload does, which happens between statements.)
  */
 static bool
 check_btree_indexes(int *value, void **extra, GucSource source)
 {
 	if (*value == LBT_BTREE_ALL && IsUnderPostmaster && OidIsValid(MyDatabaseId) && IsTransactionState() &&
-		!InitializingParallelWorker && (source == PGC_S_TEST || source == PGC_S_FILE))
+		!InitializingParallelWorker &&
+		(source == PGC_S_TEST || (source == PGC_S_FILE && debug_query_string != NULL)))
 		lbt_tell_not_loaded();
 	return true;
 }

@@ -160,12 +160,22 @@ serve(const LbtFile *file, Oid oid)
 	pgstat_report_activity(STATE_IDLE, NULL);
 }
 
+static bool
+is_listed(Oid oid, const LbtListed *listed, int nlisted)
+{
+	for (int i = 0; i < nlisted; i++)
+		if (listed[i].oid == oid)
+			return true;
+	return false;
+}
+
 /*
  * Forget counts that belong to nothing: of indexes that a crash has brought back into the statistics file, and of
- * databases that were dropped in sessions without this library.
+ * databases that were dropped in sessions without this library.  Not of those with models that stay: who has made such
+ * an index may not have committed yet.
  */
 static void
-sweep_counts(Oid database)
+sweep_counts(Oid database, const LbtListed *listed, int nlisted)
 {
 	LbtStats   *stats;
 	uint32		n = lbt_stats_copy(&stats);
@@ -177,7 +187,8 @@ sweep_counts(Oid database)
 			if (!SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(stats[i].database)))
 				lbt_stats_forget(stats[i].database, InvalidOid);
 		}
-		else if (OidIsValid(stats[i].oid) && !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(stats[i].oid)))
+		else if (OidIsValid(stats[i].oid) && !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(stats[i].oid)) &&
+				 !is_listed(stats[i].oid, listed, nlisted))
 			lbt_stats_forget(database, stats[i].oid);
 	}
 }
@@ -203,9 +214,12 @@ sweep(Oid database)
 			!TimestampDifferenceExceeds(listed[i].changed_at, started, SWEEP_AGE_MS))
 			continue;
 		if (!lbt_index_file(listed[i].oid, &now) || memcmp(&now, &listed[i].file, sizeof(LbtFile)) != 0)
+		{
 			lbt_registry_drop_file(&listed[i].file);
+			listed[i].oid = InvalidOid;
+		}
 	}
-	sweep_counts(database);
+	sweep_counts(database, listed, n);
 	CommitTransactionCommand();
 }
 

@@ -65,7 +65,7 @@ CREATE INDEX bad_none ON bad USING learnedbtree (a nonexistent_ops);
 CREATE INDEX bad_none ON bad USING learnedbtree (a) INCLUDE (a, nothing);
 CREATE TABLE bad_heap (a int) USING learnedbtree;
 SELECT learnedbtree_handler(NULL);
-SELECT learnedbtree_marks_changed();
+SELECT learnedbtree.marks_changed();
 
 -- amcheck must be there
 BEGIN;

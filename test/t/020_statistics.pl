@@ -313,15 +313,5 @@ is(counts('t_k'), $before, 'when it can be written again, it is');
 is(sql('SELECT count(*), bool_and(s.relid = a.relid AND s.relname = a.relname AND s.indexrelname = a.indexrelname AND s.schemaname = a.schemaname) FROM learnedbtree_stat s JOIN pg_stat_all_indexes a USING (indexrelid)'),
 	'2|t', 'learnedbtree_stat joins with pg_stat_all_indexes');
 
-# An extension that is still at 1.0 works with this library, and is updated under views and grants of users.
-sql('CREATE DATABASE old');
-$node->safe_psql('old', "CREATE ROLE reader; CREATE EXTENSION learnedbtree VERSION '1.0'; CREATE TABLE t (k int8); CREATE INDEX t_k ON t USING learnedbtree (k); INSERT INTO t VALUES (1); CREATE VIEW mine AS SELECT * FROM learnedbtree_stat; REVOKE SELECT ON learnedbtree_stat FROM PUBLIC; GRANT SELECT ON learnedbtree_stat TO reader");
-is($node->safe_psql('old', 'SELECT count(*), sum(trainings) > 0 FROM mine'), '1|t', '1.0 has its view');
-is($node->safe_psql('old', "SELECT count(*) FROM information_schema.columns WHERE table_name = 'learnedbtree_stat'"), '25', 'with its columns');
-is($node->safe_psql('old', "SELECT learnedbtree_stat_reset(); SELECT sum(trainings) FROM mine"), "\n0", 'and can reset it');
-$node->safe_psql('old', "ALTER EXTENSION learnedbtree UPDATE TO '1.1'");
-is($node->safe_psql('old', 'SELECT count(stats_reset) FROM learnedbtree_stat'), '1', '1.1 tells the time of the reset');
-is($node->safe_psql('old', "SELECT has_table_privilege('reader', 'learnedbtree_stat', 'SELECT'), count(*) FROM mine"), 't|1', 'views and grants of users are kept');
-
 $node->stop;
 done_testing();

@@ -378,7 +378,7 @@ END
 	$_->kill_kill foreach @running;
 }
 
-# Start pgbench; scripts are [ name, weight, text ].
+# Start pgbench; scripts are [ name, weight, text ], options those of its connections.
 sub start_load
 {
 	my ($node, %load) = @_;
@@ -392,7 +392,7 @@ sub start_load
 	}
 	my %handle = (%load, folder => $folder, out => '', err => '');
 	local $ENV{PGOPTIONS} = '-c enable_seqscan=off -c enable_bitmapscan=off -c enable_sort=off '
-	  . '-c default_statistics_target=10';
+	  . '-c default_statistics_target=10 ' . ($load{options} // '');
 	my @command = ($node->installed_command('pgbench'), '--no-vacuum', "--client=$load{clients}",
 		'--jobs=' . ($load{jobs} // ($load{clients} > 1 ? 2 : 1)), "--time=$load{seconds}", "--random-seed=$load{seed}",
 		'--protocol=' . ($load{protocol} // 'simple'), '--log', "--log-prefix=$folder/log", @files, '-h', $node->host, '-p', $node->port, 'postgres');

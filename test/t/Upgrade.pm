@@ -41,12 +41,15 @@ sub other_scripts
 	return $old_scripts eq $new_scripts ? '' : "another learnedbtree is installed into the old server in $old_bindir";
 }
 
+# Code configures the node further, if given.
 sub start_old_node
 {
+	my ($configure) = @_;
 	# Its programs find their libraries themselves; lib is asked for by PostgreSQL::Test.
 	my $old = PostgreSQL::Test::Cluster->new('old', install_path => $old_bindir =~ s{/bin$}{}r);
 	$old->init(extra => \@same);
 	configure_node($old);
+	$configure->($old) if $configure;
 	$old->start;
 	return $old;
 }
@@ -70,19 +73,20 @@ SQL
 	}
 }
 
-# Stop the old node, upgrade, start the new one.
+# Stop the old node, upgrade, start the new one, which code configures further, if given.
 sub upgrade
 {
-	my ($old, $new) = @_;
+	my ($old, $new, $configure) = @_;
 	forget_column_versions($old);
 	$old->stop;
 	$new->init(extra => \@same);
 	configure_node($new);
-	$new->command_ok([ 'pg_upgrade', '--no-sync', '--old-datadir', $old->data_dir, '--new-datadir', $new->data_dir,
+	$configure->($new) if $configure;
+	my $good = $new->run_log([ 'pg_upgrade', '--no-sync', '--old-datadir', $old->data_dir, '--new-datadir', $new->data_dir,
 			'--old-bindir', $old_bindir, '--new-bindir', $new->config_data('--bindir'), '--socketdir', $new->host,
-			'--old-port', $old->port, '--new-port', $new->port, '--copy' ],
-		'pg_upgrade succeeds');
-	if (!Test::More->builder->is_passing)
+			'--old-port', $old->port, '--new-port', $new->port, '--copy' ]);
+	ok($good, 'pg_upgrade succeeds');
+	if (!$good)
 	{
 		foreach my $log (glob($new->data_dir . '/pg_upgrade_output.d/*/log/*.log'))
 		{

@@ -1,20 +1,21 @@
-# Primary keys, unique and other indexes are adopted and released over and over while 16 clients look up, join, insert,
-# update and delete, by simple and by prepared statements.  Nobody gets an error, each answer is that of a btree index on
-# a mirror column that nobody touches, and in the end nothing is lost.  LBT_ADOPT_SECONDS makes it longer.
+# Primary keys, unique and other indexes are adopted, released, excluded, trained and rebuilt over and over while 16 clients
+# look up, join, insert, update and delete, by simple and by prepared statements; half of them have not loaded the library
+# (below 17: serve no index).  Nobody gets an error, each answer is that of a btree index on a mirror column that nobody
+# touches, and in the end nothing is lost.  LBT_ADOPT_SECONDS makes it longer.
 use strict;
 use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-use Adoption;
 use LearnedBtree;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Serving;
 use Test::More;
 use Torture;
 
 my $seed = $ENV{LBT_SEED} || 20241105;
-my $seconds = $ENV{LBT_ADOPT_SECONDS} || 15;
+my $seconds = $ENV{LBT_ADOPT_SECONDS} || 10;
 my $customers = 400;
 my $keys = 30000;
 my @adopted = qw(customers_pkey customers_name_key orders_pkey orders_customer events_pkey);
@@ -22,9 +23,9 @@ my @adopted = qw(customers_pkey customers_name_key orders_pkey orders_customer e
 my $node = PostgreSQL::Test::Cluster->new('adopt');
 $node->init;
 torture_conf($node);
+$node->append_conf('postgresql.conf', "learnedbtree.min_leaves = 0\n");
 $node->start;
 torture_settings($node);
-my $on_conflict = $node->pg_version >= 18 ? 'ON CONFLICT DO NOTHING' : '';
 
 # bid, bcustomer: mirrors.  done: how many rows each client has added, and the sum of their keys.
 $node->safe_psql('postgres', <<"SQL");
@@ -53,11 +54,15 @@ CREATE FUNCTION place(client int, key int8, buyer int) RETURNS void LANGUAGE plp
 DECLARE
 	added int8;
 BEGIN
-	BEGIN
-		INSERT INTO orders VALUES (key, buyer, 1, key, buyer) $on_conflict RETURNING id INTO added;
-	EXCEPTION WHEN unique_violation THEN
-		NULL;
-	END;
+	IF key % 2 = 0 THEN
+		INSERT INTO orders VALUES (key, buyer, 1, key, buyer) ON CONFLICT DO NOTHING RETURNING id INTO added;
+	ELSE
+		BEGIN
+			INSERT INTO orders VALUES (key, buyer, 1, key, buyer) RETURNING id INTO added;
+		EXCEPTION WHEN unique_violation THEN
+			NULL;
+		END;
+	END IF;
 	UPDATE done SET rows = rows + 1, total = total + added WHERE who = client AND added IS NOT NULL;
 END \$\$;
 CREATE FUNCTION move(client int, key int8, distance int) RETURNS void LANGUAGE plpgsql AS \$\$
@@ -77,12 +82,9 @@ CREATE FUNCTION remove(client int, key int8) RETURNS void LANGUAGE sql AS \$\$
 		UPDATE done SET rows = rows - n, total = total - sum FROM (SELECT count(*) AS n, coalesce(sum(id), 0) AS sum FROM old) q
 			WHERE who = client
 \$\$;
-CREATE FUNCTION happen(key int8) RETURNS void LANGUAGE plpgsql AS \$\$
-BEGIN
-	INSERT INTO events VALUES (key, 0, key);
-EXCEPTION WHEN unique_violation THEN
-	UPDATE events SET v = v + 1 WHERE k = key;
-END \$\$;
+CREATE FUNCTION happen(key int8) RETURNS void LANGUAGE sql AS \$\$
+	INSERT INTO events VALUES (key, 0, key) ON CONFLICT (k) DO UPDATE SET v = events.v + 1
+\$\$;
 -- A statement of the loop, in a subtransaction and with little patience: given up, it must leave no trace.
 CREATE FUNCTION try(call text, patience text) RETURNS void LANGUAGE plpgsql AS \$\$
 BEGIN
@@ -129,29 +131,49 @@ my @write = (
 my @loop;
 foreach my $index (@adopted)
 {
-	my ($adopt, $release) = ("learnedbtree_adopt('$index', true)", "learnedbtree_release('$index')");
+	my ($adopt, $release) = ("learnedbtree_adopt('$index')", "learnedbtree_release('$index')");
 	push @loop,
 	  [ "$index.adopt", 6, "SELECT $adopt;\n\\sleep 5 ms" ],
 	  [ "$index.release", 5, "SELECT $release;\n\\sleep 5 ms" ],
+	  [ "$index.options", 2, "SELECT learnedbtree_adopt('$index', max_error => 2, retrain_splits => 5);\n\\sleep 5 ms" ],
+	  [ "$index.exclude", 2, "SELECT learnedbtree_adopt('$index', false);\n\\sleep 5 ms" ],
 	  [ "$index.impatient", 3, "SELECT try(\$\$$adopt\$\$, '1ms');\nSELECT try(\$\$$release\$\$, '1ms');" ],
 	  [ "$index.undone", 2, "BEGIN;\nSELECT $adopt;\nROLLBACK;\nBEGIN;\nSAVEPOINT s;\nSELECT $release;\nROLLBACK TO s;\nCOMMIT;" ],
 	  [ "$index.both", 1, "BEGIN;\nSELECT $adopt;\nSELECT $release;\nSELECT $adopt;\nCOMMIT;" ],
 	  [ "$index.train", 1, "SELECT $adopt;\nSELECT learnedbtree_train('" . $index =~ s/events_/events2_/r . "');" ];
 }
-
-push @loop, [ 'orders.all', 4, "SELECT count(*) FROM learnedbtree_adopt_all('orders', true);\n\\sleep 5 ms\n"
-	  . "SELECT count(*) FROM learnedbtree_release_all('*rders');" ];
+push @loop,
+  [ 'orders.all', 4, "SELECT count(*) FROM learnedbtree_adopt_all('orders');\n\\sleep 5 ms\nSELECT count(*) FROM learnedbtree_release_all('*rders');" ],
+  [ 'set', 2, "ALTER INDEX orders_customer SET (fillfactor = 80);\nALTER INDEX orders_customer RESET (fillfactor);" ],
+  [ 'vacuum', 2, 'VACUUM ANALYZE customers, orders, events;' ],
+  [ 'reindex', 1, 'REINDEX INDEX CONCURRENTLY orders_customer;' ];
 
 # pgbench has no number of its own for a second run's clients.
 sub scripts { my ($base) = @_; return [ map { [ $_->[0], $_->[1], $_->[2] =~ s/:base/$base/gr ] } @read, @write ]; }
-# Preparing a statement waits for locks, and with it the thread: a client in a transaction must not share it.
-my @load = map { start_load($node, clients => 8, jobs => 8, seconds => $seconds, seed => $seed + $_, protocol => $_ ? 'prepared' : 'simple',
-		scripts => scripts($_ * 8)) } 0, 1;
+my $without = needs_preload($node) ? '-c learnedbtree.btree_indexes=none' : '-c session_preload_libraries=';
+# First client, how many, protocol, options of the connection.  Preparing a statement waits for locks, and with it the
+# thread: a client in a transaction must not share it.
+my %groups = (
+	'by simple statements' => [ 0, 4, 'simple' ], 'by prepared ones' => [ 4, 4, 'prepared' ],
+	'by simple ones without the library' => [ 8, 4, 'simple', $without ], 'by prepared ones without it' => [ 12, 4, 'prepared', $without ]);
+my %load;
+foreach my $name (sort keys %groups)
+{
+	my ($base, $clients, $protocol, $options) = @{ $groups{$name} };
+	$load{$name} = start_load($node, clients => $clients, jobs => $clients, seconds => $seconds, seed => $seed + $base,
+		protocol => $protocol, options => $options, scripts => scripts($base));
+}
 my $loop = start_load($node, clients => 1, seconds => $seconds - 1, seed => $seed, scripts => \@loop);
 ok(end_load($loop), 'adopting and releasing never fails') or diag(substr($loop->{err}, 0, 3000));
-ok(end_load($load[0]), 'no errors and no wrong answers by simple statements') or diag(substr($load[0]{err}, 0, 3000));
-ok(end_load($load[1]), 'nor by prepared ones') or diag(substr($load[1]{err}, 0, 3000));
-note(join("\n", grep { /actually processed|tps/ } split(/\n/, $_->{out}))) foreach $loop, @load;
+foreach my $name (sort keys %load)
+{
+	ok(end_load($load{$name}), "$name: no errors and no wrong answers") or diag(substr($load{$name}{err}, 0, 3000));
+	note($name, ': ', $load{$name}{out} =~ /actually processed: (\d+)/);
+	my ($base, $clients) = @{ $groups{$name} };
+	is($node->safe_psql('postgres', "SELECT count(*) FROM done WHERE rows <> 0 AND who >= $base AND who < $base + $clients"), $clients,
+		"$name: each has written");
+}
+note('the loop: ', $loop->{out} =~ /actually processed: (\d+)/);
 
 # ---- what is left ----
 
@@ -165,7 +187,6 @@ sub check_all
 	is($node->safe_psql('postgres', "SELECT concat_ws(' ', count(*), sum(id)) = (SELECT concat_ws(' ', sum(rows), sum(total)) FROM done), "
 			  . 'count(*) = count(DISTINCT id), count(*) = count(id = bid AND customer = bcustomer OR NULL) FROM orders'),
 		't|t|t', "$when: the table holds what its clients have put there");
-	is(dangling($node, 'postgres'), '', "$when: the catalogs fit together");
 	foreach my $index (@adopted)
 	{
 		my ($table, $order) = @{ $columns{$index} };
@@ -173,15 +194,30 @@ sub check_all
 		my ($by_index, $by_table) = map { $node->safe_psql('postgres', "$_; $query") }
 		  'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off', 'SET enable_indexscan = off; SET enable_indexonlyscan = off';
 		is($by_index, $by_table, "$when: $index has the table's entries");
-		is(amcheck($node, 'postgres', $index), $table eq 'events' ? 3 : 1, "$when: amcheck is content with $index");
 	}
+	is(amcheck_all($node, 'postgres'), '', "$when: amcheck is content");
 }
 
+foreach my $index (@adopted)
+{
+	my ($used, $scanned) = ((uses($node, 'postgres', 'all', $index))[0], $node->safe_psql('postgres',
+			"SELECT sum(idx_scan) FROM pg_stat_user_indexes WHERE indexrelid IN (SELECT relid FROM pg_partition_tree('$index')) "
+			  . "OR indexrelid = '$index'::regclass"));
+	# What REINDEX CONCURRENTLY makes begins to count anew.
+	cmp_ok($used, '>', 100, "$index was served") if $index ne 'orders_customer';
+	note("$index: $used served scans and inserts, $scanned scans");
+}
 check_all('after the loop');
 adopt($node, 'postgres', @adopted);
 check_all('all adopted');
-release($node, 'postgres', @adopted);
+is(scalar(split /\n/, marks($node, 'postgres')), scalar(@adopted), 'each has its mark');
+foreach my $index (map { $_ eq 'events_pkey' ? qw(events1_pkey events2_pkey events3_pkey) : $_ } @adopted)
+{
+	is($node->psql('postgres', "SELECT learnedbtree_train('$index'), learnedbtree_check('$index')"), 0, "the model of $index is right");
+}
+$node->safe_psql('postgres', 'SELECT count(*) FROM learnedbtree_release_all()');
 check_all('all released');
+is(marks($node, 'postgres'), '', 'no mark is left');
 
 my %seen;
 foreach my $file (glob "$loop->{folder}/log.*")
@@ -196,7 +232,6 @@ foreach my $index (@adopted)
 {
 	cmp_ok($seen{"$index.adopt"} // 0, '>=', 5, "$index was adopted often enough");
 }
-is($node->safe_psql('postgres', 'SELECT sum(rows) <> 0 OR sum(total) <> 0 FROM done WHERE who >= 8'), 't', 'prepared statements have written');
 
 is(unexpected_in_log($node, 0, qr/duplicate key value/), '', 'no other errors in the log');
 $node->stop;

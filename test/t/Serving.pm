@@ -1,0 +1,131 @@
+# Shared by the TAP tests of served btree indexes: servers whose sessions serve them, marks, and whether an index was
+# served in what a session did.
+package Serving;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use LearnedBtree;
+use PostgreSQL::Test::Cluster;
+
+our @EXPORT = qw(configure_serving learned_settings serving_node adopt release marks uses asked served_in predicted_in amcheck_all);
+
+# Settings for a node that is initialized but not started.
+sub configure_serving
+{
+	my ($node, %params) = @_;
+	configure_node($node);
+	learned_settings($node, %params);
+	return;
+}
+
+# Those of them that concern learnedbtree: all sessions load the library, and no index is too small.  With "shared"
+# background workers load it, too, as apply workers have to.
+sub learned_settings
+{
+	my ($node, %params) = @_;
+	my $shared = $params{shared} || needs_preload($node);
+	$node->append_conf('postgresql.conf', ($shared ? 'shared' : 'session') . "_preload_libraries = 'learnedbtree'\n"
+		  . "learnedbtree.min_leaves = 0\n");
+	return;
+}
+
+# A started server, with the extensions learnedbtree and amcheck in database postgres.
+sub serving_node
+{
+	my ($name, %params) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+	$node->init;
+	configure_serving($node, %params);
+	$node->start;
+	$node->safe_psql('postgres', 'CREATE EXTENSION learnedbtree; CREATE EXTENSION amcheck');
+	return $node;
+}
+
+sub adopt
+{
+	my ($node, $database, @indexes) = @_;
+	$node->safe_psql($database, join(';', map { "SELECT learnedbtree_adopt('$_')" } @indexes));
+	return;
+}
+
+sub release
+{
+	my ($node, $database, @indexes) = @_;
+	$node->safe_psql($database, join(';', map { "SELECT learnedbtree_release('$_')" } @indexes));
+	return;
+}
+
+# "schema.table.index", a line each, with the options that are not the default; says so if indexid is another index.
+sub marks
+{
+	my ($node, $database) = @_;
+	return $node->safe_psql($database, <<'SQL');
+SELECT concat_ws('.', schemaname, tablename, indexname) || concat(CASE WHEN learned THEN '' ELSE ' excluded' END,
+		' max_error=' || max_error, ' retrain_splits=' || retrain_splits,
+		(SELECT ' of ' || oid::regclass FROM pg_class WHERE oid = indexid
+			AND oid IS DISTINCT FROM to_regclass(format('%I.%I', schemaname, indexname))::oid))
+	FROM learnedbtree.marks ORDER BY schemaname, tablename, indexname
+SQL
+}
+
+# How often, so far, models were asked for each of these indexes (or partitions of theirs), or, with "all", how often they
+# were scanned or inserted into by the routine of served indexes, which leaves some scans to nbtree.  Sessions tell at
+# the end of transactions, if they have not in the last 10 ms.
+sub uses
+{
+	my ($node, $database, $which, @indexes) = @_;
+	my $sum = 's.lookups + s.inserts' . ($which eq 'all' ? ' + s.delegated' : '');
+	my $list = join(', ', map { "('$_'::regclass)" } @indexes);
+	return split /\n/, $node->safe_psql($database, <<"SQL");
+SELECT (SELECT coalesce(sum($sum), 0) FROM pg_class c, learnedbtree_stat_get(c.oid) s
+		WHERE relkind = 'i' AND (c.oid = i.index OR c.oid IN (SELECT relid FROM pg_partition_tree(i.index))))
+	FROM (VALUES $list) AS i (index)
+SQL
+}
+
+sub used_in
+{
+	my ($node, $database, $which, $code, @indexes) = @_;
+	my @before = uses($node, $database, $which, @indexes);
+	$code->();
+	my @after = uses($node, $database, $which, @indexes);
+	return join(' ', map { $after[$_] > $before[$_] ? $indexes[$_] : () } 0 .. $#indexes);
+}
+
+# What a session of background_psql() answers; afterwards, and outside of transactions, it has told what it used.
+sub asked
+{
+	my ($session, $sql) = @_;
+	my $answer = $session->query_safe($sql);
+	$session->query_safe('DO $$ BEGIN PERFORM pg_sleep(0.012); END $$');
+	return $answer;
+}
+
+# Which of these indexes code has used as served ones: their names, in one line.
+sub served_in
+{
+	my ($node, $database, $code, @indexes) = @_;
+	return used_in($node, $database, 'all', $code, @indexes);
+}
+
+# By their models; a session that serves an index no longer may leave its scans to nbtree.
+sub predicted_in
+{
+	my ($node, $database, $code, @indexes) = @_;
+	return used_in($node, $database, 'model', $code, @indexes);
+}
+
+# What amcheck finds wrong with any btree index of a database and its table, '' if nothing.
+sub amcheck_all
+{
+	my ($node, $database) = @_;
+	my $indexes = q{SELECT c.oid::regclass FROM pg_class c JOIN pg_am a ON a.oid = relam JOIN pg_index i ON indexrelid = c.oid
+		WHERE relkind = 'i' AND amname = 'btree' AND indisvalid AND c.oid >= 16384};
+	my @list = split /\n/, $node->safe_psql($database, $indexes);
+	my ($rc, $out, $err) = $node->psql($database, join('', map { "SELECT bt_index_parent_check('$_', true, true);" } @list));
+	return $rc == 0 && @list > 0 ? '' : "$rc @list: $err";
+}
+
+1;
