@@ -82,14 +82,14 @@ ALTER FUNCTION learnedbtree.tell_missing() SET search_path = pg_catalog, pg_temp
 CREATE TRIGGER tell_missing AFTER INSERT ON learnedbtree.marks
     REFERENCING NEW TABLE AS restored FOR EACH STATEMENT EXECUTE FUNCTION learnedbtree.tell_missing();
 
--- Marks of dropped indexes go; those of renamed indexes, and of indexes made anew under the old name, follow.  The writing
--- is done in C, as what SQL writes would be published by a publication FOR ALL TABLES; but errors are caught: commands have
--- to work where the library's file is missing.
+-- Models and marks of dropped indexes go; marks of renamed indexes, and of indexes made anew under the old name, follow.
+-- The writing is done in C, as what SQL writes would be published by a publication FOR ALL TABLES; but errors are caught:
+-- commands have to work where the library's file is missing.
 CREATE FUNCTION learnedbtree.follow_marks(changed oid[]) RETURNS void
     AS 'MODULE_PATHNAME', 'learnedbtree_follow_marks' LANGUAGE C STRICT VOLATILE;
-CREATE FUNCTION learnedbtree.forget_marks(oids oid[], schemas text[], names text[]) RETURNS void
-    AS 'MODULE_PATHNAME', 'learnedbtree_forget_marks' LANGUAGE C STRICT VOLATILE;
-REVOKE ALL ON FUNCTION learnedbtree.follow_marks(oid[]), learnedbtree.forget_marks(oid[], text[], text[]) FROM PUBLIC;
+CREATE FUNCTION learnedbtree.forget_dropped(oids oid[], schemas text[], names text[]) RETURNS void
+    AS 'MODULE_PATHNAME', 'learnedbtree_forget_dropped' LANGUAGE C STRICT VOLATILE;
+REVOKE ALL ON FUNCTION learnedbtree.follow_marks(oid[]), learnedbtree.forget_dropped(oid[], text[], text[]) FROM PUBLIC;
 
 CREATE FUNCTION learnedbtree.follow_ddl() RETURNS event_trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
@@ -97,22 +97,25 @@ DECLARE
     schemas text[];
     names text[];
 BEGIN
+    IF tg_event = 'sql_drop' THEN
+        SELECT array_agg(objid), array_agg(schema_name), array_agg(object_name) INTO oids, schemas, names
+          FROM pg_event_trigger_dropped_objects() WHERE object_type = 'index' AND NOT is_temporary;
+        IF oids IS NULL THEN
+            RETURN;
+        END IF;
     -- This gives back its lock at once, which a query would not.
-    IF coalesce(pg_relation_size(to_regclass('learnedbtree.marks')), 0) = 0 THEN
+    ELSIF coalesce(pg_relation_size(to_regclass('learnedbtree.marks')), 0) = 0 THEN
         RETURN;
     END IF;
     BEGIN
-        IF tg_event = 'sql_drop' THEN
-            SELECT array_agg(objid), array_agg(schema_name), array_agg(object_name) INTO oids, schemas, names
-              FROM pg_event_trigger_dropped_objects() WHERE object_type = 'index' AND NOT is_temporary;
-            IF oids IS NOT NULL THEN
-                PERFORM learnedbtree.forget_marks(oids, schemas, names);
-            END IF;
-        ELSIF tg_event = 'ddl_command_end' THEN
-            PERFORM learnedbtree.follow_marks(ARRAY(SELECT objid FROM pg_event_trigger_ddl_commands()));
-        ELSE
-            PERFORM learnedbtree.follow_marks('{}');
-        END IF;
+        CASE tg_event
+            WHEN 'sql_drop' THEN
+                PERFORM learnedbtree.forget_dropped(oids, schemas, names);
+            WHEN 'ddl_command_end' THEN
+                PERFORM learnedbtree.follow_marks(ARRAY(SELECT objid FROM pg_event_trigger_ddl_commands()));
+            ELSE
+                PERFORM learnedbtree.follow_marks('{}');
+        END CASE;
     EXCEPTION WHEN OTHERS THEN
         RAISE WARNING 'learnedbtree has not brought its marks up to date: %', SQLERRM;
     END;
@@ -251,7 +254,8 @@ CREATE FUNCTION learnedbtree_stat_get(index oid,
         OUT trainings bigint, OUT last_trained timestamptz, OUT stats_reset timestamptz)
     AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 
-CREATE VIEW learnedbtree_stat AS
+-- A barrier, so that functions called with its indexes are called with these only.
+CREATE VIEW learnedbtree_stat WITH (security_barrier) AS
     SELECT i.indexrelid, i.indrelid AS relid, n.nspname AS schemaname, t.relname,
            c.relname AS indexrelname, s.*
       FROM pg_catalog.pg_class c
@@ -260,7 +264,7 @@ CREATE VIEW learnedbtree_stat AS
       JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
       JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
      CROSS JOIN LATERAL learnedbtree_stat_get(c.oid) s
-     WHERE c.relkind = 'i'
+     WHERE c.relkind = 'i' AND n.nspname NOT IN ('pg_catalog', 'pg_toast', 'information_schema')
        AND (a.amname = 'learnedbtree'
             OR a.amname = 'btree' AND (s.lookups > 0 OR s.delegated > 0 OR s.inserts > 0 OR s.trainings > 0));
 GRANT SELECT ON learnedbtree_stat TO PUBLIC;
@@ -281,7 +285,7 @@ CREATE FUNCTION learnedbtree_index_status(index oid,
 COMMENT ON FUNCTION learnedbtree_index_status(oid) IS
     'is an index served in this session, and why not; its mark, the state of its model, and the height of its tree';
 
-CREATE VIEW learnedbtree_indexes AS
+CREATE VIEW learnedbtree_indexes WITH (security_barrier) AS
     SELECT n.nspname AS schemaname, t.relname AS tablename, c.relname AS indexname, a.amname AS am,
            s.mark, s.served, s.reason, s.model, s.height, s.leaves,
            pg_catalog.pg_stat_get_numscans(c.oid) AS idx_scan,

@@ -14,8 +14,7 @@ import psycopg
 from harness import learned, load
 from harness.contenders import BASELINE, Indexes, choose, judged
 from harness.experiment import Experiment
-from harness.measure import (NESTED_LOOP, Failed, Measurement, Prepared, apply_settings, check_prepared, explain,
-                             index_node)
+from harness.measure import (NESTED_LOOP, Failed, Measurement, Prepared, Query, apply_settings, check_prepared)
 from harness.workers import cpu_seconds
 
 SIZES = "1,2,4,8,16,32,64,128,256,512,1024"
@@ -162,19 +161,13 @@ def cpu_microseconds(connection, statement):
 
 
 @dataclasses.dataclass
-class Join(Measurement):
+class Join(Query):
     """Time of a probe."""
 
     unit: str = "µs a probe"
-    sql: str = ""
-    per: int = 1
 
-    def run(self, bench, indexes, contender, _round):
-        indexes.show_only(bench.connection, contender)
-        apply_settings(bench.connection, NESTED_LOOP)
-        index_node(explain(bench.connection, self.sql), contender.index_on(indexes.table), self.node_type(contender))
-        microseconds, self.last_answer = cpu_microseconds(bench.connection, self.sql)
-        return microseconds / self.per
+    def timed_run(self, connection):
+        return cpu_microseconds(connection, self.sql)
 
 
 @dataclasses.dataclass

@@ -135,8 +135,12 @@ class Query(Measurement):
         indexes.show_only(bench.connection, contender)
         apply_settings(bench.connection, NESTED_LOOP)
         index_node(explain(bench.connection, self.sql), contender.index_on(indexes.table), self.node_type(contender))
-        microseconds, self.last_answer = server_microseconds(bench.connection, self.sql)
+        microseconds, self.last_answer = self.timed_run(bench.connection)
         return microseconds / self.per
+
+    def timed_run(self, connection):
+        """Returns (microseconds, answer)."""
+        return server_microseconds(connection, self.sql)
 
 
 @dataclasses.dataclass

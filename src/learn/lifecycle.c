@@ -4,8 +4,8 @@
  * Nothing here can be wrong in a way that matters for answers: a model that stays too long is never
  * found again and goes when memory is short, one that goes too early is trained again.
  *
- * Drops are seen by the server's hook for changes of catalog objects, in sessions that have loaded the library.  What
- * others drop is found by a worker before it ends (sql/worker.c).
+ * Drops are seen by the server's hook for changes of catalog objects, in sessions that have loaded the library, and by an
+ * event trigger in others.  What both miss is found by a worker before it ends (sql/worker.c).
  */
 #include "learn/lifecycle.h"
 
@@ -17,8 +17,12 @@
 #include "learn/demand.h"
 #include "learn/workercounts.h"
 #include "miscadmin.h"
+#include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
+
+/* Models of a database that a DROP looks through; what is beyond waits for the worker. */
+#define DROPPED_MAX 10000
 
 typedef enum PendingKind
 {
@@ -100,6 +104,32 @@ lbt_index_file(Oid relid, LbtFile *file)
 	.number = class->relfilenode};
 	ReleaseSysCache(tuple);
 	return found;
+}
+
+void
+lbt_lifecycle_dropped(const Oid *oids, int n)
+{
+	HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(Oid),.hcxt = CurrentMemoryContext};
+	LbtFile		none = {.database = MyDatabaseId};
+	LbtListed  *listed;
+	HTAB	   *set;
+	int			nlisted;
+
+	if (!lbt_registry_attach())
+		return;
+	set = hash_create("learnedbtree dropped indexes", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	for (int i = 0; i < n; i++)
+	{
+		(void) hash_search(set, &oids[i], HASH_ENTER, NULL);
+		if (lbt_stats_any(MyDatabaseId, oids[i]))
+			remember(DROPPED, &none, oids[i]);
+	}
+	nlisted = lbt_registry_list(MyDatabaseId, &listed, DROPPED_MAX);
+	for (int i = 0; i < nlisted; i++)
+		if (hash_search(set, &listed[i].oid, HASH_FIND, NULL) != NULL)
+			remember(DROPPED, &listed[i].file, listed[i].oid);
+	pfree(listed);
+	hash_destroy(set);
 }
 
 /* Most dropped indexes have never had a model here: one look into shared memory tells. */

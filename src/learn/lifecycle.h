@@ -20,6 +20,12 @@ extern void lbt_lifecycle_created(const LbtIndex *index);
 extern void lbt_lifecycle_forget(Oid index);
 extern void lbt_lifecycle_want(Oid index);
 
+/*
+ * This transaction has dropped these indexes, perhaps before it had the library: forget their models and counts when it
+ * commits.  One pass over what is in shared memory of this database.
+ */
+extern void lbt_lifecycle_dropped(const Oid *oids, int n);
+
 /* The file of an index whose model may be shared; false when there is no such index. */
 extern bool lbt_index_file(Oid relid, LbtFile *file);
 

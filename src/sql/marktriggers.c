@@ -1,11 +1,12 @@
 /*
- * marktriggers.c - what the triggers around the table learnedbtree.marks call (learn/marks.h).
+ * marktriggers.c - what the extension's triggers call: those of the table learnedbtree.marks, and the event triggers.
  */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "fmgr.h"
+#include "learn/lifecycle.h"
 #include "learn/marks.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -15,7 +16,7 @@
 PG_FUNCTION_INFO_V1(learnedbtree_marks_changed);
 
 PG_FUNCTION_INFO_V1(learnedbtree_follow_marks);
-PG_FUNCTION_INFO_V1(learnedbtree_forget_marks);
+PG_FUNCTION_INFO_V1(learnedbtree_forget_dropped);
 
 static Oid *
 oid_array(ArrayType *array, int *n)
@@ -56,9 +57,9 @@ learnedbtree_follow_marks(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* For the event triggers: delete rows of dropped indexes, whose OIDs, schemas and names these are. */
+/* For the event triggers: forget dropped indexes, whose OIDs, schemas and names these are. */
 Datum
-learnedbtree_forget_marks(PG_FUNCTION_ARGS)
+learnedbtree_forget_dropped(PG_FUNCTION_ARGS)
 {
 	int			n;
 	int			nschemas;
@@ -67,6 +68,7 @@ learnedbtree_forget_marks(PG_FUNCTION_ARGS)
 	char	  **schemas = text_array(PG_GETARG_ARRAYTYPE_P(1), &nschemas);
 	char	  **names = text_array(PG_GETARG_ARRAYTYPE_P(2), &nnames);
 
+	lbt_lifecycle_dropped(oids, n);
 	lbt_marks_forget(oids, schemas, names, Min(n, Min(nschemas, nnames)));
 	PG_RETURN_VOID();
 }

@@ -26,6 +26,24 @@ SELECT i, q, compare(i, q, false)
 EXPLAIN (COSTS OFF) SELECT a, b FROM sv WHERE (a, b) > (4990, 20000) ORDER BY a, b LIMIT 3;
 SELECT lookups > 0 AS looked_up, verified = lookups AS verified FROM learnedbtree_stat WHERE indexrelname = 'sv_pkey';
 
+-- what its scans did
+DO $$ BEGIN
+    EXECUTE 'EXPLAIN (ANALYZE) SELECT a, b FROM sv WHERE a = 77';
+END $$;
+SELECT index, lookups, verified, delegated FROM learnedbtree_last_scan();
+SELECT state, source, leaves > 50 AS leaves FROM learnedbtree_model('sv_pkey');
+SELECT sum(leaves) = (SELECT leaves FROM learnedbtree_model('sv_pkey')) AS all_of_them FROM learnedbtree_histogram('sv_pkey', 5);
+SELECT predicted_block = found_block AS predicted, hops FROM learnedbtree_predict('sv_pkey', 77, 20000);
+
+-- a tree with more than one inner level, which is trained by reading level 1 ahead
+CREATE TABLE sv_deep (t text COLLATE "C" PRIMARY KEY);
+INSERT INTO sv_deep SELECT (SELECT string_agg(md5(p::text), '') FROM generate_series(1, 7) p) || mix(i) FROM generate_series(1, 20000) i;
+SELECT height >= 3 AS deep FROM learnedbtree_indexes WHERE indexname = 'sv_deep_pkey';
+SELECT learnedbtree_train('sv_deep_pkey');
+SELECT separators > 500 AS separators, fallbacks FROM learnedbtree_check('sv_deep_pkey');
+SELECT compare('sv_deep_pkey', format('SELECT right(t, 12) FROM sv_deep WHERE t > %L', (SELECT min(t) || '5' FROM sv_deep)), false);
+DROP TABLE sv_deep;
+
 -- a file that is btree's, and nothing else
 SELECT learnedbtree_check('sv_pkey') IS NOT NULL AS checked;
 SELECT image FROM learnedbtree_check('sv_pkey');
