@@ -198,12 +198,10 @@ invalidate(Oid relid)
 static void
 announce(Relation table, Relation index)
 {
-	List	   *parts = index->rd_rel->relkind == RELKIND_PARTITIONED_INDEX ?
-		find_all_inheritors(RelationGetRelid(index), NoLock, NULL) : list_make1_oid(RelationGetRelid(index));
 	ListCell   *lc;
 
 	CacheInvalidateRelcache(table);
-	foreach(lc, parts)
+	foreach(lc, find_all_inheritors(RelationGetRelid(index), NoLock, NULL))
 	{
 		invalidate(lfirst_oid(lc));
 		invalidate(IndexGetRelation(lfirst_oid(lc), true));

@@ -23,7 +23,6 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_subscription_rel.h"
-#include "access/parallel.h"
 #include "learn/marks.h"
 #include "learn/settings.h"
 #include "miscadmin.h"
@@ -92,19 +91,13 @@ settle(Oid relid)
 
 /* ---- what changes ---- */
 
-static void
-anything_changed(void)
+void
+lbt_serve_changed(void)
 {
 	lbt_index_options_generation++;
 	epoch++;
 	looking = true;
 	looking_known = false;
-}
-
-void
-lbt_serve_settings_changed(void)
-{
-	anything_changed();
 }
 
 /* For all of the library: the server has few places for such callbacks. */
@@ -114,7 +107,7 @@ at_relcache_invalidation(Datum arg, Oid relid)
 	lbt_mask_again(relid);
 	lbt_index_options_generation++;
 	if (lbt_marks_invalidated(relid))
-		anything_changed();
+		lbt_serve_changed();
 	else if (lbt_exchange_invalidated(relid))
 		epoch++;
 	if (OidIsValid(relid) && all_settled != NULL)
@@ -125,7 +118,7 @@ static void
 at_am_change(Datum arg, int cache, uint32 hash)
 {
 	lbt_marks_extension_changed();
-	anything_changed();
+	lbt_serve_changed();
 }
 
 /* May anything have to be served?  Where that cannot be told just now, yes. */
@@ -385,6 +378,8 @@ list_subscribed(void)
 {
 	static bool registered = false;
 	List	   *list = NIL;
+	List	   *all = NIL;
+	ListCell   *lc;
 	Relation	catalog;
 	ScanKeyData key;
 	SysScanDesc scan;
@@ -406,13 +401,14 @@ list_subscribed(void)
 	systable_endscan(scan);
 	table_close(catalog, AccessShareLock);
 
+	foreach(lc, list)
+		all = list_concat(all, find_all_inheritors(lfirst_oid(lc), NoLock, NULL));
+
+	/* Only the result is kept: what is made on the way goes with the transaction. */
 	old = MemoryContextSwitchTo(TopMemoryContext);
 	list_free(subscribed);
-	subscribed = NIL;
-	for (int i = 0; i < list_length(list); i++)
-		subscribed = list_concat(subscribed, find_all_inheritors(list_nth_oid(list, i), NoLock, NULL));
+	subscribed = list_copy(all);
 	MemoryContextSwitchTo(old);
-	list_free(list);
 }
 
 /*
@@ -425,7 +421,7 @@ at_xact_event(XactEvent event, void *arg)
 	ListCell   *lc;
 
 	if ((event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT) && lbt_marks_aborted())
-		anything_changed();
+		lbt_serve_changed();
 	if (event != XACT_EVENT_PRE_COMMIT || !looking || !IsLogicalWorker() || MySubscription == NULL || !is_looking())
 		return;
 	if (!subscribed_known)
@@ -439,7 +435,7 @@ static void
 at_subxact_event(SubXactEvent event, SubTransactionId subxact, SubTransactionId parent, void *arg)
 {
 	if (event == SUBXACT_EVENT_ABORT_SUB && lbt_marks_aborted())
-		anything_changed();
+		lbt_serve_changed();
 }
 
 void

@@ -56,8 +56,8 @@ extern bool lbt_exchange_invalidated(Oid relid);
 /* In _PG_init. */
 extern void lbt_serve_init(void);
 
-/* A setting that decides on serving has changed. */
-extern void lbt_serve_settings_changed(void);
+/* A setting or anything else that decides on serving has changed.  Allocates nothing. */
+extern void lbt_serve_changed(void);
 
 /* loading.c */
 

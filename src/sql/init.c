@@ -50,7 +50,7 @@ check_btree_indexes(int *value, void **extra, GucSource source)
 static void
 assign_serving(int value, void *extra)
 {
-	lbt_serve_settings_changed();
+	lbt_serve_changed();
 }
 
 static void
