@@ -72,7 +72,7 @@ static inline bool
 may_have_model(LbtScan *so)
 {
 	lbt_index_update(so->index);
-	return likely(so->index->state == LBT_READY) || !so->asked_training;
+	return likely(so->index->state == LBT_READY) || (!so->asked_training && lbt_may_ask(so->index));
 }
 
 /* Is there one, for keys that we serve?  Makes one if this index never had its chance. */

@@ -55,6 +55,8 @@ typedef struct LbtAhead
 	LbtBatch	batch;
 	LbtProbe	batch_probe;
 
+	bool		failed;			/* a stream has met an error: no further one */
+
 	/* leaves being brought in; NULL: none */
 	LbtStream  *stream;
 	dlist_node	node;			/* in streams, while there is one */
@@ -114,6 +116,7 @@ get_ahead(LbtScan *so)
 		ahead->so = so;
 		ahead->context = context;
 		ahead->batch.n = 0;
+		ahead->failed = false;
 		ahead->stream = NULL;
 		ahead->waiting = InvalidBuffer;
 		ahead->forget.func = forget_stream;
@@ -136,6 +139,7 @@ end_stream(LbtAhead *ahead)
 	if (BufferIsValid(ahead->waiting))
 		ReleaseBuffer(ahead->waiting);
 	ahead->waiting = InvalidBuffer;
+	ahead->failed = ahead->failed || lbt_stream_failed(stream);
 	lbt_stream_end(stream);
 }
 
@@ -251,6 +255,8 @@ begin_stream(IndexScanDesc scan, LbtScan *so, LbtAhead *ahead, const LbtProbe *p
 	MemoryContext old;
 	LbtStream  *stream;
 
+	if (ahead->failed)
+		return;
 	ahead->forward = forward;
 	ahead->generation = so->index->generation;
 	ahead->unknown = 0;

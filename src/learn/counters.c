@@ -35,20 +35,12 @@ lbt_stats_create(dsa_area *area, int tranche)
 	return handle;
 }
 
-static void
-flush_at_exit(int code, Datum arg)
-{
-	lbt_counters_flush();
-	lbt_statfile_leave();
-}
-
 void
 lbt_stats_attach(dsa_area *area, int tranche, dshash_table_handle handle)
 {
 	dshash_parameters params = lbt_dshash_parameters(STATS_KEY_BYTES, sizeof(LbtStats), tranche);
 
 	totals = dshash_attach(area, &params, handle, NULL);
-	before_shmem_exit(flush_at_exit, (Datum) 0);
 }
 
 void
@@ -86,32 +78,22 @@ add_to_totals(const LbtIndex *index, const uint64 *events)
 	lbt_statfile_changed();
 }
 
-typedef struct Flush
-{
-	LbtIndex   *index;
-	uint64		events[LBT_NEVENTS];
-	LbtDemand	demand;
-} Flush;
-
-static void
-flush_body(void *arg)
-{
-	Flush	   *flush = arg;
-
-	flush->demand = lbt_demand_report(flush->index, flush->events);
-	add_to_totals(flush->index, flush->events);
-}
-
 static LbtDemand
 flush_index(LbtIndex *index)
 {
-	Flush		flush = {.index = index,.demand = LBT_DEMAND_NONE};
+	volatile LbtDemand demand = LBT_DEMAND_NONE;
+	uint64		events[LBT_NEVENTS];
 
 	for (int i = 0; i < LBT_NEVENTS; i++)
-		flush.events[i] = lbt_count_unflushed(index, i);
-	(void) lbt_guarded(flush_body, &flush);
+		events[i] = lbt_count_unflushed(index, i);
+	LBT_GUARD_BEGIN();
+	{
+		demand = lbt_demand_report(index, events);
+		add_to_totals(index, events);
+	}
+	LBT_GUARD_END((void) 0);
 	memcpy(index->flushed, index->events, sizeof(index->flushed));
-	return flush.demand;
+	return demand;
 }
 
 LbtDemand
@@ -168,16 +150,13 @@ lbt_counters_before_commit(void)
 	lbt_counters_flush();
 }
 
-void
-lbt_stats_get(Oid oid, LbtStats *out)
+static void
+get(Oid oid, LbtStats *out)
 {
 	Oid			all[2] = {MyDatabaseId, InvalidOid};
 	Oid			key[2] = {MyDatabaseId, oid};
 	LbtStats   *stats;
 
-	memset(out, 0, sizeof(LbtStats));
-	if (totals == NULL)
-		return;
 	stats = dshash_find(totals, key, false);
 	if (stats != NULL)
 	{
@@ -190,6 +169,19 @@ lbt_stats_get(Oid oid, LbtStats *out)
 		out->reset_at = Max(out->reset_at, stats->reset_at);
 		dshash_release_lock(totals, stats);
 	}
+}
+
+void
+lbt_stats_get(Oid oid, LbtStats *out)
+{
+	memset(out, 0, sizeof(LbtStats));
+	if (totals == NULL)
+		return;
+	LBT_GUARD_BEGIN();
+	{
+		get(oid, out);
+	}
+	LBT_GUARD_END((void) 0);
 }
 
 static void

@@ -73,7 +73,7 @@ extern void lbt_stats_get(Oid oid, LbtStats *out);
 /* Set the totals of an index of this database, or (InvalidOid) of all, to zero, and remember when. */
 extern void lbt_stats_reset(Oid oid);
 
-/* Forget the totals of an index that is gone, or (InvalidOid) of a whole database.  Allocates nothing. */
+/* Forget the totals of an index that is gone, or (InvalidOid) of a whole database.  Not after the end of a transaction. */
 extern void lbt_stats_forget(Oid database, Oid oid);
 
 /* Has the index any totals? */

@@ -18,6 +18,7 @@
 #include "learn/settings.h"
 #include "miscadmin.h"
 #include "server/compat.h"
+#include "server/guard.h"
 #include "storage/ipc.h"
 #include "utils/timestamp.h"
 
@@ -43,6 +44,10 @@
 /* A demand that can be served so soon is worth keeping a launcher for. */
 #define SOON_MS 10000
 
+/* The pause after a training that failed: the first one, doubled with each further one in a row, and the longest. */
+#define PAUSE_MS 1000
+#define PAUSE_MAX_MS (60 * 60 * 1000)
+
 /* Least time between two attempts to start a launcher; the second when there was no slot of late. */
 #define LAUNCH_INTERVAL_MS 1000
 #define NO_SLOT_INTERVAL_MS 60000
@@ -55,6 +60,16 @@ due_at(const LbtEntry *entry)
 }
 
 void
+lbt_demand_pause(LbtEntry *entry)
+{
+	int			pause = Min(PAUSE_MS << Min(entry->failures, 16), PAUSE_MAX_MS);
+
+	if (entry->failures < PG_UINT8_MAX)
+		entry->failures++;
+	entry->not_before = Max(entry->not_before, TimestampTzPlusMilliseconds(GetCurrentTimestamp(), pause));
+}
+
+void
 lbt_demand_settle(LbtEntry *entry, const LbtModelHeader *header, uint32 fingerprint)
 {
 	bool		ready = entry->state == LBT_READY;
@@ -63,6 +78,12 @@ lbt_demand_settle(LbtEntry *entry, const LbtModelHeader *header, uint32 fingerpr
 	memset(&entry->since, 0, sizeof(entry->since));
 	memset(&entry->window, 0, sizeof(entry->window));
 	entry->wanted = image && lbt_autotrain;
+	if (entry->state == LBT_NO_MEMORY)
+	{
+		lbt_demand_pause(entry);
+		return;
+	}
+	entry->failures = 0;
 	if (!ready)
 		return;
 	if (!image)
@@ -200,17 +221,31 @@ lbt_demand_report(LbtIndex *index, const uint64 *events)
 	return lbt_launcher_wake() || !due ? LBT_DEMAND_RAISED : LBT_DEMAND_UNSERVED;
 }
 
-void
-lbt_demand_raise(const LbtFile *file, Oid oid)
+static void
+raise_demand(const LbtFile *file, Oid oid, bool anew)
 {
-	LbtEntry   *entry = lbt_autotrain ? lbt_entry_lock_file(file, oid) : NULL;
+	LbtEntry   *entry = lbt_entry_lock_file(file, oid);
 
-	if (entry == NULL)
-		return;
 	entry->wanted = true;
-	entry->not_before = 0;
+	if (anew)
+		entry->not_before = 0;
 	dshash_release_lock(lbt_entries, entry);
-	(void) lbt_launcher_wake();
+}
+
+bool
+lbt_demand_raise(const LbtFile *file, Oid oid, bool anew)
+{
+	volatile bool raised = lbt_autotrain;
+
+	if (!raised)
+		return false;
+	LBT_GUARD_BEGIN();
+	{
+		raise_demand(file, oid, anew);
+		raised = lbt_launcher_wake();
+	}
+	LBT_GUARD_END(raised = false);
+	return raised;
 }
 
 /* ---- the launcher ---- */
@@ -294,6 +329,19 @@ uint32
 lbt_workers_connected(void)
 {
 	return pg_atomic_read_u32(&lbt_control->workers_connected);
+}
+
+void
+lbt_workers_give_way(bool waiting)
+{
+	if (pg_atomic_read_u32(&lbt_control->databases_wait) != waiting)
+		pg_atomic_write_u32(&lbt_control->databases_wait, waiting);
+}
+
+bool
+lbt_worker_should_give_way(void)
+{
+	return pg_atomic_read_u32(&lbt_control->databases_wait) != 0;
 }
 
 /* ---- demands ---- */
@@ -385,7 +433,7 @@ lbt_demand_defer(const LbtFile *file, int ms, bool again)
 	if (entry == NULL)
 		return;
 	entry->wanted = again;
-	entry->not_before = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ms);
+	entry->not_before = Max(entry->not_before, TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ms));
 	dshash_release_lock(lbt_entries, entry);
 }
 

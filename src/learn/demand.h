@@ -27,10 +27,11 @@ typedef enum LbtDemand
 extern LbtDemand lbt_demand_report(LbtIndex *index, const uint64 *events);
 
 /*
- * Ask for a training of an index that may have no model yet, of this database.  Where no worker can be had, the first
- * use trains it.  Allocates; the caller holds no lock.
+ * Ask for a training of an index that may have no model yet, of this database.  anew: whatever became of earlier ones;
+ * otherwise not before the pause after a failed one is over.  False when no worker can be had.  Raises no error; the
+ * caller holds no lock.
  */
-extern void lbt_demand_raise(const LbtFile *file, Oid oid);
+extern bool lbt_demand_raise(const LbtFile *file, Oid oid, bool anew);
 
 /* For the launcher: become the launcher (false: there is one), and cease to be it. */
 extern bool lbt_launcher_enter(void);
@@ -42,6 +43,10 @@ extern bool lbt_launcher_wake(void);
 /* A worker says that it has connected; the number that have. */
 extern void lbt_worker_connected(void);
 extern uint32 lbt_workers_connected(void);
+
+/* Other databases wait for their turn: said by the launcher, asked by workers, who then do not linger. */
+extern void lbt_workers_give_way(bool waiting);
+extern bool lbt_worker_should_give_way(void);
 
 /*
  * Start a background process of this name at a function of ours; notify_pid and handle as for the server's

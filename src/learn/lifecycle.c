@@ -1,8 +1,13 @@
 /*
  * lifecycle.c - forgetting models at transaction end; see lifecycle.h.
  *
- * Nothing here can be wrong in a way that matters for answers: a model that stays too long is never
- * found again and goes when memory is short, one that goes too early is trained again.
+ * Before a commit, while an error may still be had, models go that the commit makes useless: if the transaction fails
+ * after all, they are trained again.  After a commit or abort shared memory is not touched, for to look at it may map a
+ * segment, and an error would be the server's end.  What can go only then (models of files that were made in vain, and
+ * counts, which nobody could bring back) is put on a list that the process sees to later (lbt_registry_doom()).
+ *
+ * Nothing here can be wrong in a way that matters for answers: a model that stays too long is never found again and
+ * goes when memory is short, one that goes too early is trained again.
  *
  * Drops are seen by the server's hook for changes of catalog objects, in sessions that have loaded the library, and by an
  * event trigger in others.  What both miss is found by a worker before it ends (sql/worker.c).
@@ -21,8 +26,8 @@
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
-/* Models of a database that a DROP looks through; what is beyond waits for the worker. */
-#define DROPPED_MAX 10000
+/* Models of a database that one transaction's end looks through; what is beyond waits for the worker. */
+#define LISTED_MAX 10000
 
 typedef enum PendingKind
 {
@@ -34,13 +39,18 @@ typedef enum PendingKind
 
 typedef struct Pending
 {
+	LbtDoomed	doomed;			/* file: but for a database; the first member, as it is freed by that name */
 	SubTransactionId subxact;
 	PendingKind kind;
-	bool		superseded;		/* created, and again later in this transaction */
-	LbtFile		file;			/* but for a database */
-	Oid			oid;
 	struct Pending *next;
 } Pending;
+
+/* The file that an index has now, by its OID. */
+typedef struct Made
+{
+	Oid			oid;			/* hash key */
+	LbtFile		file;
+} Made;
 
 static Pending *pending = NULL; /* in TopMemoryContext */
 static object_access_hook_type next_hook = NULL;
@@ -52,8 +62,9 @@ remember(PendingKind kind, const LbtFile *file, Oid oid)
 
 	p->subxact = GetCurrentSubTransactionId();
 	p->kind = kind;
-	p->file = *file;
-	p->oid = oid;
+	p->doomed.file = *file;
+	p->doomed.oid = oid;
+	p->doomed.counts = kind == DROPPED;
 	p->next = pending;
 	pending = p;
 }
@@ -65,7 +76,6 @@ lbt_lifecycle_created(const LbtIndex *index)
 		remember(CREATED, &index->file, index->oid);
 }
 
-/* Attached now, while an error is still allowed: at the commit and after it nothing may be any more. */
 static void
 remember_index(PendingKind kind, Oid index)
 {
@@ -121,10 +131,10 @@ lbt_lifecycle_dropped(const Oid *oids, int n)
 	for (int i = 0; i < n; i++)
 	{
 		(void) hash_search(set, &oids[i], HASH_ENTER, NULL);
-		if (lbt_stats_any(MyDatabaseId, oids[i]))
+		if (lbt_registry_knows(&none, oids[i]))
 			remember(DROPPED, &none, oids[i]);
 	}
-	nlisted = lbt_registry_list(MyDatabaseId, &listed, DROPPED_MAX);
+	nlisted = lbt_registry_list(MyDatabaseId, &listed, LISTED_MAX);
 	for (int i = 0; i < nlisted; i++)
 		if (hash_search(set, &listed[i].oid, HASH_FIND, NULL) != NULL)
 			remember(DROPPED, &listed[i].file, listed[i].oid);
@@ -152,42 +162,76 @@ note_change(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
 		note_drop(class, object);
 }
 
+/*
+ * Models of files that this transaction has replaced, its own ones among them: of each index that it has made a file of,
+ * only the last one's stays.  One pass, however many there are.
+ */
 static void
-finish(const Pending *p, bool committed)
+forget_replaced(void)
 {
-	switch (p->kind)
+	HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(Made),.hcxt = CurrentMemoryContext};
+	HTAB	   *last = hash_create("learnedbtree new files", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	LbtListed  *listed;
+	int			nlisted;
+
+	for (const Pending *p = pending; p != NULL; p = p->next)
 	{
-		case CREATED:
-			if (committed && !p->superseded)
-				lbt_registry_drop_matching(p->file.database, p->oid, &p->file);
-			else
-				lbt_registry_drop_file(&p->file);
-			break;
-		case DROPPED:
-			if (!committed)
-				break;
-			if (OidIsValid(p->oid))
-				lbt_registry_drop_file(&p->file);
-			else
-				lbt_registry_drop_matching(p->file.database, InvalidOid, NULL);
-			lbt_stats_forget(p->file.database, p->oid);
-			break;
-		case FORGOTTEN:
-			if (committed)
-				lbt_registry_drop_file(&p->file);
-			break;
-		case WANTED:
-			break;				/* seen to before the commit */
+		Made	   *made;
+		bool		found;
+
+		if (p->kind != CREATED)
+			continue;
+		made = hash_search(last, &p->doomed.oid, HASH_ENTER, &found);
+		if (!found)
+			made->file = p->doomed.file;	/* the list begins with the newest */
 	}
+	nlisted = lbt_registry_list(MyDatabaseId, &listed, LISTED_MAX);
+	for (int i = 0; i < nlisted; i++)
+	{
+		const Made *made = hash_search(last, &listed[i].oid, HASH_FIND, NULL);
+
+		if (made != NULL && memcmp(&made->file, &listed[i].file, sizeof(LbtFile)) != 0)
+			lbt_registry_drop_file(&listed[i].file);
+	}
+	pfree(listed);
+	hash_destroy(last);
 }
 
-/* Ask for trainings while an error, and memory for it, may still be had. */
+/* Ask for trainings, and let go of what the commit is going to make useless. */
 static void
-raise_demands(void)
+before_commit(void)
 {
+	bool		created = false;
+
 	for (const Pending *p = pending; p != NULL; p = p->next)
-		if (p->kind == WANTED)
-			lbt_demand_raise(&p->file, p->oid);
+	{
+		const LbtFile *file = &p->doomed.file;
+
+		if (p->kind == CREATED)
+			created = true;
+		else if (p->kind == WANTED)
+			lbt_demand_raise(file, p->doomed.oid, true);
+		else if (OidIsValid(file->number))
+			lbt_registry_drop_file(file);
+		else if (!OidIsValid(p->doomed.oid))
+			lbt_registry_drop_matching(file->database, InvalidOid, NULL);
+	}
+	if (created)
+		forget_replaced();
+}
+
+/* The transaction or subtransaction of this has ended.  Allocates and maps nothing. */
+static void
+finish(Pending *p, bool committed)
+{
+	/*
+	 * A drop once more: between the first time and the commit somebody may have trained the index, if only its
+	 * last lock was not ours alone (DROP INDEX CONCURRENTLY).
+	 */
+	if (committed ? p->kind == DROPPED : p->kind == CREATED)
+		lbt_registry_doom(&p->doomed);
+	else
+		pfree(p);
 }
 
 static void
@@ -196,10 +240,15 @@ at_xact_end(XactEvent event, void *arg)
 	switch (event)
 	{
 		case XACT_EVENT_PRE_COMMIT:
+			if (pending != NULL)
+			{
+				(void) lbt_registry_attach();
+				before_commit();
+			}
+			/* FALLTHROUGH */
 		case XACT_EVENT_PARALLEL_PRE_COMMIT:
 		case XACT_EVENT_PRE_PREPARE:
-			if (event == XACT_EVENT_PRE_COMMIT)
-				raise_demands();
+			lbt_workercounts_forget_all();
 			lbt_counters_before_commit();
 			return;
 		case XACT_EVENT_COMMIT:
@@ -210,21 +259,17 @@ at_xact_end(XactEvent event, void *arg)
 			break;
 	}
 
-	/* From here on an error would be the server's end: nothing below allocates. */
+	/* From here on an error would be the server's end. */
 	while (pending != NULL)
 	{
 		Pending    *p = pending;
 
 		pending = p->next;
-		for (Pending *older = pending; p->kind == CREATED && older != NULL; older = older->next)
-			if (older->kind == CREATED && older->oid == p->oid &&
-				memcmp(&older->file, &p->file, sizeof(LbtFile)) != 0)
-				older->superseded = true;
-		if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT)
-			finish(p, event == XACT_EVENT_COMMIT);
-		pfree(p);
+		if (event == XACT_EVENT_PREPARE)
+			pfree(p);
+		else
+			finish(p, event == XACT_EVENT_COMMIT || event == XACT_EVENT_PARALLEL_COMMIT);
 	}
-	lbt_workercounts_forget_all();
 	lbt_views_trim();
 }
 
@@ -250,7 +295,6 @@ at_subxact_end(SubXactEvent event, SubTransactionId subxact, SubTransactionId pa
 		{
 			*link = p->next;
 			finish(p, false);
-			pfree(p);
 		}
 	}
 }

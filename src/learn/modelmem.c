@@ -12,6 +12,9 @@
 /* A model not used for so long may make room for another that is wanted. */
 #define IDLE_MS 60000
 
+/* How often to look for one. */
+#define IDLE_LOOK_MS 1000
+
 void
 lbt_model_free(dsa_pointer memory, Size bytes)
 {
@@ -22,21 +25,6 @@ lbt_model_free(dsa_pointer memory, Size bytes)
 	dsa_free(lbt_area, memory);
 	LWLockRelease(&lbt_control->reclaim);
 	pg_atomic_fetch_sub_u64(&lbt_control->model_bytes, bytes);
-}
-
-typedef struct Allocation
-{
-	Size		bytes;
-	dsa_pointer memory;
-} Allocation;
-
-/* NO_OOM is not enough: making a DSM segment raises errors of its own. */
-static void
-allocate(void *arg)
-{
-	Allocation *a = arg;
-
-	a->memory = dsa_allocate_extended(lbt_area, a->bytes, DSA_ALLOC_NO_OOM | DSA_ALLOC_HUGE);
 }
 
 void
@@ -112,7 +100,7 @@ reserve(Size bytes)
 dsa_pointer
 lbt_model_store(const LbtFile *file, const LbtTrained *trained, Size bytes, LbtState *state)
 {
-	Allocation	a = {.bytes = bytes,.memory = InvalidDsaPointer};
+	volatile dsa_pointer memory = InvalidDsaPointer;
 
 	if (bytes > (Size) lbt_max_model_memory * 1024)
 	{
@@ -126,15 +114,22 @@ lbt_model_store(const LbtFile *file, const LbtTrained *trained, Size bytes, LbtS
 		*state = LBT_EVICTED;	/* others have just reserved what there is */
 		return InvalidDsaPointer;
 	}
-	if (!lbt_guarded(allocate, &a) || !DsaPointerIsValid(a.memory))
+
+	/* NO_OOM is not enough: making a DSM segment raises errors of its own. */
+	LBT_GUARD_BEGIN();
+	{
+		memory = dsa_allocate_extended(lbt_area, bytes, DSA_ALLOC_NO_OOM | DSA_ALLOC_HUGE);
+		if (DsaPointerIsValid(memory))
+			lbt_model_assemble(dsa_get_address(lbt_area, memory), &trained->header, trained->knots, trained->tree,
+							   trained->leaves);
+	}
+	LBT_GUARD_END(memory = InvalidDsaPointer);
+	if (!DsaPointerIsValid(memory))
 	{
 		pg_atomic_fetch_sub_u64(&lbt_control->model_bytes, bytes);
 		*state = LBT_NO_MEMORY;
-		return InvalidDsaPointer;
 	}
-	lbt_model_assemble(dsa_get_address(lbt_area, a.memory), &trained->header, trained->knots, trained->tree,
-					   trained->leaves);
-	return a.memory;
+	return memory;
 }
 
 uint64
@@ -152,12 +147,21 @@ lbt_registry_has_room(Size bytes)
 bool
 lbt_registry_has_idle(void)
 {
+	uint64		now = (uint64) GetCurrentTimestamp();
+	uint64		looked;
+	volatile uint64 used = PG_UINT64_MAX;
 	LbtFile		file;
-	uint64		used;
 
 	if (!lbt_registry_attach())
 		return false;
-	used = find_least_used(NULL, &file);
-	return used != PG_UINT64_MAX &&
-		TimestampDifferenceExceeds((TimestampTz) used, GetCurrentTimestamp(), IDLE_MS);
+	looked = pg_atomic_read_u64(&lbt_control->idle_looked_at);
+	if (now - looked < IDLE_LOOK_MS * 1000 ||
+		!pg_atomic_compare_exchange_u64(&lbt_control->idle_looked_at, &looked, now))
+		return false;
+	LBT_GUARD_BEGIN();
+	{
+		used = find_least_used(NULL, &file);
+	}
+	LBT_GUARD_END(used = PG_UINT64_MAX);
+	return used != PG_UINT64_MAX && TimestampDifferenceExceeds((TimestampTz) used, (TimestampTz) now, IDLE_MS);
 }

@@ -36,6 +36,9 @@
 /* A backend that could not attach tries again only so much later. */
 #define ATTACH_INTERVAL_MS 10000
 
+/* A view whose model could not be mapped, or did not fit, is not looked up again before. */
+#define UNREACHABLE_MS 10000
+
 /* Room for the hash tables before the first DSM segment is needed. */
 #define PLACE_BYTES (256 * 1024)
 
@@ -44,6 +47,8 @@ pg_atomic_uint64 *lbt_registry_generation = NULL;
 LbtControl *lbt_control = NULL;
 dsa_area   *lbt_area = NULL;
 dshash_table *lbt_entries = NULL;
+
+static LbtDoomed *doomed = NULL;
 
 static dshash_parameters
 entry_parameters(int tranche)
@@ -71,11 +76,13 @@ init_control(void *block)
 	LWLockInitialize(&c->reclaim, c->tranche);
 	pg_atomic_init_u64(&c->generation, 1);
 	pg_atomic_init_u64(&c->model_bytes, 0);
+	pg_atomic_init_u64(&c->idle_looked_at, 0);
 	pg_atomic_init_u32(&c->launcher, 0);
 	pg_atomic_init_u32(&c->launcher_proc, 0);
 	pg_atomic_init_u64(&c->launch_tried, 0);
 	pg_atomic_init_u32(&c->told_no_worker, 0);
 	pg_atomic_init_u32(&c->workers_connected, 0);
+	pg_atomic_init_u32(&c->databases_wait, 0);
 	lbt_statfile_init(c);
 
 	a = dsa_create_in_place(place_of(c), PLACE_BYTES, c->tranche, NULL);
@@ -97,29 +104,84 @@ lbt_registry_declare(void)
 	lbt_shared_declare(MAXALIGN(sizeof(LbtControl)) + PLACE_BYTES, init_control);
 }
 
+/*
+ * At exit, while DSM segments are still mapped (the place may be in one; they are gone before on_shmem_exit).  An error
+ * here ends the process, and what comes next in its exit needs the locks.
+ */
 static void
-attach(void *unused)
+leave(int code, Datum arg)
 {
-	MemoryContext old;
+	LWLockReleaseAll();
+	dsa_on_shmem_exit_release_in_place(code, PointerGetDatum(place_of(lbt_control)));
+}
+
+static void
+forget_at_exit(int code, Datum arg)
+{
+	LWLockReleaseAll();
+	(void) lbt_registry_attach();
+	lbt_workercounts_forget_all();
+	lbt_counters_flush();
+	lbt_statfile_leave();
+}
+
+/* What can fail comes first, and may come again: only the end makes this process one that has attached. */
+static void
+attach(void)
+{
 	LbtControl *c = lbt_shared_block();
 	dshash_parameters params;
+	MemoryContext old;
 
 	if (c == NULL)
 		return;
-	LWLockRegisterTranche(c->tranche, "LearnedBtree");
 	old = MemoryContextSwitchTo(TopMemoryContext);
-	lbt_area = dsa_attach_in_place(place_of(c), NULL);
-	/* Not later: the place may be in a DSM segment, and these are gone before on_shmem_exit. */
-	before_shmem_exit(dsa_on_shmem_exit_release_in_place, PointerGetDatum(place_of(c)));
-	dsa_pin_mapping(lbt_area);
+	if (lbt_area == NULL)
+	{
+		LWLockRegisterTranche(c->tranche, "LearnedBtree");
+		lbt_area = dsa_attach_in_place(place_of(c), NULL);
+		dsa_pin_mapping(lbt_area);
+	}
 	params = entry_parameters(c->tranche);
 	lbt_entries = dshash_attach(lbt_area, &params, c->entries, NULL);
 	lbt_stats_attach(lbt_area, c->tranche, c->stats);
 	lbt_workercounts_attach(lbt_area, c->tranche, c->workercounts);
 	MemoryContextSwitchTo(old);
+	before_shmem_exit(leave, (Datum) 0);
+	before_shmem_exit(forget_at_exit, (Datum) 0);	/* runs first */
 	lbt_registry_generation = &c->generation;
 	lbt_control = c;
 	lbt_statfile_enter();
+}
+
+/* Each once: what cannot be reached now goes when memory is short, or is found by a worker. */
+static void
+forget_doomed(void)
+{
+	while (doomed != NULL)
+	{
+		LbtDoomed  *d = doomed;
+
+		doomed = d->next;
+		if (OidIsValid(d->file.number))
+			lbt_registry_drop_file(&d->file);
+		if (d->counts)
+		{
+			LBT_GUARD_BEGIN();
+			{
+				lbt_stats_forget(d->file.database, d->oid);
+			}
+			LBT_GUARD_END((void) 0);
+		}
+		pfree(d);
+	}
+}
+
+void
+lbt_registry_doom(LbtDoomed *d)
+{
+	d->next = doomed;
+	doomed = d;
 }
 
 bool
@@ -127,44 +189,97 @@ lbt_registry_attach(void)
 {
 	static TimestampTz next_try = 0;
 
-	if (lbt_control == NULL && lbt_shared_possible() && GetCurrentTimestamp() >= next_try &&
-		!lbt_guarded(attach, NULL))
-		next_try = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ATTACH_INTERVAL_MS);
+	if (likely(lbt_control != NULL))
+	{
+		if (unlikely(doomed != NULL))
+			forget_doomed();
+		return true;
+	}
+	if (lbt_shared_possible() && GetCurrentTimestamp() >= next_try)
+	{
+		LBT_GUARD_BEGIN();
+		{
+			attach();
+		}
+		LBT_GUARD_END(next_try = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ATTACH_INTERVAL_MS));
+	}
 	return lbt_control != NULL;
 }
 
-void
-lbt_index_refresh(LbtIndex *index)
+/* Can the registered model be used by this view? */
+static bool
+open_model(LbtIndex *index, const LbtEntry *entry)
 {
 	LbtColumnOrder order[LBT_CODE_COLUMNS];
-	LbtEntry   *entry;
 
-	/* Before the lookup: a change after it must be noticed. */
-	index->generation = pg_atomic_read_u64(&lbt_control->generation);
-	pg_read_barrier();
-	index->state = LBT_UNTRAINED;
-	index->trained_blocks = 0;
-	index->image_lsn = InvalidXLogRecPtr;
-	index->nblocks = 0;
-	entry = dshash_find(lbt_entries, &index->file, false);
+	if (!lbt_model_open(dsa_get_address(lbt_area, entry->memory), entry->bytes, &index->model) ||
+		!lbt_keyspec_fits(&index->keyspec, &index->model.code))
+		return false;
+	lbt_keyspec_order(&index->keyspec, order);
+	lbt_codetree_set_columns(&index->model.tree, order, index->keyspec.ncolumns);
+	return true;
+}
+
+static TimestampTz
+unreachable_until(void)
+{
+	return TimestampTzPlusMilliseconds(GetCurrentTimestamp(), UNREACHABLE_MS);
+}
+
+/* The state comes last: what raises an error must leave a view without a model. */
+static void
+look_up(LbtIndex *index)
+{
+	LbtEntry   *entry = dshash_find(lbt_entries, &index->file, false);
+	LbtState	state;
+
 	if (entry == NULL)
 		return;
-	index->state = entry->state;
+	state = entry->state;
 	index->trained_blocks = entry->trained_blocks;
 	index->model_bytes = entry->bytes;
 	index->image_lsn = entry->image_lsn;
 	if (index->changed_at != entry->changed_at)
 		index->misses = index->splits = 0;
 	index->changed_at = entry->changed_at;
+	if (state == LBT_FAILED || state == LBT_NO_MEMORY)
+		index->again_at = entry->not_before;
 
 	/* Mapped under the lock: afterwards the segment may be gone. */
-	if (index->state == LBT_READY &&
-		(!lbt_model_open(dsa_get_address(lbt_area, entry->memory), entry->bytes, &index->model) ||
-		 !lbt_keyspec_fits(&index->keyspec, &index->model.code)))
-		index->state = LBT_FAILED;
+	if (state == LBT_READY && !open_model(index, entry))
+	{
+		state = LBT_FAILED;
+		index->again_at = unreachable_until();
+	}
 	dshash_release_lock(lbt_entries, entry);
-	lbt_keyspec_order(&index->keyspec, order);
-	lbt_codetree_set_columns(&index->model.tree, order, index->keyspec.ncolumns);
+	index->state = state;
+}
+
+static void
+give_up(LbtIndex *index)
+{
+	index->state = LBT_NO_MEMORY;
+	index->again_at = unreachable_until();
+}
+
+void
+lbt_index_refresh(LbtIndex *index)
+{
+	uint64		generation = pg_atomic_read_u64(&lbt_control->generation);
+
+	/* Before the lookup: a change after it must be noticed. */
+	pg_read_barrier();
+	index->state = LBT_UNTRAINED;
+	index->trained_blocks = 0;
+	index->image_lsn = InvalidXLogRecPtr;
+	index->nblocks = 0;
+	index->again_at = 0;
+	LBT_GUARD_BEGIN();
+	{
+		look_up(index);
+	}
+	LBT_GUARD_END(give_up(index));
+	index->generation = generation;
 }
 
 void
@@ -179,21 +294,6 @@ lbt_index_set_hint(LbtIndex *index, uint32 slot, int32 buffer)
 	LWLockRelease(&lbt_control->reclaim);
 }
 
-typedef struct Insertion
-{
-	const LbtFile *file;
-	LbtEntry   *entry;
-	bool		found;
-} Insertion;
-
-static void
-insert_entry(void *arg)
-{
-	Insertion  *i = arg;
-
-	i->entry = dshash_find_or_insert(lbt_entries, i->file, &i->found);
-}
-
 LbtEntry *
 lbt_entry_lock(LbtIndex *index)
 {
@@ -203,19 +303,41 @@ lbt_entry_lock(LbtIndex *index)
 LbtEntry *
 lbt_entry_lock_file(const LbtFile *file, Oid oid)
 {
-	Insertion	i = {.file = file};
+	bool		found;
+	LbtEntry   *entry = dshash_find_or_insert(lbt_entries, file, &found);
 
-	if (!lbt_guarded(insert_entry, &i))
-		return NULL;
-	if (!i.found)
+	if (!found)
 	{
-		memset((char *) i.entry + sizeof(LbtFile), 0, sizeof(LbtEntry) - sizeof(LbtFile));
-		i.entry->memory = InvalidDsaPointer;
-		i.entry->changed_at = GetCurrentTimestamp();
-		pg_atomic_init_u64(&i.entry->used_at, (uint64) i.entry->changed_at);
+		memset((char *) entry + sizeof(LbtFile), 0, sizeof(LbtEntry) - sizeof(LbtFile));
+		entry->memory = InvalidDsaPointer;
+		entry->changed_at = GetCurrentTimestamp();
+		pg_atomic_init_u64(&entry->used_at, (uint64) entry->changed_at);
 	}
-	i.entry->oid = oid;
-	return i.entry;
+	entry->oid = oid;
+	return entry;
+}
+
+/* Put what was trained into the file's entry, and free what was there; memory and bytes are the new model's. */
+static void
+register_training(LbtIndex *index, const LbtTrained *trained, LbtState state, dsa_pointer memory, Size bytes,
+				  volatile bool *registered)
+{
+	LbtEntry   *entry = lbt_entry_lock(index);
+	dsa_pointer superseded = entry->memory;
+	Size		superseded_bytes = entry->bytes;
+	TimestampTz now = GetCurrentTimestamp();
+
+	entry->state = state;
+	entry->trained_blocks = trained->blocks;
+	entry->memory = memory;
+	entry->bytes = bytes;
+	entry->changed_at = now;
+	entry->image_lsn = trained->image_lsn;
+	lbt_demand_settle(entry, &trained->header, trained->fingerprint);
+	pg_atomic_write_u64(&entry->used_at, (uint64) now);
+	dshash_release_lock(lbt_entries, entry);
+	*registered = true;
+	lbt_model_free(superseded, superseded_bytes);
 }
 
 LbtState
@@ -223,71 +345,68 @@ lbt_registry_publish(LbtIndex *index, const LbtTrained *trained, bool new_file)
 {
 	const LbtModelHeader *header = &trained->header;
 	LbtState	state = trained->state;
-	dsa_pointer memory = InvalidDsaPointer;
-	dsa_pointer superseded;
-	Size		bytes = 0;
-	Size		superseded_bytes;
-	TimestampTz now = GetCurrentTimestamp();
-	LbtEntry   *entry;
+	volatile dsa_pointer memory = InvalidDsaPointer;
+	volatile bool registered = false;
+	const Size	bytes = state == LBT_READY ? lbt_model_bytes(header->nleaves, header->nknots, header->tree_bytes) : 0;
 
 	if (!index->shareable)
 		return state;
-
-	/* The old model goes first when both do not fit together. */
-	if (state == LBT_READY)
+	LBT_GUARD_BEGIN();
 	{
-		bytes = lbt_model_bytes(header->nleaves, header->nknots, header->tree_bytes);
-		if (!lbt_registry_has_room(bytes))
-			lbt_model_evict(&index->file);
-		memory = lbt_model_store(&index->file, trained, bytes, &state);
+		if (state == LBT_READY)
+		{
+			/* The old model goes first when both do not fit together. */
+			if (!lbt_registry_has_room(bytes))
+				lbt_model_evict(&index->file);
+			memory = lbt_model_store(&index->file, trained, bytes, &state);
+		}
+		register_training(index, trained, state, memory, bytes, &registered);
 	}
-
-	entry = lbt_entry_lock(index);
-	if (entry == NULL)
+	LBT_GUARD_END((void) 0);
+	if (!registered && DsaPointerIsValid(memory))
 	{
-		lbt_model_free(memory, bytes);
-		return LBT_NO_MEMORY;
+		LBT_GUARD_BEGIN();
+		{
+			lbt_model_free(memory, bytes);
+		}
+		LBT_GUARD_END((void) 0);
 	}
-	superseded = entry->memory;
-	superseded_bytes = entry->bytes;
-	entry->state = state;
-	entry->trained_blocks = trained->blocks;
-	entry->memory = memory;
-	entry->bytes = bytes;
-	entry->changed_at = now;
-	entry->image_lsn = trained->image_lsn;
-	lbt_demand_settle(entry, header, trained->fingerprint);
-	pg_atomic_write_u64(&entry->used_at, (uint64) now);
-	dshash_release_lock(lbt_entries, entry);
-	lbt_model_free(superseded, superseded_bytes);
-
 	if (!new_file)
 		lbt_registry_drop_matching(index->file.database, index->oid, &index->file);
 	lbt_index_refresh(index);
-	return state;
+	return registered ? index->state : LBT_NO_MEMORY;
 }
 
-bool
-lbt_registry_claim(LbtIndex *index)
+static bool
+claim(LbtIndex *index)
 {
-	LbtEntry   *entry;
-	bool		mine;
-
-	if (!index->shareable)
-		return false;
-	entry = lbt_entry_lock(index);
-	if (entry == NULL)
-		return false;
-	mine = entry->trainer == 0 || entry->trainer == MyProcPid ||
+	LbtEntry   *entry = lbt_entry_lock(index);
+	bool		mine = entry->trainer == 0 || entry->trainer == MyProcPid ||
 		BackendPidGetProc(entry->trainer) == NULL;
+
 	if (mine)
 		entry->trainer = MyProcPid;
 	dshash_release_lock(lbt_entries, entry);
 	return mine;
 }
 
+bool
+lbt_registry_claim(LbtIndex *index)
+{
+	volatile bool mine = false;
+
+	if (!index->shareable)
+		return false;
+	LBT_GUARD_BEGIN();
+	{
+		mine = claim(index);
+	}
+	LBT_GUARD_END(mine = false);
+	return mine;
+}
+
 void
-lbt_registry_unclaim(LbtIndex *index, bool failed)
+lbt_registry_unclaim(LbtIndex *index, LbtEnding ending)
 {
 	LbtEntry   *entry;
 
@@ -298,25 +417,24 @@ lbt_registry_unclaim(LbtIndex *index, bool failed)
 		return;
 	if (entry->trainer == MyProcPid)
 		entry->trainer = 0;
-	if (failed && entry->state != LBT_READY)
+	if (ending != LBT_ENDED)
+		lbt_demand_pause(entry);
+	if (ending != LBT_ENDED && entry->state != LBT_READY)
 	{
-		entry->state = LBT_FAILED;
+		entry->state = ending == LBT_ENDED_BY_DAMAGE ? LBT_DAMAGED : LBT_FAILED;
 		entry->trained_blocks = MaxBlockNumber / 2; /* no growth makes up for it */
 		entry->changed_at = GetCurrentTimestamp();
 	}
 	dshash_release_lock(lbt_entries, entry);
-	if (failed)
+	if (ending != LBT_ENDED)
 		pg_atomic_fetch_add_u64(&lbt_control->generation, 1);
 }
 
-bool
-lbt_registry_knows(const LbtFile *file, Oid oid)
+static bool
+knows(const LbtFile *file, Oid oid)
 {
-	LbtEntry   *entry;
+	LbtEntry   *entry = dshash_find(lbt_entries, file, false);
 
-	if (!lbt_registry_attach())
-		return false;
-	entry = dshash_find(lbt_entries, file, false);
 	if (entry == NULL)
 		return lbt_stats_any(file->database, oid);
 	dshash_release_lock(lbt_entries, entry);
@@ -324,57 +442,95 @@ lbt_registry_knows(const LbtFile *file, Oid oid)
 }
 
 bool
-lbt_registry_describe(LbtIndex *index, LbtRegistered *out)
+lbt_registry_knows(const LbtFile *file, Oid oid)
 {
-	LbtEntry   *entry;
+	volatile bool known = false;
 
-	if (!index->shareable)
+	if (!lbt_registry_attach())
 		return false;
-	entry = dshash_find(lbt_entries, &index->file, false);
+	LBT_GUARD_BEGIN();
+	{
+		known = knows(file, oid);
+	}
+	LBT_GUARD_END(known = true);
+	return known;
+}
+
+static bool
+describe(const LbtFile *file, LbtRegistered *out)
+{
+	LbtEntry   *entry = dshash_find(lbt_entries, file, false);
+
 	if (entry == NULL)
 		return false;
-	out->state = entry->state;
 	out->changed_at = entry->changed_at;
 	out->since = entry->since;
 	if (entry->state == LBT_READY)
 		memcpy(&out->header, dsa_get_address(lbt_area, entry->memory), sizeof(LbtModelHeader));
+	out->state = entry->state;
 	dshash_release_lock(lbt_entries, entry);
 	return true;
 }
 
-void *
-lbt_registry_copy_model(LbtIndex *index, Size *bytes)
+bool
+lbt_registry_describe(LbtIndex *index, LbtRegistered *out)
 {
-	LbtEntry   *entry;
-	void	   *copy = NULL;
+	volatile bool found = false;
 
 	if (!index->shareable)
-		return NULL;
-	entry = dshash_find(lbt_entries, &index->file, false);
+		return false;
+	LBT_GUARD_BEGIN();
+	{
+		found = describe(&index->file, out);
+	}
+	LBT_GUARD_END(out->state = LBT_NO_MEMORY);
+	return found;
+}
+
+static void *
+copy_model(const LbtFile *file, Size *bytes)
+{
+	LbtEntry   *entry = dshash_find(lbt_entries, file, false);
+	void	   *copy = NULL;
+
 	if (entry == NULL)
 		return NULL;
 	if (entry->state == LBT_READY)
 	{
+		const void *model = dsa_get_address(lbt_area, entry->memory);
+
 		*bytes = entry->bytes;
 		copy = MemoryContextAllocExtended(CurrentMemoryContext, *bytes,
 										  MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
 		if (copy)
-			memcpy(copy, dsa_get_address(lbt_area, entry->memory), *bytes);
+			memcpy(copy, model, *bytes);
 	}
 	dshash_release_lock(lbt_entries, entry);
 	return copy;
 }
 
-void
-lbt_registry_drop_file(const LbtFile *file)
+void *
+lbt_registry_copy_model(LbtIndex *index, Size *bytes)
 {
-	LbtEntry   *entry;
+	void	   *volatile copy = NULL;
+
+	if (!index->shareable)
+		return NULL;
+	LBT_GUARD_BEGIN();
+	{
+		copy = copy_model(&index->file, bytes);
+	}
+	LBT_GUARD_END((void) 0);
+	return copy;
+}
+
+static void
+drop_file(const LbtFile *file)
+{
+	LbtEntry   *entry = dshash_find(lbt_entries, file, true);
 	dsa_pointer memory;
 	Size		bytes;
 
-	if (lbt_control == NULL)
-		return;
-	entry = dshash_find(lbt_entries, file, true);
 	if (entry == NULL)
 		return;
 	memory = entry->memory;
@@ -384,53 +540,86 @@ lbt_registry_drop_file(const LbtFile *file)
 }
 
 void
+lbt_registry_drop_file(const LbtFile *file)
+{
+	if (lbt_control == NULL)
+		return;
+	LBT_GUARD_BEGIN();
+	{
+		drop_file(file);
+	}
+	LBT_GUARD_END((void) 0);
+}
+
+/* The first file that matches; false when there is none. */
+static bool
+find_matching(Oid database, Oid oid, const LbtFile *except, LbtFile *found)
+{
+	dshash_seq_status status;
+	LbtEntry   *entry;
+
+	dshash_seq_init(&status, lbt_entries, false);
+	while ((entry = dshash_seq_next(&status)) != NULL)
+		if (entry->file.database == database && (!OidIsValid(oid) || entry->oid == oid) &&
+			(except == NULL || memcmp(&entry->file, except, sizeof(LbtFile)) != 0))
+		{
+			*found = entry->file;
+			break;
+		}
+	dshash_seq_term(&status);
+	return entry != NULL;
+}
+
+void
 lbt_registry_drop_matching(Oid database, Oid oid, const LbtFile *except)
 {
-	for (;;)
-	{
-		dshash_seq_status status;
-		LbtEntry   *entry;
-		LbtFile		found;
-		bool		any = false;
+	LbtFile		found;
 
-		if (lbt_control == NULL)
-			return;
-		dshash_seq_init(&status, lbt_entries, false);
-		while ((entry = dshash_seq_next(&status)) != NULL)
-		{
-			if (entry->file.database == database && (!OidIsValid(oid) || entry->oid == oid) &&
-				(except == NULL || memcmp(&entry->file, except, sizeof(LbtFile)) != 0))
-			{
-				found = entry->file;
-				any = true;
-				break;
-			}
-		}
-		dshash_seq_term(&status);
-		if (!any)
-			return;
-		lbt_registry_drop_file(&found);
+	if (lbt_control == NULL)
+		return;
+	LBT_GUARD_BEGIN();
+	{
+		while (find_matching(database, oid, except, &found))
+			drop_file(&found);
 	}
+	LBT_GUARD_END((void) 0);
+}
+
+static int
+list(Oid database, LbtListed **listed, int max)
+{
+	int			capacity = 64;
+	int			n = 0;
+	dshash_seq_status status;
+	LbtEntry   *entry;
+
+	*listed = palloc(capacity * sizeof(LbtListed));
+	dshash_seq_init(&status, lbt_entries, false);
+	while (n < max && (entry = dshash_seq_next(&status)) != NULL)
+	{
+		if (entry->file.database != database)
+			continue;
+		if (n == capacity)
+			*listed = repalloc(*listed, (capacity *= 2) * sizeof(LbtListed));
+		(*listed)[n++] = (LbtListed) {.file = entry->file,.oid = entry->oid,
+		.changed_at = entry->changed_at};
+	}
+	dshash_seq_term(&status);
+	return n;
 }
 
 int
 lbt_registry_list(Oid database, LbtListed **listed, int max)
 {
-	dshash_seq_status status;
-	LbtEntry   *entry;
-	int			n = 0;
+	volatile int n = 0;
 
-	*listed = palloc(max * sizeof(LbtListed));
-	dshash_seq_init(&status, lbt_entries, false);
-	while ((entry = dshash_seq_next(&status)) != NULL)
+	*listed = NULL;
+	LBT_GUARD_BEGIN();
 	{
-		if (entry->file.database != database)
-			continue;
-		if (n == max)
-			break;
-		(*listed)[n++] = (LbtListed) {.file = entry->file,.oid = entry->oid,
-		.changed_at = entry->changed_at};
+		n = list(database, listed, max);
 	}
-	dshash_seq_term(&status);
+	LBT_GUARD_END(n = 0);
+	if (*listed == NULL)
+		*listed = palloc(sizeof(LbtListed));
 	return n;
 }

@@ -32,8 +32,8 @@ typedef enum LbtState
 	LBT_TOO_LARGE,				/* over learnedbtree.max_model_memory */
 	LBT_EVICTED,				/* dropped to make room for others' models */
 	LBT_NO_MEMORY,				/* shared memory could not be had */
-	LBT_UNORDERED,				/* separators out of order: a corrupt index, or a bug */
-	LBT_FAILED,					/* training ended in an error */
+	LBT_DAMAGED,				/* separators out of order, or a page that is none: final for this file */
+	LBT_FAILED,					/* training ended in another error, and will be tried again */
 	LBT_NOT_PAYING				/* predictions failed so often that descents cost less */
 } LbtState;
 
@@ -87,6 +87,7 @@ typedef struct LbtIndex
 	LbtState	state;
 	uint64		generation;		/* of the registry, when state and model were looked up */
 	LbtModel	model;			/* valid while state is LBT_READY */
+	TimestampTz again_at;		/* no use to ask for a training before; 0: it may be */
 	BlockNumber nblocks;		/* the file has at least this many; 0 not asked yet */
 	BlockNumber trained_blocks; /* the file's size when it was trained */
 	Size		model_bytes;	/* of the model, when LBT_READY or LBT_EVICTED */
@@ -147,13 +148,19 @@ typedef struct LbtRegistered
 /* In _PG_init. */
 extern void lbt_registry_declare(void);
 
-/* Attach this backend to the shared memory; false where there is none, or it cannot be had. */
+/*
+ * Attach this backend to the shared memory; false where there is none, or it cannot be had.  Raises no error, and does
+ * what lbt_registry_doom() has put off.  Not after the end of a transaction.
+ */
 extern bool lbt_registry_attach(void);
 
 /* This backend's view of an open index, not yet looked up again. */
 extern LbtIndex *lbt_index_get(Relation rel);
 
-/* Look the index up in the registry.  No lock is held on return. */
+/*
+ * Look the index up in the registry.  No lock is held on return.  Raises no error: where shared memory cannot be
+ * mapped there is no model (LBT_NO_MEMORY), for a while.
+ */
 extern void lbt_index_refresh(LbtIndex *index);
 
 extern pg_atomic_uint64 *lbt_registry_generation;
@@ -176,16 +183,25 @@ extern void lbt_index_set_hint(LbtIndex *index, uint32 slot, int32 buffer);
  */
 extern LbtState lbt_registry_publish(LbtIndex *index, const LbtTrained *trained, bool new_file);
 
-/*
- * Claim the training of this file; false while another live backend is at it.  Give the claim back
- * with failed after an error: a file without a model is then not trained again on use.  Unclaiming
- * allocates nothing and takes no lock that an error can have left behind.
- */
-extern bool lbt_registry_claim(LbtIndex *index);
-extern void lbt_registry_unclaim(LbtIndex *index, bool failed);
+/* How a training that was claimed has ended. */
+typedef enum LbtEnding
+{
+	LBT_ENDED,					/* published, or given up for now */
+	LBT_ENDED_BY_ERROR,			/* a passing one: tried again after a pause, which grows from time to time */
+	LBT_ENDED_BY_DAMAGE			/* of the file: not tried again on use */
+} LbtEnding;
 
 /*
- * Is there anything in shared memory about this file, or counts of the index of this OID?  Attaches.
+ * Claim the training of this file; false while another live backend is at it.  Give the claim back in the end.
+ * Neither raises an error.  Giving it back is allowed while an error is handled that left no LWLock behind: it
+ * allocates nothing.
+ */
+extern bool lbt_registry_claim(LbtIndex *index);
+extern void lbt_registry_unclaim(LbtIndex *index, LbtEnding ending);
+
+/*
+ * Is there anything in shared memory about this file, or counts of the index of this OID?  Attaches.  True when it
+ * cannot be told.
  */
 extern bool lbt_registry_knows(const LbtFile *file, Oid oid);
 
@@ -195,9 +211,24 @@ extern bool lbt_registry_describe(LbtIndex *index, LbtRegistered *out);
 /* Copy a model out, palloc'd; NULL when there is none. */
 extern void *lbt_registry_copy_model(LbtIndex *index, Size *bytes);
 
-/* Forget models: of one file; of all files of a database, or only those of an index but one file. */
+/* Forget models: of one file; of all files of a database, or only those of an index but one file.  No errors. */
 extern void lbt_registry_drop_file(const LbtFile *file);
 extern void lbt_registry_drop_matching(Oid database, Oid oid, const LbtFile *except);
+
+/* What is to be forgotten when shared memory may be looked at again. */
+typedef struct LbtDoomed
+{
+	LbtFile		file;			/* its model; a database alone: nothing */
+	Oid			oid;			/* the index whose counts go, too, or (InvalidOid) all of the database's */
+	bool		counts;
+	struct LbtDoomed *next;
+} LbtDoomed;
+
+/*
+ * Forget something later: for the end of transactions, when nothing may be mapped.  Takes over the node, which is in
+ * TopMemoryContext.  Done by the next one of this process who attaches, and at its exit.
+ */
+extern void lbt_registry_doom(LbtDoomed *doomed);
 
 /* A database's entries, for finding those of indexes that are gone. */
 typedef struct LbtListed
@@ -207,14 +238,17 @@ typedef struct LbtListed
 	TimestampTz changed_at;
 } LbtListed;
 
-/* List them, palloc'd, at most max; returns how many. */
+/* List them, palloc'd, at most max; returns how many.  Fewer when not all can be reached. */
 extern int	lbt_registry_list(Oid database, LbtListed **listed, int max);
 
-/* Bytes of all models; and whether as many more would still be within the limit. */
+/* Bytes of all models; and whether as many more would still be within the limit.  No dsa calls. */
 extern uint64 lbt_registry_bytes(void);
 extern bool lbt_registry_has_room(Size bytes);
 
-/* Has the least recently used model been idle for a minute? */
+/*
+ * Has the least recently used model been idle for a minute?  One look through all of them a second, by whichever
+ * process asks first; the others are told no.
+ */
 extern bool lbt_registry_has_idle(void);
 
 /* At the end of a transaction, when no scan is open: forget views if they have become many. */

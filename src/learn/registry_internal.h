@@ -21,12 +21,15 @@ typedef struct LbtControl
 	dshash_table_handle stats;
 	dshash_table_handle workercounts;
 
+	pg_atomic_uint64 idle_looked_at;	/* TimestampTz of the last look for a model that nobody uses */
+
 	/* demand.c's: the launcher of training workers */
 	pg_atomic_uint32 launcher;	/* its pid, or 0 */
 	pg_atomic_uint32 launcher_proc; /* where its latch is; valid while there is a pid */
 	pg_atomic_uint64 launch_tried;	/* TimestampTz of the last attempt to start one */
 	pg_atomic_uint32 told_no_worker;	/* said in the log that there was no slot; none since */
 	pg_atomic_uint32 workers_connected;
+	pg_atomic_uint32 databases_wait;	/* for a worker to be free */
 
 	/* statfile.c's */
 	LWLock		stat_file;		/* held to read or write it */
@@ -67,6 +70,7 @@ typedef struct LbtEntry
 	uint32		height;			/* pages on the way of a descent, when it was trained */
 	uint32		fingerprint;	/* of the last training's leaves */
 	uint8		futile;			/* trainings in a row that found nothing new */
+	uint8		failures;		/* trainings in a row that ended in an error, or found no memory */
 	uint8		strikes;		/* models in a row that did not pay */
 	LbtSince	since;
 	LbtWindow	window;
@@ -100,6 +104,9 @@ extern dsa_pointer lbt_model_store(const LbtFile *file, const LbtTrained *traine
 extern void lbt_model_evict(const LbtFile *file);
 
 /* demand.c */
+
+/* A training of this locked entry has failed: pause, the longer the more often in a row. */
+extern void lbt_demand_pause(LbtEntry *entry);
 
 /* A training has been published in this locked entry: what was counted before is settled. */
 extern void lbt_demand_settle(LbtEntry *entry, const LbtModelHeader *header, uint32 fingerprint);

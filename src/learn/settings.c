@@ -16,4 +16,5 @@ int			lbt_retrain_splits = -1;
 int			lbt_debug_sort_keys = LBT_SORT_KEYS_TRUE;
 int			lbt_max_error = LBT_MAX_ERROR_DEFAULT;
 int			lbt_max_model_memory = 256 * 1024;
+int			lbt_max_workers = 1;
 int			lbt_stat_save_interval = 10000;

@@ -33,6 +33,7 @@ extern int	lbt_retrain_splits; /* -1: a share of the leaves */
 extern int	lbt_debug_sort_keys;	/* LbtSortKeys */
 extern int	lbt_max_error;		/* leaves */
 extern int	lbt_max_model_memory;	/* kB */
+extern int	lbt_max_workers;	/* at most LBT_WORKERS_LIMIT */
 extern int	lbt_stat_save_interval; /* milliseconds */
 
 /* For tests: how sort keys are made. */
@@ -45,6 +46,7 @@ typedef enum LbtSortKeys
 #define LBT_MIN_LEAVES_DEFAULT 16
 #define LBT_MAX_ERROR_DEFAULT 4
 #define LBT_MAX_ERROR_LIMIT 1024
+#define LBT_WORKERS_LIMIT 16
 
 /* What is set for an index itself, by its storage parameters or its mark; -1: nothing. */
 typedef struct LbtIndexOptions

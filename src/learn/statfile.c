@@ -119,7 +119,7 @@ read_file(Size *size)
 }
 
 static void
-load(void *unused)
+load(void)
 {
 	Size		size;
 	char	   *bytes;
@@ -155,8 +155,18 @@ load(void *unused)
 void
 lbt_statfile_enter(void)
 {
+	volatile bool loaded = false;
+
 	pg_atomic_fetch_add_u32(&lbt_control->stats_users, 1);
-	if (pg_atomic_read_u32(&lbt_control->stats_loaded) == LOADED || lbt_guarded(load, NULL))
+	if (pg_atomic_read_u32(&lbt_control->stats_loaded) == LOADED)
+		return;
+	LBT_GUARD_BEGIN();
+	{
+		load();
+		loaded = true;
+	}
+	LBT_GUARD_END((void) 0);
+	if (loaded)
 		return;
 
 	/* Part of it may be there: to read it again would count that twice. */
@@ -242,22 +252,25 @@ save_locked(void)
 }
 
 static void
-save(void *wait)
+save(bool wait)
 {
-	if (wait)
-		LWLockAcquire(&lbt_control->stat_file, LW_EXCLUSIVE);
-	else if (!LWLockConditionalAcquire(&lbt_control->stat_file, LW_EXCLUSIVE))
-		return;
-	save_locked();
-	LWLockRelease(&lbt_control->stat_file);
+	LBT_GUARD_BEGIN();
+	{
+		if (wait)
+			LWLockAcquire(&lbt_control->stat_file, LW_EXCLUSIVE);
+		if (wait || LWLockConditionalAcquire(&lbt_control->stat_file, LW_EXCLUSIVE))
+		{
+			save_locked();
+			LWLockRelease(&lbt_control->stat_file);
+		}
+	}
+	LBT_GUARD_END((void) 0);
 }
 
 void
 lbt_statfile_save(void)
 {
-	bool		wait = true;
-
-	(void) lbt_guarded(save, &wait);
+	save(true);
 }
 
 void
@@ -270,7 +283,7 @@ lbt_statfile_save_if_due(TimestampTz now)
 		return;
 	tried = (TimestampTz) pg_atomic_read_u64(&lbt_control->stats_tried);
 	if (now < tried || TimestampDifferenceExceeds(tried, now, lbt_stat_save_interval))
-		(void) lbt_guarded(save, NULL);
+		save(false);
 }
 
 void

@@ -23,16 +23,31 @@
 /* The file's growth that makes a new training worth a try where there is no model. */
 #define GROWTH_SHIFT 2			/* a quarter */
 
+/* Room for knots that is always taken. */
+#define KNOTS_MIN 1024
+
 /* Splits of one backend after which a long statement reports them: training must not wait for its end. */
 #define SPLITS_BEFORE_REPORT 16
 
 /* An index of so few leaves is trained in passing. */
 #define SMALL_LEAVES 4096
 
+/* A file of so many blocks is trained by the worker on its first use, not in the query: from about a millisecond on. */
+#define FIRST_USE_BLOCKS 8192
+
+/* A backend that found no model asks only so much later again. */
+#define ASK_AGAIN_MS 1000
+
 /* Separators' byte strings are copied into pieces of memory of this size. */
 #define STRINGS_BYTES (64 * 1024)
 
-/* The separators and downlinks of level 1, in key order. */
+/*
+ * The separators and downlinks of level 1, in key order.
+ *
+ * Memory.  All of it is private and within maintenance_work_mem.  The leaves have to fit.  The separators of all leaves,
+ * from which codes and segments are learned, are kept as long as they fit beside; otherwise the codes come from a
+ * second walk, and there are no segments.
+ */
 typedef struct Harvest
 {
 	Relation	rel;
@@ -41,12 +56,16 @@ typedef struct Harvest
 	uint32		height;			/* pages on the way of a descent */
 	uint32		nleaves;
 	uint32		capacity;
-	uint32		limit;			/* as many fit into learnedbtree.max_model_memory */
+	uint32		limit;			/* as many fit into learnedbtree.max_model_memory and maintenance_work_mem */
 	LbtLeaf    *leaves;
-	LbtKeyValue *values;		/* spec->ncolumns for each leaf; unused when there is one number */
+	bool		code_known;		/* codes are made as leaves come: of a single number, and in a second walk */
+	bool		over;			/* there is no memory for more separators */
+	MemoryContext kept;			/* of the following four; NULL: separators are not kept */
+	LbtKeyValue *values;		/* spec->ncolumns for each leaf */
 	uint8	   *nvalues;
 	char	   *strings;		/* room for copies of separators' byte strings */
 	Size		strings_left;
+	char	   *scratch;		/* for those of one separator, when they are not kept */
 	LbtKeyLearner *learner;
 	LbtKeyCode	code;
 	void	   *tree;			/* codes of segments; NULL: there are none */
@@ -56,6 +75,13 @@ typedef struct Harvest
 	int			nseparator;
 } Harvest;
 
+/* What a training may take. */
+static Size
+budget(void)
+{
+	return (Size) maintenance_work_mem * 1024;
+}
+
 /* A single number is its code, so that codes need not wait for the end of the harvest. */
 static bool
 single_number(const LbtKeySpec *spec)
@@ -64,22 +90,39 @@ single_number(const LbtKeySpec *spec)
 }
 
 static void
+forget_separators(Harvest *h)
+{
+	MemoryContextDelete(h->kept);
+	h->kept = NULL;
+	h->values = NULL;
+	h->nvalues = NULL;
+	h->strings = NULL;
+	h->strings_left = 0;
+}
+
+static void *
+enlarge(void *old, Size bytes)
+{
+	return old ? repalloc_huge(old, bytes) : MemoryContextAllocHuge(CurrentMemoryContext, bytes);
+}
+
+/* Room for more leaves, and for their separators while there is memory. */
+static void
 grow(Harvest *h)
 {
-	h->capacity = h->capacity == 0 ? 1024 : h->capacity * 2;
-	if (h->leaves == NULL)
+	Size		of_separator = h->spec->ncolumns * sizeof(LbtKeyValue) + 1;
+
+	h->capacity = Min(Max(h->capacity * 2, 1024), h->limit);
+	h->leaves = enlarge(h->leaves, (Size) h->capacity * sizeof(LbtLeaf));
+	h->over = h->kept && h->capacity * (sizeof(LbtLeaf) + of_separator) > budget();
+	if (h->kept && !h->over)
 	{
-		h->leaves = palloc(h->capacity * sizeof(LbtLeaf));
-		h->nvalues = palloc(h->capacity);
-		if (!single_number(h->spec))
-			h->values = palloc(h->capacity * h->spec->ncolumns * sizeof(LbtKeyValue));
-		return;
+		MemoryContext old = MemoryContextSwitchTo(h->kept);
+
+		h->values = enlarge(h->values, (Size) h->capacity * h->spec->ncolumns * sizeof(LbtKeyValue));
+		h->nvalues = enlarge(h->nvalues, h->capacity);
+		MemoryContextSwitchTo(old);
 	}
-	h->leaves = repalloc_huge(h->leaves, (Size) h->capacity * sizeof(LbtLeaf));
-	h->nvalues = repalloc_huge(h->nvalues, h->capacity);
-	if (h->values)
-		h->values = repalloc_huge(h->values,
-								  (Size) h->capacity * h->spec->ncolumns * sizeof(LbtKeyValue));
 }
 
 /* For pg_stat_activity. */
@@ -109,31 +152,42 @@ add_leaf(Harvest *h, BlockNumber block)
 	leaf->block = block;
 	leaf->recent_buffer = 0;
 	leaf->min_code = 0;
-	h->nvalues[h->nleaves] = h->nseparator;
-	if (h->values)
+	if (h->code_known)
+	{
+		if (h->nseparator > 0)
+			leaf->min_code = lbt_keycode(&h->code, h->separator, h->nseparator, LBT_MISSING_LOW);
+	}
+	else if (h->kept && !h->over)
+	{
+		h->nvalues[h->nleaves] = h->nseparator;
 		memcpy(&h->values[(Size) h->nleaves * h->spec->ncolumns], h->separator,
 			   sizeof(LbtKeyValue) * h->nseparator);
-	else if (h->nseparator > 0)
-		leaf->min_code = lbt_keycode(&h->code, h->separator, 1, LBT_MISSING_LOW);
+	}
 	lbt_keycode_observe(h->learner, h->separator, h->nseparator);
 	h->nleaves++;
+	if (h->over && h->kept)
+		forget_separators(h);	/* not before: this leaf's is among them */
 }
 
-/* A copy of as much of a byte string as the key code can use. */
+/* A copy of as much of a byte string of a separator as the key code can use; column: of the separator. */
 static const uint8 *
-copy_bytes(Harvest *h, const uint8 *bytes, uint32 length)
+copy_bytes(Harvest *h, int column, const uint8 *bytes, uint32 length)
 {
-	char	   *copy;
+	char	   *copy = h->scratch + column * LBT_CODE_BYTES;
 
-	if (h->strings == NULL || h->strings_left < length)
+	if (h->kept && h->strings_left < length)
 	{
-		h->strings = palloc(STRINGS_BYTES);
+		h->strings = MemoryContextAlloc(h->kept, STRINGS_BYTES);
 		h->strings_left = STRINGS_BYTES;
+		h->over = h->over || MemoryContextMemAllocated(h->kept, true) + (Size) h->capacity * sizeof(LbtLeaf) > budget();
 	}
-	copy = h->strings;
+	if (h->kept)
+	{
+		copy = h->strings;
+		h->strings += length;
+		h->strings_left -= length;
+	}
 	memcpy(copy, bytes, length);
-	h->strings += length;
-	h->strings_left -= length;
 	return (const uint8 *) copy;
 }
 
@@ -154,7 +208,7 @@ string_value(Harvest *h, int column, IndexTuple pivot)
 		datum = PointerGetDatum(plain = pg_detoast_datum((struct varlena *) DatumGetPointer(datum)));
 	(void) lbt_keyspec_argument(c, InvalidOid, datum, &value, room);
 	value.length = Min(value.length, LBT_CODE_BYTES);
-	value.bytes = copy_bytes(h, value.bytes, value.length);
+	value.bytes = copy_bytes(h, column, value.bytes, value.length);
 	if (plain)
 		pfree(plain);
 	return value;
@@ -190,14 +244,17 @@ learn_segments(Harvest *h)
 	LbtSeparators separators = {.values = h->values,.nvalues = h->nvalues,.ncolumns = h->spec->ncolumns,
 	.order = order};
 	Size		bytes = (Size) h->nleaves * sizeof(LbtLeaf);
+	Size		scratch_bytes = lbt_codetree_scratch_bytes(h->nleaves, max_bytes);
 	void	   *scratch;
 
 	if (lbt_leaf_ties(h->leaves + 1, h->nleaves - 1) == 0)
 		return;					/* the first leaf's code is none */
+	if (MemoryContextMemAllocated(CurrentMemoryContext, true) + bytes + max_bytes + scratch_bytes > budget())
+		return;
 	lbt_keyspec_order(h->spec, order);
 	h->image_leaves = memcpy(MemoryContextAllocHuge(CurrentMemoryContext, bytes), h->leaves, bytes);
 	h->tree = MemoryContextAllocHuge(CurrentMemoryContext, max_bytes);
-	scratch = MemoryContextAllocHuge(CurrentMemoryContext, lbt_codetree_scratch_bytes(h->nleaves, max_bytes));
+	scratch = MemoryContextAllocHuge(CurrentMemoryContext, scratch_bytes);
 	h->tree_bytes = lbt_codetree_build(&separators, h->leaves, h->nleaves, h->tree, max_bytes, scratch);
 	pfree(scratch);
 }
@@ -216,16 +273,14 @@ encode_separators(Harvest *h)
 		straighten(h->leaves, h->nleaves);
 }
 
+/* Walk along level 1, and add each leaf. */
 static void
-harvest(Harvest *h)
+walk_leaves(Harvest *h)
 {
 	LbtLeafWalk walk;
-	LbtColumnOrder order[LBT_CODE_COLUMNS];
 
-	lbt_keyspec_order(h->spec, order);
-	h->learner = palloc(sizeof(LbtKeyLearner));
-	lbt_keycode_begin(h->learner, h->spec->ncolumns, order);
-	lbt_keycode_finish(h->learner, &h->code);	/* all there is to learn of a single number */
+	h->nleaves = 0;
+	h->nseparator = 0;
 	lbt_leafwalk_begin(&walk, h->rel);
 	h->height = walk.height;
 	h->problem = walk.empty ? LBT_EMPTY : LBT_READY;
@@ -237,11 +292,34 @@ harvest(Harvest *h)
 	}
 	lbt_leafwalk_end(&walk);
 	if (walk.damaged)
-		h->problem = LBT_UNORDERED;
-	lbt_keycode_finish(h->learner, &h->code);
+		h->problem = LBT_DAMAGED;
+}
 
-	if (h->values && h->problem == LBT_READY)
+static void
+harvest(Harvest *h)
+{
+	LbtColumnOrder order[LBT_CODE_COLUMNS];
+
+	lbt_keyspec_order(h->spec, order);
+	h->learner = palloc(sizeof(LbtKeyLearner));
+	h->scratch = palloc(LBT_CODE_COLUMNS * LBT_CODE_BYTES);
+	h->code_known = single_number(h->spec);
+	if (!h->code_known)
+		h->kept = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree separators", ALLOCSET_DEFAULT_SIZES);
+	lbt_keycode_begin(h->learner, h->spec->ncolumns, order);
+	lbt_keycode_finish(h->learner, &h->code);	/* all there is to learn of a single number */
+	walk_leaves(h);
+	lbt_keycode_finish(h->learner, &h->code);
+	if (h->problem == LBT_READY && h->kept)
 		encode_separators(h);
+	else if (h->problem == LBT_READY && !h->code_known)
+	{
+		/* Leaves that have come since the first walk get codes within what it has seen. */
+		h->code_known = true;
+		walk_leaves(h);
+		if (h->spec->sort_keys)
+			straighten(h->leaves, h->nleaves);
+	}
 	if (h->problem == LBT_READY && h->nleaves > 0)
 		h->leaves[0].min_code = 0;
 }
@@ -261,12 +339,20 @@ bool
 lbt_fit_model(const LbtIndex *index, const LbtLeaf *leaves, uint32 nleaves, LbtTrained *trained)
 {
 	int			max_error = index->options.max_error > 0 ? index->options.max_error : lbt_max_error;
+	Size		taken = MemoryContextMemAllocated(CurrentMemoryContext, true);
+	Size		room = budget() > taken ? (budget() - taken) / sizeof(LbtKnot) : 0;
+	uint32		max_knots = Min(nleaves, Max(room, KNOTS_MIN));
 	LbtModelHeader *header = &trained->header;
-	LbtKnot    *knots = MemoryContextAllocHuge(CurrentMemoryContext, (Size) nleaves * sizeof(LbtKnot));
+	LbtKnot    *knots = MemoryContextAllocHuge(CurrentMemoryContext, (Size) max_knots * sizeof(LbtKnot));
 	LbtSplineFit fit;
 
-	if (!lbt_spline_fit(leaves, nleaves, max_error, knots, &fit))
-		return false;
+	/* Where the knots do not fit into the memory that is left, fewer have to do. */
+	while (!lbt_spline_fit(leaves, nleaves, max_error, knots, max_knots, &fit))
+	{
+		if (fit.nknots == 0)
+			return false;
+		max_error *= 2;
+	}
 	trained->state = LBT_READY;
 	trained->knots = knots;
 	trained->leaves = leaves;
@@ -288,11 +374,11 @@ train(Relation rel, LbtIndex *index, bool new_file)
 				end;
 
 	INSTR_TIME_SET_CURRENT(start);
-	h.limit = Min((Size) lbt_max_model_memory * 1024 / sizeof(LbtLeaf), PG_UINT32_MAX / 2);
+	h.limit = Min(Min((Size) lbt_max_model_memory * 1024, budget()) / sizeof(LbtLeaf), PG_UINT32_MAX / 2);
 	report_training();
 	harvest(&h);
 	if (h.problem == LBT_READY && !lbt_fit_model(index, h.leaves, h.nleaves, &trained))
-		h.problem = LBT_UNORDERED;
+		h.problem = LBT_DAMAGED;
 	pgstat_report_wait_end();
 	trained.state = h.problem;
 	trained.blocks = RelationGetNumberOfBlocks(rel);
@@ -316,18 +402,41 @@ train(Relation rel, LbtIndex *index, bool new_file)
 	return lbt_registry_publish(index, &trained, new_file);
 }
 
-/* The model that the image gives (of an index of our access method); otherwise, and where nobody is going to do it later, a training. */
+/* For a first use: the model that the image gives, of an index of our access method. */
 static LbtState
-load_or_train(Relation rel, LbtIndex *index, bool new_file)
+load(Relation rel, LbtIndex *index, bool new_file)
 {
 	LbtTrained	trained;
 
-	if (lbt_is_btree(rel) ||
-		!lbt_metapage_read(rel, index, &trained) ||
-		lbt_registry_publish(index, &trained, new_file) != LBT_READY ||
-		!lbt_autotrain || !lbt_launcher_wake())
+	if (lbt_is_btree(rel) || !lbt_metapage_read(rel, index, &trained))
+		return LBT_UNTRAINED;
+	return lbt_registry_publish(index, &trained, new_file);
+}
+
+/* The same, and where nobody is going to do it later, a training. */
+static LbtState
+load_or_train(Relation rel, LbtIndex *index, bool new_file)
+{
+	if (load(rel, index, new_file) != LBT_READY || !lbt_autotrain || !lbt_launcher_wake())
 		return train(rel, index, new_file);
 	return LBT_READY;
+}
+
+/*
+ * Give the claim back after an error.  A query that was cancelled, by its user or his time limit, says nothing of the
+ * index, damage will be there again next time, and anything else may be over in a moment.
+ */
+static void
+unclaim_after_error(LbtIndex *index)
+{
+	int			code = geterrcode();
+
+	if (code == ERRCODE_INDEX_CORRUPTED || code == ERRCODE_DATA_CORRUPTED)
+		lbt_registry_unclaim(index, LBT_ENDED_BY_DAMAGE);
+	else if (ERRCODE_TO_CATEGORY(code) == ERRCODE_TO_CATEGORY(ERRCODE_OPERATOR_INTERVENTION))
+		lbt_registry_unclaim(index, LBT_ENDED);
+	else
+		lbt_registry_unclaim(index, LBT_ENDED_BY_ERROR);
 }
 
 /* Run one of the above under the claim to the file, in a memory context of its own. */
@@ -348,14 +457,11 @@ run_claimed(Relation rel, LbtIndex *index, LbtState (*body) (Relation, LbtIndex 
 	}
 	PG_CATCH();
 	{
-		int			code = geterrcode();
-
-		/* A damaged index fails the same way next time; a cancelled query need not. */
-		lbt_registry_unclaim(index, code != ERRCODE_QUERY_CANCELED && code != ERRCODE_ADMIN_SHUTDOWN);
+		unclaim_after_error(index);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	lbt_registry_unclaim(index, false);
+	lbt_registry_unclaim(index, LBT_ENDED);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
 	return state;
@@ -403,13 +509,60 @@ lbt_trainable(Relation rel, const LbtIndex *index, const char **reason)
 static bool
 should_train(const LbtIndex *index, BlockNumber nblocks)
 {
-	if (index->state == LBT_READY)
-		return false;
-	if (index->state == LBT_UNTRAINED)
-		return true;
-	if (index->state == LBT_EVICTED)
-		return lbt_registry_has_room(index->model_bytes) || lbt_registry_has_idle();
+	switch (index->state)
+	{
+		case LBT_READY:
+			return false;
+		case LBT_UNTRAINED:
+		case LBT_FAILED:
+		case LBT_NO_MEMORY:
+			return true;		/* of the last two, the pause is over */
+		case LBT_EVICTED:
+			return lbt_registry_has_room(index->model_bytes) || lbt_registry_has_idle();
+		case LBT_EMPTY:
+		case LBT_TOO_LARGE:
+		case LBT_DAMAGED:
+		case LBT_NOT_PAYING:
+			break;
+	}
 	return nblocks > index->trained_blocks + (index->trained_blocks >> GROWTH_SHIFT);
+}
+
+/* Do not ask again for a while: an index that has to do without a model must not cost more than btree. */
+static void
+ask_later(LbtIndex *index)
+{
+	index->again_at = Max(index->again_at,
+						  TimestampTzPlusMilliseconds(GetCurrentStatementStartTimestamp(), ASK_AGAIN_MS));
+}
+
+/* Leave the first training of a large index to the worker; false when it has to be done here. */
+static bool
+leave_to_worker(Relation rel, LbtIndex *index)
+{
+	if (lbt_relation_is_new_file(rel) || !lbt_demand_raise(&index->file, index->oid, false))
+		return false;
+	ask_later(index);
+	return true;
+}
+
+/* Under the claim: the model, by the quickest way there is. */
+static void
+make_model(Relation rel, LbtIndex *index, BlockNumber nblocks)
+{
+	if (nblocks < FIRST_USE_BLOCKS)
+	{
+		(void) run_claimed(rel, index, index->state == LBT_UNTRAINED ? load_or_train : train);
+		return;
+	}
+	if (index->state == LBT_UNTRAINED && run_claimed(rel, index, load) == LBT_READY)
+	{
+		(void) lbt_launcher_wake();	/* to have it trained, too */
+		return;
+	}
+	lbt_registry_unclaim(index, LBT_ENDED);
+	if (!leave_to_worker(rel, index) && lbt_registry_claim(index))
+		(void) run_claimed(rel, index, train);
 }
 
 void
@@ -418,20 +571,26 @@ lbt_train_on_use(Relation rel, LbtIndex *index)
 	const char *reason;
 	BlockNumber nblocks;
 
-	if (!lbt_trainable(rel, index, &reason))
+	if (!lbt_may_ask(index) || !lbt_trainable(rel, index, &reason))
 		return;
+	if (index->state == LBT_NO_MEMORY)
+		lbt_index_refresh(index);	/* it may be only this process that could not reach it */
 	nblocks = RelationGetNumberOfBlocks(rel);
 	if (!should_train(index, nblocks))
+	{
+		if (index->state == LBT_EVICTED)
+			ask_later(index);	/* the others are asked about their growth, which is quick */
 		return;
+	}
 
 	/* Looked up once more under the claim: another backend may just have finished. */
 	if (!lbt_registry_claim(index))
 		return;
 	lbt_index_refresh(index);
-	if (should_train(index, nblocks))
-		(void) run_claimed(rel, index, index->state == LBT_UNTRAINED ? load_or_train : train);
+	if (lbt_may_ask(index) && should_train(index, nblocks))
+		make_model(rel, index, nblocks);
 	else
-		lbt_registry_unclaim(index, false);
+		lbt_registry_unclaim(index, LBT_ENDED);
 }
 
 void

@@ -4,6 +4,9 @@
 #ifndef LBT_TRAIN_H
 #define LBT_TRAIN_H
 
+#include "postgres.h"
+
+#include "access/xact.h"
 #include "learn/registry.h"
 
 /*
@@ -33,11 +36,18 @@ extern bool lbt_fit_model(const LbtIndex *index, const LbtLeaf *leaves, uint32 n
 extern bool lbt_trainable(Relation rel, const LbtIndex *index, const char **reason);
 
 /*
- * For a lookup or insert that found no model: take the metapage's image, and have it trained in the
- * background; or train here, if nobody tried since the file was made or last grew by a quarter, and
- * nobody is at it.
+ * For a lookup or insert that found no model: take the metapage's image, and have it trained in the background; or
+ * train here, if nobody tried since the file was made or last grew by a quarter, and nobody is at it.  A large index is
+ * left to the worker, where there is one, and the caller goes on without a model.
  */
 extern void lbt_train_on_use(Relation rel, LbtIndex *index);
+
+/* May it be of use to call that?  Costs next to nothing. */
+static inline bool
+lbt_may_ask(const LbtIndex *index)
+{
+	return likely(index->again_at == 0) || GetCurrentStatementStartTimestamp() >= index->again_at;
+}
 
 /*
  * For lookups and inserts whose predictions keep failing: report it.  Where a training is wanted, but no

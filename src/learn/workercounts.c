@@ -2,8 +2,8 @@
  * workercounts.c - events of parallel workers' scans; see workercounts.h.
  *
  * A worker hands over before it ends, and the leader has waited for its workers' ends when EXPLAIN shows the plan
- * or the statement ends.  The leader takes all away at the end of its transaction at the latest, so that another
- * process with its number finds nothing.
+ * or the statement ends.  The leader takes all away before the commit, or, after an abort, with its next statement of
+ * this kind, its next commit or its exit: another process with its number finds nothing.
  */
 #include "learn/workercounts.h"
 
@@ -60,23 +60,16 @@ key_of(int leader, const char *statement, int node)
 	return (Key) {.leader = leader,.statement = hash_text(statement),.node = node};
 }
 
-typedef struct HandOver
-{
-	Key			key;
-	const uint64 *events;
-} HandOver;
-
 static void
-hand_over(void *arg)
+hand_over(const Key *key, const uint64 *events)
 {
-	HandOver   *h = arg;
 	bool		found;
-	WorkerCounts *counts = dshash_find_or_insert(table, &h->key, &found);
+	WorkerCounts *counts = dshash_find_or_insert(table, key, &found);
 
 	if (!found)
 		memset(counts->events, 0, sizeof(counts->events));
 	for (int i = 0; i < LBT_SCAN_EVENTS; i++)
-		counts->events[i] += h->events[i];
+		counts->events[i] += events[i];
 	dshash_release_lock(table, counts);
 }
 
@@ -84,28 +77,42 @@ void
 lbt_workercounts_add(const char *statement, int node, const uint64 *events)
 {
 	PGPROC	   *leader = MyProc->lockGroupLeader;
-	HandOver	h = {.events = events};
+	Key			key;
 
 	if (table == NULL || leader == NULL)
 		return;
-	h.key = key_of(leader->pid, statement, node);
-	(void) lbt_guarded(hand_over, &h);
+	key = key_of(leader->pid, statement, node);
+	LBT_GUARD_BEGIN();
+	{
+		hand_over(&key, events);
+	}
+	LBT_GUARD_END((void) 0);
+}
+
+static void
+collect(const Key *key, uint64 *events)
+{
+	WorkerCounts *counts = dshash_find(table, key, false);
+
+	if (counts == NULL)
+		return;
+	for (int i = 0; i < LBT_SCAN_EVENTS; i++)
+		events[i] += counts->events[i];
+	dshash_release_lock(table, counts);
 }
 
 void
 lbt_workercounts_collect(const char *statement, int node, uint64 *events)
 {
 	Key			key = key_of(MyProcPid, statement, node);
-	WorkerCounts *counts;
 
 	if (!may_have_some || table == NULL)
 		return;
-	counts = dshash_find(table, &key, false);
-	if (counts == NULL)
-		return;
-	for (int i = 0; i < LBT_SCAN_EVENTS; i++)
-		events[i] += counts->events[i];
-	dshash_release_lock(table, counts);
+	LBT_GUARD_BEGIN();
+	{
+		collect(&key, events);
+	}
+	LBT_GUARD_END((void) 0);
 }
 
 static void
@@ -114,8 +121,6 @@ forget(bool all, uint32 statement)
 	dshash_seq_status status;
 	WorkerCounts *counts;
 
-	if (table == NULL)
-		return;
 	dshash_seq_init(&status, table, true);
 	while ((counts = dshash_seq_next(&status)) != NULL)
 		if (counts->key.leader == MyProcPid && (all || counts->key.statement == statement))
@@ -123,12 +128,24 @@ forget(bool all, uint32 statement)
 	dshash_seq_term(&status);
 }
 
+static void
+forget_guarded(bool all, uint32 statement)
+{
+	if (table == NULL)
+		return;
+	LBT_GUARD_BEGIN();
+	{
+		forget(all, statement);
+	}
+	LBT_GUARD_END((void) 0);
+}
+
 void
 lbt_workercounts_forget(const char *statement)
 {
 	/* A first statement in its transaction has nothing to forget. */
 	if (may_have_some)
-		forget(false, hash_text(statement));
+		forget_guarded(false, hash_text(statement));
 	may_have_some = true;
 }
 
@@ -136,6 +153,6 @@ void
 lbt_workercounts_forget_all(void)
 {
 	if (may_have_some)
-		forget(true, 0);
+		forget_guarded(true, 0);
 	may_have_some = false;
 }

@@ -26,7 +26,7 @@ extern void lbt_workercounts_collect(const char *statement, int node, uint64 *ev
  */
 extern void lbt_workercounts_forget(const char *statement);
 
-/* At the end of a transaction: forget what failed statements have left.  Allocates nothing. */
+/* Before a commit and at exit: forget what failed statements have left. */
 extern void lbt_workercounts_forget_all(void);
 
 #endif							/* LBT_WORKERCOUNTS_H */

@@ -8,12 +8,14 @@ typedef struct Corridor
 {
 	LbtKnot    *knots;
 	uint32_t	nknots;
+	uint32_t	max_knots;
 	double		max_error;
 	uint64_t	prev_code;		/* last point accepted */
 	uint32_t	prev_slot;
 	double		low;			/* slopes; meaningless until a second point came */
 	double		high;
 	bool		open;			/* low and high are set */
+	bool		full;			/* there was no room for a knot */
 } Corridor;
 
 static void
@@ -21,6 +23,11 @@ add_knot(Corridor *c, uint64_t code, uint32_t slot)
 {
 	LbtKnot    *knot = &c->knots[c->nknots];
 
+	if (c->nknots == c->max_knots)
+	{
+		c->full = true;			/* the rest of the fit is only a look at the order */
+		return;
+	}
 	if (c->nknots > 0)
 	{
 		LbtKnot    *left = knot - 1;
@@ -88,10 +95,11 @@ measure(const LbtLeaf *leaves, uint32_t nleaves, const LbtKnot *knots, LbtSpline
 
 bool
 lbt_spline_fit(const LbtLeaf *leaves, uint32_t nleaves, uint32_t max_error, LbtKnot *knots,
-			   LbtSplineFit *fit)
+			   uint32_t max_knots, LbtSplineFit *fit)
 {
-	Corridor	c = {.knots = knots, .max_error = (double) max_error};
+	Corridor	c = {.knots = knots, .max_knots = max_knots, .max_error = (double) max_error};
 
+	fit->nknots = 0;
 	if (nleaves == 0)
 		return false;
 	add_knot(&c, leaves[0].min_code, 0);
@@ -107,6 +115,8 @@ lbt_spline_fit(const LbtLeaf *leaves, uint32_t nleaves, uint32_t max_error, LbtK
 	if (c.prev_code > knots[c.nknots - 1].code)
 		add_knot(&c, c.prev_code, c.prev_slot);
 	fit->nknots = c.nknots;
+	if (c.full)
+		return false;
 	measure(leaves, nleaves, knots, fit);
 	return true;
 }

@@ -30,12 +30,12 @@ typedef struct LbtSplineFit
 } LbtSplineFit;
 
 /*
- * Fit leaves[0..nleaves) with at most max_error leaves of error at the given points.  knots needs
- * room for nleaves entries.  Returns false, and the knots are worthless, when the codes are not in
- * order or nleaves is 0.
+ * Fit leaves[0..nleaves) with at most max_error leaves of error at the given points.  knots has room for
+ * max_knots entries, at least 2; nleaves are always enough.  Returns false, and the knots are worthless, when
+ * the codes are not in order, nleaves is 0, or the knots do not fit: then, and only then, fit->nknots is not 0.
  */
 extern bool lbt_spline_fit(const LbtLeaf *leaves, uint32_t nleaves, uint32_t max_error,
-						   LbtKnot *knots, LbtSplineFit *fit);
+						   LbtKnot *knots, uint32_t max_knots, LbtSplineFit *fit);
 
 /*
  * The predicted slot of a code, within [0, nleaves).  Any contents of the knots are safe: nothing

@@ -1,18 +1,51 @@
 /*
- * guard.h - doing without what there is no memory for.
+ * guard.h - doing without shared memory that cannot be had.
  */
 #ifndef LBT_GUARD_H
 #define LBT_GUARD_H
 
 #include "postgres.h"
 
+#include "utils/resowner.h"
+
+typedef struct LbtGuard
+{
+	MemoryContext context;
+	ResourceOwner owner;
+	uint32		holdoff;
+} LbtGuard;
+
 /*
- * Run body(arg).  When it fails for lack of memory, disk space or slots (SQLSTATE class 53), swallow the
- * error, release the LWLocks it left behind, and return false; other errors go on.  The caller must hold
- * no LWLock, and body must have nothing else to clean up.
+ * Around a block that uses shared memory: any error in it but a cancelled query is swallowed, and on_failure, a
+ * statement, is run instead of what was left of the block.  LWLocks that it left behind are released, and the log gets
+ * one line a minute.  For models and counts only: they are never worth failing a user's statement.
  *
- * For models and counters only: they are never worth failing a user's statement.
+ *	LBT_GUARD_BEGIN();
+ *	{
+ *		...
+ *	}
+ *	LBT_GUARD_END(known = false);
+ *
+ * Mapping a segment may fail with any error: no memory, no file descriptor, no right, one of the server's own ("cannot
+ * attach the same segment more than once", after a first failure).  The block leaves by its end, not by return; it must
+ * have nothing else to clean up.  The caller holds no LWLock and is not in the course of handling an error.  While the
+ * process exits an error ends the process at once, whatever is around it.
  */
-extern bool lbt_guarded(void (*body) (void *arg), void *arg);
+#define LBT_GUARD_BEGIN() \
+	do { \
+		LbtGuard	lbt_guard_ = lbt_guard_enter(); \
+		PG_TRY()
+
+#define LBT_GUARD_END(on_failure) \
+		PG_CATCH(); \
+		{ \
+			lbt_guard_swallow(&lbt_guard_); \
+			on_failure; \
+		} \
+		PG_END_TRY(); \
+	} while (0)
+
+extern LbtGuard lbt_guard_enter(void);
+extern void lbt_guard_swallow(const LbtGuard *guard);
 
 #endif							/* LBT_GUARD_H */

@@ -4,8 +4,16 @@
 #include "server/stream.h"
 
 #include "executor/instrument.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/lwlock.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
 #include "utils/spccache.h"
 
+#if PG_VERSION_NUM >= 180000
+#include "storage/aio_subsys.h"
+#endif
 #if PG_VERSION_NUM >= 170000
 #include "storage/read_stream.h"
 #else
@@ -25,6 +33,7 @@ struct LbtStream
 	LbtNextBlock next;
 	void	   *state;
 	int			idle;
+	ResourceOwner owner;		/* of pins and reads under way; NULL after an error */
 #if PG_VERSION_NUM >= 170000
 	ReadStream *reads;
 #else
@@ -59,6 +68,8 @@ lbt_stream_idle(const LbtStream *stream)
 	return stream->idle;
 }
 
+/* ---- the server's ---- */
+
 #if PG_VERSION_NUM >= 170000
 
 static BlockNumber
@@ -69,23 +80,18 @@ next_for_reads(ReadStream *reads, void *state, void *tag)
 	return next_in_file(state, &block, tag) ? block : InvalidBlockNumber;
 }
 
-LbtStream *
-lbt_stream_begin(Relation rel, bool all, LbtNextBlock next, void *state)
+static LbtStream *
+begin(Relation rel, bool all)
 {
 	LbtStream  *stream = palloc(sizeof(LbtStream));
 
-	stream->rel = rel;
-	stream->nblocks = RelationGetNumberOfBlocks(rel);
-	stream->next = next;
-	stream->state = state;
-	stream->idle = 0;
 	stream->reads = read_stream_begin_relation(all ? READ_STREAM_FULL : READ_STREAM_DEFAULT, NULL, rel,
 											   MAIN_FORKNUM, next_for_reads, stream, sizeof(uint32));
 	return stream;
 }
 
-Buffer
-lbt_stream_next(LbtStream *stream, uint32 *tag)
+static Buffer
+next_buffer(LbtStream *stream, uint32 *tag)
 {
 	int64		before = pgBufferUsage.shared_blks_read;
 	void	   *read_tag;
@@ -97,17 +103,18 @@ lbt_stream_next(LbtStream *stream, uint32 *tag)
 	return buf;
 }
 
-void
-lbt_stream_end(LbtStream *stream)
+static void
+end(LbtStream *stream)
 {
 	read_stream_end(stream->reads);
-	pfree(stream);
 }
 
 #else
 
-LbtStream *
-lbt_stream_begin(Relation rel, bool all, LbtNextBlock next, void *state)
+/* ---- or by advice to the operating system ---- */
+
+static LbtStream *
+begin(Relation rel, bool all)
 {
 	int			max_distance = get_tablespace_io_concurrency(rel->rd_rel->reltablespace);
 	LbtStream  *stream;
@@ -115,11 +122,6 @@ lbt_stream_begin(Relation rel, bool all, LbtNextBlock next, void *state)
 	if (max_distance == 0)
 		return NULL;
 	stream = palloc(offsetof(LbtStream, asked) + (max_distance + 1) * sizeof(Asked));
-	stream->rel = rel;
-	stream->nblocks = RelationGetNumberOfBlocks(rel);
-	stream->next = next;
-	stream->state = state;
-	stream->idle = 0;
 	stream->ended = false;
 	stream->distance = all ? max_distance : 1;
 	stream->max_distance = max_distance;
@@ -146,8 +148,8 @@ ask(LbtStream *stream)
 	}
 }
 
-Buffer
-lbt_stream_next(LbtStream *stream, uint32 *tag)
+static Buffer
+next_buffer(LbtStream *stream, uint32 *tag)
 {
 	Asked		asked;
 
@@ -171,10 +173,122 @@ lbt_stream_next(LbtStream *stream, uint32 *tag)
 	return ReadBuffer(stream->rel, asked.block);
 }
 
-void
-lbt_stream_end(LbtStream *stream)
+static void
+end(LbtStream *stream)
 {
-	pfree(stream);
 }
 
 #endif
+
+/* ---- around them: errors of blocks that may not be needed ---- */
+
+LbtStream *
+lbt_stream_begin(Relation rel, bool all, LbtNextBlock next, void *state)
+{
+	ResourceOwner caller = CurrentResourceOwner;
+	ResourceOwner owner = ResourceOwnerCreate(caller, "learnedbtree read-ahead");
+	LbtStream  *stream;
+
+	CurrentResourceOwner = owner;
+	stream = begin(rel, all);
+	CurrentResourceOwner = caller;
+	if (stream == NULL)
+	{
+		ResourceOwnerDelete(owner);
+		return NULL;
+	}
+	stream->rel = rel;
+	stream->nblocks = RelationGetNumberOfBlocks(rel);
+	stream->next = next;
+	stream->state = state;
+	stream->idle = 0;
+	stream->owner = owner;
+	return stream;
+}
+
+static void
+release_owner(LbtStream *stream, bool good)
+{
+	ResourceOwner owner = stream->owner;
+
+	stream->owner = NULL;
+	ResourceOwnerRelease(owner, RESOURCE_RELEASE_BEFORE_LOCKS, good, false);
+	ResourceOwnerRelease(owner, RESOURCE_RELEASE_LOCKS, good, false);
+	ResourceOwnerRelease(owner, RESOURCE_RELEASE_AFTER_LOCKS, good, false);
+	ResourceOwnerDelete(owner);
+}
+
+/*
+ * After an error: what an aborted subtransaction would clean up, as far as reading blocks can have left it.  What the
+ * stream had in the server is gone with its owner, reads under way included.
+ */
+static void
+swallow(LbtStream *stream, MemoryContext context, uint32 holdoff)
+{
+	if (ERRCODE_TO_CATEGORY(geterrcode()) == ERRCODE_TO_CATEGORY(ERRCODE_OPERATOR_INTERVENTION))
+		PG_RE_THROW();
+	MemoryContextSwitchTo(context);
+	LWLockReleaseAll();
+	pgstat_report_wait_end();
+#if PG_VERSION_NUM >= 180000
+	pgaio_error_cleanup();
+#endif
+	InterruptHoldoffCount = holdoff;	/* raising the error had set it to 0 */
+	FlushErrorState();
+	release_owner(stream, false);
+}
+
+Buffer
+lbt_stream_next(LbtStream *stream, uint32 *tag)
+{
+	ResourceOwner caller = CurrentResourceOwner;
+	MemoryContext context = CurrentMemoryContext;
+	uint32		holdoff = InterruptHoldoffCount;
+	volatile Buffer buf = InvalidBuffer;
+
+	if (stream->owner == NULL)
+		return InvalidBuffer;
+	CurrentResourceOwner = stream->owner;
+	PG_TRY();
+	{
+		buf = next_buffer(stream, tag);
+	}
+	PG_CATCH();
+	{
+		CurrentResourceOwner = caller;
+		swallow(stream, context, holdoff);
+		buf = InvalidBuffer;
+	}
+	PG_END_TRY();
+	CurrentResourceOwner = caller;
+	if (BufferIsValid(buf))
+	{
+		/* The pin passes to the caller. */
+		IncrBufferRefCount(buf);
+		CurrentResourceOwner = stream->owner;
+		ReleaseBuffer(buf);
+		CurrentResourceOwner = caller;
+	}
+	return buf;
+}
+
+bool
+lbt_stream_failed(const LbtStream *stream)
+{
+	return stream->owner == NULL;
+}
+
+void
+lbt_stream_end(LbtStream *stream)
+{
+	ResourceOwner caller = CurrentResourceOwner;
+
+	if (stream->owner != NULL)
+	{
+		CurrentResourceOwner = stream->owner;
+		end(stream);
+		CurrentResourceOwner = caller;
+		release_owner(stream, true);
+	}
+	pfree(stream);
+}

@@ -4,6 +4,9 @@
  * From 17 on this is the server's read stream, which also reads neighbouring blocks together, and on 18
  * asynchronously; before, advice to the operating system.  How far ahead grows while blocks are found missing,
  * up to effective_io_concurrency (of the tablespace), and shrinks while they are not.
+ *
+ * A block that is only read ahead may not be needed in the end.  So an error in reading one (but a cancelled query) ends
+ * the stream, and nothing else: who needs the block reads it himself, and has the error.
  */
 #ifndef LBT_STREAM_H
 #define LBT_STREAM_H
@@ -17,7 +20,7 @@ typedef struct LbtStream LbtStream;
 
 /*
  * Names the next block, and something for the caller to know it by; false when there is none.  It may be called
- * at any time within lbt_stream_next(), holds no lock on return, and raises no error that matters.
+ * at any time within lbt_stream_next(), and holds no lock on return.
  */
 typedef bool (*LbtNextBlock) (void *state, BlockNumber *block, uint32 *tag);
 
@@ -28,10 +31,13 @@ typedef bool (*LbtNextBlock) (void *state, BlockNumber *block, uint32 *tag);
 extern LbtStream *lbt_stream_begin(Relation rel, bool all, LbtNextBlock next, void *state);
 
 /*
- * The next block's buffer, pinned (the pin is now the caller's) and not locked; InvalidBuffer at the end.
- * Blocks that are not in the file are left out.
+ * The next block's buffer, pinned (the pin is now the caller's) and not locked; InvalidBuffer at the end, and after an
+ * error.  Blocks that are not in the file are left out.  The caller holds no LWLock, no page lock either.
  */
 extern Buffer lbt_stream_next(LbtStream *stream, uint32 *tag);
+
+/* Has an error ended it? */
+extern bool lbt_stream_failed(const LbtStream *stream);
 
 /* The number of blocks handed out since one had to be read. */
 extern int	lbt_stream_idle(const LbtStream *stream);

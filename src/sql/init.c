@@ -114,6 +114,10 @@ define_settings(void)
 							"a model larger than all of it is not made. 16 bytes a leaf.",
 							&lbt_max_model_memory, 256 * 1024, 64, MAX_KILOBYTES,
 							PGC_SUSET, GUC_UNIT_KB, NULL, NULL, NULL);
+	DefineCustomIntVariable("learnedbtree.max_workers",
+							"Processes that train models in the background at a time, each in another database.",
+							"They and their launcher are among max_worker_processes. More databases are visited in turn.",
+							&lbt_max_workers, 1, 1, LBT_WORKERS_LIMIT, PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("learnedbtree.stat_save_interval",
 							"Time between two writes of the statistics file.",
 							"A crash of the server loses the counts of so much time at most; "

@@ -29,12 +29,12 @@ static const struct
 	[LBT_UNTRAINED] = {"untrained", "the first lookup will train it"},
 	[LBT_READY] = {"ready", NULL},
 	[LBT_EMPTY] = {"empty", "there was no leaf to learn from; the first lookup after it has grown will train it"},
-	[LBT_TOO_LARGE] = {"too large", "the model does not fit into learnedbtree.max_model_memory"},
+	[LBT_TOO_LARGE] = {"too large", "the model does not fit into learnedbtree.max_model_memory, or its training into maintenance_work_mem"},
 	[LBT_EVICTED] = {"evicted", "dropped to make room for other models; raise learnedbtree.max_model_memory, or call learnedbtree_train()"},
-	[LBT_NO_MEMORY] = {"no memory", "shared memory could not be had"},
-	[LBT_UNORDERED] = {"damaged", "level 1 of the tree is not in order; check the index with learnedbtree_check()"},
+	[LBT_NO_MEMORY] = {"no memory", "shared memory could not be had; it will be tried again"},
+	[LBT_DAMAGED] = {"damaged", "level 1 of the tree cannot be read, or is not in order; check the index with learnedbtree_check()"},
 	[LBT_NOT_PAYING] = {"not paying", NULL},	/* see why_not_paying() */
-	[LBT_FAILED] = {"failed", "training ended in an error; learnedbtree_train() shows it"},
+	[LBT_FAILED] = {"failed", "training ended in an error, and will be tried again; learnedbtree_train() shows it"},
 };
 
 /* The width in bits of a range. */

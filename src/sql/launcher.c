@@ -1,5 +1,6 @@
 /*
- * launcher.c - the process that starts training workers, one for each database with demands.
+ * launcher.c - the process that starts training workers: for each database with demands one, at most
+ * learnedbtree.max_workers at a time.  Where more databases wait, workers are told to give way (demand.h).
  *
  * It comes with the first demand and goes when there has been none for a while.  It touches no table: it
  * is connected to no database, reads the demands in shared memory, and keeps an eye on its workers.
@@ -19,8 +20,8 @@
 #include "utils/guc.h"
 #include "utils/timestamp.h"
 
-/* Databases served at once; further ones wait. */
-#define MAX_WORKERS 16
+/* Databases with demands that are looked at together. */
+#define MAX_DATABASES 64
 
 /* Time without demands after which the launcher goes. */
 #define IDLE_MS 10000
@@ -38,7 +39,8 @@ typedef struct Served
 	uint32		connected;		/* workers that had connected when this one was started */
 } Served;
 
-static Served served[MAX_WORKERS];
+static Served served[LBT_WORKERS_LIMIT];
+static Oid	last_served = InvalidOid;
 static uint32 wait_event = 0;
 
 static void
@@ -53,7 +55,7 @@ count_workers(void)
 {
 	int			running = 0;
 
-	for (int i = 0; i < MAX_WORKERS; i++)
+	for (int i = 0; i < LBT_WORKERS_LIMIT; i++)
 	{
 		Served	   *s = &served[i];
 		pid_t		pid;
@@ -79,47 +81,64 @@ count_workers(void)
 static bool
 is_served(Oid database)
 {
-	for (int i = 0; i < MAX_WORKERS; i++)
+	for (int i = 0; i < LBT_WORKERS_LIMIT; i++)
 		if (served[i].database == database)
 			return true;
 	return false;
 }
 
-/* Start a worker for the database; false when there is no slot. */
+/* Start a worker for the database; false when the server has no slot. */
 static bool
 start_worker(Oid database)
 {
 	uint32		connected = lbt_workers_connected();
-	Served	   *s = NULL;
+	Served	   *s = served;
 
-	for (int i = 0; i < MAX_WORKERS && s == NULL; i++)
-		if (!OidIsValid(served[i].database))
-			s = &served[i];
-	if (s == NULL)
-		return true;			/* its turn comes */
+	while (OidIsValid(s->database))
+		s++;
 	if (!lbt_start_process("learnedbtree worker", "lbt_worker_main", ObjectIdGetDatum(database),
 						   MyProcPid, &s->handle))
 		return false;
 	s->database = database;
 	s->connected = connected;
+	last_served = database;
 	return true;
+}
+
+/* In turn: the databases behind the one served last come first. */
+static int
+compare_turns(const void *a, const void *b)
+{
+	Oid			x = *(const Oid *) a - last_served - 1;
+	Oid			y = *(const Oid *) b - last_served - 1;
+
+	return x < y ? -1 : x > y;
 }
 
 /* Serve the databases with demands; is there anything left to wait for? */
 static bool
 serve(bool *no_slot)
 {
-	Oid			databases[MAX_WORKERS];
+	Oid			databases[MAX_DATABASES];
 	bool		later;
-	int			n = lbt_demand_databases(databases, MAX_WORKERS, &later);
+	bool		waiting = false;
+	int			running = count_workers();
+	int			n = lbt_demand_databases(databases, MAX_DATABASES, &later);
 
 	*no_slot = false;
+	qsort(databases, n, sizeof(Oid), compare_turns);
 	for (int i = 0; i < n && !*no_slot; i++)
 	{
-		if (is_served(databases[i]))
+		if (is_served(databases[i]) || lbt_forget_lost_database(databases[i]))
 			continue;
-		*no_slot = !lbt_forget_lost_database(databases[i]) && !start_worker(databases[i]);
+		if (running >= lbt_max_workers)
+			waiting = true;
+		else if (start_worker(databases[i]))
+			running++;
+		else
+			*no_slot = true;
 	}
+	lbt_workers_give_way(waiting);
 	return n > 0 || later;
 }
 

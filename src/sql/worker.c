@@ -34,12 +34,13 @@
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
-/* Time without demands after which the worker ends. */
+/* Time without demands after which the worker ends; and time after which it ends in any case when others wait. */
 #define LINGER_MS 2000
+#define TURN_MS 10000
 
 /* When to try again what was locked, and what failed. */
 #define LOCKED_RETRY_MS 1000
-#define FAILED_RETRY_MS 60000
+#define FAILED_RETRY_MS 5000
 
 /* Models looked at for being of lost indexes, and how old they must be where transactions run. */
 #define SWEEP_MAX 10000
@@ -251,6 +252,7 @@ lbt_worker_main(Datum arg)
 {
 	Oid			database = DatumGetObjectId(arg);
 	TimestampTz idle_since;
+	TimestampTz started;
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
@@ -264,9 +266,10 @@ lbt_worker_main(Datum arg)
 	before_shmem_exit(give_demand_back, (Datum) 0);
 	CurrentMemoryContext = AllocSetContextCreate(TopMemoryContext, "learnedbtree worker",
 												 ALLOCSET_DEFAULT_SIZES);
-	idle_since = GetCurrentTimestamp();
+	idle_since = started = GetCurrentTimestamp();
 	for (;;)
 	{
+		bool		give_way = lbt_worker_should_give_way();
 		LbtFile		file;
 		Oid			oid;
 
@@ -277,7 +280,8 @@ lbt_worker_main(Datum arg)
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
 		}
-		if (!lbt_autotrain)
+		if (!lbt_autotrain ||
+			(give_way && TimestampDifferenceExceeds(started, GetCurrentTimestamp(), TURN_MS)))
 			break;
 		if (lbt_demand_take(database, &file, &oid))
 		{
@@ -285,7 +289,7 @@ lbt_worker_main(Datum arg)
 			idle_since = GetCurrentTimestamp();
 			continue;
 		}
-		if (TimestampDifferenceExceeds(idle_since, GetCurrentTimestamp(), LINGER_MS))
+		if (give_way || TimestampDifferenceExceeds(idle_since, GetCurrentTimestamp(), LINGER_MS))
 			break;
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 Min(Max(lbt_naptime, 10), LINGER_MS / 4),

@@ -75,7 +75,7 @@ fit_any_order(Input input)
 		in_order = in_order && (i == 0 || codes[i - 1] <= codes[i]);
 	}
 	leaves = make_leaves(codes, nleaves);
-	CHECK(lbt_spline_fit(leaves, nleaves, max_error, knots, &fit) == in_order,
+	CHECK(lbt_spline_fit(leaves, nleaves, max_error, knots, nleaves, &fit) == in_order,
 		  "%u codes %s order", nleaves, in_order ? "refused in" : "fitted out of");
 	free(knots);
 	free(leaves);

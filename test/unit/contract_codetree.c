@@ -101,7 +101,7 @@ make_tree_model(const CodeTree *t, size_t *bytes)
 	LbtSplineFit fit;
 	void	   *memory;
 
-	CHECK(lbt_spline_fit(t->leaves, t->nleaves, 4, knots, &fit), "leaves were refused");
+	CHECK(lbt_spline_fit(t->leaves, t->nleaves, 4, knots, t->nleaves, &fit), "leaves were refused");
 	header.nknots = fit.nknots;
 	*bytes = lbt_model_bytes(t->nleaves, fit.nknots, t->tree.bytes);
 	memory = test_alloc(*bytes);

@@ -27,7 +27,7 @@ fit_knots(const LbtLeaf *leaves, uint32_t nleaves, uint32_t max_error, LbtSpline
 	LbtKnot    *room = test_alloc(nleaves * sizeof(LbtKnot));
 	LbtKnot    *knots;
 
-	CHECK(lbt_spline_fit(leaves, nleaves, max_error, room, fit),
+	CHECK(lbt_spline_fit(leaves, nleaves, max_error, room, nleaves, fit),
 		  "%u leaves in order were refused", nleaves);
 	CHECK(fit->nknots >= 1 && fit->nknots <= nleaves, "%u knots for %u leaves", fit->nknots,
 		  nleaves);

@@ -92,7 +92,7 @@ refuses_nothing(const void *arg)
 	LbtKnot    *knots = test_alloc(0);
 
 	(void) arg;
-	CHECK(!lbt_spline_fit(leaves, 0, 4, knots, &fit), "no leaves were fitted");
+	CHECK(!lbt_spline_fit(leaves, 0, 4, knots, 2, &fit), "no leaves were fitted");
 	free(leaves);
 	free(knots);
 }
@@ -117,8 +117,43 @@ refuses_disorder(const void *arg)
 		sort_codes(codes, nleaves);
 		codes[at] = round % 2 ? codes[at - 1] - 1 : rng_below(&rng, codes[at - 1]);
 		leaves = make_leaves(codes, nleaves);
-		CHECK(!lbt_spline_fit(leaves, nleaves, 1 + (uint32_t) round % 9, knots, &fit),
+		CHECK(!lbt_spline_fit(leaves, nleaves, 1 + (uint32_t) round % 9, knots, nleaves, &fit),
 			  "codes out of order at leaf %u of %u were fitted", at, nleaves);
+		free(leaves);
+		free(knots);
+		free(codes);
+	}
+}
+
+/* With room for one knot less than needed, the fit is refused and says why; with just enough it is the same. */
+static void
+refuses_lack_of_room(const void *arg)
+{
+	Rng			rng = {23};
+
+	(void) arg;
+	for (int round = 0; round < 500; round++)
+	{
+		uint32_t	nleaves = 3 + (uint32_t) rng_below(&rng, 300);
+		uint64_t   *codes = test_alloc(nleaves * sizeof(uint64_t));
+		LbtKnot    *knots = test_alloc(nleaves * sizeof(LbtKnot));
+		LbtKnot    *exact;
+		LbtLeaf    *leaves;
+		LbtSplineFit fit;
+		LbtSplineFit again;
+
+		for (uint32_t i = 0; i < nleaves; i++)
+			codes[i] = rng_any_width(&rng);
+		sort_codes(codes, nleaves);
+		leaves = make_leaves(codes, nleaves);
+		CHECK(lbt_spline_fit(leaves, nleaves, 1, knots, nleaves, &fit), "refused");
+		exact = test_alloc(fit.nknots * sizeof(LbtKnot));
+		CHECK(lbt_spline_fit(leaves, nleaves, 1, exact, fit.nknots, &again) && again.nknots == fit.nknots &&
+			  memcmp(exact, knots, fit.nknots * sizeof(LbtKnot)) == 0, "%u knots did not fit", fit.nknots);
+		if (fit.nknots > 2)
+			CHECK(!lbt_spline_fit(leaves, nleaves, 1, exact, fit.nknots - 1, &again) && again.nknots > 0,
+				  "%u knots fitted into %u", fit.nknots, fit.nknots - 1);
+		free(exact);
 		free(leaves);
 		free(knots);
 		free(codes);
@@ -133,7 +168,7 @@ count_knots(const Distribution *distribution, uint32_t nleaves, uint32_t max_err
 	LbtKnot    *knots = test_alloc(nleaves * sizeof(LbtKnot));
 	LbtSplineFit fit;
 
-	CHECK(lbt_spline_fit(leaves, nleaves, max_error, knots, &fit), "refused");
+	CHECK(lbt_spline_fit(leaves, nleaves, max_error, knots, nleaves, &fit), "refused");
 	free(codes);
 	free(leaves);
 	free(knots);
@@ -216,6 +251,7 @@ many_leaves(const void *arg)
 const Test	spline_tests[] = {
 	{"no leaves are refused", refuses_nothing, NULL},
 	{"codes out of order are refused", refuses_disorder, NULL},
+	{"knots that do not fit are refused", refuses_lack_of_room, NULL},
 	{"one to four leaves, with extreme and adjacent codes", small_shapes, NULL},
 	{"errors of 0 and of all leaves", extreme_errors, NULL},
 	CONTRACT(uniform, "uniform keys"),

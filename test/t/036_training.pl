@@ -1,0 +1,153 @@
+# How trainings stay out of the way: large first uses are the worker's, workers are few and visit databases in turn,
+# memory is bounded, and indexes without a model are not asked about again at every scan.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use LearnedBtree;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $node = PostgreSQL::Test::Cluster->new('training');
+$node->init;
+configure_node($node);
+$node->append_conf('postgresql.conf', <<'CONF');
+learnedbtree.naptime = 50ms
+max_logical_replication_workers = 0
+max_worker_processes = 2
+max_parallel_workers = 0
+CONF
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION learnedbtree; CREATE EXTENSION amcheck');
+
+sub sql { return $node->safe_psql($_[1] // 'postgres', $_[0]); }
+
+# A table of so many rows, and a btree index on it of about a leaf for each 30.
+my $table = <<'SQL';
+CREATE TABLE %s (k int8 NOT NULL);
+INSERT INTO %1$s SELECT i * 7 FROM generate_series(1, %2$s) i;
+CREATE UNIQUE INDEX %1$s_k ON %1$s (k) WITH (fillfactor = 10);
+VACUUM ANALYZE %1$s;
+SQL
+my $look = <<'SQL';
+SET learnedbtree.btree_indexes = 'all';
+SET enable_seqscan = off;
+SQL
+
+# ---- the first use of a large index ----
+
+sql(sprintf($table, 'large', 400000) . sprintf($table, 'small', 40000));
+my $session = $node->background_psql('postgres');
+$session->query_safe($look . 'SELECT count(*) FROM small WHERE k = 7;');
+is($session->query_safe("SELECT state FROM learnedbtree_model('small_k')"), 'ready', 'a small index is trained by its first use');
+my ($leaves, $blocks) = split /\|/, sql("SELECT leaves, pg_relation_size('large_k') / 8192 FROM learnedbtree_indexes WHERE indexrelid = 'large_k'::regclass");
+cmp_ok($blocks, '>', 8192, 'the other index is large');
+is($session->query_safe('SELECT count(*) FROM large WHERE k = 7 * 4711;'), 1, 'the first lookup finds its row');
+ok($node->poll_query_until('postgres', "SELECT state = 'ready' FROM learnedbtree_model('large_k')"), 'the worker trains the large one');
+is(sql("SELECT count(*) FROM learnedbtree_stat WHERE indexrelname = 'large_k' AND trainings = 1"), 1, 'once');
+is($session->query_safe('SELECT sum(k) FROM large WHERE k IN (7, 70, 700, 7000);'), 7777, 'answers are right with it');
+cmp_ok($session->query_safe("SELECT lookups FROM learnedbtree_stat WHERE indexrelname = 'large_k'"), '>', 0, 'and come by the model');
+
+# A transaction's own file is nobody else's to train.
+is(sql(<<"SQL") =~ s/^\n+//r, 'ready', 'a large index made by this transaction is trained here');
+BEGIN;
+CREATE TABLE own (k int8 NOT NULL);
+CREATE UNIQUE INDEX own_k ON own (k) WITH (fillfactor = 10);
+INSERT INTO own SELECT i * 7 FROM generate_series(1, 400000) i;
+REINDEX INDEX own_k;
+${look}SELECT FROM own WHERE k = 7;
+SELECT state FROM learnedbtree_model('own_k');
+ROLLBACK;
+SQL
+
+# Without a worker the query does it.
+sql('ALTER SYSTEM SET learnedbtree.autotrain = off');
+sql('SELECT pg_reload_conf()');
+sql('REINDEX INDEX large_k');
+ok($node->poll_query_until('postgres', "SELECT current_setting('learnedbtree.autotrain') = 'off'"), 'no training in the background');
+is(sql("${look}SELECT count(*) FROM large WHERE k = 7 * 4711; SELECT state FROM learnedbtree_model('large_k')"), "1\nready", 'where there is no worker the first use trains');
+sql('ALTER SYSTEM RESET learnedbtree.autotrain');
+sql('SELECT pg_reload_conf()');
+
+# ---- one worker for several databases ----
+
+my @databases = map { "d$_" } 1 .. 4;
+foreach my $database (@databases)
+{
+	sql("CREATE DATABASE $database");
+	sql("CREATE EXTENSION learnedbtree;\n" . sprintf($table, 'small', 40000), $database);
+}
+sql("SELECT learnedbtree_adopt('small_k')", $_) foreach @databases;
+my $most = 0;
+my %trained;
+for (my $end = time + 60; time < $end && keys %trained < @databases; sleep 0.05)
+{
+	my $workers = sql("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'learnedbtree worker'");
+	$most = $workers if $workers > $most;
+	foreach my $database (grep { !$trained{$_} } @databases)
+	{
+		$trained{$database} = 1 if sql("SELECT state FROM learnedbtree_model('small_k')", $database) eq 'ready';
+	}
+}
+is(join(' ', sort keys %trained), join(' ', @databases), 'the worker visits all databases');
+cmp_ok($most, '<=', 1, 'and is alone');
+
+# ---- memory ----
+
+sql(<<'SQL');
+CREATE TABLE words (w text COLLATE "C", n int);
+INSERT INTO words SELECT 'a common prefix that is somewhat long/' || i / 1000 || '/' || md5(i::text) || repeat('x', 60), i FROM generate_series(1, 120000) i;
+CREATE INDEX words_w ON words USING learnedbtree (w, n) WITH (fillfactor = 10);
+VACUUM ANALYZE words;
+SQL
+
+# A training in a session whose maintenance_work_mem is this: what it leaves, and what the session took at most, in kB.
+sub train_within
+{
+	my ($memory) = @_;
+	my $s = $node->background_psql('postgres');
+	my $pid = $s->query_safe('SELECT pg_backend_pid()');
+	$s->query_safe("SET maintenance_work_mem = '$memory'; SELECT count(*) FROM words WHERE w = 'a' AND n = 1; SELECT learnedbtree_check('words_w')");
+	my $before = peak_memory($pid);
+	my $state = $s->query_safe("SELECT learnedbtree_train('words_w')");
+	my $took = peak_memory($pid) - $before;
+	my $model = $s->query_safe("SELECT state, leaves > 5000, segments > 0 FROM learnedbtree_model('words_w')");
+	my $right = $s->query_safe('SET enable_seqscan = off; SELECT count(*) FROM generate_series(1, 120000, 100) i, LATERAL (SELECT FROM words WHERE '
+		. "w = 'a common prefix that is somewhat long/' || i / 1000 || '/' || md5(i::text) || repeat('x', 60) AND n = i) q");
+	$s->quit;
+	return ($model, $right, $took);
+}
+
+# Resident, private memory.
+sub peak_memory
+{
+	my ($pid) = @_;
+	my $file = "/proc/$pid/status";
+	return 0 unless -r $file;
+	return (slurp_file($file) =~ /RssAnon:\s+(\d+)/)[0] // 0;
+}
+
+my ($model, $right, $took) = train_within('64MB');
+is($model, 'ready|t|t', 'with memory there are segments');
+is($right, 1200, 'and the answers are right');
+note("training took $took kB that stay");
+($model, $right, $took) = train_within('1MB');
+is($model, 'ready|t|f', 'with little there are none, and a model nevertheless');
+is($right, 1200, 'and the answers are right');
+cmp_ok($took, '<', 2048, 'within what it was given, or nearly');
+sql("SELECT learnedbtree_check('words_w', true)");
+my $smallest = $node->pg_version < 17 ? '1MB' : '64kB';
+SKIP:
+{
+	skip 'the least maintenance_work_mem holds it', 1 if $node->pg_version < 17;
+	is(sql("SET maintenance_work_mem = '$smallest'; SELECT learnedbtree_train('words_w'); SELECT state FROM learnedbtree_model('words_w')") =~ s/^.*\n//sr,
+		'too large', 'leaves that do not fit make no model');
+}
+sql('VACUUM words');
+
+$session->quit;
+$node->stop;
+done_testing();
