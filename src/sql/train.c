@@ -24,8 +24,9 @@ report_untrained(Relation rel, LbtState state)
 		case LBT_TOO_LARGE:
 			ereport(WARNING,
 					(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-					 errmsg("the model of index \"%s\" does not fit into learnedbtree.max_model_memory", name),
-					 errhint("A model takes 16 bytes a leaf and 24 bytes a knot; raise the setting and train again.")));
+					 errmsg("the model of index \"%s\" does not fit into learnedbtree.max_model_memory, or its training into maintenance_work_mem",
+							name),
+					 errhint("A model takes 16 bytes a leaf and 24 bytes a knot, a training as much; raise the settings and train again.")));
 			return;
 		case LBT_NO_MEMORY:
 			ereport(WARNING,

@@ -16,6 +16,7 @@ $node->init(allows_streaming => 1, $node->pg_version >= 18 ? (extra => ['--no-da
 configure_node($node);
 $node->append_conf('postgresql.conf', <<'CONF');
 learnedbtree.naptime = 50ms
+learnedbtree.max_workers = 2
 max_logical_replication_workers = 0
 restart_after_crash = on
 CONF

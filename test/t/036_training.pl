@@ -33,6 +33,7 @@ CREATE UNIQUE INDEX %1$s_k ON %1$s (k) WITH (fillfactor = 10);
 VACUUM ANALYZE %1$s;
 SQL
 my $look = <<'SQL';
+LOAD 'learnedbtree';
 SET learnedbtree.btree_indexes = 'all';
 SET enable_seqscan = off;
 SQL
@@ -99,7 +100,7 @@ cmp_ok($most, '<=', 1, 'and is alone');
 
 sql(<<'SQL');
 CREATE TABLE words (w text COLLATE "C", n int);
-INSERT INTO words SELECT 'a common prefix that is somewhat long/' || i / 1000 || '/' || md5(i::text) || repeat('x', 60), i FROM generate_series(1, 120000) i;
+INSERT INTO words SELECT 'group ' || i / 1000 || repeat('=', 40) || md5(i::text), i FROM generate_series(1, 120000) i;
 CREATE INDEX words_w ON words USING learnedbtree (w, n) WITH (fillfactor = 10);
 VACUUM ANALYZE words;
 SQL
@@ -116,7 +117,7 @@ sub train_within
 	my $took = peak_memory($pid) - $before;
 	my $model = $s->query_safe("SELECT state, leaves > 5000, segments > 0 FROM learnedbtree_model('words_w')");
 	my $right = $s->query_safe('SET enable_seqscan = off; SELECT count(*) FROM generate_series(1, 120000, 100) i, LATERAL (SELECT FROM words WHERE '
-		. "w = 'a common prefix that is somewhat long/' || i / 1000 || '/' || md5(i::text) || repeat('x', 60) AND n = i) q");
+		. "w = 'group ' || i / 1000 || repeat('=', 40) || md5(i::text) AND n = i) q");
 	$s->quit;
 	return ($model, $right, $took);
 }
