@@ -22,6 +22,7 @@
 #include "learn/demand.h"
 #include "learn/workercounts.h"
 #include "miscadmin.h"
+#include "storage/ipc.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
@@ -55,11 +56,43 @@ typedef struct Made
 static Pending *pending = NULL; /* in TopMemoryContext */
 static object_access_hook_type next_hook = NULL;
 
+/* The transaction or subtransaction of this has ended.  Allocates and maps nothing. */
+static void
+finish(Pending *p, bool committed)
+{
+	/*
+	 * A drop once more: between the first time and the commit somebody may have trained the index, if only its
+	 * last lock was not ours alone (DROP INDEX CONCURRENTLY).
+	 */
+	if (committed ? p->kind == DROPPED : p->kind == CREATED)
+		lbt_registry_doom(&p->doomed);
+	else
+		pfree(p);
+}
+
+/* A process that exits within a transaction aborts it, but only after shared memory has been let go. */
+static void
+abort_at_exit(int code, Datum arg)
+{
+	while (pending != NULL)
+	{
+		Pending    *p = pending;
+
+		pending = p->next;
+		finish(p, false);
+	}
+}
+
+/* Shared memory has been attached: what is registered now runs before that is let go. */
 static void
 remember(PendingKind kind, const LbtFile *file, Oid oid)
 {
+	static bool registered = false;
 	Pending    *p = MemoryContextAllocZero(TopMemoryContext, sizeof(Pending));
 
+	if (!registered)
+		before_shmem_exit(abort_at_exit, (Datum) 0);
+	registered = true;
 	p->subxact = GetCurrentSubTransactionId();
 	p->kind = kind;
 	p->doomed.file = *file;
@@ -218,20 +251,6 @@ before_commit(void)
 	}
 	if (created)
 		forget_replaced();
-}
-
-/* The transaction or subtransaction of this has ended.  Allocates and maps nothing. */
-static void
-finish(Pending *p, bool committed)
-{
-	/*
-	 * A drop once more: between the first time and the commit somebody may have trained the index, if only its
-	 * last lock was not ours alone (DROP INDEX CONCURRENTLY).
-	 */
-	if (committed ? p->kind == DROPPED : p->kind == CREATED)
-		lbt_registry_doom(&p->doomed);
-	else
-		pfree(p);
 }
 
 static void

@@ -406,7 +406,7 @@ lbt_registry_claim(LbtIndex *index)
 }
 
 void
-lbt_registry_unclaim(LbtIndex *index, LbtEnding ending)
+lbt_registry_unclaim_after_error(LbtIndex *index, LbtEnding ending)
 {
 	LbtEntry   *entry;
 
@@ -428,6 +428,16 @@ lbt_registry_unclaim(LbtIndex *index, LbtEnding ending)
 	dshash_release_lock(lbt_entries, entry);
 	if (ending != LBT_ENDED)
 		pg_atomic_fetch_add_u64(&lbt_control->generation, 1);
+}
+
+void
+lbt_registry_unclaim(LbtIndex *index)
+{
+	LBT_GUARD_BEGIN();
+	{
+		lbt_registry_unclaim_after_error(index, LBT_ENDED);
+	}
+	LBT_GUARD_END((void) 0);
 }
 
 static bool

@@ -186,18 +186,20 @@ extern LbtState lbt_registry_publish(LbtIndex *index, const LbtTrained *trained,
 /* How a training that was claimed has ended. */
 typedef enum LbtEnding
 {
-	LBT_ENDED,					/* published, or given up for now */
+	LBT_ENDED,					/* published, or given up: nothing is known of the index */
 	LBT_ENDED_BY_ERROR,			/* a passing one: tried again after a pause, which grows from time to time */
 	LBT_ENDED_BY_DAMAGE			/* of the file: not tried again on use */
 } LbtEnding;
 
 /*
  * Claim the training of this file; false while another live backend is at it.  Give the claim back in the end.
- * Neither raises an error.  Giving it back is allowed while an error is handled that left no LWLock behind: it
- * allocates nothing.
+ * Neither raises an error.
  */
 extern bool lbt_registry_claim(LbtIndex *index);
-extern void lbt_registry_unclaim(LbtIndex *index, LbtEnding ending);
+extern void lbt_registry_unclaim(LbtIndex *index);
+
+/* The same while an error is handled, which has left no LWLock of ours behind.  It may raise another. */
+extern void lbt_registry_unclaim_after_error(LbtIndex *index, LbtEnding ending);
 
 /*
  * Is there anything in shared memory about this file, or counts of the index of this OID?  Attaches.  True when it

@@ -432,11 +432,11 @@ unclaim_after_error(LbtIndex *index)
 	int			code = geterrcode();
 
 	if (code == ERRCODE_INDEX_CORRUPTED || code == ERRCODE_DATA_CORRUPTED)
-		lbt_registry_unclaim(index, LBT_ENDED_BY_DAMAGE);
+		lbt_registry_unclaim_after_error(index, LBT_ENDED_BY_DAMAGE);
 	else if (ERRCODE_TO_CATEGORY(code) == ERRCODE_TO_CATEGORY(ERRCODE_OPERATOR_INTERVENTION))
-		lbt_registry_unclaim(index, LBT_ENDED);
+		lbt_registry_unclaim_after_error(index, LBT_ENDED);
 	else
-		lbt_registry_unclaim(index, LBT_ENDED_BY_ERROR);
+		lbt_registry_unclaim_after_error(index, LBT_ENDED_BY_ERROR);
 }
 
 /* Run one of the above under the claim to the file, in a memory context of its own. */
@@ -461,7 +461,7 @@ run_claimed(Relation rel, LbtIndex *index, LbtState (*body) (Relation, LbtIndex 
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	lbt_registry_unclaim(index, LBT_ENDED);
+	lbt_registry_unclaim(index);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
 	return state;
@@ -560,7 +560,7 @@ make_model(Relation rel, LbtIndex *index, BlockNumber nblocks)
 		(void) lbt_launcher_wake();	/* to have it trained, too */
 		return;
 	}
-	lbt_registry_unclaim(index, LBT_ENDED);
+	lbt_registry_unclaim(index);
 	if (!leave_to_worker(rel, index) && lbt_registry_claim(index))
 		(void) run_claimed(rel, index, train);
 }
@@ -590,7 +590,7 @@ lbt_train_on_use(Relation rel, LbtIndex *index)
 	if (lbt_may_ask(index) && should_train(index, nblocks))
 		make_model(rel, index, nblocks);
 	else
-		lbt_registry_unclaim(index, LBT_ENDED);
+		lbt_registry_unclaim(index);
 }
 
 void
