@@ -62,16 +62,18 @@ measure(const LbtModel *model, uint32 first, uint32 end, uint32 *knot, Bucket *b
 	}
 }
 
+/* min_code is NULL where the caller may not see it. */
 static void
-put_row(ReturnSetInfo *rsinfo, uint32 bucket, uint32 first, uint64 min_code, const Bucket *b, double largest_mean)
+put_row(ReturnSetInfo *rsinfo, uint32 bucket, uint32 first, const uint64 *min_code, const Bucket *b,
+		double largest_mean)
 {
 	bool		tied = b->ties == b->leaves;	/* nothing to measure */
 	int			length = largest_mean > 0 ? (int) ceil(mean_error(b) / largest_mean * BAR_LENGTH) : 0;
 	char		bar[BAR_LENGTH + 1];
 	Datum		values[] = {Int32GetDatum(bucket + 1), Int64GetDatum(first), Int64GetDatum(b->leaves),
-		lbt_numeric_from_uint64(min_code), Int32GetDatum(b->knots), Int64GetDatum(b->ties),
+		min_code ? lbt_numeric_from_uint64(*min_code) : (Datum) 0, Int32GetDatum(b->knots), Int64GetDatum(b->ties),
 		Float8GetDatum(mean_error(b)), Float8GetDatum(b->max_error), (Datum) 0};
-	bool		nulls[lengthof(values)] = {[6] = tied,[7] = tied};
+	bool		nulls[lengthof(values)] = {[3] = min_code == NULL,[6] = tied,[7] = tied};
 
 	memset(bar, '#', length);
 	bar[length] = '\0';
@@ -80,7 +82,7 @@ put_row(ReturnSetInfo *rsinfo, uint32 bucket, uint32 first, uint64 min_code, con
 }
 
 static void
-put_histogram(ReturnSetInfo *rsinfo, const LbtModel *model, uint32 nbuckets)
+put_histogram(ReturnSetInfo *rsinfo, const LbtModel *model, uint32 nbuckets, bool see_values)
 {
 	double		largest_mean = 0;
 
@@ -99,7 +101,7 @@ put_histogram(ReturnSetInfo *rsinfo, const LbtModel *model, uint32 nbuckets)
 			if (pass == 0)
 				largest_mean = Max(largest_mean, mean_error(&b));
 			else
-				put_row(rsinfo, i, first, model->leaves[first].min_code, &b, largest_mean);
+				put_row(rsinfo, i, first, see_values ? &model->leaves[first].min_code : NULL, &b, largest_mean);
 		}
 	}
 }
@@ -134,7 +136,7 @@ learnedbtree_histogram(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 	if (copy && lbt_model_open(copy, bytes, &model))
-		put_histogram(rsinfo, &model, Min(nbuckets, model.nleaves));
+		put_histogram(rsinfo, &model, Min(nbuckets, model.nleaves), lbt_may_see_values(rel));
 	index_close(rel, AccessShareLock);
 	return (Datum) 0;
 }

@@ -175,6 +175,7 @@ lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char 
 
 #define MODEL_COLUMNS 18
 #define MODEL_FIRST_MEASURE 2
+#define MODEL_KEY_CODE 7
 #define MODEL_TRAINING_MS 11
 #define MODEL_FIRST_SINCE 13
 
@@ -187,7 +188,6 @@ model_measures(Relation rel, const LbtIndex *index, const LbtModelHeader *header
 	values[4] = Float8GetDatum(header->max_error);
 	values[5] = Float8GetDatum(header->mean_error);
 	values[6] = Int64GetDatum(header->bytes);
-	values[7] = CStringGetTextDatum(describe_code(rel, &index->keyspec, header));
 	values[8] = Int64GetDatum(header->segments);
 	values[9] = Int64GetDatum(header->ties);
 	values[10] = TimestampTzGetDatum(header->trained_at);
@@ -195,6 +195,9 @@ model_measures(Relation rel, const LbtIndex *index, const LbtModelHeader *header
 	values[12] = CStringGetTextDatum(header->source == LBT_FROM_IMAGE ? "metapage" : "training");
 	memset(nulls + MODEL_FIRST_MEASURE, false, MODEL_FIRST_SINCE - MODEL_FIRST_MEASURE);
 	nulls[MODEL_TRAINING_MS] = header->source == LBT_FROM_IMAGE;
+	nulls[MODEL_KEY_CODE] = !lbt_may_see_values(rel);
+	if (!nulls[MODEL_KEY_CODE])
+		values[MODEL_KEY_CODE] = CStringGetTextDatum(describe_code(rel, &index->keyspec, header));
 }
 
 static void
@@ -242,6 +245,7 @@ learnedbtree_knots(PG_FUNCTION_ARGS)
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	Relation	rel = lbt_open_index(lbt_index_argument(fcinfo), AccessShareLock, LBT_MAY_SEE);
 	LbtIndex   *index = lbt_index_get(rel);
+	bool		hide_code = !lbt_may_see_values(rel);
 	Size		bytes;
 	void	   *copy = lbt_registry_copy_model(index, &bytes);
 	LbtModel	model;
@@ -250,9 +254,9 @@ learnedbtree_knots(PG_FUNCTION_ARGS)
 	if (copy && lbt_model_open(copy, bytes, &model))
 		for (uint32 i = 0; i < model.nknots; i++)
 		{
-			Datum		values[2] = {lbt_numeric_from_uint64(model.knots[i].code),
+			Datum		values[2] = {hide_code ? (Datum) 0 : lbt_numeric_from_uint64(model.knots[i].code),
 			Int64GetDatum(model.knots[i].slot)};
-			bool		nulls[2] = {false, false};
+			bool		nulls[2] = {hide_code, false};
 
 			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 		}

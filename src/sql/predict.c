@@ -97,11 +97,16 @@ read_key(FunctionCallInfo fcinfo, Relation rel, const LbtKeySpec *spec, LbtBound
 	}
 }
 
-/* Open the index, which must be one that can have a model, and read the key; trains what was never trained. */
+/*
+ * Open the index, which must be one that can have a model, and read the key; trains what was never trained.
+ *
+ * Both functions tell key values to who asks often enough: where the leaf changes from one key to the next there is a
+ * separator, and codes show the learned prefix and ranges.
+ */
 static Relation
 begin(FunctionCallInfo fcinfo, LbtIndex **index, LbtBound *bound)
 {
-	Relation	rel = lbt_open_index(lbt_index_argument(fcinfo), AccessShareLock, LBT_MAY_SEE);
+	Relation	rel = lbt_open_index(lbt_index_argument(fcinfo), AccessShareLock, LBT_MAY_SEE_VALUES);
 	const char *reason;
 
 	*index = lbt_index_get(rel);
