@@ -81,6 +81,80 @@ INSERT INTO sto_del SELECT i FROM generate_series(1, 3000) i;
 SELECT left(compare('sto_del_i', 'SELECT k FROM sto_del WHERE k > 5'), 4);
 DROP TABLE sto_del;
 
+-- a file that is made anew in place (TRUNCATE in the transaction that made it) is shorter than its old model and size say:
+-- whatever the options and settings were meanwhile, nothing is read beyond its end, and answers are those of the new contents
+SET learnedbtree.btree_indexes = 'all';
+SET learnedbtree.min_leaves = 0;
+CREATE FUNCTION anew(am text, off text, what text, "on" text) RETURNS text LANGUAGE plpgsql
+    SET enable_seqscan = off SET enable_bitmapscan = off SET client_min_messages = error AS $$
+DECLARE
+    look CONSTANT text := 'SELECT count(*) FROM anew WHERE k BETWEEN 5500 AND 5900';
+    file oid;
+    found bigint;
+    result text;
+BEGIN
+    CREATE TABLE anew (k int);
+    INSERT INTO anew SELECT generate_series(1, 6000);
+    EXECUTE format('CREATE INDEX anew_k ON anew USING %s (k) WITH (fillfactor = 50)', am);
+    file := pg_relation_filenode('anew_k');
+    EXECUTE look;
+    EXECUTE look;
+    result := (SELECT CASE WHEN verified > 0 THEN 'predicted' ELSE 'not predicted' END FROM learnedbtree_stat_get('anew_k'::regclass));
+    EXECUTE off;
+    EXECUTE what;
+    EXECUTE "on";
+    EXECUTE 'INSERT INTO anew SELECT generate_series(5850, 5950)';
+    EXECUTE look INTO found;
+    result := concat_ws(', ', result, found, left(compare('anew_k', 'SELECT k FROM anew WHERE k > 5870'), 4));
+    EXECUTE 'INSERT INTO anew SELECT mix(i) % 12000 FROM generate_series(1, 6000) i';
+    result := concat_ws(', ', result, left(compare('anew_k', 'SELECT k FROM anew WHERE k > 5870'), 4),
+                        CASE WHEN pg_relation_filenode('anew_k') = file THEN 'same file' ELSE 'new file' END);
+    PERFORM bt_index_check('anew_k') WHERE am = 'btree';
+    DROP TABLE anew;
+    RETURN result;
+END $$;
+SELECT what, anew(am, off, how, "on") AS result, string_agg(format('%s: %s', am, meanwhile), ', ' ORDER BY am, meanwhile COLLATE "C") AS each
+  FROM (VALUES ('truncated', 'TRUNCATE anew'),
+               ('and read', 'TRUNCATE anew; SELECT count(*) FROM anew WHERE k > 5500'),
+               ('twice', 'TRUNCATE anew; INSERT INTO anew SELECT generate_series(1, 3000); SELECT count(*) FROM anew WHERE k = 2900; TRUNCATE anew'),
+               ('after half a scan', 'DO ''DECLARE r record; BEGIN FOR r IN SELECT k FROM anew WHERE k > 5500 LOOP EXIT WHEN r.k > 5505; END LOOP; TRUNCATE anew; END'''),
+               ('and rolled back', 'DO ''BEGIN TRUNCATE anew; PERFORM count(*) FROM anew WHERE k > 5500; RAISE division_by_zero; EXCEPTION WHEN division_by_zero THEN NULL; END'''),
+               ('in a subtransaction, too', 'DO ''BEGIN TRUNCATE anew; EXCEPTION WHEN division_by_zero THEN NULL; END''; TRUNCATE anew'),
+               ('clustered', 'CLUSTER anew USING anew_k'),
+               ('reindexed', 'REINDEX INDEX anew_k')) w (what, how),
+       (VALUES ('learnedbtree', 'nothing', 'SELECT 1', 'SELECT 1'),
+               ('learnedbtree', 'learned', 'ALTER INDEX anew_k SET (learned = off)', 'ALTER INDEX anew_k SET (learned = on)'),
+               ('learnedbtree', 'enable', 'SET learnedbtree.enable = off', 'SET learnedbtree.enable = on'),
+               ('btree', 'nothing', 'SELECT 1', 'SELECT 1'),
+               ('btree', 'mark', 'SELECT learnedbtree_adopt(''anew_k'', learned => false)', 'SELECT learnedbtree_adopt(''anew_k'')'),
+               ('btree', 'btree_indexes', 'SET learnedbtree.btree_indexes = none', 'SET learnedbtree.btree_indexes = "all"')) s (am, meanwhile, off, "on")
+ GROUP BY 1, 2 ORDER BY what COLLATE "C", 2;
+DROP FUNCTION anew;
+-- ... with a cursor open, which keeps TRUNCATE out
+BEGIN;
+CREATE TABLE anew (k int);
+INSERT INTO anew SELECT generate_series(1, 6000);
+CREATE INDEX anew_k ON anew USING learnedbtree (k) WITH (fillfactor = 50);
+DECLARE c CURSOR FOR SELECT k FROM anew WHERE k > 5500 ORDER BY k;
+FETCH 2 FROM c;
+SAVEPOINT s;
+ALTER INDEX anew_k SET (learned = off);
+ROLLBACK TO s;
+TRUNCATE anew;
+ROLLBACK TO s;
+FETCH 2 FROM c;
+CLOSE c;
+ALTER INDEX anew_k SET (learned = off);
+TRUNCATE anew;
+ALTER INDEX anew_k SET (learned = on);
+INSERT INTO anew SELECT generate_series(5500, 5510);
+SELECT count(*) FROM anew WHERE k > 5500;
+COMMIT;
+SELECT count(*) FROM anew WHERE k > 5500;
+DROP TABLE anew;
+RESET learnedbtree.btree_indexes;
+RESET learnedbtree.min_leaves;
+
 -- bitmaps: alone, of several indexes, lossy
 RESET enable_bitmapscan;
 SET enable_indexscan = off;
