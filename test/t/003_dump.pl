@@ -1,4 +1,5 @@
-# pg_dump and restore, serial and parallel: operator classes, options and types of other extensions.
+# pg_dump and restore, serial and parallel: operator classes, options and types of other extensions; operator classes of
+# roles that are gone.
 use strict;
 use warnings;
 
@@ -62,5 +63,37 @@ $node->command_ok([ 'pg_dump', '--format=plain', "--file=$folder/again", 'restor
 my ($first, $second) = map { join('', grep { !/^\\(un)?restrict|^--/ } split(/^/, slurp_file("$folder/$_"))) } qw(plain again);
 ok($first eq $second, 'it equals the first dump');
 
+# ---- a role that made operator classes, and went ----
+
+# In each of three databases of their own: pg_dump reads all operator classes and their owners.
+my $citext = $have_citext ? 'CREATE EXTENSION citext; CREATE TABLE c (x citext); CREATE INDEX ON c USING learnedbtree (x);' : '';
+my $made = "SELECT count(*) FROM pg_opclass WHERE oid >= 16384 AND opcmethod = (SELECT oid FROM pg_am WHERE amname = 'learnedbtree')"
+  . " AND opcname ~ '^(backwards|citext_.*)\$'";
+foreach my $way ('REASSIGN OWNED BY maker TO postgres', 'REASSIGN OWNED BY maker TO heir; DROP OWNED BY heir CASCADE', 'DROP OWNED BY maker CASCADE')
+{
+	my ($database) = map { lc =~ s/\W+/_/gr } $way;
+	my $kept = $way =~ /DROP/ ? 0 : $have_citext ? 3 : 1;
+	$node->safe_psql('postgres', "CREATE DATABASE $database; CREATE ROLE heir; CREATE ROLE maker SUPERUSER");
+	$node->safe_psql($database, <<"SQL");
+CREATE EXTENSION learnedbtree;
+SET ROLE maker;
+$citext
+CREATE SCHEMA s;
+CREATE OPERATOR CLASS s.backwards FOR TYPE int4 USING btree AS OPERATOR 1 >, OPERATOR 2 >=, OPERATOR 3 =, OPERATOR 4 <=, OPERATOR 5 <,
+	FUNCTION 1 pg_catalog.btint4cmp(int4, int4);
+CREATE TABLE s.t (a int4);
+CREATE INDEX t_a ON s.t USING learnedbtree (a backwards);
+RESET ROLE;
+SQL
+	is($node->safe_psql($database, $made), $have_citext ? 3 : 1, "$way: there are aliases");
+	$node->safe_psql($database, $way);
+	is($node->safe_psql($database, $made), $kept, 'which stay or go with their originals');
+	$node->command_ok([ 'pg_dump', '--schema-only', "--file=$folder/$database.early", $database ], 'pg_dump after it');
+	$node->safe_psql('postgres', 'DROP ROLE maker; DROP ROLE heir');
+	$node->command_ok([ 'pg_dump', '--schema-only', "--file=$folder/$database", $database ], 'and after DROP ROLE');
+	is($node->safe_psql($database, 'SELECT count(*) FROM pg_opclass LEFT JOIN pg_roles r ON r.oid = opcowner WHERE r.oid IS NULL'), '0',
+		'no operator class belongs to nobody');
+}
+$node->command_ok([ 'pg_dumpall', '--schema-only', "--file=$folder/all" ], 'pg_dumpall, too');
 $node->stop;
 done_testing();
