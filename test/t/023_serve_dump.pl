@@ -169,6 +169,16 @@ SKIP:
 	$old->safe_psql('postgres', 'DELETE FROM orders WHERE id % 3 = 2');
 	adopt($old, 'postgres', @indexes);
 	$old->safe_psql('postgres', $options);
+	# The role that made an operator class is gone.
+	$old->safe_psql('postgres', <<'SQL');
+CREATE ROLE maker SUPERUSER;
+SET ROLE maker;
+CREATE OPERATOR CLASS backwards FOR TYPE int4 USING btree AS OPERATOR 1 >, OPERATOR 2 >=, OPERATOR 3 =, OPERATOR 4 <=, OPERATOR 5 <,
+	FUNCTION 1 pg_catalog.btint4cmp(int4, int4);
+RESET ROLE;
+REASSIGN OWNED BY maker TO postgres;
+DROP ROLE maker;
+SQL
 	my ($before, $files_before);
 	is(predicted_in($old, 'postgres', sub { $before = $old->safe_psql('postgres', $answers) }, @indexes), "@indexes", 'pg_upgrade: all are served on 15');
 	my $files = "SELECT c.oid::regclass, c.relfilenode, indisvalid FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace JOIN pg_index ON indexrelid = c.oid "
@@ -181,6 +191,8 @@ SKIP:
 	is(predicted_in($new, 'postgres', sub { is($new->safe_psql('postgres', $answers), $before, 'with the same answers') }, @indexes), "@indexes", 'all are served on 18');
 	is($new->safe_psql('postgres', $effect), $wanted_effect, 'as they were marked');
 	is(amcheck_without($new, 'postgres'), 0, 'amcheck is content');
+	is($new->safe_psql('postgres', "SELECT amname FROM pg_opclass c JOIN pg_am a ON a.oid = opcmethod WHERE opcname = 'backwards' ORDER BY 1"), "btree\nlearnedbtree",
+		'an operator class has its alias');
 	$new->safe_psql('postgres', 'ALTER INDEX orders_at RENAME TO orders_as; DROP INDEX customers_like');
 	is(marks($new, 'postgres'), $marks =~ s/orders_at/orders_as/r =~ s/^.*customers_like\n//mr, 'marks follow on 18');
 	is($new->psql('postgres', 'INSERT INTO orders SELECT g, 1 FROM generate_series(10000, 11000) g'), 0, 'the indexes take inserts');
