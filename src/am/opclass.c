@@ -5,6 +5,17 @@
  * indexes in the families it reasons about.  It lives in pg_catalog whatever the original's schema:
  * pg_dump would dump an operator class of any other schema, and could not restore this one.  It depends
  * on our access method and on the original, and goes when either goes.
+ *
+ * Locks.  Sessions do not see each other's aliases before they commit.  So each alias is made under three locks, held
+ * to the end of the transaction, and what was read before is read again under them:
+ *
+ *   our access method   shared: keeps it from being dropped
+ *   the original        keeps it from being dropped, and other sessions from making its alias
+ *   the alias's name    keeps other sessions from giving it to another original's alias
+ *
+ * LockDatabaseObject() ends with AcceptInvalidationMessages(): caches and catalog scans behind it show what the
+ * lock's former holder has committed.  Where all have their aliases nothing is locked, so DDL that brings no operator
+ * class of btree waits for nobody; nor do sessions that make operator classes of different names.
  */
 #include "am/am.h"
 
@@ -21,6 +32,8 @@
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_opclass.h"
 #include "commands/defrem.h"
+#include "common/hashfn.h"
+#include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -98,47 +111,87 @@ find_alias(Form_pg_opclass original, Oid am)
 	return find_dependent(original->oid);
 }
 
-/* The original's name, or where another schema's operator class took it, name and schema, or OID. */
-static char *
+/*
+ * Keep other sessions from taking a name.  Lock tags have two bytes for a part of an object, of which no part of an
+ * access method makes use; 0 is the access method itself.  Names that share a number wait for each other needlessly.
+ */
+static void
+lock_name(Oid am, const char *name)
+{
+	uint32		hash = hash_bytes((const unsigned char *) name, strlen(name));
+
+	LockDatabaseObject(AccessMethodRelationId, am, 1 + hash % PG_UINT16_MAX, ExclusiveLock);
+}
+
+/* The original's name, or where another schema's operator class took it, name and schema, or OID; locked. */
+static const char *
 alias_name(Form_pg_opclass original, Oid am)
 {
-	char	   *name = NameStr(original->opcname);
+	const char *opcname = NameStr(original->opcname);
+	const char *names[] = {
+		opcname,
+		makeObjectName(opcname, get_namespace_name(original->opcnamespace), NULL),
+		makeObjectName(opcname, psprintf("%u", original->oid), NULL),
+	};
 
-	if (name_taken(am, name))
-		name = makeObjectName(NameStr(original->opcname),
-							  get_namespace_name(original->opcnamespace), NULL);
-	if (name_taken(am, name))
-		name = makeObjectName(NameStr(original->opcname), psprintf("%u", original->oid), NULL);
-	return name;
+	for (int i = 0; i < lengthof(names); i++)
+	{
+		if (name_taken(am, names[i]))
+			continue;
+		lock_name(am, names[i]);
+		if (!name_taken(am, names[i]))
+			return names[i];
+	}
+	return names[lengthof(names) - 1];	/* the unique index will say so */
 }
 
 static void
-make_alias(Relation catalog, HeapTuple original, Oid am)
-{
-	Form_pg_opclass form = (Form_pg_opclass) GETSTRUCT(original);
-	HeapTuple	alias = heap_copytuple(original);
-	Form_pg_opclass to = (Form_pg_opclass) GETSTRUCT(alias);
-
-	namestrcpy(&to->opcname, alias_name(form, am));
-
-	to->oid = GetNewOidWithIndex(catalog, OpclassOidIndexId, Anum_pg_opclass_oid);
-	to->opcmethod = am;
-	to->opcnamespace = PG_CATALOG_NAMESPACE;
-	to->opcowner = BOOTSTRAP_SUPERUSERID;	/* pg_shdepend says nothing of it, so it must not be a role that can go */
-	CatalogTupleInsert(catalog, alias);
-	record_dependency(to->oid, AccessMethodRelationId, am);
-	record_dependency(to->oid, OperatorClassRelationId, form->oid);
-	heap_freetuple(alias);
-}
-
-int
-lbt_sync_opclasses(Oid am)
+insert_alias(HeapTuple original, Oid am, const char *name)
 {
 	Relation	catalog = table_open(OperatorClassRelationId, RowExclusiveLock);
+	HeapTuple	alias = heap_copytuple(original);
+	Form_pg_opclass form = (Form_pg_opclass) GETSTRUCT(alias);
+
+	form->oid = GetNewOidWithIndex(catalog, OpclassOidIndexId, Anum_pg_opclass_oid);
+	form->opcmethod = am;
+	namestrcpy(&form->opcname, name);
+	form->opcnamespace = PG_CATALOG_NAMESPACE;
+	form->opcowner = BOOTSTRAP_SUPERUSERID; /* pg_shdepend says nothing of it, so it must not be a role that can go */
+	CatalogTupleInsert(catalog, alias);
+	record_dependency(form->oid, AccessMethodRelationId, am);
+	record_dependency(form->oid, OperatorClassRelationId, ((Form_pg_opclass) GETSTRUCT(original))->oid);
+	heap_freetuple(alias);
+	table_close(catalog, RowExclusiveLock);
+	CommandCounterIncrement();
+}
+
+/* False when another session was faster: the operator class has its alias by now, or is gone. */
+static bool
+make_alias(Oid original, Oid am)
+{
+	HeapTuple	tuple;
+	bool		wanted;
+
+	LockDatabaseObject(OperatorClassRelationId, original, 0, ShareUpdateExclusiveLock);
+	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(original));
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	wanted = !OidIsValid(find_alias((Form_pg_opclass) GETSTRUCT(tuple), am));
+	if (wanted)
+		insert_alias(tuple, am, alias_name((Form_pg_opclass) GETSTRUCT(tuple), am));
+	ReleaseSysCache(tuple);
+	return wanted;
+}
+
+/* The operator classes of btree that have no alias. */
+static List *
+without_alias(Oid am)
+{
+	Relation	catalog = table_open(OperatorClassRelationId, AccessShareLock);
 	ScanKeyData key;
 	SysScanDesc scan;
 	HeapTuple	tuple;
-	int			made = 0;
+	List	   *found = NIL;
 
 	ScanKeyInit(&key, Anum_pg_opclass_opcmethod, BTEqualStrategyNumber, F_OIDEQ,
 				ObjectIdGetDatum(BTREE_AM_OID));
@@ -147,13 +200,28 @@ lbt_sync_opclasses(Oid am)
 	{
 		Form_pg_opclass form = (Form_pg_opclass) GETSTRUCT(tuple);
 
-		if (OidIsValid(find_alias(form, am)))
-			continue;
-		make_alias(catalog, tuple, am);
-		made++;
-		CommandCounterIncrement();
+		if (!OidIsValid(find_alias(form, am)))
+			found = lappend_oid(found, form->oid);
 	}
 	systable_endscan(scan);
-	table_close(catalog, RowExclusiveLock);
+	table_close(catalog, AccessShareLock);
+	return found;
+}
+
+int
+lbt_sync_opclasses(Oid am)
+{
+	List	   *originals = without_alias(am);
+	ListCell   *cell;
+	int			made = 0;
+
+	if (originals == NIL)
+		return 0;
+	LockDatabaseObject(AccessMethodRelationId, am, 0, AccessShareLock);
+	if (!SearchSysCacheExists1(AMOID, ObjectIdGetDatum(am)))
+		return 0;				/* dropped meanwhile */
+	foreach(cell, originals)
+		made += make_alias(lfirst_oid(cell), am);
+	list_free(originals);
 	return made;
 }
