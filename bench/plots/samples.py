@@ -48,6 +48,8 @@ def read_model(connection, index, points):
         measures = _rows(connection, f"SELECT * FROM {EXTENSION}_model(%s)", [index])[0]
         if measures["state"] != "ready":
             raise Failed(f"{index} has no model to draw: {measures['state']}, {measures['reason']}")
+        if measures["key_code"] is None:
+            raise Failed(f"you may not see the key values of {index}: that takes SELECT on its key columns")
         buckets = _rows(connection, f"SELECT * FROM {EXTENSION}_histogram(%s, %s)", [index, points])
         knots = [(int(code), slot) for code, slot in connection.execute(
             f"SELECT code, slot FROM {EXTENSION}_knots(%s)", [index])]

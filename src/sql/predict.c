@@ -119,6 +119,8 @@ begin(FunctionCallInfo fcinfo, LbtIndex **index, LbtBound *bound)
 	lbt_index_update(*index);
 	if ((*index)->state == LBT_UNTRAINED)
 		lbt_train_on_use(rel, *index);
+	if ((*index)->state == LBT_UNTRAINED)
+		(void) lbt_train(rel, *index);	/* it has been left to the worker; whoever asks here can wait */
 	return rel;
 }
 
