@@ -161,8 +161,8 @@ end_all_streams(void)
 void
 lbt_ahead_init(void)
 {
-	lbt_executor_on_return(end_all_streams);
 	RegisterResourceReleaseCallback(owner_released, NULL);
+	lbt_executor_on_return(end_all_streams);
 }
 
 void

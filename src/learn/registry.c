@@ -115,14 +115,18 @@ leave(int code, Datum arg)
 	dsa_on_shmem_exit_release_in_place(code, PointerGetDatum(place_of(lbt_control)));
 }
 
+/* Who could not reach all of it before would not now either, and nothing is caught any more. */
 static void
 forget_at_exit(int code, Datum arg)
 {
 	LWLockReleaseAll();
-	(void) lbt_registry_attach();
-	lbt_workercounts_forget_all();
-	lbt_counters_flush();
-	lbt_statfile_leave();
+	if (!lbt_guard_has_failed())
+	{
+		(void) lbt_registry_attach();
+		lbt_workercounts_forget_all();
+		lbt_counters_flush();
+	}
+	lbt_statfile_leave(!lbt_guard_has_failed());
 }
 
 /* What can fail comes first, and may come again: only the end makes this process one that has attached. */
@@ -561,40 +565,6 @@ lbt_registry_drop_file(const LbtFile *file)
 	LBT_GUARD_END((void) 0);
 }
 
-/* The first file that matches; false when there is none. */
-static bool
-find_matching(Oid database, Oid oid, const LbtFile *except, LbtFile *found)
-{
-	dshash_seq_status status;
-	LbtEntry   *entry;
-
-	dshash_seq_init(&status, lbt_entries, false);
-	while ((entry = dshash_seq_next(&status)) != NULL)
-		if (entry->file.database == database && (!OidIsValid(oid) || entry->oid == oid) &&
-			(except == NULL || memcmp(&entry->file, except, sizeof(LbtFile)) != 0))
-		{
-			*found = entry->file;
-			break;
-		}
-	dshash_seq_term(&status);
-	return entry != NULL;
-}
-
-void
-lbt_registry_drop_matching(Oid database, Oid oid, const LbtFile *except)
-{
-	LbtFile		found;
-
-	if (lbt_control == NULL)
-		return;
-	LBT_GUARD_BEGIN();
-	{
-		while (find_matching(database, oid, except, &found))
-			drop_file(&found);
-	}
-	LBT_GUARD_END((void) 0);
-}
-
 static int
 list(Oid database, LbtListed **listed, int max)
 {
@@ -616,6 +586,25 @@ list(Oid database, LbtListed **listed, int max)
 	}
 	dshash_seq_term(&status);
 	return n;
+}
+
+void
+lbt_registry_drop_matching(Oid database, Oid oid, const LbtFile *except)
+{
+	if (lbt_control == NULL)
+		return;
+	LBT_GUARD_BEGIN();
+	{
+		LbtListed  *listed;
+		int			n = list(database, &listed, PG_INT32_MAX);
+
+		for (int i = 0; i < n; i++)
+			if ((!OidIsValid(oid) || listed[i].oid == oid) &&
+				(except == NULL || memcmp(&listed[i].file, except, sizeof(LbtFile)) != 0))
+				drop_file(&listed[i].file);
+		pfree(listed);
+	}
+	LBT_GUARD_END((void) 0);
 }
 
 int

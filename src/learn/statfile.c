@@ -293,9 +293,9 @@ lbt_statfile_changed(void)
 }
 
 void
-lbt_statfile_leave(void)
+lbt_statfile_leave(bool may_save)
 {
-	if (pg_atomic_fetch_sub_u32(&lbt_control->stats_users, 1) == 1)
+	if (pg_atomic_fetch_sub_u32(&lbt_control->stats_users, 1) == 1 && may_save)
 		lbt_statfile_save();
 }
 

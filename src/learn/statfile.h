@@ -13,8 +13,8 @@ struct LbtControl;
 extern void lbt_statfile_init(struct LbtControl *control);
 extern void lbt_statfile_enter(void);
 
-/* This process has added its last counts.  The last one of all writes the file. */
-extern void lbt_statfile_leave(void);
+/* This process has added its last counts.  The last one of all writes the file, if it may. */
+extern void lbt_statfile_leave(bool may_save);
 
 /* The totals have changed. */
 extern void lbt_statfile_changed(void);

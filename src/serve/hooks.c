@@ -441,10 +441,10 @@ at_subxact_event(SubXactEvent event, SubTransactionId subxact, SubTransactionId 
 void
 lbt_serve_init(void)
 {
-	CacheRegisterRelcacheCallback(at_relcache_invalidation, (Datum) 0);
-	CacheRegisterSyscacheCallback(AMOID, at_am_change, (Datum) 0);
 	RegisterXactCallback(at_xact_event, NULL);
 	RegisterSubXactCallback(at_subxact_event, NULL);
+	CacheRegisterRelcacheCallback(at_relcache_invalidation, (Datum) 0);
+	CacheRegisterSyscacheCallback(AMOID, at_am_change, (Datum) 0);
 	next_info_hook = get_relation_info_hook;
 	get_relation_info_hook = describe_indexes;
 	lbt_executor_prepare(&looking, prepare_statement, prepare_partitions);

@@ -151,11 +151,11 @@ at_subxact(SubXactEvent event, SubTransactionId subxact, SubTransactionId parent
 void
 lbt_executor_on_return(void (*function) (void))
 {
+	RegisterXactCallback(at_xact_end, NULL);
+	RegisterSubXactCallback(at_subxact, NULL);
 	on_return = function;
 	next_run_hook = ExecutorRun_hook;
 	ExecutorRun_hook = run;
-	RegisterXactCallback(at_xact_end, NULL);
-	RegisterSubXactCallback(at_subxact, NULL);
 }
 
 void

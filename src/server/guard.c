@@ -12,6 +12,14 @@
 /* Least time between two lines in the log, of one process. */
 #define REPORT_INTERVAL_MS 60000
 
+static bool has_failed = false;
+
+bool
+lbt_guard_has_failed(void)
+{
+	return has_failed;
+}
+
 LbtGuard
 lbt_guard_enter(void)
 {
@@ -41,6 +49,7 @@ lbt_guard_swallow(const LbtGuard *guard)
 
 	if (ERRCODE_TO_CATEGORY(geterrcode()) == ERRCODE_TO_CATEGORY(ERRCODE_OPERATOR_INTERVENTION))
 		PG_RE_THROW();
+	has_failed = true;
 	MemoryContextSwitchTo(guard->context);
 	CurrentResourceOwner = guard->owner;	/* the server sets another while it maps a segment */
 	LWLockReleaseAll();

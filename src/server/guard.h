@@ -45,6 +45,9 @@ typedef struct LbtGuard
 		PG_END_TRY(); \
 	} while (0)
 
+/* Has this process met such an error?  It may meet it again wherever it looks at shared memory. */
+extern bool lbt_guard_has_failed(void);
+
 extern LbtGuard lbt_guard_enter(void);
 extern void lbt_guard_swallow(const LbtGuard *guard);
 
