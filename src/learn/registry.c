@@ -76,6 +76,7 @@ init_control(void *block)
 	LWLockInitialize(&c->reclaim, c->tranche);
 	pg_atomic_init_u64(&c->generation, 1);
 	pg_atomic_init_u64(&c->model_bytes, 0);
+	pg_atomic_init_u64(&c->unreachable_told, 0);
 	pg_atomic_init_u64(&c->idle_looked_at, 0);
 	pg_atomic_init_u32(&c->launcher, 0);
 	pg_atomic_init_u32(&c->launcher_proc, 0);
@@ -155,6 +156,7 @@ attach(void)
 	before_shmem_exit(forget_at_exit, (Datum) 0);	/* runs first */
 	lbt_registry_generation = &c->generation;
 	lbt_control = c;
+	lbt_guard_report_together(&c->unreachable_told);
 	lbt_statfile_enter();
 }
 

@@ -17,6 +17,7 @@ typedef struct LbtControl
 	LWLock		reclaim;
 	pg_atomic_uint64 generation;	/* starts at 1 */
 	pg_atomic_uint64 model_bytes;
+	pg_atomic_uint64 unreachable_told;	/* TimestampTz of the last word in the log about it (server/guard.h) */
 	dshash_table_handle entries;
 	dshash_table_handle stats;
 	dshash_table_handle workercounts;

@@ -9,10 +9,19 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-/* Least time between two lines in the log, of one process. */
-#define REPORT_INTERVAL_MS 60000
+/* Least time between two lines in the log. */
+#define REPORT_INTERVAL_US UINT64CONST(60000000)
+
+static pg_atomic_uint64 own_report = {0};
+static pg_atomic_uint64 *reported_at = &own_report;
 
 static bool has_failed = false;
+
+void
+lbt_guard_report_together(pg_atomic_uint64 *shared)
+{
+	reported_at = shared;
+}
 
 bool
 lbt_guard_has_failed(void)
@@ -29,12 +38,11 @@ lbt_guard_enter(void)
 static void
 report(const ErrorData *error)
 {
-	static TimestampTz reported_at = 0;
-	TimestampTz now = GetCurrentTimestamp();
+	uint64		now = (uint64) GetCurrentTimestamp();
+	uint64		last = pg_atomic_read_u64(reported_at);
 
-	if (reported_at != 0 && !TimestampDifferenceExceeds(reported_at, now, REPORT_INTERVAL_MS))
+	if ((last != 0 && now - last < REPORT_INTERVAL_US) || !pg_atomic_compare_exchange_u64(reported_at, &last, now))
 		return;
-	reported_at = now;
 	ereport(LOG,
 			(errcode(error->sqlerrcode),
 			 errmsg("learnedbtree could not use its shared memory, and goes on as btree: %s", error->message),

@@ -6,6 +6,7 @@
 
 #include "postgres.h"
 
+#include "port/atomics.h"
 #include "utils/resowner.h"
 
 typedef struct LbtGuard
@@ -44,6 +45,9 @@ typedef struct LbtGuard
 		} \
 		PG_END_TRY(); \
 	} while (0)
+
+/* Let all processes together write one line a minute, by a TimestampTz in shared memory; until then, each does. */
+extern void lbt_guard_report_together(pg_atomic_uint64 *reported_at);
 
 /* Has this process met such an error?  It may meet it again wherever it looks at shared memory. */
 extern bool lbt_guard_has_failed(void);

@@ -95,8 +95,8 @@ lbt_shared_declare(Size size, LbtSharedInit init)
 static void
 release_owner(ResourceOwner owner, bool good)
 {
+	/* There are no locks to release, and perhaps no owner around it to pass them on to. */
 	ResourceOwnerRelease(owner, RESOURCE_RELEASE_BEFORE_LOCKS, good, false);
-	ResourceOwnerRelease(owner, RESOURCE_RELEASE_LOCKS, good, false);
 	ResourceOwnerRelease(owner, RESOURCE_RELEASE_AFTER_LOCKS, good, false);
 	ResourceOwnerDelete(owner);
 }
