@@ -4,6 +4,7 @@
  * A view holds what a lookup needs without asking shared memory; registry.c fills in the shared part.
  */
 #include "learn/counters.h"
+#include "learn/lifecycle.h"
 #include "learn/registry.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
@@ -11,7 +12,11 @@
 /* Views that a backend keeps beyond the end of a transaction. */
 #define MAX_VIEWS 4096
 
+/* Views from which on those of files that are gone are looked for, each time that their number has doubled. */
+#define SWEEP_VIEWS 256
+
 static HTAB *views = NULL;
+static long sweep_at = SWEEP_VIEWS;
 
 static void
 view_init(LbtIndex *index, Relation rel)
@@ -45,6 +50,24 @@ update_options(LbtIndex *index, Relation rel)
 		lbt_retrain_splits;
 }
 
+/* Nobody holds a view of a file that is gone: who uses an index keeps it from being dropped or made anew. */
+static void
+sweep(void)
+{
+	HASH_SEQ_STATUS status;
+	LbtIndex   *index;
+	LbtFile		now;
+
+	hash_seq_init(&status, views);
+	while ((index = hash_seq_search(&status)) != NULL)
+		if (!lbt_index_file(index->oid, &now) || memcmp(&now, &index->file, sizeof(LbtFile)) != 0)
+		{
+			lbt_counters_forget(index);
+			(void) hash_search(views, &index->file, HASH_REMOVE, NULL);
+		}
+	sweep_at = Max(SWEEP_VIEWS, 2 * hash_get_num_entries(views));
+}
+
 LbtIndex *
 lbt_index_get(Relation rel)
 {
@@ -69,6 +92,8 @@ lbt_index_get(Relation rel)
 		views = hash_create("learnedbtree indexes", 64, &ctl,
 							HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	}
+	if (unlikely(hash_get_num_entries(views) >= sweep_at))
+		sweep();
 	index = hash_search(views, &file, HASH_ENTER, &found);
 	if (!found)
 		index->oid = InvalidOid;
@@ -92,4 +117,5 @@ lbt_views_trim(void)
 	lbt_counters_forget(NULL);
 	hash_destroy(views);
 	views = NULL;
+	sweep_at = SWEEP_VIEWS;
 }

@@ -32,7 +32,16 @@ lbt_guard_has_failed(void)
 LbtGuard
 lbt_guard_enter(void)
 {
-	return (LbtGuard) {.context = CurrentMemoryContext,.owner = CurrentResourceOwner,.holdoff = InterruptHoldoffCount};
+	LbtGuard	guard = {.context = CurrentMemoryContext,.owner = CurrentResourceOwner,.holdoff = InterruptHoldoffCount};
+
+	HOLD_INTERRUPTS();
+	return guard;
+}
+
+void
+lbt_guard_leave(const LbtGuard *guard)
+{
+	InterruptHoldoffCount = guard->holdoff;
 }
 
 static void
@@ -55,14 +64,12 @@ lbt_guard_swallow(const LbtGuard *guard)
 {
 	ErrorData  *error;
 
-	if (ERRCODE_TO_CATEGORY(geterrcode()) == ERRCODE_TO_CATEGORY(ERRCODE_OPERATOR_INTERVENTION))
-		PG_RE_THROW();
 	has_failed = true;
 	MemoryContextSwitchTo(guard->context);
 	CurrentResourceOwner = guard->owner;	/* the server sets another while it maps a segment */
 	LWLockReleaseAll();
 	pgstat_report_wait_end();
-	InterruptHoldoffCount = guard->holdoff; /* raising the error had set it to 0 */
+	InterruptHoldoffCount = guard->holdoff + 1; /* raising the error had set it to 0 */
 	error = CopyErrorData();
 	FlushErrorState();
 	report(error);

@@ -17,9 +17,10 @@ typedef struct LbtGuard
 } LbtGuard;
 
 /*
- * Around a block that uses shared memory: any error in it but a cancelled query is swallowed, and on_failure, a
- * statement, is run instead of what was left of the block.  LWLocks that it left behind are released, and the log gets
- * one line a minute.  For models and counts only: they are never worth failing a user's statement.
+ * Around a block that uses shared memory: any error in it is swallowed, and on_failure, a statement, is run instead of
+ * what was left of the block.  LWLocks that it left behind are released, and the log gets one line a minute.  Interrupts
+ * are held: what they raise (a cancelled query, an error of a parallel worker) is not the block's.  For models and counts
+ * only: they are never worth failing a user's statement.
  *
  *	LBT_GUARD_BEGIN();
  *	{
@@ -44,6 +45,7 @@ typedef struct LbtGuard
 			on_failure; \
 		} \
 		PG_END_TRY(); \
+		lbt_guard_leave(&lbt_guard_); \
 	} while (0)
 
 /* Let all processes together write one line a minute, by a TimestampTz in shared memory; until then, each does. */
@@ -54,5 +56,6 @@ extern bool lbt_guard_has_failed(void);
 
 extern LbtGuard lbt_guard_enter(void);
 extern void lbt_guard_swallow(const LbtGuard *guard);
+extern void lbt_guard_leave(const LbtGuard *guard);
 
 #endif							/* LBT_GUARD_H */

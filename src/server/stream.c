@@ -103,10 +103,11 @@ next_buffer(LbtStream *stream, uint32 *tag)
 	return buf;
 }
 
-static void
-end(LbtStream *stream)
+static Buffer
+end(LbtStream *stream, uint32 *unused)
 {
 	read_stream_end(stream->reads);
+	return InvalidBuffer;
 }
 
 #else
@@ -173,9 +174,10 @@ next_buffer(LbtStream *stream, uint32 *tag)
 	return ReadBuffer(stream->rel, asked.block);
 }
 
-static void
-end(LbtStream *stream)
+static Buffer
+end(LbtStream *stream, uint32 *unused)
 {
+	return InvalidBuffer;
 }
 
 #endif
@@ -223,44 +225,61 @@ release_owner(LbtStream *stream, bool good)
  * stream had in the server is gone with its owner, reads under way included.
  */
 static void
-swallow(LbtStream *stream, MemoryContext context, uint32 holdoff)
+swallow(LbtStream *stream, MemoryContext context)
 {
-	if (ERRCODE_TO_CATEGORY(geterrcode()) == ERRCODE_TO_CATEGORY(ERRCODE_OPERATOR_INTERVENTION))
-		PG_RE_THROW();
 	MemoryContextSwitchTo(context);
 	LWLockReleaseAll();
 	pgstat_report_wait_end();
 #if PG_VERSION_NUM >= 180000
 	pgaio_error_cleanup();
+#elif PG_VERSION_NUM < 160000
+	AbortBufferIO();			/* later, resource owners know of reads under way */
 #endif
-	InterruptHoldoffCount = holdoff;	/* raising the error had set it to 0 */
 	FlushErrorState();
 	release_owner(stream, false);
 }
 
-Buffer
-lbt_stream_next(LbtStream *stream, uint32 *tag)
+/*
+ * Run one of the above as the stream's owner; its buffer, or InvalidBuffer after an error, and then the stream has no
+ * owner any more.  Interrupts are held: what they raise (a cancelled query, an error of a parallel worker) is not for us
+ * to swallow.
+ */
+static Buffer
+run_as_owner(LbtStream *stream, Buffer (*body) (LbtStream *stream, uint32 *tag), uint32 *tag)
 {
 	ResourceOwner caller = CurrentResourceOwner;
 	MemoryContext context = CurrentMemoryContext;
 	uint32		holdoff = InterruptHoldoffCount;
 	volatile Buffer buf = InvalidBuffer;
 
-	if (stream->owner == NULL)
-		return InvalidBuffer;
 	CurrentResourceOwner = stream->owner;
+	HOLD_INTERRUPTS();
 	PG_TRY();
 	{
-		buf = next_buffer(stream, tag);
+		buf = body(stream, tag);
 	}
 	PG_CATCH();
 	{
+		InterruptHoldoffCount = holdoff + 1;	/* raising the error had set it to 0 */
 		CurrentResourceOwner = caller;
-		swallow(stream, context, holdoff);
+		swallow(stream, context);
 		buf = InvalidBuffer;
 	}
 	PG_END_TRY();
+	InterruptHoldoffCount = holdoff;
 	CurrentResourceOwner = caller;
+	return buf;
+}
+
+Buffer
+lbt_stream_next(LbtStream *stream, uint32 *tag)
+{
+	ResourceOwner caller = CurrentResourceOwner;
+	Buffer		buf;
+
+	if (stream->owner == NULL)
+		return InvalidBuffer;
+	buf = run_as_owner(stream, next_buffer, tag);
 	if (BufferIsValid(buf))
 	{
 		/* The pin passes to the caller. */
@@ -281,14 +300,10 @@ lbt_stream_failed(const LbtStream *stream)
 void
 lbt_stream_end(LbtStream *stream)
 {
-	ResourceOwner caller = CurrentResourceOwner;
-
+	/* The server waits for reads under way, and raises their errors. */
 	if (stream->owner != NULL)
-	{
-		CurrentResourceOwner = stream->owner;
-		end(stream);
-		CurrentResourceOwner = caller;
+		(void) run_as_owner(stream, end, NULL);
+	if (stream->owner != NULL)
 		release_owner(stream, true);
-	}
 	pfree(stream);
 }

@@ -5,7 +5,7 @@
  * asynchronously; before, advice to the operating system.  How far ahead grows while blocks are found missing,
  * up to effective_io_concurrency (of the tablespace), and shrinks while they are not.
  *
- * A block that is only read ahead may not be needed in the end.  So an error in reading one (but a cancelled query) ends
+ * A block that is only read ahead may not be needed in the end.  So an error in reading one ends
  * the stream, and nothing else: who needs the block reads it himself, and has the error.
  */
 #ifndef LBT_STREAM_H
