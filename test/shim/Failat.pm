@@ -39,7 +39,7 @@ sub declare_shim
 	my %functions = (
 		'failat_mapping(n int, repeat boolean DEFAULT false, anywhere boolean DEFAULT false)' => 'void',
 		'failat_malloc(n int, repeat boolean DEFAULT false, anywhere boolean DEFAULT false)' => 'void',
-		'failat_file(kind cstring, part cstring, first int8, last int8, error int, everybody boolean DEFAULT false)' => 'boolean',
+		'failat_rule(kind cstring, part cstring, first int8, last int8, error int, everybody boolean DEFAULT true, times int8 DEFAULT 0)' => 'boolean',
 		'failat_calls()' => 'int8', 'failat_failed()' => 'int8', 'failat_hits()' => 'int8', 'failat_off()' => 'void',
 		'failat_tell(boolean)' => 'void', 'failat_preloaded()' => 'boolean');
 	$node->safe_psql($database // 'postgres',
@@ -55,7 +55,7 @@ sub since_log { return substr(slurp_file($_[0]->logfile), $_[1]); }
 sub crashed_since
 {
 	my ($node, $offset) = @_;
-	return join("\n", grep { /PANIC: |TRAP: |terminated by signal|was terminated|exited with exit code/ } split(/\n/, since_log($node, $offset)));
+	return join("\n", grep { /PANIC: |TRAP: |terminated by signal/ } split(/\n/, since_log($node, $offset)));
 }
 
 1;

@@ -8,13 +8,13 @@
  * Two kinds of faults:
  *
  *   Countdowns, of the process that arms them.  The n-th call of a kind from then on fails, and with "repeat" all
- *   later ones, too.  Calls count only below the library under test: the innermost of its frames is nearer to the call
- *   than any of the server's functions that it wraps (else all that a statement does would be below it); "anywhere"
- *   counts all calls.  An armed countdown stays armed while the process exits.
+ *   later ones, too.  Calls count only below the library under test: the innermost of its frames is nearer to the
+ *   call than any of the server's functions that it wraps (else all that a statement does would be below it);
+ *   "anywhere" counts all calls.  An armed countdown stays armed while the process exits.
  *
  *   Rules, in memory that all server processes share, so that I/O workers and background workers obey them,
- *   too.  A rule names a kind of call, a part of a file's name, a range of blocks and an errno; it is valid for one
- *   process or for all.
+ *   too.  A rule names a kind of call, a part of a file's name, a range of blocks, and what happens; it is valid for
+ *   one process or for all.
  *
  * Nothing here allocates or takes a lock after start; without an armed fault each call costs a test or two.  The
  * server's symbols must be functions, bound when called first: the same object is loaded into the shell and pg_ctl.
@@ -25,6 +25,7 @@
 #include <execinfo.h>
 #include <fcntl.h>
 #include <link.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -54,7 +55,8 @@ typedef enum Kind
 	READ_CALL = 'r',
 	WRITE_CALL = 'w',			/* or make longer */
 	OPEN_CALL = 'o',
-	MAP_CALL = 'm',				/* below the library; files and blocks do not matter */
+	MAP_CALL = 'm',				/* below the library; of so many bytes, not blocks, and of any name */
+	ALLOCATION_CALL = 'a',		/* likewise */
 	SYNC_CALL = 's'
 } Kind;
 
@@ -64,7 +66,8 @@ typedef struct Rule
 	int			pid;			/* 0: all processes */
 	int64		first;			/* blocks */
 	int64		last;
-	int			error;
+	int			error;			/* errno; -signal: send it, and make the call; 0: wait for the rule's end */
+	int64		times;			/* so often; 0: always */
 	volatile int64 hits;
 	char		part[256];		/* of the file's name */
 } Rule;
@@ -102,8 +105,9 @@ static bool tell = false;		/* write the stack of each call that fails to stderr 
 static bool busy = false;		/* what we call ourselves does not count */
 
 /*
- * What hooks and builds wrap: a frame of the library outside of these has not made the call.  And what does not survive
- * a failed allocation itself: pgstat_get_entry_ref() leaves an entry without reference, which trips an assertion at exit.
+ * What hooks and builds wrap: a frame of the library outside of these has not made the call.  And what does not
+ * survive a failed allocation itself: pgstat_get_entry_ref() leaves an entry without reference, which trips an
+ * assertion at exit.
  */
 static const char *const wrapped[] = {
 	"standard_planner", "standard_ExecutorStart", "standard_ExecutorRun", "standard_ExecutorFinish",
@@ -264,28 +268,70 @@ part_of(const char *part, const char *path, int64 *base)
 	return *found == '\0' || *found == '.' || *found == '/';
 }
 
+/* A rule applies to a call: the errno, or 0 when the call is to be made. */
+static int
+apply(Rule *rule, const char *what)
+{
+	int64		hits = __atomic_add_fetch(&rule->hits, 1, __ATOMIC_RELAXED);
+	int			kind = rule->kind;
+
+	if (rule->times > 0 && hits > rule->times)
+		return 0;
+	if (tell)
+		tell_stack(what);
+	if (rule->error < 0)
+		kill(getpid(), -rule->error);
+	while (rule->error == 0 && rule->kind == kind)
+		usleep(1000);
+	return Max(rule->error, 0);
+}
+
+static bool
+is_for_us(const Rule *rule, Kind kind)
+{
+	return rule->kind == kind && (rule->pid == 0 || rule->pid == getpid());
+}
+
 /* The errno for a call with a file's name; 0: let it be made. */
 static int
 error_for_path(Kind kind, const char *path, int64 offset, int64 bytes)
 {
-	int			pid = getpid();
-
 	for (int i = 0; i < shared->nrules; i++)
 	{
 		Rule	   *rule = &shared->rules[i];
 		int64		base;
+		int			error;
 
-		if (rule->kind != kind || (rule->pid != 0 && rule->pid != pid) || !part_of(rule->part, path, &base))
+		if (!is_for_us(rule, kind) || !part_of(rule->part, path, &base))
 			continue;
 		if (offset >= 0 &&
 			(base + offset / BLCKSZ > rule->last || base + (offset + Max(bytes, 1) - 1) / BLCKSZ < rule->first))
 			continue;
-		__atomic_fetch_add(&rule->hits, 1, __ATOMIC_RELAXED);
-		if (tell)
-			tell_stack(path);
-		return rule->error;
+		error = apply(rule, path);
+		if (error)
+			return error;
 	}
 	return 0;
+}
+
+/* The errno for a call below the library that has no file; bytes: what it asks for. */
+static int
+error_for_memory(Kind kind, int64 bytes)
+{
+	int			error = 0;
+
+	if (likely(shared == NULL || shared->nrules == 0) || busy)
+		return 0;
+	busy = true;
+	for (int i = 0; i < shared->nrules && error == 0; i++)
+	{
+		Rule	   *rule = &shared->rules[i];
+
+		if (is_for_us(rule, kind) && bytes >= rule->first && bytes <= rule->last && below_library())
+			error = apply(rule, kind == MAP_CALL ? "mapping" : "allocation");
+	}
+	busy = false;
+	return error;
 }
 
 static void
@@ -337,26 +383,18 @@ open_fails(const char *path)
 }
 
 static bool
-mapping_fails(const char *what)
+mapping_fails(const char *what, int64 bytes)
 {
-	int			pid = getpid();
-	bool		rule_fails = false;
+	return fails(&mapping, what) || error_for_memory(MAP_CALL, bytes) != 0;
+}
 
-	if (fails(&mapping, what))
-		return true;
-	if (likely(shared == NULL || shared->nrules == 0) || busy)
+static bool
+allocation_fails(const char *what, size_t bytes)
+{
+	if (!fails(&allocation, what) && error_for_memory(ALLOCATION_CALL, bytes) == 0)
 		return false;
-	busy = true;
-	for (int i = 0; i < shared->nrules && !rule_fails; i++)
-	{
-		Rule	   *rule = &shared->rules[i];
-
-		rule_fails = rule->kind == MAP_CALL && (rule->pid == 0 || rule->pid == pid) && below_library();
-		if (rule_fails)
-			__atomic_fetch_add(&rule->hits, 1, __ATOMIC_RELAXED);
-	}
-	busy = false;
-	return rule_fails;
+	errno = ENOMEM;
+	return true;
 }
 
 static int64
@@ -380,33 +418,24 @@ iov_bytes(const struct iovec *iov, int n)
 void *
 malloc(size_t size)
 {
-	if (fails(&allocation, "malloc"))
-	{
-		errno = ENOMEM;
+	if (allocation_fails("malloc", size))
 		return NULL;
-	}
 	return __libc_malloc(size);
 }
 
 void *
 calloc(size_t n, size_t size)
 {
-	if (fails(&allocation, "calloc"))
-	{
-		errno = ENOMEM;
+	if (allocation_fails("calloc", n * size))
 		return NULL;
-	}
 	return __libc_calloc(n, size);
 }
 
 void *
 realloc(void *old, size_t size)
 {
-	if (fails(&allocation, "realloc"))
-	{
-		errno = ENOMEM;
+	if (allocation_fails("realloc", size))
 		return NULL;
-	}
 	return __libc_realloc(old, size);
 }
 
@@ -415,7 +444,7 @@ mmap(void *address, size_t length, int protection, int flags, int fd, off_t offs
 {
 	NEXT(mmap);
 
-	if (mapping_fails("mmap"))
+	if (mapping_fails("mmap", length))
 	{
 		errno = ENOMEM;
 		return MAP_FAILED;
@@ -428,7 +457,7 @@ shm_open(const char *name, int flags, mode_t mode)
 {
 	NEXT(shm_open);
 
-	if (mapping_fails("shm_open"))
+	if (mapping_fails("shm_open", 0))
 	{
 		errno = ENFILE;
 		return -1;
@@ -442,7 +471,7 @@ posix_fallocate(int fd, off_t offset, off_t length)
 {
 	NEXT(posix_fallocate);
 
-	if (mapping_fails("posix_fallocate"))
+	if (mapping_fails("posix_fallocate", length))
 		return ENOSPC;
 	if (file_fails(WRITE_CALL, fd, offset, length))
 		return errno;
@@ -530,7 +559,7 @@ PG_FUNCTION_INFO_V1(failat_malloc);
 PG_FUNCTION_INFO_V1(failat_calls);
 PG_FUNCTION_INFO_V1(failat_failed);
 PG_FUNCTION_INFO_V1(failat_tell);
-PG_FUNCTION_INFO_V1(failat_file);
+PG_FUNCTION_INFO_V1(failat_rule);
 PG_FUNCTION_INFO_V1(failat_hits);
 PG_FUNCTION_INFO_V1(failat_off);
 PG_FUNCTION_INFO_V1(failat_preloaded);
@@ -570,9 +599,12 @@ failat_tell(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* (kind cstring, part cstring, first int8, last int8, error int, everybody boolean) returns boolean: was there a place? */
+/*
+ * (kind cstring, part cstring, first int8, last int8, error int, everybody boolean, times int8) returns boolean: was
+ * there a place?
+ */
 Datum
-failat_file(PG_FUNCTION_ARGS)
+failat_rule(PG_FUNCTION_ARGS)
 {
 	const char *part = PG_GETARG_CSTRING(1);
 
@@ -587,6 +619,7 @@ failat_file(PG_FUNCTION_ARGS)
 		rule->last = PG_GETARG_INT64(3);
 		rule->error = PG_GETARG_INT32(4);
 		rule->pid = PG_GETARG_BOOL(5) ? 0 : getpid();
+		rule->times = PG_GETARG_INT64(6);
 		rule->hits = 0;
 		__atomic_store_n(&rule->kind, PG_GETARG_CSTRING(0)[0], __ATOMIC_RELEASE);
 		shared->nrules = Max(shared->nrules, i + 1);
