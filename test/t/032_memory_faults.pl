@@ -281,6 +281,9 @@ foreach my $s (@scenarios)
 {
 	go_through($s, 'mapping', 'false', @mapping);
 	go_through($s, 'mapping', 'true', @mapping);
+
+	# Sessions that have nothing of ours in shared memory yet have nowhere to agree: each says it for itself.
+	$offset = log_size($node) if $s->{name} eq 'first touch';
 }
 cmp_ok($calls_mapping, '>', 30, 'there was something to fail');
 my @lines = grep { /(LOG|WARNING|ERROR|FATAL):  / && !/no shared memory for the model of index|STATEMENT/ } split(/\n/, since_log($node, $offset));
