@@ -198,7 +198,7 @@ lbt_demand_report(LbtIndex *index, const uint64 *events)
 	{
 		if (!pays(entry))
 		{
-			dead = entry->memory;
+			dead = lbt_model_of(entry);
 			dead_bytes = entry->bytes;
 			switch_off(entry);
 			switched_off = true;

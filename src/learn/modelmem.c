@@ -27,6 +27,14 @@ lbt_model_free(dsa_pointer memory, Size bytes)
 	pg_atomic_fetch_sub_u64(&lbt_control->model_bytes, bytes);
 }
 
+dsa_pointer
+lbt_model_of(const LbtEntry *entry)
+{
+	if (DsaPointerIsValid(entry->memory))
+		(void) dsa_get_address(lbt_area, entry->memory);
+	return entry->memory;
+}
+
 void
 lbt_model_evict(const LbtFile *file)
 {
@@ -36,7 +44,7 @@ lbt_model_evict(const LbtFile *file)
 
 	if (entry == NULL)
 		return;
-	memory = entry->memory;
+	memory = lbt_model_of(entry);
 	bytes = entry->bytes;
 	entry->memory = InvalidDsaPointer;
 	entry->wanted = false;		/* it must not push out others in its turn */

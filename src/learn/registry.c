@@ -329,7 +329,7 @@ register_training(LbtIndex *index, const LbtTrained *trained, LbtState state, ds
 				  volatile bool *registered)
 {
 	LbtEntry   *entry = lbt_entry_lock(index);
-	dsa_pointer superseded = entry->memory;
+	dsa_pointer superseded = lbt_model_of(entry);
 	Size		superseded_bytes = entry->bytes;
 	TimestampTz now = GetCurrentTimestamp();
 
@@ -446,6 +446,21 @@ lbt_registry_unclaim(LbtIndex *index)
 	LBT_GUARD_END((void) 0);
 }
 
+void
+lbt_registry_postpone(LbtIndex *index)
+{
+	if (!index->shareable)
+		return;
+	LBT_GUARD_BEGIN();
+	{
+		LbtEntry   *entry = lbt_entry_lock(index);
+
+		lbt_demand_pause(entry);
+		dshash_release_lock(lbt_entries, entry);
+	}
+	LBT_GUARD_END((void) 0);
+}
+
 static bool
 knows(const LbtFile *file, Oid oid)
 {
@@ -549,7 +564,7 @@ drop_file(const LbtFile *file)
 
 	if (entry == NULL)
 		return;
-	memory = entry->memory;
+	memory = lbt_model_of(entry);
 	bytes = entry->bytes;
 	dshash_delete_entry(lbt_entries, entry);
 	lbt_model_free(memory, bytes);

@@ -198,6 +198,9 @@ typedef enum LbtEnding
 extern bool lbt_registry_claim(LbtIndex *index);
 extern void lbt_registry_unclaim(LbtIndex *index);
 
+/* A training has come to nothing: no further one is asked for during a pause, which grows from time to time. */
+extern void lbt_registry_postpone(LbtIndex *index);
+
 /* The same while an error is handled, which has left no LWLock of ours behind.  It may raise another. */
 extern void lbt_registry_unclaim_after_error(LbtIndex *index, LbtEnding ending);
 

@@ -90,6 +90,12 @@ extern LbtEntry *lbt_entry_lock_file(const LbtFile *file, Oid oid);
 /* modelmem.c */
 
 /*
+ * The memory of a locked entry's model, which is about to be taken from it and freed.  Maps it: if that cannot be done,
+ * the error comes while nothing has been changed, and the model stays where others find it.
+ */
+extern dsa_pointer lbt_model_of(const LbtEntry *entry);
+
+/*
  * Free the memory of a model that no entry names any more; without one only the generation is raised.
  * The caller holds no partition lock.
  */

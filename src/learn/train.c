@@ -35,6 +35,9 @@
 /* A file of so many blocks is trained by the worker on its first use, not in the query: from about a millisecond on. */
 #define FIRST_USE_BLOCKS 8192
 
+/* The least memory of a training: FIRST_USE_BLOCKS leaves and knots, and room for some separators. */
+#define BUDGET_MIN_KB 1024
+
 /* A backend that found no model asks only so much later again. */
 #define ASK_AGAIN_MS 1000
 
@@ -75,11 +78,14 @@ typedef struct Harvest
 	int			nseparator;
 } Harvest;
 
-/* What a training may take. */
+/*
+ * What a training may take.  At least what an index needs that is trained on its first use: the outcome is for all
+ * sessions, whatever this one's setting is.
+ */
 static Size
 budget(void)
 {
-	return (Size) maintenance_work_mem * 1024;
+	return (Size) Max(maintenance_work_mem, BUDGET_MIN_KB) * 1024;
 }
 
 /* A single number is its code, so that codes need not wait for the end of the harvest. */
@@ -397,6 +403,11 @@ train(Relation rel, LbtIndex *index, bool new_file)
 		header->training_ms = INSTR_TIME_GET_MILLISEC(end);
 		if (!lbt_is_btree(rel))
 			lbt_metapage_write(rel, index, &trained);
+	}
+	if (h.problem == LBT_TOO_LARGE && index->state == LBT_READY)
+	{
+		lbt_registry_postpone(index);	/* an old model is better than none */
+		return LBT_TOO_LARGE;
 	}
 	lbt_count(index, LBT_EV_TRAINING);
 	return lbt_registry_publish(index, &trained, new_file);
