@@ -36,7 +36,7 @@ give_notice(Relation index, IndexInfo *info)
 		ereport(WARNING,
 				(errmsg("INSERT ... ON CONFLICT will not work on table \"%s\" on this server version",
 						get_rel_name(index->rd_index->indrelid)),
-				 errdetail("Before PostgreSQL 18 it, and replica identities, accept unique indexes of btree only; \"%s\" is one of another access method.",
+				 errdetail("Before PostgreSQL 18 it accepts unique indexes of btree only; \"%s\" is one of another access method.",
 						   RelationGetRelationName(index)),
 				 errhint("Use btree for unique indexes of tables that need either.")));
 }

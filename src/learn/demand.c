@@ -248,6 +248,26 @@ lbt_demand_raise(const LbtFile *file, Oid oid, bool anew)
 	return raised;
 }
 
+void
+lbt_demand_renew(const LbtFile *file, Oid oid, TimestampTz since)
+{
+	volatile bool served = true;
+
+	LBT_GUARD_BEGIN();
+	{
+		LbtEntry   *entry = dshash_find(lbt_entries, file, false);
+
+		if (entry != NULL)
+		{
+			served = entry->wanted || entry->changed_at >= since;
+			dshash_release_lock(lbt_entries, entry);
+		}
+	}
+	LBT_GUARD_END(served = true);
+	if (!served)
+		(void) lbt_demand_raise(file, oid, true);
+}
+
 /* ---- the launcher ---- */
 
 bool
@@ -402,8 +422,8 @@ find_demand(Oid database, TimestampTz now, LbtFile *file)
 	return oldest != DT_NOEND;
 }
 
-bool
-lbt_demand_take(Oid database, LbtFile *file, Oid *oid)
+static bool
+take(Oid database, LbtFile *file, Oid *oid)
 {
 	TimestampTz now = GetCurrentTimestamp();
 
@@ -423,6 +443,19 @@ lbt_demand_take(Oid database, LbtFile *file, Oid *oid)
 			return true;
 	}
 	return false;
+}
+
+bool
+lbt_demand_take(Oid database, LbtFile *file, Oid *oid)
+{
+	volatile bool taken = false;
+
+	LBT_GUARD_BEGIN();
+	{
+		taken = take(database, file, oid);
+	}
+	LBT_GUARD_END(taken = false);
+	return taken;
 }
 
 void

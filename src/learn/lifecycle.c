@@ -62,9 +62,12 @@ finish(Pending *p, bool committed)
 {
 	/*
 	 * A drop once more: between the first time and the commit somebody may have trained the index, if only its
-	 * last lock was not ours alone (DROP INDEX CONCURRENTLY).
+	 * last lock was not ours alone (DROP INDEX CONCURRENTLY).  And a training that was asked for, if a worker was so
+	 * quick that it has not seen what this transaction has changed.
 	 */
-	if (committed ? p->kind == DROPPED : p->kind == CREATED)
+	if (committed && p->kind == WANTED)
+		p->doomed.wanted_since = GetCurrentTimestamp();
+	if (committed ? p->kind == DROPPED || p->kind == WANTED : p->kind == CREATED)
 		lbt_registry_doom(&p->doomed);
 	else
 		pfree(p);

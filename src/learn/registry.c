@@ -169,7 +169,9 @@ forget_doomed(void)
 		LbtDoomed  *d = doomed;
 
 		doomed = d->next;
-		if (OidIsValid(d->file.number))
+		if (d->wanted_since != 0)
+			lbt_demand_renew(&d->file, d->oid, d->wanted_since);
+		else if (OidIsValid(d->file.number))
 			lbt_registry_drop_file(&d->file);
 		if (d->counts)
 		{
@@ -234,7 +236,7 @@ unreachable_until(void)
 
 /* The state comes last: what raises an error must leave a view without a model. */
 static void
-look_up(LbtIndex *index)
+look_up(LbtIndex *index, TimestampTz failed_until)
 {
 	LbtEntry   *entry = dshash_find(lbt_entries, &index->file, false);
 	LbtState	state;
@@ -255,7 +257,7 @@ look_up(LbtIndex *index)
 	if (state == LBT_READY && !open_model(index, entry))
 	{
 		state = LBT_FAILED;
-		index->again_at = unreachable_until();
+		index->again_at = failed_until != 0 ? failed_until : unreachable_until();
 	}
 	dshash_release_lock(lbt_entries, entry);
 	index->state = state;
@@ -272,6 +274,7 @@ void
 lbt_index_refresh(LbtIndex *index)
 {
 	uint64		generation = pg_atomic_read_u64(&lbt_control->generation);
+	TimestampTz failed_until = index->state == LBT_FAILED ? index->again_at : 0;
 
 	/* Before the lookup: a change after it must be noticed. */
 	pg_read_barrier();
@@ -282,7 +285,7 @@ lbt_index_refresh(LbtIndex *index)
 	index->again_at = 0;
 	LBT_GUARD_BEGIN();
 	{
-		look_up(index);
+		look_up(index, failed_until);
 	}
 	LBT_GUARD_END(give_up(index));
 	index->generation = generation;
@@ -428,7 +431,7 @@ lbt_registry_unclaim_after_error(LbtIndex *index, LbtEnding ending)
 	if (ending != LBT_ENDED && entry->state != LBT_READY)
 	{
 		entry->state = ending == LBT_ENDED_BY_DAMAGE ? LBT_DAMAGED : LBT_FAILED;
-		entry->trained_blocks = MaxBlockNumber / 2; /* no growth makes up for it */
+		entry->trained_blocks = NO_GROWTH_BLOCKS;
 		entry->changed_at = GetCurrentTimestamp();
 	}
 	dshash_release_lock(lbt_entries, entry);

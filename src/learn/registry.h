@@ -122,6 +122,9 @@ typedef struct LbtSince
 	uint64		deleted;		/* pages */
 } LbtSince;
 
+/* For LbtTrained.blocks: no growth of the file makes up for it. */
+#define NO_GROWTH_BLOCKS (MaxBlockNumber / 2)
+
 /* The outcome of a training. */
 typedef struct LbtTrained
 {
@@ -226,11 +229,12 @@ typedef struct LbtDoomed
 	LbtFile		file;			/* its model; a database alone: nothing */
 	Oid			oid;			/* the index whose counts go, too, or (InvalidOid) all of the database's */
 	bool		counts;
+	TimestampTz wanted_since;	/* not that: its model is wanted, made since this time; 0: no */
 	struct LbtDoomed *next;
 } LbtDoomed;
 
 /*
- * Forget something later: for the end of transactions, when nothing may be mapped.  Takes over the node, which is in
+ * Forget something later, or ask for a training: for the end of transactions, when nothing may be mapped.  Takes over the node, which is in
  * TopMemoryContext.  Done by the next one of this process who attaches, and at its exit.
  */
 extern void lbt_registry_doom(LbtDoomed *doomed);

@@ -115,6 +115,9 @@ extern void lbt_model_evict(const LbtFile *file);
 /* A training of this locked entry has failed: pause, the longer the more often in a row. */
 extern void lbt_demand_pause(LbtEntry *entry);
 
+/* Ask for a training if there has been none since this time. */
+extern void lbt_demand_renew(const LbtFile *file, Oid oid, TimestampTz since);
+
 /* A training has been published in this locked entry: what was counted before is settled. */
 extern void lbt_demand_settle(LbtEntry *entry, const LbtModelHeader *header, uint32 fingerprint);
 

@@ -13,6 +13,7 @@
 #include "learn/settings.h"
 #include "portability/instr_time.h"
 #include "server/compat.h"
+#include "server/guard.h"
 #include "server/shared.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
@@ -387,7 +388,7 @@ train(Relation rel, LbtIndex *index, bool new_file)
 		h.problem = LBT_DAMAGED;
 	pgstat_report_wait_end();
 	trained.state = h.problem;
-	trained.blocks = RelationGetNumberOfBlocks(rel);
+	trained.blocks = h.problem == LBT_DAMAGED ? NO_GROWTH_BLOCKS : RelationGetNumberOfBlocks(rel);
 	if (h.problem == LBT_READY)
 	{
 		trained.fingerprint = fingerprint(h.leaves, h.nleaves);
@@ -469,12 +470,31 @@ run_claimed(Relation rel, LbtIndex *index, LbtState (*body) (Relation, LbtIndex 
 	PG_CATCH();
 	{
 		unclaim_after_error(index);
-		PG_RE_THROW();
+		PG_RE_THROW();			/* the context goes with the caller's: reads under way may still refer to it */
 	}
 	PG_END_TRY();
 	lbt_registry_unclaim(index);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
+	return state;
+}
+
+/*
+ * The same for a lookup or insert, which can do without: an error is no error of the user's statement.  Training a large
+ * index here, where there is no worker, may take long, so it can be cancelled, and then errors are errors.
+ */
+static LbtState
+run_quietly(Relation rel, LbtIndex *index, LbtState (*body) (Relation, LbtIndex *, bool))
+{
+	volatile LbtState state = LBT_FAILED;
+
+	if (RelationGetNumberOfBlocks(rel) >= FIRST_USE_BLOCKS)
+		return run_claimed(rel, index, body);
+	LBT_GUARD_BEGIN();
+	{
+		state = run_claimed(rel, index, body);
+	}
+	LBT_GUARD_END(lbt_registry_unclaim(index));
 	return state;
 }
 
@@ -563,17 +583,17 @@ make_model(Relation rel, LbtIndex *index, BlockNumber nblocks)
 {
 	if (nblocks < FIRST_USE_BLOCKS)
 	{
-		(void) run_claimed(rel, index, index->state == LBT_UNTRAINED ? load_or_train : train);
+		(void) run_quietly(rel, index, index->state == LBT_UNTRAINED ? load_or_train : train);
 		return;
 	}
-	if (index->state == LBT_UNTRAINED && run_claimed(rel, index, load) == LBT_READY)
+	if (index->state == LBT_UNTRAINED && run_quietly(rel, index, load) == LBT_READY)
 	{
 		(void) lbt_launcher_wake();	/* to have it trained, too */
 		return;
 	}
 	lbt_registry_unclaim(index);
 	if (!leave_to_worker(rel, index) && lbt_registry_claim(index))
-		(void) run_claimed(rel, index, train);
+		(void) run_quietly(rel, index, train);
 }
 
 void
@@ -596,7 +616,10 @@ lbt_train_on_use(Relation rel, LbtIndex *index)
 
 	/* Looked up once more under the claim: another backend may just have finished. */
 	if (!lbt_registry_claim(index))
+	{
+		ask_later(index);		/* the outcome raises the generation, and so makes us look again at once */
 		return;
+	}
 	lbt_index_refresh(index);
 	if (lbt_may_ask(index) && should_train(index, nblocks))
 		make_model(rel, index, nblocks);
@@ -609,7 +632,7 @@ lbt_train_on_misses(Relation rel, LbtIndex *index)
 {
 	index->misses = 0;
 	if (lbt_counters_flush_index(index) == LBT_DEMAND_UNSERVED && lbt_registry_claim(index))
-		(void) run_claimed(rel, index, train);
+		(void) run_quietly(rel, index, train);
 }
 
 void
@@ -618,7 +641,7 @@ lbt_train_on_split(Relation rel, LbtIndex *index)
 	index->splits++;
 	if (lbt_autotrain && index->state == LBT_READY && index->model.nleaves <= SMALL_LEAVES &&
 		index->splits >= index->model.nleaves && lbt_registry_claim(index))
-		(void) run_claimed(rel, index, train);
+		(void) run_quietly(rel, index, train);
 	else if (lbt_count_unflushed(index, LBT_EV_SPLIT) >= SPLITS_BEFORE_REPORT)
 		lbt_train_on_misses(rel, index);
 }

@@ -5,6 +5,10 @@
 
 #include "miscadmin.h"
 #include "pgstat.h"
+#if PG_VERSION_NUM >= 180000
+#include "storage/aio_subsys.h"
+#endif
+#include "storage/bufmgr.h"
 #include "storage/lwlock.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -29,49 +33,98 @@ lbt_guard_has_failed(void)
 	return has_failed;
 }
 
-LbtGuard
-lbt_guard_enter(void)
+void
+lbt_guard_enter(LbtGuard *guard)
 {
-	LbtGuard	guard = {.context = CurrentMemoryContext,.owner = CurrentResourceOwner,.holdoff = InterruptHoldoffCount};
-
+	guard->context = CurrentMemoryContext;
+	guard->caller = CurrentResourceOwner;
+	guard->owner = ResourceOwnerCreate(CurrentResourceOwner, "learnedbtree shared memory");
+	guard->holdoff = InterruptHoldoffCount;
+	guard->failed = false;
+	CurrentResourceOwner = guard->owner;
 	HOLD_INTERRUPTS();
-	return guard;
 }
 
+/* There are no locks to release, and perhaps no owner around this one to pass them on to. */
 void
 lbt_guard_leave(const LbtGuard *guard)
 {
+	CurrentResourceOwner = guard->caller;
+	ResourceOwnerRelease(guard->owner, RESOURCE_RELEASE_BEFORE_LOCKS, !guard->failed, false);
+	ResourceOwnerRelease(guard->owner, RESOURCE_RELEASE_AFTER_LOCKS, !guard->failed, false);
+	ResourceOwnerDelete(guard->owner);
 	InterruptHoldoffCount = guard->holdoff;
 }
 
-static void
-report(const ErrorData *error)
+/* Is it time for a line in the log? */
+static bool
+is_due(void)
 {
 	uint64		now = (uint64) GetCurrentTimestamp();
 	uint64		last = pg_atomic_read_u64(reported_at);
 
-	if ((last != 0 && now - last < REPORT_INTERVAL_US) || !pg_atomic_compare_exchange_u64(reported_at, &last, now))
-		return;
+	return (last == 0 || now - last >= REPORT_INTERVAL_US) &&
+		pg_atomic_compare_exchange_u64(reported_at, &last, now);
+}
+
+/* The error, copied; NULL when there is no memory for that. */
+static ErrorData *
+copy_error(void)
+{
+	ErrorData  *volatile error = NULL;
+
+	PG_TRY();
+	{
+		error = CopyErrorData();
+	}
+	PG_CATCH();
+	{
+		error = NULL;
+	}
+	PG_END_TRY();
+	return error;
+}
+
+static void
+report(ErrorData *error)
+{
 	ereport(LOG,
-			(errcode(error->sqlerrcode),
-			 errmsg("learnedbtree could not use its shared memory, and goes on as btree: %s", error->message),
-			 errhint("Models and counts that cannot be reached are done without. Look at the limits of the operating "
-					 "system: /dev/shm, memory, address space, open files.")));
+			(errcode(error ? error->sqlerrcode : ERRCODE_OUT_OF_MEMORY),
+			 errmsg("learnedbtree goes on without a model: %s", error ? error->message : "out of memory"),
+			 errhint("Models and counts that cannot be reached are done without. If it is memory, look at the limits of the "
+					 "operating system: /dev/shm, memory, address space, open files.")));
+	if (error)
+		FreeErrorData(error);
 }
 
 void
-lbt_guard_swallow(const LbtGuard *guard)
+lbt_clean_up_reads(void)
 {
-	ErrorData  *error;
-
-	has_failed = true;
-	MemoryContextSwitchTo(guard->context);
-	CurrentResourceOwner = guard->owner;	/* the server sets another while it maps a segment */
 	LWLockReleaseAll();
 	pgstat_report_wait_end();
+	UnlockBuffers();
+#if PG_VERSION_NUM >= 180000
+	pgaio_error_cleanup();
+#elif PG_VERSION_NUM < 160000
+	AbortBufferIO();			/* later, resource owners know of reads under way */
+#endif
+}
+
+void
+lbt_guard_swallow(LbtGuard *guard)
+{
+	ErrorData  *error = NULL;
+	bool		due = is_due();
+
+	has_failed = true;
+	guard->failed = true;
+	MemoryContextSwitchTo(guard->context);
+	CurrentResourceOwner = guard->caller;	/* the server sets another while it maps a segment */
+	lbt_clean_up_reads();
 	InterruptHoldoffCount = guard->holdoff + 1; /* raising the error had set it to 0 */
-	error = CopyErrorData();
+	if (due)
+		error = copy_error();
 	FlushErrorState();
-	report(error);
-	FreeErrorData(error);
+	if (due)
+		report(error);
 }

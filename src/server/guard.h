@@ -12,15 +12,18 @@
 typedef struct LbtGuard
 {
 	MemoryContext context;
-	ResourceOwner owner;
+	ResourceOwner caller;
+	ResourceOwner owner;		/* of what the block acquires until it is pinned */
 	uint32		holdoff;
+	bool		failed;
 } LbtGuard;
 
 /*
- * Around a block that uses shared memory: any error in it is swallowed, and on_failure, a statement, is run instead of
- * what was left of the block.  LWLocks that it left behind are released, and the log gets one line a minute.  Interrupts
- * are held: what they raise (a cancelled query, an error of a parallel worker) is not the block's.  For models and counts
- * only: they are never worth failing a user's statement.
+ * Around a block that uses shared memory, or reads pages for a model: any error in it is swallowed, and on_failure, a
+ * statement, is run instead of what was left of the block.  LWLocks, half-mapped segments, pins and reads under way that
+ * it left behind are released, and the log gets one line a minute.  Interrupts are held: what they raise (a cancelled
+ * query, an error of a parallel worker) is not the block's.  For models and counts only: they are never worth failing a
+ * user's statement.
  *
  *	LBT_GUARD_BEGIN();
  *	{
@@ -35,7 +38,8 @@ typedef struct LbtGuard
  */
 #define LBT_GUARD_BEGIN() \
 	do { \
-		LbtGuard	lbt_guard_ = lbt_guard_enter(); \
+		LbtGuard	lbt_guard_; \
+		lbt_guard_enter(&lbt_guard_); \
 		PG_TRY()
 
 #define LBT_GUARD_END(on_failure) \
@@ -48,14 +52,19 @@ typedef struct LbtGuard
 		lbt_guard_leave(&lbt_guard_); \
 	} while (0)
 
+/*
+ * After an error in reading pages: what an aborted subtransaction would clean up, but for what belongs to resource owners.
+ */
+extern void lbt_clean_up_reads(void);
+
 /* Let all processes together write one line a minute, by a TimestampTz in shared memory; until then, each does. */
 extern void lbt_guard_report_together(pg_atomic_uint64 *reported_at);
 
 /* Has this process met such an error?  It may meet it again wherever it looks at shared memory. */
 extern bool lbt_guard_has_failed(void);
 
-extern LbtGuard lbt_guard_enter(void);
-extern void lbt_guard_swallow(const LbtGuard *guard);
+extern void lbt_guard_enter(LbtGuard *guard);
+extern void lbt_guard_swallow(LbtGuard *guard);
 extern void lbt_guard_leave(const LbtGuard *guard);
 
 #endif							/* LBT_GUARD_H */

@@ -11,7 +11,6 @@
 
 #if !LBT_SHARED_NEEDS_PRELOAD
 #include "storage/dsm_registry.h"
-#include "utils/resowner.h"
 #endif
 
 /* Names the layout too: a new library must not find an old one's block in a running server. */
@@ -92,44 +91,13 @@ lbt_shared_declare(Size size, LbtSharedInit init)
 	block_init = init;
 }
 
-static void
-release_owner(ResourceOwner owner, bool good)
-{
-	/* There are no locks to release, and perhaps no owner around it to pass them on to. */
-	ResourceOwnerRelease(owner, RESOURCE_RELEASE_BEFORE_LOCKS, good, false);
-	ResourceOwnerRelease(owner, RESOURCE_RELEASE_AFTER_LOCKS, good, false);
-	ResourceOwnerDelete(owner);
-}
-
-/*
- * What the server has mapped when it fails half way is given back at once, by a resource owner of its own: the caller is
- * going to swallow the error, and the transaction goes on.
- */
 void *
 lbt_shared_block(void)
 {
-	ResourceOwner caller = CurrentResourceOwner;
-	ResourceOwner owner;
 	bool		found;
 
-	if (block != NULL)
-		return block;
-	owner = ResourceOwnerCreate(caller, "learnedbtree shared memory");
-	PG_TRY();
-	{
-		CurrentResourceOwner = owner;
+	if (block == NULL)
 		block = GetNamedDSMSegment(BLOCK_NAME, block_size, zero_and_init, &found);
-	}
-	PG_CATCH();
-	{
-		CurrentResourceOwner = caller;
-		LWLockReleaseAll();
-		release_owner(owner, false);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	CurrentResourceOwner = caller;
-	release_owner(owner, true);
 	return block;
 }
 

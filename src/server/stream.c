@@ -5,15 +5,11 @@
 
 #include "executor/instrument.h"
 #include "miscadmin.h"
-#include "pgstat.h"
-#include "storage/lwlock.h"
+#include "server/guard.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 #include "utils/spccache.h"
 
-#if PG_VERSION_NUM >= 180000
-#include "storage/aio_subsys.h"
-#endif
 #if PG_VERSION_NUM >= 170000
 #include "storage/read_stream.h"
 #else
@@ -228,13 +224,7 @@ static void
 swallow(LbtStream *stream, MemoryContext context)
 {
 	MemoryContextSwitchTo(context);
-	LWLockReleaseAll();
-	pgstat_report_wait_end();
-#if PG_VERSION_NUM >= 180000
-	pgaio_error_cleanup();
-#elif PG_VERSION_NUM < 160000
-	AbortBufferIO();			/* later, resource owners know of reads under way */
-#endif
+	lbt_clean_up_reads();
 	FlushErrorState();
 	release_owner(stream, false);
 }
