@@ -42,11 +42,14 @@ foreach my $name (@wanted)
 {
 	my $began = time;
 	subtest $name => $faults{$name};
-	note(sprintf('%s: %.0f s', $name, time - $began));
+	figure('%s: %.0f s', $name, time - $began);
 }
 done_testing();
 
 # ---- what they share ----
+
+# What test/faults shows.
+sub figure { my ($format, @values) = @_; note(sprintf("figure: $format", @values)); return; }
 
 # A started server with the shim, and a table maker: one leaf a row, by our access method, in a tablespace or none.
 sub faulty_node
@@ -177,7 +180,7 @@ sub processes_killed
 		is(unexpected_in_log($node, $offset, qr/could not serialize|duplicate key value|deadlock detected|terminating connection|the database system is|terminated by signal 9|terminating (?:any other|background worker|autovacuum)/),
 			'', "round $round: nothing unexpected in the log");
 	}
-	note('killed: ' . join(', ', map { "$killed{$_} $_" } sort keys %killed));
+	figure('killed by SIGKILL: %s', join(', ', map { "$killed{$_} times a $_" } sort keys %killed));
 	$node->stop;
 	return;
 }
@@ -277,7 +280,7 @@ sub shared_memory_full
 			  . 'DROP TABLE t3; BEGIN; DROP TABLE t4; ROLLBACK; SELECT count(*) FROM t4 WHERE k = 5'), '', 'changes, too');
 	is($node->safe_psql('postgres', "SELECT right_answers('t$n') AND right_answers('t1') AND right_answers('t2')"), 't', 'and are right');
 	my @lines = since_log($node, $offset) =~ /^.*(?:shared memory|No space left).*$/mg;
-	note(scalar(@lines) . ' lines in the log' . (@lines ? ", the first: $lines[0]" : ''));
+	figure('%d indexes, %d lines in the log%s', $n, scalar @lines, @lines ? ", the first: $lines[0]" : '');
 	if ($real)
 	{
 		$node->safe_psql('postgres', 'DO $$ BEGIN FOR i IN 5 .. ' . ($n - 1) . ' LOOP EXECUTE $x$DROP TABLE IF EXISTS t$x$ || i; END LOOP; END $$');
@@ -407,9 +410,9 @@ SQL
 	cmp_ok($session->query_safe('SELECT learnedbtree_model_memory()'), '<=', $limit * 1024, 'memory stays within its limit');
 	shift @$_ foreach values %times;    # to warm up
 	my %us = map { ($_ => 1000 * median(@{ $times{$_} }) / $lookups) } keys %times;
-	note(sprintf('%d indexes, %d kB of models wanted, %s; %d lookups round-robin, medians of %d runs by turns, each lookup:', $indexes, $wanted / 1024, $states, $lookups, $runs));
-	note(sprintf('all models fit: %.2f us, btree_indexes = none: %.2f us', @us{ 'fits', 'btree' }));
-	note(sprintf('memory for a tenth (%d kB): %.2f us, btree_indexes = none: %.2f us', $limit, @us{ 'tenth', 'btree again' }));
+	figure('%d indexes, %d kB of models wanted, %s; %d lookups round-robin, medians of %d runs by turns, each lookup:', $indexes, $wanted / 1024, $states, $lookups, $runs);
+	figure('all models fit: %.2f us, btree_indexes = none: %.2f us', @us{ 'fits', 'btree' });
+	figure('memory for a tenth (%d kB): %.2f us, btree_indexes = none: %.2f us', $limit, @us{ 'tenth', 'btree again' });
 	cmp_ok($us{tenth}, '<', 2 * $us{'btree again'}, 'indexes without room for a model cost no more than twice as much as btree');
 	$session->quit;
 	is(crashed_since($node, $offset), '', 'no crash');
@@ -476,13 +479,13 @@ sub memory_over_time
 		$lasting++;
 		my $middle = max(map { $_->[1] } grep { $_->[0] > $duration / 3 && $_->[0] <= $duration * 2 / 3 } @all);
 		my $last = max(map { $_->[1] } grep { $_->[0] > $duration * 2 / 3 } @all);
-		note(sprintf('%-40s first %7d kB, second third at most %7d kB, last third at most %7d kB', "$title{$pid} ($pid)", $all[0][1], $middle, $last));
+		figure('%-40s first %6d kB, second third at most %6d kB, last third at most %6d kB', "$title{$pid} ($pid)", $all[0][1], $middle, $last);
 		push @grown, "$title{$pid}: $middle kB, then $last kB" if $last > $middle * 1.25 + 2048;
 	}
 	cmp_ok($lasting, '>=', 9, 'processes that were there all the time');
 	is(join('; ', @grown), '', "$duration s of load: no process grows");
 	my @short = grep { $title{$_} =~ /learnedbtree/ } keys %samples;
-	note(sprintf('launchers and workers: %d, at most %d kB', scalar @short, max(map { $_->[1] } map { @{ $samples{$_} } } @short))) if @short;
+	figure('launchers and workers: %d, at most %d kB', scalar @short, max(map { $_->[1] } map { @{ $samples{$_} } } @short)) if @short;
 	is(faults($node, $seed), '', 'nothing is lost or there twice, by any index');
 	ok(memory_balanced($node), 'shared memory holds one model an index');
 	$node->stop;
