@@ -282,7 +282,8 @@ sub read_ahead
 		}
 		is(join("\n", @wrong), '', "$what, $shape: a leaf that is not needed cannot be read");
 	}
-	cmp_ok($hits, '>', 0, "$what: it was tried");
+	# Below 17 reading ahead is advice to the operating system, which reports no errors.
+	cmp_ok($hits, '>', 0, "$what: it was tried") if $node->pg_version >= 17;
 	foreach my $shape (sort keys %shapes)
 	{
 		$key += 200;
