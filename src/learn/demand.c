@@ -166,7 +166,10 @@ add_events(LbtEntry *entry, const uint64 *events)
 	window->fallbacks += failed;
 }
 
-/* The model does not pay.  If the tree has changed since it was made, a new one gets a chance. */
+/*
+ * The model does not pay.  If the tree has changed since it was made, a new one gets a chance; and so it does where one
+ * is wanted already, because this one came from an image.
+ */
 static void
 switch_off(LbtEntry *entry)
 {
@@ -176,7 +179,7 @@ switch_off(LbtEntry *entry)
 	if (entry->strikes < STRIKES_MAX)
 		entry->strikes++;
 	entry->wanted = lbt_autotrain && entry->strikes < STRIKES_MAX &&
-		entry->since.splits + entry->since.deleted > 0;
+		(entry->wanted || entry->since.splits + entry->since.deleted > 0);
 }
 
 LbtDemand

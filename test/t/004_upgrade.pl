@@ -48,7 +48,7 @@ upgrade($old, $new);
 is($new->safe_psql('postgres', $definitions), $definitions_before, 'the indexes are the same, and on the same files');
 is(model_state($new, 't_k'), 'untrained', 'models stay behind');
 is($new->safe_psql('postgres', $answers), $answers_before, 'the answers are the same');
-is(model_state($new, 't_k'), 'ready', 'the first lookup made a model on the old file');
+like(model_state($new, 't_k'), qr/^(ready|not paying)$/, 'the first lookup made a model on the old file');
 # That model is of the image from before the last changes; the worker makes a true one.
 wait_until($new, "SELECT source = 'training' FROM learnedbtree_model('t_k')");
 $new->safe_psql('postgres', "SELECT learnedbtree_stat_reset('t_k')");
