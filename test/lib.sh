@@ -5,6 +5,9 @@ failed=0
 server_pid=
 step_pid=
 outputs=()          # files worth keeping after a failure
+sanitize=           # yes: instrument our library
+user_env=()         # further variables for commands that as_user() runs
+installed=          # the library that an instrumented one has replaced
 
 ok() { passed=$((passed + 1)); printf 'ok      %s\n' "$1"; }
 
@@ -69,7 +72,8 @@ choose_user() {
 as_user() { # SECONDS COMMAND...
     local limit=$1 switch=(); shift
     [ "$(id -u)" != 0 ] || switch=(runuser -u "$user" --)
-    timeout -k 10 "$limit" "${switch[@]}" env "HOME=$scratch" "PATH=$bindir:$PATH" LC_ALL=C TZ=UTC "$@" </dev/null &
+    timeout -k 10 "$limit" "${switch[@]}" env "HOME=$scratch" "PATH=$bindir:$PATH" LC_ALL=C TZ=UTC \
+        "${user_env[@]}" "$@" </dev/null &
     step_pid=$!
     wait "$step_pid"
     set -- $?
@@ -108,17 +112,63 @@ run_model_tests() {
 }
 
 build_and_install() {
-    local log=$scratch/build.log sudo=
+    local log=$scratch/build.log sudo= flags=COPT=-Werror
     outputs+=("$log")
     cd "$scratch/tree" || return 1
-    if ! as_user 900 make -s -j"$(nproc)" PG_CONFIG="$pgc" COPT=-Werror all >"$log" 2>&1; then
+    [ -z "$sanitize" ] || flags=PROFILE=$sanitizer_flags
+    if ! as_user 900 make -s -j"$(nproc)" PG_CONFIG="$pgc" "$flags" all >"$log" 2>&1; then
         not_ok build "$log"; return 1
     fi
     [ -w "$("$pgc" --pkglibdir)" ] && [ -w "$("$pgc" --sharedir)/extension" ] || sudo=as_root
+    if [ -n "$sanitize" ]; then
+        preload_sanitizers || { not_ok "sanitizers are there" "$log"; return 1; }
+        keep_installed
+    fi
     if ! $sudo make -s PG_CONFIG="$pgc" install >>"$log" 2>&1; then
         not_ok install "$log"; return 1
     fi
     ok build
+}
+
+# ---- sanitizers: in our library, not in the server, and by hand only ("test/run --sanitize") ----
+
+sanitizer_flags="-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow"
+sanitizer_flags+=" -fno-sanitize-recover=undefined,float-cast-overflow"
+sanitizer_report='ERROR: AddressSanitizer|AddressSanitizer:DEADLYSIGNAL|: runtime error: '
+
+# Their runtime must precede libc in each process that loads our library, so all that comes after the build has it.
+# A server does not free all that it allocates, leaves functions by longjmp() and measures its stack: no search for
+# leaks, no stack elsewhere.  Clients take the server's own libpq: with GnuTLS, as distributions build it, a process
+# with this runtime does not end.
+preload_sanitizers() {
+    local runtime
+    runtime=$(ldd learnedbtree.so | awk '/lib(a|ub)san\.so/ && $3 ~ /^\// { printf "%s%s", sep, $3; sep = ":" }')
+    [ -n "$runtime" ] || return 1
+    user_env=("LD_PRELOAD=$runtime" "LD_LIBRARY_PATH=$("$pgc" --libdir)"
+              "UBSAN_OPTIONS=abort_on_error=1:print_stacktrace=1"
+              "ASAN_OPTIONS=abort_on_error=1:detect_leaks=0:detect_stack_use_after_return=0")
+}
+
+report_sanitizers() { # LOG-OR-FOLDER NAME: what they have written to the logs of servers
+    if grep -rhE -A 40 "$sanitizer_report" "$1" >"$scratch/sanitizers.log" 2>/dev/null; then
+        not_ok "sanitizers/$2" "$scratch/sanitizers.log" 120
+    else
+        ok "sanitizers/$2"
+    fi
+}
+
+# A server without the runtime cannot load a library with it: what was installed before comes back at the end.
+keep_installed() {
+    installed=$("$pgc" --pkglibdir)/learnedbtree.so
+    [ ! -e "$installed" ] || cp -p "$installed" "$scratch/installed.so"
+}
+
+put_back_installed() {
+    local owner=
+    [ -n "$installed" ] || return 0
+    [ -w "$(dirname "$installed")" ] || owner=as_root
+    $owner rm -f "$installed"
+    [ ! -e "$scratch/installed.so" ] || $owner cp -p "$scratch/installed.so" "$installed"
 }
 
 # ---- the private server that regress and isolation tests share ----
@@ -173,6 +223,7 @@ stop_server() {
         grep -hE -A 3 'PANIC:|TRAP:|terminated by signal' "$scratch/server.log" >"$scratch/crash.log"
         not_ok "server does not crash" "$scratch/crash.log"
     fi
+    [ -z "$sanitize" ] || report_sanitizers "$scratch/server.log" shared
     server_pid=
 }
 
@@ -313,6 +364,7 @@ run_suite() { # KIND PROGRAM ARGUMENTS...
         "$@" >"$folder.log" 2>&1
     outputs+=("$folder.log" "$folder/regression.diffs" "$folder/log")
     report_suite "$kind" "$folder.log" "$folder"
+    [ -z "$sanitize" ] || report_sanitizers "$folder/log" "suite-$kind"
 }
 
 # The regression suite on a server with a streaming standby, whose dump must equal its own.
@@ -381,6 +433,7 @@ run_tap() {
             not_ok "tap/$name" "$log"
             outputs+=("$log" "$work/tmp_check/log")
         fi
+        [ -z "$sanitize" ] || report_sanitizers "$work/tmp_check/log" "$name"
         stop_leftovers "$work"
     done
 }
@@ -416,5 +469,6 @@ keep_logs() {
 finish_up() {
     if [ -n "$step_pid" ]; then kill "$step_pid" 2>/dev/null; wait "$step_pid" 2>/dev/null; fi
     stop_leftovers "$scratch"
+    put_back_installed
     rm -rf "$scratch"
 }
