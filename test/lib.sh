@@ -6,6 +6,8 @@ server_pid=
 step_pid=
 outputs=()          # files worth keeping after a failure
 sanitize=           # yes: instrument our library
+patience=1          # how many times as long as usual steps may take
+suppressions=       # for valgrind: run the shared server under it
 user_env=()         # further variables for commands that as_user() runs
 installed=          # the library that an instrumented one has replaced
 
@@ -171,6 +173,33 @@ put_back_installed() {
     [ ! -e "$scratch/installed.so" ] || $owner cp -p "$scratch/installed.so" "$installed"
 }
 
+# ---- valgrind: the shared server runs under memcheck, by hand only ("test/run --valgrind FILE") ----
+
+# The program that pg_ctl starts instead of postgres.  Each process has a log of its own.
+valgrind_program() {
+    as_user 10 mkdir "$scratch/valgrind"
+    cat >"$scratch/postgres" <<END
+#!/bin/sh
+exec valgrind --quiet --tool=memcheck --leak-check=no --trace-children=yes --track-origins=yes --fullpath-after= \
+    --num-callers=30 --suppressions='$suppressions' --error-markers=BEGIN-REPORT,END-REPORT \
+    --log-file='$scratch/valgrind/%p.log' '$bindir/postgres' "\$@"
+END
+    chmod 755 "$scratch/postgres"
+}
+
+# Reports with a function of ours in their stacks fail; the server's alone are counted.
+report_valgrind() {
+    local log=$scratch/valgrind.log
+    outputs+=("$scratch/valgrind")
+    cat "$scratch"/valgrind/*.log | awk -v ours='src/(am|learn|model|serve|server|sql)/[a-z_0-9]+[.][ch]:' '
+        /BEGIN-REPORT/ { text = ""; mine = 0; next }
+        /END-REPORT/ { if (mine) printf "%s", text; else others++; next }
+        { sub(/^==[0-9]+== /, ""); text = text $0 "\n"; if ($0 ~ ours) mine = 1 }
+        END { if (others) print others " reports without us" >"/dev/stderr" }' >"$log" 2>"$log.others"
+    [ ! -s "$log.others" ] || note "$(cat "$log.others")"
+    if [ -s "$log" ]; then not_ok valgrind "$log" 200; else ok valgrind; fi
+}
+
 # ---- the private server that regress and isolation tests share ----
 
 settings() {
@@ -183,7 +212,7 @@ autovacuum = off
 shared_buffers = 128MB
 wal_level = logical
 max_prepared_transactions = 10
-statement_timeout = 900s
+statement_timeout = $((900 * patience))s
 lc_messages = 'C'
 timezone = 'UTC'
 datestyle = 'ISO, YMD'
@@ -195,7 +224,7 @@ END
 
 # Is it up?  Starts it at the first call.
 need_server() {
-    local data=$scratch/data log=$scratch/server.log
+    local data=$scratch/data log=$scratch/server.log program=()
     if [ -n "$server_pid" ]; then kill -0 "$server_pid" 2>/dev/null; return; fi
     outputs+=("$log")
     if ! as_user 120 "$bindir/initdb" -D "$data" -A trust -U postgres --no-sync \
@@ -204,7 +233,12 @@ need_server() {
     fi
     as_user 10 mkdir "$scratch/socket"
     settings >>"$data/postgresql.conf"
-    if ! as_user 120 "$bindir/pg_ctl" -D "$data" -l "$log" -w -t 60 start >"$scratch/start.log" 2>&1; then
+    if [ -n "$suppressions" ]; then
+        valgrind_program
+        program=(-p "$scratch/postgres")
+    fi
+    if ! as_user $((120 * patience)) "$bindir/pg_ctl" "${program[@]}" -D "$data" -l "$log" -w -t $((60 * patience)) start \
+         >"$scratch/start.log" 2>&1; then
         not_ok server "$log"; return 1
     fi
     server_pid=$(head -n 1 "$data/postmaster.pid")
@@ -214,7 +248,7 @@ stop_server() {
     local i
     [ -n "$server_pid" ] || return 0
     kill -INT "$server_pid" 2>/dev/null
-    for i in $(seq 100); do kill -0 "$server_pid" 2>/dev/null || break; sleep 0.1; done
+    for i in $(seq $((100 * patience))); do kill -0 "$server_pid" 2>/dev/null || break; sleep 0.1; done
     if kill -0 "$server_pid" 2>/dev/null; then
         kill -QUIT "$server_pid"; sleep 2
         not_ok "server stops" "$scratch/server.log"
@@ -224,6 +258,7 @@ stop_server() {
         not_ok "server does not crash" "$scratch/crash.log"
     fi
     [ -z "$sanitize" ] || report_sanitizers "$scratch/server.log" shared
+    [ -z "$suppressions" ] || report_valgrind
     server_pid=
 }
 
@@ -279,7 +314,7 @@ run_regress() {
     expect_something "$folder/expected" setup "${tests[@]}"
     cd "$folder" || return
     mapfile -t where < <(connection)
-    as_user 1200 "$tools/regress/pg_regress" --inputdir="$folder" --outputdir="$folder" --bindir="$bindir" \
+    as_user $((1200 * patience)) "$tools/regress/pg_regress" --inputdir="$folder" --outputdir="$folder" --bindir="$bindir" \
         "${where[@]}" --dbname=regression --load-extension=amcheck --load-extension=learnedbtree \
         setup "${tests[@]}" >"$log" 2>&1
     outputs+=("$log" "$folder/regression.diffs" "$folder/results")
@@ -295,7 +330,7 @@ run_isolation() {
     expect_something "$folder/expected" "${tests[@]}"
     cd "$folder" || return
     mapfile -t where < <(connection)
-    as_user 1200 "$tools/isolation/pg_isolation_regress" --inputdir="$folder" --outputdir="$folder/out" \
+    as_user $((1200 * patience)) "$tools/isolation/pg_isolation_regress" --inputdir="$folder" --outputdir="$folder/out" \
         --bindir="$bindir" "${where[@]}" --dbname=isolation_regression --load-extension=amcheck \
         --load-extension=learnedbtree "${tests[@]}" >"$log" 2>&1
     outputs+=("$log" "$folder/out/regression.diffs" "$folder/out/results")
