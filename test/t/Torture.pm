@@ -476,7 +476,7 @@ sub unexpected_in_log
 {
 	my ($node, $offset, $expected) = @_;
 	my $log = substr(slurp_file($node->logfile), $offset // 0);
-	my $shutdown = qr/terminating background worker "learnedbtree \w+" due to administrator command/;
+	my $shutdown = qr/terminating (?:background worker "learnedbtree \w+"|connection) due to administrator command/;
 	my @lines = grep { /(PANIC|FATAL|ERROR): |TRAP: |terminated by signal|inconsistent page/
 		  && !/$expected|$shutdown/ } split(/\n/, $log);
 	return join("\n", @lines > 20 ? @lines[ 0 .. 19 ] : @lines);
