@@ -134,7 +134,7 @@ insert_predicted(Relation rel, LbtIndex *index, const LbtBound *key, Datum *valu
 	{
 		CheckForSerializableConflictIn(rel, NULL, BufferGetBlockNumber(place->buf));
 		lbt_bt_add_to_leaf(rel, place->buf, place->offset, itup);
-		UnlockReleaseBuffer(place->buf);
+		_bt_relbuf(rel, place->buf);
 		placed = true;
 	}
 	pfree(itup);

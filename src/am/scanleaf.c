@@ -282,11 +282,11 @@ read_leaf(IndexScanDesc scan, LbtScan *so, Buffer buf, int64 probe, OffsetNumber
 	if (so->drop_pin || copy->nitems == 0)
 	{
 		copy->lsn = so->drop_pin ? BufferGetLSNAtomic(buf) : InvalidXLogRecPtr;
-		UnlockReleaseBuffer(buf);
+		_bt_relbuf(scan->indexRelation, buf);
 		copy->buf = InvalidBuffer;
 	}
 	else
-		LockBuffer(buf, BUFFER_LOCK_UNLOCK);
+		_bt_unlockbuf(scan->indexRelation, buf);
 }
 
 /*

@@ -125,7 +125,7 @@ settle(Relation rel, Buffer buf, OffsetNumber offset)
 		offset = P_FIRSTDATAKEY(opaque);
 	}
 	position = (Position) {.block = BufferGetBlockNumber(buf),.offset = offset};
-	UnlockReleaseBuffer(buf);
+	_bt_relbuf(rel, buf);
 	return position;
 }
 

@@ -55,6 +55,7 @@ typedef struct Made
 
 static Pending *pending = NULL; /* in TopMemoryContext */
 static object_access_hook_type next_hook = NULL;
+static bool sees_drops = false; /* our hook was there when this session last dropped something */
 
 /* The transaction or subtransaction of this has ended.  Allocates and maps nothing. */
 static void
@@ -161,7 +162,7 @@ lbt_lifecycle_dropped(const Oid *oids, int n)
 	HTAB	   *set;
 	int			nlisted;
 
-	if (!lbt_registry_attach())
+	if (sees_drops || !lbt_registry_attach())
 		return;
 	set = hash_create("learnedbtree dropped indexes", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	for (int i = 0; i < n; i++)
@@ -194,6 +195,8 @@ note_change(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
 {
 	if (next_hook)
 		next_hook(access, class, object, sub, arg);
+	if (access == OAT_DROP)
+		sees_drops = true;
 	if (access == OAT_DROP && sub == 0 && (class == RelationRelationId || class == DatabaseRelationId))
 		note_drop(class, object);
 }

@@ -21,8 +21,9 @@ extern void lbt_lifecycle_forget(Oid index);
 extern void lbt_lifecycle_want(Oid index);
 
 /*
- * This transaction has dropped these indexes, perhaps before it had the library: forget their models and counts when it
- * commits.  One pass over what is in shared memory of this database.
+ * This transaction has dropped these indexes: forget their models and counts when it commits.  Does nothing where the
+ * library was loaded before the drop, which has seen to it; otherwise one pass over what is in shared memory of this
+ * database.
  */
 extern void lbt_lifecycle_dropped(const Oid *oids, int n);
 

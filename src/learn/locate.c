@@ -141,7 +141,7 @@ lbt_predict_leaf(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot 
 		Verdict		verdict;
 		Buffer		buf;
 
-		buf = land(rel, index, &at, BUFFER_LOCK_SHARE);
+		buf = land(rel, index, &at, BT_READ);
 		if (!BufferIsValid(buf))
 		{
 			lbt_count(index, LBT_EV_BAD_BLOCK);
@@ -154,7 +154,7 @@ lbt_predict_leaf(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot 
 			count_verdict(index, verdict, *hops + retreats);
 			return buf;
 		}
-		UnlockReleaseBuffer(buf);
+		_bt_relbuf(rel, buf);
 
 		/* The spline alone, or an approximate leaf cache, may have gone too far right. */
 		if ((lbt_enable_leaf_cache && !model->approximate) || verdict != VERDICT_LOW || at.slot == 0 ||

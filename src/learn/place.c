@@ -174,7 +174,7 @@ try_target(Relation rel, LbtIndex *index, const LbtBound *key, uint64 code, Inde
 	bool		room;
 	int			hops;
 
-	buf = land(rel, index, target, BUFFER_LOCK_EXCLUSIVE);
+	buf = land(rel, index, target, BT_WRITE);
 	if (!BufferIsValid(buf))
 		return LBT_PLACE_UNKNOWN;
 	finding = search_from(rel, index, key, itup, unique, &buf, target->fraction, &place->offset,
@@ -186,7 +186,7 @@ try_target(Relation rel, LbtIndex *index, const LbtBound *key, uint64 code, Inde
 			remember_leaf(index, buf, target->slot, code, hops);
 		else
 			index->last.block = InvalidBlockNumber;
-		UnlockReleaseBuffer(buf);
+		_bt_relbuf(rel, buf);
 		return LBT_PLACE_UNKNOWN;
 	}
 	page = BufferGetPage(buf);
@@ -207,7 +207,7 @@ try_target(Relation rel, LbtIndex *index, const LbtBound *key, uint64 code, Inde
 		place->block = BufferGetBlockNumber(buf);
 		place->next = BTPageGetOpaque(page)->btpo_next;
 	}
-	UnlockReleaseBuffer(buf);
+	_bt_relbuf(rel, buf);
 	return finding == FOUND_EQUAL ? LBT_PLACE_EQUAL : LBT_PLACE_FULL;
 }
 
@@ -292,10 +292,10 @@ lbt_place_after_btree(Relation rel, LbtIndex *index, const LbtBound *key, const 
 		return false;
 	}
 	buf = ReadBuffer(rel, place->block);
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	_bt_lockbuf(rel, buf, BT_READ);
 	if (is_btree_page(BufferGetPage(buf)))
 		next = BTPageGetOpaque(BufferGetPage(buf))->btpo_next;
-	UnlockReleaseBuffer(buf);
+	_bt_relbuf(rel, buf);
 	if (next == place->next)
 		return false;
 	lbt_count(index, LBT_EV_SPLIT);

@@ -146,7 +146,7 @@ land(Relation rel, LbtIndex *index, const LbtTarget *t, int lockmode)
 		if (lbt_enable_buffer_hint && buf != t->recent)
 			lbt_index_set_hint(index, t->slot, buf);
 	}
-	LockBuffer(buf, lockmode);
+	_bt_lockbuf(rel, buf, lockmode);
 	return buf;
 }
 

@@ -59,10 +59,10 @@ lbt_bt_meta_is_good(Relation rel)
 	Page		page = BufferGetPage(buf);
 	bool		good;
 
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	_bt_lockbuf(rel, buf, BT_READ);
 	good = !PageIsNew(page) && PageGetSpecialSize(page) == MAXALIGN(sizeof(BTPageOpaqueData)) &&
 		P_ISMETA(BTPageGetOpaque(page)) && BTPageGetMeta(page)->btm_magic == BTREE_MAGIC;
-	UnlockReleaseBuffer(buf);
+	_bt_relbuf(rel, buf);
 	return good;
 }
 

@@ -168,7 +168,7 @@ learnedbtree_predict(PG_FUNCTION_ARGS)
 		{
 			values[2] = Int32GetDatum(hops);
 			nulls[2] = false;
-			UnlockReleaseBuffer(buf);
+			_bt_relbuf(rel, buf);
 		}
 	}
 	buf = lbt_descend(rel, index, &bound, false, GetActiveSnapshot(), &offset);
@@ -176,7 +176,7 @@ learnedbtree_predict(PG_FUNCTION_ARGS)
 	{
 		values[1] = Int64GetDatum(BufferGetBlockNumber(buf));
 		nulls[1] = false;
-		UnlockReleaseBuffer(buf);
+		_bt_relbuf(rel, buf);
 	}
 	index_close(rel, AccessShareLock);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
