@@ -118,7 +118,7 @@ read_file(Size *size)
 	return bytes;
 }
 
-static void
+static pg_noinline void
 load(void)
 {
 	Size		size;
