@@ -7,7 +7,7 @@
 #include "postgres.h"
 
 #include "access/amapi.h"
-#include "learn/registry.h"
+#include "registry/view.h"
 #include "nodes/execnodes.h"
 #include "nodes/pathnodes.h"
 #include "server/btree.h"
@@ -27,10 +27,6 @@ extern bool lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer ti
 /* vacuum.c */
 extern IndexBulkDeleteResult *lbt_vacuumcleanup(IndexVacuumInfo *info,
 												IndexBulkDeleteResult *stats);
-
-/* options.c */
-extern void lbt_options_init(void);
-extern bytea *lbt_options(Datum reloptions, bool validate);
 
 /* scan.c */
 
@@ -67,8 +63,5 @@ extern void lbt_ahead_init(void);
  * with permission to change the catalogs: callers check.
  */
 extern int	lbt_sync_opclasses(Oid am);
-
-/* The access method's OID; InvalidOid before CREATE EXTENSION. */
-extern Oid	lbt_am_oid(void);
 
 #endif							/* LBT_AM_H */

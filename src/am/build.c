@@ -5,9 +5,9 @@
 
 #include "catalog/index.h"
 #include "commands/progress.h"
-#include "learn/counters.h"
-#include "learn/settings.h"
-#include "learn/train.h"
+#include "registry/counters.h"
+#include "registry/settings.h"
+#include "train/train.h"
 #include "server/as_btree.h"
 #include "server/shared.h"
 #include "utils/fmgroids.h"

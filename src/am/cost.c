@@ -12,7 +12,7 @@
 #include "am/am.h"
 
 #include "am/scan.h"
-#include "learn/settings.h"
+#include "registry/settings.h"
 #include "utils/index_selfuncs.h"
 #include "utils/lsyscache.h"
 

@@ -3,10 +3,10 @@
  */
 #include "am/am.h"
 
-#include "learn/counters.h"
-#include "learn/place.h"
-#include "learn/settings.h"
-#include "learn/train.h"
+#include "registry/counters.h"
+#include "search/place.h"
+#include "registry/settings.h"
+#include "train/train.h"
 #include "server/as_btree.h"
 #include "storage/predicate.h"
 
@@ -115,6 +115,23 @@ key_of(const Inserter *inserter, const Datum *values, const bool *isnull, LbtBou
 	return true;
 }
 
+static inline bool
+find_place(Relation rel, LbtIndex *index, const LbtBound *key, IndexTuple itup, bool unique, LbtPlace *place)
+{
+	static const LbtEvent events[] = {
+		[LBT_PLACED] = LBT_EV_INSERT_PLACED,[LBT_PLACE_FULL] = LBT_EV_INSERT_FULL,
+		[LBT_PLACE_EQUAL] = LBT_EV_INSERT_EQUAL,[LBT_PLACE_UNKNOWN] = LBT_EV_INSERT_FALLBACK
+	};
+	LbtPlacement placement = lbt_place(rel, index, key, itup, unique, place);
+
+	lbt_count(index, LBT_EV_INSERT);
+	lbt_count(index, events[placement]);
+	if (place->moved)
+		lbt_count(index, LBT_EV_INSERT_MOVED);
+	index->misses += place->moved || placement == LBT_PLACE_UNKNOWN;
+	return placement == LBT_PLACED;
+}
+
 /*
  * Put the tuple on its predicted leaf; false when nbtree has to do it.  The page lock is taken in
  * lbt_place() and held until the tuple is there and logged; an error in between (a serialization
@@ -129,8 +146,7 @@ insert_predicted(Relation rel, LbtIndex *index, const LbtBound *key, Datum *valu
 
 	itup->t_tid = *tid;
 	place->block = InvalidBlockNumber;
-	if (IndexTupleSize(itup) <= SMALL_TUPLE &&
-		lbt_place(rel, index, key, itup, unique, place) == LBT_PLACED)
+	if (IndexTupleSize(itup) <= SMALL_TUPLE && find_place(rel, index, key, itup, unique, place))
 	{
 		CheckForSerializableConflictIn(rel, NULL, BufferGetBlockNumber(place->buf));
 		lbt_bt_add_to_leaf(rel, place->buf, place->offset, itup);
@@ -215,7 +231,10 @@ lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation 
 	note_not_placed(index);
 	result = insert_by_btree(rel, values, isnull, tid, heap, check_unique, unchanged, info);
 	if (lbt_place_after_btree(rel, index, &key, &place))
+	{
+		lbt_count(index, LBT_EV_SPLIT);
 		lbt_train_on_split(rel, index);
+	}
 	lbt_look_at_misses(rel, index);
 	return result;
 }

@@ -41,17 +41,6 @@
 
 #define AM_NAME "learnedbtree"
 
-Oid
-lbt_am_oid(void)
-{
-	static Oid	cached = InvalidOid;
-
-	/* DROP and CREATE EXTENSION gives a new one: ask the (cached) catalog, not a variable alone. */
-	if (!OidIsValid(cached) || !SearchSysCacheExists1(AMOID, ObjectIdGetDatum(cached)))
-		cached = get_am_oid(AM_NAME, true);
-	return cached;
-}
-
 static void
 record_dependency(Oid alias, Oid class, Oid object)
 {

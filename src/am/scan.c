@@ -11,10 +11,9 @@
 #include "am/am.h"
 
 #include "am/scan.h"
-#include "learn/counters.h"
-#include "learn/settings.h"
-#include "learn/train.h"
-#include "learn/workercounts.h"
+#include "registry/counters.h"
+#include "registry/settings.h"
+#include "train/train.h"
 #include "nodes/tidbitmap.h"
 #include "server/executor.h"
 #include "utils/memutils.h"
@@ -280,8 +279,6 @@ lbt_node_counts(PlanState *node, LbtScanCounts *counts)
 	counts->index = RelationGetRelid(rel);
 	if (scan)
 		memcpy(counts->events, ((LbtScan *) scan->opaque)->counts, sizeof(counts->events));
-	if (node->worker_instrument)
-		lbt_workercounts_collect(node->state->es_sourceText, node->plan->plan_node_id, counts->events);
 	return true;
 }
 

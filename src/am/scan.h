@@ -10,9 +10,9 @@
 #define LBT_SCAN_H
 
 #include "access/sdir.h"
-#include "learn/bound.h"
-#include "learn/locate.h"
-#include "learn/registry.h"
+#include "key/bound.h"
+#include "search/locate.h"
+#include "registry/registry.h"
 
 typedef struct LbtItem
 {

@@ -19,8 +19,8 @@
 #include "am/am.h"
 
 #include "am/scan.h"
-#include "learn/counters.h"
-#include "learn/settings.h"
+#include "registry/counters.h"
+#include "registry/settings.h"
 #include "lib/ilist.h"
 #include "server/executor.h"
 #include "server/stream.h"

@@ -9,7 +9,9 @@
  */
 #include "am/scan.h"
 
-#include "learn/locate.h"
+#include "registry/counters.h"
+#include "search/locate.h"
+#include "train/train.h"
 #include "miscadmin.h"
 #include "storage/predicate.h"
 #include "utils/memutils.h"
@@ -446,6 +448,7 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, ScanDirection dir, Off
 	Relation	rel = scan->indexRelation;
 	bool		forward = ScanDirectionIsForward(dir);
 	LbtTarget	target;
+	LbtOutcome	outcome;
 	Buffer		buf;
 
 	CHECK_FOR_INTERRUPTS();
@@ -454,8 +457,10 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, ScanDirection dir, Off
 	lbt_count_index_search(scan);
 	for (int i = 0; i < 2; i++)
 	{
+		lbt_look_at_misses(rel, so->index);
 		buf = lbt_locate(rel, so->index, forward ? &so->probe.start : &so->probe.end, !forward,
-						 scan->xs_snapshot, offset, &target);
+						 scan->xs_snapshot, offset, &target, &outcome);
+		lbt_count_lookup(so->index, outcome.event, outcome.moved);
 		if (BufferIsValid(buf))
 			break;
 		/* Race: the first insert may come before our lock on the whole (empty) index. */

@@ -3,7 +3,7 @@
  */
 #include "am/am.h"
 
-#include "learn/counters.h"
+#include "registry/counters.h"
 
 IndexBulkDeleteResult *
 lbt_vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)

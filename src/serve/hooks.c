@@ -23,8 +23,8 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_subscription_rel.h"
-#include "learn/marks.h"
-#include "learn/settings.h"
+#include "serve/marks.h"
+#include "registry/settings.h"
 #include "miscadmin.h"
 #include "nodes/plannodes.h"
 #include "optimizer/plancat.h"
@@ -441,6 +441,7 @@ at_subxact_event(SubXactEvent event, SubTransactionId subxact, SubTransactionId 
 void
 lbt_serve_init(void)
 {
+	lbt_served_options = lbt_mark_options;
 	RegisterXactCallback(at_xact_event, NULL);
 	RegisterSubXactCallback(at_subxact_event, NULL);
 	CacheRegisterRelcacheCallback(at_relcache_invalidation, (Datum) 0);

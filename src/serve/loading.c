@@ -8,7 +8,7 @@
 #include "am/am.h"
 #include "catalog/pg_db_role_setting.h"
 #include "commands/dbcommands.h"
-#include "learn/settings.h"
+#include "registry/settings.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "server/shared.h"

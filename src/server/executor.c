@@ -29,8 +29,7 @@ static ExecutorRun_hook_type next_run_hook = NULL;
 static ExecutorFinish_hook_type next_finish_hook = NULL;
 static ExecutorEnd_hook_type next_end_hook = NULL;
 static void (*on_return) (void);
-static void (*on_start) (const QueryDesc *query);
-static void (*on_end) (const QueryDesc *query, bool nested);
+static void (*on_end) (const QueryDesc *query);
 static const bool *prepare_wanted;
 static void (*on_prepare) (const PlannedStmt *plan);
 static void (*on_routed) (List *partitions);
@@ -59,8 +58,6 @@ start(QueryDesc *query, int eflags)
 	else
 		standard_ExecutorStart(query, eflags);
 	lbt_instrumented = outer;
-	if (unlikely(query->instrument_options != 0))
-		on_start(query);
 }
 
 static void
@@ -100,7 +97,7 @@ end(QueryDesc *query)
 	ListCell   *lc;
 
 	if (unlikely(query->instrument_options != 0) && query->planstate != NULL)
-		on_end(query, depth > 0);
+		on_end(query);
 	if (unlikely(*prepare_wanted) && query->estate != NULL)
 		foreach(lc, query->estate->es_tuple_routing_result_relations)
 			routed = lappend_oid(routed, RelationGetRelid(((ResultRelInfo *) lfirst(lc))->ri_RelationDesc));
@@ -159,10 +156,9 @@ lbt_executor_on_return(void (*function) (void))
 }
 
 void
-lbt_executor_watch(void (*started) (const QueryDesc *query), void (*ended) (const QueryDesc *query, bool nested))
+lbt_executor_watch(void (*function) (const QueryDesc *query))
 {
-	on_start = started;
-	on_end = ended;
+	on_end = function;
 	next_start_hook = ExecutorStart_hook;
 	ExecutorStart_hook = start;
 	next_finish_hook = ExecutorFinish_hook;

@@ -21,12 +21,8 @@ extern bool lbt_instrumented;
  */
 extern void lbt_executor_on_return(void (*function) (void));
 
-/*
- * Call these functions when an instrumented statement has been started, and when it ends without an error, while its
- * plan's state is still there.  nested: it is executed by a function of another statement.
- */
-extern void lbt_executor_watch(void (*started) (const QueryDesc *query),
-							   void (*ended) (const QueryDesc *query, bool nested));
+/* Call this function when an instrumented statement ends without an error, while its plan's state is still there. */
+extern void lbt_executor_watch(void (*function) (const QueryDesc *query));
 
 /*
  * Call these functions before the executor opens a statement's relations, if *wanted; and when a statement has ended,

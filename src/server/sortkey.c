@@ -12,6 +12,8 @@
 #include <unicode/ucol.h>
 #endif
 
+int			lbt_debug_sort_keys = LBT_SORT_KEYS_TRUE;
+
 /* A sort key must be asked for as a whole, with memory for it: kept from one to the next. */
 static char *whole = NULL;
 static Size whole_size = 0;

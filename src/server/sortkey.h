@@ -14,4 +14,13 @@
  */
 extern Size lbt_sort_key(Oid collation, const char *text, Size length, uint8 *out, Size room);
 
+/* For tests: how sort keys are made. */
+typedef enum LbtSortKeys
+{
+	LBT_SORT_KEYS_TRUE,
+	LBT_SORT_KEYS_SCRAMBLED		/* in contradiction to their collation */
+} LbtSortKeys;
+
+extern int	lbt_debug_sort_keys;	/* LbtSortKeys */
+
 #endif							/* LBT_SORTKEY_H */

@@ -1,5 +1,5 @@
 /*
- * adopt.c - learnedbtree_adopt(), learnedbtree_release(): marks of btree indexes (learn/marks.h), one by one or all of
+ * adopt.c - learnedbtree_adopt(), learnedbtree_release(): marks of btree indexes (serve/marks.h), one by one or all of
  * the tables that a pattern names.
  *
  * Table and index are locked as a reader of them does, until the end of the transaction, so that the index is not dropped
@@ -23,9 +23,9 @@
 #include "commands/extension.h"
 #include "fmgr.h"
 #include "funcapi.h"
-#include "learn/lifecycle.h"
-#include "learn/marks.h"
-#include "learn/train.h"
+#include "registry/xact.h"
+#include "serve/marks.h"
+#include "train/train.h"
 #include "miscadmin.h"
 #include "serve/serve.h"
 #include "server/compat.h"
@@ -137,9 +137,9 @@ mark(LbtMarkWriter *writer, Relation index, const LbtIndexOptions *options)
 	foreach(lc, find_all_inheritors(RelationGetRelid(index), NoLock, NULL))
 	{
 		if (options && options->learned)
-			lbt_lifecycle_want(lfirst_oid(lc));
+			lbt_xact_want(lfirst_oid(lc));
 		else
-			lbt_lifecycle_forget(lfirst_oid(lc));
+			lbt_xact_forget(lfirst_oid(lc));
 	}
 	return change;
 }

@@ -9,9 +9,9 @@
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
-#include "learn/audit.h"
-#include "learn/metapage.h"
-#include "learn/train.h"
+#include "sql/audit.h"
+#include "train/metapage.h"
+#include "train/train.h"
 #include "server/as_btree.h"
 #include "sql/index_arg.h"
 #include "sql/inspect.h"
@@ -81,7 +81,7 @@ static bool
 check_model(Relation rel, LbtIndex *index, LbtAudit *audit)
 {
 	Size		bytes;
-	void	   *copy = lbt_registry_copy_model(index, &bytes);	/* that nobody changes or frees */
+	void	   *copy = lbt_index_copy_model(index, &bytes);	/* that nobody changes or frees */
 
 	if (copy == NULL)
 		return false;

@@ -6,16 +6,14 @@
  */
 #include "postgres.h"
 
-#include "access/parallel.h"
 #include "am/am.h"
 #include "fmgr.h"
 #include "funcapi.h"
-#include "learn/workercounts.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "server/executor.h"
-#include "server/explain.h"
+#include "server/explain_option.h"
 #include "sql/explain.h"
 #include "utils/memutils.h"
 
@@ -98,43 +96,15 @@ collect(PlanState *node, int *n)
 	return planstate_tree_walker(node, collect, n);
 }
 
-/* In a parallel worker: hand the scans' counts over to the leader. */
-static bool
-hand_over(PlanState *node, void *context)
-{
-	LbtScanCounts counts;
-
-	if (lbt_node_counts(node, &counts))
-		lbt_workercounts_add(node->state->es_sourceText, node->plan->plan_node_id, counts.events);
-	return planstate_tree_walker(node, hand_over, context);
-}
-
-/* The same text may have been executed before in this transaction, and have failed. */
-static void
-statement_started(const QueryDesc *query)
-{
-	if (query->plannedstmt->parallelModeNeeded && !IsParallelWorker())
-		lbt_workercounts_forget(query->sourceText);
-}
-
 /* Statements without a scan of ours leave what is there: the one that asks for it is such a statement. */
 static void
-statement_ended(const QueryDesc *query, bool nested)
+statement_ended(const QueryDesc *query)
 {
 	int			n = 0;
 
-	if (IsParallelWorker())
-	{
-		/* Not of statements within functions that the worker calls: the leader has no such nodes. */
-		if (!nested)
-			(void) hand_over(query->planstate, NULL);
-		return;
-	}
 	(void) collect(query->planstate, &n);
 	if (n > 0)
 		nlast_scans = n;
-	if (query->plannedstmt->parallelModeNeeded)
-		lbt_workercounts_forget(query->sourceText);
 }
 
 #define LAST_SCAN_COLUMNS (LBT_SCAN_EVENTS + 2)
@@ -164,5 +134,5 @@ void
 lbt_explain_init(void)
 {
 	lbt_explain_declare("learnedbtree", explain_node);
-	lbt_executor_watch(statement_started, statement_ended);
+	lbt_executor_watch(statement_ended);
 }

@@ -9,7 +9,7 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
-#include "learn/registry.h"
+#include "registry/view.h"
 #include "sql/index_arg.h"
 #include "utils/builtins.h"
 
@@ -131,7 +131,7 @@ learnedbtree_histogram(PG_FUNCTION_ARGS)
 	Relation	rel = lbt_open_index(lbt_index_argument(fcinfo), AccessShareLock, LBT_MAY_SEE);
 	uint32		nbuckets = (uint32) buckets_argument(fcinfo);
 	Size		bytes;
-	void	   *copy = lbt_registry_copy_model(lbt_index_get(rel), &bytes);
+	void	   *copy = lbt_index_copy_model(lbt_index_get(rel), &bytes);
 	LbtModel	model;
 
 	InitMaterializedSRF(fcinfo, 0);

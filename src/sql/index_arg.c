@@ -10,7 +10,7 @@
 #include "catalog/catalog.h"
 #include "catalog/pg_authid.h"
 #include "miscadmin.h"
-#include "learn/settings.h"
+#include "registry/settings.h"
 #include "server/compat.h"
 #include "utils/acl.h"
 #include "utils/fmgrprotos.h"

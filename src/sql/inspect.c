@@ -7,9 +7,9 @@
 #include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "funcapi.h"
-#include "learn/counters.h"
-#include "learn/settings.h"
-#include "learn/train.h"
+#include "registry/counters.h"
+#include "registry/settings.h"
+#include "train/train.h"
 #include "serve/serve.h"
 #include "lib/stringinfo.h"
 #include "sql/index_arg.h"
@@ -165,7 +165,7 @@ lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char 
 	memset(model, 0, sizeof(*model));
 	if (!lbt_trainable(rel, index, reason))
 		return index->keyspec.ncolumns == 0 && index->options.learned != 0 ? "unsupported" : "off";
-	(void) lbt_registry_describe(index, model);
+	(void) (index->shareable && lbt_registry_describe(&index->file, model));
 	if (lbt_is_btree(rel))
 		refusal = lbt_serve_refusal(rel, NULL);
 	*reason = refusal ? psprintf("not served in this session: %s", refusal) : !lbt_enable && model->state == LBT_READY ? "not used: learnedbtree.enable is off" :
@@ -247,7 +247,7 @@ learnedbtree_knots(PG_FUNCTION_ARGS)
 	LbtIndex   *index = lbt_index_get(rel);
 	bool		hide_code = !lbt_may_see_values(rel);
 	Size		bytes;
-	void	   *copy = lbt_registry_copy_model(index, &bytes);
+	void	   *copy = lbt_index_copy_model(index, &bytes);
 	LbtModel	model;
 
 	InitMaterializedSRF(fcinfo, 0);

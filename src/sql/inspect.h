@@ -4,7 +4,8 @@
 #ifndef LBT_INSPECT_H
 #define LBT_INSPECT_H
 
-#include "learn/registry.h"
+#include "registry/registry.h"
+#include "registry/view.h"
 
 /*
  * The state of the index's model as users see it, and in *reason why it is not ready or not used, or NULL.  Fills in

@@ -6,8 +6,8 @@
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "fmgr.h"
-#include "learn/lifecycle.h"
-#include "learn/marks.h"
+#include "registry/xact.h"
+#include "serve/marks.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"
@@ -68,7 +68,7 @@ learnedbtree_forget_dropped(PG_FUNCTION_ARGS)
 	char	  **schemas = text_array(PG_GETARG_ARRAYTYPE_P(1), &nschemas);
 	char	  **names = text_array(PG_GETARG_ARRAYTYPE_P(2), &nnames);
 
-	lbt_lifecycle_dropped(oids, n);
+	lbt_xact_dropped(oids, n);
 	lbt_marks_forget(oids, schemas, names, Min(n, Min(nschemas, nnames)));
 	PG_RETURN_VOID();
 }

@@ -8,10 +8,10 @@
 #include "fmgr.h"
 #include "catalog/pg_type.h"
 #include "funcapi.h"
-#include "learn/counters.h"
-#include "learn/locate.h"
-#include "learn/settings.h"
-#include "learn/train.h"
+#include "registry/counters.h"
+#include "search/locate.h"
+#include "registry/settings.h"
+#include "train/train.h"
 #include "sql/index_arg.h"
 #include "parser/parse_coerce.h"
 #include "utils/builtins.h"
@@ -153,20 +153,20 @@ learnedbtree_predict(PG_FUNCTION_ARGS)
 	bool		nulls[3] = {true, true, true};
 	LbtTarget	target = {.generation = 0};
 	OffsetNumber offset;
-	int			hops;
+	LbtOutcome	outcome;
 	Buffer		buf;
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 	if (index->state == LBT_READY)
 	{
-		lbt_count(index, LBT_EV_LOOKUP);
-		buf = lbt_predict_leaf(rel, index, &bound, GetActiveSnapshot(), &offset, &target, &hops);
+		buf = lbt_predict_leaf(rel, index, &bound, GetActiveSnapshot(), &offset, &target, &outcome);
+		lbt_count_lookup(index, outcome.event, outcome.moved);
 		values[0] = Int64GetDatum(target.block);
 		nulls[0] = false;
 		if (BufferIsValid(buf))
 		{
-			values[2] = Int32GetDatum(hops);
+			values[2] = Int32GetDatum(outcome.moved);
 			nulls[2] = false;
 			_bt_relbuf(rel, buf);
 		}

@@ -6,8 +6,8 @@
 #include "am/am.h"
 #include "fmgr.h"
 #include "funcapi.h"
-#include "learn/counters.h"
-#include "learn/lifecycle.h"
+#include "registry/counters.h"
+#include "registry/xact.h"
 #include "miscadmin.h"
 #include "utils/timestamp.h"
 

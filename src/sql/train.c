@@ -6,7 +6,7 @@
 #include "access/genam.h"
 #include "am/am.h"
 #include "fmgr.h"
-#include "learn/train.h"
+#include "train/train.h"
 #include "sql/index_arg.h"
 
 PG_FUNCTION_INFO_V1(learnedbtree_train);

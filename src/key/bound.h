@@ -1,0 +1,136 @@
+/*
+ * bound.h - positions in the index, and finding them within a leaf.
+ *
+ * A bound is a position between tuples: before the first tuple >= its key, or, with past, before the
+ * first tuple > its key.  The key covers a prefix of the key columns; a bound without columns is the
+ * start of the index, or, with past, its end.  A scan is the interval between two bounds.
+ */
+#ifndef LBT_BOUND_H
+#define LBT_BOUND_H
+
+#include "key/keyspec.h"
+
+typedef struct LbtBound
+{
+	int			ncolumns;
+	bool		past;
+	LbtKeyValue value[LBT_CODE_COLUMNS];
+} LbtBound;
+
+/*
+ * The column's turn in comparing a bound with a tuple: is the key's value before (-1), equal to (0)
+ * or after (1) the tuple's?
+ */
+static inline int
+lbt_compare_value(const LbtKeyColumn *column, const LbtKeyValue *key, const LbtKeyValue *tuple)
+{
+	if (unlikely(key->isnull || tuple->isnull))
+	{
+		if (key->isnull && tuple->isnull)
+			return 0;
+		return (key->isnull == column->nulls_first) ? -1 : 1;
+	}
+	if (column->encoded)
+		return lbt_compare_encoded(column, (Datum) key->ordered, (Datum) tuple->ordered);
+	if (column->bytes)
+		return lbt_compare_bytes(column, key, tuple);
+	return key->ordered < tuple->ordered ? -1 : key->ordered > tuple->ordered ? 1 : 0;
+}
+
+/* The same for a byte string or encoded value where it lies in the tuple. */
+static inline int
+lbt_compare_stored(const LbtKeySpec *spec, TupleDesc tupdesc, int column, const LbtKeyValue *key,
+				   IndexTuple itup)
+{
+	const LbtKeyColumn *c = &spec->column[column];
+	const char *at;
+	LbtKeyValue value = {0};
+
+	if (c->encoded)
+	{
+		value.ordered = (uint64) lbt_tuple_datum(spec, column, itup, tupdesc, &value.isnull);
+		return lbt_compare_value(c, key, &value);
+	}
+	at = lbt_tuple_bytes(spec, column, itup, tupdesc);
+	value.isnull = at == NULL;
+	if (at != NULL && !key->isnull)
+	{
+		if (unlikely(lbt_stored_compressed(c, at)))
+			return lbt_compare_compressed(c, key, at);
+		lbt_stored_bytes(c, at, &value);
+	}
+	return lbt_compare_value(c, key, &value);
+}
+
+/* A key value with a column that the tuple has, as lbt_compare_value(). */
+static inline int
+lbt_compare_column(const LbtKeySpec *spec, TupleDesc tupdesc, int column, const LbtKeyValue *key,
+				   IndexTuple itup)
+{
+	LbtKeyValue value;
+
+	if (spec->column[column].bytes)
+		return lbt_compare_stored(spec, tupdesc, column, key, itup);
+	value = lbt_tuple_value(spec, column, itup, tupdesc);
+	return lbt_compare_value(&spec->column[column], key, &value);
+}
+
+/*
+ * Is the bound's key before (-1), equal to (0) or after (1) the tuple (a data item, or a pivot whose
+ * missing columns are minus infinity)?  Equal in the bound's columns, that is.
+ */
+static inline int
+lbt_compare_key(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, IndexTuple itup,
+				bool pivot)
+{
+	int			have = pivot ? lbt_tuple_columns(spec, itup) : spec->ncolumns;
+
+	for (int i = 0; i < bound->ncolumns; i++)
+	{
+		int			cmp;
+
+		if (i >= have)
+			return 1;			/* than minus infinity */
+		cmp = lbt_compare_column(spec, tupdesc, i, &bound->value[i], itup);
+		if (cmp != 0)
+			return cmp;
+	}
+	return 0;
+}
+
+/* Is the tuple before the bound?  For a high key this asks whether the position lies beyond the page. */
+static inline bool
+lbt_before_bound(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound,
+				 IndexTuple itup, bool pivot)
+{
+	int			cmp = lbt_compare_key(spec, tupdesc, bound, itup, pivot);
+
+	return cmp != 0 ? cmp > 0 : bound->past;
+}
+
+static inline IndexTuple
+lbt_page_tuple(Page page, OffsetNumber offset)
+{
+	return (IndexTuple) PageGetItem(page, PageGetItemId(page, offset));
+}
+
+static inline bool
+lbt_offset_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound,
+				  Page page, OffsetNumber offset)
+{
+	return lbt_before_bound(spec, tupdesc, bound, lbt_page_tuple(page, offset), false);
+}
+
+/*
+ * The first data item in [first, last] that is not before the bound; last + 1 when all are.  Gallops
+ * from guess.  The page must be locked.
+ */
+extern OffsetNumber lbt_page_search(const LbtKeySpec *spec, TupleDesc tupdesc,
+									const LbtBound *bound, Page page, OffsetNumber first,
+									OffsetNumber last, OffsetNumber guess);
+
+/* Is the bound beyond the page, that is, beyond its high key?  Never for a rightmost page. */
+extern bool lbt_bound_beyond_page(const LbtKeySpec *spec, TupleDesc tupdesc,
+								  const LbtBound *bound, Page page);
+
+#endif							/* LBT_BOUND_H */

@@ -1,0 +1,229 @@
+/*
+ * settings.c - the learnedbtree.* settings, and the options of indexes; see settings.h.
+ */
+#include "registry/settings.h"
+
+#include "access/parallel.h"
+#include "access/reloptions.h"
+#include "access/xact.h"
+#include "commands/defrem.h"
+#include "miscadmin.h"
+#include "server/sortkey.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/syscache.h"
+
+bool		lbt_enable = true;
+bool		lbt_enable_leaf_cache = true;
+bool		lbt_enable_buffer_hint = true;
+bool		lbt_enable_insert = true;
+bool		lbt_enable_prefetch = true;
+bool		lbt_autotrain = true;
+int			lbt_btree_indexes = LBT_BTREE_ADOPTED;
+int			lbt_min_leaves = LBT_MIN_LEAVES_DEFAULT;
+int			lbt_naptime = 1000;
+int			lbt_retrain_splits = -1;
+int			lbt_max_error = LBT_MAX_ERROR_DEFAULT;
+int			lbt_max_model_memory = 256 * 1024;
+int			lbt_max_workers = 1;
+
+static void (*at_serving_change) (void);
+static void (*at_serving_plan) (void);
+
+static const struct config_enum_entry sort_keys_words[] = {
+	{"true", LBT_SORT_KEYS_TRUE, false},
+	{"scrambled", LBT_SORT_KEYS_SCRAMBLED, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry btree_indexes_words[] = {
+	{"none", LBT_BTREE_NONE, false},
+	{"adopted", LBT_BTREE_ADOPTED, false},
+	{"all", LBT_BTREE_ALL, false},
+	{NULL, 0, false}
+};
+
+/*
+ * A setting for future sessions (ALTER DATABASE, ALTER ROLE, ALTER SYSTEM) means nothing to those without the library.
+ * This session has it.  (ALTER SYSTEM comes as from the file, as a reload does, which happens between statements.)
+ */
+static bool
+check_btree_indexes(int *value, void **extra, GucSource source)
+{
+	if (*value == LBT_BTREE_ALL && IsUnderPostmaster && OidIsValid(MyDatabaseId) && IsTransactionState() &&
+		!InitializingParallelWorker &&
+		(source == PGC_S_TEST || (source == PGC_S_FILE && debug_query_string != NULL)))
+		at_serving_plan();
+	return true;
+}
+
+static void
+assign_serving(int value, void *extra)
+{
+	at_serving_change();
+}
+
+/* _PG_init() runs again when it has failed before, for want of memory: each setting is defined once. */
+static int	steps_done = 0;
+
+#define ONCE(action) \
+	do { \
+		if (++step > steps_done) \
+		{ \
+			action; \
+			steps_done = step; \
+		} \
+	} while (0)
+
+void
+lbt_settings_define(void (*serving_changed) (void), void (*serving_planned) (void))
+{
+	int			step = 0;
+
+	at_serving_change = serving_changed;
+	at_serving_plan = serving_planned;
+	ONCE(DefineCustomEnumVariable("learnedbtree.btree_indexes",
+							 "Which btree indexes are served, as they are.",
+							 "none; adopted: those that learnedbtree_adopt() has marked; all: those of at least "
+							 "learnedbtree.min_leaves leaves, and adopted ones, unless a mark excludes them.",
+							 &lbt_btree_indexes, LBT_BTREE_ADOPTED, btree_indexes_words, PGC_USERSET, 0,
+							 check_btree_indexes, assign_serving, NULL));
+	ONCE(DefineCustomIntVariable("learnedbtree.min_leaves",
+							"Leaf pages from which btree indexes are served where learnedbtree.btree_indexes is all.",
+							"Smaller ones have too few pages on the way to a leaf.",
+							&lbt_min_leaves, LBT_MIN_LEAVES_DEFAULT, 0, INT_MAX, PGC_USERSET, 0,
+							NULL, assign_serving, NULL));
+	ONCE(DefineCustomBoolVariable("learnedbtree.enable",
+							 "Finds leaves through models.",
+							 "When off, learnedbtree and served btree indexes work exactly as btree indexes.",
+							 &lbt_enable, true, PGC_USERSET, 0, NULL, NULL, NULL));
+	ONCE(DefineCustomBoolVariable("learnedbtree.enable_leaf_cache",
+							 "Looks predictions up in the cache of leaf minima before reading a page.",
+							 "When off, the spline's prediction is tried as it is, and the page decides.",
+							 &lbt_enable_leaf_cache, true, PGC_USERSET, 0, NULL, NULL, NULL));
+	ONCE(DefineCustomBoolVariable("learnedbtree.enable_buffer_hint",
+							 "Remembers with every leaf the shared buffer it was last found in.",
+							 "When off, every predicted page is looked up in the buffer table.",
+							 &lbt_enable_buffer_hint, true, PGC_USERSET, 0, NULL, NULL, NULL));
+	ONCE(DefineCustomBoolVariable("learnedbtree.enable_insert",
+							 "Puts inserted keys on the leaf that the model predicts.",
+							 "When off, inserts descend as in btree.",
+							 &lbt_enable_insert, true, PGC_USERSET, 0, NULL, NULL, NULL));
+	ONCE(DefineCustomBoolVariable("learnedbtree.enable_prefetch",
+							 "Brings leaves that a scan will need into shared buffers ahead of time.",
+							 "When off, scans read their leaves one by one, as in btree.",
+							 &lbt_enable_prefetch, true, PGC_USERSET, 0, NULL, NULL, NULL));
+	ONCE(DefineCustomBoolVariable("learnedbtree.autotrain",
+							 "Trains models again in the background as their indexes change.",
+							 "When off, a model is trained by the build of its index, by the first use "
+							 "where there is none, and by learnedbtree_train().",
+							 &lbt_autotrain, true, PGC_SIGHUP, 0, NULL, NULL, NULL));
+	ONCE(DefineCustomIntVariable("learnedbtree.naptime",
+							"Least time between two trainings of an index in the background.",
+							"The launcher and its workers look for work this often, too.",
+							&lbt_naptime, 1000, 10, INT_MAX / 2,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL));
+	ONCE(DefineCustomIntVariable("learnedbtree.retrain_splits",
+							"Leaf splits since the last training after which a model is trained again.",
+							"-1 takes 2 per cent of the leaves, at least 64 of them or a quarter. "
+							"The index option retrain_splits overrides it.",
+							&lbt_retrain_splits, -1, -1, INT_MAX, PGC_USERSET, 0, NULL, NULL, NULL));
+	ONCE(DefineCustomIntVariable("learnedbtree.max_error",
+							"Largest error of a model's spline, in leaves.",
+							"Takes effect with the next training; smaller means more knots. The index "
+							"option max_error overrides it.",
+							&lbt_max_error, LBT_MAX_ERROR_DEFAULT, 1, LBT_MAX_ERROR_LIMIT,
+							PGC_USERSET, 0, NULL, NULL, NULL));
+	ONCE(DefineCustomIntVariable("learnedbtree.max_model_memory",
+							"Shared memory that all models together may take.",
+							"When a new model does not fit, the least recently used ones are dropped; "
+							"a model larger than all of it is not made. 16 bytes a leaf.",
+							&lbt_max_model_memory, 256 * 1024, 64, MAX_KILOBYTES,
+							PGC_SUSET, GUC_UNIT_KB, NULL, NULL, NULL));
+	ONCE(DefineCustomIntVariable("learnedbtree.max_workers",
+							"Processes that train models in the background at a time, each in another database.",
+							"They and their launcher are among max_worker_processes. More databases are visited in turn.",
+							&lbt_max_workers, 1, 1, LBT_WORKERS_LIMIT, PGC_SIGHUP, 0, NULL, NULL, NULL));
+	ONCE(DefineCustomEnumVariable("learnedbtree.debug_sort_keys",
+							 "For tests: makes the sort keys of text contradict its collation.",
+							 "Then most predictions fail, and answers have to be right nevertheless.",
+							 &lbt_debug_sort_keys, LBT_SORT_KEYS_TRUE, sort_keys_words,
+							 PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL));
+	ONCE(MarkGUCPrefixReserved("learnedbtree"));
+}
+
+/* ---- options of indexes ---- */
+
+Oid
+lbt_am_oid(void)
+{
+	static Oid	cached = InvalidOid;
+
+	/* DROP and CREATE EXTENSION gives a new one: ask the (cached) catalog, not a variable alone. */
+	if (!OidIsValid(cached) || !SearchSysCacheExists1(AMOID, ObjectIdGetDatum(cached)))
+		cached = get_am_oid("learnedbtree", true);
+	return cached;
+}
+
+uint64		lbt_index_options_generation = 1;
+LbtServedOptions lbt_served_options = NULL;
+static relopt_kind lbt_relopt_kind;
+
+/* A change of how models are made or used needs no stronger lock than training does. */
+#define LEARN_LOCK ShareUpdateExclusiveLock
+
+void
+lbt_options_define(void)
+{
+	lbt_relopt_kind = add_reloption_kind();
+	add_int_reloption(lbt_relopt_kind, "fillfactor",
+					  "Packs leaf pages only to this percentage (as in btree)",
+					  BTREE_DEFAULT_FILLFACTOR, BTREE_MIN_FILLFACTOR, 100, LEARN_LOCK);
+	add_real_reloption(lbt_relopt_kind, "vacuum_cleanup_index_scale_factor",
+					   "Deprecated, without effect (as in btree)", -1, 0.0, 1e10, LEARN_LOCK);
+	add_bool_reloption(lbt_relopt_kind, "deduplicate_items",
+					   "Merges equal keys into posting lists (as in btree)", true, LEARN_LOCK);
+	add_bool_reloption(lbt_relopt_kind, "learned",
+					   "Finds leaves through a learned model", true, LEARN_LOCK);
+	add_int_reloption(lbt_relopt_kind, "max_error",
+					  "Largest error of the model's spline, in leaves; unset takes learnedbtree.max_error",
+					  -1, 1, LBT_MAX_ERROR_LIMIT, LEARN_LOCK);
+	add_int_reloption(lbt_relopt_kind, "retrain_splits",
+					  "Leaf splits since training after which the model is trained again; unset takes learnedbtree.retrain_splits",
+					  -1, 1, INT_MAX, LEARN_LOCK);
+}
+
+bytea *
+lbt_options(Datum reloptions, bool validate)
+{
+	static const relopt_parse_elt table[] = {
+		{"fillfactor", RELOPT_TYPE_INT, offsetof(LbtOptions, btree.fillfactor)},
+		{"vacuum_cleanup_index_scale_factor", RELOPT_TYPE_REAL,
+		offsetof(LbtOptions, btree.vacuum_cleanup_index_scale_factor)},
+		{"deduplicate_items", RELOPT_TYPE_BOOL, offsetof(LbtOptions, btree.deduplicate_items)},
+		{"learned", RELOPT_TYPE_BOOL, offsetof(LbtOptions, learned)},
+		{"max_error", RELOPT_TYPE_INT, offsetof(LbtOptions, max_error)},
+		{"retrain_splits", RELOPT_TYPE_INT, offsetof(LbtOptions, retrain_splits)},
+	};
+
+	return (bytea *) build_reloptions(reloptions, validate, lbt_relopt_kind, sizeof(LbtOptions),
+									  table, lengthof(table));
+}
+
+bool
+lbt_index_options(Relation rel, LbtIndexOptions *options, const char **why_not)
+{
+	const LbtOptions *own;
+
+	*options = LBT_NO_INDEX_OPTIONS;
+	*why_not = NULL;
+	if (lbt_is_btree(rel))
+		return lbt_served_options(rel, options, why_not);
+	own = (const LbtOptions *) rel->rd_options;
+	if (own != NULL)
+		*options = (LbtIndexOptions) {.learned = own->learned,.max_error = own->max_error,
+		.retrain_splits = own->retrain_splits};
+	if (options->learned == 0)
+		*why_not = "the index option learned is off";
+	return true;
+}

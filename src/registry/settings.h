@@ -1,0 +1,104 @@
+/*
+ * settings.h - the learnedbtree.* settings, and an index's options: all that DBAs set.
+ *
+ * settings.c documents them for users, in what it tells the server.
+ */
+#ifndef LBT_SETTINGS_H
+#define LBT_SETTINGS_H
+
+#include "postgres.h"
+
+#include "catalog/pg_am.h"
+#include "server/btree.h"
+
+/* Which btree indexes this session serves: learnedbtree.btree_indexes. */
+typedef enum LbtBtreeIndexes
+{
+	LBT_BTREE_NONE,
+	LBT_BTREE_ADOPTED,			/* those with a mark (serve/marks.h) */
+	LBT_BTREE_ALL				/* all that can have a model, are large enough, and are not excluded by a mark */
+} LbtBtreeIndexes;
+
+extern bool lbt_enable;
+extern bool lbt_enable_leaf_cache;
+extern bool lbt_enable_buffer_hint;
+extern bool lbt_enable_insert;
+extern bool lbt_enable_prefetch;
+extern bool lbt_autotrain;
+extern int	lbt_btree_indexes;	/* LbtBtreeIndexes */
+extern int	lbt_min_leaves;		/* leaf pages */
+extern int	lbt_naptime;		/* milliseconds */
+extern int	lbt_retrain_splits; /* -1: a share of the leaves */
+extern int	lbt_max_error;		/* leaves */
+extern int	lbt_max_model_memory;	/* kB */
+extern int	lbt_max_workers;	/* at most LBT_WORKERS_LIMIT */
+
+#define LBT_MIN_LEAVES_DEFAULT 16
+#define LBT_MAX_ERROR_DEFAULT 4
+#define LBT_MAX_ERROR_LIMIT 1024
+#define LBT_WORKERS_LIMIT 16
+
+/* What is set for an index itself, by its storage parameters or its mark; -1: nothing. */
+typedef struct LbtIndexOptions
+{
+	int			learned;		/* use a model for this index */
+	int			max_error;		/* leaves */
+	int			retrain_splits;
+} LbtIndexOptions;
+
+#define LBT_NO_INDEX_OPTIONS ((LbtIndexOptions) {-1, -1, -1})
+
+/* rd_options of indexes of our access method.  nbtree reads the front of it. */
+typedef struct LbtOptions
+{
+	BTOptions	btree;
+	bool		learned;
+	int			max_error;		/* -1: unset */
+	int			retrain_splits; /* -1: unset */
+} LbtOptions;
+
+/* By its size, has an index learnedbtree.min_leaves?  Its file has a metapage and, above two leaves or more, a root. */
+static inline bool
+lbt_is_large(BlockNumber nblocks)
+{
+	return nblocks >= (BlockNumber) lbt_min_leaves + (lbt_min_leaves > 1 ? 2 : lbt_min_leaves);
+}
+
+/* The access method's OID; InvalidOid before CREATE EXTENSION. */
+extern Oid	lbt_am_oid(void);
+
+/* Is it a btree index, whose rd_options are btree's and whose file is not ours to write an image into? */
+static inline bool
+lbt_is_btree(Relation rel)
+{
+	return rel->rd_rel->relam == BTREE_AM_OID;
+}
+
+/*
+ * Raised when the options of any index, or what decides on serving btree indexes, may have changed: what was asked
+ * for before may be outdated.  Starts at 1.
+ */
+extern uint64 lbt_index_options_generation;
+
+/*
+ * In _PG_init; may be called again after an error.  serving_changed: a setting that decides on which btree indexes are
+ * served has a new value; allocates nothing.  serving_planned: all of them are to be served in future sessions.
+ */
+extern void lbt_settings_define(void (*serving_changed) (void), void (*serving_planned) (void));
+extern void lbt_options_define(void);
+
+/* The access method's amoptions: options of btree, and ours. */
+extern bytea *lbt_options(Datum reloptions, bool validate);
+
+/*
+ * An index's options, and why this session is not to use a model for it: a constant string that goes on from "it is
+ * not served: ", or NULL.  Returns false when this may not be the last word: ask again next time.  May read catalogs.
+ * Not for every lookup: views (LbtIndex) keep the result.
+ */
+extern bool lbt_index_options(Relation rel, LbtIndexOptions *options, const char **why_not);
+
+/* The same of a btree index, whose marks decide: serve/marks.c's. */
+typedef bool (*LbtServedOptions) (Relation rel, LbtIndexOptions *options, const char **why_not);
+extern LbtServedOptions lbt_served_options;
+
+#endif							/* LBT_SETTINGS_H */

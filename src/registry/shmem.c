@@ -1,0 +1,135 @@
+/*
+ * shmem.c - making shared memory, attaching to it, leaving it; see control.h.
+ */
+#include "registry/control.h"
+
+#include "registry/counters.h"
+#include "registry/registry.h"
+#include "registry/xact.h"
+#include "server/guard.h"
+#include "server/shared.h"
+#include "storage/ipc.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+/* A backend that could not attach tries again only so much later. */
+#define ATTACH_INTERVAL_MS 10000
+
+/* Room for the hash tables before the first DSM segment is needed. */
+#define PLACE_BYTES (256 * 1024)
+
+LbtControl *lbt_control = NULL;
+dsa_area   *lbt_area = NULL;
+dshash_table *lbt_entries = NULL;
+
+static void *
+place_of(LbtControl *c)
+{
+	return (char *) c + MAXALIGN(sizeof(LbtControl));
+}
+
+/* Runs once for the cluster, perhaps in the postmaster, where no DSM segment can be made. */
+static void
+init_control(void *block)
+{
+	LbtControl *c = block;
+	dsa_area   *a;
+
+	c->tranche = LWLockNewTrancheId();
+	LWLockRegisterTranche(c->tranche, "LearnedBtree");
+	LWLockInitialize(&c->reclaim, c->tranche);
+	pg_atomic_init_u64(&c->generation, 1);
+	pg_atomic_init_u64(&c->model_bytes, 0);
+	pg_atomic_init_u64(&c->unreachable_told, 0);
+	pg_atomic_init_u64(&c->idle_looked_at, 0);
+	pg_atomic_init_u32(&c->launcher, 0);
+	pg_atomic_init_u32(&c->launcher_proc, 0);
+	pg_atomic_init_u64(&c->launch_tried, 0);
+	pg_atomic_init_u32(&c->told_no_worker, 0);
+	pg_atomic_init_u32(&c->workers_connected, 0);
+	pg_atomic_init_u32(&c->databases_wait, 0);
+
+	a = dsa_create_in_place(place_of(c), PLACE_BYTES, c->tranche, NULL);
+	dsa_pin(a);
+	dsa_set_size_limit(a, PLACE_BYTES);
+	c->entries = lbt_entries_create(a, c->tranche);
+	c->stats = lbt_stats_create(a, c->tranche);
+	dsa_set_size_limit(a, (size_t) -1);
+	dsa_detach(a);
+}
+
+/*
+ * At exit, while DSM segments are still mapped (the place may be in one; they are gone before on_shmem_exit).  An error
+ * here ends the process, and what comes next in its exit needs the locks.
+ */
+static void
+leave(int code, Datum arg)
+{
+	LWLockReleaseAll();
+	dsa_on_shmem_exit_release_in_place(code, PointerGetDatum(place_of(lbt_control)));
+}
+
+/* Who could not reach all of it before would not now either, and nothing is caught any more. */
+static void
+flush_at_exit(int code, Datum arg)
+{
+	LWLockReleaseAll();
+	if (lbt_guard_has_failed())
+		return;
+	(void) lbt_registry_attach();
+	lbt_counters_flush();
+}
+
+/* What can fail comes first, and may come again: only the end makes this process one that has attached. */
+static void
+attach(void)
+{
+	LbtControl *c = lbt_shared_block();
+	MemoryContext old;
+
+	if (c == NULL)
+		return;
+	old = MemoryContextSwitchTo(TopMemoryContext);
+	if (lbt_area == NULL)
+	{
+		LWLockRegisterTranche(c->tranche, "LearnedBtree");
+		lbt_area = dsa_attach_in_place(place_of(c), NULL);
+		dsa_pin_mapping(lbt_area);
+	}
+	lbt_entries = lbt_entries_attach(lbt_area, c->tranche, c->entries);
+	lbt_stats_attach(lbt_area, c->tranche, c->stats);
+	MemoryContextSwitchTo(old);
+	before_shmem_exit(leave, (Datum) 0);
+	before_shmem_exit(flush_at_exit, (Datum) 0);	/* runs first */
+	lbt_registry_generation = &c->generation;
+	lbt_control = c;
+	lbt_guard_report_together(&c->unreachable_told);
+}
+
+bool
+lbt_registry_attach(void)
+{
+	static TimestampTz next_try = 0;
+
+	if (likely(lbt_control != NULL))
+	{
+		if (unlikely(lbt_something_to_forget))
+			lbt_forget_now();
+		return true;
+	}
+	if (lbt_shared_possible() && GetCurrentTimestamp() >= next_try)
+	{
+		LBT_GUARD_BEGIN();
+		{
+			attach();
+		}
+		LBT_GUARD_END(next_try = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ATTACH_INTERVAL_MS));
+	}
+	return lbt_control != NULL;
+}
+
+void
+lbt_shmem_init(void)
+{
+	lbt_shared_declare(MAXALIGN(sizeof(LbtControl)) + PLACE_BYTES, init_control);
+}

@@ -1,0 +1,293 @@
+/*
+ * view.c - this backend's views of indexes; see view.h, and registry.c for why a view's model may be read without a lock.
+ */
+#include "registry/view.h"
+
+#include "catalog/pg_class.h"
+#include "miscadmin.h"
+#include "registry/registry.h"
+#include "server/guard.h"
+#include "server/shared.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+
+/* Views that a backend keeps beyond the end of a transaction. */
+#define MAX_VIEWS 4096
+
+/* Views from which on those of files that are gone are looked for, each time that their number has doubled. */
+#define SWEEP_VIEWS 256
+
+/* A view whose model could not be mapped, or did not fit, is not looked up again before. */
+#define UNREACHABLE_MS 10000
+
+static HTAB *views = NULL;
+static long sweep_at = SWEEP_VIEWS;
+static LbtIndex *dirty_indexes = NULL;	/* those with events to flush */
+
+pg_atomic_uint64 *lbt_registry_generation = NULL;
+
+static void
+view_init(LbtIndex *index, Relation rel)
+{
+	LbtFile		file = index->file;
+
+	memset(index, 0, sizeof(LbtIndex));
+	index->file = file;
+	index->leaf_items = 1;
+	index->last.block = InvalidBlockNumber;
+	lbt_keyspec_init(&index->keyspec, rel);
+	index->oid = RelationGetRelid(rel); /* last: what an error leaves is not a view of this index */
+}
+
+/*
+ * Options change seldom, and the setting behind them at any time.  The file's size is asked for again, too: TRUNCATE
+ * makes the file of a table of this transaction anew in place, and invalidates the index's relcache entry.
+ */
+static inline void
+update_options(LbtIndex *index, Relation rel)
+{
+	if (unlikely(index->options_at != lbt_index_options_generation))
+	{
+		uint64		generation = lbt_index_options_generation;
+
+		index->options_at = lbt_index_options(rel, &index->options, &index->why_not) ? generation : 0;
+		index->learned = index->why_not == NULL;
+		index->nblocks = 0;
+	}
+	index->retrain_splits = index->options.retrain_splits > 0 ? index->options.retrain_splits :
+		lbt_retrain_splits;
+}
+
+void
+lbt_mark_dirty(LbtIndex *index)
+{
+	index->dirty = true;
+	index->next_dirty = dirty_indexes;
+	dirty_indexes = index;
+}
+
+LbtIndex *
+lbt_next_dirty(void)
+{
+	LbtIndex   *index = dirty_indexes;
+
+	if (index)
+	{
+		dirty_indexes = index->next_dirty;
+		index->dirty = false;
+	}
+	return index;
+}
+
+bool
+lbt_any_dirty(void)
+{
+	return dirty_indexes != NULL;
+}
+
+/* Drop events that were not flushed: of one view, or (NULL) of all. */
+static void
+forget_events(LbtIndex *index)
+{
+	LbtIndex  **link = &dirty_indexes;
+
+	while (*link != NULL)
+	{
+		LbtIndex   *i = *link;
+
+		if (index != NULL && i != index)
+		{
+			link = &i->next_dirty;
+			continue;
+		}
+		*link = i->next_dirty;
+		i->dirty = false;
+		memcpy(i->flushed, i->events, sizeof(i->flushed));
+	}
+}
+
+bool
+lbt_index_file(Oid relid, LbtFile *file)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	Form_pg_class class;
+	bool		found;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	class = (Form_pg_class) GETSTRUCT(tuple);
+	found = class->relkind == RELKIND_INDEX && class->relpersistence != RELPERSISTENCE_TEMP &&
+		OidIsValid(class->relfilenode);
+	*file = (LbtFile) {.database = class->relisshared ? InvalidOid : MyDatabaseId,
+		.tablespace = OidIsValid(class->reltablespace) ? class->reltablespace : MyDatabaseTableSpace,
+	.number = class->relfilenode};
+	ReleaseSysCache(tuple);
+	return found;
+}
+
+/* Nobody holds a view of a file that is gone: who uses an index keeps it from being dropped or made anew. */
+static void
+sweep(void)
+{
+	HASH_SEQ_STATUS status;
+	LbtIndex   *index;
+	LbtFile		now;
+
+	hash_seq_init(&status, views);
+	while ((index = hash_seq_search(&status)) != NULL)
+		if (!lbt_index_file(index->oid, &now) || memcmp(&now, &index->file, sizeof(LbtFile)) != 0)
+		{
+			forget_events(index);
+			(void) hash_search(views, &index->file, HASH_REMOVE, NULL);
+		}
+	sweep_at = Max(SWEEP_VIEWS, 2 * hash_get_num_entries(views));
+}
+
+LbtIndex *
+lbt_index_get(Relation rel)
+{
+	LbtFile		file = {LbtRelDatabase(rel), LbtRelTablespace(rel), LbtRelNumber(rel)};
+	LbtIndex   *index;
+	bool		found;
+
+	if (RelationUsesLocalBuffers(rel))
+	{
+		/* Never shared, never counted: temporary indexes may come by the million. */
+		index = palloc(sizeof(LbtIndex));
+		index->file = file;
+		view_init(index, rel);
+		update_options(index, rel);
+		return index;
+	}
+	if (views == NULL)
+	{
+		HASHCTL		ctl = {.keysize = sizeof(LbtFile),.entrysize = sizeof(LbtIndex),
+			.hcxt = TopMemoryContext};
+
+		views = hash_create("learnedbtree indexes", 64, &ctl,
+							HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	}
+	if (unlikely(hash_get_num_entries(views) >= sweep_at))
+		sweep();
+	index = hash_search(views, &file, HASH_ENTER, &found);
+	if (!found)
+		index->oid = InvalidOid;
+	if (index->oid != RelationGetRelid(rel))
+	{
+		/* New, or the number of a file long gone has come round again. */
+		if (found)
+			forget_events(index);
+		view_init(index, rel);
+	}
+	update_options(index, rel);
+	index->shareable = lbt_registry_attach();
+	return index;
+}
+
+/* Can the registered model be used by this view? */
+static bool
+open_model(LbtIndex *index, const LbtEntry *entry)
+{
+	LbtColumnOrder order[LBT_CODE_COLUMNS];
+
+	if (!lbt_model_open(dsa_get_address(lbt_area, entry->memory), entry->bytes, &index->model) ||
+		!lbt_keyspec_fits(&index->keyspec, &index->model.code))
+		return false;
+	lbt_keyspec_order(&index->keyspec, order);
+	lbt_codetree_set_columns(&index->model.tree, order, index->keyspec.ncolumns);
+	return true;
+}
+
+static TimestampTz
+unreachable_until(void)
+{
+	return TimestampTzPlusMilliseconds(GetCurrentTimestamp(), UNREACHABLE_MS);
+}
+
+/* The state comes last: what raises an error must leave a view without a model. */
+static void
+look_up(LbtIndex *index, TimestampTz failed_until)
+{
+	LbtEntry   *entry = dshash_find(lbt_entries, &index->file, false);
+	LbtState	state;
+
+	if (entry == NULL)
+		return;
+	state = entry->state;
+	index->trained_blocks = entry->trained_blocks;
+	index->model_bytes = entry->bytes;
+	index->image_lsn = entry->image_lsn;
+	if (index->changed_at != entry->changed_at)
+		index->misses = index->splits = 0;
+	index->changed_at = entry->changed_at;
+	if (state == LBT_FAILED || state == LBT_NO_MEMORY)
+		index->again_at = entry->not_before;
+
+	/* Mapped under the lock: afterwards the segment may be gone. */
+	if (state == LBT_READY && !open_model(index, entry))
+	{
+		state = LBT_FAILED;
+		index->again_at = failed_until != 0 ? failed_until : unreachable_until();
+	}
+	dshash_release_lock(lbt_entries, entry);
+	index->state = state;
+}
+
+static void
+give_up(LbtIndex *index)
+{
+	index->state = LBT_NO_MEMORY;
+	index->again_at = unreachable_until();
+}
+
+void
+lbt_index_refresh(LbtIndex *index)
+{
+	uint64		generation = pg_atomic_read_u64(&lbt_control->generation);
+	TimestampTz failed_until = index->state == LBT_FAILED ? index->again_at : 0;
+
+	/* Before the lookup: a change after it must be noticed. */
+	pg_read_barrier();
+	index->state = LBT_UNTRAINED;
+	index->trained_blocks = 0;
+	index->image_lsn = InvalidXLogRecPtr;
+	index->nblocks = 0;
+	index->again_at = 0;
+	LBT_GUARD_BEGIN();
+	{
+		look_up(index, failed_until);
+	}
+	LBT_GUARD_END(give_up(index));
+	index->generation = generation;
+}
+
+void *
+lbt_index_copy_model(const LbtIndex *index, Size *bytes)
+{
+	return index->shareable ? lbt_registry_copy_model(&index->file, bytes) : NULL;
+}
+
+void
+lbt_index_set_hint(LbtIndex *index, uint32 slot, int32 buffer)
+{
+	if (slot >= index->model.nleaves ||
+		!LWLockConditionalAcquire(&lbt_control->reclaim, LW_SHARED))
+		return;
+	if (index->generation == pg_atomic_read_u64(&lbt_control->generation) &&
+		index->state == LBT_READY)
+		index->model.leaves[slot].recent_buffer = buffer;
+	LWLockRelease(&lbt_control->reclaim);
+}
+
+void
+lbt_views_trim(void)
+{
+	if (views == NULL || hash_get_num_entries(views) <= MAX_VIEWS)
+		return;
+	forget_events(NULL);
+	hash_destroy(views);
+	views = NULL;
+	sweep_at = SWEEP_VIEWS;
+}

@@ -1,0 +1,104 @@
+/*
+ * view.h - this backend's views of indexes: private memory, found by file, in which a lookup has what it needs without
+ * asking shared memory.
+ *
+ *     registry's generation  ----compare---->  view's generation: equal, and the pointers lead to a live model
+ *                                    | raised
+ *                                    v
+ *                            lbt_index_refresh(): the entry, under its lock; the model mapped
+ */
+#ifndef LBT_VIEW_H
+#define LBT_VIEW_H
+
+#include "postgres.h"
+
+#include "key/keyspec.h"
+#include "model/model.h"
+#include "registry/control.h"
+#include "registry/settings.h"
+
+/* The leaf that this backend inserted into last, and which codes are likely to belong there too. */
+typedef struct LbtLastLeaf
+{
+	BlockNumber block;			/* InvalidBlockNumber: none */
+	Buffer		buffer;
+	uint64		lo;
+	uint64		hi;
+} LbtLastLeaf;
+
+/*
+ * This backend's view of one index.  Lives at least until the end of the transaction; that of a
+ * temporary index in the memory context of the one who asked for it.
+ */
+typedef struct LbtIndex
+{
+	LbtFile		file;			/* hash key */
+	Oid			oid;			/* the index */
+	bool		shareable;		/* models can exist: not temporary, shared memory there */
+	bool		dirty;			/* on the list of indexes with events to flush */
+	LbtState	state;
+	uint64		generation;		/* of the registry, when state and model were looked up */
+	LbtModel	model;			/* valid while state is LBT_READY */
+	TimestampTz again_at;		/* no use to ask for a training before; 0: it may be */
+	BlockNumber nblocks;		/* the file has at least this many; 0 not asked yet */
+	BlockNumber trained_blocks; /* the file's size when it was trained */
+	Size		model_bytes;	/* of the model, when LBT_READY or LBT_EVICTED */
+	TimestampTz changed_at;		/* when the state or model was registered */
+	XLogRecPtr	image_lsn;		/* of the metapage when its image was written; 0: not known */
+	uint32		misses;			/* fallbacks and right-moves since the last report of a long statement */
+	uint32		splits;			/* by this backend, since changed_at */
+	uint64		options_at;		/* lbt_index_options_generation when they were looked up; 0: again */
+	LbtIndexOptions options;
+	bool		learned;		/* use a model in this session */
+	const char *why_not;		/* a constant string, when not learned */
+	int			retrain_splits; /* splits that ask for a training; -1: the default share */
+	uint32		last_slot;		/* predicted by the last lookup; any value is safe */
+	LbtLastLeaf last;
+	uint16		insert_debt;	/* of late, inserts that nbtree had to do after all; see insert.c */
+	uint16		insert_skip;	/* inserts left to nbtree from the start */
+	uint16		leaf_items;		/* of the leaf seen last: where to prefetch */
+	uint16		leaf_bytes;
+	LbtKeySpec	keyspec;
+	uint64		events[LBT_NEVENTS];	/* since the view was made */
+	uint64		flushed[LBT_NEVENTS];	/* of these, in the shared totals or forgotten */
+	struct LbtIndex *next_dirty;
+} LbtIndex;
+
+/* This backend's view of an open index, not yet looked up again. */
+extern LbtIndex *lbt_index_get(Relation rel);
+
+/*
+ * Look the index up in the registry.  No lock is held on return.  Raises no error: where shared memory cannot be
+ * mapped there is no model (LBT_NO_MEMORY), for a while.
+ */
+extern void lbt_index_refresh(LbtIndex *index);
+
+extern pg_atomic_uint64 *lbt_registry_generation;
+
+/* Bring the view up to date: one read of a rarely written cache line when nothing changed. */
+static inline void
+lbt_index_update(LbtIndex *index)
+{
+	if (index->shareable &&
+		unlikely(index->generation != pg_atomic_read_u64(lbt_registry_generation)))
+		lbt_index_refresh(index);
+}
+
+/* Copy the index's model out, palloc'd; NULL when there is none. */
+extern void *lbt_index_copy_model(const LbtIndex *index, Size *bytes);
+
+/* Remember in the model which buffer a slot's block is in.  Cheap when the model is superseded. */
+extern void lbt_index_set_hint(LbtIndex *index, uint32 slot, int32 buffer);
+
+/* The file of an index whose model may be shared; false when there is no such index. */
+extern bool lbt_index_file(Oid relid, LbtFile *file);
+
+/* Put a view on the list of those with events to flush; take one from it, or (NULL) the next; NULL: there is none. */
+extern void lbt_mark_dirty(LbtIndex *index);
+extern LbtIndex *lbt_next_dirty(void);
+extern bool lbt_any_dirty(void);
+
+/* At the end of a transaction, when no scan is open: forget views if they have become many. */
+extern void lbt_views_trim(void);
+
+#endif							/* LBT_VIEW_H */

@@ -1,0 +1,360 @@
+/*
+ * xact.c - forgetting models at transaction end; see xact.h.
+ *
+ * Before a commit, while an error may still be had, models go that the commit makes useless: if the transaction fails
+ * after all, they are trained again.  After a commit or abort shared memory is not touched, for to look at it may map a
+ * segment, and an error would be the server's end.  What can go only then (models of files that were made in vain, and
+ * counts, which nobody could bring back) is put on a list that the process sees to later (lbt_forget_now()).
+ *
+ * Nothing here can be wrong in a way that matters for answers: a model that stays too long is never found again and
+ * goes when memory is short, one that goes too early is trained again.
+ *
+ * Drops are seen by the server's hook for changes of catalog objects, in sessions that have loaded the library, and by an
+ * event trigger in others.  What both miss is found by a worker before it ends (sql/worker.c).
+ */
+#include "registry/xact.h"
+
+#include "access/xact.h"
+#include "catalog/objectaccess.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_database.h"
+#include "registry/counters.h"
+#include "registry/demand.h"
+#include "registry/registry.h"
+#include "miscadmin.h"
+#include "server/guard.h"
+#include "storage/ipc.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+
+/* Models of a database that one transaction's end looks through; what is beyond waits for the worker. */
+#define LISTED_MAX 10000
+
+typedef enum PendingKind
+{
+	CREATED,					/* a file made by this transaction */
+	DROPPED,					/* an index, or (no oid) a database */
+	FORGOTTEN,					/* an index whose model goes, though the index stays */
+	WANTED						/* an index to be trained */
+} PendingKind;
+
+typedef struct Pending
+{
+	LbtFile		file;			/* its model; of a dropped database, or one of which there is no model, the database alone */
+	Oid			oid;			/* the index; InvalidOid: all of the database's */
+	PendingKind kind;
+	SubTransactionId subxact;
+	TimestampTz ended_at;		/* of what was wanted: the commit */
+	struct Pending *next;
+} Pending;
+
+/* The file that an index has now, by its OID. */
+typedef struct Made
+{
+	Oid			oid;			/* hash key */
+	LbtFile		file;
+} Made;
+
+/* Both in TopMemoryContext: what this transaction does, and what is left of ended ones. */
+static Pending *pending = NULL;
+static Pending *later = NULL;
+bool		lbt_something_to_forget = false;
+static object_access_hook_type next_hook = NULL;
+static bool sees_drops = false; /* our hook was there when this session last dropped something */
+
+/* The transaction or subtransaction of this has ended.  Allocates and maps nothing. */
+static void
+finish(Pending *p, bool committed)
+{
+	/*
+	 * A drop once more: between the first time and the commit somebody may have trained the index, if only its
+	 * last lock was not ours alone (DROP INDEX CONCURRENTLY).  And a training that was asked for, if a worker was so
+	 * quick that it has not seen what this transaction has changed.
+	 */
+	if (committed ? p->kind == DROPPED || p->kind == WANTED : p->kind == CREATED)
+	{
+		p->ended_at = GetCurrentTimestamp();
+		p->next = later;
+		later = p;
+		lbt_something_to_forget = true;
+	}
+	else
+		pfree(p);
+}
+
+static void
+forget_counts(const Pending *p)
+{
+	LBT_GUARD_BEGIN();
+	{
+		lbt_stats_forget(p->file.database, p->oid);
+	}
+	LBT_GUARD_END((void) 0);
+}
+
+/* Each once: what cannot be reached now goes when memory is short, or is found by a worker. */
+void
+lbt_forget_now(void)
+{
+	lbt_something_to_forget = false;
+	while (later != NULL)
+	{
+		Pending    *p = later;
+
+		later = p->next;
+		if (p->kind == WANTED)
+			lbt_demand_renew(&p->file, p->oid, p->ended_at);
+		else if (OidIsValid(p->file.number))
+			lbt_registry_drop_file(&p->file);
+		if (p->kind == DROPPED)
+			forget_counts(p);
+		pfree(p);
+	}
+}
+
+/* A process that exits within a transaction aborts it, but only after shared memory has been let go. */
+static void
+abort_at_exit(int code, Datum arg)
+{
+	while (pending != NULL)
+	{
+		Pending    *p = pending;
+
+		pending = p->next;
+		finish(p, false);
+	}
+}
+
+/* Shared memory has been attached: what is registered now runs before that is let go. */
+static void
+remember(PendingKind kind, const LbtFile *file, Oid oid)
+{
+	static bool registered = false;
+	Pending    *p = MemoryContextAllocZero(TopMemoryContext, sizeof(Pending));
+
+	if (!registered)
+		before_shmem_exit(abort_at_exit, (Datum) 0);
+	registered = true;
+	p->subxact = GetCurrentSubTransactionId();
+	p->kind = kind;
+	p->file = *file;
+	p->oid = oid;
+	p->next = pending;
+	pending = p;
+}
+
+void
+lbt_xact_created(const LbtIndex *index)
+{
+	if (index->shareable)
+		remember(CREATED, &index->file, index->oid);
+}
+
+static void
+remember_index(PendingKind kind, Oid index)
+{
+	LbtFile		file;
+
+	if (lbt_index_file(index, &file) && lbt_registry_attach())
+		remember(kind, &file, index);
+}
+
+void
+lbt_xact_forget(Oid index)
+{
+	remember_index(FORGOTTEN, index);
+}
+
+void
+lbt_xact_want(Oid index)
+{
+	remember_index(WANTED, index);
+}
+
+/* Is there anything in shared memory about this file, or counts of the index of this OID? */
+static bool
+knows(const LbtFile *file, Oid oid)
+{
+	return lbt_registry_attach() && (lbt_registry_knows(file) || lbt_stats_any(file->database, oid));
+}
+
+void
+lbt_xact_dropped(const Oid *oids, int n)
+{
+	HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(Oid),.hcxt = CurrentMemoryContext};
+	LbtFile		none = {.database = MyDatabaseId};
+	LbtListed  *listed;
+	HTAB	   *set;
+	int			nlisted;
+
+	if (sees_drops || !lbt_registry_attach())
+		return;
+	set = hash_create("learnedbtree dropped indexes", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	for (int i = 0; i < n; i++)
+	{
+		(void) hash_search(set, &oids[i], HASH_ENTER, NULL);
+		if (knows(&none, oids[i]))
+			remember(DROPPED, &none, oids[i]);
+	}
+	nlisted = lbt_registry_list(MyDatabaseId, &listed, LISTED_MAX);
+	for (int i = 0; i < nlisted; i++)
+		if (hash_search(set, &listed[i].oid, HASH_FIND, NULL) != NULL)
+			remember(DROPPED, &listed[i].file, listed[i].oid);
+	pfree(listed);
+	hash_destroy(set);
+}
+
+/* Most dropped indexes have never had a model here: one look into shared memory tells. */
+static void
+note_drop(Oid class, Oid object)
+{
+	LbtFile		file = {.database = object};
+
+	if (class == RelationRelationId ? lbt_index_file(object, &file) && knows(&file, object) :
+		lbt_registry_attach())
+		remember(DROPPED, &file, class == RelationRelationId ? object : InvalidOid);
+}
+
+static void
+note_change(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
+{
+	if (next_hook)
+		next_hook(access, class, object, sub, arg);
+	if (access == OAT_DROP)
+		sees_drops = true;
+	if (access == OAT_DROP && sub == 0 && (class == RelationRelationId || class == DatabaseRelationId))
+		note_drop(class, object);
+}
+
+/*
+ * Models of files that this transaction has replaced, its own ones among them: of each index that it has made a file of,
+ * only the last one's stays.  One pass, however many there are.
+ */
+static void
+forget_replaced(void)
+{
+	HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(Made),.hcxt = CurrentMemoryContext};
+	HTAB	   *last = hash_create("learnedbtree new files", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	LbtListed  *listed;
+	int			nlisted;
+
+	for (const Pending *p = pending; p != NULL; p = p->next)
+	{
+		Made	   *made;
+		bool		found;
+
+		if (p->kind != CREATED)
+			continue;
+		made = hash_search(last, &p->oid, HASH_ENTER, &found);
+		if (!found)
+			made->file = p->file;	/* the list begins with the newest */
+	}
+	nlisted = lbt_registry_list(MyDatabaseId, &listed, LISTED_MAX);
+	for (int i = 0; i < nlisted; i++)
+	{
+		const Made *made = hash_search(last, &listed[i].oid, HASH_FIND, NULL);
+
+		if (made != NULL && memcmp(&made->file, &listed[i].file, sizeof(LbtFile)) != 0)
+			lbt_registry_drop_file(&listed[i].file);
+	}
+	pfree(listed);
+	hash_destroy(last);
+}
+
+/* Ask for trainings, and let go of what the commit is going to make useless. */
+static void
+before_commit(void)
+{
+	bool		created = false;
+
+	for (const Pending *p = pending; p != NULL; p = p->next)
+	{
+		const LbtFile *file = &p->file;
+
+		if (p->kind == CREATED)
+			created = true;
+		else if (p->kind == WANTED)
+			lbt_demand_raise(file, p->oid, true);
+		else if (OidIsValid(file->number))
+			lbt_registry_drop_file(file);
+		else if (!OidIsValid(p->oid))
+			lbt_registry_drop_matching(file->database, InvalidOid, NULL);
+	}
+	if (created)
+		forget_replaced();
+}
+
+static void
+at_xact_end(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_PRE_COMMIT:
+			if (pending != NULL)
+			{
+				(void) lbt_registry_attach();
+				before_commit();
+			}
+			/* FALLTHROUGH */
+		case XACT_EVENT_PARALLEL_PRE_COMMIT:
+		case XACT_EVENT_PRE_PREPARE:
+					lbt_counters_before_commit();
+			return;
+		case XACT_EVENT_COMMIT:
+		case XACT_EVENT_ABORT:
+		case XACT_EVENT_PREPARE:
+		case XACT_EVENT_PARALLEL_COMMIT:
+		case XACT_EVENT_PARALLEL_ABORT:
+			break;
+	}
+
+	/* From here on an error would be the server's end. */
+	while (pending != NULL)
+	{
+		Pending    *p = pending;
+
+		pending = p->next;
+		if (event == XACT_EVENT_PREPARE)
+			pfree(p);
+		else
+			finish(p, event == XACT_EVENT_COMMIT || event == XACT_EVENT_PARALLEL_COMMIT);
+	}
+	lbt_views_trim();
+}
+
+static void
+at_subxact_end(SubXactEvent event, SubTransactionId subxact, SubTransactionId parent, void *arg)
+{
+	Pending   **link = &pending;
+
+	if (event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB)
+		return;
+	while (*link != NULL)
+	{
+		Pending    *p = *link;
+
+		if (p->subxact != subxact)
+			link = &p->next;
+		else if (event == SUBXACT_EVENT_COMMIT_SUB)
+		{
+			p->subxact = parent;
+			link = &p->next;
+		}
+		else
+		{
+			*link = p->next;
+			finish(p, false);
+		}
+	}
+}
+
+void
+lbt_xact_init(void)
+{
+	RegisterXactCallback(at_xact_end, NULL);
+	RegisterSubXactCallback(at_subxact_end, NULL);
+	next_hook = object_access_hook;
+	object_access_hook = note_change;
+}

@@ -1,0 +1,40 @@
+/*
+ * locate.h - from a bound to the leaf that holds it: where a lookup's prediction is trusted.
+ */
+#ifndef LBT_LOCATE_H
+#define LBT_LOCATE_H
+
+#include "search/predict.h"
+
+/* What became of a lookup, for its caller to count. */
+typedef struct LbtOutcome
+{
+	LbtEvent	event;			/* LBT_EV_VERIFIED; LBT_EV_NO_MODEL, LBT_EV_BAD_BLOCK ... LBT_EV_HIGH: descended */
+	int			moved;			/* leaves between the predicted one and the one proven */
+} LbtOutcome;
+
+/*
+ * Find the leaf whose key space contains the bound, by prediction where that can be proven right, else
+ * by nbtree's descent.  Returns its buffer, pinned and share-locked, with *offset the first data item
+ * not before the bound (last offset + 1 when there is none on the page).  InvalidBuffer, nothing
+ * locked, when the index is empty.
+ *
+ * backward: the caller goes on to the left; only a hint.  The relation's key spec must cover the
+ * bound's columns.  *target may be a prediction made ahead, which is used unless the model has changed
+ * since; its pin is taken over in any case.  On return it is the prediction that was used.
+ */
+extern Buffer lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward,
+						 Snapshot snapshot, OffsetNumber *offset, LbtTarget *target, LbtOutcome *outcome);
+
+/* As lbt_locate(), by nbtree's descent alone. */
+extern Buffer lbt_descend(Relation rel, const LbtIndex *index, const LbtBound *bound, bool backward,
+						  Snapshot snapshot, OffsetNumber *offset);
+
+/*
+ * As lbt_locate(), by prediction alone: InvalidBuffer, nothing locked, when it cannot be proven.  The index must have a
+ * model.
+ */
+extern Buffer lbt_predict_leaf(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapshot,
+							   OffsetNumber *offset, LbtTarget *target, LbtOutcome *outcome);
+
+#endif							/* LBT_LOCATE_H */

@@ -1,0 +1,633 @@
+/*
+ * train.c - from the leaves to a model; see train.h.
+ *
+ * A leaf split while the walk along level 1 (leafwalk.h) is under way is missing from the model until the
+ * next training: lookups for its right half move right once.
+ */
+#include "train/train.h"
+
+#include "registry/counters.h"
+#include "train/fit.h"
+#include "train/leafwalk.h"
+#include "registry/xact.h"
+#include "train/metapage.h"
+#include "registry/registry.h"
+#include "registry/demand.h"
+#include "registry/settings.h"
+#include "portability/instr_time.h"
+#include "server/compat.h"
+#include "server/guard.h"
+#include "server/shared.h"
+#include "utils/inval.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+
+/* The file's growth that makes a new training worth a try where there is no model. */
+#define GROWTH_SHIFT 2			/* a quarter */
+
+/* Splits of one backend after which a long statement reports them: training must not wait for its end. */
+#define SPLITS_BEFORE_REPORT 16
+
+/* An index of so few leaves is trained in passing. */
+#define SMALL_LEAVES 4096
+
+/* A file of so many blocks is trained by the worker on its first use, not in the query: from about a millisecond on. */
+#define FIRST_USE_BLOCKS 8192
+
+/* A backend that found no model asks only so much later again. */
+#define ASK_AGAIN_MS 1000
+
+/* Separators' byte strings are copied into pieces of memory of this size. */
+#define STRINGS_BYTES (64 * 1024)
+
+/*
+ * The separators and downlinks of level 1, in key order.
+ *
+ * Memory.  All of it is private and within maintenance_work_mem.  The leaves have to fit.  The separators of all leaves,
+ * from which codes and segments are learned, are kept as long as they fit beside; otherwise the codes come from a
+ * second walk, and there are no segments.
+ */
+typedef struct Harvest
+{
+	Relation	rel;
+	const LbtKeySpec *spec;
+	LbtState	problem;		/* LBT_READY: none */
+	uint32		height;			/* pages on the way of a descent */
+	uint32		nleaves;
+	uint32		capacity;
+	uint32		limit;			/* as many fit into learnedbtree.max_model_memory and maintenance_work_mem */
+	LbtLeaf    *leaves;
+	bool		code_known;		/* codes are made as leaves come: of a single number, and in a second walk */
+	bool		over;			/* there is no memory for more separators */
+	MemoryContext kept;			/* of the following four; NULL: separators are not kept */
+	LbtKeyValue *values;		/* spec->ncolumns for each leaf */
+	uint8	   *nvalues;
+	char	   *strings;		/* room for copies of separators' byte strings */
+	Size		strings_left;
+	char	   *scratch;		/* for those of one separator, when they are not kept */
+	LbtKeyLearner *learner;
+	LbtKeyCode	code;
+	void	   *tree;			/* codes of segments; NULL: there are none */
+	uint32		tree_bytes;
+	LbtLeaf    *image_leaves;	/* with the codes that the key code alone gives; NULL: the leaves */
+	LbtKeyValue separator[LBT_CODE_COLUMNS];	/* left of the next leaf to add */
+	int			nseparator;
+} Harvest;
+
+/* A single number is its code, so that codes need not wait for the end of the harvest. */
+static bool
+single_number(const LbtKeySpec *spec)
+{
+	return spec->ncolumns == 1 && !spec->column[0].bytes;
+}
+
+static void
+forget_separators(Harvest *h)
+{
+	MemoryContextDelete(h->kept);
+	h->kept = NULL;
+	h->values = NULL;
+	h->nvalues = NULL;
+	h->strings = NULL;
+	h->strings_left = 0;
+}
+
+static void *
+enlarge(void *old, Size bytes)
+{
+	return old ? repalloc_huge(old, bytes) : MemoryContextAllocHuge(CurrentMemoryContext, bytes);
+}
+
+/* Room for more leaves, and for their separators while there is memory. */
+static void
+grow(Harvest *h)
+{
+	Size		of_separator = h->spec->ncolumns * sizeof(LbtKeyValue) + 1;
+
+	h->capacity = Min(Max(h->capacity * 2, 1024), h->limit);
+	h->leaves = enlarge(h->leaves, (Size) h->capacity * sizeof(LbtLeaf));
+	h->over = h->kept && h->capacity * (sizeof(LbtLeaf) + of_separator) > lbt_training_budget();
+	if (h->kept && !h->over)
+	{
+		MemoryContext old = MemoryContextSwitchTo(h->kept);
+
+		h->values = enlarge(h->values, (Size) h->capacity * h->spec->ncolumns * sizeof(LbtKeyValue));
+		h->nvalues = enlarge(h->nvalues, h->capacity);
+		MemoryContextSwitchTo(old);
+	}
+}
+
+/* For pg_stat_activity. */
+static void
+report_training(void)
+{
+	static uint32 event = 0;
+
+	pgstat_report_wait_start(lbt_wait_event(&event, "LearnedBtreeTrain"));
+}
+
+/* Add a leaf whose left separator is h->separator. */
+static void
+add_leaf(Harvest *h, BlockNumber block)
+{
+	LbtLeaf    *leaf;
+
+	report_training();			/* again and again: reading a page ends a wait event of its own, and so ours */
+	if (h->nleaves >= h->limit)
+	{
+		h->problem = LBT_TOO_LARGE;
+		return;
+	}
+	if (h->nleaves == h->capacity)
+		grow(h);
+	leaf = &h->leaves[h->nleaves];
+	leaf->block = block;
+	leaf->recent_buffer = 0;
+	leaf->min_code = 0;
+	if (h->code_known)
+	{
+		if (h->nseparator > 0)
+			leaf->min_code = lbt_keycode(&h->code, h->separator, h->nseparator, LBT_MISSING_LOW);
+	}
+	else if (h->kept && !h->over)
+	{
+		h->nvalues[h->nleaves] = h->nseparator;
+		memcpy(&h->values[(Size) h->nleaves * h->spec->ncolumns], h->separator,
+			   sizeof(LbtKeyValue) * h->nseparator);
+	}
+	lbt_keycode_observe(h->learner, h->separator, h->nseparator);
+	h->nleaves++;
+	if (h->over && h->kept)
+		forget_separators(h);	/* not before: this leaf's is among them */
+}
+
+/* A copy of as much of a byte string of a separator as the key code can use; column: of the separator. */
+static const uint8 *
+copy_bytes(Harvest *h, int column, const uint8 *bytes, uint32 length)
+{
+	char	   *copy = h->scratch + column * LBT_CODE_BYTES;
+
+	if (h->kept && h->strings_left < length)
+	{
+		h->strings = MemoryContextAlloc(h->kept, STRINGS_BYTES);
+		h->strings_left = STRINGS_BYTES;
+		h->over = h->over || MemoryContextMemAllocated(h->kept, true) + (Size) h->capacity * sizeof(LbtLeaf) > lbt_training_budget();
+	}
+	if (h->kept)
+	{
+		copy = h->strings;
+		h->strings += length;
+		h->strings_left -= length;
+	}
+	memcpy(copy, bytes, length);
+	return (const uint8 *) copy;
+}
+
+/* A byte string of a separator, or what an encoded value of it becomes. */
+static LbtKeyValue
+string_value(Harvest *h, int column, IndexTuple pivot)
+{
+	const LbtKeyColumn *c = &h->spec->column[column];
+	LbtKeyValue value = {.isnull = true};
+	uint8		room[LBT_KEY_ROOM];
+	struct varlena *plain = NULL;
+	bool		isnull;
+	Datum		datum = lbt_tuple_datum(h->spec, column, pivot, RelationGetDescr(h->rel), &isnull);
+
+	if (isnull)
+		return value;
+	if (lbt_stored_compressed(c, DatumGetPointer(datum)))
+		datum = PointerGetDatum(plain = pg_detoast_datum((struct varlena *) DatumGetPointer(datum)));
+	(void) lbt_keyspec_argument(c, InvalidOid, datum, &value, room);
+	value.length = Min(value.length, LBT_CODE_BYTES);
+	value.bytes = copy_bytes(h, column, value.bytes, value.length);
+	if (plain)
+		pfree(plain);
+	return value;
+}
+
+static void
+set_separator(Harvest *h, IndexTuple pivot)
+{
+	h->nseparator = lbt_tuple_columns(h->spec, pivot);
+	for (int i = 0; i < h->nseparator; i++)
+		h->separator[i] = h->spec->column[i].bytes ? string_value(h, i, pivot) :
+			lbt_tuple_value(h->spec, i, pivot, RelationGetDescr(h->rel));
+}
+
+/*
+ * Sort keys may contradict the comparison that the separators are ordered by: that is no damage, and the page
+ * decides.
+ */
+static void
+straighten(LbtLeaf *leaves, uint32 nleaves)
+{
+	for (uint32 i = 1; i < nleaves; i++)
+		leaves[i].min_code = Max(leaves[i].min_code, leaves[i - 1].min_code);
+}
+
+/* Codes of their own for leaves that the key code does not tell apart, in what memory models may still take. */
+static void
+learn_segments(Harvest *h)
+{
+	Size		room = (Size) lbt_max_model_memory * 1024 - (Size) h->nleaves * sizeof(LbtLeaf);
+	uint32		max_bytes = Min(lbt_codetree_max_bytes(h->nleaves), room / 2);
+	LbtColumnOrder order[LBT_CODE_COLUMNS];
+	LbtSeparators separators = {.values = h->values,.nvalues = h->nvalues,.ncolumns = h->spec->ncolumns,
+	.order = order};
+	Size		bytes = (Size) h->nleaves * sizeof(LbtLeaf);
+	Size		scratch_bytes = lbt_codetree_scratch_bytes(h->nleaves, max_bytes);
+	void	   *scratch;
+
+	if (lbt_leaf_ties(h->leaves + 1, h->nleaves - 1) == 0)
+		return;					/* the first leaf's code is none */
+	if (MemoryContextMemAllocated(CurrentMemoryContext, true) + bytes + max_bytes + scratch_bytes > lbt_training_budget())
+		return;
+	lbt_keyspec_order(h->spec, order);
+	h->image_leaves = memcpy(MemoryContextAllocHuge(CurrentMemoryContext, bytes), h->leaves, bytes);
+	h->tree = MemoryContextAllocHuge(CurrentMemoryContext, max_bytes);
+	scratch = MemoryContextAllocHuge(CurrentMemoryContext, scratch_bytes);
+	h->tree_bytes = lbt_codetree_build(&separators, h->leaves, h->nleaves, h->tree, max_bytes, scratch);
+	pfree(scratch);
+}
+
+/* The codes of all leaves, once all separators are known. */
+static void
+encode_separators(Harvest *h)
+{
+	for (uint32 i = 0; i < h->nleaves; i++)
+		h->leaves[i].min_code = lbt_keycode(&h->code, &h->values[(Size) i * h->spec->ncolumns], h->nvalues[i],
+											LBT_MISSING_LOW);
+	if (h->spec->sort_keys)
+		straighten(h->leaves, h->nleaves);
+	learn_segments(h);
+	if (h->spec->sort_keys)
+		straighten(h->leaves, h->nleaves);
+}
+
+/* Walk along level 1, and add each leaf. */
+static void
+walk_leaves(Harvest *h)
+{
+	LbtLeafWalk walk;
+
+	h->nleaves = 0;
+	h->nseparator = 0;
+	lbt_leafwalk_begin(&walk, h->rel);
+	h->height = walk.height;
+	h->problem = walk.empty ? LBT_EMPTY : LBT_READY;
+	while (h->problem == LBT_READY && lbt_leafwalk_next(&walk))
+	{
+		if (walk.separator)
+			set_separator(h, walk.separator);
+		add_leaf(h, walk.block);
+	}
+	lbt_leafwalk_end(&walk);
+	if (walk.damaged)
+		h->problem = LBT_DAMAGED;
+}
+
+static void
+harvest(Harvest *h)
+{
+	LbtColumnOrder order[LBT_CODE_COLUMNS];
+
+	lbt_keyspec_order(h->spec, order);
+	h->learner = palloc(sizeof(LbtKeyLearner));
+	h->scratch = palloc(LBT_CODE_COLUMNS * LBT_CODE_BYTES);
+	h->code_known = single_number(h->spec);
+	if (!h->code_known)
+		h->kept = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree separators", ALLOCSET_DEFAULT_SIZES);
+	lbt_keycode_begin(h->learner, h->spec->ncolumns, order);
+	lbt_keycode_finish(h->learner, &h->code);	/* all there is to learn of a single number */
+	walk_leaves(h);
+	lbt_keycode_finish(h->learner, &h->code);
+	if (h->problem == LBT_READY && h->kept)
+		encode_separators(h);
+	else if (h->problem == LBT_READY && !h->code_known)
+	{
+		/* Leaves that have come since the first walk get codes within what it has seen. */
+		h->code_known = true;
+		walk_leaves(h);
+		if (h->spec->sort_keys)
+			straighten(h->leaves, h->nleaves);
+	}
+	if (h->problem == LBT_READY && h->nleaves > 0)
+		h->leaves[0].min_code = 0;
+}
+
+/* Which blocks, in which order (FNV-1a): two trainings that agree have found the same leaves. */
+static uint32
+fingerprint(const LbtLeaf *leaves, uint32 nleaves)
+{
+	uint32		hash = 2166136261u;
+
+	for (uint32 i = 0; i < nleaves; i++)
+		hash = (hash ^ leaves[i].block) * 16777619u;
+	return hash;
+}
+
+static bool
+claim(const LbtIndex *index)
+{
+	return index->shareable && lbt_registry_claim(&index->file, index->oid);
+}
+
+static void
+unclaim(const LbtIndex *index)
+{
+	if (index->shareable)
+		lbt_registry_unclaim(&index->file);
+}
+
+static LbtState
+publish(LbtIndex *index, const LbtTrained *trained, bool new_file)
+{
+	bool		published;
+
+	if (!index->shareable)
+		return trained->state;
+	published = lbt_registry_publish(&index->file, index->oid, trained, new_file);
+	lbt_index_refresh(index);
+	return published ? index->state : LBT_NO_MEMORY;
+}
+
+/* Harvest, fit, publish, and write the image.  Allocates in the current context. */
+static LbtState
+train(Relation rel, LbtIndex *index, bool new_file)
+{
+	Harvest		h = {.rel = rel,.spec = &index->keyspec};
+	LbtTrained	trained = {0};
+	LbtModelHeader *header = &trained.header;
+	instr_time	start,
+				end;
+
+	INSTR_TIME_SET_CURRENT(start);
+	h.limit = Min(Min((Size) lbt_max_model_memory * 1024, lbt_training_budget()) / sizeof(LbtLeaf), PG_UINT32_MAX / 2);
+	report_training();
+	harvest(&h);
+	if (h.problem == LBT_READY && !lbt_fit_model(index, h.leaves, h.nleaves, &trained))
+		h.problem = LBT_DAMAGED;
+	pgstat_report_wait_end();
+	trained.state = h.problem;
+	trained.blocks = h.problem == LBT_DAMAGED ? NO_GROWTH_BLOCKS : RelationGetNumberOfBlocks(rel);
+	if (h.problem == LBT_READY)
+	{
+		trained.fingerprint = fingerprint(h.leaves, h.nleaves);
+		header->source = LBT_FROM_TRAINING;
+		header->height = h.height;
+		header->code = h.code;
+		header->tree_bytes = h.tree_bytes;
+		trained.tree = h.tree;
+		trained.image_leaves = h.image_leaves;
+		header->trained_at = GetCurrentTimestamp();
+		INSTR_TIME_SET_CURRENT(end);
+		INSTR_TIME_SUBTRACT(end, start);
+		header->training_ms = INSTR_TIME_GET_MILLISEC(end);
+		if (!lbt_is_btree(rel))
+			lbt_metapage_write(rel, index, &trained);
+	}
+	if (h.problem == LBT_TOO_LARGE && index->state == LBT_READY && index->shareable)
+	{
+		lbt_registry_postpone(&index->file, index->oid);	/* an old model is better than none */
+		return LBT_TOO_LARGE;
+	}
+	lbt_count(index, LBT_EV_TRAINING);
+	return publish(index, &trained, new_file);
+}
+
+/* For a first use: the model that the image gives, of an index of our access method. */
+static LbtState
+load(Relation rel, LbtIndex *index, bool new_file)
+{
+	LbtTrained	trained;
+
+	if (lbt_is_btree(rel) || !lbt_metapage_read(rel, index, &trained))
+		return LBT_UNTRAINED;
+	return publish(index, &trained, new_file);
+}
+
+/* The same, and where nobody is going to do it later, a training. */
+static LbtState
+load_or_train(Relation rel, LbtIndex *index, bool new_file)
+{
+	if (load(rel, index, new_file) != LBT_READY || !lbt_autotrain || !lbt_launcher_wake())
+		return train(rel, index, new_file);
+	return LBT_READY;
+}
+
+/*
+ * Give the claim back after an error.  A query that was cancelled, by its user or his time limit, says nothing of the
+ * index, damage will be there again next time, and anything else may be over in a moment.
+ */
+static void
+unclaim_after_error(LbtIndex *index)
+{
+	int			code = geterrcode();
+
+	if (!index->shareable)
+		return;
+	if (code == ERRCODE_INDEX_CORRUPTED || code == ERRCODE_DATA_CORRUPTED)
+		lbt_registry_unclaim_after_error(&index->file, LBT_ENDED_BY_DAMAGE);
+	else if (ERRCODE_TO_CATEGORY(code) == ERRCODE_TO_CATEGORY(ERRCODE_OPERATOR_INTERVENTION))
+		lbt_registry_unclaim_after_error(&index->file, LBT_ENDED);
+	else
+		lbt_registry_unclaim_after_error(&index->file, LBT_ENDED_BY_ERROR);
+}
+
+/* Run one of the above under the claim to the file, in a memory context of its own. */
+static LbtState
+run_claimed(Relation rel, LbtIndex *index, LbtState (*body) (Relation, LbtIndex *, bool))
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree training",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	bool		new_file = lbt_relation_is_new_file(rel);
+	LbtState	state;
+
+	PG_TRY();
+	{
+		if (new_file)
+			lbt_xact_created(index);
+		state = body(rel, index, new_file);
+	}
+	PG_CATCH();
+	{
+		unclaim_after_error(index);
+		PG_RE_THROW();			/* the context goes with the caller's: reads under way may still refer to it */
+	}
+	PG_END_TRY();
+	unclaim(index);
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
+	return state;
+}
+
+/*
+ * The same for a lookup or insert, which can do without: an error is no error of the user's statement.  Training a large
+ * index here, where there is no worker, may take long, so it can be cancelled, and then errors are errors.
+ */
+static LbtState
+run_quietly(Relation rel, LbtIndex *index, LbtState (*body) (Relation, LbtIndex *, bool))
+{
+	volatile LbtState state = LBT_FAILED;
+
+	if (RelationGetNumberOfBlocks(rel) >= FIRST_USE_BLOCKS)
+		return run_claimed(rel, index, body);
+	LBT_GUARD_BEGIN();
+	{
+		state = run_claimed(rel, index, body);
+	}
+	LBT_GUARD_END(unclaim(index));
+	return state;
+}
+
+LbtState
+lbt_train(Relation rel, LbtIndex *index)
+{
+	(void) claim(index);
+	return run_claimed(rel, index, train);
+}
+
+LbtState
+lbt_train_apart(Relation rel, LbtIndex *index)
+{
+	LbtState	state = lbt_train(rel, index);
+
+	/*
+	 * Race: REINDEX CONCURRENTLY drops the old index under a lock that ours does not conflict with (one
+	 * that did would deadlock: it waits for our snapshot).  Either the drop's commit forgets the model
+	 * that we have published, or we see here that the index is gone.
+	 */
+	AcceptInvalidationMessages();
+	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(RelationGetRelid(rel))))
+		lbt_registry_drop_file(&index->file);
+	return state;
+}
+
+bool
+lbt_trainable(Relation rel, const LbtIndex *index, const char **reason)
+{
+	*reason = NULL;
+	if (index->options.learned == 0)
+		*reason = lbt_is_btree(rel) ? "its mark excludes it (learned is off)" : "the index option learned is off";
+	else if (RelationUsesLocalBuffers(rel))
+		*reason = "temporary indexes have no model";
+	else if (!lbt_shared_possible())
+		*reason = "there is no shared memory for models: learnedbtree is not in shared_preload_libraries";
+	else if (index->keyspec.ncolumns == 0)
+		*reason = "the type of the first key column has no key code";
+	return *reason == NULL;
+}
+
+/* Is it worth (and fair to other indexes) to train this index, which has no model, because one is wanted? */
+static bool
+should_train(const LbtIndex *index, BlockNumber nblocks)
+{
+	switch (index->state)
+	{
+		case LBT_READY:
+			return false;
+		case LBT_UNTRAINED:
+		case LBT_FAILED:
+		case LBT_NO_MEMORY:
+			return true;		/* of the last two, the pause is over */
+		case LBT_EVICTED:
+			return lbt_registry_has_room(index->model_bytes) || lbt_registry_has_idle();
+		case LBT_EMPTY:
+		case LBT_TOO_LARGE:
+		case LBT_DAMAGED:
+		case LBT_NOT_PAYING:
+			break;
+	}
+	return nblocks > index->trained_blocks + (index->trained_blocks >> GROWTH_SHIFT);
+}
+
+/* Do not ask again for a while: an index that has to do without a model must not cost more than btree. */
+static void
+ask_later(LbtIndex *index)
+{
+	index->again_at = Max(index->again_at,
+						  TimestampTzPlusMilliseconds(GetCurrentStatementStartTimestamp(), ASK_AGAIN_MS));
+}
+
+/* Leave the first training of a large index to the worker; false when it has to be done here. */
+static bool
+leave_to_worker(Relation rel, LbtIndex *index)
+{
+	if (lbt_relation_is_new_file(rel) || !lbt_demand_raise(&index->file, index->oid, false))
+		return false;
+	ask_later(index);
+	return true;
+}
+
+/* Under the claim: the model, by the quickest way there is. */
+static void
+make_model(Relation rel, LbtIndex *index, BlockNumber nblocks)
+{
+	if (nblocks < FIRST_USE_BLOCKS)
+	{
+		(void) run_quietly(rel, index, index->state == LBT_UNTRAINED ? load_or_train : train);
+		return;
+	}
+	if (index->state == LBT_UNTRAINED && run_quietly(rel, index, load) == LBT_READY)
+	{
+		(void) lbt_launcher_wake();	/* to have it trained, too */
+		return;
+	}
+	unclaim(index);
+	if (!leave_to_worker(rel, index) && claim(index))
+		(void) run_quietly(rel, index, train);
+}
+
+void
+lbt_train_on_use(Relation rel, LbtIndex *index)
+{
+	const char *reason;
+	BlockNumber nblocks;
+
+	if (!lbt_may_ask(index) || !lbt_trainable(rel, index, &reason))
+		return;
+	if (index->state == LBT_NO_MEMORY)
+		lbt_index_refresh(index);	/* it may be only this process that could not reach it */
+	nblocks = RelationGetNumberOfBlocks(rel);
+	if (!should_train(index, nblocks))
+	{
+		if (index->state == LBT_EVICTED)
+			ask_later(index);	/* the others are asked about their growth, which is quick */
+		return;
+	}
+
+	/* Looked up once more under the claim: another backend may just have finished. */
+	if (!claim(index))
+	{
+		ask_later(index);		/* the outcome raises the generation, and so makes us look again at once */
+		return;
+	}
+	lbt_index_refresh(index);
+	if (lbt_may_ask(index) && should_train(index, nblocks))
+		make_model(rel, index, nblocks);
+	else
+		unclaim(index);
+}
+
+void
+lbt_train_on_misses(Relation rel, LbtIndex *index)
+{
+	index->misses = 0;
+	if (lbt_counters_flush_index(index) == LBT_DEMAND_UNSERVED && claim(index))
+		(void) run_quietly(rel, index, train);
+}
+
+void
+lbt_train_on_split(Relation rel, LbtIndex *index)
+{
+	index->splits++;
+	if (lbt_autotrain && index->state == LBT_READY && index->model.nleaves <= SMALL_LEAVES &&
+		index->splits >= index->model.nleaves && claim(index))
+		(void) run_quietly(rel, index, train);
+	else if (lbt_count_unflushed(index, LBT_EV_SPLIT) >= SPLITS_BEFORE_REPORT)
+		lbt_train_on_misses(rel, index);
+}

@@ -1,0 +1,317 @@
+/*
+ * worker.c - the process that trains the indexes of one database on demand.
+ *
+ * It ends soon after the last demand, for as long as it is connected its database can be neither dropped
+ * nor used as a template.  Each index is trained in a transaction of its own, so an error ends no more
+ * than that training.  Nothing waits for locks: an index that is locked is tried again later.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "registry/counters.h"
+#include "registry/registry.h"
+#include "registry/demand.h"
+#include "registry/xact.h"
+#include "registry/settings.h"
+#include "train/train.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "server/compat.h"
+#include "train/processes.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/lmgr.h"
+#include "storage/lwlock.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+
+/* Time without demands after which the worker ends; and time after which it ends in any case when others wait. */
+#define LINGER_MS 2000
+#define TURN_MS 10000
+
+/* When to try again what was locked, and what failed. */
+#define LOCKED_RETRY_MS 1000
+#define FAILED_RETRY_MS 5000
+
+/* Models looked at for being of lost indexes, and how old they must be where transactions run. */
+#define SWEEP_MAX 10000
+#define SWEEP_AGE_MS (10 * 60 * 1000)
+
+typedef enum Outcome
+{
+	DONE,
+	GONE,						/* no such index, or another file by now */
+	LOCKED
+} Outcome;
+
+static void
+report_activity(Oid oid)
+{
+	char	   *schema = get_namespace_name(get_rel_namespace(oid));
+	char	   *name = get_rel_name(oid);
+	char		text[2 * NAMEDATALEN + 32];
+
+	if (name == NULL || schema == NULL)
+		return;
+	snprintf(text, sizeof(text), "learnedbtree: training %s.%s", schema, name);
+	pgstat_report_activity(STATE_RUNNING, text);
+}
+
+/* Train one index, in the current transaction. */
+static Outcome
+train_index(const LbtFile *file, Oid oid)
+{
+	Outcome		outcome = DONE;
+	LbtFile		now;
+	const char *reason;
+	Relation	rel;
+	LbtIndex   *index;
+
+	if (!ConditionalLockRelationOid(oid, AccessShareLock))
+		return LOCKED;
+	if (!lbt_index_file(oid, &now) || memcmp(&now, file, sizeof(LbtFile)) != 0)
+		return GONE;
+	rel = index_open(oid, NoLock);
+	index = lbt_index_get(rel);
+	if (!lbt_is_btree(rel) && rel->rd_rel->relam != lbt_am_oid())
+		outcome = GONE;
+	else if (lbt_trainable(rel, index, &reason))
+	{
+		report_activity(oid);
+		(void) lbt_train_apart(rel, index);
+	}
+	index_close(rel, NoLock);
+	return outcome;
+}
+
+static void
+training_context(void *arg)
+{
+	errcontext("training the model of the index with OID %u in the background", *(Oid *) arg);
+}
+
+/* The demand being served: not lost when the process is terminated meanwhile. */
+static LbtFile serving;
+static bool is_serving = false;
+
+static uint32 wait_event = 0;
+
+static void
+give_demand_back(int code, Datum arg)
+{
+	if (is_serving)
+	{
+		LWLockReleaseAll();
+		lbt_demand_defer(&serving, 0, true);
+	}
+}
+
+/* Train one index in a transaction of its own; errors go to the log. */
+static void
+serve(const LbtFile *file, Oid oid)
+{
+	MemoryContext context = CurrentMemoryContext;
+	volatile Outcome outcome = GONE;
+	volatile bool failed = false;
+	ErrorContextCallback callback = {.callback = training_context,.arg = &oid};
+
+	serving = *file;
+	is_serving = true;
+	callback.previous = error_context_stack;
+	PG_TRY();
+	{
+		error_context_stack = &callback;
+		StartTransactionCommand();
+		PushActiveSnapshot(GetTransactionSnapshot());	/* no page we have a link to is recycled */
+		outcome = train_index(file, oid);
+		PopActiveSnapshot();
+		CommitTransactionCommand();
+	}
+	PG_CATCH();
+	{
+		HOLD_INTERRUPTS();
+		MemoryContextSwitchTo(context);
+		EmitErrorReport();
+		AbortCurrentTransaction();
+		FlushErrorState();
+		failed = true;
+		RESUME_INTERRUPTS();
+	}
+	PG_END_TRY();
+	error_context_stack = callback.previous;
+	MemoryContextSwitchTo(context);
+	is_serving = false;
+
+	if (failed)
+		lbt_demand_defer(file, FAILED_RETRY_MS, false);
+	else if (outcome == LOCKED)
+		lbt_demand_defer(file, LOCKED_RETRY_MS, true);
+	else if (outcome == GONE)
+		lbt_registry_drop_file(file);
+	pgstat_report_stat(true);
+	pgstat_report_activity(STATE_IDLE, NULL);
+}
+
+static bool
+is_listed(Oid oid, const LbtListed *listed, int nlisted)
+{
+	for (int i = 0; i < nlisted; i++)
+		if (listed[i].oid == oid)
+			return true;
+	return false;
+}
+
+/*
+ * Forget counts that belong to nothing: of indexes that a crash has brought back into the statistics file, and of
+ * databases that were dropped in sessions without this library.  Not of those with models that stay: who has made such
+ * an index may not have committed yet.
+ */
+static void
+sweep_counts(Oid database, const LbtListed *listed, int nlisted)
+{
+	LbtStats   *stats;
+	uint32		n = lbt_stats_copy(&stats);
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		if (stats[i].database != database)
+		{
+			if (!SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(stats[i].database)))
+				lbt_stats_forget(stats[i].database, InvalidOid);
+		}
+		else if (OidIsValid(stats[i].oid) && !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(stats[i].oid)) &&
+				 !is_listed(stats[i].oid, listed, nlisted))
+			lbt_stats_forget(database, stats[i].oid);
+	}
+}
+
+/*
+ * Forget models of indexes that are gone, or have another file by now, where nobody could notice: what was dropped or
+ * rebuilt by a session without the library, or on the primary of this standby.  An index that is invisible because its
+ * transaction goes on has been trained just now; forgetting its model would be harmless, but a waste.
+ */
+static void
+sweep(Oid database)
+{
+	LbtListed  *listed;
+	LbtFile		now;
+	TimestampTz started = GetCurrentTimestamp();
+	int			n;
+
+	StartTransactionCommand();
+	n = lbt_registry_list(database, &listed, SWEEP_MAX);
+	for (int i = 0; i < n; i++)
+	{
+		if (!RecoveryInProgress() &&
+			!TimestampDifferenceExceeds(listed[i].changed_at, started, SWEEP_AGE_MS))
+			continue;
+		if (!lbt_index_file(listed[i].oid, &now) || memcmp(&now, &listed[i].file, sizeof(LbtFile)) != 0)
+		{
+			lbt_registry_drop_file(&listed[i].file);
+			listed[i].oid = InvalidOid;
+		}
+	}
+	sweep_counts(database, listed, n);
+	CommitTransactionCommand();
+}
+
+/*
+ * Settings of the database, the cluster or postgresql.conf that are meant for users' transactions.  (A
+ * serializable transaction, for one, is impossible on a standby.)
+ */
+static void
+override_settings(void)
+{
+	static const char *const settings[][2] = {
+		{"default_transaction_isolation", "read committed"},
+		{"default_transaction_deferrable", "off"},
+		{"default_transaction_read_only", "off"},
+		{"statement_timeout", "0"},
+		{"lock_timeout", "0"},
+		{"idle_in_transaction_session_timeout", "0"},
+		{"transaction_timeout", "0"},
+		{"zero_damaged_pages", "off"},
+	};
+
+	for (int i = 0; i < lengthof(settings); i++)
+		if (GetConfigOption(settings[i][0], true, false) != NULL)	/* not all versions have all */
+			SetConfigOption(settings[i][0], settings[i][1], PGC_SUSET, PGC_S_OVERRIDE);
+}
+
+PGDLLEXPORT void
+lbt_worker_main(Datum arg)
+{
+	Oid			database = DatumGetObjectId(arg);
+	TimestampTz idle_since;
+	TimestampTz started;
+
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, die);
+	pqsignal(SIGINT, StatementCancelHandler);
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
+	override_settings();
+	if (!lbt_registry_attach())
+		proc_exit(0);
+	lbt_worker_connected();
+	before_shmem_exit(give_demand_back, (Datum) 0);
+	CurrentMemoryContext = AllocSetContextCreate(TopMemoryContext, "learnedbtree worker",
+												 ALLOCSET_DEFAULT_SIZES);
+	idle_since = started = GetCurrentTimestamp();
+	for (;;)
+	{
+		bool		give_way = lbt_worker_should_give_way();
+		LbtFile		file;
+		Oid			oid;
+
+		QueryCancelPending = false; /* what was to be cancelled is over */
+		CHECK_FOR_INTERRUPTS();
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+		}
+		if (!lbt_autotrain ||
+			(give_way && TimestampDifferenceExceeds(started, GetCurrentTimestamp(), TURN_MS)))
+			break;
+		if (lbt_demand_take(database, &file, &oid))
+		{
+			serve(&file, oid);
+			idle_since = GetCurrentTimestamp();
+			continue;
+		}
+		if (give_way || TimestampDifferenceExceeds(idle_since, GetCurrentTimestamp(), LINGER_MS))
+			break;
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 Min(Max(lbt_naptime, 10), LINGER_MS / 4),
+						 lbt_wait_event(&wait_event, "LearnedBtreeWorkerMain"));
+		ResetLatch(MyLatch);
+	}
+	sweep(database);
+	proc_exit(0);
+}
+
+bool
+lbt_forget_lost_database(Oid database)
+{
+	bool		exists;
+
+	StartTransactionCommand();
+	exists = SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database));
+	CommitTransactionCommand();
+	if (!exists)
+	{
+		lbt_registry_drop_matching(database, InvalidOid, NULL);
+		lbt_stats_forget(database, InvalidOid);
+	}
+	return !exists;
+}
