@@ -1,5 +1,5 @@
 /*
- * explain.c - an option of EXPLAIN; see explain.h.
+ * explain_option.c - an option of EXPLAIN; see explain_option.h.
  */
 #include "server/explain_option.h"
 

@@ -1,5 +1,5 @@
 /*
- * explain.h - an option of EXPLAIN that modules may add, from 18 on.
+ * explain_option.h - an option of EXPLAIN that modules may add, from 18 on.
  */
 #ifndef LBT_SERVER_EXPLAIN_H
 #define LBT_SERVER_EXPLAIN_H
