@@ -3,11 +3,14 @@
  */
 #include "registry/view.h"
 
+#include "access/genam.h"
+#include "access/table.h"
 #include "catalog/pg_class.h"
 #include "miscadmin.h"
 #include "registry/registry.h"
 #include "server/guard.h"
 #include "server/shared.h"
+#include "utils/fmgroids.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
@@ -108,40 +111,66 @@ forget_events(LbtIndex *index)
 	}
 }
 
-bool
-lbt_index_file(Oid relid, LbtFile *file)
+/* The file that a row of pg_class names; false when it is no index whose model may be shared. */
+static bool
+class_file(HeapTuple row, LbtFile *file)
 {
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
-	Form_pg_class class;
-	bool		found;
+	Form_pg_class class = (Form_pg_class) GETSTRUCT(row);
 
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	class = (Form_pg_class) GETSTRUCT(tuple);
-	found = class->relkind == RELKIND_INDEX && class->relpersistence != RELPERSISTENCE_TEMP &&
-		OidIsValid(class->relfilenode);
 	*file = (LbtFile) {.database = class->relisshared ? InvalidOid : MyDatabaseId,
 		.tablespace = OidIsValid(class->reltablespace) ? class->reltablespace : MyDatabaseTableSpace,
 	.number = class->relfilenode};
-	ReleaseSysCache(tuple);
+	return class->relkind == RELKIND_INDEX && class->relpersistence != RELPERSISTENCE_TEMP &&
+		OidIsValid(class->relfilenode);
+}
+
+bool
+lbt_index_file(Oid relid, LbtFile *file)
+{
+	HeapTuple	row = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	bool		found;
+
+	if (!HeapTupleIsValid(row))
+		return false;
+	found = class_file(row, file);
+	ReleaseSysCache(row);
 	return found;
+}
+
+/* Does pg_class have the view's file?  Not by the system cache, which keeps a note of each OID that it did not find. */
+static bool
+file_exists(Relation class, const LbtIndex *index)
+{
+	LbtFile		now;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	row;
+	bool		exists;
+
+	ScanKeyInit(&key, Anum_pg_class_oid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(index->oid));
+	scan = systable_beginscan(class, ClassOidIndexId, true, NULL, 1, &key);
+	row = systable_getnext(scan);
+	exists = HeapTupleIsValid(row) && class_file(row, &now) && memcmp(&now, &index->file, sizeof(LbtFile)) == 0;
+	systable_endscan(scan);
+	return exists;
 }
 
 /* Nobody holds a view of a file that is gone: who uses an index keeps it from being dropped or made anew. */
 static void
 sweep(void)
 {
+	Relation	class = table_open(RelationRelationId, AccessShareLock);
 	HASH_SEQ_STATUS status;
 	LbtIndex   *index;
-	LbtFile		now;
 
 	hash_seq_init(&status, views);
 	while ((index = hash_seq_search(&status)) != NULL)
-		if (!lbt_index_file(index->oid, &now) || memcmp(&now, &index->file, sizeof(LbtFile)) != 0)
+		if (!file_exists(class, index))
 		{
 			forget_events(index);
 			(void) hash_search(views, &index->file, HASH_REMOVE, NULL);
 		}
+	table_close(class, AccessShareLock);
 	sweep_at = Max(SWEEP_VIEWS, 2 * hash_get_num_entries(views));
 }
 
