@@ -62,7 +62,7 @@ static Pending *pending = NULL;
 static Pending *later = NULL;
 bool		lbt_something_to_forget = false;
 static object_access_hook_type next_hook = NULL;
-static bool sees_drops = false; /* our hook was there when this session last dropped something */
+static TimestampTz loaded_in = 0;	/* the statement's start in which the library was loaded: it may have dropped something before */
 
 /* The transaction or subtransaction of this has ended.  Allocates and maps nothing. */
 static void
@@ -189,7 +189,7 @@ lbt_xact_dropped(const Oid *oids, int n)
 	HTAB	   *set;
 	int			nlisted;
 
-	if (sees_drops || !lbt_registry_attach())
+	if (GetCurrentStatementStartTimestamp() != loaded_in || !lbt_registry_attach())
 		return;
 	set = hash_create("learnedbtree dropped indexes", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	for (int i = 0; i < n; i++)
@@ -222,8 +222,6 @@ note_change(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
 {
 	if (next_hook)
 		next_hook(access, class, object, sub, arg);
-	if (access == OAT_DROP)
-		sees_drops = true;
 	if (access == OAT_DROP && sub == 0 && (class == RelationRelationId || class == DatabaseRelationId))
 		note_drop(class, object);
 }
@@ -300,7 +298,7 @@ at_xact_end(XactEvent event, void *arg)
 			/* FALLTHROUGH */
 		case XACT_EVENT_PARALLEL_PRE_COMMIT:
 		case XACT_EVENT_PRE_PREPARE:
-					lbt_counters_before_commit();
+			lbt_counters_before_commit();
 			return;
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_ABORT:
@@ -353,6 +351,7 @@ at_subxact_end(SubXactEvent event, SubTransactionId subxact, SubTransactionId pa
 void
 lbt_xact_init(void)
 {
+	loaded_in = GetCurrentStatementStartTimestamp();
 	RegisterXactCallback(at_xact_end, NULL);
 	RegisterSubXactCallback(at_subxact_end, NULL);
 	next_hook = object_access_hook;

@@ -22,8 +22,8 @@ extern void lbt_xact_want(Oid index);
 
 /*
  * This transaction has dropped these indexes: forget their models and counts when it commits.  Does nothing where the
- * library was loaded before the drop, which has seen to it; otherwise one pass over what is in shared memory of this
- * database.
+ * library was loaded before this statement, and has seen each drop; otherwise one pass over what is in shared memory of
+ * this database.
  */
 extern void lbt_xact_dropped(const Oid *oids, int n);
 
