@@ -30,7 +30,7 @@ extern IndexBulkDeleteResult *lbt_vacuumcleanup(IndexVacuumInfo *info,
 
 /* scan.c */
 
-/* What the scan of one node of a plan did, in this process and its parallel workers. */
+/* What the scan of one node of a plan did in this process. */
 typedef struct LbtScanCounts
 {
 	Oid			index;

@@ -50,7 +50,7 @@ END $$;
 SQL
 my $file = $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('t_k')");
 
-# Start the server, with the counts at zero, which last over restarts.
+# Start the server, with the counts at zero.
 sub start_counting
 {
 	$node->start;

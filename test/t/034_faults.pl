@@ -236,11 +236,6 @@ sub disk_full
 	cmp_ok(off($node), '>', 0, 'there were writes');
 	is(state_of($node, 'CHECKPOINT'), '', 'the next one can');
 
-	# The statistics file, where there is one.
-	rule($node, 'write', 'learnedbtree.stat', 0);
-	rule($node, 'write', 'pg_stat/', 0);
-	is(state_of($node, "SELECT learnedbtree_stat_reset(); SELECT count(*) FROM d WHERE k = 5"), '', 'statistics: no statement fails');
-	in_order($node, 'statistics', 'd');
 	$node->safe_psql('postgres', 'SELECT failat_off()');
 	with_shim(sub { $node->restart });
 	in_order($node, 'after a restart', 'd', 'bystander');
