@@ -5,7 +5,7 @@
  *         |                      in a named one of its own
  *         +-- dsa area           grows by DSM segments
  *               +-- entries      LbtFile -> LbtEntry: each file's state, and where its model is
- *               +-- totals       (database, index) -> LbtStats: counts (counters.h)
+ *               +-- totals       (database, index) -> LbtStats: its counts
  *               +-- models       the bytes that model/model.h describes
  *
  * registry.c has the protocol: who locks what, and why readers of models need not.
@@ -72,6 +72,21 @@ typedef enum LbtEvent
 /* The first of them are a scan's doing. */
 #define LBT_SCAN_EVENTS (LBT_EV_PREFETCHED + 1)
 
+/*
+ * Totals of one index, by (database, oid): they survive REINDEX.  Those without an oid say when all of the database's
+ * were reset.
+ */
+typedef struct LbtStats
+{
+	Oid			database;		/* hash key: these two */
+	Oid			oid;
+	TimestampTz last_trained;	/* 0: never since the last reset */
+	TimestampTz reset_at;		/* 0: never */
+	uint64		events[LBT_NEVENTS];
+} LbtStats;
+
+#define LBT_STATS_KEY_BYTES offsetof(LbtStats, last_trained)
+
 typedef struct LbtControl
 {
 	int			tranche;
@@ -81,7 +96,7 @@ typedef struct LbtControl
 	pg_atomic_uint64 unreachable_told;	/* TimestampTz of the last word in the log about it (server/guard.h) */
 	pg_atomic_uint64 idle_looked_at;	/* TimestampTz of the last look for a model that nobody uses */
 	dshash_table_handle entries;
-	dshash_table_handle stats;
+	dshash_table_handle totals;
 
 	/* demand.c's: the launcher of training workers */
 	pg_atomic_uint32 launcher;	/* its pid, or 0 */
@@ -141,6 +156,7 @@ typedef struct LbtEntry
 extern LbtControl *lbt_control;
 extern dsa_area *lbt_area;
 extern dshash_table *lbt_entries;
+extern dshash_table *lbt_totals;
 
 /* In _PG_init: ask the server for the shared memory. */
 extern void lbt_shmem_init(void);

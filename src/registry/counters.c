@@ -11,45 +11,34 @@
 
 #include "miscadmin.h"
 #include "server/guard.h"
-#include "storage/ipc.h"
 #include "utils/timestamp.h"
 
 #define FLUSH_INTERVAL_US 10000
 
-static dshash_table *totals = NULL;
 static TimestampTz last_flush = 0;
 
-#define STATS_KEY_BYTES (2 * sizeof(Oid))
-
-dshash_table_handle
-lbt_stats_create(dsa_area *area, int tranche)
+static void
+set_to_zero(LbtStats *stats, TimestampTz reset_at)
 {
-	dshash_parameters params = lbt_dshash_parameters(STATS_KEY_BYTES, sizeof(LbtStats), tranche);
-	dshash_table *table = dshash_create(area, &params, NULL);
-	dshash_table_handle handle = dshash_get_hash_table_handle(table);
-
-	dshash_detach(table);
-	return handle;
+	memset((char *) stats + LBT_STATS_KEY_BYTES, 0, sizeof(LbtStats) - LBT_STATS_KEY_BYTES);
+	stats->reset_at = reset_at;
 }
 
-void
-lbt_stats_attach(dsa_area *area, int tranche, dshash_table_handle handle)
+static LbtStats *
+find(Oid database, Oid oid)
 {
-	dshash_parameters params = lbt_dshash_parameters(STATS_KEY_BYTES, sizeof(LbtStats), tranche);
-
-	totals = dshash_attach(area, &params, handle, NULL);
+	return dshash_find(lbt_totals, (Oid[]) {database, oid}, true);
 }
 
 /* An index's totals, made if need be, locked. */
 static LbtStats *
 lock_totals(Oid database, Oid oid)
 {
-	Oid			key[2] = {database, oid};
 	bool		found;
-	LbtStats   *stats = dshash_find_or_insert(totals, key, &found);
+	LbtStats   *stats = dshash_find_or_insert(lbt_totals, (Oid[]) {database, oid}, &found);
 
 	if (!found)
-		memset((char *) stats + STATS_KEY_BYTES, 0, sizeof(LbtStats) - STATS_KEY_BYTES);
+		set_to_zero(stats, 0);
 	return stats;
 }
 
@@ -63,7 +52,7 @@ add_to_totals(const LbtIndex *index, const uint64 *events)
 		stats->events[i] += events[i];
 	if (events[LBT_EV_TRAINING] > 0)
 		stats->last_trained = now;
-	dshash_release_lock(totals, stats);
+	dshash_release_lock(lbt_totals, stats);
 }
 
 static LbtDemand
@@ -93,65 +82,49 @@ lbt_counters_flush_index(LbtIndex *index)
 void
 lbt_counters_flush(void)
 {
-	LbtIndex   *index;
+	while (lbt_dirty_indexes != NULL)
+	{
+		LbtIndex   *index = lbt_dirty_indexes;
 
-	while ((index = lbt_next_dirty()) != NULL)
+		lbt_dirty_indexes = index->next_dirty;
+		index->dirty = false;
 		(void) flush_index(index);
+	}
 	last_flush = GetCurrentTimestamp();
 }
 
 void
 lbt_counters_before_commit(void)
 {
-	TimestampTz now;
+	TimestampTz now = lbt_dirty_indexes == NULL ? 0 : GetCurrentTimestamp();
 
-	if (!lbt_any_dirty())
-		return;
-	now = GetCurrentTimestamp();
-	if (now >= last_flush && now - last_flush < FLUSH_INTERVAL_US)
-		return;
-	lbt_counters_flush();
-}
-
-static void
-get(Oid oid, LbtStats *out)
-{
-	Oid			all[2] = {MyDatabaseId, InvalidOid};
-	Oid			key[2] = {MyDatabaseId, oid};
-	LbtStats   *stats;
-
-	stats = dshash_find(totals, key, false);
-	if (stats != NULL)
-	{
-		*out = *stats;
-		dshash_release_lock(totals, stats);
-	}
-	stats = dshash_find(totals, all, false);
-	if (stats != NULL)
-	{
-		out->reset_at = Max(out->reset_at, stats->reset_at);
-		dshash_release_lock(totals, stats);
-	}
+	if (now != 0 && (now < last_flush || now - last_flush >= FLUSH_INTERVAL_US))
+		lbt_counters_flush();
 }
 
 void
 lbt_stats_get(Oid oid, LbtStats *out)
 {
 	memset(out, 0, sizeof(LbtStats));
-	if (totals == NULL)
+	if (lbt_control == NULL)
 		return;
 	LBT_GUARD_BEGIN();
 	{
-		get(oid, out);
+		LbtStats   *stats = find(MyDatabaseId, oid);
+
+		if (stats != NULL)
+		{
+			*out = *stats;
+			dshash_release_lock(lbt_totals, stats);
+		}
+		stats = find(MyDatabaseId, InvalidOid);
+		if (stats != NULL)
+		{
+			out->reset_at = Max(out->reset_at, stats->reset_at);
+			dshash_release_lock(lbt_totals, stats);
+		}
 	}
 	LBT_GUARD_END((void) 0);
-}
-
-static void
-set_to_zero(LbtStats *stats, TimestampTz now)
-{
-	memset((char *) stats + STATS_KEY_BYTES, 0, sizeof(LbtStats) - STATS_KEY_BYTES);
-	stats->reset_at = now;
 }
 
 void
@@ -161,57 +134,45 @@ lbt_stats_reset(Oid oid)
 	dshash_seq_status status;
 	LbtStats   *stats;
 
-	if (totals == NULL)
+	if (lbt_control == NULL)
 		return;
 
 	/* What can fail for want of memory comes first. */
 	stats = lock_totals(MyDatabaseId, oid);
 	set_to_zero(stats, now);
-	dshash_release_lock(totals, stats);
-	if (!OidIsValid(oid))
+	dshash_release_lock(lbt_totals, stats);
+	if (OidIsValid(oid))
+		return;
+	dshash_seq_init(&status, lbt_totals, true);
+	while ((stats = dshash_seq_next(&status)) != NULL)
+		if (stats->database == MyDatabaseId)
+			set_to_zero(stats, now);
+	dshash_seq_term(&status);
+}
+
+static void
+forget(Oid database, Oid oid)
+{
+	dshash_seq_status status;
+	LbtStats   *stats;
+
+	if (OidIsValid(oid))
 	{
-		dshash_seq_init(&status, totals, true);
-		while ((stats = dshash_seq_next(&status)) != NULL)
-			if (stats->database == MyDatabaseId)
-				set_to_zero(stats, now);
-		dshash_seq_term(&status);
+		(void) dshash_delete_key(lbt_totals, (Oid[]) {database, oid});
+		return;
 	}
+	dshash_seq_init(&status, lbt_totals, true);
+	while ((stats = dshash_seq_next(&status)) != NULL)
+		if (stats->database == database)
+			dshash_delete_current(&status);
+	dshash_seq_term(&status);
 }
 
 void
 lbt_stats_forget(Oid database, Oid oid)
 {
-	Oid			key[2] = {database, oid};
-	dshash_seq_status status;
-	LbtStats   *stats;
-
-	if (totals == NULL)
-		return;
-	if (OidIsValid(oid))
-	{
-		if (!dshash_delete_key(totals, key))
-			return;
-	}
-	else
-	{
-		dshash_seq_init(&status, totals, true);
-		while ((stats = dshash_seq_next(&status)) != NULL)
-			if (stats->database == database)
-				dshash_delete_current(&status);
-		dshash_seq_term(&status);
-	}
-}
-
-static bool
-any(Oid database, Oid oid)
-{
-	Oid			key[2] = {database, oid};
-	LbtStats   *stats = dshash_find(totals, key, false);
-
-	if (stats == NULL)
-		return false;
-	dshash_release_lock(totals, stats);
-	return true;
+	if (lbt_control != NULL)
+		LBT_GUARDED(forget(database, oid), (void) 0);
 }
 
 bool
@@ -219,11 +180,15 @@ lbt_stats_any(Oid database, Oid oid)
 {
 	volatile bool found = false;
 
-	if (totals == NULL)
+	if (lbt_control == NULL)
 		return false;
 	LBT_GUARD_BEGIN();
 	{
-		found = any(database, oid);
+		LbtStats   *stats = find(database, oid);
+
+		found = stats != NULL;
+		if (stats != NULL)
+			dshash_release_lock(lbt_totals, stats);
 	}
 	LBT_GUARD_END(found = true);
 	return found;
@@ -238,9 +203,9 @@ lbt_stats_copy(LbtStats **copy)
 	LbtStats   *stats;
 
 	*copy = palloc(capacity * sizeof(LbtStats));
-	if (totals == NULL)
+	if (lbt_control == NULL)
 		return 0;
-	dshash_seq_init(&status, totals, false);
+	dshash_seq_init(&status, lbt_totals, false);
 	while ((stats = dshash_seq_next(&status)) != NULL)
 	{
 		if (n == capacity)

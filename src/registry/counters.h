@@ -9,23 +9,6 @@
 #include "registry/demand.h"
 #include "registry/view.h"
 
-/*
- * Shared totals of one index, kept by (database, oid): they survive REINDEX.
- * An entry without an oid says when all of the database's were reset.
- */
-typedef struct LbtStats
-{
-	Oid			database;		/* hash key: these two */
-	Oid			oid;
-	TimestampTz last_trained;	/* 0: never since the last reset */
-	TimestampTz reset_at;		/* 0: never */
-	uint64		events[LBT_NEVENTS];
-} LbtStats;
-
-/* For shmem.c, which owns the shared memory. */
-extern dshash_table_handle lbt_stats_create(dsa_area *area, int tranche);
-extern void lbt_stats_attach(dsa_area *area, int tranche, dshash_table_handle handle);
-
 static inline void
 lbt_count_many(LbtIndex *index, LbtEvent event, uint64 n)
 {
@@ -72,10 +55,10 @@ extern LbtDemand lbt_counters_flush_index(LbtIndex *index);
 /* As lbt_counters_flush(), before the end of a transaction, but not more often than needed. */
 extern void lbt_counters_before_commit(void);
 
-/* Copy out the totals of an index of this database: zeroes when there are none. */
+/* Copy out the totals of an index of this database: zeroes when there are none, or none that can be reached. */
 extern void lbt_stats_get(Oid oid, LbtStats *out);
 
-/* Set the totals of an index of this database, or (InvalidOid) of all, to zero, and remember when. */
+/* Set the totals of an index of this database, or (InvalidOid) of all, to zero, and remember when.  May raise errors. */
 extern void lbt_stats_reset(Oid oid);
 
 /* Forget the totals of an index that is gone, or (InvalidOid) of a whole database.  Not after the end of a transaction. */
@@ -84,7 +67,7 @@ extern void lbt_stats_forget(Oid database, Oid oid);
 /* Has the index any totals?  True when that cannot be told. */
 extern bool lbt_stats_any(Oid database, Oid oid);
 
-/* All totals there are, palloc'd; returns how many. */
+/* All totals there are, palloc'd; returns how many.  May raise errors. */
 extern uint32 lbt_stats_copy(LbtStats **copy);
 
 #endif							/* LBT_COUNTERS_H */

@@ -56,27 +56,21 @@ lbt_demand_report(const LbtFile *file, const uint64 *events, int retrain_splits)
 	return lbt_launcher_wake() || !due ? LBT_DEMAND_RAISED : LBT_DEMAND_UNSERVED;
 }
 
-static void
-raise_demand(const LbtFile *file, Oid oid, bool anew)
-{
-	LbtEntry   *entry = lbt_entry_lock(file, oid);
-
-	entry->wanted = true;
-	if (anew)
-		entry->not_before = 0;
-	dshash_release_lock(lbt_entries, entry);
-}
-
 bool
 lbt_demand_raise(const LbtFile *file, Oid oid, bool anew)
 {
-	volatile bool raised = lbt_autotrain;
+	volatile bool raised = false;
 
-	if (!raised)
+	if (!lbt_autotrain)
 		return false;
 	LBT_GUARD_BEGIN();
 	{
-		raise_demand(file, oid, anew);
+		LbtEntry   *entry = lbt_entry_lock(file, oid);
+
+		entry->wanted = true;
+		if (anew)
+			entry->not_before = 0;
+		dshash_release_lock(lbt_entries, entry);
 		raised = lbt_launcher_wake();
 	}
 	LBT_GUARD_END(raised = false);
@@ -173,32 +167,6 @@ lbt_launcher_leave(void)
 		pg_atomic_write_u64(&lbt_control->launch_tried, 0);
 }
 
-void
-lbt_worker_connected(void)
-{
-	pg_atomic_fetch_add_u32(&lbt_control->workers_connected, 1);
-	pg_atomic_write_u32(&lbt_control->told_no_worker, 0);
-}
-
-uint32
-lbt_workers_connected(void)
-{
-	return pg_atomic_read_u32(&lbt_control->workers_connected);
-}
-
-void
-lbt_workers_give_way(bool waiting)
-{
-	if (pg_atomic_read_u32(&lbt_control->databases_wait) != waiting)
-		pg_atomic_write_u32(&lbt_control->databases_wait, waiting);
-}
-
-bool
-lbt_worker_should_give_way(void)
-{
-	return pg_atomic_read_u32(&lbt_control->databases_wait) != 0;
-}
-
 /* ---- demands ---- */
 
 int
@@ -285,11 +253,7 @@ lbt_demand_take(Oid database, LbtFile *file, Oid *oid)
 {
 	volatile bool taken = false;
 
-	LBT_GUARD_BEGIN();
-	{
-		taken = take(database, file, oid);
-	}
-	LBT_GUARD_END(taken = false);
+	LBT_GUARDED(taken = take(database, file, oid), taken = false);
 	return taken;
 }
 

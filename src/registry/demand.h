@@ -44,12 +44,31 @@ extern void lbt_launcher_leave(void);
 extern bool lbt_launcher_wake(void);
 
 /* A worker says that it has connected; the number that have. */
-extern void lbt_worker_connected(void);
-extern uint32 lbt_workers_connected(void);
+static inline void
+lbt_worker_connected(void)
+{
+	pg_atomic_fetch_add_u32(&lbt_control->workers_connected, 1);
+	pg_atomic_write_u32(&lbt_control->told_no_worker, 0);
+}
+
+static inline uint32
+lbt_workers_connected(void)
+{
+	return pg_atomic_read_u32(&lbt_control->workers_connected);
+}
 
 /* Other databases wait for their turn: said by the launcher, asked by workers, who then do not linger. */
-extern void lbt_workers_give_way(bool waiting);
-extern bool lbt_worker_should_give_way(void);
+static inline void
+lbt_workers_give_way(bool waiting)
+{
+	pg_atomic_write_u32(&lbt_control->databases_wait, waiting);
+}
+
+static inline bool
+lbt_worker_should_give_way(void)
+{
+	return pg_atomic_read_u32(&lbt_control->databases_wait) != 0;
+}
 
 /*
  * Start a background process of this name at a function of ours; notify_pid and handle as for the server's

@@ -20,29 +20,181 @@
 
 #include "miscadmin.h"
 #include "registry/policy.h"
-#include "server/compat.h"
+#include "registry/settings.h"
 #include "server/guard.h"
 #include "storage/procarray.h"
+#include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-dshash_table_handle
-lbt_entries_create(dsa_area *area, int tranche)
-{
-	dshash_parameters params = lbt_dshash_parameters(sizeof(LbtFile), sizeof(LbtEntry), tranche);
-	dshash_table *table = dshash_create(area, &params, NULL);
-	dshash_table_handle handle = dshash_get_hash_table_handle(table);
+/* A model not used for so long may make room for another that is wanted. */
+#define IDLE_MS 60000
 
-	dshash_detach(table);
-	return handle;
+/* How often to look for one. */
+#define IDLE_LOOK_MS 1000
+
+/* ---- the memory of models ---- */
+
+void
+lbt_model_free(dsa_pointer memory, Size bytes)
+{
+	pg_atomic_fetch_add_u64(&lbt_control->generation, 1);
+	if (!DsaPointerIsValid(memory))
+		return;
+	LWLockAcquire(&lbt_control->reclaim, LW_EXCLUSIVE);
+	dsa_free(lbt_area, memory);
+	LWLockRelease(&lbt_control->reclaim);
+	pg_atomic_fetch_sub_u64(&lbt_control->model_bytes, bytes);
 }
 
-dshash_table *
-lbt_entries_attach(dsa_area *area, int tranche, dshash_table_handle handle)
+dsa_pointer
+lbt_model_of(const LbtEntry *entry)
 {
-	dshash_parameters params = lbt_dshash_parameters(sizeof(LbtFile), sizeof(LbtEntry), tranche);
-
-	return dshash_attach(area, &params, handle, NULL);
+	if (DsaPointerIsValid(entry->memory))
+		(void) dsa_get_address(lbt_area, entry->memory);
+	return entry->memory;
 }
+
+/* Take a file's model away; its entry stays, to say why. */
+static void
+evict(const LbtFile *file)
+{
+	LbtEntry   *entry = dshash_find(lbt_entries, file, true);
+	dsa_pointer memory;
+	Size		bytes;
+
+	if (entry == NULL)
+		return;
+	memory = lbt_model_of(entry);
+	bytes = entry->bytes;
+	entry->memory = InvalidDsaPointer;
+	entry->wanted = false;		/* it must not push out others in its turn */
+	if (entry->state == LBT_READY)
+		entry->state = LBT_EVICTED;
+	dshash_release_lock(lbt_entries, entry);
+	lbt_model_free(memory, bytes);
+}
+
+/* When the least recently used model but the given file's was used, and whose; MAX: there is none. */
+static uint64
+find_least_used(const LbtFile *keep, LbtFile *file)
+{
+	dshash_seq_status status;
+	LbtEntry   *entry;
+	uint64		oldest = PG_UINT64_MAX;
+
+	dshash_seq_init(&status, lbt_entries, false);
+	while ((entry = dshash_seq_next(&status)) != NULL)
+	{
+		uint64		used = pg_atomic_read_u64(&entry->used_at);
+
+		if (entry->state == LBT_READY && used < oldest &&
+			(keep == NULL || memcmp(&entry->file, keep, sizeof(LbtFile)) != 0))
+		{
+			oldest = used;
+			*file = entry->file;
+		}
+	}
+	dshash_seq_term(&status);
+	return oldest;
+}
+
+/* Evict the least recently used model but the given file's; false when there is none. */
+static bool
+evict_one(const LbtFile *keep)
+{
+	LbtFile		victim;
+
+	if (find_least_used(keep, &victim) == PG_UINT64_MAX)
+		return false;
+	evict(&victim);
+	return true;
+}
+
+/* Reserve room for a model within the limit, before there is any memory: other backends may reserve concurrently. */
+static bool
+reserve(Size bytes)
+{
+	uint64		limit = (uint64) lbt_max_model_memory * 1024;
+	uint64		taken = pg_atomic_read_u64(&lbt_control->model_bytes);
+
+	do
+	{
+		if (taken + bytes > limit)
+			return false;
+	} while (!pg_atomic_compare_exchange_u64(&lbt_control->model_bytes, &taken, taken + bytes));
+	return true;
+}
+
+/*
+ * Shared memory for a model, filled in, others evicted if need be; invalid, with the reason in *state, when there is no
+ * room.
+ */
+static dsa_pointer
+store(const LbtFile *file, const LbtTrained *trained, Size bytes, LbtState *state)
+{
+	volatile dsa_pointer memory = InvalidDsaPointer;
+
+	if (bytes > (Size) lbt_max_model_memory * 1024)
+	{
+		*state = LBT_TOO_LARGE;
+		return InvalidDsaPointer;
+	}
+	while (!reserve(bytes))
+	{
+		if (evict_one(file))
+			continue;
+		*state = LBT_EVICTED;	/* others have just reserved what there is */
+		return InvalidDsaPointer;
+	}
+
+	/* NO_OOM is not enough: making a DSM segment raises errors of its own. */
+	LBT_GUARD_BEGIN();
+	{
+		memory = dsa_allocate_extended(lbt_area, bytes, DSA_ALLOC_NO_OOM | DSA_ALLOC_HUGE);
+		if (DsaPointerIsValid(memory))
+			lbt_model_assemble(dsa_get_address(lbt_area, memory), &trained->header, trained->knots, trained->tree,
+							   trained->leaves);
+	}
+	LBT_GUARD_END(memory = InvalidDsaPointer);
+	if (!DsaPointerIsValid(memory))
+	{
+		pg_atomic_fetch_sub_u64(&lbt_control->model_bytes, bytes);
+		*state = LBT_NO_MEMORY;
+	}
+	return memory;
+}
+
+uint64
+lbt_registry_bytes(void)
+{
+	return lbt_registry_attach() ? pg_atomic_read_u64(&lbt_control->model_bytes) : 0;
+}
+
+bool
+lbt_registry_has_room(Size bytes)
+{
+	return lbt_registry_bytes() + bytes <= (Size) lbt_max_model_memory * 1024;
+}
+
+bool
+lbt_registry_has_idle(void)
+{
+	uint64		now = (uint64) GetCurrentTimestamp();
+	uint64		looked;
+	volatile uint64 used = PG_UINT64_MAX;
+	LbtFile		file;
+
+	if (!lbt_registry_attach())
+		return false;
+	looked = pg_atomic_read_u64(&lbt_control->idle_looked_at);
+	if (now - looked < IDLE_LOOK_MS * 1000 ||
+		!pg_atomic_compare_exchange_u64(&lbt_control->idle_looked_at, &looked, now))
+		return false;
+	LBT_GUARDED(used = find_least_used(NULL, &file), used = PG_UINT64_MAX);
+	return used != PG_UINT64_MAX && TimestampDifferenceExceeds((TimestampTz) used, (TimestampTz) now, IDLE_MS);
+}
+
+/* ---- entries ---- */
 
 LbtEntry *
 lbt_entry_lock(const LbtFile *file, Oid oid)
@@ -99,36 +251,17 @@ lbt_registry_publish(const LbtFile *file, Oid oid, const LbtTrained *trained, bo
 		{
 			/* The old model goes first when both do not fit together. */
 			if (!lbt_registry_has_room(bytes))
-				lbt_model_evict(file);
-			memory = lbt_model_store(file, trained, bytes, &state);
+				evict(file);
+			memory = store(file, trained, bytes, &state);
 		}
 		register_training(file, oid, trained, state, memory, bytes, &registered);
 	}
 	LBT_GUARD_END((void) 0);
 	if (!registered && DsaPointerIsValid(memory))
-	{
-		LBT_GUARD_BEGIN();
-		{
-			lbt_model_free(memory, bytes);
-		}
-		LBT_GUARD_END((void) 0);
-	}
+		LBT_GUARDED(lbt_model_free(memory, bytes), (void) 0);
 	if (!new_file)
 		lbt_registry_drop_matching(file->database, oid, file);
 	return registered;
-}
-
-static bool
-claim(const LbtFile *file, Oid oid)
-{
-	LbtEntry   *entry = lbt_entry_lock(file, oid);
-	bool		mine = entry->trainer == 0 || entry->trainer == MyProcPid ||
-		BackendPidGetProc(entry->trainer) == NULL;
-
-	if (mine)
-		entry->trainer = MyProcPid;
-	dshash_release_lock(lbt_entries, entry);
-	return mine;
 }
 
 bool
@@ -138,7 +271,12 @@ lbt_registry_claim(const LbtFile *file, Oid oid)
 
 	LBT_GUARD_BEGIN();
 	{
-		mine = claim(file, oid);
+		LbtEntry   *entry = lbt_entry_lock(file, oid);
+
+		mine = entry->trainer == 0 || entry->trainer == MyProcPid || BackendPidGetProc(entry->trainer) == NULL;
+		if (mine)
+			entry->trainer = MyProcPid;
+		dshash_release_lock(lbt_entries, entry);
 	}
 	LBT_GUARD_END(mine = false);
 	return mine;
@@ -147,9 +285,8 @@ lbt_registry_claim(const LbtFile *file, Oid oid)
 void
 lbt_registry_unclaim_after_error(const LbtFile *file, LbtEnding ending)
 {
-	LbtEntry   *entry;
+	LbtEntry   *entry = dshash_find(lbt_entries, file, true);
 
-	entry = dshash_find(lbt_entries, file, true);
 	if (entry == NULL)
 		return;
 	if (entry->trainer == MyProcPid)
@@ -170,11 +307,7 @@ lbt_registry_unclaim_after_error(const LbtFile *file, LbtEnding ending)
 void
 lbt_registry_unclaim(const LbtFile *file)
 {
-	LBT_GUARD_BEGIN();
-	{
-		lbt_registry_unclaim_after_error(file, LBT_ENDED);
-	}
-	LBT_GUARD_END((void) 0);
+	LBT_GUARDED(lbt_registry_unclaim_after_error(file, LBT_ENDED), (void) 0);
 }
 
 void
@@ -190,46 +323,6 @@ lbt_registry_postpone(const LbtFile *file, Oid oid)
 	LBT_GUARD_END((void) 0);
 }
 
-static bool
-knows(const LbtFile *file)
-{
-	LbtEntry   *entry = dshash_find(lbt_entries, file, false);
-
-	if (entry == NULL)
-		return false;
-	dshash_release_lock(lbt_entries, entry);
-	return true;
-}
-
-bool
-lbt_registry_knows(const LbtFile *file)
-{
-	volatile bool known = false;
-
-	LBT_GUARD_BEGIN();
-	{
-		known = knows(file);
-	}
-	LBT_GUARD_END(known = true);
-	return known;
-}
-
-static bool
-describe(const LbtFile *file, LbtRegistered *out)
-{
-	LbtEntry   *entry = dshash_find(lbt_entries, file, false);
-
-	if (entry == NULL)
-		return false;
-	out->changed_at = entry->changed_at;
-	out->since = entry->since;
-	if (entry->state == LBT_READY)
-		memcpy(&out->header, dsa_get_address(lbt_area, entry->memory), sizeof(LbtModelHeader));
-	out->state = entry->state;
-	dshash_release_lock(lbt_entries, entry);
-	return true;
-}
-
 bool
 lbt_registry_describe(const LbtFile *file, LbtRegistered *out)
 {
@@ -237,32 +330,21 @@ lbt_registry_describe(const LbtFile *file, LbtRegistered *out)
 
 	LBT_GUARD_BEGIN();
 	{
-		found = describe(file, out);
+		LbtEntry   *entry = dshash_find(lbt_entries, file, false);
+
+		if (entry != NULL)
+		{
+			out->changed_at = entry->changed_at;
+			out->since = entry->since;
+			if (entry->state == LBT_READY)
+				memcpy(&out->header, dsa_get_address(lbt_area, entry->memory), sizeof(LbtModelHeader));
+			out->state = entry->state;
+			dshash_release_lock(lbt_entries, entry);
+			found = true;
+		}
 	}
 	LBT_GUARD_END(out->state = LBT_NO_MEMORY);
 	return found;
-}
-
-static void *
-copy_model(const LbtFile *file, Size *bytes)
-{
-	LbtEntry   *entry = dshash_find(lbt_entries, file, false);
-	void	   *copy = NULL;
-
-	if (entry == NULL)
-		return NULL;
-	if (entry->state == LBT_READY)
-	{
-		const void *model = dsa_get_address(lbt_area, entry->memory);
-
-		*bytes = entry->bytes;
-		copy = MemoryContextAllocExtended(CurrentMemoryContext, *bytes,
-										  MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
-		if (copy)
-			memcpy(copy, model, *bytes);
-	}
-	dshash_release_lock(lbt_entries, entry);
-	return copy;
 }
 
 void *
@@ -272,25 +354,22 @@ lbt_registry_copy_model(const LbtFile *file, Size *bytes)
 
 	LBT_GUARD_BEGIN();
 	{
-		copy = copy_model(file, bytes);
+		LbtEntry   *entry = dshash_find(lbt_entries, file, false);
+
+		if (entry != NULL && entry->state == LBT_READY)
+		{
+			const void *model = dsa_get_address(lbt_area, entry->memory);
+
+			*bytes = entry->bytes;
+			copy = MemoryContextAllocExtended(CurrentMemoryContext, *bytes, MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
+			if (copy)
+				memcpy(copy, model, *bytes);
+		}
+		if (entry != NULL)
+			dshash_release_lock(lbt_entries, entry);
 	}
 	LBT_GUARD_END((void) 0);
 	return copy;
-}
-
-static void
-drop_file(const LbtFile *file)
-{
-	LbtEntry   *entry = dshash_find(lbt_entries, file, true);
-	dsa_pointer memory;
-	Size		bytes;
-
-	if (entry == NULL)
-		return;
-	memory = lbt_model_of(entry);
-	bytes = entry->bytes;
-	dshash_delete_entry(lbt_entries, entry);
-	lbt_model_free(memory, bytes);
 }
 
 void
@@ -300,49 +379,16 @@ lbt_registry_drop_file(const LbtFile *file)
 		return;
 	LBT_GUARD_BEGIN();
 	{
-		drop_file(file);
-	}
-	LBT_GUARD_END((void) 0);
-}
+		LbtEntry   *entry = dshash_find(lbt_entries, file, true);
 
-static int
-list(Oid database, LbtListed **listed, int max)
-{
-	int			capacity = 64;
-	int			n = 0;
-	dshash_seq_status status;
-	LbtEntry   *entry;
+		if (entry != NULL)
+		{
+			dsa_pointer memory = lbt_model_of(entry);
+			Size		bytes = entry->bytes;
 
-	*listed = palloc(capacity * sizeof(LbtListed));
-	dshash_seq_init(&status, lbt_entries, false);
-	while (n < max && (entry = dshash_seq_next(&status)) != NULL)
-	{
-		if (entry->file.database != database)
-			continue;
-		if (n == capacity)
-			*listed = repalloc(*listed, (capacity *= 2) * sizeof(LbtListed));
-		(*listed)[n++] = (LbtListed) {.file = entry->file,.oid = entry->oid,
-		.changed_at = entry->changed_at};
-	}
-	dshash_seq_term(&status);
-	return n;
-}
-
-void
-lbt_registry_drop_matching(Oid database, Oid oid, const LbtFile *except)
-{
-	if (lbt_control == NULL)
-		return;
-	LBT_GUARD_BEGIN();
-	{
-		LbtListed  *listed;
-		int			n = list(database, &listed, PG_INT32_MAX);
-
-		for (int i = 0; i < n; i++)
-			if ((!OidIsValid(oid) || listed[i].oid == oid) &&
-				(except == NULL || memcmp(&listed[i].file, except, sizeof(LbtFile)) != 0))
-				drop_file(&listed[i].file);
-		pfree(listed);
+			dshash_delete_entry(lbt_entries, entry);
+			lbt_model_free(memory, bytes);
+		}
 	}
 	LBT_GUARD_END((void) 0);
 }
@@ -352,13 +398,39 @@ lbt_registry_list(Oid database, LbtListed **listed, int max)
 {
 	volatile int n = 0;
 
-	*listed = NULL;
 	LBT_GUARD_BEGIN();
 	{
-		n = list(database, listed, max);
+		int			capacity = 64;
+		dshash_seq_status status;
+		LbtEntry   *entry;
+
+		*listed = palloc(capacity * sizeof(LbtListed));
+		dshash_seq_init(&status, lbt_entries, false);
+		while (n < max && (entry = dshash_seq_next(&status)) != NULL)
+		{
+			if (entry->file.database != database)
+				continue;
+			if (n == capacity)
+				*listed = repalloc_huge(*listed, (Size) (capacity *= 2) * sizeof(LbtListed));
+			(*listed)[n++] = (LbtListed) {.file = entry->file,.oid = entry->oid,.changed_at = entry->changed_at};
+		}
+		dshash_seq_term(&status);
 	}
 	LBT_GUARD_END(n = 0);
-	if (*listed == NULL)
-		*listed = palloc(sizeof(LbtListed));
 	return n;
+}
+
+void
+lbt_registry_drop_matching(Oid database, Oid oid, const LbtFile *except)
+{
+	LbtListed  *listed;
+	int			n;
+
+	if (lbt_control == NULL)
+		return;
+	n = lbt_registry_list(database, &listed, PG_INT32_MAX);
+	for (int i = 0; i < n; i++)
+		if ((!OidIsValid(oid) || listed[i].oid == oid) &&
+			(except == NULL || memcmp(&listed[i].file, except, sizeof(LbtFile)) != 0))
+			lbt_registry_drop_file(&listed[i].file);
 }

@@ -4,8 +4,8 @@
 #include "registry/control.h"
 
 #include "registry/counters.h"
-#include "registry/registry.h"
 #include "registry/xact.h"
+#include "server/compat.h"
 #include "server/guard.h"
 #include "server/shared.h"
 #include "storage/ipc.h"
@@ -21,11 +21,31 @@
 LbtControl *lbt_control = NULL;
 dsa_area   *lbt_area = NULL;
 dshash_table *lbt_entries = NULL;
+dshash_table *lbt_totals = NULL;
 
 static void *
 place_of(LbtControl *c)
 {
 	return (char *) c + MAXALIGN(sizeof(LbtControl));
+}
+
+static dshash_table_handle
+create_table(dsa_area *area, Size key_size, Size entry_size, int tranche)
+{
+	dshash_parameters params = lbt_dshash_parameters(key_size, entry_size, tranche);
+	dshash_table *table = dshash_create(area, &params, NULL);
+	dshash_table_handle handle = dshash_get_hash_table_handle(table);
+
+	dshash_detach(table);
+	return handle;
+}
+
+static dshash_table *
+attach_table(dshash_table_handle handle, Size key_size, Size entry_size, int tranche)
+{
+	dshash_parameters params = lbt_dshash_parameters(key_size, entry_size, tranche);
+
+	return dshash_attach(lbt_area, &params, handle, NULL);
 }
 
 /* Runs once for the cluster, perhaps in the postmaster, where no DSM segment can be made. */
@@ -52,8 +72,8 @@ init_control(void *block)
 	a = dsa_create_in_place(place_of(c), PLACE_BYTES, c->tranche, NULL);
 	dsa_pin(a);
 	dsa_set_size_limit(a, PLACE_BYTES);
-	c->entries = lbt_entries_create(a, c->tranche);
-	c->stats = lbt_stats_create(a, c->tranche);
+	c->entries = create_table(a, sizeof(LbtFile), sizeof(LbtEntry), c->tranche);
+	c->totals = create_table(a, LBT_STATS_KEY_BYTES, sizeof(LbtStats), c->tranche);
 	dsa_set_size_limit(a, (size_t) -1);
 	dsa_detach(a);
 }
@@ -96,8 +116,8 @@ attach(void)
 		lbt_area = dsa_attach_in_place(place_of(c), NULL);
 		dsa_pin_mapping(lbt_area);
 	}
-	lbt_entries = lbt_entries_attach(lbt_area, c->tranche, c->entries);
-	lbt_stats_attach(lbt_area, c->tranche, c->stats);
+	lbt_entries = attach_table(c->entries, sizeof(LbtFile), sizeof(LbtEntry), c->tranche);
+	lbt_totals = attach_table(c->totals, LBT_STATS_KEY_BYTES, sizeof(LbtStats), c->tranche);
 	MemoryContextSwitchTo(old);
 	before_shmem_exit(leave, (Datum) 0);
 	before_shmem_exit(flush_at_exit, (Datum) 0);	/* runs first */
@@ -118,13 +138,7 @@ lbt_registry_attach(void)
 		return true;
 	}
 	if (lbt_shared_possible() && GetCurrentTimestamp() >= next_try)
-	{
-		LBT_GUARD_BEGIN();
-		{
-			attach();
-		}
-		LBT_GUARD_END(next_try = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ATTACH_INTERVAL_MS));
-	}
+		LBT_GUARDED(attach(), next_try = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ATTACH_INTERVAL_MS));
 	return lbt_control != NULL;
 }
 

@@ -27,7 +27,7 @@
 
 static HTAB *views = NULL;
 static long sweep_at = SWEEP_VIEWS;
-static LbtIndex *dirty_indexes = NULL;	/* those with events to flush */
+LbtIndex   *lbt_dirty_indexes = NULL;
 
 pg_atomic_uint64 *lbt_registry_generation = NULL;
 
@@ -67,34 +67,15 @@ void
 lbt_mark_dirty(LbtIndex *index)
 {
 	index->dirty = true;
-	index->next_dirty = dirty_indexes;
-	dirty_indexes = index;
-}
-
-LbtIndex *
-lbt_next_dirty(void)
-{
-	LbtIndex   *index = dirty_indexes;
-
-	if (index)
-	{
-		dirty_indexes = index->next_dirty;
-		index->dirty = false;
-	}
-	return index;
-}
-
-bool
-lbt_any_dirty(void)
-{
-	return dirty_indexes != NULL;
+	index->next_dirty = lbt_dirty_indexes;
+	lbt_dirty_indexes = index;
 }
 
 /* Drop events that were not flushed: of one view, or (NULL) of all. */
 static void
 forget_events(LbtIndex *index)
 {
-	LbtIndex  **link = &dirty_indexes;
+	LbtIndex  **link = &lbt_dirty_indexes;
 
 	while (*link != NULL)
 	{
@@ -284,11 +265,7 @@ lbt_index_refresh(LbtIndex *index)
 	index->image_lsn = InvalidXLogRecPtr;
 	index->nblocks = 0;
 	index->again_at = 0;
-	LBT_GUARD_BEGIN();
-	{
-		look_up(index, failed_until);
-	}
-	LBT_GUARD_END(give_up(index));
+	LBT_GUARDED(look_up(index, failed_until), give_up(index));
 	index->generation = generation;
 }
 

@@ -93,10 +93,9 @@ extern void lbt_index_set_hint(LbtIndex *index, uint32 slot, int32 buffer);
 /* The file of an index whose model may be shared; false when there is no such index. */
 extern bool lbt_index_file(Oid relid, LbtFile *file);
 
-/* Put a view on the list of those with events to flush; take one from it, or (NULL) the next; NULL: there is none. */
+/* Views with events to flush, linked by next_dirty.  lbt_mark_dirty(): put one on the list that is not. */
+extern LbtIndex *lbt_dirty_indexes;
 extern void lbt_mark_dirty(LbtIndex *index);
-extern LbtIndex *lbt_next_dirty(void);
-extern bool lbt_any_dirty(void);
 
 /* At the end of a transaction, when no scan is open: forget views if they have become many. */
 extern void lbt_views_trim(void);

@@ -10,7 +10,7 @@
  * goes when memory is short, one that goes too early is trained again.
  *
  * Drops are seen by the server's hook for changes of catalog objects, in sessions that have loaded the library, and by an
- * event trigger in others.  What both miss is found by a worker before it ends (sql/worker.c).
+ * event trigger in others.  What both miss is found by a worker before it ends (train/worker.c).
  */
 #include "registry/xact.h"
 
@@ -18,15 +18,13 @@
 #include "catalog/objectaccess.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_database.h"
+#include "miscadmin.h"
 #include "registry/counters.h"
 #include "registry/demand.h"
 #include "registry/registry.h"
-#include "miscadmin.h"
-#include "server/guard.h"
 #include "storage/ipc.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
-#include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 /* Models of a database that one transaction's end looks through; what is beyond waits for the worker. */
@@ -84,16 +82,6 @@ finish(Pending *p, bool committed)
 		pfree(p);
 }
 
-static void
-forget_counts(const Pending *p)
-{
-	LBT_GUARD_BEGIN();
-	{
-		lbt_stats_forget(p->file.database, p->oid);
-	}
-	LBT_GUARD_END((void) 0);
-}
-
 /* Each once: what cannot be reached now goes when memory is short, or is found by a worker. */
 void
 lbt_forget_now(void)
@@ -109,8 +97,24 @@ lbt_forget_now(void)
 		else if (OidIsValid(p->file.number))
 			lbt_registry_drop_file(&p->file);
 		if (p->kind == DROPPED)
-			forget_counts(p);
+			lbt_stats_forget(p->file.database, p->oid);
 		pfree(p);
+	}
+}
+
+/* From here on an error would be the server's end. */
+static void
+finish_all(XactEvent event)
+{
+	while (pending != NULL)
+	{
+		Pending    *p = pending;
+
+		pending = p->next;
+		if (event == XACT_EVENT_PREPARE)
+			pfree(p);
+		else
+			finish(p, event == XACT_EVENT_COMMIT || event == XACT_EVENT_PARALLEL_COMMIT);
 	}
 }
 
@@ -118,13 +122,7 @@ lbt_forget_now(void)
 static void
 abort_at_exit(int code, Datum arg)
 {
-	while (pending != NULL)
-	{
-		Pending    *p = pending;
-
-		pending = p->next;
-		finish(p, false);
-	}
+	finish_all(XACT_EVENT_ABORT);
 }
 
 /* Shared memory has been attached: what is registered now runs before that is let go. */
@@ -173,11 +171,14 @@ lbt_xact_want(Oid index)
 	remember_index(WANTED, index);
 }
 
-/* Is there anything in shared memory about this file, or counts of the index of this OID? */
+/* Is there anything in shared memory about this file, or counts of the index of this OID?  True when that cannot be told. */
 static bool
 knows(const LbtFile *file, Oid oid)
 {
-	return lbt_registry_attach() && (lbt_registry_knows(file) || lbt_stats_any(file->database, oid));
+	LbtRegistered known = {0};
+
+	return lbt_registry_attach() && (lbt_registry_describe(file, &known) || known.state == LBT_NO_MEMORY ||
+									 lbt_stats_any(file->database, oid));
 }
 
 void
@@ -202,28 +203,23 @@ lbt_xact_dropped(const Oid *oids, int n)
 	for (int i = 0; i < nlisted; i++)
 		if (hash_search(set, &listed[i].oid, HASH_FIND, NULL) != NULL)
 			remember(DROPPED, &listed[i].file, listed[i].oid);
-	pfree(listed);
 	hash_destroy(set);
 }
 
 /* Most dropped indexes have never had a model here: one look into shared memory tells. */
 static void
-note_drop(Oid class, Oid object)
+note_change(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
 {
 	LbtFile		file = {.database = object};
 
-	if (class == RelationRelationId ? lbt_index_file(object, &file) && knows(&file, object) :
-		lbt_registry_attach())
-		remember(DROPPED, &file, class == RelationRelationId ? object : InvalidOid);
-}
-
-static void
-note_change(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
-{
 	if (next_hook)
 		next_hook(access, class, object, sub, arg);
-	if (access == OAT_DROP && sub == 0 && (class == RelationRelationId || class == DatabaseRelationId))
-		note_drop(class, object);
+	if (access != OAT_DROP || sub != 0)
+		return;
+	if (class == RelationRelationId && lbt_index_file(object, &file) && knows(&file, object))
+		remember(DROPPED, &file, object);
+	else if (class == DatabaseRelationId && lbt_registry_attach())
+		remember(DROPPED, &file, InvalidOid);
 }
 
 /*
@@ -257,7 +253,6 @@ forget_replaced(void)
 		if (made != NULL && memcmp(&made->file, &listed[i].file, sizeof(LbtFile)) != 0)
 			lbt_registry_drop_file(&listed[i].file);
 	}
-	pfree(listed);
 	hash_destroy(last);
 }
 
@@ -287,38 +282,17 @@ before_commit(void)
 static void
 at_xact_end(XactEvent event, void *arg)
 {
-	switch (event)
+	if (event == XACT_EVENT_PRE_COMMIT && pending != NULL)
 	{
-		case XACT_EVENT_PRE_COMMIT:
-			if (pending != NULL)
-			{
-				(void) lbt_registry_attach();
-				before_commit();
-			}
-			/* FALLTHROUGH */
-		case XACT_EVENT_PARALLEL_PRE_COMMIT:
-		case XACT_EVENT_PRE_PREPARE:
-			lbt_counters_before_commit();
-			return;
-		case XACT_EVENT_COMMIT:
-		case XACT_EVENT_ABORT:
-		case XACT_EVENT_PREPARE:
-		case XACT_EVENT_PARALLEL_COMMIT:
-		case XACT_EVENT_PARALLEL_ABORT:
-			break;
+		(void) lbt_registry_attach();
+		before_commit();
 	}
-
-	/* From here on an error would be the server's end. */
-	while (pending != NULL)
+	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PARALLEL_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE)
 	{
-		Pending    *p = pending;
-
-		pending = p->next;
-		if (event == XACT_EVENT_PREPARE)
-			pfree(p);
-		else
-			finish(p, event == XACT_EVENT_COMMIT || event == XACT_EVENT_PARALLEL_COMMIT);
+		lbt_counters_before_commit();
+		return;
 	}
+	finish_all(event);
 	lbt_views_trim();
 }
 

@@ -52,6 +52,16 @@ typedef struct LbtGuard
 		lbt_guard_leave(&lbt_guard_); \
 	} while (0)
 
+/* The same around one statement. */
+#define LBT_GUARDED(statement, on_failure) \
+	do { \
+		LBT_GUARD_BEGIN(); \
+		{ \
+			statement; \
+		} \
+		LBT_GUARD_END(on_failure); \
+	} while (0)
+
 /*
  * After an error in reading pages: what an aborted subtransaction would clean up, but for what belongs to resource owners.
  */

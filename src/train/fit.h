@@ -4,7 +4,7 @@
 #ifndef LBT_FIT_H
 #define LBT_FIT_H
 
-#include "registry/modelmem.h"
+#include "registry/registry.h"
 #include "registry/view.h"
 
 /*

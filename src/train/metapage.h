@@ -6,7 +6,7 @@
 #ifndef LBT_METAPAGE_H
 #define LBT_METAPAGE_H
 
-#include "registry/modelmem.h"
+#include "registry/registry.h"
 #include "registry/view.h"
 
 /*
