@@ -163,7 +163,7 @@ extern void lbt_shmem_init(void);
 
 /*
  * Attach this backend to the shared memory; false where there is none, or it cannot be had.  Raises no error, and does
- * what lbt_forget_later() has put off.  Not after the end of a transaction.
+ * what ended transactions have put off (xact.h).  Not after the end of a transaction.
  */
 extern bool lbt_registry_attach(void);
 

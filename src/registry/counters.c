@@ -82,11 +82,10 @@ lbt_counters_flush_index(LbtIndex *index)
 void
 lbt_counters_flush(void)
 {
-	while (lbt_dirty_indexes != NULL)
+	while (!dlist_is_empty(&lbt_dirty_indexes))
 	{
-		LbtIndex   *index = lbt_dirty_indexes;
+		LbtIndex   *index = dlist_container(LbtIndex, dirty_node, dlist_pop_head_node(&lbt_dirty_indexes));
 
-		lbt_dirty_indexes = index->next_dirty;
 		index->dirty = false;
 		(void) flush_index(index);
 	}
@@ -96,7 +95,7 @@ lbt_counters_flush(void)
 void
 lbt_counters_before_commit(void)
 {
-	TimestampTz now = lbt_dirty_indexes == NULL ? 0 : GetCurrentTimestamp();
+	TimestampTz now = dlist_is_empty(&lbt_dirty_indexes) ? 0 : GetCurrentTimestamp();
 
 	if (now != 0 && (now < last_flush || now - last_flush >= FLUSH_INTERVAL_US))
 		lbt_counters_flush();

@@ -27,7 +27,7 @@
 
 static HTAB *views = NULL;
 static long sweep_at = SWEEP_VIEWS;
-LbtIndex   *lbt_dirty_indexes = NULL;
+dlist_head	lbt_dirty_indexes = DLIST_STATIC_INIT(lbt_dirty_indexes);
 
 pg_atomic_uint64 *lbt_registry_generation = NULL;
 
@@ -67,29 +67,15 @@ void
 lbt_mark_dirty(LbtIndex *index)
 {
 	index->dirty = true;
-	index->next_dirty = lbt_dirty_indexes;
-	lbt_dirty_indexes = index;
+	dlist_push_head(&lbt_dirty_indexes, &index->dirty_node);
 }
 
-/* Drop events that were not flushed: of one view, or (NULL) of all. */
+/* Drop what a view has not flushed; the view itself goes, or is made anew. */
 static void
 forget_events(LbtIndex *index)
 {
-	LbtIndex  **link = &lbt_dirty_indexes;
-
-	while (*link != NULL)
-	{
-		LbtIndex   *i = *link;
-
-		if (index != NULL && i != index)
-		{
-			link = &i->next_dirty;
-			continue;
-		}
-		*link = i->next_dirty;
-		i->dirty = false;
-		memcpy(i->flushed, i->events, sizeof(i->flushed));
-	}
+	if (index->dirty)
+		dlist_delete(&index->dirty_node);
 }
 
 /* The file that a row of pg_class names; false when it is no index whose model may be shared. */
@@ -292,7 +278,7 @@ lbt_views_trim(void)
 {
 	if (views == NULL || hash_get_num_entries(views) <= MAX_VIEWS)
 		return;
-	forget_events(NULL);
+	dlist_init(&lbt_dirty_indexes);
 	hash_destroy(views);
 	views = NULL;
 	sweep_at = SWEEP_VIEWS;

@@ -13,6 +13,7 @@
 #include "postgres.h"
 
 #include "key/keyspec.h"
+#include "lib/ilist.h"
 #include "model/model.h"
 #include "registry/control.h"
 #include "registry/settings.h"
@@ -61,7 +62,7 @@ typedef struct LbtIndex
 	LbtKeySpec	keyspec;
 	uint64		events[LBT_NEVENTS];	/* since the view was made */
 	uint64		flushed[LBT_NEVENTS];	/* of these, in the shared totals or forgotten */
-	struct LbtIndex *next_dirty;
+	dlist_node	dirty_node;
 } LbtIndex;
 
 /* This backend's view of an open index, not yet looked up again. */
@@ -93,8 +94,8 @@ extern void lbt_index_set_hint(LbtIndex *index, uint32 slot, int32 buffer);
 /* The file of an index whose model may be shared; false when there is no such index. */
 extern bool lbt_index_file(Oid relid, LbtFile *file);
 
-/* Views with events to flush, linked by next_dirty.  lbt_mark_dirty(): put one on the list that is not. */
-extern LbtIndex *lbt_dirty_indexes;
+/* Views with events to flush.  lbt_mark_dirty(): put one on the list that is not. */
+extern dlist_head lbt_dirty_indexes;
 extern void lbt_mark_dirty(LbtIndex *index);
 
 /* At the end of a transaction, when no scan is open: forget views if they have become many. */

@@ -23,7 +23,6 @@
 #include "registry/demand.h"
 #include "registry/registry.h"
 #include "storage/ipc.h"
-#include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
@@ -47,13 +46,6 @@ typedef struct Pending
 	TimestampTz ended_at;		/* of what was wanted: the commit */
 	struct Pending *next;
 } Pending;
-
-/* The file that an index has now, by its OID. */
-typedef struct Made
-{
-	Oid			oid;			/* hash key */
-	LbtFile		file;
-} Made;
 
 /* Both in TopMemoryContext: what this transaction does, and what is left of ended ones. */
 static Pending *pending = NULL;
@@ -184,26 +176,21 @@ knows(const LbtFile *file, Oid oid)
 void
 lbt_xact_dropped(const Oid *oids, int n)
 {
-	HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(Oid),.hcxt = CurrentMemoryContext};
 	LbtFile		none = {.database = MyDatabaseId};
 	LbtListed  *listed;
-	HTAB	   *set;
 	int			nlisted;
 
 	if (GetCurrentStatementStartTimestamp() != loaded_in || !lbt_registry_attach())
 		return;
-	set = hash_create("learnedbtree dropped indexes", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	nlisted = lbt_registry_list(MyDatabaseId, &listed, LISTED_MAX);
 	for (int i = 0; i < n; i++)
 	{
-		(void) hash_search(set, &oids[i], HASH_ENTER, NULL);
-		if (knows(&none, oids[i]))
+		if (lbt_stats_any(MyDatabaseId, oids[i]))
 			remember(DROPPED, &none, oids[i]);
+		for (int j = 0; j < nlisted; j++)
+			if (listed[j].oid == oids[i])
+				remember(DROPPED, &listed[j].file, oids[i]);
 	}
-	nlisted = lbt_registry_list(MyDatabaseId, &listed, LISTED_MAX);
-	for (int i = 0; i < nlisted; i++)
-		if (hash_search(set, &listed[i].oid, HASH_FIND, NULL) != NULL)
-			remember(DROPPED, &listed[i].file, listed[i].oid);
-	hash_destroy(set);
 }
 
 /* Most dropped indexes have never had a model here: one look into shared memory tells. */
@@ -224,36 +211,22 @@ note_change(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
 
 /*
  * Models of files that this transaction has replaced, its own ones among them: of each index that it has made a file of,
- * only the last one's stays.  One pass, however many there are.
+ * only the last one's stays.
  */
 static void
 forget_replaced(void)
 {
-	HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(Made),.hcxt = CurrentMemoryContext};
-	HTAB	   *last = hash_create("learnedbtree new files", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	LbtListed  *listed;
-	int			nlisted;
+	int			nlisted = lbt_registry_list(MyDatabaseId, &listed, LISTED_MAX);
 
-	for (const Pending *p = pending; p != NULL; p = p->next)
-	{
-		Made	   *made;
-		bool		found;
-
-		if (p->kind != CREATED)
-			continue;
-		made = hash_search(last, &p->oid, HASH_ENTER, &found);
-		if (!found)
-			made->file = p->file;	/* the list begins with the newest */
-	}
-	nlisted = lbt_registry_list(MyDatabaseId, &listed, LISTED_MAX);
 	for (int i = 0; i < nlisted; i++)
-	{
-		const Made *made = hash_search(last, &listed[i].oid, HASH_FIND, NULL);
-
-		if (made != NULL && memcmp(&made->file, &listed[i].file, sizeof(LbtFile)) != 0)
-			lbt_registry_drop_file(&listed[i].file);
-	}
-	hash_destroy(last);
+		for (const Pending *p = pending; p != NULL; p = p->next)
+			if (p->kind == CREATED && p->oid == listed[i].oid)
+			{
+				if (memcmp(&p->file, &listed[i].file, sizeof(LbtFile)) != 0)
+					lbt_registry_drop_file(&listed[i].file);
+				break;			/* the list begins with the newest */
+			}
 }
 
 /* Ask for trainings, and let go of what the commit is going to make useless. */

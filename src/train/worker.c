@@ -171,9 +171,8 @@ is_listed(Oid oid, const LbtListed *listed, int nlisted)
 }
 
 /*
- * Forget counts that belong to nothing: of indexes that a crash has brought back into the statistics file, and of
- * databases that were dropped in sessions without this library.  Not of those with models that stay: who has made such
- * an index may not have committed yet.
+ * Forget counts of indexes and databases that were dropped in sessions without this library.  Not of indexes with models
+ * that stay: who has made such an index may not have committed yet.
  */
 static void
 sweep_counts(Oid database, const LbtListed *listed, int nlisted)
