@@ -269,7 +269,7 @@ CREATE VIEW learnedbtree_stat WITH (security_barrier) AS
             OR a.amname = 'btree' AND (s.lookups > 0 OR s.delegated > 0 OR s.inserts > 0 OR s.trainings > 0));
 GRANT SELECT ON learnedbtree_stat TO PUBLIC;
 COMMENT ON VIEW learnedbtree_stat IS
-    'what lookups through models did, of learnedbtree indexes and served btree indexes of this database, since the last reset';
+    'what lookups through models did, of learnedbtree indexes and served btree indexes of this database, since the last reset or the start of the server';
 
 CREATE FUNCTION learnedbtree_stat_reset(index regclass DEFAULT NULL) RETURNS void
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;

@@ -225,35 +225,28 @@ find_demand(Oid database, TimestampTz now, LbtFile *file)
 	return oldest != DT_NOEND;
 }
 
-static bool
-take(Oid database, LbtFile *file, Oid *oid)
-{
-	TimestampTz now = GetCurrentTimestamp();
-
-	while (find_demand(database, now, file))
-	{
-		LbtEntry   *entry = dshash_find(lbt_entries, file, true);
-		bool		mine;
-
-		if (entry == NULL)
-			continue;
-		mine = entry->wanted;
-		entry->wanted = false;
-		entry->attempted_at = now;
-		*oid = entry->oid;
-		dshash_release_lock(lbt_entries, entry);
-		if (mine)
-			return true;
-	}
-	return false;
-}
-
 bool
 lbt_demand_take(Oid database, LbtFile *file, Oid *oid)
 {
+	TimestampTz now = GetCurrentTimestamp();
 	volatile bool taken = false;
 
-	LBT_GUARDED(taken = take(database, file, oid), taken = false);
+	LBT_GUARD_BEGIN();
+	{
+		while (!taken && find_demand(database, now, file))
+		{
+			LbtEntry   *entry = dshash_find(lbt_entries, file, true);
+
+			if (entry == NULL)
+				continue;
+			taken = entry->wanted;
+			entry->wanted = false;
+			entry->attempted_at = now;
+			*oid = entry->oid;
+			dshash_release_lock(lbt_entries, entry);
+		}
+	}
+	LBT_GUARD_END(taken = false);
 	return taken;
 }
 

@@ -8,8 +8,10 @@
 #ifndef LBT_DEMAND_H
 #define LBT_DEMAND_H
 
-#include "registry/control.h"
+#include "postgres.h"
+
 #include "postmaster/bgworker.h"
+#include "registry/control.h"
 
 /* What a backend's report led to. */
 typedef enum LbtDemand

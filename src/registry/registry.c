@@ -98,18 +98,6 @@ find_least_used(const LbtFile *keep, LbtFile *file)
 	return oldest;
 }
 
-/* Evict the least recently used model but the given file's; false when there is none. */
-static bool
-evict_one(const LbtFile *keep)
-{
-	LbtFile		victim;
-
-	if (find_least_used(keep, &victim) == PG_UINT64_MAX)
-		return false;
-	evict(&victim);
-	return true;
-}
-
 /* Reserve room for a model within the limit, before there is any memory: other backends may reserve concurrently. */
 static bool
 reserve(Size bytes)
@@ -141,10 +129,14 @@ store(const LbtFile *file, const LbtTrained *trained, Size bytes, LbtState *stat
 	}
 	while (!reserve(bytes))
 	{
-		if (evict_one(file))
-			continue;
-		*state = LBT_EVICTED;	/* others have just reserved what there is */
-		return InvalidDsaPointer;
+		LbtFile		victim;
+
+		if (find_least_used(file, &victim) == PG_UINT64_MAX)
+		{
+			*state = LBT_EVICTED;	/* others have just reserved what there is */
+			return InvalidDsaPointer;
+		}
+		evict(&victim);
 	}
 
 	/* NO_OOM is not enough: making a DSM segment raises errors of its own. */

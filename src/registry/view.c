@@ -231,13 +231,6 @@ look_up(LbtIndex *index, TimestampTz failed_until)
 	index->state = state;
 }
 
-static void
-give_up(LbtIndex *index)
-{
-	index->state = LBT_NO_MEMORY;
-	index->again_at = unreachable_until();
-}
-
 void
 lbt_index_refresh(LbtIndex *index)
 {
@@ -251,7 +244,8 @@ lbt_index_refresh(LbtIndex *index)
 	index->image_lsn = InvalidXLogRecPtr;
 	index->nblocks = 0;
 	index->again_at = 0;
-	LBT_GUARDED(look_up(index, failed_until), give_up(index));
+	LBT_GUARDED(look_up(index, failed_until),
+				(index->state = LBT_NO_MEMORY, index->again_at = unreachable_until()));
 	index->generation = generation;
 }
 
