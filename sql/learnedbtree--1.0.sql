@@ -190,22 +190,18 @@ CREATE FUNCTION learnedbtree_model(index regclass,
 COMMENT ON FUNCTION learnedbtree_model(regclass) IS
     'state and measures of an index''s model, and what happened since it was trained; errors are in leaves';
 
-CREATE FUNCTION learnedbtree_knots(index regclass, OUT code numeric, OUT slot bigint)
+CREATE FUNCTION learnedbtree_leaves(index regclass,
+        OUT slot bigint, OUT code numeric, OUT knot boolean, OUT error double precision)
     RETURNS SETOF record
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
-COMMENT ON FUNCTION learnedbtree_knots(regclass) IS
-    'the spline''s knots: key code, and number of leaves to the left of it';
+COMMENT ON FUNCTION learnedbtree_leaves(regclass) IS
+    'the leaves of an index''s model in key order: smallest key code, is it a knot of the spline, and the spline''s error';
 
 CREATE FUNCTION learnedbtree_predict(index regclass, VARIADIC key "any",
-        OUT predicted_block bigint, OUT found_block bigint, OUT hops integer)
+        OUT code numeric, OUT predicted_block bigint, OUT found_block bigint, OUT hops integer)
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
 COMMENT ON FUNCTION learnedbtree_predict(regclass, VARIADIC "any") IS
-    'leaf block the model predicts for a key, block the descent finds, steps right between them (NULL: not proven)';
-
-CREATE FUNCTION learnedbtree_key_code(index regclass, VARIADIC key "any") RETURNS numeric
-    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
-COMMENT ON FUNCTION learnedbtree_key_code(regclass, VARIADIC "any") IS
-    'the number that the model of an index makes of a key, in the order of the index; different keys may share one';
+    'a key''s code, leaf block the model predicts, block the descent finds, steps from the one to the other (NULL: not proven)';
 
 CREATE FUNCTION learnedbtree_check(index regclass,
         heapallindexed boolean DEFAULT true, rootdescend boolean DEFAULT true,
@@ -215,15 +211,6 @@ CREATE FUNCTION learnedbtree_check(index regclass,
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
 COMMENT ON FUNCTION learnedbtree_check(regclass, boolean, boolean) IS
     'check the index file with amcheck''s bt_index_parent_check, and the model against the tree; an error tells what is wrong';
-
-CREATE FUNCTION learnedbtree_histogram(index regclass, buckets integer DEFAULT 20,
-        OUT bucket integer, OUT first_slot bigint, OUT leaves bigint, OUT min_code numeric,
-        OUT knots integer, OUT ties bigint,
-        OUT mean_error double precision, OUT max_error double precision, OUT bar text)
-    RETURNS SETOF record
-    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
-COMMENT ON FUNCTION learnedbtree_histogram(regclass, integer) IS
-    'the model in parts of equally many leaves, in key order: where each begins, and how well the spline fits';
 
 CREATE FUNCTION learnedbtree_model_memory() RETURNS bigint
     AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;

@@ -20,7 +20,7 @@ TIMES = ("timestamp without time zone", "timestamp with time zone")
 @dataclasses.dataclass
 class Model:
     measures: dict  # the row of learnedbtree_model()
-    buckets: list  # the rows of learnedbtree_histogram()
+    buckets: list  # dicts of equally many leaves each, in key order; errors are of the leaves that do not tie
     knots: list  # (code, slot)
 
     def keys(self, codes):
@@ -50,9 +50,13 @@ def read_model(connection, index, points):
             raise Failed(f"{index} has no model to draw: {measures['state']}, {measures['reason']}")
         if measures["key_code"] is None:
             raise Failed(f"you may not see the key values of {index}: that takes SELECT on its key columns")
-        buckets = _rows(connection, f"SELECT * FROM {EXTENSION}_histogram(%s, %s)", [index, points])
+        buckets = _rows(connection, f"""
+            SELECT min(slot) AS first_slot, count(*) AS leaves, min(code) AS min_code, avg(error) AS mean_error,
+                   max(error) AS max_error
+              FROM {EXTENSION}_leaves(%s) GROUP BY slot * least(%s, %s) / %s ORDER BY 1""",
+                        [index, points, measures["leaves"], measures["leaves"]])
         knots = [(int(code), slot) for code, slot in connection.execute(
-            f"SELECT code, slot FROM {EXTENSION}_knots(%s)", [index])]
+            f"SELECT code, slot FROM {EXTENSION}_leaves(%s) WHERE knot ORDER BY slot", [index])]
         again = _rows(connection, f"SELECT * FROM {EXTENSION}_model(%s)", [index])[0]
         if measures["leaves"] < MIN_LEAVES:
             raise Failed(f"{index} has too few leaves to draw: {measures['leaves']}")

@@ -33,13 +33,14 @@
 #include "catalog/pg_opclass.h"
 #include "commands/defrem.h"
 #include "common/hashfn.h"
+#include "fmgr.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-#define AM_NAME "learnedbtree"
+PG_FUNCTION_INFO_V1(learnedbtree_sync_opclasses);
 
 static void
 record_dependency(Oid alias, Oid class, Oid object)
@@ -213,4 +214,18 @@ lbt_sync_opclasses(Oid am)
 		made += make_alias(lfirst_oid(cell), am);
 	list_free(originals);
 	return made;
+}
+
+/* Superusers' and an event trigger's, after DDL. */
+Datum
+learnedbtree_sync_opclasses(PG_FUNCTION_ARGS)
+{
+	Oid			am = lbt_am_oid();
+
+	if (!OidIsValid(am))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("access method \"learnedbtree\" does not exist"),
+				 errhint("CREATE EXTENSION learnedbtree first.")));
+	PG_RETURN_INT32(lbt_sync_opclasses(am));
 }

@@ -1,43 +1,47 @@
 /*
- * check.c - learnedbtree_check(): amcheck's check of the index file, and the model against the tree.
+ * check.c - learnedbtree_check(): amcheck's check of the index file, and the model's predictions against the tree.
+ *
+ * Every separator is looked up as a lookup of a user's would be.  A wrong landing, a prediction that was proven on a
+ * leaf which does not hold the bound, would be a wrong answer to users.  Two ways to say the same position are none:
+ * "behind the last item of a leaf" is "in front of the first item of the next one", and prediction and descent may
+ * differ in that.  So both are brought to the second form before they are compared.
  */
 #include "postgres.h"
 
 #include "access/genam.h"
-#include "catalog/pg_type.h"
 #include "catalog/index.h"
+#include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "fmgr.h"
-#include "funcapi.h"
-#include "sql/audit.h"
-#include "train/metapage.h"
-#include "train/train.h"
+#include "miscadmin.h"
+#include "search/locate.h"
 #include "server/as_btree.h"
 #include "sql/index_arg.h"
-#include "sql/inspect.h"
 #include "storage/lmgr.h"
-#include "utils/builtins.h"
+#include "train/leafwalk.h"
+#include "train/metapage.h"
+#include "train/train.h"
+#include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
 PG_FUNCTION_INFO_V1(learnedbtree_check);
 
-/* The call of amcheck's function, schema-qualified; SPI must be connected. */
+/* ---- the file ---- */
+
+/* The call of amcheck's function, in its schema; SPI must be connected. */
 static char *
 amcheck_call(void)
 {
-	char	   *schema;
-
-	if (SPI_execute("SELECT n.nspname FROM pg_catalog.pg_extension e "
-					"JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace "
-					"WHERE e.extname = 'amcheck'", true, 1) != SPI_OK_SELECT)
+	if (SPI_execute("SELECT pg_catalog.format('SELECT %s.bt_index_parent_check($1, $2, $3)', "
+					"extnamespace::pg_catalog.regnamespace) "
+					"FROM pg_catalog.pg_extension WHERE extname = 'amcheck'", true, 1) != SPI_OK_SELECT)
 		elog(ERROR, "could not look up the extension amcheck");
 	if (SPI_processed == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
 				 errmsg("extension \"amcheck\" is not installed"),
 				 errhint("CREATE EXTENSION amcheck; it comes with PostgreSQL's contrib modules.")));
-	schema = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
-	return psprintf("SELECT %s.bt_index_parent_check($1, $2, $3)", quote_identifier(schema));
+	return SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
 }
 
 /*
@@ -76,22 +80,149 @@ check_file(FunctionCallInfo fcinfo)
 	return rel;
 }
 
-/* The model against the tree; false when there is none, or it went away meanwhile. */
-static bool
-check_model(Relation rel, LbtIndex *index, LbtAudit *audit)
-{
-	Size		bytes;
-	void	   *copy = lbt_index_copy_model(index, &bytes);	/* that nobody changes or frees */
+/* ---- the model ---- */
 
-	if (copy == NULL)
-		return false;
-	lbt_audit_model(rel, copy, bytes);
-	pfree(copy);
-	return lbt_audit_lookups(rel, index, GetActiveSnapshot(), audit);
+/* A place between two items. */
+typedef struct Position
+{
+	BlockNumber block;
+	OffsetNumber offset;		/* of the item right of it; behind the last one only on the rightmost leaf */
+} Position;
+
+/* The bound in front of what is equal to the separator.  room: LBT_KEY_ROOM for each column; points into the pivot. */
+static void
+separator_bound(const LbtKeySpec *spec, TupleDesc tupdesc, IndexTuple pivot, uint8 *room, LbtBound *bound)
+{
+	bound->past = false;
+	bound->ncolumns = lbt_tuple_columns(spec, pivot);
+	for (int i = 0; i < bound->ncolumns; i++)
+	{
+		const LbtKeyColumn *column = &spec->column[i];
+		LbtKeyValue *value = &bound->value[i];
+		Datum		datum;
+
+		if (!column->bytes)
+		{
+			*value = lbt_tuple_value(spec, i, pivot, tupdesc);
+			continue;
+		}
+		*value = (LbtKeyValue) {.isnull = true};
+		datum = lbt_tuple_datum(spec, i, pivot, tupdesc, &value->isnull);
+		if (value->isnull)
+			continue;
+		if (lbt_stored_compressed(column, DatumGetPointer(datum)))
+			datum = PointerGetDatum(pg_detoast_datum((struct varlena *) DatumGetPointer(datum)));
+		(void) lbt_keyspec_argument(column, InvalidOid, datum, value, room + i * LBT_KEY_ROOM);
+	}
 }
 
-#define CHECK_COLUMNS 10
-#define CHECK_FIRST_COUNT 2
+/* The position on a locked leaf, or further right; gives up lock and pin. */
+static Position
+settle(Relation rel, Buffer buf, OffsetNumber offset)
+{
+	Position	position;
+
+	for (;;)
+	{
+		Page		page = BufferGetPage(buf);
+		BTPageOpaque opaque = BTPageGetOpaque(page);
+
+		if (P_RIGHTMOST(opaque) || (!P_IGNORE(opaque) && offset <= PageGetMaxOffsetNumber(page)))
+			break;
+		buf = _bt_relandgetbuf(rel, buf, opaque->btpo_next, BT_READ);
+		opaque = BTPageGetOpaque(BufferGetPage(buf));
+		offset = P_FIRSTDATAKEY(opaque);
+	}
+	position = (Position) {.block = BufferGetBlockNumber(buf),.offset = offset};
+	_bt_relbuf(rel, buf);
+	return position;
+}
+
+static void
+compare_positions(Relation rel, BlockNumber predicted, BlockNumber proven, Position landed, Position descended,
+				  const LbtBound *bound, const LbtLeafWalk *walk)
+{
+	if (landed.block == descended.block && landed.offset == descended.offset)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("a lookup in index \"%s\" that was proven is not where the descent leads",
+					RelationGetRelationName(rel)),
+			 errdetail("%s the separator of block %u: block %u was predicted and block %u proven, which is item %u of "
+					   "block %u; the descent leads to item %u of block %u.", bound->past ? "Behind" : "At",
+					   walk->block, predicted, proven, landed.offset, landed.block, descended.offset,
+					   descended.block),
+			 errhint("Set learnedbtree.enable to off, and REINDEX; if the file has come to no harm, report it as an "
+					 "error of learnedbtree.")));
+}
+
+/* One lookup; what becomes of it is counted, but not in the index's statistics, which are about users'. */
+static void
+try_bound(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapshot, const LbtLeafWalk *walk,
+		  uint64 *counts)
+{
+	LbtTarget	target = {.generation = 0};
+	OffsetNumber offset;
+	LbtOutcome	outcome;
+	Buffer		buf = lbt_predict_leaf(rel, index, bound, snapshot, &offset, &target, &outcome);
+
+	counts[LBT_EV_LOOKUP]++;
+	counts[outcome.event]++;
+	counts[LBT_EV_MOVED_RIGHT] += outcome.event == LBT_EV_VERIFIED && outcome.moved > 0;
+	if (BufferIsValid(buf))
+	{
+		BlockNumber proven = BufferGetBlockNumber(buf);
+		Position	landed = settle(rel, buf, offset);
+		Position	descended = {.block = InvalidBlockNumber};
+
+		buf = lbt_descend(rel, index, bound, false, snapshot, &offset);
+		if (BufferIsValid(buf))
+			descended = settle(rel, buf, offset);
+		compare_positions(rel, target.block, proven, landed, descended, bound, walk);
+	}
+}
+
+/*
+ * Predict every separator's place in the tree, and see where it lands.  What is proven must be where the descent leads,
+ * otherwise an error is raised.  False, and the counts are worthless, when there is no model, or it went away meanwhile.
+ *
+ * The table is locked against writers and VACUUM: prediction and descent have to see the same tree.
+ */
+static bool
+check_lookups(Relation rel, LbtIndex *index, uint64 counts[2][LBT_NEVENTS])
+{
+	uint8	   *room = palloc(index->keyspec.ncolumns * LBT_KEY_ROOM);
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree check",
+												  ALLOCSET_DEFAULT_SIZES);
+	LbtLeafWalk walk;
+	bool		ready = true;
+
+	lbt_leafwalk_begin(&walk, rel);
+	while (ready && lbt_leafwalk_next(&walk))
+	{
+		MemoryContext caller = MemoryContextSwitchTo(context);
+		LbtBound	bound;
+
+		CHECK_FOR_INTERRUPTS();
+		if (walk.separator)
+			separator_bound(&index->keyspec, RelationGetDescr(rel), walk.separator, room, &bound);
+
+		/* As the lower bound of a scan, and as an upper one. */
+		for (int past = 0; past <= 1 && ready && walk.separator; past++)
+		{
+			bound.past = past;
+			lbt_index_update(index);
+			ready = index->state == LBT_READY;
+			if (ready)
+				try_bound(rel, index, &bound, GetActiveSnapshot(), &walk, counts[past]);
+		}
+		MemoryContextSwitchTo(caller);
+		MemoryContextReset(context);
+	}
+	lbt_leafwalk_end(&walk);
+	lbt_index_update(index);
+	return ready && index->state == LBT_READY;
+}
 
 Datum
 learnedbtree_check(PG_FUNCTION_ARGS)
@@ -99,31 +230,24 @@ learnedbtree_check(PG_FUNCTION_ARGS)
 	Relation	rel = check_file(fcinfo);
 	LbtIndex   *index = lbt_index_get(rel);
 	LbtRegistered model;
-	LbtAudit	audit;
+	uint64		both[2][LBT_NEVENTS] = {0};
+	uint64	   *counts = both[0];	/* those of upper bounds are not reported: they are about the same leaves */
 	const char *reason;
-	TupleDesc	tupdesc;
-	Datum		values[CHECK_COLUMNS];
-	bool		nulls[CHECK_COLUMNS];
-
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-	memset(nulls, true, sizeof(nulls));
-	if (lbt_trainable(rel, index, &reason) && check_model(rel, index, &audit))
-	{
-		uint64		counts[CHECK_COLUMNS - CHECK_FIRST_COUNT] = {
-			audit.separators, audit.landed, audit.moved_right,
-			audit.fallback_block + audit.fallback_page + audit.fallback_low + audit.fallback_high,
-			audit.fallback_block, audit.fallback_page, audit.fallback_low, audit.fallback_high};
-
-		for (int i = CHECK_FIRST_COUNT; i < CHECK_COLUMNS; i++)
-			values[i] = Int64GetDatum((int64) counts[i - CHECK_FIRST_COUNT]);
-		memset(nulls + CHECK_FIRST_COUNT, false, CHECK_COLUMNS - CHECK_FIRST_COUNT);
-	}
+	bool		counted = lbt_trainable(rel, index, &reason) && check_lookups(rel, index, both);
+	LbtRow		row = {0};
 
 	/* Asked last, so that it tells why there are no counts. */
-	values[0] = CStringGetTextDatum(lbt_model_state(rel, index, &model, &reason));
-	values[1] = CStringGetTextDatum(lbt_is_btree(rel) ? "none" : lbt_metapage_state(rel, index));
-	nulls[0] = nulls[1] = false;
+	lbt_row_add_text(&row, lbt_model_state(rel, index, &model, &reason));
+	lbt_row_add_text(&row, lbt_is_btree(rel) ? "none" : lbt_metapage_state(rel, index));
+	if (counted)
+	{
+		lbt_row_add(&row, Int64GetDatum(counts[LBT_EV_LOOKUP]));
+		lbt_row_add(&row, Int64GetDatum(counts[LBT_EV_VERIFIED] - counts[LBT_EV_MOVED_RIGHT]));
+		lbt_row_add(&row, Int64GetDatum(counts[LBT_EV_MOVED_RIGHT]));
+		lbt_row_add(&row, Int64GetDatum(counts[LBT_EV_LOOKUP] - counts[LBT_EV_VERIFIED]));
+		for (int i = LBT_EV_BAD_BLOCK; i <= LBT_EV_HIGH; i++)
+			lbt_row_add(&row, Int64GetDatum(counts[i]));
+	}
 	index_close(rel, NoLock);
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
+	PG_RETURN_DATUM(lbt_row_result(fcinfo, &row));
 }

@@ -1,5 +1,5 @@
 /*
- * index_arg.c - opening an index that a user named; see index_arg.h.
+ * index_arg.c - opening an index that a user named, and rows of results; see index_arg.h.
  */
 #include "sql/index_arg.h"
 
@@ -9,11 +9,12 @@
 #include "am/am.h"
 #include "catalog/catalog.h"
 #include "catalog/pg_authid.h"
+#include "funcapi.h"
 #include "miscadmin.h"
 #include "registry/settings.h"
 #include "server/compat.h"
 #include "utils/acl.h"
-#include "utils/fmgrprotos.h"
+#include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rls.h"
 
@@ -144,12 +145,23 @@ lbt_forbid_readonly(const char *function)
 	PreventCommandIfParallelMode(function);
 }
 
-Datum
-lbt_numeric_from_uint64(uint64 v)
+void
+lbt_row_add_text(LbtRow *row, const char *text)
 {
-	char		digits[24];
+	if (text)
+		lbt_row_add(row, CStringGetTextDatum(text));
+	else
+		lbt_row_add_nulls(row, 1);
+}
 
-	snprintf(digits, sizeof(digits), UINT64_FORMAT, v);
-	return DirectFunctionCall3(numeric_in, CStringGetDatum(digits), ObjectIdGetDatum(InvalidOid),
-							   Int32GetDatum(-1));
+Datum
+lbt_row_result(FunctionCallInfo fcinfo, LbtRow *row)
+{
+	TupleDesc	tupdesc;
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	Assert(row->n <= tupdesc->natts && tupdesc->natts <= lengthof(row->values));
+	lbt_row_add_nulls(row, tupdesc->natts - row->n);
+	return HeapTupleGetDatum(heap_form_tuple(tupdesc, row->values, row->nulls));
 }

@@ -1,5 +1,5 @@
 /*
- * index_arg.h - SQL functions' argument, an index, opened and checked; and their results.
+ * index_arg.h - what functions about one index share: their argument, opened and checked, and their result.
  */
 #ifndef LBT_INDEX_ARG_H
 #define LBT_INDEX_ARG_H
@@ -7,6 +7,8 @@
 #include "postgres.h"
 
 #include "fmgr.h"
+#include "registry/registry.h"
+#include "registry/view.h"
 #include "storage/lockdefs.h"
 #include "utils/rel.h"
 
@@ -37,7 +39,43 @@ extern Oid	lbt_index_argument(FunctionCallInfo fcinfo);
 /* For functions that change catalogs: an error on standbys and in read-only transactions. */
 extern void lbt_forbid_readonly(const char *function);
 
-/* A key code for users: numeric, as bigint is too small for codes. */
-extern Datum lbt_numeric_from_uint64(uint64 v);
+/* A result's row: columns are added from the left, those that are not are NULL. */
+typedef struct LbtRow
+{
+	int			n;
+	Datum		values[24];
+	bool		nulls[24];
+} LbtRow;
+
+static inline void
+lbt_row_add(LbtRow *row, Datum value)
+{
+	row->nulls[row->n] = false;
+	row->values[row->n++] = value;
+}
+
+static inline void
+lbt_row_add_nulls(LbtRow *row, int n)
+{
+	for (; n > 0; n--)
+		row->nulls[row->n++] = true;
+}
+
+/* NULL where the text is NULL. */
+extern void lbt_row_add_text(LbtRow *row, const char *text);
+
+/* The row as what the function returns. */
+extern Datum lbt_row_result(FunctionCallInfo fcinfo, LbtRow *row);
+
+/* inspect.c */
+
+/*
+ * The state of the index's model as users see it, and in *reason why it is not ready or not used, or NULL.  Fills in
+ * *model where the registry knows the index and it can have a model; otherwise model->state is LBT_UNTRAINED.
+ */
+extern const char *lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char **reason);
+
+/* explain.c: in _PG_init */
+extern void lbt_explain_init(void);
 
 #endif							/* LBT_INDEX_ARG_H */

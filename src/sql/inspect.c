@@ -1,24 +1,31 @@
 /*
- * inspect.c - learnedbtree_model(), learnedbtree_knots(): what was learned.
+ * inspect.c - one index's model: what was learned, what it makes of a key, and training it anew.
  */
 #include "postgres.h"
 
 #include "access/genam.h"
+#include "am/am.h"
 #include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "port/pg_bitutils.h"
 #include "registry/counters.h"
 #include "registry/settings.h"
-#include "train/train.h"
+#include "search/locate.h"
 #include "serve/serve.h"
-#include "lib/stringinfo.h"
 #include "sql/index_arg.h"
-#include "sql/inspect.h"
+#include "train/train.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
+PG_FUNCTION_INFO_V1(learnedbtree_train);
 PG_FUNCTION_INFO_V1(learnedbtree_model);
-PG_FUNCTION_INFO_V1(learnedbtree_knots);
+PG_FUNCTION_INFO_V1(learnedbtree_leaves);
+PG_FUNCTION_INFO_V1(learnedbtree_predict);
 PG_FUNCTION_INFO_V1(learnedbtree_model_memory);
 
 static const struct
@@ -37,16 +44,21 @@ static const struct
 	[LBT_FAILED] = {"failed", "training ended in an error, and will be tried again; learnedbtree_train() shows it"},
 };
 
-/* The width in bits of a range. */
+/* The width of a range. */
 static int
 bits(uint64 span)
 {
-	int			n = 0;
-
-	for (; span > 0; span >>= 1)
-		n++;
-	return n;
+	return span > 0 ? pg_leftmost_one_pos64(span) + 1 : 0;
 }
+
+/* The type of a column's values, also where the operator class is for several. */
+static Oid
+own_type(const LbtKeyColumn *column)
+{
+	return IsPolymorphicType(column->type) ? column->stored_type : column->type;
+}
+
+/* ---- the key code in words ---- */
 
 /* A common prefix, quoted; what is not printable ASCII is escaped. */
 static void
@@ -129,7 +141,7 @@ describe_code(Relation rel, const LbtKeySpec *spec, const LbtModelHeader *header
 
 		appendStringInfo(&s, "%s%s %s%s", i > 0 ? " x " : "",
 						 NameStr(TupleDescAttr(RelationGetDescr(rel), i)->attname),
-						 format_type_be(IsPolymorphicType(c->type) ? c->stored_type : c->type),
+						 format_type_be(own_type(c)),
 						 c->desc ? " desc" : "");
 		if (c->bytes)
 		{
@@ -147,6 +159,8 @@ describe_code(Relation rel, const LbtKeySpec *spec, const LbtModelHeader *header
 		appendStringInfo(&s, ", %u segment%s", header->segments, header->segments == 1 ? "" : "s");
 	return s.data;
 }
+
+/* ---- the model ---- */
 
 /* What led to the decision; the numbers are those of all since the training, not only of late. */
 static const char *
@@ -168,47 +182,10 @@ lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char 
 	(void) (index->shareable && lbt_registry_describe(&index->file, model));
 	if (lbt_is_btree(rel))
 		refusal = lbt_serve_refusal(rel, NULL);
-	*reason = refusal ? psprintf("not served in this session: %s", refusal) : !lbt_enable && model->state == LBT_READY ? "not used: learnedbtree.enable is off" :
+	*reason = refusal ? psprintf("not served in this session: %s", refusal) :
+		!lbt_enable && model->state == LBT_READY ? "not used: learnedbtree.enable is off" :
 		model->state == LBT_NOT_PAYING ? why_not_paying(&model->since) : state_words[model->state].reason;
 	return state_words[model->state].name;
-}
-
-#define MODEL_COLUMNS 18
-#define MODEL_FIRST_MEASURE 2
-#define MODEL_KEY_CODE 7
-#define MODEL_TRAINING_MS 11
-#define MODEL_FIRST_SINCE 13
-
-static void
-model_measures(Relation rel, const LbtIndex *index, const LbtModelHeader *header, Datum *values,
-			   bool *nulls)
-{
-	values[2] = Int64GetDatum(header->nleaves);
-	values[3] = Int32GetDatum(header->nknots);
-	values[4] = Float8GetDatum(header->max_error);
-	values[5] = Float8GetDatum(header->mean_error);
-	values[6] = Int64GetDatum(header->bytes);
-	values[8] = Int64GetDatum(header->segments);
-	values[9] = Int64GetDatum(header->ties);
-	values[10] = TimestampTzGetDatum(header->trained_at);
-	values[MODEL_TRAINING_MS] = Float8GetDatum(header->training_ms);
-	values[12] = CStringGetTextDatum(header->source == LBT_FROM_IMAGE ? "metapage" : "training");
-	memset(nulls + MODEL_FIRST_MEASURE, false, MODEL_FIRST_SINCE - MODEL_FIRST_MEASURE);
-	nulls[MODEL_TRAINING_MS] = header->source == LBT_FROM_IMAGE;
-	nulls[MODEL_KEY_CODE] = !lbt_may_see_values(rel);
-	if (!nulls[MODEL_KEY_CODE])
-		values[MODEL_KEY_CODE] = CStringGetTextDatum(describe_code(rel, &index->keyspec, header));
-}
-
-static void
-model_since(const LbtSince *since, Datum *values, bool *nulls)
-{
-	values[13] = Int64GetDatum(since->splits);
-	values[14] = Int64GetDatum(since->deleted);
-	values[15] = Int64GetDatum(since->predictions);
-	values[16] = Int64GetDatum(since->moved);
-	values[17] = Int64GetDatum(since->fallbacks);
-	memset(nulls + MODEL_FIRST_SINCE, false, MODEL_COLUMNS - MODEL_FIRST_SINCE);
 }
 
 Datum
@@ -216,50 +193,91 @@ learnedbtree_model(PG_FUNCTION_ARGS)
 {
 	Relation	rel = lbt_open_index(lbt_index_argument(fcinfo), AccessShareLock, LBT_MAY_SEE);
 	LbtIndex   *index = lbt_index_get(rel);
+	LbtRow		row = {0};
 	LbtRegistered model;
+	const LbtModelHeader *header = &model.header;
+	const LbtSince *since = &model.since;
 	const char *reason;
-	TupleDesc	tupdesc;
-	Datum		values[MODEL_COLUMNS];
-	bool		nulls[MODEL_COLUMNS];
 
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-	memset(nulls, true, sizeof(nulls));
 	lbt_counters_flush();
-	values[0] = CStringGetTextDatum(lbt_model_state(rel, index, &model, &reason));
-	nulls[0] = false;
-	if (reason)
-		values[1] = CStringGetTextDatum(reason);
-	nulls[1] = reason == NULL;
+	lbt_row_add_text(&row, lbt_model_state(rel, index, &model, &reason));
+	lbt_row_add_text(&row, reason);
 	if (model.state == LBT_READY)
-		model_measures(rel, index, &model.header, values, nulls);
+	{
+		lbt_row_add(&row, Int64GetDatum(header->nleaves));
+		lbt_row_add(&row, Int32GetDatum(header->nknots));
+		lbt_row_add(&row, Float8GetDatum(header->max_error));
+		lbt_row_add(&row, Float8GetDatum(header->mean_error));
+		lbt_row_add(&row, Int64GetDatum(header->bytes));
+		lbt_row_add_text(&row, lbt_may_see_values(rel) ? describe_code(rel, &index->keyspec, header) : NULL);
+		lbt_row_add(&row, Int64GetDatum(header->segments));
+		lbt_row_add(&row, Int64GetDatum(header->ties));
+		lbt_row_add(&row, TimestampTzGetDatum(header->trained_at));
+		if (header->source == LBT_FROM_IMAGE)
+			lbt_row_add_nulls(&row, 1);
+		else
+			lbt_row_add(&row, Float8GetDatum(header->training_ms));
+		lbt_row_add_text(&row, header->source == LBT_FROM_IMAGE ? "metapage" : "training");
+	}
+	else
+		lbt_row_add_nulls(&row, 11);
 	if (model.state == LBT_READY || model.state == LBT_NOT_PAYING)
-		model_since(&model.since, values, nulls);
+	{
+		lbt_row_add(&row, Int64GetDatum(since->splits));
+		lbt_row_add(&row, Int64GetDatum(since->deleted));
+		lbt_row_add(&row, Int64GetDatum(since->predictions));
+		lbt_row_add(&row, Int64GetDatum(since->moved));
+		lbt_row_add(&row, Int64GetDatum(since->fallbacks));
+	}
 	index_close(rel, AccessShareLock);
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
+	PG_RETURN_DATUM(lbt_row_result(fcinfo, &row));
+}
+
+/* A key code for users: numeric, as bigint is too small for codes. */
+static Datum
+code_datum(uint64 code)
+{
+	return DirectFunctionCall3(numeric_in, CStringGetDatum(psprintf(UINT64_FORMAT, code)),
+							   ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1));
+}
+
+/* The rows of learnedbtree_leaves(), from a copy of the model; without codes for who may not see them. */
+static void
+put_leaves(ReturnSetInfo *rsinfo, const LbtModel *model, bool codes)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree leaf", ALLOCSET_SMALL_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	uint32		knot = 0;
+
+	for (uint32 slot = 0; slot < model->nleaves; slot++)
+	{
+		bool		tied = lbt_leaf_tied(model->leaves, slot);
+		bool		bends = knot < model->nknots && model->knots[knot].slot == slot;
+		Datum		values[] = {Int64GetDatum(slot), codes ? code_datum(model->leaves[slot].min_code) : 0,
+			BoolGetDatum(bends), tied ? 0 :
+		Float8GetDatum(lbt_spline_error(model->knots, model->nknots, model->leaves, model->nleaves, slot))};
+		bool		nulls[] = {false, !codes, false, tied};
+
+		CHECK_FOR_INTERRUPTS();
+		knot += bends;
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+		MemoryContextReset(context);
+	}
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
 }
 
 Datum
-learnedbtree_knots(PG_FUNCTION_ARGS)
+learnedbtree_leaves(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	Relation	rel = lbt_open_index(lbt_index_argument(fcinfo), AccessShareLock, LBT_MAY_SEE);
-	LbtIndex   *index = lbt_index_get(rel);
-	bool		hide_code = !lbt_may_see_values(rel);
 	Size		bytes;
-	void	   *copy = lbt_index_copy_model(index, &bytes);
+	void	   *copy = lbt_index_copy_model(lbt_index_get(rel), &bytes);
 	LbtModel	model;
 
 	InitMaterializedSRF(fcinfo, 0);
 	if (copy && lbt_model_open(copy, bytes, &model))
-		for (uint32 i = 0; i < model.nknots; i++)
-		{
-			Datum		values[2] = {hide_code ? (Datum) 0 : lbt_numeric_from_uint64(model.knots[i].code),
-			Int64GetDatum(model.knots[i].slot)};
-			bool		nulls[2] = {hide_code, false};
-
-			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
-		}
+		put_leaves((ReturnSetInfo *) fcinfo->resultinfo, &model, lbt_may_see_values(rel));
 	index_close(rel, AccessShareLock);
 	return (Datum) 0;
 }
@@ -268,4 +286,146 @@ Datum
 learnedbtree_model_memory(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_INT64((int64) lbt_registry_bytes());
+}
+
+/* ---- one lookup ---- */
+
+/* A key value of any type: what its text is as a value of the column's own type. */
+static Datum
+column_value(const LbtKeyColumn *column, Oid type, Datum value)
+{
+	char	   *text;
+	Oid			function;
+	Oid			ioparam;
+	bool		varlena;
+
+	if (type == own_type(column))
+		return value;
+	getTypeOutputInfo(type, &function, &varlena);
+	text = type == UNKNOWNOID ? DatumGetCString(value) : OidOutputFunctionCall(function, value);
+	getTypeInputInfo(own_type(column), &function, &ioparam);
+	return OidInputFunctionCall(function, text, ioparam, -1);
+}
+
+/* The bound in front of the key that is in the arguments from the second on. */
+static void
+read_key(FunctionCallInfo fcinfo, Relation rel, const LbtKeySpec *spec, LbtBound *bound)
+{
+	Datum	   *values;
+	Oid		   *types;
+	bool	   *nulls;
+	int			nvalues = extract_variadic_args(fcinfo, 1, false, &values, &types, &nulls);
+
+	if (nvalues < 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("the key must not be NULL")));
+	if (nvalues > spec->ncolumns)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("too many key values for index \"%s\"", RelationGetRelationName(rel)),
+				 errdetail_plural("Its model covers %d key column.", "Its model covers %d key columns.",
+								  spec->ncolumns, spec->ncolumns)));
+	*bound = (LbtBound) {.ncolumns = nvalues};
+	for (int i = 0; i < nvalues; i++)
+	{
+		const LbtKeyColumn *column = &spec->column[i];
+		Datum		value;
+
+		if (nulls[i])
+			ereport(ERROR,
+					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+					 errmsg("key value %d must not be NULL", i + 1),
+					 errhint("Lookups of NULLs use the ordinary descent.")));
+		value = column_value(column, types[i], values[i]);
+		if (!lbt_keyspec_plain(column, value))
+			value = PointerGetDatum(PG_DETOAST_DATUM_PACKED(value));
+		(void) lbt_keyspec_argument(column, InvalidOid, value, &bound->value[i], palloc(LBT_KEY_ROOM));
+	}
+}
+
+/* An index without a model is trained here and now: who asks for a prediction can wait. */
+static void
+want_model(Relation rel, LbtIndex *index)
+{
+	lbt_index_update(index);
+	if (index->state == LBT_UNTRAINED)
+		lbt_train_on_use(rel, index);
+	if (index->state == LBT_UNTRAINED)
+		(void) lbt_train(rel, index);	/* it was left to the worker */
+}
+
+/*
+ * This tells key values to who asks often enough: where the leaf changes from one key to the next there is a separator,
+ * and codes show the learned prefix and ranges.  Nothing is counted: statistics and the retrain policy are about users'
+ * lookups.
+ */
+Datum
+learnedbtree_predict(PG_FUNCTION_ARGS)
+{
+	Relation	rel = lbt_open_index(lbt_index_argument(fcinfo), AccessShareLock, LBT_MAY_SEE_VALUES);
+	LbtIndex   *index = lbt_index_get(rel);
+	const char *reason;
+	LbtRow		row = {0};
+	LbtBound	bound;
+	LbtTarget	target = {.generation = 0};
+	OffsetNumber offset;
+	LbtOutcome	outcome;
+	Buffer		proven = InvalidBuffer;
+	Buffer		found;
+
+	if (!lbt_trainable(rel, index, &reason))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("index \"%s\" has no model", RelationGetRelationName(rel)),
+				 errdetail_internal("%s.", reason)));
+	read_key(fcinfo, rel, &index->keyspec, &bound);
+	want_model(rel, index);
+	if (index->state == LBT_READY)
+	{
+		lbt_row_add(&row, code_datum(lbt_model_code(&index->model, bound.value, bound.ncolumns, LBT_MISSING_LOW)));
+		proven = lbt_predict_leaf(rel, index, &bound, GetActiveSnapshot(), &offset, &target, &outcome);
+		lbt_row_add(&row, Int64GetDatum(target.block));
+		if (BufferIsValid(proven))
+			_bt_relbuf(rel, proven);
+	}
+	else
+		lbt_row_add_nulls(&row, 2);
+	found = lbt_descend(rel, index, &bound, false, GetActiveSnapshot(), &offset);
+	if (BufferIsValid(found))
+	{
+		lbt_row_add(&row, Int64GetDatum(BufferGetBlockNumber(found)));
+		_bt_relbuf(rel, found);
+	}
+	else
+		lbt_row_add_nulls(&row, 1);
+	if (BufferIsValid(proven))
+		lbt_row_add(&row, Int32GetDatum(outcome.moved));
+	index_close(rel, AccessShareLock);
+	PG_RETURN_DATUM(lbt_row_result(fcinfo, &row));
+}
+
+/* ---- training ---- */
+
+Datum
+learnedbtree_train(PG_FUNCTION_ARGS)
+{
+	/* No writer is blocked: training reads what it needs page by page. */
+	Relation	rel = lbt_open_index(lbt_index_argument(fcinfo), AccessShareLock, LBT_MAY_CHANGE);
+	LbtIndex   *index = lbt_index_get(rel);
+	const char *reason;
+	LbtState	state;
+
+	if (!lbt_trainable(rel, index, &reason))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("index \"%s\" cannot have a model", RelationGetRelationName(rel)),
+				 errdetail_internal("%s.", reason),
+				 errhint("It works as a plain btree; see learnedbtree_model().")));
+	state = lbt_train_apart(rel, index);
+	if (state != LBT_EMPTY && state_words[state].reason)
+		ereport(WARNING,
+				(errmsg("index \"%s\" has no model: %s", RelationGetRelationName(rel), state_words[state].reason)));
+	index_close(rel, AccessShareLock);
+	PG_RETURN_VOID();
 }

@@ -14,7 +14,7 @@ CREATE INDEX bad_empty_i ON bad_empty USING learnedbtree (a);
 -- not an index of ours: each function
 CREATE FUNCTION refused(call text) RETURNS text LANGUAGE sql AS $$ SELECT outcome(call, 'accepted') $$;
 SELECT f, refused(format('%s(%L%s)', f, 'bad', CASE WHEN f ~ 'predict' THEN ', 1' END))
-  FROM unnest(ARRAY['learnedbtree_train', 'learnedbtree_model', 'learnedbtree_knots', 'learnedbtree_histogram', 'learnedbtree_predict', 'learnedbtree_check']) f;
+  FROM unnest(ARRAY['learnedbtree_train', 'learnedbtree_model', 'learnedbtree_leaves', 'learnedbtree_predict', 'learnedbtree_check']) f;
 SELECT o, refused(format('learnedbtree_model(%L)', o)) FROM unnest(ARRAY['bad_btree', 'bad_hash', 'bad_view', 'pg_class', 'pg_class_oid_index', 'nowhere']) o;
 SELECT o, refused(format('learnedbtree_check(%L)', o)) FROM unnest(ARRAY['bad_btree', 'bad_hash']) o;
 SELECT refused('learnedbtree_model(4000000000::oid::regclass)');
@@ -23,7 +23,7 @@ SELECT refused('learnedbtree_train(0::regclass)');
 -- NULL
 SELECT learnedbtree_train(NULL) IS NULL AS train, learnedbtree_check(NULL) IS NULL AS "check", learnedbtree_check('bad_i', NULL) IS NULL AS check2;
 SELECT * FROM learnedbtree_model(NULL);
-SELECT * FROM learnedbtree_knots(NULL);
+SELECT * FROM learnedbtree_leaves(NULL);
 SELECT * FROM learnedbtree_predict(NULL, 1);
 SELECT refused('learnedbtree_predict(''bad_i'', NULL)');
 SELECT refused('learnedbtree_predict(''bad_i'', NULL::int)');
@@ -45,7 +45,7 @@ SELECT refused('learnedbtree_train(''bad_t'')');
 SELECT state, reason FROM learnedbtree_model('bad_empty_i');
 SELECT * FROM learnedbtree_predict('bad_empty_i', 5);
 SELECT learnedbtree_train('bad_empty_i');
-SELECT count(*) FROM learnedbtree_knots('bad_empty_i');
+SELECT count(*) FROM learnedbtree_leaves('bad_empty_i');
 SELECT * FROM learnedbtree_check('bad_empty_i');
 SET enable_seqscan = off;
 SELECT * FROM bad_empty WHERE a > 5;
@@ -80,7 +80,7 @@ CREATE ROLE lbt_other;
 ALTER TABLE bad OWNER TO lbt_owner;
 GRANT EXECUTE ON FUNCTION bt_index_parent_check(regclass, boolean, boolean) TO lbt_owner;
 CREATE FUNCTION rights() RETURNS TABLE (call text, outcome text) LANGUAGE sql AS $$
-    SELECT c, refused(c) FROM unnest(ARRAY['learnedbtree_model(''bad_i'')', 'learnedbtree_knots(''bad_i'')', 'learnedbtree_histogram(''bad_i'')', 'learnedbtree_predict(''bad_i'', 1)',
+    SELECT c, refused(c) FROM unnest(ARRAY['learnedbtree_model(''bad_i'')', 'learnedbtree_leaves(''bad_i'')', 'learnedbtree_predict(''bad_i'', 1)',
         'learnedbtree_train(''bad_i'')', 'learnedbtree_check(''bad_i'')', 'learnedbtree_stat_reset()', 'learnedbtree_sync_opclasses()',
         'count(*) FROM learnedbtree_stat WHERE indexrelname = ''bad_i''']) c
 $$;

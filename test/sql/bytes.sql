@@ -122,7 +122,7 @@ SELECT count(*), bool_and(hops <= 1) AS proven FROM byt_words, LATERAL learnedbt
 SELECT count(*), bool_and(hops <= 1) AS proven FROM byt_words, LATERAL learnedbtree_predict('byt_words_b', b);
 SELECT predicted_block = found_block AS met FROM learnedbtree_predict('byt_words_u', 'f8000000-0000-0000-0000-000000000000');
 SELECT learnedbtree_predict('byt_words_u', 'nonsense');
-SELECT learnedbtree_predict('byt_words_t', 5);
+SELECT predicted_block = found_block AS met FROM learnedbtree_predict('byt_words_t', 5);  -- read as text
 DROP TABLE byt_words;
 
 -- inserts: placed, and unique

@@ -128,10 +128,10 @@ DROP TABLE kt_unique;
 
 -- codes: in order, one for equal keys; fewer values than columns; what cannot be a key
 CREATE INDEX kt_ni ON kt USING learnedbtree (n, i) WITH (fillfactor = 30);
-SELECT learnedbtree_key_code('kt_ni', 1::numeric) < learnedbtree_key_code('kt_ni', 30000::numeric) AS less,
-       learnedbtree_key_code('kt_ni', 1::numeric) = learnedbtree_key_code('kt_ni', 1.000::numeric) AS equal,
-       learnedbtree_key_code('kt_ni', 1::numeric) <= learnedbtree_key_code('kt_ni', 1::numeric, '10.0.0.0'::inet) AS first;
-SELECT learnedbtree_key_code('kt_ni', 1::numeric, NULL::inet);
+SELECT a.code < b.code AS less, a.code = c.code AS equal, a.code <= d.code AS first
+  FROM learnedbtree_predict('kt_ni', 1::numeric) a, learnedbtree_predict('kt_ni', 30000::numeric) b,
+       learnedbtree_predict('kt_ni', 1.000::numeric) c, learnedbtree_predict('kt_ni', 1::numeric, '10.0.0.0'::inet) d;
+SELECT learnedbtree_predict('kt_ni', 1::numeric, NULL::inet);
 DROP INDEX kt_ni;
 
 -- types that have no key code: the state says so, and lookups descend

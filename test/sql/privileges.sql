@@ -52,8 +52,7 @@ CREATE TABLE pv_index AS
                    ('pv_partly', '42, 43'), ('pv_text', '''abc'''), ('pv_part_two', '42, 43')) v (i, k);
 SELECT learnedbtree_train(index) FROM pv_index;
 UPDATE pv_index SET leaves = (SELECT leaves FROM learnedbtree_model(index)), secrets = ARRAY(
-    SELECT s FROM (SELECT code::text FROM learnedbtree_knots(index)
-                   UNION SELECT min_code::text FROM learnedbtree_histogram(index, 1000000)
+    SELECT s FROM (SELECT code::text FROM learnedbtree_leaves(index)
                    UNION SELECT w FROM learnedbtree_model(index), regexp_split_to_table(key_code, '[^[:alnum:]]+') w) x (s)
      WHERE s ~ '[0-9]{9}|zanzibar' ORDER BY 1);
 SELECT i.index, m.state, m.key_code, i.leaves > 5 AS leaves, cardinality(i.secrets) >= i.leaves - 1 AS secrets
@@ -84,11 +83,10 @@ DECLARE
     hint text;
     context text;
 BEGIN
-    FOREACH what IN ARRAY ARRAY['SELECT f::text FROM learnedbtree_model($1) f', 'SELECT f::text FROM learnedbtree_knots($1) f',
-            'SELECT f::text FROM learnedbtree_histogram($1, 1000000) f', 'SELECT f::text FROM learnedbtree_check($1) f',
-            'SELECT f::text FROM learnedbtree_key_code($1, ' || key || ') f', 'SELECT f::text FROM learnedbtree_predict($1, ' || key || ') f',
+    FOREACH what IN ARRAY ARRAY['SELECT f::text FROM learnedbtree_model($1) f', 'SELECT f::text FROM learnedbtree_leaves($1) f',
+            'SELECT f::text FROM learnedbtree_check($1) f', 'SELECT f::text FROM learnedbtree_predict($1, ' || key || ') f',
             'SELECT f::text FROM learnedbtree_predict($1, ''(1,2)''::point) f', 'SELECT f::text FROM learnedbtree_predict($1, 9e100) f',
-            'SELECT f::text FROM learnedbtree_key_code($1, 1, 2, 3, 4) f', 'SELECT f::text FROM learnedbtree_index_status($1) f',
+            'SELECT f::text FROM learnedbtree_predict($1, 1, 2, 3, 4) f', 'SELECT f::text FROM learnedbtree_index_status($1) f',
             'SELECT f::text FROM learnedbtree_stat f WHERE indexrelid = $1', 'SELECT f::text FROM learnedbtree_indexes f WHERE indexrelid = $1',
             'EXPLAIN (ANALYZE, VERBOSE, LEARNEDBTREE) SELECT a FROM pv WHERE (a, b) > (42, 43)', -- from 18 on
             'EXPLAIN (ANALYZE, VERBOSE) SELECT t FROM pv WHERE t COLLATE "C" > ''abc''', 'SELECT f::text FROM learnedbtree_last_scan() f'] LOOP
@@ -106,7 +104,7 @@ END $$;
 
 -- For each role, indexes of which the same is seen in one line; told: does anything at all have a value in it?
 CREATE FUNCTION pv_seen(roles text[])
-    RETURNS TABLE (role text, indexes text, model text, knots text, histogram text, key_code text, predict text, "check" text, told boolean)
+    RETURNS TABLE (role text, indexes text, model text, leaves text, predict text, "check" text, told boolean)
     LANGUAGE plpgsql AS $$
 DECLARE
     one text;
@@ -117,16 +115,14 @@ BEGIN
             WITH s AS MATERIALIZED (
                 SELECT i.index::text AS name,
                        pv_outcome(format('learnedbtree_model(%L) WHERE state = ''ready''', i.index), 'key_code', format('nullif(leaves = %s AND knots > 0 AND bytes > 0, false)', i.leaves)) AS m,
-                       pv_outcome(format('learnedbtree_knots(%L)', i.index), 'code', 'slot') AS k,
-                       pv_outcome(format('learnedbtree_histogram(%L)', i.index), 'min_code', 'leaves + knots + ties') AS h,
-                       pv_outcome(format('learnedbtree_key_code(%L, %s) c', i.index, i.key), 'c', 'c') AS c,
-                       pv_outcome(format('learnedbtree_predict(%L, %s)', i.index, i.key), 'predicted_block', 'found_block') AS p,
+                       pv_outcome(format('learnedbtree_leaves(%L)', i.index), 'code', 'CASE WHEN knot IS NOT NULL THEN slot END') AS l,
+                       pv_outcome(format('learnedbtree_predict(%L, %s)', i.index, i.key), 'code + predicted_block', 'found_block') AS p,
                        pv_outcome(format('learnedbtree_check(%L)', i.index), 'NULL', 'separators') AS x,
                        (SELECT bool_or(strpos(seen, secret) > 0)
                           FROM pv_everything(i.index, i.key) seen, unnest(i.secrets) secret) AS t
                   FROM pv_index i)
-            SELECT one, string_agg(s.name, ' ' ORDER BY s.name COLLATE "C"), m, k, h, c, p, x, t
-              FROM s GROUP BY m, k, h, c, p, x, t ORDER BY min(s.name COLLATE "C");
+            SELECT one, string_agg(s.name, ' ' ORDER BY s.name COLLATE "C"), m, l, p, x, t
+              FROM s GROUP BY m, l, p, x, t ORDER BY min(s.name COLLATE "C");
         PERFORM set_config('role', 'none', true);
     END LOOP;
 END $$;
@@ -158,8 +154,8 @@ GRANT SELECT ON pv, pv_part TO pv_owner;
 
 -- it is the current user that counts: not a view's owner, but that of a function with SECURITY DEFINER
 CREATE VIEW pv_view AS SELECT key_code FROM learnedbtree_model('pv_text');
-CREATE VIEW pv_view_barrier WITH (security_barrier) AS SELECT code FROM learnedbtree_knots('pv_text');
-CREATE VIEW pv_view_code AS SELECT learnedbtree_key_code('pv_text', 'zebra') AS code;
+CREATE VIEW pv_view_barrier WITH (security_barrier) AS SELECT code FROM learnedbtree_leaves('pv_text');
+CREATE VIEW pv_view_code AS SELECT code FROM learnedbtree_predict('pv_text', 'zebra');
 CREATE FUNCTION pv_of_owner() RETURNS TABLE (key_code text, predicted boolean) LANGUAGE sql SECURITY DEFINER AS $$
     SELECT m.key_code, p.predicted_block IS NOT NULL FROM learnedbtree_model('pv_text') m, learnedbtree_predict('pv_text', 'zebra') p
 $$;
@@ -180,7 +176,7 @@ SELECT count(code) > 1 AS codes FROM pv_view_barrier;
 SELECT code > 0 AS code FROM pv_view_code;
 SET ROLE pv_monitor;
 SELECT key_code, pv_of_caller() AS of_caller, pv_of_monitor() AS of_monitor FROM pv_view;
-SELECT count(code) AS codes, count(*) > 1 AS knots FROM pv_view_barrier;
+SELECT count(code) AS codes, count(*) > 1 AS leaves FROM pv_view_barrier;
 SELECT code > 0 AS code FROM pv_view_code;
 SET ROLE pv_nobody;
 SELECT key_code FROM pv_view;
@@ -200,10 +196,10 @@ SET ROLE pv_monitor_reader;
 EXECUTE pv_model;
 
 -- refused before the key is looked at
-SELECT learnedbtree_key_code('pv_text', 'zebra');
+SELECT learnedbtree_predict('pv_text', 'zebra');
 SELECT * FROM learnedbtree_predict('pv_served', 'no number');
 SET ROLE pv_reader;
-SELECT learnedbtree_key_code('pv_text', 'zebra');
+SELECT learnedbtree_predict('pv_text', 'zebra');
 RESET ROLE;
 
 DROP VIEW pv_view, pv_view_barrier, pv_view_code, pv_view_owner;

@@ -32,7 +32,7 @@ DO $$ BEGIN
 END $$;
 SELECT index, lookups, verified, delegated FROM learnedbtree_last_scan();
 SELECT state, source, leaves > 50 AS leaves FROM learnedbtree_model('sv_pkey');
-SELECT sum(leaves) = (SELECT leaves FROM learnedbtree_model('sv_pkey')) AS all_of_them FROM learnedbtree_histogram('sv_pkey', 5);
+SELECT count(*) = (SELECT leaves FROM learnedbtree_model('sv_pkey')) AS all_of_them FROM learnedbtree_leaves('sv_pkey');
 SELECT predicted_block = found_block AS predicted, hops FROM learnedbtree_predict('sv_pkey', 77, 20000);
 
 -- a tree with more than one inner level, which is trained by reading level 1 ahead

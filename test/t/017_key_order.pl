@@ -90,14 +90,14 @@ BEGIN
 		WHEN 'before' THEN code := $q$'before', k, g$q$; ordered := format('k %s, g DESC', down);
 	END CASE;
 	EXECUTE format('SELECT count(*) FROM (SELECT code, max(code) OVER (ORDER BY %s ROWS BETWEEN %s PRECEDING AND 1 PRECEDING) AS m '
-				   'FROM (SELECT *, learnedbtree_key_code(%s) AS code FROM key OFFSET 0) c) q WHERE code < m',
+				   'FROM (SELECT *, (learnedbtree_predict(%s)).code FROM key OFFSET 0) c) q WHERE code < m',
 				   ordered, CASE WHEN near THEN '1' ELSE 'UNBOUNDED' END, code) INTO result;
 	RETURN result;
 END $$;
 CREATE FUNCTION unequal() RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
-	RETURN (SELECT count(*) FROM (SELECT 1 FROM (SELECT k, learnedbtree_key_code('one', k) AS code, learnedbtree_key_code('before', k) AS part,
-			learnedbtree_key_code('before', k, g) AS code2 FROM key OFFSET 0) q
+	RETURN (SELECT count(*) FROM (SELECT 1 FROM (SELECT k, (learnedbtree_predict('one', k)).code, (learnedbtree_predict('before', k)).code AS part,
+			(learnedbtree_predict('before', k, g)).code AS code2 FROM key OFFSET 0) q
 		GROUP BY k HAVING min(code) <> max(code) OR min(part) <> max(part) OR max(part) > min(code2)) r);
 END $$;
 SQL
@@ -137,7 +137,7 @@ SQL
 		join(', ', 'SELECT count(*)', map { "disorder('$_', '$order', $near)" } qw(one after before)) . ' FROM key');
 	my $all = shift @wrong;
 	my ($codes, $leaves, $distinct) = split /\|/, $node->safe_psql('postgres',
-		"SELECT count(DISTINCT learnedbtree_key_code('one', k)), (SELECT leaves FROM learnedbtree_model('one')), (SELECT count(*) FROM "
+		"SELECT count(DISTINCT (learnedbtree_predict('one', k)).code), (SELECT leaves FROM learnedbtree_model('one')), (SELECT count(*) FROM "
 		. "(SELECT k FROM key GROUP BY k LIMIT 1000) d) FROM key");
 	note("$name: $all keys, $distinct or more different; $leaves leaves, $codes codes; disorder @wrong; ", time - $started, ' s');
 	if ($type{near})

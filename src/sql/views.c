@@ -1,0 +1,148 @@
+/*
+ * views.c - the functions behind learnedbtree_stat, what lookups and inserts did, and learnedbtree_indexes: is an index
+ * served in this session, and why not?
+ */
+#include "postgres.h"
+
+#include "access/relation.h"
+#include "access/xlog.h"
+#include "am/am.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "registry/counters.h"
+#include "registry/xact.h"
+#include "serve/marks.h"
+#include "serve/serve.h"
+#include "sql/index_arg.h"
+#include "storage/lmgr.h"
+#include "train/train.h"
+#include "utils/timestamp.h"
+
+PG_FUNCTION_INFO_V1(learnedbtree_stat_get);
+PG_FUNCTION_INFO_V1(learnedbtree_stat_reset);
+PG_FUNCTION_INFO_V1(learnedbtree_index_status);
+
+/* One index's counts, in the order of LbtEvent, then the times of the last training and reset. */
+Datum
+learnedbtree_stat_get(PG_FUNCTION_ARGS)
+{
+	LbtStats	stats;
+	LbtRow		row = {0};
+	TimestampTz times[2];
+
+	lbt_registry_attach();
+	lbt_counters_flush();
+	lbt_stats_get(PG_GETARG_OID(0), &stats);
+	for (int i = 0; i < LBT_NEVENTS; i++)
+		lbt_row_add(&row, Int64GetDatum(stats.events[i]));
+	times[0] = stats.last_trained;
+	times[1] = stats.reset_at;
+	for (int i = 0; i < lengthof(times); i++)
+		if (times[i] != 0)
+			lbt_row_add(&row, TimestampTzGetDatum(times[i]));
+		else
+			lbt_row_add_nulls(&row, 1);
+	PG_RETURN_DATUM(lbt_row_result(fcinfo, &row));
+}
+
+Datum
+learnedbtree_stat_reset(PG_FUNCTION_ARGS)
+{
+	LbtFile		file;
+
+	lbt_registry_attach();
+	lbt_counters_flush();
+	if (PG_ARGISNULL(0))
+		lbt_stats_reset(InvalidOid);
+	else if (lbt_index_file(PG_GETARG_OID(0), &file))
+		lbt_stats_reset(PG_GETARG_OID(0));
+	PG_RETURN_VOID();
+}
+
+/* Why the file is not even looked at: nothing about one index may fail the view, which is of many. */
+static const char *
+unreadable(Relation index)
+{
+	const char *reason = NULL;
+
+	if (lbt_is_btree(index))
+		reason = lbt_serve_unfit(index);
+	else if (index->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED && RecoveryInProgress())
+		reason = "it is unlogged, and this is a standby";
+	if (reason == NULL && RelationGetNumberOfBlocks(index) > 0 && !lbt_bt_meta_is_good(index))
+		reason = "its metapage is damaged";
+	return reason;
+}
+
+static const char *
+not_served(Relation index)
+{
+	const char *reason;
+
+	if (lbt_is_btree(index))
+		reason = lbt_serve_refusal(index, NULL);
+	else
+		(void) lbt_trainable(index, lbt_index_get(index), &reason);
+	return reason == NULL && !lbt_enable ? "learnedbtree.enable is off" : reason;
+}
+
+/* mark, served, reason, model, height, leaves */
+static void
+describe(Relation index, LbtRow *row)
+{
+	LbtIndexOptions options;
+	bool		marked = false;
+	bool		readable;
+	const char *reason = unreadable(index);
+	const char *model_reason;
+	LbtRegistered model;
+	BlockNumber nblocks;
+
+	readable = reason == NULL;
+	if (readable)
+		reason = not_served(index);
+	if (lbt_is_btree(index))
+		(void) lbt_mark_find(index, &options, &marked);
+	lbt_row_add_text(row, !marked ? NULL : options.learned ? "adopted" : "excluded");
+	lbt_row_add(row, BoolGetDatum(reason == NULL));
+	lbt_row_add_text(row, reason);
+	if (!readable)
+		return;
+	lbt_row_add_text(row, lbt_model_state(index, lbt_index_get(index), &model, &model_reason));
+	nblocks = RelationGetNumberOfBlocks(index);
+	if (nblocks > 0)
+		lbt_row_add(row, Int32GetDatum(_bt_getrootheight(index) + 1));
+	else
+		lbt_row_add_nulls(row, 1);
+	lbt_row_add(row, Int64GetDatum(Max(nblocks, 1) - 1));
+}
+
+/* No row for what is not a btree or learnedbtree index with a file. */
+Datum
+learnedbtree_index_status(PG_FUNCTION_ARGS)
+{
+	Oid			oid = PG_GETARG_OID(0);
+	Relation	index = NULL;
+	LbtRow		row = {0};
+
+	/* The view is of many indexes, and should not wait for any. */
+	if (ConditionalLockRelationOid(oid, AccessShareLock))
+	{
+		index = try_relation_open(oid, NoLock);
+		if (index == NULL)
+			UnlockRelationOid(oid, AccessShareLock);
+	}
+	if (index == NULL)
+	{
+		lbt_row_add_nulls(&row, 2);
+		lbt_row_add_text(&row, "it is locked by another session, or gone");
+	}
+	else
+	{
+		if (index->rd_rel->relkind == RELKIND_INDEX && !RELATION_IS_OTHER_TEMP(index) &&
+			(lbt_is_btree(index) || index->rd_rel->relam == lbt_am_oid()))
+			describe(index, &row);
+		relation_close(index, AccessShareLock);
+	}
+	PG_RETURN_DATUM(lbt_row_result(fcinfo, &row));
+}
