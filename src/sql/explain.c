@@ -1,26 +1,36 @@
 /*
- * explain.c - what the index scans of a statement did; see explain.h.
+ * explain.c - what the index scans of a statement did.
  *
- * The counts are in the scans (am/scan.c).  EXPLAIN shows them node by node; when an instrumented statement ends,
- * they are kept until the next one, for learnedbtree_last_scan().
+ * The counts are in the scans (am/scan.c).  EXPLAIN (ANALYZE, LEARNEDBTREE) shows them node by node, from 18 on; when an
+ * instrumented statement ends, they are kept until the next one, for learnedbtree_last_scan().
  */
 #include "postgres.h"
 
 #include "am/am.h"
+#include "commands/defrem.h"
+#include "commands/explain.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "server/executor.h"
-#include "server/explain_option.h"
-#include "sql/explain.h"
+#include "sql/index_arg.h"
 #include "utils/memutils.h"
 
 PG_FUNCTION_INFO_V1(learnedbtree_last_scan);
 
 /* Scans of a statement that are kept: a plan may have one for each of thousands of partitions. */
 #define SCANS_MAX 1000
+
+/* ---- EXPLAIN ---- */
+
+#ifdef LBT_EXPLAIN_OPTIONS
+
+#define OPTION "learnedbtree"
+
+static explain_per_node_hook_type next_node_hook = NULL;
+static explain_validate_options_hook_type next_validate_hook = NULL;
 
 /* The events' names in structured formats, and in text. */
 static const struct
@@ -40,8 +50,6 @@ static const struct
 	[LBT_EV_PREFETCHED] = {"Prefetched", "prefetched"},
 };
 
-/* ---- EXPLAIN ---- */
-
 /* One line, of what has happened; none where nothing has. */
 static void
 explain_text(const LbtScanCounts *counts, ExplainState *es)
@@ -58,12 +66,40 @@ explain_text(const LbtScanCounts *counts, ExplainState *es)
 	pfree(line.data);
 }
 
+/* The extension state is no more than whether the option is on. */
+static bool
+is_on(ExplainState *es)
+{
+	return GetExplainExtensionState(es, GetExplainExtensionId(OPTION)) != NULL;
+}
+
 static void
-explain_node(PlanState *node, ExplainState *es)
+take_option(ExplainState *es, DefElem *option, ParseState *pstate)
+{
+	static char on;
+
+	SetExplainExtensionState(es, GetExplainExtensionId(OPTION), defGetBoolean(option) ? &on : NULL);
+}
+
+static void
+validate_options(ExplainState *es, List *options, ParseState *pstate)
+{
+	if (next_validate_hook)
+		next_validate_hook(es, options, pstate);
+	if (is_on(es) && !es->analyze)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("EXPLAIN option %s requires ANALYZE", "LEARNEDBTREE")));
+}
+
+static void
+explain_node(PlanState *node, List *ancestors, const char *relationship, const char *plan_name, ExplainState *es)
 {
 	LbtScanCounts counts;
 
-	if (!lbt_node_counts(node, &counts))
+	if (next_node_hook)
+		next_node_hook(node, ancestors, relationship, plan_name, es);
+	if (!is_on(es) || !lbt_node_counts(node, &counts))
 		return;
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
@@ -75,6 +111,18 @@ explain_node(PlanState *node, ExplainState *es)
 		ExplainPropertyInteger(event_names[i].label, NULL, (int64) counts.events[i], es);
 	ExplainCloseGroup("Learned B-Tree", "Learned B-Tree", true, es);
 }
+
+static void
+declare_option(void)
+{
+	RegisterExtensionExplainOption(OPTION, take_option);
+	next_validate_hook = explain_validate_options_hook;
+	explain_validate_options_hook = validate_options;
+	next_node_hook = explain_per_node_hook;
+	explain_per_node_hook = explain_node;
+}
+
+#endif
 
 /* ---- learnedbtree_last_scan() ---- */
 
@@ -133,6 +181,8 @@ learnedbtree_last_scan(PG_FUNCTION_ARGS)
 void
 lbt_explain_init(void)
 {
-	lbt_explain_declare("learnedbtree", explain_node);
+#ifdef LBT_EXPLAIN_OPTIONS
+	declare_option();
+#endif
 	lbt_executor_watch(statement_ended);
 }

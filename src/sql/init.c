@@ -8,7 +8,7 @@
 #include "registry/settings.h"
 #include "registry/xact.h"
 #include "serve/serve.h"
-#include "sql/explain.h"
+#include "sql/index_arg.h"
 
 PG_MODULE_MAGIC;
 
