@@ -8,7 +8,6 @@
 #include "registry/counters.h"
 #include "registry/settings.h"
 #include "train/train.h"
-#include "server/as_btree.h"
 #include "server/shared.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"

@@ -7,7 +7,6 @@
 #include "search/place.h"
 #include "registry/settings.h"
 #include "train/train.h"
-#include "server/as_btree.h"
 #include "storage/predicate.h"
 
 /* Larger tuples may break nbtree's limit of a third of a page, which it reports itself. */

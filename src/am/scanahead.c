@@ -162,7 +162,7 @@ void
 lbt_ahead_init(void)
 {
 	RegisterResourceReleaseCallback(owner_released, NULL);
-	lbt_executor_on_return(end_all_streams);
+	lbt_statement.returned = end_all_streams;
 }
 
 void

@@ -31,10 +31,9 @@
 #include "parser/parsetree.h"
 #include "replication/logicalworker.h"
 #include "replication/worker_internal.h"
-#include "server/as_btree.h"
+#include "server/btree.h"
 #include "server/compat.h"
 #include "server/executor.h"
-#include "server/utility.h"
 #include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/fmgroids.h"
@@ -448,6 +447,9 @@ lbt_serve_init(void)
 	CacheRegisterSyscacheCallback(AMOID, at_am_change, (Datum) 0);
 	next_info_hook = get_relation_info_hook;
 	get_relation_info_hook = describe_indexes;
-	lbt_executor_prepare(&looking, prepare_statement, prepare_partitions);
-	lbt_utility_around_copy(prepare_copy, prepare_copied_partitions);
+	lbt_statement.looking = &looking;
+	lbt_statement.starts = prepare_statement;
+	lbt_statement.routed = prepare_partitions;
+	lbt_statement.copy_starts = prepare_copy;
+	lbt_statement.copy_ends = prepare_copied_partitions;
 }

@@ -1,10 +1,11 @@
 /*
- * btree.c - nbtree functions whose signatures differ between server versions; see btree.h.
+ * btree.c - nbtree functions whose signatures differ between server versions, and passing for btree; see btree.h.
  */
 #include "server/btree.h"
 
 #include "access/nbtxlog.h"
 #include "access/xloginsert.h"
+#include "catalog/pg_am.h"
 #include "miscadmin.h"
 #include "utils/fmgroids.h"
 
@@ -171,4 +172,38 @@ lbt_bt_owns_routine(const IndexAmRoutine *routine)
 #endif
 		routine->amgettuple == btgettuple && routine->amgetbitmap == btgetbitmap &&
 		routine->amendscan == btendscan && routine->ammarkpos == btmarkpos && routine->amrestrpos == btrestrpos;
+}
+
+/* ---- masking an index's access method in this backend's relcache ---- */
+
+static LbtMask *open_masks = NULL;
+
+/*
+ * The entry may just have been rebuilt with the true access method: mask it again.  A pinned entry is
+ * never freed, so the pointer stays good; its rd_rel may be another one now.
+ */
+void
+lbt_mask_again(Oid relid)
+{
+	for (LbtMask *m = open_masks; m != NULL; m = m->outer)
+		if (!OidIsValid(relid) || RelationGetRelid(m->rel) == relid)
+			m->rel->rd_rel->relam = BTREE_AM_OID;
+}
+
+void
+lbt_mask_push(LbtMask *mask, Relation rel)
+{
+	mask->rel = rel;
+	mask->relam = rel->rd_rel->relam;
+	mask->outer = open_masks;
+	open_masks = mask;
+	rel->rd_rel->relam = BTREE_AM_OID;
+}
+
+void
+lbt_mask_pop(LbtMask *mask)
+{
+	Assert(open_masks == mask);
+	open_masks = mask->outer;
+	mask->rel->rd_rel->relam = mask->relam;
 }

@@ -129,9 +129,6 @@ lbt_dshash_parameters(Size key_size, Size entry_size, int tranche)
 	return params;
 }
 
-/* A server that shares memory by name needs no preloading. */
-#define LBT_SHARED_NEEDS_PRELOAD (PG_VERSION_NUM < 170000)
-
 /* Below 18 the executor's arbiter checks accept unique indexes of btree only. */
 #define LBT_ON_CONFLICT_NEEDS_BTREE (PG_VERSION_NUM < 180000)
 

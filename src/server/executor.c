@@ -1,5 +1,5 @@
 /*
- * executor.c - hooks around the executor; see executor.h.
+ * executor.c - hooks around the executor and COPY; see executor.h.
  *
  * Statements nest: a function's query runs within its caller's.  So do depth and lbt_instrumented: each entry into the
  * executor sets them for its statement, and its return puts back what was before.  An error leaves them as they are,
@@ -11,6 +11,7 @@
 #include "access/xact.h"
 #include "executor/executor.h"
 #include "server/executor.h"
+#include "tcop/utility.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -23,16 +24,13 @@
 #endif
 
 bool		lbt_instrumented = false;
+LbtStatementCallbacks lbt_statement;
 
 static ExecutorStart_hook_type next_start_hook = NULL;
 static ExecutorRun_hook_type next_run_hook = NULL;
 static ExecutorFinish_hook_type next_finish_hook = NULL;
 static ExecutorEnd_hook_type next_end_hook = NULL;
-static void (*on_return) (void);
-static void (*on_end) (const QueryDesc *query);
-static const bool *prepare_wanted;
-static void (*on_prepare) (const PlannedStmt *plan);
-static void (*on_routed) (List *partitions);
+static ProcessUtility_hook_type next_utility_hook = NULL;
 static int	depth = 0;
 
 /* What was when a subtransaction began, by its nesting level. */
@@ -50,8 +48,8 @@ start(QueryDesc *query, int eflags)
 {
 	bool		outer = lbt_instrumented;
 
-	if (unlikely(*prepare_wanted))
-		on_prepare(query->plannedstmt);
+	if (unlikely(*lbt_statement.looking))
+		lbt_statement.starts(query->plannedstmt);
 	lbt_instrumented = true;
 	if (next_start_hook)
 		next_start_hook(query, eflags);
@@ -73,7 +71,7 @@ run(RUN_PARAMETERS)
 		standard_ExecutorRun(RUN_ARGUMENTS);
 	lbt_instrumented = outer;
 	if (--depth == 0)
-		on_return();
+		lbt_statement.returned();
 }
 
 /* Data-modifying WITH queries may still have to be read to their ends here. */
@@ -97,8 +95,8 @@ end(QueryDesc *query)
 	ListCell   *lc;
 
 	if (unlikely(query->instrument_options != 0) && query->planstate != NULL)
-		on_end(query);
-	if (unlikely(*prepare_wanted) && query->estate != NULL)
+		lbt_statement.instrumented_ends(query);
+	if (unlikely(*lbt_statement.looking) && query->estate != NULL)
 		foreach(lc, query->estate->es_tuple_routing_result_relations)
 			routed = lappend_oid(routed, RelationGetRelid(((ResultRelInfo *) lfirst(lc))->ri_RelationDesc));
 	if (next_end_hook)
@@ -107,9 +105,25 @@ end(QueryDesc *query)
 		standard_ExecutorEnd(query);
 	if (unlikely(routed != NIL))
 	{
-		on_routed(routed);
+		lbt_statement.routed(routed);
 		list_free(routed);
 	}
+}
+
+static void
+utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtilityContext context, ParamListInfo params,
+		QueryEnvironment *environment, DestReceiver *dest, QueryCompletion *completion)
+{
+	const CopyStmt *copy = IsA(plan->utilityStmt, CopyStmt) ? (const CopyStmt *) plan->utilityStmt : NULL;
+
+	if (copy)
+		lbt_statement.copy_starts(copy);
+	if (next_utility_hook)
+		next_utility_hook(plan, text, read_only_tree, context, params, environment, dest, completion);
+	else
+		standard_ProcessUtility(plan, text, read_only_tree, context, params, environment, dest, completion);
+	if (copy)
+		lbt_statement.copy_ends(copy);
 }
 
 static void
@@ -146,31 +160,18 @@ at_subxact(SubXactEvent event, SubTransactionId subxact, SubTransactionId parent
 }
 
 void
-lbt_executor_on_return(void (*function) (void))
+lbt_executor_init(void)
 {
 	RegisterXactCallback(at_xact_end, NULL);
 	RegisterSubXactCallback(at_subxact, NULL);
-	on_return = function;
-	next_run_hook = ExecutorRun_hook;
-	ExecutorRun_hook = run;
-}
-
-void
-lbt_executor_watch(void (*function) (const QueryDesc *query))
-{
-	on_end = function;
 	next_start_hook = ExecutorStart_hook;
 	ExecutorStart_hook = start;
+	next_run_hook = ExecutorRun_hook;
+	ExecutorRun_hook = run;
 	next_finish_hook = ExecutorFinish_hook;
 	ExecutorFinish_hook = finish;
 	next_end_hook = ExecutorEnd_hook;
 	ExecutorEnd_hook = end;
-}
-
-void
-lbt_executor_prepare(const bool *wanted, void (*prepare) (const PlannedStmt *plan), void (*routed) (List *partitions))
-{
-	prepare_wanted = wanted;
-	on_prepare = prepare;
-	on_routed = routed;
+	next_utility_hook = ProcessUtility_hook;
+	ProcessUtility_hook = utility;
 }

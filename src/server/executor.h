@@ -1,13 +1,13 @@
 /*
- * executor.h - moments in the life of a statement that the executor runs.
+ * executor.h - moments in the life of a statement, and whom to call then.
  *
- * Each function is given once, in _PG_init.  The hooks are in every statement's way: they cost a few instructions
- * where nothing is to be done.
+ * The hooks are in every statement's way: they cost a few instructions where nothing is to be done.
  */
 #ifndef LBT_EXECUTOR_H
 #define LBT_EXECUTOR_H
 
 #include "executor/execdesc.h"
+#include "nodes/parsenodes.h"
 
 /*
  * Is the innermost statement under way instrumented, as by EXPLAIN ANALYZE?  While a statement starts, that may still
@@ -15,20 +15,33 @@
  */
 extern bool lbt_instrumented;
 
-/*
- * Call this function whenever the outermost run of the executor in this backend returns: its query is done, or is a
- * cursor that may not be asked for more rows for a long time.
- */
-extern void lbt_executor_on_return(void (*function) (void));
+typedef struct LbtStatementCallbacks
+{
+	/*
+	 * The outermost run of the executor in this backend has returned: its query is done, or is a cursor that may not be
+	 * asked for more rows for a long time.
+	 */
+	void		(*returned) (void);
 
-/* Call this function when an instrumented statement ends without an error, while its plan's state is still there. */
-extern void lbt_executor_watch(void (*function) (const QueryDesc *query));
+	/* An instrumented statement ends without an error; its plan's state is still there. */
+	void		(*instrumented_ends) (const QueryDesc *query);
 
-/*
- * Call these functions before the executor opens a statement's relations, if *wanted; and when a statement has ended,
- * with its relations closed, that has routed tuples to partitions: the list of their OIDs.
- */
-extern void lbt_executor_prepare(const bool *wanted, void (*prepare) (const PlannedStmt *plan),
-								 void (*routed) (List *partitions));
+	/*
+	 * Only if *looking.  The executor is about to open a statement's relations.  A statement that has routed tuples to
+	 * partitions, of these OIDs, has ended, and its relations are closed.
+	 */
+	const bool *looking;
+	void		(*starts) (const PlannedStmt *plan);
+	void		(*routed) (List *partitions);
+
+	/* Before and, without an error, after each COPY. */
+	void		(*copy_starts) (const CopyStmt *copy);
+	void		(*copy_ends) (const CopyStmt *copy);
+} LbtStatementCallbacks;
+
+extern LbtStatementCallbacks lbt_statement;
+
+/* In _PG_init, when all of them are set. */
+extern void lbt_executor_init(void);
 
 #endif							/* LBT_EXECUTOR_H */

@@ -9,7 +9,7 @@
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 
-#if !LBT_SHARED_NEEDS_PRELOAD
+#if PG_VERSION_NUM >= 170000
 #include "storage/dsm_registry.h"
 #endif
 
@@ -20,7 +20,14 @@ static Size block_size;
 static LbtSharedInit block_init;
 static void *block = NULL;
 
-#if LBT_SHARED_NEEDS_PRELOAD
+static void
+zero_and_init(void *mem)
+{
+	memset(mem, 0, block_size);
+	block_init(mem);
+}
+
+#if PG_VERSION_NUM < 170000
 
 static shmem_request_hook_type previous_request_hook = NULL;
 static shmem_startup_hook_type previous_startup_hook = NULL;
@@ -43,68 +50,41 @@ make_block(void)
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	block = ShmemInitStruct(BLOCK_NAME, block_size, &found);
 	if (!found)
-	{
-		memset(block, 0, block_size);
-		block_init(block);
-	}
+		zero_and_init(block);
 	LWLockRelease(AddinShmemInitLock);
 }
+
+#endif
 
 void
 lbt_shared_declare(Size size, LbtSharedInit init)
 {
 	block_size = size;
 	block_init = init;
+#if PG_VERSION_NUM < 170000
 	if (!process_shared_preload_libraries_in_progress)
 		return;
 	previous_request_hook = shmem_request_hook;
 	shmem_request_hook = request_block;
 	previous_startup_hook = shmem_startup_hook;
 	shmem_startup_hook = make_block;
+#endif
 }
 
 void *
 lbt_shared_block(void)
 {
-	return block;
-}
-
-bool
-lbt_shared_possible(void)
-{
-	return block != NULL;
-}
-
-#else
-
-static void
-zero_and_init(void *mem)
-{
-	memset(mem, 0, block_size);
-	block_init(mem);
-}
-
-void
-lbt_shared_declare(Size size, LbtSharedInit init)
-{
-	block_size = size;
-	block_init = init;
-}
-
-void *
-lbt_shared_block(void)
-{
+#if PG_VERSION_NUM >= 170000
 	bool		found;
 
 	if (block == NULL)
 		block = GetNamedDSMSegment(BLOCK_NAME, block_size, zero_and_init, &found);
+#endif
 	return block;
 }
 
 bool
 lbt_shared_possible(void)
 {
-	return true;
+	return PG_VERSION_NUM >= 170000 || block != NULL;
 }
-
-#endif

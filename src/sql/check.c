@@ -15,7 +15,6 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "search/locate.h"
-#include "server/as_btree.h"
 #include "sql/index_arg.h"
 #include "storage/lmgr.h"
 #include "train/leafwalk.h"

@@ -184,5 +184,5 @@ lbt_explain_init(void)
 #ifdef LBT_EXPLAIN_OPTIONS
 	declare_option();
 #endif
-	lbt_executor_watch(statement_ended);
+	lbt_statement.instrumented_ends = statement_ended;
 }

@@ -8,6 +8,7 @@
 #include "registry/settings.h"
 #include "registry/xact.h"
 #include "serve/serve.h"
+#include "server/executor.h"
 #include "sql/index_arg.h"
 
 PG_MODULE_MAGIC;
@@ -22,7 +23,8 @@ void
 _PG_init(void)
 {
 	static void (*const steps[]) (void) = {
-		lbt_options_define, lbt_shmem_init, lbt_xact_init, lbt_ahead_init, lbt_explain_init, lbt_serve_init
+		lbt_options_define, lbt_shmem_init, lbt_xact_init, lbt_ahead_init, lbt_explain_init, lbt_serve_init,
+		lbt_executor_init
 	};
 	static int	done = 0;
 
