@@ -76,31 +76,24 @@ describe_prefix(StringInfo s, const uint8 *prefix, int length)
 }
 
 /*
- * A byte string's part: "prefix 'user' + 19 digits"; "8 bytes".  The bytes of an encoding say nothing to users:
+ * A byte string's part: "prefix 'user' + 19 bytes"; "8 bytes".  The bytes of an encoding say nothing to users:
  * "sort key, 2 bytes in common + 8 bytes".
  */
 static void
 describe_bytes(StringInfo s, const LbtKeyCode *code, const LbtKeyColumn *c, const LbtCodeColumn *column,
 			   const LbtKeyDigit *d)
 {
-	const char *unit = c->encoded ? "byte" : "digit";
 	int			n = 0;
 
+	for (int i = 0; i < column->ndigits; i++)
+		n += d[i].span >= d[i].ends;	/* else strings end here, and go on in none */
 	if (c->encoded)
 		appendStringInfoString(s, c->encoding == LBT_ENCODE_SORT_KEY ? "sort key, " : "encoded, ");
 	if (c->encoded && column->prefix_length > 0)
 		appendStringInfo(s, "%d byte%s in common + ", column->prefix_length, column->prefix_length == 1 ? "" : "s");
 	else if (column->prefix_length > 0)
 		describe_prefix(s, code->prefix + column->prefix, column->prefix_length);
-	for (int i = 0; i < column->ndigits; i++)
-	{
-		if (d[i].span < d[i].ends || (d[i].span == 0 && d[i].ends))
-			continue;			/* strings end here, and go on in none */
-		if (d[i].lo < '0' || d[i].lo + d[i].span - d[i].ends > '9' || d[i].alphabet > 0)
-			unit = "byte";
-		n++;
-	}
-	appendStringInfo(s, "%d %s%s", n, unit, n == 1 ? "" : "s");
+	appendStringInfo(s, "%d byte%s", n, n == 1 ? "" : "s");
 }
 
 /* A number's part: the range seen in training; floats and what has lost its low bits show their bits. */
@@ -125,7 +118,7 @@ describe_number(StringInfo s, const LbtKeyColumn *c, const LbtKeyDigit *d)
 
 /*
  * The key code in words, column for column: "id bigint"; "tenant integer 0..999 x id bigint 0..4000000";
- * "key text: prefix 'user' + 19 digits"; "path text: prefix '/usr/' + 11 bytes, 37 segments".
+ * "key text: prefix 'user' + 19 bytes"; "path text: prefix '/usr/' + 11 bytes, 37 segments".
  */
 static char *
 describe_code(Relation rel, const LbtKeySpec *spec, const LbtModelHeader *header)
@@ -344,17 +337,6 @@ read_key(FunctionCallInfo fcinfo, Relation rel, const LbtKeySpec *spec, LbtBound
 	}
 }
 
-/* An index without a model is trained here and now: who asks for a prediction can wait. */
-static void
-want_model(Relation rel, LbtIndex *index)
-{
-	lbt_index_update(index);
-	if (index->state == LBT_UNTRAINED)
-		lbt_train_on_use(rel, index);
-	if (index->state == LBT_UNTRAINED)
-		(void) lbt_train(rel, index);	/* it was left to the worker */
-}
-
 /*
  * This tells key values to who asks often enough: where the leaf changes from one key to the next there is a separator,
  * and codes show the learned prefix and ranges.  Nothing is counted: statistics and the retrain policy are about users'
@@ -380,7 +362,9 @@ learnedbtree_predict(PG_FUNCTION_ARGS)
 				 errmsg("index \"%s\" has no model", RelationGetRelationName(rel)),
 				 errdetail_internal("%s.", reason)));
 	read_key(fcinfo, rel, &index->keyspec, &bound);
-	want_model(rel, index);
+	lbt_index_update(index);
+	if (index->state == LBT_UNTRAINED)
+		lbt_train_on_use(rel, index);
 	if (index->state == LBT_READY)
 	{
 		lbt_row_add(&row, code_datum(lbt_model_code(&index->model, bound.value, bound.ncolumns, LBT_MISSING_LOW)));
