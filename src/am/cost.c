@@ -16,10 +16,9 @@
 #include "utils/index_selfuncs.h"
 #include "utils/lsyscache.h"
 
-/* Will this index condition be a key that our engine takes, after those before it? */
-static bool
-takes_qual(const LbtKeySpec *spec, const IndexOptInfo *info, int column, Expr *qual, int *nequal,
-		   int *range_column)
+/* Will this index condition be a key that our engine takes?  Its strategy if so, else InvalidStrategy. */
+static int
+taken_strategy(const LbtKeySpec *spec, const IndexOptInfo *info, int column, Expr *qual)
 {
 	Oid			operator;
 	Oid			collation;
@@ -38,30 +37,20 @@ takes_qual(const LbtKeySpec *spec, const IndexOptInfo *info, int column, Expr *q
 		collation = ((ScalarArrayOpExpr *) qual)->inputcollid;
 	}
 	else
-		return false;			/* IS NULL, row comparisons */
+		return InvalidStrategy; /* IS NULL, row comparisons */
 	get_op_opfamily_properties(operator, info->opfamily[column], false, &strategy, &lefttype, &righttype);
-	if (!lbt_key_served(spec, column, righttype, collation))
-		return false;
-	switch (lbt_key_place(*nequal, *range_column, column))
-	{
-		case LBT_KEY_ELSEWHERE:
-			return false;
-		case LBT_KEY_AGAIN:
-			break;
-		case LBT_KEY_NEXT:
-			*range_column = strategy == BTEqualStrategyNumber ? -1 : column;
-			*nequal += strategy == BTEqualStrategyNumber;
-			break;
-	}
-	return strategy == BTEqualStrategyNumber || IsA(qual, OpExpr);
+	if (!lbt_key_served(spec, column, righttype, collation) ||
+		(strategy != BTEqualStrategyNumber && !IsA(qual, OpExpr)))
+		return InvalidStrategy;
+	return strategy;
 }
 
 /* Are the path's conditions of a shape that our engine serves?  As lbt_scan_interval() will find it. */
 static bool
 takes_path(const LbtKeySpec *spec, const IndexPath *path)
 {
-	int			nequal = 0;
-	int			range_column = -1;
+	int			column = -1;	/* of the last condition */
+	bool		equal = true;	/* it has an equality */
 	ListCell   *lc;
 
 	if (path->indexclauses == NIL || path->indexorderbys != NIL)
@@ -71,10 +60,22 @@ takes_path(const LbtKeySpec *spec, const IndexPath *path)
 		IndexClause *clause = lfirst_node(IndexClause, lc);
 		ListCell   *qual;
 
-		foreach(qual, clause->indexquals)
-			if (!takes_qual(spec, path->indexinfo, clause->indexcol,
-							lfirst_node(RestrictInfo, qual)->clause, &nequal, &range_column))
+		if (clause->indexcol != column)
+		{
+			if (clause->indexcol != column + 1 || !equal)
 				return false;
+			column = clause->indexcol;
+			equal = false;
+		}
+		foreach(qual, clause->indexquals)
+		{
+			int			strategy = taken_strategy(spec, path->indexinfo, column,
+												  lfirst_node(RestrictInfo, qual)->clause);
+
+			if (strategy == InvalidStrategy)
+				return false;
+			equal |= strategy == BTEqualStrategyNumber;
+		}
 	}
 	return true;
 }

@@ -4,18 +4,14 @@
  * Ours serves plain keys and arrays on an index that has a model; nbtree's serves everything else, from the first
  * call after a rescan to the last.  nbtree keeps its state in scan->opaque, so ours steps aside while
  * one of its functions runs; that state is made only when a scan first needs it.
- *
- * Events are counted for the index, whichever scan they are of.  In an instrumented statement each callback adds
- * what was counted while it ran to the scan's own counts, too.
  */
 #include "am/am.h"
 
 #include "am/scan.h"
+#include "nodes/tidbitmap.h"
 #include "registry/counters.h"
 #include "registry/settings.h"
 #include "train/train.h"
-#include "nodes/tidbitmap.h"
-#include "server/executor.h"
 #include "utils/memutils.h"
 
 IndexScanDesc
@@ -24,26 +20,15 @@ lbt_beginscan(Relation rel, int nkeys, int norderbys)
 	IndexScanDesc scan = RelationGetIndexScan(rel, nkeys, norderbys);
 	LbtScan    *so = palloc(sizeof(LbtScan));
 
+	memset(so, 0, offsetof(LbtScan, nprobes));
 	so->index = lbt_index_get(rel);
-	so->ours = false;
-	so->asked_training = false;
-	so->cur = (LbtLeafCopy) {.valid = false};
-	so->mark = (LbtLeafCopy) {.valid = false};
 	so->mark_at = -1;
-	so->any_dead = false;
-	so->room = NULL;
-	so->bitmap = false;
-	so->array_context = NULL;
-	so->ahead = NULL;
-	so->slot_generation = 0;
-	so->btree = NULL;
-	memset(so->counts, 0, sizeof(so->counts));
 	scan->opaque = so;
 	scan->xs_itupdesc = RelationGetDescr(rel);
 	return scan;
 }
 
-/* Let nbtree's scan state take our place, made now if need be; back with leave_btree(). */
+/* Let nbtree's scan state take our place, made now if need be. */
 static void
 enter_btree(IndexScanDesc scan, LbtScan *so)
 {
@@ -60,11 +45,13 @@ enter_btree(IndexScanDesc scan, LbtScan *so)
 	scan->opaque = so->btree;
 }
 
-static inline void
-leave_btree(IndexScanDesc scan, LbtScan *so)
-{
-	scan->opaque = so;
-}
+/* Run a callback of nbtree's on the scan. */
+#define BY_BTREE(scan, so, call) \
+	do { \
+		enter_btree(scan, so); \
+		call; \
+		(scan)->opaque = (so); \
+	} while (0)
 
 /* Is there a model to go by, or can there be one?  Asked first: to look at keys takes longer, sort keys above all. */
 static inline bool
@@ -85,27 +72,16 @@ have_model(IndexScanDesc scan, LbtScan *so)
 	return so->index->state == LBT_READY;
 }
 
-/* Add to the scan's counts what has happened since these were its index's events. */
-static void
-add_counts(LbtScan *so, const uint64 *events)
-{
-	for (int i = 0; i < LBT_SCAN_EVENTS; i++)
-		so->counts[i] += so->index->events[i] - events[i];
-}
-
-static void
-rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys)
+void
+lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys)
 {
 	LbtScan    *so = (LbtScan *) scan->opaque;
 	bool		was_btree = !so->ours && so->btree != NULL;
 
 	so->mark_at = -1;
-	if (so->cur.valid)
-		lbt_scan_leave(scan, so);
-	if (so->mark.valid)
-		lbt_leafcopy_release(&so->mark);
-	if (so->slot_generation != 0 || so->ahead != NULL)
-		lbt_ahead_stop(so);
+	lbt_scan_leave(scan, so);
+	lbt_leafcopy_release(&so->mark);
+	lbt_ahead_stop(so);
 	so->ours = false;
 	if (lbt_enable && scan->parallel_scan == NULL && so->index->learned)
 	{
@@ -113,140 +89,67 @@ rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norder
 			memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
 		so->ours = may_have_model(so) && lbt_scan_interval(scan, so) && have_model(scan, so);
 	}
-	if (so->ours)
+	if (!so->ours)
 	{
-		so->drop_pin = lbt_scan_drops_pin(scan);
-		if (unlikely(was_btree))
+		if (so->index->learned || !lbt_is_btree(scan->indexRelation))
 		{
-			/* It may still pin the leaf it was on. */
-			enter_btree(scan, so);
-			btrescan(scan, NULL, 0, NULL, 0);
-			leave_btree(scan, so);
+			lbt_count(so->index, LBT_EV_DELEGATED); /* else it is not served any more */
+			so->counts[LBT_EV_DELEGATED]++;
 		}
-		return;
+		BY_BTREE(scan, so, btrescan(scan, keys, nkeys, orderbys, norderbys));
 	}
-	if (so->index->learned || !lbt_is_btree(scan->indexRelation))
-		lbt_count(so->index, LBT_EV_DELEGATED);	/* else it is not served any more */
-	enter_btree(scan, so);
-	btrescan(scan, keys, nkeys, orderbys, norderbys);
-	leave_btree(scan, so);
+	else if (unlikely(was_btree))
+		BY_BTREE(scan, so, btrescan(scan, NULL, 0, NULL, 0));	/* it may still pin the leaf it was on */
 }
 
-void
-lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys)
+bool
+lbt_gettuple(IndexScanDesc scan, ScanDirection dir)
 {
 	LbtScan    *so = (LbtScan *) scan->opaque;
-	uint64		events[LBT_SCAN_EVENTS];
-
-	if (likely(!lbt_instrumented))
-	{
-		rescan(scan, keys, nkeys, orderbys, norderbys);
-		return;
-	}
-	memcpy(events, so->index->events, sizeof(events));
-	rescan(scan, keys, nkeys, orderbys, norderbys);
-	add_counts(so, events);
-}
-
-/* Move to the next item in this direction; false at the end of the interval. */
-static inline bool
-next_item(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
-{
-	if (!so->cur.valid)
-		return lbt_scan_first(scan, so, dir);
-	if (ScanDirectionIsForward(dir))
-	{
-		if (++so->cur.at < so->cur.nitems)
-			return true;
-	}
-	else if (--so->cur.at >= 0)
-		return true;
-	return lbt_scan_step(scan, so, dir);
-}
-
-static pg_attribute_always_inline bool
-gettuple(IndexScanDesc scan, ScanDirection dir)
-{
-	LbtScan    *so = (LbtScan *) scan->opaque;
+	LbtLeafCopy *cur = &so->cur;
 	LbtItem    *item;
 
 	if (!so->ours)
 	{
 		bool		found;
 
-		enter_btree(scan, so);
-		found = btgettuple(scan, dir);
-		leave_btree(scan, so);
+		BY_BTREE(scan, so, found = btgettuple(scan, dir));
 		return found;
 	}
 	scan->xs_recheck = false;
-	if (scan->kill_prior_tuple && so->cur.valid)
+	if (cur->valid)
 	{
-		so->cur.items[so->cur.at].dead = true;
-		so->any_dead = true;
+		if (scan->kill_prior_tuple)
+			so->any_dead = cur->items[cur->at].dead = true;
+		cur->at += ScanDirectionIsForward(dir) ? 1 : -1;
 	}
-	if (!next_item(scan, so, dir))
+	if ((!cur->valid || cur->at < 0 || cur->at >= cur->nitems) && !lbt_scan_next_leaf(scan, so, dir))
 		return false;
-	item = &so->cur.items[so->cur.at];
+	item = &cur->items[cur->at];
 	scan->xs_heaptid = item->tid;
 	if (scan->xs_want_itup)
-		scan->xs_itup = (IndexTuple) (so->cur.tuples + item->tuple);
+		scan->xs_itup = (IndexTuple) (cur->tuples + item->tuple);
 	return true;
-}
-
-static pg_noinline bool
-gettuple_counted(IndexScanDesc scan, ScanDirection dir)
-{
-	LbtScan    *so = (LbtScan *) scan->opaque;
-	uint64		events[LBT_SCAN_EVENTS];
-	bool		found;
-
-	memcpy(events, so->index->events, sizeof(events));
-	found = gettuple(scan, dir);
-	add_counts(so, events);
-	return found;
-}
-
-bool
-lbt_gettuple(IndexScanDesc scan, ScanDirection dir)
-{
-	return unlikely(lbt_instrumented) ? gettuple_counted(scan, dir) : gettuple(scan, dir);
-}
-
-static int64
-getbitmap(IndexScanDesc scan, TIDBitmap *tbm)
-{
-	LbtScan    *so = (LbtScan *) scan->opaque;
-	int64		ntids = 0;
-
-	if (!so->ours)
-	{
-		enter_btree(scan, so);
-		ntids = btgetbitmap(scan, tbm);
-		leave_btree(scan, so);
-		return ntids;
-	}
-	so->bitmap = true;
-	for (bool more = lbt_scan_first(scan, so, ForwardScanDirection); more;
-		 more = lbt_scan_step(scan, so, ForwardScanDirection))
-	{
-		for (int i = 0; i < so->cur.nitems; i++)
-			tbm_add_tuples(tbm, &so->cur.items[i].tid, 1, false);
-		ntids += so->cur.nitems;
-	}
-	return ntids;
 }
 
 int64
 lbt_getbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 {
 	LbtScan    *so = (LbtScan *) scan->opaque;
-	uint64		events[LBT_SCAN_EVENTS];
-	int64		ntids;
+	int64		ntids = 0;
 
-	memcpy(events, so->index->events, sizeof(events));
-	ntids = getbitmap(scan, tbm);
-	add_counts(so, events);
+	if (!so->ours)
+	{
+		BY_BTREE(scan, so, ntids = btgetbitmap(scan, tbm));
+		return ntids;
+	}
+	so->bitmap = true;
+	while (lbt_scan_next_leaf(scan, so, ForwardScanDirection))
+	{
+		for (int i = 0; i < so->cur.nitems; i++)
+			tbm_add_tuples(tbm, &so->cur.items[i].tid, 1, false);
+		ntids += so->cur.nitems;
+	}
 	return ntids;
 }
 
@@ -282,33 +185,28 @@ lbt_node_counts(PlanState *node, LbtScanCounts *counts)
 	return true;
 }
 
+static void
+free_copy(LbtLeafCopy *copy)
+{
+	lbt_leafcopy_release(copy);
+	if (copy->items)
+		pfree(copy->items);
+	if (copy->tuples)
+		pfree(copy->tuples);
+}
+
 void
 lbt_endscan(IndexScanDesc scan)
 {
 	LbtScan    *so = (LbtScan *) scan->opaque;
 
-	if (so->cur.valid)
-	{
-		so->mark_at = -1;
-		lbt_scan_leave(scan, so);
-	}
-	lbt_leafcopy_release(&so->mark);
+	so->mark_at = -1;
+	lbt_scan_leave(scan, so);
+	free_copy(&so->cur);
+	free_copy(&so->mark);
 	lbt_ahead_free(so);
 	if (so->btree != NULL)
-	{
-		enter_btree(scan, so);
-		btendscan(scan);
-		leave_btree(scan, so);
-	}
-	for (int i = 0; i < 2; i++)
-	{
-		LbtLeafCopy *copy = i == 0 ? &so->cur : &so->mark;
-
-		if (copy->items)
-			pfree(copy->items);
-		if (copy->tuples)
-			pfree(copy->tuples);
-	}
+		BY_BTREE(scan, so, btendscan(scan));
 	if (so->room)
 		pfree(so->room);
 	if (so->array_context)
@@ -322,14 +220,12 @@ lbt_markpos(IndexScanDesc scan)
 	LbtScan    *so = (LbtScan *) scan->opaque;
 
 	if (!so->ours)
+		BY_BTREE(scan, so, btmarkpos(scan));
+	else
 	{
-		enter_btree(scan, so);
-		btmarkpos(scan);
-		leave_btree(scan, so);
-		return;
+		lbt_leafcopy_release(&so->mark);
+		so->mark_at = so->cur.valid ? so->cur.at : -1;
 	}
-	lbt_leafcopy_release(&so->mark);
-	so->mark_at = so->cur.valid ? so->cur.at : -1;
 }
 
 void
@@ -338,27 +234,18 @@ lbt_restrpos(IndexScanDesc scan)
 	LbtScan    *so = (LbtScan *) scan->opaque;
 
 	if (!so->ours)
-	{
-		enter_btree(scan, so);
-		btrestrpos(scan);
-		leave_btree(scan, so);
-		return;
-	}
-	if (so->mark_at >= 0)
-	{
+		BY_BTREE(scan, so, btrestrpos(scan));
+	else if (so->mark_at >= 0)
 		so->cur.at = so->mark_at;
-		return;
-	}
-	if (so->cur.valid)
-		lbt_scan_leave(scan, so);
-	lbt_ahead_stop(so);
-	if (so->mark.valid)
+	else
 	{
-		/* Back onto the marked leaf, copy and pin and all; the mark is on the current leaf again. */
-		LbtLeafCopy spare = so->cur;
-
-		so->cur = so->mark;
-		so->mark = spare;
-		so->mark_at = so->cur.at;
+		lbt_scan_leave(scan, so);
+		lbt_ahead_stop(so);
+		if (so->mark.valid)
+		{
+			/* the mark is on the current leaf again */
+			lbt_scan_swap_mark(so);
+			so->mark_at = so->cur.at;
+		}
 	}
 }

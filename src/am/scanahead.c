@@ -367,10 +367,9 @@ will_miss(IndexScanDesc scan, LbtScan *so, const LbtBatch *batch)
 }
 
 void
-lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, int64 number, ScanDirection dir, LbtTarget *target)
+lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, LbtTarget *target)
 {
 	LbtIndex   *index = so->index;
-	bool		forward = ScanDirectionIsForward(dir);
 	LbtAhead   *ahead;
 	int64		at;
 
@@ -432,9 +431,8 @@ slot_of_sibling(LbtScan *so, BlockNumber block, bool forward)
 }
 
 Buffer
-lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, BlockNumber block, ScanDirection dir)
+lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, BlockNumber block, bool forward)
 {
-	bool		forward = ScanDirectionIsForward(dir);
 	LbtAhead   *ahead = so->ahead;
 	int64		slot;
 	Buffer		buf;

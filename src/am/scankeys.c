@@ -1,260 +1,332 @@
 /*
- * scankeys.c - from scan keys to intervals of the index.
+ * scankeys.c - from scan keys to the intervals of a scan.
  *
- * Served: equality on leading columns, with one value or with any of an array's, then any number of <, <=, >=,
- * > on the next column.  All else is nbtree's.  Further keys on a column with an equality only leave fewer of
- * its values.
+ * Served: on each leading column an equality, with one value or with any of an array's, then any number of <, <=,
+ * >=, > on the next column.  All else is nbtree's.  Further keys on a column only leave fewer of its values.
+ *
+ * The keys come column by column (the server sorts them, and nbtree insists on it).  Each narrows the interval
+ * between the two bounds of the scan's first probe:
+ *
+ *     a = 7, b > 2, b <= 5        start (7, 2) past ---------- end (7, 5) past
+ *     a = 7                       start (7) ------------------ end (7) past
+ *
+ * An equality is an interval around one value.  Of an array those values stay that the column's other keys leave;
+ * the first of them is in the bounds.
  */
 #include "am/scan.h"
 
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
-typedef struct Shape
+#define ST_SORT sort_values
+#define ST_ELEMENT_TYPE LbtKeyValue
+#define ST_COMPARE_ARG_TYPE const LbtKeyColumn
+#define ST_COMPARE(a, b, column) lbt_compare_value(column, a, b)
+#define ST_SCOPE static
+#define ST_CHECK_FOR_INTERRUPTS
+#define ST_DECLARE
+#define ST_DEFINE
+#include "lib/sort_template.h"
+
+/* How far the keys have been taken in. */
+typedef struct Progress
 {
-	int			nequal;			/* leading columns with an equality */
-	int			range_column;	/* column with inequalities, or -1 */
-	LbtKeyValue equal[LBT_CODE_COLUMNS];
-	LbtEdge		lower;
-	LbtEdge		upper;
-	bool		nothing;
-} Shape;
+	int			column;			/* of the last key; -1 before the first */
+	bool		equal;			/* it has an equality (true before the first) */
+	bool		several;		/* it has more keys than one */
+	bool		nothing;		/* no tuple satisfies the keys */
+} Progress;
 
-static inline bool
-edge_before(const LbtKeyColumn *column, const LbtEdge *a, const LbtEdge *b)
-{
-	int			order = lbt_compare_value(column, &a->value, &b->value);
+/* ---- arrays ---- */
 
-	return order != 0 ? order < 0 : !a->past && b->past;
-}
-
-/* Narrow the range by one inequality.  side: where the true argument lies beside value. */
+/* Bring the values into order and drop those that repeat. */
 static void
-narrow(Shape *shape, const LbtKeyColumn *column, StrategyNumber strategy, const LbtKeyValue *value,
-	   int side)
+put_in_order(const LbtKeyColumn *column, LbtArray *array)
 {
-	LbtEdge		edge = {.set = true,.value = *value};
-	bool		is_lower = strategy == BTGreaterStrategyNumber ||
-		strategy == BTGreaterEqualStrategyNumber;
+	bool		ordered = true;
+	bool		distinct = true;
+	int			kept = 1;
 
-	/* x > v and x <= v meet behind the values equal to v, x >= v and x < v before them */
-	edge.past = strategy == BTGreaterStrategyNumber || strategy == BTLessEqualStrategyNumber;
-	if (column->desc)
+	for (int i = 1; i < array->n && ordered; i++)
 	{
-		/* what is greater comes first: the same place, seen from the other side */
-		is_lower = !is_lower;
-		edge.past = !edge.past;
-	}
-	if (side != 0)
-		edge.past = side > 0;
+		int			cmp = lbt_compare_value(column, &array->values[i - 1], &array->values[i]);
 
-	if (is_lower)
-	{
-		if (!shape->lower.set || edge_before(column, &shape->lower, &edge))
-			shape->lower = edge;
+		ordered = cmp <= 0;
+		distinct &= cmp < 0;
 	}
-	else if (!shape->upper.set || edge_before(column, &edge, &shape->upper))
-		shape->upper = edge;
+	if (ordered && distinct)
+		return;
+	if (!ordered)
+		sort_values(array->values, array->n, column);
+	for (int i = 1; i < array->n; i++)
+		if (lbt_compare_value(column, &array->values[kept - 1], &array->values[i]) != 0)
+			array->values[kept++] = array->values[i];
+	array->n = kept;
 }
 
-/* The values of a column with an equality as a list. */
-static LbtArray *
-list_of(LbtScan *so, const Shape *shape, int column)
-{
-	LbtArray   *list = so->narrays > 0 ? &so->array[so->narrays - 1] : NULL;
-
-	if (list == NULL || list->column != column)
-	{
-		list = &so->array[so->narrays++];
-		lbt_array_of_one(so, column, &shape->equal[column], list);
-	}
-	return list;
-}
-
-/* Take in the values that a column may have; false when that does not fit the shape. */
+/* Take in an array argument: false when it has elements that we do not serve. */
 static bool
-add_list(LbtScan *so, Shape *shape, const LbtArray *list)
+take_array(LbtScan *so, ScanKey key, LbtArray *array)
 {
-	const LbtKeyColumn *column = &so->index->keyspec.column[list->column];
+	const LbtKeyColumn *column = &so->index->keyspec.column[key->sk_attno - 1];
+	MemoryContext old;
+	ArrayType  *from;
+	int16		length;
+	bool		byval;
+	char		align;
+	Datum	   *elements;
+	bool	   *isnull;
+	int			n;
+	bool		served = true;
+	uint8	   *room = NULL;
 
-	switch (lbt_key_place(shape->nequal, shape->range_column, list->column))
+	if (so->array_context == NULL)
+		so->array_context = AllocSetContextCreate(GetMemoryChunkContext(so), "learnedbtree arrays",
+												  ALLOCSET_START_SMALL_SIZES);
+	old = MemoryContextSwitchTo(so->array_context);
+	from = DatumGetArrayTypeP(key->sk_argument);
+	get_typlenbyvalalign(ARR_ELEMTYPE(from), &length, &byval, &align);
+	deconstruct_array(from, ARR_ELEMTYPE(from), length, byval, align, &elements, &isnull, &n);
+	array->column = key->sk_attno - 1;
+	array->n = 0;
+	array->values = MemoryContextAllocHuge(so->array_context, Max(n, 1) * sizeof(LbtKeyValue));
+	if (column->encoded)
+		room = MemoryContextAllocHuge(so->array_context, (Size) Max(n, 1) * LBT_KEY_ROOM);
+	for (int i = 0; i < n && served; i++)
 	{
-		case LBT_KEY_AGAIN:
-			lbt_array_intersect(column, list_of(so, shape, list->column), list);
-			return true;
-		case LBT_KEY_NEXT:
-			so->array[so->narrays++] = *list;
-			shape->nequal++;
-			if (shape->range_column >= 0)
-			{
-				/* Its inequalities came first. */
-				lbt_array_narrow(column, &so->array[so->narrays - 1], &shape->lower, &shape->upper);
-				shape->lower.set = shape->upper.set = false;
-				shape->range_column = -1;
-			}
-			return true;
-		case LBT_KEY_ELSEWHERE:
-			break;
+		if (isnull[i])
+			continue;
+		served = lbt_keyspec_plain(column, elements[i]);
+		if (served && lbt_keyspec_argument(column, key->sk_subtype, elements[i], &array->values[array->n],
+										   room ? room + (Size) i * LBT_KEY_ROOM : NULL) == 0)
+			array->n++;
 	}
-	return false;
+	if (served)
+		put_in_order(column, array);
+	MemoryContextSwitchTo(old);
+	return served;
 }
 
-/*
- * All keys are in: lists of one value are plain equalities, empty ones leave nothing.  False when there are too
- * many combinations.
- */
-static bool
-settle_lists(LbtScan *so, Shape *shape)
+/* Keep the values that are in the other array, too. */
+static void
+intersect(const LbtKeyColumn *column, LbtArray *array, const LbtArray *other)
 {
 	int			kept = 0;
 
-	for (int i = 0; i < so->narrays; i++)
+	for (int i = 0, k = 0; i < array->n && k < other->n;)
 	{
-		LbtArray   *list = &so->array[i];
+		int			cmp = lbt_compare_value(column, &array->values[i], &other->values[k]);
 
-		if (list->n == 0)
-			shape->nothing = true;
-		else
-			lbt_array_value(list, 0, &shape->equal[list->column]);
-		if (list->n > 1)
-		{
-			so->nprobes *= list->n;
-			if (so->nprobes > PG_INT32_MAX)
-				return false;
-			so->probe.digit[kept] = 0;
-			so->array[kept++] = *list;
-		}
+		if (cmp == 0)
+			array->values[kept++] = array->values[i];
+		i += cmp <= 0;
+		k += cmp >= 0;
 	}
-	so->narrays = kept;
+	array->n = kept;
+}
+
+/* ---- bounds ---- */
+
+/* Has the bound a value for the column that is being narrowed, the last one so far? */
+static inline bool
+is_set(const LbtBound *bound, int column)
+{
+	return bound->ncolumns > column;
+}
+
+/* Where a value lies with regard to a bound's value in its last column: 0 when it is the same place. */
+static inline int
+compare_place(const LbtKeyColumn *column, const LbtKeyValue *value, bool past, const LbtBound *bound)
+{
+	int			order = lbt_compare_value(column, value, &bound->value[bound->ncolumns - 1]);
+
+	return order != 0 ? order : past - bound->past;
+}
+
+/* Move the interval's start to the right: before the values equal to this one, or past them. */
+static inline void
+raise_start(const LbtKeyColumn *column, LbtBound *start, int at, const LbtKeyValue *value, bool past)
+{
+	if (is_set(start, at) && compare_place(column, value, past, start) <= 0)
+		return;
+	start->value[at] = *value;
+	start->ncolumns = at + 1;
+	start->past = past;
+}
+
+/* Move its end to the left. */
+static inline void
+lower_end(const LbtKeyColumn *column, LbtBound *end, int at, const LbtKeyValue *value, bool past)
+{
+	if (is_set(end, at) && compare_place(column, value, past, end) >= 0)
+		return;
+	end->value[at] = *value;
+	end->ncolumns = at + 1;
+	end->past = past;
+}
+
+/* Keep the values that lie between the bounds, and put the first of them there. */
+static void
+narrow_array(const LbtKeyColumn *column, LbtArray *array, LbtBound *start, LbtBound *end)
+{
+	int			at = array->column;
+	int			kept = 0;
+
+	for (int i = 0; i < array->n; i++)
+	{
+		const LbtKeyValue *value = &array->values[i];
+
+		if ((!is_set(start, at) || compare_place(column, value, true, start) > 0) &&
+			(!is_set(end, at) || compare_place(column, value, false, end) < 0))
+			array->values[kept++] = *value;
+	}
+	array->n = kept;
+	if (kept > 0)
+	{
+		start->ncolumns = end->ncolumns = at;
+		raise_start(column, start, at, &array->values[0], false);
+		lower_end(column, end, at, &array->values[0], true);
+	}
+}
+
+/* All keys on a column are in. */
+static inline void
+finish_column(LbtScan *so, Progress *p)
+{
+	LbtArray   *array = so->narrays > 0 ? &so->array[so->narrays - 1] : NULL;
+	LbtBound   *start = &so->probe.start;
+	LbtBound   *end = &so->probe.end;
+	const LbtKeyColumn *column = &so->index->keyspec.column[p->column];
+
+	if (unlikely(array != NULL && array->column == p->column))
+	{
+		narrow_array(column, array, start, end);
+		p->nothing |= array->n == 0;
+	}
+	else if (p->several && is_set(start, p->column) && is_set(end, p->column))
+		p->nothing |= compare_place(column, &start->value[p->column], start->past, end) >= 0;
+}
+
+/* ---- keys ---- */
+
+static bool
+add_array(LbtScan *so, Progress *p, ScanKey key)
+{
+	LbtArray   *last = so->narrays > 0 ? &so->array[so->narrays - 1] : NULL;
+	LbtArray	array;
+
+	if (key->sk_strategy != BTEqualStrategyNumber || !take_array(so, key, &array))
+		return false;
+	if (last != NULL && last->column == array.column)
+		intersect(&so->index->keyspec.column[array.column], last, &array);
+	else
+		so->array[so->narrays++] = array;
+	p->equal = true;
 	return true;
 }
 
-/* Take in one key, with room for an encoded value; false when it does not fit the shape. */
-static bool
-add_key(LbtScan *so, Shape *shape, ScanKey key, uint8 *room)
+/* Take in one key, with room for an encoded value; false when we do not serve it. */
+static inline bool
+add_key(LbtScan *so, Progress *p, ScanKey key, uint8 *room)
 {
-	const LbtKeySpec *spec = &so->index->keyspec;
 	int			attno = key->sk_attno - 1;
 	const LbtKeyColumn *column;
-	LbtKeyPlace place;
+	StrategyNumber strategy;
 	LbtKeyValue value;
-	int			side;
+	int			side;			/* where the true argument lies beside value */
 
 	if ((key->sk_flags & ~(SK_ISNULL | SK_SEARCHARRAY)) != 0 ||
-		!lbt_key_served(spec, attno, key->sk_subtype, key->sk_collation))
+		!lbt_key_served(&so->index->keyspec, attno, key->sk_subtype, key->sk_collation))
 		return false;
-	column = &spec->column[attno];
+	p->several = attno == p->column;
+	if (!p->several)
+	{
+		if (attno != p->column + 1 || !p->equal)
+			return false;
+		if (attno > 0)
+			finish_column(so, p);
+		p->column = attno;
+		p->equal = false;
+	}
 	if (key->sk_flags & SK_ISNULL)
 	{
-		shape->nothing = true;	/* btree's operators are strict */
+		p->nothing = true;		/* btree's operators are strict */
 		return true;
 	}
 	if (unlikely(key->sk_flags & SK_SEARCHARRAY))
-	{
-		LbtArray	list;
-
-		return key->sk_strategy == BTEqualStrategyNumber && lbt_array_take(so, key, &list) &&
-			add_list(so, shape, &list);
-	}
+		return add_array(so, p, key);
+	column = &so->index->keyspec.column[attno];
 	if (!lbt_keyspec_plain(column, key->sk_argument))
 		return false;
 	side = lbt_keyspec_argument(column, key->sk_subtype, key->sk_argument, &value, room);
 
-	if (key->sk_strategy == BTEqualStrategyNumber)
+	/* what is greater comes first in a descending column */
+	strategy = column->desc ? BTCommuteStrategyNumber(key->sk_strategy) : key->sk_strategy;
+	if (strategy == BTEqualStrategyNumber)
 	{
-		if (side != 0)
-			shape->nothing = true;
-		if (likely(attno == shape->nequal && shape->range_column < 0))
-			shape->equal[shape->nequal++] = value;
-		else
-		{
-			LbtArray	one;
-
-			lbt_array_of_one(so, attno, &value, &one);
-			return add_list(so, shape, &one);
-		}
-		return true;
+		p->equal = true;
+		p->nothing |= side != 0;
 	}
-	place = lbt_key_place(shape->nequal, shape->range_column, attno);
-	if (place == LBT_KEY_ELSEWHERE)
-		return false;
-	if (unlikely(place == LBT_KEY_AGAIN))
-	{
-		LbtEdge		none = {.set = false};
 
-		shape->lower = shape->upper = none;
-		narrow(shape, column, key->sk_strategy, &value, side);
-		lbt_array_narrow(column, list_of(so, shape, attno), &shape->lower, &shape->upper);
-		shape->lower = shape->upper = none;
-		return true;
-	}
-	shape->range_column = attno;
-	narrow(shape, column, key->sk_strategy, &value, side);
+	/* x > v begins behind the values equal to v, where x <= v ends; x >= v before them, where x < v ends */
+	if (strategy >= BTEqualStrategyNumber)
+		raise_start(column, &so->probe.start, attno, &value,
+					side != 0 ? side > 0 : strategy == BTGreaterStrategyNumber);
+	if (strategy <= BTEqualStrategyNumber)
+		lower_end(column, &so->probe.end, attno, &value, side != 0 ? side > 0 : strategy != BTLessStrategyNumber);
 	return true;
 }
 
+/* NULLs satisfy no inequality: where the last column's interval is open, they are its end. */
 static void
-set_bound(LbtBound *bound, const Shape *shape, const LbtEdge *edge, bool past)
+exclude_nulls(const LbtKeyColumn *column, int at, LbtProbe *probe)
 {
-	bound->ncolumns = shape->nequal;
-	bound->past = past;
-	memcpy(bound->value, shape->equal, sizeof(LbtKeyValue) * shape->nequal);
-	if (edge->set)
-	{
-		bound->value[bound->ncolumns++] = edge->value;
-		bound->past = edge->past;
-	}
-}
+	LbtBound   *bound = column->nulls_first ? &probe->start : &probe->end;
 
-/* NULLs satisfy no inequality: where the range has no edge, they are one. */
-static void
-exclude_nulls(LbtBound *bound, bool past)
-{
-	bound->value[bound->ncolumns].ordered = 0;
-	bound->value[bound->ncolumns].isnull = true;
-	bound->ncolumns++;
-	bound->past = past;
+	if (is_set(bound, at))
+		return;
+	bound->value[at] = (LbtKeyValue) {.isnull = true};
+	bound->ncolumns = at + 1;
+	bound->past = column->nulls_first;
 }
 
 bool
 lbt_scan_interval(IndexScanDesc scan, LbtScan *so)
 {
 	const LbtKeySpec *spec = &so->index->keyspec;
-	Shape		shape;
+	Progress	p = {.column = -1,.equal = true};
 
-	shape.nequal = 0;
-	shape.range_column = -1;
-	shape.lower.set = shape.upper.set = false;
-	shape.nothing = false;
 	so->narrays = 0;
 	so->nprobes = 1;
 	so->probe.number = 0;
+	so->probe.start.ncolumns = so->probe.end.ncolumns = 0;
+	so->probe.start.past = false;
+	so->probe.end.past = true;
 	if (so->array_context)
 		MemoryContextReset(so->array_context);
 	if (scan->numberOfKeys == 0 || scan->numberOfOrderBys > 0)
 		return false;
 	if (spec->encoded && so->room == NULL)
 		so->room = MemoryContextAlloc(GetMemoryChunkContext(so), scan->numberOfKeys * LBT_KEY_ROOM);
-	for (int i = 0; i < scan->numberOfKeys; i++)
-		if (!add_key(so, &shape, &scan->keyData[i], so->room ? so->room + i * LBT_KEY_ROOM : NULL))
+	for (int i = 0; i < scan->numberOfKeys && !p.nothing; i++)
+		if (!add_key(so, &p, &scan->keyData[i], so->room ? so->room + i * LBT_KEY_ROOM : NULL))
 			return false;
-
-	if (unlikely(so->narrays > 0) && !settle_lists(so, &shape))
-		return false;
-
-	set_bound(&so->probe.start, &shape, &shape.lower, false);
-	set_bound(&so->probe.end, &shape, &shape.upper, true);
-	if (shape.range_column >= 0)
+	if (!p.nothing)
+		finish_column(so, &p);
+	if (p.nothing)
 	{
-		const LbtKeyColumn *column = &spec->column[shape.range_column];
-		bool		nulls_first = column->nulls_first;
-
-		if (!shape.lower.set && nulls_first)
-			exclude_nulls(&so->probe.start, true);
-		if (!shape.upper.set && !nulls_first)
-			exclude_nulls(&so->probe.end, false);
-		if (shape.lower.set && shape.upper.set && !edge_before(column, &shape.lower, &shape.upper))
-			shape.nothing = true;
+		so->nprobes = 0;
+		return true;
 	}
-	so->nothing = shape.nothing;
+	if (!p.equal)
+		exclude_nulls(&spec->column[p.column], p.column, &so->probe);
+	for (int i = 0; i < so->narrays; i++)
+	{
+		so->nprobes *= so->array[i].n;
+		if (so->nprobes > PG_INT32_MAX)
+			return false;
+	}
 	return true;
 }

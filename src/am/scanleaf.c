@@ -9,10 +9,11 @@
  */
 #include "am/scan.h"
 
+#include "miscadmin.h"
 #include "registry/counters.h"
 #include "search/locate.h"
+#include "server/executor.h"
 #include "train/train.h"
-#include "miscadmin.h"
 #include "storage/predicate.h"
 #include "utils/memutils.h"
 
@@ -27,6 +28,9 @@
  * may have far more combinations than the index has tuples.
  */
 #define MISSES_BEFORE_SEEK 4
+
+/* Items for which there is memory at first; then for as many as a leaf can have. */
+#define FEW_ITEMS 64
 
 /* Where the matches are on a locked leaf: runs of items, in the order in which they were found. */
 typedef struct Run
@@ -58,56 +62,47 @@ lbt_scan_leave(IndexScanDesc scan, LbtScan *so)
 	if (so->mark_at >= 0)
 	{
 		/* The mark is on this leaf: it keeps the copy and the pin. */
-		LbtLeafCopy spare = so->mark;
-
-		Assert(!spare.valid);
-		so->mark = so->cur;
+		Assert(!so->mark.valid);
+		lbt_scan_swap_mark(so);
 		so->mark.at = so->mark_at;
 		so->mark_at = -1;
-		so->cur = spare;
 	}
 	lbt_leafcopy_release(&so->cur);
 }
 
-static inline LbtItem *
-new_item(LbtLeafCopy *copy)
+/* Make room for n more items. */
+static inline void
+reserve_items(LbtScan *so, LbtLeafCopy *copy, int n)
 {
-	if (unlikely(copy->nitems == copy->capacity))
-	{
-		copy->capacity *= 2;
+	if (likely(copy->nitems + n <= copy->capacity))
+		return;
+	copy->capacity = copy->items == NULL && n <= FEW_ITEMS ? FEW_ITEMS : MaxTIDsPerBTreePage;
+	if (copy->items == NULL)
+		copy->items = MemoryContextAlloc(GetMemoryChunkContext(so), copy->capacity * sizeof(LbtItem));
+	else
 		copy->items = repalloc(copy->items, copy->capacity * sizeof(LbtItem));
-	}
-	return &copy->items[copy->nitems++];
 }
 
 /*
  * Copy an index tuple for an index-only scan; of a posting list tuple only the key, as a plain tuple
- * with the first heap TID.  Returns its offset; *used grows.
+ * with the first heap TID.  Returns its size.
  */
-static inline uint16
-copy_tuple(LbtLeafCopy *copy, IndexTuple itup, Size *used)
+static inline Size
+copy_tuple(IndexTuple to, IndexTuple itup)
 {
-	uint16		offset = (uint16) *used;
-	IndexTuple	to = (IndexTuple) (copy->tuples + *used);
-	Size		size;
+	bool		posting = BTreeTupleIsPosting(itup);
+	Size		size = posting ? BTreeTupleGetPostingOffset(itup) : IndexTupleSize(itup);
 
-	if (BTreeTupleIsPosting(itup))
+	memcpy(to, itup, size);
+	if (posting)
 	{
-		size = MAXALIGN(BTreeTupleGetPostingOffset(itup));
-		memcpy(to, itup, size);
 		to->t_info = (itup->t_info & ~(INDEX_SIZE_MASK | INDEX_ALT_TID_MASK)) | size;
 		to->t_tid = *BTreeTupleGetPosting(itup);
 	}
-	else
-	{
-		size = IndexTupleSize(itup);
-		memcpy(to, itup, size);
-	}
-	*used += MAXALIGN(size);
-	return offset;
+	return MAXALIGN(size);
 }
 
-/* Copy the items of a run out of the locked page, behind those copied before; *used as for copy_tuple(). */
+/* Copy the items of a run out of the locked page, behind those copied before; *used: bytes of copy->tuples. */
 static void
 copy_items(IndexScanDesc scan, LbtLeafCopy *copy, Page page, const Run *run, Size *used)
 {
@@ -115,152 +110,100 @@ copy_items(IndexScanDesc scan, LbtLeafCopy *copy, Page page, const Run *run, Siz
 	{
 		ItemId		iid = PageGetItemId(page, off);
 		IndexTuple	itup = (IndexTuple) PageGetItem(page, iid);
-		uint16		tuple;
-		LbtItem    *item;
+		uint16		tuple = (uint16) *used;
+		int			ntids;
+		ItemPointer tids;
 
 		if (scan->ignore_killed_tuples && ItemIdIsDead(iid))
 			continue;
-		tuple = scan->xs_want_itup ? copy_tuple(copy, itup, used) : 0;
-		if (!BTreeTupleIsPosting(itup))
-		{
-			item = new_item(copy);
-			item->tid = itup->t_tid;
-			item->offset = off;
-			item->tuple = tuple;
-			item->dead = false;
-			continue;
-		}
-		for (int i = 0; i < BTreeTupleGetNPosting(itup); i++)
-		{
-			item = new_item(copy);
-			item->tid = *BTreeTupleGetPostingN(itup, i);
-			item->offset = off;
-			item->tuple = tuple;
-			item->dead = false;
-		}
-	}
-}
-
-static inline void
-add_run(Runs *runs, OffsetNumber from, OffsetNumber to)
-{
-	if (from < to)
-		runs->run[runs->n++] = (Run) {.from = from,.to = to};
-}
-
-/*
- * Find the matches of so->probe and of the probes after it on a locked leaf.  at: the offset of the probe's
- * start bound, or, having stepped here from the left, InvalidOffsetNumber.
- */
-static void
-find_forward(LbtScan *so, TupleDesc tupdesc, Page page, OffsetNumber at, Runs *runs)
-{
-	const LbtKeySpec *spec = &so->index->keyspec;
-	BTPageOpaque opaque = BTPageGetOpaque(page);
-	OffsetNumber last = PageGetMaxOffsetNumber(page);
-	LbtLeafCopy *copy = &so->cur;
-	LbtProbe   *probe = &so->probe;
-	bool		stepped = at == InvalidOffsetNumber;
-	OffsetNumber from = stepped ? P_FIRSTDATAKEY(opaque) : at;
-	OffsetNumber guess = stepped ? last : from; /* the end is likely near a start, but not when all is in */
-	int			misses = 0;
-
-	copy->first_probe = probe->number;
-	copy->more_left = stepped && !P_LEFTMOST(opaque);
-	for (int served = 1;; served++)
-	{
-		OffsetNumber to = lbt_page_search(spec, tupdesc, &probe->end, page, from, last, guess);
-		int64		next = probe->number + 1;
-
-		misses = from < to ? 0 : misses + 1;
-		add_run(runs, from, to);
-		copy->last_probe = probe->number;
-		copy->more_right = to > last && lbt_bound_beyond_page(spec, tupdesc, &probe->end, page);
-		if (copy->more_right || probe->number + 1 == so->nprobes || served == MAX_PROBES_A_VISIT)
-			return;
-		if (to > last && P_RIGHTMOST(opaque))
-		{
-			copy->last_probe = so->nprobes - 1; /* nothing lies behind this page's items */
-			return;
-		}
-		if (misses > MISSES_BEFORE_SEEK)
-			next = Max(next, lbt_probe_seek(so, tupdesc, lbt_page_tuple(page, to > last ? P_HIKEY : to),
-											to > last, true));
-		copy->last_probe = next - 1;
-		if (next == so->nprobes)
-			return;
-		lbt_probe_go(so, probe, next);
-		from = lbt_page_search(spec, tupdesc, &probe->start, page, to, last, to);
-		if (from > last && lbt_bound_beyond_page(spec, tupdesc, &probe->start, page))
-			return;
-		guess = from;
+		if (scan->xs_want_itup)
+			*used += copy_tuple((IndexTuple) (copy->tuples + tuple), itup);
+		tids = lbt_heap_tids(itup, &ntids);
+		reserve_items(scan->opaque, copy, ntids);
+		for (int i = 0; i < ntids; i++)
+			copy->items[copy->nitems++] = (LbtItem) {.tid = tids[i],.offset = off,.tuple = tuple};
 	}
 }
 
 /*
- * The same for the probes before it.  at: the offset of the probe's end bound, or, having stepped here from the
- * right, InvalidOffsetNumber.
+ * Find the matches of so->probe, and of the probes behind it in the scan's direction, on a locked leaf.  at: the
+ * offset of the bound that the probe begins with, or, having stepped here, InvalidOffsetNumber.
+ *
+ * Each probe's items lie between near and far, offsets of the first items not before its bounds: forward, near <=
+ * far; backward, far <= near.
  */
-static void
-find_backward(LbtScan *so, TupleDesc tupdesc, Page page, OffsetNumber at, Runs *runs)
+static pg_attribute_always_inline void
+find_matches(LbtScan *so, TupleDesc tupdesc, Page page, OffsetNumber at, Runs *runs, bool forward)
 {
 	const LbtKeySpec *spec = &so->index->keyspec;
 	BTPageOpaque opaque = BTPageGetOpaque(page);
 	OffsetNumber first = P_FIRSTDATAKEY(opaque);
+	OffsetNumber last = PageGetMaxOffsetNumber(page);
 	LbtLeafCopy *copy = &so->cur;
 	LbtProbe   *probe = &so->probe;
+	const LbtBound *near_bound = forward ? &probe->start : &probe->end;
+	const LbtBound *far_bound = forward ? &probe->end : &probe->start;
+	int64		last_probe = forward ? so->nprobes - 1 : 0;
 	bool		stepped = at == InvalidOffsetNumber;
-	OffsetNumber to = stepped ? PageGetMaxOffsetNumber(page) + 1 : at;
-	OffsetNumber guess = stepped ? first : to;
+	OffsetNumber near = !stepped ? at : forward ? first : last + 1;
+	OffsetNumber guess = !stepped ? at : forward ? last : first;	/* all is in, or the far end is near */
 	int			misses = 0;
 
-	copy->last_probe = probe->number;
-	copy->more_right = stepped;
+	copy->probe[!forward] = probe->number;
+	copy->more[!forward] = stepped && (forward ? !P_LEFTMOST(opaque) : true);
 	for (int served = 1;; served++)
 	{
-		OffsetNumber from = lbt_page_search(spec, tupdesc, &probe->start, page, first, to - 1, guess);
-		int64		next = probe->number - 1;
+		OffsetNumber far = lbt_page_search(spec, tupdesc, far_bound, page, forward ? near : first,
+										   forward ? last : near - 1, guess);
+		bool		at_edge = forward ? far > last : far == first;	/* no item lies behind far */
+		int64		next = probe->number + (forward ? 1 : -1);
 
-		misses = from < to ? 0 : misses + 1;
-		add_run(runs, from, to);
-		copy->first_probe = probe->number;
-		copy->more_left = from == first && !P_LEFTMOST(opaque);
-		if (copy->more_left || probe->number == 0 || served == MAX_PROBES_A_VISIT)
+		if (near != far)
+			runs->run[runs->n++] = (Run) {.from = Min(near, far),.to = Max(near, far)};
+		misses = near != far ? 0 : misses + 1;
+		copy->probe[forward] = probe->number;
+		copy->more[forward] = at_edge &&
+			(forward ? lbt_bound_beyond_page(spec, tupdesc, far_bound, page) : !P_LEFTMOST(opaque));
+		if (copy->more[forward] || probe->number == last_probe || served == MAX_PROBES_A_VISIT)
 			return;
-		if (from == first)
+		if (at_edge && (forward ? P_RIGHTMOST(opaque) : true))
 		{
-			copy->first_probe = 0;	/* nothing lies before the leftmost page's items */
+			copy->probe[forward] = last_probe;	/* nothing lies behind the index's outermost items */
 			return;
 		}
-
 		if (misses > MISSES_BEFORE_SEEK)
-			next = Min(next, lbt_probe_seek(so, tupdesc, lbt_page_tuple(page, from - 1), false, false));
-		copy->first_probe = next + 1;
-		if (next < 0)
+		{
+			OffsetNumber behind = forward ? (at_edge ? P_HIKEY : far) : far - 1;
+
+			next = lbt_probe_seek(so, probe, tupdesc, lbt_page_tuple(page, behind), forward && at_edge, forward);
+		}
+		copy->probe[forward] = forward ? next - 1 : next + 1;
+		if (next < 0 || next == so->nprobes)
 			return;
 
-		/* Where the page begins is not known: its first item must be before the bound. */
+		/* Forward, the bound is on the page unless beyond its high key; backward, if an item is before it. */
 		lbt_probe_go(so, probe, next);
-		to = lbt_page_search(spec, tupdesc, &probe->end, page, first, from - 1, from - 1);
-		if (to == first && !P_LEFTMOST(opaque))
+		near = lbt_page_search(spec, tupdesc, near_bound, page, forward ? far : first, forward ? last : far - 1,
+							   forward ? far : far - 1);
+		if (forward ? near > last && lbt_bound_beyond_page(spec, tupdesc, near_bound, page) :
+			near == first && !P_LEFTMOST(opaque))
 			return;
-		guess = to;
+		guess = near;
 	}
 }
 
 /*
- * Read a locked leaf's part of the scan, from this probe on, into so->cur and unlock it; the pin stays or goes
- * as so->drop_pin says, and goes when there is nothing to hand out.  at is the offset of the bound that the
- * probe begins with in this direction, or InvalidOffsetNumber when the scan has stepped here.
+ * Read a locked leaf's part of the scan, from this probe on, into so->cur and unlock it; the pin stays as long as
+ * nbtree would keep it, and goes when there is nothing to hand out.  at is as for find_matches().
  */
 static void
-read_leaf(IndexScanDesc scan, LbtScan *so, Buffer buf, int64 probe, OffsetNumber at, ScanDirection dir)
+read_leaf(IndexScanDesc scan, LbtScan *so, Buffer buf, int64 probe, OffsetNumber at, bool forward)
 {
 	Relation	rel = scan->indexRelation;
 	Page		page = BufferGetPage(buf);
 	BTPageOpaque opaque = BTPageGetOpaque(page);
 	LbtLeafCopy *copy = &so->cur;
-	bool		forward = ScanDirectionIsForward(dir);
+	bool		drop_pin = lbt_scan_drops_pin(scan);
 	Size		used = 0;
 	Runs		runs;
 
@@ -268,27 +211,29 @@ read_leaf(IndexScanDesc scan, LbtScan *so, Buffer buf, int64 probe, OffsetNumber
 	lbt_probe_go(so, &so->probe, probe);
 	runs.n = 0;
 	if (forward)
-		find_forward(so, RelationGetDescr(rel), page, at, &runs);
+		find_matches(so, RelationGetDescr(rel), page, at, &runs, true);
 	else
-		find_backward(so, RelationGetDescr(rel), page, at, &runs);
+		find_matches(so, RelationGetDescr(rel), page, at, &runs, false);
 
+	if (scan->xs_want_itup && copy->tuples == NULL)
+		copy->tuples = MemoryContextAlloc(GetMemoryChunkContext(so), BLCKSZ);
 	copy->nitems = 0;
 	for (int i = 0; i < runs.n; i++)
 		copy_items(scan, copy, page, &runs.run[forward ? i : runs.n - 1 - i], &used);
 	copy->valid = true;
 	copy->buf = buf;
 	copy->block = BufferGetBlockNumber(buf);
-	copy->left = opaque->btpo_prev;
-	copy->right = opaque->btpo_next;
+	copy->sibling[0] = opaque->btpo_prev;
+	copy->sibling[1] = opaque->btpo_next;
 	copy->at = forward ? 0 : copy->nitems - 1;
-	if (so->drop_pin || copy->nitems == 0)
+	if (drop_pin || copy->nitems == 0)
 	{
-		copy->lsn = so->drop_pin ? BufferGetLSNAtomic(buf) : InvalidXLogRecPtr;
-		_bt_relbuf(scan->indexRelation, buf);
+		copy->lsn = drop_pin ? BufferGetLSNAtomic(buf) : InvalidXLogRecPtr;
+		_bt_relbuf(rel, buf);
 		copy->buf = InvalidBuffer;
 	}
 	else
-		_bt_unlockbuf(scan->indexRelation, buf);
+		_bt_unlockbuf(rel, buf);
 }
 
 /*
@@ -296,10 +241,10 @@ read_leaf(IndexScanDesc scan, LbtScan *so, Buffer buf, int64 probe, OffsetNumber
  * read now.
  */
 static Buffer
-lock_leaf(IndexScanDesc scan, LbtScan *so, BlockNumber block, ScanDirection dir)
+lock_leaf(IndexScanDesc scan, LbtScan *so, BlockNumber block, bool forward)
 {
 	Relation	rel = scan->indexRelation;
-	Buffer		buf = lbt_ahead_sibling(scan, so, block, dir);
+	Buffer		buf = lbt_ahead_sibling(scan, so, block, forward);
 
 	if (!BufferIsValid(buf))
 		buf = _bt_getbuf(rel, block, BT_READ);
@@ -313,7 +258,7 @@ lock_leaf(IndexScanDesc scan, LbtScan *so, BlockNumber block, ScanDirection dir)
 }
 
 /*
- * The left sibling of so->cur's leaf, pinned and locked; InvalidBuffer when there is none any more.
+ * The left sibling of a leaf that was read, pinned and locked; InvalidBuffer when there is none any more.
  *
  * Race: since the leaf was read, its left sibling may have split (then the sibling is some hops right
  * of where it was), been deleted (then the leaf's own left link has changed), or the leaf itself may
@@ -331,9 +276,10 @@ lock_left_sibling(IndexScanDesc scan, LbtScan *so, BlockNumber self, BlockNumber
 		Buffer		buf;
 		BTPageOpaque opaque;
 		BlockNumber tried = left;
+		BlockNumber asked = self;
 
 		CHECK_FOR_INTERRUPTS();
-		buf = lock_leaf(scan, so, left, BackwardScanDirection);
+		buf = lock_leaf(scan, so, left, false);
 		for (int hops = 0;; hops++)
 		{
 			opaque = BTPageGetOpaque(BufferGetPage(buf));
@@ -345,97 +291,58 @@ lock_left_sibling(IndexScanDesc scan, LbtScan *so, BlockNumber self, BlockNumber
 		}
 
 		/* Ask the leaf itself, or whoever took its key space. */
-		buf = _bt_relandgetbuf(rel, buf, self, BT_READ);
-		opaque = BTPageGetOpaque(BufferGetPage(buf));
-		if (!P_ISDELETED(opaque) && opaque->btpo_prev == tried)
+		for (;;)
+		{
+			buf = _bt_relandgetbuf(rel, buf, self, BT_READ);
+			opaque = BTPageGetOpaque(BufferGetPage(buf));
+			if (!P_ISDELETED(opaque) || P_RIGHTMOST(opaque))
+				break;
+			self = opaque->btpo_next;
+		}
+		left = opaque->btpo_prev;
+		if (P_ISDELETED(opaque) || (self == asked && left == tried))
 			ereport(ERROR,
 					(errcode(ERRCODE_INDEX_CORRUPTED),
 					 errmsg("could not find left sibling of block %u in index \"%s\"",
 							self, RelationGetRelationName(rel)),
 					 errhint("Please REINDEX it.")));
-		while (P_ISDELETED(opaque))
-		{
-			if (P_RIGHTMOST(opaque))
-				ereport(ERROR,
-						(errcode(ERRCODE_INDEX_CORRUPTED),
-						 errmsg("fell off the end of index \"%s\"", RelationGetRelationName(rel)),
-						 errhint("Please REINDEX it.")));
-			self = opaque->btpo_next;
-			buf = _bt_relandgetbuf(rel, buf, self, BT_READ);
-			opaque = BTPageGetOpaque(BufferGetPage(buf));
-		}
-		left = opaque->btpo_prev;
 		_bt_relbuf(rel, buf);
 	}
 	return InvalidBuffer;
 }
 
-/* The next live leaf at or right of a block, pinned and locked; InvalidBuffer when there is none. */
+/*
+ * The live sibling on which so->cur's last probe that way goes on, pinned and locked; InvalidBuffer when there is
+ * none any more.  Leaves so->cur.
+ */
 static Buffer
-lock_live_leaf(IndexScanDesc scan, LbtScan *so, BlockNumber block)
+lock_sibling(IndexScanDesc scan, LbtScan *so, bool forward)
 {
+	BlockNumber self = so->cur.block;
+	BlockNumber block = so->cur.sibling[forward];
+
+	lbt_probe_go(so, &so->probe, so->cur.probe[forward]);
+	lbt_scan_leave(scan, so);
 	while (block != P_NONE)
 	{
 		Buffer		buf;
 		BTPageOpaque opaque;
 
 		CHECK_FOR_INTERRUPTS();
-		buf = lock_leaf(scan, so, block, ForwardScanDirection);
+		buf = forward ? lock_leaf(scan, so, block, true) : lock_left_sibling(scan, so, self, block);
+		if (!BufferIsValid(buf))
+			break;
 		opaque = BTPageGetOpaque(BufferGetPage(buf));
 		if (!P_IGNORE(opaque))
+		{
+			lbt_test_for_old_snapshot(scan->xs_snapshot, scan->indexRelation, BufferGetPage(buf));
 			return buf;
-		block = opaque->btpo_next;
+		}
+		self = BufferGetBlockNumber(buf);	/* it has no items, go on */
+		block = forward ? opaque->btpo_next : opaque->btpo_prev;
 		_bt_relbuf(scan->indexRelation, buf);
 	}
 	return InvalidBuffer;
-}
-
-/*
- * The sibling on which so->cur's first or last probe goes on, pinned and locked; InvalidBuffer when there is none
- * any more.  Leaves so->cur.
- */
-static Buffer
-lock_sibling(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
-{
-	Relation	rel = scan->indexRelation;
-	BlockNumber self = so->cur.block;
-	BlockNumber left = so->cur.left;
-	BlockNumber right = so->cur.right;
-
-	lbt_probe_go(so, &so->probe, ScanDirectionIsForward(dir) ? so->cur.last_probe : so->cur.first_probe);
-	lbt_scan_leave(scan, so);
-	if (ScanDirectionIsForward(dir))
-		return lock_live_leaf(scan, so, right);
-
-	for (;;)
-	{
-		Buffer		buf = lock_left_sibling(scan, so, self, left);
-		BTPageOpaque opaque;
-
-		if (!BufferIsValid(buf))
-			return InvalidBuffer;
-		opaque = BTPageGetOpaque(BufferGetPage(buf));
-		if (!P_IGNORE(opaque))
-			return buf;
-		self = BufferGetBlockNumber(buf);	/* half-dead: it has no items, go on */
-		left = opaque->btpo_prev;
-		_bt_relbuf(rel, buf);
-	}
-}
-
-/* Make room for a leaf's matches. */
-static void
-prepare_copy(IndexScanDesc scan, LbtScan *so, LbtLeafCopy *copy)
-{
-	MemoryContext context = GetMemoryChunkContext(so);
-
-	if (copy->items == NULL)
-	{
-		copy->capacity = 64;
-		copy->items = MemoryContextAlloc(context, copy->capacity * sizeof(LbtItem));
-	}
-	if (scan->xs_want_itup && copy->tuples == NULL)
-		copy->tuples = MemoryContextAlloc(context, BLCKSZ);
 }
 
 /*
@@ -443,16 +350,15 @@ prepare_copy(IndexScanDesc scan, LbtScan *so, LbtLeafCopy *copy)
  * InvalidBuffer when the index is empty.
  */
 static Buffer
-lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, ScanDirection dir, OffsetNumber *offset)
+lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, OffsetNumber *offset)
 {
 	Relation	rel = scan->indexRelation;
-	bool		forward = ScanDirectionIsForward(dir);
 	LbtTarget	target;
 	LbtOutcome	outcome;
 	Buffer		buf;
 
 	CHECK_FOR_INTERRUPTS();
-	lbt_ahead_predict(scan, so, number, dir, &target);
+	lbt_ahead_predict(scan, so, number, forward, &target);
 	lbt_probe_go(so, &so->probe, number);
 	lbt_count_index_search(scan);
 	for (int i = 0; i < 2; i++)
@@ -473,58 +379,55 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, ScanDirection dir, Off
 	return buf;
 }
 
-/* From so->cur, or, when it is not valid, from this probe on: the next leaf with matches. */
 static bool
-read_on(IndexScanDesc scan, LbtScan *so, int64 probe, ScanDirection dir)
+next_leaf(IndexScanDesc scan, LbtScan *so, bool forward)
 {
-	bool		forward = ScanDirectionIsForward(dir);
+	int64		number = forward ? 0 : so->nprobes - 1;
 
 	for (;;)
 	{
+		bool		stepping = so->cur.valid && so->cur.more[forward];
 		OffsetNumber offset = InvalidOffsetNumber;
-		bool		more = false;
-		Buffer		buf;
+		Buffer		buf = InvalidBuffer;
 
 		if (so->cur.valid)
+			number = so->cur.probe[forward];
+		if (stepping)
+			buf = lock_sibling(scan, so, forward);
+		else
 		{
-			more = forward ? so->cur.more_right : so->cur.more_left;
-			probe = forward ? so->cur.last_probe : so->cur.first_probe;
-			if (!more)
+			if (so->cur.valid)
 			{
-				probe += forward ? 1 : -1;
+				number += forward ? 1 : -1;
 				lbt_scan_leave(scan, so);
 			}
+			if (number >= 0 && number < so->nprobes)
+				buf = lock_probe(scan, so, number, forward, &offset);
 		}
-		if (more)
-			buf = lock_sibling(scan, so, dir);
-		else if (probe >= 0 && probe < so->nprobes)
-			buf = lock_probe(scan, so, probe, dir, &offset);
-		else
-			buf = InvalidBuffer;
 		if (!BufferIsValid(buf))
 		{
 			lbt_ahead_stop(so);
 			return false;
 		}
-		if (more)
-			lbt_test_for_old_snapshot(scan->xs_snapshot, scan->indexRelation, BufferGetPage(buf));
-		prepare_copy(scan, so, &so->cur);
-		read_leaf(scan, so, buf, probe, offset, dir);
+		read_leaf(scan, so, buf, number, offset, forward);
 		if (so->cur.nitems > 0)
 			return true;
 	}
 }
 
 bool
-lbt_scan_step(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
+lbt_scan_next_leaf(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
 {
-	return read_on(scan, so, 0, dir);
-}
+	uint64		before[LBT_SCAN_EVENTS];
+	bool		found;
 
-bool
-lbt_scan_first(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
-{
-	if (so->nothing)
-		return false;
-	return read_on(scan, so, ScanDirectionIsForward(dir) ? 0 : so->nprobes - 1, dir);
+	if (likely(!lbt_instrumented))
+		return next_leaf(scan, so, ScanDirectionIsForward(dir));
+
+	/* Events are counted for the index, whichever scan they are of. */
+	memcpy(before, so->index->events, sizeof(before));
+	found = next_leaf(scan, so, ScanDirectionIsForward(dir));
+	for (int i = 0; i < LBT_SCAN_EVENTS; i++)
+		so->counts[i] += so->index->events[i] - before[i];
+	return found;
 }
