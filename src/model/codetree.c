@@ -1,122 +1,71 @@
 /*
- * codetree.c - computing codes in a tree of codes; see codetree.h for the contract.
+ * codetree.c - a tree of codes: its layout, computing codes in it, and learning it; see codetree.h.
+ *
+ * The tree is a Head, and behind it Nodes: a node for each subcode and, as the last, one for the root, which has
+ * groups only.  A node's parts follow it in the order of NodeParts.  Offsets count from the start of the tree, and
+ * are multiples of 8.
  *
  * What says how much may be read is copied first, through volatile, so that it is read once: the memory may
  * change between a check and the use.  What is left to be garbage is codes, digits, and prefixes' bytes.
  */
 #include "codetree.h"
 
-#include "codedigits.h"
-#include "codetreelayout.h"
+#include <string.h>
 
-/* A segment, or, without one, the root: what bounds the reading of its parts. */
-typedef struct SegmentView
+typedef struct Head
 {
-	const LbtKeyDigit *digit;
-	const LbtKeyDigit *end;
-	const LbtCodeColumn *column;
-	int			ncolumns;
-	const uint8_t *prefix;
+	uint32_t	root;			/* offset */
+	uint32_t	nsubcodes;
+} Head;
+
+typedef struct Node
+{
+	uint32_t	ngroups;
 	uint32_t	prefix_bytes;
-} SegmentView;
+	uint16_t	ncolumns;
+	uint16_t	ndigits;
+	uint32_t	unused;			/* zero */
+} Node;
 
-static LbtGroupTable
-read_table(const LbtCodeTree *tree, uint32_t offset)
+/* A tie group that has a subcode.  Where there are any, one more behind them stands for the end. */
+typedef struct Group
 {
-	const volatile LbtGroupTable *t = (const volatile LbtGroupTable *) (tree->memory + offset);
+	uint64_t	code;			/* in the code that this is a group of */
+	uint64_t	below;			/* widths of the groups before */
+	uint32_t	subcode;		/* offset */
+	uint32_t	unused;			/* zero */
+} Group;
 
-	return (LbtGroupTable) {t->offset, t->ngroups};
+/* Where a node's parts are. */
+typedef struct NodeParts
+{
+	Node		sizes;			/* a copy */
+	Group	   *groups;
+	LbtKeyDigit *digits;
+	LbtCodeColumn *columns;
+	uint8_t    *prefix;
+	uint64_t	bytes;			/* of the node and its parts */
+} NodeParts;
+
+static NodeParts
+lay_out(char *at, const Node *sizes)
+{
+	NodeParts	p = {.sizes = *sizes};
+
+	p.groups = (Group *) (at + sizeof(Node));
+	p.digits = (LbtKeyDigit *) (p.groups + sizes->ngroups + (sizes->ngroups > 0));
+	p.columns = (LbtCodeColumn *) (p.digits + sizes->ndigits);
+	p.prefix = (uint8_t *) (p.columns + sizes->ncolumns);
+	p.bytes = ((uint64_t) ((char *) p.prefix - at) + sizes->prefix_bytes + 7) & ~UINT64_C(7);
+	return p;
 }
 
-/* The groups that a table has, and one more; NULL when they are not within the tree. */
-static const LbtGroup *
-groups_of(const LbtCodeTree *tree, LbtGroupTable table)
-{
-	if (table.offset % 8 != 0 || table.offset > tree->bytes ||
-		(uint64_t) table.ngroups + 1 > (tree->bytes - table.offset) / sizeof(LbtGroup))
-		return NULL;
-	return (const LbtGroup *) (tree->memory + table.offset);
-}
-
-/* The first group whose code is not below, or the end. */
-static const LbtGroup *
-find_group(const LbtGroup *groups, uint32_t ngroups, uint64_t code)
-{
-	uint32_t	lo = 0;
-
-	while (ngroups > 0)
-	{
-		uint32_t	half = ngroups / 2;
-
-		if (groups[lo + half].code < code)
-		{
-			lo += half + 1;
-			ngroups -= half + 1;
-		}
-		else
-			ngroups = half;
-	}
-	return &groups[lo];
-}
-
-/* False when there is no segment at this offset. */
-static bool
-view_segment(const LbtCodeTree *tree, uint32_t offset, SegmentView *view)
-{
-	const volatile LbtSegment *s;
-	LbtSegment	copy = {{0, 0}, 0, 0, 0};
-
-	if (offset % 8 != 0 || offset < sizeof(LbtTreeHead) || offset > tree->bytes ||
-		tree->bytes - offset < sizeof(LbtSegment))
-		return false;
-	s = (const volatile LbtSegment *) (tree->memory + offset);
-	copy.ncolumns = s->ncolumns;
-	copy.ndigits = s->ndigits;
-	copy.prefix_bytes = s->prefix_bytes;
-	if (lbt_segment_bytes(&copy) > tree->bytes - offset)
-		return false;
-	view->digit = (const LbtKeyDigit *) (tree->memory + offset + sizeof(LbtSegment));
-	view->end = view->digit + copy.ndigits;
-	view->column = (const LbtCodeColumn *) view->end;
-	view->ncolumns = copy.ncolumns < tree->ncolumns ? copy.ncolumns : tree->ncolumns;
-	view->prefix = (const uint8_t *) (view->column + copy.ncolumns);
-	view->prefix_bytes = copy.prefix_bytes;
-	return true;
-}
-
-static uint64_t
-segment_code(const LbtCodeTree *tree, const SegmentView *view, const LbtKeyValue *values, int nvalues,
-			 LbtMissing missing)
-{
-	const LbtKeyDigit *d = view->digit;
-	uint64_t	code = 0;
-
-	for (int i = 0; i < view->ncolumns && d < view->end; i++)
-	{
-		const volatile LbtCodeColumn *column = &view->column[i];
-		ptrdiff_t	ndigits = column->ndigits;
-		uint32_t	prefix = column->prefix;
-		uint32_t	prefix_length = column->prefix_length;
-		LbtColumnOrder order = tree->order[i];
-
-		if (ndigits > view->end - d || !order.bytes)
-			ndigits = order.bytes ? view->end - d : 1;
-		if (prefix + prefix_length > view->prefix_bytes)
-			prefix = prefix_length = 0;
-		if (i >= nvalues)
-			return lbt_rest_of_code(code, d, view->end, missing == LBT_MISSING_HIGH);
-		if (!lbt_add_column(order, NULL, view->prefix + prefix, prefix_length, &values[i], d, d + ndigits, view->end,
-							&code))
-			return code;
-		d += ndigits;
-	}
-	return code;
-}
+/* ---- use ---- */
 
 bool
 lbt_codetree_open(const void *memory, uint32_t bytes, LbtCodeTree *tree)
 {
-	if (bytes % 8 != 0 || (bytes > 0 && bytes < sizeof(LbtTreeHead)))
+	if (bytes % 8 != 0 || (bytes > 0 && bytes < sizeof(Head)))
 		return false;
 	tree->memory = memory;
 	tree->bytes = bytes;
@@ -132,38 +81,336 @@ lbt_codetree_set_columns(LbtCodeTree *tree, const LbtColumnOrder *order, int nco
 }
 
 uint32_t
-lbt_codetree_segments(const LbtCodeTree *tree)
+lbt_codetree_subcodes(const LbtCodeTree *tree)
 {
-	return tree->bytes > 0 ? ((const LbtTreeHead *) tree->memory)->nsegments : 0;
+	return tree->bytes > 0 ? ((const Head *) tree->memory)->nsubcodes : 0;
+}
+
+/* False when there is no node at this offset. */
+static bool
+open_node(const LbtCodeTree *tree, uint32_t offset, NodeParts *parts)
+{
+	const volatile Node *node = (const volatile Node *) (tree->memory + offset);
+	Node		sizes;
+
+	if (offset % 8 != 0 || offset > tree->bytes || tree->bytes - offset < sizeof(Node))
+		return false;
+	sizes = (Node) {.ngroups = node->ngroups,.prefix_bytes = node->prefix_bytes,.ncolumns = node->ncolumns,
+		.ndigits = node->ndigits};
+	if (sizes.ngroups > tree->bytes / sizeof(Group))
+		return false;
+	*parts = lay_out((char *) tree->memory + offset, &sizes);
+	return parts->bytes <= tree->bytes - offset;
+}
+
+/* The first group whose code is not below, or the end. */
+static const Group *
+find_group(const Group *groups, uint32_t ngroups, uint64_t code)
+{
+	while (ngroups > 0)
+	{
+		uint32_t	half = ngroups / 2;
+
+		if (groups[half].code < code)
+		{
+			groups += half + 1;
+			ngroups -= half + 1;
+		}
+		else
+			ngroups = half;
+	}
+	return groups;
+}
+
+static uint64_t
+subcode(const LbtCodeTree *tree, const NodeParts *p, const LbtAlphabet *alphabet, const LbtKeyValue *values,
+		int nvalues, LbtMissing missing)
+{
+	LbtCodeParts parts = {.digit = p->digits,.end = p->digits + p->sizes.ndigits,.column = p->columns,
+		.order = tree->order,.alphabet = alphabet,.prefix = p->prefix,.prefix_bytes = p->sizes.prefix_bytes,
+	.ncolumns = p->sizes.ncolumns < tree->ncolumns ? p->sizes.ncolumns : tree->ncolumns};
+
+	return lbt_code_of_parts(&parts, values, nvalues, missing);
 }
 
 uint64_t
-lbt_codetree_code(const LbtCodeTree *tree, uint64_t root_code, const LbtKeyValue *values, int nvalues,
-				  LbtMissing missing)
+lbt_codetree_code(const LbtCodeTree *tree, const LbtAlphabet *alphabet, uint64_t root_code,
+				  const LbtKeyValue *values, int nvalues, LbtMissing missing)
 {
-	uint64_t	code = root_code >> 1;	/* at the root, or in a segment */
+	uint64_t	code = root_code >> 1;	/* at the root, or a subcode */
 	uint64_t	base = 0;		/* what the way down adds to it */
-	uint32_t	at = 0;
+	uint32_t	at;
+	NodeParts	node;
 
 	if (tree->bytes == 0)
 		return root_code;
-	for (int depth = 0; depth < LBT_TREE_DEPTH; depth++)
+	at = ((const volatile Head *) tree->memory)->root;
+	for (int depth = 0; open_node(tree, at, &node); depth++)
 	{
-		LbtGroupTable table = read_table(tree, at);
-		const LbtGroup *groups = groups_of(tree, table);
-		const volatile LbtGroup *group;
-		SegmentView view;
+		const volatile Group *group;
+		uint32_t	ngroups = node.sizes.ngroups;
 
-		if (groups == NULL || table.ngroups == 0)
-			break;
-		group = find_group(groups, table.ngroups, code);
+		if (depth > 0)
+			code = subcode(tree, &node, alphabet, values, nvalues, missing);
+		if (ngroups == 0 || depth == LBT_TREE_DEPTH)
+			return base + code;
+		group = find_group(node.groups, ngroups, code);
 		base += code + group->below;
-		if (group == groups + table.ngroups || group->code != code)
-			return base;
-		at = group->segment;
-		if (!view_segment(tree, at, &view))
-			return base;
-		code = segment_code(tree, &view, values, nvalues, missing);
+		if (group == node.groups + ngroups || group->code != code)
+			break;
+		at = group->subcode;
 	}
-	return base + code;
+	return base;
+}
+
+/* ---- learning ---- */
+
+/* A tree's memory: so much for a leaf, as the leaf cache, but not less than MIN_BYTES. */
+#define BYTES_PER_LEAF 16
+#define MIN_BYTES (64 * 1024)
+
+/* A tie group of fewer leaves gets no subcode. */
+#define GROUP_LEAVES 2
+
+/* A subcode needs space for so many codes for every leaf, or it cannot tell its keys apart. */
+#define MIN_CODES_PER_LEAF 256
+
+/*
+ * Codes are kept finer by this than it takes to tell the group's separators apart, lest keys next to a separator
+ * tie with it: as long as all subcodes fit like that, and where they do not.
+ */
+#define FINER_AT_FIRST (UINT64_C(1) << 32)
+#define FINER 256
+
+typedef struct Builder
+{
+	const LbtSeparators *separators;
+	char	   *memory;
+	uint32_t	max_bytes;
+	uint32_t	used;
+	bool		full;			/* a node had no space */
+	uint32_t	nsubcodes;
+	uint32_t	group_leaves;	/* a group of fewer gets no subcode */
+	uint64_t	finer;
+	uint64_t   *code;			/* of each leaf, in the code learned last */
+	Group	   *groups;			/* a stack: those of the nodes that are not written yet */
+	uint32_t	ngroups;
+	LbtKeyLearner learner;
+} Builder;
+
+/* The most groups, in all nodes on the way to a leaf: each of other leaves. */
+static size_t
+max_groups(uint32_t nleaves)
+{
+	return (size_t) nleaves / GROUP_LEAVES + 1;
+}
+
+uint32_t
+lbt_codetree_max_bytes(uint32_t nleaves)
+{
+	uint64_t	bytes = (uint64_t) nleaves * BYTES_PER_LEAF;
+
+	if (bytes > UINT32_MAX / 2)
+		return UINT32_MAX / 2 + 1;
+	return bytes > MIN_BYTES ? (uint32_t) bytes : MIN_BYTES;
+}
+
+size_t
+lbt_codetree_scratch_bytes(uint32_t nleaves)
+{
+	return sizeof(Builder) + (size_t) nleaves * sizeof(uint64_t) + max_groups(nleaves) * sizeof(Group);
+}
+
+static const LbtKeyValue *
+separator(const LbtSeparators *s, uint32_t leaf)
+{
+	return &s->values[(size_t) leaf * (size_t) s->ncolumns];
+}
+
+static void
+encode_leaves(const Builder *b, const LbtKeyCode *code, uint32_t first, uint32_t end)
+{
+	for (uint32_t i = first; i < end; i++)
+		b->code[i] = lbt_keycode_digits(code, separator(b->separators, i), b->separators->nvalues[i],
+										LBT_MISSING_LOW);
+}
+
+/* How many digits tell the group's separators apart, as far as the code does, and are fine enough; 0: none do. */
+static int
+digits_needed(const Builder *b, uint32_t first, uint32_t end, const LbtKeyCode *code)
+{
+	int			needed = 0;
+
+	for (uint32_t i = first + 1; i < end; i++)
+	{
+		uint64_t	low = b->code[i - 1];
+		uint64_t	high = b->code[i];
+
+		if (low == high)
+			continue;
+		if (needed == 0)
+			needed = 1;
+		while (needed < code->ndigits &&
+			   low / code->digit[needed - 1].weight == high / code->digit[needed - 1].weight)
+			needed++;
+	}
+	for (int last = needed - 1; last >= 0 && needed < code->ndigits; needed++)
+		if (code->digit[last].weight / code->digit[needed - 1].weight >= b->finer)
+			break;
+	return needed;
+}
+
+/* Learn the code of a group's separators; false when it does not tell them apart either. */
+static bool
+learn(Builder *b, uint32_t first, uint32_t end, uint64_t width, LbtKeyCode *code)
+{
+	const LbtSeparators *s = b->separators;
+	int			needed;
+
+	lbt_keycode_begin(&b->learner, s->ncolumns, s->order);
+	for (uint32_t i = first; i < end; i++)
+		lbt_keycode_observe(&b->learner, separator(s, i), s->nvalues[i]);
+	lbt_keycode_finish_within(&b->learner, &s->code->alphabet, width / 2, code);
+	encode_leaves(b, code, first, end);
+	needed = digits_needed(b, first, end, code);
+	if (needed == 0)
+		return false;
+	lbt_keycode_truncate(code, needed);
+	encode_leaves(b, code, first, end);
+	return true;
+}
+
+/* Write a node, with the groups from first_group on, whose widths these are; returns its offset, 0 if there is no space. */
+static uint32_t
+write_node(Builder *b, const LbtKeyCode *code, uint32_t first_group, uint64_t widths)
+{
+	Node		sizes = {.ngroups = b->ngroups - first_group,.ncolumns = (uint16_t) code->ncolumns,
+	.ndigits = (uint16_t) code->ndigits};
+	uint32_t	offset = b->used;
+	NodeParts	p;
+
+	for (int i = 0; i < code->ncolumns; i++)
+		sizes.prefix_bytes += code->column[i].prefix_length;
+	p = lay_out(b->memory + offset, &sizes);
+	b->ngroups = first_group;
+	if (p.bytes > b->max_bytes - b->used)
+	{
+		b->full = true;
+		return 0;
+	}
+	b->used += (uint32_t) p.bytes;
+	memset(b->memory + offset, 0, p.bytes);
+	memcpy(b->memory + offset, &sizes, sizeof(sizes));
+	if (sizes.ngroups > 0)
+	{
+		memcpy(p.groups, &b->groups[first_group], sizes.ngroups * sizeof(Group));
+		p.groups[sizes.ngroups] = (Group) {.code = UINT64_MAX,.below = widths};
+	}
+	memcpy(p.digits, code->digit, sizes.ndigits * sizeof(LbtKeyDigit));
+	memcpy(p.columns, code->column, sizes.ncolumns * sizeof(LbtCodeColumn));
+	memcpy(p.prefix, code->prefix, sizes.prefix_bytes);
+	return offset;
+}
+
+/* The end of the run of equal codes that begins at this leaf. */
+static uint32_t
+end_of_run(const uint64_t *code, uint32_t at, uint32_t end)
+{
+	uint64_t	first = code[at];
+
+	while (at < end && code[at] == first)
+		at++;
+	return at;
+}
+
+/*
+ * Write the subcodes of the groups among these leaves, and push the groups.  They share the width in proportion to
+ * their leaves.  Returns the widths of those that have a subcode.
+ */
+static uint64_t
+add_groups(Builder *b, uint32_t first, uint32_t end, uint64_t width, int depth)
+{
+	uint64_t	below = 0;
+	uint64_t	nleaves = 0;
+	uint32_t	run_end;
+
+	for (uint32_t at = first; at < end; at = run_end)
+	{
+		run_end = end_of_run(b->code, at, end);
+		if (run_end - at >= b->group_leaves)
+			nleaves += run_end - at;
+	}
+	if (nleaves == 0 || width / nleaves < MIN_CODES_PER_LEAF)
+		return 0;
+	for (uint32_t at = first; at < end && !b->full; at = run_end)
+	{
+		Group		group = {.code = b->code[at],.below = below};
+		uint32_t	first_inside = b->ngroups;
+		uint64_t	inside = 0;
+		uint64_t	share;
+		LbtKeyCode	code;
+
+		run_end = end_of_run(b->code, at, end);
+		share = width / nleaves * (run_end - at);
+		if (run_end - at < b->group_leaves || !learn(b, at, run_end, share, &code))
+			continue;
+		if (depth + 1 < LBT_TREE_DEPTH)
+			inside = add_groups(b, at, run_end, share / 2, depth + 1);
+		group.subcode = write_node(b, &code, first_inside, inside);
+		b->nsubcodes++;
+		b->groups[b->ngroups++] = group;
+		below += share;
+	}
+	return below;
+}
+
+/* The tree of groups of group_leaves and more; returns its bytes, 0 if there is none or it does not fit. */
+static uint32_t
+build(Builder *b, const LbtLeaf *leaves, uint32_t nleaves)
+{
+	static const LbtKeyCode no_digits;
+	Head		head;
+	uint64_t	widths;
+
+	b->used = sizeof(head);
+	b->full = false;
+	b->nsubcodes = 0;
+	b->ngroups = 0;
+	for (uint32_t i = 0; i < nleaves; i++)
+		b->code[i] = leaves[i].min_code >> 1;
+	widths = add_groups(b, 0, nleaves, UINT64_C(1) << 63, 0);
+	head.nsubcodes = b->nsubcodes;
+	head.root = write_node(b, &no_digits, 0, widths);
+	memcpy(b->memory, &head, sizeof(head));
+	return b->full || b->nsubcodes == 0 ? 0 : b->used;
+}
+
+uint32_t
+lbt_codetree_build(const LbtSeparators *separators, LbtLeaf *leaves, uint32_t nleaves, void *memory,
+				   uint32_t max_bytes, void *scratch)
+{
+	Builder    *b = scratch;
+	LbtCodeTree tree;
+	uint32_t	bytes;
+
+	if (max_bytes < sizeof(Head))
+		return 0;
+	b->separators = separators;
+	b->memory = memory;
+	b->max_bytes = max_bytes;
+	b->code = (uint64_t *) (b + 1);
+	b->groups = (Group *) (b->code + nleaves);
+	b->group_leaves = GROUP_LEAVES;
+	b->finer = FINER_AT_FIRST;
+	bytes = build(b, leaves, nleaves);
+	for (b->finer = FINER; b->full && b->group_leaves <= nleaves; b->group_leaves *= 2)
+		bytes = build(b, leaves, nleaves);
+	if (bytes == 0)
+		return 0;
+	lbt_codetree_open(memory, bytes, &tree);
+	lbt_codetree_set_columns(&tree, separators->order, separators->ncolumns);
+	for (uint32_t i = 0; i < nleaves; i++)
+		leaves[i].min_code = lbt_codetree_code(&tree, &separators->code->alphabet, leaves[i].min_code,
+											   separator(separators, i), separators->nvalues[i], LBT_MISSING_LOW);
+	return bytes;
 }

@@ -26,8 +26,8 @@ enum
 	AT_CODE = 40,
 	COLUMN_BYTES = 6,			/* the order's three, number of digits, two of the prefix's length; it follows */
 	NUMBER_BYTES = 16,			/* a number's digit: lo, span */
-	BYTE_BYTES = 5,				/* a byte's digit: lo, ends, span of two bytes, alphabet */
-	ALPHABET_BYTES = 32			/* an alphabet: its members; behind the columns */
+	BYTE_BYTES = 4,				/* a byte's digit: lo, ends, span of two bytes */
+	ALPHABET_BYTES = 32			/* the alphabet: its members; behind the columns */
 };
 
 /* ---- checksum ---- */
@@ -161,23 +161,11 @@ column_bytes(const LbtCodeColumn *column)
 		(size_t) column->ndigits * (column->order.bytes ? BYTE_BYTES : NUMBER_BYTES);
 }
 
-/* How many alphabets the digits so far use. */
-static int
-used_alphabets(const LbtKeyCode *code)
-{
-	int			n = 0;
-
-	for (int i = 0; i < code->ndigits; i++)
-		if (code->digit[i].alphabet > n)
-			n = code->digit[i].alphabet;
-	return n;
-}
-
 /* Where the stream starts, behind the key code. */
 static size_t
 stream_start(const LbtKeyCode *code)
 {
-	size_t		at = AT_CODE + (size_t) used_alphabets(code) * ALPHABET_BYTES;
+	size_t		at = AT_CODE + ALPHABET_BYTES;
 
 	for (int i = 0; i < code->ncolumns; i++)
 		at += column_bytes(&code->column[i]);
@@ -210,7 +198,6 @@ put_code(uint8_t *at, const LbtKeyCode *code)
 				at[1] = d->ends;
 				at[2] = (uint8_t) (d->span >> 8);
 				at[3] = (uint8_t) d->span;
-				at[4] = d->alphabet;
 				at += BYTE_BYTES;
 				continue;
 			}
@@ -219,24 +206,7 @@ put_code(uint8_t *at, const LbtKeyCode *code)
 			at += NUMBER_BYTES;
 		}
 	}
-	for (int i = 0; i < used_alphabets(code); i++, at += ALPHABET_BYTES)
-		memcpy(at, code->alphabet[i].members, ALPHABET_BYTES);
-}
-
-/* Read the alphabets that the digits use; false when there are no so many. */
-static bool
-get_alphabets(const uint8_t *at, const uint8_t *end, LbtKeyCode *code)
-{
-	int			n = used_alphabets(code);
-
-	if (n > LBT_CODE_ALPHABETS || end - at < n * ALPHABET_BYTES)
-		return false;
-	for (int i = 0; i < n; i++, at += ALPHABET_BYTES)
-	{
-		memcpy(code->alphabet[i].members, at, ALPHABET_BYTES);
-		(void) lbt_alphabet_rank(&code->alphabet[i]);
-	}
-	return true;
+	memcpy(at, code->alphabet.members, ALPHABET_BYTES);
 }
 
 /* Read a key code that ends before the end; false when that is not possible. */
@@ -273,7 +243,6 @@ get_code(const uint8_t *at, const uint8_t *end, uint32_t ncolumns, LbtKeyCode *c
 				d->lo = at[0];
 				d->ends = at[1];
 				d->span = (uint64_t) at[2] << 8 | at[3];
-				d->alphabet = at[4];
 				at += BYTE_BYTES;
 				continue;
 			}
@@ -283,8 +252,10 @@ get_code(const uint8_t *at, const uint8_t *end, uint32_t ncolumns, LbtKeyCode *c
 		}
 	}
 	code->ncolumns = (int32_t) ncolumns;
-	if (!get_alphabets(at, end, code))
+	if (end - at < ALPHABET_BYTES)
 		return false;
+	memcpy(code->alphabet.members, at, ALPHABET_BYTES);
+	lbt_alphabet_rank(&code->alphabet);
 	lbt_keycode_weigh(code);
 	return lbt_keycode_valid(code);
 }

@@ -1,9 +1,12 @@
 /*
  * keycode.c - learning a mixed-radix key code and computing codes; see keycode.h for the contract.
  */
-#include "codedigits.h"
+#include "keycode.h"
 
 #include <string.h>
+
+/* So many bytes are to be seen before those that were not seen are taken for rare. */
+#define ALPHABET_BYTES 4096
 
 /* ---- learning ---- */
 
@@ -11,6 +14,8 @@ void
 lbt_keycode_begin(LbtKeyLearner *learner, int ncolumns, const LbtColumnOrder *order)
 {
 	learner->ncolumns = ncolumns < LBT_CODE_COLUMNS ? ncolumns : LBT_CODE_COLUMNS;
+	learner->nbytes = 0;
+	memset(learner->members, 0, sizeof(learner->members));
 	for (int i = 0; i < learner->ncolumns; i++)
 	{
 		LbtColumnSeen *seen = &learner->column[i];
@@ -26,25 +31,22 @@ lbt_keycode_begin(LbtKeyLearner *learner, int ncolumns, const LbtColumnOrder *or
 }
 
 static void
-observe_bytes(LbtColumnSeen *seen, const uint8_t *bytes, uint32_t length)
+observe_bytes(LbtKeyLearner *learner, LbtColumnSeen *seen, const uint8_t *bytes, uint32_t length)
 {
 	if (length > LBT_CODE_BYTES)
 		length = LBT_CODE_BYTES;
-	for (; seen->longest < length; seen->longest++)
-	{
-		seen->count[seen->longest] = 0;
-		memset(seen->members[seen->longest], 0, sizeof(seen->members[0]));
-	}
+	if (length > seen->longest)
+		seen->longest = length;
 	if (length < LBT_CODE_BYTES)
 		seen->ends[length] = 1;
+	learner->nbytes += length;
 	for (uint32_t i = 0; i < length; i++)
 	{
 		if (bytes[i] < seen->low[i])
 			seen->low[i] = bytes[i];
 		if (bytes[i] > seen->high[i])
 			seen->high[i] = bytes[i];
-		seen->count[i]++;
-		seen->members[i][bytes[i] >> 3] |= (uint8_t) (1 << (bytes[i] & 7));
+		learner->members[bytes[i] >> 3] |= (uint8_t) (1 << (bytes[i] & 7));
 	}
 }
 
@@ -59,7 +61,7 @@ lbt_keycode_observe(LbtKeyLearner *learner, const LbtKeyValue *values, int nvalu
 			continue;
 		if (seen->order.bytes)
 		{
-			observe_bytes(seen, values[i].bytes, values[i].length);
+			observe_bytes(learner, seen, values[i].bytes, values[i].length);
 			continue;
 		}
 		if (values[i].ordered < seen->lo)
@@ -80,84 +82,33 @@ common_prefix(const LbtColumnSeen *seen)
 	return n;
 }
 
-int
+static bool
+is_member(const uint8_t *members, int byte)
+{
+	return members[byte >> 3] >> (byte & 7) & 1;
+}
+
+void
 lbt_alphabet_rank(LbtAlphabet *alphabet)
 {
-	int			n = 0;
+	uint16_t	below = 0;
 
 	for (int byte = 0; byte <= UINT8_MAX; byte++)
-	{
-		alphabet->rank[byte] = (uint8_t) n;
-		n += lbt_is_member(alphabet, (uint8_t) byte);
-	}
-	return n;
+		if (is_member(alphabet->members, byte))
+			alphabet->rank[byte] = below++;
+		else
+			alphabet->rank[byte] = below | LBT_NO_MEMBER;
 }
 
-/* How many alphabets the first digits use. */
-static int
-used_alphabets(const LbtKeyCode *kc, int ndigits)
-{
-	int			n = 0;
-
-	for (int i = 0; i < ndigits; i++)
-		if (kc->digit[i].alphabet > n)
-			n = kc->digit[i].alphabet;
-	return n;
-}
-
-/* The alphabet that holds all these members: one that is there, or a new one; 0: none to be had. */
-static uint8_t
-find_alphabet(LbtKeyCode *kc, const uint8_t *members)
-{
-	int			n = used_alphabets(kc, kc->ndigits);
-
-	for (int i = 0; i < n; i++)
-	{
-		bool		all = true;
-
-		for (int at = 0; at < 32; at++)
-			all = all && (members[at] & ~kc->alphabet[i].members[at]) == 0;
-		if (all)
-			return (uint8_t) (i + 1);
-	}
-	if (n == LBT_CODE_ALPHABETS)
-		return 0;
-	memcpy(kc->alphabet[n].members, members, 32);
-	(void) lbt_alphabet_rank(&kc->alphabet[n]);
-	return (uint8_t) (n + 1);
-}
-
-static uint32_t
-count_members(const uint8_t *members)
-{
-	uint32_t	n = 0;
-
-	for (int at = 0; at < 32; at++)
-		n += (uint32_t) __builtin_popcount(members[at]);
-	return n;
-}
-
-/*
- * Use an alphabet where that makes the digit a quarter smaller (0.4 bits), and so many keys have been seen that what
- * is not in it is rare.
- */
+/* The bytes seen, where these are so many that what is not among them is rare; else all bytes. */
 static void
-use_alphabet(LbtKeyCode *kc, LbtKeyDigit *d, const uint8_t *members, uint32_t count)
+choose_alphabet(const LbtKeyLearner *learner, LbtAlphabet *alphabet)
 {
-	uint32_t	range = (uint32_t) (d->span + 1 - d->ends);
-	uint32_t	n;
-	uint8_t		alphabet;
-
-	if (count_members(members) * 4 > range * 3 || count / 4 < range)
-		return;
-	alphabet = find_alphabet(kc, members);
-	if (alphabet == 0)
-		return;
-	n = count_members(kc->alphabet[alphabet - 1].members);	/* perhaps more than here */
-	if (n * 4 > range * 3)
-		return;
-	d->alphabet = alphabet;
-	d->span = n - 1 + d->ends;
+	if (learner->nbytes >= ALPHABET_BYTES)
+		memcpy(alphabet->members, learner->members, sizeof(alphabet->members));
+	else
+		memset(alphabet->members, UINT8_MAX, sizeof(alphabet->members));
+	lbt_alphabet_rank(alphabet);
 }
 
 /*
@@ -165,8 +116,7 @@ use_alphabet(LbtKeyCode *kc, LbtKeyDigit *d, const uint8_t *members, uint32_t co
  * follow may not order strings that these digits have not: if they do not reach the end, they are the last.
  */
 static void
-add_bytes(LbtKeyCode *kc, LbtCodeColumn *column, const LbtColumnSeen *seen, uint32_t *used,
-		  bool alphabets)
+add_bytes(LbtKeyCode *kc, LbtCodeColumn *column, const LbtColumnSeen *seen, uint32_t *used)
 {
 	uint32_t	start = common_prefix(seen);
 
@@ -184,10 +134,8 @@ add_bytes(LbtKeyCode *kc, LbtCodeColumn *column, const LbtColumnSeen *seen, uint
 		d->ends = seen->ends[at] || at == seen->longest;
 		if (at < seen->longest)
 		{
-			d->lo = seen->low[at];
-			d->span = (uint64_t) (seen->high[at] - seen->low[at]) + d->ends;
-			if (alphabets)
-				use_alphabet(kc, d, seen->members[at], seen->count[at]);
+			d->lo = kc->alphabet.rank[seen->low[at]];
+			d->span = kc->alphabet.rank[seen->high[at]] - d->lo + d->ends;
 		}
 		column->ndigits++;
 	}
@@ -221,13 +169,12 @@ take_raw(LbtKeyCode *kc)
 	kc->digit[0] = (LbtKeyDigit) {.lo = 0,.span = UINT64_MAX,.weight = 1};
 }
 
-/* Prefixes and digits, not weighed yet. */
+/* Prefixes and digits, not weighed yet.  The alphabet is in place. */
 static void
-add_columns(const LbtKeyLearner *learner, LbtKeyCode *kc, bool alphabets)
+add_columns(const LbtKeyLearner *learner, LbtKeyCode *kc)
 {
 	uint32_t	used = 0;
 
-	memset(kc, 0, sizeof(*kc));
 	while (kc->ncolumns < learner->ncolumns && kc->ndigits < LBT_CODE_DIGITS)
 	{
 		const LbtColumnSeen *seen = &learner->column[kc->ncolumns];
@@ -235,7 +182,7 @@ add_columns(const LbtKeyLearner *learner, LbtKeyCode *kc, bool alphabets)
 
 		column->order = seen->order;
 		if (seen->order.bytes)
-			add_bytes(kc, column, seen, &used, alphabets);
+			add_bytes(kc, column, seen, &used);
 		else
 			add_number(kc, column, seen);
 		kc->ncolumns++;
@@ -250,8 +197,6 @@ drop_rest(LbtKeyCode *kc, int ndigits, int ncolumns)
 
 	for (int i = 0; i < ncolumns; i++)
 		used += kc->column[i].prefix_length;
-	for (int i = used_alphabets(kc, ndigits); i < LBT_CODE_ALPHABETS; i++)
-		memset(&kc->alphabet[i], 0, sizeof(LbtAlphabet));
 	kc->ndigits = ndigits;
 	kc->ncolumns = ncolumns;
 	memset(&kc->digit[ndigits], 0, sizeof(LbtKeyDigit) * (size_t) (LBT_CODE_DIGITS - ndigits));
@@ -275,11 +220,11 @@ lbt_keycode_truncate(LbtKeyCode *kc, int ndigits)
 }
 
 /*
- * Give every digit its place, most significant first, until the room is full.  A digit wider than
- * the room that is left loses its low bits, and the digits after it get no room: they tie.
+ * Give every digit its place, most significant first, until the space is full.  A digit wider than
+ * the space that is left loses its low bits, and the digits after it get none: they tie.
  */
 static void
-weigh_within(LbtKeyCode *kc, unsigned __int128 room)	/* room: codes that one step above may hold */
+weigh_within(LbtKeyCode *kc, unsigned __int128 space)	/* codes that one step above may hold */
 {
 	int			placed = 0;
 
@@ -288,12 +233,12 @@ weigh_within(LbtKeyCode *kc, unsigned __int128 room)	/* room: codes that one ste
 		LbtKeyDigit *d = &kc->digit[placed];
 
 		d->shift = 0;
-		while ((unsigned __int128) (d->span >> d->shift) + 1 > room && d->shift < 63)
+		while ((unsigned __int128) (d->span >> d->shift) + 1 > space && d->shift < 63)
 			d->shift++;
-		if (d->shift > 0 && room < 2 && placed > 0)
-			break;				/* no room at all */
-		room /= (unsigned __int128) (d->span >> d->shift) + 1;
-		d->weight = room > UINT64_MAX ? UINT64_MAX : (uint64_t) room;
+		if (d->shift > 0 && space < 2 && placed > 0)
+			break;				/* nothing is left */
+		space /= (unsigned __int128) (d->span >> d->shift) + 1;
+		d->weight = space > UINT64_MAX ? UINT64_MAX : (uint64_t) space;
 		placed++;
 		if (d->shift > 0)
 			break;
@@ -313,31 +258,32 @@ lbt_keycode_weigh(LbtKeyCode *kc)
 void
 lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc)
 {
-	add_columns(learner, kc, true);
+	memset(kc, 0, sizeof(*kc));
+	choose_alphabet(learner, &kc->alphabet);
+	add_columns(learner, kc);
 	lbt_keycode_weigh(kc);
 }
 
 void
-lbt_keycode_finish_within(const LbtKeyLearner *learner, uint64_t room, LbtKeyCode *kc)
+lbt_keycode_finish_within(const LbtKeyLearner *learner, const LbtAlphabet *alphabet, uint64_t space, LbtKeyCode *kc)
 {
-	add_columns(learner, kc, false);
-	weigh_within(kc, room);
+	memset(kc, 0, sizeof(*kc));
+	kc->alphabet = *alphabet;
+	add_columns(learner, kc);
+	weigh_within(kc, space);
 }
 
 /* ---- use ---- */
 
 static bool
-valid_column(const LbtKeyCode *kc, const LbtCodeColumn *column, const LbtKeyDigit *digit)
+valid_column(const LbtCodeColumn *column, const LbtKeyDigit *digit)
 {
 	if (column->ndigits < 1 || (uint32_t) column->prefix + column->prefix_length > LBT_CODE_PREFIX)
 		return false;
 	if (!column->order.bytes)
 		return column->ndigits == 1;
 	for (int i = 0; i < column->ndigits; i++)
-		if (digit[i].alphabet > LBT_CODE_ALPHABETS ||
-			(digit[i].alphabet > 0 &&
-			 digit[i].span + 1 - digit[i].ends != count_members(kc->alphabet[digit[i].alphabet - 1].members)) ||
-			digit[i].ends > 1 || digit[i].lo > UINT8_MAX || digit[i].span > (uint64_t) UINT8_MAX + digit[i].ends)
+		if (digit[i].ends > 1 || digit[i].lo > UINT8_MAX || digit[i].span > (uint64_t) UINT8_MAX + digit[i].ends)
 			return false;
 	return true;
 }
@@ -357,30 +303,145 @@ lbt_keycode_valid(const LbtKeyCode *kc)
 	for (int i = 0; i < kc->ncolumns; i++)
 	{
 		if (kc->column[i].ndigits > kc->ndigits - digits ||
-			!valid_column(kc, &kc->column[i], &kc->digit[digits]))
+			!valid_column(&kc->column[i], &kc->digit[digits]))
 			return false;
 		digits += kc->column[i].ndigits;
 	}
 	return digits == kc->ndigits;
 }
 
-uint64_t
-lbt_keycode_digits(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues, LbtMissing missing)
+/* What a digit of this value adds to the code. */
+static inline uint64_t
+digit_code(const LbtKeyDigit *d, uint64_t digit)
 {
-	const LbtKeyDigit *d = kc->digit;
-	const LbtKeyDigit *end = kc->digit + kc->ndigits;
+	return (digit >> (d->shift & 63)) * d->weight;
+}
+
+/* The code of all that comes first (or last) below the digits already placed. */
+static inline uint64_t
+rest_of_code(uint64_t code, const LbtKeyDigit *from, const LbtKeyDigit *end, bool high)
+{
+	if (high)
+		for (const LbtKeyDigit *d = from; d < end; d++)
+			code += digit_code(d, d->span);
+	return code;
+}
+
+/* The code of a string with a byte of this rank in this place, for which there is no digit: with all that follows. */
+static uint64_t
+code_beside_digits(uint64_t code, uint64_t rank, const LbtKeyDigit *d, const LbtKeyDigit *end, bool desc)
+{
+	bool		member = (rank & LBT_NO_MEMBER) == 0;
+
+	rank &= LBT_NO_MEMBER - 1;
+	if (d->span >= d->ends && (rank < d->lo || (rank == d->lo && !member)))
+	{
+		/* Below all bytes, but above the end of the string: as the lowest byte's lower end. */
+		if (d->ends)
+			return rest_of_code(code + digit_code(d, desc ? d->span - 1 : 1), d + 1, end, desc);
+		return rest_of_code(code, d, end, desc);
+	}
+	rank -= d->lo;
+	if (rank >= d->span + 1 - d->ends)
+		return rest_of_code(code, d, end, !desc);
+	/* Between two bytes: as what is next in the column's order begins. */
+	return code + digit_code(d, desc ? d->span - (rank - 1 + d->ends) : rank + d->ends);
+}
+
+/*
+ * Add a byte string's digits, those before column_end.  False when the code is complete: the string is
+ * outside of what was learned, and the rest of the code says on which side.
+ */
+static inline bool
+add_digits(const LbtCodeParts *parts, bool desc, const uint8_t *prefix, uint32_t prefix_length,
+		   const LbtKeyValue *value, const LbtKeyDigit *d, const LbtKeyDigit *column_end, uint64_t *code)
+{
+	const LbtKeyDigit *end = parts->end;
+	const uint8_t *bytes = value->bytes;
+	const uint8_t *bytes_end = bytes + value->length;
+
+	if (prefix_length > 0)
+	{
+		uint32_t	common = value->length < prefix_length ? value->length : prefix_length;
+		int			cmp = memcmp(bytes, prefix, common);
+
+		if (cmp != 0 || common < prefix_length)
+		{
+			*code = rest_of_code(*code, d, end, (cmp > 0) != desc);
+			return false;
+		}
+		bytes += prefix_length;
+	}
+	for (; d < column_end; d++)
+	{
+		uint64_t	digit;
+
+		if (bytes == bytes_end)
+		{
+			/* The string ends here.  The column's other digits stay 0: nothing else begins like this. */
+			if (d->ends)
+				*code += digit_code(d, desc ? d->span : 0);
+			else
+				*code = rest_of_code(*code, d, end, desc);
+			return d->ends;
+		}
+		digit = parts->alphabet->rank[*bytes] - d->lo;
+		if (digit >= d->span + 1 - d->ends)
+		{
+			*code = code_beside_digits(*code, parts->alphabet->rank[*bytes], d, end, desc);
+			return false;
+		}
+		digit += d->ends;
+		*code += digit_code(d, desc ? d->span - digit : digit);
+		bytes++;
+	}
+	return true;
+}
+
+uint64_t
+lbt_code_of_parts(const LbtCodeParts *parts, const LbtKeyValue *values, int nvalues, LbtMissing missing)
+{
+	const LbtKeyDigit *d = parts->digit;
+	const LbtKeyDigit *end = parts->end;
 	uint64_t	code = 0;
 
-	for (int i = 0; i < kc->ncolumns; i++)
+	for (int i = 0; i < parts->ncolumns && d < end; i++)
 	{
-		const LbtCodeColumn *column = &kc->column[i];
+		/* What says how much is read is read once. */
+		const volatile LbtCodeColumn *column = &parts->column[i];
+		LbtColumnOrder order = parts->order != NULL ? parts->order[i] : parts->column[i].order;
+		const LbtKeyValue *value = &values[i];
 
 		if (i >= nvalues)
-			return lbt_rest_of_code(code, d, end, missing == LBT_MISSING_HIGH);
-		if (!lbt_add_column(column->order, kc->alphabet, kc->prefix + column->prefix, column->prefix_length, &values[i], d,
-							d + column->ndigits, end, &code))
+			return rest_of_code(code, d, end, missing == LBT_MISSING_HIGH);
+
+		/*
+		 * A value outside the range, or NULL, takes the end of the range, and so must all columns after it: they may
+		 * not order keys that this column has already ordered.
+		 */
+		if (value->isnull)
+			return rest_of_code(code, d, end, !order.nulls_first);
+		if (order.bytes)
+		{
+			ptrdiff_t	ndigits = column->ndigits;
+			uint32_t	prefix = column->prefix;
+			uint32_t	prefix_length = column->prefix_length;
+
+			if (ndigits > end - d)
+				ndigits = end - d;
+			if (prefix + prefix_length > parts->prefix_bytes)
+				prefix = prefix_length = 0;
+			if (!add_digits(parts, order.desc, parts->prefix + prefix, prefix_length, value, d, d + ndigits, &code))
+				return code;
+			d += ndigits;
+			continue;
+		}
+		if (value->ordered < d->lo)
 			return code;
-		d += column->ndigits;
+		if (value->ordered - d->lo > d->span)
+			return rest_of_code(code, d, end, true);
+		code += digit_code(d, value->ordered - d->lo);
+		d++;
 	}
 	return code;
 }

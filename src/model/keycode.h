@@ -20,6 +20,7 @@
 #define LBT_KEYCODE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* More columns or digits than these do not refine a code: they tie. */
@@ -33,14 +34,17 @@
  * before it comes so far, the digits have run out. */
 #define LBT_CODE_BYTES (LBT_CODE_PREFIX + LBT_CODE_DIGITS)
 
-/* The bytes that strings have in a place, where these leave many out between the lowest and the highest. */
-#define LBT_CODE_ALPHABETS 4
-
+/*
+ * The bytes that strings have.  Digits are made of their ranks: where strings have few of the bytes between the
+ * lowest and the highest (hexadecimal digits), more digits fit into a code, and codes have fewer gaps.
+ */
 typedef struct LbtAlphabet
 {
 	uint8_t		members[32];	/* a bit for each byte */
-	uint8_t		rank[256];		/* of each byte: how many members are below it */
+	uint16_t	rank[256];		/* how many members are below this byte; LBT_NO_MEMBER is set if it is none */
 } LbtAlphabet;
+
+#define LBT_NO_MEMBER 0x100
 
 /* How a column's values become ordered values. */
 typedef enum LbtKeyKind
@@ -78,18 +82,14 @@ typedef struct LbtCodeColumn
 	uint16_t	prefix_length;
 } LbtCodeColumn;
 
-/*
- * One digit of the code: the ordered values lo .. lo + span; or the end of the string and the bytes from lo, or
- * those of an alphabet.
- */
+/* One digit of the code: the ordered values lo .. lo + span; or the end of the string and the ranks from lo. */
 typedef struct LbtKeyDigit
 {
-	uint64_t	lo;				/* smallest ordered value, or byte, seen in training */
+	uint64_t	lo;				/* smallest ordered value, or byte's rank, seen in training */
 	uint64_t	span;			/* the digit's highest value */
 	uint64_t	weight;			/* what one step of the shifted digit adds to the code */
-	uint8_t		shift;			/* low bits dropped, for a digit wider than the room left */
+	uint8_t		shift;			/* low bits dropped, for a digit wider than the space left */
 	uint8_t		ends;			/* 1 where strings end in this place, which is digit 0 then */
-	uint8_t		alphabet;		/* which one, from 1; 0: all bytes from lo on */
 } LbtKeyDigit;
 
 typedef struct LbtKeyCode
@@ -100,7 +100,7 @@ typedef struct LbtKeyCode
 	LbtCodeColumn column[LBT_CODE_COLUMNS];
 	LbtKeyDigit digit[LBT_CODE_DIGITS];
 	uint8_t		prefix[LBT_CODE_PREFIX];
-	LbtAlphabet alphabet[LBT_CODE_ALPHABETS];	/* those not used are zero */
+	LbtAlphabet alphabet;		/* of all byte strings */
 } LbtKeyCode;
 
 /* What is learned of a column before its digits are made. */
@@ -113,14 +113,14 @@ typedef struct LbtColumnSeen
 	uint8_t		low[LBT_CODE_BYTES];	/* of the bytes in this place */
 	uint8_t		high[LBT_CODE_BYTES];
 	uint8_t		ends[LBT_CODE_BYTES];	/* some string ends in this place */
-	uint32_t	count[LBT_CODE_BYTES];	/* of strings that go on in this place */
-	uint8_t		members[LBT_CODE_BYTES][32];	/* the bytes in this place; zero beyond the longest */
 } LbtColumnSeen;
 
 typedef struct LbtKeyLearner
 {
 	int			ncolumns;
 	LbtColumnSeen column[LBT_CODE_COLUMNS];
+	uint64_t	nbytes;			/* of all byte strings */
+	uint8_t		members[32];	/* which bytes these are */
 } LbtKeyLearner;
 
 /* What a key of fewer columns stands for: the lowest or the highest key with that prefix. */
@@ -181,18 +181,22 @@ extern void lbt_keycode_begin(LbtKeyLearner *learner, int ncolumns, const LbtCol
 extern void lbt_keycode_observe(LbtKeyLearner *learner, const LbtKeyValue *values, int nvalues);
 extern void lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc);
 
-/* The same with codes below room, which must not be 0; such a code is never raw, and has no alphabets. */
-extern void lbt_keycode_finish_within(const LbtKeyLearner *learner, uint64_t room, LbtKeyCode *kc);
+/*
+ * The same, of some of a code's keys, with that code's alphabet and with codes below space, which must not be 0; such
+ * a code is never raw.
+ */
+extern void lbt_keycode_finish_within(const LbtKeyLearner *learner, const LbtAlphabet *alphabet, uint64_t space,
+									  LbtKeyCode *kc);
 
-/* An alphabet's ranks, from its members; returns how many these are. */
-extern int	lbt_alphabet_rank(LbtAlphabet *alphabet);
+/* Set the ranks of an alphabet by its members. */
+extern void lbt_alphabet_rank(LbtAlphabet *alphabet);
 
 /* Forget all digits but the first ndigits, of which there must be one.  The codes lose what followed. */
 extern void lbt_keycode_truncate(LbtKeyCode *kc, int ndigits);
 
 /*
  * Set weight and shift of every digit, and raw, from the rest of the code.  Digits for which there is no
- * room are dropped.
+ * space are dropped.
  */
 extern void lbt_keycode_weigh(LbtKeyCode *kc);
 
@@ -200,9 +204,33 @@ extern void lbt_keycode_weigh(LbtKeyCode *kc);
  * kinds that it says, that is. */
 extern bool lbt_keycode_valid(const LbtKeyCode *kc);
 
-/* The general case of lbt_keycode(). */
-extern uint64_t lbt_keycode_digits(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues,
-								   LbtMissing missing);
+/*
+ * Where the parts of a code are.  They may lie in memory that others overwrite: nothing outside of digits, columns
+ * and prefixes is read, whatever these hold.
+ */
+typedef struct LbtCodeParts
+{
+	const LbtKeyDigit *digit;
+	const LbtKeyDigit *end;
+	const LbtCodeColumn *column;
+	const LbtColumnOrder *order;	/* private memory; NULL: the columns', which are private, too */
+	const LbtAlphabet *alphabet;
+	const uint8_t *prefix;
+	uint32_t	prefix_bytes;
+	int			ncolumns;
+} LbtCodeParts;
+
+extern uint64_t lbt_code_of_parts(const LbtCodeParts *parts, const LbtKeyValue *values, int nvalues,
+								  LbtMissing missing);
+
+static inline uint64_t
+lbt_keycode_digits(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues, LbtMissing missing)
+{
+	LbtCodeParts parts = {.digit = kc->digit,.end = kc->digit + kc->ndigits,.column = kc->column,
+		.alphabet = &kc->alphabet,.prefix = kc->prefix,.prefix_bytes = LBT_CODE_PREFIX,.ncolumns = kc->ncolumns};
+
+	return lbt_code_of_parts(&parts, values, nvalues, missing);
+}
 
 /* The code of a key of nvalues leading columns. */
 static inline uint64_t

@@ -41,7 +41,7 @@ count_segments(const void *tree, uint32_t bytes)
 {
 	LbtCodeTree opened;
 
-	return lbt_codetree_open(tree, bytes, &opened) ? lbt_codetree_segments(&opened) : 0;
+	return lbt_codetree_open(tree, bytes, &opened) ? lbt_codetree_subcodes(&opened) : 0;
 }
 
 void

@@ -14,7 +14,7 @@
 #include "spline.h"
 
 #define LBT_MODEL_MAGIC UINT32_C(0x4c42544d)	/* "LBTM" */
-#define LBT_MODEL_VERSION 4
+#define LBT_MODEL_VERSION 5
 
 /* What a model was made from. */
 typedef enum LbtModelSource
@@ -77,7 +77,7 @@ lbt_model_code(const LbtModel *m, const LbtKeyValue *values, int nvalues, LbtMis
 {
 	uint64_t	code = lbt_keycode(&m->code, values, nvalues, missing);
 
-	return m->tree.bytes == 0 ? code : lbt_codetree_code(&m->tree, code, values, nvalues, missing);
+	return m->tree.bytes == 0 ? code : lbt_codetree_code(&m->tree, &m->code.alphabet, code, values, nvalues, missing);
 }
 
 /* The slot of the leaf that should hold the search position: the last one whose min_code is below

@@ -86,7 +86,7 @@ describe_bytes(StringInfo s, const LbtKeyCode *code, const LbtKeyColumn *c, cons
 	int			n = 0;
 
 	for (int i = 0; i < column->ndigits; i++)
-		n += d[i].span >= d[i].ends;	/* else strings end here, and go on in none */
+		n += d[i].span >= d[i].ends && (d[i].span > 0 || !d[i].ends);	/* else strings end here, and go on in none */
 	if (c->encoded)
 		appendStringInfoString(s, c->encoding == LBT_ENCODE_SORT_KEY ? "sort key, " : "encoded, ");
 	if (c->encoded && column->prefix_length > 0)

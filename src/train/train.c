@@ -236,9 +236,9 @@ learn_segments(Harvest *h)
 	uint32		max_bytes = Min(lbt_codetree_max_bytes(h->nleaves), room / 2);
 	LbtColumnOrder order[LBT_CODE_COLUMNS];
 	LbtSeparators separators = {.values = h->values,.nvalues = h->nvalues,.ncolumns = h->spec->ncolumns,
-	.order = order};
+	.order = order,.code = &h->code};
 	Size		bytes = (Size) h->nleaves * sizeof(LbtLeaf);
-	Size		scratch_bytes = lbt_codetree_scratch_bytes(h->nleaves, max_bytes);
+	Size		scratch_bytes = lbt_codetree_scratch_bytes(h->nleaves);
 	void	   *scratch;
 
 	if (lbt_leaf_ties(h->leaves + 1, h->nleaves - 1) == 0)

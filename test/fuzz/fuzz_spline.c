@@ -143,7 +143,6 @@ open_repaired(Input input)
 		column->prefix_length &= LBT_CODE_PREFIX / 2 - 1;
 		digit->shift &= 63;
 		digit->ends &= 1;
-		digit->alphabet = 0;
 		if (column->order.bytes)
 		{
 			digit->lo &= UINT8_MAX;

@@ -25,7 +25,7 @@ sort_bounds(const KeyColumns *columns, KeyBound *bounds, uint32_t n)
 uint64_t
 code_in_tree(const CodeTree *t, const KeyBound *key)
 {
-	return lbt_codetree_code(&t->tree, lbt_keycode(&t->code, key->values, key->nvalues, key->missing),
+	return lbt_codetree_code(&t->tree, &t->code.alphabet, lbt_keycode(&t->code, key->values, key->nvalues, key->missing),
 							 key->values, key->nvalues, key->missing);
 }
 
@@ -54,9 +54,10 @@ make_code_tree(const KeyColumns *columns, const KeyBound *separators, uint32_t n
 	int			ncolumns = columns->ncolumns < LBT_CODE_COLUMNS ? columns->ncolumns : LBT_CODE_COLUMNS;
 	LbtKeyValue *values = test_alloc(nleaves * (size_t) ncolumns * sizeof(LbtKeyValue));
 	uint8_t    *nvalues = test_alloc(nleaves);
-	LbtSeparators s = {.values = values,.nvalues = nvalues,.ncolumns = ncolumns,.order = columns->order};
+	LbtSeparators s = {.values = values,.nvalues = nvalues,.ncolumns = ncolumns,.order = columns->order,
+	.code = &t.code};
 	void	   *room = test_alloc(max_bytes);
-	void	   *scratch = test_alloc(lbt_codetree_scratch_bytes(nleaves, max_bytes));
+	void	   *scratch = test_alloc(lbt_codetree_scratch_bytes(nleaves));
 	uint32_t	bytes;
 
 	learn_code(&t, separators);
@@ -71,8 +72,8 @@ make_code_tree(const KeyColumns *columns, const KeyBound *separators, uint32_t n
 	CHECK(lbt_codetree_open(t.memory, bytes, &t.tree), "a tree of %u bytes was refused", bytes);
 	lbt_codetree_set_columns(&t.tree, columns->order, ncolumns);
 	t.ties = lbt_leaf_ties(t.leaves, nleaves);
-	CHECK((bytes > 0) == (lbt_codetree_segments(&t.tree) > 0), "%u segments in %u bytes",
-		  lbt_codetree_segments(&t.tree), bytes);
+	CHECK((bytes > 0) == (lbt_codetree_subcodes(&t.tree) > 0), "%u segments in %u bytes",
+		  lbt_codetree_subcodes(&t.tree), bytes);
 	for (uint32_t i = 0; i < nleaves; i++)
 	{
 		CHECK(i == 0 || t.leaves[i - 1].min_code <= t.leaves[i].min_code, "leaf %u of %u is out of order", i,

@@ -138,7 +138,7 @@ keeps_order(const void *arg)
 									   (uint32_t) rng_below(&rng, 4096));
 		KeyBound	probes[NPROBES];
 
-		segments += lbt_codetree_segments(&t.tree);
+		segments += lbt_codetree_subcodes(&t.tree);
 		for (int i = 0; i < NPROBES; i++)
 		{
 			probes[i] = probe_near(&rng, &columns, &separators[rng_below(&rng, n)], &rooms[i]);
@@ -177,7 +177,7 @@ opened_as_assembled(const void *arg)
 		const LbtModelHeader *header = (const LbtModelHeader *) memory;
 		LbtModel	model = open_model(memory, bytes);
 
-		CHECK(header->segments == lbt_codetree_segments(&t.tree) && header->ties == t.ties &&
+		CHECK(header->segments == lbt_codetree_subcodes(&t.tree) && header->ties == t.ties &&
 			  header->tree_bytes == t.tree.bytes, "the header does not say what is in the model");
 		CHECK(model.tree.bytes == 0 || (model.tree.memory >= (const char *) (model.knots + model.nknots) &&
 										model.tree.memory + model.tree.bytes <= (const char *) model.leaves),
@@ -270,7 +270,7 @@ circle_ends(const void *arg)
 	const char *const texts[] = {"0", "the same beginning 1", "the same beginning 2", "z~~~~~~~~~~~~~~~~~~"};
 	KeyBound	separators[5] = {{.nvalues = 0}};
 	CodeTree	t;
-	uint32_t	head[2];
+	uint32_t	root;
 
 	(void) arg;
 	for (int i = 0; i < 4; i++)
@@ -280,12 +280,12 @@ circle_ends(const void *arg)
 		.length = (uint32_t) strlen(texts[i])};
 	}
 	t = make_code_tree(&columns, separators, 5, 4096);
-	CHECK(lbt_codetree_segments(&t.tree) == 1 && t.one_code_ties == 2 && t.ties == 1,
-		  "%u segments, %u ties", lbt_codetree_segments(&t.tree), t.ties);
+	CHECK(lbt_codetree_subcodes(&t.tree) == 1 && t.one_code_ties == 2 && t.ties == 1,
+		  "%u segments, %u ties", lbt_codetree_subcodes(&t.tree), t.ties);
 
-	/* The root's table of groups becomes the segment's, which lies behind the tree's 16 bytes of head. */
-	memcpy(head, t.memory, sizeof(head));
-	memcpy((char *) t.memory + 16, head, sizeof(head));
+	/* The offset in the root's first group, behind the 16 bytes of a node and two numbers, becomes the root's. */
+	memcpy(&root, t.memory, sizeof(root));
+	memcpy((char *) t.memory + root + 32, &root, sizeof(root));
 	for (int i = 0; i < 5; i++)
 		code_in_tree(&t, &separators[i]);
 	free_code_tree(&t);
@@ -309,8 +309,8 @@ equal_keys(const void *arg)
 		separators[i].values[0] = (LbtKeyValue) {.bytes = text[i],.length = i < 10 ? 350 : 400};
 	}
 	t = make_code_tree(&columns, separators, 20, 65536);
-	CHECK(lbt_codetree_segments(&t.tree) == 0 && t.ties > 15 && t.ties == t.one_code_ties,
-		  "%u segments, %u ties", lbt_codetree_segments(&t.tree), t.ties);
+	CHECK(lbt_codetree_subcodes(&t.tree) == 0 && t.ties > 15 && t.ties == t.one_code_ties,
+		  "%u segments, %u ties", lbt_codetree_subcodes(&t.tree), t.ties);
 	free_code_tree(&t);
 }
 
@@ -454,7 +454,7 @@ check_ties(KeySet *set, const char *name, uint32_t step, double least_without, d
 	ties = 100.0 * t.ties / set->nleaves;
 	printf("# %s: %u keys, %u leaves, %.1f %% tie in one code, %.2f %% with %u segments in %u bytes; %.1f %% of keys"
 		   " found at once, %.1f %% in 3 steps\n", name, set->nkeys, set->nleaves,
-		   100.0 * t.one_code_ties / set->nleaves, ties, lbt_codetree_segments(&t.tree), t.tree.bytes,
+		   100.0 * t.one_code_ties / set->nleaves, ties, lbt_codetree_subcodes(&t.tree), t.tree.bytes,
 		   100.0 * count_found(set, &t, step, 0) / set->nkeys, 100.0 * count_found(set, &t, step, 3) / set->nkeys);
 	fflush(stdout);				/* a failed check exits at once */
 	CHECK(100.0 * t.one_code_ties / set->nleaves >= least_without, "only %u of %u leaves tie in one code",

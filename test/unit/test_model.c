@@ -280,7 +280,6 @@ garbage_code_harmless(const void *arg)
 		for (int i = 0; i < LBT_CODE_DIGITS; i++)
 		{
 			header->code.digit[i].ends &= 1;
-			header->code.digit[i].alphabet &= round % 16 ? 0 : 7;
 			header->code.digit[i].lo &= round % 2 ? UINT64_MAX : UINT8_MAX;
 			header->code.digit[i].span &= round % 2 ? UINT64_MAX : UINT8_MAX;
 			header->code.digit[i].shift &= round % 16 ? 63 : 255;
