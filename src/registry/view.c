@@ -9,7 +9,6 @@
 #include "miscadmin.h"
 #include "registry/registry.h"
 #include "server/guard.h"
-#include "server/shared.h"
 #include "utils/fmgroids.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"

@@ -71,6 +71,7 @@ lbt_predict_leaf(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot 
 		verdict = verify(&search, &buf, BT_READ, examine);
 		outcome->event = event_of(verdict);
 		outcome->moved = search.hops + retreats;
+		outcome->left = retreats;
 		if (verdict == LBT_PROVEN)
 		{
 			*offset = search.offset;

@@ -384,7 +384,7 @@ learnedbtree_predict(PG_FUNCTION_ARGS)
 	else
 		lbt_row_add_nulls(&row, 1);
 	if (BufferIsValid(proven))
-		lbt_row_add(&row, Int32GetDatum(outcome.moved));
+		lbt_row_add(&row, Int32GetDatum(outcome.moved - outcome.left));
 	index_close(rel, AccessShareLock);
 	PG_RETURN_DATUM(lbt_row_result(fcinfo, &row));
 }
