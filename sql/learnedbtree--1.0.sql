@@ -87,18 +87,18 @@ CREATE TRIGGER tell_missing AFTER INSERT ON learnedbtree.marks
 -- commands have to work where the library's file is missing.
 CREATE FUNCTION learnedbtree.follow_marks(changed oid[]) RETURNS void
     AS 'MODULE_PATHNAME', 'learnedbtree_follow_marks' LANGUAGE C STRICT VOLATILE;
-CREATE FUNCTION learnedbtree.forget_dropped(oids oid[], schemas text[], names text[]) RETURNS void
+CREATE FUNCTION learnedbtree.forget_dropped(oids oid[], schemas name[], names name[]) RETURNS void
     AS 'MODULE_PATHNAME', 'learnedbtree_forget_dropped' LANGUAGE C STRICT VOLATILE;
-REVOKE ALL ON FUNCTION learnedbtree.follow_marks(oid[]), learnedbtree.forget_dropped(oid[], text[], text[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION learnedbtree.follow_marks(oid[]), learnedbtree.forget_dropped(oid[], name[], name[]) FROM PUBLIC;
 
 CREATE FUNCTION learnedbtree.follow_ddl() RETURNS event_trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     oids oid[];
-    schemas text[];
-    names text[];
+    schemas name[];
+    names name[];
 BEGIN
     IF tg_event = 'sql_drop' THEN
-        SELECT array_agg(objid), array_agg(schema_name), array_agg(object_name) INTO oids, schemas, names
+        SELECT array_agg(objid), array_agg(schema_name::name), array_agg(object_name::name) INTO oids, schemas, names
           FROM pg_event_trigger_dropped_objects() WHERE object_type = 'index' AND NOT is_temporary;
         IF oids IS NULL THEN
             RETURN;
@@ -112,7 +112,11 @@ BEGIN
             WHEN 'sql_drop' THEN
                 PERFORM learnedbtree.forget_dropped(oids, schemas, names);
             WHEN 'ddl_command_end' THEN
-                PERFORM learnedbtree.follow_marks(ARRAY(SELECT objid FROM pg_event_trigger_ddl_commands()));
+                -- An index is renamed with its constraint.
+                PERFORM learnedbtree.follow_marks(ARRAY(
+                    SELECT coalesce(c.conindid, objid) FROM pg_event_trigger_ddl_commands()
+                      LEFT JOIN pg_constraint c ON c.oid = objid AND classid = 'pg_constraint'::regclass
+                     WHERE objid IS NOT NULL));
             ELSE
                 PERFORM learnedbtree.follow_marks('{}');
         END CASE;
@@ -141,18 +145,116 @@ CREATE FUNCTION learnedbtree_release(index regclass) RETURNS void
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
 COMMENT ON FUNCTION learnedbtree_release(regclass) IS 'delete the mark that learnedbtree_adopt() has made';
 
+-- The LIKE patterns, with ! as escape, that a pattern of psql's stands for: [schema.]table, with *, ? and double quotes.
+CREATE FUNCTION learnedbtree.like_patterns(pattern text, OUT schemas text, OUT tables text) LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    part text := '((?:"(?:[^"]|"")+"|[^".])+)';
+    parts text[] := regexp_match(replace(replace(replace(pattern, '!', '!!'), '%', '!%'), '_', '!_'),
+                                 '^(?:' || part || '[.])?' || part || '$');
+BEGIN
+    IF pattern IS NULL THEN
+        RAISE EXCEPTION 'the pattern must not be NULL'
+            USING ERRCODE = 'null_value_not_allowed', HINT = 'Leave it out, or give ''*'', for all tables.';
+    ELSIF parts IS NULL THEN
+        RAISE EXCEPTION 'improper pattern for names of tables: %', pattern
+            USING ERRCODE = 'invalid_name', HINT = 'Write table or schema.table; * stands for any characters, ? for one. '
+                'Letters are folded to lower case, unless in double quotes.';
+    END IF;
+    FOR i IN 1 .. 2 LOOP
+        parts[i] := (SELECT string_agg(coalesce(replace(t[1], '""', '"'), translate(lower(t[2] COLLATE "C"), '*?', '%_')), '' ORDER BY n)
+                       FROM regexp_matches(parts[i], '"((?:[^"]|"")+)"|([^"]+)', 'g') WITH ORDINALITY m(t, n));
+    END LOOP;
+    schemas := coalesce(parts[1], '%');
+    tables := parts[2];
+END $$;
+ALTER FUNCTION learnedbtree.like_patterns(text) SET search_path = pg_catalog, pg_temp;
+
+-- Indexes of user tables of such names.  Those of partitions are left to the mark of the partitioned index.
+CREATE FUNCTION learnedbtree.indexes_of(schemas text, tables text) RETURNS TABLE (index oid, owner oid) LANGUAGE sql AS $$
+    SELECT i.indexrelid, c.relowner
+      FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_class t ON t.oid = i.indrelid
+      JOIN pg_namespace n ON n.oid = t.relnamespace
+     WHERE NOT c.relispartition AND n.nspname LIKE $1 ESCAPE '!' AND t.relname LIKE $2 ESCAPE '!'
+       AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+     ORDER BY i.indrelid, i.indexrelid
+$$;
+ALTER FUNCTION learnedbtree.indexes_of(text, text) SET search_path = pg_catalog, pg_temp;
+
+-- The index that a mark is of, as in serve/marks.c.
+CREATE FUNCTION learnedbtree.index_of(learnedbtree.marks) RETURNS oid LANGUAGE sql STABLE AS $$
+    SELECT coalesce((SELECT c.oid FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) $1.indexid),
+                    learnedbtree.index_named($1.schemaname, $1.indexname))
+$$;
+
+-- Marks that restores have brought, of indexes that have not come; or of what was dropped while event triggers were off.
+-- Whose they are nobody can tell, so superusers delete them.
+CREATE FUNCTION learnedbtree.tell_lost(schemas text, tables text, forget boolean) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    schema_names name[];
+    names name[];
+BEGIN
+    SELECT array_agg(m.schemaname), array_agg(m.indexname) INTO schema_names, names
+      FROM learnedbtree.marks m
+     WHERE m.schemaname LIKE schemas ESCAPE '!' AND m.tablename LIKE tables ESCAPE '!' AND learnedbtree.index_of(m) IS NULL;
+    IF forget AND has_function_privilege('learnedbtree.forget_dropped(oid[], name[], name[])', 'EXECUTE') THEN
+        PERFORM learnedbtree.forget_dropped('{}', schema_names, names);
+    ELSE
+        forget := false;
+    END IF;
+    FOR i IN 1 .. coalesce(cardinality(names), 0) LOOP
+        IF forget THEN
+            RAISE NOTICE 'deleted the mark of index %, which does not exist', format('%I.%I', schema_names[i], names[i]);
+        ELSE
+            RAISE NOTICE 'there is no index %, which learnedbtree.marks has a mark of', format('%I.%I', schema_names[i], names[i])
+                USING HINT = 'As superuser: SELECT learnedbtree_release_all(); deletes such marks.';
+        END IF;
+    END LOOP;
+END $$;
+ALTER FUNCTION learnedbtree.tell_lost(text, text, boolean) SET search_path = pg_catalog, pg_temp;
+
+-- Adopt one of many indexes, or (learned is NULL) release it: the reason why not.  In one statement for all of them, as the
+-- table is read anew after each statement that has written.
+CREATE FUNCTION learnedbtree.write_mark(index oid, learned boolean, max_error integer, retrain_splits integer) RETURNS text
+    AS 'MODULE_PATHNAME', 'learnedbtree_write_mark' LANGUAGE C VOLATILE;
+
 CREATE FUNCTION learnedbtree_adopt_all(tables text DEFAULT '*', learned boolean DEFAULT true,
         max_error integer DEFAULT NULL, retrain_splits integer DEFAULT NULL,
         OUT index regclass, OUT outcome text, OUT reason text)
-    RETURNS SETOF record
-    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
+    RETURNS SETOF record LANGUAGE plpgsql AS $$
+DECLARE
+    p record := learnedbtree.like_patterns(tables);
+BEGIN
+    RETURN QUERY
+        SELECT i.index::regclass, CASE WHEN r IS NULL THEN 'adopted' ELSE 'skipped' END, r
+          FROM learnedbtree.indexes_of(p.schemas, p.tables) i,
+               learnedbtree.write_mark(i.index, coalesce(learned, true), max_error, retrain_splits) r;
+    IF NOT FOUND THEN
+        RAISE NOTICE 'no table with an index matches "%"', tables;
+    END IF;
+    PERFORM learnedbtree.tell_lost(p.schemas, p.tables, false);
+END $$;
+ALTER FUNCTION learnedbtree_adopt_all(text, boolean, integer, integer) SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION learnedbtree_adopt_all(text, boolean, integer, integer) IS
     'adopt the btree indexes of tables that a pattern names, as in psql; one row for each index';
 
 CREATE FUNCTION learnedbtree_release_all(tables text DEFAULT '*',
         OUT index regclass, OUT outcome text, OUT reason text)
-    RETURNS SETOF record
-    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
+    RETURNS SETOF record LANGUAGE plpgsql AS $$
+DECLARE
+    p record := learnedbtree.like_patterns(tables);
+BEGIN
+    RETURN QUERY
+        WITH marked AS MATERIALIZED (
+            SELECT i.index FROM learnedbtree.indexes_of(p.schemas, p.tables) i
+             WHERE pg_has_role(i.owner, 'USAGE') AND i.index IN (SELECT learnedbtree.index_of(m) FROM learnedbtree.marks m))
+        SELECT i.index::regclass, CASE WHEN r IS NULL THEN 'released' ELSE 'skipped' END, r
+          FROM marked i, learnedbtree.write_mark(i.index, NULL, NULL, NULL) r;
+    IF NOT FOUND THEN
+        RAISE NOTICE 'no index of tables that match "%" is adopted', tables;
+    END IF;
+    PERFORM learnedbtree.tell_lost(p.schemas, p.tables, true);
+END $$;
+ALTER FUNCTION learnedbtree_release_all(text) SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION learnedbtree_release_all(text) IS
     'release the adopted indexes of tables that a pattern names, as in psql; one row for each index';
 

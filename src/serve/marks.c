@@ -1,19 +1,23 @@
 /*
- * marks.c - this backend's copy of the table learnedbtree.marks; see marks.h.
+ * marks.c - the table learnedbtree.marks: this backend's copy, and writing; see marks.h.
  *
- * The table is read as the server does with its catalogs, without asking for permission on it, and by SnapshotSelf, which
- * takes no predicate locks; a row that changes while it is read is read again, as the writer invalidates the copy when it
- * commits.
+ * The table is read and written as the server does with its catalogs, without asking for permission on it.  SnapshotSelf
+ * takes no predicate locks; a row that changes while it is read is read again, as the writer's commit invalidates the copy.
+ * src/README, "Serving btree indexes", says why these locks.
  */
 #include "serve/marks.h"
 
 #include "access/genam.h"
+#include "access/heapam.h"
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/dependency.h"
+#include "catalog/index.h"
+#include "catalog/indexing.h"
 #include "catalog/namespace.h"
 #include "catalog/partition.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
 #include "commands/defrem.h"
 #include "commands/extension.h"
 #include "server/compat.h"
@@ -21,19 +25,42 @@
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
-typedef struct MarkById
+/* The table's columns, from 0. */
+enum
 {
-	Oid			index;			/* hash key */
+	SCHEMANAME, TABLENAME, INDEXNAME, LEARNED, MAX_ERROR, RETRAIN_SPLITS, INDEXID, COLUMNS
+};
+
+typedef struct Mark
+{
+	NameData	names[INDEXNAME + 1];
+	Oid			id;				/* as the row has it; InvalidOid: none */
 	LbtIndexOptions options;
-} MarkById;
+	ItemPointerData row;
+} Mark;
+
+/* A mark is found by its OID, the names being empty, and by its names, the OID being InvalidOid. */
+typedef struct MarkKey
+{
+	Oid			id;
+	NameData	schema;
+	NameData	index;
+} MarkKey;
+
+typedef struct MarkEntry
+{
+	MarkKey		key;
+	List	   *marks;			/* one, unless SQL has made more */
+} MarkEntry;
 
 /* This backend's copy, in a context of its own. */
 static MemoryContext copy_context = NULL;
-static HTAB *by_id = NULL;
-static HTAB *by_name = NULL;
+static List *marks = NIL;		/* of Mark */
+static HTAB *by_key = NULL;		/* of MarkEntry */
 static bool copy_valid = false;
 static Oid	copied_table = InvalidOid;	/* InvalidOid: there was none */
 
@@ -45,6 +72,8 @@ static uint64 invalidations = 0;
 
 static bool extension_known = false;
 static bool extension_exists = false;
+
+/* ---- what changes ---- */
 
 bool
 lbt_marks_invalidated(Oid relid)
@@ -59,18 +88,17 @@ lbt_marks_invalidated(Oid relid)
 bool
 lbt_marks_aborted(void)
 {
-	if (!copy_by_writer)
-		return false;
-	return lbt_marks_invalidated(InvalidOid);
+	return copy_by_writer && lbt_marks_invalidated(InvalidOid);
 }
 
 void
 lbt_marks_extension_changed(void)
 {
 	extension_known = false;
-	copy_valid = false;
-	invalidations++;
+	(void) lbt_marks_invalidated(InvalidOid);
 }
+
+/* ---- the copy ---- */
 
 bool
 lbt_extension_exists(void)
@@ -87,8 +115,9 @@ lbt_extension_exists(void)
 	return extension_exists;
 }
 
-Oid
-lbt_marks_table(void)
+/* The table's OID; InvalidOid when there is none, or it is not the extension's. */
+static Oid
+marks_table(void)
 {
 	Oid			schema = get_namespace_oid("learnedbtree", true);
 	Oid			extension = get_extension_oid("learnedbtree", true);
@@ -98,49 +127,85 @@ lbt_marks_table(void)
 		get_rel_relkind(table) == RELKIND_RELATION ? table : InvalidOid;
 }
 
-static int
-get_int(HeapTuple row, int column, TupleDesc desc)
+static bool
+exists(Oid relid)
 {
-	bool		isnull;
-	Datum		value = heap_getattr(row, column, desc, &isnull);
-
-	if (isnull)
-		return -1;
-	return column == COLUMN_LEARNED ? DatumGetBool(value) : DatumGetInt32(value);
+	return OidIsValid(relid) && SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid));
 }
 
-bool
-lbt_mark_read(HeapTuple row, TupleDesc desc, LbtMark *mark)
+/* An index's names as rows have them.  False when it, its table or schema is gone. */
+static bool
+names_of(Oid index, NameData *names)
 {
-	bool		isnull[3];
-	Datum		schema = heap_getattr(row, COLUMN_SCHEMANAME, desc, &isnull[0]);
-	Datum		index = heap_getattr(row, COLUMN_INDEXNAME, desc, &isnull[1]);
-	Datum		id = heap_getattr(row, COLUMN_INDEXID, desc, &isnull[2]);
+	const char *current[] = {
+		[SCHEMANAME] = get_namespace_name(get_rel_namespace(index)),
+		[TABLENAME] = get_rel_name(IndexGetRelation(index, true)),
+		[INDEXNAME] = get_rel_name(index)
+	};
 
-	if (isnull[0] || isnull[1])
-		return false;
-	memset(mark, 0, sizeof(*mark));
-	namestrcpy(&mark->name.schema, NameStr(*DatumGetName(schema)));
-	namestrcpy(&mark->name.index, NameStr(*DatumGetName(index)));
-	mark->index = isnull[2] ? InvalidOid : DatumGetObjectId(id);
-	mark->options = (LbtIndexOptions) {.learned = get_int(row, COLUMN_LEARNED, desc) != 0,
-		.max_error = get_int(row, COLUMN_MAX_ERROR, desc),
-	.retrain_splits = get_int(row, COLUMN_RETRAIN_SPLITS, desc)};
+	for (int i = 0; i <= INDEXNAME; i++)
+	{
+		if (current[i] == NULL)
+			return false;
+		namestrcpy(&names[i], current[i]);
+	}
 	return true;
 }
 
-static void
-add_to_copy(const LbtMark *mark)
+/* What a row says; false when it lacks a name, as only a superuser's hand can make it. */
+static bool
+read_row(HeapTuple row, TupleDesc desc, Mark *mark)
 {
-	LbtMark	   *named = hash_search(by_name, &mark->name, HASH_ENTER, NULL);
+	Datum		values[COLUMNS];
+	bool		nulls[COLUMNS];
 
-	*named = *mark;
-	if (OidIsValid(mark->index))
+	for (int i = 0; i < COLUMNS; i++)
+		values[i] = heap_getattr(row, i + 1, desc, &nulls[i]);
+	memset(mark, 0, sizeof(*mark));
+	for (int i = 0; i <= INDEXNAME; i++)
 	{
-		MarkById   *found = hash_search(by_id, &mark->index, HASH_ENTER, NULL);
-
-		found->options = mark->options;
+		if (nulls[i])
+			return false;
+		namestrcpy(&mark->names[i], NameStr(*DatumGetName(values[i])));
 	}
+	mark->id = nulls[INDEXID] ? InvalidOid : DatumGetObjectId(values[INDEXID]);
+	mark->options.learned = nulls[LEARNED] || DatumGetBool(values[LEARNED]);
+	mark->options.max_error = nulls[MAX_ERROR] ? -1 : DatumGetInt32(values[MAX_ERROR]);
+	mark->options.retrain_splits = nulls[RETRAIN_SPLITS] ? -1 : DatumGetInt32(values[RETRAIN_SPLITS]);
+	mark->row = row->t_self;
+	return true;
+}
+
+static MarkEntry *
+look_up(Oid id, const NameData *schema, const NameData *index, HASHACTION action)
+{
+	MarkKey		key = {.id = id};
+	MarkEntry  *entry;
+	bool		found;
+
+	if (schema)
+	{
+		key.schema = *schema;
+		key.index = *index;
+	}
+	entry = hash_search(by_key, &key, action, &found);
+	if (entry && !found)
+		entry->marks = NIL;
+	return entry;
+}
+
+/* Rows of the copy that may be an index's. */
+static List *
+candidates(Oid index)
+{
+	const MarkEntry *same_id = look_up(index, NULL, NULL, HASH_FIND);
+	const MarkEntry *same_name = NULL;
+	NameData	names[INDEXNAME + 1];
+
+	memset(names, 0, sizeof(names));
+	if (names_of(index, names))
+		same_name = look_up(InvalidOid, &names[SCHEMANAME], &names[INDEXNAME], HASH_FIND);
+	return list_concat_unique_ptr(same_id ? list_copy(same_id->marks) : NIL, same_name ? same_name->marks : NIL);
 }
 
 static void
@@ -148,34 +213,33 @@ copy_rows(Relation table)
 {
 	SysScanDesc scan = systable_beginscan(table, InvalidOid, false, SnapshotSelf, 0, NULL);
 	HeapTuple	row;
-	LbtMark		mark;
+	Mark		mark;
 
 	while (HeapTupleIsValid(row = systable_getnext(scan)))
-		if (lbt_mark_read(row, RelationGetDescr(table), &mark))
-			add_to_copy(&mark);
+		if (read_row(row, RelationGetDescr(table), &mark))
+		{
+			MemoryContext old = MemoryContextSwitchTo(copy_context);
+			Mark	   *copy = palloc(sizeof(Mark));
+			MarkEntry  *entry = look_up(InvalidOid, &mark.names[SCHEMANAME], &mark.names[INDEXNAME], HASH_ENTER);
+
+			memcpy(copy, &mark, sizeof(Mark));	/* padding, too: delete_row() compares */
+			marks = lappend(marks, copy);
+			entry->marks = lappend(entry->marks, copy);
+			if (OidIsValid(mark.id))
+			{
+				entry = look_up(mark.id, NULL, NULL, HASH_ENTER);
+				entry->marks = lappend(entry->marks, copy);
+			}
+			MemoryContextSwitchTo(old);
+		}
 	systable_endscan(scan);
-}
-
-static void
-empty_copy(void)
-{
-	HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(MarkById)};
-
-	if (copy_context == NULL)
-		copy_context = AllocSetContextCreate(TopMemoryContext, "learnedbtree marks", ALLOCSET_DEFAULT_SIZES);
-	by_id = by_name = NULL;
-	MemoryContextReset(copy_context);
-	ctl.hcxt = copy_context;
-	by_id = hash_create("learnedbtree marks by index", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	ctl.keysize = sizeof(LbtMarkName);
-	ctl.entrysize = sizeof(LbtMark);
-	by_name = hash_create("learnedbtree marks by name", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
 /* Bring the copy up to date; false when it cannot be just now. */
 static bool
 refresh(void)
 {
+	HASHCTL		ctl = {.keysize = sizeof(MarkKey),.entrysize = sizeof(MarkEntry)};
 	uint64		before;
 	Oid			oid;
 	Relation	table = NULL;
@@ -185,7 +249,7 @@ refresh(void)
 	if (!IsTransactionState() || HistoricSnapshotActive())
 		return false;
 	before = invalidations;
-	oid = lbt_extension_exists() ? lbt_marks_table() : InvalidOid;
+	oid = lbt_extension_exists() ? marks_table() : InvalidOid;
 	copied_table = oid;			/* first, for the callback to know it */
 	if (OidIsValid(oid))
 	{
@@ -198,7 +262,12 @@ refresh(void)
 			return false;
 		}
 	}
-	empty_copy();
+	if (copy_context == NULL)
+		copy_context = AllocSetContextCreate(TopMemoryContext, "learnedbtree marks", ALLOCSET_DEFAULT_SIZES);
+	marks = NIL;
+	MemoryContextReset(copy_context);
+	ctl.hcxt = copy_context;
+	by_key = hash_create("learnedbtree marks", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	copy_by_writer = TransactionIdIsValid(GetTopTransactionIdIfAny());
 	if (table != NULL)
 	{
@@ -214,79 +283,61 @@ bool
 lbt_marks_any(bool *sure)
 {
 	*sure = refresh() && copy_valid;
-	return by_name != NULL && hash_get_num_entries(by_name) > 0;
+	return marks != NIL;
 }
 
-/* The mark of an index in the copy. */
-static const LbtIndexOptions *
+/* The mark of an index in the copy.  Of its name another index's may be, which has been renamed since. */
+static const Mark *
 find_in_copy(Oid index)
 {
-	const MarkById *found = hash_search(by_id, &index, HASH_FIND, NULL);
-	const LbtMark *named;
-	LbtMarkName	name = {0};
-	char	   *schema;
-	char	   *relname;
+	const MarkEntry *same_id = look_up(index, NULL, NULL, HASH_FIND);
+	ListCell   *lc;
 
-	if (found)
-		return &found->options;
-	relname = get_rel_name(index);
-	schema = relname ? get_namespace_name(get_rel_namespace(index)) : NULL;
-	if (schema == NULL)
-		return NULL;
-	namestrcpy(&name.schema, schema);
-	namestrcpy(&name.index, relname);
-	named = by_name ? hash_search(by_name, &name, HASH_FIND, NULL) : NULL;
-
-	/* Of that name once: another index's that has been renamed since. */
-	if (named == NULL || (OidIsValid(named->index) && SearchSysCacheExists1(RELOID, ObjectIdGetDatum(named->index))))
-		return NULL;
-	return &named->options;
+	if (same_id)
+		return linitial(same_id->marks);
+	foreach(lc, candidates(index))
+		if (!exists(((const Mark *) lfirst(lc))->id))
+			return lfirst(lc);
+	return NULL;
 }
 
 bool
-lbt_mark_find(Relation index, LbtIndexOptions *options, bool *marked)
+lbt_mark_find(Relation index, LbtIndexOptions *options)
 {
-	const LbtIndexOptions *found = NULL;
-	LbtIndexOptions copy = LBT_NO_INDEX_OPTIONS;
+	const Mark *found;
 	uint64		before;
 	bool		sure;
 
 	*options = LBT_NO_INDEX_OPTIONS;
-	*marked = false;
 	if (!refresh())
 		return false;
 	sure = copy_valid;
-	if (hash_get_num_entries(by_name) == 0)
+	if (marks == NIL)
 		return sure;
 
 	/* The copy stays what it is, even if what follows receives invalidations. */
 	before = invalidations;
 	found = find_in_copy(RelationGetRelid(index));
-	if (found)
-		copy = *found;
-	else if (index->rd_rel->relispartition)
+	if (found == NULL && index->rd_rel->relispartition)
 	{
 		List	   *ancestors = get_partition_ancestors(RelationGetRelid(index));
 		ListCell   *lc;
 
 		foreach(lc, ancestors)
 			if ((found = find_in_copy(lfirst_oid(lc))) != NULL)
-			{
-				copy = *found;
 				break;
-			}
 		list_free(ancestors);
 	}
-	*marked = found != NULL;
-	*options = copy;
+	if (found)
+		*options = found->options;
 	return sure && before == invalidations;
 }
 
 bool
 lbt_mark_options(Relation rel, LbtIndexOptions *options, const char **why_not)
 {
-	bool		marked;
-	bool		sure = lbt_mark_find(rel, options, &marked);
+	bool		sure = lbt_mark_find(rel, options);
+	bool		marked = options->learned >= 0;
 
 	if (!lbt_extension_exists())
 		*why_not = "the extension does not exist in this database";
@@ -301,4 +352,256 @@ lbt_mark_options(Relation rel, LbtIndexOptions *options, const char **why_not)
 	else if (!marked && !lbt_is_large(RelationGetNumberOfBlocks(rel)))
 		*why_not = "it has fewer leaves than learnedbtree.min_leaves";
 	return sure;
+}
+
+/* ---- writing ---- */
+
+/* Open the table. */
+static Relation
+open_marks(LOCKMODE mode)
+{
+	Oid			oid = copy_valid ? copied_table : marks_table();
+
+	if (!OidIsValid(oid))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("the extension's table learnedbtree.marks does not exist"),
+				 errhint("Drop the extension and create it again.")));
+	return table_open(oid, mode);
+}
+
+/* Bring the copy up to date, the table being open. */
+static void
+need_copy(void)
+{
+	if (!refresh())
+		elog(ERROR, "could not read learnedbtree.marks");
+}
+
+/* The index that a row is about, which may have been made anew under the old name; InvalidOid when there is none. */
+static Oid
+index_of(const Mark *mark)
+{
+	if (exists(mark->id))
+		return mark->id;
+	return get_relname_relid(NameStr(mark->names[INDEXNAME]),
+							 get_namespace_oid(NameStr(mark->names[SCHEMANAME]), true));
+}
+
+/*
+ * Insert an index's row.  Logical decoding is not to see it: a publication FOR ALL TABLES has this table, too.  (Where
+ * somebody has given the table an index, it must.)
+ */
+static void
+insert_row(Relation table, Oid index, const LbtIndexOptions *o)
+{
+	TupleDesc	desc = RelationGetDescr(table);
+	Datum	   *values = palloc0(desc->natts * sizeof(Datum));
+	bool	   *nulls = palloc0(desc->natts * sizeof(bool));
+	NameData	names[INDEXNAME + 1];
+	HeapTuple	row;
+
+	if (!names_of(index, names))
+		return;
+	memset(nulls + COLUMNS, true, (desc->natts - COLUMNS) * sizeof(bool));
+	for (int i = 0; i <= INDEXNAME; i++)
+		values[i] = NameGetDatum(&names[i]);
+	values[LEARNED] = BoolGetDatum(o->learned != 0);
+	values[MAX_ERROR] = Int32GetDatum(o->max_error);
+	values[RETRAIN_SPLITS] = Int32GetDatum(o->retrain_splits);
+	values[INDEXID] = ObjectIdGetDatum(index);
+	nulls[MAX_ERROR] = o->max_error < 0;
+	nulls[RETRAIN_SPLITS] = o->retrain_splits < 0;
+	row = heap_form_tuple(desc, values, nulls);
+	if (table->rd_rel->relhasindex)
+		CatalogTupleInsert(table, row);
+	else
+		heap_insert(table, row, GetCurrentCommandId(true), HEAP_INSERT_NO_LOGICAL, NULL);
+	CacheInvalidateRelcache(table);
+}
+
+/*
+ * Delete a row of the copy.  False when it is there no longer, or (without wait) another transaction is changing it.  The
+ * copy may be of the past, and the place another row's by now; what SnapshotSelf sees now cannot be pruned before the
+ * deletion, as our caller has a snapshot.
+ */
+static bool
+delete_row(Relation table, const Mark *mark, bool wait)
+{
+	HeapTupleData row = {.t_self = mark->row};
+	TM_FailureData ignored;
+	Buffer		buffer;
+	Mark		now;
+	bool		same;
+
+	if (!heap_fetch(table, SnapshotSelf, &row, &buffer, false))
+		return false;
+	same = read_row(&row, RelationGetDescr(table), &now) && memcmp(&now, mark, sizeof(Mark)) == 0;
+	ReleaseBuffer(buffer);
+	if (!same || heap_delete(table, &row.t_self, GetCurrentCommandId(true), InvalidSnapshot, wait, &ignored,
+							 false) != TM_Ok)
+		return false;
+	CacheInvalidateRelcache(table);
+	return true;
+}
+
+/* Send an invalidation of a relation's relcache entries; nothing happens when it is gone. */
+static void
+invalidate(Oid relid)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+
+	if (!HeapTupleIsValid(tuple))
+		return;
+	CacheInvalidateRelcacheByTuple(tuple);
+	ReleaseSysCache(tuple);
+}
+
+/*
+ * Tell all backends of the index, or those that are part of it, and of their tables, as the server keeps plans until these
+ * change.
+ */
+static void
+announce(Relation index)
+{
+	ListCell   *lc;
+
+	foreach(lc, find_all_inheritors(RelationGetRelid(index), NoLock, NULL))
+	{
+		invalidate(lfirst_oid(lc));
+		invalidate(IndexGetRelation(lfirst_oid(lc), true));
+	}
+}
+
+/*
+ * Delete all rows of an index (SQL may have made more than one), unless it has just this mark.  Busy: another transaction is
+ * changing one, or (with wait) has changed it, so that its row is to be read anew.
+ */
+static LbtMarkChange
+delete_rows(Relation table, Relation index, const LbtIndexOptions *options, bool wait)
+{
+	LbtMarkChange change = options ? LBT_MARK_CHANGED : LBT_MARK_AS_BEFORE;
+	ListCell   *lc;
+
+	foreach(lc, candidates(RelationGetRelid(index)))
+	{
+		const Mark *mark = lfirst(lc);
+
+		if (mark->id != RelationGetRelid(index) && exists(mark->id))
+			continue;
+		if (options && mark->id == RelationGetRelid(index) &&
+			memcmp(&mark->options, options, sizeof(LbtIndexOptions)) == 0)
+			return LBT_MARK_AS_BEFORE;
+		if (!delete_row(table, mark, wait))
+			return LBT_MARK_BUSY;
+		change = LBT_MARK_CHANGED;
+	}
+	return change;
+}
+
+void
+lbt_marks_lock_all(void)
+{
+	Relation	table = open_marks(RowExclusiveLock);
+
+	LockDatabaseObject(RelationRelationId, RelationGetRelid(table), 0, ExclusiveLock);
+	table_close(table, NoLock);
+}
+
+LbtMarkChange
+lbt_mark_write(Relation index, const LbtIndexOptions *options, bool many)
+{
+	Relation	table = open_marks(RowExclusiveLock);
+	LbtMarkChange change;
+
+	if (!many)
+	{
+		LockDatabaseObject(RelationRelationId, RelationGetRelid(table), 0, ShareLock);
+		LockDatabaseObject(RelationRelationId, RelationGetRelid(index), 0, ExclusiveLock);
+	}
+	do
+	{
+		copy_valid = copy_valid && many;	/* for one, it costs little to be sure */
+		need_copy();
+		change = delete_rows(table, index, options, !many);
+	} while (change == LBT_MARK_BUSY && !many);
+	if (change == LBT_MARK_CHANGED)
+	{
+		if (options)
+			insert_row(table, RelationGetRelid(index), options);
+		announce(index);
+	}
+	table_close(table, NoLock);
+	return change;
+}
+
+/* ---- following DDL ---- */
+
+static bool
+is_member(Oid oid, const Oid *oids, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (oids[i] == oid)
+			return true;
+	return false;
+}
+
+/* Delete a row, and insert it anew as that of an index, if there is one; unless another transaction is at it. */
+static void
+replace_row(Relation table, const Mark *mark, Oid index)
+{
+	LockRelationOid(RelationGetRelid(table), RowExclusiveLock);
+	if (delete_row(table, mark, false) && OidIsValid(index))
+		insert_row(table, index, &mark->options);
+}
+
+/*
+ * Names are compared only where the command has a lock that keeps them as they are: what another session's command has just
+ * changed this one may know but half.
+ */
+void
+lbt_marks_follow(const Oid *changed, int n)
+{
+	Relation	table = open_marks(AccessShareLock);
+	ListCell   *lc;
+
+	need_copy();
+	foreach(lc, marks)
+	{
+		const Mark *mark = lfirst(lc);
+		Oid			index = index_of(mark);
+		NameData	names[INDEXNAME + 1];
+
+		if (!OidIsValid(index) ||
+			(mark->id == index &&
+			 (n == 0 || !(is_member(index, changed, n) || is_member(IndexGetRelation(index, true), changed, n) ||
+						  is_member(get_rel_namespace(index), changed, n)))))
+			continue;
+		memset(names, 0, sizeof(names));
+		if (names_of(index, names) && (mark->id != index || memcmp(names, mark->names, sizeof(names)) != 0))
+			replace_row(table, mark, index);
+	}
+	table_close(table, AccessShareLock);
+}
+
+void
+lbt_marks_forget(const Oid *oids, int noids, const NameData *schemas, const NameData *names, int nnames)
+{
+	Relation	table = open_marks(AccessShareLock);
+	ListCell   *lc;
+
+	need_copy();
+	foreach(lc, marks)
+	{
+		const Mark *mark = lfirst(lc);
+		bool		gone = is_member(mark->id, oids, noids);
+
+		if (!gone && !exists(mark->id))
+			for (int i = 0; i < nnames && !gone; i++)
+				gone = strcmp(NameStr(schemas[i]), NameStr(mark->names[SCHEMANAME])) == 0 &&
+					strcmp(NameStr(names[i]), NameStr(mark->names[INDEXNAME])) == 0;
+		if (gone)
+			replace_row(table, mark, InvalidOid);
+	}
+	table_close(table, AccessShareLock);
 }

@@ -12,13 +12,30 @@
  *
  * indexid is a generated column, which pg_dump does not dump: a restored row finds its index by name.
  *
- * Each backend has a copy of the whole table.  Writers invalidate the table's relcache entry; the relcache callback
- * (serve/hooks.c) says so to lbt_marks_invalidated(), and the copy is made anew when it is next needed.
+ *     learnedbtree.marks  --- systable scan, SnapshotSelf --->  this backend's copy
+ *        ^        |                                                |          |
+ *        |        +-- change: invalidation of the table --> stale  |          +--> lbt_mark_find(): views, the planner
+ *        |                                                         v
+ *        +------ heap_delete, heap_insert ------  lbt_mark_write(), lbt_marks_follow(), lbt_marks_forget()
+ *
+ * Each backend copies the whole table when it first needs a mark, and again after an invalidation.  All who read marks read
+ * the copy.  A writer finds its rows there, too; it reads each once more before it deletes it, as the copy may be of the
+ * past.
+ *
+ * Who writes                     locks, kept until the end of the transaction            a row that another one is changing
+ *   one mark                     the table of marks' object shared, the index's own      is waited for
+ *   many (lbt_marks_lock_all())  the table of marks' object alone                        is left alone: LBT_MARK_BUSY
+ *   DDL (follow, forget)         neither                                                 is left to that one
+ *
+ * "Object" is LockDatabaseObject(): nobody else takes these, so DDL never waits for a writer of marks.  All take
+ * RowExclusiveLock on the table.  None of these functions checks permissions.
  */
 #ifndef LBT_MARKS_H
 #define LBT_MARKS_H
 
 #include "registry/settings.h"
+
+/* ---- reading: no lock is waited for, none is kept; catalogs may be read ---- */
 
 /* Does the extension exist in this database?  Cached until pg_am changes. */
 extern bool lbt_extension_exists(void);
@@ -27,98 +44,52 @@ extern bool lbt_extension_exists(void);
 extern bool lbt_marks_any(bool *sure);
 
 /*
- * The options of an index's mark, its own or that of the partitioned index that it is a part of; *marked: there is one.
- * False when that cannot be told just now (the table is locked, or catalogs of another time are being read): it is not
- * worth waiting for.  Takes and releases a lock on the table; may read catalogs.
+ * The options of an index's mark, its own or that of the partitioned index that it is a part of; without a mark
+ * LBT_NO_INDEX_OPTIONS, of which learned is negative.  False when that cannot be told just now (the table is locked, or
+ * catalogs of another time are being read): ask again.
  */
-extern bool lbt_mark_find(Relation index, LbtIndexOptions *options, bool *marked);
+extern bool lbt_mark_find(Relation index, LbtIndexOptions *options);
 
 /* The options of a btree index, by its mark and the session's settings: as lbt_index_options(). */
 extern bool lbt_mark_options(Relation index, LbtIndexOptions *options, const char **why_not);
 
-/*
- * A writer of marks.  Of one index's mark: others may write other indexes' meanwhile.  Of many: no other writer may write
- * any, and the table is read once.  (DDL that makes marks follow is no such writer: it waits for nobody, and nobody keeps
- * it waiting.)  Locks are kept until the end of the transaction; the memory is the current context's.
- */
-typedef struct LbtMarkWriter LbtMarkWriter;
-
-extern LbtMarkWriter *lbt_marks_open(bool many);
-extern void lbt_marks_close(LbtMarkWriter *writer);
-
-/* For a writer of many: has the index a mark of its own? */
-extern bool lbt_mark_exists(const LbtMarkWriter *writer, Oid index);
+/* ---- writing: an error where the table does not exist ---- */
 
 typedef enum LbtMarkChange
 {
 	LBT_MARK_CHANGED,
 	LBT_MARK_AS_BEFORE,
-	LBT_MARK_BUSY				/* another transaction is changing it: of many, that is not waited for */
+	LBT_MARK_BUSY				/* another transaction is changing it: only of many */
 } LbtMarkChange;
 
-/*
- * Write an index's mark, or (options are NULL) delete it.  Not twice for an index without incrementing the command
- * counter.  The caller has locked the index's table against being dropped, and has checked permissions.  Tells all
- * backends.
- */
-extern LbtMarkChange lbt_mark_write(LbtMarkWriter *writer, Relation index, const LbtIndexOptions *options);
+/* Lock out all other writers of marks but DDL.  Before any lock on a table is taken, lest there be a deadlock. */
+extern void lbt_marks_lock_all(void);
 
 /*
- * For DDL.  Bring rows up to date with the names and OIDs of their indexes: where the index has been made anew, and of
- * objects (indexes, their tables, constraints, schemas) that a command has changed.  Delete those of dropped indexes, by
- * OID or, of rows that have found no index, by name.  Rows that another transaction is at are left to it.
+ * Write an index's mark, or (options are NULL) delete it, and all rows that are of this index.  The caller has locked the
+ * index's table against being dropped; with many, it has called lbt_marks_lock_all().  Tells all backends.  Not twice for
+ * an index without incrementing the command counter.
  */
-extern void lbt_marks_follow(const Oid *changed, int nchanged);
-extern void lbt_marks_forget(const Oid *oids, char *const *schemas, char *const *names, int n);
+extern LbtMarkChange lbt_mark_write(Relation index, const LbtIndexOptions *options, bool many);
 
 /*
- * Names (char *, qualified) of marks whose index is not there, of tables that matches(arg, schema, table) names.  With
- * forget they are deleted.
+ * For DDL that has changed these objects (indexes, their tables, schemas): bring the rows of indexes that belong to them up
+ * to date with names and OIDs, and rows of indexes that have been made anew, whoever has done that.
  */
-extern List *lbt_marks_lost(bool (*matches) (void *arg, const char *schema, const char *table), void *arg, bool forget);
+extern void lbt_marks_follow(const Oid *changed, int n);
 
-/*
- * From the relcache callback: this relation's entry, or (InvalidOid) any, may have changed.  True when marks may have.
- */
+/* For DDL that has dropped indexes: delete their rows, by OID or, of rows that have found no index, by name. */
+extern void lbt_marks_forget(const Oid *oids, int noids, const NameData *schemas, const NameData *names, int nnames);
+
+/* ---- what changes: called from callbacks, so they read and allocate nothing ---- */
+
+/* This relation's relcache entry, or (InvalidOid) any, may have changed.  True when marks may have. */
 extern bool lbt_marks_invalidated(Oid relid);
 
-/* From the callback for pg_am. */
+/* A row of pg_am has changed. */
 extern void lbt_marks_extension_changed(void);
 
 /* A transaction or subtransaction is aborted: true when what was read of marks may have been its own. */
 extern bool lbt_marks_aborted(void);
-
-/* ---- between marks.c, which copies rows, and markwrite.c, which writes them ---- */
-
-/* The table's columns. */
-enum
-{
-	COLUMN_SCHEMANAME = 1,
-	COLUMN_TABLENAME,
-	COLUMN_INDEXNAME,
-	COLUMN_LEARNED,
-	COLUMN_MAX_ERROR,
-	COLUMN_RETRAIN_SPLITS,
-	COLUMN_INDEXID
-};
-
-typedef struct LbtMarkName
-{
-	NameData	schema;
-	NameData	index;
-} LbtMarkName;
-
-typedef struct LbtMark
-{
-	LbtMarkName	name;			/* key of by_name */
-	Oid			index;			/* as the row has it; InvalidOid: none */
-	LbtIndexOptions options;
-} LbtMark;
-
-/* The table's OID; InvalidOid when there is none, or it is not the extension's. */
-extern Oid	lbt_marks_table(void);
-
-/* What a row says; false when it lacks a name, as only a superuser's hand can make it. */
-extern bool lbt_mark_read(HeapTuple row, TupleDesc desc, LbtMark *mark);
 
 #endif							/* LBT_MARKS_H */

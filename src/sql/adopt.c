@@ -1,44 +1,41 @@
 /*
- * adopt.c - learnedbtree_adopt(), learnedbtree_release(): marks of btree indexes (serve/marks.h), one by one or all of
- * the tables that a pattern names.
+ * adopt.c - marks of btree indexes (serve/marks.h): learnedbtree_adopt(), learnedbtree_release(), what the functions for many
+ * indexes do with each (these are SQL), and what the extension's triggers call.
  *
- * Table and index are locked as a reader of them does, until the end of the transaction, so that the index is not dropped
- * meanwhile.  Nobody waits for that but who wants to drop or rebuild it; and what this waits for are only those.
+ * Table and index are locked as a reader of them does, so that the index is not dropped meanwhile: for one index until the
+ * end of the transaction; of many, without waiting, and only for the moment.  Nobody waits for that but who wants to drop
+ * or rebuild the index; and what this waits for are only those.
  */
 #include "postgres.h"
 
-#include "access/genam.h"
 #include "access/relation.h"
-#include "access/table.h"
 #include "access/xact.h"
 #include "am/am.h"
-#include "catalog/catalog.h"
 #include "catalog/dependency.h"
 #include "catalog/index.h"
-#include "catalog/namespace.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_index.h"
 #include "catalog/pg_inherits.h"
-#include "commands/defrem.h"
 #include "commands/extension.h"
+#include "commands/trigger.h"
 #include "fmgr.h"
-#include "funcapi.h"
 #include "registry/xact.h"
 #include "serve/marks.h"
-#include "train/train.h"
-#include "miscadmin.h"
 #include "serve/serve.h"
 #include "server/compat.h"
 #include "sql/index_arg.h"
-#include "sql/pattern.h"
 #include "storage/lmgr.h"
+#include "train/train.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 
 PG_FUNCTION_INFO_V1(learnedbtree_adopt);
 PG_FUNCTION_INFO_V1(learnedbtree_release);
-PG_FUNCTION_INFO_V1(learnedbtree_adopt_all);
-PG_FUNCTION_INFO_V1(learnedbtree_release_all);
+PG_FUNCTION_INFO_V1(learnedbtree_write_mark);
+PG_FUNCTION_INFO_V1(learnedbtree_marks_changed);
+PG_FUNCTION_INFO_V1(learnedbtree_follow_marks);
+PG_FUNCTION_INFO_V1(learnedbtree_forget_dropped);
 
 /* Why something is not done: the reason goes on from "cannot adopt index ...: ". */
 typedef struct Refusal
@@ -87,30 +84,41 @@ check_markable(Relation index)
 	return refuse(0, NULL, NULL);
 }
 
-/* Open an index, its table locked before it, as everybody else does; NULL when there is no such relation (any more). */
+static bool
+lock(Oid relid, bool wait)
+{
+	if (wait)
+		LockRelationOid(relid, AccessShareLock);
+	return wait || ConditionalLockRelationOid(relid, AccessShareLock);
+}
+
+/* Lock and open an index whose table (InvalidOid: it had none) is locked; NULL if that cannot be, and nothing is locked. */
 static Relation
-open_after_table(Oid relid)
+open_locked(Oid relid, Oid table, bool wait)
+{
+	Relation	rel;
+
+	if (!lock(relid, wait))
+		return NULL;
+	rel = try_relation_open(relid, NoLock);
+	if (rel != NULL && IndexGetRelation(relid, true) == table)
+		return rel;
+	if (rel != NULL)
+		relation_close(rel, NoLock);	/* dropped, and its OID another's */
+	UnlockRelationOid(relid, AccessShareLock);
+	return NULL;
+}
+
+/* Open an index for its mark to be changed, its table locked before it, as everybody else does; an error when it is none. */
+static Relation
+open_index(Oid relid)
 {
 	Oid			table = IndexGetRelation(relid, true);
 	Relation	rel;
 
 	if (OidIsValid(table))
-		LockRelationOid(table, AccessShareLock);
-	rel = try_relation_open(relid, AccessShareLock);
-	if (rel != NULL && OidIsValid(table) && IndexGetRelation(relid, true) != table)
-	{
-		relation_close(rel, NoLock);
-		return NULL;			/* dropped, and its OID another's */
-	}
-	return rel;
-}
-
-/* Open an index for its mark to be changed; an error when it is none. */
-static Relation
-open_index(Oid relid)
-{
-	Relation	rel = open_after_table(relid);
-
+		(void) lock(table, true);
+	rel = open_locked(relid, table, true);
 	if (rel == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
@@ -127,9 +135,9 @@ open_index(Oid relid)
 
 /* Adopt with these options, or (NULL) release; for the index, and all that are part of it, see to its model. */
 static LbtMarkChange
-mark(LbtMarkWriter *writer, Relation index, const LbtIndexOptions *options)
+mark(Relation index, const LbtIndexOptions *options, bool many)
 {
-	LbtMarkChange change = lbt_mark_write(writer, index, options);
+	LbtMarkChange change = lbt_mark_write(index, options, many);
 	ListCell   *lc;
 
 	if (change != LBT_MARK_CHANGED)
@@ -141,47 +149,39 @@ mark(LbtMarkWriter *writer, Relation index, const LbtIndexOptions *options)
 		else
 			lbt_xact_forget(lfirst_oid(lc));
 	}
+	if (!many)
+		CommandCounterIncrement();	/* the same statement may mark it once more */
 	return change;
 }
 
-/* The same, of one index; false when it is as before. */
-static bool
-mark_one(Relation index, const LbtIndexOptions *options)
+/* An option that is an argument of a function; -1 for NULL. */
+static int
+option(FunctionCallInfo fcinfo, int argument, const char *name, int max)
 {
-	LbtMarkWriter *writer = lbt_marks_open(false);
-	LbtMarkChange change = mark(writer, index, options);
+	int			value = PG_ARGISNULL(argument) ? -1 : PG_GETARG_INT32(argument);
 
-	lbt_marks_close(writer);
-	CommandCounterIncrement();	/* the same statement may mark it once more */
-	return change == LBT_MARK_CHANGED;
+	if (!PG_ARGISNULL(argument) && (value < 1 || value > max))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("value %d out of bounds for option \"%s\"", value, name),
+				 errdetail("Valid values are between \"1\" and \"%d\".", max)));
+	return value;
 }
 
-/* The options that a function's arguments give, from this one on. */
+/* The options that arguments 1 to 3 give. */
 static LbtIndexOptions
-options_of(FunctionCallInfo fcinfo, int first)
+options_of(FunctionCallInfo fcinfo)
 {
-	LbtIndexOptions options = {.learned = PG_ARGISNULL(first) || PG_GETARG_BOOL(first),
-		.max_error = PG_ARGISNULL(first + 1) ? -1 : PG_GETARG_INT32(first + 1),
-	.retrain_splits = PG_ARGISNULL(first + 2) ? -1 : PG_GETARG_INT32(first + 2)};
-
-	if (!PG_ARGISNULL(first + 1) && (options.max_error < 1 || options.max_error > LBT_MAX_ERROR_LIMIT))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("value %d out of bounds for option \"max_error\"", options.max_error),
-				 errdetail("Valid values are between \"1\" and \"%d\".", LBT_MAX_ERROR_LIMIT)));
-	if (!PG_ARGISNULL(first + 2) && options.retrain_splits < 1)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("value %d out of bounds for option \"retrain_splits\"", options.retrain_splits),
-				 errdetail("Valid values are between \"1\" and \"%d\".", INT_MAX)));
-	return options;
+	return (LbtIndexOptions) {.learned = PG_ARGISNULL(1) || PG_GETARG_BOOL(1),
+		.max_error = option(fcinfo, 2, "max_error", LBT_MAX_ERROR_LIMIT),
+	.retrain_splits = option(fcinfo, 3, "retrain_splits", INT_MAX)};
 }
 
 Datum
 learnedbtree_adopt(PG_FUNCTION_ARGS)
 {
 	Oid			relid = lbt_index_argument(fcinfo);
-	LbtIndexOptions options = options_of(fcinfo, 1);
+	LbtIndexOptions options = options_of(fcinfo);
 	Relation	index;
 	Refusal		refusal;
 
@@ -193,7 +193,7 @@ learnedbtree_adopt(PG_FUNCTION_ARGS)
 				(errcode(refusal.sqlstate),
 				 errmsg("cannot adopt index \"%s\": %s", RelationGetRelationName(index), refusal.reason),
 				 refusal.hint ? errhint("%s", refusal.hint) : 0));
-	if (!mark_one(index, &options))
+	if (mark(index, &options, false) == LBT_MARK_AS_BEFORE)
 		ereport(NOTICE,
 				(errmsg("index \"%s\" is adopted already, with the same options", RelationGetRelationName(index))));
 	relation_close(index, NoLock);
@@ -214,13 +214,12 @@ learnedbtree_release(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("cannot release index \"%s\": it belongs to another user", RelationGetRelationName(index)),
 				 errhint("Only the owner of its table may do this.")));
-	if (!mark_one(index, NULL))
+	if (mark(index, NULL, false) == LBT_MARK_AS_BEFORE)
 	{
 		LbtIndexOptions options;
-		bool		marked;
 
-		(void) lbt_mark_find(index, &options, &marked);
-		if (marked)
+		(void) lbt_mark_find(index, &options);
+		if (options.learned >= 0)
 			ereport(NOTICE,
 					(errmsg("index \"%s\" has no mark of its own, but that of a partitioned index which it is part of",
 							RelationGetRelationName(index)),
@@ -233,72 +232,7 @@ learnedbtree_release(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* ---- all of a pattern ---- */
-
-typedef struct Listed
-{
-	Oid			table;
-	Oid			index;
-} Listed;
-
-static int
-compare_listed(const ListCell *a, const ListCell *b)
-{
-	const Listed *x = lfirst(a);
-	const Listed *y = lfirst(b);
-
-	if (x->table != y->table)
-		return x->table < y->table ? -1 : 1;
-	return x->index < y->index ? -1 : x->index > y->index;
-}
-
-static bool
-names_match(void *pattern, const char *schema, const char *table)
-{
-	const LbtTablePattern *p = pattern;
-
-	return lbt_glob_matches(&p->table, table) && (!p->has_schema || lbt_glob_matches(&p->schema, schema));
-}
-
-/* Is it a user's table that the pattern names? */
-static bool
-table_matches(Oid table, LbtTablePattern *pattern)
-{
-	Oid			namespace = get_rel_namespace(table);
-	char	   *name = get_rel_name(table);
-	char	   *schema = get_namespace_name(namespace);
-
-	if (name == NULL || schema == NULL || IsCatalogRelationOid(table) || IsCatalogNamespace(namespace) ||
-		IsToastNamespace(namespace) || strcmp(schema, "information_schema") == 0)
-		return false;
-	return names_match(pattern, schema, name);
-}
-
-/* Those of partitioned indexes' parts are left to the mark of the whole. */
-static List *
-list_indexes(LbtTablePattern *pattern)
-{
-	List	   *list = NIL;
-	Relation	catalog = table_open(IndexRelationId, AccessShareLock);
-	SysScanDesc scan = systable_beginscan(catalog, InvalidOid, false, NULL, 0, NULL);
-	HeapTuple	tuple;
-
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		Form_pg_index form = (Form_pg_index) GETSTRUCT(tuple);
-		Listed	   *listed;
-
-		if (get_rel_relispartition(form->indexrelid) || !table_matches(form->indrelid, pattern))
-			continue;
-		listed = palloc(sizeof(Listed));
-		*listed = (Listed) {.table = form->indrelid,.index = form->indexrelid};
-		list = lappend(list, listed);
-	}
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	list_sort(list, compare_listed);
-	return list;
-}
+/* ---- one of many ---- */
 
 /* Why one of many should not be adopted, or NULL.  Tables of extensions are left out: their scripts may not expect it. */
 static const char *
@@ -319,148 +253,107 @@ why_skip(Relation index)
  * back: an index that is dropped before we commit leaves its mark, which nobody minds.
  */
 static const char *
-mark_listed(LbtMarkWriter *writer, Oid oid, const LbtIndexOptions *options)
+mark_one_of_many(Oid relid, const LbtIndexOptions *options)
 {
-	Oid			table = IndexGetRelation(oid, true);
-	const char *reason;
+	Oid			table = IndexGetRelation(relid, true);
+	const char *reason = "it is locked by another session, or gone";
 	Relation	index;
 
-	if (!OidIsValid(table) || !ConditionalLockRelationOid(table, AccessShareLock))
-		return "it is locked by another session, or gone";
-	if (!ConditionalLockRelationOid(oid, AccessShareLock))
-		reason = "it is locked by another session";
-	else if (IndexGetRelation(oid, true) != table || (index = try_relation_open(oid, NoLock)) == NULL)
+	if (!OidIsValid(table) || !lock(table, false))
+		return reason;
+	index = open_locked(relid, table, false);
+	if (index != NULL)
 	{
-		reason = "it has been dropped meanwhile";
-		UnlockRelationOid(oid, AccessShareLock);
-	}
-	else
-	{
+		LbtMarkChange change;
+
 		reason = options ? why_skip(index) : NULL;
-		if (reason == NULL)
-			switch (mark(writer, index, options))
-			{
-				case LBT_MARK_CHANGED:
-					break;
-				case LBT_MARK_AS_BEFORE:
-					reason = options ? "it is adopted already, with the same options" : "it is not adopted";
-					break;
-				case LBT_MARK_BUSY:
-					reason = "its mark is being changed by another session";
-					break;
-			}
+		change = reason ? LBT_MARK_CHANGED : mark(index, options, true);
+		if (change == LBT_MARK_BUSY)
+			reason = "its mark is being changed by another session";
+		else if (change == LBT_MARK_AS_BEFORE)
+			reason = options ? "it is adopted already, with the same options" : "it is not adopted";
 		relation_close(index, AccessShareLock);
 	}
 	UnlockRelationOid(table, AccessShareLock);
 	return reason;
 }
 
-/* May the caller, if there still is such an index? */
-static bool
-owns(Oid index)
+/* For the functions for many: adopt an index, or (learned is NULL) release it.  Gives the reason why not, or NULL. */
+Datum
+learnedbtree_write_mark(PG_FUNCTION_ARGS)
 {
-	return SearchSysCacheExists1(RELOID, ObjectIdGetDatum(index)) && lbt_relation_ownercheck(index, GetUserId());
-}
+	Oid			relid = lbt_index_argument(fcinfo);
+	bool		release = PG_ARGISNULL(1);
+	LbtIndexOptions options = options_of(fcinfo);
+	const char *reason = "it belongs to another user";
 
-/*
- * Marks that restores have brought, of indexes that have not come; or of what was dropped while event triggers were off.
- * Whose they are nobody can tell, so superusers delete them.
- */
-static void
-tell_lost(LbtTablePattern *pattern, bool release)
-{
-	bool		forget = release && superuser();
-	ListCell   *lc;
-
-	foreach(lc, lbt_marks_lost(names_match, pattern, forget))
+	lbt_forbid_readonly(release ? "learnedbtree_release_all()" : "learnedbtree_adopt_all()");
+	CHECK_FOR_INTERRUPTS();
+	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)))
+		reason = "it is locked by another session, or gone";
+	else if (lbt_relation_ownercheck(relid, GetUserId()))
 	{
-		if (forget)
-			ereport(NOTICE,
-					(errmsg("deleted the mark of index %s, which does not exist", (char *) lfirst(lc))));
-		else
-			ereport(NOTICE,
-					(errmsg("there is no index %s, which learnedbtree.marks has a mark of", (char *) lfirst(lc)),
-					 errhint("As superuser: SELECT learnedbtree_release_all(); deletes such marks.")));
+		lbt_marks_lock_all();	/* not for those who may change nothing */
+		reason = mark_one_of_many(relid, release ? NULL : &options);
 	}
+	if (!release)
+		lbt_tell_not_loaded();
+	if (reason == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_TEXT_P(cstring_to_text(reason));
 }
 
-static void
-put_row(ReturnSetInfo *result, Oid index, const char *outcome, const char *reason)
-{
-	Datum		values[3] = {ObjectIdGetDatum(index), CStringGetTextDatum(outcome),
-	reason ? CStringGetTextDatum(reason) : (Datum) 0};
-	bool		nulls[3] = {false, false, reason == NULL};
+/* ---- what triggers call ---- */
 
-	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+/* An array argument's elements, of fixed length and without NULLs. */
+static void *
+elements(FunctionCallInfo fcinfo, int argument, int *n)
+{
+	ArrayType  *array = PG_GETARG_ARRAYTYPE_P(argument);
+
+	if (ARR_HASNULL(array))
+		elog(ERROR, "array with NULLs");
+	*n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+	return ARR_DATA_PTR(array);
 }
 
-/* Adopt with these options, or (NULL) release. */
-static void
-mark_all(FunctionCallInfo fcinfo, const LbtIndexOptions *options)
+/* For the event triggers: bring rows up to date with their indexes, those of objects that a command has changed above all. */
+Datum
+learnedbtree_follow_marks(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	LbtTablePattern pattern;
-	char	   *given;
-	LbtMarkWriter *writer = NULL;
-	List	   *list;
-	ListCell   *lc;
-	bool		any = false;
+	int			n;
+	const Oid  *changed = elements(fcinfo, 0, &n);
 
-	if (PG_ARGISNULL(0))
+	lbt_marks_follow(changed, n);
+	PG_RETURN_VOID();
+}
+
+/* For the event triggers: forget dropped indexes, whose OIDs, schemas and names these are. */
+Datum
+learnedbtree_forget_dropped(PG_FUNCTION_ARGS)
+{
+	int			n[3];
+	const Oid  *oids = elements(fcinfo, 0, &n[0]);
+	const NameData *schemas = elements(fcinfo, 1, &n[1]);
+	const NameData *names = elements(fcinfo, 2, &n[2]);
+
+	if (n[1] != n[2])
+		elog(ERROR, "arrays of different lengths");
+	lbt_xact_dropped(oids, n[0]);
+	lbt_marks_forget(oids, n[0], schemas, names, n[1]);
+	PG_RETURN_VOID();
+}
+
+/* After each statement that has changed rows: backends copy the table anew. */
+Datum
+learnedbtree_marks_changed(PG_FUNCTION_ARGS)
+{
+	TriggerData *data = (TriggerData *) fcinfo->context;
+
+	if (!CALLED_AS_TRIGGER(fcinfo))
 		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("the pattern must not be NULL"),
-				 errhint("Leave it out, or give '*', for all tables.")));
-	given = text_to_cstring(PG_GETARG_TEXT_PP(0));
-	lbt_pattern_parse(given, &pattern);
-	InitMaterializedSRF(fcinfo, 0);
-	list = list_indexes(&pattern);
-	if (list == NIL)
-		ereport(NOTICE,
-				(errmsg("no table with an index matches \"%s\"", given)));
-	foreach(lc, list)
-	{
-		Oid			oid = ((Listed *) lfirst(lc))->index;
-		const char *reason = "it belongs to another user";
-
-		CHECK_FOR_INTERRUPTS();
-		if (owns(oid))
-		{
-			if (writer == NULL)
-				writer = lbt_marks_open(true);	/* not for those who may change nothing */
-			if (!options && !lbt_mark_exists(writer, oid))
-				continue;
-			reason = mark_listed(writer, oid, options);
-		}
-		else if (!options)
-			continue;
-		put_row(result, oid, reason ? "skipped" : options ? "adopted" : "released", reason);
-		any = true;
-	}
-	if (writer)
-		lbt_marks_close(writer);
-	CommandCounterIncrement();
-	if (list != NIL && !options && !any)
-		ereport(NOTICE,
-				(errmsg("no index of tables that match \"%s\" is adopted", given)));
-	tell_lost(&pattern, options == NULL);
-}
-
-Datum
-learnedbtree_adopt_all(PG_FUNCTION_ARGS)
-{
-	LbtIndexOptions options = options_of(fcinfo, 1);
-
-	lbt_forbid_readonly("learnedbtree_adopt_all()");
-	mark_all(fcinfo, &options);
-	lbt_tell_not_loaded();
-	return (Datum) 0;
-}
-
-Datum
-learnedbtree_release_all(PG_FUNCTION_ARGS)
-{
-	lbt_forbid_readonly("learnedbtree_release_all()");
-	mark_all(fcinfo, NULL);
-	return (Datum) 0;
+				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+				 errmsg("learnedbtree_marks_changed() can only be called as a trigger")));
+	CacheInvalidateRelcache(data->tg_relation);
+	return PointerGetDatum(NULL);
 }

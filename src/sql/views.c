@@ -90,8 +90,7 @@ not_served(Relation index)
 static void
 describe(Relation index, LbtRow *row)
 {
-	LbtIndexOptions options;
-	bool		marked = false;
+	LbtIndexOptions options = LBT_NO_INDEX_OPTIONS;
 	bool		readable;
 	const char *reason = unreadable(index);
 	const char *model_reason;
@@ -102,8 +101,8 @@ describe(Relation index, LbtRow *row)
 	if (readable)
 		reason = not_served(index);
 	if (lbt_is_btree(index))
-		(void) lbt_mark_find(index, &options, &marked);
-	lbt_row_add_text(row, !marked ? NULL : options.learned ? "adopted" : "excluded");
+		(void) lbt_mark_find(index, &options);
+	lbt_row_add_text(row, options.learned < 0 ? NULL : options.learned ? "adopted" : "excluded");
 	lbt_row_add(row, BoolGetDatum(reason == NULL));
 	lbt_row_add_text(row, reason);
 	if (!readable)
