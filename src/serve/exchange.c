@@ -19,14 +19,8 @@
 #include "registry/settings.h"
 #include "train/train.h"
 #include "miscadmin.h"
-#include "utils/hsearch.h"
-#include "utils/memutils.h"
 
-static IndexAmRoutine routine;	/* ours; made at the first exchange */
-static bool routine_made = false;
-
-/* OIDs of the indexes whose entries have our routine, or had it when they were looked at last. */
-static HTAB *exchanged = NULL;
+static IndexAmRoutine routine;	/* ours; made at the first exchange, zero before */
 
 static void
 make_routine(void)
@@ -40,39 +34,12 @@ make_routine(void)
 	routine.amendscan = lbt_endscan;
 	routine.ammarkpos = lbt_markpos;
 	routine.amrestrpos = lbt_restrpos;
-	routine_made = true;
 }
 
 bool
 lbt_is_exchanged(Relation index)
 {
 	return index->rd_indam == &routine;
-}
-
-static void
-note_exchanged(Oid index)
-{
-	if (exchanged == NULL)
-	{
-		HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(Oid),.hcxt = TopMemoryContext};
-
-		exchanged = hash_create("btree indexes served by learnedbtree", 64, &ctl,
-								HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	}
-	(void) hash_search(exchanged, &index, HASH_ENTER, NULL);
-}
-
-bool
-lbt_exchange_invalidated(Oid relid)
-{
-	bool		found;
-
-	if (exchanged == NULL)
-		return false;
-	if (!OidIsValid(relid))
-		return hash_get_num_entries(exchanged) > 0;
-	(void) hash_search(exchanged, &relid, HASH_REMOVE, &found);
-	return found;
 }
 
 const char *
@@ -143,31 +110,28 @@ bool
 lbt_exchange(Oid oid, bool *settled)
 {
 	Relation	index = RelationIdGetRelation(oid);
-	bool		served = false;
 	bool		sure = true;
+	bool		served;
 
 	if (!RelationIsValid(index))
 		return false;
 	if (lbt_is_exchanged(index))
-	{
 		served = lbt_index_get(index)->learned;
-		note_exchanged(oid);
-	}
-	else if (index->rd_rel->relkind == RELKIND_INDEX && lbt_is_btree(index) && index->rd_indam != NULL &&
-		lbt_serve_refusal(index, &sure) == NULL)
+	else
+		served = index->rd_rel->relkind == RELKIND_INDEX && lbt_is_btree(index) && index->rd_indam != NULL &&
+			lbt_serve_refusal(index, &sure) == NULL;
+
+	/* Looking may have received an invalidation: asked last. */
+	if (served && !lbt_is_exchanged(index))
 	{
-		/* Looking may have received an invalidation: asked last. */
-		if (!lbt_is_exchanged(index) && index->rd_refcnt == 1 && lbt_bt_owns_routine(index->rd_indam))
+		if (index->rd_refcnt == 1 && lbt_bt_owns_routine(index->rd_indam))
 		{
-			if (!routine_made)
+			if (routine.type != T_IndexAmRoutine)
 				make_routine();
 			index->rd_indam = &routine;
 		}
-		served = lbt_is_exchanged(index);
-		if (served)
-			note_exchanged(oid);
 		else
-			sure = false;		/* somebody here has it open */
+			served = sure = false;	/* somebody here has it open */
 	}
 	if (!sure)
 		*settled = false;

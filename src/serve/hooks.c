@@ -17,7 +17,6 @@
  */
 #include "serve/serve.h"
 
-#include "access/table.h"
 #include "access/xact.h"
 #include "am/am.h"
 #include "catalog/namespace.h"
@@ -36,7 +35,6 @@
 #include "server/executor.h"
 #include "storage/lmgr.h"
 #include "utils/acl.h"
-#include "utils/fmgroids.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -46,12 +44,13 @@
 /* Statements after which a settled target is looked at again: it may have grown into learnedbtree.min_leaves. */
 #define TARGET_STATEMENTS 256
 
-/* An index that a plan scans, or a table that rows are put into. */
+/* An index that has been looked at, or a table that rows are put into. */
 typedef struct Settled
 {
 	Oid			relid;			/* hash key */
 	uint64		epoch;			/* 0: not settled */
 	uint32		statements;		/* of a target, since it was looked at */
+	bool		served;			/* of an index: its entry has our routine */
 } Settled;
 
 static bool looking = true;		/* something may have to be served */
@@ -72,20 +71,18 @@ is_settled(const Settled *settled)
 }
 
 static void
-settle(Oid relid)
+note(Oid relid, bool settled, bool served)
 {
-	Settled    *settled;
+	Settled    *entry;
 
 	if (all_settled == NULL)
 	{
-		HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(Settled),.hcxt = TopMemoryContext};
+		HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(Settled)};
 
-		all_settled = hash_create("relations that learnedbtree has looked at", 256, &ctl,
-								  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		all_settled = hash_create("relations that learnedbtree has looked at", 256, &ctl, HASH_ELEM | HASH_BLOBS);
 	}
-	settled = hash_search(all_settled, &relid, HASH_ENTER, NULL);
-	settled->epoch = epoch;
-	settled->statements = 0;
+	entry = hash_search(all_settled, &relid, HASH_ENTER, NULL);
+	*entry = (Settled) {.relid = relid,.epoch = settled ? epoch : 0,.served = served};
 }
 
 /* ---- what changes ---- */
@@ -103,13 +100,15 @@ lbt_serve_changed(void)
 static void
 at_relcache_invalidation(Datum arg, Oid relid)
 {
+	const Settled *known = find_settled(relid);
+
 	lbt_mask_again(relid);
 	lbt_index_options_generation++;
 	if (lbt_marks_invalidated(relid))
-		lbt_serve_changed();
-	else if (lbt_exchange_invalidated(relid))
+		lbt_serve_changed();	/* so always, when any entry may be gone */
+	else if (known && known->served)
 		epoch++;
-	if (OidIsValid(relid) && all_settled != NULL)
+	if (known)
 		(void) hash_search(all_settled, &relid, HASH_REMOVE, NULL);
 }
 
@@ -142,18 +141,15 @@ is_looking(void)
 
 /* ---- exchanging ---- */
 
-/* As lbt_exchange(), and remember that the index is settled. */
+/* As lbt_exchange(), and note what has come of it. */
 static bool
-exchange(Oid index, bool *settled)
+exchange(Oid index)
 {
-	bool		this_one = true;
+	bool		settled = true;
 	uint64		before = epoch;
-	bool		served = lbt_exchange(index, &this_one);
+	bool		served = lbt_exchange(index, &settled);
 
-	if (this_one && before == epoch)
-		settle(index);
-	else
-		*settled = false;
+	note(index, settled && before == epoch, served);
 	return served;
 }
 
@@ -162,26 +158,20 @@ exchange(Oid index, bool *settled)
  * it is not waited for: whoever holds one in the way is about to drop it or make it anew.
  */
 static void
-exchange_unlocked(Oid index, bool *settled)
+exchange_unlocked(Oid index)
 {
-	if (is_settled(find_settled(index)))
-		return;
 	if (!ConditionalLockRelationOid(index, AccessShareLock))
-	{
-		*settled = false;
 		return;
-	}
-	(void) exchange(index, settled);
+	(void) exchange(index);
 	UnlockRelationOid(index, AccessShareLock);
 }
 
-/* All indexes of a table that rows are going to be put into. */
+/* All indexes of a table that rows are going to be put into.  Those looked at before are again: they may have grown. */
 static void
 prepare_target(Oid table)
 {
 	Settled    *known = find_settled(table);
 	Relation	rel;
-	bool		settled = true;
 	uint64		before = epoch;
 
 	if (is_settled(known) && ++known->statements < TARGET_STATEMENTS)
@@ -193,42 +183,36 @@ prepare_target(Oid table)
 	{
 		List	   *indexes = rel->rd_rel->relhasindex && !RelationUsesLocalBuffers(rel) &&
 			RELKIND_HAS_TABLE_AM(rel->rd_rel->relkind) ? RelationGetIndexList(rel) : NIL;
+		bool		settled = true;
 		ListCell   *lc;
 
 		RelationClose(rel);
 		foreach(lc, indexes)
 		{
-			Settled    *index = find_settled(lfirst_oid(lc));
-
-			if (index)
-				index->epoch = 0;	/* it may have grown */
-			exchange_unlocked(lfirst_oid(lc), &settled);
+			exchange_unlocked(lfirst_oid(lc));
+			settled = settled && is_settled(find_settled(lfirst_oid(lc)));
 		}
 		list_free(indexes);
-		if (settled && before == epoch)
-			settle(table);
+		note(table, settled && before == epoch, false);
 	}
 	UnlockRelationOid(table, AccessShareLock);
 }
 
 /* ---- plans ---- */
 
-static void prepare_plan(const Plan *plan);
-
 static void
-prepare_plans(const List *plans)
+prepare_scan(Oid index)
 {
-	ListCell   *lc;
-
-	foreach(lc, plans)
-		prepare_plan(lfirst(lc));
+	if (!is_settled(find_settled(index)))
+		exchange_unlocked(index);
 }
 
 /* Exchange what a plan's nodes scan. */
 static void
 prepare_plan(const Plan *plan)
 {
-	bool		settled;
+	const List *children = NIL;
+	ListCell   *lc;
 
 	if (plan == NULL)
 		return;
@@ -236,35 +220,37 @@ prepare_plan(const Plan *plan)
 	switch (nodeTag(plan))
 	{
 		case T_IndexScan:
-			exchange_unlocked(((const IndexScan *) plan)->indexid, &settled);
+			prepare_scan(((const IndexScan *) plan)->indexid);
 			break;
 		case T_IndexOnlyScan:
-			exchange_unlocked(((const IndexOnlyScan *) plan)->indexid, &settled);
+			prepare_scan(((const IndexOnlyScan *) plan)->indexid);
 			break;
 		case T_BitmapIndexScan:
-			exchange_unlocked(((const BitmapIndexScan *) plan)->indexid, &settled);
+			prepare_scan(((const BitmapIndexScan *) plan)->indexid);
 			break;
 		case T_Append:
-			prepare_plans(((const Append *) plan)->appendplans);
+			children = ((const Append *) plan)->appendplans;
 			break;
 		case T_MergeAppend:
-			prepare_plans(((const MergeAppend *) plan)->mergeplans);
+			children = ((const MergeAppend *) plan)->mergeplans;
 			break;
 		case T_BitmapAnd:
-			prepare_plans(((const BitmapAnd *) plan)->bitmapplans);
+			children = ((const BitmapAnd *) plan)->bitmapplans;
 			break;
 		case T_BitmapOr:
-			prepare_plans(((const BitmapOr *) plan)->bitmapplans);
+			children = ((const BitmapOr *) plan)->bitmapplans;
+			break;
+		case T_CustomScan:
+			children = ((const CustomScan *) plan)->custom_plans;
 			break;
 		case T_SubqueryScan:
 			prepare_plan(((const SubqueryScan *) plan)->subplan);
 			break;
-		case T_CustomScan:
-			prepare_plans(((const CustomScan *) plan)->custom_plans);
-			break;
 		default:
 			break;
 	}
+	foreach(lc, children)
+		prepare_plan(lfirst(lc));
 	prepare_plan(plan->lefttree);
 	prepare_plan(plan->righttree);
 }
@@ -278,7 +264,8 @@ prepare_statement(const PlannedStmt *plan)
 	if (!is_looking())
 		return;
 	prepare_plan(plan->planTree);
-	prepare_plans(plan->subplans);
+	foreach(lc, plan->subplans)
+		prepare_plan(lfirst(lc));
 	foreach(lc, plan->resultRelations)
 		prepare_target(rt_fetch(lfirst_int(lc), plan->rtable)->relid);
 }
@@ -310,12 +297,12 @@ describe_indexes(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
 
 		if (info->relam == BTREE_AM_OID)
 		{
-			bool		settled;
+			bool		sure;
 
 			/* The planner has locked it, and asked for its size. */
 			if (looking && !info->hypothetical && is_looking() &&
-				(lbt_is_large(info->pages) || lbt_btree_indexes == LBT_BTREE_ADOPTED || lbt_marks_any(&settled)) &&
-				exchange(info->indexoid, &settled))
+				(lbt_is_large(info->pages) || lbt_btree_indexes == LBT_BTREE_ADOPTED || lbt_marks_any(&sure)) &&
+				exchange(info->indexoid))
 				info->amcostestimate = (void *) lbt_costestimate;
 		}
 
@@ -330,22 +317,12 @@ describe_indexes(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
 
 /* ---- COPY ---- */
 
-/* Before COPY FROM locks its table: only what the caller may write to is looked at. */
+/*
+ * Before COPY FROM locks its table: only what the caller may write to is looked at.  And once more when it has ended:
+ * partitions that it has found, for the next one.
+ */
 static void
 prepare_copy(const CopyStmt *copy)
-{
-	Oid			table;
-
-	if (!copy->is_from || copy->relation == NULL || !is_looking())
-		return;
-	table = RangeVarGetRelid(copy->relation, NoLock, true);
-	if (OidIsValid(table) && pg_class_aclcheck(table, GetUserId(), ACL_INSERT) == ACLCHECK_OK)
-		prepare_target(table);
-}
-
-/* Afterwards: partitions that it has found. */
-static void
-prepare_copied_partitions(const CopyStmt *copy)
 {
 	Oid			table;
 	ListCell   *lc;
@@ -353,10 +330,10 @@ prepare_copied_partitions(const CopyStmt *copy)
 	if (!copy->is_from || copy->relation == NULL || !is_looking())
 		return;
 	table = RangeVarGetRelid(copy->relation, NoLock, true);
-	if (!OidIsValid(table) || get_rel_relkind(table) != RELKIND_PARTITIONED_TABLE)
+	if (!OidIsValid(table) || pg_class_aclcheck(table, GetUserId(), ACL_INSERT) != ACLCHECK_OK)
 		return;
 	foreach(lc, find_all_inheritors(table, NoLock, NULL))
-		if (lbt_holds_lock(lfirst_oid(lc), RowExclusiveLock))
+		if (lfirst_oid(lc) == table || lbt_holds_lock(lfirst_oid(lc), RowExclusiveLock))
 			prepare_target(lfirst_oid(lc));
 }
 
@@ -375,33 +352,13 @@ at_subscription_change(Datum arg, int cache, uint32 hash)
 static void
 list_subscribed(void)
 {
-	static bool registered = false;
-	List	   *list = NIL;
 	List	   *all = NIL;
 	ListCell   *lc;
-	Relation	catalog;
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
 	MemoryContext old;
 
-	if (!registered)
-	{
-		CacheRegisterSyscacheCallback(SUBSCRIPTIONRELMAP, at_subscription_change, (Datum) 0);
-		registered = true;
-	}
 	subscribed_known = true;	/* first: an invalidation meanwhile makes it false */
-	catalog = table_open(SubscriptionRelRelationId, AccessShareLock);
-	ScanKeyInit(&key, Anum_pg_subscription_rel_srsubid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(MySubscription->oid));
-	scan = systable_beginscan(catalog, InvalidOid, false, NULL, 1, &key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-		list = lappend_oid(list, ((Form_pg_subscription_rel) GETSTRUCT(tuple))->srrelid);
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-
-	foreach(lc, list)
-		all = list_concat(all, find_all_inheritors(lfirst_oid(lc), NoLock, NULL));
+	foreach(lc, lbt_subscription_relations(MySubscription->oid))
+		all = list_concat(all, find_all_inheritors(((SubscriptionRelState *) lfirst(lc))->relid, NoLock, NULL));
 
 	/* Only the result is kept: what is made on the way goes with the transaction. */
 	old = MemoryContextSwitchTo(TopMemoryContext);
@@ -445,11 +402,11 @@ lbt_serve_init(void)
 	RegisterSubXactCallback(at_subxact_event, NULL);
 	CacheRegisterRelcacheCallback(at_relcache_invalidation, (Datum) 0);
 	CacheRegisterSyscacheCallback(AMOID, at_am_change, (Datum) 0);
+	CacheRegisterSyscacheCallback(SUBSCRIPTIONRELMAP, at_subscription_change, (Datum) 0);
 	next_info_hook = get_relation_info_hook;
 	get_relation_info_hook = describe_indexes;
 	lbt_statement.looking = &looking;
 	lbt_statement.starts = prepare_statement;
 	lbt_statement.routed = prepare_partitions;
-	lbt_statement.copy_starts = prepare_copy;
-	lbt_statement.copy_ends = prepare_copied_partitions;
+	lbt_statement.around_copy = prepare_copy;
 }

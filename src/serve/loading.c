@@ -9,62 +9,24 @@
 #include "catalog/pg_db_role_setting.h"
 #include "commands/dbcommands.h"
 #include "registry/settings.h"
-#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "server/shared.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
-#include "utils/varlena.h"
 
-/* Is the library in a setting's list of libraries? */
+/* Is the library in a list of libraries? */
 static bool
-lists_library(const char *value)
+lists_library(const char *libraries)
 {
-	char	   *copy;
-	List	   *names;
-	ListCell   *lc;
-	bool		found = false;
-
-	if (value == NULL || value[0] == '\0')
-		return false;
-	copy = pstrdup(value);
-	if (SplitDirectoriesString(copy, ',', &names))
-		foreach(lc, names)
-		{
-			const char *slash = strrchr(lfirst(lc), '/');
-			const char *name = slash ? slash + 1 : lfirst(lc);
-
-			if (strcmp(name, "learnedbtree") == 0 || strcmp(name, "learnedbtree.so") == 0)
-				found = true;
-		}
-	return found;
-}
-
-/* Do the settings of a row of pg_db_role_setting, a text[], list the library? */
-static bool
-settings_list_library(Datum settings)
-{
-	static const char prefix[] = "session_preload_libraries=";
-	Datum	   *elements;
-	bool	   *nulls;
-	int			n;
-
-	deconstruct_array(DatumGetArrayTypeP(settings), TEXTOID, -1, false, TYPALIGN_INT, &elements, &nulls, &n);
-	for (int i = 0; i < n; i++)
-	{
-		char	   *setting = nulls[i] ? NULL : TextDatumGetCString(elements[i]);
-
-		if (setting && strncmp(setting, prefix, strlen(prefix)) == 0 && lists_library(setting + strlen(prefix)))
-			return true;
-	}
-	return false;
+	return libraries != NULL && strstr(libraries, "learnedbtree") != NULL;
 }
 
 /* Set for this database or all, for all roles or some?  This session may have begun before. */
 static bool
 set_for_database(void)
 {
+	static const char prefix[] = "session_preload_libraries=";
 	Relation	catalog = table_open(DbRoleSettingRelationId, AccessShareLock);
 	SysScanDesc scan = systable_beginscan(catalog, InvalidOid, false, NULL, 0, NULL);
 	HeapTuple	tuple;
@@ -75,9 +37,17 @@ set_for_database(void)
 		Form_pg_db_role_setting form = (Form_pg_db_role_setting) GETSTRUCT(tuple);
 		bool		isnull;
 		Datum		settings = heap_getattr(tuple, Anum_pg_db_role_setting_setconfig, RelationGetDescr(catalog), &isnull);
+		Datum	   *elements;
+		int			n = 0;
 
 		if (!isnull && (form->setdatabase == MyDatabaseId || !OidIsValid(form->setdatabase)))
-			found = settings_list_library(settings);
+			deconstruct_array(DatumGetArrayTypeP(settings), TEXTOID, -1, false, TYPALIGN_INT, &elements, NULL, &n);
+		for (int i = 0; i < n && !found; i++)
+		{
+			char	   *setting = TextDatumGetCString(elements[i]);
+
+			found = strncmp(setting, prefix, strlen(prefix)) == 0 && lists_library(setting);
+		}
 	}
 	systable_endscan(scan);
 	table_close(catalog, AccessShareLock);

@@ -48,9 +48,6 @@ extern bool lbt_exchange(Oid index, bool *settled);
 /* Does the entry have our routine? */
 extern bool lbt_is_exchanged(Relation index);
 
-/* From the relcache callback: false when no entry with our routine can have been thrown away. */
-extern bool lbt_exchange_invalidated(Oid relid);
-
 /* hooks.c */
 
 /* In _PG_init. */

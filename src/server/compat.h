@@ -178,6 +178,13 @@ lbt_holds_lock(Oid relid, LOCKMODE mode)
 #endif
 }
 
+/* The tables of a subscription, whatever state they are in: a list of SubscriptionRelState. */
+#if PG_VERSION_NUM >= 160000
+#define lbt_subscription_relations(subscription) GetSubscriptionRelations(subscription, false)
+#else
+#define lbt_subscription_relations(subscription) GetSubscriptionRelations(subscription)
+#endif
+
 /* A process's place among all, for lbt_wake_process(). */
 static inline int
 lbt_my_process(void)

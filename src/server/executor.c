@@ -117,13 +117,13 @@ utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtility
 	const CopyStmt *copy = IsA(plan->utilityStmt, CopyStmt) ? (const CopyStmt *) plan->utilityStmt : NULL;
 
 	if (copy)
-		lbt_statement.copy_starts(copy);
+		lbt_statement.around_copy(copy);
 	if (next_utility_hook)
 		next_utility_hook(plan, text, read_only_tree, context, params, environment, dest, completion);
 	else
 		standard_ProcessUtility(plan, text, read_only_tree, context, params, environment, dest, completion);
 	if (copy)
-		lbt_statement.copy_ends(copy);
+		lbt_statement.around_copy(copy);
 }
 
 static void

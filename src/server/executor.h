@@ -35,8 +35,7 @@ typedef struct LbtStatementCallbacks
 	void		(*routed) (List *partitions);
 
 	/* Before and, without an error, after each COPY. */
-	void		(*copy_starts) (const CopyStmt *copy);
-	void		(*copy_ends) (const CopyStmt *copy);
+	void		(*around_copy) (const CopyStmt *copy);
 } LbtStatementCallbacks;
 
 extern LbtStatementCallbacks lbt_statement;
