@@ -307,7 +307,7 @@ COMMENT ON FUNCTION learnedbtree_predict(regclass, VARIADIC "any") IS
 
 CREATE FUNCTION learnedbtree_check(index regclass,
         heapallindexed boolean DEFAULT true, rootdescend boolean DEFAULT true,
-        OUT model text, OUT image text,
+        OUT model text, OUT saved_model text,
         OUT separators bigint, OUT landed bigint, OUT moved_right bigint, OUT fallbacks bigint,
         OUT fallback_block bigint, OUT fallback_page bigint, OUT fallback_low bigint, OUT fallback_high bigint)
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;

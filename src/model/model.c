@@ -82,7 +82,6 @@ lbt_model_open(void *mem, size_t bytes, LbtModel *model)
 	model->nknots = copy.nknots;
 	model->knots = (const LbtKnot *) ((const char *) mem + knots_offset());
 	model->leaves = (LbtLeaf *) ((char *) mem + leaves_offset(copy.nknots, copy.tree_bytes));
-	model->approximate = copy.source != LBT_FROM_TRAINING;
 	model->code = copy.code;
 	return true;
 }

@@ -20,7 +20,7 @@
 typedef enum LbtModelSource
 {
 	LBT_FROM_TRAINING,			/* the tree */
-	LBT_FROM_IMAGE				/* the image in the metapage: its leaf cache is approximate */
+	LBT_FROM_SAVED				/* the saved model in the metapage: its codes are not exact */
 } LbtModelSource;
 
 typedef struct LbtModelHeader
@@ -50,7 +50,6 @@ typedef struct LbtModel
 	uint32_t	nknots;
 	const LbtKnot *knots;
 	LbtLeaf    *leaves;
-	bool		approximate;	/* the true leaf may lie left of the one found */
 	LbtKeyCode	code;
 	LbtCodeTree tree;
 } LbtModel;

@@ -136,7 +136,6 @@ typedef struct LbtEntry
 	Size		bytes;
 	TimestampTz changed_at;
 	pg_atomic_uint64 used_at;	/* TimestampTz; written under the shared partition lock */
-	XLogRecPtr	image_lsn;		/* of the metapage when its image was written; 0: not known */
 
 	/* policy.c's */
 	bool		wanted;			/* the worker is asked to train it */

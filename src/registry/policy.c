@@ -54,11 +54,11 @@ void
 lbt_policy_settle(LbtEntry *entry, const LbtModelHeader *header, uint32 fingerprint)
 {
 	bool		ready = entry->state == LBT_READY;
-	bool		image = ready && header->source == LBT_FROM_IMAGE;
+	bool		saved = ready && header->source == LBT_FROM_SAVED;
 
 	memset(&entry->since, 0, sizeof(entry->since));
 	memset(&entry->window, 0, sizeof(entry->window));
-	entry->wanted = image && lbt_autotrain;
+	entry->wanted = saved && lbt_autotrain;
 	if (entry->state == LBT_NO_MEMORY)
 	{
 		lbt_policy_pause(entry);
@@ -67,9 +67,9 @@ lbt_policy_settle(LbtEntry *entry, const LbtModelHeader *header, uint32 fingerpr
 	entry->failures = 0;
 	if (!ready)
 		return;
-	if (!image)
+	if (!saved)
 		entry->attempted_at = GetCurrentTimestamp();
-	if (!image && fingerprint == entry->fingerprint)
+	if (!saved && fingerprint == entry->fingerprint)
 		entry->futile = Min(entry->futile + 1, 20);
 	else
 		entry->futile = 0;

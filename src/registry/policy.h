@@ -17,7 +17,7 @@ extern bool lbt_policy_report(LbtEntry *entry, const uint64 *events, int retrain
 /*
  * Switch a model off that does not pay; the caller frees its memory, which the entry names no more.  If the tree has
  * changed since it was made, a new one gets a chance; and so it does where one is wanted already, because this one came
- * from an image.
+ * from a saved model.
  */
 extern void lbt_policy_switch_off(LbtEntry *entry);
 

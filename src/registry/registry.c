@@ -220,7 +220,6 @@ register_training(const LbtFile *file, Oid oid, const LbtTrained *trained, LbtSt
 	entry->memory = memory;
 	entry->bytes = bytes;
 	entry->changed_at = now;
-	entry->image_lsn = trained->image_lsn;
 	lbt_policy_settle(entry, &trained->header, trained->fingerprint);
 	pg_atomic_write_u64(&entry->used_at, (uint64) now);
 	dshash_release_lock(lbt_entries, entry);

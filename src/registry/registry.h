@@ -22,10 +22,8 @@ typedef struct LbtTrained
 	const LbtKnot *knots;
 	const void *tree;			/* of codes, header.tree_bytes; NULL: none */
 	const LbtLeaf *leaves;
-	const LbtLeaf *image_leaves;	/* for the image, which has no tree of codes; NULL: the leaves */
 	BlockNumber blocks;			/* the file's size */
 	uint32		fingerprint;	/* of the leaves' blocks in order: has anything changed? */
-	XLogRecPtr	image_lsn;		/* of the metapage with the model's image */
 } LbtTrained;
 
 /*

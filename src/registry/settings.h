@@ -67,7 +67,7 @@ lbt_is_large(BlockNumber nblocks)
 /* The access method's OID; InvalidOid before CREATE EXTENSION. */
 extern Oid	lbt_am_oid(void);
 
-/* Is it a btree index, whose rd_options are btree's and whose file is not ours to write an image into? */
+/* Is it a btree index, whose rd_options are btree's and whose file is not ours to save a model in? */
 static inline bool
 lbt_is_btree(Relation rel)
 {

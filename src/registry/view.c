@@ -213,7 +213,6 @@ look_up(LbtIndex *index, TimestampTz failed_until)
 	state = entry->state;
 	index->trained_blocks = entry->trained_blocks;
 	index->model_bytes = entry->bytes;
-	index->image_lsn = entry->image_lsn;
 	if (index->changed_at != entry->changed_at)
 		index->misses = index->splits = 0;
 	index->changed_at = entry->changed_at;
@@ -240,7 +239,6 @@ lbt_index_refresh(LbtIndex *index)
 	pg_read_barrier();
 	index->state = LBT_UNTRAINED;
 	index->trained_blocks = 0;
-	index->image_lsn = InvalidXLogRecPtr;
 	index->nblocks = 0;
 	index->again_at = 0;
 	LBT_GUARDED(look_up(index, failed_until),

@@ -45,7 +45,6 @@ typedef struct LbtIndex
 	BlockNumber trained_blocks; /* the file's size when it was trained */
 	Size		model_bytes;	/* of the model, when LBT_READY or LBT_EVICTED */
 	TimestampTz changed_at;		/* when the state or model was registered */
-	XLogRecPtr	image_lsn;		/* of the metapage when its image was written; 0: not known */
 	uint32		misses;			/* fallbacks and right-moves since the last report of a long statement */
 	uint32		splits;			/* by this backend, since changed_at */
 	uint64		options_at;		/* lbt_index_options_generation when they were looked up; 0: again */

@@ -12,7 +12,7 @@
 
 #include "search/verify.h"
 
-/* Leaves to the left that are tried when the leaf cache is off, or only approximate. */
+/* Leaves to the left that are tried when the leaf cache is off. */
 #define MAX_RETREATS 8
 
 static inline LbtVerdict
@@ -79,9 +79,8 @@ lbt_predict_leaf(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot 
 		}
 		_bt_relbuf(rel, buf);
 
-		/* The spline alone, or an approximate leaf cache, may have gone too far right. */
-		if ((lbt_enable_leaf_cache && !model->approximate) || verdict != LBT_BEFORE || at.slot == 0 ||
-			retreats == MAX_RETREATS)
+		/* The spline alone may have gone too far right. */
+		if (lbt_enable_leaf_cache || verdict != LBT_BEFORE || at.slot == 0 || retreats == MAX_RETREATS)
 			return InvalidBuffer;
 		target_slot(index, at.slot - 1, bound_code(index, bound), &at);
 		prefetch_target(index, &at);

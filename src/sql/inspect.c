@@ -206,11 +206,11 @@ learnedbtree_model(PG_FUNCTION_ARGS)
 		lbt_row_add(&row, Int64GetDatum(header->segments));
 		lbt_row_add(&row, Int64GetDatum(header->ties));
 		lbt_row_add(&row, TimestampTzGetDatum(header->trained_at));
-		if (header->source == LBT_FROM_IMAGE)
+		if (header->source == LBT_FROM_SAVED)
 			lbt_row_add_nulls(&row, 1);
 		else
 			lbt_row_add(&row, Float8GetDatum(header->training_ms));
-		lbt_row_add_text(&row, header->source == LBT_FROM_IMAGE ? "metapage" : "training");
+		lbt_row_add_text(&row, header->source == LBT_FROM_SAVED ? "metapage" : "training");
 	}
 	else
 		lbt_row_add_nulls(&row, 11);

@@ -1,132 +1,149 @@
 /*
- * metapage.c - reading and writing the model's image; see metapage.h, server/btree.h for how it is logged,
- * and model/image.h for what it holds.
+ * metapage.c - reading and writing the saved model; see metapage.h, server/btree.h for how it is logged, and
+ * model/saved.h for how it is encoded.
  */
 #include "train/metapage.h"
 
-#include "access/xlog.h"
+#include "model/saved.h"
+#include "port/pg_crc32c.h"
+#include "server/btree.h"
 #include "train/fit.h"
-#include "model/image.h"
 #include "utils/memutils.h"
+#include "utils/timestamp.h"
 
-/* Of the leaves, one in so many may share its code with the one before, or there is no image. */
-#define MAX_TIES_SHIFT 2		/* a quarter */
+#define SAVED_MAGIC 0x4c425453	/* "LBTS" */
+#define SAVED_VERSION 1
+
+/* What the metapage has to spare; zeroes when there is no saved model. */
+typedef struct SavedModel
+{
+	uint32		magic;
+	uint32		version;
+	uint32		bytes;			/* all of it */
+	pg_crc32c	crc;			/* of what follows */
+	TimestampTz trained_at;
+	uint32		nleaves;
+	uint8		body[FLEXIBLE_ARRAY_MEMBER];
+} SavedModel;
+
+#define HEADER_BYTES offsetof(SavedModel, body)
+
+static const char readable[] = "readable";
+static const char none[] = "none";
+
+static pg_crc32c
+checksum(const SavedModel *saved)
+{
+	pg_crc32c	crc;
+
+	INIT_CRC32C(crc);
+	COMP_CRC32C(crc, &saved->trained_at, saved->bytes - offsetof(SavedModel, trained_at));
+	FIN_CRC32C(crc);
+	return crc;
+}
+
+/* The state for users, as far as the header tells. */
+static const char *
+check_header(const SavedModel *saved)
+{
+	return saved->magic == 0 ? none :
+		saved->magic != SAVED_MAGIC ? "it does not begin as one" :
+		saved->version != SAVED_VERSION ? "it is of another version" :
+		saved->bytes < HEADER_BYTES || saved->bytes > LBT_BT_META_SPARE ? "its length is wrong" :
+		saved->crc != checksum(saved) ? "its checksum is wrong" : readable;
+}
+
+/* Do two say the same, but for when they were made? */
+static bool
+same(const SavedModel *a, const SavedModel *b)
+{
+	const char *state = check_header(a);
+
+	return state == check_header(b) &&
+		(state == none ||
+		 (state == readable && a->bytes == b->bytes &&
+		  memcmp(&a->nleaves, &b->nleaves, a->bytes - offsetof(SavedModel, nleaves)) == 0));
+}
 
 void
-lbt_metapage_write(Relation rel, const LbtIndex *index, LbtTrained *trained)
+lbt_metapage_write(Relation rel, const LbtKeyCode *code, const LbtLeaf *leaves, uint32 nleaves)
 {
-	uint32		nleaves = trained->header.nleaves;
-	const LbtLeaf *leaves = trained->image_leaves ? trained->image_leaves : trained->leaves;
-	char		image[LBT_BT_META_SPARE];
-	LbtLeaf    *scratch_leaves;
-	LbtKnot    *scratch_knots;
+	SavedModel *saved = palloc0(LBT_BT_META_SPARE);
+	Size		size = lbt_saved_encode(saved->body, LBT_BT_META_SPARE - HEADER_BYTES, code, leaves, nleaves);
 	Buffer		buf;
-	Page		page;
-	char	   *spare;
-	Size		size;
-	bool		known;
 
-	if (RecoveryInProgress())
-		return;
-	scratch_leaves = MemoryContextAllocHuge(CurrentMemoryContext, (Size) nleaves * sizeof(LbtLeaf));
-	scratch_knots = MemoryContextAllocHuge(CurrentMemoryContext, (Size) nleaves * sizeof(LbtKnot));
-	size = lbt_leaf_ties(leaves, nleaves) > nleaves >> MAX_TIES_SHIFT ? 0 :
-		lbt_image_encode(image, sizeof(image), &trained->header.code, leaves, nleaves,
-						 trained->header.trained_at, scratch_leaves, scratch_knots);
-	pfree(scratch_leaves);
-	pfree(scratch_knots);
-
-	buf = _bt_getbuf(rel, BTREE_METAPAGE, BT_WRITE);
-	page = BufferGetPage(buf);
-	spare = lbt_bt_meta_spare(page);
-
-	/* An index that has outgrown images loses the one it has: it would only get worse. */
-	known = !RelationNeedsWAL(rel) || PageGetLSN(page) == index->image_lsn;
-	if (size > 0 ? !known || !lbt_image_same(spare, LBT_BT_META_SPARE, image, size) : spare[0] != 0)
-		lbt_bt_fill_meta_spare(rel, buf, image, size);
-	trained->image_lsn = PageGetLSN(page);
-	_bt_relbuf(rel, buf);
-}
-
-static const char *
-image_problem(LbtImageCheck check)
-{
-	switch (check)
+	if (size > 0)
 	{
-		case LBT_IMAGE_OK:
-		case LBT_IMAGE_NONE:
-			return NULL;
-		case LBT_IMAGE_BAD_MAGIC:
-			return "it does not begin as one";
-		case LBT_IMAGE_BAD_VERSION:
-			return "it is of another version";
-		case LBT_IMAGE_BAD_LENGTH:
-			return "its length is wrong";
-		case LBT_IMAGE_BAD_CRC:
-			return "its checksum is wrong";
-		case LBT_IMAGE_BAD_VALUE:
-			return "its contents are impossible";
+		saved->magic = SAVED_MAGIC;
+		saved->version = SAVED_VERSION;
+		saved->bytes = HEADER_BYTES + size;
+		saved->trained_at = GetCurrentTimestamp();
+		saved->nleaves = nleaves;
+		saved->crc = checksum(saved);
 	}
-	return NULL;
+	buf = _bt_getbuf(rel, BTREE_METAPAGE, BT_WRITE);
+	if (!same((SavedModel *) lbt_bt_meta_spare(BufferGetPage(buf)), saved))
+		lbt_bt_fill_meta_spare(rel, buf, saved, saved->bytes);
+	_bt_relbuf(rel, buf);
+	pfree(saved);
 }
 
-/* As lbt_metapage_read(), and what is the matter. */
-static LbtImageCheck
-read_image(Relation rel, const LbtIndex *index, LbtTrained *trained)
+/* As lbt_metapage_read(), with the state as for users. */
+static const char *
+read_saved(Relation rel, const LbtIndex *index, LbtTrained *trained)
 {
-	char		copy[LBT_BT_META_SPARE];
-	LbtImageInfo info;
-	LbtImageCheck check;
+	SavedModel *saved = palloc(LBT_BT_META_SPARE);
+	const char *state;
 	LbtLeaf    *leaves;
 	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
 	Buffer		buf = _bt_getbuf(rel, BTREE_METAPAGE, BT_READ);
 	uint32		height = BTPageGetMeta(BufferGetPage(buf))->btm_level + 1;
 
-	memcpy(copy, lbt_bt_meta_spare(BufferGetPage(buf)), sizeof(copy));
+	memcpy(saved, lbt_bt_meta_spare(BufferGetPage(buf)), LBT_BT_META_SPARE);
 	_bt_relbuf(rel, buf);
 
 	memset(trained, 0, sizeof(*trained));
-	check = lbt_image_open(copy, sizeof(copy), nblocks, &info);
-	if (check != LBT_IMAGE_OK)
-		return check;
-	if (!lbt_keyspec_fits(&index->keyspec, &info.code))
-		return LBT_IMAGE_BAD_VALUE;
-	leaves = MemoryContextAllocHuge(CurrentMemoryContext, (Size) info.nleaves * sizeof(LbtLeaf));
-	if (!lbt_image_leaves(copy, sizeof(copy), &info, leaves) ||
-		!lbt_fit_model(index, leaves, info.nleaves, trained))
-		return LBT_IMAGE_BAD_VALUE;
+	state = check_header(saved);
+	if (state != readable)
+		return state;
+	if (saved->nleaves < 1 || saved->nleaves >= nblocks)
+		return "its contents are impossible";
+	leaves = MemoryContextAllocHuge(CurrentMemoryContext, (Size) saved->nleaves * sizeof(LbtLeaf));
+	if (!lbt_saved_decode(saved->body, saved->bytes - HEADER_BYTES, &trained->header.code, leaves, saved->nleaves) ||
+		!lbt_keyspec_fits(&index->keyspec, &trained->header.code) ||
+		!lbt_fit_model(index, leaves, saved->nleaves, trained))
+		return "its contents are impossible";
 	trained->blocks = nblocks;
-	trained->header.source = LBT_FROM_IMAGE;
+	trained->header.source = LBT_FROM_SAVED;
 	trained->header.height = height;
-	trained->header.trained_at = info.trained_at;
-	trained->header.code = info.code;
-	return LBT_IMAGE_OK;
+	trained->header.trained_at = saved->trained_at;
+	return readable;
 }
 
 bool
 lbt_metapage_read(Relation rel, const LbtIndex *index, LbtTrained *trained)
 {
-	LbtImageCheck check = read_image(rel, index, trained);
+	const char *state = read_saved(rel, index, trained);
 
-	if (check != LBT_IMAGE_OK && check != LBT_IMAGE_NONE)
+	if (state != readable && state != none)
 		ereport(LOG,
 				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("ignoring the model's image in the metapage of index \"%s\": %s",
-						RelationGetRelationName(rel), image_problem(check)),
-				 errdetail("The model is trained from the tree, and the image written anew.")));
-	return check == LBT_IMAGE_OK;
+				 errmsg("ignoring the saved model in the metapage of index \"%s\": %s",
+						RelationGetRelationName(rel), state),
+				 errdetail("The model is trained from the tree, and saved anew.")));
+	return state == readable;
 }
 
 const char *
 lbt_metapage_state(Relation rel, const LbtIndex *index)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree image",
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree saved model",
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	LbtTrained	trained;
-	LbtImageCheck check = read_image(rel, index, &trained);
+	const char *state = read_saved(rel, index, &trained);
 
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
-	return check == LBT_IMAGE_OK ? "readable" : check == LBT_IMAGE_NONE ? "none" : image_problem(check);
+	return state;
 }

@@ -1,7 +1,9 @@
 /*
- * metapage.h - the model's image in the index's metapage: what is left of a model after a restart.
+ * metapage.h - the saved model in the index's metapage: what is left of a model after a restart.
  *
- * A hint like everything else about models: an image that is missing, outdated or damaged costs time.
+ * A hint like everything else about models: one that is missing, outdated or damaged costs time.
+ *
+ *     block 0: | page header, nbtree's fields | magic, version, length, checksum, ... | model/saved.h | zeroes |
  */
 #ifndef LBT_METAPAGE_H
 #define LBT_METAPAGE_H
@@ -10,20 +12,19 @@
 #include "registry/view.h"
 
 /*
- * Write the image of a trained model and log it, unless the one that is there says the same and nobody has
- * logged the metapage since (which may have lost the image where that is replayed).  Fills in
- * trained->image_lsn.  Nothing happens in recovery.  Allocates in the current context.  The metapage is locked
- * for the time of a copy.
+ * Save what a training has found, with the codes that the key code alone gives, and log the metapage, unless it says the
+ * same already.  What does not fit is not saved, and what was there goes.  Not for recovery.  Allocates in the current
+ * context, and takes the metapage's lock for the time of a copy.
  */
-extern void lbt_metapage_write(Relation rel, const LbtIndex *index, LbtTrained *trained);
+extern void lbt_metapage_write(Relation rel, const LbtKeyCode *code, const LbtLeaf *leaves, uint32 nleaves);
 
 /*
- * Make a model from the image; false when there is none.  An image that cannot be used is reported in the
- * server's log.  Allocates in the current context, where the result stays.
+ * Make a model from the saved one; false when there is none.  One that cannot be used is reported in the server's log.
+ * Allocates in the current context, where the result stays.
  */
 extern bool lbt_metapage_read(Relation rel, const LbtIndex *index, LbtTrained *trained);
 
-/* For users, a constant string: "readable", "none", or what is wrong with the image. */
+/* For users, a constant string: "readable", "none", or what is wrong with the saved model. */
 extern const char *lbt_metapage_state(Relation rel, const LbtIndex *index);
 
 #endif							/* LBT_METAPAGE_H */

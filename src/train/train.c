@@ -71,7 +71,6 @@ typedef struct Harvest
 	LbtKeyCode	code;
 	void	   *tree;			/* codes of segments; NULL: there are none */
 	uint32		tree_bytes;
-	LbtLeaf    *image_leaves;	/* with the codes that the key code alone gives; NULL: the leaves */
 	LbtKeyValue separator[LBT_CODE_COLUMNS];	/* left of the next leaf to add */
 	int			nseparator;
 } Harvest;
@@ -237,20 +236,20 @@ learn_segments(Harvest *h)
 	LbtColumnOrder order[LBT_CODE_COLUMNS];
 	LbtSeparators separators = {.values = h->values,.nvalues = h->nvalues,.ncolumns = h->spec->ncolumns,
 	.order = order,.code = &h->code};
-	Size		bytes = (Size) h->nleaves * sizeof(LbtLeaf);
 	Size		scratch_bytes = lbt_codetree_scratch_bytes(h->nleaves);
 	void	   *scratch;
 
 	if (lbt_leaf_ties(h->leaves + 1, h->nleaves - 1) == 0)
 		return;					/* the first leaf's code is none */
-	if (MemoryContextMemAllocated(CurrentMemoryContext, true) + bytes + max_bytes + scratch_bytes > lbt_training_budget())
+	if (MemoryContextMemAllocated(CurrentMemoryContext, true) + max_bytes + scratch_bytes > lbt_training_budget())
 		return;
 	lbt_keyspec_order(h->spec, order);
-	h->image_leaves = memcpy(MemoryContextAllocHuge(CurrentMemoryContext, bytes), h->leaves, bytes);
 	h->tree = MemoryContextAllocHuge(CurrentMemoryContext, max_bytes);
 	scratch = MemoryContextAllocHuge(CurrentMemoryContext, scratch_bytes);
 	h->tree_bytes = lbt_codetree_build(&separators, h->leaves, h->nleaves, h->tree, max_bytes, scratch);
 	pfree(scratch);
+	if (h->spec->sort_keys)
+		straighten(h->leaves, h->nleaves);
 }
 
 /* The codes of all leaves, once all separators are known. */
@@ -260,11 +259,6 @@ encode_separators(Harvest *h)
 	for (uint32 i = 0; i < h->nleaves; i++)
 		h->leaves[i].min_code = lbt_keycode(&h->code, &h->values[(Size) i * h->spec->ncolumns], h->nvalues[i],
 											LBT_MISSING_LOW);
-	if (h->spec->sort_keys)
-		straighten(h->leaves, h->nleaves);
-	learn_segments(h);
-	if (h->spec->sort_keys)
-		straighten(h->leaves, h->nleaves);
 }
 
 /* Walk along level 1, and add each leaf. */
@@ -311,11 +305,16 @@ harvest(Harvest *h)
 		/* Leaves that have come since the first walk get codes within what it has seen. */
 		h->code_known = true;
 		walk_leaves(h);
-		if (h->spec->sort_keys)
-			straighten(h->leaves, h->nleaves);
 	}
-	if (h->problem == LBT_READY && h->nleaves > 0)
-		h->leaves[0].min_code = 0;
+	if (h->problem != LBT_READY || h->nleaves == 0)
+		return;
+	if (h->spec->sort_keys)
+		straighten(h->leaves, h->nleaves);
+	if (!lbt_is_btree(h->rel) && !RecoveryInProgress())
+		lbt_metapage_write(h->rel, &h->code, h->leaves, h->nleaves);
+	if (h->kept)
+		learn_segments(h);		/* not before: a saved model has none */
+	h->leaves[0].min_code = 0;
 }
 
 /* Which blocks, in which order (FNV-1a): two trainings that agree have found the same leaves. */
@@ -354,7 +353,7 @@ publish(LbtIndex *index, const LbtTrained *trained, bool new_file)
 	return published ? index->state : LBT_NO_MEMORY;
 }
 
-/* Harvest, fit, publish, and write the image.  Allocates in the current context. */
+/* Harvest, fit and publish.  Allocates in the current context. */
 static LbtState
 train(Relation rel, LbtIndex *index, bool new_file)
 {
@@ -381,13 +380,10 @@ train(Relation rel, LbtIndex *index, bool new_file)
 		header->code = h.code;
 		header->tree_bytes = h.tree_bytes;
 		trained.tree = h.tree;
-		trained.image_leaves = h.image_leaves;
 		header->trained_at = GetCurrentTimestamp();
 		INSTR_TIME_SET_CURRENT(end);
 		INSTR_TIME_SUBTRACT(end, start);
 		header->training_ms = INSTR_TIME_GET_MILLISEC(end);
-		if (!lbt_is_btree(rel))
-			lbt_metapage_write(rel, index, &trained);
 	}
 	if (h.problem == LBT_TOO_LARGE && index->state == LBT_READY && index->shareable)
 	{
@@ -398,7 +394,7 @@ train(Relation rel, LbtIndex *index, bool new_file)
 	return publish(index, &trained, new_file);
 }
 
-/* For a first use: the model that the image gives, of an index of our access method. */
+/* For a first use: the saved model, of an index of our access method. */
 static LbtState
 load(Relation rel, LbtIndex *index, bool new_file)
 {

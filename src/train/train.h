@@ -10,7 +10,7 @@
 #include "registry/view.h"
 
 /*
- * Train the index's model, publish it, and write its image into the metapage.  Reads all pages of level 1,
+ * Train the index's model, save it in the metapage, and publish it.  Reads all pages of level 1,
  * no leaf, and blocks no writer for longer than the copy of a page takes; about 0.1 us a leaf when they
  * are cached, and some 0.4 us more where there are segments to learn.  No lock or pin is held on return.
  * Returns the state registered.
@@ -30,7 +30,7 @@ extern LbtState lbt_train_apart(Relation rel, LbtIndex *index);
 extern bool lbt_trainable(Relation rel, const LbtIndex *index, const char **reason);
 
 /*
- * For a lookup or insert that found no model: take the metapage's image, and have it trained in the background; or
+ * For a lookup or insert that found no model: take the metapage's saved model, and have it trained in the background; or
  * train here, if nobody tried since the file was made or last grew by a quarter, and nobody is at it.  A large index is
  * left to the worker, where there is one, and the caller goes on without a model.
  */

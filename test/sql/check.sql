@@ -2,7 +2,7 @@
 
 -- Are the counts those of the tree?  (All leaves but the first have a separator.)
 CREATE FUNCTION check_counts(index regclass) RETURNS text LANGUAGE sql AS $$
-    SELECT concat_ws(', ', c.model, 'image ' || c.image,
+    SELECT concat_ws(', ', c.model, 'saved model ' || c.saved_model,
                      CASE WHEN c.separators = m.leaves - 1 THEN 'all separators' ELSE c.separators || ' of ' || m.leaves - 1 END,
                      CASE WHEN c.landed = c.separators THEN 'all landed' WHEN c.moved_right > 0 THEN 'some moved right' END,
                      CASE WHEN c.fallbacks > 0 THEN 'some fell back' END,
@@ -31,16 +31,16 @@ CREATE TABLE chk_one (a int);
 INSERT INTO chk_one VALUES (1), (2);
 CREATE INDEX chk_one_a ON chk_one USING learnedbtree (a);
 
--- fresh models; keys under long prefixes need not all be told apart; too many equal ones make no image
+-- fresh models; keys under long prefixes need not all be told apart; too many equal ones are not saved
 SELECT i, check_counts(i) FROM unnest('{chk_a, chk_bn, chk_n, chk_ru, chk_f, chk_e, chk_one_a}'::regclass[]) i;
-SELECT model, image, separators > 50 AS separators, landed + moved_right + fallbacks = separators AS sums FROM learnedbtree_check('chk_t');
-SELECT model, image, separators > 50 AS separators, landed = separators AS landed FROM learnedbtree_check('chk_r');
+SELECT model, saved_model, separators > 50 AS separators, landed + moved_right + fallbacks = separators AS sums FROM learnedbtree_check('chk_t');
+SELECT model, saved_model, separators > 50 AS separators, landed = separators AS landed FROM learnedbtree_check('chk_r');
 
 -- the other ways of finding the leaf
 SET learnedbtree.enable_leaf_cache = off;
-SELECT check_counts('chk_a') ~ '^ready, image readable, all separators' AS by_spline;
+SELECT check_counts('chk_a') ~ '^ready, saved model readable, all separators' AS by_spline;
 SET learnedbtree.enable_buffer_hint = off;
-SELECT check_counts('chk_bn') ~ '^ready, image readable, all separators' AS by_spline;
+SELECT check_counts('chk_bn') ~ '^ready, saved model readable, all separators' AS by_spline;
 RESET learnedbtree.enable_leaf_cache;
 SELECT check_counts('chk_a');
 RESET learnedbtree.enable_buffer_hint;
@@ -80,12 +80,12 @@ SELECT check_counts('chk_a');
 -- in a transaction that has changed the index, and in one that takes it back
 BEGIN;
 INSERT INTO chk (a) SELECT 2 * i FROM generate_series(1, 3000) i;
-SELECT check_counts('chk_a') ~ '^ready, image readable, ' AS sound;
+SELECT check_counts('chk_a') ~ '^ready, saved model readable, ' AS sound;
 SAVEPOINT s;
 DELETE FROM chk WHERE a < 1000;
-SELECT check_counts('chk_a') ~ '^ready, image readable, ' AS sound;
+SELECT check_counts('chk_a') ~ '^ready, saved model readable, ' AS sound;
 ROLLBACK;
-SELECT check_counts('chk_a') ~ '^ready, image readable, ' AS sound;
+SELECT check_counts('chk_a') ~ '^ready, saved model readable, ' AS sound;
 
 -- the arguments
 SELECT learnedbtree_check('chk_a', NULL, NULL) IS NOT NULL AS checked;

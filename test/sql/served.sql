@@ -46,7 +46,7 @@ DROP TABLE sv_deep;
 
 -- a file that is btree's, and nothing else
 SELECT learnedbtree_check('sv_pkey') IS NOT NULL AS checked;
-SELECT image FROM learnedbtree_check('sv_pkey');
+SELECT saved_model FROM learnedbtree_check('sv_pkey');
 SELECT bt_index_parent_check(i::regclass, true, true) FROM unnest(ARRAY['sv_pkey', 'sv_t', 'sv_u', 'sv_desc', 'sv_some']) i;
 
 -- inserts through the model, then ON CONFLICT in all its forms

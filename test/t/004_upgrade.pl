@@ -49,7 +49,7 @@ is($new->safe_psql('postgres', $definitions), $definitions_before, 'the indexes 
 is(model_state($new, 't_k'), 'untrained', 'models stay behind');
 is($new->safe_psql('postgres', $answers), $answers_before, 'the answers are the same');
 like(model_state($new, 't_k'), qr/^(ready|not paying)$/, 'the first lookup made a model on the old file');
-# That model is of the image from before the last changes; the worker makes a true one.
+# That model is the saved one from before the last changes; the worker makes a true one.
 wait_until($new, "SELECT source = 'training' FROM learnedbtree_model('t_k')");
 $new->safe_psql('postgres', "SELECT learnedbtree_stat_reset('t_k')");
 is($new->safe_psql('postgres', $answers), $answers_before, 'the answers are the same by a new model');

@@ -330,7 +330,7 @@ $node->stop;
 $log = log_size();
 $node->start;
 my $lookup = 'SET enable_seqscan = off; SELECT count(*) FROM broken WHERE k =';
-is(sql("$lookup 5000"), '1', 'level 1 is damaged: the image of before still serves');
+is(sql("$lookup 5000"), '1', 'level 1 is damaged: the saved model still serves');
 ok($node->wait_for_log(qr/index "broken_k" contains unexpected zero page.*training the model of the index with OID/s, $log), 'the worker says what is wrong');
 is(sql("SELECT right_answers('b')"), 't', 'others are not affected');
 works('b', 'and trained');

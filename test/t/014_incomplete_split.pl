@@ -167,16 +167,16 @@ foreach my $case (@cases)
 	is($node->psql('postgres', "SELECT learnedbtree_check('t_k', true, true)"), 0, "$name: amcheck is content");
 }
 
-# The model of before, from the metapage's image, knows the right page, and puts keys there that no descent
+# The model of before, saved in the metapage, knows the right page, and puts keys there that no descent
 # reaches without a step to the right.  The lock keeps the worker from training.
 $node->append_conf('postgresql.conf', "learnedbtree.autotrain = on\n");
 $node->stop;
 my $split = interrupt_split($n += 25);
 my ($left, $right) = ($split->{left_key} + 500, $split->{right_key} + 500);
 start_counting();
-my $image = $node->safe_psql('postgres', "BEGIN; ALTER INDEX t_k DEPENDS ON EXTENSION amcheck; SELECT put($right, $right + 1) \\g /dev/null\n"
+my $source = $node->safe_psql('postgres', "BEGIN; ALTER INDEX t_k DEPENDS ON EXTENSION amcheck; SELECT put($right, $right + 1) \\g /dev/null\n"
 	  . "SELECT source FROM learnedbtree_model('t_k'); COMMIT");
-is($image, 'metapage', 'the image was in use');
+is($source, 'metapage', 'the saved model was in use');
 ok(!is_finished($split), 'the right page got keys by prediction, the split is as it was');
 is(stat_of($node, 't_k', 'inserts_placed >= 2 AND inserts_fallback = 0'), 't', 'that was a proven leaf') or diag(stat_of($node, 't_k', '*'));
 is($node->safe_psql('postgres', 'SELECT differences()'), '', 'every row is found by every way');

@@ -1,4 +1,4 @@
-# learnedbtree_check() finds what is wrong: separators out of order, a broken image, and a prediction that is proven on
+# learnedbtree_check() finds what is wrong: separators out of order, a broken saved model, and a prediction that is proven on
 # a page which the tree does not lead to.  That last cannot come about by SQL; the index file is edited for it.
 use strict;
 use warnings;
@@ -25,7 +25,7 @@ INSERT INTO t SELECT g * 10 FROM generate_series(1, 20000) g;
 CREATE INDEX t_k ON t USING learnedbtree (k);
 SQL
 my $file = $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('t_k')");
-my $counts = "SELECT model || ' ' || image || ' ' || (separators > 40) || ' ' || (landed = separators) FROM learnedbtree_check('t_k')";
+my $counts = "SELECT model || ' ' || saved_model || ' ' || (separators > 40) || ' ' || (landed = separators) FROM learnedbtree_check('t_k')";
 
 # ---- the file; the root is the only page of level 1 ----
 
@@ -65,7 +65,7 @@ $node->stop;
 page_at($root, $sound);
 $node->start;
 
-# ---- an image that cannot be read ----
+# ---- a saved model that cannot be read ----
 
 $node->psql('postgres', "SELECT learnedbtree_train('t_k')");
 is($node->safe_psql('postgres', $counts), 'ready readable true true', 'mended: all is well');
@@ -75,8 +75,8 @@ my $broken = $meta;
 substr($broken, SPARE + 100, 1) = chr(ord(substr($meta, SPARE + 100, 1)) ^ 0xff);
 page_at(0, $broken);
 $node->start;
-is($node->safe_psql('postgres', "SELECT model || ': ' || image FROM learnedbtree_check('t_k')"), 'untrained: its checksum is wrong',
-	'a broken image is no error, and is named');
+is($node->safe_psql('postgres', "SELECT model || ': ' || saved_model FROM learnedbtree_check('t_k')"), 'untrained: its checksum is wrong',
+	'a broken saved model is no error, and is named');
 $node->safe_psql('postgres', "SELECT learnedbtree_train('t_k')");
 is($node->safe_psql('postgres', $counts), 'ready readable true true', 'the training has written it anew');
 
@@ -95,7 +95,7 @@ page_at($root, $turned);
 $node->start;
 $node->safe_psql('postgres', "SELECT learnedbtree_train('t_k')");
 
-# Then the downlink turned back.  The image still names the copy, where everything speaks for it: a live leaf with the
+# Then the downlink turned back.  The saved model still names the copy, where everything speaks for it: a live leaf with the
 # right keys.  Nothing of the server makes such a page; the lock keeps the worker from training.
 $node->append_conf('postgresql.conf', "learnedbtree.autotrain = on\n");
 $node->stop;
@@ -105,7 +105,7 @@ $node->start;
 	  . "SET enable_seqscan = off; SELECT count(*) FROM t WHERE k = 10;\n"
 	  . "SELECT source FROM learnedbtree_model('t_k');\n$counts");
 isnt($rc, 0, 'a prediction proven on a page that is not in the tree: an error') or diag($out);
-like($out, qr/metapage/, 'the model was that of the image');
+like($out, qr/metapage/, 'the model was the saved one');
 like($err, qr/a lookup in index "t_k" that was proven is not where the descent leads/, 'it says so');
 like($err, qr/block $copy was predicted and block $copy proven, which is item \d+ of block $copy; the descent leads to item \d+ of block $leaf\b/,
 	'and which blocks');

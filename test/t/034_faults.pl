@@ -227,10 +227,10 @@ sub disk_full
 	is($node->safe_psql('postgres', 'SELECT learnedbtree_model_memory()'), $memory, 'nothing is left of them');
 	in_order($node, 'builds', 'd');
 
-	# No page can be written: that of a model's image is not, either; it is in shared buffers, and written later.
+	# No page can be written: that with the saved model is not, either; it is in shared buffers, and written later.
 	$node->safe_psql('postgres', "CHECKPOINT; INSERT INTO d SELECT g, lpad(g::text, 400, 'w') FROM generate_series(900, 1000) g");
 	rule($node, 'write', $file, 0);
-	is(state_of($node, "SELECT learnedbtree_train('d_k')"), '', 'training with a model image');
+	is(state_of($node, "SELECT learnedbtree_train('d_k')"), '', 'training that saves its model');
 	isnt(state_of($node, 'CHECKPOINT'), '', 'which a checkpoint cannot write');
 	is($node->safe_psql('postgres', "SELECT right_answers('d')"), 't', 'answers are right');
 	cmp_ok(off($node), '>', 0, 'there were writes');

@@ -82,8 +82,7 @@ main(int argc, char **argv)
 {
 	const Test *tables[] = {
 		keycode_tests, keybytes_tests, codetree_tests, leafcache_tests, spline_tests, model_tests,
-		image_tests, imagebytes_tests, realkeys_tests, codetree_realkeys_tests,
-		image_realkeys_tests
+		saved_tests, realkeys_tests, codetree_realkeys_tests
 	};
 	size_t		ntables = sizeof(tables) / sizeof(tables[0]);
 	int			passed = 0;
@@ -91,7 +90,7 @@ main(int argc, char **argv)
 
 	if (getenv("LBT_KEYS") == NULL)
 	{
-		ntables -= 3;
+		ntables -= 2;
 		printf("# LBT_KEYS names no folder of real key sets: only generated ones are run\n");
 	}
 	for (size_t t = 0; t < ntables; t++)

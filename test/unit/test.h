@@ -24,13 +24,11 @@ extern const Test codetree_tests[];
 extern const Test leafcache_tests[];
 extern const Test spline_tests[];
 extern const Test model_tests[];
-extern const Test image_tests[];
-extern const Test imagebytes_tests[];
+extern const Test saved_tests[];
 
 /* These need the folder in the environment variable LBT_KEYS. */
 extern const Test realkeys_tests[];
 extern const Test codetree_realkeys_tests[];
-extern const Test image_realkeys_tests[];
 
 /* End the test as failed. */
 extern _Noreturn void test_fail(const char *file, int line, const char *format,...)

@@ -1,5 +1,5 @@
-# The model's image in the metapage: used by the first lookup after a restart, a crash, a promotion, a base backup;
-# damaged images; WAL replay with wal_consistency_checking; images of indexes that were defined otherwise.
+# The saved model in the metapage: used by the first lookup after a restart, a crash, a promotion, a base backup;
+# damaged ones; WAL replay with wal_consistency_checking; those of indexes that were defined otherwise.
 # LBT_SEED makes other damages.
 use strict;
 use warnings;
@@ -19,7 +19,7 @@ srand($seed);
 my $by_index = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; SET enable_hashjoin = off; SET enable_mergejoin = off;';
 my $by_table = 'SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off;';
 
-my $node = PostgreSQL::Test::Cluster->new('image');
+my $node = PostgreSQL::Test::Cluster->new('saved');
 $node->init(allows_streaming => 1, $node->pg_version >= 18 ? (extra => ['--no-data-checksums']) : ());
 configure_node($node);
 $node->append_conf('postgresql.conf', "learnedbtree.naptime = 50ms\nwal_keep_size = 1GB\npost_auth_delay = 1\n");
@@ -96,7 +96,7 @@ sub first_lookup
 sub came_up
 {
 	my ($server, $what) = @_;
-	is(first_lookup($server, $_), 'metapage ready true', "$what: the first lookup goes by the image of $_") foreach @indexes;
+	is(first_lookup($server, $_), 'metapage ready true', "$what: the first lookup goes by the saved model of $_") foreach @indexes;
 	ok(right_answers($server), "$what: the answers are right");
 	foreach my $index (@indexes)
 	{
@@ -117,7 +117,7 @@ sub check
 is(source_of($node, 't_k'), 'training', 'the build trains');
 $node->restart;
 came_up($node, 'restart');
-# An index that has changed since its image was made.
+# An index that has changed since its model was saved.
 $node->safe_psql('postgres', "ALTER SYSTEM SET learnedbtree.autotrain = off");
 $node->reload;
 wait_until($node, "SELECT current_setting('learnedbtree.autotrain') = 'off'");
@@ -173,7 +173,7 @@ $node->start;
 ok(right_answers($node), 'the old primary recovers');
 unlike(slurp_file($node->logfile), qr/inconsistent page|PANIC: |TRAP: /, 'consistently');
 
-# ---- images that do not fit ----
+# ---- saved models that do not fit ----
 
 # The same file under another definition of the index's column; another index of the same name.
 $node->safe_psql('postgres', "BEGIN; ALTER TABLE c ALTER n TYPE oid; COMMIT");
@@ -183,7 +183,7 @@ is($node->safe_psql('postgres', "$by_index SELECT sum((SELECT count(*) FROM c WH
 is($node->safe_psql('postgres', "$by_index SELECT sum((SELECT count(*) FROM one WHERE m = -g)) FROM generate_series(1, 20000, 7) g"), '2858', 'another index');
 is($node->psql('postgres', "SELECT learnedbtree_check('c_n', true, true), learnedbtree_check('one_n', true, true)"), 0, 'amcheck is content with both');
 
-# ---- damaged images ----
+# ---- damaged saved models ----
 
 my $file = $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('t_k')");
 $node->safe_psql('postgres', "SELECT learnedbtree_train('t_k')");
@@ -207,10 +207,10 @@ sub write_metapage
 }
 
 my $good = read_metapage();
-my $at = index($good, pack('L', 0x4c425449), SPARE);
-cmp_ok($at, '>', 0, 'the image is found in the file');
+my $at = index($good, pack('L', 0x4c425453), SPARE);
+cmp_ok($at, '>', 0, 'the saved model is found in the file');
 my $bytes = unpack('L', substr($good, $at + 8, 4));
-note("an image of $bytes bytes");
+note("a saved model of $bytes bytes");
 
 sub overwrite { my ($offset, $with) = @_; my $page = $good; substr($page, $at + $offset, length $with) = $with; return $page; }
 sub garbage { return join('', map { chr(int(rand(256))) } 1 .. $_[0]); }
@@ -238,10 +238,10 @@ foreach my $damage (@damages)
 	is($node->safe_psql('postgres', "$by_index $first{t_k}"), $node->safe_psql('postgres', "$by_table $first{t_k}"), "damaged $name: the first lookup");
 	ok(right_answers($node), "damaged $name: the answers are right");
 	is(source_of($node, 't_k'), 'training', "damaged $name: trained from the tree");
-	my @said = substr(slurp_file($node->logfile), $log) =~ /LOG: .*ignoring the model's image in the metapage of index "t_k"/g;
+	my @said = substr(slurp_file($node->logfile), $log) =~ /LOG: .*ignoring the saved model in the metapage of index "t_k"/g;
 	is(scalar @said, $lines, "damaged $name: the log says so, once");
 	$node->stop;
-	is(unpack('L', substr(read_metapage(), $at, 4)), 0x4c425449, "damaged $name: the image was written anew");
+	is(unpack('L', substr(read_metapage(), $at, 4)), 0x4c425453, "damaged $name: the model was saved anew");
 }
 $node->start;
 ok(right_answers($node), 'after all damage: the answers are right');
