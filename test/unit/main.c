@@ -1,9 +1,10 @@
 /*
- * main.c - runs every unit test in a child process and reports one line for each.
+ * main.c - runs every unit test in a child process, as many at a time as there are processors, and reports
+ * one line for each.
  *
  * An argument keeps only the tests whose name contains it.
  */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE			/* wait4() */
 
 #include "test.h"
 
@@ -12,8 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define MAX_JOBS	16			/* tests at a time */
 
 static int	detail_pipe = -1;	/* in a child: where the reason of a failure goes */
 
@@ -34,23 +38,26 @@ test_fail(const char *file, int line, const char *format,...)
 	_exit(1);					/* no leak report on top */
 }
 
-/* Runs the test in a child; false, with the reason in detail, when it fails or crashes. */
-static bool
-run_test(const Test *test, char *detail, size_t size)
+typedef struct Running
+{
+	const Test *test;			/* NULL: this place is free */
+	pid_t		child;
+	int			fd;				/* what the child says of a failure */
+} Running;
+
+/* Starts the test in a child. */
+static void
+start_test(Running *running, const Test *test)
 {
 	int			fds[2];
-	int			status;
-	size_t		used = 0;
-	ssize_t		got;
-	pid_t		child;
 
 	fflush(NULL);
-	if (pipe(fds) != 0 || (child = fork()) < 0)
+	if (pipe(fds) != 0 || (running->child = fork()) < 0)
 	{
 		perror("cannot start a test");
 		exit(2);
 	}
-	if (child == 0)
+	if (running->child == 0)
 	{
 		close(fds[0]);
 		detail_pipe = fds[1];
@@ -58,23 +65,50 @@ run_test(const Test *test, char *detail, size_t size)
 		exit(0);				/* not _exit(): leaks are to be reported */
 	}
 	close(fds[1]);
-	while (used + 1 < size && (got = read(fds[0], detail + used, size - used - 1)) > 0)
-		used += (size_t) got;
-	detail[used] = '\0';
-	close(fds[0]);
-	if (waitpid(child, &status, 0) != child)
-	{
-		perror("cannot wait for a test");
-		exit(2);
-	}
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-		return true;
-	if (used == 0 && WIFSIGNALED(status))
-		snprintf(detail, size, "ended by signal %d", WTERMSIG(status));
-	else if (used == 0)
-		snprintf(detail, size, "exit status %d, see the sanitizer's report",
+	running->test = test;
+	running->fd = fds[0];
+}
+
+/* Reports a test whose child has ended; false when it has failed or crashed. */
+static bool
+report_test(Running *running, int status, const struct rusage *usage)
+{
+	char		detail[512];
+	double		seconds = (double) (usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) +
+	(double) (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1e6;
+	ssize_t		got = read(running->fd, detail, sizeof(detail) - 1);
+	bool		passed = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+
+	close(running->fd);
+	detail[got > 0 ? got : 0] = '\0';
+	if (got <= 0 && WIFSIGNALED(status))
+		snprintf(detail, sizeof(detail), "ended by signal %d", WTERMSIG(status));
+	else if (got <= 0)
+		snprintf(detail, sizeof(detail), "exit status %d, see the sanitizer's report",
 				 WEXITSTATUS(status));
-	return false;
+	if (!passed)
+		printf("not ok - %s: %s\n", running->test->name, detail);
+	else if (seconds >= 0.5)
+		printf("ok - %s (%.1f s of a processor)\n", running->test->name, seconds);
+	else
+		printf("ok - %s\n", running->test->name);
+	running->test = NULL;
+	return passed;
+}
+
+/* Waits for one child to end, and reports its test. */
+static bool
+finish_one(Running *running, size_t places)
+{
+	struct rusage usage;
+	int			status;
+	pid_t		child = wait4(-1, &status, 0, &usage);
+
+	for (size_t i = 0; i < places; i++)
+		if (running[i].test != NULL && running[i].child == child)
+			return report_test(&running[i], status, &usage);
+	perror("cannot wait for a test");
+	exit(2);
 }
 
 int
@@ -85,7 +119,11 @@ main(int argc, char **argv)
 		saved_tests, realkeys_tests, codetree_realkeys_tests
 	};
 	size_t		ntables = sizeof(tables) / sizeof(tables[0]);
-	int			passed = 0;
+	Running		running[MAX_JOBS] = {0};
+	long		processors = sysconf(_SC_NPROCESSORS_ONLN);
+	size_t		jobs = processors < 1 ? 1 : processors > MAX_JOBS ? MAX_JOBS : (size_t) processors;
+	size_t		started = 0;
+	size_t		ended = 0;
 	int			failed = 0;
 
 	if (getenv("LBT_KEYS") == NULL)
@@ -96,21 +134,22 @@ main(int argc, char **argv)
 	for (size_t t = 0; t < ntables; t++)
 		for (const Test *test = tables[t]; test->name != NULL; test++)
 		{
-			char		detail[512];
+			size_t		place = 0;
 
 			if (argc > 1 && strstr(test->name, argv[1]) == NULL)
 				continue;
-			if (run_test(test, detail, sizeof(detail)))
+			if (started - ended == jobs)
 			{
-				passed++;
-				printf("ok - %s\n", test->name);
+				failed += !finish_one(running, jobs);
+				ended++;
 			}
-			else
-			{
-				failed++;
-				printf("not ok - %s: %s\n", test->name, detail);
-			}
+			while (running[place].test != NULL)
+				place++;
+			start_test(&running[place], test);
+			started++;
 		}
-	printf("%d passed, %d failed\n", passed, failed);
-	return failed > 0 || passed == 0;
+	for (; ended < started; ended++)
+		failed += !finish_one(running, jobs);
+	printf("%zu passed, %d failed\n", started - (size_t) failed, failed);
+	return failed > 0 || started == 0;
 }

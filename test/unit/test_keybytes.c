@@ -122,7 +122,7 @@ keeps_order(const void *arg)
 	Room	   *rooms = test_alloc(NBOUNDS * sizeof(Room));
 	int			nalphabets = 0;
 
-	for (uint32_t round = 0; round < 2400; round++)
+	for (uint32_t round = 0; round < 500; round++)
 	{
 		KeyBound	bounds[NBOUNDS];
 		Scheme		scheme;
