@@ -10,6 +10,7 @@ patience=1          # how many times as long as usual steps may take
 suppressions=       # for valgrind: run the shared server under it
 user_env=()         # further variables for commands that as_user() runs
 installed=          # the library that an instrumented one has replaced
+jobs=1              # how many servers with tests may run at the same time
 
 ok() { passed=$((passed + 1)); printf 'ok      %s\n' "$1"; }
 
@@ -69,6 +70,55 @@ choose_user() {
     fi
 }
 
+# ---- jobs: functions that report tests, each in a process of its own ----
+#
+# What a job reports is shown when it has ended, at once, so lines of two jobs do not mix.  Its counts, and the files
+# worth keeping, come back in a file beside its output.
+
+running=()          # names of jobs under way
+declare -A job_pid=()
+
+start_job() { # NAME FUNCTION ARGUMENTS...; waits while as many jobs as may be are under way
+    local name=$1; shift
+    while [ ${#running[@]} -ge "$jobs" ]; do reap_jobs; done
+    mkdir -p "$scratch/jobs"
+    (
+        trap 'if [ -n "$step_pid" ]; then kill "$step_pid" 2>/dev/null; wait "$step_pid"; fi; exit 130' INT TERM
+        passed=0 failed=0 outputs=()
+        "$@"
+        declare -p passed failed outputs | sed 's/^declare -[^ ]* /declare -g /' >"$scratch/jobs/$name.new"
+        mv "$scratch/jobs/$name.new" "$scratch/jobs/$name.end"
+    ) >"$scratch/jobs/$name.out" 2>&1 &
+    running+=("$name")
+    job_pid[$name]=$!
+}
+
+# Wait until at least one job has ended, and report those that have.
+reap_jobs() {
+    local name left=()
+    wait -n "${job_pid[@]}"
+    for name in "${running[@]}"; do
+        if kill -0 "${job_pid[$name]}" 2>/dev/null; then left+=("$name"); continue; fi
+        wait "${job_pid[$name]}" 2>/dev/null
+        report_job "$name"
+        unset "job_pid[$name]"
+    done
+    running=("${left[@]}")
+}
+
+report_job() { # NAME
+    local total=("$passed" "$failed") files=("${outputs[@]}")
+    cat "$scratch/jobs/$1.out"
+    if [ -e "$scratch/jobs/$1.end" ]; then
+        . "$scratch/jobs/$1.end"
+        passed=$((passed + total[0])) failed=$((failed + total[1])) outputs=("${files[@]}" "${outputs[@]}")
+    else
+        not_ok "$1 ends"
+    fi
+}
+
+end_jobs() { while [ ${#running[@]} -gt 0 ]; do reap_jobs; done; }
+
 # Run a command without privileges, for at most SECONDS.  In the background, so that a signal to this
 # script is heard at once; finish_up() then ends the command.
 as_user() { # SECONDS COMMAND...
@@ -105,11 +155,12 @@ run_model_tests() {
     cd "$scratch/tree" || return
     if wanted layers; then run_logged layers 60 test/check-layers; fi
     if wanted meta; then run_logged meta 60 test/check-meta; fi
+    if wanted map; then run_logged map 60 test/check-map; fi
     if wanted model unit; then
-        run_logged unit 900 make -s -C test/unit check
+        run_logged unit 900 make -s -j"$(nproc)" -C test/unit check
     fi
     if wanted model fuzz; then
-        run_logged fuzz 900 make -s -C test/fuzz check
+        run_logged fuzz 900 make -s -j"$(nproc)" -C test/fuzz check
     fi
 }
 
@@ -152,8 +203,8 @@ preload_sanitizers() {
 }
 
 report_sanitizers() { # LOG-OR-FOLDER NAME: what they have written to the logs of servers
-    if grep -rhE -A 40 "$sanitizer_report" "$1" >"$scratch/sanitizers.log" 2>/dev/null; then
-        not_ok "sanitizers/$2" "$scratch/sanitizers.log" 120
+    if grep -rhE -A 40 "$sanitizer_report" "$1" >"$scratch/sanitizers-$2.log" 2>/dev/null; then
+        not_ok "sanitizers/$2" "$scratch/sanitizers-$2.log" 120
     else
         ok "sanitizers/$2"
     fi
@@ -314,7 +365,7 @@ run_regress() {
     expect_something "$folder/expected" setup "${tests[@]}"
     cd "$folder" || return
     mapfile -t where < <(connection)
-    as_user $((1200 * patience)) "$tools/regress/pg_regress" --inputdir="$folder" --outputdir="$folder" --bindir="$bindir" \
+    as_user $((1800 * patience)) "$tools/regress/pg_regress" --inputdir="$folder" --outputdir="$folder" --bindir="$bindir" \
         "${where[@]}" --dbname=regression --load-extension=amcheck --load-extension=learnedbtree \
         setup "${tests[@]}" >"$log" 2>&1
     outputs+=("$log" "$folder/regression.diffs" "$folder/results")
@@ -330,11 +381,19 @@ run_isolation() {
     expect_something "$folder/expected" "${tests[@]}"
     cd "$folder" || return
     mapfile -t where < <(connection)
-    as_user $((1200 * patience)) "$tools/isolation/pg_isolation_regress" --inputdir="$folder" --outputdir="$folder/out" \
+    as_user $((1800 * patience)) "$tools/isolation/pg_isolation_regress" --inputdir="$folder" --outputdir="$folder/out" \
         --bindir="$bindir" "${where[@]}" --dbname=isolation_regression --load-extension=amcheck \
         --load-extension=learnedbtree "${tests[@]}" >"$log" 2>&1
     outputs+=("$log" "$folder/out/regression.diffs" "$folder/out/results")
     report_regress isolation "$log" "$folder/out" "${tests[@]}"
+}
+
+# Regress, isolation and catcheck: one job, as they share a server.
+run_shared() {
+    wanted regress && run_regress
+    wanted isolation && run_isolation
+    wanted catcheck && run_catcheck
+    stop_server
 }
 
 run_catcheck() {
@@ -452,25 +511,28 @@ prove_script() { # NAME WORK SECONDS [VARIABLE=VALUE...]
         prove --nocolor -v -I "$tools/perl" -I "$scratch/tree/test/t" "t/$name.pl"
 }
 
+# As many at a time as jobs may be.  Servers, sockets, ports and folders are each script's own.
 run_tap() {
-    local script name log work
-    cd "$scratch/tree/test" || return
-    for script in t/*.pl; do
+    local script name
+    as_user 10 mkdir -p "$scratch/ports"
+    for script in "$scratch"/tree/test/t/*.pl; do
         [ -e "$script" ] || continue
         name=$(basename "$script" .pl)
-        wanted tap "$name" || continue
-        log=$scratch/tap-$name.log
-        work=$scratch/tap-$name
-        if prove_script "$name" "$work" 900 >"$log" 2>&1; then
-            ok "tap/$name"
-        else
-            tail -n 25 "$work/tmp_check/log/regress_log_$name" | cut -c1-240 >>"$log" 2>/dev/null
-            not_ok "tap/$name" "$log"
-            outputs+=("$log" "$work/tmp_check/log")
-        fi
-        [ -z "$sanitize" ] || report_sanitizers "$work/tmp_check/log" "$name"
-        stop_leftovers "$work"
+        wanted tap "$name" && start_job "tap-$name" tap_script "$name"
     done
+}
+
+tap_script() { # NAME
+    local name=$1 log=$scratch/tap-$1.log work=$scratch/tap-$1
+    if prove_script "$name" "$work" 1200 PG_TEST_PORT_DIR="$scratch/ports" >"$log" 2>&1; then
+        ok "tap/$name"
+    else
+        tail -n 25 "$work/tmp_check/log/regress_log_$name" | cut -c1-240 >>"$log" 2>/dev/null
+        not_ok "tap/$name" "$log"
+        outputs+=("$log" "$work/tmp_check/log")
+    fi
+    [ -z "$sanitize" ] || report_sanitizers "$work/tmp_check/log" "$name"
+    stop_leftovers "$work"
 }
 
 # A script that was cut short may have left servers; they are ours by their data folder.
@@ -503,6 +565,7 @@ keep_logs() {
 
 finish_up() {
     if [ -n "$step_pid" ]; then kill "$step_pid" 2>/dev/null; wait "$step_pid" 2>/dev/null; fi
+    if [ ${#running[@]} -gt 0 ]; then kill "${job_pid[@]}" 2>/dev/null; wait "${job_pid[@]}" 2>/dev/null; fi
     stop_leftovers "$scratch"
     put_back_installed
     rm -rf "$scratch"
