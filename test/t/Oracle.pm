@@ -27,7 +27,7 @@ use Test::More;
 our @EXPORT = qw(oracle_node try_shapes real_keys libc_locale collations);
 
 my $seed = $ENV{LBT_SEED} || 20240917;
-my $transactions = $ENV{LBT_ORACLE_TRANSACTIONS} || 600;    # a client and shape, times its share
+my $transactions = $ENV{LBT_ORACLE_TRANSACTIONS} || 300;    # a client and shape, times its share
 my $clients = 4;
 my $rows = 12000;
 my $locale_made;
@@ -276,8 +276,10 @@ sub queries
 	$ends = join(', ', map { ($columns[0]{show} // '@') =~ s/@/$_(\@1)/gr } 'min', 'max')
 	  unless $columns[0]{endless} || $columns[0]{pattern};
 	my ($forward, $backward) = orders(@columns);
+	# Some leaves' rows; how many there are in all is the last query's.
+	my $enough = 'LIMIT 700';
 	return map {
-		("$pick WHERE $_ $forward) q", "$pick WHERE $_ $backward) q",
+		("$pick WHERE $_ $forward $enough) q", "$pick WHERE $_ $backward $enough) q",
 		 "$pick WHERE $_ $forward LIMIT 7) q", "$pick WHERE $_ $backward LIMIT 7) q",
 		 "$pick WHERE $_ $backward OFFSET 90 LIMIT 3) q",
 		 "SELECT concat_ws(' ', count(*), $ends, sum(id)) FROM t_$name WHERE $_")
