@@ -8,6 +8,11 @@ PG_CPPFLAGS = -I$(srcdir)/src
 PG_CFLAGS = -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers -Wno-declaration-after-statement
 SHLIB_LINK =
 
+# "make installcheck REGRESS=ranges": the running server's way; CONTRIBUTING.md says what the server needs.  What
+# other tests use is made first.  "make test" runs them on a server of its own.
+REGRESS = $(filter-out setup,$(sort $(basename $(notdir $(wildcard test/sql/*.sql)))))
+REGRESS_OPTS = --inputdir=test --load-extension=amcheck --load-extension=learnedbtree setup
+
 # Bitcode for LLVM's inlining is of no use here: our functions are called through pointers.
 override with_llvm = no
 
@@ -32,19 +37,27 @@ named_server = $(if $(findstring file,$(origin PG_CONFIG)),,--pg-config "$(PG_CO
 
 # ---- targets for developers and users; none of them needs root where everything is installed ----
 
-.PHONY: check-layers test demo bench-deps
+.PHONY: check-layers check-fast test indent demo bench-deps
 
 # Layers include only what DESIGN allows: lower ones never include higher ones.
 check-layers:
 	@test/check-layers
 
+# The quick loop: what needs no server, in under half a minute.
+check-fast:
+	@test/check-fast
+
+# PostgreSQL's layout for src/*/*.[ch].  INDENTFLAGS=--check shows what would change instead.
+indent:
+	@ci/indent $(INDENTFLAGS)
+
 # Build, install and run all tests; ends with "N passed, N failed".  TESTFLAGS goes to test/run.
 test:
 	@test/run $(named_server) $(TESTFLAGS)
 
-# Both indexes side by side on a private server, in under three minutes.
+# The same index, served and not, on a private server, in under three minutes.  DEMOFLAGS=--keep leaves the extension.
 demo:
-	@bench/demo $(named_server)
+	@bench/demo $(named_server) $(DEMOFLAGS)
 
 # The harness's Python packages, in a virtual environment of their own.
 bench-deps: bench/.venv/.complete
