@@ -12,21 +12,12 @@
 #include "nodes/pathnodes.h"
 #include "server/btree.h"
 
-/* build.c */
-
-/* Say, once a session, that this server has no shared memory for models, where that is so. */
+/* handler.c: emit a NOTICE, once a session, if this server has no shared memory for models. */
 extern void lbt_tell_no_memory(void);
-
-extern IndexBuildResult *lbt_build(Relation heap, Relation index, IndexInfo *info);
-extern char *lbt_build_phase_name(int64 phase);
 
 /* insert.c */
 extern bool lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
 					   IndexUniqueCheck check_unique, bool unchanged, IndexInfo *info);
-
-/* vacuum.c */
-extern IndexBulkDeleteResult *lbt_vacuumcleanup(IndexVacuumInfo *info,
-												IndexBulkDeleteResult *stats);
 
 /* scan.c */
 

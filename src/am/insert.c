@@ -114,23 +114,6 @@ key_of(const Inserter *inserter, const Datum *values, const bool *isnull, LbtBou
 	return true;
 }
 
-static inline bool
-find_place(Relation rel, LbtIndex *index, const LbtBound *key, IndexTuple itup, bool unique, LbtPlace *place)
-{
-	static const LbtEvent events[] = {
-		[LBT_PLACED] = LBT_EV_INSERT_PLACED,[LBT_PLACE_FULL] = LBT_EV_INSERT_FULL,
-		[LBT_PLACE_EQUAL] = LBT_EV_INSERT_EQUAL,[LBT_PLACE_UNKNOWN] = LBT_EV_INSERT_FALLBACK
-	};
-	LbtPlacement placement = lbt_place(rel, index, key, itup, unique, place);
-
-	lbt_count(index, LBT_EV_INSERT);
-	lbt_count(index, events[placement]);
-	if (place->moved)
-		lbt_count(index, LBT_EV_INSERT_MOVED);
-	index->misses += place->moved || placement == LBT_PLACE_UNKNOWN;
-	return placement == LBT_PLACED;
-}
-
 /*
  * Put the tuple on its predicted leaf; false when nbtree has to do it.  The page lock is taken in
  * lbt_place() and held until the tuple is there and logged; an error in between (a serialization
@@ -140,20 +123,32 @@ static bool
 insert_predicted(Relation rel, LbtIndex *index, const LbtBound *key, Datum *values, bool *isnull,
 				 ItemPointer tid, bool unique, LbtPlace *place)
 {
+	static const LbtEvent events[] = {
+		[LBT_PLACED] = LBT_EV_INSERT_PLACED,[LBT_PLACE_FULL] = LBT_EV_INSERT_FULL,
+		[LBT_PLACE_EQUAL] = LBT_EV_INSERT_EQUAL,[LBT_PLACE_UNKNOWN] = LBT_EV_INSERT_FALLBACK
+	};
 	IndexTuple	itup = index_form_tuple(RelationGetDescr(rel), values, isnull);
-	bool		placed = false;
+	LbtPlacement placement = LBT_PLACE_UNKNOWN;
 
 	itup->t_tid = *tid;
 	place->block = InvalidBlockNumber;
-	if (IndexTupleSize(itup) <= SMALL_TUPLE && find_place(rel, index, key, itup, unique, place))
+	if (IndexTupleSize(itup) <= SMALL_TUPLE)
+	{
+		placement = lbt_place(rel, index, key, itup, unique, place);
+		lbt_count(index, LBT_EV_INSERT);
+		lbt_count(index, events[placement]);
+		if (place->moved)
+			lbt_count(index, LBT_EV_INSERT_MOVED);
+		index->misses += place->moved || placement == LBT_PLACE_UNKNOWN;
+	}
+	if (placement == LBT_PLACED)
 	{
 		CheckForSerializableConflictIn(rel, NULL, BufferGetBlockNumber(place->buf));
 		lbt_bt_add_to_leaf(rel, place->buf, place->offset, itup);
 		_bt_relbuf(rel, place->buf);
-		placed = true;
 	}
 	pfree(itup);
-	return placed;
+	return placement == LBT_PLACED;
 }
 
 static bool
@@ -172,40 +167,13 @@ insert_by_btree(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Rela
 	return result;
 }
 
-/* Keep the account; true when this insert is to be left to nbtree. */
-static inline bool
-skip_insert(LbtIndex *index)
-{
-	if (likely(index->insert_skip == 0))
-		return false;
-	index->insert_skip--;
-	return true;
-}
-
-static inline void
-note_placed(LbtIndex *index)
-{
-	if (unlikely(index->insert_debt > 0))
-		index->insert_debt--;
-}
-
-static inline void
-note_not_placed(LbtIndex *index)
-{
-	index->insert_debt += DEBT_OF_FAILURE;
-	if (index->insert_debt < DEBT_MAX)
-		return;
-	index->insert_debt = DEBT_AFTER_SKIP;
-	index->insert_skip = SKIPPED_INSERTS;
-}
-
 bool
 lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
 		   IndexUniqueCheck check_unique, bool unchanged, IndexInfo *info)
 {
 	bool		unique = check_unique != UNIQUE_CHECK_NO;
 	Inserter   *inserter;
-	LbtIndex   *index;
+	LbtIndex   *index = NULL;
 	LbtPlace	place;
 	LbtBound	key;
 	bool		result;
@@ -214,21 +182,32 @@ lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation 
 	 * A deferred check looks for the tuple that is there already; and where an UPDATE leaves the key of
 	 * a unique index as it was, an equal key is certain to be there.  Both are nbtree's from the start.
 	 */
-	if (!lbt_enable || !lbt_enable_insert || check_unique == UNIQUE_CHECK_EXISTING ||
-		(unique && unchanged) ||
-		(inserter = get_inserter(rel, info)) == NULL || inserter->index == NULL ||
-		!have_model(rel, inserter) || skip_insert(inserter->index) ||
-		!key_of(inserter, values, isnull, &key))
-		return insert_by_btree(rel, values, isnull, tid, heap, check_unique, unchanged, info);
-
-	index = inserter->index;
-	if (insert_predicted(rel, index, &key, values, isnull, tid, unique, &place))
+	if (lbt_enable && lbt_enable_insert && check_unique != UNIQUE_CHECK_EXISTING && !(unique && unchanged) &&
+		(inserter = get_inserter(rel, info)) != NULL && inserter->index != NULL && have_model(rel, inserter))
 	{
-		note_placed(index);
-		return unique;
+		index = inserter->index;
+		if (unlikely(index->insert_skip > 0))
+		{
+			index->insert_skip--;
+			index = NULL;
+		}
+		else if (!key_of(inserter, values, isnull, &key))
+			index = NULL;
+		else if (insert_predicted(rel, index, &key, values, isnull, tid, unique, &place))
+		{
+			if (unlikely(index->insert_debt > 0))
+				index->insert_debt--;
+			return unique;
+		}
+		else if ((index->insert_debt += DEBT_OF_FAILURE) >= DEBT_MAX)
+		{
+			index->insert_debt = DEBT_AFTER_SKIP;
+			index->insert_skip = SKIPPED_INSERTS;
+		}
 	}
-	note_not_placed(index);
 	result = insert_by_btree(rel, values, isnull, tid, heap, check_unique, unchanged, info);
+	if (index == NULL)
+		return result;
 	if (lbt_place_after_btree(rel, index, &key, &place))
 	{
 		lbt_count(index, LBT_EV_SPLIT);

@@ -36,6 +36,7 @@
 #include "fmgr.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
+#include "utils/catcache.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
@@ -58,12 +59,6 @@ find_by_name(Oid am, const char *name)
 {
 	return GetSysCacheOid3(CLAAMNAMENSP, Anum_pg_opclass_oid, ObjectIdGetDatum(am), CStringGetDatum(name),
 						   ObjectIdGetDatum(PG_CATALOG_NAMESPACE));
-}
-
-static bool
-name_taken(Oid am, const char *name)
-{
-	return OidIsValid(find_by_name(am, name));
 }
 
 /* The operator class that depends on this one, its alias; InvalidOid if there is none. */
@@ -126,10 +121,10 @@ alias_name(Form_pg_opclass original, Oid am)
 
 	for (int i = 0; i < lengthof(names); i++)
 	{
-		if (name_taken(am, names[i]))
+		if (OidIsValid(find_by_name(am, names[i])))
 			continue;
 		lock_name(am, names[i]);
-		if (!name_taken(am, names[i]))
+		if (!OidIsValid(find_by_name(am, names[i])))
 			return names[i];
 	}
 	return names[lengthof(names) - 1];	/* the unique index will say so */
@@ -177,24 +172,17 @@ make_alias(Oid original, Oid am)
 static List *
 without_alias(Oid am)
 {
-	Relation	catalog = table_open(OperatorClassRelationId, AccessShareLock);
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
+	CatCList   *originals = SearchSysCacheList1(CLAAMNAMENSP, ObjectIdGetDatum(BTREE_AM_OID));
 	List	   *found = NIL;
 
-	ScanKeyInit(&key, Anum_pg_opclass_opcmethod, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(BTREE_AM_OID));
-	scan = systable_beginscan(catalog, OpclassAmNameNspIndexId, true, NULL, 1, &key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	for (int i = 0; i < originals->n_members; i++)
 	{
-		Form_pg_opclass form = (Form_pg_opclass) GETSTRUCT(tuple);
+		Form_pg_opclass form = (Form_pg_opclass) GETSTRUCT(&originals->members[i]->tuple);
 
 		if (!OidIsValid(find_alias(form, am)))
 			found = lappend_oid(found, form->oid);
 	}
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
+	ReleaseCatCacheList(originals);
 	return found;
 }
 

@@ -53,7 +53,6 @@ typedef struct LbtAhead
 	bool		batch_forward;
 	int64		batch_first;
 	LbtBatch	batch;
-	LbtProbe	batch_probe;
 
 	bool		failed;			/* a stream has met an error: no further one */
 
@@ -111,14 +110,10 @@ get_ahead(LbtScan *so)
 	{
 		MemoryContext context = AllocSetContextCreate(GetMemoryChunkContext(so), "learnedbtree read-ahead",
 													  ALLOCSET_SMALL_SIZES);
-		LbtAhead   *ahead = MemoryContextAlloc(context, sizeof(LbtAhead));
+		LbtAhead   *ahead = MemoryContextAllocZero(context, sizeof(LbtAhead));
 
 		ahead->so = so;
 		ahead->context = context;
-		ahead->batch.n = 0;
-		ahead->failed = false;
-		ahead->stream = NULL;
-		ahead->waiting = InvalidBuffer;
 		ahead->forget.func = forget_stream;
 		ahead->forget.arg = ahead;
 		MemoryContextRegisterResetCallback(context, &ahead->forget);
@@ -131,15 +126,14 @@ static void
 end_stream(LbtAhead *ahead)
 {
 	LbtStream  *stream = ahead->stream;
+	Buffer		waiting = ahead->waiting;
 
 	if (stream == NULL)
 		return;
-	dlist_delete(&ahead->node);
-	ahead->stream = NULL;
-	if (BufferIsValid(ahead->waiting))
-		ReleaseBuffer(ahead->waiting);
-	ahead->waiting = InvalidBuffer;
-	ahead->failed = ahead->failed || lbt_stream_failed(stream);
+	forget_stream(ahead);
+	if (BufferIsValid(waiting))
+		ReleaseBuffer(waiting);
+	ahead->failed |= lbt_stream_failed(stream);
 	lbt_stream_end(stream);
 }
 
@@ -205,12 +199,10 @@ find_slots(LbtAhead *ahead)
 	uint32		first = lbt_predict_slot(ahead->so->index, ahead->forward ? start : end, near);
 
 	ahead->until = lbt_predict_slot(ahead->so->index, ahead->forward ? end : start, first);
-	if (ahead->slot < 0)
-		ahead->slot = ahead->forward ? (int64) first - 1 : (int64) first + 1;
-	else if (ahead->forward)
+	if (ahead->forward)
 		ahead->slot = Max(ahead->slot, (int64) first - 1);
 	else
-		ahead->slot = Min(ahead->slot, (int64) first + 1);
+		ahead->slot = ahead->slot < 0 ? (int64) first + 1 : Min(ahead->slot, (int64) first + 1);
 }
 
 /* For the stream: the next leaf that the scan will need. */
@@ -253,7 +245,6 @@ begin_stream(IndexScanDesc scan, LbtScan *so, LbtAhead *ahead, const LbtProbe *p
 			 bool forward)
 {
 	MemoryContext old;
-	LbtStream  *stream;
 
 	if (ahead->failed)
 		return;
@@ -267,72 +258,60 @@ begin_stream(IndexScanDesc scan, LbtScan *so, LbtAhead *ahead, const LbtProbe *p
 		ahead->slot = forward ? slot - 1 : slot + 1;
 	ahead->owner = CurrentResourceOwner;
 	old = MemoryContextSwitchTo(ahead->context);
-	stream = lbt_stream_begin(scan->indexRelation, so->bitmap, next_leaf, ahead);
+	ahead->stream = lbt_stream_begin(scan->indexRelation, so->bitmap, next_leaf, ahead);
 	MemoryContextSwitchTo(old);
-	if (stream != NULL)
-	{
-		ahead->stream = stream;
+	if (ahead->stream != NULL)
 		dlist_push_head(&streams, &ahead->node);
-	}
 }
 
-/* Is there a stream that serves a scan in this direction?  Ends another. */
+/* Is there a stream that serves a scan in this direction?  Ends another.  ahead may be NULL. */
 static bool
 have_stream(LbtAhead *ahead, bool forward)
 {
-	if (ahead->stream != NULL &&
-		(ahead->forward != forward || !lbt_enable_prefetch || ahead->unknown >= MAX_UNKNOWN ||
-		 lbt_stream_idle(ahead->stream) >= MAX_IDLE || !same_model(ahead->so->index, ahead->generation)))
+	if (ahead == NULL || ahead->stream == NULL)
+		return false;
+	if (ahead->forward != forward || !lbt_enable_prefetch || ahead->unknown >= MAX_UNKNOWN ||
+		lbt_stream_idle(ahead->stream) >= MAX_IDLE || !same_model(ahead->so->index, ahead->generation))
 		end_stream(ahead);
 	return ahead->stream != NULL;
 }
 
-/* Wait for a leaf of the stream; false, and the stream has ended, when there is none. */
-static bool
-fill_waiting(LbtAhead *ahead)
-{
-	if (!BufferIsValid(ahead->waiting))
-	{
-		ahead->waiting = lbt_stream_next(ahead->stream, &ahead->waiting_slot);
-		if (!BufferIsValid(ahead->waiting))
-		{
-			end_stream(ahead);
-			return false;
-		}
-	}
-	return true;
-}
-
-/* The leaf in this slot, if it is in the stream, pinned; InvalidBuffer if not.  Those before it are passed by. */
+/*
+ * The leaf in this slot, if it is in the stream, pinned; InvalidBuffer if not.  Those before it are passed by.  The
+ * stream ends with its last leaf.
+ */
 static Buffer
 take_slot(LbtAhead *ahead, uint32 slot)
 {
-	while (fill_waiting(ahead))
+	for (;;)
 	{
 		Buffer		buf = ahead->waiting;
 
+		if (!BufferIsValid(buf))
+			buf = ahead->waiting = lbt_stream_next(ahead->stream, &ahead->waiting_slot);
+		if (!BufferIsValid(buf))
+		{
+			end_stream(ahead);
+			return InvalidBuffer;
+		}
 		if (ahead->forward ? ahead->waiting_slot > slot : ahead->waiting_slot < slot)
-			break;
+			return InvalidBuffer;
 		ahead->waiting = InvalidBuffer;
 		if (ahead->waiting_slot == slot)
 			return buf;
 		ReleaseBuffer(buf);
 	}
-	return InvalidBuffer;
 }
 
 /* ---- probes ---- */
 
-/* Predict this probe and those that follow. */
+/* Predict this probe and those that follow.  Leaves so->probe at any. */
 static void
 fill_batch(LbtScan *so, LbtAhead *ahead, int64 number, bool forward)
 {
-	LbtProbe   *probe = &ahead->batch_probe;
-	int64		left = forward ? so->nprobes - number : number + 1;
-	int			n = (int) Min(left, LBT_BATCH);
+	LbtProbe   *probe = &so->probe;
+	int			n = (int) Min(forward ? so->nprobes - number : number + 1, LBT_BATCH);
 
-	if (ahead->batch.n == 0)
-		*probe = so->probe;
 	ahead->batch_first = number;
 	ahead->batch_forward = forward;
 	ahead->batch.n = 0;
@@ -433,9 +412,8 @@ slot_of_sibling(LbtScan *so, BlockNumber block, bool forward)
 Buffer
 lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, BlockNumber block, bool forward)
 {
-	LbtAhead   *ahead = so->ahead;
 	int64		slot;
-	Buffer		buf;
+	Buffer		buf = InvalidBuffer;
 
 	if (!lbt_enable_prefetch)
 	{
@@ -445,27 +423,20 @@ lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, BlockNumber block, bool forwa
 	lbt_index_update(so->index);
 	so->steps++;
 	slot = slot_of_sibling(so, block, forward);
-	if (slot >= 0 && so->steps >= STEPS_FIRST && (ahead == NULL || !have_stream(ahead, forward)))
+	if (slot >= 0 && so->steps >= STEPS_FIRST && !have_stream(so->ahead, forward))
 	{
 		LbtTarget	target;
 
 		lbt_slot_target(so->index, (uint32) slot, &target);
 		if (!lbt_target_cached(scan->indexRelation, so->index, &target, true) &&
 			same_model(so->index, so->slot_generation))
-		{
-			ahead = get_ahead(so);
-			begin_stream(scan, so, ahead, &so->probe, slot, forward);
-		}
+			begin_stream(scan, so, get_ahead(so), &so->probe, slot, forward);
 	}
-	if (ahead == NULL || !have_stream(ahead, forward))
+	if (!have_stream(so->ahead, forward))
 		return InvalidBuffer;
-	if (slot < 0)
-	{
-		ahead->unknown++;
-		return InvalidBuffer;
-	}
-	ahead->unknown = 0;
-	buf = take_slot(ahead, (uint32) slot);
+	so->ahead->unknown = slot < 0 ? so->ahead->unknown + 1 : 0;
+	if (slot >= 0)
+		buf = take_slot(so->ahead, (uint32) slot);
 	if (BufferIsValid(buf) && BufferGetBlockNumber(buf) != block)
 	{
 		/* The leaf cache was garbage when one of the two was read from it. */
@@ -475,49 +446,44 @@ lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, BlockNumber block, bool forwa
 	return buf;
 }
 
-/* The key of an item on a locked page, as far as it tells without decompressing or encoding anything. */
-static void
-key_of_item(const LbtKeySpec *spec, TupleDesc tupdesc, IndexTuple itup, LbtBound *bound)
-{
-	bound->past = true;
-	for (bound->ncolumns = 0; bound->ncolumns < spec->ncolumns; bound->ncolumns++)
-	{
-		int			i = bound->ncolumns;
-		const LbtKeyColumn *column = &spec->column[i];
-		const char *at;
-
-		if (column->encoded)
-			return;
-		if (!column->bytes)
-		{
-			bound->value[i] = lbt_tuple_value(spec, i, itup, tupdesc);
-			continue;
-		}
-		at = lbt_tuple_bytes(spec, i, itup, tupdesc);
-		if (at != NULL && lbt_stored_compressed(column, at))
-			return;
-		bound->value[i].isnull = at == NULL;
-		if (at != NULL)
-			lbt_stored_bytes(column, at, &bound->value[i]);
-	}
-}
-
-/* The model is another one, or does not know the leaf: where in it are we? */
+/*
+ * The model is another one, or does not know the leaf: where in it are we?  Asks for the leaf's first item, by as many
+ * columns as can be read without decompressing or encoding anything.
+ */
 static void
 find_place(IndexScanDesc scan, LbtScan *so, Page page)
 {
-	BTPageOpaque opaque = BTPageGetOpaque(page);
-	OffsetNumber first = P_FIRSTDATAKEY(opaque);
-	LbtIndex   *index = so->index;
-	LbtBound	bound;
+	const LbtKeySpec *spec = &so->index->keyspec;
+	TupleDesc	tupdesc = RelationGetDescr(scan->indexRelation);
+	OffsetNumber first = P_FIRSTDATAKEY(BTPageGetOpaque(page));
+	LbtBound	bound = {.past = true};
+	IndexTuple	itup;
 
-	if (P_IGNORE(opaque) || PageGetMaxOffsetNumber(page) < first)
+	if (P_IGNORE(BTPageGetOpaque(page)) || PageGetMaxOffsetNumber(page) < first)
 		return;
-	key_of_item(&index->keyspec, RelationGetDescr(scan->indexRelation), lbt_page_tuple(page, first), &bound);
+	itup = lbt_page_tuple(page, first);
+	for (int i = 0; i < spec->ncolumns && !spec->column[i].encoded; i++)
+	{
+		const LbtKeyColumn *column = &spec->column[i];
+
+		if (!column->bytes)
+			bound.value[i] = lbt_tuple_value(spec, i, itup, tupdesc);
+		else
+		{
+			const char *at = lbt_tuple_bytes(spec, i, itup, tupdesc);
+
+			bound.value[i].isnull = at == NULL;
+			if (at != NULL && lbt_stored_compressed(column, at))
+				break;
+			if (at != NULL)
+				lbt_stored_bytes(column, at, &bound.value[i]);
+		}
+		bound.ncolumns++;
+	}
 	if (bound.ncolumns == 0)
 		return;
-	so->slot = lbt_predict_slot(index, &bound, so->slot);
-	so->slot_generation = index->generation;
+	so->slot = lbt_predict_slot(so->index, &bound, so->slot);
+	so->slot_generation = so->index->generation;
 }
 
 void

@@ -3,75 +3,47 @@
  */
 #include "am/scan.h"
 
-/* The items of one index entry: [from, to) of the copy.  More than one make a posting list. */
-typedef struct Entry
-{
-	int			from;
-	int			to;
-	bool		dead;			/* all its heap tuples are */
-} Entry;
-
-/* The entry that starts at this item. */
-static Entry
-entry_at(const LbtLeafCopy *copy, int from)
-{
-	Entry		e = {.from = from,.to = from,.dead = true};
-
-	while (e.to < copy->nitems && copy->items[e.to].offset == copy->items[from].offset)
-		e.dead &= copy->items[e.to++].dead;
-	return e;
-}
-
-/* Does the index tuple hold just the heap TIDs that the entry had? */
+/* Does the index tuple hold just the heap TIDs of these n items? */
 static bool
-same_entry(const LbtLeafCopy *copy, const Entry *e, IndexTuple itup)
+same_entry(LbtItem *items, int n, IndexTuple itup)
 {
-	if (!BTreeTupleIsPosting(itup))
-		return e->to - e->from == 1 && ItemPointerEquals(&itup->t_tid, &copy->items[e->from].tid);
-	if (BTreeTupleGetNPosting(itup) != e->to - e->from)
+	int			ntids;
+	ItemPointer tids = lbt_heap_tids(itup, &ntids);
+
+	if (ntids != n)
 		return false;
-	for (int i = e->from; i < e->to; i++)
-		if (!ItemPointerEquals(BTreeTupleGetPostingN(itup, i - e->from), &copy->items[i].tid))
+	for (int i = 0; i < n; i++)
+		if (!ItemPointerEquals(&tids[i], &items[i].tid))
 			return false;
 	return true;
 }
 
 /*
- * Where the entry is now, from the given offset on; InvalidOffsetNumber when it is no longer there as it
- * was.  On an unchanged page it is where it was; inserts can only have moved it right.
+ * Mark the entries all of whose items are dead; true if any was not before.  On an unchanged page an entry is where
+ * it was; on another, inserts can only have moved it right.
  */
-static OffsetNumber
-find_entry(const LbtLeafCopy *copy, const Entry *e, Page page, bool unchanged, OffsetNumber from)
-{
-	OffsetNumber last = PageGetMaxOffsetNumber(page);
-	OffsetNumber offset = Max(copy->items[e->from].offset, from);
-
-	for (; offset <= last; offset++)
-	{
-		if (same_entry(copy, e, (IndexTuple) PageGetItem(page, PageGetItemId(page, offset))))
-			return offset;
-		if (unchanged)
-			break;
-	}
-	return InvalidOffsetNumber;
-}
-
 static bool
 mark_entries(const LbtLeafCopy *copy, Page page, bool unchanged)
 {
+	OffsetNumber last = PageGetMaxOffsetNumber(page);
 	OffsetNumber next = P_FIRSTDATAKEY(BTPageGetOpaque(page));
 	bool		any = false;
-	Entry		e;
+	int			n;
 
-	for (int i = 0; i < copy->nitems; i = e.to)
+	for (int i = 0; i < copy->nitems; i += n)
 	{
-		OffsetNumber offset;
+		LbtItem    *items = &copy->items[i];
+		OffsetNumber offset = Max(items->offset, next);
+		bool		dead = true;
 
-		e = entry_at(copy, i);
-		if (!e.dead)
+		/* more than one item at an offset are a posting list */
+		for (n = 0; i + n < copy->nitems && items[n].offset == items->offset; n++)
+			dead &= items[n].dead;
+		if (!dead)
 			continue;
-		offset = find_entry(copy, &e, page, unchanged, next);
-		if (offset == InvalidOffsetNumber)
+		while (offset <= last && !same_entry(items, n, lbt_page_tuple(page, offset)))
+			offset = unchanged ? last + 1 : offset + 1;
+		if (offset > last)
 			continue;
 		next = offset + 1;
 		if (!ItemIdIsDead(PageGetItemId(page, offset)))
@@ -104,15 +76,10 @@ lbt_scan_kill(IndexScanDesc scan, LbtScan *so)
 
 	/* Unlogged relations have no LSN to tell, but are always pinned. */
 	unchanged = !pinned && BufferGetLSNAtomic(buf) == so->cur.lsn;
-	if (pinned || unchanged)
+	if ((pinned || unchanged) && mark_entries(&so->cur, BufferGetPage(buf), unchanged))
 	{
-		Page		page = BufferGetPage(buf);
-
-		if (mark_entries(&so->cur, page, unchanged))
-		{
-			BTPageGetOpaque(page)->btpo_flags |= BTP_HAS_GARBAGE;
-			MarkBufferDirtyHint(buf, true);
-		}
+		BTPageGetOpaque(BufferGetPage(buf))->btpo_flags |= BTP_HAS_GARBAGE;
+		MarkBufferDirtyHint(buf, true);
 	}
 	if (pinned)
 		_bt_unlockbuf(rel, buf);
