@@ -20,7 +20,9 @@ lbt_beginscan(Relation rel, int nkeys, int norderbys)
 	IndexScanDesc scan = RelationGetIndexScan(rel, nkeys, norderbys);
 	LbtScan    *so = palloc(sizeof(LbtScan));
 
-	memset(so, 0, offsetof(LbtScan, nprobes));
+	memset(so, 0, offsetof(LbtScan, counts));
+	memset(so->counts, 0, sizeof(so->counts));
+	so->cur = so->mark = (LbtLeafCopy) {.valid = false};
 	so->index = lbt_index_get(rel);
 	so->mark_at = -1;
 	scan->opaque = so;
@@ -79,9 +81,12 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 	bool		was_btree = !so->ours && so->btree != NULL;
 
 	so->mark_at = -1;
-	lbt_scan_leave(scan, so);
-	lbt_leafcopy_release(&so->mark);
-	lbt_ahead_stop(so);
+	if (so->cur.valid)
+		lbt_scan_leave(scan, so);
+	if (so->mark.valid)
+		lbt_leafcopy_release(&so->mark);
+	if (so->slot_generation != 0 || so->ahead != NULL)
+		lbt_ahead_stop(so);
 	so->ours = false;
 	if (lbt_enable && scan->parallel_scan == NULL && so->index->learned)
 	{

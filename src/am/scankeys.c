@@ -195,13 +195,14 @@ narrow_array(const LbtKeyColumn *column, LbtArray *array, LbtBound *start, LbtBo
 static inline void
 finish_column(LbtScan *so, Progress *p)
 {
-	LbtArray   *array = so->narrays > 0 ? &so->array[so->narrays - 1] : NULL;
 	LbtBound   *start = &so->probe.start;
 	LbtBound   *end = &so->probe.end;
 	const LbtKeyColumn *column = &so->index->keyspec.column[p->column];
 
-	if (unlikely(array != NULL && array->column == p->column))
+	if (unlikely(so->narrays > 0 && so->array[so->narrays - 1].column == p->column))
 	{
+		LbtArray   *array = &so->array[so->narrays - 1];
+
 		narrow_array(column, array, start, end);
 		p->nothing |= array->n == 0;
 	}
@@ -235,6 +236,8 @@ add_key(LbtScan *so, Progress *p, ScanKey key, uint8 *room)
 	const LbtKeyColumn *column;
 	StrategyNumber strategy;
 	LbtKeyValue value;
+	LbtBound   *start = &so->probe.start;
+	LbtBound   *end = &so->probe.end;
 	int			side;			/* where the true argument lies beside value */
 
 	if ((key->sk_flags & ~(SK_ISNULL | SK_SEARCHARRAY)) != 0 ||
@@ -262,20 +265,26 @@ add_key(LbtScan *so, Progress *p, ScanKey key, uint8 *room)
 		return false;
 	side = lbt_keyspec_argument(column, key->sk_subtype, key->sk_argument, &value, room);
 
-	/* what is greater comes first in a descending column */
-	strategy = column->desc ? BTCommuteStrategyNumber(key->sk_strategy) : key->sk_strategy;
-	if (strategy == BTEqualStrategyNumber)
+	if (key->sk_strategy == BTEqualStrategyNumber)
 	{
 		p->equal = true;
 		p->nothing |= side != 0;
+		if (likely(!p->several))
+		{
+			start->value[attno] = end->value[attno] = value;
+			start->ncolumns = end->ncolumns = attno + 1;
+			return true;
+		}
 	}
+
+	/* what is greater comes first in a descending column */
+	strategy = column->desc ? BTCommuteStrategyNumber(key->sk_strategy) : key->sk_strategy;
 
 	/* x > v begins behind the values equal to v, where x <= v ends; x >= v before them, where x < v ends */
 	if (strategy >= BTEqualStrategyNumber)
-		raise_start(column, &so->probe.start, attno, &value,
-					side != 0 ? side > 0 : strategy == BTGreaterStrategyNumber);
+		raise_start(column, start, attno, &value, side != 0 ? side > 0 : strategy == BTGreaterStrategyNumber);
 	if (strategy <= BTEqualStrategyNumber)
-		lower_end(column, &so->probe.end, attno, &value, side != 0 ? side > 0 : strategy != BTLessStrategyNumber);
+		lower_end(column, end, attno, &value, side != 0 ? side > 0 : strategy != BTLessStrategyNumber);
 	return true;
 }
 

@@ -70,19 +70,6 @@ lbt_scan_leave(IndexScanDesc scan, LbtScan *so)
 	lbt_leafcopy_release(&so->cur);
 }
 
-/* Make room for n more items. */
-static inline void
-reserve_items(LbtScan *so, LbtLeafCopy *copy, int n)
-{
-	if (likely(copy->nitems + n <= copy->capacity))
-		return;
-	copy->capacity = copy->items == NULL && n <= FEW_ITEMS ? FEW_ITEMS : MaxTIDsPerBTreePage;
-	if (copy->items == NULL)
-		copy->items = MemoryContextAlloc(GetMemoryChunkContext(so), copy->capacity * sizeof(LbtItem));
-	else
-		copy->items = repalloc(copy->items, copy->capacity * sizeof(LbtItem));
-}
-
 /*
  * Copy an index tuple for an index-only scan; of a posting list tuple only the key, as a plain tuple
  * with the first heap TID.  Returns its size.
@@ -119,9 +106,20 @@ copy_items(IndexScanDesc scan, LbtLeafCopy *copy, Page page, const Run *run, Siz
 		if (scan->xs_want_itup)
 			*used += copy_tuple((IndexTuple) (copy->tuples + tuple), itup);
 		tids = lbt_heap_tids(itup, &ntids);
-		reserve_items(scan->opaque, copy, ntids);
+		if (unlikely(copy->nitems + ntids > copy->capacity))
+		{
+			copy->capacity = MaxTIDsPerBTreePage;
+			copy->items = repalloc(copy->items, copy->capacity * sizeof(LbtItem));
+		}
 		for (int i = 0; i < ntids; i++)
-			copy->items[copy->nitems++] = (LbtItem) {.tid = tids[i],.offset = off,.tuple = tuple};
+		{
+			LbtItem    *item = &copy->items[copy->nitems++];
+
+			item->tid = tids[i];
+			item->offset = off;
+			item->tuple = tuple;
+			item->dead = false;
+		}
 	}
 }
 
@@ -159,7 +157,7 @@ find_matches(LbtScan *so, TupleDesc tupdesc, Page page, OffsetNumber at, Runs *r
 		int64		next = probe->number + (forward ? 1 : -1);
 
 		if (near != far)
-			runs->run[runs->n++] = (Run) {.from = Min(near, far),.to = Max(near, far)};
+			runs->run[runs->n++] = (Run) {.from = forward ? near : far,.to = forward ? far : near};
 		misses = near != far ? 0 : misses + 1;
 		copy->probe[forward] = probe->number;
 		copy->more[forward] = at_edge &&
@@ -215,6 +213,11 @@ read_leaf(IndexScanDesc scan, LbtScan *so, Buffer buf, int64 probe, OffsetNumber
 	else
 		find_matches(so, RelationGetDescr(rel), page, at, &runs, false);
 
+	if (copy->items == NULL)
+	{
+		copy->capacity = FEW_ITEMS;
+		copy->items = MemoryContextAlloc(GetMemoryChunkContext(so), FEW_ITEMS * sizeof(LbtItem));
+	}
 	if (scan->xs_want_itup && copy->tuples == NULL)
 		copy->tuples = MemoryContextAlloc(GetMemoryChunkContext(so), BLCKSZ);
 	copy->nitems = 0;
