@@ -446,44 +446,24 @@ lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, BlockNumber block, bool forwa
 	return buf;
 }
 
-/*
- * The model is another one, or does not know the leaf: where in it are we?  Asks for the leaf's first item, by as many
- * columns as can be read without decompressing or encoding anything.
- */
+/* The model is another one, or does not know the leaf: where in it are we? */
 static void
 find_place(IndexScanDesc scan, LbtScan *so, Page page)
 {
-	const LbtKeySpec *spec = &so->index->keyspec;
-	TupleDesc	tupdesc = RelationGetDescr(scan->indexRelation);
-	OffsetNumber first = P_FIRSTDATAKEY(BTPageGetOpaque(page));
-	LbtBound	bound = {.past = true};
-	IndexTuple	itup;
+	BTPageOpaque opaque = BTPageGetOpaque(page);
+	OffsetNumber first = P_FIRSTDATAKEY(opaque);
+	LbtIndex   *index = so->index;
+	LbtBound	bound;
 
-	if (P_IGNORE(BTPageGetOpaque(page)) || PageGetMaxOffsetNumber(page) < first)
+	if (P_IGNORE(opaque) || PageGetMaxOffsetNumber(page) < first)
 		return;
-	itup = lbt_page_tuple(page, first);
-	for (int i = 0; i < spec->ncolumns && !spec->column[i].encoded; i++)
-	{
-		const LbtKeyColumn *column = &spec->column[i];
-
-		if (!column->bytes)
-			bound.value[i] = lbt_tuple_value(spec, i, itup, tupdesc);
-		else
-		{
-			const char *at = lbt_tuple_bytes(spec, i, itup, tupdesc);
-
-			bound.value[i].isnull = at == NULL;
-			if (at != NULL && lbt_stored_compressed(column, at))
-				break;
-			if (at != NULL)
-				lbt_stored_bytes(column, at, &bound.value[i]);
-		}
-		bound.ncolumns++;
-	}
+	lbt_bound_of_tuple(&index->keyspec, RelationGetDescr(scan->indexRelation), lbt_page_tuple(page, first), NULL,
+					   &bound);
 	if (bound.ncolumns == 0)
 		return;
-	so->slot = lbt_predict_slot(so->index, &bound, so->slot);
-	so->slot_generation = so->index->generation;
+	bound.past = true;
+	so->slot = lbt_predict_slot(index, &bound, so->slot);
+	so->slot_generation = index->generation;
 }
 
 void

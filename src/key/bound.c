@@ -1,56 +1,85 @@
 /*
- * bound.c - finding a bound within a leaf; see bound.h.
+ * bound.c - making a bound of a tuple, and finding a bound within a leaf; see bound.h.
  */
 #include "key/bound.h"
 
-/*
- * Galloping search, with the test for "before the bound" expanded at compile time: once for any key,
- * once for the common case of one int8 column.
- */
-#define LBT_GALLOP(before) \
-	do { \
-		int			lo = first - 1, /* before the bound, or none */ \
-					hi = last + 1,	/* not before the bound, or none */ \
-					at = guess < first ? first : guess > last ? last : guess, \
-					step = 1; \
-		if (before(at)) \
-		{ \
-			lo = at; \
-			while (lo + step < hi && before(lo + step)) \
-			{ \
-				lo += step; \
-				step <<= 1; \
-			} \
-			hi = Min(lo + step, hi); \
-		} \
-		else \
-		{ \
-			hi = at; \
-			while (hi - step > lo && !before(hi - step)) \
-			{ \
-				hi -= step; \
-				step <<= 1; \
-			} \
-			lo = Max(hi - step, lo); \
-		} \
-		while (hi - lo > 1) \
-		{ \
-			int			mid = lo + (hi - lo) / 2; \
-			if (before(mid)) \
-				lo = mid; \
-			else \
-				hi = mid; \
-		} \
-		return (OffsetNumber) hi; \
-	} while (0)
-
-static OffsetNumber
-search_any(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page,
-		   OffsetNumber first, OffsetNumber last, OffsetNumber guess)
+void
+lbt_bound_of_tuple(const LbtKeySpec *spec, TupleDesc tupdesc, IndexTuple itup, uint8 *scratch, LbtBound *bound)
 {
-#define BEFORE(off) lbt_offset_before(spec, tupdesc, bound, page, (OffsetNumber) (off))
-	LBT_GALLOP(BEFORE);
-#undef BEFORE
+	int			have = lbt_tuple_columns(spec, itup);
+	int			i;
+
+	for (i = 0; i < have; i++)
+	{
+		const LbtKeyColumn *column = &spec->column[i];
+		LbtKeyValue *value = &bound->value[i];
+		Datum		datum;
+		bool		compressed;
+
+		if (!column->bytes)
+		{
+			*value = lbt_tuple_value(spec, i, itup, tupdesc);
+			continue;
+		}
+		*value = (LbtKeyValue) {.isnull = true};
+		datum = lbt_tuple_datum(spec, i, itup, tupdesc, &value->isnull);
+		if (value->isnull)
+			continue;
+		compressed = lbt_stored_compressed(column, DatumGetPointer(datum));
+		if (scratch == NULL && (compressed || column->encoded))
+			break;
+		if (compressed)
+			datum = PointerGetDatum(pg_detoast_datum((struct varlena *) DatumGetPointer(datum)));
+		(void) lbt_keyspec_argument(column, InvalidOid, datum, value,
+									column->encoded ? scratch + i * LBT_KEY_ROOM : NULL);
+	}
+	bound->ncolumns = i;
+	bound->past = false;
+}
+
+typedef bool (*Before) (const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page,
+						OffsetNumber offset);
+
+/* Galloping search; inlined with the test for "before the bound", once for any key, once for one int8 column. */
+static pg_attribute_always_inline OffsetNumber
+gallop(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page, OffsetNumber first,
+	   OffsetNumber last, OffsetNumber guess, Before before)
+{
+	int			lo = first - 1; /* before the bound, or none */
+	int			hi = last + 1;	/* not before the bound, or none */
+	int			at = guess < first ? first : guess > last ? last : guess;
+	int			step = 1;
+
+	if (before(spec, tupdesc, bound, page, at))
+	{
+		lo = at;
+		while (lo + step < hi && before(spec, tupdesc, bound, page, lo + step))
+		{
+			lo += step;
+			step <<= 1;
+		}
+		hi = Min(lo + step, hi);
+	}
+	else
+	{
+		hi = at;
+		while (hi - step > lo && !before(spec, tupdesc, bound, page, hi - step))
+		{
+			hi -= step;
+			step <<= 1;
+		}
+		lo = Max(hi - step, lo);
+	}
+	while (hi - lo > 1)
+	{
+		int			mid = lo + (hi - lo) / 2;
+
+		if (before(spec, tupdesc, bound, page, mid))
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return (OffsetNumber) hi;
 }
 
 /* Kept out of the loop for int8. */
@@ -77,15 +106,6 @@ int8_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Pa
 	return any_before(spec, tupdesc, bound, itup);
 }
 
-static OffsetNumber
-search_int8(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page,
-			OffsetNumber first, OffsetNumber last, OffsetNumber guess)
-{
-#define BEFORE(off) int8_before(spec, tupdesc, bound, page, (OffsetNumber) (off))
-	LBT_GALLOP(BEFORE);
-#undef BEFORE
-}
-
 OffsetNumber
 lbt_page_search(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page,
 				OffsetNumber first, OffsetNumber last, OffsetNumber guess)
@@ -94,8 +114,8 @@ lbt_page_search(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound
 		return first;
 	if (bound->ncolumns == 1 && spec->column[0].store == LBT_STORE_INT8 &&
 		!spec->column[0].desc && !bound->value[0].isnull)
-		return search_int8(spec, tupdesc, bound, page, first, last, guess);
-	return search_any(spec, tupdesc, bound, page, first, last, guess);
+		return gallop(spec, tupdesc, bound, page, first, last, guess, int8_before);
+	return gallop(spec, tupdesc, bound, page, first, last, guess, lbt_offset_before);
 }
 
 bool

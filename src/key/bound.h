@@ -18,6 +18,14 @@ typedef struct LbtBound
 } LbtBound;
 
 /*
+ * Make the bound in front of what is equal to a tuple, in the covered columns that it has; without scratch memory
+ * (LBT_KEY_ROOM bytes for each column), in those before the first that is encoded or compressed.  The bound points
+ * into the tuple, the scratch memory, and what this allocates for compressed values.
+ */
+extern void lbt_bound_of_tuple(const LbtKeySpec *spec, TupleDesc tupdesc, IndexTuple itup, uint8 *scratch,
+							   LbtBound *bound);
+
+/*
  * The column's turn in comparing a bound with a tuple: is the key's value before (-1), equal to (0)
  * or after (1) the tuple's?
  */

@@ -1,5 +1,7 @@
 /*
- * encode.c - the encodings, one function each; see encode.h.
+ * encode.c - the encodings, one function each; see keyspec.h.
+ *
+ * Each writes as much as there is space for.  An encoding that is cut keeps the order, as all are cut at the same length.
  *
  * Those of numeric and bit strings read the types' storage format, which is the same in all versions since
  * 9.1 and on every disk.
@@ -18,16 +20,19 @@
 #include "utils/timestamp.h"
 #include "utils/typcache.h"
 
-/* Most significant byte first, as many bytes as asked for. */
-static uint8 *
-put_bytes(uint8 *to, uint64 value, int nbytes)
+/* Where an encoding goes. */
+typedef struct Output
 {
-	for (int i = nbytes - 1; i >= 0; i--)
-	{
-		to[i] = (uint8) value;
-		value >>= 8;
-	}
-	return to + nbytes;
+	uint8	   *to;
+	const uint8 *end;
+} Output;
+
+/* Most significant byte first, as many bytes as asked for. */
+static inline void
+put(Output *out, uint64 value, int nbytes)
+{
+	while (nbytes-- > 0 && out->to < out->end)
+		*out->to++ = (uint8) (value >> nbytes * BITS_PER_BYTE);
 }
 
 /* ---- numeric ---- */
@@ -88,48 +93,40 @@ numeric_header(const char *at, bool *negative, int *weight)
 /*
  * Class, weight, digits, and an end that is below every digit, so that no number's encoding is the beginning of
  * another's.  A negative number's bytes are inverted: of two that begin alike, the one with more digits is less.
- * What there is no room for is cut off, and then all of the room is used: such a string has no end.
  */
-static uint32
-encode_numeric(Datum value, uint8 *room)
+static void
+encode_numeric(const LbtKeyColumn *column, Datum value, Output *out)
 {
 	const char *at = VARDATA_ANY(DatumGetPointer(value));
 	const char *end = at + VARSIZE_ANY_EXHDR(DatumGetPointer(value));
 	uint16		header = word_at(at);
-	uint8	   *to = room;
+	uint8	   *start;
 	bool		negative;
 	int			weight;
 
 	if ((header & NUMERIC_FORM) == NUMERIC_NAN)
 	{
-		*room = (header & NUMERIC_SPECIAL) == NUMERIC_NAN ? CLASS_NAN :
-			(header & NUMERIC_SPECIAL) == NUMERIC_PLUS_INFINITY ? CLASS_PLUS_INFINITY : CLASS_MINUS_INFINITY;
-		return 1;
+		put(out, (header & NUMERIC_SPECIAL) == NUMERIC_NAN ? CLASS_NAN :
+			(header & NUMERIC_SPECIAL) == NUMERIC_PLUS_INFINITY ? CLASS_PLUS_INFINITY : CLASS_MINUS_INFINITY, 1);
+		return;
 	}
 	at = numeric_header(at, &negative, &weight);
 	while (end > at && word_at(end - sizeof(uint16)) == 0)
 		end -= sizeof(uint16);	/* none are stored, but should one be, it says nothing */
 	if (at >= end)
 	{
-		*room = CLASS_ZERO;
-		return 1;
+		put(out, CLASS_ZERO, 1);
+		return;
 	}
-	*to++ = negative ? CLASS_NEGATIVE : CLASS_POSITIVE;
-	to = put_bytes(to, (uint64) (weight + WEIGHT_BIAS), 2);
-	for (; at < end && to < room + LBT_KEY_ROOM; at += sizeof(uint16))
-	{
-		uint16		digit = word_at(at);
-
-		*to++ = (uint8) ((digit >> 8) + 1);
-		if (to < room + LBT_KEY_ROOM)
-			*to++ = (uint8) digit;
-	}
-	if (to < room + LBT_KEY_ROOM)
-		*to++ = 0;
+	put(out, negative ? CLASS_NEGATIVE : CLASS_POSITIVE, 1);
+	start = out->to;
+	put(out, (uint64) (weight + WEIGHT_BIAS), 2);
+	for (; at < end && out->to < out->end; at += sizeof(uint16))
+		put(out, (uint64) word_at(at) + 0x100, 2);
+	put(out, 0, 1);
 	if (negative)
-		for (uint8 *b = room + 1; b < to; b++)
+		for (uint8 *b = start; b < out->to; b++)
 			*b = (uint8) ~*b;
-	return to - room;
 }
 
 /* ---- inet, cidr ---- */
@@ -139,16 +136,16 @@ encode_numeric(Datum value, uint8 *room)
  * order of: network (the address without the bits behind the mask), length of the mask, and the bits behind the
  * mask, of which most addresses have none.
  */
-static uint32
-encode_inet(Datum value, uint8 *room)
+static void
+encode_inet(const LbtKeyColumn *column, Datum value, Output *out)
 {
 	const inet_struct *inet = (const inet_struct *) VARDATA_ANY(DatumGetPointer(value));
 	int			size = inet->family == PGSQL_AF_INET ? 4 : 16;
 	int			bits = Min(inet->bits, size * BITS_PER_BYTE);
-	uint8	   *network = room + 1;
+	uint8	   *network = out->to + 1;
 	uint8	   *host = network + size + 1;
 
-	room[0] = inet->family;
+	out->to[0] = inet->family;
 	network[size] = inet->bits;
 	for (int i = 0; i < size; i++)
 	{
@@ -158,48 +155,43 @@ encode_inet(Datum value, uint8 *room)
 		network[i] = inet->ipaddr[i] & mask;
 		host[i] = inet->ipaddr[i] & (uint8) ~mask;
 	}
-	return host + size - room;
+	out->to = host + size;
 }
 
 /* ---- times ---- */
 
 /* Compared as microseconds, a month being 30 days; centuries beyond what 64 bits hold are all one. */
-static uint32
-encode_interval(Datum value, uint8 *room)
+static void
+encode_interval(const LbtKeyColumn *column, Datum value, Output *out)
 {
 	const Interval *interval = DatumGetIntervalP(value);
 	__int128	span = (__int128) interval->time +
 		((__int128) interval->month * DAYS_PER_MONTH + interval->day) * USECS_PER_DAY;
 
 	span = Max(Min(span, PG_INT64_MAX), PG_INT64_MIN);
-	put_bytes(room, lbt_order_signed((int64) span), sizeof(uint64));
-	return sizeof(uint64);
+	put(out, lbt_order_signed((int64) span), sizeof(uint64));
 }
 
 /* The instant, then the zone. */
-static uint32
-encode_timetz(Datum value, uint8 *room)
+static void
+encode_timetz(const LbtKeyColumn *column, Datum value, Output *out)
 {
 	const TimeTzADT *time = DatumGetTimeTzADTP(value);
-	uint8	   *to = put_bytes(room, lbt_order_signed(time->time + time->zone * USECS_PER_SEC), sizeof(uint64));
 
-	put_bytes(to, (uint32) time->zone ^ (UINT32_C(1) << 31), sizeof(uint32));
-	return sizeof(uint64) + sizeof(uint32);
+	put(out, lbt_order_signed(time->time + time->zone * USECS_PER_SEC), sizeof(uint64));
+	put(out, (uint32) time->zone ^ (UINT32_C(1) << 31), sizeof(uint32));
 }
 
-/* ---- enum ---- */
-
 /* The value's place among the others, a float in the catalog. */
-static uint32
-encode_enum(Datum value, uint8 *room)
+static void
+encode_enum(const LbtKeyColumn *column, Datum value, Output *out)
 {
 	HeapTuple	tuple = SearchSysCache1(ENUMOID, value);
 
 	if (!HeapTupleIsValid(tuple))
-		return 0;
-	put_bytes(room, lbt_order_float(((Form_pg_enum) GETSTRUCT(tuple))->enumsortorder), sizeof(uint64));
+		return;
+	put(out, lbt_order_float(((Form_pg_enum) GETSTRUCT(tuple))->enumsortorder), sizeof(uint64));
 	ReleaseSysCache(tuple);
-	return sizeof(uint64);
 }
 
 /* ---- ranges ---- */
@@ -213,69 +205,46 @@ encode_enum(Datum value, uint8 *room)
 #define BOUND_FINITE 1
 #define UPPER_INFINITE 2
 
-static uint32
-encode_element(Oid type, Datum value, uint8 *room, uint32 size)
+static void
+encode_element(Oid type, Datum value, Output *out)
 {
-	uint8		whole[LBT_KEY_ROOM];
-	uint32		length;
-
-	switch (type)
-	{
-		case INT4OID:
-		case DATEOID:
-			put_bytes(room, lbt_order_signed(DatumGetInt32(value)), sizeof(uint64));
-			return sizeof(uint64);
-		case INT8OID:
-		case TIMESTAMPOID:
-		case TIMESTAMPTZOID:
-			put_bytes(room, lbt_order_signed(DatumGetInt64(value)), sizeof(uint64));
-			return sizeof(uint64);
-		default:
-			Assert(type == NUMERICOID);
-			length = Min(encode_numeric(value, whole), size);
-			memcpy(room, whole, length);
-			return length;
-	}
+	if (type == NUMERICOID)
+		encode_numeric(NULL, value, out);
+	else
+		put(out, lbt_order_signed(type == INT4OID || type == DATEOID ? DatumGetInt32(value) : DatumGetInt64(value)),
+			sizeof(uint64));
 }
 
 /* Kind, value, and whether the bound is the later one of two at this value: "(x" after "[x", "x]" after "x)". */
-static uint32
-encode_bound(Oid type, const RangeBound *bound, uint8 *room, uint32 size)
+static void
+encode_bound(Oid type, const RangeBound *bound, Output *out)
 {
-	uint32		length = 1;
-
-	if (size < 1)
-		return 0;
-	room[0] = bound->infinite ? (bound->lower ? LOWER_INFINITE : UPPER_INFINITE) : BOUND_FINITE;
+	put(out, !bound->infinite ? BOUND_FINITE : bound->lower ? LOWER_INFINITE : UPPER_INFINITE, 1);
 	if (bound->infinite)
-		return length;
-	length += encode_element(type, bound->val, room + length, size - length);
-	if (length < size)
-		room[length++] = bound->lower ? !bound->inclusive : bound->inclusive;
-	return length;
+		return;
+	encode_element(type, bound->val, out);
+	put(out, bound->lower != bound->inclusive, 1);
 }
 
-static uint32
-encode_range(Oid rangetype, Datum value, uint8 *room)
+static void
+encode_range(const LbtKeyColumn *column, Datum value, Output *out)
 {
 	RangeType  *range = DatumGetRangeTypeP(value);
-	TypeCacheEntry *typcache = lookup_type_cache(rangetype, TYPECACHE_RANGE_INFO);
+	TypeCacheEntry *typcache = lookup_type_cache(column->stored_type, TYPECACHE_RANGE_INFO);
 	Oid			type = typcache->rngelemtype->type_id;
 	RangeBound	lower;
 	RangeBound	upper;
 	bool		empty;
-	uint32		length = 1;
 
 	range_deserialize(typcache, range, &lower, &upper, &empty);
-	room[0] = empty ? FIRST_EMPTY : FIRST_BOUNDS;
+	put(out, empty ? FIRST_EMPTY : FIRST_BOUNDS, 1);
 	if (!empty)
 	{
-		length += encode_bound(type, &lower, room + length, LBT_KEY_ROOM - length);
-		length += encode_bound(type, &upper, room + length, LBT_KEY_ROOM - length);
+		encode_bound(type, &lower, out);
+		encode_bound(type, &upper, out);
 	}
 	if ((Pointer) range != DatumGetPointer(value))
 		pfree(range);
-	return length;
 }
 
 /* The built-in range types of elements that encode_element() knows. */
@@ -302,34 +271,17 @@ lbt_range_encodable(Oid type)
  * Bytes, each behind a 1, then a 0 and the number of bits: compared are the bytes that both have, then the
  * numbers of bits.
  */
-static uint32
-encode_bits(Datum value, uint8 *room)
+static void
+encode_bits(const LbtKeyColumn *column, Datum value, Output *out)
 {
 	const char *at = VARDATA_ANY(DatumGetPointer(value));
 	const char *end = at + VARSIZE_ANY_EXHDR(DatumGetPointer(value));
-	const uint8 *limit = room + LBT_KEY_ROOM;
-	uint8	   *to = room;
 	int32		nbits;
 
 	memcpy(&nbits, at, sizeof(nbits));
-	for (at += sizeof(nbits); at < end && to < limit; at++)
-	{
-		*to++ = 1;
-		if (to < limit)
-			*to++ = (uint8) *at;
-	}
-	if (to + 1 + sizeof(nbits) <= limit && at == end)
-	{
-		*to++ = 0;
-		to = put_bytes(to, (uint32) nbits, sizeof(nbits));
-	}
-	else
-	{
-		/* No room for an end: such a string has none. */
-		memset(to, 1, limit - to);
-		to = unconstify(uint8 *, limit);
-	}
-	return to - room;
+	for (at += sizeof(nbits); at < end && out->to < out->end; at++)
+		put(out, 0x100 | (uint8) *at, 2);
+	put(out, (uint32) nbits, 1 + sizeof(nbits));
 }
 
 /* ---- text in the order of a collation ---- */
@@ -342,44 +294,37 @@ scramble(uint8 *key, uint32 length)
 		key[i] = (uint8) (key[i] * 157 + i);
 }
 
-static uint32
-encode_sort_key(const LbtKeyColumn *column, Datum value, uint8 *room)
+static void
+encode_sort_key(const LbtKeyColumn *column, Datum value, Output *out)
 {
 	LbtKeyValue text;
 	uint32		length;
 
 	lbt_stored_bytes(column, DatumGetPointer(value), &text);
-	length = lbt_sort_key(column->collation, (const char *) text.bytes, text.length, room, LBT_KEY_ROOM);
+	length = lbt_sort_key(column->collation, (const char *) text.bytes, text.length, out->to, out->end - out->to);
 	if (unlikely(lbt_debug_sort_keys == LBT_SORT_KEYS_SCRAMBLED))
-		scramble(room, length);
-	return length;
+		scramble(out->to, length);
+	out->to += length;
 }
 
 /* ---- all of them ---- */
 
+static void (*const encode[]) (const LbtKeyColumn *column, Datum value, Output *out) = {
+	[LBT_ENCODE_NUMERIC] = encode_numeric,
+	[LBT_ENCODE_INET] = encode_inet,
+	[LBT_ENCODE_INTERVAL] = encode_interval,
+	[LBT_ENCODE_TIMETZ] = encode_timetz,
+	[LBT_ENCODE_ENUM] = encode_enum,
+	[LBT_ENCODE_RANGE] = encode_range,
+	[LBT_ENCODE_BITS] = encode_bits,
+	[LBT_ENCODE_SORT_KEY] = encode_sort_key,
+};
+
 uint32
-lbt_encode(const LbtKeyColumn *column, Datum value, uint8 *room)
+lbt_encode(const LbtKeyColumn *column, Datum value, uint8 *scratch)
 {
-	switch (column->encoding)
-	{
-		case LBT_ENCODE_NUMERIC:
-			return encode_numeric(value, room);
-		case LBT_ENCODE_INET:
-			return encode_inet(value, room);
-		case LBT_ENCODE_INTERVAL:
-			return encode_interval(value, room);
-		case LBT_ENCODE_TIMETZ:
-			return encode_timetz(value, room);
-		case LBT_ENCODE_ENUM:
-			return encode_enum(value, room);
-		case LBT_ENCODE_RANGE:
-			return encode_range(column->stored_type, value, room);
-		case LBT_ENCODE_BITS:
-			return encode_bits(value, room);
-		case LBT_ENCODE_SORT_KEY:
-			return encode_sort_key(column, value, room);
-		case LBT_NOT_ENCODED:
-			break;
-	}
-	pg_unreachable();
+	Output		out = {.to = scratch,.end = scratch + LBT_KEY_ROOM};
+
+	encode[column->encoding] (column, value, &out);
+	return out.to - scratch;
 }

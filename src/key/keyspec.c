@@ -6,8 +6,6 @@
  */
 #include "key/keyspec.h"
 
-#include <math.h>
-
 #include "access/tupmacs.h"
 #include "catalog/pg_type.h"
 #include "utils/date.h"
@@ -58,55 +56,28 @@ static const struct
 	{F_RANGE_CMP, ANYRANGEOID, LBT_STORE_VARLENA, LBT_KEY_BYTES, LBT_ENCODE_RANGE},
 };
 
-/* Does a comparison without an encoding of its own go by numbers or bytes, under this collation where it has one? */
+/* Can the column's values be brought into the key code, as they are or encoded?  Settles which of the two for text. */
 static bool
-is_exact(RegProcedure compare, Oid collation)
+has_code(LbtKeyColumn *column, RegProcedure compare)
 {
-	switch (compare)
-	{
-		case F_BTTEXTCMP:
-		case F_BTNAMECMP:
-		case F_BPCHARCMP:
-			return lbt_collation_is_c(collation);
-		case F_BTTEXT_PATTERN_CMP:
-		case F_BTBPCHAR_PATTERN_CMP:
-			return OidIsValid(collation) && get_collation_isdeterministic(collation);
-		default:
-			return true;
-	}
-}
-
-/* Can the column's values be encoded? */
-static bool
-can_encode(const LbtKeyColumn *column)
-{
-	switch (column->encoding)
-	{
-		case LBT_NOT_ENCODED:
-			return false;
-		case LBT_ENCODE_RANGE:
-			return lbt_range_encodable(column->stored_type);
-		case LBT_ENCODE_SORT_KEY:
-			return OidIsValid(column->collation);
-		default:
-			return true;
-	}
+	if (compare == F_BTTEXT_PATTERN_CMP || compare == F_BTBPCHAR_PATTERN_CMP)
+		return OidIsValid(column->collation) && get_collation_isdeterministic(column->collation);
+	if (column->encoding == LBT_ENCODE_RANGE)
+		return lbt_range_encodable(column->stored_type);
+	if (column->encoding != LBT_ENCODE_SORT_KEY)
+		return true;
+	if (lbt_collation_is_c(column->collation))
+		column->encoding = LBT_NOT_ENCODED;
+	return column->encoding == LBT_NOT_ENCODED || OidIsValid(column->collation);
 }
 
 /* The type of what is stored, where it is not the input type: text for varchar, cstring for name. */
 static bool
 stored_as(LbtStore store, Form_pg_attribute att)
 {
-	switch (store)
-	{
-		case LBT_STORE_VARLENA:
-		case LBT_STORE_BPCHAR:
-			return att->attlen == -1;
-		case LBT_STORE_CSTRING:
-			return att->attlen == -2;
-		default:
-			return att->attlen > 0;
-	}
+	if (store == LBT_STORE_VARLENA || store == LBT_STORE_BPCHAR)
+		return att->attlen == -1;
+	return store == LBT_STORE_CSTRING ? att->attlen == -2 : att->attlen > 0;
 }
 
 /* Work out how a column is read and ordered, but for its offset; false when it has no key code. */
@@ -133,16 +104,12 @@ column_init(LbtKeyColumn *column, Relation rel, int i)
 	column->bytes = known[k].kind == LBT_KEY_BYTES;
 	column->collation = rel->rd_indcollation[i];
 	column->encoding = known[k].encoding;
-	if ((column->encoding == LBT_NOT_ENCODED || column->encoding == LBT_ENCODE_SORT_KEY) &&
-		is_exact(compare, column->collation))
-	{
-		column->encoding = LBT_NOT_ENCODED;
-		return true;
-	}
-	column->encoded = can_encode(column);
+	if (!has_code(column, compare))
+		return false;
+	column->encoded = column->encoding != LBT_NOT_ENCODED;
 	if (column->encoded)
 		fmgr_info_cxt(compare, &column->compare, TopMemoryContext);
-	return column->encoded;
+	return true;
 }
 
 void
@@ -216,59 +183,26 @@ widen_time(Oid column_type, Oid type, Datum arg)
 	int			overflow = 0;
 	Timestamp	t;
 
-	if (type == column_type)
-		return type == DATEOID ? DatumGetDateADT(arg) : DatumGetTimestamp(arg);
 	if (type == TIMESTAMPOID)
 		t = timestamp2timestamptz_opt_overflow(DatumGetTimestamp(arg), &overflow);
 	else if (column_type == TIMESTAMPOID)
 		t = date2timestamp_opt_overflow(DatumGetDateADT(arg), &overflow);
 	else
 		t = date2timestamptz_opt_overflow(DatumGetDateADT(arg), &overflow);
-	if (overflow > 0)
-		return PG_INT64_MAX - 1;
-	if (overflow < 0)
-		return PG_INT64_MIN + 1;
-	return t;
-}
-
-/* Clamp to a signed integer column's range; tells on which side the value was. */
-static int
-narrow_integer(int64 *v, int64 min, int64 max)
-{
-	if (*v > max)
-	{
-		*v = max;
-		return 1;
-	}
-	if (*v < min)
-	{
-		*v = min;
-		return -1;
-	}
-	return 0;
-}
-
-/* Round to float4; tells on which side of the rounded value the argument lies. */
-static int
-narrow_float(double *v)
-{
-	double		exact = *v;
-	double		rounded = (double) (float) exact;
-
-	*v = rounded;
-	if (isnan(exact) || exact == rounded)
-		return 0;
-	return exact > rounded ? 1 : -1;
+	return overflow > 0 ? PG_INT64_MAX - 1 : overflow < 0 ? PG_INT64_MIN + 1 : t;
 }
 
 static int64
-integer_argument(Oid type, Datum arg)
+integer_argument(Oid column_type, Oid type, Datum arg)
 {
+	if (type != column_type && is_time(type))
+		return widen_time(column_type, type, arg);
 	switch (type)
 	{
 		case INT2OID:
 			return DatumGetInt16(arg);
 		case INT4OID:
+		case DATEOID:
 			return DatumGetInt32(arg);
 		default:
 			return DatumGetInt64(arg);
@@ -298,24 +232,22 @@ lbt_keyspec_argument(const LbtKeyColumn *column, Oid argtype, Datum arg, LbtKeyV
 	}
 	if (!OidIsValid(argtype))
 		argtype = column->type;
-	if (is_time(column->type))
-		*ordered = lbt_order_signed(widen_time(column->type, argtype, arg));
-	else if (column->kind == LBT_KEY_SIGNED)
+	if (column->kind == LBT_KEY_SIGNED)
 	{
-		int64		v = integer_argument(argtype, arg);
+		int64		exact = integer_argument(column->type, argtype, arg);
+		int64		max = column->store == LBT_STORE_INT4 ? PG_INT32_MAX :
+			column->store == LBT_STORE_INT2 ? PG_INT16_MAX : PG_INT64_MAX;
+		int64		v = Max(Min(exact, max), -max - 1);
 
-		if (column->store == LBT_STORE_INT4)
-			side = narrow_integer(&v, PG_INT32_MIN, PG_INT32_MAX);
-		else if (column->store == LBT_STORE_INT2)
-			side = narrow_integer(&v, PG_INT16_MIN, PG_INT16_MAX);
+		side = (exact > v) - (exact < v);
 		*ordered = lbt_order_signed(v);
 	}
 	else if (column->kind == LBT_KEY_FLOAT)
 	{
-		double		v = argtype == FLOAT4OID ? DatumGetFloat4(arg) : DatumGetFloat8(arg);
+		double		exact = argtype == FLOAT4OID ? DatumGetFloat4(arg) : DatumGetFloat8(arg);
+		double		v = column->store == LBT_STORE_FLOAT4 ? (double) (float) exact : exact;
 
-		if (column->store == LBT_STORE_FLOAT4)
-			side = narrow_float(&v);
+		side = (exact > v) - (exact < v);	/* of NaN, neither */
 		*ordered = lbt_order_float(v);
 	}
 	else if (column->store == LBT_STORE_OID)
@@ -340,28 +272,13 @@ lbt_keyspec_datum(const LbtKeyColumn *column, const LbtKeyValue *value)
 		return (Datum) ordered;
 	if (column->desc)
 		ordered = ~ordered;
-	switch (column->store)
-	{
-		case LBT_STORE_INT2:
-			return Int16GetDatum((int16) lbt_unorder_signed(ordered));
-		case LBT_STORE_INT4:
-			return Int32GetDatum((int32) lbt_unorder_signed(ordered));
-		case LBT_STORE_INT8:
-			return Int64GetDatum(lbt_unorder_signed(ordered));
-		case LBT_STORE_UINT8:
-			return UInt64GetDatum(ordered);
-		case LBT_STORE_OID:
-			return ObjectIdGetDatum((Oid) ordered);
-		case LBT_STORE_BYTE:
-			return CharGetDatum((char) ordered);
-		case LBT_STORE_FLOAT4:
-			return Float4GetDatum((float4) lbt_unorder_float(ordered));
-		case LBT_STORE_FLOAT8:
-			return Float8GetDatum(lbt_unorder_float(ordered));
-		default:
-			break;
-	}
-	pg_unreachable();
+	if (column->kind == LBT_KEY_SIGNED)
+		return Int64GetDatum(lbt_unorder_signed(ordered));	/* of a smaller integer, too */
+	if (column->kind == LBT_KEY_UNSIGNED)
+		return UInt64GetDatum(ordered);
+	if (column->store == LBT_STORE_FLOAT4)
+		return Float4GetDatum((float4) lbt_unorder_float(ordered));
+	return Float8GetDatum(lbt_unorder_float(ordered));
 }
 
 int

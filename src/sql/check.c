@@ -88,33 +88,6 @@ typedef struct Position
 	OffsetNumber offset;		/* of the item right of it; behind the last one only on the rightmost leaf */
 } Position;
 
-/* The bound in front of what is equal to the separator.  room: LBT_KEY_ROOM for each column; points into the pivot. */
-static void
-separator_bound(const LbtKeySpec *spec, TupleDesc tupdesc, IndexTuple pivot, uint8 *room, LbtBound *bound)
-{
-	bound->past = false;
-	bound->ncolumns = lbt_tuple_columns(spec, pivot);
-	for (int i = 0; i < bound->ncolumns; i++)
-	{
-		const LbtKeyColumn *column = &spec->column[i];
-		LbtKeyValue *value = &bound->value[i];
-		Datum		datum;
-
-		if (!column->bytes)
-		{
-			*value = lbt_tuple_value(spec, i, pivot, tupdesc);
-			continue;
-		}
-		*value = (LbtKeyValue) {.isnull = true};
-		datum = lbt_tuple_datum(spec, i, pivot, tupdesc, &value->isnull);
-		if (value->isnull)
-			continue;
-		if (lbt_stored_compressed(column, DatumGetPointer(datum)))
-			datum = PointerGetDatum(pg_detoast_datum((struct varlena *) DatumGetPointer(datum)));
-		(void) lbt_keyspec_argument(column, InvalidOid, datum, value, room + i * LBT_KEY_ROOM);
-	}
-}
-
 /* The position on a locked leaf, or further right; gives up lock and pin. */
 static Position
 settle(Relation rel, Buffer buf, OffsetNumber offset)
@@ -204,7 +177,7 @@ check_lookups(Relation rel, LbtIndex *index, uint64 counts[2][LBT_NEVENTS])
 
 		CHECK_FOR_INTERRUPTS();
 		if (walk.separator)
-			separator_bound(&index->keyspec, RelationGetDescr(rel), walk.separator, room, &bound);
+			lbt_bound_of_tuple(&index->keyspec, RelationGetDescr(rel), walk.separator, room, &bound);
 
 		/* As the lower bound of a scan, and as an upper one. */
 		for (int past = 0; past <= 1 && ready && walk.separator; past++)

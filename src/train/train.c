@@ -6,6 +6,7 @@
  */
 #include "train/train.h"
 
+#include "key/bound.h"
 #include "registry/counters.h"
 #include "train/fit.h"
 #include "train/leafwalk.h"
@@ -66,7 +67,8 @@ typedef struct Harvest
 	uint8	   *nvalues;
 	char	   *strings;		/* room for copies of separators' byte strings */
 	Size		strings_left;
-	char	   *scratch;		/* for those of one separator, when they are not kept */
+	char	   *scratch;		/* for those of one separator, encoded, and when they are not kept */
+	MemoryContext passing;		/* for compressed ones */
 	LbtKeyLearner *learner;
 	LbtKeyCode	code;
 	void	   *tree;			/* codes of segments; NULL: there are none */
@@ -180,40 +182,30 @@ copy_bytes(Harvest *h, int column, const uint8 *bytes, uint32 length)
 		h->strings += length;
 		h->strings_left -= length;
 	}
-	memcpy(copy, bytes, length);
+	memmove(copy, bytes, length);	/* an encoded value is in the scratch memory already */
 	return (const uint8 *) copy;
-}
-
-/* A byte string of a separator, or what an encoded value of it becomes. */
-static LbtKeyValue
-string_value(Harvest *h, int column, IndexTuple pivot)
-{
-	const LbtKeyColumn *c = &h->spec->column[column];
-	LbtKeyValue value = {.isnull = true};
-	uint8		room[LBT_KEY_ROOM];
-	struct varlena *plain = NULL;
-	bool		isnull;
-	Datum		datum = lbt_tuple_datum(h->spec, column, pivot, RelationGetDescr(h->rel), &isnull);
-
-	if (isnull)
-		return value;
-	if (lbt_stored_compressed(c, DatumGetPointer(datum)))
-		datum = PointerGetDatum(plain = pg_detoast_datum((struct varlena *) DatumGetPointer(datum)));
-	(void) lbt_keyspec_argument(c, InvalidOid, datum, &value, room);
-	value.length = Min(value.length, LBT_CODE_BYTES);
-	value.bytes = copy_bytes(h, column, value.bytes, value.length);
-	if (plain)
-		pfree(plain);
-	return value;
 }
 
 static void
 set_separator(Harvest *h, IndexTuple pivot)
 {
-	h->nseparator = lbt_tuple_columns(h->spec, pivot);
+	MemoryContext old = MemoryContextSwitchTo(h->passing);
+	LbtBound	bound;
+
+	lbt_bound_of_tuple(h->spec, RelationGetDescr(h->rel), pivot, (uint8 *) h->scratch, &bound);
+	MemoryContextSwitchTo(old);
+	h->nseparator = bound.ncolumns;
 	for (int i = 0; i < h->nseparator; i++)
-		h->separator[i] = h->spec->column[i].bytes ? string_value(h, i, pivot) :
-			lbt_tuple_value(h->spec, i, pivot, RelationGetDescr(h->rel));
+	{
+		LbtKeyValue *value = &h->separator[i];
+
+		*value = bound.value[i];
+		if (!h->spec->column[i].bytes || value->isnull)
+			continue;
+		value->length = Min(value->length, LBT_CODE_BYTES);
+		value->bytes = copy_bytes(h, i, value->bytes, value->length);
+	}
+	MemoryContextReset(h->passing);
 }
 
 /*
@@ -290,7 +282,8 @@ harvest(Harvest *h)
 
 	lbt_keyspec_order(h->spec, order);
 	h->learner = palloc(sizeof(LbtKeyLearner));
-	h->scratch = palloc(LBT_CODE_COLUMNS * LBT_CODE_BYTES);
+	h->scratch = palloc(LBT_CODE_COLUMNS * LBT_KEY_ROOM);
+	h->passing = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree separator", ALLOCSET_SMALL_SIZES);
 	h->code_known = single_number(h->spec);
 	if (!h->code_known)
 		h->kept = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree separators", ALLOCSET_DEFAULT_SIZES);
