@@ -358,18 +358,21 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, OffsetNu
 	Relation	rel = scan->indexRelation;
 	LbtTarget	target;
 	LbtOutcome	outcome;
+	const LbtBound *bound;
 	Buffer		buf;
 
 	CHECK_FOR_INTERRUPTS();
 	lbt_ahead_predict(scan, so, number, forward, &target);
 	lbt_probe_go(so, &so->probe, number);
+	bound = forward ? &so->probe.start : &so->probe.end;
 	lbt_count_index_search(scan);
 	for (int i = 0; i < 2; i++)
 	{
 		lbt_look_at_misses(rel, so->index);
-		buf = lbt_locate(rel, so->index, forward ? &so->probe.start : &so->probe.end, !forward,
-						 scan->xs_snapshot, offset, &target, &outcome);
+		buf = lbt_locate(rel, so->index, bound, scan->xs_snapshot, offset, &target, &outcome);
 		lbt_count_lookup(so->index, outcome.event, outcome.moved);
+		if (!BufferIsValid(buf))
+			buf = lbt_descend(rel, so->index, bound, !forward, scan->xs_snapshot, offset);
 		if (BufferIsValid(buf))
 			break;
 		/* Race: the first insert may come before our lock on the whole (empty) index. */

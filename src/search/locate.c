@@ -145,8 +145,8 @@ lbt_descend(Relation rel, const LbtIndex *index, const LbtBound *bound, bool bac
 }
 
 Buffer
-lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward, Snapshot snapshot,
-		   OffsetNumber *offset, LbtTarget *target, LbtOutcome *outcome)
+lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapshot, OffsetNumber *offset,
+		   LbtTarget *target, LbtOutcome *outcome)
 {
 	/*
 	 * Here, not where the scan began: since then this backend may have made a dsa call for another index
@@ -154,18 +154,10 @@ lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward, 
 	 */
 	lbt_index_update(index);
 	if (index->state == LBT_READY)
-	{
-		Buffer		buf = lbt_predict_leaf(rel, index, bound, snapshot, offset, target, outcome);
-
-		if (BufferIsValid(buf))
-			return buf;
-	}
-	else
-	{
-		if (BufferIsValid(target->pinned))
-			ReleaseBuffer(target->pinned);
-		*target = (LbtTarget) {0};
-		outcome->event = LBT_EV_NO_MODEL;
-	}
-	return lbt_descend(rel, index, bound, backward, snapshot, offset);
+		return lbt_predict_leaf(rel, index, bound, snapshot, offset, target, outcome);
+	if (BufferIsValid(target->pinned))
+		ReleaseBuffer(target->pinned);
+	*target = (LbtTarget) {0};
+	outcome->event = LBT_EV_NO_MODEL;
+	return InvalidBuffer;
 }

@@ -15,26 +15,25 @@ typedef struct LbtOutcome
 } LbtOutcome;
 
 /*
- * Find the leaf whose key space contains the bound, by prediction where that can be proven right, else
- * by nbtree's descent.  Returns its buffer, pinned and share-locked, with *offset the first data item
- * not before the bound (last offset + 1 when there is none on the page).  InvalidBuffer, nothing
- * locked, when the index is empty.
+ * Find the leaf whose key space contains the bound, by a prediction that is proven right.  Returns its buffer, pinned
+ * and share-locked, with *offset the first data item not before the bound (last offset + 1 when there is none on the
+ * page).  InvalidBuffer, nothing locked, when there is no model or no proof: the caller counts the outcome, and then
+ * descends.
  *
- * backward: the caller goes on to the left; only a hint.  The relation's key spec must cover the
- * bound's columns.  *target may be a prediction made ahead, which is used unless the model has changed
+ * The relation's key spec must cover the bound's columns.  *target may be a prediction made ahead, which is used unless the model has changed
  * since; its pin is taken over in any case.  On return it is the prediction that was used.
  */
-extern Buffer lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward,
-						 Snapshot snapshot, OffsetNumber *offset, LbtTarget *target, LbtOutcome *outcome);
+extern Buffer lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapshot,
+						 OffsetNumber *offset, LbtTarget *target, LbtOutcome *outcome);
 
-/* As lbt_locate(), by nbtree's descent alone. */
+/*
+ * The same by nbtree's descent; InvalidBuffer when the index is empty.  backward: the caller goes on to the left; only a
+ * hint.
+ */
 extern Buffer lbt_descend(Relation rel, const LbtIndex *index, const LbtBound *bound, bool backward,
 						  Snapshot snapshot, OffsetNumber *offset);
 
-/*
- * As lbt_locate(), by prediction alone: InvalidBuffer, nothing locked, when it cannot be proven.  The index must have a
- * model.
- */
+/* As lbt_locate(), of an index that has a model, with the view as it is. */
 extern Buffer lbt_predict_leaf(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapshot,
 							   OffsetNumber *offset, LbtTarget *target, LbtOutcome *outcome);
 

@@ -9,7 +9,8 @@
 
 const LbtKeyCode one_column = {
 	.raw = 1, .ncolumns = 1, .ndigits = 1,
-	.column = {{.ndigits = 1}}, .digit = {{.span = UINT64_MAX, .weight = 1}}
+	.column = {{.ndigits = 1}}, .digit = {{.span = UINT64_MAX, .weight = 1}},
+	.alphabet = {.rank = {[0 ... 255] = LBT_NO_MEMBER}}	/* it has no members */
 };
 
 uint8_t *
