@@ -146,7 +146,8 @@ CREATE FUNCTION learnedbtree_release(index regclass) RETURNS void
 COMMENT ON FUNCTION learnedbtree_release(regclass) IS 'delete the mark that learnedbtree_adopt() has made';
 
 -- The LIKE patterns, with ! as escape, that a pattern of psql's stands for: [schema.]table, with *, ? and double quotes.
-CREATE FUNCTION learnedbtree.like_patterns(pattern text, OUT schemas text, OUT tables text) LANGUAGE plpgsql IMMUTABLE AS $$
+CREATE FUNCTION learnedbtree.like_patterns(pattern text, OUT schemas text, OUT tables text)
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE
     part text := '((?:"(?:[^"]|"")+"|[^".])+)';
     parts text[] := regexp_match(replace(replace(replace(pattern, '!', '!!'), '%', '!%'), '_', '!_'),
