@@ -409,7 +409,11 @@ learnedbtree_train(PG_FUNCTION_ARGS)
 	state = lbt_train_apart(rel, index);
 	if (state != LBT_EMPTY && state_words[state].reason)
 		ereport(WARNING,
-				(errmsg("index \"%s\" has no model: %s", RelationGetRelationName(rel), state_words[state].reason)));
+				(errcode(state == LBT_NO_MEMORY ? ERRCODE_OUT_OF_MEMORY :
+						 state == LBT_DAMAGED ? ERRCODE_INDEX_CORRUPTED : ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("index \"%s\" has no model: %s", RelationGetRelationName(rel), state_words[state].reason),
+				 state == LBT_TOO_LARGE ?
+				 errhint("A model takes 16 bytes a leaf and 24 bytes a knot, a training as much; raise the settings and train again.") : 0));
 	index_close(rel, AccessShareLock);
 	PG_RETURN_VOID();
 }
