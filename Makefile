@@ -39,7 +39,7 @@ named_server = $(if $(findstring file,$(origin PG_CONFIG)),,--pg-config "$(PG_CO
 
 .PHONY: check-layers check-fast test indent demo bench-deps
 
-# Layers include only what DESIGN allows: lower ones never include higher ones.
+# Rooms include themselves and lower ones only, and no files each other in a circle.
 check-layers:
 	@test/check-layers
 
