@@ -97,7 +97,10 @@ void
 lbt_costestimate(PlannerInfo *root, IndexPath *path, double loop_count, Cost *startup_cost,
 				 Cost *total_cost, Selectivity *selectivity, double *correlation, double *pages)
 {
-	/* Other paths of the index may be served otherwise: its description stays as it is. */
+	/*
+	 * Other paths of the index may be served otherwise: its description stays
+	 * as it is.
+	 */
 	IndexOptInfo info = *path->indexinfo;
 	IndexPath	described = *path;
 
@@ -109,7 +112,9 @@ lbt_costestimate(PlannerInfo *root, IndexPath *path, double loop_count, Cost *st
 		if (will_use_model(rel, path))
 			info.tree_height = 0;
 		else if (info.tree_height < 0)
-			info.tree_height = _bt_getrootheight(rel);	/* below 18 the server asks for btree's alone */
+			info.tree_height = _bt_getrootheight(rel);	/* below 18 the server
+														 * asks for btree's
+														 * alone */
 		index_close(rel, NoLock);
 	}
 	described.indexinfo = &info;

@@ -179,8 +179,9 @@ lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation 
 	bool		result;
 
 	/*
-	 * A deferred check looks for the tuple that is there already; and where an UPDATE leaves the key of
-	 * a unique index as it was, an equal key is certain to be there.  Both are nbtree's from the start.
+	 * A deferred check looks for the tuple that is there already; and where
+	 * an UPDATE leaves the key of a unique index as it was, an equal key is
+	 * certain to be there.  Both are nbtree's from the start.
 	 */
 	if (lbt_enable && lbt_enable_insert && check_unique != UNIQUE_CHECK_EXISTING && !(unique && unchanged) &&
 		(inserter = get_inserter(rel, info)) != NULL && inserter->index != NULL && have_model(rel, inserter))

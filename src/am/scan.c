@@ -22,7 +22,10 @@ lbt_beginscan(Relation rel, int nkeys, int norderbys)
 
 	memset(so, 0, offsetof(LbtScan, counts));
 	memset(so->counts, 0, sizeof(so->counts));
-	so->cur = so->mark = (LbtLeafCopy) {.valid = false};
+	so->cur = so->mark = (LbtLeafCopy)
+	{
+		.valid = false
+	};
 	so->index = lbt_index_get(rel);
 	so->mark_at = -1;
 	scan->opaque = so;
@@ -98,13 +101,15 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 	{
 		if (so->index->learned || !lbt_is_btree(scan->indexRelation))
 		{
-			lbt_count(so->index, LBT_EV_DELEGATED); /* else it is not served any more */
+			lbt_count(so->index, LBT_EV_DELEGATED); /* else it is not served
+													 * any more */
 			so->counts[LBT_EV_DELEGATED]++;
 		}
 		BY_BTREE(scan, so, btrescan(scan, keys, nkeys, orderbys, norderbys));
 	}
 	else if (unlikely(was_btree))
-		BY_BTREE(scan, so, btrescan(scan, NULL, 0, NULL, 0));	/* it may still pin the leaf it was on */
+		BY_BTREE(scan, so, btrescan(scan, NULL, 0, NULL, 0));	/* it may still pin the
+																 * leaf it was on */
 }
 
 bool

@@ -18,7 +18,8 @@ typedef struct LbtItem
 {
 	ItemPointerData tid;
 	OffsetNumber offset;		/* on the page, when it was read */
-	uint16		tuple;			/* offset of the index tuple's copy, for index-only scans */
+	uint16		tuple;			/* offset of the index tuple's copy, for
+								 * index-only scans */
 	bool		dead;			/* its heap tuple is dead to all */
 } LbtItem;
 
@@ -45,12 +46,15 @@ typedef struct LbtProbe
 typedef struct LbtLeafCopy
 {
 	bool		valid;
-	bool		more[2];		/* the first (last) probe's interval may go on on that sibling */
+	bool		more[2];		/* the first (last) probe's interval may go on
+								 * on that sibling */
 	int64		probe[2];		/* the first and the last one served */
 	BlockNumber sibling[2];		/* as read under the lock */
-	Buffer		buf;			/* pinned, or invalid when the pin could be dropped */
+	Buffer		buf;			/* pinned, or invalid when the pin could be
+								 * dropped */
 	BlockNumber block;
-	XLogRecPtr	lsn;			/* as read under the lock, when the pin was dropped */
+	XLogRecPtr	lsn;			/* as read under the lock, when the pin was
+								 * dropped */
 	int			nitems;
 	int			capacity;
 	int			at;				/* current item */
@@ -61,22 +65,32 @@ typedef struct LbtLeafCopy
 typedef struct LbtScan
 {
 	LbtIndex   *index;
-	bool		ours;			/* this rescan is served by our engine, not nbtree's */
+	bool		ours;			/* this rescan is served by our engine, not
+								 * nbtree's */
 	bool		bitmap;			/* all matches will be wanted */
 	bool		asked_training; /* once a scan is enough */
-	bool		any_dead;		/* among the items of cur, since the scan came to its leaf */
+	bool		any_dead;		/* among the items of cur, since the scan came
+								 * to its leaf */
 	int			narrays;
-	MemoryContext array_context;	/* the arrays' memory, reset at rescan; NULL until first needed */
-	uint8	   *room;			/* LBT_KEY_ROOM bytes for each scan key, for encoded values; or NULL */
-	void	   *btree;			/* nbtree's scan state; NULL until first needed */
+	MemoryContext array_context;	/* the arrays' memory, reset at rescan;
+									 * NULL until first needed */
+	uint8	   *room;			/* LBT_KEY_ROOM bytes for each scan key, for
+								 * encoded values; or NULL */
+	void	   *btree;			/* nbtree's scan state; NULL until first
+								 * needed */
 	struct LbtAhead *ahead;		/* scanahead.c's; NULL until first needed */
-	uint64		slot_generation;	/* the registry's when slot was right; 0: slot is not known */
-	uint32		slot;			/* in the leaf cache, of the leaf read last or one near it */
+	uint64		slot_generation;	/* the registry's when slot was right; 0:
+									 * slot is not known */
+	uint32		slot;			/* in the leaf cache, of the leaf read last or
+								 * one near it */
 	int			steps;			/* to siblings, since a probe was located */
-	uint64		counts[LBT_SCAN_EVENTS];	/* what the scan did in instrumented statements */
+	uint64		counts[LBT_SCAN_EVENTS];	/* what the scan did in
+											 * instrumented statements */
 	LbtLeafCopy cur;
-	LbtLeafCopy mark;			/* marked position, once the scan has left its leaf */
-	int			mark_at;		/* marked item while the scan is still on its leaf, or -1 */
+	LbtLeafCopy mark;			/* marked position, once the scan has left its
+								 * leaf */
+	int			mark_at;		/* marked item while the scan is still on its
+								 * leaf, or -1 */
 
 	/* of use when ours */
 	int64		nprobes;		/* 0 when no tuple can satisfy the keys */

@@ -62,9 +62,11 @@ typedef struct LbtAhead
 	ResourceOwner owner;		/* of its pins */
 	bool		forward;
 	uint64		generation;		/* of the model that it goes by */
-	Buffer		waiting;		/* has come, and is not used yet: pinned, or invalid */
+	Buffer		waiting;		/* has come, and is not used yet: pinned, or
+								 * invalid */
 	uint32		waiting_slot;
-	int			unknown;		/* siblings in a row that were not in the stream */
+	int			unknown;		/* siblings in a row that were not in the
+								 * stream */
 	int64		slot;			/* asked for last; -1: none */
 	int64		until;			/* the last one of the probe's */
 	LbtProbe	probe;
@@ -352,7 +354,10 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, L
 	LbtAhead   *ahead;
 	int64		at;
 
-	*target = (LbtTarget) {.generation = 0};
+	*target = (LbtTarget)
+	{
+		.generation = 0
+	};
 	if (so->nprobes == 1)
 	{
 		if (so->ahead)

@@ -280,7 +280,10 @@ add_key(LbtScan *so, Progress *p, ScanKey key, uint8 *room)
 	/* what is greater comes first in a descending column */
 	strategy = column->desc ? BTCommuteStrategyNumber(key->sk_strategy) : key->sk_strategy;
 
-	/* x > v begins behind the values equal to v, where x <= v ends; x >= v before them, where x < v ends */
+	/*
+	 * x > v begins behind the values equal to v, where x <= v ends; x >= v
+	 * before them, where x < v ends
+	 */
 	if (strategy >= BTEqualStrategyNumber)
 		raise_start(column, start, attno, &value, side != 0 ? side > 0 : strategy == BTGreaterStrategyNumber);
 	if (strategy <= BTEqualStrategyNumber)
@@ -296,7 +299,10 @@ exclude_nulls(const LbtKeyColumn *column, int at, LbtProbe *probe)
 
 	if (is_set(bound, at))
 		return;
-	bound->value[at] = (LbtKeyValue) {.isnull = true};
+	bound->value[at] = (LbtKeyValue)
+	{
+		.isnull = true
+	};
 	bound->ncolumns = at + 1;
 	bound->past = column->nulls_first;
 }

@@ -144,7 +144,8 @@ find_matches(LbtScan *so, TupleDesc tupdesc, Page page, OffsetNumber at, Runs *r
 	int64		last_probe = forward ? so->nprobes - 1 : 0;
 	bool		stepped = at == InvalidOffsetNumber;
 	OffsetNumber near = !stepped ? at : forward ? first : last + 1;
-	OffsetNumber guess = !stepped ? at : forward ? last : first;	/* all is in, or the far end is near */
+	OffsetNumber guess = !stepped ? at : forward ? last : first;	/* all is in, or the far
+																	 * end is near */
 	int			misses = 0;
 
 	copy->probe[!forward] = probe->number;
@@ -153,11 +154,15 @@ find_matches(LbtScan *so, TupleDesc tupdesc, Page page, OffsetNumber at, Runs *r
 	{
 		OffsetNumber far = lbt_page_search(spec, tupdesc, far_bound, page, forward ? near : first,
 										   forward ? last : near - 1, guess);
-		bool		at_edge = forward ? far > last : far == first;	/* no item lies behind far */
+		bool		at_edge = forward ? far > last : far == first;	/* no item lies behind
+																	 * far */
 		int64		next = probe->number + (forward ? 1 : -1);
 
 		if (near != far)
-			runs->run[runs->n++] = (Run) {.from = forward ? near : far,.to = forward ? far : near};
+			runs->run[runs->n++] = (Run)
+		{
+			.from = forward ? near : far,.to = forward ? far : near
+		};
 		misses = near != far ? 0 : misses + 1;
 		copy->probe[forward] = probe->number;
 		copy->more[forward] = at_edge &&
@@ -166,7 +171,8 @@ find_matches(LbtScan *so, TupleDesc tupdesc, Page page, OffsetNumber at, Runs *r
 			return;
 		if (at_edge && (forward ? P_RIGHTMOST(opaque) : true))
 		{
-			copy->probe[forward] = last_probe;	/* nothing lies behind the index's outermost items */
+			copy->probe[forward] = last_probe;	/* nothing lies behind the
+												 * index's outermost items */
 			return;
 		}
 		if (misses > MISSES_BEFORE_SEEK)
@@ -179,7 +185,10 @@ find_matches(LbtScan *so, TupleDesc tupdesc, Page page, OffsetNumber at, Runs *r
 		if (next < 0 || next == so->nprobes)
 			return;
 
-		/* Forward, the bound is on the page unless beyond its high key; backward, if an item is before it. */
+		/*
+		 * Forward, the bound is on the page unless beyond its high key;
+		 * backward, if an item is before it.
+		 */
 		lbt_probe_go(so, probe, next);
 		near = lbt_page_search(spec, tupdesc, near_bound, page, forward ? far : first, forward ? last : far - 1,
 							   forward ? far : far - 1);
@@ -375,7 +384,11 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, OffsetNu
 			buf = lbt_descend(rel, so->index, bound, !forward, scan->xs_snapshot, offset);
 		if (BufferIsValid(buf))
 			break;
-		/* Race: the first insert may come before our lock on the whole (empty) index. */
+
+		/*
+		 * Race: the first insert may come before our lock on the whole
+		 * (empty) index.
+		 */
 		PredicateLockRelation(rel, scan->xs_snapshot);
 		target.generation = 0;
 	}

@@ -35,8 +35,10 @@ int64
 lbt_probe_seek(const LbtScan *so, LbtProbe *probe, TupleDesc tupdesc, IndexTuple itup, bool pivot, bool forward)
 {
 	int64		from = probe->number;
-	int64		passed = 0;		/* probes from there on that end before the tuple (backward: begin behind it) */
-	int64		stop = forward ? so->nprobes - from : from + 1; /* one that does not, or there is none */
+	int64		passed = 0;		/* probes from there on that end before the
+								 * tuple (backward: begin behind it) */
+	int64		stop = forward ? so->nprobes - from : from + 1; /* one that does not, or
+																 * there is none */
 
 	for (int64 step = 1; stop - passed > 1;)
 	{

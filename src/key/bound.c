@@ -21,7 +21,10 @@ lbt_bound_of_tuple(const LbtKeySpec *spec, TupleDesc tupdesc, IndexTuple itup, u
 			*value = lbt_tuple_value(spec, i, itup, tupdesc);
 			continue;
 		}
-		*value = (LbtKeyValue) {.isnull = true};
+		*value = (LbtKeyValue)
+		{
+			.isnull = true
+		};
 		datum = lbt_tuple_datum(spec, i, itup, tupdesc, &value->isnull);
 		if (value->isnull)
 			continue;

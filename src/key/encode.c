@@ -112,7 +112,8 @@ encode_numeric(const LbtKeyColumn *column, Datum value, Output *out)
 	}
 	at = numeric_header(at, &negative, &weight);
 	while (end > at && word_at(end - sizeof(uint16)) == 0)
-		end -= sizeof(uint16);	/* none are stored, but should one be, it says nothing */
+		end -= sizeof(uint16);	/* none are stored, but should one be, it says
+								 * nothing */
 	if (at >= end)
 	{
 		put(out, CLASS_ZERO, 1);
@@ -147,6 +148,7 @@ encode_inet(const LbtKeyColumn *column, Datum value, Output *out)
 
 	out->to[0] = inet->family;
 	network[size] = inet->bits;
+
 	for (int i = 0; i < size; i++)
 	{
 		int			inside = Max(Min(bits - i * BITS_PER_BYTE, BITS_PER_BYTE), 0);	/* the network */
@@ -309,15 +311,16 @@ encode_sort_key(const LbtKeyColumn *column, Datum value, Output *out)
 
 /* ---- all of them ---- */
 
-static void (*const encode[]) (const LbtKeyColumn *column, Datum value, Output *out) = {
+static void (*const encode[]) (const LbtKeyColumn *column, Datum value, Output *out) =
+{
 	[LBT_ENCODE_NUMERIC] = encode_numeric,
-	[LBT_ENCODE_INET] = encode_inet,
-	[LBT_ENCODE_INTERVAL] = encode_interval,
-	[LBT_ENCODE_TIMETZ] = encode_timetz,
-	[LBT_ENCODE_ENUM] = encode_enum,
-	[LBT_ENCODE_RANGE] = encode_range,
-	[LBT_ENCODE_BITS] = encode_bits,
-	[LBT_ENCODE_SORT_KEY] = encode_sort_key,
+		[LBT_ENCODE_INET] = encode_inet,
+		[LBT_ENCODE_INTERVAL] = encode_interval,
+		[LBT_ENCODE_TIMETZ] = encode_timetz,
+		[LBT_ENCODE_ENUM] = encode_enum,
+		[LBT_ENCODE_RANGE] = encode_range,
+		[LBT_ENCODE_BITS] = encode_bits,
+		[LBT_ENCODE_SORT_KEY] = encode_sort_key,
 };
 
 uint32

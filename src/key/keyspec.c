@@ -20,7 +20,8 @@ static const struct
 	Oid			type;
 	LbtStore	store;
 	LbtKeyKind	kind;
-	LbtEncoding encoding;		/* SORT_KEY: only where the collation does not go by bytes */
+	LbtEncoding encoding;		/* SORT_KEY: only where the collation does not
+								 * go by bytes */
 }			known[] = {
 	{F_BTINT2CMP, INT2OID, LBT_STORE_INT2, LBT_KEY_SIGNED},
 	{F_BTINT4CMP, INT4OID, LBT_STORE_INT4, LBT_KEY_SIGNED},
@@ -166,7 +167,7 @@ lbt_keyspec_takes(const LbtKeyColumn *column, Oid argtype)
 		case TIMESTAMPTZOID:
 			return is_time(argtype);
 		case TEXTOID:
-			return argtype == TEXTOID || argtype == VARCHAROID;	/* the same bytes */
+			return argtype == TEXTOID || argtype == VARCHAROID; /* the same bytes */
 		default:
 			return argtype == column->type;
 	}
@@ -273,7 +274,8 @@ lbt_keyspec_datum(const LbtKeyColumn *column, const LbtKeyValue *value)
 	if (column->desc)
 		ordered = ~ordered;
 	if (column->kind == LBT_KEY_SIGNED)
-		return Int64GetDatum(lbt_unorder_signed(ordered));	/* of a smaller integer, too */
+		return Int64GetDatum(lbt_unorder_signed(ordered));	/* of a smaller integer,
+															 * too */
 	if (column->kind == LBT_KEY_UNSIGNED)
 		return UInt64GetDatum(ordered);
 	if (column->store == LBT_STORE_FLOAT4)
@@ -301,8 +303,11 @@ lbt_keyspec_order(const LbtKeySpec *spec, LbtColumnOrder *order)
 	{
 		const LbtKeyColumn *column = &spec->column[i];
 
-		order[i] = (LbtColumnOrder) {.bytes = column->bytes,.desc = column->bytes && column->desc,
-		.nulls_first = column->nulls_first};
+		order[i] = (LbtColumnOrder)
+		{
+			.bytes = column->bytes,.desc = column->bytes && column->desc,
+				.nulls_first = column->nulls_first
+		};
 	}
 }
 

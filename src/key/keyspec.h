@@ -36,7 +36,11 @@ typedef enum LbtStore
 	LBT_STORE_BYTE,				/* bool, "char" */
 	LBT_STORE_FLOAT4,
 	LBT_STORE_FLOAT8,
-	/* byte strings, and what is encoded as such; a few encoded types are stored as numbers are */
+
+	/*
+	 * byte strings, and what is encoded as such; a few encoded types are
+	 * stored as numbers are
+	 */
 	LBT_STORE_FIXED,			/* of the column's length */
 	LBT_STORE_CSTRING,			/* name */
 	LBT_STORE_VARLENA,
@@ -67,9 +71,11 @@ typedef struct LbtKeyColumn
 	LbtEncoding encoding;
 	int			length;			/* when LBT_STORE_FIXED */
 	int			alignment;		/* of varlenas without a short header */
-	int			offset;			/* from the tuple's start, when the tuple has no NULLs; -1: it varies */
+	int			offset;			/* from the tuple's start, when the tuple has
+								 * no NULLs; -1: it varies */
 	bool		bytes;			/* a byte string, for the key code */
-	bool		encoded;		/* ... that is made from the value, for nothing else */
+	bool		encoded;		/* ... that is made from the value, for
+								 * nothing else */
 	bool		desc;
 	bool		nulls_first;
 } LbtKeyColumn;
@@ -79,7 +85,8 @@ typedef struct LbtKeySpec
 	int			ncolumns;		/* leading columns with a code; 0: none */
 	int			nkeyatts;		/* key columns of the index */
 	bool		encoded;		/* some column is */
-	bool		sort_keys;		/* ... by sort keys, which may contradict the comparison */
+	bool		sort_keys;		/* ... by sort keys, which may contradict the
+								 * comparison */
 	LbtKeyColumn column[LBT_CODE_COLUMNS];
 } LbtKeySpec;
 
@@ -288,7 +295,10 @@ lbt_tuple_value(const LbtKeySpec *spec, int column, IndexTuple itup, TupleDesc t
 	}
 	else
 	{
-		/* Offsets shift behind NULLs and byte strings.  The value's address is what its load needs. */
+		/*
+		 * Offsets shift behind NULLs and byte strings.  The value's address
+		 * is what its load needs.
+		 */
 		bool		isnull;
 		Datum		datum = index_getattr(itup, column + 1, tupdesc, &isnull);
 

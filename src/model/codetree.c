@@ -95,8 +95,11 @@ open_node(const LbtCodeTree *tree, uint32_t offset, NodeParts *parts)
 
 	if (offset % 8 != 0 || offset > tree->bytes || tree->bytes - offset < sizeof(Node))
 		return false;
-	sizes = (Node) {.ngroups = node->ngroups,.prefix_bytes = node->prefix_bytes,.ncolumns = node->ncolumns,
-		.ndigits = node->ndigits};
+	sizes = (Node)
+	{
+		.ngroups = node->ngroups,.prefix_bytes = node->prefix_bytes,.ncolumns = node->ncolumns,
+			.ndigits = node->ndigits
+	};
 	if (sizes.ngroups > tree->bytes / sizeof(Group))
 		return false;
 	*parts = lay_out((char *) tree->memory + offset, &sizes);
@@ -193,7 +196,8 @@ typedef struct Builder
 	uint32_t	group_leaves;	/* a group of fewer gets no subcode */
 	uint64_t	finer;
 	uint64_t   *code;			/* of each leaf, in the code learned last */
-	Group	   *groups;			/* a stack: those of the nodes that are not written yet */
+	Group	   *groups;			/* a stack: those of the nodes that are not
+								 * written yet */
 	uint32_t	ngroups;
 	LbtKeyLearner learner;
 } Builder;
@@ -304,7 +308,10 @@ write_node(Builder *b, const LbtKeyCode *code, uint32_t first_group, uint64_t wi
 	if (sizes.ngroups > 0)
 	{
 		memcpy(p.groups, &b->groups[first_group], sizes.ngroups * sizeof(Group));
-		p.groups[sizes.ngroups] = (Group) {.code = UINT64_MAX,.below = widths};
+		p.groups[sizes.ngroups] = (Group)
+		{
+			.code = UINT64_MAX,.below = widths
+		};
 	}
 	memcpy(p.digits, code->digit, sizes.ndigits * sizeof(LbtKeyDigit));
 	memcpy(p.columns, code->column, sizes.ncolumns * sizeof(LbtCodeColumn));

@@ -121,7 +121,8 @@ add_bytes(LbtKeyCode *kc, LbtCodeColumn *column, const LbtColumnSeen *seen, uint
 	uint32_t	start = common_prefix(seen);
 
 	if (start > LBT_CODE_PREFIX - *used)
-		start = LBT_CODE_PREFIX - *used;	/* what is left of it are digits of one value */
+		start = LBT_CODE_PREFIX - *used;	/* what is left of it are digits
+											 * of one value */
 	column->prefix = (uint16_t) *used;
 	column->prefix_length = (uint16_t) start;
 	memcpy(kc->prefix + *used, seen->low, start);
@@ -166,7 +167,10 @@ static void
 take_raw(LbtKeyCode *kc)
 {
 	kc->raw = 1;
-	kc->digit[0] = (LbtKeyDigit) {.lo = 0,.span = UINT64_MAX,.weight = 1};
+	kc->digit[0] = (LbtKeyDigit)
+	{
+		.lo = 0,.span = UINT64_MAX,.weight = 1
+	};
 }
 
 /* Prefixes and digits, not weighed yet.  The alphabet is in place. */
@@ -224,7 +228,8 @@ lbt_keycode_truncate(LbtKeyCode *kc, int ndigits)
  * the space that is left loses its low bits, and the digits after it get none: they tie.
  */
 static void
-weigh_within(LbtKeyCode *kc, unsigned __int128 space)	/* codes that one step above may hold */
+weigh_within(LbtKeyCode *kc, unsigned __int128 space)	/* codes that one step
+														 * above may hold */
 {
 	int			placed = 0;
 
@@ -336,7 +341,10 @@ code_beside_digits(uint64_t code, uint64_t rank, const LbtKeyDigit *d, const Lbt
 	rank &= LBT_NO_MEMBER - 1;
 	if (d->span >= d->ends && (rank < d->lo || (rank == d->lo && !member)))
 	{
-		/* Below all bytes, but above the end of the string: as the lowest byte's lower end. */
+		/*
+		 * Below all bytes, but above the end of the string: as the lowest
+		 * byte's lower end.
+		 */
 		if (d->ends)
 			return rest_of_code(code + digit_code(d, desc ? d->span - 1 : 1), d + 1, end, desc);
 		return rest_of_code(code, d, end, desc);
@@ -378,7 +386,10 @@ add_digits(const LbtCodeParts *parts, bool desc, const uint8_t *prefix, uint32_t
 
 		if (bytes == bytes_end)
 		{
-			/* The string ends here.  The column's other digits stay 0: nothing else begins like this. */
+			/*
+			 * The string ends here.  The column's other digits stay 0:
+			 * nothing else begins like this.
+			 */
 			if (d->ends)
 				*code += digit_code(d, desc ? d->span : 0);
 			else
@@ -416,8 +427,9 @@ lbt_code_of_parts(const LbtCodeParts *parts, const LbtKeyValue *values, int nval
 			return rest_of_code(code, d, end, missing == LBT_MISSING_HIGH);
 
 		/*
-		 * A value outside the range, or NULL, takes the end of the range, and so must all columns after it: they may
-		 * not order keys that this column has already ordered.
+		 * A value outside the range, or NULL, takes the end of the range, and
+		 * so must all columns after it: they may not order keys that this
+		 * column has already ordered.
 		 */
 		if (value->isnull)
 			return rest_of_code(code, d, end, !order.nulls_first);

@@ -41,7 +41,8 @@
 typedef struct LbtAlphabet
 {
 	uint8_t		members[32];	/* a bit for each byte */
-	uint16_t	rank[256];		/* how many members are below this byte; LBT_NO_MEMBER is set if it is none */
+	uint16_t	rank[256];		/* how many members are below this byte;
+								 * LBT_NO_MEMBER is set if it is none */
 } LbtAlphabet;
 
 #define LBT_NO_MEMBER 0x100
@@ -52,7 +53,8 @@ typedef enum LbtKeyKind
 	LBT_KEY_NONE = 0,			/* no code for this type */
 	LBT_KEY_SIGNED,				/* int64 and everything that widens to it */
 	LBT_KEY_UNSIGNED,			/* oid, bool, "char" */
-	LBT_KEY_FLOAT,				/* double; float widens to it; NaN above all, -0 = 0 */
+	LBT_KEY_FLOAT,				/* double; float widens to it; NaN above all,
+								 * -0 = 0 */
 	LBT_KEY_BYTES				/* byte strings */
 } LbtKeyKind;
 
@@ -69,7 +71,8 @@ typedef struct LbtKeyValue
 typedef struct LbtColumnOrder
 {
 	uint8_t		bytes;			/* a byte string */
-	uint8_t		desc;			/* of byte strings only: ordered values have it in them */
+	uint8_t		desc;			/* of byte strings only: ordered values have
+								 * it in them */
 	uint8_t		nulls_first;
 } LbtColumnOrder;
 
@@ -78,18 +81,23 @@ typedef struct LbtCodeColumn
 {
 	LbtColumnOrder order;
 	uint8_t		ndigits;		/* 1 for a number */
-	uint16_t	prefix;			/* of byte strings: where the common prefix is, and its length */
+	uint16_t	prefix;			/* of byte strings: where the common prefix
+								 * is, and its length */
 	uint16_t	prefix_length;
 } LbtCodeColumn;
 
 /* One digit of the code: the ordered values lo .. lo + span; or the end of the string and the ranks from lo. */
 typedef struct LbtKeyDigit
 {
-	uint64_t	lo;				/* smallest ordered value, or byte's rank, seen in training */
+	uint64_t	lo;				/* smallest ordered value, or byte's rank,
+								 * seen in training */
 	uint64_t	span;			/* the digit's highest value */
-	uint64_t	weight;			/* what one step of the shifted digit adds to the code */
-	uint8_t		shift;			/* low bits dropped, for a digit wider than the space left */
-	uint8_t		ends;			/* 1 where strings end in this place, which is digit 0 then */
+	uint64_t	weight;			/* what one step of the shifted digit adds to
+								 * the code */
+	uint8_t		shift;			/* low bits dropped, for a digit wider than
+								 * the space left */
+	uint8_t		ends;			/* 1 where strings end in this place, which is
+								 * digit 0 then */
 } LbtKeyDigit;
 
 typedef struct LbtKeyCode
@@ -109,7 +117,8 @@ typedef struct LbtColumnSeen
 	LbtColumnOrder order;
 	uint64_t	lo;				/* of numbers; lo > hi: none seen yet */
 	uint64_t	hi;
-	uint32_t	longest;		/* length of byte strings; LBT_CODE_BYTES: that or more */
+	uint32_t	longest;		/* length of byte strings; LBT_CODE_BYTES:
+								 * that or more */
 	uint8_t		low[LBT_CODE_BYTES];	/* of the bytes in this place */
 	uint8_t		high[LBT_CODE_BYTES];
 	uint8_t		ends[LBT_CODE_BYTES];	/* some string ends in this place */
@@ -213,7 +222,8 @@ typedef struct LbtCodeParts
 	const LbtKeyDigit *digit;
 	const LbtKeyDigit *end;
 	const LbtCodeColumn *column;
-	const LbtColumnOrder *order;	/* private memory; NULL: the columns', which are private, too */
+	const LbtColumnOrder *order;	/* private memory; NULL: the columns',
+									 * which are private, too */
 	const LbtAlphabet *alphabet;
 	const uint8_t *prefix;
 	uint32_t	prefix_bytes;
@@ -227,7 +237,7 @@ static inline uint64_t
 lbt_keycode_digits(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues, LbtMissing missing)
 {
 	LbtCodeParts parts = {.digit = kc->digit,.end = kc->digit + kc->ndigits,.column = kc->column,
-		.alphabet = &kc->alphabet,.prefix = kc->prefix,.prefix_bytes = LBT_CODE_PREFIX,.ncolumns = kc->ncolumns};
+	.alphabet = &kc->alphabet,.prefix = kc->prefix,.prefix_bytes = LBT_CODE_PREFIX,.ncolumns = kc->ncolumns};
 
 	return lbt_code_of_parts(&parts, values, nvalues, missing);
 }

@@ -71,7 +71,8 @@ lbt_model_open(void *mem, size_t bytes, LbtModel *model)
 
 	if (bytes < sizeof(LbtModelHeader))
 		return false;
-	copy = *h;					/* checked and used from here: the original may change */
+	copy = *h;					/* checked and used from here: the original
+								 * may change */
 	if (copy.magic != LBT_MODEL_MAGIC || copy.version != LBT_MODEL_VERSION ||
 		copy.nleaves < 1 || copy.nknots < 1 || copy.nknots > copy.nleaves ||
 		copy.bytes != bytes || lbt_model_bytes(copy.nleaves, copy.nknots, copy.tree_bytes) != bytes ||

@@ -20,7 +20,8 @@
 typedef enum LbtModelSource
 {
 	LBT_FROM_TRAINING,			/* the tree */
-	LBT_FROM_SAVED				/* the saved model in the metapage: its codes are not exact */
+	LBT_FROM_SAVED				/* the saved model in the metapage: its codes
+								 * are not exact */
 } LbtModelSource;
 
 typedef struct LbtModelHeader
@@ -34,7 +35,8 @@ typedef struct LbtModelHeader
 	uint32_t	height;			/* pages a descent reads */
 	uint32_t	tree_bytes;		/* the tree of codes; 0: the key code alone */
 	uint32_t	segments;		/* in the tree */
-	uint32_t	ties;			/* leaves whose smallest code is also that of the leaf before */
+	uint32_t	ties;			/* leaves whose smallest code is also that of
+								 * the leaf before */
 	uint32_t	unused;			/* zero */
 	double		max_error;		/* in leaves, measured after the fit */
 	double		mean_error;

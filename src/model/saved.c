@@ -193,7 +193,10 @@ read_blocks(Stream *s, LbtLeaf *leaves, uint32_t nleaves)
 			for (uint32_t i = 0; i < length; i++, block++)
 			{
 				s->failed = s->failed || block < 1 || block >= UINT32_MAX;
-				leaves[n++] = (LbtLeaf) {.block = (uint32_t) block};
+				leaves[n++] = (LbtLeaf)
+				{
+					.block = (uint32_t) block
+				};
 			}
 	}
 }
@@ -222,7 +225,8 @@ write_codes(Stream *s, const LbtLeaf *leaves, uint32_t nleaves)
 		s->failed = true;
 		return;
 	}
-	stride = 1 + (uint32_t) (nleaves / (room / STEP_BYTES - 2));	/* the stride takes less than two steps' room */
+	stride = 1 + (uint32_t) (nleaves / (room / STEP_BYTES - 2));	/* the stride takes less
+																	 * than two steps' room */
 	(void) code_number(s, stride);
 	for (uint32_t at = 1, width; at + 1 < nleaves; at += width)
 	{

@@ -12,7 +12,8 @@ typedef struct Corridor
 	double		max_error;
 	uint64_t	prev_code;		/* last point accepted */
 	uint32_t	prev_slot;
-	double		low;			/* slopes; meaningless until a second point came */
+	double		low;			/* slopes; meaningless until a second point
+								 * came */
 	double		high;
 	bool		open;			/* low and high are set */
 	bool		full;			/* there was no room for a knot */
@@ -25,7 +26,8 @@ add_knot(Corridor *c, uint64_t code, uint32_t slot)
 
 	if (c->nknots == c->max_knots)
 	{
-		c->full = true;			/* the rest of the fit is only a look at the order */
+		c->full = true;			/* the rest of the fit is only a look at the
+								 * order */
 		return;
 	}
 	if (c->nknots > 0)
@@ -53,7 +55,10 @@ add_point(Corridor *c, uint64_t code, uint32_t slot)
 
 	if (c->open && (dy / dx > c->high || dy / dx < c->low))
 	{
-		/* The line to this point would leave the corridor: the previous point becomes a knot. */
+		/*
+		 * The line to this point would leave the corridor: the previous point
+		 * becomes a knot.
+		 */
 		add_knot(c, c->prev_code, c->prev_slot);
 		base = &c->knots[c->nknots - 1];
 		dx = (double) (code - base->code);
@@ -97,7 +102,7 @@ bool
 lbt_spline_fit(const LbtLeaf *leaves, uint32_t nleaves, uint32_t max_error, LbtKnot *knots,
 			   uint32_t max_knots, LbtSplineFit *fit)
 {
-	Corridor	c = {.knots = knots, .max_knots = max_knots, .max_error = (double) max_error};
+	Corridor	c = {.knots = knots,.max_knots = max_knots,.max_error = (double) max_error};
 
 	fit->nknots = 0;
 	if (nleaves == 0)

@@ -48,7 +48,10 @@ lbt_spline_predict(const LbtKnot *knots, uint32_t nknots, uint32_t nleaves, uint
 				len = nknots;
 	double		slot;
 
-	/* last knot with knot.code <= code, or the first knot; written to compile without branches */
+	/*
+	 * last knot with knot.code <= code, or the first knot; written to compile
+	 * without branches
+	 */
 	while (len > 1)
 	{
 		uint32_t	half = len / 2;

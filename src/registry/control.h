@@ -39,16 +39,20 @@ typedef enum LbtState
 	LBT_TOO_LARGE,				/* over learnedbtree.max_model_memory */
 	LBT_EVICTED,				/* dropped to make room for others' models */
 	LBT_NO_MEMORY,				/* shared memory could not be had */
-	LBT_DAMAGED,				/* separators out of order, or a page that is none: final for this file */
-	LBT_FAILED,					/* training ended in another error, and will be tried again */
-	LBT_NOT_PAYING				/* predictions failed so often that descents cost less */
+	LBT_DAMAGED,				/* separators out of order, or a page that is
+								 * none: final for this file */
+	LBT_FAILED,					/* training ended in another error, and will
+								 * be tried again */
+	LBT_NOT_PAYING				/* predictions failed so often that descents
+								 * cost less */
 } LbtState;
 
 /* What happened to lookups of one index. */
 typedef enum LbtEvent
 {
 	LBT_EV_LOOKUP,				/* searches by our engine */
-	LBT_EV_VERIFIED,			/* ... answered by the predicted leaf or a right neighbour */
+	LBT_EV_VERIFIED,			/* ... answered by the predicted leaf or a
+								 * right neighbour */
 	LBT_EV_MOVED_RIGHT,			/* ... of these, by a right neighbour */
 	LBT_EV_NO_MODEL,			/* ordinary descents: there was no model */
 	LBT_EV_BAD_BLOCK,			/* ... predicted block outside the file */
@@ -58,12 +62,16 @@ typedef enum LbtEvent
 	LBT_EV_DELEGATED,			/* scans given to nbtree's own engine */
 	LBT_EV_PREFETCHED,			/* leaves brought in ahead of need */
 	LBT_EV_INSERT,				/* inserts that asked the model */
-	LBT_EV_INSERT_PLACED,		/* ... put on the predicted leaf or a right neighbour */
+	LBT_EV_INSERT_PLACED,		/* ... put on the predicted leaf or a right
+								 * neighbour */
 	LBT_EV_INSERT_MOVED,		/* ... of these, on a right neighbour */
-	LBT_EV_INSERT_FULL,			/* ... left to nbtree: the leaf was right, but had no room */
-	LBT_EV_INSERT_EQUAL,		/* ... left to nbtree: an equal key where it has to be unique */
+	LBT_EV_INSERT_FULL,			/* ... left to nbtree: the leaf was right, but
+								 * had no room */
+	LBT_EV_INSERT_EQUAL,		/* ... left to nbtree: an equal key where it
+								 * has to be unique */
 	LBT_EV_INSERT_FALLBACK,		/* ... left to nbtree: not proven */
-	LBT_EV_SPLIT,				/* leaves split by inserts that had asked the model */
+	LBT_EV_SPLIT,				/* leaves split by inserts that had asked the
+								 * model */
 	LBT_EV_PAGE_DELETED,		/* by VACUUM */
 	LBT_EV_TRAINING,
 	LBT_NEVENTS
@@ -90,19 +98,25 @@ typedef struct LbtStats
 typedef struct LbtControl
 {
 	int			tranche;
-	LWLock		reclaim;		/* held shared to write into a model, exclusively to free one */
+	LWLock		reclaim;		/* held shared to write into a model,
+								 * exclusively to free one */
 	pg_atomic_uint64 generation;	/* starts at 1 */
 	pg_atomic_uint64 model_bytes;
-	pg_atomic_uint64 unreachable_told;	/* TimestampTz of the last word in the log about it (server/guard.h) */
-	pg_atomic_uint64 idle_looked_at;	/* TimestampTz of the last look for a model that nobody uses */
+	pg_atomic_uint64 unreachable_told;	/* TimestampTz of the last word in the
+										 * log about it (server/guard.h) */
+	pg_atomic_uint64 idle_looked_at;	/* TimestampTz of the last look for a
+										 * model that nobody uses */
 	dshash_table_handle entries;
 	dshash_table_handle totals;
 
 	/* demand.c's: the launcher of training workers */
 	pg_atomic_uint32 launcher;	/* its pid, or 0 */
-	pg_atomic_uint32 launcher_proc; /* where its latch is; valid while there is a pid */
-	pg_atomic_uint64 launch_tried;	/* TimestampTz of the last attempt to start one */
-	pg_atomic_uint32 told_no_worker;	/* said in the log that there was no slot; none since */
+	pg_atomic_uint32 launcher_proc; /* where its latch is; valid while there
+									 * is a pid */
+	pg_atomic_uint64 launch_tried;	/* TimestampTz of the last attempt to
+									 * start one */
+	pg_atomic_uint32 told_no_worker;	/* said in the log that there was no
+										 * slot; none since */
 	pg_atomic_uint32 workers_connected;
 	pg_atomic_uint32 databases_wait;	/* for a worker to be free */
 } LbtControl;
@@ -135,17 +149,20 @@ typedef struct LbtEntry
 	dsa_pointer memory;			/* the model, when LBT_READY */
 	Size		bytes;
 	TimestampTz changed_at;
-	pg_atomic_uint64 used_at;	/* TimestampTz; written under the shared partition lock */
+	pg_atomic_uint64 used_at;	/* TimestampTz; written under the shared
+								 * partition lock */
 
 	/* policy.c's */
 	bool		wanted;			/* the worker is asked to train it */
 	TimestampTz attempted_at;	/* when it was trained last, or taken for it */
 	TimestampTz not_before;		/* no use to try before this time */
 	uint32		nleaves;		/* of the last model */
-	uint32		height;			/* pages on the way of a descent, when it was trained */
+	uint32		height;			/* pages on the way of a descent, when it was
+								 * trained */
 	uint32		fingerprint;	/* of the last training's leaves */
 	uint8		futile;			/* trainings in a row that found nothing new */
-	uint8		failures;		/* trainings in a row that ended in an error, or found no memory */
+	uint8		failures;		/* trainings in a row that ended in an error,
+								 * or found no memory */
 	uint8		strikes;		/* models in a row that did not pay */
 	LbtSince	since;
 	LbtWindow	window;

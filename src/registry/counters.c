@@ -27,15 +27,18 @@ set_to_zero(LbtStats *stats, TimestampTz reset_at)
 static LbtStats *
 find(Oid database, Oid oid)
 {
-	return dshash_find(lbt_totals, (Oid[]) {database, oid}, true);
+	Oid			key[2] = {database, oid};
+
+	return dshash_find(lbt_totals, key, true);
 }
 
 /* An index's totals, made if need be, locked. */
 static LbtStats *
 lock_totals(Oid database, Oid oid)
 {
+	Oid			key[2] = {database, oid};
 	bool		found;
-	LbtStats   *stats = dshash_find_or_insert(lbt_totals, (Oid[]) {database, oid}, &found);
+	LbtStats   *stats = dshash_find_or_insert(lbt_totals, key, &found);
 
 	if (!found)
 		set_to_zero(stats, 0);
@@ -152,12 +155,13 @@ lbt_stats_reset(Oid oid)
 static void
 forget(Oid database, Oid oid)
 {
+	Oid			key[2] = {database, oid};
 	dshash_seq_status status;
 	LbtStats   *stats;
 
 	if (OidIsValid(oid))
 	{
-		(void) dshash_delete_key(lbt_totals, (Oid[]) {database, oid});
+		(void) dshash_delete_key(lbt_totals, key);
 		return;
 	}
 	dshash_seq_init(&status, lbt_totals, true);

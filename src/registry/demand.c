@@ -162,7 +162,10 @@ lbt_launcher_leave(void)
 
 	(void) pg_atomic_compare_exchange_u32(&lbt_control->launcher, &me, 0);
 
-	/* Whoever raises a demand from here on may start another at once, if there are slots. */
+	/*
+	 * Whoever raises a demand from here on may start another at once, if
+	 * there are slots.
+	 */
 	if (pg_atomic_read_u32(&lbt_control->told_no_worker) == 0)
 		pg_atomic_write_u64(&lbt_control->launch_tried, 0);
 }

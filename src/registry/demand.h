@@ -18,7 +18,8 @@ typedef enum LbtDemand
 {
 	LBT_DEMAND_NONE,
 	LBT_DEMAND_RAISED,			/* a worker will see to it */
-	LBT_DEMAND_UNSERVED			/* no worker can be started: train here, or do without */
+	LBT_DEMAND_UNSERVED			/* no worker can be started: train here, or do
+								 * without */
 } LbtDemand;
 
 /*

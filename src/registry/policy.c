@@ -125,10 +125,16 @@ add_events(LbtEntry *entry, const uint64 *events)
 	since->splits += events[LBT_EV_SPLIT];
 	since->deleted += events[LBT_EV_PAGE_DELETED];
 
-	/* Right about the leaf, but nbtree had to go there again: nothing saved, and no fault of the model. */
+	/*
+	 * Right about the leaf, but nbtree had to go there again: nothing saved,
+	 * and no fault of the model.
+	 */
 	predictions -= Min(twice, predictions);
 
-	/* One flush may bring more than a window holds: then it is all of it, scaled down. */
+	/*
+	 * One flush may bring more than a window holds: then it is all of it,
+	 * scaled down.
+	 */
 	while (predictions > WINDOW_MAX)
 	{
 		predictions /= 2;

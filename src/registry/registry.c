@@ -403,7 +403,10 @@ lbt_registry_list(Oid database, LbtListed **listed, int max)
 				continue;
 			if (n == capacity)
 				*listed = repalloc_huge(*listed, (Size) (capacity *= 2) * sizeof(LbtListed));
-			(*listed)[n++] = (LbtListed) {.file = entry->file,.oid = entry->oid,.changed_at = entry->changed_at};
+			(*listed)[n++] = (LbtListed)
+			{
+				.file = entry->file,.oid = entry->oid,.changed_at = entry->changed_at
+			};
 		}
 		dshash_seq_term(&status);
 	}

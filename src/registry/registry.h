@@ -23,7 +23,8 @@ typedef struct LbtTrained
 	const void *tree;			/* of codes, header.tree_bytes; NULL: none */
 	const LbtLeaf *leaves;
 	BlockNumber blocks;			/* the file's size */
-	uint32		fingerprint;	/* of the leaves' blocks in order: has anything changed? */
+	uint32		fingerprint;	/* of the leaves' blocks in order: has
+								 * anything changed? */
 } LbtTrained;
 
 /*
@@ -35,8 +36,10 @@ extern bool lbt_registry_publish(const LbtFile *file, Oid oid, const LbtTrained 
 /* How a training that was claimed has ended. */
 typedef enum LbtEnding
 {
-	LBT_ENDED,					/* published, or given up: nothing is known of the index */
-	LBT_ENDED_BY_ERROR,			/* a passing one: tried again after a pause, which grows from time to time */
+	LBT_ENDED,					/* published, or given up: nothing is known of
+								 * the index */
+	LBT_ENDED_BY_ERROR,			/* a passing one: tried again after a pause,
+								 * which grows from time to time */
 	LBT_ENDED_BY_DAMAGE			/* of the file: not tried again on use */
 } LbtEnding;
 

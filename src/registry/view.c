@@ -40,7 +40,8 @@ view_init(LbtIndex *index, Relation rel)
 	index->leaf_items = 1;
 	index->last.block = InvalidBlockNumber;
 	lbt_keyspec_init(&index->keyspec, rel);
-	index->oid = RelationGetRelid(rel); /* last: what an error leaves is not a view of this index */
+	index->oid = RelationGetRelid(rel); /* last: what an error leaves is not a
+										 * view of this index */
 }
 
 /*
@@ -83,9 +84,12 @@ class_file(HeapTuple row, LbtFile *file)
 {
 	Form_pg_class class = (Form_pg_class) GETSTRUCT(row);
 
-	*file = (LbtFile) {.database = class->relisshared ? InvalidOid : MyDatabaseId,
-		.tablespace = OidIsValid(class->reltablespace) ? class->reltablespace : MyDatabaseTableSpace,
-	.number = class->relfilenode};
+	*file = (LbtFile)
+	{
+		.database = class->relisshared ? InvalidOid : MyDatabaseId,
+			.tablespace = OidIsValid(class->reltablespace) ? class->reltablespace : MyDatabaseTableSpace,
+			.number = class->relfilenode
+	};
 	return class->relkind == RELKIND_INDEX && class->relpersistence != RELPERSISTENCE_TEMP &&
 		OidIsValid(class->relfilenode);
 }
@@ -149,7 +153,10 @@ lbt_index_get(Relation rel)
 
 	if (RelationUsesLocalBuffers(rel))
 	{
-		/* Never shared, never counted: temporary indexes may come by the million. */
+		/*
+		 * Never shared, never counted: temporary indexes may come by the
+		 * million.
+		 */
 		index = palloc(sizeof(LbtIndex));
 		index->file = file;
 		view_init(index, rel);
@@ -159,7 +166,7 @@ lbt_index_get(Relation rel)
 	if (views == NULL)
 	{
 		HASHCTL		ctl = {.keysize = sizeof(LbtFile),.entrysize = sizeof(LbtIndex),
-			.hcxt = TopMemoryContext};
+		.hcxt = TopMemoryContext};
 
 		views = hash_create("learnedbtree indexes", 64, &ctl,
 							HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);

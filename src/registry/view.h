@@ -35,32 +35,42 @@ typedef struct LbtIndex
 {
 	LbtFile		file;			/* hash key */
 	Oid			oid;			/* the index */
-	bool		shareable;		/* models can exist: not temporary, shared memory there */
+	bool		shareable;		/* models can exist: not temporary, shared
+								 * memory there */
 	bool		dirty;			/* on the list of indexes with events to flush */
 	LbtState	state;
-	uint64		generation;		/* of the registry, when state and model were looked up */
+	uint64		generation;		/* of the registry, when state and model were
+								 * looked up */
 	LbtModel	model;			/* valid while state is LBT_READY */
-	TimestampTz again_at;		/* no use to ask for a training before; 0: it may be */
-	BlockNumber nblocks;		/* the file has at least this many; 0 not asked yet */
+	TimestampTz again_at;		/* no use to ask for a training before; 0: it
+								 * may be */
+	BlockNumber nblocks;		/* the file has at least this many; 0 not
+								 * asked yet */
 	BlockNumber trained_blocks; /* the file's size when it was trained */
 	Size		model_bytes;	/* of the model, when LBT_READY or LBT_EVICTED */
 	TimestampTz changed_at;		/* when the state or model was registered */
-	uint32		misses;			/* fallbacks and right-moves since the last report of a long statement */
+	uint32		misses;			/* fallbacks and right-moves since the last
+								 * report of a long statement */
 	uint32		splits;			/* by this backend, since changed_at */
-	uint64		options_at;		/* lbt_index_options_generation when they were looked up; 0: again */
+	uint64		options_at;		/* lbt_index_options_generation when they were
+								 * looked up; 0: again */
 	LbtIndexOptions options;
 	bool		learned;		/* use a model in this session */
 	const char *why_not;		/* a constant string, when not learned */
-	int			retrain_splits; /* splits that ask for a training; -1: the default share */
-	uint32		last_slot;		/* predicted by the last lookup; any value is safe */
+	int			retrain_splits; /* splits that ask for a training; -1: the
+								 * default share */
+	uint32		last_slot;		/* predicted by the last lookup; any value is
+								 * safe */
 	LbtLastLeaf last;
-	uint16		insert_debt;	/* of late, inserts that nbtree had to do after all; see insert.c */
+	uint16		insert_debt;	/* of late, inserts that nbtree had to do
+								 * after all; see insert.c */
 	uint16		insert_skip;	/* inserts left to nbtree from the start */
 	uint16		leaf_items;		/* of the leaf seen last: where to prefetch */
 	uint16		leaf_bytes;
 	LbtKeySpec	keyspec;
 	uint64		events[LBT_NEVENTS];	/* since the view was made */
-	uint64		flushed[LBT_NEVENTS];	/* of these, in the shared totals or forgotten */
+	uint64		flushed[LBT_NEVENTS];	/* of these, in the shared totals or
+										 * forgotten */
 	dlist_node	dirty_node;
 } LbtIndex;
 

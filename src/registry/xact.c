@@ -33,14 +33,17 @@ typedef enum PendingKind
 {
 	CREATED,					/* a file made by this transaction */
 	DROPPED,					/* an index, or (no oid) a database */
-	FORGOTTEN,					/* an index whose model goes, though the index stays */
+	FORGOTTEN,					/* an index whose model goes, though the index
+								 * stays */
 	WANTED						/* an index to be trained */
 } PendingKind;
 
 typedef struct Pending
 {
-	LbtFile		file;			/* its model; of a dropped database, or one of which there is no model, the database alone */
-	Oid			oid;			/* the index; InvalidOid: all of the database's */
+	LbtFile		file;			/* its model; of a dropped database, or one of
+								 * which there is no model, the database alone */
+	Oid			oid;			/* the index; InvalidOid: all of the
+								 * database's */
 	PendingKind kind;
 	SubTransactionId subxact;
 	TimestampTz ended_at;		/* of what was wanted: the commit */
@@ -52,16 +55,19 @@ static Pending *pending = NULL;
 static Pending *later = NULL;
 bool		lbt_something_to_forget = false;
 static object_access_hook_type next_hook = NULL;
-static TimestampTz loaded_in = 0;	/* the statement's start in which the library was loaded: it may have dropped something before */
+static TimestampTz loaded_in = 0;	/* the statement's start in which the
+									 * library was loaded: it may have dropped
+									 * something before */
 
 /* The transaction or subtransaction of this has ended.  Allocates and maps nothing. */
 static void
 finish(Pending *p, bool committed)
 {
 	/*
-	 * A drop once more: between the first time and the commit somebody may have trained the index, if only its
-	 * last lock was not ours alone (DROP INDEX CONCURRENTLY).  And a training that was asked for, if a worker was so
-	 * quick that it has not seen what this transaction has changed.
+	 * A drop once more: between the first time and the commit somebody may
+	 * have trained the index, if only its last lock was not ours alone (DROP
+	 * INDEX CONCURRENTLY).  And a training that was asked for, if a worker
+	 * was so quick that it has not seen what this transaction has changed.
 	 */
 	if (committed ? p->kind == DROPPED || p->kind == WANTED : p->kind == CREATED)
 	{

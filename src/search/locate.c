@@ -136,7 +136,10 @@ lbt_descend(Relation rel, const LbtIndex *index, const LbtBound *bound, bool bac
 		*offset = lbt_page_search(&index->keyspec, tupdesc, bound, page, first, last,
 								  first + (last - first) / 2);
 
-		/* nbtree has moved right already as far as needed; an endpoint may still have split. */
+		/*
+		 * nbtree has moved right already as far as needed; an endpoint may
+		 * still have split.
+		 */
 		if (*offset <= last || !lbt_bound_beyond_page(&index->keyspec, tupdesc, bound, page))
 			break;
 		buf = _bt_relandgetbuf(rel, buf, opaque->btpo_next, BT_READ);
@@ -149,15 +152,19 @@ lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapsh
 		   LbtTarget *target, LbtOutcome *outcome)
 {
 	/*
-	 * Here, not where the scan began: since then this backend may have made a dsa call for another index
-	 * and so unmapped a segment that an outdated view still points into.
+	 * Here, not where the scan began: since then this backend may have made a
+	 * dsa call for another index and so unmapped a segment that an outdated
+	 * view still points into.
 	 */
 	lbt_index_update(index);
 	if (index->state == LBT_READY)
 		return lbt_predict_leaf(rel, index, bound, snapshot, offset, target, outcome);
 	if (BufferIsValid(target->pinned))
 		ReleaseBuffer(target->pinned);
-	*target = (LbtTarget) {0};
+	*target = (LbtTarget)
+	{
+		0
+	};
 	outcome->event = LBT_EV_NO_MODEL;
 	return InvalidBuffer;
 }

@@ -9,8 +9,10 @@
 /* What became of a lookup, for its caller to count. */
 typedef struct LbtOutcome
 {
-	LbtEvent	event;			/* LBT_EV_VERIFIED; LBT_EV_NO_MODEL, LBT_EV_BAD_BLOCK ... LBT_EV_HIGH: descended */
-	int			moved;			/* leaves between the predicted one and the one proven: left first, then right */
+	LbtEvent	event;			/* LBT_EV_VERIFIED; LBT_EV_NO_MODEL,
+								 * LBT_EV_BAD_BLOCK ... LBT_EV_HIGH: descended */
+	int			moved;			/* leaves between the predicted one and the
+								 * one proven: left first, then right */
 	int			left;			/* ... of these, to the left */
 } LbtOutcome;
 

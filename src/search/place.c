@@ -29,7 +29,8 @@ find_among_equals(LbtSearch *search, Buffer buf, bool low_known)
 	if (!scankey->heapkeyspace)
 	{
 		pfree(scankey);
-		return LBT_NO_LEAF;		/* a file from before PostgreSQL 12 orders equal keys otherwise */
+		return LBT_NO_LEAF;		/* a file from before PostgreSQL 12 orders
+								 * equal keys otherwise */
 	}
 	scankey->scantid = &itup->t_tid;
 	if (!P_RIGHTMOST(opaque) && _bt_compare(search->rel, scankey, page, P_HIKEY) > 0)
@@ -86,7 +87,8 @@ remember_leaf(LbtIndex *index, Buffer buf, uint32 slot, uint64 code, int hops)
 		last->hi = slot + 1 < model->nleaves ? model->leaves[slot + 1].min_code : PG_UINT64_MAX;
 	}
 	if (hops > 0)
-		last->lo = code;		/* what lies further left may be the left neighbour's */
+		last->lo = code;		/* what lies further left may be the left
+								 * neighbour's */
 	if (rightmost)
 		last->hi = PG_UINT64_MAX;
 }
@@ -127,7 +129,10 @@ try_target(LbtSearch *search, uint64 code, const LbtTarget *target, LbtPlace *pl
 	page = BufferGetPage(buf);
 	if (verdict > LBT_PROVEN_POSTING)
 	{
-		/* Too far right of what the model knows: nbtree finds it now, and the next one starts here. */
+		/*
+		 * Too far right of what the model knows: nbtree finds it now, and the
+		 * next one starts here.
+		 */
 		if (search->hops == MAX_HOPS && is_btree_page(page))
 			remember_leaf(index, buf, target->slot, code, search->hops);
 		else
@@ -201,7 +206,10 @@ static void
 remember_rightmost(LbtIndex *index, BlockNumber block, const LbtBound *key)
 {
 	if (index->state == LBT_READY)
-		index->last = (LbtLastLeaf) {.block = block,.lo = code_of(index, key),.hi = PG_UINT64_MAX};
+		index->last = (LbtLastLeaf)
+	{
+		.block = block,.lo = code_of(index, key),.hi = PG_UINT64_MAX
+	};
 }
 
 bool

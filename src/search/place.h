@@ -10,8 +10,10 @@
 typedef enum LbtPlacement
 {
 	LBT_PLACED,
-	LBT_PLACE_FULL,				/* the leaf is right, but has no room, or a posting list must be split */
-	LBT_PLACE_EQUAL,			/* a unique index, and an equal key on the leaf */
+	LBT_PLACE_FULL,				/* the leaf is right, but has no room, or a
+								 * posting list must be split */
+	LBT_PLACE_EQUAL,			/* a unique index, and an equal key on the
+								 * leaf */
 	LBT_PLACE_UNKNOWN			/* not proven */
 } LbtPlacement;
 
@@ -19,9 +21,13 @@ typedef struct LbtPlace
 {
 	Buffer		buf;			/* LBT_PLACED: pinned and exclusively locked */
 	OffsetNumber offset;		/* ... the tuple goes in front of this item */
-	bool		moved;			/* the leaf is a right neighbour of the predicted one */
+	bool		moved;			/* the leaf is a right neighbour of the
+								 * predicted one */
 
-	/* A leaf that nbtree may be about to split; block is InvalidBlockNumber when there is none. */
+	/*
+	 * A leaf that nbtree may be about to split; block is InvalidBlockNumber
+	 * when there is none.
+	 */
 	BlockNumber block;
 	BlockNumber next;
 } LbtPlace;

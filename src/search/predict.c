@@ -11,7 +11,10 @@ lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtBound *bound)
 	uint64		code = bound_code(index, bound);
 	uint32		guess = i > 0 ? batch->guess[i - 1] : index->last_slot;
 
-	/* Bounds come in order: the guess for the one before is as good, and fetched already, if this is there. */
+	/*
+	 * Bounds come in order: the guess for the one before is as good, and
+	 * fetched already, if this is there.
+	 */
 	if (!lbt_enable_leaf_cache || guess >= model->nleaves || code <= model->leaves[guess].min_code ||
 		guess + 1 == model->nleaves || code >= model->leaves[guess + 1].min_code)
 	{

@@ -17,7 +17,8 @@
 /* A prediction. */
 typedef struct LbtTarget
 {
-	uint64		generation;		/* of the registry, when it was made; 0: there is none */
+	uint64		generation;		/* of the registry, when it was made; 0: there
+								 * is none */
 	uint32		slot;
 	BlockNumber block;
 	Buffer		recent;			/* a buffer of this server's, or invalid */

@@ -24,8 +24,10 @@
 
 typedef enum LbtVerdict
 {
-	LBT_PROVEN,					/* the position is on this page, at search->offset */
-	LBT_PROVEN_EQUAL,			/* so it is, but equal keys are here and it has to be unique */
+	LBT_PROVEN,					/* the position is on this page, at
+								 * search->offset */
+	LBT_PROVEN_EQUAL,			/* so it is, but equal keys are here and it
+								 * has to be unique */
 	LBT_PROVEN_POSTING,			/* so it is, within a posting list */
 	LBT_BEYOND,					/* it lies right of this page */
 	LBT_BEFORE,					/* it may lie left of this page */
@@ -38,11 +40,14 @@ typedef struct LbtSearch
 	Relation	rel;
 	LbtIndex   *index;
 	const LbtBound *bound;
-	Snapshot	snapshot;		/* a scan's; NULL: an insert's search, which an unfinished split ends */
+	Snapshot	snapshot;		/* a scan's; NULL: an insert's search, which
+								 * an unfinished split ends */
 	IndexTuple	itup;			/* an insert's */
 	bool		unique;
-	double		fraction;		/* where in the leaf, from 0 to 1: looked at first */
-	OffsetNumber offset;		/* the first item not before the position; the last offset + 1: none */
+	double		fraction;		/* where in the leaf, from 0 to 1: looked at
+								 * first */
+	OffsetNumber offset;		/* the first item not before the position; the
+								 * last offset + 1: none */
 	int			hops;			/* to the right of where we landed */
 } LbtSearch;
 
@@ -101,7 +106,10 @@ verify(LbtSearch *search, Buffer *buf, int lockmode, LbtExamine examine)
 			return LBT_NO_LEAF;
 		if (P_IGNORE(opaque))
 		{
-			/* Landed on: it tells nothing.  Come upon: its key space went to its right. */
+			/*
+			 * Landed on: it tells nothing.  Come upon: its key space went to
+			 * its right.
+			 */
 			if (search->hops == 0)
 				return LBT_NO_LEAF;
 		}

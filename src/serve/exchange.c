@@ -20,7 +20,8 @@
 #include "train/train.h"
 #include "miscadmin.h"
 
-static IndexAmRoutine routine;	/* ours; made at the first exchange, zero before */
+static IndexAmRoutine routine;	/* ours; made at the first exchange, zero
+								 * before */
 
 static void
 make_routine(void)

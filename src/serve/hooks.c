@@ -82,7 +82,10 @@ note(Oid relid, bool settled, bool served)
 		all_settled = hash_create("relations that learnedbtree has looked at", 256, &ctl, HASH_ELEM | HASH_BLOBS);
 	}
 	entry = hash_search(all_settled, &relid, HASH_ENTER, NULL);
-	*entry = (Settled) {.relid = relid,.epoch = settled ? epoch : 0,.served = served};
+	*entry = (Settled)
+	{
+		.relid = relid,.epoch = settled ? epoch : 0,.served = served
+	};
 }
 
 /* ---- what changes ---- */
@@ -307,8 +310,9 @@ describe_indexes(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
 		}
 
 		/*
-		 * On 18 row comparisons become index conditions, and column extremes are probed, when the index claims to be
-		 * btree's; the executor there takes any ordered access method.
+		 * On 18 row comparisons become index conditions, and column extremes
+		 * are probed, when the index claims to be btree's; the executor there
+		 * takes any ordered access method.
 		 */
 		else if (LBT_PLANNER_ASKS_RELAM && OidIsValid(info->relam) && info->relam == lbt_am_oid())
 			info->relam = BTREE_AM_OID;
@@ -334,7 +338,7 @@ prepare_copy(const CopyStmt *copy)
 		return;
 	foreach(lc, find_all_inheritors(table, NoLock, NULL))
 		if (lfirst_oid(lc) == table || lbt_holds_lock(lfirst_oid(lc), RowExclusiveLock))
-			prepare_target(lfirst_oid(lc));
+		prepare_target(lfirst_oid(lc));
 }
 
 /* ---- logical replication ---- */
@@ -356,11 +360,15 @@ list_subscribed(void)
 	ListCell   *lc;
 	MemoryContext old;
 
-	subscribed_known = true;	/* first: an invalidation meanwhile makes it false */
+	subscribed_known = true;	/* first: an invalidation meanwhile makes it
+								 * false */
 	foreach(lc, lbt_subscription_relations(MySubscription->oid))
 		all = list_concat(all, find_all_inheritors(((SubscriptionRelState *) lfirst(lc))->relid, NoLock, NULL));
 
-	/* Only the result is kept: what is made on the way goes with the transaction. */
+	/*
+	 * Only the result is kept: what is made on the way goes with the
+	 * transaction.
+	 */
 	old = MemoryContextSwitchTo(TopMemoryContext);
 	list_free(subscribed);
 	subscribed = list_copy(all);
@@ -384,7 +392,7 @@ at_xact_event(XactEvent event, void *arg)
 		list_subscribed();
 	foreach(lc, subscribed)
 		if (!is_settled(find_settled(lfirst_oid(lc))) && lbt_holds_lock(lfirst_oid(lc), RowExclusiveLock))
-			prepare_target(lfirst_oid(lc));
+		prepare_target(lfirst_oid(lc));
 }
 
 static void

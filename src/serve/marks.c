@@ -222,7 +222,8 @@ copy_rows(Relation table)
 			Mark	   *copy = palloc(sizeof(Mark));
 			MarkEntry  *entry = look_up(InvalidOid, &mark.names[SCHEMANAME], &mark.names[INDEXNAME], HASH_ENTER);
 
-			memcpy(copy, &mark, sizeof(Mark));	/* padding, too: delete_row() compares */
+			memcpy(copy, &mark, sizeof(Mark));	/* padding, too: delete_row()
+												 * compares */
 			marks = lappend(marks, copy);
 			entry->marks = lappend(entry->marks, copy);
 			if (OidIsValid(mark.id))
@@ -274,7 +275,11 @@ refresh(void)
 		copy_rows(table);
 		table_close(table, AccessShareLock);
 	}
-	/* Without a table there is the middle of CREATE EXTENSION: nothing will tell when the table has come. */
+
+	/*
+	 * Without a table there is the middle of CREATE EXTENSION: nothing will
+	 * tell when the table has come.
+	 */
 	copy_valid = before == invalidations && (OidIsValid(oid) || !lbt_extension_exists());
 	return true;
 }
@@ -297,7 +302,7 @@ find_in_copy(Oid index)
 		return linitial(same_id->marks);
 	foreach(lc, candidates(index))
 		if (!exists(((const Mark *) lfirst(lc))->id))
-			return lfirst(lc);
+		return lfirst(lc);
 	return NULL;
 }
 
@@ -325,7 +330,7 @@ lbt_mark_find(Relation index, LbtIndexOptions *options)
 
 		foreach(lc, ancestors)
 			if ((found = find_in_copy(lfirst_oid(lc))) != NULL)
-				break;
+			break;
 		list_free(ancestors);
 	}
 	if (found)
@@ -521,7 +526,8 @@ lbt_mark_write(Relation index, const LbtIndexOptions *options, bool many)
 	}
 	do
 	{
-		copy_valid = copy_valid && many;	/* for one, it costs little to be sure */
+		copy_valid = copy_valid && many;	/* for one, it costs little to be
+											 * sure */
 		need_copy();
 		change = delete_rows(table, index, options, !many);
 	} while (change == LBT_MARK_BUSY && !many);

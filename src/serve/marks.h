@@ -59,7 +59,8 @@ typedef enum LbtMarkChange
 {
 	LBT_MARK_CHANGED,
 	LBT_MARK_AS_BEFORE,
-	LBT_MARK_BUSY				/* another transaction is changing it: only of many */
+	LBT_MARK_BUSY				/* another transaction is changing it: only of
+								 * many */
 } LbtMarkChange;
 
 /* Lock out all other writers of marks but DDL.  Before any lock on a table is taken, lest there be a deadlock. */

@@ -122,7 +122,11 @@ lbt_bt_routine(void)
 
 	routine = (IndexAmRoutine *) DatumGetPointer(OidFunctionCall1(F_BTHANDLER, PointerGetDatum(NULL)));
 #if PG_VERSION_NUM >= 170000 && PG_VERSION_NUM < 180000
-	/* The workers' own relcache entries would fail btree's check of the access method. */
+
+	/*
+	 * The workers' own relcache entries would fail btree's check of the
+	 * access method.
+	 */
 	routine->amcanbuildparallel = false;
 #endif
 	return routine;
@@ -152,7 +156,8 @@ lbt_bt_served_routine(IndexAmRoutine *routine)
 	pfree(btree);
 	routine->aminsert = NULL;
 #if PG_VERSION_NUM >= 170000
-	routine->aminsertcleanup = NULL;	/* ours keeps nothing that outlives the statement's memory */
+	routine->aminsertcleanup = NULL;	/* ours keeps nothing that outlives
+										 * the statement's memory */
 #endif
 	routine->ambeginscan = NULL;
 	routine->amrescan = NULL;

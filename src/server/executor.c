@@ -150,7 +150,10 @@ at_subxact(SubXactEvent event, SubTransactionId subxact, SubTransactionId parent
 				MemoryContextAlloc(TopMemoryContext, larger * sizeof(Saved));
 			nsaved = larger;
 		}
-		saved[level] = (Saved) {.depth = depth,.instrumented = lbt_instrumented};
+		saved[level] = (Saved)
+		{
+			.depth = depth,.instrumented = lbt_instrumented
+		};
 	}
 	else if (event == SUBXACT_EVENT_ABORT_SUB && level < nsaved)
 	{

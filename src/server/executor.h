@@ -18,17 +18,22 @@ extern bool lbt_instrumented;
 typedef struct LbtStatementCallbacks
 {
 	/*
-	 * The outermost run of the executor in this backend has returned: its query is done, or is a cursor that may not be
-	 * asked for more rows for a long time.
+	 * The outermost run of the executor in this backend has returned: its
+	 * query is done, or is a cursor that may not be asked for more rows for a
+	 * long time.
 	 */
 	void		(*returned) (void);
 
-	/* An instrumented statement ends without an error; its plan's state is still there. */
+	/*
+	 * An instrumented statement ends without an error; its plan's state is
+	 * still there.
+	 */
 	void		(*instrumented_ends) (const QueryDesc *query);
 
 	/*
-	 * Only if *looking.  The executor is about to open a statement's relations.  A statement that has routed tuples to
-	 * partitions, of these OIDs, has ended, and its relations are closed.
+	 * Only if *looking.  The executor is about to open a statement's
+	 * relations.  A statement that has routed tuples to partitions, of these
+	 * OIDs, has ended, and its relations are closed.
 	 */
 	const bool *looking;
 	void		(*starts) (const PlannedStmt *plan);

@@ -106,7 +106,8 @@ lbt_clean_up_reads(void)
 #if PG_VERSION_NUM >= 180000
 	pgaio_error_cleanup();
 #elif PG_VERSION_NUM < 160000
-	AbortBufferIO();			/* later, resource owners know of reads under way */
+	AbortBufferIO();			/* later, resource owners know of reads under
+								 * way */
 #endif
 }
 
@@ -119,9 +120,11 @@ lbt_guard_swallow(LbtGuard *guard)
 	has_failed = true;
 	guard->failed = true;
 	MemoryContextSwitchTo(guard->context);
-	CurrentResourceOwner = guard->caller;	/* the server sets another while it maps a segment */
+	CurrentResourceOwner = guard->caller;	/* the server sets another while
+											 * it maps a segment */
 	lbt_clean_up_reads();
-	InterruptHoldoffCount = guard->holdoff + 1; /* raising the error had set it to 0 */
+	InterruptHoldoffCount = guard->holdoff + 1; /* raising the error had set
+												 * it to 0 */
 	if (due)
 		error = copy_error();
 	FlushErrorState();

@@ -13,7 +13,8 @@ typedef struct LbtGuard
 {
 	MemoryContext context;
 	ResourceOwner caller;
-	ResourceOwner owner;		/* of what the block acquires until it is pinned */
+	ResourceOwner owner;		/* of what the block acquires until it is
+								 * pinned */
 	uint32		holdoff;
 	bool		failed;
 } LbtGuard;

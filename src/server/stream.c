@@ -29,7 +29,8 @@ struct LbtStream
 	LbtNextBlock next;
 	void	   *state;
 	int			idle;
-	ResourceOwner owner;		/* of pins and reads under way; NULL after an error */
+	ResourceOwner owner;		/* of pins and reads under way; NULL after an
+								 * error */
 #if PG_VERSION_NUM >= 170000
 	ReadStream *reads;
 #else
@@ -250,7 +251,8 @@ run_as_owner(LbtStream *stream, Buffer (*body) (LbtStream *stream, uint32 *tag),
 	}
 	PG_CATCH();
 	{
-		InterruptHoldoffCount = holdoff + 1;	/* raising the error had set it to 0 */
+		InterruptHoldoffCount = holdoff + 1;	/* raising the error had set
+												 * it to 0 */
 		CurrentResourceOwner = caller;
 		swallow(stream, context);
 		buf = InvalidBuffer;

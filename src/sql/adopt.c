@@ -50,7 +50,10 @@ typedef struct Refusal
 static Refusal
 refuse(int sqlstate, const char *reason, const char *hint)
 {
-	return (Refusal) {.sqlstate = sqlstate,.reason = reason,.hint = hint};
+	return (Refusal)
+	{
+		.sqlstate = sqlstate,.reason = reason,.hint = hint
+	};
 }
 
 /* Is there anything about the index that forbids a mark?  The caller's rights first. */
@@ -150,7 +153,8 @@ mark(Relation index, const LbtIndexOptions *options, bool many)
 			lbt_xact_forget(lfirst_oid(lc));
 	}
 	if (!many)
-		CommandCounterIncrement();	/* the same statement may mark it once more */
+		CommandCounterIncrement();	/* the same statement may mark it once
+									 * more */
 	return change;
 }
 
@@ -172,9 +176,12 @@ option(FunctionCallInfo fcinfo, int argument, const char *name, int max)
 static LbtIndexOptions
 options_of(FunctionCallInfo fcinfo)
 {
-	return (LbtIndexOptions) {.learned = PG_ARGISNULL(1) || PG_GETARG_BOOL(1),
-		.max_error = option(fcinfo, 2, "max_error", LBT_MAX_ERROR_LIMIT),
-	.retrain_splits = option(fcinfo, 3, "retrain_splits", INT_MAX)};
+	return (LbtIndexOptions)
+	{
+		.learned = PG_ARGISNULL(1) || PG_GETARG_BOOL(1),
+			.max_error = option(fcinfo, 2, "max_error", LBT_MAX_ERROR_LIMIT),
+			.retrain_splits = option(fcinfo, 3, "retrain_splits", INT_MAX)
+	};
 }
 
 Datum

@@ -58,10 +58,16 @@ check_file(FunctionCallInfo fcinfo)
 	BoolGetDatum(!PG_ARGISNULL(2) && PG_GETARG_BOOL(2))};
 	Oid			heapid;
 
-	/* Is it ours, and the caller's?  Asked before any lock that others would have to wait for. */
+	/*
+	 * Is it ours, and the caller's?  Asked before any lock that others would
+	 * have to wait for.
+	 */
 	index_close(lbt_open_index(relid, AccessShareLock, LBT_MAY_CHANGE), AccessShareLock);
 
-	/* amcheck locks the table first, then the index: take both here in that order. */
+	/*
+	 * amcheck locks the table first, then the index: take both here in that
+	 * order.
+	 */
 	heapid = IndexGetRelation(relid, true);
 	if (OidIsValid(heapid))
 		LockRelationOid(heapid, ShareLock);
@@ -85,7 +91,8 @@ check_file(FunctionCallInfo fcinfo)
 typedef struct Position
 {
 	BlockNumber block;
-	OffsetNumber offset;		/* of the item right of it; behind the last one only on the rightmost leaf */
+	OffsetNumber offset;		/* of the item right of it; behind the last
+								 * one only on the rightmost leaf */
 } Position;
 
 /* The position on a locked leaf, or further right; gives up lock and pin. */
@@ -105,7 +112,10 @@ settle(Relation rel, Buffer buf, OffsetNumber offset)
 		opaque = BTPageGetOpaque(BufferGetPage(buf));
 		offset = P_FIRSTDATAKEY(opaque);
 	}
-	position = (Position) {.block = BufferGetBlockNumber(buf),.offset = offset};
+	position = (Position)
+	{
+		.block = BufferGetBlockNumber(buf),.offset = offset
+	};
 	_bt_relbuf(rel, buf);
 	return position;
 }
@@ -203,7 +213,8 @@ learnedbtree_check(PG_FUNCTION_ARGS)
 	LbtIndex   *index = lbt_index_get(rel);
 	LbtRegistered model;
 	uint64		both[2][LBT_NEVENTS] = {0};
-	uint64	   *counts = both[0];	/* those of upper bounds are not reported: they are about the same leaves */
+	uint64	   *counts = both[0];	/* those of upper bounds are not reported:
+									 * they are about the same leaves */
 	const char *reason;
 	bool		counted = lbt_trainable(rel, index, &reason) && check_lookups(rel, index, both);
 	LbtRow		row = {0};

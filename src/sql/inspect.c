@@ -86,7 +86,9 @@ describe_bytes(StringInfo s, const LbtKeyCode *code, const LbtKeyColumn *c, cons
 	int			n = 0;
 
 	for (int i = 0; i < column->ndigits; i++)
-		n += d[i].span >= d[i].ends && (d[i].span > 0 || !d[i].ends);	/* else strings end here, and go on in none */
+		n += d[i].span >= d[i].ends && (d[i].span > 0 || !d[i].ends);	/* else strings end
+																		 * here, and go on in
+																		 * none */
 	if (c->encoded)
 		appendStringInfoString(s, c->encoding == LBT_ENCODE_SORT_KEY ? "sort key, " : "encoded, ");
 	if (c->encoded && column->prefix_length > 0)
@@ -296,6 +298,7 @@ column_value(const LbtKeyColumn *column, Oid type, Datum value)
 		return value;
 	getTypeOutputInfo(type, &function, &varlena);
 	text = type == UNKNOWNOID ? DatumGetCString(value) : OidOutputFunctionCall(function, value);
+
 	getTypeInputInfo(own_type(column), &function, &ioparam);
 	return OidInputFunctionCall(function, text, ioparam, -1);
 }
@@ -319,7 +322,10 @@ read_key(FunctionCallInfo fcinfo, Relation rel, const LbtKeySpec *spec, LbtBound
 				 errmsg("too many key values for index \"%s\"", RelationGetRelationName(rel)),
 				 errdetail_plural("Its model covers %d key column.", "Its model covers %d key columns.",
 								  spec->ncolumns, spec->ncolumns)));
-	*bound = (LbtBound) {.ncolumns = nvalues};
+	*bound = (LbtBound)
+	{
+		.ncolumns = nvalues
+	};
 	for (int i = 0; i < nvalues; i++)
 	{
 		const LbtKeyColumn *column = &spec->column[i];

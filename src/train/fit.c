@@ -29,7 +29,10 @@ lbt_fit_model(const LbtIndex *index, const LbtLeaf *leaves, uint32 nleaves, LbtT
 	LbtKnot    *knots = MemoryContextAllocHuge(CurrentMemoryContext, (Size) max_knots * sizeof(LbtKnot));
 	LbtSplineFit fit;
 
-	/* Where the knots do not fit into the memory that is left, fewer have to do. */
+	/*
+	 * Where the knots do not fit into the memory that is left, fewer have to
+	 * do.
+	 */
 	while (!lbt_spline_fit(leaves, nleaves, max_error, knots, max_knots, &fit))
 	{
 		if (fit.nknots == 0)

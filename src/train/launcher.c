@@ -36,7 +36,8 @@ typedef struct Served
 {
 	Oid			database;		/* InvalidOid: free */
 	BackgroundWorkerHandle *handle;
-	uint32		connected;		/* workers that had connected when this one was started */
+	uint32		connected;		/* workers that had connected when this one
+								 * was started */
 } Served;
 
 static Served served[LBT_WORKERS_LIMIT];
@@ -66,7 +67,10 @@ count_workers(void)
 		status = GetBackgroundWorkerPid(s->handle, &pid);
 		if (status == BGWH_STOPPED || status == BGWH_POSTMASTER_DIED)
 		{
-			/* Connections not allowed, say.  Starting one after the other would not help. */
+			/*
+			 * Connections not allowed, say.  Starting one after the other
+			 * would not help.
+			 */
 			if (lbt_workers_connected() == s->connected)
 				lbt_demand_drop_database(s->database, UNCONNECTABLE_MS);
 			pfree(s->handle);
@@ -173,7 +177,8 @@ lbt_launcher_main(Datum arg)
 			busy = count_workers() > 0;
 			busy = (lbt_autotrain && serve(&no_slot)) || busy;
 			if (no_slot && count_workers() == 0)
-				break;			/* who holds the last slot itself should not wait for another */
+				break;			/* who holds the last slot itself should not
+								 * wait for another */
 			if (busy)
 				idle_since = GetCurrentTimestamp();
 			else if (!lbt_autotrain ||
@@ -186,7 +191,10 @@ lbt_launcher_main(Datum arg)
 			ResetLatch(MyLatch);
 		}
 
-		/* A demand raised while we were leaving has found a launcher, and woken it: look once more. */
+		/*
+		 * A demand raised while we were leaving has found a launcher, and
+		 * woken it: look once more.
+		 */
 		lbt_launcher_leave();
 		if (!lbt_autotrain || no_slot || !serve(&no_slot))
 			break;

@@ -91,7 +91,10 @@ lbt_leafwalk_begin(LbtLeafWalk *walk, Relation rel)
 	uint32		level;
 	BlockNumber root = read_root(rel, &level);
 
-	*walk = (LbtLeafWalk) {.rel = rel,.height = level + 1,.empty = root == P_NONE,.next_page = root};
+	*walk = (LbtLeafWalk)
+	{
+		.rel = rel,.height = level + 1,.empty = root == P_NONE,.next_page = root
+	};
 	if (level == 0)
 		return;
 	walk->page = palloc(sizeof(PGAlignedBlock));
@@ -167,7 +170,10 @@ copy_page(LbtLeafWalk *walk)
 	walk->next = P_FIRSTDATAKEY(opaque);
 	walk->damaged = P_ISLEAF(opaque) || opaque->btpo_level != 1;
 
-	/* The children of a page that is being deleted are its right neighbour's by now. */
+	/*
+	 * The children of a page that is being deleted are its right neighbour's
+	 * by now.
+	 */
 	walk->last = walk->damaged || P_IGNORE(opaque) ? InvalidOffsetNumber :
 		PageGetMaxOffsetNumber(walk->page->data);
 	return !walk->damaged;

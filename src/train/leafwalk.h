@@ -23,27 +23,37 @@ typedef struct LbtLeafWalk
 	Relation	rel;
 	uint32		height;			/* pages on the way of a descent */
 	bool		empty;			/* the tree has no root */
-	bool		damaged;		/* the walk has ended at a page that is not of level 1 */
+	bool		damaged;		/* the walk has ended at a page that is not of
+								 * level 1 */
 
 	/* the leaf that the last step came to */
 	BlockNumber block;
-	IndexTuple	separator;		/* a pivot, good until the next step; NULL for the first leaf: minus infinity */
+	IndexTuple	separator;		/* a pivot, good until the next step; NULL for
+								 * the first leaf: minus infinity */
 
 	/* where the walk is */
 	BlockNumber next_page;		/* P_NONE: there is none */
-	OffsetNumber next;			/* downlink on the page copied; InvalidOffsetNumber: before the first page */
-	OffsetNumber last;			/* its last one; InvalidOffsetNumber: the page is not to be looked at */
+	OffsetNumber next;			/* downlink on the page copied;
+								 * InvalidOffsetNumber: before the first page */
+	OffsetNumber last;			/* its last one; InvalidOffsetNumber: the page
+								 * is not to be looked at */
 	PGAlignedBlock *page;		/* the copy */
 	PGAlignedBlock *high_key;	/* room for that of the page before */
 
-	/* pages of level 1 brought in ahead, by what level 2 says; where the tree has no level 2, stream is NULL */
+	/*
+	 * pages of level 1 brought in ahead, by what level 2 says; where the tree
+	 * has no level 2, stream is NULL
+	 */
 	LbtStream  *stream;
-	Buffer		ahead;			/* the stream's next page, pinned; InvalidBuffer: none */
+	Buffer		ahead;			/* the stream's next page, pinned;
+								 * InvalidBuffer: none */
 	BlockNumber ahead_block;
-	int			passed;			/* pages in a row that were not the stream's next */
+	int			passed;			/* pages in a row that were not the stream's
+								 * next */
 	PGAlignedBlock *parent;		/* a copy of a page of level 2 */
 	BlockNumber next_parent;	/* P_NONE: there is none */
-	OffsetNumber next_child;	/* InvalidOffsetNumber: before the first parent */
+	OffsetNumber next_child;	/* InvalidOffsetNumber: before the first
+								 * parent */
 	OffsetNumber last_child;
 } LbtLeafWalk;
 

@@ -58,22 +58,28 @@ typedef struct Harvest
 	uint32		height;			/* pages on the way of a descent */
 	uint32		nleaves;
 	uint32		capacity;
-	uint32		limit;			/* as many fit into learnedbtree.max_model_memory and maintenance_work_mem */
+	uint32		limit;			/* as many fit into
+								 * learnedbtree.max_model_memory and
+								 * maintenance_work_mem */
 	LbtLeaf    *leaves;
-	bool		code_known;		/* codes are made as leaves come: of a single number, and in a second walk */
+	bool		code_known;		/* codes are made as leaves come: of a single
+								 * number, and in a second walk */
 	bool		over;			/* there is no memory for more separators */
-	MemoryContext kept;			/* of the following four; NULL: separators are not kept */
+	MemoryContext kept;			/* of the following four; NULL: separators are
+								 * not kept */
 	LbtKeyValue *values;		/* spec->ncolumns for each leaf */
 	uint8	   *nvalues;
 	char	   *strings;		/* room for copies of separators' byte strings */
 	Size		strings_left;
-	char	   *scratch;		/* for those of one separator, encoded, and when they are not kept */
+	char	   *scratch;		/* for those of one separator, encoded, and
+								 * when they are not kept */
 	MemoryContext passing;		/* for compressed ones */
 	LbtKeyLearner *learner;
 	LbtKeyCode	code;
 	void	   *tree;			/* codes of segments; NULL: there are none */
 	uint32		tree_bytes;
-	LbtKeyValue separator[LBT_CODE_COLUMNS];	/* left of the next leaf to add */
+	LbtKeyValue separator[LBT_CODE_COLUMNS];	/* left of the next leaf to
+												 * add */
 	int			nseparator;
 } Harvest;
 
@@ -135,7 +141,8 @@ add_leaf(Harvest *h, BlockNumber block)
 {
 	LbtLeaf    *leaf;
 
-	report_training();			/* again and again: reading a page ends a wait event of its own, and so ours */
+	report_training();			/* again and again: reading a page ends a wait
+								 * event of its own, and so ours */
 	if (h->nleaves >= h->limit)
 	{
 		h->problem = LBT_TOO_LARGE;
@@ -182,7 +189,8 @@ copy_bytes(Harvest *h, int column, const uint8 *bytes, uint32 length)
 		h->strings += length;
 		h->strings_left -= length;
 	}
-	memmove(copy, bytes, length);	/* an encoded value is in the scratch memory already */
+	memmove(copy, bytes, length);	/* an encoded value is in the scratch
+									 * memory already */
 	return (const uint8 *) copy;
 }
 
@@ -288,14 +296,18 @@ harvest(Harvest *h)
 	if (!h->code_known)
 		h->kept = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree separators", ALLOCSET_DEFAULT_SIZES);
 	lbt_keycode_begin(h->learner, h->spec->ncolumns, order);
-	lbt_keycode_finish(h->learner, &h->code);	/* all there is to learn of a single number */
+	lbt_keycode_finish(h->learner, &h->code);	/* all there is to learn of a
+												 * single number */
 	walk_leaves(h);
 	lbt_keycode_finish(h->learner, &h->code);
 	if (h->problem == LBT_READY && h->kept)
 		encode_separators(h);
 	else if (h->problem == LBT_READY && !h->code_known)
 	{
-		/* Leaves that have come since the first walk get codes within what it has seen. */
+		/*
+		 * Leaves that have come since the first walk get codes within what it
+		 * has seen.
+		 */
 		h->code_known = true;
 		walk_leaves(h);
 	}
@@ -380,7 +392,8 @@ train(Relation rel, LbtIndex *index, bool new_file)
 	}
 	if (h.problem == LBT_TOO_LARGE && index->state == LBT_READY && index->shareable)
 	{
-		lbt_registry_postpone(&index->file, index->oid);	/* an old model is better than none */
+		lbt_registry_postpone(&index->file, index->oid);	/* an old model is
+															 * better than none */
 		return LBT_TOO_LARGE;
 	}
 	lbt_count(index, LBT_EV_TRAINING);
@@ -445,7 +458,8 @@ run_claimed(Relation rel, LbtIndex *index, LbtState (*body) (Relation, LbtIndex 
 	PG_CATCH();
 	{
 		unclaim_after_error(index);
-		PG_RE_THROW();			/* the context goes with the caller's: reads under way may still refer to it */
+		PG_RE_THROW();			/* the context goes with the caller's: reads
+								 * under way may still refer to it */
 	}
 	PG_END_TRY();
 	unclaim(index);
@@ -486,9 +500,10 @@ lbt_train_apart(Relation rel, LbtIndex *index)
 	LbtState	state = lbt_train(rel, index);
 
 	/*
-	 * Race: REINDEX CONCURRENTLY drops the old index under a lock that ours does not conflict with (one
-	 * that did would deadlock: it waits for our snapshot).  Either the drop's commit forgets the model
-	 * that we have published, or we see here that the index is gone.
+	 * Race: REINDEX CONCURRENTLY drops the old index under a lock that ours
+	 * does not conflict with (one that did would deadlock: it waits for our
+	 * snapshot).  Either the drop's commit forgets the model that we have
+	 * published, or we see here that the index is gone.
 	 */
 	AcceptInvalidationMessages();
 	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(RelationGetRelid(rel))))
@@ -563,7 +578,7 @@ make_model(Relation rel, LbtIndex *index, BlockNumber nblocks)
 	}
 	if (index->state == LBT_UNTRAINED && run_quietly(rel, index, load) == LBT_READY)
 	{
-		(void) lbt_launcher_wake();	/* to have it trained, too */
+		(void) lbt_launcher_wake(); /* to have it trained, too */
 		return;
 	}
 	unclaim(index);
@@ -580,19 +595,25 @@ lbt_train_on_use(Relation rel, LbtIndex *index)
 	if (!lbt_may_ask(index) || !lbt_trainable(rel, index, &reason))
 		return;
 	if (index->state == LBT_NO_MEMORY)
-		lbt_index_refresh(index);	/* it may be only this process that could not reach it */
+		lbt_index_refresh(index);	/* it may be only this process that could
+									 * not reach it */
 	nblocks = RelationGetNumberOfBlocks(rel);
 	if (!should_train(index, nblocks))
 	{
 		if (index->state == LBT_EVICTED)
-			ask_later(index);	/* the others are asked about their growth, which is quick */
+			ask_later(index);	/* the others are asked about their growth,
+								 * which is quick */
 		return;
 	}
 
-	/* Looked up once more under the claim: another backend may just have finished. */
+	/*
+	 * Looked up once more under the claim: another backend may just have
+	 * finished.
+	 */
 	if (!claim(index))
 	{
-		ask_later(index);		/* the outcome raises the generation, and so makes us look again at once */
+		ask_later(index);		/* the outcome raises the generation, and so
+								 * makes us look again at once */
 		return;
 	}
 	lbt_index_refresh(index);

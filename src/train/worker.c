@@ -58,7 +58,7 @@ report_activity(Oid oid)
 {
 	char	   *schema = get_namespace_name(get_rel_namespace(oid));
 	char	   *name = get_rel_name(oid);
-	char		text[2 * NAMEDATALEN + 32];
+	char text[	2 * NAMEDATALEN + 32];
 
 	if (name == NULL || schema == NULL)
 		return;
@@ -131,7 +131,8 @@ serve(const LbtFile *file, Oid oid)
 	{
 		error_context_stack = &callback;
 		StartTransactionCommand();
-		PushActiveSnapshot(GetTransactionSnapshot());	/* no page we have a link to is recycled */
+		PushActiveSnapshot(GetTransactionSnapshot());	/* no page we have a
+														 * link to is recycled */
 		outcome = train_index(file, oid);
 		PopActiveSnapshot();
 		CommitTransactionCommand();
@@ -242,7 +243,8 @@ override_settings(void)
 	};
 
 	for (int i = 0; i < lengthof(settings); i++)
-		if (GetConfigOption(settings[i][0], true, false) != NULL)	/* not all versions have all */
+		if (GetConfigOption(settings[i][0], true, false) != NULL)	/* not all versions have
+																	 * all */
 			SetConfigOption(settings[i][0], settings[i][1], PGC_SUSET, PGC_S_OVERRIDE);
 }
 
