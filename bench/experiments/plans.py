@@ -4,9 +4,7 @@ One inner table of random int8 keys with an index for each contender; outer tabl
 exist.  Costs are EXPLAIN's, of the same two plans that are timed.
 """
 
-import json
 import math
-import pathlib
 from statistics import median
 
 from harness import learned, load
@@ -101,9 +99,6 @@ class Plans(Experiment):
                 bench.add_result(*row, timed=False)
         bench.add_table("Where plans switch, outer rows", _switch_rows(bench, swept))
         self.indexes.show_all(bench.connection)
-        if bench.options.out:
-            for path in _write(bench, swept, pathlib.Path(bench.options.out)):
-                bench.say(f"wrote {path}")
 
     # ---- one kind of join ----
 
@@ -250,19 +245,6 @@ def _switch_rows(bench, swept):
                                                                  share(planner[name], clock[name]))]
                         + [share(which[learning], which[BASELINE]) for which in (planner, clock)])
     return rows
-
-
-def _write(bench, swept, folder):
-    folder.mkdir(parents=True, exist_ok=True)
-    data = folder / "plans_sweep.json"
-    data.write_text(json.dumps(swept, indent=1) + "\n", encoding="utf-8")
-    from harness import plans_chart  # matplotlib takes a second to load
-    names = [contender.name for contender in bench.contenders]
-    panels = [(KINDS[kind][0], steps, {name: measured_switch(steps, name) for name in names},
-               {key: {name: planned_switch(steps, key, name) for name in names} for key in steps[0]["costs"]})
-              for kind, steps in swept.items()]
-    return [data, *plans_chart.draw(bench.options.rows, panels, names, HASH_NAME,
-                                    [folder / f"plans.{suffix}" for suffix in ("png", "svg")])]
 
 
 EXPERIMENT = Plans

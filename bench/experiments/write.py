@@ -179,10 +179,7 @@ class Write(Experiment):
         options = bench.options
         twins = self._random_twins(bench, "g", options.growth_rows)
         twins.warm(bench)
-        series = write_growth.run(bench, twins, options.batches)
-        if options.out:
-            for path in write_growth.write(bench, twins, series, options.out):
-                bench.say(f"wrote {path}")
+        write_growth.run(bench, twins, options.batches)
         if then_cold:
             write_cold.run(bench, twins, "grown", "int8, grown index", 2 * options.growth_rows, options.cold_rounds)
         twins.drop(bench)

@@ -4,8 +4,6 @@ Inserts come in batches.  After each batch a sample of lookups, of keys drawn fr
 tells how many the model sends to the right leaf; nothing waits for a training that may be due.
 """
 
-import json
-import pathlib
 import time
 from statistics import median
 
@@ -18,11 +16,10 @@ from harness.workers import WorkerWatch
 from .write_mixes import expect_rows, insert_sql
 
 SAMPLE = 10_000  # lookups after a batch
-TARGET_HIT_RATE = 95  # %, drawn in the chart
 
 
 def run(bench, twins, batches):
-    """Double the twins' rows; returns {contender: [a dict for each batch]}."""
+    """Double the twins' rows, and report how lookups and inserts fared."""
     series = {contender.name: [] for contender in twins.contenders}
     watched = twins.learned()
     for contender in watched:
@@ -41,7 +38,6 @@ def run(bench, twins, batches):
     for contender in watched:
         _describe_lookups(bench, contender, series[contender.name])
     twins.check_contents(bench, "growth")
-    return series
 
 
 def _grow(bench, twins, batches, series):
@@ -138,14 +134,3 @@ def _describe_training(bench, contender, batches, watch, seconds):
     bench.fact(contender, "growth: trainings, ms together", sum(watch.training_ms.values()))
     if watch.training_ms and not watch.workers:
         bench.warn("trainings ran, but no background worker was seen: sessions trained by themselves")
-
-
-def write(bench, twins, series, folder):
-    """The series as write_growth.json, and drawn as .png and .svg; returns the paths."""
-    from harness import growth_chart  # matplotlib takes a second to load
-    folder = pathlib.Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    data = folder / "write_growth.json"
-    data.write_text(json.dumps({"base_rows": twins.rows, "series": series}, indent=1) + "\n", encoding="utf-8")
-    return [data, *growth_chart.draw(twins.rows, series, TARGET_HIT_RATE,
-                                     [folder / f"write_growth.{suffix}" for suffix in ("png", "svg")])]

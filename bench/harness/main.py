@@ -35,7 +35,7 @@ def parse(arguments):
                         help="comma-separated")
     parser.add_argument("--pg-config", default=os.environ.get("PG_CONFIG", "pg_config"),
                         help="which server to measure")
-    parser.add_argument("--out", help="folder for JSON, Markdown and chart")
+    parser.add_argument("--out", help="folder for JSON and Markdown")
     parser.add_argument("--scratch", help="folder for the scratch cluster (default: the system's temporary folder)")
     parser.add_argument("--shared-buffers", help="instead of the size computed from the data, e.g. 4GB")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",

@@ -1,4 +1,4 @@
-"""What was found, as a table for the terminal, as Markdown, as JSON and as a chart."""
+"""What was found, as a table for the terminal, as Markdown and as JSON."""
 
 import json
 import os
@@ -173,7 +173,7 @@ def as_json(bench, title, about):
 
 
 def write(bench, title, about, folder):
-    """NAME.json, NAME.md and, of what was timed, NAME.png in `folder`; returns their paths."""
+    """NAME.json and NAME.md in `folder`; returns their paths."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     name = bench.options.experiment
@@ -181,7 +181,4 @@ def write(bench, title, about, folder):
     for suffix, text in ((".json", as_json(bench, title, about)), (".md", as_markdown(bench, title, about))):
         written.append(folder / (name + suffix))
         written[-1].write_text(text, encoding="utf-8")
-    if any(result["timed"] for result in bench.results):
-        from . import chart  # matplotlib takes a second to load
-        written.append(chart.draw(bench, title, folder / (name + ".png")))
     return written
