@@ -58,28 +58,28 @@ add_to_totals(const LbtIndex *index, const uint64 *events)
 	dshash_release_lock(lbt_totals, stats);
 }
 
-static LbtDemand
+static bool
 flush_index(LbtIndex *index)
 {
-	volatile LbtDemand demand = LBT_DEMAND_NONE;
+	volatile bool unserved = false;
 	uint64		events[LBT_NEVENTS];
 
 	for (int i = 0; i < LBT_NEVENTS; i++)
 		events[i] = lbt_count_unflushed(index, i);
 	LBT_GUARD_BEGIN();
 	{
-		demand = lbt_demand_report(&index->file, events, index->retrain_splits);
+		unserved = lbt_demand_report(&index->file, events, index->retrain_splits);
 		add_to_totals(index, events);
 	}
 	LBT_GUARD_END((void) 0);
 	memcpy(index->flushed, index->events, sizeof(index->flushed));
-	return demand;
+	return unserved;
 }
 
-LbtDemand
+bool
 lbt_counters_flush_index(LbtIndex *index)
 {
-	return index->dirty ? flush_index(index) : LBT_DEMAND_NONE;
+	return index->dirty && flush_index(index);
 }
 
 void
@@ -176,25 +176,6 @@ lbt_stats_forget(Oid database, Oid oid)
 {
 	if (lbt_control != NULL)
 		LBT_GUARDED(forget(database, oid), (void) 0);
-}
-
-bool
-lbt_stats_any(Oid database, Oid oid)
-{
-	volatile bool found = false;
-
-	if (lbt_control == NULL)
-		return false;
-	LBT_GUARD_BEGIN();
-	{
-		LbtStats   *stats = find(database, oid);
-
-		found = stats != NULL;
-		if (stats != NULL)
-			dshash_release_lock(lbt_totals, stats);
-	}
-	LBT_GUARD_END(found = true);
-	return found;
 }
 
 uint32

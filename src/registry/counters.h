@@ -6,7 +6,6 @@
 
 #include "postgres.h"
 
-#include "registry/demand.h"
 #include "registry/view.h"
 
 static inline void
@@ -48,9 +47,10 @@ extern void lbt_counters_flush(void);
 
 /*
  * As lbt_counters_flush(), for one index and at once: within statements that take long.  The caller holds
- * no lock; what was read from shared memory before must be read again.
+ * no lock; what was read from shared memory before must be read again.  True when a training is wanted for which no
+ * worker can be had.
  */
-extern LbtDemand lbt_counters_flush_index(LbtIndex *index);
+extern bool lbt_counters_flush_index(LbtIndex *index);
 
 /* As lbt_counters_flush(), before the end of a transaction, but not more often than needed. */
 extern void lbt_counters_before_commit(void);
@@ -63,9 +63,6 @@ extern void lbt_stats_reset(Oid oid);
 
 /* Forget the totals of an index that is gone, or (InvalidOid) of a whole database.  Not after the end of a transaction. */
 extern void lbt_stats_forget(Oid database, Oid oid);
-
-/* Has the index any totals?  True when that cannot be told. */
-extern bool lbt_stats_any(Oid database, Oid oid);
 
 /* All totals there are, palloc'd; returns how many.  May raise errors. */
 extern uint32 lbt_stats_copy(LbtStats **copy);

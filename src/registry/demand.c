@@ -1,63 +1,240 @@
 /*
- * demand.c - demands for training, from those who raise them to those who serve them; see demand.h.
+ * demand.c - when to train again, and by whom: the retrain policy, demands for training, and workers' places.
+ *
+ * The unit of costs and benefits is a page visit: a descent of a tree of height h visits h pages, a lookup that the model
+ * answers one, a step to the right one more.  (Bourbon, Dai et al. 2020, decides in the same way, by measured times,
+ * whether a file's model is worth making.)
+ *
+ *   When to train: when as much was lost to an old model since the training as another one costs (then all
+ *   of it together is at most twice what the best choice of times would have cost), and, before that is
+ *   felt, when a share of the leaves has split, or pages were deleted.
+ *
+ *   Whether it pays: when the visits that predictions save are more than those that failed ones waste.
+ *   Computing a prediction costs about half a visit (measured: 1.2 us against 3.4 us for four pages).
+ *
+ * A demand is a flag in the index's entry: there is at most one for each index.  It stays until a worker takes it, and
+ * comes back if that could not serve it, and with every later report while its reason lasts.
+ *
+ * A worker serves one database (train/worker.c).  Who raises a demand starts one for its own, unless that has one, or
+ * learnedbtree.max_workers serve others.  A worker that ends gives up its place, and starts those that waited.
+ *
+ *     free --lbt_worker_start()--> starting --lbt_worker_connected()--> serving --lbt_worker_leave()--> free
+ *                                    (no process for a minute: free; could not connect: refused, free after a minute)
  */
-#include "registry/demand.h"
+#include "registry/registry.h"
 
 #include "miscadmin.h"
-#include "registry/policy.h"
-#include "registry/registry.h"
-#include "registry/settings.h"
-#include "server/compat.h"
+#include "postmaster/bgworker.h"
 #include "server/guard.h"
 #include "utils/timestamp.h"
 
-/* A demand that can be served so soon is worth keeping a launcher for. */
-#define SOON_MS 10000
+/* A split at every so many leaves is worth a training; in small indexes so many splits, or this share. */
+#define SPLIT_SHARE 50
+#define SPLITS_MIN 64
+#define SPLIT_SHARE_SMALL 4
 
-/* Least time between two attempts to start a launcher; the second when there was no slot of late. */
-#define LAUNCH_INTERVAL_MS 1000
-#define NO_SLOT_INTERVAL_MS 60000
+/* Page visits that a training costs: so many for each leaf's share, and for starting a worker. */
+#define TRAINING_LEAVES_A_VISIT 8
+#define TRAINING_VISITS_MIN 4096
 
-/* When the demand may be served. */
-static TimestampTz
-due_at(const LbtEntry *entry)
+/* A descent from a failed prediction wastes the way to it. */
+#define VISITS_A_PREDICTION 1.5
+
+/* Predictions before a model is judged, and after which the older half is forgotten. */
+#define WINDOW_MIN 1000
+#define WINDOW_MAX 65536
+
+/* Models of one index in a row that did not pay before retraining is left to others. */
+#define STRIKES_MAX 3
+
+/* A demand that can be served so soon is worth a worker's staying.  (DROP DATABASE waits for five seconds.) */
+#define SOON_MS 4000
+
+/* How long a worker may take to come, or a database is left alone that refused one; and so is a server without slots. */
+#define WORKER_MS 60000
+
+/* The pause after a training that failed: the first one, doubled with each further one in a row, and the longest. */
+#define PAUSE_MS 1000
+#define PAUSE_MAX_MS (60 * 60 * 1000)
+
+void
+lbt_policy_pause(LbtEntry *entry)
 {
-	return Max(entry->not_before, TimestampTzPlusMilliseconds(entry->attempted_at, lbt_naptime));
+	int			pause = Min(PAUSE_MS << Min(entry->failures, 16), PAUSE_MAX_MS);
+
+	if (entry->failures < PG_UINT8_MAX)
+		entry->failures++;
+	entry->not_before = Max(entry->not_before, TimestampTzPlusMilliseconds(GetCurrentTimestamp(), pause));
 }
 
-LbtDemand
+void
+lbt_policy_settle(LbtEntry *entry, const LbtModelHeader *header, uint32 fingerprint)
+{
+	bool		ready = entry->state == LBT_READY;
+	bool		saved = ready && header->source == LBT_FROM_SAVED;
+
+	memset(&entry->since, 0, sizeof(entry->since));
+	memset(&entry->window, 0, sizeof(entry->window));
+	entry->wanted = saved && lbt_autotrain;
+	if (entry->state == LBT_NO_MEMORY)
+	{
+		lbt_policy_pause(entry);
+		return;
+	}
+	entry->failures = 0;
+	if (!ready)
+		return;
+	if (!saved)
+		entry->attempted_at = GetCurrentTimestamp();
+	if (!saved && fingerprint == entry->fingerprint)
+		entry->futile = Min(entry->futile + 1, 20);
+	else
+		entry->futile = 0;
+	entry->fingerprint = fingerprint;
+	entry->nleaves = header->nleaves;
+	entry->height = Max(header->height, 2);
+}
+
+/*
+ * Trainings that found nothing new make the next one wait for twice the loss.  What is lost counts only
+ * once the model can be judged as well, lest one that does not pay be trained again and again.
+ */
+static bool
+wants_training(const LbtEntry *entry, int retrain_splits)
+{
+	const LbtSince *since = &entry->since;
+	uint64		threshold = retrain_splits >= 0 ? retrain_splits :
+		Max(entry->nleaves / SPLIT_SHARE, Min(SPLITS_MIN, entry->nleaves / SPLIT_SHARE_SMALL));
+	double		lost = since->moved + since->fallbacks * (VISITS_A_PREDICTION + entry->height);
+	double		cost = Max(entry->nleaves / TRAINING_LEAVES_A_VISIT, TRAINING_VISITS_MIN);
+
+	return since->splits >= Max(threshold, 1) || since->deleted > 0 ||
+		(entry->window.predictions >= WINDOW_MIN && lost >= cost * (1 << entry->futile));
+}
+
+/* Do predictions save anything? */
+static bool
+pays(const LbtEntry *entry)
+{
+	const LbtWindow *w = &entry->window;
+	double		hits = w->predictions - Min(w->fallbacks, w->predictions);
+
+	return w->predictions < WINDOW_MIN ||
+		hits * (entry->height - VISITS_A_PREDICTION) >
+		w->moved + w->fallbacks * VISITS_A_PREDICTION;
+}
+
+static void
+add_events(LbtEntry *entry, const uint64 *events)
+{
+	LbtSince   *since = &entry->since;
+	LbtWindow  *window = &entry->window;
+	uint64		failed = events[LBT_EV_BAD_BLOCK] + events[LBT_EV_BAD_PAGE] +
+		events[LBT_EV_LOW] + events[LBT_EV_HIGH];
+	uint64		twice = events[LBT_EV_INSERT_FULL] + events[LBT_EV_INSERT_EQUAL];
+	uint64		predictions = events[LBT_EV_VERIFIED] + failed + events[LBT_EV_INSERT];
+	uint64		moved = events[LBT_EV_MOVED_RIGHT] + events[LBT_EV_INSERT_MOVED];
+
+	failed += events[LBT_EV_INSERT_FALLBACK];
+	since->predictions += predictions;
+	since->moved += moved;
+	since->fallbacks += failed;
+	since->splits += events[LBT_EV_SPLIT];
+	since->deleted += events[LBT_EV_PAGE_DELETED];
+
+	/*
+	 * Right about the leaf, but nbtree had to go there again: nothing saved,
+	 * and no fault of the model.
+	 */
+	predictions -= Min(twice, predictions);
+
+	/*
+	 * One flush may bring more than a window holds: then it is all of it,
+	 * scaled down.
+	 */
+	while (predictions > WINDOW_MAX)
+	{
+		predictions /= 2;
+		moved /= 2;
+		failed /= 2;
+		memset(window, 0, sizeof(*window));
+	}
+	if (window->predictions + predictions > WINDOW_MAX)
+	{
+		window->predictions /= 2;
+		window->moved /= 2;
+		window->fallbacks /= 2;
+	}
+	window->predictions += predictions;
+	window->moved += moved;
+	window->fallbacks += failed;
+}
+
+/*
+ * Switch a model off that does not pay; the caller frees its memory.  If the tree has changed since it was made, a new one
+ * gets a chance; and so it does where one is wanted already, because this one came from a saved model.
+ */
+static void
+switch_off(LbtEntry *entry)
+{
+	entry->state = LBT_NOT_PAYING;
+	entry->memory = InvalidDsaPointer;
+	entry->changed_at = GetCurrentTimestamp();
+	if (entry->strikes < STRIKES_MAX)
+		entry->strikes++;
+	entry->wanted = lbt_autotrain && entry->strikes < STRIKES_MAX &&
+		(entry->wanted || entry->since.splits + entry->since.deleted > 0);
+}
+
+/* ---- demands ---- */
+
+/* May the demand be served within so many milliseconds? */
+static bool
+is_due(const LbtEntry *entry, int ms)
+{
+	TimestampTz due_at = Max(entry->not_before, TimestampTzPlusMilliseconds(entry->attempted_at, lbt_naptime));
+
+	return due_at <= TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ms);
+}
+
+bool
 lbt_demand_report(const LbtFile *file, const uint64 *events, int retrain_splits)
 {
 	LbtEntry   *entry = dshash_find(lbt_entries, file, true);
 	TimestampTz now = GetCurrentTimestamp();
 	dsa_pointer dead = InvalidDsaPointer;
 	Size		dead_bytes = 0;
-	bool		wanted;
 	bool		due;
+	bool		soon;
 
 	if (entry == NULL)
-		return LBT_DEMAND_NONE;
+		return false;
 	pg_atomic_write_u64(&entry->used_at, (uint64) now);
-	if (!lbt_policy_report(entry, events, retrain_splits))
+	add_events(entry, events);
+	if (entry->state == LBT_READY && !pays(entry))
 	{
 		dead = lbt_model_of(entry);
 		dead_bytes = entry->bytes;
-		lbt_policy_switch_off(entry);
+		switch_off(entry);
 	}
-	wanted = entry->wanted && lbt_autotrain &&
-		due_at(entry) <= TimestampTzPlusMilliseconds(now, SOON_MS);
-	due = due_at(entry) <= now;
+	else if (entry->state == LBT_READY)
+	{
+		if (lbt_autotrain && wants_training(entry, retrain_splits) && entry->not_before <= now)
+			entry->wanted = true;	/* else it failed a moment ago: no use */
+		if (entry->window.predictions > WINDOW_MAX / 2)
+			entry->strikes = 0;
+	}
+	due = entry->wanted && lbt_autotrain && is_due(entry, 0);
+	soon = entry->wanted && lbt_autotrain && is_due(entry, SOON_MS);
 	dshash_release_lock(lbt_entries, entry);
 
 	if (DsaPointerIsValid(dead))
 		lbt_model_free(dead, dead_bytes);
-	if (!wanted)
-		return LBT_DEMAND_NONE;
-	return lbt_launcher_wake() || !due ? LBT_DEMAND_RAISED : LBT_DEMAND_UNSERVED;
+	return soon && lbt_worker_start(file->database) == LBT_UNSERVED && due;
 }
 
 bool
-lbt_demand_raise(const LbtFile *file, Oid oid, bool anew)
+lbt_demand_raise(const LbtFile *file, Oid oid, int delay)
 {
 	volatile bool raised = false;
 
@@ -68,160 +245,33 @@ lbt_demand_raise(const LbtFile *file, Oid oid, bool anew)
 		LbtEntry   *entry = lbt_entry_lock(file, oid);
 
 		entry->wanted = true;
-		if (anew)
-			entry->not_before = 0;
+		if (delay > 0)
+			entry->not_before = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), delay);
 		dshash_release_lock(lbt_entries, entry);
-		raised = lbt_launcher_wake();
+		raised = lbt_worker_start(file->database) != LBT_UNSERVED;
 	}
 	LBT_GUARD_END(raised = false);
 	return raised;
 }
 
-void
-lbt_demand_renew(const LbtFile *file, Oid oid, TimestampTz since)
-{
-	volatile bool served = true;
-
-	LBT_GUARD_BEGIN();
-	{
-		LbtEntry   *entry = dshash_find(lbt_entries, file, false);
-
-		if (entry != NULL)
-		{
-			served = entry->wanted || entry->changed_at >= since;
-			dshash_release_lock(lbt_entries, entry);
-		}
-	}
-	LBT_GUARD_END(served = true);
-	if (!served)
-		(void) lbt_demand_raise(file, oid, true);
-}
-
-/* ---- the launcher ---- */
-
-bool
-lbt_start_process(const char *name, const char *function, Datum arg, int notify_pid,
-				  BackgroundWorkerHandle **handle)
-{
-	BackgroundWorker worker = {0};
-
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-	worker.bgw_start_time = BgWorkerStart_ConsistentState;
-	worker.bgw_restart_time = BGW_NEVER_RESTART;
-	worker.bgw_main_arg = arg;
-	worker.bgw_notify_pid = notify_pid;
-	strlcpy(worker.bgw_library_name, "learnedbtree", sizeof(worker.bgw_library_name));
-	strlcpy(worker.bgw_function_name, function, sizeof(worker.bgw_function_name));
-	strlcpy(worker.bgw_name, name, BGW_MAXLEN);
-	strlcpy(worker.bgw_type, name, BGW_MAXLEN);
-	if (RegisterDynamicBackgroundWorker(&worker, handle))
-		return true;
-	if (pg_atomic_exchange_u32(&lbt_control->told_no_worker, 1) == 0)
-		ereport(LOG,
-				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-				 errmsg("out of background worker slots: could not start the %s", name),
-				 errhint("Models are not trained in the background meanwhile. Raise max_worker_processes.")));
-	return false;
-}
-
-bool
-lbt_launcher_wake(void)
-{
-	uint64		now = (uint64) GetCurrentTimestamp();
-	bool		slots = pg_atomic_read_u32(&lbt_control->told_no_worker) == 0;
-	uint64		interval = slots ? LAUNCH_INTERVAL_MS : NO_SLOT_INTERVAL_MS;
-	uint64		tried;
-
-	if (pg_atomic_read_u32(&lbt_control->launcher) != 0)
-	{
-		lbt_wake_process(pg_atomic_read_u32(&lbt_control->launcher_proc));
-		return slots;
-	}
-	tried = pg_atomic_read_u64(&lbt_control->launch_tried);
-	if (now - tried < interval * 1000 ||
-		!pg_atomic_compare_exchange_u64(&lbt_control->launch_tried, &tried, now))
-		return slots;			/* as it went for others */
-	return lbt_start_process("learnedbtree launcher", "lbt_launcher_main", (Datum) 0, 0, NULL) && slots;
-}
-
-bool
-lbt_launcher_enter(void)
-{
-	uint32		none = 0;
-
-	if (!pg_atomic_compare_exchange_u32(&lbt_control->launcher, &none, MyProcPid))
-		return false;
-	pg_atomic_write_u32(&lbt_control->launcher_proc, lbt_my_process());
-	return true;
-}
-
-void
-lbt_launcher_leave(void)
-{
-	uint32		me = MyProcPid;
-
-	(void) pg_atomic_compare_exchange_u32(&lbt_control->launcher, &me, 0);
-
-	/*
-	 * Whoever raises a demand from here on may start another at once, if
-	 * there are slots.
-	 */
-	if (pg_atomic_read_u32(&lbt_control->told_no_worker) == 0)
-		pg_atomic_write_u64(&lbt_control->launch_tried, 0);
-}
-
-/* ---- demands ---- */
-
-int
-lbt_demand_databases(Oid *databases, int max, bool *later)
-{
-	TimestampTz now = GetCurrentTimestamp();
-	dshash_seq_status status;
-	LbtEntry   *entry;
-	int			n = 0;
-
-	*later = false;
-	dshash_seq_init(&status, lbt_entries, false);
-	while ((entry = dshash_seq_next(&status)) != NULL)
-	{
-		int			i = 0;
-
-		if (!entry->wanted)
-			continue;
-		if (due_at(entry) > now)
-		{
-			*later = *later || due_at(entry) <= TimestampTzPlusMilliseconds(now, SOON_MS);
-			continue;
-		}
-		while (i < n && databases[i] != entry->file.database)
-			i++;
-		if (i < n)
-			continue;
-		if (n < max)
-			databases[n++] = entry->file.database;
-		else
-			*later = true;
-	}
-	dshash_seq_term(&status);
-	return n;
-}
-
 /* The file of this database whose demand has waited longest; false when there is none now. */
 static bool
-find_demand(Oid database, TimestampTz now, LbtFile *file)
+find_demand(LbtFile *file, bool *soon)
 {
 	dshash_seq_status status;
 	TimestampTz oldest = DT_NOEND;
 	LbtEntry   *entry;
 
+	*soon = false;
 	dshash_seq_init(&status, lbt_entries, false);
 	while ((entry = dshash_seq_next(&status)) != NULL)
 	{
-		TimestampTz due = due_at(entry);
-
-		if (!entry->wanted || entry->file.database != database || due > now || due >= oldest)
+		if (!entry->wanted || entry->file.database != MyDatabaseId)
 			continue;
-		oldest = due;
+		*soon = *soon || is_due(entry, SOON_MS);
+		if (!is_due(entry, 0) || entry->attempted_at >= oldest)
+			continue;
+		oldest = entry->attempted_at;
 		*file = entry->file;
 	}
 	dshash_seq_term(&status);
@@ -229,14 +279,13 @@ find_demand(Oid database, TimestampTz now, LbtFile *file)
 }
 
 bool
-lbt_demand_take(Oid database, LbtFile *file, Oid *oid)
+lbt_demand_take(LbtFile *file, Oid *oid, bool *soon)
 {
-	TimestampTz now = GetCurrentTimestamp();
 	volatile bool taken = false;
 
 	LBT_GUARD_BEGIN();
 	{
-		while (!taken && find_demand(database, now, file))
+		while (!taken && find_demand(file, soon))
 		{
 			LbtEntry   *entry = dshash_find(lbt_entries, file, true);
 
@@ -244,12 +293,12 @@ lbt_demand_take(Oid database, LbtFile *file, Oid *oid)
 				continue;
 			taken = entry->wanted;
 			entry->wanted = false;
-			entry->attempted_at = now;
+			entry->attempted_at = GetCurrentTimestamp();
 			*oid = entry->oid;
 			dshash_release_lock(lbt_entries, entry);
 		}
 	}
-	LBT_GUARD_END(taken = false);
+	LBT_GUARD_END((taken = false, *soon = false));
 	return taken;
 }
 
@@ -265,20 +314,147 @@ lbt_demand_defer(const LbtFile *file, int ms, bool again)
 	dshash_release_lock(lbt_entries, entry);
 }
 
-void
-lbt_demand_drop_database(Oid database, int ms)
+/* Databases take turns by their OIDs, from this process's own on, which is the last. */
+static uint32
+turn_of(Oid database)
 {
-	TimestampTz until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ms);
-	dshash_seq_status status;
-	LbtEntry   *entry;
+	return (uint32) database - (uint32) MyDatabaseId - 1;
+}
 
-	dshash_seq_init(&status, lbt_entries, true);
-	while ((entry = dshash_seq_next(&status)) != NULL)
+Oid
+lbt_demand_next(Oid database)
+{
+	volatile Oid next = InvalidOid;
+
+	LBT_GUARD_BEGIN();
 	{
-		if (!entry->wanted || entry->file.database != database)
-			continue;
-		entry->wanted = false;
-		entry->not_before = until;
+		dshash_seq_status status;
+		LbtEntry   *entry;
+
+		dshash_seq_init(&status, lbt_entries, false);
+		while ((entry = dshash_seq_next(&status)) != NULL)
+			if (entry->wanted && is_due(entry, 0) &&
+				(!OidIsValid(database) || turn_of(entry->file.database) > turn_of(database)) &&
+				(!OidIsValid(next) || turn_of(entry->file.database) < turn_of(next)))
+				next = entry->file.database;
+		dshash_seq_term(&status);
 	}
-	dshash_seq_term(&status);
+	LBT_GUARD_END(next = InvalidOid);
+	return next;
+}
+
+/* ---- workers ---- */
+
+/* Register a worker with the server; false when there is no slot. */
+static bool
+register_worker(Oid database)
+{
+	BackgroundWorker worker = {
+		.bgw_name = "learnedbtree worker",.bgw_type = "learnedbtree worker",
+		.bgw_library_name = "learnedbtree",.bgw_function_name = "lbt_worker_main",
+	};
+
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker.bgw_start_time = BgWorkerStart_ConsistentState;
+	worker.bgw_restart_time = BGW_NEVER_RESTART;
+	worker.bgw_main_arg = ObjectIdGetDatum(database);
+	return RegisterDynamicBackgroundWorker(&worker, NULL);
+}
+
+/* A place for the database's worker, with the lock held; NULL where it has one, or there is none: *service says which. */
+static LbtWorker *
+find_place(Oid database, TimestampTz now, LbtService *service)
+{
+	LbtWorker  *place = NULL;
+	int			others = 0;
+
+	for (int i = 0; i < LBT_WORKERS_LIMIT; i++)
+	{
+		LbtWorker  *w = &lbt_control->workers[i];
+
+		if (w->pid == 0 && w->until <= now)
+			place = w;
+		else if (w->database == database)
+		{
+			*service = w->refused ? LBT_UNSERVED : LBT_SERVED;
+			return NULL;
+		}
+		else
+			others += !w->refused;
+	}
+	*service = LBT_WAITS;
+	return others < lbt_max_workers ? place : NULL;
+}
+
+LbtService
+lbt_worker_start(Oid database)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	uint64		no_slot_at = pg_atomic_read_u64(&lbt_control->no_slot_at);
+	LbtService	service;
+	LbtWorker  *place;
+
+	if (no_slot_at != 0 && (uint64) now - no_slot_at < WORKER_MS * 1000)
+		return LBT_UNSERVED;
+	LWLockAcquire(&lbt_control->workers_lock, LW_EXCLUSIVE);
+	place = find_place(database, now, &service);
+	if (place != NULL)
+		service = register_worker(database) ? LBT_SERVED : LBT_UNSERVED;
+	if (place != NULL && service == LBT_SERVED)
+	{
+		place->database = database;
+		place->refused = false;
+		place->until = TimestampTzPlusMilliseconds(now, WORKER_MS);
+	}
+	LWLockRelease(&lbt_control->workers_lock);
+
+	if (place != NULL && service == LBT_UNSERVED && pg_atomic_exchange_u64(&lbt_control->no_slot_at, now) == 0)
+		ereport(LOG,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("out of background worker slots: could not start the learnedbtree worker"),
+				 errhint("Models are not trained in the background meanwhile. Raise max_worker_processes.")));
+	return service;
+}
+
+/* This process's place. */
+static LbtWorker *own_place = NULL;
+static bool connected = false;
+
+bool
+lbt_worker_enter(Oid database)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	LWLockAcquire(&lbt_control->workers_lock, LW_EXCLUSIVE);
+	for (int i = 0; i < LBT_WORKERS_LIMIT; i++)
+	{
+		LbtWorker  *w = &lbt_control->workers[i];
+
+		if (w->database == database && w->pid == 0 && !w->refused && w->until > now)
+			own_place = w;
+	}
+	if (own_place != NULL)
+		own_place->pid = MyProcPid;
+	LWLockRelease(&lbt_control->workers_lock);
+	return own_place != NULL;
+}
+
+void
+lbt_worker_connected(void)
+{
+	connected = true;
+	pg_atomic_write_u64(&lbt_control->no_slot_at, 0);
+}
+
+void
+lbt_worker_leave(void)
+{
+	if (own_place == NULL)
+		return;
+	LWLockAcquire(&lbt_control->workers_lock, LW_EXCLUSIVE);
+	own_place->pid = 0;
+	own_place->refused = !connected;
+	own_place->until = connected ? 0 : TimestampTzPlusMilliseconds(GetCurrentTimestamp(), WORKER_MS);
+	own_place = NULL;
+	LWLockRelease(&lbt_control->workers_lock);
 }

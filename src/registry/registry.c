@@ -1,26 +1,9 @@
 /*
- * registry.c - published models in shared memory; see registry.h.
- *
- * Locking.  An entry is read and changed under its hash partition's lock.  lbt_control->generation is
- * raised after every change and before the memory of a superseded model is freed, so a backend whose
- * view carries the current generation holds pointers to live models.
- *
- * Readers take no lock and write nothing: a lookup compares the generation, then reads the model.  A
- * model may be freed and its memory reused between the two.  What the lookup then reads is garbage,
- * but harmless: it stays mapped (this process unmaps segments only inside dsa calls, and none happens
- * between the lbt_index_update() of a lookup or insert and the end of the prediction), every
- * index is bounded by numbers copied when the view was made (LbtModel), and a wrong prediction is
- * caught by the leaf.  Writers of buffer hints cannot be so careless: they hold
- * lbt_control->reclaim shared while they check the generation and write; freeing holds it exclusively.
- *
- * Lock order: hash partition, then dsa's own locks; reclaim, then dsa's own locks.  A partition lock and reclaim are
- * never held together.
+ * registry.c - published models in shared memory, and who is training; see registry.h for the protocol.
  */
 #include "registry/registry.h"
 
 #include "miscadmin.h"
-#include "registry/policy.h"
-#include "registry/settings.h"
 #include "server/guard.h"
 #include "storage/procarray.h"
 #include "utils/memutils.h"
@@ -29,7 +12,7 @@
 /* A model not used for so long may make room for another that is wanted. */
 #define IDLE_MS 60000
 
-/* How often to look for one. */
+/* How often a process looks for one. */
 #define IDLE_LOOK_MS 1000
 
 /* ---- the memory of models ---- */
@@ -88,7 +71,7 @@ find_least_used(const LbtFile *keep, LbtFile *file)
 		uint64		used = pg_atomic_read_u64(&entry->used_at);
 
 		if (entry->state == LBT_READY && used < oldest &&
-			(keep == NULL || memcmp(&entry->file, keep, sizeof(LbtFile)) != 0))
+			(keep == NULL || !lbt_same_file(&entry->file, keep)))
 		{
 			oldest = used;
 			*file = entry->file;
@@ -171,19 +154,16 @@ lbt_registry_has_room(Size bytes)
 bool
 lbt_registry_has_idle(void)
 {
-	uint64		now = (uint64) GetCurrentTimestamp();
-	uint64		looked;
+	static TimestampTz looked = 0;
+	TimestampTz now = GetCurrentTimestamp();
 	volatile uint64 used = PG_UINT64_MAX;
 	LbtFile		file;
 
-	if (!lbt_registry_attach())
+	if (!lbt_registry_attach() || !TimestampDifferenceExceeds(looked, now, IDLE_LOOK_MS))
 		return false;
-	looked = pg_atomic_read_u64(&lbt_control->idle_looked_at);
-	if (now - looked < IDLE_LOOK_MS * 1000 ||
-		!pg_atomic_compare_exchange_u64(&lbt_control->idle_looked_at, &looked, now))
-		return false;
+	looked = now;
 	LBT_GUARDED(used = find_least_used(NULL, &file), used = PG_UINT64_MAX);
-	return used != PG_UINT64_MAX && TimestampDifferenceExceeds((TimestampTz) used, (TimestampTz) now, IDLE_MS);
+	return used != PG_UINT64_MAX && TimestampDifferenceExceeds((TimestampTz) used, now, IDLE_MS);
 }
 
 /* ---- entries ---- */
@@ -296,22 +276,9 @@ lbt_registry_unclaim_after_error(const LbtFile *file, LbtEnding ending)
 }
 
 void
-lbt_registry_unclaim(const LbtFile *file)
+lbt_registry_unclaim(const LbtFile *file, LbtEnding ending)
 {
-	LBT_GUARDED(lbt_registry_unclaim_after_error(file, LBT_ENDED), (void) 0);
-}
-
-void
-lbt_registry_postpone(const LbtFile *file, Oid oid)
-{
-	LBT_GUARD_BEGIN();
-	{
-		LbtEntry   *entry = lbt_entry_lock(file, oid);
-
-		lbt_policy_pause(entry);
-		dshash_release_lock(lbt_entries, entry);
-	}
-	LBT_GUARD_END((void) 0);
+	LBT_GUARDED(lbt_registry_unclaim_after_error(file, ending), (void) 0);
 }
 
 bool
@@ -338,31 +305,6 @@ lbt_registry_describe(const LbtFile *file, LbtRegistered *out)
 	return found;
 }
 
-void *
-lbt_registry_copy_model(const LbtFile *file, Size *bytes)
-{
-	void	   *volatile copy = NULL;
-
-	LBT_GUARD_BEGIN();
-	{
-		LbtEntry   *entry = dshash_find(lbt_entries, file, false);
-
-		if (entry != NULL && entry->state == LBT_READY)
-		{
-			const void *model = dsa_get_address(lbt_area, entry->memory);
-
-			*bytes = entry->bytes;
-			copy = MemoryContextAllocExtended(CurrentMemoryContext, *bytes, MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
-			if (copy)
-				memcpy(copy, model, *bytes);
-		}
-		if (entry != NULL)
-			dshash_release_lock(lbt_entries, entry);
-	}
-	LBT_GUARD_END((void) 0);
-	return copy;
-}
-
 void
 lbt_registry_drop_file(const LbtFile *file)
 {
@@ -385,7 +327,7 @@ lbt_registry_drop_file(const LbtFile *file)
 }
 
 int
-lbt_registry_list(Oid database, LbtListed **listed, int max)
+lbt_registry_list(Oid database, LbtListed **listed)
 {
 	volatile int n = 0;
 
@@ -397,16 +339,15 @@ lbt_registry_list(Oid database, LbtListed **listed, int max)
 
 		*listed = palloc(capacity * sizeof(LbtListed));
 		dshash_seq_init(&status, lbt_entries, false);
-		while (n < max && (entry = dshash_seq_next(&status)) != NULL)
+		while ((entry = dshash_seq_next(&status)) != NULL)
 		{
 			if (entry->file.database != database)
 				continue;
 			if (n == capacity)
 				*listed = repalloc_huge(*listed, (Size) (capacity *= 2) * sizeof(LbtListed));
-			(*listed)[n++] = (LbtListed)
-			{
-				.file = entry->file,.oid = entry->oid,.changed_at = entry->changed_at
-			};
+			(*listed)[n].file = entry->file;
+			(*listed)[n].oid = entry->oid;
+			(*listed)[n++].changed_at = entry->changed_at;
 		}
 		dshash_seq_term(&status);
 	}
@@ -422,9 +363,9 @@ lbt_registry_drop_matching(Oid database, Oid oid, const LbtFile *except)
 
 	if (lbt_control == NULL)
 		return;
-	n = lbt_registry_list(database, &listed, PG_INT32_MAX);
+	n = lbt_registry_list(database, &listed);
 	for (int i = 0; i < n; i++)
 		if ((!OidIsValid(oid) || listed[i].oid == oid) &&
-			(except == NULL || memcmp(&listed[i].file, except, sizeof(LbtFile)) != 0))
+			(except == NULL || !lbt_same_file(&listed[i].file, except)))
 			lbt_registry_drop_file(&listed[i].file);
 }

@@ -1,15 +1,209 @@
 /*
- * registry.h - models and their state in shared memory: entries, found by file, and the memory of their models, which
- * is within learnedbtree.max_model_memory.
+ * registry.h - what is in shared memory: models, what is known of their indexes, demands for training, and counts.
  *
- * A published model is immutable but for its buffer hints; registry.c has the locking protocol.  The functions here need
- * lbt_registry_attach() to have succeeded, and raise no error unless they say so.
+ *     control block              LbtControl, in the main segment, or (17 and later, where the library is not preloaded)
+ *         |                      in a named one of its own
+ *         +-- dsa area           grows by DSM segments
+ *               +-- entries      LbtFile -> LbtEntry: each file's state, and where its model is
+ *               +-- totals       (database, index) -> LbtStats: its counts
+ *               +-- models       the bytes that model/model.h describes, within learnedbtree.max_model_memory
+ *
+ * Generations and reclaim.  A published model is immutable but for its buffer hints.
+ *
+ *     who replaces it              who reads it (no lock, no write)          who writes a buffer hint
+ *       entry changed, locked        view's generation = control's?            reclaim, shared
+ *       control's generation + 1       no:  lbt_index_refresh()                view's generation = control's?
+ *       reclaim, exclusively           yes: read the model                       no:  leave it
+ *       memory freed                 page decides                                yes: write
+ *
+ * An entry is read and changed under its hash partition's lock.  The generation is raised after every change and before
+ * the memory of a superseded model is freed, so a backend whose view carries the current generation holds pointers to a
+ * live model.
+ *
+ * Between comparing generations and reading, a model may be freed and its memory reused.  What the lookup then reads is
+ * garbage, but harmless: it stays mapped (this process unmaps segments only inside dsa calls, and none happens between
+ * the lbt_index_update() of a lookup or insert and the end of the prediction), every index is bounded by numbers copied
+ * when the view was made (LbtModel), and a wrong prediction is caught by the leaf.  Writers of buffer hints cannot be so
+ * careless, hence reclaim.
+ *
+ * Lock order: hash partition, then dsa's own locks; reclaim, then dsa's own locks.  A partition lock and reclaim are
+ * never held together, nor is one of them together with the workers' lock.
+ *
+ * But for lbt_registry_attach() and what xact.c declares, functions need lbt_registry_attach() to have succeeded.  They
+ * raise no error, unless they say so; the caller holds no LWLock.
  */
 #ifndef LBT_REGISTRY_H
 #define LBT_REGISTRY_H
 
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+#include "lib/dshash.h"
 #include "model/model.h"
-#include "registry/control.h"
+#include "port/atomics.h"
+#include "registry/settings.h"
+#include "storage/block.h"
+#include "storage/lwlock.h"
+#include "utils/dsa.h"
+
+/* Models are found by their index's file: a rebuilt index starts without one. */
+typedef struct LbtFile
+{
+	Oid			database;
+	Oid			tablespace;
+	Oid			number;			/* relfilenumber */
+} LbtFile;
+
+static inline bool
+lbt_same_file(const LbtFile *a, const LbtFile *b)
+{
+	return memcmp(a, b, sizeof(LbtFile)) == 0;
+}
+
+typedef enum LbtState
+{
+	LBT_UNTRAINED = 0,			/* nobody has tried yet */
+	LBT_READY,
+	LBT_EMPTY,					/* there was no leaf to learn from */
+	LBT_TOO_LARGE,				/* over learnedbtree.max_model_memory */
+	LBT_EVICTED,				/* dropped to make room for others' models */
+	LBT_NO_MEMORY,				/* shared memory could not be had */
+	LBT_DAMAGED,				/* separators out of order: final for the file */
+	LBT_FAILED,					/* another error: it will be tried again */
+	LBT_NOT_PAYING				/* descents cost less than its failures */
+} LbtState;
+
+/* What happened to lookups of one index. */
+typedef enum LbtEvent
+{
+	LBT_EV_LOOKUP,				/* searches by our engine */
+	LBT_EV_VERIFIED,			/* ... answered by a prediction */
+	LBT_EV_MOVED_RIGHT,			/* ... of these, by a right neighbour */
+	LBT_EV_NO_MODEL,			/* ordinary descents: there was no model */
+	LBT_EV_BAD_BLOCK,			/* ... predicted block outside the file */
+	LBT_EV_BAD_PAGE,			/* ... not a live leaf with data */
+	LBT_EV_LOW,					/* ... position may lie left of the leaf */
+	LBT_EV_HIGH,				/* ... position too far right of the leaf */
+	LBT_EV_DELEGATED,			/* scans given to nbtree's own engine */
+	LBT_EV_PREFETCHED,			/* leaves brought in ahead of need */
+	LBT_EV_INSERT,				/* inserts that asked the model */
+	LBT_EV_INSERT_PLACED,		/* ... put where a prediction led to */
+	LBT_EV_INSERT_MOVED,		/* ... of these, on a right neighbour */
+	LBT_EV_INSERT_FULL,			/* ... left to nbtree: right leaf, no room */
+	LBT_EV_INSERT_EQUAL,		/* ... left to nbtree: equal key in the way */
+	LBT_EV_INSERT_FALLBACK,		/* ... left to nbtree: not proven */
+	LBT_EV_SPLIT,				/* leaves split by inserts that asked */
+	LBT_EV_PAGE_DELETED,		/* by VACUUM */
+	LBT_EV_TRAINING,
+	LBT_NEVENTS
+} LbtEvent;
+
+/* The first of them are a scan's doing. */
+#define LBT_SCAN_EVENTS (LBT_EV_PREFETCHED + 1)
+
+/*
+ * Totals of one index, by (database, oid): they survive REINDEX.  Those without an oid say when all of the database's
+ * were reset.
+ */
+typedef struct LbtStats
+{
+	Oid			database;		/* hash key: these two */
+	Oid			oid;
+	TimestampTz last_trained;	/* 0: never since the last reset */
+	TimestampTz reset_at;		/* 0: never */
+	uint64		events[LBT_NEVENTS];
+} LbtStats;
+
+#define LBT_STATS_KEY_BYTES offsetof(LbtStats, last_trained)
+
+/* A background worker's place, taken while it has a process, or until a time. */
+typedef struct LbtWorker
+{
+	Oid			database;
+	int			pid;			/* 0: no process */
+	TimestampTz until;
+	bool		refused;		/* its process could not connect */
+} LbtWorker;
+
+typedef struct LbtControl
+{
+	int			tranche;
+	LWLock		reclaim;
+	LWLock		workers_lock;	/* of workers */
+	LbtWorker	workers[LBT_WORKERS_LIMIT];
+	pg_atomic_uint64 generation;	/* starts at 1 */
+	pg_atomic_uint64 model_bytes;
+
+	/* Times; 0: never. */
+	pg_atomic_uint64 unreachable_told;	/* said in the log (server/guard.h) */
+	pg_atomic_uint64 no_slot_at;	/* no worker was to be had; none has come
+									 * since */
+	dshash_table_handle entries;
+	dshash_table_handle totals;
+} LbtControl;
+
+/* What happened to an index since its last training, in all backends, as far as they have said. */
+typedef struct LbtSince
+{
+	uint64		predictions;	/* of lookups and inserts */
+	uint64		moved;			/* ... that were a right neighbour's */
+	uint64		fallbacks;		/* ... that failed */
+	uint64		splits;
+	uint64		deleted;		/* pages */
+} LbtSince;
+
+/* Predictions of late: halved when they have become many, so that what was long ago does not count. */
+typedef struct LbtWindow
+{
+	uint32		predictions;
+	uint32		moved;
+	uint32		fallbacks;
+} LbtWindow;
+
+typedef struct LbtEntry
+{
+	LbtFile		file;			/* hash key */
+	Oid			oid;
+	LbtState	state;
+	BlockNumber trained_blocks; /* the file's size when it was trained */
+	int			trainer;		/* pid of who is training it now, or 0 */
+	dsa_pointer memory;			/* the model, when LBT_READY */
+	Size		bytes;
+	TimestampTz changed_at;
+	pg_atomic_uint64 used_at;	/* written under the shared partition lock */
+
+	/* demand.c's */
+	bool		wanted;			/* the worker is asked to train it */
+	TimestampTz attempted_at;	/* when it was trained, or taken for it */
+	TimestampTz not_before;		/* no use to try before this time */
+	uint32		nleaves;		/* of the last model */
+	uint32		height;			/* pages on the way of a descent */
+	uint32		fingerprint;	/* of the last training's leaves */
+	uint8		futile;			/* trainings in a row that found nothing new */
+	uint8		failures;		/* trainings in a row that failed */
+	uint8		strikes;		/* models in a row that did not pay */
+	LbtSince	since;
+	LbtWindow	window;
+} LbtEntry;
+
+/* NULL until this process has attached. */
+extern LbtControl *lbt_control;
+extern dsa_area *lbt_area;
+extern dshash_table *lbt_entries;
+extern dshash_table *lbt_totals;
+
+/* ---- shmem.c ---- */
+
+/* In _PG_init: ask the server for the shared memory. */
+extern void lbt_shmem_init(void);
+
+/*
+ * Attach this backend to the shared memory; false where there is none, or it cannot be had.  Does what ended
+ * transactions have put off.  Not after the end of a transaction.
+ */
+extern bool lbt_registry_attach(void);
+
+/* ---- registry.c: models ---- */
 
 /* For LbtTrained.blocks: no growth of the file makes up for it. */
 #define NO_GROWTH_BLOCKS (MaxBlockNumber / 2)
@@ -20,11 +214,10 @@ typedef struct LbtTrained
 	LbtState	state;			/* LBT_READY: with a model */
 	LbtModelHeader header;
 	const LbtKnot *knots;
-	const void *tree;			/* of codes, header.tree_bytes; NULL: none */
+	const void *tree;			/* of codes; NULL: none */
 	const LbtLeaf *leaves;
 	BlockNumber blocks;			/* the file's size */
-	uint32		fingerprint;	/* of the leaves' blocks in order: has
-								 * anything changed? */
+	uint32		fingerprint;	/* of the leaves' blocks in order */
 } LbtTrained;
 
 /*
@@ -36,8 +229,7 @@ extern bool lbt_registry_publish(const LbtFile *file, Oid oid, const LbtTrained 
 /* How a training that was claimed has ended. */
 typedef enum LbtEnding
 {
-	LBT_ENDED,					/* published, or given up: nothing is known of
-								 * the index */
+	LBT_ENDED,					/* published, or given up */
 	LBT_ENDED_BY_ERROR,			/* a passing one: tried again after a pause,
 								 * which grows from time to time */
 	LBT_ENDED_BY_DAMAGE			/* of the file: not tried again on use */
@@ -45,13 +237,10 @@ typedef enum LbtEnding
 
 /* Claim the training of this file; false while another live backend has it.  Give the claim back in the end. */
 extern bool lbt_registry_claim(const LbtFile *file, Oid oid);
-extern void lbt_registry_unclaim(const LbtFile *file);
+extern void lbt_registry_unclaim(const LbtFile *file, LbtEnding ending);
 
 /* The same while an error is handled, which has left no LWLock of ours behind.  May raise another. */
 extern void lbt_registry_unclaim_after_error(const LbtFile *file, LbtEnding ending);
-
-/* A training has come to nothing: no further one is asked for during a pause, which grows from time to time. */
-extern void lbt_registry_postpone(const LbtFile *file, Oid oid);
 
 /* What the registry knows of a file, for display. */
 typedef struct LbtRegistered
@@ -65,14 +254,11 @@ typedef struct LbtRegistered
 /* False when the registry has no entry, or (state LBT_NO_MEMORY) that cannot be told. */
 extern bool lbt_registry_describe(const LbtFile *file, LbtRegistered *out);
 
-/* Copy a model out, palloc'd; NULL when there is none. */
-extern void *lbt_registry_copy_model(const LbtFile *file, Size *bytes);
-
 /* Forget models: of one file; of all files of a database, or only those of an index but one file. */
 extern void lbt_registry_drop_file(const LbtFile *file);
 extern void lbt_registry_drop_matching(Oid database, Oid oid, const LbtFile *except);
 
-/* A database's entries, for finding those of indexes that are gone. */
+/* A database's entries. */
 typedef struct LbtListed
 {
 	LbtFile		file;
@@ -80,22 +266,17 @@ typedef struct LbtListed
 	TimestampTz changed_at;
 } LbtListed;
 
-/* List them, palloc'd, at most max; returns how many: none when not all can be reached. */
-extern int	lbt_registry_list(Oid database, LbtListed **listed, int max);
+/* List them, palloc'd; returns how many: none when not all can be reached. */
+extern int	lbt_registry_list(Oid database, LbtListed **listed);
 
 /* Bytes of all models; and whether as many more would still be within the limit.  No dsa calls. */
 extern uint64 lbt_registry_bytes(void);
 extern bool lbt_registry_has_room(Size bytes);
 
-/*
- * Has the least recently used model been idle for a minute?  One look through all of them a second, by whichever
- * process asks first; the others are told no.
- */
+/* Has the least recently used model been idle for a minute?  No when asked again within a second. */
 extern bool lbt_registry_has_idle(void);
 
-/* ---- for demand.c; these may raise errors ---- */
-
-/* A file's entry, made if need be, with its partition locked exclusively. */
+/* A file's entry, made if need be, with its partition locked exclusively.  May raise errors. */
 extern LbtEntry *lbt_entry_lock(const LbtFile *file, Oid oid);
 
 /*
@@ -104,10 +285,81 @@ extern LbtEntry *lbt_entry_lock(const LbtFile *file, Oid oid);
  */
 extern dsa_pointer lbt_model_of(const LbtEntry *entry);
 
-/*
- * Free the memory of a model that no entry names any more; without one only raise the generation.  The caller holds no
- * partition lock.
- */
+/* Free the memory of a model that no entry names any more; without one only raise the generation.  May raise errors. */
 extern void lbt_model_free(dsa_pointer memory, Size bytes);
+
+/* ---- demand.c: when to train again, and by whom ---- */
+
+/* Of a locked entry: a training has been published, and what was counted before is settled; or one has failed. */
+extern void lbt_policy_settle(LbtEntry *entry, const LbtModelHeader *header, uint32 fingerprint);
+extern void lbt_policy_pause(LbtEntry *entry);
+
+/*
+ * Report an index's events, which have not been reported before, to the retrain policy, mark the index as used, and have
+ * a worker started where a training is wanted.  True when there is none to be had: train here, or do without.  May raise
+ * errors.
+ */
+extern bool lbt_demand_report(const LbtFile *file, const uint64 *events, int retrain_splits);
+
+/*
+ * Ask for a training of an index that may have no model yet, after a delay in milliseconds.  Without one it waits for the
+ * pause after a failed training, with one it does not.  False when no worker can be had.
+ */
+extern bool lbt_demand_raise(const LbtFile *file, Oid oid, int delay);
+
+/*
+ * For a worker: take the demand of one index of its database.  It is not given out again before learnedbtree.naptime has
+ * passed.  False when there is nothing to do now; *soon: but there will be in a few seconds.
+ */
+extern bool lbt_demand_take(LbtFile *file, Oid *oid, bool *soon);
+
+/*
+ * What was taken could not be served: raise it again for a time from now (milliseconds), or, without again, let nobody
+ * raise it before that time.  May raise errors.
+ */
+extern void lbt_demand_defer(const LbtFile *file, int ms, bool again);
+
+/* Of the databases with demands the next one in turn; the first after InvalidOid, the last is this process's own. */
+extern Oid	lbt_demand_next(Oid database);
+
+typedef enum LbtService
+{
+	LBT_SERVED,					/* there is a worker, or will be */
+	LBT_WAITS,					/* learnedbtree.max_workers serve others */
+	LBT_UNSERVED				/* none can be started, or could connect */
+} LbtService;
+
+/* Have a worker serve a database. */
+extern LbtService lbt_worker_start(Oid database);
+
+/* For a worker: take the place prepared for it (false: it is not), say that it has connected, and leave. */
+extern bool lbt_worker_enter(Oid database);
+extern void lbt_worker_connected(void);
+extern void lbt_worker_leave(void);
+
+/* ---- xact.c: models of files that transactions make and remove ---- */
+
+/* In _PG_init. */
+extern void lbt_xact_init(void);
+
+/*
+ * This transaction made the index's file.  A training publishes its model before the commit (nobody else knows the file
+ * yet).  An abort forgets it, a commit those of the files that it replaces.  May raise errors, as those below.
+ */
+extern void lbt_xact_created(const LbtFile *file, Oid oid);
+
+/* At this transaction's commit: forget the index's model; ask a worker for a training of it. */
+extern void lbt_xact_forget(Oid index);
+extern void lbt_xact_want(Oid index);
+
+/*
+ * This transaction has dropped these indexes: forget their models and counts when it commits.  Does nothing where the
+ * library was loaded before this statement, and has seen each drop.
+ */
+extern void lbt_xact_dropped(const Oid *oids, int n);
+
+/* What ended transactions have left to forget, when nothing could be mapped; done by lbt_registry_attach(). */
+extern bool lbt_something_to_forget;
+extern void lbt_forget_now(void);
 
 #endif							/* LBT_REGISTRY_H */

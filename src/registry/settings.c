@@ -120,7 +120,7 @@ lbt_settings_define(void (*serving_changed) (void), void (*serving_planned) (voi
 								  &lbt_autotrain, true, PGC_SIGHUP, 0, NULL, NULL, NULL));
 	ONCE(DefineCustomIntVariable("learnedbtree.naptime",
 								 "Least time between two trainings of an index in the background.",
-								 "The launcher and its workers look for work this often, too.",
+								 "Workers look for work this often, too.",
 								 &lbt_naptime, 1000, 10, INT_MAX / 2,
 								 PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL));
 	ONCE(DefineCustomIntVariable("learnedbtree.retrain_splits",
@@ -142,7 +142,7 @@ lbt_settings_define(void (*serving_changed) (void), void (*serving_planned) (voi
 								 PGC_SUSET, GUC_UNIT_KB, NULL, NULL, NULL));
 	ONCE(DefineCustomIntVariable("learnedbtree.max_workers",
 								 "Processes that train models in the background at a time, each in another database.",
-								 "They and their launcher are among max_worker_processes. More databases are visited in turn.",
+								 "They are among max_worker_processes. More databases are visited in turn.",
 								 &lbt_max_workers, 1, 1, LBT_WORKERS_LIMIT, PGC_SIGHUP, 0, NULL, NULL, NULL));
 	ONCE(DefineCustomEnumVariable("learnedbtree.debug_sort_keys",
 								  "For tests: makes the sort keys of text contradict its collation.",

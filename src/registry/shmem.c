@@ -1,10 +1,9 @@
 /*
- * shmem.c - making shared memory, attaching to it, leaving it; see control.h.
+ * shmem.c - making shared memory, attaching to it, leaving it; see registry.h.
  */
-#include "registry/control.h"
+#include "registry/registry.h"
 
 #include "registry/counters.h"
-#include "registry/xact.h"
 #include "server/compat.h"
 #include "server/guard.h"
 #include "server/shared.h"
@@ -58,16 +57,11 @@ init_control(void *block)
 	c->tranche = LWLockNewTrancheId();
 	LWLockRegisterTranche(c->tranche, "LearnedBtree");
 	LWLockInitialize(&c->reclaim, c->tranche);
+	LWLockInitialize(&c->workers_lock, c->tranche);
 	pg_atomic_init_u64(&c->generation, 1);
 	pg_atomic_init_u64(&c->model_bytes, 0);
 	pg_atomic_init_u64(&c->unreachable_told, 0);
-	pg_atomic_init_u64(&c->idle_looked_at, 0);
-	pg_atomic_init_u32(&c->launcher, 0);
-	pg_atomic_init_u32(&c->launcher_proc, 0);
-	pg_atomic_init_u64(&c->launch_tried, 0);
-	pg_atomic_init_u32(&c->told_no_worker, 0);
-	pg_atomic_init_u32(&c->workers_connected, 0);
-	pg_atomic_init_u32(&c->databases_wait, 0);
+	pg_atomic_init_u64(&c->no_slot_at, 0);
 
 	a = dsa_create_in_place(place_of(c), PLACE_BYTES, c->tranche, NULL);
 	dsa_pin(a);

@@ -1,31 +1,23 @@
 /*
- * view.c - this backend's views of indexes; see view.h, and registry.c for why a view's model may be read without a lock.
+ * view.c - this backend's views of indexes; see view.h, and registry.h for why a view's model may be read without a lock.
  */
 #include "registry/view.h"
 
-#include "access/genam.h"
-#include "access/table.h"
 #include "catalog/pg_class.h"
 #include "miscadmin.h"
-#include "registry/registry.h"
 #include "server/guard.h"
-#include "utils/fmgroids.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
-/* Views that a backend keeps beyond the end of a transaction. */
-#define MAX_VIEWS 4096
-
-/* Views from which on those of files that are gone are looked for, each time that their number has doubled. */
-#define SWEEP_VIEWS 256
+/* Views that a backend keeps beyond the end of a transaction, of files that are gone among them. */
+#define MAX_VIEWS 2048
 
 /* A view whose model could not be mapped, or did not fit, is not looked up again before. */
 #define UNREACHABLE_MS 10000
 
 static HTAB *views = NULL;
-static long sweep_at = SWEEP_VIEWS;
 dlist_head	lbt_dirty_indexes = DLIST_STATIC_INIT(lbt_dirty_indexes);
 
 pg_atomic_uint64 *lbt_registry_generation = NULL;
@@ -78,70 +70,23 @@ forget_events(LbtIndex *index)
 		dlist_delete(&index->dirty_node);
 }
 
-/* The file that a row of pg_class names; false when it is no index whose model may be shared. */
-static bool
-class_file(HeapTuple row, LbtFile *file)
-{
-	Form_pg_class class = (Form_pg_class) GETSTRUCT(row);
-
-	*file = (LbtFile)
-	{
-		.database = class->relisshared ? InvalidOid : MyDatabaseId,
-			.tablespace = OidIsValid(class->reltablespace) ? class->reltablespace : MyDatabaseTableSpace,
-			.number = class->relfilenode
-	};
-	return class->relkind == RELKIND_INDEX && class->relpersistence != RELPERSISTENCE_TEMP &&
-		OidIsValid(class->relfilenode);
-}
-
 bool
 lbt_index_file(Oid relid, LbtFile *file)
 {
 	HeapTuple	row = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
-	bool		found;
+	Form_pg_class class;
+	bool		shareable;
 
 	if (!HeapTupleIsValid(row))
 		return false;
-	found = class_file(row, file);
+	class = (Form_pg_class) GETSTRUCT(row);
+	file->database = class->relisshared ? InvalidOid : MyDatabaseId;
+	file->tablespace = OidIsValid(class->reltablespace) ? class->reltablespace : MyDatabaseTableSpace;
+	file->number = class->relfilenode;
+	shareable = class->relkind == RELKIND_INDEX && class->relpersistence != RELPERSISTENCE_TEMP &&
+		OidIsValid(class->relfilenode);
 	ReleaseSysCache(row);
-	return found;
-}
-
-/* Does pg_class have the view's file?  Not by the system cache, which keeps a note of each OID that it did not find. */
-static bool
-file_exists(Relation class, const LbtIndex *index)
-{
-	LbtFile		now;
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	row;
-	bool		exists;
-
-	ScanKeyInit(&key, Anum_pg_class_oid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(index->oid));
-	scan = systable_beginscan(class, ClassOidIndexId, true, NULL, 1, &key);
-	row = systable_getnext(scan);
-	exists = HeapTupleIsValid(row) && class_file(row, &now) && memcmp(&now, &index->file, sizeof(LbtFile)) == 0;
-	systable_endscan(scan);
-	return exists;
-}
-
-/* Nobody holds a view of a file that is gone: who uses an index keeps it from being dropped or made anew. */
-static void
-sweep(void)
-{
-	Relation	class = table_open(RelationRelationId, AccessShareLock);
-	HASH_SEQ_STATUS status;
-	LbtIndex   *index;
-
-	hash_seq_init(&status, views);
-	while ((index = hash_seq_search(&status)) != NULL)
-		if (!file_exists(class, index))
-		{
-			forget_events(index);
-			(void) hash_search(views, &index->file, HASH_REMOVE, NULL);
-		}
-	table_close(class, AccessShareLock);
-	sweep_at = Max(SWEEP_VIEWS, 2 * hash_get_num_entries(views));
+	return shareable;
 }
 
 LbtIndex *
@@ -171,8 +116,6 @@ lbt_index_get(Relation rel)
 		views = hash_create("learnedbtree indexes", 64, &ctl,
 							HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	}
-	if (unlikely(hash_get_num_entries(views) >= sweep_at))
-		sweep();
 	index = hash_search(views, &file, HASH_ENTER, &found);
 	if (!found)
 		index->oid = InvalidOid;
@@ -256,7 +199,28 @@ lbt_index_refresh(LbtIndex *index)
 void *
 lbt_index_copy_model(const LbtIndex *index, Size *bytes)
 {
-	return index->shareable ? lbt_registry_copy_model(&index->file, bytes) : NULL;
+	void	   *volatile copy = NULL;
+
+	if (!index->shareable)
+		return NULL;
+	LBT_GUARD_BEGIN();
+	{
+		LbtEntry   *entry = dshash_find(lbt_entries, &index->file, false);
+
+		if (entry != NULL && entry->state == LBT_READY)
+		{
+			const void *model = dsa_get_address(lbt_area, entry->memory);
+
+			*bytes = entry->bytes;
+			copy = MemoryContextAllocExtended(CurrentMemoryContext, *bytes, MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
+			if (copy)
+				memcpy(copy, model, *bytes);
+		}
+		if (entry != NULL)
+			dshash_release_lock(lbt_entries, entry);
+	}
+	LBT_GUARD_END((void) 0);
+	return copy;
 }
 
 void
@@ -279,5 +243,4 @@ lbt_views_trim(void)
 	dlist_init(&lbt_dirty_indexes);
 	hash_destroy(views);
 	views = NULL;
-	sweep_at = SWEEP_VIEWS;
 }

@@ -14,9 +14,7 @@
 
 #include "key/keyspec.h"
 #include "lib/ilist.h"
-#include "model/model.h"
-#include "registry/control.h"
-#include "registry/settings.h"
+#include "registry/registry.h"
 
 /* The leaf that this backend inserted into last, and which codes are likely to belong there too. */
 typedef struct LbtLastLeaf

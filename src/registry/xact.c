@@ -1,5 +1,5 @@
 /*
- * xact.c - forgetting models at transaction end; see xact.h.
+ * xact.c - models of files that transactions make and remove.
  *
  * Before a commit, while an error may still be had, models go that the commit makes useless: if the transaction fails
  * after all, they are trained again.  After a commit or abort shared memory is not touched, for to look at it may map a
@@ -12,7 +12,7 @@
  * Drops are seen by the server's hook for changes of catalog objects, in sessions that have loaded the library, and by an
  * event trigger in others.  What both miss is found by a worker before it ends (train/worker.c).
  */
-#include "registry/xact.h"
+#include "registry/registry.h"
 
 #include "access/xact.h"
 #include "catalog/objectaccess.h"
@@ -20,21 +20,19 @@
 #include "catalog/pg_database.h"
 #include "miscadmin.h"
 #include "registry/counters.h"
-#include "registry/demand.h"
-#include "registry/registry.h"
 #include "storage/ipc.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-/* Models of a database that one transaction's end looks through; what is beyond waits for the worker. */
-#define LISTED_MAX 10000
+/* A training that is asked for before a commit waits so long, to see what the transaction has changed. */
+#define COMMIT_MS 1000
 
 typedef enum PendingKind
 {
+	NOTHING,
 	CREATED,					/* a file made by this transaction */
 	DROPPED,					/* an index, or (no oid) a database */
-	FORGOTTEN,					/* an index whose model goes, though the index
-								 * stays */
+	FORGOTTEN,					/* an index whose model goes */
 	WANTED						/* an index to be trained */
 } PendingKind;
 
@@ -46,11 +44,10 @@ typedef struct Pending
 								 * database's */
 	PendingKind kind;
 	SubTransactionId subxact;
-	TimestampTz ended_at;		/* of what was wanted: the commit */
 	struct Pending *next;
 } Pending;
 
-/* Both in TopMemoryContext: what this transaction does, and what is left of ended ones. */
+/* Both in TopMemoryContext: what this transaction does, the newest first, and what is left of ended ones. */
 static Pending *pending = NULL;
 static Pending *later = NULL;
 bool		lbt_something_to_forget = false;
@@ -59,25 +56,29 @@ static TimestampTz loaded_in = 0;	/* the statement's start in which the
 									 * library was loaded: it may have dropped
 									 * something before */
 
-/* The transaction or subtransaction of this has ended.  Allocates and maps nothing. */
+/*
+ * The subtransactions from this one on have ended: what they have done of one kind is forgotten later.  That is what
+ * an abort has made in vain; and at a commit what was dropped, once more: between the first time and the commit somebody
+ * may have trained the index, if only its last lock was not ours alone (DROP INDEX CONCURRENTLY).  Allocates and maps
+ * nothing: mostly an error would be the server's end.
+ */
 static void
-finish(Pending *p, bool committed)
+finish(SubTransactionId first, PendingKind kind)
 {
-	/*
-	 * A drop once more: between the first time and the commit somebody may
-	 * have trained the index, if only its last lock was not ours alone (DROP
-	 * INDEX CONCURRENTLY).  And a training that was asked for, if a worker
-	 * was so quick that it has not seen what this transaction has changed.
-	 */
-	if (committed ? p->kind == DROPPED || p->kind == WANTED : p->kind == CREATED)
+	while (pending != NULL && pending->subxact >= first)
 	{
-		p->ended_at = GetCurrentTimestamp();
-		p->next = later;
-		later = p;
-		lbt_something_to_forget = true;
+		Pending    *p = pending;
+
+		pending = p->next;
+		if (p->kind == kind)
+		{
+			p->next = later;
+			later = p;
+			lbt_something_to_forget = true;
+		}
+		else
+			pfree(p);
 	}
-	else
-		pfree(p);
 }
 
 /* Each once: what cannot be reached now goes when memory is short, or is found by a worker. */
@@ -90,9 +91,7 @@ lbt_forget_now(void)
 		Pending    *p = later;
 
 		later = p->next;
-		if (p->kind == WANTED)
-			lbt_demand_renew(&p->file, p->oid, p->ended_at);
-		else if (OidIsValid(p->file.number))
+		if (OidIsValid(p->file.number))
 			lbt_registry_drop_file(&p->file);
 		if (p->kind == DROPPED)
 			lbt_stats_forget(p->file.database, p->oid);
@@ -100,27 +99,11 @@ lbt_forget_now(void)
 	}
 }
 
-/* From here on an error would be the server's end. */
-static void
-finish_all(XactEvent event)
-{
-	while (pending != NULL)
-	{
-		Pending    *p = pending;
-
-		pending = p->next;
-		if (event == XACT_EVENT_PREPARE)
-			pfree(p);
-		else
-			finish(p, event == XACT_EVENT_COMMIT || event == XACT_EVENT_PARALLEL_COMMIT);
-	}
-}
-
 /* A process that exits within a transaction aborts it, but only after shared memory has been let go. */
 static void
 abort_at_exit(int code, Datum arg)
 {
-	finish_all(XACT_EVENT_ABORT);
+	finish(TopSubTransactionId, CREATED);
 }
 
 /* Shared memory has been attached: what is registered now runs before that is let go. */
@@ -142,10 +125,9 @@ remember(PendingKind kind, const LbtFile *file, Oid oid)
 }
 
 void
-lbt_xact_created(const LbtIndex *index)
+lbt_xact_created(const LbtFile *file, Oid oid)
 {
-	if (index->shareable)
-		remember(CREATED, &index->file, index->oid);
+	remember(CREATED, file, oid);
 }
 
 static void
@@ -169,16 +151,6 @@ lbt_xact_want(Oid index)
 	remember_index(WANTED, index);
 }
 
-/* Is there anything in shared memory about this file, or counts of the index of this OID?  True when that cannot be told. */
-static bool
-knows(const LbtFile *file, Oid oid)
-{
-	LbtRegistered known = {0};
-
-	return lbt_registry_attach() && (lbt_registry_describe(file, &known) || known.state == LBT_NO_MEMORY ||
-									 lbt_stats_any(file->database, oid));
-}
-
 void
 lbt_xact_dropped(const Oid *oids, int n)
 {
@@ -188,31 +160,29 @@ lbt_xact_dropped(const Oid *oids, int n)
 
 	if (GetCurrentStatementStartTimestamp() != loaded_in || !lbt_registry_attach())
 		return;
-	nlisted = lbt_registry_list(MyDatabaseId, &listed, LISTED_MAX);
+	nlisted = lbt_registry_list(MyDatabaseId, &listed);
 	for (int i = 0; i < n; i++)
 	{
-		if (lbt_stats_any(MyDatabaseId, oids[i]))
-			remember(DROPPED, &none, oids[i]);
+		remember(DROPPED, &none, oids[i]);
 		for (int j = 0; j < nlisted; j++)
 			if (listed[j].oid == oids[i])
 				remember(DROPPED, &listed[j].file, oids[i]);
 	}
 }
 
-/* Most dropped indexes have never had a model here: one look into shared memory tells. */
 static void
 note_change(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
 {
-	LbtFile		file = {.database = object};
+	LbtFile		database = {.database = object};
 
 	if (next_hook)
 		next_hook(access, class, object, sub, arg);
 	if (access != OAT_DROP || sub != 0)
 		return;
-	if (class == RelationRelationId && lbt_index_file(object, &file) && knows(&file, object))
-		remember(DROPPED, &file, object);
+	if (class == RelationRelationId)
+		remember_index(DROPPED, object);
 	else if (class == DatabaseRelationId && lbt_registry_attach())
-		remember(DROPPED, &file, InvalidOid);
+		remember(DROPPED, &database, InvalidOid);
 }
 
 /*
@@ -223,13 +193,13 @@ static void
 forget_replaced(void)
 {
 	LbtListed  *listed;
-	int			nlisted = lbt_registry_list(MyDatabaseId, &listed, LISTED_MAX);
+	int			nlisted = lbt_registry_list(MyDatabaseId, &listed);
 
 	for (int i = 0; i < nlisted; i++)
 		for (const Pending *p = pending; p != NULL; p = p->next)
 			if (p->kind == CREATED && p->oid == listed[i].oid)
 			{
-				if (memcmp(&p->file, &listed[i].file, sizeof(LbtFile)) != 0)
+				if (!lbt_same_file(&p->file, &listed[i].file))
 					lbt_registry_drop_file(&listed[i].file);
 				break;			/* the list begins with the newest */
 			}
@@ -248,7 +218,7 @@ before_commit(void)
 		if (p->kind == CREATED)
 			created = true;
 		else if (p->kind == WANTED)
-			lbt_demand_raise(file, p->oid, true);
+			lbt_demand_raise(file, p->oid, COMMIT_MS);
 		else if (OidIsValid(file->number))
 			lbt_registry_drop_file(file);
 		else if (!OidIsValid(p->oid))
@@ -271,34 +241,19 @@ at_xact_end(XactEvent event, void *arg)
 		lbt_counters_before_commit();
 		return;
 	}
-	finish_all(event);
+	finish(TopSubTransactionId, event == XACT_EVENT_PREPARE ? NOTHING :
+		   event == XACT_EVENT_COMMIT || event == XACT_EVENT_PARALLEL_COMMIT ? DROPPED : CREATED);
 	lbt_views_trim();
 }
 
 static void
 at_subxact_end(SubXactEvent event, SubTransactionId subxact, SubTransactionId parent, void *arg)
 {
-	Pending   **link = &pending;
-
-	if (event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB)
-		return;
-	while (*link != NULL)
-	{
-		Pending    *p = *link;
-
-		if (p->subxact != subxact)
-			link = &p->next;
-		else if (event == SUBXACT_EVENT_COMMIT_SUB)
-		{
+	if (event == SUBXACT_EVENT_COMMIT_SUB)
+		for (Pending *p = pending; p != NULL && p->subxact == subxact; p = p->next)
 			p->subxact = parent;
-			link = &p->next;
-		}
-		else
-		{
-			*link = p->next;
-			finish(p, false);
-		}
-	}
+	else if (event == SUBXACT_EVENT_ABORT_SUB)
+		finish(subxact, CREATED);
 }
 
 void

@@ -56,7 +56,7 @@ predict_slot_near(const LbtModel *model, uint64 code, bool past_equal, uint32 ne
 	return near + (past_equal ? code >= leaf[1].min_code : code > leaf[1].min_code);
 }
 
-/* Leaf cache entries may be garbage (registry.c): nothing read here is more than a hint. */
+/* Leaf cache entries may be garbage (registry.h): nothing read here is more than a hint. */
 static inline void
 target_slot(const LbtIndex *index, uint32 slot, uint64 code, LbtTarget *t)
 {

@@ -186,22 +186,4 @@ lbt_holds_lock(Oid relid, LOCKMODE mode)
 #define lbt_subscription_relations(subscription) GetSubscriptionRelations(subscription)
 #endif
 
-/* A process's place among all, for lbt_wake_process(). */
-static inline int
-lbt_my_process(void)
-{
-#if PG_VERSION_NUM >= 170000
-	return MyProcNumber;
-#else
-	return MyProc->pgprocno;
-#endif
-}
-
-/* Set the latch of the process at this place; harmless when it is another by now. */
-static inline void
-lbt_wake_process(int place)
-{
-	SetLatch(&GetPGProcByNumber(place)->procLatch);
-}
-
 #endif							/* LBT_COMPAT_H */

@@ -18,7 +18,7 @@
 #include "commands/extension.h"
 #include "commands/trigger.h"
 #include "fmgr.h"
-#include "registry/xact.h"
+#include "registry/registry.h"
 #include "serve/marks.h"
 #include "serve/serve.h"
 #include "server/compat.h"

@@ -18,7 +18,6 @@
 #include "sql/index_arg.h"
 #include "storage/lmgr.h"
 #include "train/leafwalk.h"
-#include "train/metapage.h"
 #include "train/train.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"

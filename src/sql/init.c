@@ -5,8 +5,7 @@
 
 #include "am/am.h"
 #include "fmgr.h"
-#include "registry/settings.h"
-#include "registry/xact.h"
+#include "registry/registry.h"
 #include "serve/serve.h"
 #include "server/executor.h"
 #include "sql/index_arg.h"

@@ -10,7 +10,6 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "registry/counters.h"
-#include "registry/xact.h"
 #include "serve/marks.h"
 #include "serve/serve.h"
 #include "sql/index_arg.h"

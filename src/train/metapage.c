@@ -1,13 +1,12 @@
 /*
- * metapage.c - reading and writing the saved model; see metapage.h, server/btree.h for how it is logged, and
+ * metapage.c - reading and writing the saved model; see train.h, server/btree.h for how it is logged, and
  * model/saved.h for how it is encoded.
  */
-#include "train/metapage.h"
+#include "train/train.h"
 
 #include "model/saved.h"
 #include "port/pg_crc32c.h"
 #include "server/btree.h"
-#include "train/fit.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
@@ -110,9 +109,10 @@ read_saved(Relation rel, const LbtIndex *index, LbtTrained *trained)
 		return "its contents are impossible";
 	leaves = MemoryContextAllocHuge(CurrentMemoryContext, (Size) saved->nleaves * sizeof(LbtLeaf));
 	if (!lbt_saved_decode(saved->body, saved->bytes - HEADER_BYTES, &trained->header.code, leaves, saved->nleaves) ||
-		!lbt_keyspec_fits(&index->keyspec, &trained->header.code) ||
-		!lbt_fit_model(index, leaves, saved->nleaves, trained))
+		!lbt_keyspec_fits(&index->keyspec, &trained->header.code))
 		return "its contents are impossible";
+	trained->leaves = leaves;
+	trained->header.nleaves = saved->nleaves;
 	trained->blocks = nblocks;
 	trained->header.source = LBT_FROM_SAVED;
 	trained->header.height = height;

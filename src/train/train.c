@@ -8,22 +8,23 @@
 
 #include "key/bound.h"
 #include "registry/counters.h"
-#include "train/fit.h"
-#include "train/leafwalk.h"
-#include "registry/xact.h"
-#include "train/metapage.h"
-#include "registry/registry.h"
-#include "registry/demand.h"
-#include "registry/settings.h"
+#include "miscadmin.h"
 #include "portability/instr_time.h"
 #include "server/compat.h"
 #include "server/guard.h"
 #include "server/shared.h"
+#include "train/leafwalk.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
+
+/* Room for knots that is always taken. */
+#define KNOTS_MIN 1024
+
+/* The least memory of a training: what an index needs that is trained on its first use, and some separators. */
+#define BUDGET_MIN_KB 1024
 
 /* The file's growth that makes a new training worth a try where there is no model. */
 #define GROWTH_SHIFT 2			/* a quarter */
@@ -83,6 +84,16 @@ typedef struct Harvest
 	int			nseparator;
 } Harvest;
 
+/*
+ * What a training may take, in bytes.  At least what one on first use needs: the outcome is for all sessions, whatever this
+ * one's setting is.
+ */
+static Size
+budget(void)
+{
+	return (Size) Max(maintenance_work_mem, BUDGET_MIN_KB) * 1024;
+}
+
 /* A single number is its code, so that codes need not wait for the end of the harvest. */
 static bool
 single_number(const LbtKeySpec *spec)
@@ -115,7 +126,7 @@ grow(Harvest *h)
 
 	h->capacity = Min(Max(h->capacity * 2, 1024), h->limit);
 	h->leaves = enlarge(h->leaves, (Size) h->capacity * sizeof(LbtLeaf));
-	h->over = h->kept && h->capacity * (sizeof(LbtLeaf) + of_separator) > lbt_training_budget();
+	h->over = h->kept && h->capacity * (sizeof(LbtLeaf) + of_separator) > budget();
 	if (h->kept && !h->over)
 	{
 		MemoryContext old = MemoryContextSwitchTo(h->kept);
@@ -181,7 +192,7 @@ copy_bytes(Harvest *h, int column, const uint8 *bytes, uint32 length)
 	{
 		h->strings = MemoryContextAlloc(h->kept, STRINGS_BYTES);
 		h->strings_left = STRINGS_BYTES;
-		h->over = h->over || MemoryContextMemAllocated(h->kept, true) + (Size) h->capacity * sizeof(LbtLeaf) > lbt_training_budget();
+		h->over = h->over || MemoryContextMemAllocated(h->kept, true) + (Size) h->capacity * sizeof(LbtLeaf) > budget();
 	}
 	if (h->kept)
 	{
@@ -241,7 +252,7 @@ learn_segments(Harvest *h)
 
 	if (lbt_leaf_ties(h->leaves + 1, h->nleaves - 1) == 0)
 		return;					/* the first leaf's code is none */
-	if (MemoryContextMemAllocated(CurrentMemoryContext, true) + max_bytes + scratch_bytes > lbt_training_budget())
+	if (MemoryContextMemAllocated(CurrentMemoryContext, true) + max_bytes + scratch_bytes > budget())
 		return;
 	lbt_keyspec_order(h->spec, order);
 	h->tree = MemoryContextAllocHuge(CurrentMemoryContext, max_bytes);
@@ -333,27 +344,41 @@ fingerprint(const LbtLeaf *leaves, uint32 nleaves)
 	return hash;
 }
 
+/*
+ * Fit a spline to leaves in key order, within max_error or, where its knots do not fit into the memory that is left, a
+ * larger one.  Fills in what trained says of leaves and knots.  False when the codes are not in order.
+ */
 static bool
-claim(const LbtIndex *index)
+fit(const LbtIndex *index, const LbtLeaf *leaves, uint32 nleaves, LbtTrained *trained)
 {
-	return index->shareable && lbt_registry_claim(&index->file, index->oid);
-}
+	int			max_error = index->options.max_error > 0 ? index->options.max_error : lbt_max_error;
+	Size		taken = MemoryContextMemAllocated(CurrentMemoryContext, true);
+	Size		room = budget() > taken ? (budget() - taken) / sizeof(LbtKnot) : 0;
+	uint32		max_knots = Min(nleaves, Max(room, KNOTS_MIN));
+	LbtKnot    *knots = MemoryContextAllocHuge(CurrentMemoryContext, (Size) max_knots * sizeof(LbtKnot));
+	LbtSplineFit spline;
 
-static void
-unclaim(const LbtIndex *index)
-{
-	if (index->shareable)
-		lbt_registry_unclaim(&index->file);
+	while (!lbt_spline_fit(leaves, nleaves, max_error, knots, max_knots, &spline))
+	{
+		if (spline.nknots == 0)
+			return false;
+		max_error *= 2;
+	}
+	trained->state = LBT_READY;
+	trained->knots = knots;
+	trained->leaves = leaves;
+	trained->header.nleaves = nleaves;
+	trained->header.nknots = spline.nknots;
+	trained->header.max_error = spline.max_error;
+	trained->header.mean_error = spline.mean_error;
+	return true;
 }
 
 static LbtState
 publish(LbtIndex *index, const LbtTrained *trained, bool new_file)
 {
-	bool		published;
+	bool		published = lbt_registry_publish(&index->file, index->oid, trained, new_file);
 
-	if (!index->shareable)
-		return trained->state;
-	published = lbt_registry_publish(&index->file, index->oid, trained, new_file);
 	lbt_index_refresh(index);
 	return published ? index->state : LBT_NO_MEMORY;
 }
@@ -369,10 +394,10 @@ train(Relation rel, LbtIndex *index, bool new_file)
 				end;
 
 	INSTR_TIME_SET_CURRENT(start);
-	h.limit = Min(Min((Size) lbt_max_model_memory * 1024, lbt_training_budget()) / sizeof(LbtLeaf), PG_UINT32_MAX / 2);
+	h.limit = Min(Min((Size) lbt_max_model_memory * 1024, budget()) / sizeof(LbtLeaf), PG_UINT32_MAX / 2);
 	report_training();
 	harvest(&h);
-	if (h.problem == LBT_READY && !lbt_fit_model(index, h.leaves, h.nleaves, &trained))
+	if (h.problem == LBT_READY && !fit(index, h.leaves, h.nleaves, &trained))
 		h.problem = LBT_DAMAGED;
 	pgstat_report_wait_end();
 	trained.state = h.problem;
@@ -390,53 +415,62 @@ train(Relation rel, LbtIndex *index, bool new_file)
 		INSTR_TIME_SUBTRACT(end, start);
 		header->training_ms = INSTR_TIME_GET_MILLISEC(end);
 	}
-	if (h.problem == LBT_TOO_LARGE && index->state == LBT_READY && index->shareable)
+	if (h.problem == LBT_TOO_LARGE && index->state == LBT_READY)
 	{
-		lbt_registry_postpone(&index->file, index->oid);	/* an old model is
-															 * better than none */
+		/* An old model is better than none; but for a pause. */
+		lbt_registry_unclaim(&index->file, LBT_ENDED_BY_ERROR);
 		return LBT_TOO_LARGE;
 	}
 	lbt_count(index, LBT_EV_TRAINING);
 	return publish(index, &trained, new_file);
 }
 
-/* For a first use: the saved model, of an index of our access method. */
-static LbtState
-load(Relation rel, LbtIndex *index, bool new_file)
+/* Do not ask again for a while: an index that has to do without a model must not cost more than btree. */
+static void
+ask_later(LbtIndex *index)
 {
-	LbtTrained	trained;
-
-	if (lbt_is_btree(rel) || !lbt_metapage_read(rel, index, &trained))
-		return LBT_UNTRAINED;
-	return publish(index, &trained, new_file);
-}
-
-/* The same, and where nobody is going to do it later, a training. */
-static LbtState
-load_or_train(Relation rel, LbtIndex *index, bool new_file)
-{
-	if (load(rel, index, new_file) != LBT_READY || !lbt_autotrain || !lbt_launcher_wake())
-		return train(rel, index, new_file);
-	return LBT_READY;
+	index->again_at = Max(index->again_at,
+						  TimestampTzPlusMilliseconds(GetCurrentStatementStartTimestamp(), ASK_AGAIN_MS));
 }
 
 /*
- * Give the claim back after an error.  A query that was cancelled, by its user or his time limit, says nothing of the
+ * For an index without a model: take the saved one, and have it trained; or leave the first training of a large index to
+ * a worker; or train it, where there is none.  A new file is nobody else's to train.
+ */
+static LbtState
+train_first(Relation rel, LbtIndex *index, bool new_file)
+{
+	bool		large = RelationGetNumberOfBlocks(rel) >= FIRST_USE_BLOCKS;
+	LbtTrained	saved;
+
+	if (index->state == LBT_UNTRAINED && !lbt_is_btree(rel) && lbt_metapage_read(rel, index, &saved) &&
+		fit(index, saved.leaves, saved.header.nleaves, &saved) && publish(index, &saved, new_file) == LBT_READY)
+	{
+		bool		served = lbt_autotrain && lbt_worker_start(index->file.database) != LBT_UNSERVED;
+
+		if (served || large)
+			return LBT_READY;
+	}
+	if (large && !new_file && lbt_demand_raise(&index->file, index->oid, 0))
+	{
+		ask_later(index);
+		return index->state;
+	}
+	return train(rel, index, new_file);
+}
+
+/*
+ * How has a training ended by this error?  A query that was cancelled, by its user or his time limit, says nothing of the
  * index, damage will be there again next time, and anything else may be over in a moment.
  */
-static void
-unclaim_after_error(LbtIndex *index)
+static LbtEnding
+ending_of(int code)
 {
-	int			code = geterrcode();
-
-	if (!index->shareable)
-		return;
 	if (code == ERRCODE_INDEX_CORRUPTED || code == ERRCODE_DATA_CORRUPTED)
-		lbt_registry_unclaim_after_error(&index->file, LBT_ENDED_BY_DAMAGE);
-	else if (ERRCODE_TO_CATEGORY(code) == ERRCODE_TO_CATEGORY(ERRCODE_OPERATOR_INTERVENTION))
-		lbt_registry_unclaim_after_error(&index->file, LBT_ENDED);
-	else
-		lbt_registry_unclaim_after_error(&index->file, LBT_ENDED_BY_ERROR);
+		return LBT_ENDED_BY_DAMAGE;
+	if (ERRCODE_TO_CATEGORY(code) == ERRCODE_TO_CATEGORY(ERRCODE_OPERATOR_INTERVENTION))
+		return LBT_ENDED;
+	return LBT_ENDED_BY_ERROR;
 }
 
 /* Run one of the above under the claim to the file, in a memory context of its own. */
@@ -452,17 +486,17 @@ run_claimed(Relation rel, LbtIndex *index, LbtState (*body) (Relation, LbtIndex 
 	PG_TRY();
 	{
 		if (new_file)
-			lbt_xact_created(index);
+			lbt_xact_created(&index->file, index->oid);
 		state = body(rel, index, new_file);
 	}
 	PG_CATCH();
 	{
-		unclaim_after_error(index);
+		lbt_registry_unclaim_after_error(&index->file, ending_of(geterrcode()));
 		PG_RE_THROW();			/* the context goes with the caller's: reads
 								 * under way may still refer to it */
 	}
 	PG_END_TRY();
-	unclaim(index);
+	lbt_registry_unclaim(&index->file, LBT_ENDED);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
 	return state;
@@ -483,14 +517,16 @@ run_quietly(Relation rel, LbtIndex *index, LbtState (*body) (Relation, LbtIndex 
 	{
 		state = run_claimed(rel, index, body);
 	}
-	LBT_GUARD_END(unclaim(index));
+	LBT_GUARD_END(lbt_registry_unclaim(&index->file, LBT_ENDED));
 	return state;
 }
 
 LbtState
 lbt_train(Relation rel, LbtIndex *index)
 {
-	(void) claim(index);
+	if (!index->shareable)
+		return LBT_NO_MEMORY;
+	(void) lbt_registry_claim(&index->file, index->oid);
 	return run_claimed(rel, index, train);
 }
 
@@ -549,50 +585,13 @@ should_train(const LbtIndex *index, BlockNumber nblocks)
 	return nblocks > index->trained_blocks + (index->trained_blocks >> GROWTH_SHIFT);
 }
 
-/* Do not ask again for a while: an index that has to do without a model must not cost more than btree. */
-static void
-ask_later(LbtIndex *index)
-{
-	index->again_at = Max(index->again_at,
-						  TimestampTzPlusMilliseconds(GetCurrentStatementStartTimestamp(), ASK_AGAIN_MS));
-}
-
-/* Leave the first training of a large index to the worker; false when it has to be done here. */
-static bool
-leave_to_worker(Relation rel, LbtIndex *index)
-{
-	if (lbt_relation_is_new_file(rel) || !lbt_demand_raise(&index->file, index->oid, false))
-		return false;
-	ask_later(index);
-	return true;
-}
-
-/* Under the claim: the model, by the quickest way there is. */
-static void
-make_model(Relation rel, LbtIndex *index, BlockNumber nblocks)
-{
-	if (nblocks < FIRST_USE_BLOCKS)
-	{
-		(void) run_quietly(rel, index, index->state == LBT_UNTRAINED ? load_or_train : train);
-		return;
-	}
-	if (index->state == LBT_UNTRAINED && run_quietly(rel, index, load) == LBT_READY)
-	{
-		(void) lbt_launcher_wake(); /* to have it trained, too */
-		return;
-	}
-	unclaim(index);
-	if (!leave_to_worker(rel, index) && claim(index))
-		(void) run_quietly(rel, index, train);
-}
-
 void
 lbt_train_on_use(Relation rel, LbtIndex *index)
 {
 	const char *reason;
 	BlockNumber nblocks;
 
-	if (!lbt_may_ask(index) || !lbt_trainable(rel, index, &reason))
+	if (!index->shareable || !lbt_may_ask(index) || !lbt_trainable(rel, index, &reason))
 		return;
 	if (index->state == LBT_NO_MEMORY)
 		lbt_index_refresh(index);	/* it may be only this process that could
@@ -608,27 +607,35 @@ lbt_train_on_use(Relation rel, LbtIndex *index)
 
 	/*
 	 * Looked up once more under the claim: another backend may just have
-	 * finished.
+	 * finished.  While it has not, its outcome raises the generation, and so
+	 * makes us look again at once.
 	 */
-	if (!claim(index))
+	if (!lbt_registry_claim(&index->file, index->oid))
 	{
-		ask_later(index);		/* the outcome raises the generation, and so
-								 * makes us look again at once */
+		ask_later(index);
 		return;
 	}
 	lbt_index_refresh(index);
 	if (lbt_may_ask(index) && should_train(index, nblocks))
-		make_model(rel, index, nblocks);
+		(void) run_quietly(rel, index, train_first);
 	else
-		unclaim(index);
+		lbt_registry_unclaim(&index->file, LBT_ENDED);
+}
+
+/* A model is wanted now, and nobody else is at it. */
+static void
+train_here(Relation rel, LbtIndex *index)
+{
+	if (lbt_registry_claim(&index->file, index->oid))
+		(void) run_quietly(rel, index, train);
 }
 
 void
 lbt_train_on_misses(Relation rel, LbtIndex *index)
 {
 	index->misses = 0;
-	if (lbt_counters_flush_index(index) == LBT_DEMAND_UNSERVED && claim(index))
-		(void) run_quietly(rel, index, train);
+	if (lbt_counters_flush_index(index))
+		train_here(rel, index);
 }
 
 void
@@ -636,8 +643,8 @@ lbt_train_on_split(Relation rel, LbtIndex *index)
 {
 	index->splits++;
 	if (lbt_autotrain && index->state == LBT_READY && index->model.nleaves <= SMALL_LEAVES &&
-		index->splits >= index->model.nleaves && claim(index))
-		(void) run_quietly(rel, index, train);
+		index->splits >= index->model.nleaves)
+		train_here(rel, index);
 	else if (lbt_count_unflushed(index, LBT_EV_SPLIT) >= SPLITS_BEFORE_REPORT)
 		lbt_train_on_misses(rel, index);
 }

@@ -1,5 +1,6 @@
 /*
- * worker.c - the process that trains the indexes of one database on demand.
+ * worker.c - the background process that trains the indexes of one database on demand; see registry/demand.c for who
+ * starts it.
  *
  * It ends soon after the last demand, for as long as it is connected its database can be neither dropped
  * nor used as a template.  Each index is trained in a transaction of its own, so an error ends no more
@@ -10,29 +11,27 @@
 #include "access/genam.h"
 #include "access/xact.h"
 #include "access/xlog.h"
-#include "registry/counters.h"
-#include "registry/registry.h"
-#include "registry/demand.h"
-#include "registry/xact.h"
-#include "registry/settings.h"
-#include "train/train.h"
+#include "fmgr.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
+#include "registry/counters.h"
 #include "server/compat.h"
-#include "train/processes.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/lwlock.h"
 #include "tcop/tcopprot.h"
+#include "train/train.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
+
+extern PGDLLEXPORT void lbt_worker_main(Datum arg);
 
 /* Time without demands after which the worker ends; and time after which it ends in any case when others wait. */
 #define LINGER_MS 2000
@@ -42,8 +41,7 @@
 #define LOCKED_RETRY_MS 1000
 #define FAILED_RETRY_MS 5000
 
-/* Models looked at for being of lost indexes, and how old they must be where transactions run. */
-#define SWEEP_MAX 10000
+/* How old models must be to be looked at for being of lost indexes, where transactions run. */
 #define SWEEP_AGE_MS (10 * 60 * 1000)
 
 typedef enum Outcome
@@ -78,7 +76,7 @@ train_index(const LbtFile *file, Oid oid)
 
 	if (!ConditionalLockRelationOid(oid, AccessShareLock))
 		return LOCKED;
-	if (!lbt_index_file(oid, &now) || memcmp(&now, file, sizeof(LbtFile)) != 0)
+	if (!lbt_index_file(oid, &now) || !lbt_same_file(&now, file))
 		return GONE;
 	rel = index_open(oid, NoLock);
 	index = lbt_index_get(rel);
@@ -106,13 +104,12 @@ static bool is_serving = false;
 static uint32 wait_event = 0;
 
 static void
-give_demand_back(int code, Datum arg)
+leave(int code, Datum arg)
 {
+	LWLockReleaseAll();
+	lbt_worker_leave();
 	if (is_serving)
-	{
-		LWLockReleaseAll();
 		lbt_demand_defer(&serving, 0, true);
-	}
 }
 
 /* Train one index in a transaction of its own; errors go to the log. */
@@ -162,13 +159,31 @@ serve(const LbtFile *file, Oid oid)
 	pgstat_report_activity(STATE_IDLE, NULL);
 }
 
+/* Is it there?  Otherwise forget what is known of its indexes. */
 static bool
-is_listed(Oid oid, const LbtListed *listed, int nlisted)
+database_exists(Oid database)
 {
-	for (int i = 0; i < nlisted; i++)
-		if (listed[i].oid == oid)
-			return true;
+	if (SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database)))
+		return true;
+	lbt_registry_drop_matching(database, InvalidOid, NULL);
+	lbt_stats_forget(database, InvalidOid);
 	return false;
+}
+
+/* Have workers started for the databases with demands, in turn; does one wait for a place? */
+static bool
+others_wait(void)
+{
+	Oid			next = lbt_demand_next(InvalidOid);
+	bool		waits = false;
+
+	if (!OidIsValid(next))
+		return false;
+	StartTransactionCommand();
+	for (; OidIsValid(next) && !waits; next = lbt_demand_next(next))
+		waits = database_exists(next) && lbt_worker_start(next) == LBT_WAITS;
+	CommitTransactionCommand();
+	return waits;
 }
 
 /*
@@ -176,21 +191,20 @@ is_listed(Oid oid, const LbtListed *listed, int nlisted)
  * that stay: who has made such an index may not have committed yet.
  */
 static void
-sweep_counts(Oid database, const LbtListed *listed, int nlisted)
+sweep_counts(const LbtListed *listed, int nlisted)
 {
 	LbtStats   *stats;
 	uint32		n = lbt_stats_copy(&stats);
 
 	for (uint32 i = 0; i < n; i++)
 	{
-		if (stats[i].database != database)
-		{
-			if (!SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(stats[i].database)))
-				lbt_stats_forget(stats[i].database, InvalidOid);
-		}
-		else if (OidIsValid(stats[i].oid) && !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(stats[i].oid)) &&
-				 !is_listed(stats[i].oid, listed, nlisted))
-			lbt_stats_forget(database, stats[i].oid);
+		bool		lost = stats[i].database == MyDatabaseId && OidIsValid(stats[i].oid) &&
+			!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(stats[i].oid));
+
+		for (int j = 0; lost && j < nlisted; j++)
+			lost = listed[j].oid != stats[i].oid;
+		if (database_exists(stats[i].database) && lost)
+			lbt_stats_forget(MyDatabaseId, stats[i].oid);
 	}
 }
 
@@ -200,7 +214,7 @@ sweep_counts(Oid database, const LbtListed *listed, int nlisted)
  * transaction goes on has been trained just now; forgetting its model would be harmless, but a waste.
  */
 static void
-sweep(Oid database)
+sweep(void)
 {
 	LbtListed  *listed;
 	LbtFile		now;
@@ -208,19 +222,19 @@ sweep(Oid database)
 	int			n;
 
 	StartTransactionCommand();
-	n = lbt_registry_list(database, &listed, SWEEP_MAX);
+	n = lbt_registry_list(MyDatabaseId, &listed);
 	for (int i = 0; i < n; i++)
 	{
 		if (!RecoveryInProgress() &&
 			!TimestampDifferenceExceeds(listed[i].changed_at, started, SWEEP_AGE_MS))
 			continue;
-		if (!lbt_index_file(listed[i].oid, &now) || memcmp(&now, &listed[i].file, sizeof(LbtFile)) != 0)
+		if (!lbt_index_file(listed[i].oid, &now) || !lbt_same_file(&now, &listed[i].file))
 		{
 			lbt_registry_drop_file(&listed[i].file);
 			listed[i].oid = InvalidOid;
 		}
 	}
-	sweep_counts(database, listed, n);
+	sweep_counts(listed, n);
 	CommitTransactionCommand();
 }
 
@@ -259,20 +273,22 @@ lbt_worker_main(Datum arg)
 	pqsignal(SIGTERM, die);
 	pqsignal(SIGINT, StatementCancelHandler);
 	BackgroundWorkerUnblockSignals();
-	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
-	override_settings();
-	if (!lbt_registry_attach())
+
+	/* Its place first: if it cannot connect, its database is left alone. */
+	if (!lbt_registry_attach() || !lbt_worker_enter(database))
 		proc_exit(0);
+	before_shmem_exit(leave, (Datum) 0);
+	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
 	lbt_worker_connected();
-	before_shmem_exit(give_demand_back, (Datum) 0);
+	override_settings();
 	CurrentMemoryContext = AllocSetContextCreate(TopMemoryContext, "learnedbtree worker",
 												 ALLOCSET_DEFAULT_SIZES);
 	idle_since = started = GetCurrentTimestamp();
 	for (;;)
 	{
-		bool		give_way = lbt_worker_should_give_way();
 		LbtFile		file;
 		Oid			oid;
+		bool		soon;
 
 		QueryCancelPending = false; /* what was to be cancelled is over */
 		CHECK_FOR_INTERRUPTS();
@@ -282,37 +298,27 @@ lbt_worker_main(Datum arg)
 			ProcessConfigFile(PGC_SIGHUP);
 		}
 		if (!lbt_autotrain ||
-			(give_way && TimestampDifferenceExceeds(started, GetCurrentTimestamp(), TURN_MS)))
+			(TimestampDifferenceExceeds(started, GetCurrentTimestamp(), TURN_MS) && others_wait()))
 			break;
-		if (lbt_demand_take(database, &file, &oid))
+		if (lbt_demand_take(&file, &oid, &soon))
 		{
 			serve(&file, oid);
 			idle_since = GetCurrentTimestamp();
 			continue;
 		}
-		if (give_way || TimestampDifferenceExceeds(idle_since, GetCurrentTimestamp(), LINGER_MS))
+		if (others_wait() ||
+			(!soon && TimestampDifferenceExceeds(idle_since, GetCurrentTimestamp(), LINGER_MS)))
 			break;
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 Min(Max(lbt_naptime, 10), LINGER_MS / 4),
 						 lbt_wait_event(&wait_event, "LearnedBtreeWorkerMain"));
 		ResetLatch(MyLatch);
 	}
-	sweep(database);
+	sweep();
+
+	/* Who raised a demand in the meantime has found a worker here. */
+	lbt_worker_leave();
+	if (lbt_autotrain)
+		(void) others_wait();
 	proc_exit(0);
-}
-
-bool
-lbt_forget_lost_database(Oid database)
-{
-	bool		exists;
-
-	StartTransactionCommand();
-	exists = SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database));
-	CommitTransactionCommand();
-	if (!exists)
-	{
-		lbt_registry_drop_matching(database, InvalidOid, NULL);
-		lbt_stats_forget(database, InvalidOid);
-	}
-	return !exists;
 }

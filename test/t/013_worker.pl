@@ -58,12 +58,12 @@ END $$;
 SQL
 $node->safe_psql('postgres', $objects);
 
-my %worker = (launcher => "backend_type = 'learnedbtree launcher'", worker => "backend_type = 'learnedbtree worker'");
+my $is_worker = "backend_type = 'learnedbtree worker'";
 
 sub sql { return $node->safe_psql('postgres', $_[0]); }
 sub split_leaves { sql(join(';', map { "SELECT split('$_')" } @_)); }
 sub trained_at { return sql("SELECT trained_at FROM learnedbtree_model('$_[0]_k')"); }
-sub pid_of { return sql("SELECT string_agg(pid::text, ' ') FROM pg_stat_activity WHERE $worker{$_[0]}"); }
+sub pid_of_worker { return sql("SELECT string_agg(pid::text, ' ') FROM pg_stat_activity WHERE $is_worker"); }
 sub since_log { return substr(slurp_file($node->logfile), $_[0]); }
 sub log_size { return -s $node->logfile; }
 
@@ -97,20 +97,20 @@ sub reload
 	}
 }
 
-sub gone { my ($kind) = @_; wait_until($node, "SELECT count(*) = 0 FROM pg_stat_activity WHERE $worker{$kind}"); return 1; }
+sub worker_gone { wait_until($node, "SELECT count(*) = 0 FROM pg_stat_activity WHERE $is_worker"); return 1; }
 
-# The process's pid, made to come if need be.
+# The worker's pid, made to come if need be.
 sub running
 {
-	my ($kind, $name) = @_;
+	my ($name) = @_;
 	for (1 .. 10)
 	{
-		my $pid = pid_of($kind);
+		my $pid = pid_of_worker();
 		return $pid if $pid ne '';
 		split_leaves($name);
 		sleep(0.2);
 	}
-	die "there is no $kind";
+	die 'there is no worker';
 }
 
 # Ask for a training, and see that it comes.
@@ -132,13 +132,13 @@ is(sql("SELECT splits_since < 4 AND training_ms IS NOT NULL FROM learnedbtree_mo
 my $seen = 0;
 for (1 .. 5)
 {
-	$seen = sql("SELECT count(*) = 2 AND bool_and(CASE WHEN $worker{worker} THEN datname = 'postgres' AND query = 'learnedbtree: training public.a_k' "
-		  . "ELSE datname IS NULL END) FROM pg_stat_activity WHERE backend_type LIKE 'learnedbtree%'");
+	$seen = sql("SELECT count(*) = 1 AND bool_and($is_worker AND datname = 'postgres' AND query = 'learnedbtree: training public.a_k') "
+		  . "FROM pg_stat_activity WHERE backend_type LIKE 'learnedbtree%'");
 	last if $seen eq 't';
 	split_leaves('a');
 	sleep(0.2);
 }
-is($seen, 't', 'launcher and worker are seen, and what they do')
+is($seen, 't', 'the worker is seen, and what it does')
   or diag(sql("SELECT string_agg(concat_ws(' ', backend_type, datname, query), ', ') FROM pg_stat_activity"));
 is(sql("SELECT trainings FROM learnedbtree_stat WHERE indexrelname = 'quiet_k'"), '0', 'an index without changes is left alone');
 my $time = trained_at('a');
@@ -146,8 +146,7 @@ sql("DELETE FROM a WHERE k BETWEEN 5000000 AND 9000000; VACUUM a");
 trained_since('a', $time, 'so do pages that VACUUM deletes');
 is(sql("SELECT pages_deleted > 50 FROM learnedbtree_stat WHERE indexrelname = 'a_k'"), 't', 'they are counted');
 sql("SELECT split('a'), split('a'), split('b')");
-ok(gone('worker'), 'the worker ends');
-isnt(pid_of('launcher'), '', 'before the launcher does');
+ok(worker_gone(), 'the worker ends');
 
 # The thresholds; the index option comes before the setting.
 my %before = map { ($_ => trained_at($_)) } qw(a b quiet);
@@ -168,7 +167,7 @@ sql("ALTER INDEX $_ SET (retrain_splits = 4)") foreach qw(a_k b_k quiet_k);
 
 is($node->psql('postgres', 'SELECT learnedbtree_model_memory(); SET learnedbtree.autotrain = off'), 3, 'a session cannot change autotrain');
 reload(autotrain => 'off');
-ok(gone('worker') && gone('launcher'), 'autotrain off: both end at once');
+ok(worker_gone(), 'autotrain off: it ends at once');
 $time = trained_at('a');
 split_leaves('a', 'a');
 sleep(0.5);
@@ -207,19 +206,16 @@ sql("SELECT learnedbtree_train('a_k')");
 
 # ---- signals ----
 
-foreach my $kind (qw(worker launcher))
+foreach my $signal (qw(pg_terminate_backend pg_cancel_backend))
 {
-	foreach my $signal (qw(pg_terminate_backend pg_cancel_backend))
+	works('b', "before $signal");
+	my $pid = running('b');
+	sql("SELECT $signal($pid)");
+	if ($signal eq 'pg_terminate_backend')
 	{
-		works('b', "before $signal of the $kind");
-		my $pid = running($kind, 'b');
-		sql("SELECT $signal($pid)");
-		if ($signal eq 'pg_terminate_backend')
-		{
-			wait_until($node, "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $pid");
-		}
-		works('b', "after $signal of the $kind");
+		wait_until($node, "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $pid");
 	}
+	works('b', "after $signal");
 }
 
 # ---- locks, and objects that go away ----
@@ -236,7 +232,7 @@ trained_since('a', $time, 'and is trained when the lock is gone');
 $holder->query_safe('BEGIN; DROP INDEX b_k');
 $holder->query_safe('COMMIT; BEGIN; ALTER INDEX a_k DEPENDS ON EXTENSION amcheck; SELECT split($$a$$)');
 $holder->query_safe("SELECT learnedbtree_stat_get('a_k'::regclass)");
-wait_until($node, "SELECT count(*) > 0 FROM pg_stat_activity WHERE $worker{worker}");
+wait_until($node, "SELECT count(*) > 0 FROM pg_stat_activity WHERE $is_worker");
 $holder->query_safe('DROP TABLE a, b; COMMIT');
 $holder->quit;
 works('quiet', 'dropped with a training asked for: others go on');
@@ -250,10 +246,10 @@ sql("SELECT make('a'), make('b')");
 for (1 .. 5)
 {
 	$node->safe_psql($_, "SELECT split('a')") foreach qw(second postgres);
-	last if sql("SELECT count(*) = 2 FROM pg_stat_activity WHERE $worker{worker}") eq 't';
+	last if sql("SELECT count(*) = 2 FROM pg_stat_activity WHERE $is_worker") eq 't';
 	sleep(0.3);
 }
-ok(eventually($node, "SELECT string_agg(datname, ' ' ORDER BY datname) = 'postgres second' FROM pg_stat_activity WHERE $worker{worker}"),
+ok(eventually($node, "SELECT string_agg(datname, ' ' ORDER BY datname) = 'postgres second' FROM pg_stat_activity WHERE $is_worker"),
 	'two databases are served at once, one without work is not');
 ok(eventually($node, "SELECT splits_since < 4 FROM learnedbtree_model('a_k')", 'second'), 'the other database is served');
 # The worker is connected still, and another training wanted.
@@ -266,6 +262,25 @@ $node->safe_psql('third', "SELECT split('a')");
 is($node->psql('postgres', 'DROP DATABASE third WITH (FORCE)'), 0, 'and be dropped by force') or diag(since_log($log));
 works('a', 'after that all is well');
 unlike(since_log($log), qr/FATAL: (?!.*(terminating background worker|database .* does not exist))|PANIC/, 'no other process was hurt');
+
+# A database that a worker cannot connect to does not keep others from theirs.
+reload(max_workers => '1');
+$node->safe_psql('postgres', 'CREATE DATABASE closed');
+$node->safe_psql('closed', "$objects SELECT make('a')");
+$holder = $node->background_psql('closed');
+$holder->query_safe('SELECT 1');
+worker_gone();
+$log = log_size();
+sql('ALTER DATABASE closed ALLOW_CONNECTIONS off');
+$holder->query_safe('SELECT split($$a$$)') for 1 .. 3;
+ok($node->wait_for_log(qr/FATAL: .*"closed" is not currently accepting connections/, $log), 'a worker is refused');
+$holder->query_safe('SELECT split($$a$$)') for 1 .. 3;
+works('a', 'another database is served');
+my @refused = since_log($log) =~ /FATAL/g;
+is(scalar @refused, 1, 'the other one is left alone');
+$holder->quit;
+sql('DROP DATABASE closed');
+reload(max_workers => '2');
 
 # ---- a crash ----
 
@@ -362,31 +377,30 @@ $standby->stop;
 
 # ---- no room for workers ----
 
-foreach my $slots (0, 1)
 {
-	$node->append_conf('postgresql.conf', "max_worker_processes = $slots\nmax_parallel_workers = 0\n");
+	$node->append_conf('postgresql.conf', "max_worker_processes = 0\nmax_parallel_workers = 0\n");
 	$log = log_size();
 	$node->restart;
-	is(sql("SELECT right_answers('a')"), 't', "$slots workers: the answers are right");
-	is(model_state($node, 'a_k'), 'ready', "$slots workers: there is a model");
+	is(sql("SELECT right_answers('a')"), 't', "no workers: the answers are right");
+	is(model_state($node, 'a_k'), 'ready', "no workers: there is a model");
 	$time = trained_at('a');
 	sql('INSERT INTO a SELECT 15555000 + g % 1000 FROM generate_series(1, 5000) g');
 	sql('SET enable_seqscan = off; SET enable_bitmapscan = off; '
 		  . 'SELECT sum((SELECT count(*) FROM a WHERE k = 15555000 + g * 7 % 1000 AND g % 3 = 0)) + sum((SELECT count(*) FROM a WHERE k = g * 1000)) FROM generate_series(1, 9000) g') for 1 .. 3;
-	ok(trained_at('a') gt $time, "$slots workers: lookups that go wrong train by themselves") or diag(sql("SELECT m::text FROM learnedbtree_model('a_k') m"));
+	ok(trained_at('a') gt $time, "no workers: lookups that go wrong train by themselves") or diag(sql("SELECT m::text FROM learnedbtree_model('a_k') m"));
 	sleep(1.5);
 	split_leaves('a');
 	my @hints = since_log($log) =~ /out of background worker slots.*\n.*HINT: .*max_worker_processes/g;
-	is(scalar @hints, 1, "$slots workers: the log says so, once") or diag(since_log($log));
-	is(sql("SELECT right_answers('a')"), 't', "$slots workers: still right");
+	is(scalar @hints, 1, "no workers: the log says so, once") or diag(since_log($log));
+	is(sql("SELECT right_answers('a')"), 't', "no workers: still right");
 }
-$node->append_conf('postgresql.conf', "max_worker_processes = 8\n");
+$node->append_conf('postgresql.conf', "max_worker_processes = 1\n");
 $node->restart;
-is(sql("SELECT right_answers('a')"), 't', 'with workers again: the answers are right');
-works('a', 'and they come');
+is(sql("SELECT right_answers('a')"), 't', 'with one worker: the answers are right');
+works('a', 'and it comes');
 is($node->psql('postgres', "SELECT learnedbtree_check('a_k', true, true), learnedbtree_check('b_k', true, true)"), 0, 'amcheck is content');
 my $from = time;
-ok(gone('worker') && gone('launcher'), 'without work, worker and launcher end');
+ok(worker_gone(), 'without work, the worker ends');
 cmp_ok(time - $from, '<', 30, 'in good time');
 
 $node->stop;

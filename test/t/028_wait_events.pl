@@ -33,7 +33,6 @@ sub waits
 }
 
 waits("backend_type = 'learnedbtree worker'", event('LearnedBtreeWorkerMain'), 'the worker waits for demands');
-waits("backend_type = 'learnedbtree launcher'", event('LearnedBtreeLauncherMain'), 'the launcher, too');
 
 my $trainer = $node->background_psql('postgres', on_error_stop => 0);
 $trainer->query_until(qr/started/, <<'SQL');
@@ -51,7 +50,7 @@ $trainer->quit;
 if ($node->pg_version >= 17)
 {
 	is($node->safe_psql('postgres', "SELECT string_agg(name, ' ' ORDER BY name) FROM pg_wait_events WHERE type = 'Extension' AND name LIKE 'Learned%'"),
-		'LearnedBtreeLauncherMain LearnedBtreeTrain LearnedBtreeWorkerMain', 'the server lists the events');
+		'LearnedBtreeTrain LearnedBtreeWorkerMain', 'the server lists the events');
 }
 
 $node->stop;

@@ -154,7 +154,7 @@ sub processes_killed
 	my ($round, %killed) = (0);
 	while ($round < 3 || ($long && time - $began < $seconds))
 	{
-		my $kind = qw(worker launcher backend) [ $round++ % 3 ];
+		my $kind = qw(worker backend) [ $round++ % 2 ];
 		my $offset = log_size($node);
 		my $load = start_load($node, clients => 6, seconds => 60, seed => $seed + $round,
 			scripts => [ torture_scripts($node, compare => 25, claim => 3, claim_next => 2) ]);
@@ -480,7 +480,7 @@ sub memory_over_time
 	cmp_ok($lasting, '>=', 9, 'processes that were there all the time');
 	is(join('; ', @grown), '', "$duration s of load: no process grows");
 	my @short = grep { $title{$_} =~ /learnedbtree/ } keys %samples;
-	figure('launchers and workers: %d, at most %d kB', scalar @short, max(map { $_->[1] } map { @{ $samples{$_} } } @short)) if @short;
+	figure('workers: %d, at most %d kB', scalar @short, max(map { $_->[1] } map { @{ $samples{$_} } } @short)) if @short;
 	is(faults($node, $seed), '', 'nothing is lost or there twice, by any index');
 	ok(memory_balanced($node), 'shared memory holds one model an index');
 	$node->stop;
