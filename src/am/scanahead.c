@@ -188,7 +188,7 @@ static inline bool
 same_model(LbtIndex *index, uint64 generation)
 {
 	return index->generation == generation && index->state == LBT_READY &&
-		pg_atomic_read_u64(lbt_registry_generation) == generation;
+		pg_atomic_read_u64(&lbt_control->generation) == generation;
 }
 
 /* The slots of the probe that come after those of the probe before. */

@@ -24,14 +24,6 @@ set_to_zero(LbtStats *stats, TimestampTz reset_at)
 	stats->reset_at = reset_at;
 }
 
-static LbtStats *
-find(Oid database, Oid oid)
-{
-	Oid			key[2] = {database, oid};
-
-	return dshash_find(lbt_totals, key, true);
-}
-
 /* An index's totals, made if need be, locked. */
 static LbtStats *
 lock_totals(Oid database, Oid oid)
@@ -45,41 +37,32 @@ lock_totals(Oid database, Oid oid)
 	return stats;
 }
 
-static void
-add_to_totals(const LbtIndex *index, const uint64 *events)
-{
-	TimestampTz now = GetCurrentTimestamp();
-	LbtStats   *stats = lock_totals(index->file.database, index->oid);
-
-	for (int i = 0; i < LBT_NEVENTS; i++)
-		stats->events[i] += events[i];
-	if (events[LBT_EV_TRAINING] > 0)
-		stats->last_trained = now;
-	dshash_release_lock(lbt_totals, stats);
-}
-
-static bool
-flush_index(LbtIndex *index)
+bool
+lbt_counters_flush_index(LbtIndex *index)
 {
 	volatile bool unserved = false;
 	uint64		events[LBT_NEVENTS];
+	int			splits = index->options.retrain_splits;
 
+	if (!index->shareable)
+		return false;
 	for (int i = 0; i < LBT_NEVENTS; i++)
 		events[i] = lbt_count_unflushed(index, i);
 	LBT_GUARD_BEGIN();
 	{
-		unserved = lbt_demand_report(&index->file, events, index->retrain_splits);
-		add_to_totals(index, events);
+		LbtStats   *stats;
+
+		unserved = lbt_demand_report(&index->file, events, splits > 0 ? splits : lbt_retrain_splits);
+		stats = lock_totals(index->file.database, index->oid);
+		for (int i = 0; i < LBT_NEVENTS; i++)
+			stats->events[i] += events[i];
+		if (events[LBT_EV_TRAINING] > 0)
+			stats->last_trained = GetCurrentTimestamp();
+		dshash_release_lock(lbt_totals, stats);
 	}
 	LBT_GUARD_END((void) 0);
 	memcpy(index->flushed, index->events, sizeof(index->flushed));
 	return unserved;
-}
-
-bool
-lbt_counters_flush_index(LbtIndex *index)
-{
-	return index->dirty && flush_index(index);
 }
 
 void
@@ -90,7 +73,7 @@ lbt_counters_flush(void)
 		LbtIndex   *index = dlist_container(LbtIndex, dirty_node, dlist_pop_head_node(&lbt_dirty_indexes));
 
 		index->dirty = false;
-		(void) flush_index(index);
+		(void) lbt_counters_flush_index(index);
 	}
 	last_flush = GetCurrentTimestamp();
 }
@@ -107,22 +90,18 @@ lbt_counters_before_commit(void)
 void
 lbt_stats_get(Oid oid, LbtStats *out)
 {
+	Oid			key[2] = {MyDatabaseId, oid};
+
 	memset(out, 0, sizeof(LbtStats));
 	if (lbt_control == NULL)
 		return;
 	LBT_GUARD_BEGIN();
 	{
-		LbtStats   *stats = find(MyDatabaseId, oid);
+		LbtStats   *stats = dshash_find(lbt_totals, key, false);
 
 		if (stats != NULL)
 		{
 			*out = *stats;
-			dshash_release_lock(lbt_totals, stats);
-		}
-		stats = find(MyDatabaseId, InvalidOid);
-		if (stats != NULL)
-		{
-			out->reset_at = Max(out->reset_at, stats->reset_at);
 			dshash_release_lock(lbt_totals, stats);
 		}
 	}
@@ -138,13 +117,13 @@ lbt_stats_reset(Oid oid)
 
 	if (lbt_control == NULL)
 		return;
-
-	/* What can fail for want of memory comes first. */
-	stats = lock_totals(MyDatabaseId, oid);
-	set_to_zero(stats, now);
-	dshash_release_lock(lbt_totals, stats);
 	if (OidIsValid(oid))
+	{
+		stats = lock_totals(MyDatabaseId, oid);
+		set_to_zero(stats, now);
+		dshash_release_lock(lbt_totals, stats);
 		return;
+	}
 	dshash_seq_init(&status, lbt_totals, true);
 	while ((stats = dshash_seq_next(&status)) != NULL)
 		if (stats->database == MyDatabaseId)

@@ -26,7 +26,7 @@ lbt_count(LbtIndex *index, LbtEvent event)
 static inline void
 lbt_count_lookup(LbtIndex *index, LbtEvent event, int moved)
 {
-	lbt_count(index, LBT_EV_LOOKUP);
+	index->events[LBT_EV_LOOKUP]++;
 	lbt_count(index, event);
 	if (event == LBT_EV_NO_MODEL || (event == LBT_EV_VERIFIED && moved == 0))
 		return;

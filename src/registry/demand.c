@@ -9,7 +9,8 @@
  *   of it together is at most twice what the best choice of times would have cost), and, before that is
  *   felt, when a share of the leaves has split, or pages were deleted.
  *
- *   Whether it pays: when the visits that predictions save are more than those that failed ones waste.
+ *   Whether it pays: when the visits that predictions have saved since the training are more than those that failed
+ *   ones have wasted: so a model never costs more than it has brought.
  *   Computing a prediction costs about half a visit (measured: 1.2 us against 3.4 us for four pages).
  *
  * A demand is a flag in the index's entry: there is at most one for each index.  It stays until a worker takes it, and
@@ -40,9 +41,9 @@
 /* A descent from a failed prediction wastes the way to it. */
 #define VISITS_A_PREDICTION 1.5
 
-/* Predictions before a model is judged, and after which the older half is forgotten. */
-#define WINDOW_MIN 1000
-#define WINDOW_MAX 65536
+/* Predictions before a model is judged, and from which on it has been of use. */
+#define JUDGED_MIN 1000
+#define PROVEN_MIN 32768
 
 /* Models of one index in a row that did not pay before retraining is left to others. */
 #define STRIKES_MAX 3
@@ -68,15 +69,14 @@ lbt_policy_pause(LbtEntry *entry)
 }
 
 void
-lbt_policy_settle(LbtEntry *entry, const LbtModelHeader *header, uint32 fingerprint)
+lbt_policy_settle(LbtEntry *entry, LbtState state, const LbtModelHeader *header, uint32 fingerprint)
 {
-	bool		ready = entry->state == LBT_READY;
+	bool		ready = state == LBT_READY;
 	bool		saved = ready && header->source == LBT_FROM_SAVED;
 
 	memset(&entry->since, 0, sizeof(entry->since));
-	memset(&entry->window, 0, sizeof(entry->window));
 	entry->wanted = saved && lbt_autotrain;
-	if (entry->state == LBT_NO_MEMORY)
+	if (state == LBT_NO_MEMORY)
 	{
 		lbt_policy_pause(entry);
 		return;
@@ -109,81 +109,32 @@ wants_training(const LbtEntry *entry, int retrain_splits)
 	double		cost = Max(entry->nleaves / TRAINING_LEAVES_A_VISIT, TRAINING_VISITS_MIN);
 
 	return since->splits >= Max(threshold, 1) || since->deleted > 0 ||
-		(entry->window.predictions >= WINDOW_MIN && lost >= cost * (1 << entry->futile));
+		(since->predictions >= JUDGED_MIN && lost >= cost * (1 << entry->futile));
 }
 
-/* Do predictions save anything? */
+/* Have predictions saved anything? */
 static bool
 pays(const LbtEntry *entry)
 {
-	const LbtWindow *w = &entry->window;
-	double		hits = w->predictions - Min(w->fallbacks, w->predictions);
+	const LbtSince *since = &entry->since;
+	double		hits = (double) since->predictions - since->useless - since->fallbacks;
 
-	return w->predictions < WINDOW_MIN ||
-		hits * (entry->height - VISITS_A_PREDICTION) >
-		w->moved + w->fallbacks * VISITS_A_PREDICTION;
+	return since->predictions < JUDGED_MIN ||
+		hits * (entry->height - VISITS_A_PREDICTION) > since->moved + since->fallbacks * VISITS_A_PREDICTION;
 }
 
 static void
-add_events(LbtEntry *entry, const uint64 *events)
+add_events(LbtSince *since, const uint64 *events)
 {
-	LbtSince   *since = &entry->since;
-	LbtWindow  *window = &entry->window;
 	uint64		failed = events[LBT_EV_BAD_BLOCK] + events[LBT_EV_BAD_PAGE] +
 		events[LBT_EV_LOW] + events[LBT_EV_HIGH];
-	uint64		twice = events[LBT_EV_INSERT_FULL] + events[LBT_EV_INSERT_EQUAL];
-	uint64		predictions = events[LBT_EV_VERIFIED] + failed + events[LBT_EV_INSERT];
-	uint64		moved = events[LBT_EV_MOVED_RIGHT] + events[LBT_EV_INSERT_MOVED];
 
-	failed += events[LBT_EV_INSERT_FALLBACK];
-	since->predictions += predictions;
-	since->moved += moved;
-	since->fallbacks += failed;
+	since->predictions += events[LBT_EV_VERIFIED] + failed + events[LBT_EV_INSERT];
+	since->moved += events[LBT_EV_MOVED_RIGHT] + events[LBT_EV_INSERT_MOVED];
+	since->fallbacks += failed + events[LBT_EV_INSERT_FALLBACK];
+	since->useless += events[LBT_EV_INSERT_FULL] + events[LBT_EV_INSERT_EQUAL];
 	since->splits += events[LBT_EV_SPLIT];
 	since->deleted += events[LBT_EV_PAGE_DELETED];
-
-	/*
-	 * Right about the leaf, but nbtree had to go there again: nothing saved,
-	 * and no fault of the model.
-	 */
-	predictions -= Min(twice, predictions);
-
-	/*
-	 * One flush may bring more than a window holds: then it is all of it,
-	 * scaled down.
-	 */
-	while (predictions > WINDOW_MAX)
-	{
-		predictions /= 2;
-		moved /= 2;
-		failed /= 2;
-		memset(window, 0, sizeof(*window));
-	}
-	if (window->predictions + predictions > WINDOW_MAX)
-	{
-		window->predictions /= 2;
-		window->moved /= 2;
-		window->fallbacks /= 2;
-	}
-	window->predictions += predictions;
-	window->moved += moved;
-	window->fallbacks += failed;
-}
-
-/*
- * Switch a model off that does not pay; the caller frees its memory.  If the tree has changed since it was made, a new one
- * gets a chance; and so it does where one is wanted already, because this one came from a saved model.
- */
-static void
-switch_off(LbtEntry *entry)
-{
-	entry->state = LBT_NOT_PAYING;
-	entry->memory = InvalidDsaPointer;
-	entry->changed_at = GetCurrentTimestamp();
-	if (entry->strikes < STRIKES_MAX)
-		entry->strikes++;
-	entry->wanted = lbt_autotrain && entry->strikes < STRIKES_MAX &&
-		(entry->wanted || entry->since.splits + entry->since.deleted > 0);
 }
 
 /* ---- demands ---- */
@@ -202,34 +153,37 @@ lbt_demand_report(const LbtFile *file, const uint64 *events, int retrain_splits)
 {
 	LbtEntry   *entry = dshash_find(lbt_entries, file, true);
 	TimestampTz now = GetCurrentTimestamp();
-	dsa_pointer dead = InvalidDsaPointer;
-	Size		dead_bytes = 0;
+	bool		off;
 	bool		due;
 	bool		soon;
 
 	if (entry == NULL)
 		return false;
 	pg_atomic_write_u64(&entry->used_at, (uint64) now);
-	add_events(entry, events);
-	if (entry->state == LBT_READY && !pays(entry))
+	add_events(&entry->since, events);
+	off = entry->state == LBT_READY && !pays(entry);
+	if (entry->state == LBT_READY && entry->since.predictions > PROVEN_MIN)
+		entry->strikes = 0;
+	if (off)
 	{
-		dead = lbt_model_of(entry);
-		dead_bytes = entry->bytes;
-		switch_off(entry);
+		/*
+		 * If the tree has changed since the model was made, a new one gets a
+		 * chance; and so it does where one is wanted already, because this
+		 * one came from a saved model.
+		 */
+		entry->strikes = Min(entry->strikes + 1, STRIKES_MAX);
+		entry->wanted = lbt_autotrain && entry->strikes < STRIKES_MAX &&
+			(entry->wanted || entry->since.splits + entry->since.deleted > 0);
 	}
-	else if (entry->state == LBT_READY)
-	{
-		if (lbt_autotrain && wants_training(entry, retrain_splits) && entry->not_before <= now)
-			entry->wanted = true;	/* else it failed a moment ago: no use */
-		if (entry->window.predictions > WINDOW_MAX / 2)
-			entry->strikes = 0;
-	}
+	else if (entry->state == LBT_READY && lbt_autotrain && wants_training(entry, retrain_splits) &&
+			 entry->not_before <= now)
+		entry->wanted = true;	/* else it failed a moment ago: no use */
 	due = entry->wanted && lbt_autotrain && is_due(entry, 0);
 	soon = entry->wanted && lbt_autotrain && is_due(entry, SOON_MS);
-	dshash_release_lock(lbt_entries, entry);
-
-	if (DsaPointerIsValid(dead))
-		lbt_model_free(dead, dead_bytes);
+	if (off)
+		lbt_entry_replace_model(entry, LBT_NOT_PAYING, InvalidDsaPointer, 0);
+	else
+		dshash_release_lock(lbt_entries, entry);
 	return soon && lbt_worker_start(file->database) == LBT_UNSERVED && due;
 }
 
@@ -303,13 +257,13 @@ lbt_demand_take(LbtFile *file, Oid *oid, bool *soon)
 }
 
 void
-lbt_demand_defer(const LbtFile *file, int ms, bool again)
+lbt_demand_defer(const LbtFile *file, int ms)
 {
 	LbtEntry   *entry = dshash_find(lbt_entries, file, true);
 
 	if (entry == NULL)
 		return;
-	entry->wanted = again;
+	entry->wanted = true;
 	entry->not_before = Max(entry->not_before, TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ms));
 	dshash_release_lock(lbt_entries, entry);
 }

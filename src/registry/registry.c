@@ -17,8 +17,9 @@
 
 /* ---- the memory of models ---- */
 
-void
-lbt_model_free(dsa_pointer memory, Size bytes)
+/* Free the memory of a model that no entry names any more; without one only raise the generation. */
+static void
+free_model(dsa_pointer memory, Size bytes)
 {
 	pg_atomic_fetch_add_u64(&lbt_control->generation, 1);
 	if (!DsaPointerIsValid(memory))
@@ -29,12 +30,30 @@ lbt_model_free(dsa_pointer memory, Size bytes)
 	pg_atomic_fetch_sub_u64(&lbt_control->model_bytes, bytes);
 }
 
-dsa_pointer
-lbt_model_of(const LbtEntry *entry)
+/*
+ * The memory of a locked entry's model, which is about to be taken from it and freed.  Maps it: if that cannot be done,
+ * the error comes while nothing has been changed, and the model stays where others find it.
+ */
+static dsa_pointer
+model_of(const LbtEntry *entry)
 {
 	if (DsaPointerIsValid(entry->memory))
 		(void) dsa_get_address(lbt_area, entry->memory);
 	return entry->memory;
+}
+
+void
+lbt_entry_replace_model(LbtEntry *entry, LbtState state, dsa_pointer memory, Size bytes)
+{
+	dsa_pointer old = model_of(entry);
+	Size		old_bytes = entry->bytes;
+
+	entry->state = state;
+	entry->memory = memory;
+	entry->bytes = bytes;
+	entry->changed_at = GetCurrentTimestamp();
+	dshash_release_lock(lbt_entries, entry);
+	free_model(old, old_bytes);
 }
 
 /* Take a file's model away; its entry stays, to say why. */
@@ -42,19 +61,14 @@ static void
 evict(const LbtFile *file)
 {
 	LbtEntry   *entry = dshash_find(lbt_entries, file, true);
-	dsa_pointer memory;
-	Size		bytes;
 
 	if (entry == NULL)
 		return;
-	memory = lbt_model_of(entry);
-	bytes = entry->bytes;
-	entry->memory = InvalidDsaPointer;
 	entry->wanted = false;		/* it must not push out others in its turn */
 	if (entry->state == LBT_READY)
-		entry->state = LBT_EVICTED;
-	dshash_release_lock(lbt_entries, entry);
-	lbt_model_free(memory, bytes);
+		lbt_entry_replace_model(entry, LBT_EVICTED, InvalidDsaPointer, entry->bytes);
+	else
+		dshash_release_lock(lbt_entries, entry);
 }
 
 /* When the least recently used model but the given file's was used, and whose; MAX: there is none. */
@@ -155,15 +169,16 @@ bool
 lbt_registry_has_idle(void)
 {
 	static TimestampTz looked = 0;
+	static volatile bool idle = false;
 	TimestampTz now = GetCurrentTimestamp();
-	volatile uint64 used = PG_UINT64_MAX;
 	LbtFile		file;
 
 	if (!lbt_registry_attach() || !TimestampDifferenceExceeds(looked, now, IDLE_LOOK_MS))
-		return false;
+		return idle;
 	looked = now;
-	LBT_GUARDED(used = find_least_used(NULL, &file), used = PG_UINT64_MAX);
-	return used != PG_UINT64_MAX && TimestampDifferenceExceeds((TimestampTz) used, now, IDLE_MS);
+	LBT_GUARDED(idle = find_least_used(NULL, &file) < (uint64) TimestampTzPlusMilliseconds(now, -IDLE_MS),
+				idle = false);
+	return idle;
 }
 
 /* ---- entries ---- */
@@ -185,28 +200,6 @@ lbt_entry_lock(const LbtFile *file, Oid oid)
 	return entry;
 }
 
-/* Put what was trained into the file's entry, and free what was there; memory and bytes are the new model's. */
-static void
-register_training(const LbtFile *file, Oid oid, const LbtTrained *trained, LbtState state, dsa_pointer memory,
-				  Size bytes, volatile bool *registered)
-{
-	LbtEntry   *entry = lbt_entry_lock(file, oid);
-	dsa_pointer superseded = lbt_model_of(entry);
-	Size		superseded_bytes = entry->bytes;
-	TimestampTz now = GetCurrentTimestamp();
-
-	entry->state = state;
-	entry->trained_blocks = trained->blocks;
-	entry->memory = memory;
-	entry->bytes = bytes;
-	entry->changed_at = now;
-	lbt_policy_settle(entry, &trained->header, trained->fingerprint);
-	pg_atomic_write_u64(&entry->used_at, (uint64) now);
-	dshash_release_lock(lbt_entries, entry);
-	*registered = true;
-	lbt_model_free(superseded, superseded_bytes);
-}
-
 bool
 lbt_registry_publish(const LbtFile *file, Oid oid, const LbtTrained *trained, bool new_file)
 {
@@ -218,6 +211,8 @@ lbt_registry_publish(const LbtFile *file, Oid oid, const LbtTrained *trained, bo
 
 	LBT_GUARD_BEGIN();
 	{
+		LbtEntry   *entry;
+
 		if (state == LBT_READY)
 		{
 			/* The old model goes first when both do not fit together. */
@@ -225,11 +220,17 @@ lbt_registry_publish(const LbtFile *file, Oid oid, const LbtTrained *trained, bo
 				evict(file);
 			memory = store(file, trained, bytes, &state);
 		}
-		register_training(file, oid, trained, state, memory, bytes, &registered);
+		entry = lbt_entry_lock(file, oid);
+		(void) model_of(entry);
+		entry->trained_blocks = trained->blocks;
+		pg_atomic_write_u64(&entry->used_at, (uint64) GetCurrentTimestamp());
+		lbt_policy_settle(entry, state, header, trained->fingerprint);
+		registered = true;
+		lbt_entry_replace_model(entry, state, memory, bytes);
 	}
 	LBT_GUARD_END((void) 0);
 	if (!registered && DsaPointerIsValid(memory))
-		LBT_GUARDED(lbt_model_free(memory, bytes), (void) 0);
+		LBT_GUARDED(free_model(memory, bytes), (void) 0);
 	if (!new_file)
 		lbt_registry_drop_matching(file->database, oid, file);
 	return registered;
@@ -281,28 +282,23 @@ lbt_registry_unclaim(const LbtFile *file, LbtEnding ending)
 	LBT_GUARDED(lbt_registry_unclaim_after_error(file, ending), (void) 0);
 }
 
-bool
+void
 lbt_registry_describe(const LbtFile *file, LbtRegistered *out)
 {
-	volatile bool found = false;
-
 	LBT_GUARD_BEGIN();
 	{
 		LbtEntry   *entry = dshash_find(lbt_entries, file, false);
 
 		if (entry != NULL)
 		{
-			out->changed_at = entry->changed_at;
 			out->since = entry->since;
 			if (entry->state == LBT_READY)
 				memcpy(&out->header, dsa_get_address(lbt_area, entry->memory), sizeof(LbtModelHeader));
 			out->state = entry->state;
 			dshash_release_lock(lbt_entries, entry);
-			found = true;
 		}
 	}
 	LBT_GUARD_END(out->state = LBT_NO_MEMORY);
-	return found;
 }
 
 void
@@ -316,18 +312,18 @@ lbt_registry_drop_file(const LbtFile *file)
 
 		if (entry != NULL)
 		{
-			dsa_pointer memory = lbt_model_of(entry);
+			dsa_pointer memory = model_of(entry);
 			Size		bytes = entry->bytes;
 
 			dshash_delete_entry(lbt_entries, entry);
-			lbt_model_free(memory, bytes);
+			free_model(memory, bytes);
 		}
 	}
 	LBT_GUARD_END((void) 0);
 }
 
 int
-lbt_registry_list(Oid database, LbtListed **listed)
+lbt_registry_list(Oid database, Oid oid, LbtListed **listed)
 {
 	volatile int n = 0;
 
@@ -341,13 +337,12 @@ lbt_registry_list(Oid database, LbtListed **listed)
 		dshash_seq_init(&status, lbt_entries, false);
 		while ((entry = dshash_seq_next(&status)) != NULL)
 		{
-			if (entry->file.database != database)
+			if (entry->file.database != database || (OidIsValid(oid) && entry->oid != oid))
 				continue;
 			if (n == capacity)
 				*listed = repalloc_huge(*listed, (Size) (capacity *= 2) * sizeof(LbtListed));
 			(*listed)[n].file = entry->file;
-			(*listed)[n].oid = entry->oid;
-			(*listed)[n++].changed_at = entry->changed_at;
+			(*listed)[n++].oid = entry->oid;
 		}
 		dshash_seq_term(&status);
 	}
@@ -363,9 +358,8 @@ lbt_registry_drop_matching(Oid database, Oid oid, const LbtFile *except)
 
 	if (lbt_control == NULL)
 		return;
-	n = lbt_registry_list(database, &listed);
+	n = lbt_registry_list(database, oid, &listed);
 	for (int i = 0; i < n; i++)
-		if ((!OidIsValid(oid) || listed[i].oid == oid) &&
-			(except == NULL || !lbt_same_file(&listed[i].file, except)))
+		if (except == NULL || !lbt_same_file(&listed[i].file, except))
 			lbt_registry_drop_file(&listed[i].file);
 }

@@ -20,16 +20,14 @@
  * the memory of a superseded model is freed, so a backend whose view carries the current generation holds pointers to a
  * live model.
  *
- * Between comparing generations and reading, a model may be freed and its memory reused.  What the lookup then reads is
- * garbage, but harmless: it stays mapped (this process unmaps segments only inside dsa calls, and none happens between
- * the lbt_index_update() of a lookup or insert and the end of the prediction), every index is bounded by numbers copied
- * when the view was made (LbtModel), and a wrong prediction is caught by the leaf.  Writers of buffer hints cannot be so
- * careless, hence reclaim.
+ * Between comparing generations and reading, a model may be freed and its memory reused.  What a lookup then reads is
+ * garbage, but stays mapped and is bounded, and the leaf decides (src/README, "Shared models").  Writers of buffer hints
+ * cannot be so careless, hence reclaim.
  *
  * Lock order: hash partition, then dsa's own locks; reclaim, then dsa's own locks.  A partition lock and reclaim are
  * never held together, nor is one of them together with the workers' lock.
  *
- * But for lbt_registry_attach() and what xact.c declares, functions need lbt_registry_attach() to have succeeded.  They
+ * Functions need lbt_registry_attach() to have succeeded, but for those of lifetime.c.  They
  * raise no error, unless they say so; the caller holds no LWLock.
  */
 #ifndef LBT_REGISTRY_H
@@ -101,10 +99,7 @@ typedef enum LbtEvent
 /* The first of them are a scan's doing. */
 #define LBT_SCAN_EVENTS (LBT_EV_PREFETCHED + 1)
 
-/*
- * Totals of one index, by (database, oid): they survive REINDEX.  Those without an oid say when all of the database's
- * were reset.
- */
+/* Totals of one index, by (database, oid): they survive REINDEX. */
 typedef struct LbtStats
 {
 	Oid			database;		/* hash key: these two */
@@ -148,17 +143,11 @@ typedef struct LbtSince
 	uint64		predictions;	/* of lookups and inserts */
 	uint64		moved;			/* ... that were a right neighbour's */
 	uint64		fallbacks;		/* ... that failed */
+	uint64		useless;		/* ... that were right, but nbtree had to
+								 * insert: nothing saved, no fault */
 	uint64		splits;
 	uint64		deleted;		/* pages */
 } LbtSince;
-
-/* Predictions of late: halved when they have become many, so that what was long ago does not count. */
-typedef struct LbtWindow
-{
-	uint32		predictions;
-	uint32		moved;
-	uint32		fallbacks;
-} LbtWindow;
 
 typedef struct LbtEntry
 {
@@ -183,7 +172,6 @@ typedef struct LbtEntry
 	uint8		failures;		/* trainings in a row that failed */
 	uint8		strikes;		/* models in a row that did not pay */
 	LbtSince	since;
-	LbtWindow	window;
 } LbtEntry;
 
 /* NULL until this process has attached. */
@@ -192,16 +180,33 @@ extern dsa_area *lbt_area;
 extern dshash_table *lbt_entries;
 extern dshash_table *lbt_totals;
 
-/* ---- shmem.c ---- */
+/* ---- lifetime.c: shared memory, and models of files that transactions make and remove ---- */
 
-/* In _PG_init: ask the server for the shared memory. */
+/* In _PG_init: ask the server for the shared memory; see the ends of transactions. */
 extern void lbt_shmem_init(void);
+extern void lbt_xact_init(void);
 
 /*
  * Attach this backend to the shared memory; false where there is none, or it cannot be had.  Does what ended
  * transactions have put off.  Not after the end of a transaction.
  */
 extern bool lbt_registry_attach(void);
+
+/*
+ * This transaction made the index's file.  A training publishes its model before the commit (nobody else knows the file
+ * yet).  An abort forgets it, a commit those of the files that it replaces.  May raise errors, as those below.
+ */
+extern void lbt_xact_created(const LbtFile *file, Oid oid);
+
+/* At this transaction's commit: forget the index's model; ask a worker for a training of it. */
+extern void lbt_xact_forget(Oid index);
+extern void lbt_xact_want(Oid index);
+
+/*
+ * This transaction has dropped these indexes: forget their models and counts when it commits.  Does nothing where the
+ * library was loaded before this statement, and has seen each drop.
+ */
+extern void lbt_xact_dropped(const Oid *oids, int n);
 
 /* ---- registry.c: models ---- */
 
@@ -246,52 +251,47 @@ extern void lbt_registry_unclaim_after_error(const LbtFile *file, LbtEnding endi
 typedef struct LbtRegistered
 {
 	LbtState	state;
-	TimestampTz changed_at;
 	LbtSince	since;
 	LbtModelHeader header;		/* when LBT_READY */
 } LbtRegistered;
 
-/* False when the registry has no entry, or (state LBT_NO_MEMORY) that cannot be told. */
-extern bool lbt_registry_describe(const LbtFile *file, LbtRegistered *out);
+/* Leaves *out alone when the registry has no entry; the state is LBT_NO_MEMORY when that cannot be told. */
+extern void lbt_registry_describe(const LbtFile *file, LbtRegistered *out);
 
-/* Forget models: of one file; of all files of a database, or only those of an index but one file. */
+/* Forget models: of one file; of all files of a database, or of an index, but one file. */
 extern void lbt_registry_drop_file(const LbtFile *file);
 extern void lbt_registry_drop_matching(Oid database, Oid oid, const LbtFile *except);
 
-/* A database's entries. */
 typedef struct LbtListed
 {
 	LbtFile		file;
 	Oid			oid;
-	TimestampTz changed_at;
 } LbtListed;
 
-/* List them, palloc'd; returns how many: none when not all can be reached. */
-extern int	lbt_registry_list(Oid database, LbtListed **listed);
+/* List a database's entries, or an index's, palloc'd; returns how many: none when not all can be reached. */
+extern int	lbt_registry_list(Oid database, Oid oid, LbtListed **listed);
 
 /* Bytes of all models; and whether as many more would still be within the limit.  No dsa calls. */
 extern uint64 lbt_registry_bytes(void);
 extern bool lbt_registry_has_room(Size bytes);
 
-/* Has the least recently used model been idle for a minute?  No when asked again within a second. */
+/* Has the least recently used model been idle for a minute?  The answer may be a second old. */
 extern bool lbt_registry_has_idle(void);
 
 /* A file's entry, made if need be, with its partition locked exclusively.  May raise errors. */
 extern LbtEntry *lbt_entry_lock(const LbtFile *file, Oid oid);
 
 /*
- * The memory of a locked entry's model, which is about to be taken from it and freed.  Maps it: if that cannot be done,
- * the error comes while nothing has been changed, and the model stays where others find it.
+ * Put a model, or none, into a locked entry, unlock it, and free the model that was there.  May raise errors; then nothing
+ * has been changed, and the entry is locked.
  */
-extern dsa_pointer lbt_model_of(const LbtEntry *entry);
-
-/* Free the memory of a model that no entry names any more; without one only raise the generation.  May raise errors. */
-extern void lbt_model_free(dsa_pointer memory, Size bytes);
+extern void lbt_entry_replace_model(LbtEntry *entry, LbtState state, dsa_pointer memory, Size bytes);
 
 /* ---- demand.c: when to train again, and by whom ---- */
 
-/* Of a locked entry: a training has been published, and what was counted before is settled; or one has failed. */
-extern void lbt_policy_settle(LbtEntry *entry, const LbtModelHeader *header, uint32 fingerprint);
+/* Of a locked entry: a training is being published, and what was counted before is settled; or one has failed. */
+extern void lbt_policy_settle(LbtEntry *entry, LbtState state, const LbtModelHeader *header,
+							  uint32 fingerprint);
 extern void lbt_policy_pause(LbtEntry *entry);
 
 /*
@@ -313,11 +313,8 @@ extern bool lbt_demand_raise(const LbtFile *file, Oid oid, int delay);
  */
 extern bool lbt_demand_take(LbtFile *file, Oid *oid, bool *soon);
 
-/*
- * What was taken could not be served: raise it again for a time from now (milliseconds), or, without again, let nobody
- * raise it before that time.  May raise errors.
- */
-extern void lbt_demand_defer(const LbtFile *file, int ms, bool again);
+/* What was taken could not be served: raise it again for so many milliseconds from now.  May raise errors. */
+extern void lbt_demand_defer(const LbtFile *file, int ms);
 
 /* Of the databases with demands the next one in turn; the first after InvalidOid, the last is this process's own. */
 extern Oid	lbt_demand_next(Oid database);
@@ -336,30 +333,5 @@ extern LbtService lbt_worker_start(Oid database);
 extern bool lbt_worker_enter(Oid database);
 extern void lbt_worker_connected(void);
 extern void lbt_worker_leave(void);
-
-/* ---- xact.c: models of files that transactions make and remove ---- */
-
-/* In _PG_init. */
-extern void lbt_xact_init(void);
-
-/*
- * This transaction made the index's file.  A training publishes its model before the commit (nobody else knows the file
- * yet).  An abort forgets it, a commit those of the files that it replaces.  May raise errors, as those below.
- */
-extern void lbt_xact_created(const LbtFile *file, Oid oid);
-
-/* At this transaction's commit: forget the index's model; ask a worker for a training of it. */
-extern void lbt_xact_forget(Oid index);
-extern void lbt_xact_want(Oid index);
-
-/*
- * This transaction has dropped these indexes: forget their models and counts when it commits.  Does nothing where the
- * library was loaded before this statement, and has seen each drop.
- */
-extern void lbt_xact_dropped(const Oid *oids, int n);
-
-/* What ended transactions have left to forget, when nothing could be mapped; done by lbt_registry_attach(). */
-extern bool lbt_something_to_forget;
-extern void lbt_forget_now(void);
 
 #endif							/* LBT_REGISTRY_H */

@@ -224,11 +224,11 @@ lbt_index_options(Relation rel, LbtIndexOptions *options, const char **why_not)
 		return lbt_served_options(rel, options, why_not);
 	own = (const LbtOptions *) rel->rd_options;
 	if (own != NULL)
-		*options = (LbtIndexOptions)
 	{
-		.learned = own->learned,.max_error = own->max_error,
-			.retrain_splits = own->retrain_splits
-	};
+		options->learned = own->learned;
+		options->max_error = own->max_error;
+		options->retrain_splits = own->retrain_splits;
+	}
 	if (options->learned == 0)
 		*why_not = "the index option learned is off";
 	return true;

@@ -18,9 +18,8 @@
 #define UNREACHABLE_MS 10000
 
 static HTAB *views = NULL;
+static LbtIndex *recent = NULL; /* asked for last */
 dlist_head	lbt_dirty_indexes = DLIST_STATIC_INIT(lbt_dirty_indexes);
-
-pg_atomic_uint64 *lbt_registry_generation = NULL;
 
 static void
 view_init(LbtIndex *index, Relation rel)
@@ -51,8 +50,6 @@ update_options(LbtIndex *index, Relation rel)
 		index->learned = index->why_not == NULL;
 		index->nblocks = 0;
 	}
-	index->retrain_splits = index->options.retrain_splits > 0 ? index->options.retrain_splits :
-		lbt_retrain_splits;
 }
 
 void
@@ -60,14 +57,6 @@ lbt_mark_dirty(LbtIndex *index)
 {
 	index->dirty = true;
 	dlist_push_head(&lbt_dirty_indexes, &index->dirty_node);
-}
-
-/* Drop what a view has not flushed; the view itself goes, or is made anew. */
-static void
-forget_events(LbtIndex *index)
-{
-	if (index->dirty)
-		dlist_delete(&index->dirty_node);
 }
 
 bool
@@ -89,12 +78,37 @@ lbt_index_file(Oid relid, LbtFile *file)
 	return shareable;
 }
 
+static LbtIndex *
+find_view(Relation rel, const LbtFile *file)
+{
+	LbtIndex   *index;
+	bool		found;
+
+	if (views == NULL)
+	{
+		HASHCTL		ctl = {.keysize = sizeof(LbtFile),.entrysize = sizeof(LbtIndex),
+		.hcxt = TopMemoryContext};
+
+		views = hash_create("learnedbtree indexes", 64, &ctl,
+							HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	}
+	index = hash_search(views, file, HASH_ENTER, &found);
+	if (found && index->oid == RelationGetRelid(rel))
+		return index;
+
+	/* New, or the number of a file long gone has come round again. */
+	if (found && index->dirty)
+		dlist_delete(&index->dirty_node);
+	index->oid = InvalidOid;
+	view_init(index, rel);
+	return index;
+}
+
 LbtIndex *
 lbt_index_get(Relation rel)
 {
 	LbtFile		file = {LbtRelDatabase(rel), LbtRelTablespace(rel), LbtRelNumber(rel)};
 	LbtIndex   *index;
-	bool		found;
 
 	if (RelationUsesLocalBuffers(rel))
 	{
@@ -108,24 +122,9 @@ lbt_index_get(Relation rel)
 		update_options(index, rel);
 		return index;
 	}
-	if (views == NULL)
-	{
-		HASHCTL		ctl = {.keysize = sizeof(LbtFile),.entrysize = sizeof(LbtIndex),
-		.hcxt = TopMemoryContext};
-
-		views = hash_create("learnedbtree indexes", 64, &ctl,
-							HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	}
-	index = hash_search(views, &file, HASH_ENTER, &found);
-	if (!found)
-		index->oid = InvalidOid;
-	if (index->oid != RelationGetRelid(rel))
-	{
-		/* New, or the number of a file long gone has come round again. */
-		if (found)
-			forget_events(index);
-		view_init(index, rel);
-	}
+	if (recent == NULL || recent->oid != RelationGetRelid(rel) || !lbt_same_file(&recent->file, &file))
+		recent = find_view(rel, &file);
+	index = recent;
 	update_options(index, rel);
 	index->shareable = lbt_registry_attach();
 	return index;
@@ -243,4 +242,5 @@ lbt_views_trim(void)
 	dlist_init(&lbt_dirty_indexes);
 	hash_destroy(views);
 	views = NULL;
+	recent = NULL;
 }

@@ -33,17 +33,13 @@ typedef struct LbtIndex
 {
 	LbtFile		file;			/* hash key */
 	Oid			oid;			/* the index */
-	bool		shareable;		/* models can exist: not temporary, shared
-								 * memory there */
-	bool		dirty;			/* on the list of indexes with events to flush */
+	bool		shareable;		/* not temporary, shared memory there */
+	bool		dirty;			/* on the list of those with events to flush */
 	LbtState	state;
-	uint64		generation;		/* of the registry, when state and model were
-								 * looked up */
+	uint64		generation;		/* at which state and model were looked up */
 	LbtModel	model;			/* valid while state is LBT_READY */
-	TimestampTz again_at;		/* no use to ask for a training before; 0: it
-								 * may be */
-	BlockNumber nblocks;		/* the file has at least this many; 0 not
-								 * asked yet */
+	TimestampTz again_at;		/* no use to ask for a training before, or 0 */
+	BlockNumber nblocks;		/* the file has at least this many; 0 unknown */
 	BlockNumber trained_blocks; /* the file's size when it was trained */
 	Size		model_bytes;	/* of the model, when LBT_READY or LBT_EVICTED */
 	TimestampTz changed_at;		/* when the state or model was registered */
@@ -55,20 +51,15 @@ typedef struct LbtIndex
 	LbtIndexOptions options;
 	bool		learned;		/* use a model in this session */
 	const char *why_not;		/* a constant string, when not learned */
-	int			retrain_splits; /* splits that ask for a training; -1: the
-								 * default share */
-	uint32		last_slot;		/* predicted by the last lookup; any value is
-								 * safe */
+	uint32		last_slot;		/* predicted last; any value is safe */
 	LbtLastLeaf last;
-	uint16		insert_debt;	/* of late, inserts that nbtree had to do
-								 * after all; see insert.c */
+	uint16		insert_debt;	/* of late, inserts that nbtree had to do */
 	uint16		insert_skip;	/* inserts left to nbtree from the start */
 	uint16		leaf_items;		/* of the leaf seen last: where to prefetch */
 	uint16		leaf_bytes;
 	LbtKeySpec	keyspec;
 	uint64		events[LBT_NEVENTS];	/* since the view was made */
-	uint64		flushed[LBT_NEVENTS];	/* of these, in the shared totals or
-										 * forgotten */
+	uint64		flushed[LBT_NEVENTS];	/* of these, reported */
 	dlist_node	dirty_node;
 } LbtIndex;
 
@@ -81,14 +72,12 @@ extern LbtIndex *lbt_index_get(Relation rel);
  */
 extern void lbt_index_refresh(LbtIndex *index);
 
-extern pg_atomic_uint64 *lbt_registry_generation;
-
 /* Bring the view up to date: one read of a rarely written cache line when nothing changed. */
 static inline void
 lbt_index_update(LbtIndex *index)
 {
 	if (index->shareable &&
-		unlikely(index->generation != pg_atomic_read_u64(lbt_registry_generation)))
+		unlikely(index->generation != pg_atomic_read_u64(&lbt_control->generation)))
 		lbt_index_refresh(index);
 }
 

@@ -200,7 +200,6 @@ check_lookups(Relation rel, LbtIndex *index, uint64 counts[2][LBT_NEVENTS])
 		MemoryContextSwitchTo(caller);
 		MemoryContextReset(context);
 	}
-	lbt_leafwalk_end(&walk);
 	lbt_index_update(index);
 	return ready && index->state == LBT_READY;
 }

@@ -157,7 +157,7 @@ describe_code(Relation rel, const LbtKeySpec *spec, const LbtModelHeader *header
 
 /* ---- the model ---- */
 
-/* What led to the decision; the numbers are those of all since the training, not only of late. */
+/* What led to the decision. */
 static const char *
 why_not_paying(const LbtSince *since)
 {
@@ -174,7 +174,8 @@ lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char 
 	memset(model, 0, sizeof(*model));
 	if (!lbt_trainable(rel, index, reason))
 		return index->keyspec.ncolumns == 0 && index->options.learned != 0 ? "unsupported" : "off";
-	(void) (index->shareable && lbt_registry_describe(&index->file, model));
+	if (index->shareable)
+		lbt_registry_describe(&index->file, model);
 	if (lbt_is_btree(rel))
 		refusal = lbt_serve_refusal(rel, NULL);
 	*reason = refusal ? psprintf("not served in this session: %s", refusal) :
@@ -412,7 +413,7 @@ learnedbtree_train(PG_FUNCTION_ARGS)
 				 errmsg("index \"%s\" cannot have a model", RelationGetRelationName(rel)),
 				 errdetail_internal("%s.", reason),
 				 errhint("It works as a plain btree; see learnedbtree_model().")));
-	state = lbt_train_apart(rel, index);
+	state = lbt_train(rel, index);
 	if (state != LBT_EMPTY && state_words[state].reason)
 		ereport(WARNING,
 				(errcode(state == LBT_NO_MEMORY ? ERRCODE_OUT_OF_MEMORY :

@@ -137,13 +137,7 @@ lbt_metapage_read(Relation rel, const LbtIndex *index, LbtTrained *trained)
 const char *
 lbt_metapage_state(Relation rel, const LbtIndex *index)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree saved model",
-												  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext caller = MemoryContextSwitchTo(context);
 	LbtTrained	trained;
-	const char *state = read_saved(rel, index, &trained);
 
-	MemoryContextSwitchTo(caller);
-	MemoryContextDelete(context);
-	return state;
+	return read_saved(rel, index, &trained);
 }

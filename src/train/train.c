@@ -55,32 +55,24 @@ typedef struct Harvest
 {
 	Relation	rel;
 	const LbtKeySpec *spec;
-	LbtState	problem;		/* LBT_READY: none */
-	uint32		height;			/* pages on the way of a descent */
-	uint32		nleaves;
+	LbtTrained *trained;		/* the outcome */
+	LbtModelHeader *header;		/* of trained */
 	uint32		capacity;
-	uint32		limit;			/* as many fit into
-								 * learnedbtree.max_model_memory and
-								 * maintenance_work_mem */
-	LbtLeaf    *leaves;
+	uint32		limit;			/* as many fit into the memory allowed */
+	LbtLeaf    *leaves;			/* header->nleaves */
 	bool		code_known;		/* codes are made as leaves come: of a single
 								 * number, and in a second walk */
-	bool		over;			/* there is no memory for more separators */
-	MemoryContext kept;			/* of the following four; NULL: separators are
-								 * not kept */
+	MemoryContext kept;			/* of the following; NULL: separators are not
+								 * kept */
 	LbtKeyValue *values;		/* spec->ncolumns for each leaf */
 	uint8	   *nvalues;
-	char	   *strings;		/* room for copies of separators' byte strings */
+	Size		string_bytes;	/* of byte strings of separators */
+	char	   *strings;		/* where there is room for more */
 	Size		strings_left;
-	char	   *scratch;		/* for those of one separator, encoded, and
-								 * when they are not kept */
+	char	   *scratch;		/* for those of one separator */
 	MemoryContext passing;		/* for compressed ones */
 	LbtKeyLearner *learner;
-	LbtKeyCode	code;
-	void	   *tree;			/* codes of segments; NULL: there are none */
-	uint32		tree_bytes;
-	LbtKeyValue separator[LBT_CODE_COLUMNS];	/* left of the next leaf to
-												 * add */
+	LbtKeyValue separator[LBT_CODE_COLUMNS];	/* left of the next leaf */
 	int			nseparator;
 } Harvest;
 
@@ -94,46 +86,33 @@ budget(void)
 	return (Size) Max(maintenance_work_mem, BUDGET_MIN_KB) * 1024;
 }
 
-/* A single number is its code, so that codes need not wait for the end of the harvest. */
-static bool
-single_number(const LbtKeySpec *spec)
-{
-	return spec->ncolumns == 1 && !spec->column[0].bytes;
-}
-
-static void
-forget_separators(Harvest *h)
-{
-	MemoryContextDelete(h->kept);
-	h->kept = NULL;
-	h->values = NULL;
-	h->nvalues = NULL;
-	h->strings = NULL;
-	h->strings_left = 0;
-}
-
 static void *
-enlarge(void *old, Size bytes)
+enlarge(MemoryContext context, void *old, Size bytes)
 {
-	return old ? repalloc_huge(old, bytes) : MemoryContextAllocHuge(CurrentMemoryContext, bytes);
+	return old ? repalloc_huge(old, bytes) : MemoryContextAllocHuge(context, bytes);
 }
 
-/* Room for more leaves, and for their separators while there is memory. */
+/* Make room for one more leaf, and for its separator while there is memory for all of them. */
 static void
-grow(Harvest *h)
+make_room(Harvest *h)
 {
-	Size		of_separator = h->spec->ncolumns * sizeof(LbtKeyValue) + 1;
+	Size		of_leaf = sizeof(LbtLeaf) + h->spec->ncolumns * sizeof(LbtKeyValue) + 1;
+	bool		full = h->header->nleaves == h->capacity;
 
-	h->capacity = Min(Max(h->capacity * 2, 1024), h->limit);
-	h->leaves = enlarge(h->leaves, (Size) h->capacity * sizeof(LbtLeaf));
-	h->over = h->kept && h->capacity * (sizeof(LbtLeaf) + of_separator) > budget();
-	if (h->kept && !h->over)
+	if (full)
+		h->capacity = Min(Max(h->capacity * 2, 1024), h->limit);
+	if (h->kept && h->string_bytes + h->capacity * of_leaf > budget())
 	{
-		MemoryContext old = MemoryContextSwitchTo(h->kept);
-
-		h->values = enlarge(h->values, (Size) h->capacity * h->spec->ncolumns * sizeof(LbtKeyValue));
-		h->nvalues = enlarge(h->nvalues, h->capacity);
-		MemoryContextSwitchTo(old);
+		MemoryContextDelete(h->kept);
+		h->kept = NULL;
+	}
+	if (!full)
+		return;
+	h->leaves = enlarge(CurrentMemoryContext, h->leaves, h->capacity * sizeof(LbtLeaf));
+	if (h->kept)
+	{
+		h->values = enlarge(h->kept, h->values, h->capacity * h->spec->ncolumns * sizeof(LbtKeyValue));
+		h->nvalues = enlarge(h->kept, h->nvalues, h->capacity);
 	}
 }
 
@@ -150,36 +129,20 @@ report_training(void)
 static void
 add_leaf(Harvest *h, BlockNumber block)
 {
-	LbtLeaf    *leaf;
+	uint32		slot = h->header->nleaves++;
+	LbtLeaf    *leaf = &h->leaves[slot];
 
-	report_training();			/* again and again: reading a page ends a wait
-								 * event of its own, and so ours */
-	if (h->nleaves >= h->limit)
-	{
-		h->problem = LBT_TOO_LARGE;
-		return;
-	}
-	if (h->nleaves == h->capacity)
-		grow(h);
-	leaf = &h->leaves[h->nleaves];
 	leaf->block = block;
 	leaf->recent_buffer = 0;
 	leaf->min_code = 0;
-	if (h->code_known)
+	if (h->kept)
 	{
-		if (h->nseparator > 0)
-			leaf->min_code = lbt_keycode(&h->code, h->separator, h->nseparator, LBT_MISSING_LOW);
+		h->nvalues[slot] = h->nseparator;
+		memcpy(&h->values[(Size) slot * h->spec->ncolumns], h->separator, sizeof(LbtKeyValue) * h->nseparator);
 	}
-	else if (h->kept && !h->over)
-	{
-		h->nvalues[h->nleaves] = h->nseparator;
-		memcpy(&h->values[(Size) h->nleaves * h->spec->ncolumns], h->separator,
-			   sizeof(LbtKeyValue) * h->nseparator);
-	}
+	else if (h->code_known && h->nseparator > 0)
+		leaf->min_code = lbt_keycode(&h->header->code, h->separator, h->nseparator, LBT_MISSING_LOW);
 	lbt_keycode_observe(h->learner, h->separator, h->nseparator);
-	h->nleaves++;
-	if (h->over && h->kept)
-		forget_separators(h);	/* not before: this leaf's is among them */
 }
 
 /* A copy of as much of a byte string of a separator as the key code can use; column: of the separator. */
@@ -188,20 +151,19 @@ copy_bytes(Harvest *h, int column, const uint8 *bytes, uint32 length)
 {
 	char	   *copy = h->scratch + column * LBT_CODE_BYTES;
 
-	if (h->kept && h->strings_left < length)
-	{
-		h->strings = MemoryContextAlloc(h->kept, STRINGS_BYTES);
-		h->strings_left = STRINGS_BYTES;
-		h->over = h->over || MemoryContextMemAllocated(h->kept, true) + (Size) h->capacity * sizeof(LbtLeaf) > budget();
-	}
 	if (h->kept)
 	{
+		if (h->strings_left < length)
+		{
+			h->strings = MemoryContextAlloc(h->kept, STRINGS_BYTES);
+			h->string_bytes += STRINGS_BYTES;
+			h->strings_left = STRINGS_BYTES;
+		}
 		copy = h->strings;
 		h->strings += length;
 		h->strings_left -= length;
 	}
-	memmove(copy, bytes, length);	/* an encoded value is in the scratch
-									 * memory already */
+	memmove(copy, bytes, length);	/* encoded, it is in the scratch memory */
 	return (const uint8 *) copy;
 }
 
@@ -242,34 +204,28 @@ straighten(LbtLeaf *leaves, uint32 nleaves)
 static void
 learn_segments(Harvest *h)
 {
-	Size		room = (Size) lbt_max_model_memory * 1024 - (Size) h->nleaves * sizeof(LbtLeaf);
-	uint32		max_bytes = Min(lbt_codetree_max_bytes(h->nleaves), room / 2);
+	uint32		nleaves = h->header->nleaves;
+	Size		room = (Size) lbt_max_model_memory * 1024 - nleaves * sizeof(LbtLeaf);
+	uint32		max_bytes = Min(lbt_codetree_max_bytes(nleaves), room / 2);
 	LbtColumnOrder order[LBT_CODE_COLUMNS];
 	LbtSeparators separators = {.values = h->values,.nvalues = h->nvalues,.ncolumns = h->spec->ncolumns,
-	.order = order,.code = &h->code};
-	Size		scratch_bytes = lbt_codetree_scratch_bytes(h->nleaves);
+	.order = order,.code = &h->header->code};
+	Size		scratch_bytes = lbt_codetree_scratch_bytes(nleaves);
+	void	   *tree;
 	void	   *scratch;
 
-	if (lbt_leaf_ties(h->leaves + 1, h->nleaves - 1) == 0)
+	if (lbt_leaf_ties(h->leaves + 1, nleaves - 1) == 0)
 		return;					/* the first leaf's code is none */
 	if (MemoryContextMemAllocated(CurrentMemoryContext, true) + max_bytes + scratch_bytes > budget())
 		return;
 	lbt_keyspec_order(h->spec, order);
-	h->tree = MemoryContextAllocHuge(CurrentMemoryContext, max_bytes);
+	tree = MemoryContextAllocHuge(CurrentMemoryContext, max_bytes);
 	scratch = MemoryContextAllocHuge(CurrentMemoryContext, scratch_bytes);
-	h->tree_bytes = lbt_codetree_build(&separators, h->leaves, h->nleaves, h->tree, max_bytes, scratch);
+	h->header->tree_bytes = lbt_codetree_build(&separators, h->leaves, nleaves, tree, max_bytes, scratch);
+	h->trained->tree = tree;
 	pfree(scratch);
 	if (h->spec->sort_keys)
-		straighten(h->leaves, h->nleaves);
-}
-
-/* The codes of all leaves, once all separators are known. */
-static void
-encode_separators(Harvest *h)
-{
-	for (uint32 i = 0; i < h->nleaves; i++)
-		h->leaves[i].min_code = lbt_keycode(&h->code, &h->values[(Size) i * h->spec->ncolumns], h->nvalues[i],
-											LBT_MISSING_LOW);
+		straighten(h->leaves, nleaves);
 }
 
 /* Walk along level 1, and add each leaf. */
@@ -278,42 +234,49 @@ walk_leaves(Harvest *h)
 {
 	LbtLeafWalk walk;
 
-	h->nleaves = 0;
+	h->header->nleaves = 0;
 	h->nseparator = 0;
 	lbt_leafwalk_begin(&walk, h->rel);
-	h->height = walk.height;
-	h->problem = walk.empty ? LBT_EMPTY : LBT_READY;
-	while (h->problem == LBT_READY && lbt_leafwalk_next(&walk))
+	h->header->height = walk.height;
+	h->trained->state = walk.empty ? LBT_EMPTY : LBT_READY;
+	while (h->trained->state == LBT_READY && lbt_leafwalk_next(&walk))
 	{
+		report_training();		/* again and again: reading a page ends a wait
+								 * event of its own, and so ours */
+		if (h->header->nleaves >= h->limit)
+		{
+			h->trained->state = LBT_TOO_LARGE;
+			break;
+		}
+		make_room(h);
 		if (walk.separator)
 			set_separator(h, walk.separator);
 		add_leaf(h, walk.block);
 	}
-	lbt_leafwalk_end(&walk);
 	if (walk.damaged)
-		h->problem = LBT_DAMAGED;
+		h->trained->state = LBT_DAMAGED;
 }
 
 static void
 harvest(Harvest *h)
 {
+	LbtKeyCode *code = &h->header->code;
 	LbtColumnOrder order[LBT_CODE_COLUMNS];
 
 	lbt_keyspec_order(h->spec, order);
 	h->learner = palloc(sizeof(LbtKeyLearner));
 	h->scratch = palloc(LBT_CODE_COLUMNS * LBT_KEY_ROOM);
 	h->passing = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree separator", ALLOCSET_SMALL_SIZES);
-	h->code_known = single_number(h->spec);
+
+	/* A single number is its code. */
+	h->code_known = h->spec->ncolumns == 1 && !h->spec->column[0].bytes;
 	if (!h->code_known)
 		h->kept = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree separators", ALLOCSET_DEFAULT_SIZES);
 	lbt_keycode_begin(h->learner, h->spec->ncolumns, order);
-	lbt_keycode_finish(h->learner, &h->code);	/* all there is to learn of a
-												 * single number */
+	lbt_keycode_finish(h->learner, code);	/* all there is to learn of one */
 	walk_leaves(h);
-	lbt_keycode_finish(h->learner, &h->code);
-	if (h->problem == LBT_READY && h->kept)
-		encode_separators(h);
-	else if (h->problem == LBT_READY && !h->code_known)
+	lbt_keycode_finish(h->learner, code);
+	if (h->trained->state == LBT_READY && !h->kept && !h->code_known)
 	{
 		/*
 		 * Leaves that have come since the first walk get codes within what it
@@ -322,12 +285,15 @@ harvest(Harvest *h)
 		h->code_known = true;
 		walk_leaves(h);
 	}
-	if (h->problem != LBT_READY || h->nleaves == 0)
+	if (h->trained->state != LBT_READY || h->header->nleaves == 0)
 		return;
+	for (uint32 i = 0; h->kept && i < h->header->nleaves; i++)
+		h->leaves[i].min_code = lbt_keycode(code, &h->values[(Size) i * h->spec->ncolumns], h->nvalues[i],
+											LBT_MISSING_LOW);
 	if (h->spec->sort_keys)
-		straighten(h->leaves, h->nleaves);
+		straighten(h->leaves, h->header->nleaves);
 	if (!lbt_is_btree(h->rel) && !RecoveryInProgress())
-		lbt_metapage_write(h->rel, &h->code, h->leaves, h->nleaves);
+		lbt_metapage_write(h->rel, code, h->leaves, h->header->nleaves);
 	if (h->kept)
 		learn_segments(h);		/* not before: a saved model has none */
 	h->leaves[0].min_code = 0;
@@ -387,35 +353,27 @@ publish(LbtIndex *index, const LbtTrained *trained, bool new_file)
 static LbtState
 train(Relation rel, LbtIndex *index, bool new_file)
 {
-	Harvest		h = {.rel = rel,.spec = &index->keyspec};
 	LbtTrained	trained = {0};
 	LbtModelHeader *header = &trained.header;
+	Harvest		h = {.rel = rel,.spec = &index->keyspec,.trained = &trained,.header = header};
 	instr_time	start,
 				end;
 
 	INSTR_TIME_SET_CURRENT(start);
 	h.limit = Min(Min((Size) lbt_max_model_memory * 1024, budget()) / sizeof(LbtLeaf), PG_UINT32_MAX / 2);
-	report_training();
 	harvest(&h);
-	if (h.problem == LBT_READY && !fit(index, h.leaves, h.nleaves, &trained))
-		h.problem = LBT_DAMAGED;
+	if (trained.state == LBT_READY && !fit(index, h.leaves, header->nleaves, &trained))
+		trained.state = LBT_DAMAGED;
 	pgstat_report_wait_end();
-	trained.state = h.problem;
-	trained.blocks = h.problem == LBT_DAMAGED ? NO_GROWTH_BLOCKS : RelationGetNumberOfBlocks(rel);
-	if (h.problem == LBT_READY)
-	{
-		trained.fingerprint = fingerprint(h.leaves, h.nleaves);
-		header->source = LBT_FROM_TRAINING;
-		header->height = h.height;
-		header->code = h.code;
-		header->tree_bytes = h.tree_bytes;
-		trained.tree = h.tree;
-		header->trained_at = GetCurrentTimestamp();
-		INSTR_TIME_SET_CURRENT(end);
-		INSTR_TIME_SUBTRACT(end, start);
-		header->training_ms = INSTR_TIME_GET_MILLISEC(end);
-	}
-	if (h.problem == LBT_TOO_LARGE && index->state == LBT_READY)
+	INSTR_TIME_SET_CURRENT(end);
+	INSTR_TIME_SUBTRACT(end, start);
+	header->training_ms = INSTR_TIME_GET_MILLISEC(end);
+	header->trained_at = GetCurrentTimestamp();
+	header->source = LBT_FROM_TRAINING;
+	trained.blocks = trained.state == LBT_DAMAGED ? NO_GROWTH_BLOCKS : RelationGetNumberOfBlocks(rel);
+	if (trained.state == LBT_READY)
+		trained.fingerprint = fingerprint(h.leaves, header->nleaves);
+	if (trained.state == LBT_TOO_LARGE && index->state == LBT_READY)
 	{
 		/* An old model is better than none; but for a pause. */
 		lbt_registry_unclaim(&index->file, LBT_ENDED_BY_ERROR);
@@ -506,40 +464,30 @@ run_claimed(Relation rel, LbtIndex *index, LbtState (*body) (Relation, LbtIndex 
  * The same for a lookup or insert, which can do without: an error is no error of the user's statement.  Training a large
  * index here, where there is no worker, may take long, so it can be cancelled, and then errors are errors.
  */
-static LbtState
+static void
 run_quietly(Relation rel, LbtIndex *index, LbtState (*body) (Relation, LbtIndex *, bool))
 {
-	volatile LbtState state = LBT_FAILED;
-
 	if (RelationGetNumberOfBlocks(rel) >= FIRST_USE_BLOCKS)
-		return run_claimed(rel, index, body);
-	LBT_GUARD_BEGIN();
-	{
-		state = run_claimed(rel, index, body);
-	}
-	LBT_GUARD_END(lbt_registry_unclaim(&index->file, LBT_ENDED));
-	return state;
+		(void) run_claimed(rel, index, body);
+	else
+		LBT_GUARDED((void) run_claimed(rel, index, body), lbt_registry_unclaim(&index->file, LBT_ENDED));
 }
 
 LbtState
 lbt_train(Relation rel, LbtIndex *index)
 {
+	LbtState	state;
+
 	if (!index->shareable)
 		return LBT_NO_MEMORY;
 	(void) lbt_registry_claim(&index->file, index->oid);
-	return run_claimed(rel, index, train);
-}
-
-LbtState
-lbt_train_apart(Relation rel, LbtIndex *index)
-{
-	LbtState	state = lbt_train(rel, index);
+	state = run_claimed(rel, index, train);
 
 	/*
-	 * Race: REINDEX CONCURRENTLY drops the old index under a lock that ours
-	 * does not conflict with (one that did would deadlock: it waits for our
-	 * snapshot).  Either the drop's commit forgets the model that we have
-	 * published, or we see here that the index is gone.
+	 * Race: REINDEX CONCURRENTLY drops the old index under a lock that a
+	 * worker's does not conflict with (one that did would deadlock: it waits
+	 * for our snapshot).  Either the drop's commit forgets the model that we
+	 * have published, or we see here that the index is gone.
 	 */
 	AcceptInvalidationMessages();
 	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(RelationGetRelid(rel))))
@@ -617,7 +565,7 @@ lbt_train_on_use(Relation rel, LbtIndex *index)
 	}
 	lbt_index_refresh(index);
 	if (lbt_may_ask(index) && should_train(index, nblocks))
-		(void) run_quietly(rel, index, train_first);
+		run_quietly(rel, index, train_first);
 	else
 		lbt_registry_unclaim(&index->file, LBT_ENDED);
 }
@@ -627,7 +575,7 @@ static void
 train_here(Relation rel, LbtIndex *index)
 {
 	if (lbt_registry_claim(&index->file, index->oid))
-		(void) run_quietly(rel, index, train);
+		run_quietly(rel, index, train);
 }
 
 void

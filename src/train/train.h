@@ -18,12 +18,6 @@
 extern LbtState lbt_train(Relation rel, LbtIndex *index);
 
 /*
- * As lbt_train(), for a training by itself: of an index that no scan or insert of this transaction uses, and
- * that may be dropped meanwhile.
- */
-extern LbtState lbt_train_apart(Relation rel, LbtIndex *index);
-
-/*
  * Can this index have a model at all?  Otherwise the reason, a constant string for users.  Whether this session is to
  * use it is another question: index->learned.
  */
@@ -84,7 +78,7 @@ extern void lbt_metapage_write(Relation rel, const LbtKeyCode *code, const LbtLe
  */
 extern bool lbt_metapage_read(Relation rel, const LbtIndex *index, LbtTrained *trained);
 
-/* For users, a constant string: "readable", "none", or what is wrong with the saved model. */
+/* For users, a constant string: "readable", "none", or what is wrong with it.  Allocates in the current context. */
 extern const char *lbt_metapage_state(Relation rel, const LbtIndex *index);
 
 #endif							/* LBT_TRAIN_H */

@@ -37,19 +37,11 @@ extern PGDLLEXPORT void lbt_worker_main(Datum arg);
 #define LINGER_MS 2000
 #define TURN_MS 10000
 
-/* When to try again what was locked, and what failed. */
+/* When to try again what was locked. */
 #define LOCKED_RETRY_MS 1000
-#define FAILED_RETRY_MS 5000
 
-/* How old models must be to be looked at for being of lost indexes, where transactions run. */
+/* How old models must be to be forgotten, where transactions run. */
 #define SWEEP_AGE_MS (10 * 60 * 1000)
-
-typedef enum Outcome
-{
-	DONE,
-	GONE,						/* no such index, or another file by now */
-	LOCKED
-} Outcome;
 
 static void
 report_activity(Oid oid)
@@ -64,31 +56,35 @@ report_activity(Oid oid)
 	pgstat_report_activity(STATE_RUNNING, text);
 }
 
-/* Train one index, in the current transaction. */
-static Outcome
+/* Train one index, in the current transaction; see to it later where it is locked. */
+static void
 train_index(const LbtFile *file, Oid oid)
 {
-	Outcome		outcome = DONE;
 	LbtFile		now;
 	const char *reason;
 	Relation	rel;
 	LbtIndex   *index;
 
 	if (!ConditionalLockRelationOid(oid, AccessShareLock))
-		return LOCKED;
+	{
+		lbt_demand_defer(file, LOCKED_RETRY_MS);
+		return;
+	}
 	if (!lbt_index_file(oid, &now) || !lbt_same_file(&now, file))
-		return GONE;
+	{
+		lbt_registry_drop_file(file);
+		return;
+	}
 	rel = index_open(oid, NoLock);
 	index = lbt_index_get(rel);
 	if (!lbt_is_btree(rel) && rel->rd_rel->relam != lbt_am_oid())
-		outcome = GONE;
+		lbt_registry_drop_file(file);
 	else if (lbt_trainable(rel, index, &reason))
 	{
 		report_activity(oid);
-		(void) lbt_train_apart(rel, index);
+		(void) lbt_train(rel, index);
 	}
 	index_close(rel, NoLock);
-	return outcome;
 }
 
 static void
@@ -109,7 +105,7 @@ leave(int code, Datum arg)
 	LWLockReleaseAll();
 	lbt_worker_leave();
 	if (is_serving)
-		lbt_demand_defer(&serving, 0, true);
+		lbt_demand_defer(&serving, 0);
 }
 
 /* Train one index in a transaction of its own; errors go to the log. */
@@ -117,8 +113,6 @@ static void
 serve(const LbtFile *file, Oid oid)
 {
 	MemoryContext context = CurrentMemoryContext;
-	volatile Outcome outcome = GONE;
-	volatile bool failed = false;
 	ErrorContextCallback callback = {.callback = training_context,.arg = &oid};
 
 	serving = *file;
@@ -130,7 +124,7 @@ serve(const LbtFile *file, Oid oid)
 		StartTransactionCommand();
 		PushActiveSnapshot(GetTransactionSnapshot());	/* no page we have a
 														 * link to is recycled */
-		outcome = train_index(file, oid);
+		train_index(file, oid);
 		PopActiveSnapshot();
 		CommitTransactionCommand();
 	}
@@ -141,7 +135,6 @@ serve(const LbtFile *file, Oid oid)
 		EmitErrorReport();
 		AbortCurrentTransaction();
 		FlushErrorState();
-		failed = true;
 		RESUME_INTERRUPTS();
 	}
 	PG_END_TRY();
@@ -149,12 +142,6 @@ serve(const LbtFile *file, Oid oid)
 	MemoryContextSwitchTo(context);
 	is_serving = false;
 
-	if (failed)
-		lbt_demand_defer(file, FAILED_RETRY_MS, false);
-	else if (outcome == LOCKED)
-		lbt_demand_defer(file, LOCKED_RETRY_MS, true);
-	else if (outcome == GONE)
-		lbt_registry_drop_file(file);
 	pgstat_report_stat(true);
 	pgstat_report_activity(STATE_IDLE, NULL);
 }
@@ -187,54 +174,29 @@ others_wait(void)
 }
 
 /*
- * Forget counts of indexes and databases that were dropped in sessions without this library.  Not of indexes with models
- * that stay: who has made such an index may not have committed yet.
- */
-static void
-sweep_counts(const LbtListed *listed, int nlisted)
-{
-	LbtStats   *stats;
-	uint32		n = lbt_stats_copy(&stats);
-
-	for (uint32 i = 0; i < n; i++)
-	{
-		bool		lost = stats[i].database == MyDatabaseId && OidIsValid(stats[i].oid) &&
-			!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(stats[i].oid));
-
-		for (int j = 0; lost && j < nlisted; j++)
-			lost = listed[j].oid != stats[i].oid;
-		if (database_exists(stats[i].database) && lost)
-			lbt_stats_forget(MyDatabaseId, stats[i].oid);
-	}
-}
-
-/*
- * Forget models of indexes that are gone, or have another file by now, where nobody could notice: what was dropped or
- * rebuilt by a session without the library, or on the primary of this standby.  An index that is invisible because its
- * transaction goes on has been trained just now; forgetting its model would be harmless, but a waste.
+ * Forget models and counts of indexes and databases that are gone, where nobody could notice: what was dropped by a session
+ * without the library, or on the primary of this standby.  (Whose file is another by now is seen by the next training.)
+ * Not of indexes trained of late: who has made such an index may not have committed yet.
  */
 static void
 sweep(void)
 {
-	LbtListed  *listed;
-	LbtFile		now;
-	TimestampTz started = GetCurrentTimestamp();
-	int			n;
+	TimestampTz now = GetCurrentTimestamp();
+	LbtStats   *stats;
+	uint32		n;
 
 	StartTransactionCommand();
-	n = lbt_registry_list(MyDatabaseId, &listed);
-	for (int i = 0; i < n; i++)
+	n = lbt_stats_copy(&stats);
+	for (uint32 i = 0; i < n; i++)
 	{
-		if (!RecoveryInProgress() &&
-			!TimestampDifferenceExceeds(listed[i].changed_at, started, SWEEP_AGE_MS))
+		if (!database_exists(stats[i].database) || stats[i].database != MyDatabaseId ||
+			SearchSysCacheExists1(RELOID, ObjectIdGetDatum(stats[i].oid)))
 			continue;
-		if (!lbt_index_file(listed[i].oid, &now) || !lbt_same_file(&now, &listed[i].file))
-		{
-			lbt_registry_drop_file(&listed[i].file);
-			listed[i].oid = InvalidOid;
-		}
+		if (!RecoveryInProgress() && !TimestampDifferenceExceeds(stats[i].last_trained, now, SWEEP_AGE_MS))
+			continue;
+		lbt_registry_drop_matching(MyDatabaseId, stats[i].oid, NULL);
+		lbt_stats_forget(MyDatabaseId, stats[i].oid);
 	}
-	sweep_counts(listed, n);
 	CommitTransactionCommand();
 }
 

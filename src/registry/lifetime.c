@@ -1,10 +1,10 @@
 /*
- * xact.c - models of files that transactions make and remove.
+ * lifetime.c - making shared memory, attaching to it, leaving it; models of files that transactions make and remove.
  *
  * Before a commit, while an error may still be had, models go that the commit makes useless: if the transaction fails
  * after all, they are trained again.  After a commit or abort shared memory is not touched, for to look at it may map a
  * segment, and an error would be the server's end.  What can go only then (models of files that were made in vain, and
- * counts, which nobody could bring back) is put on a list that the process sees to later (lbt_forget_now()).
+ * counts, which nobody could bring back) is put on a list that the process sees to when it attaches next, or exits.
  *
  * Nothing here can be wrong in a way that matters for answers: a model that stays too long is never found again and
  * goes when memory is short, one that goes too early is trained again.
@@ -20,9 +20,18 @@
 #include "catalog/pg_database.h"
 #include "miscadmin.h"
 #include "registry/counters.h"
+#include "server/compat.h"
+#include "server/guard.h"
+#include "server/shared.h"
 #include "storage/ipc.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
+
+/* A backend that could not attach tries again only so much later. */
+#define ATTACH_INTERVAL_MS 10000
+
+/* Room for the hash tables before the first DSM segment is needed. */
+#define PLACE_BYTES (256 * 1024)
 
 /* A training that is asked for before a commit waits so long, to see what the transaction has changed. */
 #define COMMIT_MS 1000
@@ -50,11 +59,17 @@ typedef struct Pending
 /* Both in TopMemoryContext: what this transaction does, the newest first, and what is left of ended ones. */
 static Pending *pending = NULL;
 static Pending *later = NULL;
-bool		lbt_something_to_forget = false;
 static object_access_hook_type next_hook = NULL;
 static TimestampTz loaded_in = 0;	/* the statement's start in which the
 									 * library was loaded: it may have dropped
 									 * something before */
+
+LbtControl *lbt_control = NULL;
+dsa_area   *lbt_area = NULL;
+dshash_table *lbt_entries = NULL;
+dshash_table *lbt_totals = NULL;
+
+/* ---- what ends leave behind ---- */
 
 /*
  * The subtransactions from this one on have ended: what they have done of one kind is forgotten later.  That is what
@@ -74,7 +89,6 @@ finish(SubTransactionId first, PendingKind kind)
 		{
 			p->next = later;
 			later = p;
-			lbt_something_to_forget = true;
 		}
 		else
 			pfree(p);
@@ -82,10 +96,9 @@ finish(SubTransactionId first, PendingKind kind)
 }
 
 /* Each once: what cannot be reached now goes when memory is short, or is found by a worker. */
-void
-lbt_forget_now(void)
+static void
+forget_now(void)
 {
-	lbt_something_to_forget = false;
 	while (later != NULL)
 	{
 		Pending    *p = later;
@@ -99,23 +112,138 @@ lbt_forget_now(void)
 	}
 }
 
-/* A process that exits within a transaction aborts it, but only after shared memory has been let go. */
-static void
-abort_at_exit(int code, Datum arg)
+/* ---- shared memory ---- */
+
+static void *
+place_of(LbtControl *c)
 {
-	finish(TopSubTransactionId, CREATED);
+	return (char *) c + MAXALIGN(sizeof(LbtControl));
 }
 
-/* Shared memory has been attached: what is registered now runs before that is let go. */
+static dshash_table_handle
+create_table(dsa_area *area, Size key_size, Size entry_size, int tranche)
+{
+	dshash_parameters params = lbt_dshash_parameters(key_size, entry_size, tranche);
+	dshash_table *table = dshash_create(area, &params, NULL);
+	dshash_table_handle handle = dshash_get_hash_table_handle(table);
+
+	dshash_detach(table);
+	return handle;
+}
+
+static dshash_table *
+attach_table(dshash_table_handle handle, Size key_size, Size entry_size, int tranche)
+{
+	dshash_parameters params = lbt_dshash_parameters(key_size, entry_size, tranche);
+
+	return dshash_attach(lbt_area, &params, handle, NULL);
+}
+
+/* Runs once for the cluster, perhaps in the postmaster, where no DSM segment can be made. */
+static void
+init_control(void *block)
+{
+	LbtControl *c = block;
+	dsa_area   *a;
+
+	c->tranche = LWLockNewTrancheId();
+	LWLockRegisterTranche(c->tranche, "LearnedBtree");
+	LWLockInitialize(&c->reclaim, c->tranche);
+	LWLockInitialize(&c->workers_lock, c->tranche);
+	pg_atomic_init_u64(&c->generation, 1);
+	pg_atomic_init_u64(&c->model_bytes, 0);
+	pg_atomic_init_u64(&c->unreachable_told, 0);
+	pg_atomic_init_u64(&c->no_slot_at, 0);
+
+	a = dsa_create_in_place(place_of(c), PLACE_BYTES, c->tranche, NULL);
+	dsa_pin(a);
+	dsa_set_size_limit(a, PLACE_BYTES);
+	c->entries = create_table(a, sizeof(LbtFile), sizeof(LbtEntry), c->tranche);
+	c->totals = create_table(a, LBT_STATS_KEY_BYTES, sizeof(LbtStats), c->tranche);
+	dsa_set_size_limit(a, (size_t) -1);
+	dsa_detach(a);
+}
+
+/*
+ * At exit, while DSM segments are still mapped (the place may be in one; they are gone before on_shmem_exit).  An error
+ * here ends the process, and what comes next in its exit needs the locks.
+ */
+static void
+leave(int code, Datum arg)
+{
+	LWLockReleaseAll();
+	dsa_on_shmem_exit_release_in_place(code, PointerGetDatum(place_of(lbt_control)));
+}
+
+/*
+ * A process that exits within a transaction aborts it, but only after shared memory has been let go.  Who could not reach
+ * all of that before would not now either, and nothing is caught any more.
+ */
+static void
+finish_at_exit(int code, Datum arg)
+{
+	LWLockReleaseAll();
+	finish(TopSubTransactionId, CREATED);
+	if (lbt_guard_has_failed())
+		return;
+	forget_now();
+	lbt_counters_flush();
+}
+
+/* What can fail comes first, and may come again: only the end makes this process one that has attached. */
+static void
+attach(void)
+{
+	LbtControl *c = lbt_shared_block();
+	MemoryContext old;
+
+	if (c == NULL)
+		return;
+	old = MemoryContextSwitchTo(TopMemoryContext);
+	if (lbt_area == NULL)
+	{
+		LWLockRegisterTranche(c->tranche, "LearnedBtree");
+		lbt_area = dsa_attach_in_place(place_of(c), NULL);
+		dsa_pin_mapping(lbt_area);
+	}
+	lbt_entries = attach_table(c->entries, sizeof(LbtFile), sizeof(LbtEntry), c->tranche);
+	lbt_totals = attach_table(c->totals, LBT_STATS_KEY_BYTES, sizeof(LbtStats), c->tranche);
+	MemoryContextSwitchTo(old);
+	before_shmem_exit(leave, (Datum) 0);
+	before_shmem_exit(finish_at_exit, (Datum) 0);	/* runs first */
+	lbt_control = c;
+	lbt_guard_report_together(&c->unreachable_told);
+}
+
+bool
+lbt_registry_attach(void)
+{
+	static TimestampTz next_try = 0;
+
+	if (likely(lbt_control != NULL))
+	{
+		if (unlikely(later != NULL))
+			forget_now();
+		return true;
+	}
+	if (lbt_shared_possible() && GetCurrentTimestamp() >= next_try)
+		LBT_GUARDED(attach(), next_try = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ATTACH_INTERVAL_MS));
+	return lbt_control != NULL;
+}
+
+void
+lbt_shmem_init(void)
+{
+	lbt_shared_declare(MAXALIGN(sizeof(LbtControl)) + PLACE_BYTES, init_control);
+}
+
+/* ---- transactions ---- */
+
 static void
 remember(PendingKind kind, const LbtFile *file, Oid oid)
 {
-	static bool registered = false;
 	Pending    *p = MemoryContextAllocZero(TopMemoryContext, sizeof(Pending));
 
-	if (!registered)
-		before_shmem_exit(abort_at_exit, (Datum) 0);
-	registered = true;
 	p->subxact = GetCurrentSubTransactionId();
 	p->kind = kind;
 	p->file = *file;
@@ -160,7 +288,7 @@ lbt_xact_dropped(const Oid *oids, int n)
 
 	if (GetCurrentStatementStartTimestamp() != loaded_in || !lbt_registry_attach())
 		return;
-	nlisted = lbt_registry_list(MyDatabaseId, &listed);
+	nlisted = lbt_registry_list(MyDatabaseId, InvalidOid, &listed);
 	for (int i = 0; i < n; i++)
 	{
 		remember(DROPPED, &none, oids[i]);
@@ -193,7 +321,7 @@ static void
 forget_replaced(void)
 {
 	LbtListed  *listed;
-	int			nlisted = lbt_registry_list(MyDatabaseId, &listed);
+	int			nlisted = lbt_registry_list(MyDatabaseId, InvalidOid, &listed);
 
 	for (int i = 0; i < nlisted; i++)
 		for (const Pending *p = pending; p != NULL; p = p->next)
