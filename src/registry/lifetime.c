@@ -47,10 +47,8 @@ typedef enum PendingKind
 
 typedef struct Pending
 {
-	LbtFile		file;			/* its model; of a dropped database, or one of
-								 * which there is no model, the database alone */
-	Oid			oid;			/* the index; InvalidOid: all of the
-								 * database's */
+	LbtFile		file;			/* its model; without one the database alone */
+	Oid			oid;			/* the index; InvalidOid: all of a database */
 	PendingKind kind;
 	SubTransactionId subxact;
 	struct Pending *next;
@@ -60,9 +58,9 @@ typedef struct Pending
 static Pending *pending = NULL;
 static Pending *later = NULL;
 static object_access_hook_type next_hook = NULL;
-static TimestampTz loaded_in = 0;	/* the statement's start in which the
-									 * library was loaded: it may have dropped
-									 * something before */
+
+/* Start of the statement that loaded the library: it may have dropped something before. */
+static TimestampTz loaded_in = 0;
 
 LbtControl *lbt_control = NULL;
 dsa_area   *lbt_area = NULL;
@@ -369,8 +367,9 @@ at_xact_end(XactEvent event, void *arg)
 		lbt_counters_before_commit();
 		return;
 	}
-	finish(TopSubTransactionId, event == XACT_EVENT_PREPARE ? NOTHING :
-		   event == XACT_EVENT_COMMIT || event == XACT_EVENT_PARALLEL_COMMIT ? DROPPED : CREATED);
+	if (pending != NULL)
+		finish(TopSubTransactionId, event == XACT_EVENT_PREPARE ? NOTHING :
+			   event == XACT_EVENT_COMMIT || event == XACT_EVENT_PARALLEL_COMMIT ? DROPPED : CREATED);
 	lbt_views_trim();
 }
 

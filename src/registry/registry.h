@@ -131,8 +131,7 @@ typedef struct LbtControl
 
 	/* Times; 0: never. */
 	pg_atomic_uint64 unreachable_told;	/* said in the log (server/guard.h) */
-	pg_atomic_uint64 no_slot_at;	/* no worker was to be had; none has come
-									 * since */
+	pg_atomic_uint64 no_slot_at;	/* for a worker; none has come since */
 	dshash_table_handle entries;
 	dshash_table_handle totals;
 } LbtControl;
@@ -143,8 +142,7 @@ typedef struct LbtSince
 	uint64		predictions;	/* of lookups and inserts */
 	uint64		moved;			/* ... that were a right neighbour's */
 	uint64		fallbacks;		/* ... that failed */
-	uint64		useless;		/* ... that were right, but nbtree had to
-								 * insert: nothing saved, no fault */
+	uint64		useless;		/* ... right, but nbtree had to insert */
 	uint64		splits;
 	uint64		deleted;		/* pages */
 } LbtSince;
@@ -235,8 +233,7 @@ extern bool lbt_registry_publish(const LbtFile *file, Oid oid, const LbtTrained 
 typedef enum LbtEnding
 {
 	LBT_ENDED,					/* published, or given up */
-	LBT_ENDED_BY_ERROR,			/* a passing one: tried again after a pause,
-								 * which grows from time to time */
+	LBT_ENDED_BY_ERROR,			/* tried again after a pause, which grows */
 	LBT_ENDED_BY_DAMAGE			/* of the file: not tried again on use */
 } LbtEnding;
 

@@ -16,8 +16,7 @@ typedef enum LbtBtreeIndexes
 {
 	LBT_BTREE_NONE,
 	LBT_BTREE_ADOPTED,			/* those with a mark (serve/marks.h) */
-	LBT_BTREE_ALL				/* all that can have a model, are large
-								 * enough, and are not excluded by a mark */
+	LBT_BTREE_ALL				/* large ones, unless a mark excludes them */
 } LbtBtreeIndexes;
 
 extern bool lbt_enable;

@@ -31,8 +31,9 @@ view_init(LbtIndex *index, Relation rel)
 	index->leaf_items = 1;
 	index->last.block = InvalidBlockNumber;
 	lbt_keyspec_init(&index->keyspec, rel);
-	index->oid = RelationGetRelid(rel); /* last: what an error leaves is not a
-										 * view of this index */
+
+	/* Last: what an error leaves is not a view of this index. */
+	index->oid = RelationGetRelid(rel);
 }
 
 /*

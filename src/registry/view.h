@@ -43,11 +43,10 @@ typedef struct LbtIndex
 	BlockNumber trained_blocks; /* the file's size when it was trained */
 	Size		model_bytes;	/* of the model, when LBT_READY or LBT_EVICTED */
 	TimestampTz changed_at;		/* when the state or model was registered */
-	uint32		misses;			/* fallbacks and right-moves since the last
-								 * report of a long statement */
+	uint32		misses;			/* fallbacks, right-moves since the last
+								 * report */
 	uint32		splits;			/* by this backend, since changed_at */
-	uint64		options_at;		/* lbt_index_options_generation when they were
-								 * looked up; 0: again */
+	uint64		options_at;		/* lbt_index_options_generation; 0: look again */
 	LbtIndexOptions options;
 	bool		learned;		/* use a model in this session */
 	const char *why_not;		/* a constant string, when not learned */

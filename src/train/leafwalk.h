@@ -26,13 +26,11 @@ typedef struct LbtLeafWalk
 
 	/* The leaf that the last step came to. */
 	BlockNumber block;
-	IndexTuple	separator;		/* a pivot, good until the next step; NULL for
-								 * the first leaf: minus infinity */
+	IndexTuple	separator;		/* good until the next step; NULL: the first */
 
 	/* Where the walk is. */
 	BlockNumber next_page;		/* P_NONE: there is none */
-	OffsetNumber next;			/* downlink on the page copied;
-								 * InvalidOffsetNumber: before the first page */
+	OffsetNumber next;			/* downlink; InvalidOffsetNumber: no page yet */
 	OffsetNumber last;			/* InvalidOffsetNumber: not to be looked at */
 	PGAlignedBlock *page;		/* the copy */
 	PGAlignedBlock *high_key;	/* room for that of the page before */

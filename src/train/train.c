@@ -60,10 +60,8 @@ typedef struct Harvest
 	uint32		capacity;
 	uint32		limit;			/* as many fit into the memory allowed */
 	LbtLeaf    *leaves;			/* header->nleaves */
-	bool		code_known;		/* codes are made as leaves come: of a single
-								 * number, and in a second walk */
-	MemoryContext kept;			/* of the following; NULL: separators are not
-								 * kept */
+	bool		code_known;		/* codes can be made as leaves come */
+	MemoryContext kept;			/* of separators; NULL: they are not kept */
 	LbtKeyValue *values;		/* spec->ncolumns for each leaf */
 	uint8	   *nvalues;
 	Size		string_bytes;	/* of byte strings of separators */
@@ -241,8 +239,8 @@ walk_leaves(Harvest *h)
 	h->trained->state = walk.empty ? LBT_EMPTY : LBT_READY;
 	while (h->trained->state == LBT_READY && lbt_leafwalk_next(&walk))
 	{
-		report_training();		/* again and again: reading a page ends a wait
-								 * event of its own, and so ours */
+		/* Again and again: reading a page ends ours with its own wait event. */
+		report_training();
 		if (h->header->nleaves >= h->limit)
 		{
 			h->trained->state = LBT_TOO_LARGE;
@@ -450,8 +448,9 @@ run_claimed(Relation rel, LbtIndex *index, LbtState (*body) (Relation, LbtIndex 
 	PG_CATCH();
 	{
 		lbt_registry_unclaim_after_error(&index->file, ending_of(geterrcode()));
-		PG_RE_THROW();			/* the context goes with the caller's: reads
-								 * under way may still refer to it */
+
+		/* The context goes with the caller's: reads may still refer to it. */
+		PG_RE_THROW();
 	}
 	PG_END_TRY();
 	lbt_registry_unclaim(&index->file, LBT_ENDED);
@@ -541,15 +540,16 @@ lbt_train_on_use(Relation rel, LbtIndex *index)
 
 	if (!index->shareable || !lbt_may_ask(index) || !lbt_trainable(rel, index, &reason))
 		return;
+
+	/* It may be only this process that could not reach it. */
 	if (index->state == LBT_NO_MEMORY)
-		lbt_index_refresh(index);	/* it may be only this process that could
-									 * not reach it */
+		lbt_index_refresh(index);
 	nblocks = RelationGetNumberOfBlocks(rel);
 	if (!should_train(index, nblocks))
 	{
+		/* Others are asked about their growth, which is quick. */
 		if (index->state == LBT_EVICTED)
-			ask_later(index);	/* the others are asked about their growth,
-								 * which is quick */
+			ask_later(index);
 		return;
 	}
 

@@ -48,12 +48,9 @@ report_activity(Oid oid)
 {
 	char	   *schema = get_namespace_name(get_rel_namespace(oid));
 	char	   *name = get_rel_name(oid);
-	char text[	2 * NAMEDATALEN + 32];
 
-	if (name == NULL || schema == NULL)
-		return;
-	snprintf(text, sizeof(text), "learnedbtree: training %s.%s", schema, name);
-	pgstat_report_activity(STATE_RUNNING, text);
+	if (name != NULL && schema != NULL)
+		pgstat_report_activity(STATE_RUNNING, psprintf("learnedbtree: training %s.%s", schema, name));
 }
 
 /* Train one index, in the current transaction; see to it later where it is locked. */
@@ -94,8 +91,7 @@ training_context(void *arg)
 }
 
 /* The demand being served: not lost when the process is terminated meanwhile. */
-static LbtFile serving;
-static bool is_serving = false;
+static const LbtFile *serving = NULL;
 
 static uint32 wait_event = 0;
 
@@ -104,8 +100,8 @@ leave(int code, Datum arg)
 {
 	LWLockReleaseAll();
 	lbt_worker_leave();
-	if (is_serving)
-		lbt_demand_defer(&serving, 0);
+	if (serving)
+		lbt_demand_defer(serving, 0);
 }
 
 /* Train one index in a transaction of its own; errors go to the log. */
@@ -115,15 +111,14 @@ serve(const LbtFile *file, Oid oid)
 	MemoryContext context = CurrentMemoryContext;
 	ErrorContextCallback callback = {.callback = training_context,.arg = &oid};
 
-	serving = *file;
-	is_serving = true;
+	serving = file;
 	callback.previous = error_context_stack;
 	PG_TRY();
 	{
 		error_context_stack = &callback;
 		StartTransactionCommand();
-		PushActiveSnapshot(GetTransactionSnapshot());	/* no page we have a
-														 * link to is recycled */
+		/* With a snapshot no page that a link leads to is recycled. */
+		PushActiveSnapshot(GetTransactionSnapshot());
 		train_index(file, oid);
 		PopActiveSnapshot();
 		CommitTransactionCommand();
@@ -140,8 +135,7 @@ serve(const LbtFile *file, Oid oid)
 	PG_END_TRY();
 	error_context_stack = callback.previous;
 	MemoryContextSwitchTo(context);
-	is_serving = false;
-
+	serving = NULL;
 	pgstat_report_stat(true);
 	pgstat_report_activity(STATE_IDLE, NULL);
 }
@@ -218,9 +212,9 @@ override_settings(void)
 		{"zero_damaged_pages", "off"},
 	};
 
+	/* Not all versions have all. */
 	for (int i = 0; i < lengthof(settings); i++)
-		if (GetConfigOption(settings[i][0], true, false) != NULL)	/* not all versions have
-																	 * all */
+		if (GetConfigOption(settings[i][0], true, false) != NULL)
 			SetConfigOption(settings[i][0], settings[i][1], PGC_SUSET, PGC_S_OVERRIDE);
 }
 
