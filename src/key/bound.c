@@ -43,7 +43,7 @@ lbt_bound_of_tuple(const LbtKeySpec *spec, TupleDesc tupdesc, IndexTuple itup, u
 typedef bool (*Before) (const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page,
 						OffsetNumber offset);
 
-/* Galloping search; inlined with the test for "before the bound", once for any key, once for one int8 column. */
+/* Galloping search; inlined with the test for "before the bound", for any key, for one int8 column and for one int4 column. */
 static pg_attribute_always_inline OffsetNumber
 gallop(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page, OffsetNumber first,
 	   OffsetNumber last, OffsetNumber guess, Before before)
@@ -85,28 +85,38 @@ gallop(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page pa
 	return (OffsetNumber) hi;
 }
 
-/* Kept out of the loop for int8. */
+/* Kept out of the loop for integers. */
 static pg_noinline bool
 any_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, IndexTuple itup)
 {
 	return lbt_before_bound(spec, tupdesc, bound, itup, false);
 }
 
-/* One ascending int8 column, no NULL in the bound. */
-static inline bool
-int8_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page,
-			OffsetNumber offset)
+/* One ascending integer column, no NULL in the bound. */
+static pg_attribute_always_inline bool
+integer_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page, OffsetNumber offset,
+			   bool int8)
 {
 	IndexTuple	itup = lbt_page_tuple(page, offset);
+	const char *at = (const char *) itup + MAXALIGN(sizeof(IndexTupleData));
+	uint64		v;
 
-	if (likely(!IndexTupleHasNulls(itup)))
-	{
-		uint64		v = lbt_order_signed(*(const int64 *) ((const char *) itup +
-														   MAXALIGN(sizeof(IndexTupleData))));
+	if (unlikely(IndexTupleHasNulls(itup)))
+		return any_before(spec, tupdesc, bound, itup);
+	v = lbt_order_signed(int8 ? *(const int64 *) at : *(const int32 *) at);
+	return v < bound->value[0].ordered || (bound->past && v == bound->value[0].ordered);
+}
 
-		return v < bound->value[0].ordered || (bound->past && v == bound->value[0].ordered);
-	}
-	return any_before(spec, tupdesc, bound, itup);
+static inline bool
+int8_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page, OffsetNumber offset)
+{
+	return integer_before(spec, tupdesc, bound, page, offset, true);
+}
+
+static inline bool
+int4_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page, OffsetNumber offset)
+{
+	return integer_before(spec, tupdesc, bound, page, offset, false);
 }
 
 OffsetNumber
@@ -115,9 +125,13 @@ lbt_page_search(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound
 {
 	if (first > last)
 		return first;
-	if (bound->ncolumns == 1 && spec->column[0].store == LBT_STORE_INT8 &&
-		!spec->column[0].desc && !bound->value[0].isnull)
-		return gallop(spec, tupdesc, bound, page, first, last, guess, int8_before);
+	if (bound->ncolumns == 1 && !spec->column[0].desc && !bound->value[0].isnull)
+	{
+		if (spec->column[0].store == LBT_STORE_INT8)
+			return gallop(spec, tupdesc, bound, page, first, last, guess, int8_before);
+		if (spec->column[0].store == LBT_STORE_INT4)
+			return gallop(spec, tupdesc, bound, page, first, last, guess, int4_before);
+	}
 	return gallop(spec, tupdesc, bound, page, first, last, guess, lbt_offset_before);
 }
 
