@@ -74,8 +74,8 @@ typedef struct LbtScan
 	int			narrays;
 	MemoryContext array_context;	/* the arrays' memory, reset at rescan;
 									 * NULL until first needed */
-	uint8	   *room;			/* LBT_KEY_ROOM bytes for each scan key, for
-								 * encoded values; or NULL */
+	uint8	   *room;			/* LBT_SCRATCH_BYTES bytes for each scan key,
+								 * for encoded values; or NULL */
 	void	   *btree;			/* nbtree's scan state; NULL until first
 								 * needed */
 	struct LbtAhead *ahead;		/* scanahead.c's; NULL until first needed */

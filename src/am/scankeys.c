@@ -93,14 +93,14 @@ take_array(LbtScan *so, ScanKey key, LbtArray *array)
 	array->n = 0;
 	array->values = MemoryContextAllocHuge(so->array_context, Max(n, 1) * sizeof(LbtKeyValue));
 	if (column->encoded)
-		room = MemoryContextAllocHuge(so->array_context, (Size) Max(n, 1) * LBT_KEY_ROOM);
+		room = MemoryContextAllocHuge(so->array_context, (Size) Max(n, 1) * LBT_SCRATCH_BYTES);
 	for (int i = 0; i < n && served; i++)
 	{
 		if (isnull[i])
 			continue;
 		served = lbt_keyspec_plain(column, elements[i]);
 		if (served && lbt_keyspec_argument(column, key->sk_subtype, elements[i], &array->values[array->n],
-										   room ? room + (Size) i * LBT_KEY_ROOM : NULL) == 0)
+										   room ? room + (Size) i * LBT_SCRATCH_BYTES : NULL) == 0)
 			array->n++;
 	}
 	if (served)
@@ -324,9 +324,9 @@ lbt_scan_interval(IndexScanDesc scan, LbtScan *so)
 	if (scan->numberOfKeys == 0 || scan->numberOfOrderBys > 0)
 		return false;
 	if (spec->encoded && so->room == NULL)
-		so->room = MemoryContextAlloc(GetMemoryChunkContext(so), scan->numberOfKeys * LBT_KEY_ROOM);
+		so->room = MemoryContextAlloc(GetMemoryChunkContext(so), scan->numberOfKeys * LBT_SCRATCH_BYTES);
 	for (int i = 0; i < scan->numberOfKeys && !p.nothing; i++)
-		if (!add_key(so, &p, &scan->keyData[i], so->room ? so->room + i * LBT_KEY_ROOM : NULL))
+		if (!add_key(so, &p, &scan->keyData[i], so->room ? so->room + i * LBT_SCRATCH_BYTES : NULL))
 			return false;
 	if (!p.nothing)
 		finish_column(so, &p);

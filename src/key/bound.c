@@ -16,28 +16,41 @@ lbt_bound_of_tuple(const LbtKeySpec *spec, TupleDesc tupdesc, IndexTuple itup, u
 		Datum		datum;
 		bool		compressed;
 
-		if (!column->bytes)
-		{
-			*value = lbt_tuple_value(spec, i, itup, tupdesc);
-			continue;
-		}
-		*value = (LbtKeyValue)
-		{
-			.isnull = true
-		};
-		datum = lbt_tuple_datum(spec, i, itup, tupdesc, &value->isnull);
+		datum = index_getattr(itup, i + 1, tupdesc, &value->isnull);
 		if (value->isnull)
 			continue;
-		compressed = lbt_stored_compressed(column, DatumGetPointer(datum));
+		compressed = lbt_stored_compressed(column, datum);
 		if (scratch == NULL && (compressed || column->encoded))
 			break;
 		if (compressed)
-			datum = PointerGetDatum(pg_detoast_datum((struct varlena *) DatumGetPointer(datum)));
+			datum = PointerGetDatum(PG_DETOAST_DATUM(datum));
 		(void) lbt_keyspec_argument(column, InvalidOid, datum, value,
-									column->encoded ? scratch + i * LBT_KEY_ROOM : NULL);
+									column->encoded ? scratch + i * LBT_SCRATCH_BYTES : NULL);
 	}
 	bound->ncolumns = i;
 	bound->past = false;
+}
+
+int
+lbt_compare_encoded(const LbtKeyColumn *column, Datum a, Datum b)
+{
+	int			cmp = DatumGetInt32(FunctionCall2Coll(unconstify(FmgrInfo *, &column->compare),
+													  column->collation, a, b));
+
+	return column->desc ? (cmp < 0) - (cmp > 0) : (cmp > 0) - (cmp < 0);
+}
+
+int
+lbt_compare_compressed(const LbtKeyColumn *column, const LbtKeyValue *a, Datum b)
+{
+	struct varlena *plain = PG_DETOAST_DATUM(b);
+	LbtKeyValue value;
+	int			cmp;
+
+	lbt_stored_bytes(column, (const char *) plain, &value);
+	cmp = lbt_compare_bytes(column, a, &value);
+	pfree(plain);
+	return cmp;
 }
 
 typedef bool (*Before) (const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page,
@@ -125,11 +138,12 @@ lbt_page_search(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound
 {
 	if (first > last)
 		return first;
-	if (bound->ncolumns == 1 && !spec->column[0].desc && !bound->value[0].isnull)
+	if (bound->ncolumns == 1 && spec->column[0].kind == LBT_KEY_SIGNED && !spec->column[0].desc &&
+		!bound->value[0].isnull)
 	{
-		if (spec->column[0].store == LBT_STORE_INT8)
+		if (spec->column[0].length == sizeof(int64))
 			return gallop(spec, tupdesc, bound, page, first, last, guess, int8_before);
-		if (spec->column[0].store == LBT_STORE_INT4)
+		if (spec->column[0].length == sizeof(int32))
 			return gallop(spec, tupdesc, bound, page, first, last, guess, int4_before);
 	}
 	return gallop(spec, tupdesc, bound, page, first, last, guess, lbt_offset_before);

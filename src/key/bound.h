@@ -19,11 +19,30 @@ typedef struct LbtBound
 
 /*
  * Make the bound in front of what is equal to a tuple, in the covered columns that it has; without scratch memory
- * (LBT_KEY_ROOM bytes for each column), in those before the first that is encoded or compressed.  The bound points
+ * (LBT_SCRATCH_BYTES for each column), in those before the first that is encoded or compressed.  The bound points
  * into the tuple, the scratch memory, and what this allocates for compressed values.
  */
 extern void lbt_bound_of_tuple(const LbtKeySpec *spec, TupleDesc tupdesc, IndexTuple itup, uint8 *scratch,
 							   LbtBound *bound);
+
+/* Two byte strings in the column's order: is the first before (-1), equal to (0) or after (1) the second? */
+static inline int
+lbt_compare_bytes(const LbtKeyColumn *column, const LbtKeyValue *a, const LbtKeyValue *b)
+{
+	int			cmp = memcmp(a->bytes, b->bytes, Min(a->length, b->length));
+
+	if (cmp == 0)
+		cmp = (a->length > b->length) - (a->length < b->length);
+	if (column->desc)
+		return (cmp < 0) - (cmp > 0);
+	return (cmp > 0) - (cmp < 0);
+}
+
+/* The same of two values of an encoded column, by its comparison function. */
+extern int	lbt_compare_encoded(const LbtKeyColumn *column, Datum a, Datum b);
+
+/* The same where the second is compressed on a page: decompressed for each comparison. */
+extern int	lbt_compare_compressed(const LbtKeyColumn *column, const LbtKeyValue *a, Datum b);
 
 /*
  * The column's turn in comparing a bound with a tuple: is the key's value before (-1), equal to (0)
@@ -45,42 +64,31 @@ lbt_compare_value(const LbtKeyColumn *column, const LbtKeyValue *key, const LbtK
 	return key->ordered < tuple->ordered ? -1 : key->ordered > tuple->ordered ? 1 : 0;
 }
 
-/* The same for a byte string or encoded value where it lies in the tuple. */
-static inline int
-lbt_compare_stored(const LbtKeySpec *spec, TupleDesc tupdesc, int column, const LbtKeyValue *key,
-				   IndexTuple itup)
-{
-	const LbtKeyColumn *c = &spec->column[column];
-	const char *at;
-	LbtKeyValue value = {0};
-
-	if (c->encoded)
-	{
-		value.ordered = (uint64) lbt_tuple_datum(spec, column, itup, tupdesc, &value.isnull);
-		return lbt_compare_value(c, key, &value);
-	}
-	at = lbt_tuple_bytes(spec, column, itup, tupdesc);
-	value.isnull = at == NULL;
-	if (at != NULL && !key->isnull)
-	{
-		if (unlikely(lbt_stored_compressed(c, at)))
-			return lbt_compare_compressed(c, key, at);
-		lbt_stored_bytes(c, at, &value);
-	}
-	return lbt_compare_value(c, key, &value);
-}
-
-/* A key value with a column that the tuple has, as lbt_compare_value(). */
+/* A key value with a column, counted from 0, that the tuple has, as lbt_compare_value(). */
 static inline int
 lbt_compare_column(const LbtKeySpec *spec, TupleDesc tupdesc, int column, const LbtKeyValue *key,
 				   IndexTuple itup)
 {
-	LbtKeyValue value;
+	const LbtKeyColumn *c = &spec->column[column];
+	LbtKeyValue value = {0};
+	Datum		datum = index_getattr(itup, column + 1, tupdesc, &value.isnull);
 
-	if (spec->column[column].bytes)
-		return lbt_compare_stored(spec, tupdesc, column, key, itup);
-	value = lbt_tuple_value(spec, column, itup, tupdesc);
-	return lbt_compare_value(&spec->column[column], key, &value);
+	if (!value.isnull && !key->isnull)
+	{
+		if (unlikely(lbt_stored_compressed(c, datum)) && !c->encoded)
+			return lbt_compare_compressed(c, key, datum);
+		lbt_own_value(c, datum, &value);
+	}
+	return lbt_compare_value(c, key, &value);
+}
+
+/* Number of leading key columns that a tuple has values for: all, but in a truncated pivot. */
+static inline int
+lbt_tuple_columns(const LbtKeySpec *spec, IndexTuple itup)
+{
+	if (BTreeTupleIsPivot(itup))
+		return Min(BTreeTupleGetNAtts(itup, (Relation) NULL), spec->ncolumns);
+	return spec->ncolumns;
 }
 
 /*

@@ -326,7 +326,7 @@ static void (*const encode[]) (const LbtKeyColumn *column, Datum value, Output *
 uint32
 lbt_encode(const LbtKeyColumn *column, Datum value, uint8 *scratch)
 {
-	Output		out = {.to = scratch,.end = scratch + LBT_KEY_ROOM};
+	Output		out = {.to = scratch,.end = scratch + LBT_SCRATCH_BYTES};
 
 	encode[column->encoding] (column, value, &out);
 	return out.to - scratch;

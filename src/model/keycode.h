@@ -47,17 +47,6 @@ typedef struct LbtAlphabet
 
 #define LBT_NO_MEMBER 0x100
 
-/* How a column's values become ordered values. */
-typedef enum LbtKeyKind
-{
-	LBT_KEY_NONE = 0,			/* no code for this type */
-	LBT_KEY_SIGNED,				/* int64 and everything that widens to it */
-	LBT_KEY_UNSIGNED,			/* oid, bool, "char" */
-	LBT_KEY_FLOAT,				/* double; float widens to it; NaN above all,
-								 * -0 = 0 */
-	LBT_KEY_BYTES				/* byte strings */
-} LbtKeyKind;
-
 /* One column of a search key or separator; meaningless but for isnull when that is set. */
 typedef struct LbtKeyValue
 {

@@ -172,7 +172,7 @@ try_bound(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapsho
 static bool
 check_lookups(Relation rel, LbtIndex *index, uint64 counts[2][LBT_NEVENTS])
 {
-	uint8	   *room = palloc(index->keyspec.ncolumns * LBT_KEY_ROOM);
+	uint8	   *room = palloc(index->keyspec.ncolumns * LBT_SCRATCH_BYTES);
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree check",
 												  ALLOCSET_DEFAULT_SIZES);
 	LbtLeafWalk walk;

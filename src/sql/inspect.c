@@ -340,7 +340,7 @@ read_key(FunctionCallInfo fcinfo, Relation rel, const LbtKeySpec *spec, LbtBound
 		value = column_value(column, types[i], values[i]);
 		if (!lbt_keyspec_plain(column, value))
 			value = PointerGetDatum(PG_DETOAST_DATUM_PACKED(value));
-		(void) lbt_keyspec_argument(column, InvalidOid, value, &bound->value[i], palloc(LBT_KEY_ROOM));
+		(void) lbt_keyspec_argument(column, InvalidOid, value, &bound->value[i], palloc(LBT_SCRATCH_BYTES));
 	}
 }
 

@@ -263,7 +263,7 @@ harvest(Harvest *h)
 
 	lbt_keyspec_order(h->spec, order);
 	h->learner = palloc(sizeof(LbtKeyLearner));
-	h->scratch = palloc(LBT_CODE_COLUMNS * LBT_KEY_ROOM);
+	h->scratch = palloc(LBT_CODE_COLUMNS * LBT_SCRATCH_BYTES);
 	h->passing = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree separator", ALLOCSET_SMALL_SIZES);
 
 	/* A single number is its code. */
