@@ -245,11 +245,7 @@ lbt_keyspec_fits(const LbtKeySpec *spec, const LbtKeyCode *code)
 {
 	LbtColumnOrder order[LBT_CODE_COLUMNS];
 
-	if (code->ncolumns > spec->ncolumns)
-		return false;
 	lbt_keyspec_order(spec, order);
-	for (int i = 0; i < code->ncolumns; i++)
-		if (memcmp(&order[i], &code->column[i].order, sizeof(LbtColumnOrder)) != 0)
-			return false;
-	return true;
+	return code->ncolumns <= spec->ncolumns &&
+		memcmp(order, code->order, code->ncolumns * sizeof(LbtColumnOrder)) == 0;
 }

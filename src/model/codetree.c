@@ -36,27 +36,27 @@ typedef struct Group
 	uint32_t	unused;			/* zero */
 } Group;
 
-/* Where a node's parts are. */
+/* A copy of what says how much may be read, and where a node's parts are. */
 typedef struct NodeParts
 {
-	Node		sizes;			/* a copy */
-	Group	   *groups;
-	LbtKeyDigit *digits;
-	LbtCodeColumn *columns;
-	uint8_t    *prefix;
+	Node		sizes;
+	const Group *groups;
+	LbtCodeParts code;			/* but for order and alphabet */
 	uint64_t	bytes;			/* of the node and its parts */
 } NodeParts;
 
 static NodeParts
-lay_out(char *at, const Node *sizes)
+lay_out(const char *at, const Node *sizes)
 {
-	NodeParts	p = {.sizes = *sizes};
+	NodeParts	p = {.sizes = *sizes,.groups = (const Group *) (at + sizeof(Node))};
 
-	p.groups = (Group *) (at + sizeof(Node));
-	p.digits = (LbtKeyDigit *) (p.groups + sizes->ngroups + (sizes->ngroups > 0));
-	p.columns = (LbtCodeColumn *) (p.digits + sizes->ndigits);
-	p.prefix = (uint8_t *) (p.columns + sizes->ncolumns);
-	p.bytes = ((uint64_t) ((char *) p.prefix - at) + sizes->prefix_bytes + 7) & ~UINT64_C(7);
+	p.code.digit = (const LbtKeyDigit *) (p.groups + sizes->ngroups + (sizes->ngroups > 0));
+	p.code.end = p.code.digit + sizes->ndigits;
+	p.code.column = (const LbtCodeColumn *) p.code.end;
+	p.code.ncolumns = sizes->ncolumns;
+	p.code.prefix = (const uint8_t *) (p.code.column + sizes->ncolumns);
+	p.code.prefix_bytes = sizes->prefix_bytes;
+	p.bytes = ((uint64_t) ((const char *) p.code.prefix - at) + sizes->prefix_bytes + 7) & ~UINT64_C(7);
 	return p;
 }
 
@@ -95,14 +95,13 @@ open_node(const LbtCodeTree *tree, uint32_t offset, NodeParts *parts)
 
 	if (offset % 8 != 0 || offset > tree->bytes || tree->bytes - offset < sizeof(Node))
 		return false;
-	sizes = (Node)
-	{
-		.ngroups = node->ngroups,.prefix_bytes = node->prefix_bytes,.ncolumns = node->ncolumns,
-			.ndigits = node->ndigits
-	};
+	sizes.ngroups = node->ngroups;
+	sizes.prefix_bytes = node->prefix_bytes;
+	sizes.ncolumns = node->ncolumns;
+	sizes.ndigits = node->ndigits;
 	if (sizes.ngroups > tree->bytes / sizeof(Group))
 		return false;
-	*parts = lay_out((char *) tree->memory + offset, &sizes);
+	*parts = lay_out(tree->memory + offset, &sizes);
 	return parts->bytes <= tree->bytes - offset;
 }
 
@@ -125,17 +124,6 @@ find_group(const Group *groups, uint32_t ngroups, uint64_t code)
 	return groups;
 }
 
-static uint64_t
-subcode(const LbtCodeTree *tree, const NodeParts *p, const LbtAlphabet *alphabet, const LbtKeyValue *values,
-		int nvalues, LbtMissing missing)
-{
-	LbtCodeParts parts = {.digit = p->digits,.end = p->digits + p->sizes.ndigits,.column = p->columns,
-		.order = tree->order,.alphabet = alphabet,.prefix = p->prefix,.prefix_bytes = p->sizes.prefix_bytes,
-	.ncolumns = p->sizes.ncolumns < tree->ncolumns ? p->sizes.ncolumns : tree->ncolumns};
-
-	return lbt_code_of_parts(&parts, values, nvalues, missing);
-}
-
 uint64_t
 lbt_codetree_code(const LbtCodeTree *tree, const LbtAlphabet *alphabet, uint64_t root_code,
 				  const LbtKeyValue *values, int nvalues, LbtMissing missing)
@@ -154,7 +142,13 @@ lbt_codetree_code(const LbtCodeTree *tree, const LbtAlphabet *alphabet, uint64_t
 		uint32_t	ngroups = node.sizes.ngroups;
 
 		if (depth > 0)
-			code = subcode(tree, &node, alphabet, values, nvalues, missing);
+		{
+			node.code.order = tree->order;
+			node.code.alphabet = alphabet;
+			if (node.code.ncolumns > tree->ncolumns)
+				node.code.ncolumns = tree->ncolumns;
+			code = lbt_code_of_parts(&node.code, values, nvalues, missing);
+		}
 		if (ngroups == 0 || depth == LBT_TREE_DEPTH)
 			return base + code;
 		group = find_group(node.groups, ngroups, code);
@@ -179,8 +173,8 @@ lbt_codetree_code(const LbtCodeTree *tree, const LbtAlphabet *alphabet, uint64_t
 #define MIN_CODES_PER_LEAF 256
 
 /*
- * Codes are kept finer by this than it takes to tell the group's separators apart, lest keys next to a separator
- * tie with it: as long as all subcodes fit like that, and where they do not.
+ * Digits that count for less than such a part of the smallest distance between separators' codes are dropped.  The rest
+ * is fine enough that few keys next to a separator tie with it.  FINER_AT_FIRST, as long as all subcodes fit.
  */
 #define FINER_AT_FIRST (UINT64_C(1) << 32)
 #define FINER 256
@@ -231,37 +225,21 @@ separator(const LbtSeparators *s, uint32_t leaf)
 	return &s->values[(size_t) leaf * (size_t) s->ncolumns];
 }
 
-static void
+/* Encode a group's leaves.  Returns the smallest distance of codes that differ; 0 where none do. */
+static uint64_t
 encode_leaves(const Builder *b, const LbtKeyCode *code, uint32_t first, uint32_t end)
 {
+	const LbtSeparators *s = b->separators;
+	uint64_t	smallest = 0;
+
 	for (uint32_t i = first; i < end; i++)
-		b->code[i] = lbt_keycode_digits(code, separator(b->separators, i), b->separators->nvalues[i],
-										LBT_MISSING_LOW);
-}
-
-/* How many digits tell the group's separators apart, as far as the code does, and are fine enough; 0: none do. */
-static int
-digits_needed(const Builder *b, uint32_t first, uint32_t end, const LbtKeyCode *code)
-{
-	int			needed = 0;
-
-	for (uint32_t i = first + 1; i < end; i++)
 	{
-		uint64_t	low = b->code[i - 1];
-		uint64_t	high = b->code[i];
-
-		if (low == high)
-			continue;
-		if (needed == 0)
-			needed = 1;
-		while (needed < code->ndigits &&
-			   low / code->digit[needed - 1].weight == high / code->digit[needed - 1].weight)
-			needed++;
+		b->code[i] = lbt_keycode(code, separator(s, i), s->nvalues[i], LBT_MISSING_LOW);
+		/* Less 1, so that none stands for more than any. */
+		if (i > first && b->code[i] - b->code[i - 1] - 1 < smallest - 1)
+			smallest = b->code[i] - b->code[i - 1];
 	}
-	for (int last = needed - 1; last >= 0 && needed < code->ndigits; needed++)
-		if (code->digit[last].weight / code->digit[needed - 1].weight >= b->finer)
-			break;
-	return needed;
+	return smallest;
 }
 
 /* Learn the code of a group's separators; false when it does not tell them apart either. */
@@ -269,19 +247,18 @@ static bool
 learn(Builder *b, uint32_t first, uint32_t end, uint64_t width, LbtKeyCode *code)
 {
 	const LbtSeparators *s = b->separators;
-	int			needed;
+	uint64_t	distance;
+	int			ndigits = 1;
 
 	lbt_keycode_begin(&b->learner, s->ncolumns, s->order);
 	for (uint32_t i = first; i < end; i++)
 		lbt_keycode_observe(&b->learner, separator(s, i), s->nvalues[i]);
 	lbt_keycode_finish_within(&b->learner, &s->code->alphabet, width / 2, code);
-	encode_leaves(b, code, first, end);
-	needed = digits_needed(b, first, end, code);
-	if (needed == 0)
-		return false;
-	lbt_keycode_truncate(code, needed);
-	encode_leaves(b, code, first, end);
-	return true;
+	distance = encode_leaves(b, code, first, end);
+	while (ndigits < code->ndigits && code->digit[ndigits - 1].weight > distance / b->finer)
+		ndigits++;
+	lbt_keycode_truncate(code, ndigits);
+	return distance > 0 && encode_leaves(b, code, first, end) > 0;
 }
 
 /* Write a node, with the groups from first_group on, whose widths these are; returns its offset, 0 if there is no space. */
@@ -307,15 +284,15 @@ write_node(Builder *b, const LbtKeyCode *code, uint32_t first_group, uint64_t wi
 	memcpy(b->memory + offset, &sizes, sizeof(sizes));
 	if (sizes.ngroups > 0)
 	{
-		memcpy(p.groups, &b->groups[first_group], sizes.ngroups * sizeof(Group));
-		p.groups[sizes.ngroups] = (Group)
-		{
-			.code = UINT64_MAX,.below = widths
-		};
+		Group	   *groups = (Group *) p.groups;
+
+		memcpy(groups, &b->groups[first_group], sizes.ngroups * sizeof(Group));
+		groups[sizes.ngroups].code = UINT64_MAX;
+		groups[sizes.ngroups].below = widths;
 	}
-	memcpy(p.digits, code->digit, sizes.ndigits * sizeof(LbtKeyDigit));
-	memcpy(p.columns, code->column, sizes.ncolumns * sizeof(LbtCodeColumn));
-	memcpy(p.prefix, code->prefix, sizes.prefix_bytes);
+	memcpy((void *) p.code.digit, code->digit, sizes.ndigits * sizeof(LbtKeyDigit));
+	memcpy((void *) p.code.column, code->column, sizes.ncolumns * sizeof(LbtCodeColumn));
+	memcpy((void *) p.code.prefix, code->prefix, sizes.prefix_bytes);
 	return offset;
 }
 

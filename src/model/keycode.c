@@ -13,20 +13,13 @@
 void
 lbt_keycode_begin(LbtKeyLearner *learner, int ncolumns, const LbtColumnOrder *order)
 {
+	memset(learner, 0, sizeof(*learner));
 	learner->ncolumns = ncolumns < LBT_CODE_COLUMNS ? ncolumns : LBT_CODE_COLUMNS;
-	learner->nbytes = 0;
-	memset(learner->members, 0, sizeof(learner->members));
+	memcpy(learner->order, order, sizeof(*order) * (size_t) learner->ncolumns);
 	for (int i = 0; i < learner->ncolumns; i++)
 	{
-		LbtColumnSeen *seen = &learner->column[i];
-
-		seen->order = order[i];
-		seen->lo = UINT64_MAX;
-		seen->hi = 0;
-		seen->longest = 0;
-		memset(seen->low, UINT8_MAX, sizeof(seen->low));
-		memset(seen->high, 0, sizeof(seen->high));
-		memset(seen->ends, 0, sizeof(seen->ends));
+		learner->column[i].lo = UINT64_MAX;
+		memset(learner->column[i].low, UINT8_MAX, sizeof(learner->column[i].low));
 	}
 }
 
@@ -59,7 +52,7 @@ lbt_keycode_observe(LbtKeyLearner *learner, const LbtKeyValue *values, int nvalu
 
 		if (values[i].isnull)
 			continue;
-		if (seen->order.bytes)
+		if (learner->order[i].bytes)
 		{
 			observe_bytes(learner, seen, values[i].bytes, values[i].length);
 			continue;
@@ -121,9 +114,7 @@ add_bytes(LbtKeyCode *kc, LbtCodeColumn *column, const LbtColumnSeen *seen, uint
 	uint32_t	start = common_prefix(seen);
 
 	if (start > LBT_CODE_PREFIX - *used)
-		start = LBT_CODE_PREFIX - *used;	/* what is left of it are digits
-											 * of one value */
-	column->prefix = (uint16_t) *used;
+		start = LBT_CODE_PREFIX - *used;	/* the rest: digits of one value */
 	column->prefix_length = (uint16_t) start;
 	memcpy(kc->prefix + *used, seen->low, start);
 	*used += start;
@@ -131,7 +122,6 @@ add_bytes(LbtKeyCode *kc, LbtCodeColumn *column, const LbtColumnSeen *seen, uint
 	{
 		LbtKeyDigit *d = &kc->digit[kc->ndigits++];
 
-		memset(d, 0, sizeof(*d));
 		d->ends = seen->ends[at] || at == seen->longest;
 		if (at < seen->longest)
 		{
@@ -140,37 +130,6 @@ add_bytes(LbtKeyCode *kc, LbtCodeColumn *column, const LbtColumnSeen *seen, uint
 		}
 		column->ndigits++;
 	}
-}
-
-static void
-add_number(LbtKeyCode *kc, LbtCodeColumn *column, const LbtColumnSeen *seen)
-{
-	LbtKeyDigit *d = &kc->digit[kc->ndigits++];
-
-	memset(d, 0, sizeof(*d));
-	if (seen->lo <= seen->hi)	/* else only NULLs, or only truncated pivots */
-	{
-		d->lo = seen->lo;
-		d->span = seen->hi - seen->lo;
-	}
-	column->ndigits = 1;
-}
-
-/* A single number needs no range: its ordered value is the code, for unseen keys too. */
-static bool
-is_single_number(const LbtKeyCode *kc)
-{
-	return kc->ncolumns == 1 && !kc->column[0].order.bytes;
-}
-
-static void
-take_raw(LbtKeyCode *kc)
-{
-	kc->raw = 1;
-	kc->digit[0] = (LbtKeyDigit)
-	{
-		.lo = 0,.span = UINT64_MAX,.weight = 1
-	};
 }
 
 /* Prefixes and digits, not weighed yet.  The alphabet is in place. */
@@ -184,29 +143,21 @@ add_columns(const LbtKeyLearner *learner, LbtKeyCode *kc)
 		const LbtColumnSeen *seen = &learner->column[kc->ncolumns];
 		LbtCodeColumn *column = &kc->column[kc->ncolumns];
 
-		column->order = seen->order;
-		if (seen->order.bytes)
+		kc->order[kc->ncolumns] = learner->order[kc->ncolumns];
+		if (learner->order[kc->ncolumns].bytes)
 			add_bytes(kc, column, seen, &used);
 		else
-			add_number(kc, column, seen);
+		{
+			if (seen->lo <= seen->hi)	/* else only NULLs or truncated pivots */
+			{
+				kc->digit[kc->ndigits].lo = seen->lo;
+				kc->digit[kc->ndigits].span = seen->hi - seen->lo;
+			}
+			kc->ndigits++;
+			column->ndigits = 1;
+		}
 		kc->ncolumns++;
 	}
-}
-
-/* Keep this much, and nothing of the rest: the same code is the same bytes. */
-static void
-drop_rest(LbtKeyCode *kc, int ndigits, int ncolumns)
-{
-	uint32_t	used = 0;
-
-	for (int i = 0; i < ncolumns; i++)
-		used += kc->column[i].prefix_length;
-	kc->ndigits = ndigits;
-	kc->ncolumns = ncolumns;
-	memset(&kc->digit[ndigits], 0, sizeof(LbtKeyDigit) * (size_t) (LBT_CODE_DIGITS - ndigits));
-	memset(&kc->column[ncolumns], 0, sizeof(LbtCodeColumn) * (size_t) (LBT_CODE_COLUMNS - ncolumns));
-	if (used < LBT_CODE_PREFIX)
-		memset(kc->prefix + used, 0, LBT_CODE_PREFIX - used);
 }
 
 void
@@ -220,16 +171,16 @@ lbt_keycode_truncate(LbtKeyCode *kc, int ndigits)
 	if (columns == kc->ncolumns)
 		return;					/* there are no more */
 	kc->column[columns].ndigits = (uint8_t) left;
-	drop_rest(kc, ndigits, columns + 1);
+	kc->ndigits = ndigits;
+	kc->ncolumns = columns + 1;
 }
 
 /*
- * Give every digit its place, most significant first, until the space is full.  A digit wider than
- * the space that is left loses its low bits, and the digits after it get none: they tie.
+ * Give every digit its place, most significant first, until the space is full: so many codes may one step above hold.
+ * A digit wider than the space that is left loses its low bits, and the digits after it get none: they tie.
  */
 static void
-weigh_within(LbtKeyCode *kc, unsigned __int128 space)	/* codes that one step
-														 * above may hold */
+weigh_within(LbtKeyCode *kc, unsigned __int128 space)
 {
 	int			placed = 0;
 
@@ -252,12 +203,25 @@ weigh_within(LbtKeyCode *kc, unsigned __int128 space)	/* codes that one step
 	kc->raw = 0;
 }
 
+/* A single number needs no range: its ordered value is the code, for unseen keys too. */
+static bool
+is_single_number(const LbtKeyCode *kc)
+{
+	return kc->ncolumns == 1 && !kc->order[0].bytes;
+}
+
 void
 lbt_keycode_weigh(LbtKeyCode *kc)
 {
 	weigh_within(kc, (unsigned __int128) 1 << 64);
-	if (is_single_number(kc))
-		take_raw(kc);
+	kc->raw = is_single_number(kc);
+	if (kc->raw)
+	{
+		kc->digit[0].lo = 0;
+		kc->digit[0].span = UINT64_MAX;
+		kc->digit[0].weight = 1;
+		kc->digit[0].shift = 0;
+	}
 }
 
 void
@@ -280,39 +244,21 @@ lbt_keycode_finish_within(const LbtKeyLearner *learner, const LbtAlphabet *alpha
 
 /* ---- use ---- */
 
-static bool
-valid_column(const LbtCodeColumn *column, const LbtKeyDigit *digit)
-{
-	if (column->ndigits < 1 || (uint32_t) column->prefix + column->prefix_length > LBT_CODE_PREFIX)
-		return false;
-	if (!column->order.bytes)
-		return column->ndigits == 1;
-	for (int i = 0; i < column->ndigits; i++)
-		if (digit[i].ends > 1 || digit[i].lo > UINT8_MAX || digit[i].span > (uint64_t) UINT8_MAX + digit[i].ends)
-			return false;
-	return true;
-}
-
 bool
 lbt_keycode_valid(const LbtKeyCode *kc)
 {
 	int			digits = 0;
+	int			prefix_bytes = 0;
 
-	if (kc->ndigits < 1 || kc->ndigits > LBT_CODE_DIGITS ||
-		kc->ncolumns < 1 || kc->ncolumns > LBT_CODE_COLUMNS ||
+	if (kc->ndigits < 1 || kc->ndigits > LBT_CODE_DIGITS || kc->ncolumns < 1 || kc->ncolumns > LBT_CODE_COLUMNS ||
 		(kc->raw && !is_single_number(kc)))
 		return false;
-	for (int i = 0; i < kc->ndigits; i++)
-		if (kc->digit[i].shift > 63)
-			return false;
 	for (int i = 0; i < kc->ncolumns; i++)
 	{
-		if (kc->column[i].ndigits > kc->ndigits - digits ||
-			!valid_column(&kc->column[i], &kc->digit[digits]))
-			return false;
 		digits += kc->column[i].ndigits;
+		prefix_bytes += kc->column[i].prefix_length;
 	}
-	return digits == kc->ndigits;
+	return digits == kc->ndigits && prefix_bytes <= LBT_CODE_PREFIX;
 }
 
 /* What a digit of this value adds to the code. */
@@ -414,13 +360,14 @@ lbt_code_of_parts(const LbtCodeParts *parts, const LbtKeyValue *values, int nval
 {
 	const LbtKeyDigit *d = parts->digit;
 	const LbtKeyDigit *end = parts->end;
+	const uint8_t *prefix = parts->prefix;
 	uint64_t	code = 0;
 
 	for (int i = 0; i < parts->ncolumns && d < end; i++)
 	{
 		/* What says how much is read is read once. */
 		const volatile LbtCodeColumn *column = &parts->column[i];
-		LbtColumnOrder order = parts->order != NULL ? parts->order[i] : parts->column[i].order;
+		LbtColumnOrder order = parts->order[i];
 		const LbtKeyValue *value = &values[i];
 
 		if (i >= nvalues)
@@ -436,16 +383,16 @@ lbt_code_of_parts(const LbtCodeParts *parts, const LbtKeyValue *values, int nval
 		if (order.bytes)
 		{
 			ptrdiff_t	ndigits = column->ndigits;
-			uint32_t	prefix = column->prefix;
-			uint32_t	prefix_length = column->prefix_length;
+			ptrdiff_t	prefix_length = column->prefix_length;
 
 			if (ndigits > end - d)
 				ndigits = end - d;
-			if (prefix + prefix_length > parts->prefix_bytes)
-				prefix = prefix_length = 0;
-			if (!add_digits(parts, order.desc, parts->prefix + prefix, prefix_length, value, d, d + ndigits, &code))
+			if (prefix_length > parts->prefix + parts->prefix_bytes - prefix)
+				prefix_length = 0;
+			if (!add_digits(parts, order.desc, prefix, (uint32_t) prefix_length, value, d, d + ndigits, &code))
 				return code;
 			d += ndigits;
+			prefix += prefix_length;
 			continue;
 		}
 		if (value->ordered < d->lo)

@@ -30,8 +30,10 @@
 /* The bytes of all common prefixes together. */
 #define LBT_CODE_PREFIX 256
 
-/* A byte string may be cut to this length without a change to what is learned from it, or to its code:
- * before it comes so far, the digits have run out. */
+/*
+ * A byte string may be cut to this length without a change to what is learned from it, or to its code:
+ * before it comes so far, the digits have run out.
+ */
 #define LBT_CODE_BYTES (LBT_CODE_PREFIX + LBT_CODE_DIGITS)
 
 /*
@@ -41,8 +43,8 @@
 typedef struct LbtAlphabet
 {
 	uint8_t		members[32];	/* a bit for each byte */
-	uint16_t	rank[256];		/* how many members are below this byte;
-								 * LBT_NO_MEMBER is set if it is none */
+	uint16_t	rank[256];		/* members below; + LBT_NO_MEMBER if it is
+								 * none */
 } LbtAlphabet;
 
 #define LBT_NO_MEMBER 0x100
@@ -60,33 +62,26 @@ typedef struct LbtKeyValue
 typedef struct LbtColumnOrder
 {
 	uint8_t		bytes;			/* a byte string */
-	uint8_t		desc;			/* of byte strings only: ordered values have
-								 * it in them */
+	uint8_t		desc;			/* of byte strings: ordered values are
+								 * inverted */
 	uint8_t		nulls_first;
 } LbtColumnOrder;
 
 /* A column's part of the code. */
 typedef struct LbtCodeColumn
 {
-	LbtColumnOrder order;
 	uint8_t		ndigits;		/* 1 for a number */
-	uint16_t	prefix;			/* of byte strings: where the common prefix
-								 * is, and its length */
-	uint16_t	prefix_length;
+	uint16_t	prefix_length;	/* of a byte string; behind those before */
 } LbtCodeColumn;
 
 /* One digit of the code: the ordered values lo .. lo + span; or the end of the string and the ranks from lo. */
 typedef struct LbtKeyDigit
 {
-	uint64_t	lo;				/* smallest ordered value, or byte's rank,
-								 * seen in training */
+	uint64_t	lo;				/* smallest value or rank seen in training */
 	uint64_t	span;			/* the digit's highest value */
-	uint64_t	weight;			/* what one step of the shifted digit adds to
-								 * the code */
-	uint8_t		shift;			/* low bits dropped, for a digit wider than
-								 * the space left */
-	uint8_t		ends;			/* 1 where strings end in this place, which is
-								 * digit 0 then */
+	uint64_t	weight;			/* what a step of the shifted digit adds */
+	uint8_t		shift;			/* low bits dropped, for want of space */
+	uint8_t		ends;			/* 1: digit 0 is the end of the string */
 } LbtKeyDigit;
 
 typedef struct LbtKeyCode
@@ -94,6 +89,7 @@ typedef struct LbtKeyCode
 	int32_t		raw;			/* a single number's ordered value is its code */
 	int32_t		ncolumns;		/* 1..LBT_CODE_COLUMNS: those with digits */
 	int32_t		ndigits;		/* 1..LBT_CODE_DIGITS: of all columns */
+	LbtColumnOrder order[LBT_CODE_COLUMNS];
 	LbtCodeColumn column[LBT_CODE_COLUMNS];
 	LbtKeyDigit digit[LBT_CODE_DIGITS];
 	uint8_t		prefix[LBT_CODE_PREFIX];
@@ -103,11 +99,9 @@ typedef struct LbtKeyCode
 /* What is learned of a column before its digits are made. */
 typedef struct LbtColumnSeen
 {
-	LbtColumnOrder order;
 	uint64_t	lo;				/* of numbers; lo > hi: none seen yet */
 	uint64_t	hi;
-	uint32_t	longest;		/* length of byte strings; LBT_CODE_BYTES:
-								 * that or more */
+	uint32_t	longest;		/* byte string; LBT_CODE_BYTES: that or more */
 	uint8_t		low[LBT_CODE_BYTES];	/* of the bytes in this place */
 	uint8_t		high[LBT_CODE_BYTES];
 	uint8_t		ends[LBT_CODE_BYTES];	/* some string ends in this place */
@@ -116,6 +110,7 @@ typedef struct LbtColumnSeen
 typedef struct LbtKeyLearner
 {
 	int			ncolumns;
+	LbtColumnOrder order[LBT_CODE_COLUMNS];
 	LbtColumnSeen column[LBT_CODE_COLUMNS];
 	uint64_t	nbytes;			/* of all byte strings */
 	uint8_t		members[32];	/* which bytes these are */
@@ -198,21 +193,19 @@ extern void lbt_keycode_truncate(LbtKeyCode *kc, int ndigits);
  */
 extern void lbt_keycode_weigh(LbtKeyCode *kc);
 
-/* Is this key code, read from memory that others write, safe to use?  For keys whose columns are of the
- * kinds that it says, that is. */
+/* Is this key code, read from memory that others write, safe to use?  For keys whose columns are ordered as it says. */
 extern bool lbt_keycode_valid(const LbtKeyCode *kc);
 
 /*
- * Where the parts of a code are.  They may lie in memory that others overwrite: nothing outside of digits, columns
- * and prefixes is read, whatever these hold.
+ * Where the parts of a code are.  But for order, they may lie in memory that others overwrite: nothing outside of
+ * digits, columns and prefixes is read, whatever these hold.
  */
 typedef struct LbtCodeParts
 {
 	const LbtKeyDigit *digit;
 	const LbtKeyDigit *end;
 	const LbtCodeColumn *column;
-	const LbtColumnOrder *order;	/* private memory; NULL: the columns',
-									 * which are private, too */
+	const LbtColumnOrder *order;
 	const LbtAlphabet *alphabet;
 	const uint8_t *prefix;
 	uint32_t	prefix_bytes;
@@ -222,22 +215,17 @@ typedef struct LbtCodeParts
 extern uint64_t lbt_code_of_parts(const LbtCodeParts *parts, const LbtKeyValue *values, int nvalues,
 								  LbtMissing missing);
 
-static inline uint64_t
-lbt_keycode_digits(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues, LbtMissing missing)
-{
-	LbtCodeParts parts = {.digit = kc->digit,.end = kc->digit + kc->ndigits,.column = kc->column,
-	.alphabet = &kc->alphabet,.prefix = kc->prefix,.prefix_bytes = LBT_CODE_PREFIX,.ncolumns = kc->ncolumns};
-
-	return lbt_code_of_parts(&parts, values, nvalues, missing);
-}
-
 /* The code of a key of nvalues leading columns. */
 static inline uint64_t
 lbt_keycode(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues, LbtMissing missing)
 {
+	LbtCodeParts parts = {.digit = kc->digit,.end = kc->digit + kc->ndigits,.column = kc->column,
+		.order = kc->order,.alphabet = &kc->alphabet,.prefix = kc->prefix,.prefix_bytes = LBT_CODE_PREFIX,
+	.ncolumns = kc->ncolumns};
+
 	if (kc->raw && nvalues >= 1 && !values[0].isnull)
 		return values[0].ordered;
-	return lbt_keycode_digits(kc, values, nvalues, missing);
+	return lbt_code_of_parts(&parts, values, nvalues, missing);
 }
 
 #endif							/* LBT_KEYCODE_H */

@@ -13,11 +13,9 @@
 
 typedef struct LbtLeaf
 {
-	uint64_t	min_code;		/* code of the separator left of this leaf; 0
-								 * for the first */
+	uint64_t	min_code;		/* of the separator to the left; first: 0 */
 	uint32_t	block;			/* block number in the index file */
-	int32_t		recent_buffer;	/* buffer the block was last seen in; 0 none:
-								 * a hint of a hint */
+	int32_t		recent_buffer;	/* where the block was last seen; 0: unknown */
 } LbtLeaf;
 
 /*
@@ -33,10 +31,7 @@ lbt_leaf_search(const LbtLeaf *leaves, uint32_t nleaves, uint32_t guess, uint64_
 				hi,				/* answer in [lo, hi) */
 				step = 1;
 
-	/*
-	 * "<= code" is "< code + 1", except at the very top, where every leaf
-	 * qualifies.
-	 */
+	/* "<= code" is "< code + 1", but at the very top: there it is any. */
 	if (past_equal)
 	{
 		if (code == UINT64_MAX)
@@ -111,8 +106,7 @@ lbt_leaf_fraction(const LbtLeaf *leaves, uint32_t nleaves, uint32_t slot, uint64
 	uint64_t	hi;
 
 	if (slot == 0 || slot + 1 >= nleaves)
-		return 0.5;				/* the outer ends of the key space are not
-								 * known */
+		return 0.5;				/* the key space's ends are not known */
 	hi = leaves[slot + 1].min_code;
 	if (hi <= lo)
 		return 0.5;

@@ -14,14 +14,13 @@
 #include "spline.h"
 
 #define LBT_MODEL_MAGIC UINT32_C(0x4c42544d)	/* "LBTM" */
-#define LBT_MODEL_VERSION 5
+#define LBT_MODEL_VERSION 6
 
 /* What a model was made from. */
 typedef enum LbtModelSource
 {
 	LBT_FROM_TRAINING,			/* the tree */
-	LBT_FROM_SAVED				/* the saved model in the metapage: its codes
-								 * are not exact */
+	LBT_FROM_SAVED				/* the metapage's saved one: codes not exact */
 } LbtModelSource;
 
 typedef struct LbtModelHeader
@@ -34,9 +33,8 @@ typedef struct LbtModelHeader
 	uint32_t	source;			/* LbtModelSource */
 	uint32_t	height;			/* pages a descent reads */
 	uint32_t	tree_bytes;		/* the tree of codes; 0: the key code alone */
-	uint32_t	segments;		/* in the tree */
-	uint32_t	ties;			/* leaves whose smallest code is also that of
-								 * the leaf before */
+	uint32_t	subcodes;		/* in the tree */
+	uint32_t	ties;			/* leaves for which lbt_leaf_tied() is true */
 	uint32_t	unused;			/* zero */
 	double		max_error;		/* in leaves, measured after the fit */
 	double		mean_error;
@@ -60,7 +58,7 @@ extern size_t lbt_model_bytes(uint32_t nleaves, uint32_t nknots, uint32_t tree_b
 
 /*
  * Lay out a model in mem, which must hold lbt_model_bytes() and be aligned to 8 bytes (64 is
- * faster).  The header given is copied, its magic, version, bytes, segments and ties are filled in.  The
+ * faster).  The header given is copied, its magic, version, bytes, subcodes and ties are filled in.  The
  * tree, of header->tree_bytes, is one that lbt_codetree_build() wrote; NULL when that is 0.
  */
 extern void lbt_model_assemble(void *mem, const LbtModelHeader *header, const LbtKnot *knots, const void *tree,

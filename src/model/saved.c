@@ -105,11 +105,11 @@ code_keycode(Stream *s, LbtKeyCode *kc)
 	for (kc->ncolumns = 0; kc->ncolumns < ncolumns; kc->ncolumns++)
 	{
 		LbtCodeColumn *c = &kc->column[kc->ncolumns];
+		LbtColumnOrder *order = &kc->order[kc->ncolumns];
 
-		c->order.bytes = (uint8_t) code_within(s, c->order.bytes, 0, 1);
-		c->order.desc = (uint8_t) code_within(s, c->order.desc, 0, 1);
-		c->order.nulls_first = (uint8_t) code_within(s, c->order.nulls_first, 0, 1);
-		c->prefix = c->order.bytes ? (uint16_t) prefix : 0;
+		order->bytes = (uint8_t) code_within(s, order->bytes, 0, 1);
+		order->desc = (uint8_t) code_within(s, order->desc, 0, 1);
+		order->nulls_first = (uint8_t) code_within(s, order->nulls_first, 0, 1);
 		c->prefix_length = (uint16_t) code_within(s, c->prefix_length, 0, LBT_CODE_PREFIX - prefix);
 		for (uint32_t end = prefix + c->prefix_length; prefix < end; prefix++)
 			kc->prefix[prefix] = code_byte(s, kc->prefix[prefix]);

@@ -12,8 +12,7 @@ typedef struct Corridor
 	double		max_error;
 	uint64_t	prev_code;		/* last point accepted */
 	uint32_t	prev_slot;
-	double		low;			/* slopes; meaningless until a second point
-								 * came */
+	double		low;			/* slopes, from the second point on */
 	double		high;
 	bool		open;			/* low and high are set */
 	bool		full;			/* there was no room for a knot */
@@ -26,8 +25,7 @@ add_knot(Corridor *c, uint64_t code, uint32_t slot)
 
 	if (c->nknots == c->max_knots)
 	{
-		c->full = true;			/* the rest of the fit is only a look at the
-								 * order */
+		c->full = true;			/* the rest only looks at the order */
 		return;
 	}
 	if (c->nknots > 0)
@@ -50,8 +48,8 @@ add_point(Corridor *c, uint64_t code, uint32_t slot)
 	const LbtKnot *base = &c->knots[c->nknots - 1];
 	double		dx = (double) (code - base->code);
 	double		dy = (double) (slot - base->slot);
-	double		low,
-				high;
+	double		low;
+	double		high;
 
 	if (c->open && (dy / dx > c->high || dy / dx < c->low))
 	{

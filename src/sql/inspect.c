@@ -80,8 +80,8 @@ describe_prefix(StringInfo s, const uint8 *prefix, int length)
  * "sort key, 2 bytes in common + 8 bytes".
  */
 static void
-describe_bytes(StringInfo s, const LbtKeyCode *code, const LbtKeyColumn *c, const LbtCodeColumn *column,
-			   const LbtKeyDigit *d)
+describe_bytes(StringInfo s, const LbtKeyColumn *c, const LbtCodeColumn *column, const LbtKeyDigit *d,
+			   const uint8 *prefix)
 {
 	int			n = 0;
 
@@ -94,7 +94,7 @@ describe_bytes(StringInfo s, const LbtKeyCode *code, const LbtKeyColumn *c, cons
 	if (c->encoded && column->prefix_length > 0)
 		appendStringInfo(s, "%d byte%s in common + ", column->prefix_length, column->prefix_length == 1 ? "" : "s");
 	else if (column->prefix_length > 0)
-		describe_prefix(s, code->prefix + column->prefix, column->prefix_length);
+		describe_prefix(s, prefix, column->prefix_length);
 	appendStringInfo(s, "%d byte%s", n, n == 1 ? "" : "s");
 }
 
@@ -127,6 +127,7 @@ describe_code(Relation rel, const LbtKeySpec *spec, const LbtModelHeader *header
 {
 	const LbtKeyCode *code = &header->code;
 	const LbtKeyDigit *d = code->digit;
+	const uint8 *prefix = code->prefix;
 	StringInfoData s;
 
 	initStringInfo(&s);
@@ -141,17 +142,18 @@ describe_code(Relation rel, const LbtKeySpec *spec, const LbtModelHeader *header
 		if (c->bytes)
 		{
 			appendStringInfoString(&s, ": ");
-			describe_bytes(&s, code, c, &code->column[i], d);
+			describe_bytes(&s, c, &code->column[i], d, prefix);
 		}
 		else if (!code->raw)
 			describe_number(&s, c, d);
 		d += code->column[i].ndigits;
+		prefix += code->column[i].prefix_length;
 	}
 	if (code->ncolumns < spec->nkeyatts)
-		appendStringInfo(&s, header->segments > 0 ? " (further columns count in segments only)" :
+		appendStringInfo(&s, header->subcodes > 0 ? " (further columns count in segments only)" :
 						 " (further columns tie)");
-	if (header->segments > 0)
-		appendStringInfo(&s, ", %u segment%s", header->segments, header->segments == 1 ? "" : "s");
+	if (header->subcodes > 0)
+		appendStringInfo(&s, ", %u segment%s", header->subcodes, header->subcodes == 1 ? "" : "s");
 	return s.data;
 }
 
@@ -206,7 +208,7 @@ learnedbtree_model(PG_FUNCTION_ARGS)
 		lbt_row_add(&row, Float8GetDatum(header->mean_error));
 		lbt_row_add(&row, Int64GetDatum(header->bytes));
 		lbt_row_add_text(&row, lbt_may_see_values(rel) ? describe_code(rel, &index->keyspec, header) : NULL);
-		lbt_row_add(&row, Int64GetDatum(header->segments));
+		lbt_row_add(&row, Int64GetDatum(header->subcodes));
 		lbt_row_add(&row, Int64GetDatum(header->ties));
 		lbt_row_add(&row, TimestampTzGetDatum(header->trained_at));
 		if (header->source == LBT_FROM_SAVED)

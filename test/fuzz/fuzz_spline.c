@@ -139,11 +139,10 @@ open_repaired(Input input)
 		LbtKeyDigit *digit = &header->code.digit[i];
 
 		column->ndigits = 1;
-		column->prefix &= LBT_CODE_PREFIX / 2 - 1;
-		column->prefix_length &= LBT_CODE_PREFIX / 2 - 1;
+		column->prefix_length &= LBT_CODE_PREFIX / LBT_CODE_COLUMNS - 1;
 		digit->shift &= 63;
 		digit->ends &= 1;
-		if (column->order.bytes)
+		if (header->code.order[i].bytes)
 		{
 			digit->lo &= UINT8_MAX;
 			digit->span &= UINT8_MAX;

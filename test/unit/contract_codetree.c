@@ -118,7 +118,7 @@ fits(const LbtModel *model, const KeyColumns *columns)
 {
 	for (int i = 0; i < model->code.ncolumns; i++)
 		if (i >= columns->ncolumns ||
-			memcmp(&model->code.column[i].order, &columns->order[i], sizeof(LbtColumnOrder)) != 0)
+			memcmp(&model->code.order[i], &columns->order[i], sizeof(LbtColumnOrder)) != 0)
 			return false;
 	return true;
 }

@@ -177,7 +177,7 @@ opened_as_assembled(const void *arg)
 		const LbtModelHeader *header = (const LbtModelHeader *) memory;
 		LbtModel	model = open_model(memory, bytes);
 
-		CHECK(header->segments == lbt_codetree_subcodes(&t.tree) && header->ties == t.ties &&
+		CHECK(header->subcodes == lbt_codetree_subcodes(&t.tree) && header->ties == t.ties &&
 			  header->tree_bytes == t.tree.bytes, "the header does not say what is in the model");
 		CHECK(model.tree.bytes == 0 || (model.tree.memory >= (const char *) (model.knots + model.nknots) &&
 										model.tree.memory + model.tree.bytes <= (const char *) model.leaves),

@@ -511,8 +511,8 @@ invalid_codes(const void *arg)
 	bad.raw = 1;
 	CHECK(!lbt_keycode_valid(&bad), "two columns are their value");
 	bad = code;
-	bad.digit[1].shift = 64;
-	CHECK(!lbt_keycode_valid(&bad), "a shift by all bits is valid");
+	bad.column[1].prefix_length = LBT_CODE_PREFIX + 1;
+	CHECK(!lbt_keycode_valid(&bad), "a prefix beyond all prefixes is valid");
 }
 
 static const int column_counts[] = {1, 2, 3, 4, 5, 6, 7, 8, MAX_COLUMNS};

@@ -173,9 +173,7 @@ broken_headers_refused(const void *arg)
 	REFUSED(header->code.ncolumns = LBT_CODE_COLUMNS + 1);
 	REFUSED(header->code.column[0].ndigits = 0);
 	REFUSED(header->code.column[0].ndigits = 2);
-	REFUSED(header->code.column[0].order.bytes = 1);
-	REFUSED(header->code.digit[0].shift = 64);
-	REFUSED(header->code.digit[0].shift = 255);
+	REFUSED(header->code.order[0].bytes = 1);
 #undef REFUSED
 	CHECK(opens(memory, bytes, 2), "the sound model was refused in the end");
 	free(memory);
@@ -271,10 +269,9 @@ garbage_code_harmless(const void *arg)
 		{
 			LbtCodeColumn *column = &header->code.column[i];
 
-			column->order.bytes = rng_below(&rng, 2) && !header->code.raw;
-			column->ndigits = column->order.bytes ? 1 + rng_below(&rng, 4) : 1;
-			column->prefix &= LBT_CODE_PREFIX / 2 - 1;
-			column->prefix_length &= round % 16 ? 63 : 255;
+			header->code.order[i].bytes = rng_below(&rng, 2) && !header->code.raw;
+			column->ndigits = header->code.order[i].bytes ? 1 + rng_below(&rng, 4) : 1;
+			column->prefix_length &= round % 16 ? 31 : 63;
 			header->code.ndigits += column->ndigits;
 		}
 		for (int i = 0; i < LBT_CODE_DIGITS; i++)
