@@ -190,18 +190,10 @@ typedef struct Builder
 	uint32_t	group_leaves;	/* a group of fewer gets no subcode */
 	uint64_t	finer;
 	uint64_t   *code;			/* of each leaf, in the code learned last */
-	Group	   *groups;			/* a stack: those of the nodes that are not
-								 * written yet */
+	Group	   *groups;			/* a stack: of nodes not written yet */
 	uint32_t	ngroups;
 	LbtKeyLearner learner;
 } Builder;
-
-/* The most groups, in all nodes on the way to a leaf: each of other leaves. */
-static size_t
-max_groups(uint32_t nleaves)
-{
-	return (size_t) nleaves / GROUP_LEAVES + 1;
-}
 
 uint32_t
 lbt_codetree_max_bytes(uint32_t nleaves)
@@ -216,7 +208,10 @@ lbt_codetree_max_bytes(uint32_t nleaves)
 size_t
 lbt_codetree_scratch_bytes(uint32_t nleaves)
 {
-	return sizeof(Builder) + (size_t) nleaves * sizeof(uint64_t) + max_groups(nleaves) * sizeof(Group);
+	/* The groups of all nodes on the way to a leaf: each of other leaves. */
+	size_t		max_groups = (size_t) nleaves / GROUP_LEAVES + 1;
+
+	return sizeof(Builder) + (size_t) nleaves * sizeof(uint64_t) + max_groups * sizeof(Group);
 }
 
 static const LbtKeyValue *

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* So many bytes are to be seen before those that were not seen are taken for rare. */
+/* When so many bytes have been seen, those that were not are taken for rare: the rest are the alphabet. */
 #define ALPHABET_BYTES 4096
 
 /* ---- learning ---- */
@@ -75,33 +75,16 @@ common_prefix(const LbtColumnSeen *seen)
 	return n;
 }
 
-static bool
-is_member(const uint8_t *members, int byte)
-{
-	return members[byte >> 3] >> (byte & 7) & 1;
-}
-
 void
 lbt_alphabet_rank(LbtAlphabet *alphabet)
 {
 	uint16_t	below = 0;
 
 	for (int byte = 0; byte <= UINT8_MAX; byte++)
-		if (is_member(alphabet->members, byte))
+		if (alphabet->members[byte >> 3] >> (byte & 7) & 1)
 			alphabet->rank[byte] = below++;
 		else
 			alphabet->rank[byte] = below | LBT_NO_MEMBER;
-}
-
-/* The bytes seen, where these are so many that what is not among them is rare; else all bytes. */
-static void
-choose_alphabet(const LbtKeyLearner *learner, LbtAlphabet *alphabet)
-{
-	if (learner->nbytes >= ALPHABET_BYTES)
-		memcpy(alphabet->members, learner->members, sizeof(alphabet->members));
-	else
-		memset(alphabet->members, UINT8_MAX, sizeof(alphabet->members));
-	lbt_alphabet_rank(alphabet);
 }
 
 /*
@@ -228,7 +211,11 @@ void
 lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc)
 {
 	memset(kc, 0, sizeof(*kc));
-	choose_alphabet(learner, &kc->alphabet);
+	if (learner->nbytes >= ALPHABET_BYTES)
+		memcpy(kc->alphabet.members, learner->members, sizeof(learner->members));
+	else
+		memset(kc->alphabet.members, UINT8_MAX, sizeof(learner->members));
+	lbt_alphabet_rank(&kc->alphabet);
 	add_columns(learner, kc);
 	lbt_keycode_weigh(kc);
 }
@@ -278,30 +265,6 @@ rest_of_code(uint64_t code, const LbtKeyDigit *from, const LbtKeyDigit *end, boo
 	return code;
 }
 
-/* The code of a string with a byte of this rank in this place, for which there is no digit: with all that follows. */
-static uint64_t
-code_beside_digits(uint64_t code, uint64_t rank, const LbtKeyDigit *d, const LbtKeyDigit *end, bool desc)
-{
-	bool		member = (rank & LBT_NO_MEMBER) == 0;
-
-	rank &= LBT_NO_MEMBER - 1;
-	if (d->span >= d->ends && (rank < d->lo || (rank == d->lo && !member)))
-	{
-		/*
-		 * Below all bytes, but above the end of the string: as the lowest
-		 * byte's lower end.
-		 */
-		if (d->ends)
-			return rest_of_code(code + digit_code(d, desc ? d->span - 1 : 1), d + 1, end, desc);
-		return rest_of_code(code, d, end, desc);
-	}
-	rank -= d->lo;
-	if (rank >= d->span + 1 - d->ends)
-		return rest_of_code(code, d, end, !desc);
-	/* Between two bytes: as what is next in the column's order begins. */
-	return code + digit_code(d, desc ? d->span - (rank - 1 + d->ends) : rank + d->ends);
-}
-
 /*
  * Add a byte string's digits, those before column_end.  False when the code is complete: the string is
  * outside of what was learned, and the rest of the code says on which side.
@@ -328,7 +291,9 @@ add_digits(const LbtCodeParts *parts, bool desc, const uint8_t *prefix, uint32_t
 	}
 	for (; d < column_end; d++)
 	{
+		uint64_t	rank;
 		uint64_t	digit;
+		bool		seen;
 
 		if (bytes == bytes_end)
 		{
@@ -342,15 +307,30 @@ add_digits(const LbtCodeParts *parts, bool desc, const uint8_t *prefix, uint32_t
 				*code = rest_of_code(*code, d, end, desc);
 			return d->ends;
 		}
-		digit = parts->alphabet->rank[*bytes] - d->lo;
-		if (digit >= d->span + 1 - d->ends)
+		rank = parts->alphabet->rank[*bytes++];
+		digit = rank - d->lo;
+		seen = digit < d->span + 1 - d->ends;
+		if (!seen)
 		{
-			*code = code_beside_digits(*code, parts->alphabet->rank[*bytes], d, end, desc);
-			return false;
+			/*
+			 * Beside what was seen here: where the next higher byte begins,
+			 * seen from this one.
+			 */
+			rank &= LBT_NO_MEMBER - 1;
+			digit = rank > d->lo ? rank - d->lo : 0;
+			if (digit >= d->span + 1 - d->ends)
+			{
+				*code = rest_of_code(*code, d, end, !desc);
+				return false;
+			}
 		}
 		digit += d->ends;
 		*code += digit_code(d, desc ? d->span - digit : digit);
-		bytes++;
+		if (!seen)
+		{
+			*code = rest_of_code(*code, d + 1, end, desc);
+			return false;
+		}
 	}
 	return true;
 }

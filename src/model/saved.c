@@ -130,73 +130,59 @@ code_keycode(Stream *s, LbtKeyCode *kc)
 
 /* ---- leaves ---- */
 
-/* A run: leaves in key order whose blocks follow each other. */
-typedef struct Run
-{
-	uint32_t	length;
-	int64_t		gap;			/* blocks between this run and the next */
-} Run;
-
-/* The run that begins at this leaf.  Returns where the next one does, or the end. */
+/* The end of the run of leaves whose blocks follow each other that begins at this leaf. */
 static uint32_t
-run_at(const LbtLeaf *leaves, uint32_t nleaves, uint32_t at, Run *run)
+run_end(const LbtLeaf *leaves, uint32_t nleaves, uint32_t at)
 {
-	uint32_t	end = at + 1;
-
-	while (end < nleaves && leaves[end].block == leaves[end - 1].block + 1)
-		end++;
-	run->length = end - at;
-	run->gap = end < nleaves ? (int64_t) leaves[end].block - leaves[end - 1].block - 1 : 0;
-	return end;
+	while (++at < nleaves && leaves[at].block == leaves[at - 1].block + 1)
+		;
+	return at;
 }
 
-/* Of each run twice the length, and one more if others like it follow; the gap; and how many follow. */
-static void
-write_blocks(Stream *s, const LbtLeaf *leaves, uint32_t nleaves)
+/* Blocks between the run that ends here and the next. */
+static int64_t
+gap_behind(const LbtLeaf *leaves, uint32_t nleaves, uint32_t end)
 {
-	(void) code_number(s, leaves[0].block);
+	return end < nleaves ? (int64_t) leaves[end].block - leaves[end - 1].block - 1 : 0;
+}
+
+/* Of each run twice the length, and one more if others like it follow; the gap; and how many there are. */
+static void
+code_blocks(Stream *s, LbtLeaf *leaves, uint32_t nleaves)
+{
+	int64_t		block = code_within(s, leaves[0].block, 1, UINT32_MAX - 1);
+
 	for (uint32_t at = 0; at < nleaves && !s->failed;)
 	{
-		Run			run;
-		uint32_t	more = 0;
+		uint32_t	length = 0;
+		uint32_t	runs = 1;
+		int64_t		gap = 0;
 
-		at = run_at(leaves, nleaves, at, &run);
-		for (uint32_t end; at < nleaves; at = end, more++)
+		if (s->out != NULL)
 		{
-			Run			next;
+			uint32_t	end = run_end(leaves, nleaves, at);
 
-			end = run_at(leaves, nleaves, at, &next);
-			if (next.length != run.length || next.gap != run.gap)
-				break;
+			length = end - at;
+			gap = gap_behind(leaves, nleaves, end);
+			for (uint32_t next; end < nleaves; end = next, runs++)
+			{
+				next = run_end(leaves, nleaves, end);
+				if (next - end != length || gap_behind(leaves, nleaves, next) != gap)
+					break;
+			}
 		}
-		(void) code_number(s, (uint64_t) run.length << 1 | (more > 0));
-		(void) code_signed(s, run.gap);
-		if (more > 0)
-			(void) code_number(s, more);
-	}
-}
-
-static void
-read_blocks(Stream *s, LbtLeaf *leaves, uint32_t nleaves)
-{
-	int64_t		block = code_within(s, 0, 1, UINT32_MAX - 1);
-
-	for (uint32_t n = 0; n < nleaves && !s->failed;)
-	{
-		uint32_t	length = code_within(s, 0, 2, UINT32_MAX);
-		int64_t		gap = code_signed(s, 0);
-		uint32_t	runs = 1 + (length & 1 ? code_within(s, 0, 1, nleaves) : 0);
-
+		length = code_within(s, (uint64_t) length << 1 | (runs > 1), 2, UINT32_MAX);
+		gap = code_signed(s, gap);
+		if (length & 1)
+			runs = code_within(s, runs, 2, nleaves);
 		length >>= 1;
-		s->failed = s->failed || length > (nleaves - n) / runs;
+		s->failed = s->failed || length > (nleaves - at) / runs;
 		for (; runs > 0 && !s->failed; runs--, block += gap)
-			for (uint32_t i = 0; i < length; i++, block++)
+			for (uint32_t i = 0; i < length; i++, block++, at++)
 			{
 				s->failed = s->failed || block < 1 || block >= UINT32_MAX;
-				leaves[n++] = (LbtLeaf)
-				{
-					.block = (uint32_t) block
-				};
+				if (s->out == NULL)
+					leaves[at].block = (uint32_t) block;
 			}
 	}
 }
@@ -208,27 +194,30 @@ between(uint64_t from, uint64_t to, uint32_t part, uint32_t whole)
 	return part == whole ? to : from + (uint64_t) ((double) (to - from) * part / whole);
 }
 
+/* Every so many leaves' codes are written that these fit; two steps' space is kept for the stride itself. */
+static uint32_t
+stride_within(Stream *s, uint32_t nleaves)
+{
+	size_t		space = s->end - s->at;
+
+	s->failed = s->failed || space < 3 * STEP_BYTES;
+	return s->failed ? 0 : 1 + (uint32_t) (nleaves / (space / STEP_BYTES - 2));
+}
+
 /*
- * The second leaf's code as it is, and on from there as many as there is room for, the last leaf's among them.  Fails
- * where too many leaves would come back with a code beyond a neighbour's, or share theirs.
+ * The second leaf's code as it is, and on from there those of every so many leaves and of the last.  Fails where too
+ * many leaves would come back with a code beyond a neighbour's, or share theirs.
  */
 static void
-write_codes(Stream *s, const LbtLeaf *leaves, uint32_t nleaves)
+code_codes(Stream *s, LbtLeaf *leaves, uint32_t nleaves)
 {
 	uint64_t	code = code_number(s, leaves[1].min_code);
-	size_t		room = s->end - s->at;
-	uint32_t	stride;
+	uint32_t	stride = code_within(s, s->out ? stride_within(s, nleaves) : 0, 1, UINT32_MAX);
 	uint32_t	wrong = 0;
 
-	if (room < 3 * STEP_BYTES)
-	{
-		s->failed = true;
-		return;
-	}
-	stride = 1 + (uint32_t) (nleaves / (room / STEP_BYTES - 2));	/* the stride takes less
-																	 * than two steps' room */
-	(void) code_number(s, stride);
-	for (uint32_t at = 1, width; at + 1 < nleaves; at += width)
+	if (s->out == NULL)
+		leaves[1].min_code = code;
+	for (uint32_t at = 1, width; at + 1 < nleaves && !s->failed; at += width)
 	{
 		uint64_t	to;
 
@@ -236,35 +225,30 @@ write_codes(Stream *s, const LbtLeaf *leaves, uint32_t nleaves)
 		to = code_step(s, code, leaves[at + width].min_code);
 		for (uint32_t i = 1; i <= width; i++)
 		{
-			const LbtLeaf *leaf = &leaves[at + i];
+			LbtLeaf    *leaf = &leaves[at + i];
 			uint64_t	saved = between(code, to, i, width);
 
-			wrong += saved <= leaf[-1].min_code || (at + i + 1 < nleaves && saved > leaf[1].min_code) ||
-				lbt_leaf_tied(leaves, at + i);
+			if (s->out == NULL)
+				leaf->min_code = saved;
+			else
+				wrong += saved <= leaf[-1].min_code || (at + i + 1 < nleaves && saved > leaf[1].min_code) ||
+					lbt_leaf_tied(leaves, at + i);
 		}
 		code = to;
 	}
 	s->failed = s->failed || wrong > nleaves / WRONG_PART;
 }
 
-static void
-read_codes(Stream *s, LbtLeaf *leaves, uint32_t nleaves)
-{
-	uint64_t	code = leaves[1].min_code = code_number(s, 0);
-	uint32_t	stride = code_within(s, 0, 1, UINT32_MAX);
-
-	for (uint32_t at = 1, width; at + 1 < nleaves && !s->failed; at += width)
-	{
-		uint64_t	to = code_step(s, code, 0);
-
-		width = nleaves - 1 - at < stride ? nleaves - 1 - at : stride;
-		for (uint32_t i = 1; i <= width; i++)
-			leaves[at + i].min_code = between(code, to, i, width);
-		code = to;
-	}
-}
-
 /* ---- the whole ---- */
+
+static void
+code_model(Stream *s, LbtKeyCode *code, LbtLeaf *leaves, uint32_t nleaves)
+{
+	code_keycode(s, code);
+	code_blocks(s, leaves, nleaves);
+	if (nleaves > 1 && !s->failed)
+		code_codes(s, leaves, nleaves);
+}
 
 size_t
 lbt_saved_encode(void *out, size_t room, const LbtKeyCode *code, const LbtLeaf *leaves, uint32_t nleaves)
@@ -275,10 +259,7 @@ lbt_saved_encode(void *out, size_t room, const LbtKeyCode *code, const LbtLeaf *
 	for (uint32_t i = 2; i < nleaves; i++)
 		if (leaves[i].min_code < leaves[i - 1].min_code)
 			return 0;
-	code_keycode(&s, &copy);
-	write_blocks(&s, leaves, nleaves);
-	if (nleaves > 1 && !s.failed)
-		write_codes(&s, leaves, nleaves);
+	code_model(&s, &copy, (LbtLeaf *) leaves, nleaves); /* writing changes none */
 	return s.failed ? 0 : s.at;
 }
 
@@ -288,12 +269,8 @@ lbt_saved_decode(const void *in, size_t len, LbtKeyCode *code, LbtLeaf *leaves, 
 	Stream		s = {.in = in,.end = len};
 
 	memset(code, 0, sizeof(*code));
-	code_keycode(&s, code);
-	read_blocks(&s, leaves, nleaves);
-	if (s.failed)
-		return false;
-	if (nleaves > 1)
-		read_codes(&s, leaves, nleaves);
+	memset(leaves, 0, nleaves * sizeof(*leaves));
+	code_model(&s, code, leaves, nleaves);
 	lbt_keycode_weigh(code);
 	return !s.failed && s.at == s.end && lbt_keycode_valid(code);
 }

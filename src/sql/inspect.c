@@ -120,7 +120,7 @@ describe_number(StringInfo s, const LbtKeyColumn *c, const LbtKeyDigit *d)
 
 /*
  * The key code in words, column for column: "id bigint"; "tenant integer 0..999 x id bigint 0..4000000";
- * "key text: prefix 'user' + 19 bytes"; "path text: prefix '/usr/' + 11 bytes, 37 segments".
+ * "key text: prefix 'user' + 19 bytes"; "path text: prefix '/usr/' + 11 bytes, 37 subcodes".
  */
 static char *
 describe_code(Relation rel, const LbtKeySpec *spec, const LbtModelHeader *header)
@@ -150,10 +150,10 @@ describe_code(Relation rel, const LbtKeySpec *spec, const LbtModelHeader *header
 		prefix += code->column[i].prefix_length;
 	}
 	if (code->ncolumns < spec->nkeyatts)
-		appendStringInfo(&s, header->subcodes > 0 ? " (further columns count in segments only)" :
+		appendStringInfo(&s, header->subcodes > 0 ? " (further columns count in subcodes only)" :
 						 " (further columns tie)");
 	if (header->subcodes > 0)
-		appendStringInfo(&s, ", %u segment%s", header->subcodes, header->subcodes == 1 ? "" : "s");
+		appendStringInfo(&s, ", %u subcode%s", header->subcodes, header->subcodes == 1 ? "" : "s");
 	return s.data;
 }
 

@@ -48,8 +48,8 @@
  * The separators and downlinks of level 1, in key order.
  *
  * Memory.  All of it is private and within maintenance_work_mem.  The leaves have to fit.  The separators of all leaves,
- * from which codes and segments are learned, are kept as long as they fit beside; otherwise the codes come from a
- * second walk, and there are no segments.
+ * from which codes and subcodes are learned, are kept as long as they fit beside; otherwise the codes come from a
+ * second walk, and there are no subcodes.
  */
 typedef struct Harvest
 {
@@ -200,7 +200,7 @@ straighten(LbtLeaf *leaves, uint32 nleaves)
 
 /* Codes of their own for leaves that the key code does not tell apart, in what memory models may still take. */
 static void
-learn_segments(Harvest *h)
+learn_subcodes(Harvest *h)
 {
 	uint32		nleaves = h->header->nleaves;
 	Size		room = (Size) lbt_max_model_memory * 1024 - nleaves * sizeof(LbtLeaf);
@@ -293,7 +293,7 @@ harvest(Harvest *h)
 	if (!lbt_is_btree(h->rel) && !RecoveryInProgress())
 		lbt_metapage_write(h->rel, code, h->leaves, h->header->nleaves);
 	if (h->kept)
-		learn_segments(h);		/* not before: a saved model has none */
+		learn_subcodes(h);		/* not before: a saved model has none */
 	h->leaves[0].min_code = 0;
 }
 

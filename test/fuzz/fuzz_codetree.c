@@ -1,5 +1,5 @@
 /*
- * fuzz_codetree.c - segments learned from the input's keys keep the order; and a model with segments, some of
+ * fuzz_codetree.c - subcodes learned from the input's keys keep the order; and a model with subcodes, some of
  * its bytes overwritten from the input, is refused or harmless.
  */
 #include "fuzz_keys.h"

@@ -72,7 +72,7 @@ make_code_tree(const KeyColumns *columns, const KeyBound *separators, uint32_t n
 	CHECK(lbt_codetree_open(t.memory, bytes, &t.tree), "a tree of %u bytes was refused", bytes);
 	lbt_codetree_set_columns(&t.tree, columns->order, ncolumns);
 	t.ties = lbt_leaf_ties(t.leaves, nleaves);
-	CHECK((bytes > 0) == (lbt_codetree_subcodes(&t.tree) > 0), "%u segments in %u bytes",
+	CHECK((bytes > 0) == (lbt_codetree_subcodes(&t.tree) > 0), "%u subcodes in %u bytes",
 		  lbt_codetree_subcodes(&t.tree), bytes);
 	for (uint32_t i = 0; i < nleaves; i++)
 	{

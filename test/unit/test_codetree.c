@@ -1,5 +1,5 @@
 /*
- * test_codetree.c - segments: order, how often separators tie with and without them, memory.
+ * test_codetree.c - subcodes: order, how often separators tie with and without them, memory.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -126,7 +126,7 @@ keeps_order(const void *arg)
 	int			ncolumns = *(const int *) arg;
 	Rng			rng = {180 + (uint64_t) ncolumns};
 	Room	   *rooms = test_alloc(NPROBES * sizeof(Room));
-	uint32_t	segments = 0;
+	uint32_t	subcodes = 0;
 
 	for (uint32_t round = 0; round < 300; round++)
 	{
@@ -138,7 +138,7 @@ keeps_order(const void *arg)
 									   (uint32_t) rng_below(&rng, 4096));
 		KeyBound	probes[NPROBES];
 
-		segments += lbt_codetree_subcodes(&t.tree);
+		subcodes += lbt_codetree_subcodes(&t.tree);
 		for (int i = 0; i < NPROBES; i++)
 		{
 			probes[i] = probe_near(&rng, &columns, &separators[rng_below(&rng, n)], &rooms[i]);
@@ -153,13 +153,13 @@ keeps_order(const void *arg)
 		free(separators);
 		free(separator_rooms);
 	}
-	CHECK(segments > 300, "only %u segments in all", segments);
+	CHECK(subcodes > 300, "only %u subcodes in all", subcodes);
 	free(rooms);
 }
 
 /* ---- in memory ---- */
 
-/* A model with segments is what went into it, and says how many there are. */
+/* A model with subcodes is what went into it, and says how many there are. */
 static void
 opened_as_assembled(const void *arg)
 {
@@ -262,7 +262,7 @@ garbage_harmless(const void *arg)
 	CHECK(opened >= 40 * 150, "only %u of the models were opened", opened);
 }
 
-/* A segment that names itself as the segment of its groups: the way down ends all the same. */
+/* A subcode that names itself as the subcode of its groups: the way down ends all the same. */
 static void
 circle_ends(const void *arg)
 {
@@ -281,7 +281,7 @@ circle_ends(const void *arg)
 	}
 	t = make_code_tree(&columns, separators, 5, 4096);
 	CHECK(lbt_codetree_subcodes(&t.tree) == 1 && t.one_code_ties == 2 && t.ties == 1,
-		  "%u segments, %u ties", lbt_codetree_subcodes(&t.tree), t.ties);
+		  "%u subcodes, %u ties", lbt_codetree_subcodes(&t.tree), t.ties);
 
 	/* The offset in the root's first group, behind the 16 bytes of a node and two numbers, becomes the root's. */
 	memcpy(&root, t.memory, sizeof(root));
@@ -291,7 +291,7 @@ circle_ends(const void *arg)
 	free_code_tree(&t);
 }
 
-/* Keys that are equal, or differ behind all that a code can see, are not worth a segment. */
+/* Keys that are equal, or differ behind all that a code can see, are not worth a subcode. */
 static void
 equal_keys(const void *arg)
 {
@@ -310,7 +310,7 @@ equal_keys(const void *arg)
 	}
 	t = make_code_tree(&columns, separators, 20, 65536);
 	CHECK(lbt_codetree_subcodes(&t.tree) == 0 && t.ties > 15 && t.ties == t.one_code_ties,
-		  "%u segments, %u ties", lbt_codetree_subcodes(&t.tree), t.ties);
+		  "%u subcodes, %u ties", lbt_codetree_subcodes(&t.tree), t.ties);
 	free_code_tree(&t);
 }
 
@@ -452,7 +452,7 @@ check_ties(KeySet *set, const char *name, uint32_t step, double least_without, d
 	finish_keys(set, step);
 	t = make_code_tree(&one_text, set->separators, set->nleaves, lbt_codetree_max_bytes(set->nleaves));
 	ties = 100.0 * t.ties / set->nleaves;
-	printf("# %s: %u keys, %u leaves, %.1f %% tie in one code, %.2f %% with %u segments in %u bytes; %.1f %% of keys"
+	printf("# %s: %u keys, %u leaves, %.1f %% tie in one code, %.2f %% with %u subcodes in %u bytes; %.1f %% of keys"
 		   " found at once, %.1f %% in 3 steps\n", name, set->nkeys, set->nleaves,
 		   100.0 * t.one_code_ties / set->nleaves, ties, lbt_codetree_subcodes(&t.tree), t.tree.bytes,
 		   100.0 * count_found(set, &t, step, 0) / set->nkeys, 100.0 * count_found(set, &t, step, 3) / set->nkeys);
@@ -516,14 +516,14 @@ static const uint32_t steps[] = {60, 4};
 static const uint32_t depths[] = {100, 250};
 
 const Test	codetree_tests[] = {
-	{"codes in segments keep the order", keeps_order, &column_counts[0]},
-	{"codes in segments keep the order: 2 columns", keeps_order, &column_counts[1]},
-	{"codes in segments keep the order: 3 columns", keeps_order, &column_counts[2]},
-	{"codes in segments keep the order: more columns than codes have", keeps_order, &column_counts[3]},
-	{"a model with segments opens as it was assembled", opened_as_assembled, NULL},
-	{"garbage in a model with segments is harmless", garbage_harmless, NULL},
-	{"a segment within itself is harmless", circle_ends, NULL},
-	{"equal keys get no segment", equal_keys, NULL},
+	{"codes in subcodes keep the order", keeps_order, &column_counts[0]},
+	{"codes in subcodes keep the order: 2 columns", keeps_order, &column_counts[1]},
+	{"codes in subcodes keep the order: 3 columns", keeps_order, &column_counts[2]},
+	{"codes in subcodes keep the order: more columns than codes have", keeps_order, &column_counts[3]},
+	{"a model with subcodes opens as it was assembled", opened_as_assembled, NULL},
+	{"garbage in a model with subcodes is harmless", garbage_harmless, NULL},
+	{"a subcode within itself is harmless", circle_ends, NULL},
+	{"equal keys get no subcode", equal_keys, NULL},
 	{"URLs below long common prefixes do not tie", urls, &steps[0]},
 	{"many leaves of URLs below long common prefixes do not tie", urls, &steps[1]},
 	{"paths of files do not tie", paths, &steps[0]},
