@@ -384,3 +384,12 @@ lbt_code_of_parts(const LbtCodeParts *parts, const LbtKeyValue *values, int nval
 	}
 	return code;
 }
+
+uint64_t
+lbt_keycode_digits(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues, LbtMissing missing)
+{
+	const LbtCodeParts parts = {kc->digit, kc->digit + kc->ndigits, kc->column, kc->order, &kc->alphabet, kc->prefix,
+	LBT_CODE_PREFIX, kc->ncolumns};
+
+	return lbt_code_of_parts(&parts, values, nvalues, missing);
+}

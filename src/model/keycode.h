@@ -215,17 +215,17 @@ typedef struct LbtCodeParts
 extern uint64_t lbt_code_of_parts(const LbtCodeParts *parts, const LbtKeyValue *values, int nvalues,
 								  LbtMissing missing);
 
+/* The general case of lbt_keycode(). */
+extern uint64_t lbt_keycode_digits(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues,
+								   LbtMissing missing);
+
 /* The code of a key of nvalues leading columns. */
 static inline uint64_t
 lbt_keycode(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues, LbtMissing missing)
 {
-	LbtCodeParts parts = {.digit = kc->digit,.end = kc->digit + kc->ndigits,.column = kc->column,
-		.order = kc->order,.alphabet = &kc->alphabet,.prefix = kc->prefix,.prefix_bytes = LBT_CODE_PREFIX,
-	.ncolumns = kc->ncolumns};
-
 	if (kc->raw && nvalues >= 1 && !values[0].isnull)
 		return values[0].ordered;
-	return lbt_code_of_parts(&parts, values, nvalues, missing);
+	return lbt_keycode_digits(kc, values, nvalues, missing);
 }
 
 #endif							/* LBT_KEYCODE_H */
