@@ -53,23 +53,43 @@ lbt_compare_compressed(const LbtKeyColumn *column, const LbtKeyValue *a, Datum b
 	return cmp;
 }
 
-typedef bool (*Before) (const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page,
-						OffsetNumber offset);
+/* Kept out of the loop for integers. */
+static pg_noinline bool
+any_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, IndexTuple itup)
+{
+	return lbt_before_bound(spec, tupdesc, bound, itup, false);
+}
 
-/* Galloping search; inlined with the test for "before the bound", for any key, for one int8 column and for one int4 column. */
+/* Is the item before the bound?  Of one ascending integer column, no NULL in the bound, integer is its length. */
+static pg_attribute_always_inline bool
+before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page, OffsetNumber offset, int integer)
+{
+	IndexTuple	itup = lbt_page_tuple(page, offset);
+	const char *at = (const char *) itup + MAXALIGN(sizeof(IndexTupleData));
+	uint64		v;
+
+	if (integer == 0)
+		return lbt_before_bound(spec, tupdesc, bound, itup, false);
+	if (unlikely(IndexTupleHasNulls(itup)))
+		return any_before(spec, tupdesc, bound, itup);
+	v = lbt_order_signed(integer == sizeof(int64) ? *(const int64 *) at : *(const int32 *) at);
+	return v < bound->value[0].ordered || (bound->past && v == bound->value[0].ordered);
+}
+
+/* Galloping search, compiled for each kind of test. */
 static pg_attribute_always_inline OffsetNumber
 gallop(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page, OffsetNumber first,
-	   OffsetNumber last, OffsetNumber guess, Before before)
+	   OffsetNumber last, OffsetNumber guess, int integer)
 {
 	int			lo = first - 1; /* before the bound, or none */
 	int			hi = last + 1;	/* not before the bound, or none */
 	int			at = guess < first ? first : guess > last ? last : guess;
 	int			step = 1;
 
-	if (before(spec, tupdesc, bound, page, at))
+	if (before(spec, tupdesc, bound, page, at, integer))
 	{
 		lo = at;
-		while (lo + step < hi && before(spec, tupdesc, bound, page, lo + step))
+		while (lo + step < hi && before(spec, tupdesc, bound, page, lo + step, integer))
 		{
 			lo += step;
 			step <<= 1;
@@ -79,7 +99,7 @@ gallop(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page pa
 	else
 	{
 		hi = at;
-		while (hi - step > lo && !before(spec, tupdesc, bound, page, hi - step))
+		while (hi - step > lo && !before(spec, tupdesc, bound, page, hi - step, integer))
 		{
 			hi -= step;
 			step <<= 1;
@@ -90,46 +110,12 @@ gallop(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page pa
 	{
 		int			mid = lo + (hi - lo) / 2;
 
-		if (before(spec, tupdesc, bound, page, mid))
+		if (before(spec, tupdesc, bound, page, mid, integer))
 			lo = mid;
 		else
 			hi = mid;
 	}
 	return (OffsetNumber) hi;
-}
-
-/* Kept out of the loop for integers. */
-static pg_noinline bool
-any_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, IndexTuple itup)
-{
-	return lbt_before_bound(spec, tupdesc, bound, itup, false);
-}
-
-/* One ascending integer column, no NULL in the bound. */
-static pg_attribute_always_inline bool
-integer_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page, OffsetNumber offset,
-			   bool int8)
-{
-	IndexTuple	itup = lbt_page_tuple(page, offset);
-	const char *at = (const char *) itup + MAXALIGN(sizeof(IndexTupleData));
-	uint64		v;
-
-	if (unlikely(IndexTupleHasNulls(itup)))
-		return any_before(spec, tupdesc, bound, itup);
-	v = lbt_order_signed(int8 ? *(const int64 *) at : *(const int32 *) at);
-	return v < bound->value[0].ordered || (bound->past && v == bound->value[0].ordered);
-}
-
-static inline bool
-int8_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page, OffsetNumber offset)
-{
-	return integer_before(spec, tupdesc, bound, page, offset, true);
-}
-
-static inline bool
-int4_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page, OffsetNumber offset)
-{
-	return integer_before(spec, tupdesc, bound, page, offset, false);
 }
 
 OffsetNumber
@@ -142,11 +128,11 @@ lbt_page_search(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound
 		!bound->value[0].isnull)
 	{
 		if (spec->column[0].length == sizeof(int64))
-			return gallop(spec, tupdesc, bound, page, first, last, guess, int8_before);
+			return gallop(spec, tupdesc, bound, page, first, last, guess, sizeof(int64));
 		if (spec->column[0].length == sizeof(int32))
-			return gallop(spec, tupdesc, bound, page, first, last, guess, int4_before);
+			return gallop(spec, tupdesc, bound, page, first, last, guess, sizeof(int32));
 	}
-	return gallop(spec, tupdesc, bound, page, first, last, guess, lbt_offset_before);
+	return gallop(spec, tupdesc, bound, page, first, last, guess, 0);
 }
 
 bool

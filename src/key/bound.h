@@ -130,13 +130,6 @@ lbt_page_tuple(Page page, OffsetNumber offset)
 	return (IndexTuple) PageGetItem(page, PageGetItemId(page, offset));
 }
 
-static inline bool
-lbt_offset_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound,
-				  Page page, OffsetNumber offset)
-{
-	return lbt_before_bound(spec, tupdesc, bound, lbt_page_tuple(page, offset), false);
-}
-
 /*
  * The first data item in [first, last] that is not before the bound; last + 1 when all are.  Gallops
  * from guess.  The page must be locked.

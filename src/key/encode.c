@@ -39,7 +39,6 @@ put(Output *out, uint64 value, int nbytes)
 
 /* The storage format: a header word, in the long form the weight, then digits of base 10,000. */
 #define NUMERIC_FORM 0xC000
-#define NUMERIC_FORM_POSITIVE 0x0000
 #define NUMERIC_FORM_NEGATIVE 0x4000
 #define NUMERIC_FORM_SHORT 0x8000
 #define NUMERIC_SPECIAL 0xF000
@@ -49,18 +48,12 @@ put(Output *out, uint64 value, int nbytes)
 #define NUMERIC_SHORT_WEIGHT_NEGATIVE 0x0040
 #define NUMERIC_SHORT_WEIGHT 0x003F
 
-/* First byte of the encoding. */
-enum
-{
-	CLASS_MINUS_INFINITY,
-	CLASS_NEGATIVE,
-	CLASS_ZERO,
-	CLASS_POSITIVE,
-	CLASS_PLUS_INFINITY,
-	CLASS_NAN
-};
-
-#define WEIGHT_BIAS 0x8000
+/* How the encoding begins, three bytes; a negative number's are those of the positive one inverted. */
+#define NUMBER_MINUS_INFINITY 0
+#define NUMBER_ZERO 0x800000
+#define NUMBER_POSITIVE 0x818000	/* plus the weight */
+#define NUMBER_PLUS_INFINITY 0xFF0000
+#define NUMBER_NAN 0xFF0001
 
 static uint16
 word_at(const char *at)
@@ -71,28 +64,9 @@ word_at(const char *at)
 	return word;
 }
 
-/* The sign and weight of a number that is neither special nor 0, as stored; returns where its digits are. */
-static const char *
-numeric_header(const char *at, bool *negative, int *weight)
-{
-	uint16		header = word_at(at);
-
-	if ((header & NUMERIC_FORM) == NUMERIC_FORM_SHORT)
-	{
-		*negative = (header & NUMERIC_SHORT_NEGATIVE) != 0;
-		*weight = header & NUMERIC_SHORT_WEIGHT;
-		if (header & NUMERIC_SHORT_WEIGHT_NEGATIVE)
-			*weight -= NUMERIC_SHORT_WEIGHT_NEGATIVE;
-		return at + sizeof(uint16);
-	}
-	*negative = (header & NUMERIC_FORM) == NUMERIC_FORM_NEGATIVE;
-	*weight = (int16) word_at(at + sizeof(uint16));
-	return at + 2 * sizeof(uint16);
-}
-
 /*
- * Class, weight, digits, and an end that is below every digit, so that no number's encoding is the beginning of
- * another's.  A negative number's bytes are inverted: of two that begin alike, the one with more digits is less.
+ * Weight, digits, and an end that is below every digit, so that no number's encoding is the beginning of another's.  A
+ * negative number's bytes are inverted: of two that begin alike, the one with more digits is less.
  */
 static void
 encode_numeric(const LbtKeyColumn *column, Datum value, Output *out)
@@ -100,28 +74,37 @@ encode_numeric(const LbtKeyColumn *column, Datum value, Output *out)
 	const char *at = VARDATA_ANY(DatumGetPointer(value));
 	const char *end = at + VARSIZE_ANY_EXHDR(DatumGetPointer(value));
 	uint16		header = word_at(at);
-	uint8	   *start;
-	bool		negative;
+	uint16		form = header & NUMERIC_FORM;
+	bool		negative = form == NUMERIC_FORM_NEGATIVE;
+	uint8	   *start = out->to;
 	int			weight;
 
-	if ((header & NUMERIC_FORM) == NUMERIC_NAN)
+	if (form == NUMERIC_NAN)
 	{
-		put(out, (header & NUMERIC_SPECIAL) == NUMERIC_NAN ? CLASS_NAN :
-			(header & NUMERIC_SPECIAL) == NUMERIC_PLUS_INFINITY ? CLASS_PLUS_INFINITY : CLASS_MINUS_INFINITY, 1);
+		put(out, (header & NUMERIC_SPECIAL) == NUMERIC_NAN ? NUMBER_NAN :
+			(header & NUMERIC_SPECIAL) == NUMERIC_PLUS_INFINITY ? NUMBER_PLUS_INFINITY : NUMBER_MINUS_INFINITY, 3);
 		return;
 	}
-	at = numeric_header(at, &negative, &weight);
+	at += sizeof(uint16);
+	if (form == NUMERIC_FORM_SHORT)
+	{
+		negative = (header & NUMERIC_SHORT_NEGATIVE) != 0;
+		weight = (header & NUMERIC_SHORT_WEIGHT) - (header & NUMERIC_SHORT_WEIGHT_NEGATIVE);
+	}
+	else
+	{
+		weight = (int16) word_at(at);
+		at += sizeof(uint16);
+	}
+	/* No zeros are stored at the end, but should one be, it says nothing. */
 	while (end > at && word_at(end - sizeof(uint16)) == 0)
-		end -= sizeof(uint16);	/* none are stored, but should one be, it says
-								 * nothing */
+		end -= sizeof(uint16);
 	if (at >= end)
 	{
-		put(out, CLASS_ZERO, 1);
+		put(out, NUMBER_ZERO, 3);
 		return;
 	}
-	put(out, negative ? CLASS_NEGATIVE : CLASS_POSITIVE, 1);
-	start = out->to;
-	put(out, (uint64) (weight + WEIGHT_BIAS), 2);
+	put(out, (uint64) (NUMBER_POSITIVE + weight), 3);
 	for (; at < end && out->to < out->end; at += sizeof(uint16))
 		put(out, (uint64) word_at(at) + 0x100, 2);
 	put(out, 0, 1);
@@ -253,18 +236,8 @@ encode_range(const LbtKeyColumn *column, Datum value, Output *out)
 bool
 lbt_range_encodable(Oid type)
 {
-	switch (type)
-	{
-		case INT4RANGEOID:
-		case INT8RANGEOID:
-		case NUMRANGEOID:
-		case DATERANGEOID:
-		case TSRANGEOID:
-		case TSTZRANGEOID:
-			return true;
-		default:
-			return false;
-	}
+	return type == INT4RANGEOID || type == INT8RANGEOID || type == NUMRANGEOID || type == DATERANGEOID ||
+		type == TSRANGEOID || type == TSTZRANGEOID;
 }
 
 /* ---- bit strings ---- */
@@ -288,14 +261,6 @@ encode_bits(const LbtKeyColumn *column, Datum value, Output *out)
 
 /* ---- text in the order of a collation ---- */
 
-/* Sort keys that contradict the comparison on purpose. */
-static void
-scramble(uint8 *key, uint32 length)
-{
-	for (uint32 i = 0; i < length; i++)
-		key[i] = (uint8) (key[i] * 157 + i);
-}
-
 static void
 encode_sort_key(const LbtKeyColumn *column, Datum value, Output *out)
 {
@@ -304,8 +269,10 @@ encode_sort_key(const LbtKeyColumn *column, Datum value, Output *out)
 
 	lbt_stored_bytes(column, DatumGetPointer(value), &text);
 	length = lbt_sort_key(column->collation, (const char *) text.bytes, text.length, out->to, out->end - out->to);
+	/* Sort keys that contradict the comparison on purpose. */
 	if (unlikely(lbt_debug_sort_keys == LBT_SORT_KEYS_SCRAMBLED))
-		scramble(out->to, length);
+		for (uint32 i = 0; i < length; i++)
+			out->to[i] = (uint8) (out->to[i] * 157 + i);
 	out->to += length;
 }
 

@@ -17,8 +17,7 @@ static const struct
 	RegProcedure compare;
 	Oid			type;
 	LbtKeyKind	kind;
-	LbtEncoding encoding;		/* SORT_KEY: unless the collation goes by
-								 * bytes */
+	LbtEncoding encoding;		/* SORT_KEY: unless it collates by bytes */
 }			known[] = {
 	{F_BTINT2CMP, INT2OID, LBT_KEY_SIGNED},
 	{F_BTINT4CMP, INT4OID, LBT_KEY_SIGNED},

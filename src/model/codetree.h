@@ -31,8 +31,7 @@ typedef struct LbtCodeTree
 {
 	const char *memory;
 	uint32_t	bytes;			/* 0: no subcodes */
-	int			ncolumns;		/* of the keys; how they are ordered is not
-								 * read from the tree */
+	int			ncolumns;		/* of the keys; not read from the tree */
 	LbtColumnOrder order[LBT_CODE_COLUMNS];
 } LbtCodeTree;
 

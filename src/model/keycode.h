@@ -43,8 +43,7 @@
 typedef struct LbtAlphabet
 {
 	uint8_t		members[32];	/* a bit for each byte */
-	uint16_t	rank[256];		/* members below; + LBT_NO_MEMBER if it is
-								 * none */
+	uint16_t	rank[256];		/* members below; LBT_NO_MEMBER is set if none */
 } LbtAlphabet;
 
 #define LBT_NO_MEMBER 0x100
@@ -62,8 +61,7 @@ typedef struct LbtKeyValue
 typedef struct LbtColumnOrder
 {
 	uint8_t		bytes;			/* a byte string */
-	uint8_t		desc;			/* of byte strings: ordered values are
-								 * inverted */
+	uint8_t		desc;			/* of byte strings; values have it in them */
 	uint8_t		nulls_first;
 } LbtColumnOrder;
 

@@ -3,6 +3,8 @@
  */
 #include "spline.h"
 
+#include <math.h>
+
 /* The corridor of slopes that keep every point since the last knot within the error. */
 typedef struct Corridor
 {
@@ -12,9 +14,8 @@ typedef struct Corridor
 	double		max_error;
 	uint64_t	prev_code;		/* last point accepted */
 	uint32_t	prev_slot;
-	double		low;			/* slopes, from the second point on */
+	double		low;			/* slopes */
 	double		high;
-	bool		open;			/* low and high are set */
 	bool		full;			/* there was no room for a knot */
 } Corridor;
 
@@ -39,7 +40,8 @@ add_knot(Corridor *c, uint64_t code, uint32_t slot)
 	knot->slope = 0;
 	knot->unused = 0;
 	c->nknots++;
-	c->open = false;
+	c->low = -INFINITY;
+	c->high = INFINITY;
 }
 
 static void
@@ -51,7 +53,7 @@ add_point(Corridor *c, uint64_t code, uint32_t slot)
 	double		low;
 	double		high;
 
-	if (c->open && (dy / dx > c->high || dy / dx < c->low))
+	if (dy / dx > c->high || dy / dx < c->low)
 	{
 		/*
 		 * The line to this point would leave the corridor: the previous point
@@ -64,11 +66,10 @@ add_point(Corridor *c, uint64_t code, uint32_t slot)
 	}
 	low = (dy - c->max_error) / dx;
 	high = (dy + c->max_error) / dx;
-	if (!c->open || low > c->low)
+	if (low > c->low)
 		c->low = low;
-	if (!c->open || high < c->high)
+	if (high < c->high)
 		c->high = high;
-	c->open = true;
 	c->prev_code = code;
 	c->prev_slot = slot;
 }
