@@ -106,10 +106,15 @@ lbt_keyspec_init(LbtKeySpec *spec, Relation rel)
 	spec->nkeyatts = IndexRelationGetNumberOfKeyAttributes(rel);
 	for (int i = 0; i < spec->nkeyatts && i < LBT_CODE_COLUMNS; i++)
 	{
-		if (!column_init(&spec->column[i], rel, i))
+		LbtKeyColumn *column = &spec->column[i];
+
+		if (!column_init(column, rel, i))
 			return;
-		spec->encoded |= spec->column[i].encoded;
-		spec->sort_keys |= spec->column[i].encoding == LBT_ENCODE_SORT_KEY;
+		spec->order[i].bytes = column->bytes;
+		spec->order[i].desc = column->bytes && column->desc;
+		spec->order[i].nulls_first = column->nulls_first;
+		spec->encoded |= column->encoded;
+		spec->sort_keys |= column->encoding == LBT_ENCODE_SORT_KEY;
 		spec->ncolumns = i + 1;
 	}
 }
@@ -224,27 +229,4 @@ lbt_keyspec_datum(const LbtKeyColumn *column, const LbtKeyValue *value)
 	if (column->type == FLOAT4OID)
 		return Float4GetDatum((float4) lbt_unorder_float(ordered));
 	return Float8GetDatum(lbt_unorder_float(ordered));
-}
-
-void
-lbt_keyspec_order(const LbtKeySpec *spec, LbtColumnOrder *order)
-{
-	for (int i = 0; i < spec->ncolumns; i++)
-	{
-		const LbtKeyColumn *column = &spec->column[i];
-
-		order[i].bytes = column->bytes;
-		order[i].desc = column->bytes && column->desc;
-		order[i].nulls_first = column->nulls_first;
-	}
-}
-
-bool
-lbt_keyspec_fits(const LbtKeySpec *spec, const LbtKeyCode *code)
-{
-	LbtColumnOrder order[LBT_CODE_COLUMNS];
-
-	lbt_keyspec_order(spec, order);
-	return code->ncolumns <= spec->ncolumns &&
-		memcmp(order, code->order, code->ncolumns * sizeof(LbtColumnOrder)) == 0;
 }

@@ -70,6 +70,7 @@ typedef struct LbtKeySpec
 	bool		encoded;		/* some column is */
 	bool		sort_keys;		/* ... by sort keys, see above */
 	LbtKeyColumn column[LBT_CODE_COLUMNS];
+	LbtColumnOrder order[LBT_CODE_COLUMNS]; /* for the key code */
 } LbtKeySpec;
 
 /* Scratch memory for the byte string that an encoded value becomes. */
@@ -123,11 +124,13 @@ extern int	lbt_keyspec_argument(const LbtKeyColumn *column, Oid argtype, Datum a
 /* The column's own value for a key value: of a byte string, the argument that it was made from. */
 extern Datum lbt_keyspec_datum(const LbtKeyColumn *column, const LbtKeyValue *value);
 
-/* How the columns are ordered, for the key code. */
-extern void lbt_keyspec_order(const LbtKeySpec *spec, LbtColumnOrder *order);
-
 /* Could a training of this index have learned this key code? */
-extern bool lbt_keyspec_fits(const LbtKeySpec *spec, const LbtKeyCode *code);
+static inline bool
+lbt_keyspec_fits(const LbtKeySpec *spec, const LbtKeyCode *code)
+{
+	return code->ncolumns <= spec->ncolumns &&
+		memcmp(spec->order, code->order, code->ncolumns * sizeof(LbtColumnOrder)) == 0;
+}
 
 /* A byte string stored at this address; not of a compressed one. */
 static inline void

@@ -135,13 +135,11 @@ lbt_index_get(Relation rel)
 static bool
 open_model(LbtIndex *index, const LbtEntry *entry)
 {
-	LbtColumnOrder order[LBT_CODE_COLUMNS];
 
 	if (!lbt_model_open(dsa_get_address(lbt_area, entry->memory), entry->bytes, &index->model) ||
 		!lbt_keyspec_fits(&index->keyspec, &index->model.code))
 		return false;
-	lbt_keyspec_order(&index->keyspec, order);
-	lbt_codetree_set_columns(&index->model.tree, order, index->keyspec.ncolumns);
+	lbt_codetree_set_columns(&index->model.tree, index->keyspec.order, index->keyspec.ncolumns);
 	return true;
 }
 

@@ -205,9 +205,8 @@ learn_subcodes(Harvest *h)
 	uint32		nleaves = h->header->nleaves;
 	Size		room = (Size) lbt_max_model_memory * 1024 - nleaves * sizeof(LbtLeaf);
 	uint32		max_bytes = Min(lbt_codetree_max_bytes(nleaves), room / 2);
-	LbtColumnOrder order[LBT_CODE_COLUMNS];
 	LbtSeparators separators = {.values = h->values,.nvalues = h->nvalues,.ncolumns = h->spec->ncolumns,
-	.order = order,.code = &h->header->code};
+	.order = h->spec->order,.code = &h->header->code};
 	Size		scratch_bytes = lbt_codetree_scratch_bytes(nleaves);
 	void	   *tree;
 	void	   *scratch;
@@ -216,7 +215,6 @@ learn_subcodes(Harvest *h)
 		return;					/* the first leaf's code is none */
 	if (MemoryContextMemAllocated(CurrentMemoryContext, true) + max_bytes + scratch_bytes > budget())
 		return;
-	lbt_keyspec_order(h->spec, order);
 	tree = MemoryContextAllocHuge(CurrentMemoryContext, max_bytes);
 	scratch = MemoryContextAllocHuge(CurrentMemoryContext, scratch_bytes);
 	h->header->tree_bytes = lbt_codetree_build(&separators, h->leaves, nleaves, tree, max_bytes, scratch);
@@ -259,9 +257,7 @@ static void
 harvest(Harvest *h)
 {
 	LbtKeyCode *code = &h->header->code;
-	LbtColumnOrder order[LBT_CODE_COLUMNS];
 
-	lbt_keyspec_order(h->spec, order);
 	h->learner = palloc(sizeof(LbtKeyLearner));
 	h->scratch = palloc(LBT_CODE_COLUMNS * LBT_SCRATCH_BYTES);
 	h->passing = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree separator", ALLOCSET_SMALL_SIZES);
@@ -270,7 +266,7 @@ harvest(Harvest *h)
 	h->code_known = h->spec->ncolumns == 1 && !h->spec->column[0].bytes;
 	if (!h->code_known)
 		h->kept = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree separators", ALLOCSET_DEFAULT_SIZES);
-	lbt_keycode_begin(h->learner, h->spec->ncolumns, order);
+	lbt_keycode_begin(h->learner, h->spec->ncolumns, h->spec->order);
 	lbt_keycode_finish(h->learner, code);	/* all there is to learn of one */
 	walk_leaves(h);
 	lbt_keycode_finish(h->learner, code);
