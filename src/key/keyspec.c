@@ -126,7 +126,7 @@ lbt_keyspec_init(LbtKeySpec *spec, Relation rel)
 bool
 lbt_keyspec_takes(const LbtKeyColumn *column, Oid argtype)
 {
-	if (!OidIsValid(argtype))
+	if (!OidIsValid(argtype) || argtype == column->type)
 		return true;
 	switch (column->type)
 	{
@@ -138,13 +138,13 @@ lbt_keyspec_takes(const LbtKeyColumn *column, Oid argtype)
 		case FLOAT8OID:
 			return argtype == FLOAT4OID || argtype == FLOAT8OID;
 		case TIMESTAMPOID:
-			return argtype == TIMESTAMPOID || argtype == DATEOID;
+			return argtype == DATEOID;
 		case TIMESTAMPTZOID:
-			return argtype == TIMESTAMPTZOID || argtype == TIMESTAMPOID || argtype == DATEOID;
+			return argtype == TIMESTAMPOID || argtype == DATEOID;
 		case TEXTOID:
-			return argtype == TEXTOID || argtype == VARCHAROID; /* the same bytes */
+			return argtype == VARCHAROID;	/* the same bytes */
 		default:
-			return argtype == column->type;
+			return false;
 	}
 }
 
