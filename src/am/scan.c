@@ -198,7 +198,8 @@ lbt_node_counts(PlanState *node, LbtScanCounts *counts)
 static void
 free_copy(LbtLeafCopy *copy)
 {
-	lbt_leafcopy_release(copy);
+	if (copy->valid)
+		lbt_leafcopy_release(copy);
 	if (copy->items)
 		pfree(copy->items);
 	if (copy->tuples)
@@ -211,7 +212,8 @@ lbt_endscan(IndexScanDesc scan)
 	LbtScan    *so = (LbtScan *) scan->opaque;
 
 	so->mark_at = -1;
-	lbt_scan_leave(scan, so);
+	if (so->cur.valid)
+		lbt_scan_leave(scan, so);
 	free_copy(&so->cur);
 	free_copy(&so->mark);
 	lbt_ahead_free(so);

@@ -89,36 +89,61 @@ copy_tuple(IndexTuple to, IndexTuple itup)
 	return MAXALIGN(size);
 }
 
+/* Note a copied entry's heap TIDs; there is memory for them. */
+static inline void
+add_items(LbtLeafCopy *copy, const ItemPointerData *tids, int n, OffsetNumber offset, uint16 tuple)
+{
+	LbtItem    *item = &copy->items[copy->nitems];
+
+	copy->nitems += n;
+	for (int i = 0; i < n; i++, item++)
+	{
+		item->tid = tids[i];
+		item->offset = offset;
+		item->tuple = tuple;
+		item->dead = false;
+	}
+}
+
+/* Make memory for as many items as a leaf can have, if there is none for n more. */
+static inline void
+reserve_items(LbtLeafCopy *copy, int n)
+{
+	if (likely(copy->nitems + n <= copy->capacity))
+		return;
+	copy->capacity = MaxTIDsPerBTreePage;
+	copy->items = repalloc(copy->items, copy->capacity * sizeof(LbtItem));
+}
+
 /* Copy the items of a run out of the locked page, behind those copied before; *used: bytes of copy->tuples. */
 static void
 copy_items(IndexScanDesc scan, LbtLeafCopy *copy, Page page, const Run *run, Size *used)
 {
+	bool		skip_dead = scan->ignore_killed_tuples;
+	bool		want_tuples = scan->xs_want_itup;
+
+	reserve_items(copy, run->to - run->from);
 	for (OffsetNumber off = run->from; off < run->to; off++)
 	{
 		ItemId		iid = PageGetItemId(page, off);
 		IndexTuple	itup = (IndexTuple) PageGetItem(page, iid);
-		uint16		tuple = (uint16) *used;
-		int			ntids;
-		ItemPointer tids;
+		uint16		tuple = 0;
 
-		if (scan->ignore_killed_tuples && ItemIdIsDead(iid))
+		if (skip_dead && ItemIdIsDead(iid))
 			continue;
-		if (scan->xs_want_itup)
+		if (want_tuples)
+		{
+			tuple = (uint16) *used;
 			*used += copy_tuple((IndexTuple) (copy->tuples + tuple), itup);
-		tids = lbt_heap_tids(itup, &ntids);
-		if (unlikely(copy->nitems + ntids > copy->capacity))
-		{
-			copy->capacity = MaxTIDsPerBTreePage;
-			copy->items = repalloc(copy->items, copy->capacity * sizeof(LbtItem));
 		}
-		for (int i = 0; i < ntids; i++)
+		if (likely(!BTreeTupleIsPosting(itup)))
+			add_items(copy, &itup->t_tid, 1, off, tuple);
+		else
 		{
-			LbtItem    *item = &copy->items[copy->nitems++];
+			int			n = BTreeTupleGetNPosting(itup);
 
-			item->tid = tids[i];
-			item->offset = off;
-			item->tuple = tuple;
-			item->dead = false;
+			reserve_items(copy, n + run->to - off);
+			add_items(copy, BTreeTupleGetPosting(itup), n, off, tuple);
 		}
 	}
 }
@@ -200,11 +225,11 @@ find_matches(LbtScan *so, TupleDesc tupdesc, Page page, OffsetNumber at, Runs *r
 }
 
 /*
- * Read a locked leaf's part of the scan, from this probe on, into so->cur and unlock it; the pin stays as long as
+ * Read a locked leaf's part of the scan, from so->probe on, into so->cur and unlock it; the pin stays as long as
  * nbtree would keep it, and goes when there is nothing to hand out.  at is as for find_matches().
  */
 static void
-read_leaf(IndexScanDesc scan, LbtScan *so, Buffer buf, int64 probe, OffsetNumber at, bool forward)
+read_leaf(IndexScanDesc scan, LbtScan *so, Buffer buf, OffsetNumber at, bool forward)
 {
 	Relation	rel = scan->indexRelation;
 	Page		page = BufferGetPage(buf);
@@ -215,7 +240,6 @@ read_leaf(IndexScanDesc scan, LbtScan *so, Buffer buf, int64 probe, OffsetNumber
 	Runs		runs;
 
 	PredicateLockPage(rel, BufferGetBlockNumber(buf), scan->xs_snapshot);
-	lbt_probe_go(so, &so->probe, probe);
 	runs.n = 0;
 	if (forward)
 		find_matches(so, RelationGetDescr(rel), page, at, &runs, true);
@@ -428,7 +452,7 @@ next_leaf(IndexScanDesc scan, LbtScan *so, bool forward)
 			lbt_ahead_stop(so);
 			return false;
 		}
-		read_leaf(scan, so, buf, number, offset, forward);
+		read_leaf(scan, so, buf, offset, forward);
 		if (so->cur.nitems > 0)
 			return true;
 	}
@@ -438,15 +462,15 @@ bool
 lbt_scan_next_leaf(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
 {
 	uint64		before[LBT_SCAN_EVENTS];
+	bool		instrumented = lbt_instrumented;
 	bool		found;
 
-	if (likely(!lbt_instrumented))
-		return next_leaf(scan, so, ScanDirectionIsForward(dir));
-
 	/* Events are counted for the index, whichever scan they are of. */
-	memcpy(before, so->index->events, sizeof(before));
+	if (unlikely(instrumented))
+		memcpy(before, so->index->events, sizeof(before));
 	found = next_leaf(scan, so, ScanDirectionIsForward(dir));
-	for (int i = 0; i < LBT_SCAN_EVENTS; i++)
-		so->counts[i] += so->index->events[i] - before[i];
+	if (unlikely(instrumented))
+		for (int i = 0; i < LBT_SCAN_EVENTS; i++)
+			so->counts[i] += so->index->events[i] - before[i];
 	return found;
 }
