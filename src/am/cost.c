@@ -12,72 +12,41 @@
 #include "am/am.h"
 
 #include "am/scan.h"
+#include "nodes/nodeFuncs.h"
 #include "registry/settings.h"
 #include "utils/index_selfuncs.h"
 #include "utils/lsyscache.h"
-
-/* Will this index condition be a key that our engine takes?  Its strategy if so, else InvalidStrategy. */
-static int
-taken_strategy(const LbtKeySpec *spec, const IndexOptInfo *info, int column, Expr *qual)
-{
-	Oid			operator;
-	Oid			collation;
-	int			strategy;
-	Oid			lefttype;
-	Oid			righttype;
-
-	if (IsA(qual, OpExpr))
-	{
-		operator = ((OpExpr *) qual)->opno;
-		collation = ((OpExpr *) qual)->inputcollid;
-	}
-	else if (IsA(qual, ScalarArrayOpExpr))
-	{
-		operator = ((ScalarArrayOpExpr *) qual)->opno;
-		collation = ((ScalarArrayOpExpr *) qual)->inputcollid;
-	}
-	else
-		return InvalidStrategy; /* IS NULL, row comparisons */
-	get_op_opfamily_properties(operator, info->opfamily[column], false, &strategy, &lefttype, &righttype);
-	if (!lbt_key_served(spec, column, righttype, collation) ||
-		(strategy != BTEqualStrategyNumber && !IsA(qual, OpExpr)))
-		return InvalidStrategy;
-	return strategy;
-}
 
 /* Are the path's conditions of a shape that our engine serves?  As lbt_scan_interval() will find it. */
 static bool
 takes_path(const LbtKeySpec *spec, const IndexPath *path)
 {
-	int			column = -1;	/* of the last condition */
-	bool		equal = true;	/* it has an equality */
+	LbtShape	shape = {.column = -1,.equal = true};
 	ListCell   *lc;
 
-	if (path->indexclauses == NIL || path->indexorderbys != NIL)
-		return false;
 	foreach(lc, path->indexclauses)
 	{
 		IndexClause *clause = lfirst_node(IndexClause, lc);
 		ListCell   *qual;
 
-		if (clause->indexcol != column)
-		{
-			if (clause->indexcol != column + 1 || !equal)
-				return false;
-			column = clause->indexcol;
-			equal = false;
-		}
 		foreach(qual, clause->indexquals)
 		{
-			int			strategy = taken_strategy(spec, path->indexinfo, column,
-												  lfirst_node(RestrictInfo, qual)->clause);
+			Node	   *expr = (Node *) lfirst_node(RestrictInfo, qual)->clause;
+			bool		array = IsA(expr, ScalarArrayOpExpr);
+			int			strategy;
+			Oid			lefttype;
+			Oid			righttype;
 
-			if (strategy == InvalidStrategy)
+			if (!array && !IsA(expr, OpExpr))
+				return false;	/* IS NULL, row comparisons */
+			get_op_opfamily_properties(array ? ((ScalarArrayOpExpr *) expr)->opno : ((OpExpr *) expr)->opno,
+									   path->indexinfo->opfamily[clause->indexcol], false,
+									   &strategy, &lefttype, &righttype);
+			if (!lbt_shape_add(&shape, spec, clause->indexcol, strategy, array, righttype, exprInputCollation(expr)))
 				return false;
-			equal |= strategy == BTEqualStrategyNumber;
 		}
 	}
-	return true;
+	return path->indexclauses != NIL && path->indexorderbys == NIL;
 }
 
 /* As things are, will a model serve the scan?  Only looks: what has no model yet gets none here. */

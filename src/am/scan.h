@@ -98,17 +98,32 @@ typedef struct LbtScan
 	LbtArray	array[LBT_CODE_COLUMNS];
 } LbtScan;
 
+/* The shape of a scan's keys, as far as they have been looked at, one after the other. */
+typedef struct LbtShape
+{
+	int			column;			/* of the last key; -1 before the first */
+	bool		equal;			/* it has an equality (true before the first) */
+	bool		array;			/* ... with any of an array's values */
+} LbtShape;
+
 /*
- * Can a key on this column be ours, with an argument of this type (InvalidOid: the column's own) and under this
- * collation?
+ * Take in a key, with an argument of this type (InvalidOid: the column's own); false when our engine does not serve
+ * keys of such a shape: see scankeys.c.
  */
 static inline bool
-lbt_key_served(const LbtKeySpec *spec, int column, Oid argtype, Oid collation)
+lbt_shape_add(LbtShape *shape, const LbtKeySpec *spec, int column, StrategyNumber strategy, bool array, Oid argtype,
+			  Oid collation)
 {
+	bool		again = column == shape->column;
+	bool		equal = strategy == BTEqualStrategyNumber;
 	const LbtKeyColumn *c;
 
-	if (column >= spec->ncolumns)
+	if (column >= spec->ncolumns || (array && !equal) ||
+		(again ? array || shape->array : column != shape->column + 1 || !shape->equal))
 		return false;
+	shape->column = column;
+	shape->equal = equal || (again && shape->equal);
+	shape->array = array;
 	c = &spec->column[column];
 	return lbt_keyspec_takes(c, argtype) && (!c->bytes || c->collation == collation);
 }
@@ -124,7 +139,7 @@ lbt_heap_tids(IndexTuple itup, int *n)
 /* scankeys.c: the intervals of the scan's keys; false when they are not of a shape we serve. */
 extern bool lbt_scan_interval(IndexScanDesc scan, LbtScan *so);
 
-/* scanprobe.c: make this the scan's probe of that number, from any other of its probes. */
+/* scankeys.c: make this the scan's probe of that number, from any other of its probes. */
 extern void lbt_probe_go(const LbtScan *so, LbtProbe *probe, int64 number);
 
 /*

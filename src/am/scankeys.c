@@ -1,8 +1,9 @@
 /*
- * scankeys.c - from scan keys to the intervals of a scan.
+ * scankeys.c - from scan keys to the intervals of a scan, and from one of these to another.
  *
  * Served: on each leading column an equality, with one value or with any of an array's, then any number of <, <=,
- * >=, > on the next column.  All else is nbtree's.  Further keys on a column only leave fewer of its values.
+ * >=, > on the next column.  Further keys on a column only leave fewer of its values.  All else is nbtree's, a second
+ * key on a column with an array included.
  *
  * The keys come column by column (the server sorts them, and nbtree insists on it).  Each narrows the interval
  * between the two bounds of the scan's first probe:
@@ -10,8 +11,9 @@
  *     a = 7, b > 2, b <= 5        start (7, 2) past ---------- end (7, 5) past
  *     a = 7                       start (7) ------------------ end (7) past
  *
- * An equality is an interval around one value.  Of an array those values stay that the column's other keys leave;
- * the first of them is in the bounds.
+ * An equality is an interval around one value, at first an array's smallest.  Several arrays multiply: a probe is a
+ * combination of their values, and its number counts these as an odometer does, the last column's digit turning
+ * fastest.  As each array is in the index's order, so are the probes.
  */
 #include "am/scan.h"
 
@@ -30,16 +32,15 @@
 #define ST_DEFINE
 #include "lib/sort_template.h"
 
-/* How far the keys have been taken in. */
-typedef struct Progress
-{
-	int			column;			/* of the last key; -1 before the first */
-	bool		equal;			/* it has an equality (true before the first) */
-	bool		several;		/* it has more keys than one */
-	bool		nothing;		/* no tuple satisfies the keys */
-} Progress;
-
 /* ---- arrays ---- */
+
+/* The first key on a column is an equality with this value. */
+static inline void
+set_equal(LbtProbe *probe, int column, const LbtKeyValue *value)
+{
+	probe->start.value[column] = probe->end.value[column] = *value;
+	probe->start.ncolumns = probe->end.ncolumns = column + 1;
+}
 
 /* Bring the values into order and drop those that repeat. */
 static void
@@ -66,7 +67,7 @@ put_in_order(const LbtKeyColumn *column, LbtArray *array)
 	array->n = kept;
 }
 
-/* Take in an array argument: false when it has elements that we do not serve. */
+/* Take in an array argument: false when it has elements that we do not serve, or there are too many probes. */
 static bool
 take_array(LbtScan *so, ScanKey key, LbtArray *array)
 {
@@ -103,28 +104,16 @@ take_array(LbtScan *so, ScanKey key, LbtArray *array)
 										   room ? room + (Size) i * LBT_SCRATCH_BYTES : NULL) == 0)
 			array->n++;
 	}
-	if (served)
-		put_in_order(column, array);
 	MemoryContextSwitchTo(old);
-	return served;
-}
-
-/* Keep the values that are in the other array, too. */
-static void
-intersect(const LbtKeyColumn *column, LbtArray *array, const LbtArray *other)
-{
-	int			kept = 0;
-
-	for (int i = 0, k = 0; i < array->n && k < other->n;)
+	if (!served)
+		return false;
+	if (array->n > 0)
 	{
-		int			cmp = lbt_compare_value(column, &array->values[i], &other->values[k]);
-
-		if (cmp == 0)
-			array->values[kept++] = array->values[i];
-		i += cmp <= 0;
-		k += cmp >= 0;
+		put_in_order(column, array);
+		set_equal(&so->probe, array->column, &array->values[0]);
 	}
-	array->n = kept;
+	so->nprobes *= array->n;
+	return so->nprobes <= PG_INT32_MAX;
 }
 
 /* ---- bounds ---- */
@@ -145,149 +134,82 @@ compare_place(const LbtKeyColumn *column, const LbtKeyValue *value, bool past, c
 	return order != 0 ? order : past - bound->past;
 }
 
-/* Move the interval's start to the right: before the values equal to this one, or past them. */
+/*
+ * Move the interval's start to the right, or its end to the left: before the values equal to this one, or past them.
+ */
 static inline void
-raise_start(const LbtKeyColumn *column, LbtBound *start, int at, const LbtKeyValue *value, bool past)
+narrow(const LbtKeyColumn *column, LbtBound *bound, bool is_end, int at, const LbtKeyValue *value, bool past)
 {
-	if (is_set(start, at) && compare_place(column, value, past, start) <= 0)
-		return;
-	start->value[at] = *value;
-	start->ncolumns = at + 1;
-	start->past = past;
-}
-
-/* Move its end to the left. */
-static inline void
-lower_end(const LbtKeyColumn *column, LbtBound *end, int at, const LbtKeyValue *value, bool past)
-{
-	if (is_set(end, at) && compare_place(column, value, past, end) >= 0)
-		return;
-	end->value[at] = *value;
-	end->ncolumns = at + 1;
-	end->past = past;
-}
-
-/* Keep the values that lie between the bounds, and put the first of them there. */
-static void
-narrow_array(const LbtKeyColumn *column, LbtArray *array, LbtBound *start, LbtBound *end)
-{
-	int			at = array->column;
-	int			kept = 0;
-
-	for (int i = 0; i < array->n; i++)
+	if (is_set(bound, at))
 	{
-		const LbtKeyValue *value = &array->values[i];
+		int			place = compare_place(column, value, past, bound);
 
-		if ((!is_set(start, at) || compare_place(column, value, true, start) > 0) &&
-			(!is_set(end, at) || compare_place(column, value, false, end) < 0))
-			array->values[kept++] = *value;
+		if (is_end ? place >= 0 : place <= 0)
+			return;
 	}
-	array->n = kept;
-	if (kept > 0)
-	{
-		start->ncolumns = end->ncolumns = at;
-		raise_start(column, start, at, &array->values[0], false);
-		lower_end(column, end, at, &array->values[0], true);
-	}
-}
-
-/* All keys on a column are in. */
-static inline void
-finish_column(LbtScan *so, Progress *p)
-{
-	LbtBound   *start = &so->probe.start;
-	LbtBound   *end = &so->probe.end;
-	const LbtKeyColumn *column = &so->index->keyspec.column[p->column];
-
-	if (unlikely(so->narrays > 0 && so->array[so->narrays - 1].column == p->column))
-	{
-		LbtArray   *array = &so->array[so->narrays - 1];
-
-		narrow_array(column, array, start, end);
-		p->nothing |= array->n == 0;
-	}
-	else if (p->several && is_set(start, p->column) && is_set(end, p->column))
-		p->nothing |= compare_place(column, &start->value[p->column], start->past, end) >= 0;
+	bound->value[at] = *value;
+	bound->ncolumns = at + 1;
+	bound->past = past;
 }
 
 /* ---- keys ---- */
 
-static bool
-add_array(LbtScan *so, Progress *p, ScanKey key)
-{
-	LbtArray   *last = so->narrays > 0 ? &so->array[so->narrays - 1] : NULL;
-	LbtArray	array;
-
-	if (key->sk_strategy != BTEqualStrategyNumber || !take_array(so, key, &array))
-		return false;
-	if (last != NULL && last->column == array.column)
-		intersect(&so->index->keyspec.column[array.column], last, &array);
-	else
-		so->array[so->narrays++] = array;
-	p->equal = true;
-	return true;
-}
-
-/* Take in one key, with room for an encoded value; false when we do not serve it. */
+/*
+ * Take in one key, with room for an encoded value; false when we do not serve it.  so->nprobes becomes 0 where no tuple
+ * satisfies the keys.
+ */
 static inline bool
-add_key(LbtScan *so, Progress *p, ScanKey key, uint8 *room)
+add_key(LbtScan *so, LbtShape *shape, ScanKey key, uint8 *room)
 {
-	int			attno = key->sk_attno - 1;
-	const LbtKeyColumn *column;
-	StrategyNumber strategy;
-	LbtKeyValue value;
+	int			at = key->sk_attno - 1;
+	const LbtKeyColumn *column = &so->index->keyspec.column[at];
+	bool		again = at == shape->column;
+	bool		array = (key->sk_flags & SK_SEARCHARRAY) != 0;
 	LbtBound   *start = &so->probe.start;
 	LbtBound   *end = &so->probe.end;
+	StrategyNumber strategy;
+	LbtKeyValue value;
 	int			side;			/* where the true argument lies beside value */
 
 	if ((key->sk_flags & ~(SK_ISNULL | SK_SEARCHARRAY)) != 0 ||
-		!lbt_key_served(&so->index->keyspec, attno, key->sk_subtype, key->sk_collation))
+		!lbt_shape_add(shape, &so->index->keyspec, at, key->sk_strategy, array, key->sk_subtype, key->sk_collation))
 		return false;
-	p->several = attno == p->column;
-	if (!p->several)
-	{
-		if (attno != p->column + 1 || !p->equal)
-			return false;
-		if (attno > 0)
-			finish_column(so, p);
-		p->column = attno;
-		p->equal = false;
-	}
 	if (key->sk_flags & SK_ISNULL)
 	{
-		p->nothing = true;		/* btree's operators are strict */
+		so->nprobes = 0;		/* btree's operators are strict */
 		return true;
 	}
-	if (unlikely(key->sk_flags & SK_SEARCHARRAY))
-		return add_array(so, p, key);
-	column = &so->index->keyspec.column[attno];
+	if (unlikely(array))
+		return take_array(so, key, &so->array[so->narrays++]);
 	if (!lbt_keyspec_plain(column, key->sk_argument))
 		return false;
 	side = lbt_keyspec_argument(column, key->sk_subtype, key->sk_argument, &value, room);
 
 	if (key->sk_strategy == BTEqualStrategyNumber)
 	{
-		p->equal = true;
-		p->nothing |= side != 0;
-		if (likely(!p->several))
+		if (side != 0)
+			so->nprobes = 0;
+		if (likely(!again))
 		{
-			start->value[attno] = end->value[attno] = value;
-			start->ncolumns = end->ncolumns = attno + 1;
+			set_equal(&so->probe, at, &value);
 			return true;
 		}
 	}
 
-	/* what is greater comes first in a descending column */
+	/* What is greater comes first in a descending column. */
 	strategy = column->desc ? BTCommuteStrategyNumber(key->sk_strategy) : key->sk_strategy;
 
 	/*
 	 * x > v begins behind the values equal to v, where x <= v ends; x >= v
-	 * before them, where x < v ends
+	 * before them, where x < v ends.
 	 */
 	if (strategy >= BTEqualStrategyNumber)
-		raise_start(column, start, attno, &value, side != 0 ? side > 0 : strategy == BTGreaterStrategyNumber);
+		narrow(column, start, false, at, &value, side != 0 ? side > 0 : strategy == BTGreaterStrategyNumber);
 	if (strategy <= BTEqualStrategyNumber)
-		lower_end(column, end, attno, &value, side != 0 ? side > 0 : strategy != BTLessStrategyNumber);
+		narrow(column, end, true, at, &value, side != 0 ? side > 0 : strategy != BTLessStrategyNumber);
+	if (again && is_set(start, at) && is_set(end, at) &&
+		compare_place(column, &start->value[at], start->past, end) >= 0)
+		so->nprobes = 0;
 	return true;
 }
 
@@ -310,8 +232,7 @@ exclude_nulls(const LbtKeyColumn *column, int at, LbtProbe *probe)
 bool
 lbt_scan_interval(IndexScanDesc scan, LbtScan *so)
 {
-	const LbtKeySpec *spec = &so->index->keyspec;
-	Progress	p = {.column = -1,.equal = true};
+	LbtShape	shape = {.column = -1,.equal = true};
 
 	so->narrays = 0;
 	so->nprobes = 1;
@@ -323,25 +244,65 @@ lbt_scan_interval(IndexScanDesc scan, LbtScan *so)
 		MemoryContextReset(so->array_context);
 	if (scan->numberOfKeys == 0 || scan->numberOfOrderBys > 0)
 		return false;
-	if (spec->encoded && so->room == NULL)
+	if (so->index->keyspec.encoded && so->room == NULL)
 		so->room = MemoryContextAlloc(GetMemoryChunkContext(so), scan->numberOfKeys * LBT_SCRATCH_BYTES);
-	for (int i = 0; i < scan->numberOfKeys && !p.nothing; i++)
-		if (!add_key(so, &p, &scan->keyData[i], so->room ? so->room + i * LBT_SCRATCH_BYTES : NULL))
+	for (int i = 0; i < scan->numberOfKeys && so->nprobes > 0; i++)
+		if (!add_key(so, &shape, &scan->keyData[i], so->room ? so->room + i * LBT_SCRATCH_BYTES : NULL))
 			return false;
-	if (!p.nothing)
-		finish_column(so, &p);
-	if (p.nothing)
-	{
-		so->nprobes = 0;
-		return true;
-	}
-	if (!p.equal)
-		exclude_nulls(&spec->column[p.column], p.column, &so->probe);
-	for (int i = 0; i < so->narrays; i++)
-	{
-		so->nprobes *= so->array[i].n;
-		if (so->nprobes > PG_INT32_MAX)
-			return false;
-	}
+	if (!shape.equal)
+		exclude_nulls(&so->index->keyspec.column[shape.column], shape.column, &so->probe);
 	return true;
+}
+
+/* ---- from one probe to another ---- */
+
+void
+lbt_probe_go(const LbtScan *so, LbtProbe *probe, int64 number)
+{
+	uint32		rest = (uint32) number;
+
+	if (number == probe->number)
+		return;
+	Assert(number >= 0 && number < so->nprobes);
+	probe->number = number;
+	for (int i = so->narrays - 1; i >= 0; i--)
+	{
+		const LbtArray *array = &so->array[i];
+		uint32		digit = rest;
+
+		if (i > 0)
+		{
+			rest = digit / (uint32) array->n;
+			digit %= (uint32) array->n;
+		}
+		probe->start.value[array->column] = array->values[digit];
+		probe->end.value[array->column] = array->values[digit];
+	}
+}
+
+/* Gallops: most often the next probes are near, but there may be far more of them than the index has tuples. */
+int64
+lbt_probe_seek(const LbtScan *so, LbtProbe *probe, TupleDesc tupdesc, IndexTuple itup, bool pivot, bool forward)
+{
+	int64		from = probe->number;
+	int64		passed = 0;		/* probes from there on that end before the
+								 * tuple (backward: begin behind it) */
+	int64		stop = forward ? so->nprobes - from : from + 1; /* one that does not, or
+																 * there is none */
+
+	for (int64 step = 1; stop - passed > 1;)
+	{
+		int64		at = passed + Min(step, (stop - passed) / 2);
+
+		lbt_probe_go(so, probe, forward ? from + at : from - at);
+		if (lbt_before_bound(&so->index->keyspec, tupdesc, forward ? &probe->end : &probe->start, itup, pivot) !=
+			forward)
+		{
+			passed = at;
+			step *= 2;
+		}
+		else
+			stop = at;
+	}
+	return forward ? from + stop : from - stop;
 }

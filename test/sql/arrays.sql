@@ -31,7 +31,7 @@ SELECT * FROM compare_all('arr_u', 'SELECT u, ctid FROM arr WHERE $1', ARRAY[
     'u = ANY (''{}'')', 'u = ANY (''{NULL}'')', 'u = ANY (''{NULL,NULL}'')', 'u = ANY (ARRAY(SELECT 1 WHERE false))',
     'u = ANY (ARRAY(SELECT NULL::int8 FROM generate_series(1, 10)))']);
 
--- several conditions on the column
+-- several conditions on the column: nbtree's where one is a list
 SELECT * FROM compare_all('arr_u', 'SELECT u, ctid FROM arr WHERE $1', ARRAY[
     'u = ANY (''{3,9,15,600}'') AND u = ANY (''{600,9,1}'')', 'u = ANY (''{3,9,15,600}'') AND u = 9', 'u = 9 AND u = ANY (''{600,9}'')',
     'u = ANY (''{3,9,15,600}'') AND u > 3 AND u < 600', 'u >= 9 AND u = ANY (''{3,9,15,600}'')', 'u <= 9 AND u > 3 AND u IN (3, 9, 15)',
