@@ -28,7 +28,7 @@ typedef struct LbtScanCounts
 	uint64		events[LBT_SCAN_EVENTS];
 } LbtScanCounts;
 
-/* False when the node does not scan an index of ours.  The counts are of use in instrumented statements only. */
+/* False when the node does not scan an index of ours. */
 extern bool lbt_node_counts(PlanState *node, LbtScanCounts *counts);
 
 extern IndexScanDesc lbt_beginscan(Relation rel, int nkeys, int norderbys);

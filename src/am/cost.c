@@ -66,10 +66,7 @@ void
 lbt_costestimate(PlannerInfo *root, IndexPath *path, double loop_count, Cost *startup_cost,
 				 Cost *total_cost, Selectivity *selectivity, double *correlation, double *pages)
 {
-	/*
-	 * Other paths of the index may be served otherwise: its description stays
-	 * as it is.
-	 */
+	/* Copies: other paths of the index may be served otherwise. */
 	IndexOptInfo info = *path->indexinfo;
 	IndexPath	described = *path;
 
@@ -78,12 +75,11 @@ lbt_costestimate(PlannerInfo *root, IndexPath *path, double loop_count, Cost *st
 		/* The planner has locked it. */
 		Relation	rel = index_open(info.indexoid, NoLock);
 
+		/* Below 18 the server knows the height of btree's own indexes alone. */
 		if (will_use_model(rel, path))
 			info.tree_height = 0;
 		else if (info.tree_height < 0)
-			info.tree_height = _bt_getrootheight(rel);	/* below 18 the server
-														 * asks for btree's
-														 * alone */
+			info.tree_height = _bt_getrootheight(rel);
 		index_close(rel, NoLock);
 	}
 	described.indexinfo = &info;

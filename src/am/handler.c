@@ -95,9 +95,9 @@ build(Relation heap, Relation index, IndexInfo *info)
 		!ReindexIsProcessingIndex(RelationGetRelid(index)))
 	{
 		give_notice(index, info);
+		/* An index with this OID may have been dropped long ago. */
 		if (learned->shareable)
-			lbt_stats_forget(learned->file.database, learned->oid); /* of an index long gone
-																	 * with its OID */
+			lbt_stats_forget(learned->file.database, learned->oid);
 	}
 	if (lbt_trainable(index, learned, &reason))
 	{
@@ -114,18 +114,14 @@ vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 {
 	stats = btvacuumcleanup(info, stats);
 
-	/*
-	 * The count is of the whole VACUUM: this callback is its last for the
-	 * index, and only called once.
-	 */
+	/* The count is the whole VACUUM's.  Autovacuum's next commit may be far. */
 	if (stats != NULL && stats->pages_newly_deleted > 0 &&
 		!RelationUsesLocalBuffers(info->index))
 	{
 		LbtIndex   *index = lbt_index_get(info->index);
 
 		lbt_count_many(index, LBT_EV_PAGE_DELETED, stats->pages_newly_deleted);
-		(void) lbt_counters_flush_index(index); /* autovacuum's next commit
-												 * may be far */
+		(void) lbt_counters_flush_index(index);
 	}
 	return stats;
 }
@@ -153,10 +149,7 @@ learnedbtree_handler(PG_FUNCTION_ARGS)
 	routine->ammarkpos = lbt_markpos;
 	routine->amrestrpos = lbt_restrpos;
 
-	/*
-	 * pg_upgrade restores indexes, but no alias operator classes: make them
-	 * before they are needed.
-	 */
+	/* pg_upgrade restores indexes, but not the aliases that they need. */
 	if (IsBinaryUpgrade && OidIsValid(lbt_am_oid()))
 		(void) lbt_sync_opclasses(lbt_am_oid());
 	PG_RETURN_POINTER(routine);

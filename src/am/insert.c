@@ -4,8 +4,8 @@
 #include "am/am.h"
 
 #include "registry/counters.h"
-#include "search/place.h"
 #include "registry/settings.h"
+#include "search/locate.h"
 #include "train/train.h"
 #include "storage/predicate.h"
 
@@ -124,32 +124,28 @@ static bool
 insert_predicted(Relation rel, LbtIndex *index, const LbtBound *key, Datum *values, bool *isnull,
 				 ItemPointer tid, bool unique, LbtPlace *place)
 {
-	static const LbtEvent events[] = {
-		[LBT_PLACED] = LBT_EV_INSERT_PLACED,[LBT_PLACE_FULL] = LBT_EV_INSERT_FULL,
-		[LBT_PLACE_EQUAL] = LBT_EV_INSERT_EQUAL,[LBT_PLACE_UNKNOWN] = LBT_EV_INSERT_FALLBACK
-	};
 	IndexTuple	itup = index_form_tuple(RelationGetDescr(rel), values, isnull);
-	LbtPlacement placement = LBT_PLACE_UNKNOWN;
+	LbtEvent	event = LBT_EV_INSERT_FALLBACK;
 
 	itup->t_tid = *tid;
 	place->block = InvalidBlockNumber;
 	if (IndexTupleSize(itup) <= SMALL_TUPLE)
 	{
-		placement = lbt_place(rel, index, key, itup, unique, place);
+		event = lbt_place(rel, index, key, itup, unique, place);
 		lbt_count(index, LBT_EV_INSERT);
-		lbt_count(index, events[placement]);
+		lbt_count(index, event);
 		if (place->moved)
 			lbt_count(index, LBT_EV_INSERT_MOVED);
-		index->misses += place->moved || placement == LBT_PLACE_UNKNOWN;
+		index->misses += place->moved || event == LBT_EV_INSERT_FALLBACK;
 	}
-	if (placement == LBT_PLACED)
+	if (event == LBT_EV_INSERT_PLACED)
 	{
 		CheckForSerializableConflictIn(rel, NULL, BufferGetBlockNumber(place->buf));
 		lbt_bt_add_to_leaf(rel, place->buf, place->offset, itup);
 		_bt_relbuf(rel, place->buf);
 	}
 	pfree(itup);
-	return placement == LBT_PLACED;
+	return event == LBT_EV_INSERT_PLACED;
 }
 
 static bool

@@ -141,9 +141,9 @@ insert_alias(HeapTuple original, Oid am, const char *name)
 	form->opcmethod = am;
 	namestrcpy(&form->opcname, name);
 	form->opcnamespace = PG_CATALOG_NAMESPACE;
-	form->opcowner = BOOTSTRAP_SUPERUSERID; /* pg_shdepend says nothing of it,
-											 * so it must not be a role that
-											 * can go */
+
+	/* pg_shdepend says nothing of it: not a role that can go. */
+	form->opcowner = BOOTSTRAP_SUPERUSERID;
 	CatalogTupleInsert(catalog, alias);
 	record_dependency(form->oid, AccessMethodRelationId, am);
 	record_dependency(form->oid, OperatorClassRelationId, ((Form_pg_opclass) GETSTRUCT(original))->oid);

@@ -20,12 +20,7 @@ lbt_beginscan(Relation rel, int nkeys, int norderbys)
 	IndexScanDesc scan = RelationGetIndexScan(rel, nkeys, norderbys);
 	LbtScan    *so = palloc(sizeof(LbtScan));
 
-	memset(so, 0, offsetof(LbtScan, counts));
-	memset(so->counts, 0, sizeof(so->counts));
-	so->cur = so->mark = (LbtLeafCopy)
-	{
-		.valid = false
-	};
+	memset(so, 0, offsetof(LbtScan, nprobes));
 	so->index = lbt_index_get(rel);
 	so->mark_at = -1;
 	scan->opaque = so;
@@ -88,7 +83,7 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 		lbt_scan_leave(scan, so);
 	if (so->mark.valid)
 		lbt_leafcopy_release(&so->mark);
-	if (so->slot_generation != 0 || so->ahead != NULL)
+	if (so->ahead != NULL)
 		lbt_ahead_stop(so);
 	so->ours = false;
 	if (lbt_enable && scan->parallel_scan == NULL && so->index->learned)
@@ -99,17 +94,16 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 	}
 	if (!so->ours)
 	{
+		/* A btree index that is not learned is not served any more. */
 		if (so->index->learned || !lbt_is_btree(scan->indexRelation))
 		{
-			lbt_count(so->index, LBT_EV_DELEGATED); /* else it is not served
-													 * any more */
+			lbt_count(so->index, LBT_EV_DELEGATED);
 			so->counts[LBT_EV_DELEGATED]++;
 		}
 		BY_BTREE(scan, so, btrescan(scan, keys, nkeys, orderbys, norderbys));
 	}
 	else if (unlikely(was_btree))
-		BY_BTREE(scan, so, btrescan(scan, NULL, 0, NULL, 0));	/* it may still pin the
-																 * leaf it was on */
+		BY_BTREE(scan, so, btrescan(scan, NULL, 0, NULL, 0));	/* drops its pins */
 }
 
 bool

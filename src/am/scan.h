@@ -14,12 +14,12 @@
 #include "search/locate.h"
 #include "registry/registry.h"
 
+/* A match: an entry of the leaf, or one heap TID of a posting list. */
 typedef struct LbtItem
 {
 	ItemPointerData tid;
 	OffsetNumber offset;		/* on the page, when it was read */
-	uint16		tuple;			/* offset of the index tuple's copy, for
-								 * index-only scans */
+	uint16		tuple;			/* offset in LbtLeafCopy.tuples */
 	bool		dead;			/* its heap tuple is dead to all */
 } LbtItem;
 
@@ -46,15 +46,12 @@ typedef struct LbtProbe
 typedef struct LbtLeafCopy
 {
 	bool		valid;
-	bool		more[2];		/* the first (last) probe's interval may go on
-								 * on that sibling */
-	int64		probe[2];		/* the first and the last one served */
+	bool		more[2];		/* may the outermost probe go on there? */
+	int64		probe[2];		/* the outermost one served */
 	BlockNumber sibling[2];		/* as read under the lock */
-	Buffer		buf;			/* pinned, or invalid when the pin could be
-								 * dropped */
 	BlockNumber block;
-	XLogRecPtr	lsn;			/* as read under the lock, when the pin was
-								 * dropped */
+	Buffer		buf;			/* pinned, or invalid: the pin was dropped */
+	XLogRecPtr	lsn;			/* as read under the lock, if dropped */
 	int			nitems;
 	int			capacity;
 	int			at;				/* current item */
@@ -65,32 +62,21 @@ typedef struct LbtLeafCopy
 typedef struct LbtScan
 {
 	LbtIndex   *index;
-	bool		ours;			/* this rescan is served by our engine, not
-								 * nbtree's */
+	bool		ours;			/* not nbtree's, until the next rescan */
 	bool		bitmap;			/* all matches will be wanted */
 	bool		asked_training; /* once a scan is enough */
-	bool		any_dead;		/* among the items of cur, since the scan came
-								 * to its leaf */
+	bool		any_dead;		/* among the items of cur */
 	int			narrays;
-	MemoryContext array_context;	/* the arrays' memory, reset at rescan;
-									 * NULL until first needed */
-	uint8	   *room;			/* LBT_SCRATCH_BYTES bytes for each scan key,
-								 * for encoded values; or NULL */
-	void	   *btree;			/* nbtree's scan state; NULL until first
-								 * needed */
-	struct LbtAhead *ahead;		/* scanahead.c's; NULL until first needed */
-	uint64		slot_generation;	/* the registry's when slot was right; 0:
-									 * slot is not known */
-	uint32		slot;			/* in the leaf cache, of the leaf read last or
-								 * one near it */
+	MemoryContext array_context;	/* reset at rescan; or NULL */
+	uint8	   *room;			/* for keys' encoded values; or NULL */
+	void	   *btree;			/* nbtree's scan state; or NULL */
+	struct LbtAhead *ahead;		/* scanahead.c's; or NULL */
+	uint32		slot;			/* a guess: near the leaf read last */
 	int			steps;			/* to siblings, since a probe was located */
-	uint64		counts[LBT_SCAN_EVENTS];	/* what the scan did in
-											 * instrumented statements */
+	uint64		counts[LBT_SCAN_EVENTS];	/* what became of its lookups */
 	LbtLeafCopy cur;
-	LbtLeafCopy mark;			/* marked position, once the scan has left its
-								 * leaf */
-	int			mark_at;		/* marked item while the scan is still on its
-								 * leaf, or -1 */
+	LbtLeafCopy mark;			/* the marked position, if on another leaf */
+	int			mark_at;		/* the marked item, if on this leaf; or -1 */
 
 	/* of use when ours */
 	int64		nprobes;		/* 0 when no tuple can satisfy the keys */
@@ -128,14 +114,6 @@ lbt_shape_add(LbtShape *shape, const LbtKeySpec *spec, int column, StrategyNumbe
 	return lbt_keyspec_takes(c, argtype) && (!c->bytes || c->collation == collation);
 }
 
-/* The heap TIDs of a data item, and how many. */
-static inline ItemPointer
-lbt_heap_tids(IndexTuple itup, int *n)
-{
-	*n = BTreeTupleIsPosting(itup) ? BTreeTupleGetNPosting(itup) : 1;
-	return BTreeTupleIsPosting(itup) ? BTreeTupleGetPosting(itup) : &itup->t_tid;
-}
-
 /* scankeys.c: the intervals of the scan's keys; false when they are not of a shape we serve. */
 extern bool lbt_scan_interval(IndexScanDesc scan, LbtScan *so);
 
@@ -165,9 +143,6 @@ extern void lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, int64 number, boo
  */
 extern Buffer lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, BlockNumber block, bool forward);
 
-/* The sibling is in this buffer, which is locked: where the scan is, and a hint for the next one. */
-extern void lbt_ahead_note(IndexScanDesc scan, LbtScan *so, BlockNumber block, Buffer buf);
-
 /* The scan goes elsewhere, or ends: nothing is needed ahead any more; gives back all pins. */
 extern void lbt_ahead_stop(LbtScan *so);
 
@@ -195,8 +170,5 @@ lbt_scan_swap_mark(LbtScan *so)
 extern void lbt_scan_leave(IndexScanDesc scan, LbtScan *so);
 
 extern void lbt_leafcopy_release(LbtLeafCopy *copy);
-
-/* scankill.c: set LP_DEAD on the entries of so->cur whose items are dead, where that is still safe. */
-extern void lbt_scan_kill(IndexScanDesc scan, LbtScan *so);
 
 #endif							/* LBT_SCAN_H */

@@ -9,6 +9,13 @@
  * direction, the slots from the one that its near bound is predicted in to the one of its far bound.  Slots
  * never go back, so each leaf comes once, and the scan can tell by the slot whether it has passed a leaf by.
  *
+ *     slots     ... 17   18   19   20   21   22   23   24 ...
+ *                   |    |    |    |    |    |
+ *                   read |    |    |    |    asked for last (slot); until: the last slot of the stream's probe
+ *                        |    |    on their way: pinned by the stream
+ *                        |    has come (waiting_slot): pinned by us
+ *                        split off, or not needed: passed by, its pin is given back
+ *
  * Pins.  A stream pins the leaves that are on their way and those that have come and not been used yet, as many
  * as the server allows.  VACUUM waits for them, so they must not outlast the scan's activity: streams end with
  * their scans, at rescans, and whenever the executor hands back to the client, who may leave a cursor idle.
@@ -30,9 +37,8 @@
 /* Steps to siblings before a scan looks whether the next leaf is missing. */
 #define STEPS_FIRST 2
 
-/* Slots in which a sibling is looked for, and siblings that are in none of them before the stream is given up. */
-#define SLOT_WINDOW 8
-#define MAX_UNKNOWN 8
+/* Slots in which a sibling is looked for. */
+#define SLOT_WINDOW 32
 
 /* Leaves that were there anyway, one after the other, before the stream is given up. */
 #define MAX_IDLE 64
@@ -45,7 +51,7 @@
 
 typedef struct LbtAhead
 {
-	const LbtScan *so;
+	LbtScan    *so;
 	MemoryContext context;		/* where this lives */
 	MemoryContextCallback forget;
 
@@ -65,8 +71,6 @@ typedef struct LbtAhead
 	Buffer		waiting;		/* has come, and is not used yet: pinned, or
 								 * invalid */
 	uint32		waiting_slot;
-	int			unknown;		/* siblings in a row that were not in the
-								 * stream */
 	int64		slot;			/* asked for last; -1: none */
 	int64		until;			/* the last one of the probe's */
 	LbtProbe	probe;
@@ -164,12 +168,10 @@ lbt_ahead_init(void)
 void
 lbt_ahead_stop(LbtScan *so)
 {
-	so->slot_generation = 0;
-	if (so->ahead)
-	{
-		so->ahead->batch.n = 0;
-		end_stream(so->ahead);
-	}
+	if (so->ahead == NULL)
+		return;
+	so->ahead->batch.n = 0;
+	end_stream(so->ahead);
 }
 
 void
@@ -222,13 +224,11 @@ next_leaf(void *state, BlockNumber *block, uint32 *slot)
 
 		if (ahead->forward ? ahead->slot < ahead->until : ahead->slot > ahead->until)
 		{
-			LbtTarget	target;
-
 			ahead->slot += step;
 			*slot = (uint32) ahead->slot;
-			lbt_slot_target(ahead->so->index, *slot, &target);
-			*block = target.block;
+			*block = ahead->so->index->model.leaves[*slot].block;
 			lbt_count(ahead->so->index, LBT_EV_PREFETCHED);
+			ahead->so->counts[LBT_EV_PREFETCHED]++;
 			return true;
 		}
 		if (next < 0 || next >= ahead->so->nprobes)
@@ -252,7 +252,6 @@ begin_stream(IndexScanDesc scan, LbtScan *so, LbtAhead *ahead, const LbtProbe *p
 		return;
 	ahead->forward = forward;
 	ahead->generation = so->index->generation;
-	ahead->unknown = 0;
 	ahead->probe = *probe;
 	ahead->slot = -1;
 	find_slots(ahead);
@@ -272,7 +271,7 @@ have_stream(LbtAhead *ahead, bool forward)
 {
 	if (ahead == NULL || ahead->stream == NULL)
 		return false;
-	if (ahead->forward != forward || !lbt_enable_prefetch || ahead->unknown >= MAX_UNKNOWN ||
+	if (ahead->forward != forward || !lbt_enable_prefetch ||
 		lbt_stream_idle(ahead->stream) >= MAX_IDLE || !same_model(ahead->so->index, ahead->generation))
 		end_stream(ahead);
 	return ahead->stream != NULL;
@@ -331,18 +330,15 @@ will_miss(IndexScanDesc scan, LbtScan *so, const LbtBatch *batch)
 {
 	int			asked = 0;
 
-	for (int i = 1; i < batch->n; i++)
+	for (int i = 1; i < batch->n && asked < MAX_ASKED; i++)
 	{
-		const LbtTarget *target = &batch->target[i];
+		uint32		slot = batch->target[i].slot;
 
-		if (target->slot != target[-1].slot &&
-			!lbt_target_cached(scan->indexRelation, so->index, target, false))
-		{
-			if (!lbt_target_cached(scan->indexRelation, so->index, target, true))
-				return true;
-			if (++asked == MAX_ASKED)
-				break;
-		}
+		if (slot == batch->target[i - 1].slot || lbt_slot_cached(scan->indexRelation, so->index, slot, false))
+			continue;
+		if (!lbt_slot_cached(scan->indexRelation, so->index, slot, true))
+			return true;
+		asked++;
 	}
 	return false;
 }
@@ -390,26 +386,24 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, L
 
 /*
  * The slot of the leaf that the scan steps to, looked for among those that should come next; -1 when it is none
- * of them: it has been split off since the training.
+ * of them: it has been split off since the training.  so->slot may be another model's: that of a leaf not far away.
  */
 static int64
 slot_of_sibling(LbtScan *so, BlockNumber block, bool forward)
 {
-	LbtIndex   *index = so->index;
+	const LbtModel *model = &so->index->model;
+	int64		slot = so->slot;
 
-	if (!same_model(index, so->slot_generation))
+	if (!same_model(so->index, so->index->generation))
 		return -1;
-	for (int i = 1; i <= SLOT_WINDOW; i++)
+	for (int i = 0; i < SLOT_WINDOW && slot >= 0 && slot < model->nleaves; i++)
 	{
-		int64		slot = forward ? (int64) so->slot + i : (int64) so->slot - i;
-
-		if (slot < 0 || slot >= index->model.nleaves)
-			break;
-		if (index->model.leaves[slot].block == block)
+		if (model->leaves[slot].block == block)
 		{
 			so->slot = (uint32) slot;
 			return slot;
 		}
+		slot += forward ? 1 : -1;
 	}
 	return -1;
 }
@@ -417,74 +411,27 @@ slot_of_sibling(LbtScan *so, BlockNumber block, bool forward)
 Buffer
 lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, BlockNumber block, bool forward)
 {
+	LbtIndex   *index = so->index;
 	int64		slot;
-	Buffer		buf = InvalidBuffer;
+	Buffer		buf;
 
 	if (!lbt_enable_prefetch)
 	{
 		lbt_ahead_stop(so);		/* it may have been turned off in the middle */
 		return InvalidBuffer;
 	}
-	lbt_index_update(so->index);
-	so->steps++;
+	lbt_index_update(index);
 	slot = slot_of_sibling(so, block, forward);
-	if (slot >= 0 && so->steps >= STEPS_FIRST && !have_stream(so->ahead, forward))
-	{
-		LbtTarget	target;
-
-		lbt_slot_target(so->index, (uint32) slot, &target);
-		if (!lbt_target_cached(scan->indexRelation, so->index, &target, true) &&
-			same_model(so->index, so->slot_generation))
-			begin_stream(scan, so, get_ahead(so), &so->probe, slot, forward);
-	}
-	if (!have_stream(so->ahead, forward))
+	if (++so->steps >= STEPS_FIRST && slot >= 0 && !have_stream(so->ahead, forward) &&
+		!lbt_slot_cached(scan->indexRelation, index, (uint32) slot, true) && same_model(index, index->generation))
+		begin_stream(scan, so, get_ahead(so), &so->probe, slot, forward);
+	if (!have_stream(so->ahead, forward) || slot < 0)
 		return InvalidBuffer;
-	so->ahead->unknown = slot < 0 ? so->ahead->unknown + 1 : 0;
-	if (slot >= 0)
-		buf = take_slot(so->ahead, (uint32) slot);
-	if (BufferIsValid(buf) && BufferGetBlockNumber(buf) != block)
-	{
-		/* The leaf cache was garbage when one of the two was read from it. */
-		ReleaseBuffer(buf);
-		buf = InvalidBuffer;
-	}
-	return buf;
-}
+	buf = take_slot(so->ahead, (uint32) slot);
+	if (!BufferIsValid(buf) || BufferGetBlockNumber(buf) == block)
+		return buf;
 
-/* The model is another one, or does not know the leaf: where in it are we? */
-static void
-find_place(IndexScanDesc scan, LbtScan *so, Page page)
-{
-	BTPageOpaque opaque = BTPageGetOpaque(page);
-	OffsetNumber first = P_FIRSTDATAKEY(opaque);
-	LbtIndex   *index = so->index;
-	LbtBound	bound;
-
-	if (P_IGNORE(opaque) || PageGetMaxOffsetNumber(page) < first)
-		return;
-	lbt_bound_of_tuple(&index->keyspec, RelationGetDescr(scan->indexRelation), lbt_page_tuple(page, first), NULL,
-					   &bound);
-	if (bound.ncolumns == 0)
-		return;
-	bound.past = true;
-	so->slot = lbt_predict_slot(index, &bound, so->slot);
-	so->slot_generation = index->generation;
-}
-
-void
-lbt_ahead_note(IndexScanDesc scan, LbtScan *so, BlockNumber block, Buffer buf)
-{
-	LbtIndex   *index = so->index;
-	const LbtLeaf *leaf;
-
-	if (!lbt_enable_prefetch || !same_model(index, index->generation))
-		return;
-	if (so->slot_generation != index->generation || so->slot >= index->model.nleaves ||
-		index->model.leaves[so->slot].block != block)
-		find_place(scan, so, BufferGetPage(buf));
-	if (so->slot_generation != index->generation)
-		return;
-	leaf = &index->model.leaves[so->slot];
-	if (lbt_enable_buffer_hint && leaf->block == block && leaf->recent_buffer != buf)
-		lbt_index_set_hint(index, so->slot, buf);
+	/* The leaf cache was garbage when one of the two was read from it. */
+	ReleaseBuffer(buf);
+	return InvalidBuffer;
 }

@@ -17,20 +17,10 @@
  */
 #include "am/scan.h"
 
-#include "miscadmin.h"
+#include "lib/qunique.h"
 #include "utils/array.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-
-#define ST_SORT sort_values
-#define ST_ELEMENT_TYPE LbtKeyValue
-#define ST_COMPARE_ARG_TYPE const LbtKeyColumn
-#define ST_COMPARE(a, b, column) lbt_compare_value(column, a, b)
-#define ST_SCOPE static
-#define ST_CHECK_FOR_INTERRUPTS
-#define ST_DECLARE
-#define ST_DEFINE
-#include "lib/sort_template.h"
 
 /* ---- arrays ---- */
 
@@ -42,36 +32,31 @@ set_equal(LbtProbe *probe, int column, const LbtKeyValue *value)
 	probe->start.ncolumns = probe->end.ncolumns = column + 1;
 }
 
+static int
+compare_values(const void *a, const void *b, void *column)
+{
+	return lbt_compare_value(column, a, b);
+}
+
 /* Bring the values into order and drop those that repeat. */
 static void
-put_in_order(const LbtKeyColumn *column, LbtArray *array)
+put_in_order(LbtKeyColumn *column, LbtArray *array)
 {
-	bool		ordered = true;
-	bool		distinct = true;
-	int			kept = 1;
+	int			i = 1;
 
-	for (int i = 1; i < array->n && ordered; i++)
-	{
-		int			cmp = lbt_compare_value(column, &array->values[i - 1], &array->values[i]);
-
-		ordered = cmp <= 0;
-		distinct &= cmp < 0;
-	}
-	if (ordered && distinct)
+	while (i < array->n && lbt_compare_value(column, &array->values[i - 1], &array->values[i]) < 0)
+		i++;
+	if (i >= array->n)
 		return;
-	if (!ordered)
-		sort_values(array->values, array->n, column);
-	for (int i = 1; i < array->n; i++)
-		if (lbt_compare_value(column, &array->values[kept - 1], &array->values[i]) != 0)
-			array->values[kept++] = array->values[i];
-	array->n = kept;
+	qsort_arg(array->values, array->n, sizeof(LbtKeyValue), compare_values, column);
+	array->n = qunique_arg(array->values, array->n, sizeof(LbtKeyValue), compare_values, column);
 }
 
 /* Take in an array argument: false when it has elements that we do not serve, or there are too many probes. */
 static bool
 take_array(LbtScan *so, ScanKey key, LbtArray *array)
 {
-	const LbtKeyColumn *column = &so->index->keyspec.column[key->sk_attno - 1];
+	LbtKeyColumn *column = &so->index->keyspec.column[key->sk_attno - 1];
 	MemoryContext old;
 	ArrayType  *from;
 	int16		length;
@@ -285,10 +270,13 @@ int64
 lbt_probe_seek(const LbtScan *so, LbtProbe *probe, TupleDesc tupdesc, IndexTuple itup, bool pivot, bool forward)
 {
 	int64		from = probe->number;
-	int64		passed = 0;		/* probes from there on that end before the
-								 * tuple (backward: begin behind it) */
-	int64		stop = forward ? so->nprobes - from : from + 1; /* one that does not, or
-																 * there is none */
+	int64		stop = forward ? so->nprobes - from : from + 1;
+	int64		passed = 0;
+
+	/*
+	 * Probes up to passed from there end before the tuple (backward: begin
+	 * behind it), the one at stop does not, or there is none.
+	 */
 
 	for (int64 step = 1; stop - passed > 1;)
 	{

@@ -1,5 +1,5 @@
 /*
- * scanleaf.c - reading leaves: the first one of a probe's interval, and stepping to the siblings.
+ * scanleaf.c - reading leaves: the first one of a probe's interval, stepping to the siblings, and marking dead entries.
  *
  * A leaf that has been locked for one probe also serves those that follow in the scan's direction, as long as
  * the bound they begin with lies on it.  See src/README, "Several probes on one leaf".
@@ -11,8 +11,6 @@
 
 #include "miscadmin.h"
 #include "registry/counters.h"
-#include "search/locate.h"
-#include "server/executor.h"
 #include "train/train.h"
 #include "storage/predicate.h"
 #include "utils/memutils.h"
@@ -22,12 +20,6 @@
 
 /* Probes that one visit to a leaf may serve: its lock must not be held for long. */
 #define MAX_PROBES_A_VISIT 2048
-
-/*
- * Probes without a match, one after the other on a leaf, after which the next item is asked where to go on: lists
- * may have far more combinations than the index has tuples.
- */
-#define MISSES_BEFORE_SEEK 4
 
 /* Items for which there is memory at first; then for as many as a leaf can have. */
 #define FEW_ITEMS 64
@@ -54,11 +46,99 @@ lbt_leafcopy_release(LbtLeafCopy *copy)
 	copy->valid = false;
 }
 
+/* ---- telling later scans which entries point to dead heap tuples ---- */
+
+/* Does the index tuple hold just the heap TIDs of these n items? */
+static bool
+same_entry(LbtItem *items, int n, IndexTuple itup)
+{
+	bool		posting = BTreeTupleIsPosting(itup);
+	ItemPointer tids = posting ? BTreeTupleGetPosting(itup) : &itup->t_tid;
+
+	if (n != (posting ? BTreeTupleGetNPosting(itup) : 1))
+		return false;
+	for (int i = 0; i < n; i++)
+		if (!ItemPointerEquals(&tids[i], &items[i].tid))
+			return false;
+	return true;
+}
+
+/*
+ * Mark the entries all of whose items are dead; true if any was not before.  On an unchanged page an entry is where
+ * it was; on another, inserts can only have moved it right.
+ */
+static bool
+mark_entries(const LbtLeafCopy *copy, Page page, bool unchanged)
+{
+	OffsetNumber last = PageGetMaxOffsetNumber(page);
+	OffsetNumber next = P_FIRSTDATAKEY(BTPageGetOpaque(page));
+	bool		any = false;
+	int			n;
+
+	for (int i = 0; i < copy->nitems; i += n)
+	{
+		LbtItem    *items = &copy->items[i];
+		OffsetNumber offset = Max(items->offset, next);
+		bool		dead = true;
+
+		/* more than one item at an offset are a posting list */
+		for (n = 0; i + n < copy->nitems && items[n].offset == items->offset; n++)
+			dead &= items[n].dead;
+		if (!dead)
+			continue;
+		while (offset <= last && !same_entry(items, n, lbt_page_tuple(page, offset)))
+			offset = unchanged ? last + 1 : offset + 1;
+		if (offset > last)
+			continue;
+		next = offset + 1;
+		if (!ItemIdIsDead(PageGetItemId(page, offset)))
+		{
+			ItemIdMarkDead(PageGetItemId(page, offset));
+			any = true;
+		}
+	}
+	return any;
+}
+
+/*
+ * Set LP_DEAD on the entries of so->cur whose items are dead, where that is still safe.
+ *
+ * While the pin was held VACUUM could not remove the entries, so a heap TID found again is the same
+ * row's.  When the pin was dropped it may have been recycled: only a page whose LSN is still the one we
+ * read is known to be unchanged (that is why inserts must set it).
+ */
+static void
+kill_items(IndexScanDesc scan, LbtScan *so)
+{
+	Relation	rel = scan->indexRelation;
+	bool		pinned = BufferIsValid(so->cur.buf);
+	Buffer		buf = so->cur.buf;
+	bool		unchanged;
+
+	so->any_dead = false;
+	if (pinned)
+		_bt_lockbuf(rel, buf, BT_READ);
+	else
+		buf = _bt_getbuf(rel, so->cur.block, BT_READ);
+
+	/* Unlogged relations have no LSN to tell, but are always pinned. */
+	unchanged = !pinned && BufferGetLSNAtomic(buf) == so->cur.lsn;
+	if ((pinned || unchanged) && mark_entries(&so->cur, BufferGetPage(buf), unchanged))
+	{
+		BTPageGetOpaque(BufferGetPage(buf))->btpo_flags |= BTP_HAS_GARBAGE;
+		MarkBufferDirtyHint(buf, true);
+	}
+	if (pinned)
+		_bt_unlockbuf(rel, buf);
+	else
+		_bt_relbuf(rel, buf);
+}
+
 void
 lbt_scan_leave(IndexScanDesc scan, LbtScan *so)
 {
 	if (so->any_dead)
-		lbt_scan_kill(scan, so);
+		kill_items(scan, so);
 	if (so->mark_at >= 0)
 	{
 		/* The mark is on this leaf: it keeps the copy and the pin. */
@@ -69,6 +149,8 @@ lbt_scan_leave(IndexScanDesc scan, LbtScan *so)
 	}
 	lbt_leafcopy_release(&so->cur);
 }
+
+/* ---- reading a leaf ---- */
 
 /*
  * Copy an index tuple for an index-only scan; of a posting list tuple only the key, as a plain tuple
@@ -153,7 +235,8 @@ copy_items(IndexScanDesc scan, LbtLeafCopy *copy, Page page, const Run *run, Siz
  * offset of the bound that the probe begins with, or, having stepped here, InvalidOffsetNumber.
  *
  * Each probe's items lie between near and far, offsets of the first items not before its bounds: forward, near <=
- * far; backward, far <= near.
+ * far; backward, far <= near.  The far end is looked for from the near one on: few items match, or, of a probe that has
+ * stepped here, all.
  */
 static pg_attribute_always_inline void
 find_matches(LbtScan *so, TupleDesc tupdesc, Page page, OffsetNumber at, Runs *runs, bool forward)
@@ -169,9 +252,7 @@ find_matches(LbtScan *so, TupleDesc tupdesc, Page page, OffsetNumber at, Runs *r
 	int64		last_probe = forward ? so->nprobes - 1 : 0;
 	bool		stepped = at == InvalidOffsetNumber;
 	OffsetNumber near = !stepped ? at : forward ? first : last + 1;
-	OffsetNumber guess = !stepped ? at : forward ? last : first;	/* all is in, or the far
-																	 * end is near */
-	int			misses = 0;
+	OffsetNumber guess = !stepped ? at : forward ? last : first;
 
 	copy->probe[!forward] = probe->number;
 	copy->more[!forward] = stepped && (forward ? !P_LEFTMOST(opaque) : true);
@@ -179,16 +260,14 @@ find_matches(LbtScan *so, TupleDesc tupdesc, Page page, OffsetNumber at, Runs *r
 	{
 		OffsetNumber far = lbt_page_search(spec, tupdesc, far_bound, page, forward ? near : first,
 										   forward ? last : near - 1, guess);
-		bool		at_edge = forward ? far > last : far == first;	/* no item lies behind
-																	 * far */
+		bool		at_edge = forward ? far > last : far == first;
 		int64		next = probe->number + (forward ? 1 : -1);
 
 		if (near != far)
-			runs->run[runs->n++] = (Run)
 		{
-			.from = forward ? near : far,.to = forward ? far : near
-		};
-		misses = near != far ? 0 : misses + 1;
+			runs->run[runs->n].from = Min(near, far);
+			runs->run[runs->n++].to = Max(near, far);
+		}
 		copy->probe[forward] = probe->number;
 		copy->more[forward] = at_edge &&
 			(forward ? lbt_bound_beyond_page(spec, tupdesc, far_bound, page) : !P_LEFTMOST(opaque));
@@ -196,11 +275,12 @@ find_matches(LbtScan *so, TupleDesc tupdesc, Page page, OffsetNumber at, Runs *r
 			return;
 		if (at_edge && (forward ? P_RIGHTMOST(opaque) : true))
 		{
-			copy->probe[forward] = last_probe;	/* nothing lies behind the
-												 * index's outermost items */
+			/* Nothing lies behind the index's outermost items. */
+			copy->probe[forward] = last_probe;
 			return;
 		}
-		if (misses > MISSES_BEFORE_SEEK)
+
+		if (near == far)
 		{
 			OffsetNumber behind = forward ? (at_edge ? P_HIKEY : far) : far - 1;
 
@@ -210,10 +290,7 @@ find_matches(LbtScan *so, TupleDesc tupdesc, Page page, OffsetNumber at, Runs *r
 		if (next < 0 || next == so->nprobes)
 			return;
 
-		/*
-		 * Forward, the bound is on the page unless beyond its high key;
-		 * backward, if an item is before it.
-		 */
+		/* Backward, the bound is on the page if an item is before it. */
 		lbt_probe_go(so, probe, next);
 		near = lbt_page_search(spec, tupdesc, near_bound, page, forward ? far : first, forward ? last : far - 1,
 							   forward ? far : far - 1);
@@ -272,6 +349,8 @@ read_leaf(IndexScanDesc scan, LbtScan *so, Buffer buf, OffsetNumber at, bool for
 		_bt_unlockbuf(rel, buf);
 }
 
+/* ---- from leaf to leaf ---- */
+
 /*
  * A leaf that the scan has to visit next, pinned and share-locked: through the pin of one brought in ahead, or
  * read now.
@@ -283,13 +362,9 @@ lock_leaf(IndexScanDesc scan, LbtScan *so, BlockNumber block, bool forward)
 	Buffer		buf = lbt_ahead_sibling(scan, so, block, forward);
 
 	if (!BufferIsValid(buf))
-		buf = _bt_getbuf(rel, block, BT_READ);
-	else
-	{
-		_bt_lockbuf(rel, buf, BT_READ);
-		_bt_checkpage(rel, buf);
-	}
-	lbt_ahead_note(scan, so, block, buf);
+		return _bt_getbuf(rel, block, BT_READ);
+	_bt_lockbuf(rel, buf, BT_READ);
+	_bt_checkpage(rel, buf);
 	return buf;
 }
 
@@ -404,27 +479,27 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, OffsetNu
 		lbt_look_at_misses(rel, so->index);
 		buf = lbt_locate(rel, so->index, bound, scan->xs_snapshot, offset, &target, &outcome);
 		lbt_count_lookup(so->index, outcome.event, outcome.moved);
+		so->counts[LBT_EV_LOOKUP]++;
+		so->counts[outcome.event]++;
+		so->counts[LBT_EV_MOVED_RIGHT] += outcome.event == LBT_EV_VERIFIED && outcome.moved > 0;
 		if (!BufferIsValid(buf))
 			buf = lbt_descend(rel, so->index, bound, !forward, scan->xs_snapshot, offset);
 		if (BufferIsValid(buf))
 			break;
 
-		/*
-		 * Race: the first insert may come before our lock on the whole
-		 * (empty) index.
-		 */
+		/* Race: the first insert may come before our lock on the index. */
 		PredicateLockRelation(rel, scan->xs_snapshot);
 		target.generation = 0;
 	}
 	so->slot = target.slot;
-	so->slot_generation = target.generation;
 	so->steps = 0;
 	return buf;
 }
 
-static bool
-next_leaf(IndexScanDesc scan, LbtScan *so, bool forward)
+bool
+lbt_scan_next_leaf(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
 {
+	bool		forward = ScanDirectionIsForward(dir);
 	int64		number = forward ? 0 : so->nprobes - 1;
 
 	for (;;)
@@ -456,21 +531,4 @@ next_leaf(IndexScanDesc scan, LbtScan *so, bool forward)
 		if (so->cur.nitems > 0)
 			return true;
 	}
-}
-
-bool
-lbt_scan_next_leaf(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
-{
-	uint64		before[LBT_SCAN_EVENTS];
-	bool		instrumented = lbt_instrumented;
-	bool		found;
-
-	/* Events are counted for the index, whichever scan they are of. */
-	if (unlikely(instrumented))
-		memcpy(before, so->index->events, sizeof(before));
-	found = next_leaf(scan, so, ScanDirectionIsForward(dir));
-	if (unlikely(instrumented))
-		for (int i = 0; i < LBT_SCAN_EVENTS; i++)
-			so->counts[i] += so->index->events[i] - before[i];
-	return found;
 }

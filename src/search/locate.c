@@ -1,90 +1,299 @@
 /*
- * locate.c - predict, land, prove, or descend; see locate.h and src/README, "Why an answer is right".
+ * locate.c - predict, land, and prove; see locate.h and src/README, "Why an answer is right" and "Why an insert goes to
+ * the right place".  This is where all trust is granted.
+ *
+ *                          low                       high
+ *     ... left neighbour ]  |  item  item  item  item  |  [ right neighbour ...
+ *                              ^ some item before       ^ some item, or the high key, not before
  *
  * The proof, on a locked page that is a live leaf: the bound lies in the leaf's key space if
- *   low   some data item on the page is before the bound, or the page is leftmost; and
+ *   low   some data item on the page is before the bound, or the page is leftmost, or we came from its left sibling,
+ *         whose high key is before the bound; and
  *   high  some data item is not before the bound (it is <= the high key), or the high key itself is
  *         not, or the page is rightmost.
  * The search for the bound within the page has both kinds of item at hand, so in the common case the
  * proof costs no further cache line.
+ *
+ * For the place of a new tuple both sides must be strict by the covered columns alone: then heap TIDs and further
+ * columns need no look.  Where they matter, because equal keys are there, nbtree's own comparison decides.
+ *
+ * Race: a leaf may have split since the model was made.  Then the position lies beyond its high key, and the right link,
+ * read under the lock, leads on.  The next page cannot have been recycled before it is locked, only deleted (the
+ * caller's snapshot holds recycling back, as for nbtree's own scans), and a deleted page's key space went to its right.
  */
 #include "search/locate.h"
 
-#include "search/verify.h"
+#include "server/btree.h"
 
-/* Leaves to the left that are tried when the leaf cache is off. */
-#define MAX_RETREATS 8
+/* Right links followed from the predicted leaf before the descent is the better way. */
+#define MAX_HOPS 3
 
-static inline LbtVerdict
-examine(LbtSearch *search, Buffer buf, bool low_known)
+/* A buffer used less often (of BM_MAX_USAGE_COUNT) is not pinned through its hint. */
+#define HINT_MIN_USAGE 3
+
+typedef enum Verdict
+{
+	PROVEN,						/* it is on this page, at search->offset */
+	PROVEN_EQUAL,				/* the same, but has to be unique and is not */
+	PROVEN_POSTING,				/* the same, within a posting list */
+	BEYOND,						/* it lies right of this page */
+	BEFORE,						/* it may lie left of this page */
+	NO_LEAF						/* not a live leaf with data */
+} Verdict;
+
+/* A position that is looked for, and what was found. */
+typedef struct Search
+{
+	Relation	rel;
+	LbtIndex   *index;
+	const LbtBound *bound;
+	Snapshot	snapshot;		/* a scan's */
+	IndexTuple	itup;			/* an insert's */
+	bool		unique;
+	double		fraction;		/* of the leaf, where it is looked for first */
+	OffsetNumber offset;		/* of the first item not before it, or last +
+								 * 1 */
+	int			hops;			/* to the right of where we landed */
+} Search;
+
+/* ---- landing ---- */
+
+/*
+ * May the buffer be pinned through the hint?  That leaves its usage count alone, so one that the clock
+ * sweep has worn down goes through the buffer table, which counts the use: leaves that are looked up
+ * often must not look idle to the buffer manager.
+ */
+static inline bool
+hint_usable(const LbtTarget *t)
+{
+	uint32		state;
+
+	if (t->recent == InvalidBuffer)
+		return false;
+	state = pg_atomic_read_u32(&GetBufferDescriptor(t->recent - 1)->state);
+	return BUF_STATE_GET_USAGECOUNT(state) >= HINT_MIN_USAGE;
+}
+
+/* Pin the target, if it is not, and lock it; InvalidBuffer when the block cannot be in the file. */
+static pg_attribute_always_inline Buffer
+land(const Search *search, const LbtTarget *t, int lockmode)
+{
+	Relation	rel = search->rel;
+	LbtIndex   *index = search->index;
+	Buffer		buf = t->pinned;
+
+	if (!BufferIsValid(buf) && hint_usable(t) && lbt_read_recent_buffer(rel, t->block, t->recent))
+	{
+		pgstat_count_buffer_read(rel);
+		pgstat_count_buffer_hit(rel);
+		buf = t->recent;
+	}
+	else
+	{
+		if (!BufferIsValid(buf))
+		{
+			if (t->block >= index->nblocks)
+				index->nblocks = RelationGetNumberOfBlocks(rel);
+			if (t->block == BTREE_METAPAGE || t->block >= index->nblocks)
+				return InvalidBuffer;
+			buf = ReadBuffer(rel, t->block);
+		}
+		if (lbt_enable_buffer_hint && buf != t->recent)
+			lbt_index_set_hint(index, t->slot, buf);
+	}
+	_bt_lockbuf(rel, buf, lockmode);
+	return buf;
+}
+
+/* ---- the proof ---- */
+
+/*
+ * A page of an nbtree file, as far as its header tells.  A zero or foreign page is not ours to report:
+ * the descent raises nbtree's own error if it is really part of the tree.
+ */
+static inline bool
+is_btree_page(Page page)
+{
+	return !PageIsNew(page) &&
+		PageGetSpecialSize(page) == MAXALIGN(sizeof(BTPageOpaqueData));
+}
+
+/*
+ * Find the first item on a locked leaf that is not before the bound, from where it should be on.  Notes how full
+ * the leaf is: the next one is likely to be alike.
+ */
+static inline void
+search_leaf(Search *search, Page page)
+{
+	OffsetNumber first = P_FIRSTDATAKEY(BTPageGetOpaque(page));
+	OffsetNumber last = PageGetMaxOffsetNumber(page);
+	LbtIndex   *index = search->index;
+
+	index->leaf_items = last;
+	index->leaf_bytes = ((PageHeader) page)->pd_special - ((PageHeader) page)->pd_upper;
+	search->offset = lbt_page_search(&index->keyspec, RelationGetDescr(search->rel), search->bound, page, first, last,
+									 first + (OffsetNumber) (search->fraction * (last + 1 - first)));
+}
+
+/* Is nothing known of the low side: no item is before the position? */
+static inline bool
+low_unknown(const Search *search, BTPageOpaque opaque)
+{
+	return search->offset == P_FIRSTDATAKEY(opaque) && search->hops == 0 && !P_LEFTMOST(opaque);
+}
+
+/* Is the bound on this leaf? */
+static inline Verdict
+examine_bound(Search *search, Page page, BTPageOpaque opaque)
+{
+	search_leaf(search, page);
+	if (search->offset > PageGetMaxOffsetNumber(page) &&
+		lbt_bound_beyond_page(&search->index->keyspec, RelationGetDescr(search->rel), search->bound, page))
+		return BEYOND;
+	return low_unknown(search, opaque) ? BEFORE : PROVEN;
+}
+
+/*
+ * Is the tuple's place on this leaf, where there are equal keys, or a high key equal in the covered columns?  Further
+ * columns and the heap TID decide, by nbtree's comparison.
+ */
+static Verdict
+examine_equals(Search *search, Buffer buf)
 {
 	Page		page = BufferGetPage(buf);
 	BTPageOpaque opaque = BTPageGetOpaque(page);
+	BTScanInsert key = _bt_mkscankey(search->rel, search->itup);
+	BTInsertStateData state = {.itup = search->itup,.itemsz = MAXALIGN(IndexTupleSize(search->itup)),
+	.itup_key = key,.buf = buf};
+	Verdict		verdict = PROVEN;
 
-	search->offset = search_leaf(search, page);
-	if (search->offset > PageGetMaxOffsetNumber(page) &&
-		lbt_bound_beyond_page(&search->index->keyspec, RelationGetDescr(search->rel), search->bound, page))
-		return LBT_BEYOND;
-	if (search->offset == P_FIRSTDATAKEY(opaque) && !low_known && !P_LEFTMOST(opaque))
-		return LBT_BEFORE;
-	return LBT_PROVEN;
+	key->scantid = &search->itup->t_tid;
+	/* Files from before PostgreSQL 12 order equal keys otherwise. */
+	if (!key->heapkeyspace)
+		verdict = NO_LEAF;
+	else if (!P_RIGHTMOST(opaque) && _bt_compare(search->rel, key, page, P_HIKEY) > 0)
+		verdict = BEYOND;
+	else
+	{
+		search->offset = _bt_binsrch_insert(search->rel, &state);
+		if (low_unknown(search, opaque))
+			verdict = BEFORE;
+		else if (state.postingoff != 0)
+			verdict = PROVEN_POSTING;
+	}
+	pfree(key);
+	return verdict;
 }
 
-static LbtEvent
-event_of(LbtVerdict verdict)
+/* Is the tuple's place on this leaf? */
+static inline Verdict
+examine_place(Search *search, Buffer buf, Page page, BTPageOpaque opaque)
 {
-	return verdict == LBT_PROVEN ? LBT_EV_VERIFIED : verdict == LBT_BEFORE ? LBT_EV_LOW :
-		verdict == LBT_BEYOND ? LBT_EV_HIGH : LBT_EV_BAD_PAGE;
+	const LbtKeySpec *spec = &search->index->keyspec;
+	TupleDesc	tupdesc = RelationGetDescr(search->rel);
+	int			cmp = -1;		/* the key with what comes right of its place */
+
+	search_leaf(search, page);
+	if (search->offset <= PageGetMaxOffsetNumber(page))
+		cmp = lbt_compare_key(spec, tupdesc, search->bound, lbt_page_tuple(page, search->offset), false);
+	else if (!P_RIGHTMOST(opaque))
+		cmp = lbt_compare_key(spec, tupdesc, search->bound, lbt_page_tuple(page, P_HIKEY), true);
+	if (cmp > 0)
+		return BEYOND;
+	if (cmp == 0)
+		return search->unique ? PROVEN_EQUAL : examine_equals(search, buf);
+	return low_unknown(search, opaque) ? BEFORE : PROVEN;
 }
+
+/*
+ * Prove the position on the locked page, or on a right neighbour.  The buffer returned, *buf, is locked as the first one
+ * was, whatever the verdict.
+ */
+static pg_attribute_always_inline Verdict
+verify(Search *search, Buffer *buf, int lockmode)
+{
+	bool		inserting = lockmode == BT_WRITE;
+
+	for (search->hops = 0;; search->hops++)
+	{
+		Page		page = BufferGetPage(*buf);
+		BTPageOpaque opaque;
+		Verdict		verdict = BEYOND;
+
+		if (!is_btree_page(page))
+			return NO_LEAF;
+		opaque = BTPageGetOpaque(page);
+		if (!inserting)
+			lbt_test_for_old_snapshot(search->snapshot, search->rel, page);
+		if (!P_ISLEAF(opaque) || P_ISMETA(opaque) || (inserting && P_INCOMPLETE_SPLIT(opaque)))
+			return NO_LEAF;
+		if (P_IGNORE(opaque))
+		{
+			/* Come upon, its key space went to its right. */
+			if (search->hops == 0)
+				return NO_LEAF;
+		}
+		else if ((search->hops == 0 || inserting) && PageGetMaxOffsetNumber(page) < P_FIRSTDATAKEY(opaque))
+			return NO_LEAF;
+		else
+			verdict = inserting ? examine_place(search, *buf, page, opaque) : examine_bound(search, page, opaque);
+		if (verdict != BEYOND || search->hops == MAX_HOPS || P_RIGHTMOST(opaque))
+			return verdict;
+		search->fraction = 0;
+		*buf = _bt_relandgetbuf(search->rel, *buf, opaque->btpo_next, lockmode);
+	}
+}
+
+/* ---- lookups ---- */
 
 Buffer
-lbt_predict_leaf(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapshot,
-				 OffsetNumber *offset, LbtTarget *target, LbtOutcome *outcome)
+lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapshot, OffsetNumber *offset,
+		   LbtTarget *target, LbtOutcome *outcome)
 {
-	const LbtModel *model = &index->model;
-	LbtSearch	search = {.rel = rel,.index = index,.bound = bound,.snapshot = snapshot};
-	LbtTarget	at;
+	static const LbtEvent events[] = {
+		[PROVEN] = LBT_EV_VERIFIED,[BEYOND] = LBT_EV_HIGH,[BEFORE] = LBT_EV_LOW,[NO_LEAF] = LBT_EV_BAD_PAGE
+	};
+	Search		search = {.rel = rel,.index = index,.bound = bound,.snapshot = snapshot};
+	Verdict		verdict;
+	Buffer		buf;
 
-	if (target->generation != index->generation)
+	/*
+	 * Here, not where the scan began: since then this backend may have made a
+	 * dsa call for another index and so unmapped a segment that an outdated
+	 * view still points into.
+	 */
+	lbt_index_update(index);
+	outcome->moved = 0;
+	if (target->generation != index->generation || index->state != LBT_READY)
 	{
-		uint64		code = bound_code(index, bound);
+		uint64		code;
 
 		if (BufferIsValid(target->pinned))
 			ReleaseBuffer(target->pinned);
-		target_slot(index, predict_slot_near(model, code, bound->past, index->last_slot), code, target);
-		prefetch_target(index, target);
+		target->pinned = InvalidBuffer;
+		target->generation = 0;
+		outcome->event = LBT_EV_NO_MODEL;
+		if (index->state != LBT_READY)
+			return InvalidBuffer;
+		code = bound_code(index, bound);
+		target_slot(index, predict_slot(&index->model, code, bound->past, index->last_slot), code, target);
+		prefetch_target(index, target, false);
 	}
 	index->last_slot = target->slot;
-	at = *target;
+	outcome->event = LBT_EV_BAD_BLOCK;
+	buf = land(&search, target, BT_READ);
 	target->pinned = InvalidBuffer;
-	for (int retreats = 0;; retreats++)
-	{
-		LbtVerdict	verdict;
-		Buffer		buf = land(rel, index, &at, BT_READ);
-
-		if (!BufferIsValid(buf))
-		{
-			outcome->event = LBT_EV_BAD_BLOCK;
-			return InvalidBuffer;
-		}
-		search.fraction = at.fraction;
-		verdict = verify(&search, &buf, BT_READ, examine);
-		outcome->event = event_of(verdict);
-		outcome->moved = search.hops + retreats;
-		outcome->left = retreats;
-		if (verdict == LBT_PROVEN)
-		{
-			*offset = search.offset;
-			return buf;
-		}
-		_bt_relbuf(rel, buf);
-
-		/* The spline alone may have gone too far right. */
-		if (lbt_enable_leaf_cache || verdict != LBT_BEFORE || at.slot == 0 || retreats == MAX_RETREATS)
-			return InvalidBuffer;
-		target_slot(index, at.slot - 1, bound_code(index, bound), &at);
-		prefetch_target(index, &at);
-	}
+	if (!BufferIsValid(buf))
+		return InvalidBuffer;
+	search.fraction = target->fraction;
+	verdict = verify(&search, &buf, BT_READ);
+	outcome->event = events[verdict];
+	outcome->moved = search.hops;
+	*offset = search.offset;
+	if (verdict == PROVEN)
+		return buf;
+	_bt_relbuf(rel, buf);
+	return InvalidBuffer;
 }
 
 /* nbtree's search key for a bound that has columns. */
@@ -96,7 +305,6 @@ search_key(Relation rel, const LbtIndex *index, const LbtBound *bound, bool back
 	key->keysz = bound->ncolumns;
 	for (int i = 0; i < bound->ncolumns; i++)
 	{
-		const LbtKeyColumn *column = &index->keyspec.column[i];
 		const LbtKeyValue *value = &bound->value[i];
 
 		ScanKeyEntryInitializeWithInfo(&key->scankeys[i],
@@ -106,7 +314,7 @@ search_key(Relation rel, const LbtIndex *index, const LbtBound *bound, bool back
 									   rel->rd_indcollation[i],
 									   index_getprocinfo(rel, i + 1, BTORDER_PROC),
 									   value->isnull ? (Datum) 0 :
-									   lbt_keyspec_datum(column, value));
+									   lbt_keyspec_datum(&index->keyspec.column[i], value));
 	}
 }
 
@@ -115,14 +323,13 @@ lbt_descend(Relation rel, const LbtIndex *index, const LbtBound *bound, bool bac
 			Snapshot snapshot, OffsetNumber *offset)
 {
 	TupleDesc	tupdesc = RelationGetDescr(rel);
+	BTScanInsertData key;
 	Buffer		buf;
 
 	if (bound->ncolumns == 0)
 		buf = lbt_bt_get_endpoint(rel, 0, bound->past, snapshot);
 	else
 	{
-		BTScanInsertData key;
-
 		search_key(rel, index, bound, backward, &key);
 		buf = lbt_bt_search(rel, &key, snapshot);
 	}
@@ -136,10 +343,7 @@ lbt_descend(Relation rel, const LbtIndex *index, const LbtBound *bound, bool bac
 		*offset = lbt_page_search(&index->keyspec, tupdesc, bound, page, first, last,
 								  first + (last - first) / 2);
 
-		/*
-		 * nbtree has moved right already as far as needed; an endpoint may
-		 * still have split.
-		 */
+		/* nbtree has moved right, but an endpoint may have split. */
 		if (*offset <= last || !lbt_bound_beyond_page(&index->keyspec, tupdesc, bound, page))
 			break;
 		buf = _bt_relandgetbuf(rel, buf, opaque->btpo_next, BT_READ);
@@ -147,24 +351,145 @@ lbt_descend(Relation rel, const LbtIndex *index, const LbtBound *bound, bool bac
 	return buf;
 }
 
-Buffer
-lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapshot, OffsetNumber *offset,
-		   LbtTarget *target, LbtOutcome *outcome)
+/* ---- inserts ---- */
+
+/* Remember the leaf for the next insert.  slot: as predicted, or PG_UINT32_MAX. */
+static void
+remember_leaf(LbtIndex *index, Buffer buf, uint32 slot, uint64 code, int hops)
 {
-	/*
-	 * Here, not where the scan began: since then this backend may have made a
-	 * dsa call for another index and so unmapped a segment that an outdated
-	 * view still points into.
-	 */
-	lbt_index_update(index);
-	if (index->state == LBT_READY)
-		return lbt_predict_leaf(rel, index, bound, snapshot, offset, target, outcome);
-	if (BufferIsValid(target->pinned))
-		ReleaseBuffer(target->pinned);
-	*target = (LbtTarget)
+	LbtLastLeaf *last = &index->last;
+	const LbtModel *model = &index->model;
+
+	last->block = BufferGetBlockNumber(buf);
+	last->buffer = buf;
+	if (slot < model->nleaves)
 	{
-		0
-	};
-	outcome->event = LBT_EV_NO_MODEL;
-	return InvalidBuffer;
+		last->lo = model->leaves[slot].min_code;
+		last->hi = slot + 1 < model->nleaves ? model->leaves[slot + 1].min_code : PG_UINT64_MAX;
+	}
+	if (hops > 0)
+		last->lo = code;		/* what is less may be the left neighbour's */
+	if (P_RIGHTMOST(BTPageGetOpaque(BufferGetPage(buf))))
+		last->hi = PG_UINT64_MAX;
+}
+
+/* The last leaf once more, if the code is likely to belong there. */
+static inline bool
+target_last(const LbtIndex *index, uint64 code, LbtTarget *t)
+{
+	const LbtLastLeaf *last = &index->last;
+
+	if (last->block == InvalidBlockNumber || code < last->lo || code > last->hi)
+		return false;
+	t->generation = index->generation;
+	t->pinned = InvalidBuffer;
+	t->slot = PG_UINT32_MAX;
+	t->block = last->block;
+	t->recent = lbt_enable_buffer_hint && last->buffer <= NBuffers ? last->buffer : InvalidBuffer;
+	t->fraction = last->hi == PG_UINT64_MAX ? 1.0 :
+		(double) (code - last->lo) / ((double) (last->hi - last->lo) + 1.0);
+	return true;
+}
+
+/* Land on one target and draw the conclusion. */
+static LbtEvent
+try_target(Search *search, uint64 code, const LbtTarget *target, LbtPlace *place)
+{
+	LbtIndex   *index = search->index;
+	Buffer		buf = land(search, target, BT_WRITE);
+	Verdict		verdict;
+	Page		page;
+	bool		fits;
+
+	if (!BufferIsValid(buf))
+		return LBT_EV_INSERT_FALLBACK;
+	search->fraction = target->fraction;
+	verdict = verify(search, &buf, BT_WRITE);
+	page = BufferGetPage(buf);
+	if (verdict > PROVEN_POSTING)
+	{
+		/* Too far right of what the model knows: the next one starts here. */
+		if (search->hops == MAX_HOPS && is_btree_page(page))
+			remember_leaf(index, buf, target->slot, code, search->hops);
+		else
+			index->last.block = InvalidBlockNumber;
+		_bt_relbuf(search->rel, buf);
+		return LBT_EV_INSERT_FALLBACK;
+	}
+	fits = PageGetFreeSpace(page) >= MAXALIGN(IndexTupleSize(search->itup));
+	remember_leaf(index, buf, target->slot, code, search->hops);
+	place->moved = search->hops > 0;
+	if (verdict == PROVEN && fits)
+	{
+		place->buf = buf;
+		place->offset = search->offset;
+		return LBT_EV_INSERT_PLACED;
+	}
+	if (!fits)
+	{
+		place->block = BufferGetBlockNumber(buf);
+		place->next = BTPageGetOpaque(page)->btpo_next;
+	}
+	_bt_relbuf(search->rel, buf);
+	return verdict == PROVEN_EQUAL ? LBT_EV_INSERT_EQUAL : LBT_EV_INSERT_FULL;
+}
+
+LbtEvent
+lbt_place(Relation rel, LbtIndex *index, const LbtBound *key, IndexTuple itup, bool unique,
+		  LbtPlace *place)
+{
+	Search		search = {.rel = rel,.index = index,.bound = key,.itup = itup,.unique = unique};
+	uint64		code = bound_code(index, key);
+	LbtEvent	event = LBT_EV_INSERT_FALLBACK;
+	LbtTarget	target;
+
+	place->block = InvalidBlockNumber;
+	place->moved = false;
+	if (target_last(index, code, &target))
+		event = try_target(&search, code, &target, place);
+	if (event == LBT_EV_INSERT_FALLBACK)
+	{
+		target_slot(index, predict_slot(&index->model, code, false, index->last_slot), code, &target);
+		prefetch_target(index, &target, true);
+		event = try_target(&search, code, &target, place);
+	}
+	return event;
+}
+
+/* Tuples of this code and above have outgrown the model: they go to this leaf, the rightmost. */
+static void
+remember_rightmost(LbtIndex *index, BlockNumber block, const LbtBound *key)
+{
+	if (index->state != LBT_READY)
+		return;
+	index->last.block = block;
+	index->last.buffer = InvalidBuffer;
+	index->last.lo = bound_code(index, key);
+	index->last.hi = PG_UINT64_MAX;
+}
+
+bool
+lbt_place_after_btree(Relation rel, LbtIndex *index, const LbtBound *key, const LbtPlace *place)
+{
+	BlockNumber next = place->next;
+	Buffer		buf;
+
+	if (place->block == InvalidBlockNumber)
+	{
+		/* nbtree remembers the rightmost leaf, too. */
+		if (index->last.block == InvalidBlockNumber &&
+			RelationGetTargetBlock(rel) != InvalidBlockNumber)
+			remember_rightmost(index, RelationGetTargetBlock(rel), key);
+		return false;
+	}
+	buf = ReadBuffer(rel, place->block);
+	_bt_lockbuf(rel, buf, BT_READ);
+	if (is_btree_page(BufferGetPage(buf)))
+		next = BTPageGetOpaque(BufferGetPage(buf))->btpo_next;
+	_bt_relbuf(rel, buf);
+	if (next == place->next)
+		return false;
+	if (place->next == P_NONE && index->last.block == place->block)
+		remember_rightmost(index, next, key);
+	return true;
 }

@@ -1,19 +1,19 @@
 /*
- * locate.h - from a bound to the leaf that holds it: where a lookup's prediction is trusted.
+ * locate.h - where a prediction is trusted: from a bound to the leaf that holds it, and from a new index tuple to its
+ * place on a leaf.
  */
 #ifndef LBT_LOCATE_H
 #define LBT_LOCATE_H
 
 #include "search/predict.h"
 
+/* ---- lookups ---- */
+
 /* What became of a lookup, for its caller to count. */
 typedef struct LbtOutcome
 {
-	LbtEvent	event;			/* LBT_EV_VERIFIED; LBT_EV_NO_MODEL,
-								 * LBT_EV_BAD_BLOCK ... LBT_EV_HIGH: descended */
-	int			moved;			/* leaves between the predicted one and the
-								 * one proven: left first, then right */
-	int			left;			/* ... of these, to the left */
+	LbtEvent	event;			/* LBT_EV_VERIFIED, or why it must descend */
+	int			moved;			/* leaves right of the predicted one */
 } LbtOutcome;
 
 /*
@@ -22,8 +22,8 @@ typedef struct LbtOutcome
  * page).  InvalidBuffer, nothing locked, when there is no model or no proof: the caller counts the outcome, and then
  * descends.
  *
- * The relation's key spec must cover the bound's columns.  *target may be a prediction made ahead, which is used unless the model has changed
- * since; its pin is taken over in any case.  On return it is the prediction that was used.
+ * The relation's key spec must cover the bound's columns.  *target may be a prediction made ahead, which is used unless
+ * the model has changed since; its pin is taken over in any case.  On return it is the prediction that was used.
  */
 extern Buffer lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapshot,
 						 OffsetNumber *offset, LbtTarget *target, LbtOutcome *outcome);
@@ -35,8 +35,34 @@ extern Buffer lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, S
 extern Buffer lbt_descend(Relation rel, const LbtIndex *index, const LbtBound *bound, bool backward,
 						  Snapshot snapshot, OffsetNumber *offset);
 
-/* As lbt_locate(), of an index that has a model, with the view as it is. */
-extern Buffer lbt_predict_leaf(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapshot,
-							   OffsetNumber *offset, LbtTarget *target, LbtOutcome *outcome);
+/* ---- inserts ---- */
+
+typedef struct LbtPlace
+{
+	Buffer		buf;			/* when placed: pinned, exclusively locked */
+	OffsetNumber offset;		/* ... the tuple goes in front of this item */
+	bool		moved;			/* the leaf is right of the predicted one */
+
+	BlockNumber block;			/* a leaf without room; or invalid */
+	BlockNumber next;			/* ... its right link */
+} LbtPlace;
+
+/*
+ * Find the place of a tuple: the leaf whose key space holds (key, heap TID), and the place among its
+ * items.  key is the tuple's key as a bound, not past; itup carries its heap TID.  With unique, success
+ * also means that the index holds no equal key, on any page.
+ *
+ * Returns LBT_EV_INSERT_PLACED, or the reason for which nbtree has to insert: nothing is locked or pinned then.  The
+ * index's model must be ready, and the caller must hold no lock.
+ */
+extern LbtEvent lbt_place(Relation rel, LbtIndex *index, const LbtBound *key, IndexTuple itup,
+						  bool unique, LbtPlace *place);
+
+/*
+ * After nbtree has inserted what could not be placed: has it split place's leaf (true), and where do
+ * further tuples of this code go?  Reads one page.
+ */
+extern bool lbt_place_after_btree(Relation rel, LbtIndex *index, const LbtBound *key,
+								  const LbtPlace *place);
 
 #endif							/* LBT_LOCATE_H */

@@ -145,7 +145,7 @@ try_bound(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapsho
 	LbtTarget	target = {.generation = 0};
 	OffsetNumber offset;
 	LbtOutcome	outcome;
-	Buffer		buf = lbt_predict_leaf(rel, index, bound, snapshot, &offset, &target, &outcome);
+	Buffer		buf = lbt_locate(rel, index, bound, snapshot, &offset, &target, &outcome);
 
 	counts[LBT_EV_LOOKUP]++;
 	counts[outcome.event]++;

@@ -377,7 +377,7 @@ learnedbtree_predict(PG_FUNCTION_ARGS)
 	if (index->state == LBT_READY)
 	{
 		lbt_row_add(&row, code_datum(lbt_model_code(&index->model, bound.value, bound.ncolumns, LBT_MISSING_LOW)));
-		proven = lbt_predict_leaf(rel, index, &bound, GetActiveSnapshot(), &offset, &target, &outcome);
+		proven = lbt_locate(rel, index, &bound, GetActiveSnapshot(), &offset, &target, &outcome);
 		lbt_row_add(&row, Int64GetDatum(target.block));
 		if (BufferIsValid(proven))
 			_bt_relbuf(rel, proven);
@@ -393,7 +393,7 @@ learnedbtree_predict(PG_FUNCTION_ARGS)
 	else
 		lbt_row_add_nulls(&row, 1);
 	if (BufferIsValid(proven))
-		lbt_row_add(&row, Int32GetDatum(outcome.moved - outcome.left));
+		lbt_row_add(&row, Int32GetDatum(outcome.moved));
 	index_close(rel, AccessShareLock);
 	PG_RETURN_DATUM(lbt_row_result(fcinfo, &row));
 }

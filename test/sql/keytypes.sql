@@ -45,7 +45,7 @@ BEGIN
     conditions := conditions || ARRAY[
         format('%I BETWEEN %s AND %s', col, literals[1], literals[2]),
         format('%I > %s ORDER BY 1', col, literals[1]), format('%I <= %s ORDER BY 1 DESC', col, literals[2]),
-        format('%I IN (%s)', col, list), format('%1$I IN (%2$s) AND %1$I > %3$s', col, list, literals[1]),
+        format('%I IN (%s)', col, list), format('%1$I >= %2$s AND %1$I > %2$s', col, literals[1]),
         format('%I = ANY (ARRAY[%s, NULL, %s]) ORDER BY 1', col, list, literals[1]), format('%I = ANY (ARRAY[%s]) ORDER BY 1 DESC LIMIT 3', col, list)];
     FOREACH direction IN ARRAY ARRAY['ASC', 'DESC NULLS LAST'] LOOP
         EXECUTE format('CREATE INDEX kt_i ON kt USING learnedbtree (%I %s) WITH (fillfactor = 30)', col, direction);
