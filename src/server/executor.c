@@ -1,8 +1,7 @@
 /*
  * executor.c - hooks around the executor and COPY; see executor.h.
  *
- * Statements nest: a function's query runs within its caller's.  So do depth and lbt_instrumented: each entry into the
- * executor sets them for its statement, and its return puts back what was before.  An error leaves them as they are,
+ * Statements nest: a function's query runs within its caller's.  depth counts how far.  An error leaves it as it is,
  * until the transaction or subtransaction that has caught it is aborted: the callbacks put back what was when it
  * began.  (A handler of errors for each statement would cost more than all else here.)
  */
@@ -23,69 +22,39 @@
 #define RUN_ARGUMENTS query, direction, count, once
 #endif
 
-bool		lbt_instrumented = false;
 LbtStatementCallbacks lbt_statement;
 
 static ExecutorStart_hook_type next_start_hook = NULL;
 static ExecutorRun_hook_type next_run_hook = NULL;
-static ExecutorFinish_hook_type next_finish_hook = NULL;
 static ExecutorEnd_hook_type next_end_hook = NULL;
 static ProcessUtility_hook_type next_utility_hook = NULL;
 static int	depth = 0;
 
-/* What was when a subtransaction began, by its nesting level. */
-typedef struct Saved
-{
-	int			depth;
-	bool		instrumented;
-} Saved;
-
-static Saved *saved = NULL;
+/* depth when a subtransaction began, by its nesting level. */
+static int *saved = NULL;
 static int	nsaved = 0;
 
 static void
 start(QueryDesc *query, int eflags)
 {
-	bool		outer = lbt_instrumented;
-
 	if (unlikely(*lbt_statement.looking))
 		lbt_statement.starts(query->plannedstmt);
-	lbt_instrumented = true;
 	if (next_start_hook)
 		next_start_hook(query, eflags);
 	else
 		standard_ExecutorStart(query, eflags);
-	lbt_instrumented = outer;
 }
 
 static void
 run(RUN_PARAMETERS)
 {
-	bool		outer = lbt_instrumented;
-
 	depth++;
-	lbt_instrumented = query->instrument_options != 0;
 	if (next_run_hook)
 		next_run_hook(RUN_ARGUMENTS);
 	else
 		standard_ExecutorRun(RUN_ARGUMENTS);
-	lbt_instrumented = outer;
 	if (--depth == 0)
 		lbt_statement.returned();
-}
-
-/* Data-modifying WITH queries may still have to be read to their ends here. */
-static void
-finish(QueryDesc *query)
-{
-	bool		outer = lbt_instrumented;
-
-	lbt_instrumented = query->instrument_options != 0;
-	if (next_finish_hook)
-		next_finish_hook(query);
-	else
-		standard_ExecutorFinish(query);
-	lbt_instrumented = outer;
 }
 
 static void
@@ -129,10 +98,8 @@ utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtility
 static void
 at_xact_end(XactEvent event, void *arg)
 {
-	if (event != XACT_EVENT_ABORT && event != XACT_EVENT_PARALLEL_ABORT)
-		return;
-	depth = 0;
-	lbt_instrumented = false;
+	if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT)
+		depth = 0;
 }
 
 static void
@@ -146,20 +113,14 @@ at_subxact(SubXactEvent event, SubTransactionId subxact, SubTransactionId parent
 		{
 			int			larger = Max(16, 2 * level);
 
-			saved = saved ? repalloc(saved, larger * sizeof(Saved)) :
-				MemoryContextAlloc(TopMemoryContext, larger * sizeof(Saved));
+			saved = saved ? repalloc(saved, larger * sizeof(int)) :
+				MemoryContextAlloc(TopMemoryContext, larger * sizeof(int));
 			nsaved = larger;
 		}
-		saved[level] = (Saved)
-		{
-			.depth = depth,.instrumented = lbt_instrumented
-		};
+		saved[level] = depth;
 	}
 	else if (event == SUBXACT_EVENT_ABORT_SUB && level < nsaved)
-	{
-		depth = saved[level].depth;
-		lbt_instrumented = saved[level].instrumented;
-	}
+		depth = saved[level];
 }
 
 void
@@ -171,8 +132,6 @@ lbt_executor_init(void)
 	ExecutorStart_hook = start;
 	next_run_hook = ExecutorRun_hook;
 	ExecutorRun_hook = run;
-	next_finish_hook = ExecutorFinish_hook;
-	ExecutorFinish_hook = finish;
 	next_end_hook = ExecutorEnd_hook;
 	ExecutorEnd_hook = end;
 	next_utility_hook = ProcessUtility_hook;

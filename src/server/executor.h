@@ -9,12 +9,6 @@
 #include "executor/execdesc.h"
 #include "nodes/parsenodes.h"
 
-/*
- * Is the innermost statement under way instrumented, as by EXPLAIN ANALYZE?  While a statement starts, that may still
- * be decided by another module, so it counts as instrumented.
- */
-extern bool lbt_instrumented;
-
 typedef struct LbtStatementCallbacks
 {
 	/*
