@@ -34,25 +34,33 @@ lbt_guard_has_failed(void)
 }
 
 void
-lbt_guard_enter(LbtGuard *guard)
+lbt_guard_enter(LbtGuard *guard, ResourceOwner owner)
 {
 	guard->context = CurrentMemoryContext;
 	guard->caller = CurrentResourceOwner;
-	guard->owner = ResourceOwnerCreate(CurrentResourceOwner, "learnedbtree shared memory");
+	guard->lent = owner != NULL;
+	guard->owner = owner ? owner : ResourceOwnerCreate(CurrentResourceOwner, "learnedbtree shared memory");
 	guard->holdoff = InterruptHoldoffCount;
 	guard->failed = false;
 	CurrentResourceOwner = guard->owner;
 	HOLD_INTERRUPTS();
 }
 
-/* There are no locks to release, and perhaps no owner around this one to pass them on to. */
+/* There may be no owner around this one to pass locks on to. */
+void
+lbt_release_owner(ResourceOwner owner, bool good)
+{
+	ResourceOwnerRelease(owner, RESOURCE_RELEASE_BEFORE_LOCKS, good, false);
+	ResourceOwnerRelease(owner, RESOURCE_RELEASE_AFTER_LOCKS, good, false);
+	ResourceOwnerDelete(owner);
+}
+
 void
 lbt_guard_leave(const LbtGuard *guard)
 {
 	CurrentResourceOwner = guard->caller;
-	ResourceOwnerRelease(guard->owner, RESOURCE_RELEASE_BEFORE_LOCKS, !guard->failed, false);
-	ResourceOwnerRelease(guard->owner, RESOURCE_RELEASE_AFTER_LOCKS, !guard->failed, false);
-	ResourceOwnerDelete(guard->owner);
+	if (!guard->lent)
+		lbt_release_owner(guard->owner, !guard->failed);
 	InterruptHoldoffCount = guard->holdoff;
 }
 
@@ -97,8 +105,9 @@ report(ErrorData *error)
 		FreeErrorData(error);
 }
 
-void
-lbt_clean_up_reads(void)
+/* What an aborted subtransaction would clean up, but for what belongs to resource owners. */
+static void
+clean_up(void)
 {
 	LWLockReleaseAll();
 	pgstat_report_wait_end();
@@ -106,8 +115,8 @@ lbt_clean_up_reads(void)
 #if PG_VERSION_NUM >= 180000
 	pgaio_error_cleanup();
 #elif PG_VERSION_NUM < 160000
-	AbortBufferIO();			/* later, resource owners know of reads under
-								 * way */
+	/* Later, resource owners know of reads under way. */
+	AbortBufferIO();
 #endif
 }
 
@@ -115,16 +124,18 @@ void
 lbt_guard_swallow(LbtGuard *guard)
 {
 	ErrorData  *error = NULL;
-	bool		due = is_due();
+	bool		due = !guard->lent && is_due();
 
-	has_failed = true;
+	has_failed |= !guard->lent;
 	guard->failed = true;
 	MemoryContextSwitchTo(guard->context);
-	CurrentResourceOwner = guard->caller;	/* the server sets another while
-											 * it maps a segment */
-	lbt_clean_up_reads();
-	InterruptHoldoffCount = guard->holdoff + 1; /* raising the error had set
-												 * it to 0 */
+
+	/* The server sets another while it maps a segment. */
+	CurrentResourceOwner = guard->caller;
+	clean_up();
+
+	/* Raising the error had set it to 0. */
+	InterruptHoldoffCount = guard->holdoff + 1;
 	if (due)
 		error = copy_error();
 	FlushErrorState();

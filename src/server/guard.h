@@ -13,8 +13,8 @@ typedef struct LbtGuard
 {
 	MemoryContext context;
 	ResourceOwner caller;
-	ResourceOwner owner;		/* of what the block acquires until it is
-								 * pinned */
+	ResourceOwner owner;		/* of what the block acquires */
+	bool		lent;			/* the owner is the caller's */
 	uint32		holdoff;
 	bool		failed;
 } LbtGuard;
@@ -37,10 +37,13 @@ typedef struct LbtGuard
  * have nothing else to clean up.  The caller holds no LWLock and is not in the course of handling an error.  While the
  * process exits an error ends the process at once, whatever is around it.
  */
-#define LBT_GUARD_BEGIN() \
+#define LBT_GUARD_BEGIN() LBT_GUARD_BEGIN_AS(NULL)
+
+/* The same, without a line in the log, for a block whose pins and reads are to belong to this resource owner. */
+#define LBT_GUARD_BEGIN_AS(owner) \
 	do { \
 		LbtGuard	lbt_guard_; \
-		lbt_guard_enter(&lbt_guard_); \
+		lbt_guard_enter(&lbt_guard_, owner); \
 		PG_TRY()
 
 #define LBT_GUARD_END(on_failure) \
@@ -63,10 +66,8 @@ typedef struct LbtGuard
 		LBT_GUARD_END(on_failure); \
 	} while (0)
 
-/*
- * After an error in reading pages: what an aborted subtransaction would clean up, but for what belongs to resource owners.
- */
-extern void lbt_clean_up_reads(void);
+/* Release what a resource owner of ours has, which is no lock, and delete it.  good: not after an error. */
+extern void lbt_release_owner(ResourceOwner owner, bool good);
 
 /* Let all processes together write one line a minute, by a TimestampTz in shared memory; until then, each does. */
 extern void lbt_guard_report_together(pg_atomic_uint64 *reported_at);
@@ -74,7 +75,7 @@ extern void lbt_guard_report_together(pg_atomic_uint64 *reported_at);
 /* Has this process met such an error?  It may meet it again wherever it looks at shared memory. */
 extern bool lbt_guard_has_failed(void);
 
-extern void lbt_guard_enter(LbtGuard *guard);
+extern void lbt_guard_enter(LbtGuard *guard, ResourceOwner owner);
 extern void lbt_guard_swallow(LbtGuard *guard);
 extern void lbt_guard_leave(const LbtGuard *guard);
 

@@ -4,9 +4,7 @@
 #include "server/stream.h"
 
 #include "executor/instrument.h"
-#include "miscadmin.h"
 #include "server/guard.h"
-#include "utils/memutils.h"
 #include "utils/resowner.h"
 #include "utils/spccache.h"
 
@@ -29,8 +27,7 @@ struct LbtStream
 	LbtNextBlock next;
 	void	   *state;
 	int			idle;
-	ResourceOwner owner;		/* of pins and reads under way; NULL after an
-								 * error */
+	ResourceOwner owner;		/* of pins and reads; NULL after an error */
 #if PG_VERSION_NUM >= 170000
 	ReadStream *reads;
 #else
@@ -100,11 +97,11 @@ next_buffer(LbtStream *stream, uint32 *tag)
 	return buf;
 }
 
-static Buffer
-end(LbtStream *stream, uint32 *unused)
+/* Waits for reads under way, and raises their errors. */
+static void
+end(LbtStream *stream)
 {
 	read_stream_end(stream->reads);
-	return InvalidBuffer;
 }
 
 #else
@@ -157,24 +154,16 @@ next_buffer(LbtStream *stream, uint32 *tag)
 	asked = stream->asked[stream->first];
 	stream->first = (stream->first + 1) % (stream->max_distance + 1);
 	stream->nasked--;
-	if (asked.cached)
-	{
-		stream->idle++;
-		stream->distance = Max(stream->distance - 1, 1);
-	}
-	else
-	{
-		stream->idle = 0;
+	stream->idle = asked.cached ? stream->idle + 1 : 0;
+	if (!asked.cached)
 		stream->distance = Min(stream->distance * 2, stream->max_distance);
-	}
 	*tag = asked.tag;
 	return ReadBuffer(stream->rel, asked.block);
 }
 
-static Buffer
-end(LbtStream *stream, uint32 *unused)
+static void
+end(LbtStream *stream)
 {
-	return InvalidBuffer;
 }
 
 #endif
@@ -205,73 +194,29 @@ lbt_stream_begin(Relation rel, bool all, LbtNextBlock next, void *state)
 	return stream;
 }
 
+/* What the stream had in the server goes with its owner, reads under way included. */
 static void
 release_owner(LbtStream *stream, bool good)
 {
 	ResourceOwner owner = stream->owner;
 
 	stream->owner = NULL;
-	ResourceOwnerRelease(owner, RESOURCE_RELEASE_BEFORE_LOCKS, good, false);
-	ResourceOwnerRelease(owner, RESOURCE_RELEASE_LOCKS, good, false);
-	ResourceOwnerRelease(owner, RESOURCE_RELEASE_AFTER_LOCKS, good, false);
-	ResourceOwnerDelete(owner);
-}
-
-/*
- * After an error: what an aborted subtransaction would clean up, as far as reading blocks can have left it.  What the
- * stream had in the server is gone with its owner, reads under way included.
- */
-static void
-swallow(LbtStream *stream, MemoryContext context)
-{
-	MemoryContextSwitchTo(context);
-	lbt_clean_up_reads();
-	FlushErrorState();
-	release_owner(stream, false);
-}
-
-/*
- * Run one of the above as the stream's owner; its buffer, or InvalidBuffer after an error, and then the stream has no
- * owner any more.  Interrupts are held: what they raise (a cancelled query, an error of a parallel worker) is not for us
- * to swallow.
- */
-static Buffer
-run_as_owner(LbtStream *stream, Buffer (*body) (LbtStream *stream, uint32 *tag), uint32 *tag)
-{
-	ResourceOwner caller = CurrentResourceOwner;
-	MemoryContext context = CurrentMemoryContext;
-	uint32		holdoff = InterruptHoldoffCount;
-	volatile Buffer buf = InvalidBuffer;
-
-	CurrentResourceOwner = stream->owner;
-	HOLD_INTERRUPTS();
-	PG_TRY();
-	{
-		buf = body(stream, tag);
-	}
-	PG_CATCH();
-	{
-		InterruptHoldoffCount = holdoff + 1;	/* raising the error had set
-												 * it to 0 */
-		CurrentResourceOwner = caller;
-		swallow(stream, context);
-		buf = InvalidBuffer;
-	}
-	PG_END_TRY();
-	InterruptHoldoffCount = holdoff;
-	CurrentResourceOwner = caller;
-	return buf;
+	lbt_release_owner(owner, good);
 }
 
 Buffer
 lbt_stream_next(LbtStream *stream, uint32 *tag)
 {
 	ResourceOwner caller = CurrentResourceOwner;
-	Buffer		buf;
+	volatile Buffer buf = InvalidBuffer;
 
 	if (stream->owner == NULL)
 		return InvalidBuffer;
-	buf = run_as_owner(stream, next_buffer, tag);
+	LBT_GUARD_BEGIN_AS(stream->owner);
+	{
+		buf = next_buffer(stream, tag);
+	}
+	LBT_GUARD_END(release_owner(stream, false));
 	if (BufferIsValid(buf))
 	{
 		/* The pin passes to the caller. */
@@ -292,9 +237,14 @@ lbt_stream_failed(const LbtStream *stream)
 void
 lbt_stream_end(LbtStream *stream)
 {
-	/* The server waits for reads under way, and raises their errors. */
 	if (stream->owner != NULL)
-		(void) run_as_owner(stream, end, NULL);
+	{
+		LBT_GUARD_BEGIN_AS(stream->owner);
+		{
+			end(stream);
+		}
+		LBT_GUARD_END(release_owner(stream, false));
+	}
 	if (stream->owner != NULL)
 		release_owner(stream, true);
 	pfree(stream);

@@ -3,7 +3,7 @@
  *
  * From 17 on this is the server's read stream, which also reads neighbouring blocks together, and on 18
  * asynchronously; before, advice to the operating system.  How far ahead grows while blocks are found missing,
- * up to effective_io_concurrency (of the tablespace), and shrinks while they are not.
+ * up to effective_io_concurrency (of the tablespace).
  *
  * A block that is only read ahead may not be needed in the end.  So an error in reading one ends
  * the stream, and nothing else: who needs the block reads it himself, and has the error.
