@@ -133,7 +133,7 @@ PG_FUNCTION_INFO_V1(learnedbtree_handler);
 Datum
 learnedbtree_handler(PG_FUNCTION_ARGS)
 {
-	IndexAmRoutine *routine = lbt_bt_routine();
+	IndexAmRoutine *routine = lbt_bt_routine_for_our_method();
 
 	routine->ambuild = build;
 	routine->ambuildphasename = build_phase_name;

@@ -20,13 +20,13 @@
 #include "train/train.h"
 #include "miscadmin.h"
 
-static IndexAmRoutine routine;	/* ours; made at the first exchange, zero
-								 * before */
+static IndexAmRoutine routine;	/* ours; zero before the first exchange */
 
+/* btree's, but for what shares the state of a scan or an insert: of that nothing may be inherited. */
 static void
 make_routine(void)
 {
-	lbt_bt_served_routine(&routine);
+	memcpy(&routine, lbt_bt_routine(), sizeof(routine));
 	routine.aminsert = lbt_insert;
 	routine.ambeginscan = lbt_beginscan;
 	routine.amrescan = lbt_rescan;
@@ -35,6 +35,13 @@ make_routine(void)
 	routine.amendscan = lbt_endscan;
 	routine.ammarkpos = lbt_markpos;
 	routine.amrestrpos = lbt_restrpos;
+}
+
+/* Does the entry have just the routine that the server has given it? */
+static bool
+has_btrees_routine(Relation index)
+{
+	return memcmp(index->rd_indam, lbt_bt_routine(), sizeof(IndexAmRoutine)) == 0;
 }
 
 bool
@@ -87,7 +94,7 @@ lbt_serve_refusal(Relation index, bool *sure)
 		return reason;
 	if (index->rd_rel->relkind != RELKIND_INDEX)
 		return "it is a partitioned index, which has no pages of its own";
-	if (!lbt_is_exchanged(index) && !lbt_bt_owns_routine(index->rd_indam))
+	if (!lbt_is_exchanged(index) && !has_btrees_routine(index))
 		return "another extension has taken it over in this session";
 
 	/* Without a view, as most indexes need none: it is kept for long. */
@@ -125,7 +132,7 @@ lbt_exchange(Oid oid, bool *settled)
 	/* Looking may have received an invalidation: asked last. */
 	if (served && !lbt_is_exchanged(index))
 	{
-		if (index->rd_refcnt == 1 && lbt_bt_owns_routine(index->rd_indam))
+		if (index->rd_refcnt == 1 && has_btrees_routine(index))
 		{
 			if (routine.type != T_IndexAmRoutine)
 				make_routine();

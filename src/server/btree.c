@@ -115,12 +115,42 @@ lbt_bt_add_to_leaf(Relation rel, Buffer buf, OffsetNumber offset, IndexTuple itu
 	END_CRIT_SECTION();
 }
 
-IndexAmRoutine *
+/*
+ * A callback that a new server version adds must be looked at before btree indexes are served there: one that shares
+ * the state of scans or inserts would meet ours.
+ */
+#if PG_VERSION_NUM >= 180000
+#define ROUTINE_BYTES 248
+#elif PG_VERSION_NUM >= 170000
+#define ROUTINE_BYTES 216		/* btree has no aminsertcleanup */
+#else
+#define ROUTINE_BYTES 208		/* 15 and 16 */
+#endif
+
+StaticAssertDecl(sizeof(void *) != 8 || sizeof(IndexAmRoutine) == ROUTINE_BYTES,
+				 "IndexAmRoutine has changed: look at serve/exchange.c");
+
+const IndexAmRoutine *
 lbt_bt_routine(void)
 {
-	IndexAmRoutine *routine;
+	static IndexAmRoutine routine;	/* zero before the first call */
 
-	routine = (IndexAmRoutine *) DatumGetPointer(OidFunctionCall1(F_BTHANDLER, PointerGetDatum(NULL)));
+	if (routine.type != T_IndexAmRoutine)
+	{
+		void	   *made = DatumGetPointer(OidFunctionCall1(F_BTHANDLER, PointerGetDatum(NULL)));
+
+		memcpy(&routine, made, sizeof(routine));
+		pfree(made);
+	}
+	return &routine;
+}
+
+IndexAmRoutine *
+lbt_bt_routine_for_our_method(void)
+{
+	IndexAmRoutine *routine = palloc(sizeof(IndexAmRoutine));
+
+	memcpy(routine, lbt_bt_routine(), sizeof(IndexAmRoutine));
 #if PG_VERSION_NUM >= 170000 && PG_VERSION_NUM < 180000
 
 	/*
@@ -130,53 +160,6 @@ lbt_bt_routine(void)
 	routine->amcanbuildparallel = false;
 #endif
 	return routine;
-}
-
-/*
- * A callback that a new server version adds must be looked at before btree indexes are served there: one that shares
- * the state of scans or inserts would meet ours.
- */
-#if PG_VERSION_NUM >= 180000
-#define ROUTINE_BYTES 248
-#elif PG_VERSION_NUM >= 170000
-#define ROUTINE_BYTES 216
-#else
-#define ROUTINE_BYTES 208		/* 15 and 16 */
-#endif
-
-StaticAssertDecl(sizeof(void *) != 8 || sizeof(IndexAmRoutine) == ROUTINE_BYTES,
-				 "IndexAmRoutine has changed: look at lbt_bt_served_routine()");
-
-void
-lbt_bt_served_routine(IndexAmRoutine *routine)
-{
-	IndexAmRoutine *btree = (IndexAmRoutine *) DatumGetPointer(OidFunctionCall1(F_BTHANDLER, PointerGetDatum(NULL)));
-
-	*routine = *btree;
-	pfree(btree);
-	routine->aminsert = NULL;
-#if PG_VERSION_NUM >= 170000
-	routine->aminsertcleanup = NULL;	/* ours keeps nothing that outlives
-										 * the statement's memory */
-#endif
-	routine->ambeginscan = NULL;
-	routine->amrescan = NULL;
-	routine->amgettuple = NULL;
-	routine->amgetbitmap = NULL;
-	routine->amendscan = NULL;
-	routine->ammarkpos = NULL;
-	routine->amrestrpos = NULL;
-}
-
-bool
-lbt_bt_owns_routine(const IndexAmRoutine *routine)
-{
-	return routine->aminsert == btinsert && routine->ambeginscan == btbeginscan && routine->amrescan == btrescan &&
-#if PG_VERSION_NUM >= 170000
-		routine->aminsertcleanup == NULL &&
-#endif
-		routine->amgettuple == btgettuple && routine->amgetbitmap == btgetbitmap &&
-		routine->amendscan == btendscan && routine->ammarkpos == btmarkpos && routine->amrestrpos == btrestrpos;
 }
 
 /* ---- masking an index's access method in this backend's relcache ---- */

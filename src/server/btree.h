@@ -67,17 +67,14 @@ extern void lbt_bt_fill_meta_spare(Relation rel, Buffer metabuf, const void *dat
  */
 extern void lbt_bt_add_to_leaf(Relation rel, Buffer buf, OffsetNumber offset, IndexTuple itup);
 
-/* The server's btree handler's routine, a fresh copy, for our access method. */
-extern IndexAmRoutine *lbt_bt_routine(void);
-
 /*
- * The same for btree indexes that we serve: what shares a scan's or an insert's state is NULL, for the caller to fill
- * in: aminsert, ambeginscan, amrescan, amgettuple, amgetbitmap, amendscan, ammarkpos, amrestrpos.
+ * The routine that the server's btree handler makes, padding included: relcache entries have a copy of it.  Allocates at
+ * the first call.
  */
-extern void lbt_bt_served_routine(IndexAmRoutine *routine);
+extern const IndexAmRoutine *lbt_bt_routine(void);
 
-/* Are these callbacks the server's btree's own, all of them? */
-extern bool lbt_bt_owns_routine(const IndexAmRoutine *routine);
+/* A copy of it for our access method to change. */
+extern IndexAmRoutine *lbt_bt_routine_for_our_method(void);
 
 /* ---- a bracket in which our relation passes for a btree index ---- */
 
