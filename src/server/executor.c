@@ -1,9 +1,11 @@
 /*
  * executor.c - hooks around the executor and COPY; see executor.h.
  *
- * Statements nest: a function's query runs within its caller's.  depth counts how far.  An error leaves it as it is,
- * until the transaction or subtransaction that has caught it is aborted: the callbacks put back what was when it
- * began.  (A handler of errors for each statement would cost more than all else here.)
+ * Statements nest: a function's query runs within its caller's.  depth counts how far: each entry into the executor
+ * raises it, and its return puts back what was before.  An error leaves it as it is, until what has caught it aborts a
+ * transaction or subtransaction.  (A handler of errors for each statement would cost more than all else here.)  For the
+ * statement that goes on then, if there is one, a query within it counts as the outermost until that returns: this costs
+ * no more than time.
  */
 #include "postgres.h"
 
@@ -11,7 +13,6 @@
 #include "executor/executor.h"
 #include "server/executor.h"
 #include "tcop/utility.h"
-#include "utils/memutils.h"
 #include "utils/rel.h"
 
 #if PG_VERSION_NUM >= 180000
@@ -30,10 +31,6 @@ static ExecutorEnd_hook_type next_end_hook = NULL;
 static ProcessUtility_hook_type next_utility_hook = NULL;
 static int	depth = 0;
 
-/* depth when a subtransaction began, by its nesting level. */
-static int *saved = NULL;
-static int	nsaved = 0;
-
 static void
 start(QueryDesc *query, int eflags)
 {
@@ -48,12 +45,14 @@ start(QueryDesc *query, int eflags)
 static void
 run(RUN_PARAMETERS)
 {
-	depth++;
+	int			outer_depth = depth++;
+
 	if (next_run_hook)
 		next_run_hook(RUN_ARGUMENTS);
 	else
 		standard_ExecutorRun(RUN_ARGUMENTS);
-	if (--depth == 0)
+	depth = outer_depth;
+	if (depth == 0)
 		lbt_statement.returned();
 }
 
@@ -105,22 +104,8 @@ at_xact_end(XactEvent event, void *arg)
 static void
 at_subxact(SubXactEvent event, SubTransactionId subxact, SubTransactionId parent, void *arg)
 {
-	int			level = GetCurrentTransactionNestLevel();
-
-	if (event == SUBXACT_EVENT_START_SUB)
-	{
-		if (level >= nsaved)
-		{
-			int			larger = Max(16, 2 * level);
-
-			saved = saved ? repalloc(saved, larger * sizeof(int)) :
-				MemoryContextAlloc(TopMemoryContext, larger * sizeof(int));
-			nsaved = larger;
-		}
-		saved[level] = depth;
-	}
-	else if (event == SUBXACT_EVENT_ABORT_SUB && level < nsaved)
-		depth = saved[level];
+	if (event == SUBXACT_EVENT_ABORT_SUB)
+		depth = 0;
 }
 
 void
