@@ -2,18 +2,18 @@
  * hooks.c - where btree indexes are exchanged: before each use of theirs that the server lets us see.
  *
  *   planning            get_relation_info_hook: all indexes of the relation; their cost function, too
- *   execution           ExecutorStart: what a kept plan scans, and indexes of the targets of inserts, which planning does
- *                       not look at
+ *   execution           ExecutorStart: all indexes of the plan's tables, as a kept plan is not planned again, and planning
+ *                       does not look at the target of an INSERT
  *   COPY FROM           ProcessUtility
  *   partitions found    when the statement has ended that routed tuples to them: from the next one on
- *   logical replication before an apply worker's commit: tables of its subscription that it has changed
+ *   logical replication before an apply worker's commit: the tables of its subscription
  *
  * A use that is missed costs speed, never an answer.
  *
- * What is settled need not be looked at again until something changes: epoch is raised by the relcache callback (there is
- * one, for the whole library) when an entry with our routine may be gone or marks have changed, and by settings.
- * Indexes and targets are remembered with the epoch at which they were settled.  While nothing can be served (the
- * setting is none, or it is adopted and there are no marks), looking is false, and each hook is one test.
+ * A table whose indexes have been looked at is settled, and not looked at again until something changes: the relcache
+ * callback (there is one, for the whole library) unsettles it when it or one of these indexes is invalidated; settings
+ * and marks raise the epoch, which unsettles all.  While nothing can be served (the setting is none, or it is adopted and
+ * there are no marks), looking is false, and each hook is one test.
  */
 #include "serve/serve.h"
 
@@ -27,65 +27,65 @@
 #include "miscadmin.h"
 #include "nodes/plannodes.h"
 #include "optimizer/plancat.h"
-#include "parser/parsetree.h"
 #include "replication/logicalworker.h"
 #include "replication/worker_internal.h"
 #include "server/btree.h"
 #include "server/compat.h"
 #include "server/executor.h"
 #include "storage/lmgr.h"
-#include "utils/acl.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
-/* Statements after which a settled target is looked at again: it may have grown into learnedbtree.min_leaves. */
-#define TARGET_STATEMENTS 256
+/* Statements after which a settled table is looked at again: it may have grown into learnedbtree.min_leaves. */
+#define TABLE_STATEMENTS 256
 
-/* An index that has been looked at, or a table that rows are put into. */
-typedef struct Settled
+/* A table whose indexes have been looked at, or such an index. */
+typedef struct Known
 {
 	Oid			relid;			/* hash key */
-	uint64		epoch;			/* 0: not settled */
-	uint32		statements;		/* of a target, since it was looked at */
-	bool		served;			/* of an index: its entry has our routine */
-} Settled;
+	Oid			table;			/* of an index; of a table InvalidOid */
+	uint64		settled;		/* of a table: the epoch; 0: not settled */
+	uint32		statements;		/* of a table, since it was looked at */
+} Known;
 
 static bool looking = true;		/* something may have to be served */
 static bool looking_known = false;	/* ... and looking says whether */
 static uint64 epoch = 1;
-static HTAB *all_settled = NULL;
+static HTAB *all_known = NULL;
 
-static Settled *
-find_settled(Oid relid)
+/* All tables of this apply worker's subscription are settled. */
+static bool subscribed_settled = false;
+
+static Known *
+find_known(Oid relid)
 {
-	return all_settled ? hash_search(all_settled, &relid, HASH_FIND, NULL) : NULL;
+	return all_known ? hash_search(all_known, &relid, HASH_FIND, NULL) : NULL;
 }
 
 static bool
-is_settled(const Settled *settled)
+is_settled(const Known *table)
 {
-	return settled != NULL && settled->epoch == epoch;
+	return table != NULL && table->settled == epoch;
 }
 
 static void
-note(Oid relid, bool settled, bool served)
+note(Oid relid, Oid table, uint64 settled)
 {
-	Settled    *entry;
+	Known	   *entry;
 
-	if (all_settled == NULL)
+	if (all_known == NULL)
 	{
-		HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(Settled)};
+		HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(Known)};
 
-		all_settled = hash_create("relations that learnedbtree has looked at", 256, &ctl, HASH_ELEM | HASH_BLOBS);
+		all_known = hash_create("relations that learnedbtree has looked at", 256, &ctl, HASH_ELEM | HASH_BLOBS);
 	}
-	entry = hash_search(all_settled, &relid, HASH_ENTER, NULL);
-	*entry = (Settled)
-	{
-		.relid = relid,.epoch = settled ? epoch : 0,.served = served
-	};
+	entry = hash_search(all_known, &relid, HASH_ENTER, NULL);
+	entry->table = table;
+	entry->settled = settled;
+	entry->statements = 0;
 }
 
 /* ---- what changes ---- */
@@ -95,6 +95,7 @@ lbt_serve_changed(void)
 {
 	lbt_index_options_generation++;
 	epoch++;
+	subscribed_settled = false;
 	looking = true;
 	looking_known = false;
 }
@@ -103,16 +104,21 @@ lbt_serve_changed(void)
 static void
 at_relcache_invalidation(Datum arg, Oid relid)
 {
-	const Settled *known = find_settled(relid);
+	const Known *known = find_known(relid);
 
 	lbt_mask_again(relid);
 	lbt_index_options_generation++;
 	if (lbt_marks_invalidated(relid))
 		lbt_serve_changed();	/* so always, when any entry may be gone */
-	else if (known && known->served)
-		epoch++;
 	if (known)
-		(void) hash_search(all_settled, &relid, HASH_REMOVE, NULL);
+	{
+		Known	   *table = find_known(known->table);
+
+		if (table)
+			table->settled = 0;
+		subscribed_settled = false;
+		(void) hash_search(all_known, &relid, HASH_REMOVE, NULL);
+	}
 }
 
 static void
@@ -120,6 +126,12 @@ at_am_change(Datum arg, int cache, uint32 hash)
 {
 	lbt_marks_extension_changed();
 	lbt_serve_changed();
+}
+
+static void
+at_subscription_change(Datum arg, int cache, uint32 hash)
+{
+	subscribed_settled = false;
 }
 
 /* May anything have to be served?  Where that cannot be told just now, yes. */
@@ -144,121 +156,62 @@ is_looking(void)
 
 /* ---- exchanging ---- */
 
-/* As lbt_exchange(), and note what has come of it. */
-static bool
-exchange(Oid index)
-{
-	bool		settled = true;
-	uint64		before = epoch;
-	bool		served = lbt_exchange(index, &settled);
-
-	note(index, settled && before == epoch, served);
-	return served;
-}
-
 /*
- * The same of an index that a statement is about to open: its table is locked by the statement, or will be.  A lock on
- * it is not waited for: whoever holds one in the way is about to drop it or make it anew.
+ * As lbt_exchange(), of an index that a statement is about to open: its table is locked by the statement, or will be.  A
+ * lock on it is not waited for: whoever holds one in the way is about to drop it or make it anew.
  */
 static void
-exchange_unlocked(Oid index)
+exchange_unlocked(Oid index, bool *settled)
 {
-	if (!ConditionalLockRelationOid(index, AccessShareLock))
-		return;
-	(void) exchange(index);
-	UnlockRelationOid(index, AccessShareLock);
+	if (ConditionalLockRelationOid(index, AccessShareLock))
+	{
+		(void) lbt_exchange(index, settled);
+		UnlockRelationOid(index, AccessShareLock);
+	}
+	else
+		*settled = false;
 }
 
-/* All indexes of a table that rows are going to be put into.  Those looked at before are again: they may have grown. */
-static void
-prepare_target(Oid table)
+/* Exchange all indexes of a table.  True when that is settled. */
+static bool
+prepare_table(Oid table)
 {
-	Settled    *known = find_settled(table);
+	Known	   *known = find_known(table);
 	Relation	rel;
 	uint64		before = epoch;
+	List	   *indexes = NIL;
+	bool		settled = true;
+	ListCell   *lc;
 
-	if (is_settled(known) && ++known->statements < TARGET_STATEMENTS)
-		return;
+	if (is_settled(known) && ++known->statements < TABLE_STATEMENTS)
+		return true;
 	if (!ConditionalLockRelationOid(table, AccessShareLock))
-		return;
+		return false;
 	rel = RelationIdGetRelation(table);
 	if (RelationIsValid(rel))
 	{
-		List	   *indexes = rel->rd_rel->relhasindex && !RelationUsesLocalBuffers(rel) &&
-			RELKIND_HAS_TABLE_AM(rel->rd_rel->relkind) ? RelationGetIndexList(rel) : NIL;
-		bool		settled = true;
-		ListCell   *lc;
-
+		/* Noted first, for the callback to know it. */
+		note(table, InvalidOid, before);
+		if (rel->rd_rel->relhasindex && !RelationUsesLocalBuffers(rel) && RELKIND_HAS_TABLE_AM(rel->rd_rel->relkind))
+			indexes = RelationGetIndexList(rel);
 		RelationClose(rel);
 		foreach(lc, indexes)
-		{
-			exchange_unlocked(lfirst_oid(lc));
-			settled = settled && is_settled(find_settled(lfirst_oid(lc)));
-		}
+			note(lfirst_oid(lc), table, 0);
+		foreach(lc, indexes)
+			exchange_unlocked(lfirst_oid(lc), &settled);
 		list_free(indexes);
-		note(table, settled && before == epoch, false);
+		known = find_known(table);
+		if (known && !settled)
+			known->settled = 0;
+		settled = is_settled(known);
 	}
 	UnlockRelationOid(table, AccessShareLock);
+	return settled;
 }
 
-/* ---- plans ---- */
+/* ---- statements ---- */
 
-static void
-prepare_scan(Oid index)
-{
-	if (!is_settled(find_settled(index)))
-		exchange_unlocked(index);
-}
-
-/* Exchange what a plan's nodes scan. */
-static void
-prepare_plan(const Plan *plan)
-{
-	const List *children = NIL;
-	ListCell   *lc;
-
-	if (plan == NULL)
-		return;
-	check_stack_depth();
-	switch (nodeTag(plan))
-	{
-		case T_IndexScan:
-			prepare_scan(((const IndexScan *) plan)->indexid);
-			break;
-		case T_IndexOnlyScan:
-			prepare_scan(((const IndexOnlyScan *) plan)->indexid);
-			break;
-		case T_BitmapIndexScan:
-			prepare_scan(((const BitmapIndexScan *) plan)->indexid);
-			break;
-		case T_Append:
-			children = ((const Append *) plan)->appendplans;
-			break;
-		case T_MergeAppend:
-			children = ((const MergeAppend *) plan)->mergeplans;
-			break;
-		case T_BitmapAnd:
-			children = ((const BitmapAnd *) plan)->bitmapplans;
-			break;
-		case T_BitmapOr:
-			children = ((const BitmapOr *) plan)->bitmapplans;
-			break;
-		case T_CustomScan:
-			children = ((const CustomScan *) plan)->custom_plans;
-			break;
-		case T_SubqueryScan:
-			prepare_plan(((const SubqueryScan *) plan)->subplan);
-			break;
-		default:
-			break;
-	}
-	foreach(lc, children)
-		prepare_plan(lfirst(lc));
-	prepare_plan(plan->lefttree);
-	prepare_plan(plan->righttree);
-}
-
-/* Before a statement opens its relations. */
+/* Before a statement opens its relations.  Those of catalogs are never served. */
 static void
 prepare_statement(const PlannedStmt *plan)
 {
@@ -266,11 +219,13 @@ prepare_statement(const PlannedStmt *plan)
 
 	if (!is_looking())
 		return;
-	prepare_plan(plan->planTree);
-	foreach(lc, plan->subplans)
-		prepare_plan(lfirst(lc));
-	foreach(lc, plan->resultRelations)
-		prepare_target(rt_fetch(lfirst_int(lc), plan->rtable)->relid);
+	foreach(lc, plan->rtable)
+	{
+		const RangeTblEntry *rte = lfirst(lc);
+
+		if (rte->rtekind == RTE_RELATION && rte->relid >= FirstNormalObjectId)
+			(void) prepare_table(rte->relid);
+	}
 }
 
 /* After one that has found partitions while it ran: for the next one. */
@@ -280,7 +235,7 @@ prepare_partitions(List *partitions)
 	ListCell   *lc;
 
 	foreach(lc, partitions)
-		prepare_target(lfirst_oid(lc));
+		(void) prepare_table(lfirst_oid(lc));
 }
 
 /* ---- planning ---- */
@@ -300,12 +255,12 @@ describe_indexes(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
 
 		if (info->relam == BTREE_AM_OID)
 		{
-			bool		sure;
+			bool		ignored = true;
 
 			/* The planner has locked it, and asked for its size. */
 			if (looking && !info->hypothetical && is_looking() &&
-				(lbt_is_large(info->pages) || lbt_btree_indexes == LBT_BTREE_ADOPTED || lbt_marks_any(&sure)) &&
-				exchange(info->indexoid))
+				(lbt_is_large(info->pages) || lbt_btree_indexes == LBT_BTREE_ADOPTED || lbt_marks_any(&ignored)) &&
+				lbt_exchange(info->indexoid, &ignored))
 				info->amcostestimate = (void *) lbt_costestimate;
 		}
 
@@ -322,8 +277,8 @@ describe_indexes(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
 /* ---- COPY ---- */
 
 /*
- * Before COPY FROM locks its table: only what the caller may write to is looked at.  And once more when it has ended:
- * partitions that it has found, for the next one.
+ * Before COPY FROM locks its table.  And once more when it has ended: partitions that it has found, for the next one.
+ * Like the server's parser, this locks a table for a moment before anybody asks for the user's rights.
  */
 static void
 prepare_copy(const CopyStmt *copy)
@@ -334,65 +289,42 @@ prepare_copy(const CopyStmt *copy)
 	if (!copy->is_from || copy->relation == NULL || !is_looking())
 		return;
 	table = RangeVarGetRelid(copy->relation, NoLock, true);
-	if (!OidIsValid(table) || pg_class_aclcheck(table, GetUserId(), ACL_INSERT) != ACLCHECK_OK)
+	if (!OidIsValid(table))
 		return;
 	foreach(lc, find_all_inheritors(table, NoLock, NULL))
 		if (lfirst_oid(lc) == table || lbt_holds_lock(lfirst_oid(lc), RowExclusiveLock))
-		prepare_target(lfirst_oid(lc));
+		(void) prepare_table(lfirst_oid(lc));
 }
 
 /* ---- logical replication ---- */
 
-/* Tables, and their partitions, of this apply worker's subscription. */
-static List *subscribed = NIL;
-static bool subscribed_known = false;
-
 static void
-at_subscription_change(Datum arg, int cache, uint32 hash)
+prepare_subscribed(void)
 {
-	subscribed_known = false;
-}
-
-static void
-list_subscribed(void)
-{
-	List	   *all = NIL;
 	ListCell   *lc;
-	MemoryContext old;
+	ListCell   *member;
 
-	subscribed_known = true;	/* first: an invalidation meanwhile makes it
+	if (subscribed_settled)
+		return;
+	subscribed_settled = true;	/* first: an invalidation meanwhile makes it
 								 * false */
 	foreach(lc, lbt_subscription_relations(MySubscription->oid))
-		all = list_concat(all, find_all_inheritors(((SubscriptionRelState *) lfirst(lc))->relid, NoLock, NULL));
-
-	/*
-	 * Only the result is kept: what is made on the way goes with the
-	 * transaction.
-	 */
-	old = MemoryContextSwitchTo(TopMemoryContext);
-	list_free(subscribed);
-	subscribed = list_copy(all);
-	MemoryContextSwitchTo(old);
+		foreach(member, find_all_inheritors(((SubscriptionRelState *) lfirst(lc))->relid, NoLock, NULL))
+		if (!prepare_table(lfirst_oid(member)))
+		subscribed_settled = false;
 }
 
 /*
- * An apply worker changes tables without a plan.  Its locks tell which ones.  After an abort, what was read of marks may
- * have been this transaction's own.
+ * An apply worker changes tables without a plan.  After an abort, what was read of marks may have been this transaction's
+ * own.
  */
 static void
 at_xact_event(XactEvent event, void *arg)
 {
-	ListCell   *lc;
-
 	if ((event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT) && lbt_marks_aborted())
 		lbt_serve_changed();
-	if (event != XACT_EVENT_PRE_COMMIT || !looking || !IsLogicalWorker() || MySubscription == NULL || !is_looking())
-		return;
-	if (!subscribed_known)
-		list_subscribed();
-	foreach(lc, subscribed)
-		if (!is_settled(find_settled(lfirst_oid(lc))) && lbt_holds_lock(lfirst_oid(lc), RowExclusiveLock))
-		prepare_target(lfirst_oid(lc));
+	if (event == XACT_EVENT_PRE_COMMIT && looking && IsLogicalWorker() && MySubscription != NULL && is_looking())
+		prepare_subscribed();
 }
 
 static void

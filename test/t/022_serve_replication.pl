@@ -116,7 +116,7 @@ same_on($subscriber, 'first copy');
 
 # ---- logical replication, one side after the other ----
 
-# Each kind of change in a transaction of its own: what the first shows the apply worker, the others are served with.
+# Each kind of change in a transaction of its own: with the first the apply worker learns of marks, the others are served.
 my @changes = map { my $change = $_; [ map { $change =~ s/\@/$_/gr } qw(by_key by_unique by_whole by_part) ] } (
 	'UPDATE @ SET v = v + 1 WHERE k % 3 = 1 AND (k < 300 OR k BETWEEN 5000 AND 5300)', 'UPDATE @ SET v = v + 1 WHERE k % 50 = 1', 'DELETE FROM @ WHERE k BETWEEN 1000 AND 1020 OR k = 30',
 	"INSERT INTO @ SELECT n, 0, n FROM (SELECT nextval('next') AS n FROM generate_series(1, 50)) q",
@@ -148,8 +148,8 @@ sub applied { my ($code) = @_; return sub { $code->(); usleep(12_000); change(3)
 is(predicted_in($subscriber, 'postgres', sub { change(0 .. $#changes) }, @indexes), '', 'without marks the apply worker serves nothing');
 adopt($publisher, 'postgres', @indexes);
 adopt($subscriber, 'postgres', @indexes);
-change(0);
 my @before = counts();
+change(0);
 applied(sub { change(1, 2, 3) })->();
 my @after = counts();
 foreach my $i (0 .. $#indexes)
