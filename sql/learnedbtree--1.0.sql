@@ -87,18 +87,17 @@ CREATE TRIGGER tell_missing AFTER INSERT ON learnedbtree.marks
 -- commands have to work where the library's file is missing.
 CREATE FUNCTION learnedbtree.follow_marks(changed oid[]) RETURNS void
     AS 'MODULE_PATHNAME', 'learnedbtree_follow_marks' LANGUAGE C STRICT VOLATILE;
-CREATE FUNCTION learnedbtree.forget_dropped(oids oid[], schemas name[], names name[]) RETURNS void
+CREATE FUNCTION learnedbtree.forget_dropped(oids oid[], names text[]) RETURNS void
     AS 'MODULE_PATHNAME', 'learnedbtree_forget_dropped' LANGUAGE C STRICT VOLATILE;
-REVOKE ALL ON FUNCTION learnedbtree.follow_marks(oid[]), learnedbtree.forget_dropped(oid[], name[], name[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION learnedbtree.follow_marks(oid[]), learnedbtree.forget_dropped(oid[], text[]) FROM PUBLIC;
 
 CREATE FUNCTION learnedbtree.follow_ddl() RETURNS event_trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     oids oid[];
-    schemas name[];
-    names name[];
+    names text[];
 BEGIN
     IF tg_event = 'sql_drop' THEN
-        SELECT array_agg(objid), array_agg(schema_name::name), array_agg(object_name::name) INTO oids, schemas, names
+        SELECT array_agg(objid), array_agg(object_identity) INTO oids, names
           FROM pg_event_trigger_dropped_objects() WHERE object_type = 'index' AND NOT is_temporary;
         IF oids IS NULL THEN
             RETURN;
@@ -110,7 +109,7 @@ BEGIN
     BEGIN
         CASE tg_event
             WHEN 'sql_drop' THEN
-                PERFORM learnedbtree.forget_dropped(oids, schemas, names);
+                PERFORM learnedbtree.forget_dropped(oids, names);
             WHEN 'ddl_command_end' THEN
                 -- An index is renamed with its constraint.
                 PERFORM learnedbtree.follow_marks(ARRAY(
@@ -191,22 +190,22 @@ $$;
 -- Whose they are nobody can tell, so superusers delete them.
 CREATE FUNCTION learnedbtree.tell_lost(schemas text, tables text, forget boolean) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-    schema_names name[];
-    names name[];
+    names text[];
+    lost text;
 BEGIN
-    SELECT array_agg(m.schemaname), array_agg(m.indexname) INTO schema_names, names
+    SELECT array_agg(format('%I.%I', m.schemaname, m.indexname)) INTO names
       FROM learnedbtree.marks m
      WHERE m.schemaname LIKE schemas ESCAPE '!' AND m.tablename LIKE tables ESCAPE '!' AND learnedbtree.index_of(m) IS NULL;
-    IF forget AND has_function_privilege('learnedbtree.forget_dropped(oid[], name[], name[])', 'EXECUTE') THEN
-        PERFORM learnedbtree.forget_dropped('{}', schema_names, names);
+    IF forget AND has_function_privilege('learnedbtree.forget_dropped(oid[], text[])', 'EXECUTE') THEN
+        PERFORM learnedbtree.forget_dropped('{}', names);
     ELSE
         forget := false;
     END IF;
-    FOR i IN 1 .. coalesce(cardinality(names), 0) LOOP
+    FOREACH lost IN ARRAY coalesce(names, '{}') LOOP
         IF forget THEN
-            RAISE NOTICE 'deleted the mark of index %, which does not exist', format('%I.%I', schema_names[i], names[i]);
+            RAISE NOTICE 'deleted the mark of index %, which does not exist', lost;
         ELSE
-            RAISE NOTICE 'there is no index %, which learnedbtree.marks has a mark of', format('%I.%I', schema_names[i], names[i])
+            RAISE NOTICE 'there is no index %, which learnedbtree.marks has a mark of', lost
                 USING HINT = 'As superuser: SELECT learnedbtree_release_all(); deletes such marks.';
         END IF;
     END LOOP;

@@ -50,24 +50,35 @@ lbt_is_exchanged(Relation index)
 	return index->rd_indam == &routine;
 }
 
-const char *
-lbt_serve_unfit(Relation index)
+LbtRefusal
+lbt_index_unfit(Relation index, LbtPurpose purpose)
 {
-	if (index->rd_rel->relkind != RELKIND_INDEX && index->rd_rel->relkind != RELKIND_PARTITIONED_INDEX)
-		return "it is not an index";
-	if (!lbt_is_btree(index))
-		return "it is not a btree index";
-	if (RelationGetRelid(index) < FirstNormalObjectId || index->rd_rel->relisshared || IsCatalogRelation(index))
-		return "it is an index of a system catalog";
+	Form_pg_class class = index->rd_rel;
+	bool		looking_into = purpose == LBT_TO_LOOK_INTO;
+	bool		partitioned = class->relkind == RELKIND_PARTITIONED_INDEX;
+
+	if (class->relkind != RELKIND_INDEX && !partitioned)
+		return lbt_refuse(ERRCODE_WRONG_OBJECT_TYPE, "it is not an index",
+						  "That of a primary key or unique constraint has the constraint's name.");
+	if (!lbt_is_btree(index) && !(looking_into && class->relam == lbt_am_oid()))
+		return lbt_refuse(ERRCODE_WRONG_OBJECT_TYPE,
+						  looking_into ? "it is not a btree or learnedbtree index" : "it is not a btree index", NULL);
+	if (partitioned && purpose != LBT_TO_MARK)
+		return lbt_refuse(ERRCODE_WRONG_OBJECT_TYPE, "it is a partitioned index, which has no pages of its own",
+						  "Name one of its partitions' indexes; pg_partition_tree() lists them.");
+	if (RelationGetRelid(index) < FirstNormalObjectId || class->relisshared || IsCatalogRelation(index))
+		return lbt_refuse(ERRCODE_FEATURE_NOT_SUPPORTED, "it is an index of a system catalog", NULL);
 	if (IsToastRelation(index))
-		return "it is the index of a TOAST table";
-	if (index->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
-		return "temporary indexes have no model";
-	if (index->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED && RecoveryInProgress())
-		return "it is unlogged, and this is a standby";
+		return lbt_refuse(ERRCODE_FEATURE_NOT_SUPPORTED, "it is the index of a TOAST table", NULL);
+	if (looking_into ? RELATION_IS_OTHER_TEMP(index) : class->relpersistence == RELPERSISTENCE_TEMP)
+		return lbt_refuse(ERRCODE_FEATURE_NOT_SUPPORTED, "temporary indexes have no model", NULL);
+	if (class->relpersistence == RELPERSISTENCE_UNLOGGED && RecoveryInProgress())
+		return lbt_refuse(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "it is unlogged, and this is a standby", NULL);
 	if (!index->rd_index->indisvalid || !index->rd_index->indisready || !index->rd_index->indislive)
-		return "it is not valid";
-	return NULL;
+		return lbt_refuse(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "it is not valid",
+						  partitioned ? "Attach an index of each partition to it first." :
+						  "Its build did not finish; REINDEX it or drop it.");
+	return lbt_refuse(0, NULL, NULL);
 }
 
 bool
@@ -89,11 +100,9 @@ lbt_serve_refusal(Relation index, bool *sure)
 
 	if (sure)
 		*sure = true;
-	reason = lbt_serve_unfit(index);
+	reason = lbt_index_unfit(index, LBT_TO_SERVE).reason;
 	if (reason)
 		return reason;
-	if (index->rd_rel->relkind != RELKIND_INDEX)
-		return "it is a partitioned index, which has no pages of its own";
 	if (!lbt_is_exchanged(index) && !has_btrees_routine(index))
 		return "another extension has taken it over in this session";
 

@@ -124,7 +124,7 @@ at_relcache_invalidation(Datum arg, Oid relid)
 static void
 at_am_change(Datum arg, int cache, uint32 hash)
 {
-	lbt_marks_extension_changed();
+	(void) lbt_marks_invalidated(InvalidOid);
 	lbt_serve_changed();
 }
 
@@ -138,6 +138,7 @@ at_subscription_change(Datum arg, int cache, uint32 hash)
 static bool
 is_looking(void)
 {
+	bool		exist;
 	bool		sure = true;
 
 	if (likely(looking_known))
@@ -146,10 +147,8 @@ is_looking(void)
 		looking = false;
 	else if (HistoricSnapshotActive() || !IsTransactionState())
 		return false;
-	else if (!lbt_extension_exists())
-		looking = false;
 	else
-		looking = lbt_marks_any(&sure) || lbt_btree_indexes == LBT_BTREE_ALL;
+		looking = lbt_marks_any(&exist, &sure) || (exist && lbt_btree_indexes == LBT_BTREE_ALL);
 	looking_known = sure;
 	return looking;
 }
@@ -259,7 +258,7 @@ describe_indexes(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
 
 			/* The planner has locked it, and asked for its size. */
 			if (looking && !info->hypothetical && is_looking() &&
-				(lbt_is_large(info->pages) || lbt_btree_indexes == LBT_BTREE_ADOPTED || lbt_marks_any(&ignored)) &&
+				(lbt_is_large(info->pages) || lbt_btree_indexes == LBT_BTREE_ADOPTED || lbt_marks_any(&ignored, &ignored)) &&
 				lbt_exchange(info->indexoid, &ignored))
 				info->amcostestimate = (void *) lbt_costestimate;
 		}

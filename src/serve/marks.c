@@ -70,9 +70,6 @@ static bool copy_by_writer = false;
 /* Raised by invalidations, to notice one that comes while the copy is being made. */
 static uint64 invalidations = 0;
 
-static bool extension_known = false;
-static bool extension_exists = false;
-
 /* ---- what changes ---- */
 
 bool
@@ -91,29 +88,7 @@ lbt_marks_aborted(void)
 	return copy_by_writer && lbt_marks_invalidated(InvalidOid);
 }
 
-void
-lbt_marks_extension_changed(void)
-{
-	extension_known = false;
-	(void) lbt_marks_invalidated(InvalidOid);
-}
-
 /* ---- the copy ---- */
-
-bool
-lbt_extension_exists(void)
-{
-	if (unlikely(!extension_known))
-	{
-		uint64		before = invalidations;
-		bool		exists = OidIsValid(get_am_oid("learnedbtree", true));
-
-		extension_exists = exists;
-		extension_known = before == invalidations;
-		return exists;
-	}
-	return extension_exists;
-}
 
 /* The table's OID; InvalidOid when there is none, or it is not the extension's. */
 static Oid
@@ -194,18 +169,21 @@ look_up(Oid id, const NameData *schema, const NameData *index, HASHACTION action
 	return entry;
 }
 
-/* Rows of the copy that may be an index's. */
+/* An index's rows in the copy.  Of its name another index's may be, too, which has been renamed since. */
 static List *
-candidates(Oid index)
+rows_of(Oid index)
 {
-	const MarkEntry *same_id = look_up(index, NULL, NULL, HASH_FIND);
-	const MarkEntry *same_name = NULL;
+	const MarkEntry *entry = look_up(index, NULL, NULL, HASH_FIND);
+	List	   *rows = entry ? list_copy(entry->marks) : NIL;
 	NameData	names[INDEXNAME + 1];
+	ListCell   *lc;
 
-	memset(names, 0, sizeof(names));
-	if (names_of(index, names))
-		same_name = look_up(InvalidOid, &names[SCHEMANAME], &names[INDEXNAME], HASH_FIND);
-	return list_concat_unique_ptr(same_id ? list_copy(same_id->marks) : NIL, same_name ? same_name->marks : NIL);
+	if (names_of(index, names) &&
+		(entry = look_up(InvalidOid, &names[SCHEMANAME], &names[INDEXNAME], HASH_FIND)) != NULL)
+		foreach(lc, entry->marks)
+			if (!exists(((const Mark *) lfirst(lc))->id))
+			rows = lappend(rows, lfirst(lc));
+	return rows;
 }
 
 static void
@@ -222,8 +200,8 @@ copy_rows(Relation table)
 			Mark	   *copy = palloc(sizeof(Mark));
 			MarkEntry  *entry = look_up(InvalidOid, &mark.names[SCHEMANAME], &mark.names[INDEXNAME], HASH_ENTER);
 
-			memcpy(copy, &mark, sizeof(Mark));	/* padding, too: delete_row()
-												 * compares */
+			/* Padding, too: delete_row() compares. */
+			memcpy(copy, &mark, sizeof(Mark));
 			marks = lappend(marks, copy);
 			entry->marks = lappend(entry->marks, copy);
 			if (OidIsValid(mark.id))
@@ -250,8 +228,10 @@ refresh(void)
 	if (!IsTransactionState() || HistoricSnapshotActive())
 		return false;
 	before = invalidations;
-	oid = lbt_extension_exists() ? marks_table() : InvalidOid;
-	copied_table = oid;			/* first, for the callback to know it */
+	oid = marks_table();
+
+	/* First, for the callback to know it. */
+	copied_table = oid;
 	if (OidIsValid(oid))
 	{
 		if (!ConditionalLockRelationOid(oid, AccessShareLock))
@@ -280,36 +260,23 @@ refresh(void)
 	 * Without a table there is the middle of CREATE EXTENSION: nothing will
 	 * tell when the table has come.
 	 */
-	copy_valid = before == invalidations && (OidIsValid(oid) || !lbt_extension_exists());
+	copy_valid = before == invalidations && (OidIsValid(oid) || !OidIsValid(get_am_oid("learnedbtree", true)));
 	return true;
 }
 
 bool
-lbt_marks_any(bool *sure)
+lbt_marks_any(bool *exist, bool *sure)
 {
 	*sure = refresh() && copy_valid;
+	*exist = OidIsValid(copied_table);
 	return marks != NIL;
-}
-
-/* The mark of an index in the copy.  Of its name another index's may be, which has been renamed since. */
-static const Mark *
-find_in_copy(Oid index)
-{
-	const MarkEntry *same_id = look_up(index, NULL, NULL, HASH_FIND);
-	ListCell   *lc;
-
-	if (same_id)
-		return linitial(same_id->marks);
-	foreach(lc, candidates(index))
-		if (!exists(((const Mark *) lfirst(lc))->id))
-		return lfirst(lc);
-	return NULL;
 }
 
 bool
 lbt_mark_find(Relation index, LbtIndexOptions *options)
 {
-	const Mark *found;
+	List	   *rows;
+	ListCell   *lc;
 	uint64		before;
 	bool		sure;
 
@@ -322,19 +289,14 @@ lbt_mark_find(Relation index, LbtIndexOptions *options)
 
 	/* The copy stays what it is, even if what follows receives invalidations. */
 	before = invalidations;
-	found = find_in_copy(RelationGetRelid(index));
-	if (found == NULL && index->rd_rel->relispartition)
-	{
-		List	   *ancestors = get_partition_ancestors(RelationGetRelid(index));
-		ListCell   *lc;
-
-		foreach(lc, ancestors)
-			if ((found = find_in_copy(lfirst_oid(lc))) != NULL)
+	rows = rows_of(RelationGetRelid(index));
+	if (rows == NIL && index->rd_rel->relispartition)
+		foreach(lc, get_partition_ancestors(RelationGetRelid(index)))
+			if ((rows = rows_of(lfirst_oid(lc))) != NIL)
 			break;
-		list_free(ancestors);
-	}
-	if (found)
-		*options = found->options;
+	if (rows != NIL)
+		*options = ((const Mark *) linitial(rows))->options;
+	list_free(rows);
 	return sure && before == invalidations;
 }
 
@@ -344,10 +306,10 @@ lbt_mark_options(Relation rel, LbtIndexOptions *options, const char **why_not)
 	bool		sure = lbt_mark_find(rel, options);
 	bool		marked = options->learned >= 0;
 
-	if (!lbt_extension_exists())
-		*why_not = "the extension does not exist in this database";
-	else if (!sure)
+	if (!sure)
 		*why_not = "its marks cannot be read just now";
+	else if (!OidIsValid(copied_table))
+		*why_not = "the extension does not exist in this database";
 	else if (lbt_btree_indexes == LBT_BTREE_NONE)
 		*why_not = "learnedbtree.btree_indexes is none";
 	else if (marked && !options->learned)
@@ -450,21 +412,9 @@ delete_row(Relation table, const Mark *mark, bool wait)
 	return true;
 }
 
-/* Send an invalidation of a relation's relcache entries; nothing happens when it is gone. */
-static void
-invalidate(Oid relid)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
-
-	if (!HeapTupleIsValid(tuple))
-		return;
-	CacheInvalidateRelcacheByTuple(tuple);
-	ReleaseSysCache(tuple);
-}
-
 /*
  * Tell all backends of the index, or those that are part of it, and of their tables, as the server keeps plans until these
- * change.
+ * change.  Some may be gone meanwhile.
  */
 static void
 announce(Relation index)
@@ -473,8 +423,11 @@ announce(Relation index)
 
 	foreach(lc, find_all_inheritors(RelationGetRelid(index), NoLock, NULL))
 	{
-		invalidate(lfirst_oid(lc));
-		invalidate(IndexGetRelation(lfirst_oid(lc), true));
+		Oid			told[] = {lfirst_oid(lc), IndexGetRelation(lfirst_oid(lc), true)};
+
+		for (int i = 0; i < lengthof(told); i++)
+			if (exists(told[i]))
+				CacheInvalidateRelcacheByRelid(told[i]);
 	}
 }
 
@@ -488,12 +441,10 @@ delete_rows(Relation table, Relation index, const LbtIndexOptions *options, bool
 	LbtMarkChange change = options ? LBT_MARK_CHANGED : LBT_MARK_AS_BEFORE;
 	ListCell   *lc;
 
-	foreach(lc, candidates(RelationGetRelid(index)))
+	foreach(lc, rows_of(RelationGetRelid(index)))
 	{
 		const Mark *mark = lfirst(lc);
 
-		if (mark->id != RelationGetRelid(index) && exists(mark->id))
-			continue;
 		if (options && mark->id == RelationGetRelid(index) &&
 			memcmp(&mark->options, options, sizeof(LbtIndexOptions)) == 0)
 			return LBT_MARK_AS_BEFORE;
@@ -526,8 +477,8 @@ lbt_mark_write(Relation index, const LbtIndexOptions *options, bool many)
 	}
 	do
 	{
-		copy_valid = copy_valid && many;	/* for one, it costs little to be
-											 * sure */
+		/* For one, it costs little to be sure. */
+		copy_valid = copy_valid && many;
 		need_copy();
 		change = delete_rows(table, index, options, !many);
 	} while (change == LBT_MARK_BUSY && !many);
@@ -583,7 +534,6 @@ lbt_marks_follow(const Oid *changed, int n)
 			 (n == 0 || !(is_member(index, changed, n) || is_member(IndexGetRelation(index, true), changed, n) ||
 						  is_member(get_rel_namespace(index), changed, n)))))
 			continue;
-		memset(names, 0, sizeof(names));
 		if (names_of(index, names) && (mark->id != index || memcmp(names, mark->names, sizeof(names)) != 0))
 			replace_row(table, mark, index);
 	}
@@ -591,21 +541,26 @@ lbt_marks_follow(const Oid *changed, int n)
 }
 
 void
-lbt_marks_forget(const Oid *oids, int noids, const NameData *schemas, const NameData *names, int nnames)
+lbt_marks_forget(const Oid *oids, int n, List *names)
 {
 	Relation	table = open_marks(AccessShareLock);
 	ListCell   *lc;
+	ListCell   *name;
 
 	need_copy();
 	foreach(lc, marks)
 	{
 		const Mark *mark = lfirst(lc);
-		bool		gone = is_member(mark->id, oids, noids);
+		bool		gone = is_member(mark->id, oids, n);
 
-		if (!gone && !exists(mark->id))
-			for (int i = 0; i < nnames && !gone; i++)
-				gone = strcmp(NameStr(schemas[i]), NameStr(mark->names[SCHEMANAME])) == 0 &&
-					strcmp(NameStr(names[i]), NameStr(mark->names[INDEXNAME])) == 0;
+		if (names != NIL && !gone && !exists(mark->id))
+		{
+			char	   *marked = quote_qualified_identifier(NameStr(mark->names[SCHEMANAME]), NameStr(mark->names[INDEXNAME]));
+
+			foreach(name, names)
+				gone = gone || strcmp(lfirst(name), marked) == 0;
+			pfree(marked);
+		}
 		if (gone)
 			replace_row(table, mark, InvalidOid);
 	}

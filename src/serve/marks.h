@@ -33,15 +33,15 @@
 #ifndef LBT_MARKS_H
 #define LBT_MARKS_H
 
+#include "postgres.h"
+
+#include "nodes/pg_list.h"
 #include "registry/settings.h"
 
 /* ---- reading: no lock is waited for, none is kept; catalogs may be read ---- */
 
-/* Does the extension exist in this database?  Cached until pg_am changes. */
-extern bool lbt_extension_exists(void);
-
-/* Are there any marks?  False also where there is no extension.  *sure: this is the last word. */
-extern bool lbt_marks_any(bool *sure);
+/* Are there any marks?  *exist: the extension is in this database.  *sure: this is the last word, until pg_am changes. */
+extern bool lbt_marks_any(bool *exist, bool *sure);
 
 /*
  * The options of an index's mark, its own or that of the partitioned index that it is a part of; without a mark
@@ -59,8 +59,7 @@ typedef enum LbtMarkChange
 {
 	LBT_MARK_CHANGED,
 	LBT_MARK_AS_BEFORE,
-	LBT_MARK_BUSY				/* another transaction is changing it: only of
-								 * many */
+	LBT_MARK_BUSY				/* of many: another transaction is at it */
 } LbtMarkChange;
 
 /* Lock out all other writers of marks but DDL.  Before any lock on a table is taken, lest there be a deadlock. */
@@ -79,16 +78,16 @@ extern LbtMarkChange lbt_mark_write(Relation index, const LbtIndexOptions *optio
  */
 extern void lbt_marks_follow(const Oid *changed, int n);
 
-/* For DDL that has dropped indexes: delete their rows, by OID or, of rows that have found no index, by name. */
-extern void lbt_marks_forget(const Oid *oids, int noids, const NameData *schemas, const NameData *names, int nnames);
+/*
+ * For DDL that has dropped indexes: delete their rows, by OID or, of rows that have found no index, by name (strings:
+ * schema.index, quoted).
+ */
+extern void lbt_marks_forget(const Oid *oids, int n, List *names);
 
 /* ---- what changes: called from callbacks, so they read and allocate nothing ---- */
 
 /* This relation's relcache entry, or (InvalidOid) any, may have changed.  True when marks may have. */
 extern bool lbt_marks_invalidated(Oid relid);
-
-/* A row of pg_am has changed. */
-extern void lbt_marks_extension_changed(void);
 
 /* A transaction or subtransaction is aborted: true when what was read of marks may have been its own. */
 extern bool lbt_marks_aborted(void);

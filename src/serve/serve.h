@@ -29,11 +29,32 @@
  */
 extern const char *lbt_serve_refusal(Relation index, bool *sure);
 
-/*
- * Can an index ever be served, whatever the settings and marks say?  The reason why not, a constant string, or NULL.
- * Also of a partitioned index.
- */
-extern const char *lbt_serve_unfit(Relation index);
+/* Why something is not done with an index. */
+typedef struct LbtRefusal
+{
+	int			sqlstate;		/* 0: it is not needed */
+	const char *reason;			/* goes on from "cannot adopt ...: "; NULL: it
+								 * may be done */
+	const char *hint;			/* NULL: none */
+} LbtRefusal;
+
+static inline LbtRefusal
+lbt_refuse(int sqlstate, const char *reason, const char *hint)
+{
+	LbtRefusal	refusal = {sqlstate, reason, hint};
+
+	return refusal;
+}
+
+typedef enum LbtPurpose
+{
+	LBT_TO_SERVE,				/* btree indexes */
+	LBT_TO_MARK,				/* partitioned ones, too */
+	LBT_TO_LOOK_INTO			/* those of our access method, too */
+} LbtPurpose;
+
+/* Is a relation an index for this, whatever the settings and marks say?  Constant strings. */
+extern LbtRefusal lbt_index_unfit(Relation index, LbtPurpose purpose);
 
 /* Is its file of the format of PostgreSQL 11 or older?  There the proofs on a page do not hold.  May read the metapage. */
 extern bool lbt_has_old_format(Relation index);

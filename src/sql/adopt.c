@@ -37,54 +37,72 @@ PG_FUNCTION_INFO_V1(learnedbtree_marks_changed);
 PG_FUNCTION_INFO_V1(learnedbtree_follow_marks);
 PG_FUNCTION_INFO_V1(learnedbtree_forget_dropped);
 
-/* Why something is not done: the reason goes on from "cannot adopt index ...: ". */
-typedef struct Refusal
-{
-	int			sqlstate;
-	const char *reason;			/* NULL: it may be done */
-	const char *hint;
-} Refusal;
+/* ---- one index ---- */
 
-/* ---- what may be marked ---- */
-
-static Refusal
-refuse(int sqlstate, const char *reason, const char *hint)
+/* May the current user adopt (or release) the index, and can it have a mark?  The caller's rights first. */
+static LbtRefusal
+check(Relation index, bool adopt, bool many)
 {
-	return (Refusal)
-	{
-		.sqlstate = sqlstate,.reason = reason,.hint = hint
-	};
-}
-
-/* Is there anything about the index that forbids a mark?  The caller's rights first. */
-static Refusal
-check_markable(Relation index)
-{
-	const char *reason = lbt_serve_unfit(index);
-	bool		partitioned = index->rd_rel->relkind == RELKIND_PARTITIONED_INDEX;
+	Oid			extension;
+	LbtRefusal	refusal;
 	LbtKeySpec	spec;
 
 	if (!lbt_relation_ownercheck(RelationGetRelid(index), GetUserId()))
-		return refuse(ERRCODE_INSUFFICIENT_PRIVILEGE, "it belongs to another user",
-					  "Only the owner of its table may do this.");
+		return lbt_refuse(ERRCODE_INSUFFICIENT_PRIVILEGE, "it belongs to another user",
+						  "Only the owner of its table may do this.");
+	if (!adopt)
+		return lbt_refuse(0, NULL, NULL);
 	if (index->rd_rel->relam == lbt_am_oid())
-		return refuse(ERRCODE_WRONG_OBJECT_TYPE, "it is a learnedbtree index, which needs no mark",
-					  "Its options are set by ALTER INDEX: SET (learned = off), for one.");
-	if (!lbt_is_btree(index))
-		return refuse(ERRCODE_WRONG_OBJECT_TYPE, reason, "Only btree indexes can be served.");
-	if (!index->rd_index->indisvalid)
-		return refuse(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "it is not valid",
-					  partitioned ? "Attach an index of each partition to it first." :
-					  "Its build did not finish; REINDEX it or drop it.");
-	if (reason)
-		return refuse(ERRCODE_FEATURE_NOT_SUPPORTED, reason, NULL);
+		return lbt_refuse(ERRCODE_WRONG_OBJECT_TYPE, "it is a learnedbtree index, which needs no mark",
+						  "Its options are set by ALTER INDEX: SET (learned = off), for one.");
+	refusal = lbt_index_unfit(index, LBT_TO_MARK);
+	if (refusal.reason)
+		return refusal;
 	lbt_keyspec_init(&spec, index);
 	if (spec.ncolumns == 0)
-		return refuse(ERRCODE_FEATURE_NOT_SUPPORTED, "the type of the first key column has no key code", NULL);
-	if (!partitioned && lbt_has_old_format(index))
-		return refuse(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "it has the format of PostgreSQL 11 or older",
-					  "REINDEX it first.");
-	return refuse(0, NULL, NULL);
+		return lbt_refuse(ERRCODE_FEATURE_NOT_SUPPORTED, "the type of the first key column has no key code", NULL);
+	if (index->rd_rel->relkind == RELKIND_INDEX && lbt_has_old_format(index))
+		return lbt_refuse(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "it has the format of PostgreSQL 11 or older",
+						  "REINDEX it first.");
+
+	/* The scripts of extensions may not expect it. */
+	extension = many ? getExtensionOfObject(RelationRelationId, index->rd_index->indrelid) : InvalidOid;
+	if (OidIsValid(extension))
+		refusal.reason = psprintf("its table belongs to the extension \"%s\"", get_extension_name(extension));
+	return refusal;
+}
+
+/* Write the mark, or (options are NULL) delete it; for the index, and all that are part of it, see to its model. */
+static LbtRefusal
+write_mark(Relation index, const LbtIndexOptions *options, bool many)
+{
+	LbtMarkChange change = lbt_mark_write(index, options, many);
+	LbtIndexOptions found;
+	ListCell   *lc;
+
+	if (change == LBT_MARK_BUSY)
+		return lbt_refuse(0, "its mark is being changed by another session", NULL);
+	if (change == LBT_MARK_AS_BEFORE && options)
+		return lbt_refuse(0, "it is adopted already, with the same options", NULL);
+	if (change == LBT_MARK_AS_BEFORE)
+	{
+		(void) lbt_mark_find(index, &found);
+		return found.learned < 0 ? lbt_refuse(0, "it is not adopted", NULL) :
+			lbt_refuse(0, "it has no mark of its own, but that of a partitioned index which it is part of",
+					   "Release that one, or exclude this one: learnedbtree_adopt(..., learned => false).");
+	}
+	foreach(lc, find_all_inheritors(RelationGetRelid(index), NoLock, NULL))
+	{
+		if (options && options->learned)
+			lbt_xact_want(lfirst_oid(lc));
+		else
+			lbt_xact_forget(lfirst_oid(lc));
+	}
+
+	/* Of one, the same statement may mark it once more. */
+	if (!many)
+		CommandCounterIncrement();
+	return lbt_refuse(0, NULL, NULL);
 }
 
 static bool
@@ -95,67 +113,40 @@ lock(Oid relid, bool wait)
 	return wait || ConditionalLockRelationOid(relid, AccessShareLock);
 }
 
-/* Lock and open an index whose table (InvalidOid: it had none) is locked; NULL if that cannot be, and nothing is locked. */
-static Relation
-open_locked(Oid relid, Oid table, bool wait)
-{
-	Relation	rel;
-
-	if (!lock(relid, wait))
-		return NULL;
-	rel = try_relation_open(relid, NoLock);
-	if (rel != NULL && IndexGetRelation(relid, true) == table)
-		return rel;
-	if (rel != NULL)
-		relation_close(rel, NoLock);	/* dropped, and its OID another's */
-	UnlockRelationOid(relid, AccessShareLock);
-	return NULL;
-}
-
-/* Open an index for its mark to be changed, its table locked before it, as everybody else does; an error when it is none. */
-static Relation
-open_index(Oid relid)
+/*
+ * Adopt an index with these options, or (NULL) release it.  Its table is locked before it, as everybody else does.  Of
+ * many, locks are not waited for, and given back: an index that is dropped before we commit leaves its mark, which nobody
+ * minds.
+ */
+static LbtRefusal
+mark(Oid relid, const LbtIndexOptions *options, bool many)
 {
 	Oid			table = IndexGetRelation(relid, true);
-	Relation	rel;
+	LbtRefusal	refusal = lbt_refuse(ERRCODE_UNDEFINED_OBJECT, many ? "it is locked by another session, or gone" :
+									 "it does not exist", NULL);
+	Relation	index;
 
-	if (OidIsValid(table))
-		(void) lock(table, true);
-	rel = open_locked(relid, table, true);
-	if (rel == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("relation with OID %u does not exist", relid)));
-	if (rel->rd_rel->relkind != RELKIND_INDEX && rel->rd_rel->relkind != RELKIND_PARTITIONED_INDEX)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not an index", RelationGetRelationName(rel)),
-				 errhint("Name an index: that of a primary key or unique constraint has the constraint's name.")));
-	return rel;
-}
-
-/* ---- marking ---- */
-
-/* Adopt with these options, or (NULL) release; for the index, and all that are part of it, see to its model. */
-static LbtMarkChange
-mark(Relation index, const LbtIndexOptions *options, bool many)
-{
-	LbtMarkChange change = lbt_mark_write(index, options, many);
-	ListCell   *lc;
-
-	if (change != LBT_MARK_CHANGED)
-		return change;
-	foreach(lc, find_all_inheritors(RelationGetRelid(index), NoLock, NULL))
+	if (OidIsValid(table) && !lock(table, !many))
+		return refusal;
+	if (lock(relid, !many))
 	{
-		if (options && options->learned)
-			lbt_xact_want(lfirst_oid(lc));
-		else
-			lbt_xact_forget(lfirst_oid(lc));
+		index = try_relation_open(relid, NoLock);
+
+		/* Otherwise it has been dropped, and its OID is another's. */
+		if (index != NULL && IndexGetRelation(relid, true) == table)
+		{
+			refusal = check(index, options != NULL, many);
+			if (refusal.reason == NULL)
+				refusal = write_mark(index, options, many);
+		}
+		if (index != NULL)
+			relation_close(index, NoLock);
+		if (many)
+			UnlockRelationOid(relid, AccessShareLock);
 	}
-	if (!many)
-		CommandCounterIncrement();	/* the same statement may mark it once
-									 * more */
-	return change;
+	if (many && OidIsValid(table))
+		UnlockRelationOid(table, AccessShareLock);
+	return refusal;
 }
 
 /* An option that is an argument of a function; -1 for NULL. */
@@ -184,26 +175,31 @@ options_of(FunctionCallInfo fcinfo)
 	};
 }
 
+/* Mark the index that the first argument names, or tell why not. */
+static void
+mark_named(FunctionCallInfo fcinfo, const char *verb, const LbtIndexOptions *options)
+{
+	Oid			relid = lbt_index_argument(fcinfo);
+	char	   *name = get_rel_name(relid);
+	LbtRefusal	refusal;
+
+	lbt_forbid_readonly(psprintf("learnedbtree_%s()", verb));
+	refusal = mark(relid, options, false);
+	if (refusal.reason)
+		ereport(refusal.sqlstate ? ERROR : NOTICE,
+				(errcode(refusal.sqlstate),
+				 refusal.sqlstate ?
+				 errmsg("cannot %s index \"%s\": %s", verb, name ? name : psprintf("%u", relid), refusal.reason) :
+				 errmsg("no need to %s index \"%s\": %s", verb, name, refusal.reason),
+				 refusal.hint ? errhint("%s", refusal.hint) : 0));
+}
+
 Datum
 learnedbtree_adopt(PG_FUNCTION_ARGS)
 {
-	Oid			relid = lbt_index_argument(fcinfo);
 	LbtIndexOptions options = options_of(fcinfo);
-	Relation	index;
-	Refusal		refusal;
 
-	lbt_forbid_readonly("learnedbtree_adopt()");
-	index = open_index(relid);
-	refusal = check_markable(index);
-	if (refusal.reason)
-		ereport(ERROR,
-				(errcode(refusal.sqlstate),
-				 errmsg("cannot adopt index \"%s\": %s", RelationGetRelationName(index), refusal.reason),
-				 refusal.hint ? errhint("%s", refusal.hint) : 0));
-	if (mark(index, &options, false) == LBT_MARK_AS_BEFORE)
-		ereport(NOTICE,
-				(errmsg("index \"%s\" is adopted already, with the same options", RelationGetRelationName(index))));
-	relation_close(index, NoLock);
+	mark_named(fcinfo, "adopt", &options);
 	lbt_tell_not_loaded();
 	PG_RETURN_VOID();
 }
@@ -211,78 +207,8 @@ learnedbtree_adopt(PG_FUNCTION_ARGS)
 Datum
 learnedbtree_release(PG_FUNCTION_ARGS)
 {
-	Oid			relid = lbt_index_argument(fcinfo);
-	Relation	index;
-
-	lbt_forbid_readonly("learnedbtree_release()");
-	index = open_index(relid);
-	if (!lbt_relation_ownercheck(relid, GetUserId()))
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("cannot release index \"%s\": it belongs to another user", RelationGetRelationName(index)),
-				 errhint("Only the owner of its table may do this.")));
-	if (mark(index, NULL, false) == LBT_MARK_AS_BEFORE)
-	{
-		LbtIndexOptions options;
-
-		(void) lbt_mark_find(index, &options);
-		if (options.learned >= 0)
-			ereport(NOTICE,
-					(errmsg("index \"%s\" has no mark of its own, but that of a partitioned index which it is part of",
-							RelationGetRelationName(index)),
-					 errhint("Release that one, or exclude this one: learnedbtree_adopt(..., learned => false).")));
-		else
-			ereport(NOTICE,
-					(errmsg("index \"%s\" is not adopted", RelationGetRelationName(index))));
-	}
-	relation_close(index, NoLock);
+	mark_named(fcinfo, "release", NULL);
 	PG_RETURN_VOID();
-}
-
-/* ---- one of many ---- */
-
-/* Why one of many should not be adopted, or NULL.  Tables of extensions are left out: their scripts may not expect it. */
-static const char *
-why_skip(Relation index)
-{
-	Refusal		refusal = check_markable(index);
-	Oid			extension = getExtensionOfObject(RelationRelationId, index->rd_index->indrelid);
-
-	if (refusal.reason)
-		return refusal.reason;
-	if (OidIsValid(extension))
-		return psprintf("its table belongs to the extension \"%s\"", get_extension_name(extension));
-	return NULL;
-}
-
-/*
- * Adopt one of many, or (options are NULL) release it; the reason when it is skipped.  Locks are not waited for, and given
- * back: an index that is dropped before we commit leaves its mark, which nobody minds.
- */
-static const char *
-mark_one_of_many(Oid relid, const LbtIndexOptions *options)
-{
-	Oid			table = IndexGetRelation(relid, true);
-	const char *reason = "it is locked by another session, or gone";
-	Relation	index;
-
-	if (!OidIsValid(table) || !lock(table, false))
-		return reason;
-	index = open_locked(relid, table, false);
-	if (index != NULL)
-	{
-		LbtMarkChange change;
-
-		reason = options ? why_skip(index) : NULL;
-		change = reason ? LBT_MARK_CHANGED : mark(index, options, true);
-		if (change == LBT_MARK_BUSY)
-			reason = "its mark is being changed by another session";
-		else if (change == LBT_MARK_AS_BEFORE)
-			reason = options ? "it is adopted already, with the same options" : "it is not adopted";
-		relation_close(index, AccessShareLock);
-	}
-	UnlockRelationOid(table, AccessShareLock);
-	return reason;
 }
 
 /* For the functions for many: adopt an index, or (learned is NULL) release it.  Gives the reason why not, or NULL. */
@@ -292,22 +218,20 @@ learnedbtree_write_mark(PG_FUNCTION_ARGS)
 	Oid			relid = lbt_index_argument(fcinfo);
 	bool		release = PG_ARGISNULL(1);
 	LbtIndexOptions options = options_of(fcinfo);
-	const char *reason = "it belongs to another user";
+	LbtRefusal	refusal = lbt_refuse(0, "it belongs to another user, or is gone", NULL);
 
 	lbt_forbid_readonly(release ? "learnedbtree_release_all()" : "learnedbtree_adopt_all()");
 	CHECK_FOR_INTERRUPTS();
-	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)))
-		reason = "it is locked by another session, or gone";
-	else if (lbt_relation_ownercheck(relid, GetUserId()))
+	if (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)) && lbt_relation_ownercheck(relid, GetUserId()))
 	{
 		lbt_marks_lock_all();	/* not for those who may change nothing */
-		reason = mark_one_of_many(relid, release ? NULL : &options);
+		refusal = mark(relid, release ? NULL : &options, true);
 	}
 	if (!release)
 		lbt_tell_not_loaded();
-	if (reason == NULL)
+	if (refusal.reason == NULL)
 		PG_RETURN_NULL();
-	PG_RETURN_TEXT_P(cstring_to_text(reason));
+	PG_RETURN_TEXT_P(cstring_to_text(refusal.reason));
 }
 
 /* ---- what triggers call ---- */
@@ -335,19 +259,21 @@ learnedbtree_follow_marks(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* For the event triggers: forget dropped indexes, whose OIDs, schemas and names these are. */
+/* For the event triggers: forget dropped indexes of these OIDs, and marks of none of these names. */
 Datum
 learnedbtree_forget_dropped(PG_FUNCTION_ARGS)
 {
-	int			n[3];
-	const Oid  *oids = elements(fcinfo, 0, &n[0]);
-	const NameData *schemas = elements(fcinfo, 1, &n[1]);
-	const NameData *names = elements(fcinfo, 2, &n[2]);
+	int			n;
+	const Oid  *oids = elements(fcinfo, 0, &n);
+	Datum	   *texts;
+	int			ntexts;
+	List	   *names = NIL;
 
-	if (n[1] != n[2])
-		elog(ERROR, "arrays of different lengths");
-	lbt_xact_dropped(oids, n[0]);
-	lbt_marks_forget(oids, n[0], schemas, names, n[1]);
+	deconstruct_array(PG_GETARG_ARRAYTYPE_P(1), TEXTOID, -1, false, TYPALIGN_INT, &texts, NULL, &ntexts);
+	for (int i = 0; i < ntexts; i++)
+		names = lappend(names, TextDatumGetCString(texts[i]));
+	lbt_xact_dropped(oids, n);
+	lbt_marks_forget(oids, n, names);
 	PG_RETURN_VOID();
 }
 

@@ -5,58 +5,15 @@
 
 #include "access/htup_details.h"
 #include "access/relation.h"
-#include "access/xlog.h"
-#include "am/am.h"
-#include "catalog/catalog.h"
 #include "catalog/pg_authid.h"
 #include "funcapi.h"
 #include "miscadmin.h"
-#include "registry/settings.h"
+#include "serve/serve.h"
 #include "server/compat.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rls.h"
-
-static void
-check_kind(Relation rel)
-{
-	const char *name = RelationGetRelationName(rel);
-
-	if (rel->rd_rel->relkind != RELKIND_INDEX && rel->rd_rel->relkind != RELKIND_PARTITIONED_INDEX)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not an index", name),
-				 errhint("Name a btree or learnedbtree index.")));
-	if (!lbt_is_btree(rel) && rel->rd_rel->relam != lbt_am_oid())
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not a btree or learnedbtree index", name)));
-	if (rel->rd_rel->relkind == RELKIND_PARTITIONED_INDEX)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is a partitioned index", name),
-				 errdetail("A partitioned index has no pages of its own."),
-				 errhint("Name one of its partitions' indexes; pg_partition_tree() lists them.")));
-	if (IsCatalogRelation(rel) || IsToastRelation(rel))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("\"%s\" is an index of a system catalog or TOAST table", name),
-				 errdetail("These have no model.")));
-	if (rel->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED && RecoveryInProgress())
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("index \"%s\" is unlogged, and cannot be read during recovery", name)));
-	if (RELATION_IS_OTHER_TEMP(rel))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot access temporary indexes of other sessions")));
-	if (!rel->rd_index->indisvalid)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("index \"%s\" is not valid", RelationGetRelationName(rel)),
-				 errhint("Its build did not finish; REINDEX it or drop it.")));
-}
 
 /*
  * May the current user select each key column by itself?  That does not do where there is more to an index than its
@@ -116,12 +73,18 @@ Relation
 lbt_open_index(Oid relid, LOCKMODE lock, LbtRight right)
 {
 	Relation	rel = try_relation_open(relid, lock);
+	LbtRefusal	refusal;
 
 	if (rel == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
 				 errmsg("relation with OID %u does not exist", relid)));
-	check_kind(rel);
+	refusal = lbt_index_unfit(rel, LBT_TO_LOOK_INTO);
+	if (refusal.reason)
+		ereport(ERROR,
+				(errcode(refusal.sqlstate),
+				 errmsg("\"%s\" has no model: %s", RelationGetRelationName(rel), refusal.reason),
+				 refusal.hint ? errhint("%s", refusal.hint) : 0));
 	check_right(rel, right);
 	return rel;
 }

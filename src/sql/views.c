@@ -58,21 +58,6 @@ learnedbtree_stat_reset(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* Why the file is not even looked at: nothing about one index may fail the view, which is of many. */
-static const char *
-unreadable(Relation index)
-{
-	const char *reason = NULL;
-
-	if (lbt_is_btree(index))
-		reason = lbt_serve_unfit(index);
-	else if (index->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED && RecoveryInProgress())
-		reason = "it is unlogged, and this is a standby";
-	if (reason == NULL && RelationGetNumberOfBlocks(index) > 0 && !lbt_bt_meta_is_good(index))
-		reason = "its metapage is damaged";
-	return reason;
-}
-
 static const char *
 not_served(Relation index)
 {
@@ -91,11 +76,14 @@ describe(Relation index, LbtRow *row)
 {
 	LbtIndexOptions options = LBT_NO_INDEX_OPTIONS;
 	bool		readable;
-	const char *reason = unreadable(index);
+	const char *reason = lbt_index_unfit(index, LBT_TO_LOOK_INTO).reason;
 	const char *model_reason;
 	LbtRegistered model;
 	BlockNumber nblocks;
 
+	/* Nothing about one index may fail the view, which is of many. */
+	if (reason == NULL && RelationGetNumberOfBlocks(index) > 0 && !lbt_bt_meta_is_good(index))
+		reason = "its metapage is damaged";
 	readable = reason == NULL;
 	if (readable)
 		reason = not_served(index);
