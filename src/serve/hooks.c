@@ -156,22 +156,9 @@ is_looking(void)
 /* ---- exchanging ---- */
 
 /*
- * As lbt_exchange(), of an index that a statement is about to open: its table is locked by the statement, or will be.  A
- * lock on it is not waited for: whoever holds one in the way is about to drop it or make it anew.
+ * Exchange all indexes of a table that a statement is about to open.  True when that is settled.  Locks are not waited
+ * for: whoever holds one in the way is about to drop the index or make it anew.
  */
-static void
-exchange_unlocked(Oid index, bool *settled)
-{
-	if (ConditionalLockRelationOid(index, AccessShareLock))
-	{
-		(void) lbt_exchange(index, settled);
-		UnlockRelationOid(index, AccessShareLock);
-	}
-	else
-		*settled = false;
-}
-
-/* Exchange all indexes of a table.  True when that is settled. */
 static bool
 prepare_table(Oid table)
 {
@@ -197,7 +184,15 @@ prepare_table(Oid table)
 		foreach(lc, indexes)
 			note(lfirst_oid(lc), table, 0);
 		foreach(lc, indexes)
-			exchange_unlocked(lfirst_oid(lc), &settled);
+		{
+			if (ConditionalLockRelationOid(lfirst_oid(lc), AccessShareLock))
+			{
+				(void) lbt_exchange(lfirst_oid(lc), &settled);
+				UnlockRelationOid(lfirst_oid(lc), AccessShareLock);
+			}
+			else
+				settled = false;
+		}
 		list_free(indexes);
 		known = find_known(table);
 		if (known && !settled)
@@ -305,8 +300,9 @@ prepare_subscribed(void)
 
 	if (subscribed_settled)
 		return;
-	subscribed_settled = true;	/* first: an invalidation meanwhile makes it
-								 * false */
+
+	/* First, as an invalidation meanwhile makes it false. */
+	subscribed_settled = true;
 	foreach(lc, lbt_subscription_relations(MySubscription->oid))
 		foreach(member, find_all_inheritors(((SubscriptionRelState *) lfirst(lc))->relid, NoLock, NULL))
 		if (!prepare_table(lfirst_oid(member)))
@@ -322,7 +318,7 @@ at_xact_event(XactEvent event, void *arg)
 {
 	if ((event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT) && lbt_marks_aborted())
 		lbt_serve_changed();
-	if (event == XACT_EVENT_PRE_COMMIT && looking && IsLogicalWorker() && MySubscription != NULL && is_looking())
+	if (event == XACT_EVENT_PRE_COMMIT && MySubscription != NULL && IsLogicalWorker() && is_looking())
 		prepare_subscribed();
 }
 

@@ -15,11 +15,22 @@
 #include "utils/builtins.h"
 #include "utils/guc.h"
 
-/* Is the library in a list of libraries? */
+/* Is the library in a list of libraries, or in such a setting ("name=list")?  By its name, with or without folder and suffix. */
 static bool
 lists_library(const char *libraries)
 {
-	return libraries != NULL && strstr(libraries, "learnedbtree") != NULL;
+	static const char name[] = "learnedbtree";
+	const char *at = libraries;
+
+	while (at != NULL && (at = strstr(at, name)) != NULL)
+	{
+		char		before = at == libraries ? ',' : at[-1];
+
+		at += strlen(name);
+		if (strchr(", \"/=", before) && (*at == '\0' || strchr(", \".", *at)))
+			return true;
+	}
+	return false;
 }
 
 /* Set for this database or all, for all roles or some?  This session may have begun before. */

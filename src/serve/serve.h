@@ -29,12 +29,11 @@
  */
 extern const char *lbt_serve_refusal(Relation index, bool *sure);
 
-/* Why something is not done with an index. */
+/* Why something is not done with an index: the reason goes on from "cannot adopt ...: ". */
 typedef struct LbtRefusal
 {
 	int			sqlstate;		/* 0: it is not needed */
-	const char *reason;			/* goes on from "cannot adopt ...: "; NULL: it
-								 * may be done */
+	const char *reason;			/* NULL: it may be done */
 	const char *hint;			/* NULL: none */
 } LbtRefusal;
 

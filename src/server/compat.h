@@ -27,8 +27,8 @@
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"				/* part of postgres.h before */
 #endif
-#if PG_VERSION_NUM >= 180000	/* from here on EXPLAIN takes options of
-								 * extensions */
+/* From here on EXPLAIN takes options of extensions. */
+#if PG_VERSION_NUM >= 180000
 #define LBT_EXPLAIN_OPTIONS
 #include "commands/explain_format.h"
 #include "commands/explain_state.h"

@@ -34,11 +34,7 @@ need_size(Size size)
 	if (size <= whole_size)
 		return;
 	size = Max(size, LEAST_SIZE);
-	if (whole != NULL)
-		pfree(whole);
-	whole = NULL;
-	whole_size = 0;
-	whole = MemoryContextAlloc(TopMemoryContext, size);
+	whole = whole ? repalloc(whole, size) : MemoryContextAlloc(TopMemoryContext, size);
 	whole_size = size;
 }
 

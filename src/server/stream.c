@@ -97,13 +97,6 @@ next_buffer(LbtStream *stream, uint32 *tag)
 	return buf;
 }
 
-/* Waits for reads under way, and raises their errors. */
-static void
-end(LbtStream *stream)
-{
-	read_stream_end(stream->reads);
-}
-
 #else
 
 /* ---- or by advice to the operating system ---- */
@@ -125,45 +118,34 @@ begin(Relation rel, bool all)
 	return stream;
 }
 
-/* Ask for blocks until there are enough. */
-static void
-ask(LbtStream *stream)
-{
-	while (!stream->ended && stream->nasked <= stream->distance)
-	{
-		Asked	   *asked = &stream->asked[(stream->first + stream->nasked) % (stream->max_distance + 1)];
-
-		if (!next_in_file(stream, &asked->block, &asked->tag))
-			stream->ended = true;
-		else
-		{
-			asked->cached = lbt_block_cached(stream->rel, asked->block);
-			stream->nasked++;
-		}
-	}
-}
-
+/* Asks for blocks until there are enough, and hands out the first. */
 static Buffer
 next_buffer(LbtStream *stream, uint32 *tag)
 {
+	int			size = stream->max_distance + 1;
 	Asked		asked;
 
-	ask(stream);
+	while (!stream->ended && stream->nasked <= stream->distance)
+	{
+		Asked	   *last = &stream->asked[(stream->first + stream->nasked) % size];
+
+		stream->ended = !next_in_file(stream, &last->block, &last->tag);
+		if (!stream->ended)
+		{
+			last->cached = lbt_block_cached(stream->rel, last->block);
+			stream->nasked++;
+		}
+	}
 	if (stream->nasked == 0)
 		return InvalidBuffer;
 	asked = stream->asked[stream->first];
-	stream->first = (stream->first + 1) % (stream->max_distance + 1);
+	stream->first = (stream->first + 1) % size;
 	stream->nasked--;
 	stream->idle = asked.cached ? stream->idle + 1 : 0;
 	if (!asked.cached)
 		stream->distance = Min(stream->distance * 2, stream->max_distance);
 	*tag = asked.tag;
 	return ReadBuffer(stream->rel, asked.block);
-}
-
-static void
-end(LbtStream *stream)
-{
 }
 
 #endif
@@ -241,7 +223,10 @@ lbt_stream_end(LbtStream *stream)
 	{
 		LBT_GUARD_BEGIN_AS(stream->owner);
 		{
-			end(stream);
+			/* Waits for reads under way, and raises their errors. */
+#if PG_VERSION_NUM >= 170000
+			read_stream_end(stream->reads);
+#endif
 		}
 		LBT_GUARD_END(release_owner(stream, false));
 	}

@@ -22,7 +22,7 @@
 #include "serve/marks.h"
 #include "serve/serve.h"
 #include "server/compat.h"
-#include "sql/index_arg.h"
+#include "sql/functions.h"
 #include "storage/lmgr.h"
 #include "train/train.h"
 #include "utils/array.h"
@@ -167,12 +167,21 @@ option(FunctionCallInfo fcinfo, int argument, const char *name, int max)
 static LbtIndexOptions
 options_of(FunctionCallInfo fcinfo)
 {
-	return (LbtIndexOptions)
-	{
-		.learned = PG_ARGISNULL(1) || PG_GETARG_BOOL(1),
-			.max_error = option(fcinfo, 2, "max_error", LBT_MAX_ERROR_LIMIT),
-			.retrain_splits = option(fcinfo, 3, "retrain_splits", INT_MAX)
-	};
+	LbtIndexOptions options;
+
+	options.learned = PG_ARGISNULL(1) || PG_GETARG_BOOL(1);
+	options.max_error = option(fcinfo, 2, "max_error", LBT_MAX_ERROR_LIMIT);
+	options.retrain_splits = option(fcinfo, 3, "retrain_splits", INT_MAX);
+	return options;
+}
+
+/* An error on standbys and in read-only transactions. */
+static void
+forbid_readonly(const char *function)
+{
+	PreventCommandDuringRecovery(function);
+	PreventCommandIfReadOnly(function);
+	PreventCommandIfParallelMode(function);
 }
 
 /* Mark the index that the first argument names, or tell why not. */
@@ -183,7 +192,7 @@ mark_named(FunctionCallInfo fcinfo, const char *verb, const LbtIndexOptions *opt
 	char	   *name = get_rel_name(relid);
 	LbtRefusal	refusal;
 
-	lbt_forbid_readonly(psprintf("learnedbtree_%s()", verb));
+	forbid_readonly(psprintf("learnedbtree_%s()", verb));
 	refusal = mark(relid, options, false);
 	if (refusal.reason)
 		ereport(refusal.sqlstate ? ERROR : NOTICE,
@@ -220,7 +229,7 @@ learnedbtree_write_mark(PG_FUNCTION_ARGS)
 	LbtIndexOptions options = options_of(fcinfo);
 	LbtRefusal	refusal = lbt_refuse(0, "it belongs to another user, or is gone", NULL);
 
-	lbt_forbid_readonly(release ? "learnedbtree_release_all()" : "learnedbtree_adopt_all()");
+	forbid_readonly(release ? "learnedbtree_release_all()" : "learnedbtree_adopt_all()");
 	CHECK_FOR_INTERRUPTS();
 	if (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)) && lbt_relation_ownercheck(relid, GetUserId()))
 	{

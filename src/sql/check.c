@@ -15,7 +15,7 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "search/locate.h"
-#include "sql/index_arg.h"
+#include "sql/functions.h"
 #include "storage/lmgr.h"
 #include "train/leafwalk.h"
 #include "train/train.h"
@@ -74,10 +74,8 @@ check_file(FunctionCallInfo fcinfo)
 	SPI_connect();
 	LBT_AS_BTREE_BEGIN(rel);
 	{
-		int			rc = SPI_execute_with_args(amcheck_call(), 3, types, values, NULL, true, 0);
-
-		if (rc != SPI_OK_SELECT)
-			elog(ERROR, "amcheck failed: %s", SPI_result_code_string(rc));
+		if (SPI_execute_with_args(amcheck_call(), 3, types, values, NULL, true, 0) != SPI_OK_SELECT)
+			elog(ERROR, "could not call amcheck's function");
 	}
 	LBT_AS_BTREE_END(rel);
 	SPI_finish();
@@ -111,10 +109,8 @@ settle(Relation rel, Buffer buf, OffsetNumber offset)
 		opaque = BTPageGetOpaque(BufferGetPage(buf));
 		offset = P_FIRSTDATAKEY(opaque);
 	}
-	position = (Position)
-	{
-		.block = BufferGetBlockNumber(buf),.offset = offset
-	};
+	position.block = BufferGetBlockNumber(buf);
+	position.offset = offset;
 	_bt_relbuf(rel, buf);
 	return position;
 }

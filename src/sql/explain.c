@@ -15,7 +15,7 @@
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "server/executor.h"
-#include "sql/index_arg.h"
+#include "sql/functions.h"
 #include "utils/memutils.h"
 
 PG_FUNCTION_INFO_V1(learnedbtree_last_scan);

@@ -8,7 +8,7 @@
 #include "registry/registry.h"
 #include "serve/serve.h"
 #include "server/executor.h"
-#include "sql/index_arg.h"
+#include "sql/functions.h"
 
 PG_MODULE_MAGIC;
 

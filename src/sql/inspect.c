@@ -15,7 +15,7 @@
 #include "registry/settings.h"
 #include "search/locate.h"
 #include "serve/serve.h"
-#include "sql/index_arg.h"
+#include "sql/functions.h"
 #include "train/train.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -40,7 +40,7 @@ static const struct
 	[LBT_EVICTED] = {"evicted", "dropped to make room for other models; raise learnedbtree.max_model_memory, or call learnedbtree_train()"},
 	[LBT_NO_MEMORY] = {"no memory", "shared memory could not be had; it will be tried again"},
 	[LBT_DAMAGED] = {"damaged", "level 1 of the tree cannot be read, or is not in order; check the index with learnedbtree_check()"},
-	[LBT_NOT_PAYING] = {"not paying", NULL},	/* see why_not_paying() */
+	[LBT_NOT_PAYING] = {"not paying", NULL},
 	[LBT_FAILED] = {"failed", "training ended in an error, and will be tried again; learnedbtree_train() shows it"},
 };
 
@@ -60,41 +60,32 @@ own_type(const LbtKeyColumn *column)
 
 /* ---- the key code in words ---- */
 
-/* A common prefix, quoted; what is not printable ASCII is escaped. */
-static void
-describe_prefix(StringInfo s, const uint8 *prefix, int length)
-{
-	appendStringInfoString(s, "prefix '");
-	for (int i = 0; i < length; i++)
-	{
-		if (prefix[i] < ' ' || prefix[i] > '~' || prefix[i] == '\'' || prefix[i] == '\\')
-			appendStringInfo(s, "\\x%02x", prefix[i]);
-		else
-			appendStringInfoChar(s, (char) prefix[i]);
-	}
-	appendStringInfoString(s, "' + ");
-}
-
 /*
- * A byte string's part: "prefix 'user' + 19 bytes"; "8 bytes".  The bytes of an encoding say nothing to users:
- * "sort key, 2 bytes in common + 8 bytes".
+ * A byte string's part: "prefix 'user' + 19 bytes"; "8 bytes".  What is not printable ASCII is escaped.  The bytes of an
+ * encoding say nothing to users: "sort key, 2 bytes in common + 8 bytes".
  */
 static void
 describe_bytes(StringInfo s, const LbtKeyColumn *c, const LbtCodeColumn *column, const LbtKeyDigit *d,
 			   const uint8 *prefix)
 {
+	int			common = column->prefix_length;
 	int			n = 0;
 
+	/* Digits without a span are where strings end, and go on in none. */
 	for (int i = 0; i < column->ndigits; i++)
-		n += d[i].span >= d[i].ends && (d[i].span > 0 || !d[i].ends);	/* else strings end
-																		 * here, and go on in
-																		 * none */
+		n += d[i].span >= d[i].ends && (d[i].span > 0 || !d[i].ends);
 	if (c->encoded)
 		appendStringInfoString(s, c->encoding == LBT_ENCODE_SORT_KEY ? "sort key, " : "encoded, ");
-	if (c->encoded && column->prefix_length > 0)
-		appendStringInfo(s, "%d byte%s in common + ", column->prefix_length, column->prefix_length == 1 ? "" : "s");
-	else if (column->prefix_length > 0)
-		describe_prefix(s, prefix, column->prefix_length);
+	if (c->encoded && common > 0)
+		appendStringInfo(s, "%d byte%s in common + ", common, common == 1 ? "" : "s");
+	else if (common > 0)
+	{
+		appendStringInfoString(s, "prefix '");
+		for (int i = 0; i < common; i++)
+			appendStringInfo(s, prefix[i] < ' ' || prefix[i] > '~' || prefix[i] == '\'' || prefix[i] == '\\' ?
+							 "\\x%02x" : "%c", prefix[i]);
+		appendStringInfoString(s, "' + ");
+	}
 	appendStringInfo(s, "%d byte%s", n, n == 1 ? "" : "s");
 }
 
@@ -159,15 +150,6 @@ describe_code(Relation rel, const LbtKeySpec *spec, const LbtModelHeader *header
 
 /* ---- the model ---- */
 
-/* What led to the decision. */
-static const char *
-why_not_paying(const LbtSince *since)
-{
-	return psprintf("of " UINT64_FORMAT " predictions since the training " UINT64_FORMAT " failed and "
-					UINT64_FORMAT " were a neighbour's: descents cost less; the next training tries again",
-					since->predictions, since->fallbacks, since->moved);
-}
-
 const char *
 lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char **reason)
 {
@@ -182,7 +164,11 @@ lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char 
 		refusal = lbt_serve_refusal(rel, NULL);
 	*reason = refusal ? psprintf("not served in this session: %s", refusal) :
 		!lbt_enable && model->state == LBT_READY ? "not used: learnedbtree.enable is off" :
-		model->state == LBT_NOT_PAYING ? why_not_paying(&model->since) : state_words[model->state].reason;
+		model->state == LBT_NOT_PAYING ?
+		psprintf("of " UINT64_FORMAT " predictions since the training " UINT64_FORMAT " failed and " UINT64_FORMAT
+				 " were a neighbour's: descents cost less; the next training tries again",
+				 model->since.predictions, model->since.fallbacks, model->since.moved) :
+		state_words[model->state].reason;
 	return state_words[model->state].name;
 }
 
@@ -325,10 +311,8 @@ read_key(FunctionCallInfo fcinfo, Relation rel, const LbtKeySpec *spec, LbtBound
 				 errmsg("too many key values for index \"%s\"", RelationGetRelationName(rel)),
 				 errdetail_plural("Its model covers %d key column.", "Its model covers %d key columns.",
 								  spec->ncolumns, spec->ncolumns)));
-	*bound = (LbtBound)
-	{
-		.ncolumns = nvalues
-	};
+	memset(bound, 0, sizeof(*bound));
+	bound->ncolumns = nvalues;
 	for (int i = 0; i < nvalues; i++)
 	{
 		const LbtKeyColumn *column = &spec->column[i];

@@ -12,7 +12,7 @@
 #include "registry/counters.h"
 #include "serve/marks.h"
 #include "serve/serve.h"
-#include "sql/index_arg.h"
+#include "sql/functions.h"
 #include "storage/lmgr.h"
 #include "train/train.h"
 #include "utils/timestamp.h"

@@ -33,6 +33,8 @@ CREATE FUNCTION by_loop(int4) RETURNS text LANGUAGE plpgsql AS \$\$ DECLARE r re
 CREATE FUNCTION put(int4) RETURNS int LANGUAGE plpgsql AS \$\$ DECLARE n int; BEGIN
 	INSERT INTO t (a, b, x) VALUES (1000, \$1, 'put ' || currval('next')) ON CONFLICT DO NOTHING; GET DIAGNOSTICS n = ROW_COUNT; RETURN n; END \$\$;
 CREATE FUNCTION by_sql(int8) RETURNS text LANGUAGE sql STABLE AS \$\$ SELECT x FROM t WHERE id = \$1 LIMIT 1 \$\$;
+CREATE ROLE filler IN ROLE pg_execute_server_program;
+GRANT INSERT (k, v) ON p TO filler;
 COPY (SELECT 2000, 5) TO '$file';
 SQL
 my @indexes = qw(t_pkey t_ab t_x p_pkey);
@@ -72,7 +74,8 @@ my @ways = (
 	[ 'the check of a foreign key', 'EXECUTE fk(77)', '77', 't_pkey' ],
 	[ 'COPY', "COPY t (a, b) FROM '$file'", '', 't_pkey t_ab t_x' ],
 	[ 'an insert through partitions, late', 'EXECUTE routed', '1', 'p_pkey' ],
-	[ 'COPY through partitions, late', "COPY p FROM PROGRAM 'date +%s%N%t1'", '', 'p_pkey' ]);
+	[ 'COPY through partitions, late', "COPY p FROM PROGRAM 'date +%s%N%t1'", '', 'p_pkey' ],
+	[ 'COPY by who may fill some columns, late', "SET ROLE filler; COPY p (k, v) FROM PROGRAM 'date +%s%N%t1'; RESET ROLE", '', 'p_pkey' ]);
 
 sub settings
 {

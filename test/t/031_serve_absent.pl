@@ -35,8 +35,10 @@ INSERT INTO renamed SELECT generate_series(1, 3000);
 CREATE TABLE p (k int PRIMARY KEY) PARTITION BY RANGE (k);
 CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10000);
 INSERT INTO p SELECT generate_series(1, 3000);
+ALTER DATABASE postgres SET session_preload_libraries = not_learnedbtree, learnedbtree_too;
 SELECT learnedbtree_adopt('t_pkey');
 SELECT learnedbtree_adopt('t_a'), learnedbtree_adopt('t_x_key'), learnedbtree_adopt('p_pkey'), learnedbtree_adopt('gone_pkey'), learnedbtree_adopt('renamed_k');
+ALTER DATABASE postgres RESET session_preload_libraries;
 SQL
 is($rc, 0, 'indexes can be adopted where new sessions do not load the library');
 my @hints = $err =~ /^HINT: +(.*)$/mg;

@@ -1,7 +1,7 @@
 /*
- * index_arg.c - opening an index that a user named, and rows of results; see index_arg.h.
+ * functions.c - opening an index that a user named, and rows of results; see functions.h.
  */
-#include "sql/index_arg.h"
+#include "sql/functions.h"
 
 #include "access/htup_details.h"
 #include "access/relation.h"
@@ -98,14 +98,6 @@ lbt_index_argument(FunctionCallInfo fcinfo)
 				 errmsg("the index must not be NULL"),
 				 errhint("Name a learnedbtree index.")));
 	return PG_GETARG_OID(0);
-}
-
-void
-lbt_forbid_readonly(const char *function)
-{
-	PreventCommandDuringRecovery(function);
-	PreventCommandIfReadOnly(function);
-	PreventCommandIfParallelMode(function);
 }
 
 void

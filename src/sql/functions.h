@@ -1,8 +1,8 @@
 /*
- * index_arg.h - what functions about one index share: their argument, opened and checked, and their result.
+ * functions.h - what functions about one index share: their argument, opened and checked, and their result.
  */
-#ifndef LBT_INDEX_ARG_H
-#define LBT_INDEX_ARG_H
+#ifndef LBT_FUNCTIONS_H
+#define LBT_FUNCTIONS_H
 
 #include "postgres.h"
 
@@ -35,9 +35,6 @@ extern bool lbt_may_see_values(Relation index);
 
 /* The first argument of a function, a regclass; an error when it is NULL. */
 extern Oid	lbt_index_argument(FunctionCallInfo fcinfo);
-
-/* For functions that change catalogs: an error on standbys and in read-only transactions. */
-extern void lbt_forbid_readonly(const char *function);
 
 /* A result's row: columns are added from the left, those that are not are NULL. */
 typedef struct LbtRow
@@ -78,4 +75,4 @@ extern const char *lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered 
 /* explain.c: in _PG_init */
 extern void lbt_explain_init(void);
 
-#endif							/* LBT_INDEX_ARG_H */
+#endif							/* LBT_FUNCTIONS_H */
