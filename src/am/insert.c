@@ -30,7 +30,7 @@ typedef struct Inserter
 {
 	LbtIndex   *index;			/* NULL: no model for this index */
 	uint32		rows_without;	/* a model */
-	uint8	   *room;			/* LBT_SCRATCH_BYTES bytes for each covered
+	uint8	   *scratch;		/* LBT_SCRATCH_BYTES bytes for each covered
 								 * column */
 } Inserter;
 
@@ -71,7 +71,7 @@ get_inserter(Relation rel, IndexInfo *info)
 		if (index->shareable && index->learned && lbt_trainable(rel, index, &reason))
 		{
 			inserter->index = index;
-			inserter->room = MemoryContextAlloc(info->ii_Context, index->keyspec.ncolumns * LBT_SCRATCH_BYTES);
+			inserter->scratch = MemoryContextAlloc(info->ii_Context, index->keyspec.ncolumns * LBT_SCRATCH_BYTES);
 			warm_up(rel);
 		}
 	}
@@ -110,7 +110,7 @@ key_of(const Inserter *inserter, const Datum *values, const bool *isnull, LbtBou
 		if (!lbt_keyspec_plain(&spec->column[i], values[i]))
 			return false;
 		(void) lbt_keyspec_argument(&spec->column[i], InvalidOid, values[i], &key->value[i],
-									inserter->room + i * LBT_SCRATCH_BYTES);
+									inserter->scratch + i * LBT_SCRATCH_BYTES);
 	}
 	return true;
 }

@@ -76,7 +76,7 @@ void
 lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys)
 {
 	LbtScan    *so = (LbtScan *) scan->opaque;
-	bool		was_btree = !so->ours && so->btree != NULL;
+	bool		was_btree = !so->predicts && so->btree != NULL;
 
 	so->mark_at = -1;
 	if (so->cur.valid)
@@ -85,14 +85,14 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 		lbt_leafcopy_release(&so->mark);
 	if (so->ahead != NULL)
 		lbt_ahead_stop(so);
-	so->ours = false;
+	so->predicts = false;
 	if (lbt_enable && scan->parallel_scan == NULL && so->index->learned)
 	{
 		if (keys && scan->numberOfKeys > 0)
 			memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
-		so->ours = may_have_model(so) && lbt_scan_interval(scan, so) && have_model(scan, so);
+		so->predicts = may_have_model(so) && lbt_scan_interval(scan, so) && have_model(scan, so);
 	}
-	if (!so->ours)
+	if (!so->predicts)
 	{
 		/* A btree index that is not learned is not served any more. */
 		if (so->index->learned || !lbt_is_btree(scan->indexRelation))
@@ -113,7 +113,7 @@ lbt_gettuple(IndexScanDesc scan, ScanDirection dir)
 	LbtLeafCopy *cur = &so->cur;
 	LbtItem    *item;
 
-	if (!so->ours)
+	if (!so->predicts)
 	{
 		bool		found;
 
@@ -142,7 +142,7 @@ lbt_getbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 	LbtScan    *so = (LbtScan *) scan->opaque;
 	int64		ntids = 0;
 
-	if (!so->ours)
+	if (!so->predicts)
 	{
 		BY_BTREE(scan, so, ntids = btgetbitmap(scan, tbm));
 		return ntids;
@@ -213,8 +213,8 @@ lbt_endscan(IndexScanDesc scan)
 	lbt_ahead_free(so);
 	if (so->btree != NULL)
 		BY_BTREE(scan, so, btendscan(scan));
-	if (so->room)
-		pfree(so->room);
+	if (so->scratch)
+		pfree(so->scratch);
 	if (so->array_context)
 		MemoryContextDelete(so->array_context);
 	pfree(so);
@@ -225,7 +225,7 @@ lbt_markpos(IndexScanDesc scan)
 {
 	LbtScan    *so = (LbtScan *) scan->opaque;
 
-	if (!so->ours)
+	if (!so->predicts)
 		BY_BTREE(scan, so, btmarkpos(scan));
 	else
 	{
@@ -239,7 +239,7 @@ lbt_restrpos(IndexScanDesc scan)
 {
 	LbtScan    *so = (LbtScan *) scan->opaque;
 
-	if (!so->ours)
+	if (!so->predicts)
 		BY_BTREE(scan, so, btrestrpos(scan));
 	else if (so->mark_at >= 0)
 		so->cur.at = so->mark_at;

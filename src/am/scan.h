@@ -62,13 +62,13 @@ typedef struct LbtLeafCopy
 typedef struct LbtScan
 {
 	LbtIndex   *index;
-	bool		ours;			/* not nbtree's, until the next rescan */
+	bool		predicts;		/* served by our engine until the next rescan */
 	bool		bitmap;			/* all matches will be wanted */
 	bool		asked_training; /* once a scan is enough */
 	bool		any_dead;		/* among the items of cur */
 	int			narrays;
 	MemoryContext array_context;	/* reset at rescan; or NULL */
-	uint8	   *room;			/* for keys' encoded values; or NULL */
+	uint8	   *scratch;		/* for keys' encoded values; or NULL */
 	void	   *btree;			/* nbtree's scan state; or NULL */
 	struct LbtAhead *ahead;		/* scanahead.c's; or NULL */
 	uint32		slot;			/* a guess: near the leaf read last */
@@ -78,7 +78,7 @@ typedef struct LbtScan
 	LbtLeafCopy mark;			/* the marked position, if on another leaf */
 	int			mark_at;		/* the marked item, if on this leaf; or -1 */
 
-	/* of use when ours */
+	/* of use when predicts */
 	int64		nprobes;		/* 0 when no tuple can satisfy the keys */
 	LbtProbe	probe;			/* the one being read */
 	LbtArray	array[LBT_CODE_COLUMNS];

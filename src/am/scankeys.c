@@ -66,7 +66,7 @@ take_array(LbtScan *so, ScanKey key, LbtArray *array)
 	bool	   *isnull;
 	int			n;
 	bool		served = true;
-	uint8	   *room = NULL;
+	uint8	   *scratch = NULL;
 
 	if (so->array_context == NULL)
 		so->array_context = AllocSetContextCreate(GetMemoryChunkContext(so), "learnedbtree arrays",
@@ -79,14 +79,14 @@ take_array(LbtScan *so, ScanKey key, LbtArray *array)
 	array->n = 0;
 	array->values = MemoryContextAllocHuge(so->array_context, Max(n, 1) * sizeof(LbtKeyValue));
 	if (column->encoded)
-		room = MemoryContextAllocHuge(so->array_context, (Size) Max(n, 1) * LBT_SCRATCH_BYTES);
+		scratch = MemoryContextAllocHuge(so->array_context, (Size) Max(n, 1) * LBT_SCRATCH_BYTES);
 	for (int i = 0; i < n && served; i++)
 	{
 		if (isnull[i])
 			continue;
 		served = lbt_keyspec_plain(column, elements[i]);
 		if (served && lbt_keyspec_argument(column, key->sk_subtype, elements[i], &array->values[array->n],
-										   room ? room + (Size) i * LBT_SCRATCH_BYTES : NULL) == 0)
+										   scratch ? scratch + (Size) i * LBT_SCRATCH_BYTES : NULL) == 0)
 			array->n++;
 	}
 	MemoryContextSwitchTo(old);
@@ -140,11 +140,11 @@ narrow(const LbtKeyColumn *column, LbtBound *bound, bool is_end, int at, const L
 /* ---- keys ---- */
 
 /*
- * Take in one key, with room for an encoded value; false when we do not serve it.  so->nprobes becomes 0 where no tuple
+ * Take in one key, with scratch space for an encoded value; false when we do not serve it.  so->nprobes becomes 0 where no tuple
  * satisfies the keys.
  */
 static inline bool
-add_key(LbtScan *so, LbtShape *shape, ScanKey key, uint8 *room)
+add_key(LbtScan *so, LbtShape *shape, ScanKey key, uint8 *scratch)
 {
 	int			at = key->sk_attno - 1;
 	const LbtKeyColumn *column = &so->index->keyspec.column[at];
@@ -168,7 +168,7 @@ add_key(LbtScan *so, LbtShape *shape, ScanKey key, uint8 *room)
 		return take_array(so, key, &so->array[so->narrays++]);
 	if (!lbt_keyspec_plain(column, key->sk_argument))
 		return false;
-	side = lbt_keyspec_argument(column, key->sk_subtype, key->sk_argument, &value, room);
+	side = lbt_keyspec_argument(column, key->sk_subtype, key->sk_argument, &value, scratch);
 
 	if (key->sk_strategy == BTEqualStrategyNumber)
 	{
@@ -229,10 +229,10 @@ lbt_scan_interval(IndexScanDesc scan, LbtScan *so)
 		MemoryContextReset(so->array_context);
 	if (scan->numberOfKeys == 0 || scan->numberOfOrderBys > 0)
 		return false;
-	if (so->index->keyspec.encoded && so->room == NULL)
-		so->room = MemoryContextAlloc(GetMemoryChunkContext(so), scan->numberOfKeys * LBT_SCRATCH_BYTES);
+	if (so->index->keyspec.encoded && so->scratch == NULL)
+		so->scratch = MemoryContextAlloc(GetMemoryChunkContext(so), scan->numberOfKeys * LBT_SCRATCH_BYTES);
 	for (int i = 0; i < scan->numberOfKeys && so->nprobes > 0; i++)
-		if (!add_key(so, &shape, &scan->keyData[i], so->room ? so->room + i * LBT_SCRATCH_BYTES : NULL))
+		if (!add_key(so, &shape, &scan->keyData[i], so->scratch ? so->scratch + i * LBT_SCRATCH_BYTES : NULL))
 			return false;
 	if (!shape.equal)
 		exclude_nulls(&so->index->keyspec.column[shape.column], shape.column, &so->probe);

@@ -76,7 +76,7 @@ hint_usable(const LbtTarget *t)
 
 /* Pin the target, if it is not, and lock it; InvalidBuffer when the block cannot be in the file. */
 static pg_attribute_always_inline Buffer
-land(const Search *search, const LbtTarget *t, int lockmode)
+lock_target(const Search *search, const LbtTarget *t, int lockmode)
 {
 	Relation	rel = search->rel;
 	LbtIndex   *index = search->index;
@@ -281,7 +281,7 @@ lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapsh
 	}
 	index->last_slot = target->slot;
 	outcome->event = LBT_EV_BAD_BLOCK;
-	buf = land(&search, target, BT_READ);
+	buf = lock_target(&search, target, BT_READ);
 	target->pinned = InvalidBuffer;
 	if (!BufferIsValid(buf))
 		return InvalidBuffer;
@@ -396,7 +396,7 @@ static LbtEvent
 try_target(Search *search, uint64 code, const LbtTarget *target, LbtPlace *place)
 {
 	LbtIndex   *index = search->index;
-	Buffer		buf = land(search, target, BT_WRITE);
+	Buffer		buf = lock_target(search, target, BT_WRITE);
 	Verdict		verdict;
 	Page		page;
 	bool		fits;

@@ -3,7 +3,7 @@
  *
  *     bound --key code--> code --spline, leaf cache--> slot --leaf cache--> block, buffer hint
  *
- * A model may be garbage while it is read (registry.c): slots are within the view's bounds, all else is a hint.
+ * A model may be garbage while it is read (registry.h): slots are within the view's bounds, all else is a hint.
  */
 #ifndef LBT_PREDICT_H
 #define LBT_PREDICT_H

@@ -168,7 +168,7 @@ try_bound(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapsho
 static bool
 check_lookups(Relation rel, LbtIndex *index, uint64 counts[2][LBT_NEVENTS])
 {
-	uint8	   *room = palloc(index->keyspec.ncolumns * LBT_SCRATCH_BYTES);
+	uint8	   *scratch = palloc(index->keyspec.ncolumns * LBT_SCRATCH_BYTES);
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree check",
 												  ALLOCSET_DEFAULT_SIZES);
 	LbtLeafWalk walk;
@@ -182,7 +182,7 @@ check_lookups(Relation rel, LbtIndex *index, uint64 counts[2][LBT_NEVENTS])
 
 		CHECK_FOR_INTERRUPTS();
 		if (walk.separator)
-			lbt_bound_of_tuple(&index->keyspec, RelationGetDescr(rel), walk.separator, room, &bound);
+			lbt_bound_of_tuple(&index->keyspec, RelationGetDescr(rel), walk.separator, scratch, &bound);
 
 		/* As the lower bound of a scan, and as an upper one. */
 		for (int past = 0; past <= 1 && ready && walk.separator; past++)

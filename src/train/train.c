@@ -61,7 +61,7 @@ typedef struct Harvest
 	uint32		limit;			/* as many fit into the memory allowed */
 	LbtLeaf    *leaves;			/* header->nleaves */
 	bool		code_known;		/* codes can be made as leaves come */
-	MemoryContext kept;			/* of separators; NULL: they are not kept */
+	MemoryContext separators;	/* NULL: they are not kept */
 	LbtKeyValue *values;		/* spec->ncolumns for each leaf */
 	uint8	   *nvalues;
 	Size		string_bytes;	/* of byte strings of separators */
@@ -99,18 +99,18 @@ make_room(Harvest *h)
 
 	if (full)
 		h->capacity = Min(Max(h->capacity * 2, 1024), h->limit);
-	if (h->kept && h->string_bytes + h->capacity * of_leaf > budget())
+	if (h->separators && h->string_bytes + h->capacity * of_leaf > budget())
 	{
-		MemoryContextDelete(h->kept);
-		h->kept = NULL;
+		MemoryContextDelete(h->separators);
+		h->separators = NULL;
 	}
 	if (!full)
 		return;
 	h->leaves = enlarge(CurrentMemoryContext, h->leaves, h->capacity * sizeof(LbtLeaf));
-	if (h->kept)
+	if (h->separators)
 	{
-		h->values = enlarge(h->kept, h->values, h->capacity * h->spec->ncolumns * sizeof(LbtKeyValue));
-		h->nvalues = enlarge(h->kept, h->nvalues, h->capacity);
+		h->values = enlarge(h->separators, h->values, h->capacity * h->spec->ncolumns * sizeof(LbtKeyValue));
+		h->nvalues = enlarge(h->separators, h->nvalues, h->capacity);
 	}
 }
 
@@ -133,7 +133,7 @@ add_leaf(Harvest *h, BlockNumber block)
 	leaf->block = block;
 	leaf->recent_buffer = 0;
 	leaf->min_code = 0;
-	if (h->kept)
+	if (h->separators)
 	{
 		h->nvalues[slot] = h->nseparator;
 		memcpy(&h->values[(Size) slot * h->spec->ncolumns], h->separator, sizeof(LbtKeyValue) * h->nseparator);
@@ -149,11 +149,11 @@ copy_bytes(Harvest *h, int column, const uint8 *bytes, uint32 length)
 {
 	char	   *copy = h->scratch + column * LBT_CODE_BYTES;
 
-	if (h->kept)
+	if (h->separators)
 	{
 		if (h->strings_left < length)
 		{
-			h->strings = MemoryContextAlloc(h->kept, STRINGS_BYTES);
+			h->strings = MemoryContextAlloc(h->separators, STRINGS_BYTES);
 			h->string_bytes += STRINGS_BYTES;
 			h->strings_left = STRINGS_BYTES;
 		}
@@ -265,12 +265,12 @@ harvest(Harvest *h)
 	/* A single number is its code. */
 	h->code_known = h->spec->ncolumns == 1 && !h->spec->column[0].bytes;
 	if (!h->code_known)
-		h->kept = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree separators", ALLOCSET_DEFAULT_SIZES);
+		h->separators = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree separators", ALLOCSET_DEFAULT_SIZES);
 	lbt_keycode_begin(h->learner, h->spec->ncolumns, h->spec->order);
 	lbt_keycode_finish(h->learner, code);	/* all there is to learn of one */
 	walk_leaves(h);
 	lbt_keycode_finish(h->learner, code);
-	if (h->trained->state == LBT_READY && !h->kept && !h->code_known)
+	if (h->trained->state == LBT_READY && !h->separators && !h->code_known)
 	{
 		/*
 		 * Leaves that have come since the first walk get codes within what it
@@ -281,14 +281,14 @@ harvest(Harvest *h)
 	}
 	if (h->trained->state != LBT_READY || h->header->nleaves == 0)
 		return;
-	for (uint32 i = 0; h->kept && i < h->header->nleaves; i++)
+	for (uint32 i = 0; h->separators && i < h->header->nleaves; i++)
 		h->leaves[i].min_code = lbt_keycode(code, &h->values[(Size) i * h->spec->ncolumns], h->nvalues[i],
 											LBT_MISSING_LOW);
 	if (h->spec->sort_keys)
 		straighten(h->leaves, h->header->nleaves);
 	if (!lbt_is_btree(h->rel) && !RecoveryInProgress())
 		lbt_metapage_write(h->rel, code, h->leaves, h->header->nleaves);
-	if (h->kept)
+	if (h->separators)
 		learn_subcodes(h);		/* not before: a saved model has none */
 	h->leaves[0].min_code = 0;
 }
