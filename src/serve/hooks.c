@@ -1,7 +1,7 @@
 /*
  * hooks.c - where btree indexes are exchanged: before each use of theirs that the server lets us see.
  *
- *   planning            get_relation_info_hook: all indexes of the relation; their cost function, too
+ *   planning            all indexes of the relation; their cost function, too
  *   execution           ExecutorStart: all indexes of the plan's tables, as a kept plan is not planned again, and planning
  *                       does not look at the target of an INSERT
  *   COPY FROM           ProcessUtility
@@ -26,7 +26,6 @@
 #include "registry/settings.h"
 #include "miscadmin.h"
 #include "nodes/plannodes.h"
-#include "optimizer/plancat.h"
 #include "replication/logicalworker.h"
 #include "replication/worker_internal.h"
 #include "server/btree.h"
@@ -234,15 +233,11 @@ prepare_partitions(List *partitions)
 
 /* ---- planning ---- */
 
-static get_relation_info_hook_type next_info_hook = NULL;
-
 static void
-describe_indexes(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
+describe_indexes(RelOptInfo *rel)
 {
 	ListCell   *lc;
 
-	if (next_info_hook)
-		next_info_hook(root, relid, inhparent, rel);
 	foreach(lc, rel->indexlist)
 	{
 		IndexOptInfo *info = lfirst(lc);
@@ -259,9 +254,9 @@ describe_indexes(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
 		}
 
 		/*
-		 * On 18 row comparisons become index conditions, and column extremes
-		 * are probed, when the index claims to be btree's; the executor there
-		 * takes any ordered access method.
+		 * From 18 on row comparisons become index conditions, and column
+		 * extremes are probed, when the index claims to be btree's; the
+		 * executor there takes any ordered access method.
 		 */
 		else if (LBT_PLANNER_ASKS_RELAM && OidIsValid(info->relam) && info->relam == lbt_am_oid())
 			info->relam = BTREE_AM_OID;
@@ -338,8 +333,7 @@ lbt_serve_init(void)
 	CacheRegisterRelcacheCallback(at_relcache_invalidation, (Datum) 0);
 	CacheRegisterSyscacheCallback(AMOID, at_am_change, (Datum) 0);
 	CacheRegisterSyscacheCallback(SUBSCRIPTIONRELMAP, at_subscription_change, (Datum) 0);
-	next_info_hook = get_relation_info_hook;
-	get_relation_info_hook = describe_indexes;
+	lbt_statement.described = describe_indexes;
 	lbt_statement.looking = &looking;
 	lbt_statement.starts = prepare_statement;
 	lbt_statement.routed = prepare_partitions;

@@ -1,5 +1,5 @@
 /*
- * executor.c - hooks around the executor and COPY; see executor.h.
+ * executor.c - hooks around the planner, the executor and COPY; see executor.h.
  *
  * Statements nest: a function's query runs within its caller's.  depth counts how far: each entry into the executor
  * raises it, and its return puts back what was before.  An error leaves it as it is, until what has caught it aborts a
@@ -11,6 +11,8 @@
 
 #include "access/xact.h"
 #include "executor/executor.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/plancat.h"
 #include "server/executor.h"
 #include "tcop/utility.h"
 #include "utils/rel.h"
@@ -23,13 +25,35 @@
 #define RUN_ARGUMENTS query, direction, count, once
 #endif
 
+/* Where the planner has looked a relation up.  On 19 also for what is no relation, and has no indexes. */
+#if PG_VERSION_NUM >= 190000
+#define DESCRIBE_PARAMETERS PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte
+#define DESCRIBE_ARGUMENTS root, rel, rte
+#define describe_hook build_simple_rel_hook
+typedef build_simple_rel_hook_type describe_hook_type;
+#else
+#define DESCRIBE_PARAMETERS PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel
+#define DESCRIBE_ARGUMENTS root, relid, inhparent, rel
+#define describe_hook get_relation_info_hook
+typedef get_relation_info_hook_type describe_hook_type;
+#endif
+
 LbtStatementCallbacks lbt_statement;
 
+static describe_hook_type next_describe_hook = NULL;
 static ExecutorStart_hook_type next_start_hook = NULL;
 static ExecutorRun_hook_type next_run_hook = NULL;
 static ExecutorEnd_hook_type next_end_hook = NULL;
 static ProcessUtility_hook_type next_utility_hook = NULL;
 static int	depth = 0;
+
+static void
+describe(DESCRIBE_PARAMETERS)
+{
+	if (next_describe_hook)
+		next_describe_hook(DESCRIBE_ARGUMENTS);
+	lbt_statement.described(rel);
+}
 
 static void
 start(QueryDesc *query, int eflags)
@@ -113,6 +137,8 @@ lbt_executor_init(void)
 {
 	RegisterXactCallback(at_xact_end, NULL);
 	RegisterSubXactCallback(at_subxact, NULL);
+	next_describe_hook = describe_hook;
+	describe_hook = describe;
 	next_start_hook = ExecutorStart_hook;
 	ExecutorStart_hook = start;
 	next_run_hook = ExecutorRun_hook;

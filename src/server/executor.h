@@ -8,9 +8,16 @@
 
 #include "executor/execdesc.h"
 #include "nodes/parsenodes.h"
+#include "nodes/pathnodes.h"
 
 typedef struct LbtStatementCallbacks
 {
+	/*
+	 * The planner has looked a relation up, or something else in FROM; its
+	 * indexes are described, and nothing depends on that yet.
+	 */
+	void		(*described) (RelOptInfo *rel);
+
 	/*
 	 * The outermost run of the executor in this backend has returned: its
 	 * query is done, or is a cursor that may not be asked for more rows for a
