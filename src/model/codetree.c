@@ -99,6 +99,7 @@ open_node(const LbtCodeTree *tree, uint32_t offset, NodeParts *parts)
 	sizes.prefix_bytes = node->prefix_bytes;
 	sizes.ncolumns = node->ncolumns;
 	sizes.ndigits = node->ndigits;
+	sizes.unused = 0;
 	if (sizes.ngroups > tree->bytes / sizeof(Group))
 		return false;
 	*parts = lay_out(tree->memory + offset, &sizes);

@@ -181,7 +181,7 @@ void
 lbt_index_refresh(LbtIndex *index)
 {
 	uint64		generation = pg_atomic_read_u64(&lbt_control->generation);
-	TimestampTz failed_until = index->state == LBT_FAILED ? index->again_at : 0;
+	volatile TimestampTz failed_until = index->state == LBT_FAILED ? index->again_at : 0;
 
 	/* Before the lookup: a change after it must be noticed. */
 	pg_read_barrier();
