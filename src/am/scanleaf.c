@@ -65,11 +65,12 @@ same_entry(LbtItem *items, int n, IndexTuple itup)
 
 /*
  * Mark the entries all of whose items are dead; true if any was not before.  On an unchanged page an entry is where
- * it was; on another, inserts can only have moved it right.
+ * it was; on another, inserts can only have moved it right.  The page is share-locked.
  */
 static bool
-mark_entries(const LbtLeafCopy *copy, Page page, bool unchanged)
+mark_entries(const LbtLeafCopy *copy, Buffer buf, bool unchanged)
 {
+	Page		page = BufferGetPage(buf);
 	OffsetNumber last = PageGetMaxOffsetNumber(page);
 	OffsetNumber next = P_FIRSTDATAKEY(BTPageGetOpaque(page));
 	bool		any = false;
@@ -93,6 +94,8 @@ mark_entries(const LbtLeafCopy *copy, Page page, bool unchanged)
 		next = offset + 1;
 		if (!ItemIdIsDead(PageGetItemId(page, offset)))
 		{
+			if (!any && !lbt_hints_begin(buf))
+				return false;
 			ItemIdMarkDead(PageGetItemId(page, offset));
 			any = true;
 		}
@@ -121,12 +124,15 @@ kill_items(IndexScanDesc scan, LbtScan *so)
 	else
 		buf = _bt_getbuf(rel, so->cur.block, BT_READ);
 
-	/* Unlogged relations have no LSN to tell, but are always pinned. */
+	/*
+	 * Unlogged relations have an LSN from 19 on; before, they are always
+	 * pinned.
+	 */
 	unchanged = !pinned && BufferGetLSNAtomic(buf) == so->cur.lsn;
-	if ((pinned || unchanged) && mark_entries(&so->cur, BufferGetPage(buf), unchanged))
+	if ((pinned || unchanged) && mark_entries(&so->cur, buf, unchanged))
 	{
 		BTPageGetOpaque(BufferGetPage(buf))->btpo_flags |= BTP_HAS_GARBAGE;
-		MarkBufferDirtyHint(buf, true);
+		lbt_hints_finish(buf);
 	}
 	if (pinned)
 		_bt_unlockbuf(rel, buf);

@@ -94,24 +94,29 @@ lbt_bt_add_to_leaf(Relation rel, Buffer buf, OffsetNumber offset, IndexTuple itu
 {
 	Page		page = BufferGetPage(buf);
 	Size		size = MAXALIGN(IndexTupleSize(itup));
+	XLogRecPtr	lsn = InvalidXLogRecPtr;
 
 	START_CRIT_SECTION();
-	if (PageAddItem(page, (Item) itup, size, offset, false, false) == InvalidOffsetNumber)
+	if (PageAddItem(page, (char *) itup, size, offset, false, false) == InvalidOffsetNumber)
 		elog(PANIC, "could not add a tuple to block %u of index \"%s\"",
 			 BufferGetBlockNumber(buf), RelationGetRelationName(rel));
 	MarkBufferDirty(buf);
 	if (RelationNeedsWAL(rel))
 	{
 		xl_btree_insert record = {.offnum = offset};
-		XLogRecPtr	lsn;
 
 		XLogBeginInsert();
 		XLogRegisterData((char *) &record, SizeOfBtreeInsert);
 		XLogRegisterBuffer(0, buf, REGBUF_STANDARD);
 		XLogRegisterBufData(0, (char *) itup, IndexTupleSize(itup));
 		lsn = XLogInsert(RM_BTREE_ID, XLOG_BTREE_INSERT_LEAF);
-		PageSetLSN(page, lsn);	/* a macro in 15, which evaluates it twice */
 	}
+#if PG_VERSION_NUM >= 190000
+	else
+		lsn = XLogGetFakeLSN(rel);	/* scans without a pin rely on it */
+#endif
+	if (lsn != InvalidXLogRecPtr)
+		PageSetLSN(page, lsn);	/* a macro in 15, which evaluates it twice */
 	END_CRIT_SECTION();
 }
 

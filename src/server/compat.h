@@ -99,17 +99,47 @@ lbt_count_index_search(IndexScanDesc scan)
 /*
  * May the scan drop a leaf's pin as soon as it has copied the matches?  Otherwise the pin must stay
  * until the last of them was used: it keeps VACUUM from recycling their heap TIDs (nbtree's README,
- * "Making concurrent TID recycling safe").  18 also keeps it for bitmap scans.
+ * "Making concurrent TID recycling safe").  18 also keeps it for bitmap scans.  Before 19 it is kept for relations
+ * without WAL, whose pages have no LSN that tells whether they have changed.
  */
 static inline bool
 lbt_scan_drops_pin(IndexScanDesc scan)
 {
+#if PG_VERSION_NUM >= 190000
+	return !scan->xs_want_itup && IsMVCCLikeSnapshot(scan->xs_snapshot) && scan->heapRelation != NULL;
+#else
 	return !scan->xs_want_itup && IsMVCCSnapshot(scan->xs_snapshot) &&
 		RelationNeedsWAL(scan->indexRelation)
 #if PG_VERSION_NUM >= 180000
 		&& scan->heapRelation != NULL
 #endif
 		;
+#endif
+}
+
+/*
+ * Hints (LP_DEAD, and page flags that say so) on a page under a share lock.  From 19 on no page may change while it is
+ * written out: the first hint asks whether it may be set, which makes the lock share-exclusive, or is denied, as another
+ * process is writing the page or setting hints.  Who has begun must set a hint, and finish.
+ */
+static inline bool
+lbt_hints_begin(Buffer buf)
+{
+#if PG_VERSION_NUM >= 190000
+	return BufferBeginSetHintBits(buf);
+#else
+	return true;
+#endif
+}
+
+static inline void
+lbt_hints_finish(Buffer buf)
+{
+#if PG_VERSION_NUM >= 190000
+	BufferFinishSetHintBits(buf, true, true);
+#else
+	MarkBufferDirtyHint(buf, true);
+#endif
 }
 
 /* Parameters of a shared hash table whose keys are compared and copied as bytes. */
