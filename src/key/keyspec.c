@@ -6,11 +6,10 @@
  */
 #include "key/keyspec.h"
 
-#include "utils/date.h"
+#include "server/compat.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/timestamp.h"
 
 static const struct
 {
@@ -166,11 +165,11 @@ widen(Oid column_type, Oid type, Datum arg)
 	if (type == INT8OID)
 		return DatumGetInt64(arg);
 	if (type == TIMESTAMPOID)
-		t = timestamp2timestamptz_opt_overflow(DatumGetTimestamp(arg), &overflow);
+		t = lbt_timestamp2timestamptz(DatumGetTimestamp(arg), &overflow);
 	else if (column_type == TIMESTAMPOID)
-		t = date2timestamp_opt_overflow(DatumGetDateADT(arg), &overflow);
+		t = lbt_date2timestamp(DatumGetDateADT(arg), &overflow);
 	else
-		t = date2timestamptz_opt_overflow(DatumGetDateADT(arg), &overflow);
+		t = lbt_date2timestamptz(DatumGetDateADT(arg), &overflow);
 	return overflow > 0 ? PG_INT64_MAX - 1 : overflow < 0 ? PG_INT64_MIN + 1 : t;
 }
 

@@ -30,6 +30,9 @@
 /* A backend that could not attach tries again only so much later. */
 #define ATTACH_INTERVAL_MS 10000
 
+/* What wait events call our LWLocks. */
+#define LWLOCK_NAME "LearnedBtree"
+
 /* Room for the hash tables before the first DSM segment is needed. */
 #define PLACE_BYTES (256 * 1024)
 
@@ -144,8 +147,8 @@ init_control(void *block)
 	LbtControl *c = block;
 	dsa_area   *a;
 
-	c->tranche = LWLockNewTrancheId();
-	LWLockRegisterTranche(c->tranche, "LearnedBtree");
+	c->tranche = lbt_new_tranche(LWLOCK_NAME);
+	lbt_name_tranche(c->tranche, LWLOCK_NAME);
 	LWLockInitialize(&c->reclaim, c->tranche);
 	LWLockInitialize(&c->workers_lock, c->tranche);
 	pg_atomic_init_u64(&c->generation, 1);
@@ -200,7 +203,7 @@ attach(void)
 	old = MemoryContextSwitchTo(TopMemoryContext);
 	if (lbt_area == NULL)
 	{
-		LWLockRegisterTranche(c->tranche, "LearnedBtree");
+		lbt_name_tranche(c->tranche, LWLOCK_NAME);
 		lbt_area = dsa_attach_in_place(place_of(c), NULL);
 		dsa_pin_mapping(lbt_area);
 	}

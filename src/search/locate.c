@@ -66,12 +66,7 @@ typedef struct Search
 static inline bool
 hint_usable(const LbtTarget *t)
 {
-	uint32		state;
-
-	if (t->recent == InvalidBuffer)
-		return false;
-	state = pg_atomic_read_u32(&GetBufferDescriptor(t->recent - 1)->state);
-	return BUF_STATE_GET_USAGECOUNT(state) >= HINT_MIN_USAGE;
+	return t->recent != InvalidBuffer && lbt_buffer_usage(GetBufferDescriptor(t->recent - 1)) >= HINT_MIN_USAGE;
 }
 
 /* Pin the target, if it is not, and lock it; InvalidBuffer when the block cannot be in the file. */

@@ -14,6 +14,7 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
+#include "utils/lsyscache.h"
 
 /* Is the library in a list of libraries, or in such a setting ("name=list")?  By its name, with or without folder and suffix. */
 static bool

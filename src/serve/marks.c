@@ -405,8 +405,7 @@ delete_row(Relation table, const Mark *mark, bool wait)
 		return false;
 	same = read_row(&row, RelationGetDescr(table), &now) && memcmp(&now, mark, sizeof(Mark)) == 0;
 	ReleaseBuffer(buffer);
-	if (!same || heap_delete(table, &row.t_self, GetCurrentCommandId(true), InvalidSnapshot, wait, &ignored,
-							 false) != TM_Ok)
+	if (!same || lbt_heap_delete(table, &row.t_self, wait, &ignored) != TM_Ok)
 		return false;
 	CacheInvalidateRelcache(table);
 	return true;

@@ -13,18 +13,16 @@ Buffer
 lbt_bt_search(Relation rel, BTScanInsert key, Snapshot snapshot)
 {
 	Buffer		buf;
-	BTStack		stack;
 
-#if PG_VERSION_NUM >= 160000
-	stack = _bt_search(rel, NULL, key, &buf, BT_READ
-#if PG_VERSION_NUM < 170000
-					   ,snapshot
-#endif
-		);
+#if PG_VERSION_NUM >= 190000
+	(void) _bt_search(rel, NULL, key, &buf, BT_READ, false);
+#elif PG_VERSION_NUM >= 170000
+	_bt_freestack(_bt_search(rel, NULL, key, &buf, BT_READ));
+#elif PG_VERSION_NUM >= 160000
+	_bt_freestack(_bt_search(rel, NULL, key, &buf, BT_READ, snapshot));
 #else
-	stack = _bt_search(rel, key, &buf, BT_READ, snapshot);
+	_bt_freestack(_bt_search(rel, key, &buf, BT_READ, snapshot));
 #endif
-	_bt_freestack(stack);
 	return buf;
 }
 
@@ -145,7 +143,9 @@ lbt_bt_routine(void)
 		void	   *made = DatumGetPointer(OidFunctionCall1(F_BTHANDLER, PointerGetDatum(NULL)));
 
 		memcpy(&routine, made, sizeof(routine));
-		pfree(made);
+#if PG_VERSION_NUM < 190000
+		pfree(made);			/* later, it is a constant of the server's */
+#endif
 	}
 	return &routine;
 }
@@ -153,7 +153,12 @@ lbt_bt_routine(void)
 IndexAmRoutine *
 lbt_bt_routine_for_our_method(void)
 {
-	IndexAmRoutine *routine = palloc(sizeof(IndexAmRoutine));
+#if PG_VERSION_NUM >= 190000
+	static IndexAmRoutine ours; /* relcache entries point to it */
+	IndexAmRoutine *routine = &ours;
+#else
+	IndexAmRoutine *routine = palloc(sizeof(IndexAmRoutine));	/* they copy and free it */
+#endif
 
 	memcpy(routine, lbt_bt_routine(), sizeof(IndexAmRoutine));
 #if PG_VERSION_NUM >= 170000 && PG_VERSION_NUM < 180000

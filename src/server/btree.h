@@ -7,7 +7,7 @@
  *   _bt_search           descent to a leaf (through lbt_bt_search)
  *   _bt_get_endpoint     first page of a level (through lbt_bt_get_endpoint)
  *   _bt_getbuf, _bt_relandgetbuf, _bt_relbuf, _bt_lockbuf, _bt_unlockbuf, _bt_checkpage
- *   _bt_metaversion, _bt_getrootheight, _bt_freestack
+ *   _bt_metaversion, _bt_getrootheight, _bt_freestack (before 19)
  *   _bt_mkscankey, _bt_compare, _bt_binsrch_insert: an insert among equal keys
  *   the page layout macros: P_*, BTPageGetOpaque, BTPageGetMeta, BTreeTuple*
  */
@@ -61,19 +61,19 @@ extern char *lbt_bt_meta_spare(Page metapage);
 extern void lbt_bt_fill_meta_spare(Relation rel, Buffer metabuf, const void *data, Size size);
 
 /*
- * Put a tuple on a leaf, in front of the item at this offset, as nbtree's own insertion does: page and WAL.
+ * Put a tuple on a leaf, in front of the item at this offset, as nbtree's own insertion does: page, WAL, LSN.
  * The caller holds the leaf exclusively locked and has made sure that the tuple belongs there and fits.
  * The lock and pin are kept.
  */
 extern void lbt_bt_add_to_leaf(Relation rel, Buffer buf, OffsetNumber offset, IndexTuple itup);
 
 /*
- * The routine that the server's btree handler makes, padding included: relcache entries have a copy of it.  Allocates at
- * the first call.
+ * The routine that the server's btree handler returns, padding included: relcache entries have it or, before 19, a copy
+ * of it.  Allocates at the first call.
  */
 extern const IndexAmRoutine *lbt_bt_routine(void);
 
-/* A copy of it for our access method to change. */
+/* A copy of it for our access method's handler to change and return; from 19 on the same one at each call. */
 extern IndexAmRoutine *lbt_bt_routine_for_our_method(void);
 
 /* ---- a bracket in which our relation passes for a btree index ---- */

@@ -1,5 +1,5 @@
 /*
- * compat.h - what differs between PostgreSQL 15, 16, 17 and 18, under one name each.
+ * compat.h - what differs between PostgreSQL 15, 16, 17, 18 and 19, under one name each.
  *
  * Together with the other files of src/server/ the only place that looks at PG_VERSION_NUM.
  */
@@ -9,6 +9,7 @@
 #include "postgres.h"
 
 #include "access/genam.h"
+#include "access/heapam.h"
 #include "access/htup_details.h"
 #include "access/relscan.h"
 #include "catalog/pg_class.h"
@@ -18,12 +19,16 @@
 #include "storage/bufmgr.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
+#include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "utils/acl.h"
+#include "utils/date.h"
 #include "utils/pg_locale.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"				/* part of postgres.h before */
 #endif
@@ -33,9 +38,12 @@
 #include "commands/explain_format.h"
 #include "commands/explain_state.h"
 #endif
+#if PG_VERSION_NUM >= 190000
+#include "nodes/miscnodes.h"
+#endif
 
-#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 190000
-#error "learnedbtree supports PostgreSQL 15 to 18"
+#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 200000
+#error "learnedbtree supports PostgreSQL 15 to 19"
 #endif
 
 /* The file a relation's data is in: renamed in 16. */
@@ -160,6 +168,25 @@ lbt_dshash_parameters(Size key_size, Size entry_size, int tranche)
 	return params;
 }
 
+/* A new kind of LWLocks, by a name that must not change.  Before 19 each process that uses them has to know the name. */
+static inline int
+lbt_new_tranche(const char *name)
+{
+#if PG_VERSION_NUM >= 190000
+	return LWLockNewTrancheId(name);
+#else
+	return LWLockNewTrancheId();
+#endif
+}
+
+static inline void
+lbt_name_tranche(int tranche, const char *name)
+{
+#if PG_VERSION_NUM < 190000
+	LWLockRegisterTranche(tranche, name);
+#endif
+}
+
 /* Below 18 the executor's arbiter checks accept unique indexes of btree only. */
 #define LBT_ON_CONFLICT_NEEDS_BTREE (PG_VERSION_NUM < 180000)
 
@@ -210,10 +237,65 @@ lbt_holds_lock(Oid relid, LOCKMODE mode)
 }
 
 /* The tables of a subscription, whatever state they are in: a list of SubscriptionRelState. */
-#if PG_VERSION_NUM >= 160000
+#if PG_VERSION_NUM >= 190000
+#define lbt_subscription_relations(subscription) GetSubscriptionRelations(subscription, true, false, false)
+#elif PG_VERSION_NUM >= 160000
 #define lbt_subscription_relations(subscription) GetSubscriptionRelations(subscription, false)
 #else
 #define lbt_subscription_relations(subscription) GetSubscriptionRelations(subscription)
+#endif
+
+/* Delete a heap's row, whatever its indexes. */
+static inline TM_Result
+lbt_heap_delete(Relation rel, ItemPointer tid, bool wait, TM_FailureData *failure)
+{
+#if PG_VERSION_NUM >= 190000
+	return heap_delete(rel, tid, GetCurrentCommandId(true), 0, InvalidSnapshot, wait, failure);
+#else
+	return heap_delete(rel, tid, GetCurrentCommandId(true), InvalidSnapshot, wait, failure, false);
+#endif
+}
+
+/*
+ * A date or timestamp as another type, lbt_date2timestamp() and so on.  Where the result is out of range, *overflow becomes
+ * -1 (too early) or 1.
+ */
+#if PG_VERSION_NUM >= 190000
+#define LBT_TIME_CONVERSION(convert, From) \
+	static inline int64 \
+	lbt_##convert(From time, int *overflow) \
+	{ \
+		ErrorSaveContext errors = {.type = T_ErrorSaveContext}; \
+		int64		converted = convert##_safe(time, (Node *) &errors); \
+\
+		if (errors.error_occurred) \
+			*overflow = time < 0 ? -1 : 1; \
+		return converted; \
+	}
+#else
+#define LBT_TIME_CONVERSION(convert, From) \
+	static inline int64 \
+	lbt_##convert(From time, int *overflow) \
+	{ \
+		return convert##_opt_overflow(time, overflow); \
+	}
+#endif
+
+LBT_TIME_CONVERSION(date2timestamp, DateADT)
+LBT_TIME_CONVERSION(date2timestamptz, DateADT)
+LBT_TIME_CONVERSION(timestamp2timestamptz, Timestamp)
+
+/* An option of EXPLAIN that is on or off. */
+#ifdef LBT_EXPLAIN_OPTIONS
+static inline void
+lbt_register_explain_option(const char *name, ExplainOptionHandler handler)
+{
+#if PG_VERSION_NUM >= 190000
+	RegisterExtensionExplainOption(name, handler, GUCCheckBooleanExplainOption);
+#else
+	RegisterExtensionExplainOption(name, handler);
+#endif
+}
 #endif
 
 #endif							/* LBT_COMPAT_H */

@@ -12,6 +12,7 @@
 #include "storage/lwlock.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
+#include "utils/wait_event.h"
 
 /* Least time between two lines in the log. */
 #define REPORT_INTERVAL_US UINT64CONST(60000000)
@@ -105,7 +106,10 @@ report(ErrorData *error)
 		FreeErrorData(error);
 }
 
-/* What an aborted subtransaction would clean up, but for what belongs to resource owners. */
+/*
+ * What an aborted subtransaction would clean up, but for what belongs to resource owners: from 19 on buffers' content locks
+ * do, which go with the pins.
+ */
 static void
 clean_up(void)
 {

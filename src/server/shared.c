@@ -27,7 +27,16 @@ zero_and_init(void *mem)
 	block_init(mem);
 }
 
-#if PG_VERSION_NUM < 170000
+#if PG_VERSION_NUM >= 190000
+static void
+init_segment(void *mem, void *arg)
+{
+	zero_and_init(mem);
+}
+#define GET_SEGMENT(found) GetNamedDSMSegment(BLOCK_NAME, block_size, init_segment, found, NULL)
+#elif PG_VERSION_NUM >= 170000
+#define GET_SEGMENT(found) GetNamedDSMSegment(BLOCK_NAME, block_size, zero_and_init, found)
+#else
 
 static shmem_request_hook_type previous_request_hook = NULL;
 static shmem_startup_hook_type previous_startup_hook = NULL;
@@ -78,7 +87,7 @@ lbt_shared_block(void)
 	bool		found;
 
 	if (block == NULL)
-		block = GetNamedDSMSegment(BLOCK_NAME, block_size, zero_and_init, &found);
+		block = GET_SEGMENT(&found);
 #endif
 	return block;
 }

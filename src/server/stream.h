@@ -67,4 +67,15 @@ lbt_buffer_holds(const BufferDesc *desc, Relation rel, BlockNumber block)
 #endif
 }
 
+/* How often it was used lately, as the clock sweep counts it, up to BM_MAX_USAGE_COUNT.  A hint, too. */
+static inline uint32
+lbt_buffer_usage(BufferDesc *desc)
+{
+#if PG_VERSION_NUM >= 190000
+	return BUF_STATE_GET_USAGECOUNT(pg_atomic_read_u64(&desc->state));
+#else
+	return BUF_STATE_GET_USAGECOUNT(pg_atomic_read_u32(&desc->state));
+#endif
+}
+
 #endif							/* LBT_STREAM_H */

@@ -17,6 +17,7 @@
 #include "server/executor.h"
 #include "sql/functions.h"
 #include "utils/memutils.h"
+#include "utils/tuplestore.h"
 
 PG_FUNCTION_INFO_V1(learnedbtree_last_scan);
 
@@ -115,7 +116,7 @@ explain_node(PlanState *node, List *ancestors, const char *relationship, const c
 static void
 declare_option(void)
 {
-	RegisterExtensionExplainOption(OPTION, take_option);
+	lbt_register_explain_option(OPTION, take_option);
 	next_validate_hook = explain_validate_options_hook;
 	explain_validate_options_hook = validate_options;
 	next_node_hook = explain_per_node_hook;

@@ -21,6 +21,7 @@
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
+#include "utils/tuplestore.h"
 
 PG_FUNCTION_INFO_V1(learnedbtree_train);
 PG_FUNCTION_INFO_V1(learnedbtree_model);
