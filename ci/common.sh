@@ -68,14 +68,20 @@ need_server_packages() (
     need_packages "$@"
 )
 
+# The archive this machine already uses for Debian itself.
+debian_archive() {
+    local archive
+    archive=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | sort -u | grep -E '/debian/?$' | head -n 1)
+    [ -n "$archive" ] || { echo "apt knows no Debian archive" >&2; return 1; }
+    echo "$archive"
+}
+
 # Unpack the source of PostgreSQL MAJOR, from Debian's source package, into FOLDER/src.
 fetch_source() { # MAJOR FOLDER
     local major=$1 folder=$2 archive suite try dsc apt_private
-    # The archive this machine already uses for Debian itself; suites newest last.
-    archive=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | sort -u | grep -E '/debian/?$' | head -n 1)
-    [ -n "$archive" ] || { echo "apt knows no Debian archive" >&2; return 1; }
+    archive=$(debian_archive) || return
     mkdir -p "$folder"/apt/{lists,cache/archives}/partial
-    for suite in bookworm trixie forky sid; do
+    for suite in bookworm trixie forky sid; do	# newest last
         echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $archive $suite main"
     done >"$folder/apt/sources.list"
     apt_private=(-o "Dir::Etc::SourceList=$folder/apt/sources.list" -o Dir::Etc::SourceParts=/dev/null
