@@ -44,6 +44,13 @@ extern int	lbt_compare_encoded(const LbtKeyColumn *column, Datum a, Datum b);
 /* The same where the second is compressed on a page: decompressed for each comparison. */
 extern int	lbt_compare_compressed(const LbtKeyColumn *column, const LbtKeyValue *a, Datum b);
 
+/* Two values of which one is NULL, or both, as lbt_compare_value(). */
+static inline int
+lbt_compare_nulls(const LbtKeyColumn *column, bool key, bool tuple)
+{
+	return key && tuple ? 0 : key == column->nulls_first ? -1 : 1;
+}
+
 /*
  * The column's turn in comparing a bound with a tuple: is the key's value before (-1), equal to (0)
  * or after (1) the tuple's?
@@ -52,11 +59,7 @@ static inline int
 lbt_compare_value(const LbtKeyColumn *column, const LbtKeyValue *key, const LbtKeyValue *tuple)
 {
 	if (unlikely(key->isnull || tuple->isnull))
-	{
-		if (key->isnull && tuple->isnull)
-			return 0;
-		return (key->isnull == column->nulls_first) ? -1 : 1;
-	}
+		return lbt_compare_nulls(column, key->isnull, tuple->isnull);
 	if (column->encoded)
 		return lbt_compare_encoded(column, (Datum) key->ordered, (Datum) tuple->ordered);
 	if (column->bytes)
@@ -64,22 +67,36 @@ lbt_compare_value(const LbtKeyColumn *column, const LbtKeyValue *key, const LbtK
 	return key->ordered < tuple->ordered ? -1 : key->ordered > tuple->ordered ? 1 : 0;
 }
 
-/* A key value with a column, counted from 0, that the tuple has, as lbt_compare_value(). */
+/*
+ * A key value with a column, counted from 0, that the tuple has, as lbt_compare_value().  No more of the tuple's value is
+ * made than its kind is compared by: this runs for each item that a search looks at.
+ */
 static inline int
 lbt_compare_column(const LbtKeySpec *spec, TupleDesc tupdesc, int column, const LbtKeyValue *key,
 				   IndexTuple itup)
 {
 	const LbtKeyColumn *c = &spec->column[column];
-	LbtKeyValue value = {0};
-	Datum		datum = index_getattr(itup, column + 1, tupdesc, &value.isnull);
+	bool		isnull;
+	Datum		datum = index_getattr(itup, column + 1, tupdesc, &isnull);
+	LbtKeyValue value;
 
-	if (!value.isnull && !key->isnull)
+	if (unlikely(isnull || key->isnull))
+		return lbt_compare_nulls(c, key->isnull, isnull);
+	if (!c->bytes)
 	{
-		if (unlikely(lbt_stored_compressed(c, datum)) && !c->encoded)
-			return lbt_compare_compressed(c, key, datum);
-		lbt_own_value(c, datum, &value);
+		/* index_getattr() extends integers of all lengths alike. */
+		if (sizeof(Datum) == sizeof(int64) && likely(c->kind == LBT_KEY_SIGNED && !c->desc))
+			value.ordered = lbt_order_signed((int64) datum);
+		else
+			value.ordered = lbt_ordered(c, datum);
+		return key->ordered < value.ordered ? -1 : key->ordered > value.ordered ? 1 : 0;
 	}
-	return lbt_compare_value(c, key, &value);
+	if (c->encoded)
+		return lbt_compare_encoded(c, (Datum) key->ordered, datum);
+	if (unlikely(lbt_stored_compressed(c, datum)))
+		return lbt_compare_compressed(c, key, datum);
+	lbt_stored_bytes(c, DatumGetPointer(datum), &value);
+	return lbt_compare_bytes(c, key, &value);
 }
 
 /* Number of leading key columns that a tuple has values for: all, but in a truncated pivot. */

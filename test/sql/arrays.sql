@@ -46,7 +46,7 @@ SELECT * FROM compare_all('arr_ab', 'SELECT a, b FROM arr WHERE $1', ARRAY[
     'a IN (3, 5, 8)', 'a IN (7, 3, 60, -1) AND b = 4', 'a = 7 AND b IN (1, 2, -3)', 'a IN (7, 3, 9) AND b IN (1, 2, -3, 4)',
     'a IN (7, 3, 9) AND b > 2', 'a IN (7, 3, 9) AND b BETWEEN -2 AND 2', 'a IN (7, 3) AND b IN (40000, 5, -40000)',
     'a IN (7, 3, 9) AND b IN (1, 2, 3) AND b < 3', 'a = ANY (''{7,3,9}'') AND a > 3 AND b IN (1, 2) AND b <= 2',
-    'a IN (1, 2, 3, 4, 5, 6, 7, 8) AND b IN (-3, -2, -1, 0, 1, 2, 3) AND b > 40000 - 39999']);
+    'a IN (1, 2, 3, 4, 5, 6, 7, 8) AND b IN (-3, -2, -1, 0, 1, 2, 3)']);
 SELECT * FROM compare_all('arm_abu', 'SELECT a, b, u FROM arm WHERE $1', ARRAY[
     'a IN (7, 3, 9) AND b IN (1, 2, -3) AND u < 9000', 'a IN (7, 3, 9) AND b IN (1, 2, -3) AND u >= 9000 AND u < 9600',
     'a = ANY (ARRAY(SELECT generate_series(0, 60))) AND b = ANY (ARRAY(SELECT generate_series(-20, 20))) AND u = ANY (ARRAY(SELECT generate_series(3, 18000, 210)))',
