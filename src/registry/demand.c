@@ -299,6 +299,10 @@ lbt_demand_next(Oid database)
 
 /* ---- workers ---- */
 
+/* In a worker: its place, and whether it has connected. */
+static LbtWorker *own_place = NULL;
+static bool connected = false;
+
 /* Register a worker with the server; false when there is no slot. */
 static bool
 register_worker(Oid database)
@@ -348,12 +352,12 @@ lbt_worker_start(Oid database)
 	LbtService	service;
 	LbtWorker  *place;
 
-	if (no_slot_at != 0 && (uint64) now - no_slot_at < WORKER_MS * 1000)
+	if (!connected && no_slot_at != 0 && (uint64) now - no_slot_at < WORKER_MS * 1000)
 		return LBT_UNSERVED;
 	LWLockAcquire(&lbt_control->workers_lock, LW_EXCLUSIVE);
 	place = find_place(database, now, &service);
 	if (place != NULL)
-		service = register_worker(database) ? LBT_SERVED : LBT_UNSERVED;
+		service = register_worker(database) ? LBT_SERVED : connected ? LBT_NO_SLOT : LBT_UNSERVED;
 	if (place != NULL && service == LBT_SERVED)
 	{
 		place->database = database;
@@ -369,10 +373,6 @@ lbt_worker_start(Oid database)
 				 errhint("Models are not trained in the background meanwhile. Raise max_worker_processes.")));
 	return service;
 }
-
-/* This process's place. */
-static LbtWorker *own_place = NULL;
-static bool connected = false;
 
 bool
 lbt_worker_enter(Oid database)

@@ -320,6 +320,8 @@ typedef enum LbtService
 {
 	LBT_SERVED,					/* there is a worker, or will be */
 	LBT_WAITS,					/* learnedbtree.max_workers serve others */
+	LBT_NO_SLOT,				/* for a worker that asks: no background
+								 * worker slot is free now */
 	LBT_UNSERVED				/* none can be started, or could connect */
 } LbtService;
 

@@ -40,6 +40,10 @@ extern PGDLLEXPORT void lbt_worker_main(Datum arg);
 /* When to try again what was locked. */
 #define LOCKED_RETRY_MS 1000
 
+/* A worker that ends tries so often, in such intervals, to have the next one started. */
+#define SLOT_TRIES 20
+#define SLOT_RETRY_MS 100
+
 /* How old models must be to be forgotten, where transactions run. */
 #define SWEEP_AGE_MS (10 * 60 * 1000)
 
@@ -151,20 +155,20 @@ database_exists(Oid database)
 	return false;
 }
 
-/* Have workers started for the databases with demands, in turn; does one wait for a place? */
-static bool
-others_wait(void)
+/* Have workers started for the databases with demands, in turn, up to one that waits for a place or a slot. */
+static LbtService
+start_others(void)
 {
 	Oid			next = lbt_demand_next(InvalidOid);
-	bool		waits = false;
+	LbtService	service = LBT_SERVED;
 
 	if (!OidIsValid(next))
-		return false;
+		return LBT_SERVED;
 	StartTransactionCommand();
-	for (; OidIsValid(next) && !waits; next = lbt_demand_next(next))
-		waits = database_exists(next) && lbt_worker_start(next) == LBT_WAITS;
+	for (; OidIsValid(next) && service != LBT_WAITS && service != LBT_NO_SLOT; next = lbt_demand_next(next))
+		service = database_exists(next) ? lbt_worker_start(next) : LBT_SERVED;
 	CommitTransactionCommand();
-	return waits;
+	return service;
 }
 
 /*
@@ -218,6 +222,14 @@ override_settings(void)
 			SetConfigOption(settings[i][0], settings[i][1], PGC_SUSET, PGC_S_OVERRIDE);
 }
 
+static void
+pause_for(int ms)
+{
+	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms,
+					 lbt_wait_event(&wait_event, "LearnedBtreeWorkerMain"));
+	ResetLatch(MyLatch);
+}
+
 PGDLLEXPORT void
 lbt_worker_main(Datum arg)
 {
@@ -254,7 +266,7 @@ lbt_worker_main(Datum arg)
 			ProcessConfigFile(PGC_SIGHUP);
 		}
 		if (!lbt_autotrain ||
-			(TimestampDifferenceExceeds(started, GetCurrentTimestamp(), TURN_MS) && others_wait()))
+			(TimestampDifferenceExceeds(started, GetCurrentTimestamp(), TURN_MS) && start_others() == LBT_WAITS))
 			break;
 		if (lbt_demand_take(&file, &oid, &soon))
 		{
@@ -262,19 +274,22 @@ lbt_worker_main(Datum arg)
 			idle_since = GetCurrentTimestamp();
 			continue;
 		}
-		if (others_wait() ||
+		if (start_others() == LBT_WAITS ||
 			(!soon && TimestampDifferenceExceeds(idle_since, GetCurrentTimestamp(), LINGER_MS)))
 			break;
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 Min(Max(lbt_naptime, 10), LINGER_MS / 4),
-						 lbt_wait_event(&wait_event, "LearnedBtreeWorkerMain"));
-		ResetLatch(MyLatch);
+		pause_for(Min(Max(lbt_naptime, 10), LINGER_MS / 4));
 	}
 	sweep();
 
-	/* Who raised a demand in the meantime has found a worker here. */
+	/*
+	 * Who raised a demand in the meantime has found a worker here.  The slot
+	 * of the worker before this one may not be free yet.
+	 */
 	lbt_worker_leave();
-	if (lbt_autotrain)
-		(void) others_wait();
+	for (int i = 0; i < SLOT_TRIES && lbt_autotrain && start_others() == LBT_NO_SLOT; i++)
+	{
+		pause_for(SLOT_RETRY_MS);
+		CHECK_FOR_INTERRUPTS();
+	}
 	proc_exit(0);
 }
