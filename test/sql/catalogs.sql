@@ -68,9 +68,11 @@ SET client_min_messages = error;	-- ON CONFLICT below 18 is another test's
 CREATE UNIQUE INDEX cat_u_id ON cat_u USING learnedbtree (id);
 RESET client_min_messages;
 ANALYZE cat_u;
+SET enable_bitmapscan = off;
 EXPLAIN (COSTS OFF) SELECT p.id FROM cat_p p LEFT JOIN cat_u u ON u.id = p.id;
 EXPLAIN (COSTS OFF) SELECT id FROM cat_u ORDER BY id DESC LIMIT 1;
 SELECT min(id), max(id) FROM cat_u;
+RESET enable_bitmapscan;
 RESET enable_seqscan;
 
 -- LIKE INCLUDING ALL carries the access method along

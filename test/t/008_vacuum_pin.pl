@@ -12,7 +12,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $node = new_node('pin');
-my $waiting = "FROM pg_stat_activity WHERE query LIKE 'VACUUM%t;%' AND wait_event_type = 'BufferPin'";
+my $waiting = "FROM pg_stat_activity WHERE query LIKE 'VACUUM%t;%' AND wait_event IN ('BufferPin', 'BufferCleanup')";
 
 foreach my $access ('btree', 'learnedbtree')
 {
