@@ -21,7 +21,7 @@ tree_server() {
         [ "$major" != 19 ] || wanted=(-t experimental)
         { "$here/inside" "$tree" apt-get -qq update &&
           "$here/inside" "$tree" apt-get -y -qq --no-install-recommends "${wanted[@]}" install \
-              "postgresql-$major" "postgresql-server-dev-$major" make gcc libc6-dev libipc-run-perl; } \
+              "postgresql-$major" "postgresql-server-dev-$major" make gcc libc6-dev libicu-dev libipc-run-perl; } \
             </dev/null >"$LBT_CACHE/debian-$suite.log" 2>&1 ||
             { tail -n 20 "$LBT_CACHE/debian-$suite.log" >&2; log "PostgreSQL $major cannot be had from $suite"; return 1; }
     fi
