@@ -1,12 +1,5 @@
 # Servers that this machine's distribution has no package of (sourced by ci/server).
 
-# One at a time: others that want the same wait here.
-lock_cache() { # NAME
-    mkdir -p "$LBT_CACHE"
-    exec 9>"$LBT_CACHE/lock-$1"
-    flock -w 3000 9 || { log "whoever makes $1 does not end"; return 1; }
-}
-
 # ---- a Debian tree: all programs of another release, entered by chroot ----
 
 tree_server() {
