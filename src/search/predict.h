@@ -50,13 +50,12 @@ static pg_attribute_always_inline uint32
 predict_slot(const LbtModel *model, uint64 code, bool past_equal, uint32 near)
 {
 	const LbtLeaf *leaf = &model->leaves[near];
-	uint32		guess;
 
-	if (lbt_enable_leaf_cache && (uint64) near + 2 < model->nleaves &&
-		code > leaf[0].min_code && code < leaf[2].min_code)
+	if (!lbt_enable_leaf_cache)
+		return lbt_spline_predict(model->knots, model->nknots, model->nleaves, code);
+	if ((uint64) near + 2 < model->nleaves && code > leaf[0].min_code && code < leaf[2].min_code)
 		return near + (past_equal ? code >= leaf[1].min_code : code > leaf[1].min_code);
-	guess = lbt_spline_predict(model->knots, model->nknots, model->nleaves, code);
-	return lbt_enable_leaf_cache ? lbt_leaf_search(model->leaves, model->nleaves, guess, code, past_equal) : guess;
+	return lbt_model_slot(model, code, past_equal);
 }
 
 /*
