@@ -3,7 +3,7 @@
 CREATE TABLE byt (t text COLLATE "C", v varchar(900) COLLATE "POSIX", p text, b bytea, u uuid, n name, k int);
 INSERT INTO byt SELECT x, x, x, x::bytea, md5(i::text)::uuid, left(x, 40), i % 7
   FROM (SELECT i, CASE WHEN i % 11 = 0 THEN 'user' || i / 11 WHEN i % 13 = 0 THEN md5(i::text) ELSE 'user' || mix(i) END AS x
-          FROM generate_series(1, 6000) i) q;
+          FROM generate_series(1, 3000) i) q;
 -- the ends, prefixes of each other, bytes above 127, keys that the index compresses, NULLs
 INSERT INTO byt SELECT x, x, x, x::bytea, md5(x)::uuid, left(x, 60), k
   FROM unnest(ARRAY['', 'u', 'user', 'user0', 'user9', 'user99999999999', 'uses', 'usdr', 'zz', chr(1), 'user' || chr(1),
@@ -19,7 +19,7 @@ ANALYZE byt;
 CREATE FUNCTION try_bytes(columns text, col text, conditions text[])
     RETURNS TABLE (index text, state text, same bigint, others text, verified text) LANGUAGE plpgsql AS $$
 BEGIN
-    EXECUTE format('CREATE INDEX byt_i ON byt USING learnedbtree (%s)', columns);
+    EXECUTE format('CREATE INDEX byt_i ON byt USING learnedbtree (%s) WITH (fillfactor = 50)', columns);
     RETURN QUERY
         SELECT columns, (SELECT m.state FROM learnedbtree_model('byt_i') m), sum(q.queries) FILTER (WHERE q.outcome IN ('same, verified', 'same, fallback'))::bigint,
                string_agg(q.outcome || ': ' || q.which, '; ' ORDER BY q.outcome) FILTER (WHERE q.outcome NOT IN ('same, verified', 'same, fallback')),

@@ -51,8 +51,8 @@ BEGIN
             RETURN c || ': ' || outcome;
         END IF;
         PERFORM use_access('index');
-        IF answers(format('SELECT %s FROM %s_l WHERE %s', columns, name, c), true) <>
-           answers(format('SELECT %s FROM %s_b WHERE %s', columns, name, c), true) THEN
+        IF answers(format('SELECT %s FROM %s_l WHERE %s', columns, name, c)) <>
+           answers(format('SELECT %s FROM %s_b WHERE %s', columns, name, c)) THEN
             RETURN c || ': WRONG, btree has others';
         END IF;
         PERFORM use_access('seq');

@@ -27,7 +27,7 @@ DECLARE
 BEGIN
     PERFORM set_config('enable_mergejoin', 'off', true), set_config('enable_nestloop', 'off', true),
             set_config('enable_indexscan', 'off', true), set_config('enable_indexonlyscan', 'off', true), set_config('enable_bitmapscan', 'off', true);
-    oracle := answers(query, true);
+    oracle := answers(query);
     PERFORM set_config('enable_mergejoin', 'on', true), set_config('enable_nestloop', 'on', true),
             set_config('enable_indexscan', 'on', true), set_config('enable_indexonlyscan', 'on', true), set_config('enable_bitmapscan', 'on', true);
     FOREACH s IN ARRAY settings LOOP
@@ -35,12 +35,12 @@ BEGIN
     END LOOP;
     EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || query INTO plan;
     counts := (SELECT ARRAY[sum(t.lookups), sum(t.verified)] FROM learnedbtree_stat t WHERE relname IN ('jo', 'ji'));
-    learned := answers(query, true);
+    learned := answers(query);
     lookups := (SELECT sum(t.lookups) FROM learnedbtree_stat t WHERE relname IN ('jo', 'ji')) - counts[1];
     verified := (SELECT sum(t.verified) FROM learnedbtree_stat t WHERE relname IN ('jo', 'ji')) - counts[2];
     IF learned <> oracle THEN RETURN 'WRONG'; END IF;
     PERFORM set_config('learnedbtree.enable', 'off', true);
-    IF answers(query, true) <> oracle THEN RETURN 'WRONG without model'; END IF;
+    IF answers(query) <> oracle THEN RETURN 'WRONG without model'; END IF;
     RETURN concat_ws(', ', substring(plan from 'Merge Join|Nested Loop|Hash Join'),
         CASE WHEN plan ~ 'Index Only' THEN 'index only' WHEN plan ~ 'Bitmap' THEN 'bitmap' WHEN plan ~ 'Index Scan' THEN 'index' END,
         CASE WHEN verified = 0 THEN 'no lookup' WHEN verified * 10 >= lookups * 9 THEN 'verified' ELSE format('verified %s of %s', verified, lookups) END);
@@ -77,11 +77,11 @@ DECLARE
     verified bigint;
 BEGIN
     EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || query INTO plan;
-    learned := answers(query, true);
+    learned := answers(query);
     verified := (SELECT sum(s.verified) FROM learnedbtree_stat s WHERE relname IN ('jm', 'ji')) - before;
     PERFORM set_config('learnedbtree.enable', 'off', true);
     RETURN concat_ws(', ', substring(plan from 'Merge Join'), CASE WHEN plan ~ 'Materialize|Sort Key' THEN 'materialized' END,
-        CASE WHEN learned = answers(query, true) THEN 'same' ELSE 'WRONG' END, CASE WHEN verified > 0 THEN 'verified' END);
+        CASE WHEN learned = answers(query) THEN 'same' ELSE 'WRONG' END, CASE WHEN verified > 0 THEN 'verified' END);
 END $$;
 SELECT merged('SELECT jm.v, ji.w FROM jm JOIN ji USING (k) WHERE jm.k >= 0 AND ji.k >= 0');
 SELECT merged('SELECT jm.k FROM jm JOIN ji USING (k) WHERE jm.k >= 0 AND ji.k >= 0');

@@ -11,16 +11,13 @@ BEGIN
     PERFORM set_config('enable_bitmapscan', (way = 'bitmap')::text, true);
 END $$;
 
--- All answers of a query as one text.
-CREATE FUNCTION answers(query text, sorted boolean) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    result text;
+-- The answers of a query: how many and which, in any order; and in the order they come.
+CREATE FUNCTION both_answers(query text, OUT sorted text, OUT in_order text) LANGUAGE plpgsql AS $$
 BEGIN
-    EXECUTE format('SELECT count(*) || '':'' || coalesce(md5(string_agg(q::text, ''|'' %s)), ''none'') FROM (%s) q',
-                   CASE WHEN sorted THEN 'ORDER BY q::text COLLATE "C"' ELSE '' END, query)
-       INTO result;
-    RETURN result;
+    EXECUTE format('SELECT concat(count(*), '':'', sum(hashtextextended(q::text, 0))), md5(string_agg(q::text, ''|'')) FROM (%s) q', query)
+       INTO sorted, in_order;
 END $$;
+CREATE FUNCTION answers(query text) RETURNS text LANGUAGE sql AS 'SELECT sorted FROM both_answers(query)';
 
 CREATE FUNCTION plan_uses(query text, index regclass) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
@@ -42,8 +39,8 @@ CREATE FUNCTION compare(index regclass, query text, ordered boolean DEFAULT true
 DECLARE
     way text;
     oracle text;
-    learned text;
-    plain text;
+    learned record;
+    plain record;
     before record;
     planned record;
     after record;
@@ -53,7 +50,7 @@ DECLARE
     ways int := 0;
 BEGIN
     PERFORM use_access('seq');
-    oracle := answers(query, true);
+    oracle := answers(query);
     FOREACH way IN ARRAY ARRAY['index', 'only', 'bitmap'] LOOP
         PERFORM use_access(way);
         SELECT * INTO before FROM learnedbtree_stat_get(index);
@@ -63,21 +60,20 @@ BEGIN
         ways := ways + 1;
         -- the planner may look for the ends of a column itself, as often each time
         SELECT * INTO planned FROM learnedbtree_stat_get(index);
-        learned := answers(query, true);
+        learned := both_answers(query);
         SELECT * INTO after FROM learnedbtree_stat_get(index);
         lookups := lookups + after.lookups - planned.lookups;
         verified := verified + after.verified - planned.verified;
         delegated := delegated + (after.delegated - planned.delegated) - (planned.delegated - before.delegated);
-        IF learned <> oracle THEN
-            RETURN format('WRONG by %s: %s, not %s', way, learned, oracle);
+        IF learned.sorted <> oracle THEN
+            RETURN format('WRONG by %s: %s, not %s', way, learned.sorted, oracle);
         END IF;
-        learned := answers(query, false);
         PERFORM set_config('learnedbtree.enable', 'off', true);
-        plain := answers(query, true);
-        IF plain <> oracle THEN
-            RETURN format('WRONG by %s without model: %s, not %s', way, plain, oracle);
+        plain := both_answers(query);
+        IF plain.sorted <> oracle THEN
+            RETURN format('WRONG by %s without model: %s, not %s', way, plain.sorted, oracle);
         END IF;
-        IF ordered AND way <> 'bitmap' AND learned <> answers(query, false) THEN
+        IF ordered AND way <> 'bitmap' AND learned.in_order <> plain.in_order THEN
             RETURN format('WRONG order by %s', way);
         END IF;
         PERFORM set_config('learnedbtree.enable', 'on', true);

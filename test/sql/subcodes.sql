@@ -35,11 +35,11 @@ DECLARE
     learned text;
 BEGIN
     PERFORM learnedbtree_stat_reset(index);
-    learned := answers(query, true);
+    learned := answers(query);
     SELECT * INTO s FROM learnedbtree_stat WHERE indexrelid = index;
     PERFORM set_config('enable_seqscan', 'on', true), set_config('enable_indexscan', 'off', true), set_config('enable_indexonlyscan', 'off', true),
             set_config('enable_hashjoin', 'on', true);
-    RETURN QUERY SELECT CASE WHEN learned = answers(query, true) THEN 'same' ELSE 'WRONG' END,
+    RETURN QUERY SELECT CASE WHEN learned = answers(query) THEN 'same' ELSE 'WRONG' END,
         CASE WHEN s.lookups < 4000 THEN format('%s lookups only', s.lookups)
              WHEN s.verified < 0.99 * s.lookups THEN format('verified %s of %s', s.verified, s.lookups)
              WHEN s.moved_right > 0.2 * s.lookups THEN format('moved %s of %s', s.moved_right, s.lookups)

@@ -6,7 +6,7 @@ INSERT INTO typ SELECT (mix(i) % 60000 - 30000)::int2, (mix(i) - 2147483645)::in
        mix(i)::oid, i % 3 = 0, chr((i % 120 + 1)::int)::"char", ((mix(i) - 2000000000) / 1000.0)::float4, (mix(i) - 2000000000) / 7.0,
        date '1900-01-01' + (mix(i) % 90000)::int, timestamp '1970-01-01' + mix(i) * interval '1 second',
        timestamptz '1970-01-01 00:00+00' + mix(i) * interval '1 second'
-  FROM generate_series(1, 12000) i;
+  FROM generate_series(1, 4000) i;
 INSERT INTO typ VALUES
     (-32768, -2147483648, -9223372036854775808, 0, false, '', '-Infinity', '-Infinity', '-infinity', '-infinity', '-infinity'),
     (32767, 2147483647, 9223372036854775807, 4294967295, true, E'\\377', 'Infinity', 'Infinity', 'infinity', 'infinity', 'infinity'),
@@ -21,7 +21,7 @@ DECLARE
     direction text;
 BEGIN
     FOREACH direction IN ARRAY ARRAY['ASC', 'DESC', 'ASC NULLS FIRST', 'DESC NULLS LAST'] LOOP
-        EXECUTE format('CREATE INDEX typ_i ON typ USING learnedbtree (%I %s)', col, direction);
+        EXECUTE format('CREATE INDEX typ_i ON typ USING learnedbtree (%I %s) WITH (fillfactor = 30)', col, direction);
         RETURN QUERY
             SELECT direction || ': ' || c.outcome, c.queries, CASE WHEN c.outcome = 'same, verified' THEN '' ELSE c.which END
               FROM compare_all('typ_i', format('SELECT %I FROM typ WHERE $1', col),
