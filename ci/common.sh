@@ -81,7 +81,7 @@ fetch_source() { # MAJOR FOLDER
     local major=$1 folder=$2 archive suite try dsc apt_private
     archive=$(debian_archive) || return
     mkdir -p "$folder"/apt/{lists,cache/archives}/partial
-    for suite in bookworm trixie forky sid; do	# newest last
+    for suite in bookworm trixie forky sid experimental; do
         echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $archive $suite main"
     done >"$folder/apt/sources.list"
     apt_private=(-o "Dir::Etc::SourceList=$folder/apt/sources.list" -o Dir::Etc::SourceParts=/dev/null

@@ -1,22 +1,31 @@
 # Servers that this machine's distribution has no package of (sourced by ci/server).
+#
+# A function that provides one returns 3 where that is not in its hands: see ci/server.
+
+packages_elsewhere() {
+    case $major in 16) echo python3 python3-pip unzip make gcc libc6-dev dpkg-dev ;; *) echo debootstrap ;; esac
+}
 
 # ---- a Debian tree: all programs of another release, entered by chroot ----
 
 tree_server() {
-    local suite pgc=/usr/lib/postgresql/$major/bin/pg_config tree wanted=()
+    local suite pgc=/usr/lib/postgresql/$major/bin/pg_config tree
     case $major in 17) suite=trixie ;; 18 | 19) suite=sid ;; *) log "no release of Debian has PostgreSQL $major"; return 1 ;; esac
     tree=$LBT_CACHE/debian-$suite
     lock_cache "debian-$suite" || return
+    as_root unshare --mount --propagation private mount -t tmpfs tmpfs /mnt 2>/dev/null ||
+        { log "PostgreSQL $major of Debian $suite runs in a tree of its own, which wants root and mount()"; return 3; }
     [ -e "$tree/etc/learnedbtree" ] || make_tree "$suite" "$tree" ||
-        { log "no tree of Debian $suite could be made"; return 1; }
+        { log "no tree of Debian $suite can be had: is the archive in reach?"; return 3; }
     if [ ! -x "$tree$pgc" ]; then
         log "installing PostgreSQL $major in $tree"
-        [ "$major" != 19 ] || wanted=(-t experimental)
-        { "$here/inside" "$tree" apt-get -qq update &&
-          "$here/inside" "$tree" apt-get -y -qq --no-install-recommends "${wanted[@]}" install \
-              "postgresql-$major" "postgresql-server-dev-$major" make gcc libc6-dev libicu-dev libipc-run-perl; } \
+        "$here/inside" "$tree" apt-get -qq update >"$LBT_CACHE/debian-$suite.log" 2>&1 </dev/null &&
+            "$here/inside" "$tree" apt-cache show "postgresql-server-dev-$major" >/dev/null 2>&1 ||
+            { log "the archive has no PostgreSQL $major in Debian $suite, or is not in reach"; return 3; }
+        "$here/inside" "$tree" apt-get -y -qq --no-install-recommends install "postgresql-$major" \
+            "postgresql-server-dev-$major" make gcc libc6-dev libicu-dev libipc-run-perl \
             </dev/null >"$LBT_CACHE/debian-$suite.log" 2>&1 ||
-            { tail -n 20 "$LBT_CACHE/debian-$suite.log" >&2; log "PostgreSQL $major cannot be had from $suite"; return 1; }
+            { tail -n 20 "$LBT_CACHE/debian-$suite.log" >&2; log "PostgreSQL $major of Debian $suite cannot be installed"; return 1; }
     fi
     case "$("$here/inside" "$tree" "$pgc" --version)" in
         "PostgreSQL $major"[.a-z]*) echo "$tree$pgc" ;;
@@ -27,7 +36,7 @@ tree_server() {
 make_tree() { # SUITE TREE
     local suite=$1 tree=$2 archive
     log "making a tree of Debian $suite: some minutes, 1 GB"
-    need_packages debootstrap || return
+    need_packages $(packages_elsewhere) || return
     archive=$(debian_archive) || return
     as_root rm -rf --one-file-system "$tree" "$tree.new"
     as_root debootstrap --variant=minbase "$suite" "$tree.new" "$archive" >"$LBT_CACHE/debian-$suite.log" 2>&1 || return
@@ -41,6 +50,9 @@ make_tree() { # SUITE TREE
         echo "deb $archive $suite main"
         [ "$suite" != sid ] || echo "deb $archive experimental main"
     } | as_root tee "$tree.new/etc/apt/sources.list" >/dev/null
+    # What sid has not, and from the same source package; nothing else comes from experimental.
+    printf '%s\n' 'Package: src:postgresql-19' 'Pin: release a=experimental' 'Pin-Priority: 500' |
+        as_root tee "$tree.new/etc/apt/preferences.d/learnedbtree" >/dev/null
     as_root touch "$tree.new/etc/learnedbtree"
     as_root mv "$tree.new" "$tree"
 }
@@ -54,12 +66,12 @@ wheel_server() {
     lock_cache pg16-stock || return
     if fits "$pgc"; then echo "$pgc"; return; fi
     log "fetching PostgreSQL 16 from the Python package pgserver"
-    need_packages python3 python3-pip unzip make gcc libc6-dev dpkg-dev && "$here/server" 15 stock >/dev/null || return
+    need_packages $(packages_elsewhere) && "$here/server" 15 stock >/dev/null || return
     work=$(mktemp -d "${TMPDIR:-/tmp}/lbt-server.XXXXXX")
     trap "rm -rf '$work'" EXIT
     python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary=:all: --python-version 3.11 \
-        --platform manylinux_2_17_x86_64 -d "$work" pgserver==0.1.4 >&2 &&
-    unzip -q "$work"/pgserver-*.whl -d "$work" || { log "the package pgserver did not come"; return 1; }
+        --platform "manylinux_2_17_$(uname -m)" -d "$work" pgserver==0.1.4 >&2 &&
+    unzip -q "$work"/pgserver-*.whl -d "$work" || { log "the Python package pgserver, which has PostgreSQL 16, cannot be had"; return 3; }
     server=$work/pgserver/pginstall
     chmod a+x "$server"/bin/* "$server"/lib/postgresql/pgxs/src/test/{regress/pg_regress,isolation/*}
     if ! { fetch_source 15 "$work" && add_contrib "$work/src/contrib" "$server/bin/pg_config"; } >"$work/log" 2>&1; then
