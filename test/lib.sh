@@ -137,7 +137,7 @@ as_user() { # SECONDS COMMAND...
 copy_tree() {
     local part
     mkdir "$scratch/tree"
-    for part in Makefile Dockerfile META.json README.md CHANGELOG.md learnedbtree.control debian sql src test expected; do
+    for part in Makefile Dockerfile META.json README.md CHANGELOG.md learnedbtree.control debian doc sql src test expected; do
         [ ! -e "$root/$part" ] || cp -R "$root/$part" "$scratch/tree/"
     done
     find "$scratch/tree" \( -name '*.o' -o -name '*.so' -o -name '*.bc' \) -delete
