@@ -21,6 +21,7 @@
 #include "miscadmin.h"
 #include "registry/counters.h"
 #include "server/compat.h"
+#include "server/executor.h"
 #include "server/guard.h"
 #include "server/shared.h"
 #include "storage/ipc.h"
@@ -172,6 +173,8 @@ init_control(void *block)
 static void
 leave(int code, Datum arg)
 {
+	if (lbt_control == NULL)
+		return;
 	LWLockReleaseAll();
 	dsa_on_shmem_exit_release_in_place(code, PointerGetDatum(place_of(lbt_control)));
 }
@@ -183,12 +186,40 @@ leave(int code, Datum arg)
 static void
 finish_at_exit(int code, Datum arg)
 {
+	if (lbt_control == NULL)
+		return;
 	LWLockReleaseAll();
 	finish(TopSubTransactionId, CREATED);
 	if (lbt_guard_has_failed())
 		return;
 	forget_now();
 	lbt_counters_flush();
+}
+
+/*
+ * Have these called at exit.  Not at just any time: the server wants such callbacks back in reverse order, and one that
+ * comes in between, while a command has registered one of its own for as long as it runs (PG_ENSURE_ERROR_CLEANUP; 19's
+ * REPACK builds indexes in there), ends the command with an error that it does not survive.
+ */
+static void
+expect_exit(void)
+{
+	static bool expected = false;
+
+	if (expected)
+		return;
+	before_shmem_exit(leave, (Datum) 0);
+	before_shmem_exit(finish_at_exit, (Datum) 0);	/* runs first */
+	expected = true;
+	lbt_statement.begins = NULL;
+}
+
+/* The statement that has loaded the library may be anywhere by now. */
+static void
+statement_begins(void)
+{
+	if (GetCurrentStatementStartTimestamp() != loaded_in)
+		expect_exit();
 }
 
 /* What can fail comes first, and may come again: only the end makes this process one that has attached. */
@@ -210,8 +241,8 @@ attach(void)
 	lbt_entries = attach_table(c->entries, sizeof(LbtFile), sizeof(LbtEntry), c->tranche);
 	lbt_totals = attach_table(c->totals, LBT_STATS_KEY_BYTES, sizeof(LbtStats), c->tranche);
 	MemoryContextSwitchTo(old);
-	before_shmem_exit(leave, (Datum) 0);
-	before_shmem_exit(finish_at_exit, (Datum) 0);	/* runs first */
+	if (!IsTransactionState())
+		expect_exit();
 	lbt_control = c;
 	lbt_guard_report_together(&c->unreachable_told);
 }
@@ -360,6 +391,8 @@ before_commit(void)
 static void
 at_xact_end(XactEvent event, void *arg)
 {
+	if (unlikely(lbt_statement.begins != NULL))
+		expect_exit();
 	if (event == XACT_EVENT_PRE_COMMIT && pending != NULL)
 	{
 		(void) lbt_registry_attach();
@@ -392,6 +425,7 @@ lbt_xact_init(void)
 	loaded_in = GetCurrentStatementStartTimestamp();
 	RegisterXactCallback(at_xact_end, NULL);
 	RegisterSubXactCallback(at_subxact_end, NULL);
+	lbt_statement.begins = statement_begins;
 	next_hook = object_access_hook;
 	object_access_hook = note_change;
 }

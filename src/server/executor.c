@@ -58,6 +58,8 @@ describe(DESCRIBE_PARAMETERS)
 static void
 start(QueryDesc *query, int eflags)
 {
+	if (unlikely(lbt_statement.begins != NULL))
+		lbt_statement.begins();
 	if (unlikely(*lbt_statement.looking))
 		lbt_statement.starts(query->plannedstmt);
 	if (next_start_hook)
@@ -108,6 +110,8 @@ utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtility
 {
 	const CopyStmt *copy = IsA(plan->utilityStmt, CopyStmt) ? (const CopyStmt *) plan->utilityStmt : NULL;
 
+	if (unlikely(lbt_statement.begins != NULL))
+		lbt_statement.begins();
 	if (copy)
 		lbt_statement.around_copy(copy);
 	if (next_utility_hook)

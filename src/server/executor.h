@@ -13,6 +13,12 @@
 typedef struct LbtStatementCallbacks
 {
 	/*
+	 * Unless NULL.  A statement begins, or one within it: the outermost comes
+	 * first.
+	 */
+	void		(*begins) (void);
+
+	/*
 	 * The planner has looked a relation up, or something else in FROM; its
 	 * indexes are described, and nothing depends on that yet.
 	 */
