@@ -1,5 +1,5 @@
-# A real pg_upgrade from PostgreSQL 15 to the server under test, if that is 18: indexes, operator classes
-# and answers survive, and models are trained on the old files.
+# A real pg_upgrade from an older PostgreSQL to the server under test, if that is 18 or later: indexes, operator
+# classes and answers survive, and models are trained on the old files.
 use strict;
 use warnings;
 

@@ -1,4 +1,5 @@
-# Shared by the TAP tests that run pg_upgrade, from PostgreSQL 15 to the server under test, if that is 18.
+# Shared by the TAP tests that run pg_upgrade, from an older server, 15 if there are several, to the server under test, if
+# that is 18 or later.
 package Upgrade;
 
 use strict;
@@ -16,14 +17,16 @@ my @same = ('--locale=C', '--encoding=UTF8', '--data-checksums');
 my $old_bindir;
 
 # Why there can be no upgrade to a new node, or '' if there can.  LBT_OLD_PG_CONFIG names the old server's pg_config;
-# without it Debian's place is tried.
+# without it Debian's places are tried.
 sub no_upgrade
 {
 	my ($new) = @_;
-	my $old_config = $ENV{LBT_OLD_PG_CONFIG} || '/usr/lib/postgresql/15/bin/pg_config';
+	my $major = $new->pg_version->major;
+	my @places = map { "/usr/lib/postgresql/$_/bin/pg_config" } 15 .. $major - 1;
+	my ($old_config) = grep { -x $_ } $ENV{LBT_OLD_PG_CONFIG} || @places;
 
-	return 'the server under test is not 18' if $new->pg_version < 18;
-	return "no old server: $old_config is not there (set LBT_OLD_PG_CONFIG)" unless -x $old_config;
+	return 'the server under test is older than 18' if $major < 18;
+	return "no old server (set LBT_OLD_PG_CONFIG): tried @places" unless $old_config;
 	chomp($old_bindir = `$old_config --bindir`);
 	chomp(my $old_share = `$old_config --sharedir`);
 	return "learnedbtree is not installed into the old server in $old_bindir"
@@ -90,7 +93,9 @@ sub upgrade
 	{
 		foreach my $log (glob($new->data_dir . '/pg_upgrade_output.d/*/log/*.log'))
 		{
-			diag("$log:\n" . join('', (split(/^/, slurp_file($log)))[-12 .. -1])) if -s $log > 0;
+			my @lines = split(/^/, slurp_file($log));
+			splice(@lines, 0, -12) if @lines > 12;
+			diag("$log:\n@lines") if @lines;
 		}
 		BAIL_OUT('pg_upgrade failed');
 	}
