@@ -4,6 +4,8 @@
  *   planning            all indexes of the relation; their cost function, too
  *   execution           ExecutorStart: all indexes of the plan's tables, as a kept plan is not planned again, and planning
  *                       does not look at the target of an INSERT
+ *   foreign keys        with the table that has them, if it is going to be changed: from 19 on the rows referred to are
+ *                       looked up without a query
  *   COPY FROM           ProcessUtility
  *   partitions found    when the statement has ended that routed tuples to them: from the next one on
  *   logical replication before an apply worker's commit: the tables of its subscription
@@ -48,6 +50,8 @@ typedef struct Known
 	Oid			table;			/* of an index; of a table InvalidOid */
 	uint64		settled;		/* of a table: the epoch; 0: not settled */
 	uint32		statements;		/* of a table, since it was looked at */
+	List	   *referred;		/* of a table: OIDs of those that its foreign
+								 * keys refer to */
 } Known;
 
 static bool looking = true;		/* something may have to be served */
@@ -74,6 +78,7 @@ static void
 note(Oid relid, Oid table, uint64 settled)
 {
 	Known	   *entry;
+	bool		found;
 
 	if (all_known == NULL)
 	{
@@ -81,10 +86,13 @@ note(Oid relid, Oid table, uint64 settled)
 
 		all_known = hash_create("relations that learnedbtree has looked at", 256, &ctl, HASH_ELEM | HASH_BLOBS);
 	}
-	entry = hash_search(all_known, &relid, HASH_ENTER, NULL);
+	entry = hash_search(all_known, &relid, HASH_ENTER, &found);
+	if (found)
+		list_free(entry->referred);
 	entry->table = table;
 	entry->settled = settled;
 	entry->statements = 0;
+	entry->referred = NIL;
 }
 
 /* ---- what changes ---- */
@@ -116,6 +124,7 @@ at_relcache_invalidation(Datum arg, Oid relid)
 		if (table)
 			table->settled = 0;
 		subscribed_settled = false;
+		list_free(known->referred);
 		(void) hash_search(all_known, &relid, HASH_REMOVE, NULL);
 	}
 }
@@ -154,6 +163,23 @@ is_looking(void)
 
 /* ---- exchanging ---- */
 
+/* Remember the tables that foreign keys of this one refer to. */
+static void
+note_referred(Relation rel)
+{
+	List	   *keys = RelationGetFKeyList(rel);
+	Known	   *known = find_known(RelationGetRelid(rel));
+	MemoryContext old;
+	ListCell   *lc;
+
+	if (likely(keys == NIL || known == NULL))
+		return;
+	old = MemoryContextSwitchTo(TopMemoryContext);
+	foreach(lc, keys)
+		known->referred = list_append_unique_oid(known->referred, ((ForeignKeyCacheInfo *) lfirst(lc))->confrelid);
+	MemoryContextSwitchTo(old);
+}
+
 /*
  * Exchange all indexes of a table that a statement is about to open.  True when that is settled.  Locks are not waited
  * for: whoever holds one in the way is about to drop the index or make it anew.
@@ -179,6 +205,8 @@ prepare_table(Oid table)
 		note(table, InvalidOid, before);
 		if (rel->rd_rel->relhasindex && !RelationUsesLocalBuffers(rel) && RELKIND_HAS_TABLE_AM(rel->rd_rel->relkind))
 			indexes = RelationGetIndexList(rel);
+		if (LBT_FOREIGN_KEYS_USE_INDEXES)
+			note_referred(rel);
 		RelationClose(rel);
 		foreach(lc, indexes)
 			note(lfirst_oid(lc), table, 0);
@@ -202,12 +230,32 @@ prepare_table(Oid table)
 	return settled;
 }
 
+/* The same for a table that a statement may add rows to. */
+static void
+prepare_target(Oid table)
+{
+	const Known *known;
+	List	   *referred;
+	ListCell   *lc;
+
+	(void) prepare_table(table);
+	known = find_known(table);
+	if (likely(known == NULL || known->referred == NIL))
+		return;
+	referred = list_copy(known->referred);	/* looking may receive an
+											 * invalidation */
+	foreach(lc, referred)
+		(void) prepare_table(lfirst_oid(lc));
+	list_free(referred);
+}
+
 /* ---- statements ---- */
 
 /* Before a statement opens its relations.  Those of catalogs are never served. */
 static void
 prepare_statement(const PlannedStmt *plan)
 {
+	bool		changes = plan->commandType != CMD_SELECT || plan->hasModifyingCTE;
 	ListCell   *lc;
 
 	if (!is_looking())
@@ -216,7 +264,11 @@ prepare_statement(const PlannedStmt *plan)
 	{
 		const RangeTblEntry *rte = lfirst(lc);
 
-		if (rte->rtekind == RTE_RELATION && rte->relid >= FirstNormalObjectId)
+		if (rte->rtekind != RTE_RELATION || rte->relid < FirstNormalObjectId)
+			continue;
+		if (changes)
+			prepare_target(rte->relid);
+		else
 			(void) prepare_table(rte->relid);
 	}
 }
@@ -228,7 +280,7 @@ prepare_partitions(List *partitions)
 	ListCell   *lc;
 
 	foreach(lc, partitions)
-		(void) prepare_table(lfirst_oid(lc));
+		prepare_target(lfirst_oid(lc));
 }
 
 /* ---- planning ---- */
@@ -282,7 +334,7 @@ prepare_copy(const CopyStmt *copy)
 		return;
 	foreach(lc, find_all_inheritors(table, NoLock, NULL))
 		if (lfirst_oid(lc) == table || lbt_holds_lock(lfirst_oid(lc), RowExclusiveLock))
-		(void) prepare_table(lfirst_oid(lc));
+		prepare_target(lfirst_oid(lc));
 }
 
 /* ---- logical replication ---- */

@@ -190,6 +190,9 @@ lbt_name_tranche(int tranche, const char *name)
 /* Below 18 the executor's arbiter checks accept unique indexes of btree only. */
 #define LBT_ON_CONFLICT_NEEDS_BTREE (PG_VERSION_NUM < 180000)
 
+/* Do foreign keys look for the row referred to by its index, without a query that is planned and executed? */
+#define LBT_FOREIGN_KEYS_USE_INDEXES (PG_VERSION_NUM >= 190000)
+
 /* Below 18 row comparisons as index conditions are btree's alone, in the executor, too. */
 #define LBT_PLANNER_ASKS_RELAM (PG_VERSION_NUM >= 180000)
 
