@@ -239,6 +239,8 @@ prepare_target(Oid table)
 	ListCell   *lc;
 
 	(void) prepare_table(table);
+	if (!LBT_FOREIGN_KEYS_USE_INDEXES)
+		return;
 	known = find_known(table);
 	if (likely(known == NULL || known->referred == NIL))
 		return;
