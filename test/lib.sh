@@ -37,7 +37,10 @@ wanted() { # STEP [TEST]
     return 1
 }
 
-wants_server() { wanted regress || wanted isolation || wanted tap || wanted catcheck || wanted suites; }
+# Is it named?  Such steps are not part of a run of everything.
+wanted_by_name() { [ -n "$only" ] && wanted "$1"; }
+
+wants_server() { wanted regress || wanted isolation || wanted tap || wanted catcheck || wanted suites || wanted_by_name beside; }
 
 # What the tests need, where apt is there to bring it.
 install_packages() {
@@ -57,6 +60,25 @@ install_packages() {
     if wanted tap 025_hypopg; then
         need_packages "postgresql-$major-hypopg" || note "no HypoPG for PostgreSQL $major"
     fi
+    if wanted tap 037_beside || wanted_by_name beside; then
+        install_others
+    fi
+}
+
+# Other extensions, those that Debian has for this server.
+install_others() {
+    local there=()
+    mapfile -t there < <(known_others)
+    if [ ${#there[@]} = 0 ]; then update_package_lists; mapfile -t there < <(known_others); fi
+    [ ${#there[@]} = 0 ] || need_packages "${there[@]}" || note "packages could not be installed: ${there[*]}"
+}
+
+known_others() {
+    local name
+    for name in cron hypopg partman pg-hint-plan pglogical repack squeeze; do
+        name=postgresql-$major-$name
+        if apt-cache policy "$name" 2>/dev/null | grep -q 'Candidate: [^(]'; then echo "$name"; fi
+    done
 }
 
 # Servers refuse to run as root.
@@ -270,7 +292,9 @@ datestyle = 'ISO, YMD'
 log_line_prefix = '%m [%p] %a '
 learnedbtree.naptime = 1h   # results must not depend on when the worker comes
 END
-    [ "$major" -ge 17 ] || echo "shared_preload_libraries = 'learnedbtree'"
+    if [ -n "$others_order" ]; then others_settings
+    elif [ "$major" -lt 17 ]; then echo "shared_preload_libraries = 'learnedbtree'"
+    fi
 }
 
 # Is it up?  Starts it at the first call.
@@ -354,9 +378,9 @@ expect_something() { # FOLDER TEST...
     done
 }
 
-run_regress() {
-    local folder=$scratch/regress log=$scratch/regress.log tests
-    mapfile -t tests < <(pick regress "$scratch/tree/test/sql" .sql)
+run_regress() { # [KIND [EXTENSION...]]: reported as KIND, with further extensions in its database
+    local kind=${1:-regress} folder=$scratch/regress log=$scratch/regress.log tests; shift
+    mapfile -t tests < <(pick "${kind%-*}" "$scratch/tree/test/sql" .sql)
     [ ${#tests[@]} -gt 0 ] || return 0
     need_server || return
     as_user 10 mkdir "$folder"
@@ -367,10 +391,10 @@ run_regress() {
     mapfile -t where < <(connection)
     as_user $((1800 * patience)) "$tools/regress/pg_regress" --inputdir="$folder" --outputdir="$folder" --bindir="$bindir" \
         "${where[@]}" --dbname=regression --load-extension=amcheck --load-extension=learnedbtree \
-        setup "${tests[@]}" >"$log" 2>&1
+        "${@/#/--load-extension=}" setup "${tests[@]}" >"$log" 2>&1
     outputs+=("$log" "$folder/regression.diffs" "$folder/results")
-    grep -qE '^(test setup|ok 1 |not ok 1 )' "$log" || { not_ok "regress starts" "$log"; return; }
-    report_regress regress "$log" "$folder" setup "${tests[@]}"
+    grep -qE '^(test setup|ok 1 |not ok 1 )' "$log" || { not_ok "$kind starts" "$log"; return; }
+    report_regress "$kind" "$log" "$folder" setup "${tests[@]}"
 }
 
 run_isolation() {
@@ -386,6 +410,50 @@ run_isolation() {
         --load-extension=learnedbtree "${tests[@]}" >"$log" 2>&1
     outputs+=("$log" "$folder/out/regression.diffs" "$folder/out/results")
     report_regress isolation "$log" "$folder/out" "${tests[@]}"
+}
+
+# ---- regress once more, with all other extensions that are installed, loaded after ours and before it ----
+
+others_order=       # first, last: where our library stands among those of others
+
+# Of names "library" or "library:extension", those whose files are there.
+others() { # library|extension NAME...
+    local what=$1 item
+    for item in pg_stat_statements:pg_stat_statements auto_explain: hypopg:hypopg pg_cron:pg_cron \
+                pg_hint_plan:pg_hint_plan pg_partman_bgw:pg_partman pg_repack:pg_repack pglogical:pglogical \
+                pg_squeeze:pg_squeeze; do
+        [ -e "$("$pgc" --pkglibdir)/${item%:*}.so" ] || continue
+        if [ "$what" = library ]; then echo "${item%:*}"; else echo "${item#*:}"; fi
+    done | grep .
+}
+
+others_settings() {
+    local list
+    list=$(others library | paste -sd,)
+    case $others_order in first) list=learnedbtree,$list ;; last) list=$list,learnedbtree ;; esac
+    cat <<END
+shared_preload_libraries = '$list'
+max_worker_processes = 20
+compute_query_id = on
+pg_stat_statements.track = all
+auto_explain.log_min_duration = 0   # each statement of a client is explained, and none is seen
+auto_explain.log_level = debug5
+cron.database_name = regression
+cron.host = '$scratch/socket'
+pg_partman_bgw.dbname = regression
+pg_partman_bgw.role = postgres
+END
+}
+
+run_beside() { # first|last
+    local others_order=$1 server_pid= there
+    local tree=$scratch/tree scratch=$scratch/beside-$1
+    as_user 10 mkdir "$scratch"
+    ln -s "$tree" "$scratch/tree"
+    mapfile -t there < <(others extension)
+    note "learnedbtree $1, with: $(others library | paste -sd' ')"
+    run_regress "beside-$1" "${there[@]}"
+    stop_server
 }
 
 # Regress, isolation and catcheck: one job, as they share a server.

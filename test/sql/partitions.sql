@@ -7,7 +7,7 @@ CREATE INDEX par_i ON par USING learnedbtree (a, b);
 INSERT INTO par SELECT i, mix(i) % 100 FROM generate_series(0, 9999) i;
 ANALYZE par;
 SELECT c.relname, a.amname, c.relkind FROM pg_class c JOIN pg_am a ON a.oid = c.relam
- WHERE c.relname LIKE 'par%' AND a.amname <> 'heap' ORDER BY 1;
+ WHERE c.relname LIKE 'par\_%' AND a.amname <> 'heap' ORDER BY 1;
 SELECT learnedbtree_model('par_i');
 SELECT compare('par_1_a_b_idx', 'SELECT * FROM par_1 WHERE a BETWEEN 100 AND 200');
 
@@ -52,8 +52,8 @@ ALTER INDEX par_only ATTACH PARTITION par_1_b;
 ALTER INDEX par_only ATTACH PARTITION par_2_b;
 ALTER INDEX par_only ATTACH PARTITION par_3_b;
 SELECT indisvalid FROM pg_index WHERE indexrelid = 'par_only'::regclass;
-SELECT relname, sound(oid) FROM pg_class WHERE relkind = 'i' AND relname LIKE 'par%' ORDER BY 1;
+SELECT relname, sound(oid) FROM pg_class WHERE relkind = 'i' AND relname LIKE 'par\_%' ORDER BY 1;
 REINDEX TABLE par;
 REINDEX INDEX CONCURRENTLY par_i;
-SELECT relname, sound(oid) FROM pg_class WHERE relkind = 'i' AND relname LIKE 'par%' ORDER BY 1;
+SELECT relname, sound(oid) FROM pg_class WHERE relkind = 'i' AND relname LIKE 'par\_%' ORDER BY 1;
 DROP TABLE par;
