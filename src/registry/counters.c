@@ -52,7 +52,7 @@ lbt_counters_flush_index(LbtIndex *index)
 	{
 		LbtStats   *stats;
 
-		unserved = lbt_demand_report(&index->file, events, splits > 0 ? splits : lbt_retrain_splits);
+		unserved = lbt_demand_report(&index->file, index->oid, events, splits > 0 ? splits : lbt_retrain_splits);
 		stats = lock_totals(index->file.database, index->oid);
 		for (int i = 0; i < LBT_NEVENTS; i++)
 			stats->events[i] += events[i];

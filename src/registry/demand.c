@@ -149,7 +149,7 @@ is_due(const LbtEntry *entry, int ms)
 }
 
 bool
-lbt_demand_report(const LbtFile *file, const uint64 *events, int retrain_splits)
+lbt_demand_report(const LbtFile *file, Oid oid, const uint64 *events, int retrain_splits)
 {
 	LbtEntry   *entry = dshash_find(lbt_entries, file, true);
 	TimestampTz now = GetCurrentTimestamp();
@@ -159,6 +159,7 @@ lbt_demand_report(const LbtFile *file, const uint64 *events, int retrain_splits)
 
 	if (entry == NULL)
 		return false;
+	entry->oid = oid;
 	pg_atomic_write_u64(&entry->used_at, (uint64) now);
 	add_events(&entry->since, events);
 	off = entry->state == LBT_READY && !pays(entry);

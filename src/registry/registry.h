@@ -294,9 +294,9 @@ extern void lbt_policy_pause(LbtEntry *entry);
 /*
  * Report an index's events, which have not been reported before, to the retrain policy, mark the index as used, and have
  * a worker started where a training is wanted.  True when there is none to be had: train here, or do without.  May raise
- * errors.
+ * errors.  The index is told, as its model may be that of another's file, which an extension has given to it.
  */
-extern bool lbt_demand_report(const LbtFile *file, const uint64 *events, int retrain_splits);
+extern bool lbt_demand_report(const LbtFile *file, Oid oid, const uint64 *events, int retrain_splits);
 
 /*
  * Ask for a training of an index that may have no model yet, after a delay in milliseconds.  Without one it waits for the
