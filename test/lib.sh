@@ -9,6 +9,7 @@ sanitize=           # yes: instrument our library
 patience=1          # how many times as long as usual steps may take
 suppressions=       # for valgrind: run the shared server under it
 user_env=()         # further variables for commands that as_user() runs
+clients_python=     # one with the packages of test/clients
 installed=          # the library that an instrumented one has replaced
 jobs=1              # how many servers with tests may run at the same time
 
@@ -53,6 +54,9 @@ install_packages() {
         clang=$(clang -dumpversion 2>/dev/null)
         need_packages "libclang-rt-${clang%%.*}-dev" || note "no sanitizers for clang $clang"
     fi
+    if wanted tap 038_clients; then
+        install_clients || { note "no Python packages for tap/038_clients"; clients_python=; }
+    fi
     [[ $bindir == /usr/lib/postgresql/"$major"/bin ]] || return 0
     if wanted catcheck; then
         need_packages "postgresql-$major-pg-catcheck" || note "no pg_catcheck for PostgreSQL $major"
@@ -79,6 +83,19 @@ known_others() {
         name=postgresql-$major-$name
         if apt-cache policy "$name" 2>/dev/null | grep -q 'Candidate: [^(]'; then echo "$name"; fi
     done
+}
+
+# The Python packages of test/clients, kept beside the servers.  The unprivileged user must be able to read them.
+install_clients() {
+    local list=$root/test/clients/requirements.txt folder=$LBT_CACHE/clients
+    clients_python=$folder/bin/python
+    mkdir -p "$LBT_CACHE" && exec 8>"$LBT_CACHE/lock-clients" && flock -w 600 8 || return
+    if ! cmp -s "$list" "$folder/requirements.txt"; then
+        need_packages python3 python3-venv ca-certificates && rm -rf "$folder" && /usr/bin/python3 -m venv "$folder" &&
+            timeout 300 "$clients_python" -m pip install --quiet --disable-pip-version-check -r "$list" >&2 &&
+            cp "$list" "$folder/" || return
+    fi
+    exec 8>&-
 }
 
 # Servers refuse to run as root.
@@ -575,7 +592,7 @@ prove_script() { # NAME WORK SECONDS [VARIABLE=VALUE...]
     # 15 and 16 look at TESTDIR, later ones at the other two
     as_user "$limit" env TESTDIR="$work" TESTDATADIR="$work/tmp_check" TESTLOGDIR="$work/tmp_check/log" \
         PG_REGRESS="$tools/regress/pg_regress" PG_TEST_TIMEOUT_DEFAULT=120 TMPDIR=/tmp \
-        enable_injection_points="$(injection_points)" "$@" \
+        enable_injection_points="$(injection_points)" LBT_CLIENTS_PYTHON="$clients_python" "$@" \
         prove --nocolor -v -I "$tools/perl" -I "$scratch/tree/test/t" "t/$name.pl"
 }
 
