@@ -94,7 +94,7 @@ wheel_server() {
 add_contrib() { # FOLDER PG_CONFIG: with -w, as 15's calls of macros become calls of functions of other types
     local module
     sed -i 's/_bt_search(state->rel, key,/_bt_search(state->rel, state->heaprel, key,/' "$1/amcheck/verify_nbtree.c" &&
-    for module in amcheck citext pageinspect intagg; do
+    for module in amcheck auto_explain citext pageinspect intagg; do
         make -s -C "$1/$module" USE_PGXS=1 PG_CONFIG="$2" with_llvm=no install \
             COPT="-w -include postgres.h -include varatt.h -include utils/guc.h -Dpg_mblen_cstr=pg_mblen" || return
     done
