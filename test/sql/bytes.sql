@@ -186,14 +186,6 @@ SELECT count(*) FROM byt_far f JOIN byt_near b ON b.t = f.x;
 RESET enable_hashjoin; RESET enable_mergejoin; RESET enable_seqscan; RESET enable_sort;
 DROP TABLE byt_far, byt_near;
 
--- what btree refuses, for equality would not agree with the operator class
-CREATE COLLATION byt_ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
-CREATE TABLE byt_nd (t text COLLATE byt_ci);
-CREATE INDEX ON byt_nd USING learnedbtree (t text_pattern_ops);
-CREATE INDEX ON byt_nd USING learnedbtree (t);
-DROP TABLE byt_nd;
-DROP COLLATION byt_ci;
-
 -- the database's own collation, blanks at the end; arrays of strings are nbtree's
 CREATE TABLE byt_not (d text, c char(20) COLLATE "C", a text[] COLLATE "C");
 INSERT INTO byt_not SELECT i, i, ARRAY[i::text] FROM generate_series(1, 3000) i;
