@@ -64,7 +64,12 @@ CREATE INDEX bad_none ON bad USING learnedbtree (a int8_ops);
 CREATE INDEX bad_none ON bad USING learnedbtree (a nonexistent_ops);
 CREATE INDEX bad_none ON bad USING learnedbtree (a) INCLUDE (a, nothing);
 CREATE TABLE bad_heap (a int) USING learnedbtree;
-SELECT learnedbtree_handler(NULL);
+-- (the server's text differs between minor versions)
+DO $$ BEGIN
+    PERFORM learnedbtree_handler(NULL);
+EXCEPTION WHEN undefined_function OR feature_not_supported THEN
+    RAISE NOTICE 'learnedbtree_handler(NULL): refused';
+END $$;
 SELECT learnedbtree.marks_changed();
 
 -- amcheck must be there
