@@ -1,5 +1,5 @@
-# A real pg_upgrade from an older PostgreSQL to the server under test, if that is 18 or later: indexes, operator
-# classes and answers survive, and models are trained on the old files.
+# A real pg_upgrade from an older server to the one under test: indexes, operator classes and answers survive, and models
+# are trained on the old files.
 use strict;
 use warnings;
 

@@ -180,7 +180,7 @@ REASSIGN OWNED BY maker TO postgres;
 DROP ROLE maker;
 SQL
 	my ($before, $files_before);
-	is(predicted_in($old, 'postgres', sub { $before = $old->safe_psql('postgres', $answers) }, @indexes), "@indexes", 'pg_upgrade: all are served on the old server');
+	is(predicted_in($old, 'postgres', sub { $before = $old->safe_psql('postgres', $answers) }, @indexes), "@indexes", 'pg_upgrade: all are served before');
 	my $files = "SELECT c.oid::regclass, c.relfilenode, indisvalid FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace JOIN pg_index ON indexrelid = c.oid "
 	  . "WHERE relkind = 'i' AND nspname IN ('public', 'My Shop') ORDER BY 1";
 	$files_before = $old->safe_psql('postgres', $files);
@@ -188,13 +188,13 @@ SQL
 	upgrade($old, $new, sub { learned_settings($_[0]) });
 	is(marks($new, 'postgres'), $marks, 'pg_upgrade keeps marks');
 	is($new->safe_psql('postgres', $files), $files_before, 'and files');
-	is(predicted_in($new, 'postgres', sub { is($new->safe_psql('postgres', $answers), $before, 'with the same answers') }, @indexes), "@indexes", 'all are served on the new one');
+	is(predicted_in($new, 'postgres', sub { is($new->safe_psql('postgres', $answers), $before, 'with the same answers') }, @indexes), "@indexes", 'all are served after');
 	is($new->safe_psql('postgres', $effect), $wanted_effect, 'as they were marked');
 	is(amcheck_without($new, 'postgres'), 0, 'amcheck is content');
 	is($new->safe_psql('postgres', "SELECT amname FROM pg_opclass c JOIN pg_am a ON a.oid = opcmethod WHERE opcname = 'backwards' ORDER BY 1"), "btree\nlearnedbtree",
 		'an operator class has its alias');
 	$new->safe_psql('postgres', 'ALTER INDEX orders_at RENAME TO orders_as; DROP INDEX customers_like');
-	is(marks($new, 'postgres'), $marks =~ s/orders_at/orders_as/r =~ s/^.*customers_like\n//mr, 'marks follow there');
+	is(marks($new, 'postgres'), $marks =~ s/orders_at/orders_as/r =~ s/^.*customers_like\n//mr, 'marks follow after it');
 	is($new->psql('postgres', 'INSERT INTO orders SELECT g, 1 FROM generate_series(10000, 11000) g'), 0, 'the indexes take inserts');
 	isnt($new->psql('postgres', 'INSERT INTO orders VALUES (10500, 1)'), 0, 'and are unique');
 	isnt($new->psql('postgres', 'DELETE FROM customers WHERE id = 1'), 0, 'and foreign keys hold');

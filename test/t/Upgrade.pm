@@ -1,5 +1,4 @@
-# Shared by the TAP tests that run pg_upgrade, from an older server, 15 if there are several, to the server under test, if
-# that is 18 or later.
+# Shared by the TAP tests that run pg_upgrade, from an older server to the server under test.
 package Upgrade;
 
 use strict;
@@ -17,21 +16,24 @@ my @same = ('--locale=C', '--encoding=UTF8', '--data-checksums');
 my $old_bindir;
 
 # Why there can be no upgrade to a new node, or '' if there can.  LBT_OLD_PG_CONFIG names the old server's pg_config;
-# without it Debian's places are tried.
+# without it the oldest in Debian's places is taken that has learnedbtree.
 sub no_upgrade
 {
 	my ($new) = @_;
-	my $major = $new->pg_version->major;
-	my @places = map { "/usr/lib/postgresql/$_/bin/pg_config" } 15 .. $major - 1;
-	my ($old_config) = grep { -x $_ } $ENV{LBT_OLD_PG_CONFIG} || @places;
+	my $version = int($new->pg_version->major);
+	my @configs = $ENV{LBT_OLD_PG_CONFIG} || map { "/usr/lib/postgresql/$_/bin/pg_config" } 15 .. $version - 1;
+	my @without;
 
-	return 'the server under test is older than 18' if $major < 18;
-	return "no old server (set LBT_OLD_PG_CONFIG): tried @places" unless $old_config;
-	chomp($old_bindir = `$old_config --bindir`);
-	chomp(my $old_share = `$old_config --sharedir`);
-	return "learnedbtree is not installed into the old server in $old_bindir"
-	  unless -e "$old_share/extension/learnedbtree.control" && -x "$old_bindir/initdb";
-	return '';
+	foreach my $old_config (grep { -x $_ } @configs)
+	{
+		chomp($old_bindir = `$old_config --bindir`);
+		chomp(my $old_share = `$old_config --sharedir`);
+		next unless -x "$old_bindir/initdb";
+		return '' if -e "$old_share/extension/learnedbtree.control";
+		push @without, $old_bindir;
+	}
+	return 'learnedbtree is not installed into the old server in ' . join(' or ', @without) if @without;
+	return "no server older than $version is here (LBT_OLD_PG_CONFIG names one)";
 }
 
 # Does the old server have other SQL scripts of the extension than the new one?  Then why there can be no upgrade, else ''.
@@ -48,6 +50,7 @@ sub other_scripts
 sub start_old_node
 {
 	my ($configure) = @_;
+	note("pg_upgrade from the server in $old_bindir");
 	# Its programs find their libraries themselves; lib is asked for by PostgreSQL::Test.
 	my $old = PostgreSQL::Test::Cluster->new('old', install_path => $old_bindir =~ s{/bin$}{}r);
 	$old->init(extra => \@same);
