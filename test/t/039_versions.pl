@@ -562,6 +562,7 @@ my %sentences = (
 		'ON CONFLICT` before PostgreSQL 18' => 'this limits' },
 	'doc/serving.md' => {
 		'on PostgreSQL 15 and 16 without `shared_preload_libraries`' => 'this 006_nopreload',
+		'and [from 19 on](monitoring.md#explain) what a model did' => 'this 037_beside',
 		'and from 16 on subscribers of `REPLICA IDENTITY FULL` tables' => 'this 035_replica_identity' });
 
 sub check_sentences
