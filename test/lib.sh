@@ -650,7 +650,10 @@ keep_logs() {
 
 finish_up() {
     if [ -n "$step_pid" ]; then kill "$step_pid" 2>/dev/null; wait "$step_pid" 2>/dev/null; fi
-    if [ ${#running[@]} -gt 0 ]; then kill "${job_pid[@]}" 2>/dev/null; wait "${job_pid[@]}" 2>/dev/null; fi
+    if [ ${#running[@]} -gt 0 ]; then
+        kill "${job_pid[@]}" 2>/dev/null; wait "${job_pid[@]}" 2>/dev/null
+        sleep 1     # a server that has just been started writes its pid down
+    fi
     stop_leftovers "$scratch"
     put_back_installed
     rm -rf "$scratch"
