@@ -204,13 +204,10 @@ finish_at_exit(int code, Datum arg)
 static void
 expect_exit(void)
 {
-	static bool expected = false;
-
-	if (expected)
-		return;
+	if (lbt_statement.begins == NULL)
+		return;					/* they are */
 	before_shmem_exit(leave, (Datum) 0);
 	before_shmem_exit(finish_at_exit, (Datum) 0);	/* runs first */
-	expected = true;
 	lbt_statement.begins = NULL;
 }
 
@@ -391,8 +388,7 @@ before_commit(void)
 static void
 at_xact_end(XactEvent event, void *arg)
 {
-	if (unlikely(lbt_statement.begins != NULL))
-		expect_exit();
+	expect_exit();
 	if (event == XACT_EVENT_PRE_COMMIT && pending != NULL)
 	{
 		(void) lbt_registry_attach();
