@@ -21,6 +21,8 @@ extern bool lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer ti
 
 /* scan.c */
 
+extern void lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys);
+
 /* What the scan of one node of a plan did in this process. */
 typedef struct LbtScanCounts
 {
@@ -28,11 +30,17 @@ typedef struct LbtScanCounts
 	uint64		events[LBT_SCAN_EVENTS];
 } LbtScanCounts;
 
+/* Are scans of this open index ours? */
+static inline bool
+lbt_scans(Relation index)
+{
+	return index->rd_indam->amrescan == lbt_rescan;
+}
+
 /* False when the node does not scan an index of ours. */
 extern bool lbt_node_counts(PlanState *node, LbtScanCounts *counts);
 
 extern IndexScanDesc lbt_beginscan(Relation rel, int nkeys, int norderbys);
-extern void lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys);
 extern bool lbt_gettuple(IndexScanDesc scan, ScanDirection dir);
 extern int64 lbt_getbitmap(IndexScanDesc scan, TIDBitmap *tbm);
 extern void lbt_endscan(IndexScanDesc scan);
@@ -43,6 +51,9 @@ extern void lbt_restrpos(IndexScanDesc scan);
 extern void lbt_costestimate(PlannerInfo *root, IndexPath *path, double loop_count, Cost *startup_cost,
 							 Cost *total_cost, Selectivity *selectivity, double *correlation,
 							 double *pages);
+
+/* As things are, will a model serve the scan?  Only looks: what has no model yet gets none here. */
+extern bool lbt_path_is_served(const IndexPath *path);
 
 /* scanahead.c */
 extern void lbt_ahead_init(void);

@@ -62,6 +62,20 @@ will_use_model(Relation rel, const IndexPath *path)
 	return index->learned && index->state == LBT_READY && takes_path(&index->keyspec, path);
 }
 
+bool
+lbt_path_is_served(const IndexPath *path)
+{
+	Relation	rel;
+	bool		served;
+
+	if (path->indexinfo->hypothetical || path->indexinfo->amcostestimate != (void *) lbt_costestimate)
+		return false;
+	rel = index_open(path->indexinfo->indexoid, NoLock);
+	served = will_use_model(rel, path);
+	index_close(rel, NoLock);
+	return served;
+}
+
 void
 lbt_costestimate(PlannerInfo *root, IndexPath *path, double loop_count, Cost *startup_cost,
 				 Cost *total_cost, Selectivity *selectivity, double *correlation, double *pages)

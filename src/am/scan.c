@@ -11,6 +11,7 @@
 #include "nodes/tidbitmap.h"
 #include "registry/counters.h"
 #include "registry/settings.h"
+#include "server/tableblock.h"
 #include "train/train.h"
 #include "utils/memutils.h"
 
@@ -92,6 +93,7 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 			memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
 		so->predicts = may_have_model(so) && lbt_scan_interval(scan, so) && have_model(scan, so);
 	}
+	so->hands_over = so->predicts && lbt_enable_buffer_hint && lbt_scan_fetches_heap(scan);
 	if (!so->predicts)
 	{
 		/* A btree index that is not learned is not served any more. */
@@ -131,6 +133,8 @@ lbt_gettuple(IndexScanDesc scan, ScanDirection dir)
 		return false;
 	item = &cur->items[cur->at];
 	scan->xs_heaptid = item->tid;
+	if (so->hands_over)
+		lbt_hand_over_block(scan, ItemPointerGetBlockNumber(&item->tid));
 	if (scan->xs_want_itup)
 		scan->xs_itup = (IndexTuple) (cur->tuples + item->tuple);
 	return true;
@@ -180,7 +184,7 @@ lbt_node_counts(PlanState *node, LbtScanCounts *counts)
 	}
 	else
 		return false;
-	if (rel == NULL || rel->rd_indam->amrescan != lbt_rescan)
+	if (rel == NULL || !lbt_scans(rel))
 		return false;
 	memset(counts, 0, sizeof(*counts));
 	counts->index = RelationGetRelid(rel);

@@ -65,6 +65,7 @@ typedef struct LbtScan
 	bool		predicts;		/* served by our engine until the next rescan */
 	bool		bitmap;			/* all matches will be wanted */
 	bool		asked_training; /* once a scan is enough */
+	bool		hands_over;		/* the blocks of rows */
 	bool		any_dead;		/* among the items of cur */
 	int			narrays;
 	MemoryContext array_context;	/* reset at rescan; or NULL */

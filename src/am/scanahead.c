@@ -46,6 +46,9 @@
 /* Probes that add no leaf, one after the other, before the stream is given up. */
 #define MAX_SAME_LEAF 4096
 
+/* Probes that are predicted together. */
+#define PROBES_AHEAD 16
+
 /* Predicted leaves for which the buffer table is asked, for each batch. */
 #define MAX_ASKED 3
 
@@ -311,7 +314,8 @@ static void
 fill_batch(LbtScan *so, LbtAhead *ahead, int64 number, bool forward)
 {
 	LbtProbe   *probe = &so->probe;
-	int			n = (int) Min(forward ? so->nprobes - number : number + 1, LBT_BATCH);
+	const LbtBound *bound;
+	int			n = (int) Min(forward ? so->nprobes - number : number + 1, PROBES_AHEAD);
 
 	ahead->batch_first = number;
 	ahead->batch_forward = forward;
@@ -319,7 +323,8 @@ fill_batch(LbtScan *so, LbtAhead *ahead, int64 number, bool forward)
 	for (int i = 0; i < n; i++)
 	{
 		lbt_probe_go(so, probe, forward ? number + i : number - i);
-		lbt_batch_add(so->index, &ahead->batch, forward ? &probe->start : &probe->end);
+		bound = forward ? &probe->start : &probe->end;
+		lbt_batch_add(so->index, &ahead->batch, bound->value, bound->ncolumns, bound->past);
 	}
 	lbt_batch_finish(so->index, &ahead->batch);
 }
@@ -343,6 +348,17 @@ will_miss(IndexScanDesc scan, LbtScan *so, const LbtBatch *batch)
 	return false;
 }
 
+/* Take over the prediction that was made for this bound, if it was made for it. */
+static void
+take_handed(LbtIndex *index, const LbtBound *bound, LbtTarget *target)
+{
+	lbt_index_update(index);
+	if (index->state == LBT_READY && index->handed.generation == index->generation &&
+		index->handed_past == bound->past && index->handed_code == bound_code(index, bound))
+		*target = index->handed;
+	index->handed.generation = 0;
+}
+
 void
 lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, LbtTarget *target)
 {
@@ -358,6 +374,8 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, L
 	{
 		if (so->ahead)
 			end_stream(so->ahead);
+		if (index->handed.generation != 0)
+			take_handed(index, forward ? &so->probe.start : &so->probe.end, target);
 		return;
 	}
 	lbt_index_update(index);

@@ -6,6 +6,7 @@
  */
 #include "key/keyspec.h"
 
+#include "access/tupmacs.h"
 #include "server/compat.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -98,6 +99,27 @@ column_init(LbtKeyColumn *column, Relation rel, int i)
 	return true;
 }
 
+/* Where the columns lie in an entry without NULLs, if that is the same for all. */
+static void
+find_places(LbtKeySpec *spec, TupleDesc tupdesc)
+{
+	Size		at = MAXALIGN(sizeof(IndexTupleData));
+
+	for (int i = 0; i < spec->ncolumns; i++)
+	{
+		const LbtKeyColumn *column = &spec->column[i];
+
+		if (column->length <= 0 || column->encoded)
+			return;
+		at = att_align_nominal(at, TupleDescAttr(tupdesc, i)->attalign);
+		spec->place[i] = (uint8) at;
+		at += column->length;
+		if (at > PG_UINT8_MAX)
+			return;
+	}
+	spec->fixed = spec->ncolumns > 0 ? (uint8) at : 0;
+}
+
 void
 lbt_keyspec_init(LbtKeySpec *spec, Relation rel)
 {
@@ -116,6 +138,7 @@ lbt_keyspec_init(LbtKeySpec *spec, Relation rel)
 		spec->sort_keys |= column->encoding == LBT_ENCODE_SORT_KEY;
 		spec->ncolumns = i + 1;
 	}
+	find_places(spec, RelationGetDescr(rel));
 }
 
 /*

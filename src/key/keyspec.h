@@ -69,6 +69,9 @@ typedef struct LbtKeySpec
 	int			nkeyatts;		/* key columns of the index */
 	bool		encoded;		/* some column is */
 	bool		sort_keys;		/* ... by sort keys, see above */
+	uint8		fixed;			/* without NULLs, all lie within so many bytes
+								 * of an entry, at place; 0: they do not */
+	uint8		place[LBT_CODE_COLUMNS];
 	LbtKeyColumn column[LBT_CODE_COLUMNS];
 	LbtColumnOrder order[LBT_CODE_COLUMNS]; /* for the key code */
 } LbtKeySpec;

@@ -24,6 +24,7 @@
 #include "server/executor.h"
 #include "server/guard.h"
 #include "server/shared.h"
+#include "server/tableblock.h"
 #include "storage/ipc.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -241,6 +242,7 @@ attach(void)
 	if (!IsTransactionState())
 		expect_exit();
 	lbt_control = c;
+	lbt_block_hints = (int32 *) ((char *) place_of(c) + PLACE_BYTES);
 	lbt_guard_report_together(&c->unreachable_told);
 }
 
@@ -263,7 +265,7 @@ lbt_registry_attach(void)
 void
 lbt_shmem_init(void)
 {
-	lbt_shared_declare(MAXALIGN(sizeof(LbtControl)) + PLACE_BYTES, init_control);
+	lbt_shared_declare(MAXALIGN(sizeof(LbtControl)) + PLACE_BYTES + lbt_hints_bytes(), init_control);
 }
 
 /* ---- transactions ---- */

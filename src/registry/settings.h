@@ -24,6 +24,7 @@ extern bool lbt_enable_leaf_cache;
 extern bool lbt_enable_buffer_hint;
 extern bool lbt_enable_insert;
 extern bool lbt_enable_prefetch;
+extern int	lbt_lookahead_rows; /* at most LBT_LOOKAHEAD_LIMIT; 0: none */
 extern bool lbt_autotrain;
 extern int	lbt_btree_indexes;	/* LbtBtreeIndexes */
 extern int	lbt_min_leaves;		/* leaf pages */
@@ -37,6 +38,7 @@ extern int	lbt_max_workers;	/* at most LBT_WORKERS_LIMIT */
 #define LBT_MAX_ERROR_DEFAULT 4
 #define LBT_MAX_ERROR_LIMIT 1024
 #define LBT_WORKERS_LIMIT 16
+#define LBT_LOOKAHEAD_LIMIT 64
 
 /* What is set for an index itself, by its storage parameters or its mark; -1: nothing. */
 typedef struct LbtIndexOptions

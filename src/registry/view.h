@@ -25,6 +25,17 @@ typedef struct LbtLastLeaf
 	uint64		hi;
 } LbtLastLeaf;
 
+/* A prediction. */
+typedef struct LbtTarget
+{
+	uint64		generation;		/* of the registry; 0: there is none */
+	uint32		slot;
+	BlockNumber block;
+	Buffer		recent;			/* a buffer of this server's, or invalid */
+	Buffer		pinned;			/* the block's, pinned by us; or invalid */
+	double		fraction;		/* where in the leaf, from 0 to 1 */
+} LbtTarget;
+
 /*
  * This backend's view of one index.  Lives at least until the end of the transaction; that of a
  * temporary index in the memory context of the one who asked for it.
@@ -52,6 +63,10 @@ typedef struct LbtIndex
 	const char *why_not;		/* a constant string, when not learned */
 	uint32		last_slot;		/* predicted last; any value is safe */
 	LbtLastLeaf last;
+	LbtTarget	handed;			/* a prediction made for the next lookup, if
+								 * its bound has this code; generation 0: none */
+	uint64		handed_code;
+	bool		handed_past;
 	uint16		insert_debt;	/* of late, inserts that nbtree had to do */
 	uint16		insert_skip;	/* inserts left to nbtree from the start */
 	uint16		leaf_items;		/* of the leaf seen last: where to prefetch */

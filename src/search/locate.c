@@ -28,9 +28,6 @@
 /* Right links followed from the predicted leaf before the descent is the better way. */
 #define MAX_HOPS 3
 
-/* A buffer used less often (of BM_MAX_USAGE_COUNT) is not pinned through its hint. */
-#define HINT_MIN_USAGE 3
-
 typedef enum Verdict
 {
 	PROVEN,						/* it is on this page, at search->offset */
@@ -58,17 +55,6 @@ typedef struct Search
 
 /* ---- landing ---- */
 
-/*
- * May the buffer be pinned through the hint?  That leaves its usage count alone, so one that the clock
- * sweep has worn down goes through the buffer table, which counts the use: leaves that are looked up
- * often must not look idle to the buffer manager.
- */
-static inline bool
-hint_usable(const LbtTarget *t)
-{
-	return t->recent != InvalidBuffer && lbt_buffer_usage(GetBufferDescriptor(t->recent - 1)) >= HINT_MIN_USAGE;
-}
-
 /* Pin the target, if it is not, and lock it; InvalidBuffer when the block cannot be in the file. */
 static pg_attribute_always_inline Buffer
 lock_target(const Search *search, const LbtTarget *t, int lockmode)
@@ -77,7 +63,7 @@ lock_target(const Search *search, const LbtTarget *t, int lockmode)
 	LbtIndex   *index = search->index;
 	Buffer		buf = t->pinned;
 
-	if (!BufferIsValid(buf) && hint_usable(t) && lbt_read_recent_buffer(rel, t->block, t->recent))
+	if (!BufferIsValid(buf) && lbt_buffer_hint_usable(t->recent) && lbt_read_recent_buffer(rel, t->block, t->recent))
 	{
 		pgstat_count_buffer_read(rel);
 		pgstat_count_buffer_hit(rel);

@@ -3,12 +3,15 @@
  */
 #include "search/predict.h"
 
+#include "access/tupmacs.h"
+#include "server/tableblock.h"
+
 void
-lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtBound *bound)
+lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtKeyValue *values, int nvalues, bool past)
 {
 	const LbtModel *model = &index->model;
 	int			i = batch->n++;
-	uint64		code = bound_code(index, bound);
+	uint64		code = lbt_model_code(model, values, nvalues, past ? LBT_MISSING_HIGH : LBT_MISSING_LOW);
 	uint32		guess = i > 0 ? batch->target[i - 1].slot : index->last_slot;
 
 	/* The entry guessed for the bound before is fetched already. */
@@ -19,7 +22,7 @@ lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtBound *bound)
 		__builtin_prefetch(&model->leaves[guess]);
 	}
 	batch->code[i] = code;
-	batch->past[i] = bound->past;
+	batch->past[i] = past;
 	batch->target[i].slot = guess;
 }
 
@@ -40,6 +43,332 @@ lbt_batch_finish(const LbtIndex *index, LbtBatch *batch)
 			prefetch_target(index, target, false);
 	}
 }
+
+/* ---- bringing blocks in ---- */
+
+/* Blocks of a relation, and where they are: InvalidBuffer, not known. */
+typedef struct Wanted
+{
+	int			n;
+	int			asked;
+	BlockNumber block[LBT_BATCH];
+	Buffer		buffer[LBT_BATCH];
+} Wanted;
+
+static bool
+next_wanted(void *state, BlockNumber *block, uint32 *tag)
+{
+	Wanted	   *wanted = state;
+
+	if (wanted->asked == wanted->n)
+		return false;
+	*tag = wanted->asked++;
+	*block = wanted->block[*tag];
+	return true;
+}
+
+/* Read them, as many at a time as effective_io_concurrency says.  None stays pinned. */
+static void
+bring_in(Relation rel, Wanted *wanted)
+{
+	LbtStream  *stream;
+	Buffer		buf;
+	uint32		tag;
+
+	for (int i = 0; i < wanted->n; i++)
+		wanted->buffer[i] = InvalidBuffer;
+	wanted->asked = 0;
+	stream = wanted->n > 0 ? lbt_stream_begin(rel, true, next_wanted, wanted) : NULL;
+	if (stream == NULL)
+		return;
+	while (BufferIsValid(buf = lbt_stream_next(stream, &tag)))
+	{
+		wanted->buffer[tag] = buf;
+		ReleaseBuffer(buf);
+	}
+	lbt_stream_end(stream);
+}
+
+int
+lbt_batch_read(Relation rel, LbtIndex *index, LbtBatch *batch)
+{
+	Wanted		wanted = {.n = 0};
+	int			of[LBT_BATCH];	/* the target of each */
+
+	for (int i = 0; i < batch->n; i++)
+	{
+		LbtTarget  *target = &batch->target[i];
+
+		if (i > 0 && target->slot == target[-1].slot)
+			continue;
+		if (target->recent != InvalidBuffer &&
+			lbt_buffer_holds(GetBufferDescriptor(target->recent - 1), rel, target->block))
+			continue;
+		of[wanted.n] = i;
+		wanted.block[wanted.n++] = target->block;
+	}
+	bring_in(rel, &wanted);
+	for (int j = 0; j < wanted.n; j++)
+		for (int i = of[j]; wanted.buffer[j] != InvalidBuffer && i < batch->n && batch->target[i].slot == batch->target[of[j]].slot; i++)
+		{
+			if (i == of[j] && lbt_enable_buffer_hint)
+				lbt_index_set_hint(index, batch->target[i].slot, wanted.buffer[j]);
+			batch->target[i].recent = wanted.buffer[j];
+		}
+	return wanted.n;
+}
+
+/* ---- looking at leaves without a lock ---- */
+
+/* What can be seen of a leaf: a page that may be changing, but is always mapped. */
+typedef struct Glimpse
+{
+	const char *page;
+	int			first;			/* data items, by offset */
+	int			last;
+} Glimpse;
+
+/* The target's leaf, if it is in the buffer where it was seen last, and has items. */
+static inline bool
+glimpse_leaf(Relation rel, const LbtTarget *target, Glimpse *leaf)
+{
+	const PageHeaderData *header;
+	const BTPageOpaqueData *opaque;
+
+	if (target->recent == InvalidBuffer ||
+		!lbt_buffer_holds(GetBufferDescriptor(target->recent - 1), rel, target->block))
+		return false;
+	leaf->page = (const char *) BufferGetBlock(target->recent);
+	header = (const PageHeaderData *) leaf->page;
+	opaque = (const BTPageOpaqueData *) (leaf->page + BLCKSZ - MAXALIGN(sizeof(BTPageOpaqueData)));
+	leaf->first = opaque->btpo_next == P_NONE ? P_HIKEY : P_FIRSTKEY;
+	leaf->last = ((int) header->pd_lower - (int) SizeOfPageHeaderData) / (int) sizeof(ItemIdData);
+	leaf->last = Min(leaf->last, (int) MaxIndexTuplesPerPage);
+	return leaf->first <= leaf->last;
+}
+
+/* Where on the page an item lies, by its line pointer: so many bytes of it are on the page.  0: nowhere. */
+static inline uint32
+item_place(const Glimpse *leaf, int offset, Size bytes)
+{
+	uint32		at = ((const PageHeaderData *) leaf->page)->pd_linp[offset - 1].lp_off;
+
+	return at >= SizeOfPageHeaderData && at <= BLCKSZ - bytes && at == MAXALIGN(at) ? at : 0;
+}
+
+/* The key code of an item; false when it has none that can be told without a lock. */
+static pg_attribute_always_inline bool
+item_code(const LbtIndex *index, const Glimpse *leaf, int offset, uint64 *code)
+{
+	const LbtKeySpec *spec = &index->keyspec;
+	LbtKeyValue values[LBT_CODE_COLUMNS];
+	uint32		at = item_place(leaf, offset, spec->fixed);
+
+	if (at == 0 || IndexTupleHasNulls((const IndexTupleData *) (leaf->page + at)))
+		return false;
+	for (int i = 0; i < index->model.code.ncolumns; i++)
+	{
+		const LbtKeyColumn *column = &spec->column[i];
+		const char *value = leaf->page + at + spec->place[i];
+
+		values[i].isnull = false;
+		if (column->bytes)
+			lbt_stored_bytes(column, value, &values[i]);
+		else
+			values[i].ordered = lbt_ordered(column, fetch_att(value, true, column->length));
+	}
+	*code = lbt_model_code(&index->model, values, index->model.code.ncolumns, LBT_MISSING_LOW);
+	return true;
+}
+
+/* The item at which the target's fraction points. */
+static inline int
+item_at(const Glimpse *leaf, double fraction)
+{
+	int			offset = leaf->first + (int) (fraction * (leaf->last + 1 - leaf->first));
+
+	return Max(leaf->first, Min(offset, leaf->last));
+}
+
+void
+lbt_batch_near(Relation rel, const LbtIndex *index, LbtBatch *batch)
+{
+	const LbtModel *model = &index->model;
+
+	for (int i = 0; i < batch->n; i++)
+	{
+		LbtTarget  *target = &batch->target[i];
+		Glimpse		leaf;
+		uint64		code;
+		uint64		width;
+		int			offset;
+		int			better;
+		const char *item;
+
+		if (target->slot + 1 >= model->nleaves || !glimpse_leaf(rel, target, &leaf))
+			continue;
+		offset = item_at(&leaf, target->fraction);
+		width = model->leaves[target->slot + 1].min_code - model->leaves[target->slot].min_code;
+		if (width == 0 || !item_code(index, &leaf, offset, &code))
+			continue;
+		target->fraction += (double) (int64) (batch->code[i] - code) / (double) width;
+		target->fraction = Max(0.0, Min(target->fraction, 1.0));
+
+		/* Between the two, items are most likely of one size, and in order. */
+		better = item_at(&leaf, target->fraction);
+		item = leaf.page + item_place(&leaf, offset, sizeof(IndexTupleData));
+		item -= (better - offset) * (int) MAXALIGN(IndexTupleSize((IndexTuple) item));
+		__builtin_prefetch(&((const PageHeaderData *) leaf.page)->pd_linp[better - 1]);
+		__builtin_prefetch(item);
+		__builtin_prefetch(item - PG_CACHE_LINE_SIZE / 2);
+	}
+}
+
+/* ---- rows ---- */
+
+/* Is the item before the bound?  What cannot be told is not. */
+static inline bool
+item_before(const LbtIndex *index, const Glimpse *leaf, int offset, uint64 bound, bool past)
+{
+	uint64		code;
+
+	return item_code(index, leaf, offset, &code) && (code < bound || (past && code == bound));
+}
+
+/* The row of the first item that is not before the bound. */
+static inline void
+find_row(const LbtIndex *index, const Glimpse *leaf, double fraction, uint64 bound, bool past, ItemPointer row)
+{
+	int			lo = leaf->first - 1;
+	int			hi = leaf->last + 1;
+	int			at = item_at(leaf, fraction);
+	uint32		place;
+	IndexTupleData item;
+
+	/* From the place that is known well, in growing steps; then by halves. */
+	for (int step = 1; hi - lo > 1; step *= 2)
+	{
+		if (item_before(index, leaf, at, bound, past))
+			lo = at;
+		else
+			hi = at;
+		if (lo >= leaf->first && hi <= leaf->last)
+			break;
+		at = lo >= leaf->first ? Min(lo + step, hi - 1) : Max(hi - step, lo + 1);
+	}
+	while (hi - lo > 1)
+	{
+		at = (lo + hi) / 2;
+		if (item_before(index, leaf, at, bound, past))
+			lo = at;
+		else
+			hi = at;
+	}
+	if (hi > leaf->last || (place = item_place(leaf, hi, sizeof(item))) == 0)
+		return;
+	memcpy(&item, leaf->page + place, sizeof(item));
+	if (!BTreeTupleIsPosting(&item))
+		*row = item.t_tid;
+	else if (BTreeTupleGetPostingOffset(&item) <= BLCKSZ - place - sizeof(ItemPointerData))
+		memcpy(row, leaf->page + place + BTreeTupleGetPostingOffset(&item), sizeof(ItemPointerData));
+	if (!ItemPointerIsValid(row) || !BlockNumberIsValid(ItemPointerGetBlockNumber(row)))
+		ItemPointerSetInvalid(row);
+}
+
+static void
+fetch_line(const volatile void *at)
+{
+	__builtin_prefetch((const void *) at);
+}
+
+/* Where the rows' blocks should be, by their hints; asks for the lines that tell whether they are there. */
+static void
+guess_buffers(Relation table, const LbtBatch *batch, Buffer *buffer)
+{
+	for (int i = 0; i < batch->n; i++)
+	{
+		const ItemPointerData *row = &batch->row[i];
+
+		buffer[i] = ItemPointerIsValid(row) ? *lbt_block_hint(table, ItemPointerGetBlockNumber(row)) : InvalidBuffer;
+		if (buffer[i] < 1 || buffer[i] > NBuffers)
+			buffer[i] = InvalidBuffer;
+		else
+		{
+			const PageHeaderData *header = (const PageHeaderData *) BufferGetBlock(buffer[i]);
+
+			__builtin_prefetch(GetBufferDescriptor(buffer[i] - 1), 1);
+			fetch_line(header);
+			fetch_line(&header->pd_linp[ItemPointerGetOffsetNumber(row) - 1]);
+		}
+	}
+}
+
+/* Bring in the blocks of rows that are not where they should be; returns how many. */
+static int
+read_rows(Relation table, const LbtBatch *batch, Buffer *buffer)
+{
+	Wanted		wanted = {.n = 0};
+	int			of[LBT_BATCH];
+
+	for (int i = 0; i < batch->n; i++)
+	{
+		BlockNumber block;
+
+		if (!ItemPointerIsValid(&batch->row[i]))
+			continue;
+		block = ItemPointerGetBlockNumber(&batch->row[i]);
+		if (buffer[i] != InvalidBuffer && lbt_buffer_holds(GetBufferDescriptor(buffer[i] - 1), table, block))
+			continue;
+		buffer[i] = InvalidBuffer;
+		if (wanted.n > 0 && wanted.block[wanted.n - 1] == block)
+			continue;
+		of[wanted.n] = i;
+		wanted.block[wanted.n++] = block;
+	}
+	bring_in(table, &wanted);
+	for (int j = 0; j < wanted.n; j++)
+	{
+		buffer[of[j]] = wanted.buffer[j];
+		if (wanted.buffer[j] != InvalidBuffer)
+			*lbt_block_hint(table, wanted.block[j]) = wanted.buffer[j];
+	}
+	return wanted.n;
+}
+
+int
+lbt_batch_rows(Relation rel, const LbtIndex *index, Relation table, LbtBatch *batch, bool read)
+{
+	Buffer		buffer[LBT_BATCH];
+	int			nread = 0;
+
+	for (int i = 0; i < batch->n; i++)
+	{
+		Glimpse		leaf;
+
+		ItemPointerSetInvalid(&batch->row[i]);
+		if (!glimpse_leaf(rel, &batch->target[i], &leaf))
+			continue;
+		find_row(index, &leaf, batch->target[i].fraction, batch->code[i], batch->past[i], &batch->row[i]);
+		if (ItemPointerIsValid(&batch->row[i]))
+			fetch_line(lbt_block_hint(table, ItemPointerGetBlockNumber(&batch->row[i])));
+	}
+	guess_buffers(table, batch, buffer);
+	if (read)
+		nread = read_rows(table, batch, buffer);
+	for (int i = 0; i < batch->n; i++)
+	{
+		const PageHeaderData *header;
+
+		if (buffer[i] == InvalidBuffer)
+			continue;
+		header = (const PageHeaderData *) BufferGetBlock(buffer[i]);
+		fetch_line((const char *) header +
+				   header->pd_linp[(ItemPointerGetOffsetNumber(&batch->row[i]) - 1) % MaxHeapTuplesPerPage].lp_off % BLCKSZ);
+	}
+	return nread;
+}
+
+/* ---- leaves in shared buffers ---- */
 
 bool
 lbt_slot_cached(Relation rel, LbtIndex *index, uint32 slot, bool ask)

@@ -13,19 +13,8 @@
 #include "registry/view.h"
 #include "server/stream.h"
 
-/* A prediction. */
-typedef struct LbtTarget
-{
-	uint64		generation;		/* of the registry; 0: there is none */
-	uint32		slot;
-	BlockNumber block;
-	Buffer		recent;			/* a buffer of this server's, or invalid */
-	Buffer		pinned;			/* the block's, pinned by us; or invalid */
-	double		fraction;		/* where in the leaf, from 0 to 1 */
-} LbtTarget;
-
 /* Bounds that are predicted together. */
-#define LBT_BATCH 16
+#define LBT_BATCH 64
 
 typedef struct LbtBatch
 {
@@ -33,6 +22,8 @@ typedef struct LbtBatch
 	uint64		code[LBT_BATCH];
 	bool		past[LBT_BATCH];
 	LbtTarget	target[LBT_BATCH];
+	ItemPointerData row[LBT_BATCH]; /* a table's, with lbt_batch_rows(); or
+									 * invalid */
 } LbtBatch;
 
 static inline uint64
@@ -112,12 +103,34 @@ prefetch_target(const LbtIndex *index, const LbtTarget *t, bool inserting)
 }
 
 /*
- * Predictions ahead of their use, all at once, so that their cache misses overlap: add the bounds, in order, to an
- * empty batch, then finish it.  Between the lbt_index_update() before the first and the finish there must be no dsa
- * call, and the index must have a model.
+ * Predictions ahead of their use, in stages: each makes one step for every bound, and asks for the cache lines of the next
+ * step, so that misses overlap.
+ *
+ *     add       key code, spline                                  -> leaf cache
+ *     finish    the leaf's slot, block and buffer                 -> the page's header, and where the key should be
+ *     read      leaves that are not in shared buffers, all together
+ *     near      an item close by; from its code, a better place   -> the item there
+ *     rows      the item; its row's block; the block's buffer,    -> the row
+ *               read if it has to be, all together
+ *
+ * Add keys of leading columns (past: the bound behind what is equal to them), in order, to an empty batch, then finish it;
+ * the others may follow, for an index whose entries can be looked at.  Between the lbt_index_update() before the first and
+ * the last of these calls there must be no dsa call, and the index must have a model.  Pages are looked at without a lock
+ * or pin, and what is on them may change meanwhile: all that is read is bounded, and leads only to cache lines, and to a
+ * place in the leaf from which the lookup searches.  Reading returns how many blocks were asked for; none stays pinned.
  */
-extern void lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtBound *bound);
+extern void lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtKeyValue *values, int nvalues, bool past);
 extern void lbt_batch_finish(const LbtIndex *index, LbtBatch *batch);
+extern int	lbt_batch_read(Relation rel, LbtIndex *index, LbtBatch *batch);
+extern void lbt_batch_near(Relation rel, const LbtIndex *index, LbtBatch *batch);
+extern int	lbt_batch_rows(Relation rel, const LbtIndex *index, Relation table, LbtBatch *batch, bool read);
+
+/* Can the index's entries be looked at without a lock: their columns lie in places that do not depend on their values? */
+static inline bool
+lbt_batch_looks(const LbtIndex *index)
+{
+	return index->keyspec.fixed > 0;
+}
 
 /*
  * Is the leaf in this slot, one that a prediction named, in shared buffers: by its hint, or if that does not say so

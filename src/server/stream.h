@@ -18,6 +18,9 @@
 
 typedef struct LbtStream LbtStream;
 
+/* A buffer used less often (of BM_MAX_USAGE_COUNT) is not pinned through a hint. */
+#define LBT_HINT_MIN_USAGE 3
+
 /*
  * Names the next block, and something for the caller to know it by; false when there is none.  It may be called
  * at any time within lbt_stream_next(), and holds no lock on return.
@@ -76,6 +79,16 @@ lbt_buffer_usage(BufferDesc *desc)
 #else
 	return BUF_STATE_GET_USAGECOUNT(pg_atomic_read_u32(&desc->state));
 #endif
+}
+
+/*
+ * May the buffer be pinned through a hint?  That leaves its usage count alone, so one that the clock sweep has worn down
+ * goes through the buffer table, which counts the use: what is used often must not look idle to the buffer manager.
+ */
+static inline bool
+lbt_buffer_hint_usable(Buffer recent)
+{
+	return recent >= 1 && recent <= NBuffers && lbt_buffer_usage(GetBufferDescriptor(recent - 1)) >= LBT_HINT_MIN_USAGE;
 }
 
 #endif							/* LBT_STREAM_H */

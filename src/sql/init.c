@@ -5,6 +5,7 @@
 
 #include "am/am.h"
 #include "fmgr.h"
+#include "join/join.h"
 #include "registry/registry.h"
 #include "serve/serve.h"
 #include "server/executor.h"
@@ -23,7 +24,7 @@ _PG_init(void)
 {
 	static void (*const steps[]) (void) = {
 		lbt_options_define, lbt_shmem_init, lbt_xact_init, lbt_ahead_init, lbt_explain_init, lbt_serve_init,
-		lbt_executor_init
+		lbt_join_init, lbt_executor_init
 	};
 	static int	done = 0;
 

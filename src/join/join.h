@@ -1,0 +1,35 @@
+/*
+ * join.h - nested loops that look ahead: a node of our own between a nested loop and its outer side.
+ *
+ *     Nested Loop                                 joins as ever
+ *       -> Custom Scan (Learned Look-Ahead)       takes 1, 2, 4 ... 64 outer rows, looks into the inner index for all of
+ *            -> outer side                        them, hands the rows on one by one
+ *       -> Index Scan on inner table              takes over the prediction for the row at hand
+ *
+ * The node's output is the outer side's, row for row, in the same order.  What it does besides is to predict leaves and to
+ * fetch cache lines; no answer depends on it.  src/README, "Nested loops that look ahead", has the argument.
+ */
+#ifndef LBT_JOIN_H
+#define LBT_JOIN_H
+
+#include "postgres.h"
+
+#include "nodes/extensible.h"
+
+#define LBT_LOOKAHEAD_NAME "Learned Look-Ahead"
+
+/* What a plan node's custom_private holds, a list of OIDs.  Its custom_exprs are the keys. */
+typedef enum LbtLookaheadField
+{
+	LBT_LOOKAHEAD_INDEX,		/* the inner index */
+	LBT_LOOKAHEAD_ROWS,			/* 1: the inner scan fetches rows */
+	LBT_LOOKAHEAD_TYPES			/* from here on: each key's type */
+} LbtLookaheadField;
+
+/* plan.c: in _PG_init. */
+extern void lbt_join_init(void);
+
+/* lookahead.c: makes the plan node's state. */
+extern const CustomScanMethods lbt_lookahead_methods;
+
+#endif							/* LBT_JOIN_H */

@@ -1,0 +1,68 @@
+/*
+ * tableblock.c - blocks of tables by their buffer hints; see tableblock.h.
+ */
+#include "server/tableblock.h"
+
+#include "access/heapam.h"
+#include "port/pg_bitutils.h"
+#include "server/stream.h"
+
+int32	   *lbt_block_hints = NULL;
+
+Size
+lbt_hints_bytes(void)
+{
+	static Size bytes = 0;
+
+	if (unlikely(bytes == 0))
+		bytes = (Size) pg_nextpower2_32(NBuffers) * sizeof(int32);
+	return bytes;
+}
+
+/* Pin the block, by its hint if that is right. */
+static inline Buffer
+pin_block(Relation rel, BlockNumber block)
+{
+	int32	   *hint = lbt_block_hint(rel, block);
+	Buffer		recent = *hint;
+	Buffer		buf;
+
+	if (lbt_buffer_hint_usable(recent) && lbt_read_recent_buffer(rel, block, recent))
+	{
+		pgstat_count_buffer_read(rel);
+		pgstat_count_buffer_hit(rel);
+		return recent;
+	}
+	buf = ReadBuffer(rel, block);
+	if (buf != recent)
+		*hint = buf;
+	return buf;
+}
+
+void
+lbt_hand_over_block(IndexScanDesc scan, BlockNumber block)
+{
+	IndexFetchHeapData *fetch = (IndexFetchHeapData *) scan->xs_heapfetch;
+	Relation	rel = scan->heapRelation;
+
+#if PG_VERSION_NUM >= 190000
+	if (fetch->xs_blk == block)
+		return;
+#else
+	if (BufferIsValid(fetch->xs_cbuf) && BufferGetBlockNumber(fetch->xs_cbuf) == block)
+		return;
+#endif
+	if (BufferIsValid(fetch->xs_cbuf))
+		ReleaseBuffer(fetch->xs_cbuf);
+	fetch->xs_cbuf = InvalidBuffer;
+#if PG_VERSION_NUM >= 190000
+	fetch->xs_blk = InvalidBlockNumber;
+	fetch->xs_cbuf = pin_block(rel, block);
+	fetch->xs_blk = block;
+	heap_page_prune_opt(rel, fetch->xs_cbuf, &fetch->xs_vmbuffer,
+						(fetch->xs_base.flags & SO_HINT_REL_READ_ONLY) != 0);
+#else
+	fetch->xs_cbuf = pin_block(rel, block);
+	heap_page_prune_opt(rel, fetch->xs_cbuf);
+#endif
+}

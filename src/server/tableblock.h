@@ -1,0 +1,57 @@
+/*
+ * tableblock.h - blocks of tables, found in shared buffers without the buffer table, and handed to the table's access
+ * method.
+ *
+ *     hash(file) + block, modulo their number  --->  buffer hint: where such a block was seen last
+ *                                                        |
+ *                                     the buffer's header says whether it is there
+ *
+ * The server finds a block by a hash table in partitions with a lock each: four cache lines that follow each other, two of
+ * them written.  A hint is one line, sixteen blocks that are neighbours share it, and it can be fetched ahead.  There are as
+ * many hints as shared buffers (4 bytes each), for all tables together: one that stands for another block now is
+ * overwritten.  They are read and written without a lock, and never believed: the buffer's tag decides, under its
+ * header's lock.
+ */
+#ifndef LBT_TABLEBLOCK_H
+#define LBT_TABLEBLOCK_H
+
+#include "server/compat.h"
+
+#include "common/hashfn.h"
+#include "storage/buf_internals.h"
+#include "storage/bufmgr.h"
+
+/* The hints, of all backends: zeroed memory of this size, kept by who knows shared memory.  NULL: there are none. */
+extern Size lbt_hints_bytes(void);
+extern int32 *lbt_block_hints;
+
+/* Where the hint for a block is, when there are hints. */
+static inline int32 *
+lbt_block_hint(Relation rel, BlockNumber block)
+{
+	uint32		number = (uint32) (lbt_hints_bytes() / sizeof(int32));
+
+	return &lbt_block_hints[(murmurhash32(LbtRelNumber(rel)) + block) & (number - 1)];
+}
+
+/* Are the table's rows in blocks of shared buffers, by their TIDs? */
+static inline bool
+lbt_is_heap(Relation table)
+{
+	return table->rd_tableam == GetHeapamTableAmRoutine() && !RelationUsesLocalBuffers(table);
+}
+
+/* Are rows that the scan finds fetched by heap, from shared buffers, one by one? */
+static inline bool
+lbt_scan_fetches_heap(IndexScanDesc scan)
+{
+	return scan->xs_heapfetch != NULL && !scan->xs_want_itup && lbt_block_hints != NULL && lbt_is_heap(scan->heapRelation);
+}
+
+/*
+ * Of a scan that fetches heap: pin the block that it fetches a row from next, and have it where the fetch looks for it.  The
+ * pin is heap's own from then on.  As there, a page that comes anew may be pruned.
+ */
+extern void lbt_hand_over_block(IndexScanDesc scan, BlockNumber block);
+
+#endif							/* LBT_TABLEBLOCK_H */
