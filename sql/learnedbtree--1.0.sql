@@ -324,7 +324,7 @@ CREATE FUNCTION learnedbtree_last_scan(OUT scan integer, OUT index regclass,
         OUT lookups bigint, OUT verified bigint, OUT moved_right bigint,
         OUT fallback_no_model bigint, OUT fallback_block bigint, OUT fallback_page bigint,
         OUT fallback_low bigint, OUT fallback_high bigint,
-        OUT delegated bigint, OUT prefetched bigint)
+        OUT delegated bigint, OUT prefetched bigint, OUT rows_prefetched bigint)
     RETURNS SETOF record
     AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 COMMENT ON FUNCTION learnedbtree_last_scan() IS
@@ -336,7 +336,7 @@ CREATE FUNCTION learnedbtree_stat_get(index oid,
         OUT lookups bigint, OUT verified bigint, OUT moved_right bigint,
         OUT fallback_no_model bigint, OUT fallback_block bigint, OUT fallback_page bigint,
         OUT fallback_low bigint, OUT fallback_high bigint,
-        OUT delegated bigint, OUT prefetched bigint,
+        OUT delegated bigint, OUT prefetched bigint, OUT rows_prefetched bigint,
         OUT inserts bigint, OUT inserts_placed bigint, OUT inserts_moved bigint,
         OUT inserts_full bigint, OUT inserts_equal bigint, OUT inserts_fallback bigint,
         OUT splits bigint, OUT pages_deleted bigint,

@@ -8,6 +8,7 @@
 #include "am/am.h"
 
 #include "am/scan.h"
+#include "executor/instrument.h"
 #include "nodes/tidbitmap.h"
 #include "registry/counters.h"
 #include "registry/settings.h"
@@ -24,6 +25,7 @@ lbt_beginscan(Relation rel, int nkeys, int norderbys)
 	memset(so, 0, offsetof(LbtScan, nprobes));
 	so->index = lbt_index_get(rel);
 	so->mark_at = -1;
+	so->walk.probe = &so->probe;
 	scan->opaque = so;
 	scan->xs_itupdesc = RelationGetDescr(rel);
 	return scan;
@@ -84,7 +86,7 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 		lbt_scan_leave(scan, so);
 	if (so->mark.valid)
 		lbt_leafcopy_release(&so->mark);
-	if (so->ahead != NULL)
+	if (so->ahead != NULL || so->rows != NULL)
 		lbt_ahead_stop(so);
 	so->predicts = false;
 	if (lbt_enable && scan->parallel_scan == NULL && so->index->learned)
@@ -114,6 +116,7 @@ lbt_gettuple(IndexScanDesc scan, ScanDirection dir)
 	LbtScan    *so = (LbtScan *) scan->opaque;
 	LbtLeafCopy *cur = &so->cur;
 	LbtItem    *item;
+	bool		missed;
 
 	if (!so->predicts)
 	{
@@ -123,6 +126,7 @@ lbt_gettuple(IndexScanDesc scan, ScanDirection dir)
 		return found;
 	}
 	scan->xs_recheck = false;
+	missed = cur->valid && pgBufferUsage.shared_blks_read != so->reads_seen;
 	if (cur->valid)
 	{
 		if (scan->kill_prior_tuple)
@@ -131,6 +135,9 @@ lbt_gettuple(IndexScanDesc scan, ScanDirection dir)
 	}
 	if ((!cur->valid || cur->at < 0 || cur->at >= cur->nitems) && !lbt_scan_next_leaf(scan, so, dir))
 		return false;
+	so->reads_seen = pgBufferUsage.shared_blks_read;
+	if (unlikely(missed))
+		lbt_rows_ahead(scan, so, ScanDirectionIsForward(dir));
 	item = &cur->items[cur->at];
 	scan->xs_heaptid = item->tid;
 	if (so->hands_over)

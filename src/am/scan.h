@@ -59,6 +59,15 @@ typedef struct LbtLeafCopy
 	char	   *tuples;			/* BLCKSZ bytes, for index-only scans */
 } LbtLeafCopy;
 
+/* A way from leaf to leaf: the scan's own, or that of what reads its rows ahead. */
+typedef struct LbtWalk
+{
+	bool		for_rows;
+	uint32		slot;			/* a guess: near the leaf read last */
+	int			steps;			/* to siblings, since a probe was located */
+	LbtProbe   *probe;			/* the one being read */
+} LbtWalk;
+
 typedef struct LbtScan
 {
 	LbtIndex   *index;
@@ -72,8 +81,10 @@ typedef struct LbtScan
 	uint8	   *scratch;		/* for keys' encoded values; or NULL */
 	void	   *btree;			/* nbtree's scan state; or NULL */
 	struct LbtAhead *ahead;		/* scanahead.c's; or NULL */
-	uint32		slot;			/* a guess: near the leaf read last */
-	int			steps;			/* to siblings, since a probe was located */
+	LbtWalk		walk;
+	struct LbtRows *rows;		/* scanrows.c's; or NULL */
+	int64		reads_seen;		/* pgBufferUsage's, at the row handed out
+								 * last; or LBT_ROWS_ACTIVE */
 	uint64		counts[LBT_SCAN_EVENTS];	/* what became of its lookups */
 	LbtLeafCopy cur;
 	LbtLeafCopy mark;			/* the marked position, if on another leaf */
@@ -130,25 +141,42 @@ extern int64 lbt_probe_seek(const LbtScan *so, LbtProbe *probe, TupleDesc tupdes
 							bool forward);
 
 /*
- * scanahead.c: what the scan will need next.  The caller holds no page lock.
+ * scanahead.c: what a walk will need next.  The caller holds no page lock.  A walk for rows reads by the scan's present
+ * view of the index: where the model has changed since, nothing is known.
  *
  * Predict the leaf of a probe that is about to be located, and of some that follow, and fetch their cache
  * lines; perhaps bring leaves into shared buffers.  What is not known is left to lbt_locate().  The target
  * may carry a pin, which lbt_locate() takes over.
  */
-extern void lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, LbtTarget *target);
+extern void lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, bool forward,
+							  LbtTarget *target);
 
 /*
- * A sibling that the scan steps to: its buffer, pinned and not locked, when it has been brought in ahead, else
+ * A sibling that the walk steps to: its buffer, pinned and not locked, when it has been brought in ahead, else
  * InvalidBuffer.  Begins to bring in those behind it where that looks useful.
  */
-extern Buffer lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, BlockNumber block, bool forward);
+extern Buffer lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, BlockNumber block, bool forward);
 
-/* The scan goes elsewhere, or ends: nothing is needed ahead any more; gives back all pins. */
+/* The scan goes elsewhere, or ends: nothing is needed ahead any more, rows included; gives back all pins. */
 extern void lbt_ahead_stop(LbtScan *so);
 
-/* The same for good: frees so->ahead. */
+/* The same for good: frees so->ahead and so->rows. */
 extern void lbt_ahead_free(LbtScan *so);
+
+/* LbtScan.reads_seen while rows are read ahead. */
+#define LBT_ROWS_ACTIVE INT64_C(-1)
+
+/*
+ * scanrows.c: the scan is about to hand out its current item, and to fetch the row before a block had to be read; or
+ * rows are read ahead, and this one's block may be among them.  Sets so->reads_seen.
+ */
+extern void lbt_rows_ahead(IndexScanDesc scan, LbtScan *so, bool forward);
+
+/* Read no more rows ahead; gives back all pins. */
+extern void lbt_rows_stop(LbtScan *so);
+
+/* The same for good: frees so->rows. */
+extern void lbt_rows_free(LbtScan *so);
 
 /*
  * scanleaf.c: read the next leaf with matches in that direction, the first one when so->cur is not valid, into
@@ -156,6 +184,14 @@ extern void lbt_ahead_free(LbtScan *so);
  * is none.
  */
 extern bool lbt_scan_next_leaf(IndexScanDesc scan, LbtScan *so, ScanDirection dir);
+
+/*
+ * scanleaf.c: for the walk's probe and those behind it, what a leaf would give to the scan, into a copy that has no
+ * tuples and keeps no pin.  The buffer is pinned and not locked, and given back.  stepped: from a sibling.  False when
+ * it is no leaf with items.  Neither the leaf nor what is found there may be right: a hint.
+ */
+extern bool lbt_scan_look_at_leaf(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy,
+								  Buffer buf, bool stepped, bool forward);
 
 /* Change the current leaf and the marked one over, copies, pins and all. */
 static inline void

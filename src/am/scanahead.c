@@ -13,7 +13,7 @@
  *                   |    |    |    |    |    |
  *                   read |    |    |    |    asked for last (slot); until: the last slot of the stream's probe
  *                        |    |    on their way: pinned by the stream
- *                        |    has come (waiting_slot): pinned by us
+ *                        |    has come: pinned by the stream, too
  *                        split off, or not needed: passed by, its pin is given back
  *
  * Pins.  A stream pins the leaves that are on their way and those that have come and not been used yet, as many
@@ -28,11 +28,9 @@
 #include "am/scan.h"
 #include "registry/counters.h"
 #include "registry/settings.h"
-#include "lib/ilist.h"
 #include "server/executor.h"
 #include "server/stream.h"
 #include "utils/memutils.h"
-#include "utils/resowner.h"
 
 /* Steps to siblings before a scan looks whether the next leaf is missing. */
 #define STEPS_FIRST 2
@@ -52,81 +50,37 @@
 /* Predicted leaves for which the buffer table is asked, for each batch. */
 #define MAX_ASKED 3
 
+/* Predictions: of batch.n probes from first on, in the walk's direction. */
+typedef struct Predicted
+{
+	bool		forward;
+	int64		first;
+	LbtBatch	batch;
+} Predicted;
+
 typedef struct LbtAhead
 {
 	LbtScan    *so;
-	MemoryContext context;		/* where this lives */
-	MemoryContextCallback forget;
-
-	/* predictions: of batch.n probes from first on, in the scan's direction */
-	bool		batch_forward;
-	int64		batch_first;
-	LbtBatch	batch;
+	Predicted	predicted[2];	/* for the scan itself; for its rows */
 
 	bool		failed;			/* a stream has met an error: no further one */
 
 	/* leaves being brought in; NULL: none */
 	LbtStream  *stream;
-	dlist_node	node;			/* in streams, while there is one */
-	ResourceOwner owner;		/* of its pins */
 	bool		forward;
 	uint64		generation;		/* of the model that it goes by */
-	Buffer		waiting;		/* has come, and is not used yet: pinned, or
-								 * invalid */
-	uint32		waiting_slot;
 	int64		slot;			/* asked for last; -1: none */
 	int64		until;			/* the last one of the probe's */
 	LbtProbe	probe;
 } LbtAhead;
-
-/* This backend's, of all scans, that have a stream. */
-static dlist_head streams = DLIST_STATIC_INIT(streams);
-
-/* The stream's pins are not ours any more, and neither is what it has in the server. */
-static void
-forget_stream(void *arg)
-{
-	LbtAhead   *ahead = arg;
-
-	if (ahead->stream == NULL)
-		return;
-	dlist_delete(&ahead->node);
-	ahead->stream = NULL;
-	ahead->waiting = InvalidBuffer;
-}
-
-/* After errors nobody ends the scan: its memory and its resource owner go, in either order. */
-static void
-owner_released(ResourceReleasePhase phase, bool is_commit, bool is_top, void *arg)
-{
-	dlist_mutable_iter i;
-
-	if (likely(dlist_is_empty(&streams)) || phase != RESOURCE_RELEASE_BEFORE_LOCKS)
-		return;
-	dlist_foreach_modify(i, &streams)
-	{
-		LbtAhead   *ahead = dlist_container(LbtAhead, node, i.cur);
-
-		if (ahead->owner == CurrentResourceOwner)
-			forget_stream(ahead);
-	}
-}
 
 static LbtAhead *
 get_ahead(LbtScan *so)
 {
 	if (so->ahead == NULL)
 	{
-		MemoryContext context = AllocSetContextCreate(GetMemoryChunkContext(so), "learnedbtree read-ahead",
-													  ALLOCSET_SMALL_SIZES);
-		LbtAhead   *ahead = MemoryContextAllocZero(context, sizeof(LbtAhead));
-
-		ahead->so = so;
-		ahead->context = context;
-		ahead->forget.func = forget_stream;
-		ahead->forget.arg = ahead;
-		MemoryContextRegisterResetCallback(context, &ahead->forget);
-		so->ahead = ahead;
+		so->ahead = MemoryContextAllocZero(GetMemoryChunkContext(so), sizeof(LbtAhead));
+		so->ahead->so = so;
 	}
 	return so->ahead;
 }
@@ -134,46 +88,29 @@ get_ahead(LbtScan *so)
 static void
 end_stream(LbtAhead *ahead)
 {
-	LbtStream  *stream = ahead->stream;
-	Buffer		waiting = ahead->waiting;
-
-	if (stream == NULL)
-		return;
-	forget_stream(ahead);
-	if (BufferIsValid(waiting))
-		ReleaseBuffer(waiting);
-	ahead->failed |= lbt_stream_failed(stream);
-	lbt_stream_end(stream);
+	if (ahead->stream != NULL)
+		ahead->failed |= !lbt_stream_end(ahead->stream);
 }
 
-/* The client may take its time: hold no pins meanwhile.  Scans that go on begin anew when they miss leaves. */
-static void
-end_all_streams(void)
-{
-	while (unlikely(!dlist_is_empty(&streams)))
-	{
-		LbtAhead   *ahead = dlist_head_element(LbtAhead, node, &streams);
-		ResourceOwner old = CurrentResourceOwner;
-
-		CurrentResourceOwner = ahead->owner;
-		end_stream(ahead);
-		CurrentResourceOwner = old;
-	}
-}
-
+/*
+ * When the executor returns, the client may take its time: no pins are held meanwhile.  Scans that go on begin anew when
+ * they miss leaves, or rows.
+ */
 void
 lbt_ahead_init(void)
 {
-	RegisterResourceReleaseCallback(owner_released, NULL);
-	lbt_statement.returned = end_all_streams;
+	lbt_streams_init();
+	lbt_statement.returned = lbt_streams_end;
 }
 
 void
 lbt_ahead_stop(LbtScan *so)
 {
+	if (so->rows != NULL)
+		lbt_rows_stop(so);
 	if (so->ahead == NULL)
 		return;
-	so->ahead->batch.n = 0;
+	so->ahead->predicted[0].batch.n = 0;
 	end_stream(so->ahead);
 }
 
@@ -181,8 +118,10 @@ void
 lbt_ahead_free(LbtScan *so)
 {
 	lbt_ahead_stop(so);
+	if (so->rows)
+		lbt_rows_free(so);
 	if (so->ahead)
-		MemoryContextDelete(so->ahead->context);
+		pfree(so->ahead);
 	so->ahead = NULL;
 }
 
@@ -249,8 +188,6 @@ static void
 begin_stream(IndexScanDesc scan, LbtScan *so, LbtAhead *ahead, const LbtProbe *probe, int64 slot,
 			 bool forward)
 {
-	MemoryContext old;
-
 	if (ahead->failed)
 		return;
 	ahead->forward = forward;
@@ -260,12 +197,8 @@ begin_stream(IndexScanDesc scan, LbtScan *so, LbtAhead *ahead, const LbtProbe *p
 	find_slots(ahead);
 	if (slot >= 0)
 		ahead->slot = forward ? slot - 1 : slot + 1;
-	ahead->owner = CurrentResourceOwner;
-	old = MemoryContextSwitchTo(ahead->context);
-	ahead->stream = lbt_stream_begin(scan->indexRelation, so->bitmap, next_leaf, ahead);
-	MemoryContextSwitchTo(old);
-	if (ahead->stream != NULL)
-		dlist_push_head(&streams, &ahead->node);
+	lbt_stream_begin(&ahead->stream, GetMemoryChunkContext(so), scan->indexRelation, so->bitmap,
+					 so->nprobes > 1, next_leaf, ahead);
 }
 
 /* Is there a stream that serves a scan in this direction?  Ends another.  ahead may be NULL. */
@@ -287,46 +220,39 @@ have_stream(LbtAhead *ahead, bool forward)
 static Buffer
 take_slot(LbtAhead *ahead, uint32 slot)
 {
-	for (;;)
-	{
-		Buffer		buf = ahead->waiting;
+	uint32		next;
 
-		if (!BufferIsValid(buf))
-			buf = ahead->waiting = lbt_stream_next(ahead->stream, &ahead->waiting_slot);
-		if (!BufferIsValid(buf))
-		{
-			end_stream(ahead);
+	while (lbt_stream_look(ahead->stream, &next))
+	{
+		if (ahead->forward ? next > slot : next < slot)
 			return InvalidBuffer;
-		}
-		if (ahead->forward ? ahead->waiting_slot > slot : ahead->waiting_slot < slot)
-			return InvalidBuffer;
-		ahead->waiting = InvalidBuffer;
-		if (ahead->waiting_slot == slot)
-			return buf;
-		ReleaseBuffer(buf);
+		if (next == slot)
+			return lbt_stream_take(ahead->stream);
+		lbt_stream_skip(ahead->stream);
 	}
+	end_stream(ahead);
+	return InvalidBuffer;
 }
 
 /* ---- probes ---- */
 
-/* Predict this probe and those that follow.  Leaves so->probe at any. */
+/* Predict this probe and those that follow.  Leaves the probe at any. */
 static void
-fill_batch(LbtScan *so, LbtAhead *ahead, int64 number, bool forward)
+fill_batch(LbtScan *so, LbtProbe *probe, Predicted *predicted, int64 number, bool forward)
 {
-	LbtProbe   *probe = &so->probe;
 	const LbtBound *bound;
 	int			n = (int) Min(forward ? so->nprobes - number : number + 1, PROBES_AHEAD);
 
-	ahead->batch_first = number;
-	ahead->batch_forward = forward;
-	ahead->batch.n = 0;
+	predicted->first = number;
+	predicted->forward = forward;
+	predicted->batch.n = 0;
 	for (int i = 0; i < n; i++)
 	{
 		lbt_probe_go(so, probe, forward ? number + i : number - i);
 		bound = forward ? &probe->start : &probe->end;
-		lbt_batch_add(so->index, &ahead->batch, bound->value, bound->ncolumns, bound->past);
+		lbt_batch_add(so->index, &predicted->batch, bound->value, bound->ncolumns, bound->past);
 	}
-	lbt_batch_finish(so->index, &ahead->batch);
+	lbt_batch_finish(so->index, &predicted->batch);
 }
 
 /* Is a leaf missing that is predicted for the probes after this one? */
@@ -360,10 +286,12 @@ take_handed(LbtIndex *index, const LbtBound *bound, LbtTarget *target)
 }
 
 void
-lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, LbtTarget *target)
+lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, bool forward, LbtTarget *target)
 {
 	LbtIndex   *index = so->index;
 	LbtAhead   *ahead;
+	Predicted  *predicted;
+	LbtBatch   *batch;
 	int64		at;
 
 	*target = (LbtTarget)
@@ -378,24 +306,33 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, L
 			take_handed(index, forward ? &so->probe.start : &so->probe.end, target);
 		return;
 	}
-	lbt_index_update(index);
-	if (index->state != LBT_READY)
+	if (!walk->for_rows)
+		lbt_index_update(index);
+	if (!same_model(index, index->generation))
 		return;
 	ahead = get_ahead(so);
-	at = forward ? number - ahead->batch_first : ahead->batch_first - number;
-	if (ahead->batch.n == 0 || ahead->batch_forward != forward || at < 0 || at >= ahead->batch.n ||
-		ahead->batch.target[0].generation != index->generation)
+	predicted = &ahead->predicted[walk->for_rows];
+	batch = &predicted->batch;
+	at = forward ? number - predicted->first : predicted->first - number;
+	if (batch->n == 0 || predicted->forward != forward || at < 0 || at >= batch->n ||
+		batch->target[0].generation != index->generation)
 	{
-		fill_batch(so, ahead, number, forward);
-		at = 0;
-		if (lbt_enable_prefetch && !have_stream(ahead, forward) && will_miss(scan, so, &ahead->batch) &&
-			same_model(index, ahead->batch.target[0].generation))
+		fill_batch(so, walk->probe, predicted, number, forward);
+		if (!walk->for_rows && lbt_batch_looks(index))
 		{
-			lbt_probe_go(so, &so->probe, number);
-			begin_stream(scan, so, ahead, &so->probe, -1, forward);
+			lbt_batch_near(scan->indexRelation, index, batch);
+			if (so->hands_over)
+				(void) lbt_batch_rows(scan->indexRelation, index, scan->heapRelation, batch, false);
+		}
+		at = 0;
+		if (lbt_enable_prefetch && !have_stream(ahead, forward) && will_miss(scan, so, batch) &&
+			same_model(index, batch->target[0].generation))
+		{
+			lbt_probe_go(so, walk->probe, number);
+			begin_stream(scan, so, ahead, walk->probe, -1, forward);
 		}
 	}
-	*target = ahead->batch.target[at];
+	*target = batch->target[at];
 	if (have_stream(ahead, forward))
 		target->pinned = take_slot(ahead, target->slot);
 }
@@ -403,22 +340,22 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, L
 /* ---- siblings ---- */
 
 /*
- * The slot of the leaf that the scan steps to, looked for among those that should come next; -1 when it is none
- * of them: it has been split off since the training.  so->slot may be another model's: that of a leaf not far away.
+ * The slot of the leaf that the walk steps to, looked for among those that should come next; -1 when it is none
+ * of them: it has been split off since the training.  walk->slot may be another model's: that of a leaf not far away.
  */
 static int64
-slot_of_sibling(LbtScan *so, BlockNumber block, bool forward)
+slot_of_sibling(LbtIndex *index, LbtWalk *walk, BlockNumber block, bool forward)
 {
-	const LbtModel *model = &so->index->model;
-	int64		slot = so->slot;
+	const LbtModel *model = &index->model;
+	int64		slot = walk->slot;
 
-	if (!same_model(so->index, so->index->generation))
+	if (!same_model(index, index->generation))
 		return -1;
 	for (int i = 0; i < SLOT_WINDOW && slot >= 0 && slot < model->nleaves; i++)
 	{
 		if (model->leaves[slot].block == block)
 		{
-			so->slot = (uint32) slot;
+			walk->slot = (uint32) slot;
 			return slot;
 		}
 		slot += forward ? 1 : -1;
@@ -427,7 +364,7 @@ slot_of_sibling(LbtScan *so, BlockNumber block, bool forward)
 }
 
 Buffer
-lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, BlockNumber block, bool forward)
+lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, BlockNumber block, bool forward)
 {
 	LbtIndex   *index = so->index;
 	int64		slot;
@@ -435,14 +372,17 @@ lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, BlockNumber block, bool forwa
 
 	if (!lbt_enable_prefetch)
 	{
-		lbt_ahead_stop(so);		/* it may have been turned off in the middle */
+		if (so->ahead)
+			end_stream(so->ahead);	/* it may have been turned off in the
+									 * middle */
 		return InvalidBuffer;
 	}
-	lbt_index_update(index);
-	slot = slot_of_sibling(so, block, forward);
-	if (++so->steps >= STEPS_FIRST && slot >= 0 && !have_stream(so->ahead, forward) &&
+	if (!walk->for_rows)
+		lbt_index_update(index);
+	slot = slot_of_sibling(index, walk, block, forward);
+	if (++walk->steps >= STEPS_FIRST && slot >= 0 && !have_stream(so->ahead, forward) &&
 		!lbt_slot_cached(scan->indexRelation, index, (uint32) slot, true) && same_model(index, index->generation))
-		begin_stream(scan, so, get_ahead(so), &so->probe, slot, forward);
+		begin_stream(scan, so, get_ahead(so), walk->probe, slot, forward);
 	if (!have_stream(so->ahead, forward) || slot < 0)
 		return InvalidBuffer;
 	buf = take_slot(so->ahead, (uint32) slot);

@@ -203,12 +203,14 @@ reserve_items(LbtLeafCopy *copy, int n)
 	copy->items = repalloc(copy->items, copy->capacity * sizeof(LbtItem));
 }
 
-/* Copy the items of a run out of the locked page, behind those copied before; *used: bytes of copy->tuples. */
+/*
+ * Copy the items of a run out of the locked page, behind those copied before; tuples, too, if there is memory for them,
+ * of which *used bytes are used.
+ */
 static void
-copy_items(IndexScanDesc scan, LbtLeafCopy *copy, Page page, const Run *run, Size *used)
+copy_items(LbtLeafCopy *copy, Page page, const Run *run, bool skip_dead, Size *used)
 {
-	bool		skip_dead = scan->ignore_killed_tuples;
-	bool		want_tuples = scan->xs_want_itup;
+	bool		want_tuples = copy->tuples != NULL;
 
 	reserve_items(copy, run->to - run->from);
 	for (OffsetNumber off = run->from; off < run->to; off++)
@@ -237,7 +239,7 @@ copy_items(IndexScanDesc scan, LbtLeafCopy *copy, Page page, const Run *run, Siz
 }
 
 /*
- * Find the matches of so->probe, and of the probes behind it in the scan's direction, on a locked leaf.  at: the
+ * Find the matches of a probe, and of the probes behind it in the scan's direction, on a locked leaf.  at: the
  * offset of the bound that the probe begins with, or, having stepped here, InvalidOffsetNumber.
  *
  * Each probe's items lie between near and far, offsets of the first items not before its bounds: forward, near <=
@@ -245,14 +247,13 @@ copy_items(IndexScanDesc scan, LbtLeafCopy *copy, Page page, const Run *run, Siz
  * stepped here, all.
  */
 static pg_attribute_always_inline void
-find_matches(LbtScan *so, TupleDesc tupdesc, Page page, OffsetNumber at, Runs *runs, bool forward)
+find_matches(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, TupleDesc tupdesc, Page page, OffsetNumber at,
+			 Runs *runs, bool forward)
 {
 	const LbtKeySpec *spec = &so->index->keyspec;
 	BTPageOpaque opaque = BTPageGetOpaque(page);
 	OffsetNumber first = P_FIRSTDATAKEY(opaque);
 	OffsetNumber last = PageGetMaxOffsetNumber(page);
-	LbtLeafCopy *copy = &so->cur;
-	LbtProbe   *probe = &so->probe;
 	const LbtBound *near_bound = forward ? &probe->start : &probe->end;
 	const LbtBound *far_bound = forward ? &probe->end : &probe->start;
 	int64		last_probe = forward ? so->nprobes - 1 : 0;
@@ -308,6 +309,41 @@ find_matches(LbtScan *so, TupleDesc tupdesc, Page page, OffsetNumber at, Runs *r
 }
 
 /*
+ * Copy the matches of a probe, and of those behind it, out of a locked leaf, and what leads on from there.  at is as for
+ * find_matches().
+ */
+static void
+copy_matches(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, Buffer buf, OffsetNumber at,
+			 bool forward)
+{
+	TupleDesc	tupdesc = RelationGetDescr(scan->indexRelation);
+	Page		page = BufferGetPage(buf);
+	BTPageOpaque opaque = BTPageGetOpaque(page);
+	Size		used = 0;
+	Runs		runs;
+
+	runs.n = 0;
+	if (forward)
+		find_matches(so, probe, copy, tupdesc, page, at, &runs, true);
+	else
+		find_matches(so, probe, copy, tupdesc, page, at, &runs, false);
+
+	if (copy->items == NULL)
+	{
+		copy->capacity = FEW_ITEMS;
+		copy->items = MemoryContextAlloc(GetMemoryChunkContext((void *) so), FEW_ITEMS * sizeof(LbtItem));
+	}
+	copy->nitems = 0;
+	for (int i = 0; i < runs.n; i++)
+		copy_items(copy, page, &runs.run[forward ? i : runs.n - 1 - i], scan->ignore_killed_tuples, &used);
+	copy->valid = true;
+	copy->block = BufferGetBlockNumber(buf);
+	copy->sibling[0] = opaque->btpo_prev;
+	copy->sibling[1] = opaque->btpo_next;
+	copy->at = forward ? 0 : copy->nitems - 1;
+}
+
+/*
  * Read a locked leaf's part of the scan, from so->probe on, into so->cur and unlock it; the pin stays as long as
  * nbtree would keep it, and goes when there is nothing to hand out.  at is as for find_matches().
  */
@@ -315,36 +351,14 @@ static void
 read_leaf(IndexScanDesc scan, LbtScan *so, Buffer buf, OffsetNumber at, bool forward)
 {
 	Relation	rel = scan->indexRelation;
-	Page		page = BufferGetPage(buf);
-	BTPageOpaque opaque = BTPageGetOpaque(page);
 	LbtLeafCopy *copy = &so->cur;
 	bool		drop_pin = lbt_scan_drops_pin(scan);
-	Size		used = 0;
-	Runs		runs;
 
 	PredicateLockPage(rel, BufferGetBlockNumber(buf), scan->xs_snapshot);
-	runs.n = 0;
-	if (forward)
-		find_matches(so, RelationGetDescr(rel), page, at, &runs, true);
-	else
-		find_matches(so, RelationGetDescr(rel), page, at, &runs, false);
-
-	if (copy->items == NULL)
-	{
-		copy->capacity = FEW_ITEMS;
-		copy->items = MemoryContextAlloc(GetMemoryChunkContext(so), FEW_ITEMS * sizeof(LbtItem));
-	}
 	if (scan->xs_want_itup && copy->tuples == NULL)
 		copy->tuples = MemoryContextAlloc(GetMemoryChunkContext(so), BLCKSZ);
-	copy->nitems = 0;
-	for (int i = 0; i < runs.n; i++)
-		copy_items(scan, copy, page, &runs.run[forward ? i : runs.n - 1 - i], &used);
-	copy->valid = true;
+	copy_matches(scan, so, &so->probe, copy, buf, at, forward);
 	copy->buf = buf;
-	copy->block = BufferGetBlockNumber(buf);
-	copy->sibling[0] = opaque->btpo_prev;
-	copy->sibling[1] = opaque->btpo_next;
-	copy->at = forward ? 0 : copy->nitems - 1;
 	if (drop_pin || copy->nitems == 0)
 	{
 		copy->lsn = drop_pin ? BufferGetLSNAtomic(buf) : InvalidXLogRecPtr;
@@ -353,6 +367,34 @@ read_leaf(IndexScanDesc scan, LbtScan *so, Buffer buf, OffsetNumber at, bool for
 	}
 	else
 		_bt_unlockbuf(rel, buf);
+}
+
+bool
+lbt_scan_look_at_leaf(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, Buffer buf, bool stepped,
+					  bool forward)
+{
+	Relation	rel = scan->indexRelation;
+	Page		page = BufferGetPage(buf);
+	BTPageOpaque opaque;
+	bool		good;
+
+	_bt_lockbuf(rel, buf, BT_READ);
+	_bt_checkpage(rel, buf);
+	opaque = BTPageGetOpaque(page);
+	good = P_ISLEAF(opaque) && !P_IGNORE(opaque) && PageGetMaxOffsetNumber(page) >= P_FIRSTDATAKEY(opaque);
+	if (good)
+	{
+		OffsetNumber first = P_FIRSTDATAKEY(opaque);
+		OffsetNumber last = PageGetMaxOffsetNumber(page);
+		OffsetNumber at = InvalidOffsetNumber;
+
+		if (!stepped)
+			at = lbt_page_search(&so->index->keyspec, RelationGetDescr(rel), forward ? &probe->start : &probe->end,
+								 page, first, last, first);
+		copy_matches(scan, so, probe, copy, buf, at, forward);
+	}
+	_bt_relbuf(rel, buf);
+	return good;
 }
 
 /* ---- from leaf to leaf ---- */
@@ -365,7 +407,7 @@ static Buffer
 lock_leaf(IndexScanDesc scan, LbtScan *so, BlockNumber block, bool forward)
 {
 	Relation	rel = scan->indexRelation;
-	Buffer		buf = lbt_ahead_sibling(scan, so, block, forward);
+	Buffer		buf = lbt_ahead_sibling(scan, so, &so->walk, block, forward);
 
 	if (!BufferIsValid(buf))
 		return _bt_getbuf(rel, block, BT_READ);
@@ -476,7 +518,7 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, OffsetNu
 	Buffer		buf;
 
 	CHECK_FOR_INTERRUPTS();
-	lbt_ahead_predict(scan, so, number, forward, &target);
+	lbt_ahead_predict(scan, so, &so->walk, number, forward, &target);
 	lbt_probe_go(so, &so->probe, number);
 	bound = forward ? &so->probe.start : &so->probe.end;
 	lbt_count_index_search(scan);
@@ -497,8 +539,8 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, OffsetNu
 		PredicateLockRelation(rel, scan->xs_snapshot);
 		target.generation = 0;
 	}
-	so->slot = target.slot;
-	so->steps = 0;
+	so->walk.slot = target.slot;
+	so->walk.steps = 0;
 	return buf;
 }
 

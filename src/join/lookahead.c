@@ -157,7 +157,8 @@ predict_rows(Lookahead *node)
 	{
 		lbt_batch_near(node->rel, index, batch);
 		if (node->table != NULL)
-			(void) lbt_batch_rows(node->rel, index, node->table, batch, lbt_enable_prefetch);
+			lbt_count_many(index, LBT_EV_ROWS_PREFETCHED,
+						   lbt_batch_rows(node->rel, index, node->table, batch, lbt_enable_row_prefetch));
 	}
 	node->batches++;
 	node->predicted += batch->n;

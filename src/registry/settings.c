@@ -19,6 +19,7 @@ bool		lbt_enable_buffer_hint = true;
 bool		lbt_enable_insert = true;
 bool		lbt_enable_prefetch = true;
 int			lbt_lookahead_rows = LBT_LOOKAHEAD_LIMIT;
+bool		lbt_enable_row_prefetch = true;
 bool		lbt_autotrain = true;
 int			lbt_btree_indexes = LBT_BTREE_ADOPTED;
 int			lbt_min_leaves = LBT_MIN_LEAVES_DEFAULT;
@@ -119,6 +120,10 @@ lbt_settings_define(void (*serving_changed) (void), void (*serving_planned) (voi
 								 "Their number grows up to this while the loop runs. With 0 or 1 it goes row by row.",
 								 &lbt_lookahead_rows, LBT_LOOKAHEAD_LIMIT, 0, LBT_LOOKAHEAD_LIMIT,
 								 PGC_USERSET, 0, NULL, NULL, NULL));
+	ONCE(DefineCustomBoolVariable("learnedbtree.enable_row_prefetch",
+								  "Brings table rows that an index scan will need into shared buffers ahead of time.",
+								  "When off, scans read their rows' blocks one by one, as in btree.",
+								  &lbt_enable_row_prefetch, true, PGC_USERSET, 0, NULL, NULL, NULL));
 	ONCE(DefineCustomBoolVariable("learnedbtree.autotrain",
 								  "Trains models again in the background as their indexes change.",
 								  "When off, a model is trained by the build of its index, by the first use "

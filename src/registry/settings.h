@@ -25,6 +25,7 @@ extern bool lbt_enable_buffer_hint;
 extern bool lbt_enable_insert;
 extern bool lbt_enable_prefetch;
 extern int	lbt_lookahead_rows; /* at most LBT_LOOKAHEAD_LIMIT; 0: none */
+extern bool lbt_enable_row_prefetch;
 extern bool lbt_autotrain;
 extern int	lbt_btree_indexes;	/* LbtBtreeIndexes */
 extern int	lbt_min_leaves;		/* leaf pages */

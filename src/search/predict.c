@@ -49,8 +49,10 @@ lbt_batch_finish(const LbtIndex *index, LbtBatch *batch)
 /* Blocks of a relation, and where they are: InvalidBuffer, not known. */
 typedef struct Wanted
 {
+	LbtStream  *stream;
 	int			n;
 	int			asked;
+	int			of[LBT_BATCH];	/* what each is wanted for */
 	BlockNumber block[LBT_BATCH];
 	Buffer		buffer[LBT_BATCH];
 } Wanted;
@@ -67,55 +69,70 @@ next_wanted(void *state, BlockNumber *block, uint32 *tag)
 	return true;
 }
 
+/* One block more; made with the first. */
+static Wanted *
+want(Wanted *wanted, BlockNumber block, int of)
+{
+	if (wanted == NULL)
+	{
+		wanted = palloc(sizeof(Wanted));
+		wanted->n = wanted->asked = 0;
+	}
+	wanted->of[wanted->n] = of;
+	wanted->buffer[wanted->n] = InvalidBuffer;
+	wanted->block[wanted->n++] = block;
+	return wanted;
+}
+
 /* Read them, as many at a time as effective_io_concurrency says.  None stays pinned. */
 static void
 bring_in(Relation rel, Wanted *wanted)
 {
-	LbtStream  *stream;
-	Buffer		buf;
 	uint32		tag;
 
-	for (int i = 0; i < wanted->n; i++)
-		wanted->buffer[i] = InvalidBuffer;
-	wanted->asked = 0;
-	stream = wanted->n > 0 ? lbt_stream_begin(rel, true, next_wanted, wanted) : NULL;
-	if (stream == NULL)
-		return;
-	while (BufferIsValid(buf = lbt_stream_next(stream, &tag)))
+	lbt_stream_begin(&wanted->stream, CurrentMemoryContext, rel, true, true, next_wanted, wanted);
+	while (wanted->stream != NULL && lbt_stream_look(wanted->stream, &tag))
 	{
-		wanted->buffer[tag] = buf;
-		ReleaseBuffer(buf);
+		wanted->buffer[tag] = lbt_stream_take(wanted->stream);
+		if (BufferIsValid(wanted->buffer[tag]))
+			ReleaseBuffer(wanted->buffer[tag]);
 	}
-	lbt_stream_end(stream);
+	if (wanted->stream != NULL)
+		(void) lbt_stream_end(wanted->stream);
 }
 
 int
 lbt_batch_read(Relation rel, LbtIndex *index, LbtBatch *batch)
 {
-	Wanted		wanted = {.n = 0};
-	int			of[LBT_BATCH];	/* the target of each */
+	Wanted	   *wanted = NULL;
+	int			n;
 
 	for (int i = 0; i < batch->n; i++)
 	{
-		LbtTarget  *target = &batch->target[i];
+		const LbtTarget *target = &batch->target[i];
 
-		if (i > 0 && target->slot == target[-1].slot)
-			continue;
-		if (target->recent != InvalidBuffer &&
-			lbt_buffer_holds(GetBufferDescriptor(target->recent - 1), rel, target->block))
-			continue;
-		of[wanted.n] = i;
-		wanted.block[wanted.n++] = target->block;
+		if ((i == 0 || target->slot != target[-1].slot) &&
+			(target->recent == InvalidBuffer ||
+			 !lbt_buffer_holds(GetBufferDescriptor(target->recent - 1), rel, target->block)))
+			wanted = want(wanted, target->block, i);
 	}
-	bring_in(rel, &wanted);
-	for (int j = 0; j < wanted.n; j++)
-		for (int i = of[j]; wanted.buffer[j] != InvalidBuffer && i < batch->n && batch->target[i].slot == batch->target[of[j]].slot; i++)
-		{
-			if (i == of[j] && lbt_enable_buffer_hint)
-				lbt_index_set_hint(index, batch->target[i].slot, wanted.buffer[j]);
-			batch->target[i].recent = wanted.buffer[j];
-		}
-	return wanted.n;
+	if (likely(wanted == NULL))
+		return 0;
+	bring_in(rel, wanted);
+	n = wanted->n;
+	for (int j = 0; j < n; j++)
+	{
+		uint32		slot = batch->target[wanted->of[j]].slot;
+
+		if (wanted->buffer[j] == InvalidBuffer)
+			continue;
+		if (lbt_enable_buffer_hint)
+			lbt_index_set_hint(index, slot, wanted->buffer[j]);
+		for (int i = wanted->of[j]; i < batch->n && batch->target[i].slot == slot; i++)
+			batch->target[i].recent = wanted->buffer[j];
+	}
+	pfree(wanted);
+	return n;
 }
 
 /* ---- looking at leaves without a lock ---- */
@@ -307,8 +324,8 @@ guess_buffers(Relation table, const LbtBatch *batch, Buffer *buffer)
 static int
 read_rows(Relation table, const LbtBatch *batch, Buffer *buffer)
 {
-	Wanted		wanted = {.n = 0};
-	int			of[LBT_BATCH];
+	Wanted	   *wanted = NULL;
+	int			n;
 
 	for (int i = 0; i < batch->n; i++)
 	{
@@ -320,19 +337,21 @@ read_rows(Relation table, const LbtBatch *batch, Buffer *buffer)
 		if (buffer[i] != InvalidBuffer && lbt_buffer_holds(GetBufferDescriptor(buffer[i] - 1), table, block))
 			continue;
 		buffer[i] = InvalidBuffer;
-		if (wanted.n > 0 && wanted.block[wanted.n - 1] == block)
-			continue;
-		of[wanted.n] = i;
-		wanted.block[wanted.n++] = block;
+		if (wanted == NULL || wanted->block[wanted->n - 1] != block)
+			wanted = want(wanted, block, i);
 	}
-	bring_in(table, &wanted);
-	for (int j = 0; j < wanted.n; j++)
+	if (likely(wanted == NULL))
+		return 0;
+	bring_in(table, wanted);
+	n = wanted->n;
+	for (int j = 0; j < n; j++)
 	{
-		buffer[of[j]] = wanted.buffer[j];
-		if (wanted.buffer[j] != InvalidBuffer)
-			*lbt_block_hint(table, wanted.block[j]) = wanted.buffer[j];
+		buffer[wanted->of[j]] = wanted->buffer[j];
+		if (wanted->buffer[j] != InvalidBuffer)
+			*lbt_block_hint(table, wanted->block[j]) = wanted->buffer[j];
 	}
-	return wanted.n;
+	pfree(wanted);
+	return n;
 }
 
 int

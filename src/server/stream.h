@@ -2,8 +2,11 @@
  * stream.h - blocks of a relation, brought into shared buffers ahead of need.
  *
  * From 17 on this is the server's read stream, which also reads neighbouring blocks together, and on 18
- * asynchronously; before, advice to the operating system.  How far ahead grows while blocks are found missing,
- * up to effective_io_concurrency (of the tablespace).
+ * asynchronously; before, and for scattered blocks unless I/O is direct, advice to the operating system.  How far ahead
+ * grows while blocks are found missing, up to effective_io_concurrency (of the tablespace).
+ *
+ * A stream pins the blocks that it has brought in (by advice: none), as many as the server allows, until they are taken
+ * or passed by.
  *
  * A block that is only read ahead may not be needed in the end.  So an error in reading one ends
  * the stream, and nothing else: who needs the block reads it himself, and has the error.
@@ -23,30 +26,43 @@ typedef struct LbtStream LbtStream;
 
 /*
  * Names the next block, and something for the caller to know it by; false when there is none.  It may be called
- * at any time within lbt_stream_next(), and holds no lock on return.
+ * at any time within lbt_stream_next(), and holds no lock on return.  It may read pages and use other streams, but
+ * makes no dsa call.
  */
 typedef bool (*LbtNextBlock) (void *state, BlockNumber *block, uint32 *tag);
 
 /*
- * Begin a stream in the current memory context.  all: the caller will want all blocks, so that there is no need
- * to begin with few.  NULL when the server is set up for no reading ahead.
+ * Begin a stream in a memory context of its own below this one.  all: the caller will want all blocks, so that there is
+ * no need to begin with few.  scattered: few blocks are neighbours.  *stream is NULL when the server is set up for no
+ * reading ahead; it becomes NULL when the stream ends, by lbt_stream_end() or lbt_streams_end(), or with the memory or
+ * the resource owner.
  */
-extern LbtStream *lbt_stream_begin(Relation rel, bool all, LbtNextBlock next, void *state);
+extern void lbt_stream_begin(LbtStream **stream, MemoryContext context, Relation rel, bool all, bool scattered,
+							 LbtNextBlock next, void *state);
 
 /*
- * The next block's buffer, pinned (the pin is now the caller's) and not locked; InvalidBuffer at the end, and after an
- * error.  Blocks that are not in the file are left out.  The caller holds no LWLock, no page lock either.
+ * What the next block is known by; it has been brought in, and the stream keeps it pinned.  False at the end, and after
+ * an error.  Blocks that are not in the file are left out.  The caller holds no LWLock, no page lock either.
  */
-extern Buffer lbt_stream_next(LbtStream *stream, uint32 *tag);
+extern bool lbt_stream_look(LbtStream *stream, uint32 *tag);
 
-/* Has an error ended it? */
-extern bool lbt_stream_failed(const LbtStream *stream);
+/* The block that lbt_stream_look() has told of: its buffer, pinned (the pin is now the caller's) and not locked. */
+extern Buffer lbt_stream_take(LbtStream *stream);
+
+/* Pass that block by. */
+extern void lbt_stream_skip(LbtStream *stream);
 
 /* The number of blocks handed out since one had to be read. */
 extern int	lbt_stream_idle(const LbtStream *stream);
 
-/* End it: gives back the pins of blocks that were not handed out. */
-extern void lbt_stream_end(LbtStream *stream);
+/* End it: gives back the pins of blocks that were not handed out.  True unless an error has ended it before. */
+extern bool lbt_stream_end(LbtStream *stream);
+
+/* End all streams of this backend: their pins must not be kept while nothing is done. */
+extern void lbt_streams_end(void);
+
+/* In _PG_init. */
+extern void lbt_streams_init(void);
 
 /*
  * Is the block in shared buffers?  One lookup in the buffer table; a block that is not there may be asked of the

@@ -49,6 +49,7 @@ static const struct
 	[LBT_EV_HIGH] = {"Fallback High", "fallback_high"},
 	[LBT_EV_DELEGATED] = {"Delegated", "delegated"},
 	[LBT_EV_PREFETCHED] = {"Prefetched", "prefetched"},
+	[LBT_EV_ROWS_PREFETCHED] = {"Rows Prefetched", "rows_prefetched"},
 };
 
 /* One line, of what has happened; none where nothing has. */

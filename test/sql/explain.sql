@@ -23,7 +23,7 @@ BEGIN
     SELECT concat_ws(' ', scan || '.', index,
                      (SELECT string_agg(key || '=' || value, ' ' ORDER BY o)
                         FROM jsonb_each_text(to_jsonb(s) - 'scan' - 'index')
-                        JOIN unnest('{lookups,verified,moved_right,fallback_no_model,fallback_block,fallback_page,fallback_low,fallback_high,delegated,prefetched}'::text[]) WITH ORDINALITY u(key, o) USING (key)
+                        JOIN unnest('{lookups,verified,moved_right,fallback_no_model,fallback_block,fallback_page,fallback_low,fallback_high,delegated,prefetched,rows_prefetched}'::text[]) WITH ORDINALITY u(key, o) USING (key)
                        WHERE value <> '0'))
       FROM learnedbtree_last_scan() s ORDER BY scan;
 END $$;
@@ -38,7 +38,7 @@ BEGIN
     WITH counted AS (
         SELECT indexrelname, key, value::bigint - (before->indexrelid::text->>key)::bigint AS n
           FROM learnedbtree_stat s, jsonb_each_text(to_jsonb(s))
-         WHERE relname = 'exp_t' AND key IN ('lookups', 'verified', 'moved_right', 'fallback_no_model', 'fallback_block', 'fallback_page', 'fallback_low', 'fallback_high', 'delegated', 'prefetched')),
+         WHERE relname = 'exp_t' AND key IN ('lookups', 'verified', 'moved_right', 'fallback_no_model', 'fallback_block', 'fallback_page', 'fallback_low', 'fallback_high', 'delegated', 'prefetched', 'rows_prefetched')),
     said AS (
         SELECT index::text AS indexrelname, key, sum(value::bigint) AS n
           FROM learnedbtree_last_scan() l, jsonb_each_text(to_jsonb(l) - 'scan' - 'index') GROUP BY 1, 2)

@@ -1,0 +1,312 @@
+/*
+ * scanrows.c - table blocks that a scan's next rows are in, brought into shared buffers ahead of need.
+ *
+ * Nothing here decides what a scan returns.  A walk of its own runs over the entries in front of the scan, leaf by leaf,
+ * as the scan will, and names the blocks of their rows to a stream.  What it finds may be wrong by the time the scan comes
+ * there, and is no more than a block that has been read.
+ *
+ *     entries   ... a1 a2 b1 c1 a3 | d1 d2 ...        block and line pointer; | is the end of a leaf
+ *                   |     |        |
+ *                   |     |        the walk: has named b, c, a (consecutive equal blocks once)
+ *                   |     the stream's next block
+ *                   the scan
+ *
+ * Scan and stream keep step by the blocks: for each row in another block than the row before, the named ones up to
+ * that block are passed by.  A block that has not been named (the entry is new, its page was all-visible) changes nothing.
+ *
+ * A scan whose rows are in shared buffers pays one comparison a row: reads by anybody but our engine between two rows
+ * (pgBufferUsage) are what starts this, if one of the next rows' blocks is missing, too.  The stream ends when it has
+ * had nothing to read for a while.
+ */
+#include "am/scan.h"
+
+#include "access/visibilitymap.h"
+#include "executor/instrument.h"
+#include "registry/counters.h"
+#include "registry/settings.h"
+#include "server/stream.h"
+#include "server/tableblock.h"
+#include "utils/memutils.h"
+
+/* Blocks that were there anyway, one after the other, before the stream is given up. */
+#define MAX_IDLE 64
+
+/* Rows in other blocks than those named, one after the other, before the stream is given up. */
+#define MAX_UNNAMED 256
+
+/* Blocks named and not passed by yet; a power of two. */
+#define MAX_NAMED 1024
+
+/* Entries that name no block, one after the other, before the stream is given up; an empty leaf counts for many. */
+#define MAX_SAME_BLOCK 4096
+#define EMPTY_LEAF 64
+
+/* Blocks of the next rows that are looked for before reading ahead. */
+#define MAX_ASKED 3
+
+typedef struct LbtRows
+{
+	IndexScanDesc scan;
+	LbtScan    *so;
+	bool		failed;			/* the stream has met an error: no further one */
+	LbtStream  *stream;			/* or NULL */
+	bool		forward;
+	BlockNumber current;		/* of the row handed out last */
+	int			unnamed;
+
+	/* the walk */
+	LbtWalk		walk;
+	LbtProbe	probe;
+	LbtLeafCopy leaf;
+	BlockNumber last;			/* named last */
+	uint32		nnamed;			/* by this stream */
+	uint32		npassed;		/* of these, at least, passed by */
+	BlockNumber named[MAX_NAMED];	/* a ring */
+} LbtRows;
+
+void
+lbt_rows_stop(LbtScan *so)
+{
+	if (so->rows->stream != NULL)
+		so->rows->failed |= !lbt_stream_end(so->rows->stream);
+}
+
+void
+lbt_rows_free(LbtScan *so)
+{
+	if (so->rows->leaf.items)
+		pfree(so->rows->leaf.items);
+	pfree(so->rows);
+	so->rows = NULL;
+}
+
+/* Does the executor read the blocks of a table's rows, and are they blocks of a file? */
+static inline bool
+reads_heap(IndexScanDesc scan)
+{
+	return scan->heapRelation != NULL && lbt_is_heap(scan->heapRelation);
+}
+
+/* Will the executor do without the block, by the visibility map's leave?  A hint. */
+static bool
+is_left_out(IndexScanDesc scan, BlockNumber block)
+{
+	Buffer		map = InvalidBuffer;
+	bool		visible;
+
+	if (!scan->xs_want_itup)
+		return false;
+	visible = VM_ALL_VISIBLE(scan->heapRelation, block, &map);
+	if (BufferIsValid(map))
+		ReleaseBuffer(map);
+	return visible;
+}
+
+/* ---- the walk ---- */
+
+/*
+ * The leaf that the walk comes to next, pinned, not locked; InvalidBuffer where it cannot go on.  It waits for the leaf to
+ * be read, as the scan will have to.
+ */
+static Buffer
+next_leaf_buffer(LbtRows *rows, bool stepping)
+{
+	Relation	rel = rows->scan->indexRelation;
+	LbtScan    *so = rows->so;
+	LbtTarget	target;
+	BlockNumber block;
+	Buffer		buf;
+
+	if (stepping)
+	{
+		block = rows->leaf.sibling[rows->forward];
+		if (block == P_NONE)
+			return InvalidBuffer;
+		buf = lbt_ahead_sibling(rows->scan, so, &rows->walk, block, rows->forward);
+	}
+	else
+	{
+		int64		number = rows->leaf.probe[rows->forward] + (rows->forward ? 1 : -1);
+
+		if (number < 0 || number >= so->nprobes)
+			return InvalidBuffer;
+		lbt_ahead_predict(rows->scan, so, &rows->walk, number, rows->forward, &target);
+		if (target.generation == 0)
+			return InvalidBuffer;
+		lbt_probe_go(so, &rows->probe, number);
+		rows->walk.slot = target.slot;
+		block = target.block;
+		buf = target.pinned;
+		if (!BufferIsValid(buf) && !lbt_slot_cached(rel, so->index, target.slot, true))
+			return InvalidBuffer;
+	}
+	return BufferIsValid(buf) ? buf : ReadBuffer(rel, block);
+}
+
+static bool
+next_leaf(LbtRows *rows)
+{
+	bool		stepping = rows->leaf.more[rows->forward];
+	Buffer		buf;
+
+	lbt_probe_go(rows->so, &rows->probe, rows->leaf.probe[rows->forward]);
+	buf = next_leaf_buffer(rows, stepping);
+	return BufferIsValid(buf) &&
+		lbt_scan_look_at_leaf(rows->scan, rows->so, &rows->probe, &rows->leaf, buf, stepping, rows->forward);
+}
+
+/* For the stream: the block of the next row that is in another one than the row before it. */
+static bool
+next_block(void *state, BlockNumber *block, uint32 *tag)
+{
+	LbtRows    *rows = state;
+	LbtLeafCopy *leaf = &rows->leaf;
+
+	for (int tries = 0; tries < MAX_SAME_BLOCK && rows->nnamed - rows->npassed < MAX_NAMED; tries++)
+	{
+		if (leaf->at < 0 || leaf->at >= leaf->nitems)
+		{
+			if (!next_leaf(rows))
+				return false;
+			tries += leaf->nitems > 0 ? 0 : EMPTY_LEAF;
+			continue;
+		}
+		*block = ItemPointerGetBlockNumber(&leaf->items[leaf->at].tid);
+		leaf->at += rows->forward ? 1 : -1;
+		if (*block == rows->last)
+			continue;
+		rows->last = *block;
+		if (is_left_out(rows->scan, *block))
+			continue;
+		*tag = rows->nnamed++;
+		rows->named[*tag % MAX_NAMED] = *block;
+		lbt_count(rows->so->index, LBT_EV_ROWS_PREFETCHED);
+		rows->so->counts[LBT_EV_ROWS_PREFETCHED]++;
+		return true;
+	}
+	return false;
+}
+
+/* ---- the scan's side ---- */
+
+/* Is a block missing that the current item's row, or one of those behind it on the leaf, is in? */
+static bool
+will_miss(IndexScanDesc scan, const LbtLeafCopy *cur, bool forward)
+{
+	BlockNumber last = InvalidBlockNumber;
+
+	for (int at = cur->at, asked = 0; at >= 0 && at < cur->nitems && asked < MAX_ASKED; at += forward ? 1 : -1)
+	{
+		BlockNumber block = ItemPointerGetBlockNumber(&cur->items[at].tid);
+
+		if (block == last)
+			continue;
+		last = block;
+		asked++;
+		if (!is_left_out(scan, block) && !lbt_block_cached(scan->heapRelation, block))
+			return true;
+	}
+	return false;
+}
+
+/* The walk begins at the scan's current item. */
+static void
+begin_stream(IndexScanDesc scan, LbtScan *so, LbtRows *rows, bool forward)
+{
+	const LbtLeafCopy *cur = &so->cur;
+	LbtLeafCopy *leaf = &rows->leaf;
+	LbtItem    *items = leaf->items;
+	int			capacity = leaf->capacity;
+	int			from = forward ? cur->at : 0;
+	int			n = forward ? cur->nitems - cur->at : cur->at + 1;
+
+	if (capacity < n)
+	{
+		if (items)
+			pfree(items);
+		capacity = cur->capacity;
+		items = MemoryContextAlloc(GetMemoryChunkContext(so), capacity * sizeof(LbtItem));
+	}
+	memcpy(items, cur->items + from, n * sizeof(LbtItem));
+	*leaf = *cur;
+	leaf->items = items;
+	leaf->capacity = capacity;
+	leaf->nitems = n;
+	leaf->at = forward ? 0 : n - 1;
+	leaf->tuples = NULL;
+	leaf->buf = InvalidBuffer;
+	rows->probe = so->probe;
+	rows->walk = so->walk;
+	rows->walk.for_rows = true;
+	rows->walk.probe = &rows->probe;
+	rows->last = rows->current = InvalidBlockNumber;
+	rows->nnamed = rows->npassed = 0;
+	rows->unnamed = 0;
+	rows->forward = forward;
+	lbt_stream_begin(&rows->stream, GetMemoryChunkContext(so), scan->heapRelation, false, true, next_block, rows);
+}
+
+/* Has the block been named, from the one with this number on? */
+static bool
+is_named(const LbtRows *rows, uint32 number, BlockNumber block)
+{
+	for (; number != rows->nnamed; number++)
+		if (rows->named[number % MAX_NAMED] == block)
+			return true;
+	return false;
+}
+
+/* Pass by what is in front of the row's block in the stream, and wait for that. */
+static void
+keep_step(LbtRows *rows, BlockNumber block)
+{
+	uint32		number;
+
+	if (block == rows->current)
+		return;
+	rows->current = block;
+	while (lbt_stream_look(rows->stream, &number))
+	{
+		rows->npassed = number;
+		if (rows->named[number % MAX_NAMED] != block && !is_named(rows, number, block))
+		{
+			if (++rows->unnamed > MAX_UNNAMED)
+				break;
+			return;
+		}
+		rows->unnamed = 0;
+		lbt_stream_skip(rows->stream);
+		if (rows->named[number % MAX_NAMED] == block)
+			return;
+	}
+	lbt_rows_stop(rows->so);
+}
+
+void
+lbt_rows_ahead(IndexScanDesc scan, LbtScan *so, bool forward)
+{
+	LbtRows    *rows = so->rows;
+
+	if (!lbt_enable_row_prefetch || !reads_heap(scan))
+	{
+		if (rows)
+			lbt_rows_stop(so);
+		return;
+	}
+	if (rows == NULL)
+	{
+		rows = so->rows = MemoryContextAllocZero(GetMemoryChunkContext(so), sizeof(LbtRows));
+		rows->scan = scan;
+		rows->so = so;
+	}
+	if (rows->stream && (rows->forward != forward || lbt_stream_idle(rows->stream) >= MAX_IDLE))
+		lbt_rows_stop(so);
+	if (rows->stream == NULL && !rows->failed && will_miss(scan, &so->cur, forward))
+		begin_stream(scan, so, rows, forward);
+	if (rows->stream)
+		keep_step(rows, ItemPointerGetBlockNumber(&so->cur.items[so->cur.at].tid));
+	if (rows->stream)
+		so->reads_seen = LBT_ROWS_ACTIVE;
+	else
+		so->reads_seen = pgBufferUsage.shared_blks_read;
+}

@@ -1,0 +1,300 @@
+# Blocks of the table brought in ahead of need: cold index scans of rows in random order, with few shared buffers, against
+# btree's engine; what brings none, or few; cursors, marks, locks and changes in the middle; errors, cancelled queries,
+# VACUUM beside an idle cursor; by advice, and by read streams with direct I/O.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use LearnedBtree;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = PostgreSQL::Test::Cluster->new('rows_ahead');
+$node->init(allows_streaming => 1);
+configure_node($node);
+$node->append_conf('postgresql.conf', "shared_buffers = 1MB\neffective_io_concurrency = 16\nlearnedbtree.autotrain = off\n"
+	  . "max_parallel_workers_per_gather = 0\nenable_seqscan = off\nenable_bitmapscan = off\nenable_sort = off\nmax_connections = 10\n");
+$node->start;
+$node->safe_psql('postgres', <<'SQL');
+CREATE EXTENSION learnedbtree;
+CREATE EXTENSION pg_buffercache;
+CREATE TABLE t (k int8, a int4, n int8, pad text);
+INSERT INTO t SELECT (g * 2654435761) % 4294967291, (g * 7919) % 40, g, repeat('x', 150) FROM generate_series(1::int8, 60000) g;
+CREATE INDEX t_k ON t USING learnedbtree (k);
+CREATE INDEX t_a ON t USING learnedbtree (a, k);
+VACUUM ANALYZE t;
+-- rows in the order of the index; several rows a key
+CREATE TABLE s (k int8, n int8, pad text);
+INSERT INTO s SELECT g / 3, g, repeat('x', 150) FROM generate_series(1::int8, 30000) g;
+CREATE INDEX s_k ON s USING learnedbtree (k);
+CREATE TABLE m (k int8, n int8, pad text);
+INSERT INTO m SELECT (g * 7919) % 4001, g, repeat('x', 150) FROM generate_series(1::int8, 20000) g;
+CREATE INDEX m_k ON m USING learnedbtree (k);
+VACUUM ANALYZE s, m;
+SQL
+
+sub train { return $_[0]->safe_psql('postgres', "SELECT learnedbtree_train(i) FROM unnest('{t_k,t_a,s_k,m_k}'::text[]) i; SELECT learnedbtree_stat_reset()"); }
+
+# Everything that is in shared buffers goes, by a restart.
+sub cold
+{
+	$node->restart;
+	train($node);
+	return;
+}
+
+# What a query says, and how many blocks of tables were brought in ahead for it.
+sub ask
+{
+	my ($query, $settings) = @_;
+	my $out = $node->safe_psql('postgres', ($settings // '') . "\nSELECT learnedbtree_stat_reset();\n$query;\nSELECT 'prefetched ' || sum(rows_prefetched) FROM learnedbtree_stat");
+	my ($n) = $out =~ /^prefetched (\d+)$/m;
+	$out =~ s/^prefetched.*\n?//m;
+	$out =~ s/^\n+//;
+	chomp $out;
+	return ($out, $n);
+}
+
+my $only = 'SET enable_indexonlyscan = on;';
+my $heap = 'SET enable_indexonlyscan = off;';
+my $list = 'ARRAY(SELECT (g * 2654435761) % 4294967291 FROM generate_series(1::int8, 70000, 90) g)';
+# query, settings, the least number of blocks
+my @scans = (
+	[ 'a range', 'SELECT count(pad), sum(n) FROM t WHERE k BETWEEN 1000000000 AND 1200000000', $heap, 1000 ],
+	[ 'a range backward', 'SELECT md5(string_agg(n::text, \',\')) FROM (SELECT n FROM t WHERE k BETWEEN 1000000000 AND 1200000000 ORDER BY k DESC) q', $heap, 1000 ],
+	[ 'a range of one leaf', 'SELECT count(pad), sum(n) FROM t WHERE k BETWEEN 1000000000 AND 1010000000', $heap, 50 ],
+	[ 'a prefix', 'SELECT count(pad), sum(n) FROM t WHERE a = 17', $heap, 800 ],
+	[ 'a prefix backward', 'SELECT md5(string_agg(n::text, \',\')) FROM (SELECT n FROM t WHERE a = 17 ORDER BY k DESC) q', $heap, 800 ],
+	[ 'a list', "SELECT count(pad), sum(n) FROM t WHERE k = ANY ($list)", $heap, 400 ],
+	[ 'a list backward', "SELECT md5(string_agg(n::text, ',')) FROM (SELECT n FROM t WHERE k = ANY ($list) ORDER BY k DESC) q", $heap, 400 ],
+	[ 'a list and a range', 'SELECT count(pad), sum(n) FROM t WHERE a IN (3, 9, 30) AND k < 1000000000', $heap, 500 ],
+	[ 'index only', 'SELECT count(*), sum(k) FROM t WHERE k BETWEEN 1000000000 AND 2000000000', $only, 200 ],
+	[ 'index only, backward', 'SELECT md5(string_agg(k::text, \',\')) FROM (SELECT k FROM t WHERE k BETWEEN 1000000000 AND 2000000000 ORDER BY k DESC) q', $only, 200 ],
+	[ 'the first 100', 'SELECT md5(string_agg(n::text, \',\')) FROM (SELECT n FROM t WHERE k > 2000000000 ORDER BY k LIMIT 100) q', $heap, 50 ],
+	[ 'ascending blocks', 'SELECT count(pad), sum(n) FROM s WHERE k BETWEEN 1000 AND 8000', $heap, 0 ],
+	[ 'locked rows', 'SELECT md5(string_agg(n::text, \',\')) FROM (SELECT n FROM t WHERE k BETWEEN 1500000000 AND 1600000000 ORDER BY k FOR UPDATE) q', $heap, 500 ],
+	[ 'a merge join', 'SELECT count(*), sum(x.n + y.n) FROM m x JOIN m y ON x.k = y.k WHERE x.k BETWEEN 100 AND 2000 AND y.k BETWEEN 200 AND 3000',
+		"$heap SET enable_nestloop = off; SET enable_hashjoin = off; SET enable_material = off;", 500 ],
+	[ 'rescans', 'SELECT count(*), sum(q.s) FROM generate_series(1, 20) g, LATERAL (SELECT sum(n) s FROM (SELECT n FROM t WHERE k >= g * 200000000::int8 ORDER BY k LIMIT 30) i) q', $heap, 200 ]);
+
+sub scans
+{
+	my ($what) = @_;
+	# blocks that are not all-visible
+	$node->safe_psql('postgres', 'SET enable_seqscan = on; VACUUM t; UPDATE t SET n = n WHERE n % 300 = 0');
+	foreach my $scan (@scans)
+	{
+		my ($name, $query, $settings, $least) = @$scan;
+		my ($oracle) = ask($query, "SET learnedbtree.enable = off; $settings");
+		cold();
+		my ($got, $n) = ask($query, $settings);
+		is($got, $oracle, "$what: $name: the answer");
+		cmp_ok($n, '>=', $least, "$what: $name: blocks were brought in ahead");
+	}
+}
+
+scans('buffered');
+like($node->safe_psql('postgres', "$scans[13][2] EXPLAIN (COSTS OFF) $scans[13][1]"), qr/Merge Join/, 'the merge join is one');
+
+# ---- none, or few ----
+
+cold();
+foreach my $scan (@scans)
+{
+	my ($name, $query, $settings) = @$scan;
+	my (undef, $n) = ask($query, "$settings SET learnedbtree.enable_row_prefetch = off;");
+	is($n, 0, "switched off: $name: none");
+}
+foreach my $limit ([ 1, 0 ], [ 2, 3 ], [ 5, 15 ], [ 10, 30 ])
+{
+	my ($rows, $most) = @$limit;
+	cold();
+	my (undef, $n) = ask("SELECT pad FROM t WHERE k > 1000000000 ORDER BY k LIMIT $rows", $heap);
+	cmp_ok($n, '<=', $most, "LIMIT $rows: few");
+}
+(undef, my $n) = ask($scans[0][1], "$heap SET effective_io_concurrency = 0;");
+is($n, 0, 'no concurrency: none');
+$node->append_conf('postgresql.conf', "shared_buffers = 64MB\n");
+cold();
+ask($_, $heap) foreach ('SELECT count(pad) FROM t WHERE k > 0', 'SELECT count(pad) FROM t WHERE a > 0');
+foreach my $scan (@scans[ 0 .. 10 ])
+{
+	my ($name, $query, $settings) = @$scan;
+	(undef, $n) = ask($query, $settings);
+	is($n, 0, "all blocks in shared buffers: $name: none");
+}
+$node->append_conf('postgresql.conf', "shared_buffers = 1MB\n");
+
+# ---- to and fro, changes, errors: in the middle of it all ----
+
+$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION walk(query text, change text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    c refcursor;
+    r record;
+    x int8 := 1;
+    seen text := '';
+BEGIN
+    OPEN c SCROLL FOR EXECUTE query;
+    FOR i IN 1..50 LOOP
+        x := (x * 1103515245 + 12345) % 2147483648;
+        FOR j IN 1..CASE (x / 65536) % 3 WHEN 0 THEN 5 WHEN 1 THEN 40 ELSE 200 END LOOP
+            IF (x / 1048576) % 3 = 0 THEN FETCH PRIOR FROM c INTO r; ELSE FETCH NEXT FROM c INTO r; END IF;
+            seen := md5(seen || coalesce(r::text, '-'));
+        END LOOP;
+        IF i % 7 = 0 AND change <> '' THEN EXECUTE change; END IF;
+    END LOOP;
+    CLOSE c;
+    RETURN seen;
+END $$;
+CREATE FUNCTION fails(at int8) RETURNS int8 LANGUAGE sql STABLE AS
+    'SELECT sum(1 / (n - $1)) FROM (SELECT n FROM t WHERE k > 1000000000 ORDER BY k) q';
+CREATE FUNCTION catches() RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+    caught int := 0;
+    ns int8[] := ARRAY(SELECT n FROM t WHERE k > 1000000000 ORDER BY k LIMIT 3000);
+BEGIN
+    FOR i IN 1..20 LOOP
+        BEGIN
+            PERFORM fails(ns[i * 150]);
+        EXCEPTION WHEN division_by_zero THEN caught := caught + 1;
+        END;
+    END LOOP;
+    RETURN caught;
+END $$;
+SQL
+
+sub in_the_middle
+{
+	my ($what) = @_;
+	my %walks = ('k > 500000000' => 'k', "k = ANY ($list)" => 'k', 'a IN (2, 5, 7) AND k > 100000000' => 'a, k');
+	foreach my $where (sort keys %walks)
+	{
+		foreach my $change ("SELECT learnedbtree_train('t_k')", 'INSERT INTO t SELECT (g * 2654435761) % 4294967291 + 1, g % 40, g, NULL FROM generate_series(1::int8, 60000, 500) g', 'SET learnedbtree.enable_row_prefetch = off')
+		{
+			my $call = "BEGIN; SELECT walk(\$\$SELECT k, n, a FROM t WHERE $where ORDER BY $walks{$where}\$\$, '" . ($change =~ s/'/''/gr) . "'); ROLLBACK";
+			my ($oracle) = ask($call, "SET learnedbtree.enable = off; $heap");
+			cold();
+			my ($got) = ask($call, $heap);
+			is($got, $oracle, "$what: to and fro, $where, $change");
+		}
+	}
+	cold();
+	my ($got) = ask("SELECT catches(); SELECT catches()", $heap);
+	is($got, "20\n20", "$what: errors caught in the middle");
+	cold();
+	my ($rc, $out, $err) = $node->psql('postgres', "$heap SELECT fails((SELECT n FROM t WHERE k > 1500000000 ORDER BY k LIMIT 1));\nSELECT count(pad) FROM t WHERE k > 4000000000;", on_error_stop => 0);
+	like($err, qr/division by zero/, "$what: an error at the top");
+	my $rest = $node->safe_psql('postgres', "SET learnedbtree.enable = off; SELECT count(pad) FROM t WHERE k > 4000000000");
+	is($out, $rest, "$what: ... and then");
+	cold();
+	($rc, $out, $err) = $node->psql('postgres', "$heap SET statement_timeout = '50ms';\nSELECT count(pad) FROM t WHERE k > 0 AND pg_sleep(0.0005) IS NOT NULL;\nRESET statement_timeout;\nSELECT count(pad) FROM t WHERE k > 4000000000;", on_error_stop => 0);
+	like($err, qr/statement timeout/, "$what: cancelled");
+	is($out, $rest, "$what: ... and then");
+	cold();
+	# rows that the statement itself changes, while their blocks are on their way
+	my $change = 'BEGIN; UPDATE t SET n = n + 1 WHERE k BETWEEN 1000000000 AND 1200000000; DELETE FROM t WHERE k BETWEEN 1100000000 AND 1150000000; '
+	  . 'SELECT count(*), sum(n) FROM t WHERE k BETWEEN 1000000000 AND 1200000000; ROLLBACK';
+	my ($oracle) = ask($change, "SET learnedbtree.enable = off; $heap");
+	cold();
+	($got) = ask($change, $heap);
+	is($got, $oracle, "$what: rows changed by the scan's own statement");
+}
+
+in_the_middle('buffered');
+
+# ---- VACUUM does not wait for a cursor that is left alone, however many blocks it had on their way ----
+
+sub vacuum_beside_cursor
+{
+	my ($what) = @_;
+	foreach my $where ('k > 1000000000', "k = ANY ($list)")
+	{
+		cold();
+		my $cursor = $node->background_psql('postgres', on_error_stop => 1);
+		$cursor->query_safe("$heap BEGIN; DECLARE c SCROLL CURSOR FOR SELECT n FROM t WHERE $where ORDER BY k; MOVE 300 FROM c");
+		# the block of the row that the cursor is at
+		my $pinned = 'SELECT count(*) FROM pg_buffercache WHERE relfilenode = pg_relation_filenode(\'t\') AND pinning_backends > 0';
+		is($node->safe_psql('postgres', $pinned), 1, "$what: blocks pinned by an idle cursor, $where");
+		my ($vacuumed) = $node->psql('postgres', "SET statement_timeout = '60s';\nSET enable_seqscan = on;\nUPDATE t SET n = n WHERE n % 20 = 0;\nVACUUM (TRUNCATE off) t;", on_error_stop => 1);
+		is($vacuumed, 0, "$what: VACUUM beside a cursor, $where");
+		$cursor->query_safe('MOVE ALL FROM c');
+		$cursor->query_safe('COMMIT');
+		$cursor->quit;
+	}
+}
+
+vacuum_beside_cursor('buffered');
+
+# ---- a damaged page of the table behind what is needed ----
+
+sub damaged_page
+{
+	my ($what) = @_;
+	my ($from, $limit) = (3000000000, 40);
+	my $query = "SELECT n FROM t WHERE k > $from ORDER BY k LIMIT $limit";
+	my $rows = $node->safe_psql('postgres', "$heap SET learnedbtree.enable = off; $query");
+	# the blocks of the rows behind, but for those that are needed
+	my @behind = split /\n/, $node->safe_psql('postgres', <<"SQL");
+$heap WITH q AS (SELECT ctid, row_number() OVER (ORDER BY k) o FROM (SELECT ctid, k FROM t WHERE k > $from ORDER BY k LIMIT $limit + 12) i),
+b AS (SELECT split_part(trim('(' FROM ctid::text), ',', 1)::int block, o FROM q)
+SELECT block FROM b GROUP BY block HAVING min(o) > $limit ORDER BY min(o)
+SQL
+	my $file = $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('t')");
+	$node->safe_psql('postgres', 'CHECKPOINT');
+	train($node);
+	$node->stop;
+	my %kept;
+	open(my $fh, '+<:raw', $file) or die "$file: $!";
+	foreach my $block (@behind)
+	{
+		seek($fh, $block * 8192, 0);
+		read($fh, $kept{$block}, 8192);
+		seek($fh, $block * 8192, 0);
+		print $fh "\xff" x 8192;
+	}
+	close $fh or die "$file: $!";
+	$node->start;
+	my ($got, $n) = ask($query, $heap);
+	is($got, $rows, "$what: damaged pages behind a LIMIT");
+	cmp_ok($n, '>', 20, "$what: ... were near what was read ahead");
+	my ($rc, $out, $err) = $node->psql('postgres', "$heap SELECT n FROM t WHERE k > $from ORDER BY k LIMIT $limit + 30;\n$query;", on_error_stop => 0);
+	like($err, qr/invalid page in block/, "$what: ... and an error, if they are needed");
+	like($out, qr/\Q$rows\E$/, "$what: ... after which the session goes on");
+	$node->stop;
+	open($fh, '+<:raw', $file) or die "$file: $!";
+	foreach my $block (@behind) { seek($fh, $block * 8192, 0); print $fh $kept{$block}; }
+	close $fh or die "$file: $!";
+	$node->start;
+}
+
+damaged_page('buffered');
+
+# ---- by read streams ----
+
+SKIP:
+{
+	skip 'direct I/O came with 16, read streams with 17', 1 if $node->pg_version < 17;
+	foreach my $method ($node->pg_version < 18 ? ('') : ('sync', 'worker'))
+	{
+		$node->append_conf('postgresql.conf', "debug_io_direct = data\n" . ($method eq '' ? '' : "io_method = $method\n"));
+		$node->stop;
+		unless ($node->start(fail_ok => 1))
+		{
+			$node->append_conf('postgresql.conf', "debug_io_direct = ''\n");
+			$node->start;
+			skip 'no direct I/O here', 1;
+		}
+		my $what = "direct $method";
+		scans($what);
+		in_the_middle($what) if $method ne 'sync';
+		vacuum_beside_cursor($what);
+		damaged_page($what);
+	}
+}
+
+$node->stop;
+unlike(slurp_file($node->logfile), qr/PANIC: |TRAP: |terminated by signal|resource was not closed|buffer refcount leak|not owned by resource owner/, 'no crash, no pin left behind');
+done_testing();
