@@ -45,7 +45,7 @@
 #define MAX_SAME_LEAF 4096
 
 /* Probes that are predicted together. */
-#define PROBES_AHEAD 16
+#define PROBES_AHEAD 32
 
 /* Predicted leaves for which the buffer table is asked, for each batch. */
 #define MAX_ASKED 3
@@ -320,7 +320,7 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 		fill_batch(so, walk->probe, predicted, number, forward);
 		if (!walk->for_rows && lbt_batch_looks(index))
 		{
-			lbt_batch_near(scan->indexRelation, index, batch);
+			lbt_batch_near(scan->indexRelation, index, batch, true);
 			if (so->hands_over)
 				(void) lbt_batch_rows(scan->indexRelation, index, scan->heapRelation, batch, false);
 		}

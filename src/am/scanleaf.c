@@ -297,13 +297,16 @@ find_matches(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, TupleDesc tu
 		if (next < 0 || next == so->nprobes)
 			return;
 
-		/* Backward, the bound is on the page if an item is before it. */
+		/*
+		 * Is the next bound on the page?  Its ends tell: most often it is
+		 * not.
+		 */
 		lbt_probe_go(so, probe, next);
+		if (forward ? lbt_bound_beyond_page(spec, tupdesc, near_bound, page) :
+			!P_LEFTMOST(opaque) && !lbt_before_bound(spec, tupdesc, near_bound, lbt_page_tuple(page, first), false))
+			return;
 		near = lbt_page_search(spec, tupdesc, near_bound, page, forward ? far : first, forward ? last : far - 1,
 							   forward ? far : far - 1);
-		if (forward ? near > last && lbt_bound_beyond_page(spec, tupdesc, near_bound, page) :
-			near == first && !P_LEFTMOST(opaque))
-			return;
 		guess = near;
 	}
 }

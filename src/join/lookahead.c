@@ -155,7 +155,7 @@ predict_rows(Lookahead *node)
 		node->rest = ROWS_AT_REST;
 	else if (lbt_batch_looks(index))
 	{
-		lbt_batch_near(node->rel, index, batch);
+		lbt_batch_near(node->rel, index, batch, false);
 		if (node->table != NULL)
 			lbt_count_many(index, LBT_EV_ROWS_PREFETCHED,
 						   lbt_batch_rows(node->rel, index, node->table, batch, lbt_enable_row_prefetch));

@@ -44,6 +44,13 @@ lbt_batch_finish(const LbtIndex *index, LbtBatch *batch)
 	}
 }
 
+/* GCC 12 drops calls of functions that do nothing but prefetch, but for volatile. */
+static void
+fetch_line(const volatile void *at)
+{
+	__builtin_prefetch((const void *) at);
+}
+
 /* ---- bringing blocks in ---- */
 
 /* Blocks of a relation, and where they are: InvalidBuffer, not known. */
@@ -208,7 +215,7 @@ item_at(const Glimpse *leaf, double fraction)
 }
 
 void
-lbt_batch_near(Relation rel, const LbtIndex *index, LbtBatch *batch)
+lbt_batch_near(Relation rel, const LbtIndex *index, LbtBatch *batch, bool high_keys)
 {
 	const LbtModel *model = &index->model;
 
@@ -224,6 +231,8 @@ lbt_batch_near(Relation rel, const LbtIndex *index, LbtBatch *batch)
 
 		if (target->slot + 1 >= model->nleaves || !glimpse_leaf(rel, target, &leaf))
 			continue;
+		if (high_keys)
+			fetch_line(leaf.page + item_place(&leaf, P_HIKEY, sizeof(IndexTupleData)));
 		offset = item_at(&leaf, target->fraction);
 		width = model->leaves[target->slot + 1].min_code - model->leaves[target->slot].min_code;
 		if (width == 0 || !item_code(index, &leaf, offset, &code))
@@ -290,12 +299,6 @@ find_row(const LbtIndex *index, const Glimpse *leaf, double fraction, uint64 bou
 		memcpy(row, leaf->page + place + BTreeTupleGetPostingOffset(&item), sizeof(ItemPointerData));
 	if (!ItemPointerIsValid(row) || !BlockNumberIsValid(ItemPointerGetBlockNumber(row)))
 		ItemPointerSetInvalid(row);
-}
-
-static void
-fetch_line(const volatile void *at)
-{
-	__builtin_prefetch((const void *) at);
 }
 
 /* Where the rows' blocks should be, by their hints; asks for the lines that tell whether they are there. */

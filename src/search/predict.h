@@ -109,7 +109,7 @@ prefetch_target(const LbtIndex *index, const LbtTarget *t, bool inserting)
  *     add       key code, spline                                  -> leaf cache
  *     finish    the leaf's slot, block and buffer                 -> the page's header, and where the key should be
  *     read      leaves that are not in shared buffers, all together
- *     near      an item close by; from its code, a better place   -> the item there
+ *     near      an item close by; from its code, a better place   -> the item there; with high_keys, the high key
  *     rows      the item; its row's block; the block's buffer,    -> the row
  *               read if it has to be, all together
  *
@@ -122,7 +122,7 @@ prefetch_target(const LbtIndex *index, const LbtTarget *t, bool inserting)
 extern void lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtKeyValue *values, int nvalues, bool past);
 extern void lbt_batch_finish(const LbtIndex *index, LbtBatch *batch);
 extern int	lbt_batch_read(Relation rel, LbtIndex *index, LbtBatch *batch);
-extern void lbt_batch_near(Relation rel, const LbtIndex *index, LbtBatch *batch);
+extern void lbt_batch_near(Relation rel, const LbtIndex *index, LbtBatch *batch, bool high_keys);
 extern int	lbt_batch_rows(Relation rel, const LbtIndex *index, Relation table, LbtBatch *batch, bool read);
 
 /* Can the index's entries be looked at without a lock: their columns lie in places that do not depend on their values? */
