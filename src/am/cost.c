@@ -17,6 +17,53 @@
 #include "utils/index_selfuncs.h"
 #include "utils/lsyscache.h"
 
+/* What a condition's operator is in the column's operator family: its strategy and its argument's type. */
+static int
+strategy_of(const IndexPath *path, int column, Oid operator, Oid *argtype)
+{
+	int			strategy;
+	Oid			lefttype;
+
+	get_op_opfamily_properties(operator, path->indexinfo->opfamily[column], false, &strategy, &lefttype, argtype);
+	return strategy;
+}
+
+/* The same for each member of a row comparison, on the columns that the clause lists. */
+static bool
+takes_row(LbtShape *shape, const LbtKeySpec *spec, const IndexPath *path, const IndexClause *clause,
+		  const RowCompareExpr *row)
+{
+	for (int i = 0; i < list_length(row->opnos); i++)
+	{
+		int			column = list_nth_int(clause->indexcols, i);
+		Oid			argtype;
+
+		(void) strategy_of(path, column, list_nth_oid(row->opnos, i), &argtype);
+		if (!lbt_shape_add_member(shape, spec, i, column, argtype, list_nth_oid(row->inputcollids, i)))
+			return false;
+	}
+	return true;
+}
+
+/* Is a condition on the clause's column of a shape that our engine serves? */
+static bool
+takes_condition(LbtShape *shape, const LbtKeySpec *spec, const IndexPath *path, const IndexClause *clause, Node *expr)
+{
+	int			column = clause->indexcol;
+	bool		array = IsA(expr, ScalarArrayOpExpr);
+	int			strategy;
+	Oid			argtype;
+
+	if (IsA(expr, NullTest))
+		return lbt_shape_add_test(shape, spec, column, ((NullTest *) expr)->nulltesttype == IS_NULL, false);
+	if (IsA(expr, RowCompareExpr))
+		return takes_row(shape, spec, path, clause, (RowCompareExpr *) expr);
+	if (!array && !IsA(expr, OpExpr))
+		return false;
+	strategy = strategy_of(path, column, array ? ((ScalarArrayOpExpr *) expr)->opno : ((OpExpr *) expr)->opno, &argtype);
+	return lbt_shape_add(shape, spec, column, strategy, array, argtype, exprInputCollation(expr));
+}
+
 /* Are the path's conditions of a shape that our engine serves?  As lbt_scan_interval() will find it. */
 static bool
 takes_path(const LbtKeySpec *spec, const IndexPath *path)
@@ -30,23 +77,10 @@ takes_path(const LbtKeySpec *spec, const IndexPath *path)
 		ListCell   *qual;
 
 		foreach(qual, clause->indexquals)
-		{
-			Node	   *expr = (Node *) lfirst_node(RestrictInfo, qual)->clause;
-			bool		array = IsA(expr, ScalarArrayOpExpr);
-			int			strategy;
-			Oid			lefttype;
-			Oid			righttype;
-
-			if (!array && !IsA(expr, OpExpr))
-				return false;	/* IS NULL, row comparisons */
-			get_op_opfamily_properties(array ? ((ScalarArrayOpExpr *) expr)->opno : ((OpExpr *) expr)->opno,
-									   path->indexinfo->opfamily[clause->indexcol], false,
-									   &strategy, &lefttype, &righttype);
-			if (!lbt_shape_add(&shape, spec, clause->indexcol, strategy, array, righttype, exprInputCollation(expr)))
-				return false;
-		}
+			if (!takes_condition(&shape, spec, path, clause, (Node *) lfirst_node(RestrictInfo, qual)->clause))
+			return false;
 	}
-	return path->indexclauses != NIL && path->indexorderbys == NIL;
+	return path->indexorderbys == NIL;
 }
 
 /* As things are, will a model serve the scan?  Only looks: what has no model yet gets none here. */

@@ -1,8 +1,8 @@
 /*
  * scan.c - the scan callbacks, and which of the two engines serves a scan.
  *
- * Ours serves plain keys and arrays on an index that has a model; nbtree's serves everything else, from the first
- * call after a rescan to the last.  nbtree keeps its state in scan->opaque, so ours steps aside while
+ * Ours serves what scankeys.c makes intervals of on an index that has a model; nbtree's serves everything else, from the
+ * first call after a rescan to the last.  nbtree keeps its state in scan->opaque, so ours steps aside while
  * one of its functions runs; that state is made only when a scan first needs it.
  */
 #include "am/am.h"
@@ -64,12 +64,17 @@ may_have_model(LbtScan *so)
 	return likely(so->index->state == LBT_READY) || (!so->asked_training && lbt_may_ask(so->index));
 }
 
-/* Is there one, for keys that we serve?  Makes one if this index never had its chance. */
+/*
+ * Is there one, for keys that we serve?  Makes one if this index never had its chance; not when the planner looks for the end
+ * of a column, who reads one leaf.
+ */
 static inline bool
 have_model(IndexScanDesc scan, LbtScan *so)
 {
 	if (likely(so->index->state == LBT_READY))
 		return true;
+	if (scan->xs_snapshot->snapshot_type == SNAPSHOT_NON_VACUUMABLE)
+		return false;
 	so->asked_training = true;
 	lbt_train_on_use(scan->indexRelation, so->index);
 	return so->index->state == LBT_READY;

@@ -92,6 +92,7 @@ typedef struct LbtScan
 
 	/* of use when predicts */
 	int64		nprobes;		/* 0 when no tuple can satisfy the keys */
+	int			row_column;		/* see lbt_row_matches(); or -1 */
 	LbtProbe	probe;			/* the one being read */
 	LbtArray	array[LBT_CODE_COLUMNS];
 } LbtScan;
@@ -102,32 +103,68 @@ typedef struct LbtShape
 	int			column;			/* of the last key; -1 before the first */
 	bool		equal;			/* it has an equality (true before the first) */
 	bool		array;			/* ... with any of an array's values */
+	bool		row;			/* it begins a row comparison */
 } LbtShape;
 
 /*
- * Take in a key, with an argument of this type (InvalidOid: the column's own); false when our engine does not serve
- * keys of such a shape: see scankeys.c.
+ * Take in a key, by its kind; false when our engine does not serve keys of such a shape: see scankeys.c.  This one is the
+ * next on a column: an equality (IS NULL is one) or an inequality (so is IS NOT NULL).
  */
 static inline bool
-lbt_shape_add(LbtShape *shape, const LbtKeySpec *spec, int column, StrategyNumber strategy, bool array, Oid argtype,
-			  Oid collation)
+lbt_shape_add_test(LbtShape *shape, const LbtKeySpec *spec, int column, bool equal, bool array)
 {
 	bool		again = column == shape->column;
-	bool		equal = strategy == BTEqualStrategyNumber;
-	const LbtKeyColumn *c;
 
 	if (column >= spec->ncolumns || (array && !equal) ||
 		(again ? array || shape->array : column != shape->column + 1 || !shape->equal))
 		return false;
 	shape->column = column;
-	shape->equal = equal || (again && shape->equal);
+	shape->equal = again ? !shape->row && (equal || shape->equal) : equal;
 	shape->array = array;
+	return true;
+}
+
+/* An operator's key, with an argument of this type (InvalidOid: the column's own). */
+static inline bool
+lbt_shape_add(LbtShape *shape, const LbtKeySpec *spec, int column, StrategyNumber strategy, bool array, Oid argtype,
+			  Oid collation)
+{
+	const LbtKeyColumn *c;
+
+	if (!lbt_shape_add_test(shape, spec, column, strategy == BTEqualStrategyNumber, array))
+		return false;
+	c = &spec->column[column];
+	return lbt_keyspec_takes(c, argtype) && (!c->bytes || c->collation == collation);
+}
+
+/* A member of a row comparison, from number 0 on.  The columns must follow each other, all in one direction. */
+static inline bool
+lbt_shape_add_member(LbtShape *shape, const LbtKeySpec *spec, int number, int column, Oid argtype, Oid collation)
+{
+	const LbtKeyColumn *c;
+
+	if (number == 0)
+	{
+		if (!lbt_shape_add_test(shape, spec, column, false, false))
+			return false;
+		shape->row = true;
+		shape->equal = false;
+	}
+	else if (column >= spec->ncolumns || column != shape->column + number ||
+			 spec->column[column].desc != spec->column[shape->column].desc)
+		return false;
 	c = &spec->column[column];
 	return lbt_keyspec_takes(c, argtype) && (!c->bytes || c->collation == collation);
 }
 
 /* scankeys.c: the intervals of the scan's keys; false when they are not of a shape we serve. */
 extern bool lbt_scan_interval(IndexScanDesc scan, LbtScan *so);
+
+/*
+ * scankeys.c: with row_column >= 0, does a tuple between the probe's bounds satisfy the row comparisons that begin with this
+ * column?  Only one that has NULLs may not: (2, NULL) is neither above (2, 9) nor below, where (3, NULL) is above.
+ */
+extern bool lbt_row_matches(const LbtScan *so, TupleDesc tupdesc, IndexTuple itup);
 
 /* scankeys.c: make this the scan's probe of that number, from any other of its probes. */
 extern void lbt_probe_go(const LbtScan *so, LbtProbe *probe, int64 number);

@@ -1,19 +1,24 @@
 /*
  * scankeys.c - from scan keys to the intervals of a scan, and from one of these to another.
  *
- * Served: on each leading column an equality, with one value or with any of an array's, then any number of <, <=,
- * >=, > on the next column.  Further keys on a column only leave fewer of its values.  All else is nbtree's, a second
- * key on a column with an array included.
+ * Served: on each leading column an equality, with one value, NULL, or any of an array's, then any number of <, <=,
+ * >=, >, IS NOT NULL on the next column, and row comparisons that begin with it.  Further keys on a column only leave
+ * fewer of its values.  No key at all is the whole index.  All else is nbtree's, a second key on a column with an array
+ * included.
  *
  * The keys come column by column (the server sorts them, and nbtree insists on it).  Each narrows the interval
  * between the two bounds of the scan's first probe:
  *
  *     a = 7, b > 2, b <= 5        start (7, 2) past ---------- end (7, 5) past
  *     a = 7                       start (7) ------------------ end (7) past
+ *     a = 7, (b, c) > (2, 9)      start (7, 2, 9) past ------- end (7, NULL)     (NULLS LAST)
  *
  * An equality is an interval around one value, at first an array's smallest.  Several arrays multiply: a probe is a
  * combination of their values, and its number counts these as an odometer does, the last column's digit turning
  * fastest.  As each array is in the index's order, so are the probes.
+ *
+ * A row comparison's bound has more columns than the other keys'.  The index orders tuples by these columns as the
+ * comparison does, but for NULLs: see lbt_row_matches().
  */
 #include "am/scan.h"
 
@@ -103,44 +108,177 @@ take_array(LbtScan *so, ScanKey key, LbtArray *array)
 
 /* ---- bounds ---- */
 
-/* Has the bound a value for the column that is being narrowed, the last one so far? */
+/* Has the bound a value for this column? */
 static inline bool
 is_set(const LbtBound *bound, int column)
 {
 	return bound->ncolumns > column;
 }
 
-/* Where a value lies with regard to a bound's value in its last column: 0 when it is the same place. */
+/* Where one bound lies with regard to another, both with the column at and equal before it: 0 when it is the same place. */
 static inline int
-compare_place(const LbtKeyColumn *column, const LbtKeyValue *value, bool past, const LbtBound *bound)
+compare_bounds(const LbtKeySpec *spec, int at, const LbtBound *a, const LbtBound *b)
 {
-	int			order = lbt_compare_value(column, value, &bound->value[bound->ncolumns - 1]);
+	int			n = Min(a->ncolumns, b->ncolumns);
 
-	return order != 0 ? order : past - bound->past;
+	for (int i = at; i < n; i++)
+	{
+		int			order = lbt_compare_value(&spec->column[i], &a->value[i], &b->value[i]);
+
+		if (order != 0)
+			return order;
+	}
+
+	/*
+	 * The one that ends first lies before all that begins alike, or behind
+	 * it.
+	 */
+	if (a->ncolumns < b->ncolumns)
+		return a->past ? 1 : -1;
+	return a->ncolumns > b->ncolumns ? (b->past ? -1 : 1) : a->past - b->past;
 }
 
 /*
- * Move the interval's start to the right, or its end to the left: before the values equal to this one, or past them.
+ * Move the interval's start to the right, or its end to the left, to the place of another bound.  Of that only the
+ * columns from at on count.
  */
 static inline void
-narrow(const LbtKeyColumn *column, LbtBound *bound, bool is_end, int at, const LbtKeyValue *value, bool past)
+narrow(const LbtKeySpec *spec, LbtBound *bound, bool is_end, int at, const LbtBound *to)
 {
 	if (is_set(bound, at))
 	{
-		int			place = compare_place(column, value, past, bound);
+		int			place = compare_bounds(spec, at, to, bound);
 
 		if (is_end ? place >= 0 : place <= 0)
 			return;
 	}
-	bound->value[at] = *value;
-	bound->ncolumns = at + 1;
-	bound->past = past;
+	for (int i = at; i < to->ncolumns; i++)
+		bound->value[i] = to->value[i];
+	bound->ncolumns = to->ncolumns;
+	bound->past = to->past;
+}
+
+/* Have further keys on a column left nothing between the bounds? */
+static inline void
+look_if_empty(LbtScan *so, int at)
+{
+	const LbtBound *start = &so->probe.start;
+	const LbtBound *end = &so->probe.end;
+
+	if (is_set(start, at) && is_set(end, at) && compare_bounds(&so->index->keyspec, at, start, end) >= 0)
+		so->nprobes = 0;
 }
 
 /* ---- keys ---- */
 
+/* Has the column, the last one so far, an IS NULL? */
+static inline bool
+is_null(const LbtScan *so, int at)
+{
+	return is_set(&so->probe.start, at) && so->probe.start.value[at].isnull;
+}
+
+/* IS NULL, IS NOT NULL.  The latter only makes the column's keys an inequality, which NULLs do not satisfy. */
+static bool
+add_null_test(LbtScan *so, LbtShape *shape, ScanKey key)
+{
+	static const LbtKeyValue null = {.isnull = true};
+	int			at = key->sk_attno - 1;
+	bool		again = at == shape->column;
+	bool		wanted = (key->sk_flags & SK_SEARCHNULL) != 0;
+
+	if (!lbt_shape_add_test(shape, &so->index->keyspec, at, wanted, false))
+		return false;
+	if (again && wanted != is_null(so, at))
+		so->nprobes = 0;
+	else if (wanted)
+		set_equal(&so->probe, at, &null);
+	return true;
+}
+
+/* (a, b) > (x, y) and its kind: a bound of as many columns as decide. */
+static bool
+add_row(LbtScan *so, LbtShape *shape, ScanKey key, uint8 *scratch)
+{
+	const LbtKeySpec *spec = &so->index->keyspec;
+	ScanKey		member = (ScanKey) DatumGetPointer(key->sk_argument);
+	int			at = key->sk_attno - 1;
+	bool		again = at == shape->column;
+	bool		is_end = false;
+	LbtBound	to = {.ncolumns = at};
+	int			side = 0;
+
+	for (int i = 0; side == 0 && (i == 0 || !(member[i - 1].sk_flags & SK_ROW_END)); i++)
+	{
+		if (!lbt_shape_add_member(shape, spec, i, member[i].sk_attno - 1, member[i].sk_subtype, member[i].sk_collation))
+			return false;
+		if (i == 0)
+		{
+			/* As for plain keys.  btree may have changed the members' own. */
+			StrategyNumber strategy = spec->column[at].desc ? BTCommuteStrategyNumber(key->sk_strategy) :
+				key->sk_strategy;
+
+			is_end = strategy < BTEqualStrategyNumber;
+			to.past = strategy == BTGreaterStrategyNumber || strategy == BTLessEqualStrategyNumber;
+		}
+		if (member[i].sk_flags & SK_ISNULL)
+		{
+			/* Unknown where all before it are equal. */
+			side = is_end ? -1 : 1;
+			if (i == 0)
+				so->nprobes = 0;
+			continue;
+		}
+		if (!lbt_keyspec_plain(&spec->column[at + i], member[i].sk_argument))
+			return false;
+		side = lbt_keyspec_argument(&spec->column[at + i], member[i].sk_subtype, member[i].sk_argument,
+									&to.value[at + i], scratch ? scratch + i * LBT_SCRATCH_BYTES : NULL);
+		to.ncolumns++;
+	}
+	if (side != 0)
+		to.past = side > 0;
+	if (so->nprobes == 0)
+		return true;
+	if (again && is_null(so, at))
+		so->nprobes = 0;
+	narrow(spec, is_end ? &so->probe.end : &so->probe.start, is_end, at, &to);
+	if (again)
+		look_if_empty(so, at);
+	return true;
+}
+
+/* Take in an operator and its argument, but for a column's first equality.  side: where the argument lies beside value. */
+static void
+add_bounds(LbtScan *so, int at, bool again, StrategyNumber strategy, const LbtKeyValue *value, int side)
+{
+	const LbtKeySpec *spec = &so->index->keyspec;
+	LbtBound	to;
+
+	if (again && is_null(so, at))
+		so->nprobes = 0;
+	to.value[at] = *value;
+	to.ncolumns = at + 1;
+
+	/* What is greater comes first in a descending column. */
+	if (spec->column[at].desc)
+		strategy = BTCommuteStrategyNumber(strategy);
+
+	/*
+	 * x > v begins behind the values equal to v, where x <= v ends; x >= v
+	 * before them, where x < v ends.
+	 */
+	to.past = side != 0 ? side > 0 : strategy == BTGreaterStrategyNumber;
+	if (strategy >= BTEqualStrategyNumber)
+		narrow(spec, &so->probe.start, false, at, &to);
+	to.past = side != 0 ? side > 0 : strategy != BTLessStrategyNumber;
+	if (strategy <= BTEqualStrategyNumber)
+		narrow(spec, &so->probe.end, true, at, &to);
+	if (again)
+		look_if_empty(so, at);
+}
+
 /*
- * Take in one key, with scratch space for an encoded value; false when we do not serve it.  so->nprobes becomes 0 where no tuple
+ * Take in one key, with scratch space for encoded values; false when we do not serve it.  so->nprobes becomes 0 where no tuple
  * satisfies the keys.
  */
 static inline bool
@@ -150,14 +288,18 @@ add_key(LbtScan *so, LbtShape *shape, ScanKey key, uint8 *scratch)
 	const LbtKeyColumn *column = &so->index->keyspec.column[at];
 	bool		again = at == shape->column;
 	bool		array = (key->sk_flags & SK_SEARCHARRAY) != 0;
-	LbtBound   *start = &so->probe.start;
-	LbtBound   *end = &so->probe.end;
-	StrategyNumber strategy;
 	LbtKeyValue value;
-	int			side;			/* where the true argument lies beside value */
+	int			side;
 
-	if ((key->sk_flags & ~(SK_ISNULL | SK_SEARCHARRAY)) != 0 ||
-		!lbt_shape_add(shape, &so->index->keyspec, at, key->sk_strategy, array, key->sk_subtype, key->sk_collation))
+	if (unlikely(key->sk_flags & ~(SK_ISNULL | SK_SEARCHARRAY)))
+	{
+		if (key->sk_flags == SK_ROW_HEADER)
+			return add_row(so, shape, key, scratch);
+		if (key->sk_flags == (SK_ISNULL | SK_SEARCHNULL) || key->sk_flags == (SK_ISNULL | SK_SEARCHNOTNULL))
+			return add_null_test(so, shape, key);
+		return false;
+	}
+	if (!lbt_shape_add(shape, &so->index->keyspec, at, key->sk_strategy, array, key->sk_subtype, key->sk_collation))
 		return false;
 	if (key->sk_flags & SK_ISNULL)
 	{
@@ -169,7 +311,6 @@ add_key(LbtScan *so, LbtShape *shape, ScanKey key, uint8 *scratch)
 	if (!lbt_keyspec_plain(column, key->sk_argument))
 		return false;
 	side = lbt_keyspec_argument(column, key->sk_subtype, key->sk_argument, &value, scratch);
-
 	if (key->sk_strategy == BTEqualStrategyNumber)
 	{
 		if (side != 0)
@@ -180,21 +321,7 @@ add_key(LbtScan *so, LbtShape *shape, ScanKey key, uint8 *scratch)
 			return true;
 		}
 	}
-
-	/* What is greater comes first in a descending column. */
-	strategy = column->desc ? BTCommuteStrategyNumber(key->sk_strategy) : key->sk_strategy;
-
-	/*
-	 * x > v begins behind the values equal to v, where x <= v ends; x >= v
-	 * before them, where x < v ends.
-	 */
-	if (strategy >= BTEqualStrategyNumber)
-		narrow(column, start, false, at, &value, side != 0 ? side > 0 : strategy == BTGreaterStrategyNumber);
-	if (strategy <= BTEqualStrategyNumber)
-		narrow(column, end, true, at, &value, side != 0 ? side > 0 : strategy != BTLessStrategyNumber);
-	if (again && is_set(start, at) && is_set(end, at) &&
-		compare_place(column, &start->value[at], start->past, end) >= 0)
-		so->nprobes = 0;
+	add_bounds(so, at, again, key->sk_strategy, &value, side);
 	return true;
 }
 
@@ -217,26 +344,54 @@ exclude_nulls(const LbtKeyColumn *column, int at, LbtProbe *probe)
 bool
 lbt_scan_interval(IndexScanDesc scan, LbtScan *so)
 {
+	const LbtKeySpec *spec = &so->index->keyspec;
 	LbtShape	shape = {.column = -1,.equal = true};
+	Size		scratch_bytes = spec->ncolumns * LBT_SCRATCH_BYTES; /* of a key */
 
 	so->narrays = 0;
 	so->nprobes = 1;
+	so->row_column = -1;
 	so->probe.number = 0;
 	so->probe.start.ncolumns = so->probe.end.ncolumns = 0;
 	so->probe.start.past = false;
 	so->probe.end.past = true;
 	if (so->array_context)
 		MemoryContextReset(so->array_context);
-	if (scan->numberOfKeys == 0 || scan->numberOfOrderBys > 0)
+	if (scan->numberOfOrderBys > 0)
 		return false;
-	if (so->index->keyspec.encoded && so->scratch == NULL)
-		so->scratch = MemoryContextAlloc(GetMemoryChunkContext(so), scan->numberOfKeys * LBT_SCRATCH_BYTES);
+	if (spec->encoded && so->scratch == NULL && scan->numberOfKeys > 0)
+		so->scratch = MemoryContextAlloc(GetMemoryChunkContext(so), scan->numberOfKeys * scratch_bytes);
 	for (int i = 0; i < scan->numberOfKeys && so->nprobes > 0; i++)
-		if (!add_key(so, &shape, &scan->keyData[i], so->scratch ? so->scratch + i * LBT_SCRATCH_BYTES : NULL))
+		if (!add_key(so, &shape, &scan->keyData[i], so->scratch ? so->scratch + i * scratch_bytes : NULL))
 			return false;
 	if (!shape.equal)
-		exclude_nulls(&so->index->keyspec.column[shape.column], shape.column, &so->probe);
+		exclude_nulls(&spec->column[shape.column], shape.column, &so->probe);
+	if (unlikely(shape.row) && Max(so->probe.start.ncolumns, so->probe.end.ncolumns) > shape.column + 1)
+		so->row_column = shape.column;
 	return true;
+}
+
+/*
+ * Has the tuple no NULL where it first differs from the bound, made of a row comparison?
+ */
+static bool
+is_known(const LbtScan *so, TupleDesc tupdesc, const LbtBound *bound, IndexTuple itup)
+{
+	bool		isnull;
+
+	for (int i = so->row_column; i < bound->ncolumns; i++)
+		if (lbt_compare_column(&so->index->keyspec, tupdesc, i, &bound->value[i], itup) != 0)
+		{
+			(void) index_getattr(itup, i + 1, tupdesc, &isnull);
+			return !isnull;
+		}
+	return true;
+}
+
+bool
+lbt_row_matches(const LbtScan *so, TupleDesc tupdesc, IndexTuple itup)
+{
+	return is_known(so, tupdesc, &so->probe.start, itup) && is_known(so, tupdesc, &so->probe.end, itup);
 }
 
 /* ---- from one probe to another ---- */

@@ -205,11 +205,12 @@ reserve_items(LbtLeafCopy *copy, int n)
 
 /*
  * Copy the items of a run out of the locked page, behind those copied before; tuples, too, if there is memory for them,
- * of which *used bytes are used.
+ * of which *used bytes are used.  rows: leave out what does not satisfy row comparisons.
  */
-static void
-copy_items(LbtLeafCopy *copy, Page page, const Run *run, bool skip_dead, Size *used)
+static pg_attribute_always_inline void
+copy_items(IndexScanDesc scan, LbtLeafCopy *copy, Page page, const Run *run, Size *used, bool rows)
 {
+	bool		skip_dead = scan->ignore_killed_tuples;
 	bool		want_tuples = copy->tuples != NULL;
 
 	reserve_items(copy, run->to - run->from);
@@ -220,6 +221,9 @@ copy_items(LbtLeafCopy *copy, Page page, const Run *run, bool skip_dead, Size *u
 		uint16		tuple = 0;
 
 		if (skip_dead && ItemIdIsDead(iid))
+			continue;
+		if (rows && IndexTupleHasNulls(itup) &&
+			!lbt_row_matches(scan->opaque, RelationGetDescr(scan->indexRelation), itup))
 			continue;
 		if (want_tuples)
 		{
@@ -338,7 +342,14 @@ copy_matches(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, LbtLeafCopy
 	}
 	copy->nitems = 0;
 	for (int i = 0; i < runs.n; i++)
-		copy_items(copy, page, &runs.run[forward ? i : runs.n - 1 - i], scan->ignore_killed_tuples, &used);
+	{
+		const Run  *run = &runs.run[forward ? i : runs.n - 1 - i];
+
+		if (likely(so->row_column < 0))
+			copy_items(scan, copy, page, run, &used, false);
+		else
+			copy_items(scan, copy, page, run, &used, true);
+	}
 	copy->valid = true;
 	copy->block = BufferGetBlockNumber(buf);
 	copy->sibling[0] = opaque->btpo_prev;

@@ -132,6 +132,8 @@ lbt_page_search(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound
 		if (spec->column[0].length == sizeof(int32))
 			return gallop(spec, tupdesc, bound, page, first, last, guess, sizeof(int32));
 	}
+	if (bound->ncolumns == 0)
+		return bound->past ? last + 1 : first;
 	return gallop(spec, tupdesc, bound, page, first, last, guess, 0);
 }
 

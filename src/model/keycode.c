@@ -133,8 +133,14 @@ add_columns(const LbtKeyLearner *learner, LbtKeyCode *kc)
 		{
 			if (seen->lo <= seen->hi)	/* else only NULLs or truncated pivots */
 			{
-				kc->digit[kc->ndigits].lo = seen->lo;
-				kc->digit[kc->ndigits].span = seen->hi - seen->lo;
+				/*
+				 * A first column's NULLs before them have the lowest code to
+				 * themselves.
+				 */
+				uint64_t	lo = seen->lo - (kc->ncolumns == 0 && kc->order[0].nulls_first && seen->lo > 0);
+
+				kc->digit[kc->ndigits].lo = lo;
+				kc->digit[kc->ndigits].span = seen->hi - lo;
 			}
 			kc->ndigits++;
 			column->ndigits = 1;

@@ -30,6 +30,7 @@ view_init(LbtIndex *index, Relation rel)
 	index->file = file;
 	index->leaf_items = 1;
 	index->last.block = InvalidBlockNumber;
+	index->rightmost = InvalidBlockNumber;
 	lbt_keyspec_init(&index->keyspec, rel);
 
 	/* Last: what an error leaves is not a view of this index. */

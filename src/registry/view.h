@@ -67,6 +67,8 @@ typedef struct LbtIndex
 								 * its bound has this code; generation 0: none */
 	uint64		handed_code;
 	bool		handed_past;
+	BlockNumber rightmost;		/* the leaf that was; or InvalidBlockNumber */
+	Buffer		rightmost_buffer;
 	uint16		insert_debt;	/* of late, inserts that nbtree had to do */
 	uint16		insert_skip;	/* inserts left to nbtree from the start */
 	uint16		leaf_items;		/* of the leaf seen last: where to prefetch */

@@ -227,6 +227,27 @@ verify(Search *search, Buffer *buf, int lockmode)
 
 /* ---- lookups ---- */
 
+/* Is it the position behind all values of the first column? */
+static inline bool
+is_right_end(const LbtBound *bound)
+{
+	return bound->ncolumns == 0 ? bound->past : bound->value[0].isnull;
+}
+
+/*
+ * An index that grows at its right end soon has leaves there that the model does not know.  The one found by the
+ * last descent is a better prediction.  The slot stays the model's last one.
+ */
+static pg_noinline void
+target_rightmost(const LbtIndex *index, const LbtBound *bound, LbtTarget *t)
+{
+	if (index->rightmost == InvalidBlockNumber || !is_right_end(bound))
+		return;
+	t->block = index->rightmost;
+	t->recent = lbt_enable_buffer_hint && index->rightmost_buffer <= NBuffers ? index->rightmost_buffer : InvalidBuffer;
+	t->fraction = 1.0;
+}
+
 Buffer
 lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapshot, OffsetNumber *offset,
 		   LbtTarget *target, LbtOutcome *outcome)
@@ -258,6 +279,8 @@ lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapsh
 			return InvalidBuffer;
 		code = bound_code(index, bound);
 		target_slot(index, predict_slot(&index->model, code, bound->past, index->last_slot), code, target);
+		if (unlikely(target->slot + 1 == index->model.nleaves))
+			target_rightmost(index, bound, target);
 		prefetch_target(index, target, false);
 	}
 	index->last_slot = target->slot;
@@ -300,7 +323,7 @@ search_key(Relation rel, const LbtIndex *index, const LbtBound *bound, bool back
 }
 
 Buffer
-lbt_descend(Relation rel, const LbtIndex *index, const LbtBound *bound, bool backward,
+lbt_descend(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward,
 			Snapshot snapshot, OffsetNumber *offset)
 {
 	TupleDesc	tupdesc = RelationGetDescr(rel);
@@ -326,7 +349,14 @@ lbt_descend(Relation rel, const LbtIndex *index, const LbtBound *bound, bool bac
 
 		/* nbtree has moved right, but an endpoint may have split. */
 		if (*offset <= last || !lbt_bound_beyond_page(&index->keyspec, tupdesc, bound, page))
+		{
+			if (P_RIGHTMOST(opaque) && is_right_end(bound))
+			{
+				index->rightmost = BufferGetBlockNumber(buf);
+				index->rightmost_buffer = buf;
+			}
 			break;
+		}
 		buf = _bt_relandgetbuf(rel, buf, opaque->btpo_next, BT_READ);
 	}
 	return buf;

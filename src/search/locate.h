@@ -32,7 +32,7 @@ extern Buffer lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, S
  * The same by nbtree's descent; InvalidBuffer when the index is empty.  backward: the caller goes on to the left; only a
  * hint.
  */
-extern Buffer lbt_descend(Relation rel, const LbtIndex *index, const LbtBound *bound, bool backward,
+extern Buffer lbt_descend(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward,
 						  Snapshot snapshot, OffsetNumber *offset);
 
 /* ---- inserts ---- */

@@ -56,9 +56,9 @@ FETCH NEXT FROM c;
 COMMIT;
 
 -- the engine is chosen when a scan begins: settings, training, and rebuilding change nothing under way
-SELECT learnedbtree_stat_reset();
 BEGIN;
 DECLARE c SCROLL CURSOR FOR SELECT u FROM cur WHERE u > 100 ORDER BY u;
+SELECT learnedbtree_stat_reset();       -- the planner has looked at the index's ends
 FETCH 1 FROM c;
 SET LOCAL learnedbtree.enable = off;
 FETCH 2 FROM c;

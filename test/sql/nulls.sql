@@ -13,7 +13,8 @@ BEGIN
         'a = 1234 AND b > 2500', 'a = 1234 AND b < 50', 'a = 1234 AND b >= 2000 AND b < 2100', 'a = 1234 AND b <= 3000',
         'a = 1234 AND b > 3000', 'a = 77 AND b > 0', 'a = 77 AND b < 1000', 'a = 1234 AND b = 1000']);
     RETURN QUERY SELECT * FROM compare_all('nul_i', 'SELECT a, b FROM nul WHERE $1', ARRAY[
-        'a IS NULL', 'a IS NOT NULL', 'a = 1234 AND b IS NULL', 'a IS NULL AND b = 5', 'a < 100 AND b IS NULL']);
+        'a IS NULL', 'a IS NOT NULL', 'a = 1234 AND b IS NULL', 'a IS NULL AND b = 5', 'a IS NULL AND b IS NOT NULL', 'a = 1234 AND b IS NOT NULL',
+        'a < 100 AND b IS NULL']);
     DROP INDEX nul_i;
 END $$;
 SELECT * FROM try_nulls('a, b');

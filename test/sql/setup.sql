@@ -62,8 +62,8 @@ BEGIN
         SELECT * INTO planned FROM learnedbtree_stat_get(index);
         learned := both_answers(query);
         SELECT * INTO after FROM learnedbtree_stat_get(index);
-        lookups := lookups + after.lookups - planned.lookups;
-        verified := verified + after.verified - planned.verified;
+        lookups := lookups + (after.lookups - planned.lookups) - (planned.lookups - before.lookups);
+        verified := verified + (after.verified - planned.verified) - (planned.verified - before.verified);
         delegated := delegated + (after.delegated - planned.delegated) - (planned.delegated - before.delegated);
         IF learned.sorted <> oracle THEN
             RETURN format('WRONG by %s: %s, not %s', way, learned.sorted, oracle);

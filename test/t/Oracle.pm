@@ -216,10 +216,10 @@ sub conditions
 	my (@columns) = @_;
 	my @ours = (
 		'@1 = [:a:1:]', '@1 {>=} [:a:1:] AND @1 {<=} [:b:1:]', '@1 = ANY ([:list10:1:])',
-		'@1 = ANY ([:list10null:1:])');
+		'@1 = ANY ([:list10null:1:])', '@1 IS NULL', '@1 IS NOT NULL');
 	my @others = (
 		'@1 = [:a:1:]', '@1 {>} [:a:1:] AND @1 {<} [:b:1:]', '@1 {>=} [:a:1:]', '@1 {<=} [:a:1:]',
-		'@1 {<} [:a:1:]', '@1 {>} [:b:1:]', '@1 IN ([:a:1:], [:b:1:], [:c:1:])', '@1 IS NULL', '@1 IS NOT NULL',
+		'@1 {<} [:a:1:]', '@1 {>} [:b:1:]', '@1 IN ([:a:1:], [:b:1:], [:c:1:])', 'true', '@1 IS NOT NULL AND @1 {<=} [:b:1:]',
 		'@1 {>} [:b:1:] AND @1 {<} [:a:1:]', '@1 {>=} [:a:1:] AND @1 IN ([:a:1:], [:b:1:])',
 		'@1 = ANY ([:list0:1:])', '@1 = ANY ([:list1:1:])', '@1 = ANY ([:list2:1:])', '@1 = ANY ([:list300null:1:])',
 		'@1 = ANY ([:list5null:1:]) OR @1 = [:b:1:]', '@1 = ANY ([:list300:1:]) AND @1 {>} [:a:1:]',
@@ -231,11 +231,11 @@ sub conditions
 	{
 		push @ours, '@1 = [:a:1:] AND @2 = [:a:2:]', '@1 = [:a:1:] AND @2 {>} [:a:2:]',
 		  '@1 = [:a:1:] AND @2 = ANY ([:list10:2:])', '@1 = ANY ([:list10:1:]) AND @2 = ANY ([:list10:2:])',
-		  '@1 = ANY ([:list10:1:]) AND @2 {>} [:a:2:]';
+		  '@1 = ANY ([:list10:1:]) AND @2 {>} [:a:2:]', '@1 = [:a:1:] AND @2 IS NULL';
 		push @others, '@1 = [:a:1:] AND @2 {<=} [:a:2:]', "$row(\@1, \@2) > ([:a:1:], [:a:2:])", '@2 = [:a:2:]',
 		  '@1 = [:a:1:] AND @2 {>=} [:a:2:] AND @2 {<=} [:b:2:]', '@1 = ANY ([:list300:1:]) AND @2 = ANY ([:list10null:2:])',
 		  '@1 = ANY ([:list2:1:]) AND @2 = ANY ([:list300:2:]) AND @2 {<} [:b:2:]', '@2 = ANY ([:list2:2:])',
-		  '@1 {>} [:a:1:] AND @2 = ANY ([:list10:2:])', '@1 = [:a:1:] AND @2 IS NULL';
+		  '@1 {>} [:a:1:] AND @2 = ANY ([:list10:2:])', '@1 IS NULL AND @2 {<=} [:a:2:]', '@1 = [:a:1:] AND @2 IS NOT NULL';
 	}
 	if (@columns > 2)
 	{
@@ -243,6 +243,7 @@ sub conditions
 		  '@1 = ANY ([:list2:1:]) AND @2 = [:a:2:] AND @3 = ANY ([:list300:3:])',
 		  '@1 = ANY ([:list10:1:]) AND @2 = ANY ([:list10:2:]) AND @3 = ANY ([:list10:3:])';
 		push @others, "$row(\@1, \@2, \@3) <= ([:a:1:], [:a:2:], [:a:3:])", '@1 = [:a:1:] AND @3 = [:a:3:]',
+		  '@1 = [:a:1:] AND (@2, @3) > ([:a:2:], [:a:3:])',
 		  '@1 = [:a:1:] AND @2 = ANY ([:list10:2:]) AND @3 {>=} [:a:3:] AND @3 {<} [:b:3:]',
 		  '@1 = [:a:1:] AND @2 {>} [:a:2:] AND @3 = ANY ([:list10null:3:])';
 	}

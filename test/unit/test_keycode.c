@@ -389,7 +389,7 @@ misses_room_by_one(const void *arg)
 	}
 }
 
-/* Only values widen a digit: a NULL's bits and missing columns do not. */
+/* Only values widen a digit: a NULL's bits and missing columns do not.  NULLs that come first have a code of their own. */
 static void
 nulls_teach_nothing(const void *arg)
 {
@@ -409,8 +409,11 @@ nulls_teach_nothing(const void *arg)
 	lbt_keycode_observe(&learner, values, 1);
 	lbt_keycode_observe(&learner, values, 0);
 	lbt_keycode_finish(&learner, &code);
-	CHECK(code.digit[0].lo == 50 && code.digit[0].span == 1, "the first column's range is %llu..%llu",
+	CHECK(code.digit[0].lo == 49 && code.digit[0].span == 2, "the first column's range is %llu..%llu",
 		  (unsigned long long) code.digit[0].lo, (unsigned long long) (code.digit[0].lo + code.digit[0].span));
+	nulls[0].ordered = 50;
+	CHECK(lbt_keycode(&code, nulls, 1, LBT_MISSING_HIGH) < lbt_keycode(&code, &(LbtKeyValue) {.ordered = 50}, 1, LBT_MISSING_LOW),
+		  "NULL and the least value tie");
 	CHECK(code.digit[1].lo == 60 && code.digit[1].span == 0,
 		  "the second column's range is %llu..%llu", (unsigned long long) code.digit[1].lo,
 		  (unsigned long long) (code.digit[1].lo + code.digit[1].span));
