@@ -172,10 +172,10 @@ sub row_comparison
 	my $plan = sql("EXPLAIN (COSTS off) $query");
 	return $plan unless $plan =~ /using ${table}_k .*\n +(.*): \(ROW/;
 	my $how = $1;
-	my (undef, $delegated) = uses_of("${table}_k", sub {
+	my ($own, $delegated) = uses_of("${table}_k", sub {
 			is(sql($query), sql("SET enable_indexscan = off; SET enable_indexonlyscan = off; $query"), "row comparison, $kind: the answer");
 		});
-	return $how eq 'Index Cond' && $delegated ? "an index condition, by btree's engine" : $how eq 'Filter' ? 'a filter' : $plan;
+	return $how eq 'Filter' ? 'a filter' : $how eq 'Index Cond' && $own && !$delegated ? 'an index condition' : $plan;
 }
 
 sub partitioned_unique
