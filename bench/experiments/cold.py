@@ -4,19 +4,15 @@ Two tables of random int8 keys, each with an index for each contender: one fresh
 to twice its rows by random inserts, for ranges: its leaves are scattered over the file.
 """
 
-import contextlib
-import ctypes
-import os
-import pathlib
 import random
 
-from harness import cold, disk, learned, load
+from harness import cold, cold_query, disk, learned, lists, load
 from harness.contenders import Indexes
 from harness.experiment import Experiment
 from harness.measure import Query, WrongAnswer
 
 from . import cold_queries
-from .cold_queries import ARRAYS, RANGES
+from .cold_queries import RANGES
 
 PARTS = ("arrays", "cold-arrays", "cold-ranges")
 ON_FRESH = {"arrays", "cold-arrays"}
@@ -31,10 +27,7 @@ GROWN_ENTRY_BYTES = 36  # of index a row, leaves having split
 COLD_BUFFERS = (64, 256)  # MB of shared_buffers when cold, at least and at most
 BUFFERS_SHARE = 8  # ... and one of so many bytes of an index
 INDEX_ENTRY_BYTES = 23
-COLD_SETTINGS = ("shared_buffers", "effective_io_concurrency", "io_workers")  # shown in the report
 IO_WORKERS = 8
-IO_CONCURRENCY = 32
-IO_URING_SETUP = 425  # the system call's number, on every architecture
 
 
 class Cold(Experiment):
@@ -55,8 +48,7 @@ class Cold(Experiment):
                             help="whether inner pages and the model are in memory when a cold sample begins")
         parser.add_argument("--cold-buffers", metavar="SIZE", help="shared_buffers of cold samples "
                             f"(default: an eighth of an index, {COLD_BUFFERS[0]} to {COLD_BUFFERS[1]} MB)")
-        parser.add_argument("--io-methods", metavar="LIST",
-                            help="from version 18 on (default: worker, and io_uring where it is to be had)")
+        cold.add_options(parser)
 
     def check_options(self, options):
         options.parts = {part.strip() for part in options.only.split(",") if part.strip()}
@@ -88,7 +80,7 @@ class Cold(Experiment):
     def load(self, bench):
         options = bench.options
         self.fresh, self.grown = (Indexes(table, "k", bench.contenders) for table in (FRESH, GROWN))
-        self.io_methods = _io_methods(bench) if options.parts - {"arrays"} else []
+        self.io_methods = cold.io_methods(bench) if options.parts - {"arrays"} else []
         self._load_questions(bench)
         if options.parts & ON_FRESH:
             load.random_keys(bench, FRESH, options.rows)
@@ -111,7 +103,7 @@ class Cold(Experiment):
         rows = bench.options.rows
         for first in range(rows // 2 + 1, rows + 1, BATCH_ROWS):
             last = min(rows, first + BATCH_ROWS - 1)
-            bench.connection.execute(f"INSERT INTO {GROWN} SELECT {load.key_of('i')}, (i & 1023)::int4 "
+            bench.connection.execute(f"INSERT INTO {GROWN} SELECT {load.key_of('i')}, {load.value_of('i')} "
                                      f"FROM (SELECT generate_series({first}::int8, {last}) AS i) AS s")
             if last == rows or (last - rows // 2) % CHECKPOINT_ROWS == 0:
                 bench.connection.execute("CHECKPOINT")  # writes the log of all commits, too
@@ -123,19 +115,14 @@ class Cold(Experiment):
         """Arrays of keys that exist; ranges that do not meet within a sample; starts for LIMIT behind them."""
         options, connection = bench.options, bench.connection
         arrays = options.arrays + options.cold_rounds * options.cold_arrays
+        lists.make(bench, options.rows, arrays, options.array_keys)
         with load.loading(bench):
-            connection.execute(f"CREATE TABLE {ARRAYS} (n int4 NOT NULL, keys int8[] NOT NULL)")
-            connection.execute(f"ALTER TABLE {ARRAYS} ALTER keys SET STORAGE EXTERNAL")
-            connection.execute(
-                f"INSERT INTO {ARRAYS} SELECT n, ARRAY(SELECT {load.key_of(load.drawn_row('j', options.rows))} FROM "
-                f"generate_series(n::int8 * {options.array_keys} + 1, (n::int8 + 1) * {options.array_keys}) AS j) "
-                f"FROM generate_series(0, {arrays - 1}) AS n")
             connection.execute(f"CREATE TABLE {RANGES} (n int4 NOT NULL, lo int8 NOT NULL, hi int8 NOT NULL)")
             with connection.cursor() as cursor, cursor.copy(f"COPY {RANGES} FROM STDIN") as copy:
                 for number, bounds in enumerate(_bounds(options)):
                     copy.write_row((number, *bounds))
-        for table in (ARRAYS, RANGES):
-            connection.execute(f"VACUUM (FREEZE, ANALYZE) {table}")
+        load.settle(bench, RANGES)
+        bench.questions = (lists.TABLE, RANGES)
 
     # ---- measurements ----
 
@@ -147,20 +134,20 @@ class Cold(Experiment):
         queries = list(cold_queries.kinds(options, FRESH, GROWN))
         if queries:
             settings = self._cold_settings(bench)
-            self._describe_disk(bench, settings)
+            self._describe(bench, settings)
             for method in self.io_methods:
                 chosen = {**settings, **({"io_method": method} if method else {})}
                 for table, query in queries:
                     indexes = self.fresh if table == FRESH else self.grown
-                    served.append(cold_queries.measure(bench, indexes, query, chosen, method))
+                    served += cold_query.measure(bench, indexes, [query], chosen, method, options.inner == "warm")
         if any(by_contender for _, by_contender in served):
-            bench.add_table("How the extension served them", cold_queries.served_rows(served))
+            bench.add_table("How the extension served them", cold_query.served_rows(served))
 
     def _in_memory(self, bench):
         options = bench.options
         load.prewarm(bench, [FRESH], forks=("vm",))
         load.prewarm(bench, self.fresh.names())
-        cold_queries.warm_questions(bench)
+        cold_query.warm_questions(bench)
         learning = [contender for contender in bench.contenders if contender.has_model]
         for contender in learning:
             learned.train_and_describe(bench, self.fresh, contender, options.rounds)
@@ -169,7 +156,7 @@ class Cold(Experiment):
         title = f"in memory: = ANY with {options.array_keys:,} keys"
         bench.run_all(self.fresh, [
             Query("array", title, "µs a key", index_only=True, per=options.arrays * options.array_keys,
-                  sql=cold_queries.array_sql(FRESH, 0, options.arrays - 1))])
+                  sql=lists.sql(FRESH, 0, options.arrays - 1))])
         bench.targets["array"] = cold_queries.TARGET
         served = {contender.name: learned.counters(bench, contender.index_on(FRESH)) for contender in learning}
         self._compare_sums(bench)
@@ -181,7 +168,7 @@ class Cold(Experiment):
         for contender in bench.contenders:
             self.fresh.show_only(bench.connection, contender)
             sums[contender.name] = bench.connection.execute(
-                cold_queries.array_sql(FRESH, 0, bench.options.arrays - 1, "count(s.k), sum(s.k)")).fetchone()
+                lists.sql(FRESH, 0, bench.options.arrays - 1, "count(s.k), sum(s.k)")).fetchone()
         self.fresh.show_all(bench.connection)
         bench.connection.execute("RESET ALL")
         if len(set(sums.values())) > 1:
@@ -191,27 +178,15 @@ class Cold(Experiment):
         options = bench.options
         least, most = COLD_BUFFERS
         megabytes = min(max(options.rows * INDEX_ENTRY_BYTES // BUFFERS_SHARE // 2**20, least), most)
-        settings = {"shared_buffers": options.cold_buffers or f"{megabytes}MB",
-                    "effective_io_concurrency": str(IO_CONCURRENCY)}
-        if bench.server.installation.major >= 18:
-            settings["io_workers"] = str(IO_WORKERS)
-        named = {setting.split("=", 1)[0] for setting in options.set}  # these hold for cold samples, too
-        return {name: value for name, value in settings.items() if name not in named}
+        return cold.sample_settings(bench, IO_WORKERS, shared_buffers=options.cold_buffers or f"{megabytes}MB")
 
-    def _describe_disk(self, bench, settings):
+    def _describe(self, bench, settings):
         """Restarts with cold caches, and asks the disk for pages of an index."""
         table = FRESH if "cold-arrays" in bench.options.parts else GROWN
         index = bench.contenders[0].index_on(table)
         cold.cold_restart(bench, (table, index), settings)
-        files = cold.files_of(bench, [index])
-        rates = disk.read_rates(files)
-        words = disk.in_words(rates, sum(pathlib.Path(name).stat().st_size for name in files))
-        bench.say(f"the disk: {words}")
-        rows = [["", ""], ["the disk", words], ["the operating system's cache", "read past (debug_io_direct)"
-                if cold.direct_io(bench) else "files dropped from it before each sample (posix_fadvise)"]]
-        rows += [[name, bench.server.settings[name]] for name in COLD_SETTINGS if name in bench.server.settings]
-        rows.append(["inner pages and model", bench.options.inner])
-        bench.add_table("Cold samples", rows)
+        rows = [["the disk", disk.in_words(*cold.disk_rates(bench, [index]))], *cold.description(bench)]
+        bench.add_table("Cold samples", [["", ""], *rows, ["inner pages and model", bench.options.inner]])
 
 
 def _bounds(options):
@@ -225,37 +200,6 @@ def _bounds(options):
     for _ in range(options.cold_rounds * options.starts):
         low = draw.randrange(load.KEY_SPACE) - load.KEY_SPACE // 2
         yield low, low
-
-
-def _io_methods(bench):
-    """How the server can read ahead; one None before version 18, where there is no choice."""
-    found = bench.connection.execute("SELECT enumvals FROM pg_settings WHERE name = 'io_method'").fetchone()
-    if not found:
-        return [None]
-    if bench.options.io_methods:
-        wanted = [method.strip() for method in bench.options.io_methods.split(",") if method.strip()]
-        if not wanted or not set(wanted) <= set(found[0]):
-            raise SystemExit(f"bench: --io-methods: this server has {','.join(found[0])}")
-        return wanted
-    if "io_uring" not in found[0]:
-        bench.say("this server was built without io_uring: io_method worker only")
-        return ["worker"]
-    if not _io_uring_allowed():
-        bench.warn("the system does not allow io_uring here: io_method worker only")
-        return ["worker"]
-    return ["worker", "io_uring"]
-
-
-def _io_uring_allowed():
-    with contextlib.suppress(OSError, ValueError):
-        if int(pathlib.Path("/proc/sys/kernel/io_uring_disabled").read_text()):
-            return False
-    parameters = ctypes.create_string_buffer(120)
-    descriptor = ctypes.CDLL(None, use_errno=True).syscall(IO_URING_SETUP, 1, parameters)
-    if descriptor < 0:
-        return False
-    os.close(descriptor)
-    return True
 
 
 EXPERIMENT = Cold

@@ -13,9 +13,9 @@ import psycopg
 
 from harness import learned, load
 from harness.contenders import BASELINE, Indexes, choose, judged
+from harness.cpu import cpu_microseconds
 from harness.experiment import Experiment
 from harness.measure import (NESTED_LOOP, Failed, Measurement, Prepared, Query, apply_settings, check_prepared)
-from harness.workers import cpu_seconds
 
 SIZES = "1,2,4,8,16,32,64,128,256,512,1024"
 KEYS_A_LEAF = 366  # of int8, leaves 90 % full
@@ -81,7 +81,7 @@ class Leaves(Experiment):
         """The primary key's index is named as Indexes want it."""
         connection = bench.connection
         connection.execute(f"CREATE TABLE {table} (k int8 NOT NULL, v int4 NOT NULL)")
-        connection.execute(f"INSERT INTO {table} SELECT {load.key_of('i')}, (i & 1023)::int4 "
+        connection.execute(f"INSERT INTO {table} SELECT {load.key_of('i')}, {load.value_of('i')} "
                            f"FROM (SELECT generate_series(1::int8, {rows}) AS i) AS s")
         connection.execute(f"ALTER TABLE {table} ADD CONSTRAINT {table}_{BASELINE} PRIMARY KEY (k) {options}")
         load.settle(bench, table)
@@ -151,23 +151,12 @@ class Leaves(Experiment):
                                         rows=rows_of(leaves, HALF_FULL), count=leaves * INSERTS_A_LEAF)])
 
 
-def cpu_microseconds(connection, statement):
-    """Run a statement; returns (microseconds of CPU time that its backend spent on it; its rows, or their number)."""
-    backend = connection.info.backend_pid
-    before = cpu_seconds(backend)
-    cursor = connection.execute(statement)
-    rows = cursor.fetchall() if cursor.description else cursor.rowcount
-    return (cpu_seconds(backend) - before) * 1e6, rows
-
-
 @dataclasses.dataclass
 class Join(Query):
     """Time of a probe."""
 
     unit: str = "µs a probe"
-
-    def timed_run(self, connection):
-        return cpu_microseconds(connection, self.sql)
+    cpu: bool = True
 
 
 @dataclasses.dataclass

@@ -10,11 +10,12 @@ from statistics import median
 from harness import learned, load
 from harness.contenders import BASELINE, Indexes, choose, judged
 from harness.experiment import Experiment
-from harness.measure import (Failed, WrongAnswer, WrongPlan, apply_settings, explain, index_node, plan_nodes,
-                             server_microseconds)
+from harness.measure import (WrongAnswer, WrongPlan, apply_settings, explain, index_node, microseconds_taken,
+                             plan_nodes)
 
 TABLE = "t"
 FIRST = 10  # outer rows
+STEPS = 4  # sizes a decade
 FURTHER_STEPS = 2  # sizes to look at after all have switched
 OUTER_BYTES = 40  # a row of an outer table
 MIN_ROWS = 10_000
@@ -29,8 +30,8 @@ HASH = {**CHOICE, "enable_nestloop": "off"}
 HASH_NAME = "hash join"
 
 KINDS = {
-    "index_only": ("index only", "Index Only Scan", "SELECT count(t.k) FROM {outer} AS p JOIN t ON t.k = p.k"),
-    "heap": ("with table rows", "Index Scan", "SELECT sum(t.v) FROM {outer} AS p JOIN t ON t.k = p.k"),
+    "index_only": ("index only", "Index Only Scan", "SELECT count(t.k) FROM {outer} AS p JOIN {table} AS t ON t.k = p.k"),
+    "heap": ("with table rows", "Index Scan", "SELECT sum(t.v) FROM {outer} AS p JOIN {table} AS t ON t.k = p.k"),
 }
 
 
@@ -39,18 +40,13 @@ class Plans(Experiment):
 
     def add_options(self, parser):
         parser.set_defaults(contenders="btree,served", rows=3_000_000, rounds=3)
-        parser.add_argument("--steps", type=int, default=4, metavar="N", help="sizes of the outer table in a decade")
+        parser.add_argument("--steps", type=int, default=STEPS, metavar="N", help="sizes of the outer table in a decade")
         parser.add_argument("--last", type=int, metavar="N", help="outer rows at most (default: as many as --rows)")
         parser.add_argument("--page-costs", default=PAGE_COSTS, metavar="LIST",
                             help="random_page_cost/seq_page_cost, comma-separated")
 
     def check_options(self, options):
-        try:
-            options.costs = [tuple(float(part) for part in pair.split("/")) for pair in options.page_costs.split(",")]
-            if any(len(pair) != 2 or min(pair) < 0 for pair in options.costs):
-                raise ValueError
-        except ValueError:
-            raise SystemExit("bench: --page-costs wants RANDOM/SEQ,...") from None
+        options.costs = page_costs(options.page_costs)
         if options.rows < MIN_ROWS or options.steps < 1:
             raise SystemExit(f"bench: --rows must be at least {MIN_ROWS}, --steps at least 1")
         options.last = options.last or options.rows
@@ -60,60 +56,100 @@ class Plans(Experiment):
         if not judged(chosen) or BASELINE not in {contender.name for contender in chosen} or not all(
                 contender.index_only for contender in chosen):
             raise SystemExit(f"bench: --contenders must name {BASELINE} and served or learnedbtree, and not hash")
-        steps = int(math.log10(options.last / FIRST) * options.steps + 1e-9)
-        options.sizes = [round(FIRST * 10 ** (step / options.steps)) for step in range(steps + 1)]
+        options.sizes = sizes(options.last, options.steps)
 
     def bytes_needed(self, options, contenders):
-        row = load.HEAP_BYTES_A_ROW + sum(contender.bytes_per_int8 for contender in contenders)
-        return options.rows * row + sum(options.sizes) * OUTER_BYTES
+        return bytes_needed(options.rows, options.sizes, contenders)
 
     def settings(self, options):
-        """The planner takes everything for cached, as it is."""
-        pages = self.bytes_needed(options, []) // 8192 * 2
-        return {"work_mem": WORK_MEM, "effective_cache_size": str(max(pages, 524_288))}
+        return settings(self.bytes_needed(options, []))
 
     def load(self, bench):
         options = bench.options
         load.random_keys(bench, TABLE, options.rows)
-        for size in options.sizes:
-            load.probes(bench, outer(size), options.rows, size, ordered=False)
         self.indexes = Indexes(TABLE, "k", bench.contenders)
         for contender in bench.contenders:
             if contender.builds:
                 bench.connection.execute(self.indexes.create_sql(contender))
-        load.prewarm(bench, [TABLE, *self.indexes.names(), *(outer(size) for size in options.sizes)])
-        bench.connection.execute("CHECKPOINT")
+        load.prewarm(bench, [TABLE, *self.indexes.names()])
+        load_outer(bench, options.rows, options.sizes)
         for contender in bench.contenders:
             if contender.has_model:
-                model = learned.train(bench, contender.index_on(TABLE))
-                if model["state"] != "ready":
-                    raise Failed(f"no model: {model['state']}, {model['reason']}")
+                learned.train_and_check(bench, contender.index_on(TABLE))
         bench.say("everything is loaded and in memory")
 
     def measure(self, bench):
-        swept = {}
-        for kind in KINDS:
-            swept[kind] = self._sweep(bench, kind)
-            bench.add_table(f"Milliseconds and plans: {KINDS[kind][0]}", _sweep_rows(bench, swept[kind]))
-            for row in _switch_results(bench, kind, swept[kind]):
-                bench.add_result(*row, timed=False)
-        bench.add_table("Where plans switch, outer rows", _switch_rows(bench, swept))
-        self.indexes.show_all(bench.connection)
+        sweep_all(bench, Sweep(self.indexes, bench.options.sizes, bench.options.costs, bench.options.rounds))
 
-    # ---- one kind of join ----
 
-    def _sweep(self, bench, kind):
+def page_costs(listed):
+    """[(random_page_cost, seq_page_cost)]"""
+    try:
+        costs = [tuple(float(part) for part in pair.split("/")) for pair in listed.split(",")]
+        if any(len(pair) != 2 or min(pair) < 0 for pair in costs):
+            raise ValueError
+    except ValueError:
+        raise SystemExit("bench: --page-costs wants RANDOM/SEQ,...") from None
+    return costs
+
+
+def bytes_needed(rows, which, contenders):
+    row = load.HEAP_BYTES_A_ROW + sum(contender.bytes_per_int8 for contender in contenders)
+    return rows * row + sum(which) * OUTER_BYTES
+
+
+def sizes(last, steps=STEPS):
+    """Of the outer tables, so many a decade."""
+    count = int(math.log10(last / FIRST) * steps + 1e-9)
+    return [round(FIRST * 10 ** (step / steps)) for step in range(count + 1)]
+
+
+def settings(size):
+    """The planner takes everything, so many bytes, for cached, as it is."""
+    return {"work_mem": WORK_MEM, "effective_cache_size": str(max(size // 8192 * 2, 524_288))}
+
+
+def load_outer(bench, rows, which):
+    for size in which:
+        load.probes(bench, outer(size), rows, size, ordered=False)
+    load.prewarm(bench, [outer(size) for size in which])
+    bench.connection.execute("CHECKPOINT")
+
+
+def sweep_all(bench, sweep):
+    """Both kinds of join, and what was found into the report; returns the steps by kind."""
+    swept = {}
+    for kind in KINDS:
+        swept[kind] = sweep.run(bench, kind)
+        bench.add_table(f"Milliseconds and plans: {KINDS[kind][0]}", _sweep_rows(swept[kind], sweep.names))
+        for row in _switch_results(kind, swept[kind], sweep.names):
+            bench.add_result(*row, timed=False)
+    bench.add_table("Where plans switch, outer rows", _switch_rows(bench, swept, sweep.names))
+    sweep.indexes.show_all(bench.connection)
+    return swept
+
+
+class Sweep:
+    """Joins with larger and larger outer tables."""
+
+    def __init__(self, indexes, which, costs, rounds):
+        self.indexes = indexes
+        self.names = [contender.name for contender in indexes.contenders]
+        self.sizes = which
+        self.costs = costs
+        self.rounds = rounds
+
+    def run(self, bench, kind):
         """A dict for each size: times of loops by contender and of hash joins; costs of both and choice of the planner.
 
         It ends when planner and clock have switched for every contender.
         """
         found = []
-        for size in bench.options.sizes:
+        for size in self.sizes:
             step = {"outer_rows": size, "ms": {}, "costs": {}, "choice": {}}
-            for number in range(-1, bench.options.rounds):  # round -1 is the warm-up
-                for contender in bench.in_turn(bench.contenders, max(number, 0)):
-                    self._time(bench, kind, size, contender, step, number >= 0)
-            for contender in bench.contenders:
+            for number in range(-1, self.rounds):  # round -1 is the warm-up
+                self._time(bench, kind, size, number, step["ms"])
+            for contender in self.indexes.contenders:
                 self.indexes.show_only(bench.connection, contender)
                 self._ask_planner(bench, kind, size, contender, step)
             step["ms"] = {name: median(values) for name, values in step["ms"].items()}
@@ -124,35 +160,36 @@ class Plans(Experiment):
                 break
         return found
 
-    def _time(self, bench, kind, size, contender, step, counts):
-        """A nested loop over the contender's index, and a hash join, which is the same for all."""
-        self.indexes.show_only(bench.connection, contender)
-        sql = KINDS[kind][2].format(outer=outer(size))
-        answers = []
-        for settings, name in ((LOOP, contender.name), (HASH, HASH_NAME)):
-            apply_settings(bench.connection, settings)
-            self._check(bench, kind, contender, sql, settings)
-            microseconds, rows = server_microseconds(bench.connection, sql)
-            answers.append(rows)
-            if counts:
-                step["ms"].setdefault(name, []).append(microseconds / 1000)
-        if answers[0] != answers[1]:
-            raise WrongAnswer(f"{sql}: {contender.name} gives {answers[0]}, a hash join {answers[1]}")
+    def _time(self, bench, kind, size, round_number, times):
+        """A nested loop over each contender's index, and a hash join, which is the same for all."""
+        sql = self._sql(kind, size)
+        answers = {}
+        ways = [(contender, LOOP, contender.name) for contender in self.indexes.contenders]
+        ways.append((self.indexes.contenders[0], HASH, HASH_NAME))
+        for contender, chosen, name in bench.in_turn(ways, max(round_number, 0)):
+            self.indexes.show_only(bench.connection, contender)
+            apply_settings(bench.connection, chosen)
+            plan = explain(bench.connection, sql)
+            if chosen is LOOP:
+                index_node(plan, contender.index_on(self.indexes.table), KINDS[kind][1])
+            elif join_of(plan) != "Hash Join":
+                raise WrongPlan(f"wanted a hash join, got {join_of(plan)}: {sql}")
+            microseconds, answers[name] = microseconds_taken(bench)(bench.connection, sql)
+            if round_number >= 0:
+                times.setdefault(name, []).append(microseconds / 1000)
+        if len(set(map(repr, answers.values()))) > 1:
+            raise WrongAnswer(f"{sql}: not the same by all: {answers}")
 
-    def _check(self, bench, kind, contender, sql, settings):
-        plan = explain(bench.connection, sql)
-        if settings is LOOP:
-            index_node(plan, contender.index_on(TABLE), KINDS[kind][1])
-        elif join_of(plan) != "Hash Join":
-            raise WrongPlan(f"wanted a hash join, got {join_of(plan)}: {sql}")
+    def _sql(self, kind, size):
+        return KINDS[kind][2].format(outer=outer(size), table=self.indexes.table)
 
     def _ask_planner(self, bench, kind, size, contender, step):
-        sql = KINDS[kind][2].format(outer=outer(size))
-        for random, sequential in bench.options.costs:
+        sql = self._sql(kind, size)
+        for random, sequential in self.costs:
             key = f"{random:g}/{sequential:g}"
             costs = []
-            for settings in (LOOP, HASH, CHOICE):
-                apply_settings(bench.connection, {**settings, "random_page_cost": random, "seq_page_cost": sequential})
+            for chosen in (LOOP, HASH, CHOICE):
+                apply_settings(bench.connection, {**chosen, "random_page_cost": random, "seq_page_cost": sequential})
                 plan = explain(bench.connection, sql)
                 costs.append(plan["Total Cost"])
             step["costs"].setdefault(key, {})[contender.name] = costs[:2]
@@ -202,21 +239,19 @@ def planned_switch(steps, key, name):
 
 # ---- what the report shows ----
 
-def _sweep_rows(bench, steps):
-    names = [contender.name for contender in bench.contenders]
+def _sweep_rows(steps, names):
     keys = list(steps[0]["choice"])
     rows = [["outer rows", *(f"loop, {name}" for name in names), HASH_NAME,
              *(f"{name} at {key}" for key in keys for name in names)]]
     for step in steps:
-        rows.append([f"{step['outer_rows']:,}", *(step["ms"][name] for name in names), step["ms"][HASH_NAME],
+        rows.append([f"{step['outer_rows']:,}", *(step["ms"][name] for name in [*names, HASH_NAME]),
                      *("loop" if step["choice"][key][name] == "Nested Loop" else "hash"
                        for key in keys for name in names)])
     return rows
 
 
-def _switch_results(bench, kind, steps):
+def _switch_results(kind, steps, names):
     title = KINDS[kind][0]
-    names = [contender.name for contender in bench.contenders]
 
     def result(key, words, switch):
         samples = {name: [round(found)] for name in names if (found := switch(name)) is not None}
@@ -228,9 +263,8 @@ def _switch_results(bench, kind, steps):
                      lambda name, key=key: planned_switch(steps, key, name))
 
 
-def _switch_rows(bench, swept):
+def _switch_rows(bench, swept, names):
     """Planner and clock side by side, and what the one index has over the other by each."""
-    names = [contender.name for contender in bench.contenders]
     learning = judged(bench.contenders).name
     share = lambda a, b: f"{a / b:.2f}" if a and b else "–"  # noqa: E731
     rows = [["join, page costs", *(f"{name}: {what}" for name in names for what in ("planner", "clock", "ratio")),
@@ -245,6 +279,21 @@ def _switch_rows(bench, swept):
                                                                  share(planner[name], clock[name]))]
                         + [share(which[learning], which[BASELINE]) for which in (planner, clock)])
     return rows
+
+
+def agreement_rows(swept, names, within):
+    """Whether the planner's switch is near the clock's: rows of (what, one of each contender)."""
+    for kind, steps in swept.items():
+        for key in steps[0]["costs"]:
+            yield [f"{KINDS[kind][0]}, {key}", *(_agreement(steps, key, name, within) for name in names)]
+
+
+def _agreement(steps, key, name, within):
+    """A switch beyond the last size is taken for one there, which can only flatter who is nearer to it."""
+    last = steps[-1]["outer_rows"]
+    planner, clock = planned_switch(steps, key, name), measured_switch(steps, name)
+    ratio = (planner or last) / (clock or last)
+    return f"{ratio:.2f}{' at most' * (clock is None)}, {'reached' if 1 / within <= ratio <= within else 'missed'}"
 
 
 EXPERIMENT = Plans

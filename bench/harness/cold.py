@@ -1,17 +1,24 @@
-"""Restarts with cold caches, and what to warm again after one.
+"""Restarts with cold caches, and what to warm again after one; cold caches without a restart.
 
 The server comes back with empty shared_buffers.  Where it can (version, system and file system), it reads past the
 operating system's cache from then on (debug_io_direct); else the files of the relations that will be read are
 dropped from that cache while the server is down.
 """
 
+import contextlib
+import ctypes
 import glob
 import os
+import pathlib
 
-from . import load
+from . import disk, load
 from .learned import train
 
-DIRECT_IO = "debug_io_direct"  # setting, from version 16 on
+DIRECT_IO = "debug_io_direct"
+FIRST_DIRECT = 18  # major version; before, servers read ahead by advice to the operating system, which this passes by
+IO_CONCURRENCY = disk.DEPTH
+IO_URING_SETUP = 425  # the system call's number, on every architecture
+SHOWN = ("shared_buffers", "effective_io_concurrency", "io_workers")  # settings, in the report
 
 # Blocks of a btree's inner pages, from the root down.  Of a page with a right sibling the first item is its high key.
 INNER_PAGES = """
@@ -26,9 +33,73 @@ INNER_PAGES = """
     SELECT block FROM inner_page"""
 
 
+def add_options(parser):
+    parser.add_argument("--io-methods", metavar="LIST",
+                        help="from version 18 on (default: worker, and io_uring where it is to be had)")
+
+
+def io_methods(bench):
+    """How the server can read ahead; one None before version 18, where there is no choice."""
+    found = bench.connection.execute("SELECT enumvals FROM pg_settings WHERE name = 'io_method'").fetchone()
+    if not found:
+        return [None]
+    if bench.options.io_methods:
+        wanted = [method.strip() for method in bench.options.io_methods.split(",") if method.strip()]
+        if not wanted or not set(wanted) <= set(found[0]):
+            raise SystemExit(f"bench: --io-methods: this server has {','.join(found[0])}")
+        return wanted
+    if "io_uring" not in found[0]:
+        bench.say("this server was built without io_uring: io_method worker only")
+        return ["worker"]
+    if not _io_uring_allowed():
+        bench.warn("the system does not allow io_uring here: io_method worker only")
+        return ["worker"]
+    return ["worker", "io_uring"]
+
+
+def _io_uring_allowed():
+    with contextlib.suppress(OSError, ValueError):
+        if int(pathlib.Path("/proc/sys/kernel/io_uring_disabled").read_text()):
+            return False
+    parameters = ctypes.create_string_buffer(120)
+    descriptor = ctypes.CDLL(None, use_errno=True).syscall(IO_URING_SETUP, 1, parameters)
+    if descriptor < 0:
+        return False
+    os.close(descriptor)
+    return True
+
+
+def sample_settings(bench, workers, **further):
+    """Settings of cold samples: how many reads may be under way, and further ones; but for what --set says."""
+    settings = {**further, "effective_io_concurrency": str(IO_CONCURRENCY)}
+    if bench.server.installation.major >= 18:
+        settings["io_workers"] = str(workers)
+    return {name: value for name, value in settings.items() if not _user_set(bench, name)}
+
+
+def _user_set(bench, name):
+    return any(setting.split("=", 1)[0] == name for setting in bench.options.set)
+
+
+def disk_rates(bench, relations):
+    """What the disk can do with these relations' files: (reads/s by number under way or None, bytes)."""
+    files = files_of(bench, relations)
+    rates, size = disk.read_rates(files), sum(pathlib.Path(name).stat().st_size for name in files)
+    bench.say(f"the disk, {' and '.join(relations)}: {disk.in_words(rates, size)}")
+    return rates, size
+
+
+def description(bench):
+    """Rows for the report on the samples' circumstances."""
+    cache = ("read past (debug_io_direct)" if direct_io(bench)
+             else "files dropped from it before each sample (posix_fadvise)")
+    return [["the operating system's cache", cache],
+            *([name, bench.server.settings[name]] for name in SHOWN if name in bench.server.settings)]
+
+
 def direct_io(bench):
-    """Whether the server, the system and the file system can read past the cache."""
-    if bench.server.installation.major < 16 or not hasattr(os, "O_DIRECT"):
+    """Whether the server, the system and the file system can read past the cache, and --set leaves that open."""
+    if bench.server.installation.major < FIRST_DIRECT or not hasattr(os, "O_DIRECT") or _user_set(bench, DIRECT_IO):
         return False
     try:
         os.close(os.open(bench.server.data / "PG_VERSION", os.O_RDONLY | os.O_DIRECT))
@@ -44,6 +115,20 @@ def cold_restart(bench, relations, settings=None):
     if not direct and not hasattr(os, "posix_fadvise"):
         bench.warn("cold start: the operating system's cache stays warm here: times are not those of a cold start")
     restart(bench, {**(settings or {}), **({DIRECT_IO: "data"} if direct else {})}, lambda: _drop_from_cache(files))
+
+
+def evict(bench, relations, settings):
+    """The same of a server that runs with these settings already, where it can: all else that is cached stays.
+
+    Returns whether it could: from 18 on, without pages of these relations in the operating system's cache.
+    """
+    running = bench.server.settings
+    if not running.get(DIRECT_IO) or any(running.get(name) != value for name, value in settings.items()):
+        return False
+    bench.connection.execute("RESET ALL")
+    bench.connection.execute("CREATE EXTENSION IF NOT EXISTS pg_buffercache")
+    return all(bench.connection.execute("SELECT buffers_skipped = 0 FROM pg_buffercache_evict_relation(%s::regclass)",
+                                        [relation]).fetchone()[0] for relation in relations)
 
 
 def warm_restart(bench):

@@ -7,8 +7,8 @@ scratch server: the update invalidates the relcache entries of those indexes,
 and the planner ignores an index that is not valid.  Every measurement checks
 in the plan that the intended index is used.
 
-`btree` and `served` are one and the same btree index: the session's setting
-learnedbtree.btree_indexes is all that differs.
+`btree`, `served` and `served-plain` are one and the same btree index: the
+session's settings are all that differs.
 """
 
 import dataclasses
@@ -47,11 +47,13 @@ class Contender:
 
 ENABLE = f"{EXTENSION}.enable"
 BTREE_INDEXES = f"{EXTENSION}.btree_indexes"
+SERVED = ((ENABLE, "on"), (f"{EXTENSION}.min_leaves", "0"), (BTREE_INDEXES, "all"))
+NOT_AHEAD = ((f"{EXTENSION}.lookahead_rows", "0"), (f"{EXTENSION}.enable_row_prefetch", "off"))
 
 KNOWN = (
     Contender("btree", "btree", settings=((BTREE_INDEXES, "none"),)),
-    Contender("served", "btree", settings=((ENABLE, "on"), (f"{EXTENSION}.min_leaves", "0"), (BTREE_INDEXES, "all")),
-              shares="btree", bytes_per_int8=0),
+    Contender("served", "btree", settings=SERVED, shares="btree", bytes_per_int8=0),
+    Contender("served-plain", "btree", settings=SERVED + NOT_AHEAD, shares="btree", bytes_per_int8=0),
     Contender("hash", "hash", index_only=False, ranges=False, bytes_per_int8=45),
     Contender("learnedbtree", EXTENSION, settings=((ENABLE, "on"),)),
     Contender("learnedbtree-off", EXTENSION, settings=((ENABLE, "off"),), shares="learnedbtree", bytes_per_int8=0),
@@ -106,7 +108,7 @@ class Indexes:
         return list(dict.fromkeys(contender.index_on(self.table) for contender in self.contenders))
 
     def show_only(self, connection, contender):
-        """Make the contender's index the only one of the table that the planner sees, and apply its settings.
+        """Make the contender's index the only one of the table that the planner sees, and apply its settings alone.
 
         The index's own row is updated in any case: that makes the session forget what it knows of the index, so that
         btree is measured without a trace of its having been served before.
@@ -117,7 +119,8 @@ class Indexes:
                WHERE indrelid = %(table)s::regclass
                  AND (indisvalid OR indexrelid = %(shown)s::regclass)""",
             {"shown": shown, "table": self.table})
-        apply_settings(connection, dict(contender.settings))
+        others = dict.fromkeys(name for other in self.contenders for name, _ in other.settings)
+        apply_settings(connection, {**others, **dict(contender.settings)})
         check_served(connection, contender, shown)
 
     def show_all(self, connection):

@@ -54,6 +54,8 @@ class Bench:
         self.facts = {}  # contender -> {name: value}
         self.tables = []  # (title, rows) of figures that are not a contender's
         self.targets = {}  # key of a result -> speed-up asked for, or None: see targets.py
+        self.rivals = []  # what else results are to be faster than
+        self.questions = ()  # tables that say what is asked: in memory in each cold sample
         self.warnings = []
 
     def say(self, message):
@@ -83,6 +85,7 @@ class Bench:
         for measurement in measurements:
             self.run_one(indexes, measurement)
         indexes.show_all(self.connection)
+        self.connection.execute("RESET ALL")  # what the measurements set
 
     def run_one(self, indexes, measurement):
         taking_part = [contender for contender in self.contenders if measurement.applies(contender)]
@@ -133,4 +136,3 @@ def ratio_to_baseline(result, contender_name):
     if not result["timed"] or not baseline or not own:
         return None
     return median(baseline) / median(own)
-

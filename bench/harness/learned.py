@@ -6,6 +6,7 @@ from statistics import median
 import psycopg
 
 from .contenders import EXTENSION
+from .measure import Failed
 
 
 def counters(bench, index):
@@ -25,6 +26,13 @@ def train(bench, index):
     with contextlib.suppress(psycopg.errors.ObjectNotInPrerequisiteState):
         bench.connection.execute(f"SELECT {EXTENSION}_train(%s::regclass)", [index])
     return model_of(bench, index)
+
+
+def train_and_check(bench, index):
+    """Train an index that is to have a model."""
+    model = train(bench, index)
+    if model["state"] != "ready":
+        raise Failed(f"{index} has no model: {model['state']}, {model['reason']}")
 
 
 def train_and_describe(bench, indexes, contender, rounds):

@@ -24,6 +24,11 @@ def key_of(row):
     return f"hashint8extended({row}, {KEY_SEED})"
 
 
+def value_of(row):
+    """SQL for the value of a row number (SQL too): few, each of many rows."""
+    return f"({row} & 1023)::int4"
+
+
 def drawn_row(number, rows):
     """SQL for the row that probe `number` (SQL too) asks for, drawn with replacement."""
     return f"((hashint8extended({number}, {PROBE_SEED}) & {INT8_MAX}) % {rows} + 1)"
@@ -48,16 +53,17 @@ def random_keys(bench, table, rows):
         connection.execute(f"CREATE TABLE {table} (k int8 NOT NULL, v int4 NOT NULL)")
         for first in range(1, rows + 1, CHUNK_ROWS):
             last = min(rows, first + CHUNK_ROWS - 1)
-            connection.execute(f"INSERT INTO {table} SELECT {key_of('i')}, (i & 1023)::int4 "
+            connection.execute(f"INSERT INTO {table} SELECT {key_of('i')}, {value_of('i')} "
                                f"FROM (SELECT generate_series({first}::int8, {last}::int8) AS i) AS s")
             bench.say(f"loaded {last:,} of {rows:,} rows")
     settle(bench, table)
 
 
-def probes(bench, table, rows, count, ordered):
-    """Table (k int8) of keys that exist, in random or in key order."""
+def probes(bench, table, rows, count, ordered, first=1):
+    """Table (k int8) of keys that exist, those of the probes from `first` on, in random or in key order."""
     fill(bench, table, "k int8 NOT NULL",
-            f"SELECT {key_of(drawn_row('j', rows))} AS k FROM (SELECT generate_series(1::int8, {count}) AS j) AS s"
+            f"SELECT {key_of(drawn_row('j', rows))} AS k "
+            f"FROM (SELECT generate_series({first}::int8, {first + count - 1}) AS j) AS s"
             + (" ORDER BY k" if ordered else ""))
 
 
@@ -100,3 +106,12 @@ def prewarm(bench, relations, forks=("main", "vm")):
         for fork in forks:
             if bench.connection.execute("SELECT pg_relation_size(%s::regclass, %s)", [relation, fork]).fetchone()[0]:
                 bench.connection.execute("SELECT pg_prewarm(%s::regclass, 'buffer', %s)", [relation, fork])
+
+
+def prewarm_with_toast(bench, table):
+    """With what is out of line in its rows."""
+    toast = bench.connection.execute(
+        """SELECT t.oid::regclass::text, i.indexrelid::regclass::text FROM pg_class AS c
+           JOIN pg_class AS t ON t.oid = c.reltoastrelid JOIN pg_index AS i ON i.indrelid = t.oid
+           WHERE c.oid = %s::regclass""", [table]).fetchone()
+    prewarm(bench, [table, *(toast or ())])

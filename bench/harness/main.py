@@ -40,6 +40,8 @@ def parse(arguments):
     parser.add_argument("--shared-buffers", help="instead of the size computed from the data, e.g. 4GB")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
                         help="further server setting, repeatable")
+    parser.add_argument("--cpu-time", action="store_true",
+                        help="time queries in memory by the CPU time of the backend, where the machine has other work")
     experiment.add_options(parser)
     options = parser.parse_args(rest)
     if options.rounds < 1:

@@ -11,6 +11,8 @@ import re
 import subprocess
 import tempfile
 
+from .cpu import cpu_microseconds
+
 # Joins are to be nested loops over the index, one probe a row.
 NESTED_LOOP = {
     "enable_hashjoin": "off",
@@ -19,6 +21,7 @@ NESTED_LOOP = {
     "enable_memoize": "off",
     "enable_bitmapscan": "off",
 }
+BY_INDEX = {**NESTED_LOOP, "enable_seqscan": "off", "enable_sort": "off"}
 PGBENCH_SECONDS = 600
 
 
@@ -35,8 +38,9 @@ class WrongAnswer(Failed):
 
 
 def apply_settings(connection, settings):
+    """For the session; None is a setting's default."""
     for name, value in settings.items():
-        connection.execute("SELECT set_config(%s, %s, false)", [name, str(value)])
+        connection.execute("SELECT set_config(%s, %s, false)", [name, None if value is None else str(value)])
 
 
 def plan_nodes(plan):
@@ -69,6 +73,11 @@ def server_microseconds(connection, statement):
     cursor.nextset()
     ended = cursor.fetchone()[0]
     return (ended - began).total_seconds() * 1e6, rows
+
+
+def microseconds_taken(bench):
+    """How this run times queries in memory: a function of (connection, statement)."""
+    return cpu_microseconds if bench.options.cpu_time else server_microseconds
 
 
 def pgbench_microseconds(bench, scripts, transactions, seed, settings, variables=None):
@@ -130,17 +139,19 @@ class Query(Measurement):
 
     sql: str = ""
     per: int = 1
+    settings: dict = dataclasses.field(default_factory=lambda: NESTED_LOOP)
+    cpu: bool = False  # by CPU time
 
     def run(self, bench, indexes, contender, _round):
         indexes.show_only(bench.connection, contender)
-        apply_settings(bench.connection, NESTED_LOOP)
-        index_node(explain(bench.connection, self.sql), contender.index_on(indexes.table), self.node_type(contender))
-        microseconds, self.last_answer = self.timed_run(bench.connection)
+        apply_settings(bench.connection, self.settings)
+        self.check_plan(bench.connection, indexes, contender)
+        take = cpu_microseconds if self.cpu else microseconds_taken(bench)
+        microseconds, self.last_answer = take(bench.connection, self.sql)
         return microseconds / self.per
 
-    def timed_run(self, connection):
-        """Returns (microseconds, answer)."""
-        return server_microseconds(connection, self.sql)
+    def check_plan(self, connection, indexes, contender):
+        index_node(explain(connection, self.sql), contender.index_on(indexes.table), self.node_type(contender))
 
 
 @dataclasses.dataclass
@@ -202,4 +213,3 @@ class Prepared(Measurement):
     def _check_plan(self, connection, indexes, contender):
         check_prepared(connection, self.statement, contender.index_on(indexes.table), self.node_type(contender),
                        self.parameter_type, self.sample_parameter)
-

@@ -1,14 +1,28 @@
 """Speed-ups that are asked for, and whether they were reached; and that nothing became slower.
 
 An experiment names in bench.targets the results that are judged: {key of a result: speed-up, or None where
-only the floor holds}.  contenders.judged() says whose.
+only the floor holds}, over the baseline's same result; and in bench.rivals what else a result is to be faster than.
+contenders.judged() says whose results these are.
 """
+
+import dataclasses
+from statistics import median
 
 from . import contenders
 from .contenders import BASELINE
-from .experiment import ratio_to_baseline
 
 FLOOR = 0.98  # no result may be slower than the baseline by more than noise
+
+
+@dataclasses.dataclass(frozen=True)
+class Rival:
+    """Another contender's result, or the baseline's of another way to do the same."""
+
+    key: str  # of the result that is judged
+    speedup: float | None
+    title: str  # what it is to be faster than
+    over: str = BASELINE
+    over_key: str | None = None  # of another result
 
 
 def judged(bench):
@@ -16,24 +30,27 @@ def judged(bench):
 
     That of the fastest rounds alone tells, where the two differ, that the machine had other things to do.
     """
-    found = []
     judged_one = contenders.judged(bench.contenders)
-    for result in bench.results if judged_one else ():
-        ratio = ratio_to_baseline(result, judged_one.name)
-        if result["key"] in bench.targets and ratio is not None:
-            target = bench.targets[result["key"]]
-            fastest = min(result["samples"][BASELINE]) / min(result["samples"][judged_one.name])
-            found.append({"key": result["key"], "title": result["title"], "speedup": ratio,
-                          "speedup_of_fastest": fastest, "target": target,
-                          "met": ratio >= (target or FLOOR), "above_floor": ratio >= FLOOR})
+    results = {result["key"]: result for result in bench.results if result["timed"]} if judged_one else {}
+    found = []
+    for key, result in results.items():
+        over_baseline = [Rival(key, bench.targets[key], BASELINE)] if key in bench.targets else []
+        for rival in over_baseline + [rival for rival in bench.rivals if rival.key == key]:
+            own = result["samples"].get(judged_one.name)
+            others = results.get(rival.over_key or key, {"samples": {}})["samples"].get(rival.over)
+            if own and others:
+                ratio = median(others) / median(own)
+                found.append({"key": key, "title": result["title"], "over": rival.title, "speedup": ratio,
+                              "speedup_of_fastest": min(others) / min(own), "target": rival.speedup,
+                              "met": ratio >= (rival.speedup or FLOOR), "above_floor": ratio >= FLOOR})
     return found
 
 
 def rows(bench):
-    lines = [["", f"speed-up over {BASELINE}", "of the fastest rounds", "wanted", ""]]
+    lines = [["", "over", "speed-up", "of the fastest rounds", "wanted", ""]]
     for entry in judged(bench):
-        lines.append([entry["title"], f"{entry['speedup']:.2f}×", f"{entry['speedup_of_fastest']:.2f}×",
-                      f"≥ {entry['target'] or FLOOR:.4g}×", "reached" if entry["met"] else "missed"])
+        lines.append([entry["title"], entry["over"], f"{entry['speedup']:.2f}×", f"{entry['speedup_of_fastest']:.2f}×",
+                      f"≥ {entry['target'] or FLOOR:.3g}×", "reached" if entry["met"] else "missed"])
     return lines
 
 

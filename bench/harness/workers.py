@@ -4,11 +4,10 @@ Workers live for seconds, so a thread looks at them several times a second; what
 look and its end is missed.
 """
 
-import os
-import pathlib
 import threading
 
 from .contenders import EXTENSION
+from .cpu import cpu_seconds
 
 LOOK_SECONDS = 0.2
 STOP_SECONDS = 30
@@ -69,16 +68,3 @@ class WorkerWatch:
             self._trained_before = trained_at
         if trained_at not in (None, self._trained_before):
             self.training_ms[trained_at] = milliseconds
-
-
-def cpu_seconds(process):
-    """User and system time of a process so far; None if it has ended."""
-    try:
-        return int(pathlib.Path(f"/proc/{process}/schedstat").read_text().split()[0]) / 1e9
-    except FileNotFoundError:
-        pass  # ended, or a kernel without it
-    try:
-        fields = pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    except FileNotFoundError:
-        return None
