@@ -1,6 +1,6 @@
 """Lookups in a large table of random int8 keys: joins, prepared statements, ranges; builds, pages, model."""
 
-from harness import learned, load
+from harness import learned, lists, load
 from harness.contenders import Indexes
 from harness.experiment import Experiment
 from harness.measure import Pages, Prepared, Query
@@ -8,6 +8,7 @@ from harness.measure import Pages, Prepared, Query
 TABLE = "t"
 KEYS_A_RANGE = 100
 RANGE_SHARE = 10  # one range for so many probes
+LIST_KEYS = 1_000
 PROBE_BYTES = 40  # a row of a probe table
 MIN_ROWS = 10_000
 
@@ -25,12 +26,12 @@ class Lookup(Experiment):
     def check_options(self, options):
         if options.rows < MIN_ROWS:
             raise SystemExit(f"bench: --rows must be at least {MIN_ROWS}")
-        if options.probes < RANGE_SHARE or options.prepared < 1 or options.build_rounds < 1:
-            raise SystemExit(f"bench: --probes must be at least {RANGE_SHARE}, --prepared and --build-rounds at least 1")
+        if options.probes < LIST_KEYS or options.prepared < 1 or options.build_rounds < 1:
+            raise SystemExit(f"bench: --probes must be at least {LIST_KEYS}, --prepared and --build-rounds at least 1")
 
     def bytes_needed(self, options, contenders):
         row = load.HEAP_BYTES_A_ROW + sum(contender.bytes_per_int8 for contender in contenders)
-        return options.rows * row + options.probes * 3 * PROBE_BYTES
+        return options.rows * row + options.probes * 4 * PROBE_BYTES
 
     def load(self, bench):
         options = bench.options
@@ -38,9 +39,11 @@ class Lookup(Experiment):
         load.probes(bench, "probe_random", options.rows, options.probes, ordered=False)
         load.probes(bench, "probe_sorted", options.rows, options.probes, ordered=True)
         load.range_probes(bench, "probe_range", options.rows, options.probes // RANGE_SHARE, KEYS_A_RANGE)
+        lists.make(bench, options.rows, options.probes // LIST_KEYS, LIST_KEYS)
         self.indexes = Indexes(TABLE, "k", bench.contenders)
         bench.build_indexes(self.indexes, options.build_rounds)
         load.prewarm(bench, [TABLE, *self.indexes.names(), "probe_random", "probe_sorted", "probe_range"])
+        load.prewarm_with_toast(bench, lists.TABLE)
         bench.connection.execute("CHECKPOINT")
         bench.say("everything is loaded and in memory")
 
@@ -53,6 +56,9 @@ class Lookup(Experiment):
         for order in ("random", "sorted"):
             yield Query(f"join_heap_{order}", f"join with table fetch, {order} probes", "µs a probe",
                         sql=join.format(what="sum(t.v)", order=order), per=probes)
+        for index_only in (True, False):
+            yield lists.query(f"list_{'index_only' if index_only else 'heap'}", TABLE, probes // LIST_KEYS, LIST_KEYS,
+                              index_only)
         yield Prepared("prepared", "prepared point lookup, round trip", "µs a lookup",
                        script=f"\\set i random(1, {options.rows})\n"
                               f"SELECT v FROM t WHERE k = {load.key_of(':i')};\n",
