@@ -19,7 +19,6 @@ $node->append_conf('postgresql.conf', "shared_buffers = 1MB\neffective_io_concur
 $node->start;
 $node->safe_psql('postgres', <<'SQL');
 CREATE EXTENSION learnedbtree;
-CREATE EXTENSION pg_buffercache;
 CREATE TABLE t (k int8, a int4, n int8, pad text);
 INSERT INTO t SELECT (g * 2654435761) % 4294967291, (g * 7919) % 40, g, repeat('x', 150) FROM generate_series(1::int8, 60000) g;
 CREATE INDEX t_k ON t USING learnedbtree (k);
@@ -34,6 +33,10 @@ INSERT INTO m SELECT (g * 7919) % 4001, g, repeat('x', 150) FROM generate_series
 CREATE INDEX m_k ON m USING learnedbtree (k);
 VACUUM ANALYZE s, m;
 SQL
+
+# (a server without contrib modules does not have it)
+my $shows_pins = $node->safe_psql('postgres', q{SELECT count(*) FROM pg_available_extensions WHERE name = 'pg_buffercache'}) eq '1';
+$node->safe_psql('postgres', 'CREATE EXTENSION pg_buffercache') if $shows_pins;
 
 sub train { return $_[0]->safe_psql('postgres', "SELECT learnedbtree_train(i) FROM unnest('{t_k,t_a,s_k,m_k}'::text[]) i; SELECT learnedbtree_stat_reset()"); }
 
@@ -138,7 +141,7 @@ DECLARE
     seen text := '';
 BEGIN
     OPEN c SCROLL FOR EXECUTE query;
-    FOR i IN 1..50 LOOP
+    FOR i IN 1..40 LOOP
         x := (x * 1103515245 + 12345) % 2147483648;
         FOR j IN 1..CASE (x / 65536) % 3 WHEN 0 THEN 5 WHEN 1 THEN 40 ELSE 200 END LOOP
             IF (x / 1048576) % 3 = 0 THEN FETCH PRIOR FROM c INTO r; ELSE FETCH NEXT FROM c INTO r; END IF;
@@ -217,7 +220,7 @@ sub vacuum_beside_cursor
 		$cursor->query_safe("$heap BEGIN; DECLARE c SCROLL CURSOR FOR SELECT n FROM t WHERE $where ORDER BY k; MOVE 300 FROM c");
 		# the block of the row that the cursor is at
 		my $pinned = 'SELECT count(*) FROM pg_buffercache WHERE relfilenode = pg_relation_filenode(\'t\') AND pinning_backends > 0';
-		is($node->safe_psql('postgres', $pinned), 1, "$what: blocks pinned by an idle cursor, $where");
+		is($node->safe_psql('postgres', $pinned), 1, "$what: blocks pinned by an idle cursor, $where") if $shows_pins;
 		my ($vacuumed) = $node->psql('postgres', "SET statement_timeout = '60s';\nSET enable_seqscan = on;\nUPDATE t SET n = n WHERE n % 20 = 0;\nVACUUM (TRUNCATE off) t;", on_error_stop => 1);
 		is($vacuumed, 0, "$what: VACUUM beside a cursor, $where");
 		$cursor->query_safe('MOVE ALL FROM c');
