@@ -70,7 +70,7 @@ BEGIN
                    ks_row(types, kinds, 1, 2, (ARRAY['<', '<=', '>'])[i % 3 + 1], i + 1);
         WHEN 'row and key' THEN
             RETURN ks_row(types, kinds, 1, members, (ARRAY['<', '<=', '>', '>='])[i % 4 + 1], i) || ' AND k1 ' ||
-                   (ARRAY['<', '<=', '>', '>=', '='])[ks_mix(i) % 5 + 1] || ' ' || one;
+                   (ARRAY['<', '<=', '>', '>='])[ks_mix(i) % 4 + 1] || ' ' || one;
         WHEN 'row below' THEN
             RETURN CASE i % 4 WHEN 0 THEN 'k1 IS NULL AND '
                               WHEN 1 THEN format('k1 IN (%s, %s) AND ', one, ks_value(types, kinds, 1, ks_mix(i + 9), true))
