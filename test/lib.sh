@@ -281,7 +281,7 @@ END
 report_valgrind() {
     local log=$scratch/valgrind.log
     outputs+=("$scratch/valgrind")
-    cat "$scratch"/valgrind/*.log | awk -v ours='src/(am|key|model|registry|search|serve|server|sql|train)/[a-z_0-9]+[.][ch]:' '
+    cat "$scratch"/valgrind/*.log | awk -v ours='src/(am|join|key|model|registry|search|serve|server|sql|train)/[a-z_0-9]+[.][ch]:' '
         /BEGIN-REPORT/ { text = ""; mine = 0; next }
         /END-REPORT/ { if (mine) printf "%s", text; else others++; next }
         { sub(/^==[0-9]+== /, ""); text = text $0 "\n"; if ($0 ~ ours) mine = 1 }

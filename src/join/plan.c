@@ -12,6 +12,8 @@
 #include "join/join.h"
 
 #include "am/am.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
@@ -32,20 +34,37 @@ static set_join_pathlist_hook_type next_hook = NULL;
 
 /* ---- may rows be read before they are needed? ---- */
 
-/* Does the tree change data, lock rows, or call what may have effects? */
 static bool
-has_effects(Node *node, void *context)
+is_volatile(Oid function, void *context)
+{
+	return func_volatile(function) == PROVOLATILE_VOLATILE;
+}
+
+/* Does the tree change data, lock rows, or call what may have effects?  Subqueries that are planned already are looked into. */
+static bool
+has_effects(Node *node, void *root)
 {
 	if (node == NULL)
 		return false;
+	if (check_functions_in_node(node, is_volatile, NULL) || IsA(node, NextValueExpr))
+		return true;
+	if (IsA(node, RestrictInfo))
+		return has_effects((Node *) ((RestrictInfo *) node)->clause, root);
+	if (IsA(node, SubPlan))
+	{
+		PlannerInfo *sub = list_nth(((PlannerInfo *) root)->glob->subroots, ((SubPlan *) node)->plan_id - 1);
+
+		if (has_effects((Node *) sub->parse, root))
+			return true;
+	}
 	if (IsA(node, Query))
 	{
 		Query	   *query = (Query *) node;
 
 		return query->commandType != CMD_SELECT || query->hasModifyingCTE || query->rowMarks != NIL ||
-			query_tree_walker(query, has_effects, context, 0);
+			query_tree_walker(query, has_effects, root, 0);
 	}
-	return expression_tree_walker(node, has_effects, context);
+	return expression_tree_walker(node, has_effects, root);
 }
 
 static bool
@@ -54,7 +73,7 @@ may_read_ahead(PlannerInfo *root, const RelOptInfo *outer)
 	int			relid = -1;
 
 	for (PlannerInfo *level = root; level != NULL; level = level->parent_root)
-		if (level->parse->hasModifyingCTE)
+		if (has_effects((Node *) level->parse->cteList, root))
 			return false;
 	while ((relid = bms_next_member(outer->relids, relid)) >= 0)
 	{
@@ -63,14 +82,27 @@ may_read_ahead(PlannerInfo *root, const RelOptInfo *outer)
 
 		if (rel == NULL || rte == NULL)
 			continue;			/* an outer join's own number */
-		if (contain_volatile_functions((Node *) rel->reltarget->exprs) ||
-			contain_volatile_functions((Node *) rel->baserestrictinfo) ||
-			contain_volatile_functions((Node *) rel->joininfo) ||
-			contain_volatile_functions((Node *) rte->functions) ||
-			contain_volatile_functions((Node *) rte->subquery) ||
-			has_effects((Node *) rte->subquery, NULL))
+		if (has_effects((Node *) rel->reltarget->exprs, root) ||
+			has_effects((Node *) rel->baserestrictinfo, root) ||
+			has_effects((Node *) rel->joininfo, root) ||
+			range_table_entry_walker(rte, has_effects, root, 0))
 			return false;
 	}
+	return true;
+}
+
+/*
+ * May a custom scan have the columns?  Two kinds the server expects only in nodes of its own: row numbers of a target with
+ * children, when it plans, and records of a subquery, whose fields it names in EXPLAIN.
+ */
+static bool
+fit_custom_scan(const List *columns)
+{
+	ListCell   *lc;
+
+	foreach(lc, columns)
+		if (exprType(lfirst(lc)) == RECORDOID || (IsA(lfirst(lc), Var) && lfirst_node(Var, lc)->varno == ROWID_VAR))
+		return false;
 	return true;
 }
 
@@ -224,7 +256,7 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer, RelOptI
 
 	if (next_hook)
 		next_hook(root, joinrel, outer, inner, jointype, extra);
-	if (lbt_lookahead_rows < 2 || outer->top_parent_relids != NULL ||
+	if (lbt_lookahead_rows < 2 || !enable_nestloop || outer->top_parent_relids != NULL ||
 		!(unique || jointype == JOIN_INNER || jointype == JOIN_LEFT || jointype == JOIN_SEMI || jointype == JOIN_ANTI))
 		return;
 	foreach(lc, inner->cheapest_parameterized_paths)
@@ -243,7 +275,7 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer, RelOptI
 			continue;
 		if (outer_paths == NIL)
 		{
-			if (!may_read_ahead(root, outer))
+			if (!fit_custom_scan(outer->reltarget->exprs) || !may_read_ahead(root, outer))
 				return;
 			outer_paths = unique ? lbt_unique_paths(root, outer, extra->sjinfo) : outer->pathlist;
 		}

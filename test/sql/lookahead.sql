@@ -119,7 +119,7 @@ DECLARE
     plan text;
     nodes int := 0;
 BEGIN
-    FOR plan IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+    FOR plan IN EXECUTE 'EXPLAIN (COSTS OFF, VERBOSE) ' || query LOOP
         nodes := nodes + (plan ~ 'Look-Ahead')::int;
     END LOOP;
     RETURN nodes;
@@ -132,6 +132,25 @@ SELECT la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = p.k'),
        la_nodes('WITH p AS (UPDATE la_probe SET n = n RETURNING k) SELECT b.v FROM p JOIN la_big b ON b.k = p.k'),
        la_nodes('SELECT b.v, random() FROM la_probe p JOIN la_big b ON b.k = p.k'),
        la_nodes('SELECT b.v FROM (VALUES (1::int8), (2)) p (k) JOIN la_big b ON b.k = p.k');
+-- ... in VALUES, in WITH queries, in subqueries that are planned before
+SELECT la_nodes('SELECT b.v FROM (VALUES ' || string_agg('(nextval(''la_seq''))', ', ') || ') p (k) LEFT JOIN la_big b ON b.k = p.k LIMIT 2'),
+       la_nodes('SELECT b.v FROM (VALUES ' || string_agg('(1::int8)', ', ') || ') p (k) LEFT JOIN la_big b ON b.k = p.k LIMIT 2')
+  FROM generate_series(1, 9);
+SELECT la_nodes('WITH p AS MATERIALIZED (SELECT k, nextval(''la_seq'') FROM la_probe) SELECT b.v FROM p JOIN la_big b ON b.k = p.k LIMIT 3'),
+       la_nodes('WITH p AS MATERIALIZED (SELECT k FROM la_probe FOR UPDATE) SELECT b.v FROM p JOIN la_big b ON b.k = p.k LIMIT 3'),
+       la_nodes('WITH p AS MATERIALIZED (SELECT k FROM la_probe) SELECT b.v FROM p JOIN la_big b ON b.k = p.k LIMIT 3'),
+       la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = p.k WHERE p.n < (SELECT nextval(''la_seq'') FROM la_seq WHERE p.n > 3)'),
+       la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = p.k WHERE EXISTS (SELECT FROM la_seq WHERE p.n > 3 OFFSET 0)'),
+       la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = p.k WHERE EXISTS (SELECT FROM la_big x WHERE p.n > x.k OFFSET 0 FOR UPDATE)'),
+       la_nodes('SELECT b.v FROM (SELECT k FROM la_probe UNION ALL SELECT k4 FROM la_probe) p JOIN la_big b ON b.k = p.k'),
+       la_nodes('SELECT b.v FROM (SELECT k FROM la_probe UNION ALL SELECT nextval(''la_seq'') FROM la_probe) p JOIN la_big b ON b.k = p.k');
+-- ... nor where a custom scan cannot have the columns
+SELECT la_nodes('SELECT (p.r).f2 FROM (SELECT k, ROW(n, a) AS r FROM la_probe OFFSET 0) p JOIN la_big b ON b.k = p.k'),
+       la_nodes('SELECT p FROM la_probe p JOIN la_big b ON b.k = p.k');
+-- ... nor where nested loops are unwanted
+SET enable_nestloop = off;
+SELECT la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = p.k');
+RESET enable_nestloop;
 SET learnedbtree.lookahead_rows = 1;
 SELECT la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = p.k');
 SET learnedbtree.lookahead_rows = 65;
@@ -156,6 +175,20 @@ UPDATE la_big b SET v = -p.n FROM la_probe p WHERE b.k = p.k AND p.k4 < -200;
 DELETE FROM la_probe p USING la_big b WHERE b.k = p.k AND b.a < 250;
 SELECT count(*), sum(n) FROM la_probe;
 SELECT count(*), sum(v) FROM la_big;
+ROLLBACK;
+-- ... in a table with partitions, of which the server makes one plan
+BEGIN;
+CREATE TABLE la_parts (n int4, k int8) PARTITION BY LIST (n);
+CREATE TABLE la_parts_1 PARTITION OF la_parts FOR VALUES IN (1);
+CREATE TABLE la_parts_2 PARTITION OF la_parts DEFAULT;
+INSERT INTO la_parts SELECT n % 2, k FROM la_probe;
+ANALYZE la_parts;
+SELECT la_nodes('SELECT p.n, b.v FROM la_parts p JOIN la_big b ON b.k = p.k'),
+       la_nodes('UPDATE la_parts p SET n = b.v FROM la_big b WHERE b.k = p.k');
+UPDATE la_parts p SET n = b.v FROM la_big b WHERE b.k = p.k;
+SELECT count(*), sum(n) FROM la_parts;
+MERGE INTO la_parts p USING la_big b ON b.k = p.k AND b.a < 200 WHEN MATCHED THEN DELETE;
+SELECT count(*), sum(n) FROM la_parts;
 ROLLBACK;
 
 -- An error in the middle of a batch.
