@@ -43,6 +43,14 @@ compare_values(const void *a, const void *b, void *column)
 	return lbt_compare_value(column, a, b);
 }
 
+/* Numbers, compared in line. */
+#define ST_SORT sort_numbers
+#define ST_ELEMENT_TYPE LbtKeyValue
+#define ST_COMPARE(a, b) ((a)->ordered < (b)->ordered ? -1 : (a)->ordered > (b)->ordered)
+#define ST_SCOPE static
+#define ST_DEFINE
+#include "lib/sort_template.h"
+
 /* Bring the values into order and drop those that repeat. */
 static void
 put_in_order(LbtKeyColumn *column, LbtArray *array)
@@ -53,7 +61,10 @@ put_in_order(LbtKeyColumn *column, LbtArray *array)
 		i++;
 	if (i >= array->n)
 		return;
-	qsort_arg(array->values, array->n, sizeof(LbtKeyValue), compare_values, column);
+	if (column->bytes)
+		qsort_arg(array->values, array->n, sizeof(LbtKeyValue), compare_values, column);
+	else
+		sort_numbers(array->values, array->n);
 	array->n = qunique_arg(array->values, array->n, sizeof(LbtKeyValue), compare_values, column);
 }
 

@@ -6,21 +6,23 @@
 #include "access/tupmacs.h"
 #include "server/tableblock.h"
 
+/* GCC 12 drops calls of functions that do nothing but prefetch, but for volatile. */
+static void
+fetch_line(const volatile void *at)
+{
+	__builtin_prefetch((const void *) at);
+}
+
 void
 lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtKeyValue *values, int nvalues, bool past)
 {
 	const LbtModel *model = &index->model;
 	int			i = batch->n++;
 	uint64		code = lbt_model_code(model, values, nvalues, past ? LBT_MISSING_HIGH : LBT_MISSING_LOW);
-	uint32		guess = i > 0 ? batch->target[i - 1].slot : index->last_slot;
+	uint32		guess = lbt_spline_predict(model->knots, model->nknots, model->nleaves, code);
 
-	/* The entry guessed for the bound before is fetched already. */
-	if (!lbt_enable_leaf_cache || (uint64) guess + 1 >= model->nleaves ||
-		code <= model->leaves[guess].min_code || code >= model->leaves[guess + 1].min_code)
-	{
-		guess = lbt_spline_predict(model->knots, model->nknots, model->nleaves, code);
-		__builtin_prefetch(&model->leaves[guess]);
-	}
+	/* To look at it now, or at the one before, would be to wait for it. */
+	__builtin_prefetch(&model->leaves[guess]);
 	batch->code[i] = code;
 	batch->past[i] = past;
 	batch->target[i].slot = guess;
@@ -39,16 +41,19 @@ lbt_batch_finish(const LbtIndex *index, LbtBatch *batch)
 		if (lbt_enable_leaf_cache)
 			slot = lbt_leaf_search(model->leaves, model->nleaves, slot, batch->code[i], batch->past[i]);
 		target_slot(index, slot, batch->code[i], target);
-		if (i == 0 || slot != target[-1].slot)
-			prefetch_target(index, target, false);
 	}
-}
 
-/* GCC 12 drops calls of functions that do nothing but prefetch, but for volatile. */
-static void
-fetch_line(const volatile void *at)
-{
-	__builtin_prefetch((const void *) at);
+	/*
+	 * In a loop of its own, short enough for the processor to be at several
+	 * pages at a time: to find a page's address in memory takes it longer
+	 * than to fetch a line of it.
+	 */
+	for (int i = 0; i < batch->n; i++)
+		if (batch->target[i].recent != InvalidBuffer)
+			fetch_line(BufferGetBlock(batch->target[i].recent));
+	for (int i = 0; i < batch->n; i++)
+		if (i == 0 || batch->target[i].slot != batch->target[i - 1].slot)
+			prefetch_target(index, &batch->target[i], false);
 }
 
 /* ---- bringing blocks in ---- */
