@@ -290,7 +290,8 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer, RelOptI
 
 /*
  * Its tuples are its child's, column for column.  Keys that these do not have in the end, as a path may be planned with
- * fewer columns, are left out: the node then hands rows on and does nothing else.
+ * fewer columns, are left out: the node then hands rows on and does nothing else.  (copyObject() is a macro that wants the
+ * compiler that the server was built by.)
  */
 static Plan *
 plan_lookahead(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist, List *clauses, List *custom_plans)
@@ -306,12 +307,12 @@ plan_lookahead(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist
 	{
 		if (!comes_from(columns, lfirst(lc)))
 			break;
-		scan->custom_exprs = lappend(scan->custom_exprs, copyObject(lfirst(lc)));
+		scan->custom_exprs = lappend(scan->custom_exprs, copyObjectImpl(lfirst(lc)));
 	}
 	scan->scan.plan.targetlist = tlist;
-	scan->custom_scan_tlist = copyObject(child->targetlist);
+	scan->custom_scan_tlist = copyObjectImpl(child->targetlist);
 	scan->custom_plans = custom_plans;
-	scan->custom_private = copyObject(lsecond(path->custom_private));
+	scan->custom_private = copyObjectImpl(lsecond(path->custom_private));
 	scan->methods = &lbt_lookahead_methods;
 	return &scan->scan.plan;
 }
