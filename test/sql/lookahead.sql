@@ -30,7 +30,7 @@ SELECT learnedbtree_train(i) IS NOT NULL FROM unnest('{la_big_k,la_big_au,la_big
 
 -- The node, and what it says.
 EXPLAIN (COSTS OFF) SELECT p.n, b.v FROM la_probe p JOIN la_big b ON b.k = p.k;
-EXPLAIN (COSTS OFF, VERBOSE) SELECT count(b.k) FROM la_probe p JOIN la_big b ON b.k = p.n + p.k;
+EXPLAIN (COSTS OFF, VERBOSE) SELECT count(*) FROM la_probe p JOIN la_big b ON b.k = p.n + p.k;
 CREATE FUNCTION la_plan(query text, VARIADIC wanted text[]) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     line text;
@@ -106,7 +106,7 @@ SELECT la_compare('SELECT p.n, b.v, c.v FROM la_probe p JOIN la_big b ON b.k = p
 SELECT la_compare('SELECT p.n, b.v, c.v FROM la_probe p JOIN la_big b ON b.a = p.a JOIN la_big c ON c.u = b.u');
 SELECT la_compare('SELECT q.a, q.m, b.v FROM (SELECT a, max(k) AS m FROM la_probe GROUP BY a) q JOIN la_big b ON b.k = q.m');
 SELECT la_compare('SELECT q.n, q.m, b.v FROM (SELECT n, k, coalesce(wide, ''none'') AS m FROM la_probe) q LEFT JOIN la_big b ON b.k = q.k + length(q.m)');
-SELECT la_compare('SELECT p.n, b.v, x.n FROM la_probe x LEFT JOIN la_probe p ON p.n = x.n + 5 LEFT JOIN la_big b ON b.k = p.k');
+SELECT la_compare('SELECT p.n, b.v, x.n FROM la_probe x LEFT JOIN la_probe p ON p.n = x.n + 5 LEFT JOIN la_big b ON b.k = coalesce(p.k, x.k)');
 SELECT la_compare('SELECT p.ctid, p.tableoid, p, b.v FROM la_probe p JOIN la_big b ON b.k = p.k');
 SELECT la_compare('SELECT x.n, l.v FROM la_probe x, LATERAL (SELECT b.v FROM la_probe p JOIN la_big b ON b.a = p.a WHERE p.n < x.n ORDER BY b.v, p.n LIMIT 2) l WHERE x.n BETWEEN 10 AND 30');
 SELECT la_compare('SELECT x.n, (SELECT sum(b.v) FROM la_probe p JOIN la_big b ON b.a = p.a AND b.u = p.u WHERE p.n < x.n) FROM la_probe x WHERE x.n < 20');
