@@ -58,6 +58,9 @@ lbt_batch_finish(const LbtIndex *index, LbtBatch *batch)
 
 /* ---- bringing blocks in ---- */
 
+/* Blocks that ascend by no more than this are a run. */
+#define RUN_STEP 8
+
 /* Blocks of a relation, and where they are: InvalidBuffer, not known. */
 typedef struct Wanted
 {
@@ -96,12 +99,30 @@ want(Wanted *wanted, BlockNumber block, int of)
 	return wanted;
 }
 
-/* Read them, as many at a time as effective_io_concurrency says.  None stays pinned. */
+/* Are they missing, and ascend in small steps?  Then the operating system reads ahead by itself, and asking disturbs it. */
+static bool
+is_missing_run(Relation rel, const Wanted *wanted)
+{
+	BlockNumber middle = wanted->block[wanted->n / 2];
+	int			steps = 0;
+
+	for (int i = 1; i < wanted->n; i++)
+		steps += wanted->block[i] > wanted->block[i - 1] && wanted->block[i] - wanted->block[i - 1] <= RUN_STEP;
+	return wanted->n > 2 && steps * 4 >= (wanted->n - 1) * 3 && middle < RelationGetNumberOfBlocks(rel) &&
+		!lbt_block_cached(rel, middle);
+}
+
+/* Read them, as many at a time as effective_io_concurrency says, or (n becomes 0) none.  None stays pinned. */
 static void
 bring_in(Relation rel, Wanted *wanted)
 {
 	uint32		tag;
 
+	if (is_missing_run(rel, wanted))
+	{
+		wanted->n = 0;
+		return;
+	}
 	lbt_stream_begin(&wanted->stream, CurrentMemoryContext, rel, true, true, next_wanted, wanted);
 	while (wanted->stream != NULL && lbt_stream_look(wanted->stream, &tag))
 	{
