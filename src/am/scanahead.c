@@ -79,8 +79,14 @@ get_ahead(LbtScan *so)
 {
 	if (so->ahead == NULL)
 	{
-		so->ahead = MemoryContextAllocZero(GetMemoryChunkContext(so), sizeof(LbtAhead));
-		so->ahead->so = so;
+		/* Not zeroed: predictions are large, and most lists short. */
+		LbtAhead   *ahead = MemoryContextAlloc(GetMemoryChunkContext(so), sizeof(LbtAhead));
+
+		ahead->so = so;
+		ahead->predicted[0].batch.n = ahead->predicted[1].batch.n = 0;
+		ahead->failed = false;
+		ahead->stream = NULL;
+		so->ahead = ahead;
 	}
 	return so->ahead;
 }
@@ -280,7 +286,7 @@ take_handed(LbtIndex *index, const LbtBound *bound, LbtTarget *target)
 {
 	lbt_index_update(index);
 	if (index->state == LBT_READY && index->handed.generation == index->generation &&
-		index->handed_past == bound->past && index->handed_code == bound_code(index, bound))
+		!bound->past && index->handed_code == bound_code(index, bound))
 		*target = index->handed;
 	index->handed.generation = 0;
 }

@@ -215,7 +215,6 @@ take_row(Lookahead *node)
 	{
 		node->index->handed = node->batch.target[prediction];
 		node->index->handed_code = node->batch.code[prediction];
-		node->index->handed_past = false;
 	}
 	return node->slot[node->at++];
 }
@@ -261,6 +260,8 @@ begin(CustomScanState *css, EState *estate, int eflags)
 	}
 	node->rel = rel;
 	node->index = lbt_index_get(rel);
+	if (!node->index->learned)
+		return;
 	foreach(lc, plan->custom_exprs)
 	{
 		Oid			type = list_nth_oid(facts, LBT_LOOKAHEAD_TYPES + column);
@@ -271,11 +272,8 @@ begin(CustomScanState *css, EState *estate, int eflags)
 		node->type[column++] = type;
 		node->keys = lappend(node->keys, ExecInitExpr(lfirst(lc), &css->ss.ps));
 	}
-	if (node->keys == NIL || !node->index->learned)
-	{
-		node->keys = NIL;
+	if (node->keys == NIL)
 		return;
-	}
 	node->values = palloc_array(LbtKeyValue, column * LBT_LOOKAHEAD_LIMIT);
 	if (node->index->keyspec.encoded)
 		node->scratch = palloc((Size) column * LBT_LOOKAHEAD_LIMIT * LBT_SCRATCH_BYTES);

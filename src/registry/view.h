@@ -64,9 +64,9 @@ typedef struct LbtIndex
 	uint32		last_slot;		/* predicted last; any value is safe */
 	LbtLastLeaf last;
 	LbtTarget	handed;			/* a prediction made for the next lookup, if
-								 * its bound has this code; generation 0: none */
+								 * its bound has this code and is not past;
+								 * generation 0: none */
 	uint64		handed_code;
-	bool		handed_past;
 	BlockNumber rightmost;		/* the leaf that was; or InvalidBlockNumber */
 	Buffer		rightmost_buffer;
 	uint16		insert_debt;	/* of late, inserts that nbtree had to do */

@@ -6,13 +6,6 @@
 #include "access/tupmacs.h"
 #include "server/tableblock.h"
 
-/* GCC 12 drops calls of functions that do nothing but prefetch, but for volatile. */
-static void
-fetch_line(const volatile void *at)
-{
-	__builtin_prefetch((const void *) at);
-}
-
 void
 lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtKeyValue *values, int nvalues, bool past)
 {
@@ -50,7 +43,7 @@ lbt_batch_finish(const LbtIndex *index, LbtBatch *batch)
 	 */
 	for (int i = 0; i < batch->n; i++)
 		if (batch->target[i].recent != InvalidBuffer)
-			fetch_line(BufferGetBlock(batch->target[i].recent));
+			__builtin_prefetch(BufferGetBlock(batch->target[i].recent));
 	for (int i = 0; i < batch->n; i++)
 		if (i == 0 || batch->target[i].slot != batch->target[i - 1].slot)
 			prefetch_target(index, &batch->target[i], false);
@@ -258,7 +251,7 @@ lbt_batch_near(Relation rel, const LbtIndex *index, LbtBatch *batch, bool high_k
 		if (target->slot + 1 >= model->nleaves || !glimpse_leaf(rel, target, &leaf))
 			continue;
 		if (high_keys)
-			fetch_line(leaf.page + item_place(&leaf, P_HIKEY, sizeof(IndexTupleData)));
+			__builtin_prefetch(leaf.page + item_place(&leaf, P_HIKEY, sizeof(IndexTupleData)));
 		offset = item_at(&leaf, target->fraction);
 		width = model->leaves[target->slot + 1].min_code - model->leaves[target->slot].min_code;
 		if (width == 0 || !item_code(index, &leaf, offset, &code))
@@ -329,11 +322,11 @@ find_row(const LbtIndex *index, const Glimpse *leaf, double fraction, uint64 bou
 
 /* Where the rows' blocks should be, by their hints; asks for the lines that tell whether they are there. */
 static void
-guess_buffers(Relation table, const LbtBatch *batch, Buffer *buffer)
+guess_buffers(Relation table, int n, const ItemPointerData *rows, Buffer *buffer)
 {
-	for (int i = 0; i < batch->n; i++)
+	for (int i = 0; i < n; i++)
 	{
-		const ItemPointerData *row = &batch->row[i];
+		const ItemPointerData *row = &rows[i];
 
 		buffer[i] = ItemPointerIsValid(row) ? *lbt_block_hint(table, ItemPointerGetBlockNumber(row)) : InvalidBuffer;
 		if (buffer[i] < 1 || buffer[i] > NBuffers)
@@ -343,26 +336,26 @@ guess_buffers(Relation table, const LbtBatch *batch, Buffer *buffer)
 			const PageHeaderData *header = (const PageHeaderData *) BufferGetBlock(buffer[i]);
 
 			__builtin_prefetch(GetBufferDescriptor(buffer[i] - 1), 1);
-			fetch_line(header);
-			fetch_line(&header->pd_linp[ItemPointerGetOffsetNumber(row) - 1]);
+			__builtin_prefetch(header);
+			__builtin_prefetch(&header->pd_linp[ItemPointerGetOffsetNumber(row) - 1]);
 		}
 	}
 }
 
 /* Bring in the blocks of rows that are not where they should be; returns how many. */
 static int
-read_rows(Relation table, const LbtBatch *batch, Buffer *buffer)
+read_rows(Relation table, int n, const ItemPointerData *rows, Buffer *buffer)
 {
 	Wanted	   *wanted = NULL;
-	int			n;
+	int			nread;
 
-	for (int i = 0; i < batch->n; i++)
+	for (int i = 0; i < n; i++)
 	{
 		BlockNumber block;
 
-		if (!ItemPointerIsValid(&batch->row[i]))
+		if (!ItemPointerIsValid(&rows[i]))
 			continue;
-		block = ItemPointerGetBlockNumber(&batch->row[i]);
+		block = ItemPointerGetBlockNumber(&rows[i]);
 		if (buffer[i] != InvalidBuffer && lbt_buffer_holds(GetBufferDescriptor(buffer[i] - 1), table, block))
 			continue;
 		buffer[i] = InvalidBuffer;
@@ -372,20 +365,21 @@ read_rows(Relation table, const LbtBatch *batch, Buffer *buffer)
 	if (likely(wanted == NULL))
 		return 0;
 	bring_in(table, wanted);
-	n = wanted->n;
-	for (int j = 0; j < n; j++)
+	nread = wanted->n;
+	for (int j = 0; j < nread; j++)
 	{
 		buffer[wanted->of[j]] = wanted->buffer[j];
 		if (wanted->buffer[j] != InvalidBuffer)
 			*lbt_block_hint(table, wanted->block[j]) = wanted->buffer[j];
 	}
 	pfree(wanted);
-	return n;
+	return nread;
 }
 
 int
 lbt_batch_rows(Relation rel, const LbtIndex *index, Relation table, LbtBatch *batch, bool read)
 {
+	ItemPointerData row[LBT_BATCH];
 	Buffer		buffer[LBT_BATCH];
 	int			nread = 0;
 
@@ -393,16 +387,16 @@ lbt_batch_rows(Relation rel, const LbtIndex *index, Relation table, LbtBatch *ba
 	{
 		Glimpse		leaf;
 
-		ItemPointerSetInvalid(&batch->row[i]);
+		ItemPointerSetInvalid(&row[i]);
 		if (!glimpse_leaf(rel, &batch->target[i], &leaf))
 			continue;
-		find_row(index, &leaf, batch->target[i].fraction, batch->code[i], batch->past[i], &batch->row[i]);
-		if (ItemPointerIsValid(&batch->row[i]))
-			fetch_line(lbt_block_hint(table, ItemPointerGetBlockNumber(&batch->row[i])));
+		find_row(index, &leaf, batch->target[i].fraction, batch->code[i], batch->past[i], &row[i]);
+		if (ItemPointerIsValid(&row[i]))
+			__builtin_prefetch(lbt_block_hint(table, ItemPointerGetBlockNumber(&row[i])));
 	}
-	guess_buffers(table, batch, buffer);
+	guess_buffers(table, batch->n, row, buffer);
 	if (read)
-		nread = read_rows(table, batch, buffer);
+		nread = read_rows(table, batch->n, row, buffer);
 	for (int i = 0; i < batch->n; i++)
 	{
 		const PageHeaderData *header;
@@ -410,8 +404,8 @@ lbt_batch_rows(Relation rel, const LbtIndex *index, Relation table, LbtBatch *ba
 		if (buffer[i] == InvalidBuffer)
 			continue;
 		header = (const PageHeaderData *) BufferGetBlock(buffer[i]);
-		fetch_line((const char *) header +
-				   header->pd_linp[(ItemPointerGetOffsetNumber(&batch->row[i]) - 1) % MaxHeapTuplesPerPage].lp_off % BLCKSZ);
+		__builtin_prefetch((const char *) header +
+						   header->pd_linp[(ItemPointerGetOffsetNumber(&row[i]) - 1) % MaxHeapTuplesPerPage].lp_off % BLCKSZ);
 	}
 	return nread;
 }

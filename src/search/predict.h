@@ -22,8 +22,6 @@ typedef struct LbtBatch
 	uint64		code[LBT_BATCH];
 	bool		past[LBT_BATCH];
 	LbtTarget	target[LBT_BATCH];
-	ItemPointerData row[LBT_BATCH]; /* a table's, with lbt_batch_rows(); or
-									 * invalid */
 } LbtBatch;
 
 static inline uint64
