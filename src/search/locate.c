@@ -63,12 +63,8 @@ lock_target(const Search *search, const LbtTarget *t, int lockmode)
 	LbtIndex   *index = search->index;
 	Buffer		buf = t->pinned;
 
-	if (!BufferIsValid(buf) && lbt_buffer_hint_usable(t->recent) && lbt_read_recent_buffer(rel, t->block, t->recent))
-	{
-		pgstat_count_buffer_read(rel);
-		pgstat_count_buffer_hit(rel);
+	if (!BufferIsValid(buf) && lbt_pin_by_hint(rel, t->block, t->recent))
 		buf = t->recent;
-	}
 	else
 	{
 		if (!BufferIsValid(buf))

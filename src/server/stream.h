@@ -98,13 +98,19 @@ lbt_buffer_usage(BufferDesc *desc)
 }
 
 /*
- * May the buffer be pinned through a hint?  That leaves its usage count alone, so one that the clock sweep has worn down
- * goes through the buffer table, which counts the use: what is used often must not look idle to the buffer manager.
+ * Pin the block through a hint of where it is, and count that as the server would; false when it is not there.  This leaves
+ * the buffer's usage count alone, so one that the clock sweep has worn down goes through the buffer table, which counts the
+ * use: what is used often must not look idle to the buffer manager.
  */
 static inline bool
-lbt_buffer_hint_usable(Buffer recent)
+lbt_pin_by_hint(Relation rel, BlockNumber block, Buffer recent)
 {
-	return recent >= 1 && recent <= NBuffers && lbt_buffer_usage(GetBufferDescriptor(recent - 1)) >= LBT_HINT_MIN_USAGE;
+	if (recent < 1 || recent > NBuffers || lbt_buffer_usage(GetBufferDescriptor(recent - 1)) < LBT_HINT_MIN_USAGE ||
+		!lbt_read_recent_buffer(rel, block, recent))
+		return false;
+	pgstat_count_buffer_read(rel);
+	pgstat_count_buffer_hit(rel);
+	return true;
 }
 
 #endif							/* LBT_STREAM_H */

@@ -27,12 +27,8 @@ pin_block(Relation rel, BlockNumber block)
 	Buffer		recent = *hint;
 	Buffer		buf;
 
-	if (lbt_buffer_hint_usable(recent) && lbt_read_recent_buffer(rel, block, recent))
-	{
-		pgstat_count_buffer_read(rel);
-		pgstat_count_buffer_hit(rel);
+	if (lbt_pin_by_hint(rel, block, recent))
 		return recent;
-	}
 	buf = ReadBuffer(rel, block);
 	if (buf != recent)
 		*hint = buf;
