@@ -20,6 +20,7 @@ VACUUM ANALYZE la_big, la_probe;
 
 SET learnedbtree.btree_indexes = 'all';
 SET learnedbtree.min_leaves = 0;
+SET compute_query_id = regress;
 SET max_parallel_workers_per_gather = 0;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;

@@ -191,23 +191,7 @@ foreach my $condition ('K = ANY (ARRAY(SELECT ((g + h * 300) * 2654435761) % 429
 	}
 }
 # Errors under way leave nothing behind: caught ones, and those that end the transaction.
-$node->safe_psql('postgres', <<'SQL');
-CREATE FUNCTION fails(at int8) RETURNS int8 LANGUAGE sql STABLE AS
-    'SELECT sum(1 / (k - $1)) FROM (SELECT k FROM t WHERE k > 1000000000 ORDER BY k) q';
-CREATE FUNCTION catches() RETURNS int LANGUAGE plpgsql AS $$
-DECLARE
-    n int := 0;
-    keys int8[] := ARRAY(SELECT k FROM t WHERE k > 1100000000 ORDER BY k LIMIT 12000);
-BEGIN
-    FOR i IN 1..20 LOOP
-        BEGIN
-            PERFORM fails(keys[i * 500]);
-        EXCEPTION WHEN division_by_zero THEN n := n + 1;
-        END;
-    END LOOP;
-    RETURN n;
-END $$;
-SQL
+make_scans_that_fail($node, 'k', 600);
 cold($node);
 is($node->safe_psql('postgres', "$only SELECT catches(); SELECT catches(); SELECT count(*) FROM t WHERE k > 4000000000"),
 	"20\n20\n" . $node->safe_psql('postgres', "$only SELECT count(*) FROM t WHERE bk > 4000000000"), 'errors caught in the middle');

@@ -152,22 +152,8 @@ BEGIN
     CLOSE c;
     RETURN seen;
 END $$;
-CREATE FUNCTION fails(at int8) RETURNS int8 LANGUAGE sql STABLE AS
-    'SELECT sum(1 / (n - $1)) FROM (SELECT n FROM t WHERE k > 1000000000 ORDER BY k) q';
-CREATE FUNCTION catches() RETURNS int LANGUAGE plpgsql AS $$
-DECLARE
-    caught int := 0;
-    ns int8[] := ARRAY(SELECT n FROM t WHERE k > 1000000000 ORDER BY k LIMIT 3000);
-BEGIN
-    FOR i IN 1..20 LOOP
-        BEGIN
-            PERFORM fails(ns[i * 150]);
-        EXCEPTION WHEN division_by_zero THEN caught := caught + 1;
-        END;
-    END LOOP;
-    RETURN caught;
-END $$;
 SQL
+make_scans_that_fail($node, 'n', 150);
 
 sub in_the_middle
 {

@@ -8,7 +8,7 @@ use Exporter 'import';
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 
-our @EXPORT = qw(needs_preload configure_node new_node model_state stat_of wait_until dump_and_restore);
+our @EXPORT = qw(needs_preload configure_node new_node model_state stat_of wait_until dump_and_restore make_scans_that_fail);
 
 # Below 17 models need memory that only preloaded modules can have.
 sub needs_preload
@@ -80,6 +80,32 @@ sub dump_and_restore
 			  [ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', $restored, '-f', $file ], "$format: restore");
 	}
 	return sort keys %dump_formats;
+}
+
+# Functions for errors in the middle of scans of table t, in the order of k: fails(x) divides by zero at the row whose column
+# is x; catches() does so at 20 rows, this many apart, and returns how many errors it has caught.
+sub make_scans_that_fail
+{
+	my ($node, $column, $apart) = @_;
+	my $last = 20 * $apart;
+	$node->safe_psql('postgres', <<"SQL");
+CREATE FUNCTION fails(at int8) RETURNS int8 LANGUAGE sql STABLE AS
+    'SELECT sum(1 / ($column - \$1)) FROM (SELECT $column FROM t WHERE k > 1000000000 ORDER BY k) q';
+CREATE FUNCTION catches() RETURNS int LANGUAGE plpgsql AS \$\$
+DECLARE
+    caught int := 0;
+    rows int8[] := ARRAY(SELECT $column FROM t WHERE k > 1100000000 ORDER BY k LIMIT $last);
+BEGIN
+    FOR i IN 1..20 LOOP
+        BEGIN
+            PERFORM fails(rows[i * $apart]);
+        EXCEPTION WHEN division_by_zero THEN caught := caught + 1;
+        END;
+    END LOOP;
+    RETURN caught;
+END \$\$;
+SQL
+	return;
 }
 
 # Poll a query until it says t; dies when it does not in good time.  While a server is restarting, psql may end
