@@ -24,7 +24,7 @@
 #include "utils/lsyscache.h"
 
 /* Of what a nested loop costs above its outer side, this is left when it looks ahead. */
-#define LOOKAHEAD_COST 0.35
+#define LOOKAHEAD_COST 0.25
 
 /* Outer rows, and pages of the inner index and table, for which looking ahead is worth a path. */
 #define MIN_OUTER_ROWS 8
