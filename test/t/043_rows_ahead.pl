@@ -73,8 +73,8 @@ my @scans = (
 	[ 'a list', "SELECT count(pad), sum(n) FROM t WHERE k = ANY ($list)", $heap, 400 ],
 	[ 'a list backward', "SELECT md5(string_agg(n::text, ',')) FROM (SELECT n FROM t WHERE k = ANY ($list) ORDER BY k DESC) q", $heap, 400 ],
 	[ 'a list and a range', 'SELECT count(pad), sum(n) FROM t WHERE a IN (3, 9, 30) AND k < 1000000000', $heap, 500 ],
-	[ 'index only', 'SELECT count(*), sum(k) FROM t WHERE k BETWEEN 1000000000 AND 2000000000', $only, 200 ],
-	[ 'index only, backward', 'SELECT md5(string_agg(k::text, \',\')) FROM (SELECT k FROM t WHERE k BETWEEN 1000000000 AND 2000000000 ORDER BY k DESC) q', $only, 200 ],
+	[ 'index only', 'SELECT count(*), sum(k) FROM t WHERE k BETWEEN 1000000000 AND 2000000000', $only, 50 ],
+	[ 'index only, backward', 'SELECT md5(string_agg(k::text, \',\')) FROM (SELECT k FROM t WHERE k BETWEEN 1000000000 AND 2000000000 ORDER BY k DESC) q', $only, 50 ],
 	[ 'the first 100', 'SELECT md5(string_agg(n::text, \',\')) FROM (SELECT n FROM t WHERE k > 2000000000 ORDER BY k LIMIT 100) q', $heap, 50 ],
 	[ 'ascending blocks', 'SELECT count(pad), sum(n) FROM s WHERE k BETWEEN 1000 AND 8000', $heap, 0 ],
 	[ 'locked rows', 'SELECT md5(string_agg(n::text, \',\')) FROM (SELECT n FROM t WHERE k BETWEEN 1500000000 AND 1600000000 ORDER BY k FOR UPDATE) q', $heap, 500 ],
@@ -85,12 +85,13 @@ my @scans = (
 sub scans
 {
 	my ($what) = @_;
-	# blocks that are not all-visible
-	$node->safe_psql('postgres', 'SET enable_seqscan = on; VACUUM t; UPDATE t SET n = n WHERE n % 300 = 0');
+	$node->safe_psql('postgres', 'VACUUM t');
 	foreach my $scan (@scans)
 	{
 		my ($name, $query, $settings, $least) = @$scan;
 		my ($oracle) = ask($query, "SET learnedbtree.enable = off; $settings");
+		# blocks that are not all-visible, as scans may have made them
+		$node->safe_psql('postgres', 'SET enable_seqscan = on; UPDATE t SET n = n WHERE n % 300 = 0') if $settings eq $only;
 		cold();
 		my ($got, $n) = ask($query, $settings);
 		is($got, $oracle, "$what: $name: the answer");
@@ -204,9 +205,9 @@ sub vacuum_beside_cursor
 		cold();
 		my $cursor = $node->background_psql('postgres', on_error_stop => 1);
 		$cursor->query_safe("$heap BEGIN; DECLARE c SCROLL CURSOR FOR SELECT n FROM t WHERE $where ORDER BY k; MOVE 300 FROM c");
-		# the block of the row that the cursor is at
-		my $pinned = 'SELECT count(*) FROM pg_buffercache WHERE relfilenode = pg_relation_filenode(\'t\') AND pinning_backends > 0';
-		is($node->safe_psql('postgres', $pinned), 1, "$what: blocks pinned by an idle cursor, $where") if $shows_pins;
+		# the block of the row that the cursor is at; others for a moment, by who writes them out
+		my $pinned = 'SELECT count(*) = 1 FROM pg_buffercache WHERE relfilenode = pg_relation_filenode(\'t\') AND relforknumber = 0 AND pinning_backends > 0';
+		ok($node->poll_query_until('postgres', $pinned), "$what: blocks pinned by an idle cursor, $where") if $shows_pins;
 		my ($vacuumed) = $node->psql('postgres', "SET statement_timeout = '60s';\nSET enable_seqscan = on;\nUPDATE t SET n = n WHERE n % 20 = 0;\nVACUUM (TRUNCATE off) t;", on_error_stop => 1);
 		is($vacuumed, 0, "$what: VACUUM beside a cursor, $where");
 		$cursor->query_safe('MOVE ALL FROM c');
