@@ -101,7 +101,7 @@ is_missing_run(Relation rel, const Wanted *wanted)
 
 	for (int i = 1; i < wanted->n; i++)
 		steps += wanted->block[i] > wanted->block[i - 1] && wanted->block[i] - wanted->block[i - 1] <= RUN_STEP;
-	return wanted->n > 2 && steps * 4 >= (wanted->n - 1) * 3 && middle < RelationGetNumberOfBlocks(rel) &&
+	return lbt_reads_by_advice() && wanted->n > 2 && steps * 4 >= (wanted->n - 1) * 3 && middle < RelationGetNumberOfBlocks(rel) &&
 		!lbt_block_cached(rel, middle);
 }
 

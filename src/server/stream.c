@@ -11,9 +11,13 @@
 #include "utils/spccache.h"
 
 #if PG_VERSION_NUM >= 170000
-#include "storage/fd.h"
 #include "storage/read_stream.h"
 #define HAVE_READ_STREAM
+#endif
+#if PG_VERSION_NUM >= 180000
+#include "storage/aio.h"
+#include "storage/fd.h"
+#define HAVE_ASYNC_READS
 #endif
 
 /* A block that the caller has named, and whether it was in shared buffers then. */
@@ -22,17 +26,26 @@ typedef struct Asked
 	BlockNumber block;
 	uint32		tag;
 	bool		cached;
+#ifdef HAVE_ASYNC_READS
+	Buffer		buf;			/* pinned; being read, unless cached */
+	ReadBuffersOperation read;
+#endif
 } Asked;
 
 /* Ascending blocks, one after the other, from which on the operating system reads ahead by itself. */
 #define LONG_RUN 3
 
-/* Blocks by which the distance grows with each that was missing: a scan that ends early has read few in vain. */
-#define GROWTH 2
+/*
+ * Blocks by which the distance grows with each that was missing: a scan that ends early has read few in vain.  What the
+ * server reads in vain costs more than advice.
+ */
+#define ADVICE_GROWTH 2
+#define READ_GROWTH 1
 
-/* Blocks that the operating system was asked for. */
-typedef struct Advice
+/* Scattered blocks that were asked for: of the operating system (advice), or of the server. */
+typedef struct Window
 {
+	bool		advice;
 	bool		ended;
 	int			distance;		/* blocks to ask for beyond the one handed out */
 	int			max_distance;
@@ -41,7 +54,7 @@ typedef struct Advice
 	int			first;			/* of asked, which is a ring */
 	int			nasked;
 	Asked		asked[FLEXIBLE_ARRAY_MEMBER];	/* max_distance + 1 */
-} Advice;
+} Window;
 
 struct LbtStream
 {
@@ -58,7 +71,7 @@ struct LbtStream
 	Buffer		waiting;		/* the next one, pinned; or invalid */
 	uint32		waiting_tag;
 	ResourceOwner owner;		/* of pins and reads; NULL after an error */
-	Advice	   *advice;			/* or NULL: */
+	Window	   *window;			/* or NULL: */
 #ifdef HAVE_READ_STREAM
 	ReadStream *reads;
 #endif
@@ -89,54 +102,165 @@ lbt_stream_idle(const LbtStream *stream)
 	return stream->idle;
 }
 
-/* ---- advice to the operating system ---- */
+/* ---- scattered blocks, by a window ---- */
 
-static void
-begin_advice(LbtStream *stream, bool all, int max_distance)
+bool
+lbt_reads_by_advice(void)
 {
-	Advice	   *advice = palloc(offsetof(Advice, asked) + (max_distance + 1) * sizeof(Asked));
-
-	advice->ended = false;
-	advice->distance = all ? max_distance : 1;
-	advice->max_distance = max_distance;
-	advice->last = InvalidBlockNumber;
-	advice->run = 0;
-	advice->first = 0;
-	advice->nasked = 0;
-	stream->advice = advice;
+#ifdef HAVE_ASYNC_READS
+#ifdef USE_PREFETCH
+	return (io_direct_flags & IO_DIRECT_DATA) == 0;
+#else
+	return false;
+#endif
+#else
+	return true;
+#endif
 }
 
-/* Asks for blocks until there are enough, and hands out the first. */
-static Buffer
-next_advised(LbtStream *stream, uint32 *tag)
+static void
+begin_window(LbtStream *stream, bool all, int max_distance)
 {
-	Advice	   *advice = stream->advice;
-	int			size = advice->max_distance + 1;
-	Asked		asked;
+	Window	   *window = palloc(offsetof(Window, asked) + (max_distance + 1) * sizeof(Asked));
 
-	while (!advice->ended && advice->nasked <= advice->distance)
+	window->advice = lbt_reads_by_advice();
+	window->ended = false;
+	window->distance = all ? max_distance : 1;
+	window->max_distance = max_distance;
+	window->last = InvalidBlockNumber;
+	window->run = 0;
+	window->first = 0;
+	window->nasked = 0;
+	stream->window = window;
+}
+
+/* Asks the operating system. */
+static void
+advise(LbtStream *stream, Asked *asked)
+{
+	Window	   *window = stream->window;
+
+	window->run = asked->block == window->last + 1 ? window->run + 1 : 0;
+	window->last = asked->block;
+	asked->cached = window->run >= LONG_RUN || lbt_block_cached(stream->rel, asked->block);
+}
+
+#ifdef HAVE_ASYNC_READS
+
+/* Asks the server, which pins the block's buffer. */
+static void
+start_read(LbtStream *stream, Asked *asked, int flags)
+{
+	ReadBuffersOperation *read = &asked->read;
+
+	read->rel = stream->rel;
+	read->smgr = RelationGetSmgr(stream->rel);
+	read->persistence = stream->rel->rd_rel->relpersistence;
+	read->forknum = MAIN_FORKNUM;
+	read->strategy = NULL;
+	asked->cached = !StartReadBuffer(read, &asked->buf, asked->block, flags);
+}
+
+#endif
+
+/* How many blocks to ask for now.  Reads of the server's cost less together: it is asked when half of them are done. */
+static int
+room_in_window(LbtStream *stream)
+{
+	Window	   *window = stream->window;
+	int			room = window->distance + 1 - window->nasked;
+
+#ifdef HAVE_ASYNC_READS
+	if (!window->advice)
 	{
-		Asked	   *last = &advice->asked[(advice->first + advice->nasked) % size];
+		uint32		pins = RelationUsesLocalBuffers(stream->rel) ? GetAdditionalLocalPinLimit() : GetAdditionalPinLimit();
 
-		advice->ended = !next_in_file(stream, &last->block, &last->tag);
-		if (!advice->ended)
-		{
-			advice->run = last->block == advice->last + 1 ? advice->run + 1 : 0;
-			advice->last = last->block;
-			last->cached = advice->run >= LONG_RUN || lbt_block_cached(stream->rel, last->block);
-			advice->nasked++;
-		}
+		if (window->nasked > window->distance / 2)
+			return 0;
+		room = Min(room, (int) Max(pins, window->nasked == 0));
 	}
-	if (advice->nasked == 0)
+#endif
+	return room;
+}
+
+/* Asks for blocks until there are enough: the caller names them all first, which may take reads of its own. */
+static void
+fill_window(LbtStream *stream)
+{
+	Window	   *window = stream->window;
+	int			size = window->max_distance + 1;
+	int			room = window->ended ? 0 : room_in_window(stream);
+	int			end = window->first + window->nasked;
+	int			named;
+
+	for (named = 0; named < room && !window->ended; named++)
+	{
+		Asked	   *last = &window->asked[(end + named) % size];
+
+		window->ended = !next_in_file(stream, &last->block, &last->tag);
+		if (window->ended)
+			break;
+		if (window->advice)
+			advise(stream, last);
+	}
+#ifdef HAVE_ASYNC_READS
+	if (!window->advice && named > 0)
+	{
+		/*
+		 * One that will be waited for at once is faster read by ourselves,
+		 * while others are at those behind it.
+		 */
+		bool		waiting = window->nasked == 0;
+
+		pgaio_enter_batchmode();
+		for (int i = waiting; i < named; i++)
+			start_read(stream, &window->asked[(end + i) % size], 0);
+		pgaio_exit_batchmode();
+		if (waiting)
+			start_read(stream, &window->asked[end % size], READ_BUFFERS_SYNCHRONOUSLY);
+	}
+#endif
+	window->nasked += named;
+}
+
+/* The first block asked for, read. */
+static Buffer
+take_first(LbtStream *stream)
+{
+	Window	   *window = stream->window;
+	Asked	   *asked = &window->asked[window->first];
+	Buffer		buf;
+
+#ifdef HAVE_ASYNC_READS
+	if (!window->advice)
+	{
+		if (!asked->cached)
+			WaitReadBuffers(&asked->read);
+		buf = asked->buf;
+	}
+	else
+#endif
+		buf = ReadBuffer(stream->rel, asked->block);
+	window->first = (window->first + 1) % (window->max_distance + 1);
+	window->nasked--;
+	return buf;
+}
+
+static Buffer
+next_in_window(LbtStream *stream, uint32 *tag)
+{
+	Window	   *window = stream->window;
+	const Asked *asked;
+
+	fill_window(stream);
+	if (window->nasked == 0)
 		return InvalidBuffer;
-	asked = advice->asked[advice->first];
-	advice->first = (advice->first + 1) % size;
-	advice->nasked--;
-	stream->idle = asked.cached ? stream->idle + 1 : 0;
-	if (!asked.cached)
-		advice->distance = Min(advice->distance + GROWTH, advice->max_distance);
-	*tag = asked.tag;
-	return ReadBuffer(stream->rel, asked.block);
+	asked = &window->asked[window->first];
+	stream->idle = asked->cached ? stream->idle + 1 : 0;
+	if (!asked->cached)
+		window->distance = Min(window->distance + (window->advice ? ADVICE_GROWTH : READ_GROWTH), window->max_distance);
+	*tag = asked->tag;
+	return take_first(stream);
 }
 
 /* ---- the server's ---- */
@@ -168,27 +292,14 @@ next_read(LbtStream *stream, uint32 *tag)
 
 /* ---- either of them ---- */
 
-#ifdef HAVE_READ_STREAM
-/* Advice has more reads under way than a few I/O workers have, and pins nothing.  Direct I/O knows none. */
-static bool
-advice_works(void)
-{
-#ifdef USE_PREFETCH
-	return (io_direct_flags & IO_DIRECT_DATA) == 0;
-#else
-	return false;
-#endif
-}
-#endif
-
-/* False when the server is set up for no advice. */
+/* False when the server is set up for no reading ahead. */
 static bool
 begin(LbtStream *stream, bool all, bool scattered)
 {
 	int			max_distance;
 
 #ifdef HAVE_READ_STREAM
-	if (!scattered || !advice_works())
+	if (!scattered)
 	{
 		stream->reads = read_stream_begin_relation(all ? READ_STREAM_FULL : READ_STREAM_DEFAULT, NULL, stream->rel,
 												   MAIN_FORKNUM, next_for_reads, stream, sizeof(uint32));
@@ -197,7 +308,7 @@ begin(LbtStream *stream, bool all, bool scattered)
 #endif
 	max_distance = get_tablespace_io_concurrency(stream->rel->rd_rel->reltablespace);
 	if (max_distance > 0)
-		begin_advice(stream, all, max_distance);
+		begin_window(stream, all, max_distance);
 	return max_distance > 0;
 }
 
@@ -205,10 +316,10 @@ static Buffer
 next_buffer(LbtStream *stream, uint32 *tag)
 {
 #ifdef HAVE_READ_STREAM
-	if (stream->advice == NULL)
+	if (stream->window == NULL)
 		return next_read(stream, tag);
 #endif
-	return next_advised(stream, tag);
+	return next_in_window(stream, tag);
 }
 
 /* Waits for reads under way, and raises their errors. */
@@ -218,8 +329,13 @@ end(LbtStream *stream)
 	if (BufferIsValid(stream->waiting))
 		ReleaseBuffer(stream->waiting);
 #ifdef HAVE_READ_STREAM
-	if (stream->advice == NULL)
+	if (stream->window == NULL)
 		read_stream_end(stream->reads);
+#endif
+#ifdef HAVE_ASYNC_READS
+	if (stream->window != NULL && !stream->window->advice)
+		while (stream->window->nasked > 0)
+			ReleaseBuffer(take_first(stream));
 #endif
 }
 

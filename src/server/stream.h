@@ -2,8 +2,9 @@
  * stream.h - blocks of a relation, brought into shared buffers ahead of need.
  *
  * From 17 on this is the server's read stream, which also reads neighbouring blocks together, and on 18
- * asynchronously; before, and for scattered blocks unless I/O is direct, advice to the operating system.  How far ahead
- * grows while blocks are found missing, up to effective_io_concurrency (of the tablespace).
+ * asynchronously; before, and for scattered blocks, advice to the operating system.  Direct I/O knows no advice: on 18
+ * scattered blocks are read asynchronously then.  How far ahead grows while blocks are found missing, up to
+ * effective_io_concurrency (of the tablespace).
  *
  * A stream pins the blocks that it has brought in (by advice: none), as many as the server allows, until they are taken
  * or passed by.
@@ -63,6 +64,9 @@ extern void lbt_streams_end(void);
 
 /* In _PG_init. */
 extern void lbt_streams_init(void);
+
+/* Are scattered blocks asked of the operating system?  It then also reads ahead by itself where blocks ascend. */
+extern bool lbt_reads_by_advice(void);
 
 /*
  * Is the block in shared buffers?  One lookup in the buffer table; a block that is not there may be asked of the

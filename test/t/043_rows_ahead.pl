@@ -1,6 +1,6 @@
 # Blocks of the table brought in ahead of need: cold index scans of rows in random order, with few shared buffers, against
 # btree's engine; what brings none, or few; cursors, marks, locks and changes in the middle; errors, cancelled queries,
-# VACUUM beside an idle cursor; by advice, and by read streams with direct I/O.
+# VACUUM beside an idle cursor; by advice, and by the server's reads with direct I/O.
 use strict;
 use warnings;
 
@@ -262,11 +262,11 @@ SQL
 
 damaged_page('buffered');
 
-# ---- by read streams ----
+# ---- by the server's reads ----
 
 SKIP:
 {
-	skip 'direct I/O came with 16, read streams with 17', 1 if $node->pg_version < 17;
+	skip 'direct I/O came with 16, and does nothing for us before 17', 1 if $node->pg_version < 17;
 	foreach my $method ($node->pg_version < 18 ? ('') : ('sync', 'worker'))
 	{
 		$node->append_conf('postgresql.conf', "debug_io_direct = data\n" . ($method eq '' ? '' : "io_method = $method\n"));
@@ -280,6 +280,13 @@ SKIP:
 		my $what = "direct $method";
 		scans($what);
 		in_the_middle($what) if $method ne 'sync';
+		if ($node->pg_version >= 18)
+		{
+			cold();
+			my (undef, $n) = ask('SELECT sum(n) FROM (SELECT n FROM t WHERE k > 3000000000 ORDER BY k LIMIT 8) q', $heap);
+			cmp_ok($n, '>=', 7, "$what: a short LIMIT reads ahead");
+			cmp_ok($n, '<=', 15, "$what: ... and few blocks in vain");
+		}
 		vacuum_beside_cursor($what);
 		damaged_page($what);
 	}

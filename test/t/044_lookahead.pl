@@ -238,6 +238,30 @@ foreach my $case ([ 'big_k', $leaf, 899, 900 ], [ 'big', $heap, 929, 930 ])
 }
 $node->start;
 is($node->safe_psql('postgres', $sum), $right, 'the pages are back: the answer');
+
+# ---- direct I/O, where the operating system reads nothing ahead by itself ----
+
+SKIP:
+{
+	skip 'asynchronous reads came with 18', 2 if $node->pg_version < 18;
+	$node->append_conf('postgresql.conf', "debug_io_direct = data\nio_method = worker\n");
+	$node->stop;
+	unless ($node->start(fail_ok => 1))
+	{
+		$node->append_conf('postgresql.conf', "debug_io_direct = ''\n");
+		$node->start;
+		skip 'no direct I/O here', 2;
+	}
+	my $ordered = 'SELECT count(*), sum(b.v) FROM (SELECT k FROM probe ORDER BY k OFFSET 0) p JOIN big b ON b.k = p.k';
+	my $answer = $node->safe_psql('postgres', "SET learnedbtree.btree_indexes = none; $ordered");
+	$node->restart;
+	my $out = $node->safe_psql('postgres', "SELECT learnedbtree_train('big_k'), learnedbtree_stat_reset(); $ordered; "
+		  . "SELECT 'prefetched ' || prefetched FROM learnedbtree_stat WHERE indexrelname = 'big_k'");
+	my ($n) = $out =~ /^prefetched (\d+)$/m;
+	like($out, qr/^\Q$answer\E$/m, 'direct I/O, keys in order: the answer');
+	cmp_ok($n, '>', 300, '... and leaves that ascend are brought in');
+}
+
 my $log = slurp_file($node->logfile);
 unlike($log, qr/TRAP:|PANIC:|refcount leak|leaked|terminated by signal/, 'nothing has leaked or crashed');
 $node->stop;
