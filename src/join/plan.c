@@ -72,8 +72,12 @@ may_read_ahead(PlannerInfo *root, const RelOptInfo *outer)
 {
 	int			relid = -1;
 
+	/*
+	 * WITH queries, and subqueries that run once, when their first user comes
+	 * to them: these are parameters in expressions.
+	 */
 	for (PlannerInfo *level = root; level != NULL; level = level->parent_root)
-		if (has_effects((Node *) level->parse->cteList, root))
+		if (has_effects((Node *) level->parse->cteList, root) || has_effects((Node *) level->init_plans, root))
 			return false;
 	while ((relid = bms_next_member(outer->relids, relid)) >= 0)
 	{

@@ -145,6 +145,9 @@ SELECT la_nodes('WITH p AS MATERIALIZED (SELECT k, nextval(''la_seq'') FROM la_p
        la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = p.k WHERE EXISTS (SELECT FROM la_big x WHERE p.n > x.k OFFSET 0 FOR UPDATE)'),
        la_nodes('SELECT b.v FROM (SELECT k FROM la_probe UNION ALL SELECT k4 FROM la_probe) p JOIN la_big b ON b.k = p.k'),
        la_nodes('SELECT b.v FROM (SELECT k FROM la_probe UNION ALL SELECT nextval(''la_seq'') FROM la_probe) p JOIN la_big b ON b.k = p.k');
+-- ... in subqueries that run once, if at all
+SELECT la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = p.k WHERE CASE WHEN p.n = 6 THEN (SELECT nextval(''la_seq'')) ELSE 1 END <> 0'),
+       la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = p.k WHERE CASE WHEN p.n = 6 THEN (SELECT max(k) FROM la_probe) ELSE 1 END <> 0');
 -- ... nor where a custom scan cannot have the columns
 SELECT la_nodes('SELECT (p.r).f2 FROM (SELECT k, ROW(n, a) AS r FROM la_probe OFFSET 0) p JOIN la_big b ON b.k = p.k'),
        la_nodes('SELECT p FROM la_probe p JOIN la_big b ON b.k = p.k');
