@@ -47,6 +47,8 @@ SET learnedbtree.lookahead_rows = 7;
 SELECT * FROM la_plan('SELECT p.n, b.v FROM la_probe p JOIN la_big b ON b.k = p.k', 'Look', 'Batches', 'Predicted');
 -- rows read in vain are few
 SELECT * FROM la_plan('SELECT p.n, b.v FROM la_probe p JOIN la_big b ON b.a = p.a LIMIT 3', 'Look', 'Scan on la_probe', 'Predicted');
+-- ... and none after the first, if that is enough: no error of the second
+SELECT p.n, b.v < 0 AS negative FROM la_probe p LEFT JOIN la_big b ON b.k = p.k + 0 / (p.n - 2) LIMIT 1;
 RESET learnedbtree.lookahead_rows;
 -- wide rows: work_mem bounds a batch
 SET work_mem = '64kB';
