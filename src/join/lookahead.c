@@ -4,8 +4,16 @@
  *     rows         slot[0] ... slot[at - 1]   slot[at]   slot[at + 1] ... slot[n - 1]
  *                  joined already             at hand    predicted, their cache lines fetched
  *
- * A batch is read whole before its first row is handed on: outer rows, then the values of the keys, then the stages of
+ * A batch is made before its first row is handed on: outer rows, then the values of the keys, then the stages of
  * search/predict.h.  Rows are copied, as the outer side's slot is good for one row only; copies hold no pin.
+ *
+ * Blocks that are missing come while rows are handed on, each when a row waits for it.  Where some are, there is a next
+ * batch beside the one at hand, each of half as many rows:
+ *
+ *     rows handed on      0 ......................... half ........................ all of them
+ *     this one's rows     being read                  the later half being read
+ *     next one's leaves   asked for                   have come
+ *     next one's rows                                 asked for, being read
  */
 #include "join/join.h"
 
@@ -26,6 +34,20 @@
 /* Rows to hand on before looking ahead again, where it was of no use. */
 #define ROWS_AT_REST 1000
 
+typedef struct RowBatch
+{
+	int			n;				/* rows of this one */
+	int			at;				/* the next one to hand on */
+	int			room;			/* slots there are */
+	bool		looked;			/* predict_rows() has been called */
+	bool		missed;			/* blocks had to be read */
+	TupleTableSlot *slot[LBT_LOOKAHEAD_LIMIT];
+	int8		prediction[LBT_LOOKAHEAD_LIMIT];	/* in batch */
+	LbtBatch	batch;
+	LbtReads   *leaves;			/* that are not at hand; or NULL */
+	LbtReads   *rows;
+} RowBatch;
+
 typedef struct Lookahead
 {
 	CustomScanState css;
@@ -40,12 +62,9 @@ typedef struct Lookahead
 	bool		ended;			/* the outer side has no more rows */
 	int			size;			/* of the next batch */
 	int			rest;			/* rows to hand on before it */
-	int			n;				/* rows of this one */
-	int			at;				/* the next one to hand on */
-	int			room;			/* slots there are */
-	TupleTableSlot *slot[LBT_LOOKAHEAD_LIMIT];
-	int8		prediction[LBT_LOOKAHEAD_LIMIT];	/* in batch */
-	LbtBatch	batch;
+	bool		missing;		/* the batch before missed blocks */
+	RowBatch   *now;
+	RowBatch   *next;			/* NULL: never needed */
 	LbtKeyValue *values;		/* of each row's keys */
 	uint64		batches;		/* of two rows or more */
 	uint64		predicted;		/* rows */
@@ -54,24 +73,36 @@ typedef struct Lookahead
 /* ---- a batch ---- */
 
 static void
-add_slot(Lookahead *node)
+empty(Lookahead *node, RowBatch *rows)
+{
+	for (int i = 0; i < rows->n; i++)
+		ExecClearTuple(rows->slot[i]);
+	rows->n = rows->at = rows->batch.n = 0;
+	rows->looked = rows->missed = false;
+	if (rows->leaves != NULL)
+		lbt_count_many(node->index, LBT_EV_PREFETCHED, lbt_reads_end(&rows->leaves));
+	if (rows->rows != NULL)
+		lbt_count_many(node->index, LBT_EV_ROWS_PREFETCHED, lbt_reads_end(&rows->rows));
+}
+
+static void
+add_slot(Lookahead *node, RowBatch *rows)
 {
 	EState	   *estate = node->css.ss.ps.state;
 	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
 
-	node->slot[node->room++] = ExecInitExtraTupleSlot(estate, node->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor,
+	rows->slot[rows->room++] = ExecInitExtraTupleSlot(estate, node->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor,
 													  &TTSOpsVirtual);
 	MemoryContextSwitchTo(old);
 }
 
-/* Read rows into slots: up to so many, or what work_mem has room for. */
+/* Read rows into slots: up to so many, or what a half of work_mem has room for. */
 static void
-read_rows(Lookahead *node, int size)
+read_rows(Lookahead *node, RowBatch *rows, int size)
 {
 	Size		bytes = 0;
 
-	node->n = node->at = 0;
-	while (node->n < size && bytes < (Size) work_mem * 1024)
+	while (rows->n < size && bytes < (Size) work_mem * (1024 / 2))
 	{
 		TupleTableSlot *row = ExecProcNode(node->outer);
 		TupleTableSlot *copy;
@@ -81,9 +112,9 @@ read_rows(Lookahead *node, int size)
 			node->ended = true;
 			return;
 		}
-		if (node->n == node->room)
-			add_slot(node);
-		copy = ExecCopySlot(node->slot[node->n++], row);
+		if (rows->n == rows->room)
+			add_slot(node, rows);
+		copy = ExecCopySlot(rows->slot[rows->n++], row);
 		if (TTS_SHOULDFREE(copy))
 			bytes += GetMemoryChunkSpace(((VirtualTupleTableSlot *) copy)->data);
 	}
@@ -91,14 +122,14 @@ read_rows(Lookahead *node, int size)
 
 /* The values of a row's keys; false when no entry of the index can be equal to them, or they cannot be predicted. */
 static bool
-evaluate_keys(Lookahead *node, int row)
+evaluate_keys(Lookahead *node, const RowBatch *rows, int row)
 {
 	ExprContext *econtext = node->css.ss.ps.ps_ExprContext;
 	LbtKeyValue *values = &node->values[row * list_length(node->keys)];
 	int			column = 0;
 	ListCell   *lc;
 
-	econtext->ecxt_scantuple = node->slot[row];
+	econtext->ecxt_scantuple = rows->slot[row];
 	foreach(lc, node->keys)
 	{
 		const LbtKeyColumn *c = &node->index->keyspec.column[column];
@@ -126,55 +157,135 @@ in_order(const LbtBatch *batch)
 	return 2 * same > batch->n;
 }
 
-/* Predict where the rows' keys are, and fetch what the inner scan will look at. */
+/* Predict where the rows' keys are, and find out which leaves are missing. */
 static void
-predict_rows(Lookahead *node)
+predict_leaves(Lookahead *node, RowBatch *rows)
 {
 	LbtIndex   *index = node->index;
-	LbtBatch   *batch = &node->batch;
+	LbtBatch   *batch = &rows->batch;
 	int			nkeys = list_length(node->keys);
 	bool		known[LBT_LOOKAHEAD_LIMIT];
 
 	ResetExprContext(node->css.ss.ps.ps_ExprContext);
-	for (int row = 0; row < node->n; row++)
-		known[row] = evaluate_keys(node, row);
-	batch->n = 0;
+	for (int row = 0; row < rows->n; row++)
+		known[row] = evaluate_keys(node, rows, row);
 	lbt_index_update(index);
 	if (index->state != LBT_READY)
 		return;
-	for (int row = 0; row < node->n; row++)
+	for (int row = 0; row < rows->n; row++)
 		if (known[row])
 		{
-			node->prediction[row] = (int8) batch->n;
+			rows->prediction[row] = (int8) batch->n;
 			lbt_batch_add(index, batch, &node->values[row * nkeys], nkeys, false);
 		}
 	lbt_batch_finish(index, batch);
 	if (lbt_enable_prefetch)
-		lbt_count_many(index, LBT_EV_PREFETCHED, lbt_batch_read(node->rel, index, batch));
-	if (node->table == NULL && in_order(batch))
+		rows->leaves = lbt_batch_read(node->rel, batch);
+	if (rows->leaves == NULL && node->table == NULL && in_order(batch))
 		node->rest = ROWS_AT_REST;
-	else if (lbt_batch_looks(index))
-	{
-		lbt_batch_near(node->rel, index, batch, false);
-		if (node->table != NULL)
-			lbt_count_many(index, LBT_EV_ROWS_PREFETCHED,
-						   lbt_batch_rows(node->rel, index, node->table, batch, lbt_enable_row_prefetch));
-	}
 	node->batches++;
 	node->predicted += batch->n;
 }
 
-/* The next batch: twice as many rows as the one before, as far as the setting allows. */
+/* Fetch what the inner scan will look at, as far as it is there, and find out which blocks of the table are missing. */
+static void
+predict_rows(Lookahead *node, RowBatch *rows)
+{
+	LbtIndex   *index = node->index;
+	LbtBatch   *batch = &rows->batch;
+
+	rows->looked = true;
+	if (batch->n == 0 || node->rest > 0 || !lbt_batch_looks(index))
+		return;
+	lbt_index_update(index);
+	if (!lbt_batch_current(index, batch))
+		return;
+	if (rows->leaves != NULL && node->table != NULL)
+		rows->missed |= lbt_batch_leaves_come(index, batch, rows->leaves, batch->n - 1);
+	lbt_batch_near(node->rel, index, batch, false);
+	if (node->table != NULL)
+		rows->rows = lbt_batch_rows(node->rel, index, node->table, batch, lbt_enable_row_prefetch);
+}
+
+/* Begin a batch of so many rows. */
+static void
+begin_batch(Lookahead *node, RowBatch *rows, int size)
+{
+	empty(node, rows);
+	read_rows(node, rows, size);
+	memset(rows->prediction, NO_PREDICTION, sizeof(rows->prediction));
+	if (size > 1 && rows->n > 0)
+		predict_leaves(node, rows);
+}
+
+/* Has the next batch been begun? */
+static inline bool
+is_begun(const Lookahead *node)
+{
+	return node->next != NULL && node->next->n > 0;
+}
+
+/* Make the next batch the one at hand: begun already or, of twice as many rows as the one before, now. */
 static void
 next_batch(Lookahead *node)
 {
-	int			size = Min(node->size, lbt_lookahead_rows);
+	if (is_begun(node))
+	{
+		RowBatch   *done = node->now;
 
-	read_rows(node, size);
-	memset(node->prediction, NO_PREDICTION, sizeof(node->prediction));
-	if (size > 1 && node->n > 0)
-		predict_rows(node);
-	node->size = Min(node->size * 2, LBT_LOOKAHEAD_LIMIT);
+		node->missing = done->missed;
+		empty(node, done);
+		node->now = node->next;
+		node->next = done;
+	}
+	else
+	{
+		node->missing = node->now->missed;
+		begin_batch(node, node->now, Min(node->size, lbt_lookahead_rows));
+		node->size = Min(node->size * 2, LBT_LOOKAHEAD_LIMIT);
+	}
+	if (!node->now->looked)
+		predict_rows(node, node->now);
+}
+
+/* Before the batch at hand hands on a row: have the next one in the state that it should be in. */
+static void
+advance_next(Lookahead *node)
+{
+	RowBatch   *now = node->now;
+	int			half = lbt_lookahead_rows / 2;
+
+	if (now->at == 0 && (node->missing || now->missed) && now->n >= half && half > 1 && !node->ended && lbt_enable)
+	{
+		if (node->next == NULL)
+			node->next = MemoryContextAllocZero(node->css.ss.ps.state->es_query_cxt, sizeof(RowBatch));
+		begin_batch(node, node->next, half);
+		lbt_reads_start(node->next->leaves);
+	}
+	else if (now->at == now->n / 2 && is_begun(node) && node->table != NULL)
+	{
+		predict_rows(node, node->next);
+		lbt_reads_start(node->next->rows);
+	}
+}
+
+/* Wait for what the row at hand needs. */
+static void
+wait_for_row(Lookahead *node)
+{
+	RowBatch   *rows = node->now;
+	int			prediction = rows->prediction[rows->at];
+
+	advance_next(node);
+	if (prediction == NO_PREDICTION)
+		return;
+	if (rows->leaves != NULL)
+	{
+		lbt_index_update(node->index);
+		rows->missed |= lbt_batch_leaves_come(node->index, &rows->batch, rows->leaves, prediction);
+	}
+	if (rows->rows != NULL)
+		rows->missed |= lbt_batch_rows_come(rows->rows, prediction);
 }
 
 /* The outer side's next row as it is; what this node's projection works on is a copy. */
@@ -194,29 +305,34 @@ hand_on(Lookahead *node)
 static TupleTableSlot *
 take_row(Lookahead *node)
 {
+	RowBatch   *rows = node->now;
 	int			prediction;
 
-	if (node->at == node->n)
+	if (rows->at == rows->n)
 	{
-		if (node->ended)
+		if (node->ended && !is_begun(node))
 			return NULL;
-		if (node->keys == NIL || node->rest > 0 || node->size < 2 || lbt_lookahead_rows < 2 || !lbt_enable)
+		if (!is_begun(node) &&
+			(node->keys == NIL || node->rest > 0 || node->size < 2 || lbt_lookahead_rows < 2 || !lbt_enable))
 		{
 			node->rest -= node->rest > 0;
 			node->size = 2;
 			return hand_on(node);
 		}
 		next_batch(node);
-		if (node->n == 0)
+		rows = node->now;
+		if (rows->n == 0)
 			return NULL;
 	}
-	prediction = node->prediction[node->at];
+	if (unlikely(rows->leaves != NULL || rows->rows != NULL))
+		wait_for_row(node);
+	prediction = rows->prediction[rows->at];
 	if (prediction != NO_PREDICTION)
 	{
-		node->index->handed = node->batch.target[prediction];
-		node->index->handed_code = node->batch.code[prediction];
+		node->index->handed = rows->batch.target[prediction];
+		node->index->handed_code = rows->batch.code[prediction];
 	}
-	return node->slot[node->at++];
+	return rows->slot[rows->at++];
 }
 
 /* ---- the node ---- */
@@ -224,9 +340,10 @@ take_row(Lookahead *node)
 static void
 start_over(Lookahead *node)
 {
-	for (int i = 0; i < node->n; i++)
-		ExecClearTuple(node->slot[i]);
-	node->n = node->at = 0;
+	empty(node, node->now);
+	if (node->next != NULL)
+		empty(node, node->next);
+	node->missing = false;
 	node->size = 1;
 	node->rest = 0;
 	node->ended = false;
@@ -244,6 +361,7 @@ begin(CustomScanState *css, EState *estate, int eflags)
 
 	node->outer = ExecInitNode(linitial(plan->custom_plans), estate, eflags);
 	css->custom_ps = list_make1(node->outer);
+	node->now = palloc0(sizeof(RowBatch));
 	css->ss.ps.resultops = &TTSOpsVirtual;	/* or the outer side's */
 	css->ss.ps.resultopsset = true;
 	css->ss.ps.resultopsfixed = false;

@@ -5,6 +5,7 @@
 
 #include "access/tupmacs.h"
 #include "server/tableblock.h"
+#include "utils/memutils.h"
 
 void
 lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtKeyValue *values, int nvalues, bool past)
@@ -51,87 +52,126 @@ lbt_batch_finish(const LbtIndex *index, LbtBatch *batch)
 
 /* ---- bringing blocks in ---- */
 
-/* Blocks that ascend by no more than this are a run. */
-#define RUN_STEP 8
-
-/* Blocks of a relation, and where they are: InvalidBuffer, not known. */
-typedef struct Wanted
+struct LbtReads
 {
-	LbtStream  *stream;
+	Relation	rel;
+	LbtStream  *stream;			/* NULL: has ended, or not begun */
 	int			n;
 	int			asked;
-	int			of[LBT_BATCH];	/* what each is wanted for */
+	int			come;			/* blocks that are in, or given up */
+	int			of[LBT_BATCH];	/* what each is wanted for, ascending */
 	BlockNumber block[LBT_BATCH];
-	Buffer		buffer[LBT_BATCH];
-} Wanted;
+};
 
 static bool
 next_wanted(void *state, BlockNumber *block, uint32 *tag)
 {
-	Wanted	   *wanted = state;
+	LbtReads   *reads = state;
 
-	if (wanted->asked == wanted->n)
+	if (reads->asked == reads->n)
 		return false;
-	*tag = wanted->asked++;
-	*block = wanted->block[*tag];
+	*tag = reads->asked++;
+	*block = reads->block[*tag];
 	return true;
 }
 
 /* One block more; made with the first. */
-static Wanted *
-want(Wanted *wanted, BlockNumber block, int of)
+static LbtReads *
+want(LbtReads *reads, Relation rel, BlockNumber block, int of)
 {
-	if (wanted == NULL)
+	if (reads == NULL)
 	{
-		wanted = palloc(sizeof(Wanted));
-		wanted->n = wanted->asked = 0;
+		reads = palloc(sizeof(LbtReads));
+		reads->rel = rel;
+		reads->stream = NULL;
+		reads->n = reads->asked = reads->come = 0;
 	}
-	wanted->of[wanted->n] = of;
-	wanted->buffer[wanted->n] = InvalidBuffer;
-	wanted->block[wanted->n++] = block;
-	return wanted;
+	reads->of[reads->n] = of;
+	reads->block[reads->n++] = block;
+	return reads;
 }
 
-/* Are they missing, and ascend in small steps?  Then the operating system reads ahead by itself, and asking disturbs it. */
+/* Is it among those that are wanted already? */
 static bool
-is_missing_run(Relation rel, const Wanted *wanted)
+is_wanted(const LbtReads *reads, BlockNumber block)
 {
-	BlockNumber middle = wanted->block[wanted->n / 2];
-	int			steps = 0;
-
-	for (int i = 1; i < wanted->n; i++)
-		steps += wanted->block[i] > wanted->block[i - 1] && wanted->block[i] - wanted->block[i - 1] <= RUN_STEP;
-	return lbt_reads_by_advice() && wanted->n > 2 && steps * 4 >= (wanted->n - 1) * 3 && middle < RelationGetNumberOfBlocks(rel) &&
-		!lbt_block_cached(rel, middle);
+	for (int i = reads ? reads->n - 1 : -1; i >= 0; i--)
+		if (reads->block[i] == block)
+			return true;
+	return false;
 }
 
-/* Read them, as many at a time as effective_io_concurrency says, or (n becomes 0) none.  None stays pinned. */
+/* Read on, from what has not come yet. */
 static void
-bring_in(Relation rel, Wanted *wanted)
+begin_stream(LbtReads *reads, bool all)
+{
+	reads->asked = reads->come;
+	lbt_stream_begin(&reads->stream, GetMemoryChunkContext(reads), reads->rel, all, true, next_wanted, reads);
+	if (reads->stream == NULL)
+		reads->come = reads->n;
+}
+
+void
+lbt_reads_start(LbtReads *reads)
+{
+	if (reads == NULL || reads->come == reads->n)
+		return;
+	begin_stream(reads, true);
+	if (reads->stream != NULL)
+		lbt_stream_start(reads->stream);
+}
+
+/*
+ * Wait for the next block that is wanted for one of the batch up to last: where it is, no longer pinned; InvalidBuffer
+ * when there is none.  missed is set if it was not in shared buffers when it was asked for.
+ */
+static Buffer
+next_come(LbtReads *reads, int last, int *which, bool *missed)
 {
 	uint32		tag;
+	Buffer		buf;
 
-	if (is_missing_run(rel, wanted))
+	if (reads->come == reads->n || reads->of[reads->come] > last)
+		return InvalidBuffer;
+
+	/*
+	 * The executor has returned meanwhile, and may do so again soon: few at
+	 * first.
+	 */
+	if (reads->stream == NULL)
+		begin_stream(reads, reads->come == 0);
+	if (reads->stream == NULL || !lbt_stream_look(reads->stream, &tag))
 	{
-		wanted->n = 0;
-		return;
+		reads->come = reads->n;
+		return InvalidBuffer;
 	}
-	lbt_stream_begin(&wanted->stream, CurrentMemoryContext, rel, true, true, next_wanted, wanted);
-	while (wanted->stream != NULL && lbt_stream_look(wanted->stream, &tag))
-	{
-		wanted->buffer[tag] = lbt_stream_take(wanted->stream);
-		if (BufferIsValid(wanted->buffer[tag]))
-			ReleaseBuffer(wanted->buffer[tag]);
-	}
-	if (wanted->stream != NULL)
-		(void) lbt_stream_end(wanted->stream);
+	*missed |= lbt_stream_idle(reads->stream) == 0;
+	buf = lbt_stream_take(reads->stream);
+	ReleaseBuffer(buf);
+	*which = (int) tag;
+	reads->come = *which + 1;
+	return buf;
 }
 
 int
-lbt_batch_read(Relation rel, LbtIndex *index, LbtBatch *batch)
+lbt_reads_end(LbtReads **reads)
 {
-	Wanted	   *wanted = NULL;
-	int			n;
+	int			asked;
+
+	if (*reads == NULL)
+		return 0;
+	if ((*reads)->stream != NULL)
+		(void) lbt_stream_end((*reads)->stream);
+	asked = (*reads)->asked;
+	pfree(*reads);
+	*reads = NULL;
+	return asked;
+}
+
+LbtReads *
+lbt_batch_read(Relation rel, const LbtBatch *batch)
+{
+	LbtReads   *reads = NULL;
 
 	for (int i = 0; i < batch->n; i++)
 	{
@@ -140,25 +180,41 @@ lbt_batch_read(Relation rel, LbtIndex *index, LbtBatch *batch)
 		if ((i == 0 || target->slot != target[-1].slot) &&
 			(target->recent == InvalidBuffer ||
 			 !lbt_buffer_holds(GetBufferDescriptor(target->recent - 1), rel, target->block)))
-			wanted = want(wanted, target->block, i);
+			reads = want(reads, rel, target->block, i);
 	}
-	if (likely(wanted == NULL))
-		return 0;
-	bring_in(rel, wanted);
-	n = wanted->n;
-	for (int j = 0; j < n; j++)
-	{
-		uint32		slot = batch->target[wanted->of[j]].slot;
+	return reads;
+}
 
-		if (wanted->buffer[j] == InvalidBuffer)
-			continue;
-		if (lbt_enable_buffer_hint)
-			lbt_index_set_hint(index, slot, wanted->buffer[j]);
-		for (int i = wanted->of[j]; i < batch->n && batch->target[i].slot == slot; i++)
-			batch->target[i].recent = wanted->buffer[j];
+bool
+lbt_batch_leaves_come(LbtIndex *index, LbtBatch *batch, LbtReads *reads, int last)
+{
+	bool		missed = false;
+	Buffer		buf;
+	int			which;
+
+	while (BufferIsValid(buf = next_come(reads, last, &which, &missed)))
+	{
+		int			i = reads->of[which];
+		uint32		slot = batch->target[i].slot;
+
+		if (lbt_enable_buffer_hint && batch->target[i].generation == index->generation)
+			lbt_index_set_hint(index, slot, buf);
+		for (; i < batch->n && batch->target[i].slot == slot; i++)
+			batch->target[i].recent = buf;
 	}
-	pfree(wanted);
-	return n;
+	return missed;
+}
+
+bool
+lbt_batch_rows_come(LbtReads *reads, int last)
+{
+	bool		missed = false;
+	Buffer		buf;
+	int			which;
+
+	while (BufferIsValid(buf = next_come(reads, last, &which, &missed)))
+		*lbt_block_hint(reads->rel, reads->block[which]) = buf;
+	return missed;
 }
 
 /* ---- looking at leaves without a lock ---- */
@@ -342,12 +398,11 @@ guess_buffers(Relation table, int n, const ItemPointerData *rows, Buffer *buffer
 	}
 }
 
-/* Bring in the blocks of rows that are not where they should be; returns how many. */
-static int
-read_rows(Relation table, int n, const ItemPointerData *rows, Buffer *buffer)
+/* The blocks of rows that are not where they should be.  Of one block, the first row waits. */
+static LbtReads *
+missing_blocks(Relation table, int n, const ItemPointerData *rows, Buffer *buffer)
 {
-	Wanted	   *wanted = NULL;
-	int			nread;
+	LbtReads   *reads = NULL;
 
 	for (int i = 0; i < n; i++)
 	{
@@ -359,29 +414,18 @@ read_rows(Relation table, int n, const ItemPointerData *rows, Buffer *buffer)
 		if (buffer[i] != InvalidBuffer && lbt_buffer_holds(GetBufferDescriptor(buffer[i] - 1), table, block))
 			continue;
 		buffer[i] = InvalidBuffer;
-		if (wanted == NULL || wanted->block[wanted->n - 1] != block)
-			wanted = want(wanted, block, i);
+		if (!is_wanted(reads, block))
+			reads = want(reads, table, block, i);
 	}
-	if (likely(wanted == NULL))
-		return 0;
-	bring_in(table, wanted);
-	nread = wanted->n;
-	for (int j = 0; j < nread; j++)
-	{
-		buffer[wanted->of[j]] = wanted->buffer[j];
-		if (wanted->buffer[j] != InvalidBuffer)
-			*lbt_block_hint(table, wanted->block[j]) = wanted->buffer[j];
-	}
-	pfree(wanted);
-	return nread;
+	return reads;
 }
 
-int
-lbt_batch_rows(Relation rel, const LbtIndex *index, Relation table, LbtBatch *batch, bool read)
+LbtReads *
+lbt_batch_rows(Relation rel, const LbtIndex *index, Relation table, const LbtBatch *batch, bool read)
 {
 	ItemPointerData row[LBT_BATCH];
 	Buffer		buffer[LBT_BATCH];
-	int			nread = 0;
+	LbtReads   *reads = NULL;
 
 	for (int i = 0; i < batch->n; i++)
 	{
@@ -396,7 +440,7 @@ lbt_batch_rows(Relation rel, const LbtIndex *index, Relation table, LbtBatch *ba
 	}
 	guess_buffers(table, batch->n, row, buffer);
 	if (read)
-		nread = read_rows(table, batch->n, row, buffer);
+		reads = missing_blocks(table, batch->n, row, buffer);
 	for (int i = 0; i < batch->n; i++)
 	{
 		const PageHeaderData *header;
@@ -407,7 +451,7 @@ lbt_batch_rows(Relation rel, const LbtIndex *index, Relation table, LbtBatch *ba
 		__builtin_prefetch((const char *) header +
 						   header->pd_linp[(ItemPointerGetOffsetNumber(&row[i]) - 1) % MaxHeapTuplesPerPage].lp_off % BLCKSZ);
 	}
-	return nread;
+	return reads;
 }
 
 /* ---- leaves in shared buffers ---- */

@@ -100,28 +100,56 @@ prefetch_target(const LbtIndex *index, const LbtTarget *t, bool inserting)
 	__asm__ __volatile__("");
 }
 
+/* Blocks that a batch misses, on their way into shared buffers. */
+typedef struct LbtReads LbtReads;
+
 /*
  * Predictions ahead of their use, in stages: each makes one step for every bound, and asks for the cache lines of the next
  * step, so that misses overlap.
  *
  *     add       key code, spline                                  -> leaf cache
  *     finish    the leaf's slot, block and buffer                 -> the page's header, and where the key should be
- *     read      leaves that are not in shared buffers, all together
+ *     read      leaves that are not in shared buffers             -> their reads
  *     near      an item close by; from its code, a better place   -> the item there; with high_keys, the high key
- *     rows      the item; its row's block; the block's buffer,    -> the row
- *               read if it has to be, all together
+ *     rows      the item; its row's block; the block's buffer     -> the row, or its block's read
  *
  * Add keys of leading columns (past: the bound behind what is equal to them), in order, to an empty batch, then finish it;
  * the others may follow, for an index whose entries can be looked at.  Between the lbt_index_update() before the first and
- * the last of these calls there must be no dsa call, and the index must have a model.  Pages are looked at without a lock
+ * the last of these calls there must be no dsa call, and the index must have a model; later stages may be left for later,
+ * after another lbt_index_update(), if it is still that model (lbt_batch_current()).  Pages are looked at without a lock
  * or pin, and what is on them may change meanwhile: all that is read is bounded, and leads only to cache lines, and to a
- * place in the leaf from which the lookup searches.  Reading returns how many blocks were asked for; none stays pinned.
+ * place in the leaf from which the lookup searches.
  */
 extern void lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtKeyValue *values, int nvalues, bool past);
 extern void lbt_batch_finish(const LbtIndex *index, LbtBatch *batch);
-extern int	lbt_batch_read(Relation rel, LbtIndex *index, LbtBatch *batch);
+extern LbtReads *lbt_batch_read(Relation rel, const LbtBatch *batch);
 extern void lbt_batch_near(Relation rel, const LbtIndex *index, LbtBatch *batch, bool high_keys);
-extern int	lbt_batch_rows(Relation rel, const LbtIndex *index, Relation table, LbtBatch *batch, bool read);
+extern LbtReads *lbt_batch_rows(Relation rel, const LbtIndex *index, Relation table, const LbtBatch *batch, bool read);
+
+/* Is this, not empty, from the index's model of today?  The view is up to date. */
+static inline bool
+lbt_batch_current(const LbtIndex *index, const LbtBatch *batch)
+{
+	return index->state == LBT_READY && batch->target[0].generation == index->generation;
+}
+
+/*
+ * lbt_batch_read() and, if it may read, lbt_batch_rows() return the blocks that are not where their hints say (they may be
+ * elsewhere in shared buffers), in the current memory context; NULL if there are none.  Their reads go on while the batch
+ * is used, as many at a time as effective_io_concurrency says, more being asked for whenever one is waited for:
+ *
+ *     _start()  asks for the first ones, though none is waited for yet
+ *     _come()   waits for what the bounds up to number last need, and notes where it is; was one of these not in shared
+ *               buffers when it was asked for?  After an error in reading, the rest is given up.
+ *     _end()    ends the reads, sets *reads to NULL and returns how many blocks have been asked for
+ *
+ * Blocks on their way, and those that have come in and were not waited for, are pinned if they are read asynchronously,
+ * until the reads end, or all streams do (server/stream.h): then those not waited for are asked for anew.
+ */
+extern void lbt_reads_start(LbtReads *reads);
+extern bool lbt_batch_leaves_come(LbtIndex *index, LbtBatch *batch, LbtReads *reads, int last);
+extern bool lbt_batch_rows_come(LbtReads *reads, int last);
+extern int	lbt_reads_end(LbtReads **reads);
 
 /* Can the index's entries be looked at without a lock: their columns lie in places that do not depend on their values? */
 static inline bool

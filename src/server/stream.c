@@ -183,9 +183,12 @@ room_in_window(LbtStream *stream)
 	return room;
 }
 
-/* Asks for blocks until there are enough: the caller names them all first, which may take reads of its own. */
+/*
+ * Asks for blocks until there are enough: the caller names them all first, which may take reads of its own.  wait: the
+ * first will be waited for at once.
+ */
 static void
-fill_window(LbtStream *stream)
+fill_window(LbtStream *stream, bool wait)
 {
 	Window	   *window = stream->window;
 	int			size = window->max_distance + 1;
@@ -207,10 +210,10 @@ fill_window(LbtStream *stream)
 	if (!window->advice && named > 0)
 	{
 		/*
-		 * One that will be waited for at once is faster read by ourselves,
-		 * while others are at those behind it.
+		 * One that is waited for is faster read by ourselves, while others
+		 * are at those behind it.
 		 */
-		bool		waiting = window->nasked == 0;
+		bool		waiting = wait && window->nasked == 0;
 
 		pgaio_enter_batchmode();
 		for (int i = waiting; i < named; i++)
@@ -252,7 +255,7 @@ next_in_window(LbtStream *stream, uint32 *tag)
 	Window	   *window = stream->window;
 	const Asked *asked;
 
-	fill_window(stream);
+	fill_window(stream, true);
 	if (window->nasked == 0)
 		return InvalidBuffer;
 	asked = &window->asked[window->first];
@@ -438,6 +441,18 @@ release_owner(LbtStream *stream, bool good)
 	stream->owner = NULL;
 	stream->waiting = InvalidBuffer;
 	lbt_release_owner(owner, good);
+}
+
+void
+lbt_stream_start(LbtStream *stream)
+{
+	if (stream->window == NULL || stream->owner == NULL)
+		return;
+	LBT_GUARD_BEGIN_AS(stream->owner);
+	{
+		fill_window(stream, false);
+	}
+	LBT_GUARD_END(release_owner(stream, false));
 }
 
 bool

@@ -26,9 +26,9 @@ typedef struct LbtStream LbtStream;
 #define LBT_HINT_MIN_USAGE 3
 
 /*
- * Names the next block, and something for the caller to know it by; false when there is none.  It may be called
- * at any time within lbt_stream_next(), and holds no lock on return.  It may read pages and use other streams, but
- * makes no dsa call.
+ * Names the next block, and something for the caller to know it by; false when there is none.  It may be called at any
+ * time within lbt_stream_start() and lbt_stream_look(), and holds no lock on return.  It may read pages and use other
+ * streams, but makes no dsa call.
  */
 typedef bool (*LbtNextBlock) (void *state, BlockNumber *block, uint32 *tag);
 
@@ -40,6 +40,9 @@ typedef bool (*LbtNextBlock) (void *state, BlockNumber *block, uint32 *tag);
  */
 extern void lbt_stream_begin(LbtStream **stream, MemoryContext context, Relation rel, bool all, bool scattered,
 							 LbtNextBlock next, void *state);
+
+/* Ask for the first blocks already; for a stream of scattered ones. */
+extern void lbt_stream_start(LbtStream *stream);
 
 /*
  * What the next block is known by; it has been brought in, and the stream keeps it pinned.  False at the end, and after

@@ -42,6 +42,8 @@ BEGIN
         END IF;
     END LOOP;
 END $$;
+-- in memory from here on: batches are as large as they get
+SELECT count(b.v) AS warm FROM la_probe p JOIN la_big b ON b.k = p.k \gset
 SELECT * FROM la_plan('SELECT p.n, b.v FROM la_probe p JOIN la_big b ON b.k = p.k', 'Look', 'Batches', 'Predicted');
 SET learnedbtree.lookahead_rows = 7;
 SELECT * FROM la_plan('SELECT p.n, b.v FROM la_probe p JOIN la_big b ON b.k = p.k', 'Look', 'Batches', 'Predicted');

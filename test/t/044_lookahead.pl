@@ -42,6 +42,11 @@ BEGIN
     IF n = 1050 THEN PERFORM pg_sleep(1000); END IF;
     RETURN n;
 END $$;
+CREATE FUNCTION loud(n int4) RETURNS int4 STABLE LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE NOTICE 'row %', n;
+    RETURN n;
+END $$;
 VACUUM ANALYZE big, probe;
 SELECT learnedbtree_train('big_k');
 SQL
@@ -70,6 +75,36 @@ sub cold_prefetched
 is(cold_prefetched(0), 0, 'without looking ahead no leaf is brought in');
 cmp_ok(cold_prefetched(64), '>', 500, 'looking ahead brings leaves in');
 cold_prefetched(7);
+
+# How many outer rows have been read, when so many have been fetched in memory or cold, and others after a change of settings.
+sub rows_read
+{
+	my ($fetch, $then) = @_;
+	my ($rc, $out, $err) = $node->psql('postgres', 'SET learnedbtree.lookahead_rows = 8; BEGIN; DECLARE c CURSOR FOR SELECT p.n, b.v '
+		  . "FROM (SELECT loud(n) AS n, k FROM probe OFFSET 0) p JOIN big b ON b.k = p.k; FETCH $fetch FROM c; " . ($then // '') . '; COMMIT');
+	return scalar(my @notices = $err =~ /row \d+$/mg);
+}
+
+sub restart_cold
+{
+	$node->restart;
+	$node->safe_psql('postgres', "SELECT learnedbtree_train('big_k'), learnedbtree_stat_reset()");
+}
+
+restart_cold();
+is(rows_read(15), 19, 'cold: batches of 4, and one that is begun while another is joined');
+is(rows_read(15), 15, 'in memory: batches of 1, 2, 4 and 8');
+restart_cold();
+is(rows_read(5, 'SET learnedbtree.enable = off; FETCH 8 FROM c'), 13, 'cold, switched off: no further batch is begun');
+
+# A client that fetches few rows at a time: reads end whenever the executor returns, and are taken up again.
+sub rows_prefetched
+{
+	restart_cold();
+	return ($node->safe_psql('postgres', "SET effective_io_concurrency = 4; BEGIN; DECLARE c CURSOR FOR SELECT p.n, b.v $join; "
+			  . "@_ COMMIT; SELECT 'prefetched ' || rows_prefetched FROM learnedbtree_stat WHERE indexrelname = 'big_k'") =~ /prefetched (\d+)/)[0];
+}
+cmp_ok(rows_prefetched('FETCH 10 FROM c; ' x 301), '>', 0.95 * rows_prefetched('FETCH ALL FROM c;'), 'cold, ten rows at a time: as many blocks are brought in');
 
 # ---- a batch is open, and things change ----
 
@@ -211,31 +246,38 @@ sub overwrite
 	close $fh;
 	return $was;
 }
-foreach my $case ([ 'big_k', $leaf, 899, 900 ], [ 'big', $heap, 929, 930 ])
+
+# With the server stopped before and after.
+sub damaged
 {
-	my ($relation, $block, $good, $bad) = @$case;
-	foreach my $byte ("\0", "\xff", "\x5a")
+	my ($mode, @bytes) = @_;
+	foreach my $case ([ 'big_k', $leaf, 899, 900 ], [ 'big', $heap, 929, 930 ])
 	{
-		# rows of an empty page are gone for good: scans mark their entries dead
-		next if $relation eq 'big' && $byte eq "\0";
-		my $what = sprintf('%s, bytes %02x', $relation, ord($byte));
-		my $was = overwrite($file{$relation}, $block, $byte);
-		$node->start;
-		$node->safe_psql('postgres', "SELECT learnedbtree_train('big_k')");
-		my $query = "SELECT p.n, length(b.pad) AS len FROM first p LEFT JOIN big b ON b.k = p.k AND p.n >= $bad - 60 AND p.n <> 900 - 60 LIMIT";
-		ok(has_node($node, "$query 1000"), "$what: the plan has the node");
-		my ($rc1, $out1, $err1) = $node->psql('postgres', "SET learnedbtree.lookahead_rows = 0; SELECT count(len) FROM ($query " . ($bad - 10) . ') q');
-		my ($rc2, $out2, $err2) = $node->psql('postgres', "SELECT count(len) FROM ($query " . ($bad - 10) . ') q');
-		is("$rc2|$out2|$err2", "$rc1|$out1|$err1", "$what: what the limit does not come to does not matter");
-		($rc1, $out1, $err1) = $node->psql('postgres', "SET learnedbtree.lookahead_rows = 0; SELECT count(len) FROM ($query 1000) q");
-		($rc2, $out2, $err2) = $node->psql('postgres', "SELECT count(len) FROM ($query 1000) q");
-		isnt($rc1, 0, "$what: an error") if $byte eq "\xff";
-		is("$rc2|$out2|$err2", "$rc1|$out1|$err1", "$what: and what it comes to is what it is without looking ahead");
-		is($node->safe_psql('postgres', 'SELECT count(*) FROM probe'), '3000', "$what: the server lives");
-		$node->stop;
-		overwrite($file{$relation}, $block, $was);
+		my ($relation, $block, $good, $bad) = @$case;
+		foreach my $byte (@bytes)
+		{
+			# rows of an empty page are gone for good: scans mark their entries dead
+			next if $relation eq 'big' && $byte eq "\0";
+			my $what = sprintf('%s%s, bytes %02x', $mode, $relation, ord($byte));
+			my $was = overwrite($file{$relation}, $block, $byte);
+			$node->start;
+			$node->safe_psql('postgres', "SELECT learnedbtree_train('big_k')");
+			my $query = "SELECT p.n, length(b.pad) AS len FROM first p LEFT JOIN big b ON b.k = p.k AND p.n >= $bad - 60 AND p.n <> 900 - 60 LIMIT";
+			ok(has_node($node, "$query 1000"), "$what: the plan has the node");
+			my ($rc1, $out1, $err1) = $node->psql('postgres', "SET learnedbtree.lookahead_rows = 0; SELECT count(len) FROM ($query " . ($bad - 10) . ') q');
+			my ($rc2, $out2, $err2) = $node->psql('postgres', "SELECT count(len) FROM ($query " . ($bad - 10) . ') q');
+			is("$rc2|$out2|$err2", "$rc1|$out1|$err1", "$what: what the limit does not come to does not matter");
+			($rc1, $out1, $err1) = $node->psql('postgres', "SET learnedbtree.lookahead_rows = 0; SELECT count(len) FROM ($query 1000) q");
+			($rc2, $out2, $err2) = $node->psql('postgres', "SELECT count(len) FROM ($query 1000) q");
+			isnt($rc1, 0, "$what: an error") if $byte eq "\xff";
+			is("$rc2|$out2|$err2", "$rc1|$out1|$err1", "$what: and what it comes to is what it is without looking ahead");
+			is($node->safe_psql('postgres', 'SELECT count(*) FROM probe'), '3000', "$what: the server lives");
+			$node->stop;
+			overwrite($file{$relation}, $block, $was);
+		}
 	}
 }
+damaged('', "\0", "\xff", "\x5a");
 $node->start;
 is($node->safe_psql('postgres', $sum), $right, 'the pages are back: the answer');
 
@@ -243,14 +285,14 @@ is($node->safe_psql('postgres', $sum), $right, 'the pages are back: the answer')
 
 SKIP:
 {
-	skip 'asynchronous reads came with 18', 2 if $node->pg_version < 18;
-	$node->append_conf('postgresql.conf', "debug_io_direct = data\nio_method = worker\n");
+	skip 'asynchronous reads came with 18', 19 if $node->pg_version < 18;
+	$node->append_conf('postgresql.conf', "debug_io_direct = data\nio_method = worker\nshared_buffers = 16MB\n");
 	$node->stop;
 	unless ($node->start(fail_ok => 1))
 	{
 		$node->append_conf('postgresql.conf', "debug_io_direct = ''\n");
 		$node->start;
-		skip 'no direct I/O here', 2;
+		skip 'no direct I/O here', 19;
 	}
 	my $ordered = 'SELECT count(*), sum(b.v) FROM (SELECT k FROM probe ORDER BY k OFFSET 0) p JOIN big b ON b.k = p.k';
 	my $answer = $node->safe_psql('postgres', "SET learnedbtree.btree_indexes = none; $ordered");
@@ -260,6 +302,18 @@ SKIP:
 	my ($n) = $out =~ /^prefetched (\d+)$/m;
 	like($out, qr/^\Q$answer\E$/m, 'direct I/O, keys in order: the answer');
 	cmp_ok($n, '>', 300, '... and leaves that ascend are brought in');
+	cmp_ok(cold_prefetched(64), '>', 500, 'direct I/O: leaves are brought in');
+	restart_cold();
+	is(rows_read(15), 19, 'direct I/O, cold: a batch is begun while another is joined');
+	is(rows_read(15), 15, 'direct I/O, in memory: it is not');
+	my $again = in_batch('direct I/O, VACUUM', ['DELETE FROM big WHERE v < 100 AND k NOT IN (SELECT k FROM probe)',
+				'VACUUM (INDEX_CLEANUP on, TRUNCATE off) big', "SELECT learnedbtree_train('big_k')"]);
+	is(join("\n", sort split(/\n/, $again)), join("\n", sort split(/\n/, $rows)),
+		'direct I/O, VACUUM and a training in mid-batch: VACUUM does not wait, and the same rows');
+	$node->stop;
+	damaged('direct I/O, ', "\xff");
+	$node->start;
+	is($node->safe_psql('postgres', $sum), $right, 'direct I/O, the pages are back: the answer');
 }
 
 my $log = slurp_file($node->logfile);
