@@ -36,11 +36,11 @@ typedef struct Asked
 #define LONG_RUN 3
 
 /*
- * Blocks by which the distance grows with each that was missing: a scan that ends early has read few in vain.  What the
- * server reads in vain costs more than advice.
+ * The distance grows with the blocks that were missing, so that a scan that ends early has read few in vain: by two with
+ * each that was advised of, and by one with every second that the server reads, which costs more and is waited for.
  */
 #define ADVICE_GROWTH 2
-#define READ_GROWTH 1
+#define READS_FOR_ONE 2
 
 /* Scattered blocks that were asked for: of the operating system (advice), or of the server. */
 typedef struct Window
@@ -49,6 +49,7 @@ typedef struct Window
 	bool		ended;
 	int			distance;		/* blocks to ask for beyond the one handed out */
 	int			max_distance;
+	int			missed;			/* of those handed out */
 	BlockNumber last;			/* named last */
 	int			run;			/* of ascending blocks that end there */
 	int			first;			/* of asked, which is a ring */
@@ -127,6 +128,7 @@ begin_window(LbtStream *stream, bool all, int max_distance)
 	window->ended = false;
 	window->distance = all ? max_distance : 1;
 	window->max_distance = max_distance;
+	window->missed = 0;
 	window->last = InvalidBlockNumber;
 	window->run = 0;
 	window->first = 0;
@@ -261,7 +263,11 @@ next_in_window(LbtStream *stream, uint32 *tag)
 	asked = &window->asked[window->first];
 	stream->idle = asked->cached ? stream->idle + 1 : 0;
 	if (!asked->cached)
-		window->distance = Min(window->distance + (window->advice ? ADVICE_GROWTH : READ_GROWTH), window->max_distance);
+	{
+		int			growth = window->advice ? ADVICE_GROWTH : ++window->missed % READS_FOR_ONE == 0;
+
+		window->distance = Min(window->distance + growth, window->max_distance);
+	}
 	*tag = asked->tag;
 	return take_first(stream);
 }
