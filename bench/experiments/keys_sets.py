@@ -39,6 +39,23 @@ PATH = (f"'/srv/storage/archive/' || {_one_of(PATH_PARTS[0], 3, 4)} || '/' || {_
         f"|| 2020 + {_bits(11, 5)} || '/scanned-documents/page-' || lpad(to_hex({HASH}), 16, '0') || '.tiff'")
 URL = (f"'https://www.example.com/catalogue/' || {_one_of(SHOPS, 3, 5)} || '/department-' || {_bits(7, 9)} "
        f"|| '/product-details/view.html?session=none&article=' || lpad({POSITIVE}::text, 19, '0')")
+GIVEN = "'{anna,bernd,carlos,dagmar,elif,fatima,george,hiroshi,ines,jean,karin,lukasz,maria,nils,olga,paul}'::text[]"
+FAMILY = ("'{adams,becker,costa,dubois,eriksson,fischer,garcia,hansen,ivanova,jones,keller,lopez,moreau,novak,okafor,"
+          "petrov,rossi,santos,tanaka,usman,vogel,weber,yilmaz,zhang}'::text[]")
+DOMAINS = "'{example.com,example.net,mail.example.org,post.example.de,office.example.co.uk}'::text[]"
+SYLLABLES = ("'{ba,Bé,chi,dó,Eu,fü,gra,hö,Île,ja,ké,Ló,ma,né,ñu,Ø,pra,qui,Ré,sa,Šte,tü,vo,Wi,xa,yé,Za,ßen}'::text[]")
+
+
+def _email():
+    return (f"{_one_of(GIVEN, 3, 16)} || '.' || {_one_of(FAMILY, 7, 24)} || {_bits(12, 10**7)} || '@' || "
+            f"{_one_of(DOMAINS, 36, 5)}")
+
+
+def _word():
+    """Of four to six syllables, some with accents and capital letters."""
+    return " || ".join([*(_one_of(SYLLABLES, 3 + 5 * part, 28) for part in range(4)),
+                        *(f"left({_one_of(SYLLABLES, 23 + 7 * part, 28)}, ({_bits(40 + part, 4)})::int4)"
+                          for part in range(2)), f"CASE WHEN i % 4 = 0 THEN ' ' || {_bits(44, 1000)} ELSE '' END"])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,13 +120,36 @@ OTHERS = (
     _single("paths", "file paths, C", f"text COLLATE {C_COLLATION}", PATH, 140),
     _single("urls", "URLs, C", f"text COLLATE {C_COLLATION}", URL, 160),
 )
+TEXT = (
+    *(_single(f"email_{name}", f"e-mail addresses, {title}", f"text COLLATE {collation}", _email(), 60, target=target,
+              collation=None if name == "c" else collation)
+      for name, title, collation, target in (("c", "C", C_COLLATION, 3.0), ("libc", "libc en_US", LIBC_COLLATION, 2.2),
+                                             ("icu", "ICU en-US", ICU_COLLATION, 2.2))),
+    *(_single(f"words_{name}", f"words with accents, {title}", f"text COLLATE {collation}", _word(), 50, target=2.2,
+              collation=collation)
+      for name, title, collation in (("libc", "libc en_US", LIBC_COLLATION), ("icu", "ICU en-US", ICU_COLLATION))),
+    _single("urls_icu", "URLs, ICU en-US", f"text COLLATE {ICU_COLLATION}", URL, 160, target=2.2,
+            collation=ICU_COLLATION),
+    KeySet("text_time", "text ICU, timestamptz",
+           (("device", f"text COLLATE {ICU_COLLATION}"), ("at", "timestamptz")),
+           ("'device-' || lpad((i % 1000)::text, 5, '0')",
+            "timestamptz '2024-01-01 00:00:00+00' + i / 1000 * interval '10 seconds'"), 45, target=2.5,
+           collation=ICU_COLLATION),
+    _single("long_prefix", "300 bytes in common, C", f"text COLLATE {C_COLLATION}",
+            f"repeat('the same for all of them / ', 11) || 'abc' || lpad({POSITIVE}::text, 19, '0')", 360, target=1.0),
+)
 REAL = (
     _single("english_words", "English words, C", f"text COLLATE {C_COLLATION}", "lpad(copy::text, 4, '0') || k", 45,
             file="english_words.txt.xz", numbers=False),
     _single("commit_times", "commit times, int8", "int8", "k + copy * span", 23, file="commit_times.txt.xz"),
     _single("ipv4_starts", "IPv4 prefixes, int8", "int8", "k + copy * span", 23, file="ipv4_starts.txt.xz"),
+    *(_single(f"debian_paths_{name}", f"Debian's paths, {title}", f"text COLLATE {collation}",
+              "CASE copy WHEN 0 THEN k ELSE k || '.' || copy END", 110, file="debian_paths.txt.xz", numbers=False,
+              target=target, collation=None if name == "c" else collation)
+      for name, title, collation, target in (("c", "C", C_COLLATION, 2.2), ("libc", "libc en_US", LIBC_COLLATION, 1.8),
+                                             ("icu", "ICU en-US", ICU_COLLATION, 1.6))),
 )
-GROUPS = {"main": MAIN, "others": OTHERS, "real": REAL, "all": MAIN + OTHERS + REAL}
+GROUPS = {"main": MAIN, "others": OTHERS, "text": TEXT, "real": REAL, "all": MAIN + OTHERS + TEXT + REAL}
 
 
 def choose(names):

@@ -3,6 +3,8 @@
  */
 #include "key/bound.h"
 
+#include "server/sortkey.h"
+
 void
 lbt_bound_of_tuple(const LbtKeySpec *spec, TupleDesc tupdesc, IndexTuple itup, uint8 *scratch, LbtBound *bound)
 {
@@ -31,12 +33,27 @@ lbt_bound_of_tuple(const LbtKeySpec *spec, TupleDesc tupdesc, IndexTuple itup, u
 	bound->past = false;
 }
 
+/* Texts of the same bytes are equal under any collation, and often compared. */
+static inline bool
+same_text(const LbtKeyColumn *column, Datum a, Datum b)
+{
+	LbtKeyValue one;
+	LbtKeyValue other;
+
+	if (column->encoding != LBT_ENCODE_SORT_KEY || lbt_stored_compressed(column, a) || lbt_stored_compressed(column, b))
+		return false;
+	lbt_stored_bytes(column, DatumGetPointer(a), &one);
+	lbt_stored_bytes(column, DatumGetPointer(b), &other);
+	return one.length == other.length && memcmp(one.bytes, other.bytes, one.length) == 0;
+}
+
 int
 lbt_compare_encoded(const LbtKeyColumn *column, Datum a, Datum b)
 {
-	int			cmp = DatumGetInt32(FunctionCall2Coll(unconstify(FmgrInfo *, &column->compare),
-													  column->collation, a, b));
+	int			cmp = 0;
 
+	if (!same_text(column, a, b))
+		cmp = DatumGetInt32(FunctionCall2Coll(unconstify(FmgrInfo *, &column->compare), column->collation, a, b));
 	return column->desc ? (cmp < 0) - (cmp > 0) : (cmp > 0) - (cmp < 0);
 }
 
@@ -60,36 +77,73 @@ any_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Ind
 	return lbt_before_bound(spec, tupdesc, bound, itup, false);
 }
 
-/* Is the item before the bound?  Of one ascending integer column, no NULL in the bound, integer is its length. */
+/* How items are compared with a bound. */
+typedef enum Test
+{
+	ANY_COLUMNS,
+	INT4_COLUMN,				/* a single one, ascending, no NULL in the
+								 * bound */
+	INT8_COLUMN,
+	GUESS_TEXT					/* by what is known of text in the first
+								 * column; no NULL in the bound */
+} Test;
+
+/* Is the item before the bound, as far as can be guessed cheaply? */
+static inline bool
+guess_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, IndexTuple itup)
+{
+	const LbtKeyColumn *column = &spec->column[0];
+	bool		isnull;
+	Datum		datum = index_getattr(itup, 1, tupdesc, &isnull);
+
+	if (!isnull && !lbt_stored_compressed(column, datum))
+	{
+		LbtKeyValue key;
+		LbtKeyValue value;
+		int			order;
+
+		lbt_stored_bytes(column, (const char *) bound->value[0].ordered, &key);
+		lbt_stored_bytes(column, DatumGetPointer(datum), &value);
+		order = lbt_guess_order(column->collation, (const char *) value.bytes, value.length,
+								(const char *) key.bytes, key.length);
+		if (order != 0)
+			return (order < 0) != column->desc;
+	}
+	return lbt_before_bound(spec, tupdesc, bound, itup, false);
+}
+
+/* Is the item before the bound? */
 static pg_attribute_always_inline bool
-before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page, OffsetNumber offset, int integer)
+before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page, OffsetNumber offset, Test test)
 {
 	IndexTuple	itup = lbt_page_tuple(page, offset);
 	const char *at = (const char *) itup + MAXALIGN(sizeof(IndexTupleData));
 	uint64		v;
 
-	if (integer == 0)
+	if (test == ANY_COLUMNS)
 		return lbt_before_bound(spec, tupdesc, bound, itup, false);
+	if (test == GUESS_TEXT)
+		return guess_before(spec, tupdesc, bound, itup);
 	if (unlikely(IndexTupleHasNulls(itup)))
 		return any_before(spec, tupdesc, bound, itup);
-	v = lbt_order_signed(integer == sizeof(int64) ? *(const int64 *) at : *(const int32 *) at);
+	v = lbt_order_signed(test == INT8_COLUMN ? *(const int64 *) at : *(const int32 *) at);
 	return v < bound->value[0].ordered || (bound->past && v == bound->value[0].ordered);
 }
 
 /* Galloping search, compiled for each kind of test. */
 static pg_attribute_always_inline OffsetNumber
 gallop(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page, OffsetNumber first,
-	   OffsetNumber last, OffsetNumber guess, int integer)
+	   OffsetNumber last, OffsetNumber guess, Test test)
 {
 	int			lo = first - 1; /* before the bound, or none */
 	int			hi = last + 1;	/* not before the bound, or none */
 	int			at = guess < first ? first : guess > last ? last : guess;
 	int			step = 1;
 
-	if (before(spec, tupdesc, bound, page, at, integer))
+	if (before(spec, tupdesc, bound, page, at, test))
 	{
 		lo = at;
-		while (lo + step < hi && before(spec, tupdesc, bound, page, lo + step, integer))
+		while (lo + step < hi && before(spec, tupdesc, bound, page, lo + step, test))
 		{
 			lo += step;
 			step <<= 1;
@@ -99,7 +153,7 @@ gallop(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page pa
 	else
 	{
 		hi = at;
-		while (hi - step > lo && !before(spec, tupdesc, bound, page, hi - step, integer))
+		while (hi - step > lo && !before(spec, tupdesc, bound, page, hi - step, test))
 		{
 			hi -= step;
 			step <<= 1;
@@ -110,7 +164,7 @@ gallop(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page pa
 	{
 		int			mid = lo + (hi - lo) / 2;
 
-		if (before(spec, tupdesc, bound, page, mid, integer))
+		if (before(spec, tupdesc, bound, page, mid, test))
 			lo = mid;
 		else
 			hi = mid;
@@ -124,17 +178,28 @@ lbt_page_search(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound
 {
 	if (first > last)
 		return first;
-	if (bound->ncolumns == 1 && spec->column[0].kind == LBT_KEY_SIGNED && !spec->column[0].desc &&
-		!bound->value[0].isnull)
-	{
-		if (spec->column[0].length == sizeof(int64))
-			return gallop(spec, tupdesc, bound, page, first, last, guess, sizeof(int64));
-		if (spec->column[0].length == sizeof(int32))
-			return gallop(spec, tupdesc, bound, page, first, last, guess, sizeof(int32));
-	}
 	if (bound->ncolumns == 0)
 		return bound->past ? last + 1 : first;
-	return gallop(spec, tupdesc, bound, page, first, last, guess, 0);
+	if (!bound->value[0].isnull)
+	{
+		const LbtKeyColumn *column = &spec->column[0];
+
+		if (bound->ncolumns == 1 && column->kind == LBT_KEY_SIGNED && !column->desc)
+		{
+			if (column->length == sizeof(int64))
+				return gallop(spec, tupdesc, bound, page, first, last, guess, INT8_COLUMN);
+			if (column->length == sizeof(int32))
+				return gallop(spec, tupdesc, bound, page, first, last, guess, INT4_COLUMN);
+		}
+
+		/*
+		 * A collation's comparison is dear: two of them prove what has been
+		 * guessed.
+		 */
+		if (column->encoding == LBT_ENCODE_SORT_KEY)
+			guess = gallop(spec, tupdesc, bound, page, first, last, guess, GUESS_TEXT);
+	}
+	return gallop(spec, tupdesc, bound, page, first, last, guess, ANY_COLUMNS);
 }
 
 bool

@@ -130,7 +130,7 @@ lbt_keyspec_init(LbtKeySpec *spec, Relation rel)
 		LbtKeyColumn *column = &spec->column[i];
 
 		if (!column_init(column, rel, i))
-			return;
+			break;
 		spec->order[i].bytes = column->bytes;
 		spec->order[i].desc = column->bytes && column->desc;
 		spec->order[i].nulls_first = column->nulls_first;
@@ -138,6 +138,8 @@ lbt_keyspec_init(LbtKeySpec *spec, Relation rel)
 		spec->sort_keys |= column->encoding == LBT_ENCODE_SORT_KEY;
 		spec->ncolumns = i + 1;
 	}
+	if (spec->ncolumns > 0)
+		spec->column[spec->ncolumns - 1].last = true;
 	find_places(spec, RelationGetDescr(rel));
 }
 

@@ -206,11 +206,17 @@ try_keys('infinite dates in ranges', of => 'daterange', random => "daterange(dat
 try_keys('text, C', of => 'text', collate => 'C', random => $texts, extreme => \@texts);
 try_keys('text_pattern_ops', of => 'text', opclass => 'text_pattern_ops', using => 1, collate => 'C', random => $texts, extreme => \@texts);
 # a deterministic collation of ICU's orders by their bytes what has equal sort keys
-my %loose = map { $_ => 1 } qw(icu icu_numeric);
+my %loose = map { $_ => 1 } qw(icu icu_numeric icu_hungarian icu_shifted);
 foreach my $order (sort keys %collation)
 {
-	try_keys("text, $order", loose => $loose{$order}, of => 'text', collate => $collation{$order}, random => $texts, twin => "CASE WHEN random() < 0.5 THEN upper(k) ELSE normalize(k, NFD) END", extreme => \@texts, near => $order eq 'libc');
+	# sort keys are made of a text's first kilobyte (sortkey.c)
+	my @extreme = grep { $order ne 'icu_shifted' || !/repeat\('-'/ } @texts;
+	try_keys("text, $order", loose => $loose{$order}, of => 'text', collate => $collation{$order}, random => $texts, twin => "CASE WHEN random() < 0.5 THEN upper(k) ELSE normalize(k, NFD) END", extreme => \@extreme, near => $order eq 'libc');
 }
+# Plain characters, of which some are one letter together ("ccs" in Hungarian), or nothing.
+try_keys("plain texts, $_", loose => $loose{$_}, of => 'text', collate => $collation{$_}, near => $_ eq 'libc', extreme => [ "''" ],
+	random => q{(SELECT string_agg(one_of('c', 'C', 's', 'd', 'z', 'g', 'y', 'dzs', 'ccs', 'a', '-', '.', ' ', '1', '12', '@', 'o'), '') FROM generate_series(1, 1 + i % 7))})
+	foreach sort keys %collation;
 try_keys('varchar, ICU', loose => 1, of => 'varchar', collate => $collation{icu}, random => $texts, extreme => \@texts) if $collation{icu};
 try_keys('char(n), libc', of => 'char(40)', collate => $collation{libc}, random => "left($texts, 40)", extreme => [ "''", "'a'", "'a  '", "'a' || chr(1)" ], near => 1) if $collation{libc};
 

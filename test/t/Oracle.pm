@@ -166,8 +166,9 @@ sub libc_locale
 }
 
 # The collations that there are to try: a hash of names by what they stand for.  libc: a language's order by
-# libc; icu: by ICU, which then has made icu_nocase, too, that takes case for no difference, and icu_numeric,
-# that orders digits as numbers; unicode: code points, by the server itself (17).
+# libc; icu: by ICU, which then has made icu_nocase, too, that takes case for no difference, icu_numeric, that
+# orders digits as numbers, icu_hungarian, where "dzs" is a letter, and icu_shifted, where punctuation is nothing; unicode:
+# code points, by the server itself (17).
 sub collations
 {
 	my ($node) = @_;
@@ -182,8 +183,10 @@ sub collations
 		$node->safe_psql('postgres', <<'SQL');
 CREATE COLLATION icu_nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 CREATE COLLATION icu_numeric (provider = icu, locale = 'en-u-kn-true');
+CREATE COLLATION icu_hungarian (provider = icu, locale = 'hu');
+CREATE COLLATION icu_shifted (provider = icu, locale = 'en-u-ka-shifted');
 SQL
-		$found{$_} = $_ foreach qw(icu_nocase icu_numeric);
+		$found{$_} = $_ foreach qw(icu_nocase icu_numeric icu_hungarian icu_shifted);
 	}
 	delete @found{ grep { !$found{$_} } keys %found };
 	return %found;
