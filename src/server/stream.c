@@ -105,8 +105,9 @@ lbt_stream_idle(const LbtStream *stream)
 
 /* ---- scattered blocks, by a window ---- */
 
-bool
-lbt_reads_by_advice(void)
+/* Are they asked of the operating system? */
+static bool
+reads_by_advice(void)
 {
 #ifdef HAVE_ASYNC_READS
 #ifdef USE_PREFETCH
@@ -124,7 +125,7 @@ begin_window(LbtStream *stream, bool all, int max_distance)
 {
 	Window	   *window = palloc(offsetof(Window, asked) + (max_distance + 1) * sizeof(Asked));
 
-	window->advice = lbt_reads_by_advice();
+	window->advice = reads_by_advice();
 	window->ended = false;
 	window->distance = all ? max_distance : 1;
 	window->max_distance = max_distance;

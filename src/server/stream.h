@@ -68,9 +68,6 @@ extern void lbt_streams_end(void);
 /* In _PG_init. */
 extern void lbt_streams_init(void);
 
-/* Are scattered blocks asked of the operating system?  It then also reads ahead by itself where blocks ascend. */
-extern bool lbt_reads_by_advice(void);
-
 /*
  * Is the block in shared buffers?  One lookup in the buffer table; a block that is not there may be asked of the
  * operating system.  The block must be in the file.
