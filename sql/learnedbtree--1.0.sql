@@ -284,7 +284,7 @@ CREATE FUNCTION learnedbtree_model(index regclass,
         OUT state text, OUT reason text,
         OUT leaves bigint, OUT knots integer,
         OUT max_error double precision, OUT mean_error double precision,
-        OUT bytes bigint, OUT key_code text, OUT subcodes bigint, OUT ties bigint,
+        OUT bytes bigint, OUT key_code text, OUT separator_bytes bigint, OUT ties bigint,
         OUT trained_at timestamptz, OUT training_ms double precision, OUT source text,
         OUT splits_since bigint, OUT deleted_since bigint, OUT lookups_since bigint,
         OUT moved_since bigint, OUT fallbacks_since bigint)

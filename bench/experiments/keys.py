@@ -16,7 +16,7 @@ from . import keys_sets
 PROBE_BYTES = 40  # a row of a probe table, without its key
 MIN_ROWS = 10_000
 FIGURES = ("speed-up", "by the model, % of probes", "verified, % of lookups", "at the predicted leaf, %", "leaves",
-           "knots", "max error, leaves", "ties", "subcodes", "model, kB", "index, MB", "height", "state",
+           "knots", "max error, leaves", "ties", "separators, kB", "model, kB", "index, MB", "height", "state",
            "key code, or why not")
 
 
@@ -122,7 +122,8 @@ class Keys(Experiment):
                 share(verified, probes) if index else None,
                 share(verified, lookups),
                 share(verified - stat.get("moved_right", 0), lookups),
-                *(model.get(name) for name in ("leaves", "knots", "max_error", "ties", "subcodes")),
+                *(model.get(name) for name in ("leaves", "knots", "max_error", "ties")),
+                (model.get("separator_bytes") or 0) / 1000 or None,
                 (model.get("bytes") or 0) / 1000 or None, size, height,
                 learned.model_of(bench, index)["state"] if index else None,
                 model.get("key_code") or model.get("reason") or model.get("state")]

@@ -226,15 +226,6 @@ lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc)
 	lbt_keycode_weigh(kc);
 }
 
-void
-lbt_keycode_finish_within(const LbtKeyLearner *learner, const LbtAlphabet *alphabet, uint64_t space, LbtKeyCode *kc)
-{
-	memset(kc, 0, sizeof(*kc));
-	kc->alphabet = *alphabet;
-	add_columns(learner, kc);
-	weigh_within(kc, space);
-}
-
 /* ---- use ---- */
 
 bool

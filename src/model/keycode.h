@@ -28,7 +28,7 @@
 #define LBT_CODE_DIGITS 32
 
 /* The bytes of all common prefixes together. */
-#define LBT_CODE_PREFIX 256
+#define LBT_CODE_PREFIX 512
 
 /*
  * A byte string may be cut to this length without a change to what is learned from it, or to its code:
@@ -171,13 +171,6 @@ lbt_unorder_float(uint64_t ordered)
 extern void lbt_keycode_begin(LbtKeyLearner *learner, int ncolumns, const LbtColumnOrder *order);
 extern void lbt_keycode_observe(LbtKeyLearner *learner, const LbtKeyValue *values, int nvalues);
 extern void lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc);
-
-/*
- * The same, of some of a code's keys, with that code's alphabet and with codes below space, which must not be 0; such
- * a code is never raw.
- */
-extern void lbt_keycode_finish_within(const LbtKeyLearner *learner, const LbtAlphabet *alphabet, uint64_t space,
-									  LbtKeyCode *kc);
 
 /* Set the ranks of an alphabet by its members. */
 extern void lbt_alphabet_rank(LbtAlphabet *alphabet);

@@ -9,8 +9,8 @@
 typedef struct Offsets
 {
 	size_t		knots;
-	size_t		tree;
 	size_t		leaves;
+	size_t		separators;
 	size_t		end;
 } Offsets;
 
@@ -22,41 +22,41 @@ align64(size_t n)
 }
 
 static Offsets
-lay_out(uint32_t nleaves, uint32_t nknots, uint32_t tree_bytes)
+lay_out(uint32_t nleaves, uint32_t nknots, uint32_t separator_bytes)
 {
 	Offsets		at;
 
 	at.knots = align64(sizeof(LbtModelHeader));
-	at.tree = align64(at.knots + (size_t) nknots * sizeof(LbtKnot));
-	at.leaves = align64(at.tree + tree_bytes);
-	at.end = at.leaves + (size_t) nleaves * sizeof(LbtLeaf);
+	at.leaves = align64(at.knots + (size_t) nknots * sizeof(LbtKnot));
+	at.separators = at.leaves + (size_t) nleaves * sizeof(LbtLeaf);
+	at.end = at.separators + separator_bytes;
 	return at;
 }
 
 size_t
-lbt_model_bytes(uint32_t nleaves, uint32_t nknots, uint32_t tree_bytes)
+lbt_model_bytes(uint32_t nleaves, uint32_t nknots, uint32_t separator_bytes)
 {
-	return lay_out(nleaves, nknots, tree_bytes).end;
+	return lay_out(nleaves, nknots, separator_bytes).end;
 }
 
 void
-lbt_model_assemble(void *mem, const LbtModelHeader *header, const LbtKnot *knots, const void *tree,
-				   const LbtLeaf *leaves)
+lbt_model_assemble(void *mem, const LbtModelHeader *header, const LbtKnot *knots, const LbtLeaf *leaves,
+				   const void *separators)
 {
-	const LbtCodeTree opened = {.memory = tree,.bytes = header->tree_bytes};
-	Offsets		at = lay_out(header->nleaves, header->nknots, header->tree_bytes);
+	Offsets		at = lay_out(header->nleaves, header->nknots, header->separator_bytes);
 	LbtModelHeader *h = mem;
+	LbtSeparators opened;
 
 	*h = *header;
 	h->magic = LBT_MODEL_MAGIC;
 	h->version = LBT_MODEL_VERSION;
 	h->bytes = at.end;
-	h->subcodes = lbt_codetree_subcodes(&opened);
-	h->ties = lbt_leaf_ties(leaves, header->nleaves);
 	memcpy((char *) mem + at.knots, knots, (size_t) header->nknots * sizeof(LbtKnot));
-	if (header->tree_bytes > 0)
-		memcpy((char *) mem + at.tree, tree, header->tree_bytes);
 	memcpy((char *) mem + at.leaves, leaves, (size_t) header->nleaves * sizeof(LbtLeaf));
+	if (header->separator_bytes > 0)
+		memcpy((char *) mem + at.separators, separators, header->separator_bytes);
+	(void) lbt_separators_open((char *) mem + at.separators, header->separator_bytes, &opened);
+	h->ties = lbt_separators_ties(&opened, leaves, header->nleaves);
 }
 
 bool
@@ -68,11 +68,12 @@ lbt_model_open(void *mem, size_t bytes, LbtModel *model)
 	if (bytes < sizeof(LbtModelHeader))
 		return false;
 	memcpy(&copy, mem, sizeof(copy));
-	at = lay_out(copy.nleaves, copy.nknots, copy.tree_bytes);
+	at = lay_out(copy.nleaves, copy.nknots, copy.separator_bytes);
 	if (copy.magic != LBT_MODEL_MAGIC || copy.version != LBT_MODEL_VERSION ||
 		copy.nleaves < 1 || copy.nknots < 1 || copy.nknots > copy.nleaves ||
 		copy.bytes != bytes || at.end != bytes || !lbt_keycode_valid(&copy.code) ||
-		!lbt_codetree_open((const char *) mem + at.tree, copy.tree_bytes, &model->tree))
+		!lbt_separators_open((const char *) mem + at.separators, copy.separator_bytes,
+							 &model->separators))
 		return false;
 	model->nleaves = copy.nleaves;
 	model->nknots = copy.nknots;

@@ -1,20 +1,20 @@
 /*
- * model.h - a whole model in one piece of memory: header, knots, tree of codes, leaf cache.
+ * model.h - a whole model in one piece of memory: header, knots, leaf cache, separators.
  *
  * The piece is position independent and immutable once assembled, but for the buffer hints of the
  * leaf cache.  lbt_model_open() checks everything that a reader later relies on to stay in bounds, but for
- * what is within the tree of codes: that is checked on the way down, each time.
+ * where separators are: that is checked each time.
  */
 #ifndef LBT_MODEL_H
 #define LBT_MODEL_H
 
 #include <stddef.h>
 
-#include "codetree.h"
+#include "separators.h"
 #include "spline.h"
 
 #define LBT_MODEL_MAGIC UINT32_C(0x4c42544d)	/* "LBTM" */
-#define LBT_MODEL_VERSION 6
+#define LBT_MODEL_VERSION 7
 
 /* What a model was made from. */
 typedef enum LbtModelSource
@@ -32,10 +32,9 @@ typedef struct LbtModelHeader
 	uint32_t	nknots;
 	uint32_t	source;			/* LbtModelSource */
 	uint32_t	height;			/* pages a descent reads */
-	uint32_t	tree_bytes;		/* the tree of codes; 0: the key code alone */
-	uint32_t	subcodes;		/* in the tree */
-	uint32_t	ties;			/* leaves for which lbt_leaf_tied() is true */
-	uint32_t	unused;			/* zero */
+	uint32_t	separator_bytes;	/* 0: none are kept */
+	uint32_t	ties;			/* leaves that nothing tells from the one
+								 * before */
 	double		max_error;		/* in leaves, measured after the fit */
 	double		mean_error;
 	int64_t		trained_at;		/* microseconds, the server's timestamp */
@@ -51,22 +50,22 @@ typedef struct LbtModel
 	const LbtKnot *knots;
 	LbtLeaf    *leaves;
 	LbtKeyCode	code;
-	LbtCodeTree tree;
+	LbtSeparators separators;
 } LbtModel;
 
-extern size_t lbt_model_bytes(uint32_t nleaves, uint32_t nknots, uint32_t tree_bytes);
+extern size_t lbt_model_bytes(uint32_t nleaves, uint32_t nknots, uint32_t separator_bytes);
 
 /*
  * Lay out a model in mem, which must hold lbt_model_bytes() and be aligned to 8 bytes (64 is
- * faster).  The header given is copied, its magic, version, bytes, subcodes and ties are filled in.  The
- * tree, of header->tree_bytes, is one that lbt_codetree_build() wrote; NULL when that is 0.
+ * faster).  The header given is copied, its magic, version, bytes and ties are filled in.  separators, of
+ * header->separator_bytes, is what lbt_separators_build() wrote; NULL when that is 0.
  */
-extern void lbt_model_assemble(void *mem, const LbtModelHeader *header, const LbtKnot *knots, const void *tree,
-							   const LbtLeaf *leaves);
+extern void lbt_model_assemble(void *mem, const LbtModelHeader *header, const LbtKnot *knots, const LbtLeaf *leaves,
+							   const void *separators);
 
 /*
  * Open a piece of memory of this size as a model; false when it is none.  Of the keys' columns only those in
- * the key code are known then; the caller says how all are ordered, with lbt_codetree_set_columns().
+ * the key code are known then; the caller says how all are ordered, with lbt_separators_set_columns().
  */
 extern bool lbt_model_open(void *mem, size_t bytes, LbtModel *model);
 
@@ -74,9 +73,7 @@ extern bool lbt_model_open(void *mem, size_t bytes, LbtModel *model);
 static inline uint64_t
 lbt_model_code(const LbtModel *m, const LbtKeyValue *values, int nvalues, LbtMissing missing)
 {
-	uint64_t	code = lbt_keycode(&m->code, values, nvalues, missing);
-
-	return m->tree.bytes == 0 ? code : lbt_codetree_code(&m->tree, &m->code.alphabet, code, values, nvalues, missing);
+	return lbt_keycode(&m->code, values, nvalues, missing);
 }
 
 /* The slot of the leaf that should hold the search position: the last one whose min_code is below
@@ -87,6 +84,16 @@ lbt_model_slot(const LbtModel *m, uint64_t code, bool past_equal)
 	uint32_t	guess = lbt_spline_predict(m->knots, m->nknots, m->nleaves, code);
 
 	return lbt_leaf_search(m->leaves, m->nleaves, guess, code, past_equal);
+}
+
+/* Does a key of this code, whose slot lbt_model_slot() says, belong to one that only lbt_separators_find() tells? */
+static inline bool
+lbt_model_tied(const LbtModel *m, uint32_t slot, uint64_t code, bool past_equal)
+{
+	if (m->separators.bytes == 0)
+		return false;
+	return past_equal ? slot > 0 && m->leaves[slot].min_code == code :
+		slot + 1 < m->nleaves && m->leaves[slot + 1].min_code == code;
 }
 
 #endif							/* LBT_MODEL_H */

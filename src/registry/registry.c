@@ -141,8 +141,8 @@ store(const LbtFile *file, const LbtTrained *trained, Size bytes, LbtState *stat
 	{
 		memory = dsa_allocate_extended(lbt_area, bytes, DSA_ALLOC_NO_OOM | DSA_ALLOC_HUGE);
 		if (DsaPointerIsValid(memory))
-			lbt_model_assemble(dsa_get_address(lbt_area, memory), &trained->header, trained->knots, trained->tree,
-							   trained->leaves);
+			lbt_model_assemble(dsa_get_address(lbt_area, memory), &trained->header, trained->knots, trained->leaves,
+							   trained->separators);
 	}
 	LBT_GUARD_END(memory = InvalidDsaPointer);
 	if (!DsaPointerIsValid(memory))
@@ -207,7 +207,7 @@ lbt_registry_publish(const LbtFile *file, Oid oid, const LbtTrained *trained, bo
 	LbtState	state = trained->state;
 	volatile dsa_pointer memory = InvalidDsaPointer;
 	volatile bool registered = false;
-	const Size	bytes = state == LBT_READY ? lbt_model_bytes(header->nleaves, header->nknots, header->tree_bytes) : 0;
+	const Size	bytes = state == LBT_READY ? lbt_model_bytes(header->nleaves, header->nknots, header->separator_bytes) : 0;
 
 	LBT_GUARD_BEGIN();
 	{

@@ -218,7 +218,7 @@ typedef struct LbtTrained
 	LbtState	state;			/* LBT_READY: with a model */
 	LbtModelHeader header;
 	const LbtKnot *knots;
-	const void *tree;			/* of codes; NULL: none */
+	const void *separators;		/* NULL: none */
 	const LbtLeaf *leaves;
 	BlockNumber blocks;			/* the file's size */
 	uint32		fingerprint;	/* of the leaves' blocks in order */

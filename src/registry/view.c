@@ -140,7 +140,7 @@ open_model(LbtIndex *index, const LbtEntry *entry)
 	if (!lbt_model_open(dsa_get_address(lbt_area, entry->memory), entry->bytes, &index->model) ||
 		!lbt_keyspec_fits(&index->keyspec, &index->model.code))
 		return false;
-	lbt_codetree_set_columns(&index->model.tree, index->keyspec.order, index->keyspec.ncolumns);
+	lbt_separators_set_columns(&index->model.separators, index->keyspec.order, index->keyspec.ncolumns);
 	return true;
 }
 

@@ -264,8 +264,6 @@ lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapsh
 	outcome->moved = 0;
 	if (target->generation != index->generation || index->state != LBT_READY)
 	{
-		uint64		code;
-
 		if (BufferIsValid(target->pinned))
 			ReleaseBuffer(target->pinned);
 		target->pinned = InvalidBuffer;
@@ -273,8 +271,7 @@ lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapsh
 		outcome->event = LBT_EV_NO_MODEL;
 		if (index->state != LBT_READY)
 			return InvalidBuffer;
-		code = bound_code(index, bound);
-		target_slot(index, predict_slot(&index->model, code, bound->past, index->last_slot), code, target);
+		predict_target(index, bound, bound_code(index, bound), index->last_slot, target);
 		if (unlikely(target->slot + 1 == index->model.nleaves))
 			target_rightmost(index, bound, target);
 		prefetch_target(index, target, false);
@@ -388,6 +385,10 @@ target_last(const LbtIndex *index, uint64 code, LbtTarget *t)
 
 	if (last->block == InvalidBlockNumber || code < last->lo || code > last->hi)
 		return false;
+
+	/* In a tie run it says nothing, and the model knows better. */
+	if (index->model.separators.bytes > 0 && last->hi != PG_UINT64_MAX && (code == last->lo || code == last->hi))
+		return false;
 	t->generation = index->generation;
 	t->pinned = InvalidBuffer;
 	t->slot = PG_UINT32_MAX;
@@ -456,7 +457,7 @@ lbt_place(Relation rel, LbtIndex *index, const LbtBound *key, IndexTuple itup, b
 		event = try_target(&search, code, &target, place);
 	if (event == LBT_EV_INSERT_FALLBACK)
 	{
-		target_slot(index, predict_slot(&index->model, code, false, index->last_slot), code, &target);
+		predict_target(index, key, code, index->last_slot, &target);
 		prefetch_target(index, &target, true);
 		event = try_target(&search, code, &target, place);
 	}

@@ -8,6 +8,21 @@
 #include "utils/memutils.h"
 
 void
+lbt_target_tied(const LbtIndex *index, const LbtKeyValue *values, int nvalues, bool past, uint64 code, LbtTarget *t)
+{
+	const LbtModel *model = &index->model;
+	LbtTiedKey	key = {.values = values,.nvalues = nvalues,.past = past,.code = code};
+	double		fraction = -1;
+	uint32		slot = t->slot;
+
+	lbt_separators_find(&model->separators, model->leaves, model->nleaves, &key, &slot, &fraction);
+	if (slot != t->slot)
+		target_slot(index, slot, code, t);
+	if (fraction >= 0)
+		t->fraction = fraction;
+}
+
+void
 lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtKeyValue *values, int nvalues, bool past)
 {
 	const LbtModel *model = &index->model;
@@ -20,6 +35,16 @@ lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtKeyValue *values,
 	batch->code[i] = code;
 	batch->past[i] = past;
 	batch->target[i].slot = guess;
+	if (i == 0)
+		batch->ncolumns = nvalues;
+	batch->nvalues[i] = Min(nvalues, batch->ncolumns);
+	memcpy(&batch->value[i * batch->ncolumns], values, batch->nvalues[i] * sizeof(LbtKeyValue));
+}
+
+static inline const LbtKeyValue *
+batch_key(const LbtBatch *batch, int i)
+{
+	return &batch->value[i * batch->ncolumns];
 }
 
 void
@@ -34,7 +59,7 @@ lbt_batch_finish(const LbtIndex *index, LbtBatch *batch)
 
 		if (lbt_enable_leaf_cache)
 			slot = lbt_leaf_search(model->leaves, model->nleaves, slot, batch->code[i], batch->past[i]);
-		target_slot(index, slot, batch->code[i], target);
+		target_exactly(index, batch_key(batch, i), batch->nvalues[i], batch->past[i], slot, batch->code[i], target);
 	}
 
 	/*
@@ -255,17 +280,16 @@ item_place(const Glimpse *leaf, int offset, Size bytes)
 	return at >= SizeOfPageHeaderData && at <= BLCKSZ - bytes && at == MAXALIGN(at) ? at : 0;
 }
 
-/* The key code of an item; false when it has none that can be told without a lock. */
+/* The values of an item's leading columns; false when it has none that can be told without a lock. */
 static pg_attribute_always_inline bool
-item_code(const LbtIndex *index, const Glimpse *leaf, int offset, uint64 *code)
+item_values(const LbtIndex *index, const Glimpse *leaf, int offset, int ncolumns, LbtKeyValue *values)
 {
 	const LbtKeySpec *spec = &index->keyspec;
-	LbtKeyValue values[LBT_CODE_COLUMNS];
 	uint32		at = item_place(leaf, offset, spec->fixed);
 
 	if (at == 0 || IndexTupleHasNulls((const IndexTupleData *) (leaf->page + at)))
 		return false;
-	for (int i = 0; i < index->model.code.ncolumns; i++)
+	for (int i = 0; i < ncolumns; i++)
 	{
 		const LbtKeyColumn *column = &spec->column[i];
 		const char *value = leaf->page + at + spec->place[i];
@@ -276,7 +300,6 @@ item_code(const LbtIndex *index, const Glimpse *leaf, int offset, uint64 *code)
 		else
 			values[i].ordered = lbt_ordered(column, fetch_att(value, true, column->length));
 	}
-	*code = lbt_model_code(&index->model, values, index->model.code.ncolumns, LBT_MISSING_LOW);
 	return true;
 }
 
@@ -298,6 +321,7 @@ lbt_batch_near(Relation rel, const LbtIndex *index, LbtBatch *batch, bool high_k
 	{
 		LbtTarget  *target = &batch->target[i];
 		Glimpse		leaf;
+		LbtKeyValue values[LBT_CODE_COLUMNS];
 		uint64		code;
 		uint64		width;
 		int			offset;
@@ -310,8 +334,9 @@ lbt_batch_near(Relation rel, const LbtIndex *index, LbtBatch *batch, bool high_k
 			__builtin_prefetch(leaf.page + item_place(&leaf, P_HIKEY, sizeof(IndexTupleData)));
 		offset = item_at(&leaf, target->fraction);
 		width = model->leaves[target->slot + 1].min_code - model->leaves[target->slot].min_code;
-		if (width == 0 || !item_code(index, &leaf, offset, &code))
+		if (width == 0 || !item_values(index, &leaf, offset, model->code.ncolumns, values))
 			continue;
+		code = lbt_model_code(model, values, model->code.ncolumns, LBT_MISSING_LOW);
 		target->fraction += (double) (int64) (batch->code[i] - code) / (double) width;
 		target->fraction = Max(0.0, Min(target->fraction, 1.0));
 
@@ -327,29 +352,40 @@ lbt_batch_near(Relation rel, const LbtIndex *index, LbtBatch *batch, bool high_k
 
 /* ---- rows ---- */
 
-/* Is the item before the bound?  What cannot be told is not. */
+/* Is the item before the bound that the batch has in this place?  What cannot be told is not. */
 static inline bool
-item_before(const LbtIndex *index, const Glimpse *leaf, int offset, uint64 bound, bool past)
+item_before(const LbtIndex *index, const Glimpse *leaf, int offset, const LbtBatch *batch, int which)
 {
-	uint64		code;
+	const LbtKeyValue *key = batch_key(batch, which);
+	int			ncolumns = batch->nvalues[which];
+	LbtKeyValue item[LBT_CODE_COLUMNS];
 
-	return item_code(index, leaf, offset, &code) && (code < bound || (past && code == bound));
+	if (!item_values(index, leaf, offset, ncolumns, item))
+		return false;
+	for (int i = 0; i < ncolumns; i++)
+	{
+		int			cmp = lbt_compare_value(&index->keyspec.column[i], &key[i], &item[i]);
+
+		if (cmp != 0)
+			return cmp > 0;
+	}
+	return batch->past[which];
 }
 
-/* The row of the first item that is not before the bound. */
+/* The row of the first item that is not before the bound that the batch has in this place. */
 static inline void
-find_row(const LbtIndex *index, const Glimpse *leaf, double fraction, uint64 bound, bool past, ItemPointer row)
+find_row(const LbtIndex *index, const Glimpse *leaf, const LbtBatch *batch, int which, ItemPointer row)
 {
 	int			lo = leaf->first - 1;
 	int			hi = leaf->last + 1;
-	int			at = item_at(leaf, fraction);
+	int			at = item_at(leaf, batch->target[which].fraction);
 	uint32		place;
 	IndexTupleData item;
 
 	/* From the place that is known well, in growing steps; then by halves. */
 	for (int step = 1; hi - lo > 1; step *= 2)
 	{
-		if (item_before(index, leaf, at, bound, past))
+		if (item_before(index, leaf, at, batch, which))
 			lo = at;
 		else
 			hi = at;
@@ -360,7 +396,7 @@ find_row(const LbtIndex *index, const Glimpse *leaf, double fraction, uint64 bou
 	while (hi - lo > 1)
 	{
 		at = (lo + hi) / 2;
-		if (item_before(index, leaf, at, bound, past))
+		if (item_before(index, leaf, at, batch, which))
 			lo = at;
 		else
 			hi = at;
@@ -434,7 +470,7 @@ lbt_batch_rows(Relation rel, const LbtIndex *index, Relation table, const LbtBat
 		ItemPointerSetInvalid(&row[i]);
 		if (!glimpse_leaf(rel, &batch->target[i], &leaf))
 			continue;
-		find_row(index, &leaf, batch->target[i].fraction, batch->code[i], batch->past[i], &row[i]);
+		find_row(index, &leaf, batch, i, &row[i]);
 		if (ItemPointerIsValid(&row[i]))
 			__builtin_prefetch(lbt_block_hint(table, ItemPointerGetBlockNumber(&row[i])));
 	}
@@ -474,5 +510,8 @@ lbt_slot_cached(Relation rel, LbtIndex *index, uint32 slot, bool ask)
 uint32
 lbt_predict_slot(const LbtIndex *index, const LbtBound *bound, uint32 near)
 {
-	return predict_slot(&index->model, bound_code(index, bound), bound->past, near);
+	LbtTarget	target;
+
+	predict_target(index, bound, bound_code(index, bound), near, &target);
+	return target.slot;
 }

@@ -19,9 +19,12 @@
 typedef struct LbtBatch
 {
 	int			n;
+	int			ncolumns;		/* of the first key, the most that any has */
 	uint64		code[LBT_BATCH];
 	bool		past[LBT_BATCH];
+	uint8		nvalues[LBT_BATCH];
 	LbtTarget	target[LBT_BATCH];
+	LbtKeyValue value[LBT_BATCH * LBT_CODE_COLUMNS];	/* ncolumns of each */
 } LbtBatch;
 
 static inline uint64
@@ -65,6 +68,30 @@ target_slot(const LbtIndex *index, uint32 slot, uint64 code, LbtTarget *t)
 		t->recent = InvalidBuffer;
 	t->fraction = lbt_enable_leaf_cache ?
 		lbt_leaf_fraction(index->model.leaves, index->model.nleaves, slot, code) : 0.5;
+}
+
+/*
+ * The same for a key whose code is that of a separator, where these are kept: *t is the target as for the slot that
+ * lbt_leaf_search() found.
+ */
+extern void lbt_target_tied(const LbtIndex *index, const LbtKeyValue *values, int nvalues, bool past, uint64 code,
+							LbtTarget *t);
+
+static inline void
+target_exactly(const LbtIndex *index, const LbtKeyValue *values, int nvalues, bool past, uint32 slot, uint64 code,
+			   LbtTarget *t)
+{
+	target_slot(index, slot, code, t);
+	if (unlikely(lbt_model_tied(&index->model, slot, code, past)) && lbt_enable_leaf_cache)
+		lbt_target_tied(index, values, nvalues, past, code, t);
+}
+
+/* Make the target for a bound of this code; near as for predict_slot(). */
+static inline void
+predict_target(const LbtIndex *index, const LbtBound *bound, uint64 code, uint32 near, LbtTarget *t)
+{
+	target_exactly(index, bound->value, bound->ncolumns, bound->past,
+				   predict_slot(&index->model, code, bound->past, near), code, t);
 }
 
 /*
@@ -113,7 +140,8 @@ typedef struct LbtReads LbtReads;
  *     near      an item close by; from its code, a better place   -> the item there; with high_keys, the high key
  *     rows      the item; its row's block; the block's buffer     -> the row, or its block's read
  *
- * Add keys of leading columns (past: the bound behind what is equal to them), in order, to an empty batch, then finish it;
+ * Add keys of leading columns (past: the bound behind what is equal to them), in order, to an empty batch, then finish it
+ * (their byte strings must stay as long as the batch is used; no key has more columns than the first);
  * the others may follow, for an index whose entries can be looked at.  Between the lbt_index_update() before the first and
  * the last of these calls there must be no dsa call, and the index must have a model; later stages may be left for later,
  * after another lbt_index_update(), if it is still that model (lbt_batch_current()).  Pages are looked at without a lock

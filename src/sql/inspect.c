@@ -112,7 +112,7 @@ describe_number(StringInfo s, const LbtKeyColumn *c, const LbtKeyDigit *d)
 
 /*
  * The key code in words, column for column: "id bigint"; "tenant integer 0..999 x id bigint 0..4000000";
- * "key text: prefix 'user' + 19 bytes"; "path text: prefix '/usr/' + 11 bytes, 37 subcodes".
+ * "key text: prefix 'user' + 19 bytes"; "path text: prefix '/usr/' + 11 bytes, separators".
  */
 static char *
 describe_code(Relation rel, const LbtKeySpec *spec, const LbtModelHeader *header)
@@ -142,10 +142,10 @@ describe_code(Relation rel, const LbtKeySpec *spec, const LbtModelHeader *header
 		prefix += code->column[i].prefix_length;
 	}
 	if (code->ncolumns < spec->nkeyatts)
-		appendStringInfo(&s, header->subcodes > 0 ? " (further columns count in subcodes only)" :
-						 " (further columns tie)");
-	if (header->subcodes > 0)
-		appendStringInfo(&s, ", %u subcode%s", header->subcodes, header->subcodes == 1 ? "" : "s");
+		appendStringInfoString(&s, header->separator_bytes > 0 ? " (further columns count in separators only)" :
+							   " (further columns tie)");
+	if (header->separator_bytes > 0)
+		appendStringInfoString(&s, ", separators");
 	return s.data;
 }
 
@@ -195,7 +195,7 @@ learnedbtree_model(PG_FUNCTION_ARGS)
 		lbt_row_add(&row, Float8GetDatum(header->mean_error));
 		lbt_row_add(&row, Int64GetDatum(header->bytes));
 		lbt_row_add_text(&row, lbt_may_see_values(rel) ? describe_code(rel, &index->keyspec, header) : NULL);
-		lbt_row_add(&row, Int64GetDatum(header->subcodes));
+		lbt_row_add(&row, Int64GetDatum(header->separator_bytes));
 		lbt_row_add(&row, Int64GetDatum(header->ties));
 		lbt_row_add(&row, TimestampTzGetDatum(header->trained_at));
 		if (header->source == LBT_FROM_SAVED)

@@ -48,8 +48,8 @@
  * The separators and downlinks of level 1, in key order.
  *
  * Memory.  All of it is private and within maintenance_work_mem.  The leaves have to fit.  The separators of all leaves,
- * from which codes and subcodes are learned, are kept as long as they fit beside; otherwise the codes come from a
- * second walk, and there are no subcodes.
+ * from which codes are learned, are kept as long as they fit beside; otherwise the codes come from a second walk, and the
+ * model has none.
  */
 typedef struct Harvest
 {
@@ -198,30 +198,27 @@ straighten(LbtLeaf *leaves, uint32 nleaves)
 		leaves[i].min_code = Max(leaves[i].min_code, leaves[i - 1].min_code);
 }
 
-/* Codes of their own for leaves that the key code does not tell apart, in what memory models may still take. */
+/* Keep separators where the key code does not tell keys apart, in what memory models may still take. */
 static void
-learn_subcodes(Harvest *h)
+keep_separators(Harvest *h)
 {
 	uint32		nleaves = h->header->nleaves;
 	Size		room = (Size) lbt_max_model_memory * 1024 - nleaves * sizeof(LbtLeaf);
-	uint32		max_bytes = Min(lbt_codetree_max_bytes(nleaves), room / 2);
-	LbtSeparators separators = {.values = h->values,.nvalues = h->nvalues,.ncolumns = h->spec->ncolumns,
-	.order = h->spec->order,.code = &h->header->code};
-	Size		scratch_bytes = lbt_codetree_scratch_bytes(nleaves);
-	void	   *tree;
+	uint32		max_bytes = Min(lbt_separators_max_bytes(nleaves), room / 2);
+	LbtSeparatorKeys keys = {.values = h->values,.nvalues = h->nvalues,.ncolumns = h->spec->ncolumns,
+	.order = h->spec->order};
+	Size		scratch_bytes = lbt_separators_scratch_bytes(nleaves);
+	void	   *separators;
 	void	   *scratch;
 
-	if (lbt_leaf_ties(h->leaves + 1, nleaves - 1) == 0)
-		return;					/* the first leaf's code is none */
-	if (MemoryContextMemAllocated(CurrentMemoryContext, true) + max_bytes + scratch_bytes > budget())
+	if (!lbt_separators_needed(&h->header->code, keys.ncolumns, h->leaves, nleaves) ||
+		MemoryContextMemAllocated(CurrentMemoryContext, true) + max_bytes + scratch_bytes > budget())
 		return;
-	tree = MemoryContextAllocHuge(CurrentMemoryContext, max_bytes);
+	separators = MemoryContextAllocHuge(CurrentMemoryContext, max_bytes);
 	scratch = MemoryContextAllocHuge(CurrentMemoryContext, scratch_bytes);
-	h->header->tree_bytes = lbt_codetree_build(&separators, h->leaves, nleaves, tree, max_bytes, scratch);
-	h->trained->tree = tree;
+	h->header->separator_bytes = lbt_separators_build(&keys, nleaves, separators, max_bytes, scratch);
 	pfree(scratch);
-	if (h->spec->sort_keys)
-		straighten(h->leaves, nleaves);
+	h->trained->separators = separators;
 }
 
 /* Walk along level 1, and add each leaf. */
@@ -289,7 +286,7 @@ harvest(Harvest *h)
 	if (!lbt_is_btree(h->rel) && !RecoveryInProgress())
 		lbt_metapage_write(h->rel, code, h->leaves, h->header->nleaves);
 	if (h->separators)
-		learn_subcodes(h);		/* not before: a saved model has none */
+		keep_separators(h);		/* not before: a saved model has none */
 	h->leaves[0].min_code = 0;
 }
 

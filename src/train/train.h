@@ -12,7 +12,7 @@
 /*
  * Train the index's model, save it in the metapage, and publish it.  Reads all pages of level 1,
  * no leaf, and blocks no writer for longer than the copy of a page takes; about 0.1 us a leaf when they
- * are cached, and some 0.4 us more where there are subcodes to learn.  No lock or pin is held on return.
+ * are cached, and some 0.4 us more where separators are kept.  No lock or pin is held on return.
  * Returns the state registered.
  */
 extern LbtState lbt_train(Relation rel, LbtIndex *index);

@@ -115,7 +115,7 @@ sub train_within
 	my $before = peak_memory($pid);
 	my $state = $s->query_safe("SELECT learnedbtree_train('words_w')");
 	my $took = peak_memory($pid) - $before;
-	my $model = $s->query_safe("SELECT state, leaves > 5000, subcodes > 0 FROM learnedbtree_model('words_w')");
+	my $model = $s->query_safe("SELECT state, leaves > 5000, separator_bytes > 0 FROM learnedbtree_model('words_w')");
 	my $right = $s->query_safe('SET enable_seqscan = off; SELECT count(*) FROM generate_series(1, 120000, 100) i, LATERAL (SELECT FROM words WHERE '
 		. "w = 'group ' || i / 1000 || repeat('=', 40) || md5(i::text) AND n = i) q");
 	$s->quit;
@@ -132,11 +132,11 @@ sub peak_memory
 }
 
 my ($model, $right, $took) = train_within('64MB');
-is($model, 'ready|t|t', 'with memory there are subcodes');
+is($model, 'ready|t|t', 'with memory separators are kept');
 is($right, 1200, 'and the answers are right');
 note("training took $took kB that stay");
 ($model, $right, $took) = train_within('1MB');
-is($model, 'ready|t|f', 'with little there are none, and a model nevertheless');
+is($model, 'ready|t|f', 'with little there are none, but a model nevertheless');
 is($right, 1200, 'and the answers are right');
 cmp_ok($took, '<', 2048, 'within what it was given, or nearly');
 sql("SELECT learnedbtree_check('words_w', true)");

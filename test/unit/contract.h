@@ -55,33 +55,35 @@ extern void check_order(const KeyColumns *columns, const KeyBound *a, uint64_t a
 extern void check_code_order(const LbtKeyCode *code, const KeyColumns *columns, const KeyBound *a,
 							 const KeyBound *b);
 
-/* A key code and its tree, learned from separators; tree.memory is of exactly its size. */
-typedef struct CodeTree
+/* A key code and separators, learned from bounds; the memory is of exactly their size. */
+typedef struct Separated
 {
 	const KeyColumns *columns;
 	LbtKeyCode	code;
-	LbtCodeTree tree;
-	void	   *memory;			/* the tree's; NULL: none */
-	LbtLeaf    *leaves;			/* of the separators, with their codes */
+	LbtSeparators separators;
+	void	   *memory;			/* the separators'; NULL: none */
+	LbtLeaf    *leaves;			/* with their codes */
 	uint32_t	nleaves;
-	uint32_t	one_code_ties;	/* leaves with the code of the one before: without the tree, and with it */
-	uint32_t	ties;
-} CodeTree;
+	uint32_t	code_ties;		/* leaves with the code of the one before */
+	uint32_t	ties;			/* ... and its separator, as far as it is kept */
+	bool		needed;			/* a server would keep them */
+} Separated;
 
-/*
- * Learn from separators in order, the first of which stands for minus infinity and should have no values.
- * Checks that the leaves' codes are in order, are what a key gets, and tie no more often than without the tree.
- */
-extern CodeTree make_code_tree(const KeyColumns *columns, const KeyBound *separators, uint32_t nleaves,
-							   uint32_t max_bytes);
-extern uint64_t code_in_tree(const CodeTree *t, const KeyBound *key);
-extern void free_code_tree(CodeTree *t);
+/* Learn from bounds in order, the first of which stands for minus infinity and should have no values. */
+extern Separated make_separated(const KeyColumns *columns, const KeyBound *bounds, uint32_t nleaves,
+								uint32_t max_bytes);
+extern void free_separated(Separated *s);
+
+/* The leaf of a key, or of all that begins with it, past it or not: by codes and separators; and by comparing all. */
+extern uint32_t find_leaf(const Separated *s, const KeyBound *key, bool past);
+extern uint32_t naive_leaf(const KeyColumns *columns, const KeyBound *bounds, uint32_t nleaves, const KeyBound *key,
+						   bool past);
 
 /* A piece of memory of exactly *bytes holding a model of these leaves and codes; the caller frees it. */
-extern void *make_tree_model(const CodeTree *t, size_t *bytes);
+extern void *make_separated_model(const Separated *s, size_t *bytes);
 
 /* Predict keys by an open model that may hold garbage: every answer is in bounds.  Keys are of these columns. */
-extern void use_tree_model(LbtModel *model, const KeyColumns *columns, const KeyBound *keys, int nkeys);
+extern void use_separated_model(LbtModel *model, const KeyColumns *columns, const KeyBound *keys, int nkeys);
 
 /* Put bounds in the order of the index. */
 extern void sort_bounds(const KeyColumns *columns, KeyBound *bounds, uint32_t n);

@@ -53,7 +53,7 @@ make_model(const LbtLeaf *leaves, uint32_t nleaves, uint32_t max_error, size_t *
 	*bytes = lbt_model_bytes(nleaves, fit.nknots, 0);
 	memory = test_alloc(*bytes);
 	memset(memory, 0xa5, *bytes);
-	lbt_model_assemble(memory, &header, knots, NULL, leaves);
+	lbt_model_assemble(memory, &header, knots, leaves, NULL);
 	free(knots);
 	return memory;
 }

@@ -115,8 +115,8 @@ int
 main(int argc, char **argv)
 {
 	const Test *tables[] = {
-		keycode_tests, keybytes_tests, codetree_tests, leafcache_tests, spline_tests, model_tests,
-		saved_tests, realkeys_tests, codetree_realkeys_tests
+		keycode_tests, keybytes_tests, separators_tests, leafcache_tests, spline_tests, model_tests,
+		saved_tests, realkeys_tests, separators_realkeys_tests
 	};
 	size_t		ntables = sizeof(tables) / sizeof(tables[0]);
 	Running		running[MAX_JOBS] = {0};

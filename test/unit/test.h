@@ -20,7 +20,7 @@ typedef struct Test
 
 extern const Test keycode_tests[];
 extern const Test keybytes_tests[];
-extern const Test codetree_tests[];
+extern const Test separators_tests[];
 extern const Test leafcache_tests[];
 extern const Test spline_tests[];
 extern const Test model_tests[];
@@ -28,7 +28,7 @@ extern const Test saved_tests[];
 
 /* These need the folder in the environment variable LBT_KEYS. */
 extern const Test realkeys_tests[];
-extern const Test codetree_realkeys_tests[];
+extern const Test separators_realkeys_tests[];
 
 /* End the test as failed. */
 extern _Noreturn void test_fail(const char *file, int line, const char *format,...)

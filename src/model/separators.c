@@ -1,0 +1,683 @@
+/*
+ * separators.c - keeping separators, and finding keys among them; see separators.h.
+ *
+ * Strings are front-coded in blocks:
+ *
+ *     Head | where each block begins | what all begin with | block 0: string 0, what is new in 1, 2, ... | block 1 | ...
+ *
+ *     "usr/bin/apt"   as a whole         length, bytes
+ *     "usr/bin/ar"    9, "r"             bytes in common with the one before, length of the rest, the rest
+ *     "usr/lib/a"     4, "lib/a"
+ *
+ * What is in common with the one before tells on the way through a block most of what there is to know of a string.  With
+ * the n bytes that the key has in common with a string left of it,
+ *
+ *     the next one has more in common with that one: the key is right of it, too, and n stays,
+ *     it has less: it is right of the key,
+ *     it has as much: the bytes that follow decide.
+ *
+ * A number is a byte, or two if the first one's highest bit is set.  Each is read once, through volatile, and checked: the
+ * memory may change between a check and the use.
+ */
+#include "separators.h"
+
+#include <string.h>
+
+/* A leaf's share of the memory, but not less than MIN_BYTES for all. */
+#define BYTES_PER_LEAF 32
+#define MIN_BYTES (64 * 1024)
+
+/* No string that is cut is longer, if nothing else helps; and this again halved, until it does. */
+#define LONGEST_CUT 256
+#define SHORTEST_CUT 8
+
+/* Separators closer than so many steps of the code share theirs with many keys. */
+#define CLOSE_STEPS 256
+
+/* They are kept where one in so many is that close. */
+#define NEEDED_SHARE 128
+
+typedef struct Head
+{
+	uint32_t	shift;			/* a block has so many strings: 1 << shift */
+	uint32_t	nblocks;
+	uint32_t	prefix;			/* bytes that all but the first leaf's begin
+								 * with; not in the blocks */
+} Head;
+
+#define MAX_SHIFT 6
+
+/* ---- keys as byte strings ---- */
+
+/* A key beyond this is cut. */
+#define KEY_BYTES 1024
+
+/* Above all that a column may have. */
+#define TOP_BYTES 9
+
+typedef struct Key
+{
+	const uint8_t *bytes;
+	uint32_t	length;
+	bool		cut;			/* there may be more */
+} Key;
+
+static void
+put(uint8_t *room, Key *key, uint8_t byte)
+{
+	if (key->length < KEY_BYTES)
+		room[key->length++] = byte;
+	else
+		key->cut = true;
+}
+
+/*
+ * A byte string with others behind it: so that its end is below all bytes, it is two zeroes, and a zero within is followed
+ * by the highest byte.  All inverted with desc.
+ */
+static void
+put_bytes(uint8_t *room, Key *key, const LbtKeyValue *value, uint8_t inverted)
+{
+	for (uint32_t i = 0; i < value->length; i++)
+	{
+		put(room, key, value->bytes[i] ^ inverted);
+		if (value->bytes[i] == 0)
+			put(room, key, UINT8_MAX ^ inverted);
+	}
+	put(room, key, inverted);
+	put(room, key, inverted);
+}
+
+static void
+put_top(uint8_t *room, Key *key)
+{
+	for (int i = 0; i < TOP_BYTES; i++)
+		put(room, key, UINT8_MAX);
+}
+
+/* The key as a byte string, in the key's own memory or in room, KEY_BYTES of it. */
+static Key
+make_key(const LbtColumnOrder *order, int ncolumns, const LbtKeyValue *values, int nvalues, bool high, uint8_t *room)
+{
+	Key			key = {.bytes = room};
+
+	if (ncolumns == 1 && nvalues == 1 && order->bytes && !order->desc && !values->isnull)
+	{
+		key.cut = values->length >= LBT_CODE_BYTES; /* as separators are */
+		key.length = key.cut ? LBT_CODE_BYTES : values->length;
+		key.bytes = values->bytes;
+		return key;
+	}
+	for (int i = 0; i < ncolumns && !key.cut; i++)
+	{
+		if (i >= nvalues || values[i].isnull)
+		{
+			/* What follows may not order what this has ordered. */
+			if (i >= nvalues ? high : !order[i].nulls_first)
+				put_top(room, &key);
+			break;
+		}
+		if (!order[i].bytes)
+			for (int shift = 56; shift >= 0; shift -= 8)
+				put(room, &key, (uint8_t) (values[i].ordered >> shift));
+		else if (values[i].length >= LBT_CODE_BYTES)
+		{
+			LbtKeyValue known = {.bytes = values[i].bytes,.length = LBT_CODE_BYTES};
+
+			put_bytes(room, &key, &known, order[i].desc ? UINT8_MAX : 0);
+			key.length -= key.cut ? 0 : 2;	/* it has not ended */
+			key.cut = true;
+		}
+		else
+			put_bytes(room, &key, &values[i], order[i].desc ? UINT8_MAX : 0);
+	}
+	return key;
+}
+
+static uint32_t
+common_bytes(const uint8_t *a, uint32_t a_length, const uint8_t *b, uint32_t b_length)
+{
+	uint32_t	length = a_length < b_length ? a_length : b_length;
+	uint32_t	n = 0;
+
+	while (length - n >= sizeof(uint64_t) && memcmp(a + n, b + n, sizeof(uint64_t)) == 0)
+		n += (uint32_t) sizeof(uint64_t);
+	while (n < length && a[n] == b[n])
+		n++;
+	return n;
+}
+
+/* The key from this byte on. */
+static inline Key
+rest_of(const Key *key, uint32_t from)
+{
+	Key			rest = *key;
+
+	if (from > rest.length)
+		from = rest.length;
+	rest.bytes += from;
+	rest.length -= from;
+	return rest;
+}
+
+/* ---- reading a block ---- */
+
+/* A string on the way through a block. */
+typedef struct Walk
+{
+	const uint8_t *at;			/* behind it */
+	const uint8_t *end;			/* of the memory */
+	uint32_t	common;			/* with the one before */
+	Key			rest;			/* of it, from there on */
+} Walk;
+
+static inline uint32_t
+read_number(Walk *walk)
+{
+	uint32_t	n;
+
+	if (walk->at >= walk->end)
+		return 0;
+	n = *(const volatile uint8_t *) walk->at++;
+	if (n & 0x80 && walk->at < walk->end)
+		n = (n & 0x7f) << 8 | *(const volatile uint8_t *) walk->at++;
+	return n;
+}
+
+static inline void
+read_string(Walk *walk, bool whole)
+{
+	uint32_t	length;
+
+	walk->common = whole ? 0 : read_number(walk);
+	length = read_number(walk);
+	walk->rest.cut = length & 1;
+	length >>= 1;
+	if (length > (size_t) (walk->end - walk->at))
+		length = (uint32_t) (walk->end - walk->at);
+	walk->rest.bytes = walk->at;
+	walk->rest.length = length;
+	walk->at += length;
+}
+
+/* Begin with a block's first string. */
+static inline void
+read_block(const LbtSeparators *s, const Head *head, uint32_t block, Walk *walk)
+{
+	const volatile uint32_t *places = (const volatile uint32_t *) (s->memory + sizeof(Head));
+	uint32_t	place = block < head->nblocks ? places[block] : 0;
+
+	walk->at = (const uint8_t *) s->memory + (place < s->bytes ? place : s->bytes);
+	walk->end = (const uint8_t *) s->memory + s->bytes;
+	read_string(walk, true);
+}
+
+/* False when this is no head of separators. */
+static inline bool
+read_head(const LbtSeparators *s, Head *head)
+{
+	const volatile Head *shared = (const volatile Head *) s->memory;
+
+	head->shift = shared->shift;
+	head->nblocks = shared->nblocks;
+	head->prefix = shared->prefix;
+	return head->shift <= MAX_SHIFT && head->nblocks <= (s->bytes - sizeof(Head)) / sizeof(uint32_t) &&
+		head->prefix <= s->bytes - sizeof(Head) - head->nblocks * sizeof(uint32_t);
+}
+
+/* ---- use ---- */
+
+bool
+lbt_separators_open(const void *memory, uint32_t bytes, LbtSeparators *separators)
+{
+	Head		head;
+
+	separators->memory = memory;
+	separators->bytes = bytes;
+	separators->ncolumns = 0;
+	return bytes == 0 || (bytes >= sizeof(Head) && read_head(separators, &head));
+}
+
+void
+lbt_separators_set_columns(LbtSeparators *separators, const LbtColumnOrder *order, int ncolumns)
+{
+	separators->ncolumns = ncolumns < LBT_CODE_COLUMNS ? ncolumns : LBT_CODE_COLUMNS;
+	memcpy(separators->order, order, sizeof(LbtColumnOrder) * (size_t) separators->ncolumns);
+}
+
+/*
+ * Does the key belong right of a separator?  Not if that cannot be told.  Both from *common bytes on that they have in
+ * common, which becomes how many these are in all.
+ */
+static inline bool
+is_right(const Key *key, const Key *separator, bool past, uint32_t *common)
+{
+	uint32_t	n = common_bytes(key->bytes, key->length, separator->bytes, separator->length);
+
+	*common += n;
+	if (n < separator->length)
+		return n < key->length && key->bytes[n] > separator->bytes[n];
+	return !separator->cut && (n < key->length || (past && !key->cut));
+}
+
+/* Seven bytes from this one on as a number; behind the end they count as zeroes. */
+static uint64_t
+number_at(const Key *key, uint32_t from)
+{
+	uint64_t	n = 0;
+
+	for (uint32_t i = from; i < from + 7; i++)
+		n = n << 8 | (i < key->length ? key->bytes[i] : 0);
+	return n;
+}
+
+/*
+ * Where the key lies between the string low, with which it has so many bytes in common, and the next one.  Of low we have
+ * what was new in it, and know what it shares with the key.
+ */
+static void
+interpolate(const Key *key, uint32_t common, const Walk *low, const Walk *high, double *fraction)
+{
+	Key			shared = {.bytes = key->bytes,.length = common};
+	uint64_t	a;
+	uint64_t	b = number_at(&high->rest, 0);
+	uint64_t	k = number_at(key, high->common);
+
+	if (high->common >= low->common)
+		a = number_at(&low->rest, high->common - low->common);
+	else if (common > high->common)
+		a = number_at(&shared, high->common);
+	else
+		return;
+	if (a < b)
+		*fraction = k <= a ? 0.0 : k >= b ? 1.0 : (double) (k - a) / (double) (b - a);
+}
+
+/*
+ * On the way through a block from its first string, which is this leaf's and left of the key: the last leaf before end, no
+ * further than the block's, whose string is.
+ */
+static uint32_t
+go_through(Walk *walk, uint32_t leaf, uint32_t end, const Key *key, bool past, uint32_t common, double *fraction)
+{
+	Walk		low = *walk;
+
+	for (; leaf + 1 < end; leaf++)
+	{
+		read_string(walk, false);
+		if (walk->common < common)
+			break;
+		if (walk->common == common)
+		{
+			Key			rest = rest_of(key, common);
+
+			if (!is_right(&rest, &walk->rest, past, &common))
+			{
+				common = walk->common;	/* with low */
+				break;
+			}
+		}
+		low = *walk;
+	}
+	if (leaf + 1 < end)
+		interpolate(key, common, &low, walk, fraction);
+	return leaf;
+}
+
+/* Is the key left of all that begins as separators do (-1), one of these (0) or right of them (1)? */
+static inline int
+beside_prefix(const LbtSeparators *s, const Head *head, const Key *key)
+{
+	const uint8_t *prefix = (const uint8_t *) s->memory + sizeof(Head) + head->nblocks * sizeof(uint32_t);
+	uint32_t	n = common_bytes(key->bytes, key->length, prefix, head->prefix);
+
+	if (n == head->prefix)
+		return 0;
+	return n == key->length || key->bytes[n] < prefix[n] ? -1 : 1;
+}
+
+#define NOT_RIGHT UINT32_MAX
+
+/* Compare the key with a block's first string, from so many bytes on, as is_right(). */
+static inline bool
+is_right_of_block(const LbtSeparators *s, const Head *head, uint32_t block, const Key *key, bool past,
+				  uint32_t *common)
+{
+	Key			rest = rest_of(key, *common);
+	Key			string;
+	Walk		walk;
+
+	read_block(s, head, block, &walk);
+	string = rest_of(&walk.rest, *common);
+	return is_right(&rest, &string, past, common);
+}
+
+/*
+ * The last block from this one to that whose first string is left of the key, and how many bytes the two have in common:
+ * NOT_RIGHT if there is none.
+ */
+static uint32_t
+find_block(const LbtSeparators *s, const Head *head, uint32_t lo, uint32_t last, const Key *key, bool past,
+		   uint32_t *common)
+{
+	uint32_t	hi = last + 1;
+	uint32_t	lo_common = 0;
+	uint32_t	hi_common = 0;
+
+	if (!is_right_of_block(s, head, lo, key, past, &lo_common))
+	{
+		*common = NOT_RIGHT;
+		return lo;
+	}
+	while (hi - lo > 1)
+	{
+		uint32_t	mid = lo + (hi - lo) / 2;
+
+		/* What is between two strings begins with what both do. */
+		uint32_t	mid_common = lo_common < hi_common ? lo_common : hi_common;
+
+		if (is_right_of_block(s, head, mid, key, past, &mid_common))
+		{
+			lo = mid;
+			lo_common = mid_common;
+		}
+		else
+		{
+			hi = mid;
+			hi_common = mid_common;
+		}
+	}
+	*common = lo_common;
+	return lo;
+}
+
+void
+lbt_separators_find(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nleaves,
+					const LbtTiedKey *tied, uint32_t *slot, double *fraction)
+{
+	uint32_t	first;
+	uint32_t	end;
+	int			side;
+	uint32_t	block;
+	uint32_t	limit;
+	uint32_t	found;
+	uint32_t	common = 0;
+	uint8_t		room[KEY_BYTES];
+	Key			key;
+	Head		head;
+	Walk		walk;
+
+	if (tied->past)
+	{
+		first = lbt_leaf_search(leaves, nleaves, *slot, tied->code, false) + 1;
+		end = *slot + 1;
+	}
+	else
+	{
+		first = *slot + 1;
+		end = lbt_leaf_search(leaves, nleaves, first, tied->code, true) + 1;
+	}
+	if (first >= end || end > nleaves || separators->ncolumns == 0 || !read_head(separators, &head))
+		return;
+	key = make_key(separators->order, separators->ncolumns, tied->values, tied->nvalues, tied->past, room);
+	side = beside_prefix(separators, &head, &key);
+	if (side != 0)
+	{
+		*slot = side < 0 ? first - 1 : end - 1;
+		return;
+	}
+	key = rest_of(&key, head.prefix);
+	block = find_block(separators, &head, first >> head.shift, (end - 1) >> head.shift, &key, tied->past, &common);
+	read_block(separators, &head, block, &walk);
+	if (common == NOT_RIGHT)
+	{
+		*slot = first - 1;
+		return;
+	}
+	limit = (block + 1) << head.shift;
+	found = go_through(&walk, block << head.shift, limit < nleaves ? limit : nleaves, &key, tied->past, common, fraction);
+	*slot = found < first ? first - 1 : found < end ? found : end - 1;
+}
+
+uint32_t
+lbt_separators_ties(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nleaves)
+{
+	uint32_t	ties = 0;
+	uint32_t	length = 0;
+	Head		head;
+	Walk		walk = {0};
+
+	if (separators->bytes == 0 || !read_head(separators, &head))
+		return lbt_leaf_ties(leaves, nleaves);
+	for (uint32_t i = 0; i < nleaves; i++)
+	{
+		bool		whole = (i & ((UINT32_C(1) << head.shift) - 1)) == 0;
+
+		if (whole)
+			read_block(separators, &head, i >> head.shift, &walk);
+		else
+			read_string(&walk, false);
+
+		/*
+		 * Of a block's first string nothing says what it shares with the one
+		 * before.
+		 */
+		ties += !whole && lbt_leaf_tied(leaves, i) && walk.rest.length == 0 && walk.common >= length;
+		length = walk.common + walk.rest.length;
+	}
+	return ties;
+}
+
+/* ---- making them ---- */
+
+uint32_t
+lbt_separators_max_bytes(uint32_t nleaves)
+{
+	uint64_t	bytes = (uint64_t) nleaves * BYTES_PER_LEAF;
+
+	if (bytes > INT32_MAX)
+		return INT32_MAX;
+	return bytes > MIN_BYTES ? (uint32_t) bytes : MIN_BYTES;
+}
+
+/* Is all of a key in its code, so that keys tie that are equal, and hardly any others? */
+static bool
+is_whole(const LbtKeyCode *code, int ncolumns)
+{
+	const LbtKeyDigit *last = &code->digit[code->ndigits - 1];
+
+	return code->ncolumns == ncolumns && last->shift == 0 &&
+		(!code->order[ncolumns - 1].bytes || (last->ends && last->span == 0));
+}
+
+bool
+lbt_separators_needed(const LbtKeyCode *code, int ncolumns, const LbtLeaf *leaves, uint32_t nleaves)
+{
+	uint64_t	step = code->digit[code->ndigits - 1].weight;
+	uint64_t	close = step > UINT64_MAX / CLOSE_STEPS ? UINT64_MAX : step * CLOSE_STEPS;
+	uint32_t	n = 0;
+
+	if (is_whole(code, ncolumns < LBT_CODE_COLUMNS ? ncolumns : LBT_CODE_COLUMNS))
+		return false;
+	for (uint32_t i = 2; i < nleaves; i++)
+		n += leaves[i].min_code - leaves[i - 1].min_code < close;
+	return n > nleaves / NEEDED_SHARE;
+}
+
+/* How much is kept. */
+typedef struct Cut
+{
+	uint32_t	shift;			/* of blocks */
+	uint32_t	more;			/* bytes behind those that tell neighbours
+								 * apart */
+	uint32_t	longest;
+} Cut;
+
+/* From the best to the smallest; a last one is made of that. */
+static const Cut cuts[] = {
+	{4, KEY_BYTES, KEY_BYTES}, {4, 32, KEY_BYTES}, {4, 16, KEY_BYTES}, {5, 16, KEY_BYTES}, {6, 16, KEY_BYTES},
+	{5, 8, KEY_BYTES}, {6, 8, KEY_BYTES}, {6, 4, KEY_BYTES}, {6, 2, KEY_BYTES}
+};
+
+#define NCUTS (sizeof(cuts) / sizeof(cuts[0]))
+
+/* What is known of a separator. */
+typedef struct Known
+{
+	uint16_t	length;
+	uint16_t	common;			/* with the one before */
+} Known;
+
+/* From this byte on. */
+static Key
+separator_key(const LbtSeparatorKeys *keys, uint32_t leaf, uint32_t from, uint8_t *room)
+{
+	Key			key = make_key(keys->order, keys->ncolumns, &keys->values[(size_t) leaf * (size_t) keys->ncolumns],
+							   leaf > 0 ? keys->nvalues[leaf] : 0, false, room);
+
+	return rest_of(&key, from);
+}
+
+/* Take the measure of all separators.  Returns how many bytes all begin with, which then do not count. */
+static uint32_t
+measure(const LbtSeparatorKeys *keys, uint32_t nleaves, Known *known)
+{
+	uint8_t		rooms[2][KEY_BYTES];
+	Key			before = {0};
+	uint32_t	prefix = nleaves > 2 ? KEY_BYTES : 0;
+
+	for (uint32_t i = 0; i < nleaves; i++)
+	{
+		Key			key = separator_key(keys, i, 0, rooms[i & 1]);
+
+		known[i].length = (uint16_t) key.length;
+		known[i].common = (uint16_t) common_bytes(key.bytes, key.length, before.bytes, before.length);
+		if (i > 1 && known[i].common < prefix)
+			prefix = known[i].common;
+		before = key;
+	}
+	for (uint32_t i = 1; i < nleaves; i++)
+	{
+		known[i].length = (uint16_t) (known[i].length - prefix);
+		if (i > 1)
+			known[i].common = (uint16_t) (known[i].common - prefix);
+	}
+	return prefix;
+}
+
+static bool
+begins_block(uint32_t leaf, const Cut *cut)
+{
+	return (leaf & ((UINT32_C(1) << cut->shift) - 1)) == 0;
+}
+
+/* How much of a separator is kept, and how much of that is written: behind *common. */
+static uint32_t
+length_kept(const Known *known, uint32_t nleaves, uint32_t leaf, const Cut *cut, uint32_t *common)
+{
+	uint32_t	length = known[leaf].common;
+
+	if (leaf + 1 < nleaves && known[leaf + 1].common > length)
+		length = known[leaf + 1].common;
+	length += cut->more;
+	if (length > cut->longest)
+		length = cut->longest;
+	if (length > known[leaf].length)
+		length = known[leaf].length;
+	*common = begins_block(leaf, cut) ? 0 : known[leaf].common;
+
+	/* What the one before has lost is not in common. */
+	if (*common > length)
+		*common = length;
+	return length;
+}
+
+static uint32_t
+number_bytes(uint32_t n)
+{
+	return n < 0x80 ? 1 : 2;
+}
+
+static uint8_t *
+write_number(uint8_t *to, uint32_t n)
+{
+	if (n >= 0x80)
+		*to++ = (uint8_t) (0x80 | n >> 8);
+	*to++ = (uint8_t) n;
+	return to;
+}
+
+/* The bytes that all take with this cut. */
+static uint64_t
+bytes_kept(const Known *known, uint32_t nleaves, uint32_t prefix, const Cut *cut)
+{
+	uint64_t	bytes = sizeof(Head) + prefix + (((nleaves - 1) >> cut->shift) + UINT64_C(1)) * sizeof(uint32_t);
+
+	for (uint32_t i = 0; i < nleaves; i++)
+	{
+		uint32_t	common;
+		uint32_t	rest = length_kept(known, nleaves, i, cut, &common) - common;
+
+		bytes += (begins_block(i, cut) ? 0 : number_bytes(common)) + number_bytes(rest << 1) + rest;
+	}
+	return bytes;
+}
+
+/* As much of each as fits; false when nothing does. */
+static bool
+choose_cut(const Known *known, uint32_t nleaves, uint32_t prefix, uint64_t room, Cut *cut)
+{
+	for (size_t i = 0; i < NCUTS; i++)
+	{
+		*cut = cuts[i];
+		if (bytes_kept(known, nleaves, prefix, cut) <= room)
+			return true;
+	}
+	for (cut->longest = LONGEST_CUT; cut->longest >= SHORTEST_CUT; cut->longest /= 2)
+		if (bytes_kept(known, nleaves, prefix, cut) <= room)
+			return true;
+	return false;
+}
+
+size_t
+lbt_separators_scratch_bytes(uint32_t nleaves)
+{
+	return (size_t) nleaves * sizeof(Known);
+}
+
+uint32_t
+lbt_separators_build(const LbtSeparatorKeys *keys, uint32_t nleaves, void *memory, uint32_t max_bytes, void *scratch)
+{
+	Known	   *known = scratch;
+	Head	   *head = memory;
+	uint32_t   *places = (uint32_t *) (head + 1);
+	uint32_t	prefix = measure(keys, nleaves, known);
+	uint8_t		room[KEY_BYTES];
+	uint8_t    *to;
+	Cut			cut;
+
+	if (nleaves == 0 || !choose_cut(known, nleaves, prefix, max_bytes, &cut))
+		return 0;
+	head->shift = cut.shift;
+	head->nblocks = ((nleaves - 1) >> cut.shift) + 1;
+	head->prefix = prefix;
+	to = (uint8_t *) (places + head->nblocks);
+	if (prefix > 0)
+		memcpy(to, separator_key(keys, 1, 0, room).bytes, prefix);
+	to += prefix;
+	for (uint32_t i = 0; i < nleaves; i++)
+	{
+		uint32_t	common;
+		uint32_t	length = length_kept(known, nleaves, i, &cut, &common);
+		Key			key = separator_key(keys, i, prefix, room);
+
+		if (begins_block(i, &cut))
+			places[i >> cut.shift] = (uint32_t) (to - (uint8_t *) memory);
+		else
+			to = write_number(to, common);
+		to = write_number(to, (length - common) << 1 | (key.cut || length < key.length));
+		memcpy(to, key.bytes + common, length - common);
+		to += length - common;
+	}
+	return (uint32_t) (to - (uint8_t *) memory);
+}

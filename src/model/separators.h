@@ -1,0 +1,81 @@
+/*
+ * separators.h - the leaves' separators, for keys whose code is that of one.
+ *
+ * A key code of 64 bits cannot tell all keys apart: of byte strings it takes in some ten bytes behind what all have in
+ * common.  Keys that share a code with a separator may lie on either side of it, and leaves whose separators share one are
+ * a tie run.  There the separators themselves decide, kept as byte strings in the order of keys:
+ *
+ *     leaf cache    ... | 17 | 23 | 23 | 23 | 31 | ...          a key of code 23 belongs to one of four leaves
+ *     separators    ... "lib/a"  "lib/bc"  "lib/bd"  "man" ...  its bytes tell which
+ *
+ * Where strings are too long for the memory allowed, they are cut, some bytes behind those that tell them from their
+ * neighbours, or where that does not suffice, before.
+ *
+ * Contract: with codes in order and no string cut, the answer is the leaf that the key belongs to.  A key that agrees with
+ * a string that was cut is taken to be left of it.  The memory may be overwritten while it is read: then the answer is any
+ * slot, and no byte outside is read.  No allocation, no globals.
+ */
+#ifndef LBT_SEPARATORS_H
+#define LBT_SEPARATORS_H
+
+#include "keycode.h"
+#include "leafcache.h"
+
+/* What they are made from: the left separators of all leaves; the first leaf's is not looked at. */
+typedef struct LbtSeparatorKeys
+{
+	const LbtKeyValue *values;	/* of leaf i from i * ncolumns on */
+	const uint8_t *nvalues;		/* how many of them it has */
+	int			ncolumns;		/* at most LBT_CODE_COLUMNS */
+	const LbtColumnOrder *order;
+} LbtSeparatorKeys;
+
+/* Separators ready for use: a private copy of what bounds every access, and where they are. */
+typedef struct LbtSeparators
+{
+	const char *memory;
+	uint32_t	bytes;			/* 0: none are kept */
+	int			ncolumns;		/* of the keys; not read from memory */
+	LbtColumnOrder order[LBT_CODE_COLUMNS];
+} LbtSeparators;
+
+/* The most memory that those of so many leaves may take. */
+extern uint32_t lbt_separators_max_bytes(uint32_t nleaves);
+
+/* Are there so many separators with whose codes keys of so many columns may tie that it is worth keeping them? */
+extern bool lbt_separators_needed(const LbtKeyCode *code, int ncolumns, const LbtLeaf *leaves, uint32_t nleaves);
+
+/*
+ * Write the separators of so many leaves to memory, which is aligned to 4 bytes, as is the scratch memory.  Returns the
+ * bytes used; 0 where max_bytes do not suffice for some of each.
+ */
+extern size_t lbt_separators_scratch_bytes(uint32_t nleaves);
+extern uint32_t lbt_separators_build(const LbtSeparatorKeys *keys, uint32_t nleaves, void *memory, uint32_t max_bytes,
+									 void *scratch);
+
+/* Use memory, aligned to 4 bytes, that holds so many bytes of separators; false when that cannot be. */
+extern bool lbt_separators_open(const void *memory, uint32_t bytes, LbtSeparators *separators);
+
+/* Say how the keys' columns are ordered; until then all keys are equal. */
+extern void lbt_separators_set_columns(LbtSeparators *separators, const LbtColumnOrder *order, int ncolumns);
+
+/* How many leaves have neither another code than the one before nor, as far as it is kept, another separator? */
+extern uint32_t lbt_separators_ties(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nleaves);
+
+/* A key whose leaf is looked for. */
+typedef struct LbtTiedKey
+{
+	const LbtKeyValue *values;
+	int			nvalues;
+	bool		past;			/* as for lbt_leaf_search(); else before it */
+	uint64_t	code;			/* the key's */
+} LbtTiedKey;
+
+/*
+ * The slot of the leaf where a key belongs that shares its code with some leaves; *slot is what lbt_leaf_search() found.
+ * Where in that leaf it is to be expected goes to *fraction, from 0 to 1; that stays as it is where it cannot be told.
+ */
+extern void lbt_separators_find(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nleaves,
+								const LbtTiedKey *key, uint32_t *slot, double *fraction);
+
+#endif							/* LBT_SEPARATORS_H */

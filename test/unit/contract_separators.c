@@ -1,0 +1,166 @@
+/*
+ * contract_separators.c - keeping separators, and what that promises; see contract.h.
+ */
+#include "contract.h"
+#include "test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const KeyColumns *sorted_columns;	/* qsort() passes nothing on */
+
+static int
+compare_for_sort(const void *a, const void *b)
+{
+	return compare_bounds(sorted_columns, a, b);
+}
+
+void
+sort_bounds(const KeyColumns *columns, KeyBound *bounds, uint32_t n)
+{
+	sorted_columns = columns;
+	qsort(bounds, n, sizeof(KeyBound), compare_for_sort);
+}
+
+/* The key code, and the leaves' codes. */
+static void
+learn_code(Separated *s, const KeyBound *bounds)
+{
+	LbtKeyLearner *learner = test_alloc(sizeof(LbtKeyLearner));
+
+	lbt_keycode_begin(learner, s->columns->ncolumns, s->columns->order);
+	for (uint32_t i = 0; i < s->nleaves; i++)
+		lbt_keycode_observe(learner, bounds[i].values, bounds[i].nvalues);
+	lbt_keycode_finish(learner, &s->code);
+	free(learner);
+	CHECK(lbt_keycode_valid(&s->code), "a learned code is not valid");
+	for (uint32_t i = 0; i < s->nleaves; i++)
+		s->leaves[i] = (LbtLeaf) {.min_code = i > 0 ? lbt_keycode(&s->code, bounds[i].values, bounds[i].nvalues,
+																  LBT_MISSING_LOW) : 0,.block = i + 1};
+	s->code_ties = lbt_leaf_ties(s->leaves, s->nleaves);
+}
+
+Separated
+make_separated(const KeyColumns *columns, const KeyBound *bounds, uint32_t nleaves, uint32_t max_bytes)
+{
+	Separated	s = {.columns = columns,.nleaves = nleaves,.leaves = test_alloc(nleaves * sizeof(LbtLeaf))};
+	int			ncolumns = columns->ncolumns < LBT_CODE_COLUMNS ? columns->ncolumns : LBT_CODE_COLUMNS;
+	LbtKeyValue *values = test_alloc(nleaves * (size_t) ncolumns * sizeof(LbtKeyValue));
+	uint8_t    *nvalues = test_alloc(nleaves);
+	LbtSeparatorKeys keys = {.values = values,.nvalues = nvalues,.ncolumns = ncolumns,.order = columns->order};
+	void	   *room = test_alloc(max_bytes);
+	void	   *scratch = test_alloc(lbt_separators_scratch_bytes(nleaves));
+	uint32_t	bytes;
+
+	learn_code(&s, bounds);
+	for (uint32_t i = 0; i < nleaves; i++)
+	{
+		nvalues[i] = (uint8_t) (bounds[i].nvalues < ncolumns ? bounds[i].nvalues : ncolumns);
+		memcpy(&values[i * (size_t) ncolumns], bounds[i].values, (size_t) ncolumns * sizeof(LbtKeyValue));
+	}
+	s.needed = lbt_separators_needed(&s.code, ncolumns, s.leaves, nleaves);
+	bytes = lbt_separators_build(&keys, nleaves, room, max_bytes, scratch);
+	CHECK(bytes <= max_bytes, "separators of %u bytes, allowed were %u", bytes, max_bytes);
+	s.memory = bytes > 0 ? test_copy(room, bytes) : NULL;
+	CHECK(lbt_separators_open(s.memory, bytes, &s.separators), "separators of %u bytes were refused", bytes);
+	lbt_separators_set_columns(&s.separators, columns->order, ncolumns);
+	s.ties = lbt_separators_ties(&s.separators, s.leaves, nleaves);
+	CHECK(s.ties <= s.code_ties, "%u ties, %u of codes alone", s.ties, s.code_ties);
+	free(values);
+	free(nvalues);
+	free(room);
+	free(scratch);
+	return s;
+}
+
+uint32_t
+find_leaf(const Separated *s, const KeyBound *key, bool past)
+{
+	LbtTiedKey	tied = {.values = key->values,.nvalues = key->nvalues,.past = past};
+	double		fraction = 0.5;
+	uint32_t	slot;
+
+	tied.code = lbt_keycode(&s->code, key->values, key->nvalues, past ? LBT_MISSING_HIGH : LBT_MISSING_LOW);
+	slot = lbt_leaf_search(s->leaves, s->nleaves, 0, tied.code, past);
+	if (s->separators.bytes > 0)
+		lbt_separators_find(&s->separators, s->leaves, s->nleaves, &tied, &slot, &fraction);
+	CHECK(slot < s->nleaves, "slot %u of %u leaves", slot, s->nleaves);
+	CHECK(fraction >= 0.0 && fraction <= 1.0, "a fraction of %g", fraction);
+	return slot;
+}
+
+uint32_t
+naive_leaf(const KeyColumns *columns, const KeyBound *bounds, uint32_t nleaves, const KeyBound *key, bool past)
+{
+	KeyBound	position = *key;
+	uint32_t	slot = 0;
+
+	position.missing = past ? LBT_MISSING_HIGH : LBT_MISSING_LOW;
+	for (uint32_t i = 1; i < nleaves; i++)
+	{
+		int			cmp = compare_bounds(columns, &position, &bounds[i]);
+
+		if (cmp > 0 || (cmp == 0 && past))
+			slot = i;
+	}
+	return slot;
+}
+
+void
+free_separated(Separated *s)
+{
+	free(s->memory);
+	free(s->leaves);
+}
+
+void *
+make_separated_model(const Separated *s, size_t *bytes)
+{
+	LbtModelHeader header = {.nleaves = s->nleaves,.separator_bytes = s->separators.bytes,.code = s->code};
+	LbtKnot    *knots = test_alloc(s->nleaves * sizeof(LbtKnot));
+	LbtSplineFit fit;
+	void	   *memory;
+
+	CHECK(lbt_spline_fit(s->leaves, s->nleaves, 4, knots, s->nleaves, &fit), "leaves were refused");
+	header.nknots = fit.nknots;
+	*bytes = lbt_model_bytes(s->nleaves, fit.nknots, s->separators.bytes);
+	memory = test_alloc(*bytes);
+	memset(memory, 0xa5, *bytes);
+	lbt_model_assemble(memory, &header, knots, s->leaves, s->memory);
+	free(knots);
+	return memory;
+}
+
+/* What a server does before it uses a model: are its columns ordered as the index's are? */
+static bool
+fits(const LbtModel *model, const KeyColumns *columns)
+{
+	for (int i = 0; i < model->code.ncolumns; i++)
+		if (i >= columns->ncolumns ||
+			memcmp(&model->code.order[i], &columns->order[i], sizeof(LbtColumnOrder)) != 0)
+			return false;
+	return true;
+}
+
+void
+use_separated_model(LbtModel *model, const KeyColumns *columns, const KeyBound *keys, int nkeys)
+{
+	check_in_bounds(model, model->nleaves);
+	if (!fits(model, columns))
+		return;
+	lbt_separators_set_columns(&model->separators, columns->order, columns->ncolumns);
+	for (int i = 0; i < nkeys; i++)
+	{
+		bool		past = i & 1;
+		LbtTiedKey	key = {.values = keys[i].values,.nvalues = keys[i].nvalues,.past = past};
+		double		fraction = 0.5;
+		uint32_t	slot;
+
+		key.code = lbt_model_code(model, keys[i].values, keys[i].nvalues, past ? LBT_MISSING_HIGH : LBT_MISSING_LOW);
+		slot = lbt_model_slot(model, key.code, past);
+		if (lbt_model_tied(model, slot, key.code, past))
+			lbt_separators_find(&model->separators, model->leaves, model->nleaves, &key, &slot, &fraction);
+		CHECK(slot < model->nleaves, "slot %u of %u leaves", slot, model->nleaves);
+		CHECK(fraction >= 0.0 && fraction <= 1.0, "a fraction of %g", fraction);
+	}
+}
