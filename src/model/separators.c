@@ -260,37 +260,81 @@ is_right(const Key *key, const Key *separator, bool past, uint32_t *common)
 	return !separator->cut && (n < key->length || (past && !key->cut));
 }
 
-/* Seven bytes from this one on as a number; behind the end they count as zeroes. */
-static uint64_t
-number_at(const Key *key, uint32_t from)
+/* The byte in this place; behind the end, 0. */
+static inline uint8_t
+byte_at(const Key *key, uint32_t at)
 {
-	uint64_t	n = 0;
+	return at < key->length ? key->bytes[at] : 0;
+}
 
-	for (uint32_t i = from; i < from + 7; i++)
-		n = n << 8 | (i < key->length ? key->bytes[i] : 0);
-	return n;
+static inline bool
+all_within(uint8_t low, uint8_t high, uint8_t from, uint8_t to)
+{
+	return low >= from && high <= to;
+}
+
+/* So many bytes are looked at to see where between two others a key lies. */
+#define PLACES 7
+
+/*
+ * Where the key lies between two strings that differ from this byte on.  The bytes are digits of a number: of so many
+ * values as decimal digits or letters have, if they are that, and otherwise as can be seen to be in use.
+ */
+static void
+interpolate(const Key *low, const Key *key, const Key *high, double *fraction)
+{
+	uint64_t	a = 0;
+	uint64_t	k = 0;
+	uint64_t	b = 0;
+
+	for (uint32_t i = 0; i < PLACES; i++)
+	{
+		uint8_t		x = byte_at(low, i);
+		uint8_t		y = byte_at(key, i);
+		uint8_t		z = byte_at(high, i);
+		uint8_t		least = x < y ? x : y;
+		uint8_t		most = x < y ? y : x;
+		uint64_t	values;
+
+		least = least < z ? least : z;
+		most = most < z ? z : most;
+		values = (uint64_t) (most - least) + 1;
+		if (all_within(least, most, '0', '9'))
+		{
+			least = '0';
+			values = 10;
+		}
+		else if (all_within(least, most, 'a', 'z') || all_within(least, most, 'A', 'Z'))
+		{
+			least = least >= 'a' ? 'a' : 'A';
+			values = 26;
+		}
+		a = a * values + x - least;
+		k = k * values + y - least;
+		b = b * values + z - least;
+	}
+	if (a < b)
+		*fraction = k <= a ? 0.0 : k >= b ? 1.0 : (double) (k - a) / (double) (b - a);
 }
 
 /*
- * Where the key lies between the string low, with which it has so many bytes in common, and the next one.  Of low we have
- * what was new in it, and know what it shares with the key.
+ * The same for the string low, with which the key has so many bytes in common, and the next one.  Of low we have what was
+ * new in it, and know what it shares with the key.
  */
 static void
-interpolate(const Key *key, uint32_t common, const Walk *low, const Walk *high, double *fraction)
+interpolate_between(const Key *key, uint32_t common, const Walk *low, const Walk *high, double *fraction)
 {
 	Key			shared = {.bytes = key->bytes,.length = common};
-	uint64_t	a;
-	uint64_t	b = number_at(&high->rest, 0);
-	uint64_t	k = number_at(key, high->common);
+	Key			rest = rest_of(key, high->common);
+	Key			from;
 
 	if (high->common >= low->common)
-		a = number_at(&low->rest, high->common - low->common);
+		from = rest_of(&low->rest, high->common - low->common);
 	else if (common > high->common)
-		a = number_at(&shared, high->common);
+		from = rest_of(&shared, high->common);
 	else
 		return;
-	if (a < b)
-		*fraction = k <= a ? 0.0 : k >= b ? 1.0 : (double) (k - a) / (double) (b - a);
+	interpolate(&from, &rest, &high->rest, fraction);
 }
 
 /*
@@ -320,7 +364,7 @@ go_through(Walk *walk, uint32_t leaf, uint32_t end, const Key *key, bool past, u
 		low = *walk;
 	}
 	if (leaf + 1 < end)
-		interpolate(key, common, &low, walk, fraction);
+		interpolate_between(key, common, &low, walk, fraction);
 	return leaf;
 }
 
