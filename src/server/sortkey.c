@@ -4,14 +4,15 @@
  *     sort key of a collation's provider      weights of the first level | 01 | of the second | 01 | ...
  *     ours                                    weights of the first level, or all
  *
- * Those of plain characters (printable ASCII) on the first level are known, and put together without asking the provider.
+ * Those of plain characters are known, and put together without asking the provider: of printable ASCII characters and, in
+ * UTF-8, of those of two bytes that take a place of their own (Latin with accents, Greek, Cyrillic, ...).
  */
 #include "server/sortkey.h"
 
 #include "catalog/pg_collation.h"
 #include "mb/pg_wchar.h"
 #include "server/compat.h"
-#include "utils/hsearch.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/pg_locale.h"
 #if PG_VERSION_NUM < 160000 && defined(USE_ICU)
@@ -129,11 +130,14 @@ first_level(Oid collation, const char *text, Size length)
 
 /* ---- plain characters ---- */
 
-#define PLAIN_LOW 0x20
-#define PLAIN_HIGH 0x7E
-#define PLAIN_CHARACTERS 128
+#define ASCII 0x80
+#define ASCII_LOW 0x20			/* the printable ones */
+#define ASCII_HIGH 0x7E
+#define CHARACTERS 0x800		/* code points of up to two bytes in UTF-8 */
+#define MAX_CHARACTER 2			/* bytes */
 
-#define MAX_WEIGHT 3
+/* Some letters count as two. */
+#define MAX_WEIGHT 6
 
 typedef enum Learned
 {
@@ -142,47 +146,66 @@ typedef enum Learned
 	EXCEPTION
 } Learned;
 
-/* A character's weights on the first level; it may have none there.  An exception has too many. */
+/* A character's weights on the first level; it may have none there.  What is not plain is an exception. */
 typedef struct Weight
 {
-	uint8		bytes[MAX_WEIGHT + 1];
+	uint8		bytes[MAX_WEIGHT];
 	uint8		length;
 	uint8		learned;
 } Weight;
+
+/* A character's weights behind another. */
+typedef struct Pair
+{
+	uint16		first;
+	uint16		second;
+	Weight		weight;
+} Pair;
+
+#define PAIR_BITS 12
 
 /*
  * What has been learned of a collation by asking its provider: the weights of single characters, and of two that stand
  * beside each other, whether their weights stand beside each other, too.  They need not: "ch" is a letter of its own in
  * Czech, and digits may count as numbers.
+ *
+ * Pairs of ASCII characters have a table.  The others are too many, and the latest are kept.  Their weights may lack a
+ * byte, or have one more, behind the first: ICU says the first byte of Cyrillic weights, and the like, once for all that
+ * have it in a row.
+ *
+ * Rank: among the ASCII characters with the same weights on the first level, from LEAST_RANK on; 0 if the text must be left
+ * to the provider where all levels count.
  */
 typedef struct Plain
 {
 	Oid			collation;
-	Weight		weight[PLAIN_CHARACTERS];
-	uint8		pair[PLAIN_CHARACTERS][PLAIN_CHARACTERS];
+	struct Plain *next;
+	bool		ranked;
+	uint8		rank[ASCII];
+	Weight		weight[CHARACTERS];
+	uint8		pair[ASCII][ASCII]; /* the first may be 0: none */
+	Pair		further[1 << PAIR_BITS];
 } Plain;
 
-static HTAB *plains = NULL;
+static Plain *plains = NULL;
 static Plain *recent_plain = NULL;
 
 static pg_noinline Plain *
 find_plain(Oid collation)
 {
-	bool		found;
+	Plain	   *plain = plains;
 
-	if (plains == NULL)
+	while (plain != NULL && plain->collation != collation)
+		plain = plain->next;
+	if (plain == NULL)
 	{
-		HASHCTL		info = {.keysize = sizeof(Oid),.entrysize = sizeof(Plain),.hcxt = TopMemoryContext};
-
-		plains = hash_create("learnedbtree collations", 8, &info, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		plain = MemoryContextAllocZero(TopMemoryContext, sizeof(Plain));
+		plain->collation = collation;
+		plain->next = plains;
+		plains = plain;
 	}
-	recent_plain = hash_search(plains, &collation, HASH_ENTER, &found);
-	if (!found)
-	{
-		memset(recent_plain, 0, sizeof(Plain));
-		recent_plain->collation = collation;
-	}
-	return recent_plain;
+	recent_plain = plain;
+	return plain;
 }
 
 static inline Plain *
@@ -191,86 +214,362 @@ get_plain(Oid collation)
 	return likely(recent_plain != NULL && recent_plain->collation == collation) ? recent_plain : find_plain(collation);
 }
 
-static pg_noinline void
-learn_weight(Plain *plain, const char *character)
+/* The character in UTF-8, of which ASCII is a part as of all encodings that the server has. */
+static Size
+write_character(unsigned c, char *to)
 {
-	Weight	   *weight = &plain->weight[(uint8) *character];
-	Size		size = first_level(plain->collation, character, 1);
+	if (c < ASCII)
+	{
+		to[0] = (char) c;
+		return 1;
+	}
+	to[0] = (char) (0xC0 | c >> 6);
+	to[1] = (char) (0x80 | (c & 0x3F));
+	return 2;
+}
 
+/* What combines with others (marks), or is none to be seen, may change more than its neighbours: it has no width. */
+static bool
+is_plain(unsigned c)
+{
+	char		character[MAX_CHARACTER];
+
+	if (c < ASCII)
+		return c >= ASCII_LOW && c <= ASCII_HIGH;
+	(void) write_character(c, character);
+	return GetDatabaseEncoding() == PG_UTF8 && pg_encoding_dsplen(PG_UTF8, character) == 1;
+}
+
+static pg_noinline void
+learn_weight(Plain *plain, unsigned c)
+{
+	Weight	   *weight = &plain->weight[c];
+	char		character[MAX_CHARACTER];
+	Size		size;
+
+	if (!is_plain(c))
+	{
+		weight->learned = EXCEPTION;
+		return;
+	}
+	size = first_level(plain->collation, character, write_character(c, character));
 	weight->length = (uint8) Min(size, MAX_WEIGHT);
 	memcpy(weight->bytes, whole, weight->length);
 	weight->learned = size > MAX_WEIGHT ? EXCEPTION : REGULAR;
 }
 
-/* Both are regular. */
-static pg_noinline void
-learn_pair(Plain *plain, const char *two)
+static inline const Weight *
+weight_of(Plain *plain, unsigned c)
 {
-	const Weight *first = &plain->weight[(uint8) two[0]];
-	const Weight *second = &plain->weight[(uint8) two[1]];
-	Size		size = first_level(plain->collation, two, 2);
+	if (unlikely(plain->weight[c].learned == UNKNOWN))
+		learn_weight(plain, c);
+	return &plain->weight[c];
+}
 
-	plain->pair[(uint8) two[0]][(uint8) two[1]] = size == (Size) first->length + second->length &&
-		memcmp(whole, first->bytes, first->length) == 0 &&
-		memcmp(whole + first->length, second->bytes, second->length) == 0 ? REGULAR : EXCEPTION;
+/* The first level of these characters, in whole. */
+static Size
+first_level_of(Plain *plain, unsigned a, unsigned b, unsigned c)
+{
+	char		characters[3 * MAX_CHARACTER];
+	Size		length = write_character(a, characters);
+
+	length += write_character(b, characters + length);
+	if (c != 0)
+		length += write_character(c, characters + length);
+	return first_level(plain->collation, characters, length);
+}
+
+/* Does the key in whole consist of these weights? */
+static bool
+consists_of(Size size, const Weight *first, const Weight *second)
+{
+	return size == (Size) first->length + second->length && memcmp(whole, first->bytes, first->length) == 0 &&
+		memcmp(whole + first->length, second->bytes, second->length) == 0;
 }
 
 /*
- * The weights of the character at this place of a text; NULL if it is not plain, or an exception by itself or behind the
- * one before.  What is not plain is not known to make an exception of what follows.
+ * Two ASCII characters, or none and one.  What is not plain is not known to make an exception of what follows; only
+ * guesses come by such a pair.
  */
-static inline const Weight *
-weight_at(Plain *plain, const char *text, Size at)
+static pg_noinline void
+learn_ascii_pair(Plain *plain, unsigned first, unsigned second)
 {
-	uint8		c = (uint8) text[at];
-	uint8		before = at > 0 ? (uint8) text[at - 1] : 0;
-	const Weight *weight = &plain->weight[c];
+	const Weight *one = weight_of(plain, first);
+	const Weight *other = weight_of(plain, second);
+	Learned		learned = other->learned;
 
-	if (c < PLAIN_LOW || c > PLAIN_HIGH)
-		return NULL;
-	if (unlikely(weight->learned == UNKNOWN))
-		learn_weight(plain, &text[at]);
-	if (weight->learned == EXCEPTION)
-		return NULL;
-	if (before >= PLAIN_LOW && before <= PLAIN_HIGH && plain->weight[before].learned == REGULAR)
-	{
-		if (unlikely(plain->pair[before][c] == UNKNOWN))
-			learn_pair(plain, &text[at - 1]);
-		if (plain->pair[before][c] == EXCEPTION)
-			return NULL;
-	}
-	return weight;
+	if (one->learned == REGULAR && other->learned == REGULAR &&
+		!consists_of(first_level_of(plain, first, second, 0), one, other))
+		learned = EXCEPTION;
+	plain->pair[first][second] = learned;
 }
 
-/* The text's sort key, put together; false if it is not all of plain characters, or some are an exception. */
-static bool
-put_together(Oid collation, const char *text, Size length, uint8 *out, Size room, Size *size)
+/* The weights of the second of two behind the first, from the key of both in whole. */
+static void
+weight_behind(Size size, const Weight *first, const Weight *second, Weight *weight)
 {
-	Plain	   *plain = get_plain(collation);
+	const uint8 *rest = (const uint8 *) whole + first->length;
+	int			length = (int) size - first->length;
+	int			lacks = second->length - length;	/* bytes of its own */
+
+	weight->learned = EXCEPTION;
+	if (length <= 0 || length > MAX_WEIGHT || lacks < -1 || lacks > 1 || memcmp(whole, first->bytes, first->length) != 0)
+		return;
+	if (lacks > 0 && first->bytes[0] != second->bytes[0])
+		return;
+	if (lacks < 0 ? memcmp(rest + 1, second->bytes, second->length) : memcmp(rest, second->bytes + lacks, length))
+		return;
+	weight->learned = REGULAR;
+	weight->length = (uint8) length;
+	memcpy(weight->bytes, rest, length);
+}
+
+/*
+ * Two plain characters, not both ASCII.  One of them may have no weights, and what is behind it is not told what was
+ * before: the other's must then be the same behind any.
+ */
+static pg_noinline void
+learn_further_pair(Plain *plain, unsigned first, unsigned second, Pair *pair)
+{
+	const Weight *one = weight_of(plain, first);
+	const Weight *other = weight_of(plain, second);
+	Weight		weight = *other;
+
+	if (one->length > 0 && other->length > 0)
+		weight_behind(first_level_of(plain, first, second, 0), one, other, &weight);
+	else if (one->length > 0 && !consists_of(first_level_of(plain, first, second, first), one, one))
+		weight.learned = EXCEPTION;
+	else if (other->length > 0 && !consists_of(first_level_of(plain, second, first, second), other, other))
+		weight.learned = EXCEPTION;
+	pair->first = (uint16) first;
+	pair->second = (uint16) second;
+	pair->weight = weight;
+}
+
+/* A character behind one, or behind none (0), not both of ASCII; NULL as below. */
+static const Weight *
+further_weight(Plain *plain, unsigned before, unsigned c)
+{
+	const Weight *weight = weight_of(plain, c);
+	Pair	   *pair;
+
+	if (weight->learned == EXCEPTION)
+		return NULL;
+	if (before == 0 || weight_of(plain, before)->learned == EXCEPTION)
+		return weight;
+	pair = &plain->further[(before * CHARACTERS + c) * 2654435761U >> (32 - PAIR_BITS)];
+	if (unlikely(pair->first != before || pair->second != c))
+		learn_further_pair(plain, before, c, pair);
+	return pair->weight.learned == REGULAR ? &pair->weight : NULL;
+}
+
+static inline bool
+goes_on(char byte)
+{
+	return ((uint8) byte & 0xC0) == 0x80;
+}
+
+/* The character of two bytes that begins here, where left bytes are; 0 if there is none. */
+static inline unsigned
+two_bytes(const char *bytes, Size left)
+{
+	uint8		lead = (uint8) bytes[0];
+
+	return left >= 2 && lead >= 0xC2 && lead <= 0xDF && goes_on(bytes[1]) ? (lead & 0x1F) << 6 | (bytes[1] & 0x3F) : 0;
+}
+
+/* A place in a text. */
+typedef struct Place
+{
+	const char *bytes;
+	Size		length;
+	Size		at;				/* the next character */
+	unsigned	before;			/* the one before, 0 if it is not known */
+} Place;
+
+/*
+ * The weights of the next character, good until the next call; NULL if it is not plain, or an exception by itself or behind
+ * the one before.
+ */
+static inline const Weight *
+next_character(Plain *plain, Place *place)
+{
+	unsigned	before = place->before;
+	unsigned	c = (uint8) place->bytes[place->at];
+
+	if (likely(c < ASCII && before < ASCII))
+	{
+		const uint8 *learned = &plain->pair[before][c];
+
+		place->at++;
+		place->before = c;
+		if (unlikely(*learned == UNKNOWN))
+			learn_ascii_pair(plain, before, c);
+		return likely(*learned == REGULAR) ? &plain->weight[c] : NULL;
+	}
+	if (c >= ASCII)
+	{
+		c = two_bytes(place->bytes + place->at, place->length - place->at);
+		place->at++;
+	}
+	place->at++;
+	place->before = c;
+	return c == 0 ? NULL : further_weight(plain, before, c);
+}
+
+/* The text's first level, put together; false if it is not all of plain characters, or some are an exception. */
+static bool
+put_together(Plain *plain, const char *text, Size length, uint8 *out, Size room, Size *size)
+{
 	uint8	   *to = out;
 	uint8	   *end = out + room;
+	Place		place = {.length = length};
 
-	for (Size i = 0; i < length && to < end; i++)
+	place.bytes = text;
+
+	while (place.at < length && to < end)
 	{
-		const Weight *weight = weight_at(plain, text, i);
+		const Weight *weight = next_character(plain, &place);
 
 		if (weight == NULL)
 			return false;
-		for (int byte = 0; byte < weight->length && to < end; byte++)
-			*to++ = weight->bytes[byte];
+		/* A number of bytes that is always the same is copied faster. */
+		if (likely(end - to >= MAX_WEIGHT))
+			memcpy(to, weight->bytes, MAX_WEIGHT);
+		else
+			memcpy(to, weight->bytes, end - to);
+		to += Min(weight->length, end - to);
 	}
 	*size = to - out;
+	return true;
+}
+
+/* ---- all levels ---- */
+
+/* Less than what the provider has behind the first level: it has a text without accents and case before others. */
+#define LEAST_RANK 2
+
+/* What is behind the first level, the byte that ends it included. */
+#define MAX_REST 16
+
+typedef struct Rest
+{
+	uint8		bytes[MAX_REST];
+	Size		length;			/* 0: not to be ranked */
+	Size		second;			/* where the second level ends */
+} Rest;
+
+static void
+learn_rest(Plain *plain, unsigned c, Rest *rest)
+{
+	const Weight *weight = weight_of(plain, c);
+	char		character = (char) c;
+	Size		size;
+	const char *end;
+
+	rest->length = 0;
+	if (weight->learned == EXCEPTION || weight->length == 0)
+		return;
+	size = all_levels(plain->collation, &character, 1) - weight->length;
+	if (size == 0 || size > MAX_REST)
+		return;
+	memcpy(rest->bytes, whole + weight->length, size);
+	end = memchr(rest->bytes + 1, LEVEL_END, size - 1);
+	rest->second = end ? end - (const char *) rest->bytes : size;
+	rest->length = size;
+}
+
+static bool
+same_weight(const Weight *a, const Weight *b)
+{
+	return a->learned == REGULAR && b->learned == REGULAR && a->length == b->length &&
+		memcmp(a->bytes, b->bytes, a->length) == 0;
+}
+
+/*
+ * Ranks in the order of the provider's keys, and of bytes where these are the same.  Texts of ranked characters that agree
+ * on the first level differ where their ranks do: these say the second and third level in one, so characters of one rank
+ * must not differ on the second, which counts before.
+ *
+ * There are no ranks where unequal bytes may be equal texts, as a text of other characters may be equal; nor where some
+ * characters have no weights on the first level: texts with such lie between others that differ in case.
+ */
+static pg_noinline void
+rank_characters(Plain *plain)
+{
+	Rest		rest[ASCII];
+	uint8		ranks[ASCII] = {0};
+	bool		strict = get_collation_isdeterministic(plain->collation);
+
+	for (unsigned c = 0; c < ASCII; c++)
+	{
+		learn_rest(plain, c, &rest[c]);
+		strict = strict && (plain->weight[c].learned == EXCEPTION || plain->weight[c].length > 0);
+	}
+	for (unsigned c = 0; c < ASCII && strict; c++)
+	{
+		int			rank = rest[c].length > 0 ? LEAST_RANK : 0;
+
+		for (unsigned other = 0; other < ASCII && rank > 0; other++)
+		{
+			const Rest *one = &rest[other];
+			int			order;
+
+			if (other == c || !same_weight(&plain->weight[c], &plain->weight[other]))
+				continue;
+			order = memcmp(one->bytes, rest[c].bytes, Min(one->length, rest[c].length));
+			if (order == 0)
+				order = one->length != rest[c].length ? (one->length < rest[c].length ? -1 : 1) : other < c ? -1 : 1;
+			if (one->length == 0 || one->second != rest[c].second || memcmp(one->bytes, rest[c].bytes, one->second) != 0)
+				rank = 0;
+			else if (order < 0)
+				rank++;
+		}
+		ranks[c] = (uint8) rank;
+	}
+	memcpy(plain->rank, ranks, sizeof(ranks));
+	plain->ranked = true;
+}
+
+/*
+ * The text's first level and its characters' ranks, without those at the end that are the least.  All others get the
+ * provider's key of all levels: the two kinds are in order where they differ on the first.
+ */
+static bool
+put_all_together(Plain *plain, const char *text, Size length, uint8 *out, Size room, Size *size)
+{
+	Size		ranked = 0;
+
+	if (unlikely(!plain->ranked))
+		rank_characters(plain);
+	for (Size i = 0; i < length; i++)
+	{
+		uint8		c = (uint8) text[i];
+		uint8		rank = c < ASCII ? plain->rank[c] : 0;
+
+		if (rank == 0)
+			return false;
+		if (rank > LEAST_RANK)
+			ranked = i + 1;
+	}
+	if (!put_together(plain, text, length, out, room, size))
+		return false;
+	if (ranked > 0 && *size < room)
+		out[(*size)++] = LEVEL_END;
+	for (Size i = 0; i < ranked && *size < room; i++)
+		out[(*size)++] = plain->rank[(uint8) text[i]];
 	return true;
 }
 
 Size
 lbt_sort_key(Oid collation, bool all, const char *text, Size length, uint8 *out, Size room)
 {
+	Plain	   *plain = get_plain(collation);
 	Size		size;
 
 	if (length > MAX_TEXT)
 		length = pg_mbcliplen(text, length, MAX_TEXT);
-	if (!all && put_together(collation, text, length, out, room, &size))
+	if (all ? put_all_together(plain, text, length, out, room, &size) : put_together(plain, text, length, out, room, &size))
 		return size;
 	size = all ? all_levels(collation, text, length) : first_level(collation, text, length);
 	size = Min(size, room);
@@ -278,50 +577,76 @@ lbt_sort_key(Oid collation, bool all, const char *text, Size length, uint8 *out,
 	return size;
 }
 
+/* ---- guesses ---- */
+
 /* Where a text's next weight comes from. */
 typedef struct Cursor
 {
-	const char *text;
-	Size		length;
-	Size		at;				/* the next character */
-	const uint8 *weight;		/* of the one before, what is left */
-	int			left;
+	Place		place;
+	Weight		weight;			/* of the character before */
+	int			next;			/* byte of it */
 } Cursor;
 
 /* The next byte of the weights: 0 at the end, -1 if it is not known. */
 static inline int
 next_weight(Plain *plain, Cursor *cursor)
 {
-	while (cursor->left == 0)
+	while (cursor->next == cursor->weight.length)
 	{
 		const Weight *weight;
 
-		if (cursor->at == cursor->length)
+		if (cursor->place.at == cursor->place.length)
 			return 0;
-		weight = weight_at(plain, cursor->text, cursor->at++);
+		weight = next_character(plain, &cursor->place);
 		if (weight == NULL)
 			return -1;
-		cursor->weight = weight->bytes;
-		cursor->left = weight->length;
+		cursor->weight = *weight;
+		cursor->next = 0;
 	}
-	cursor->left--;
-	return *cursor->weight++;
+	return cursor->weight.bytes[cursor->next++];
+}
+
+/* How many bytes two texts have in common, without a part of a character. */
+static inline Size
+in_common(const char *a, Size a_length, const char *b, Size b_length)
+{
+	Size		length = Min(a_length, b_length);
+	Size		common = 0;
+
+	/* By words as long as these are equal. */
+	while (common + sizeof(uint64) <= length && memcmp(a + common, b + common, sizeof(uint64)) == 0)
+		common += sizeof(uint64);
+	while (common < length && a[common] == b[common])
+		common++;
+	while (common > 0 && ((common < a_length && goes_on(a[common])) || (common < b_length && goes_on(b[common]))))
+		common--;
+	return common;
+}
+
+/* The character that ends behind so many bytes, 0 if it is not one that can be plain. */
+static inline unsigned
+character_before(const char *bytes, Size length)
+{
+	if (length == 0)
+		return 0;
+	if ((uint8) bytes[length - 1] < ASCII)
+		return (uint8) bytes[length - 1];
+	return length >= 2 ? two_bytes(bytes + length - 2, 2) : 0;
 }
 
 int
 lbt_guess_order(Oid collation, const char *a, Size a_length, const char *b, Size b_length)
 {
 	Plain	   *plain = get_plain(collation);
-	Size		common = 0;
-	Cursor		one = {.text = a,.length = a_length};
-	Cursor		other = {.text = b,.length = b_length};
+	Size		common = in_common(a, a_length, b, b_length);
+	Place		place = {.at = common,.before = character_before(a, common)};
+	Cursor		one = {.place = place};
+	Cursor		other = {.place = place};
 
-	/* By words as long as these are equal. */
-	while (common + sizeof(uint64) <= Min(a_length, b_length) && memcmp(a + common, b + common, sizeof(uint64)) == 0)
-		common += sizeof(uint64);
-	while (common < a_length && common < b_length && a[common] == b[common])
-		common++;
-	one.at = other.at = common;
+	one.place.bytes = a;
+	one.place.length = a_length;
+	other.place.bytes = b;
+	other.place.length = b_length;
 	for (;;)
 	{
 		int			x = next_weight(plain, &one);
