@@ -130,6 +130,29 @@ before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page pa
 	return v < bound->value[0].ordered || (bound->past && v == bound->value[0].ordered);
 }
 
+/* Where an item's first key begins. */
+static inline const char *
+item_key(Page page, OffsetNumber offset)
+{
+	return (const char *) lbt_page_tuple(page, offset) + MAXALIGN(sizeof(IndexTupleData));
+}
+
+/* Steps that are prefetched go so far. */
+#define MAX_AHEAD 15
+
+/* What steps from guess will look at: guessing costs less than waiting for an item's memory. */
+static inline void
+prefetch_steps(Page page, OffsetNumber first, OffsetNumber last, int guess)
+{
+	for (int step = 1; step <= MAX_AHEAD; step += step + 1)
+	{
+		if (guess - step >= first)
+			__builtin_prefetch(item_key(page, guess - step));
+		if (guess + step <= last)
+			__builtin_prefetch(item_key(page, guess + step));
+	}
+}
+
 /* Galloping search, compiled for each kind of test. */
 static pg_attribute_always_inline OffsetNumber
 gallop(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page, OffsetNumber first,
@@ -140,6 +163,8 @@ gallop(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page pa
 	int			at = guess < first ? first : guess > last ? last : guess;
 	int			step = 1;
 
+	if (test == GUESS_TEXT)
+		prefetch_steps(page, first, last, at);
 	if (before(spec, tupdesc, bound, page, at, test))
 	{
 		lo = at;
@@ -164,6 +189,12 @@ gallop(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page pa
 	{
 		int			mid = lo + (hi - lo) / 2;
 
+		/* Whichever of the two is next. */
+		if (test == GUESS_TEXT && hi - lo > 3)
+		{
+			__builtin_prefetch(item_key(page, lo + (mid - lo) / 2));
+			__builtin_prefetch(item_key(page, mid + (hi - mid) / 2));
+		}
 		if (before(spec, tupdesc, bound, page, mid, test))
 			lo = mid;
 		else
