@@ -11,6 +11,7 @@
 
 #include "miscadmin.h"
 #include "registry/counters.h"
+#include "search/timing.h"
 #include "train/train.h"
 #include "storage/predicate.h"
 #include "utils/memutils.h"
@@ -528,7 +529,9 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, OffsetNu
 	Relation	rel = scan->indexRelation;
 	LbtTarget	target;
 	LbtOutcome	outcome;
+	LbtTimer	timer;
 	const LbtBound *bound;
+	bool		timed;
 	Buffer		buf;
 
 	CHECK_FOR_INTERRUPTS();
@@ -539,6 +542,8 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, OffsetNu
 	for (int i = 0; i < 2; i++)
 	{
 		lbt_look_at_misses(rel, so->index);
+		timed = target.generation == 0 && lbt_timing_is_due(so->index) &&
+			lbt_timing_begin(rel, so->index, bound, !forward, scan->xs_snapshot, so->key_ns, &timer);
 		buf = lbt_locate(rel, so->index, bound, scan->xs_snapshot, offset, &target, &outcome);
 		lbt_count_lookup(so->index, outcome.event, outcome.moved);
 		so->counts[LBT_EV_LOOKUP]++;
@@ -546,6 +551,8 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, OffsetNu
 		so->counts[LBT_EV_MOVED_RIGHT] += outcome.event == LBT_EV_VERIFIED && outcome.moved > 0;
 		if (!BufferIsValid(buf))
 			buf = lbt_descend(rel, so->index, bound, !forward, scan->xs_snapshot, offset);
+		if (unlikely(timed))
+			lbt_timing_end(so->index, &timer);
 		if (BufferIsValid(buf))
 			break;
 

@@ -52,7 +52,8 @@ lbt_counters_flush_index(LbtIndex *index)
 	{
 		LbtStats   *stats;
 
-		unserved = lbt_demand_report(&index->file, index->oid, events, splits > 0 ? splits : lbt_retrain_splits);
+		unserved = lbt_demand_report(&index->file, index->oid, events, index->timing.times, index->changed_at,
+									 splits > 0 ? splits : lbt_retrain_splits);
 		stats = lock_totals(index->file.database, index->oid);
 		for (int i = 0; i < LBT_NEVENTS; i++)
 			stats->events[i] += events[i];
@@ -62,6 +63,7 @@ lbt_counters_flush_index(LbtIndex *index)
 	}
 	LBT_GUARD_END((void) 0);
 	memcpy(index->flushed, index->events, sizeof(index->flushed));
+	memset(index->timing.times, 0, sizeof(index->timing.times));
 	return unserved;
 }
 

@@ -68,7 +68,8 @@ typedef enum LbtState
 	LBT_NO_MEMORY,				/* shared memory could not be had */
 	LBT_DAMAGED,				/* separators out of order: final for the file */
 	LBT_FAILED,					/* another error: it will be tried again */
-	LBT_NOT_PAYING				/* descents cost less than its failures */
+	LBT_NOT_PAYING				/* descents cost less than its failures, or
+								 * take less time than its lookups */
 } LbtState;
 
 /* What happened to lookups of one index. */
@@ -137,6 +138,22 @@ typedef struct LbtControl
 	dshash_table_handle totals;
 } LbtControl;
 
+/* The two ways to a leaf, which are compared by the clock. */
+typedef enum LbtWay
+{
+	LBT_BY_MODEL,				/* predicted, and descended where that failed */
+	LBT_BY_DESCENT,
+	LBT_NWAYS
+} LbtWay;
+
+/* How long samples took, each of some lookups: nanoseconds a lookup. */
+typedef struct LbtTimes
+{
+	double		n;
+	double		sum;
+	double		squares;
+} LbtTimes;
+
 /* What happened to an index since its last training, in all backends, as far as they have said. */
 typedef struct LbtSince
 {
@@ -146,6 +163,7 @@ typedef struct LbtSince
 	uint64		useless;		/* ... right, but nbtree had to insert */
 	uint64		splits;
 	uint64		deleted;		/* pages */
+	LbtTimes	times[LBT_NWAYS];	/* of lookups by the one model */
 } LbtSince;
 
 typedef struct LbtEntry
@@ -170,6 +188,7 @@ typedef struct LbtEntry
 	uint8		futile;			/* trainings in a row that found nothing new */
 	uint8		failures;		/* trainings in a row that failed */
 	uint8		strikes;		/* models in a row that did not pay */
+	uint8		slow;			/* ... by the clock */
 	LbtSince	since;
 } LbtEntry;
 
@@ -295,9 +314,21 @@ extern void lbt_policy_pause(LbtEntry *entry);
 /*
  * Report an index's events, which have not been reported before, to the retrain policy, mark the index as used, and have
  * a worker started where a training is wanted.  True when there is none to be had: train here, or do without.  May raise
- * errors.  The index is told, as its model may be that of another's file, which an extension has given to it.
+ * errors.  The index is told, as its model may be that of another's file, which an extension has given to it.  times are
+ * those of lookups by the model that was registered at changed_at, and are left out where it is another one by now.
  */
-extern bool lbt_demand_report(const LbtFile *file, Oid oid, const uint64 *events, int retrain_splits);
+extern bool lbt_demand_report(const LbtFile *file, Oid oid, const uint64 *events, const LbtTimes *times,
+							  TimestampTz changed_at, int retrain_splits);
+
+/* Do lookups by the model take longer than descents, beyond doubt? */
+extern bool lbt_policy_slow(const LbtSince *since);
+
+/* Mean time, or 0 when there was no sample. */
+static inline double
+lbt_mean_ns(const LbtTimes *times)
+{
+	return times->n > 0 ? times->sum / times->n : 0;
+}
 
 /*
  * Ask for a training of an index that may have no model yet, after a delay in milliseconds.  Without one it waits for the

@@ -28,6 +28,7 @@ int			lbt_retrain_splits = -1;
 int			lbt_max_error = LBT_MAX_ERROR_DEFAULT;
 int			lbt_max_model_memory = 256 * 1024;
 int			lbt_max_workers = 1;
+int			lbt_debug_lookup_delay = 0;
 
 static void (*at_serving_change) (void);
 static void (*at_serving_plan) (void);
@@ -160,6 +161,11 @@ lbt_settings_define(void (*serving_changed) (void), void (*serving_planned) (voi
 								  "Then most predictions fail, and answers have to be right nevertheless.",
 								  &lbt_debug_sort_keys, LBT_SORT_KEYS_TRUE, sort_keys_words,
 								  PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL));
+	ONCE(DefineCustomIntVariable("learnedbtree.debug_lookup_delay",
+								 "For tests: the least time in microseconds that a timed lookup through a model takes.",
+								 "Then models are found to be slower than descents, though they predict right.",
+								 &lbt_debug_lookup_delay, 0, 0, 1000000,
+								 PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL));
 	ONCE(MarkGUCPrefixReserved("learnedbtree"));
 }
 

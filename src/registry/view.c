@@ -29,6 +29,7 @@ view_init(LbtIndex *index, Relation rel)
 	memset(index, 0, sizeof(LbtIndex));
 	index->file = file;
 	index->leaf_items = 1;
+	index->timing.countdown = LBT_UNTIMED_LOOKUPS / 2;
 	index->last.block = InvalidBlockNumber;
 	index->rightmost = InvalidBlockNumber;
 	lbt_keyspec_init(&index->keyspec, rel);
@@ -163,7 +164,11 @@ look_up(LbtIndex *index, TimestampTz failed_until)
 	index->trained_blocks = entry->trained_blocks;
 	index->model_bytes = entry->bytes;
 	if (index->changed_at != entry->changed_at)
+	{
 		index->misses = index->splits = 0;
+		memset(&index->timing, 0, sizeof(index->timing));
+		index->timing.countdown = LBT_UNTIMED_LOOKUPS / 2;
+	}
 	index->changed_at = entry->changed_at;
 	if (state == LBT_FAILED || state == LBT_NO_MEMORY)
 		index->again_at = entry->not_before;

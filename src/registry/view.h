@@ -36,6 +36,21 @@ typedef struct LbtTarget
 	double		fraction;		/* where in the leaf, from 0 to 1 */
 } LbtTarget;
 
+/* Where this backend is in timing an index's lookups: see search/timing.h. */
+typedef struct LbtTiming
+{
+	int32		countdown;		/* lookups until one is timed: at 1, the next */
+	LbtWay		way;			/* that is timed then */
+	uint16		seen;			/* lookups of this window */
+	uint8		n;				/* ... that count */
+	double		sum_ns;			/* ... and took so long, of the last sample */
+	double		typical_ns[LBT_NWAYS];	/* a lookup, of late; 0: unknown */
+	LbtTimes	times[LBT_NWAYS];	/* samples that have not been reported */
+} LbtTiming;
+
+/* Lookups between two windows; before the first one half of them. */
+#define LBT_UNTIMED_LOOKUPS 65536
+
 /*
  * This backend's view of one index.  Lives at least until the end of the transaction; that of a
  * temporary index in the memory context of the one who asked for it.
@@ -73,6 +88,7 @@ typedef struct LbtIndex
 	uint16		insert_skip;	/* inserts left to nbtree from the start */
 	uint16		leaf_items;		/* of the leaf seen last: where to prefetch */
 	uint16		leaf_bytes;
+	LbtTiming	timing;
 	LbtKeySpec	keyspec;
 	uint64		events[LBT_NEVENTS];	/* since the view was made */
 	uint64		flushed[LBT_NEVENTS];	/* of these, reported */

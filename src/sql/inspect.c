@@ -151,6 +151,12 @@ describe_code(Relation rel, const LbtKeySpec *spec, const LbtModelHeader *header
 
 /* ---- the model ---- */
 
+static inline double
+mean_us(const LbtSince *since, LbtWay way)
+{
+	return lbt_mean_ns(&since->times[way]) / 1000;
+}
+
 const char *
 lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char **reason)
 {
@@ -165,6 +171,9 @@ lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char 
 		refusal = lbt_serve_refusal(rel, NULL);
 	*reason = refusal ? psprintf("not served in this session: %s", refusal) :
 		!lbt_enable && model->state == LBT_READY ? "not used: learnedbtree.enable is off" :
+		model->state == LBT_NOT_PAYING && lbt_policy_slow(&model->since) ?
+		psprintf("by the clock: a lookup takes %.2f us through the model, and %.2f us by a descent; the next training "
+				 "tries again", mean_us(&model->since, LBT_BY_MODEL), mean_us(&model->since, LBT_BY_DESCENT)) :
 		model->state == LBT_NOT_PAYING ?
 		psprintf("of " UINT64_FORMAT " predictions since the training " UINT64_FORMAT " failed and " UINT64_FORMAT
 				 " were a neighbour's: descents cost less; the next training tries again",
@@ -213,6 +222,11 @@ learnedbtree_model(PG_FUNCTION_ARGS)
 		lbt_row_add(&row, Int64GetDatum(since->predictions));
 		lbt_row_add(&row, Int64GetDatum(since->moved));
 		lbt_row_add(&row, Int64GetDatum(since->fallbacks));
+		for (int way = 0; way < LBT_NWAYS; way++)
+			if (since->times[way].n > 0)
+				lbt_row_add(&row, Float8GetDatum(mean_us(since, way)));
+			else
+				lbt_row_add_nulls(&row, 1);
 	}
 	index_close(rel, AccessShareLock);
 	PG_RETURN_DATUM(lbt_row_result(fcinfo, &row));
