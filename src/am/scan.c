@@ -81,20 +81,16 @@ have_model(IndexScanDesc scan, LbtScan *so)
 	return so->index->state == LBT_READY;
 }
 
-/* The intervals of the keys, as lbt_scan_interval(): timed, where keys are encoded, if the lookup will be. */
-static inline bool
-make_intervals(IndexScanDesc scan, LbtScan *so)
+/* As lbt_scan_interval(), for a lookup that will be timed. */
+static pg_noinline bool
+time_interval(IndexScanDesc scan, LbtScan *so)
 {
 	instr_time	start;
 	bool		served;
 
-	so->key_ns = so->index->keyspec.encoded ? LBT_KEYS_UNTIMED : 0;
-	if (!lbt_timing_is_next(so->index))
-		return lbt_scan_interval(scan, so);
 	INSTR_TIME_SET_CURRENT(start);
 	served = lbt_scan_interval(scan, so);
-	if (so->index->keyspec.encoded && so->narrays == 0)
-		so->key_ns = lbt_ns_since(start);
+	lbt_timing_keys(so->index, so, so->narrays == 0 ? lbt_ns_since(start) : LBT_KEYS_UNTIMED);
 	return served;
 }
 
@@ -116,7 +112,8 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 	{
 		if (keys && scan->numberOfKeys > 0)
 			memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
-		so->predicts = may_have_model(so) && make_intervals(scan, so) && have_model(scan, so);
+		so->predicts = may_have_model(so) &&
+			(lbt_timing_is_next(so->index) ? time_interval(scan, so) : lbt_scan_interval(scan, so)) && have_model(scan, so);
 	}
 	so->hands_over = so->predicts && lbt_enable_buffer_hint && lbt_scan_fetches_heap(scan);
 	if (!so->predicts)

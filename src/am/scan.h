@@ -83,8 +83,6 @@ typedef struct LbtScan
 	struct LbtAhead *ahead;		/* scanahead.c's; or NULL */
 	LbtWalk		walk;
 	struct LbtRows *rows;		/* scanrows.c's; or NULL */
-	double		key_ns;			/* to encode the keys, if this was timed: see
-								 * search/timing.h */
 	int64		reads_seen;		/* pgBufferUsage's, at the row handed out
 								 * last; or LBT_ROWS_ACTIVE */
 	uint64		counts[LBT_SCAN_EVENTS];	/* what became of its lookups */

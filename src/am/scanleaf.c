@@ -529,9 +529,7 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, OffsetNu
 	Relation	rel = scan->indexRelation;
 	LbtTarget	target;
 	LbtOutcome	outcome;
-	LbtTimer	timer;
 	const LbtBound *bound;
-	bool		timed;
 	Buffer		buf;
 
 	CHECK_FOR_INTERRUPTS();
@@ -542,8 +540,8 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, OffsetNu
 	for (int i = 0; i < 2; i++)
 	{
 		lbt_look_at_misses(rel, so->index);
-		timed = target.generation == 0 && lbt_timing_is_due(so->index) &&
-			lbt_timing_begin(rel, so->index, bound, !forward, scan->xs_snapshot, so->key_ns, &timer);
+		if (target.generation == 0 && lbt_timing_is_due(so->index))
+			lbt_timing_begin(rel, so->index, bound, !forward, scan->xs_snapshot, so);
 		buf = lbt_locate(rel, so->index, bound, scan->xs_snapshot, offset, &target, &outcome);
 		lbt_count_lookup(so->index, outcome.event, outcome.moved);
 		so->counts[LBT_EV_LOOKUP]++;
@@ -551,8 +549,8 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, OffsetNu
 		so->counts[LBT_EV_MOVED_RIGHT] += outcome.event == LBT_EV_VERIFIED && outcome.moved > 0;
 		if (!BufferIsValid(buf))
 			buf = lbt_descend(rel, so->index, bound, !forward, scan->xs_snapshot, offset);
-		if (unlikely(timed))
-			lbt_timing_end(so->index, &timer);
+		if (lbt_timing_runs(so->index))
+			lbt_timing_end(so->index);
 		if (BufferIsValid(buf))
 			break;
 

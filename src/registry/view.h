@@ -14,6 +14,7 @@
 
 #include "key/keyspec.h"
 #include "lib/ilist.h"
+#include "portability/instr_time.h"
 #include "registry/registry.h"
 
 /* The leaf that this backend inserted into last, and which codes are likely to belong there too. */
@@ -43,6 +44,11 @@ typedef struct LbtTiming
 	LbtWay		way;			/* that is timed then */
 	uint16		seen;			/* lookups of this window */
 	uint8		n;				/* ... that count */
+	bool		running;		/* one by the model, begun at start */
+	instr_time	start;
+	int64		reads;			/* blocks read until then */
+	double		key_ns;			/* the time before, to encode its keys */
+	const void *scan;			/* whose keys took key_ns; or NULL */
 	double		sum_ns;			/* ... and took so long, of the last sample */
 	double		typical_ns[LBT_NWAYS];	/* a lookup, of late; 0: unknown */
 	LbtTimes	times[LBT_NWAYS];	/* samples that have not been reported */

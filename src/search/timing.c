@@ -38,10 +38,10 @@ blocks_read(void)
 }
 
 static inline void
-start(LbtTimer *timer)
+start(LbtTiming *timing)
 {
-	timer->reads = blocks_read();
-	INSTR_TIME_SET_CURRENT(timer->start);
+	timing->reads = blocks_read();
+	INSTR_TIME_SET_CURRENT(timing->start);
 }
 
 /* The next window is of the other way. */
@@ -61,15 +61,14 @@ end_window(LbtIndex *index)
 }
 
 static void
-add_lookup(LbtIndex *index, const LbtTimer *timer)
+add_lookup(LbtTiming *timing)
 {
-	LbtTiming  *timing = &index->timing;
 	LbtTimes   *times = &timing->times[timing->way];
 	double	   *typical = &timing->typical_ns[timing->way];
 	double		longest = TYPICAL_MAX * Max(timing->typical_ns[LBT_BY_MODEL], timing->typical_ns[LBT_BY_DESCENT]);
-	double		ns = lbt_ns_since(timer->start) + timer->key_ns;
+	double		ns = lbt_ns_since(timing->start) + timing->key_ns;
 
-	if (blocks_read() != timer->reads)
+	if (blocks_read() != timing->reads)
 		return;
 	ns = Min(ns, longest > 0 && longest < LONGEST_NS ? longest : LONGEST_NS);
 	if (*typical == 0)
@@ -86,50 +85,56 @@ add_lookup(LbtIndex *index, const LbtTimer *timer)
 	times->squares += ns * ns;
 }
 
-bool
-lbt_timing_begin(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward, Snapshot snapshot, double key_ns,
-				 LbtTimer *timer)
+/* Can this lookup be timed?  The keys of its scan may have been made before another scan's that was timed. */
+static bool
+can_time(const LbtIndex *index, const LbtBound *bound, const void *scan)
 {
-	LbtTiming  *timing = &index->timing;
-
-	timing->countdown = RETRY_LOOKUPS;
-	if (index->state != LBT_READY || bound->ncolumns == 0 || key_ns == LBT_KEYS_UNTIMED || !lbt_enable_leaf_cache ||
-		!lbt_enable_buffer_hint)
-		return false;
-	timing->countdown = 0;
-	if (timing->n == WINDOW_LOOKUPS || timing->seen == WINDOW_MAX)
-	{
-		end_window(index);
-		return false;
-	}
-	timing->seen++;
-	timer->key_ns = key_ns;
-	if (timing->way == LBT_BY_MODEL)
-	{
-		start(timer);
-		return true;
-	}
-
-	/* Reading the clock takes time, too: as often as for the model. */
-	if (index->keyspec.encoded)
-	{
-		start(timer);
-		timer->key_ns = lbt_ns_since(timer->start);
-	}
-	start(timer);
-	lbt_descend_plainly(rel, index, bound, backward, snapshot);
-	if (timing->seen > WARM_UP)
-		add_lookup(index, timer);
-	return false;
+	return index->state == LBT_READY && bound->ncolumns > 0 && lbt_enable_leaf_cache && lbt_enable_buffer_hint &&
+		index->timing.scan == scan && index->timing.key_ns != LBT_KEYS_UNTIMED;
 }
 
 void
-lbt_timing_end(LbtIndex *index, const LbtTimer *timer)
+lbt_timing_begin(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward, Snapshot snapshot, const void *scan)
 {
-	/* It may have been found that there is no such model any more. */
-	if (index->timing.seen == 0 || index->state != LBT_READY)
+	LbtTiming  *timing = &index->timing;
+	bool		possible = can_time(index, bound, scan);
+
+	timing->scan = NULL;
+	timing->running = false;
+	if (timing->n == WINDOW_LOOKUPS || timing->seen == WINDOW_MAX)
+	{
+		end_window(index);
 		return;
-	while (unlikely(lbt_debug_lookup_delay > 0) && lbt_ns_since(timer->start) < lbt_debug_lookup_delay * 1e3)
+	}
+	timing->countdown = possible ? 0 : RETRY_LOOKUPS;
+	if (!possible)
+		return;
+	timing->seen++;
+	timing->running = timing->way == LBT_BY_MODEL;
+	if (!timing->running)
+	{
+		/* Reading the clock takes time, too: as often as for the model. */
+		start(timing);
+		timing->key_ns = index->keyspec.encoded ? lbt_ns_since(timing->start) : 0;
+		start(timing);
+		lbt_descend_plainly(rel, index, bound, backward, snapshot);
+		if (timing->seen > WARM_UP)
+			add_lookup(timing);
+	}
+	else
+		start(timing);
+}
+
+void
+lbt_timing_end(LbtIndex *index)
+{
+	LbtTiming  *timing = &index->timing;
+
+	/* It may have been found that there is no such model any more. */
+	if (!timing->running || index->state != LBT_READY)
+		return;
+	timing->running = false;
+	while (unlikely(lbt_debug_lookup_delay > 0) && lbt_ns_since(timing->start) < lbt_debug_lookup_delay * 1e3)
 		;
-	add_lookup(index, timer);
+	add_lookup(timing);
 }

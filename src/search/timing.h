@@ -20,19 +20,9 @@
 #ifndef LBT_TIMING_H
 #define LBT_TIMING_H
 
-#include "postgres.h"
-
-#include "portability/instr_time.h"
 #include "search/locate.h"
 
-typedef struct LbtTimer
-{
-	instr_time	start;
-	int64		reads;			/* blocks read until then */
-	double		key_ns;			/* the time before */
-} LbtTimer;
-
-/* LbtTimer.key_ns: the keys' encoding was not timed. */
+/* LbtTiming.key_ns: the keys' encoding was not timed. */
 #define LBT_KEYS_UNTIMED (-1.0)
 
 static inline double
@@ -59,12 +49,27 @@ lbt_timing_is_due(LbtIndex *index)
 	return unlikely(--index->timing.countdown <= 0);
 }
 
+/* A lookup is being timed, or one may be. */
+static inline bool
+lbt_timing_runs(const LbtIndex *index)
+{
+	return unlikely(index->timing.countdown == 0);
+}
+
+/* A scan has made its bounds: what this took, if that is known, and only their encoding is the model's. */
+static inline void
+lbt_timing_keys(LbtIndex *index, const void *scan, double ns)
+{
+	index->timing.scan = scan;
+	index->timing.key_ns = index->keyspec.encoded ? ns : 0;
+}
+
 /*
- * Time a descent to the bound, or start the clock for the model's lookup: true, and then lbt_timing_end() follows that.
- * backward as for lbt_descend().  The caller holds no lock.
+ * Time a descent to the bound, or start the clock for the model's lookup, which lbt_timing_end() follows.  backward as for
+ * lbt_descend(); scan as for lbt_timing_keys().  The caller holds no lock.
  */
-extern bool lbt_timing_begin(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward, Snapshot snapshot,
-							 double key_ns, LbtTimer *timer);
-extern void lbt_timing_end(LbtIndex *index, const LbtTimer *timer);
+extern void lbt_timing_begin(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward, Snapshot snapshot,
+							 const void *scan);
+extern void lbt_timing_end(LbtIndex *index);
 
 #endif							/* LBT_TIMING_H */
