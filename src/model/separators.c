@@ -382,19 +382,65 @@ beside_prefix(const LbtSeparators *s, const Head *head, const Key *key)
 
 #define NOT_RIGHT UINT32_MAX
 
-/* Compare the key with a block's first string, from so many bytes on, as is_right(). */
-static inline bool
-is_right_of_block(const LbtSeparators *s, const Head *head, uint32_t block, const Key *key, bool past,
-				  uint32_t *common)
+/* Blocks between which the one that is looked for lies, and the first strings of these two. */
+typedef struct Between
 {
-	Key			rest = rest_of(key, *common);
+	uint32_t	lo;
+	uint32_t	hi;
+	Key			low;			/* left of the key */
+	Key			high;			/* right of it; of length 0: not known */
+	uint32_t	low_common;		/* bytes that it has in common with the key */
+	uint32_t	high_common;
+} Between;
+
+/* What is between two strings begins with what both do. */
+static inline uint32_t
+common_of(const Between *b)
+{
+	return b->low_common < b->high_common ? b->low_common : b->high_common;
+}
+
+/* Look at a block, and move one side there. */
+static inline void
+narrow(const LbtSeparators *s, const Head *head, uint32_t block, const Key *key, bool past, Between *b)
+{
+	uint32_t	common = common_of(b);
+	Key			rest = rest_of(key, common);
 	Key			string;
 	Walk		walk;
 
 	read_block(s, head, block, &walk);
-	string = rest_of(&walk.rest, *common);
-	return is_right(&rest, &string, past, common);
+	string = rest_of(&walk.rest, common);
+	if (is_right(&rest, &string, past, &common))
+	{
+		b->lo = block;
+		b->low = walk.rest;
+		b->low_common = common;
+	}
+	else
+	{
+		b->hi = block;
+		b->high = walk.rest;
+		b->high_common = common;
+	}
 }
+
+/* The block, between the two, at whose beginning the key would be if keys were even. */
+static inline uint32_t
+guess_block(const Between *b, const Key *key)
+{
+	uint32_t	common = common_of(b);
+	Key			low = rest_of(&b->low, common);
+	Key			rest = rest_of(key, common);
+	Key			high = rest_of(&b->high, common);
+	double		fraction = 0.5;
+
+	interpolate(&low, &rest, &high, &fraction);
+	return b->lo + 1 + (uint32_t) (fraction * (b->hi - b->lo - 2));
+}
+
+/* So many blocks are halved; of more, every second step is a guess. */
+#define FEW_BLOCKS 4
 
 /*
  * The last block from this one to that whose first string is left of the key, and how many bytes the two have in common:
@@ -404,35 +450,26 @@ static uint32_t
 find_block(const LbtSeparators *s, const Head *head, uint32_t lo, uint32_t last, const Key *key, bool past,
 		   uint32_t *common)
 {
-	uint32_t	hi = last + 1;
-	uint32_t	lo_common = 0;
-	uint32_t	hi_common = 0;
+	Between		b = {.lo = last + 1,.hi = last + 1};
 
-	if (!is_right_of_block(s, head, lo, key, past, &lo_common))
-	{
-		*common = NOT_RIGHT;
+	narrow(s, head, lo, key, past, &b);
+	*common = NOT_RIGHT;
+	if (b.lo != lo)
 		return lo;
-	}
-	while (hi - lo > 1)
+	if (b.hi - lo > FEW_BLOCKS && b.hi < head->nblocks)
 	{
-		uint32_t	mid = lo + (hi - lo) / 2;
-
-		/* What is between two strings begins with what both do. */
-		uint32_t	mid_common = lo_common < hi_common ? lo_common : hi_common;
-
-		if (is_right_of_block(s, head, mid, key, past, &mid_common))
-		{
-			lo = mid;
-			lo_common = mid_common;
-		}
-		else
-		{
-			hi = mid;
-			hi_common = mid_common;
-		}
+		/* It belongs to a higher code: the key is left of it, or all this is garbage. */
+		b.low_common = 0;
+		narrow(s, head, b.hi, key, past, &b);
+		if (b.lo != lo)
+			return lo;
+		b.low_common = common_bytes(key->bytes, key->length, b.low.bytes, b.low.length);
 	}
-	*common = lo_common;
-	return lo;
+	for (bool guess = true; b.hi - b.lo > 1; guess = !guess)
+		narrow(s, head, guess && b.hi - b.lo > FEW_BLOCKS && b.high.length > 0 ? guess_block(&b, key) :
+			   b.lo + (b.hi - b.lo) / 2, key, past, &b);
+	*common = b.low_common;
+	return b.lo;
 }
 
 void
