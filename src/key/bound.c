@@ -163,7 +163,7 @@ gallop(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page pa
 	int			at = guess < first ? first : guess > last ? last : guess;
 	int			step = 1;
 
-	if (test == GUESS_TEXT)
+	if (test == GUESS_TEXT || (test == ANY_COLUMNS && spec->column[0].bytes && !spec->column[0].encoded))
 		prefetch_steps(page, first, last, at);
 	if (before(spec, tupdesc, bound, page, at, test))
 	{
