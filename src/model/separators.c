@@ -458,7 +458,10 @@ find_block(const LbtSeparators *s, const Head *head, uint32_t lo, uint32_t last,
 		return lo;
 	if (b.hi - lo > FEW_BLOCKS && b.hi < head->nblocks)
 	{
-		/* It belongs to a higher code: the key is left of it, or all this is garbage. */
+		/*
+		 * It belongs to a higher code: the key is left of it, or all this is
+		 * garbage.
+		 */
 		b.low_common = 0;
 		narrow(s, head, b.hi, key, past, &b);
 		if (b.lo != lo)

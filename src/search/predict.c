@@ -22,6 +22,25 @@ lbt_target_tied(const LbtIndex *index, const LbtKeyValue *values, int nvalues, b
 		t->fraction = fraction;
 }
 
+/* Copy the byte strings of a key with which entries will be compared: the caller's may be gone by then. */
+static void
+keep_bytes(LbtKeyValue *values, int nvalues, const LbtKeySpec *spec, uint8 *room)
+{
+	uint32		used = 0;
+
+	for (int i = 0; i < nvalues; i++)
+	{
+		LbtKeyValue *value = &values[i];
+
+		if (!spec->column[i].bytes || value->isnull)
+			continue;
+		value->length = Min(value->length, LBT_BATCH_BYTES - used);
+		memcpy(room + used, value->bytes, value->length);
+		value->bytes = room + used;
+		used += value->length;
+	}
+}
+
 void
 lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtKeyValue *values, int nvalues, bool past)
 {
@@ -39,6 +58,8 @@ lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtKeyValue *values,
 		batch->ncolumns = nvalues;
 	batch->nvalues[i] = Min(nvalues, batch->ncolumns);
 	memcpy(&batch->value[i * batch->ncolumns], values, batch->nvalues[i] * sizeof(LbtKeyValue));
+	if (lbt_batch_looks(index))
+		keep_bytes(&batch->value[i * batch->ncolumns], batch->nvalues[i], &index->keyspec, batch->bytes[i]);
 }
 
 static inline const LbtKeyValue *

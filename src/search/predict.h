@@ -16,6 +16,9 @@
 /* Bounds that are predicted together. */
 #define LBT_BATCH 64
 
+/* Bytes kept of each one's byte strings: as many as a name has, or four uuids. */
+#define LBT_BATCH_BYTES 64
+
 typedef struct LbtBatch
 {
 	int			n;
@@ -25,6 +28,8 @@ typedef struct LbtBatch
 	uint8		nvalues[LBT_BATCH];
 	LbtTarget	target[LBT_BATCH];
 	LbtKeyValue value[LBT_BATCH * LBT_CODE_COLUMNS];	/* ncolumns of each */
+	uint8		bytes[LBT_BATCH][LBT_BATCH_BYTES];	/* if entries are looked
+													 * at */
 } LbtBatch;
 
 static inline uint64
@@ -141,7 +146,7 @@ typedef struct LbtReads LbtReads;
  *     rows      the item; its row's block; the block's buffer     -> the row, or its block's read
  *
  * Add keys of leading columns (past: the bound behind what is equal to them), in order, to an empty batch, then finish it
- * (their byte strings must stay as long as the batch is used; no key has more columns than the first);
+ * (their byte strings must stay until then; no key has more columns than the first);
  * the others may follow, for an index whose entries can be looked at.  Between the lbt_index_update() before the first and
  * the last of these calls there must be no dsa call, and the index must have a model; later stages may be left for later,
  * after another lbt_index_update(), if it is still that model (lbt_batch_current()).  Pages are looked at without a lock
