@@ -47,6 +47,9 @@ typedef struct Head
 
 #define MAX_SHIFT 6
 
+/* As much of a block as is likely to be looked at. */
+#define PREFETCH_BYTES 256
+
 /* ---- keys as byte strings ---- */
 
 /* A key beyond this is cut. */
@@ -521,6 +524,33 @@ lbt_separators_find(const LbtSeparators *separators, const LbtLeaf *leaves, uint
 	limit = (block + 1) << head.shift;
 	found = go_through(&walk, block << head.shift, limit < nleaves ? limit : nleaves, &key, tied->past, common, fraction);
 	*slot = found < first ? first - 1 : found < end ? found : end - 1;
+}
+
+void
+lbt_separators_prefetch(const LbtSeparators *separators, uint32_t slot, bool past, int round)
+{
+	const volatile uint32_t *places = (const volatile uint32_t *) (separators->memory + sizeof(Head));
+	Head		head;
+	uint32_t	block;
+
+	if (!read_head(separators, &head))
+		return;
+	block = (past ? slot : slot + 1) >> head.shift;
+	if (block >= head.nblocks)
+		return;
+	if (round == 0)
+		__builtin_prefetch((const void *) &places[block]);
+	else
+	{
+		uint32_t	place = places[block];
+
+		if (place >= separators->bytes)
+			return;
+		for (uint32_t at = 0; at < PREFETCH_BYTES; at += 64)
+			__builtin_prefetch(separators->memory + place + at);
+	}
+	/* GCC 12 drops calls of functions that do nothing but prefetch. */
+	__asm__ __volatile__("");
 }
 
 uint32_t

@@ -59,6 +59,12 @@ extern bool lbt_separators_open(const void *memory, uint32_t bytes, LbtSeparator
 /* Say how the keys' columns are ordered; until then all keys are equal. */
 extern void lbt_separators_set_columns(LbtSeparators *separators, const LbtColumnOrder *order, int ncolumns);
 
+/*
+ * Ask for the memory that lbt_separators_find() will begin with for a slot: first for where it is, and then, in another
+ * round, for itself.
+ */
+extern void lbt_separators_prefetch(const LbtSeparators *separators, uint32_t slot, bool past, int round);
+
 /* How many leaves have neither another code than the one before nor, as far as it is kept, another separator? */
 extern uint32_t lbt_separators_ties(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nleaves);
 

@@ -73,15 +73,19 @@ lbt_batch_finish(const LbtIndex *index, LbtBatch *batch)
 {
 	const LbtModel *model = &index->model;
 
-	for (int i = 0; i < batch->n; i++)
+	for (int i = 0; i < batch->n && lbt_enable_leaf_cache; i++)
 	{
 		LbtTarget  *target = &batch->target[i];
-		uint32		slot = target->slot;
 
-		if (lbt_enable_leaf_cache)
-			slot = lbt_leaf_search(model->leaves, model->nleaves, slot, batch->code[i], batch->past[i]);
-		target_exactly(index, batch_key(batch, i), batch->nvalues[i], batch->past[i], slot, batch->code[i], target);
+		target->slot = lbt_leaf_search(model->leaves, model->nleaves, target->slot, batch->code[i], batch->past[i]);
+		if (lbt_model_tied(model, target->slot, batch->code[i], batch->past[i]))
+			lbt_separators_prefetch(&model->separators, target->slot, batch->past[i], 0);
 	}
+	for (int i = 0; i < batch->n && model->separators.bytes > 0; i++)
+		lbt_separators_prefetch(&model->separators, batch->target[i].slot, batch->past[i], 1);
+	for (int i = 0; i < batch->n; i++)
+		target_exactly(index, batch_key(batch, i), batch->nvalues[i], batch->past[i], batch->target[i].slot,
+					   batch->code[i], &batch->target[i]);
 
 	/*
 	 * In a loop of its own, short enough for the processor to be at several
