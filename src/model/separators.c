@@ -21,6 +21,8 @@
  */
 #include "separators.h"
 
+#include "keybytes.h"
+
 #include <string.h>
 
 /* A leaf's share of the memory, but not less than MIN_BYTES for all. */
@@ -50,119 +52,6 @@ typedef struct Head
 /* As much of a block as is likely to be looked at. */
 #define PREFETCH_BYTES 256
 
-/* ---- keys as byte strings ---- */
-
-/* A key beyond this is cut. */
-#define KEY_BYTES 1024
-
-/* Above all that a column may have. */
-#define TOP_BYTES 9
-
-typedef struct Key
-{
-	const uint8_t *bytes;
-	uint32_t	length;
-	bool		cut;			/* there may be more */
-} Key;
-
-static void
-put(uint8_t *room, Key *key, uint8_t byte)
-{
-	if (key->length < KEY_BYTES)
-		room[key->length++] = byte;
-	else
-		key->cut = true;
-}
-
-/*
- * A byte string with others behind it: so that its end is below all bytes, it is two zeroes, and a zero within is followed
- * by the highest byte.  All inverted with desc.
- */
-static void
-put_bytes(uint8_t *room, Key *key, const LbtKeyValue *value, uint8_t inverted)
-{
-	for (uint32_t i = 0; i < value->length; i++)
-	{
-		put(room, key, value->bytes[i] ^ inverted);
-		if (value->bytes[i] == 0)
-			put(room, key, UINT8_MAX ^ inverted);
-	}
-	put(room, key, inverted);
-	put(room, key, inverted);
-}
-
-static void
-put_top(uint8_t *room, Key *key)
-{
-	for (int i = 0; i < TOP_BYTES; i++)
-		put(room, key, UINT8_MAX);
-}
-
-/* The key as a byte string, in the key's own memory or in room, KEY_BYTES of it. */
-static Key
-make_key(const LbtColumnOrder *order, int ncolumns, const LbtKeyValue *values, int nvalues, bool high, uint8_t *room)
-{
-	Key			key = {.bytes = room};
-
-	if (ncolumns == 1 && nvalues == 1 && order->bytes && !order->desc && !values->isnull)
-	{
-		key.cut = values->length >= LBT_CODE_BYTES; /* as separators are */
-		key.length = key.cut ? LBT_CODE_BYTES : values->length;
-		key.bytes = values->bytes;
-		return key;
-	}
-	for (int i = 0; i < ncolumns && !key.cut; i++)
-	{
-		if (i >= nvalues || values[i].isnull)
-		{
-			/* What follows may not order what this has ordered. */
-			if (i >= nvalues ? high : !order[i].nulls_first)
-				put_top(room, &key);
-			break;
-		}
-		if (!order[i].bytes)
-			for (int shift = 56; shift >= 0; shift -= 8)
-				put(room, &key, (uint8_t) (values[i].ordered >> shift));
-		else if (values[i].length >= LBT_CODE_BYTES)
-		{
-			LbtKeyValue known = {.bytes = values[i].bytes,.length = LBT_CODE_BYTES};
-
-			put_bytes(room, &key, &known, order[i].desc ? UINT8_MAX : 0);
-			key.length -= key.cut ? 0 : 2;	/* it has not ended */
-			key.cut = true;
-		}
-		else
-			put_bytes(room, &key, &values[i], order[i].desc ? UINT8_MAX : 0);
-	}
-	return key;
-}
-
-static uint32_t
-common_bytes(const uint8_t *a, uint32_t a_length, const uint8_t *b, uint32_t b_length)
-{
-	uint32_t	length = a_length < b_length ? a_length : b_length;
-	uint32_t	n = 0;
-
-	while (length - n >= sizeof(uint64_t) && memcmp(a + n, b + n, sizeof(uint64_t)) == 0)
-		n += (uint32_t) sizeof(uint64_t);
-	while (n < length && a[n] == b[n])
-		n++;
-	return n;
-}
-
-/* The key from this byte on. */
-static inline Key
-rest_of(const Key *key, uint32_t from)
-{
-	Key			rest = *key;
-
-	if (from > rest.length)
-		from = rest.length;
-	rest.bytes += from;
-	rest.length -= from;
-	return rest;
-}
-
 /* ---- reading a block ---- */
 
 /* A string on the way through a block. */
@@ -171,7 +60,7 @@ typedef struct Walk
 	const uint8_t *at;			/* behind it */
 	const uint8_t *end;			/* of the memory */
 	uint32_t	common;			/* with the one before */
-	Key			rest;			/* of it, from there on */
+	LbtKeyBytes rest;			/* of it, from there on */
 } Walk;
 
 static inline uint32_t
@@ -253,9 +142,9 @@ lbt_separators_set_columns(LbtSeparators *separators, const LbtColumnOrder *orde
  * common, which becomes how many these are in all.
  */
 static inline bool
-is_right(const Key *key, const Key *separator, bool past, uint32_t *common)
+is_right(const LbtKeyBytes *key, const LbtKeyBytes *separator, bool past, uint32_t *common)
 {
-	uint32_t	n = common_bytes(key->bytes, key->length, separator->bytes, separator->length);
+	uint32_t	n = lbt_common_bytes(key->bytes, key->length, separator->bytes, separator->length);
 
 	*common += n;
 	if (n < separator->length)
@@ -265,7 +154,7 @@ is_right(const Key *key, const Key *separator, bool past, uint32_t *common)
 
 /* The byte in this place; behind the end, 0. */
 static inline uint8_t
-byte_at(const Key *key, uint32_t at)
+byte_at(const LbtKeyBytes *key, uint32_t at)
 {
 	return at < key->length ? key->bytes[at] : 0;
 }
@@ -284,7 +173,7 @@ all_within(uint8_t low, uint8_t high, uint8_t from, uint8_t to)
  * values as decimal digits or letters have, if they are that, and otherwise as can be seen to be in use.
  */
 static void
-interpolate(const Key *low, const Key *key, const Key *high, double *fraction)
+interpolate(const LbtKeyBytes *low, const LbtKeyBytes *key, const LbtKeyBytes *high, double *fraction)
 {
 	uint64_t	a = 0;
 	uint64_t	k = 0;
@@ -325,16 +214,16 @@ interpolate(const Key *low, const Key *key, const Key *high, double *fraction)
  * new in it, and know what it shares with the key.
  */
 static void
-interpolate_between(const Key *key, uint32_t common, const Walk *low, const Walk *high, double *fraction)
+interpolate_between(const LbtKeyBytes *key, uint32_t common, const Walk *low, const Walk *high, double *fraction)
 {
-	Key			shared = {.bytes = key->bytes,.length = common};
-	Key			rest = rest_of(key, high->common);
-	Key			from;
+	LbtKeyBytes shared = {.bytes = key->bytes,.length = common};
+	LbtKeyBytes rest = lbt_rest_of(key, high->common);
+	LbtKeyBytes from;
 
 	if (high->common >= low->common)
-		from = rest_of(&low->rest, high->common - low->common);
+		from = lbt_rest_of(&low->rest, high->common - low->common);
 	else if (common > high->common)
-		from = rest_of(&shared, high->common);
+		from = lbt_rest_of(&shared, high->common);
 	else
 		return;
 	interpolate(&from, &rest, &high->rest, fraction);
@@ -345,7 +234,7 @@ interpolate_between(const Key *key, uint32_t common, const Walk *low, const Walk
  * further than the block's, whose string is.
  */
 static uint32_t
-go_through(Walk *walk, uint32_t leaf, uint32_t end, const Key *key, bool past, uint32_t common, double *fraction)
+go_through(Walk *walk, uint32_t leaf, uint32_t end, const LbtKeyBytes *key, bool past, uint32_t common, double *fraction)
 {
 	Walk		low = *walk;
 
@@ -356,7 +245,7 @@ go_through(Walk *walk, uint32_t leaf, uint32_t end, const Key *key, bool past, u
 			break;
 		if (walk->common == common)
 		{
-			Key			rest = rest_of(key, common);
+			LbtKeyBytes rest = lbt_rest_of(key, common);
 
 			if (!is_right(&rest, &walk->rest, past, &common))
 			{
@@ -373,10 +262,10 @@ go_through(Walk *walk, uint32_t leaf, uint32_t end, const Key *key, bool past, u
 
 /* Is the key left of all that begins as separators do (-1), one of these (0) or right of them (1)? */
 static inline int
-beside_prefix(const LbtSeparators *s, const Head *head, const Key *key)
+beside_prefix(const LbtSeparators *s, const Head *head, const LbtKeyBytes *key)
 {
 	const uint8_t *prefix = (const uint8_t *) s->memory + sizeof(Head) + head->nblocks * sizeof(uint32_t);
-	uint32_t	n = common_bytes(key->bytes, key->length, prefix, head->prefix);
+	uint32_t	n = lbt_common_bytes(key->bytes, key->length, prefix, head->prefix);
 
 	if (n == head->prefix)
 		return 0;
@@ -390,8 +279,8 @@ typedef struct Between
 {
 	uint32_t	lo;
 	uint32_t	hi;
-	Key			low;			/* left of the key */
-	Key			high;			/* right of it; of length 0: not known */
+	LbtKeyBytes low;			/* left of the key */
+	LbtKeyBytes high;			/* right of it; of length 0: not known */
 	uint32_t	low_common;		/* bytes that it has in common with the key */
 	uint32_t	high_common;
 } Between;
@@ -405,15 +294,15 @@ common_of(const Between *b)
 
 /* Look at a block, and move one side there. */
 static inline void
-narrow(const LbtSeparators *s, const Head *head, uint32_t block, const Key *key, bool past, Between *b)
+narrow(const LbtSeparators *s, const Head *head, uint32_t block, const LbtKeyBytes *key, bool past, Between *b)
 {
 	uint32_t	common = common_of(b);
-	Key			rest = rest_of(key, common);
-	Key			string;
+	LbtKeyBytes rest = lbt_rest_of(key, common);
+	LbtKeyBytes string;
 	Walk		walk;
 
 	read_block(s, head, block, &walk);
-	string = rest_of(&walk.rest, common);
+	string = lbt_rest_of(&walk.rest, common);
 	if (is_right(&rest, &string, past, &common))
 	{
 		b->lo = block;
@@ -430,12 +319,12 @@ narrow(const LbtSeparators *s, const Head *head, uint32_t block, const Key *key,
 
 /* The block, between the two, at whose beginning the key would be if keys were even. */
 static inline uint32_t
-guess_block(const Between *b, const Key *key)
+guess_block(const Between *b, const LbtKeyBytes *key)
 {
 	uint32_t	common = common_of(b);
-	Key			low = rest_of(&b->low, common);
-	Key			rest = rest_of(key, common);
-	Key			high = rest_of(&b->high, common);
+	LbtKeyBytes low = lbt_rest_of(&b->low, common);
+	LbtKeyBytes rest = lbt_rest_of(key, common);
+	LbtKeyBytes high = lbt_rest_of(&b->high, common);
 	double		fraction = 0.5;
 
 	interpolate(&low, &rest, &high, &fraction);
@@ -450,7 +339,7 @@ guess_block(const Between *b, const Key *key)
  * NOT_RIGHT if there is none.
  */
 static uint32_t
-find_block(const LbtSeparators *s, const Head *head, uint32_t lo, uint32_t last, const Key *key, bool past,
+find_block(const LbtSeparators *s, const Head *head, uint32_t lo, uint32_t last, const LbtKeyBytes *key, bool past,
 		   uint32_t *common)
 {
 	Between		b = {.lo = last + 1,.hi = last + 1};
@@ -469,7 +358,7 @@ find_block(const LbtSeparators *s, const Head *head, uint32_t lo, uint32_t last,
 		narrow(s, head, b.hi, key, past, &b);
 		if (b.lo != lo)
 			return lo;
-		b.low_common = common_bytes(key->bytes, key->length, b.low.bytes, b.low.length);
+		b.low_common = lbt_common_bytes(key->bytes, key->length, b.low.bytes, b.low.length);
 	}
 	for (bool guess = true; b.hi - b.lo > 1; guess = !guess)
 		narrow(s, head, guess && b.hi - b.lo > FEW_BLOCKS && b.high.length > 0 ? guess_block(&b, key) :
@@ -489,8 +378,8 @@ lbt_separators_find(const LbtSeparators *separators, const LbtLeaf *leaves, uint
 	uint32_t	limit;
 	uint32_t	found;
 	uint32_t	common = 0;
-	uint8_t		room[KEY_BYTES];
-	Key			key;
+	uint8_t		room[LBT_KEY_BYTES];
+	LbtKeyBytes key;
 	Head		head;
 	Walk		walk;
 
@@ -506,14 +395,14 @@ lbt_separators_find(const LbtSeparators *separators, const LbtLeaf *leaves, uint
 	}
 	if (first >= end || end > nleaves || separators->ncolumns == 0 || !read_head(separators, &head))
 		return;
-	key = make_key(separators->order, separators->ncolumns, tied->values, tied->nvalues, tied->past, room);
+	key = lbt_key_bytes(separators->order, separators->ncolumns, tied->values, tied->nvalues, tied->past, room);
 	side = beside_prefix(separators, &head, &key);
 	if (side != 0)
 	{
 		*slot = side < 0 ? first - 1 : end - 1;
 		return;
 	}
-	key = rest_of(&key, head.prefix);
+	key = lbt_rest_of(&key, head.prefix);
 	block = find_block(separators, &head, first >> head.shift, (end - 1) >> head.shift, &key, tied->past, &common);
 	read_block(separators, &head, block, &walk);
 	if (common == NOT_RIGHT)
@@ -629,8 +518,8 @@ typedef struct Cut
 
 /* From the best to the smallest; a last one is made of that. */
 static const Cut cuts[] = {
-	{4, KEY_BYTES, KEY_BYTES}, {4, 32, KEY_BYTES}, {4, 16, KEY_BYTES}, {5, 16, KEY_BYTES}, {6, 16, KEY_BYTES},
-	{5, 8, KEY_BYTES}, {6, 8, KEY_BYTES}, {6, 4, KEY_BYTES}, {6, 2, KEY_BYTES}
+	{4, LBT_KEY_BYTES, LBT_KEY_BYTES}, {4, 32, LBT_KEY_BYTES}, {4, 16, LBT_KEY_BYTES}, {5, 16, LBT_KEY_BYTES}, {6, 16, LBT_KEY_BYTES},
+	{5, 8, LBT_KEY_BYTES}, {6, 8, LBT_KEY_BYTES}, {6, 4, LBT_KEY_BYTES}, {6, 2, LBT_KEY_BYTES}
 };
 
 #define NCUTS (sizeof(cuts) / sizeof(cuts[0]))
@@ -643,29 +532,29 @@ typedef struct Known
 } Known;
 
 /* From this byte on. */
-static Key
+static LbtKeyBytes
 separator_key(const LbtSeparatorKeys *keys, uint32_t leaf, uint32_t from, uint8_t *room)
 {
-	Key			key = make_key(keys->order, keys->ncolumns, &keys->values[(size_t) leaf * (size_t) keys->ncolumns],
-							   leaf > 0 ? keys->nvalues[leaf] : 0, false, room);
+	LbtKeyBytes key = lbt_key_bytes(keys->order, keys->ncolumns, &keys->values[(size_t) leaf * (size_t) keys->ncolumns],
+									leaf > 0 ? keys->nvalues[leaf] : 0, false, room);
 
-	return rest_of(&key, from);
+	return lbt_rest_of(&key, from);
 }
 
 /* Take the measure of all separators.  Returns how many bytes all begin with, which then do not count. */
 static uint32_t
 measure(const LbtSeparatorKeys *keys, uint32_t nleaves, Known *known)
 {
-	uint8_t		rooms[2][KEY_BYTES];
-	Key			before = {0};
-	uint32_t	prefix = nleaves > 2 ? KEY_BYTES : 0;
+	uint8_t		rooms[2][LBT_KEY_BYTES];
+	LbtKeyBytes before = {0};
+	uint32_t	prefix = nleaves > 2 ? LBT_KEY_BYTES : 0;
 
 	for (uint32_t i = 0; i < nleaves; i++)
 	{
-		Key			key = separator_key(keys, i, 0, rooms[i & 1]);
+		LbtKeyBytes key = separator_key(keys, i, 0, rooms[i & 1]);
 
 		known[i].length = (uint16_t) key.length;
-		known[i].common = (uint16_t) common_bytes(key.bytes, key.length, before.bytes, before.length);
+		known[i].common = (uint16_t) lbt_common_bytes(key.bytes, key.length, before.bytes, before.length);
 		if (i > 1 && known[i].common < prefix)
 			prefix = known[i].common;
 		before = key;
@@ -766,7 +655,7 @@ lbt_separators_build(const LbtSeparatorKeys *keys, uint32_t nleaves, void *memor
 	Head	   *head = memory;
 	uint32_t   *places = (uint32_t *) (head + 1);
 	uint32_t	prefix = measure(keys, nleaves, known);
-	uint8_t		room[KEY_BYTES];
+	uint8_t		room[LBT_KEY_BYTES];
 	uint8_t    *to;
 	Cut			cut;
 
@@ -783,7 +672,7 @@ lbt_separators_build(const LbtSeparatorKeys *keys, uint32_t nleaves, void *memor
 	{
 		uint32_t	common;
 		uint32_t	length = length_kept(known, nleaves, i, &cut, &common);
-		Key			key = separator_key(keys, i, prefix, room);
+		LbtKeyBytes key = separator_key(keys, i, prefix, room);
 
 		if (begins_block(i, &cut))
 			places[i >> cut.shift] = (uint32_t) (to - (uint8_t *) memory);

@@ -1,0 +1,78 @@
+/*
+ * keybytes.c - keys as byte strings; see keybytes.h.
+ */
+#include "keybytes.h"
+
+/* Above all that a column may have. */
+#define TOP_BYTES 9
+
+static void
+put(uint8_t *room, LbtKeyBytes *key, uint8_t byte)
+{
+	if (key->length < LBT_KEY_BYTES)
+		room[key->length++] = byte;
+	else
+		key->cut = true;
+}
+
+/*
+ * A byte string with others behind it: so that its end is below all bytes, it is two zeroes, and a zero within is followed
+ * by the highest byte.  All inverted with desc.
+ */
+static void
+put_bytes(uint8_t *room, LbtKeyBytes *key, const LbtKeyValue *value, uint8_t inverted)
+{
+	for (uint32_t i = 0; i < value->length; i++)
+	{
+		put(room, key, value->bytes[i] ^ inverted);
+		if (value->bytes[i] == 0)
+			put(room, key, UINT8_MAX ^ inverted);
+	}
+	put(room, key, inverted);
+	put(room, key, inverted);
+}
+
+static void
+put_top(uint8_t *room, LbtKeyBytes *key)
+{
+	for (int i = 0; i < TOP_BYTES; i++)
+		put(room, key, UINT8_MAX);
+}
+
+LbtKeyBytes
+lbt_key_bytes(const LbtColumnOrder *order, int ncolumns, const LbtKeyValue *values, int nvalues, bool high, uint8_t *room)
+{
+	LbtKeyBytes key = {.bytes = room};
+
+	if (ncolumns == 1 && nvalues == 1 && order->bytes && !order->desc && !values->isnull)
+	{
+		key.cut = values->length >= LBT_CODE_BYTES; /* as separators are */
+		key.length = key.cut ? LBT_CODE_BYTES : values->length;
+		key.bytes = values->bytes;
+		return key;
+	}
+	for (int i = 0; i < ncolumns && !key.cut; i++)
+	{
+		if (i >= nvalues || values[i].isnull)
+		{
+			/* What follows may not order what this has ordered. */
+			if (i >= nvalues ? high : !order[i].nulls_first)
+				put_top(room, &key);
+			break;
+		}
+		if (!order[i].bytes)
+			for (int shift = 56; shift >= 0; shift -= 8)
+				put(room, &key, (uint8_t) (values[i].ordered >> shift));
+		else if (values[i].length >= LBT_CODE_BYTES)
+		{
+			LbtKeyValue known = {.bytes = values[i].bytes,.length = LBT_CODE_BYTES};
+
+			put_bytes(room, &key, &known, order[i].desc ? UINT8_MAX : 0);
+			key.length -= key.cut ? 0 : 2;	/* it has not ended */
+			key.cut = true;
+		}
+		else
+			put_bytes(room, &key, &values[i], order[i].desc ? UINT8_MAX : 0);
+	}
+	return key;
+}

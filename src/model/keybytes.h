@@ -1,0 +1,62 @@
+/*
+ * keybytes.h - a key of any columns as one byte string, whose order by memcmp(), the shorter first, is the index's.
+ *
+ *     number        eight bytes of its ordered value, the highest first
+ *     byte string   as it is if it is the only column and ascends; otherwise with an end below all bytes, and inverted if
+ *                   it descends
+ *     NULL          above or below all values; what follows it is left out, as in the key code (keycode.h)
+ *
+ * No allocation, no globals.
+ */
+#ifndef LBT_KEYBYTES_H
+#define LBT_KEYBYTES_H
+
+#include "keycode.h"
+
+#include <string.h>
+
+/* A key beyond this is cut; and so is a byte string beyond LBT_CODE_BYTES. */
+#define LBT_KEY_BYTES 1024
+
+typedef struct LbtKeyBytes
+{
+	const uint8_t *bytes;
+	uint32_t	length;
+	bool		cut;			/* there may be more */
+} LbtKeyBytes;
+
+/*
+ * The byte string of a key of nvalues leading columns; those missing are lowest, or with high highest.  It lies in the
+ * key's own memory or in room, LBT_KEY_BYTES of it.
+ */
+extern LbtKeyBytes lbt_key_bytes(const LbtColumnOrder *order, int ncolumns, const LbtKeyValue *values, int nvalues,
+								 bool high, uint8_t *room);
+
+/* How many bytes two strings begin with alike. */
+static inline uint32_t
+lbt_common_bytes(const uint8_t *a, uint32_t a_length, const uint8_t *b, uint32_t b_length)
+{
+	uint32_t	length = a_length < b_length ? a_length : b_length;
+	uint32_t	n = 0;
+
+	while (length - n >= sizeof(uint64_t) && memcmp(a + n, b + n, sizeof(uint64_t)) == 0)
+		n += (uint32_t) sizeof(uint64_t);
+	while (n < length && a[n] == b[n])
+		n++;
+	return n;
+}
+
+/* The key from this byte on. */
+static inline LbtKeyBytes
+lbt_rest_of(const LbtKeyBytes *key, uint32_t from)
+{
+	LbtKeyBytes rest = *key;
+
+	if (from > rest.length)
+		from = rest.length;
+	rest.bytes += from;
+	rest.length -= from;
+	return rest;
+}
+
+#endif							/* LBT_KEYBYTES_H */
