@@ -3,7 +3,16 @@
  */
 #include "keybytes.h"
 
-/* Above all that a column may have. */
+/* Of several columns each begins with one of these. */
+enum
+{
+	NULL_FIRST,
+	VALUE,
+	NULL_LAST,
+	MISSING_HIGH
+};
+
+/* Above almost all that a single column may have. */
 #define TOP_BYTES 9
 
 static void
@@ -53,13 +62,17 @@ lbt_key_bytes(const LbtColumnOrder *order, int ncolumns, const LbtKeyValue *valu
 	}
 	for (int i = 0; i < ncolumns && !key.cut; i++)
 	{
-		if (i >= nvalues || values[i].isnull)
-		{
-			/* What follows may not order what this has ordered. */
-			if (i >= nvalues ? high : !order[i].nulls_first)
-				put_top(room, &key);
+		bool		missing = i >= nvalues;
+
+		if (ncolumns > 1 && (!missing || high))
+			put(room, &key, missing ? MISSING_HIGH : !values[i].isnull ? VALUE : order[i].nulls_first ? NULL_FIRST :
+				NULL_LAST);
+		else if (missing ? high : values[i].isnull && !order[i].nulls_first)
+			put_top(room, &key);
+		if (missing)
 			break;
-		}
+		if (values[i].isnull)
+			continue;
 		if (!order[i].bytes)
 			for (int shift = 56; shift >= 0; shift -= 8)
 				put(room, &key, (uint8_t) (values[i].ordered >> shift));

@@ -4,7 +4,8 @@
  *     number        eight bytes of its ordered value, the highest first
  *     byte string   as it is if it is the only column and ascends; otherwise with an end below all bytes, and inverted if
  *                   it descends
- *     NULL          above or below all values; what follows it is left out, as in the key code (keycode.h)
+ *     NULL          above or below all values, by a byte in front of each of several columns; of a single column nine bytes
+ *                   of the highest, or none: a string like that is not told from it
  *
  * No allocation, no globals.
  */

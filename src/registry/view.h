@@ -24,6 +24,7 @@ typedef struct LbtLastLeaf
 	Buffer		buffer;
 	uint64		lo;
 	uint64		hi;
+	bool		moved;			/* it is right of the predicted one */
 } LbtLastLeaf;
 
 /* A prediction. */

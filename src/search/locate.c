@@ -396,6 +396,7 @@ remember_leaf(LbtIndex *index, Buffer buf, uint32 slot, uint64 code, int hops)
 
 	last->block = BufferGetBlockNumber(buf);
 	last->buffer = buf;
+	last->moved = hops > 0;
 	if (slot < model->nleaves)
 	{
 		last->lo = model->leaves[slot].min_code;
@@ -416,8 +417,11 @@ target_last(const LbtIndex *index, uint64 code, LbtTarget *t)
 	if (last->block == InvalidBlockNumber || code < last->lo || code > last->hi)
 		return false;
 
-	/* In a tie run it says nothing, and the model knows better. */
-	if (index->model.separators.bytes > 0 && last->hi != PG_UINT64_MAX && (code == last->lo || code == last->hi))
+	/*
+	 * In a tie run it says nothing, and the model knows better, unless it led
+	 * here: equal keys go on from here.
+	 */
+	if (index->model.separators.bytes > 0 && !last->moved && last->hi != PG_UINT64_MAX && (code == last->lo || code == last->hi))
 		return false;
 	t->generation = index->generation;
 	t->pinned = InvalidBuffer;

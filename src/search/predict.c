@@ -72,6 +72,7 @@ void
 lbt_batch_finish(const LbtIndex *index, LbtBatch *batch)
 {
 	const LbtModel *model = &index->model;
+	uint64		tied = 0;		/* a bit for each */
 
 	for (int i = 0; i < batch->n && lbt_enable_leaf_cache; i++)
 	{
@@ -79,10 +80,14 @@ lbt_batch_finish(const LbtIndex *index, LbtBatch *batch)
 
 		target->slot = lbt_leaf_search(model->leaves, model->nleaves, target->slot, batch->code[i], batch->past[i]);
 		if (lbt_model_tied(model, target->slot, batch->code[i], batch->past[i]))
+		{
+			tied |= UINT64CONST(1) << i;
 			lbt_separators_prefetch(&model->separators, target->slot, batch->past[i], 0);
+		}
 	}
-	for (int i = 0; i < batch->n && model->separators.bytes > 0; i++)
-		lbt_separators_prefetch(&model->separators, batch->target[i].slot, batch->past[i], 1);
+	for (int i = 0; i < batch->n && tied != 0; i++)
+		if (tied >> i & 1)
+			lbt_separators_prefetch(&model->separators, batch->target[i].slot, batch->past[i], 1);
 	for (int i = 0; i < batch->n; i++)
 		target_exactly(index, batch_key(batch, i), batch->nvalues[i], batch->past[i], batch->target[i].slot,
 					   batch->code[i], &batch->target[i]);

@@ -16,8 +16,8 @@
 /* Bounds that are predicted together. */
 #define LBT_BATCH 64
 
-/* Bytes kept of each one's byte strings: as many as a name has, or four uuids. */
-#define LBT_BATCH_BYTES 64
+/* Bytes kept of each one's byte strings: a uuid for each column. */
+#define LBT_BATCH_BYTES (LBT_CODE_COLUMNS * 16)
 
 typedef struct LbtBatch
 {

@@ -359,6 +359,11 @@ train(Relation rel, LbtIndex *index, bool new_file)
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_SUBTRACT(end, start);
 	header->training_ms = INSTR_TIME_GET_MILLISEC(end);
+
+	/* Better without separators than no model. */
+	if (trained.state == LBT_READY && lbt_model_bytes(header->nleaves, header->nknots, header->separator_bytes) >
+		(Size) lbt_max_model_memory * 1024)
+		header->separator_bytes = 0;
 	header->trained_at = GetCurrentTimestamp();
 	header->source = LBT_FROM_TRAINING;
 	trained.blocks = trained.state == LBT_DAMAGED ? NO_GROWTH_BLOCKS : RelationGetNumberOfBlocks(rel);

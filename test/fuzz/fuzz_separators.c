@@ -46,13 +46,13 @@ read_case(Input *input, Case *c)
 		c->keys[i] = read_bound(input, &c->columns, &seen, &strings);
 }
 
-/* What follows a NULL is not told apart, and neither is a key from one with higher numbers than it. */
+/* A NULL in a single column is not told apart, and neither is a key from one with higher numbers than it. */
 static bool
 is_told(const Case *c, const KeyBound *key)
 {
 	for (int i = 0; i < key->nvalues; i++)
-		if (key->values[i].isnull || i >= LBT_CODE_COLUMNS ||
-			(c->columns.order[i].bytes && key->values[i].length >= LBT_CODE_BYTES / LBT_CODE_COLUMNS))
+		if ((key->values[i].isnull && c->columns.ncolumns == 1) || i >= LBT_CODE_COLUMNS ||
+			(c->columns.order[i].bytes && !key->values[i].isnull && key->values[i].length >= LBT_CODE_BYTES / LBT_CODE_COLUMNS))
 			return false;
 	return key->nvalues == c->columns.ncolumns;
 }

@@ -119,13 +119,13 @@ random_separators(Rng *rng, const KeyColumns *columns, uint32_t n, Room **rooms)
 	return separators;
 }
 
-/* What follows a NULL, a ninth column, and a string's bytes beyond LBT_CODE_BYTES, are not told apart. */
+/* A NULL in a single column, a ninth column, and a string's bytes beyond LBT_CODE_BYTES, are not told apart. */
 static bool
 is_told(const KeyColumns *columns, const KeyBound *key)
 {
 	for (int i = 0; i < key->nvalues; i++)
-		if (key->values[i].isnull || i >= LBT_CODE_COLUMNS ||
-			(columns->order[i].bytes && key->values[i].length >= LBT_CODE_BYTES / LBT_CODE_COLUMNS))
+		if ((key->values[i].isnull && columns->ncolumns == 1) || i >= LBT_CODE_COLUMNS ||
+			(columns->order[i].bytes && !key->values[i].isnull && key->values[i].length >= LBT_CODE_BYTES / LBT_CODE_COLUMNS))
 			return false;
 
 	/* No index has a separator without a value; as a byte string it is the empty one. */
