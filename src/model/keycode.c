@@ -149,8 +149,9 @@ add_columns(const LbtKeyLearner *learner, LbtKeyCode *kc)
 	}
 }
 
-void
-lbt_keycode_truncate(LbtKeyCode *kc, int ndigits)
+/* Forget all digits but the first ndigits, of which there must be one.  The codes lose what followed. */
+static void
+truncate_digits(LbtKeyCode *kc, int ndigits)
 {
 	int			columns = 0;
 	int			left = ndigits;
@@ -188,7 +189,7 @@ weigh_within(LbtKeyCode *kc, unsigned __int128 space)
 		if (d->shift > 0)
 			break;
 	}
-	lbt_keycode_truncate(kc, placed);
+	truncate_digits(kc, placed);
 	kc->raw = 0;
 }
 
@@ -267,10 +268,10 @@ rest_of_code(uint64_t code, const LbtKeyDigit *from, const LbtKeyDigit *end, boo
  * outside of what was learned, and the rest of the code says on which side.
  */
 static inline bool
-add_digits(const LbtCodeParts *parts, bool desc, const uint8_t *prefix, uint32_t prefix_length,
+add_digits(const LbtKeyCode *kc, bool desc, const uint8_t *prefix, uint32_t prefix_length,
 		   const LbtKeyValue *value, const LbtKeyDigit *d, const LbtKeyDigit *column_end, uint64_t *code)
 {
-	const LbtKeyDigit *end = parts->end;
+	const LbtKeyDigit *end = kc->digit + kc->ndigits;
 	const uint8_t *bytes = value->bytes;
 	const uint8_t *bytes_end = bytes + value->length;
 
@@ -304,7 +305,7 @@ add_digits(const LbtCodeParts *parts, bool desc, const uint8_t *prefix, uint32_t
 				*code = rest_of_code(*code, d, end, desc);
 			return d->ends;
 		}
-		rank = parts->alphabet->rank[*bytes++];
+		rank = kc->alphabet.rank[*bytes++];
 		digit = rank - d->lo;
 		seen = digit < d->span + 1 - d->ends;
 		if (!seen)
@@ -333,18 +334,17 @@ add_digits(const LbtCodeParts *parts, bool desc, const uint8_t *prefix, uint32_t
 }
 
 uint64_t
-lbt_code_of_parts(const LbtCodeParts *parts, const LbtKeyValue *values, int nvalues, LbtMissing missing)
+lbt_keycode_digits(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues, LbtMissing missing)
 {
-	const LbtKeyDigit *d = parts->digit;
-	const LbtKeyDigit *end = parts->end;
-	const uint8_t *prefix = parts->prefix;
+	const LbtKeyDigit *d = kc->digit;
+	const LbtKeyDigit *end = kc->digit + kc->ndigits;
+	const uint8_t *prefix = kc->prefix;
 	uint64_t	code = 0;
 
-	for (int i = 0; i < parts->ncolumns && d < end; i++)
+	for (int i = 0; i < kc->ncolumns && d < end; i++)
 	{
-		/* What says how much is read is read once. */
-		const volatile LbtCodeColumn *column = &parts->column[i];
-		LbtColumnOrder order = parts->order[i];
+		const LbtCodeColumn *column = &kc->column[i];
+		LbtColumnOrder order = kc->order[i];
 		const LbtKeyValue *value = &values[i];
 
 		if (i >= nvalues)
@@ -359,17 +359,13 @@ lbt_code_of_parts(const LbtCodeParts *parts, const LbtKeyValue *values, int nval
 			return rest_of_code(code, d, end, !order.nulls_first);
 		if (order.bytes)
 		{
-			ptrdiff_t	ndigits = column->ndigits;
-			ptrdiff_t	prefix_length = column->prefix_length;
+			/* A garbage code may count no digit for a number. */
+			ptrdiff_t	ndigits = column->ndigits < end - d ? column->ndigits : end - d;
 
-			if (ndigits > end - d)
-				ndigits = end - d;
-			if (prefix_length > parts->prefix + parts->prefix_bytes - prefix)
-				prefix_length = 0;
-			if (!add_digits(parts, order.desc, prefix, (uint32_t) prefix_length, value, d, d + ndigits, &code))
+			if (!add_digits(kc, order.desc, prefix, column->prefix_length, value, d, d + ndigits, &code))
 				return code;
 			d += ndigits;
-			prefix += prefix_length;
+			prefix += column->prefix_length;
 			continue;
 		}
 		if (value->ordered < d->lo)
@@ -380,13 +376,4 @@ lbt_code_of_parts(const LbtCodeParts *parts, const LbtKeyValue *values, int nval
 		d++;
 	}
 	return code;
-}
-
-uint64_t
-lbt_keycode_digits(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues, LbtMissing missing)
-{
-	const LbtCodeParts parts = {kc->digit, kc->digit + kc->ndigits, kc->column, kc->order, &kc->alphabet, kc->prefix,
-	LBT_CODE_PREFIX, kc->ncolumns};
-
-	return lbt_code_of_parts(&parts, values, nvalues, missing);
 }

@@ -175,9 +175,6 @@ extern void lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc);
 /* Set the ranks of an alphabet by its members. */
 extern void lbt_alphabet_rank(LbtAlphabet *alphabet);
 
-/* Forget all digits but the first ndigits, of which there must be one.  The codes lose what followed. */
-extern void lbt_keycode_truncate(LbtKeyCode *kc, int ndigits);
-
 /*
  * Set weight and shift of every digit, and raw, from the rest of the code.  Digits for which there is no
  * space are dropped.
@@ -186,25 +183,6 @@ extern void lbt_keycode_weigh(LbtKeyCode *kc);
 
 /* Is this key code, read from memory that others write, safe to use?  For keys whose columns are ordered as it says. */
 extern bool lbt_keycode_valid(const LbtKeyCode *kc);
-
-/*
- * Where the parts of a code are.  But for order, they may lie in memory that others overwrite: nothing outside of
- * digits, columns and prefixes is read, whatever these hold.
- */
-typedef struct LbtCodeParts
-{
-	const LbtKeyDigit *digit;
-	const LbtKeyDigit *end;
-	const LbtCodeColumn *column;
-	const LbtColumnOrder *order;
-	const LbtAlphabet *alphabet;
-	const uint8_t *prefix;
-	uint32_t	prefix_bytes;
-	int			ncolumns;
-} LbtCodeParts;
-
-extern uint64_t lbt_code_of_parts(const LbtCodeParts *parts, const LbtKeyValue *values, int nvalues,
-								  LbtMissing missing);
 
 /* The general case of lbt_keycode(). */
 extern uint64_t lbt_keycode_digits(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues,

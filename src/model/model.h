@@ -69,13 +69,6 @@ extern void lbt_model_assemble(void *mem, const LbtModelHeader *header, const Lb
  */
 extern bool lbt_model_open(void *mem, size_t bytes, LbtModel *model);
 
-/* The code of a key of nvalues leading columns. */
-static inline uint64_t
-lbt_model_code(const LbtModel *m, const LbtKeyValue *values, int nvalues, LbtMissing missing)
-{
-	return lbt_keycode(&m->code, values, nvalues, missing);
-}
-
 /* The slot of the leaf that should hold the search position: the last one whose min_code is below
  * the code (past_equal: not above it).  Constant time but for the prediction's error. */
 static inline uint32_t

@@ -46,7 +46,7 @@ lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtKeyValue *values,
 {
 	const LbtModel *model = &index->model;
 	int			i = batch->n++;
-	uint64		code = lbt_model_code(model, values, nvalues, past ? LBT_MISSING_HIGH : LBT_MISSING_LOW);
+	uint64		code = lbt_keycode(&model->code, values, nvalues, past ? LBT_MISSING_HIGH : LBT_MISSING_LOW);
 	uint32		guess = lbt_spline_predict(model->knots, model->nknots, model->nleaves, code);
 
 	/* To look at it now, or at the one before, would be to wait for it. */
@@ -366,7 +366,7 @@ lbt_batch_near(Relation rel, const LbtIndex *index, LbtBatch *batch, bool high_k
 		width = model->leaves[target->slot + 1].min_code - model->leaves[target->slot].min_code;
 		if (width == 0 || !item_values(index, &leaf, offset, model->code.ncolumns, values))
 			continue;
-		code = lbt_model_code(model, values, model->code.ncolumns, LBT_MISSING_LOW);
+		code = lbt_keycode(&model->code, values, model->code.ncolumns, LBT_MISSING_LOW);
 		target->fraction += (double) (int64) (batch->code[i] - code) / (double) width;
 		target->fraction = Max(0.0, Min(target->fraction, 1.0));
 

@@ -35,8 +35,8 @@ typedef struct LbtBatch
 static inline uint64
 bound_code(const LbtIndex *index, const LbtBound *bound)
 {
-	return lbt_model_code(&index->model, bound->value, bound->ncolumns,
-						  bound->past ? LBT_MISSING_HIGH : LBT_MISSING_LOW);
+	return lbt_keycode(&index->model.code, bound->value, bound->ncolumns,
+					   bound->past ? LBT_MISSING_HIGH : LBT_MISSING_LOW);
 }
 
 /*

@@ -7,8 +7,8 @@
  *     by the model      as they are made: key code, prediction, proof, and the descent where that fails
  *     by a descent      of nbtree's kind, made only to be timed, in front of the model's lookup, which is not timed then
  *
- * so that no key is timed after its leaf has been brought into the processor's caches, and counts and answers are the same
- * whether a lookup is timed or not.  The first descents of a window are not timed: they bring back into the caches what the
+ * so that no key is timed after its leaf has been brought into the processor's caches, and answers and our own counts are
+ * the same whether a lookup is timed or not (pages visited, as EXPLAIN (BUFFERS) has them, are a few more).  The first descents of a window are not timed: they bring back into the caches what the
  * model has made needless, inner pages above all.
  *
  * The keys' encoding, which a descent does without, happens when the scan begins, and belongs to the model's time.

@@ -375,7 +375,7 @@ learnedbtree_predict(PG_FUNCTION_ARGS)
 		lbt_train_on_use(rel, index);
 	if (index->state == LBT_READY)
 	{
-		lbt_row_add(&row, code_datum(lbt_model_code(&index->model, bound.value, bound.ncolumns, LBT_MISSING_LOW)));
+		lbt_row_add(&row, code_datum(lbt_keycode(&index->model.code, bound.value, bound.ncolumns, LBT_MISSING_LOW)));
 		proven = lbt_locate(rel, index, &bound, GetActiveSnapshot(), &offset, &target, &outcome);
 		lbt_row_add(&row, Int64GetDatum(target.block));
 		if (BufferIsValid(proven))

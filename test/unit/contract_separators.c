@@ -156,7 +156,7 @@ use_separated_model(LbtModel *model, const KeyColumns *columns, const KeyBound *
 		double		fraction = 0.5;
 		uint32_t	slot;
 
-		key.code = lbt_model_code(model, keys[i].values, keys[i].nvalues, past ? LBT_MISSING_HIGH : LBT_MISSING_LOW);
+		key.code = lbt_keycode(&model->code, keys[i].values, keys[i].nvalues, past ? LBT_MISSING_HIGH : LBT_MISSING_LOW);
 		slot = lbt_model_slot(model, key.code, past);
 		if (lbt_model_tied(model, slot, key.code, past))
 			lbt_separators_find(&model->separators, model->leaves, model->nleaves, &key, &slot, &fraction);
