@@ -53,6 +53,7 @@ class Bench:
         self.results = []  # dicts: key, title, unit, timed, samples and notes by contender
         self.facts = {}  # contender -> {name: value}
         self.tables = []  # (title, rows) of figures that are not a contender's
+        self.charts = []  # dicts: see add_chart
         self.targets = {}  # key of a result -> speed-up asked for, or None: see targets.py
         self.rivals = []  # what else results are to be faster than
         self.questions = ()  # tables that say what is asked: in memory in each cold sample
@@ -72,8 +73,19 @@ class Bench:
         """A table of its own in the report; the first row is its head, and values are numbers or text."""
         self.tables.append((title, rows))
 
-    def add_result(self, key, title, unit, samples, timed=True, notes=None):
-        self.results.append({"key": key, "title": title, "unit": unit, "timed": timed,
+    def add_chart(self, title, x, y, series, kind="line", log_x=False, log_y=False):
+        """A picture of its own in the report: `series` is {name: [(x, y), ...]}, `x` and `y` name the axes with units.
+
+        `kind` is "line", or "bars": x are then the names of groups.  A series that is called as a contender, or begins
+        so before a comma ("btree, uniform"), has that contender's color.
+        """
+        self.charts.append({"title": title, "x": x, "y": y, "series": {name: list(map(list, points)) for name, points
+                                                                       in series.items()},
+                            "kind": kind, "log_x": log_x, "log_y": log_y})
+
+    def add_result(self, key, title, unit, samples, timed=True, notes=None, rate=False):
+        """One figure: `samples` are {contender: [a value a round]}.  Of a rate more is better, else less is."""
+        self.results.append({"key": key, "title": title, "unit": unit, "timed": timed, "rate": rate,
                              "samples": samples, "notes": notes or {}})
 
     def in_turn(self, contenders, round_number):
@@ -129,10 +141,15 @@ class Bench:
             self.fact(contender, "index size, MB", size / 1e6)
 
 
+def speedup(result, baseline, own):
+    """How many times as fast as one value of a result another is."""
+    return own / baseline if result["rate"] else baseline / own
+
+
 def ratio_to_baseline(result, contender_name):
-    """Speed-up: the baseline's median over the contender's; None where it means nothing."""
+    """Speed-up of the contender's median over the baseline's; None where it means nothing."""
     baseline = result["samples"].get(BASELINE)
     own = result["samples"].get(contender_name)
-    if not result["timed"] or not baseline or not own:
+    if not result["timed"] or not baseline or not own or not median(baseline) or not median(own):
         return None
-    return median(baseline) / median(own)
+    return speedup(result, median(baseline), median(own))

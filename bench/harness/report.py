@@ -15,8 +15,9 @@ from .experiment import ratio_to_baseline
 
 TEXT_WIDTH = 40  # a column with anything wider is text, and aligned on the left
 
-LEGEND = (f"Medians; in brackets the speed-up over {BASELINE} ({BASELINE}'s time / this one's, above 1 is faster). "
-          "Less is better throughout.")
+LEGEND = f"Medians; in brackets the speed-up over {BASELINE}, above 1 is faster."
+LESS = " Less is better throughout."
+RATES = " Of what is counted a second more is better, of all else less."
 
 
 def environment(bench):
@@ -108,7 +109,8 @@ def further_tables(bench):
 
 def notes(bench):
     said = {note for result in bench.results for note in result["notes"].values()}
-    legend = [LEGEND] if any(result["timed"] for result in bench.results) else []
+    rates = any(result["rate"] for result in bench.results)
+    legend = [LEGEND + (RATES if rates else LESS)] if any(result["timed"] for result in bench.results) else []
     return [*legend, *(f"* {note}" for note in sorted(said)), *(f"Warning: {warning}" for warning in bench.warnings)]
 
 
@@ -161,24 +163,47 @@ def as_markdown(bench, title, about):
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def as_json(bench, title, about):
+def as_json(bench, title, about, charts):
     results = [{**result,
                 "median": {name: median(samples) for name, samples in result["samples"].items()},
                 f"speedup_over_{BASELINE}": {name: ratio_to_baseline(result, name) for name in result["samples"]}}
                for result in bench.results]
     return json.dumps({"experiment": bench.options.experiment, "title": title, "environment": about,
                        "results": results, "facts": bench.facts, "warnings": bench.warnings,
-                       "tables": {name: rows for name, rows in bench.tables}, "targets": targets.judged(bench)},
+                       "tables": {name: rows for name, rows in bench.tables}, "charts": charts, "targets": targets.judged(bench)},
                       indent=1, ensure_ascii=False) + "\n"
 
 
+def draw(bench, title, folder):
+    """The run's pictures, as PNG and SVG: the speed-ups, and what the experiment asked for.
+
+    Returns their paths, and the charts as the JSON has them, with the names of their files (without an ending).
+    """
+    from plots import result_chart  # matplotlib is slow to load, and only reports need it
+
+    name = bench.options.experiment
+    paths = lambda stem: [folder / f"{stem}{suffix}" for suffix in (".png", ".svg")]  # noqa: E731
+    others = [contender.name for contender in bench.contenders if contender.name != BASELINE]
+    speedups = [(f"{result['title']}", {other: ratio for other in others
+                                        if (ratio := ratio_to_baseline(result, other)) is not None})
+                for result in bench.results]
+    speedups = [row for row in speedups if row[1]]
+    written, charts = [], []
+    if speedups:
+        written += result_chart.draw_speedups(title, BASELINE, speedups, paths(f"{name}_speedup"))
+    for number, chart in enumerate(bench.charts, 1):
+        charts.append({**chart, "file": f"{name}_{number}"})
+        written += result_chart.draw(chart, paths(charts[-1]["file"]))
+    return written, charts
+
+
 def write(bench, title, about, folder):
-    """NAME.json and NAME.md in `folder`; returns their paths."""
+    """NAME.json, NAME.md and pictures in `folder`; returns their paths."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     name = bench.options.experiment
-    written = []
-    for suffix, text in ((".json", as_json(bench, title, about)), (".md", as_markdown(bench, title, about))):
-        written.append(folder / (name + suffix))
-        written[-1].write_text(text, encoding="utf-8")
+    written, charts = draw(bench, title, folder)
+    for suffix, text in ((".md", as_markdown(bench, title, about)), (".json", as_json(bench, title, about, charts))):
+        written.insert(0, folder / (name + suffix))
+        written[0].write_text(text, encoding="utf-8")
     return written

@@ -10,6 +10,7 @@ from statistics import median
 
 from . import contenders
 from .contenders import BASELINE
+from .experiment import speedup
 
 FLOOR = 0.98  # no result may be slower than the baseline by more than noise
 
@@ -39,9 +40,11 @@ def judged(bench):
             own = result["samples"].get(judged_one.name)
             others = results.get(rival.over_key or key, {"samples": {}})["samples"].get(rival.over)
             if own and others:
-                ratio = median(others) / median(own)
+                result_of = results.get(rival.over_key or key)
+                ratio = speedup(result_of, median(others), median(own))
+                best = max if result_of["rate"] else min
                 found.append({"key": key, "title": result["title"], "over": rival.title, "speedup": ratio,
-                              "speedup_of_fastest": min(others) / min(own), "target": rival.speedup,
+                              "speedup_of_fastest": speedup(result_of, best(others), best(own)), "target": rival.speedup,
                               "met": ratio >= (rival.speedup or FLOOR), "above_floor": ratio >= FLOOR})
     return found
 

@@ -1,7 +1,10 @@
 """What all pictures have in common."""
 
+import matplotlib
 from matplotlib import pyplot
 from PIL import Image
+
+matplotlib.use("Agg")  # files only: no display is needed
 
 DATA = "tab:blue"
 MODEL = "tab:red"
@@ -9,7 +12,20 @@ GOOD = "tab:green"
 MOVED = "tab:orange"
 REASONS = {"fallback_no_model": "black", "fallback_block": "tab:brown", "fallback_page": "tab:purple",
            "fallback_low": "tab:pink", "fallback_high": "tab:red"}
+CONTENDERS = {"btree": "tab:gray", "served": MODEL, "served-plain": MOVED, "hash": "tab:purple", "learnedbtree": DATA,
+              "learnedbtree-off": "tab:cyan"}
+OTHERS = ("tab:green", "tab:olive", "tab:pink", "tab:brown", "tab:blue", "tab:orange", "tab:purple", "tab:cyan")
 COLORS = 96  # of a PNG; a palette makes it a third as large
+
+
+def of_contender(name, number):
+    """The color of a series; one whose name begins with a contender's is that contender's."""
+    return CONTENDERS.get(name.split(",")[0], OTHERS[number % len(OTHERS)])
+
+
+def line_of(name):
+    """Of several series of one contender ("btree, cold"), only the first is a solid line."""
+    return "--" if name.split(",")[0] in CONTENDERS and "," in name else "-"
 
 
 def save(figure, paths):

@@ -1,0 +1,75 @@
+"""Pictures of a run's results: the speed-up of every figure, and the charts that the experiment asked for."""
+
+import textwrap
+
+from matplotlib import pyplot
+
+from . import style
+
+WIDTH = 8.0  # inches
+CHART_HEIGHT = 4.2
+BAR_HEIGHT = 0.24
+TITLE_WIDTH = 62  # characters, before a title is broken
+
+
+def draw_speedups(title, baseline, rows, paths):
+    """Bars, one a figure and contender; `rows` are (title of the figure, {contender: speed-up})."""
+    names = list(dict.fromkeys(name for _, speedups in rows for name in speedups))
+    bars = len(rows) * len(names)
+    figure, axes = pyplot.subplots(figsize=(WIDTH, 1.4 + BAR_HEIGHT * bars + 0.12 * len(rows)))
+    thickness = 0.8 / len(names)
+    for number, name in enumerate(names):
+        places = [place + (number - (len(names) - 1) / 2) * thickness for place in range(len(rows))]
+        values = [speedups.get(name) for _, speedups in rows]
+        axes.barh([place for place, value in zip(places, values) if value is not None],
+                  [value for value in values if value is not None], thickness,
+                  color=style.of_contender(name, number), label=name)
+        for place, value in zip(places, values):
+            if value is not None:
+                axes.text(value, place, f" {value:.2f}×", va="center", fontsize=7)
+    axes.set_yticks(range(len(rows)), ["\n".join(textwrap.wrap(row, 44)) for row, _ in rows], fontsize=7)
+    axes.invert_yaxis()
+    axes.axvline(1, color="black", linewidth=0.8)
+    axes.set_xlim(0, 1.15 * max((value for _, speedups in rows for value in speedups.values()), default=1))
+    axes.set_xlabel(f"times as fast as {baseline}")
+    axes.set_title(title, fontsize=10)
+    if len(names) > 1:
+        axes.legend()
+    return style.save(figure, paths)
+
+
+def draw(chart, paths):
+    """One chart of bench.add_chart()."""
+    figure, axes = pyplot.subplots(figsize=(WIDTH, CHART_HEIGHT))
+    series = chart["series"]
+    if chart["kind"] == "bars":
+        _bars(axes, series)
+    else:
+        for number, (name, points) in enumerate(series.items()):
+            axes.plot([x for x, _ in points], [y for _, y in points], label=name, linewidth=1.4,
+                      marker="o" if len(points) <= 40 else None, markersize=3.5, color=style.of_contender(name, number),
+                      linestyle=style.line_of(name))
+        if chart["log_x"]:
+            axes.set_xscale("log")
+    if chart["log_y"]:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
+    axes.set_xlabel(chart["x"])
+    axes.set_ylabel(chart["y"])
+    axes.set_title("\n".join(textwrap.wrap(chart["title"], TITLE_WIDTH)), fontsize=10)
+    if len(series) > 1:
+        axes.legend()
+    return style.save(figure, paths)
+
+
+def _bars(axes, series):
+    """Groups by x, a bar for each series."""
+    groups = list(dict.fromkeys(str(x) for points in series.values() for x, _ in points))
+    thickness = 0.8 / len(series)
+    for number, (name, points) in enumerate(series.items()):
+        places = [groups.index(str(x)) + (number - (len(series) - 1) / 2) * thickness for x, _ in points]
+        axes.bar(places, [y for _, y in points], thickness, label=name, color=style.of_contender(name, number))
+    crowded = len(groups) > 8 or any(len(group) > 10 for group in groups)
+    axes.set_xticks(range(len(groups)), groups, fontsize=7, rotation=30 if crowded else 0,
+                    ha="right" if crowded else "center")
