@@ -3,6 +3,7 @@
  */
 #include "key/bound.h"
 
+#include "model/keybytes.h"
 #include "server/sortkey.h"
 
 void
@@ -84,6 +85,8 @@ typedef enum Test
 	INT4_COLUMN,				/* a single one, ascending, no NULL in the
 								 * bound */
 	INT8_COLUMN,
+	BYTES_COLUMN,				/* a single byte string, ascending, no NULL in
+								 * the bound */
 	GUESS_TEXT					/* by what is known of text in the first
 								 * column; no NULL in the bound */
 } Test;
@@ -112,9 +115,36 @@ guess_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, I
 	return lbt_before_bound(spec, tupdesc, bound, itup, false);
 }
 
-/* Is the item before the bound? */
+/*
+ * Is the item, whose byte string is at this place, before the bound?  Both begin alike for *common bytes at least;
+ * *common becomes how many do.
+ */
 static pg_attribute_always_inline bool
-before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page, OffsetNumber offset, Test test)
+bytes_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, IndexTuple itup, const char *at,
+			 uint32 *common)
+{
+	const LbtKeyValue *key = &bound->value[0];
+	LbtKeyValue item;
+	uint32		same;
+
+	if (unlikely(IndexTupleHasNulls(itup)) || unlikely(lbt_stored_compressed(&spec->column[0], PointerGetDatum(at))))
+	{
+		*common = 0;
+		return any_before(spec, tupdesc, bound, itup);
+	}
+	lbt_stored_bytes(&spec->column[0], at, &item);
+	same = Min(*common, item.length);
+	same += lbt_common_bytes(key->bytes + same, key->length - same, item.bytes + same, item.length - same);
+	*common = same;
+	if (same == item.length)
+		return same < key->length || bound->past;
+	return same < key->length && item.bytes[same] < key->bytes[same];
+}
+
+/* Is the item before the bound?  *common is BYTES_COLUMN's. */
+static pg_attribute_always_inline bool
+before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page, OffsetNumber offset, Test test,
+	   uint32 *common)
 {
 	IndexTuple	itup = lbt_page_tuple(page, offset);
 	const char *at = (const char *) itup + MAXALIGN(sizeof(IndexTupleData));
@@ -122,6 +152,8 @@ before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page pa
 
 	if (test == ANY_COLUMNS)
 		return lbt_before_bound(spec, tupdesc, bound, itup, false);
+	if (test == BYTES_COLUMN)
+		return bytes_before(spec, tupdesc, bound, itup, at, common);
 	if (test == GUESS_TEXT)
 		return guess_before(spec, tupdesc, bound, itup);
 	if (unlikely(IndexTupleHasNulls(itup)))
@@ -138,7 +170,7 @@ item_key(Page page, OffsetNumber offset)
 }
 
 /* Steps that are prefetched go so far. */
-#define MAX_AHEAD 15
+#define MAX_AHEAD 7
 
 /* What steps from guess will look at: guessing costs less than waiting for an item's memory. */
 static inline void
@@ -153,54 +185,65 @@ prefetch_steps(Page page, OffsetNumber first, OffsetNumber last, int guess)
 	}
 }
 
+/* What is left of a search: the position lies behind lo and not behind hi. */
+typedef struct Left
+{
+	int			lo;				/* before the bound, or none */
+	int			hi;				/* not before the bound, or none */
+	uint32		lo_common;		/* bytes that the bound's key has in common
+								 * with the item, and so with all between: see
+								 * bytes_before() */
+	uint32		hi_common;
+} Left;
+
+/* Look at an item within, which becomes one of the ends; is it before the bound? */
+static pg_attribute_always_inline bool
+look_at(Left *left, const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page, int at, Test test)
+{
+	uint32		common = Min(left->lo_common, left->hi_common);
+
+	if (before(spec, tupdesc, bound, page, at, test, &common))
+	{
+		left->lo = at;
+		left->lo_common = common;
+		return true;
+	}
+	left->hi = at;
+	left->hi_common = common;
+	return false;
+}
+
 /* Galloping search, compiled for each kind of test. */
 static pg_attribute_always_inline OffsetNumber
 gallop(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page, OffsetNumber first,
 	   OffsetNumber last, OffsetNumber guess, Test test)
 {
-	int			lo = first - 1; /* before the bound, or none */
-	int			hi = last + 1;	/* not before the bound, or none */
+	Left		left = {.lo = first - 1,.hi = last + 1};
 	int			at = guess < first ? first : guess > last ? last : guess;
 	int			step = 1;
 
-	if (test == GUESS_TEXT || (test == ANY_COLUMNS && spec->column[0].bytes && !spec->column[0].encoded))
+	if (test == GUESS_TEXT || test == BYTES_COLUMN ||
+		(test == ANY_COLUMNS && spec->column[0].bytes && !spec->column[0].encoded))
 		prefetch_steps(page, first, last, at);
-	if (before(spec, tupdesc, bound, page, at, test))
-	{
-		lo = at;
-		while (lo + step < hi && before(spec, tupdesc, bound, page, lo + step, test))
-		{
-			lo += step;
+	if (look_at(&left, spec, tupdesc, bound, page, at, test))
+		while (left.lo + step < left.hi && look_at(&left, spec, tupdesc, bound, page, left.lo + step, test))
 			step <<= 1;
-		}
-		hi = Min(lo + step, hi);
-	}
 	else
-	{
-		hi = at;
-		while (hi - step > lo && !before(spec, tupdesc, bound, page, hi - step, test))
-		{
-			hi -= step;
+		while (left.hi - step > left.lo && !look_at(&left, spec, tupdesc, bound, page, left.hi - step, test))
 			step <<= 1;
-		}
-		lo = Max(hi - step, lo);
-	}
-	while (hi - lo > 1)
+	while (left.hi - left.lo > 1)
 	{
-		int			mid = lo + (hi - lo) / 2;
+		int			mid = left.lo + (left.hi - left.lo) / 2;
 
 		/* Whichever of the two is next. */
-		if (test == GUESS_TEXT && hi - lo > 3)
+		if (test == GUESS_TEXT && left.hi - left.lo > 3)
 		{
-			__builtin_prefetch(item_key(page, lo + (mid - lo) / 2));
-			__builtin_prefetch(item_key(page, mid + (hi - mid) / 2));
+			__builtin_prefetch(item_key(page, left.lo + (mid - left.lo) / 2));
+			__builtin_prefetch(item_key(page, mid + (left.hi - mid) / 2));
 		}
-		if (before(spec, tupdesc, bound, page, mid, test))
-			lo = mid;
-		else
-			hi = mid;
+		(void) look_at(&left, spec, tupdesc, bound, page, mid, test);
 	}
-	return (OffsetNumber) hi;
+	return (OffsetNumber) left.hi;
 }
 
 OffsetNumber
@@ -222,6 +265,8 @@ lbt_page_search(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound
 			if (column->length == sizeof(int32))
 				return gallop(spec, tupdesc, bound, page, first, last, guess, INT4_COLUMN);
 		}
+		if (bound->ncolumns == 1 && column->bytes && !column->encoded && !column->desc)
+			return gallop(spec, tupdesc, bound, page, first, last, guess, BYTES_COLUMN);
 
 		/*
 		 * A collation's comparison is dear: two of them prove what has been

@@ -99,7 +99,7 @@ column_init(LbtKeyColumn *column, Relation rel, int i)
 	return true;
 }
 
-/* Where the columns lie in an entry without NULLs, if that is the same for all. */
+/* Where the columns lie in an entry without NULLs, as far as that can be told from the entry. */
 static void
 find_places(LbtKeySpec *spec, TupleDesc tupdesc)
 {
@@ -107,17 +107,25 @@ find_places(LbtKeySpec *spec, TupleDesc tupdesc)
 
 	for (int i = 0; i < spec->ncolumns; i++)
 	{
-		const LbtKeyColumn *column = &spec->column[i];
+		LbtKeyColumn *column = &spec->column[i];
 
-		if (column->length <= 0 || column->encoded)
-			return;
-		at = att_align_nominal(at, TupleDescAttr(tupdesc, i)->attalign);
-		spec->place[i] = (uint8) at;
-		at += column->length;
-		if (at > PG_UINT8_MAX)
-			return;
+		column->align = TupleDescAttr(tupdesc, i)->attalign;
+		if (column->length < -1 || (column->encoded && column->encoding != LBT_ENCODE_SORT_KEY))
+			break;
+		if (column->length == -1)
+			spec->varies = true;
+		if (!spec->varies)
+		{
+			at = att_align_nominal(at, column->align);
+			if (at + column->length > PG_UINT8_MAX)
+				break;
+			spec->place[i] = (uint8) at;
+			at += column->length;
+		}
+		spec->nplaces = (uint8) (i + 1);
 	}
-	spec->fixed = spec->ncolumns > 0 ? (uint8) at : 0;
+	spec->varies |= spec->nplaces < spec->ncolumns;
+	spec->fixed = (uint8) at;
 }
 
 void

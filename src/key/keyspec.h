@@ -52,6 +52,7 @@ typedef struct LbtKeyColumn
 {
 	LbtKeyKind	kind;
 	int			length;			/* as attlen: -1 varlena, -2 C string (name) */
+	char		align;			/* as attalign */
 	Oid			type;			/* the operator class's input type */
 	Oid			stored_type;	/* the column's own, below domains */
 	Oid			collation;
@@ -70,9 +71,12 @@ typedef struct LbtKeySpec
 	int			nkeyatts;		/* key columns of the index */
 	bool		encoded;		/* some column is */
 	bool		sort_keys;		/* ... by sort keys, see above */
-	uint8		fixed;			/* without NULLs, all lie within so many bytes
-								 * of an entry, at place; 0: they do not */
+	uint8		nplaces;		/* so many have places in an entry without
+								 * NULLs that it tells itself */
+	bool		varies;			/* not all columns, or not at the same ones in
+								 * all entries; else they are these: */
 	uint8		place[LBT_CODE_COLUMNS];
+	uint8		fixed;			/* bytes of an entry in which these lie */
 	LbtKeyColumn column[LBT_CODE_COLUMNS];
 	LbtColumnOrder order[LBT_CODE_COLUMNS]; /* for the key code */
 } LbtKeySpec;
@@ -136,6 +140,16 @@ lbt_keyspec_fits(const LbtKeySpec *spec, const LbtKeyCode *code)
 		memcmp(spec->order, code->order, code->ncolumns * sizeof(LbtColumnOrder)) == 0;
 }
 
+/* Of a byte string's length, what counts: blanks at the end of a char(n) do not. */
+static inline uint32
+lbt_length_that_counts(const LbtKeyColumn *column, const uint8_t *bytes, uint32 length)
+{
+	if (column->type == BPCHAROID)
+		while (length > 0 && bytes[length - 1] == ' ')
+			length--;
+	return length;
+}
+
 /* A byte string stored at this address; not of a compressed one. */
 static inline void
 lbt_stored_bytes(const LbtKeyColumn *column, const char *at, LbtKeyValue *value)
@@ -144,10 +158,7 @@ lbt_stored_bytes(const LbtKeyColumn *column, const char *at, LbtKeyValue *value)
 	{
 		Assert(lbt_keyspec_plain(column, PointerGetDatum(at)));
 		value->bytes = (const uint8_t *) VARDATA_ANY(at);
-		value->length = VARSIZE_ANY_EXHDR(at);
-		if (column->type == BPCHAROID)	/* blanks at the end do not count */
-			while (value->length > 0 && value->bytes[value->length - 1] == ' ')
-				value->length--;
+		value->length = lbt_length_that_counts(column, value->bytes, VARSIZE_ANY_EXHDR(at));
 	}
 	else
 	{

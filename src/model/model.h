@@ -79,14 +79,4 @@ lbt_model_slot(const LbtModel *m, uint64_t code, bool past_equal)
 	return lbt_leaf_search(m->leaves, m->nleaves, guess, code, past_equal);
 }
 
-/* Does a key of this code, whose slot lbt_model_slot() says, belong to one that only lbt_separators_find() tells? */
-static inline bool
-lbt_model_tied(const LbtModel *m, uint32_t slot, uint64_t code, bool past_equal)
-{
-	if (m->separators.bytes == 0)
-		return false;
-	return past_equal ? slot > 0 && m->leaves[slot].min_code == code :
-		slot + 1 < m->nleaves && m->leaves[slot + 1].min_code == code;
-}
-
 #endif							/* LBT_MODEL_H */

@@ -209,54 +209,74 @@ interpolate(const LbtKeyBytes *low, const LbtKeyBytes *key, const LbtKeyBytes *h
 		*fraction = k <= a ? 0.0 : k >= b ? 1.0 : (double) (k - a) / (double) (b - a);
 }
 
-/*
- * The same for the string low, with which the key has so many bytes in common, and the next one.  Of low we have what was
- * new in it, and know what it shares with the key.
- */
-static void
-interpolate_between(const LbtKeyBytes *key, uint32_t common, const Walk *low, const Walk *high, double *fraction)
+/* A leaf's string from this byte on, as far as it is looked at; in room, PLACES bytes of it. */
+static LbtKeyBytes
+string_from(const LbtSeparators *s, const Head *head, uint32_t leaf, uint32_t from, uint8_t *room)
 {
-	LbtKeyBytes shared = {.bytes = key->bytes,.length = common};
-	LbtKeyBytes rest = lbt_rest_of(key, high->common);
-	LbtKeyBytes from;
+	uint32_t	block = leaf >> head->shift;
+	uint32_t	end;
+	Walk		walk;
 
-	if (high->common >= low->common)
-		from = lbt_rest_of(&low->rest, high->common - low->common);
-	else if (common > high->common)
-		from = lbt_rest_of(&shared, high->common);
-	else
-		return;
-	interpolate(&from, &rest, &high->rest, fraction);
+	read_block(s, head, block, &walk);
+	for (uint32_t i = block << head->shift;; i++)
+	{
+		end = walk.common + walk.rest.length;
+		for (uint32_t at = walk.common > from ? walk.common : from; at < end && at - from < PLACES; at++)
+			room[at - from] = walk.rest.bytes[at - walk.common];
+		if (i == leaf)
+			break;
+		read_string(&walk, false);
+	}
+	end = end > from ? end - from : 0;
+	return (LbtKeyBytes)
+	{
+		.bytes = room,.length = end < PLACES ? end : PLACES
+	};
 }
 
 /*
- * On the way through a block from its first string, which is this leaf's and left of the key: the last leaf before end, no
- * further than the block's, whose string is.
+ * On the way through a block from its first string, which is left of the key and has common bytes in common with it: the
+ * last leaf whose string is.  And where in this leaf the key is, if the next leaf's string tells.
  */
 static uint32_t
-go_through(Walk *walk, uint32_t leaf, uint32_t end, const LbtKeyBytes *key, bool past, uint32_t common, double *fraction)
+go_through(const LbtSeparators *s, const Head *head, uint32_t block, uint32_t nleaves, const LbtKeyBytes *key, bool past,
+		   uint32_t common, double *fraction)
 {
-	Walk		low = *walk;
+	uint32_t	leaf = block << head->shift;
+	uint32_t	end = leaf + (UINT32_C(1) << head->shift);
+	uint32_t	from;			/* here its string and the next one differ */
+	uint8_t		room[PLACES];
+	LbtKeyBytes low;
+	LbtKeyBytes rest;
+	LbtKeyBytes high;
+	Walk		walk;
 
-	for (; leaf + 1 < end; leaf++)
+	read_block(s, head, block, &walk);
+	for (; leaf + 1 < end && leaf + 1 < nleaves; leaf++)
 	{
-		read_string(walk, false);
-		if (walk->common < common)
+		read_string(&walk, false);
+		if (walk.common < common)
 			break;
-		if (walk->common == common)
+		if (walk.common == common)
 		{
-			LbtKeyBytes rest = lbt_rest_of(key, common);
-
-			if (!is_right(&rest, &walk->rest, past, &common))
-			{
-				common = walk->common;	/* with low */
+			rest = lbt_rest_of(key, common);
+			if (!is_right(&rest, &walk.rest, past, &common))
 				break;
-			}
 		}
-		low = *walk;
 	}
-	if (leaf + 1 < end)
-		interpolate_between(key, common, &low, walk, fraction);
+	if (leaf + 1 >= nleaves)
+		return leaf;
+	from = walk.common;
+	if (leaf + 1 == end)
+	{
+		read_block(s, head, block + 1, &walk);
+		from = lbt_common_bytes(key->bytes, key->length, walk.rest.bytes, walk.rest.length);
+		from = from < common ? from : common;
+	}
+	low = string_from(s, head, leaf, from, room);
+	rest = lbt_rest_of(key, from);
+	high = lbt_rest_of(&walk.rest, from - walk.common);
+	interpolate(&low, &rest, &high, fraction);
 	return leaf;
 }
 
@@ -375,13 +395,11 @@ lbt_separators_find(const LbtSeparators *separators, const LbtLeaf *leaves, uint
 	uint32_t	end;
 	int			side;
 	uint32_t	block;
-	uint32_t	limit;
 	uint32_t	found;
 	uint32_t	common = 0;
 	uint8_t		room[LBT_KEY_BYTES];
 	LbtKeyBytes key;
 	Head		head;
-	Walk		walk;
 
 	if (tied->past)
 	{
@@ -393,7 +411,7 @@ lbt_separators_find(const LbtSeparators *separators, const LbtLeaf *leaves, uint
 		first = *slot + 1;
 		end = lbt_leaf_search(leaves, nleaves, first, tied->code, true) + 1;
 	}
-	if (first >= end || end > nleaves || separators->ncolumns == 0 || !read_head(separators, &head))
+	if (first > end || end > nleaves || separators->ncolumns == 0 || !read_head(separators, &head))
 		return;
 	key = lbt_key_bytes(separators->order, separators->ncolumns, tied->values, tied->nvalues, tied->past, room);
 	side = beside_prefix(separators, &head, &key);
@@ -403,15 +421,13 @@ lbt_separators_find(const LbtSeparators *separators, const LbtLeaf *leaves, uint
 		return;
 	}
 	key = lbt_rest_of(&key, head.prefix);
-	block = find_block(separators, &head, first >> head.shift, (end - 1) >> head.shift, &key, tied->past, &common);
-	read_block(separators, &head, block, &walk);
+	block = find_block(separators, &head, (first < end ? first : *slot) >> head.shift, (end - 1) >> head.shift, &key, tied->past, &common);
 	if (common == NOT_RIGHT)
 	{
 		*slot = first - 1;
 		return;
 	}
-	limit = (block + 1) << head.shift;
-	found = go_through(&walk, block << head.shift, limit < nleaves ? limit : nleaves, &key, tied->past, common, fraction);
+	found = go_through(separators, &head, block, nleaves, &key, tied->past, common, fraction);
 	*slot = found < first ? first - 1 : found < end ? found : end - 1;
 }
 

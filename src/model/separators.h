@@ -78,7 +78,7 @@ typedef struct LbtTiedKey
 } LbtTiedKey;
 
 /*
- * The slot of the leaf where a key belongs that shares its code with some leaves; *slot is what lbt_leaf_search() found.
+ * The slot of the leaf where a key belongs; *slot is what lbt_leaf_search() found, which may be another one of the same code.
  * Where in that leaf it is to be expected goes to *fraction, from 0 to 1; that stays as it is where it cannot be told.
  */
 extern void lbt_separators_find(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nleaves,

@@ -3,12 +3,11 @@
  */
 #include "search/predict.h"
 
-#include "access/tupmacs.h"
 #include "server/tableblock.h"
 #include "utils/memutils.h"
 
 void
-lbt_target_tied(const LbtIndex *index, const LbtKeyValue *values, int nvalues, bool past, uint64 code, LbtTarget *t)
+lbt_target_separated(const LbtIndex *index, const LbtKeyValue *values, int nvalues, bool past, uint64 code, LbtTarget *t)
 {
 	const LbtModel *model = &index->model;
 	LbtTiedKey	key = {.values = values,.nvalues = nvalues,.past = past,.code = code};
@@ -22,7 +21,10 @@ lbt_target_tied(const LbtIndex *index, const LbtKeyValue *values, int nvalues, b
 		t->fraction = fraction;
 }
 
-/* Copy the byte strings of a key with which entries will be compared: the caller's may be gone by then. */
+/*
+ * Copy the byte strings of a key with which entries will be compared: the caller's may be gone by then.  Of an encoded one
+ * that is the text itself.
+ */
 static void
 keep_bytes(LbtKeyValue *values, int nvalues, const LbtKeySpec *spec, uint8 *room)
 {
@@ -30,10 +32,13 @@ keep_bytes(LbtKeyValue *values, int nvalues, const LbtKeySpec *spec, uint8 *room
 
 	for (int i = 0; i < nvalues; i++)
 	{
+		const LbtKeyColumn *column = &spec->column[i];
 		LbtKeyValue *value = &values[i];
 
-		if (!spec->column[i].bytes || value->isnull)
+		if (!column->bytes || value->isnull)
 			continue;
+		if (column->encoded)
+			lbt_stored_bytes(column, (const char *) value->ordered, value);
 		value->length = Min(value->length, LBT_BATCH_BYTES - used);
 		memcpy(room + used, value->bytes, value->length);
 		value->bytes = room + used;
@@ -58,39 +63,29 @@ lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtKeyValue *values,
 		batch->ncolumns = nvalues;
 	batch->nvalues[i] = Min(nvalues, batch->ncolumns);
 	memcpy(&batch->value[i * batch->ncolumns], values, batch->nvalues[i] * sizeof(LbtKeyValue));
-	if (lbt_batch_looks(index))
-		keep_bytes(&batch->value[i * batch->ncolumns], batch->nvalues[i], &index->keyspec, batch->bytes[i]);
-}
-
-static inline const LbtKeyValue *
-batch_key(const LbtBatch *batch, int i)
-{
-	return &batch->value[i * batch->ncolumns];
 }
 
 void
 lbt_batch_finish(const LbtIndex *index, LbtBatch *batch)
 {
 	const LbtModel *model = &index->model;
-	uint64		tied = 0;		/* a bit for each */
+	bool		separated = model->separators.bytes > 0 && lbt_enable_leaf_cache;
 
 	for (int i = 0; i < batch->n && lbt_enable_leaf_cache; i++)
 	{
 		LbtTarget  *target = &batch->target[i];
 
 		target->slot = lbt_leaf_search(model->leaves, model->nleaves, target->slot, batch->code[i], batch->past[i]);
-		if (lbt_model_tied(model, target->slot, batch->code[i], batch->past[i]))
-		{
-			tied |= UINT64CONST(1) << i;
+		if (separated)
 			lbt_separators_prefetch(&model->separators, target->slot, batch->past[i], 0);
-		}
 	}
-	for (int i = 0; i < batch->n && tied != 0; i++)
-		if (tied >> i & 1)
-			lbt_separators_prefetch(&model->separators, batch->target[i].slot, batch->past[i], 1);
+	for (int i = 0; i < batch->n && separated; i++)
+		lbt_separators_prefetch(&model->separators, batch->target[i].slot, batch->past[i], 1);
 	for (int i = 0; i < batch->n; i++)
-		target_exactly(index, batch_key(batch, i), batch->nvalues[i], batch->past[i], batch->target[i].slot,
+		target_exactly(index, lbt_batch_key(batch, i), batch->nvalues[i], batch->past[i], batch->target[i].slot,
 					   batch->code[i], &batch->target[i]);
+	for (int i = 0; i < batch->n && lbt_batch_looks(index); i++)
+		keep_bytes(lbt_batch_key(batch, i), Min(batch->nvalues[i], index->keyspec.nplaces), &index->keyspec, batch->bytes[i]);
 
 	/*
 	 * In a loop of its own, short enough for the processor to be at several
@@ -130,10 +125,21 @@ next_wanted(void *state, BlockNumber *block, uint32 *tag)
 	return true;
 }
 
-/* One block more; made with the first. */
-static LbtReads *
-want(LbtReads *reads, Relation rel, BlockNumber block, int of)
+/* Is it among those that are wanted already? */
+static bool
+is_wanted(const LbtReads *reads, BlockNumber block)
 {
+	for (int i = reads ? reads->n - 1 : -1; i >= 0; i--)
+		if (reads->block[i] == block)
+			return true;
+	return false;
+}
+
+LbtReads *
+lbt_reads_want(LbtReads *reads, Relation rel, BlockNumber block, int of, bool once)
+{
+	if (once && is_wanted(reads, block))
+		return reads;
 	if (reads == NULL)
 	{
 		reads = palloc(sizeof(LbtReads));
@@ -144,16 +150,6 @@ want(LbtReads *reads, Relation rel, BlockNumber block, int of)
 	reads->of[reads->n] = of;
 	reads->block[reads->n++] = block;
 	return reads;
-}
-
-/* Is it among those that are wanted already? */
-static bool
-is_wanted(const LbtReads *reads, BlockNumber block)
-{
-	for (int i = reads ? reads->n - 1 : -1; i >= 0; i--)
-		if (reads->block[i] == block)
-			return true;
-	return false;
 }
 
 /* Read on, from what has not come yet. */
@@ -235,7 +231,7 @@ lbt_batch_read(Relation rel, const LbtBatch *batch)
 		if ((i == 0 || target->slot != target[-1].slot) &&
 			(target->recent == InvalidBuffer ||
 			 !lbt_buffer_holds(GetBufferDescriptor(target->recent - 1), rel, target->block)))
-			reads = want(reads, rel, target->block, i);
+			reads = lbt_reads_want(reads, rel, target->block, i, false);
 	}
 	return reads;
 }
@@ -270,254 +266,6 @@ lbt_batch_rows_come(LbtReads *reads, int last)
 	while (BufferIsValid(buf = next_come(reads, last, &which, &missed)))
 		*lbt_block_hint(reads->rel, reads->block[which]) = buf;
 	return missed;
-}
-
-/* ---- looking at leaves without a lock ---- */
-
-/* What can be seen of a leaf: a page that may be changing, but is always mapped. */
-typedef struct Glimpse
-{
-	const char *page;
-	int			first;			/* data items, by offset */
-	int			last;
-} Glimpse;
-
-/* The target's leaf, if it is in the buffer where it was seen last, and has items. */
-static inline bool
-glimpse_leaf(Relation rel, const LbtTarget *target, Glimpse *leaf)
-{
-	const PageHeaderData *header;
-	const BTPageOpaqueData *opaque;
-
-	if (target->recent == InvalidBuffer ||
-		!lbt_buffer_holds(GetBufferDescriptor(target->recent - 1), rel, target->block))
-		return false;
-	leaf->page = (const char *) BufferGetBlock(target->recent);
-	header = (const PageHeaderData *) leaf->page;
-	opaque = (const BTPageOpaqueData *) (leaf->page + BLCKSZ - MAXALIGN(sizeof(BTPageOpaqueData)));
-	leaf->first = opaque->btpo_next == P_NONE ? P_HIKEY : P_FIRSTKEY;
-	leaf->last = ((int) header->pd_lower - (int) SizeOfPageHeaderData) / (int) sizeof(ItemIdData);
-	leaf->last = Min(leaf->last, (int) MaxIndexTuplesPerPage);
-	return leaf->first <= leaf->last;
-}
-
-/* Where on the page an item lies, by its line pointer: so many bytes of it are on the page.  0: nowhere. */
-static inline uint32
-item_place(const Glimpse *leaf, int offset, Size bytes)
-{
-	uint32		at = ((const PageHeaderData *) leaf->page)->pd_linp[offset - 1].lp_off;
-
-	return at >= SizeOfPageHeaderData && at <= BLCKSZ - bytes && at == MAXALIGN(at) ? at : 0;
-}
-
-/* The values of an item's leading columns; false when it has none that can be told without a lock. */
-static pg_attribute_always_inline bool
-item_values(const LbtIndex *index, const Glimpse *leaf, int offset, int ncolumns, LbtKeyValue *values)
-{
-	const LbtKeySpec *spec = &index->keyspec;
-	uint32		at = item_place(leaf, offset, spec->fixed);
-
-	if (at == 0 || IndexTupleHasNulls((const IndexTupleData *) (leaf->page + at)))
-		return false;
-	for (int i = 0; i < ncolumns; i++)
-	{
-		const LbtKeyColumn *column = &spec->column[i];
-		const char *value = leaf->page + at + spec->place[i];
-
-		values[i].isnull = false;
-		if (column->bytes)
-			lbt_stored_bytes(column, value, &values[i]);
-		else
-			values[i].ordered = lbt_ordered(column, fetch_att(value, true, column->length));
-	}
-	return true;
-}
-
-/* The item at which the target's fraction points. */
-static inline int
-item_at(const Glimpse *leaf, double fraction)
-{
-	int			offset = leaf->first + (int) (fraction * (leaf->last + 1 - leaf->first));
-
-	return Max(leaf->first, Min(offset, leaf->last));
-}
-
-void
-lbt_batch_near(Relation rel, const LbtIndex *index, LbtBatch *batch, bool high_keys)
-{
-	const LbtModel *model = &index->model;
-
-	for (int i = 0; i < batch->n; i++)
-	{
-		LbtTarget  *target = &batch->target[i];
-		Glimpse		leaf;
-		LbtKeyValue values[LBT_CODE_COLUMNS];
-		uint64		code;
-		uint64		width;
-		int			offset;
-		int			better;
-		const char *item;
-
-		if (target->slot + 1 >= model->nleaves || !glimpse_leaf(rel, target, &leaf))
-			continue;
-		if (high_keys)
-			__builtin_prefetch(leaf.page + item_place(&leaf, P_HIKEY, sizeof(IndexTupleData)));
-		offset = item_at(&leaf, target->fraction);
-		width = model->leaves[target->slot + 1].min_code - model->leaves[target->slot].min_code;
-		if (width == 0 || !item_values(index, &leaf, offset, model->code.ncolumns, values))
-			continue;
-		code = lbt_keycode(&model->code, values, model->code.ncolumns, LBT_MISSING_LOW);
-		target->fraction += (double) (int64) (batch->code[i] - code) / (double) width;
-		target->fraction = Max(0.0, Min(target->fraction, 1.0));
-
-		/* Between the two, items are most likely of one size, and in order. */
-		better = item_at(&leaf, target->fraction);
-		item = leaf.page + item_place(&leaf, offset, sizeof(IndexTupleData));
-		item -= (better - offset) * (int) MAXALIGN(IndexTupleSize((IndexTuple) item));
-		__builtin_prefetch(&((const PageHeaderData *) leaf.page)->pd_linp[better - 1]);
-		__builtin_prefetch(item);
-		__builtin_prefetch(item - PG_CACHE_LINE_SIZE / 2);
-	}
-}
-
-/* ---- rows ---- */
-
-/* Is the item before the bound that the batch has in this place?  What cannot be told is not. */
-static inline bool
-item_before(const LbtIndex *index, const Glimpse *leaf, int offset, const LbtBatch *batch, int which)
-{
-	const LbtKeyValue *key = batch_key(batch, which);
-	int			ncolumns = batch->nvalues[which];
-	LbtKeyValue item[LBT_CODE_COLUMNS];
-
-	if (!item_values(index, leaf, offset, ncolumns, item))
-		return false;
-	for (int i = 0; i < ncolumns; i++)
-	{
-		int			cmp = lbt_compare_value(&index->keyspec.column[i], &key[i], &item[i]);
-
-		if (cmp != 0)
-			return cmp > 0;
-	}
-	return batch->past[which];
-}
-
-/* The row of the first item that is not before the bound that the batch has in this place. */
-static inline void
-find_row(const LbtIndex *index, const Glimpse *leaf, const LbtBatch *batch, int which, ItemPointer row)
-{
-	int			lo = leaf->first - 1;
-	int			hi = leaf->last + 1;
-	int			at = item_at(leaf, batch->target[which].fraction);
-	uint32		place;
-	IndexTupleData item;
-
-	/* From the place that is known well, in growing steps; then by halves. */
-	for (int step = 1; hi - lo > 1; step *= 2)
-	{
-		if (item_before(index, leaf, at, batch, which))
-			lo = at;
-		else
-			hi = at;
-		if (lo >= leaf->first && hi <= leaf->last)
-			break;
-		at = lo >= leaf->first ? Min(lo + step, hi - 1) : Max(hi - step, lo + 1);
-	}
-	while (hi - lo > 1)
-	{
-		at = (lo + hi) / 2;
-		if (item_before(index, leaf, at, batch, which))
-			lo = at;
-		else
-			hi = at;
-	}
-	if (hi > leaf->last || (place = item_place(leaf, hi, sizeof(item))) == 0)
-		return;
-	memcpy(&item, leaf->page + place, sizeof(item));
-	if (!BTreeTupleIsPosting(&item))
-		*row = item.t_tid;
-	else if (BTreeTupleGetPostingOffset(&item) <= BLCKSZ - place - sizeof(ItemPointerData))
-		memcpy(row, leaf->page + place + BTreeTupleGetPostingOffset(&item), sizeof(ItemPointerData));
-	if (!ItemPointerIsValid(row) || !BlockNumberIsValid(ItemPointerGetBlockNumber(row)))
-		ItemPointerSetInvalid(row);
-}
-
-/* Where the rows' blocks should be, by their hints; asks for the lines that tell whether they are there. */
-static void
-guess_buffers(Relation table, int n, const ItemPointerData *rows, Buffer *buffer)
-{
-	for (int i = 0; i < n; i++)
-	{
-		const ItemPointerData *row = &rows[i];
-
-		buffer[i] = ItemPointerIsValid(row) ? *lbt_block_hint(table, ItemPointerGetBlockNumber(row)) : InvalidBuffer;
-		if (buffer[i] < 1 || buffer[i] > NBuffers)
-			buffer[i] = InvalidBuffer;
-		else
-		{
-			const PageHeaderData *header = (const PageHeaderData *) BufferGetBlock(buffer[i]);
-
-			__builtin_prefetch(GetBufferDescriptor(buffer[i] - 1), 1);
-			__builtin_prefetch(header);
-			__builtin_prefetch(&header->pd_linp[ItemPointerGetOffsetNumber(row) - 1]);
-		}
-	}
-}
-
-/* The blocks of rows that are not where they should be.  Of one block, the first row waits. */
-static LbtReads *
-missing_blocks(Relation table, int n, const ItemPointerData *rows, Buffer *buffer)
-{
-	LbtReads   *reads = NULL;
-
-	for (int i = 0; i < n; i++)
-	{
-		BlockNumber block;
-
-		if (!ItemPointerIsValid(&rows[i]))
-			continue;
-		block = ItemPointerGetBlockNumber(&rows[i]);
-		if (buffer[i] != InvalidBuffer && lbt_buffer_holds(GetBufferDescriptor(buffer[i] - 1), table, block))
-			continue;
-		buffer[i] = InvalidBuffer;
-		if (!is_wanted(reads, block))
-			reads = want(reads, table, block, i);
-	}
-	return reads;
-}
-
-LbtReads *
-lbt_batch_rows(Relation rel, const LbtIndex *index, Relation table, const LbtBatch *batch, bool read)
-{
-	ItemPointerData row[LBT_BATCH];
-	Buffer		buffer[LBT_BATCH];
-	LbtReads   *reads = NULL;
-
-	for (int i = 0; i < batch->n; i++)
-	{
-		Glimpse		leaf;
-
-		ItemPointerSetInvalid(&row[i]);
-		if (!glimpse_leaf(rel, &batch->target[i], &leaf))
-			continue;
-		find_row(index, &leaf, batch, i, &row[i]);
-		if (ItemPointerIsValid(&row[i]))
-			__builtin_prefetch(lbt_block_hint(table, ItemPointerGetBlockNumber(&row[i])));
-	}
-	guess_buffers(table, batch->n, row, buffer);
-	if (read)
-		reads = missing_blocks(table, batch->n, row, buffer);
-	for (int i = 0; i < batch->n; i++)
-	{
-		const PageHeaderData *header;
-
-		if (buffer[i] == InvalidBuffer)
-			continue;
-		header = (const PageHeaderData *) BufferGetBlock(buffer[i]);
-		__builtin_prefetch((const char *) header +
-						   header->pd_linp[(ItemPointerGetOffsetNumber(&row[i]) - 1) % MaxHeapTuplesPerPage].lp_off % BLCKSZ);
-	}
-	return reads;
 }
 
 /* ---- leaves in shared buffers ---- */

@@ -16,8 +16,8 @@
 /* Bounds that are predicted together. */
 #define LBT_BATCH 64
 
-/* Bytes kept of each one's byte strings: a uuid for each column. */
-#define LBT_BATCH_BYTES (LBT_CODE_COLUMNS * 16)
+/* Bytes kept of each one's byte strings, enough for a uuid in each column. */
+#define LBT_BATCH_BYTES 128
 
 typedef struct LbtBatch
 {
@@ -26,6 +26,8 @@ typedef struct LbtBatch
 	uint64		code[LBT_BATCH];
 	bool		past[LBT_BATCH];
 	uint8		nvalues[LBT_BATCH];
+	uint64		placed;			/* a bit for each: the target says its very
+								 * place on the leaf, as last looked at */
 	LbtTarget	target[LBT_BATCH];
 	LbtKeyValue value[LBT_BATCH * LBT_CODE_COLUMNS];	/* ncolumns of each */
 	uint8		bytes[LBT_BATCH][LBT_BATCH_BYTES];	/* if entries are looked
@@ -75,20 +77,17 @@ target_slot(const LbtIndex *index, uint32 slot, uint64 code, LbtTarget *t)
 		lbt_leaf_fraction(index->model.leaves, index->model.nleaves, slot, code) : 0.5;
 }
 
-/*
- * The same for a key whose code is that of a separator, where these are kept: *t is the target as for the slot that
- * lbt_leaf_search() found.
- */
-extern void lbt_target_tied(const LbtIndex *index, const LbtKeyValue *values, int nvalues, bool past, uint64 code,
-							LbtTarget *t);
+/* The same by the separators, which the model keeps: *t is the target as for the slot that lbt_leaf_search() found. */
+extern void lbt_target_separated(const LbtIndex *index, const LbtKeyValue *values, int nvalues, bool past, uint64 code,
+								 LbtTarget *t);
 
 static inline void
 target_exactly(const LbtIndex *index, const LbtKeyValue *values, int nvalues, bool past, uint32 slot, uint64 code,
 			   LbtTarget *t)
 {
 	target_slot(index, slot, code, t);
-	if (unlikely(lbt_model_tied(&index->model, slot, code, past)) && lbt_enable_leaf_cache)
-		lbt_target_tied(index, values, nvalues, past, code, t);
+	if (unlikely(index->model.separators.bytes > 0) && lbt_enable_leaf_cache)
+		lbt_target_separated(index, values, nvalues, past, code, t);
 }
 
 /* Make the target for a bound of this code; near as for predict_slot(). */
@@ -143,6 +142,7 @@ typedef struct LbtReads LbtReads;
  *     finish    the leaf's slot, block and buffer                 -> the page's header, and where the key should be
  *     read      leaves that are not in shared buffers             -> their reads
  *     near      an item close by; from its code, a better place   -> the item there; with high_keys, the high key
+ *               (columns of varying length: a search, in steps)   -> its items
  *     rows      the item; its row's block; the block's buffer     -> the row, or its block's read
  *
  * Add keys of leading columns (past: the bound behind what is equal to them), in order, to an empty batch, then finish it
@@ -157,7 +157,7 @@ extern void lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtKeyVa
 extern void lbt_batch_finish(const LbtIndex *index, LbtBatch *batch);
 extern LbtReads *lbt_batch_read(Relation rel, const LbtBatch *batch);
 extern void lbt_batch_near(Relation rel, const LbtIndex *index, LbtBatch *batch, bool high_keys);
-extern LbtReads *lbt_batch_rows(Relation rel, const LbtIndex *index, Relation table, const LbtBatch *batch, bool read);
+extern LbtReads *lbt_batch_rows(Relation rel, const LbtIndex *index, Relation table, LbtBatch *batch, bool read);
 
 /* Is this, not empty, from the index's model of today?  The view is up to date. */
 static inline bool
@@ -166,11 +166,20 @@ lbt_batch_current(const LbtIndex *index, const LbtBatch *batch)
 	return index->state == LBT_READY && batch->target[0].generation == index->generation;
 }
 
+/* The key of the bound with this number. */
+static inline LbtKeyValue *
+lbt_batch_key(LbtBatch *batch, int i)
+{
+	return &batch->value[i * batch->ncolumns];
+}
+
 /*
  * lbt_batch_read() and, if it may read, lbt_batch_rows() return the blocks that are not where their hints say (they may be
  * elsewhere in shared buffers), in the current memory context; NULL if there are none.  Their reads go on while the batch
  * is used, as many at a time as effective_io_concurrency says, more being asked for whenever one is waited for:
  *
+ *     _want()   one block more, for the bound of this number, with once only if it is not wanted yet; reads is NULL before
+ *               the first
  *     _start()  asks for the first ones, though none is waited for yet
  *     _come()   waits for what the bounds up to number last need, and notes where it is; was one of these not in shared
  *               buffers when it was asked for?  After an error in reading, the rest is given up.
@@ -179,16 +188,17 @@ lbt_batch_current(const LbtIndex *index, const LbtBatch *batch)
  * Blocks on their way, and those that have come in and were not waited for, are pinned if they are read asynchronously,
  * until the reads end, or all streams do (server/stream.h): then those not waited for are asked for anew.
  */
+extern LbtReads *lbt_reads_want(LbtReads *reads, Relation rel, BlockNumber block, int of, bool once);
 extern void lbt_reads_start(LbtReads *reads);
 extern bool lbt_batch_leaves_come(LbtIndex *index, LbtBatch *batch, LbtReads *reads, int last);
 extern bool lbt_batch_rows_come(LbtReads *reads, int last);
 extern int	lbt_reads_end(LbtReads **reads);
 
-/* Can the index's entries be looked at without a lock: their columns lie in places that do not depend on their values? */
+/* Can the index's entries be looked at without a lock: does an entry tell where its first columns, or one at least, lie? */
 static inline bool
 lbt_batch_looks(const LbtIndex *index)
 {
-	return index->keyspec.fixed > 0;
+	return index->keyspec.nplaces > 0;
 }
 
 /*

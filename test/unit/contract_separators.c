@@ -158,7 +158,7 @@ use_separated_model(LbtModel *model, const KeyColumns *columns, const KeyBound *
 
 		key.code = lbt_keycode(&model->code, keys[i].values, keys[i].nvalues, past ? LBT_MISSING_HIGH : LBT_MISSING_LOW);
 		slot = lbt_model_slot(model, key.code, past);
-		if (lbt_model_tied(model, slot, key.code, past))
+		if (model->separators.bytes > 0)
 			lbt_separators_find(&model->separators, model->leaves, model->nleaves, &key, &slot, &fraction);
 		CHECK(slot < model->nleaves, "slot %u of %u leaves", slot, model->nleaves);
 		CHECK(fraction >= 0.0 && fraction <= 1.0, "a fraction of %g", fraction);

@@ -1,0 +1,452 @@
+
+/*
+ * glimpse.c - the stages of a batch that look at leaves without a lock or pin; see predict.h.
+ *
+ *     bounds of the batch     a    b    c   ...
+ *     round 1                 |    |    |         load the items at the places guessed, then look at each
+ *     round 2                 |    |    |         load and look at those that tell more, in growing steps, then by halves
+ *     round 3                      |    |         a has its place
+ *     row                     |    |    |         the entry's heap TID, the block's buffer, the row there
+ *
+ * So all wait together for what a search of its own would wait for one item after the other.  A page may change while it is
+ * looked at, or be another one's by now: whatever is read leads only to hints (src/README, "Looking at pages without a lock").
+ */
+#include "search/predict.h"
+
+#include "access/tupmacs.h"
+#include "server/sortkey.h"
+#include "server/tableblock.h"
+
+/* ---- leaves and items ---- */
+
+/* What can be seen of a leaf: a page that may be changing, but is always mapped. */
+typedef struct Glimpse
+{
+	const char *page;
+	int			first;			/* data items, by offset */
+	int			last;
+} Glimpse;
+
+/* The target's leaf, if it is in the buffer where it was seen last, and has items. */
+static inline bool
+glimpse_leaf(Relation rel, const LbtTarget *target, Glimpse *leaf)
+{
+	const PageHeaderData *header;
+	const BTPageOpaqueData *opaque;
+
+	if (target->recent == InvalidBuffer ||
+		!lbt_buffer_holds(GetBufferDescriptor(target->recent - 1), rel, target->block))
+		return false;
+	leaf->page = (const char *) BufferGetBlock(target->recent);
+	header = (const PageHeaderData *) leaf->page;
+	opaque = (const BTPageOpaqueData *) (leaf->page + BLCKSZ - MAXALIGN(sizeof(BTPageOpaqueData)));
+	leaf->first = opaque->btpo_next == P_NONE ? P_HIKEY : P_FIRSTKEY;
+	leaf->last = ((int) header->pd_lower - (int) SizeOfPageHeaderData) / (int) sizeof(ItemIdData);
+	leaf->last = Min(leaf->last, (int) MaxIndexTuplesPerPage);
+	return leaf->first <= leaf->last;
+}
+
+/* Where on the page an item lies, by its line pointer: so many bytes of it are on the page.  0: nowhere. */
+static inline uint32
+item_place(const Glimpse *leaf, int offset, Size bytes)
+{
+	uint32		at = ((const PageHeaderData *) leaf->page)->pd_linp[offset - 1].lp_off;
+
+	return at >= SizeOfPageHeaderData && at <= BLCKSZ - bytes && at == MAXALIGN(at) ? at : 0;
+}
+
+/* A place in an entry without NULLs, on the way through its columns. */
+typedef struct EntryWalk
+{
+	const char *entry;
+	uint32		room;			/* bytes of the page from there on */
+	uint32		at;
+} EntryWalk;
+
+/* The byte string of a varlena that is neither compressed nor out of line. */
+static inline bool
+next_varlena(EntryWalk *walk, const LbtKeyColumn *column, LbtKeyValue *value)
+{
+	uint32		header;			/* read once: it may change */
+	uint32		header_length = sizeof(header);
+	uint32		length;
+
+	/* What is padded has a long header, which is aligned. */
+	if (walk->at < walk->room && walk->entry[walk->at] == 0)
+		walk->at = TYPEALIGN(sizeof(header), walk->at);
+	if (walk->at + sizeof(header) > walk->room)
+		return false;
+	memcpy(&header, walk->entry + walk->at, sizeof(header));
+	if (VARATT_IS_1B(&header) && !VARATT_IS_1B_E(&header))
+	{
+		length = VARSIZE_1B(&header);
+		header_length = VARHDRSZ_SHORT;
+	}
+	else if (VARATT_IS_4B_U(&header))
+		length = VARSIZE_4B(&header);
+	else
+		return false;
+	if (length < header_length || length > walk->room - walk->at)
+		return false;
+	value->bytes = (const uint8_t *) walk->entry + walk->at + header_length;
+	value->length = lbt_length_that_counts(column, value->bytes, length - header_length);
+	walk->at += length;
+	return true;
+}
+
+/* A value of fixed length, at this place. */
+static inline void
+fixed_value(const LbtKeyColumn *column, const char *at, LbtKeyValue *value)
+{
+	if (column->bytes)
+		lbt_stored_bytes(column, at, value);
+	else
+		value->ordered = lbt_ordered(column, fetch_att(at, true, column->length));
+}
+
+/* item_values() where the columns' places depend on their lengths. */
+static bool
+varying_values(const LbtKeySpec *spec, const char *entry, uint32 room, int ncolumns, LbtKeyValue *values)
+{
+	EntryWalk	walk = {.entry = entry,.room = room,.at = MAXALIGN(sizeof(IndexTupleData))};
+
+	for (int i = 0; i < ncolumns; i++)
+	{
+		const LbtKeyColumn *column = &spec->column[i];
+
+		values[i].isnull = false;
+		if (column->length == -1)
+		{
+			if (!next_varlena(&walk, column, &values[i]))
+				return false;
+			continue;
+		}
+		walk.at = att_align_nominal(walk.at, column->align);
+		if (walk.at + column->length > room)
+			return false;
+		fixed_value(column, entry + walk.at, &values[i]);
+		walk.at += column->length;
+	}
+	return true;
+}
+
+/* The values of an item's leading columns; false when it has none that can be told without a lock. */
+static pg_attribute_always_inline bool
+item_values(const LbtIndex *index, const Glimpse *leaf, int offset, int ncolumns, LbtKeyValue *values)
+{
+	const LbtKeySpec *spec = &index->keyspec;
+	uint32		at = item_place(leaf, offset, spec->fixed);
+	const char *entry = leaf->page + at;
+
+	if (at == 0 || IndexTupleHasNulls((const IndexTupleData *) entry))
+		return false;
+	if (spec->varies)
+		return varying_values(spec, entry, BLCKSZ - at, ncolumns, values);
+	for (int i = 0; i < ncolumns; i++)
+	{
+		values[i].isnull = false;
+		fixed_value(&spec->column[i], entry + spec->place[i], &values[i]);
+	}
+	return true;
+}
+
+/* The item at which the target's fraction points. */
+static inline int
+item_at(const Glimpse *leaf, double fraction)
+{
+	int			offset = leaf->first + (int) (fraction * (leaf->last + 1 - leaf->first));
+
+	return Max(leaf->first, Min(offset, leaf->last));
+}
+
+/* Has the leaf's fraction in the target point at this item. */
+static inline void
+point_at(LbtTarget *target, const Glimpse *leaf, int offset)
+{
+	target->fraction = Max(0.0, Min((offset - leaf->first + 0.5) / (leaf->last + 1 - leaf->first), 1.0));
+}
+
+/* Bring the beginning of an item in, by loads: processors drop prefetches where they are busy finding addresses. */
+static inline void
+load_item(const Glimpse *leaf, int offset)
+{
+	const volatile char *item = leaf->page + item_place(leaf, offset, PG_CACHE_LINE_SIZE);
+
+	(void) *item;
+	(void) item[PG_CACHE_LINE_SIZE / 2];
+}
+
+/* Ask for the items by which a better place is guessed, and guess it by the code of the one at the place guessed first. */
+static void
+near_by_code(const LbtIndex *index, const Glimpse *leaf, uint64 key_code, LbtTarget *target)
+{
+	const LbtModel *model = &index->model;
+	uint64		width = model->leaves[target->slot + 1].min_code - model->leaves[target->slot].min_code;
+	int			offset = item_at(leaf, target->fraction);
+	LbtKeyValue values[LBT_CODE_COLUMNS];
+	uint64		code;
+	int			better;
+	const char *item;
+
+	if (width == 0 || !item_values(index, leaf, offset, model->code.ncolumns, values))
+		return;
+	code = lbt_keycode(&model->code, values, model->code.ncolumns, LBT_MISSING_LOW);
+	target->fraction += (double) (int64) (key_code - code) / (double) width;
+	target->fraction = Max(0.0, Min(target->fraction, 1.0));
+
+	/* Between the two, items are most likely of one size, and in order. */
+	better = item_at(leaf, target->fraction);
+	item = leaf->page + item_place(leaf, offset, sizeof(IndexTupleData));
+	item -= (better - offset) * (int) MAXALIGN(IndexTupleSize((IndexTuple) item));
+	__builtin_prefetch(&((const PageHeaderData *) leaf->page)->pd_linp[better - 1]);
+	__builtin_prefetch(item);
+	__builtin_prefetch(item - PG_CACHE_LINE_SIZE / 2);
+}
+
+/* ---- places ---- */
+
+/* A search on a leaf: the first item that is not before a bound of the batch. */
+typedef struct Seek
+{
+	Glimpse		leaf;
+	int			which;			/* the bound's number */
+	int			lo;				/* before the bound, or none */
+	int			hi;				/* not before the bound, or none */
+	int			at;				/* looked at next */
+	int			step;
+} Seek;
+
+typedef enum Side
+{
+	BEFORE_BOUND,
+	BEHIND_BOUND,
+	NOT_TOLD
+} Side;
+
+/* Which side of the bound that the batch has in this place is the item on? */
+static pg_attribute_always_inline Side
+item_side(const LbtIndex *index, const Glimpse *leaf, int offset, LbtBatch *batch, int which)
+{
+	const LbtKeySpec *spec = &index->keyspec;
+	const LbtKeyValue *key = lbt_batch_key(batch, which);
+	int			ncolumns = Min(batch->nvalues[which], spec->nplaces);
+	LbtKeyValue item[LBT_CODE_COLUMNS];
+
+	if (!item_values(index, leaf, offset, ncolumns, item))
+		return NOT_TOLD;
+	for (int i = 0; i < ncolumns; i++)
+	{
+		const LbtKeyColumn *column = &spec->column[i];
+		int			cmp;
+
+		if (column->encoded && !key[i].isnull)
+		{
+			cmp = lbt_guess_order(column->collation, (const char *) key[i].bytes, key[i].length,
+								  (const char *) item[i].bytes, item[i].length);
+			if (cmp == 0 && lbt_compare_bytes(column, &key[i], &item[i]) != 0)
+				return NOT_TOLD;
+			cmp = column->desc ? -cmp : cmp;
+		}
+		else if (column->bytes && !key[i].isnull && key[i].length == LBT_BATCH_BYTES &&
+				 item[i].length >= LBT_BATCH_BYTES && memcmp(key[i].bytes, item[i].bytes, LBT_BATCH_BYTES) == 0)
+			return NOT_TOLD;	/* cut */
+		else
+			cmp = lbt_compare_value(column, &key[i], &item[i]);
+		if (cmp != 0)
+			return cmp > 0 ? BEFORE_BOUND : BEHIND_BOUND;
+	}
+	if (ncolumns < batch->nvalues[which])
+		return NOT_TOLD;
+	return batch->past[which] ? BEFORE_BOUND : BEHIND_BOUND;
+}
+
+/* Look at an item.  Is there another one to look at?  From the place that is known well, in growing steps; then by halves. */
+static pg_attribute_always_inline bool
+seek_on(const LbtIndex *index, LbtBatch *batch, Seek *seek)
+{
+	Side		side = item_side(index, &seek->leaf, seek->at, batch, seek->which);
+
+	if (side == NOT_TOLD)
+		return false;
+	if (side == BEFORE_BOUND)
+		seek->lo = seek->at;
+	else
+		seek->hi = seek->at;
+	if (seek->lo >= seek->leaf.first && seek->hi <= seek->leaf.last)
+		seek->at = (seek->lo + seek->hi) / 2;
+	else
+	{
+		seek->at = side == BEFORE_BOUND ? Min(seek->lo + seek->step, seek->hi - 1) : Max(seek->hi - seek->step, seek->lo + 1);
+		seek->step *= 2;
+	}
+	if (seek->hi - seek->lo > 1)
+		return true;
+	seek->at = seek->hi;
+	batch->placed |= UINT64CONST(1) << seek->which;
+	return false;
+}
+
+/* No leaf has so many items that a search would take more steps. */
+#define MAX_SEEK_STEPS 24
+
+/*
+ * Find the places of a batch's bounds: each step for all of them, so that they wait for their items together.  Where it
+ * cannot be told how an item compares, that one is the place.
+ */
+static void
+seek_all(Relation rel, const LbtIndex *index, LbtBatch *batch)
+{
+	Seek		seek[LBT_BATCH];
+	int			n = 0;
+
+	batch->placed = 0;
+	for (int i = 0; i < batch->n; i++)
+	{
+		Seek	   *new = &seek[n];
+
+		if (!glimpse_leaf(rel, &batch->target[i], &new->leaf))
+			continue;
+		new->which = i;
+		new->lo = new->leaf.first - 1;
+		new->hi = new->leaf.last + 1;
+		new->at = item_at(&new->leaf, batch->target[i].fraction);
+		new->step = 1;
+		n++;
+	}
+	for (int steps = 0; n > 0 && steps < MAX_SEEK_STEPS; steps++)
+	{
+		int			left = 0;
+
+		for (int i = 0; i < n; i++)
+			load_item(&seek[i].leaf, seek[i].at);
+		for (int i = 0; i < n; i++)
+		{
+			bool		goes_on = seek_on(index, batch, &seek[i]);
+
+			point_at(&batch->target[seek[i].which], &seek[i].leaf, seek[i].at);
+			if (!goes_on)
+				continue;
+			__builtin_prefetch(&((const PageHeaderData *) seek[i].leaf.page)->pd_linp[seek[i].at - 1]);
+			seek[left++] = seek[i];
+		}
+		n = left;
+	}
+}
+
+void
+lbt_batch_near(Relation rel, const LbtIndex *index, LbtBatch *batch, bool high_keys)
+{
+	for (int i = 0; i < batch->n; i++)
+	{
+		LbtTarget  *target = &batch->target[i];
+		Glimpse		leaf;
+
+		if (target->slot + 1 >= index->model.nleaves || !glimpse_leaf(rel, target, &leaf))
+			continue;
+		if (high_keys)
+			__builtin_prefetch(leaf.page + item_place(&leaf, P_HIKEY, sizeof(IndexTupleData)));
+		if (!index->keyspec.varies)
+			near_by_code(index, &leaf, batch->code[i], target);
+	}
+	if (index->keyspec.varies)
+		seek_all(rel, index, batch);
+}
+
+/* ---- rows ---- */
+
+/* The row of the item that the target points at. */
+static inline void
+find_row(const Glimpse *leaf, double fraction, ItemPointer row)
+{
+	uint32		place = item_place(leaf, item_at(leaf, fraction), sizeof(IndexTupleData));
+	IndexTupleData item;
+
+	if (place == 0)
+		return;
+	memcpy(&item, leaf->page + place, sizeof(item));
+	if (!BTreeTupleIsPosting(&item))
+		*row = item.t_tid;
+	else if (BTreeTupleGetPostingOffset(&item) <= BLCKSZ - place - sizeof(ItemPointerData))
+		memcpy(row, leaf->page + place + BTreeTupleGetPostingOffset(&item), sizeof(ItemPointerData));
+	if (!ItemPointerIsValid(row) || !BlockNumberIsValid(ItemPointerGetBlockNumber(row)))
+		ItemPointerSetInvalid(row);
+}
+
+/* Where the rows' blocks should be, by their hints; asks for the lines that tell whether they are there. */
+static void
+guess_buffers(Relation table, int n, const ItemPointerData *rows, Buffer *buffer)
+{
+	for (int i = 0; i < n; i++)
+	{
+		const ItemPointerData *row = &rows[i];
+
+		buffer[i] = ItemPointerIsValid(row) ? *lbt_block_hint(table, ItemPointerGetBlockNumber(row)) : InvalidBuffer;
+		if (buffer[i] < 1 || buffer[i] > NBuffers)
+			buffer[i] = InvalidBuffer;
+		else
+		{
+			const PageHeaderData *header = (const PageHeaderData *) BufferGetBlock(buffer[i]);
+
+			__builtin_prefetch(GetBufferDescriptor(buffer[i] - 1), 1);
+			__builtin_prefetch(header);
+			__builtin_prefetch(&header->pd_linp[ItemPointerGetOffsetNumber(row) - 1]);
+		}
+	}
+}
+
+/* The blocks of rows that are not where they should be.  Of one block, the first row waits. */
+static LbtReads *
+missing_blocks(Relation table, int n, const ItemPointerData *rows, Buffer *buffer)
+{
+	LbtReads   *reads = NULL;
+
+	for (int i = 0; i < n; i++)
+	{
+		BlockNumber block;
+
+		if (!ItemPointerIsValid(&rows[i]))
+			continue;
+		block = ItemPointerGetBlockNumber(&rows[i]);
+		if (buffer[i] != InvalidBuffer && lbt_buffer_holds(GetBufferDescriptor(buffer[i] - 1), table, block))
+			continue;
+		buffer[i] = InvalidBuffer;
+		reads = lbt_reads_want(reads, table, block, i, true);
+	}
+	return reads;
+}
+
+LbtReads *
+lbt_batch_rows(Relation rel, const LbtIndex *index, Relation table, LbtBatch *batch, bool read)
+{
+	ItemPointerData row[LBT_BATCH];
+	Buffer		buffer[LBT_BATCH];
+	LbtReads   *reads = NULL;
+
+	if (!index->keyspec.varies)
+		seek_all(rel, index, batch);
+	for (int i = 0; i < batch->n; i++)
+	{
+		Glimpse		leaf;
+
+		ItemPointerSetInvalid(&row[i]);
+		if (!(batch->placed >> i & 1) || !glimpse_leaf(rel, &batch->target[i], &leaf))
+			continue;
+		find_row(&leaf, batch->target[i].fraction, &row[i]);
+		if (ItemPointerIsValid(&row[i]))
+			__builtin_prefetch(lbt_block_hint(table, ItemPointerGetBlockNumber(&row[i])));
+	}
+	guess_buffers(table, batch->n, row, buffer);
+	if (read)
+		reads = missing_blocks(table, batch->n, row, buffer);
+	for (int i = 0; i < batch->n; i++)
+	{
+		const PageHeaderData *header;
+
+		if (buffer[i] == InvalidBuffer)
+			continue;
+		header = (const PageHeaderData *) BufferGetBlock(buffer[i]);
+		__builtin_prefetch((const char *) header +
+						   header->pd_linp[(ItemPointerGetOffsetNumber(&row[i]) - 1) % MaxHeapTuplesPerPage].lp_off % BLCKSZ);
+	}
+	return reads;
+}
