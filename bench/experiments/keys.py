@@ -4,6 +4,7 @@ Each key set has a table with an index for each contender and a table of probes,
 It is loaded, measured and dropped before the next one.
 """
 
+import dataclasses
 import os
 
 from harness import learned, load
@@ -22,17 +23,19 @@ FIGURES = ("speed-up", "by the model, % of probes", "verified, % of lookups", "a
 
 class Keys(Experiment):
     title = "Index-only joins by keys of many kinds"
+    groups = keys_sets.GROUPS
+    usual_sets = "main,real"
 
     def add_options(self, parser):
         parser.set_defaults(contenders="btree,served")
         parser.add_argument("--probes", type=int, default=1_000_000, help="probes of each join")
-        parser.add_argument("--sets", default="main,real", metavar="LIST",
-                            help=f"key sets, by name or by group ({', '.join(keys_sets.GROUPS)})")
+        parser.add_argument("--sets", default=self.usual_sets, metavar="LIST",
+                            help=f"key sets, by name or by group ({', '.join(self.groups)})")
         parser.add_argument("--keys", default=os.environ.get("LBT_KEYS"), metavar="DIR",
                             help="folder with the files of the real key sets (default: LBT_KEYS)")
 
     def check_options(self, options):
-        options.key_sets = keys_sets.choose(options.sets)
+        options.key_sets = keys_sets.choose(options.sets, self.groups)
         if options.rows < MIN_ROWS or options.probes < 1:
             raise SystemExit(f"bench: --rows must be at least {MIN_ROWS}, --probes at least 1")
         contenders = {name.strip() for name in options.contenders.split(",")}
@@ -65,7 +68,7 @@ class Keys(Experiment):
     def _measure_set(self, bench, key_set):
         table, probes = f"t_{key_set.name}", f"probe_{key_set.name}"
         self._fill(bench, key_set, table, probes)
-        indexes = Indexes(table, key_set.column_list(), bench.contenders)
+        indexes = Indexes(table, key_set.column_list(), bench.contenders, primary_key=key_set.unique)
         for contender in bench.contenders:
             if contender.builds:
                 bench.connection.execute(indexes.create_sql(contender))
@@ -73,17 +76,25 @@ class Keys(Experiment):
         load.prewarm(bench, [*indexes.names(), probes])
         bench.connection.execute("CHECKPOINT")
         learning = judged(bench.contenders)
-        model = learned.train(bench, learning.index_on(table)) if learning else {}
+        model = self.train(bench, key_set, learning.index_on(table)) if learning else {}
         if learning:
             learned.reset_counters(bench)
-        join = " AND ".join(f"t.{name} = p.{name}" for name, _ in key_set.columns)
-        bench.run_all(indexes, [_Join(
-            key_set.name, key_set.title, "µs a probe", index_only=True, per=bench.options.probes,
-            sql=f"SELECT count(t.{key_set.columns[-1][0]}) FROM {probes} AS p JOIN {table} AS t ON {join}")])
+        condition = " AND ".join(f"t.{name} = p.{name}" for name, _ in key_set.columns)
+        join = f"SELECT count(t.{key_set.columns[-1][0]}) FROM {probes} AS p JOIN {table} AS t ON {condition}"
+        bench.run_all(indexes, [_Join(key_set.name, key_set.title, "µs a probe", index_only=True,
+                                      per=bench.options.probes, sql=join, asked=model.get("state") == "ready")])
         bench.targets[key_set.name] = key_set.target
         row = self._figures(bench, key_set, learning, table, model)
+        self.afterwards(bench, key_set, indexes, join)
         bench.connection.execute(f"DROP TABLE {table}, {probes}")
         return row
+
+    def train(self, bench, key_set, index):
+        """The row of the model that the join is measured with."""
+        return learned.train(bench, index)
+
+    def afterwards(self, bench, key_set, indexes, join):
+        """What else is measured of a set."""
 
     def _fill(self, bench, key_set, table, probes):
         options = bench.options
@@ -129,11 +140,15 @@ class Keys(Experiment):
                 model.get("key_code") or model.get("reason") or model.get("state")]
 
 
+@dataclasses.dataclass
 class _Join(Query):
     """Each probe finds a key: at least as many rows as probes."""
 
+    asked: bool = True  # will the model be asked?
+
     def run(self, bench, indexes, contender, round_number):
-        value = super().run(bench, indexes, contender, round_number)
+        with learned.checked(bench, contender, contender.index_on(indexes.table), self.asked):
+            value = super().run(bench, indexes, contender, round_number)
         if self.last_answer[0][0] < self.per:
             raise Failed(f"{self.title}: {contender.name} found {self.last_answer[0][0]} of {self.per} keys")
         return value

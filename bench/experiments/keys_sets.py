@@ -69,6 +69,7 @@ class KeySet:
     collation: str | None = None  # what the server has to have
     file: str | None = None  # of a real set
     numbers: bool = True  # of a real set: base keys are integers
+    unique: bool = False  # then btree's index is the table's primary key
 
     def select(self, source, base_size=None, span=None):
         """SQL for the keys of the rows i, in the order of j, of `source`, SQL that gives (i, j)."""
@@ -152,16 +153,16 @@ REAL = (
 GROUPS = {"main": MAIN, "others": OTHERS, "text": TEXT, "real": REAL, "all": MAIN + OTHERS + TEXT + REAL}
 
 
-def choose(names):
-    """The sets of a comma-separated list of names and groups, in the order known here."""
-    known = {key_set.name: (key_set,) for key_set in GROUPS["all"]} | GROUPS
+def choose(names, groups):
+    """The sets of a comma-separated list of names and groups, in the order of the group `all`."""
+    known = {key_set.name: (key_set,) for key_set in groups["all"]} | groups
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     unknown = [name for name in wanted if name not in known]
     if unknown or not wanted:
         named = ", ".join(unknown) or "(none given)"
         raise SystemExit(f"bench: unknown key set {named}: choose from {', '.join(known)}")
     chosen = {key_set for name in wanted for key_set in known[name]}
-    return [key_set for key_set in GROUPS["all"] if key_set in chosen]
+    return [key_set for key_set in groups["all"] if key_set in chosen]
 
 
 def missing(bench, key_set):

@@ -90,19 +90,28 @@ def check_served(connection, contender, index):
 
 
 class Indexes:
-    """One table with an index for every contender."""
+    """One table with an index for every contender; btree's may be the table's primary key."""
 
-    def __init__(self, table, columns, contenders):
+    def __init__(self, table, columns, contenders, primary_key=False):
         self.table = table
         self.columns = columns
         self.contenders = contenders
+        self.primary_key = primary_key
 
     def create_sql(self, contender, options=""):
-        return (f"CREATE INDEX {contender.index_on(self.table)} ON {self.table} "
+        index = contender.index_on(self.table)
+        if self._is_key(contender):
+            return f"ALTER TABLE {self.table} ADD CONSTRAINT {index} PRIMARY KEY ({self.columns})"
+        return (f"CREATE INDEX {index} ON {self.table} "
                 f"USING {contender.am} ({self.columns}) {options}")
 
     def drop(self, connection, contender):
-        connection.execute(f"DROP INDEX IF EXISTS {contender.index_on(self.table)}")
+        index = contender.index_on(self.table)
+        connection.execute(f"ALTER TABLE {self.table} DROP CONSTRAINT IF EXISTS {index}" if self._is_key(contender)
+                           else f"DROP INDEX IF EXISTS {index}")
+
+    def _is_key(self, contender):
+        return self.primary_key and contender.am == "btree"
 
     def names(self):
         return list(dict.fromkeys(contender.index_on(self.table) for contender in self.contenders))

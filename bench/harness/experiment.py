@@ -153,3 +153,14 @@ def ratio_to_baseline(result, contender_name):
     if not result["timed"] or not baseline or not own or not median(baseline) or not median(own):
         return None
     return speedup(result, median(baseline), median(own))
+
+
+def numbers(option, listed, most):
+    """The numbers of an option's comma-separated list, in order, each once."""
+    try:
+        found = sorted({int(part) for part in listed.split(",")})
+    except ValueError:
+        found = []
+    if not found or found[0] < 1 or found[-1] > most:
+        raise SystemExit(f"bench: {option} wants numbers from 1 to {most}, comma-separated")
+    return found

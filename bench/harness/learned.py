@@ -21,6 +21,18 @@ def model_of(bench, index):
     return _as_dict(bench, f"SELECT to_jsonb(m) FROM {EXTENSION}_model(%s::regclass) AS m", index)
 
 
+@contextlib.contextmanager
+def checked(bench, contender, index, wanted=True):
+    """Raise Failed unless a contender that has a model asks the index's in here (if wanted), and no other does."""
+    before = counters(bench, index)["lookups"]
+    yield
+    asked = counters(bench, index)["lookups"] - before
+    if asked and not contender.has_model:
+        raise Failed(f"{contender.name} looked {asked} times into the model of {index}")
+    if wanted and contender.has_model and not asked:
+        raise Failed(f"{contender.name} never asked the model of {index}")
+
+
 def train(bench, index):
     """Train, and return the model's row; of an index that cannot have a model, state and reason say why."""
     with contextlib.suppress(psycopg.errors.ObjectNotInPrerequisiteState):

@@ -9,6 +9,8 @@ from . import style
 WIDTH = 8.0  # inches
 CHART_HEIGHT = 4.2
 BAR_HEIGHT = 0.24
+MOST_INSIDE = 8  # series of which the legend has room in the chart
+MOST_MARKS = 12
 TITLE_WIDTH = 62  # characters, before a title is broken
 
 
@@ -45,12 +47,14 @@ def draw(chart, paths):
     if chart["kind"] == "bars":
         _bars(axes, series)
     else:
-        for number, (name, points) in enumerate(series.items()):
+        for name, number in style.numbered(series).items():
+            points = series[name]
             axes.plot([x for x, _ in points], [y for _, y in points], label=name, linewidth=1.4,
-                      marker="o" if len(points) <= 40 else None, markersize=3.5, color=style.of_contender(name, number),
-                      linestyle=style.line_of(name))
+                      marker=style.marker_of(number) if len(points) <= 40 else None, markersize=3.5,
+                      color=style.of_contender(name, number), linestyle=style.line_of(name))
         if chart["log_x"]:
             axes.set_xscale("log")
+            _mark(axes, sorted({x for points in series.values() for x, _ in points}))
     if chart["log_y"]:
         axes.set_yscale("log")
     else:
@@ -58,9 +62,18 @@ def draw(chart, paths):
     axes.set_xlabel(chart["x"])
     axes.set_ylabel(chart["y"])
     axes.set_title("\n".join(textwrap.wrap(chart["title"], TITLE_WIDTH)), fontsize=10)
-    if len(series) > 1:
+    if len(series) > MOST_INSIDE:
+        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    elif len(series) > 1:
         axes.legend()
     return style.save(figure, paths)
+
+
+def _mark(axes, values):
+    """Show the values themselves on a logarithmic axis, where they are few."""
+    if len(values) <= MOST_MARKS:
+        axes.set_xticks(values, [f"{value:,g}" for value in values])
+        axes.minorticks_off()
 
 
 def _bars(axes, series):

@@ -15,12 +15,23 @@ REASONS = {"fallback_no_model": "black", "fallback_block": "tab:brown", "fallbac
 CONTENDERS = {"btree": "tab:gray", "served": MODEL, "served-plain": MOVED, "hash": "tab:purple", "learnedbtree": DATA,
               "learnedbtree-off": "tab:cyan"}
 OTHERS = ("tab:green", "tab:olive", "tab:pink", "tab:brown", "tab:blue", "tab:orange", "tab:purple", "tab:cyan")
+MARKERS = "osD^v"  # another one each time that the colors begin anew
 COLORS = 96  # of a PNG; a palette makes it a third as large
 
 
 def of_contender(name, number):
     """The color of a series; one whose name begins with a contender's is that contender's."""
     return CONTENDERS.get(name.split(",")[0], OTHERS[number % len(OTHERS)])
+
+
+def marker_of(number):
+    return MARKERS[number // len(OTHERS) % len(MARKERS)]
+
+
+def numbered(names):
+    """{name: number for its color and marker}; contenders have colors of their own, and take none from the others."""
+    others = [name for name in names if name.split(",")[0] not in CONTENDERS]
+    return {name: others.index(name) if name in others else 0 for name in names}
 
 
 def line_of(name):
