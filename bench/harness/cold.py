@@ -97,9 +97,12 @@ def description(bench):
             *([name, bench.server.settings[name]] for name in SHOWN if name in bench.server.settings)]
 
 
-def direct_io(bench):
-    """Whether the server, the system and the file system can read past the cache, and --set leaves that open."""
-    if bench.server.installation.major < FIRST_DIRECT or not hasattr(os, "O_DIRECT") or _user_set(bench, DIRECT_IO):
+def direct_io(bench, first=FIRST_DIRECT):
+    """Whether the server (from version `first` on), the system and the file system can read past the cache.
+
+    And whether --set leaves that open.
+    """
+    if bench.server.installation.major < first or not hasattr(os, "O_DIRECT") or _user_set(bench, DIRECT_IO):
         return False
     try:
         os.close(os.open(bench.server.data / "PG_VERSION", os.O_RDONLY | os.O_DIRECT))

@@ -47,6 +47,16 @@ def train_and_check(bench, index):
         raise Failed(f"{index} has no model: {model['state']}, {model['reason']}")
 
 
+def check_used(contender, before, after, scans, what):
+    """Raise Failed unless a contender with a model asked it in so many scans, and another one in none.
+
+    `before` and `after` are the index's counters(), without those of sessions that are still in a transaction.
+    """
+    lookups = after["lookups"] - before["lookups"]
+    if lookups < scans if contender.has_model else lookups:
+        raise Failed(f"{what}, {contender.name}: {lookups} of {scans} scans asked the model")
+
+
 def train_and_describe(bench, indexes, contender, rounds):
     """Train a cached index `rounds` times; note the time a leaf and the model's figures."""
     index = contender.index_on(indexes.table)

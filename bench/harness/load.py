@@ -59,6 +59,14 @@ def random_keys(bench, table, rows):
     settle(bench, table)
 
 
+def primary_key(bench, indexes):
+    """Make the index that btree's contenders share the table's primary key."""
+    index, = indexes.names()
+    bench.connection.execute(f"ALTER TABLE {indexes.table} ADD CONSTRAINT {index} PRIMARY KEY ({indexes.columns})")
+    bench.say(f"built {index}")
+    return index
+
+
 def probes(bench, table, rows, count, ordered, first=1):
     """Table (k int8) of keys that exist, those of the probes from `first` on, in random or in key order."""
     fill(bench, table, "k int8 NOT NULL",
