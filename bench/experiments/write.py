@@ -11,7 +11,7 @@ from harness.experiment import Experiment
 from harness.twins import Twins
 
 from . import write_cold, write_growth
-from .write_mixes import Inserts, PreparedMix, ServerMix, SetMix, insert_sql
+from .write_mixes import Inserts, PreparedMix, ServerMix, SetMix, fill_ascending
 
 PARTS = ("cold", "inserts", "server", "prepared", "ascending", "growth")  # in the order in which they run
 ON_MAIN_TABLES = {"cold", "inserts", "server", "prepared"}
@@ -159,7 +159,7 @@ class Write(Experiment):
     def _ascending(self, bench):
         options = bench.options
         twins = Twins("asc", bench.contenders, options.rows // ASCENDING_SHARE)
-        twins.make(bench, partial(self._fill_ascending, bench, twins.rows), options.unique)
+        twins.make(bench, partial(fill_ascending, bench, twins.rows), options.unique)
         twins.warm(bench)
         if twins.learned():
             learned.reset_counters(bench)
@@ -167,13 +167,6 @@ class Write(Experiment):
         twins.check_contents(bench, "ascending inserts")
         self._describe_inserts(bench, twins, "ascending")
         twins.drop(bench)
-
-    @staticmethod
-    def _fill_ascending(bench, rows, table):
-        with load.loading(bench):
-            bench.connection.execute(f"CREATE TABLE {table} (k int8 NOT NULL, v int4 NOT NULL)")
-            bench.connection.execute(insert_sql(table, 1, rows, "i"))
-        load.settle(bench, table)
 
     def _growth(self, bench, then_cold):
         options = bench.options

@@ -23,6 +23,14 @@ def insert_sql(table, first, count, key):
             f"FROM (SELECT generate_series({first}::int8, {first + count - 1}) AS i) AS s")
 
 
+def fill_ascending(bench, rows, table):
+    """A table whose keys are its row numbers."""
+    with load.loading(bench):
+        bench.connection.execute(f"CREATE TABLE {table} (k int8 NOT NULL, v int4 NOT NULL)")
+        bench.connection.execute(insert_sql(table, 1, rows, "i"))
+    load.settle(bench, table)
+
+
 def expect_rows(what, wanted, found):
     if found != wanted:
         raise Failed(f"{what}: {wanted} rows were to be written, {found} were")
@@ -69,22 +77,22 @@ class SetMix(Measurement):
         return (writing + reading) / (self.reads + self.writes)
 
 
-def read_sql(table, row):
-    return f"SELECT v FROM {table} WHERE k = {load.key_of(row)}"
-
-
-def update_sql(table, row):
-    return f"UPDATE {table} SET v = v + 1 WHERE k = {load.key_of(row)}"
-
-
 @dataclasses.dataclass
 class Mix(Measurement):
     unit: str = "µs an operation"
     reads_in_100: int = 50
+    inserts_in_100: int = 50  # of its writes; the others update
     operations: int = 1
+    key_of: object = load.key_of  # function of a row number, both in SQL
+
+    def read_sql(self, table, row):
+        return f"SELECT v FROM {table} WHERE k = {self.key_of(row)}"
+
+    def update_sql(self, table, row):
+        return f"UPDATE {table} SET v = v + 1 WHERE k = {self.key_of(row)}"
 
     def check_plans(self, bench, twins, contender):
-        for statement in (read_sql, update_sql):
+        for statement in (self.read_sql, self.update_sql):
             check_prepared(bench.connection, statement(twins.table(contender), "$1"), twins.index(contender),
                            self.node_type(contender))
 
@@ -107,8 +115,7 @@ class ServerMix(Mix):
             raise Failed(f"{self.title}: {reads} reads, {inserts} inserts, {updates} updates do not make the mix")
         return microseconds / self.operations
 
-    @staticmethod
-    def _create(connection, twins, contender):
+    def _create(self, connection, twins, contender):
         """The function, for one table: plans are for a table, and SQL that names it when it runs is not static."""
         table, old_row = twins.table(contender), load.drawn_row("op", twins.rows)
         connection.execute(f"""
@@ -122,13 +129,14 @@ class ServerMix(Mix):
                 FOR op IN first .. first + operations - 1 LOOP
                     IF (hashint8extended(op, {CHOICE_SEED}) & {CHOICES - 1}) * 100 < reads_in_100 * {CHOICES} THEN
                         -- STRICT: an error unless there is one such row
-                        {read_sql(table, old_row).replace("SELECT v", "SELECT v INTO STRICT value")};
+                        {self.read_sql(table, old_row).replace("SELECT v", "SELECT v INTO STRICT value")};
                         reads := reads + 1; total := total + value;
-                    ELSIF hashint8extended(op, {CHOICE_SEED + 1}) & 1 = 0 THEN
-                        INSERT INTO {table} VALUES ({load.key_of("op")}, 0);
+                    ELSIF (hashint8extended(op, {CHOICE_SEED + 1}) & {CHOICES - 1}) * 100
+                          < {self.inserts_in_100 * CHOICES} THEN
+                        INSERT INTO {table} VALUES ({self.key_of("op")}, 0);
                         inserts := inserts + 1;
                     ELSE
-                        {update_sql(table, old_row)};
+                        {self.update_sql(table, old_row)};
                         IF NOT FOUND THEN RAISE EXCEPTION 'nothing to update in operation %', op; END IF;
                         updates := updates + 1;
                     END IF;
@@ -147,10 +155,10 @@ class PreparedMix(Mix):
         self.check_plans(bench, twins, contender)
         draw = f"\\set i random(1, {twins.rows})\n"
         writes = 100 - self.reads_in_100
-        # Weights: twice the share of reads, and once that of the writes for either kind.
-        scripts = [(f"{draw}{read_sql(table, ':i')};\n", 2 * self.reads_in_100),
-                   (f"\\set n :n + 1\nINSERT INTO {table} VALUES ({load.key_of(':n')}, 0);\n", writes),
-                   (f"{draw}{update_sql(table, ':i')};\n", writes)]
+        scripts = [(f"{draw}{self.read_sql(table, ':i')};\n", 100 * self.reads_in_100),
+                   (f"\\set n :n + 1\nINSERT INTO {table} VALUES ({self.key_of(':n')}, 0);\n",
+                    writes * self.inserts_in_100),
+                   (f"{draw}{self.update_sql(table, ':i')};\n", writes * (100 - self.inserts_in_100))]
         # The same operations for every contender of a round.
         return pgbench_microseconds(bench, scripts, self.operations, round_number + 1, settings,
                                     variables={"n": first - 1})

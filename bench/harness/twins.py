@@ -125,5 +125,5 @@ def settings_of(contender):
     """The contender's settings: one that does not look keys up through the model does not insert through it."""
     settings = dict(contender.settings)
     if f"{EXTENSION}.enable" in settings:
-        settings[f"{EXTENSION}.enable_insert"] = settings[f"{EXTENSION}.enable"]
+        settings.setdefault(f"{EXTENSION}.enable_insert", settings[f"{EXTENSION}.enable"])
     return settings

@@ -9,7 +9,7 @@ from . import style
 WIDTH = 8.0  # inches
 CHART_HEIGHT = 4.2
 BAR_HEIGHT = 0.24
-MOST_INSIDE = 8  # series of which the legend has room in the chart
+MOST_INSIDE = 5  # series of which the legend has room in the chart
 MOST_MARKS = 12
 TITLE_WIDTH = 62  # characters, before a title is broken
 
