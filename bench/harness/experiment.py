@@ -115,7 +115,8 @@ class Bench:
             if len(set(map(repr, answers.values()))) > 1:
                 raise WrongAnswer(f"{measurement.title}: the contenders disagree: {answers}")
         notes = {contender.name: note for contender in taking_part if (note := measurement.note(contender))}
-        self.add_result(measurement.key, measurement.title, measurement.unit, samples, measurement.timed, notes)
+        self.add_result(measurement.key, measurement.title, measurement.unit, samples, measurement.timed, notes,
+                        measurement.rate)
         self.say(f"{measurement.title}: " + ", ".join(
             f"{name} {median(values):.3g}" for name, values in samples.items())
             + f" {measurement.unit}")

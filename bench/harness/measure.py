@@ -82,20 +82,29 @@ def microseconds_taken(bench):
 
 def pgbench_microseconds(bench, scripts, transactions, seed, settings, variables=None):
     """Round trip of one pgbench client's prepared statements; `scripts` are (text, weight)."""
-    command = [bench.server.installation.program("pgbench"), "-n", "-c", "1", "-j", "1", "-M", "prepared",
-               "-t", str(transactions), "--random-seed", str(seed)]
-    command += [f"-D{name}={value}" for name, value in (variables or {}).items()]
-    with tempfile.TemporaryDirectory() as folder, bench.server.one_core():
+    arguments = ["-c", "1", "-j", "1", "-M", "prepared", "-t", str(transactions), "--random-seed", str(seed)]
+    arguments += [f"-D{name}={value}" for name, value in (variables or {}).items()]
+    with bench.server.one_core():
+        _, rate = pgbench(bench, arguments, {**NESTED_LOOP, **settings}, scripts)
+    return 1e6 / rate
+
+
+def pgbench(bench, arguments, settings, scripts=(), timeout=PGBENCH_SECONDS):
+    """Run pgbench, with (text, weight) of scripts; returns (transactions, transactions a second)."""
+    command = [bench.server.installation.program("pgbench"), "-n", *arguments]
+    with tempfile.TemporaryDirectory() as folder:
         for number, (text, weight) in enumerate(scripts):
             path = pathlib.Path(folder, f"{number}.sql")
             path.write_text(text, encoding="utf-8")
             command += ["-f", f"{path}@{weight}"]
-        finished = subprocess.run(command, env=bench.server.client_environment({**NESTED_LOOP, **settings}),
-                                  capture_output=True, text=True, timeout=PGBENCH_SECONDS)
-    found = re.search(r"^tps = ([0-9.]+) \(without initial connection time\)", finished.stdout, re.MULTILINE)
-    if finished.returncode != 0 or not found:
+        finished = subprocess.run(command, env=bench.server.client_environment(settings),
+                                  capture_output=True, text=True, timeout=timeout)
+    done = re.search(r"^number of transactions actually processed: (\d+)", finished.stdout, re.MULTILINE)
+    rate = re.search(r"^tps = ([0-9.]+) \((?:without initial connection time|including reconnection times)\)",
+                     finished.stdout, re.MULTILINE)
+    if finished.returncode != 0 or not done or not rate:
         raise Failed(f"pgbench failed:\n{finished.stdout}{finished.stderr}")
-    return 1e6 / float(found.group(1))
+    return int(done.group(1)), float(rate.group(1))
 
 
 def check_prepared(connection, statement, index, node_type, parameter_type="int8", sample_parameter="1"):
@@ -117,6 +126,7 @@ class Measurement:
     index_only: bool = False
     ranges: bool = False
     timed: bool = True  # false: a count, for which one sample is enough and speed-up means nothing
+    rate: bool = False  # more is better
 
     last_answer = None
 
