@@ -75,6 +75,11 @@ class Installation:
         return {"shared_preload_libraries" if self.major < 17 else "session_preload_libraries": library}
 
 
+def session_options(settings):
+    """libpq's options by which a session begins with settings."""
+    return " ".join(f"-c {name}={value}" for name, value in settings.items())
+
+
 def _die_with_parent():
     """In the child, after its user was set: have the kernel stop it when we are gone."""
     pr_set_pdeathsig = 1
@@ -120,16 +125,16 @@ class ScratchServer:
         for folder in {self.folder, self.sockets} - {None}:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def connect(self):
+    def connect(self, settings=None):
+        """A session, which begins with these settings."""
         # No automatic preparing: it would refuse our several statements in one message.
         return psycopg.connect(host=str(self.sockets), user=SERVER_USER, dbname="postgres",
-                               autocommit=True, prepare_threshold=None)
+                               autocommit=True, prepare_threshold=None, options=session_options(settings or {}))
 
     def client_environment(self, options):
         """Environment for a client program; `options` are settings of its sessions."""
-        settings = " ".join(f"-c {name}={value}" for name, value in options.items())
         return {**os.environ, "PGHOST": str(self.sockets), "PGUSER": SERVER_USER, "PGDATABASE": "postgres",
-                "PGOPTIONS": settings}
+                "PGOPTIONS": session_options(options)}
 
     @contextlib.contextmanager
     def one_core(self):

@@ -5,18 +5,21 @@ look and its end is missed.
 """
 
 import threading
+import time
 
 from .contenders import EXTENSION
 from .cpu import cpu_seconds
+from .measure import Failed
 
 LOOK_SECONDS = 0.2
 STOP_SECONDS = 30
+END_SECONDS = 120  # a worker lingers for two seconds
 
 
 class WorkerWatch:
-    """Context manager: watches all workers, and the trainings of one index, while it is open."""
+    """Context manager: watches all workers, and the trainings of one index (or none), while it is open."""
 
-    def __init__(self, server, index):
+    def __init__(self, server, index=None):
         self.index = index
         self.training_ms = {}  # time of a training -> its duration
         self._trained_before = None
@@ -62,9 +65,21 @@ class WorkerWatch:
             if seconds is not None:
                 at_first = self._cpu.get((process, started), (seconds if first else 0, 0))[0]
                 self._cpu[process, started] = at_first, seconds
+        if self.index is None:
+            return
         trained_at, milliseconds = self._connection.execute(
             f"SELECT trained_at, training_ms FROM {EXTENSION}_model(%s::regclass)", [self.index]).fetchone()
         if first:
             self._trained_before = trained_at
         if trained_at not in (None, self._trained_before):
             self.training_ms[trained_at] = milliseconds
+
+
+def wait_for_end(bench):
+    """Wait until the extension's workers have ended: what was asked of them has been done."""
+    deadline = time.monotonic() + END_SECONDS
+    while bench.connection.execute("SELECT count(*) FROM pg_stat_activity WHERE backend_type LIKE %s",
+                                   [f"{EXTENSION} %"]).fetchone()[0]:
+        if time.monotonic() > deadline:
+            raise Failed(f"workers are still there after {END_SECONDS} s")
+        time.sleep(LOOK_SECONDS)
