@@ -173,12 +173,15 @@ def missing(bench, key_set):
             return "no folder of real keys was named (--keys, LBT_KEYS)"
         if not (pathlib.Path(folder) / key_set.file).is_file():
             return f"there is no {key_set.file} in the folder of real keys"
-    if key_set.collation and not bench.connection.execute(
-            "SELECT count(*) FROM pg_collation "
-            "WHERE collname = %s AND collencoding IN (-1, pg_char_to_encoding('UTF8'))",
-            [key_set.collation.strip('"')]).fetchone()[0]:
+    if key_set.collation and not has_collation(bench, key_set.collation):
         return f"the server has no collation {key_set.collation}"
     return None
+
+
+def has_collation(bench, collation):
+    return bench.connection.execute(
+        "SELECT count(*) FROM pg_collation WHERE collname = %s AND collencoding IN (-1, pg_char_to_encoding('UTF8'))",
+        [collation.strip('"')]).fetchone()[0] > 0
 
 
 def load_base(bench, key_set):
