@@ -165,21 +165,25 @@ all_within(uint8_t low, uint8_t high, uint8_t from, uint8_t to)
 	return low >= from && high <= to;
 }
 
-/* So many bytes are looked at to see where between two others a key lies. */
+/* So many bytes count to see where between two others a key lies. */
 #define PLACES 7
 
 /*
- * Where the key lies between two strings that differ from this byte on.  The bytes are digits of a number: of so many
- * values as decimal digits or letters have, if they are that, and otherwise as can be seen to be in use.
+ * Where the key lies between two strings that differ from this byte on; so many bytes are looked at.  They are digits of a
+ * number: of so many values as decimal digits or letters have, if they are that, and otherwise as can be seen to be in
+ * use.  What is the same in all three, but for decimal digits, is so in most keys between ("/product-details/"), and does
+ * not count.
  */
-static void
-interpolate(const LbtKeyBytes *low, const LbtKeyBytes *key, const LbtKeyBytes *high, double *fraction)
+static inline void
+interpolate(const LbtKeyBytes *low, const LbtKeyBytes *key, const LbtKeyBytes *high, uint32_t look_at, double *fraction)
 {
+	uint32_t	places = 0;
+
 	uint64_t	a = 0;
 	uint64_t	k = 0;
 	uint64_t	b = 0;
 
-	for (uint32_t i = 0; i < PLACES; i++)
+	for (uint32_t i = 0; places < PLACES && i < look_at; i++)
 	{
 		uint8_t		x = byte_at(low, i);
 		uint8_t		y = byte_at(key, i);
@@ -190,6 +194,9 @@ interpolate(const LbtKeyBytes *low, const LbtKeyBytes *key, const LbtKeyBytes *h
 
 		least = least < z ? least : z;
 		most = most < z ? z : most;
+		if (look_at > PLACES && least == most && !all_within(least, most, '0', '9'))
+			continue;
+		places++;
 		values = (uint64_t) (most - least) + 1;
 		if (all_within(least, most, '0', '9'))
 		{
@@ -276,7 +283,7 @@ go_through(const LbtSeparators *s, const Head *head, uint32_t block, uint32_t nl
 	low = string_from(s, head, leaf, from, room);
 	rest = lbt_rest_of(key, from);
 	high = lbt_rest_of(&walk.rest, from - walk.common);
-	interpolate(&low, &rest, &high, fraction);
+	interpolate(&low, &rest, &high, PLACES, fraction);
 	return leaf;
 }
 
@@ -337,6 +344,9 @@ narrow(const LbtSeparators *s, const Head *head, uint32_t block, const LbtKeyByt
 	}
 }
 
+/* To guess a block, more bytes are looked at: between the two lie more keys, with groups of their own. */
+#define LOOK_AT 64
+
 /* The block, between the two, at whose beginning the key would be if keys were even. */
 static inline uint32_t
 guess_block(const Between *b, const LbtKeyBytes *key)
@@ -347,12 +357,30 @@ guess_block(const Between *b, const LbtKeyBytes *key)
 	LbtKeyBytes high = lbt_rest_of(&b->high, common);
 	double		fraction = 0.5;
 
-	interpolate(&low, &rest, &high, &fraction);
+	interpolate(&low, &rest, &high, rest.length < LOOK_AT ? rest.length : LOOK_AT, &fraction);
 	return b->lo + 1 + (uint32_t) (fraction * (b->hi - b->lo - 2));
 }
 
-/* So many blocks are halved; of more, every second step is a guess. */
+/* So many blocks are halved; among more, a guess is made first. */
 #define FEW_BLOCKS 4
+
+/* Guess a block, and go away from it, in growing steps, until the key is between two of them. */
+static void
+narrow_by_guess(const LbtSeparators *s, const Head *head, const LbtKeyBytes *key, bool past, Between *b)
+{
+	uint32_t	at = guess_block(b, key);
+	bool		right;
+
+	narrow(s, head, at, key, past, b);
+	right = b->lo == at;
+	for (uint32_t step = 1; b->hi - b->lo > step; step *= 8)
+	{
+		at = right ? b->lo + step : b->hi - step;
+		narrow(s, head, at, key, past, b);
+		if (right != (b->lo == at))
+			break;
+	}
+}
 
 /*
  * The last block from this one to that whose first string is left of the key, and how many bytes the two have in common:
@@ -364,25 +392,27 @@ find_block(const LbtSeparators *s, const Head *head, uint32_t lo, uint32_t last,
 {
 	Between		b = {.lo = last + 1,.hi = last + 1};
 
-	narrow(s, head, lo, key, past, &b);
-	*common = NOT_RIGHT;
-	if (b.lo != lo)
-		return lo;
-	if (b.hi - lo > FEW_BLOCKS && b.hi < head->nblocks)
+	/*
+	 * The first strings of this block and of the one behind the last are most
+	 * likely of other codes, and tell little of those in between.
+	 */
+	if (last - lo > FEW_BLOCKS)
 	{
-		/*
-		 * It belongs to a higher code: the key is left of it, or all this is
-		 * garbage.
-		 */
-		b.low_common = 0;
-		narrow(s, head, b.hi, key, past, &b);
+		narrow(s, head, lo + 1, key, past, &b);
+		if (b.lo == lo + 1)
+			narrow(s, head, last, key, past, &b);
+	}
+	if (b.lo > last)
+	{
+		narrow(s, head, lo, key, past, &b);
+		*common = NOT_RIGHT;
 		if (b.lo != lo)
 			return lo;
-		b.low_common = lbt_common_bytes(key->bytes, key->length, b.low.bytes, b.low.length);
 	}
-	for (bool guess = true; b.hi - b.lo > 1; guess = !guess)
-		narrow(s, head, guess && b.hi - b.lo > FEW_BLOCKS && b.high.length > 0 ? guess_block(&b, key) :
-			   b.lo + (b.hi - b.lo) / 2, key, past, &b);
+	if (b.hi - b.lo > FEW_BLOCKS && b.high.length > 0)
+		narrow_by_guess(s, head, key, past, &b);
+	while (b.hi - b.lo > 1)
+		narrow(s, head, b.lo + (b.hi - b.lo) / 2, key, past, &b);
 	*common = b.low_common;
 	return b.lo;
 }
