@@ -7,6 +7,7 @@ import platform
 import shlex
 import subprocess
 import sys
+import time
 from statistics import median
 
 from . import targets
@@ -36,6 +37,7 @@ def environment(bench):
         "rows": bench.options.rows,
         "rounds": bench.options.rounds,
         "load average at start": bench.load_average,
+        "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         "source": _revision(),
         "command": shlex.join([bench.options.experiment, *sys.argv[2:]]),
     }
@@ -150,7 +152,8 @@ def as_text(bench, title, about):
     return "\n\n".join([part for part in parts if part] + targets.verdict(bench))
 
 
-def as_markdown(bench, title, about):
+def as_markdown(bench, title, about, pictures):
+    """`pictures` are draw()'s."""
     parts = [f"# {title}", *([markdown_table(main_rows(bench))] if bench.results else []),
              "\n".join(f"- {note.lstrip('* ')}" for note in notes(bench)),
              *(["## Indexes", markdown_table(fact_rows(bench))] if bench.facts else [])]
@@ -160,24 +163,28 @@ def as_markdown(bench, title, about):
     if any(result["timed"] for result in bench.results):
         parts += ["## Spread (smallest – largest of the rounds)", markdown_table(spread_rows(bench))]
     parts += ["## Where", "\n".join(f"- {name}: {value}" for name, value in about.items())]
+    if pictures:
+        parts += ["## Pictures", *(f"![{name}]({file}.png)" for name, file in pictures)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def as_json(bench, title, about, charts):
+def as_json(bench, title, about, pictures):
     results = [{**result,
                 "median": {name: median(samples) for name, samples in result["samples"].items()},
                 f"speedup_over_{BASELINE}": {name: ratio_to_baseline(result, name) for name in result["samples"]}}
                for result in bench.results]
     return json.dumps({"experiment": bench.options.experiment, "title": title, "environment": about,
                        "results": results, "facts": bench.facts, "warnings": bench.warnings,
-                       "tables": {name: rows for name, rows in bench.tables}, "charts": charts, "targets": targets.judged(bench)},
+                       "tables": {name: rows for name, rows in bench.tables}, "charts": bench.charts,
+                       "pictures": [{"title": name, "file": file} for name, file in pictures],
+                       "targets": targets.judged(bench)},
                       indent=1, ensure_ascii=False) + "\n"
 
 
 def draw(bench, title, folder):
     """The run's pictures, as PNG and SVG: the speed-ups, and what the experiment asked for.
 
-    Returns their paths, and the charts as the JSON has them, with the names of their files (without an ending).
+    Returns their paths, and (title, name of the file without its ending) of each.
     """
     from plots import result_chart  # matplotlib is slow to load, and only reports need it
 
@@ -188,13 +195,14 @@ def draw(bench, title, folder):
                                         if (ratio := ratio_to_baseline(result, other)) is not None})
                 for result in bench.results]
     speedups = [row for row in speedups if row[1]]
-    written, charts = [], []
+    written, pictures = [], []
     if speedups:
-        written += result_chart.draw_speedups(title, BASELINE, speedups, paths(f"{name}_speedup"))
+        pictures.append((f"{title}: times as fast as {BASELINE}", f"{name}_speedup"))
+        written += result_chart.draw_speedups(title, BASELINE, speedups, paths(pictures[-1][1]))
     for number, chart in enumerate(bench.charts, 1):
-        charts.append({**chart, "file": f"{name}_{number}"})
-        written += result_chart.draw(chart, paths(charts[-1]["file"]))
-    return written, charts
+        pictures.append((chart["title"], f"{name}_{number}"))
+        written += result_chart.draw(chart, paths(pictures[-1][1]))
+    return written, pictures
 
 
 def write(bench, title, about, folder):
@@ -202,8 +210,9 @@ def write(bench, title, about, folder):
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     name = bench.options.experiment
-    written, charts = draw(bench, title, folder)
-    for suffix, text in ((".md", as_markdown(bench, title, about)), (".json", as_json(bench, title, about, charts))):
+    written, pictures = draw(bench, title, folder)
+    for suffix, text in ((".md", as_markdown(bench, title, about, pictures)),
+                         (".json", as_json(bench, title, about, pictures))):
         written.insert(0, folder / (name + suffix))
         written[0].write_text(text, encoding="utf-8")
     return written

@@ -28,7 +28,8 @@ def draw_speedups(title, baseline, rows, paths):
                   color=style.of_contender(name, number), label=name)
         for place, value in zip(places, values):
             if value is not None:
-                axes.text(value, place, f" {value:.2f}×", va="center", fontsize=7)
+                axes.text(value, place, f" {value:.2f}×", va="center", fontsize=7,
+                          bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0})
     axes.set_yticks(range(len(rows)), ["\n".join(textwrap.wrap(row, 44)) for row, _ in rows], fontsize=7)
     axes.invert_yaxis()
     axes.axvline(1, color="black", linewidth=0.8)
