@@ -82,16 +82,15 @@ def measure(bench, table):
     methods = cold.io_methods(bench)
     gains = _describe(bench, indexes, settings)
     served = []
-    for method in methods:
+    for method in bench.track(methods):
         chosen = {**settings, **({"io_method": method} if method else {})}
-        for part, reads, queries in _groups(bench, table):
-            if part in parts:
-                queries[0].target = queries[0].target or (min(TARGET, DISK_SHARE * gains[reads]) if reads else None)
-                served += cold_query.measure(bench, indexes, queries, chosen, method, may_evict=True)
-                if len(queries) > 1:
-                    suffix = f"_{method}" if method else ""
-                    bench.rivals.append(Rival(f"{queries[0].key}{suffix}", 1.0, f"{BASELINE}'s bitmap scan",
-                                              over_key=f"{queries[1].key}{suffix}"))
+        for _, reads, queries in bench.track(group for group in _groups(bench, table) if group[0] in parts):
+            queries[0].target = queries[0].target or (min(TARGET, DISK_SHARE * gains[reads]) if reads else None)
+            served += cold_query.measure(bench, indexes, queries, chosen, method, may_evict=True)
+            if len(queries) > 1:
+                suffix = f"_{method}" if method else ""
+                bench.rivals.append(Rival(f"{queries[0].key}{suffix}", 1.0, f"{BASELINE}'s bitmap scan",
+                                          over_key=f"{queries[1].key}{suffix}"))
     bench.add_table("How the extension served cold samples", cold_query.served_rows(served))
 
 

@@ -135,9 +135,9 @@ class Cold(Experiment):
         if queries:
             settings = self._cold_settings(bench)
             self._describe(bench, settings)
-            for method in self.io_methods:
+            for method in bench.track(self.io_methods):
                 chosen = {**settings, **({"io_method": method} if method else {})}
-                for table, query in queries:
+                for table, query in bench.track(queries):
                     indexes = self.fresh if table == FRESH else self.grown
                     served += cold_query.measure(bench, indexes, [query], chosen, method, options.inner == "warm")
         if any(by_contender for _, by_contender in served):

@@ -54,7 +54,7 @@ class Keys(Experiment):
 
     def measure(self, bench):
         figures = []
-        for key_set in bench.options.key_sets:
+        for key_set in bench.track(bench.options.key_sets):
             if reason := keys_sets.missing(bench, key_set):
                 bench.warn(f"{key_set.title}: skipped, {reason}")
                 continue

@@ -116,7 +116,7 @@ class Leaves(Experiment):
         head = ["leaves", "index-only join", "SELECT in a function", f"... of {IN_TURN} indexes in turn",
                 "SELECT, prepared, round trip", "INSERT ... SELECT"]
         medians, faster = [head], [head]
-        for leaves in options.leaves:
+        for leaves in bench.track(options.leaves):
             first = len(bench.results)
             self._measure_size(bench, leaves)
             # Of each round by itself: the machine does not change as much within one as from one to another.

@@ -119,7 +119,7 @@ def load_outer(bench, rows, which):
 def sweep_all(bench, sweep):
     """Both kinds of join, and what was found into the report; returns the steps by kind."""
     swept = {}
-    for kind in KINDS:
+    for kind in bench.track(KINDS):
         swept[kind] = sweep.run(bench, kind)
         bench.add_table(f"Milliseconds and plans: {KINDS[kind][0]}", _sweep_rows(swept[kind], sweep.names))
         for row in _switch_results(kind, swept[kind], sweep.names):

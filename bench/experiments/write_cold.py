@@ -49,7 +49,7 @@ def run(bench, twins, key, title, rows, rounds):
     fill_probes(bench, twins, probes, rows)
     samples = {name: {contender.name: [] for contender in twins.contenders} for name in ("own", "all", "us")}
     answers = {}
-    for round_number in range(rounds):
+    for round_number in bench.track(range(rounds)):
         for contender in bench.in_turn(twins.contenders, round_number):
             cold.cold_restart(bench, (twins.table(contender), twins.index(contender)))
             found, answers[contender.name] = _first_lookups(bench, twins, contender, probes)

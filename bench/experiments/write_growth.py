@@ -44,7 +44,7 @@ def _grow(bench, twins, batches, series):
     apply_settings(bench.connection, NESTED_LOOP)
     bench.connection.execute("CHECKPOINT")
     bounds = [twins.rows + twins.rows * batch // batches for batch in range(batches + 1)]
-    for number, (before, after) in enumerate(zip(bounds, bounds[1:])):
+    for number, (before, after) in bench.track(enumerate(zip(bounds, bounds[1:]))):
         found = {contender.name: _batch(bench, twins, contender, before + 1, after)
                  for contender in bench.in_turn(twins.contenders, number)}
         if len({batch["found"] for batch in found.values()}) > 1:

@@ -13,6 +13,9 @@ from statistics import median
 from . import load
 from .contenders import BASELINE
 from .measure import WrongAnswer
+from .progress import Progress, in_words
+
+SILENCE_SECONDS = 30  # at most, while there is progress to tell of
 
 
 class Experiment:
@@ -58,9 +61,21 @@ class Bench:
         self.rivals = []  # what else results are to be faster than
         self.questions = ()  # tables that say what is asked: in memory in each cold sample
         self.warnings = []
+        self.progress = Progress()
+        self._said = started
 
     def say(self, message):
-        print(f"[{time.monotonic() - self.started:8.1f} s] {message}", file=sys.stderr, flush=True)
+        self._said = time.monotonic()
+        left = self.progress.seconds_left()
+        left = "" if left is None else f", about {in_words(left)} left"
+        print(f"[{self._said - self.started:8.1f} s{left}] {message}", file=sys.stderr, flush=True)
+
+    def track(self, parts):
+        """Go through a list of parts of about equal length; meanwhile messages say how long the rest will take.
+
+        May be nested: the outermost list is what is left.
+        """
+        return self.progress.track(parts)
 
     def warn(self, message):
         self.warnings.append(message)
@@ -94,7 +109,7 @@ class Bench:
         return contenders[shift:] + contenders[:shift]
 
     def run_all(self, indexes, measurements):
-        for measurement in measurements:
+        for measurement in self.track(measurements):
             self.run_one(indexes, measurement)
         indexes.show_all(self.connection)
         self.connection.execute("RESET ALL")  # what the measurements set
@@ -106,7 +121,9 @@ class Bench:
             return
         rounds = self.options.rounds if measurement.timed else 1
         answers = {}
-        for round_number in range(-1 if measurement.timed else 0, rounds):  # round -1 is the warm-up
+        for round_number in self.track(range(-1 if measurement.timed else 0, rounds)):  # round -1 is the warm-up
+            if round_number >= 0 and time.monotonic() - self._said > SILENCE_SECONDS:
+                self.say(f"{measurement.title}: round {round_number + 1} of {rounds}")
             for contender in self.in_turn(taking_part, max(round_number, 0)):
                 value = measurement.run(self, indexes, contender, round_number)
                 answers[contender.name] = measurement.last_answer

@@ -88,7 +88,8 @@ def _contents(runs, name):
         judged = [str(met), count(len(run.targets) - met, "missed")] if run.targets else ["–", "–"]
         rows.append([_link(run, name), figure(run.environment.get("rows", "–")), *judged,
                      count(len(run.losses()), "loss"), count(len(run.warnings), "missed")])
-    return _table(["", "rows", "reached", "missed", f"below {FLOOR}×", "warnings"], [(None, rows)], "Contents")
+    return _table(["", "rows", '<a href="#summary">reached</a>', '<a href="#summary">missed</a>',
+                   f'<a href="#losses">below {FLOOR}×</a>', "warnings"], [(None, rows)], "Contents")
 
 
 def _summary(runs, name):
