@@ -86,6 +86,16 @@ def _die_with_parent():
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGQUIT)
 
 
+@contextlib.contextmanager
+def _undisturbed():
+    """Signals that stop a run take effect afterwards: nothing may be left half made or half removed."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
 def _ensure_server_user():
     try:
         pwd.getpwnam(SERVER_USER)
@@ -121,9 +131,10 @@ class ScratchServer:
         return self
 
     def __exit__(self, *exception):
-        self._stop()
-        for folder in {self.folder, self.sockets} - {None}:
-            shutil.rmtree(folder, ignore_errors=True)
+        with _undisturbed():
+            self._stop()
+            for folder in {self.folder, self.sockets} - {None}:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def connect(self, settings=None):
         """A session, which begins with these settings."""
@@ -161,9 +172,10 @@ class ScratchServer:
     def _make_folders(self):
         if self.scratch:
             os.makedirs(self.scratch, exist_ok=True)
-        self.folder = self._own_folder(os.path.abspath(self.scratch) if self.scratch else None)
-        too_long = len(os.fsencode(str(self.folder))) > SOCKET_PATH_MAX
-        self.sockets = self._own_folder("/tmp") if too_long else self.folder
+        with _undisturbed():
+            self.folder = self._own_folder(os.path.abspath(self.scratch) if self.scratch else None)
+            too_long = len(os.fsencode(str(self.folder))) > SOCKET_PATH_MAX
+            self.sockets = self._own_folder("/tmp") if too_long else self.folder
         self.data = self.folder / "data"
         self.log = self.folder / "server.log"
 
