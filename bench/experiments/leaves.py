@@ -80,9 +80,10 @@ class Leaves(Experiment):
     def _table(bench, table, rows, leaves, options=""):
         """The primary key's index is named as Indexes want it."""
         connection = bench.connection
-        connection.execute(f"CREATE TABLE {table} (k int8 NOT NULL, v int4 NOT NULL)")
-        connection.execute(f"INSERT INTO {table} SELECT {load.key_of('i')}, {load.value_of('i')} "
-                           f"FROM (SELECT generate_series(1::int8, {rows}) AS i) AS s")
+        with load.loading(bench):
+            connection.execute(f"CREATE TABLE {table} (k int8 NOT NULL, v int4 NOT NULL)")
+            connection.execute(f"INSERT INTO {table} SELECT {load.key_of('i')}, {load.value_of('i')} "
+                               f"FROM (SELECT generate_series(1::int8, {rows}) AS i) AS s")
         connection.execute(f"ALTER TABLE {table} ADD CONSTRAINT {table}_{BASELINE} PRIMARY KEY (k) {options}")
         load.settle(bench, table)
         load.prewarm(bench, [table, f"{table}_{BASELINE}"])
