@@ -10,6 +10,7 @@ patience=1          # how many times as long as usual steps may take
 suppressions=       # for valgrind: run the shared server under it
 user_env=()         # further variables for commands that as_user() runs
 clients_python=     # one with the packages of test/clients
+bench_python=       # one with those of bench/
 installed=          # the library that an instrumented one has replaced
 jobs=1              # how many servers with tests may run at the same time
 
@@ -41,7 +42,7 @@ wanted() { # STEP [TEST]
 # Is it named?  Such steps are not part of a run of everything.
 wanted_by_name() { [ -n "$only" ] && wanted "$1"; }
 
-wants_server() { wanted regress || wanted isolation || wanted tap || wanted catcheck || wanted suites || wanted_by_name beside; }
+wants_server() { wanted regress || wanted isolation || wanted tap || wanted catcheck || wanted suites || wanted bench || wanted_by_name beside; }
 
 # What the tests need, where apt is there to bring it.
 install_packages() {
@@ -55,7 +56,14 @@ install_packages() {
         need_packages "libclang-rt-${clang%%.*}-dev" || note "no sanitizers for clang $clang"
     fi
     if wanted tap 038_clients; then
-        install_clients || { note "no Python packages for tap/038_clients"; clients_python=; }
+        clients_python=$LBT_CACHE/clients/bin/python
+        install_python clients "$root/test/clients/requirements.txt" ||
+            { note "no Python packages for tap/038_clients"; clients_python=; }
+    fi
+    if wanted bench; then
+        bench_python=$LBT_CACHE/bench/bin/python
+        install_python bench "$root/bench/requirements.txt" || { note "no Python packages for bench"; bench_python=; }
+        need_packages sysbench || note "no sysbench for bench"
     fi
     [[ $bindir == /usr/lib/postgresql/"$major"/bin ]] || return 0
     if wanted catcheck; then
@@ -85,14 +93,13 @@ known_others() {
     done
 }
 
-# The Python packages of test/clients, kept beside the servers.  The unprivileged user must be able to read them.
-install_clients() {
-    local list=$root/test/clients/requirements.txt folder=$LBT_CACHE/clients
-    clients_python=$folder/bin/python
-    mkdir -p "$LBT_CACHE" && exec 8>"$LBT_CACHE/lock-clients" && flock -w 600 8 || return
+# An environment with the Python packages of LIST, kept beside the servers.  The unprivileged user must be able to read it.
+install_python() { # NAME LIST
+    local list=$2 folder=$LBT_CACHE/$1
+    mkdir -p "$LBT_CACHE" && exec 8>"$LBT_CACHE/lock-$1" && flock -w 600 8 || return
     if ! cmp -s "$list" "$folder/requirements.txt"; then
         need_packages python3 python3-venv ca-certificates && rm -rf "$folder" && /usr/bin/python3 -m venv "$folder" &&
-            timeout 300 "$clients_python" -m pip install --quiet --disable-pip-version-check -r "$list" >&2 &&
+            timeout 300 "$folder/bin/python" -m pip install --quiet --disable-pip-version-check -r "$list" >&2 &&
             cp "$list" "$folder/" || return
     fi
     exec 8>&-
@@ -158,13 +165,18 @@ report_job() { # NAME
 
 end_jobs() { while [ ${#running[@]} -gt 0 ]; do reap_jobs; done; }
 
-# Run a command without privileges, for at most SECONDS.  In the background, so that a signal to this
-# script is heard at once; finish_up() then ends the command.
+# Run a command without privileges, for at most SECONDS.
 as_user() { # SECONDS COMMAND...
     local limit=$1 switch=(); shift
     [ "$(id -u)" != 0 ] || switch=(runuser -u "$user" --)
-    timeout -k 10 "$limit" "${switch[@]}" env "HOME=$scratch" "PATH=$bindir:$PATH" LC_ALL=C TZ=UTC \
-        "${user_env[@]}" "$@" </dev/null &
+    step "$limit" "${switch[@]}" env "HOME=$scratch" "PATH=$bindir:$PATH" LC_ALL=C TZ=UTC "${user_env[@]}" "$@"
+}
+
+# Run a command for at most SECONDS, in the background, so that a signal to this script is heard at once; finish_up()
+# then ends the command.
+step() { # SECONDS COMMAND...
+    local limit=$1; shift
+    timeout -k 10 "$limit" "$@" </dev/null &
     step_pid=$!
     wait "$step_pid"
     set -- $?
@@ -475,10 +487,12 @@ run_beside() { # first|last
 
 # Regress, isolation and catcheck: one job, as they share a server.
 run_shared() {
+    local began=$SECONDS
     wanted regress && run_regress
     wanted isolation && run_isolation
     wanted catcheck && run_catcheck
     stop_server
+    note "that took $((SECONDS - began)) s"
 }
 
 run_catcheck() {
@@ -608,9 +622,9 @@ run_tap() {
 }
 
 tap_script() { # NAME
-    local name=$1 log=$scratch/tap-$1.log work=$scratch/tap-$1
+    local name=$1 log=$scratch/tap-$1.log work=$scratch/tap-$1 began=$SECONDS
     if prove_script "$name" "$work" 1200 PG_TEST_PORT_DIR="$scratch/ports" >"$log" 2>&1; then
-        ok "tap/$name"
+        ok "tap/$name ($((SECONDS - began)) s)"
     else
         tail -n 25 "$work/tmp_check/log/regress_log_$name" | cut -c1-240 >>"$log" 2>/dev/null
         not_ok "tap/$name" "$log"
@@ -630,6 +644,39 @@ stop_leftovers() { # FOLDER
 
 injection_points() {
     if "$pgc" --configure | grep -q -- --enable-injection-points; then echo yes; else echo no; fi
+}
+
+# ---- smoke runs of bench/: each on a server that it makes itself ----
+
+# By whoever runs us, as bench/ is meant to be run: root's servers are another user's all the same.
+run_bench() {
+    local name needs options
+    if [ -n "$sanitize$suppressions" ]; then note "bench: left out where the library is instrumented"; return; fi
+    if [ -z "$bench_python" ]; then note "bench: skipped, as its Python packages could not be had"; return; fi
+    while read -r name needs options; do
+        case $name in '' | '#'*) continue ;; esac
+        wanted bench "$name" && start_job "bench-$name" bench_case "$name" "$needs" $options
+    done <"$root/test/bench/cases"
+}
+
+bench_case() { # COMMAND NEEDS STOP [OPTION...]
+    local name=$1 needs=$2 log=$scratch/bench-$1.log began=$SECONDS need; shift 2
+    for need in ${needs//,/ }; do
+        case $need in
+            -) ;;
+            */*) step 600 "$root/bench/$need" >"$log" 2>&1 || { note "bench/$name: skipped, as $need fails"; return; } ;;
+            *) command -v "$need" >/dev/null || { note "bench/$name: skipped, as there is no $need"; return; } ;;
+        esac
+    done
+    mkdir "$scratch/bench-$name"
+    if step 600 env "LBT_BENCH_PYTHON=$bench_python" "MPLCONFIGDIR=$scratch/matplotlib" \
+        "$root/test/bench/smoke" "$scratch/bench-$name" "$pgc" "$name" "$@" >"$log" 2>&1
+    then
+        ok "bench/$name ($((SECONDS - began)) s)"
+    else
+        not_ok "bench/$name" "$log"
+        outputs+=("$log")
+    fi
 }
 
 # ---- the end ----
