@@ -28,7 +28,7 @@ def measure(bench, indexes):
             own = median(times[way, state])
             row += [own, None if way == first else own / median(times[first, state])]
         rows.append(row)
-    model = learned.model_of(bench, index)
+    model = learned.train(bench, index)  # the last sample may have restarted the server
     bench.add_table(f"Training from parents, and reading all leaves ({model['leaves']:,}), ms", rows)
     bench.say("training: " + ", ".join(f"{way} {median(times[way, 'warm']):.3g} ms" for way, _ in ways))
     bench.add_chart("Training from parents, and reading all leaves", "", "ms", {

@@ -115,7 +115,7 @@ class Bench:
         self.connection.execute("RESET ALL")  # what the measurements set
 
     def run_one(self, indexes, measurement):
-        taking_part = [contender for contender in indexes.contenders if measurement.applies(contender)]
+        taking_part = [contender for contender in (indexes or self).contenders if measurement.applies(contender)]
         samples = {contender.name: [] for contender in taking_part}
         if not taking_part:
             return
