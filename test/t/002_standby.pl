@@ -27,7 +27,7 @@ my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($primary, 'base', has_streaming => 1);
 $standby->append_conf('postgresql.conf', "hot_standby_feedback = on\nmax_standby_streaming_delay = 60s\n");
 $standby->start;
-$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
+$primary->wait_for_catchup($standby, 'replay', $primary->lsn('flush'));
 
 # The same question by both indexes within one snapshot; true if the answers are the same.
 sub question

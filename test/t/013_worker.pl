@@ -361,7 +361,7 @@ $node->backup('base');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($node, 'base', has_streaming => 1);
 $standby->start;
-$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
+$node->wait_for_catchup($standby, 'replay', $node->lsn('flush'));
 is($standby->safe_psql('postgres', "SELECT right_answers('a')"), 't', 'a standby answers');
 ok(eventually($standby, "SELECT source = 'training' FROM learnedbtree_model('a_k')"), 'its own worker trains');
 $time = $standby->safe_psql('postgres', "SELECT trained_at FROM learnedbtree_model('a_k')");

@@ -227,7 +227,7 @@ $node->backup('base');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($node, 'base', has_streaming => 1);
 $standby->start;
-$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
+$node->wait_for_catchup($standby, 'replay', $node->lsn('flush'));
 foreach my $scan (@scans)
 {
 	my ($name, $query, $settings) = @$scan;

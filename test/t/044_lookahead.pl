@@ -244,7 +244,7 @@ $node->backup('base');
 my $standby = PostgreSQL::Test::Cluster->new('lookahead_standby');
 $standby->init_from_backup($node, 'base', has_streaming => 1);
 $standby->start;
-$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
+$node->wait_for_catchup($standby, 'replay', $node->lsn('flush'));
 is($standby->safe_psql('postgres', $sum), $right, 'standby: the answer of the first query');
 $standby->poll_query_until('postgres', "SELECT state = 'ready' FROM learnedbtree_model('big_k')");
 ok(has_node($standby, $sum), 'standby: the plan has the node');
