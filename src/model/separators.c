@@ -1,13 +1,5 @@
 /*
- * separators.c - keeping separators, and finding keys among them; see separators.h.
- *
- * Strings are front-coded in blocks:
- *
- *     Head | where each block begins | what all begin with | block 0: string 0, what is new in 1, 2, ... | block 1 | ...
- *
- *     "usr/bin/apt"   as a whole         length, bytes
- *     "usr/bin/ar"    9, "r"             bytes in common with the one before, length of the rest, the rest
- *     "usr/lib/a"     4, "lib/a"
+ * separators.c - finding keys among separators; see separators.h.
  *
  * What is in common with the one before tells on the way through a block most of what there is to know of a string.  With
  * the n bytes that the key has in common with a string left of it,
@@ -16,77 +8,82 @@
  *     it has less: it is right of the key,
  *     it has as much: the bytes that follow decide.
  *
- * A number is a byte, or two if the first one's highest bit is set.  Each is read once, through volatile, and checked: the
- * memory may change between a check and the use.
+ * The memory may change between a check and the use: each number is read once, through volatile, and checked.
+ *
+ * Several keys are looked for together, a step of each at a time, in rounds:
+ *
+ *     keys of the group     a    b    c   ...
+ *     round 1               |    |    |         choose a block and load its first string, then compare
+ *     round 2               |         |
+ *     round 3               |                   b has its block, and so has c
+ *     at the end            |    |    |         load blocks, then go through them
+ *
+ * So all wait together for what each would wait for one block after the other.
  */
 #include "separators.h"
 
 #include "keybytes.h"
+#include "separators_format.h"
 
 #include <string.h>
 
-/* A leaf's share of the memory, but not less than MIN_BYTES for all. */
-#define BYTES_PER_LEAF 32
-#define MIN_BYTES (64 * 1024)
-
-/* No string that is cut is longer, if nothing else helps; and this again halved, until it does. */
-#define LONGEST_CUT 256
-#define SHORTEST_CUT 8
-
-/* Separators closer than so many steps of the code share theirs with many keys. */
-#define CLOSE_STEPS 256
-
-/* They are kept where one in so many is that close. */
-#define NEEDED_SHARE 128
-
-typedef struct Head
-{
-	uint32_t	shift;			/* a block has so many strings: 1 << shift */
-	uint32_t	nblocks;
-	uint32_t	prefix;			/* bytes that all but the first leaf's begin
-								 * with; not in the blocks */
-} Head;
-
-#define MAX_SHIFT 6
-
-/* As much of a block as is likely to be looked at. */
-#define PREFETCH_BYTES 256
-
 /* ---- reading a block ---- */
+
+/* Separators with a private copy of their head. */
+typedef struct Source
+{
+	const uint8_t *memory;
+	const uint8_t *end;
+	LbtSeparatorsHead head;
+} Source;
 
 /* A string on the way through a block. */
 typedef struct Walk
 {
 	const uint8_t *at;			/* behind it */
-	const uint8_t *end;			/* of the memory */
 	uint32_t	common;			/* with the one before */
 	LbtKeyBytes rest;			/* of it, from there on */
 } Walk;
 
+/* Returns false when this is no head of separators. */
+static inline bool
+read_head(const LbtSeparators *separators, Source *source)
+{
+	const volatile LbtSeparatorsHead *shared = (const volatile LbtSeparatorsHead *) separators->memory;
+	LbtSeparatorsHead head = {.shift = shared->shift,.nblocks = shared->nblocks,.prefix = shared->prefix};
+
+	source->memory = (const uint8_t *) separators->memory;
+	source->end = source->memory + separators->bytes;
+	source->head = head;
+	return head.shift <= LBT_SEPARATORS_MAX_SHIFT &&
+		head.nblocks <= (separators->bytes - sizeof(head)) / sizeof(uint32_t) &&
+		head.prefix <= separators->bytes - sizeof(head) - head.nblocks * sizeof(uint32_t);
+}
+
 static inline uint32_t
-read_number(Walk *walk)
+read_number(const Source *source, Walk *walk)
 {
 	uint32_t	n;
 
-	if (walk->at >= walk->end)
+	if (walk->at >= source->end)
 		return 0;
 	n = *(const volatile uint8_t *) walk->at++;
-	if (n & 0x80 && walk->at < walk->end)
+	if (n & 0x80 && walk->at < source->end)
 		n = (n & 0x7f) << 8 | *(const volatile uint8_t *) walk->at++;
 	return n;
 }
 
 static inline void
-read_string(Walk *walk, bool whole)
+read_string(const Source *source, Walk *walk, bool whole)
 {
 	uint32_t	length;
 
-	walk->common = whole ? 0 : read_number(walk);
-	length = read_number(walk);
+	walk->common = whole ? 0 : read_number(source, walk);
+	length = read_number(source, walk);
 	walk->rest.cut = length & 1;
 	length >>= 1;
-	if (length > (size_t) (walk->end - walk->at))
-		length = (uint32_t) (walk->end - walk->at);
+	if (length > (size_t) (source->end - walk->at))
+		length = (uint32_t) (source->end - walk->at);
 	walk->rest.bytes = walk->at;
 	walk->rest.length = length;
 	walk->at += length;
@@ -94,27 +91,24 @@ read_string(Walk *walk, bool whole)
 
 /* Begin with a block's first string. */
 static inline void
-read_block(const LbtSeparators *s, const Head *head, uint32_t block, Walk *walk)
+read_block(const Source *source, uint32_t block, Walk *walk)
 {
-	const volatile uint32_t *places = (const volatile uint32_t *) (s->memory + sizeof(Head));
-	uint32_t	place = block < head->nblocks ? places[block] : 0;
+	const volatile uint32_t *places = (const volatile uint32_t *) (source->memory + sizeof(LbtSeparatorsHead));
+	size_t		bytes = (size_t) (source->end - source->memory);
+	size_t		place = block < source->head.nblocks ? places[block] : 0;
 
-	walk->at = (const uint8_t *) s->memory + (place < s->bytes ? place : s->bytes);
-	walk->end = (const uint8_t *) s->memory + s->bytes;
-	read_string(walk, true);
+	walk->at = source->memory + (place < bytes ? place : bytes);
+	read_string(source, walk, true);
 }
 
-/* False when this is no head of separators. */
-static inline bool
-read_head(const LbtSeparators *s, Head *head)
+/*
+ * Bring in the line with this byte, which will be read soon.  By a load: processors drop prefetches of what their
+ * translation buffers do not know.
+ */
+static inline void
+load(const Source *source, const uint8_t *at)
 {
-	const volatile Head *shared = (const volatile Head *) s->memory;
-
-	head->shift = shared->shift;
-	head->nblocks = shared->nblocks;
-	head->prefix = shared->prefix;
-	return head->shift <= MAX_SHIFT && head->nblocks <= (s->bytes - sizeof(Head)) / sizeof(uint32_t) &&
-		head->prefix <= s->bytes - sizeof(Head) - head->nblocks * sizeof(uint32_t);
+	(void) *(const volatile uint8_t *) (at < source->end ? at : source->end - 1);
 }
 
 /* ---- use ---- */
@@ -122,12 +116,12 @@ read_head(const LbtSeparators *s, Head *head)
 bool
 lbt_separators_open(const void *memory, uint32_t bytes, LbtSeparators *separators)
 {
-	Head		head;
+	Source		source;
 
 	separators->memory = memory;
 	separators->bytes = bytes;
 	separators->ncolumns = 0;
-	return bytes == 0 || (bytes >= sizeof(Head) && read_head(separators, &head));
+	return bytes == 0 || (bytes >= sizeof(LbtSeparatorsHead) && read_head(separators, &source));
 }
 
 void
@@ -216,23 +210,187 @@ interpolate(const LbtKeyBytes *low, const LbtKeyBytes *key, const LbtKeyBytes *h
 		*fraction = k <= a ? 0.0 : k >= b ? 1.0 : (double) (k - a) / (double) (b - a);
 }
 
+/* ---- the block ---- */
+
+/* What a search looks at next. */
+typedef enum Stage
+{
+	SECOND,						/* these three say between which strings the
+								 * key is: the block behind the first, */
+	LAST,						/* if the key is right of that one, */
+	FIRST,						/* if it is not */
+	GUESS,
+	GALLOP,						/* away from the guess, in growing steps */
+	HALVE
+} Stage;
+
+/* A key on its way to its leaf. */
+typedef struct Search
+{
+	LbtKeyBytes key;			/* without what all separators begin with */
+	bool		past;
+	bool		right;			/* the way to gallop */
+	Stage		stage;
+	uint32_t	step;
+	uint32_t	first;			/* the leaf is one of these, or the one before */
+	uint32_t	end;
+	uint32_t	first_block;
+	uint32_t	last_block;
+	uint32_t	at;				/* the block looked at */
+	Walk		walk;			/* its first string */
+
+	/*
+	 * The block is one of lo, which is behind last_block until one is found
+	 * that is left of the key, to hi - 1.  The first strings of lo and hi,
+	 * and how many bytes these have in common with the key; high of length 0
+	 * is not known.
+	 */
+	uint32_t	lo;
+	uint32_t	hi;
+	LbtKeyBytes low;
+	LbtKeyBytes high;
+	uint32_t	low_common;
+	uint32_t	high_common;
+} Search;
+
+/* What is between two strings begins with what both do. */
+static inline uint32_t
+common_of(const Search *s)
+{
+	return s->low_common < s->high_common ? s->low_common : s->high_common;
+}
+
+/* To guess a block, more bytes are looked at: between the two lie more keys, with groups of their own. */
+#define LOOK_AT 64
+
+/* The block, between the two, at whose beginning the key would be if keys were even. */
+static inline uint32_t
+guess_block(const Search *s)
+{
+	uint32_t	common = common_of(s);
+	LbtKeyBytes low = lbt_rest_of(&s->low, common);
+	LbtKeyBytes rest = lbt_rest_of(&s->key, common);
+	LbtKeyBytes high = lbt_rest_of(&s->high, common);
+	double		fraction = 0.5;
+
+	interpolate(&low, &rest, &high, rest.length < LOOK_AT ? rest.length : LOOK_AT, &fraction);
+	return s->lo + 1 + (uint32_t) (fraction * (s->hi - s->lo - 2));
+}
+
+/* So many blocks are halved; among more, a guess is made first. */
+#define FEW_BLOCKS 4
+
+/* Choose the block to look at next.  Returns false when the search has ended, with low if there is a block left of the key. */
+static inline bool
+choose_block(Search *s)
+{
+	bool		found = s->lo <= s->last_block;
+	bool		right;
+
+	switch (s->stage)
+	{
+		case SECOND:
+
+			/*
+			 * The first strings of the first block and of the one behind the
+			 * last are most likely of other codes, and tell little of those
+			 * in between.
+			 */
+			s->stage = LAST;
+			s->at = s->first_block + 1;
+			if (s->last_block - s->first_block > FEW_BLOCKS)
+				return true;
+			/* FALLTHROUGH */
+		case LAST:
+			s->stage = FIRST;
+			s->at = s->last_block;
+			if (found)
+				return true;
+			/* FALLTHROUGH */
+		case FIRST:
+			s->stage = GUESS;
+			s->at = s->first_block;
+			if (!found)
+				return true;
+			/* FALLTHROUGH */
+		case GUESS:
+			if (!found)
+				return false;
+			s->stage = HALVE;
+			if (s->hi - s->lo > FEW_BLOCKS && s->high.length > 0)
+			{
+				s->at = guess_block(s);
+				s->step = 0;
+				s->stage = GALLOP;
+				return true;
+			}
+			break;
+		case GALLOP:
+			right = s->lo == s->at;
+			if (s->step == 0)
+				s->right = right;
+			s->step = s->step == 0 ? 1 : s->step * 8;
+			s->at = right ? s->lo + s->step : s->hi - s->step;
+			if (right == s->right && s->hi - s->lo > s->step)
+				return true;
+			s->stage = HALVE;
+			break;
+		case HALVE:
+			break;
+	}
+	s->at = s->lo + (s->hi - s->lo) / 2;
+	return s->hi - s->lo > 1;
+}
+
+/* Read the first string of the block chosen, and load where it begins to tell more. */
+static inline void
+look(const Source *source, Search *s)
+{
+	read_block(source, s->at, &s->walk);
+	load(source, s->walk.rest.bytes + common_of(s));
+}
+
+/* Compare it, and move one side there. */
+static inline void
+narrow(Search *s)
+{
+	uint32_t	common = common_of(s);
+	LbtKeyBytes rest = lbt_rest_of(&s->key, common);
+	LbtKeyBytes string = lbt_rest_of(&s->walk.rest, common);
+
+	if (is_right(&rest, &string, s->past, &common))
+	{
+		s->lo = s->at;
+		s->low = s->walk.rest;
+		s->low_common = common;
+	}
+	else
+	{
+		s->hi = s->at;
+		s->high = s->walk.rest;
+		s->high_common = common;
+	}
+}
+
+/* ---- in the block ---- */
+
 /* A leaf's string from this byte on, as far as it is looked at; in room, PLACES bytes of it. */
 static LbtKeyBytes
-string_from(const LbtSeparators *s, const Head *head, uint32_t leaf, uint32_t from, uint8_t *room)
+string_from(const Source *source, uint32_t leaf, uint32_t from, uint8_t *room)
 {
-	uint32_t	block = leaf >> head->shift;
+	uint32_t	block = leaf >> source->head.shift;
 	uint32_t	end;
 	Walk		walk;
 
-	read_block(s, head, block, &walk);
-	for (uint32_t i = block << head->shift;; i++)
+	read_block(source, block, &walk);
+	for (uint32_t i = block << source->head.shift;; i++)
 	{
 		end = walk.common + walk.rest.length;
 		for (uint32_t at = walk.common > from ? walk.common : from; at < end && at - from < PLACES; at++)
 			room[at - from] = walk.rest.bytes[at - walk.common];
 		if (i == leaf)
 			break;
-		read_string(&walk, false);
+		read_string(source, &walk, false);
 	}
 	end = end > from ? end - from : 0;
 	return (LbtKeyBytes)
@@ -242,15 +400,15 @@ string_from(const LbtSeparators *s, const Head *head, uint32_t leaf, uint32_t fr
 }
 
 /*
- * On the way through a block from its first string, which is left of the key and has common bytes in common with it: the
- * last leaf whose string is.  And where in this leaf the key is, if the next leaf's string tells.
+ * On the way through the block that was found, whose first string is left of the key: the last leaf whose string is.  And
+ * where in this leaf the key is, if the next leaf's string tells.
  */
 static uint32_t
-go_through(const LbtSeparators *s, const Head *head, uint32_t block, uint32_t nleaves, const LbtKeyBytes *key, bool past,
-		   uint32_t common, double *fraction)
+go_through(const Source *source, const Search *s, uint32_t nleaves, double *fraction)
 {
-	uint32_t	leaf = block << head->shift;
-	uint32_t	end = leaf + (UINT32_C(1) << head->shift);
+	uint32_t	leaf = s->lo << source->head.shift;
+	uint32_t	end = leaf + (UINT32_C(1) << source->head.shift);
+	uint32_t	common = s->low_common;
 	uint32_t	from;			/* here its string and the next one differ */
 	uint8_t		room[PLACES];
 	LbtKeyBytes low;
@@ -258,16 +416,16 @@ go_through(const LbtSeparators *s, const Head *head, uint32_t block, uint32_t nl
 	LbtKeyBytes high;
 	Walk		walk;
 
-	read_block(s, head, block, &walk);
+	read_block(source, s->lo, &walk);
 	for (; leaf + 1 < end && leaf + 1 < nleaves; leaf++)
 	{
-		read_string(&walk, false);
+		read_string(source, &walk, false);
 		if (walk.common < common)
 			break;
 		if (walk.common == common)
 		{
-			rest = lbt_rest_of(key, common);
-			if (!is_right(&rest, &walk.rest, past, &common))
+			rest = lbt_rest_of(&s->key, common);
+			if (!is_right(&rest, &walk.rest, s->past, &common))
 				break;
 		}
 	}
@@ -276,216 +434,127 @@ go_through(const LbtSeparators *s, const Head *head, uint32_t block, uint32_t nl
 	from = walk.common;
 	if (leaf + 1 == end)
 	{
-		read_block(s, head, block + 1, &walk);
-		from = lbt_common_bytes(key->bytes, key->length, walk.rest.bytes, walk.rest.length);
+		read_block(source, s->lo + 1, &walk);
+		from = lbt_common_bytes(s->key.bytes, s->key.length, walk.rest.bytes, walk.rest.length);
 		from = from < common ? from : common;
 	}
-	low = string_from(s, head, leaf, from, room);
-	rest = lbt_rest_of(key, from);
+	low = string_from(source, leaf, from, room);
+	rest = lbt_rest_of(&s->key, from);
 	high = lbt_rest_of(&walk.rest, from - walk.common);
 	interpolate(&low, &rest, &high, PLACES, fraction);
 	return leaf;
 }
 
+/* ---- keys together ---- */
+
 /* Is the key left of all that begins as separators do (-1), one of these (0) or right of them (1)? */
 static inline int
-beside_prefix(const LbtSeparators *s, const Head *head, const LbtKeyBytes *key)
+beside_prefix(const Source *source, const LbtKeyBytes *key)
 {
-	const uint8_t *prefix = (const uint8_t *) s->memory + sizeof(Head) + head->nblocks * sizeof(uint32_t);
-	uint32_t	n = lbt_common_bytes(key->bytes, key->length, prefix, head->prefix);
+	const uint8_t *prefix = source->memory + sizeof(LbtSeparatorsHead) + source->head.nblocks * sizeof(uint32_t);
+	uint32_t	n = lbt_common_bytes(key->bytes, key->length, prefix, source->head.prefix);
 
-	if (n == head->prefix)
+	if (n == source->head.prefix)
 		return 0;
 	return n == key->length || key->bytes[n] < prefix[n] ? -1 : 1;
 }
 
-#define NOT_RIGHT UINT32_MAX
-
-/* Blocks between which the one that is looked for lies, and the first strings of these two. */
-typedef struct Between
+/* Begin a search.  Returns false when it has ended, too: the key's slot is known, or no separator will tell it. */
+static inline bool
+begin_search(const LbtSeparators *separators, const Source *source, const LbtLeaf *leaves, uint32_t nleaves, LbtTiedKey *tied,
+			 Search *s, uint8_t *room)
 {
-	uint32_t	lo;
-	uint32_t	hi;
-	LbtKeyBytes low;			/* left of the key */
-	LbtKeyBytes high;			/* right of it; of length 0: not known */
-	uint32_t	low_common;		/* bytes that it has in common with the key */
-	uint32_t	high_common;
-} Between;
-
-/* What is between two strings begins with what both do. */
-static inline uint32_t
-common_of(const Between *b)
-{
-	return b->low_common < b->high_common ? b->low_common : b->high_common;
-}
-
-/* Look at a block, and move one side there. */
-static inline void
-narrow(const LbtSeparators *s, const Head *head, uint32_t block, const LbtKeyBytes *key, bool past, Between *b)
-{
-	uint32_t	common = common_of(b);
-	LbtKeyBytes rest = lbt_rest_of(key, common);
-	LbtKeyBytes string;
-	Walk		walk;
-
-	read_block(s, head, block, &walk);
-	string = lbt_rest_of(&walk.rest, common);
-	if (is_right(&rest, &string, past, &common))
-	{
-		b->lo = block;
-		b->low = walk.rest;
-		b->low_common = common;
-	}
-	else
-	{
-		b->hi = block;
-		b->high = walk.rest;
-		b->high_common = common;
-	}
-}
-
-/* To guess a block, more bytes are looked at: between the two lie more keys, with groups of their own. */
-#define LOOK_AT 64
-
-/* The block, between the two, at whose beginning the key would be if keys were even. */
-static inline uint32_t
-guess_block(const Between *b, const LbtKeyBytes *key)
-{
-	uint32_t	common = common_of(b);
-	LbtKeyBytes low = lbt_rest_of(&b->low, common);
-	LbtKeyBytes rest = lbt_rest_of(key, common);
-	LbtKeyBytes high = lbt_rest_of(&b->high, common);
-	double		fraction = 0.5;
-
-	interpolate(&low, &rest, &high, rest.length < LOOK_AT ? rest.length : LOOK_AT, &fraction);
-	return b->lo + 1 + (uint32_t) (fraction * (b->hi - b->lo - 2));
-}
-
-/* So many blocks are halved; among more, a guess is made first. */
-#define FEW_BLOCKS 4
-
-/* Guess a block, and go away from it, in growing steps, until the key is between two of them. */
-static void
-narrow_by_guess(const LbtSeparators *s, const Head *head, const LbtKeyBytes *key, bool past, Between *b)
-{
-	uint32_t	at = guess_block(b, key);
-	bool		right;
-
-	narrow(s, head, at, key, past, b);
-	right = b->lo == at;
-	for (uint32_t step = 1; b->hi - b->lo > step; step *= 8)
-	{
-		at = right ? b->lo + step : b->hi - step;
-		narrow(s, head, at, key, past, b);
-		if (right != (b->lo == at))
-			break;
-	}
-}
-
-/*
- * The last block from this one to that whose first string is left of the key, and how many bytes the two have in common:
- * NOT_RIGHT if there is none.
- */
-static uint32_t
-find_block(const LbtSeparators *s, const Head *head, uint32_t lo, uint32_t last, const LbtKeyBytes *key, bool past,
-		   uint32_t *common)
-{
-	Between		b = {.lo = last + 1,.hi = last + 1};
-
-	/*
-	 * The first strings of this block and of the one behind the last are most
-	 * likely of other codes, and tell little of those in between.
-	 */
-	if (last - lo > FEW_BLOCKS)
-	{
-		narrow(s, head, lo + 1, key, past, &b);
-		if (b.lo == lo + 1)
-			narrow(s, head, last, key, past, &b);
-	}
-	if (b.lo > last)
-	{
-		narrow(s, head, lo, key, past, &b);
-		*common = NOT_RIGHT;
-		if (b.lo != lo)
-			return lo;
-	}
-	if (b.hi - b.lo > FEW_BLOCKS && b.high.length > 0)
-		narrow_by_guess(s, head, key, past, &b);
-	while (b.hi - b.lo > 1)
-		narrow(s, head, b.lo + (b.hi - b.lo) / 2, key, past, &b);
-	*common = b.low_common;
-	return b.lo;
-}
-
-void
-lbt_separators_find(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nleaves,
-					const LbtTiedKey *tied, uint32_t *slot, double *fraction)
-{
-	uint32_t	first;
-	uint32_t	end;
 	int			side;
-	uint32_t	block;
-	uint32_t	found;
-	uint32_t	common = 0;
-	uint8_t		room[LBT_KEY_BYTES];
-	LbtKeyBytes key;
-	Head		head;
 
 	if (tied->past)
 	{
-		first = lbt_leaf_search(leaves, nleaves, *slot, tied->code, false) + 1;
-		end = *slot + 1;
+		s->first = lbt_leaf_search(leaves, nleaves, tied->slot, tied->code, false) + 1;
+		s->end = tied->slot + 1;
 	}
 	else
 	{
-		first = *slot + 1;
-		end = lbt_leaf_search(leaves, nleaves, first, tied->code, true) + 1;
+		s->first = tied->slot + 1;
+		s->end = lbt_leaf_search(leaves, nleaves, s->first, tied->code, true) + 1;
 	}
-	if (first > end || end > nleaves || separators->ncolumns == 0 || !read_head(separators, &head))
-		return;
-	key = lbt_key_bytes(separators->order, separators->ncolumns, tied->values, tied->nvalues, tied->past, room);
-	side = beside_prefix(separators, &head, &key);
+	if (s->first > s->end || s->end > nleaves)
+		return false;
+	s->key = lbt_key_bytes(separators->order, separators->ncolumns, tied->values, tied->nvalues, tied->past, room);
+	side = beside_prefix(source, &s->key);
 	if (side != 0)
 	{
-		*slot = side < 0 ? first - 1 : end - 1;
-		return;
+		tied->slot = side < 0 ? s->first - 1 : s->end - 1;
+		return false;
 	}
-	key = lbt_rest_of(&key, head.prefix);
-	block = find_block(separators, &head, (first < end ? first : *slot) >> head.shift, (end - 1) >> head.shift, &key, tied->past, &common);
-	if (common == NOT_RIGHT)
-	{
-		*slot = first - 1;
+	s->key = lbt_rest_of(&s->key, source->head.prefix);
+	s->past = tied->past;
+	s->stage = SECOND;
+	s->first_block = (s->first < s->end ? s->first : tied->slot) >> source->head.shift;
+	s->last_block = (s->end - 1) >> source->head.shift;
+	s->lo = s->hi = s->last_block + 1;
+	s->low.bytes = source->memory;
+	s->high.length = s->low_common = s->high_common = 0;
+	return true;
+}
+
+/* As much of a block as is likely to be gone through. */
+#define BLOCK_BYTES 384
+#define LINE_BYTES 64
+
+/* The search has its block: find the leaf. */
+static inline void
+end_search(const Source *source, const Search *s, uint32_t nleaves, LbtTiedKey *tied)
+{
+	uint32_t	found;
+
+	tied->slot = s->first - 1;
+	if (s->lo > s->last_block)
 		return;
-	}
-	found = go_through(separators, &head, block, nleaves, &key, tied->past, common, fraction);
-	*slot = found < first ? first - 1 : found < end ? found : end - 1;
+	found = go_through(source, s, nleaves, &tied->fraction);
+	if (found >= s->first)
+		tied->slot = found < s->end ? found : s->end - 1;
 }
 
 void
-lbt_separators_prefetch(const LbtSeparators *separators, uint32_t slot, bool past, int round)
+lbt_separators_find(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nleaves, LbtTiedKey *keys, int nkeys)
 {
-	const volatile uint32_t *places = (const volatile uint32_t *) (separators->memory + sizeof(Head));
-	Head		head;
-	uint32_t	block;
+	Search		searches[LBT_SEPARATORS_GROUP];
+	uint8_t		rooms[LBT_SEPARATORS_GROUP][LBT_KEY_BYTES];
+	uint8_t		of[LBT_SEPARATORS_GROUP];	/* the keys that are searched for */
+	uint8_t		going[LBT_SEPARATORS_GROUP];	/* searches without a block
+												 * yet */
+	int			nsearches = 0;
+	int			ngoing;
+	Source		source;
 
-	if (!read_head(separators, &head))
+	if (separators->ncolumns == 0 || !read_head(separators, &source))
 		return;
-	block = (past ? slot : slot + 1) >> head.shift;
-	if (block >= head.nblocks)
-		return;
-	if (round == 0)
-		__builtin_prefetch((const void *) &places[block]);
-	else
+	for (int i = 0; i < nkeys; i++)
+		if (begin_search(separators, &source, leaves, nleaves, &keys[i], &searches[nsearches], rooms[i]))
+		{
+			going[nsearches] = (uint8_t) nsearches;
+			of[nsearches++] = (uint8_t) i;
+		}
+	ngoing = nsearches;
+	while (ngoing > 0)
 	{
-		uint32_t	place = places[block];
+		int			n = 0;
 
-		if (place >= separators->bytes)
-			return;
-		for (uint32_t at = 0; at < PREFETCH_BYTES; at += 64)
-			__builtin_prefetch(separators->memory + place + at);
+		for (int i = 0; i < ngoing; i++)
+			if (choose_block(&searches[going[i]]))
+				going[n++] = going[i];
+		ngoing = n;
+
+		/* Short, so that the processor is at several of them at a time. */
+		for (int i = 0; i < ngoing; i++)
+			look(&source, &searches[going[i]]);
+		for (int i = 0; i < ngoing; i++)
+			narrow(&searches[going[i]]);
 	}
-	/* GCC 12 drops calls of functions that do nothing but prefetch. */
-	__asm__ __volatile__("");
+	for (int i = 0; i < nsearches && nsearches > 1; i++)
+		for (uint32_t at = LINE_BYTES; at < BLOCK_BYTES; at += LINE_BYTES)
+			load(&source, searches[i].low.bytes + at);
+	for (int i = 0; i < nsearches; i++)
+		end_search(&source, &searches[i], nleaves, &keys[of[i]]);
 }
 
 uint32_t
@@ -493,19 +562,19 @@ lbt_separators_ties(const LbtSeparators *separators, const LbtLeaf *leaves, uint
 {
 	uint32_t	ties = 0;
 	uint32_t	length = 0;
-	Head		head;
+	Source		source;
 	Walk		walk = {0};
 
-	if (separators->bytes == 0 || !read_head(separators, &head))
+	if (separators->bytes == 0 || !read_head(separators, &source))
 		return lbt_leaf_ties(leaves, nleaves);
 	for (uint32_t i = 0; i < nleaves; i++)
 	{
-		bool		whole = (i & ((UINT32_C(1) << head.shift) - 1)) == 0;
+		bool		whole = (i & ((UINT32_C(1) << source.head.shift) - 1)) == 0;
 
 		if (whole)
-			read_block(separators, &head, i >> head.shift, &walk);
+			read_block(&source, i >> source.head.shift, &walk);
 		else
-			read_string(&walk, false);
+			read_string(&source, &walk, false);
 
 		/*
 		 * Of a block's first string nothing says what it shares with the one
@@ -515,218 +584,4 @@ lbt_separators_ties(const LbtSeparators *separators, const LbtLeaf *leaves, uint
 		length = walk.common + walk.rest.length;
 	}
 	return ties;
-}
-
-/* ---- making them ---- */
-
-uint32_t
-lbt_separators_max_bytes(uint32_t nleaves)
-{
-	uint64_t	bytes = (uint64_t) nleaves * BYTES_PER_LEAF;
-
-	if (bytes > INT32_MAX)
-		return INT32_MAX;
-	return bytes > MIN_BYTES ? (uint32_t) bytes : MIN_BYTES;
-}
-
-/* Is all of a key in its code, so that keys tie that are equal, and hardly any others? */
-static bool
-is_whole(const LbtKeyCode *code, int ncolumns)
-{
-	const LbtKeyDigit *last = &code->digit[code->ndigits - 1];
-
-	return code->ncolumns == ncolumns && last->shift == 0 &&
-		(!code->order[ncolumns - 1].bytes || (last->ends && last->span == 0));
-}
-
-bool
-lbt_separators_needed(const LbtKeyCode *code, int ncolumns, const LbtLeaf *leaves, uint32_t nleaves)
-{
-	uint64_t	step = code->digit[code->ndigits - 1].weight;
-	uint64_t	close = step > UINT64_MAX / CLOSE_STEPS ? UINT64_MAX : step * CLOSE_STEPS;
-	uint32_t	n = 0;
-
-	if (is_whole(code, ncolumns < LBT_CODE_COLUMNS ? ncolumns : LBT_CODE_COLUMNS))
-		return false;
-	for (uint32_t i = 2; i < nleaves; i++)
-		n += leaves[i].min_code - leaves[i - 1].min_code < close;
-	return n > nleaves / NEEDED_SHARE;
-}
-
-/* How much is kept. */
-typedef struct Cut
-{
-	uint32_t	shift;			/* of blocks */
-	uint32_t	more;			/* bytes behind those that tell neighbours
-								 * apart */
-	uint32_t	longest;
-} Cut;
-
-/* From the best to the smallest; a last one is made of that. */
-static const Cut cuts[] = {
-	{4, LBT_KEY_BYTES, LBT_KEY_BYTES}, {4, 32, LBT_KEY_BYTES}, {4, 16, LBT_KEY_BYTES}, {5, 16, LBT_KEY_BYTES}, {6, 16, LBT_KEY_BYTES},
-	{5, 8, LBT_KEY_BYTES}, {6, 8, LBT_KEY_BYTES}, {6, 4, LBT_KEY_BYTES}, {6, 2, LBT_KEY_BYTES}
-};
-
-#define NCUTS (sizeof(cuts) / sizeof(cuts[0]))
-
-/* What is known of a separator. */
-typedef struct Known
-{
-	uint16_t	length;
-	uint16_t	common;			/* with the one before */
-} Known;
-
-/* From this byte on. */
-static LbtKeyBytes
-separator_key(const LbtSeparatorKeys *keys, uint32_t leaf, uint32_t from, uint8_t *room)
-{
-	LbtKeyBytes key = lbt_key_bytes(keys->order, keys->ncolumns, &keys->values[(size_t) leaf * (size_t) keys->ncolumns],
-									leaf > 0 ? keys->nvalues[leaf] : 0, false, room);
-
-	return lbt_rest_of(&key, from);
-}
-
-/* Take the measure of all separators.  Returns how many bytes all begin with, which then do not count. */
-static uint32_t
-measure(const LbtSeparatorKeys *keys, uint32_t nleaves, Known *known)
-{
-	uint8_t		rooms[2][LBT_KEY_BYTES];
-	LbtKeyBytes before = {0};
-	uint32_t	prefix = nleaves > 2 ? LBT_KEY_BYTES : 0;
-
-	for (uint32_t i = 0; i < nleaves; i++)
-	{
-		LbtKeyBytes key = separator_key(keys, i, 0, rooms[i & 1]);
-
-		known[i].length = (uint16_t) key.length;
-		known[i].common = (uint16_t) lbt_common_bytes(key.bytes, key.length, before.bytes, before.length);
-		if (i > 1 && known[i].common < prefix)
-			prefix = known[i].common;
-		before = key;
-	}
-	for (uint32_t i = 1; i < nleaves; i++)
-	{
-		known[i].length = (uint16_t) (known[i].length - prefix);
-		if (i > 1)
-			known[i].common = (uint16_t) (known[i].common - prefix);
-	}
-	return prefix;
-}
-
-static bool
-begins_block(uint32_t leaf, const Cut *cut)
-{
-	return (leaf & ((UINT32_C(1) << cut->shift) - 1)) == 0;
-}
-
-/* How much of a separator is kept, and how much of that is written: behind *common. */
-static uint32_t
-length_kept(const Known *known, uint32_t nleaves, uint32_t leaf, const Cut *cut, uint32_t *common)
-{
-	uint32_t	length = known[leaf].common;
-
-	if (leaf + 1 < nleaves && known[leaf + 1].common > length)
-		length = known[leaf + 1].common;
-	length += cut->more;
-	if (length > cut->longest)
-		length = cut->longest;
-	if (length > known[leaf].length)
-		length = known[leaf].length;
-	*common = begins_block(leaf, cut) ? 0 : known[leaf].common;
-
-	/* What the one before has lost is not in common. */
-	if (*common > length)
-		*common = length;
-	return length;
-}
-
-static uint32_t
-number_bytes(uint32_t n)
-{
-	return n < 0x80 ? 1 : 2;
-}
-
-static uint8_t *
-write_number(uint8_t *to, uint32_t n)
-{
-	if (n >= 0x80)
-		*to++ = (uint8_t) (0x80 | n >> 8);
-	*to++ = (uint8_t) n;
-	return to;
-}
-
-/* The bytes that all take with this cut. */
-static uint64_t
-bytes_kept(const Known *known, uint32_t nleaves, uint32_t prefix, const Cut *cut)
-{
-	uint64_t	bytes = sizeof(Head) + prefix + (((nleaves - 1) >> cut->shift) + UINT64_C(1)) * sizeof(uint32_t);
-
-	for (uint32_t i = 0; i < nleaves; i++)
-	{
-		uint32_t	common;
-		uint32_t	rest = length_kept(known, nleaves, i, cut, &common) - common;
-
-		bytes += (begins_block(i, cut) ? 0 : number_bytes(common)) + number_bytes(rest << 1) + rest;
-	}
-	return bytes;
-}
-
-/* As much of each as fits; false when nothing does. */
-static bool
-choose_cut(const Known *known, uint32_t nleaves, uint32_t prefix, uint64_t room, Cut *cut)
-{
-	for (size_t i = 0; i < NCUTS; i++)
-	{
-		*cut = cuts[i];
-		if (bytes_kept(known, nleaves, prefix, cut) <= room)
-			return true;
-	}
-	for (cut->longest = LONGEST_CUT; cut->longest >= SHORTEST_CUT; cut->longest /= 2)
-		if (bytes_kept(known, nleaves, prefix, cut) <= room)
-			return true;
-	return false;
-}
-
-size_t
-lbt_separators_scratch_bytes(uint32_t nleaves)
-{
-	return (size_t) nleaves * sizeof(Known);
-}
-
-uint32_t
-lbt_separators_build(const LbtSeparatorKeys *keys, uint32_t nleaves, void *memory, uint32_t max_bytes, void *scratch)
-{
-	Known	   *known = scratch;
-	Head	   *head = memory;
-	uint32_t   *places = (uint32_t *) (head + 1);
-	uint32_t	prefix = measure(keys, nleaves, known);
-	uint8_t		room[LBT_KEY_BYTES];
-	uint8_t    *to;
-	Cut			cut;
-
-	if (nleaves == 0 || !choose_cut(known, nleaves, prefix, max_bytes, &cut))
-		return 0;
-	head->shift = cut.shift;
-	head->nblocks = ((nleaves - 1) >> cut.shift) + 1;
-	head->prefix = prefix;
-	to = (uint8_t *) (places + head->nblocks);
-	if (prefix > 0)
-		memcpy(to, separator_key(keys, 1, 0, room).bytes, prefix);
-	to += prefix;
-	for (uint32_t i = 0; i < nleaves; i++)
-	{
-		uint32_t	common;
-		uint32_t	length = length_kept(known, nleaves, i, &cut, &common);
-		LbtKeyBytes key = separator_key(keys, i, prefix, room);
-
-		if (begins_block(i, &cut))
-			places[i >> cut.shift] = (uint32_t) (to - (uint8_t *) memory);
-		else
-			to = write_number(to, common);
-		to = write_number(to, (length - common) << 1 | (key.cut || length < key.length));
-		memcpy(to, key.bytes + common, length - common);
-		to += length - common;
-	}
-	return (uint32_t) (to - (uint8_t *) memory);
 }

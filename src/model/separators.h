@@ -59,12 +59,6 @@ extern bool lbt_separators_open(const void *memory, uint32_t bytes, LbtSeparator
 /* Say how the keys' columns are ordered; until then all keys are equal. */
 extern void lbt_separators_set_columns(LbtSeparators *separators, const LbtColumnOrder *order, int ncolumns);
 
-/*
- * Ask for the memory that lbt_separators_find() will begin with for a slot: first for where it is, and then, in another
- * round, for itself.
- */
-extern void lbt_separators_prefetch(const LbtSeparators *separators, uint32_t slot, bool past, int round);
-
 /* How many leaves have neither another code than the one before nor, as far as it is kept, another separator? */
 extern uint32_t lbt_separators_ties(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nleaves);
 
@@ -75,13 +69,17 @@ typedef struct LbtTiedKey
 	int			nvalues;
 	bool		past;			/* as for lbt_leaf_search(); else before it */
 	uint64_t	code;			/* the key's */
+	uint32_t	slot;			/* what lbt_leaf_search() found; becomes where
+								 * the key belongs */
+	double		fraction;		/* becomes where in that leaf it is to be
+								 * expected, from 0 to 1, if that can be told */
 } LbtTiedKey;
 
-/*
- * The slot of the leaf where a key belongs; *slot is what lbt_leaf_search() found, which may be another one of the same code.
- * Where in that leaf it is to be expected goes to *fraction, from 0 to 1; that stays as it is where it cannot be told.
- */
+/* So many keys at most are looked for together: about as many as a processor can wait for. */
+#define LBT_SEPARATORS_GROUP 16
+
+/* Find the leaves that keys, at least one, belong to; each's slot may be that of any leaf of the key's code. */
 extern void lbt_separators_find(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nleaves,
-								const LbtTiedKey *key, uint32_t *slot, double *fraction);
+								LbtTiedKey *keys, int nkeys);
 
 #endif							/* LBT_SEPARATORS_H */

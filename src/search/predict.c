@@ -6,19 +6,47 @@
 #include "server/tableblock.h"
 #include "utils/memutils.h"
 
+/* What separators tell of a key whose target is as the key's code says. */
+static inline void
+refine_target(const LbtIndex *index, const LbtTiedKey *key, LbtTarget *t)
+{
+	if (key->slot != t->slot)
+		target_slot(index, key->slot, key->code, t);
+	if (key->fraction >= 0)
+		t->fraction = key->fraction;
+}
+
 void
 lbt_target_separated(const LbtIndex *index, const LbtKeyValue *values, int nvalues, bool past, uint64 code, LbtTarget *t)
 {
 	const LbtModel *model = &index->model;
-	LbtTiedKey	key = {.values = values,.nvalues = nvalues,.past = past,.code = code};
-	double		fraction = -1;
-	uint32		slot = t->slot;
+	LbtTiedKey	key = {.values = values,.nvalues = nvalues,.past = past,.code = code,.slot = t->slot,.fraction = -1};
 
-	lbt_separators_find(&model->separators, model->leaves, model->nleaves, &key, &slot, &fraction);
-	if (slot != t->slot)
-		target_slot(index, slot, code, t);
-	if (fraction >= 0)
-		t->fraction = fraction;
+	lbt_separators_find(&model->separators, model->leaves, model->nleaves, &key, 1);
+	refine_target(index, &key, t);
+}
+
+/* The same for all of a batch. */
+static void
+separate_targets(const LbtIndex *index, LbtBatch *batch)
+{
+	const LbtModel *model = &index->model;
+	LbtTiedKey	keys[LBT_SEPARATORS_GROUP];
+
+	for (int from = 0; from < batch->n; from += LBT_SEPARATORS_GROUP)
+	{
+		int			n = Min(batch->n - from, LBT_SEPARATORS_GROUP);
+
+		for (int i = 0; i < n; i++)
+			keys[i] = (LbtTiedKey)
+		{
+			.values = lbt_batch_key(batch, from + i),.nvalues = batch->nvalues[from + i],.past = batch->past[from + i],
+				.code = batch->code[from + i],.slot = batch->target[from + i].slot,.fraction = -1
+		};
+		lbt_separators_find(&model->separators, model->leaves, model->nleaves, keys, n);
+		for (int i = 0; i < n; i++)
+			refine_target(index, &keys[i], &batch->target[from + i]);
+	}
 }
 
 /*
@@ -69,21 +97,17 @@ void
 lbt_batch_finish(const LbtIndex *index, LbtBatch *batch)
 {
 	const LbtModel *model = &index->model;
-	bool		separated = model->separators.bytes > 0 && lbt_enable_leaf_cache;
 
-	for (int i = 0; i < batch->n && lbt_enable_leaf_cache; i++)
+	for (int i = 0; i < batch->n; i++)
 	{
 		LbtTarget  *target = &batch->target[i];
 
-		target->slot = lbt_leaf_search(model->leaves, model->nleaves, target->slot, batch->code[i], batch->past[i]);
-		if (separated)
-			lbt_separators_prefetch(&model->separators, target->slot, batch->past[i], 0);
+		if (lbt_enable_leaf_cache)
+			target->slot = lbt_leaf_search(model->leaves, model->nleaves, target->slot, batch->code[i], batch->past[i]);
+		target_slot(index, target->slot, batch->code[i], target);
 	}
-	for (int i = 0; i < batch->n && separated; i++)
-		lbt_separators_prefetch(&model->separators, batch->target[i].slot, batch->past[i], 1);
-	for (int i = 0; i < batch->n; i++)
-		target_exactly(index, lbt_batch_key(batch, i), batch->nvalues[i], batch->past[i], batch->target[i].slot,
-					   batch->code[i], &batch->target[i]);
+	if (model->separators.bytes > 0 && lbt_enable_leaf_cache)
+		separate_targets(index, batch);
 	for (int i = 0; i < batch->n && lbt_batch_looks(index); i++)
 		keep_bytes(lbt_batch_key(batch, i), Min(batch->nvalues[i], index->keyspec.nplaces), &index->keyspec, batch->bytes[i]);
 

@@ -76,6 +76,7 @@ extern void free_separated(Separated *s);
 
 /* The leaf of a key, or of all that begins with it, past it or not: by codes and separators; and by comparing all. */
 extern uint32_t find_leaf(const Separated *s, const KeyBound *key, bool past);
+extern void find_leaves(const Separated *s, const KeyBound *keys, const bool *past, int nkeys, uint32_t *slots);
 extern uint32_t naive_leaf(const KeyColumns *columns, const KeyBound *bounds, uint32_t nleaves, const KeyBound *key,
 						   bool past);
 

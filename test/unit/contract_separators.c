@@ -73,19 +73,52 @@ make_separated(const KeyColumns *columns, const KeyBound *bounds, uint32_t nleav
 	return s;
 }
 
+static LbtTiedKey
+tied_key(const LbtKeyCode *code, const KeyBound *key, bool past)
+{
+	return (LbtTiedKey)
+	{
+		.values = key->values,.nvalues = key->nvalues,.past = past,.fraction = 0.5,
+			.code = lbt_keycode(code, key->values, key->nvalues, past ? LBT_MISSING_HIGH : LBT_MISSING_LOW)
+	};
+}
+
+static void
+check_found(const LbtTiedKey *key, uint32_t nleaves)
+{
+	CHECK(key->slot < nleaves, "slot %u of %u leaves", key->slot, nleaves);
+	CHECK(key->fraction >= 0.0 && key->fraction <= 1.0, "a fraction of %g", key->fraction);
+}
+
+void
+find_leaves(const Separated *s, const KeyBound *keys, const bool *past, int nkeys, uint32_t *slots)
+{
+	for (int from = 0; from < nkeys; from += LBT_SEPARATORS_GROUP)
+	{
+		LbtTiedKey	group[LBT_SEPARATORS_GROUP];
+		int			n = nkeys - from < LBT_SEPARATORS_GROUP ? nkeys - from : LBT_SEPARATORS_GROUP;
+
+		for (int i = 0; i < n; i++)
+		{
+			group[i] = tied_key(&s->code, &keys[from + i], past[from + i]);
+			group[i].slot = lbt_leaf_search(s->leaves, s->nleaves, 0, group[i].code, group[i].past);
+		}
+		if (s->separators.bytes > 0)
+			lbt_separators_find(&s->separators, s->leaves, s->nleaves, group, n);
+		for (int i = 0; i < n; i++)
+		{
+			check_found(&group[i], s->nleaves);
+			slots[from + i] = group[i].slot;
+		}
+	}
+}
+
 uint32_t
 find_leaf(const Separated *s, const KeyBound *key, bool past)
 {
-	LbtTiedKey	tied = {.values = key->values,.nvalues = key->nvalues,.past = past};
-	double		fraction = 0.5;
 	uint32_t	slot;
 
-	tied.code = lbt_keycode(&s->code, key->values, key->nvalues, past ? LBT_MISSING_HIGH : LBT_MISSING_LOW);
-	slot = lbt_leaf_search(s->leaves, s->nleaves, 0, tied.code, past);
-	if (s->separators.bytes > 0)
-		lbt_separators_find(&s->separators, s->leaves, s->nleaves, &tied, &slot, &fraction);
-	CHECK(slot < s->nleaves, "slot %u of %u leaves", slot, s->nleaves);
-	CHECK(fraction >= 0.0 && fraction <= 1.0, "a fraction of %g", fraction);
+	find_leaves(s, key, &past, 1, &slot);
 	return slot;
 }
 
@@ -149,18 +182,19 @@ use_separated_model(LbtModel *model, const KeyColumns *columns, const KeyBound *
 	if (!fits(model, columns))
 		return;
 	lbt_separators_set_columns(&model->separators, columns->order, columns->ncolumns);
-	for (int i = 0; i < nkeys; i++)
+	for (int from = 0; from < nkeys; from += LBT_SEPARATORS_GROUP)
 	{
-		bool		past = i & 1;
-		LbtTiedKey	key = {.values = keys[i].values,.nvalues = keys[i].nvalues,.past = past};
-		double		fraction = 0.5;
-		uint32_t	slot;
+		LbtTiedKey	group[LBT_SEPARATORS_GROUP];
+		int			n = nkeys - from < LBT_SEPARATORS_GROUP ? nkeys - from : LBT_SEPARATORS_GROUP;
 
-		key.code = lbt_keycode(&model->code, keys[i].values, keys[i].nvalues, past ? LBT_MISSING_HIGH : LBT_MISSING_LOW);
-		slot = lbt_model_slot(model, key.code, past);
+		for (int i = 0; i < n; i++)
+		{
+			group[i] = tied_key(&model->code, &keys[from + i], i & 1);
+			group[i].slot = lbt_model_slot(model, group[i].code, i & 1);
+		}
 		if (model->separators.bytes > 0)
-			lbt_separators_find(&model->separators, model->leaves, model->nleaves, &key, &slot, &fraction);
-		CHECK(slot < model->nleaves, "slot %u of %u leaves", slot, model->nleaves);
-		CHECK(fraction >= 0.0 && fraction <= 1.0, "a fraction of %g", fraction);
+			lbt_separators_find(&model->separators, model->leaves, model->nleaves, group, n);
+		for (int i = 0; i < n; i++)
+			check_found(&group[i], model->nleaves);
 	}
 }

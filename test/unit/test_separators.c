@@ -132,7 +132,10 @@ is_told(const KeyColumns *columns, const KeyBound *key)
 	return columns->ncolumns > 1 || key->nvalues > 0;
 }
 
-/* Every key's leaf, by any number of separators in any amount of memory: it, or where some were cut, one left of it. */
+/*
+ * Every key's leaf, by any number of separators in any amount of memory: it, or where some were cut, one left of it; the same
+ * alone as together with others.
+ */
 static void
 finds_leaves(const void *arg)
 {
@@ -150,6 +153,10 @@ finds_leaves(const void *arg)
 		KeyBound   *bounds = random_separators(&rng, &columns, n, &separator_rooms);
 		Separated	s = make_separated(&columns, bounds, n, ample ? n * 4096 : (uint32_t) rng_below(&rng, 8192));
 		bool		all_told = true;
+		KeyBound	keys[NPROBES];
+		bool		pasts[NPROBES];
+		uint32_t	alone[NPROBES];
+		uint32_t	together[NPROBES];
 
 		for (uint32_t i = 1; i < n; i++)
 			all_told = all_told && is_told(&columns, &bounds[i]);
@@ -160,12 +167,18 @@ finds_leaves(const void *arg)
 			uint32_t	found = find_leaf(&s, &key, past);
 			uint32_t	naive = naive_leaf(&columns, bounds, n, &key, past);
 
+			keys[i] = key;
+			pasts[i] = past;
+			alone[i] = found;
 			if (!all_told || !is_told(&columns, &key))
 				continue;
 			exact += found == naive;
 			CHECK(ample ? found == naive : found <= naive || s.separators.bytes == 0,
 				  "leaf %u of %u, not %u, %s, in %u bytes", found, n, naive, past ? "past" : "before", s.separators.bytes);
 		}
+		find_leaves(&s, keys, pasts, NPROBES, together);
+		for (int i = 0; i < NPROBES; i++)
+			CHECK(together[i] == alone[i], "leaf %u of %u together with others, alone %u", together[i], n, alone[i]);
 		free_separated(&s);
 		free(bounds);
 		free(separator_rooms);

@@ -1,0 +1,235 @@
+/*
+ * separators_build.c - making separators; see separators.h.
+ */
+#include "separators.h"
+
+#include "keybytes.h"
+#include "separators_format.h"
+
+#include <string.h>
+
+/* A leaf's share of the memory, but not less than MIN_BYTES for all. */
+#define BYTES_PER_LEAF 32
+#define MIN_BYTES (64 * 1024)
+
+/* No string that is cut is longer, if nothing else helps; and this again halved, until it does. */
+#define LONGEST_CUT 256
+#define SHORTEST_CUT 8
+
+/* Separators closer than so many steps of the code share theirs with many keys. */
+#define CLOSE_STEPS 256
+
+/* They are kept where one in so many is that close. */
+#define NEEDED_SHARE 128
+
+uint32_t
+lbt_separators_max_bytes(uint32_t nleaves)
+{
+	uint64_t	bytes = (uint64_t) nleaves * BYTES_PER_LEAF;
+
+	if (bytes > INT32_MAX)
+		return INT32_MAX;
+	return bytes > MIN_BYTES ? (uint32_t) bytes : MIN_BYTES;
+}
+
+/* Is all of a key in its code, so that keys tie that are equal, and hardly any others? */
+static bool
+is_whole(const LbtKeyCode *code, int ncolumns)
+{
+	const LbtKeyDigit *last = &code->digit[code->ndigits - 1];
+
+	return code->ncolumns == ncolumns && last->shift == 0 &&
+		(!code->order[ncolumns - 1].bytes || (last->ends && last->span == 0));
+}
+
+bool
+lbt_separators_needed(const LbtKeyCode *code, int ncolumns, const LbtLeaf *leaves, uint32_t nleaves)
+{
+	uint64_t	step = code->digit[code->ndigits - 1].weight;
+	uint64_t	close = step > UINT64_MAX / CLOSE_STEPS ? UINT64_MAX : step * CLOSE_STEPS;
+	uint32_t	n = 0;
+
+	if (is_whole(code, ncolumns < LBT_CODE_COLUMNS ? ncolumns : LBT_CODE_COLUMNS))
+		return false;
+	for (uint32_t i = 2; i < nleaves; i++)
+		n += leaves[i].min_code - leaves[i - 1].min_code < close;
+	return n > nleaves / NEEDED_SHARE;
+}
+
+/* How much is kept. */
+typedef struct Cut
+{
+	uint32_t	shift;			/* of blocks */
+	uint32_t	more;			/* bytes behind those that tell neighbours
+								 * apart */
+	uint32_t	longest;
+} Cut;
+
+/* From the best to the smallest; a last one is made of that. */
+static const Cut cuts[] = {
+	{4, LBT_KEY_BYTES, LBT_KEY_BYTES}, {4, 32, LBT_KEY_BYTES}, {4, 16, LBT_KEY_BYTES}, {5, 16, LBT_KEY_BYTES}, {6, 16, LBT_KEY_BYTES},
+	{5, 8, LBT_KEY_BYTES}, {6, 8, LBT_KEY_BYTES}, {6, 4, LBT_KEY_BYTES}, {6, 2, LBT_KEY_BYTES}
+};
+
+#define NCUTS (sizeof(cuts) / sizeof(cuts[0]))
+
+/* What is known of a separator. */
+typedef struct Known
+{
+	uint16_t	length;
+	uint16_t	common;			/* with the one before */
+} Known;
+
+/* From this byte on. */
+static LbtKeyBytes
+separator_key(const LbtSeparatorKeys *keys, uint32_t leaf, uint32_t from, uint8_t *room)
+{
+	LbtKeyBytes key = lbt_key_bytes(keys->order, keys->ncolumns, &keys->values[(size_t) leaf * (size_t) keys->ncolumns],
+									leaf > 0 ? keys->nvalues[leaf] : 0, false, room);
+
+	return lbt_rest_of(&key, from);
+}
+
+/* Take the measure of all separators.  Returns how many bytes all begin with, which then do not count. */
+static uint32_t
+measure(const LbtSeparatorKeys *keys, uint32_t nleaves, Known *known)
+{
+	uint8_t		rooms[2][LBT_KEY_BYTES];
+	LbtKeyBytes before = {0};
+	uint32_t	prefix = nleaves > 2 ? LBT_KEY_BYTES : 0;
+
+	for (uint32_t i = 0; i < nleaves; i++)
+	{
+		LbtKeyBytes key = separator_key(keys, i, 0, rooms[i & 1]);
+
+		known[i].length = (uint16_t) key.length;
+		known[i].common = (uint16_t) lbt_common_bytes(key.bytes, key.length, before.bytes, before.length);
+		if (i > 1 && known[i].common < prefix)
+			prefix = known[i].common;
+		before = key;
+	}
+	for (uint32_t i = 1; i < nleaves; i++)
+	{
+		known[i].length = (uint16_t) (known[i].length - prefix);
+		if (i > 1)
+			known[i].common = (uint16_t) (known[i].common - prefix);
+	}
+	return prefix;
+}
+
+static bool
+begins_block(uint32_t leaf, const Cut *cut)
+{
+	return (leaf & ((UINT32_C(1) << cut->shift) - 1)) == 0;
+}
+
+/* How much of a separator is kept, and how much of that is written: behind *common. */
+static uint32_t
+length_kept(const Known *known, uint32_t nleaves, uint32_t leaf, const Cut *cut, uint32_t *common)
+{
+	uint32_t	length = known[leaf].common;
+
+	if (leaf + 1 < nleaves && known[leaf + 1].common > length)
+		length = known[leaf + 1].common;
+	length += cut->more;
+	if (length > cut->longest)
+		length = cut->longest;
+	if (length > known[leaf].length)
+		length = known[leaf].length;
+	*common = begins_block(leaf, cut) ? 0 : known[leaf].common;
+
+	/* What the one before has lost is not in common. */
+	if (*common > length)
+		*common = length;
+	return length;
+}
+
+static uint32_t
+number_bytes(uint32_t n)
+{
+	return n < 0x80 ? 1 : 2;
+}
+
+static uint8_t *
+write_number(uint8_t *to, uint32_t n)
+{
+	if (n >= 0x80)
+		*to++ = (uint8_t) (0x80 | n >> 8);
+	*to++ = (uint8_t) n;
+	return to;
+}
+
+/* The bytes that all take with this cut. */
+static uint64_t
+bytes_kept(const Known *known, uint32_t nleaves, uint32_t prefix, const Cut *cut)
+{
+	uint64_t	bytes = sizeof(LbtSeparatorsHead) + prefix + (((nleaves - 1) >> cut->shift) + UINT64_C(1)) * sizeof(uint32_t);
+
+	for (uint32_t i = 0; i < nleaves; i++)
+	{
+		uint32_t	common;
+		uint32_t	rest = length_kept(known, nleaves, i, cut, &common) - common;
+
+		bytes += (begins_block(i, cut) ? 0 : number_bytes(common)) + number_bytes(rest << 1) + rest;
+	}
+	return bytes;
+}
+
+/* As much of each as fits; false when nothing does. */
+static bool
+choose_cut(const Known *known, uint32_t nleaves, uint32_t prefix, uint64_t room, Cut *cut)
+{
+	for (size_t i = 0; i < NCUTS; i++)
+	{
+		*cut = cuts[i];
+		if (bytes_kept(known, nleaves, prefix, cut) <= room)
+			return true;
+	}
+	for (cut->longest = LONGEST_CUT; cut->longest >= SHORTEST_CUT; cut->longest /= 2)
+		if (bytes_kept(known, nleaves, prefix, cut) <= room)
+			return true;
+	return false;
+}
+
+size_t
+lbt_separators_scratch_bytes(uint32_t nleaves)
+{
+	return (size_t) nleaves * sizeof(Known);
+}
+
+uint32_t
+lbt_separators_build(const LbtSeparatorKeys *keys, uint32_t nleaves, void *memory, uint32_t max_bytes, void *scratch)
+{
+	Known	   *known = scratch;
+	LbtSeparatorsHead *head = memory;
+	uint32_t   *places = (uint32_t *) (head + 1);
+	uint32_t	prefix = measure(keys, nleaves, known);
+	uint8_t		room[LBT_KEY_BYTES];
+	uint8_t    *to;
+	Cut			cut;
+
+	if (nleaves == 0 || !choose_cut(known, nleaves, prefix, max_bytes, &cut))
+		return 0;
+	head->shift = cut.shift;
+	head->nblocks = ((nleaves - 1) >> cut.shift) + 1;
+	head->prefix = prefix;
+	to = (uint8_t *) (places + head->nblocks);
+	if (prefix > 0)
+		memcpy(to, separator_key(keys, 1, 0, room).bytes, prefix);
+	to += prefix;
+	for (uint32_t i = 0; i < nleaves; i++)
+	{
+		uint32_t	common;
+		uint32_t	length = length_kept(known, nleaves, i, &cut, &common);
+		LbtKeyBytes key = separator_key(keys, i, prefix, room);
+
+		if (begins_block(i, &cut))
+			places[i >> cut.shift] = (uint32_t) (to - (uint8_t *) memory);
+		else
+			to = write_number(to, common);
+		to = write_number(to, (length - common) << 1 | (key.cut || length < key.length));
+		memcpy(to, key.bytes + common, length - common);
+		to += length - common;
+	}
+	return (uint32_t) (to - (uint8_t *) memory);
+}
