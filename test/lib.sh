@@ -629,12 +629,20 @@ tap_script() { # NAME
     if prove_script "$name" "$work" 1200 PG_TEST_PORT_DIR="$scratch/ports" >"$log" 2>&1; then
         ok "tap/$name ($((SECONDS - began)) s)"
     else
-        tail -n 25 "$work/tmp_check/log/regress_log_$name" | cut -c1-240 >>"$log" 2>/dev/null
-        not_ok "tap/$name" "$log"
+        why_failed "$log" "$work/tmp_check/log" "$name" >"$log.why" 2>/dev/null
+        not_ok "tap/$name" "$log.why"
         outputs+=("$log" "$work/tmp_check/log")
     fi
     [ -z "$sanitize" ] || report_sanitizers "$work/tmp_check/log" "$name"
     stop_leftovers "$work"
+}
+
+# What a failed script says, the reasons first: who reads this may have seen enough after a few lines.
+why_failed() { # LOG FOLDER NAME
+    grep -E '^(not ok|#) ' "$1" | tail -n 20
+    grep -hE 'PANIC: |TRAP: |terminated by signal' "$2"/*.log | tail -n 5
+    tail -n 12 "$1"
+    tail -n 20 "$2/regress_log_$3" | cut -c1-240
 }
 
 # A script that was cut short may have left servers; they are ours by their data folder.

@@ -331,8 +331,7 @@ sub try_pglogical
 		is(marks($server, 'postgres') =~ /^(public\.flows\..*)$/m ? $1 : '', 'public.flows.flows_pkey max_error=2', "$name: its mark is as before");
 	}
 	is(amcheck_all($other, 'postgres'), '', "$name: amcheck is content with the subscriber");
-	$other->safe_psql('postgres', q{SELECT pglogical.drop_subscription('sub')});
-	$other->stop('fast');
+	$other->stop('immediate');
 	return;
 }
 
