@@ -16,7 +16,7 @@
  *
  * A scan whose rows are in shared buffers pays one comparison a row: reads by anybody but our engine between two rows
  * (pgBufferUsage) are what starts this, if one of the next rows' blocks is missing, too.  The stream ends when it has
- * had nothing to read for a while.
+ * had nothing to read for a while, or has named as many entries as a LIMIT leaves to the scan.
  */
 #include "am/scan.h"
 
@@ -53,11 +53,13 @@ typedef struct LbtRows
 	bool		forward;
 	BlockNumber current;		/* of the row handed out last */
 	int			unnamed;
+	LbtLimit	limit;
 
 	/* the walk */
 	LbtWalk		walk;
 	LbtProbe	probe;
 	LbtLeafCopy leaf;
+	int64		left;			/* entries that the scan will want, at most */
 	BlockNumber last;			/* named last */
 	uint32		nnamed;			/* by this stream */
 	uint32		npassed;		/* of these, at least, passed by */
@@ -162,7 +164,7 @@ next_block(void *state, BlockNumber *block, uint32 *tag)
 	LbtRows    *rows = state;
 	LbtLeafCopy *leaf = &rows->leaf;
 
-	for (int tries = 0; tries < MAX_SAME_BLOCK && rows->nnamed - rows->npassed < MAX_NAMED; tries++)
+	for (int tries = 0; rows->left > 0 && tries < MAX_SAME_BLOCK && rows->nnamed - rows->npassed < MAX_NAMED; tries++)
 	{
 		if (leaf->at < 0 || leaf->at >= leaf->nitems)
 		{
@@ -173,6 +175,7 @@ next_block(void *state, BlockNumber *block, uint32 *tag)
 		}
 		*block = ItemPointerGetBlockNumber(&leaf->items[leaf->at].tid);
 		leaf->at += rows->forward ? 1 : -1;
+		rows->left--;
 		if (*block == rows->last)
 			continue;
 		rows->last = *block;
@@ -189,13 +192,14 @@ next_block(void *state, BlockNumber *block, uint32 *tag)
 
 /* ---- the scan's side ---- */
 
-/* Is a block missing that the current item's row, or one of those behind it on the leaf, is in? */
+/* Is a block missing that one of the next rows, the current item's first, is in?  No more than so many rows. */
 static bool
-will_miss(IndexScanDesc scan, const LbtLeafCopy *cur, bool forward)
+will_miss(IndexScanDesc scan, const LbtLeafCopy *cur, bool forward, int64 rows)
 {
 	BlockNumber last = InvalidBlockNumber;
+	int			asked = 0;
 
-	for (int at = cur->at, asked = 0; at >= 0 && at < cur->nitems && asked < MAX_ASKED; at += forward ? 1 : -1)
+	for (int at = cur->at; at >= 0 && at < cur->nitems && asked < MAX_ASKED && rows > 0; at += forward ? 1 : -1, rows--)
 	{
 		BlockNumber block = ItemPointerGetBlockNumber(&cur->items[at].tid);
 
@@ -243,7 +247,8 @@ begin_stream(IndexScanDesc scan, LbtScan *so, LbtRows *rows, bool forward)
 	rows->nnamed = rows->npassed = 0;
 	rows->unnamed = 0;
 	rows->forward = forward;
-	lbt_stream_begin(&rows->stream, GetMemoryChunkContext(so), scan->heapRelation, false, true, next_block, rows);
+	lbt_stream_begin(&rows->stream, GetMemoryChunkContext(so), scan->heapRelation,
+					 rows->left < LBT_NO_LIMIT && !rows->limit.merged, true, next_block, rows);
 }
 
 /* Has the block been named, from the one with this number on? */
@@ -301,8 +306,12 @@ lbt_rows_ahead(IndexScanDesc scan, LbtScan *so, bool forward)
 	}
 	if (rows->stream && (rows->forward != forward || lbt_stream_idle(rows->stream) >= MAX_IDLE))
 		lbt_rows_stop(so);
-	if (rows->stream == NULL && !rows->failed && will_miss(scan, &so->cur, forward))
-		begin_stream(scan, so, rows, forward);
+	if (rows->stream == NULL && !rows->failed)
+	{
+		rows->left = lbt_limit_left(&rows->limit, scan);
+		if (rows->left > 1 && will_miss(scan, &so->cur, forward, rows->left))
+			begin_stream(scan, so, rows, forward);
+	}
 	if (rows->stream)
 		keep_step(rows, ItemPointerGetBlockNumber(&so->cur.items[so->cur.at].tid));
 	if (rows->stream)

@@ -52,6 +52,9 @@ typedef struct LbtStatementCallbacks
 
 extern LbtStatementCallbacks lbt_statement;
 
+/* The plan that the executor is running, the innermost query's; NULL where that is not known. */
+extern PlanState *lbt_executor_plan(void);
+
 /* In _PG_init, when all of them are set. */
 extern void lbt_executor_init(void);
 
