@@ -1,4 +1,4 @@
-"""Index-only nested-loop joins by keys of many types and shapes, in memory: see bench/README.md.
+"""Index-only nested-loop joins by keys of many types and shapes, and inserts, in memory: see bench/README.md.
 
 Each key set has a table with an index for each contender and a table of probes, keys that exist, drawn by rule.
 It is loaded, measured and dropped before the next one.
@@ -10,12 +10,15 @@ import os
 from harness import learned, load
 from harness.contenders import BASELINE, Indexes, judged
 from harness.experiment import Experiment, ratio_to_baseline
-from harness.measure import Failed, Query
+from harness.measure import Failed, Measurement, Query, microseconds_taken
 
 from . import keys_sets
 
 PROBE_BYTES = 40  # a row of a probe table, without its key
 MIN_ROWS = 10_000
+MOST_INSERTS = 40_000  # of a round, but no more than one in so many rows:
+INSERT_SHARE = 25
+INSERT_TARGET = 1.2  # of sets whose joins are asked for something
 FIGURES = ("speed-up", "by the model, % of probes", "verified, % of lookups", "at the predicted leaf, %", "leaves",
            "knots", "max error, leaves", "ties", "separators, kB", "model, kB", "index, MB", "height", "state",
            "key code, or why not")
@@ -29,6 +32,9 @@ class Keys(Experiment):
     def add_options(self, parser):
         parser.set_defaults(contenders="btree,served")
         parser.add_argument("--probes", type=int, default=1_000_000, help="probes of each join")
+        parser.add_argument("--inserts", type=int, metavar="N",
+                            help=f"rows inserted in a round; 0: none (default: rows / {INSERT_SHARE}, at most "
+                                 f"{MOST_INSERTS})")
         parser.add_argument("--sets", default=self.usual_sets, metavar="LIST",
                             help=f"key sets, by name or by group ({', '.join(self.groups)})")
         parser.add_argument("--keys", default=os.environ.get("LBT_KEYS"), metavar="DIR",
@@ -38,6 +44,10 @@ class Keys(Experiment):
         options.key_sets = keys_sets.choose(options.sets, self.groups)
         if options.rows < MIN_ROWS or options.probes < 1:
             raise SystemExit(f"bench: --rows must be at least {MIN_ROWS}, --probes at least 1")
+        if options.inserts is None:
+            options.inserts = min(options.rows // INSERT_SHARE, MOST_INSERTS)
+        if options.inserts < 0:
+            raise SystemExit("bench: --inserts must not be negative")
         contenders = {name.strip() for name in options.contenders.split(",")}
         if "hash" in contenders or BASELINE not in contenders:
             raise SystemExit(f"bench: --contenders must name {BASELINE}, and not hash, which has no index-only scans")
@@ -94,15 +104,20 @@ class Keys(Experiment):
         return learned.train(bench, index)
 
     def afterwards(self, bench, key_set, indexes, join):
-        """What else is measured of a set."""
+        """What else is measured of a set: inserts, where there is one index, which contenders take turns at."""
+        if bench.options.inserts and len(indexes.names()) == 1:
+            inserts = _Inserts(f"inserts_{key_set.name}", f"{key_set.title}: inserts", key_set=key_set, base=self.base,
+                               count=bench.options.inserts, next_row=bench.options.rows + 1)
+            bench.run_all(indexes, [inserts])
+            bench.targets[inserts.key] = key_set.target and INSERT_TARGET
 
     def _fill(self, bench, key_set, table, probes):
         options = bench.options
         bench.connection.execute("RESET ALL")  # a measurement before had its joins forced
-        base = {}
+        base = self.base = {}
         if key_set.file:
             size, span, others = keys_sets.load_base(bench, key_set)
-            base = {"base_size": size, "span": span}
+            base.update(base_size=size, span=span)
             bench.say(f"{key_set.title}: {size:,} keys in the file, {others:,} lines that are none")
         with load.loading(bench):
             bench.connection.execute(f"CREATE TABLE {table} ({key_set.definitions()})")
@@ -152,6 +167,30 @@ class _Join(Query):
         if self.last_answer[0][0] < self.per:
             raise Failed(f"{self.title}: {contender.name} found {self.last_answer[0][0]} of {self.per} keys")
         return value
+
+
+@dataclasses.dataclass
+class _Inserts(Measurement):
+    """Time of a row in INSERT ... SELECT of `count` new rows of a set, from a table that has just been filled."""
+
+    unit: str = "µs a row"
+    key_set: keys_sets.KeySet = None
+    base: dict = None
+    count: int = 1
+    next_row: int = 1
+
+    def run(self, bench, indexes, contender, _round):
+        connection = bench.connection
+        numbers = f"SELECT i, i AS j FROM generate_series({self.next_row}::int8, {self.next_row + self.count - 1}) AS i"
+        self.next_row += self.count
+        connection.execute("RESET ALL")
+        load.fill(bench, "fresh", self.key_set.definitions(), self.key_set.select(numbers, **self.base))
+        load.prewarm(bench, ["fresh"])
+        indexes.show_only(connection, contender)
+        microseconds, self.last_answer = microseconds_taken(bench)(
+            connection, f"INSERT INTO {indexes.table} SELECT * FROM fresh")
+        connection.execute("DROP TABLE fresh")
+        return microseconds / self.count
 
 
 EXPERIMENT = Keys

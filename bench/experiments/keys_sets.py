@@ -91,8 +91,8 @@ def _single(name, title, kind, value, entry_bytes, **more):
 
 
 MAIN = (
-    _single("ycsb_c", "YCSB text, C", f"text COLLATE {C_COLLATION}", YCSB, 45, target=2.2),
-    _single("ycsb_icu", "YCSB text, ICU en-US", f"text COLLATE {ICU_COLLATION}", YCSB, 45, target=2.2,
+    _single("ycsb_c", "YCSB text, C", f"text COLLATE {C_COLLATION}", YCSB, 45, target=4.0),
+    _single("ycsb_icu", "YCSB text, ICU en-US", f"text COLLATE {ICU_COLLATION}", YCSB, 45, target=3.2,
             collation=ICU_COLLATION),
     _single("uuid4", "uuid v4", "uuid",
             f"overlay(overlay({UUID_RANDOM} PLACING '4' FROM 13) PLACING {VARIANT} FROM 17)::uuid",
@@ -116,10 +116,10 @@ OTHERS = (
             f"+ {_bits(5, 2**20)} * interval '1 microsecond'", 23),
     _single("bpchar", "char(16)", f"char(16) COLLATE {C_COLLATION}", f"upper(to_hex({_bits(0, 2**44)}))", 40),
     _single("inet", "inet", "inet", f"inet '1.0.0.0' + {_bits(0, 2**31)}", 27),
-    _single("ycsb_libc", "YCSB text, libc en_US", f"text COLLATE {LIBC_COLLATION}", YCSB, 45,
+    _single("ycsb_libc", "YCSB text, libc en_US", f"text COLLATE {LIBC_COLLATION}", YCSB, 45, target=3.2,
             collation=LIBC_COLLATION),
     _single("paths", "file paths, C", f"text COLLATE {C_COLLATION}", PATH, 140),
-    _single("urls", "URLs, C", f"text COLLATE {C_COLLATION}", URL, 160),
+    _single("urls", "URLs, C", f"text COLLATE {C_COLLATION}", URL, 160, target=3.0),
 )
 TEXT = (
     *(_single(f"email_{name}", f"e-mail addresses, {title}", f"text COLLATE {collation}", _email(), 60, target=target,
