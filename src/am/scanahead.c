@@ -116,7 +116,7 @@ lbt_ahead_stop(LbtScan *so)
 		lbt_rows_stop(so);
 	if (so->ahead == NULL)
 		return;
-	so->ahead->predicted[0].batch.n = 0;
+	so->ahead->predicted[0].batch.n = so->ahead->predicted[1].batch.n = 0;
 	end_stream(so->ahead);
 }
 

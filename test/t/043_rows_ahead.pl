@@ -80,7 +80,10 @@ my @scans = (
 	[ 'locked rows', 'SELECT md5(string_agg(n::text, \',\')) FROM (SELECT n FROM t WHERE k BETWEEN 1500000000 AND 1600000000 ORDER BY k FOR UPDATE) q', $heap, 500 ],
 	[ 'a merge join', 'SELECT count(*), sum(x.n + y.n) FROM m x JOIN m y ON x.k = y.k WHERE x.k BETWEEN 100 AND 2000 AND y.k BETWEEN 200 AND 3000',
 		"$heap SET enable_nestloop = off; SET enable_hashjoin = off; SET enable_material = off;", 500 ],
-	[ 'rescans', 'SELECT count(*), sum(q.s) FROM generate_series(1, 20) g, LATERAL (SELECT sum(n) s FROM (SELECT n FROM t WHERE k >= g * 200000000::int8 ORDER BY k LIMIT 30) i) q', $heap, 200 ]);
+	[ 'rescans', 'SELECT count(*), sum(q.s) FROM generate_series(1, 20) g, LATERAL (SELECT sum(n) s FROM (SELECT n FROM t WHERE k >= g * 200000000::int8 ORDER BY k LIMIT 30) i) q', $heap, 200 ],
+	# what was predicted for one list is not for the next
+	[ 'rescans of a list', 'SELECT count(*), sum(n) FROM (SELECT array_agg((g * 2654435761) % 4294967291) list FROM generate_series(1::int8, 60000, 77) g '
+		. 'GROUP BY g % 40) q JOIN t ON k = ANY (list)', $heap, 500 ]);
 
 sub scans
 {
