@@ -285,58 +285,57 @@ static inline bool
 choose_block(Search *s)
 {
 	bool		found = s->lo <= s->last_block;
-	bool		right;
 
-	switch (s->stage)
+	if (s->stage == SECOND)
 	{
-		case SECOND:
+		/*
+		 * The first strings of the first block and of the one behind the last
+		 * are most likely of other codes, and tell little of those in
+		 * between.
+		 */
+		s->stage = LAST;
+		s->at = s->first_block + 1;
+		if (s->last_block - s->first_block > FEW_BLOCKS)
+			return true;
+	}
+	if (s->stage == LAST)
+	{
+		s->stage = FIRST;
+		s->at = s->last_block;
+		if (found)
+			return true;
+	}
+	if (s->stage == FIRST)
+	{
+		s->stage = GUESS;
+		s->at = s->first_block;
+		if (!found)
+			return true;
+	}
+	if (!found)
+		return false;
+	if (s->stage == GUESS)
+	{
+		s->stage = HALVE;
+		if (s->hi - s->lo > FEW_BLOCKS && s->high.length > 0)
+		{
+			s->at = guess_block(s);
+			s->step = 0;
+			s->stage = GALLOP;
+			return true;
+		}
+	}
+	else if (s->stage == GALLOP)
+	{
+		bool		right = s->lo == s->at;
 
-			/*
-			 * The first strings of the first block and of the one behind the
-			 * last are most likely of other codes, and tell little of those
-			 * in between.
-			 */
-			s->stage = LAST;
-			s->at = s->first_block + 1;
-			if (s->last_block - s->first_block > FEW_BLOCKS)
-				return true;
-			/* FALLTHROUGH */
-		case LAST:
-			s->stage = FIRST;
-			s->at = s->last_block;
-			if (found)
-				return true;
-			/* FALLTHROUGH */
-		case FIRST:
-			s->stage = GUESS;
-			s->at = s->first_block;
-			if (!found)
-				return true;
-			/* FALLTHROUGH */
-		case GUESS:
-			if (!found)
-				return false;
-			s->stage = HALVE;
-			if (s->hi - s->lo > FEW_BLOCKS && s->high.length > 0)
-			{
-				s->at = guess_block(s);
-				s->step = 0;
-				s->stage = GALLOP;
-				return true;
-			}
-			break;
-		case GALLOP:
-			right = s->lo == s->at;
-			if (s->step == 0)
-				s->right = right;
-			s->step = s->step == 0 ? 1 : s->step * 8;
-			s->at = right ? s->lo + s->step : s->hi - s->step;
-			if (right == s->right && s->hi - s->lo > s->step)
-				return true;
-			s->stage = HALVE;
-			break;
-		case HALVE:
-			break;
+		if (s->step == 0)
+			s->right = right;
+		s->step = s->step == 0 ? 1 : s->step * 8;
+		s->at = right ? s->lo + s->step : s->hi - s->step;
+		if (right == s->right && s->hi - s->lo > s->step)
+			return true;
+		s->stage = HALVE;
 	}
 	s->at = s->lo + (s->hi - s->lo) / 2;
 	return s->hi - s->lo > 1;
