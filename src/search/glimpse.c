@@ -223,6 +223,15 @@ typedef enum Side
 	NOT_TOLD
 } Side;
 
+/* Is the key's string cut where what is kept of bytes ends, and the item's like it up to there? */
+static inline bool
+behind_cut(const LbtKeyColumn *column, const uint8 *kept, const LbtKeyValue *key, const LbtKeyValue *item)
+{
+	bool		cut = column->length > 0 ? key->length < column->length : key->bytes + key->length == kept + LBT_BATCH_BYTES;
+
+	return unlikely(cut) && item->length >= key->length && memcmp(key->bytes, item->bytes, key->length) == 0;
+}
+
 /* Which side of the bound that the batch has in this place is the item on? */
 static pg_attribute_always_inline Side
 item_side(const LbtIndex *index, const Glimpse *leaf, int offset, LbtBatch *batch, int which)
@@ -239,6 +248,8 @@ item_side(const LbtIndex *index, const Glimpse *leaf, int offset, LbtBatch *batc
 		const LbtKeyColumn *column = &spec->column[i];
 		int			cmp;
 
+		if (column->bytes && !key[i].isnull && behind_cut(column, batch->bytes[which], &key[i], &item[i]))
+			return NOT_TOLD;
 		if (column->encoded && !key[i].isnull)
 		{
 			cmp = lbt_guess_order(column->collation, (const char *) key[i].bytes, key[i].length,
@@ -247,9 +258,6 @@ item_side(const LbtIndex *index, const Glimpse *leaf, int offset, LbtBatch *batc
 				return NOT_TOLD;
 			cmp = column->desc ? -cmp : cmp;
 		}
-		else if (column->bytes && !key[i].isnull && key[i].length == LBT_BATCH_BYTES &&
-				 item[i].length >= LBT_BATCH_BYTES && memcmp(key[i].bytes, item[i].bytes, LBT_BATCH_BYTES) == 0)
-			return NOT_TOLD;	/* cut */
 		else
 			cmp = lbt_compare_value(column, &key[i], &item[i]);
 		if (cmp != 0)

@@ -132,6 +132,31 @@ SQL
 	}
 }
 
+# Of long keys a batch keeps the beginning: where that does not tell entries apart, no other row's block is read instead.
+for my $collation (@collations)
+{
+	$node->safe_psql('postgres', <<"SQL");
+CREATE TABLE longs (a text COLLATE $collation NOT NULL, b text COLLATE $collation NOT NULL, v int4, pad text);
+INSERT INTO longs SELECT repeat('tenant ', 17) || (g * 2654435761) % 4294967291 % 50 + 10, 'user.0000' || (g * 2654435761) % 4294967291, g, repeat('x', 100)
+FROM generate_series(1::int8, 20000) g;
+CREATE INDEX longs_k ON longs (a, b);
+CREATE TABLE long_probe AS SELECT a, b FROM longs WHERE v % 13 = 0 ORDER BY hashint4(v);
+VACUUM ANALYZE longs, long_probe;
+SELECT learnedbtree_train('longs_k');
+SQL
+	my $found = 'SELECT count(*), sum(l.v) FROM long_probe p JOIN longs l ON l.a = p.a AND l.b = p.b';
+	ok(has_node($node, $found), "long texts, $collation: the plan has the node");
+	my %read;
+	for my $rows (0, 64)
+	{
+		$node->restart;
+		$node->safe_psql('postgres', "SELECT learnedbtree_train('longs_k')");
+		($read{$rows}) = $node->safe_psql('postgres', "SET learnedbtree.lookahead_rows = $rows; EXPLAIN (ANALYZE, BUFFERS, COSTS OFF) $found") =~ /read=(\d+)/;
+	}
+	cmp_ok($read{64}, '<', 1.15 * $read{0}, "long texts, $collation: no more blocks are read");
+	$node->safe_psql('postgres', 'DROP TABLE longs, long_probe');
+}
+
 # ---- a batch is open, and things change ----
 
 # A cursor some rows into a batch; what others do meanwhile; then the rest.
