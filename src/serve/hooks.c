@@ -156,7 +156,7 @@ is_looking(void)
 	else if (HistoricSnapshotActive() || !IsTransactionState())
 		return false;
 	else
-		looking = lbt_marks_any(&exist, &sure) || (exist && lbt_btree_indexes == LBT_BTREE_ALL);
+		looking = lbt_marks_any(&exist, &sure) || !sure || (exist && lbt_btree_indexes == LBT_BTREE_ALL);
 	looking_known = sure;
 	return looking;
 }
