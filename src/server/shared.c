@@ -27,16 +27,7 @@ zero_and_init(void *mem)
 	block_init(mem);
 }
 
-#if PG_VERSION_NUM >= 190000
-static void
-init_segment(void *mem, void *arg)
-{
-	zero_and_init(mem);
-}
-#define GET_SEGMENT(found) GetNamedDSMSegment(BLOCK_NAME, block_size, init_segment, found, NULL)
-#elif PG_VERSION_NUM >= 170000
-#define GET_SEGMENT(found) GetNamedDSMSegment(BLOCK_NAME, block_size, zero_and_init, found)
-#else
+/* ---- in the main shared memory: asked for while the server starts, and mapped by all processes ---- */
 
 static shmem_request_hook_type previous_request_hook = NULL;
 static shmem_startup_hook_type previous_startup_hook = NULL;
@@ -63,6 +54,17 @@ make_block(void)
 	LWLockRelease(AddinShmemInitLock);
 }
 
+/* ---- in a named segment ---- */
+
+#if PG_VERSION_NUM >= 190000
+static void
+init_segment(void *mem, void *arg)
+{
+	zero_and_init(mem);
+}
+#define GET_SEGMENT(found) GetNamedDSMSegment(BLOCK_NAME, block_size, init_segment, found, NULL)
+#elif PG_VERSION_NUM >= 170000
+#define GET_SEGMENT(found) GetNamedDSMSegment(BLOCK_NAME, block_size, zero_and_init, found)
 #endif
 
 void
@@ -70,14 +72,12 @@ lbt_shared_declare(Size size, LbtSharedInit init)
 {
 	block_size = size;
 	block_init = init;
-#if PG_VERSION_NUM < 170000
 	if (!process_shared_preload_libraries_in_progress)
 		return;
 	previous_request_hook = shmem_request_hook;
 	shmem_request_hook = request_block;
 	previous_startup_hook = shmem_startup_hook;
 	shmem_startup_hook = make_block;
-#endif
 }
 
 void *
