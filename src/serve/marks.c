@@ -9,17 +9,18 @@
 
 #include "access/genam.h"
 #include "access/heapam.h"
+#include "access/relation.h"
 #include "access/table.h"
 #include "access/xact.h"
-#include "catalog/dependency.h"
 #include "catalog/index.h"
 #include "catalog/indexing.h"
 #include "catalog/namespace.h"
 #include "catalog/partition.h"
+#include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
+#include "catalog/pg_type.h"
 #include "commands/defrem.h"
-#include "commands/extension.h"
 #include "server/compat.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
@@ -90,16 +91,32 @@ lbt_marks_aborted(void)
 
 /* ---- the copy ---- */
 
-/* The table's OID; InvalidOid when there is none, or it is not the extension's. */
+/*
+ * The OID of what has the table's name; InvalidOid when there is none, or no extension.  The extension is known by its access
+ * method, as pg_extension and pg_depend are catalogs that few sessions have open.
+ */
 static Oid
 marks_table(void)
 {
-	Oid			schema = get_namespace_oid("learnedbtree", true);
-	Oid			extension = get_extension_oid("learnedbtree", true);
-	Oid			table = OidIsValid(schema) && OidIsValid(extension) ? get_relname_relid("marks", schema) : InvalidOid;
+	Oid			schema = OidIsValid(lbt_am_oid()) ? get_namespace_oid("learnedbtree", true) : InvalidOid;
 
-	return OidIsValid(table) && getExtensionOfObject(RelationRelationId, table) == extension &&
-		get_rel_relkind(table) == RELKIND_RELATION ? table : InvalidOid;
+	return OidIsValid(schema) ? get_relname_relid("marks", schema) : InvalidOid;
+}
+
+/*
+ * Can it be read and written as the extension's table?  Who may put another one in its place changes what is served, and no
+ * answer.
+ */
+static bool
+has_columns(Relation table)
+{
+	static const Oid types[COLUMNS] = {NAMEOID, NAMEOID, NAMEOID, BOOLOID, INT4OID, INT4OID, OIDOID};
+	bool		has = table->rd_rel->relkind == RELKIND_RELATION && table->rd_rel->relam == HEAP_TABLE_AM_OID &&
+		RelationGetNumberOfAttributes(table) >= COLUMNS;
+
+	for (int i = 0; has && i < COLUMNS; i++)
+		has = TupleDescAttr(RelationGetDescr(table), i)->atttypid == types[i];
+	return has;
 }
 
 static bool
@@ -236,9 +253,11 @@ refresh(void)
 	{
 		if (!ConditionalLockRelationOid(oid, AccessShareLock))
 			return false;
-		table = try_table_open(oid, NoLock);
-		if (table == NULL)
+		table = try_relation_open(oid, NoLock);
+		if (table == NULL || !has_columns(table))
 		{
+			if (table)
+				relation_close(table, NoLock);
 			UnlockRelationOid(oid, AccessShareLock);
 			return false;
 		}
@@ -328,13 +347,14 @@ static Relation
 open_marks(LOCKMODE mode)
 {
 	Oid			oid = copy_valid ? copied_table : marks_table();
+	Relation	table = OidIsValid(oid) ? try_relation_open(oid, mode) : NULL;
 
-	if (!OidIsValid(oid))
+	if (table == NULL || !has_columns(table))
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
 				 errmsg("the extension's table learnedbtree.marks does not exist"),
 				 errhint("Drop the extension and create it again.")));
-	return table_open(oid, mode);
+	return table;
 }
 
 /* Bring the copy up to date, the table being open. */

@@ -215,4 +215,25 @@ SELECT * FROM learnedbtree_release_all('mr');
 DELETE FROM learnedbtree.marks;
 DROP TABLE mr;
 
+-- what a superuser has put in the table's place, or made of it, is not read and not written
+CREATE TABLE mo (id int PRIMARY KEY);
+SELECT learnedbtree_adopt('mo_pkey');
+ALTER TABLE learnedbtree.marks RENAME TO marks_away;
+SELECT served, reason FROM status('mo%');
+SELECT learnedbtree_release('mo_pkey');
+CREATE TABLE learnedbtree.marks (schemaname text, indexname text);
+INSERT INTO learnedbtree.marks VALUES ('public', 'mo_pkey');
+SELECT served, reason FROM status('mo%');
+SELECT learnedbtree_release('mo_pkey');
+SELECT * FROM mo WHERE id = 1;
+DROP TABLE learnedbtree.marks;
+CREATE VIEW learnedbtree.marks AS SELECT * FROM learnedbtree.marks_away;
+SELECT served, reason FROM status('mo%');
+SELECT learnedbtree_release('mo_pkey');
+DROP VIEW learnedbtree.marks;
+ALTER TABLE learnedbtree.marks_away RENAME TO marks;
+SELECT mark, served, reason FROM status('mo%');
+SELECT learnedbtree_release('mo_pkey');
+DROP TABLE mo;
+
 DROP FUNCTION marks, status;
