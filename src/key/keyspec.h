@@ -77,9 +77,16 @@ typedef struct LbtKeySpec
 								 * all entries; else they are these: */
 	uint8		place[LBT_CODE_COLUMNS];
 	uint8		fixed;			/* bytes of an entry in which these lie */
-	LbtKeyColumn column[LBT_CODE_COLUMNS];
 	LbtColumnOrder order[LBT_CODE_COLUMNS]; /* for the key code */
+	LbtKeyColumn column[LBT_CODE_COLUMNS];	/* of a kept one, ncolumns */
 } LbtKeySpec;
+
+/* So many of its first bytes are in use. */
+static inline Size
+lbt_keyspec_bytes(const LbtKeySpec *spec)
+{
+	return offsetof(LbtKeySpec, column) + spec->ncolumns * sizeof(LbtKeyColumn);
+}
 
 /* Scratch memory for the byte string that an encoded value becomes. */
 #define LBT_SCRATCH_BYTES LBT_CODE_BYTES

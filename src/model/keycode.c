@@ -246,6 +246,21 @@ lbt_keycode_valid(const LbtKeyCode *kc)
 	return digits == kc->ndigits && prefix_bytes <= LBT_CODE_PREFIX;
 }
 
+size_t
+lbt_keycode_bytes(const LbtKeyCode *kc)
+{
+	size_t		prefix_bytes = 0;
+	bool		strings = false;
+
+	for (int i = 0; i < kc->ncolumns; i++)
+	{
+		prefix_bytes += kc->column[i].prefix_length;
+		strings |= kc->order[i].bytes != 0;
+	}
+	return strings ? offsetof(LbtKeyCode, prefix) + prefix_bytes :
+		offsetof(LbtKeyCode, digit) + (size_t) kc->ndigits * sizeof(LbtKeyDigit);
+}
+
 /* What a digit of this value adds to the code. */
 static inline uint64_t
 digit_code(const LbtKeyDigit *d, uint64_t digit)

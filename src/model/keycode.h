@@ -90,8 +90,8 @@ typedef struct LbtKeyCode
 	LbtColumnOrder order[LBT_CODE_COLUMNS];
 	LbtCodeColumn column[LBT_CODE_COLUMNS];
 	LbtKeyDigit digit[LBT_CODE_DIGITS];
-	uint8_t		prefix[LBT_CODE_PREFIX];
 	LbtAlphabet alphabet;		/* of all byte strings */
+	uint8_t		prefix[LBT_CODE_PREFIX];
 } LbtKeyCode;
 
 /* What is learned of a column before its digits are made. */
@@ -183,6 +183,9 @@ extern void lbt_keycode_weigh(LbtKeyCode *kc);
 
 /* Is this key code, read from memory that others write, safe to use?  For keys whose columns are ordered as it says. */
 extern bool lbt_keycode_valid(const LbtKeyCode *kc);
+
+/* So many of its first bytes are all that computing codes reads of a valid one: numbers need neither alphabet nor prefix. */
+extern size_t lbt_keycode_bytes(const LbtKeyCode *kc);
 
 /* The general case of lbt_keycode(). */
 extern uint64_t lbt_keycode_digits(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues,

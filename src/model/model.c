@@ -60,7 +60,7 @@ lbt_model_assemble(void *mem, const LbtModelHeader *header, const LbtKnot *knots
 }
 
 bool
-lbt_model_open(void *mem, size_t bytes, LbtModel *model)
+lbt_model_open(void *mem, size_t bytes, LbtModel *model, LbtKeyCode *code)
 {
 	LbtModelHeader copy;		/* checked and used: the original may change */
 	Offsets		at;
@@ -79,6 +79,7 @@ lbt_model_open(void *mem, size_t bytes, LbtModel *model)
 	model->nknots = copy.nknots;
 	model->knots = (const LbtKnot *) ((const char *) mem + at.knots);
 	model->leaves = (LbtLeaf *) ((char *) mem + at.leaves);
-	model->code = copy.code;
+	*code = copy.code;
+	model->code = code;
 	return true;
 }

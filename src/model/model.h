@@ -14,7 +14,7 @@
 #include "spline.h"
 
 #define LBT_MODEL_MAGIC UINT32_C(0x4c42544d)	/* "LBTM" */
-#define LBT_MODEL_VERSION 7
+#define LBT_MODEL_VERSION 8
 
 /* What a model was made from. */
 typedef enum LbtModelSource
@@ -42,14 +42,14 @@ typedef struct LbtModelHeader
 	LbtKeyCode	code;
 } LbtModelHeader;
 
-/* A model ready for use: a private copy of what bounds every access, and where the arrays are. */
+/* A model ready for use: private copies of what bounds every access, and where the arrays are. */
 typedef struct LbtModel
 {
 	uint32_t	nleaves;
 	uint32_t	nknots;
 	const LbtKnot *knots;
 	LbtLeaf    *leaves;
-	LbtKeyCode	code;
+	const LbtKeyCode *code;		/* of which only lbt_keycode_bytes() need be */
 	LbtSeparators separators;
 } LbtModel;
 
@@ -65,9 +65,10 @@ extern void lbt_model_assemble(void *mem, const LbtModelHeader *header, const Lb
 
 /*
  * Open a piece of memory of this size as a model; false when it is none.  Of the keys' columns only those in
- * the key code are known then; the caller says how all are ordered, with lbt_separators_set_columns().
+ * the key code are known then; the caller says how all are ordered, with lbt_separators_set_columns().  The key code is copied
+ * to code, where the model has it; the caller may put it elsewhere.
  */
-extern bool lbt_model_open(void *mem, size_t bytes, LbtModel *model);
+extern bool lbt_model_open(void *mem, size_t bytes, LbtModel *model, LbtKeyCode *code);
 
 /* The slot of the leaf that should hold the search position: the last one whose min_code is below
  * the code (past_equal: not above it).  Constant time but for the prediction's error. */

@@ -17,25 +17,34 @@
 /* A view whose model could not be mapped, or did not fit, is not looked up again before. */
 #define UNREACHABLE_MS 10000
 
-static HTAB *views = NULL;
+typedef struct View
+{
+	LbtFile		file;			/* hash key */
+	LbtIndex   *index;			/* or NULL */
+} View;
+
+/* Views are allocated one by one, and no larger than need be: sessions may be many, as may their indexes. */
+static MemoryContext views_context = NULL;
+static HTAB *views = NULL;		/* of View */
 static LbtIndex *recent = NULL; /* asked for last */
 dlist_head	lbt_dirty_indexes = DLIST_STATIC_INIT(lbt_dirty_indexes);
 
-static void
-view_init(LbtIndex *index, Relation rel)
+static LbtIndex *
+make_view(Relation rel, const LbtFile *file, MemoryContext context)
 {
-	LbtFile		file = index->file;
+	LbtKeySpec	spec;
+	LbtIndex   *index;
 
-	memset(index, 0, sizeof(LbtIndex));
-	index->file = file;
+	lbt_keyspec_init(&spec, rel);
+	index = MemoryContextAllocZero(context, offsetof(LbtIndex, keyspec) + lbt_keyspec_bytes(&spec));
+	index->file = *file;
+	index->oid = RelationGetRelid(rel);
 	index->leaf_items = 1;
 	index->timing.countdown = LBT_UNTIMED_LOOKUPS / 2;
 	index->last.block = InvalidBlockNumber;
 	index->rightmost = InvalidBlockNumber;
-	lbt_keyspec_init(&index->keyspec, rel);
-
-	/* Last: what an error leaves is not a view of this index. */
-	index->oid = RelationGetRelid(rel);
+	memcpy(&index->keyspec, &spec, lbt_keyspec_bytes(&spec));
+	return index;
 }
 
 /*
@@ -84,26 +93,34 @@ lbt_index_file(Oid relid, LbtFile *file)
 static LbtIndex *
 find_view(Relation rel, const LbtFile *file)
 {
+	View	   *view;
 	LbtIndex   *index;
 	bool		found;
 
 	if (views == NULL)
 	{
-		HASHCTL		ctl = {.keysize = sizeof(LbtFile),.entrysize = sizeof(LbtIndex),
-		.hcxt = TopMemoryContext};
+		HASHCTL		ctl = {.keysize = sizeof(LbtFile),.entrysize = sizeof(View)};
 
-		views = hash_create("learnedbtree indexes", 64, &ctl,
-							HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		if (views_context == NULL)
+			views_context = AllocSetContextCreate(TopMemoryContext, "learnedbtree indexes", ALLOCSET_DEFAULT_MINSIZE,
+												  ALLOCSET_DEFAULT_INITSIZE, 4 * ALLOCSET_DEFAULT_INITSIZE);
+		ctl.hcxt = views_context;
+		views = hash_create("learnedbtree indexes", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	}
-	index = hash_search(views, file, HASH_ENTER, &found);
-	if (found && index->oid == RelationGetRelid(rel))
-		return index;
+	view = hash_search(views, file, HASH_ENTER, &found);
+	if (!found)
+		view->index = NULL;
+	if (view->index && view->index->oid == RelationGetRelid(rel))
+		return view->index;
 
-	/* New, or the number of a file long gone has come round again. */
-	if (found && index->dirty)
-		dlist_delete(&index->dirty_node);
-	index->oid = InvalidOid;
-	view_init(index, rel);
+	/*
+	 * New, or the number of a file long gone has come round again.  The old
+	 * view may be in use until the end of the transaction, so it stays.
+	 */
+	index = make_view(rel, file, views_context);
+	if (view->index && view->index->dirty)
+		dlist_delete(&view->index->dirty_node);
+	view->index = index;
 	return index;
 }
 
@@ -119,9 +136,7 @@ lbt_index_get(Relation rel)
 		 * Never shared, never counted: temporary indexes may come by the
 		 * million.
 		 */
-		index = palloc(sizeof(LbtIndex));
-		index->file = file;
-		view_init(index, rel);
+		index = make_view(rel, &file, CurrentMemoryContext);
 		update_options(index, rel);
 		return index;
 	}
@@ -137,10 +152,17 @@ lbt_index_get(Relation rel)
 static bool
 open_model(LbtIndex *index, const LbtEntry *entry)
 {
+	LbtKeyCode	code;
+	LbtKeyCode *kept;
 
-	if (!lbt_model_open(dsa_get_address(lbt_area, entry->memory), entry->bytes, &index->model) ||
-		!lbt_keyspec_fits(&index->keyspec, &index->model.code))
+	if (!lbt_model_open(dsa_get_address(lbt_area, entry->memory), entry->bytes, &index->model, &code) ||
+		!lbt_keyspec_fits(&index->keyspec, &code))
 		return false;
+	kept = MemoryContextAlloc(views_context, lbt_keycode_bytes(&code));
+	memcpy(kept, &code, lbt_keycode_bytes(&code));
+	if (index->code)
+		pfree(index->code);
+	index->model.code = index->code = kept;
 	lbt_separators_set_columns(&index->model.separators, index->keyspec.order, index->keyspec.ncolumns);
 	return true;
 }
@@ -245,7 +267,7 @@ lbt_views_trim(void)
 	if (views == NULL || hash_get_num_entries(views) <= MAX_VIEWS)
 		return;
 	dlist_init(&lbt_dirty_indexes);
-	hash_destroy(views);
+	MemoryContextReset(views_context);	/* and the table in it */
 	views = NULL;
 	recent = NULL;
 }

@@ -96,10 +96,11 @@ typedef struct LbtIndex
 	uint16		leaf_items;		/* of the leaf seen last: where to prefetch */
 	uint16		leaf_bytes;
 	LbtTiming	timing;
-	LbtKeySpec	keyspec;
 	uint64		events[LBT_NEVENTS];	/* since the view was made */
 	uint64		flushed[LBT_NEVENTS];	/* of these, reported */
 	dlist_node	dirty_node;
+	LbtKeyCode *code;			/* the model's; NULL before the first */
+	LbtKeySpec	keyspec;		/* the last, as its end is not allocated */
 } LbtIndex;
 
 /* This backend's view of an open index, not yet looked up again. */

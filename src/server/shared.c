@@ -14,7 +14,7 @@
 #endif
 
 /* Names the layout too: a new library must not find an old one's block in a running server. */
-#define BLOCK_NAME "learnedbtree 5"
+#define BLOCK_NAME "learnedbtree 6"
 
 static Size block_size;
 static LbtSharedInit block_init;

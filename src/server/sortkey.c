@@ -184,7 +184,7 @@ typedef struct Plain
 	uint8		rank[ASCII];
 	Weight		weight[CHARACTERS];
 	uint8		pair[ASCII][ASCII]; /* the first may be 0: none */
-	Pair		further[1 << PAIR_BITS];
+	Pair	   *further;		/* 1 << PAIR_BITS; NULL before the first */
 } Plain;
 
 static Plain *plains = NULL;
@@ -357,6 +357,8 @@ further_weight(Plain *plain, unsigned before, unsigned c)
 		return NULL;
 	if (before == 0 || weight_of(plain, before)->learned == EXCEPTION)
 		return weight;
+	if (unlikely(plain->further == NULL))
+		plain->further = MemoryContextAllocZero(TopMemoryContext, sizeof(Pair) << PAIR_BITS);
 	pair = &plain->further[(before * CHARACTERS + c) * 2654435761U >> (32 - PAIR_BITS)];
 	if (unlikely(pair->first != before || pair->second != c))
 		learn_further_pair(plain, before, c, pair);

@@ -273,9 +273,10 @@ learnedbtree_leaves(PG_FUNCTION_ARGS)
 	Size		bytes;
 	void	   *copy = lbt_index_copy_model(lbt_index_get(rel), &bytes);
 	LbtModel	model;
+	LbtKeyCode	code;
 
 	InitMaterializedSRF(fcinfo, 0);
-	if (copy && lbt_model_open(copy, bytes, &model))
+	if (copy && lbt_model_open(copy, bytes, &model, &code))
 		put_leaves((ReturnSetInfo *) fcinfo->resultinfo, &model, lbt_may_see_values(rel));
 	index_close(rel, AccessShareLock);
 	return (Datum) 0;
@@ -375,7 +376,7 @@ learnedbtree_predict(PG_FUNCTION_ARGS)
 		lbt_train_on_use(rel, index);
 	if (index->state == LBT_READY)
 	{
-		lbt_row_add(&row, code_datum(lbt_keycode(&index->model.code, bound.value, bound.ncolumns, LBT_MISSING_LOW)));
+		lbt_row_add(&row, code_datum(lbt_keycode(index->model.code, bound.value, bound.ncolumns, LBT_MISSING_LOW)));
 		proven = lbt_locate(rel, index, &bound, GetActiveSnapshot(), &offset, &target, &outcome);
 		lbt_row_add(&row, Int64GetDatum(target.block));
 		if (BufferIsValid(proven))

@@ -82,6 +82,7 @@ overwrite(Input *input, const Case *c)
 	size_t		bytes;
 	uint8_t    *memory = make_separated_model(&c->separated, &bytes);
 	LbtModel	model;
+	LbtKeyCode	code;
 
 	for (uint32_t n = input_byte(input) % 16; n > 0; n--)
 	{
@@ -91,7 +92,7 @@ overwrite(Input *input, const Case *c)
 
 		memory[from + (input_byte(input) * 64 + input_byte(input)) % room] = input_byte(input);
 	}
-	if (lbt_model_open(memory, bytes, &model))
+	if (lbt_model_open(memory, bytes, &model, &code))
 		use_separated_model(&model, &c->columns, c->keys, MAX_SEARCH_KEYS);
 	free(memory);
 }

@@ -168,9 +168,9 @@ make_separated_model(const Separated *s, size_t *bytes)
 static bool
 fits(const LbtModel *model, const KeyColumns *columns)
 {
-	for (int i = 0; i < model->code.ncolumns; i++)
+	for (int i = 0; i < model->code->ncolumns; i++)
 		if (i >= columns->ncolumns ||
-			memcmp(&model->code.order[i], &columns->order[i], sizeof(LbtColumnOrder)) != 0)
+			memcmp(&model->code->order[i], &columns->order[i], sizeof(LbtColumnOrder)) != 0)
 			return false;
 	return true;
 }
@@ -189,7 +189,7 @@ use_separated_model(LbtModel *model, const KeyColumns *columns, const KeyBound *
 
 		for (int i = 0; i < n; i++)
 		{
-			group[i] = tied_key(&model->code, &keys[from + i], i & 1);
+			group[i] = tied_key(model->code, &keys[from + i], i & 1);
 			group[i].slot = lbt_model_slot(model, group[i].code, i & 1);
 		}
 		if (model->separators.bytes > 0)

@@ -62,8 +62,11 @@ LbtModel
 open_model(void *memory, size_t bytes)
 {
 	LbtModel	model;
+	LbtKeyCode	code;
 
-	CHECK(lbt_model_open(memory, bytes, &model), "a model of %zu bytes was refused", bytes);
+	CHECK(lbt_model_open(memory, bytes, &model, &code), "a model of %zu bytes was refused", bytes);
+	model.code = &((const LbtModelHeader *) memory)->code;
+	CHECK(memcmp(&code, model.code, sizeof(code)) == 0, "the key code differs");
 	return model;
 }
 

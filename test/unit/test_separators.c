@@ -206,6 +206,7 @@ opened_as_assembled(const void *arg)
 		char	   *memory = make_separated_model(&s, &bytes);
 		const LbtModelHeader *header = (const LbtModelHeader *) memory;
 		LbtModel	model = open_model(memory, bytes);
+		LbtKeyCode	code;
 
 		CHECK(header->ties == s.ties && header->separator_bytes == s.separators.bytes,
 			  "the header does not say what is in the model");
@@ -214,7 +215,7 @@ opened_as_assembled(const void *arg)
 			  "the separators do not end the memory");
 		CHECK(memcmp(model.separators.memory, s.memory, s.separators.bytes) == 0, "separators have changed");
 		for (size_t less = 1; less < bytes; less += 1 + bytes / 50)
-			CHECK(!lbt_model_open(memory, bytes - less, &model), "a model cut by %zu was opened", less);
+			CHECK(!lbt_model_open(memory, bytes - less, &model, &code), "a model cut by %zu was opened", less);
 		free(memory);
 		free_separated(&s);
 		free(bounds);
@@ -270,10 +271,11 @@ garbage_harmless(const void *arg)
 			uint8_t    *memory = test_copy(sound, bytes);
 			size_t		from = i % 4 ? sizeof(LbtModelHeader) : 0;
 			LbtModel	model;
+			LbtKeyCode	code;
 
 			use_overwritten(&rng, &s, bounds, 200);
 			overwrite(&rng, memory + from, bytes - from, i % 8 ? 60 : 3000);
-			if (lbt_model_open(memory, bytes, &model))
+			if (lbt_model_open(memory, bytes, &model, &code))
 			{
 				opened++;
 				use_separated_model(&model, &columns, bounds, 200);
