@@ -639,7 +639,7 @@ tap_script() { # NAME
 
 # What a failed script says, the reasons first: who reads this may have seen enough after a few lines.
 why_failed() { # LOG FOLDER NAME
-    grep -E '^(not ok|#) ' "$1" | tail -n 20
+    grep -E -A 4 '^not ok ' "$1" | head -n 30
     grep -hE 'PANIC: |TRAP: |terminated by signal' "$2"/*.log | tail -n 5
     tail -n 12 "$1"
     tail -n 20 "$2/regress_log_$3" | cut -c1-240
