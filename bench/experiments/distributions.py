@@ -29,6 +29,7 @@ class Distributions(Keys):
 
     def add_options(self, parser):
         super().add_options(parser)
+        parser.set_defaults(inserts=0)
         parser.add_argument("--errors", default=ERRORS, metavar="LIST",
                             help="learnedbtree.max_error to train with, leaves; joins are measured with the default")
 
@@ -69,6 +70,7 @@ class Distributions(Keys):
         bench.targets[key_set.name] = None  # what is wanted of each set is bench/keys' matter
         bench.run_all(indexes, [Pages(f"pages_{key_set.name}", f"{key_set.title}: index pages touched", "pages a probe",
                                       index_only=True, sql=join, per=bench.options.probes)])
+        super().afterwards(bench, key_set, indexes, join)
 
 
 EXPERIMENT = Distributions

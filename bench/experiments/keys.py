@@ -19,6 +19,7 @@ MIN_ROWS = 10_000
 MOST_INSERTS = 40_000  # of a round, but no more than one in so many rows:
 INSERT_SHARE = 25
 INSERT_TARGET = 1.2  # of sets whose joins are asked for something
+INSERTED_ENTRIES = 4  # a row inserted takes as much as so many entries: leaves that have split, the table, its source
 FIGURES = ("speed-up", "by the model, % of probes", "verified, % of lookups", "at the predicted leaf, %", "leaves",
            "knots", "max error, leaves", "ties", "separators, kB", "model, kB", "index, MB", "height", "state",
            "key code, or why not")
@@ -33,8 +34,7 @@ class Keys(Experiment):
         parser.set_defaults(contenders="btree,served")
         parser.add_argument("--probes", type=int, default=1_000_000, help="probes of each join")
         parser.add_argument("--inserts", type=int, metavar="N",
-                            help=f"rows inserted in a round; 0: none (default: rows / {INSERT_SHARE}, at most "
-                                 f"{MOST_INSERTS})")
+                            help="rows inserted in a round; 0: none")
         parser.add_argument("--sets", default=self.usual_sets, metavar="LIST",
                             help=f"key sets, by name or by group ({', '.join(self.groups)})")
         parser.add_argument("--keys", default=os.environ.get("LBT_KEYS"), metavar="DIR",
@@ -56,7 +56,8 @@ class Keys(Experiment):
         """The largest set's indexes and probes; of its table, index-only joins read the visibility map alone."""
         entry = max(key_set.entry_bytes for key_set in options.key_sets)
         indexes = sum(contender.builds for contender in contenders)
-        return options.rows * entry * indexes + options.probes * (PROBE_BYTES + entry)
+        inserted = options.inserts * (options.rounds + 1) * len(contenders)
+        return (options.rows * indexes + inserted * INSERTED_ENTRIES) * entry + options.probes * (PROBE_BYTES + entry)
 
     def load(self, bench):
         """Nothing yet: sets have their turn one after another."""

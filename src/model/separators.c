@@ -172,7 +172,6 @@ static inline void
 interpolate(const LbtKeyBytes *low, const LbtKeyBytes *key, const LbtKeyBytes *high, uint32_t look_at, double *fraction)
 {
 	uint32_t	places = 0;
-
 	uint64_t	a = 0;
 	uint64_t	k = 0;
 	uint64_t	b = 0;

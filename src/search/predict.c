@@ -38,11 +38,16 @@ separate_targets(const LbtIndex *index, LbtBatch *batch)
 		int			n = Min(batch->n - from, LBT_SEPARATORS_GROUP);
 
 		for (int i = 0; i < n; i++)
-			keys[i] = (LbtTiedKey)
 		{
-			.values = lbt_batch_key(batch, from + i),.nvalues = batch->nvalues[from + i],.past = batch->past[from + i],
-				.code = batch->code[from + i],.slot = batch->target[from + i].slot,.fraction = -1
-		};
+			int			at = from + i;
+
+			keys[i].values = lbt_batch_key(batch, at);
+			keys[i].nvalues = batch->nvalues[at];
+			keys[i].past = batch->past[at];
+			keys[i].code = batch->code[at];
+			keys[i].slot = batch->target[at].slot;
+			keys[i].fraction = -1;
+		}
 		lbt_separators_find(&model->separators, model->leaves, model->nleaves, keys, n);
 		for (int i = 0; i < n; i++)
 			refine_target(index, &keys[i], &batch->target[from + i]);
