@@ -685,7 +685,8 @@ bench_case() { # COMMAND NEEDS STOP [OPTION...]
     then
         ok "bench/$name ($((SECONDS - began)) s)"
     else
-        not_ok "bench/$name" "$log"
+        { tail -n 4 "$log"; tail -n 40 "$log"; } >"$log.why"    # the reason first, as above
+        not_ok "bench/$name" "$log.why"
         outputs+=("$log")
     fi
 }
