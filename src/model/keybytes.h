@@ -33,18 +33,45 @@ typedef struct LbtKeyBytes
 extern LbtKeyBytes lbt_key_bytes(const LbtColumnOrder *order, int ncolumns, const LbtKeyValue *values, int nvalues,
 								 bool high, uint8_t *room);
 
-/* How many bytes two strings begin with alike. */
+/* The first byte in memory of these eight that is not zero; there is one. */
+static inline uint32_t
+lbt_first_byte(uint64_t bytes)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	return (uint32_t) __builtin_ctzll(bytes) / 8;
+#else
+	return (uint32_t) __builtin_clzll(bytes) / 8;
+#endif
+}
+
+/* How many bytes two strings begin with alike: by eight, the last eight of which some may be seen again. */
 static inline uint32_t
 lbt_common_bytes(const uint8_t *a, uint32_t a_length, const uint8_t *b, uint32_t b_length)
 {
 	uint32_t	length = a_length < b_length ? a_length : b_length;
 	uint32_t	n = 0;
 
-	while (length - n >= sizeof(uint64_t) && memcmp(a + n, b + n, sizeof(uint64_t)) == 0)
-		n += (uint32_t) sizeof(uint64_t);
-	while (n < length && a[n] == b[n])
-		n++;
-	return n;
+	if (length < sizeof(uint64_t))
+	{
+		while (n < length && a[n] == b[n])
+			n++;
+		return n;
+	}
+	for (;;)
+	{
+		uint64_t	x;
+		uint64_t	y;
+
+		memcpy(&x, a + n, sizeof(x));
+		memcpy(&y, b + n, sizeof(y));
+		if (x != y)
+			return n + lbt_first_byte(x ^ y);
+		n += (uint32_t) sizeof(x);
+		if (n == length)
+			return n;
+		if (length - n < sizeof(x))
+			n = length - (uint32_t) sizeof(x);
+	}
 }
 
 /* The key from this byte on. */

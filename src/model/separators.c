@@ -121,14 +121,18 @@ lbt_separators_open(const void *memory, uint32_t bytes, LbtSeparators *separator
 	separators->memory = memory;
 	separators->bytes = bytes;
 	separators->ncolumns = 0;
+	separators->runs = NULL;
 	return bytes == 0 || (bytes >= sizeof(LbtSeparatorsHead) && read_head(separators, &source));
 }
 
 void
-lbt_separators_set_columns(LbtSeparators *separators, const LbtColumnOrder *order, int ncolumns)
+lbt_separators_set_columns(LbtSeparators *separators, const LbtColumnOrder *order, int ncolumns, LbtTieRun *runs)
 {
 	separators->ncolumns = ncolumns < LBT_CODE_COLUMNS ? ncolumns : LBT_CODE_COLUMNS;
 	memcpy(separators->order, order, sizeof(LbtColumnOrder) * (size_t) separators->ncolumns);
+	separators->runs = runs;
+	if (runs != NULL)
+		memset(runs, 0, sizeof(LbtTieRun) * LBT_TIE_RUNS);
 }
 
 /*
@@ -159,6 +163,27 @@ all_within(uint8_t low, uint8_t high, uint8_t from, uint8_t to)
 	return low >= from && high <= to;
 }
 
+#define EACH_BYTE(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* Do three strings have the same eight bytes, ASCII, but no decimal digits, from this one on? */
+static inline bool
+same_without_digits(const LbtKeyBytes *a, const LbtKeyBytes *b, const LbtKeyBytes *c, uint32_t at)
+{
+	uint64_t	x;
+	uint64_t	y;
+	uint64_t	z;
+
+	if (at + sizeof(x) > a->length || at + sizeof(x) > b->length || at + sizeof(x) > c->length)
+		return false;
+	memcpy(&x, a->bytes + at, sizeof(x));
+	memcpy(&y, b->bytes + at, sizeof(y));
+	memcpy(&z, c->bytes + at, sizeof(z));
+
+	/* Of digits, x ^ '0' is less than 10. */
+	return x == y && x == z && (x & EACH_BYTE(0x80)) == 0 &&
+		(((x ^ EACH_BYTE('0')) + EACH_BYTE(0x80 - 10)) & EACH_BYTE(0x80)) == EACH_BYTE(0x80);
+}
+
 /* So many bytes count to see where between two others a key lies. */
 #define PLACES 7
 
@@ -187,6 +212,8 @@ interpolate(const LbtKeyBytes *low, const LbtKeyBytes *key, const LbtKeyBytes *h
 
 		least = least < z ? least : z;
 		most = most < z ? z : most;
+		while (look_at > PLACES && least == most && same_without_digits(low, key, high, i + 1))
+			i += sizeof(uint64_t);
 		if (look_at > PLACES && least == most && !all_within(least, most, '0', '9'))
 			continue;
 		places++;
@@ -372,29 +399,19 @@ narrow(Search *s)
 
 /* ---- in the block ---- */
 
-/* A leaf's string from this byte on, as far as it is looked at; in room, PLACES bytes of it. */
+/* The last string passed, from this byte on, as far as it is looked at; in room, PLACES bytes of it. */
 static LbtKeyBytes
-string_from(const Source *source, uint32_t leaf, uint32_t from, uint8_t *room)
+string_from(const Walk *passed, uint32_t last, uint32_t from, uint8_t *room)
 {
-	uint32_t	block = leaf >> source->head.shift;
-	uint32_t	end;
-	Walk		walk;
+	uint32_t	end = passed[last].common + passed[last].rest.length;
+	uint32_t	at = end < from ? from : end - from < PLACES ? end : from + PLACES;
+	LbtKeyBytes string = {.bytes = room,.length = at - from};
 
-	read_block(source, block, &walk);
-	for (uint32_t i = block << source->head.shift;; i++)
-	{
-		end = walk.common + walk.rest.length;
-		for (uint32_t at = walk.common > from ? walk.common : from; at < end && at - from < PLACES; at++)
-			room[at - from] = walk.rest.bytes[at - walk.common];
-		if (i == leaf)
-			break;
-		read_string(source, &walk, false);
-	}
-	end = end > from ? end - from : 0;
-	return (LbtKeyBytes)
-	{
-		.bytes = room,.length = end < PLACES ? end : PLACES
-	};
+	/* A byte is in the last one that is not alike there. */
+	for (const Walk *walk = &passed[last]; at > from; walk--)
+		for (; at > from && at > walk->common; at--)
+			room[at - 1 - from] = byte_at(&walk->rest, at - 1 - walk->common);
+	return string;
 }
 
 /*
@@ -413,8 +430,11 @@ go_through(const Source *source, const Search *s, uint32_t nleaves, double *frac
 	LbtKeyBytes rest;
 	LbtKeyBytes high;
 	Walk		walk;
+	Walk		passed[1 << LBT_SEPARATORS_MAX_SHIFT];	/* the first is whole */
+	uint32_t	last = 0;
 
 	read_block(source, s->lo, &walk);
+	passed[0] = walk;
 	for (; leaf + 1 < end && leaf + 1 < nleaves; leaf++)
 	{
 		read_string(source, &walk, false);
@@ -426,6 +446,7 @@ go_through(const Source *source, const Search *s, uint32_t nleaves, double *frac
 			if (!is_right(&rest, &walk.rest, s->past, &common))
 				break;
 		}
+		passed[++last] = walk;
 	}
 	if (leaf + 1 >= nleaves)
 		return leaf;
@@ -436,7 +457,7 @@ go_through(const Source *source, const Search *s, uint32_t nleaves, double *frac
 		from = lbt_common_bytes(s->key.bytes, s->key.length, walk.rest.bytes, walk.rest.length);
 		from = from < common ? from : common;
 	}
-	low = string_from(source, leaf, from, room);
+	low = string_from(passed, last, from, room);
 	rest = lbt_rest_of(&s->key, from);
 	high = lbt_rest_of(&walk.rest, from - walk.common);
 	interpolate(&low, &rest, &high, PLACES, fraction);
@@ -457,13 +478,26 @@ beside_prefix(const Source *source, const LbtKeyBytes *key)
 	return n == key->length || key->bytes[n] < prefix[n] ? -1 : 1;
 }
 
-/* Begin a search.  Returns false when it has ended, too: the key's slot is known, or no separator will tell it. */
-static inline bool
-begin_search(const LbtSeparators *separators, const Source *source, const LbtLeaf *leaves, uint32_t nleaves, LbtTiedKey *tied,
-			 Search *s, uint8_t *room)
-{
-	int			side;
+/* Shorter runs are not remembered: they would displace long ones, and their ends are near. */
+#define LONG_RUN 16
 
+/*
+ * Find the tie run that the key's slot is at one end of: at the left one, or past, the right one.  The other end may be
+ * many leaves away.
+ */
+static inline void
+find_run(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nleaves, const LbtTiedKey *tied, Search *s)
+{
+	LbtTieRun  *run = NULL;
+
+	if (separators->runs != NULL)
+	{
+		run = &separators->runs[tied->code * UINT64_C(0x9e3779b97f4a7c15) >> (64 - LBT_TIE_RUNS_BITS)];
+		s->first = run->first;
+		s->end = run->end;
+		if (run->code == tied->code && s->end > 0 && (tied->past ? s->end : s->first) == tied->slot + 1)
+			return;
+	}
 	if (tied->past)
 	{
 		s->first = lbt_leaf_search(leaves, nleaves, tied->slot, tied->code, false) + 1;
@@ -474,6 +508,21 @@ begin_search(const LbtSeparators *separators, const Source *source, const LbtLea
 		s->first = tied->slot + 1;
 		s->end = lbt_leaf_search(leaves, nleaves, s->first, tied->code, true) + 1;
 	}
+	if (run != NULL && s->end >= s->first + LONG_RUN)
+		*run = (LbtTieRun)
+	{
+		.code = tied->code,.first = s->first,.end = s->end
+	};
+}
+
+/* Begin a search.  Returns false when it has ended, too: the key's slot is known, or no separator will tell it. */
+static inline bool
+begin_search(const LbtSeparators *separators, const Source *source, const LbtLeaf *leaves, uint32_t nleaves, LbtTiedKey *tied,
+			 Search *s, uint8_t *room)
+{
+	int			side;
+
+	find_run(separators, leaves, nleaves, tied, s);
 	if (s->first > s->end || s->end > nleaves)
 		return false;
 	s->key = lbt_key_bytes(separators->order, separators->ncolumns, tied->values, tied->nvalues, tied->past, room);

@@ -30,6 +30,18 @@ typedef struct LbtSeparatorKeys
 	const LbtColumnOrder *order;
 } LbtSeparatorKeys;
 
+/* A tie run that was asked about of late: leaves of one code, of which the last has another behind it. */
+typedef struct LbtTieRun
+{
+	uint64_t	code;
+	uint32_t	first;			/* the leaf is one of these, or the one before */
+	uint32_t	end;			/* 0: none */
+} LbtTieRun;
+
+/* Room for so many: keys with parts in common ("https://host/") have few long runs, and most keys are in these. */
+#define LBT_TIE_RUNS_BITS 6
+#define LBT_TIE_RUNS (1 << LBT_TIE_RUNS_BITS)
+
 /* Separators ready for use: a private copy of what bounds every access, and where they are. */
 typedef struct LbtSeparators
 {
@@ -37,6 +49,8 @@ typedef struct LbtSeparators
 	uint32_t	bytes;			/* 0: none are kept */
 	int			ncolumns;		/* of the keys; not read from memory */
 	LbtColumnOrder order[LBT_CODE_COLUMNS];
+	LbtTieRun  *runs;			/* private memory, LBT_TIE_RUNS of them; NULL:
+								 * none are remembered */
 } LbtSeparators;
 
 /* The most memory that those of so many leaves may take. */
@@ -56,8 +70,12 @@ extern uint32_t lbt_separators_build(const LbtSeparatorKeys *keys, uint32_t nlea
 /* Use memory, aligned to 4 bytes, that holds so many bytes of separators; false when that cannot be. */
 extern bool lbt_separators_open(const void *memory, uint32_t bytes, LbtSeparators *separators);
 
-/* Say how the keys' columns are ordered; until then all keys are equal. */
-extern void lbt_separators_set_columns(LbtSeparators *separators, const LbtColumnOrder *order, int ncolumns);
+/*
+ * Say how the keys' columns are ordered; until then all keys are equal.  runs is room to remember tie runs in, which is
+ * cleared, or NULL.
+ */
+extern void lbt_separators_set_columns(LbtSeparators *separators, const LbtColumnOrder *order, int ncolumns,
+									   LbtTieRun *runs);
 
 /* How many leaves have neither another code than the one before nor, as far as it is kept, another separator? */
 extern uint32_t lbt_separators_ties(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nleaves);

@@ -95,11 +95,14 @@ typedef struct LbtIndex
 	uint16		insert_skip;	/* inserts left to nbtree from the start */
 	uint16		leaf_items;		/* of the leaf seen last: where to prefetch */
 	uint16		leaf_bytes;
+	int			seek_error;		/* of guessed places on leaves: see
+								 * search/glimpse.c */
 	LbtTiming	timing;
 	uint64		events[LBT_NEVENTS];	/* since the view was made */
 	uint64		flushed[LBT_NEVENTS];	/* of these, reported */
 	dlist_node	dirty_node;
-	LbtKeyCode *code;			/* the model's; NULL before the first */
+	LbtKeyCode *code;			/* the model's, and the separators' tie runs;
+								 * NULL before the first */
 	LbtKeySpec	keyspec;		/* the last, as its end is not allocated */
 } LbtIndex;
 

@@ -166,14 +166,20 @@ point_at(LbtTarget *target, const Glimpse *leaf, int offset)
 	target->fraction = Max(0.0, Min((offset - leaf->first + 0.5) / (leaf->last + 1 - leaf->first), 1.0));
 }
 
-/* Bring the beginning of an item in, by loads: processors drop prefetches where they are busy finding addresses. */
+/*
+ * Bring so many bytes of an item in, by loads: processors drop prefetches where they are busy finding addresses.  All of
+ * them, as strings that have much in common differ near their ends.
+ */
 static inline void
-load_item(const Glimpse *leaf, int offset)
+load_item(const Glimpse *leaf, int offset, uint32 bytes)
 {
-	const volatile char *item = leaf->page + item_place(leaf, offset, PG_CACHE_LINE_SIZE);
+	const volatile char *page = leaf->page;
+	uint32		at = item_place(leaf, offset, sizeof(IndexTupleData));
+	uint32		last = Min(at + bytes, BLCKSZ) - 1;
 
-	(void) *item;
-	(void) item[PG_CACHE_LINE_SIZE / 2];
+	for (; at < last; at += PG_CACHE_LINE_SIZE / 2)
+		(void) page[at];
+	(void) page[last];
 }
 
 /* Ask for the items by which a better place is guessed, and guess it by the code of the one at the place guessed first. */
@@ -213,6 +219,7 @@ typedef struct Seek
 	int			lo;				/* before the bound, or none */
 	int			hi;				/* not before the bound, or none */
 	int			at;				/* looked at next */
+	int			guess;			/* looked at first */
 	int			step;
 } Seek;
 
@@ -275,7 +282,12 @@ seek_on(const LbtIndex *index, LbtBatch *batch, Seek *seek)
 	Side		side = item_side(index, &seek->leaf, seek->at, batch, seek->which);
 
 	if (side == NOT_TOLD)
+	{
+		/* It is most likely the key's.  Then the proof needs the one before. */
+		if (seek->at > seek->leaf.first)
+			load_item(&seek->leaf, seek->at - 1, sizeof(IndexTupleData));
 		return false;
+	}
 	if (side == BEFORE_BOUND)
 		seek->lo = seek->at;
 	else
@@ -294,6 +306,22 @@ seek_on(const LbtIndex *index, LbtBatch *batch, Seek *seek)
 	return false;
 }
 
+/* seek_error is in this part of an item, and an average of about as many searches. */
+#define SEEK_ERROR_UNIT 16
+
+/* Remember how far off guesses are: the first step goes as far. */
+static inline void
+learn_error(LbtIndex *index, const Seek *seek)
+{
+	int			error = abs(seek->at - seek->guess) * SEEK_ERROR_UNIT;
+
+	index->seek_error += (error - index->seek_error) / SEEK_ERROR_UNIT;
+}
+
+/* Items are brought in as far as this; of short ones, the one before as well. */
+#define LEAST_ITEM_BYTES (PG_CACHE_LINE_SIZE / 2 + 1)
+#define MOST_ITEM_BYTES 256
+
 /* No leaf has so many items that a search would take more steps. */
 #define MAX_SEEK_STEPS 24
 
@@ -302,9 +330,11 @@ seek_on(const LbtIndex *index, LbtBatch *batch, Seek *seek)
  * cannot be told how an item compares, that one is the place.
  */
 static void
-seek_all(Relation rel, const LbtIndex *index, LbtBatch *batch)
+seek_all(Relation rel, LbtIndex *index, LbtBatch *batch)
 {
 	Seek		seek[LBT_BATCH];
+	int			typical = index->leaf_bytes / Max(index->leaf_items, 1);
+	uint32		item_bytes = Max(LEAST_ITEM_BYTES, Min(typical, MOST_ITEM_BYTES));
 	int			n = 0;
 
 	batch->placed = 0;
@@ -317,8 +347,8 @@ seek_all(Relation rel, const LbtIndex *index, LbtBatch *batch)
 		new->which = i;
 		new->lo = new->leaf.first - 1;
 		new->hi = new->leaf.last + 1;
-		new->at = item_at(&new->leaf, batch->target[i].fraction);
-		new->step = 1;
+		new->at = new->guess = item_at(&new->leaf, batch->target[i].fraction);
+		new->step = Max(index->seek_error / SEEK_ERROR_UNIT, 1);
 		n++;
 	}
 	for (int steps = 0; n > 0 && steps < MAX_SEEK_STEPS; steps++)
@@ -326,14 +356,17 @@ seek_all(Relation rel, const LbtIndex *index, LbtBatch *batch)
 		int			left = 0;
 
 		for (int i = 0; i < n; i++)
-			load_item(&seek[i].leaf, seek[i].at);
+			load_item(&seek[i].leaf, seek[i].at, item_bytes);
 		for (int i = 0; i < n; i++)
 		{
 			bool		goes_on = seek_on(index, batch, &seek[i]);
 
 			point_at(&batch->target[seek[i].which], &seek[i].leaf, seek[i].at);
 			if (!goes_on)
+			{
+				learn_error(index, &seek[i]);
 				continue;
+			}
 			__builtin_prefetch(&((const PageHeaderData *) seek[i].leaf.page)->pd_linp[seek[i].at - 1]);
 			seek[left++] = seek[i];
 		}
@@ -342,7 +375,7 @@ seek_all(Relation rel, const LbtIndex *index, LbtBatch *batch)
 }
 
 void
-lbt_batch_near(Relation rel, const LbtIndex *index, LbtBatch *batch, bool high_keys)
+lbt_batch_near(Relation rel, LbtIndex *index, LbtBatch *batch, bool high_keys)
 {
 	for (int i = 0; i < batch->n; i++)
 	{
@@ -424,7 +457,7 @@ missing_blocks(Relation table, int n, const ItemPointerData *rows, Buffer *buffe
 }
 
 LbtReads *
-lbt_batch_rows(Relation rel, const LbtIndex *index, Relation table, LbtBatch *batch, bool read)
+lbt_batch_rows(Relation rel, LbtIndex *index, Relation table, LbtBatch *batch, bool read)
 {
 	ItemPointerData row[LBT_BATCH];
 	Buffer		buffer[LBT_BATCH];

@@ -16,8 +16,8 @@
 /* Bounds that are predicted together. */
 #define LBT_BATCH 64
 
-/* Bytes kept of each one's byte strings, enough for a uuid in each column. */
-#define LBT_BATCH_BYTES 128
+/* Bytes kept of each one's byte strings: most paths and URLs are shorter. */
+#define LBT_BATCH_BYTES 192
 
 typedef struct LbtBatch
 {
@@ -156,8 +156,8 @@ typedef struct LbtReads LbtReads;
 extern void lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtKeyValue *values, int nvalues, bool past);
 extern void lbt_batch_finish(const LbtIndex *index, LbtBatch *batch);
 extern LbtReads *lbt_batch_read(Relation rel, const LbtBatch *batch);
-extern void lbt_batch_near(Relation rel, const LbtIndex *index, LbtBatch *batch, bool high_keys);
-extern LbtReads *lbt_batch_rows(Relation rel, const LbtIndex *index, Relation table, LbtBatch *batch, bool read);
+extern void lbt_batch_near(Relation rel, LbtIndex *index, LbtBatch *batch, bool high_keys);
+extern LbtReads *lbt_batch_rows(Relation rel, LbtIndex *index, Relation table, LbtBatch *batch, bool read);
 
 /* Is this, not empty, from the index's model of today?  The view is up to date. */
 static inline bool

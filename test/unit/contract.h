@@ -62,6 +62,7 @@ typedef struct Separated
 	LbtKeyCode	code;
 	LbtSeparators separators;
 	void	   *memory;			/* the separators'; NULL: none */
+	LbtTieRun  *runs;			/* the separators' */
 	LbtLeaf    *leaves;			/* with their codes */
 	uint32_t	nleaves;
 	uint32_t	code_ties;		/* leaves with the code of the one before */
@@ -74,7 +75,10 @@ extern Separated make_separated(const KeyColumns *columns, const KeyBound *bound
 								uint32_t max_bytes);
 extern void free_separated(Separated *s);
 
-/* The leaf of a key, or of all that begins with it, past it or not: by codes and separators; and by comparing all. */
+/*
+ * The leaf of a key, or of all that begins with it, past it or not: by codes and separators; the same of many, with tie runs
+ * remembered; and by comparing all.
+ */
 extern uint32_t find_leaf(const Separated *s, const KeyBound *key, bool past);
 extern void find_leaves(const Separated *s, const KeyBound *keys, const bool *past, int nkeys, uint32_t *slots);
 extern uint32_t naive_leaf(const KeyColumns *columns, const KeyBound *bounds, uint32_t nleaves, const KeyBound *key,

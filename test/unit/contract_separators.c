@@ -63,7 +63,8 @@ make_separated(const KeyColumns *columns, const KeyBound *bounds, uint32_t nleav
 	CHECK(bytes <= max_bytes, "separators of %u bytes, allowed were %u", bytes, max_bytes);
 	s.memory = bytes > 0 ? test_copy(room, bytes) : NULL;
 	CHECK(lbt_separators_open(s.memory, bytes, &s.separators), "separators of %u bytes were refused", bytes);
-	lbt_separators_set_columns(&s.separators, columns->order, ncolumns);
+	s.runs = test_alloc(LBT_TIE_RUNS * sizeof(LbtTieRun));
+	lbt_separators_set_columns(&s.separators, columns->order, ncolumns, s.runs);
 	s.ties = lbt_separators_ties(&s.separators, s.leaves, nleaves);
 	CHECK(s.ties <= s.code_ties, "%u ties, %u of codes alone", s.ties, s.code_ties);
 	free(values);
@@ -116,9 +117,11 @@ find_leaves(const Separated *s, const KeyBound *keys, const bool *past, int nkey
 uint32_t
 find_leaf(const Separated *s, const KeyBound *key, bool past)
 {
+	Separated	plain = *s;
 	uint32_t	slot;
 
-	find_leaves(s, key, &past, 1, &slot);
+	plain.separators.runs = NULL;
+	find_leaves(&plain, key, &past, 1, &slot);
 	return slot;
 }
 
@@ -143,6 +146,7 @@ void
 free_separated(Separated *s)
 {
 	free(s->memory);
+	free(s->runs);
 	free(s->leaves);
 }
 
@@ -178,10 +182,12 @@ fits(const LbtModel *model, const KeyColumns *columns)
 void
 use_separated_model(LbtModel *model, const KeyColumns *columns, const KeyBound *keys, int nkeys)
 {
+	LbtTieRun	runs[LBT_TIE_RUNS];
+
 	check_in_bounds(model, model->nleaves);
 	if (!fits(model, columns))
 		return;
-	lbt_separators_set_columns(&model->separators, columns->order, columns->ncolumns);
+	lbt_separators_set_columns(&model->separators, columns->order, columns->ncolumns, runs);
 	for (int from = 0; from < nkeys; from += LBT_SEPARATORS_GROUP)
 	{
 		LbtTiedKey	group[LBT_SEPARATORS_GROUP];

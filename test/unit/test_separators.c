@@ -143,6 +143,7 @@ finds_leaves(const void *arg)
 	Rng			rng = {180 + (uint64_t) ncolumns};
 	Room	   *rooms = test_alloc(NPROBES * sizeof(Room));
 	uint32_t	exact = 0;
+	uint32_t	runs = 0;
 
 	for (uint32_t round = 0; round < 300; round++)
 	{
@@ -179,11 +180,14 @@ finds_leaves(const void *arg)
 		find_leaves(&s, keys, pasts, NPROBES, together);
 		for (int i = 0; i < NPROBES; i++)
 			CHECK(together[i] == alone[i], "leaf %u of %u together with others, alone %u", together[i], n, alone[i]);
+		for (int i = 0; i < LBT_TIE_RUNS; i++)
+			runs += s.runs[i].end > 0;
 		free_separated(&s);
 		free(bounds);
 		free(separator_rooms);
 	}
 	CHECK(exact > (ncolumns > 3 ? 20 : 1000), "only %u keys were looked for", exact);
+	CHECK(runs > 10, "only %u tie runs were remembered", runs);
 	free(rooms);
 }
 
@@ -244,7 +248,13 @@ use_overwritten(Rng *rng, const Separated *s, const KeyBound *keys, int nkeys)
 	garbage.separators.memory = garbage.memory;
 	overwrite(rng, garbage.memory, s->separators.bytes, 60);
 	for (int i = 0; i < nkeys; i++)
-		find_leaf(&garbage, &keys[i], i & 1);
+	{
+		bool		past = i & 1;
+		uint32_t	slot;
+
+		find_leaf(&garbage, &keys[i], past);
+		find_leaves(&garbage, &keys[i], &past, 1, &slot);
+	}
 	(void) lbt_separators_ties(&garbage.separators, garbage.leaves, garbage.nleaves);
 	free(garbage.memory);
 }
