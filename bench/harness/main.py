@@ -96,10 +96,19 @@ def run(experiment, options):
         except Exception:
             print(f"--- end of the server's log ---\n{bench.server.log_tail()}", file=sys.stderr)
             raise
-        about["seconds"] = round(time.monotonic() - bench.started, 1)
+        except (KeyboardInterrupt, SystemExit):
+            if bench.results:
+                bench.warn("stopped before the end: these are not all of the figures")
+                _report(bench, experiment, about, f"{options.experiment}-stopped")
+            raise
+    _report(bench, experiment, about, options.experiment)
+
+
+def _report(bench, experiment, about, name):
+    about["seconds"] = round(time.monotonic() - bench.started, 1)
     print(report.as_text(bench, experiment.title, about))
-    if options.out:
-        for path in report.write(bench, experiment.title, about, options.out):
+    if bench.options.out:
+        for path in report.write(bench, experiment.title, about, bench.options.out, name):
             bench.say(f"wrote {path}")
 
 

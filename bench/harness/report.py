@@ -181,14 +181,13 @@ def as_json(bench, title, about, pictures):
                       indent=1, ensure_ascii=False) + "\n"
 
 
-def draw(bench, title, folder):
+def draw(bench, title, folder, name):
     """The run's pictures, as PNG and SVG: the speed-ups, and what the experiment asked for.
 
     Returns their paths, and (title, name of the file without its ending) of each.
     """
     from plots import result_chart  # matplotlib is slow to load, and only reports need it
 
-    name = bench.options.experiment
     paths = lambda stem: [folder / f"{stem}{suffix}" for suffix in (".png", ".svg")]  # noqa: E731
     others = [contender.name for contender in bench.contenders if contender.name != BASELINE]
     speedups = [(f"{result['title']}", {other: ratio for other in others
@@ -205,12 +204,11 @@ def draw(bench, title, folder):
     return written, pictures
 
 
-def write(bench, title, about, folder):
+def write(bench, title, about, folder, name):
     """NAME.json, NAME.md and pictures in `folder`; returns their paths."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    name = bench.options.experiment
-    written, pictures = draw(bench, title, folder)
+    written, pictures = draw(bench, title, folder, name)
     for suffix, text in ((".md", as_markdown(bench, title, about, pictures)),
                          (".json", as_json(bench, title, about, pictures))):
         written.insert(0, folder / (name + suffix))
