@@ -33,18 +33,21 @@ typedef struct LbtKeyBytes
 extern LbtKeyBytes lbt_key_bytes(const LbtColumnOrder *order, int ncolumns, const LbtKeyValue *values, int nvalues,
 								 bool high, uint8_t *room);
 
-/* The first byte in memory of these eight that is not zero; there is one. */
+/* The first byte in memory of these eight that is not zero; the last where none is. */
 static inline uint32_t
 lbt_first_byte(uint64_t bytes)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-	return (uint32_t) __builtin_ctzll(bytes) / 8;
+	return (uint32_t) __builtin_ctzll(bytes | UINT64_C(1) << 63) / 8;
 #else
-	return (uint32_t) __builtin_clzll(bytes) / 8;
+	return (uint32_t) __builtin_clzll(bytes | 1) / 8;
 #endif
 }
 
-/* How many bytes two strings begin with alike: by eight, the last eight of which some may be seen again. */
+/*
+ * How many bytes two strings begin with alike: by eight, the last eight of which some may be seen again.  Also where a string
+ * changes meanwhile, no more than each has.
+ */
 static inline uint32_t
 lbt_common_bytes(const uint8_t *a, uint32_t a_length, const uint8_t *b, uint32_t b_length)
 {

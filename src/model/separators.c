@@ -407,10 +407,13 @@ string_from(const Walk *passed, uint32_t last, uint32_t from, uint8_t *room)
 	uint32_t	at = end < from ? from : end - from < PLACES ? end : from + PLACES;
 	LbtKeyBytes string = {.bytes = room,.length = at - from};
 
-	/* A byte is in the last one that is not alike there. */
-	for (const Walk *walk = &passed[last]; at > from; walk--)
-		for (; at > from && at > walk->common; at--)
-			room[at - 1 - from] = byte_at(&walk->rest, at - 1 - walk->common);
+	/*
+	 * A byte is in the last one that is not alike there; all of the first's
+	 * are.
+	 */
+	for (uint32_t i = last; at > from; i--)
+		for (; at > from && at > passed[i].common; at--)
+			room[at - 1 - from] = byte_at(&passed[i].rest, at - 1 - passed[i].common);
 	return string;
 }
 

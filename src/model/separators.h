@@ -39,7 +39,7 @@ typedef struct LbtTieRun
 } LbtTieRun;
 
 /* Room for so many: keys with parts in common ("https://host/") have few long runs, and most keys are in these. */
-#define LBT_TIE_RUNS_BITS 6
+#define LBT_TIE_RUNS_BITS 5
 #define LBT_TIE_RUNS (1 << LBT_TIE_RUNS_BITS)
 
 /* Separators ready for use: a private copy of what bounds every access, and where they are. */
@@ -96,7 +96,7 @@ typedef struct LbtTiedKey
 /* So many keys at most are looked for together: about as many as a processor can wait for. */
 #define LBT_SEPARATORS_GROUP 16
 
-/* Find the leaves that keys, at least one, belong to; each's slot may be that of any leaf of the key's code. */
+/* Find the leaves that keys, at least one, belong to. */
 extern void lbt_separators_find(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nleaves,
 								LbtTiedKey *keys, int nkeys);
 

@@ -364,7 +364,8 @@ seek_all(Relation rel, LbtIndex *index, LbtBatch *batch)
 			point_at(&batch->target[seek[i].which], &seek[i].leaf, seek[i].at);
 			if (!goes_on)
 			{
-				learn_error(index, &seek[i]);
+				if (batch->placed >> seek[i].which & 1)
+					learn_error(index, &seek[i]);
 				continue;
 			}
 			__builtin_prefetch(&((const PageHeaderData *) seek[i].leaf.page)->pd_linp[seek[i].at - 1]);
