@@ -19,6 +19,7 @@ MIN_ROWS = 10_000
 MOST_INSERTS = 40_000  # of a round, but no more than one in so many rows:
 INSERT_SHARE = 25
 INSERT_TARGET = 1.2  # of sets whose joins are asked for something
+STRIDE = 1_000_003  # a prime, larger than a file's groups of lines; no divisor of a file's number of lines
 INSERTED_ENTRIES = 4  # a row inserted takes as much as so many entries: leaves that have split, the table, its source
 FIGURES = ("speed-up", "by the model, % of probes", "verified, % of lookups", "at the predicted leaf, %", "leaves",
            "knots", "max error, leaves", "ties", "separators, kB", "model, kB", "index, MB", "height", "state",
@@ -108,7 +109,7 @@ class Keys(Experiment):
         """What else is measured of a set: inserts, where there is one index, which contenders take turns at."""
         if bench.options.inserts and len(indexes.names()) == 1:
             inserts = _Inserts(f"inserts_{key_set.name}", f"{key_set.title}: inserts", key_set=key_set, base=self.base,
-                               count=bench.options.inserts, next_row=bench.options.rows + 1)
+                               count=bench.options.inserts, first_row=bench.options.rows + 1)
             bench.run_all(indexes, [inserts])
             bench.targets[inserts.key] = key_set.target and INSERT_TARGET
 
@@ -172,17 +173,24 @@ class _Join(Query):
 
 @dataclasses.dataclass
 class _Inserts(Measurement):
-    """Time of a row in INSERT ... SELECT of `count` new rows of a set, from a table that has just been filled."""
+    """Time of a row in INSERT ... SELECT of `count` new rows of a set, from a table that has just been filled.
+
+    They come in no order of theirs: those made by rule are random anyway; of a file's lines, copies are taken with a stride.
+    """
 
     unit: str = "µs a row"
     key_set: keys_sets.KeySet = None
     base: dict = None
     count: int = 1
-    next_row: int = 1
+    first_row: int = 1
+
+    def __post_init__(self):
+        self.next_row = self.first_row
 
     def run(self, bench, indexes, contender, _round):
         connection = bench.connection
-        numbers = f"SELECT i, i AS j FROM generate_series({self.next_row}::int8, {self.next_row + self.count - 1}) AS i"
+        number = self._line("j") if self.base else "j"
+        numbers = f"SELECT {number} AS i, j FROM generate_series({self.next_row}::int8, {self.next_row + self.count - 1}) AS j"
         self.next_row += self.count
         connection.execute("RESET ALL")
         load.fill(bench, "fresh", self.key_set.definitions(), self.key_set.select(numbers, **self.base))
@@ -192,6 +200,13 @@ class _Inserts(Measurement):
             connection, f"INSERT INTO {indexes.table} SELECT * FROM fresh")
         connection.execute("DROP TABLE fresh")
         return microseconds / self.count
+
+    def _line(self, number):
+        """SQL for the row of a file's set that a number (SQL too) stands for, of the copies behind all rows loaded."""
+        size = self.base["base_size"]
+        first = -(-(self.first_row - 1) // size) * size  # of the last copy loaded some may be missing
+        return (f"({first} + ({number} - {self.first_row}) / {size} * {size} "
+                f"+ ({number} - {self.first_row}) % {size} * {STRIDE} % {size} + 1)")
 
 
 EXPERIMENT = Keys
