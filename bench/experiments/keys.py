@@ -109,7 +109,7 @@ class Keys(Experiment):
         """What else is measured of a set: inserts, where there is one index, which contenders take turns at."""
         if bench.options.inserts and len(indexes.names()) == 1:
             inserts = _Inserts(f"inserts_{key_set.name}", f"{key_set.title}: inserts", key_set=key_set, base=self.base,
-                               count=bench.options.inserts, first_row=bench.options.rows + 1)
+                               count=bench.options.inserts, loaded=bench.options.rows)
             bench.run_all(indexes, [inserts])
             bench.targets[inserts.key] = key_set.target and INSERT_TARGET
 
@@ -182,16 +182,14 @@ class _Inserts(Measurement):
     key_set: keys_sets.KeySet = None
     base: dict = None
     count: int = 1
-    first_row: int = 1
-
-    def __post_init__(self):
-        self.next_row = self.first_row
+    loaded: int = 0  # rows of the table before
+    taken: int = 0  # ... that are new
 
     def run(self, bench, indexes, contender, _round):
         connection = bench.connection
-        number = self._line("j") if self.base else "j"
-        numbers = f"SELECT {number} AS i, j FROM generate_series({self.next_row}::int8, {self.next_row + self.count - 1}) AS j"
-        self.next_row += self.count
+        numbers = (f"SELECT {self._row('j')} AS i, j "
+                   f"FROM generate_series({self.taken}::int8, {self.taken + self.count - 1}) AS j")
+        self.taken += self.count
         connection.execute("RESET ALL")
         load.fill(bench, "fresh", self.key_set.definitions(), self.key_set.select(numbers, **self.base))
         load.prewarm(bench, ["fresh"])
@@ -201,12 +199,13 @@ class _Inserts(Measurement):
         connection.execute("DROP TABLE fresh")
         return microseconds / self.count
 
-    def _line(self, number):
-        """SQL for the row of a file's set that a number (SQL too) stands for, of the copies behind all rows loaded."""
+    def _row(self, new):
+        """SQL for the row of the set that a new one is, by its number from 0 (SQL too)."""
+        if not self.base:
+            return f"{self.loaded} + {new} + 1"
         size = self.base["base_size"]
-        first = -(-(self.first_row - 1) // size) * size  # of the last copy loaded some may be missing
-        return (f"({first} + ({number} - {self.first_row}) / {size} * {size} "
-                f"+ ({number} - {self.first_row}) % {size} * {STRIDE} % {size} + 1)")
+        copies = -(-self.loaded // size)  # of the last one loaded some lines may be missing
+        return f"({copies} + {new} / {size}) * {size} + {new} % {size} * {STRIDE} % {size} + 1"
 
 
 EXPERIMENT = Keys

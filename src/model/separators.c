@@ -496,10 +496,12 @@ find_run(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nleave
 	if (separators->runs != NULL)
 	{
 		run = &separators->runs[tied->code * UINT64_C(0x9e3779b97f4a7c15) >> (64 - LBT_TIE_RUNS_BITS)];
-		s->first = run->first;
-		s->end = run->end;
-		if (run->code == tied->code && s->end > 0 && (tied->past ? s->end : s->first) == tied->slot + 1)
+		if (run->code == tied->code && run->end > 0 && (tied->past ? run->end : run->first) == tied->slot + 1)
+		{
+			s->first = run->first;
+			s->end = run->end;
 			return;
+		}
 	}
 	if (tied->past)
 	{

@@ -30,12 +30,12 @@ typedef struct LbtSeparatorKeys
 	const LbtColumnOrder *order;
 } LbtSeparatorKeys;
 
-/* A tie run that was asked about of late: leaves of one code, of which the last has another behind it. */
+/* A tie run that was asked about of late: the leaves from first to end - 1 have this code as their smallest. */
 typedef struct LbtTieRun
 {
 	uint64_t	code;
-	uint32_t	first;			/* the leaf is one of these, or the one before */
-	uint32_t	end;			/* 0: none */
+	uint32_t	first;
+	uint32_t	end;			/* 0: none is remembered here */
 } LbtTieRun;
 
 /* Room for so many: keys with parts in common ("https://host/") have few long runs, and most keys are in these. */

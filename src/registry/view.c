@@ -154,22 +154,21 @@ open_model(LbtIndex *index, const LbtEntry *entry)
 {
 	LbtKeyCode	code;
 	LbtKeyCode *kept;
-	LbtTieRun  *runs = NULL;
 	Size		code_bytes;
+	Size		runs_bytes;
 
 	if (!lbt_model_open(dsa_get_address(lbt_area, entry->memory), entry->bytes, &index->model, &code) ||
 		!lbt_keyspec_fits(&index->keyspec, &code))
 		return false;
 	code_bytes = MAXALIGN(lbt_keycode_bytes(&code));
-	kept = MemoryContextAlloc(views_context, code_bytes +
-							  (index->model.separators.bytes > 0 ? LBT_TIE_RUNS * sizeof(LbtTieRun) : 0));
+	runs_bytes = index->model.separators.bytes > 0 ? LBT_TIE_RUNS * sizeof(LbtTieRun) : 0;
+	kept = MemoryContextAlloc(views_context, code_bytes + runs_bytes);
 	memcpy(kept, &code, lbt_keycode_bytes(&code));
-	if (index->model.separators.bytes > 0)
-		runs = (LbtTieRun *) ((char *) kept + code_bytes);
 	if (index->code)
 		pfree(index->code);
 	index->model.code = index->code = kept;
-	lbt_separators_set_columns(&index->model.separators, index->keyspec.order, index->keyspec.ncolumns, runs);
+	lbt_separators_set_columns(&index->model.separators, index->keyspec.order, index->keyspec.ncolumns,
+							   runs_bytes > 0 ? (LbtTieRun *) ((char *) kept + code_bytes) : NULL);
 	return true;
 }
 

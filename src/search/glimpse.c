@@ -275,9 +275,21 @@ item_side(const LbtIndex *index, const Glimpse *leaf, int offset, LbtBatch *batc
 	return batch->past[which] ? BEFORE_BOUND : BEHIND_BOUND;
 }
 
+/* seek_error is in this part of an item, and an average of about as many searches. */
+#define SEEK_ERROR_UNIT 16
+
+/* Remember how far off guesses are: the first step goes as far. */
+static inline void
+learn_error(LbtIndex *index, const Seek *seek)
+{
+	int			error = abs(seek->at - seek->guess) * SEEK_ERROR_UNIT;
+
+	index->seek_error += (error - index->seek_error) / SEEK_ERROR_UNIT;
+}
+
 /* Look at an item.  Is there another one to look at?  From the place that is known well, in growing steps; then by halves. */
 static pg_attribute_always_inline bool
-seek_on(const LbtIndex *index, LbtBatch *batch, Seek *seek)
+seek_on(LbtIndex *index, LbtBatch *batch, Seek *seek)
 {
 	Side		side = item_side(index, &seek->leaf, seek->at, batch, seek->which);
 
@@ -303,19 +315,8 @@ seek_on(const LbtIndex *index, LbtBatch *batch, Seek *seek)
 		return true;
 	seek->at = seek->hi;
 	batch->placed |= UINT64CONST(1) << seek->which;
+	learn_error(index, seek);
 	return false;
-}
-
-/* seek_error is in this part of an item, and an average of about as many searches. */
-#define SEEK_ERROR_UNIT 16
-
-/* Remember how far off guesses are: the first step goes as far. */
-static inline void
-learn_error(LbtIndex *index, const Seek *seek)
-{
-	int			error = abs(seek->at - seek->guess) * SEEK_ERROR_UNIT;
-
-	index->seek_error += (error - index->seek_error) / SEEK_ERROR_UNIT;
 }
 
 /* Items are brought in as far as this; of short ones, the one before as well. */
@@ -363,11 +364,7 @@ seek_all(Relation rel, LbtIndex *index, LbtBatch *batch)
 
 			point_at(&batch->target[seek[i].which], &seek[i].leaf, seek[i].at);
 			if (!goes_on)
-			{
-				if (batch->placed >> seek[i].which & 1)
-					learn_error(index, &seek[i]);
 				continue;
-			}
 			__builtin_prefetch(&((const PageHeaderData *) seek[i].leaf.page)->pd_linp[seek[i].at - 1]);
 			seek[left++] = seek[i];
 		}
