@@ -155,9 +155,13 @@ database_exists(Oid database)
 	return false;
 }
 
-/* Have workers started for the databases with demands, in turn, up to one that waits for a place or a slot. */
+/*
+ * Have workers started for the databases with demands, in turn, up to one that waits for a place or a slot; or, by who
+ * leaves, up to the first that has a worker, which sees to the others.  Two that leave could otherwise wait for each other's
+ * slot: the one still at it when the next one that it has started is done, too.
+ */
 static LbtService
-start_others(void)
+start_others(bool leaving)
 {
 	Oid			next = lbt_demand_next(InvalidOid);
 	LbtService	service = LBT_SERVED;
@@ -166,7 +170,13 @@ start_others(void)
 		return LBT_SERVED;
 	StartTransactionCommand();
 	for (; OidIsValid(next) && service != LBT_WAITS && service != LBT_NO_SLOT; next = lbt_demand_next(next))
-		service = database_exists(next) ? lbt_worker_start(next) : LBT_SERVED;
+	{
+		if (!database_exists(next))
+			continue;
+		service = lbt_worker_start(next);
+		if (leaving && service == LBT_SERVED)
+			break;
+	}
 	CommitTransactionCommand();
 	return service;
 }
@@ -266,7 +276,7 @@ lbt_worker_main(Datum arg)
 			ProcessConfigFile(PGC_SIGHUP);
 		}
 		if (!lbt_autotrain ||
-			(TimestampDifferenceExceeds(started, GetCurrentTimestamp(), TURN_MS) && start_others() == LBT_WAITS))
+			(TimestampDifferenceExceeds(started, GetCurrentTimestamp(), TURN_MS) && start_others(false) == LBT_WAITS))
 			break;
 		if (lbt_demand_take(&file, &oid, &soon))
 		{
@@ -274,7 +284,7 @@ lbt_worker_main(Datum arg)
 			idle_since = GetCurrentTimestamp();
 			continue;
 		}
-		if (start_others() == LBT_WAITS ||
+		if (start_others(false) == LBT_WAITS ||
 			(!soon && TimestampDifferenceExceeds(idle_since, GetCurrentTimestamp(), LINGER_MS)))
 			break;
 		pause_for(Min(Max(lbt_naptime, 10), LINGER_MS / 4));
@@ -286,7 +296,7 @@ lbt_worker_main(Datum arg)
 	 * of the worker before this one may not be free yet.
 	 */
 	lbt_worker_leave();
-	for (int i = 0; i < SLOT_TRIES && lbt_autotrain && start_others() == LBT_NO_SLOT; i++)
+	for (int i = 0; i < SLOT_TRIES && lbt_autotrain && start_others(true) == LBT_NO_SLOT; i++)
 	{
 		pause_for(SLOT_RETRY_MS);
 		CHECK_FOR_INTERRUPTS();
