@@ -18,7 +18,9 @@
 /*
  * An insert that nbtree has to do after all has visited the leaf for nothing.  Where most are such (many equal
  * keys, that is, posting lists or unique keys that come again), some are left to nbtree from the start, and
- * then a few tried again.  Of every three inserts one may fail.
+ * then a few tried again.  Of every three inserts one may fail.  A full leaf is none of these: making room costs much more
+ * than the visit, which has brought the leaf into the processor's cache; and of those left out we would not learn that
+ * leaves split.
  */
 #define DEBT_OF_FAILURE 2
 #define DEBT_MAX 64
@@ -195,9 +197,11 @@ lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation 
 		{
 			if (unlikely(index->insert_debt > 0))
 				index->insert_debt--;
+			if (unlikely(place.moved))
+				lbt_look_at_misses(rel, index);
 			return unique;
 		}
-		else if ((index->insert_debt += DEBT_OF_FAILURE) >= DEBT_MAX)
+		else if (place.block == InvalidBlockNumber && (index->insert_debt += DEBT_OF_FAILURE) >= DEBT_MAX)
 		{
 			index->insert_debt = DEBT_AFTER_SKIP;
 			index->insert_skip = SKIPPED_INSERTS;

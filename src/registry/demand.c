@@ -29,6 +29,7 @@
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "server/guard.h"
+#include "storage/latch.h"
 #include "utils/timestamp.h"
 
 /* A split at every so many leaves is worth a training; in small indexes so many splits, or this share. */
@@ -64,6 +65,10 @@
 /* A demand that can be served so soon is worth a worker's staying.  (DROP DATABASE waits for five seconds.) */
 #define SOON_MS 4000
 
+/* A training waits for so many times what the last one took, or for the naptime, whichever is longer; but not for longer. */
+#define REST_SHARE 20
+#define REST_MAX_MS 1000
+
 /* How long a worker may take to come, or a database is left alone that refused one; and so is a server without slots. */
 #define WORKER_MS 60000
 
@@ -98,7 +103,10 @@ lbt_policy_settle(LbtEntry *entry, LbtState state, const LbtModelHeader *header,
 	if (!ready)
 		return;
 	if (!saved)
+	{
 		entry->attempted_at = GetCurrentTimestamp();
+		entry->rest_ms = (int) Min(REST_SHARE * header->training_ms, REST_MAX_MS);
+	}
 	if (!saved && fingerprint == entry->fingerprint)
 		entry->futile = Min(entry->futile + 1, 20);
 	else
@@ -197,13 +205,15 @@ add_events(LbtSince *since, const uint64 *events)
 
 /* ---- demands ---- */
 
-/* May the demand be served within so many milliseconds? */
-static bool
-is_due(const LbtEntry *entry, int ms)
+/* When may the demand be served: in so many milliseconds? */
+static int64
+due_in(const LbtEntry *entry)
 {
-	TimestampTz due_at = Max(entry->not_before, TimestampTzPlusMilliseconds(entry->attempted_at, lbt_naptime));
+	int			rest = Max(entry->rest_ms, lbt_naptime);
+	TimestampTz due_at = Max(entry->not_before, TimestampTzPlusMilliseconds(entry->attempted_at, rest));
+	TimestampTz now = GetCurrentTimestamp();
 
-	return due_at <= TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ms);
+	return due_at <= now ? 0 : (due_at - now) / 1000 + 1;
 }
 
 /*
@@ -234,8 +244,7 @@ lbt_demand_report(const LbtFile *file, Oid oid, const uint64 *events, const LbtT
 	LbtEntry   *entry = dshash_find(lbt_entries, file, true);
 	TimestampTz now = GetCurrentTimestamp();
 	bool		off;
-	bool		due;
-	bool		soon;
+	int64		wait = -1;
 
 	if (entry == NULL)
 		return false;
@@ -259,13 +268,13 @@ lbt_demand_report(const LbtFile *file, Oid oid, const uint64 *events, const LbtT
 	else if (entry->state == LBT_READY && lbt_autotrain && wants_training(entry, retrain_splits) &&
 			 entry->not_before <= now)
 		entry->wanted = true;	/* else it failed a moment ago: no use */
-	due = entry->wanted && lbt_autotrain && is_due(entry, 0);
-	soon = entry->wanted && lbt_autotrain && is_due(entry, SOON_MS);
+	if (entry->wanted && lbt_autotrain)
+		wait = due_in(entry);
 	if (off)
 		lbt_entry_replace_model(entry, LBT_NOT_PAYING, InvalidDsaPointer, 0);
 	else
 		dshash_release_lock(lbt_entries, entry);
-	return soon && lbt_worker_start(file->database) == LBT_UNSERVED && due;
+	return wait >= 0 && wait <= SOON_MS && lbt_worker_start(file->database, wait == 0) == LBT_UNSERVED && wait == 0;
 }
 
 bool
@@ -283,28 +292,32 @@ lbt_demand_raise(const LbtFile *file, Oid oid, int delay)
 		if (delay > 0)
 			entry->not_before = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), delay);
 		dshash_release_lock(lbt_entries, entry);
-		raised = lbt_worker_start(file->database) != LBT_UNSERVED;
+		raised = lbt_worker_start(file->database, delay == 0) != LBT_UNSERVED;
 	}
 	LBT_GUARD_END(raised = false);
 	return raised;
 }
 
-/* The file of this database whose demand has waited longest; false when there is none now. */
+/* The file of this database whose demand has waited longest; false when there is none now: see lbt_demand_take(). */
 static bool
-find_demand(LbtFile *file, bool *soon)
+find_demand(LbtFile *file, int *next_in)
 {
 	dshash_seq_status status;
 	TimestampTz oldest = DT_NOEND;
 	LbtEntry   *entry;
 
-	*soon = false;
+	*next_in = -1;
 	dshash_seq_init(&status, lbt_entries, false);
 	while ((entry = dshash_seq_next(&status)) != NULL)
 	{
+		int64		wait;
+
 		if (!entry->wanted || entry->file.database != MyDatabaseId)
 			continue;
-		*soon = *soon || is_due(entry, SOON_MS);
-		if (!is_due(entry, 0) || entry->attempted_at >= oldest)
+		wait = due_in(entry);
+		if (wait <= SOON_MS && (*next_in < 0 || wait < *next_in))
+			*next_in = (int) wait;
+		if (wait > 0 || entry->attempted_at >= oldest)
 			continue;
 		oldest = entry->attempted_at;
 		*file = entry->file;
@@ -314,13 +327,13 @@ find_demand(LbtFile *file, bool *soon)
 }
 
 bool
-lbt_demand_take(LbtFile *file, Oid *oid, bool *soon)
+lbt_demand_take(LbtFile *file, Oid *oid, int *next_in)
 {
 	volatile bool taken = false;
 
 	LBT_GUARD_BEGIN();
 	{
-		while (!taken && find_demand(file, soon))
+		while (!taken && find_demand(file, next_in))
 		{
 			LbtEntry   *entry = dshash_find(lbt_entries, file, true);
 
@@ -333,7 +346,7 @@ lbt_demand_take(LbtFile *file, Oid *oid, bool *soon)
 			dshash_release_lock(lbt_entries, entry);
 		}
 	}
-	LBT_GUARD_END((taken = false, *soon = false));
+	LBT_GUARD_END((taken = false, *next_in = -1));
 	return taken;
 }
 
@@ -368,7 +381,7 @@ lbt_demand_next(Oid database)
 
 		dshash_seq_init(&status, lbt_entries, false);
 		while ((entry = dshash_seq_next(&status)) != NULL)
-			if (entry->wanted && is_due(entry, 0) &&
+			if (entry->wanted && due_in(entry) == 0 &&
 				(!OidIsValid(database) || turn_of(entry->file.database) > turn_of(database)) &&
 				(!OidIsValid(next) || turn_of(entry->file.database) < turn_of(next)))
 				next = entry->file.database;
@@ -402,7 +415,7 @@ register_worker(Oid database)
 
 /* A place for the database's worker, with the lock held; NULL where it has one, or there is none: *service says which. */
 static LbtWorker *
-find_place(Oid database, TimestampTz now, LbtService *service)
+find_place(Oid database, TimestampTz now, bool wake, LbtService *service)
 {
 	LbtWorker  *place = NULL;
 	int			others = 0;
@@ -416,6 +429,8 @@ find_place(Oid database, TimestampTz now, LbtService *service)
 		else if (w->database == database)
 		{
 			*service = w->refused ? LBT_UNSERVED : LBT_SERVED;
+			if (wake && w->pid != 0)
+				SetLatch(w->latch);
 			return NULL;
 		}
 		else
@@ -426,7 +441,7 @@ find_place(Oid database, TimestampTz now, LbtService *service)
 }
 
 LbtService
-lbt_worker_start(Oid database)
+lbt_worker_start(Oid database, bool wake)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	uint64		no_slot_at = pg_atomic_read_u64(&lbt_control->no_slot_at);
@@ -436,7 +451,7 @@ lbt_worker_start(Oid database)
 	if (!connected && no_slot_at != 0 && (uint64) now - no_slot_at < WORKER_MS * 1000)
 		return LBT_UNSERVED;
 	LWLockAcquire(&lbt_control->workers_lock, LW_EXCLUSIVE);
-	place = find_place(database, now, &service);
+	place = find_place(database, now, wake, &service);
 	if (place != NULL)
 		service = register_worker(database) ? LBT_SERVED : connected ? LBT_NO_SLOT : LBT_UNSERVED;
 	if (place != NULL && service == LBT_SERVED)
@@ -469,7 +484,10 @@ lbt_worker_enter(Oid database)
 			own_place = w;
 	}
 	if (own_place != NULL)
+	{
 		own_place->pid = MyProcPid;
+		own_place->latch = MyLatch;
+	}
 	LWLockRelease(&lbt_control->workers_lock);
 	return own_place != NULL;
 }

@@ -118,6 +118,7 @@ typedef struct LbtWorker
 {
 	Oid			database;
 	int			pid;			/* 0: no process */
+	struct Latch *latch;		/* its process's */
 	TimestampTz until;
 	bool		refused;		/* its process could not connect */
 } LbtWorker;
@@ -181,6 +182,7 @@ typedef struct LbtEntry
 	/* demand.c's */
 	bool		wanted;			/* the worker is asked to train it */
 	TimestampTz attempted_at;	/* when it was trained, or taken for it */
+	int			rest_ms;		/* until the next one, after what it took */
 	TimestampTz not_before;		/* no use to try before this time */
 	uint32		nleaves;		/* of the last model */
 	uint32		height;			/* pages on the way of a descent */
@@ -338,9 +340,9 @@ extern bool lbt_demand_raise(const LbtFile *file, Oid oid, int delay);
 
 /*
  * For a worker: take the demand of one index of its database.  It is not given out again before learnedbtree.naptime has
- * passed.  False when there is nothing to do now; *soon: but there will be in a few seconds.
+ * passed.  False when there is nothing to do now: *due_in milliseconds there will be; -1: not for a few seconds.
  */
-extern bool lbt_demand_take(LbtFile *file, Oid *oid, bool *soon);
+extern bool lbt_demand_take(LbtFile *file, Oid *oid, int *due_in);
 
 /* What was taken could not be served: raise it again for so many milliseconds from now.  May raise errors. */
 extern void lbt_demand_defer(const LbtFile *file, int ms);
@@ -357,8 +359,8 @@ typedef enum LbtService
 	LBT_UNSERVED				/* none can be started, or could connect */
 } LbtService;
 
-/* Have a worker serve a database. */
-extern LbtService lbt_worker_start(Oid database);
+/* Have a worker serve a database.  wake: one that is there already looks for demands at once. */
+extern LbtService lbt_worker_start(Oid database, bool wake);
 
 /* For a worker: take the place prepared for it (false: it is not), say that it has connected, and leave. */
 extern bool lbt_worker_enter(Oid database);

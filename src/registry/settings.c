@@ -23,7 +23,7 @@ bool		lbt_enable_row_prefetch = true;
 bool		lbt_autotrain = true;
 int			lbt_btree_indexes = LBT_BTREE_ADOPTED;
 int			lbt_min_leaves = LBT_MIN_LEAVES_DEFAULT;
-int			lbt_naptime = 1000;
+int			lbt_naptime = 50;
 int			lbt_retrain_splits = -1;
 int			lbt_max_error = LBT_MAX_ERROR_DEFAULT;
 int			lbt_max_model_memory = 256 * 1024;
@@ -132,8 +132,8 @@ lbt_settings_define(void (*serving_changed) (void), void (*serving_planned) (voi
 								  &lbt_autotrain, true, PGC_SIGHUP, 0, NULL, NULL, NULL));
 	ONCE(DefineCustomIntVariable("learnedbtree.naptime",
 								 "Least time between two trainings of an index in the background.",
-								 "Workers look for work this often, too.",
-								 &lbt_naptime, 1000, 10, INT_MAX / 2,
+								 "Twenty times what the last one took, up to a second, if that is longer. Workers look for work this often, too.",
+								 &lbt_naptime, 50, 10, INT_MAX / 2,
 								 PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL));
 	ONCE(DefineCustomIntVariable("learnedbtree.retrain_splits",
 								 "Leaf splits since the last training after which a model is trained again.",

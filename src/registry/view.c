@@ -255,6 +255,30 @@ lbt_index_copy_model(const LbtIndex *index, Size *bytes)
 }
 
 void
+lbt_index_take_hints(const LbtIndex *index, LbtLeaf *leaves, uint32 nleaves, BlockNumber nblocks)
+{
+	int32	   *by_block = MemoryContextAllocExtended(CurrentMemoryContext, (Size) nblocks * sizeof(int32),
+													  MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM | MCXT_ALLOC_ZERO);
+
+	if (by_block == NULL)
+		return;
+	LBT_GUARD_BEGIN();
+	{
+		LbtEntry   *entry = dshash_find(lbt_entries, &index->file, false);
+		LbtKeyCode	code;
+		LbtModel	old;
+
+		if (entry != NULL && entry->state == LBT_READY &&
+			lbt_model_open(dsa_get_address(lbt_area, entry->memory), entry->bytes, &old, &code))
+			lbt_leaf_take_hints(leaves, nleaves, old.leaves, old.nleaves, by_block, nblocks);
+		if (entry != NULL)
+			dshash_release_lock(lbt_entries, entry);
+	}
+	LBT_GUARD_END((void) 0);
+	pfree(by_block);
+}
+
+void
 lbt_index_set_hint(LbtIndex *index, uint32 slot, int32 buffer)
 {
 	if (slot >= index->model.nleaves ||

@@ -127,6 +127,12 @@ lbt_index_update(LbtIndex *index)
 /* Copy the index's model out, palloc'd; NULL when there is none. */
 extern void *lbt_index_copy_model(const LbtIndex *index, Size *bytes);
 
+/*
+ * Give the leaves of a model to be, of a file of so many blocks, the buffer hints of the one that it takes the place of:
+ * else each leaf would have to be found anew, in the buffer table.  Allocates 4 bytes for each block, if it can.
+ */
+extern void lbt_index_take_hints(const LbtIndex *index, LbtLeaf *leaves, uint32 nleaves, BlockNumber nblocks);
+
 /* Remember in the model which buffer a slot's block is in.  Cheap when the model is superseded. */
 extern void lbt_index_set_hint(LbtIndex *index, uint32 slot, int32 buffer);
 

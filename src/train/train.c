@@ -368,7 +368,10 @@ train(Relation rel, LbtIndex *index, bool new_file)
 	header->source = LBT_FROM_TRAINING;
 	trained.blocks = trained.state == LBT_DAMAGED ? NO_GROWTH_BLOCKS : RelationGetNumberOfBlocks(rel);
 	if (trained.state == LBT_READY)
+	{
 		trained.fingerprint = fingerprint(h.leaves, header->nleaves);
+		lbt_index_take_hints(index, h.leaves, header->nleaves, trained.blocks);
+	}
 	if (trained.state == LBT_TOO_LARGE && index->state == LBT_READY)
 	{
 		/* An old model is better than none; but for a pause. */
@@ -400,7 +403,7 @@ train_first(Relation rel, LbtIndex *index, bool new_file)
 	if (index->state == LBT_UNTRAINED && !lbt_is_btree(rel) && lbt_metapage_read(rel, index, &saved) &&
 		fit(index, saved.leaves, saved.header.nleaves, &saved) && publish(index, &saved, new_file) == LBT_READY)
 	{
-		bool		served = lbt_autotrain && lbt_worker_start(index->file.database) != LBT_UNSERVED;
+		bool		served = lbt_autotrain && lbt_worker_start(index->file.database, true) != LBT_UNSERVED;
 
 		if (served || large)
 			return LBT_READY;

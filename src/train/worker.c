@@ -173,7 +173,7 @@ start_others(bool leaving)
 	{
 		if (!database_exists(next))
 			continue;
-		service = lbt_worker_start(next);
+		service = lbt_worker_start(next, false);
 		if (leaving && service == LBT_SERVED)
 			break;
 	}
@@ -266,7 +266,8 @@ lbt_worker_main(Datum arg)
 	{
 		LbtFile		file;
 		Oid			oid;
-		bool		soon;
+		int			due_in;
+		int			nap = Min(Max(lbt_naptime, 10), LINGER_MS / 4);
 
 		QueryCancelPending = false; /* what was to be cancelled is over */
 		CHECK_FOR_INTERRUPTS();
@@ -278,16 +279,16 @@ lbt_worker_main(Datum arg)
 		if (!lbt_autotrain ||
 			(TimestampDifferenceExceeds(started, GetCurrentTimestamp(), TURN_MS) && start_others(false) == LBT_WAITS))
 			break;
-		if (lbt_demand_take(&file, &oid, &soon))
+		if (lbt_demand_take(&file, &oid, &due_in))
 		{
 			serve(&file, oid);
 			idle_since = GetCurrentTimestamp();
 			continue;
 		}
 		if (start_others(false) == LBT_WAITS ||
-			(!soon && TimestampDifferenceExceeds(idle_since, GetCurrentTimestamp(), LINGER_MS)))
+			(due_in < 0 && TimestampDifferenceExceeds(idle_since, GetCurrentTimestamp(), LINGER_MS)))
 			break;
-		pause_for(Min(Max(lbt_naptime, 10), LINGER_MS / 4));
+		pause_for(due_in >= 0 ? Min(due_in, nap) : nap);
 	}
 	sweep();
 

@@ -162,6 +162,56 @@ cmp_ok($took, '<', 2048, 'within what it was given, or nearly');
 sql("SELECT learnedbtree_check('words_w', true)");
 sql('VACUUM words');
 
+# ---- during a statement ----
+
+# All leaves split, and nobody of us learns of it.  A long insert, in no order, moves right at every other row, and splits
+# none: it says so before its end, which waits for us.
+sql(<<'SQL');
+CREATE TABLE halves (k int8);
+INSERT INTO halves SELECT i * 100 FROM generate_series(1, 200000) i;
+CREATE INDEX halves_k ON halves (k);
+VACUUM ANALYZE halves;
+SELECT learnedbtree_train('halves_k');
+SET learnedbtree.btree_indexes = 'none';
+INSERT INTO halves SELECT i * 100 + 1 FROM generate_series(1, 200000, 5) i;
+SQL
+my $before = sql("SELECT trained_at FROM learnedbtree_model('halves_k')");
+my $holder = $node->background_psql('postgres');
+$holder->query_safe('SELECT pg_advisory_lock(1)');
+$session->query_until(qr/started/, <<'SQL');
+SELECT learnedbtree_stat_reset('halves_k'::regclass);
+\echo started
+INSERT INTO halves SELECT i * 7919 % 200000 * 100 + 2 FROM generate_series(1, 22000) i
+	UNION ALL SELECT 1 FROM pg_advisory_lock(1);
+SQL
+wait_until($node, "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'advisory'");
+ok($node->poll_query_until('postgres', "SELECT trained_at > '$before' FROM learnedbtree_model('halves_k')"), 'a long insert has its index trained before it ends');
+$holder->quit;
+$session->query_safe('SELECT pg_stat_force_next_flush()');
+is(sql("SELECT inserts_moved > 4096, splits FROM learnedbtree_stat WHERE indexrelname = 'halves_k'"), 't|0', 'because it moves right, not because leaves split');
+
+# ---- pauses ----
+
+# A model that cost much is not made again at once, though leaves split all the time.
+sql('ALTER SYSTEM SET learnedbtree.naptime = 10; ALTER INDEX words_w SET (retrain_splits = 1)');
+sql('SELECT pg_reload_conf()');
+sql("SELECT learnedbtree_train('words_w')");
+my @trained = ([ split /\|/, sql("SELECT extract(epoch FROM trained_at) * 1000, training_ms FROM learnedbtree_model('words_w')") ]);
+for (my $i = 0; $i < 200 && @trained < 5; $i++)
+{
+	sql("INSERT INTO words SELECT 'group ' || g || repeat('=', 40) || 'x' || $i || md5(g::text), g FROM generate_series(1, 200) g");
+	my @now = split /\|/, sql("SELECT extract(epoch FROM trained_at) * 1000, training_ms FROM learnedbtree_model('words_w')");
+	push @trained, \@now if $now[0] != $trained[-1][0];
+}
+cmp_ok(scalar(@trained), '>', 2, 'it is trained now and then');
+my @early = grep {
+	my $rest = 20 * $trained[ $_ - 1 ][1];
+	$trained[$_][0] - $trained[ $_ - 1 ][0] < ($rest < 1000 ? $rest : 1000) - 1
+} 1 .. $#trained;
+is(scalar(@early), 0, 'not before twenty times what the last training took')
+  or diag(join ', ', map { "at $_->[0] for $_->[1]" } @trained);
+note('trainings: ' . join ', ', map { "$_->[1] ms" } @trained);
+
 $session->quit;
 $node->stop;
 done_testing();
