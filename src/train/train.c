@@ -370,7 +370,8 @@ train(Relation rel, LbtIndex *index, bool new_file)
 	if (trained.state == LBT_READY)
 	{
 		trained.fingerprint = fingerprint(h.leaves, header->nleaves);
-		lbt_index_take_hints(index, h.leaves, header->nleaves, trained.blocks);
+		if (MemoryContextMemAllocated(CurrentMemoryContext, true) + (Size) trained.blocks * sizeof(int32) <= budget())
+			lbt_index_take_hints(index, h.leaves, header->nleaves, trained.blocks);
 	}
 	if (trained.state == LBT_TOO_LARGE && index->state == LBT_READY)
 	{
