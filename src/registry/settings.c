@@ -132,7 +132,7 @@ lbt_settings_define(void (*serving_changed) (void), void (*serving_planned) (voi
 								  &lbt_autotrain, true, PGC_SIGHUP, 0, NULL, NULL, NULL));
 	ONCE(DefineCustomIntVariable("learnedbtree.naptime",
 								 "Least time between two trainings of an index in the background.",
-								 "Twenty times what the last one took, up to a second, if that is longer. Workers look for work this often, too.",
+								 "Twenty times what the last one took, up to a second, if that is longer.",
 								 &lbt_naptime, 50, 10, INT_MAX / 2,
 								 PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL));
 	ONCE(DefineCustomIntVariable("learnedbtree.retrain_splits",

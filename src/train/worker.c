@@ -37,6 +37,9 @@ extern PGDLLEXPORT void lbt_worker_main(Datum arg);
 #define LINGER_MS 2000
 #define TURN_MS 10000
 
+/* How often it looks at other databases' demands: those of its own wake it. */
+#define LOOK_MS 250
+
 /* When to try again what was locked. */
 #define LOCKED_RETRY_MS 1000
 
@@ -267,7 +270,6 @@ lbt_worker_main(Datum arg)
 		LbtFile		file;
 		Oid			oid;
 		int			due_in;
-		int			nap = Min(Max(lbt_naptime, 10), LINGER_MS / 4);
 
 		QueryCancelPending = false; /* what was to be cancelled is over */
 		CHECK_FOR_INTERRUPTS();
@@ -288,7 +290,7 @@ lbt_worker_main(Datum arg)
 		if (start_others(false) == LBT_WAITS ||
 			(due_in < 0 && TimestampDifferenceExceeds(idle_since, GetCurrentTimestamp(), LINGER_MS)))
 			break;
-		pause_for(due_in >= 0 ? Min(due_in, nap) : nap);
+		pause_for(due_in >= 0 ? Min(due_in, LOOK_MS) : LOOK_MS);
 	}
 	sweep();
 
