@@ -118,16 +118,20 @@ lbt_leaf_fraction(const LbtLeaf *leaves, uint32_t nleaves, uint32_t slot, uint64
 }
 
 /*
- * Give leaves the buffer hints of an earlier cache of the same file: a block is where it was, whatever its slot is now.
- * by_block: zeros, nblocks of them.
+ * Buffer hints for another cache of the same file: a block is where it was, whatever its slot is there.  by_block: zeros at
+ * first, nblocks of them.
  */
 static inline void
-lbt_leaf_take_hints(LbtLeaf *leaves, uint32_t nleaves, const LbtLeaf *old, uint32_t nold, int32_t *by_block,
-					uint32_t nblocks)
+lbt_leaf_give_hints(const LbtLeaf *leaves, uint32_t nleaves, int32_t *by_block, uint32_t nblocks)
 {
-	for (uint32_t i = 0; i < nold; i++)
-		if (old[i].block < nblocks)
-			by_block[old[i].block] = old[i].recent_buffer;
+	for (uint32_t i = 0; i < nleaves; i++)
+		if (leaves[i].block < nblocks)
+			by_block[leaves[i].block] = leaves[i].recent_buffer;
+}
+
+static inline void
+lbt_leaf_take_hints(LbtLeaf *leaves, uint32_t nleaves, const int32_t *by_block, uint32_t nblocks)
+{
 	for (uint32_t i = 0; i < nleaves; i++)
 		if (leaves[i].block < nblocks)
 			leaves[i].recent_buffer = by_block[leaves[i].block];

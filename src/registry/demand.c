@@ -425,7 +425,7 @@ find_place(Oid database, TimestampTz now, bool wake, LbtService *service)
 		LbtWorker  *w = &lbt_control->workers[i];
 
 		if (w->pid == 0 && w->until <= now)
-			place = w;
+			place = place ? place : w;
 		else if (w->database == database)
 		{
 			*service = w->refused ? LBT_UNSERVED : LBT_SERVED;
@@ -453,8 +453,8 @@ lbt_worker_start(Oid database, bool wake)
 	LWLockAcquire(&lbt_control->workers_lock, LW_EXCLUSIVE);
 	place = find_place(database, now, wake, &service);
 	if (place != NULL)
-		service = register_worker(database) ? LBT_SERVED : connected ? LBT_NO_SLOT : LBT_UNSERVED;
-	if (place != NULL && service == LBT_SERVED)
+		service = register_worker(database) ? LBT_STARTED : connected ? LBT_NO_SLOT : LBT_UNSERVED;
+	if (service == LBT_STARTED)
 	{
 		place->database = database;
 		place->refused = false;
@@ -499,15 +499,18 @@ lbt_worker_connected(void)
 	pg_atomic_write_u64(&lbt_control->no_slot_at, 0);
 }
 
-void
+int
 lbt_worker_leave(void)
 {
-	if (own_place == NULL)
-		return;
+	LbtWorker  *place = own_place;
+
+	if (place == NULL)
+		return 0;
 	LWLockAcquire(&lbt_control->workers_lock, LW_EXCLUSIVE);
-	own_place->pid = 0;
-	own_place->refused = !connected;
-	own_place->until = connected ? 0 : TimestampTzPlusMilliseconds(GetCurrentTimestamp(), WORKER_MS);
+	place->pid = 0;
+	place->refused = !connected;
+	place->until = connected ? 0 : TimestampTzPlusMilliseconds(GetCurrentTimestamp(), WORKER_MS);
 	own_place = NULL;
 	LWLockRelease(&lbt_control->workers_lock);
+	return (int) (place - lbt_control->workers);
 }

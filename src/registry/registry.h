@@ -352,7 +352,8 @@ extern Oid	lbt_demand_next(Oid database);
 
 typedef enum LbtService
 {
-	LBT_SERVED,					/* there is a worker, or will be */
+	LBT_STARTED,				/* there will be a worker */
+	LBT_SERVED,					/* there is one, or will be */
 	LBT_WAITS,					/* learnedbtree.max_workers serve others */
 	LBT_NO_SLOT,				/* for a worker that asks: no background
 								 * worker slot is free now */
@@ -362,9 +363,9 @@ typedef enum LbtService
 /* Have a worker serve a database.  wake: one that is there already looks for demands at once. */
 extern LbtService lbt_worker_start(Oid database, bool wake);
 
-/* For a worker: take the place prepared for it (false: it is not), say that it has connected, and leave. */
+/* For a worker: take the place prepared for it (false: it is not), say that it has connected, and leave: the place's number. */
 extern bool lbt_worker_enter(Oid database);
 extern void lbt_worker_connected(void);
-extern void lbt_worker_leave(void);
+extern int	lbt_worker_leave(void);
 
 #endif							/* LBT_REGISTRY_H */

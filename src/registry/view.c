@@ -270,11 +270,12 @@ lbt_index_take_hints(const LbtIndex *index, LbtLeaf *leaves, uint32 nleaves, Blo
 
 		if (entry != NULL && entry->state == LBT_READY &&
 			lbt_model_open(dsa_get_address(lbt_area, entry->memory), entry->bytes, &old, &code))
-			lbt_leaf_take_hints(leaves, nleaves, old.leaves, old.nleaves, by_block, nblocks);
+			lbt_leaf_give_hints(old.leaves, old.nleaves, by_block, nblocks);
 		if (entry != NULL)
 			dshash_release_lock(lbt_entries, entry);
 	}
 	LBT_GUARD_END((void) 0);
+	lbt_leaf_take_hints(leaves, nleaves, by_block, nblocks);
 	pfree(by_block);
 }
 

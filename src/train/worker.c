@@ -37,14 +37,17 @@ extern PGDLLEXPORT void lbt_worker_main(Datum arg);
 #define LINGER_MS 2000
 #define TURN_MS 10000
 
-/* How often it looks at other databases' demands: those of its own wake it. */
+/* How often it looks at other databases' demands (those of its own wake it), and how long it stays at least when they wait. */
 #define LOOK_MS 250
 
 /* When to try again what was locked. */
 #define LOCKED_RETRY_MS 1000
 
-/* A worker that ends tries so often, in such intervals, to have the next one started. */
-#define SLOT_TRIES 20
+/*
+ * A worker that ends tries so often, in such intervals, to have the next one started; more often by its place, so that of
+ * several that wait for each other's slots one gets it.
+ */
+#define SLOT_TRIES(place) (20 + 7 * ((place) % 4))
 #define SLOT_RETRY_MS 100
 
 /* How old models must be to be forgotten, where transactions run. */
@@ -106,7 +109,7 @@ static void
 leave(int code, Datum arg)
 {
 	LWLockReleaseAll();
-	lbt_worker_leave();
+	(void) lbt_worker_leave();
 	if (serving)
 		lbt_demand_defer(serving, 0);
 }
@@ -159,9 +162,9 @@ database_exists(Oid database)
 }
 
 /*
- * Have workers started for the databases with demands, in turn, up to one that waits for a place or a slot; or, by who
- * leaves, up to the first that has a worker, which sees to the others.  Two that leave could otherwise wait for each other's
- * slot: the one still at it when the next one that it has started is done, too.
+ * Have workers started for the databases with demands, in turn, up to one that waits for a place or a slot.  Who leaves
+ * starts one, and that one sees to the others: else the two could wait for each other's slot, as who leaves would still be
+ * at it when the one that it has started is done, too.
  */
 static LbtService
 start_others(bool leaving)
@@ -172,16 +175,21 @@ start_others(bool leaving)
 	if (!OidIsValid(next))
 		return LBT_SERVED;
 	StartTransactionCommand();
-	for (; OidIsValid(next) && service != LBT_WAITS && service != LBT_NO_SLOT; next = lbt_demand_next(next))
+	for (; OidIsValid(next); next = lbt_demand_next(next))
 	{
-		if (!database_exists(next))
-			continue;
-		service = lbt_worker_start(next, false);
-		if (leaving && service == LBT_SERVED)
+		service = database_exists(next) ? lbt_worker_start(next, false) : LBT_SERVED;
+		if (service == LBT_WAITS || service == LBT_NO_SLOT || (leaving && service == LBT_STARTED))
 			break;
 	}
 	CommitTransactionCommand();
 	return service;
+}
+
+/* Has so much time passed? */
+static bool
+is_over(TimestampTz since, int ms)
+{
+	return TimestampDifferenceExceeds(since, GetCurrentTimestamp(), ms);
 }
 
 /*
@@ -249,6 +257,7 @@ lbt_worker_main(Datum arg)
 	Oid			database = DatumGetObjectId(arg);
 	TimestampTz idle_since;
 	TimestampTz started;
+	int			tries;
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
@@ -279,7 +288,7 @@ lbt_worker_main(Datum arg)
 			ProcessConfigFile(PGC_SIGHUP);
 		}
 		if (!lbt_autotrain ||
-			(TimestampDifferenceExceeds(started, GetCurrentTimestamp(), TURN_MS) && start_others(false) == LBT_WAITS))
+			(is_over(started, TURN_MS) && start_others(false) == LBT_WAITS))
 			break;
 		if (lbt_demand_take(&file, &oid, &due_in))
 		{
@@ -287,8 +296,8 @@ lbt_worker_main(Datum arg)
 			idle_since = GetCurrentTimestamp();
 			continue;
 		}
-		if (start_others(false) == LBT_WAITS ||
-			(due_in < 0 && TimestampDifferenceExceeds(idle_since, GetCurrentTimestamp(), LINGER_MS)))
+		if ((start_others(false) == LBT_WAITS && is_over(started, LOOK_MS)) ||
+			(due_in < 0 && is_over(idle_since, LINGER_MS)))
 			break;
 		pause_for(due_in >= 0 ? Min(due_in, LOOK_MS) : LOOK_MS);
 	}
@@ -298,8 +307,8 @@ lbt_worker_main(Datum arg)
 	 * Who raised a demand in the meantime has found a worker here.  The slot
 	 * of the worker before this one may not be free yet.
 	 */
-	lbt_worker_leave();
-	for (int i = 0; i < SLOT_TRIES && lbt_autotrain && start_others(true) == LBT_NO_SLOT; i++)
+	tries = SLOT_TRIES(lbt_worker_leave());
+	for (int i = 0; i < tries && lbt_autotrain && start_others(true) == LBT_NO_SLOT; i++)
 	{
 		pause_for(SLOT_RETRY_MS);
 		CHECK_FOR_INTERRUPTS();

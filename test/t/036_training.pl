@@ -212,6 +212,30 @@ is(scalar(@early), 0, 'not before twenty times what the last training took')
   or diag(join ', ', map { "at $_->[0] for $_->[1]" } @trained);
 note('trainings: ' . join ', ', map { "$_->[1] ms" } @trained);
 
+# ---- two places ----
+
+# One worker has demands and is busy (stopped, here), the other is idle: that one makes way for a third database, though the
+# first comes before it in turn.
 $session->quit;
+$node->append_conf('postgresql.conf', "learnedbtree.max_workers = 2\nmax_worker_processes = 4\n");
+$node->restart;
+
+sub want { return sql("REINDEX INDEX small_k; SELECT learnedbtree_release('small_k'); SELECT learnedbtree_adopt('small_k')", $_[0]); }
+
+sub is_ready { return $node->poll_query_until($_[0], "SELECT state = 'ready' FROM learnedbtree_model('small_k')"); }
+
+want('d1');
+ok(is_ready('d1'), 'a worker for one database');
+my ($busy) = keys %{ { workers() } };
+is(kill('STOP', $busy), 1, 'it does not go on');
+want('d1');
+want('postgres');
+ok(is_ready('postgres'), 'a worker for a second one');
+want('d2');
+ok(is_ready('d2'), 'makes way for a third');
+is(sql("SELECT state = 'ready' FROM learnedbtree_model('small_k')", 'd1'), 'f', 'while the first waits');
+is(kill('CONT', $busy), 1, 'and goes on');
+ok(is_ready('d1'), 'which is trained then');
+
 $node->stop;
 done_testing();
