@@ -340,9 +340,10 @@ extern bool lbt_demand_raise(const LbtFile *file, Oid oid, int delay);
 
 /*
  * For a worker: take the demand of one index of its database.  It is not given out again before learnedbtree.naptime has
- * passed.  False when there is nothing to do now: *due_in milliseconds there will be; -1: not for a few seconds.
+ * passed, and a multiple of what the training takes.  False when there is nothing to do now: in *next_in milliseconds there
+ * will be; -1: not for a few seconds.
  */
-extern bool lbt_demand_take(LbtFile *file, Oid *oid, int *due_in);
+extern bool lbt_demand_take(LbtFile *file, Oid *oid, int *next_in);
 
 /* What was taken could not be served: raise it again for so many milliseconds from now.  May raise errors. */
 extern void lbt_demand_defer(const LbtFile *file, int ms);

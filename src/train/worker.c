@@ -278,7 +278,7 @@ lbt_worker_main(Datum arg)
 	{
 		LbtFile		file;
 		Oid			oid;
-		int			due_in;
+		int			next_in;
 
 		QueryCancelPending = false; /* what was to be cancelled is over */
 		CHECK_FOR_INTERRUPTS();
@@ -290,16 +290,16 @@ lbt_worker_main(Datum arg)
 		if (!lbt_autotrain ||
 			(is_over(started, TURN_MS) && start_others(false) == LBT_WAITS))
 			break;
-		if (lbt_demand_take(&file, &oid, &due_in))
+		if (lbt_demand_take(&file, &oid, &next_in))
 		{
 			serve(&file, oid);
 			idle_since = GetCurrentTimestamp();
 			continue;
 		}
 		if ((start_others(false) == LBT_WAITS && is_over(started, LOOK_MS)) ||
-			(due_in < 0 && is_over(idle_since, LINGER_MS)))
+			(next_in < 0 && is_over(idle_since, LINGER_MS)))
 			break;
-		pause_for(due_in >= 0 ? Min(due_in, LOOK_MS) : LOOK_MS);
+		pause_for(next_in >= 0 ? Min(next_in, LOOK_MS) : LOOK_MS);
 	}
 	sweep();
 

@@ -82,19 +82,23 @@ foreach my $database (@databases)
 	sql("CREATE EXTENSION learnedbtree;\n" . sprintf($table, 'small', 40000) . "SELECT learnedbtree_adopt('small_k')", $database);
 }
 
+# Raise a demand in a database: for a new file, by a new mark.
+sub want { return sql("REINDEX INDEX small_k; SELECT learnedbtree_release('small_k'); SELECT learnedbtree_adopt('small_k')", $_[0]); }
+
 # Who leaves starts the next, and they are seen side by side for a moment; not for longer.
 sub workers
 {
 	return map { $_ => 1 } split /\n/, sql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'learnedbtree worker'");
 }
 
-# A worker that has started the next one, and one that it has started, once waited for each other: at one round in seven.
+# A worker that has started the next one, and one that it has started, once waited for each other.  That takes a machine that
+# is busy, and was seen at the seventh round, so five find it only now and then.
 my $rounds = 5;
 my $served = 0;
 my $together = 0;
 foreach my $round (1 .. $rounds)
 {
-	sql("REINDEX INDEX small_k; SELECT learnedbtree_release('small_k'); SELECT learnedbtree_adopt('small_k')", $_) foreach @databases;
+	want($_) foreach @databases;
 	my %trained;
 	for (my $end = time + 60; time < $end && keys %trained < @databases; sleep 0.05)
 	{
@@ -192,15 +196,21 @@ is(sql("SELECT inserts_moved > 1000, splits FROM learnedbtree_stat WHERE indexre
 
 # ---- pauses ----
 
+# When a model was made, and how long that took, in ms.
+sub last_training
+{
+	return split /\|/, sql("SELECT extract(epoch FROM trained_at) * 1000, training_ms FROM learnedbtree_model('words_w')");
+}
+
 # A model that cost much is not made again at once, though leaves split all the time.
 sql('ALTER SYSTEM SET learnedbtree.naptime = 10; ALTER INDEX words_w SET (retrain_splits = 1)');
 sql('SELECT pg_reload_conf()');
 sql("SELECT learnedbtree_train('words_w')");
-my @trained = ([ split /\|/, sql("SELECT extract(epoch FROM trained_at) * 1000, training_ms FROM learnedbtree_model('words_w')") ]);
+my @trained = ([ last_training() ]);
 for (my $i = 0; $i < 200 && @trained < 5; $i++)
 {
 	sql("INSERT INTO words SELECT 'group ' || g || repeat('=', 40) || 'x' || $i || md5(g::text), g FROM generate_series(1, 200) g");
-	my @now = split /\|/, sql("SELECT extract(epoch FROM trained_at) * 1000, training_ms FROM learnedbtree_model('words_w')");
+	my @now = last_training();
 	push @trained, \@now if $now[0] != $trained[-1][0];
 }
 cmp_ok(scalar(@trained), '>', 2, 'it is trained now and then');
@@ -219,8 +229,6 @@ note('trainings: ' . join ', ', map { "$_->[1] ms" } @trained);
 $session->quit;
 $node->append_conf('postgresql.conf', "learnedbtree.max_workers = 2\nmax_worker_processes = 4\n");
 $node->restart;
-
-sub want { return sql("REINDEX INDEX small_k; SELECT learnedbtree_release('small_k'); SELECT learnedbtree_adopt('small_k')", $_[0]); }
 
 sub is_ready { return $node->poll_query_until($_[0], "SELECT state = 'ready' FROM learnedbtree_model('small_k')"); }
 
