@@ -52,9 +52,6 @@ extern void lbt_costestimate(PlannerInfo *root, IndexPath *path, double loop_cou
 							 Cost *total_cost, Selectivity *selectivity, double *correlation,
 							 double *pages);
 
-/* As things are, will a model serve the scan?  Only looks: what has no model yet gets none here. */
-extern bool lbt_path_is_served(const IndexPath *path);
-
 /* scanahead.c */
 extern void lbt_ahead_init(void);
 

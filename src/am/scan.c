@@ -130,6 +130,56 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 		BY_BTREE(scan, so, btrescan(scan, NULL, 0, NULL, 0));	/* drops its pins */
 }
 
+/*
+ * The rows that follow the current one on its leaf, on their way into the
+ * processor's caches: each is asked for in three steps, as the scan comes
+ * nearer.
+ */
+#define HINT_AHEAD 12
+#define PAGE_AHEAD 8
+#define ROW_AHEAD 4
+
+static inline void
+fetch_hint(IndexScanDesc scan, const LbtLeafCopy *cur, int at)
+{
+	if (at >= 0 && at < cur->nitems)
+		lbt_prefetch_hint(scan->heapRelation, &cur->items[at].tid);
+}
+
+static inline void
+fetch_page(IndexScanDesc scan, LbtLeafCopy *cur, int at)
+{
+	if (at >= 0 && at < cur->nitems)
+		cur->items[at].buffer = lbt_prefetch_page(scan->heapRelation, &cur->items[at].tid);
+}
+
+static inline void
+fetch_row(LbtLeafCopy *cur, int at)
+{
+	if (at >= 0 && at < cur->nitems && cur->items[at].buffer != InvalidBuffer)
+		lbt_prefetch_row(cur->items[at].buffer, &cur->items[at].tid);
+}
+
+/* step: 1 or -1, as the scan goes.  first: nothing has been asked for yet. */
+static inline void
+fetch_ahead(IndexScanDesc scan, LbtLeafCopy *cur, int step, bool first)
+{
+	int			at = cur->at;
+
+	if (first)
+	{
+		for (int i = 1; i < HINT_AHEAD; i++)
+			fetch_hint(scan, cur, at + i * step);
+		for (int i = 1; i < PAGE_AHEAD; i++)
+			fetch_page(scan, cur, at + i * step);
+		for (int i = 1; i < ROW_AHEAD; i++)
+			fetch_row(cur, at + i * step);
+	}
+	fetch_hint(scan, cur, at + HINT_AHEAD * step);
+	fetch_page(scan, cur, at + PAGE_AHEAD * step);
+	fetch_row(cur, at + ROW_AHEAD * step);
+}
+
 bool
 lbt_gettuple(IndexScanDesc scan, ScanDirection dir)
 {
@@ -137,6 +187,7 @@ lbt_gettuple(IndexScanDesc scan, ScanDirection dir)
 	LbtLeafCopy *cur = &so->cur;
 	LbtItem    *item;
 	bool		missed;
+	bool		first = false;
 
 	if (!so->predicts)
 	{
@@ -153,15 +204,23 @@ lbt_gettuple(IndexScanDesc scan, ScanDirection dir)
 			so->any_dead = cur->items[cur->at].dead = true;
 		cur->at += ScanDirectionIsForward(dir) ? 1 : -1;
 	}
-	if ((!cur->valid || cur->at < 0 || cur->at >= cur->nitems) && !lbt_scan_next_leaf(scan, so, dir))
-		return false;
+	if (!cur->valid || cur->at < 0 || cur->at >= cur->nitems)
+	{
+		if (!lbt_scan_next_leaf(scan, so, dir))
+			return false;
+		first = true;
+	}
 	so->reads_seen = pgBufferUsage.shared_blks_read;
 	if (unlikely(missed))
 		lbt_rows_ahead(scan, so, ScanDirectionIsForward(dir));
 	item = &cur->items[cur->at];
 	scan->xs_heaptid = item->tid;
 	if (so->hands_over)
+	{
+		if (cur->nitems > 1 && lbt_enable_row_prefetch)
+			fetch_ahead(scan, cur, ScanDirectionIsForward(dir) ? 1 : -1, first);
 		lbt_hand_over_block(scan, ItemPointerGetBlockNumber(&item->tid));
+	}
 	if (scan->xs_want_itup)
 		scan->xs_itup = (IndexTuple) (cur->tuples + item->tuple);
 	return true;

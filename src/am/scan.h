@@ -21,6 +21,7 @@ typedef struct LbtItem
 	OffsetNumber offset;		/* on the page, when it was read */
 	uint16		tuple;			/* offset in LbtLeafCopy.tuples */
 	bool		dead;			/* its heap tuple is dead to all */
+	Buffer		buffer;			/* where its block may be: a hint */
 } LbtItem;
 
 /* The values of an "= ANY" column: distinct, in the index's order. */

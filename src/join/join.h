@@ -26,7 +26,7 @@ typedef enum LbtLookaheadField
 	LBT_LOOKAHEAD_TYPES			/* from here on: each key's type */
 } LbtLookaheadField;
 
-/* plan.c: in _PG_init. */
+/* place.c: in _PG_init. */
 extern void lbt_join_init(void);
 
 /* lookahead.c: makes the plan node's state. */

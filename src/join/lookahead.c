@@ -1,14 +1,21 @@
 /*
  * lookahead.c - the node that looks ahead; see join.h.
  *
- *     rows         slot[0] ... slot[at - 1]   slot[at]   slot[at + 1] ... slot[n - 1]
- *                  joined already             at hand    predicted, their cache lines fetched
+ * Rows go one of two ways: as the outer side gives them (plain), or by batches
+ * that are looked up ahead.  Each way is a function that the node's state has
+ * for ExecProcNode(), until its rows are used up:
  *
- * A batch is made before its first row is handed on: outer rows, then the values of the keys, then the stages of
- * search/predict.h.  Rows are copied, as the outer side's slot is good for one row only; copies hold no pin.
+ *     first_row --> plain_rows <--> choose_way() <--> batch_rows
+ *                                       |
+ *                                       +--> outer_rows: not in this execution
  *
- * Blocks that are missing come while rows are handed on, each when a row waits for it.  Where some are, there is a next
- * batch beside the one at hand, each of half as many rows:
+ * The first rows are plain: most statements' loops have few, and a LIMIT may
+ * need no more.  A batch has at most as many rows as were needed before it, and
+ * reading it takes at most a small part of the time that has passed.  After
+ * that pace.h says which way to go.
+ *
+ * Where blocks are missing there is a next batch beside the one at hand, each
+ * of half as many rows, so that reads are under way at all times:
  *
  *     rows handed on      0 ......................... half ........................ all of them
  *     this one's rows     being read                  the later half being read
@@ -20,202 +27,127 @@
 #include "am/am.h"
 #include "commands/explain.h"
 #include "executor/executor.h"
+#include "join/pace.h"
+#include "join/rowbatch.h"
 #include "miscadmin.h"
-#include "registry/counters.h"
-#include "registry/settings.h"
-#include "search/predict.h"
 #include "server/compat.h"
-#include "server/tableblock.h"
-#include "utils/memutils.h"
-#include "utils/rel.h"
 
-#define NO_PREDICTION (-1)
+/* Rows that are handed on before the first batch, unless blocks are missing. */
+#define FIRST_ROWS 4
 
-/* Rows to hand on before looking ahead again, where it was of no use. */
-#define ROWS_AT_REST 1000
+/*
+ * Time that reading a batch may take, in nanoseconds, and as a share of the
+ * time since the first batch: what a LIMIT makes useless costs no more.
+ */
+#define READ_NS 20000.0
+#define READ_SHARE 16
 
-typedef struct RowBatch
-{
-	int			n;				/* rows of this one */
-	int			at;				/* the next one to hand on */
-	int			room;			/* slots there are */
-	bool		looked;			/* predict_rows() has been called */
-	bool		missed;			/* blocks had to be read */
-	TupleTableSlot *slot[LBT_LOOKAHEAD_LIMIT];
-	int8		prediction[LBT_LOOKAHEAD_LIMIT];	/* in batch */
-	LbtBatch	batch;
-	LbtReads   *leaves;			/* that are not at hand; or NULL */
-	LbtReads   *rows;
-} RowBatch;
+/* Rows before the first trial, and at least so many of a sample. */
+#define FIRST_TRIAL 128
+#define SAMPLE_ROWS 32
+
+/* Pages of the inner index and table that the processor's caches have room for. */
+#define CACHED_PAGES 512
+
+/* Rows to hand on where there is no model, before asking again. */
+#define ROWS_WITHOUT_MODEL 64
 
 typedef struct Lookahead
 {
 	CustomScanState css;
-	PlanState  *outer;
-	List	   *keys;			/* ExprStates; NIL: only hand rows on */
-	Oid			type[LBT_CODE_COLUMNS];
-	Relation	rel;			/* the inner index; NULL without keys */
-	Relation	table;			/* the inner table, where the scan fetches
-								 * rows */
-	LbtIndex   *index;
-	uint8	   *scratch;		/* for keys' encoded values; or NULL */
+	LbtInner   *inner;			/* NULL before the first batch */
+	LbtRowBatch *now;			/* NULL before the first batch */
+	LbtRowBatch *next;			/* NULL: never needed */
 	bool		ended;			/* the outer side has no more rows */
-	int			size;			/* of the next batch */
-	int			rest;			/* rows to hand on before it */
 	bool		missing;		/* the batch before missed blocks */
-	RowBatch   *now;
-	RowBatch   *next;			/* NULL: never needed */
-	LbtKeyValue *values;		/* of each row's keys */
-	uint64		batches;		/* of two rows or more */
+	uint32		plain;			/* rows to hand on as they come */
+	uint32		chosen;			/* what plain was when its way was chosen */
+	uint32		handed;			/* rows since the last rescan, until then */
+	int64		reads_seen;		/* pgBufferUsage's, when a plain row was
+								 * handed on */
+	instr_time	began;			/* with the first batch since the last rescan */
+
+	LbtPace		pace;
+	bool		timing;			/* the rows being handed on belong to a sample */
+	LbtPaceWay	way;			/* of the sample */
+	instr_time	timed_from;
+	int64		reads_from;		/* pgBufferUsage's */
+	double		outer_ns;		/* what the outer side took since then */
+	int64		outer_reads;
+	double		sample_ns;
+	uint32		sample_rows;
+
+	uint64		batches;
 	uint64		predicted;		/* rows */
 } Lookahead;
 
-/* ---- a batch ---- */
+static TupleTableSlot *next_way(Lookahead *node, uint32 taken, bool missed);
 
-static void
-empty(Lookahead *node, RowBatch *rows)
+static double
+ns_since(instr_time start)
 {
-	for (int i = 0; i < rows->n; i++)
-		ExecClearTuple(rows->slot[i]);
-	rows->n = rows->at = rows->batch.n = 0;
-	rows->looked = rows->missed = false;
-	if (rows->leaves != NULL)
-		lbt_count_many(node->index, LBT_EV_PREFETCHED, lbt_reads_end(&rows->leaves));
-	if (rows->rows != NULL)
-		lbt_count_many(node->index, LBT_EV_ROWS_PREFETCHED, lbt_reads_end(&rows->rows));
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	INSTR_TIME_SUBTRACT(now, start);
+	return INSTR_TIME_GET_DOUBLE(now) * 1e9;
 }
 
+/* The outer side's next row; NULL at its end. */
+static inline TupleTableSlot *
+outer_row(Lookahead *node)
+{
+	TupleTableSlot *row;
+
+	if (unlikely(node->ended))
+		return NULL;
+	if (unlikely(node->timing))
+	{
+		instr_time	start;
+
+		int64		before = pgBufferUsage.shared_blks_read;
+
+		INSTR_TIME_SET_CURRENT(start);
+		row = ExecProcNode(outerPlanState(node));
+		node->outer_ns += ns_since(start);
+		node->outer_reads += pgBufferUsage.shared_blks_read - before;
+	}
+	else
+		row = ExecProcNode(outerPlanState(node));
+	node->ended = TupIsNull(row);
+	return node->ended ? NULL : row;
+}
+
+/* ---- batches ---- */
+
+/*
+ * Begin a batch of up to so many rows: as many as half of work_mem has room
+ * for, and as take a short time.
+ */
 static void
-add_slot(Lookahead *node, RowBatch *rows)
+begin_batch(Lookahead *node, LbtRowBatch *rows, int size)
 {
 	EState	   *estate = node->css.ss.ps.state;
-	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
-
-	rows->slot[rows->room++] = ExecInitExtraTupleSlot(estate, node->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor,
-													  &TTSOpsVirtual);
-	MemoryContextSwitchTo(old);
-}
-
-/* Read rows into slots: up to so many, or what a half of work_mem has room for. */
-static void
-read_rows(Lookahead *node, RowBatch *rows, int size)
-{
 	Size		bytes = 0;
+	double		limit_ns = READ_NS + ns_since(node->began) / READ_SHARE;
+	instr_time	start;
+	TupleTableSlot *row;
+	int			predicted;
 
-	while (rows->n < size && bytes < (Size) work_mem * (1024 / 2))
+	INSTR_TIME_SET_CURRENT(start);
+	while (rows->n < size && bytes < (Size) work_mem * (1024 / 2) && (row = outer_row(node)) != NULL)
 	{
-		TupleTableSlot *row = ExecProcNode(node->outer);
-		TupleTableSlot *copy;
+		bytes += lbt_rowbatch_add(node->inner, rows, estate, row);
 
-		if (TupIsNull(row))
-		{
-			node->ended = true;
-			return;
-		}
-		if (rows->n == rows->room)
-			add_slot(node, rows);
-		copy = ExecCopySlot(rows->slot[rows->n++], row);
-		if (TTS_SHOULDFREE(copy))
-			bytes += GetMemoryChunkSpace(((VirtualTupleTableSlot *) copy)->data);
+		/* The clock is read at 1, 2, 4, 8 ... rows. */
+		if ((rows->n & (rows->n - 1)) == 0 && ns_since(start) > limit_ns)
+			break;
 	}
-}
-
-/* The values of a row's keys; false when no entry of the index can be equal to them, or they cannot be predicted. */
-static bool
-evaluate_keys(Lookahead *node, const RowBatch *rows, int row)
-{
-	ExprContext *econtext = node->css.ss.ps.ps_ExprContext;
-	LbtKeyValue *values = &node->values[row * list_length(node->keys)];
-	int			column = 0;
-	ListCell   *lc;
-
-	econtext->ecxt_scantuple = rows->slot[row];
-	foreach(lc, node->keys)
-	{
-		const LbtKeyColumn *c = &node->index->keyspec.column[column];
-		bool		isnull;
-		Datum		value = ExecEvalExprSwitchContext(lfirst(lc), econtext, &isnull);
-		uint8	   *scratch = node->scratch ?
-			node->scratch + (Size) (row * list_length(node->keys) + column) * LBT_SCRATCH_BYTES : NULL;
-
-		if (isnull || !lbt_keyspec_plain(c, value) ||
-			lbt_keyspec_argument(c, node->type[column], value, &values[column], scratch) != 0)
-			return false;
-		column++;
-	}
-	return true;
-}
-
-/* Are most rows' keys on the leaf of the row before?  Then they are found in the cache anyway. */
-static bool
-in_order(const LbtBatch *batch)
-{
-	int			same = 0;
-
-	for (int i = 1; i < batch->n; i++)
-		same += batch->target[i].slot == batch->target[i - 1].slot;
-	return 2 * same > batch->n;
-}
-
-/* Predict where the rows' keys are, and find out which leaves are missing. */
-static void
-predict_leaves(Lookahead *node, RowBatch *rows)
-{
-	LbtIndex   *index = node->index;
-	LbtBatch   *batch = &rows->batch;
-	int			nkeys = list_length(node->keys);
-	bool		known[LBT_LOOKAHEAD_LIMIT];
-
-	ResetExprContext(node->css.ss.ps.ps_ExprContext);
-	for (int row = 0; row < rows->n; row++)
-		known[row] = evaluate_keys(node, rows, row);
-	lbt_index_update(index);
-	if (index->state != LBT_READY)
+	if (rows->n == 0)
 		return;
-	for (int row = 0; row < rows->n; row++)
-		if (known[row])
-		{
-			rows->prediction[row] = (int8) batch->n;
-			lbt_batch_add(index, batch, &node->values[row * nkeys], nkeys, false);
-		}
-	lbt_batch_finish(index, batch);
-	if (lbt_enable_prefetch)
-		rows->leaves = lbt_batch_read(node->rel, batch);
-	if (rows->leaves == NULL && node->table == NULL && in_order(batch))
-		node->rest = ROWS_AT_REST;
-	node->batches++;
-	node->predicted += batch->n;
-}
-
-/* Fetch what the inner scan will look at, as far as it is there, and find out which blocks of the table are missing. */
-static void
-predict_rows(Lookahead *node, RowBatch *rows)
-{
-	LbtIndex   *index = node->index;
-	LbtBatch   *batch = &rows->batch;
-
-	rows->looked = true;
-	if (batch->n == 0 || node->rest > 0 || !lbt_batch_looks(index))
-		return;
-	lbt_index_update(index);
-	if (!lbt_batch_current(index, batch))
-		return;
-	if (rows->leaves != NULL && node->table != NULL)
-		rows->missed |= lbt_batch_leaves_come(index, batch, rows->leaves, batch->n - 1);
-	lbt_batch_near(node->rel, index, batch, false);
-	if (node->table != NULL)
-		rows->rows = lbt_batch_rows(node->rel, index, node->table, batch, lbt_enable_row_prefetch);
-}
-
-/* Begin a batch of so many rows. */
-static void
-begin_batch(Lookahead *node, RowBatch *rows, int size)
-{
-	empty(node, rows);
-	read_rows(node, rows, size);
-	memset(rows->prediction, NO_PREDICTION, sizeof(rows->prediction));
-	if (size > 1 && rows->n > 0)
-		predict_leaves(node, rows);
+	predicted = lbt_rowbatch_predict(node->inner, rows);
+	node->batches += predicted > 0;
+	node->predicted += predicted;
 }
 
 /* Has the next batch been begun? */
@@ -225,114 +157,210 @@ is_begun(const Lookahead *node)
 	return node->next != NULL && node->next->n > 0;
 }
 
-/* Make the next batch the one at hand: begun already or, of twice as many rows as the one before, now. */
-static void
-next_batch(Lookahead *node)
-{
-	if (is_begun(node))
-	{
-		RowBatch   *done = node->now;
-
-		node->missing = done->missed;
-		empty(node, done);
-		node->now = node->next;
-		node->next = done;
-	}
-	else
-	{
-		node->missing = node->now->missed;
-		begin_batch(node, node->now, Min(node->size, lbt_lookahead_rows));
-		node->size = Min(node->size * 2, LBT_LOOKAHEAD_LIMIT);
-	}
-	if (!node->now->looked)
-		predict_rows(node, node->now);
-}
-
 /* Before the batch at hand hands on a row: have the next one in the state that it should be in. */
 static void
 advance_next(Lookahead *node)
 {
-	RowBatch   *now = node->now;
+	LbtRowBatch *now = node->now;
 	int			half = lbt_lookahead_rows / 2;
 
 	if (now->at == 0 && (node->missing || now->missed) && now->n >= half && half > 1 && !node->ended && lbt_enable)
 	{
 		if (node->next == NULL)
-			node->next = MemoryContextAllocZero(node->css.ss.ps.state->es_query_cxt, sizeof(RowBatch));
+			node->next = lbt_rowbatch_make(node->css.ss.ps.state);
 		begin_batch(node, node->next, half);
 		lbt_reads_start(node->next->leaves);
 	}
-	else if (now->at == now->n / 2 && is_begun(node) && node->table != NULL)
+	else if (now->at == now->n / 2 && is_begun(node) && node->inner->table != NULL)
 	{
-		predict_rows(node, node->next);
+		lbt_rowbatch_look(node->inner, node->next);
 		lbt_reads_start(node->next->rows);
 	}
 }
 
-/* Wait for what the row at hand needs. */
-static void
-wait_for_row(Lookahead *node)
-{
-	RowBatch   *rows = node->now;
-	int			prediction = rows->prediction[rows->at];
+/* ---- the ways ---- */
 
-	advance_next(node);
-	if (prediction == NO_PREDICTION)
-		return;
-	if (rows->leaves != NULL)
-	{
-		lbt_index_update(node->index);
-		rows->missed |= lbt_batch_leaves_come(node->index, &rows->batch, rows->leaves, prediction);
-	}
-	if (rows->rows != NULL)
-		rows->missed |= lbt_batch_rows_come(rows->rows, prediction);
+/* For ExecProcNode(): the outer side's rows, and nothing else. */
+static TupleTableSlot *
+outer_rows(PlanState *state)
+{
+	return ExecProcNode(outerPlanState(state));
 }
 
-/* The outer side's next row as it is; what this node's projection works on is a copy. */
+/* The same for so many rows, unless blocks are missing before that. */
 static TupleTableSlot *
-hand_on(Lookahead *node)
+plain_rows(PlanState *state)
 {
-	TupleTableSlot *row = ExecProcNode(node->outer);
+	Lookahead  *node = (Lookahead *) state;
+	TupleTableSlot *row;
 
-	if (TupIsNull(row))
-		node->ended = true;
-	else if (unlikely(node->css.ss.ps.ps_ProjInfo != NULL))
-		return ExecCopySlot(node->css.ss.ss_ScanTupleSlot, row);
+	if (unlikely(node->plain == 0 || pgBufferUsage.shared_blks_read != node->reads_seen))
+		return next_way(node, node->chosen - node->plain, node->plain > 0);
+	row = outer_row(node);
+	node->reads_seen = pgBufferUsage.shared_blks_read;
+	if (unlikely(row == NULL))
+		return next_way(node, node->chosen - node->plain, false);
+	node->plain--;
 	return row;
 }
 
-/* The next row; without looking ahead, the outer side's own. */
+/* The rows of a batch. */
 static TupleTableSlot *
-take_row(Lookahead *node)
+batch_rows(PlanState *state)
 {
-	RowBatch   *rows = node->now;
-	int			prediction;
+	Lookahead  *node = (Lookahead *) state;
+	LbtRowBatch *rows = node->now;
 
-	if (rows->at == rows->n)
-	{
-		if (node->ended && !is_begun(node))
-			return NULL;
-		if (!is_begun(node) &&
-			(node->keys == NIL || node->rest > 0 || node->size < 2 || lbt_lookahead_rows < 2 || !lbt_enable))
-		{
-			node->rest -= node->rest > 0;
-			node->size = 2;
-			return hand_on(node);
-		}
-		next_batch(node);
-		rows = node->now;
-		if (rows->n == 0)
-			return NULL;
-	}
+	if (unlikely(rows->at == rows->n))
+		return next_way(node, rows->n, rows->missed);
 	if (unlikely(rows->leaves != NULL || rows->rows != NULL))
-		wait_for_row(node);
-	prediction = rows->prediction[rows->at];
-	if (prediction != NO_PREDICTION)
+		advance_next(node);
+	return lbt_rowbatch_next(node->inner, rows);
+}
+
+static void
+go_plainly(Lookahead *node, uint32 rows)
+{
+	node->plain = node->chosen = rows;
+	node->reads_seen = pgBufferUsage.shared_blks_read;
+	ExecSetExecProcNode(&node->css.ss.ps, plain_rows);
+}
+
+/* At the start, and after a rescan. */
+static TupleTableSlot *
+first_row(PlanState *state)
+{
+	go_plainly((Lookahead *) state, FIRST_ROWS);
+	return plain_rows(state);
+}
+
+/* ---- choosing between them ---- */
+
+/* Before the first batch: false when there will be none. */
+static bool
+set_up(Lookahead *node)
+{
+	EState	   *estate = node->css.ss.ps.state;
+	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
+	bool		usable;
+
+	node->inner = palloc(sizeof(LbtInner));
+	usable = lbt_inner_open(node->inner, &node->css);
+	if (usable)
 	{
-		node->index->handed = rows->batch.target[prediction];
-		node->index->handed_code = rows->batch.code[prediction];
+		bool		cached = node->inner->pages < CACHED_PAGES;
+
+		node->now = lbt_rowbatch_make(estate);
+		lbt_pace_init(&node->pace, cached, cached ? PG_UINT32_MAX : FIRST_TRIAL);
 	}
-	return rows->slot[rows->at++];
+	MemoryContextSwitchTo(old);
+	return usable;
+}
+
+/*
+ * Time from now on, until the rows that follow have been joined and the next
+ * one is asked for.
+ */
+static void
+begin_timing(Lookahead *node, LbtPaceWay way)
+{
+	node->timing = true;
+	node->way = way;
+	node->outer_ns = 0;
+	node->outer_reads = 0;
+	node->reads_from = pgBufferUsage.shared_blks_read;
+	INSTR_TIME_SET_CURRENT(node->timed_from);
+}
+
+/* So many rows have gone one way.  A sample is of several batches where batches are small. */
+static void
+end_timing(Lookahead *node, uint32 rows, bool missed)
+{
+	bool		timing = node->timing;
+
+	node->timing = false;
+	if (timing)
+		missed |= pgBufferUsage.shared_blks_read - node->reads_from != node->outer_reads;
+	if (missed)
+	{
+		/* No time is worth comparing. */
+		lbt_pace_missed(&node->pace);
+		node->sample_ns = node->sample_rows = 0;
+		return;
+	}
+	if (!timing)
+		return;
+	node->sample_ns += ns_since(node->timed_from) - node->outer_ns;
+	node->sample_rows += rows;
+	if (node->sample_rows >= SAMPLE_ROWS)
+	{
+		lbt_pace_sample(&node->pace, node->way, node->sample_ns / node->sample_rows);
+		node->sample_ns = node->sample_rows = 0;
+	}
+}
+
+/* Choose the way of the next rows. */
+static void
+choose_way(Lookahead *node)
+{
+	LbtPaceWay	way;
+
+	lbt_index_update(node->inner->index);
+	if (!lbt_enable || lbt_lookahead_rows < 2 || node->inner->index->state != LBT_READY)
+	{
+		go_plainly(node, ROWS_WITHOUT_MODEL);
+		return;
+	}
+	way = lbt_pace_way(&node->pace);
+	if (node->pace.trying)
+		begin_timing(node, way);
+	if (way == LBT_PLAIN)
+		go_plainly(node, node->timing ? SAMPLE_ROWS : node->pace.countdown);
+	else
+	{
+		begin_batch(node, node->now, Min(Max(node->handed, 2), lbt_lookahead_rows));
+		lbt_rowbatch_look(node->inner, node->now);
+		ExecSetExecProcNode(&node->css.ss.ps, batch_rows);
+	}
+}
+
+/*
+ * So many rows have gone one way, and the next one is asked for; or blocks are
+ * missing, or there are no more.  Returns the next row, or NULL at the end.
+ */
+static TupleTableSlot *
+next_way(Lookahead *node, uint32 taken, bool missed)
+{
+	PlanState  *state = &node->css.ss.ps;
+	LbtRowBatch *done;
+
+	if (node->inner == NULL && !node->ended && !set_up(node))
+	{
+		ExecSetExecProcNode(state, outer_rows);
+		return outer_rows(state);
+	}
+	if (node->now == NULL)
+		return NULL;			/* it has ended before the first batch */
+	if (node->handed == 0)
+		INSTR_TIME_SET_CURRENT(node->began);
+	node->handed += taken;
+	end_timing(node, taken, missed);
+	lbt_pace_rows(&node->pace, taken);
+	node->chosen = node->plain = 0;
+	node->missing = missed;
+	done = node->now;
+	lbt_rowbatch_empty(node->inner, done);
+	if (is_begun(node))
+	{
+		node->now = node->next;
+		node->next = done;
+		lbt_rowbatch_look(node->inner, node->now);
+	}
+	else if (node->ended)
+		return NULL;
+	else
+		choose_way(node);
+	return state->ExecProcNodeReal(state);
 }
 
 /* ---- the node ---- */
@@ -340,95 +368,39 @@ take_row(Lookahead *node)
 static void
 start_over(Lookahead *node)
 {
-	empty(node, node->now);
+	if (node->now != NULL)
+		lbt_rowbatch_empty(node->inner, node->now);
 	if (node->next != NULL)
-		empty(node, node->next);
-	node->missing = false;
-	node->size = 1;
-	node->rest = 0;
-	node->ended = false;
+		lbt_rowbatch_empty(node->inner, node->next);
+	node->ended = node->missing = node->timing = false;
+	node->handed = node->chosen = node->plain = 0;
 }
 
 static void
 begin(CustomScanState *css, EState *estate, int eflags)
 {
-	Lookahead  *node = (Lookahead *) css;
-	CustomScan *plan = (CustomScan *) css->ss.ps.plan;
-	List	   *facts = plan->custom_private;
-	Relation	rel;
-	ListCell   *lc;
-	int			column = 0;
+	PlanState  *state = &css->ss.ps;
 
-	node->outer = ExecInitNode(linitial(plan->custom_plans), estate, eflags);
-	css->custom_ps = list_make1(node->outer);
-	node->now = palloc0(sizeof(RowBatch));
-	css->ss.ps.resultops = &TTSOpsVirtual;	/* or the outer side's */
-	css->ss.ps.resultopsset = true;
-	css->ss.ps.resultopsfixed = false;
-	node->size = 1;
+	outerPlanState(state) = ExecInitNode(outerPlan(state->plan), estate, eflags);
+	state->resultops = &TTSOpsVirtual;	/* or the outer side's, or copies' */
+	state->resultopsset = true;
+	state->resultopsfixed = false;
+	Assert(state->ps_ProjInfo == NULL);
 
 	/* A recheck joins single rows. */
-	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) || estate->es_epq_active != NULL || plan->custom_exprs == NIL)
-		return;
-	rel = index_open(list_nth_oid(facts, LBT_LOOKAHEAD_INDEX), AccessShareLock);
-	if (!lbt_scans(rel))
-	{
-		index_close(rel, AccessShareLock);
-		return;
-	}
-	node->rel = rel;
-	node->index = lbt_index_get(rel);
-	if (!node->index->learned)
-		return;
-	foreach(lc, plan->custom_exprs)
-	{
-		Oid			type = list_nth_oid(facts, LBT_LOOKAHEAD_TYPES + column);
-
-		if (column >= node->index->keyspec.ncolumns ||
-			!lbt_keyspec_takes(&node->index->keyspec.column[column], type))
-			break;
-		node->type[column++] = type;
-		node->keys = lappend(node->keys, ExecInitExpr(lfirst(lc), &css->ss.ps));
-	}
-	if (node->keys == NIL)
-		return;
-	node->values = palloc_array(LbtKeyValue, column * LBT_LOOKAHEAD_LIMIT);
-	if (node->index->keyspec.encoded)
-		node->scratch = palloc((Size) column * LBT_LOOKAHEAD_LIMIT * LBT_SCRATCH_BYTES);
-	if (list_nth_oid(facts, LBT_LOOKAHEAD_ROWS) && lbt_block_hints != NULL)
-	{
-		node->table = table_open(rel->rd_index->indrelid, AccessShareLock);
-		if (!lbt_is_heap(node->table))
-		{
-			table_close(node->table, AccessShareLock);
-			node->table = NULL;
-		}
-	}
-}
-
-static TupleTableSlot *
-next_row(CustomScanState *css)
-{
-	ProjectionInfo *projection = css->ss.ps.ps_ProjInfo;
-	TupleTableSlot *row = take_row((Lookahead *) css);
-
-	if (likely(projection == NULL) || TupIsNull(row))
-		return row;
-	ResetExprContext(css->ss.ps.ps_ExprContext);
-	css->ss.ps.ps_ExprContext->ecxt_scantuple = row;
-	return ExecProject(projection);
+	state->ExecProcNode = estate->es_epq_active == NULL ? first_row : outer_rows;
 }
 
 static void
 rescan(CustomScanState *css)
 {
-	Lookahead  *node = (Lookahead *) css;
+	PlanState  *state = &css->ss.ps;
 
-	start_over(node);
-	if (css->ss.ps.chgParam != NULL)
-		UpdateChangedParamSet(node->outer, css->ss.ps.chgParam);
-	if (node->outer->chgParam == NULL)
-		ExecReScan(node->outer);
+	start_over((Lookahead *) css);
+	if (state->ExecProcNodeReal != outer_rows)
+		ExecSetExecProcNode(state, first_row);
+	if (outerPlanState(state)->chgParam == NULL)
+		ExecReScan(outerPlanState(state));
 }
 
 static void
@@ -437,11 +409,9 @@ end(CustomScanState *css)
 	Lookahead  *node = (Lookahead *) css;
 
 	start_over(node);
-	if (node->table)
-		table_close(node->table, NoLock);
-	if (node->rel)
-		index_close(node->rel, NoLock);
-	ExecEndNode(node->outer);
+	if (node->inner != NULL)
+		lbt_inner_close(node->inner);
+	ExecEndNode(outerPlanState(node));
 }
 
 static void
@@ -456,10 +426,10 @@ explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	}
 }
 
+/* Rows come by functions of their own: see above. */
 static const CustomExecMethods exec_methods = {
 	.CustomName = LBT_LOOKAHEAD_NAME,
 	.BeginCustomScan = begin,
-	.ExecCustomScan = next_row,
 	.EndCustomScan = end,
 	.ReScanCustomScan = rescan,
 	.ExplainCustomScan = explain

@@ -1,7 +1,7 @@
 /*
  * hooks.c - where btree indexes are exchanged: before each use of theirs that the server lets us see.
  *
- *   planning            all indexes of the relation; their cost function, too
+ *   planning            all indexes of the relation
  *   execution           ExecutorStart: all indexes of the plan's tables, as a kept plan is not planned again, and planning
  *                       does not look at the target of an INSERT
  *   foreign keys        with the table that has them, if it is going to be changed: from 19 on the rows referred to are
@@ -302,9 +302,8 @@ describe_indexes(RelOptInfo *rel)
 
 			/* The planner has locked it, and asked for its size. */
 			if (looking && !info->hypothetical && is_looking() &&
-				(lbt_is_large(info->pages) || lbt_btree_indexes == LBT_BTREE_ADOPTED || lbt_marks_any(&ignored, &ignored)) &&
-				lbt_exchange(info->indexoid, &ignored))
-				info->amcostestimate = (void *) lbt_costestimate;
+				(lbt_is_large(info->pages) || lbt_btree_indexes == LBT_BTREE_ADOPTED || lbt_marks_any(&ignored, &ignored)))
+				(void) lbt_exchange(info->indexoid, &ignored);
 		}
 
 		/*

@@ -13,6 +13,7 @@
 #include "executor/executor.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/plancat.h"
+#include "optimizer/planner.h"
 #include "server/executor.h"
 #include "tcop/utility.h"
 #include "utils/rel.h"
@@ -38,9 +39,19 @@ typedef build_simple_rel_hook_type describe_hook_type;
 typedef get_relation_info_hook_type describe_hook_type;
 #endif
 
+#if PG_VERSION_NUM >= 190000
+#define PLAN_PARAMETERS \
+	Query *parse, const char *text, int options, ParamListInfo params, ExplainState *explain
+#define PLAN_ARGUMENTS parse, text, options, params, explain
+#else
+#define PLAN_PARAMETERS Query *parse, const char *text, int options, ParamListInfo params
+#define PLAN_ARGUMENTS parse, text, options, params
+#endif
+
 LbtStatementCallbacks lbt_statement;
 
 static describe_hook_type next_describe_hook = NULL;
+static planner_hook_type next_planner_hook = NULL;
 static ExecutorStart_hook_type next_start_hook = NULL;
 static ExecutorRun_hook_type next_run_hook = NULL;
 static ExecutorEnd_hook_type next_end_hook = NULL;
@@ -54,6 +65,15 @@ describe(DESCRIBE_PARAMETERS)
 	if (next_describe_hook)
 		next_describe_hook(DESCRIBE_ARGUMENTS);
 	lbt_statement.described(rel);
+}
+
+static PlannedStmt *
+plan(PLAN_PARAMETERS)
+{
+	PlannedStmt *stmt = next_planner_hook ? next_planner_hook(PLAN_ARGUMENTS) : standard_planner(PLAN_ARGUMENTS);
+
+	lbt_statement.planned(stmt);
+	return stmt;
 }
 
 static void
@@ -160,6 +180,8 @@ lbt_executor_init(void)
 	RegisterSubXactCallback(at_subxact, NULL);
 	next_describe_hook = describe_hook;
 	describe_hook = describe;
+	next_planner_hook = planner_hook;
+	planner_hook = plan;
 	next_start_hook = ExecutorStart_hook;
 	ExecutorStart_hook = start;
 	next_run_hook = ExecutorRun_hook;

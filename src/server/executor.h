@@ -25,6 +25,11 @@ typedef struct LbtStatementCallbacks
 	void		(*described) (RelOptInfo *rel);
 
 	/*
+	 * The planner has finished a plan, which may still be changed.
+	 */
+	void		(*planned) (PlannedStmt *plan);
+
+	/*
 	 * The outermost run of the executor in this backend has returned: its
 	 * query is done, or is a cursor that may not be asked for more rows for a
 	 * long time.

@@ -34,6 +34,48 @@ lbt_block_hint(Relation rel, BlockNumber block)
 	return &lbt_block_hints[(murmurhash32(LbtRelNumber(rel)) + block) & (number - 1)];
 }
 
+/*
+ * Ask for the cache lines by which a row will be found, in three steps: its
+ * block's hint; the header and the page that this names, which is remembered
+ * in *buffer; the row.  Each waits for what the one before it has asked for.
+ * Nothing is pinned, and what is read may be another block's: hints.
+ */
+static inline void
+lbt_prefetch_hint(Relation rel, const ItemPointerData *tid)
+{
+	__builtin_prefetch(lbt_block_hint(rel, ItemPointerGetBlockNumberNoCheck(tid)));
+	__asm__ __volatile__("");
+}
+
+static inline Buffer
+lbt_prefetch_page(Relation rel, const ItemPointerData *tid)
+{
+	Buffer		buf = *lbt_block_hint(rel, ItemPointerGetBlockNumberNoCheck(tid));
+	const PageHeaderData *page;
+
+	if (buf < 1 || buf > NBuffers)
+		return InvalidBuffer;
+	page = (const PageHeaderData *) BufferGetBlock(buf);
+	__builtin_prefetch(GetBufferDescriptor(buf - 1), 1);
+	__builtin_prefetch(page);
+	__builtin_prefetch(&page->pd_linp[(ItemPointerGetOffsetNumberNoCheck(tid) - 1) % MaxHeapTuplesPerPage]);
+	return buf;
+}
+
+static inline void
+lbt_prefetch_row(Buffer buf, const ItemPointerData *tid)
+{
+	const PageHeaderData *page = (const PageHeaderData *) BufferGetBlock(buf);
+	ItemIdData	line = page->pd_linp[(ItemPointerGetOffsetNumberNoCheck(tid) - 1) % MaxHeapTuplesPerPage];
+	const char *row = (const char *) page + line.lp_off % BLCKSZ;
+
+	__builtin_prefetch(row);
+	__builtin_prefetch(row + PG_CACHE_LINE_SIZE / 2);
+	__builtin_prefetch(row + PG_CACHE_LINE_SIZE);
+	/* GCC 12 drops calls of functions that do nothing but prefetch. */
+	__asm__ __volatile__("");
+}
+
 /* Are the table's rows in blocks of shared buffers, by their TIDs? */
 static inline bool
 lbt_is_heap(Relation table)

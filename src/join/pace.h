@@ -1,0 +1,59 @@
+/*
+ * pace.h - does looking ahead pay?  The clock tells, within the statement.
+ *
+ * Where the inner side lies in the processor's caches, where the outer rows
+ * come in its order, or where most of the time goes elsewhere, looking ahead
+ * costs more than it brings.  So now and then rows are taken both ways by
+ * turns, and timed: a trial.
+ *
+ *     on   ----- rows, looked ahead for -----  trial  ----- rows ... (4 times as many)
+ *                                              a p a p a p a p a p      a: a batch, p: plain rows
+ *     off  ----- plain rows -----------------  trial  ----- rows ...
+ *
+ * A trial compares the medians of its samples, so that a few that another
+ * process has disturbed do not decide.  With each trial that finds what the
+ * one before has found, the next one is further away.
+ *
+ * Times are nanoseconds for an outer row, from one row asked for to the next,
+ * without what the outer side takes to make it.
+ */
+#ifndef LBT_PACE_H
+#define LBT_PACE_H
+
+#include "postgres.h"
+
+typedef enum LbtPaceWay
+{
+	LBT_PLAIN,					/* row by row */
+	LBT_AHEAD,
+	LBT_PACE_WAYS
+} LbtPaceWay;
+
+#define LBT_PACE_SAMPLES 5
+
+typedef struct LbtPace
+{
+	bool		off;			/* the last trial was for going row by row */
+	bool		trying;			/* a trial is on */
+	uint32		countdown;		/* rows until the next one */
+	uint32		interval;		/* what it was set to */
+	int			n[LBT_PACE_WAYS];	/* samples of this trial */
+	double		ns[LBT_PACE_WAYS][LBT_PACE_SAMPLES];
+} LbtPace;
+
+/* Begin, on or off; so many rows before the first trial. */
+extern void lbt_pace_init(LbtPace *pace, bool off, uint32 rows);
+
+/* So many rows were handed on: a trial begins when it is due. */
+extern void lbt_pace_rows(LbtPace *pace, uint32 rows);
+
+/* The way of the next rows. */
+extern LbtPaceWay lbt_pace_way(const LbtPace *pace);
+
+/* Add a sample of a trial; the last one ends it. */
+extern void lbt_pace_sample(LbtPace *pace, LbtPaceWay way, double ns);
+
+/* Blocks are missing, so looking ahead pays: ends a trial. */
+extern void lbt_pace_missed(LbtPace *pace);
+
+#endif							/* LBT_PACE_H */

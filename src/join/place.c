@@ -1,0 +1,508 @@
+/*
+ * place.c - the look-ahead node in a finished plan; see join.h.
+ *
+ * The planner has chosen its plan, by costs that know nothing of us.  Each
+ * nested loop whose inner side looks a row of its outer side up in a served
+ * index then gets the node on that side:
+ *
+ *     Nested Loop                          Nested Loop
+ *       -> outer side                        -> Custom Scan (Learned Look-Ahead)
+ *       -> Index Scan on inner table   =>         -> outer side
+ *            Index Cond: (k = outer.x)       -> Index Scan on inner table
+ *
+ * Nothing else of the plan changes, neither its shape nor its estimates.
+ *
+ * The node reads rows of the outer side before they are needed.  Outer sides
+ * that do more than read are left alone, as reading them ahead could be seen:
+ * volatile functions, row locks, changes of data, anywhere below, in what is
+ * evaluated at joins, in subqueries, and in those that run once, when their
+ * first user comes to them.  What a finished plan consists of is known; a
+ * kind of node that this file does not know counts as doing more than read.
+ */
+#include "join/join.h"
+
+#include "access/stratnum.h"
+#include "am/am.h"
+#include "catalog/pg_proc.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/plannodes.h"
+#include "registry/settings.h"
+#include "server/executor.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+
+/*
+ * Keys are evaluated twice, by the node and by the inner scan: the functions
+ * of one may cost as much as so many operators.
+ */
+#define MAX_KEY_COST 4.0
+
+typedef enum Effects
+{
+	EFFECTS_UNKNOWN,
+	EFFECTS_NONE,
+	EFFECTS_SOME
+} Effects;
+
+typedef struct Walk
+{
+	const PlannedStmt *stmt;
+	Effects    *subplan;		/* of each, by number */
+	int		   *init_plan;		/* number + 1 of the subplan that sets a
+								 * parameter, as it runs once; or 0 */
+	int			last_id;		/* the highest plan_node_id */
+	bool		any_loop;
+} Walk;
+
+/* ---- the nodes below a node ---- */
+
+typedef bool (*Visitor) (Plan *plan, Walk *walk);
+
+static bool
+visit_all(const List *plans, Visitor visit, Walk *walk)
+{
+	bool		any = false;
+	ListCell   *lc;
+
+	foreach(lc, plans)
+		any |= visit(lfirst(lc), walk);
+	return any;
+}
+
+/* Visit the left child; true when the visit was. */
+static bool
+visit_left(Plan *plan, Visitor visit, Walk *walk)
+{
+	return plan->lefttree != NULL && visit(plan->lefttree, walk);
+}
+
+/* Visit the other children; true when any visit was. */
+static bool
+visit_others(Plan *plan, Visitor visit, Walk *walk)
+{
+	bool		any = plan->righttree != NULL && visit(plan->righttree, walk);
+
+	switch (nodeTag(plan))
+	{
+		case T_Append:
+			return any | visit_all(((Append *) plan)->appendplans, visit, walk);
+		case T_MergeAppend:
+			return any | visit_all(((MergeAppend *) plan)->mergeplans, visit, walk);
+		case T_BitmapAnd:
+			return any | visit_all(((BitmapAnd *) plan)->bitmapplans, visit, walk);
+		case T_BitmapOr:
+			return any | visit_all(((BitmapOr *) plan)->bitmapplans, visit, walk);
+		case T_SubqueryScan:
+			return any | visit(((SubqueryScan *) plan)->subplan, walk);
+		case T_CustomScan:
+			return any | visit_all(((CustomScan *) plan)->custom_plans, visit, walk);
+		default:
+			return any;
+	}
+}
+
+/* ---- may rows be read before they are needed? ---- */
+
+static Effects subplan_effects(int number, Walk *walk);
+
+static bool
+is_volatile(Oid function, void *context)
+{
+	return func_volatile(function) == PROVOLATILE_VOLATILE;
+}
+
+/* Can it be seen when an expression is evaluated, or what it refers to? */
+static bool
+has_effects(Node *node, void *context)
+{
+	Walk	   *walk = context;
+
+	if (node == NULL)
+		return false;
+	if (IsA(node, Param))
+	{
+		const Param *param = (const Param *) node;
+		int			number = param->paramkind == PARAM_EXEC ? walk->init_plan[param->paramid] : 0;
+
+		return number > 0 && subplan_effects(number - 1, walk) == EFFECTS_SOME;
+	}
+	if (check_functions_in_node(node, is_volatile, NULL) || IsA(node, NextValueExpr))
+		return true;
+	if (IsA(node, SubPlan) &&
+		subplan_effects(((SubPlan *) node)->plan_id - 1, walk) == EFFECTS_SOME)
+		return true;
+	return expression_tree_walker(node, has_effects, walk);
+}
+
+#define EFFECTS(type, field) has_effects((Node *) ((type *) plan)->field, walk)
+
+/* The same of what a node evaluates or does itself. */
+static bool
+node_has_effects(Plan *plan, Walk *walk)
+{
+	if (EFFECTS(Plan, targetlist) || EFFECTS(Plan, qual) || EFFECTS(Plan, initPlan))
+		return true;
+	switch (nodeTag(plan))
+	{
+		case T_Append:
+		case T_MergeAppend:
+		case T_RecursiveUnion:
+		case T_BitmapAnd:
+		case T_BitmapOr:
+		case T_SeqScan:
+		case T_SubqueryScan:
+		case T_NamedTuplestoreScan:
+		case T_WorkTableScan:
+		case T_Material:
+		case T_Sort:
+		case T_IncrementalSort:
+		case T_Group:
+		case T_Agg:
+		case T_Unique:
+		case T_Gather:
+		case T_GatherMerge:
+		case T_SetOp:
+		case T_ProjectSet:
+			return false;
+		case T_Result:
+			return EFFECTS(Result, resconstantqual);
+		case T_SampleScan:
+			return EFFECTS(SampleScan, tablesample);
+		case T_IndexScan:
+			return EFFECTS(IndexScan, indexqual) || EFFECTS(IndexScan, indexorderby);
+		case T_IndexOnlyScan:
+			return EFFECTS(IndexOnlyScan, indexqual) || EFFECTS(IndexOnlyScan, indexorderby);
+		case T_BitmapIndexScan:
+			return EFFECTS(BitmapIndexScan, indexqual);
+		case T_BitmapHeapScan:
+			return EFFECTS(BitmapHeapScan, bitmapqualorig);
+		case T_TidScan:
+			return EFFECTS(TidScan, tidquals);
+		case T_TidRangeScan:
+			return EFFECTS(TidRangeScan, tidrangequals);
+		case T_FunctionScan:
+			return EFFECTS(FunctionScan, functions);
+		case T_ValuesScan:
+			return EFFECTS(ValuesScan, values_lists);
+		case T_TableFuncScan:
+			return EFFECTS(TableFuncScan, tablefunc);
+		case T_CteScan:
+			return subplan_effects(((CteScan *) plan)->ctePlanId - 1, walk) == EFFECTS_SOME;
+		case T_ForeignScan:
+			return ((ForeignScan *) plan)->operation != CMD_SELECT || EFFECTS(ForeignScan, fdw_exprs);
+		case T_NestLoop:
+			return EFFECTS(Join, joinqual);
+		case T_MergeJoin:
+			return EFFECTS(Join, joinqual) || EFFECTS(MergeJoin, mergeclauses);
+		case T_HashJoin:
+			return EFFECTS(Join, joinqual) || EFFECTS(HashJoin, hashclauses) || EFFECTS(HashJoin, hashkeys);
+		case T_Hash:
+			return EFFECTS(Hash, hashkeys);
+		case T_Memoize:
+			return EFFECTS(Memoize, param_exprs);
+		case T_WindowAgg:
+			return EFFECTS(WindowAgg, startOffset) || EFFECTS(WindowAgg, endOffset) ||
+				EFFECTS(WindowAgg, runCondition);
+		case T_Limit:
+			return EFFECTS(Limit, limitOffset) || EFFECTS(Limit, limitCount);
+		default:
+			return true;		/* ModifyTable, LockRows, others' nodes */
+	}
+}
+
+/* ---- the index that a row of the outer side is looked up in ---- */
+
+/*
+ * The index scan that the inner side begins with, each time that it is
+ * scanned; NULL when it does not begin with one.
+ */
+static Scan *
+find_scan(Plan *inner)
+{
+	while (inner)
+		switch (nodeTag(inner))
+		{
+			case T_IndexScan:
+			case T_IndexOnlyScan:
+				return (Scan *) inner;
+			case T_SubqueryScan:
+				inner = ((SubqueryScan *) inner)->subplan;
+				break;
+			case T_Memoize:
+			case T_Limit:
+			case T_Result:
+			case T_ProjectSet:
+			case T_Agg:
+			case T_Group:
+			case T_Unique:
+			case T_Sort:
+			case T_IncrementalSort:
+			case T_WindowAgg:
+			case T_NestLoop:
+				inner = inner->lefttree;
+				break;
+			default:
+				return NULL;
+		}
+	return NULL;
+}
+
+/* A key, on its way from the inner scan's condition into the node. */
+typedef struct Key
+{
+	const Walk *walk;
+	const NestLoop *loop;
+	bool		unfit;
+	bool		varies;			/* with the outer row */
+	double		cost;			/* of its functions, in operators */
+} Key;
+
+static bool
+is_not_immutable(Oid function, void *context)
+{
+	HeapTuple	row = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	bool		immutable = false;
+
+	if (HeapTupleIsValid(row))
+	{
+		immutable = ((Form_pg_proc) GETSTRUCT(row))->provolatile == PROVOLATILE_IMMUTABLE;
+		((Key *) context)->cost += ((Form_pg_proc) GETSTRUCT(row))->procost;
+		ReleaseSysCache(row);
+	}
+	return !immutable;
+}
+
+static NestLoopParam *
+find_parameter(const NestLoop *loop, int number)
+{
+	ListCell   *lc;
+
+	foreach(lc, loop->nestParams)
+		if (lfirst_node(NestLoopParam, lc)->paramno == number)
+			return lfirst(lc);
+	return NULL;
+}
+
+/*
+ * Copy what a column is compared with; parameters that the loop sets become
+ * columns of the node's input.  Other parameters are set from further out, and
+ * stay the same until the next rescan; one that a subquery sets, when it is
+ * first asked for, is not asked for early.
+ */
+static Node *
+copy_key(Node *node, Key *key)
+{
+	if (node == NULL || key->unfit)
+		return NULL;
+	if (IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXEC)
+	{
+		const Param *param = (const Param *) node;
+		const NestLoopParam *set = find_parameter(key->loop, param->paramid);
+
+		if (set != NULL)
+		{
+			const Var  *var = set->paramval;
+
+			key->varies = true;
+			return (Node *) makeVar(INDEX_VAR, var->varattno, var->vartype, var->vartypmod,
+									var->varcollid, 0);
+		}
+		key->unfit |= key->walk->init_plan[param->paramid] > 0;
+	}
+	else if (check_functions_in_node(node, is_not_immutable, key) || IsA(node, SubPlan))
+		key->unfit = true;
+	return expression_tree_mutator(node, copy_key, key);
+}
+
+/* What a column of the index is to be equal to, and the operator's type; NULL: nothing that is cheap to tell. */
+static Node *
+equal_to(Relation index, int column, const List *conditions, Key *key, Oid *type)
+{
+	ListCell   *lc;
+
+	foreach(lc, conditions)
+	{
+		const OpExpr *condition = lfirst(lc);
+		const Var  *var;
+		Node	   *copy;
+		Oid			lefttype;
+		int			strategy;
+
+		if (!IsA(condition, OpExpr) || list_length(condition->args) != 2)
+			continue;
+		var = linitial(condition->args);
+		if (!IsA(var, Var) || var->varattno != column + 1)
+			continue;
+		get_op_opfamily_properties(condition->opno, index->rd_opfamily[column], false, &strategy,
+								   &lefttype, type);
+		if (strategy != BTEqualStrategyNumber)
+			continue;
+		key->unfit = false;
+		copy = copy_key(lsecond(condition->args), key);
+		if (!key->unfit && key->cost <= MAX_KEY_COST)
+			return copy;
+	}
+	return NULL;
+}
+
+/*
+ * The keys of an inner scan's leading columns, and what the node has to know
+ * (LbtLookaheadField); NIL when outer rows give none, or the index is not
+ * served.
+ */
+static List *
+find_keys(const NestLoop *loop, const Scan *scan, const Walk *walk, List **facts)
+{
+	bool		rows = IsA(scan, IndexScan);
+	Oid			oid = rows ? ((const IndexScan *) scan)->indexid : ((const IndexOnlyScan *) scan)->indexid;
+	const List *conditions = rows ? ((const IndexScan *) scan)->indexqual : ((const IndexOnlyScan *) scan)->indexqual;
+	Key			key = {.walk = walk,.loop = loop};
+	List	   *keys = NIL;
+	Relation	index = RelationIdGetRelation(oid);
+	LbtIndex   *view;
+
+	if (!RelationIsValid(index))
+		return NIL;
+	*facts = list_make2_oid(oid, (Oid) rows);
+	if (lbt_scans(index) && !RelationUsesLocalBuffers(index) && (view = lbt_index_get(index))->learned)
+		for (int column = 0; column < view->keyspec.ncolumns; column++)
+		{
+			Oid			type;
+			Node	   *value = equal_to(index, column, conditions, &key, &type);
+
+			if (value == NULL || !lbt_keyspec_takes(&view->keyspec.column[column], type))
+				break;
+			keys = lappend(keys, value);
+			*facts = lappend_oid(*facts, type);
+		}
+	RelationClose(index);
+	return key.varies ? keys : NIL;
+}
+
+/* ---- placing ---- */
+
+/*
+ * A node whose columns are those of a plan.  They are its input's, which
+ * EXPLAIN looks names up in.  (copyObject() wants the compiler that the server
+ * was built by.)
+ */
+static Plan *
+make_node(Plan *plan, List *keys, List *facts, int id)
+{
+	CustomScan *scan = makeNode(CustomScan);
+	Plan	   *node = &scan->scan.plan;
+	AttrNumber	column = 0;
+	ListCell   *lc;
+
+	*node = *plan;
+	node->type = T_CustomScan;
+	node->parallel_aware = node->async_capable = false;
+	node->plan_node_id = id;
+	node->targetlist = node->qual = node->initPlan = NIL;
+	node->lefttree = plan;
+	node->righttree = NULL;
+	node->extParam = bms_copy(plan->extParam);
+	node->allParam = bms_copy(plan->allParam);
+	foreach(lc, plan->targetlist)
+	{
+		const TargetEntry *of = lfirst(lc);
+		TargetEntry *in = makeNode(TargetEntry);
+		TargetEntry *out = makeNode(TargetEntry);
+		Expr	   *expr = of->expr;
+
+		column++;
+		*in = *out = *of;
+		in->expr = (Expr *) makeVar(OUTER_VAR, column, exprType((Node *) expr), exprTypmod((Node *) expr),
+									exprCollation((Node *) expr), 0);
+		out->expr = (Expr *) makeVar(INDEX_VAR, column, exprType((Node *) expr), exprTypmod((Node *) expr),
+									 exprCollation((Node *) expr), 0);
+		scan->custom_scan_tlist = lappend(scan->custom_scan_tlist, in);
+		node->targetlist = lappend(node->targetlist, out);
+	}
+	scan->custom_exprs = keys;
+	scan->custom_private = facts;
+	scan->methods = &lbt_lookahead_methods;
+	return node;
+}
+
+/* Place nodes in a plan; true when running the plan can be seen. */
+static bool
+place_nodes(Plan *plan, Walk *walk)
+{
+	bool		left;
+	bool		others;
+
+	check_stack_depth();
+	left = visit_left(plan, place_nodes, walk);
+	others = visit_others(plan, place_nodes, walk);
+	if (IsA(plan, NestLoop) && !left && ((NestLoop *) plan)->nestParams != NIL)
+	{
+		Scan	   *scan = find_scan(plan->righttree);
+		List	   *facts = NIL;
+		List	   *keys = scan ? find_keys((NestLoop *) plan, scan, walk, &facts) : NIL;
+
+		if (keys != NIL)
+			plan->lefttree = make_node(plan->lefttree, keys, facts, ++walk->last_id);
+	}
+	return left | others | node_has_effects(plan, walk);
+}
+
+static Effects
+subplan_effects(int number, Walk *walk)
+{
+	Plan	   *plan = list_nth(walk->stmt->subplans, number);
+
+	if (walk->subplan[number] == EFFECTS_UNKNOWN)
+	{
+		walk->subplan[number] = EFFECTS_NONE;	/* of what it says of itself */
+		if (plan != NULL && place_nodes(plan, walk))
+			walk->subplan[number] = EFFECTS_SOME;
+	}
+	return walk->subplan[number];
+}
+
+/* What has to be known of the whole plan first. */
+static bool
+survey(Plan *plan, Walk *walk)
+{
+	ListCell   *lc;
+	ListCell   *set;
+
+	walk->last_id = Max(walk->last_id, plan->plan_node_id);
+	walk->any_loop |= IsA(plan, NestLoop);
+	foreach(lc, plan->initPlan)
+		foreach(set, lfirst_node(SubPlan, lc)->setParam)
+		walk->init_plan[lfirst_int(set)] = lfirst_node(SubPlan, lc)->plan_id;
+	return visit_left(plan, survey, walk) | visit_others(plan, survey, walk);
+}
+
+static void
+planned(PlannedStmt *stmt)
+{
+	int			nsubplans = list_length(stmt->subplans);
+	Walk		walk = {.stmt = stmt};
+	ListCell   *lc;
+
+	if (stmt->planTree == NULL || !lbt_enable || lbt_lookahead_rows < 2)
+		return;
+	walk.subplan = palloc0(nsubplans * sizeof(Effects));
+	walk.init_plan = palloc0(list_length(stmt->paramExecTypes) * sizeof(int));
+	(void) survey(stmt->planTree, &walk);
+	foreach(lc, stmt->subplans)
+		if (lfirst(lc) != NULL)
+		(void) survey(lfirst(lc), &walk);
+	if (!walk.any_loop)
+		return;
+	(void) place_nodes(stmt->planTree, &walk);
+	for (int i = 0; i < nsubplans; i++)
+		(void) subplan_effects(i, &walk);
+}
+
+void
+lbt_join_init(void)
+{
+	RegisterCustomScanMethods(&lbt_lookahead_methods);
+	lbt_statement.planned = planned;
+}

@@ -1,0 +1,230 @@
+/*
+ * rowbatch.c - outer rows that are looked up ahead together; see rowbatch.h.
+ */
+#include "join/rowbatch.h"
+
+#include "am/am.h"
+#include "executor/executor.h"
+#include "join/join.h"
+#include "registry/counters.h"
+#include "server/tableblock.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+#define NO_PREDICTION (-1)
+
+/* ---- the inner side ---- */
+
+/* Prepare the keys; false if the index, as it is now, takes none of them. */
+static bool
+open_keys(LbtInner *inner, CustomScanState *node, const List *facts)
+{
+	const LbtKeySpec *spec = &inner->index->keyspec;
+	ListCell   *lc;
+
+	/* They are evaluated on copies, which are no slots of the node's own kind. */
+	node->ss.ps.scanopsset = true;
+	node->ss.ps.scanopsfixed = false;
+	foreach(lc, ((CustomScan *) node->ss.ps.plan)->custom_exprs)
+	{
+		int			column = inner->nkeys;
+		Oid			type = list_nth_oid(facts, LBT_LOOKAHEAD_TYPES + column);
+
+		if (column >= spec->ncolumns || !lbt_keyspec_takes(&spec->column[column], type))
+			break;
+		inner->type[column] = type;
+		inner->key[column] = ExecInitExpr(lfirst(lc), &node->ss.ps);
+		inner->nkeys++;
+	}
+	inner->values = palloc(sizeof(LbtKeyValue) * inner->nkeys * LBT_LOOKAHEAD_LIMIT);
+	if (spec->encoded)
+		inner->scratch = palloc((Size) inner->nkeys * LBT_LOOKAHEAD_LIMIT * LBT_SCRATCH_BYTES);
+	return inner->nkeys > 0;
+}
+
+/*
+ * Virtual slots are copied value by value; rows of other kinds as one piece,
+ * from which columns are taken when they are asked for.
+ */
+static const TupleTableSlotOps *
+copies_of(const PlanState *outer)
+{
+	const TupleTableSlot *slot = outer->ps_ResultTupleSlot;
+
+	return slot != NULL && TTS_IS_VIRTUAL(slot) ? &TTSOpsVirtual : &TTSOpsMinimalTuple;
+}
+
+bool
+lbt_inner_open(LbtInner *inner, CustomScanState *node)
+{
+	List	   *facts = ((CustomScan *) node->ss.ps.plan)->custom_private;
+
+	memset(inner, 0, sizeof(*inner));
+	inner->econtext = node->ss.ps.ps_ExprContext;
+	inner->tupdesc = node->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+	inner->ops = copies_of(outerPlanState(node));
+	inner->rel = index_open(list_nth_oid(facts, LBT_LOOKAHEAD_INDEX), AccessShareLock);
+	if (!lbt_scans(inner->rel))
+		return false;
+	inner->index = lbt_index_get(inner->rel);
+	if (!inner->index->learned || !open_keys(inner, node, facts))
+		return false;
+	inner->pages = RelationGetNumberOfBlocks(inner->rel);
+	if (list_nth_oid(facts, LBT_LOOKAHEAD_ROWS) && lbt_block_hints != NULL)
+	{
+		Relation	table = table_open(inner->rel->rd_index->indrelid, AccessShareLock);
+
+		if (lbt_is_heap(table))
+		{
+			inner->table = table;
+			inner->pages += RelationGetNumberOfBlocks(table);
+		}
+		else
+			table_close(table, AccessShareLock);
+	}
+	return true;
+}
+
+void
+lbt_inner_close(LbtInner *inner)
+{
+	if (inner->table != NULL)
+		table_close(inner->table, NoLock);
+	if (inner->rel != NULL)
+		index_close(inner->rel, NoLock);
+}
+
+/* ---- rows ---- */
+
+LbtRowBatch *
+lbt_rowbatch_make(EState *estate)
+{
+	return MemoryContextAllocZero(estate->es_query_cxt, sizeof(LbtRowBatch));
+}
+
+static void
+add_slot(const LbtInner *inner, LbtRowBatch *rows, EState *estate)
+{
+	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
+
+	rows->slot[rows->room++] = ExecInitExtraTupleSlot(estate, inner->tupdesc, inner->ops);
+	MemoryContextSwitchTo(old);
+}
+
+Size
+lbt_rowbatch_add(const LbtInner *inner, LbtRowBatch *rows, EState *estate, TupleTableSlot *row)
+{
+	TupleTableSlot *copy;
+
+	if (rows->n == rows->room)
+		add_slot(inner, rows, estate);
+	copy = ExecCopySlot(rows->slot[rows->n++], row);
+	if (TTS_IS_MINIMALTUPLE(copy))
+		return ((MinimalTupleTableSlot *) copy)->mintuple->t_len;
+	return TTS_SHOULDFREE(copy) ? GetMemoryChunkSpace(((VirtualTupleTableSlot *) copy)->data) : 0;
+}
+
+void
+lbt_rowbatch_empty(LbtInner *inner, LbtRowBatch *rows)
+{
+	for (int i = 0; i < rows->n; i++)
+		ExecClearTuple(rows->slot[i]);
+	rows->n = rows->at = rows->batch.n = 0;
+	rows->looked = rows->missed = false;
+	if (rows->leaves != NULL)
+		lbt_count_many(inner->index, LBT_EV_PREFETCHED, lbt_reads_end(&rows->leaves));
+	if (rows->rows != NULL)
+		lbt_count_many(inner->index, LBT_EV_ROWS_PREFETCHED, lbt_reads_end(&rows->rows));
+}
+
+/* ---- looking ahead ---- */
+
+/* The values of a row's keys; false when no entry of the index can be equal to them, or they cannot be predicted. */
+static bool
+evaluate_keys(const LbtInner *inner, const LbtRowBatch *rows, int row)
+{
+	inner->econtext->ecxt_scantuple = rows->slot[row];
+	for (int column = 0; column < inner->nkeys; column++)
+	{
+		const LbtKeyColumn *c = &inner->index->keyspec.column[column];
+		int			at = row * inner->nkeys + column;
+		bool		isnull;
+		Datum		value = ExecEvalExprSwitchContext(inner->key[column], inner->econtext, &isnull);
+		uint8	   *scratch = inner->scratch ? inner->scratch + (Size) at * LBT_SCRATCH_BYTES : NULL;
+
+		if (isnull || !lbt_keyspec_plain(c, value) ||
+			lbt_keyspec_argument(c, inner->type[column], value, &inner->values[at], scratch) != 0)
+			return false;
+	}
+	return true;
+}
+
+int
+lbt_rowbatch_predict(LbtInner *inner, LbtRowBatch *rows)
+{
+	LbtIndex   *index = inner->index;
+	LbtBatch   *batch = &rows->batch;
+	bool		known[LBT_LOOKAHEAD_LIMIT];
+
+	ResetExprContext(inner->econtext);
+	for (int row = 0; row < rows->n; row++)
+	{
+		known[row] = evaluate_keys(inner, rows, row);
+		rows->prediction[row] = NO_PREDICTION;
+	}
+	lbt_index_update(index);
+	if (index->state != LBT_READY)
+		return 0;
+	for (int row = 0; row < rows->n; row++)
+		if (known[row])
+		{
+			rows->prediction[row] = (int8) batch->n;
+			lbt_batch_add(index, batch, &inner->values[row * inner->nkeys], inner->nkeys, false);
+		}
+	lbt_batch_finish(index, batch);
+	if (lbt_enable_prefetch)
+		rows->leaves = lbt_batch_read(inner->rel, batch);
+	return batch->n;
+}
+
+void
+lbt_rowbatch_look(LbtInner *inner, LbtRowBatch *rows)
+{
+	LbtIndex   *index = inner->index;
+	LbtBatch   *batch = &rows->batch;
+
+	if (rows->looked)
+		return;
+	rows->looked = true;
+	if (batch->n == 0 || !lbt_batch_looks(index))
+		return;
+	lbt_index_update(index);
+	if (!lbt_batch_current(index, batch))
+		return;
+	if (rows->leaves != NULL && inner->table != NULL)
+		rows->missed |= lbt_batch_leaves_come(index, batch, rows->leaves, batch->n - 1);
+	lbt_batch_near(inner->rel, index, batch, false);
+	if (inner->table != NULL)
+		rows->rows = lbt_batch_rows(inner->rel, index, inner->table, batch, lbt_enable_row_prefetch);
+}
+
+TupleTableSlot *
+lbt_rowbatch_next(LbtInner *inner, LbtRowBatch *rows)
+{
+	LbtIndex   *index = inner->index;
+	int			prediction = rows->prediction[rows->at];
+
+	if (prediction != NO_PREDICTION)
+	{
+		if (unlikely(rows->leaves != NULL))
+		{
+			lbt_index_update(index);
+			rows->missed |= lbt_batch_leaves_come(index, &rows->batch, rows->leaves, prediction);
+		}
+		if (unlikely(rows->rows != NULL))
+			rows->missed |= lbt_batch_rows_come(rows->rows, prediction);
+		index->handed = rows->batch.target[prediction];
+		index->handed_code = rows->batch.code[prediction];
+	}
+	return rows->slot[rows->at++];
+}

@@ -1,0 +1,85 @@
+/*
+ * rowbatch.h - outer rows that are looked up ahead in the inner index together.
+ *
+ *     rows         slot[0] ... slot[at - 1]   slot[at]   slot[at + 1] ... slot[n - 1]
+ *                  joined already             at hand    predicted, their cache lines fetched
+ *
+ * A batch is made before its first row is handed on: its caller adds rows,
+ * which are copied, as the outer side's slot is good for one row only.  Then
+ * come the values of the keys, and the stages of search/predict.h.  Copies hold
+ * no pin.
+ *
+ * Blocks that are missing are asked for, and each is waited for when the row
+ * that wants it is at hand.
+ */
+#ifndef LBT_ROWBATCH_H
+#define LBT_ROWBATCH_H
+
+#include "postgres.h"
+
+#include "executor/execdesc.h"
+#include "nodes/execnodes.h"
+#include "registry/settings.h"
+#include "search/predict.h"
+
+/* What a node looks its rows up in. */
+typedef struct LbtInner
+{
+	int			nkeys;
+	ExprState  *key[LBT_CODE_COLUMNS];
+	Oid			type[LBT_CODE_COLUMNS];
+	Relation	rel;			/* the inner index */
+	Relation	table;			/* the inner table; NULL where the scan does
+								 * not fetch its rows */
+	BlockNumber pages;			/* of both */
+	LbtIndex   *index;
+	ExprContext *econtext;		/* that the keys are evaluated in */
+	LbtKeyValue *values;		/* of each row's keys */
+	uint8	   *scratch;		/* for keys' encoded values; or NULL */
+	TupleDesc	tupdesc;		/* of outer rows */
+	const TupleTableSlotOps *ops;	/* of their copies */
+} LbtInner;
+
+typedef struct LbtRowBatch
+{
+	int			n;				/* rows */
+	int			at;				/* the next one to hand on */
+	int			room;			/* slots there are */
+	bool		looked;			/* lbt_rowbatch_look() has been called */
+	bool		missed;			/* blocks had to be read */
+	TupleTableSlot *slot[LBT_LOOKAHEAD_LIMIT];
+	int8		prediction[LBT_LOOKAHEAD_LIMIT];	/* in batch; or -1 */
+	LbtBatch	batch;
+	LbtReads   *leaves;			/* that are not at hand; or NULL */
+	LbtReads   *rows;
+} LbtRowBatch;
+
+/*
+ * Open what a plan node looks its rows up in, in the query's memory context.
+ * False when it is not served any more, or there is nothing to look up by;
+ * lbt_inner_close() is to be called in any case.
+ */
+extern bool lbt_inner_open(LbtInner *inner, CustomScanState *node);
+extern void lbt_inner_close(LbtInner *inner);
+
+/* An empty batch, in the query's memory context. */
+extern LbtRowBatch *lbt_rowbatch_make(EState *estate);
+
+/* Add a copy of a row; returns the bytes that it takes. */
+extern Size lbt_rowbatch_add(const LbtInner *inner, LbtRowBatch *rows, EState *estate, TupleTableSlot *row);
+
+/* Predict the leaves of its rows' keys, and find out which are missing; returns how many rows were predicted. */
+extern int	lbt_rowbatch_predict(LbtInner *inner, LbtRowBatch *rows);
+
+/*
+ * Fetch what the inner scan will look at, as far as it is in memory, and find
+ * out which blocks of the table are missing.
+ */
+extern void lbt_rowbatch_look(LbtInner *inner, LbtRowBatch *rows);
+
+/* Hand on its next row, with what is known of it, having waited for the blocks that it needs. */
+extern TupleTableSlot *lbt_rowbatch_next(LbtInner *inner, LbtRowBatch *rows);
+
+extern void lbt_rowbatch_empty(LbtInner *inner, LbtRowBatch *rows);
+
+#endif							/* LBT_ROWBATCH_H */
