@@ -116,6 +116,8 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 			(lbt_timing_is_next(so->index) ? time_interval(scan, so) : lbt_scan_interval(scan, so)) && have_model(scan, so);
 	}
 	so->hands_over = so->predicts && lbt_enable_buffer_hint && lbt_scan_fetches_heap(scan);
+	if (so->hands_over)
+		so->hint_start = lbt_hint_start(scan->heapRelation);
 	if (!so->predicts)
 	{
 		/* A btree index that is not learned is not served any more. */
@@ -132,52 +134,77 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 
 /*
  * The rows that follow the current one on its leaf, on their way into the
- * processor's caches: each is asked for in three steps, as the scan comes
- * nearer.
+ * processor's caches.  Each is asked for in three steps, as the scan comes
+ * nearer, so that none waits for what the one before it has asked for:
+ *
+ *     HINT_AHEAD rows before       where its block is, by the block's hint
+ *     PAGE_AHEAD                   the buffer's header, the page's, the line pointer
+ *     ROW_AHEAD                    the row
+ *
+ * A row in the block of the one before it is left out.
  */
-#define HINT_AHEAD 12
-#define PAGE_AHEAD 8
+#define HINT_AHEAD 20
+#define PAGE_AHEAD 10
 #define ROW_AHEAD 4
 
-static inline void
-fetch_hint(IndexScanDesc scan, const LbtLeafCopy *cur, int at)
+static inline bool
+same_block(const LbtItem *a, const LbtItem *b)
 {
-	if (at >= 0 && at < cur->nitems)
-		lbt_prefetch_hint(scan->heapRelation, &cur->items[at].tid);
+	return ItemPointerGetBlockNumberNoCheck(&a->tid) == ItemPointerGetBlockNumberNoCheck(&b->tid);
 }
 
 static inline void
-fetch_page(IndexScanDesc scan, LbtLeafCopy *cur, int at)
+fetch_hint(const LbtScan *so, const LbtItem *item, int step)
 {
-	if (at >= 0 && at < cur->nitems)
-		cur->items[at].buffer = lbt_prefetch_page(scan->heapRelation, &cur->items[at].tid);
+	if (!same_block(item, item - step))
+		__builtin_prefetch(lbt_hint_at(so->hint_start, ItemPointerGetBlockNumberNoCheck(&item->tid)));
 }
 
 static inline void
-fetch_row(LbtLeafCopy *cur, int at)
+fetch_page(const LbtScan *so, LbtItem *item, int step)
 {
-	if (at >= 0 && at < cur->nitems && cur->items[at].buffer != InvalidBuffer)
-		lbt_prefetch_row(cur->items[at].buffer, &cur->items[at].tid);
+	Buffer		hint;
+
+	if (same_block(item, item - step))
+		return;
+	hint = *lbt_hint_at(so->hint_start, ItemPointerGetBlockNumberNoCheck(&item->tid));
+	if (hint < 1 || hint > NBuffers)
+		return;
+	item->buffer = hint;
+	lbt_prefetch_page(hint, &item->tid);
+}
+
+static inline void
+fetch_row(const LbtItem *item)
+{
+	if (item->buffer != InvalidBuffer)
+		lbt_prefetch_row(item->buffer, &item->tid);
 }
 
 /* step: 1 or -1, as the scan goes.  first: nothing has been asked for yet. */
 static inline void
-fetch_ahead(IndexScanDesc scan, LbtLeafCopy *cur, int step, bool first)
+fetch_ahead(const LbtScan *so, int step, bool first)
 {
-	int			at = cur->at;
+	LbtItem    *item = &so->cur.items[so->cur.at];
+	int			left = step > 0 ? so->cur.nitems - 1 - so->cur.at : so->cur.at;
 
-	if (first)
+	if (left == 0)
+		return;
+	if (unlikely(first))
 	{
-		for (int i = 1; i < HINT_AHEAD; i++)
-			fetch_hint(scan, cur, at + i * step);
-		for (int i = 1; i < PAGE_AHEAD; i++)
-			fetch_page(scan, cur, at + i * step);
-		for (int i = 1; i < ROW_AHEAD; i++)
-			fetch_row(cur, at + i * step);
+		for (int i = 1; i < HINT_AHEAD && i <= left; i++)
+			fetch_hint(so, item + i * step, step);
+		for (int i = 1; i < PAGE_AHEAD && i <= left; i++)
+			fetch_page(so, item + i * step, step);
+		for (int i = 1; i < ROW_AHEAD && i <= left; i++)
+			fetch_row(item + i * step);
 	}
-	fetch_hint(scan, cur, at + HINT_AHEAD * step);
-	fetch_page(scan, cur, at + PAGE_AHEAD * step);
-	fetch_row(cur, at + ROW_AHEAD * step);
+	if (left >= HINT_AHEAD)
+		fetch_hint(so, item + HINT_AHEAD * step, step);
+	if (left >= PAGE_AHEAD)
+		fetch_page(so, item + PAGE_AHEAD * step, step);
+	if (left >= ROW_AHEAD)
+		fetch_row(item + ROW_AHEAD * step);
 }
 
 bool
@@ -217,8 +244,8 @@ lbt_gettuple(IndexScanDesc scan, ScanDirection dir)
 	scan->xs_heaptid = item->tid;
 	if (so->hands_over)
 	{
-		if (cur->nitems > 1 && lbt_enable_row_prefetch)
-			fetch_ahead(scan, cur, ScanDirectionIsForward(dir) ? 1 : -1, first);
+		if (lbt_enable_row_prefetch)
+			fetch_ahead(so, ScanDirectionIsForward(dir) ? 1 : -1, first);
 		lbt_hand_over_block(scan, ItemPointerGetBlockNumber(&item->tid));
 	}
 	if (scan->xs_want_itup)

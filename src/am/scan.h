@@ -21,7 +21,8 @@ typedef struct LbtItem
 	OffsetNumber offset;		/* on the page, when it was read */
 	uint16		tuple;			/* offset in LbtLeafCopy.tuples */
 	bool		dead;			/* its heap tuple is dead to all */
-	Buffer		buffer;			/* where its block may be: a hint */
+	Buffer		buffer;			/* its block's, if the row is being fetched: a
+								 * hint */
 } LbtItem;
 
 /* The values of an "= ANY" column: distinct, in the index's order. */
@@ -76,6 +77,7 @@ typedef struct LbtScan
 	bool		bitmap;			/* all matches will be wanted */
 	bool		asked_training; /* once a scan is enough */
 	bool		hands_over;		/* the blocks of rows */
+	uint32		hint_start;		/* of the table, when it does */
 	bool		any_dead;		/* among the items of cur */
 	int			narrays;
 	MemoryContext array_context;	/* reset at rescan; or NULL */

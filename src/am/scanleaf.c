@@ -191,6 +191,7 @@ add_items(LbtLeafCopy *copy, const ItemPointerData *tids, int n, OffsetNumber of
 		item->offset = offset;
 		item->tuple = tuple;
 		item->dead = false;
+		item->buffer = InvalidBuffer;
 	}
 }
 

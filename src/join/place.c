@@ -226,10 +226,12 @@ find_scan(Plan *inner)
 		{
 			case T_IndexScan:
 			case T_IndexOnlyScan:
+			case T_BitmapIndexScan:
 				return (Scan *) inner;
 			case T_SubqueryScan:
 				inner = ((SubqueryScan *) inner)->subplan;
 				break;
+			case T_BitmapHeapScan:
 			case T_Memoize:
 			case T_Limit:
 			case T_Result:
@@ -347,6 +349,24 @@ equal_to(Relation index, int column, const List *conditions, Key *key, Oid *type
 	return NULL;
 }
 
+/* A scan's index, and the conditions on its columns. */
+static Oid
+index_of(const Scan *scan, const List **conditions)
+{
+	switch (nodeTag(scan))
+	{
+		case T_IndexScan:
+			*conditions = ((const IndexScan *) scan)->indexqual;
+			return ((const IndexScan *) scan)->indexid;
+		case T_IndexOnlyScan:
+			*conditions = ((const IndexOnlyScan *) scan)->indexqual;
+			return ((const IndexOnlyScan *) scan)->indexid;
+		default:
+			*conditions = ((const BitmapIndexScan *) scan)->indexqual;
+			return ((const BitmapIndexScan *) scan)->indexid;
+	}
+}
+
 /*
  * The keys of an inner scan's leading columns, and what the node has to know
  * (LbtLookaheadField); NIL when outer rows give none, or the index is not
@@ -355,17 +375,16 @@ equal_to(Relation index, int column, const List *conditions, Key *key, Oid *type
 static List *
 find_keys(const NestLoop *loop, const Scan *scan, const Walk *walk, List **facts)
 {
-	bool		rows = IsA(scan, IndexScan);
-	Oid			oid = rows ? ((const IndexScan *) scan)->indexid : ((const IndexOnlyScan *) scan)->indexid;
-	const List *conditions = rows ? ((const IndexScan *) scan)->indexqual : ((const IndexOnlyScan *) scan)->indexqual;
 	Key			key = {.walk = walk,.loop = loop};
 	List	   *keys = NIL;
+	const List *conditions;
+	Oid			oid = index_of(scan, &conditions);
 	Relation	index = RelationIdGetRelation(oid);
 	LbtIndex   *view;
 
 	if (!RelationIsValid(index))
 		return NIL;
-	*facts = list_make2_oid(oid, (Oid) rows);
+	*facts = list_make2_oid(oid, (Oid) !IsA(scan, IndexOnlyScan));
 	if (lbt_scans(index) && !RelationUsesLocalBuffers(index) && (view = lbt_index_get(index))->learned)
 		for (int column = 0; column < view->keyspec.ncolumns; column++)
 		{

@@ -242,7 +242,7 @@ attach(void)
 	if (!IsTransactionState())
 		expect_exit();
 	lbt_control = c;
-	lbt_block_hints = (int32 *) ((char *) place_of(c) + PLACE_BYTES);
+	lbt_hints_are_at((char *) place_of(c) + PLACE_BYTES);
 	lbt_guard_report_together(&c->unreachable_told);
 }
 

@@ -8,15 +8,19 @@
 #include "server/stream.h"
 
 int32	   *lbt_block_hints = NULL;
+uint32		lbt_hint_mask = 0;
 
 Size
 lbt_hints_bytes(void)
 {
-	static Size bytes = 0;
+	return (Size) pg_nextpower2_32(NBuffers) * sizeof(int32);
+}
 
-	if (unlikely(bytes == 0))
-		bytes = (Size) pg_nextpower2_32(NBuffers) * sizeof(int32);
-	return bytes;
+void
+lbt_hints_are_at(void *memory)
+{
+	lbt_block_hints = memory;
+	lbt_hint_mask = pg_nextpower2_32(NBuffers) - 1;
 }
 
 /* Pin the block, by its hint if that is right. */

@@ -21,45 +21,54 @@
 #include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
 
-/* The hints, of all backends: zeroed memory of this size, kept by who knows shared memory.  NULL: there are none. */
-extern Size lbt_hints_bytes(void);
-extern int32 *lbt_block_hints;
+/* Bytes that the processor fetches at a time, and how many such lines of a row are asked for. */
+#define LBT_CACHE_LINE 64
+#define LBT_ROW_LINES 3
 
-/* Where the hint for a block is, when there are hints. */
+/*
+ * The hints, of all backends: zeroed memory of this size, kept by who knows
+ * shared memory.  NULL: there are none.
+ */
+extern Size lbt_hints_bytes(void);
+extern void lbt_hints_are_at(void *memory);
+extern int32 *lbt_block_hints;
+extern uint32 lbt_hint_mask;
+
+/* Where the hints of a table begin, when there are hints. */
+static inline uint32
+lbt_hint_start(Relation rel)
+{
+	return murmurhash32(LbtRelNumber(rel));
+}
+
+/* Where the hint for a block is, of a table whose hints begin there. */
+static inline int32 *
+lbt_hint_at(uint32 start, BlockNumber block)
+{
+	return &lbt_block_hints[(start + block) & lbt_hint_mask];
+}
+
 static inline int32 *
 lbt_block_hint(Relation rel, BlockNumber block)
 {
-	uint32		number = (uint32) (lbt_hints_bytes() / sizeof(int32));
-
-	return &lbt_block_hints[(murmurhash32(LbtRelNumber(rel)) + block) & (number - 1)];
+	return lbt_hint_at(lbt_hint_start(rel), block);
 }
 
 /*
- * Ask for the cache lines by which a row will be found, in three steps: its
- * block's hint; the header and the page that this names, which is remembered
- * in *buffer; the row.  Each waits for what the one before it has asked for.
- * Nothing is pinned, and what is read may be another block's: hints.
+ * Ask for the cache lines by which a row will be found: those of its buffer's
+ * header and of its page that say where it is; then, once these have come, its
+ * own.  Nothing is pinned, and the buffer may hold another block: hints.
  */
 static inline void
-lbt_prefetch_hint(Relation rel, const ItemPointerData *tid)
+lbt_prefetch_page(Buffer buf, const ItemPointerData *tid)
 {
-	__builtin_prefetch(lbt_block_hint(rel, ItemPointerGetBlockNumberNoCheck(tid)));
-	__asm__ __volatile__("");
-}
+	const PageHeaderData *page = (const PageHeaderData *) BufferGetBlock(buf);
 
-static inline Buffer
-lbt_prefetch_page(Relation rel, const ItemPointerData *tid)
-{
-	Buffer		buf = *lbt_block_hint(rel, ItemPointerGetBlockNumberNoCheck(tid));
-	const PageHeaderData *page;
-
-	if (buf < 1 || buf > NBuffers)
-		return InvalidBuffer;
-	page = (const PageHeaderData *) BufferGetBlock(buf);
 	__builtin_prefetch(GetBufferDescriptor(buf - 1), 1);
 	__builtin_prefetch(page);
 	__builtin_prefetch(&page->pd_linp[(ItemPointerGetOffsetNumberNoCheck(tid) - 1) % MaxHeapTuplesPerPage]);
-	return buf;
+	/* GCC 12 drops calls of functions that do nothing but prefetch. */
+	__asm__ __volatile__("");
 }
 
 static inline void
@@ -69,10 +78,8 @@ lbt_prefetch_row(Buffer buf, const ItemPointerData *tid)
 	ItemIdData	line = page->pd_linp[(ItemPointerGetOffsetNumberNoCheck(tid) - 1) % MaxHeapTuplesPerPage];
 	const char *row = (const char *) page + line.lp_off % BLCKSZ;
 
-	__builtin_prefetch(row);
-	__builtin_prefetch(row + PG_CACHE_LINE_SIZE / 2);
-	__builtin_prefetch(row + PG_CACHE_LINE_SIZE);
-	/* GCC 12 drops calls of functions that do nothing but prefetch. */
+	for (int i = 0; i < LBT_ROW_LINES; i++)
+		__builtin_prefetch(row + i * LBT_CACHE_LINE);
 	__asm__ __volatile__("");
 }
 
