@@ -18,13 +18,17 @@
 
 #define LBT_LOOKAHEAD_NAME "Learned Look-Ahead"
 
-/* What a plan node's custom_private holds, a list of OIDs.  Its custom_exprs are the keys. */
-typedef enum LbtLookaheadField
+/*
+ * What a plan node's custom_private holds, two lists: OIDs, as follows; and the
+ * columns of outer rows that the join uses, from 1 on, as integers.  Its
+ * custom_exprs are the keys.
+ */
+typedef enum LbtLookaheadFact
 {
 	LBT_LOOKAHEAD_INDEX,		/* the inner index */
 	LBT_LOOKAHEAD_ROWS,			/* 1: the inner scan fetches rows */
 	LBT_LOOKAHEAD_TYPES			/* from here on: each key's type */
-} LbtLookaheadField;
+} LbtLookaheadFact;
 
 /* place.c: in _PG_init. */
 extern void lbt_join_init(void);

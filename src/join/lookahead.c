@@ -137,7 +137,7 @@ begin_batch(Lookahead *node, LbtRowBatch *rows, int size)
 	INSTR_TIME_SET_CURRENT(start);
 	while (rows->n < size && bytes < (Size) work_mem * (1024 / 2) && (row = outer_row(node)) != NULL)
 	{
-		bytes += lbt_rowbatch_add(node->inner, rows, estate, row);
+		bytes = lbt_rowbatch_add(node->inner, rows, estate, row);
 
 		/* The clock is read at 1, 2, 4, 8 ... rows. */
 		if ((rows->n & (rows->n - 1)) == 0 && ns_since(start) > limit_ns)
@@ -291,6 +291,8 @@ end_timing(Lookahead *node, uint32 rows, bool missed)
 	if (!timing)
 		return;
 	node->sample_ns += ns_since(node->timed_from) - node->outer_ns;
+	if (node->way == LBT_AHEAD)
+		node->sample_ns += lbt_debug_lookup_delay * 1e3 * rows;
 	node->sample_rows += rows;
 	if (node->sample_rows >= SAMPLE_ROWS)
 	{

@@ -3,13 +3,15 @@
  */
 #include "join/pace.h"
 
+#include <string.h>
+
 /* Rows between two trials, at first and at most. */
 #define INTERVAL_MIN 2048
-#define INTERVAL_MAX (1024 * 1024)
+#define INTERVAL_MAX (INTERVAL_MIN * 256)
 #define INTERVAL_GROWTH 4
 
 void
-lbt_pace_init(LbtPace *pace, bool off, uint32 rows)
+lbt_pace_init(LbtPace *pace, bool off, uint32_t rows)
 {
 	memset(pace, 0, sizeof(*pace));
 	pace->off = off;
@@ -17,11 +19,11 @@ lbt_pace_init(LbtPace *pace, bool off, uint32 rows)
 }
 
 void
-lbt_pace_rows(LbtPace *pace, uint32 rows)
+lbt_pace_rows(LbtPace *pace, uint32_t rows)
 {
 	if (pace->trying)
 		return;
-	pace->countdown -= Min(pace->countdown, rows);
+	pace->countdown -= pace->countdown < rows ? pace->countdown : rows;
 	if (pace->countdown == 0)
 	{
 		pace->trying = true;
@@ -57,8 +59,8 @@ settle(LbtPace *pace, bool off)
 	pace->trying = false;
 	if (off != pace->off || pace->interval == 0)
 		pace->interval = INTERVAL_MIN;
-	else
-		pace->interval = Min(pace->interval * INTERVAL_GROWTH, INTERVAL_MAX);
+	else if (pace->interval < INTERVAL_MAX)
+		pace->interval *= INTERVAL_GROWTH;
 	pace->off = off;
 	pace->countdown = pace->interval;
 }

@@ -20,7 +20,8 @@
 #ifndef LBT_PACE_H
 #define LBT_PACE_H
 
-#include "postgres.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 typedef enum LbtPaceWay
 {
@@ -35,17 +36,17 @@ typedef struct LbtPace
 {
 	bool		off;			/* the last trial was for going row by row */
 	bool		trying;			/* a trial is on */
-	uint32		countdown;		/* rows until the next one */
-	uint32		interval;		/* what it was set to */
+	uint32_t		countdown;		/* rows until the next one */
+	uint32_t		interval;		/* what it was set to */
 	int			n[LBT_PACE_WAYS];	/* samples of this trial */
 	double		ns[LBT_PACE_WAYS][LBT_PACE_SAMPLES];
 } LbtPace;
 
 /* Begin, on or off; so many rows before the first trial. */
-extern void lbt_pace_init(LbtPace *pace, bool off, uint32 rows);
+extern void lbt_pace_init(LbtPace *pace, bool off, uint32_t rows);
 
 /* So many rows were handed on: a trial begins when it is due. */
-extern void lbt_pace_rows(LbtPace *pace, uint32 rows);
+extern void lbt_pace_rows(LbtPace *pace, uint32_t rows);
 
 /* The way of the next rows. */
 extern LbtPaceWay lbt_pace_way(const LbtPace *pace);

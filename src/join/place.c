@@ -22,12 +22,15 @@
 #include "join/join.h"
 
 #include "access/stratnum.h"
+#include "access/sysattr.h"
 #include "am/am.h"
+#include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/plannodes.h"
+#include "optimizer/optimizer.h"
 #include "registry/settings.h"
 #include "server/executor.h"
 #include "utils/lsyscache.h"
@@ -261,19 +264,23 @@ typedef struct Key
 	double		cost;			/* of its functions, in operators */
 } Key;
 
+/* May a function be called once more than without us?  Not one that runs others' code, which may say something. */
 static bool
-is_not_immutable(Oid function, void *context)
+is_unfit(Oid function, void *context)
 {
 	HeapTuple	row = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	bool		immutable = false;
+	bool		fit = false;
 
 	if (HeapTupleIsValid(row))
 	{
-		immutable = ((Form_pg_proc) GETSTRUCT(row))->provolatile == PROVOLATILE_IMMUTABLE;
-		((Key *) context)->cost += ((Form_pg_proc) GETSTRUCT(row))->procost;
+		Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(row);
+
+		fit = proc->provolatile == PROVOLATILE_IMMUTABLE &&
+			(proc->prolang == INTERNALlanguageId || proc->prolang == ClanguageId);
+		((Key *) context)->cost += proc->procost;
 		ReleaseSysCache(row);
 	}
-	return !immutable;
+	return !fit;
 }
 
 static NestLoopParam *
@@ -313,7 +320,7 @@ copy_key(Node *node, Key *key)
 		}
 		key->unfit |= key->walk->init_plan[param->paramid] > 0;
 	}
-	else if (check_functions_in_node(node, is_not_immutable, key) || IsA(node, SubPlan))
+	else if (check_functions_in_node(node, is_unfit, key) || IsA(node, SubPlan))
 		key->unfit = true;
 	return expression_tree_mutator(node, copy_key, key);
 }
@@ -369,7 +376,7 @@ index_of(const Scan *scan, const List **conditions)
 
 /*
  * The keys of an inner scan's leading columns, and what the node has to know
- * (LbtLookaheadField); NIL when outer rows give none, or the index is not
+ * (LbtLookaheadFact); NIL when outer rows give none, or the index is not
  * served.
  */
 static List *
@@ -402,46 +409,65 @@ find_keys(const NestLoop *loop, const Scan *scan, const Walk *walk, List **facts
 
 /* ---- placing ---- */
 
+/* The outer columns that a loop uses, from 1 on. */
+static List *
+used_columns(const NestLoop *loop)
+{
+	const Plan *plan = &loop->join.plan;
+	Bitmapset  *columns = NULL;
+	List	   *used = NIL;
+	int			column = -1;
+	ListCell   *lc;
+
+	pull_varattnos((Node *) plan->targetlist, OUTER_VAR, &columns);
+	pull_varattnos((Node *) plan->qual, OUTER_VAR, &columns);
+	pull_varattnos((Node *) loop->join.joinqual, OUTER_VAR, &columns);
+	foreach(lc, loop->nestParams)
+		pull_varattnos((Node *) lfirst_node(NestLoopParam, lc)->paramval, OUTER_VAR, &columns);
+	while ((column = bms_next_member(columns, column)) >= 0)
+		used = lappend_int(used, column + FirstLowInvalidHeapAttributeNumber);
+	return used;
+}
+
+static List *
+add_column(List *list, const TargetEntry *like, int varno)
+{
+	const Node *expr = (const Node *) like->expr;
+	TargetEntry *entry = makeNode(TargetEntry);
+
+	*entry = *like;
+	entry->expr = (Expr *) makeVar(varno, like->resno, exprType(expr), exprTypmod(expr), exprCollation(expr), 0);
+	return lappend(list, entry);
+}
+
 /*
- * A node whose columns are those of a plan.  They are its input's, which
- * EXPLAIN looks names up in.  (copyObject() wants the compiler that the server
- * was built by.)
+ * A node above a loop's outer side, with the same columns.  As columns of its
+ * input, EXPLAIN finds their names below.
  */
 static Plan *
-make_node(Plan *plan, List *keys, List *facts, int id)
+make_node(const NestLoop *loop, List *keys, List *facts, int id)
 {
 	CustomScan *scan = makeNode(CustomScan);
 	Plan	   *node = &scan->scan.plan;
-	AttrNumber	column = 0;
+	Plan	   *outer = loop->join.plan.lefttree;
 	ListCell   *lc;
 
-	*node = *plan;
+	*node = *outer;
 	node->type = T_CustomScan;
 	node->parallel_aware = node->async_capable = false;
 	node->plan_node_id = id;
 	node->targetlist = node->qual = node->initPlan = NIL;
-	node->lefttree = plan;
+	node->lefttree = outer;
 	node->righttree = NULL;
-	node->extParam = bms_copy(plan->extParam);
-	node->allParam = bms_copy(plan->allParam);
-	foreach(lc, plan->targetlist)
+	node->extParam = bms_copy(outer->extParam);
+	node->allParam = bms_copy(outer->allParam);
+	foreach(lc, outer->targetlist)
 	{
-		const TargetEntry *of = lfirst(lc);
-		TargetEntry *in = makeNode(TargetEntry);
-		TargetEntry *out = makeNode(TargetEntry);
-		Expr	   *expr = of->expr;
-
-		column++;
-		*in = *out = *of;
-		in->expr = (Expr *) makeVar(OUTER_VAR, column, exprType((Node *) expr), exprTypmod((Node *) expr),
-									exprCollation((Node *) expr), 0);
-		out->expr = (Expr *) makeVar(INDEX_VAR, column, exprType((Node *) expr), exprTypmod((Node *) expr),
-									 exprCollation((Node *) expr), 0);
-		scan->custom_scan_tlist = lappend(scan->custom_scan_tlist, in);
-		node->targetlist = lappend(node->targetlist, out);
+		scan->custom_scan_tlist = add_column(scan->custom_scan_tlist, lfirst(lc), OUTER_VAR);
+		node->targetlist = add_column(node->targetlist, lfirst(lc), INDEX_VAR);
 	}
 	scan->custom_exprs = keys;
-	scan->custom_private = facts;
+	scan->custom_private = list_make2(facts, used_columns(loop));
 	scan->methods = &lbt_lookahead_methods;
 	return node;
 }
@@ -463,7 +489,7 @@ place_nodes(Plan *plan, Walk *walk)
 		List	   *keys = scan ? find_keys((NestLoop *) plan, scan, walk, &facts) : NIL;
 
 		if (keys != NIL)
-			plan->lefttree = make_node(plan->lefttree, keys, facts, ++walk->last_id);
+			plan->lefttree = make_node((NestLoop *) plan, keys, facts, ++walk->last_id);
 	}
 	return left | others | node_has_effects(plan, walk);
 }

@@ -8,6 +8,7 @@
 #include "join/join.h"
 #include "registry/counters.h"
 #include "server/tableblock.h"
+#include "utils/datum.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -22,9 +23,6 @@ open_keys(LbtInner *inner, CustomScanState *node, const List *facts)
 	const LbtKeySpec *spec = &inner->index->keyspec;
 	ListCell   *lc;
 
-	/* They are evaluated on copies, which are no slots of the node's own kind. */
-	node->ss.ps.scanopsset = true;
-	node->ss.ps.scanopsfixed = false;
 	foreach(lc, ((CustomScan *) node->ss.ps.plan)->custom_exprs)
 	{
 		int			column = inner->nkeys;
@@ -42,27 +40,34 @@ open_keys(LbtInner *inner, CustomScanState *node, const List *facts)
 	return inner->nkeys > 0;
 }
 
-/*
- * Virtual slots are copied value by value; rows of other kinds as one piece,
- * from which columns are taken when they are asked for.
- */
-static const TupleTableSlotOps *
-copies_of(const PlanState *outer)
+static void
+open_columns(LbtInner *inner, const List *columns)
 {
-	const TupleTableSlot *slot = outer->ps_ResultTupleSlot;
+	ListCell   *lc;
 
-	return slot != NULL && TTS_IS_VIRTUAL(slot) ? &TTSOpsVirtual : &TTSOpsMinimalTuple;
+	inner->used = palloc(list_length(columns) * sizeof(LbtUsedColumn));
+	foreach(lc, columns)
+	{
+		LbtUsedColumn *used = &inner->used[inner->nused++];
+		Form_pg_attribute attribute;
+
+		used->number = lfirst_int(lc) - 1;
+		attribute = TupleDescAttr(inner->tupdesc, used->number);
+		used->length = attribute->attlen;
+		used->by_value = attribute->attbyval;
+	}
 }
 
 bool
 lbt_inner_open(LbtInner *inner, CustomScanState *node)
 {
-	List	   *facts = ((CustomScan *) node->ss.ps.plan)->custom_private;
+	const CustomScan *plan = (const CustomScan *) node->ss.ps.plan;
+	const List *facts = linitial(plan->custom_private);
 
 	memset(inner, 0, sizeof(*inner));
 	inner->econtext = node->ss.ps.ps_ExprContext;
 	inner->tupdesc = node->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
-	inner->ops = copies_of(outerPlanState(node));
+	open_columns(inner, lsecond(plan->custom_private));
 	inner->rel = index_open(list_nth_oid(facts, LBT_LOOKAHEAD_INDEX), AccessShareLock);
 	if (!lbt_scans(inner->rel))
 		return false;
@@ -99,29 +104,47 @@ lbt_inner_close(LbtInner *inner)
 LbtRowBatch *
 lbt_rowbatch_make(EState *estate)
 {
-	return MemoryContextAllocZero(estate->es_query_cxt, sizeof(LbtRowBatch));
+	LbtRowBatch *rows = MemoryContextAllocZero(estate->es_query_cxt, sizeof(LbtRowBatch));
+
+	rows->context = AllocSetContextCreate(estate->es_query_cxt, "learnedbtree outer rows", ALLOCSET_SMALL_SIZES);
+	return rows;
 }
 
 static void
 add_slot(const LbtInner *inner, LbtRowBatch *rows, EState *estate)
 {
 	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
+	TupleTableSlot *slot = ExecInitExtraTupleSlot(estate, inner->tupdesc, &TTSOpsVirtual);
 
-	rows->slot[rows->room++] = ExecInitExtraTupleSlot(estate, inner->tupdesc, inner->ops);
+	memset(slot->tts_isnull, true, inner->tupdesc->natts * sizeof(bool));
+	rows->slot[rows->room++] = slot;
 	MemoryContextSwitchTo(old);
 }
 
 Size
 lbt_rowbatch_add(const LbtInner *inner, LbtRowBatch *rows, EState *estate, TupleTableSlot *row)
 {
+	MemoryContext old;
 	TupleTableSlot *copy;
 
 	if (rows->n == rows->room)
 		add_slot(inner, rows, estate);
-	copy = ExecCopySlot(rows->slot[rows->n++], row);
-	if (TTS_IS_MINIMALTUPLE(copy))
-		return ((MinimalTupleTableSlot *) copy)->mintuple->t_len;
-	return TTS_SHOULDFREE(copy) ? GetMemoryChunkSpace(((VirtualTupleTableSlot *) copy)->data) : 0;
+	copy = rows->slot[rows->n++];
+	if (inner->nused > 0)
+		slot_getsomeattrs(row, inner->used[inner->nused - 1].number + 1);
+	old = MemoryContextSwitchTo(rows->context);
+	for (int i = 0; i < inner->nused; i++)
+	{
+		const LbtUsedColumn *used = &inner->used[i];
+		Datum		value = row->tts_values[used->number];
+		bool		isnull = row->tts_isnull[used->number];
+
+		copy->tts_isnull[used->number] = isnull;
+		copy->tts_values[used->number] = isnull || used->by_value ? value : datumCopy(value, false, used->length);
+	}
+	MemoryContextSwitchTo(old);
+	ExecStoreVirtualTuple(copy);
+	return MemoryContextMemAllocated(rows->context, false);
 }
 
 void
@@ -129,6 +152,7 @@ lbt_rowbatch_empty(LbtInner *inner, LbtRowBatch *rows)
 {
 	for (int i = 0; i < rows->n; i++)
 		ExecClearTuple(rows->slot[i]);
+	MemoryContextReset(rows->context);
 	rows->n = rows->at = rows->batch.n = 0;
 	rows->looked = rows->missed = false;
 	if (rows->leaves != NULL)

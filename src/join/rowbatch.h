@@ -6,8 +6,8 @@
  *
  * A batch is made before its first row is handed on: its caller adds rows,
  * which are copied, as the outer side's slot is good for one row only.  Then
- * come the values of the keys, and the stages of search/predict.h.  Copies hold
- * no pin.
+ * come the values of the keys, and the stages of search/predict.h.  Copies have
+ * the columns that the join uses, the others are NULL, and hold no pin.
  *
  * Blocks that are missing are asked for, and each is waited for when the row
  * that wants it is at hand.
@@ -21,6 +21,14 @@
 #include "nodes/execnodes.h"
 #include "registry/settings.h"
 #include "search/predict.h"
+
+/* A column of outer rows that the join uses. */
+typedef struct LbtUsedColumn
+{
+	int			number;			/* from 0 on */
+	int			length;			/* the type's */
+	bool		by_value;
+} LbtUsedColumn;
 
 /* What a node looks its rows up in. */
 typedef struct LbtInner
@@ -37,7 +45,8 @@ typedef struct LbtInner
 	LbtKeyValue *values;		/* of each row's keys */
 	uint8	   *scratch;		/* for keys' encoded values; or NULL */
 	TupleDesc	tupdesc;		/* of outer rows */
-	const TupleTableSlotOps *ops;	/* of their copies */
+	int			nused;
+	LbtUsedColumn *used;
 } LbtInner;
 
 typedef struct LbtRowBatch
@@ -45,6 +54,7 @@ typedef struct LbtRowBatch
 	int			n;				/* rows */
 	int			at;				/* the next one to hand on */
 	int			room;			/* slots there are */
+	MemoryContext context;		/* of copies' values */
 	bool		looked;			/* lbt_rowbatch_look() has been called */
 	bool		missed;			/* blocks had to be read */
 	TupleTableSlot *slot[LBT_LOOKAHEAD_LIMIT];
@@ -65,7 +75,7 @@ extern void lbt_inner_close(LbtInner *inner);
 /* An empty batch, in the query's memory context. */
 extern LbtRowBatch *lbt_rowbatch_make(EState *estate);
 
-/* Add a copy of a row; returns the bytes that it takes. */
+/* Add a copy of a row; returns the bytes that all take, about. */
 extern Size lbt_rowbatch_add(const LbtInner *inner, LbtRowBatch *rows, EState *estate, TupleTableSlot *row);
 
 /* Predict the leaves of its rows' keys, and find out which are missing; returns how many rows were predicted. */

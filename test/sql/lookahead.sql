@@ -1,5 +1,5 @@
 -- Nested loops that look ahead: the same answers as without, for keys of all kinds, joins of all kinds, and all sizes of
--- batches; and where the planner may not have them.
+-- batches; and which plans get no such node.
 
 -- Inner tables: sparse leaves, so that few rows make an index that is worth it.
 CREATE TABLE la_big (k int8 NOT NULL, a int4, u uuid, s text, v int4);
@@ -32,6 +32,7 @@ SELECT learnedbtree_train(i) IS NOT NULL FROM unnest('{la_big_k,la_big_au,la_big
 -- The node, and what it says.
 EXPLAIN (COSTS OFF) SELECT p.n, b.v FROM la_probe p JOIN la_big b ON b.k = p.k;
 EXPLAIN (COSTS OFF, VERBOSE) SELECT count(*) FROM la_probe p JOIN la_big b ON b.k = p.n + p.k;
+-- Lines of an executed plan; and a number in it, summed up.
 CREATE FUNCTION la_plan(query text, VARIADIC wanted text[]) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     line text;
@@ -42,20 +43,33 @@ BEGIN
         END IF;
     END LOOP;
 END $$;
--- in memory from here on: batches are as large as they get
+CREATE FUNCTION la_sum(query text, what text) RETURNS numeric LANGUAGE sql
+    RETURN (SELECT sum(substring(line from what || ': (\d+)')::numeric) FROM la_plan(query, what) line);
+-- in memory from here on: batches are as large as they get, but for those that the clock makes smaller or leaves out
 SELECT count(b.v) AS warm FROM la_probe p JOIN la_big b ON b.k = p.k \gset
-SELECT * FROM la_plan('SELECT p.n, b.v FROM la_probe p JOIN la_big b ON b.k = p.k', 'Look', 'Batches', 'Predicted');
+SELECT * FROM la_plan('SELECT p.n, b.v FROM la_probe p JOIN la_big b ON b.k = p.k', 'Look');
+SELECT predicted BETWEEN 100 AND 700 AS predicted
+  FROM la_sum('SELECT p.n, b.v FROM la_probe p JOIN la_big b ON b.k = p.k', 'Rows Predicted') predicted;
 SET learnedbtree.lookahead_rows = 7;
-SELECT * FROM la_plan('SELECT p.n, b.v FROM la_probe p JOIN la_big b ON b.k = p.k', 'Look', 'Batches', 'Predicted');
--- rows read in vain are few
-SELECT * FROM la_plan('SELECT p.n, b.v FROM la_probe p JOIN la_big b ON b.a = p.a LIMIT 3', 'Look', 'Scan on la_probe', 'Predicted');
--- ... and none after the first, if that is enough: no error of the second
-SELECT p.n, b.v < 0 AS negative FROM la_probe p LEFT JOIN la_big b ON b.k = p.k + 0 / (p.n - 2) LIMIT 1;
+SELECT la_sum(query, 'Rows Predicted') / la_sum(query, 'Batches') BETWEEN 1 AND 7 AS a_batch
+  FROM (VALUES ('SELECT p.n, b.v FROM la_probe p JOIN la_big b ON b.k = p.k')) q (query);
 RESET learnedbtree.lookahead_rows;
+-- rows read in vain are few: none where the first is enough, later no more than were needed
+SELECT * FROM la_plan('SELECT p.n, b.v FROM la_probe p JOIN la_big b ON b.a = p.a LIMIT 3', 'Look', 'Scan on la_probe', 'Predicted');
+SELECT substring(line from '\d+')::int BETWEEN 50 AND 102 AS twice_at_most
+  FROM la_plan('SELECT p.n, b.v FROM la_probe p LEFT JOIN la_big b ON b.k = p.k LIMIT 50', 'Scan on la_probe') line;
+-- ... so that there is no error of the second
+SELECT p.n, b.v < 0 AS negative FROM la_probe p LEFT JOIN la_big b ON b.k = p.k + 0 / (p.n - 2) LIMIT 1;
 -- wide rows: work_mem bounds a batch
 SET work_mem = '64kB';
-SELECT * FROM la_plan('SELECT p.wide, b.v FROM la_probe p JOIN la_big b ON b.k = p.k', 'Look', 'Batches');
+SELECT la_sum(query, 'Rows Predicted') / la_sum(query, 'Batches') < 48 AS small_batches
+  FROM (VALUES ('SELECT p.wide, b.v FROM la_probe p JOIN la_big b ON b.k = p.k')) q (query);
 RESET work_mem;
+-- where it does not pay, as here by this setting, the node turns itself off
+SET learnedbtree.debug_lookup_delay = 1000;
+SELECT la_sum('SELECT p.n, b.v FROM (SELECT p.* FROM la_probe p, generate_series(1, 10) OFFSET 0) p JOIN la_big b ON b.k = p.k', 'Rows Predicted')
+       BETWEEN 100 AND 2000 AS turned_off;
+RESET learnedbtree.debug_lookup_delay;
 -- planned with it, and run without
 PREPARE la_prepared AS SELECT count(b.v) FROM la_probe p JOIN la_big b ON b.k = p.k;
 SET plan_cache_mode = force_generic_plan;
@@ -66,9 +80,11 @@ SET learnedbtree.btree_indexes = none;
 EXECUTE la_prepared;
 RESET learnedbtree.lookahead_rows;
 SELECT * FROM la_plan('EXECUTE la_prepared', 'Look', 'Batches');
+-- ... and not planned with it when the index is not served any more
+SELECT * FROM la_plan('SELECT count(b.v) FROM la_probe p JOIN la_big b ON b.k = p.k', 'Look');
 SET learnedbtree.btree_indexes = 'all';
 
--- Joins, each with batches of several sizes, with little memory, and by a hash join.
+-- Joins, each with batches of several sizes, with little memory, where it pays and where not, and by a hash join.
 CREATE FUNCTION la_compare(query text) RETURNS text LANGUAGE plpgsql
     SET enable_hashjoin = on SET enable_nestloop = on SET work_mem = '4MB' AS $$
 DECLARE
@@ -77,6 +93,7 @@ DECLARE
     plan text;
     nodes int := 0;
     rows text;
+    delay text;
 BEGIN
     PERFORM set_config('learnedbtree.btree_indexes', 'none', true), set_config('enable_nestloop', 'off', true);
     oracle := answers(query);
@@ -87,10 +104,13 @@ BEGIN
         FOR plan IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
             nodes := nodes + (plan ~ 'Look-Ahead')::int;
         END LOOP;
-        answer := answers(query);
-        IF answer IS DISTINCT FROM oracle THEN
-            RETURN format('WRONG with %s rows: %s, not %s', rows, answer, oracle);
-        END IF;
+        FOREACH delay IN ARRAY '{0,1000}'::text[] LOOP
+            PERFORM set_config('learnedbtree.debug_lookup_delay', delay, true);
+            answer := answers(query);
+            IF answer IS DISTINCT FROM oracle THEN
+                RETURN format('WRONG with %s rows, delay %s: %s, not %s', rows, delay, answer, oracle);
+            END IF;
+        END LOOP;
     END LOOP;
     PERFORM set_config('learnedbtree.lookahead_rows', '64', true);
     RETURN format('%s nodes in 3 plans', nodes);
@@ -116,9 +136,13 @@ SELECT la_compare('SELECT p.ctid, p.tableoid, p, b.v FROM la_probe p JOIN la_big
 SELECT la_compare('SELECT x.n, l.v FROM la_probe x, LATERAL (SELECT b.v FROM la_probe p JOIN la_big b ON b.a = p.a WHERE p.n < x.n ORDER BY b.v, p.n LIMIT 2) l WHERE x.n BETWEEN 10 AND 30');
 SELECT la_compare('SELECT x.n, (SELECT sum(b.v) FROM la_probe p JOIN la_big b ON b.a = p.a AND b.u = p.u WHERE p.n < x.n) FROM la_probe x WHERE x.n < 20');
 SELECT la_compare('SELECT x.n, (SELECT count(b.v) FROM la_probe p JOIN la_big b ON b.k = p.k + x.n) FROM la_probe x WHERE x.n < 20');
+SELECT la_compare('SELECT x.n, (SELECT count(b.v) FROM la_probe p JOIN la_big b ON b.k = p.k WHERE p.n > x.n) FROM la_probe x WHERE x.n % 29 = 0');
+SELECT la_compare('SELECT x.n, (SELECT sum(b.v) FROM la_probe p JOIN la_big b ON b.k = p.k WHERE p.n % 40 = x.n) FROM la_probe x WHERE x.n < 60');
+SELECT la_compare('SELECT p.n, s.m FROM la_probe p, LATERAL (SELECT max(b.v) AS m FROM la_big b WHERE b.a = p.a) s');
+SELECT la_compare('SELECT p.n, s.v FROM la_probe p LEFT JOIN LATERAL (SELECT b.v FROM la_big b WHERE b.a = p.a ORDER BY b.v LIMIT 1) s ON true');
 SELECT la_compare('SELECT * FROM (SELECT p.n, b.v FROM la_probe p JOIN la_big b ON b.a = p.a ORDER BY p.n, b.v OFFSET 40 LIMIT 90) q');
 
--- Not where reading ahead would be seen, nor where it is of no use.
+-- Not where reading ahead would be seen.
 CREATE FUNCTION la_nodes(query text) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
     plan text;
@@ -135,12 +159,10 @@ SELECT la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = p.k'),
        la_nodes('SELECT b.v FROM (SELECT k, nextval(''la_seq'') FROM la_probe OFFSET 0) p JOIN la_big b ON b.k = p.k'),
        la_nodes('SELECT b.v FROM (SELECT k FROM la_probe FOR UPDATE) p JOIN la_big b ON b.k = p.k'),
        la_nodes('WITH p AS (UPDATE la_probe SET n = n RETURNING k) SELECT b.v FROM p JOIN la_big b ON b.k = p.k'),
-       la_nodes('SELECT b.v, random() FROM la_probe p JOIN la_big b ON b.k = p.k'),
-       la_nodes('SELECT b.v FROM (VALUES (1::int8), (2)) p (k) JOIN la_big b ON b.k = p.k');
+       la_nodes('SELECT b.v, random() FROM la_probe p JOIN la_big b ON b.k = p.k');
 -- ... in VALUES, in WITH queries, in subqueries that are planned before
-SELECT la_nodes('SELECT b.v FROM (VALUES ' || string_agg('(nextval(''la_seq''))', ', ') || ') p (k) LEFT JOIN la_big b ON b.k = p.k LIMIT 2'),
-       la_nodes('SELECT b.v FROM (VALUES ' || string_agg('(1::int8)', ', ') || ') p (k) LEFT JOIN la_big b ON b.k = p.k LIMIT 2')
-  FROM generate_series(1, 9);
+SELECT la_nodes('SELECT b.v FROM (VALUES (nextval(''la_seq'')), (1)) p (k) LEFT JOIN la_big b ON b.k = p.k LIMIT 2'),
+       la_nodes('SELECT b.v FROM (VALUES (1::int8), (2)) p (k) LEFT JOIN la_big b ON b.k = p.k LIMIT 2');
 SELECT la_nodes('WITH p AS MATERIALIZED (SELECT k, nextval(''la_seq'') FROM la_probe) SELECT b.v FROM p JOIN la_big b ON b.k = p.k LIMIT 3'),
        la_nodes('WITH p AS MATERIALIZED (SELECT k FROM la_probe FOR UPDATE) SELECT b.v FROM p JOIN la_big b ON b.k = p.k LIMIT 3'),
        la_nodes('WITH p AS MATERIALIZED (SELECT k FROM la_probe) SELECT b.v FROM p JOIN la_big b ON b.k = p.k LIMIT 3'),
@@ -149,20 +171,58 @@ SELECT la_nodes('WITH p AS MATERIALIZED (SELECT k, nextval(''la_seq'') FROM la_p
        la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = p.k WHERE EXISTS (SELECT FROM la_big x WHERE p.n > x.k OFFSET 0 FOR UPDATE)'),
        la_nodes('SELECT b.v FROM (SELECT k FROM la_probe UNION ALL SELECT k4 FROM la_probe) p JOIN la_big b ON b.k = p.k'),
        la_nodes('SELECT b.v FROM (SELECT k FROM la_probe UNION ALL SELECT nextval(''la_seq'') FROM la_probe) p JOIN la_big b ON b.k = p.k');
+-- ... in a recursive query, which reads itself
+SELECT la_nodes('WITH RECURSIVE p AS (SELECT 1::int8 AS k UNION ALL SELECT b.k + 1000003 FROM p JOIN la_big b ON b.k = p.k WHERE p.k < 9) SELECT * FROM p'),
+       la_nodes('WITH RECURSIVE p AS (SELECT 1::int8 AS k UNION ALL SELECT k + nextval(''la_seq'') FROM p WHERE k < 9) SELECT b.v FROM p JOIN la_big b ON b.k = p.k');
 -- ... in subqueries that run once, if at all
 SELECT la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = p.k WHERE CASE WHEN p.n = 6 THEN (SELECT nextval(''la_seq'')) ELSE 1 END <> 0'),
-       la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = p.k WHERE CASE WHEN p.n = 6 THEN (SELECT max(k) FROM la_probe) ELSE 1 END <> 0');
--- ... nor where a custom scan cannot have the columns
-SELECT la_nodes('SELECT (p.r).f2 FROM (SELECT k, ROW(n, a) AS r FROM la_probe OFFSET 0) p JOIN la_big b ON b.k = p.k'),
-       la_nodes('SELECT p FROM la_probe p JOIN la_big b ON b.k = p.k');
--- ... nor where nested loops are unwanted
-SET enable_nestloop = off;
-SELECT la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = p.k');
-RESET enable_nestloop;
+       la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = p.k WHERE CASE WHEN p.n = 6 THEN (SELECT max(k) FROM la_probe) ELSE 1 END <> 0'),
+       la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = p.k + (SELECT 1)');
+-- ... at joins below
+SELECT la_nodes('SELECT b.v FROM (la_probe p LEFT JOIN la_probe x ON x.n = p.n + 1 AND random() < 1) LEFT JOIN la_big b ON b.k = coalesce(x.k, p.k)'),
+       la_nodes('SELECT b.v FROM (la_probe p LEFT JOIN la_probe x ON x.n = p.n + 1 AND x.n < 9) LEFT JOIN la_big b ON b.k = coalesce(x.k, p.k)');
+-- ... in a subquery that is evaluated at one: as many rows are locked as without us
+CREATE TABLE la_locked AS SELECT i AS n, i AS k FROM generate_series(1, 700) i;
+CREATE INDEX la_locked_n ON la_locked (n);
+CREATE TABLE la_rows AS SELECT * FROM la_locked;
+CREATE INDEX la_rows_n ON la_rows (n);
+ANALYZE la_locked, la_rows;
+CREATE FUNCTION la_locks() RETURNS bigint LANGUAGE plpgsql SET enable_sort = off SET enable_seqscan = off AS $$
+BEGIN
+    PERFORM s.y, b.v FROM (la_rows p LEFT JOIN (SELECT x.n, (SELECT c.k FROM la_locked c WHERE c.n = x.n + y.k - y.n FOR UPDATE) y
+                                                  FROM la_rows x JOIN la_rows y ON x.n = y.n) s ON p.n = s.n) LEFT JOIN la_big b ON b.k = p.k
+      ORDER BY p.n LIMIT 17;
+    RETURN (SELECT count(*) FROM la_locked WHERE xmax <> 0);
+END $$;
+BEGIN;
+SELECT la_locks();
+ROLLBACK;
+BEGIN;
+SET LOCAL learnedbtree.btree_indexes = none;
+DISCARD PLANS;
+SELECT la_locks();
+ROLLBACK;
+-- Nor where a key would be evaluated twice that costs, or is not the same each time, or says something.
+CREATE FUNCTION la_loud(bigint) RETURNS bigint LANGUAGE plpgsql IMMUTABLE COST 1 AS $$ BEGIN RAISE NOTICE 'once for %', $1; RETURN $1; END $$;
+SELECT la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = la_loud(p.k)'),
+       la_nodes('SELECT b.v FROM (SELECT la_loud(k) AS k FROM la_probe OFFSET 0) p JOIN la_big b ON b.k = p.k'),
+       la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = p.k + extract(epoch from now())::int8'),
+       la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = p.k + p.n * 2 - 1'),
+       la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = p.k + p.n * 2 - 1 + p.a / 3'),
+       la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = (SELECT p.k)');
+SELECT count(b.v) FROM (SELECT la_loud(k) AS k FROM la_probe WHERE n IN (1, 2, 3, 4, 5, 6, 7) OFFSET 0) p JOIN la_big b ON b.k = p.k;
+-- Columns of all kinds pass through, by their names.
+EXPLAIN (COSTS OFF, VERBOSE) SELECT (p.r).f2, b.v, p FROM (SELECT k, ROW(n, a) AS r, wide FROM la_probe OFFSET 0) p JOIN la_big b ON b.k = p.k WHERE length(p.wide) > b.v;
+SELECT la_compare('SELECT (p.r).f2, b.v, p.wide FROM (SELECT k, ROW(n, a) AS r, wide FROM la_probe OFFSET 0) p JOIN la_big b ON b.k = p.k');
+SELECT la_compare('SELECT p, b.v FROM la_probe p JOIN la_big b ON b.k = p.k');
+SELECT la_compare('SELECT 1 FROM la_probe p JOIN la_big b ON b.k = p.k');
 SET learnedbtree.lookahead_rows = 1;
 SELECT la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = p.k');
 SET learnedbtree.lookahead_rows = 65;
 RESET learnedbtree.lookahead_rows;
+SET learnedbtree.enable = off;
+SELECT la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = p.k');
+RESET learnedbtree.enable;
 
 -- Cursors, held and scrolled.
 BEGIN;
@@ -210,6 +270,6 @@ EXCEPTION WHEN division_by_zero THEN
 END $$;
 SELECT count(b.v) FROM la_probe p JOIN la_big b ON b.k = p.k;
 
-DROP FUNCTION la_compare, la_plan, la_nodes;
+DROP FUNCTION la_compare, la_plan, la_sum, la_nodes, la_locks, la_loud;
 DROP SEQUENCE la_seq;
-DROP TABLE la_big, la_probe;
+DROP TABLE la_big, la_probe, la_locked, la_rows;
