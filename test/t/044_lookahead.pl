@@ -92,10 +92,17 @@ sub restart_cold
 }
 
 restart_cold();
-is(rows_read(15), 19, 'cold: batches of 4, and one that is begun while another is joined');
-is(rows_read(15), 15, 'in memory: batches of 1, 2, 4 and 8');
+# The clock makes batches smaller, so these are limits.
+sub within
+{
+	my ($low, $high, $got, $name) = @_;
+	ok($low <= $got && $got <= $high, $name) or diag("$got rows were read, not $low to $high");
+}
+within(15, 23, rows_read(15), 'cold: no more than a batch and the next one are read ahead of need');
+within(15, 16, rows_read(15), 'in memory: no more than one batch, of as many rows as were needed before');
+within(4, 4, rows_read(4), 'none before the first rows have been joined');
 restart_cold();
-is(rows_read(5, 'SET learnedbtree.enable = off; FETCH 8 FROM c'), 13, 'cold, switched off: no further batch is begun');
+within(13, 13, rows_read(5, 'SET learnedbtree.enable = off; FETCH 8 FROM c'), 'cold, switched off: no further batch is begun');
 
 # A client that fetches few rows at a time: reads end whenever the executor returns, and are taken up again.
 sub rows_prefetched
@@ -355,8 +362,8 @@ SKIP:
 	cmp_ok($n, '>', 300, '... and leaves that ascend are brought in');
 	cmp_ok(cold_prefetched(64), '>', 500, 'direct I/O: leaves are brought in');
 	restart_cold();
-	is(rows_read(15), 19, 'direct I/O, cold: a batch is begun while another is joined');
-	is(rows_read(15), 15, 'direct I/O, in memory: it is not');
+	within(15, 23, rows_read(15), 'direct I/O, cold: no more than a batch and the next one');
+	within(15, 16, rows_read(15), 'direct I/O, in memory: no more than one batch');
 	my $again = in_batch('direct I/O, VACUUM', ['DELETE FROM big WHERE v < 100 AND k NOT IN (SELECT k FROM probe)',
 				'VACUUM (INDEX_CLEANUP on, TRUNCATE off) big', "SELECT learnedbtree_train('big_k')"]);
 	is(join("\n", sort split(/\n/, $again)), join("\n", sort split(/\n/, $rows)),
