@@ -117,7 +117,7 @@ def cold_restart(bench, relations, settings=None):
     direct = direct_io(bench)
     if not direct and not hasattr(os, "posix_fadvise"):
         bench.warn("cold start: the operating system's cache stays warm here: times are not those of a cold start")
-    restart(bench, {**(settings or {}), **({DIRECT_IO: "data"} if direct else {})}, lambda: _drop_from_cache(files))
+    restart(bench, {**(settings or {}), **({DIRECT_IO: "data"} if direct else {})}, lambda: drop_from_cache(files))
 
 
 def evict(bench, relations, settings):
@@ -188,7 +188,8 @@ def files_of(bench, relations):
     return found
 
 
-def _drop_from_cache(files):
+def drop_from_cache(files):
+    """Out of the operating system's cache."""
     for name in files:
         descriptor = os.open(name, os.O_RDONLY)
         try:

@@ -80,6 +80,12 @@ def judged(contenders):
     return next((contender for contender in contenders if contender.has_model), None)
 
 
+def create_extension(connection):
+    """Of this build: a cluster that was kept has another's."""
+    connection.execute(f"DROP EXTENSION IF EXISTS {EXTENSION}")
+    connection.execute(f"CREATE EXTENSION {EXTENSION}")
+
+
 def check_served(connection, contender, index):
     """Raise Failed if a btree index is not served that is to be: it would be measured as a btree."""
     if contender.has_model and contender.am != EXTENSION:

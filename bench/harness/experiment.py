@@ -43,6 +43,9 @@ class Experiment:
         """Run the measurements, by default with bench.run_all()."""
         raise NotImplementedError
 
+    def conclude(self, bench):
+        """After the report: raise Failed if what it says is a failure."""
+
 
 class Bench:
     """One run: the server, a session on it, and what has been found so far."""

@@ -83,13 +83,14 @@ def run(experiment, options):
     installation = Installation(options.pg_config)
     settings = server_settings(bench, experiment, contenders, installation)
     with contextlib.ExitStack() as cleanup:
-        bench.server = cleanup.enter_context(ScratchServer(installation, settings, options.scratch, bench.say))
+        bench.server = cleanup.enter_context(ScratchServer(installation, settings, options.scratch, bench.say,
+                                                           getattr(options, "data", None)))
         bench.connection = cleanup.enter_context(contextlib.closing(bench.server.connect()))
         about = report.environment(bench)
         if about["assertions"] == "on":
             bench.warn("this server checks assertions: its times say nothing about a release build")
         if any(contender.needs_extension for contender in contenders):
-            bench.connection.execute(f"CREATE EXTENSION {contender_list.EXTENSION}")
+            contender_list.create_extension(bench.connection)
         try:
             experiment.load(bench)
             experiment.measure(bench)
@@ -102,6 +103,7 @@ def run(experiment, options):
                 _report(bench, experiment, about, f"{options.experiment}-stopped")
             raise
     _report(bench, experiment, about, options.experiment)
+    experiment.conclude(bench)
 
 
 def _report(bench, experiment, about, name):

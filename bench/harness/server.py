@@ -1,4 +1,4 @@
-"""A scratch PostgreSQL server: made from a given installation, thrown away at exit.
+"""A scratch PostgreSQL server: made from a given installation, thrown away at exit, or kept for the next run.
 
 The postmaster is our direct child and is stopped by its pid, with bounded
 waits, whichever way the run ends; if this process is killed outright, the
@@ -25,6 +25,7 @@ START_SECONDS = 120
 STOP_SECONDS = 30
 SHUTDOWN_SECONDS = 300  # with the checkpoint that a restart needs
 SOCKET_PATH_MAX = 90  # bytes; the kernel allows 107 with the socket's own name
+OWN_CONF = "bench.conf"  # in the data directory, beside postgresql.conf: the settings of the run
 
 # A run measures one thing: nothing happens in the background, nothing waits for a disk.
 QUIET = {
@@ -104,12 +105,16 @@ def _ensure_server_user():
 
 
 class ScratchServer:
-    """Context manager: initdb, start, and on exit stop and remove."""
+    """Context manager: initdb, start, and on exit stop and remove.
 
-    def __init__(self, installation, settings, scratch, say):
+    With a folder to keep, the cluster in it is used if there is one, and stays.
+    """
+
+    def __init__(self, installation, settings, scratch, say, keep=None):
         self.installation = installation
         self.settings = {**QUIET, **settings}
         self.scratch = scratch
+        self.keep = keep and pathlib.Path(keep).resolve()
         self.say = say
         self.process = None
         self.folder = None
@@ -123,7 +128,8 @@ class ScratchServer:
             self.as_user = dict(user=SERVER_USER, group=groups[0], extra_groups=groups)
         try:
             self._make_folders()
-            self._initdb()
+            if not self._kept_cluster():
+                self._initdb()
             self._start()
         except BaseException:
             self.__exit__(None, None, None)
@@ -133,13 +139,13 @@ class ScratchServer:
     def __exit__(self, *exception):
         with _undisturbed():
             self._stop()
-            for folder in {self.folder, self.sockets} - {None}:
+            for folder in {self.folder, self.sockets} - {None, self.keep}:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def connect(self, settings=None):
+    def connect(self, settings=None, database="postgres"):
         """A session, which begins with these settings."""
         # No automatic preparing: it would refuse our several statements in one message.
-        return psycopg.connect(host=str(self.sockets), user=SERVER_USER, dbname="postgres",
+        return psycopg.connect(host=str(self.sockets), user=SERVER_USER, dbname=database,
                                autocommit=True, prepare_threshold=None, options=session_options(settings or {}))
 
     def client_environment(self, options):
@@ -173,11 +179,29 @@ class ScratchServer:
         if self.scratch:
             os.makedirs(self.scratch, exist_ok=True)
         with _undisturbed():
-            self.folder = self._own_folder(os.path.abspath(self.scratch) if self.scratch else None)
+            if self.keep:
+                self.keep.mkdir(parents=True, exist_ok=True)
+                if self.as_user:
+                    shutil.chown(self.keep, SERVER_USER, self.as_user["group"])
+                self.folder = self.keep
+            else:
+                self.folder = self._own_folder(os.path.abspath(self.scratch) if self.scratch else None)
             too_long = len(os.fsencode(str(self.folder))) > SOCKET_PATH_MAX
             self.sockets = self._own_folder("/tmp") if too_long else self.folder
         self.data = self.folder / "data"
         self.log = self.folder / "server.log"
+
+    def _kept_cluster(self):
+        """Whether there is one that a run has left; raises SystemExit if something else is in its place."""
+        if not self.keep or not self.data.exists():
+            return False
+        if not (self.data / OWN_CONF).exists():
+            raise SystemExit(f"bench: {self.data} is no cluster that bench/ has made: remove it, or name another folder")
+        major = int((self.data / "PG_VERSION").read_text(encoding="utf-8"))
+        if major != self.installation.major:
+            raise SystemExit(f"bench: {self.data} is of version {major}, the server of {self.installation.major}")
+        self.log.unlink(missing_ok=True)
+        return True
 
     def _initdb(self):
         self.say("making a scratch cluster")
@@ -199,9 +223,11 @@ class ScratchServer:
             raise
         if status != 0:
             raise SystemExit(f"bench: initdb failed:\n{self.log_tail()}")
+        with open(self.data / "postgresql.conf", "a", encoding="utf-8") as conf:
+            conf.write(f"include '{OWN_CONF}'\n")
 
     def _start(self):
-        with open(self.data / "postgresql.conf", "a", encoding="utf-8") as conf:
+        with open(self.data / OWN_CONF, "w", encoding="utf-8") as conf:
             conf.write(f"unix_socket_directories = '{self.sockets}'\n")
             for name, value in self.settings.items():
                 conf.write(f"{name} = '{value}'\n")
@@ -238,13 +264,14 @@ class ScratchServer:
         self._start()
 
     def _stop(self):
-        """Stop at once: the data are thrown away, so no shutdown checkpoint."""
+        """Stop at once where the data are thrown away; what is kept gets a shutdown checkpoint first."""
         if self.process is None or self.process.poll() is not None:
             return
-        for how in (signal.SIGQUIT, signal.SIGKILL):
+        ways = [(signal.SIGQUIT, STOP_SECONDS), (signal.SIGKILL, STOP_SECONDS)]
+        for how, seconds in [(signal.SIGINT, SHUTDOWN_SECONDS)] * bool(self.keep) + ways:
             self.process.send_signal(how)
             try:
-                self.process.wait(STOP_SECONDS)
+                self.process.wait(seconds)
                 return
             except subprocess.TimeoutExpired:
                 continue
