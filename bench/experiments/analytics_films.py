@@ -191,7 +191,7 @@ BRANCHES = {
 CONSTANTS = {"word": WORDS, "name": NAMES, "topic": TOPICS, "genre": GENRES, "place": PLACES[:8], "language": LANGUAGES,
              "kind": TYPES["film_kind"], "maker": TYPES["studio_kind"][:2], "job": TYPES["credit_kind"],
              "year": [str(year) for year in range(1960, 2015)], "figure": ["2.5", "4.0", "6.0", "7.5", "8.5"]}
-FILTERED = 0.75  # share of branches with a filter
+FILTERED = 0.5  # share of branches with a filter
 
 PLANNED = """SELECT min(f.title), min(s.name), min(t.name), min(p.name)
   FROM film f, film_studio fs, studio s, film_tag ft, tag t, credit c, person p, film_fact ff
