@@ -20,7 +20,7 @@ PARTS = {  # rows of the totals
     "all": lambda query: True,
     f"under {SHORT_MS // 1000} s": lambda query: median(query.ms[BASELINE]) < SHORT_MS,
     "with our nodes": lambda query: query.nodes > 0,
-    "without: noise": lambda query: query.nodes == 0,
+    "without our nodes": lambda query: query.nodes == 0,
 }
 
 
@@ -60,7 +60,7 @@ def add_run(bench, key, what, run, totals, compared):
 def _query_row(query):
     spread = lambda values: f"{min(values):.4g} – {max(values):.4g}"  # noqa: E731
     none, served = query.ms[BASELINE], query.ms["served"]
-    return [query.name, median(none), median(served), f"{query.ratio:.3f}×" + " (noise)" * (not query.nodes),
+    return [query.name, median(none), median(served), f"{query.ratio:.3f}×" + " (no node)" * (not query.nodes),
             len(none), spread(none), spread(served), query.plan, query.nodes, "same" if query.same_answers else "differ"]
 
 
