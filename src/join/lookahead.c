@@ -421,7 +421,8 @@ explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	Lookahead  *node = (Lookahead *) css;
 
-	if (es->analyze)
+	/* Workers' counts are their own. */
+	if (es->analyze && css->ss.ps.worker_instrument == NULL)
 	{
 		ExplainPropertyInteger("Batches", NULL, (int64) node->batches, es);
 		ExplainPropertyInteger("Rows Predicted", NULL, (int64) node->predicted, es);

@@ -116,6 +116,19 @@ is_volatile(Oid function, void *context)
 	return func_volatile(function) == PROVOLATILE_VOLATILE;
 }
 
+/*
+ * May an expression itself run code of users that is not marked volatile?
+ * Domains have constraints; an aggregate function counts as immutable, whatever
+ * its transition function is.
+ */
+static bool
+runs_other_code(const Node *node)
+{
+	return IsA(node, CoerceToDomain) ||
+		(IsA(node, Aggref) && ((const Aggref *) node)->aggfnoid >= FirstNormalObjectId) ||
+		(IsA(node, WindowFunc) && ((const WindowFunc *) node)->winfnoid >= FirstNormalObjectId);
+}
+
 /* Can it be seen when an expression is evaluated, or what it refers to? */
 static bool
 has_effects(Node *node, void *context)
@@ -131,7 +144,7 @@ has_effects(Node *node, void *context)
 
 		return number > 0 && subplan_effects(number - 1, walk) == EFFECTS_SOME;
 	}
-	if (check_functions_in_node(node, is_volatile, NULL) || IsA(node, NextValueExpr))
+	if (check_functions_in_node(node, is_volatile, NULL) || IsA(node, NextValueExpr) || runs_other_code(node))
 		return true;
 	if (IsA(node, SubPlan) &&
 		subplan_effects(((SubPlan *) node)->plan_id - 1, walk) == EFFECTS_SOME)
@@ -217,9 +230,16 @@ node_has_effects(Plan *plan, Walk *walk)
 
 /* ---- the index that a row of the outer side is looked up in ---- */
 
+static bool
+is_ours(const Plan *plan)
+{
+	return IsA(plan, CustomScan) && ((const CustomScan *) plan)->methods == &lbt_lookahead_methods;
+}
+
 /*
  * The index scan that the inner side begins with, each time that it is
- * scanned; NULL when it does not begin with one.
+ * scanned; NULL when it does not begin with one.  (Where a Result's condition
+ * or a Limit of 0 keeps it from that, keys are evaluated in vain.)
  */
 static Scan *
 find_scan(Plan *inner)
@@ -248,6 +268,11 @@ find_scan(Plan *inner)
 			case T_NestLoop:
 				inner = inner->lefttree;
 				break;
+			case T_CustomScan:
+				if (!is_ours(inner))
+					return NULL;
+				inner = inner->lefttree;
+				break;
 			default:
 				return NULL;
 		}
@@ -264,7 +289,11 @@ typedef struct Key
 	double		cost;			/* of its functions, in operators */
 } Key;
 
-/* May a function be called once more than without us?  Not one that runs others' code, which may say something. */
+/*
+ * May a function be called once more than without us, and its errors be
+ * dropped?  Of the server's own immutable ones, yes: they neither say nor keep
+ * anything.
+ */
 static bool
 is_unfit(Oid function, void *context)
 {
@@ -275,8 +304,7 @@ is_unfit(Oid function, void *context)
 	{
 		Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(row);
 
-		fit = proc->provolatile == PROVOLATILE_IMMUTABLE &&
-			(proc->prolang == INTERNALlanguageId || proc->prolang == ClanguageId);
+		fit = proc->provolatile == PROVOLATILE_IMMUTABLE && proc->prolang == INTERNALlanguageId;
 		((Key *) context)->cost += proc->procost;
 		ReleaseSysCache(row);
 	}
@@ -320,7 +348,7 @@ copy_key(Node *node, Key *key)
 		}
 		key->unfit |= key->walk->init_plan[param->paramid] > 0;
 	}
-	else if (check_functions_in_node(node, is_unfit, key) || IsA(node, SubPlan))
+	else if (check_functions_in_node(node, is_unfit, key) || IsA(node, CoerceToDomain) || IsA(node, SubPlan))
 		key->unfit = true;
 	return expression_tree_mutator(node, copy_key, key);
 }
@@ -335,6 +363,7 @@ equal_to(Relation index, int column, const List *conditions, Key *key, Oid *type
 	{
 		const OpExpr *condition = lfirst(lc);
 		const Var  *var;
+		Key			tried = *key;
 		Node	   *copy;
 		Oid			lefttype;
 		int			strategy;
@@ -348,10 +377,12 @@ equal_to(Relation index, int column, const List *conditions, Key *key, Oid *type
 								   &lefttype, type);
 		if (strategy != BTEqualStrategyNumber)
 			continue;
-		key->unfit = false;
-		copy = copy_key(lsecond(condition->args), key);
-		if (!key->unfit && key->cost <= MAX_KEY_COST)
+		copy = copy_key(lsecond(condition->args), &tried);
+		if (!tried.unfit && tried.cost <= MAX_KEY_COST)
+		{
+			*key = tried;
 			return copy;
+		}
 	}
 	return NULL;
 }

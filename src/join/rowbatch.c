@@ -7,6 +7,7 @@
 #include "executor/executor.h"
 #include "join/join.h"
 #include "registry/counters.h"
+#include "server/guard.h"
 #include "server/tableblock.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
@@ -16,6 +17,15 @@
 
 /* ---- the inner side ---- */
 
+/* An expression that cannot fail. */
+static bool
+is_column(const Expr *key)
+{
+	while (IsA(key, RelabelType))
+		key = ((const RelabelType *) key)->arg;
+	return IsA(key, Var) || IsA(key, Const);
+}
+
 /* Prepare the keys; false if the index, as it is now, takes none of them. */
 static bool
 open_keys(LbtInner *inner, CustomScanState *node, const List *facts)
@@ -23,6 +33,7 @@ open_keys(LbtInner *inner, CustomScanState *node, const List *facts)
 	const LbtKeySpec *spec = &inner->index->keyspec;
 	ListCell   *lc;
 
+	inner->safe = true;
 	foreach(lc, ((CustomScan *) node->ss.ps.plan)->custom_exprs)
 	{
 		int			column = inner->nkeys;
@@ -32,6 +43,7 @@ open_keys(LbtInner *inner, CustomScanState *node, const List *facts)
 			break;
 		inner->type[column] = type;
 		inner->key[column] = ExecInitExpr(lfirst(lc), &node->ss.ps);
+		inner->safe &= is_column(lfirst(lc));
 		inner->nkeys++;
 	}
 	inner->values = palloc(sizeof(LbtKeyValue) * inner->nkeys * LBT_LOOKAHEAD_LIMIT);
@@ -183,6 +195,29 @@ evaluate_keys(const LbtInner *inner, const LbtRowBatch *rows, int row)
 	return true;
 }
 
+/*
+ * The same of all rows.  A key that fails (1 / x) is not known: the inner scan
+ * will raise the error, if it comes to that row.
+ */
+static void
+evaluate_rows(const LbtInner *inner, const LbtRowBatch *rows, bool *known)
+{
+	volatile int row = 0;
+
+	if (inner->safe)
+		for (; row < rows->n; row++)
+			known[row] = evaluate_keys(inner, rows, row);
+	while (row < rows->n)
+	{
+		LBT_GUARD_BEGIN_AS(CurrentResourceOwner);
+		{
+			for (; row < rows->n; row++)
+				known[row] = evaluate_keys(inner, rows, row);
+		}
+		LBT_GUARD_END(known[row++] = false);
+	}
+}
+
 int
 lbt_rowbatch_predict(LbtInner *inner, LbtRowBatch *rows)
 {
@@ -191,11 +226,8 @@ lbt_rowbatch_predict(LbtInner *inner, LbtRowBatch *rows)
 	bool		known[LBT_LOOKAHEAD_LIMIT];
 
 	ResetExprContext(inner->econtext);
-	for (int row = 0; row < rows->n; row++)
-	{
-		known[row] = evaluate_keys(inner, rows, row);
-		rows->prediction[row] = NO_PREDICTION;
-	}
+	evaluate_rows(inner, rows, known);
+	memset(rows->prediction, NO_PREDICTION, rows->n);
 	lbt_index_update(index);
 	if (index->state != LBT_READY)
 		return 0;

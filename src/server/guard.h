@@ -39,7 +39,8 @@ typedef struct LbtGuard
  */
 #define LBT_GUARD_BEGIN() LBT_GUARD_BEGIN_AS(NULL)
 
-/* The same, without a line in the log, for a block whose pins and reads are to belong to this resource owner. */
+/* The same, without a line in the log, for a block whose pins and reads are to belong to this resource owner; any error is
+ * dropped. */
 #define LBT_GUARD_BEGIN_AS(owner) \
 	do { \
 		LbtGuard	lbt_guard_; \

@@ -60,6 +60,11 @@ SELECT substring(line from '\d+')::int BETWEEN 50 AND 102 AS twice_at_most
   FROM la_plan('SELECT p.n, b.v FROM la_probe p LEFT JOIN la_big b ON b.k = p.k LIMIT 50', 'Scan on la_probe') line;
 -- ... so that there is no error of the second
 SELECT p.n, b.v < 0 AS negative FROM la_probe p LEFT JOIN la_big b ON b.k = p.k + 0 / (p.n - 2) LIMIT 1;
+-- ... nor of a key, whose expression may fail: not for rows that are not joined, and for others it is the inner scan's error
+SELECT count(v) FROM (SELECT b.v FROM (SELECT n FROM la_probe ORDER BY n OFFSET 0) p LEFT JOIN la_big b ON b.k = p.n / (p.n - 20) LIMIT 19) q;
+SELECT count(v) FROM (SELECT b.v FROM (SELECT n FROM la_probe ORDER BY n OFFSET 0) p LEFT JOIN la_big b ON b.k = p.n / (p.n - 20) LIMIT 20) q;
+SELECT count(s.v) FROM la_probe p CROSS JOIN LATERAL (SELECT max(b.v) AS v FROM la_big b WHERE b.k = p.s::int8 AND p.n < 0) s;
+SELECT count(s.v) FROM la_probe p LEFT JOIN LATERAL (SELECT b.v FROM la_big b WHERE b.k = p.n / (p.n - 20) LIMIT (p.n <> 20)::int) s ON true;
 -- wide rows: work_mem bounds a batch
 SET work_mem = '64kB';
 SELECT la_sum(query, 'Rows Predicted') / la_sum(query, 'Batches') < 48 AS small_batches
@@ -211,6 +216,20 @@ SELECT la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = la_loud(p.k)'
        la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = p.k + p.n * 2 - 1 + p.a / 3'),
        la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = (SELECT p.k)');
 SELECT count(b.v) FROM (SELECT la_loud(k) AS k FROM la_probe WHERE n IN (1, 2, 3, 4, 5, 6, 7) OFFSET 0) p JOIN la_big b ON b.k = p.k;
+-- ... in a domain's constraint, or an aggregate's function
+CREATE DOMAIN la_domain AS bigint CHECK (la_loud(VALUE) IS NOT NULL);
+CREATE FUNCTION la_count(bigint, bigint) RETURNS bigint LANGUAGE sql VOLATILE RETURN $1 + 1;
+CREATE AGGREGATE la_aggregate(bigint) (SFUNC = la_count, STYPE = bigint, INITCOND = '0');
+SELECT la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = (p.k + 1)::la_domain'),
+       la_nodes('SELECT b.v FROM (SELECT k::la_domain AS k FROM la_probe OFFSET 0) p JOIN la_big b ON b.k = p.k'),
+       la_nodes('SELECT b.v, p.k FROM (SELECT a, la_aggregate(k) AS k FROM la_probe GROUP BY a) p JOIN la_big b ON b.k = p.a'),
+       la_nodes('SELECT b.v, p.k FROM (SELECT a, la_aggregate(k) OVER (ORDER BY n) AS k FROM la_probe) p JOIN la_big b ON b.k = p.a'),
+       la_nodes('SELECT b.v, p.k FROM (SELECT a, max(k) AS k FROM la_probe GROUP BY a) p JOIN la_big b ON b.k = p.a');
+-- A key that is the same for all rows is none; one behind it is not known then.
+SELECT la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.a = 5 AND b.u = (md5(p.n::text))::uuid'),
+       la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.a = 5 AND b.u = p.u');
+-- A loop on the inner side begins with its own outer side.
+SELECT la_compare('SELECT p.n, b.v, c.v FROM la_probe p LEFT JOIN (la_big b JOIN la_big c ON c.k = b.k + b.v * 0) ON b.a = p.a AND p.n < 90');
 -- Columns of all kinds pass through, by their names.
 EXPLAIN (COSTS OFF, VERBOSE) SELECT (p.r).f2, b.v, p FROM (SELECT k, ROW(n, a) AS r, wide FROM la_probe OFFSET 0) p JOIN la_big b ON b.k = p.k WHERE length(p.wide) > b.v;
 SELECT la_compare('SELECT (p.r).f2, b.v, p.wide FROM (SELECT k, ROW(n, a) AS r, wide FROM la_probe OFFSET 0) p JOIN la_big b ON b.k = p.k');
@@ -270,6 +289,8 @@ EXCEPTION WHEN division_by_zero THEN
 END $$;
 SELECT count(b.v) FROM la_probe p JOIN la_big b ON b.k = p.k;
 
-DROP FUNCTION la_compare, la_plan, la_sum, la_nodes, la_locks, la_loud;
+DROP AGGREGATE la_aggregate(bigint);
+DROP DOMAIN la_domain;
+DROP FUNCTION la_compare, la_plan, la_sum, la_nodes, la_locks, la_loud, la_count;
 DROP SEQUENCE la_seq;
 DROP TABLE la_big, la_probe, la_locked, la_rows;

@@ -99,6 +99,7 @@ sub within
 	ok($low <= $got && $got <= $high, $name) or diag("$got rows were read, not $low to $high");
 }
 within(15, 23, rows_read(15), 'cold: no more than a batch and the next one are read ahead of need');
+is($node->safe_psql('postgres', $sum), $right, 'all of it comes into memory');
 within(15, 16, rows_read(15), 'in memory: no more than one batch, of as many rows as were needed before');
 within(4, 4, rows_read(4), 'none before the first rows have been joined');
 restart_cold();
@@ -363,6 +364,7 @@ SKIP:
 	cmp_ok(cold_prefetched(64), '>', 500, 'direct I/O: leaves are brought in');
 	restart_cold();
 	within(15, 23, rows_read(15), 'direct I/O, cold: no more than a batch and the next one');
+	$node->safe_psql('postgres', $sum);
 	within(15, 16, rows_read(15), 'direct I/O, in memory: no more than one batch');
 	my $again = in_batch('direct I/O, VACUUM', ['DELETE FROM big WHERE v < 100 AND k NOT IN (SELECT k FROM probe)',
 				'VACUUM (INDEX_CLEANUP on, TRUNCATE off) big', "SELECT learnedbtree_train('big_k')"]);
