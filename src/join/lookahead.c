@@ -46,6 +46,10 @@
 #define FIRST_TRIAL 128
 #define SAMPLE_ROWS 32
 
+/* Of a batch's predictions, so many and such a share not used: it was made in vain. */
+#define UNUSED_ROWS 12
+#define UNUSED_SHARE 0.75
+
 /* Pages of the inner index and table that the processor's caches have room for. */
 #define CACHED_PAGES 512
 
@@ -277,14 +281,18 @@ static void
 end_timing(Lookahead *node, uint32 rows, bool missed)
 {
 	bool		timing = node->timing;
+	bool		unused = node->now->unused >= UNUSED_ROWS && node->now->unused > node->now->n * UNUSED_SHARE;
 
 	node->timing = false;
 	if (timing)
 		missed |= pgBufferUsage.shared_blks_read - node->reads_from != node->outer_reads;
-	if (missed)
+	if (missed || unused)
 	{
 		/* No time is worth comparing. */
-		lbt_pace_missed(&node->pace);
+		if (missed)
+			lbt_pace_missed(&node->pace);
+		else
+			lbt_pace_unused(&node->pace);
 		node->sample_ns = node->sample_rows = 0;
 		return;
 	}

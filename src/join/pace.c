@@ -82,3 +82,9 @@ lbt_pace_missed(LbtPace *pace)
 	if (pace->trying || pace->off)
 		settle(pace, false);
 }
+
+void
+lbt_pace_unused(LbtPace *pace)
+{
+	settle(pace, true);
+}

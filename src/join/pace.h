@@ -10,6 +10,9 @@
  *                                              a p a p a p a p a p      a: a batch, p: plain rows
  *     off  ----- plain rows -----------------  trial  ----- rows ...
  *
+ * Two things need no clock: blocks that are missing, and rows that the inner
+ * side has from elsewhere (Memoize).
+ *
  * A trial compares the medians of its samples, so that a few that another
  * process has disturbed do not decide.  With each trial that finds what the
  * one before has found, the next one is further away.
@@ -56,5 +59,8 @@ extern void lbt_pace_sample(LbtPace *pace, LbtPaceWay way, double ns);
 
 /* Blocks are missing, so looking ahead pays: ends a trial. */
 extern void lbt_pace_missed(LbtPace *pace);
+
+/* Most rows were not looked up at all, so it does not. */
+extern void lbt_pace_unused(LbtPace *pace);
 
 #endif							/* LBT_PACE_H */

@@ -165,7 +165,7 @@ lbt_rowbatch_empty(LbtInner *inner, LbtRowBatch *rows)
 	for (int i = 0; i < rows->n; i++)
 		ExecClearTuple(rows->slot[i]);
 	MemoryContextReset(rows->context);
-	rows->n = rows->at = rows->batch.n = 0;
+	rows->n = rows->at = rows->unused = rows->batch.n = 0;
 	rows->looked = rows->missed = false;
 	if (rows->leaves != NULL)
 		lbt_count_many(inner->index, LBT_EV_PREFETCHED, lbt_reads_end(&rows->leaves));
@@ -279,6 +279,7 @@ lbt_rowbatch_next(LbtInner *inner, LbtRowBatch *rows)
 		}
 		if (unlikely(rows->rows != NULL))
 			rows->missed |= lbt_batch_rows_come(rows->rows, prediction);
+		rows->unused += index->handed.generation != 0;
 		index->handed = rows->batch.target[prediction];
 		index->handed_code = rows->batch.code[prediction];
 	}

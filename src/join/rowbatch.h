@@ -55,6 +55,8 @@ typedef struct LbtRowBatch
 	int			n;				/* rows */
 	int			at;				/* the next one to hand on */
 	int			room;			/* slots there are */
+	int			unused;			/* predictions for rows that were not looked
+								 * up, as Memoize had them */
 	MemoryContext context;		/* of copies' values */
 	bool		looked;			/* lbt_rowbatch_look() has been called */
 	bool		missed;			/* blocks had to be read */
