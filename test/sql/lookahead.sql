@@ -75,6 +75,15 @@ SET learnedbtree.debug_lookup_delay = 1000;
 SELECT la_sum('SELECT p.n, b.v FROM (SELECT p.* FROM la_probe p, generate_series(1, 10) OFFSET 0) p JOIN la_big b ON b.k = p.k', 'Rows Predicted')
        BETWEEN 100 AND 2000 AS turned_off;
 RESET learnedbtree.debug_lookup_delay;
+-- ... and where most rows are not looked up, as Memoize has what belongs to them
+CREATE TABLE la_repeated AS SELECT p.k, i FROM generate_series(1, 40) i, la_probe p WHERE p.n < 150 ORDER BY i, p.n;
+ANALYZE la_repeated;
+SET enable_memoize = on;
+EXPLAIN (COSTS OFF) SELECT r.i, b.v FROM la_repeated r JOIN la_big b ON b.k = r.k;
+SELECT count(b.v) FROM la_repeated r JOIN la_big b ON b.k = r.k;
+SELECT la_sum('SELECT r.i, b.v FROM la_repeated r JOIN la_big b ON b.k = r.k', 'Rows Predicted') BETWEEN 100 AND 1500 AS turned_off;
+SET enable_memoize = off;
+DROP TABLE la_repeated;
 -- planned with it, and run without
 PREPARE la_prepared AS SELECT count(b.v) FROM la_probe p JOIN la_big b ON b.k = p.k;
 SET plan_cache_mode = force_generic_plan;

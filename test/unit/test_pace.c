@@ -119,6 +119,25 @@ missing_blocks_turn_on(const void *arg)
 }
 
 static void
+unused_predictions_turn_off(const void *arg)
+{
+	LbtPace		pace;
+	uint32_t	first;
+
+	(void) arg;
+	lbt_pace_init(&pace, false, FIRST);
+	lbt_pace_unused(&pace);
+	CHECK(lbt_pace_way(&pace) == LBT_PLAIN && !pace.trying, "still on");
+	first = until_trial(&pace);
+	lbt_pace_sample(&pace, LBT_AHEAD, 1);
+	lbt_pace_unused(&pace);
+	CHECK(lbt_pace_way(&pace) == LBT_PLAIN && !pace.trying, "the trial goes on");
+	CHECK(until_trial(&pace) > first, "the next trial is no further away");
+	run_trial(&pace, 200, 100, 0);
+	CHECK(lbt_pace_way(&pace) == LBT_AHEAD, "used again, and still off");
+}
+
+static void
 late_samples_are_dropped(const void *arg)
 {
 	LbtPace		pace;
@@ -140,6 +159,7 @@ const Test	pace_tests[] = {
 	{"pace: outliers do not decide", outliers_do_not_decide, NULL},
 	{"pace: the same verdicts are asked for less often", same_verdicts_are_asked_for_less_often, NULL},
 	{"pace: missing blocks turn on", missing_blocks_turn_on, NULL},
+	{"pace: predictions that are not used turn off", unused_predictions_turn_off, NULL},
 	{"pace: samples outside of a trial are dropped", late_samples_are_dropped, NULL},
 	{NULL, NULL, NULL}
 };
