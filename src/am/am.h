@@ -52,9 +52,6 @@ extern void lbt_costestimate(PlannerInfo *root, IndexPath *path, double loop_cou
 							 Cost *total_cost, Selectivity *selectivity, double *correlation,
 							 double *pages);
 
-/* scanahead.c */
-extern void lbt_ahead_init(void);
-
 /* opclass.c */
 
 /*

@@ -185,19 +185,16 @@ extern int64 lbt_probe_seek(const LbtScan *so, LbtProbe *probe, TupleDesc tupdes
  * view of the index: where the model has changed since, nothing is known.
  *
  * Predict the leaf of a probe that is about to be located, and of some that follow, and fetch their cache
- * lines; perhaps bring leaves into shared buffers.  What is not known is left to lbt_locate().  The target
- * may carry a pin, which lbt_locate() takes over.
+ * lines; perhaps ask for leaves.  What is not known is left to lbt_locate().  True if the predicted leaf has been asked
+ * for before.
  */
-extern void lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, bool forward,
+extern bool lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, bool forward,
 							  LbtTarget *target);
 
-/*
- * A sibling that the walk steps to: its buffer, pinned and not locked, when it has been brought in ahead, else
- * InvalidBuffer.  Begins to bring in those behind it where that looks useful.
- */
-extern Buffer lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, BlockNumber block, bool forward);
+/* The walk steps to this sibling: ask for those behind it where that looks useful. */
+extern void lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, BlockNumber block, bool forward);
 
-/* The scan goes elsewhere, or ends: nothing is needed ahead any more, rows included; gives back all pins. */
+/* The scan goes elsewhere, or ends: nothing is needed ahead any more, rows included. */
 extern void lbt_ahead_stop(LbtScan *so);
 
 /* The same for good: frees so->ahead and so->rows. */
@@ -228,7 +225,7 @@ extern int64 lbt_limit_left(LbtLimit *limit, IndexScanDesc scan);
  */
 extern void lbt_rows_ahead(IndexScanDesc scan, LbtScan *so, bool forward);
 
-/* Read no more rows ahead; gives back all pins. */
+/* Read no more rows ahead. */
 extern void lbt_rows_stop(LbtScan *so);
 
 /* The same for good: frees so->rows. */

@@ -12,13 +12,8 @@
  *     slots     ... 17   18   19   20   21   22   23   24 ...
  *                   |    |    |    |    |    |
  *                   read |    |    |    |    asked for last (slot); until: the last slot of the stream's probe
- *                        |    |    on their way: pinned by the stream
- *                        |    has come: pinned by the stream, too
- *                        split off, or not needed: passed by, its pin is given back
- *
- * Pins.  A stream pins the leaves that are on their way and those that have come and not been used yet, as many
- * as the server allows.  VACUUM waits for them, so they must not outlast the scan's activity: streams end with
- * their scans, at rescans, and whenever the executor hands back to the client, who may leave a cursor idle.
+ *                        |    asked for
+ *                        split off, or not needed: passed by
  *
  * Shared memory.  The model is read only after a look at the generation, with no dsa call in between; when the
  * model has changed, what was predicted by it is forgotten and its stream ends.
@@ -28,7 +23,6 @@
 #include "am/scan.h"
 #include "registry/counters.h"
 #include "registry/settings.h"
-#include "server/executor.h"
 #include "server/stream.h"
 #include "utils/memutils.h"
 
@@ -63,8 +57,6 @@ typedef struct LbtAhead
 	LbtScan    *so;
 	Predicted	predicted[2];	/* for the scan itself; for its rows */
 
-	bool		failed;			/* a stream has met an error: no further one */
-
 	/* leaves being brought in; NULL: none */
 	LbtStream  *stream;
 	bool		forward;
@@ -84,29 +76,10 @@ get_ahead(LbtScan *so)
 
 		ahead->so = so;
 		ahead->predicted[0].batch.n = ahead->predicted[1].batch.n = 0;
-		ahead->failed = false;
 		ahead->stream = NULL;
 		so->ahead = ahead;
 	}
 	return so->ahead;
-}
-
-static void
-end_stream(LbtAhead *ahead)
-{
-	if (ahead->stream != NULL)
-		ahead->failed |= !lbt_stream_end(ahead->stream);
-}
-
-/*
- * When the executor returns, the client may take its time: no pins are held meanwhile.  Scans that go on begin anew when
- * they miss leaves, or rows.
- */
-void
-lbt_ahead_init(void)
-{
-	lbt_streams_init();
-	lbt_statement.returned = lbt_streams_end;
 }
 
 void
@@ -117,7 +90,7 @@ lbt_ahead_stop(LbtScan *so)
 	if (so->ahead == NULL)
 		return;
 	so->ahead->predicted[0].batch.n = so->ahead->predicted[1].batch.n = 0;
-	end_stream(so->ahead);
+	lbt_stream_end(&so->ahead->stream);
 }
 
 void
@@ -194,8 +167,6 @@ static void
 begin_stream(IndexScanDesc scan, LbtScan *so, LbtAhead *ahead, const LbtProbe *probe, int64 slot,
 			 bool forward)
 {
-	if (ahead->failed)
-		return;
 	ahead->forward = forward;
 	ahead->generation = so->index->generation;
 	ahead->probe = *probe;
@@ -203,8 +174,7 @@ begin_stream(IndexScanDesc scan, LbtScan *so, LbtAhead *ahead, const LbtProbe *p
 	find_slots(ahead);
 	if (slot >= 0)
 		ahead->slot = forward ? slot - 1 : slot + 1;
-	lbt_stream_begin(&ahead->stream, GetMemoryChunkContext(so), scan->indexRelation, so->bitmap,
-					 so->nprobes > 1, next_leaf, ahead);
+	ahead->stream = lbt_stream_begin(GetMemoryChunkContext(so), scan->indexRelation, so->bitmap, next_leaf, ahead);
 }
 
 /* Is there a stream that serves a scan in this direction?  Ends another.  ahead may be NULL. */
@@ -215,29 +185,29 @@ have_stream(LbtAhead *ahead, bool forward)
 		return false;
 	if (ahead->forward != forward || !lbt_enable_prefetch ||
 		lbt_stream_idle(ahead->stream) >= MAX_IDLE || !same_model(ahead->so->index, ahead->generation))
-		end_stream(ahead);
+		lbt_stream_end(&ahead->stream);
 	return ahead->stream != NULL;
 }
 
 /*
- * The leaf in this slot, if it is in the stream, pinned; InvalidBuffer if not.  Those before it are passed by.  The
+ * Pass by the leaf in this slot, and those before it; true if it was in the stream, so that it has been asked for.  The
  * stream ends with its last leaf.
  */
-static Buffer
-take_slot(LbtAhead *ahead, uint32 slot)
+static bool
+pass_slot(LbtAhead *ahead, uint32 slot)
 {
 	uint32		next;
 
 	while (lbt_stream_look(ahead->stream, &next))
 	{
 		if (ahead->forward ? next > slot : next < slot)
-			return InvalidBuffer;
+			return false;
+		lbt_stream_pass(ahead->stream);
 		if (next == slot)
-			return lbt_stream_take(ahead->stream);
-		lbt_stream_skip(ahead->stream);
+			return true;
 	}
-	end_stream(ahead);
-	return InvalidBuffer;
+	lbt_stream_end(&ahead->stream);
+	return false;
 }
 
 /* ---- probes ---- */
@@ -291,7 +261,7 @@ take_handed(LbtIndex *index, const LbtBound *bound, LbtTarget *target)
 	index->handed.generation = 0;
 }
 
-void
+bool
 lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, bool forward, LbtTarget *target)
 {
 	LbtIndex   *index = so->index;
@@ -307,15 +277,15 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 	if (so->nprobes == 1)
 	{
 		if (so->ahead)
-			end_stream(so->ahead);
+			lbt_stream_end(&so->ahead->stream);
 		if (index->handed.generation != 0)
 			take_handed(index, forward ? &so->probe.start : &so->probe.end, target);
-		return;
+		return false;
 	}
 	if (!walk->for_rows)
 		lbt_index_update(index);
 	if (!same_model(index, index->generation))
-		return;
+		return false;
 	ahead = get_ahead(so);
 	predicted = &ahead->predicted[walk->for_rows];
 	batch = &predicted->batch;
@@ -339,8 +309,7 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 		}
 	}
 	*target = batch->target[at];
-	if (have_stream(ahead, forward))
-		target->pinned = take_slot(ahead, target->slot);
+	return have_stream(ahead, forward) && pass_slot(ahead, target->slot);
 }
 
 /* ---- siblings ---- */
@@ -369,19 +338,18 @@ slot_of_sibling(LbtIndex *index, LbtWalk *walk, BlockNumber block, bool forward)
 	return -1;
 }
 
-Buffer
+void
 lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, BlockNumber block, bool forward)
 {
 	LbtIndex   *index = so->index;
 	int64		slot;
-	Buffer		buf;
 
 	if (!lbt_enable_prefetch)
 	{
 		if (so->ahead)
-			end_stream(so->ahead);	/* it may have been turned off in the
-									 * middle */
-		return InvalidBuffer;
+			lbt_stream_end(&so->ahead->stream); /* it may have been turned off
+												 * in the middle */
+		return;
 	}
 	if (!walk->for_rows)
 		lbt_index_update(index);
@@ -389,13 +357,6 @@ lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, BlockNumber bl
 	if (++walk->steps >= STEPS_FIRST && slot >= 0 && !have_stream(so->ahead, forward) &&
 		!lbt_slot_cached(scan->indexRelation, index, (uint32) slot, true) && same_model(index, index->generation))
 		begin_stream(scan, so, get_ahead(so), walk->probe, slot, forward);
-	if (!have_stream(so->ahead, forward) || slot < 0)
-		return InvalidBuffer;
-	buf = take_slot(so->ahead, (uint32) slot);
-	if (!BufferIsValid(buf) || BufferGetBlockNumber(buf) == block)
-		return buf;
-
-	/* The leaf cache was garbage when one of the two was read from it. */
-	ReleaseBuffer(buf);
-	return InvalidBuffer;
+	if (have_stream(so->ahead, forward) && slot >= 0)
+		(void) pass_slot(so->ahead, (uint32) slot);
 }

@@ -415,21 +415,12 @@ lbt_scan_look_at_leaf(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, Lb
 
 /* ---- from leaf to leaf ---- */
 
-/*
- * A leaf that the scan has to visit next, pinned and share-locked: through the pin of one brought in ahead, or
- * read now.
- */
+/* A leaf that the scan has to visit next, pinned and share-locked. */
 static Buffer
 lock_leaf(IndexScanDesc scan, LbtScan *so, BlockNumber block, bool forward)
 {
-	Relation	rel = scan->indexRelation;
-	Buffer		buf = lbt_ahead_sibling(scan, so, &so->walk, block, forward);
-
-	if (!BufferIsValid(buf))
-		return _bt_getbuf(rel, block, BT_READ);
-	_bt_lockbuf(rel, buf, BT_READ);
-	_bt_checkpage(rel, buf);
-	return buf;
+	lbt_ahead_sibling(scan, so, &so->walk, block, forward);
+	return _bt_getbuf(scan->indexRelation, block, BT_READ);
 }
 
 /*
@@ -534,7 +525,7 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, OffsetNu
 	Buffer		buf;
 
 	CHECK_FOR_INTERRUPTS();
-	lbt_ahead_predict(scan, so, &so->walk, number, forward, &target);
+	(void) lbt_ahead_predict(scan, so, &so->walk, number, forward, &target);
 	lbt_probe_go(so, &so->probe, number);
 	bound = forward ? &so->probe.start : &so->probe.end;
 	lbt_count_index_search(scan);

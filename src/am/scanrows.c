@@ -24,6 +24,7 @@
 #include "executor/instrument.h"
 #include "registry/counters.h"
 #include "registry/settings.h"
+#include "server/guard.h"
 #include "server/stream.h"
 #include "server/tableblock.h"
 #include "utils/memutils.h"
@@ -48,7 +49,7 @@ typedef struct LbtRows
 {
 	IndexScanDesc scan;
 	LbtScan    *so;
-	bool		failed;			/* the stream has met an error: no further one */
+	bool		failed;			/* the walk has met an error: no further one */
 	LbtStream  *stream;			/* or NULL */
 	bool		forward;
 	BlockNumber current;		/* of the row handed out last */
@@ -69,8 +70,7 @@ typedef struct LbtRows
 void
 lbt_rows_stop(LbtScan *so)
 {
-	if (so->rows->stream != NULL)
-		so->rows->failed |= !lbt_stream_end(so->rows->stream);
+	lbt_stream_end(&so->rows->stream);
 }
 
 void
@@ -117,44 +117,51 @@ next_leaf_buffer(LbtRows *rows, bool stepping)
 	LbtScan    *so = rows->so;
 	LbtTarget	target;
 	BlockNumber block;
-	Buffer		buf;
 
 	if (stepping)
 	{
 		block = rows->leaf.sibling[rows->forward];
 		if (block == P_NONE)
 			return InvalidBuffer;
-		buf = lbt_ahead_sibling(rows->scan, so, &rows->walk, block, rows->forward);
+		lbt_ahead_sibling(rows->scan, so, &rows->walk, block, rows->forward);
 	}
 	else
 	{
 		int64		number = rows->leaf.probe[rows->forward] + (rows->forward ? 1 : -1);
+		bool		asked;
 
 		if (number < 0 || number >= so->nprobes)
 			return InvalidBuffer;
-		lbt_ahead_predict(rows->scan, so, &rows->walk, number, rows->forward, &target);
+		asked = lbt_ahead_predict(rows->scan, so, &rows->walk, number, rows->forward, &target);
 		if (target.generation == 0)
 			return InvalidBuffer;
 		lbt_probe_go(so, &rows->probe, number);
 		rows->walk.slot = target.slot;
 		block = target.block;
-		buf = target.pinned;
-		if (!BufferIsValid(buf) && !lbt_slot_cached(rel, so->index, target.slot, true))
+		if (!lbt_slot_cached(rel, so->index, target.slot, true) && (!asked || block >= so->index->nblocks))
 			return InvalidBuffer;
 	}
-	return BufferIsValid(buf) ? buf : ReadBuffer(rel, block);
+	return ReadBuffer(rel, block);
 }
 
+/* An error in reading it is not the scan's, which may not come there. */
 static bool
 next_leaf(LbtRows *rows)
 {
-	bool		stepping = rows->leaf.more[rows->forward];
-	Buffer		buf;
+	volatile bool found = false;
 
-	lbt_probe_go(rows->so, &rows->probe, rows->leaf.probe[rows->forward]);
-	buf = next_leaf_buffer(rows, stepping);
-	return BufferIsValid(buf) &&
-		lbt_scan_look_at_leaf(rows->scan, rows->so, &rows->probe, &rows->leaf, buf, stepping, rows->forward);
+	LBT_GUARD_BEGIN_SILENTLY();
+	{
+		bool		stepping = rows->leaf.more[rows->forward];
+		Buffer		buf;
+
+		lbt_probe_go(rows->so, &rows->probe, rows->leaf.probe[rows->forward]);
+		buf = next_leaf_buffer(rows, stepping);
+		found = BufferIsValid(buf) &&
+			lbt_scan_look_at_leaf(rows->scan, rows->so, &rows->probe, &rows->leaf, buf, stepping, rows->forward);
+	}
+	LBT_GUARD_END(rows->failed = true);
+	return found && !rows->failed;
 }
 
 /* For the stream: the block of the next row that is in another one than the row before it. */
@@ -247,8 +254,8 @@ begin_stream(IndexScanDesc scan, LbtScan *so, LbtRows *rows, bool forward)
 	rows->nnamed = rows->npassed = 0;
 	rows->unnamed = 0;
 	rows->forward = forward;
-	lbt_stream_begin(&rows->stream, GetMemoryChunkContext(so), scan->heapRelation,
-					 rows->left < LBT_NO_LIMIT && !rows->limit.merged, true, next_block, rows);
+	rows->stream = lbt_stream_begin(GetMemoryChunkContext(so), scan->heapRelation,
+									rows->left < LBT_NO_LIMIT && !rows->limit.merged, next_block, rows);
 }
 
 /* Has the block been named, from the one with this number on? */
@@ -261,7 +268,7 @@ is_named(const LbtRows *rows, uint32 number, BlockNumber block)
 	return false;
 }
 
-/* Pass by what is in front of the row's block in the stream, and wait for that. */
+/* Pass by the row's block in the stream, and what is in front of it. */
 static void
 keep_step(LbtRows *rows, BlockNumber block)
 {
@@ -280,7 +287,7 @@ keep_step(LbtRows *rows, BlockNumber block)
 			return;
 		}
 		rows->unnamed = 0;
-		lbt_stream_skip(rows->stream);
+		lbt_stream_pass(rows->stream);
 		if (rows->named[number % MAX_NAMED] == block)
 			return;
 	}

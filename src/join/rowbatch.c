@@ -209,7 +209,7 @@ evaluate_rows(const LbtInner *inner, const LbtRowBatch *rows, bool *known)
 			known[row] = evaluate_keys(inner, rows, row);
 	while (row < rows->n)
 	{
-		LBT_GUARD_BEGIN_AS(CurrentResourceOwner);
+		LBT_GUARD_BEGIN_SILENTLY();
 		{
 			for (; row < rows->n; row++)
 				known[row] = evaluate_keys(inner, rows, row);

@@ -34,7 +34,6 @@ typedef struct LbtTarget
 	uint32		slot;
 	BlockNumber block;
 	Buffer		recent;			/* a buffer of this server's, or invalid */
-	Buffer		pinned;			/* the block's, pinned by us; or invalid */
 	double		fraction;		/* where in the leaf, from 0 to 1 */
 } LbtTarget;
 

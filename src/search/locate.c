@@ -55,26 +55,23 @@ typedef struct Search
 
 /* ---- landing ---- */
 
-/* Pin the target, if it is not, and lock it; InvalidBuffer when the block cannot be in the file. */
+/* Pin the target, and lock it; InvalidBuffer when the block cannot be in the file. */
 static pg_attribute_always_inline Buffer
 lock_target(const Search *search, const LbtTarget *t, int lockmode)
 {
 	Relation	rel = search->rel;
 	LbtIndex   *index = search->index;
-	Buffer		buf = t->pinned;
+	Buffer		buf;
 
-	if (!BufferIsValid(buf) && lbt_pin_by_hint(rel, t->block, t->recent))
+	if (lbt_pin_by_hint(rel, t->block, t->recent))
 		buf = t->recent;
 	else
 	{
-		if (!BufferIsValid(buf))
-		{
-			if (t->block >= index->nblocks)
-				index->nblocks = RelationGetNumberOfBlocks(rel);
-			if (t->block == BTREE_METAPAGE || t->block >= index->nblocks)
-				return InvalidBuffer;
-			buf = ReadBuffer(rel, t->block);
-		}
+		if (t->block >= index->nblocks)
+			index->nblocks = RelationGetNumberOfBlocks(rel);
+		if (t->block == BTREE_METAPAGE || t->block >= index->nblocks)
+			return InvalidBuffer;
+		buf = ReadBuffer(rel, t->block);
 		if (lbt_enable_buffer_hint && buf != t->recent)
 			lbt_index_set_hint(index, t->slot, buf);
 	}
@@ -264,9 +261,6 @@ lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapsh
 	outcome->moved = 0;
 	if (target->generation != index->generation || index->state != LBT_READY)
 	{
-		if (BufferIsValid(target->pinned))
-			ReleaseBuffer(target->pinned);
-		target->pinned = InvalidBuffer;
 		target->generation = 0;
 		outcome->event = LBT_EV_NO_MODEL;
 		if (index->state != LBT_READY)
@@ -279,7 +273,6 @@ lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapsh
 	index->last_slot = target->slot;
 	outcome->event = LBT_EV_BAD_BLOCK;
 	buf = lock_target(&search, target, BT_READ);
-	target->pinned = InvalidBuffer;
 	if (!BufferIsValid(buf))
 		return InvalidBuffer;
 	search.fraction = target->fraction;
@@ -424,7 +417,6 @@ target_last(const LbtIndex *index, uint64 code, LbtTarget *t)
 	if (index->model.separators.bytes > 0 && !last->moved && last->hi != PG_UINT64_MAX && (code == last->lo || code == last->hi))
 		return false;
 	t->generation = index->generation;
-	t->pinned = InvalidBuffer;
 	t->slot = PG_UINT32_MAX;
 	t->block = last->block;
 	t->recent = lbt_enable_buffer_hint && last->buffer <= NBuffers ? last->buffer : InvalidBuffer;

@@ -3,6 +3,7 @@
  */
 #include "search/predict.h"
 
+#include "server/guard.h"
 #include "server/tableblock.h"
 #include "utils/memutils.h"
 
@@ -134,7 +135,7 @@ lbt_batch_finish(const LbtIndex *index, LbtBatch *batch)
 struct LbtReads
 {
 	Relation	rel;
-	LbtStream  *stream;			/* NULL: has ended, or not begun */
+	LbtStream  *stream;			/* NULL: not begun, or not to be had */
 	int			n;
 	int			asked;
 	int			come;			/* blocks that are in, or given up */
@@ -181,55 +182,53 @@ lbt_reads_want(LbtReads *reads, Relation rel, BlockNumber block, int of, bool on
 	return reads;
 }
 
-/* Read on, from what has not come yet. */
-static void
-begin_stream(LbtReads *reads, bool all)
-{
-	reads->asked = reads->come;
-	lbt_stream_begin(&reads->stream, GetMemoryChunkContext(reads), reads->rel, all, true, next_wanted, reads);
-	if (reads->stream == NULL)
-		reads->come = reads->n;
-}
-
 void
 lbt_reads_start(LbtReads *reads)
 {
-	if (reads == NULL || reads->come == reads->n)
+	if (reads == NULL || reads->stream != NULL || reads->come == reads->n)
 		return;
-	begin_stream(reads, true);
+	reads->stream = lbt_stream_begin(GetMemoryChunkContext(reads), reads->rel, true, next_wanted, reads);
 	if (reads->stream != NULL)
 		lbt_stream_start(reads->stream);
+	else
+		reads->come = reads->n;
 }
 
 /*
- * Wait for the next block that is wanted for one of the batch up to last: where it is, no longer pinned; InvalidBuffer
- * when there is none.  missed is set if it was not in shared buffers when it was asked for.
+ * Pass by the next block that is wanted for one of the batch up to last: its number in reads; -1 when there is none.
+ * missed is set if it was not in shared buffers when it was asked for.
  */
-static Buffer
-next_come(LbtReads *reads, int last, int *which, bool *missed)
+static int
+next_wanted_for(LbtReads *reads, int last, bool *missed)
 {
 	uint32		tag;
-	Buffer		buf;
 
+	lbt_reads_start(reads);
 	if (reads->come == reads->n || reads->of[reads->come] > last)
-		return InvalidBuffer;
-
-	/*
-	 * The executor has returned meanwhile, and may do so again soon: few at
-	 * first.
-	 */
-	if (reads->stream == NULL)
-		begin_stream(reads, reads->come == 0);
-	if (reads->stream == NULL || !lbt_stream_look(reads->stream, &tag))
+		return -1;
+	if (!lbt_stream_look(reads->stream, &tag))
 	{
 		reads->come = reads->n;
-		return InvalidBuffer;
+		return -1;
 	}
+	lbt_stream_pass(reads->stream);
 	*missed |= lbt_stream_idle(reads->stream) == 0;
-	buf = lbt_stream_take(reads->stream);
-	ReleaseBuffer(buf);
-	*which = (int) tag;
-	reads->come = *which + 1;
+	reads->come = (int) tag + 1;
+	return (int) tag;
+}
+
+/* Where a block is, read now; InvalidBuffer if it cannot be.  Nobody may need it, so an error is not raised. */
+static Buffer
+read_block(Relation rel, BlockNumber block)
+{
+	volatile Buffer buf = InvalidBuffer;
+
+	LBT_GUARD_BEGIN_SILENTLY();
+	{
+		buf = ReadBuffer(rel, block);
+		ReleaseBuffer(buf);
+	}
+	LBT_GUARD_END(buf = InvalidBuffer);
 	return buf;
 }
 
@@ -240,8 +239,7 @@ lbt_reads_end(LbtReads **reads)
 
 	if (*reads == NULL)
 		return 0;
-	if ((*reads)->stream != NULL)
-		(void) lbt_stream_end((*reads)->stream);
+	lbt_stream_end(&(*reads)->stream);
 	asked = (*reads)->asked;
 	pfree(*reads);
 	*reads = NULL;
@@ -269,14 +267,19 @@ bool
 lbt_batch_leaves_come(LbtIndex *index, LbtBatch *batch, LbtReads *reads, int last)
 {
 	bool		missed = false;
-	Buffer		buf;
 	int			which;
 
-	while (BufferIsValid(buf = next_come(reads, last, &which, &missed)))
+	while ((which = next_wanted_for(reads, last, &missed)) >= 0)
 	{
+		Buffer		buf = read_block(reads->rel, reads->block[which]);
 		int			i = reads->of[which];
 		uint32		slot = batch->target[i].slot;
 
+		if (!BufferIsValid(buf))
+		{
+			reads->come = reads->n;
+			break;
+		}
 		if (lbt_enable_buffer_hint && batch->target[i].generation == index->generation)
 			lbt_index_set_hint(index, slot, buf);
 		for (; i < batch->n && batch->target[i].slot == slot; i++)
@@ -289,11 +292,9 @@ bool
 lbt_batch_rows_come(LbtReads *reads, int last)
 {
 	bool		missed = false;
-	Buffer		buf;
-	int			which;
 
-	while (BufferIsValid(buf = next_come(reads, last, &which, &missed)))
-		*lbt_block_hint(reads->rel, reads->block[which]) = buf;
+	while (next_wanted_for(reads, last, &missed) >= 0)
+		continue;
 	return missed;
 }
 

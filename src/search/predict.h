@@ -67,7 +67,6 @@ target_slot(const LbtIndex *index, uint32 slot, uint64 code, LbtTarget *t)
 	const LbtLeaf *leaf = &index->model.leaves[slot];
 
 	t->generation = index->generation;
-	t->pinned = InvalidBuffer;
 	t->slot = slot;
 	t->block = leaf->block;
 	t->recent = lbt_enable_buffer_hint ? (Buffer) leaf->recent_buffer : InvalidBuffer;
@@ -175,18 +174,15 @@ lbt_batch_key(LbtBatch *batch, int i)
 
 /*
  * lbt_batch_read() and, if it may read, lbt_batch_rows() return the blocks that are not where their hints say (they may be
- * elsewhere in shared buffers), in the current memory context; NULL if there are none.  Their reads go on while the batch
- * is used, as many at a time as effective_io_concurrency says, more being asked for whenever one is waited for:
+ * elsewhere in shared buffers), in the current memory context; NULL if there are none.  They are asked for while the batch
+ * is used, effective_io_concurrency of them at a time (server/stream.h); nothing is pinned:
  *
  *     _want()   one block more, for the bound of this number, with once only if it is not wanted yet; reads is NULL before
  *               the first
- *     _start()  asks for the first ones, though none is waited for yet
- *     _come()   waits for what the bounds up to number last need, and notes where it is; was one of these not in shared
- *               buffers when it was asked for?  After an error in reading, the rest is given up.
+ *     _start()  asks for the first ones
+ *     _come()   passes by what the bounds up to number last need; was one of these not in shared buffers when it was asked
+ *               for?  Leaves are read, and where they are is noted; after an error in that, the rest is given up.
  *     _end()    ends the reads, sets *reads to NULL and returns how many blocks have been asked for
- *
- * Blocks on their way, and those that have come in and were not waited for, are pinned if they are read asynchronously,
- * until the reads end, or all streams do (server/stream.h): then those not waited for are asked for anew.
  */
 extern LbtReads *lbt_reads_want(LbtReads *reads, Relation rel, BlockNumber block, int of, bool once);
 extern void lbt_reads_start(LbtReads *reads);

@@ -1,11 +1,10 @@
 /*
  * executor.c - hooks around the planner, the executor and COPY; see executor.h.
  *
- * Statements nest: a function's query runs within its caller's.  depth counts how far, and running is the innermost: each
- * entry into the executor sets them, and its return puts back what was before.  An error leaves them as they are, until
- * what has caught it aborts a transaction or subtransaction.  (A handler of errors for each statement would cost more than
- * all else here.)  For the statement that goes on then, if there is one, a query within it counts as the outermost until
- * that returns, and its own plan is not known: this costs no more than time.
+ * Statements nest: a function's query runs within its caller's.  running is the innermost: each entry into the executor
+ * sets it, and its return puts back what was before.  An error leaves it as it is, until what has caught it aborts a
+ * transaction or subtransaction.  (A handler of errors for each statement would cost more than all else here.)  The plan of
+ * a statement that goes on then is not known: this costs no more than time.
  */
 #include "postgres.h"
 
@@ -56,8 +55,7 @@ static ExecutorStart_hook_type next_start_hook = NULL;
 static ExecutorRun_hook_type next_run_hook = NULL;
 static ExecutorEnd_hook_type next_end_hook = NULL;
 static ProcessUtility_hook_type next_utility_hook = NULL;
-static int	depth = 0;
-static QueryDesc *running = NULL;	/* at that depth */
+static QueryDesc *running = NULL;	/* the innermost */
 
 static void
 describe(DESCRIBE_PARAMETERS)
@@ -92,7 +90,6 @@ start(QueryDesc *query, int eflags)
 static void
 run(RUN_PARAMETERS)
 {
-	int			outer_depth = depth++;
 	QueryDesc  *outer = running;
 
 	running = query;
@@ -101,9 +98,6 @@ run(RUN_PARAMETERS)
 	else
 		standard_ExecutorRun(RUN_ARGUMENTS);
 	running = outer;
-	depth = outer_depth;
-	if (depth == 0)
-		lbt_statement.returned();
 }
 
 static void
@@ -153,24 +147,17 @@ lbt_executor_plan(void)
 }
 
 static void
-forget(void)
-{
-	depth = 0;
-	running = NULL;
-}
-
-static void
 at_xact_end(XactEvent event, void *arg)
 {
 	if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT)
-		forget();
+		running = NULL;
 }
 
 static void
 at_subxact(SubXactEvent event, SubTransactionId subxact, SubTransactionId parent, void *arg)
 {
 	if (event == SUBXACT_EVENT_ABORT_SUB)
-		forget();
+		running = NULL;
 }
 
 void

@@ -30,13 +30,6 @@ typedef struct LbtStatementCallbacks
 	void		(*planned) (PlannedStmt *plan);
 
 	/*
-	 * The outermost run of the executor in this backend has returned: its
-	 * query is done, or is a cursor that may not be asked for more rows for a
-	 * long time.
-	 */
-	void		(*returned) (void);
-
-	/*
 	 * An instrumented statement ends without an error; its plan's state is
 	 * still there.
 	 */

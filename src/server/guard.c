@@ -9,6 +9,7 @@
 #include "storage/aio_subsys.h"
 #endif
 #include "storage/bufmgr.h"
+#include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -22,6 +23,9 @@ static pg_atomic_uint64 *reported_at = &own_report;
 
 static bool has_failed = false;
 
+/* Guards that are entered.  Each holds interrupts. */
+static uint32 depth = 0;
+
 void
 lbt_guard_report_together(pg_atomic_uint64 *shared)
 {
@@ -34,35 +38,34 @@ lbt_guard_has_failed(void)
 	return has_failed;
 }
 
-void
-lbt_guard_enter(LbtGuard *guard, ResourceOwner owner)
+bool
+lbt_guard_enter(LbtGuard *guard)
 {
+	if (InterruptHoldoffCount == 0)
+		depth = 0;				/* an error may have left it too high */
+	if (unlikely(InterruptHoldoffCount != depth && !proc_exit_inprogress))
+		return false;
 	guard->context = CurrentMemoryContext;
 	guard->caller = CurrentResourceOwner;
-	guard->lent = owner != NULL;
-	guard->owner = owner ? owner : ResourceOwnerCreate(CurrentResourceOwner, "learnedbtree shared memory");
-	guard->holdoff = InterruptHoldoffCount;
+	guard->owner = ResourceOwnerCreate(CurrentResourceOwner, "learnedbtree shared memory");
 	guard->failed = false;
 	CurrentResourceOwner = guard->owner;
 	HOLD_INTERRUPTS();
-}
-
-/* There may be no owner around this one to pass locks on to. */
-void
-lbt_release_owner(ResourceOwner owner, bool good)
-{
-	ResourceOwnerRelease(owner, RESOURCE_RELEASE_BEFORE_LOCKS, good, false);
-	ResourceOwnerRelease(owner, RESOURCE_RELEASE_AFTER_LOCKS, good, false);
-	ResourceOwnerDelete(owner);
+	depth++;
+	return true;
 }
 
 void
 lbt_guard_leave(const LbtGuard *guard)
 {
 	CurrentResourceOwner = guard->caller;
-	if (!guard->lent)
-		lbt_release_owner(guard->owner, !guard->failed);
-	InterruptHoldoffCount = guard->holdoff;
+
+	/* There may be no owner around this one to pass locks on to. */
+	ResourceOwnerRelease(guard->owner, RESOURCE_RELEASE_BEFORE_LOCKS, !guard->failed, false);
+	ResourceOwnerRelease(guard->owner, RESOURCE_RELEASE_AFTER_LOCKS, !guard->failed, false);
+	ResourceOwnerDelete(guard->owner);
+	depth--;
+	RESUME_INTERRUPTS();
 }
 
 /* Is it time for a line in the log? */
@@ -128,9 +131,9 @@ void
 lbt_guard_swallow(LbtGuard *guard)
 {
 	ErrorData  *error = NULL;
-	bool		due = !guard->lent && is_due();
+	bool		due = !guard->silent && is_due();
 
-	has_failed |= !guard->lent;
+	has_failed |= !guard->silent;
 	guard->failed = true;
 	MemoryContextSwitchTo(guard->context);
 
@@ -139,7 +142,7 @@ lbt_guard_swallow(LbtGuard *guard)
 	clean_up();
 
 	/* Raising the error had set it to 0. */
-	InterruptHoldoffCount = guard->holdoff + 1;
+	InterruptHoldoffCount = depth;
 	if (due)
 		error = copy_error();
 	FlushErrorState();

@@ -1,16 +1,27 @@
 /*
- * stream.h - blocks of a relation, brought into shared buffers ahead of need.
+ * stream.h - blocks of a relation, asked for ahead of need.
  *
- * From 17 on this is the server's read stream, which also reads neighbouring blocks together, and on 18
- * asynchronously; before, and for scattered blocks, advice to the operating system.  Direct I/O knows no advice: on 18
- * scattered blocks are read asynchronously then.  How far ahead grows while blocks are found missing, up to
- * effective_io_concurrency (of the tablespace).
+ * The operating system is advised to read them.  A stream has the blocks that
+ * its caller names one after the other, and asks for so many beyond the one at
+ * hand:
  *
- * A stream pins the blocks that it has brought in (by advice: none), as many as the server allows, until they are taken
- * or passed by.
+ *     named       1   2   3   4   5   6  ...
+ *                 |   |   |___|___|
+ *                 |   |     asked for: distance of them
+ *                 |   the next one: lbt_stream_look()
+ *                 passed by: lbt_stream_pass()
  *
- * A block that is only read ahead may not be needed in the end.  So an error in reading one ends
- * the stream, and nothing else: who needs the block reads it himself, and has the error.
+ * The distance grows while blocks are found missing, up to
+ * effective_io_concurrency (of the tablespace), so that who ends early has had
+ * few read in vain.
+ *
+ * A stream pins nothing, locks nothing, and waits for nothing: a block that has
+ * been read ahead is found in the operating system's cache, by whoever reads
+ * it.  (The server's read streams pin what they have read until it is asked
+ * for, which keeps VACUUM waiting for as long as the scan is not asked for a
+ * row; and reading leaves or rows that are scattered, they are slower.)  With
+ * direct I/O (debug_io_direct) there is nothing to advise, and nothing is read
+ * ahead.
  */
 #ifndef LBT_STREAM_H
 #define LBT_STREAM_H
@@ -26,47 +37,33 @@ typedef struct LbtStream LbtStream;
 #define LBT_HINT_MIN_USAGE 3
 
 /*
- * Names the next block, and something for the caller to know it by; false when there is none.  It may be called at any
- * time within lbt_stream_start() and lbt_stream_look(), and holds no lock on return.  It may read pages and use other
- * streams, but makes no dsa call.
+ * Names the next block, and something for the caller to know it by; false when
+ * there is none.  It may be called at any time within lbt_stream_start() and
+ * lbt_stream_look(), and holds no lock on return.  It may read pages and use
+ * other streams.
  */
 typedef bool (*LbtNextBlock) (void *state, BlockNumber *block, uint32 *tag);
 
 /*
- * Begin a stream in a memory context of its own below this one.  all: the caller will want all blocks, so that there is
- * no need to begin with few.  scattered: few blocks are neighbours.  *stream is NULL when the server is set up for no
- * reading ahead; it becomes NULL when the stream ends, by lbt_stream_end() or lbt_streams_end(), or with the memory or
- * the resource owner.
+ * Begin a stream, in this memory context; with it, it may go without notice.
+ * all: the caller will want all blocks, so that there is no need to begin with
+ * few.  NULL when the server is set up for no reading ahead.
  */
-extern void lbt_stream_begin(LbtStream **stream, MemoryContext context, Relation rel, bool all, bool scattered,
-							 LbtNextBlock next, void *state);
+extern LbtStream *lbt_stream_begin(MemoryContext context, Relation rel, bool all, LbtNextBlock next, void *state);
 
-/* Ask for the first blocks already; for a stream of scattered ones. */
+/* Ask for the first blocks already. */
 extern void lbt_stream_start(LbtStream *stream);
 
-/*
- * What the next block is known by; it has been brought in, and the stream keeps it pinned.  False at the end, and after
- * an error.  Blocks that are not in the file are left out.  The caller holds no LWLock, no page lock either.
- */
+/* What the next block is known by, having asked for those behind it; false at the end.  Blocks that are not in the file are left out. */
 extern bool lbt_stream_look(LbtStream *stream, uint32 *tag);
 
-/* The block that lbt_stream_look() has told of: its buffer, pinned (the pin is now the caller's) and not locked. */
-extern Buffer lbt_stream_take(LbtStream *stream);
-
 /* Pass that block by. */
-extern void lbt_stream_skip(LbtStream *stream);
+extern void lbt_stream_pass(LbtStream *stream);
 
-/* The number of blocks handed out since one had to be read. */
+/* The number of blocks passed by since one was missing when it was asked for. */
 extern int	lbt_stream_idle(const LbtStream *stream);
 
-/* End it: gives back the pins of blocks that were not handed out.  True unless an error has ended it before. */
-extern bool lbt_stream_end(LbtStream *stream);
-
-/* End all streams of this backend: their pins must not be kept while nothing is done. */
-extern void lbt_streams_end(void);
-
-/* In _PG_init. */
-extern void lbt_streams_init(void);
+extern void lbt_stream_end(LbtStream **stream);
 
 /*
  * Is the block in shared buffers?  One lookup in the buffer table; a block that is not there may be asked of the

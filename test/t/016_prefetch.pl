@@ -239,29 +239,6 @@ foreach my $scan (@scans)
 cmp_ok($n, '>', 200, 'standby: leaves were brought in ahead');
 $standby->stop;
 
-# ---- ways of reading that only newer servers have ----
-
-SKIP:
-{
-	skip 'asynchronous I/O came with 18', 1 if $node->pg_version < 18;
-	foreach my $settings ("io_method = sync\n", "io_method = worker\n", "io_method = worker\ndebug_io_direct = data\n")
-	{
-		$node->append_conf('postgresql.conf', $settings);
-		$node->stop;
-		SKIP:
-		{
-			(my $name = $settings) =~ s/\n/ /g;
-			unless ($node->start(fail_ok => 1))
-			{
-				$node->append_conf('postgresql.conf', "debug_io_direct = ''\n");
-				$node->start;
-				skip "no direct I/O here: $name", 1;
-			}
-			scans($node, $name);
-		}
-	}
-}
-
 $node->stop;
 unlike(slurp_file($node->logfile), qr/PANIC: |TRAP: |terminated by signal|resource was not closed|buffer refcount leak|not owned by resource owner/, 'no crash, no pin left behind');
 unlike(slurp_file($standby->logfile), qr/PANIC: |TRAP: |terminated by signal|resource was not closed|buffer refcount leak/, 'nor on the standby');

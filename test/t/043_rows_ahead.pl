@@ -344,39 +344,6 @@ SQL
 
 damaged_page('buffered');
 
-# ---- by the server's reads ----
-
-SKIP:
-{
-	skip 'direct I/O came with 16, and does nothing for us before 17', 1 if $node->pg_version < 17;
-	foreach my $method ($node->pg_version < 18 ? ('') : ('sync', 'worker'))
-	{
-		$node->append_conf('postgresql.conf', "debug_io_direct = data\n" . ($method eq '' ? '' : "io_method = $method\n"));
-		$node->stop;
-		unless ($node->start(fail_ok => 1))
-		{
-			$node->append_conf('postgresql.conf', "debug_io_direct = ''\n");
-			$node->start;
-			skip 'no direct I/O here', 1;
-		}
-		my $what = "direct $method";
-		scans($what);
-		limits($what);
-		in_the_middle($what) if $method ne 'sync';
-		if ($node->pg_version >= 18)
-		{
-			# room for more pins than are wanted
-			$node->append_conf('postgresql.conf', "shared_buffers = 16MB\n");
-			cold();
-			my (undef, $n) = ask('SELECT sum(n) FROM (SELECT n FROM t WHERE k > 3000000000 ORDER BY k LIMIT 8) q', $heap);
-			$node->append_conf('postgresql.conf', "shared_buffers = 1MB\n");
-			is($n, 7, "$what: a short LIMIT reads ahead, and nothing in vain");
-		}
-		vacuum_beside_cursor($what);
-		damaged_page($what);
-	}
-}
-
 $node->stop;
 unlike(slurp_file($node->logfile), qr/PANIC: |TRAP: |terminated by signal|resource was not closed|buffer refcount leak|not owned by resource owner/, 'no crash, no pin left behind');
 done_testing();

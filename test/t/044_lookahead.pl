@@ -340,42 +340,6 @@ damaged('', "\0", "\xff", "\x5a");
 $node->start;
 is($node->safe_psql('postgres', $sum), $right, 'the pages are back: the answer');
 
-# ---- direct I/O, where the operating system reads nothing ahead by itself ----
-
-SKIP:
-{
-	skip 'asynchronous reads came with 18', 19 if $node->pg_version < 18;
-	$node->append_conf('postgresql.conf', "debug_io_direct = data\nio_method = worker\nshared_buffers = 16MB\n");
-	$node->stop;
-	unless ($node->start(fail_ok => 1))
-	{
-		$node->append_conf('postgresql.conf', "debug_io_direct = ''\n");
-		$node->start;
-		skip 'no direct I/O here', 19;
-	}
-	my $ordered = 'SELECT count(*), sum(b.v) FROM (SELECT k FROM probe ORDER BY k OFFSET 0) p JOIN big b ON b.k = p.k';
-	my $answer = $node->safe_psql('postgres', "SET learnedbtree.btree_indexes = none; $ordered");
-	$node->restart;
-	my $out = $node->safe_psql('postgres', "SELECT learnedbtree_train('big_k'), learnedbtree_stat_reset(); $ordered; "
-		  . "SELECT 'prefetched ' || prefetched FROM learnedbtree_stat WHERE indexrelname = 'big_k'");
-	my ($n) = $out =~ /^prefetched (\d+)$/m;
-	like($out, qr/^\Q$answer\E$/m, 'direct I/O, keys in order: the answer');
-	cmp_ok($n, '>', 300, '... and leaves that ascend are brought in');
-	cmp_ok(cold_prefetched(64), '>', 500, 'direct I/O: leaves are brought in');
-	restart_cold();
-	within(15, 23, rows_read(15), 'direct I/O, cold: no more than a batch and the next one');
-	$node->safe_psql('postgres', $sum);
-	within(15, 22, rows_read(15), 'direct I/O, in memory: no more than one batch');
-	my $again = in_batch('direct I/O, VACUUM', ['DELETE FROM big WHERE v < 100 AND k NOT IN (SELECT k FROM probe)',
-				'VACUUM (INDEX_CLEANUP on, TRUNCATE off) big', "SELECT learnedbtree_train('big_k')"]);
-	is(join("\n", sort split(/\n/, $again)), join("\n", sort split(/\n/, $rows)),
-		'direct I/O, VACUUM and a training in mid-batch: VACUUM does not wait, and the same rows');
-	$node->stop;
-	damaged('direct I/O, ', "\xff");
-	$node->start;
-	is($node->safe_psql('postgres', $sum), $right, 'direct I/O, the pages are back: the answer');
-}
-
 my $log = slurp_file($node->logfile);
 unlike($log, qr/TRAP:|PANIC:|refcount leak|leaked|terminated by signal/, 'nothing has leaked or crashed');
 $node->stop;
