@@ -126,9 +126,9 @@ def measure_missing(bench, indexes):
         bench.warn(f"missing inner pages are not measured: pages can be evicted one by one from {FIRST_EVICT} on")
         return
     index, operation = indexes.names()[0], POINTS[0]
-    if not bench.server.settings.get(cold.DIRECT_IO):
-        cold.cold_restart(bench, [indexes.table, index])
-    if not cold.direct_io(bench):
+    if cold.direct_io(bench):
+        cold.restart(bench, {cold.DIRECT_IO: "data"})
+    else:
         bench.warn("missing inner pages come from the operating system's cache, not from the disk")
     load.prewarm(bench, [index])
     cold.warm_visibility(bench, indexes)

@@ -17,7 +17,6 @@ SCAN_ROWS = 20
 CHECKED = 100  # questions whose answers are compared
 PAGE = 8192
 FLOOR_PAGES = 128  # of shared_buffers: sessions keep pages pinned, and look into catalogs
-FIRST_DIRECT = 16  # major version; until 18, what looks ahead does without there
 IO_WORKERS = 8
 INDEX_ENTRY_BYTES = 23
 MIN_ROWS = 100_000
@@ -119,7 +118,7 @@ class Larger(Experiment):
     def _run_with(self, bench, pages):
         """A server with so many pages of shared_buffers; a model that it makes is ready."""
         settings = cold.sample_settings(bench, IO_WORKERS, shared_buffers=f"{pages * PAGE // 1024}kB")
-        if cold.direct_io(bench, FIRST_DIRECT):
+        if cold.direct_io(bench):
             settings[cold.DIRECT_IO] = "data"
         if any(bench.server.settings.get(name) != value for name, value in settings.items()):
             cold.cold_restart(bench, (TABLE, self.index), settings)
@@ -138,7 +137,7 @@ class Larger(Experiment):
             if pages * PAGE > 1.01 * self.index_bytes * share / 100:
                 bench.warn(f"shared_buffers are {100 * pages * PAGE / self.index_bytes:.0f} % of the index, not "
                            f"{share:g} %: less than {FLOOR_PAGES * PAGE // 2**20} MB are not enough for the sessions")
-        direct = cold.direct_io(bench, FIRST_DIRECT)
+        direct = cold.direct_io(bench)
         rows.append(["reads", "past the operating system's cache (debug_io_direct)" if direct else "through it"])
         if not direct:
             bench.warn("reads go through the operating system's cache, which may hold all: latencies are not a disk's")

@@ -1,8 +1,7 @@
 """Restarts with cold caches, and what to warm again after one; cold caches without a restart.
 
-The server comes back with empty shared_buffers.  Where it can (version, system and file system), it reads past the
-operating system's cache from then on (debug_io_direct); else the files of the relations that will be read are
-dropped from that cache while the server is down.
+The server comes back with empty shared_buffers, and while it is down the files of the relations that will be read are
+dropped from the operating system's cache.  (With direct I/O there would be no advice to read ahead.)
 """
 
 import contextlib
@@ -15,7 +14,8 @@ from . import disk, load
 from .learned import train
 
 DIRECT_IO = "debug_io_direct"
-FIRST_DIRECT = 18  # major version; before, servers read ahead by advice to the operating system, which this passes by
+FIRST_DIRECT = 16  # major version
+FIRST_EVICT = 18  # from here on relations can be evicted from shared_buffers
 IO_CONCURRENCY = disk.DEPTH
 IO_URING_SETUP = 425  # the system call's number, on every architecture
 SHOWN = ("shared_buffers", "effective_io_concurrency", "io_workers")  # settings, in the report
@@ -91,18 +91,13 @@ def disk_rates(bench, relations):
 
 def description(bench):
     """Rows for the report on the samples' circumstances."""
-    cache = ("read past (debug_io_direct)" if direct_io(bench)
-             else "files dropped from it before each sample (posix_fadvise)")
-    return [["the operating system's cache", cache],
+    return [["the operating system's cache", "files dropped from it before each sample (posix_fadvise)"],
             *([name, bench.server.settings[name]] for name in SHOWN if name in bench.server.settings)]
 
 
-def direct_io(bench, first=FIRST_DIRECT):
-    """Whether the server (from version `first` on), the system and the file system can read past the cache.
-
-    And whether --set leaves that open.
-    """
-    if bench.server.installation.major < first or not hasattr(os, "O_DIRECT") or _user_set(bench, DIRECT_IO):
+def direct_io(bench):
+    """Whether server, system and file system can read past the cache, and --set leaves that open."""
+    if bench.server.installation.major < FIRST_DIRECT or not hasattr(os, "O_DIRECT") or _user_set(bench, DIRECT_IO):
         return False
     try:
         os.close(os.open(bench.server.data / "PG_VERSION", os.O_RDONLY | os.O_DIRECT))
@@ -114,24 +109,25 @@ def direct_io(bench, first=FIRST_DIRECT):
 def cold_restart(bench, relations, settings=None):
     """Restart, with further settings; nothing of `relations` is cached afterwards."""
     files = files_of(bench, relations)
-    direct = direct_io(bench)
-    if not direct and not hasattr(os, "posix_fadvise"):
+    if not hasattr(os, "posix_fadvise"):
         bench.warn("cold start: the operating system's cache stays warm here: times are not those of a cold start")
-    restart(bench, {**(settings or {}), **({DIRECT_IO: "data"} if direct else {})}, lambda: drop_from_cache(files))
+    restart(bench, settings or {}, lambda: drop_from_cache(files))
 
 
 def evict(bench, relations, settings):
     """The same of a server that runs with these settings already, where it can: all else that is cached stays.
 
-    Returns whether it could: from 18 on, without pages of these relations in the operating system's cache.
+    Returns whether it could.
     """
     running = bench.server.settings
-    if not running.get(DIRECT_IO) or any(running.get(name) != value for name, value in settings.items()):
+    if bench.server.installation.major < FIRST_EVICT or any(running.get(name) != value for name, value in settings.items()):
         return False
     bench.connection.execute("RESET ALL")
     bench.connection.execute("CREATE EXTENSION IF NOT EXISTS pg_buffercache")
-    return all(bench.connection.execute("SELECT buffers_skipped = 0 FROM pg_buffercache_evict_relation(%s::regclass)",
-                                        [relation]).fetchone()[0] for relation in relations)
+    evicted = all(bench.connection.execute("SELECT buffers_skipped = 0 FROM pg_buffercache_evict_relation(%s::regclass)",
+                                           [relation]).fetchone()[0] for relation in relations)
+    drop_from_cache(files_of(bench, relations))
+    return evicted
 
 
 def warm_restart(bench):
