@@ -112,7 +112,7 @@ reserve(Size bytes)
 
 /*
  * Shared memory for a model, filled in, others evicted if need be; invalid, with the reason in *state, when there is no
- * room.
+ * room.  Small models evict none: any user's learnedbtree.min_leaves has a session train as many as there are indexes.
  */
 static dsa_pointer
 store(const LbtFile *file, const LbtTrained *trained, Size bytes, LbtState *state)
@@ -128,9 +128,10 @@ store(const LbtFile *file, const LbtTrained *trained, Size bytes, LbtState *stat
 	{
 		LbtFile		victim;
 
-		if (find_least_used(file, &victim) == PG_UINT64_MAX)
+		/* None is left when others have just reserved what there is. */
+		if (trained->header.nleaves < LBT_MIN_LEAVES_DEFAULT || find_least_used(file, &victim) == PG_UINT64_MAX)
 		{
-			*state = LBT_EVICTED;	/* others have just reserved what there is */
+			*state = LBT_EVICTED;
 			return InvalidDsaPointer;
 		}
 		evict(&victim);

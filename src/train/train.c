@@ -524,7 +524,8 @@ should_train(const LbtIndex *index, BlockNumber nblocks)
 		case LBT_NO_MEMORY:
 			return true;		/* of the last two, the pause is over */
 		case LBT_EVICTED:
-			return lbt_registry_has_room(index->model_bytes) || lbt_registry_has_idle();
+			return lbt_registry_has_room(index->model_bytes) ||
+				(nblocks > LBT_MIN_LEAVES_DEFAULT && lbt_registry_has_idle());
 		case LBT_EMPTY:
 		case LBT_TOO_LARGE:
 		case LBT_DAMAGED:

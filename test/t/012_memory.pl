@@ -167,6 +167,24 @@ is(lookup($second, 20001), '0', 'and finds nothing where there is nothing');
 is((states())[ $second - 1 ], 'evicted', 'its lookups throw no other model out');
 cmp_ok(memory(), '<=', $cap, 'still within the cap');
 
+# A session that wants models of the smallest indexes, too, gets them while there is room, and takes none from others.
+$node->safe_psql('postgres', "SELECT learnedbtree_train('many_$_')") foreach 1 .. $indexes;
+$node->safe_psql('postgres', <<'SQL');
+DO $$ BEGIN FOR i IN 1 .. 200 LOOP
+	EXECUTE format('CREATE TABLE tiny_%s (k int8 PRIMARY KEY)', i);
+	EXECUTE format('INSERT INTO tiny_%s SELECT generate_series(1, 2000)', i);
+END LOOP; END $$;
+SQL
+my $ready = join ' ', states();
+my $serving = "SET learnedbtree.btree_indexes = 'all'; SET learnedbtree.min_leaves = 0; SET enable_seqscan = off; SET enable_bitmapscan = off;";
+my $tiny = "$serving SELECT count(*) FROM pg_class c, learnedbtree_model(oid) m WHERE relname ~ '^tiny_.*_pkey\$' AND m.state";
+$node->safe_psql('postgres', "$serving\n"
+	  . join("\n", map { "SELECT k FROM tiny_$_ WHERE k = 77;" } 1 .. 200));
+is(join(' ', states()), $ready, 'models of small indexes that a session wants have evicted no other');
+cmp_ok($node->safe_psql('postgres', "$tiny = 'evicted'"), '>', 100, '... but do not fit themselves');
+cmp_ok(memory(), '<=', $cap, '... within the cap');
+$node->safe_psql('postgres', "DROP TABLE tiny_$_") foreach 1 .. 200;
+
 # Trainings and lookups of all indexes by several sessions at once, each of which looks at the total.
 my $cap_checks = <<"SQL";
 DO \$\$ BEGIN
