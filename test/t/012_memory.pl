@@ -176,7 +176,7 @@ DO $$ BEGIN FOR i IN 1 .. 200 LOOP
 END LOOP; END $$;
 SQL
 my $ready = join ' ', states();
-my $serving = "SET learnedbtree.btree_indexes = 'all'; SET learnedbtree.min_leaves = 0; SET enable_seqscan = off; SET enable_bitmapscan = off;";
+my $serving = "LOAD 'learnedbtree'; SET learnedbtree.btree_indexes = 'all'; SET learnedbtree.min_leaves = 0; SET enable_seqscan = off; SET enable_bitmapscan = off;";
 my $tiny = "$serving SELECT count(*) FROM pg_class c, learnedbtree_model(oid) m WHERE relname ~ '^tiny_.*_pkey\$' AND m.state";
 $node->safe_psql('postgres', "$serving\n"
 	  . join("\n", map { "SELECT k FROM tiny_$_ WHERE k = 77;" } 1 .. 200));
