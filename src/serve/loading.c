@@ -47,13 +47,16 @@ set_for_database(void)
 	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
 		Form_pg_db_role_setting form = (Form_pg_db_role_setting) GETSTRUCT(tuple);
-		bool		isnull;
-		Datum		settings = heap_getattr(tuple, Anum_pg_db_role_setting_setconfig, RelationGetDescr(catalog), &isnull);
+		Datum		values[Natts_pg_db_role_setting];
+		bool		nulls[Natts_pg_db_role_setting];
 		Datum	   *elements;
 		int			n = 0;
 
-		if (!isnull && (form->setdatabase == MyDatabaseId || !OidIsValid(form->setdatabase)))
-			deconstruct_array(DatumGetArrayTypeP(settings), TEXTOID, -1, false, TYPALIGN_INT, &elements, NULL, &n);
+		/* heap_getattr() calls what only later minors have. */
+		heap_deform_tuple(tuple, RelationGetDescr(catalog), values, nulls);
+		if (!nulls[Anum_pg_db_role_setting_setconfig - 1] && (form->setdatabase == MyDatabaseId || !OidIsValid(form->setdatabase)))
+			deconstruct_array(DatumGetArrayTypeP(values[Anum_pg_db_role_setting_setconfig - 1]), TEXTOID, -1, false, TYPALIGN_INT,
+							  &elements, NULL, &n);
 		for (int i = 0; i < n && !found; i++)
 		{
 			char	   *setting = TextDatumGetCString(elements[i]);

@@ -148,11 +148,11 @@ names_of(Oid index, NameData *names)
 static bool
 read_row(HeapTuple row, TupleDesc desc, Mark *mark)
 {
-	Datum		values[COLUMNS];
-	bool		nulls[COLUMNS];
+	/* A superuser may have added columns.  heap_getattr() calls what only later minors have. */
+	Datum		values[MaxHeapAttributeNumber];
+	bool		nulls[MaxHeapAttributeNumber];
 
-	for (int i = 0; i < COLUMNS; i++)
-		values[i] = heap_getattr(row, i + 1, desc, &nulls[i]);
+	heap_deform_tuple(row, desc, values, nulls);
 	memset(mark, 0, sizeof(*mark));
 	for (int i = 0; i <= INDEXNAME; i++)
 	{
