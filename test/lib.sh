@@ -670,7 +670,7 @@ run_bench() {
     done <"$root/test/bench/cases"
 }
 
-bench_case() { # COMMAND NEEDS STOP [OPTION...]
+bench_case() { # COMMAND[-VARIANT] NEEDS STOP [OPTION...]
     local name=$1 needs=$2 log=$scratch/bench-$1.log began=$SECONDS need; shift 2
     for need in ${needs//,/ }; do
         case $need in
@@ -681,7 +681,7 @@ bench_case() { # COMMAND NEEDS STOP [OPTION...]
     done
     mkdir "$scratch/bench-$name"
     if step 600 env "LBT_BENCH_PYTHON=$bench_python" "MPLCONFIGDIR=$scratch/matplotlib" \
-        "$root/test/bench/smoke" "$scratch/bench-$name" "$pgc" "$name" "$@" >"$log" 2>&1
+        "$root/test/bench/smoke" "$scratch/bench-$name" "$pgc" "${name%%-*}" "$@" >"$log" 2>&1
     then
         ok "bench/$name ($((SECONDS - began)) s)"
     else

@@ -51,10 +51,20 @@ def add_run(bench, key, what, run, totals, compared):
                     bench.add_result(f"{key}_{words.split()[0]}", f"{what}: sum of {len(chosen)} queries, {words}", "s",
                                      {way: [_sum(chosen, way)] for way in (BASELINE, "served")})
     if run.found or run.left_out:
-        same = sum(query.plan == "same" for query in run.found)
-        compared.append([what, len(run.found), same, sum(query.nodes > 0 for query in run.found),
-                         sum(query.same_answers for query in run.found), ", ".join(run.left_out) or "–",
-                         ", ".join(query.name for query in run.found if query.plan != "same") or "–"])
+        _add_compared(what, run, sum(query.same_answers for query in run.found), compared)
+
+
+def add_plans(what, run, compared):
+    """The same of plans that were compared without being executed."""
+    if run.found:
+        _add_compared(what, run, "–", compared)
+
+
+def _add_compared(what, run, same_answers, compared):
+    same = sum(query.plan == "same" for query in run.found)
+    compared.append([what, len(run.found), same, sum(query.nodes > 0 for query in run.found), same_answers,
+                     ", ".join(run.left_out) or "–",
+                     ", ".join(query.name for query in run.found if query.plan != "same") or "–"])
 
 
 def _query_row(query):
