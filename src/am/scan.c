@@ -81,6 +81,16 @@ have_model(IndexScanDesc scan, LbtScan *so)
 	return so->index->state == LBT_READY;
 }
 
+/*
+ * Is a worker, or another backend, about to make one?  Then the scan is ours
+ * from the start, by descents, and takes the model up when it is there.
+ */
+static inline bool
+model_comes(const LbtScan *so)
+{
+	return so->index->state == LBT_UNTRAINED && so->index->shareable && (so->asked_training || so->index->again_at != 0);
+}
+
 /* As lbt_scan_interval(), for a lookup that will be timed. */
 static pg_noinline bool
 time_interval(IndexScanDesc scan, LbtScan *so)
@@ -112,8 +122,9 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 	{
 		if (keys && scan->numberOfKeys > 0)
 			memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
-		so->predicts = may_have_model(so) &&
-			(lbt_timing_is_next(so->index) ? time_interval(scan, so) : lbt_scan_interval(scan, so)) && have_model(scan, so);
+		so->predicts = (may_have_model(so) || model_comes(so)) &&
+			(lbt_timing_is_next(so->index) ? time_interval(scan, so) : lbt_scan_interval(scan, so)) &&
+			(have_model(scan, so) || model_comes(so));
 	}
 	so->hands_over = so->predicts && lbt_enable_buffer_hint && lbt_scan_fetches_heap(scan);
 	if (so->hands_over)

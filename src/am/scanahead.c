@@ -316,7 +316,8 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 
 /*
  * The slot of the leaf that the walk steps to, looked for among those that should come next; -1 when it is none
- * of them: it has been split off since the training.  walk->slot may be another model's: that of a leaf not far away.
+ * of them: it has been split off since the training.  walk->slot may be another model's, or none, if there was no model
+ * when the walk began: so all slots are looked through, once for each model.
  */
 static int64
 slot_of_sibling(LbtIndex *index, LbtWalk *walk, BlockNumber block, bool forward)
@@ -335,6 +336,15 @@ slot_of_sibling(LbtIndex *index, LbtWalk *walk, BlockNumber block, bool forward)
 		}
 		slot += forward ? 1 : -1;
 	}
+	if (walk->searched == index->generation)
+		return -1;
+	walk->searched = index->generation;
+	for (slot = 0; slot < model->nleaves; slot++)
+		if (model->leaves[slot].block == block)
+		{
+			walk->slot = (uint32) slot;
+			return slot;
+		}
 	return -1;
 }
 

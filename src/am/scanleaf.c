@@ -532,7 +532,7 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, OffsetNu
 	for (int i = 0; i < 2; i++)
 	{
 		lbt_look_at_misses(rel, so->index);
-		if (target.generation == 0 && lbt_timing_is_due(so->index))
+		if (target.generation == 0 && so->index->state == LBT_READY && lbt_timing_is_due(so->index))
 			lbt_timing_begin(rel, so->index, bound, !forward, scan->xs_snapshot, so);
 		buf = lbt_locate(rel, so->index, bound, scan->xs_snapshot, offset, &target, &outcome);
 		lbt_count_lookup(so->index, outcome.event, outcome.moved);

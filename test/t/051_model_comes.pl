@@ -1,0 +1,65 @@
+# Right after a restart: a scan that begins before there is a model, as the worker is about to make one, takes it up when
+# it is there, at its next leaf or probe: ranges in both directions, lists, and joins.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use LearnedBtree;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = PostgreSQL::Test::Cluster->new('model_comes');
+$node->init;
+$node->append_conf('postgresql.conf', <<'CONF');
+shared_buffers = 8MB
+effective_io_concurrency = 32
+autovacuum = off
+jit = off
+max_parallel_workers_per_gather = 0
+enable_seqscan = off
+enable_bitmapscan = off
+enable_hashjoin = off
+enable_mergejoin = off
+enable_material = off
+learnedbtree.btree_indexes = 'all'
+CONF
+$node->append_conf('postgresql.conf', ($node->pg_version < 17 ? 'shared' : 'session') . "_preload_libraries = 'learnedbtree'\n");
+$node->start;
+# 64 MB: the first training is left to a worker.
+$node->safe_psql('postgres', <<'SQL');
+CREATE EXTENSION learnedbtree;
+CREATE TABLE t AS SELECT (g * 7919) % 330000 AS k, g AS v FROM generate_series(1::int8, 330000) g;
+CREATE UNIQUE INDEX t_k ON t (k) WITH (fillfactor = 10);
+CREATE TABLE probe AS SELECT g AS n, (g * 104729::int8) % 330000 AS k FROM generate_series(1, 6000) g;
+VACUUM ANALYZE t, probe;
+SQL
+cmp_ok($node->safe_psql('postgres', "SELECT pg_relation_size('t_k') / 8192"), '>', 8192, 'the index is a large one');
+
+my %queries = (
+	'a range' => 'SELECT k, v FROM t WHERE k > 5000 ORDER BY k',
+	'a range backward' => 'SELECT k FROM t WHERE k < 300000 ORDER BY k DESC',
+	'a list' => 'SELECT k, v FROM t WHERE k = ANY (ARRAY(SELECT k FROM probe)) ORDER BY k',
+	'a join' => 'SELECT p.n, t.v FROM (SELECT * FROM probe ORDER BY n OFFSET 0) p JOIN t ON t.k = p.k');
+my $counts = 'SELECT fallback_no_model, verified, prefetched, delegated FROM learnedbtree_stat WHERE indexrelname = $$t_k$$';
+
+foreach my $what (sort keys %queries)
+{
+	my $answer = $node->safe_psql('postgres', "SET learnedbtree.btree_indexes = none; BEGIN; DECLARE c CURSOR FOR $queries{$what}; FETCH 4000 FROM c");
+	$node->restart;
+	my $session = $node->background_psql('postgres', on_error_stop => 1);
+	$session->query_safe('BEGIN');
+	my $first = $session->query_safe("DECLARE c CURSOR FOR $queries{$what}; FETCH 3 FROM c");
+	ok($node->poll_query_until('postgres', "SELECT state = 'ready' FROM learnedbtree_model('t_k')"), "$what: the model has come");
+	my $rest = $session->query_safe('FETCH 3997 FROM c; COMMIT');
+	is("$first\n$rest", $answer, "$what: the answer");
+	$_->quit foreach $session;
+	my ($without, $verified, $prefetched, $delegated) = split /\|/, $node->safe_psql('postgres', $counts);
+	cmp_ok($without, '>', 0, "$what: it began without one");
+	is($delegated, '0', "$what: and was not left to btree");
+	cmp_ok($prefetched, '>', 50, "$what: leaves are read ahead from then on");
+	cmp_ok($verified, '>', 500, "$what: and lookups are predicted") if $what =~ /list|join/;
+}
+$node->stop;
+done_testing();
