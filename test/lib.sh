@@ -50,6 +50,7 @@ install_packages() {
     command -v apt-get >/dev/null || return 0
     if wanted tap || wanted suites; then list+=(libipc-run-perl); fi
     if [ -z "$skip_model" ] && wanted model; then list+=(clang xz-utils); fi
+    if wanted minors && [ -z "${LBT_MINORS:-}" ]; then list+=(unzip xz-utils); fi
     need_packages "${list[@]}" || { note "packages could not be installed: ${list[*]}"; return 1; }
     if [ -z "$skip_model" ] && wanted model; then
         clang=$(clang -dumpversion 2>/dev/null)
@@ -207,6 +208,7 @@ run_model_tests() {
     if wanted layers; then run_logged layers 60 test/check-layers; fi
     if wanted meta; then run_logged meta 60 test/check-meta; fi
     if wanted map; then run_logged map 60 test/check-map; fi
+    if wanted later; then run_logged later 60 test/check-later; fi
     if wanted model unit; then
         run_logged unit 900 make -s -j"$(nproc)" -C test/unit check
     fi
@@ -215,14 +217,19 @@ run_model_tests() {
     fi
 }
 
-build_and_install() {
-    local log=$scratch/build.log sudo= flags=COPT=-Werror
+build_library() {
+    local log=$scratch/build.log flags=COPT=-Werror
     outputs+=("$log")
     cd "$scratch/tree" || return 1
     [ -z "$sanitize" ] || flags=PROFILE=$sanitizer_flags
     if ! as_user 900 make -s -j"$(nproc)" PG_CONFIG="$pgc" "$flags" all >"$log" 2>&1; then
         not_ok build "$log"; return 1
     fi
+}
+
+build_and_install() {
+    local log=$scratch/build.log sudo=
+    build_library || return
     [ -w "$("$pgc" --pkglibdir)" ] && [ -w "$("$pgc" --sharedir)/extension" ] || sudo=as_root
     if [ -n "$sanitize" ]; then
         preload_sanitizers || { not_ok "sanitizers are there" "$log"; return 1; }

@@ -148,10 +148,11 @@ names_of(Oid index, NameData *names)
 static bool
 read_row(HeapTuple row, TupleDesc desc, Mark *mark)
 {
-	/* A superuser may have added columns.  heap_getattr() calls what only later minors have. */
+	/* A superuser may have added columns. */
 	Datum		values[MaxHeapAttributeNumber];
 	bool		nulls[MaxHeapAttributeNumber];
 
+	/* heap_getattr() calls what only later minors have. */
 	heap_deform_tuple(row, desc, values, nulls);
 	memset(mark, 0, sizeof(*mark));
 	for (int i = 0; i <= INDEXNAME; i++)
