@@ -51,7 +51,8 @@ END $$;
 -- as soon as there are models
 SET learnedbtree.btree_indexes = 'all';
 SET learnedbtree.min_leaves = 0;
-SELECT learnedbtree_train('cst_b') IS NOT NULL;
+SELECT learnedbtree_train('cst_b');
+SELECT state FROM learnedbtree_model('cst_b');
 RESET learnedbtree.btree_indexes;
 
 SELECT condition, compare_costs('SELECT v FROM cst WHERE ' || condition)

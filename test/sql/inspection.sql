@@ -66,7 +66,7 @@ SELECT count(*) FROM ins WHERE a = 5;
 ROLLBACK;
 SELECT lookups, verified FROM learnedbtree_stat WHERE indexrelname = 'ins_a';
 -- pg_stat_user_indexes counts as for btree
-SELECT pg_stat_force_next_flush() IS NOT NULL AS flushed;
+SELECT pg_stat_force_next_flush();
 SELECT idx_scan >= 101 AS scans, idx_tup_read >= 101 AS read FROM pg_stat_user_indexes WHERE indexrelname = 'ins_a';
 -- a dropped index leaves no line
 DROP INDEX ins_ba;

@@ -27,7 +27,8 @@ SET enable_mergejoin = off;
 SET enable_memoize = off;
 SET enable_material = off;
 SET enable_bitmapscan = off;
-SELECT learnedbtree_train(i) IS NOT NULL FROM unnest('{la_big_k,la_big_au,la_big_u,la_big_s}'::regclass[]) i;
+SELECT i AS index, learnedbtree_train(i) FROM unnest('{la_big_k,la_big_au,la_big_u,la_big_s}'::regclass[]) i;
+SELECT i AS index, state, source FROM unnest('{la_big_k,la_big_au,la_big_u,la_big_s}'::regclass[]) i, learnedbtree_model(i);
 
 -- The node, and what it says.
 EXPLAIN (COSTS OFF) SELECT p.n, b.v FROM la_probe p JOIN la_big b ON b.k = p.k;
