@@ -189,8 +189,8 @@ step() { # SECONDS COMMAND...
 copy_tree() {
     local part
     mkdir "$scratch/tree"
-    for part in Makefile Dockerfile META.json README.md CHANGELOG.md learnedbtree.control debian doc sql src test expected; do
-        [ ! -e "$root/$part" ] || cp -R "$root/$part" "$scratch/tree/"
+    for part in Makefile Dockerfile META.json README.md CHANGELOG.md learnedbtree.control debian doc sql src test expected bench/demo; do
+        (cd "$root" && { [ ! -e "$part" ] || cp -R --parents "$part" "$scratch/tree/"; })
     done
     find "$scratch/tree" \( -name '*.o' -o -name '*.so' -o -name '*.bc' \) -delete
     rm -rf "$scratch/tree"/test/{unit,fuzz}/build

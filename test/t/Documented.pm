@@ -8,7 +8,7 @@ use warnings;
 use Exporter 'import';
 use PostgreSQL::Test::Utils;
 
-our @EXPORT = qw(version_tables version_sentences cell_of);
+our @EXPORT = qw(version_tables version_sentences names_version cell_of);
 
 my $number = qr/1[5-9]/;
 
@@ -65,6 +65,12 @@ sub cell_of
 	return @found == 1 ? $row->[ $found[0] ] : undef;
 }
 
+sub names_version
+{
+	return $_[0] =~
+	  /\bPostgreSQL $number\b(?!\.\d)|\b(?:on|from|before|below|since|until) $number\b(?![.,]\d)|\b$number(?:, $number)*(?: (?:and|or|to) |-|\xe2\x80\x93)$number\b|\b(?:$number)'s\b/i;
+}
+
 # The sentences of a file that name a version, code left out; the rows of those tables are no sentences, but of others.
 sub version_sentences
 {
@@ -85,9 +91,7 @@ sub version_sentences
 		$paragraph =~ s/\s+/ /g;
 		push @sentences, split /(?<=[.:!?]) (?=[^a-z])/, $paragraph;
 	}
-	return grep {
-		/\bPostgreSQL $number\b(?!\.\d)|\b(?:on|from|before|below|since|until) $number\b(?![.,]\d)|\b$number(?:, $number)*(?: (?:and|or|to) |-|\xe2\x80\x93)$number\b|\b(?:$number)'s\b/i
-	} @sentences;
+	return grep { names_version($_) } @sentences;
 }
 
 1;
