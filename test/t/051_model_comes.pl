@@ -47,15 +47,19 @@ my $counts = 'SELECT fallback_no_model, verified, prefetched, delegated FROM lea
 foreach my $what (sort keys %queries)
 {
 	my $answer = $node->safe_psql('postgres', "SET learnedbtree.btree_indexes = none; BEGIN; DECLARE c CURSOR FOR $queries{$what}; FETCH 4000 FROM c");
-	$node->restart;
-	my $session = $node->background_psql('postgres', on_error_stop => 1);
-	$session->query_safe('BEGIN');
-	my $first = $session->query_safe("DECLARE c CURSOR FOR $queries{$what}; FETCH 3 FROM c");
-	ok($node->poll_query_until('postgres', "SELECT state = 'ready' FROM learnedbtree_model('t_k')"), "$what: the model has come");
-	my $rest = $session->query_safe('FETCH 3997 FROM c; COMMIT');
-	is("$first\n$rest", $answer, "$what: the answer");
-	$_->quit foreach $session;
-	my ($without, $verified, $prefetched, $delegated) = split /\|/, $node->safe_psql('postgres', $counts);
+	my ($got, $without, $verified, $prefetched, $delegated);
+	# On a busy machine the worker may be the first; then once more.
+	for (my $tries = 0; $tries < 5 && !$without; $tries++)
+	{
+		$node->restart;
+		my $session = $node->background_psql('postgres', on_error_stop => 1);
+		my $first = $session->query_safe("BEGIN; DECLARE c CURSOR FOR $queries{$what}; FETCH 3 FROM c");
+		$node->poll_query_until('postgres', "SELECT state = 'ready' FROM learnedbtree_model('t_k')") or die "$what: no model comes";
+		$got = "$first\n" . $session->query_safe('FETCH 3997 FROM c; COMMIT');
+		$session->quit;
+		($without, $verified, $prefetched, $delegated) = split /\|/, $node->safe_psql('postgres', $counts);
+	}
+	is($got, $answer, "$what: the answer");
 	cmp_ok($without, '>', 0, "$what: it began without one");
 	is($delegated, '0', "$what: and was not left to btree");
 	cmp_ok($prefetched, '>', 50, "$what: leaves are read ahead from then on");
