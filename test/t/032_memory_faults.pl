@@ -80,6 +80,13 @@ BEGIN
 	END LOOP;
 	RETURN false;
 END $$;
+CREATE FUNCTION compare_odd(a int8, b int8) RETURNS int4 LANGUAGE plpgsql SET enable_seqscan = off AS $$
+BEGIN
+	PERFORM count(*) FROM public.keep WHERE k = 77;
+	RETURN btint8cmp(a, b);
+END $$;
+CREATE OPERATOR CLASS odd_ops FOR TYPE int8 USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 compare_odd(int8, int8);
 CREATE TABLE small (k int8);
 INSERT INTO small SELECT generate_series(1, 2000);
 CREATE INDEX small_k ON small USING learnedbtree (k);
@@ -99,6 +106,8 @@ DO $$ BEGIN FOR i IN 4 .. 28 LOOP
 END LOOP; END $$;
 CREATE INDEX big_k ON big USING learnedbtree (k, pad) WITH (fillfactor = 10);
 SELECT make('keep');
+CREATE TABLE odd AS SELECT g::int8 AS k FROM generate_series(1, 350) g;
+CREATE INDEX odd_k ON odd (k odd_ops);
 SQL
 $node->safe_psql('postgres', 'VACUUM ANALYZE small, big, keep');
 cmp_ok($node->safe_psql('postgres', "SELECT bytes FROM learnedbtree_model('big_k')"), '>', 260000, 'the big model needs a segment');
@@ -160,6 +169,9 @@ my @scenarios = (
 	{ name => 'parallel', before => 'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_index_scan_size = 0; SET min_parallel_table_scan_size = 0',
 		run => [ '~EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT count(*) FROM big WHERE k BETWEEN 1000 AND 9000',
 			'SELECT count(*) FROM big WHERE k BETWEEN 1000 AND 9000' ] },
+	# nbtree compares keys under a page's lock, and the function that compares runs a query.
+	{ name => 'within a comparison', touch => "LOAD 'learnedbtree'", run => [ 'SELECT count(*) FROM odd WHERE k = 77', 'INSERT INTO odd VALUES (400)',
+			'SELECT count(*) FROM odd WHERE k > 300', 'DELETE FROM odd WHERE k = 400' ] },
 	{ name => 'exit', run => [ 'SELECT count(*) FROM big WHERE k = 5', 'BEGIN', 'SELECT count(*) FROM keep WHERE k = 6' ] });
 
 # ---- running them ----
