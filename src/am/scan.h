@@ -102,66 +102,6 @@ typedef struct LbtScan
 	LbtArray	array[LBT_CODE_COLUMNS];
 } LbtScan;
 
-/* The shape of a scan's keys, as far as they have been looked at, one after the other. */
-typedef struct LbtShape
-{
-	int			column;			/* of the last key; -1 before the first */
-	bool		equal;			/* it has an equality (true before the first) */
-	bool		array;			/* ... with any of an array's values */
-	bool		row;			/* it begins a row comparison */
-} LbtShape;
-
-/*
- * Take in a key, by its kind; false when our engine does not serve keys of such a shape: see scankeys.c.  This one is the
- * next on a column: an equality (IS NULL is one) or an inequality (so is IS NOT NULL).
- */
-static inline bool
-lbt_shape_add_test(LbtShape *shape, const LbtKeySpec *spec, int column, bool equal, bool array)
-{
-	bool		again = column == shape->column;
-
-	if (column >= spec->ncolumns || (array && !equal) ||
-		(again ? array || shape->array : column != shape->column + 1 || !shape->equal))
-		return false;
-	shape->column = column;
-	shape->equal = again ? !shape->row && (equal || shape->equal) : equal;
-	shape->array = array;
-	return true;
-}
-
-/* An operator's key, with an argument of this type (InvalidOid: the column's own). */
-static inline bool
-lbt_shape_add(LbtShape *shape, const LbtKeySpec *spec, int column, StrategyNumber strategy, bool array, Oid argtype,
-			  Oid collation)
-{
-	const LbtKeyColumn *c;
-
-	if (!lbt_shape_add_test(shape, spec, column, strategy == BTEqualStrategyNumber, array))
-		return false;
-	c = &spec->column[column];
-	return lbt_keyspec_takes(c, argtype) && (!c->bytes || c->collation == collation);
-}
-
-/* A member of a row comparison, from number 0 on.  The columns must follow each other, all in one direction. */
-static inline bool
-lbt_shape_add_member(LbtShape *shape, const LbtKeySpec *spec, int number, int column, Oid argtype, Oid collation)
-{
-	const LbtKeyColumn *c;
-
-	if (number == 0)
-	{
-		if (!lbt_shape_add_test(shape, spec, column, false, false))
-			return false;
-		shape->row = true;
-		shape->equal = false;
-	}
-	else if (column >= spec->ncolumns || column != shape->column + number ||
-			 spec->column[column].desc != spec->column[shape->column].desc)
-		return false;
-	c = &spec->column[column];
-	return lbt_keyspec_takes(c, argtype) && (!c->bytes || c->collation == collation);
-}
-
 /* scankeys.c: the intervals of the scan's keys; false when they are not of a shape we serve. */
 extern bool lbt_scan_interval(IndexScanDesc scan, LbtScan *so);
 

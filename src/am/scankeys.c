@@ -27,6 +27,68 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
+/* ---- shapes ---- */
+
+/* The shape of a scan's keys, as far as they have been looked at, one after the other. */
+typedef struct Shape
+{
+	int			column;			/* of the last key; -1 before the first */
+	bool		equal;			/* it has an equality (true before the first) */
+	bool		array;			/* ... with any of an array's values */
+	bool		row;			/* it begins a row comparison */
+} Shape;
+
+/*
+ * Take in a key, by its kind; false when our engine does not serve keys of such a shape.  This one is the
+ * next on a column: an equality (IS NULL is one) or an inequality (so is IS NOT NULL).
+ */
+static inline bool
+take_test(Shape *shape, const LbtKeySpec *spec, int column, bool equal, bool array)
+{
+	bool		again = column == shape->column;
+
+	if (column >= spec->ncolumns || (array && !equal) ||
+		(again ? array || shape->array : column != shape->column + 1 || !shape->equal))
+		return false;
+	shape->column = column;
+	shape->equal = again ? !shape->row && (equal || shape->equal) : equal;
+	shape->array = array;
+	return true;
+}
+
+/* An operator's key, with an argument of this type (InvalidOid: the column's own). */
+static inline bool
+take_operator(Shape *shape, const LbtKeySpec *spec, int column, StrategyNumber strategy, bool array, Oid argtype,
+			  Oid collation)
+{
+	const LbtKeyColumn *c;
+
+	if (!take_test(shape, spec, column, strategy == BTEqualStrategyNumber, array))
+		return false;
+	c = &spec->column[column];
+	return lbt_keyspec_takes(c, argtype) && (!c->bytes || c->collation == collation);
+}
+
+/* A member of a row comparison, from number 0 on.  The columns must follow each other, all in one direction. */
+static inline bool
+take_member(Shape *shape, const LbtKeySpec *spec, int number, int column, Oid argtype, Oid collation)
+{
+	const LbtKeyColumn *c;
+
+	if (number == 0)
+	{
+		if (!take_test(shape, spec, column, false, false))
+			return false;
+		shape->row = true;
+		shape->equal = false;
+	}
+	else if (column >= spec->ncolumns || column != shape->column + number ||
+			 spec->column[column].desc != spec->column[shape->column].desc)
+		return false;
+	c = &spec->column[column];
+	return lbt_keyspec_takes(c, argtype) && (!c->bytes || c->collation == collation);
+}
+
 /* ---- arrays ---- */
 
 /* The first key on a column is an equality with this value. */
@@ -191,14 +253,14 @@ is_null(const LbtScan *so, int at)
 
 /* IS NULL, IS NOT NULL.  The latter only makes the column's keys an inequality, which NULLs do not satisfy. */
 static bool
-add_null_test(LbtScan *so, LbtShape *shape, ScanKey key)
+add_null_test(LbtScan *so, Shape *shape, ScanKey key)
 {
 	static const LbtKeyValue null = {.isnull = true};
 	int			at = key->sk_attno - 1;
 	bool		again = at == shape->column;
 	bool		wanted = (key->sk_flags & SK_SEARCHNULL) != 0;
 
-	if (!lbt_shape_add_test(shape, &so->index->keyspec, at, wanted, false))
+	if (!take_test(shape, &so->index->keyspec, at, wanted, false))
 		return false;
 	if (again && wanted != is_null(so, at))
 		so->nprobes = 0;
@@ -209,7 +271,7 @@ add_null_test(LbtScan *so, LbtShape *shape, ScanKey key)
 
 /* (a, b) > (x, y) and its kind: a bound of as many columns as decide. */
 static bool
-add_row(LbtScan *so, LbtShape *shape, ScanKey key, uint8 *scratch)
+add_row(LbtScan *so, Shape *shape, ScanKey key, uint8 *scratch)
 {
 	const LbtKeySpec *spec = &so->index->keyspec;
 	ScanKey		member = (ScanKey) DatumGetPointer(key->sk_argument);
@@ -221,7 +283,7 @@ add_row(LbtScan *so, LbtShape *shape, ScanKey key, uint8 *scratch)
 
 	for (int i = 0; side == 0 && (i == 0 || !(member[i - 1].sk_flags & SK_ROW_END)); i++)
 	{
-		if (!lbt_shape_add_member(shape, spec, i, member[i].sk_attno - 1, member[i].sk_subtype, member[i].sk_collation))
+		if (!take_member(shape, spec, i, member[i].sk_attno - 1, member[i].sk_subtype, member[i].sk_collation))
 			return false;
 		if (i == 0)
 		{
@@ -293,7 +355,7 @@ add_bounds(LbtScan *so, int at, bool again, StrategyNumber strategy, const LbtKe
  * satisfies the keys.
  */
 static inline bool
-add_key(LbtScan *so, LbtShape *shape, ScanKey key, uint8 *scratch)
+add_key(LbtScan *so, Shape *shape, ScanKey key, uint8 *scratch)
 {
 	int			at = key->sk_attno - 1;
 	const LbtKeyColumn *column = &so->index->keyspec.column[at];
@@ -310,7 +372,7 @@ add_key(LbtScan *so, LbtShape *shape, ScanKey key, uint8 *scratch)
 			return add_null_test(so, shape, key);
 		return false;
 	}
-	if (!lbt_shape_add(shape, &so->index->keyspec, at, key->sk_strategy, array, key->sk_subtype, key->sk_collation))
+	if (!take_operator(shape, &so->index->keyspec, at, key->sk_strategy, array, key->sk_subtype, key->sk_collation))
 		return false;
 	if (key->sk_flags & SK_ISNULL)
 	{
@@ -356,7 +418,7 @@ bool
 lbt_scan_interval(IndexScanDesc scan, LbtScan *so)
 {
 	const LbtKeySpec *spec = &so->index->keyspec;
-	LbtShape	shape = {.column = -1,.equal = true};
+	Shape		shape = {.column = -1,.equal = true};
 	Size		scratch_bytes = spec->ncolumns * LBT_SCRATCH_BYTES; /* of a key */
 
 	so->narrays = 0;

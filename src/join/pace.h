@@ -39,8 +39,8 @@ typedef struct LbtPace
 {
 	bool		off;			/* the last trial was for going row by row */
 	bool		trying;			/* a trial is on */
-	uint32_t		countdown;		/* rows until the next one */
-	uint32_t		interval;		/* what it was set to */
+	uint32_t	countdown;		/* rows until the next one */
+	uint32_t	interval;		/* what it was set to */
 	int			n[LBT_PACE_WAYS];	/* samples of this trial */
 	double		ns[LBT_PACE_WAYS][LBT_PACE_SAMPLES];
 } LbtPace;

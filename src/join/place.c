@@ -317,8 +317,10 @@ find_parameter(const NestLoop *loop, int number)
 	ListCell   *lc;
 
 	foreach(lc, loop->nestParams)
+	{
 		if (lfirst_node(NestLoopParam, lc)->paramno == number)
 			return lfirst(lc);
+	}
 	return NULL;
 }
 
@@ -549,8 +551,10 @@ survey(Plan *plan, Walk *walk)
 	walk->last_id = Max(walk->last_id, plan->plan_node_id);
 	walk->any_loop |= IsA(plan, NestLoop);
 	foreach(lc, plan->initPlan)
+	{
 		foreach(set, lfirst_node(SubPlan, lc)->setParam)
-		walk->init_plan[lfirst_int(set)] = lfirst_node(SubPlan, lc)->plan_id;
+			walk->init_plan[lfirst_int(set)] = lfirst_node(SubPlan, lc)->plan_id;
+	}
 	return visit_left(plan, survey, walk) | visit_others(plan, survey, walk);
 }
 
@@ -567,8 +571,10 @@ planned(PlannedStmt *stmt)
 	walk.init_plan = palloc0(list_length(stmt->paramExecTypes) * sizeof(int));
 	(void) survey(stmt->planTree, &walk);
 	foreach(lc, stmt->subplans)
+	{
 		if (lfirst(lc) != NULL)
-		(void) survey(lfirst(lc), &walk);
+			(void) survey(lfirst(lc), &walk);
+	}
 	if (!walk.any_loop)
 		return;
 	(void) place_nodes(stmt->planTree, &walk);

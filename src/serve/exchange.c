@@ -44,8 +44,9 @@ has_btrees_routine(Relation index)
 	return memcmp(index->rd_indam, lbt_bt_routine(), sizeof(IndexAmRoutine)) == 0;
 }
 
-bool
-lbt_is_exchanged(Relation index)
+/* Does it have ours? */
+static inline bool
+is_exchanged(Relation index)
 {
 	return index->rd_indam == &routine;
 }
@@ -103,7 +104,7 @@ lbt_serve_refusal(Relation index, bool *sure)
 	reason = lbt_index_unfit(index, LBT_TO_SERVE).reason;
 	if (reason)
 		return reason;
-	if (!lbt_is_exchanged(index) && !has_btrees_routine(index))
+	if (!is_exchanged(index) && !has_btrees_routine(index))
 		return "another extension has taken it over in this session";
 
 	/* Without a view, as most indexes need none: it is kept for long. */
@@ -132,14 +133,14 @@ lbt_exchange(Oid oid, bool *settled)
 
 	if (!RelationIsValid(index))
 		return false;
-	if (lbt_is_exchanged(index))
+	if (is_exchanged(index))
 		served = lbt_index_get(index)->learned;
 	else
 		served = index->rd_rel->relkind == RELKIND_INDEX && lbt_is_btree(index) && index->rd_indam != NULL &&
 			lbt_serve_refusal(index, &sure) == NULL;
 
 	/* Looking may have received an invalidation: asked last. */
-	if (served && !lbt_is_exchanged(index))
+	if (served && !is_exchanged(index))
 	{
 		if (index->rd_refcnt == 1 && has_btrees_routine(index))
 		{

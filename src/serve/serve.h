@@ -65,9 +65,6 @@ extern bool lbt_has_old_format(Relation index);
  */
 extern bool lbt_exchange(Oid index, bool *settled);
 
-/* Does the entry have our routine? */
-extern bool lbt_is_exchanged(Relation index);
-
 /* hooks.c */
 
 /* In _PG_init. */
