@@ -380,7 +380,7 @@ CREATE VIEW learnedbtree_indexes WITH (security_barrier) AS
            s.mark, s.served, s.reason, s.model, s.height, s.leaves,
            pg_catalog.pg_stat_get_numscans(c.oid) AS idx_scan,
            (l.verified + l.inserts_placed) * (s.height - 1) - l.moved_right - l.inserts_moved
-               - (l.lookups - l.verified) - l.inserts_fallback AS visits_saved,
+               - (l.lookups - l.verified - l.fallback_no_model) - l.inserts_fallback AS visits_saved,
            GREATEST(pg_catalog.pg_stat_get_numscans(c.oid) - l.verified, 0) * (s.height - 1) AS visits_to_save,
            c.oid AS indexrelid, t.oid AS relid
       FROM pg_catalog.pg_class c

@@ -88,7 +88,10 @@ have_model(IndexScanDesc scan, LbtScan *so)
 static inline bool
 model_comes(const LbtScan *so)
 {
-	return so->index->state == LBT_UNTRAINED && so->index->shareable && (so->asked_training || so->index->again_at != 0);
+	const LbtIndex *index = so->index;
+
+	return index->state == LBT_UNTRAINED && index->shareable && index->keyspec.ncolumns > 0 &&
+		(so->asked_training || index->again_at != 0);
 }
 
 /* As lbt_scan_interval(), for a lookup that will be timed. */

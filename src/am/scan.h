@@ -66,8 +66,8 @@ typedef struct LbtWalk
 {
 	bool		for_rows;
 	uint32		slot;			/* a guess: near the leaf read last */
-	uint64		searched;		/* the generation at which it was looked for
-								 * among all slots */
+	uint64		searched;		/* the generation of the model that it is of,
+								 * or was looked for in */
 	int			steps;			/* to siblings, since a probe was located */
 	LbtProbe   *probe;			/* the one being read */
 } LbtWalk;

@@ -551,6 +551,7 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, OffsetNu
 		target.generation = 0;
 	}
 	so->walk.slot = target.slot;
+	so->walk.searched = target.generation;
 	so->walk.steps = 0;
 	return buf;
 }

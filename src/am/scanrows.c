@@ -137,6 +137,7 @@ next_leaf_buffer(LbtRows *rows, bool stepping)
 			return InvalidBuffer;
 		lbt_probe_go(so, &rows->probe, number);
 		rows->walk.slot = target.slot;
+		rows->walk.searched = target.generation;
 		block = target.block;
 		if (!lbt_slot_cached(rel, so->index, target.slot, true) && (!asked || block >= so->index->nblocks))
 			return InvalidBuffer;

@@ -44,7 +44,7 @@ lbt_counters_flush_index(LbtIndex *index)
 	uint64		events[LBT_NEVENTS];
 	int			splits = index->options.retrain_splits;
 
-	if (!index->shareable)
+	if (!index->shareable || !lbt_guard_may_enter())
 		return false;
 	for (int i = 0; i < LBT_NEVENTS; i++)
 		events[i] = lbt_count_unflushed(index, i);

@@ -253,11 +253,11 @@ lbt_registry_attach(void)
 
 	if (likely(lbt_control != NULL))
 	{
-		if (unlikely(later != NULL))
+		if (unlikely(later != NULL) && lbt_guard_may_enter())
 			forget_now();
 		return true;
 	}
-	if (lbt_shared_possible() && GetCurrentTimestamp() >= next_try)
+	if (lbt_shared_possible() && lbt_guard_may_enter() && GetCurrentTimestamp() >= next_try)
 		LBT_GUARDED(attach(), next_try = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ATTACH_INTERVAL_MS));
 	return lbt_control != NULL;
 }

@@ -129,7 +129,7 @@ store(const LbtFile *file, const LbtTrained *trained, Size bytes, LbtState *stat
 		LbtFile		victim;
 
 		/* None is left when others have just reserved what there is. */
-		if (trained->header.nleaves < LBT_MIN_LEAVES_DEFAULT || find_least_used(file, &victim) == PG_UINT64_MAX)
+		if (!lbt_may_evict_others(trained->blocks) || find_least_used(file, &victim) == PG_UINT64_MAX)
 		{
 			*state = LBT_EVICTED;
 			return InvalidDsaPointer;

@@ -68,6 +68,13 @@ lbt_is_large(BlockNumber nblocks)
 	return nblocks >= (BlockNumber) lbt_min_leaves + (lbt_min_leaves > 1 ? 2 : lbt_min_leaves);
 }
 
+/* May a model of an index of this size take memory from others?  Not of one that any user's min_leaves alone has trained. */
+static inline bool
+lbt_may_evict_others(BlockNumber nblocks)
+{
+	return nblocks > LBT_MIN_LEAVES_DEFAULT;
+}
+
 /* The access method's OID; InvalidOid before CREATE EXTENSION. */
 extern Oid	lbt_am_oid(void);
 

@@ -222,6 +222,11 @@ lbt_index_refresh(LbtIndex *index)
 	index->trained_blocks = 0;
 	index->nblocks = 0;
 	index->again_at = 0;
+	if (unlikely(!lbt_guard_may_enter()))
+	{
+		index->generation = 0;	/* look again */
+		return;
+	}
 	LBT_GUARDED(look_up(index, failed_until),
 				(index->state = LBT_NO_MEMORY, index->again_at = unreachable_until()));
 	index->generation = generation;

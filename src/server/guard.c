@@ -39,12 +39,20 @@ lbt_guard_has_failed(void)
 }
 
 bool
+lbt_guard_may_enter(void)
+{
+	return InterruptHoldoffCount == 0 || InterruptHoldoffCount == depth || proc_exit_inprogress;
+}
+
+bool
 lbt_guard_enter(LbtGuard *guard)
 {
+	if (unlikely(!lbt_guard_may_enter()))
+		return false;
 	if (InterruptHoldoffCount == 0)
 		depth = 0;				/* an error may have left it too high */
-	if (unlikely(InterruptHoldoffCount != depth && !proc_exit_inprogress))
-		return false;
+	guard->holdoff = InterruptHoldoffCount;
+	guard->depth = depth;
 	guard->context = CurrentMemoryContext;
 	guard->caller = CurrentResourceOwner;
 	guard->owner = ResourceOwnerCreate(CurrentResourceOwner, "learnedbtree shared memory");
@@ -64,8 +72,8 @@ lbt_guard_leave(const LbtGuard *guard)
 	ResourceOwnerRelease(guard->owner, RESOURCE_RELEASE_BEFORE_LOCKS, !guard->failed, false);
 	ResourceOwnerRelease(guard->owner, RESOURCE_RELEASE_AFTER_LOCKS, !guard->failed, false);
 	ResourceOwnerDelete(guard->owner);
-	depth--;
-	RESUME_INTERRUPTS();
+	depth = guard->depth;
+	InterruptHoldoffCount = guard->holdoff;
 }
 
 /* Is it time for a line in the log? */
@@ -127,6 +135,14 @@ clean_up(void)
 #endif
 }
 
+/* Raising an error has set the count to 0. */
+static void
+hold_again(const LbtGuard *guard)
+{
+	depth = guard->depth + 1;
+	InterruptHoldoffCount = guard->holdoff + 1;
+}
+
 void
 lbt_guard_swallow(LbtGuard *guard)
 {
@@ -141,10 +157,12 @@ lbt_guard_swallow(LbtGuard *guard)
 	CurrentResourceOwner = guard->caller;
 	clean_up();
 
-	/* Raising the error had set it to 0. */
-	InterruptHoldoffCount = depth;
+	hold_again(guard);
 	if (due)
+	{
 		error = copy_error();
+		hold_again(guard);
+	}
 	FlushErrorState();
 	if (due)
 		report(error);

@@ -14,6 +14,8 @@ typedef struct LbtGuard
 	MemoryContext context;
 	ResourceOwner caller;
 	ResourceOwner owner;		/* of what the block acquires */
+	uint32		holdoff;		/* InterruptHoldoffCount at entry */
+	uint32		depth;			/* guards around this one */
 	bool		silent;
 	bool		failed;
 } LbtGuard;
@@ -44,6 +46,8 @@ typedef struct LbtGuard
  * or a page's lock, the block is not run at all, but on_failure: nbtree may be
  * comparing keys under such a lock, by a function that runs a query.  (Guards
  * around this one, and the exit of the process, hold them without a lock.)
+ * Where that is no reason to try later, or to take something for done, ask
+ * lbt_guard_may_enter() before.
  */
 #define LBT_GUARD_BEGIN() LBT_GUARD_BEGIN_AS(false)
 
@@ -85,6 +89,9 @@ extern void lbt_guard_report_together(pg_atomic_uint64 *reported_at);
 
 /* Has this process met such an error?  It may meet it again wherever it looks at shared memory. */
 extern bool lbt_guard_has_failed(void);
+
+/* Would a guard's block be run now? */
+extern bool lbt_guard_may_enter(void);
 
 extern bool lbt_guard_enter(LbtGuard *guard);
 extern void lbt_guard_swallow(LbtGuard *guard);

@@ -96,6 +96,7 @@ ask(LbtStream *stream, BlockNumber block, uint32 tag)
 	stream->run = block == stream->last + 1 ? stream->run + 1 : 0;
 	stream->last = block;
 	asked->tag = tag;
+	asked->cached = true;		/* in case of an error */
 	asked->cached = stream->run >= LONG_RUN || lbt_block_cached(stream->rel, block);
 }
 

@@ -525,7 +525,7 @@ should_train(const LbtIndex *index, BlockNumber nblocks)
 			return true;		/* of the last two, the pause is over */
 		case LBT_EVICTED:
 			return lbt_registry_has_room(index->model_bytes) ||
-				(nblocks > LBT_MIN_LEAVES_DEFAULT && lbt_registry_has_idle());
+				(lbt_may_evict_others(nblocks) && lbt_registry_has_idle());
 		case LBT_EMPTY:
 		case LBT_TOO_LARGE:
 		case LBT_DAMAGED:
@@ -571,6 +571,8 @@ lbt_train_on_use(Relation rel, LbtIndex *index)
 		run_quietly(rel, index, train_first);
 	else
 		lbt_registry_unclaim(&index->file, LBT_ENDED);
+	if (index->state == LBT_EVICTED)
+		ask_later(index);
 }
 
 /* A model is wanted now, and nobody else is at it. */

@@ -64,6 +64,26 @@ foreach my $what (sort keys %queries)
 	is($delegated, '0', "$what: and was not left to btree");
 	cmp_ok($prefetched, '>', 50, "$what: leaves are read ahead from then on");
 	cmp_ok($verified, '>', 500, "$what: and lookups are predicted") if $what =~ /list|join/;
+	is($node->safe_psql('postgres', "SELECT visits_saved >= 0 FROM learnedbtree_indexes WHERE indexname = 't_k'"), 't', "$what: nothing was lost by descents");
 }
+
+# A session begins with a comparison that runs a query, under nbtree's lock of a page: it does without shared memory
+# there, and has it in the next statement.
+$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION compare_odd(a int8, b int8) RETURNS int4 LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM v FROM public.t WHERE k = a;
+    RETURN btint8cmp(a, b);
+END $$;
+CREATE OPERATOR CLASS odd_ops FOR TYPE int8 USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+    FUNCTION 1 compare_odd(int8, int8);
+CREATE TABLE odd (k int8);
+CREATE INDEX odd_k ON odd (k odd_ops);
+SELECT learnedbtree_train('t_k');
+SQL
+$node->safe_psql('postgres', 'SELECT learnedbtree_stat_reset()');
+$node->safe_psql('postgres', "INSERT INTO odd SELECT generate_series(1, 50);\n" . "SELECT v FROM t WHERE k = 77;\n" x 100);
+my ($lookups) = split /\|/, $node->safe_psql('postgres', 'SELECT verified FROM learnedbtree_stat WHERE indexrelname = $$t_k$$');
+cmp_ok($lookups, '>=', 100, 'after a comparison under a lock, lookups are predicted');
 $node->stop;
 done_testing();
