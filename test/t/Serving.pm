@@ -85,11 +85,33 @@ SELECT (SELECT coalesce(sum($sum), 0) FROM pg_class c, learnedbtree_stat_get(c.o
 SQL
 }
 
+# Processes of sessions, and what waits (a while) for all others to have ended: they tell the rest of what they have counted
+# when they do, which may be after their clients.
+my $processes = q{SELECT string_agg(pid::text, ',') FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()};
+
+sub others_have_ended
+{
+	my ($node, $database, $known) = @_;
+	$node->safe_psql($database, <<"SQL");
+DO \$\$ BEGIN
+	FOR i IN 1 .. 200 LOOP
+		PERFORM pg_stat_clear_snapshot();
+		EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
+			AND pid <> ALL ('{$known}'));
+		PERFORM pg_sleep(0.01);
+	END LOOP;
+END \$\$
+SQL
+	return;
+}
+
 sub used_in
 {
 	my ($node, $database, $which, $code, @indexes) = @_;
 	my @before = uses($node, $database, $which, @indexes);
+	my $known = $node->safe_psql($database, $processes);
 	$code->();
+	others_have_ended($node, $database, $known);
 	my @after = uses($node, $database, $which, @indexes);
 	return join(' ', map { $after[$_] > $before[$_] ? $indexes[$_] : () } 0 .. $#indexes);
 }
