@@ -9,29 +9,20 @@ use lib $FindBin::RealBin;
 use LearnedBtree;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Serving;
 use Test::More;
 
 my $patience = 60;    # seconds
 my $node = PostgreSQL::Test::Cluster->new('pins');
 $node->init(allows_streaming => 1);
-$node->append_conf('postgresql.conf', <<"CONF");
+configure_loops($node);
+$node->append_conf('postgresql.conf', <<'CONF');
 shared_buffers = 4MB
-effective_io_concurrency = 32
-autovacuum = off
-jit = off
-max_parallel_workers_per_gather = 0
-enable_seqscan = off
-enable_bitmapscan = off
-enable_hashjoin = off
-enable_mergejoin = off
-enable_material = off
-learnedbtree.btree_indexes = 'all'
 learnedbtree.naptime = 1h
 hot_standby_feedback = on
 wal_receiver_status_interval = 1s
 max_standby_streaming_delay = -1
 CONF
-$node->append_conf('postgresql.conf', ($node->pg_version < 17 ? 'shared' : 'session') . "_preload_libraries = 'learnedbtree'\n");
 $node->start;
 $node->safe_psql('postgres', <<'SQL');
 CREATE EXTENSION learnedbtree;

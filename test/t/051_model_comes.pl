@@ -8,24 +8,13 @@ use lib $FindBin::RealBin;
 use LearnedBtree;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Serving;
 use Test::More;
 
 my $node = PostgreSQL::Test::Cluster->new('model_comes');
 $node->init;
-$node->append_conf('postgresql.conf', <<'CONF');
-shared_buffers = 8MB
-effective_io_concurrency = 32
-autovacuum = off
-jit = off
-max_parallel_workers_per_gather = 0
-enable_seqscan = off
-enable_bitmapscan = off
-enable_hashjoin = off
-enable_mergejoin = off
-enable_material = off
-learnedbtree.btree_indexes = 'all'
-CONF
-$node->append_conf('postgresql.conf', ($node->pg_version < 17 ? 'shared' : 'session') . "_preload_libraries = 'learnedbtree'\n");
+configure_loops($node);
+$node->append_conf('postgresql.conf', "shared_buffers = 8MB\n");
 $node->start;
 # 64 MB: the first training is left to a worker.
 $node->safe_psql('postgres', <<'SQL');

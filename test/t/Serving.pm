@@ -9,7 +9,7 @@ use Exporter 'import';
 use LearnedBtree;
 use PostgreSQL::Test::Cluster;
 
-our @EXPORT = qw(configure_serving learned_settings serving_node adopt release marks uses asked served_in predicted_in amcheck_all);
+our @EXPORT = qw(configure_serving configure_loops learned_settings serving_node adopt release marks uses asked served_in predicted_in amcheck_all);
 
 # Settings for a node that is initialized but not started.
 sub configure_serving
@@ -28,6 +28,24 @@ sub learned_settings
 	my $shared = $params{shared} || needs_preload($node);
 	$node->append_conf('postgresql.conf', ($shared ? 'shared' : 'session') . "_preload_libraries = 'learnedbtree'\n"
 		  . "learnedbtree.min_leaves = 0\n");
+	return;
+}
+
+# A server whose plans are index scans and nested loops over served indexes, which read ahead.
+sub configure_loops
+{
+	my ($node) = @_;
+	configure_serving($node);
+	$node->append_conf('postgresql.conf', <<'CONF');
+effective_io_concurrency = 32
+max_parallel_workers_per_gather = 0
+enable_seqscan = off
+enable_bitmapscan = off
+enable_hashjoin = off
+enable_mergejoin = off
+enable_material = off
+learnedbtree.btree_indexes = 'all'
+CONF
 	return;
 }
 
