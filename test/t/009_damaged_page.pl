@@ -31,7 +31,8 @@ foreach my $enable ('off', 'on')
 	isnt($rc, 0, "enable = $enable: the lookup fails");
 	like($err, qr/index "t_k" contains unexpected zero page at block $block/, 'with the error of nbtree');
 }
-is($node->safe_psql('postgres', "SELECT verified > 0 AND fallback_page > 0 FROM learnedbtree_stat"), 't',
+# The session tells so when it ends, which may be after its client.
+ok($node->poll_query_until('postgres', 'SELECT verified > 0 AND fallback_page > 0 FROM learnedbtree_stat'),
 	'the page was met by prediction');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM t'), '20000', 'the server lives');
 
