@@ -286,17 +286,13 @@ end_timing(Lookahead *node, uint32 rows, bool missed)
 	node->timing = false;
 	if (timing)
 		missed |= pgBufferUsage.shared_blks_read - node->reads_from != node->outer_reads;
+	if (missed)
+		lbt_pace_missed(&node->pace);
+	else if (unused)
+		lbt_pace_unused(&node->pace);
 	if (missed || unused)
-	{
-		/* No time is worth comparing. */
-		if (missed)
-			lbt_pace_missed(&node->pace);
-		else
-			lbt_pace_unused(&node->pace);
-		node->sample_ns = node->sample_rows = 0;
-		return;
-	}
-	if (!timing)
+		node->sample_ns = node->sample_rows = 0;	/* not worth comparing */
+	if (missed || unused || !timing)
 		return;
 	node->sample_ns += ns_since(node->timed_from) - node->outer_ns;
 	if (node->way == LBT_AHEAD)

@@ -9,8 +9,8 @@
  * come the values of the keys, and the stages of search/predict.h.  Copies have
  * the columns that the join uses, the others are NULL, and hold no pin.
  *
- * Blocks that are missing are asked for, and each is waited for when the row
- * that wants it is at hand.
+ * Blocks that are missing are asked for.  A leaf is read when the row that wants
+ * it is at hand, or when rows are looked for on it.
  */
 #ifndef LBT_ROWBATCH_H
 #define LBT_ROWBATCH_H
@@ -90,7 +90,7 @@ extern int	lbt_rowbatch_predict(LbtInner *inner, LbtRowBatch *rows);
  */
 extern void lbt_rowbatch_look(LbtInner *inner, LbtRowBatch *rows);
 
-/* Hand on its next row, with what is known of it, having waited for the blocks that it needs. */
+/* Hand on its next row, with what is known of it, having read the leaf that it needs. */
 extern TupleTableSlot *lbt_rowbatch_next(LbtInner *inner, LbtRowBatch *rows);
 
 extern void lbt_rowbatch_empty(LbtInner *inner, LbtRowBatch *rows);

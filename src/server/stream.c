@@ -6,7 +6,6 @@
 #if PG_VERSION_NUM >= 160000
 #include "storage/fd.h"
 #endif
-#include "utils/memutils.h"
 #include "utils/spccache.h"
 
 /* Ascending blocks, one after the other, from which on the operating system reads ahead by itself. */
