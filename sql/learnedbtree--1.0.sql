@@ -16,263 +16,19 @@ COMMENT ON FUNCTION learnedbtree_sync_opclasses() IS
 
 SELECT learnedbtree_sync_opclasses();
 
--- ---- marks of btree indexes ----
-
--- In a schema of their own, as tools that compare a database with a program's tables look at the others.
-DO $$
-BEGIN
-    IF to_regnamespace('learnedbtree') IS NULL THEN
-        CREATE SCHEMA learnedbtree;
-    ELSIF NOT (SELECT r.rolsuper OR r.rolname = current_user FROM pg_catalog.pg_namespace n
-                 JOIN pg_catalog.pg_roles r ON r.oid = n.nspowner WHERE n.nspname = 'learnedbtree') THEN
-        RAISE EXCEPTION 'schema "learnedbtree" exists, and belongs to another user'
-            USING ERRCODE = 'duplicate_schema', HINT = 'Rename or drop it: the extension keeps its table there.';
-    END IF;
-END $$;
-GRANT USAGE ON SCHEMA learnedbtree TO PUBLIC;
-COMMENT ON SCHEMA learnedbtree IS 'what the extension learnedbtree keeps';
-
--- The index of a name; NULL when there is none.  Declared immutable for the generated column below, which is what the
--- name meant when its row was written last.
-CREATE FUNCTION learnedbtree.index_named(schemaname name, indexname name) RETURNS oid
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
-     WHERE n.nspname OPERATOR(pg_catalog.=) $1 AND c.relname OPERATOR(pg_catalog.=) $2
-       AND c.relkind OPERATOR(pg_catalog.=) ANY ('{i,I}'::pg_catalog."char"[])
-$$;
-
--- One row for each btree index that is adopted or excluded.  By name, so that dump and restore keep them; indexid, which
--- is not dumped, follows the index when it is renamed.  Written by the functions, and by the triggers below.
-CREATE TABLE learnedbtree.marks (
-    schemaname name NOT NULL,
-    tablename name NOT NULL,
-    indexname name NOT NULL,
-    learned boolean NOT NULL DEFAULT true,
-    max_error integer,
-    retrain_splits integer,
-    indexid oid GENERATED ALWAYS AS (learnedbtree.index_named(schemaname, indexname)) STORED) USING heap;
-GRANT SELECT ON learnedbtree.marks TO PUBLIC;
-COMMENT ON TABLE learnedbtree.marks IS
-    'btree indexes that are adopted, or (learned is false) excluded; see learnedbtree_adopt()';
-SELECT pg_catalog.pg_extension_config_dump('learnedbtree.marks', '');
-
--- Sessions copy the table, and are told when SQL changes it, as a restore does.
-CREATE FUNCTION learnedbtree.marks_changed() RETURNS trigger
-    AS 'MODULE_PATHNAME', 'learnedbtree_marks_changed' LANGUAGE C;
-CREATE TRIGGER tell_sessions AFTER INSERT OR UPDATE OR DELETE ON learnedbtree.marks
-    FOR EACH STATEMENT EXECUTE FUNCTION learnedbtree.marks_changed();
-ALTER TABLE learnedbtree.marks ENABLE ALWAYS TRIGGER tell_sessions;
-
--- A restore brings marks before it makes indexes, but after tables.  (pg_dump has it say warnings only.)
-CREATE FUNCTION learnedbtree.tell_missing() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-    missing record;
-BEGIN
-    FOR missing IN
-        SELECT format('%I.%I', r.schemaname, r.tablename) AS tablename, format('%I', r.indexname) AS indexname FROM restored r
-         WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-                            WHERE n.nspname = r.schemaname AND c.relname IN (r.tablename, r.indexname))
-         ORDER BY 1, 2
-    LOOP
-        RAISE WARNING 'learnedbtree: there is no table %, whose index % is adopted', missing.tablename, missing.indexname;
-    END LOOP;
-    RETURN NULL;
-END $$;
-ALTER FUNCTION learnedbtree.tell_missing() SET search_path = pg_catalog, pg_temp;
-CREATE TRIGGER tell_missing AFTER INSERT ON learnedbtree.marks
-    REFERENCING NEW TABLE AS restored FOR EACH STATEMENT EXECUTE FUNCTION learnedbtree.tell_missing();
-
--- Models and marks of dropped indexes go; marks of renamed indexes, and of indexes made anew under the old name, follow.
--- The writing is done in C, as what SQL writes would be published by a publication FOR ALL TABLES; but errors are caught:
--- commands have to work where the library's file is missing.
-CREATE FUNCTION learnedbtree.follow_marks(changed oid[]) RETURNS void
-    AS 'MODULE_PATHNAME', 'learnedbtree_follow_marks' LANGUAGE C STRICT VOLATILE;
-CREATE FUNCTION learnedbtree.forget_dropped(oids oid[], names text[]) RETURNS void
-    AS 'MODULE_PATHNAME', 'learnedbtree_forget_dropped' LANGUAGE C STRICT VOLATILE;
-REVOKE ALL ON FUNCTION learnedbtree.follow_marks(oid[]), learnedbtree.forget_dropped(oid[], text[]) FROM PUBLIC;
-
-CREATE FUNCTION learnedbtree.follow_ddl() RETURNS event_trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
-DECLARE
-    oids oid[];
-    names text[];
-BEGIN
-    IF tg_event = 'sql_drop' THEN
-        SELECT array_agg(objid), array_agg(object_identity) INTO oids, names
-          FROM pg_event_trigger_dropped_objects() WHERE object_type = 'index' AND NOT is_temporary;
-        IF oids IS NULL THEN
-            RETURN;
-        END IF;
-    -- This gives back its lock at once, which a query would not.
-    ELSIF coalesce(pg_relation_size(to_regclass('learnedbtree.marks')), 0) = 0 THEN
-        RETURN;
-    END IF;
-    BEGIN
-        CASE tg_event
-            WHEN 'sql_drop' THEN
-                PERFORM learnedbtree.forget_dropped(oids, names);
-            WHEN 'ddl_command_end' THEN
-                -- An index is renamed with its constraint.
-                PERFORM learnedbtree.follow_marks(ARRAY(
-                    SELECT coalesce(c.conindid, objid) FROM pg_event_trigger_ddl_commands()
-                      LEFT JOIN pg_constraint c ON c.oid = objid AND classid = 'pg_constraint'::regclass
-                     WHERE objid IS NOT NULL));
-            ELSE
-                PERFORM learnedbtree.follow_marks('{}');
-        END CASE;
-    EXCEPTION WHEN OTHERS THEN
-        RAISE WARNING 'learnedbtree has not brought its marks up to date: %', SQLERRM;
-    END;
-END $$;
-ALTER FUNCTION learnedbtree.follow_ddl() SET search_path = pg_catalog, pg_temp;
-CREATE EVENT TRIGGER learnedbtree_drop_marks ON sql_drop
-    EXECUTE FUNCTION learnedbtree.follow_ddl();
--- Before a rename, too: an index that has been made anew is found by the name that it still has.
-CREATE EVENT TRIGGER learnedbtree_find_marks ON ddl_command_start
-    WHEN TAG IN ('ALTER INDEX', 'ALTER TABLE', 'ALTER MATERIALIZED VIEW', 'ALTER SCHEMA', 'ALTER EXTENSION')
-    EXECUTE FUNCTION learnedbtree.follow_ddl();
-CREATE EVENT TRIGGER learnedbtree_follow_marks ON ddl_command_end
-    WHEN TAG IN ('ALTER INDEX', 'ALTER TABLE', 'ALTER MATERIALIZED VIEW', 'ALTER SCHEMA', 'ALTER EXTENSION')
-    EXECUTE FUNCTION learnedbtree.follow_ddl();
-
-CREATE FUNCTION learnedbtree_adopt(index regclass, learned boolean DEFAULT true, max_error integer DEFAULT NULL,
-        retrain_splits integer DEFAULT NULL) RETURNS void
-    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
-COMMENT ON FUNCTION learnedbtree_adopt(regclass, boolean, integer, integer) IS
-    'have a btree index served in all sessions with learnedbtree.btree_indexes = adopted or all; with learned => false in none';
-
-CREATE FUNCTION learnedbtree_release(index regclass) RETURNS void
-    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
-COMMENT ON FUNCTION learnedbtree_release(regclass) IS 'delete the mark that learnedbtree_adopt() has made';
-
--- The LIKE patterns, with ! as escape, that a pattern of psql's stands for: [schema.]table, with *, ? and double quotes.
-CREATE FUNCTION learnedbtree.like_patterns(pattern text, OUT schemas text, OUT tables text)
-    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
-DECLARE
-    part text := '((?:"(?:[^"]|"")+"|[^".])+)';
-    parts text[] := regexp_match(replace(replace(replace(pattern, '!', '!!'), '%', '!%'), '_', '!_'),
-                                 '^(?:' || part || '[.])?' || part || '$');
-BEGIN
-    IF pattern IS NULL THEN
-        RAISE EXCEPTION 'the pattern must not be NULL'
-            USING ERRCODE = 'null_value_not_allowed', HINT = 'Leave it out, or give ''*'', for all tables.';
-    ELSIF parts IS NULL THEN
-        RAISE EXCEPTION 'improper pattern for names of tables: %', pattern
-            USING ERRCODE = 'invalid_name', HINT = 'Write table or schema.table; * stands for any characters, ? for one. '
-                'Letters are folded to lower case, unless in double quotes.';
-    END IF;
-    FOR i IN 1 .. 2 LOOP
-        parts[i] := (SELECT string_agg(coalesce(replace(t[1], '""', '"'), translate(lower(t[2] COLLATE "C"), '*?', '%_')), '' ORDER BY n)
-                       FROM regexp_matches(parts[i], '"((?:[^"]|"")+)"|([^"]+)', 'g') WITH ORDINALITY m(t, n));
-    END LOOP;
-    schemas := coalesce(parts[1], '%');
-    tables := parts[2];
-END $$;
-ALTER FUNCTION learnedbtree.like_patterns(text) SET search_path = pg_catalog, pg_temp;
-
--- Indexes of user tables of such names.  Those of partitions are left to the mark of the partitioned index.
-CREATE FUNCTION learnedbtree.indexes_of(schemas text, tables text) RETURNS TABLE (index oid, owner oid) LANGUAGE sql AS $$
-    SELECT i.indexrelid, c.relowner
-      FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_class t ON t.oid = i.indrelid
-      JOIN pg_namespace n ON n.oid = t.relnamespace
-     WHERE NOT c.relispartition AND n.nspname LIKE $1 ESCAPE '!' AND t.relname LIKE $2 ESCAPE '!'
-       AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
-     ORDER BY i.indrelid, i.indexrelid
-$$;
-ALTER FUNCTION learnedbtree.indexes_of(text, text) SET search_path = pg_catalog, pg_temp;
-
--- The index that a mark is of, as in serve/marks.c.
-CREATE FUNCTION learnedbtree.index_of(learnedbtree.marks) RETURNS oid LANGUAGE sql STABLE AS $$
-    SELECT coalesce((SELECT c.oid FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) $1.indexid),
-                    learnedbtree.index_named($1.schemaname, $1.indexname))
-$$;
-
--- Marks that restores have brought, of indexes that have not come; or of what was dropped while event triggers were off.
--- Whose they are nobody can tell, so superusers delete them.
-CREATE FUNCTION learnedbtree.tell_lost(schemas text, tables text, forget boolean) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-    names text[];
-    lost text;
-BEGIN
-    SELECT array_agg(format('%I.%I', m.schemaname, m.indexname)) INTO names
-      FROM learnedbtree.marks m
-     WHERE m.schemaname LIKE schemas ESCAPE '!' AND m.tablename LIKE tables ESCAPE '!' AND learnedbtree.index_of(m) IS NULL;
-    IF forget AND has_function_privilege('learnedbtree.forget_dropped(oid[], text[])', 'EXECUTE') THEN
-        PERFORM learnedbtree.forget_dropped('{}', names);
-    ELSE
-        forget := false;
-    END IF;
-    FOREACH lost IN ARRAY coalesce(names, '{}') LOOP
-        IF forget THEN
-            RAISE NOTICE 'deleted the mark of index %, which does not exist', lost;
-        ELSE
-            RAISE NOTICE 'there is no index %, which learnedbtree.marks has a mark of', lost
-                USING HINT = 'As superuser: SELECT learnedbtree_release_all(); deletes such marks.';
-        END IF;
-    END LOOP;
-END $$;
-ALTER FUNCTION learnedbtree.tell_lost(text, text, boolean) SET search_path = pg_catalog, pg_temp;
-
--- Adopt one of many indexes, or (learned is NULL) release it: the reason why not.  In one statement for all of them, as the
--- table is read anew after each statement that has written.
-CREATE FUNCTION learnedbtree.write_mark(index oid, learned boolean, max_error integer, retrain_splits integer) RETURNS text
-    AS 'MODULE_PATHNAME', 'learnedbtree_write_mark' LANGUAGE C VOLATILE;
-
-CREATE FUNCTION learnedbtree_adopt_all(tables text DEFAULT '*', learned boolean DEFAULT true,
-        max_error integer DEFAULT NULL, retrain_splits integer DEFAULT NULL,
-        OUT index regclass, OUT outcome text, OUT reason text)
-    RETURNS SETOF record LANGUAGE plpgsql AS $$
-DECLARE
-    p record := learnedbtree.like_patterns(tables);
-BEGIN
-    RETURN QUERY
-        SELECT i.index::regclass, CASE WHEN r IS NULL THEN 'adopted' ELSE 'skipped' END, r
-          FROM learnedbtree.indexes_of(p.schemas, p.tables) i,
-               learnedbtree.write_mark(i.index, coalesce(learned, true), max_error, retrain_splits) r;
-    IF NOT FOUND THEN
-        RAISE NOTICE 'no table with an index matches "%"', tables;
-    END IF;
-    PERFORM learnedbtree.tell_lost(p.schemas, p.tables, false);
-END $$;
-ALTER FUNCTION learnedbtree_adopt_all(text, boolean, integer, integer) SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION learnedbtree_adopt_all(text, boolean, integer, integer) IS
-    'adopt the btree indexes of tables that a pattern names, as in psql; one row for each index';
-
-CREATE FUNCTION learnedbtree_release_all(tables text DEFAULT '*',
-        OUT index regclass, OUT outcome text, OUT reason text)
-    RETURNS SETOF record LANGUAGE plpgsql AS $$
-DECLARE
-    p record := learnedbtree.like_patterns(tables);
-BEGIN
-    RETURN QUERY
-        WITH marked AS MATERIALIZED (
-            SELECT i.index FROM learnedbtree.indexes_of(p.schemas, p.tables) i
-             WHERE pg_has_role(i.owner, 'USAGE') AND i.index IN (SELECT learnedbtree.index_of(m) FROM learnedbtree.marks m))
-        SELECT i.index::regclass, CASE WHEN r IS NULL THEN 'released' ELSE 'skipped' END, r
-          FROM marked i, learnedbtree.write_mark(i.index, NULL, NULL, NULL) r;
-    IF NOT FOUND THEN
-        RAISE NOTICE 'no index of tables that match "%" is adopted', tables;
-    END IF;
-    PERFORM learnedbtree.tell_lost(p.schemas, p.tables, true);
-END $$;
-ALTER FUNCTION learnedbtree_release_all(text) SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION learnedbtree_release_all(text) IS
-    'release the adopted indexes of tables that a pattern names, as in psql; one row for each index';
-
 -- Types that other extensions bring are indexable at once.  (Here, and not in C, so that CREATE EXTENSION works where the
 -- library's file is missing.)
-CREATE FUNCTION learnedbtree.make_opclasses() RETURNS integer
-    AS 'MODULE_PATHNAME', 'learnedbtree_sync_opclasses' LANGUAGE C STRICT;
-REVOKE ALL ON FUNCTION learnedbtree.make_opclasses() FROM PUBLIC;
-CREATE FUNCTION learnedbtree.sync_opclasses() RETURNS event_trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+CREATE FUNCTION learnedbtree_on_new_opclasses() RETURNS event_trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
-    PERFORM learnedbtree.make_opclasses();
+    PERFORM @extschema@.learnedbtree_sync_opclasses();
 EXCEPTION WHEN OTHERS THEN
     RAISE WARNING 'learnedbtree has not made aliases of new operator classes: %', SQLERRM;
 END $$;
-ALTER FUNCTION learnedbtree.sync_opclasses() SET search_path = pg_catalog, pg_temp;
-CREATE EVENT TRIGGER learnedbtree_sync_opclasses ON ddl_command_end
+ALTER FUNCTION learnedbtree_on_new_opclasses() SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION learnedbtree_on_new_opclasses() IS 'for the event trigger of the same name';
+CREATE EVENT TRIGGER learnedbtree_on_new_opclasses ON ddl_command_end
     WHEN TAG IN ('CREATE EXTENSION', 'ALTER EXTENSION', 'CREATE OPERATOR CLASS')
-    EXECUTE FUNCTION learnedbtree.sync_opclasses();
+    EXECUTE FUNCTION learnedbtree_on_new_opclasses();
 
 -- ---- training and inspection ----
 
@@ -370,14 +126,14 @@ COMMENT ON FUNCTION learnedbtree_stat_reset(regclass) IS
 -- ---- which indexes are served ----
 
 CREATE FUNCTION learnedbtree_index_status(index oid,
-        OUT mark text, OUT served boolean, OUT reason text, OUT model text, OUT height integer, OUT leaves bigint)
+        OUT pattern text, OUT served boolean, OUT reason text, OUT model text, OUT height integer, OUT leaves bigint)
     AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 COMMENT ON FUNCTION learnedbtree_index_status(oid) IS
-    'is an index served in this session, and why not; its mark, the state of its model, and the height of its tree';
+    'is an index served in this session, and why not; the item of learnedbtree.btree_indexes that decides, the state of its model, and the height of its tree';
 
 CREATE VIEW learnedbtree_indexes WITH (security_barrier) AS
     SELECT n.nspname AS schemaname, t.relname AS tablename, c.relname AS indexname, a.amname AS am,
-           s.mark, s.served, s.reason, s.model, s.height, s.leaves,
+           s.pattern, s.served, s.reason, s.model, s.height, s.leaves,
            pg_catalog.pg_stat_get_numscans(c.oid) AS idx_scan,
            (l.verified + l.inserts_placed) * (s.height - 1) - l.moved_right - l.inserts_moved
                - (l.lookups - l.verified - l.fallback_no_model) - l.inserts_fallback AS visits_saved,
@@ -395,3 +151,31 @@ CREATE VIEW learnedbtree_indexes WITH (security_barrier) AS
 GRANT SELECT ON learnedbtree_indexes TO PUBLIC;
 COMMENT ON VIEW learnedbtree_indexes IS
     'each btree and learnedbtree index of this database: is it served in this session, and why not; page visits that serving has saved, and would save';
+
+-- ---- the setting's names and patterns ----
+
+CREATE FUNCTION learnedbtree_pattern_items(patterns text,
+        OUT item integer, OUT pattern text, OUT excludes boolean)
+    RETURNS SETOF record
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT;
+COMMENT ON FUNCTION learnedbtree_pattern_items(text) IS
+    'the items of a value of learnedbtree.btree_indexes';
+
+CREATE FUNCTION learnedbtree_pattern_matches(pattern text, index oid) RETURNS boolean
+    AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT;
+COMMENT ON FUNCTION learnedbtree_pattern_matches(text, oid) IS
+    'does an item of learnedbtree.btree_indexes, apart from its !, match an index, or a partitioned index that it is part of?';
+
+CREATE VIEW learnedbtree_patterns WITH (security_barrier) AS
+    SELECT p.item, p.pattern, p.excludes, count(i.indexrelid) AS indexes
+      FROM learnedbtree_pattern_items(pg_catalog.current_setting('learnedbtree.btree_indexes', true)) p
+      LEFT JOIN (pg_catalog.pg_index i
+                 JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid AND c.relkind = 'i'
+                 JOIN pg_catalog.pg_am a ON a.oid = c.relam AND a.amname = 'btree'
+                 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+                      AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_')
+        ON learnedbtree_pattern_matches(p.pattern, i.indexrelid)
+     GROUP BY 1, 2, 3 ORDER BY 1;
+GRANT SELECT ON learnedbtree_patterns TO PUBLIC;
+COMMENT ON VIEW learnedbtree_patterns IS
+    'each item of learnedbtree.btree_indexes in this session, and how many btree indexes of this database it matches';

@@ -278,7 +278,7 @@ lbt_demand_report(const LbtFile *file, Oid oid, const uint64 *events, const LbtT
 }
 
 bool
-lbt_demand_raise(const LbtFile *file, Oid oid, int delay)
+lbt_demand_raise(const LbtFile *file, Oid oid)
 {
 	volatile bool raised = false;
 
@@ -289,10 +289,8 @@ lbt_demand_raise(const LbtFile *file, Oid oid, int delay)
 		LbtEntry   *entry = lbt_entry_lock(file, oid);
 
 		entry->wanted = true;
-		if (delay > 0)
-			entry->not_before = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), delay);
 		dshash_release_lock(lbt_entries, entry);
-		raised = lbt_worker_start(file->database, delay == 0) != LBT_UNSERVED;
+		raised = lbt_worker_start(file->database, true) != LBT_UNSERVED;
 	}
 	LBT_GUARD_END(raised = false);
 	return raised;

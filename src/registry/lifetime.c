@@ -9,8 +9,8 @@
  * Nothing here can be wrong in a way that matters for answers: a model that stays too long is never found again and
  * goes when memory is short, one that goes too early is trained again.
  *
- * Drops are seen by the server's hook for changes of catalog objects, in sessions that have loaded the library, and by an
- * event trigger in others.  What both miss is found by a worker before it ends (train/worker.c).
+ * Drops are seen by the server's hook for changes of catalog objects, in sessions that have loaded the library.  What others
+ * drop is found by a worker before it ends (train/worker.c).
  */
 #include "registry/registry.h"
 
@@ -38,16 +38,11 @@
 /* Room for the hash tables before the first DSM segment is needed. */
 #define PLACE_BYTES (256 * 1024)
 
-/* A training that is asked for before a commit waits so long, to see what the transaction has changed. */
-#define COMMIT_MS 1000
-
 typedef enum PendingKind
 {
 	NOTHING,
 	CREATED,					/* a file made by this transaction */
-	DROPPED,					/* an index, or (no oid) a database */
-	FORGOTTEN,					/* an index whose model goes */
-	WANTED						/* an index to be trained */
+	DROPPED						/* an index, or (no oid) a database */
 } PendingKind;
 
 typedef struct Pending
@@ -290,56 +285,20 @@ lbt_xact_created(const LbtFile *file, Oid oid)
 }
 
 static void
-remember_index(PendingKind kind, Oid index)
-{
-	LbtFile		file;
-
-	if (lbt_index_file(index, &file) && lbt_registry_attach())
-		remember(kind, &file, index);
-}
-
-void
-lbt_xact_forget(Oid index)
-{
-	remember_index(FORGOTTEN, index);
-}
-
-void
-lbt_xact_want(Oid index)
-{
-	remember_index(WANTED, index);
-}
-
-void
-lbt_xact_dropped(const Oid *oids, int n)
-{
-	LbtFile		none = {.database = MyDatabaseId};
-	LbtListed  *listed;
-	int			nlisted;
-
-	if (GetCurrentStatementStartTimestamp() != loaded_in || !lbt_registry_attach())
-		return;
-	nlisted = lbt_registry_list(MyDatabaseId, InvalidOid, &listed);
-	for (int i = 0; i < n; i++)
-	{
-		remember(DROPPED, &none, oids[i]);
-		for (int j = 0; j < nlisted; j++)
-			if (listed[j].oid == oids[i])
-				remember(DROPPED, &listed[j].file, oids[i]);
-	}
-}
-
-static void
 note_change(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
 {
 	LbtFile		database = {.database = object};
+	LbtFile		file;
 
 	if (next_hook)
 		next_hook(access, class, object, sub, arg);
 	if (access != OAT_DROP || sub != 0)
 		return;
 	if (class == RelationRelationId)
-		remember_index(DROPPED, object);
+	{
+		if (lbt_index_file(object, &file) && lbt_registry_attach())
+			remember(DROPPED, &file, object);
+	}
 	else if (class == DatabaseRelationId && lbt_registry_attach())
 		remember(DROPPED, &database, InvalidOid);
 }
@@ -364,7 +323,7 @@ forget_replaced(void)
 			}
 }
 
-/* Ask for trainings, and let go of what the commit is going to make useless. */
+/* Let go of what the commit is going to make useless. */
 static void
 before_commit(void)
 {
@@ -376,8 +335,6 @@ before_commit(void)
 
 		if (p->kind == CREATED)
 			created = true;
-		else if (p->kind == WANTED)
-			lbt_demand_raise(file, p->oid, COMMIT_MS);
 		else if (OidIsValid(file->number))
 			lbt_registry_drop_file(file);
 		else if (!OidIsValid(p->oid))

@@ -218,16 +218,6 @@ extern bool lbt_registry_attach(void);
  */
 extern void lbt_xact_created(const LbtFile *file, Oid oid);
 
-/* At this transaction's commit: forget the index's model; ask a worker for a training of it. */
-extern void lbt_xact_forget(Oid index);
-extern void lbt_xact_want(Oid index);
-
-/*
- * This transaction has dropped these indexes: forget their models and counts when it commits.  Does nothing where the
- * library was loaded before this statement, and has seen each drop.
- */
-extern void lbt_xact_dropped(const Oid *oids, int n);
-
 /* ---- registry.c: models ---- */
 
 /* For LbtTrained.blocks: no growth of the file makes up for it. */
@@ -333,10 +323,10 @@ lbt_mean_ns(const LbtTimes *times)
 }
 
 /*
- * Ask for a training of an index that may have no model yet, after a delay in milliseconds.  Without one it waits for the
- * pause after a failed training, with one it does not.  False when no worker can be had.
+ * Ask for a training of an index that may have no model yet.  It waits for the pause after a failed training.  False when
+ * no worker is available.
  */
-extern bool lbt_demand_raise(const LbtFile *file, Oid oid, int delay);
+extern bool lbt_demand_raise(const LbtFile *file, Oid oid);
 
 /*
  * For a worker: take the demand of one index of its database.  It is not given out again before learnedbtree.naptime has

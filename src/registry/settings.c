@@ -6,11 +6,14 @@
 #include "access/parallel.h"
 #include "access/reloptions.h"
 #include "access/xact.h"
+#include "catalog/partition.h"
 #include "commands/defrem.h"
 #include "miscadmin.h"
 #include "server/sortkey.h"
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
 bool		lbt_enable = true;
@@ -21,7 +24,8 @@ bool		lbt_enable_prefetch = true;
 int			lbt_lookahead_rows = LBT_LOOKAHEAD_LIMIT;
 bool		lbt_enable_row_prefetch = true;
 bool		lbt_autotrain = true;
-int			lbt_btree_indexes = LBT_BTREE_ADOPTED;
+LbtBtreeIndexes lbt_btree_indexes = LBT_BTREE_NONE;
+char	   *lbt_btree_indexes_list = NULL;
 int			lbt_min_leaves = LBT_MIN_LEAVES_DEFAULT;
 int			lbt_naptime = 50;
 int			lbt_retrain_splits = -1;
@@ -39,25 +43,55 @@ static const struct config_enum_entry sort_keys_words[] = {
 	{NULL, 0, false}
 };
 
-static const struct config_enum_entry btree_indexes_words[] = {
-	{"none", LBT_BTREE_NONE, false},
-	{"adopted", LBT_BTREE_ADOPTED, false},
-	{"all", LBT_BTREE_ALL, false},
-	{NULL, 0, false}
-};
+/* Which kind of list is this?  False, and what is wrong with it, if any. */
+static bool
+read_list(const char *list, LbtBtreeIndexes *kind, LbtNamesItem *item, const char **problem)
+{
+	*kind = LBT_BTREE_NONE;
+	while (lbt_names_next(&list, item, problem))
+	{
+		if (!item->everything)
+			*kind = LBT_BTREE_LIST;
+		else if (item->excludes)
+			*kind = LBT_BTREE_NONE;
+		else
+			*kind = LBT_BTREE_ALL;
+	}
+	return *problem == NULL;
+}
 
 /*
  * A setting for future sessions (ALTER DATABASE, ALTER ROLE, ALTER SYSTEM) means nothing to those without the library.
  * This session has it.  (ALTER SYSTEM comes as from the file, as a reload does, which happens between statements.)
  */
 static bool
-check_btree_indexes(int *value, void **extra, GucSource source)
+check_btree_indexes(char **value, void **extra, GucSource source)
 {
-	if (*value == LBT_BTREE_ALL && IsUnderPostmaster && OidIsValid(MyDatabaseId) && IsTransactionState() &&
+	LbtBtreeIndexes kind;
+	LbtNamesItem item;
+	const char *problem;
+
+	if (!read_list(*value, &kind, &item, &problem))
+	{
+		GUC_check_errdetail("%s It is at \"%.*s\".", problem, Max(item.length, 0), item.text);
+		GUC_check_errhint("Valid values are none, all, and lists like 'orders_pkey, shop.item_*, !shop.item_log*'.");
+		return false;
+	}
+	if (kind != LBT_BTREE_NONE && IsUnderPostmaster && OidIsValid(MyDatabaseId) && IsTransactionState() &&
 		!InitializingParallelWorker &&
 		(source == PGC_S_TEST || (source == PGC_S_FILE && debug_query_string != NULL)))
 		at_serving_plan();
 	return true;
+}
+
+static void
+assign_btree_indexes(const char *value, void *extra)
+{
+	LbtNamesItem item;
+	const char *problem;
+
+	(void) read_list(value, &lbt_btree_indexes, &item, &problem);
+	at_serving_change();
 }
 
 static void
@@ -85,14 +119,14 @@ lbt_settings_define(void (*serving_changed) (void), void (*serving_planned) (voi
 
 	at_serving_change = serving_changed;
 	at_serving_plan = serving_planned;
-	ONCE(DefineCustomEnumVariable("learnedbtree.btree_indexes",
-								  "Which btree indexes are served, as they are.",
-								  "none; adopted: those that learnedbtree_adopt() has marked; all: those of at least "
-								  "learnedbtree.min_leaves leaves, and adopted ones, unless a mark excludes them.",
-								  &lbt_btree_indexes, LBT_BTREE_ADOPTED, btree_indexes_words, PGC_USERSET, 0,
-								  check_btree_indexes, assign_serving, NULL));
+	ONCE(DefineCustomStringVariable("learnedbtree.btree_indexes",
+									"Which btree indexes are served, as they are.",
+									"none, all (those of at least learnedbtree.min_leaves leaves), or a list of "
+									"names and patterns, of which the last one that matches decides.",
+									&lbt_btree_indexes_list, "none", PGC_USERSET, GUC_LIST_INPUT,
+									check_btree_indexes, assign_btree_indexes, NULL));
 	ONCE(DefineCustomIntVariable("learnedbtree.min_leaves",
-								 "Leaf pages from which btree indexes are served where learnedbtree.btree_indexes is all.",
+								 "Leaf pages from which btree indexes are served where learnedbtree.btree_indexes says all.",
 								 "Smaller ones have too few pages on the way to a leaf.",
 								 &lbt_min_leaves, LBT_MIN_LEAVES_DEFAULT, 0, INT_MAX, PGC_USERSET, 0,
 								 NULL, assign_serving, NULL));
@@ -186,7 +220,6 @@ lbt_am_oid(void)
 }
 
 uint64		lbt_index_options_generation = 1;
-LbtServedOptions lbt_served_options = NULL;
 static relopt_kind lbt_relopt_kind;
 
 /* A change of how models are made or used needs no stronger lock than training does. */
@@ -230,6 +263,84 @@ lbt_options(Datum reloptions, bool validate)
 									  table, lengthof(table));
 }
 
+/* Schema and name of an index, then of each partitioned index that it is part of. */
+static List *
+names_of(Oid index)
+{
+	List	   *oids = list_make1_oid(index);
+	List	   *names = NIL;
+	ListCell   *lc;
+
+	if (get_rel_relispartition(index))
+		oids = list_concat(oids, get_partition_ancestors(index));
+	foreach(lc, oids)
+	{
+		char	   *schema = get_namespace_name(get_rel_namespace(lfirst_oid(lc)));
+		char	   *name = get_rel_name(lfirst_oid(lc));
+
+		if (schema && name)
+			names = lappend(lappend(names, schema), name);
+	}
+	list_free(oids);
+	return names;
+}
+
+static bool
+matches_any(const LbtNamesItem *item, const List *names)
+{
+	for (int i = 0; i + 1 < list_length(names); i += 2)
+		if (lbt_names_item_matches(item, list_nth(names, i), list_nth(names, i + 1)))
+			return true;
+	return false;
+}
+
+bool
+lbt_item_matches_index(const LbtNamesItem *item, Oid index)
+{
+	return item->everything || matches_any(item, names_of(index));
+}
+
+bool
+lbt_deciding_item(Relation rel, LbtNamesItem *item)
+{
+	List	   *names = lbt_btree_indexes == LBT_BTREE_LIST ? names_of(RelationGetRelid(rel)) : NIL;
+	const char *at = lbt_btree_indexes_list;
+	LbtNamesItem next;
+	const char *problem;
+	bool		found = false;
+
+	while (lbt_names_next(&at, &next, &problem))
+		if (next.everything || matches_any(&next, names))
+		{
+			*item = next;
+			found = true;
+		}
+	list_free_deep(names);
+	return found;
+}
+
+/* The same for a btree index, on which learnedbtree.btree_indexes decides. */
+static bool
+served_options(Relation rel, const char **why_not)
+{
+	LbtNamesItem item;
+
+	if (lbt_btree_indexes == LBT_BTREE_NONE)
+		*why_not = "learnedbtree.btree_indexes is none";
+	else if (!IsTransactionState() || HistoricSnapshotActive())
+	{
+		*why_not = "its name cannot be read just now";
+		return false;
+	}
+	else if (!lbt_deciding_item(rel, &item))
+		*why_not = "learnedbtree.btree_indexes does not name it";
+	else if (item.excludes)
+		*why_not = "learnedbtree.btree_indexes excludes it";
+	else if (item.everything && !lbt_is_large(RelationGetNumberOfBlocks(rel)))
+		*why_not = "it has fewer leaves than learnedbtree.min_leaves";
+	return true;
+}
+
 bool
 lbt_index_options(Relation rel, LbtIndexOptions *options, const char **why_not)
 {
@@ -238,7 +349,7 @@ lbt_index_options(Relation rel, LbtIndexOptions *options, const char **why_not)
 	*options = LBT_NO_INDEX_OPTIONS;
 	*why_not = NULL;
 	if (lbt_is_btree(rel))
-		return lbt_served_options(rel, options, why_not);
+		return served_options(rel, why_not);
 	own = (const LbtOptions *) rel->rd_options;
 	if (own != NULL)
 	{

@@ -9,14 +9,15 @@
 #include "postgres.h"
 
 #include "catalog/pg_am.h"
+#include "registry/names.h"
 #include "server/btree.h"
 
 /* Which btree indexes this session serves: learnedbtree.btree_indexes. */
 typedef enum LbtBtreeIndexes
 {
 	LBT_BTREE_NONE,
-	LBT_BTREE_ADOPTED,			/* those with a mark (serve/marks.h) */
-	LBT_BTREE_ALL				/* large ones, unless a mark excludes them */
+	LBT_BTREE_LIST,				/* those that the setting's list names */
+	LBT_BTREE_ALL				/* those of learnedbtree.min_leaves */
 } LbtBtreeIndexes;
 
 extern bool lbt_enable;
@@ -27,7 +28,8 @@ extern bool lbt_enable_prefetch;
 extern int	lbt_lookahead_rows; /* at most LBT_LOOKAHEAD_LIMIT; 0: none */
 extern bool lbt_enable_row_prefetch;
 extern bool lbt_autotrain;
-extern int	lbt_btree_indexes;	/* LbtBtreeIndexes */
+extern LbtBtreeIndexes lbt_btree_indexes;
+extern char *lbt_btree_indexes_list;	/* as registry/names.h reads it */
 extern int	lbt_min_leaves;		/* leaf pages */
 extern int	lbt_naptime;		/* milliseconds */
 extern int	lbt_retrain_splits; /* -1: a share of the leaves */
@@ -42,7 +44,7 @@ extern int	lbt_debug_lookup_delay; /* microseconds */
 #define LBT_WORKERS_LIMIT 16
 #define LBT_LOOKAHEAD_LIMIT 64
 
-/* What is set for an index itself, by its storage parameters or its mark; -1: nothing. */
+/* The storage parameters of an index of our access method; -1: not set. */
 typedef struct LbtIndexOptions
 {
 	int			learned;		/* use a model for this index */
@@ -93,7 +95,7 @@ extern uint64 lbt_index_options_generation;
 
 /*
  * In _PG_init; may be called again after an error.  serving_changed: a setting that decides on which btree indexes are
- * served has a new value; allocates nothing.  serving_planned: all of them are to be served in future sessions.
+ * served has a new value; allocates nothing.  serving_planned: some are to be served in future sessions.
  */
 extern void lbt_settings_define(void (*serving_changed) (void), void (*serving_planned) (void));
 extern void lbt_options_define(void);
@@ -102,14 +104,23 @@ extern void lbt_options_define(void);
 extern bytea *lbt_options(Datum reloptions, bool validate);
 
 /*
+ * Does an item match an index, or a partitioned index that it is part of?
+ * Reads catalogs.
+ */
+extern bool lbt_item_matches_index(const LbtNamesItem *item, Oid index);
+
+/*
+ * The item of learnedbtree.btree_indexes that decides on a btree index: the
+ * last one that matches its name, or that of a partitioned index that it is
+ * part of.  False when none does.  Reads catalogs.
+ */
+extern bool lbt_deciding_item(Relation index, LbtNamesItem *item);
+
+/*
  * An index's options, and why this session is not to use a model for it: a constant string that goes on from "it is
  * not served: ", or NULL.  Returns false when this may not be the last word: ask again next time.  May read catalogs.
  * Not for every lookup: views (LbtIndex) keep the result.
  */
 extern bool lbt_index_options(Relation rel, LbtIndexOptions *options, const char **why_not);
-
-/* The same of a btree index, whose marks decide: serve/marks.c's. */
-typedef bool (*LbtServedOptions) (Relation rel, LbtIndexOptions *options, const char **why_not);
-extern LbtServedOptions lbt_served_options;
 
 #endif							/* LBT_SETTINGS_H */

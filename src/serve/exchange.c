@@ -6,7 +6,7 @@
  * invalidations with its routine (RelationReloadIndexInfo); one that nobody has open is thrown away, and comes back
  * with btree's.
  *
- * When the setting or the mark goes, entries keep our routine until they are thrown away: each scan and insert asks its
+ * When the setting changes, entries keep our routine until they are thrown away: each scan and insert asks its
  * view (LbtIndex.learned) at its start, and is nbtree's from the first call to the last.
  */
 #include "serve/serve.h"
@@ -15,7 +15,6 @@
 #include "access/xlog.h"
 #include "am/am.h"
 #include "catalog/catalog.h"
-#include "serve/marks.h"
 #include "registry/settings.h"
 #include "train/train.h"
 #include "miscadmin.h"
@@ -52,10 +51,9 @@ is_exchanged(Relation index)
 }
 
 LbtRefusal
-lbt_index_unfit(Relation index, LbtPurpose purpose)
+lbt_index_unfit(Relation index, bool looking_into)
 {
 	Form_pg_class class = index->rd_rel;
-	bool		looking_into = purpose == LBT_TO_LOOK_INTO;
 	bool		partitioned = class->relkind == RELKIND_PARTITIONED_INDEX;
 
 	if (class->relkind != RELKIND_INDEX && !partitioned)
@@ -64,7 +62,7 @@ lbt_index_unfit(Relation index, LbtPurpose purpose)
 	if (!lbt_is_btree(index) && !(looking_into && class->relam == lbt_am_oid()))
 		return lbt_refuse(ERRCODE_WRONG_OBJECT_TYPE,
 						  looking_into ? "it is not a btree or learnedbtree index" : "it is not a btree index", NULL);
-	if (partitioned && purpose != LBT_TO_MARK)
+	if (partitioned)
 		return lbt_refuse(ERRCODE_WRONG_OBJECT_TYPE, "it is a partitioned index, which has no pages of its own",
 						  "Name one of its partitions' indexes; pg_partition_tree() lists them.");
 	if (RelationGetRelid(index) < FirstNormalObjectId || class->relisshared || IsCatalogRelation(index))
@@ -77,13 +75,13 @@ lbt_index_unfit(Relation index, LbtPurpose purpose)
 		return lbt_refuse(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "it is unlogged, and this is a standby", NULL);
 	if (!index->rd_index->indisvalid || !index->rd_index->indisready || !index->rd_index->indislive)
 		return lbt_refuse(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "it is not valid",
-						  partitioned ? "Attach an index of each partition to it first." :
 						  "Its build did not finish; REINDEX it or drop it.");
 	return lbt_refuse(0, NULL, NULL);
 }
 
-bool
-lbt_has_old_format(Relation index)
+/* Is its file of the format of PostgreSQL 11 or older?  There the proofs on a page do not hold. */
+static bool
+has_old_format(Relation index)
 {
 	bool		heapkeyspace;
 	bool		allequalimage;
@@ -101,7 +99,7 @@ lbt_serve_refusal(Relation index, bool *sure)
 
 	if (sure)
 		*sure = true;
-	reason = lbt_index_unfit(index, LBT_TO_SERVE).reason;
+	reason = lbt_index_unfit(index, false).reason;
 	if (reason)
 		return reason;
 	if (!is_exchanged(index) && !has_btrees_routine(index))
@@ -119,7 +117,7 @@ lbt_serve_refusal(Relation index, bool *sure)
 	view = lbt_index_get(index);
 	if (!lbt_trainable(index, view, &reason))
 		return reason;
-	if (lbt_has_old_format(index))
+	if (has_old_format(index))
 		return "it has the format of PostgreSQL 11 or older";
 	return view->why_not;
 }

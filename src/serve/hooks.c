@@ -13,18 +13,18 @@
  * A use that is missed costs speed, never an answer.
  *
  * A table whose indexes have been looked at is settled, and not looked at again until something changes: the relcache
- * callback (there is one, for the whole library) unsettles it when it or one of these indexes is invalidated; settings
- * and marks raise the epoch, which unsettles all.  While nothing can be served (the setting is none, or it is adopted and
- * there are no marks), looking is false, and each hook is one test.
+ * callback (there is one, for the whole library) unsettles it when it or one of these indexes is invalidated; settings,
+ * and names of schemas and partitioned indexes, raise the epoch, which unsettles all.  While nothing is to be served (the
+ * setting is none), looking is false, and each hook is one test.
  */
 #include "serve/serve.h"
 
 #include "access/xact.h"
 #include "am/am.h"
 #include "catalog/namespace.h"
+#include "catalog/partition.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_subscription_rel.h"
-#include "serve/marks.h"
 #include "registry/settings.h"
 #include "miscadmin.h"
 #include "nodes/plannodes.h"
@@ -43,19 +43,22 @@
 /* Statements after which a settled table is looked at again: it may have grown into learnedbtree.min_leaves. */
 #define TABLE_STATEMENTS 256
 
-/* A table whose indexes have been looked at, or such an index. */
+/*
+ * A table whose indexes have been looked at, or such an index, or a
+ * partitioned index that some of these are part of.
+ */
 typedef struct Known
 {
 	Oid			relid;			/* hash key */
-	Oid			table;			/* of an index; of a table InvalidOid */
+	Oid			table;			/* of an index; of a table InvalidOid; of a
+								 * partitioned index its own OID */
 	uint64		settled;		/* of a table: the epoch; 0: not settled */
 	uint32		statements;		/* of a table, since it was looked at */
 	List	   *referred;		/* of a table: OIDs of those that its foreign
 								 * keys refer to */
 } Known;
 
-static bool looking = true;		/* something may have to be served */
-static bool looking_known = false;	/* ... and looking says whether */
+static bool looking = false;	/* something is to be served */
 static uint64 epoch = 1;
 static HTAB *all_known = NULL;
 
@@ -103,8 +106,7 @@ lbt_serve_changed(void)
 	lbt_index_options_generation++;
 	epoch++;
 	subscribed_settled = false;
-	looking = true;
-	looking_known = false;
+	looking = lbt_btree_indexes != LBT_BTREE_NONE && !IsBinaryUpgrade;
 }
 
 /* For all of the library: the server has few places for such callbacks. */
@@ -115,8 +117,8 @@ at_relcache_invalidation(Datum arg, Oid relid)
 
 	lbt_mask_again(relid);
 	lbt_index_options_generation++;
-	if (lbt_marks_invalidated(relid))
-		lbt_serve_changed();	/* so always, when any entry may be gone */
+	if (!OidIsValid(relid) || (known && known->table == relid))
+		lbt_serve_changed();
 	if (known)
 	{
 		Known	   *table = find_known(known->table);
@@ -130,10 +132,10 @@ at_relcache_invalidation(Datum arg, Oid relid)
 }
 
 static void
-at_am_change(Datum arg, int cache, uint32 hash)
+at_schema_change(Datum arg, int cache, uint32 hash)
 {
-	(void) lbt_marks_invalidated(InvalidOid);
-	lbt_serve_changed();
+	if (lbt_btree_indexes == LBT_BTREE_LIST)
+		lbt_serve_changed();
 }
 
 static void
@@ -142,23 +144,11 @@ at_subscription_change(Datum arg, int cache, uint32 hash)
 	subscribed_settled = false;
 }
 
-/* May anything have to be served?  Where that cannot be told just now, yes. */
-static bool
+/* Is anything to be served, and can catalogs be read? */
+static inline bool
 is_looking(void)
 {
-	bool		exist;
-	bool		sure = true;
-
-	if (likely(looking_known))
-		return looking;
-	if (lbt_btree_indexes == LBT_BTREE_NONE || IsBinaryUpgrade)
-		looking = false;
-	else if (HistoricSnapshotActive() || !IsTransactionState())
-		return false;
-	else
-		looking = lbt_marks_any(&exist, &sure) || !sure || (exist && lbt_btree_indexes == LBT_BTREE_ALL);
-	looking_known = sure;
-	return looking;
+	return looking && IsTransactionState() && !HistoricSnapshotActive();
 }
 
 /* ---- exchanging ---- */
@@ -178,6 +168,21 @@ note_referred(Relation rel)
 	foreach(lc, keys)
 		known->referred = list_append_unique_oid(known->referred, ((ForeignKeyCacheInfo *) lfirst(lc))->confrelid);
 	MemoryContextSwitchTo(old);
+}
+
+/* Note an index of a table and, where names matter, the partitioned indexes that it is part of. */
+static void
+note_index(Oid index, Oid table)
+{
+	List	   *ancestors = NIL;
+	ListCell   *lc;
+
+	note(index, table, 0);
+	if (lbt_btree_indexes == LBT_BTREE_LIST && get_rel_relispartition(index))
+		ancestors = get_partition_ancestors(index);
+	foreach(lc, ancestors)
+		note(lfirst_oid(lc), lfirst_oid(lc), 0);
+	list_free(ancestors);
 }
 
 /*
@@ -209,7 +214,7 @@ prepare_table(Oid table)
 			note_referred(rel);
 		RelationClose(rel);
 		foreach(lc, indexes)
-			note(lfirst_oid(lc), table, 0);
+			note_index(lfirst_oid(lc), table);
 		foreach(lc, indexes)
 		{
 			if (ConditionalLockRelationOid(lfirst_oid(lc), AccessShareLock))
@@ -302,7 +307,7 @@ describe_indexes(RelOptInfo *rel)
 
 			/* The planner has locked it, and asked for its size. */
 			if (looking && !info->hypothetical && is_looking() &&
-				(lbt_is_large(info->pages) || lbt_btree_indexes == LBT_BTREE_ADOPTED || lbt_marks_any(&ignored, &ignored)))
+				(lbt_is_large(info->pages) || lbt_btree_indexes == LBT_BTREE_LIST))
 				(void) lbt_exchange(info->indexoid, &ignored);
 		}
 
@@ -357,34 +362,20 @@ prepare_subscribed(void)
 		subscribed_settled = false;
 }
 
-/*
- * An apply worker changes tables without a plan.  After an abort, what was read of marks may have been this transaction's
- * own.
- */
+/* An apply worker changes tables without a plan. */
 static void
 at_xact_event(XactEvent event, void *arg)
 {
-	if ((event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT) && lbt_marks_aborted())
-		lbt_serve_changed();
 	if (event == XACT_EVENT_PRE_COMMIT && MySubscription != NULL && IsLogicalWorker() && is_looking())
 		prepare_subscribed();
-}
-
-static void
-at_subxact_event(SubXactEvent event, SubTransactionId subxact, SubTransactionId parent, void *arg)
-{
-	if (event == SUBXACT_EVENT_ABORT_SUB && lbt_marks_aborted())
-		lbt_serve_changed();
 }
 
 void
 lbt_serve_init(void)
 {
-	lbt_served_options = lbt_mark_options;
 	RegisterXactCallback(at_xact_event, NULL);
-	RegisterSubXactCallback(at_subxact_event, NULL);
 	CacheRegisterRelcacheCallback(at_relcache_invalidation, (Datum) 0);
-	CacheRegisterSyscacheCallback(AMOID, at_am_change, (Datum) 0);
+	CacheRegisterSyscacheCallback(NAMESPACEOID, at_schema_change, (Datum) 0);
 	CacheRegisterSyscacheCallback(SUBSCRIPTIONRELMAP, at_subscription_change, (Datum) 0);
 	lbt_statement.described = describe_indexes;
 	lbt_statement.looking = &looking;

@@ -29,11 +29,11 @@
  */
 extern const char *lbt_serve_refusal(Relation index, bool *sure);
 
-/* Why something is not done with an index: the reason goes on from "cannot adopt ...: ". */
+/* Why an index is not served or looked into: constant strings; the reason goes on from "it is not served: ". */
 typedef struct LbtRefusal
 {
-	int			sqlstate;		/* 0: it is not needed */
-	const char *reason;			/* NULL: it may be done */
+	int			sqlstate;
+	const char *reason;			/* NULL: it is fit */
 	const char *hint;			/* NULL: none */
 } LbtRefusal;
 
@@ -45,18 +45,12 @@ lbt_refuse(int sqlstate, const char *reason, const char *hint)
 	return refusal;
 }
 
-typedef enum LbtPurpose
-{
-	LBT_TO_SERVE,				/* btree indexes */
-	LBT_TO_MARK,				/* partitioned ones, too */
-	LBT_TO_LOOK_INTO			/* those of our access method, too */
-} LbtPurpose;
-
-/* Is a relation an index for this, whatever the settings and marks say?  Constant strings. */
-extern LbtRefusal lbt_index_unfit(Relation index, LbtPurpose purpose);
-
-/* Is its file of the format of PostgreSQL 11 or older?  There the proofs on a page do not hold.  May read the metapage. */
-extern bool lbt_has_old_format(Relation index);
+/*
+ * Why a relation is not a btree index to be served, whatever the settings say
+ * or (looking_into) not a btree or learnedbtree index with a model to look
+ * into.
+ */
+extern LbtRefusal lbt_index_unfit(Relation index, bool looking_into);
 
 /*
  * Exchange the routine of a btree index that is to be served, unless its entry is in use.  The caller has locked the
@@ -70,7 +64,7 @@ extern bool lbt_exchange(Oid index, bool *settled);
 /* In _PG_init. */
 extern void lbt_serve_init(void);
 
-/* A setting or anything else that decides on serving has changed.  Allocates nothing. */
+/* A setting or a name that decides on serving has changed.  Allocates nothing. */
 extern void lbt_serve_changed(void);
 
 /* loading.c */

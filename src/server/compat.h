@@ -248,17 +248,6 @@ lbt_holds_lock(Oid relid, LOCKMODE mode)
 #define lbt_subscription_relations(subscription) GetSubscriptionRelations(subscription)
 #endif
 
-/* Delete a heap's row, whatever its indexes. */
-static inline TM_Result
-lbt_heap_delete(Relation rel, ItemPointer tid, bool wait, TM_FailureData *failure)
-{
-#if PG_VERSION_NUM >= 190000
-	return heap_delete(rel, tid, GetCurrentCommandId(true), 0, InvalidSnapshot, wait, failure);
-#else
-	return heap_delete(rel, tid, GetCurrentCommandId(true), InvalidSnapshot, wait, failure, false);
-#endif
-}
-
 /*
  * A date or timestamp as another type, lbt_date2timestamp() and so on.  Where the result is out of range, *overflow becomes
  * -1 (too early) or 1.

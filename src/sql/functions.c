@@ -79,7 +79,7 @@ lbt_open_index(Oid relid, LOCKMODE lock, LbtRight right)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
 				 errmsg("relation with OID %u does not exist", relid)));
-	refusal = lbt_index_unfit(rel, LBT_TO_LOOK_INTO);
+	refusal = lbt_index_unfit(rel, true);
 	if (refusal.reason)
 		ereport(ERROR,
 				(errcode(refusal.sqlstate),

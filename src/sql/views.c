@@ -8,18 +8,22 @@
 #include "access/xlog.h"
 #include "am/am.h"
 #include "fmgr.h"
+#include "funcapi.h"
 #include "miscadmin.h"
 #include "registry/counters.h"
-#include "serve/marks.h"
 #include "serve/serve.h"
 #include "sql/functions.h"
 #include "storage/lmgr.h"
 #include "train/train.h"
+#include "utils/builtins.h"
 #include "utils/timestamp.h"
+#include "utils/tuplestore.h"
 
 PG_FUNCTION_INFO_V1(learnedbtree_stat_get);
 PG_FUNCTION_INFO_V1(learnedbtree_stat_reset);
 PG_FUNCTION_INFO_V1(learnedbtree_index_status);
+PG_FUNCTION_INFO_V1(learnedbtree_pattern_items);
+PG_FUNCTION_INFO_V1(learnedbtree_pattern_matches);
 
 /* One index's counts, in the order of LbtEvent, then the times of the last training and reset. */
 Datum
@@ -70,13 +74,13 @@ not_served(Relation index)
 	return reason == NULL && !lbt_enable ? "learnedbtree.enable is off" : reason;
 }
 
-/* mark, served, reason, model, height, leaves */
+/* pattern, served, reason, model, height, leaves */
 static void
 describe(Relation index, LbtRow *row)
 {
-	LbtIndexOptions options = LBT_NO_INDEX_OPTIONS;
+	LbtNamesItem item;
 	bool		readable;
-	const char *reason = lbt_index_unfit(index, LBT_TO_LOOK_INTO).reason;
+	const char *reason = lbt_index_unfit(index, true).reason;
 	const char *model_reason;
 	LbtRegistered model;
 	BlockNumber nblocks;
@@ -87,9 +91,8 @@ describe(Relation index, LbtRow *row)
 	readable = reason == NULL;
 	if (readable)
 		reason = not_served(index);
-	if (lbt_is_btree(index))
-		(void) lbt_mark_find(index, &options);
-	lbt_row_add_text(row, options.learned < 0 ? NULL : options.learned ? "adopted" : "excluded");
+	lbt_row_add_text(row, lbt_is_btree(index) && lbt_deciding_item(index, &item) ?
+					 pnstrdup(item.text, item.length) : NULL);
 	lbt_row_add(row, BoolGetDatum(reason == NULL));
 	lbt_row_add_text(row, reason);
 	if (!readable)
@@ -131,4 +134,56 @@ learnedbtree_index_status(PG_FUNCTION_ARGS)
 		relation_close(index, AccessShareLock);
 	}
 	PG_RETURN_DATUM(lbt_row_result(fcinfo, &row));
+}
+
+/* The next item of a list that a user has given; an error where there is no proper one. */
+static bool
+next_item(const char **at, LbtNamesItem *item)
+{
+	const char *problem;
+
+	if (lbt_names_next(at, item, &problem))
+		return true;
+	if (problem)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_NAME),
+				 errmsg("invalid list of index names: \"%s\"", item->text),
+				 errdetail("%s", problem)));
+	return false;
+}
+
+/* item, pattern, excludes */
+Datum
+learnedbtree_pattern_items(PG_FUNCTION_ARGS)
+{
+	const char *at = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	LbtNamesItem item;
+
+	InitMaterializedSRF(fcinfo, 0);
+	for (int n = 1; next_item(&at, &item); n++)
+	{
+		Datum		values[] = {
+			Int32GetDatum(n), PointerGetDatum(cstring_to_text_with_len(item.text, item.length)),
+			BoolGetDatum(item.excludes)
+		};
+		bool		nulls[lengthof(values)] = {0};
+
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
+
+Datum
+learnedbtree_pattern_matches(PG_FUNCTION_ARGS)
+{
+	const char *pattern = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	const char *at = pattern;
+	LbtNamesItem item;
+
+	if (!next_item(&at, &item) || *at != '\0')
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_NAME),
+				 errmsg("not one name or pattern: \"%s\"", pattern)));
+	PG_RETURN_BOOL(lbt_item_matches_index(&item, PG_GETARG_OID(1)));
 }

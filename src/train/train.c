@@ -409,7 +409,7 @@ train_first(Relation rel, LbtIndex *index, bool new_file)
 		if (served || large)
 			return LBT_READY;
 	}
-	if (large && !new_file && lbt_demand_raise(&index->file, index->oid, 0))
+	if (large && !new_file && lbt_demand_raise(&index->file, index->oid))
 	{
 		ask_later(index);
 		return index->state;
