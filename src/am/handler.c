@@ -11,6 +11,7 @@
 #include "registry/settings.h"
 #include "server/btree.h"
 #include "server/shared.h"
+#include "train/report.h"
 #include "train/train.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -121,7 +122,7 @@ vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 		LbtIndex   *index = lbt_index_get(info->index);
 
 		lbt_count_many(index, LBT_EV_PAGE_DELETED, stats->pages_newly_deleted);
-		(void) lbt_counters_flush_index(index);
+		(void) lbt_report(index);
 	}
 	return stats;
 }

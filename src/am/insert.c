@@ -5,7 +5,7 @@
 
 #include "registry/counters.h"
 #include "registry/settings.h"
-#include "search/locate.h"
+#include "proof/locate.h"
 #include "train/train.h"
 #include "storage/predicate.h"
 

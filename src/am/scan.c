@@ -12,7 +12,7 @@
 #include "nodes/tidbitmap.h"
 #include "registry/counters.h"
 #include "registry/settings.h"
-#include "search/timing.h"
+#include "proof/timing.h"
 #include "server/tableblock.h"
 #include "train/train.h"
 #include "utils/memutils.h"
@@ -56,6 +56,15 @@ enter_btree(IndexScanDesc scan, LbtScan *so)
 		call; \
 		(scan)->opaque = (so); \
 	} while (0)
+
+static inline void
+stop_reading_ahead(LbtScan *so)
+{
+	if (so->rows != NULL)
+		lbt_rows_stop(so);
+	if (so->ahead != NULL)
+		lbt_ahead_stop(so);
+}
 
 /* Is there a model to go by, or can there be one?  Asked first: to look at keys takes longer, sort keys above all. */
 static inline bool
@@ -118,8 +127,7 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 		lbt_scan_leave(scan, so);
 	if (so->mark.valid)
 		lbt_leafcopy_release(&so->mark);
-	if (so->ahead != NULL || so->rows != NULL)
-		lbt_ahead_stop(so);
+	stop_reading_ahead(so);
 	so->predicts = false;
 	if (lbt_enable && scan->parallel_scan == NULL && so->index->learned)
 	{
@@ -248,7 +256,10 @@ lbt_gettuple(IndexScanDesc scan, ScanDirection dir)
 	if (!cur->valid || cur->at < 0 || cur->at >= cur->nitems)
 	{
 		if (!lbt_scan_next_leaf(scan, so, dir))
+		{
+			stop_reading_ahead(so);
 			return false;
+		}
 		first = true;
 	}
 	so->reads_seen = pgBufferUsage.shared_blks_read;
@@ -285,6 +296,7 @@ lbt_getbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 			tbm_add_tuples(tbm, &so->cur.items[i].tid, 1, false);
 		ntids += so->cur.nitems;
 	}
+	stop_reading_ahead(so);
 	return ntids;
 }
 
@@ -341,6 +353,8 @@ lbt_endscan(IndexScanDesc scan)
 		lbt_scan_leave(scan, so);
 	free_copy(&so->cur);
 	free_copy(&so->mark);
+	if (so->rows != NULL)
+		lbt_rows_free(so);
 	lbt_ahead_free(so);
 	if (so->btree != NULL)
 		BY_BTREE(scan, so, btendscan(scan));
@@ -377,7 +391,7 @@ lbt_restrpos(IndexScanDesc scan)
 	else
 	{
 		lbt_scan_leave(scan, so);
-		lbt_ahead_stop(so);
+		stop_reading_ahead(so);
 		if (so->mark.valid)
 		{
 			/* the mark is on the current leaf again */

@@ -11,8 +11,7 @@
 
 #include "access/sdir.h"
 #include "key/bound.h"
-#include "search/locate.h"
-#include "registry/registry.h"
+#include "proof/locate.h"
 
 /* A match: an entry of the leaf, or one heap TID of a posting list. */
 typedef struct LbtItem
@@ -136,10 +135,10 @@ extern bool lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, in
 /* The walk steps to this sibling: ask for those behind it where that looks useful. */
 extern void lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, BlockNumber block, bool forward);
 
-/* The scan goes elsewhere, or ends: nothing is needed ahead any more, rows included. */
+/* The scan, which has so->ahead, goes elsewhere, or ends: no leaf is needed ahead any more. */
 extern void lbt_ahead_stop(LbtScan *so);
 
-/* The same for good: frees so->ahead and so->rows. */
+/* The same for good: frees so->ahead, if any. */
 extern void lbt_ahead_free(LbtScan *so);
 
 /* The LIMIT of a scan, where its plan has one. */
@@ -167,7 +166,7 @@ extern int64 lbt_limit_left(LbtLimit *limit, IndexScanDesc scan);
  */
 extern void lbt_rows_ahead(IndexScanDesc scan, LbtScan *so, bool forward);
 
-/* Read no more rows ahead. */
+/* Read no more rows ahead for the scan, which has so->rows. */
 extern void lbt_rows_stop(LbtScan *so);
 
 /* The same for good: frees so->rows. */

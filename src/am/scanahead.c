@@ -85,10 +85,6 @@ get_ahead(LbtScan *so)
 void
 lbt_ahead_stop(LbtScan *so)
 {
-	if (so->rows != NULL)
-		lbt_rows_stop(so);
-	if (so->ahead == NULL)
-		return;
 	so->ahead->predicted[0].batch.n = so->ahead->predicted[1].batch.n = 0;
 	lbt_stream_end(&so->ahead->stream);
 }
@@ -96,11 +92,10 @@ lbt_ahead_stop(LbtScan *so)
 void
 lbt_ahead_free(LbtScan *so)
 {
+	if (so->ahead == NULL)
+		return;
 	lbt_ahead_stop(so);
-	if (so->rows)
-		lbt_rows_free(so);
-	if (so->ahead)
-		pfree(so->ahead);
+	pfree(so->ahead);
 	so->ahead = NULL;
 }
 

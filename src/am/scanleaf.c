@@ -11,7 +11,7 @@
 
 #include "miscadmin.h"
 #include "registry/counters.h"
-#include "search/timing.h"
+#include "proof/timing.h"
 #include "train/train.h"
 #include "storage/predicate.h"
 #include "utils/memutils.h"
@@ -583,10 +583,7 @@ lbt_scan_next_leaf(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
 				buf = lock_probe(scan, so, number, forward, &offset);
 		}
 		if (!BufferIsValid(buf))
-		{
-			lbt_ahead_stop(so);
 			return false;
-		}
 		read_leaf(scan, so, buf, offset, forward);
 		if (so->cur.nitems > 0)
 			return true;

@@ -76,6 +76,7 @@ lbt_rows_stop(LbtScan *so)
 void
 lbt_rows_free(LbtScan *so)
 {
+	lbt_rows_stop(so);
 	if (so->rows->leaf.items)
 		pfree(so->rows->leaf.items);
 	pfree(so->rows);

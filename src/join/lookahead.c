@@ -27,7 +27,7 @@
 #include "am/am.h"
 #include "commands/explain.h"
 #include "executor/executor.h"
-#include "join/pace.h"
+#include "ahead/pace.h"
 #include "join/rowbatch.h"
 #include "miscadmin.h"
 #include "server/compat.h"

@@ -6,7 +6,7 @@
  *
  * A batch is made before its first row is handed on: its caller adds rows,
  * which are copied, as the outer side's slot is good for one row only.  Then
- * come the values of the keys, and the stages of search/predict.h.  Copies have
+ * come the values of the keys, and the stages of ahead/predict.h.  Copies have
  * the columns that the join uses, the others are NULL, and hold no pin.
  *
  * Blocks that are missing are asked for.  A leaf is read when the row that wants
@@ -20,7 +20,7 @@
 #include "executor/execdesc.h"
 #include "nodes/execnodes.h"
 #include "registry/settings.h"
-#include "search/predict.h"
+#include "ahead/predict.h"
 
 /* A column of outer rows that the join uses. */
 typedef struct LbtUsedColumn

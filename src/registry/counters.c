@@ -1,21 +1,11 @@
 /*
  * counters.c - per-index event counts; see counters.h.
- *
- * Lookups count in LbtIndex, private to the backend, and its events only grow: a scan takes the difference of two
- * moments for its own, whatever is flushed between (am/scan.c).  Before a commit, at most every 10 ms (so that short
- * transactions on many cores do not meet at the same cache lines), and at backend exit the counts are
- * added to the shared totals under their hash partition's lock.  Not after the commit: an error there
- * would bring the server down.  Counts of aborted transactions wait for the next commit.
  */
 #include "registry/counters.h"
 
 #include "miscadmin.h"
 #include "server/guard.h"
 #include "utils/timestamp.h"
-
-#define FLUSH_INTERVAL_US 10000
-
-static TimestampTz last_flush = 0;
 
 static void
 set_to_zero(LbtStats *stats, TimestampTz reset_at)
@@ -37,56 +27,16 @@ lock_totals(Oid database, Oid oid)
 	return stats;
 }
 
-bool
-lbt_counters_flush_index(LbtIndex *index)
+void
+lbt_stats_add(LbtIndex *index, const uint64 *events)
 {
-	volatile bool unserved = false;
-	uint64		events[LBT_NEVENTS];
-	int			splits = index->options.retrain_splits;
+	LbtStats   *stats = lock_totals(index->file.database, index->oid);
 
-	if (!index->shareable || !lbt_guard_may_enter())
-		return false;
 	for (int i = 0; i < LBT_NEVENTS; i++)
-		events[i] = lbt_count_unflushed(index, i);
-	LBT_GUARD_BEGIN();
-	{
-		LbtStats   *stats;
-
-		unserved = lbt_demand_report(&index->file, index->oid, events, index->timing.times, index->changed_at,
-									 splits > 0 ? splits : lbt_retrain_splits);
-		stats = lock_totals(index->file.database, index->oid);
-		for (int i = 0; i < LBT_NEVENTS; i++)
-			stats->events[i] += events[i];
-		if (events[LBT_EV_TRAINING] > 0)
-			stats->last_trained = GetCurrentTimestamp();
-		dshash_release_lock(lbt_totals, stats);
-	}
-	LBT_GUARD_END((void) 0);
-	memcpy(index->flushed, index->events, sizeof(index->flushed));
-	memset(index->timing.times, 0, sizeof(index->timing.times));
-	return unserved;
-}
-
-void
-lbt_counters_flush(void)
-{
-	while (!dlist_is_empty(&lbt_dirty_indexes))
-	{
-		LbtIndex   *index = dlist_container(LbtIndex, dirty_node, dlist_pop_head_node(&lbt_dirty_indexes));
-
-		index->dirty = false;
-		(void) lbt_counters_flush_index(index);
-	}
-	last_flush = GetCurrentTimestamp();
-}
-
-void
-lbt_counters_before_commit(void)
-{
-	TimestampTz now = dlist_is_empty(&lbt_dirty_indexes) ? 0 : GetCurrentTimestamp();
-
-	if (now != 0 && (now < last_flush || now - last_flush >= FLUSH_INTERVAL_US))
-		lbt_counters_flush();
+		stats->events[i] += events[i];
+	if (events[LBT_EV_TRAINING] > 0)
+		stats->last_trained = GetCurrentTimestamp();
+	dshash_release_lock(lbt_totals, stats);
 }
 
 void

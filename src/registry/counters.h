@@ -1,5 +1,10 @@
 /*
- * counters.h - what lookups did, per index: counted in the backend, added up in shared memory.
+ * counters.h - what lookups did, per index: counted in the backend, added up
+ * in shared memory.
+ *
+ * Lookups count in LbtIndex, private to the backend, and its events only grow:
+ * a scan takes the difference of two moments for its own, whatever is reported
+ * in between (am/scan.c).  train/report.c adds them to the totals.
  */
 #ifndef LBT_COUNTERS_H
 #define LBT_COUNTERS_H
@@ -42,18 +47,8 @@ lbt_count_unflushed(const LbtIndex *index, LbtEvent event)
 	return index->events[event] - index->flushed[event];
 }
 
-/* Add this backend's events to the shared totals.  What there is no memory for is not counted. */
-extern void lbt_counters_flush(void);
-
-/*
- * As lbt_counters_flush(), for one index and at once: within statements that take long.  The caller holds
- * no lock; what was read from shared memory before must be read again.  True when a training is wanted for which no
- * worker can be had.
- */
-extern bool lbt_counters_flush_index(LbtIndex *index);
-
-/* As lbt_counters_flush(), before the end of a transaction, but not more often than needed. */
-extern void lbt_counters_before_commit(void);
+/* Add events of an index to its totals.  May raise errors. */
+extern void lbt_stats_add(LbtIndex *index, const uint64 *events);
 
 /* Copy out the totals of an index of this database: zeroes when there are none, or none that can be reached. */
 extern void lbt_stats_get(Oid oid, LbtStats *out);

@@ -31,7 +31,6 @@ int			lbt_naptime = 50;
 int			lbt_retrain_splits = -1;
 int			lbt_max_error = LBT_MAX_ERROR_DEFAULT;
 int			lbt_max_model_memory = 256 * 1024;
-int			lbt_max_workers = 1;
 int			lbt_debug_lookup_delay = 0;
 
 static void (*at_serving_change) (void);
@@ -186,10 +185,6 @@ lbt_settings_define(void (*serving_changed) (void), void (*serving_planned) (voi
 								 "a model larger than all of it is not made. 16 bytes a leaf.",
 								 &lbt_max_model_memory, 256 * 1024, 64, MAX_KILOBYTES,
 								 PGC_SUSET, GUC_UNIT_KB, NULL, NULL, NULL));
-	ONCE(DefineCustomIntVariable("learnedbtree.max_workers",
-								 "Processes that train models in the background at a time, each in another database.",
-								 "They are among max_worker_processes. More databases are visited in turn.",
-								 &lbt_max_workers, 1, 1, LBT_WORKERS_LIMIT, PGC_SIGHUP, 0, NULL, NULL, NULL));
 	ONCE(DefineCustomEnumVariable("learnedbtree.debug_sort_keys",
 								  "For tests: makes the sort keys of text contradict its collation.",
 								  "Then most predictions fail, and answers have to be right nevertheless.",

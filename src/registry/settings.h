@@ -35,13 +35,11 @@ extern int	lbt_naptime;		/* milliseconds */
 extern int	lbt_retrain_splits; /* -1: a share of the leaves */
 extern int	lbt_max_error;		/* leaves */
 extern int	lbt_max_model_memory;	/* kB */
-extern int	lbt_max_workers;	/* at most LBT_WORKERS_LIMIT */
 extern int	lbt_debug_lookup_delay; /* microseconds */
 
 #define LBT_MIN_LEAVES_DEFAULT 16
 #define LBT_MAX_ERROR_DEFAULT 4
 #define LBT_MAX_ERROR_LIMIT 1024
-#define LBT_WORKERS_LIMIT 16
 #define LBT_LOOKAHEAD_LIMIT 64
 
 /* The storage parameters of an index of our access method; -1: not set. */

@@ -1,5 +1,5 @@
 /*
- * view.c - this backend's views of indexes; see view.h, and registry.h for why a view's model may be read without a lock.
+ * view.c - this backend's views of indexes; see view.h, and shmem.h for why a view's model may be read without a lock.
  */
 #include "registry/view.h"
 

@@ -15,7 +15,7 @@
 #include "key/keyspec.h"
 #include "lib/ilist.h"
 #include "portability/instr_time.h"
-#include "registry/registry.h"
+#include "registry/models.h"
 
 /* The leaf that this backend inserted into last, and which codes are likely to belong there too. */
 typedef struct LbtLastLeaf
@@ -37,7 +37,7 @@ typedef struct LbtTarget
 	double		fraction;		/* where in the leaf, from 0 to 1 */
 } LbtTarget;
 
-/* Where this backend is in timing an index's lookups: see search/timing.h. */
+/* Where this backend is in timing an index's lookups: see proof/timing.h. */
 typedef struct LbtTiming
 {
 	int32		countdown;		/* lookups until one is timed: at 1, the next */
@@ -95,7 +95,7 @@ typedef struct LbtIndex
 	uint16		leaf_items;		/* of the leaf seen last: where to prefetch */
 	uint16		leaf_bytes;
 	int			seek_error;		/* of guessed places on leaves: see
-								 * search/glimpse.c */
+								 * ahead/glimpse.c */
 	LbtTiming	timing;
 	uint64		events[LBT_NEVENTS];	/* since the view was made */
 	uint64		flushed[LBT_NEVENTS];	/* of these, reported */

@@ -3,9 +3,12 @@
  */
 #include "server/stream.h"
 
+#include "storage/bufmgr.h"
+
 #if PG_VERSION_NUM >= 160000
 #include "storage/fd.h"
 #endif
+#include "utils/rel.h"
 #include "utils/spccache.h"
 
 /* Ascending blocks, one after the other, from which on the operating system reads ahead by itself. */

@@ -5,7 +5,7 @@
 
 #include "access/heapam.h"
 #include "port/pg_bitutils.h"
-#include "server/stream.h"
+#include "server/bufferhint.h"
 
 int32	   *lbt_block_hints = NULL;
 uint32		lbt_hint_mask = 0;

@@ -14,7 +14,7 @@
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "miscadmin.h"
-#include "search/locate.h"
+#include "proof/locate.h"
 #include "sql/functions.h"
 #include "storage/lmgr.h"
 #include "train/leafwalk.h"

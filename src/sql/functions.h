@@ -7,7 +7,6 @@
 #include "postgres.h"
 
 #include "fmgr.h"
-#include "registry/registry.h"
 #include "registry/view.h"
 #include "storage/lockdefs.h"
 #include "utils/rel.h"

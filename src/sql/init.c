@@ -6,10 +6,11 @@
 #include "am/am.h"
 #include "fmgr.h"
 #include "join/join.h"
-#include "registry/registry.h"
+#include "registry/xact.h"
 #include "serve/serve.h"
 #include "server/executor.h"
 #include "sql/functions.h"
+#include "train/report.h"
 
 PG_MODULE_MAGIC;
 
@@ -23,7 +24,7 @@ void
 _PG_init(void)
 {
 	static void (*const steps[]) (void) = {
-		lbt_options_define, lbt_shmem_init, lbt_xact_init, lbt_explain_init, lbt_serve_init,
+		lbt_options_define, lbt_shmem_init, lbt_xact_init, lbt_report_init, lbt_explain_init, lbt_serve_init,
 		lbt_join_init, lbt_executor_init
 	};
 	static int	done = 0;

@@ -11,11 +11,12 @@
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
-#include "registry/counters.h"
 #include "registry/settings.h"
-#include "search/locate.h"
+#include "proof/locate.h"
 #include "serve/serve.h"
 #include "sql/functions.h"
+#include "train/demand.h"
+#include "train/report.h"
 #include "train/train.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -193,7 +194,7 @@ learnedbtree_model(PG_FUNCTION_ARGS)
 	const LbtSince *since = &model.since;
 	const char *reason;
 
-	lbt_counters_flush();
+	lbt_report_all();
 	lbt_row_add_text(&row, lbt_model_state(rel, index, &model, &reason));
 	lbt_row_add_text(&row, reason);
 	if (model.state == LBT_READY)

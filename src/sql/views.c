@@ -14,6 +14,7 @@
 #include "serve/serve.h"
 #include "sql/functions.h"
 #include "storage/lmgr.h"
+#include "train/report.h"
 #include "train/train.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
@@ -34,7 +35,7 @@ learnedbtree_stat_get(PG_FUNCTION_ARGS)
 	TimestampTz times[2];
 
 	lbt_registry_attach();
-	lbt_counters_flush();
+	lbt_report_all();
 	lbt_stats_get(PG_GETARG_OID(0), &stats);
 	for (int i = 0; i < LBT_NEVENTS; i++)
 		lbt_row_add(&row, Int64GetDatum(stats.events[i]));
@@ -54,7 +55,7 @@ learnedbtree_stat_reset(PG_FUNCTION_ARGS)
 	LbtFile		file;
 
 	lbt_registry_attach();
-	lbt_counters_flush();
+	lbt_report_all();
 	if (PG_ARGISNULL(0))
 		lbt_stats_reset(InvalidOid);
 	else if (lbt_index_file(PG_GETARG_OID(0), &file))

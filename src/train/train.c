@@ -8,12 +8,15 @@
 
 #include "key/bound.h"
 #include "registry/counters.h"
+#include "registry/xact.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"
 #include "server/compat.h"
 #include "server/guard.h"
 #include "server/shared.h"
+#include "train/demand.h"
 #include "train/leafwalk.h"
+#include "train/report.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -334,7 +337,7 @@ fit(const LbtIndex *index, const LbtLeaf *leaves, uint32 nleaves, LbtTrained *tr
 static LbtState
 publish(LbtIndex *index, const LbtTrained *trained, bool new_file)
 {
-	bool		published = lbt_registry_publish(&index->file, index->oid, trained, new_file);
+	bool		published = lbt_registry_publish(&index->file, index->oid, trained, new_file, lbt_policy_settle);
 
 	lbt_index_refresh(index);
 	return published ? index->state : LBT_NO_MEMORY;
@@ -404,7 +407,7 @@ train_first(Relation rel, LbtIndex *index, bool new_file)
 	if (index->state == LBT_UNTRAINED && !lbt_is_btree(rel) && lbt_metapage_read(rel, index, &saved) &&
 		fit(index, saved.leaves, saved.header.nleaves, &saved) && publish(index, &saved, new_file) == LBT_READY)
 	{
-		bool		served = lbt_autotrain && lbt_worker_start(index->file.database, true) != LBT_UNSERVED;
+		bool		served = lbt_autotrain && lbt_worker_start(index->file.database, true);
 
 		if (served || large)
 			return LBT_READY;
@@ -587,7 +590,7 @@ void
 lbt_train_on_misses(Relation rel, LbtIndex *index)
 {
 	index->misses = 0;
-	if (lbt_counters_flush_index(index))
+	if (lbt_report(index))
 		train_here(rel, index);
 }
 

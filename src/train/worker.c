@@ -1,6 +1,6 @@
 /*
- * worker.c - the background process that trains the indexes of one database on demand; see registry/demand.c for who
- * starts it.
+ * worker.c - the background process that trains the indexes of one database on demand; see train/demand.c for who starts
+ * it.
  *
  * It ends soon after the last demand, for as long as it is connected its database can be neither dropped
  * nor used as a template.  Each index is trained in a transaction of its own, so an error ends no more
@@ -17,12 +17,14 @@
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "registry/counters.h"
+#include "registry/models.h"
 #include "server/compat.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/lwlock.h"
 #include "tcop/tcopprot.h"
+#include "train/demand.h"
 #include "train/train.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
@@ -33,22 +35,14 @@
 
 extern PGDLLEXPORT void lbt_worker_main(Datum arg);
 
-/* Time without demands after which the worker ends; and time after which it ends in any case when others wait. */
+/* Time without demands after which the worker ends. */
 #define LINGER_MS 2000
-#define TURN_MS 10000
 
-/* How often it looks at other databases' demands (those of its own wake it), and how long it stays at least when they wait. */
+/* How often it looks for demands that nobody has woken it for. */
 #define LOOK_MS 250
 
 /* When to try again what was locked. */
 #define LOCKED_RETRY_MS 1000
-
-/*
- * A worker that ends tries so often, in such intervals, to have the next one started; more often by its place, so that of
- * several that wait for each other's slots one gets it.
- */
-#define SLOT_TRIES(place) (20 + 7 * ((place) % 4))
-#define SLOT_RETRY_MS 100
 
 /* How old models must be to be forgotten, where transactions run. */
 #define SWEEP_AGE_MS (10 * 60 * 1000)
@@ -109,7 +103,7 @@ static void
 leave(int code, Datum arg)
 {
 	LWLockReleaseAll();
-	(void) lbt_worker_leave();
+	lbt_worker_leave();
 	if (serving)
 		lbt_demand_defer(serving, 0);
 }
@@ -159,30 +153,6 @@ database_exists(Oid database)
 	lbt_registry_drop_matching(database, InvalidOid, NULL);
 	lbt_stats_forget(database, InvalidOid);
 	return false;
-}
-
-/*
- * Have workers started for the databases with demands, in turn, up to one that waits for a place or a slot.  Who leaves
- * starts one, and that one sees to the others: else the two could wait for each other's slot, as who leaves would still be
- * at it when the one that it has started is done, too.
- */
-static LbtService
-start_others(bool leaving)
-{
-	Oid			next = lbt_demand_next(InvalidOid);
-	LbtService	service = LBT_SERVED;
-
-	if (!OidIsValid(next))
-		return LBT_SERVED;
-	StartTransactionCommand();
-	for (; OidIsValid(next); next = lbt_demand_next(next))
-	{
-		service = database_exists(next) ? lbt_worker_start(next, false) : LBT_SERVED;
-		if (service == LBT_WAITS || service == LBT_NO_SLOT || (leaving && service == LBT_STARTED))
-			break;
-	}
-	CommitTransactionCommand();
-	return service;
 }
 
 /* Has so much time passed? */
@@ -256,8 +226,9 @@ lbt_worker_main(Datum arg)
 {
 	Oid			database = DatumGetObjectId(arg);
 	TimestampTz idle_since;
-	TimestampTz started;
-	int			tries;
+	LbtFile		file;
+	Oid			oid;
+	int			next_in;
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
@@ -273,13 +244,9 @@ lbt_worker_main(Datum arg)
 	override_settings();
 	CurrentMemoryContext = AllocSetContextCreate(TopMemoryContext, "learnedbtree worker",
 												 ALLOCSET_DEFAULT_SIZES);
-	idle_since = started = GetCurrentTimestamp();
+	idle_since = GetCurrentTimestamp();
 	for (;;)
 	{
-		LbtFile		file;
-		Oid			oid;
-		int			next_in;
-
 		QueryCancelPending = false; /* what was to be cancelled is over */
 		CHECK_FOR_INTERRUPTS();
 		if (ConfigReloadPending)
@@ -287,8 +254,7 @@ lbt_worker_main(Datum arg)
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
 		}
-		if (!lbt_autotrain ||
-			(is_over(started, TURN_MS) && start_others(false) == LBT_WAITS))
+		if (!lbt_autotrain)
 			break;
 		if (lbt_demand_take(&file, &oid, &next_in))
 		{
@@ -296,22 +262,21 @@ lbt_worker_main(Datum arg)
 			idle_since = GetCurrentTimestamp();
 			continue;
 		}
-		if ((start_others(false) == LBT_WAITS && is_over(started, LOOK_MS)) ||
-			(next_in < 0 && is_over(idle_since, LINGER_MS)))
+		if (next_in < 0 && is_over(idle_since, LINGER_MS))
 			break;
 		pause_for(next_in >= 0 ? Min(next_in, LOOK_MS) : LOOK_MS);
 	}
 	sweep();
+	lbt_worker_leave();
 
 	/*
-	 * Who raised a demand in the meantime has found a worker here.  The slot
-	 * of the worker before this one may not be free yet.
+	 * A backend that has raised a demand since the last look has found a
+	 * worker here.
 	 */
-	tries = SLOT_TRIES(lbt_worker_leave());
-	for (int i = 0; i < tries && lbt_autotrain && start_others(true) == LBT_NO_SLOT; i++)
+	while (lbt_autotrain && lbt_demand_take(&file, &oid, &next_in))
 	{
-		pause_for(SLOT_RETRY_MS);
 		CHECK_FOR_INTERRUPTS();
+		serve(&file, oid);
 	}
 	proc_exit(0);
 }

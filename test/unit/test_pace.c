@@ -1,7 +1,7 @@
 /*
  * test_pace.c - when trials of looking ahead take place, and what they decide.
  */
-#include "join/pace.h"
+#include "ahead/pace.h"
 
 #include "test.h"
 

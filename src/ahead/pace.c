@@ -1,7 +1,7 @@
 /*
  * pace.c - trials of looking ahead; see pace.h.
  */
-#include "join/pace.h"
+#include "ahead/pace.h"
 
 #include <string.h>
 

@@ -13,23 +13,24 @@
  *   ones have wasted: so a model never costs more than it has brought.
  *   Computing a prediction costs about half a visit (measured: 1.2 us against 3.4 us for four pages).
  *   And unless lookups take longer by the model than by descents, as far as some that were timed tell
- *   (search/timing.h).
+ *   (proof/timing.h).
  *
  * A demand is a flag in the index's entry: there is at most one for each index.  It stays until a worker takes it, and
  * comes back if that could not serve it, and with every later report while its reason lasts.
  *
- * A worker serves one database (train/worker.c).  Who raises a demand starts one for its own, unless that has one, or
- * learnedbtree.max_workers serve others.  A worker that ends gives up its place, and starts those that waited.
+ * A worker serves one database (train/worker.c).  A backend that raises a demand starts one for its database, unless there
+ * is one.  Where the server has no slot for it, the demand stays, and the next report of the index tries again.
  *
- *     free --lbt_worker_start()--> starting --lbt_worker_connected()--> serving --lbt_worker_leave()--> free
+ *     free --lbt_worker_start()--> starting --lbt_worker_enter(), _connected()--> serving --lbt_worker_leave()--> free
  *                                    (no process for a minute: free; could not connect: refused, free after a minute)
  */
-#include "registry/registry.h"
+#include "train/demand.h"
 
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "server/guard.h"
 #include "storage/latch.h"
+#include "storage/procarray.h"
 #include "utils/timestamp.h"
 
 /* A split at every so many leaves is worth a training; in small indexes so many splits, or this share. */
@@ -76,8 +77,8 @@
 #define PAUSE_MS 1000
 #define PAUSE_MAX_MS (60 * 60 * 1000)
 
-void
-lbt_policy_pause(LbtEntry *entry)
+static void
+set_pause(LbtEntry *entry)
 {
 	int			pause = Min(PAUSE_MS << Min(entry->failures, 16), PAUSE_MAX_MS);
 
@@ -87,8 +88,9 @@ lbt_policy_pause(LbtEntry *entry)
 }
 
 void
-lbt_policy_settle(LbtEntry *entry, LbtState state, const LbtModelHeader *header, uint32 fingerprint)
+lbt_policy_settle(LbtEntry *entry, LbtState state, const LbtTrained *trained)
 {
+	const LbtModelHeader *header = &trained->header;
 	bool		ready = state == LBT_READY;
 	bool		saved = ready && header->source == LBT_FROM_SAVED;
 
@@ -96,7 +98,7 @@ lbt_policy_settle(LbtEntry *entry, LbtState state, const LbtModelHeader *header,
 	entry->wanted = saved && lbt_autotrain;
 	if (state == LBT_NO_MEMORY)
 	{
-		lbt_policy_pause(entry);
+		set_pause(entry);
 		return;
 	}
 	entry->failures = 0;
@@ -107,11 +109,11 @@ lbt_policy_settle(LbtEntry *entry, LbtState state, const LbtModelHeader *header,
 		entry->attempted_at = GetCurrentTimestamp();
 		entry->rest_ms = (int) Min(REST_SHARE * header->training_ms, REST_MAX_MS);
 	}
-	if (!saved && fingerprint == entry->fingerprint)
+	if (!saved && trained->fingerprint == entry->fingerprint)
 		entry->futile = Min(entry->futile + 1, 20);
 	else
 		entry->futile = 0;
-	entry->fingerprint = fingerprint;
+	entry->fingerprint = trained->fingerprint;
 	entry->nleaves = header->nleaves;
 	entry->height = Max(header->height, 2);
 }
@@ -203,6 +205,54 @@ add_events(LbtSince *since, const uint64 *events)
 	since->deleted += events[LBT_EV_PAGE_DELETED];
 }
 
+/* ---- claims ---- */
+
+bool
+lbt_registry_claim(const LbtFile *file, Oid oid)
+{
+	volatile bool mine = false;
+
+	LBT_GUARD_BEGIN();
+	{
+		LbtEntry   *entry = lbt_entry_lock(file, oid);
+
+		mine = entry->trainer == 0 || entry->trainer == MyProcPid || BackendPidGetProc(entry->trainer) == NULL;
+		if (mine)
+			entry->trainer = MyProcPid;
+		dshash_release_lock(lbt_entries, entry);
+	}
+	LBT_GUARD_END(mine = false);
+	return mine;
+}
+
+void
+lbt_registry_unclaim_after_error(const LbtFile *file, LbtEnding ending)
+{
+	LbtEntry   *entry = dshash_find(lbt_entries, file, true);
+
+	if (entry == NULL)
+		return;
+	if (entry->trainer == MyProcPid)
+		entry->trainer = 0;
+	if (ending != LBT_ENDED)
+		set_pause(entry);
+	if (ending != LBT_ENDED && entry->state != LBT_READY)
+	{
+		entry->state = ending == LBT_ENDED_BY_DAMAGE ? LBT_DAMAGED : LBT_FAILED;
+		entry->trained_blocks = NO_GROWTH_BLOCKS;
+		entry->changed_at = GetCurrentTimestamp();
+	}
+	dshash_release_lock(lbt_entries, entry);
+	if (ending != LBT_ENDED)
+		pg_atomic_fetch_add_u64(&lbt_control->generation, 1);
+}
+
+void
+lbt_registry_unclaim(const LbtFile *file, LbtEnding ending)
+{
+	LBT_GUARDED(lbt_registry_unclaim_after_error(file, ending), (void) 0);
+}
+
 /* ---- demands ---- */
 
 /* When may the demand be served: in so many milliseconds? */
@@ -274,7 +324,7 @@ lbt_demand_report(const LbtFile *file, Oid oid, const uint64 *events, const LbtT
 		lbt_entry_replace_model(entry, LBT_NOT_PAYING, InvalidDsaPointer, 0);
 	else
 		dshash_release_lock(lbt_entries, entry);
-	return wait >= 0 && wait <= SOON_MS && lbt_worker_start(file->database, wait == 0) == LBT_UNSERVED && wait == 0;
+	return wait >= 0 && wait <= SOON_MS && !lbt_worker_start(file->database, wait == 0) && wait == 0;
 }
 
 bool
@@ -290,7 +340,7 @@ lbt_demand_raise(const LbtFile *file, Oid oid)
 
 		entry->wanted = true;
 		dshash_release_lock(lbt_entries, entry);
-		raised = lbt_worker_start(file->database, true) != LBT_UNSERVED;
+		raised = lbt_worker_start(file->database, true);
 	}
 	LBT_GUARD_END(raised = false);
 	return raised;
@@ -360,35 +410,6 @@ lbt_demand_defer(const LbtFile *file, int ms)
 	dshash_release_lock(lbt_entries, entry);
 }
 
-/* Databases take turns by their OIDs, from this process's own on, which is the last. */
-static uint32
-turn_of(Oid database)
-{
-	return (uint32) database - (uint32) MyDatabaseId - 1;
-}
-
-Oid
-lbt_demand_next(Oid database)
-{
-	volatile Oid next = InvalidOid;
-
-	LBT_GUARD_BEGIN();
-	{
-		dshash_seq_status status;
-		LbtEntry   *entry;
-
-		dshash_seq_init(&status, lbt_entries, false);
-		while ((entry = dshash_seq_next(&status)) != NULL)
-			if (entry->wanted && due_in(entry) == 0 &&
-				(!OidIsValid(database) || turn_of(entry->file.database) > turn_of(database)) &&
-				(!OidIsValid(next) || turn_of(entry->file.database) < turn_of(next)))
-				next = entry->file.database;
-		dshash_seq_term(&status);
-	}
-	LBT_GUARD_END(next = InvalidOid);
-	return next;
-}
-
 /* ---- workers ---- */
 
 /* In a worker: its place, and whether it has connected. */
@@ -411,61 +432,64 @@ register_worker(Oid database)
 	return RegisterDynamicBackgroundWorker(&worker, NULL);
 }
 
-/* A place for the database's worker, with the lock held; NULL where it has one, or there is none: *service says which. */
+/*
+ * With the lock held, the place of the database's worker, or one for it, which
+ * is free; NULL when all are taken.
+ */
 static LbtWorker *
-find_place(Oid database, TimestampTz now, bool wake, LbtService *service)
+find_place(Oid database, TimestampTz now)
 {
-	LbtWorker  *place = NULL;
-	int			others = 0;
+	LbtWorker  *found = NULL;
 
 	for (int i = 0; i < LBT_WORKERS_LIMIT; i++)
 	{
 		LbtWorker  *w = &lbt_control->workers[i];
 
 		if (w->pid == 0 && w->until <= now)
-			place = place ? place : w;
-		else if (w->database == database)
-		{
-			*service = w->refused ? LBT_UNSERVED : LBT_SERVED;
-			if (wake && w->pid != 0)
-				SetLatch(w->latch);
-			return NULL;
-		}
-		else
-			others += !w->refused;
+			w->database = InvalidOid;
+		if (w->database == database || (w->database == InvalidOid && found == NULL))
+			found = w;
+		if (w->database == database)
+			break;
 	}
-	*service = LBT_WAITS;
-	return others < lbt_max_workers ? place : NULL;
+	return found;
 }
 
-LbtService
+bool
 lbt_worker_start(Oid database, bool wake)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	uint64		no_slot_at = pg_atomic_read_u64(&lbt_control->no_slot_at);
-	LbtService	service;
+	bool		slot = true;
+	bool		served = false;
 	LbtWorker  *place;
 
-	if (!connected && no_slot_at != 0 && (uint64) now - no_slot_at < WORKER_MS * 1000)
-		return LBT_UNSERVED;
 	LWLockAcquire(&lbt_control->workers_lock, LW_EXCLUSIVE);
-	place = find_place(database, now, wake, &service);
-	if (place != NULL)
-		service = register_worker(database) ? LBT_STARTED : connected ? LBT_NO_SLOT : LBT_UNSERVED;
-	if (service == LBT_STARTED)
+	place = find_place(database, now);
+	if (place != NULL && place->database == database)
 	{
-		place->database = database;
-		place->refused = false;
-		place->until = TimestampTzPlusMilliseconds(now, WORKER_MS);
+		served = !place->refused;
+		if (wake && place->pid != 0)
+			SetLatch(place->latch);
+	}
+	else if (place != NULL && (no_slot_at == 0 || (uint64) now - no_slot_at >= WORKER_MS * 1000))
+	{
+		served = slot = register_worker(database);
+		if (served)
+		{
+			place->database = database;
+			place->refused = false;
+			place->until = TimestampTzPlusMilliseconds(now, WORKER_MS);
+		}
 	}
 	LWLockRelease(&lbt_control->workers_lock);
 
-	if (place != NULL && service == LBT_UNSERVED && pg_atomic_exchange_u64(&lbt_control->no_slot_at, now) == 0)
+	if (!slot && pg_atomic_exchange_u64(&lbt_control->no_slot_at, now) == 0)
 		ereport(LOG,
 				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 				 errmsg("out of background worker slots: could not start the learnedbtree worker"),
 				 errhint("Models are not trained in the background meanwhile. Raise max_worker_processes.")));
-	return service;
+	return served;
 }
 
 bool
@@ -497,18 +521,17 @@ lbt_worker_connected(void)
 	pg_atomic_write_u64(&lbt_control->no_slot_at, 0);
 }
 
-int
+void
 lbt_worker_leave(void)
 {
 	LbtWorker  *place = own_place;
 
 	if (place == NULL)
-		return 0;
+		return;
 	LWLockAcquire(&lbt_control->workers_lock, LW_EXCLUSIVE);
 	place->pid = 0;
 	place->refused = !connected;
 	place->until = connected ? 0 : TimestampTzPlusMilliseconds(GetCurrentTimestamp(), WORKER_MS);
 	own_place = NULL;
 	LWLockRelease(&lbt_control->workers_lock);
-	return (int) (place - lbt_control->workers);
 }

@@ -5,7 +5,7 @@
 #ifndef LBT_LOCATE_H
 #define LBT_LOCATE_H
 
-#include "search/predict.h"
+#include "ahead/predict.h"
 
 /* ---- lookups ---- */
 

@@ -21,7 +21,7 @@
  * read under the lock, leads on.  The next page cannot have been recycled before it is locked, only deleted (the
  * caller's snapshot holds recycling back, as for nbtree's own scans), and a deleted page's key space went to its right.
  */
-#include "search/locate.h"
+#include "proof/locate.h"
 
 #include "server/btree.h"
 

@@ -3,7 +3,7 @@
  *
  *     bound --key code--> code --spline, leaf cache--> slot --leaf cache--> block, buffer hint
  *
- * A model may be garbage while it is read (registry.h): slots are within the view's bounds, all else is a hint.
+ * A model may be garbage while it is read (registry/shmem.h): slots are within the view's bounds, all else is a hint.
  */
 #ifndef LBT_PREDICT_H
 #define LBT_PREDICT_H
@@ -11,6 +11,7 @@
 #include "key/bound.h"
 #include "registry/settings.h"
 #include "registry/view.h"
+#include "server/bufferhint.h"
 #include "server/stream.h"
 
 /* Bounds that are predicted together. */
@@ -58,7 +59,7 @@ predict_slot(const LbtModel *model, uint64 code, bool past_equal, uint32 near)
 }
 
 /*
- * Make the target for a code whose leaf should be in this slot.  Leaf cache entries may be garbage (registry.h):
+ * Make the target for a code whose leaf should be in this slot.  Leaf cache entries may be garbage (registry/shmem.h):
  * nothing read here is more than a hint.
  */
 static inline void

@@ -1,11 +1,10 @@
 /*
- * registry.c - published models in shared memory, and who is training; see registry.h for the protocol.
+ * models.c - published models in shared memory; see shmem.h for the protocol.
  */
-#include "registry/registry.h"
+#include "registry/models.h"
 
 #include "miscadmin.h"
 #include "server/guard.h"
-#include "storage/procarray.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
@@ -202,7 +201,8 @@ lbt_entry_lock(const LbtFile *file, Oid oid)
 }
 
 bool
-lbt_registry_publish(const LbtFile *file, Oid oid, const LbtTrained *trained, bool new_file)
+lbt_registry_publish(const LbtFile *file, Oid oid, const LbtTrained *trained, bool new_file,
+					 LbtSettle settle)
 {
 	const LbtModelHeader *header = &trained->header;
 	LbtState	state = trained->state;
@@ -225,7 +225,7 @@ lbt_registry_publish(const LbtFile *file, Oid oid, const LbtTrained *trained, bo
 		(void) model_of(entry);
 		entry->trained_blocks = trained->blocks;
 		pg_atomic_write_u64(&entry->used_at, (uint64) GetCurrentTimestamp());
-		lbt_policy_settle(entry, state, header, trained->fingerprint);
+		settle(entry, state, trained);
 		registered = true;
 		lbt_entry_replace_model(entry, state, memory, bytes);
 	}
@@ -235,52 +235,6 @@ lbt_registry_publish(const LbtFile *file, Oid oid, const LbtTrained *trained, bo
 	if (!new_file)
 		lbt_registry_drop_matching(file->database, oid, file);
 	return registered;
-}
-
-bool
-lbt_registry_claim(const LbtFile *file, Oid oid)
-{
-	volatile bool mine = false;
-
-	LBT_GUARD_BEGIN();
-	{
-		LbtEntry   *entry = lbt_entry_lock(file, oid);
-
-		mine = entry->trainer == 0 || entry->trainer == MyProcPid || BackendPidGetProc(entry->trainer) == NULL;
-		if (mine)
-			entry->trainer = MyProcPid;
-		dshash_release_lock(lbt_entries, entry);
-	}
-	LBT_GUARD_END(mine = false);
-	return mine;
-}
-
-void
-lbt_registry_unclaim_after_error(const LbtFile *file, LbtEnding ending)
-{
-	LbtEntry   *entry = dshash_find(lbt_entries, file, true);
-
-	if (entry == NULL)
-		return;
-	if (entry->trainer == MyProcPid)
-		entry->trainer = 0;
-	if (ending != LBT_ENDED)
-		lbt_policy_pause(entry);
-	if (ending != LBT_ENDED && entry->state != LBT_READY)
-	{
-		entry->state = ending == LBT_ENDED_BY_DAMAGE ? LBT_DAMAGED : LBT_FAILED;
-		entry->trained_blocks = NO_GROWTH_BLOCKS;
-		entry->changed_at = GetCurrentTimestamp();
-	}
-	dshash_release_lock(lbt_entries, entry);
-	if (ending != LBT_ENDED)
-		pg_atomic_fetch_add_u64(&lbt_control->generation, 1);
-}
-
-void
-lbt_registry_unclaim(const LbtFile *file, LbtEnding ending)
-{
-	LBT_GUARDED(lbt_registry_unclaim_after_error(file, ending), (void) 0);
 }
 
 void

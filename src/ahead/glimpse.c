@@ -11,7 +11,7 @@
  * So all wait together for what a search of its own would wait for one item after the other.  A page may change while it is
  * looked at, or be another one's by now: whatever is read leads only to hints (src/README, "Looking at pages without a lock").
  */
-#include "search/predict.h"
+#include "ahead/predict.h"
 
 #include "access/tupmacs.h"
 #include "server/sortkey.h"

@@ -1,7 +1,7 @@
 /*
  * timing.c - timing some lookups; see timing.h.
  */
-#include "search/timing.h"
+#include "proof/timing.h"
 
 #include "executor/instrument.h"
 #include "server/btree.h"

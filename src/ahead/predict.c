@@ -1,7 +1,7 @@
 /*
  * predict.c - predictions ahead of their use; see predict.h.
  */
-#include "search/predict.h"
+#include "ahead/predict.h"
 
 #include "server/guard.h"
 #include "server/tableblock.h"

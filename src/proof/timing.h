@@ -1,5 +1,5 @@
 /*
- * timing.h - some lookups are timed, so that a model that is slower than the descent can be told (registry/demand.c).
+ * timing.h - some lookups are timed, so that a model that is slower than the descent can be told (train/demand.c).
  *
  * Of the lookups that a backend makes in an index, all but a few only count down.  A window is some lookups that follow each
  * other, by turns timed
@@ -20,7 +20,7 @@
 #ifndef LBT_TIMING_H
 #define LBT_TIMING_H
 
-#include "search/locate.h"
+#include "proof/locate.h"
 
 /* LbtTiming.key_ns: the keys' encoding was not timed. */
 #define LBT_KEYS_UNTIMED (-1.0)

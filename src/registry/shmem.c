@@ -1,0 +1,210 @@
+/*
+ * shmem.c - making the shared memory, attaching to it, leaving it; see shmem.h.
+ */
+#include "registry/shmem.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "server/compat.h"
+#include "server/executor.h"
+#include "server/guard.h"
+#include "server/shared.h"
+#include "server/tableblock.h"
+#include "storage/ipc.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+/* A backend that could not attach tries again only so much later. */
+#define ATTACH_INTERVAL_MS 10000
+
+/* What wait events call our LWLocks. */
+#define LWLOCK_NAME "LearnedBtree"
+
+/* Room for the hash tables before the first DSM segment is needed. */
+#define PLACE_BYTES (256 * 1024)
+
+#define MAX_EXIT_FUNCTIONS 2
+
+/* Start of the statement that loaded the library. */
+static TimestampTz loaded_in = 0;
+
+static void (*put_off) (void) = NULL;
+static void (*exit_functions[MAX_EXIT_FUNCTIONS]) (void);
+static int	nexit_functions = 0;
+
+LbtControl *lbt_control = NULL;
+dsa_area   *lbt_area = NULL;
+dshash_table *lbt_entries = NULL;
+dshash_table *lbt_totals = NULL;
+
+static void *
+place_of(LbtControl *c)
+{
+	return (char *) c + MAXALIGN(sizeof(LbtControl));
+}
+
+static dshash_table_handle
+create_table(dsa_area *area, Size key_size, Size entry_size, int tranche)
+{
+	dshash_parameters params = lbt_dshash_parameters(key_size, entry_size, tranche);
+	dshash_table *table = dshash_create(area, &params, NULL);
+	dshash_table_handle handle = dshash_get_hash_table_handle(table);
+
+	dshash_detach(table);
+	return handle;
+}
+
+static dshash_table *
+attach_table(dshash_table_handle handle, Size key_size, Size entry_size, int tranche)
+{
+	dshash_parameters params = lbt_dshash_parameters(key_size, entry_size, tranche);
+
+	return dshash_attach(lbt_area, &params, handle, NULL);
+}
+
+/* Runs once for the cluster, perhaps in the postmaster, where no DSM segment can be made. */
+static void
+init_control(void *block)
+{
+	LbtControl *c = block;
+	dsa_area   *a;
+
+	c->tranche = lbt_new_tranche(LWLOCK_NAME);
+	lbt_name_tranche(c->tranche, LWLOCK_NAME);
+	LWLockInitialize(&c->reclaim, c->tranche);
+	LWLockInitialize(&c->workers_lock, c->tranche);
+	pg_atomic_init_u64(&c->generation, 1);
+	pg_atomic_init_u64(&c->model_bytes, 0);
+	pg_atomic_init_u64(&c->unreachable_told, 0);
+	pg_atomic_init_u64(&c->no_slot_at, 0);
+
+	a = dsa_create_in_place(place_of(c), PLACE_BYTES, c->tranche, NULL);
+	dsa_pin(a);
+	dsa_set_size_limit(a, PLACE_BYTES);
+	c->entries = create_table(a, sizeof(LbtFile), sizeof(LbtEntry), c->tranche);
+	c->totals = create_table(a, LBT_STATS_KEY_BYTES, sizeof(LbtStats), c->tranche);
+	dsa_set_size_limit(a, (size_t) -1);
+	dsa_detach(a);
+}
+
+/*
+ * At exit, while DSM segments are still mapped (the place may be in one; they are gone before on_shmem_exit).  An error
+ * here ends the process, and what comes next in its exit needs the locks.
+ */
+static void
+leave(int code, Datum arg)
+{
+	if (lbt_control == NULL)
+		return;
+	LWLockReleaseAll();
+	dsa_on_shmem_exit_release_in_place(code, PointerGetDatum(place_of(lbt_control)));
+}
+
+/* Runs first. */
+static void
+call_at_exit(int code, Datum arg)
+{
+	if (lbt_control == NULL)
+		return;
+	LWLockReleaseAll();
+	for (int i = 0; i < nexit_functions; i++)
+		exit_functions[i] ();
+}
+
+void
+lbt_at_exit(void (*function) (void))
+{
+	Assert(nexit_functions < MAX_EXIT_FUNCTIONS);
+	exit_functions[nexit_functions++] = function;
+}
+
+void
+lbt_put_off(void (*function) (void))
+{
+	put_off = function;
+}
+
+/*
+ * Have these called at exit.  Not at just any time: the server wants such callbacks back in reverse order, and one that
+ * comes in between, while a command has registered one of its own for as long as it runs (PG_ENSURE_ERROR_CLEANUP; 19's
+ * REPACK builds indexes in there), ends the command with an error that it does not survive.
+ */
+static void
+expect_exit(void)
+{
+	if (lbt_statement.begins == NULL)
+		return;					/* they are */
+	before_shmem_exit(leave, (Datum) 0);
+	before_shmem_exit(call_at_exit, (Datum) 0);
+	lbt_statement.begins = NULL;
+}
+
+/* The statement that has loaded the library may be anywhere by now. */
+static void
+statement_begins(void)
+{
+	if (GetCurrentStatementStartTimestamp() != loaded_in)
+		expect_exit();
+}
+
+static void
+at_xact_end(XactEvent event, void *arg)
+{
+	expect_exit();
+}
+
+/* What can fail comes first, and may come again: only the end makes this process one that has attached. */
+static void
+attach(void)
+{
+	LbtControl *c = lbt_shared_block();
+	MemoryContext old;
+
+	if (c == NULL)
+		return;
+	old = MemoryContextSwitchTo(TopMemoryContext);
+	if (lbt_area == NULL)
+	{
+		lbt_name_tranche(c->tranche, LWLOCK_NAME);
+		lbt_area = dsa_attach_in_place(place_of(c), NULL);
+		dsa_pin_mapping(lbt_area);
+	}
+	lbt_entries = attach_table(c->entries, sizeof(LbtFile), sizeof(LbtEntry), c->tranche);
+	lbt_totals = attach_table(c->totals, LBT_STATS_KEY_BYTES, sizeof(LbtStats), c->tranche);
+	MemoryContextSwitchTo(old);
+	if (!IsTransactionState())
+		expect_exit();
+	lbt_control = c;
+	lbt_hints_are_at((char *) place_of(c) + PLACE_BYTES);
+	lbt_guard_report_together(&c->unreachable_told);
+}
+
+bool
+lbt_registry_attach(void)
+{
+	static TimestampTz next_try = 0;
+
+	if (likely(lbt_control != NULL))
+	{
+		if (unlikely(put_off != NULL) && lbt_guard_may_enter())
+		{
+			void		(*function) (void) = put_off;
+
+			put_off = NULL;
+			function();
+		}
+		return true;
+	}
+	if (lbt_shared_possible() && lbt_guard_may_enter() && GetCurrentTimestamp() >= next_try)
+		LBT_GUARDED(attach(), next_try = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ATTACH_INTERVAL_MS));
+	return lbt_control != NULL;
+}
+
+void
+lbt_shmem_init(void)
+{
+	RegisterXactCallback(at_xact_end, NULL);
+	loaded_in = GetCurrentStatementStartTimestamp();
+	lbt_statement.begins = statement_begins;
+	lbt_shared_declare(MAXALIGN(sizeof(LbtControl)) + PLACE_BYTES + lbt_hints_bytes(), init_control);
+}
