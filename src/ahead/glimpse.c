@@ -284,7 +284,7 @@ learn_error(LbtIndex *index, const Seek *seek)
 {
 	int			error = abs(seek->at - seek->guess) * SEEK_ERROR_UNIT;
 
-	index->seek_error += (error - index->seek_error) / SEEK_ERROR_UNIT;
+	index->seen.seek_error += (error - index->seen.seek_error) / SEEK_ERROR_UNIT;
 }
 
 /* Look at an item.  Is there another one to look at?  From the place that is known well, in growing steps; then by halves. */
@@ -334,7 +334,7 @@ static void
 seek_all(Relation rel, LbtIndex *index, LbtBatch *batch)
 {
 	Seek		seek[LBT_BATCH];
-	int			typical = index->leaf_bytes / Max(index->leaf_items, 1);
+	int			typical = index->seen.leaf_bytes / Max(index->seen.leaf_items, 1);
 	uint32		item_bytes = Max(LEAST_ITEM_BYTES, Min(typical, MOST_ITEM_BYTES));
 	int			n = 0;
 
@@ -349,7 +349,7 @@ seek_all(Relation rel, LbtIndex *index, LbtBatch *batch)
 		new->lo = new->leaf.first - 1;
 		new->hi = new->leaf.last + 1;
 		new->at = new->guess = item_at(&new->leaf, batch->target[i].fraction);
-		new->step = Max(index->seek_error / SEEK_ERROR_UNIT, 1);
+		new->step = Max(index->seen.seek_error / SEEK_ERROR_UNIT, 1);
 		n++;
 	}
 	for (int steps = 0; n > 0 && steps < MAX_SEEK_STEPS; steps++)

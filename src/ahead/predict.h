@@ -117,15 +117,15 @@ prefetch_target(const LbtIndex *index, const LbtTarget *t, bool inserting)
 	__builtin_prefetch(page);
 	item = page + BLCKSZ - sizeof(BTPageOpaqueData);
 	__builtin_prefetch(item);
-	item -= (int) (t->fraction * index->leaf_bytes);
+	item -= (int) (t->fraction * index->seen.leaf_bytes);
 	__builtin_prefetch(item);
 	__builtin_prefetch(item - PG_CACHE_LINE_SIZE / 2);
 	__builtin_prefetch(page + SizeOfPageHeaderData +
-					   (int) (t->fraction * index->leaf_items) * sizeof(ItemIdData));
+					   (int) (t->fraction * index->seen.leaf_items) * sizeof(ItemIdData));
 	if (inserting)
 	{
-		__builtin_prefetch(page + SizeOfPageHeaderData + index->leaf_items * sizeof(ItemIdData), 1);
-		__builtin_prefetch(page + BLCKSZ - MAXALIGN(sizeof(BTPageOpaqueData)) - index->leaf_bytes - 1, 1);
+		__builtin_prefetch(page + SizeOfPageHeaderData + index->seen.leaf_items * sizeof(ItemIdData), 1);
+		__builtin_prefetch(page + BLCKSZ - MAXALIGN(sizeof(BTPageOpaqueData)) - index->seen.leaf_bytes - 1, 1);
 	}
 	/* GCC 12 drops calls of functions that do nothing but prefetch. */
 	__asm__ __volatile__("");

@@ -70,7 +70,7 @@ get_inserter(Relation rel, IndexInfo *info)
 	{
 		LbtIndex   *index = lbt_index_get(rel);
 
-		if (index->shareable && index->learned && lbt_trainable(rel, index, &reason))
+		if (index->shareable && index->serving.learned && lbt_trainable(rel, index, &reason))
 		{
 			inserter->index = index;
 			inserter->scratch = MemoryContextAlloc(info->ii_Context, index->keyspec.ncolumns * LBT_SCRATCH_BYTES);
@@ -138,7 +138,7 @@ insert_predicted(Relation rel, LbtIndex *index, const LbtBound *key, Datum *valu
 		lbt_count(index, event);
 		if (place->moved)
 			lbt_count(index, LBT_EV_INSERT_MOVED);
-		index->misses += place->moved || event == LBT_EV_INSERT_FALLBACK;
+		index->counts.misses += place->moved || event == LBT_EV_INSERT_FALLBACK;
 	}
 	if (event == LBT_EV_INSERT_PLACED)
 	{
@@ -186,25 +186,25 @@ lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation 
 		(inserter = get_inserter(rel, info)) != NULL && inserter->index != NULL && have_model(rel, inserter))
 	{
 		index = inserter->index;
-		if (unlikely(index->insert_skip > 0))
+		if (unlikely(index->inserting.skip > 0))
 		{
-			index->insert_skip--;
+			index->inserting.skip--;
 			index = NULL;
 		}
 		else if (!key_of(inserter, values, isnull, &key))
 			index = NULL;
 		else if (insert_predicted(rel, index, &key, values, isnull, tid, unique, &place))
 		{
-			if (unlikely(index->insert_debt > 0))
-				index->insert_debt--;
+			if (unlikely(index->inserting.debt > 0))
+				index->inserting.debt--;
 			if (unlikely(place.moved))
 				lbt_look_at_misses(rel, index);
 			return unique;
 		}
-		else if (place.block == InvalidBlockNumber && (index->insert_debt += DEBT_OF_FAILURE) >= DEBT_MAX)
+		else if (place.block == InvalidBlockNumber && (index->inserting.debt += DEBT_OF_FAILURE) >= DEBT_MAX)
 		{
-			index->insert_debt = DEBT_AFTER_SKIP;
-			index->insert_skip = SKIPPED_INSERTS;
+			index->inserting.debt = DEBT_AFTER_SKIP;
+			index->inserting.skip = SKIPPED_INSERTS;
 		}
 	}
 	result = insert_by_btree(rel, values, isnull, tid, heap, check_unique, unchanged, info);

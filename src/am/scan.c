@@ -129,7 +129,7 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 		lbt_leafcopy_release(&so->mark);
 	stop_reading_ahead(so);
 	so->predicts = false;
-	if (lbt_enable && scan->parallel_scan == NULL && so->index->learned)
+	if (lbt_enable && scan->parallel_scan == NULL && so->index->serving.learned)
 	{
 		if (keys && scan->numberOfKeys > 0)
 			memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
@@ -143,7 +143,7 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 	if (!so->predicts)
 	{
 		/* A btree index that is not learned is not served any more. */
-		if (so->index->learned || !lbt_is_btree(scan->indexRelation))
+		if (so->index->serving.learned || !lbt_is_btree(scan->indexRelation))
 		{
 			lbt_count(so->index, LBT_EV_DELEGATED);
 			so->counts[LBT_EV_DELEGATED]++;

@@ -245,15 +245,15 @@ will_miss(IndexScanDesc scan, LbtScan *so, const LbtBatch *batch)
 	return false;
 }
 
-/* Take over the prediction that was made for this bound, if it was made for it. */
+/* Take the prediction in the mailbox, if it is for this bound. */
 static void
-take_handed(LbtIndex *index, const LbtBound *bound, LbtTarget *target)
+open_mailbox(LbtIndex *index, const LbtBound *bound, LbtTarget *target)
 {
 	lbt_index_update(index);
-	if (index->state == LBT_READY && index->handed.generation == index->generation &&
-		!bound->past && index->handed_code == bound_code(index, bound))
-		*target = index->handed;
-	index->handed.generation = 0;
+	if (index->state != LBT_READY || bound->past)
+		index->mailbox.target.generation = 0;
+	else
+		(void) lbt_mailbox_take(&index->mailbox, index->generation, bound_code(index, bound), target);
 }
 
 bool
@@ -273,8 +273,8 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 	{
 		if (so->ahead)
 			lbt_stream_end(&so->ahead->stream);
-		if (index->handed.generation != 0)
-			take_handed(index, forward ? &so->probe.start : &so->probe.end, target);
+		if (lbt_mailbox_is_full(&index->mailbox))
+			open_mailbox(index, forward ? &so->probe.start : &so->probe.end, target);
 		return false;
 	}
 	if (!walk->for_rows)

@@ -425,7 +425,7 @@ find_keys(const NestLoop *loop, const Scan *scan, const Walk *walk, List **facts
 	if (!RelationIsValid(index))
 		return NIL;
 	*facts = list_make2_oid(oid, (Oid) !IsA(scan, IndexOnlyScan));
-	if (lbt_scans(index) && !RelationUsesLocalBuffers(index) && (view = lbt_index_get(index))->learned)
+	if (lbt_scans(index) && !RelationUsesLocalBuffers(index) && (view = lbt_index_get(index))->serving.learned)
 		for (int column = 0; column < view->keyspec.ncolumns; column++)
 		{
 			Oid			type;

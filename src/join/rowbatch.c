@@ -84,7 +84,7 @@ lbt_inner_open(LbtInner *inner, CustomScanState *node)
 	if (!lbt_scans(inner->rel))
 		return false;
 	inner->index = lbt_index_get(inner->rel);
-	if (!inner->index->learned || !open_keys(inner, node, facts))
+	if (!inner->index->serving.learned || !open_keys(inner, node, facts))
 		return false;
 	inner->pages = RelationGetNumberOfBlocks(inner->rel);
 	if (list_nth_oid(facts, LBT_LOOKAHEAD_ROWS) && lbt_block_hints != NULL)
@@ -279,9 +279,8 @@ lbt_rowbatch_next(LbtInner *inner, LbtRowBatch *rows)
 		}
 		if (unlikely(rows->rows != NULL))
 			rows->missed |= lbt_batch_rows_come(rows->rows, prediction);
-		rows->unused += index->handed.generation != 0;
-		index->handed = rows->batch.target[prediction];
-		index->handed_code = rows->batch.code[prediction];
+		rows->unused += lbt_mailbox_is_full(&index->mailbox);
+		lbt_mailbox_put(&index->mailbox, &rows->batch.target[prediction], rows->batch.code[prediction]);
 	}
 	return rows->slot[rows->at++];
 }

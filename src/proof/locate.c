@@ -103,8 +103,8 @@ search_leaf(Search *search, Page page)
 	OffsetNumber last = PageGetMaxOffsetNumber(page);
 	LbtIndex   *index = search->index;
 
-	index->leaf_items = last;
-	index->leaf_bytes = ((PageHeader) page)->pd_special - ((PageHeader) page)->pd_upper;
+	index->seen.leaf_items = last;
+	index->seen.leaf_bytes = ((PageHeader) page)->pd_special - ((PageHeader) page)->pd_upper;
 	search->offset = lbt_page_search(&index->keyspec, RelationGetDescr(search->rel), search->bound, page, first, last,
 									 first + (OffsetNumber) (search->fraction * (last + 1 - first)));
 }
@@ -234,10 +234,10 @@ is_right_end(const LbtBound *bound)
 static pg_noinline void
 target_rightmost(const LbtIndex *index, const LbtBound *bound, LbtTarget *t)
 {
-	if (index->rightmost == InvalidBlockNumber || !is_right_end(bound))
+	if (index->seen.rightmost == InvalidBlockNumber || !is_right_end(bound))
 		return;
-	t->block = index->rightmost;
-	t->recent = lbt_enable_buffer_hint && index->rightmost_buffer <= NBuffers ? index->rightmost_buffer : InvalidBuffer;
+	t->block = index->seen.rightmost;
+	t->recent = lbt_enable_buffer_hint && index->seen.rightmost_buffer <= NBuffers ? index->seen.rightmost_buffer : InvalidBuffer;
 	t->fraction = 1.0;
 }
 
@@ -265,12 +265,12 @@ lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapsh
 		outcome->event = LBT_EV_NO_MODEL;
 		if (index->state != LBT_READY)
 			return InvalidBuffer;
-		predict_target(index, bound, bound_code(index, bound), index->last_slot, target);
+		predict_target(index, bound, bound_code(index, bound), index->seen.slot, target);
 		if (unlikely(target->slot + 1 == index->model.nleaves))
 			target_rightmost(index, bound, target);
 		prefetch_target(index, target, false);
 	}
-	index->last_slot = target->slot;
+	index->seen.slot = target->slot;
 	outcome->event = LBT_EV_BAD_BLOCK;
 	buf = lock_target(&search, target, BT_READ);
 	if (!BufferIsValid(buf))
@@ -338,8 +338,8 @@ lbt_descend(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward,
 		{
 			if (P_RIGHTMOST(opaque) && is_right_end(bound))
 			{
-				index->rightmost = BufferGetBlockNumber(buf);
-				index->rightmost_buffer = buf;
+				index->seen.rightmost = BufferGetBlockNumber(buf);
+				index->seen.rightmost_buffer = buf;
 			}
 			break;
 		}
@@ -384,7 +384,7 @@ lbt_descend_plainly(Relation rel, const LbtIndex *index, const LbtBound *bound, 
 static void
 remember_leaf(LbtIndex *index, Buffer buf, uint32 slot, uint64 code, int hops)
 {
-	LbtLastLeaf *last = &index->last;
+	LbtLastLeaf *last = &index->inserting.last;
 	const LbtModel *model = &index->model;
 
 	last->block = BufferGetBlockNumber(buf);
@@ -405,7 +405,7 @@ remember_leaf(LbtIndex *index, Buffer buf, uint32 slot, uint64 code, int hops)
 static inline bool
 target_last(const LbtIndex *index, uint64 code, LbtTarget *t)
 {
-	const LbtLastLeaf *last = &index->last;
+	const LbtLastLeaf *last = &index->inserting.last;
 
 	if (last->block == InvalidBlockNumber || code < last->lo || code > last->hi)
 		return false;
@@ -446,7 +446,7 @@ try_target(Search *search, uint64 code, const LbtTarget *target, LbtPlace *place
 		if (search->hops == MAX_HOPS && is_btree_page(page))
 			remember_leaf(index, buf, target->slot, code, search->hops);
 		else
-			index->last.block = InvalidBlockNumber;
+			index->inserting.last.block = InvalidBlockNumber;
 		_bt_relbuf(search->rel, buf);
 		return LBT_EV_INSERT_FALLBACK;
 	}
@@ -483,7 +483,7 @@ lbt_place(Relation rel, LbtIndex *index, const LbtBound *key, IndexTuple itup, b
 		event = try_target(&search, code, &target, place);
 	if (event == LBT_EV_INSERT_FALLBACK)
 	{
-		predict_target(index, key, code, index->last_slot, &target);
+		predict_target(index, key, code, index->seen.slot, &target);
 		prefetch_target(index, &target, true);
 		event = try_target(&search, code, &target, place);
 	}
@@ -496,10 +496,10 @@ remember_rightmost(LbtIndex *index, BlockNumber block, const LbtBound *key)
 {
 	if (index->state != LBT_READY)
 		return;
-	index->last.block = block;
-	index->last.buffer = InvalidBuffer;
-	index->last.lo = bound_code(index, key);
-	index->last.hi = PG_UINT64_MAX;
+	index->inserting.last.block = block;
+	index->inserting.last.buffer = InvalidBuffer;
+	index->inserting.last.lo = bound_code(index, key);
+	index->inserting.last.hi = PG_UINT64_MAX;
 }
 
 bool
@@ -511,7 +511,7 @@ lbt_place_after_btree(Relation rel, LbtIndex *index, const LbtBound *key, const 
 	if (place->block == InvalidBlockNumber)
 	{
 		/* nbtree remembers the rightmost leaf, too. */
-		if (index->last.block == InvalidBlockNumber &&
+		if (index->inserting.last.block == InvalidBlockNumber &&
 			RelationGetTargetBlock(rel) != InvalidBlockNumber)
 			remember_rightmost(index, RelationGetTargetBlock(rel), key);
 		return false;
@@ -523,7 +523,7 @@ lbt_place_after_btree(Relation rel, LbtIndex *index, const LbtBound *key, const 
 	_bt_relbuf(rel, buf);
 	if (next == place->next)
 		return false;
-	if (place->next == P_NONE && index->last.block == place->block)
+	if (place->next == P_NONE && index->inserting.last.block == place->block)
 		remember_rightmost(index, next, key);
 	return true;
 }

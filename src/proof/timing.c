@@ -53,7 +53,7 @@ end_window(LbtIndex *index)
 	bool		clear = typical[LBT_BY_MODEL] < CLEAR_SHARE * typical[LBT_BY_DESCENT];
 
 	/* Enough to report (train/train.h): the statement may be a long one. */
-	index->misses = PG_UINT16_MAX;
+	index->counts.misses = PG_UINT16_MAX;
 	timing->way = timing->way == LBT_BY_MODEL ? LBT_BY_DESCENT : LBT_BY_MODEL;
 	timing->seen = timing->n = 0;
 	timing->sum_ns = 0;

@@ -39,7 +39,7 @@ lbt_ns_since(instr_time start)
 static inline bool
 lbt_timing_is_next(const LbtIndex *index)
 {
-	return unlikely(index->timing.countdown <= 1) && index->handed.generation == 0;
+	return unlikely(index->timing.countdown <= 1) && !lbt_mailbox_is_full(&index->mailbox);
 }
 
 /* A lookup is about to be made: count it, and should lbt_timing_begin() be called? */

@@ -16,8 +16,8 @@
 static inline void
 lbt_count_many(LbtIndex *index, LbtEvent event, uint64 n)
 {
-	index->events[event] += n;
-	if (unlikely(!index->dirty) && index->shareable)
+	index->counts.events[event] += n;
+	if (unlikely(!index->counts.dirty) && index->shareable)
 		lbt_mark_dirty(index);
 }
 
@@ -31,20 +31,20 @@ lbt_count(LbtIndex *index, LbtEvent event)
 static inline void
 lbt_count_lookup(LbtIndex *index, LbtEvent event, int moved)
 {
-	index->events[LBT_EV_LOOKUP]++;
+	index->counts.events[LBT_EV_LOOKUP]++;
 	lbt_count(index, event);
 	if (event == LBT_EV_NO_MODEL || (event == LBT_EV_VERIFIED && moved == 0))
 		return;
 	if (event == LBT_EV_VERIFIED)
 		lbt_count(index, LBT_EV_MOVED_RIGHT);
-	index->misses++;
+	index->counts.misses++;
 }
 
 /* Events that are not in the shared totals yet. */
 static inline uint64
 lbt_count_unflushed(const LbtIndex *index, LbtEvent event)
 {
-	return index->events[event] - index->flushed[event];
+	return index->counts.events[event] - index->counts.reported[event];
 }
 
 /* Add events of an index to its totals.  May raise errors. */

@@ -39,10 +39,10 @@ make_view(Relation rel, const LbtFile *file, MemoryContext context)
 	index = MemoryContextAllocZero(context, offsetof(LbtIndex, keyspec) + lbt_keyspec_bytes(&spec));
 	index->file = *file;
 	index->oid = RelationGetRelid(rel);
-	index->leaf_items = 1;
+	index->seen.leaf_items = 1;
 	index->timing.countdown = LBT_UNTIMED_LOOKUPS / 2;
-	index->last.block = InvalidBlockNumber;
-	index->rightmost = InvalidBlockNumber;
+	index->inserting.last.block = InvalidBlockNumber;
+	index->seen.rightmost = InvalidBlockNumber;
 	memcpy(&index->keyspec, &spec, lbt_keyspec_bytes(&spec));
 	return index;
 }
@@ -54,12 +54,12 @@ make_view(Relation rel, const LbtFile *file, MemoryContext context)
 static inline void
 update_options(LbtIndex *index, Relation rel)
 {
-	if (unlikely(index->options_at != lbt_index_options_generation))
+	if (unlikely(index->serving.at != lbt_index_options_generation))
 	{
 		uint64		generation = lbt_index_options_generation;
 
-		index->options_at = lbt_index_options(rel, &index->options, &index->why_not) ? generation : 0;
-		index->learned = index->why_not == NULL;
+		index->serving.at = lbt_index_options(rel, &index->serving.options, &index->serving.why_not) ? generation : 0;
+		index->serving.learned = index->serving.why_not == NULL;
 		index->nblocks = 0;
 	}
 }
@@ -67,8 +67,8 @@ update_options(LbtIndex *index, Relation rel)
 void
 lbt_mark_dirty(LbtIndex *index)
 {
-	index->dirty = true;
-	dlist_push_head(&lbt_dirty_indexes, &index->dirty_node);
+	index->counts.dirty = true;
+	dlist_push_head(&lbt_dirty_indexes, &index->counts.node);
 }
 
 bool
@@ -118,8 +118,8 @@ find_view(Relation rel, const LbtFile *file)
 	 * view may be in use until the end of the transaction, so it stays.
 	 */
 	index = make_view(rel, file, views_context);
-	if (view->index && view->index->dirty)
-		dlist_delete(&view->index->dirty_node);
+	if (view->index && view->index->counts.dirty)
+		dlist_delete(&view->index->counts.node);
 	view->index = index;
 	return index;
 }
@@ -192,7 +192,7 @@ look_up(LbtIndex *index, TimestampTz failed_until)
 	index->model_bytes = entry->bytes;
 	if (index->changed_at != entry->changed_at)
 	{
-		index->misses = index->splits = 0;
+		index->counts.misses = index->counts.splits = 0;
 		memset(&index->timing, 0, sizeof(index->timing));
 		index->timing.countdown = LBT_UNTIMED_LOOKUPS / 2;
 	}

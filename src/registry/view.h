@@ -17,16 +17,6 @@
 #include "portability/instr_time.h"
 #include "registry/models.h"
 
-/* The leaf that this backend inserted into last, and which codes are likely to belong there too. */
-typedef struct LbtLastLeaf
-{
-	BlockNumber block;			/* InvalidBlockNumber: none */
-	Buffer		buffer;
-	uint64		lo;
-	uint64		hi;
-	bool		moved;			/* it is right of the predicted one */
-} LbtLastLeaf;
-
 /* A prediction. */
 typedef struct LbtTarget
 {
@@ -57,6 +47,94 @@ typedef struct LbtTiming
 /* Lookups between two windows; before the first one half of them. */
 #define LBT_UNTIMED_LOOKUPS 65536
 
+/* The leaf that this backend inserted into last, and which codes are likely to belong there too. */
+typedef struct LbtLastLeaf
+{
+	BlockNumber block;			/* InvalidBlockNumber: none */
+	Buffer		buffer;
+	uint64		lo;
+	uint64		hi;
+	bool		moved;			/* it is right of the predicted one */
+} LbtLastLeaf;
+
+/*
+ * A prediction for the next lookup of an index by this backend.  The look-ahead
+ * node puts it in before it hands on an outer row (join/rowbatch.c), and the
+ * inner scan takes it (am/scanahead.c), if it is for the bound that it is about
+ * to look up: with this code, and not past what is equal.
+ */
+typedef struct LbtMailbox
+{
+	LbtTarget	target;			/* of generation 0: empty */
+	uint64		code;
+} LbtMailbox;
+
+static inline bool
+lbt_mailbox_is_full(const LbtMailbox *mailbox)
+{
+	return mailbox->target.generation != 0;
+}
+
+static inline void
+lbt_mailbox_put(LbtMailbox *mailbox, const LbtTarget *target, uint64 code)
+{
+	mailbox->target = *target;
+	mailbox->code = code;
+}
+
+/* Empty it; true, and the prediction, if it is of this generation and for this code. */
+static inline bool
+lbt_mailbox_take(LbtMailbox *mailbox, uint64 generation, uint64 code, LbtTarget *target)
+{
+	bool		good = mailbox->target.generation == generation && mailbox->code == code;
+
+	if (good)
+		*target = mailbox->target;
+	mailbox->target.generation = 0;
+	return good;
+}
+
+/* Is the index served in this session? */
+typedef struct LbtServing
+{
+	bool		learned;		/* use a model */
+	const char *why_not;		/* a constant string, when not */
+	LbtIndexOptions options;
+	uint64		at;				/* lbt_index_options_generation; 0: look again */
+} LbtServing;
+
+/* What this backend has counted (registry/counters.h). */
+typedef struct LbtCounts
+{
+	bool		dirty;			/* on the list of those with events to report */
+	uint32		misses;			/* fallbacks, right-moves since the last
+								 * report */
+	uint32		splits;			/* since changed_at */
+	uint64		events[LBT_NEVENTS];	/* since the view was made */
+	uint64		reported[LBT_NEVENTS];	/* of these */
+	dlist_node	node;
+} LbtCounts;
+
+/* What lookups have seen of the tree.  Any values are safe. */
+typedef struct LbtSeen
+{
+	uint32		slot;			/* predicted last */
+	BlockNumber rightmost;		/* the leaf that was; or InvalidBlockNumber */
+	Buffer		rightmost_buffer;
+	uint16		leaf_items;		/* of the leaf seen last: where to prefetch */
+	uint16		leaf_bytes;
+	int			seek_error;		/* of guessed places on leaves: see
+								 * ahead/glimpse.c */
+} LbtSeen;
+
+/* Where inserts are (am/insert.c, proof/locate.c). */
+typedef struct LbtInserting
+{
+	LbtLastLeaf last;
+	uint16		debt;			/* of late, inserts that nbtree had to do */
+	uint16		skip;			/* inserts left to nbtree from the start */
+} LbtInserting;
+
 /*
  * This backend's view of one index.  Lives at least until the end of the transaction; that of a
  * temporary index in the memory context of the one who asked for it.
@@ -66,42 +144,25 @@ typedef struct LbtIndex
 	LbtFile		file;			/* hash key */
 	Oid			oid;			/* the index */
 	bool		shareable;		/* not temporary, shared memory there */
-	bool		dirty;			/* on the list of those with events to flush */
+
+	/* its model, and what the registry says of it */
 	LbtState	state;
 	uint64		generation;		/* at which state and model were looked up */
 	LbtModel	model;			/* valid while state is LBT_READY */
+	LbtKeyCode *code;			/* the model's, and the separators' tie runs;
+								 * NULL before the first */
 	TimestampTz again_at;		/* no use to ask for a training before, or 0 */
 	BlockNumber nblocks;		/* the file has at least this many; 0 unknown */
 	BlockNumber trained_blocks; /* the file's size when it was trained */
 	Size		model_bytes;	/* of the model, when LBT_READY or LBT_EVICTED */
 	TimestampTz changed_at;		/* when the state or model was registered */
-	uint32		misses;			/* fallbacks, right-moves since the last
-								 * report */
-	uint32		splits;			/* by this backend, since changed_at */
-	uint64		options_at;		/* lbt_index_options_generation; 0: look again */
-	LbtIndexOptions options;
-	bool		learned;		/* use a model in this session */
-	const char *why_not;		/* a constant string, when not learned */
-	uint32		last_slot;		/* predicted last; any value is safe */
-	LbtLastLeaf last;
-	LbtTarget	handed;			/* a prediction made for the next lookup, if
-								 * its bound has this code and is not past;
-								 * generation 0: none */
-	uint64		handed_code;
-	BlockNumber rightmost;		/* the leaf that was; or InvalidBlockNumber */
-	Buffer		rightmost_buffer;
-	uint16		insert_debt;	/* of late, inserts that nbtree had to do */
-	uint16		insert_skip;	/* inserts left to nbtree from the start */
-	uint16		leaf_items;		/* of the leaf seen last: where to prefetch */
-	uint16		leaf_bytes;
-	int			seek_error;		/* of guessed places on leaves: see
-								 * ahead/glimpse.c */
+
+	LbtServing	serving;
+	LbtSeen		seen;
+	LbtMailbox	mailbox;
+	LbtInserting inserting;
+	LbtCounts	counts;
 	LbtTiming	timing;
-	uint64		events[LBT_NEVENTS];	/* since the view was made */
-	uint64		flushed[LBT_NEVENTS];	/* of these, reported */
-	dlist_node	dirty_node;
-	LbtKeyCode *code;			/* the model's, and the separators' tie runs;
-								 * NULL before the first */
 	LbtKeySpec	keyspec;		/* the last, as its end is not allocated */
 } LbtIndex;
 

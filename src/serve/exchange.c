@@ -119,7 +119,7 @@ lbt_serve_refusal(Relation index, bool *sure)
 		return reason;
 	if (has_old_format(index))
 		return "it has the format of PostgreSQL 11 or older";
-	return view->why_not;
+	return view->serving.why_not;
 }
 
 bool
@@ -132,7 +132,7 @@ lbt_exchange(Oid oid, bool *settled)
 	if (!RelationIsValid(index))
 		return false;
 	if (is_exchanged(index))
-		served = lbt_index_get(index)->learned;
+		served = lbt_index_get(index)->serving.learned;
 	else
 		served = index->rd_rel->relkind == RELKIND_INDEX && lbt_is_btree(index) && index->rd_indam != NULL &&
 			lbt_serve_refusal(index, &sure) == NULL;

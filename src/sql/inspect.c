@@ -165,7 +165,7 @@ lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char 
 
 	memset(model, 0, sizeof(*model));
 	if (!lbt_trainable(rel, index, reason))
-		return index->keyspec.ncolumns == 0 && index->options.learned != 0 ? "unsupported" : "off";
+		return index->keyspec.ncolumns == 0 && index->serving.options.learned != 0 ? "unsupported" : "off";
 	if (index->shareable)
 		lbt_registry_describe(&index->file, model);
 	if (lbt_is_btree(rel))

@@ -23,7 +23,7 @@ lbt_report(LbtIndex *index)
 {
 	volatile bool unserved = false;
 	uint64		events[LBT_NEVENTS];
-	int			splits = index->options.retrain_splits;
+	int			splits = index->serving.options.retrain_splits;
 
 	if (!index->shareable || !lbt_guard_may_enter())
 		return false;
@@ -36,7 +36,7 @@ lbt_report(LbtIndex *index)
 		lbt_stats_add(index, events);
 	}
 	LBT_GUARD_END((void) 0);
-	memcpy(index->flushed, index->events, sizeof(index->flushed));
+	memcpy(index->counts.reported, index->counts.events, sizeof(index->counts.reported));
 	memset(index->timing.times, 0, sizeof(index->timing.times));
 	return unserved;
 }
@@ -46,9 +46,9 @@ lbt_report_all(void)
 {
 	while (!dlist_is_empty(&lbt_dirty_indexes))
 	{
-		LbtIndex   *index = dlist_container(LbtIndex, dirty_node, dlist_pop_head_node(&lbt_dirty_indexes));
+		LbtIndex   *index = dlist_container(LbtIndex, counts.node, dlist_pop_head_node(&lbt_dirty_indexes));
 
-		index->dirty = false;
+		index->counts.dirty = false;
 		(void) lbt_report(index);
 	}
 	last_report = GetCurrentTimestamp();

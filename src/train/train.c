@@ -311,7 +311,7 @@ fingerprint(const LbtLeaf *leaves, uint32 nleaves)
 static bool
 fit(const LbtIndex *index, const LbtLeaf *leaves, uint32 nleaves, LbtTrained *trained)
 {
-	int			max_error = index->options.max_error > 0 ? index->options.max_error : lbt_max_error;
+	int			max_error = index->serving.options.max_error > 0 ? index->serving.options.max_error : lbt_max_error;
 	Size		taken = MemoryContextMemAllocated(CurrentMemoryContext, true);
 	Size		room = budget() > taken ? (budget() - taken) / sizeof(LbtKnot) : 0;
 	uint32		max_knots = Min(nleaves, Max(room, KNOTS_MIN));
@@ -503,7 +503,7 @@ bool
 lbt_trainable(Relation rel, const LbtIndex *index, const char **reason)
 {
 	*reason = NULL;
-	if (index->options.learned == 0)
+	if (index->serving.options.learned == 0)
 		*reason = lbt_is_btree(rel) ? "its mark excludes it (learned is off)" : "the index option learned is off";
 	else if (RelationUsesLocalBuffers(rel))
 		*reason = "temporary indexes have no model";
@@ -589,7 +589,7 @@ train_here(Relation rel, LbtIndex *index)
 void
 lbt_train_on_misses(Relation rel, LbtIndex *index)
 {
-	index->misses = 0;
+	index->counts.misses = 0;
 	if (lbt_report(index))
 		train_here(rel, index);
 }
@@ -597,9 +597,9 @@ lbt_train_on_misses(Relation rel, LbtIndex *index)
 void
 lbt_train_on_split(Relation rel, LbtIndex *index)
 {
-	index->splits++;
+	index->counts.splits++;
 	if (lbt_autotrain && index->state == LBT_READY && index->model.nleaves <= SMALL_LEAVES &&
-		index->splits >= index->model.nleaves)
+		index->counts.splits >= index->model.nleaves)
 		train_here(rel, index);
 	else if (lbt_count_unflushed(index, LBT_EV_SPLIT) >= SPLITS_BEFORE_REPORT)
 		lbt_train_on_misses(rel, index);

@@ -50,7 +50,7 @@ extern void lbt_train_on_misses(Relation rel, LbtIndex *index);
 static inline void
 lbt_look_at_misses(Relation rel, LbtIndex *index)
 {
-	if (unlikely(index->misses >= MISSES_BEFORE_LOOK))
+	if (unlikely(index->counts.misses >= MISSES_BEFORE_LOOK))
 		lbt_train_on_misses(rel, index);
 }
 
