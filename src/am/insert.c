@@ -83,7 +83,7 @@ get_inserter(Relation rel, IndexInfo *info)
 
 /* Is there a model to go by?  Gives an index that has none its chance, now and then. */
 static inline bool
-have_model(Relation rel, Inserter *inserter)
+insert_has_model(Relation rel, Inserter *inserter)
 {
 	LbtIndex   *index = inserter->index;
 
@@ -183,7 +183,7 @@ lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation 
 	 * certain to be there.  Both are nbtree's from the start.
 	 */
 	if (lbt_enable && lbt_enable_insert && check_unique != UNIQUE_CHECK_EXISTING && !(unique && unchanged) &&
-		(inserter = get_inserter(rel, info)) != NULL && inserter->index != NULL && have_model(rel, inserter))
+		(inserter = get_inserter(rel, info)) != NULL && inserter->index != NULL && insert_has_model(rel, inserter))
 	{
 		index = inserter->index;
 		if (unlikely(index->inserting.skip > 0))

@@ -68,7 +68,7 @@ stop_reading_ahead(LbtScan *so)
 
 /* Is there a model to go by, or can there be one?  Asked first: to look at keys takes longer, sort keys above all. */
 static inline bool
-may_have_model(LbtScan *so)
+scan_may_have_model(LbtScan *so)
 {
 	lbt_index_update(so->index);
 	return likely(so->index->state == LBT_READY) || (!so->asked_training && lbt_may_ask(so->index));
@@ -79,7 +79,7 @@ may_have_model(LbtScan *so)
  * of a column, who reads one leaf.
  */
 static inline bool
-have_model(IndexScanDesc scan, LbtScan *so)
+scan_has_model(IndexScanDesc scan, LbtScan *so)
 {
 	if (likely(so->index->state == LBT_READY))
 		return true;
@@ -133,9 +133,9 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 	{
 		if (keys && scan->numberOfKeys > 0)
 			memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
-		so->predicts = (may_have_model(so) || model_comes(so)) &&
+		so->predicts = (scan_may_have_model(so) || model_comes(so)) &&
 			(lbt_timing_is_next(so->index) ? time_interval(scan, so) : lbt_scan_interval(scan, so)) &&
-			(have_model(scan, so) || model_comes(so));
+			(scan_has_model(scan, so) || model_comes(so));
 	}
 	so->hands_over = so->predicts && lbt_enable_buffer_hint && lbt_scan_fetches_heap(scan);
 	if (so->hands_over)

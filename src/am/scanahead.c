@@ -127,7 +127,7 @@ find_slots(LbtAhead *ahead)
 
 /* For the stream: the next leaf that the scan will need. */
 static bool
-next_leaf(void *state, BlockNumber *block, uint32 *slot)
+next_needed_leaf(void *state, BlockNumber *block, uint32 *slot)
 {
 	LbtAhead   *ahead = state;
 	int64		step = ahead->forward ? 1 : -1;
@@ -159,7 +159,7 @@ next_leaf(void *state, BlockNumber *block, uint32 *slot)
  * Begin to bring in leaves, from this slot on, or from the probe's first one when it is -1.  The view is up to date.
  */
 static void
-begin_stream(IndexScanDesc scan, LbtScan *so, LbtAhead *ahead, const LbtProbe *probe, int64 slot,
+begin_leaves(IndexScanDesc scan, LbtScan *so, LbtAhead *ahead, const LbtProbe *probe, int64 slot,
 			 bool forward)
 {
 	ahead->forward = forward;
@@ -169,7 +169,7 @@ begin_stream(IndexScanDesc scan, LbtScan *so, LbtAhead *ahead, const LbtProbe *p
 	find_slots(ahead);
 	if (slot >= 0)
 		ahead->slot = forward ? slot - 1 : slot + 1;
-	ahead->stream = lbt_stream_begin(GetMemoryChunkContext(so), scan->indexRelation, so->bitmap, next_leaf, ahead);
+	ahead->stream = lbt_stream_begin(GetMemoryChunkContext(so), scan->indexRelation, so->bitmap, next_needed_leaf, ahead);
 }
 
 /* Is there a stream that serves a scan in this direction?  Ends another.  ahead may be NULL. */
@@ -228,7 +228,7 @@ fill_batch(LbtScan *so, LbtProbe *probe, Predicted *predicted, int64 number, boo
 
 /* Is a leaf missing that is predicted for the probes after this one? */
 static bool
-will_miss(IndexScanDesc scan, LbtScan *so, const LbtBatch *batch)
+will_miss_leaves(IndexScanDesc scan, LbtScan *so, const LbtBatch *batch)
 {
 	int			asked = 0;
 
@@ -296,11 +296,11 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 				(void) lbt_batch_rows(scan->indexRelation, index, scan->heapRelation, batch, false);
 		}
 		at = 0;
-		if (lbt_enable_prefetch && !have_stream(ahead, forward) && will_miss(scan, so, batch) &&
+		if (lbt_enable_prefetch && !have_stream(ahead, forward) && will_miss_leaves(scan, so, batch) &&
 			same_model(index, batch->target[0].generation))
 		{
 			lbt_probe_go(so, walk->probe, number);
-			begin_stream(scan, so, ahead, walk->probe, -1, forward);
+			begin_leaves(scan, so, ahead, walk->probe, -1, forward);
 		}
 	}
 	*target = batch->target[at];
@@ -361,7 +361,7 @@ lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, BlockNumber bl
 	slot = slot_of_sibling(index, walk, block, forward);
 	if (++walk->steps >= STEPS_FIRST && slot >= 0 && !have_stream(so->ahead, forward) &&
 		!lbt_slot_cached(scan->indexRelation, index, (uint32) slot, true) && same_model(index, index->generation))
-		begin_stream(scan, so, get_ahead(so), walk->probe, slot, forward);
+		begin_leaves(scan, so, get_ahead(so), walk->probe, slot, forward);
 	if (have_stream(so->ahead, forward) && slot >= 0)
 		(void) pass_slot(so->ahead, (uint32) slot);
 }

@@ -216,7 +216,7 @@ compare_bounds(const LbtKeySpec *spec, int at, const LbtBound *a, const LbtBound
  * columns from at on count.
  */
 static inline void
-narrow(const LbtKeySpec *spec, LbtBound *bound, bool is_end, int at, const LbtBound *to)
+narrow_bound(const LbtKeySpec *spec, LbtBound *bound, bool is_end, int at, const LbtBound *to)
 {
 	if (is_set(bound, at))
 	{
@@ -314,7 +314,7 @@ add_row(LbtScan *so, Shape *shape, ScanKey key, uint8 *scratch)
 		return true;
 	if (again && is_null(so, at))
 		so->nprobes = 0;
-	narrow(spec, is_end ? &so->probe.end : &so->probe.start, is_end, at, &to);
+	narrow_bound(spec, is_end ? &so->probe.end : &so->probe.start, is_end, at, &to);
 	if (again)
 		look_if_empty(so, at);
 	return true;
@@ -342,10 +342,10 @@ add_bounds(LbtScan *so, int at, bool again, StrategyNumber strategy, const LbtKe
 	 */
 	to.past = side != 0 ? side > 0 : strategy == BTGreaterStrategyNumber;
 	if (strategy >= BTEqualStrategyNumber)
-		narrow(spec, &so->probe.start, false, at, &to);
+		narrow_bound(spec, &so->probe.start, false, at, &to);
 	to.past = side != 0 ? side > 0 : strategy != BTLessStrategyNumber;
 	if (strategy <= BTEqualStrategyNumber)
-		narrow(spec, &so->probe.end, true, at, &to);
+		narrow_bound(spec, &so->probe.end, true, at, &to);
 	if (again)
 		look_if_empty(so, at);
 }

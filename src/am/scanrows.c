@@ -112,7 +112,7 @@ is_left_out(IndexScanDesc scan, BlockNumber block)
  * be read, as the scan will have to.
  */
 static Buffer
-next_leaf_buffer(LbtRows *rows, bool stepping)
+next_rows_buffer(LbtRows *rows, bool stepping)
 {
 	Relation	rel = rows->scan->indexRelation;
 	LbtScan    *so = rows->so;
@@ -148,7 +148,7 @@ next_leaf_buffer(LbtRows *rows, bool stepping)
 
 /* An error in reading it is not the scan's, which may not come there. */
 static bool
-next_leaf(LbtRows *rows)
+next_rows_leaf(LbtRows *rows)
 {
 	volatile bool found = false;
 
@@ -158,7 +158,7 @@ next_leaf(LbtRows *rows)
 		Buffer		buf;
 
 		lbt_probe_go(rows->so, &rows->probe, rows->leaf.probe[rows->forward]);
-		buf = next_leaf_buffer(rows, stepping);
+		buf = next_rows_buffer(rows, stepping);
 		found = BufferIsValid(buf) &&
 			lbt_scan_look_at_leaf(rows->scan, rows->so, &rows->probe, &rows->leaf, buf, stepping, rows->forward);
 	}
@@ -177,7 +177,7 @@ next_block(void *state, BlockNumber *block, uint32 *tag)
 	{
 		if (leaf->at < 0 || leaf->at >= leaf->nitems)
 		{
-			if (!next_leaf(rows))
+			if (!next_rows_leaf(rows))
 				return false;
 			tries += leaf->nitems > 0 ? 0 : EMPTY_LEAF;
 			continue;
@@ -203,7 +203,7 @@ next_block(void *state, BlockNumber *block, uint32 *tag)
 
 /* Is a block missing that one of the next rows, the current item's first, is in?  No more than so many rows. */
 static bool
-will_miss(IndexScanDesc scan, const LbtLeafCopy *cur, bool forward, int64 rows)
+will_miss_rows(IndexScanDesc scan, const LbtLeafCopy *cur, bool forward, int64 rows)
 {
 	BlockNumber last = InvalidBlockNumber;
 	int			asked = 0;
@@ -224,7 +224,7 @@ will_miss(IndexScanDesc scan, const LbtLeafCopy *cur, bool forward, int64 rows)
 
 /* The walk begins at the scan's current item. */
 static void
-begin_stream(IndexScanDesc scan, LbtScan *so, LbtRows *rows, bool forward)
+begin_rows(IndexScanDesc scan, LbtScan *so, LbtRows *rows, bool forward)
 {
 	const LbtLeafCopy *cur = &so->cur;
 	LbtLeafCopy *leaf = &rows->leaf;
@@ -318,8 +318,8 @@ lbt_rows_ahead(IndexScanDesc scan, LbtScan *so, bool forward)
 	if (rows->stream == NULL && !rows->failed)
 	{
 		rows->left = lbt_limit_left(&rows->limit, scan);
-		if (rows->left > 1 && will_miss(scan, &so->cur, forward, rows->left))
-			begin_stream(scan, so, rows, forward);
+		if (rows->left > 1 && will_miss_rows(scan, &so->cur, forward, rows->left))
+			begin_rows(scan, so, rows, forward);
 	}
 	if (rows->stream)
 		keep_step(rows, ItemPointerGetBlockNumber(&so->cur.items[so->cur.at].tid));

@@ -410,7 +410,7 @@ rescan(CustomScanState *css)
 }
 
 static void
-end(CustomScanState *css)
+end_lookahead(CustomScanState *css)
 {
 	Lookahead  *node = (Lookahead *) css;
 
@@ -437,7 +437,7 @@ explain(CustomScanState *css, List *ancestors, ExplainState *es)
 static const CustomExecMethods exec_methods = {
 	.CustomName = LBT_LOOKAHEAD_NAME,
 	.BeginCustomScan = begin,
-	.EndCustomScan = end,
+	.EndCustomScan = end_lookahead,
 	.ReScanCustomScan = rescan,
 	.ExplainCustomScan = explain
 };

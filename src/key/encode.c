@@ -29,7 +29,7 @@ typedef struct Output
 
 /* Most significant byte first, as many bytes as asked for. */
 static inline void
-put(Output *out, uint64 value, int nbytes)
+put_bytes(Output *out, uint64 value, int nbytes)
 {
 	while (nbytes-- > 0 && out->to < out->end)
 		*out->to++ = (uint8) (value >> nbytes * BITS_PER_BYTE);
@@ -81,8 +81,8 @@ encode_numeric(const LbtKeyColumn *column, Datum value, Output *out)
 
 	if (form == NUMERIC_NAN)
 	{
-		put(out, (header & NUMERIC_SPECIAL) == NUMERIC_NAN ? NUMBER_NAN :
-			(header & NUMERIC_SPECIAL) == NUMERIC_PLUS_INFINITY ? NUMBER_PLUS_INFINITY : NUMBER_MINUS_INFINITY, 3);
+		put_bytes(out, (header & NUMERIC_SPECIAL) == NUMERIC_NAN ? NUMBER_NAN :
+				  (header & NUMERIC_SPECIAL) == NUMERIC_PLUS_INFINITY ? NUMBER_PLUS_INFINITY : NUMBER_MINUS_INFINITY, 3);
 		return;
 	}
 	at += sizeof(uint16);
@@ -101,13 +101,13 @@ encode_numeric(const LbtKeyColumn *column, Datum value, Output *out)
 		end -= sizeof(uint16);
 	if (at >= end)
 	{
-		put(out, NUMBER_ZERO, 3);
+		put_bytes(out, NUMBER_ZERO, 3);
 		return;
 	}
-	put(out, (uint64) (NUMBER_POSITIVE + weight), 3);
+	put_bytes(out, (uint64) (NUMBER_POSITIVE + weight), 3);
 	for (; at < end && out->to < out->end; at += sizeof(uint16))
-		put(out, (uint64) word_at(at) + 0x100, 2);
-	put(out, 0, 1);
+		put_bytes(out, (uint64) word_at(at) + 0x100, 2);
+	put_bytes(out, 0, 1);
 	if (negative)
 		for (uint8 *b = start; b < out->to; b++)
 			*b = (uint8) ~*b;
@@ -154,7 +154,7 @@ encode_interval(const LbtKeyColumn *column, Datum value, Output *out)
 		((__int128) interval->month * DAYS_PER_MONTH + interval->day) * USECS_PER_DAY;
 
 	span = Max(Min(span, PG_INT64_MAX), PG_INT64_MIN);
-	put(out, lbt_order_signed((int64) span), sizeof(uint64));
+	put_bytes(out, lbt_order_signed((int64) span), sizeof(uint64));
 }
 
 /* The instant, then the zone. */
@@ -163,8 +163,8 @@ encode_timetz(const LbtKeyColumn *column, Datum value, Output *out)
 {
 	const TimeTzADT *time = DatumGetTimeTzADTP(value);
 
-	put(out, lbt_order_signed(time->time + time->zone * USECS_PER_SEC), sizeof(uint64));
-	put(out, (uint32) time->zone ^ (UINT32_C(1) << 31), sizeof(uint32));
+	put_bytes(out, lbt_order_signed(time->time + time->zone * USECS_PER_SEC), sizeof(uint64));
+	put_bytes(out, (uint32) time->zone ^ (UINT32_C(1) << 31), sizeof(uint32));
 }
 
 /* The value's place among the others, a float in the catalog. */
@@ -175,7 +175,7 @@ encode_enum(const LbtKeyColumn *column, Datum value, Output *out)
 
 	if (!HeapTupleIsValid(tuple))
 		return;
-	put(out, lbt_order_float(((Form_pg_enum) GETSTRUCT(tuple))->enumsortorder), sizeof(uint64));
+	put_bytes(out, lbt_order_float(((Form_pg_enum) GETSTRUCT(tuple))->enumsortorder), sizeof(uint64));
 	ReleaseSysCache(tuple);
 }
 
@@ -196,19 +196,19 @@ encode_element(Oid type, Datum value, Output *out)
 	if (type == NUMERICOID)
 		encode_numeric(NULL, value, out);
 	else
-		put(out, lbt_order_signed(type == INT4OID || type == DATEOID ? DatumGetInt32(value) : DatumGetInt64(value)),
-			sizeof(uint64));
+		put_bytes(out, lbt_order_signed(type == INT4OID || type == DATEOID ? DatumGetInt32(value) : DatumGetInt64(value)),
+				  sizeof(uint64));
 }
 
 /* Kind, value, and whether the bound is the later one of two at this value: "(x" after "[x", "x]" after "x)". */
 static void
 encode_bound(Oid type, const RangeBound *bound, Output *out)
 {
-	put(out, !bound->infinite ? BOUND_FINITE : bound->lower ? LOWER_INFINITE : UPPER_INFINITE, 1);
+	put_bytes(out, !bound->infinite ? BOUND_FINITE : bound->lower ? LOWER_INFINITE : UPPER_INFINITE, 1);
 	if (bound->infinite)
 		return;
 	encode_element(type, bound->val, out);
-	put(out, bound->lower != bound->inclusive, 1);
+	put_bytes(out, bound->lower != bound->inclusive, 1);
 }
 
 static void
@@ -222,7 +222,7 @@ encode_range(const LbtKeyColumn *column, Datum value, Output *out)
 	bool		empty;
 
 	range_deserialize(typcache, range, &lower, &upper, &empty);
-	put(out, empty ? FIRST_EMPTY : FIRST_BOUNDS, 1);
+	put_bytes(out, empty ? FIRST_EMPTY : FIRST_BOUNDS, 1);
 	if (!empty)
 	{
 		encode_bound(type, &lower, out);
@@ -255,8 +255,8 @@ encode_bits(const LbtKeyColumn *column, Datum value, Output *out)
 
 	memcpy(&nbits, at, sizeof(nbits));
 	for (at += sizeof(nbits); at < end && out->to < out->end; at++)
-		put(out, 0x100 | (uint8) *at, 2);
-	put(out, (uint32) nbits, 1 + sizeof(nbits));
+		put_bytes(out, 0x100 | (uint8) *at, 2);
+	put_bytes(out, (uint32) nbits, 1 + sizeof(nbits));
 }
 
 /* ---- text in the order of a collation ---- */

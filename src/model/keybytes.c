@@ -16,7 +16,7 @@ enum
 #define TOP_BYTES 9
 
 static void
-put(uint8_t *room, LbtKeyBytes *key, uint8_t byte)
+put_byte(uint8_t *room, LbtKeyBytes *key, uint8_t byte)
 {
 	if (key->length < LBT_KEY_BYTES)
 		room[key->length++] = byte;
@@ -33,19 +33,19 @@ put_bytes(uint8_t *room, LbtKeyBytes *key, const LbtKeyValue *value, uint8_t inv
 {
 	for (uint32_t i = 0; i < value->length; i++)
 	{
-		put(room, key, value->bytes[i] ^ inverted);
+		put_byte(room, key, value->bytes[i] ^ inverted);
 		if (value->bytes[i] == 0)
-			put(room, key, UINT8_MAX ^ inverted);
+			put_byte(room, key, UINT8_MAX ^ inverted);
 	}
-	put(room, key, inverted);
-	put(room, key, inverted);
+	put_byte(room, key, inverted);
+	put_byte(room, key, inverted);
 }
 
 static void
 put_top(uint8_t *room, LbtKeyBytes *key)
 {
 	for (int i = 0; i < TOP_BYTES; i++)
-		put(room, key, UINT8_MAX);
+		put_byte(room, key, UINT8_MAX);
 }
 
 LbtKeyBytes
@@ -65,8 +65,8 @@ lbt_key_bytes(const LbtColumnOrder *order, int ncolumns, const LbtKeyValue *valu
 		bool		missing = i >= nvalues;
 
 		if (ncolumns > 1 && (!missing || high))
-			put(room, &key, missing ? MISSING_HIGH : !values[i].isnull ? VALUE : order[i].nulls_first ? NULL_FIRST :
-				NULL_LAST);
+			put_byte(room, &key, missing ? MISSING_HIGH : !values[i].isnull ? VALUE : order[i].nulls_first ? NULL_FIRST :
+					 NULL_LAST);
 		else if (missing ? high : values[i].isnull && !order[i].nulls_first)
 			put_top(room, &key);
 		if (missing)
@@ -75,7 +75,7 @@ lbt_key_bytes(const LbtColumnOrder *order, int ncolumns, const LbtKeyValue *valu
 			continue;
 		if (!order[i].bytes)
 			for (int shift = 56; shift >= 0; shift -= 8)
-				put(room, &key, (uint8_t) (values[i].ordered >> shift));
+				put_byte(room, &key, (uint8_t) (values[i].ordered >> shift));
 		else if (values[i].length >= LBT_CODE_BYTES)
 		{
 			LbtKeyValue known = {.bytes = values[i].bytes,.length = LBT_CODE_BYTES};

@@ -91,7 +91,7 @@ read_string(const Source *source, Walk *walk, bool whole)
 
 /* Begin with a block's first string. */
 static inline void
-read_block(const Source *source, uint32_t block, Walk *walk)
+read_key_block(const Source *source, uint32_t block, Walk *walk)
 {
 	const volatile uint32_t *places = (const volatile uint32_t *) (source->memory + sizeof(LbtSeparatorsHead));
 	size_t		bytes = (size_t) (source->end - source->memory);
@@ -371,13 +371,13 @@ choose_block(Search *s)
 static inline void
 look(const Source *source, Search *s)
 {
-	read_block(source, s->at, &s->walk);
+	read_key_block(source, s->at, &s->walk);
 	load(source, s->walk.rest.bytes + common_of(s));
 }
 
 /* Compare it, and move one side there. */
 static inline void
-narrow(Search *s)
+narrow_search(Search *s)
 {
 	uint32_t	common = common_of(s);
 	LbtKeyBytes rest = lbt_rest_of(&s->key, common);
@@ -436,7 +436,7 @@ go_through(const Source *source, const Search *s, uint32_t nleaves, double *frac
 	Walk		passed[1 << LBT_SEPARATORS_MAX_SHIFT];	/* the first is whole */
 	uint32_t	last = 0;
 
-	read_block(source, s->lo, &walk);
+	read_key_block(source, s->lo, &walk);
 	passed[0] = walk;
 	for (; leaf + 1 < end && leaf + 1 < nleaves; leaf++)
 	{
@@ -456,7 +456,7 @@ go_through(const Source *source, const Search *s, uint32_t nleaves, double *frac
 	from = walk.common;
 	if (leaf + 1 == end)
 	{
-		read_block(source, s->lo + 1, &walk);
+		read_key_block(source, s->lo + 1, &walk);
 		from = lbt_common_bytes(s->key.bytes, s->key.length, walk.rest.bytes, walk.rest.length);
 		from = from < common ? from : common;
 	}
@@ -600,7 +600,7 @@ lbt_separators_find(const LbtSeparators *separators, const LbtLeaf *leaves, uint
 		for (int i = 0; i < ngoing; i++)
 			look(&source, &searches[going[i]]);
 		for (int i = 0; i < ngoing; i++)
-			narrow(&searches[going[i]]);
+			narrow_search(&searches[going[i]]);
 	}
 	for (int i = 0; i < nsearches && nsearches > 1; i++)
 		for (uint32_t at = LINE_BYTES; at < BLOCK_BYTES; at += LINE_BYTES)
@@ -624,7 +624,7 @@ lbt_separators_ties(const LbtSeparators *separators, const LbtLeaf *leaves, uint
 		bool		whole = (i & ((UINT32_C(1) << source.head.shift) - 1)) == 0;
 
 		if (whole)
-			read_block(&source, i >> source.head.shift, &walk);
+			read_key_block(&source, i >> source.head.shift, &walk);
 		else
 			read_string(&source, &walk, false);
 

@@ -92,7 +92,7 @@ separator_key(const LbtSeparatorKeys *keys, uint32_t leaf, uint32_t from, uint8_
 
 /* Take the measure of all separators.  Returns how many bytes all begin with, which then do not count. */
 static uint32_t
-measure(const LbtSeparatorKeys *keys, uint32_t nleaves, Known *known)
+measure_keys(const LbtSeparatorKeys *keys, uint32_t nleaves, Known *known)
 {
 	uint8_t		rooms[2][LBT_KEY_BYTES];
 	LbtKeyBytes before = {0};
@@ -203,7 +203,7 @@ lbt_separators_build(const LbtSeparatorKeys *keys, uint32_t nleaves, void *memor
 	Known	   *known = scratch;
 	LbtSeparatorsHead *head = memory;
 	uint32_t   *places = (uint32_t *) (head + 1);
-	uint32_t	prefix = measure(keys, nleaves, known);
+	uint32_t	prefix = measure_keys(keys, nleaves, known);
 	uint8_t		room[LBT_KEY_BYTES];
 	uint8_t    *to;
 	Cut			cut;

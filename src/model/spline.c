@@ -76,7 +76,7 @@ add_point(Corridor *c, uint64_t code, uint32_t slot)
 
 /* The error that lookups will meet, at every point that was fitted. */
 static void
-measure(const LbtLeaf *leaves, uint32_t nleaves, const LbtKnot *knots, LbtSplineFit *fit)
+measure_errors(const LbtLeaf *leaves, uint32_t nleaves, const LbtKnot *knots, LbtSplineFit *fit)
 {
 	double		sum = 0;
 	uint32_t	npoints = 0;
@@ -121,6 +121,6 @@ lbt_spline_fit(const LbtLeaf *leaves, uint32_t nleaves, uint32_t max_error, LbtK
 	fit->nknots = c.nknots;
 	if (c.full)
 		return false;
-	measure(leaves, nleaves, knots, fit);
+	measure_errors(leaves, nleaves, knots, fit);
 	return true;
 }

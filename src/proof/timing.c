@@ -38,7 +38,7 @@ blocks_read(void)
 }
 
 static inline void
-start(LbtTiming *timing)
+start_clock(LbtTiming *timing)
 {
 	timing->reads = blocks_read();
 	INSTR_TIME_SET_CURRENT(timing->start);
@@ -114,15 +114,15 @@ lbt_timing_begin(Relation rel, LbtIndex *index, const LbtBound *bound, bool back
 	if (!timing->running)
 	{
 		/* Reading the clock takes time, too: as often as for the model. */
-		start(timing);
+		start_clock(timing);
 		timing->key_ns = index->keyspec.encoded ? lbt_ns_since(timing->start) : 0;
-		start(timing);
+		start_clock(timing);
 		lbt_descend_plainly(rel, index, bound, backward, snapshot);
 		if (timing->seen > WARM_UP)
 			add_lookup(timing);
 	}
 	else
-		start(timing);
+		start_clock(timing);
 }
 
 void

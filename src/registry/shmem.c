@@ -92,7 +92,7 @@ init_control(void *block)
  * here ends the process, and what comes next in its exit needs the locks.
  */
 static void
-leave(int code, Datum arg)
+leave_memory(int code, Datum arg)
 {
 	if (lbt_control == NULL)
 		return;
@@ -134,7 +134,7 @@ expect_exit(void)
 {
 	if (lbt_statement.begins == NULL)
 		return;					/* they are */
-	before_shmem_exit(leave, (Datum) 0);
+	before_shmem_exit(leave_memory, (Datum) 0);
 	before_shmem_exit(call_at_exit, (Datum) 0);
 	lbt_statement.begins = NULL;
 }
@@ -148,7 +148,7 @@ statement_begins(void)
 }
 
 static void
-at_xact_end(XactEvent event, void *arg)
+expect_exit_at_end(XactEvent event, void *arg)
 {
 	expect_exit();
 }
@@ -203,7 +203,7 @@ lbt_registry_attach(void)
 void
 lbt_shmem_init(void)
 {
-	RegisterXactCallback(at_xact_end, NULL);
+	RegisterXactCallback(expect_exit_at_end, NULL);
 	loaded_in = GetCurrentStatementStartTimestamp();
 	lbt_statement.begins = statement_begins;
 	lbt_shared_declare(MAXALIGN(sizeof(LbtControl)) + PLACE_BYTES + lbt_hints_bytes(), init_control);

@@ -172,7 +172,7 @@ before_commit(void)
 }
 
 static void
-at_xact_end(XactEvent event, void *arg)
+finish_files(XactEvent event, void *arg)
 {
 	if (event == XACT_EVENT_PRE_COMMIT && pending != NULL)
 	{
@@ -188,7 +188,7 @@ at_xact_end(XactEvent event, void *arg)
 }
 
 static void
-at_subxact_end(SubXactEvent event, SubTransactionId subxact, SubTransactionId parent, void *arg)
+finish_subxact_files(SubXactEvent event, SubTransactionId subxact, SubTransactionId parent, void *arg)
 {
 	if (event == SUBXACT_EVENT_COMMIT_SUB)
 		for (Pending *p = pending; p != NULL && p->subxact == subxact; p = p->next)
@@ -209,8 +209,8 @@ finish_at_exit(void)
 void
 lbt_xact_init(void)
 {
-	RegisterXactCallback(at_xact_end, NULL);
-	RegisterSubXactCallback(at_subxact_end, NULL);
+	RegisterXactCallback(finish_files, NULL);
+	RegisterSubXactCallback(finish_subxact_files, NULL);
 	lbt_at_exit(finish_at_exit);
 	next_hook = object_access_hook;
 	object_access_hook = note_change;

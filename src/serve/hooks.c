@@ -364,7 +364,7 @@ prepare_subscribed(void)
 
 /* An apply worker changes tables without a plan. */
 static void
-at_xact_event(XactEvent event, void *arg)
+prepare_before_commit(XactEvent event, void *arg)
 {
 	if (event == XACT_EVENT_PRE_COMMIT && MySubscription != NULL && IsLogicalWorker() && is_looking())
 		prepare_subscribed();
@@ -373,7 +373,7 @@ at_xact_event(XactEvent event, void *arg)
 void
 lbt_serve_init(void)
 {
-	RegisterXactCallback(at_xact_event, NULL);
+	RegisterXactCallback(prepare_before_commit, NULL);
 	CacheRegisterRelcacheCallback(at_relcache_invalidation, (Datum) 0);
 	CacheRegisterSyscacheCallback(NAMESPACEOID, at_schema_change, (Datum) 0);
 	CacheRegisterSyscacheCallback(SUBSCRIPTIONRELMAP, at_subscription_change, (Datum) 0);

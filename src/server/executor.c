@@ -58,7 +58,7 @@ static ProcessUtility_hook_type next_utility_hook = NULL;
 static QueryDesc *running = NULL;	/* the innermost */
 
 static void
-describe(DESCRIBE_PARAMETERS)
+describe_relation(DESCRIBE_PARAMETERS)
 {
 	if (next_describe_hook)
 		next_describe_hook(DESCRIBE_ARGUMENTS);
@@ -75,7 +75,7 @@ plan(PLAN_PARAMETERS)
 }
 
 static void
-start(QueryDesc *query, int eflags)
+executor_start(QueryDesc *query, int eflags)
 {
 	if (unlikely(lbt_statement.begins != NULL))
 		lbt_statement.begins();
@@ -101,7 +101,7 @@ run(RUN_PARAMETERS)
 }
 
 static void
-end(QueryDesc *query)
+executor_end(QueryDesc *query)
 {
 	List	   *routed = NIL;
 	ListCell   *lc;
@@ -147,7 +147,7 @@ lbt_executor_plan(void)
 }
 
 static void
-at_xact_end(XactEvent event, void *arg)
+forget_statements(XactEvent event, void *arg)
 {
 	if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT)
 		running = NULL;
@@ -163,18 +163,18 @@ at_subxact(SubXactEvent event, SubTransactionId subxact, SubTransactionId parent
 void
 lbt_executor_init(void)
 {
-	RegisterXactCallback(at_xact_end, NULL);
+	RegisterXactCallback(forget_statements, NULL);
 	RegisterSubXactCallback(at_subxact, NULL);
 	next_describe_hook = describe_hook;
-	describe_hook = describe;
+	describe_hook = describe_relation;
 	next_planner_hook = planner_hook;
 	planner_hook = plan;
 	next_start_hook = ExecutorStart_hook;
-	ExecutorStart_hook = start;
+	ExecutorStart_hook = executor_start;
 	next_run_hook = ExecutorRun_hook;
 	ExecutorRun_hook = run;
 	next_end_hook = ExecutorEnd_hook;
-	ExecutorEnd_hook = end;
+	ExecutorEnd_hook = executor_end;
 	next_utility_hook = ProcessUtility_hook;
 	ProcessUtility_hook = utility;
 }

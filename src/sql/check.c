@@ -94,7 +94,7 @@ typedef struct Position
 
 /* The position on a locked leaf, or further right; gives up lock and pin. */
 static Position
-settle(Relation rel, Buffer buf, OffsetNumber offset)
+position_of(Relation rel, Buffer buf, OffsetNumber offset)
 {
 	Position	position;
 
@@ -149,12 +149,12 @@ try_bound(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapsho
 	if (BufferIsValid(buf))
 	{
 		BlockNumber proven = BufferGetBlockNumber(buf);
-		Position	landed = settle(rel, buf, offset);
+		Position	landed = position_of(rel, buf, offset);
 		Position	descended = {.block = InvalidBlockNumber};
 
 		buf = lbt_descend(rel, index, bound, false, snapshot, &offset);
 		if (BufferIsValid(buf))
-			descended = settle(rel, buf, offset);
+			descended = position_of(rel, buf, offset);
 		compare_positions(rel, target.block, proven, landed, descended, bound, walk);
 	}
 }

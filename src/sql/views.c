@@ -77,7 +77,7 @@ not_served(Relation index)
 
 /* pattern, served, reason, model, height, leaves */
 static void
-describe(Relation index, LbtRow *row)
+describe_index(Relation index, LbtRow *row)
 {
 	LbtNamesItem item;
 	bool		readable;
@@ -131,7 +131,7 @@ learnedbtree_index_status(PG_FUNCTION_ARGS)
 	{
 		if (index->rd_rel->relkind == RELKIND_INDEX && !RELATION_IS_OTHER_TEMP(index) &&
 			(lbt_is_btree(index) || index->rd_rel->relam == lbt_am_oid()))
-			describe(index, &row);
+			describe_index(index, &row);
 		relation_close(index, AccessShareLock);
 	}
 	PG_RETURN_DATUM(lbt_row_result(fcinfo, &row));

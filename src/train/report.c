@@ -62,7 +62,7 @@ report_at_exit(void)
 }
 
 static void
-at_xact_event(XactEvent event, void *arg)
+report_before_commit(XactEvent event, void *arg)
 {
 	TimestampTz now;
 
@@ -77,6 +77,6 @@ at_xact_event(XactEvent event, void *arg)
 void
 lbt_report_init(void)
 {
-	RegisterXactCallback(at_xact_event, NULL);
+	RegisterXactCallback(report_before_commit, NULL);
 	lbt_at_exit(report_at_exit);
 }

@@ -100,7 +100,7 @@ static const LbtFile *serving = NULL;
 static uint32 wait_event = 0;
 
 static void
-leave(int code, Datum arg)
+leave_at_exit(int code, Datum arg)
 {
 	LWLockReleaseAll();
 	lbt_worker_leave();
@@ -238,7 +238,7 @@ lbt_worker_main(Datum arg)
 	/* Its place first: if it cannot connect, its database is left alone. */
 	if (!lbt_registry_attach() || !lbt_worker_enter(database))
 		proc_exit(0);
-	before_shmem_exit(leave, (Datum) 0);
+	before_shmem_exit(leave_at_exit, (Datum) 0);
 	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
 	lbt_worker_connected();
 	override_settings();
