@@ -117,6 +117,13 @@ lbt_serve_refusal(Relation index, bool *sure)
 	view = lbt_index_get(index);
 	if (!lbt_trainable(index, view, &reason))
 		return reason;
+
+	/* It may have grown into learnedbtree.min_leaves since the view was made. */
+	if (view->serving.why_not)
+	{
+		view->serving.at = 0;
+		view = lbt_index_get(index);
+	}
 	if (has_old_format(index))
 		return "it has the format of PostgreSQL 11 or older";
 	return view->serving.why_not;

@@ -1,5 +1,5 @@
 /*
- * loading.c - will sessions have the library?  Marks and settings mean nothing to those that have not.
+ * loading.c - will sessions have the library?  Settings mean nothing to those that have not.
  */
 #include "serve/serve.h"
 
@@ -69,8 +69,8 @@ set_for_database(void)
 	return found;
 }
 
-bool
-lbt_sessions_load_library(void)
+static bool
+sessions_load_library(void)
 {
 	static const char *const lists[] = {
 		"shared_preload_libraries", "session_preload_libraries", "local_preload_libraries"
@@ -90,7 +90,7 @@ lbt_tell_not_loaded(void)
 	const char *database;
 
 	lbt_tell_no_memory();
-	if (told || !lbt_shared_possible() || lbt_sessions_load_library())
+	if (told || !lbt_shared_possible() || sessions_load_library())
 		return;
 	told = true;
 	database = get_database_name(MyDatabaseId);

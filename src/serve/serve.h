@@ -69,9 +69,6 @@ extern void lbt_serve_changed(void);
 
 /* loading.c */
 
-/* Does this server load the library in new sessions of this database?  As far as settings can tell. */
-extern bool lbt_sessions_load_library(void);
-
 /* Emit a NOTICE, once a session, with the statement to run if new sessions will not have the library. */
 extern void lbt_tell_not_loaded(void);
 
