@@ -132,6 +132,7 @@ CREATE UNIQUE INDEX byt_in_t ON byt_in USING learnedbtree (t);
 RESET client_min_messages;
 CREATE INDEX byt_in_u ON byt_in USING learnedbtree (u) WITH (fillfactor = 50);
 INSERT INTO byt_in SELECT 'user' || mix(i), md5(i::text)::uuid FROM generate_series(1, 10000) i;
+SELECT indexrelname, splits > 0 AS splits FROM learnedbtree_stat WHERE indexrelname IN ('byt_in_t', 'byt_in_u') ORDER BY 1;  -- told before the trainings
 SELECT learnedbtree_train('byt_in_t'), learnedbtree_train('byt_in_u');
 SELECT i AS index, state, leaves > 10 AS grown, splits_since FROM unnest('{byt_in_t,byt_in_u}'::regclass[]) i, learnedbtree_model(i);
 INSERT INTO byt_in SELECT 'user' || mix(i), md5(i::text)::uuid FROM generate_series(10001, 12000) i;
