@@ -60,7 +60,8 @@ typedef struct Known
 
 static bool looking = false;	/* something is to be served */
 static uint64 epoch = 1;
-static HTAB *all_known = NULL;
+static MemoryContext known_context = NULL;
+static HTAB *all_known = NULL;	/* of Known; with its lists in known_context */
 
 /* All tables of this apply worker's subscription are settled. */
 static bool subscribed_settled = false;
@@ -87,7 +88,10 @@ note(Oid relid, Oid table, uint64 settled)
 	{
 		HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(Known)};
 
-		all_known = hash_create("relations that learnedbtree has looked at", 256, &ctl, HASH_ELEM | HASH_BLOBS);
+		if (known_context == NULL)
+			known_context = AllocSetContextCreate(TopMemoryContext, "learnedbtree relations", ALLOCSET_SMALL_SIZES);
+		ctl.hcxt = known_context;
+		all_known = hash_create("relations that learnedbtree has looked at", 256, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	}
 	entry = hash_search(all_known, &relid, HASH_ENTER, &found);
 	if (found)
@@ -119,6 +123,16 @@ at_relcache_invalidation(Datum arg, Oid relid)
 	lbt_index_options_generation++;
 	if (!OidIsValid(relid) || (known && known->table == relid))
 		lbt_serve_changed();
+
+	/*
+	 * More have come at once than the server keeps.  Nobody will tell which
+	 * relations were dropped among them.
+	 */
+	if (!OidIsValid(relid) && all_known)
+	{
+		MemoryContextReset(known_context);
+		all_known = NULL;
+	}
 	if (known)
 	{
 		Known	   *table = find_known(known->table);
@@ -164,7 +178,7 @@ note_referred(Relation rel)
 
 	if (likely(keys == NIL || known == NULL))
 		return;
-	old = MemoryContextSwitchTo(TopMemoryContext);
+	old = MemoryContextSwitchTo(known_context);
 	foreach(lc, keys)
 		known->referred = list_append_unique_oid(known->referred, ((ForeignKeyCacheInfo *) lfirst(lc))->confrelid);
 	MemoryContextSwitchTo(old);

@@ -1,6 +1,7 @@
 # The memory of models, with hundreds of idle sessions that have used them: what is superseded is freed at
 # once, shared memory segments do not pile up, and the cap holds: the least recently used model goes first,
-# its index still answers, and gets a model again when there is room.
+# its index still answers, and gets a model again when there is room.  And a session keeps nothing of relations that were
+# dropped while it missed invalidations.
 use strict;
 use warnings;
 
@@ -214,6 +215,29 @@ foreach my $i (2 .. $indexes)
 	ok(wait_for_state($i), "index $i has a model again after the cap was raised");
 }
 is($node->safe_psql('postgres', $balance), '0', 'memory holds one model an index');
+
+# ---- relations that are gone, of a session that was not told of each ----
+
+my $partitions = 200;
+my $slow = $node->background_psql('postgres');
+my $pid = $slow->query_safe("LOAD 'learnedbtree'; SET learnedbtree.btree_indexes = 'all'; SELECT pg_backend_pid()");
+my @bytes;
+$node->safe_psql('postgres', 'CREATE TABLE parts (k int8 PRIMARY KEY) PARTITION BY LIST (k)');
+foreach my $round (1 .. 3)
+{
+	$node->safe_psql('postgres', join(';', map { "CREATE TABLE part_$_ PARTITION OF parts FOR VALUES IN ($_)" } 1 .. $partitions));
+	$slow->query_safe('SELECT count(*) FROM parts');
+	push @bytes, $slow->query_safe('SELECT sum(used_bytes) FROM pg_backend_memory_contexts '
+		  . "WHERE name = 'relations that learnedbtree has looked at'");
+	# More invalidations than the server keeps (4096), before it can read any.
+	kill('STOP', $pid);
+	$node->safe_psql('postgres', join(';', map { "DROP TABLE part_$_" } 1 .. $partitions));
+	$node->safe_psql('postgres', join(';', map { "CREATE TABLE gone_$_ (k int8 PRIMARY KEY); DROP TABLE gone_$_" } 1 .. 300));
+	kill('CONT', $pid);
+}
+cmp_ok($bytes[0], '>', $partitions * 16, 'a session remembers the partitions that it has looked at');
+cmp_ok($bytes[2], '<', $bytes[0] * 1.5, "but not those that are gone ($bytes[0] bytes, then $bytes[2])");
+$slow->quit;
 
 sub wait_for_state
 {
