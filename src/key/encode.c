@@ -3,7 +3,7 @@
  *
  * Each writes as much as there is space for.  An encoding that is cut keeps the order, as all are cut at the same length.
  *
- * Those of numeric and bit strings read the types' storage format, which is the same in all versions since
+ * That of numeric reads the type's storage format, which is the same in all versions since
  * 9.1 and on every disk.
  */
 #include "key/keyspec.h"
@@ -12,13 +12,9 @@
 #include "catalog/pg_enum.h"
 #include "catalog/pg_type.h"
 #include "server/sortkey.h"
-#include "utils/date.h"
 #include "utils/inet.h"
 #include "utils/lsyscache.h"
-#include "utils/rangetypes.h"
 #include "utils/syscache.h"
-#include "utils/timestamp.h"
-#include "utils/typcache.h"
 
 /* Where an encoding goes. */
 typedef struct Output
@@ -143,29 +139,7 @@ encode_inet(const LbtKeyColumn *column, Datum value, Output *out)
 	out->to = host + size;
 }
 
-/* ---- times ---- */
-
-/* Compared as microseconds, a month being 30 days; centuries beyond what 64 bits hold are all one. */
-static void
-encode_interval(const LbtKeyColumn *column, Datum value, Output *out)
-{
-	const Interval *interval = DatumGetIntervalP(value);
-	__int128	span = (__int128) interval->time +
-		((__int128) interval->month * DAYS_PER_MONTH + interval->day) * USECS_PER_DAY;
-
-	span = Max(Min(span, PG_INT64_MAX), PG_INT64_MIN);
-	put_bytes(out, lbt_order_signed((int64) span), sizeof(uint64));
-}
-
-/* The instant, then the zone. */
-static void
-encode_timetz(const LbtKeyColumn *column, Datum value, Output *out)
-{
-	const TimeTzADT *time = DatumGetTimeTzADTP(value);
-
-	put_bytes(out, lbt_order_signed(time->time + time->zone * USECS_PER_SEC), sizeof(uint64));
-	put_bytes(out, (uint32) time->zone ^ (UINT32_C(1) << 31), sizeof(uint32));
-}
+/* ---- enums ---- */
 
 /* The value's place among the others, a float in the catalog. */
 static void
@@ -177,86 +151,6 @@ encode_enum(const LbtKeyColumn *column, Datum value, Output *out)
 		return;
 	put_bytes(out, lbt_order_float(((Form_pg_enum) GETSTRUCT(tuple))->enumsortorder), sizeof(uint64));
 	ReleaseSysCache(tuple);
-}
-
-/* ---- ranges ---- */
-
-/* First byte of the encoding: empty ranges come first. */
-#define FIRST_EMPTY 0
-#define FIRST_BOUNDS 1
-
-/* A bound's kind: of lower bounds those at minus infinity come first, of upper bounds those at infinity last. */
-#define LOWER_INFINITE 0
-#define BOUND_FINITE 1
-#define UPPER_INFINITE 2
-
-static void
-encode_element(Oid type, Datum value, Output *out)
-{
-	if (type == NUMERICOID)
-		encode_numeric(NULL, value, out);
-	else
-		put_bytes(out, lbt_order_signed(type == INT4OID || type == DATEOID ? DatumGetInt32(value) : DatumGetInt64(value)),
-				  sizeof(uint64));
-}
-
-/* Kind, value, and whether the bound is the later one of two at this value: "(x" after "[x", "x]" after "x)". */
-static void
-encode_bound(Oid type, const RangeBound *bound, Output *out)
-{
-	put_bytes(out, !bound->infinite ? BOUND_FINITE : bound->lower ? LOWER_INFINITE : UPPER_INFINITE, 1);
-	if (bound->infinite)
-		return;
-	encode_element(type, bound->val, out);
-	put_bytes(out, bound->lower != bound->inclusive, 1);
-}
-
-static void
-encode_range(const LbtKeyColumn *column, Datum value, Output *out)
-{
-	RangeType  *range = DatumGetRangeTypeP(value);
-	TypeCacheEntry *typcache = lookup_type_cache(column->stored_type, TYPECACHE_RANGE_INFO);
-	Oid			type = typcache->rngelemtype->type_id;
-	RangeBound	lower;
-	RangeBound	upper;
-	bool		empty;
-
-	range_deserialize(typcache, range, &lower, &upper, &empty);
-	put_bytes(out, empty ? FIRST_EMPTY : FIRST_BOUNDS, 1);
-	if (!empty)
-	{
-		encode_bound(type, &lower, out);
-		encode_bound(type, &upper, out);
-	}
-	if ((Pointer) range != DatumGetPointer(value))
-		pfree(range);
-}
-
-/* The built-in range types of elements that encode_element() knows. */
-bool
-lbt_range_encodable(Oid type)
-{
-	return type == INT4RANGEOID || type == INT8RANGEOID || type == NUMRANGEOID || type == DATERANGEOID ||
-		type == TSRANGEOID || type == TSTZRANGEOID;
-}
-
-/* ---- bit strings ---- */
-
-/*
- * Bytes, each behind a 1, then a 0 and the number of bits: compared are the bytes that both have, then the
- * numbers of bits.
- */
-static void
-encode_bits(const LbtKeyColumn *column, Datum value, Output *out)
-{
-	const char *at = VARDATA_ANY(DatumGetPointer(value));
-	const char *end = at + VARSIZE_ANY_EXHDR(DatumGetPointer(value));
-	int32		nbits;
-
-	memcpy(&nbits, at, sizeof(nbits));
-	for (at += sizeof(nbits); at < end && out->to < out->end; at++)
-		put_bytes(out, 0x100 | (uint8) *at, 2);
-	put_bytes(out, (uint32) nbits, 1 + sizeof(nbits));
 }
 
 /* ---- text in the order of a collation ---- */
@@ -287,11 +181,7 @@ static void (*const encode[]) (const LbtKeyColumn *column, Datum value, Output *
 {
 	[LBT_ENCODE_NUMERIC] = encode_numeric,
 		[LBT_ENCODE_INET] = encode_inet,
-		[LBT_ENCODE_INTERVAL] = encode_interval,
-		[LBT_ENCODE_TIMETZ] = encode_timetz,
 		[LBT_ENCODE_ENUM] = encode_enum,
-		[LBT_ENCODE_RANGE] = encode_range,
-		[LBT_ENCODE_BITS] = encode_bits,
 		[LBT_ENCODE_SORT_KEY] = encode_sort_key,
 };
 

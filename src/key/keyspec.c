@@ -45,12 +45,7 @@ static const struct
 	{F_BTBPCHAR_PATTERN_CMP, BPCHAROID, LBT_KEY_BYTES},
 	{F_NUMERIC_CMP, NUMERICOID, LBT_KEY_BYTES, LBT_ENCODE_NUMERIC},
 	{F_NETWORK_CMP, INETOID, LBT_KEY_BYTES, LBT_ENCODE_INET},
-	{F_INTERVAL_CMP, INTERVALOID, LBT_KEY_BYTES, LBT_ENCODE_INTERVAL},
-	{F_TIMETZ_CMP, TIMETZOID, LBT_KEY_BYTES, LBT_ENCODE_TIMETZ},
 	{F_ENUM_CMP, ANYENUMOID, LBT_KEY_BYTES, LBT_ENCODE_ENUM},
-	{F_BITCMP, BITOID, LBT_KEY_BYTES, LBT_ENCODE_BITS},
-	{F_VARBITCMP, VARBITOID, LBT_KEY_BYTES, LBT_ENCODE_BITS},
-	{F_RANGE_CMP, ANYRANGEOID, LBT_KEY_BYTES, LBT_ENCODE_RANGE},
 };
 
 /* Can the column's values be brought into the key code, as they are or encoded?  Settles which of the two for text. */
@@ -59,8 +54,6 @@ has_code(LbtKeyColumn *column, RegProcedure compare)
 {
 	if (compare == F_BTTEXT_PATTERN_CMP || compare == F_BTBPCHAR_PATTERN_CMP)
 		return OidIsValid(column->collation) && get_collation_isdeterministic(column->collation);
-	if (column->encoding == LBT_ENCODE_RANGE)
-		return lbt_range_encodable(column->stored_type);
 	if (column->encoding != LBT_ENCODE_SORT_KEY)
 		return true;
 	if (lbt_collation_is_c(column->collation))

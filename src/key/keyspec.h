@@ -40,11 +40,7 @@ typedef enum LbtEncoding
 	LBT_NOT_ENCODED = 0,
 	LBT_ENCODE_NUMERIC,
 	LBT_ENCODE_INET,
-	LBT_ENCODE_INTERVAL,
-	LBT_ENCODE_TIMETZ,
 	LBT_ENCODE_ENUM,
-	LBT_ENCODE_RANGE,
-	LBT_ENCODE_BITS,
 	LBT_ENCODE_SORT_KEY			/* text under a collation of its own order */
 } LbtEncoding;
 
@@ -98,9 +94,6 @@ lbt_keyspec_bytes(const LbtKeySpec *spec)
  * of line) into scratch memory; returns the length.
  */
 extern uint32 lbt_encode(const LbtKeyColumn *column, Datum value, uint8 *scratch);
-
-/* Has LBT_ENCODE_RANGE an encoding for this range type? */
-extern bool lbt_range_encodable(Oid type);
 
 /* keyspec.c */
 
