@@ -135,7 +135,7 @@ lbt_batch_finish(const LbtIndex *index, LbtBatch *batch)
 struct LbtReads
 {
 	Relation	rel;
-	LbtStream  *stream;			/* NULL: not begun, or not to be had */
+	LbtStream  *stream;			/* NULL: not begun, or not available */
 	int			n;
 	int			asked;
 	int			come;			/* blocks that are in, or given up */

@@ -76,7 +76,7 @@ scan_may_have_model(LbtScan *so)
 
 /*
  * Is there one, for keys that we serve?  Makes one if this index never had its chance; not when the planner looks for the end
- * of a column, who reads one leaf.
+ * of a column, which reads one leaf.
  */
 static inline bool
 scan_has_model(IndexScanDesc scan, LbtScan *so)

@@ -18,7 +18,7 @@
  * fastest.  As each array is in the index's order, so are the probes.
  *
  * A row comparison's bound has more columns than the other keys'.  The index orders tuples by these columns as the
- * comparison does, but for NULLs: see lbt_row_matches().
+ * comparison does, except for NULLs: see lbt_row_matches().
  */
 #include "am/scan.h"
 
@@ -320,7 +320,7 @@ add_row(LbtScan *so, Shape *shape, ScanKey key, uint8 *scratch)
 	return true;
 }
 
-/* Take in an operator and its argument, but for a column's first equality.  side: where the argument lies beside value. */
+/* Take in an operator and its argument, except a column's first equality.  side: where the argument lies beside value. */
 static void
 add_bounds(LbtScan *so, int at, bool again, StrategyNumber strategy, const LbtKeyValue *value, int side)
 {

@@ -456,7 +456,7 @@ lock_left_sibling(IndexScanDesc scan, LbtScan *so, BlockNumber self, BlockNumber
 			buf = _bt_relandgetbuf(rel, buf, opaque->btpo_next, BT_READ);
 		}
 
-		/* Ask the leaf itself, or whoever took its key space. */
+		/* Ask the leaf itself, or the one that took its key space. */
 		for (;;)
 		{
 			buf = _bt_relandgetbuf(rel, buf, self, BT_READ);

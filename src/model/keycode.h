@@ -48,7 +48,7 @@ typedef struct LbtAlphabet
 
 #define LBT_NO_MEMBER 0x100
 
-/* One column of a search key or separator; meaningless but for isnull when that is set. */
+/* One column of a search key or separator; meaningless except isnull when that is set. */
 typedef struct LbtKeyValue
 {
 	uint64_t	ordered;		/* of a byte string: the caller's to use */
@@ -78,7 +78,7 @@ typedef struct LbtKeyDigit
 	uint64_t	lo;				/* smallest value or rank seen in training */
 	uint64_t	span;			/* the digit's highest value */
 	uint64_t	weight;			/* what a step of the shifted digit adds */
-	uint8_t		shift;			/* low bits dropped, for want of space */
+	uint8_t		shift;			/* low bits dropped, out of space */
 	uint8_t		ends;			/* 1: digit 0 is the end of the string */
 } LbtKeyDigit;
 

@@ -1,8 +1,8 @@
 /*
  * model.h - a whole model in one piece of memory: header, knots, leaf cache, separators.
  *
- * The piece is position independent and immutable once assembled, but for the buffer hints of the
- * leaf cache.  lbt_model_open() checks everything that a reader later relies on to stay in bounds, but for
+ * The piece is position independent and immutable once assembled, except the buffer hints of the
+ * leaf cache.  lbt_model_open() checks everything that a reader later relies on to stay in bounds, except
  * where separators are: that is checked each time.
  */
 #ifndef LBT_MODEL_H
@@ -71,7 +71,7 @@ extern void lbt_model_assemble(void *mem, const LbtModelHeader *header, const Lb
 extern bool lbt_model_open(void *mem, size_t bytes, LbtModel *model, LbtKeyCode *code);
 
 /* The slot of the leaf that should hold the search position: the last one whose min_code is below
- * the code (past_equal: not above it).  Constant time but for the prediction's error. */
+ * the code (past_equal: not above it).  Constant time, apart from the prediction's error. */
 static inline uint32_t
 lbt_model_slot(const LbtModel *m, uint64_t code, bool past_equal)
 {

@@ -190,7 +190,7 @@ same_without_digits(const LbtKeyBytes *a, const LbtKeyBytes *b, const LbtKeyByte
 /*
  * Where the key lies between two strings that differ from this byte on; so many bytes are looked at.  They are digits of a
  * number: of so many values as decimal digits or letters have, if they are that, and otherwise as can be seen to be in
- * use.  What is the same in all three, but for decimal digits, is so in most keys between ("/product-details/"), and does
+ * use.  What is the same in all three, except decimal digits, is so in most keys between ("/product-details/"), and does
  * not count.
  */
 static inline void

@@ -99,7 +99,7 @@ assign_serving(int value, void *extra)
 	at_serving_change();
 }
 
-/* _PG_init() runs again when it has failed before, for want of memory: each setting is defined once. */
+/* _PG_init() runs again after it has failed, out of memory: each setting is defined once. */
 static int	steps_done = 0;
 
 #define ONCE(action) \

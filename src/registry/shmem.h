@@ -8,7 +8,7 @@
  *               +-- totals       (database, index) -> LbtStats: its counts
  *               +-- models       the bytes that model/model.h describes, within learnedbtree.max_model_memory
  *
- * Generations and reclaim.  A published model is immutable but for its buffer hints.
+ * Generations and reclaim.  A published model is immutable except for its buffer hints.
  *
  *     who replaces it              who reads it (no lock, no write)          who writes a buffer hint
  *       entry changed, locked        view's generation = control's?            reclaim, shared

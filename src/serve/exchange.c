@@ -21,7 +21,7 @@
 
 static IndexAmRoutine routine;	/* ours; zero before the first exchange */
 
-/* btree's, but for what shares the state of a scan or an insert: of that nothing may be inherited. */
+/* btree's, except what shares the state of a scan or an insert: none of that may be inherited. */
 static void
 make_routine(void)
 {

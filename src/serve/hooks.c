@@ -201,7 +201,7 @@ note_index(Oid index, Oid table)
 
 /*
  * Exchange all indexes of a table that a statement is about to open.  True when that is settled.  Locks are not waited
- * for: whoever holds one in the way is about to drop the index or make it anew.
+ * for: a session that holds a conflicting one is about to drop the index or make it anew.
  */
 static bool
 prepare_table(Oid table)

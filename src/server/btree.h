@@ -35,7 +35,7 @@ extern Buffer lbt_bt_search(Relation rel, BTScanInsert key, Snapshot snapshot);
 extern Buffer lbt_bt_get_endpoint(Relation rel, uint32 level, bool rightmost, Snapshot snapshot);
 
 /*
- * Fill in a search key but for its scankeys: the leaf searched for is the one with the first tuple
+ * Fill in a search key without its scankeys: the leaf searched for is the one with the first tuple
  * >= the key, or > the key with nextkey.  backward says on which side the scan goes on.
  */
 extern void lbt_bt_init_search_key(Relation rel, BTScanInsert key, bool nextkey, bool backward);

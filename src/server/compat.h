@@ -128,7 +128,7 @@ lbt_scan_drops_pin(IndexScanDesc scan)
 /*
  * Hints (LP_DEAD, and page flags that say so) on a page under a share lock.  From 19 on no page may change while it is
  * written out: the first hint asks whether it may be set, which makes the lock share-exclusive, or is denied, as another
- * process is writing the page or setting hints.  Who has begun must set a hint, and finish.
+ * process is writing the page or setting hints.  After beginning, set a hint and finish.
  */
 static inline bool
 lbt_hints_begin(Buffer buf)

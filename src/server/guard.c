@@ -118,7 +118,7 @@ report(ErrorData *error)
 }
 
 /*
- * What an aborted subtransaction would clean up, but for what belongs to resource owners: from 19 on buffers' content locks
+ * What an aborted subtransaction would clean up, except what belongs to resource owners: from 19 on buffers' content locks
  * do, which go with the pins.
  */
 static void

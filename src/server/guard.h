@@ -42,7 +42,7 @@ typedef struct LbtGuard
  * once, whatever is around it.
  *
  * After an error all LWLocks are released, and there is no telling whose they
- * were.  So where interrupts are held, as they are by whoever holds an LWLock
+ * were.  So where interrupts are held, as they are while a process holds an LWLock
  * or a page's lock, the block is not run at all, but on_failure: nbtree may be
  * comparing keys under such a lock, by a function that runs a query.  (Guards
  * around this one, and the exit of the process, hold them without a lock.)

@@ -12,11 +12,11 @@
  *                 passed by: lbt_stream_pass()
  *
  * The distance grows while blocks are found missing, up to
- * effective_io_concurrency (of the tablespace), so that who ends early has had
- * few read in vain.
+ * effective_io_concurrency (of the tablespace), so that a
+ * stream that ends early has had few read in vain.
  *
  * A stream pins nothing, locks nothing, and waits for nothing: a block that has
- * been read ahead is found in the operating system's cache, by whoever reads
+ * been read ahead is found in the operating system's cache, by the process that reads
  * it.  (The server's read streams pin what they have read until it is asked
  * for, which keeps VACUUM waiting for as long as the scan is not asked for a
  * row; and reading leaves or rows that are scattered, they are slower.)  With

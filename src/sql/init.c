@@ -17,7 +17,7 @@ PG_MODULE_MAGIC;
 void		_PG_init(void);
 
 /*
- * Runs again when it has failed before, for want of memory: each step is done once.  Within a step what can fail comes
+ * Runs again after it has failed, out of memory: each step is done once.  Within a step what can fail comes
  * first, and does no harm when it is done twice.
  */
 void

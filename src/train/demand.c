@@ -120,7 +120,7 @@ lbt_policy_settle(LbtEntry *entry, LbtState state, const LbtTrained *trained)
 
 /*
  * Trainings that found nothing new make the next one wait for twice the loss.  What is lost counts only
- * once the model can be judged as well, lest one that does not pay be trained again and again.
+ * once the model can be judged as well, so that one that does not pay is not trained again and again.
  */
 static bool
 wants_training(const LbtEntry *entry, int retrain_splits)

@@ -52,7 +52,7 @@ check_header(const SavedModel *saved)
 		saved->crc != checksum(saved) ? "its checksum is wrong" : readable;
 }
 
-/* Do two say the same, but for when they were made? */
+/* Do two say the same, apart from when they were made? */
 static bool
 same(const SavedModel *a, const SavedModel *b)
 {

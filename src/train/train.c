@@ -378,7 +378,7 @@ train(Relation rel, LbtIndex *index, bool new_file)
 	}
 	if (trained.state == LBT_TOO_LARGE && index->state == LBT_READY)
 	{
-		/* An old model is better than none; but for a pause. */
+		/* An old model is better than none; pause. */
 		lbt_registry_unclaim(&index->file, LBT_ENDED_BY_ERROR);
 		return LBT_TOO_LARGE;
 	}

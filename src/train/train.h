@@ -30,7 +30,7 @@ extern bool lbt_trainable(Relation rel, const LbtIndex *index, const char **reas
  */
 extern void lbt_train_on_use(Relation rel, LbtIndex *index);
 
-/* May it be of use to call that?  Costs next to nothing. */
+/* Is there any use in calling that?  Costs next to nothing. */
 static inline bool
 lbt_may_ask(const LbtIndex *index)
 {
@@ -73,7 +73,7 @@ extern void lbt_train_on_split(Relation rel, LbtIndex *index);
 extern void lbt_metapage_write(Relation rel, const LbtKeyCode *code, const LbtLeaf *leaves, uint32 nleaves);
 
 /*
- * Read it: leaves, and what the header says but for the spline; false when there is none.  One that cannot be used is
+ * Read it: leaves, and what the header says, without the spline; false when there is none.  One that cannot be used is
  * reported in the server's log.  Allocates in the current context, where the result stays.
  */
 extern bool lbt_metapage_read(Relation rel, const LbtIndex *index, LbtTrained *trained);

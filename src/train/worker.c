@@ -165,7 +165,7 @@ is_over(TimestampTz since, int ms)
 /*
  * Forget models and counts of indexes and databases that are gone, where nobody could notice: what was dropped by a session
  * without the library, or on the primary of this standby.  (Whose file is another by now is seen by the next training.)
- * Not of indexes trained of late: who has made such an index may not have committed yet.
+ * Not of indexes trained of late: the transaction that made such an index may not have committed yet.
  */
 static void
 sweep(void)
