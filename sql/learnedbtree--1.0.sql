@@ -75,18 +75,6 @@ CREATE FUNCTION learnedbtree_model_memory() RETURNS bigint
     AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 COMMENT ON FUNCTION learnedbtree_model_memory() IS 'bytes of shared memory taken by all models';
 
--- ---- what scans did ----
-
-CREATE FUNCTION learnedbtree_last_scan(OUT scan integer, OUT index regclass,
-        OUT lookups bigint, OUT verified bigint, OUT moved_right bigint,
-        OUT fallback_no_model bigint, OUT fallback_block bigint, OUT fallback_page bigint,
-        OUT fallback_low bigint, OUT fallback_high bigint,
-        OUT delegated bigint, OUT prefetched bigint, OUT rows_prefetched bigint)
-    RETURNS SETOF record
-    AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
-COMMENT ON FUNCTION learnedbtree_last_scan() IS
-    'what each learnedbtree index scan did in this session''s last instrumented statement that had any';
-
 -- ---- statistics ----
 
 CREATE FUNCTION learnedbtree_stat_get(index oid,

@@ -23,22 +23,12 @@ extern bool lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer ti
 
 extern void lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys);
 
-/* What the scan of one node of a plan did in this process. */
-typedef struct LbtScanCounts
-{
-	Oid			index;
-	uint64		events[LBT_SCAN_EVENTS];
-} LbtScanCounts;
-
 /* Are scans of this open index ours? */
 static inline bool
 lbt_scans(Relation index)
 {
 	return index->rd_indam->amrescan == lbt_rescan;
 }
-
-/* False when the node does not scan an index of ours. */
-extern bool lbt_node_counts(PlanState *node, LbtScanCounts *counts);
 
 extern IndexScanDesc lbt_beginscan(Relation rel, int nkeys, int norderbys);
 extern bool lbt_gettuple(IndexScanDesc scan, ScanDirection dir);

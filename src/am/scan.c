@@ -300,38 +300,6 @@ lbt_getbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 	return ntids;
 }
 
-bool
-lbt_node_counts(PlanState *node, LbtScanCounts *counts)
-{
-	Relation	rel;
-	IndexScanDesc scan;
-
-	if (IsA(node, IndexScanState))
-	{
-		rel = castNode(IndexScanState, node)->iss_RelationDesc;
-		scan = castNode(IndexScanState, node)->iss_ScanDesc;
-	}
-	else if (IsA(node, IndexOnlyScanState))
-	{
-		rel = castNode(IndexOnlyScanState, node)->ioss_RelationDesc;
-		scan = castNode(IndexOnlyScanState, node)->ioss_ScanDesc;
-	}
-	else if (IsA(node, BitmapIndexScanState))
-	{
-		rel = castNode(BitmapIndexScanState, node)->biss_RelationDesc;
-		scan = castNode(BitmapIndexScanState, node)->biss_ScanDesc;
-	}
-	else
-		return false;
-	if (rel == NULL || !lbt_scans(rel))
-		return false;
-	memset(counts, 0, sizeof(*counts));
-	counts->index = RelationGetRelid(rel);
-	if (scan)
-		memcpy(counts->events, ((LbtScan *) scan->opaque)->counts, sizeof(counts->events));
-	return true;
-}
-
 static void
 free_copy(LbtLeafCopy *copy)
 {

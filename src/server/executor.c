@@ -106,8 +106,6 @@ executor_end(QueryDesc *query)
 	List	   *routed = NIL;
 	ListCell   *lc;
 
-	if (unlikely(query->instrument_options != 0) && query->planstate != NULL)
-		lbt_statement.instrumented_ends(query);
 	if (unlikely(*lbt_statement.looking) && query->estate != NULL)
 		foreach(lc, query->estate->es_tuple_routing_result_relations)
 			routed = lappend_oid(routed, RelationGetRelid(((ResultRelInfo *) lfirst(lc))->ri_RelationDesc));

@@ -6,7 +6,7 @@
 #ifndef LBT_EXECUTOR_H
 #define LBT_EXECUTOR_H
 
-#include "executor/execdesc.h"
+#include "nodes/execnodes.h"
 #include "nodes/parsenodes.h"
 #include "nodes/pathnodes.h"
 
@@ -28,12 +28,6 @@ typedef struct LbtStatementCallbacks
 	 * The planner has finished a plan, which may still be changed.
 	 */
 	void		(*planned) (PlannedStmt *plan);
-
-	/*
-	 * An instrumented statement ends without an error; its plan's state is
-	 * still there.
-	 */
-	void		(*instrumented_ends) (const QueryDesc *query);
 
 	/*
 	 * Only if *looking.  The executor is about to open a statement's

@@ -1,30 +1,15 @@
 /*
- * explain.c - what the index scans of a statement did.
- *
- * The counts are in the scans (am/scan.c).  EXPLAIN (ANALYZE, LEARNEDBTREE) shows them node by node, from 18 on; when an
- * instrumented statement ends, they are kept until the next one, for learnedbtree_last_scan().
+ * explain.c - EXPLAIN (ANALYZE, LEARNEDBTREE), from 18 on: what each index scan of a statement did.  The scans count.
  */
 #include "postgres.h"
 
 #include "am/am.h"
+#include "am/scan.h"
 #include "commands/defrem.h"
 #include "commands/explain.h"
-#include "fmgr.h"
-#include "funcapi.h"
 #include "lib/stringinfo.h"
-#include "miscadmin.h"
-#include "nodes/nodeFuncs.h"
-#include "server/executor.h"
+#include "server/compat.h"
 #include "sql/functions.h"
-#include "utils/memutils.h"
-#include "utils/tuplestore.h"
-
-PG_FUNCTION_INFO_V1(learnedbtree_last_scan);
-
-/* Scans of a statement that are kept: a plan may have one for each of thousands of partitions. */
-#define SCANS_MAX 1000
-
-/* ---- EXPLAIN ---- */
 
 #ifdef LBT_EXPLAIN_OPTIONS
 
@@ -52,17 +37,47 @@ static const struct
 	[LBT_EV_ROWS_PREFETCHED] = {"Rows Prefetched", "rows_prefetched"},
 };
 
+/* What the scan of a node did in this process, by LbtEvent; NULL when the node does not scan an index of ours. */
+static const uint64 *
+node_counts(PlanState *node)
+{
+	static const uint64 not_executed[LBT_SCAN_EVENTS] = {0};
+	Relation	rel;
+	IndexScanDesc scan;
+
+	if (IsA(node, IndexScanState))
+	{
+		rel = castNode(IndexScanState, node)->iss_RelationDesc;
+		scan = castNode(IndexScanState, node)->iss_ScanDesc;
+	}
+	else if (IsA(node, IndexOnlyScanState))
+	{
+		rel = castNode(IndexOnlyScanState, node)->ioss_RelationDesc;
+		scan = castNode(IndexOnlyScanState, node)->ioss_ScanDesc;
+	}
+	else if (IsA(node, BitmapIndexScanState))
+	{
+		rel = castNode(BitmapIndexScanState, node)->biss_RelationDesc;
+		scan = castNode(BitmapIndexScanState, node)->biss_ScanDesc;
+	}
+	else
+		return NULL;
+	if (rel == NULL || !lbt_scans(rel))
+		return NULL;
+	return scan ? ((LbtScan *) scan->opaque)->counts : not_executed;
+}
+
 /* One line, of what has happened; none where nothing has. */
 static void
-explain_text(const LbtScanCounts *counts, ExplainState *es)
+explain_text(const uint64 *counts, ExplainState *es)
 {
 	StringInfoData line;
 
 	initStringInfo(&line);
 	for (int i = 0; i < LBT_SCAN_EVENTS; i++)
-		if (counts->events[i] > 0 || (i == LBT_EV_VERIFIED && counts->events[LBT_EV_LOOKUP] > 0))
+		if (counts[i] > 0 || (i == LBT_EV_VERIFIED && counts[LBT_EV_LOOKUP] > 0))
 			appendStringInfo(&line, "%s%s=" UINT64_FORMAT, line.len > 0 ? " " : "", event_names[i].word,
-							 counts->events[i]);
+							 counts[i]);
 	if (line.len > 0)
 		ExplainPropertyText("Learned B-Tree", line.data, es);
 	pfree(line.data);
@@ -97,20 +112,20 @@ validate_options(ExplainState *es, List *options, ParseState *pstate)
 static void
 explain_node(PlanState *node, List *ancestors, const char *relationship, const char *plan_name, ExplainState *es)
 {
-	LbtScanCounts counts;
+	const uint64 *counts;
 
 	if (next_node_hook)
 		next_node_hook(node, ancestors, relationship, plan_name, es);
-	if (!is_on(es) || !lbt_node_counts(node, &counts))
+	if (!is_on(es) || (counts = node_counts(node)) == NULL)
 		return;
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
-		explain_text(&counts, es);
+		explain_text(counts, es);
 		return;
 	}
 	ExplainOpenGroup("Learned B-Tree", "Learned B-Tree", true, es);
 	for (int i = 0; i < LBT_SCAN_EVENTS; i++)
-		ExplainPropertyInteger(event_names[i].label, NULL, (int64) counts.events[i], es);
+		ExplainPropertyInteger(event_names[i].label, NULL, (int64) counts[i], es);
 	ExplainCloseGroup("Learned B-Tree", "Learned B-Tree", true, es);
 }
 
@@ -126,65 +141,10 @@ declare_option(void)
 
 #endif
 
-/* ---- learnedbtree_last_scan() ---- */
-
-static LbtScanCounts *last_scans = NULL;	/* room for SCANS_MAX, once needed */
-static int	nlast_scans = 0;
-
-/* Keep the scans of a plan in EXPLAIN's order; *n says how many. */
-static bool
-collect(PlanState *node, int *n)
-{
-	LbtScanCounts counts;
-
-	if (*n < SCANS_MAX && lbt_node_counts(node, &counts))
-	{
-		if (last_scans == NULL)
-			last_scans = MemoryContextAlloc(TopMemoryContext, SCANS_MAX * sizeof(LbtScanCounts));
-		last_scans[(*n)++] = counts;
-	}
-	return planstate_tree_walker(node, collect, n);
-}
-
-/* Statements without a scan of ours leave what is there: the one that asks for it is such a statement. */
-static void
-statement_ended(const QueryDesc *query)
-{
-	int			n = 0;
-
-	(void) collect(query->planstate, &n);
-	if (n > 0)
-		nlast_scans = n;
-}
-
-#define LAST_SCAN_COLUMNS (LBT_SCAN_EVENTS + 2)
-
-Datum
-learnedbtree_last_scan(PG_FUNCTION_ARGS)
-{
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-
-	InitMaterializedSRF(fcinfo, 0);
-	for (int scan = 0; scan < nlast_scans; scan++)
-	{
-		const LbtScanCounts *counts = &last_scans[scan];
-		Datum		values[LAST_SCAN_COLUMNS];
-		bool		nulls[LAST_SCAN_COLUMNS] = {false};
-
-		values[0] = Int32GetDatum(scan + 1);
-		values[1] = ObjectIdGetDatum(counts->index);
-		for (int i = 0; i < LBT_SCAN_EVENTS; i++)
-			values[2 + i] = Int64GetDatum((int64) counts->events[i]);
-		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
-	}
-	return (Datum) 0;
-}
-
 void
 lbt_explain_init(void)
 {
 #ifdef LBT_EXPLAIN_OPTIONS
 	declare_option();
 #endif
-	lbt_statement.instrumented_ends = statement_ended;
 }

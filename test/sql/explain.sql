@@ -1,6 +1,12 @@
--- What the scans of an instrumented statement did: learnedbtree_last_scan().  The oracle is learnedbtree_stat.
+-- What EXPLAIN (ANALYZE, LEARNEDBTREE) counts, from 18 on.  The oracle is learnedbtree_stat.
+
+SELECT current_setting('server_version_num')::int < 180000 AS old \gset
+\if :old
+\quit
+\endif
 
 -- The tables have no planner statistics: with them planning itself would look up the ends of columns.
+LOAD 'learnedbtree';
 CREATE TABLE exp_t (k int, g int, pad text);
 INSERT INTO exp_t SELECT i, i % 100, '' FROM generate_series(1, 20000) i;
 CREATE INDEX exp_k ON exp_t USING learnedbtree (k);
@@ -15,40 +21,43 @@ SET enable_material = off;
 SET jit = off;
 SET learnedbtree.enable_prefetch = off;  -- versions differ in what a build leaves in shared buffers
 
--- Run a statement as EXPLAIN ANALYZE does, and say what its scans did, what is not zero.
-CREATE FUNCTION scans(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+-- What EXPLAIN shows of a statement's scans, in the plan's order: one line for each count.
+CREATE FUNCTION shown(query text) RETURNS TABLE (scan bigint, index text, event text, n bigint) LANGUAGE plpgsql AS $$
+DECLARE
+    plan jsonb;
 BEGIN
-    EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF) ' || query;
+    EXECUTE 'EXPLAIN (ANALYZE, LEARNEDBTREE, TIMING OFF, FORMAT JSON) ' || query INTO plan;
     RETURN QUERY
-    SELECT concat_ws(' ', scan || '.', index,
-                     (SELECT string_agg(key || '=' || value, ' ' ORDER BY o)
-                        FROM jsonb_each_text(to_jsonb(s) - 'scan' - 'index')
-                        JOIN unnest('{lookups,verified,moved_right,fallback_no_model,fallback_block,fallback_page,fallback_low,fallback_high,delegated,prefetched,rows_prefetched}'::text[]) WITH ORDINALITY u(key, o) USING (key)
-                       WHERE value <> '0'))
-      FROM learnedbtree_last_scan() s ORDER BY scan;
+    SELECT s, node->>'Index Name', lower(replace(key, ' ', '_')), value::bigint
+      FROM jsonb_path_query(plan, 'strict $.**?(exists(@."Learned B-Tree"))') WITH ORDINALITY q(node, s),
+           jsonb_each_text(node->'Learned B-Tree');
 END $$;
 
--- Do these counts add up to what the view has counted meanwhile?
+-- ... what is not zero, a line for each scan.
+CREATE FUNCTION scans(query text) RETURNS SETOF text LANGUAGE sql AS $$
+    SELECT concat_ws(' ', scan || '.', index, string_agg(event || '=' || n, ' ' ORDER BY o) FILTER (WHERE n <> 0))
+      FROM shown(query)
+      JOIN unnest('{lookups,verified,moved_right,fallback_no_model,fallback_block,fallback_page,fallback_low,fallback_high,delegated,prefetched,rows_prefetched}'::text[]) WITH ORDINALITY u(event, o) USING (event)
+     GROUP BY scan, index ORDER BY scan
+$$;
+
+-- Do these counts, which are kept, add up to what the view has counted meanwhile?
+CREATE TABLE exp_said (indexrelname text, event text, n bigint);
 CREATE FUNCTION agrees(query text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     before jsonb := (SELECT jsonb_object_agg(indexrelid, to_jsonb(s)) FROM learnedbtree_stat s WHERE relname = 'exp_t');
     wrong text;
 BEGIN
-    EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF) ' || query;
+    DELETE FROM exp_said;
+    INSERT INTO exp_said SELECT index, s.event, sum(s.n) FROM shown(query) s GROUP BY 1, 2;
     WITH counted AS (
-        SELECT indexrelname, key, value::bigint - (before->indexrelid::text->>key)::bigint AS n
+        SELECT indexrelname, key AS event, value::bigint - (before->indexrelid::text->>key)::bigint AS n
           FROM learnedbtree_stat s, jsonb_each_text(to_jsonb(s))
-         WHERE relname = 'exp_t' AND key IN ('lookups', 'verified', 'moved_right', 'fallback_no_model', 'fallback_block', 'fallback_page', 'fallback_low', 'fallback_high', 'delegated', 'prefetched', 'rows_prefetched')),
-    said AS (
-        SELECT index::text AS indexrelname, key, sum(value::bigint) AS n
-          FROM learnedbtree_last_scan() l, jsonb_each_text(to_jsonb(l) - 'scan' - 'index') GROUP BY 1, 2)
-    SELECT string_agg(format('%s.%s: %s, not %s', indexrelname, key, s.n, c.n), ', ') INTO wrong
-      FROM counted c FULL JOIN said s USING (indexrelname, key) WHERE coalesce(s.n, 0) <> coalesce(c.n, 0);
+         WHERE relname = 'exp_t' AND key IN ('lookups', 'verified', 'moved_right', 'fallback_no_model', 'fallback_block', 'fallback_page', 'fallback_low', 'fallback_high', 'delegated', 'prefetched', 'rows_prefetched'))
+    SELECT string_agg(format('%s.%s: %s, not %s', indexrelname, event, s.n, c.n), ', ') INTO wrong
+      FROM counted c FULL JOIN exp_said s USING (indexrelname, event) WHERE coalesce(s.n, 0) <> coalesce(c.n, 0);
     RETURN coalesce(wrong, 'agrees');
 END $$;
-
--- nothing yet
-SELECT count(*) FROM learnedbtree_last_scan();
 
 -- plain, index-only, bitmap; backward; no match; a contradiction; a list; all keys
 SET enable_bitmapscan = off;
@@ -100,73 +109,26 @@ SELECT scans('SELECT looks_up(k) FROM exp_t WHERE k BETWEEN 1001 AND 1020');
 CREATE FUNCTION fails(i int) RETURNS int LANGUAGE plpgsql STABLE AS $$ BEGIN PERFORM 1 / (k - i) FROM exp_t WHERE k >= i - 1 LIMIT 3; RETURN 0; EXCEPTION WHEN division_by_zero THEN RETURN 1; END $$;
 SELECT scans('SELECT a.k, fails(a.k), b.k FROM exp_t a JOIN exp_t b ON b.k = a.k + fails(a.k) WHERE a.k BETWEEN 1001 AND 1010');
 
--- Only statements that had a scan of ours, and ended without an error.
-SELECT scans('SELECT k FROM exp_t WHERE k = 5000');
-SELECT scans('SELECT 1');
-SELECT k FROM exp_t WHERE k BETWEEN 6000 AND 6001;
-EXPLAIN (ANALYZE, TIMING OFF, COSTS OFF) SELECT 1 / (k - 5005) FROM exp_t WHERE k BETWEEN 5000 AND 5010;
-SELECT scan, index, lookups FROM learnedbtree_last_scan();
-SELECT scans('SELECT k FROM exp_t WHERE k = 5001');
--- Without ANALYZE nothing is executed.
-SELECT plan_uses('SELECT k FROM exp_t WHERE k IN (1, 2, 3)', 'exp_k');
-SELECT index, lookups FROM learnedbtree_last_scan();
-
 -- Fallbacks by reason: leaves split since the training; keys far right of all that was known; no model.
 SELECT learnedbtree_train('exp_k');
 INSERT INTO exp_t SELECT 777, 0, '' FROM generate_series(1, 1000);
 SELECT agrees('SELECT FROM generate_series(700, 800) i JOIN exp_t ON k = i');
-SELECT index, lookups, moved_right > 10 AS moved FROM learnedbtree_last_scan();
+SELECT indexrelname, n > 10 AS moved FROM exp_said WHERE event = 'moved_right';
 INSERT INTO exp_t SELECT i, 0, '' FROM generate_series(20001, 30000) i;
 SELECT agrees('SELECT FROM generate_series(28001, 28200) i JOIN exp_t ON k = i');
-SELECT fallback_high > 190 AS high, verified + fallback_high = lookups AS all, lookups FROM learnedbtree_last_scan();
+SELECT sum(n) FILTER (WHERE event = 'fallback_high') > 190 AS high, sum(n) FILTER (WHERE event IN ('verified', 'fallback_high')) = sum(n) FILTER (WHERE event = 'lookups') AS all,
+       sum(n) FILTER (WHERE event = 'lookups') AS lookups FROM exp_said;
 ALTER INDEX exp_k SET (learned = off);
 SELECT scans('SELECT k FROM exp_t WHERE k = 5000');
 ALTER INDEX exp_k RESET (learned);
 
--- A cursor is a statement of its own, whatever comes between; a scroll cursor turns.
-SELECT learnedbtree_train('exp_k');
-LOAD 'auto_explain';
-SET auto_explain.log_min_duration = 0;
-SET auto_explain.log_analyze = on;
-SET auto_explain.log_timing = off;
-SET auto_explain.log_level = debug5;
-BEGIN;
-DECLARE c SCROLL CURSOR FOR SELECT k FROM exp_t WHERE k > 8000 ORDER BY k;
-FETCH 2 FROM c;
-SELECT k FROM exp_t WHERE k = 5000;
-FETCH 2 FROM c;
-FETCH BACKWARD 1 FROM c;
-SELECT index, lookups, verified FROM learnedbtree_last_scan();
-CLOSE c;
--- asking is an instrumented statement, too, now
-SELECT index, lookups, verified FROM learnedbtree_last_scan();
-SELECT index, lookups, verified FROM learnedbtree_last_scan();
-COMMIT;
--- a bitmap scan is begun before the statement runs
-SET enable_indexscan = off;
-SET enable_indexonlyscan = off;
-SET enable_bitmapscan = on;
-SELECT pad FROM exp_t WHERE k < ANY ('{-1}');
-SELECT index, delegated FROM learnedbtree_last_scan();
-RESET enable_indexscan;
-RESET enable_indexonlyscan;
-SET enable_bitmapscan = off;
-SET auto_explain.log_analyze = off;
-SELECT k FROM exp_t WHERE k IN (1, 2);
-SELECT index, lookups, delegated FROM learnedbtree_last_scan();
-SET auto_explain.log_min_duration = -1;
-
--- Partitions; and more scans than are kept.
+-- Partitions.
 CREATE TABLE exp_p (k int) PARTITION BY RANGE (k);
 SELECT format('CREATE TABLE exp_p%s PARTITION OF exp_p FOR VALUES FROM (%s) TO (%s)', i, i * 1000, (i + 1) * 1000) FROM generate_series(0, 3) i \gexec
 INSERT INTO exp_p SELECT i FROM generate_series(0, 3999) i;
 CREATE INDEX exp_p_k ON exp_p USING learnedbtree (k);
 SELECT scans('SELECT k FROM exp_p WHERE k IN (500, 1500, 1501, 3500)');
 SELECT scans('SELECT FROM generate_series(990, 1009) i JOIN exp_p ON k = i');
-DO $$ BEGIN
-    EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF) ' || (SELECT string_agg('SELECT k FROM exp_t WHERE k = ' || i, ' UNION ALL ') FROM generate_series(1, 1200) i);
-END $$;
-SELECT count(*), count(DISTINCT scan), min(lookups), max(lookups) FROM learnedbtree_last_scan();
 
 -- What parallel workers do is in the totals, and not shown with their leader's scans.
 CREATE TABLE exp_w (k int8) WITH (parallel_workers = 2);
@@ -183,13 +145,11 @@ SET enable_seqscan = on;
 CREATE FUNCTION by_workers() RETURNS TABLE (gather boolean, shown bigint, counted bigint) LANGUAGE plpgsql AS $$
 DECLARE
     before bigint := (SELECT lookups FROM learnedbtree_stat WHERE relname = 'exp_i');
-    line text;
+    plan jsonb;
 BEGIN
-    gather := false;
-    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT count(*) FROM exp_w JOIN exp_i USING (k)' LOOP
-        gather := gather OR line ~ 'Workers Launched: [12]';
-    END LOOP;
-    shown := (SELECT sum(lookups) FROM learnedbtree_last_scan());
+    EXECUTE 'EXPLAIN (ANALYZE, LEARNEDBTREE, TIMING OFF, FORMAT JSON) SELECT count(*) FROM exp_w JOIN exp_i USING (k)' INTO plan;
+    gather := jsonb_path_exists(plan, 'strict $.**?(@."Workers Launched" > 0)');
+    shown := (SELECT sum(l::bigint) FROM jsonb_path_query(plan, 'strict $.**?(exists(@."Learned B-Tree"))."Learned B-Tree"."Lookups"') l);
     counted := (SELECT lookups FROM learnedbtree_stat WHERE relname = 'exp_i') - before;
     RETURN NEXT;
 END $$;
@@ -200,9 +160,5 @@ DROP FUNCTION by_workers;
 SET enable_seqscan = off;
 DROP TABLE exp_w, exp_i;
 
--- An index that is gone is named by its OID.
-DROP TABLE exp_p;
-DROP INDEX exp_k;
-SELECT DISTINCT index::text ~ '^[0-9]+$' AS number FROM learnedbtree_last_scan();
-DROP TABLE exp_t;
-DROP FUNCTION looks_up, fails, agrees, scans;
+DROP TABLE exp_p, exp_t, exp_said;
+DROP FUNCTION looks_up, fails, agrees, scans, shown;

@@ -26,11 +26,6 @@ SELECT i, q, compare(i, q, false)
 EXPLAIN (COSTS OFF) SELECT a, b FROM sv WHERE (a, b) > (4990, 20000) ORDER BY a, b LIMIT 3;
 SELECT lookups > 0 AS looked_up, verified = lookups AS verified FROM learnedbtree_stat WHERE indexrelname = 'sv_pkey';
 
--- what its scans did
-DO $$ BEGIN
-    EXECUTE 'EXPLAIN (ANALYZE) SELECT a, b FROM sv WHERE a = 77';
-END $$;
-SELECT index, lookups, verified, delegated FROM learnedbtree_last_scan();
 SELECT state, source, leaves > 50 AS leaves FROM learnedbtree_model('sv_pkey');
 SELECT count(*) = (SELECT leaves FROM learnedbtree_model('sv_pkey')) AS all_of_them FROM learnedbtree_leaves('sv_pkey');
 SELECT predicted_block = found_block AS predicted, hops FROM learnedbtree_predict('sv_pkey', 77, 20000);

@@ -166,9 +166,8 @@ sub try_auto_explain
 	  . 'SET auto_explain.log_timing = off; SET auto_explain.log_nested_statements = on;';
 	$settings .= q{SET auto_explain.log_extension_options = 'learnedbtree';} if $node->pg_version->major >= 19;
 	my ($rc, $out, $err) = $node->psql('postgres', "$settings DO \$\$ BEGIN PERFORM v FROM t WHERE k = 9; END \$\$;"
-		  . 'SET auto_explain.log_min_duration = -1; SELECT index, lookups, verified FROM learnedbtree_last_scan()');
+		  . 'SET auto_explain.log_min_duration = -1');
 	like($err, qr/Query Text: SELECT v FROM t WHERE k = 9.*Index Scan using t_pkey on t .*rows=1/s, "$name: shows the scan of a served index");
-	is($out, 't_pkey|1|1', "$name: learnedbtree_last_scan() has its counts");
 	like($err, qr/Learned B-Tree: lookups=1 verified=1/, "$name: and so has the plan") if $node->pg_version->major >= 19;
 	return;
 }

@@ -377,10 +377,6 @@ my %readme = (
 	},
 	'loaded without a restart of the server' => sub { $found{session} =~ /without a restart/ ? 'yes' : 'no' },
 	'apply workers find rows of `REPLICA IDENTITY FULL` tables by indexes' => sub { $replicated{'full served'} },
-	'`learnedbtree_last_scan()`' => sub {
-		my $shown = sql("SET client_min_messages = error; EXPLAIN ANALYZE SELECT FROM plain WHERE k = 5; SELECT index, lookups, verified FROM learnedbtree_last_scan()");
-		return $shown =~ /^plain_k\|1\|1$/m ? 'yes' : $shown;
-	},
 	'`EXPLAIN (ANALYZE, LEARNEDBTREE)`' => \&explain_option,
 	'the same in `auto_explain`' => \&auto_explain,
 	'waits by name in `pg_stat_activity`' => \&named_waits);
