@@ -63,13 +63,12 @@ COMMENT ON FUNCTION learnedbtree_predict(regclass, VARIADIC "any") IS
     'a key''s code, leaf block the model predicts, block the descent finds, steps from the one to the other (NULL: not proven)';
 
 CREATE FUNCTION learnedbtree_check(index regclass,
-        heapallindexed boolean DEFAULT true, rootdescend boolean DEFAULT true,
         OUT model text, OUT saved_model text,
         OUT separators bigint, OUT landed bigint, OUT moved_right bigint, OUT fallbacks bigint,
         OUT fallback_block bigint, OUT fallback_page bigint, OUT fallback_low bigint, OUT fallback_high bigint)
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
-COMMENT ON FUNCTION learnedbtree_check(regclass, boolean, boolean) IS
-    'check the index file with amcheck''s bt_index_parent_check, and the model against the tree; an error tells what is wrong';
+COMMENT ON FUNCTION learnedbtree_check(regclass) IS
+    'check the model of an index against its tree; an error tells what is wrong';
 
 CREATE FUNCTION learnedbtree_model_memory() RETURNS bigint
     AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;

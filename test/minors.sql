@@ -94,6 +94,7 @@ UPDATE t SET n = n + 1 WHERE k % 5 = 0;
 DELETE FROM t WHERE k BETWEEN 100000 AND 200000 OR k % 11 = 3;
 VACUUM t;
 CALL compare_all();
+SELECT bt_index_parent_check(i, true, true) FROM unnest('{t_pkey,t_s,t_l,t_nu}'::regclass[]) i \g /dev/null
 DO $$ BEGIN PERFORM learnedbtree_check(i) FROM unnest('{t_pkey,t_s,t_l,t_nu}'::regclass[]) i; END $$;
 DO $$ BEGIN
     IF (SELECT count(*) FROM learnedbtree_stat WHERE indexrelname IN ('t_pkey', 't_s', 't_l', 't_nu') AND lookups > 0) < 4 THEN

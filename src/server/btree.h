@@ -81,7 +81,7 @@ extern IndexAmRoutine *lbt_bt_routine_for_our_method(void);
 /*
  * Some server functions look at pg_class.relam and refuse any other access method than btree, though
  * the file is btree's: index builds below 18 (PrepareSortSupportFromIndexRel), the option macros of
- * assert-enabled servers, amcheck.  Inside the bracket rd_rel->relam of *this backend's* relcache
+ * assert-enabled servers.  Inside the bracket rd_rel->relam of *this backend's* relcache
  * entry says btree; a relcache callback keeps it so when the entry is rebuilt meanwhile.
  *
  *     LBT_AS_BTREE_BEGIN(rel);

@@ -1,5 +1,5 @@
 /*
- * check.c - learnedbtree_check(): amcheck's check of the index file, and the model's predictions against the tree.
+ * check.c - learnedbtree_check(): the model's predictions against the tree.
  *
  * Every separator is looked up as a lookup of a user's would be.  A wrong landing, a prediction that was proven on a
  * leaf which does not hold the bound, would be a wrong answer to users.  Two ways to say the same position are none:
@@ -10,8 +10,6 @@
 
 #include "access/genam.h"
 #include "catalog/index.h"
-#include "catalog/pg_type.h"
-#include "executor/spi.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "proof/locate.h"
@@ -23,66 +21,6 @@
 #include "utils/snapmgr.h"
 
 PG_FUNCTION_INFO_V1(learnedbtree_check);
-
-/* ---- the file ---- */
-
-/* The call of amcheck's function, in its schema; SPI must be connected. */
-static char *
-amcheck_call(void)
-{
-	if (SPI_execute("SELECT pg_catalog.format('SELECT %s.bt_index_parent_check($1, $2, $3)', "
-					"extnamespace::pg_catalog.regnamespace) "
-					"FROM pg_catalog.pg_extension WHERE extname = 'amcheck'", true, 1) != SPI_OK_SELECT)
-		elog(ERROR, "could not look up the extension amcheck");
-	if (SPI_processed == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("extension \"amcheck\" is not installed"),
-				 errhint("CREATE EXTENSION amcheck; it comes with PostgreSQL's contrib modules.")));
-	return SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
-}
-
-/*
- * Check the file of the index that the arguments name.  Returns the index, open; it and its table are locked
- * against writers and VACUUM until the end of the transaction.
- */
-static Relation
-check_file(FunctionCallInfo fcinfo)
-{
-	Oid			relid = lbt_index_argument(fcinfo);
-	Relation	rel;
-	Oid			types[3] = {REGCLASSOID, BOOLOID, BOOLOID};
-	Datum		values[3] = {ObjectIdGetDatum(relid),
-		BoolGetDatum(!PG_ARGISNULL(1) && PG_GETARG_BOOL(1)),
-	BoolGetDatum(!PG_ARGISNULL(2) && PG_GETARG_BOOL(2))};
-	Oid			heapid;
-
-	/*
-	 * Is it ours, and the caller's?  Asked before any lock that others would
-	 * have to wait for.
-	 */
-	index_close(lbt_open_index(relid, AccessShareLock, LBT_MAY_CHANGE), AccessShareLock);
-
-	/*
-	 * amcheck locks the table first, then the index: take both here in that
-	 * order.
-	 */
-	heapid = IndexGetRelation(relid, true);
-	if (OidIsValid(heapid))
-		LockRelationOid(heapid, ShareLock);
-	rel = lbt_open_index(relid, ShareLock, LBT_MAY_CHANGE);
-	SPI_connect();
-	LBT_AS_BTREE_BEGIN(rel);
-	{
-		if (SPI_execute_with_args(amcheck_call(), 3, types, values, NULL, true, 0) != SPI_OK_SELECT)
-			elog(ERROR, "could not call amcheck's function");
-	}
-	LBT_AS_BTREE_END(rel);
-	SPI_finish();
-	return rel;
-}
-
-/* ---- the model ---- */
 
 /* A place between two items. */
 typedef struct Position
@@ -200,10 +138,28 @@ check_lookups(Relation rel, LbtIndex *index, uint64 counts[2][LBT_NEVENTS])
 	return ready && index->state == LBT_READY;
 }
 
+/* Open the index that the argument names; its table is locked against writers and VACUUM until the transaction ends. */
+static Relation
+open_index(FunctionCallInfo fcinfo)
+{
+	Oid			relid = lbt_index_argument(fcinfo);
+	Oid			heapid;
+
+	/*
+	 * Is it ours, and the caller's?  Asked before a lock that others would
+	 * have to wait for.  The table is locked first, as by all others.
+	 */
+	index_close(lbt_open_index(relid, AccessShareLock, LBT_MAY_CHANGE), AccessShareLock);
+	heapid = IndexGetRelation(relid, true);
+	if (OidIsValid(heapid))
+		LockRelationOid(heapid, ShareLock);
+	return lbt_open_index(relid, AccessShareLock, LBT_MAY_CHANGE);
+}
+
 Datum
 learnedbtree_check(PG_FUNCTION_ARGS)
 {
-	Relation	rel = check_file(fcinfo);
+	Relation	rel = open_index(fcinfo);
 	LbtIndex   *index = lbt_index_get(rel);
 	LbtRegistered model;
 	uint64		both[2][LBT_NEVENTS] = {0};

@@ -35,7 +35,7 @@ ALTER TABLE mnt ALTER a TYPE bigint;
 SELECT * FROM mnt_state();
 ALTER TABLE mnt ALTER b TYPE varchar;
 SELECT * FROM mnt_state();
-SELECT FROM learnedbtree_check('mnt_a');
+SELECT sound('mnt_a');
 ALTER INDEX mnt_a RENAME TO mnt_renamed;
 ALTER INDEX mnt_renamed RENAME TO mnt_a;
 SELECT * FROM mnt_state();
@@ -115,6 +115,7 @@ INSERT INTO mnt_temp SELECT i FROM generate_series(1, 5000) i;
 SELECT left(compare('mnt_temp_i', 'SELECT a FROM mnt_temp WHERE a > 4000'), 4) AS answers, state, reason FROM learnedbtree_model('mnt_temp_i');
 COMMIT;
 SELECT left(compare('mnt_temp_i', 'SELECT a FROM mnt_temp WHERE a > 4000'), 4) AS answers;
+SELECT check_file('mnt_temp_i');
 SELECT model, separators FROM learnedbtree_check('mnt_temp_i');
 DROP TABLE mnt_temp;
 

@@ -43,7 +43,6 @@ GRANT SELECT (a, b, t) ON pv, pv_part TO pv_monitor_abt;
 GRANT SELECT (a) ON pv, pv_part TO pv_monitor_a;
 GRANT SELECT (c) ON pv, pv_part TO pv_monitor_c;
 GRANT SELECT ON pv_parent TO pv_monitor_parent;
-GRANT EXECUTE ON FUNCTION bt_index_parent_check(regclass, boolean, boolean) TO pv_owner;
 
 -- The indexes, a key that is not in them, and the texts that tell their values: codes, ranges, prefixes.
 CREATE TABLE pv_index AS

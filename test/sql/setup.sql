@@ -164,9 +164,21 @@ END $$;
 CREATE FUNCTION mix(i bigint) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS 'SELECT ((i * 2654435761) % 4294967291 * 40503 + i * 7919) % 4294967291';
 
+-- An error for what amcheck finds wrong with the file.  It takes btree indexes only; those of our access method pass for such.
+CREATE FUNCTION check_file(index regclass) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    btree CONSTANT oid := (SELECT oid FROM pg_am WHERE amname = 'btree');
+    am CONSTANT oid := (SELECT relam FROM pg_class WHERE oid = index);
+BEGIN
+    UPDATE pg_class SET relam = btree WHERE oid = index AND relam <> btree;
+    PERFORM bt_index_parent_check(index, true, true);
+    UPDATE pg_class SET relam = am WHERE oid = index AND relam <> am;
+END $$;
+
 -- The state of an index's model and whether the file passes amcheck.
 CREATE FUNCTION sound(index regclass) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
+    PERFORM check_file(index);
     PERFORM learnedbtree_check(index);
     RETURN (SELECT state FROM learnedbtree_model(index));
 EXCEPTION WHEN OTHERS THEN

@@ -39,7 +39,7 @@ sub same_answers
 		"$what: the answers are right");
 	is(model_state($node, 't_k'), 'ready', "$what: the lookups trained a model");
 	is(stat_of($node, 't_k', 'verified > 0 AND verified >= lookups * 0.9'), 't', "$what: by prediction");
-	is($node->psql('postgres', "SELECT learnedbtree_check('t_k', true, true)"), 0, "$what: amcheck is content");
+	is($node->psql('postgres', check_sql('t_k')), 0, "$what: amcheck is content");
 }
 
 is(model_state($node, 't_k'), 'ready', 'the build trained a model');
@@ -73,7 +73,7 @@ $node->safe_psql('postgres', 'INSERT INTO u SELECT g FROM generate_series(1, 500
 is($node->safe_psql('postgres', "$by_index SELECT sum((SELECT count(*) FROM u WHERE k = g)) FROM generate_series(1, 2000) g"),
 	'2000', 'the unlogged index answers');
 is(model_state($node, 'u_k'), 'ready', 'the unlogged index has a model again');
-is($node->psql('postgres', "SELECT learnedbtree_check('u_k', true, true)"), 0, 'amcheck is content with the unlogged index');
+is($node->psql('postgres', check_sql('u_k')), 0, 'amcheck is content with the unlogged index');
 
 $node->stop;
 done_testing();

@@ -95,7 +95,7 @@ $standby->promote;
 wait_until($standby, 'SELECT NOT pg_is_in_recovery()');
 $standby->safe_psql('postgres', 'INSERT INTO t SELECT g, g FROM generate_series(100000, 120000) g; DELETE FROM t WHERE k BETWEEN 700000 AND 710000; VACUUM t');
 is($reader->query_safe(question($_)), 't', "after promotion, from $_") for (110000, 705000, 730000);
-is($standby->psql('postgres', "SELECT learnedbtree_check('t_k', true, true)"), 0, 'amcheck is content after promotion');
+is($standby->psql('postgres', check_sql('t_k')), 0, 'amcheck is content after promotion');
 $standby->safe_psql('postgres', "SELECT learnedbtree_train('t_k')");
 is($reader->query_safe(question(500000)), 't', 'after training on the new primary');
 $reader->quit;

@@ -58,7 +58,7 @@ is(stat_of($new, 't_k', 'verified > 1000 AND verified >= lookups * 0.9'), 't', '
 $new->safe_psql('postgres', 'CREATE EXTENSION amcheck');
 foreach my $index (qw(t_k t_ak t_x t_c t_part t_off))
 {
-	is($new->psql('postgres', "SELECT learnedbtree_check('$index', true, true)"), 0, "amcheck is content with $index");
+	is($new->psql('postgres', check_sql($index)), 0, "amcheck is content with $index");
 }
 is($new->safe_psql('postgres', 'INSERT INTO t SELECT g FROM generate_series(5000, 6000) g; SET enable_seqscan = off; '
 	  . 'SELECT count(*) FROM t WHERE k BETWEEN 5000 AND 7000'), '1001', 'the indexes take inserts');

@@ -36,7 +36,7 @@ is($node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT (SELECT count(
 	  . '(SELECT sum(k) FROM t WHERE k BETWEEN 100 AND 200), '
 	  . "(SELECT string_agg(k::text, ',') FROM (SELECT k FROM t WHERE k < 50 ORDER BY k DESC LIMIT 4) q)"),
 	'2|10200|49,47,46,44', 'answers are right');
-is($node->psql('postgres', "SELECT learnedbtree_check('t_k', true, true)"), 0, 'amcheck is content');
+is($node->psql('postgres', check_sql('t_k')), 0, 'amcheck is content');
 
 # Loading the module in a session is no preloading.
 is($node->safe_psql('postgres', "LOAD 'learnedbtree'; SET learnedbtree.enable = off; SELECT count(*) FROM t WHERE k = 5002"), '2',

@@ -314,7 +314,7 @@ is(stat_of($node, 'tie_i', 'inserts'), '0', 'inserts no longer ask it');
 is(sql("SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT sum((SELECT count(*) FROM tie WHERE a = 1 AND t = scattered(g))) FROM generate_series(-50, 200) g"),
 	'200', 'lookups are answered');
 is(stat_of($node, 'tie_i', 'verified'), '0', 'as in btree');
-is($node->psql('postgres', "SELECT learnedbtree_check('tie_i', true, true)"), 0, 'amcheck is content');
+is($node->psql('postgres', check_sql('tie_i')), 0, 'amcheck is content');
 sql("SELECT learnedbtree_train('tie_i')");
 is(model_state($node, 'tie_i'), 'ready', 'a training gives it another chance');
 sql("INSERT INTO tie SELECT 1, scattered(g) FROM generate_series(500001, 540000) g");
@@ -398,7 +398,7 @@ $node->append_conf('postgresql.conf', "max_worker_processes = 1\n");
 $node->restart;
 is(sql("SELECT right_answers('a')"), 't', 'with one worker: the answers are right');
 works('a', 'and it comes');
-is($node->psql('postgres', "SELECT learnedbtree_check('a_k', true, true), learnedbtree_check('b_k', true, true)"), 0, 'amcheck is content');
+is($node->psql('postgres', check_sql('a_k', 'b_k')), 0, 'amcheck is content');
 my $from = time;
 ok(worker_gone(), 'without work, the worker ends');
 cmp_ok(time - $from, '<', 30, 'in good time');

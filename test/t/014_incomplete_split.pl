@@ -164,7 +164,7 @@ foreach my $case (@cases)
 	is(stat_of($node, 't_k', 'inserts_fallback > 0'), 't', "$name: the predicted insert was left to nbtree")
 	  unless $sql =~ /enable_insert = off/;
 	is($node->safe_psql('postgres', 'SELECT differences()'), '', "$name: every row is found by every way");
-	is($node->psql('postgres', "SELECT learnedbtree_check('t_k', true, true)"), 0, "$name: amcheck is content");
+	is($node->psql('postgres', check_sql('t_k')), 0, "$name: amcheck is content");
 }
 
 # The model of before, saved in the metapage, knows the right page, and puts keys there that no descent
@@ -180,11 +180,11 @@ is($source, 'metapage', 'the saved model was in use');
 ok(!is_finished($split), 'the right page got keys by prediction, the split is as it was');
 is(stat_of($node, 't_k', 'inserts_placed >= 2 AND inserts_fallback = 0'), 't', 'that was a proven leaf') or diag(stat_of($node, 't_k', '*'));
 is($node->safe_psql('postgres', 'SELECT differences()'), '', 'every row is found by every way');
-is($node->psql('postgres', "SELECT learnedbtree_check('t_k', true, true)"), 0, 'amcheck is content with the unfinished split');
+is($node->psql('postgres', check_sql('t_k')), 0, 'amcheck is content with the unfinished split');
 $node->safe_psql('postgres', "SELECT put($left, $right + 2)");
 ok(is_finished($split), 'the next insert on the left page finishes the split');
 is($node->safe_psql('postgres', 'SELECT differences()'), '', 'every row is found by every way, still');
-is($node->psql('postgres', "SELECT learnedbtree_check('t_k', true, true)"), 0, 'amcheck is content at the end');
+is($node->psql('postgres', check_sql('t_k')), 0, 'amcheck is content at the end');
 
 $node->stop;
 done_testing();

@@ -109,7 +109,7 @@ sub came_up
 sub check
 {
 	my ($server, $what) = @_;
-	is($server->psql('postgres', join('', map { "SELECT learnedbtree_check('$_', true, true);" } @indexes)), 0, "$what: amcheck is content");
+	is($server->psql('postgres', check_sql(@indexes)), 0, "$what: amcheck is content");
 }
 
 # ---- restart and crash ----
@@ -131,7 +131,7 @@ check($node, 'crash');
 is($node->safe_psql('postgres', "SELECT count(*) FROM u; $by_index SELECT count(*) FROM u WHERE k = 5"), "0\n0", 'an unlogged index begins anew');
 $node->safe_psql('postgres', 'INSERT INTO u SELECT g FROM generate_series(1, 20000) g');
 is($node->safe_psql('postgres', "$by_index SELECT sum((SELECT count(*) FROM u WHERE k = g)) FROM generate_series(1, 2000) g"), '2000', 'it answers again');
-is($node->psql('postgres', "SELECT learnedbtree_check('u_k', true, true)"), 0, 'amcheck is content with it');
+is($node->psql('postgres', check_sql('u_k')), 0, 'amcheck is content with it');
 
 # ---- replay of everything that touches the metapage, with every page compared; and promotion ----
 
@@ -165,7 +165,7 @@ $standby->promote;
 $standby->restart;
 came_up($standby, 'the standby promoted and restarted');
 check($standby, 'promoted');
-is($standby->psql('postgres', "SELECT learnedbtree_check('grow_k', true, true)"), 0, 'amcheck is content with the index that grew');
+is($standby->psql('postgres', check_sql('grow_k')), 0, 'amcheck is content with the index that grew');
 $standby->stop;
 unlike(slurp_file($_->logfile), qr/(FATAL: (?!.*(terminating|the database system is|could not (receive|connect|send)))|PANIC: |TRAP: |inconsistent page)/, $_->name . ': replay was consistent, nothing was fatal')
   foreach $node, $standby;
@@ -181,7 +181,7 @@ $node->safe_psql('postgres', "DROP INDEX one_n; CREATE INDEX one_n ON one USING 
 $node->restart;
 is($node->safe_psql('postgres', "$by_index SELECT sum((SELECT count(*) FROM c WHERE n = g::oid)) FROM generate_series(1, 20000, 7) g"), '2858', 'a column of another type');
 is($node->safe_psql('postgres', "$by_index SELECT sum((SELECT count(*) FROM one WHERE m = -g)) FROM generate_series(1, 20000, 7) g"), '2858', 'another index');
-is($node->psql('postgres', "SELECT learnedbtree_check('c_n', true, true), learnedbtree_check('one_n', true, true)"), 0, 'amcheck is content with both');
+is($node->psql('postgres', check_sql('c_n', 'one_n')), 0, 'amcheck is content with both');
 
 # ---- damaged saved models ----
 

@@ -218,7 +218,7 @@ foreach my $where ('k > 1000000000', "k = ANY ($array)")
 	$cursor->quit;
 	$node->safe_psql('postgres', "INSERT INTO t SELECT bk, b, bk FROM (SELECT (g * 2654435761) % 4294967291 AS bk, g AS b FROM generate_series(50::int8, 200000, 50) g) q WHERE bk > 1000000000");
 }
-is($node->psql('postgres', "SELECT learnedbtree_check('t_k', true, true)"), 0, 'amcheck is content');
+is($node->psql('postgres', check_sql('t_k')), 0, 'amcheck is content');
 
 # ---- a standby ----
 

@@ -314,7 +314,7 @@ SQL
 	my ($status, undef, $stderr) = $node->psql('postgres', 'INSERT INTO scrambled (k_k, k_n) SELECT k_k, k_n FROM scrambled WHERE id % 50 = 1 ORDER BY id DESC');
 	like($stderr, qr/duplicate key value violates unique constraint "scrambled_k"/, "$what: one that is there is refused");
 	is($node->psql('postgres', 'SELECT setseed(0.5); SELECT ask(2)'), 0, "$what: answers are btree's after changes");
-	is($node->psql('postgres', "SELECT learnedbtree_check(i) FROM unnest('{scrambled_k, scrambled_nk}'::regclass[]) i"), 0, "$what: the index files are sound");
+	is($node->psql('postgres', check_sql('scrambled_k', 'scrambled_nk')), 0, "$what: the index files are sound");
 }
 
 # Lookups that ended in a descent, and whether the model was given up, of both indexes.

@@ -315,7 +315,7 @@ $node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM big
 cmp_ok(stat_of($node, 'big_k', 'verified'), '>', $verified, 'with memory again models are used');
 foreach my $index (qw(small_k big_k keep_k))
 {
-	is($node->psql('postgres', "CREATE EXTENSION IF NOT EXISTS amcheck; SELECT learnedbtree_check('$index', true, true)"), 0, "$index is in order");
+	is($node->psql('postgres', "CREATE EXTENSION IF NOT EXISTS amcheck; " . check_sql($index)), 0, "$index is in order");
 }
 
 # ---- the first use in a server's life ----

@@ -111,7 +111,7 @@ sub in_order
 	foreach my $table (@tables)
 	{
 		is($node->safe_psql('postgres', "SELECT right_answers('$table')"), 't', "$what: answers from $table are right");
-		is(state_of($node, "SELECT learnedbtree_check('${table}_k', true, true)"), '', "$what: amcheck is content with it");
+		is(state_of($node, check_sql("${table}_k")), '', "$what: amcheck is content with it");
 	}
 	return;
 }

@@ -135,7 +135,7 @@ sub train_within
 	my ($memory) = @_;
 	my $s = $node->background_psql('postgres');
 	my $pid = $s->query_safe('SELECT pg_backend_pid()');
-	$s->query_safe("SET maintenance_work_mem = '$memory'; SELECT count(*) FROM words WHERE w = 'a' AND n = 1; SELECT learnedbtree_check('words_w')");
+	$s->query_safe("SET maintenance_work_mem = '$memory'; SELECT count(*) FROM words WHERE w = 'a' AND n = 1; " . check_sql('words_w'));
 	my $before = peak_memory($pid);
 	my $state = $s->query_safe("SELECT learnedbtree_train('words_w')");
 	my $took = peak_memory($pid) - $before;
@@ -163,7 +163,7 @@ note("training took $took kB that stay");
 is($model, 'ready|t|f', 'with little there are none, but a model nevertheless');
 is($right, 1200, 'and the answers are right');
 cmp_ok($took, '<', 2048, 'within what it was given, or nearly');
-sql("SELECT learnedbtree_check('words_w', true)");
+sql(check_sql('words_w'));
 sql('VACUUM words');
 
 # ---- during a statement ----

@@ -159,7 +159,7 @@ $node->stop('immediate');
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION amcheck');
 is($node->safe_psql('postgres', "$by_index SELECT count(*), sum(k) FROM fresh WHERE k > 0"), '26667|2666833335', 'are there after a crash');
-is($node->psql('postgres', "SELECT learnedbtree_check('fresh_k', true, true)"), 0, 'and the index is good');
+is($node->psql('postgres', check_sql('fresh_k')), 0, 'and the index is good');
 
 $node->stop;
 done_testing();

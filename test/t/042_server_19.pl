@@ -81,7 +81,7 @@ sub indexes_good
 		is($server->safe_psql('postgres', 'SET enable_seqscan = off; SET enable_bitmapscan = off; '
 				  . "SELECT count(*) > $keys - 100 AND count(*) = count(k = bk OR NULL) AND sum((SELECT count(*) FROM $table WHERE $key{$index} = t.k)) = count(*) FROM $table t"),
 			't', "$when: lookups find all by $index");
-		is($server->psql('postgres', "SELECT learnedbtree_check('$index', true, true)"), 0, "$when: $index is good");
+		is($server->psql('postgres', check_sql($index)), 0, "$when: $index is good");
 	}
 	return;
 }

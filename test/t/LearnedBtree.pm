@@ -8,7 +8,7 @@ use Exporter 'import';
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 
-our @EXPORT = qw(needs_preload configure_node new_node model_state stat_of wait_until dump_and_restore make_scans_that_fail);
+our @EXPORT = qw(needs_preload configure_node new_node model_state stat_of wait_until amcheck_sql check_sql dump_and_restore make_scans_that_fail);
 
 # Below 17 models need memory that only preloaded modules can have.
 sub needs_preload
@@ -57,6 +57,21 @@ sub stat_of
 	my ($node, $index, $columns) = @_;
 	return $node->safe_psql('postgres',
 		"SELECT $columns FROM learnedbtree_stat WHERE indexrelname = '$index'");
+}
+
+# What has amcheck look at the files of indexes, raising an error for what is wrong.  It takes btree indexes only, and those
+# of our access method pass for such until the transaction ends.
+sub amcheck_sql
+{
+	my $list = "'{" . join(',', @_) . "}'::regclass[]";
+	return "BEGIN; UPDATE pg_class SET relam = (SELECT oid FROM pg_am WHERE amname = 'btree') WHERE oid = ANY ($list); "
+	  . "SELECT bt_index_parent_check(i, true, true) FROM unnest($list) i; ROLLBACK;\n";
+}
+
+# ... and learnedbtree_check() at their models.
+sub check_sql
+{
+	return amcheck_sql(@_) . "SELECT learnedbtree_check(i) FROM unnest('{" . join(',', @_) . "}'::regclass[]) i;\n";
 }
 
 # How databases are dumped, and what restores such a dump: pg_restore with these options, or (undef) psql.

@@ -389,7 +389,7 @@ sub try_shape
 		0, [qr{processed: (\d+)/\1}], [qr/^(?!.*(ERROR|wrong answer))/s],
 		"$name: every answer is the same by learnedbtree, btree and sequential scan", \%files);
 
-	is($node->psql('postgres', "SELECT learnedbtree_check('l_$name', true, true)"), 0,
+	is($node->psql('postgres', check_sql("l_$name")), 0,
 		"$name: amcheck finds nothing wrong with the index file");
 	my ($lookups, $share) = split /\|/,
 	  stat_of($node, "l_$name", 'lookups, round(100.0 * verified / greatest(lookups, 1), 1)');

@@ -445,7 +445,7 @@ sub check_indexes
 {
 	my ($node) = @_;
 	my ($rc, $out, $err) = $node->psql('postgres',
-		join('', map { "SELECT learnedbtree_check('$_', true, true);" } learned_indexes()));
+		check_sql(learned_indexes()));
 	return $rc == 0 ? '' : "$err";
 }
 
