@@ -40,7 +40,7 @@ CREATE FUNCTION learnedbtree_model(index regclass,
         OUT state text, OUT reason text,
         OUT leaves bigint, OUT knots integer,
         OUT max_error double precision, OUT mean_error double precision,
-        OUT bytes bigint, OUT key_code text, OUT separator_bytes bigint, OUT ties bigint,
+        OUT bytes bigint, OUT separator_bytes bigint, OUT ties bigint,
         OUT trained_at timestamptz, OUT training_ms double precision, OUT source text,
         OUT splits_since bigint, OUT deleted_since bigint, OUT lookups_since bigint,
         OUT moved_since bigint, OUT fallbacks_since bigint,
@@ -55,12 +55,6 @@ CREATE FUNCTION learnedbtree_leaves(index regclass,
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
 COMMENT ON FUNCTION learnedbtree_leaves(regclass) IS
     'the leaves of an index''s model in key order: smallest key code, is it a knot of the spline, and the spline''s error';
-
-CREATE FUNCTION learnedbtree_predict(index regclass, VARIADIC key "any",
-        OUT code numeric, OUT predicted_block bigint, OUT found_block bigint, OUT hops integer)
-    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
-COMMENT ON FUNCTION learnedbtree_predict(regclass, VARIADIC "any") IS
-    'a key''s code, leaf block the model predicts, block the descent finds, steps from the one to the other (NULL: not proven)';
 
 CREATE FUNCTION learnedbtree_check(index regclass,
         OUT model text, OUT saved_model text,

@@ -23,7 +23,7 @@ STRIDE = 1_000_003  # a prime, larger than a file's groups of lines; no divisor 
 INSERTED_ENTRIES = 4  # a row inserted takes as much as so many entries: leaves that have split, the table, its source
 FIGURES = ("speed-up", "by the model, % of probes", "verified, % of lookups", "at the predicted leaf, %", "leaves",
            "knots", "max error, leaves", "ties", "separators, kB", "model, kB", "index, MB", "height", "state",
-           "key code, or why not")
+           "why there is no model")
 
 
 class Keys(Experiment):
@@ -154,7 +154,7 @@ class Keys(Experiment):
                 (model.get("separator_bytes") or 0) / 1000 or None,
                 (model.get("bytes") or 0) / 1000 or None, size, height,
                 learned.model_of(bench, index)["state"] if index else None,
-                model.get("key_code") or model.get("reason") or model.get("state")]
+                model.get("reason")]
 
 
 @dataclasses.dataclass

@@ -18,8 +18,7 @@ def draw(model, title, paths):
     grid = figure.add_gridspec(2, 2, height_ratios=(5, 2), width_ratios=(3, 2))
     measures = model.measures
     figure.suptitle(f"{title}: {measures['leaves']:,} leaves, {measures['knots']:,} knots, "
-                    f"an error of at most {measures['max_error']:g} leaves\n"
-                    f"key code: {measures['key_code']}", fontsize=11)
+                    f"an error of at most {measures['max_error']:g} leaves", fontsize=11)
     curve = _Curve(model)
     whole = figure.add_subplot(grid[0, 0])
     curve.draw(whole)

@@ -22,13 +22,14 @@ class Model:
     measures: dict  # the row of learnedbtree_model()
     buckets: list  # dicts of equally many leaves each, in key order; errors are of the leaves that do not tie
     knots: list  # (code, slot)
+    column: tuple  # name and type, where a key is one ascending column
 
     def keys(self, codes):
         """Codes as what they stand for, where a code is a single number; and the name of that."""
-        name, _, rest = self.measures["key_code"].partition(" ")
-        if rest in INTEGERS:
-            return [int(code) - SIGN for code in codes], f"{name} ({rest})"
-        if rest in TIMES:
+        name, kind = self.column
+        if kind in INTEGERS:
+            return [int(code) - SIGN for code in codes], f"{name} ({kind})"
+        if kind in TIMES:
             return [_time(int(code) - SIGN) for code in codes], f"{name} (time)"
         return [float(code) for code in codes], "key code"
 
@@ -48,8 +49,6 @@ def read_model(connection, index, points):
         measures = _rows(connection, f"SELECT * FROM {EXTENSION}_model(%s)", [index])[0]
         if measures["state"] != "ready":
             raise Failed(f"{index} has no model to draw: {measures['state']}, {measures['reason']}")
-        if measures["key_code"] is None:
-            raise Failed(f"you may not see the key values of {index}: that takes SELECT on its key columns")
         buckets = _rows(connection, f"""
             SELECT min(slot) AS first_slot, count(*) AS leaves, min(code) AS min_code, avg(error) AS mean_error,
                    max(error) AS max_error
@@ -61,8 +60,15 @@ def read_model(connection, index, points):
         if measures["leaves"] < MIN_LEAVES:
             raise Failed(f"{index} has too few leaves to draw: {measures['leaves']}")
         if measures["trained_at"] == again["trained_at"] and buckets:
-            return Model(measures, buckets, knots)
+            return Model(measures, buckets, knots, _column(connection, index))
     raise Failed(f"{index} is trained faster than it can be read")
+
+
+def _column(connection, index):
+    found = connection.execute("""
+        SELECT attname, format_type(atttypid, NULL) FROM pg_index JOIN pg_attribute ON attrelid = indexrelid AND attnum = 1
+         WHERE indexrelid = %s::regclass AND indnkeyatts = 1 AND indoption[0] & 1 = 0""", [index]).fetchall()
+    return found[0] if found else (None, None)
 
 
 def _rows(connection, sql, parameters):

@@ -12,44 +12,6 @@
 #include "server/compat.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/lsyscache.h"
-#include "utils/rls.h"
-
-/*
- * May the current user select each key column by itself?  That does not do where there is more to an index than its
- * columns: an expression's values come from others, and a predicate tells something about the rows that meet it.
- */
-static bool
-may_select_key_columns(Relation index)
-{
-	Oid			table = index->rd_index->indrelid;
-
-	if (!heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL))
-		return false;
-	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
-	{
-		AttrNumber	column = index->rd_index->indkey.values[i];
-
-		if (column == InvalidAttrNumber ||
-			pg_attribute_aclcheck(table, column, GetUserId(), ACL_SELECT) != ACLCHECK_OK)
-			return false;
-	}
-	return true;
-}
-
-/*
- * Like the server, when it decides whether an error quotes a key, but stricter about predicates.  Owners are asked, too:
- * they may have revoked their own right, or forced row-level security upon themselves.
- */
-bool
-lbt_may_see_values(Relation index)
-{
-	Oid			table = index->rd_index->indrelid;
-
-	if (check_enable_rls(table, InvalidOid, true) == RLS_ENABLED)
-		return false;
-	return pg_class_aclcheck(table, GetUserId(), ACL_SELECT) == ACLCHECK_OK || may_select_key_columns(index);
-}
 
 static void
 check_right(Relation rel, LbtRight right)
@@ -62,11 +24,6 @@ check_right(Relation rel, LbtRight right)
 				 right == LBT_MAY_CHANGE ?
 				 errhint("Only its owner may do this.") :
 				 errhint("Only its owner and members of pg_monitor may look into it.")));
-	if (right == LBT_MAY_SEE_VALUES && !lbt_may_see_values(rel))
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("permission denied for the key values of index \"%s\"", RelationGetRelationName(rel)),
-				 errhint("This needs SELECT on the table or all key columns, and no row-level security in the way.")));
 }
 
 Relation

@@ -15,7 +15,6 @@
 typedef enum LbtRight
 {
 	LBT_MAY_SEE,				/* the index's owner, or pg_monitor */
-	LBT_MAY_SEE_VALUES,			/* one of these for whom lbt_may_see_values() */
 	LBT_MAY_CHANGE				/* the index's owner */
 } LbtRight;
 
@@ -25,12 +24,6 @@ typedef enum LbtRight
  * the caller's.
  */
 extern Relation lbt_open_index(Oid relid, LOCKMODE lock, LbtRight right);
-
-/*
- * May the current user see what tells key values: codes, ranges, prefixes, and which leaf a key belongs to?  Only who
- * may read the key columns of all of the table's rows.
- */
-extern bool lbt_may_see_values(Relation index);
 
 /* The first argument of a function, a regclass; an error when it is NULL. */
 extern Oid	lbt_index_argument(FunctionCallInfo fcinfo);

@@ -13,8 +13,8 @@ CREATE INDEX bad_empty_i ON bad_empty USING learnedbtree (a);
 
 -- not an index of ours: each function
 CREATE FUNCTION refused(call text) RETURNS text LANGUAGE sql AS $$ SELECT outcome(call, 'accepted') $$;
-SELECT f, refused(format('%s(%L%s)', f, 'bad', CASE WHEN f ~ 'predict' THEN ', 1' END))
-  FROM unnest(ARRAY['learnedbtree_train', 'learnedbtree_model', 'learnedbtree_leaves', 'learnedbtree_predict', 'learnedbtree_check']) f;
+SELECT f, refused(format('%s(%L)', f, 'bad'))
+  FROM unnest(ARRAY['learnedbtree_train', 'learnedbtree_model', 'learnedbtree_leaves', 'learnedbtree_check']) f;
 SELECT o, refused(format('learnedbtree_model(%L)', o)) FROM unnest(ARRAY['bad_btree', 'bad_hash', 'bad_view', 'pg_class', 'pg_class_oid_index', 'nowhere']) o;
 SELECT o, refused(format('learnedbtree_check(%L)', o)) FROM unnest(ARRAY['bad_btree', 'bad_hash']) o;
 SELECT refused('learnedbtree_model(4000000000::oid::regclass)');
@@ -24,26 +24,12 @@ SELECT refused('learnedbtree_train(0::regclass)');
 SELECT learnedbtree_train(NULL) IS NULL AS train, learnedbtree_check(NULL) IS NULL AS "check";
 SELECT * FROM learnedbtree_model(NULL);
 SELECT * FROM learnedbtree_leaves(NULL);
-SELECT * FROM learnedbtree_predict(NULL, 1);
-SELECT refused('learnedbtree_predict(''bad_i'', NULL)');
-SELECT refused('learnedbtree_predict(''bad_i'', NULL::int)');
-SELECT refused('learnedbtree_predict(''bad_i'', 1, NULL::date)');
-SELECT refused('learnedbtree_predict(''bad_i'', VARIADIC NULL::int[])');
-SELECT refused('learnedbtree_predict(''bad_i'', VARIADIC ''{}''::int[])');
 
--- keys of another kind, too many, out of range
-SELECT refused('learnedbtree_predict(''bad_i'', 1, date ''2000-01-01'', 3)');
-SELECT refused('learnedbtree_predict(''bad_i'', date ''2000-01-01'')');
-SELECT refused('learnedbtree_predict(''bad_i'', 1.5)');
-SELECT refused('learnedbtree_predict(''bad_i'', ''x'')');
-SELECT refused('learnedbtree_predict(''bad_i'', 5000000000)');
-SELECT refused('learnedbtree_predict(''bad_i'', 5::bigint)');
-SELECT refused('learnedbtree_predict(''bad_t'', ''5''::text)');
+-- no type for a model
 SELECT refused('learnedbtree_train(''bad_t'')');
 
 -- an empty index, an invalid one
 SELECT state, reason FROM learnedbtree_model('bad_empty_i');
-SELECT * FROM learnedbtree_predict('bad_empty_i', 5);
 SELECT learnedbtree_train('bad_empty_i');
 SELECT count(*) FROM learnedbtree_leaves('bad_empty_i');
 SELECT * FROM learnedbtree_check('bad_empty_i');
@@ -54,8 +40,8 @@ INSERT INTO bad VALUES (1, '{}', NULL);
 SET client_min_messages = error;
 CREATE UNIQUE INDEX CONCURRENTLY bad_invalid ON bad USING learnedbtree (a);
 RESET client_min_messages;
-SELECT f, refused(format('%s(%L%s)', f, 'bad_invalid', CASE WHEN f ~ 'predict' THEN ', 1' END))
-  FROM unnest(ARRAY['learnedbtree_train', 'learnedbtree_model', 'learnedbtree_predict', 'learnedbtree_check']) f;
+SELECT f, refused(format('%s(%L)', f, 'bad_invalid'))
+  FROM unnest(ARRAY['learnedbtree_train', 'learnedbtree_model', 'learnedbtree_leaves', 'learnedbtree_check']) f;
 DROP INDEX bad_invalid;
 
 -- what no index of this kind can be
@@ -72,13 +58,13 @@ EXCEPTION WHEN undefined_function OR feature_not_supported THEN
 END $$;
 SELECT learnedbtree.marks_changed();
 
--- others' indexes: owners do all, members of pg_monitor look, others nothing
+-- others' indexes: owners do all, members of pg_monitor look at what tells no keys, others nothing
 CREATE ROLE lbt_owner;
 CREATE ROLE lbt_monitor IN ROLE pg_monitor;
 CREATE ROLE lbt_other;
 ALTER TABLE bad OWNER TO lbt_owner;
 CREATE FUNCTION rights() RETURNS TABLE (call text, outcome text) LANGUAGE sql AS $$
-    SELECT c, refused(c) FROM unnest(ARRAY['learnedbtree_model(''bad_i'')', 'learnedbtree_leaves(''bad_i'')', 'learnedbtree_predict(''bad_i'', 1)',
+    SELECT c, refused(c) FROM unnest(ARRAY['learnedbtree_model(''bad_i'')', 'learnedbtree_leaves(''bad_i'')',
         'learnedbtree_train(''bad_i'')', 'learnedbtree_check(''bad_i'')', 'learnedbtree_stat_reset()', 'learnedbtree_sync_opclasses()',
         'count(*) FROM learnedbtree_stat WHERE indexrelname = ''bad_i''']) c
 $$;

@@ -103,26 +103,26 @@ RESET ALL;
 DROP TABLE byt_args;
 DROP INDEX byt_t, byt_b;
 
--- what is learned, in words
-CREATE TABLE byt_words (t text COLLATE "C", u uuid, w text COLLATE "C", i int, b bytea);
-INSERT INTO byt_words SELECT 'user' || (9 - mix(i) % 9) || lpad((mix(i) * 69621)::text, 18, mix(i * 7)::text), md5(i::text)::uuid, 'it''s \ ' || chr(1000 + (i % 10)::int), i % 100, int4send(i::int)
+-- each key of many is found where it is predicted
+CREATE TABLE byt_words (t text COLLATE "C", u uuid, i int, b bytea);
+INSERT INTO byt_words SELECT 'user' || (9 - mix(i) % 9) || lpad((mix(i) * 69621)::text, 18, mix(i * 7)::text), md5(i::text)::uuid, i % 100, int4send(i::int)
   FROM generate_series(1, 20000) i;
 CREATE INDEX byt_words_t ON byt_words USING learnedbtree (t);
 CREATE INDEX byt_words_u ON byt_words USING learnedbtree (u DESC);
-CREATE INDEX byt_words_wi ON byt_words USING learnedbtree (w, i);
 CREATE INDEX byt_words_iut ON byt_words USING learnedbtree (i, u, t);
 CREATE INDEX byt_words_b ON byt_words USING learnedbtree (b);
-SELECT key_code FROM learnedbtree_model('byt_words_t');
-SELECT key_code FROM learnedbtree_model('byt_words_u');
-SELECT key_code FROM learnedbtree_model('byt_words_wi');
-SELECT key_code ~ '^i integer -?\d+..-?\d+ x u uuid: \d bytes \(further columns tie\)$' AS iut FROM learnedbtree_model('byt_words_iut');
-SELECT key_code FROM learnedbtree_model('byt_words_b');
-SELECT count(*), count(hops), bool_and(hops <= 1) AS proven FROM byt_words, LATERAL learnedbtree_predict('byt_words_t', t);
-SELECT count(*), bool_and(hops <= 1) AS proven FROM byt_words, LATERAL learnedbtree_predict('byt_words_iut', i, u, t);
-SELECT count(*), bool_and(hops <= 1) AS proven FROM byt_words, LATERAL learnedbtree_predict('byt_words_b', b);
-SELECT predicted_block = found_block AS met FROM learnedbtree_predict('byt_words_u', 'f8000000-0000-0000-0000-000000000000');
-SELECT learnedbtree_predict('byt_words_u', 'nonsense');
-SELECT predicted_block = found_block AS met FROM learnedbtree_predict('byt_words_t', 5);  -- read as text
+ANALYZE byt_words;
+SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off; SET enable_material = off; SET enable_seqscan = off;
+SELECT learnedbtree_stat_reset(i) FROM unnest('{byt_words_t, byt_words_u, byt_words_iut, byt_words_b}'::regclass[]) i;
+SELECT count(*) FROM byt_words o, LATERAL (SELECT i.t FROM byt_words i WHERE i.t = o.t OFFSET 0) q;
+SELECT count(*) FROM byt_words o, LATERAL (SELECT i.b FROM byt_words i WHERE i.b = o.b OFFSET 0) q;
+SELECT count(*) FROM (SELECT u FROM byt_words WHERE u >= 'f8000000-0000-0000-0000-000000000000' OFFSET 0) q;
+SELECT indexrelname, lookups >= CASE indexrelname WHEN 'byt_words_u' THEN 1 ELSE 20000 END AS all, verified = lookups AS verified
+  FROM learnedbtree_stat WHERE relname = 'byt_words' AND indexrelname <> 'byt_words_iut' ORDER BY 1;
+DROP INDEX byt_words_t, byt_words_u;
+SELECT count(*) FROM byt_words o, LATERAL (SELECT i.t FROM byt_words i WHERE i.i = o.i AND i.u = o.u AND i.t = o.t OFFSET 0) q;
+SELECT lookups >= 20000 AS all, verified = lookups AS verified FROM learnedbtree_stat WHERE indexrelname = 'byt_words_iut';
+RESET enable_hashjoin; RESET enable_mergejoin; RESET enable_memoize; RESET enable_material; RESET enable_seqscan;
 DROP TABLE byt_words;
 
 -- inserts: placed, and unique

@@ -84,7 +84,7 @@ ANALYZE opt_big;
 SELECT state, reason, leaves FROM learnedbtree_model('opt_big_i');
 SELECT compare('opt_big_i', 'SELECT a FROM opt_big WHERE a BETWEEN 1000 AND 1010');
 SELECT learnedbtree_train('opt_big_i');
-SELECT (learnedbtree_predict('opt_big_i', 5)).found_block > 0 AS answered;
+SELECT compare('opt_big_i', 'SELECT a FROM opt_big WHERE a = 5');
 SELECT compare('opt_e', 'SELECT a FROM opt WHERE a BETWEEN 1000 AND 2000');
 RESET learnedbtree.max_model_memory;
 SELECT learnedbtree_train('opt_big_i');

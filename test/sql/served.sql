@@ -28,7 +28,6 @@ SELECT lookups > 0 AS looked_up, verified = lookups AS verified FROM learnedbtre
 
 SELECT state, source, leaves > 50 AS leaves FROM learnedbtree_model('sv_pkey');
 SELECT count(*) = (SELECT leaves FROM learnedbtree_model('sv_pkey')) AS all_of_them FROM learnedbtree_leaves('sv_pkey');
-SELECT predicted_block = found_block AS predicted, hops FROM learnedbtree_predict('sv_pkey', 77, 20000);
 
 -- a tree with more than one inner level, which is trained by reading level 1 ahead
 CREATE TABLE sv_deep (t text COLLATE "C" PRIMARY KEY);

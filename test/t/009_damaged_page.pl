@@ -12,7 +12,7 @@ use Test::More;
 my $node = new_node('damaged');
 $node->safe_psql('postgres', 'CREATE TABLE t (k int8); INSERT INTO t SELECT g FROM generate_series(1, 20000) g; '
 	  . 'CREATE INDEX t_k ON t USING learnedbtree (k); CHECKPOINT');
-my $block = $node->safe_psql('postgres', "SELECT predicted_block FROM learnedbtree_predict('t_k', 7000)");
+my $block = leaf_of($node, 't_k', 7000);
 my $file = $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('t_k')");
 my $lookup = 'SET enable_seqscan = off; SELECT count(*) FROM t WHERE k =';
 $node->stop;

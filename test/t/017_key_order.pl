@@ -14,6 +14,9 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
+my $folder = PostgreSQL::Test::Utils::tempdir;
+system("make -s -C '$FindBin::RealBin/../codes' PG_CONFIG=pg_config TO='$folder' >'$folder/build.log' 2>&1") == 0
+  or die 'the module of key codes does not build: ' . slurp_file("$folder/build.log");
 my $keys = $ENV{LBT_KEY_ORDER_KEYS} || 20_000;
 my $tried = 0;
 
@@ -25,6 +28,8 @@ if ($collation{icu})
 	$node->safe_psql('postgres', "CREATE COLLATION icu_czech (provider = icu, locale = 'cs')");
 	$collation{icu_czech} = 'icu_czech';
 }
+
+$node->safe_psql('postgres', qq(CREATE FUNCTION key_code(index regclass, VARIADIC key "any") RETURNS numeric LANGUAGE C STRICT AS '$folder/codes'));
 
 # Random things, each call another; what has an argument does not depend on it, but must be evaluated for each row.
 $node->safe_psql('postgres', <<'SQL');
@@ -95,14 +100,14 @@ BEGIN
 		WHEN 'before' THEN code := $q$'before', k, g$q$; ordered := format('k %s, g DESC', down);
 	END CASE;
 	EXECUTE format('SELECT count(*) FROM (SELECT code, max(code) OVER (ORDER BY %s ROWS BETWEEN %s PRECEDING AND 1 PRECEDING) AS m '
-				   'FROM (SELECT *, (learnedbtree_predict(%s)).code FROM key OFFSET 0) c) q WHERE code < m',
+				   'FROM (SELECT *, key_code(%s) AS code FROM key OFFSET 0) c) q WHERE code < m',
 				   ordered, CASE WHEN near THEN '1' ELSE 'UNBOUNDED' END, code) INTO result;
 	RETURN result;
 END $$;
 CREATE FUNCTION unequal() RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
-	RETURN (SELECT count(*) FROM (SELECT 1 FROM (SELECT k, (learnedbtree_predict('one', k)).code, (learnedbtree_predict('before', k)).code AS part,
-			(learnedbtree_predict('before', k, g)).code AS code2 FROM key OFFSET 0) q
+	RETURN (SELECT count(*) FROM (SELECT 1 FROM (SELECT k, key_code('one', k) AS code, key_code('before', k) AS part,
+			key_code('before', k, g) AS code2 FROM key OFFSET 0) q
 		GROUP BY k HAVING min(code) <> max(code) OR min(part) <> max(part) OR max(part) > min(code2)) r);
 END $$;
 SQL
@@ -142,7 +147,7 @@ SQL
 		join(', ', 'SELECT count(*)', map { "disorder('$_', '$order', $near)" } qw(one after before)) . ' FROM key');
 	my $all = shift @wrong;
 	my ($codes, $leaves, $distinct) = split /\|/, $node->safe_psql('postgres',
-		"SELECT count(DISTINCT (learnedbtree_predict('one', k)).code), (SELECT leaves FROM learnedbtree_model('one')), (SELECT count(*) FROM "
+		"SELECT count(DISTINCT key_code('one', k)), (SELECT leaves FROM learnedbtree_model('one')), (SELECT count(*) FROM "
 		. "(SELECT k FROM key GROUP BY k LIMIT 1000) d) FROM key");
 	note("$name: $all keys, $distinct or more different; $leaves leaves, $codes codes; disorder @wrong; ", time - $started, ' s');
 	pop @wrong if $type{loose};

@@ -287,7 +287,7 @@ $standby->stop;
 # ---- damaged pages ----
 
 my $far = $node->safe_psql('postgres', 'SELECT k FROM probe p WHERE n = 900');
-my $leaf = $node->safe_psql('postgres', "SELECT predicted_block FROM learnedbtree_predict('big_k', $far)");
+my $leaf = leaf_of($node, 'big_k', $far);
 my $heap = $node->safe_psql('postgres', "SELECT (ctid::text::point)[0]::int FROM big WHERE k = (SELECT k FROM probe WHERE n = 930)");
 my %file = map { $_ => $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('$_')") } ('big', 'big_k');
 $node->safe_psql('postgres', 'CREATE TABLE first AS SELECT * FROM probe WHERE n <= 1000 ORDER BY n; ANALYZE first; CHECKPOINT');

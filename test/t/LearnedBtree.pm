@@ -8,7 +8,7 @@ use Exporter 'import';
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 
-our @EXPORT = qw(needs_preload configure_node new_node model_state stat_of wait_until amcheck_sql check_sql dump_and_restore make_scans_that_fail);
+our @EXPORT = qw(needs_preload configure_node new_node model_state stat_of leaf_of wait_until amcheck_sql check_sql dump_and_restore make_scans_that_fail);
 
 # Below 17 models need memory that only preloaded modules can have.
 sub needs_preload
@@ -72,6 +72,19 @@ sub amcheck_sql
 sub check_sql
 {
 	return amcheck_sql(@_) . "SELECT learnedbtree_check(i) FROM unnest('{" . join(',', @_) . "}'::regclass[]) i;\n";
+}
+
+# The leaf that has a key, of an index on one int8 column.
+sub leaf_of
+{
+	my ($node, $index, $key) = @_;
+	my $bytes = join(' ', map { sprintf('%02x', $_) } unpack('C*', pack('q<', $key)));
+	return $node->safe_psql('postgres', <<"SQL");
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS pageinspect;
+SELECT b FROM generate_series(1, pg_relation_size('$index')::int / 8192 - 1) b, get_raw_page('$index', b) p, bt_page_items(p) i
+ WHERE (get_byte(p, 8188) & 1) = 1 AND (i.itemoffset > 1 OR get_byte(p, 8180) + get_byte(p, 8181) = 0) AND i.data = '$bytes'; -- a leaf; no high key
+SQL
 }
 
 # How databases are dumped, and what restores such a dump: pg_restore with these options, or (undef) psql.
