@@ -77,7 +77,6 @@ column_init(LbtKeyColumn *column, Relation rel, int i)
 		return false;
 	column->kind = known[k].kind;
 	column->type = known[k].type;
-	column->stored_type = getBaseType(att->atttypid);
 	column->length = att->attlen;
 	column->desc = (rel->rd_indoption[i] & INDOPTION_DESC) != 0;
 	column->nulls_first = (rel->rd_indoption[i] & INDOPTION_NULLS_FIRST) != 0;

@@ -50,7 +50,6 @@ typedef struct LbtKeyColumn
 	int			length;			/* as attlen: -1 varlena, -2 C string (name) */
 	char		align;			/* as attalign */
 	Oid			type;			/* the operator class's input type */
-	Oid			stored_type;	/* the column's own, below domains */
 	Oid			collation;
 	FmgrInfo	compare;		/* the comparison function, of encoded columns */
 	LbtEncoding encoding;
