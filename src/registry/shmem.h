@@ -137,6 +137,7 @@ typedef struct LbtControl
 	/* Times; 0: never. */
 	pg_atomic_uint64 unreachable_told;	/* said in the log (server/guard.h) */
 	pg_atomic_uint64 no_slot_at;	/* for a worker; none has come since */
+	pg_atomic_uint64 no_slot_told;	/* said in the log */
 	dshash_table_handle entries;
 	dshash_table_handle totals;
 } LbtControl;

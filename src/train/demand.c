@@ -73,6 +73,9 @@
 /* How long a worker may take to come, or a database is left alone that refused one; and so is a server without slots. */
 #define WORKER_MS 60000
 
+/* How often the log says that there was no slot: it is no fault, where databases are many. */
+#define TELL_MS (60 * 60 * 1000)
+
 /* The pause after a training that failed: the first one, doubled with each further one in a row, and the longest. */
 #define PAUSE_MS 1000
 #define PAUSE_MAX_MS (60 * 60 * 1000)
@@ -455,6 +458,16 @@ find_place(Oid database, TimestampTz now)
 	return found;
 }
 
+/* Has so much time passed since *last?  Then it is now, for the one process that is told so. */
+static bool
+is_time(pg_atomic_uint64 *last, TimestampTz now, int ms)
+{
+	uint64		before = pg_atomic_read_u64(last);
+
+	return (before == 0 || (uint64) now - before >= (uint64) ms * 1000) &&
+		pg_atomic_compare_exchange_u64(last, &before, now);
+}
+
 bool
 lbt_worker_start(Oid database, bool wake)
 {
@@ -484,7 +497,9 @@ lbt_worker_start(Oid database, bool wake)
 	}
 	LWLockRelease(&lbt_control->workers_lock);
 
-	if (!slot && pg_atomic_exchange_u64(&lbt_control->no_slot_at, now) == 0)
+	if (!slot)
+		pg_atomic_write_u64(&lbt_control->no_slot_at, now);
+	if (!slot && is_time(&lbt_control->no_slot_told, now, TELL_MS))
 		ereport(LOG,
 				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 				 errmsg("out of background worker slots: could not start the learnedbtree worker"),

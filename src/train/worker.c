@@ -35,8 +35,11 @@
 
 extern PGDLLEXPORT void lbt_worker_main(Datum arg);
 
-/* Time without demands after which the worker ends. */
-#define LINGER_MS 2000
+/*
+ * Time without demands after which the worker ends.  Short, because others
+ * need the slot: parallel queries, and workers of other databases.
+ */
+#define LINGER_MS 500
 
 /* How often it looks for demands that nobody has woken it for. */
 #define LOOK_MS 250
