@@ -504,7 +504,7 @@ lbt_trainable(Relation rel, const LbtIndex *index, const char **reason)
 {
 	*reason = NULL;
 	if (index->serving.options.learned == 0)
-		*reason = lbt_is_btree(rel) ? "its mark excludes it (learned is off)" : "the index option learned is off";
+		*reason = "the index option learned is off";
 	else if (RelationUsesLocalBuffers(rel))
 		*reason = "temporary indexes have no model";
 	else if (!lbt_shared_possible())
