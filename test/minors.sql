@@ -108,12 +108,11 @@ CREATE INDEX t_own ON t USING learnedbtree (u);
 SELECT learnedbtree_train('t_own') \g /dev/null
 CALL compare('t_own', 'SELECT * FROM t WHERE u < ''01000000-0000-0000-0000-000000000000'' ORDER BY u');
 
--- Marks: rows that sessions read.
-SET learnedbtree.btree_indexes = 'adopted';
-SELECT learnedbtree_adopt('t_pkey') \g /dev/null
+-- Names and patterns.
+SET learnedbtree.btree_indexes = '*, !t_*, public.t_pk*';
 SELECT count(*) FROM learnedbtree_indexes \g /dev/null
+SELECT count(*) FROM learnedbtree_patterns \g /dev/null
 CALL compare('t_pkey', 'SELECT * FROM t WHERE k < 7000 ORDER BY k');
-SELECT learnedbtree_release('t_pkey') \g /dev/null
 
 DROP INDEX t_own;
 DROP PROCEDURE compare_all;

@@ -56,7 +56,6 @@ DO $$ BEGIN
 EXCEPTION WHEN undefined_function OR feature_not_supported THEN
     RAISE NOTICE 'learnedbtree_handler(NULL): refused';
 END $$;
-SELECT learnedbtree.marks_changed();
 
 -- others' indexes: owners do all, members of pg_monitor look at what tells no keys, others nothing
 CREATE ROLE lbt_owner;

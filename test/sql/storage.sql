@@ -126,7 +126,7 @@ SELECT what, anew(am, off, how, "on") AS result, string_agg(format('%s: %s', am,
                ('learnedbtree', 'learned', 'ALTER INDEX anew_k SET (learned = off)', 'ALTER INDEX anew_k SET (learned = on)'),
                ('learnedbtree', 'enable', 'SET learnedbtree.enable = off', 'SET learnedbtree.enable = on'),
                ('btree', 'nothing', 'SELECT 1', 'SELECT 1'),
-               ('btree', 'mark', 'SELECT learnedbtree_adopt(''anew_k'', learned => false)', 'SELECT learnedbtree_adopt(''anew_k'')'),
+               ('btree', 'excluded', 'SET learnedbtree.btree_indexes = ''all, !anew_k''', 'SET learnedbtree.btree_indexes = ''anew_k'''),
                ('btree', 'btree_indexes', 'SET learnedbtree.btree_indexes = none', 'SET learnedbtree.btree_indexes = "all"')) s (am, meanwhile, off, "on")
  GROUP BY 1, 2 ORDER BY what COLLATE "C", 2;
 DROP FUNCTION anew;

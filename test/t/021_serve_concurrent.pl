@@ -1,7 +1,7 @@
-# Primary keys, unique and other indexes are adopted, released, excluded, trained and rebuilt over and over while 16 clients
-# look up, join, insert, update and delete, by simple and by prepared statements; half of them have not loaded the library
+# Primary keys, unique and other indexes get names that are served, lose them, are excluded, trained and rebuilt, and the
+# setting changes, over and over while 16 clients look up, join, insert, update and delete, by simple and by prepared statements; half of them have not loaded the library
 # (below 17: serve no index).  Nobody gets an error, each answer is that of a btree index on a mirror column that nobody
-# touches, and in the end nothing is lost.  LBT_ADOPT_SECONDS makes it longer.
+# touches, and in the end nothing is lost.  LBT_NAME_SECONDS makes it longer.
 use strict;
 use warnings;
 
@@ -15,15 +15,15 @@ use Test::More;
 use Torture;
 
 my $seed = $ENV{LBT_SEED} || 20241105;
-my $seconds = $ENV{LBT_ADOPT_SECONDS} || 10;
+my $seconds = $ENV{LBT_NAME_SECONDS} || 10;
 my $customers = 400;
 my $keys = 30000;
-my @adopted = qw(customers_pkey customers_name_key orders_pkey orders_customer events_pkey);
+my @named = qw(customers_pkey customers_name_key orders_pkey orders_customer events_pkey);
 
-my $node = PostgreSQL::Test::Cluster->new('adopt');
+my $node = PostgreSQL::Test::Cluster->new('names');
 $node->init;
 torture_conf($node);
-$node->append_conf('postgresql.conf', "learnedbtree.min_leaves = 0\n");
+$node->append_conf('postgresql.conf', "learnedbtree.min_leaves = 0\nlearnedbtree.btree_indexes = 'served_*, !served_*_not'\n");
 $node->start;
 torture_settings($node);
 
@@ -89,7 +89,7 @@ CREATE FUNCTION happen(key int8) RETURNS void LANGUAGE sql AS \$\$
 CREATE FUNCTION try(call text, patience text) RETURNS void LANGUAGE plpgsql AS \$\$
 BEGIN
 	PERFORM set_config('lock_timeout', patience, true);
-	EXECUTE 'SELECT ' || call;
+	EXECUTE call;
 EXCEPTION WHEN lock_not_available THEN
 	NULL;
 END \$\$;
@@ -129,24 +129,28 @@ my @write = (
 	[ rollback => 2, "${n}BEGIN;\nSELECT place(:client_id + :base, :n, :c);\nROLLBACK;" ]);
 
 my @loop;
-foreach my $index (@adopted)
+foreach my $index (@named)
 {
-	my ($adopt, $release) = ("learnedbtree_adopt('$index')", "learnedbtree_release('$index')");
+	my ($in, $out) = map { naming($_, $index) } 'in', 'out';
+	# The list excludes a name that ends so.
+	my $exclude = "ALTER INDEX IF EXISTS served_$index RENAME TO served_${index}_not";
+	my $include = "ALTER INDEX IF EXISTS served_${index}_not RENAME TO served_$index";
 	push @loop,
-	  [ "$index.adopt", 6, "SELECT $adopt;\n\\sleep 5 ms" ],
-	  [ "$index.release", 5, "SELECT $release;\n\\sleep 5 ms" ],
-	  [ "$index.options", 2, "SELECT learnedbtree_adopt('$index', max_error => 2, retrain_splits => 5);\n\\sleep 5 ms" ],
-	  [ "$index.exclude", 2, "SELECT learnedbtree_adopt('$index', false);\n\\sleep 5 ms" ],
-	  [ "$index.impatient", 3, "SELECT try(\$\$$adopt\$\$, '1ms');\nSELECT try(\$\$$release\$\$, '1ms');" ],
-	  [ "$index.undone", 2, "BEGIN;\nSELECT $adopt;\nROLLBACK;\nBEGIN;\nSAVEPOINT s;\nSELECT $release;\nROLLBACK TO s;\nCOMMIT;" ],
-	  [ "$index.both", 1, "BEGIN;\nSELECT $adopt;\nSELECT $release;\nSELECT $adopt;\nCOMMIT;" ],
-	  [ "$index.train", 1, "SELECT $adopt;\nSELECT learnedbtree_train('" . $index =~ s/events_/events2_/r . "');" ];
+	  [ "$index.in", 6, "$in;\n\\sleep 5 ms" ],
+	  [ "$index.out", 5, "$out;\n\\sleep 5 ms" ],
+	  [ "$index.exclude", 2, "$exclude;\n\\sleep 5 ms\n$include;" ],
+	  [ "$index.impatient", 3, "SELECT try(\$\$$in\$\$, '1ms');\nSELECT try(\$\$$out\$\$, '1ms');" ],
+	  [ "$index.undone", 2, "BEGIN;\n$in;\nROLLBACK;\nBEGIN;\nSAVEPOINT s;\n$out;\nROLLBACK TO s;\nCOMMIT;" ],
+	  [ "$index.both", 1, "BEGIN;\n$in;\n$out;\n$in;\nCOMMIT;" ],
+	  [ "$index.train", 1, "$in;\nSELECT learnedbtree_train('" . ($index =~ /events_/ ? 'events2_pkey' : "served_$index") . "');" ];
 }
+my $list = 'served_*, !served_*_not';
 push @loop,
-  [ 'orders.all', 4, "SELECT count(*) FROM learnedbtree_adopt_all('orders');\n\\sleep 5 ms\nSELECT count(*) FROM learnedbtree_release_all('*rders');" ],
-  [ 'set', 2, "ALTER INDEX orders_customer SET (fillfactor = 80);\nALTER INDEX orders_customer RESET (fillfactor);" ],
+  map({ [ "reload.$_", 3, "ALTER SYSTEM SET learnedbtree.btree_indexes = '$_';\nSELECT pg_reload_conf();\n\\sleep 5 ms\n"
+			. "ALTER SYSTEM SET learnedbtree.btree_indexes = '$list';\nSELECT pg_reload_conf();" ] } 'none', 'all', 'all, !orders_*, !customers_*'),
+  [ 'set', 2, "ALTER INDEX IF EXISTS orders_customer SET (fillfactor = 80);\nALTER INDEX IF EXISTS orders_customer RESET (fillfactor);" ],
   [ 'vacuum', 2, 'VACUUM ANALYZE customers, orders, events;' ],
-  [ 'reindex', 1, 'REINDEX INDEX CONCURRENTLY orders_customer;' ];
+  [ 'reindex', 1, naming('in', 'orders_customer') . ";\nREINDEX INDEX CONCURRENTLY served_orders_customer;" ];
 
 # pgbench has no number of its own for a second run's clients.
 sub scripts { my ($base) = @_; return [ map { [ $_->[0], $_->[1], $_->[2] =~ s/:base/$base/gr ] } @read, @write ]; }
@@ -164,7 +168,7 @@ foreach my $name (sort keys %groups)
 		protocol => $protocol, options => $options, scripts => scripts($base));
 }
 my $loop = start_load($node, clients => 1, seconds => $seconds - 1, seed => $seed, scripts => \@loop);
-ok(end_load($loop), 'adopting and releasing never fails') or diag(substr($loop->{err}, 0, 3000));
+ok(end_load($loop), 'the loop never fails') or diag(substr($loop->{err}, 0, 3000));
 foreach my $name (sort keys %load)
 {
 	ok(end_load($load{$name}), "$name: no errors and no wrong answers") or diag(substr($load{$name}{err}, 0, 3000));
@@ -187,7 +191,7 @@ sub check_all
 	is($node->safe_psql('postgres', "SELECT concat_ws(' ', count(*), sum(id)) = (SELECT concat_ws(' ', sum(rows), sum(total)) FROM done), "
 			  . 'count(*) = count(DISTINCT id), count(*) = count(id = bid AND customer = bcustomer OR NULL) FROM orders'),
 		't|t|t', "$when: the table holds what its clients have put there");
-	foreach my $index (@adopted)
+	foreach my $index (@named)
 	{
 		my ($table, $order) = @{ $columns{$index} };
 		my $query = sprintf $entries, $order, $table, $order;
@@ -198,7 +202,8 @@ sub check_all
 	is(amcheck_all($node, 'postgres'), '', "$when: amcheck is content");
 }
 
-foreach my $index (@adopted)
+name_out($node, 'postgres', @named);
+foreach my $index (@named)
 {
 	my ($used, $scanned) = ((uses($node, 'postgres', 'all', $index))[0], $node->safe_psql('postgres',
 			"SELECT sum(idx_scan) FROM pg_stat_user_indexes WHERE indexrelid IN (SELECT relid FROM pg_partition_tree('$index')) "
@@ -208,16 +213,15 @@ foreach my $index (@adopted)
 	note("$index: $used served scans and inserts, $scanned scans");
 }
 check_all('after the loop');
-adopt($node, 'postgres', @adopted);
-check_all('all adopted');
-is(scalar(split /\n/, marks($node, 'postgres')), scalar(@adopted), 'each has its mark');
-foreach my $index (map { $_ eq 'events_pkey' ? qw(events1_pkey events2_pkey events3_pkey) : $_ } @adopted)
+serve($node, \@named);
+check_all('all named');
+is($node->safe_psql('postgres', 'SELECT min(indexes) FROM learnedbtree_patterns'), '1', 'each name has its index');
+foreach my $index (map { $_ eq 'events_pkey' ? qw(events1_pkey events2_pkey events3_pkey) : $_ } @named)
 {
 	is($node->psql('postgres', "SELECT learnedbtree_train('$index'), learnedbtree_check('$index')"), 0, "the model of $index is right");
 }
-$node->safe_psql('postgres', 'SELECT count(*) FROM learnedbtree_release_all()');
-check_all('all released');
-is(marks($node, 'postgres'), '', 'no mark is left');
+serve($node, 'none');
+check_all('none served');
 
 my %seen;
 foreach my $file (glob "$loop->{folder}/log.*")
@@ -228,9 +232,9 @@ foreach my $file (glob "$loop->{folder}/log.*")
 		$seen{ $loop->{scripts}[$script][0] }++;
 	}
 }
-foreach my $index (@adopted)
+foreach my $index (@named)
 {
-	cmp_ok($seen{"$index.adopt"} // 0, '>', 0, "$index was adopted in the loop");
+	cmp_ok($seen{"$index.in"} // 0, '>', 0, "$index was named in the loop");
 }
 
 is(unexpected_in_log($node, 0, qr/duplicate key value/), '', 'no other errors in the log');

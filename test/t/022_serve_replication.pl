@@ -1,7 +1,7 @@
-# Adopted and released while changes flow: logical replication, whose apply worker is served on adopted indexes, with the
-# replica identity on such an index, on the publisher and on the subscriber; a standby that serves a mark as soon as it is
-# replayed, answers queries meanwhile, and takes over; crashes before and after a mark is committed, and at any time: a
-# model is trained again at the first use, and the file holds nothing but what btree puts there.
+# Served and not served while changes flow: logical replication, whose apply worker is served on named indexes, with the
+# replica identity on such an index, on the publisher and on the subscriber; a standby that serves an index as soon as its
+# name is replayed, answers queries meanwhile, and takes over; crashes before and after a name is committed, and at any time:
+# a model is trained again at the first use, and the file holds nothing but what btree puts there.
 use strict;
 use warnings;
 
@@ -16,7 +16,7 @@ use Time::HiRes qw(usleep);
 use Torture;
 
 my $seed = $ENV{LBT_SEED} || 20241106;
-my $seconds = $ENV{LBT_ADOPT_SECONDS} || 6;
+my $seconds = $ENV{LBT_NAME_SECONDS} || 6;
 my $keys = 6000;
 my @indexes = qw(by_key_pkey by_unique_k by_whole_k by_part_pkey);
 
@@ -28,7 +28,7 @@ sub configured
 	torture_conf($node);
 	# Background workers load no session_preload_libraries.
 	learned_settings($node, shared => 1);
-	$node->append_conf('postgresql.conf', "max_prepared_transactions = 5\n");
+	$node->append_conf('postgresql.conf', "max_prepared_transactions = 5\nlearnedbtree.btree_indexes = 'served_*'\n");
 	return $node;
 }
 
@@ -65,8 +65,7 @@ INSERT INTO by_unique SELECT g, 0, g FROM generate_series(1, $keys) g;
 INSERT INTO by_whole SELECT g / 2, 0, g / 2 FROM generate_series(1, 400) g;
 INSERT INTO by_part SELECT g, 0, g FROM generate_series(1, $keys) g;
 VACUUM ANALYZE;
-CREATE UNLOGGED TABLE not_there (k int8 PRIMARY KEY);
-SELECT learnedbtree_adopt('not_there_pkey');
+CREATE UNLOGGED TABLE not_there (k int8 CONSTRAINT served_not_there PRIMARY KEY);
 CREATE PUBLICATION p FOR TABLE by_key, by_unique, by_whole, by_part WITH (publish_via_partition_root);
 SQL
 my $backup = 'base';
@@ -116,7 +115,7 @@ same_on($subscriber, 'first copy');
 
 # ---- logical replication, one side after the other ----
 
-# Each kind of change in a transaction of its own: with the first the apply worker learns of marks, the others are served.
+# Each kind of change in a transaction of its own: with the first the apply worker learns of names, the others are served.
 my @changes = map { my $change = $_; [ map { $change =~ s/\@/$_/gr } qw(by_key by_unique by_whole by_part) ] } (
 	'UPDATE @ SET v = v + 1 WHERE k % 3 = 1 AND (k < 300 OR k BETWEEN 5000 AND 5300)', 'UPDATE @ SET v = v + 1 WHERE k % 50 = 1', 'DELETE FROM @ WHERE k BETWEEN 1000 AND 1020 OR k = 30',
 	"INSERT INTO @ SELECT n, 0, n FROM (SELECT nextval('next') AS n FROM generate_series(1, 50)) q",
@@ -137,7 +136,7 @@ sub change
 sub counts
 {
 	return map { [ split /\|/, $subscriber->safe_psql('postgres', "SELECT coalesce(sum(lookups), 0), coalesce(sum(inserts), 0) FROM learnedbtree_stat "
-			  . "WHERE indexrelid = '$_'::regclass OR indexrelid IN (SELECT relid FROM pg_partition_tree('$_'))") ] } @indexes;
+			  . "WHERE indexrelid = to_regclass('$_') OR indexrelid = to_regclass('served_$_') OR indexrelid IN (SELECT relid FROM pg_partition_tree(to_regclass('served_$_')))") ] } @indexes;
 }
 
 # Before 16 rows of tables without a replica identity are looked for without an index.
@@ -145,9 +144,9 @@ sub looked_up { return grep { $_ ne 'by_whole_k' || $subscriber->pg_version >= 1
 # The apply worker's counts come before its next commits.
 sub applied { my ($code) = @_; return sub { $code->(); usleep(12_000); change(3) }; }
 
-is(predicted_in($subscriber, 'postgres', sub { change(0 .. $#changes) }, @indexes), '', 'without marks the apply worker serves nothing');
-adopt($publisher, 'postgres', @indexes);
-adopt($subscriber, 'postgres', @indexes);
+is(predicted_in($subscriber, 'postgres', sub { change(0 .. $#changes) }, @indexes), '', 'without names the apply worker serves nothing');
+name_in($publisher, 'postgres', @indexes);
+name_in($subscriber, 'postgres', @indexes);
 my @before = counts();
 change(0);
 applied(sub { change(1, 2, 3) })->();
@@ -155,13 +154,13 @@ my @after = counts();
 foreach my $i (0 .. $#indexes)
 {
 	my ($lookups, $inserts) = map { $after[$i][$_] - $before[$i][$_] } 0, 1;
-	cmp_ok($lookups, '>=', 5, "with a mark the apply worker looks up by the model of $indexes[$i]") if looked_up($indexes[$i]);
+	cmp_ok($lookups, '>=', 5, "named, the apply worker looks up by the model of $indexes[$i]") if looked_up($indexes[$i]);
 	cmp_ok($inserts, '>=', 10, "and inserts: $indexes[$i]");
 }
-same_on($subscriber, 'both adopted');
+same_on($subscriber, 'both named');
 
 # Invalidations of the index's entry do not end it.
-$subscriber->safe_psql('postgres', 'ANALYZE; VACUUM; ALTER INDEX by_key_pkey SET (fillfactor = 70)');
+$subscriber->safe_psql('postgres', 'ANALYZE; VACUUM; ALTER INDEX served_by_key_pkey SET (fillfactor = 70)');
 change(0);
 is(predicted_in($subscriber, 'postgres', applied(sub { change(1, 2, 3) }), @indexes), "@indexes", 'served again after VACUUM and ANALYZE');
 $subscriber->safe_psql('postgres', 'ALTER SUBSCRIPTION s DISABLE');
@@ -171,43 +170,21 @@ change(0);
 is(predicted_in($subscriber, 'postgres', applied(sub { change(1, 2, 3) }), @indexes), "@indexes", 'a new apply worker serves them, too');
 same_on($subscriber, 'after a new apply worker has begun');
 
-release($subscriber, 'postgres', @indexes);
+name_out($subscriber, 'postgres', @indexes);
 change(0);
-is(predicted_in($subscriber, 'postgres', applied(sub { change(0 .. $#changes) }), @indexes), '', 'released, it serves none');
-same_on($subscriber, 'subscriber released');
-release($publisher, 'postgres', @indexes);
-adopt($subscriber, 'postgres', @indexes);
+is(predicted_in($subscriber, 'postgres', applied(sub { change(0 .. $#changes) }), @indexes), '', 'not named any more, it serves none');
+same_on($subscriber, 'not named on the subscriber');
+name_out($publisher, 'postgres', @indexes);
+name_in($subscriber, 'postgres', @indexes);
 change(0 .. $#changes);
-same_on($subscriber, 'publisher released');
-adopt($publisher, 'postgres', @indexes);
+same_on($subscriber, 'not named on the publisher');
+name_in($publisher, 'postgres', @indexes);
 
-# A publication of all tables, which has that of marks, too, tells nobody of marks: a subscriber may not have it.
-$publisher->safe_psql('postgres', <<'SQL');
-CREATE PUBLICATION everything FOR ALL TABLES;
-CREATE TABLE public.anything (k int PRIMARY KEY);
-SELECT FROM pg_create_logical_replication_slot('everything', 'pgoutput');
-SQL
-is(($publisher->psql('postgres', <<'SQL'))[2], '', 'with a publication of all tables marks are made, renamed and dropped without complaint');
-SELECT learnedbtree_adopt('anything_pkey');
-SELECT learnedbtree_adopt('anything_pkey', max_error => 3);
-REINDEX INDEX CONCURRENTLY anything_pkey;
-ALTER INDEX anything_pkey RENAME TO anything_key;
-SELECT learnedbtree_release('anything_key');
-SELECT learnedbtree_adopt('anything_key');
-INSERT INTO anything VALUES (1);
-DROP TABLE anything;
-SQL
-is($publisher->safe_psql('postgres', "SELECT count(*) FROM learnedbtree.marks WHERE tablename = 'anything'"), '0', 'and followed');
-is($publisher->safe_psql('postgres', q{SELECT count(*) FILTER (WHERE position('marks'::bytea IN data) > 0), count(*) > 2
-	FROM pg_logical_slot_get_binary_changes('everything', NULL, NULL, 'proto_version', '1', 'publication_names', 'everything')}), '0|t',
-	'nothing of it is published');
-$publisher->safe_psql('postgres', "SELECT pg_drop_replication_slot('everything'); DROP PUBLICATION everything");
-
-# An index that is adopted already can become the replica identity.
+# An index that is served already can become the replica identity.
 $publisher->safe_psql('postgres', 'ALTER TABLE by_unique REPLICA IDENTITY DEFAULT');
-$publisher->safe_psql('postgres', 'ALTER TABLE by_unique REPLICA IDENTITY USING INDEX by_unique_k');
+$publisher->safe_psql('postgres', 'ALTER TABLE by_unique REPLICA IDENTITY USING INDEX served_by_unique_k');
 is($publisher->safe_psql('postgres', q{SELECT relreplident FROM pg_class WHERE relname = 'by_unique'}), 'i',
-	'an adopted index can become the replica identity');
+	'a served index can become the replica identity');
 
 # ---- all at once ----
 
@@ -227,15 +204,14 @@ my @read = map {
 	  . "(SELECT string_agg(k::text, chr(32)) FROM (SELECT bk AS k FROM $_ WHERE bk >= :n ORDER BY bk LIMIT 20) q))::int;";
 	[ "read.$_", 1, $answers ]
 } qw(by_key by_unique by_whole by_part);
-sub loop { return [ map { ( [ "adopt.$_", 1, "SELECT learnedbtree_adopt('$_');\n\\sleep 10 ms" ],
-			[ "release.$_", 1, "SELECT learnedbtree_release('$_');\n\\sleep 10 ms" ] ) } @_ ]; }
+sub loop { return [ map { my $index = $_; map { [ "$_.$index", 1, naming($_, $index) . ";\n\\sleep 10 ms" ] } 'in', 'out' } @_ ]; }
 
 my $number = 0;
 sub start { my ($node, $clients, $scripts) = @_; return start_load($node, clients => $clients, jobs => $clients,
 		seconds => $seconds, seed => $seed + $number++, scripts => $scripts); }
 my %load = (
-	'adopting and releasing on the publisher' => start($publisher, 1, loop(@indexes)),
-	'adopting and releasing on the subscriber' => start($subscriber, 1, loop(@indexes)),
+	'names on the publisher' => start($publisher, 1, loop(@indexes)),
+	'names on the subscriber' => start($subscriber, 1, loop(@indexes)),
 	'changes on the publisher' => start($publisher, 3, \@write),
 	'answers on the subscriber' => start($subscriber, 2, \@read),
 	'answers on the standby' => start($standby, 2, \@read));
@@ -252,7 +228,7 @@ indexes_good($publisher, 'after the loops, publisher');
 is(unexpected_in_log($_, 0, qr/terminating (?:walsender|logical replication)|conflict with recovery/), '', 'no errors in the log of the ' . $_->name)
   foreach $publisher, $subscriber, $standby;
 
-# ---- a mark is served on the standby as soon as it is replayed ----
+# ---- an index is served on the standby as soon as its name is replayed ----
 
 my $answers = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT (SELECT v >= 0 FROM by_key WHERE k = 5000), '
   . '(SELECT v >= 0 FROM by_unique WHERE k = 5001), (SELECT count(*) > 0 FROM by_whole WHERE k = 150), (SELECT v >= 0 FROM by_part WHERE k = 5002)';
@@ -262,18 +238,16 @@ my $reader = $standby->background_psql('postgres');
 sub replayed { $publisher->wait_for_catchup($standby, 'replay', $publisher->lsn('insert')); return; }
 foreach my $round (1, 2)
 {
-	$publisher->safe_psql('postgres', 'SELECT count(*) FROM learnedbtree_release_all()');
+	name_out($publisher, 'postgres', @indexes);
 	replayed();
-	is(predicted_in($standby, 'postgres', sub { is(asked($reader, $answers), 't|t|t|t', 'the answers of the standby') }, @indexes), '', "round $round: released, a session there serves none");
-	adopt($publisher, 'postgres', @indexes);
+	is(predicted_in($standby, 'postgres', sub { is(asked($reader, $answers), 't|t|t|t', 'the answers of the standby') }, @indexes), '', "round $round: not named, a session there serves none");
+	name_in($publisher, 'postgres', @indexes);
 	replayed();
-	is(predicted_in($standby, 'postgres', sub { is(asked($reader, $answers), 't|t|t|t', 'the answers of the standby') }, @indexes), "@indexes", "round $round: adopted, it serves all");
+	is(predicted_in($standby, 'postgres', sub { is(asked($reader, $answers), 't|t|t|t', 'the answers of the standby') }, @indexes), "@indexes", "round $round: named, it serves all");
 	is(predicted_in($standby, 'postgres', sub { $standby->safe_psql('postgres', $answers) }, @indexes), "@indexes", "round $round: and so does a new one");
 }
-is($standby->safe_psql('postgres', "SELECT count(*) FROM learnedbtree_indexes WHERE mark = 'adopted' AND served"), 5, 'the view says so there');
-is($standby->safe_psql('postgres', "SELECT count(*), count(reason) FROM learnedbtree_indexes WHERE indexname = 'not_there_pkey'"), '1|1', 'and of the index of an unlogged table, which has no file there, why not');
-my (undef, undef, $refused) = $standby->psql('postgres', "SELECT learnedbtree_adopt('by_key_bk')");
-like($refused, qr/cannot execute learnedbtree_adopt\(\) during recovery/, 'nothing can be adopted there');
+is($standby->safe_psql('postgres', "SELECT count(*) FROM learnedbtree_indexes WHERE pattern = 'served_*' AND served"), 5, 'the view says so there');
+is($standby->safe_psql('postgres', "SELECT count(*), count(reason) FROM learnedbtree_indexes WHERE indexname = 'served_not_there'"), '1|1', 'and of the index of an unlogged table, which has no file there, why not');
 $reader->quit;
 
 # ---- crashes ----
@@ -288,81 +262,78 @@ sub metapage
 	return substr($page, 24, 8192 - 24 - 16);
 }
 
-foreach my $turn ([ adopt => 'f', 't' ], [ release => 't', 'f' ])
+foreach my $turn ([ in => '', 'by_key_pkey' ], [ out => 'by_key_pkey', '' ])
 {
-	my ($function, $from, $to) = @$turn;
-	my $marked = "SELECT count(*) > 0 FROM learnedbtree.marks WHERE indexname = 'by_key_pkey'";
+	my ($to, $before, $after) = @$turn;
 	my $lookup = sub { $publisher->safe_psql('postgres', 'SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT v FROM by_key WHERE k = 5000') };
-	$function eq 'adopt' ? release($publisher, 'postgres', @indexes) : adopt($publisher, 'postgres', @indexes);
+	my $rename = naming($to, 'by_key_pkey');
+	$to eq 'in' ? name_out($publisher, 'postgres', @indexes) : name_in($publisher, 'postgres', @indexes);
 	my $session = $publisher->background_psql('postgres');
-	$session->query_safe("BEGIN; SELECT learnedbtree_$function('by_key_pkey'); INSERT INTO by_key VALUES (-1, 0, -1); SELECT pg_switch_wal(); CHECKPOINT");
+	$session->query_safe("BEGIN; $rename; INSERT INTO by_key VALUES (-1, 0, -1); SELECT pg_switch_wal(); CHECKPOINT");
 	$publisher->stop('immediate');
 	eval { $session->quit };
 	$publisher->start;
-	is($publisher->safe_psql('postgres', $marked), $from, "crash before the commit of $function: the mark is as before");
-	is(predicted_in($publisher, 'postgres', $lookup, 'by_key_pkey'), $from eq 't' ? 'by_key_pkey' : '', 'and so is serving');
-	indexes_good($publisher, "crash before the commit of $function");
+	is(predicted_in($publisher, 'postgres', $lookup, 'by_key_pkey'), $before, "crash before the commit of a name ($to): serving is as before");
+	indexes_good($publisher, "crash before the commit of a name ($to)");
 	is($publisher->safe_psql('postgres', 'SELECT count(*) FROM by_key WHERE k = -1'), '0', 'and the row is not there');
 
-	$publisher->safe_psql('postgres', "BEGIN; SELECT learnedbtree_$function('by_key_pkey'); INSERT INTO by_key VALUES (-2, 0, -2); COMMIT");
+	$publisher->safe_psql('postgres', "BEGIN; $rename; INSERT INTO by_key VALUES (-2, 0, -2); COMMIT");
 	$publisher->stop('immediate');
 	$publisher->start;
-	is($publisher->safe_psql('postgres', $marked), $to, "crash after the commit of $function: the mark is as committed");
-	is(predicted_in($publisher, 'postgres', $lookup, 'by_key_pkey'), $to eq 't' ? 'by_key_pkey' : '', 'and so is serving');
-	indexes_good($publisher, "crash after the commit of $function");
+	is(predicted_in($publisher, 'postgres', $lookup, 'by_key_pkey'), $after, "crash after the commit of a name ($to): serving is as committed");
+	indexes_good($publisher, "crash after the commit of a name ($to)");
 	is($publisher->safe_psql('postgres', 'SET enable_seqscan = off; DELETE FROM by_key WHERE k = -2 RETURNING k'), '-2', 'and the row is there');
 }
 
 # In a prepared transaction.
-release($publisher, 'postgres', 'by_unique_k');
+name_out($publisher, 'postgres', 'by_unique_k');
 my $by_unique = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT v FROM by_unique WHERE k = 5001';
-$publisher->safe_psql('postgres', "BEGIN; SELECT learnedbtree_adopt('by_unique_k'); INSERT INTO by_unique VALUES (-3, 0, -3); $by_unique; PREPARE TRANSACTION 'adopted'");
+$publisher->safe_psql('postgres', 'BEGIN; ' . naming('in', 'by_unique_k') . "; INSERT INTO by_unique VALUES (-3, 0, -3); $by_unique; PREPARE TRANSACTION 'named'");
 $publisher->stop('immediate');
 $publisher->start;
-is(predicted_in($publisher, 'postgres', sub { $publisher->safe_psql('postgres', $by_unique) }, 'by_unique_k'), '', 'a mark of a prepared transaction means nothing yet');
+is(predicted_in($publisher, 'postgres', sub { $publisher->safe_psql('postgres', $by_unique) }, 'by_unique_k'), '', 'a name of a prepared transaction means nothing yet');
 my $ready = $publisher->background_psql('postgres');
 $ready->query_safe($by_unique);
-$publisher->safe_psql('postgres', "COMMIT PREPARED 'adopted'");
+$publisher->safe_psql('postgres', "COMMIT PREPARED 'named'");
 is(predicted_in($publisher, 'postgres', sub { asked($ready, $by_unique) }, 'by_unique_k'), 'by_unique_k', 'from its commit on it does');
 $ready->quit;
 indexes_good($publisher, 'a prepared transaction');
 
 # A model is trained again at first use, after a crash and after an orderly restart; the metapage is btree's.
-adopt($publisher, 'postgres', @indexes);
+name_in($publisher, 'postgres', @indexes);
 foreach my $mode ('immediate', 'fast')
 {
-	$publisher->safe_psql('postgres', "SELECT learnedbtree_train('by_key_pkey'); INSERT INTO by_key SELECT n, 0, n FROM (SELECT nextval('next') AS n FROM generate_series(1, 300)) q; "
-		  . "SELECT learnedbtree_train('by_key_pkey')");
-	is(model_state($publisher, 'by_key_pkey'), 'ready', "before: $mode: there is a model");
-	my $before = metapage($publisher, 'by_key_pkey');
+	$publisher->safe_psql('postgres', "SELECT learnedbtree_train('served_by_key_pkey'); INSERT INTO by_key SELECT n, 0, n FROM (SELECT nextval('next') AS n FROM generate_series(1, 300)) q; "
+		  . "SELECT learnedbtree_train('served_by_key_pkey')");
+	is(model_state($publisher, 'served_by_key_pkey'), 'ready', "before: $mode: there is a model");
+	my $before = metapage($publisher, 'served_by_key_pkey');
 	like($before, qr/^.{48}\0*$/s, "$mode: behind what btree has in the metapage there is nothing");
 	$publisher->stop($mode);
 	$publisher->start;
-	is(model_state($publisher, 'by_key_pkey'), 'untrained', "$mode: no model is left of the one before");
+	is(model_state($publisher, 'served_by_key_pkey'), 'untrained', "$mode: no model is left of the one before");
 	is(predicted_in($publisher, 'postgres', sub { $publisher->safe_psql('postgres', $answers) }, @indexes), "@indexes", "$mode: all are served at first use");
-	is(model_state($publisher, 'by_key_pkey'), 'ready', "$mode: with a model");
-	is($publisher->safe_psql('postgres', "SELECT source FROM learnedbtree_model('by_key_pkey')"), 'training', "$mode: by a training");
-	ok(metapage($publisher, 'by_key_pkey') eq $before, "$mode: which has not written to the metapage");
+	is(model_state($publisher, 'served_by_key_pkey'), 'ready', "$mode: with a model");
+	is($publisher->safe_psql('postgres', "SELECT source FROM learnedbtree_model('served_by_key_pkey')"), 'training', "$mode: by a training");
+	ok(metapage($publisher, 'served_by_key_pkey') eq $before, "$mode: which has not written to the metapage");
 }
 
-# ---- the standby takes over, with whatever is adopted ----
+# ---- the standby takes over, with whatever is named ----
 
-release($publisher, 'postgres', 'by_whole_k');
+name_out($publisher, 'postgres', 'by_whole_k');
 replayed();
-my $marks = marks($publisher, 'postgres');
-is(marks($standby, 'postgres'), $marks, 'the standby has the same marks');
+my $items = q{SELECT string_agg(concat_ws(' ', item, pattern, indexes), ', ' ORDER BY item) FROM learnedbtree_patterns};
+is($standby->safe_psql('postgres', $items), $publisher->safe_psql('postgres', $items), 'the standby has the same names');
 same_on($standby, 'before the promotion');
 $publisher->stop;
 $standby->promote;
 wait_until($standby, 'SELECT NOT pg_is_in_recovery()');
-is(marks($standby, 'postgres'), $marks, 'and keeps them when it is promoted');
 is(predicted_in($standby, 'postgres', sub {
 			$standby->safe_psql('postgres', 'INSERT INTO by_key SELECT g, 0, g FROM generate_series(900001, 903000) g; SET enable_seqscan = off; SET enable_bitmapscan = off; DELETE FROM by_unique WHERE k = 500');
 		}, qw(by_key_pkey by_unique_k)), 'by_key_pkey by_unique_k', 'it serves them');
 indexes_good($standby, 'promoted');
-release($standby, 'postgres', 'by_key_pkey', 'by_unique_k');
-adopt($standby, 'postgres', 'by_whole_k');
-indexes_good($standby, 'promoted, and turned');
+name_out($standby, 'postgres', 'by_key_pkey', 'by_unique_k');
+name_in($standby, 'postgres', 'by_whole_k');
+indexes_good($standby, 'promoted, with other names');
 
 my $catcheck = $standby->config_data('--bindir') . '/pg_catcheck';
 if (-x $catcheck)

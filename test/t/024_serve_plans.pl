@@ -1,4 +1,4 @@
-# A mark takes effect at the next statement of every session, whatever plan it keeps: prepared statements, queries of
+# An index that gets a name which is served is so from the next statement of every session on, whatever plan it keeps: prepared statements, queries of
 # functions, cursors, COPY, inserts through partitions, checks of foreign keys; so does its end.  Invalidations of
 # relcache entries (ANALYZE, VACUUM, other sessions' DDL) do not end serving, nor do settings that change in a session.
 # Parallel workers serve beside a leader that does not, and the reverse.
@@ -13,7 +13,7 @@ use PostgreSQL::Test::Utils;
 use Serving;
 use Test::More;
 
-my $node = serving_node('plans');
+my $node = serving_node('plans', indexes => 'served_*');
 my $file = PostgreSQL::Test::Utils::tempdir() . '/rows';
 $node->safe_psql('postgres', <<"SQL");
 CREATE SEQUENCE next START 100000;
@@ -109,12 +109,12 @@ sub ask
 }
 
 my ($generic, $custom) = @sessions{qw(force_generic_plan force_custom_plan)};
-ask("not adopted, $_", $sessions{$_}, 0) foreach sort keys %sessions;
-adopt($node, 'postgres', @indexes);
-ask("adopted, $_", $sessions{$_}, 1) foreach sort keys %sessions;
+ask("not named, $_", $sessions{$_}, 0) foreach sort keys %sessions;
+name_in($node, 'postgres', @indexes);
+ask("named, $_", $sessions{$_}, 1) foreach sort keys %sessions;
 $node->safe_psql('postgres', 'ANALYZE t, p, child; VACUUM t, p1, p2');
 ask('after ANALYZE and VACUUM', $generic, 1);
-$node->safe_psql('postgres', 'ALTER INDEX t_ab SET (fillfactor = 80); ALTER TABLE t SET (autovacuum_enabled = off); REINDEX INDEX CONCURRENTLY t_x; REINDEX TABLE p1; REINDEX INDEX t_pkey');
+$node->safe_psql('postgres', 'ALTER INDEX served_t_ab SET (fillfactor = 80); ALTER TABLE t SET (autovacuum_enabled = off); REINDEX INDEX CONCURRENTLY served_t_x; REINDEX TABLE p1; REINDEX INDEX served_t_pkey');
 ask('after other changes', $generic, 1);
 
 # ---- settings ----
@@ -122,14 +122,16 @@ ask('after other changes', $generic, 1);
 $generic->query_safe("SET learnedbtree.btree_indexes = 'none'");
 ask('set to none', $generic, 0);
 $generic->query_safe("SET learnedbtree.btree_indexes = 'all'");
-release($node, 'postgres', @indexes);
-ask('released, but set to all', $generic, 1);
-ask('released', $custom, 0);
-$node->safe_psql('postgres', join(';', map { "SELECT learnedbtree_adopt('$_', learned => false)" } @indexes));
-ask('excluded, and set to all', $generic, 0);
-$node->safe_psql('postgres', join(';', map { "SELECT learnedbtree_adopt('$_')" } @indexes));
+name_out($node, 'postgres', @indexes);
+ask('not named, but set to all', $generic, 1);
+ask('not named any more', $custom, 0);
+name_in($node, 'postgres', @indexes);
+$generic->query_safe("SET learnedbtree.btree_indexes = 'all, !served_*'");
+ask('all, but these excluded', $generic, 0);
+$generic->query_safe("SET learnedbtree.btree_indexes = 'all, !served_*, public.served_*'");
+ask('... but not these', $generic, 1);
 $generic->query_safe('RESET learnedbtree.btree_indexes');
-ask('adopted again', $generic, 1);
+ask('named again', $generic, 1);
 $generic->query_safe("BEGIN; SET LOCAL learnedbtree.btree_indexes = 'none'");
 is(predicted_in($node, 'postgres', sub { asked($generic, 'EXECUTE key(4321); ROLLBACK') }, 't_pkey'), '', 'none for a transaction');
 is(served_in($node, 'postgres', sub { asked($generic, 'EXECUTE key(4321)') }, 't_pkey'), 't_pkey', 'and served again after it');
@@ -140,7 +142,7 @@ is(served_in($node, 'postgres', sub { $node->safe_psql('postgres', $lookup) }, '
 
 # ---- in one transaction ----
 
-release($node, 'postgres', 't_pkey', 't_ab');
+name_out($node, 'postgres', 't_pkey', 't_ab');
 # Which of t's indexes lookups use as served ones, by what the session has counted; p_pkey always is.
 my $in = sub {
 	my ($sql) = @_;
@@ -155,13 +157,15 @@ my $in = sub {
 	return join(' ', sort { $b cmp $a } @more);
 };
 is($in->('BEGIN'), '', 'a transaction that serves neither');
-is($in->("SELECT learnedbtree_adopt('t_pkey')"), 't_pkey', 'adopts one');
-is($in->("SAVEPOINT s; SELECT learnedbtree_adopt('t_ab'), learnedbtree_release('t_pkey')"), 't_ab', 'turns, in a subtransaction');
+is($in->(naming('in', 't_pkey')), 't_pkey', 'names one');
+is($in->('SAVEPOINT s; ' . naming('in', 't_ab') . ';' . naming('out', 't_pkey')), 't_ab', 'turns, in a subtransaction');
+is($in->('ROLLBACK TO s'), 't_pkey', 'back');
+is($in->("SAVEPOINT s; SET LOCAL learnedbtree.btree_indexes = 't_ab, served_p*'"), 't_ab', 'turns by the setting');
 is($in->('ROLLBACK TO s'), 't_pkey', 'back');
 is($in->('ROLLBACK'), '', 'and back');
 $generic->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM child');
-adopt($node, 'postgres', 't_pkey', 't_ab');
-is($in->('SELECT 1'), 't_pkey t_ab', 'a transaction with an old snapshot serves what others have adopted since');
+name_in($node, 'postgres', 't_pkey', 't_ab');
+is($in->('SELECT 1'), 't_pkey t_ab', 'a transaction with an old snapshot serves what others have named since');
 $generic->query_safe('COMMIT');
 
 # Rows that a subtransaction has put in and taken back.
@@ -201,20 +205,19 @@ foreach my $leader ('on', 'off')
 # A leader whose entry somebody here has open: it stays what it was, workers have their own.
 my $open = 'BEGIN; DECLARE c CURSOR FOR SELECT id FROM t WHERE id > 3 ORDER BY id; FETCH 2 FROM c;';
 $generic->query_safe($parallel);
-foreach my $turn ('release', 'adopt')
+foreach my $turn ('out', 'in')
 {
 	$generic->query_safe('EXECUTE key(1)');
 	is($generic->query_safe($open), "4\n5", "$turn: a cursor is open");
-	$turn eq 'release' ? release($node, 'postgres', 't_pkey') : adopt($node, 'postgres', 't_pkey');
+	$node->safe_psql('postgres', naming($turn, 't_pkey'));
 	is($generic->query_safe($_), $answers{$_}, "$turn: the answer of a parallel query") foreach $scan, $join;
 	is($generic->query_safe('FETCH 2 FROM c; FETCH BACKWARD 1 FROM c; MOVE FORWARD 300 FROM c; FETCH 1 FROM c; COMMIT'), "6\n7\n6\n307", "$turn: the cursor goes on");
-	is(predicted_in($node, 'postgres', sub { asked($generic, 'EXECUTE key(4321)') }, 't_pkey'), $turn eq 'adopt' ? 't_pkey' : '', "$turn: and the next statement");
+	is(predicted_in($node, 'postgres', sub { asked($generic, 'EXECUTE key(4321)') }, 't_pkey'), $turn eq 'in' ? 't_pkey' : '', "$turn: and the next statement");
 }
 
 # ---- all that are large enough ----
 
 $node->safe_psql('postgres', <<'SQL');
-SELECT count(*) FROM learnedbtree_release_all();
 CREATE TABLE grows (k int PRIMARY KEY) WITH (autovacuum_enabled = off);
 INSERT INTO grows SELECT generate_series(1, 300);
 ANALYZE grows;

@@ -11,10 +11,9 @@ use PostgreSQL::Test::Utils;
 use Serving;
 use Test::More;
 
-my $node = serving_node('open');
+my $node = serving_node('open', indexes => 'served_*');
 my $settings = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; SET client_min_messages = error;';
-my $turn = { adopt => 'learnedbtree_adopt', release => 'learnedbtree_release' };
-my %other = (adopt => 'release', release => 'adopt');
+my %other = (in => 'out', out => 'in');
 
 sub make_table
 {
@@ -30,12 +29,12 @@ SQL
 	return;
 }
 
-# ---- a cursor, another session that turns the index, and nested queries on it ----
+# ---- a cursor, another session that names the index so that it is served, or is not, and nested queries on it ----
 
-foreach my $to ('adopt', 'release')
+foreach my $to ('in', 'out')
 {
 	make_table();
-	adopt($node, 'postgres', 't_ab', 't_pkey', 'u_a') if $to eq 'release';
+	name_in($node, 'postgres', 't_ab', 't_pkey', 'u_a') if $to eq 'out';
 	my $session = $node->background_psql('postgres');
 	$session->query_safe("$settings SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = off");
 	$session->query_safe(<<'SQL');
@@ -49,7 +48,7 @@ SQL
 	foreach my $again (1 .. 3)
 	{
 		my $now = $again % 2 ? $to : $other{$to};
-		$node->safe_psql('postgres', "SELECT $turn->{$now}('t_ab'), $turn->{$now}('t_pkey'), $turn->{$now}('u_a')");
+		$node->safe_psql('postgres', join(';', map { naming($now, $_) } qw(t_ab t_pkey u_a)));
 		# Others split leaves under the cursors, and VACUUM deletes some behind them.
 		$node->safe_psql('postgres', "INSERT INTO t SELECT g * 10 + $again, 100 + $again, -g FROM generate_series(1, 1500) g; DELETE FROM t WHERE a BETWEEN 5 AND 9; VACUUM t");
 		is($session->query_safe("SELECT count(*), sum(b) FROM t WHERE a = 77; SELECT id FROM t WHERE id = 4000; INSERT INTO t VALUES (-$again, -$again, 0); "
@@ -69,7 +68,7 @@ SQL
 	is(scalar(split /\n/, $merged), 19 * 19 + 29 * 20 * 20 - 30, "$to: so does a merge join, with mark and restore");
 	$session->query_safe('COMMIT');
 	is(predicted_in($node, 'postgres', sub { asked($session, 'SELECT id FROM t WHERE id = 40; SELECT count(*) FROM t WHERE a = 77') }, qw(t_pkey t_ab)),
-		$to eq 'adopt' ? 't_pkey t_ab' : '', "$to: the next statement knows");
+		$to eq 'in' ? 't_pkey t_ab' : '', "$to: the next statement knows");
 	$session->quit;
 	is(amcheck_all($node, 'postgres'), '', "$to: amcheck is content");
 }
@@ -79,8 +78,10 @@ SQL
 make_table();
 $node->safe_psql('postgres', <<'SQL');
 CREATE FUNCTION turn(n int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN
-	IF n % 100 = 30 THEN PERFORM learnedbtree_adopt('t_ab'), learnedbtree_adopt('t_pkey');
-	ELSIF n % 100 = 70 THEN PERFORM learnedbtree_release('t_ab'), learnedbtree_release('t_pkey'); END IF;
+	IF n % 100 = 30 THEN PERFORM set_config('learnedbtree.btree_indexes', 't_*', n % 200 < 100);
+	ELSIF n % 100 = 50 THEN ALTER INDEX IF EXISTS t_ab RENAME TO not_t_ab; ALTER INDEX IF EXISTS t_pkey RENAME TO not_t_pkey;
+	ELSIF n % 100 = 60 THEN ALTER INDEX IF EXISTS not_t_ab RENAME TO t_ab; ALTER INDEX IF EXISTS not_t_pkey RENAME TO t_pkey;
+	ELSIF n % 100 = 70 THEN PERFORM set_config('learnedbtree.btree_indexes', 'none', n % 200 > 100); END IF;
 	IF n % 7 = 0 THEN PERFORM FROM t WHERE id = n * 10; PERFORM FROM t WHERE a = n; END IF;
 	IF n % 9 = 0 THEN INSERT INTO t VALUES (-n, -n, 0) ON CONFLICT DO NOTHING; END IF;
 	RETURN n; END $$;
@@ -157,7 +158,7 @@ if ($node->safe_psql('postgres', 'SHOW debug_assertions') eq 'on')
 # ---- more invalidations than a session's queue holds ----
 
 make_table();
-adopt($node, 'postgres', 't_pkey', 't_ab');
+name_in($node, 'postgres', 't_pkey', 't_ab');
 my $session = $node->background_psql('postgres');
 $session->query_safe("$settings SET plan_cache_mode = force_generic_plan; PREPARE k AS SELECT id FROM t WHERE id = 70; PREPARE i(int8) AS INSERT INTO t VALUES (\$1, 1, 1); EXECUTE k; EXECUTE i(1); "
 	  . 'BEGIN; DECLARE c CURSOR FOR SELECT id FROM t WHERE a > 100 ORDER BY a, b; FETCH 1 FROM c');

@@ -1,5 +1,5 @@
-# Sessions without the library, and a server whose library file is missing: marks mean nothing there, and nothing fails.
-# What has been missed meanwhile is made good once the library is there.
+# Sessions without the library, and a server whose library file is missing: the setting means nothing there, and nothing
+# fails; it serves once the library is there, extension or not.
 use strict;
 use warnings;
 
@@ -28,19 +28,28 @@ CREATE TABLE t (id int8 PRIMARY KEY, a int4, x text COLLATE "C" UNIQUE);
 INSERT INTO t SELECT g, g / 10, 'x' || g FROM generate_series(1, 5000) g;
 CREATE INDEX t_a ON t (a);
 CREATE TABLE child (t int8 REFERENCES t ON DELETE CASCADE);
-CREATE TABLE gone (k int PRIMARY KEY);
 CREATE TABLE renamed (k int);
 CREATE INDEX renamed_k ON renamed (k);
 INSERT INTO renamed SELECT generate_series(1, 3000);
 CREATE TABLE p (k int PRIMARY KEY) PARTITION BY RANGE (k);
 CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10000);
 INSERT INTO p SELECT generate_series(1, 3000);
+SQL
+is($rc, 0, 'the extension can be created where sessions do not load the library');
+
+# A placeholder, which takes anything, is read when the library comes.
+my $list = 't_pkey, "t_a", t_x*, p_pkey, renamed_k';
+my $plain = q{SET learnedbtree.btree_indexes = 'no, list "'; SHOW learnedbtree.btree_indexes};
+is($node->safe_psql('postgres', $plain), 'no, list "', 'a session without the library takes any value') if $serving;
+($rc, $out, $err) = $node->psql('postgres', <<"SQL");
 ALTER DATABASE postgres SET session_preload_libraries = not_learnedbtree, learnedbtree_too;
-SELECT learnedbtree_adopt('t_pkey');
-SELECT learnedbtree_adopt('t_a'), learnedbtree_adopt('t_x_key'), learnedbtree_adopt('p_pkey'), learnedbtree_adopt('gone_pkey'), learnedbtree_adopt('renamed_k');
+LOAD 'learnedbtree';
+ALTER DATABASE postgres SET learnedbtree.btree_indexes = '$list';
+ALTER ROLE CURRENT_USER SET learnedbtree.btree_indexes = '$list';
+ALTER ROLE CURRENT_USER RESET learnedbtree.btree_indexes;
 ALTER DATABASE postgres RESET session_preload_libraries;
 SQL
-is($rc, 0, 'indexes can be adopted where new sessions do not load the library');
+is($rc, 0, 'indexes can be named where new sessions do not load the library');
 my @hints = $err =~ /^HINT: +(.*)$/mg;
 my $statement = 'ALTER DATABASE postgres SET session_preload_libraries = learnedbtree;';
 like("@hints", $serving ? qr/^[^;]*\Q$statement\E$/ : qr/^[^.]*\bshared_preload_libraries and restart the server\.$/, 'a hint says what to do, once') or diag($err);
@@ -53,8 +62,8 @@ else
 	$node->restart;
 }
 is(predicted_in($node, 'postgres', sub { is($node->safe_psql('postgres', $query), 'x77', 'an answer') }, 't_pkey'), 't_pkey', 'after it they do');
-like(($node->psql('postgres', "SELECT learnedbtree_adopt('p1_pkey')"))[2], qr/^$/, 'and nothing more is said');
-$node->safe_psql('postgres', "SELECT learnedbtree_release('p1_pkey'); SELECT learnedbtree_train('t_pkey')");
+is(($node->psql('postgres', "ALTER DATABASE postgres SET learnedbtree.btree_indexes = '$list'"))[2], '', 'and nothing more is said');
+$node->safe_psql('postgres', "SELECT learnedbtree_train('t_pkey')");
 
 # In one session LOAD does it, where models need no memory of the server's start.
 if ($serving)
@@ -98,12 +107,11 @@ if ($serving)
 
 # ---- the library's file is missing ----
 
-my $marks = marks($node, 'postgres');
 my $functions = "UPDATE pg_proc SET probin = '\$libdir/%s' WHERE probin = '\$libdir/%s'";
 my ($away, $back) = map { "SET allow_system_table_mods = on; $_" } sprintf($functions, 'no_such_library', 'learnedbtree'), sprintf($functions, 'learnedbtree', 'no_such_library');
 $node->safe_psql('postgres', 'CREATE DATABASE dropped TEMPLATE postgres');
 $node->safe_psql($_, $away) foreach 'postgres', 'dropped';
-isnt(($node->psql('postgres', "SELECT learnedbtree_adopt('t_a')"))[0], 0, 'the library is missing');
+isnt(($node->psql('postgres', "SELECT learnedbtree_train('t_a')"))[0], 0, 'the library is missing');
 
 sub works
 {
@@ -125,12 +133,12 @@ works('ALTER INDEX RENAME', 'ALTER INDEX renamed_k RENAME TO renamed_new; SELECT
 works('ALTER TABLE', 'ALTER TABLE t ADD c int DEFAULT 5; ALTER TABLE t ALTER a TYPE int8; ALTER TABLE t RENAME c TO d');
 works('ALTER INDEX RENAME of another index', 'CREATE INDEX t_d ON t (d); ALTER INDEX t_d RENAME TO t_dd; DROP INDEX t_dd');
 works('REINDEX', 'REINDEX TABLE CONCURRENTLY t');
-works('DROP TABLE', 'DROP TABLE gone');
+works('another list', 'ALTER DATABASE postgres SET learnedbtree.btree_indexes = \'renamed_new, t_*, p_pkey\'; SET learnedbtree.btree_indexes = \'t_pkey, !t_*\'');
+works('DROP TABLE', 'CREATE TABLE gone (k int PRIMARY KEY); DROP TABLE gone');
 works('DROP INDEX', 'CREATE INDEX more ON t (a); DROP INDEX more');
 works('CREATE and DROP SCHEMA', 'CREATE SCHEMA s; CREATE TABLE s.t (k int PRIMARY KEY); ALTER SCHEMA s RENAME TO s2; DROP SCHEMA s2 CASCADE');
 works('partitions', 'CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (10000) TO (20000); INSERT INTO p VALUES (10001); ALTER TABLE p DETACH PARTITION p2; DROP TABLE p2; SELECT count(*) FROM p WHERE k = 7', '1');
 works('CREATE EXTENSION', 'CREATE EXTENSION citext; CREATE TABLE c (x citext PRIMARY KEY); INSERT INTO c VALUES (\'A\'); DROP EXTENSION citext CASCADE') if $have_citext;
-works('marks can be read', 'SELECT count(*) > 2 FROM learnedbtree.marks', 't');
 works('CREATE OPERATOR CLASS', "CREATE OPERATOR CLASS mine FOR TYPE int4 USING btree AS FUNCTION 1 btint4cmp(int4, int4)");
 $node->command_ok([ 'pg_dump', '--format=plain', '--file=' . $node->basedir . '/dump', 'postgres' ], 'pg_dump works');
 works('amcheck', "SELECT bt_index_parent_check('t_pkey', true), bt_index_parent_check('t_a', true)");
@@ -142,18 +150,27 @@ $node->append_conf('postgresql.conf', needs_preload($node) ? "shared_preload_lib
 $node->restart;
 is(predicted_in($node, 'postgres', sub { $node->safe_psql('postgres', "$settings SELECT x FROM t WHERE id = 77; SELECT count(*) FROM t WHERE a = 300; SELECT k FROM renamed WHERE k = 7") },
 		qw(t_pkey t_a renamed_new)), 't_pkey t_a renamed_new', 'indexes are served again, also those rebuilt or renamed meanwhile');
-$node->safe_psql('postgres', 'ALTER TABLE renamed ADD c int');
-is(marks($node, 'postgres') =~ s/^public\.gone.*\n//mr, $marks =~ s/renamed_k/renamed_new/r =~ s/^public\.gone.*\n//mr, 'the next ALTER of their tables brings marks up to date');
-$node->safe_psql('postgres', 'SET client_min_messages = error; SELECT count(*) FROM learnedbtree_release_all()');
-is(marks($node, 'postgres') =~ s/^public\.gone.*$//mr, '', 'all can be released');
 is(amcheck_all($node, 'postgres'), '', 'amcheck is content');
+
+# ---- a database without the extension ----
+
+$node->safe_psql('postgres', 'CREATE DATABASE bare');
+$node->safe_psql('bare', "CREATE TABLE t (id int8 PRIMARY KEY, x text); INSERT INTO t SELECT g, 'x' || g FROM generate_series(1, 5000) g; ALTER DATABASE bare SET learnedbtree.btree_indexes = 't_*'");
+is($node->safe_psql('bare', "$query; INSERT INTO t VALUES (9000, 'new')"), 'x77', 'an answer in a database without the extension');
+$node->safe_psql('bare', 'CREATE EXTENSION learnedbtree');
+is($node->safe_psql('bare', q{SELECT lookups > 0, inserts > 0, trainings FROM learnedbtree_stat WHERE indexrelname = 't_pkey'}), 't|t|1', 'which was served');
+$node->safe_psql('bare', 'DROP EXTENSION learnedbtree');
+if ($node->pg_version->major >= 18)
+{
+	like($node->safe_psql('bare', "$settings EXPLAIN (ANALYZE, LEARNEDBTREE, COSTS off, TIMING off, SUMMARY off, BUFFERS off) SELECT x FROM t WHERE id = 77"), qr/lookups=1 verified=1/, 'and is after DROP EXTENSION');
+}
 
 # ---- DROP EXTENSION does not need it ----
 
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''\nsession_preload_libraries = ''\n");
 $node->restart;
 is(($node->psql('dropped', 'DROP EXTENSION learnedbtree'))[0], 0, 'DROP EXTENSION works without the library');
-is($node->safe_psql('dropped', "$settings SELECT x FROM t WHERE id = 77; INSERT INTO t VALUES (77, 1) ON CONFLICT DO NOTHING; ALTER INDEX t_a RENAME TO t_new; DROP TABLE gone; "
+is($node->safe_psql('dropped', "$settings SELECT x FROM t WHERE id = 77; INSERT INTO t VALUES (77, 1) ON CONFLICT DO NOTHING; ALTER INDEX t_a RENAME TO t_new; DROP TABLE renamed; "
 		  . 'SELECT count(*) FROM pg_event_trigger; SELECT bt_index_parent_check(\'t_pkey\', true)'), "x77\n0\n", 'and leaves the indexes in use');
 $node->stop;
 done_testing();

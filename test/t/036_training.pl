@@ -79,11 +79,21 @@ my @databases = map { "d$_" } 1 .. 4;
 foreach my $database (@databases)
 {
 	sql("CREATE DATABASE $database");
-	sql("CREATE EXTENSION learnedbtree;\n" . sprintf($table, 'small', 40000) . "SELECT learnedbtree_adopt('small_k')", $database);
+	sql("CREATE EXTENSION learnedbtree;\n" . sprintf($table, 'small', 40000) . "SELECT learnedbtree_train('small_k')", $database);
 }
 
-# Raise a demand in a database: for a new file, by a new mark.
-sub want { return sql("REINDEX INDEX small_k; SELECT learnedbtree_release('small_k'); SELECT learnedbtree_adopt('small_k')", $_[0]); }
+# Raise a demand in a database, where there is a model: its last leaf splits over and over.
+my %before;
+
+sub want
+{
+	my ($database) = @_;
+	sql("SELECT learnedbtree_train('small_k')", $database);
+	$before{$database} = trainings($database);
+	return sql($look . 'SET learnedbtree.retrain_splits = 1; INSERT INTO small SELECT max + i FROM generate_series(1, 2000) i, (SELECT max(k) FROM small) q', $database);
+}
+
+sub trainings { return sql("SELECT trainings FROM learnedbtree_stat_get('small_k'::regclass)", $_[0]); }
 
 # Who leaves starts the next, and they are seen side by side for a moment; not for longer.
 sub workers
@@ -111,7 +121,7 @@ foreach my $round (1 .. $rounds)
 		}
 		foreach my $database (grep { !$trained{$_} } @databases)
 		{
-			$trained{$database} = 1 if sql("SELECT state FROM learnedbtree_model('small_k')", $database) eq 'ready';
+			$trained{$database} = 1 if trainings($database) > $before{$database};
 		}
 	}
 	$served += keys %trained;
@@ -230,20 +240,20 @@ $session->quit;
 $node->append_conf('postgresql.conf', "learnedbtree.max_workers = 2\nmax_worker_processes = 4\n");
 $node->restart;
 
-sub is_ready { return $node->poll_query_until($_[0], "SELECT state = 'ready' FROM learnedbtree_model('small_k')"); }
+sub is_trained { return $node->poll_query_until($_[0], "SELECT trainings > $before{$_[0]} FROM learnedbtree_stat_get('small_k'::regclass)"); }
 
 want('d1');
-ok(is_ready('d1'), 'a worker for one database');
+ok(is_trained('d1'), 'a worker for one database');
 my ($busy) = keys %{ { workers() } };
 is(kill('STOP', $busy), 1, 'it does not go on');
 want('d1');
 want('postgres');
-ok(is_ready('postgres'), 'a worker for a second one');
+ok(is_trained('postgres'), 'a worker for a second one');
 want('d2');
-ok(is_ready('d2'), 'makes way for a third');
-is(sql("SELECT state = 'ready' FROM learnedbtree_model('small_k')", 'd1'), 'f', 'while the first waits');
+ok(is_trained('d2'), 'makes way for a third');
+is(trainings('d1'), $before{d1}, 'while the first waits');
 is(kill('CONT', $busy), 1, 'and goes on');
-ok(is_ready('d1'), 'which is trained then');
+ok(is_trained('d1'), 'which is trained then');
 
 $node->stop;
 done_testing();

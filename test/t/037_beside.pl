@@ -71,7 +71,7 @@ sub beside_node
 	return $node;
 }
 
-# A table with a primary key and another btree index, both marked, and an index of ours.  Many of its rows are dead.
+# A table with a primary key and another btree index, and an index of ours.  Many of its rows are dead.
 my $make_table = <<'SQL';
 CREATE TABLE @ (k int8 PRIMARY KEY, v int NOT NULL, w text NOT NULL, x int);
 INSERT INTO @ SELECT g * 3, g, 'w' || g, g % 500 FROM generate_series(1, 9000) g;
@@ -79,7 +79,6 @@ CREATE INDEX @_v ON @ (v);
 CREATE INDEX @_x ON @ USING learnedbtree (x);
 DELETE FROM @ WHERE k % 2 = 0;
 ANALYZE @;
-SELECT learnedbtree_adopt('@_pkey', max_error => 3), learnedbtree_adopt('@_v');
 SQL
 
 # Lookups by each of its indexes, with answers that show whether they are right.
@@ -101,13 +100,12 @@ sub rewritten
 	my $files = "SELECT string_agg(pg_relation_filenode(i::regclass)::text, ' ') FROM unnest(ARRAY['"
 	  . join("', '", @indexes) . "']) i";
 	my $answer;
-	my ($marks, $before) = (marks($node, 'postgres'), $node->safe_psql('postgres', $files));
+	my $before = $node->safe_psql('postgres', $files);
 	is(predicted_in($node, 'postgres', sub { $answer = $ask->() }, @indexes), "@indexes", "$name: lookups before are served");
 	is($answer, $oracle, "$name: and right");
 	$code->();
 	my %old = map { $_ => 1 } split / /, $before;
 	is(join(' ', grep { $old{$_} } split / /, $node->safe_psql('postgres', $files)), '', "$name: the indexes have new files");
-	is(marks($node, 'postgres'), $marks, "$name: the marks have followed");
 	is(predicted_in($node, 'postgres', sub { $answer = $ask->() }, @indexes), "@indexes", "$name: lookups afterwards are served");
 	is($answer, $oracle, "$name: and right");
 	is(model_state($node, $_), 'ready', "$name: $_ has its model again") foreach @indexes;
@@ -224,7 +222,7 @@ sub try_squeeze
 	return;
 }
 
-# The index of the partitioned table is marked: partitions of the extension, and of its worker, are served by that alone.
+# The index of the partitioned table is named: partitions of the extension, and of its worker, are served by that alone.
 sub try_partman
 {
 	my ($node, $order) = @_;
@@ -232,13 +230,12 @@ sub try_partman
 	needs('pg_partman');
 	my $version = $node->safe_psql('postgres', q{SELECT split_part(extversion, '.', 1) FROM pg_extension WHERE extname = 'pg_partman'});
 	my $type = $version < 5 ? 'native' : 'range';
-	$node->safe_psql('postgres', 'CREATE TABLE part (k int8 PRIMARY KEY, v int8) PARTITION BY RANGE (k);'
-		  . "SELECT learnedbtree_adopt('part_pkey')");
+	$node->safe_psql('postgres', 'CREATE TABLE part (k int8 PRIMARY KEY, v int8) PARTITION BY RANGE (k)');
 	$node->safe_psql('postgres', "SELECT partman.create_parent(p_parent_table := 'public.part', p_control := 'k', p_type := '$type', "
 		  . "p_interval := '1000', p_premake := 3)");
 	my $ask = sub {
 		my ($from, $to) = @_;
-		return $node->safe_psql('postgres', "SET learnedbtree.btree_indexes = 'adopted'; SET enable_seqscan = off; SET enable_bitmapscan = off; "
+		return $node->safe_psql('postgres', "SET learnedbtree.btree_indexes = 'public.part_pkey'; SET enable_seqscan = off; SET enable_bitmapscan = off; "
 			  . "SET enable_hashjoin = off; SET enable_mergejoin = off; "
 			  . "SELECT count(*) FROM generate_series($from, $to) g, LATERAL (SELECT v FROM part WHERE k = g OFFSET 0) p WHERE v = g");
 	};
@@ -298,7 +295,7 @@ sub try_pglogical
 	needs('pglogical');
 	my $other = beside_node('subscriber', $order);
 	my ($here, $there) = map { $_->connstr('postgres') } $node, $other;
-	my $create = 'CREATE TABLE flows (k int8 PRIMARY KEY, v int, w text); SELECT learnedbtree_adopt(\'flows_pkey\', max_error => 2)';
+	my $create = 'CREATE TABLE flows (k int8 PRIMARY KEY, v int, w text)';
 	$_->safe_psql('postgres', $create) foreach $node, $other;
 	$node->safe_psql('postgres', "SELECT pglogical.create_node('provider', \$\$$here\$\$); SELECT pglogical.replication_set_add_table('default', 'flows');"
 		  . q{INSERT INTO flows SELECT g * 2, g, 'w' || g FROM generate_series(1, 6000) g});
@@ -328,7 +325,6 @@ sub try_pglogical
 			'flows_pkey', "$name: lookups of the $which are served");
 		is($answer, $server->safe_psql('postgres', 'SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off; '
 				  . 'SELECT count(*) FROM flows WHERE k <= 12000'), "$name: and right");
-		is(marks($server, 'postgres') =~ /^(public\.flows\..*)$/m ? $1 : '', 'public.flows.flows_pkey max_error=2', "$name: its mark is as before");
 	}
 	is(amcheck_all($other, 'postgres'), '', "$name: amcheck is content with the subscriber");
 	$other->stop('immediate');

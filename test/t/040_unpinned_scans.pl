@@ -15,7 +15,7 @@ use Test::More;
 my $node = PostgreSQL::Test::Cluster->new('unpinned');
 $node->init;
 configure_serving($node);
-$node->append_conf('postgresql.conf', "learnedbtree.autotrain = off\nwal_level = minimal\nmax_wal_senders = 0\n");
+$node->append_conf('postgresql.conf', "learnedbtree.btree_indexes = 't_k'\nlearnedbtree.autotrain = off\nwal_level = minimal\nmax_wal_senders = 0\n");
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION learnedbtree; CREATE EXTENSION pageinspect');
 
@@ -36,7 +36,6 @@ ALTER TABLE t ALTER pad SET STORAGE PLAIN;
 INSERT INTO t SELECT g * 10, repeat('x', 800) FROM generate_series(1, 2700) g;
 CREATE INDEX t_k ON t (k);
 VACUUM t;
-SELECT learnedbtree_adopt('t_k');
 SELECT learnedbtree_train('t_k');
 SQL
 	return;

@@ -20,7 +20,7 @@ build_shim();
 my $node = PostgreSQL::Test::Cluster->new('hints');
 $node->init(allows_streaming => 1, extra => ['--data-checksums']);
 configure_serving($node);
-$node->append_conf('postgresql.conf', "learnedbtree.autotrain = off\nbgwriter_lru_maxpages = 0\ncheckpoint_timeout = 1h\n"
+$node->append_conf('postgresql.conf', "learnedbtree.btree_indexes = 't_k, t_pkey, other_k'\nlearnedbtree.autotrain = off\nbgwriter_lru_maxpages = 0\ncheckpoint_timeout = 1h\n"
 	  . "enable_seqscan = off\nenable_bitmapscan = off\nenable_indexonlyscan = off\n");
 with_shim(sub { $node->start });
 declare_shim($node);
@@ -31,7 +31,6 @@ CREATE TABLE t (k int8, v text);
 INSERT INTO t SELECT g, 'row' FROM generate_series(1, 3000) g;
 CREATE INDEX t_k ON t (k);
 VACUUM t;
-SELECT learnedbtree_adopt('t_k');
 SELECT learnedbtree_train('t_k');
 SQL
 
@@ -75,7 +74,6 @@ CREATE INDEX other_k ON other (k);
 INSERT INTO t SELECT g * 2, repeat('x', 100) FROM generate_series(1, 6000) g;
 INSERT INTO other SELECT k, v FROM t;
 VACUUM t, other;
-SELECT learnedbtree_adopt('t_pkey'), learnedbtree_adopt('other_k');
 SELECT learnedbtree_train('t_pkey'), learnedbtree_train('other_k');
 SQL
 sub load { my ($clients, @scripts) = @_; return start_load($node, clients => $clients, jobs => 1, seconds => $seconds, seed => 19, scripts => \@scripts); }

@@ -13,7 +13,7 @@ use Test::More;
 use Torture;
 
 my $seed = $ENV{LBT_SEED} || 20261122;
-my $seconds = $ENV{LBT_ADOPT_SECONDS} || 6;
+my $seconds = $ENV{LBT_NAME_SECONDS} || 6;
 my $keys = 6000;
 
 sub configured
@@ -23,6 +23,7 @@ sub configured
 	$node->init(%params);
 	torture_conf($node);
 	learned_settings($node, shared => 1);
+	$node->append_conf('postgresql.conf', "learnedbtree.btree_indexes = 'kept_pkey, served_*'\n");
 	return $node;
 }
 
@@ -50,7 +51,6 @@ $tables
 INSERT INTO kept SELECT g, 0, g FROM generate_series(1, $keys) g;
 INSERT INTO mine SELECT g, 0, g FROM generate_series(1, $keys) g;
 VACUUM ANALYZE kept, mine;
-SELECT learnedbtree_adopt('kept_pkey');
 SQL
 my %key = (kept_pkey => 'k', kept_l => 'k + 0', mine_k => 'k');
 my @ours = sort keys %key;
@@ -103,7 +103,7 @@ my @ddl = map { [ "ddl$_->[0]", 1, $_->[1] ] } (
 	[ 4, 'CREATE TABLE made (k int8 PRIMARY KEY); CREATE INDEX made_l ON made USING learnedbtree (k); DROP TABLE made;' ],
 	[ 5, 'REINDEX INDEX CONCURRENTLY kept_l;' ], [ 6, 'REINDEX INDEX kept_pkey;' ], [ 7, 'ANALYZE kept, mine;' ],
 	[ 8, 'ALTER TABLE kept ADD COLUMN w int; ALTER TABLE kept DROP COLUMN w;' ],
-	[ 9, "SELECT learnedbtree_adopt('mine_bk');\nSELECT learnedbtree_release('mine_bk');" ]);
+	[ 9, naming('in', 'mine_bk') . ";\n" . naming('out', 'mine_bk') . ';' ]);
 my %load = ('lookups and changes' => loop(\@scripts, 4), 'DDL' => loop(\@ddl, 1));
 foreach my $name (sort keys %load)
 {
@@ -164,14 +164,14 @@ if ($is_19)
 		is(($node->psql('postgres', $command))[0], 0, $command);
 	}
 	indexes_good($node, 'repacked by indexes');
-	is($node->safe_psql('postgres', "SELECT mark, served FROM learnedbtree_indexes WHERE indexname = 'kept_pkey'"), 'adopted|t', 'the mark is kept');
+	is($node->safe_psql('postgres', "SELECT pattern, served FROM learnedbtree_indexes WHERE indexname = 'kept_pkey'"), 'kept_pkey|t', 'it is served as before');
 
 	# ---- logical replication, with sequences ----
 
 	my $subscriber = configured('subscriber');
 	$subscriber->start;
 	torture_settings($subscriber);
-	$subscriber->safe_psql('postgres', $tables . "SELECT learnedbtree_adopt('kept_pkey')");
+	$subscriber->safe_psql('postgres', $tables);
 	$node->safe_psql('postgres', 'CREATE PUBLICATION changes FOR TABLE kept, mine; CREATE PUBLICATION numbers FOR ALL SEQUENCES');
 	$subscriber->safe_psql('postgres', "CREATE SUBSCRIPTION s CONNECTION '" . $node->connstr . " dbname=postgres' PUBLICATION changes, numbers");
 	$subscriber->wait_for_subscription_sync($node, 's');

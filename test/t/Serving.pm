@@ -1,5 +1,5 @@
-# Shared by the TAP tests of served btree indexes: servers whose sessions serve them, marks, and whether an index was
-# served in what a session did.
+# Shared by the TAP tests of served btree indexes: servers whose sessions serve them, which ones, and whether an index
+# was served in what a session did.
 package Serving;
 
 use strict;
@@ -8,8 +8,9 @@ use warnings;
 use Exporter 'import';
 use LearnedBtree;
 use PostgreSQL::Test::Cluster;
+use Time::HiRes qw(sleep);
 
-our @EXPORT = qw(configure_serving configure_loops learned_settings serving_node adopt release marks uses asked served_in predicted_in amcheck_all);
+our @EXPORT = qw(configure_serving configure_loops learned_settings serving_node serve name_in name_out naming uses asked served_in predicted_in amcheck_all);
 
 # Settings for a node that is initialized but not started.
 sub configure_serving
@@ -49,43 +50,60 @@ CONF
 	return;
 }
 
-# A started server, with the extensions learnedbtree and amcheck in database postgres.
+# A started server, with the extensions learnedbtree and amcheck in database postgres.  "indexes" are served.
 sub serving_node
 {
 	my ($name, %params) = @_;
 	my $node = PostgreSQL::Test::Cluster->new($name);
 	$node->init;
 	configure_serving($node, %params);
+	$node->append_conf('postgresql.conf', "learnedbtree.btree_indexes = '$params{indexes}'\n") if defined $params{indexes};
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION learnedbtree; CREATE EXTENSION amcheck');
 	return $node;
 }
 
-sub adopt
+# Serve just these (items of learnedbtree.btree_indexes) in all sessions that set nothing of their own: new ones from now on,
+# and those of background_psql() that are named, which read the changed file before their next command.
+sub serve
 {
-	my ($node, $database, @indexes) = @_;
-	$node->safe_psql($database, join(';', map { "SELECT learnedbtree_adopt('$_')" } @indexes));
+	my ($node, $list, @sessions) = @_;
+	my $value = join(', ', ref $list ? @$list : $list);
+	$node->safe_psql('postgres', "ALTER SYSTEM SET learnedbtree.btree_indexes = '$value'; SELECT pg_reload_conf()");
+	my $show = 'SHOW learnedbtree.btree_indexes';
+	foreach my $ask (sub { $node->safe_psql('postgres', $show) }, map { my $session = $_; sub { $session->query_safe($show) } } @sessions)
+	{
+		my $tries = 0;
+		while ($ask->() ne $value)
+		{
+			die 'a session does not read the changed file' if ++$tries > 1800;
+			sleep(0.1);
+		}
+	}
 	return;
 }
 
-sub release
+# Give indexes names that match 'served_*', which is what some tests have sessions serve, or take these names away: so that
+# all sessions know from their next statement on.  uses() and what is below knows such an index by its own name.
+sub name_in
 {
 	my ($node, $database, @indexes) = @_;
-	$node->safe_psql($database, join(';', map { "SELECT learnedbtree_release('$_')" } @indexes));
+	$node->safe_psql($database, join(';', map { naming('in', $_) } @indexes));
 	return;
 }
 
-# "schema.table.index", a line each, with the options that are not the default; says so if indexid is another index.
-sub marks
+sub name_out
 {
-	my ($node, $database) = @_;
-	return $node->safe_psql($database, <<'SQL');
-SELECT concat_ws('.', schemaname, tablename, indexname) || concat(CASE WHEN learned THEN '' ELSE ' excluded' END,
-		' max_error=' || max_error, ' retrain_splits=' || retrain_splits,
-		(SELECT ' of ' || oid::regclass FROM pg_class WHERE oid = indexid
-			AND oid IS DISTINCT FROM to_regclass(format('%I.%I', schemaname, indexname))::oid))
-	FROM learnedbtree.marks ORDER BY schemaname, tablename, indexname
-SQL
+	my ($node, $database, @indexes) = @_;
+	$node->safe_psql($database, join(';', map { naming('out', $_) } @indexes));
+	return;
+}
+
+# The command for that; it does nothing where it is done.
+sub naming
+{
+	my ($to, $index) = @_;
+	return $to eq 'in' ? "ALTER INDEX IF EXISTS $index RENAME TO served_$index" : "ALTER INDEX IF EXISTS served_$index RENAME TO $index";
 }
 
 # How often, so far, models were asked for each of these indexes (or partitions of theirs), or, with "all", how often they
@@ -95,7 +113,7 @@ sub uses
 {
 	my ($node, $database, $which, @indexes) = @_;
 	my $sum = 's.lookups + s.inserts' . ($which eq 'all' ? ' + s.delegated' : '');
-	my $list = join(', ', map { "('$_'::regclass)" } @indexes);
+	my $list = join(', ', map { "(coalesce(to_regclass('$_'), to_regclass('served_$_')))" } @indexes);
 	return split /\n/, $node->safe_psql($database, <<"SQL");
 SELECT (SELECT coalesce(sum($sum), 0) FROM pg_class c, learnedbtree_stat_get(c.oid) s
 		WHERE relkind = 'i' AND (c.oid = i.index OR c.oid IN (SELECT relid FROM pg_partition_tree(i.index))))

@@ -1,9 +1,9 @@
-"""Types of primary keys change after they have been adopted, with the foreign keys to them."""
+"""Types of primary keys change while they are served, with the foreign keys to them."""
 from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("shop", "0002_adopt")]
+    dependencies = [("shop", "0001_initial")]
     operations = [
         migrations.AlterField("Order", "id", models.BigAutoField(primary_key=True, serialize=False)),
         migrations.AlterField("Product", "code", models.TextField(primary_key=True, serialize=False)),
