@@ -1,34 +1,24 @@
--- Types whose keys are encoded: numeric, addresses, intervals, times, enums, domains, blank-padded and bit strings, money,
--- positions, ranges.  For each: a model, and answers as by a sequential scan.  (types.sql, bytes.sql: the others.)
+-- Types whose keys are encoded, or have a form of their own: numeric, addresses, times, enums, domains, blank-padded strings,
+-- money, positions.  For each: a model, and answers as by a sequential scan.  (types.sql, bytes.sql: the others.)
 
 CREATE TYPE kt_mood AS ENUM ('bad', 'fair', 'good');
 ALTER TYPE kt_mood ADD VALUE 'awful' BEFORE 'bad';
 ALTER TYPE kt_mood ADD VALUE 'poor' BEFORE 'fair';
 CREATE DOMAIN kt_price AS numeric CHECK (VALUE IS NULL OR VALUE >= -100000);
 
-CREATE TABLE kt (n numeric, p kt_price, i inet, c cidr, m macaddr, m8 macaddr8, iv interval, t time, tz timetz, e kt_mood, b char(12), bv bpchar,
-                 f bit(16), v varbit, y money, l pg_lsn, x xid8, r4 int4range, r8 int8range, rn numrange, rd daterange, rt tsrange, rz tstzrange, id int);
+CREATE TABLE kt (n numeric, p kt_price, i inet, c cidr, m macaddr, m8 macaddr8, t time, e kt_mood, b char(12), bv bpchar,
+                 y money, l pg_lsn, x xid8, id int);
 INSERT INTO kt SELECT (mix(i) % 1000000 - 500000) / 8.0, mix(i) % 90000 / 4.0, set_masklen('10.0.0.0'::inet + mix(i) % 100000, (32 - mix(i) % 3)::int),
        network(set_masklen('10.0.0.0'::inet + mix(i) % 1000000, (16 + mix(i) % 17)::int)), lpad(to_hex(mix(i)), 12, '0')::macaddr,
-       lpad(to_hex(mix(i) * 65537), 16, '0')::macaddr8, make_interval(months => (mix(i) % 50 - 25)::int, days => (mix(i) % 700)::int, secs => mix(i) % 86400),
-       time '00:00' + mix(i) % 86400 * interval '1 s', (time '00:00' + mix(i) % 86400 * interval '1 s' || CASE i % 3 WHEN 0 THEN '+00' WHEN 1 THEN '-05:30' ELSE '+13' END)::timetz,
+       lpad(to_hex(mix(i) * 65537), 16, '0')::macaddr8, time '00:00' + mix(i) % 86400 * interval '1 s',
        (enum_range(NULL::kt_mood))[1 + mix(i) % 5], 'item ' || mix(i) % 3000, 'item ' || mix(i) % 3000,
-       (mix(i) % 65536)::int::bit(16), substring((mix(i) % 65536)::int::bit(16), (1 + mix(i) % 7)::int), (mix(i) % 100000)::money, '0/0'::pg_lsn + mix(i)::numeric, mix(i)::text::xid8,
-       int4range(a, a + w), int8range(a, a + w, '(]'), numrange(a / 4.0, (a + w) / 4.0), daterange(date '2000-01-01' + a, date '2000-01-01' + a + w),
-       tsrange(timestamp '2000-01-01' + a * interval '1 h', timestamp '2000-01-01' + (a + w) * interval '1 h', '[]'),
-       tstzrange(timestamptz '2000-01-01 00:00+00' + a * interval '1 h', timestamptz '2000-01-01 00:00+00' + (a + w) * interval '1 h'), i
-  FROM (SELECT i, (mix(i) % 5000 - 2500)::int AS a, (mix(i) / 7 % 20)::int AS w FROM generate_series(1, 3000) i) q;
+       (mix(i) % 100000)::money, '0/0'::pg_lsn + mix(i)::numeric, mix(i)::text::xid8, i
+  FROM generate_series(1, 3000) i;
 -- the ends, equal ones that look different, and NULLs
-INSERT INTO kt (n, i, iv, tz, r4, rn, rd, rt, v)
-SELECT n::numeric, i::inet, iv::interval, tz::timetz, r::int4range, r::numrange, d::daterange, d::tsrange, v::varbit
-  FROM (VALUES ('NaN', '0.0.0.0/0', '1 mon', '00:00+00', 'empty', '[2000-01-01,2000-02-01]', ''),
-               ('Infinity', '::/0', '30 days', '01:00+01', '(,)', 'empty', '0'),
-               ('-Infinity', '::1', '720 hours', '23:00-01', '(,5]', '(,2000-01-01)', '00'),
-               ('0', '10.0.0.0/8', '0', '24:00+00', '[5,)', '[2000-01-01,)', '1'),
-               ('0.000', '10.0.0.1/8', '-1 mon', '00:00+15:59', '(5,7)', '(,)', '10'),
-               ('1e400', 'ffff::/16', '178000000 years', '24:00-15:59', '[5,7]', '(-infinity,infinity)', '0000000000000000'),
-               ('-1e-400', '255.255.255.255', '-178000000 years', '12:00+02', '[-2147483648,2147483646]', '[-infinity,infinity]', '1111111111111111'),
-               (NULL, NULL, NULL, NULL, NULL, NULL, NULL)) q (n, i, iv, tz, r, d, v), generate_series(1, 3);
+INSERT INTO kt (n, i)
+SELECT n::numeric, i::inet
+  FROM (VALUES ('NaN', '0.0.0.0/0'), ('Infinity', '::/0'), ('-Infinity', '::1'), ('0', '10.0.0.0/8'), ('0.000', '10.0.0.1/8'), ('1e400', 'ffff::/16'),
+               ('-1e-400', '255.255.255.255'), (NULL, NULL)) q (n, i), generate_series(1, 3);
 ANALYZE kt;
 
 -- Every operator with each argument, BETWEEN, IN and ORDER BY, through an index in each direction.  How many answers are the same, the model having
@@ -67,27 +57,13 @@ SELECT * FROM try_key_type('i', '{10.0.100.0, 10.1.0.0/30, 10.0.0.0/8, 0.0.0.0/0
 SELECT * FROM try_key_type('c', '{10.0.128.0/20, 10.8.0.0/17, 10.0.0.0/8, ::/0}');
 SELECT * FROM try_key_type('m', '{00:00:10:00:00:00, 00:00:ff:00:00:00, ff:ff:ff:ff:ff:ff}');
 SELECT * FROM try_key_type('m8', '{00:00:10:00:00:00:00:00, 00:00:ff:00:00:00:00:00, ff:ff:ff:ff:ff:ff:ff:ff}');
-SELECT * FROM try_key_type('iv', '{1 mon, 1 year, 720 hours, 29 days 24 hours, 0, -1 mon, -178000000 years}');
 SELECT * FROM try_key_type('t', '{01:02:03, 12:00, 24:00, 00:00:00.000001}');
-SELECT * FROM try_key_type('tz', '{12:00+13, 01:02:03+00, 00:00+00, 01:00+01, 24:00+00, 00:00+15:59}');
 SELECT * FROM try_key_type('e', '{bad, good, awful, poor}');
 SELECT * FROM try_key_type('b', '{item 100, item 7, item 2999, item, "item 7   ", ""}');
 SELECT * FROM try_key_type('bv', '{item 100, item 7, item 2999, item, "item 7   ", ""}');
-SELECT * FROM try_key_type('v', '{0101, 11111, 0, 00, "", 1000000000000000}');
 SELECT * FROM try_key_type('y', '{100, 90000.00, 0, -1}');
 SELECT * FROM try_key_type('l', '{0/1000000, 0/F0000000, 0/0, FFFFFFFF/FFFFFFFF}');
 SELECT * FROM try_key_type('x', '{100000000, 4000000000, 0, 18446744073709551615}');
-SELECT * FROM try_key_type('r4', '{"[-100,5)", "[1000,1010)", empty, "(,)", "(,5]", "[5,)", "(5,8)"}');
-SELECT * FROM try_key_type('r8', '{"[-100,5)", "[1000,1010)", empty, "(,)"}');
-SELECT * FROM try_key_type('rn', '{"[-100,5.25)", "[100,110.0)", empty, "(,)", "[100.000,110.00]"}');
-SELECT * FROM try_key_type('rd', '{"[2000-01-01,2000-01-09)", "[2001-01-01,2001-01-09)", empty, "(-infinity,infinity)", "(,2000-01-01)"}');
-SELECT * FROM try_key_type('rt', '{"[2000-01-01,2000-01-09)", "[2000-03-01,2000-03-09]", empty, "(-infinity,infinity)"}');
-SELECT * FROM try_key_type('rz', '{"[2000-01-01 00:00+00,2000-01-09 00:00+00)", "[2000-03-01 00:00+00,2000-03-09 00:00+00]", empty}');
-
--- bits of one length are asked for as such
-CREATE INDEX kt_f ON kt USING learnedbtree (f);
-SELECT * FROM compare_all('kt_f', 'SELECT f FROM kt WHERE $1', ARRAY[$$f = B'0000100000000000'$$, $$f < B'0000100000000000'$$, $$f >= B'1110100000000000'$$, $$f IN (B'0000100000000000', B'0001')$$]);
-DROP INDEX kt_f;
 
 -- blanks at the end, and the pattern operator class
 CREATE INDEX kt_b ON kt USING learnedbtree (b bpchar_pattern_ops);
@@ -112,36 +88,35 @@ SELECT sound('kt_e');
 DROP INDEX kt_e;
 
 -- equal keys are one key to a unique index, however they look
-CREATE TABLE kt_unique (n numeric, iv interval, tz timetz, b char(8), i inet);
+CREATE TABLE kt_unique (n numeric, b char(8), i inet);
 SET client_min_messages = error;	-- ON CONFLICT does not work with these on all versions
 CREATE UNIQUE INDEX kt_unique_n ON kt_unique USING learnedbtree (n);
-CREATE UNIQUE INDEX kt_unique_iv ON kt_unique USING learnedbtree (iv);
 CREATE UNIQUE INDEX kt_unique_b ON kt_unique USING learnedbtree (b);
 RESET client_min_messages;
-INSERT INTO kt_unique SELECT i / 4.0, i * interval '1 day', NULL, i, NULL FROM generate_series(1, 2000) i;
+INSERT INTO kt_unique SELECT i / 4.0, i, NULL FROM generate_series(1, 2000) i;
 INSERT INTO kt_unique (n) VALUES (25.000);
-INSERT INTO kt_unique (iv) VALUES ('1 mon');
 INSERT INTO kt_unique (b) VALUES ('77   ');
-INSERT INTO kt_unique (n, iv, b) VALUES (25.1, '1 mon 1 second', '77 x');
-SELECT sound('kt_unique_n'), sound('kt_unique_iv'), sound('kt_unique_b');
+INSERT INTO kt_unique (n, b) VALUES (25.1, '77 x');
+SELECT sound('kt_unique_n'), sound('kt_unique_b');
 DROP TABLE kt_unique;
 
 -- types that have no key code: the state says so, and lookups descend
 CREATE TYPE kt_pair AS (x int, y text);
-CREATE TABLE kt_other (j jsonb, a int[], r kt_pair, v tsvector, mr int4multirange, id int);
-INSERT INTO kt_other SELECT to_jsonb(i), ARRAY[i, 0], ROW(i, 'x'::text)::kt_pair, to_tsvector('simple', 'word' || i), int4multirange(int4range(i, i + 5)), i FROM generate_series(1, 2000) i;
+CREATE TABLE kt_other (j jsonb, a int[], r kt_pair, v tsvector, mr int4multirange, ra int4range, iv interval, bi varbit, id int);
+INSERT INTO kt_other SELECT to_jsonb(i), ARRAY[i, 0], ROW(i, 'x'::text)::kt_pair, to_tsvector('simple', 'word' || i), int4multirange(int4range(i, i + 5)), int4range(i, i + 5), i * interval '1 day', i::bit(20), i FROM generate_series(1, 2000) i;
 ANALYZE kt_other;
 DO $$
 DECLARE col text;
 BEGIN
-    FOREACH col IN ARRAY ARRAY['j', 'a', 'r', 'v', 'mr'] LOOP
+    FOREACH col IN ARRAY ARRAY['j', 'a', 'r', 'v', 'mr', 'ra', 'iv', 'bi'] LOOP
         EXECUTE format('CREATE INDEX kt_other_%1$s ON kt_other USING learnedbtree (%1$s)', col);
     END LOOP;
 END $$;
 SELECT indexrelname, m.state, m.reason FROM learnedbtree_stat, learnedbtree_model(indexrelid) m WHERE relname = 'kt_other' ORDER BY 1;
 SELECT compare('kt_other_j', $$SELECT id FROM kt_other WHERE j = '77'$$), compare('kt_other_a', 'SELECT id FROM kt_other WHERE a > ARRAY[1990]'),
        compare('kt_other_r', $$SELECT id FROM kt_other WHERE r = ROW(77, 'x')::kt_pair$$), compare('kt_other_v', $$SELECT id FROM kt_other WHERE v < to_tsvector('simple', 'word9')$$),
-       compare('kt_other_mr', $$SELECT id FROM kt_other WHERE mr = '{[77,82)}'$$);
+       compare('kt_other_mr', $$SELECT id FROM kt_other WHERE mr = '{[77,82)}'$$), compare('kt_other_ra', $$SELECT id FROM kt_other WHERE ra < '[7,12)'$$),
+       compare('kt_other_iv', $$SELECT id FROM kt_other WHERE iv = '30 days'$$), compare('kt_other_bi', $$SELECT id FROM kt_other WHERE bi = 77::bit(20)$$);
 -- one further on in the index ends what the model covers
 CREATE INDEX kt_other_idj ON kt_other USING learnedbtree (id, j);
 SELECT state FROM learnedbtree_model('kt_other_idj');

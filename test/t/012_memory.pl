@@ -21,6 +21,8 @@ my $node = PostgreSQL::Test::Cluster->new('memory');
 $node->init;
 configure_node($node);
 $node->append_conf('postgresql.conf', "max_connections = 250\ndynamic_shared_memory_type = mmap\n");
+# Sessions with the library see drops.
+$node->append_conf('postgresql.conf', "session_preload_libraries = 'learnedbtree'\n");
 $node->start;
 my $columns = join(', ', map { "c$_ int4" } 1 .. $indexes);
 my $values = join(', ', map { "g * $_" } 1 .. $indexes);

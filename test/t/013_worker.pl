@@ -16,7 +16,6 @@ $node->init(allows_streaming => 1, $node->pg_version >= 18 ? (extra => ['--no-da
 configure_node($node);
 $node->append_conf('postgresql.conf', <<'CONF');
 learnedbtree.naptime = 50ms
-learnedbtree.max_workers = 2
 max_logical_replication_workers = 0
 restart_after_crash = on
 CONF
@@ -264,7 +263,6 @@ works('a', 'after that all is well');
 unlike(since_log($log), qr/FATAL: (?!.*(terminating background worker|database .* does not exist))|PANIC/, 'no other process was hurt');
 
 # A database that a worker cannot connect to does not keep others from theirs.
-reload(max_workers => '1');
 $node->safe_psql('postgres', 'CREATE DATABASE closed');
 $node->safe_psql('closed', "$objects SELECT make('a')");
 $holder = $node->background_psql('closed');
@@ -280,7 +278,6 @@ my @refused = since_log($log) =~ /FATAL/g;
 is(scalar @refused, 1, 'the other one is left alone');
 $holder->quit;
 sql('DROP DATABASE closed');
-reload(max_workers => '2');
 
 # ---- a crash ----
 

@@ -14,9 +14,6 @@ my $numeric = { type => 'numeric', sorted => 1, show => 'trim_scale(@)', key => 
 	WHEN n % 5 = 1 THEN (n - 10000) * power(10::numeric, n % 40 - 20)
 	WHEN n % 5 = 2 THEN round((n % 2000)::numeric, n % 4)
 	ELSE (n - 10000) * 3.14159 END} };
-my $interval = { type => 'interval', sorted => 1, show => 'justify_interval(@)', key => q{CASE n % 4
-	WHEN 0 THEN make_interval(months => n / 40 - 100) WHEN 1 THEN make_interval(days => n / 4 - 2000)
-	WHEN 2 THEN make_interval(hours => n - 9000) ELSE make_interval(months => n % 13 - 6, days => n / 50, secs => n / 7.0) END} };
 my $inet = { type => 'inet', sorted => 1, key => q{CASE n % 7 WHEN 0 THEN set_masklen('10.0.0.0'::inet + n * 37, n % 33)
 		WHEN 1 THEN set_masklen('2001:db8::'::inet + n * 4294967291, n % 129) WHEN 2 THEN network(set_masklen('192.168.0.0'::inet + n, n % 33))
 		ELSE '10.0.0.0'::inet + n * 37 END},
@@ -32,16 +29,6 @@ SQL
 my $number = { type => 'int8', key => 'n::int8' };
 my $word = { type => 'text', collate => 'C', key => q{'word ' || left(md5(n::text), n % 9)} };
 my $time = { type => 'time', key => q{time '00:00' + n * interval '86.399 s'} };
-
-# Ranges of whole numbers n: empty, without bounds, inclusive and exclusive.
-sub range_of
-{
-	my ($type, $bound) = @_;
-	my $to = sub { $bound =~ s/#/($_[0])/r };
-	return { type => $type, endless => 1, sorted => 1, key => "CASE n % 50 WHEN 0 THEN 'empty' WHEN 1 THEN $type(NULL, "
-		. $to->('n') . ") WHEN 2 THEN $type(" . $to->('n') . ", NULL, '(]') WHEN 3 THEN $type(NULL, NULL) "
-		. "ELSE $type(" . $to->('n / 3') . ', ' . $to->('n / 3 + n % 5 + 1') . ", (ARRAY['[)', '(]', '[]', '()'])[1 + n % 4]) END" };
-}
 
 sub with_order { my ($column, $order) = @_; return { %$column, order => $order } }
 
@@ -62,10 +49,7 @@ try_shapes($node,
 		key => q{network(set_masklen('10.0.0.0'::inet + n * 997, 8 + n % 25))} }),
 	shape('macaddr', { type => 'macaddr', endless => 1, key => q{('08002b' || lpad(to_hex(n * 801), 6, '0'))::macaddr} }, fillfactor => 10),
 	shape('macaddr8', { type => 'macaddr8', endless => 1, order => 'DESC', key => q{('08002b' || lpad(to_hex(n * 801::bigint * 65537), 10, '0'))::macaddr8} }),
-	shape('interval', $interval, share => 0.4),
 	shape('time', $time),
-	shape('timetz', { type => 'timetz', sorted => 1,
-		key => q{(time '00:00' + n / 3 * interval '12.9 s' || (ARRAY['+00', '-05:30', '+14', '+01'])[1 + n % 4])::timetz} }, fillfactor => 10),
 	shape('mood', $mood, before => $moods, fillfactor => 20),
 	shape('domain', { type => 'price', argument => 'numeric', key => q{n / 4.0}, show => 'trim_scale(@)' },
 		before => "CREATE DOMAIN price AS numeric CHECK (VALUE >= 0);\n"),
@@ -78,27 +62,17 @@ try_shapes($node,
 		key => q{'item ' || n / 2 || repeat(' ', n / 2 % 3)} }),
 	shape('bpchar_pattern', { type => 'bpchar', opclass => 'bpchar_pattern_ops', pattern => 1, collate => 'C', show => 'rtrim(@)',
 		sorted => 1, key => q{left(md5((n / 2)::text), 1 + n % 9) || repeat(' ', n % 9 % 4)} }),
-	shape('bit', { type => 'bit(20)', argument => 'bit(20)', endless => 1, key => 'n::bit(20)' }, fillfactor => 10),
-	shape('varbit', { type => 'varbit', endless => 1, sorted => 1, key => q{substring(n::bit(20), 1 + n % 17)::varbit} }, fillfactor => 10),
 	shape('money', { type => 'money', key => '(n * 7 - 60000)::money', order => 'DESC' }),
 	shape('pg_lsn', { type => 'pg_lsn', endless => 1, key => q{'0/0'::pg_lsn + n * 1000003::numeric} }),
 	shape('xid8', { type => 'xid8', endless => 1, key => q{(n::bigint * 1000003)::text::xid8} }, fillfactor => 10),
-	shape('int4range', range_of('int4range', '#')),
-	shape('int8range', range_of('int8range', '#::int8')),
-	shape('numrange', { %{ range_of('numrange', q{round(#::numeric / 7, n % 3)}) }, order => 'DESC',
-		show => q{numrange(trim_scale(lower(@)), trim_scale(upper(@)), CASE WHEN lower_inc(@) THEN '[' ELSE '(' END || CASE WHEN upper_inc(@) THEN ']' ELSE ')' END) || isempty(@)::text} }),
-	shape('daterange', range_of('daterange', q{(date '2020-01-01' + #)})),
-	shape('tsrange', range_of('tsrange', q{(timestamp '2020-01-01' + # * interval '1 s')})),
-	shape('tstzrange', range_of('tstzrange', q{(timestamptz '2020-01-01 00:00+00' + # * interval '1 h')}), fillfactor => 10),
 	# mixtures
 	shape('mood_text', [ $mood, $word ]),
 	shape('inet_int8', [ { type => 'inet', key => q{set_masklen('10.0.0.0'::inet + n / 150, 8 + n / 5000 * 8)} }, with_order($number, 'DESC') ]),
 	shape('bpchar_time', [ { type => 'char(10)', argument => 'bpchar', collate => 'C', show => 'rtrim(@)', order => 'DESC NULLS LAST',
 		key => q{NULLIF('shop ' || n / 300, 'shop 7')} }, $time ]),
-	shape('numeric_range', [ { type => 'numeric', key => 'n / 400 / 10.0', show => 'trim_scale(@)' }, range_of('int4range', '#') ]),
 	shape('three_types', [ $mood, with_order({ %$inet, real => undef }, 'NULLS FIRST'),
 		{ type => 'timestamptz', key => q{timestamptz '2024-01-01 00:00+00' + n * interval '1 min'}, order => 'DESC' } ]),
-	shape('three_orders', [ { type => 'interval', key => q{NULLIF(n / 1500, 3) * interval '1 day'}, order => 'DESC NULLS LAST' },
+	shape('three_orders', [ { type => 'date', key => q{date '2024-01-01' + NULLIF(n / 1500, 3)}, order => 'DESC NULLS LAST' },
 		{ type => 'numeric', key => 'NULLIF(n / 50, 5) / 4.0', show => 'trim_scale(@)', order => 'NULLS FIRST' }, with_order($time, 'DESC') ]));
 $node->stop;
 done_testing();
