@@ -291,7 +291,8 @@ valgrind_program() {
     cat >"$scratch/postgres" <<END
 #!/bin/sh
 exec valgrind --quiet --tool=memcheck --leak-check=no --trace-children=yes --track-origins=yes --fullpath-after= \
-    --num-callers=30 --suppressions='$suppressions' --error-markers=BEGIN-REPORT,END-REPORT \
+    --num-callers=30 --suppressions='$suppressions' --suppressions='$scratch/tree/test/valgrind.supp' \
+    --error-markers=BEGIN-REPORT,END-REPORT \
     --log-file='$scratch/valgrind/%p.log' '$bindir/postgres' "\$@"
 END
     chmod 755 "$scratch/postgres"
