@@ -447,7 +447,7 @@ sub memory_over_time
 	my $postmaster = (split /\n/, slurp_file($node->data_dir . '/postmaster.pid'))[0];
 	my $load = start_load($node, clients => 8, seconds => $duration, seed => $seed, scripts => [ torture_scripts($node) ]);
 	my $rebuild = start_load($node, clients => 1, seconds => $duration, seed => $seed,
-		scripts => [ map { [ $_, 1, "\\sleep " . ($long ? 5000 : 500) . " ms\nREINDEX INDEX CONCURRENTLY $_;" ] } learned_indexes() ]);
+		scripts => [ map { [ $_, 1, "\\sleep " . ($long ? 100 : 500) . " ms\nREINDEX INDEX CONCURRENTLY $_;" ] } learned_indexes() ]);
 	my $began = time;
 	my %samples;    # pid: [ time, kB ]
 	my %title;
@@ -463,6 +463,9 @@ sub memory_over_time
 		sleep($step);
 	}
 	ok(end_load($_), 'no errors and no wrong answers') or diag(substr($_->{err}, 0, 2000)) foreach $load, $rebuild;
+	my ($rebuilt) = $rebuild->{out} =~ /actually processed: (\d+)/;
+	cmp_ok($rebuilt // 0, '>', 0, 'indexes are rebuilt');
+	figure('indexes rebuilt: %d', $rebuilt // 0);
 
 	# Of those that were there all the time, the most in the second third against the most in the last.
 	my @grown;
