@@ -89,6 +89,9 @@ assign_btree_indexes(const char *value, void *extra)
 	LbtNamesItem item;
 	const char *problem;
 
+	/* Functions with SET clauses assign it at each call. */
+	if (lbt_btree_indexes_list && strcmp(value, lbt_btree_indexes_list) == 0)
+		return;
 	(void) read_list(value, &lbt_btree_indexes, &item, &problem);
 	at_serving_change();
 }
@@ -122,7 +125,7 @@ lbt_settings_define(void (*serving_changed) (void), void (*serving_planned) (voi
 									"Which btree indexes are served, as they are.",
 									"none, all (those of at least learnedbtree.min_leaves leaves), or a list of "
 									"names and patterns, of which the last one that matches decides.",
-									&lbt_btree_indexes_list, "none", PGC_USERSET, GUC_LIST_INPUT,
+									&lbt_btree_indexes_list, "none", PGC_USERSET, 0,
 									check_btree_indexes, assign_btree_indexes, NULL));
 	ONCE(DefineCustomIntVariable("learnedbtree.min_leaves",
 								 "Leaf pages from which btree indexes are served where learnedbtree.btree_indexes says all.",

@@ -70,8 +70,11 @@
 #define REST_SHARE 20
 #define REST_MAX_MS 1000
 
-/* How long a worker may take to come, or a database is left alone that refused one; and so is a server without slots. */
+/* How long a worker may take to come, or a database that refused one is left alone. */
 #define WORKER_MS 60000
+
+/* How long no slot is asked for after there was none. */
+#define NO_SLOT_MS 1000
 
 /* How often the log says that there was no slot: it is no fault, where databases are many. */
 #define TELL_MS (60 * 60 * 1000)
@@ -485,7 +488,7 @@ lbt_worker_start(Oid database, bool wake)
 		if (wake && place->pid != 0)
 			SetLatch(place->latch);
 	}
-	else if (place != NULL && (no_slot_at == 0 || (uint64) now - no_slot_at >= WORKER_MS * 1000))
+	else if (place != NULL && (no_slot_at == 0 || (uint64) now - no_slot_at >= NO_SLOT_MS * 1000))
 	{
 		served = slot = register_worker(database);
 		if (served)

@@ -48,7 +48,7 @@ SELECT reason, count(*) FROM status('pt%') GROUP BY 1 ORDER BY 1;
 SELECT * FROM learnedbtree_patterns;
 SET learnedbtree.btree_indexes = None;
 SELECT * FROM learnedbtree_patterns WHERE indexes > 0 AND item = 1;
-SET learnedbtree.btree_indexes = pt_pkey, pt_t_key;	-- a list of the server's, too
+SET learnedbtree.btree_indexes = pt_pkey, pt_t_key;	-- one string is wanted
 SHOW learnedbtree.btree_indexes;
 RESET learnedbtree.btree_indexes;
 
@@ -56,7 +56,7 @@ RESET learnedbtree.btree_indexes;
 SELECT list, serves(list) FROM unnest(ARRAY['pt_pkey', 'PT_Pkey', '"PT_PKEY"', 'p"t_P"KEY', 'p"t_p"KEY', 'public.pt_pkey', 'pt_shop.*', 'pt_shop.pt_????',
     'pt_shop.pt_?????', '"pt.Shop".pt_pkey', '"pt.shop".pt_pkey', '?t?shop.pt*', '*."Pt, a.b"', '"Pt, "*', '"pt ""q"""', '*""""*', '"pt*"', '"pt?"', '"all"', '"none"', '"!pt"', '! pt*', '!"none"',
     '*_pkey', '*_*_*', 'pt_*key', '*t*t*key*', '**pt_pkey**', '?*', '*?', '?', 'pt_pkey*?', 'pt_pke', 'pt_pkeyy', 'pkey', '%pkey', 'pt_.key', 'pt-pkey',
-    E'\tpt_pkey \n, \r\v\f pt_t_key ', 'pt_j, pt_hash, pt_own', 'pg_catalog.*', 'ALL', 'aLL.x', '*.*']) list;
+    E'\tpt_pkey \n, \r\x0b\f pt_t_key ', 'pt_j, pt_hash, pt_own', 'pg_catalog.*', 'ALL', 'aLL.x', '*.*']) list;
 -- later items go before earlier ones
 SELECT list, serves(list) FROM unnest(ARRAY['pt_pkey, pt_pkey', 'pt*key, !pt_t*', '!pt_t*, pt*key', 'pt*key, !*, pt_t_key', 'pt*key, none, pt_t_key', 'none, pt_t_key', 'pt_t_key, none',
     'pt_t_key, !all', 'all, ! pt_t_key', '!pt_t_key, all', 'all, none', 'none, all', 'all, !public.*', 'all, !*, pt_shop.*', 'all, pt_shop.pt_all', 'pt_shop.pt_all, all', '!pt_pkey', '!nothing', '!all', 'all, !"all"',

@@ -111,7 +111,7 @@ my $set_for = q{SELECT string_agg(concat_ws(' ', coalesce(datname, 'all'), coale
 	FROM pg_db_role_setting s LEFT JOIN pg_database d ON d.oid = setdatabase LEFT JOIN pg_roles r ON r.oid = setrole, unnest(setconfig) setting WHERE setting ~ 'learnedbtree'};
 $node->safe_psql('postgres', q{CREATE ROLE app LOGIN SUPERUSER; ALTER ROLE app SET learnedbtree.btree_indexes = 'all, !"a, ""b""", !customers_*'; }
 	  . q{ALTER ROLE app IN DATABASE source SET learnedbtree.btree_indexes = 'orders_pk, "My Shop"."Line Items PK"'; }
-	  . q{ALTER ROLE app IN DATABASE source SET learnedbtree.min_leaves = 0; ALTER DATABASE restored_plain SET learnedbtree.btree_indexes = orders_pk, orders_at});
+	  . q{ALTER ROLE app IN DATABASE source SET learnedbtree.min_leaves = 0; ALTER DATABASE restored_plain SET learnedbtree.btree_indexes = 'orders_pk, orders_at'});
 my $settings = $node->safe_psql('postgres', $set_for);
 is($settings, "restored_plain all learnedbtree.btree_indexes=orders_pk, orders_at\nsource app learnedbtree.btree_indexes=orders_pk, \"My Shop\".\"Line Items PK\"\n"
 	  . "source app learnedbtree.min_leaves=0\nsource all learnedbtree.btree_indexes=$list\nall app learnedbtree.btree_indexes=all, !\"a, \"\"b\"\"\", !customers_*", 'settings are kept as they were given');

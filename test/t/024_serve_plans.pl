@@ -85,6 +85,7 @@ sub settings
 }
 
 my %sessions = map { $_ => $node->background_psql('postgres') } qw(force_generic_plan force_custom_plan);
+$_->set_query_timer_restart foreach values %sessions;
 $sessions{$_}->query_safe(settings($_) . $prepare) foreach keys %sessions;
 
 # All ways in a session: right answers, by served indexes or not.

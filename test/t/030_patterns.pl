@@ -58,6 +58,7 @@ sub begin_sessions
 {
 	$_->quit foreach values %sessions;
 	%sessions = map { $_ => $node->background_psql('postgres') } qw(simple prepared function);
+	$_->set_query_timer_restart foreach values %sessions;
 	$_->query_safe("$settings SET plan_cache_mode = force_generic_plan") foreach values %sessions;
 	$sessions{prepared}->query_safe(join(';', map { "PREPARE $_ AS $questions{$_}[0]" } keys %questions));
 	$sessions{function}->query_safe(join(';', map { "CREATE FUNCTION pg_temp.$_() RETURNS text LANGUAGE plpgsql AS \$\$ BEGIN RETURN ($questions{$_}[0]); END \$\$" } keys %questions));
@@ -172,7 +173,7 @@ is(serves('t_a', 'COMMIT'), 0, 'and after it');
 
 set_all('none');
 is(serves('t_a'), 0, 'none');
-is(serves('t_a', 'SET learnedbtree.btree_indexes = t_pkey, "t_a"'), 1, 'SET');
+is(serves('t_a', 'SET learnedbtree.btree_indexes = \'t_pkey, "t_a"\''), 1, 'SET');
 is(serves('t_a', q(SELECT set_config('learnedbtree.btree_indexes', '*, !t_a', false))), 0, 'set_config()');
 is(serves('t_a', 'RESET learnedbtree.btree_indexes'), 0, 'RESET');
 is(serves('t_a', q(BEGIN; SET LOCAL learnedbtree.btree_indexes = 't_a')), 1, 'SET LOCAL');

@@ -17,7 +17,7 @@ configure_node($node);
 $node->append_conf('postgresql.conf', <<'CONF');
 learnedbtree.naptime = 50ms
 max_logical_replication_workers = 0
-max_worker_processes = 2
+max_worker_processes = 6
 max_parallel_workers = 0
 CONF
 $node->start;

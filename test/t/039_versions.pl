@@ -456,11 +456,13 @@ SQL
 	  $err =~ /invalid configuration parameter name "auto_explain.log_extension_options"/ ? 'no' : $err;
 }
 
-# The worker waits, as the demand comes too early after the last training.
+# The worker that has trained a large index at its first use waits, as the next demand comes before its time.
 sub named_waits
 {
-	sql('CREATE TABLE waits (k int); INSERT INTO waits SELECT g * 1000 FROM generate_series(1, 20000) g; CREATE INDEX waits_k ON waits (k) WITH (fillfactor = 10)');
-	sql(q(SELECT learnedbtree_train('waits_k'); SET learnedbtree.retrain_splits = 1; INSERT INTO waits SELECT generate_series(1, 3000)));
+	sql('CREATE TABLE waits (k int); INSERT INTO waits SELECT g * 1000 FROM generate_series(1, 320000) g; CREATE INDEX waits_k ON waits (k) WITH (fillfactor = 10)');
+	sql('SELECT count(*) FROM waits WHERE k = 5000');
+	wait_until($node, q(SELECT trainings > 0 FROM learnedbtree_stat WHERE indexrelname = 'waits_k'));
+	sql('SET learnedbtree.retrain_splits = 1; INSERT INTO waits SELECT generate_series(1, 3000)');
 	my $worker = "FROM pg_stat_activity WHERE backend_type = 'learnedbtree worker' AND wait_event_type = 'Extension'";
 	wait_until($node, "SELECT count(*) > 0 $worker");
 	my $event = sql("SELECT string_agg(DISTINCT wait_event, ' ') $worker");
