@@ -13,6 +13,8 @@ use Test::More;
 
 my $seconds = 12;
 my $node = new_node('train');
+$node->append_conf('postgresql.conf', "session_preload_libraries = 'learnedbtree'\n");	# sessions with the library see drops
+$node->reload;
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE t (k int8 NOT NULL, bk int8 NOT NULL);
 INSERT INTO t SELECT g * 10, g * 10 FROM generate_series(1, 40000) g;

@@ -147,7 +147,7 @@ name_out($node, 'postgres', 't_pkey', 't_ab');
 # Which of t's indexes lookups use as served ones, by what the session has counted; p_pkey always is.
 my $in = sub {
 	my ($sql) = @_;
-	my $count = "SELECT 'count', indexrelname, lookups FROM learnedbtree_stat WHERE indexrelname IN ('t_pkey', 't_ab')";
+	my $count = "SELECT 'count', replace(indexrelname, 'served_', ''), lookups FROM learnedbtree_stat WHERE indexrelname ~ '^(served_)?t_(pkey|ab)\$'";
 	my $out = $generic->query_safe("$sql; $count; EXECUTE parts(7); EXECUTE key(1); EXECUTE only_index(5); $count");
 	my (%first, @more);
 	while ($out =~ /^count\|(\w+)\|(\d+)$/mg)

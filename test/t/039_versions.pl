@@ -459,6 +459,8 @@ SQL
 # The worker that has trained a large index at its first use waits, as the next demand comes before its time.
 sub named_waits
 {
+	sql(q(ALTER SYSTEM SET learnedbtree.naptime = '3s'));
+	$node->reload;
 	sql('CREATE TABLE waits (k int); INSERT INTO waits SELECT g * 1000 FROM generate_series(1, 320000) g; CREATE INDEX waits_k ON waits (k) WITH (fillfactor = 10)');
 	sql('SELECT count(*) FROM waits WHERE k = 5000');
 	wait_until($node, q(SELECT trainings > 0 FROM learnedbtree_stat WHERE indexrelname = 'waits_k'));
@@ -566,7 +568,7 @@ my $in_auto_explain = sub { my $is = auto_explain(); return defined $is ? $is eq
 my $full_by = sub { my $kinds = join(' ', grep { $replicated{"full $_"} eq 'yes' } 'served', 'hash', 'learned'); return $kinds eq $_[0] };
 my %sentences = (
 	'README.md' => {
-		'PostgreSQL 15 and 16 want it in [shared_preload_libraries](#loading-the-library) first' => sub { $found{use} eq 'not enough' },
+		'On PostgreSQL 15 and 16, add the library to [shared_preload_libraries](#load-the-library) first' => sub { $found{use} eq 'not enough' },
 		'It installs PostgreSQL 15 from Debian' => sub { slurp_file("$root/bench/demo") =~ /pg_config=\$\("\$root\/ci\/server" $version stock\)/ },
 		"PostgreSQL 15 to 18, or 19's release candidate" => \&is_supported,
 		'**PostgreSQL 17, 18 and 19** load it in new sessions, without a restart' => sub { $found{session} =~ /without a restart/ },
@@ -699,7 +701,7 @@ find_out_replication();
 
 # ---- and compare ----
 
-my %checks = ('README.md' => { 'Server versions' => \%readme }, 'doc/install.md' => { 'Loading the library' => \%loading }, 'doc/access-method.md' => { 'Limits' => \%limits });
+my %checks = ('README.md' => { 'Support by version' => \%readme }, 'doc/install.md' => { 'Loading the library' => \%loading }, 'doc/access-method.md' => { 'Limits' => \%limits });
 my @files = ((map { s{^\Q$root\E/}{}r } sort glob "$root/doc/*.md"), 'README.md');
 cmp_ok(@files, '>', 5, 'the documentation is there');
 foreach my $file (@files)    # README.md last: it sums up
