@@ -1,5 +1,5 @@
 /*
- * bound.c - making a bound of a tuple, and finding a bound within a leaf; see bound.h.
+ * bound.c - making a bound of a tuple and finding it in a leaf; see bound.h.
  */
 #include "key/bound.h"
 
@@ -7,7 +7,8 @@
 #include "server/sortkey.h"
 
 void
-lbt_bound_of_tuple(const LbtKeySpec *spec, TupleDesc tupdesc, IndexTuple itup, uint8 *scratch, LbtBound *bound)
+lbt_bound_of_tuple(const LbtKeySpec *spec, TupleDesc tupdesc, IndexTuple itup, uint8 *scratch,
+				   LbtBound *bound)
 {
 	int			have = lbt_tuple_columns(spec, itup);
 	int			i;
@@ -34,14 +35,15 @@ lbt_bound_of_tuple(const LbtKeySpec *spec, TupleDesc tupdesc, IndexTuple itup, u
 	bound->past = false;
 }
 
-/* Texts of the same bytes are equal under any collation, and often compared. */
+/* Texts of the same bytes are equal under any collation: a common case. */
 static inline bool
 same_text(const LbtKeyColumn *column, Datum a, Datum b)
 {
 	LbtKeyValue one;
 	LbtKeyValue other;
 
-	if (column->encoding != LBT_ENCODE_SORT_KEY || lbt_stored_compressed(column, a) || lbt_stored_compressed(column, b))
+	if (column->encoding != LBT_ENCODE_SORT_KEY || lbt_stored_compressed(column, a) ||
+		lbt_stored_compressed(column, b))
 		return false;
 	lbt_stored_bytes(column, DatumGetPointer(a), &one);
 	lbt_stored_bytes(column, DatumGetPointer(b), &other);
@@ -54,7 +56,8 @@ lbt_compare_encoded(const LbtKeyColumn *column, Datum a, Datum b)
 	int			cmp = 0;
 
 	if (!same_text(column, a, b))
-		cmp = DatumGetInt32(FunctionCall2Coll(unconstify(FmgrInfo *, &column->compare), column->collation, a, b));
+		cmp = DatumGetInt32(FunctionCall2Coll(unconstify(FmgrInfo *, &column->compare),
+											  column->collation, a, b));
 	return column->desc ? (cmp < 0) - (cmp > 0) : (cmp > 0) - (cmp < 0);
 }
 
@@ -82,13 +85,10 @@ any_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Ind
 typedef enum Test
 {
 	ANY_COLUMNS,
-	INT4_COLUMN,				/* a single one, ascending, no NULL in the
-								 * bound */
+	INT4_COLUMN,				/* single, ascending, no NULL in the bound */
 	INT8_COLUMN,
-	BYTES_COLUMN,				/* a single byte string, ascending, no NULL in
-								 * the bound */
-	GUESS_TEXT					/* by what is known of text in the first
-								 * column; no NULL in the bound */
+	BYTES_COLUMN,				/* the same of a byte string */
+	GUESS_TEXT					/* of first column; no NULL in the bound */
 } Test;
 
 /* Is the item before the bound, as far as can be guessed cheaply? */
@@ -116,25 +116,27 @@ guess_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, I
 }
 
 /*
- * Is the item, whose byte string is at this place, before the bound?  Both begin alike for *common bytes at least;
- * *common becomes how many do.
+ * Is the item, whose byte string is at this place, before the bound?  Both
+ * share *common leading bytes at least; *common becomes how many.
  */
 static pg_attribute_always_inline bool
-bytes_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, IndexTuple itup, const char *at,
-			 uint32 *common)
+bytes_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, IndexTuple itup,
+			 const char *at, uint32 *common)
 {
 	const LbtKeyValue *key = &bound->value[0];
 	LbtKeyValue item;
 	uint32		same;
 
-	if (unlikely(IndexTupleHasNulls(itup)) || unlikely(lbt_stored_compressed(&spec->column[0], PointerGetDatum(at))))
+	if (unlikely(IndexTupleHasNulls(itup)) ||
+		unlikely(lbt_stored_compressed(&spec->column[0], PointerGetDatum(at))))
 	{
 		*common = 0;
 		return any_before(spec, tupdesc, bound, itup);
 	}
 	lbt_stored_bytes(&spec->column[0], at, &item);
 	same = Min(*common, item.length);
-	same += lbt_common_bytes(key->bytes + same, key->length - same, item.bytes + same, item.length - same);
+	same += lbt_common_bytes(key->bytes + same, key->length - same, item.bytes + same,
+							 item.length - same);
 	*common = same;
 	if (same == item.length)
 		return same < key->length || bound->past;
@@ -143,8 +145,8 @@ bytes_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, I
 
 /* Is the item before the bound?  *common is BYTES_COLUMN's. */
 static pg_attribute_always_inline bool
-before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page, OffsetNumber offset, Test test,
-	   uint32 *common)
+before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page,
+	   OffsetNumber offset, Test test, uint32 *common)
 {
 	IndexTuple	itup = lbt_page_tuple(page, offset);
 	const char *at = (const char *) itup + MAXALIGN(sizeof(IndexTupleData));
@@ -169,10 +171,10 @@ item_key(Page page, OffsetNumber offset)
 	return (const char *) lbt_page_tuple(page, offset) + MAXALIGN(sizeof(IndexTupleData));
 }
 
-/* Steps that are prefetched go so far. */
+/* Prefetch for steps up to this length. */
 #define MAX_AHEAD 7
 
-/* What steps from guess will look at: guessing costs less than waiting for an item's memory. */
+/* Prefetch what steps from guess look at: cheaper than waiting for items. */
 static inline void
 prefetch_steps(Page page, OffsetNumber first, OffsetNumber last, int guess)
 {
@@ -190,15 +192,14 @@ typedef struct Left
 {
 	int			lo;				/* before the bound, or none */
 	int			hi;				/* not before the bound, or none */
-	uint32		lo_common;		/* bytes that the bound's key has in common
-								 * with the item, and so with all between: see
-								 * bytes_before() */
-	uint32		hi_common;
+	uint32		lo_common;		/* bytes that the bound's key and lo share, */
+	uint32		hi_common;		/* and hi: all between share the lesser */
 } Left;
 
-/* Look at an item within, which becomes one of the ends; is it before the bound? */
+/* Is this item before the bound?  It becomes one of the ends. */
 static pg_attribute_always_inline bool
-look_at(Left *left, const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page, int at, Test test)
+look_at(Left *left, const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page,
+		int at, Test test)
 {
 	uint32		common = Min(left->lo_common, left->hi_common);
 
@@ -215,8 +216,8 @@ look_at(Left *left, const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *b
 
 /* Galloping search, compiled for each kind of test. */
 static pg_attribute_always_inline OffsetNumber
-gallop(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page, OffsetNumber first,
-	   OffsetNumber last, OffsetNumber guess, Test test)
+gallop(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page,
+	   OffsetNumber first, OffsetNumber last, OffsetNumber guess, Test test)
 {
 	Left		left = {.lo = first - 1,.hi = last + 1};
 	int			at = guess < first ? first : guess > last ? last : guess;
@@ -226,16 +227,18 @@ gallop(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page pa
 		(test == ANY_COLUMNS && spec->column[0].bytes && !spec->column[0].encoded))
 		prefetch_steps(page, first, last, at);
 	if (look_at(&left, spec, tupdesc, bound, page, at, test))
-		while (left.lo + step < left.hi && look_at(&left, spec, tupdesc, bound, page, left.lo + step, test))
+		while (left.lo + step < left.hi &&
+			   look_at(&left, spec, tupdesc, bound, page, left.lo + step, test))
 			step <<= 1;
 	else
-		while (left.hi - step > left.lo && !look_at(&left, spec, tupdesc, bound, page, left.hi - step, test))
+		while (left.hi - step > left.lo &&
+			   !look_at(&left, spec, tupdesc, bound, page, left.hi - step, test))
 			step <<= 1;
 	while (left.hi - left.lo > 1)
 	{
 		int			mid = left.lo + (left.hi - left.lo) / 2;
 
-		/* Whichever of the two is next. */
+		/* The next step takes one of these two. */
 		if (test == GUESS_TEXT && left.hi - left.lo > 3)
 		{
 			__builtin_prefetch(item_key(page, left.lo + (mid - left.lo) / 2));
@@ -268,10 +271,7 @@ lbt_page_search(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound
 		if (bound->ncolumns == 1 && column->bytes && !column->encoded && !column->desc)
 			return gallop(spec, tupdesc, bound, page, first, last, guess, BYTES_COLUMN);
 
-		/*
-		 * A collation's comparison is dear: two of them prove what has been
-		 * guessed.
-		 */
+		/* Comparing by a collation is slow: two prove a good guess. */
 		if (column->encoding == LBT_ENCODE_SORT_KEY)
 			guess = gallop(spec, tupdesc, bound, page, first, last, guess, GUESS_TEXT);
 	}

@@ -1,9 +1,10 @@
 /*
  * bound.h - positions in the index, and finding them within a leaf.
  *
- * A bound is a position between tuples: before the first tuple >= its key, or, with past, before the
- * first tuple > its key.  The key covers a prefix of the key columns; a bound without columns is the
- * start of the index, or, with past, its end.  A scan is the interval between two bounds.
+ * A bound is a position between tuples: before the first tuple >= its key or,
+ * with past, before the first tuple > its key.  The key covers a prefix of the
+ * key columns; without columns the bound is the start of the index or, with
+ * past, its end.  A scan is the interval between two bounds.
  */
 #ifndef LBT_BOUND_H
 #define LBT_BOUND_H
@@ -18,14 +19,15 @@ typedef struct LbtBound
 } LbtBound;
 
 /*
- * Make the bound in front of what is equal to a tuple, in the covered columns that it has; without scratch memory
- * (LBT_SCRATCH_BYTES for each column), in those before the first that is encoded or compressed.  The bound points
- * into the tuple, the scratch memory, and what this allocates for compressed values.
+ * Make the bound in front of what equals a tuple, in the covered columns that
+ * it has; without scratch (LBT_SCRATCH_BYTES for each column), in those before
+ * the first that is encoded or compressed.  The bound points into the tuple,
+ * scratch, and what this allocates for compressed values.
  */
-extern void lbt_bound_of_tuple(const LbtKeySpec *spec, TupleDesc tupdesc, IndexTuple itup, uint8 *scratch,
-							   LbtBound *bound);
+extern void lbt_bound_of_tuple(const LbtKeySpec *spec, TupleDesc tupdesc, IndexTuple itup,
+							   uint8 *scratch, LbtBound *bound);
 
-/* Two byte strings in the column's order: is the first before (-1), equal to (0) or after (1) the second? */
+/* Byte strings in the column's order: a before b is -1, equal 0, after 1. */
 static inline int
 lbt_compare_bytes(const LbtKeyColumn *column, const LbtKeyValue *a, const LbtKeyValue *b)
 {
@@ -41,7 +43,7 @@ lbt_compare_bytes(const LbtKeyColumn *column, const LbtKeyValue *a, const LbtKey
 /* The same of two values of an encoded column, by its comparison function. */
 extern int	lbt_compare_encoded(const LbtKeyColumn *column, Datum a, Datum b);
 
-/* The same where the second is compressed on a page: decompressed for each comparison. */
+/* The same with b compressed on a page; each comparison decompresses it. */
 extern int	lbt_compare_compressed(const LbtKeyColumn *column, const LbtKeyValue *a, Datum b);
 
 /* Two values of which one is NULL, or both, as lbt_compare_value(). */
@@ -51,10 +53,7 @@ lbt_compare_nulls(const LbtKeyColumn *column, bool key, bool tuple)
 	return key && tuple ? 0 : key == column->nulls_first ? -1 : 1;
 }
 
-/*
- * The column's turn in comparing a bound with a tuple: is the key's value before (-1), equal to (0)
- * or after (1) the tuple's?
- */
+/* Is the key's value before (-1), equal to (0) or after (1) the tuple's? */
 static inline int
 lbt_compare_value(const LbtKeyColumn *column, const LbtKeyValue *key, const LbtKeyValue *tuple)
 {
@@ -68,8 +67,8 @@ lbt_compare_value(const LbtKeyColumn *column, const LbtKeyValue *key, const LbtK
 }
 
 /*
- * A key value with a column, counted from 0, that the tuple has, as lbt_compare_value().  No more of the tuple's value is
- * made than its kind is compared by: this runs for each item that a search looks at.
+ * As lbt_compare_value(), with a column (from 0) that the tuple has.  Reads
+ * only what its kind is compared by: this runs for each item searched.
  */
 static inline int
 lbt_compare_column(const LbtKeySpec *spec, TupleDesc tupdesc, int column, const LbtKeyValue *key,
@@ -99,7 +98,7 @@ lbt_compare_column(const LbtKeySpec *spec, TupleDesc tupdesc, int column, const 
 	return lbt_compare_bytes(c, key, &value);
 }
 
-/* Number of leading key columns that a tuple has values for: all, but in a truncated pivot. */
+/* How many leading key columns a tuple has: all, unless a truncated pivot. */
 static inline int
 lbt_tuple_columns(const LbtKeySpec *spec, IndexTuple itup)
 {
@@ -109,8 +108,8 @@ lbt_tuple_columns(const LbtKeySpec *spec, IndexTuple itup)
 }
 
 /*
- * Is the bound's key before (-1), equal to (0) or after (1) the tuple (a data item, or a pivot whose
- * missing columns are minus infinity)?  Equal in the bound's columns, that is.
+ * Is the bound's key before (-1), equal in its columns to (0) or after (1) the
+ * tuple: a data item, or a pivot whose missing columns are minus infinity?
  */
 static inline int
 lbt_compare_key(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, IndexTuple itup,
@@ -131,7 +130,7 @@ lbt_compare_key(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound
 	return 0;
 }
 
-/* Is the tuple before the bound?  For a high key this asks whether the position lies beyond the page. */
+/* Is the tuple before the bound?  (High key: is the bound beyond the page?) */
 static inline bool
 lbt_before_bound(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound,
 				 IndexTuple itup, bool pivot)
@@ -148,14 +147,14 @@ lbt_page_tuple(Page page, OffsetNumber offset)
 }
 
 /*
- * The first data item in [first, last] that is not before the bound; last + 1 when all are.  Gallops
- * from guess.  The page must be locked.
+ * The first data item in [first, last] not before the bound; last + 1 if all
+ * are.  Gallops from guess.  The page must be locked.
  */
 extern OffsetNumber lbt_page_search(const LbtKeySpec *spec, TupleDesc tupdesc,
 									const LbtBound *bound, Page page, OffsetNumber first,
 									OffsetNumber last, OffsetNumber guess);
 
-/* Is the bound beyond the page, that is, beyond its high key?  Never for a rightmost page. */
+/* Is the bound beyond the page's high key?  Never on a rightmost page. */
 extern bool lbt_bound_beyond_page(const LbtKeySpec *spec, TupleDesc tupdesc,
 								  const LbtBound *bound, Page page);
 

@@ -1,10 +1,9 @@
 /*
  * encode.c - the encodings, one function each; see keyspec.h.
  *
- * Each writes as much as there is space for.  An encoding that is cut keeps the order, as all are cut at the same length.
- *
- * That of numeric reads the type's storage format, which is the same in all versions since
- * 9.1 and on every disk.
+ * Each writes as much as there is space for.  A cut encoding keeps the order,
+ * as all are cut at the same length.  That of numeric reads the type's storage
+ * format, the same in all versions since 9.1 and on every disk.
  */
 #include "key/keyspec.h"
 
@@ -33,7 +32,7 @@ put_bytes(Output *out, uint64 value, int nbytes)
 
 /* ---- numeric ---- */
 
-/* The storage format: a header word, in the long form the weight, then digits of base 10,000. */
+/* Storage format: header word, in the long form weight, base 10,000 digits. */
 #define NUMERIC_FORM 0xC000
 #define NUMERIC_FORM_NEGATIVE 0x4000
 #define NUMERIC_FORM_SHORT 0x8000
@@ -44,7 +43,7 @@ put_bytes(Output *out, uint64 value, int nbytes)
 #define NUMERIC_SHORT_WEIGHT_NEGATIVE 0x0040
 #define NUMERIC_SHORT_WEIGHT 0x003F
 
-/* How the encoding begins, three bytes; a negative number's are those of the positive one inverted. */
+/* An encoding's first three bytes; of a negative number, inverted. */
 #define NUMBER_MINUS_INFINITY 0
 #define NUMBER_ZERO 0x800000
 #define NUMBER_POSITIVE 0x818000	/* plus the weight */
@@ -61,8 +60,9 @@ word_at(const char *at)
 }
 
 /*
- * Weight, digits, and an end that is below every digit, so that no number's encoding is the beginning of another's.  A
- * negative number's bytes are inverted: of two that begin alike, the one with more digits is less.
+ * Weight, digits, and an end below every digit, so that no encoding begins
+ * another.  A negative number's bytes are inverted: of two that begin alike,
+ * the one with more digits is less.
  */
 static void
 encode_numeric(const LbtKeyColumn *column, Datum value, Output *out)
@@ -78,7 +78,8 @@ encode_numeric(const LbtKeyColumn *column, Datum value, Output *out)
 	if (form == NUMERIC_NAN)
 	{
 		put_bytes(out, (header & NUMERIC_SPECIAL) == NUMERIC_NAN ? NUMBER_NAN :
-				  (header & NUMERIC_SPECIAL) == NUMERIC_PLUS_INFINITY ? NUMBER_PLUS_INFINITY : NUMBER_MINUS_INFINITY, 3);
+				  (header & NUMERIC_SPECIAL) == NUMERIC_PLUS_INFINITY ? NUMBER_PLUS_INFINITY :
+				  NUMBER_MINUS_INFINITY, 3);
 		return;
 	}
 	at += sizeof(uint16);
@@ -92,7 +93,7 @@ encode_numeric(const LbtKeyColumn *column, Datum value, Output *out)
 		weight = (int16) word_at(at);
 		at += sizeof(uint16);
 	}
-	/* No zeros are stored at the end, but should one be, it says nothing. */
+	/* No zeros should be stored at the end, but they would say nothing. */
 	while (end > at && word_at(end - sizeof(uint16)) == 0)
 		end -= sizeof(uint16);
 	if (at >= end)
@@ -112,9 +113,9 @@ encode_numeric(const LbtKeyColumn *column, Datum value, Output *out)
 /* ---- inet, cidr ---- */
 
 /*
- * These compare the network bits that both have, then their number, then the whole address.  That is the
- * order of: network (the address without the bits behind the mask), length of the mask, and the bits behind the
- * mask, of which most addresses have none.
+ * These compare the network bits that both have, then their number, then the
+ * whole address.  So the order is: network (the address without the bits
+ * behind the mask), length of the mask, bits behind it (most have none).
  */
 static void
 encode_inet(const LbtKeyColumn *column, Datum value, Output *out)
@@ -130,8 +131,8 @@ encode_inet(const LbtKeyColumn *column, Datum value, Output *out)
 
 	for (int i = 0; i < size; i++)
 	{
-		int			inside = Max(Min(bits - i * BITS_PER_BYTE, BITS_PER_BYTE), 0);	/* the network */
-		uint8		mask = (uint8) (0xFF00 >> inside);
+		int			inside = Max(Min(bits - i * BITS_PER_BYTE, BITS_PER_BYTE), 0);
+		uint8		mask = (uint8) (0xFF00 >> inside);	/* of the network */
 
 		network[i] = inet->ipaddr[i] & mask;
 		host[i] = inet->ipaddr[i] & (uint8) ~mask;
@@ -149,15 +150,17 @@ encode_enum(const LbtKeyColumn *column, Datum value, Output *out)
 
 	if (!HeapTupleIsValid(tuple))
 		return;
-	put_bytes(out, lbt_order_float(((Form_pg_enum) GETSTRUCT(tuple))->enumsortorder), sizeof(uint64));
+	put_bytes(out, lbt_order_float(((Form_pg_enum) GETSTRUCT(tuple))->enumsortorder),
+			  sizeof(uint64));
 	ReleaseSysCache(tuple);
 }
 
 /* ---- text in the order of a collation ---- */
 
 /*
- * The first level says most, and costs little.  Behind texts that differ on the others alone, a further column would
- * bring its own order into the code: where there is one, all levels.
+ * The first level says most and costs little.  But texts that tie there may
+ * differ on others, and a further column would bring its own order into the
+ * code: before one, take all levels.
  */
 static void
 encode_sort_key(const LbtKeyColumn *column, Datum value, Output *out)
@@ -168,7 +171,7 @@ encode_sort_key(const LbtKeyColumn *column, Datum value, Output *out)
 	lbt_stored_bytes(column, DatumGetPointer(value), &text);
 	length = lbt_sort_key(column->collation, !column->last, (const char *) text.bytes, text.length,
 						  out->to, out->end - out->to);
-	/* Sort keys that contradict the comparison on purpose. */
+	/* Contradict the comparison on purpose. */
 	if (unlikely(lbt_debug_sort_keys == LBT_SORT_KEYS_SCRAMBLED))
 		for (uint32 i = 0; i < length; i++)
 			out->to[i] = (uint8) (out->to[i] * 157 + i);

@@ -1,8 +1,8 @@
 /*
- * keyspec.c - which column types have a key code, and search arguments of other types; see keyspec.h.
+ * keyspec.c - column types with a key code, and arguments of other types.
  *
- * A column is recognised by its operator class's comparison function, not by its type: an operator
- * class with an order of its own is not ours to second-guess.
+ * A column is recognised by its operator class's comparison function, not by
+ * its type: an operator class may have an order of its own.
  */
 #include "key/keyspec.h"
 
@@ -48,7 +48,7 @@ static const struct
 	{F_ENUM_CMP, ANYENUMOID, LBT_KEY_BYTES, LBT_ENCODE_ENUM},
 };
 
-/* Can the column's values be brought into the key code, as they are or encoded?  Settles which of the two for text. */
+/* Does the column have a key code?  Settles whether text is encoded. */
 static bool
 has_code(LbtKeyColumn *column, RegProcedure compare)
 {
@@ -61,7 +61,7 @@ has_code(LbtKeyColumn *column, RegProcedure compare)
 	return column->encoding == LBT_NOT_ENCODED || OidIsValid(column->collation);
 }
 
-/* Work out how a column is read and ordered; false when it has no key code. */
+/* Work out how a column is read and ordered; false if it has no key code. */
 static bool
 column_init(LbtKeyColumn *column, Relation rel, int i)
 {
@@ -91,7 +91,7 @@ column_init(LbtKeyColumn *column, Relation rel, int i)
 	return true;
 }
 
-/* Where the columns lie in an entry without NULLs, as far as that can be told from the entry. */
+/* Where columns lie in an entry without NULLs, as far as the entry tells. */
 static void
 find_places(LbtKeySpec *spec, TupleDesc tupdesc)
 {
@@ -144,8 +144,9 @@ lbt_keyspec_init(LbtKeySpec *spec, Relation rel)
 }
 
 /*
- * Integers compare with integers, floats with floats; every other type only with itself.  Of times
- * only widening is exact: a date column takes dates only, and a timestamp column no timestamptz.
+ * Integers compare with integers, floats with floats, other types only with
+ * themselves.  Of times only widening is exact: a date column takes dates
+ * only, and a timestamp column no timestamptz.
  */
 bool
 lbt_keyspec_takes(const LbtKeyColumn *column, Oid argtype)
@@ -173,9 +174,10 @@ lbt_keyspec_takes(const LbtKeyColumn *column, Oid argtype)
 }
 
 /*
- * An integer or time of another type than the column's, exactly.  Comparing a date with a timestamp brings the date to
- * its first microsecond, as the server's own cross-type comparisons do; what is then out of range lies between the last
- * finite timestamp and infinity.
+ * An integer or time of another type than the column's, exactly.  A date
+ * compared with a timestamp becomes its first microsecond, as in the server's
+ * cross-type comparisons; if out of range, it lies between the last finite
+ * timestamp and infinity.
  */
 static int64
 widen(Oid column_type, Oid type, Datum arg)
@@ -199,7 +201,8 @@ widen(Oid column_type, Oid type, Datum arg)
 }
 
 int
-lbt_keyspec_argument(const LbtKeyColumn *column, Oid argtype, Datum arg, LbtKeyValue *value, uint8 *scratch)
+lbt_keyspec_argument(const LbtKeyColumn *column, Oid argtype, Datum arg, LbtKeyValue *value,
+					 uint8 *scratch)
 {
 	int			side;
 

@@ -1,17 +1,19 @@
 /*
  * keyspec.h - how the values of an index's key columns are read and ordered.
  *
- * A key spec covers the leading key columns whose types have a key code.  They are of three kinds:
+ * A key spec covers the leading key columns whose types have a key code:
  *
- *   number        compared by its ordered value (model/keycode.h),
- *   byte string   compared by its bytes; both are exact, their order is the index's order and equal means
- *                 equal, so that pages are searched without calling a comparison function;
- *   encoded       the key code sees a byte string made from the value (encode.c), pages are searched by the
- *                 operator class's comparison function.
+ *   number        compared by its ordered value (model/keycode.h)
+ *   byte string   compared by its bytes; both are exact: their order is the
+ *                 index's and equal means equal, so pages are searched without
+ *                 calling a comparison function
+ *   encoded       the key code sees a byte string made from the value; pages
+ *                 are searched by the operator class's comparison function
  *
- * An encoding keeps the order of the column's comparison function: a <= b implies encoding(a) <= encoding(b)
- * by memcmp(), the shorter first.  Different values may have the same one.  Pages are compared by the
- * comparison function itself, so that a sort key which breaks this rule costs a fallback, nothing else.
+ * An encoding (encode.c) keeps the order of the column's comparison function:
+ * a <= b implies encoding(a) <= encoding(b) by memcmp(), the shorter first.
+ * Different values may share one.  Pages are compared by the comparison
+ * function itself, so a sort key that breaks this rule costs only a fallback.
  */
 #ifndef LBT_KEYSPEC_H
 #define LBT_KEYSPEC_H
@@ -26,7 +28,7 @@
 #include "server/btree.h"
 #include "utils/rel.h"
 
-/* How a column's values are ordered; with their length, how they are stored. */
+/* How a column's values are ordered and, with their length, stored. */
 typedef enum LbtKeyKind
 {
 	LBT_KEY_SIGNED,				/* integers, times, money */
@@ -51,7 +53,7 @@ typedef struct LbtKeyColumn
 	char		align;			/* as attalign */
 	Oid			type;			/* the operator class's input type */
 	Oid			collation;
-	FmgrInfo	compare;		/* the comparison function, of encoded columns */
+	FmgrInfo	compare;		/* comparison function, if encoded */
 	LbtEncoding encoding;
 	bool		bytes;			/* a byte string, for the key code */
 	bool		encoded;		/* ... made from the value for nothing else */
@@ -89,8 +91,8 @@ lbt_keyspec_bytes(const LbtKeySpec *spec)
 /* encode.c */
 
 /*
- * Encode a value of an encoded column (the column's own type; of a varlena type one that is neither compressed nor out
- * of line) into scratch memory; returns the length.
+ * Encode a value of an encoded column (of the column's own type; if varlena,
+ * neither compressed nor out of line) into scratch.  Returns the length.
  */
 extern uint32 lbt_encode(const LbtKeyColumn *column, Datum value, uint8 *scratch);
 
@@ -99,7 +101,7 @@ extern uint32 lbt_encode(const LbtKeyColumn *column, Datum value, uint8 *scratch
 /* Work out the key spec of an open index. */
 extern void lbt_keyspec_init(LbtKeySpec *spec, Relation rel);
 
-/* Can search arguments of this type (InvalidOid: the column's own) be brought into its order? */
+/* Can arguments of this type (InvalidOid: the column's) get its order? */
 extern bool lbt_keyspec_takes(const LbtKeyColumn *column, Oid argtype);
 
 static inline bool
@@ -109,8 +111,8 @@ lbt_stored_compressed(const LbtKeyColumn *column, Datum value)
 }
 
 /*
- * A byte string is used where it lies, so it must be neither compressed nor out of line.  (To ask whether its header is
- * short is not enough: so is that of a pointer to an out-of-line value.)
+ * A byte string is used where it lies, so it must not be compressed or out of
+ * line.  (A short header is no proof: a pointer out of line has one.)
  */
 static inline bool
 lbt_keyspec_plain(const LbtKeyColumn *column, Datum arg)
@@ -120,15 +122,17 @@ lbt_keyspec_plain(const LbtKeyColumn *column, Datum arg)
 }
 
 /*
- * The key value for an argument of a type that the column takes; a byte string must be plain and outlive the key
- * value, and so must scratch, LBT_SCRATCH_BYTES for a column that is encoded (else NULL).  An argument that the
- * column's type cannot represent (2^40 for an int4 column) lies beside its nearest value: returns 1 when the argument
- * comes right after that in the index's order, -1 when right before it, 0 when equal.
+ * The key value for an argument of a type that the column takes.  A byte
+ * string must be plain and outlive the key value, and so must scratch,
+ * LBT_SCRATCH_BYTES for an encoded column (else NULL).  An argument that the
+ * column's type cannot represent (2^40 for an int4 column) lies beside its
+ * nearest value: returns 1 if it comes right after that in the index's order,
+ * -1 if right before it, 0 if equal.
  */
 extern int	lbt_keyspec_argument(const LbtKeyColumn *column, Oid argtype, Datum arg,
 								 LbtKeyValue *value, uint8 *scratch);
 
-/* The column's own value for a key value: of a byte string, the argument that it was made from. */
+/* A key value's own value; of a byte string, the argument it was made from. */
 extern Datum lbt_keyspec_datum(const LbtKeyColumn *column, const LbtKeyValue *value);
 
 /* Could a training of this index have learned this key code? */
@@ -139,7 +143,7 @@ lbt_keyspec_fits(const LbtKeySpec *spec, const LbtKeyCode *code)
 		memcmp(spec->order, code->order, code->ncolumns * sizeof(LbtColumnOrder)) == 0;
 }
 
-/* Of a byte string's length, what counts: blanks at the end of a char(n) do not. */
+/* The length that counts: blanks at the end of a char(n) do not. */
 static inline uint32
 lbt_length_that_counts(const LbtKeyColumn *column, const uint8_t *bytes, uint32 length)
 {
@@ -174,7 +178,8 @@ lbt_ordered(const LbtKeyColumn *column, Datum value)
 	uint64		v;
 
 	if (column->kind == LBT_KEY_SIGNED)
-		v = lbt_order_signed(wide ? DatumGetInt64(value) : column->length == sizeof(int32) ? DatumGetInt32(value) :
+		v = lbt_order_signed(wide ? DatumGetInt64(value) :
+							 column->length == sizeof(int32) ? DatumGetInt32(value) :
 							 DatumGetInt16(value));
 	else if (column->kind == LBT_KEY_FLOAT)
 		v = lbt_order_float(wide ? DatumGetFloat8(value) : DatumGetFloat4(value));
@@ -184,7 +189,7 @@ lbt_ordered(const LbtKeyColumn *column, Datum value)
 	return column->desc ? ~v : v;
 }
 
-/* The key value of the column's own value, which is not compressed; of an encoded one without its encoding. */
+/* The key value of an own, plain value; of an encoded one, not yet encoded. */
 static inline void
 lbt_own_value(const LbtKeyColumn *column, Datum datum, LbtKeyValue *value)
 {

@@ -3,7 +3,7 @@
  */
 #include "keybytes.h"
 
-/* Of several columns each begins with one of these. */
+/* With several columns, each begins with one of these. */
 enum
 {
 	NULL_FIRST,
@@ -12,7 +12,7 @@ enum
 	MISSING_HIGH
 };
 
-/* Above almost all that a single column may have. */
+/* So many highest bytes are above almost all values of a single column. */
 #define TOP_BYTES 9
 
 static void
@@ -25,8 +25,8 @@ put_byte(uint8_t *room, LbtKeyBytes *key, uint8_t byte)
 }
 
 /*
- * A byte string with others behind it: so that its end is below all bytes, it is two zeroes, and a zero within is followed
- * by the highest byte.  All inverted with desc.
+ * A byte string with others behind it: to sort below all bytes, its end is two
+ * zeroes, and a zero within precedes the highest byte.  Inverted with desc.
  */
 static void
 put_bytes(uint8_t *room, LbtKeyBytes *key, const LbtKeyValue *value, uint8_t inverted)
@@ -49,7 +49,8 @@ put_top(uint8_t *room, LbtKeyBytes *key)
 }
 
 LbtKeyBytes
-lbt_key_bytes(const LbtColumnOrder *order, int ncolumns, const LbtKeyValue *values, int nvalues, bool high, uint8_t *room)
+lbt_key_bytes(const LbtColumnOrder *order, int ncolumns, const LbtKeyValue *values, int nvalues,
+			  bool high, uint8_t *room)
 {
 	LbtKeyBytes key = {.bytes = room};
 
@@ -65,8 +66,8 @@ lbt_key_bytes(const LbtColumnOrder *order, int ncolumns, const LbtKeyValue *valu
 		bool		missing = i >= nvalues;
 
 		if (ncolumns > 1 && (!missing || high))
-			put_byte(room, &key, missing ? MISSING_HIGH : !values[i].isnull ? VALUE : order[i].nulls_first ? NULL_FIRST :
-					 NULL_LAST);
+			put_byte(room, &key, missing ? MISSING_HIGH : !values[i].isnull ? VALUE :
+					 order[i].nulls_first ? NULL_FIRST : NULL_LAST);
 		else if (missing ? high : values[i].isnull && !order[i].nulls_first)
 			put_top(room, &key);
 		if (missing)

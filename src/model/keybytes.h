@@ -1,11 +1,14 @@
 /*
- * keybytes.h - a key of any columns as one byte string, whose order by memcmp(), the shorter first, is the index's.
+ * keybytes.h - a key of any columns as one byte string.
+ *
+ * memcmp(), a prefix first, orders these strings as the index orders the keys:
  *
  *     number        eight bytes of its ordered value, the highest first
- *     byte string   as it is if it is the only column and ascends; otherwise with an end below all bytes, and inverted if
- *                   it descends
- *     NULL          above or below all values, by a byte in front of each of several columns; of a single column nine bytes
- *                   of the highest, or none: a string like that is not told from it
+ *     byte string   as it is if it is the only column and ascends; else with
+ *                   an end below all bytes, and inverted if it descends
+ *     NULL          above or below all values: with several columns, by a
+ *                   byte in front of each; in a single one, nine highest
+ *                   bytes or none, and a string like that ties with it
  *
  * No allocation, no globals.
  */
@@ -16,7 +19,7 @@
 
 #include <string.h>
 
-/* A key beyond this is cut; and so is a byte string beyond LBT_CODE_BYTES. */
+/* A longer key is cut, as is a byte string beyond LBT_CODE_BYTES. */
 #define LBT_KEY_BYTES 1024
 
 typedef struct LbtKeyBytes
@@ -27,13 +30,14 @@ typedef struct LbtKeyBytes
 } LbtKeyBytes;
 
 /*
- * The byte string of a key of nvalues leading columns; those missing are lowest, or with high highest.  It lies in the
- * key's own memory or in room, LBT_KEY_BYTES of it.
+ * The byte string of a key of nvalues leading columns.  Missing ones are
+ * lowest, or highest with high.  It lies in the key's own memory or in room,
+ * which has LBT_KEY_BYTES.
  */
-extern LbtKeyBytes lbt_key_bytes(const LbtColumnOrder *order, int ncolumns, const LbtKeyValue *values, int nvalues,
-								 bool high, uint8_t *room);
+extern LbtKeyBytes lbt_key_bytes(const LbtColumnOrder *order, int ncolumns,
+								 const LbtKeyValue *values, int nvalues, bool high, uint8_t *room);
 
-/* The first byte in memory of these eight that is not zero; the last where none is. */
+/* The first in memory of these eight bytes that is not zero, else the last. */
 static inline uint32_t
 lbt_first_byte(uint64_t bytes)
 {
@@ -45,8 +49,9 @@ lbt_first_byte(uint64_t bytes)
 }
 
 /*
- * How many bytes two strings begin with alike: by eight, the last eight of which some may be seen again.  Also where a string
- * changes meanwhile, no more than each has.
+ * How many leading bytes two strings share.  Compares eight at a time; the
+ * last eight may overlap those before.  Never more than either has, even if a
+ * string changes meanwhile.
  */
 static inline uint32_t
 lbt_common_bytes(const uint8_t *a, uint32_t a_length, const uint8_t *b, uint32_t b_length)

@@ -1,11 +1,11 @@
 /*
- * keycode.c - learning a mixed-radix key code and computing codes; see keycode.h for the contract.
+ * keycode.c - learning a mixed-radix key code and computing codes.
  */
 #include "keycode.h"
 
 #include <string.h>
 
-/* When so many bytes have been seen, those that were not are taken for rare: the rest are the alphabet. */
+/* From so many bytes on, the alphabet has only those that were seen. */
 #define ALPHABET_BYTES 4096
 
 /* ---- learning ---- */
@@ -88,8 +88,9 @@ lbt_alphabet_rank(LbtAlphabet *alphabet)
 }
 
 /*
- * A byte string's prefix and digits, the last of which is the end of the longest string.  The columns that
- * follow may not order strings that these digits have not: if they do not reach the end, they are the last.
+ * A byte string's prefix and digits; the last digit is the end of the longest
+ * string.  If the digits do not reach that end, this is the last column: later
+ * ones must not order strings that these digits have not told apart.
  */
 static void
 add_bytes(LbtKeyCode *kc, LbtCodeColumn *column, const LbtColumnSeen *seen, uint32_t *used)
@@ -101,7 +102,8 @@ add_bytes(LbtKeyCode *kc, LbtCodeColumn *column, const LbtColumnSeen *seen, uint
 	column->prefix_length = (uint16_t) start;
 	memcpy(kc->prefix + *used, seen->low, start);
 	*used += start;
-	for (uint32_t at = start; at <= seen->longest && at < LBT_CODE_BYTES && kc->ndigits < LBT_CODE_DIGITS; at++)
+	for (uint32_t at = start;
+		 at <= seen->longest && at < LBT_CODE_BYTES && kc->ndigits < LBT_CODE_DIGITS; at++)
 	{
 		LbtKeyDigit *d = &kc->digit[kc->ndigits++];
 
@@ -131,13 +133,11 @@ add_columns(const LbtKeyLearner *learner, LbtKeyCode *kc)
 			add_bytes(kc, column, seen, &used);
 		else
 		{
-			if (seen->lo <= seen->hi)	/* else only NULLs or truncated pivots */
+			if (seen->lo <= seen->hi)	/* else only NULLs or short pivots */
 			{
-				/*
-				 * A first column's NULLs before them have the lowest code to
-				 * themselves.
-				 */
-				uint64_t	lo = seen->lo - (kc->ncolumns == 0 && kc->order[0].nulls_first && seen->lo > 0);
+				/* Keep the lowest code for a first column's leading NULLs. */
+				uint64_t	lo = seen->lo -
+					(kc->ncolumns == 0 && kc->order[0].nulls_first && seen->lo > 0);
 
 				kc->digit[kc->ndigits].lo = lo;
 				kc->digit[kc->ndigits].span = seen->hi - lo;
@@ -149,7 +149,7 @@ add_columns(const LbtKeyLearner *learner, LbtKeyCode *kc)
 	}
 }
 
-/* Forget all digits but the first ndigits, of which there must be one.  The codes lose what followed. */
+/* Keep the first ndigits digits, at least one; codes lose the rest. */
 static void
 truncate_digits(LbtKeyCode *kc, int ndigits)
 {
@@ -166,8 +166,9 @@ truncate_digits(LbtKeyCode *kc, int ndigits)
 }
 
 /*
- * Give every digit its place, most significant first, until the space is full: so many codes may one step above hold.
- * A digit wider than the space that is left loses its low bits, and the digits after it get none: they tie.
+ * Give every digit its place, most significant first, until the space is full:
+ * as many codes as one step of the digit above may hold.  A digit wider than
+ * the space left loses its low bits; those after it get none: they tie.
  */
 static void
 weigh_within(LbtKeyCode *kc, unsigned __int128 space)
@@ -193,7 +194,7 @@ weigh_within(LbtKeyCode *kc, unsigned __int128 space)
 	kc->raw = 0;
 }
 
-/* A single number needs no range: its ordered value is the code, for unseen keys too. */
+/* A single number's code is its ordered value, for unseen keys too. */
 static bool
 is_single_number(const LbtKeyCode *kc)
 {
@@ -235,7 +236,8 @@ lbt_keycode_valid(const LbtKeyCode *kc)
 	int			digits = 0;
 	int			prefix_bytes = 0;
 
-	if (kc->ndigits < 1 || kc->ndigits > LBT_CODE_DIGITS || kc->ncolumns < 1 || kc->ncolumns > LBT_CODE_COLUMNS ||
+	if (kc->ndigits < 1 || kc->ndigits > LBT_CODE_DIGITS ||
+		kc->ncolumns < 1 || kc->ncolumns > LBT_CODE_COLUMNS ||
 		(kc->raw && !is_single_number(kc)))
 		return false;
 	for (int i = 0; i < kc->ncolumns; i++)
@@ -268,7 +270,7 @@ digit_code(const LbtKeyDigit *d, uint64_t digit)
 	return (digit >> (d->shift & 63)) * d->weight;
 }
 
-/* The code of all that comes first (or last) below the digits already placed. */
+/* The lowest (or highest) code that begins with the digits already placed. */
 static inline uint64_t
 rest_of_code(uint64_t code, const LbtKeyDigit *from, const LbtKeyDigit *end, bool high)
 {
@@ -279,12 +281,14 @@ rest_of_code(uint64_t code, const LbtKeyDigit *from, const LbtKeyDigit *end, boo
 }
 
 /*
- * Add a byte string's digits, those before column_end.  False when the code is complete: the string is
- * outside of what was learned, and the rest of the code says on which side.
+ * Add a byte string's digits, those before column_end.  Returns false if the
+ * code is complete: the string is outside what was learned, and the rest of
+ * the code says on which side.
  */
 static inline bool
 add_digits(const LbtKeyCode *kc, bool desc, const uint8_t *prefix, uint32_t prefix_length,
-		   const LbtKeyValue *value, const LbtKeyDigit *d, const LbtKeyDigit *column_end, uint64_t *code)
+		   const LbtKeyValue *value, const LbtKeyDigit *d, const LbtKeyDigit *column_end,
+		   uint64_t *code)
 {
 	const LbtKeyDigit *end = kc->digit + kc->ndigits;
 	const uint8_t *bytes = value->bytes;
@@ -310,10 +314,7 @@ add_digits(const LbtKeyCode *kc, bool desc, const uint8_t *prefix, uint32_t pref
 
 		if (bytes == bytes_end)
 		{
-			/*
-			 * The string ends here.  The column's other digits stay 0:
-			 * nothing else begins like this.
-			 */
+			/* The string ends here; the column's other digits stay 0. */
 			if (d->ends)
 				*code += digit_code(d, desc ? d->span : 0);
 			else
@@ -325,10 +326,7 @@ add_digits(const LbtKeyCode *kc, bool desc, const uint8_t *prefix, uint32_t pref
 		seen = digit < d->span + 1 - d->ends;
 		if (!seen)
 		{
-			/*
-			 * Beside what was seen here: where the next higher byte begins,
-			 * seen from this one.
-			 */
+			/* Not seen here: take the place of the next higher byte seen. */
 			rank &= LBT_NO_MEMBER - 1;
 			digit = rank > d->lo ? rank - d->lo : 0;
 			if (digit >= d->span + 1 - d->ends)
@@ -377,7 +375,8 @@ lbt_keycode_digits(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues,
 			/* A garbage code may count no digit for a number. */
 			ptrdiff_t	ndigits = column->ndigits < end - d ? column->ndigits : end - d;
 
-			if (!add_digits(kc, order.desc, prefix, column->prefix_length, value, d, d + ndigits, &code))
+			if (!add_digits(kc, order.desc, prefix, column->prefix_length, value, d, d + ndigits,
+							&code))
 				return code;
 			d += ndigits;
 			prefix += column->prefix_length;

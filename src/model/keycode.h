@@ -1,20 +1,22 @@
 /*
- * keycode.h - the key code: an order-preserving map from an index key to uint64.
+ * keycode.h - the key code: an order-preserving map from index key to uint64.
  *
- * A key is a list of columns, most significant first.  A column is of one of two kinds:
+ * A key is a list of columns, most significant first, of two kinds:
  *
- *   number        its value is first brought to an "ordered value": a uint64 whose unsigned order is the
- *                 column's order in the index (DESC already inverted).  It is one digit.
- *   byte string   ordered by memcmp(), of two where one begins with the other the shorter first (all this
- *                 the other way round with desc).  After a prefix that all strings have in common, every
- *                 byte is a digit; a string that ends there is below all bytes.
+ *   number        first brought to an "ordered value": a uint64 whose unsigned
+ *                 order is the column's order in the index (DESC already
+ *                 inverted).  It is one digit.
+ *   byte string   ordered by memcmp(), a string before those that it begins
+ *                 (all reversed with desc).  After a prefix that all strings
+ *                 share, every byte is a digit; an end is below all bytes.
  *
- * A code is these digits as a mixed-radix number; prefixes and radices are learned from the keys seen in
- * training (cf. the mixed-radix string keys of "Learned Indexes for a Google-scale Disk-based Database",
- * Abu-Libdeh et al., 2020).
+ * A code is these digits as a mixed-radix number.  Prefixes and radices are
+ * learned from the keys seen in training (cf. the string keys of "Learned
+ * Indexes for a Google-scale Disk-based Database", Abu-Libdeh et al., 2020).
  *
- * Contract: key1 <= key2 implies code1 <= code2.  Different keys may share a code (a tie); nothing
- * may depend on codes being different.  No allocation, no globals, no PostgreSQL.
+ * Contract: key1 <= key2 implies code1 <= code2.  Different keys may share a
+ * code (a tie); nothing may depend on codes being different.  No allocation,
+ * no globals, no PostgreSQL.
  */
 #ifndef LBT_KEYCODE_H
 #define LBT_KEYCODE_H
@@ -31,24 +33,25 @@
 #define LBT_CODE_PREFIX 512
 
 /*
- * A byte string may be cut to this length without a change to what is learned from it, or to its code:
- * before it comes so far, the digits have run out.
+ * A byte string may be cut to this length: its code and what is learned from
+ * it stay the same, because the digits run out before.
  */
 #define LBT_CODE_BYTES (LBT_CODE_PREFIX + LBT_CODE_DIGITS)
 
 /*
- * The bytes that strings have.  Digits are made of their ranks: where strings have few of the bytes between the
- * lowest and the highest (hexadecimal digits), more digits fit into a code, and codes have fewer gaps.
+ * The bytes that strings have.  Digits are their ranks: if strings use few of
+ * the bytes between lowest and highest (hexadecimal digits), a code holds more
+ * digits and has fewer gaps.
  */
 typedef struct LbtAlphabet
 {
 	uint8_t		members[32];	/* a bit for each byte */
-	uint16_t	rank[256];		/* members below; LBT_NO_MEMBER is set if none */
+	uint16_t	rank[256];		/* members below; | LBT_NO_MEMBER if none */
 } LbtAlphabet;
 
 #define LBT_NO_MEMBER 0x100
 
-/* One column of a search key or separator; meaningless except isnull when that is set. */
+/* A column of a search key or separator; isnull: the rest means nothing. */
 typedef struct LbtKeyValue
 {
 	uint64_t	ordered;		/* of a byte string: the caller's to use */
@@ -57,7 +60,7 @@ typedef struct LbtKeyValue
 	const uint8_t *bytes;
 } LbtKeyValue;
 
-/* How a column is ordered.  Not bool: read from memory that others may overwrite. */
+/* How a column is ordered.  Not bool: others may overwrite the memory. */
 typedef struct LbtColumnOrder
 {
 	uint8_t		bytes;			/* a byte string */
@@ -72,7 +75,7 @@ typedef struct LbtCodeColumn
 	uint16_t	prefix_length;	/* of a byte string; behind those before */
 } LbtCodeColumn;
 
-/* One digit of the code: the ordered values lo .. lo + span; or the end of the string and the ranks from lo. */
+/* One digit: values lo .. lo + span, or the string's end and ranks from lo. */
 typedef struct LbtKeyDigit
 {
 	uint64_t	lo;				/* smallest value or rank seen in training */
@@ -84,7 +87,7 @@ typedef struct LbtKeyDigit
 
 typedef struct LbtKeyCode
 {
-	int32_t		raw;			/* a single number's ordered value is its code */
+	int32_t		raw;			/* a single number: its value is its code */
 	int32_t		ncolumns;		/* 1..LBT_CODE_COLUMNS: those with digits */
 	int32_t		ndigits;		/* 1..LBT_CODE_DIGITS: of all columns */
 	LbtColumnOrder order[LBT_CODE_COLUMNS];
@@ -114,7 +117,7 @@ typedef struct LbtKeyLearner
 	uint8_t		members[32];	/* which bytes these are */
 } LbtKeyLearner;
 
-/* What a key of fewer columns stands for: the lowest or the highest key with that prefix. */
+/* A key of fewer columns is the lowest or the highest with that prefix. */
 typedef enum LbtMissing
 {
 	LBT_MISSING_LOW,
@@ -165,8 +168,9 @@ lbt_unorder_float(uint64_t ordered)
 }
 
 /*
- * Learning takes three steps: begin, one observe for every separator, finish.  A separator may have
- * fewer values than columns (a truncated pivot); NULLs and missing values teach nothing.
+ * Learning takes three steps: begin, observe for every separator, finish.  A
+ * separator may have fewer values than columns (a truncated pivot); NULLs and
+ * missing values teach nothing.
  */
 extern void lbt_keycode_begin(LbtKeyLearner *learner, int ncolumns, const LbtColumnOrder *order);
 extern void lbt_keycode_observe(LbtKeyLearner *learner, const LbtKeyValue *values, int nvalues);
@@ -175,16 +179,13 @@ extern void lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc);
 /* Set the ranks of an alphabet by its members. */
 extern void lbt_alphabet_rank(LbtAlphabet *alphabet);
 
-/*
- * Set weight and shift of every digit, and raw, from the rest of the code.  Digits for which there is no
- * space are dropped.
- */
+/* Derive every digit's weight and shift, and raw; drop digits out of space. */
 extern void lbt_keycode_weigh(LbtKeyCode *kc);
 
-/* Is this key code, read from memory that others write, safe to use?  For keys whose columns are ordered as it says. */
+/* Is this untrusted key code safe to use for keys ordered as it says? */
 extern bool lbt_keycode_valid(const LbtKeyCode *kc);
 
-/* So many of its first bytes are all that computing codes reads of a valid one: numbers need neither alphabet nor prefix. */
+/* Codes need so many first bytes of it: for numbers, no alphabet or prefix. */
 extern size_t lbt_keycode_bytes(const LbtKeyCode *kc);
 
 /* The general case of lbt_keycode(). */

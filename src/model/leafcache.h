@@ -1,9 +1,10 @@
 /*
- * leafcache.h - the leaf cache: for every leaf, in key order, its smallest code and its block.
+ * leafcache.h - the leaf cache: each leaf's smallest code and block, in order.
  *
- * The next entry's min_code is the leaf's maximum, so the array is a min/max cache of the leaves.  A
- * leaf's place in the array is its slot.  Memory may be shared and change under the reader: every
- * access stays within [0, nleaves), and what is read is only ever a hint.
+ * The next entry's min_code is the leaf's maximum, so the array is a min/max
+ * cache of the leaves.  A leaf's place in the array is its slot.  Memory may
+ * be shared and change under the reader: every access stays within [0,
+ * nleaves), and what is read is only ever a hint.
  */
 #ifndef LBT_LEAFCACHE_H
 #define LBT_LEAFCACHE_H
@@ -19,9 +20,9 @@ typedef struct LbtLeaf
 } LbtLeaf;
 
 /*
- * The slot of the last leaf with min_code < code, or, with past_equal, min_code <= code; 0 when
- * there is none.  Starts at guess and gallops, so its cost is the logarithm of the guess's error.
- * nleaves must be at least 1.
+ * The slot of the last leaf with min_code < code, or, with past_equal,
+ * min_code <= code; 0 if there is none.  Starts at guess and gallops, so its
+ * cost is the logarithm of the guess's error.  nleaves must be at least 1.
  */
 static inline uint32_t
 lbt_leaf_search(const LbtLeaf *leaves, uint32_t nleaves, uint32_t guess, uint64_t code,
@@ -31,7 +32,7 @@ lbt_leaf_search(const LbtLeaf *leaves, uint32_t nleaves, uint32_t guess, uint64_
 				hi,				/* answer in [lo, hi) */
 				step = 1;
 
-	/* "<= code" is "< code + 1", but at the very top: there it is any. */
+	/* "<= code" is "< code + 1", except at the very top, where it is any. */
 	if (past_equal)
 	{
 		if (code == UINT64_MAX)
@@ -84,7 +85,7 @@ lbt_leaf_tied(const LbtLeaf *leaves, uint32_t slot)
 	return slot > 0 && leaves[slot].min_code == leaves[slot - 1].min_code;
 }
 
-/* How many leaves are. */
+/* How many leaves are tied. */
 static inline uint32_t
 lbt_leaf_ties(const LbtLeaf *leaves, uint32_t nleaves)
 {
@@ -96,8 +97,8 @@ lbt_leaf_ties(const LbtLeaf *leaves, uint32_t nleaves)
 }
 
 /*
- * Where in the leaf at this slot a key of this code is to be expected: 0 at its left end, 1 at its
- * right end; 0.5 when the cache cannot tell.
+ * Where in the leaf at this slot to expect a key of this code: 0 at its left
+ * end, 1 at its right end; 0.5 if the cache cannot tell.
  */
 static inline double
 lbt_leaf_fraction(const LbtLeaf *leaves, uint32_t nleaves, uint32_t slot, uint64_t code)
@@ -118,8 +119,8 @@ lbt_leaf_fraction(const LbtLeaf *leaves, uint32_t nleaves, uint32_t slot, uint64
 }
 
 /*
- * Buffer hints for another cache of the same file: a block is where it was, whatever its slot is there.  by_block: zeros at
- * first, nblocks of them.
+ * Buffer hints for another cache of the same file: a block is where it was,
+ * whatever its slot there.  by_block has nblocks entries, zero at first.
  */
 static inline void
 lbt_leaf_give_hints(const LbtLeaf *leaves, uint32_t nleaves, int32_t *by_block, uint32_t nblocks)

@@ -14,7 +14,7 @@ typedef struct Offsets
 	size_t		end;
 } Offsets;
 
-/* Leaf cache entries must not straddle cache lines, given a piece that starts on one. */
+/* No leaf cache entry straddles a cache line if the piece starts on one. */
 static size_t
 align64(size_t n)
 {
@@ -40,8 +40,8 @@ lbt_model_bytes(uint32_t nleaves, uint32_t nknots, uint32_t separator_bytes)
 }
 
 void
-lbt_model_assemble(void *mem, const LbtModelHeader *header, const LbtKnot *knots, const LbtLeaf *leaves,
-				   const void *separators)
+lbt_model_assemble(void *mem, const LbtModelHeader *header, const LbtKnot *knots,
+				   const LbtLeaf *leaves, const void *separators)
 {
 	Offsets		at = lay_out(header->nleaves, header->nknots, header->separator_bytes);
 	LbtModelHeader *h = mem;

@@ -1,9 +1,9 @@
 /*
- * model.h - a whole model in one piece of memory: header, knots, leaf cache, separators.
+ * model.h - a whole model in one piece: header, knots, leaf cache, separators.
  *
- * The piece is position independent and immutable once assembled, except the buffer hints of the
- * leaf cache.  lbt_model_open() checks everything that a reader later relies on to stay in bounds, except
- * where separators are: that is checked each time.
+ * The piece is position independent and immutable once assembled, except the
+ * leaf cache's buffer hints.  lbt_model_open() checks all that readers rely on
+ * to stay in bounds, except where separators are, which is checked each time.
  */
 #ifndef LBT_MODEL_H
 #define LBT_MODEL_H
@@ -33,8 +33,7 @@ typedef struct LbtModelHeader
 	uint32_t	source;			/* LbtModelSource */
 	uint32_t	height;			/* pages a descent reads */
 	uint32_t	separator_bytes;	/* 0: none are kept */
-	uint32_t	ties;			/* leaves that nothing tells from the one
-								 * before */
+	uint32_t	ties;			/* leaves not told from the one before */
 	double		max_error;		/* in leaves, measured after the fit */
 	double		mean_error;
 	int64_t		trained_at;		/* microseconds, the server's timestamp */
@@ -42,36 +41,41 @@ typedef struct LbtModelHeader
 	LbtKeyCode	code;
 } LbtModelHeader;
 
-/* A model ready for use: private copies of what bounds every access, and where the arrays are. */
+/* A model ready for use: private copies of all bounds, and the arrays. */
 typedef struct LbtModel
 {
 	uint32_t	nleaves;
 	uint32_t	nknots;
 	const LbtKnot *knots;
 	LbtLeaf    *leaves;
-	const LbtKeyCode *code;		/* of which only lbt_keycode_bytes() need be */
+	const LbtKeyCode *code;		/* at least lbt_keycode_bytes() of it */
 	LbtSeparators separators;
 } LbtModel;
 
 extern size_t lbt_model_bytes(uint32_t nleaves, uint32_t nknots, uint32_t separator_bytes);
 
 /*
- * Lay out a model in mem, which must hold lbt_model_bytes() and be aligned to 8 bytes (64 is
- * faster).  The header given is copied, its magic, version, bytes and ties are filled in.  separators, of
- * header->separator_bytes, is what lbt_separators_build() wrote; NULL when that is 0.
+ * Lay out a model in mem, which must hold lbt_model_bytes() and be aligned to
+ * 8 bytes (64 is faster).  The header is copied; its magic, version, bytes and
+ * ties are filled in.  separators, of header->separator_bytes, is what
+ * lbt_separators_build() wrote; NULL when that is 0.
  */
-extern void lbt_model_assemble(void *mem, const LbtModelHeader *header, const LbtKnot *knots, const LbtLeaf *leaves,
-							   const void *separators);
+extern void lbt_model_assemble(void *mem, const LbtModelHeader *header, const LbtKnot *knots,
+							   const LbtLeaf *leaves, const void *separators);
 
 /*
- * Open a piece of memory of this size as a model; false when it is none.  Of the keys' columns only those in
- * the key code are known then; the caller says how all are ordered, with lbt_separators_set_columns().  The key code is copied
- * to code, where the model has it; the caller may put it elsewhere.
+ * Open a piece of memory of this size as a model; false if it is none.  It
+ * tells only the columns in the key code; the caller says how all are ordered,
+ * with lbt_separators_set_columns().  The key code is copied to code, where
+ * the model has it; the caller may put it elsewhere.
  */
 extern bool lbt_model_open(void *mem, size_t bytes, LbtModel *model, LbtKeyCode *code);
 
-/* The slot of the leaf that should hold the search position: the last one whose min_code is below
- * the code (past_equal: not above it).  Constant time, apart from the prediction's error. */
+/*
+ * The slot of the leaf that should hold the search position: the last whose
+ * min_code is below the code (past_equal: not above it).  Constant time, apart
+ * from the prediction's error.
+ */
 static inline uint32_t
 lbt_model_slot(const LbtModel *m, uint64_t code, bool past_equal)
 {

@@ -1,18 +1,19 @@
 /*
- * saved.c - encoding and decoding a saved model; see saved.h for the contract.
+ * saved.c - encoding and decoding a saved model; see saved.h.
  */
 #include "saved.h"
 
 #include <string.h>
 
-/* Of the leaves, one in so many may come back with a wrong code. */
+/* One leaf in so many may come back with a wrong code. */
 #define WRONG_PART 4
 
 /* ---- numbers ---- */
 
 /*
- * Bytes to write, or to read: where the same function does both, it passes a value, which is written and returned, or
- * replaced by what is read.  After a failure nothing is written, and zeroes are read.
+ * Bytes to write, or to read.  A function that does both passes a value, which
+ * is written and returned, or replaced by what is read.  After a failure
+ * nothing is written, and zeroes are read.
  */
 typedef struct Stream
 {
@@ -34,7 +35,7 @@ code_byte(Stream *s, uint8_t value)
 	return s->in[s->at++];
 }
 
-/* Seven bits to a byte, the lowest first; the highest bit says that more follow. */
+/* Seven bits to a byte, the lowest first; the highest bit: more follow. */
 static uint64_t
 code_number(Stream *s, uint64_t value)
 {
@@ -62,15 +63,16 @@ code_within(Stream *s, uint64_t value, uint32_t low, uint32_t high)
 static int64_t
 code_signed(Stream *s, int64_t value)
 {
-	uint64_t	coded = code_number(s, value < 0 ? ~((uint64_t) value << 1) : (uint64_t) value << 1);
+	uint64_t	coded = code_number(s, value < 0 ? ~((uint64_t) value << 1) :
+									(uint64_t) value << 1);
 
 	s->failed = s->failed || coded >> 34 != 0;
 	return s->failed ? 0 : coded & 1 ? -(int64_t) (coded >> 1) - 1 : (int64_t) (coded >> 1);
 }
 
 /*
- * A code, by its distance from one that is not above it, in three bytes: 18 bits, and by how many to shift them.  What is
- * cut off is added to the next one's distance.
+ * A code by its distance from one not above it, in three bytes: 18 bits, and
+ * by how many to shift them.  What is cut off is added to the next distance.
  */
 #define STEP_BYTES 3
 #define STEP_BITS 18
@@ -113,7 +115,8 @@ code_keycode(Stream *s, LbtKeyCode *kc)
 		c->prefix_length = (uint16_t) code_within(s, c->prefix_length, 0, LBT_CODE_PREFIX - prefix);
 		for (uint32_t end = prefix + c->prefix_length; prefix < end; prefix++)
 			kc->prefix[prefix] = code_byte(s, kc->prefix[prefix]);
-		c->ndigits = (uint8_t) code_within(s, c->ndigits, 1, (uint32_t) (LBT_CODE_DIGITS - kc->ndigits));
+		c->ndigits = (uint8_t) code_within(s, c->ndigits, 1,
+										   (uint32_t) (LBT_CODE_DIGITS - kc->ndigits));
 		for (int32_t end = kc->ndigits + c->ndigits; kc->ndigits < end; kc->ndigits++)
 		{
 			LbtKeyDigit *d = &kc->digit[kc->ndigits];
@@ -130,7 +133,7 @@ code_keycode(Stream *s, LbtKeyCode *kc)
 
 /* ---- leaves ---- */
 
-/* The end of the run of leaves whose blocks follow each other that begins at this leaf. */
+/* The end of the run of consecutive blocks that begins at this leaf. */
 static uint32_t
 run_end(const LbtLeaf *leaves, uint32_t nleaves, uint32_t at)
 {
@@ -146,7 +149,7 @@ gap_behind(const LbtLeaf *leaves, uint32_t nleaves, uint32_t end)
 	return end < nleaves ? (int64_t) leaves[end].block - leaves[end - 1].block - 1 : 0;
 }
 
-/* Of each run twice the length, and one more if others like it follow; the gap; and how many there are. */
+/* For each run: length * 2 + (equal ones follow), gap, and how many if so. */
 static void
 code_blocks(Stream *s, LbtLeaf *leaves, uint32_t nleaves)
 {
@@ -187,14 +190,14 @@ code_blocks(Stream *s, LbtLeaf *leaves, uint32_t nleaves)
 	}
 }
 
-/* A code on the way from one to another.  Rounding does not lead beyond that: a part is off the whole by more. */
+/* A code between two.  Rounding never passes to: a part is short by more. */
 static uint64_t
 between(uint64_t from, uint64_t to, uint32_t part, uint32_t whole)
 {
 	return part == whole ? to : from + (uint64_t) ((double) (to - from) * part / whole);
 }
 
-/* Every so many leaves' codes are written that these fit; two steps' space is kept for the stride itself. */
+/* The stride with which codes fit; the stride itself gets two steps' space. */
 static uint32_t
 stride_within(Stream *s, uint32_t nleaves)
 {
@@ -205,8 +208,9 @@ stride_within(Stream *s, uint32_t nleaves)
 }
 
 /*
- * The second leaf's code as it is, and on from there those of every so many leaves and of the last.  Fails where too
- * many leaves would come back with a code beyond a neighbour's, or share theirs.
+ * The second leaf's code as it is, then the codes of every stride-th leaf and
+ * of the last.  Fails if too many leaves would share a code, or come back with
+ * one beyond a neighbour's.
  */
 static void
 code_codes(Stream *s, LbtLeaf *leaves, uint32_t nleaves)
@@ -231,7 +235,8 @@ code_codes(Stream *s, LbtLeaf *leaves, uint32_t nleaves)
 			if (s->out == NULL)
 				leaf->min_code = saved;
 			else
-				wrong += saved <= leaf[-1].min_code || (at + i + 1 < nleaves && saved > leaf[1].min_code) ||
+				wrong += saved <= leaf[-1].min_code ||
+					(at + i + 1 < nleaves && saved > leaf[1].min_code) ||
 					lbt_leaf_tied(leaves, at + i);
 		}
 		code = to;
@@ -251,7 +256,8 @@ code_model(Stream *s, LbtKeyCode *code, LbtLeaf *leaves, uint32_t nleaves)
 }
 
 size_t
-lbt_saved_encode(void *out, size_t room, const LbtKeyCode *code, const LbtLeaf *leaves, uint32_t nleaves)
+lbt_saved_encode(void *out, size_t room, const LbtKeyCode *code, const LbtLeaf *leaves,
+				 uint32_t nleaves)
 {
 	Stream		s = {.out = out,.end = room};
 	LbtKeyCode	copy = *code;
@@ -259,7 +265,7 @@ lbt_saved_encode(void *out, size_t room, const LbtKeyCode *code, const LbtLeaf *
 	for (uint32_t i = 2; i < nleaves; i++)
 		if (leaves[i].min_code < leaves[i - 1].min_code)
 			return 0;
-	code_model(&s, &copy, (LbtLeaf *) leaves, nleaves); /* writing changes none */
+	code_model(&s, &copy, (LbtLeaf *) leaves, nleaves); /* changes none */
 	return s.failed ? 0 : s.at;
 }
 

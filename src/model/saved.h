@@ -3,12 +3,14 @@
  *
  *     key code | blocks: runs in key order | codes: of every n-th leaf
  *
- * Blocks are saved as they are: where leaves have been scattered by splits, they may not fit.  Of the codes as many are
- * saved as there is room for.  Those between are put on a straight line, so a key near a leaf's end may be looked for
- * in its neighbour.
+ * Blocks are saved as they are; they may not fit if splits have scattered the
+ * leaves.  Codes are saved as far as there is room.  Those between lie on a
+ * straight line, so a key near a leaf's end may be looked for in its
+ * neighbour.
  *
- * Contract: leaves decoded have non-decreasing codes, the first of them 0, and block numbers that a leaf may have.
- * Bytes to decode are untrusted: whatever they are, nothing outside them is read, and the work is in proportion to the
+ * Contract: decoded leaves have non-decreasing codes, the first 0, and block
+ * numbers that a leaf may have.  Bytes to decode are untrusted: whatever they
+ * are, nothing outside them is read, and the work is proportional to the
  * leaves asked for.  No allocation, no globals.
  */
 #ifndef LBT_SAVED_H
@@ -20,16 +22,19 @@
 #include "leafcache.h"
 
 /*
- * Write key code and leaves, at least one, to at most room bytes.  Returns the bytes used; 0 when it does not fit, when
- * codes decrease, or when more than a quarter of the leaves would share a code or come back with one off by a leaf.
+ * Write key code and leaves, at least one, to at most room bytes.  Returns the
+ * bytes used; 0 if they do not fit, if codes decrease, or if over a quarter of
+ * the leaves would share a code or come back with one off by a leaf.
  */
-extern size_t lbt_saved_encode(void *out, size_t room, const LbtKeyCode *code, const LbtLeaf *leaves,
-							   uint32_t nleaves);
+extern size_t lbt_saved_encode(void *out, size_t room, const LbtKeyCode *code,
+							   const LbtLeaf *leaves, uint32_t nleaves);
 
 /*
- * Read key code and nleaves leaves, at least one, from exactly len bytes.  False, and both are worthless, when these
- * are not what lbt_saved_encode() writes.
+ * Read key code and nleaves leaves, at least one, from exactly len bytes.
+ * Returns false, with worthless results, if these are not what
+ * lbt_saved_encode() writes.
  */
-extern bool lbt_saved_decode(const void *in, size_t len, LbtKeyCode *code, LbtLeaf *leaves, uint32_t nleaves);
+extern bool lbt_saved_decode(const void *in, size_t len, LbtKeyCode *code, LbtLeaf *leaves,
+							 uint32_t nleaves);
 
 #endif							/* LBT_SAVED_H */

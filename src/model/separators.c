@@ -1,24 +1,25 @@
 /*
  * separators.c - finding keys among separators; see separators.h.
  *
- * What is in common with the one before tells on the way through a block most of what there is to know of a string.  With
- * the n bytes that the key has in common with a string left of it,
+ * On the way through a block, what a string shares with the one before tells
+ * most about it.  Say the key shares n bytes with a string left of it.  The
+ * next string shares with that one
  *
- *     the next one has more in common with that one: the key is right of it, too, and n stays,
- *     it has less: it is right of the key,
- *     it has as much: the bytes that follow decide.
+ *     more: the key is right of it, too, and n stays
+ *     less: it is right of the key
+ *     n:    the bytes that follow decide
  *
- * The memory may change between a check and the use: each number is read once, through volatile, and checked.
+ * The memory may change between check and use: each number is read once,
+ * through volatile, and checked.
  *
- * Several keys are looked for together, a step of each at a time, in rounds:
+ * Several keys are searched together, a step of each at a time, in rounds, so
+ * that their cache misses overlap:
  *
- *     keys of the group     a    b    c   ...
- *     round 1               |    |    |         choose a block and load its first string, then compare
- *     round 2               |         |
- *     round 3               |                   b has its block, and so has c
- *     at the end            |    |    |         load blocks, then go through them
- *
- * So all wait together for what each would wait for one block after the other.
+ *     keys of a group   a    b    c   ...
+ *     round 1           |    |    |      choose a block, load a first string,
+ *     round 2           |         |      and compare
+ *     round 3           |                b has its block, and so has c
+ *     at the end        |    |    |      load blocks, then go through them
  */
 #include "separators.h"
 
@@ -49,8 +50,11 @@ typedef struct Walk
 static inline bool
 read_head(const LbtSeparators *separators, Source *source)
 {
-	const volatile LbtSeparatorsHead *shared = (const volatile LbtSeparatorsHead *) separators->memory;
-	LbtSeparatorsHead head = {.shift = shared->shift,.nblocks = shared->nblocks,.prefix = shared->prefix};
+	const volatile LbtSeparatorsHead *shared =
+		(const volatile LbtSeparatorsHead *) separators->memory;
+	LbtSeparatorsHead head = {
+		.shift = shared->shift,.nblocks = shared->nblocks,.prefix = shared->prefix
+	};
 
 	source->memory = (const uint8_t *) separators->memory;
 	source->end = source->memory + separators->bytes;
@@ -93,7 +97,8 @@ read_string(const Source *source, Walk *walk, bool whole)
 static inline void
 read_key_block(const Source *source, uint32_t block, Walk *walk)
 {
-	const volatile uint32_t *places = (const volatile uint32_t *) (source->memory + sizeof(LbtSeparatorsHead));
+	const volatile uint32_t *places =
+		(const volatile uint32_t *) (source->memory + sizeof(LbtSeparatorsHead));
 	size_t		bytes = (size_t) (source->end - source->memory);
 	size_t		place = block < source->head.nblocks ? places[block] : 0;
 
@@ -102,8 +107,8 @@ read_key_block(const Source *source, uint32_t block, Walk *walk)
 }
 
 /*
- * Bring in the line with this byte, which will be read soon.  By a load: processors drop prefetches of what their
- * translation buffers do not know.
+ * Load the line with this byte, which will be read soon.  Not by a prefetch:
+ * processors drop those of what their translation buffers do not know.
  */
 static inline void
 load(const Source *source, const uint8_t *at)
@@ -126,7 +131,8 @@ lbt_separators_open(const void *memory, uint32_t bytes, LbtSeparators *separator
 }
 
 void
-lbt_separators_set_columns(LbtSeparators *separators, const LbtColumnOrder *order, int ncolumns, LbtTieRun *runs)
+lbt_separators_set_columns(LbtSeparators *separators, const LbtColumnOrder *order, int ncolumns,
+						   LbtTieRun *runs)
 {
 	separators->ncolumns = ncolumns < LBT_CODE_COLUMNS ? ncolumns : LBT_CODE_COLUMNS;
 	memcpy(separators->order, order, sizeof(LbtColumnOrder) * (size_t) separators->ncolumns);
@@ -136,8 +142,8 @@ lbt_separators_set_columns(LbtSeparators *separators, const LbtColumnOrder *orde
 }
 
 /*
- * Does the key belong right of a separator?  Not if that cannot be told.  Both from *common bytes on that they have in
- * common, which becomes how many these are in all.
+ * Does the key belong right of a separator?  False if that cannot be told.
+ * Both start behind *common shared bytes, which becomes how many in all.
  */
 static inline bool
 is_right(const LbtKeyBytes *key, const LbtKeyBytes *separator, bool past, uint32_t *common)
@@ -165,7 +171,7 @@ all_within(uint8_t low, uint8_t high, uint8_t from, uint8_t to)
 
 #define EACH_BYTE(byte) (UINT64_C(0x0101010101010101) * (byte))
 
-/* Do three strings have the same eight bytes, ASCII, but no decimal digits, from this one on? */
+/* Do three strings have the same eight ASCII bytes from here, no digits? */
 static inline bool
 same_without_digits(const LbtKeyBytes *a, const LbtKeyBytes *b, const LbtKeyBytes *c, uint32_t at)
 {
@@ -188,13 +194,15 @@ same_without_digits(const LbtKeyBytes *a, const LbtKeyBytes *b, const LbtKeyByte
 #define PLACES 7
 
 /*
- * Where the key lies between two strings that differ from this byte on; so many bytes are looked at.  They are digits of a
- * number: of so many values as decimal digits or letters have, if they are that, and otherwise as can be seen to be in
- * use.  What is the same in all three, except decimal digits, is so in most keys between ("/product-details/"), and does
- * not count.
+ * Where the key lies between two strings that differ from this byte on, by
+ * look_at bytes.  These are digits of a number.  A digit has as many values as
+ * decimal digits or letters if all three are such, else as many as are seen in
+ * use.  A byte that is the same in all three, except a decimal digit, is so in
+ * most keys between ("/product-details/"), and does not count.
  */
 static inline void
-interpolate(const LbtKeyBytes *low, const LbtKeyBytes *key, const LbtKeyBytes *high, uint32_t look_at, double *fraction)
+interpolate(const LbtKeyBytes *low, const LbtKeyBytes *key, const LbtKeyBytes *high,
+			uint32_t look_at, double *fraction)
 {
 	uint32_t	places = 0;
 	uint64_t	a = 0;
@@ -258,7 +266,7 @@ typedef struct Search
 	bool		right;			/* the way to gallop */
 	Stage		stage;
 	uint32_t	step;
-	uint32_t	first;			/* the leaf is one of these, or the one before */
+	uint32_t	first;			/* the leaf is one of first - 1 .. end - 1 */
 	uint32_t	end;
 	uint32_t	first_block;
 	uint32_t	last_block;
@@ -266,10 +274,9 @@ typedef struct Search
 	Walk		walk;			/* its first string */
 
 	/*
-	 * The block is one of lo, which is behind last_block until one is found
-	 * that is left of the key, to hi - 1.  The first strings of lo and hi,
-	 * and how many bytes these have in common with the key; high of length 0
-	 * is not known.
+	 * The block is one of lo .. hi - 1; lo is behind last_block until a block
+	 * left of the key is found.  The first strings of lo and hi, and how many
+	 * bytes they share with the key; high of length 0 is not known.
 	 */
 	uint32_t	lo;
 	uint32_t	hi;
@@ -279,17 +286,17 @@ typedef struct Search
 	uint32_t	high_common;
 } Search;
 
-/* What is between two strings begins with what both do. */
+/* A key between two strings begins with what these share. */
 static inline uint32_t
 common_of(const Search *s)
 {
 	return s->low_common < s->high_common ? s->low_common : s->high_common;
 }
 
-/* To guess a block, more bytes are looked at: between the two lie more keys, with groups of their own. */
+/* Look at more bytes to guess a block: more keys, in groups, lie between. */
 #define LOOK_AT 64
 
-/* The block, between the two, at whose beginning the key would be if keys were even. */
+/* The block at whose beginning the key would be if keys were evenly spread. */
 static inline uint32_t
 guess_block(const Search *s)
 {
@@ -303,10 +310,13 @@ guess_block(const Search *s)
 	return s->lo + 1 + (uint32_t) (fraction * (s->hi - s->lo - 2));
 }
 
-/* So many blocks are halved; among more, a guess is made first. */
+/* Halve so many blocks; among more, guess first. */
 #define FEW_BLOCKS 4
 
-/* Choose the block to look at next.  Returns false when the search has ended, with low if there is a block left of the key. */
+/*
+ * Choose the block to look at next.  Returns false when the search has ended,
+ * with low set if a block is left of the key.
+ */
 static inline bool
 choose_block(Search *s)
 {
@@ -314,11 +324,7 @@ choose_block(Search *s)
 
 	if (s->stage == SECOND)
 	{
-		/*
-		 * The first strings of the first block and of the one behind the last
-		 * are most likely of other codes, and tell little of those in
-		 * between.
-		 */
+		/* Outer blocks most likely begin with other codes, and tell little. */
 		s->stage = LAST;
 		s->at = s->first_block + 1;
 		if (s->last_block - s->first_block > FEW_BLOCKS)
@@ -367,7 +373,7 @@ choose_block(Search *s)
 	return s->hi - s->lo > 1;
 }
 
-/* Read the first string of the block chosen, and load where it begins to tell more. */
+/* Read the chosen block's first string; load where it begins to tell more. */
 static inline void
 look(const Source *source, Search *s)
 {
@@ -399,7 +405,7 @@ narrow_search(Search *s)
 
 /* ---- in the block ---- */
 
-/* The last string passed, from this byte on, as far as it is looked at; in room, PLACES bytes of it. */
+/* The last string passed, from this byte on; at most PLACES bytes, in room. */
 static LbtKeyBytes
 string_from(const Walk *passed, uint32_t last, uint32_t from, uint8_t *room)
 {
@@ -407,10 +413,7 @@ string_from(const Walk *passed, uint32_t last, uint32_t from, uint8_t *room)
 	uint32_t	at = end < from ? from : end - from < PLACES ? end : from + PLACES;
 	LbtKeyBytes string = {.bytes = room,.length = at - from};
 
-	/*
-	 * A byte is in the last one that is not alike there; all of the first's
-	 * are.
-	 */
+	/* Each byte is in the last string that does not share it. */
 	for (uint32_t i = last; at > from; i--)
 		for (; at > from && at > passed[i].common; at--)
 			room[at - 1 - from] = byte_at(&passed[i].rest, at - 1 - passed[i].common);
@@ -418,8 +421,9 @@ string_from(const Walk *passed, uint32_t last, uint32_t from, uint8_t *room)
 }
 
 /*
- * On the way through the block that was found, whose first string is left of the key: the last leaf whose string is.  And
- * where in this leaf the key is, if the next leaf's string tells.
+ * Go through the block found, whose first string is left of the key, to the
+ * last leaf whose string is.  Also say where in this leaf the key is, if the
+ * next leaf's string tells.
  */
 static uint32_t
 go_through(const Source *source, const Search *s, uint32_t nleaves, double *fraction)
@@ -433,7 +437,7 @@ go_through(const Source *source, const Search *s, uint32_t nleaves, double *frac
 	LbtKeyBytes rest;
 	LbtKeyBytes high;
 	Walk		walk;
-	Walk		passed[1 << LBT_SEPARATORS_MAX_SHIFT];	/* the first is whole */
+	Walk		passed[1 << LBT_SEPARATORS_MAX_SHIFT];	/* first is whole */
 	uint32_t	last = 0;
 
 	read_key_block(source, s->lo, &walk);
@@ -469,11 +473,12 @@ go_through(const Source *source, const Search *s, uint32_t nleaves, double *frac
 
 /* ---- keys together ---- */
 
-/* Is the key left of all that begins as separators do (-1), one of these (0) or right of them (1)? */
+/* Is the key left of keys with the prefix (-1), among (0) or right (1)? */
 static inline int
 beside_prefix(const Source *source, const LbtKeyBytes *key)
 {
-	const uint8_t *prefix = source->memory + sizeof(LbtSeparatorsHead) + source->head.nblocks * sizeof(uint32_t);
+	const uint8_t *prefix =
+		source->memory + sizeof(LbtSeparatorsHead) + source->head.nblocks * sizeof(uint32_t);
 	uint32_t	n = lbt_common_bytes(key->bytes, key->length, prefix, source->head.prefix);
 
 	if (n == source->head.prefix)
@@ -481,22 +486,25 @@ beside_prefix(const Source *source, const LbtKeyBytes *key)
 	return n == key->length || key->bytes[n] < prefix[n] ? -1 : 1;
 }
 
-/* Shorter runs are not remembered: they would displace long ones, and their ends are near. */
+/* Do not keep shorter runs: they displace long ones, and end nearby. */
 #define LONG_RUN 16
 
 /*
- * Find the tie run that the key's slot is at one end of: at the left one, or past, the right one.  The other end may be
- * many leaves away.
+ * Find the tie run that has the key's slot at one end: the left, or with past,
+ * the right.  The other end may be many leaves away.
  */
 static inline void
-find_run(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nleaves, const LbtTiedKey *tied, Search *s)
+find_run(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nleaves,
+		 const LbtTiedKey *tied, Search *s)
 {
 	LbtTieRun  *run = NULL;
 
 	if (separators->runs != NULL)
 	{
-		run = &separators->runs[tied->code * UINT64_C(0x9e3779b97f4a7c15) >> (64 - LBT_TIE_RUNS_BITS)];
-		if (run->code == tied->code && run->end > 0 && (tied->past ? run->end : run->first) == tied->slot + 1)
+		run = &separators->runs[tied->code * UINT64_C(0x9e3779b97f4a7c15) >>
+								(64 - LBT_TIE_RUNS_BITS)];
+		if (run->code == tied->code && run->end > 0 &&
+			(tied->past ? run->end : run->first) == tied->slot + 1)
 		{
 			s->first = run->first;
 			s->end = run->end;
@@ -520,17 +528,18 @@ find_run(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nleave
 	};
 }
 
-/* Begin a search.  Returns false when it has ended, too: the key's slot is known, or no separator will tell it. */
+/* Begin a search; false if the slot is known already or cannot be told. */
 static inline bool
-begin_search(const LbtSeparators *separators, const Source *source, const LbtLeaf *leaves, uint32_t nleaves, LbtTiedKey *tied,
-			 Search *s, uint8_t *room)
+begin_search(const LbtSeparators *separators, const Source *source, const LbtLeaf *leaves,
+			 uint32_t nleaves, LbtTiedKey *tied, Search *s, uint8_t *room)
 {
 	int			side;
 
 	find_run(separators, leaves, nleaves, tied, s);
 	if (s->first > s->end || s->end > nleaves)
 		return false;
-	s->key = lbt_key_bytes(separators->order, separators->ncolumns, tied->values, tied->nvalues, tied->past, room);
+	s->key = lbt_key_bytes(separators->order, separators->ncolumns, tied->values, tied->nvalues,
+						   tied->past, room);
 	side = beside_prefix(source, &s->key);
 	if (side != 0)
 	{
@@ -548,7 +557,7 @@ begin_search(const LbtSeparators *separators, const Source *source, const LbtLea
 	return true;
 }
 
-/* As much of a block as is likely to be gone through. */
+/* So much of a block is likely to be read. */
 #define BLOCK_BYTES 384
 #define LINE_BYTES 64
 
@@ -567,13 +576,13 @@ end_search(const Source *source, const Search *s, uint32_t nleaves, LbtTiedKey *
 }
 
 void
-lbt_separators_find(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nleaves, LbtTiedKey *keys, int nkeys)
+lbt_separators_find(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nleaves,
+					LbtTiedKey *keys, int nkeys)
 {
 	Search		searches[LBT_SEPARATORS_GROUP];
 	uint8_t		rooms[LBT_SEPARATORS_GROUP][LBT_KEY_BYTES];
-	uint8_t		of[LBT_SEPARATORS_GROUP];	/* the keys that are searched for */
-	uint8_t		going[LBT_SEPARATORS_GROUP];	/* searches without a block
-												 * yet */
+	uint8_t		of[LBT_SEPARATORS_GROUP];	/* the keys searched for */
+	uint8_t		going[LBT_SEPARATORS_GROUP];	/* they have no block yet */
 	int			nsearches = 0;
 	int			ngoing;
 	Source		source;
@@ -581,7 +590,8 @@ lbt_separators_find(const LbtSeparators *separators, const LbtLeaf *leaves, uint
 	if (separators->ncolumns == 0 || !read_head(separators, &source))
 		return;
 	for (int i = 0; i < nkeys; i++)
-		if (begin_search(separators, &source, leaves, nleaves, &keys[i], &searches[nsearches], rooms[i]))
+		if (begin_search(separators, &source, leaves, nleaves, &keys[i], &searches[nsearches],
+						 rooms[i]))
 		{
 			going[nsearches] = (uint8_t) nsearches;
 			of[nsearches++] = (uint8_t) i;
@@ -596,7 +606,7 @@ lbt_separators_find(const LbtSeparators *separators, const LbtLeaf *leaves, uint
 				going[n++] = going[i];
 		ngoing = n;
 
-		/* Short, so that the processor is at several of them at a time. */
+		/* Keep these loops short, so that the processor overlaps the loads. */
 		for (int i = 0; i < ngoing; i++)
 			look(&source, &searches[going[i]]);
 		for (int i = 0; i < ngoing; i++)
@@ -628,11 +638,9 @@ lbt_separators_ties(const LbtSeparators *separators, const LbtLeaf *leaves, uint
 		else
 			read_string(&source, &walk, false);
 
-		/*
-		 * Of a block's first string nothing says what it shares with the one
-		 * before.
-		 */
-		ties += !whole && lbt_leaf_tied(leaves, i) && walk.rest.length == 0 && walk.common >= length;
+		/* A block's first string does not say what it shares. */
+		ties += !whole && lbt_leaf_tied(leaves, i) && walk.rest.length == 0 &&
+			walk.common >= length;
 		length = walk.common + walk.rest.length;
 	}
 	return ties;

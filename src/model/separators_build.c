@@ -12,14 +12,14 @@
 #define BYTES_PER_LEAF 32
 #define MIN_BYTES (64 * 1024)
 
-/* No string that is cut is longer, if nothing else helps; and this again halved, until it does. */
+/* If nothing else helps, cut strings to this; halve it until they fit. */
 #define LONGEST_CUT 256
 #define SHORTEST_CUT 8
 
-/* Separators closer than so many steps of the code share theirs with many keys. */
+/* Separators closer than so many steps share their code with many keys. */
 #define CLOSE_STEPS 256
 
-/* They are kept where one in so many is that close. */
+/* Keep them if one in so many is that close. */
 #define NEEDED_SHARE 128
 
 uint32_t
@@ -32,7 +32,7 @@ lbt_separators_max_bytes(uint32_t nleaves)
 	return bytes > MIN_BYTES ? (uint32_t) bytes : MIN_BYTES;
 }
 
-/* Is all of a key in its code, so that keys tie that are equal, and hardly any others? */
+/* Does the code hold the whole key, so that almost only equal keys tie? */
 static bool
 is_whole(const LbtKeyCode *code, int ncolumns)
 {
@@ -43,7 +43,8 @@ is_whole(const LbtKeyCode *code, int ncolumns)
 }
 
 bool
-lbt_separators_needed(const LbtKeyCode *code, int ncolumns, const LbtLeaf *leaves, uint32_t nleaves)
+lbt_separators_needed(const LbtKeyCode *code, int ncolumns, const LbtLeaf *leaves,
+					  uint32_t nleaves)
 {
 	uint64_t	step = code->digit[code->ndigits - 1].weight;
 	uint64_t	close = step > UINT64_MAX / CLOSE_STEPS ? UINT64_MAX : step * CLOSE_STEPS;
@@ -60,14 +61,14 @@ lbt_separators_needed(const LbtKeyCode *code, int ncolumns, const LbtLeaf *leave
 typedef struct Cut
 {
 	uint32_t	shift;			/* of blocks */
-	uint32_t	more;			/* bytes behind those that tell neighbours
-								 * apart */
+	uint32_t	more;			/* bytes behind those that tell them apart */
 	uint32_t	longest;
 } Cut;
 
-/* From the best to the smallest; a last one is made of that. */
+/* From the best to the smallest; choose_cut() shortens that if need be. */
 static const Cut cuts[] = {
-	{4, LBT_KEY_BYTES, LBT_KEY_BYTES}, {4, 32, LBT_KEY_BYTES}, {4, 16, LBT_KEY_BYTES}, {5, 16, LBT_KEY_BYTES}, {6, 16, LBT_KEY_BYTES},
+	{4, LBT_KEY_BYTES, LBT_KEY_BYTES}, {4, 32, LBT_KEY_BYTES}, {4, 16, LBT_KEY_BYTES},
+	{5, 16, LBT_KEY_BYTES}, {6, 16, LBT_KEY_BYTES},
 	{5, 8, LBT_KEY_BYTES}, {6, 8, LBT_KEY_BYTES}, {6, 4, LBT_KEY_BYTES}, {6, 2, LBT_KEY_BYTES}
 };
 
@@ -80,17 +81,18 @@ typedef struct Known
 	uint16_t	common;			/* with the one before */
 } Known;
 
-/* From this byte on. */
+/* A separator from this byte on. */
 static LbtKeyBytes
 separator_key(const LbtSeparatorKeys *keys, uint32_t leaf, uint32_t from, uint8_t *room)
 {
-	LbtKeyBytes key = lbt_key_bytes(keys->order, keys->ncolumns, &keys->values[(size_t) leaf * (size_t) keys->ncolumns],
+	LbtKeyBytes key = lbt_key_bytes(keys->order, keys->ncolumns,
+									&keys->values[(size_t) leaf * (size_t) keys->ncolumns],
 									leaf > 0 ? keys->nvalues[leaf] : 0, false, room);
 
 	return lbt_rest_of(&key, from);
 }
 
-/* Take the measure of all separators.  Returns how many bytes all begin with, which then do not count. */
+/* Measure all; returns how many bytes all begin with, which do not count. */
 static uint32_t
 measure_keys(const LbtSeparatorKeys *keys, uint32_t nleaves, Known *known)
 {
@@ -103,7 +105,8 @@ measure_keys(const LbtSeparatorKeys *keys, uint32_t nleaves, Known *known)
 		LbtKeyBytes key = separator_key(keys, i, 0, rooms[i & 1]);
 
 		known[i].length = (uint16_t) key.length;
-		known[i].common = (uint16_t) lbt_common_bytes(key.bytes, key.length, before.bytes, before.length);
+		known[i].common = (uint16_t) lbt_common_bytes(key.bytes, key.length, before.bytes,
+													  before.length);
 		if (i > 1 && known[i].common < prefix)
 			prefix = known[i].common;
 		before = key;
@@ -123,7 +126,7 @@ begins_block(uint32_t leaf, const Cut *cut)
 	return (leaf & ((UINT32_C(1) << cut->shift) - 1)) == 0;
 }
 
-/* How much of a separator is kept, and how much of that is written: behind *common. */
+/* How much of a separator is kept; what is behind *common is written. */
 static uint32_t
 length_kept(const Known *known, uint32_t nleaves, uint32_t leaf, const Cut *cut, uint32_t *common)
 {
@@ -138,7 +141,7 @@ length_kept(const Known *known, uint32_t nleaves, uint32_t leaf, const Cut *cut,
 		length = known[leaf].length;
 	*common = begins_block(leaf, cut) ? 0 : known[leaf].common;
 
-	/* What the one before has lost is not in common. */
+	/* What the one before has lost is not shared. */
 	if (*common > length)
 		*common = length;
 	return length;
@@ -163,7 +166,8 @@ write_number(uint8_t *to, uint32_t n)
 static uint64_t
 bytes_kept(const Known *known, uint32_t nleaves, uint32_t prefix, const Cut *cut)
 {
-	uint64_t	bytes = sizeof(LbtSeparatorsHead) + prefix + (((nleaves - 1) >> cut->shift) + UINT64_C(1)) * sizeof(uint32_t);
+	uint64_t	bytes = sizeof(LbtSeparatorsHead) + prefix +
+		(((nleaves - 1) >> cut->shift) + UINT64_C(1)) * sizeof(uint32_t);
 
 	for (uint32_t i = 0; i < nleaves; i++)
 	{
@@ -175,7 +179,7 @@ bytes_kept(const Known *known, uint32_t nleaves, uint32_t prefix, const Cut *cut
 	return bytes;
 }
 
-/* As much of each as fits; false when nothing does. */
+/* Keep as much of each as fits; false if nothing does. */
 static bool
 choose_cut(const Known *known, uint32_t nleaves, uint32_t prefix, uint64_t room, Cut *cut)
 {
@@ -198,7 +202,8 @@ lbt_separators_scratch_bytes(uint32_t nleaves)
 }
 
 uint32_t
-lbt_separators_build(const LbtSeparatorKeys *keys, uint32_t nleaves, void *memory, uint32_t max_bytes, void *scratch)
+lbt_separators_build(const LbtSeparatorKeys *keys, uint32_t nleaves, void *memory,
+					 uint32_t max_bytes, void *scratch)
 {
 	Known	   *known = scratch;
 	LbtSeparatorsHead *head = memory;

@@ -1,13 +1,15 @@
 /*
- * separators_format.h - separators in memory, as separators_build.c writes and separators.c reads them.
+ * separators_format.h - separators in memory; see separators.h.
  *
  * Strings are front-coded in blocks:
  *
- *     Head | where each block begins | what all begin with | block 0: string 0, what is new in 1, 2, ... | block 1 | ...
+ *     head | where each block begins | what all begin with | block 0 | ...
  *
- *     "usr/bin/apt"   as a whole         length, bytes
- *     "usr/bin/ar"    9, "r"             bytes in common with the one before, length of the rest, the rest
- *     "usr/lib/a"     4, "lib/a"
+ * A block has its first string whole, and what is new in the others:
+ *
+ *     "usr/bin/apt"   whole        length, bytes
+ *     "usr/bin/ar"    9, "r"       bytes shared with the one before, length
+ *     "usr/lib/a"     4, "lib/a"   of the rest, the rest
  *
  * A number is a byte, or two if the first one's highest bit is set.
  */

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* The corridor of slopes that keep every point since the last knot within the error. */
+/* The slopes that keep every point since the last knot within the error. */
 typedef struct Corridor
 {
 	LbtKnot    *knots;
@@ -55,10 +55,7 @@ add_point(Corridor *c, uint64_t code, uint32_t slot)
 
 	if (dy / dx > c->high || dy / dx < c->low)
 	{
-		/*
-		 * The line to this point would leave the corridor: the previous point
-		 * becomes a knot.
-		 */
+		/* Outside the corridor: the previous point becomes a knot. */
 		add_knot(c, c->prev_code, c->prev_slot);
 		base = &c->knots[c->nknots - 1];
 		dx = (double) (code - base->code);

@@ -1,13 +1,15 @@
 /*
- * spline.h - a piecewise linear function from key code to slot, with bounded error in leaves.
+ * spline.h - a piecewise linear function from code to slot, of bounded error.
  *
- * Fitted in one pass by the greedy spline corridor (Neumann and Michel, "Smooth Interpolating
- * Histograms with Error Guarantees", 2008; RadixSpline uses the same).  Knots are data points, so the
- * function is continuous and never decreases.
+ * Fitted in one pass by the greedy spline corridor (Neumann and Michel,
+ * "Smooth Interpolating Histograms with Error Guarantees", 2008; as
+ * RadixSpline). Knots are data points, so the function is continuous and never
+ * decreases.
  *
- * Contract: for the smallest slot of every code given to the fit, the prediction is within the
- * measured max_error of that slot; for a code between two given ones it lies between their
- * predictions.  Equal codes: only the first slot counts.  No allocation, no globals.
+ * Contract: for the smallest slot of every code fitted, the prediction is
+ * within the measured max_error, in leaves, of that slot; for a code between
+ * two of these it lies between their predictions.  Of equal codes only the
+ * first slot counts.  No allocation, no globals.
  */
 #ifndef LBT_SPLINE_H
 #define LBT_SPLINE_H
@@ -30,16 +32,18 @@ typedef struct LbtSplineFit
 } LbtSplineFit;
 
 /*
- * Fit leaves[0..nleaves) with at most max_error leaves of error at the given points.  knots has room for
- * max_knots entries, at least 2; nleaves are always enough.  Returns false, and the knots are worthless, when
- * the codes are not in order, nleaves is 0, or the knots do not fit: then, and only then, fit->nknots is not 0.
+ * Fit leaves[0..nleaves) with at most max_error leaves of error at the given
+ * points.  knots has room for max_knots, at least 2; nleaves always suffice.
+ * Returns false, with worthless knots, if codes are not in order, nleaves is
+ * 0, or the knots do not fit: only then fit->nknots is not 0.
  */
 extern bool lbt_spline_fit(const LbtLeaf *leaves, uint32_t nleaves, uint32_t max_error,
 						   LbtKnot *knots, uint32_t max_knots, LbtSplineFit *fit);
 
 /*
- * The predicted slot of a code, within [0, nleaves).  Any contents of the knots are safe: nothing
- * outside knots[0..nknots) is read.  nknots and nleaves must be at least 1.
+ * The predicted slot of a code, within [0, nleaves).  Any contents of the
+ * knots are safe: nothing outside knots[0..nknots) is read.  nknots and
+ * nleaves must be at least 1.
  */
 static inline uint32_t
 lbt_spline_predict(const LbtKnot *knots, uint32_t nknots, uint32_t nleaves, uint64_t code)
@@ -48,10 +52,7 @@ lbt_spline_predict(const LbtKnot *knots, uint32_t nknots, uint32_t nleaves, uint
 				len = nknots;
 	double		slot;
 
-	/*
-	 * last knot with knot.code <= code, or the first knot; written to compile
-	 * without branches
-	 */
+	/* last knot with code <= this, or the first; compiles to no branches */
 	while (len > 1)
 	{
 		uint32_t	half = len / 2;
@@ -69,9 +70,10 @@ lbt_spline_predict(const LbtKnot *knots, uint32_t nknots, uint32_t nleaves, uint
 	return (uint32_t) slot;
 }
 
-/* The error at a leaf, in leaves.  Of tied leaves only the first one's says something about the spline. */
+/* The error at a leaf, in leaves; of tied leaves only the first counts. */
 static inline double
-lbt_spline_error(const LbtKnot *knots, uint32_t nknots, const LbtLeaf *leaves, uint32_t nleaves, uint32_t slot)
+lbt_spline_error(const LbtKnot *knots, uint32_t nknots, const LbtLeaf *leaves, uint32_t nleaves,
+				 uint32_t slot)
 {
 	uint32_t	predicted = lbt_spline_predict(knots, nknots, nleaves, leaves[slot].min_code);
 

@@ -1,5 +1,5 @@
 /*
- * btree.c - nbtree functions whose signatures differ between server versions, and passing for btree; see btree.h.
+ * btree.c - nbtree across server versions, and passing for btree; see btree.h.
  */
 #include "server/btree.h"
 
@@ -119,8 +119,8 @@ lbt_bt_add_to_leaf(Relation rel, Buffer buf, OffsetNumber offset, IndexTuple itu
 }
 
 /*
- * A callback that a new server version adds must be looked at before btree indexes are served there: one that shares
- * the state of scans or inserts would meet ours.
+ * Look at each callback that a new server version adds before serving btree
+ * indexes there: one that shares the state of scans or inserts meets ours.
  */
 #if PG_VERSION_NUM >= 180000
 #define ROUTINE_BYTES 248
@@ -157,16 +157,13 @@ lbt_bt_routine_for_our_method(void)
 	static IndexAmRoutine ours; /* relcache entries point to it */
 	IndexAmRoutine *routine = &ours;
 #else
-	IndexAmRoutine *routine = palloc(sizeof(IndexAmRoutine));	/* they copy and free it */
+	/* They copy and free it. */
+	IndexAmRoutine *routine = palloc(sizeof(IndexAmRoutine));
 #endif
 
 	memcpy(routine, lbt_bt_routine(), sizeof(IndexAmRoutine));
 #if PG_VERSION_NUM >= 170000 && PG_VERSION_NUM < 180000
-
-	/*
-	 * The workers' own relcache entries would fail btree's check of the
-	 * access method.
-	 */
+	/* Workers' relcache entries would fail btree's check of the method. */
 	routine->amcanbuildparallel = false;
 #endif
 	return routine;
@@ -177,8 +174,8 @@ lbt_bt_routine_for_our_method(void)
 static LbtMask *open_masks = NULL;
 
 /*
- * The entry may just have been rebuilt with the true access method: mask it again.  A pinned entry is
- * never freed, so the pointer stays good; its rd_rel may be another one now.
+ * A rebuilt entry has the true access method: mask it again.  A pinned entry
+ * is never freed, so the pointer stays good; its rd_rel may be another now.
  */
 void
 lbt_mask_again(Oid relid)

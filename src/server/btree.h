@@ -1,13 +1,14 @@
 /*
  * btree.h - the one door to the server's nbtree.
  *
- * Only the files of src/server/ include access/nbtree.h; all others include this.  Relied on, apart
- * from the callbacks that the handler passes on (btbuild, btinsert, btbeginscan, ...):
+ * Only the files of src/server/ include access/nbtree.h; all others include
+ * this.  Used, apart from the callbacks that the handler passes on (btbuild,
+ * btinsert, btbeginscan, ...):
  *
  *   _bt_search           descent to a leaf (through lbt_bt_search)
  *   _bt_get_endpoint     first page of a level (through lbt_bt_get_endpoint)
- *   _bt_getbuf, _bt_relandgetbuf, _bt_relbuf, _bt_lockbuf, _bt_unlockbuf, _bt_checkpage
- *   _bt_metaversion, _bt_getrootheight, _bt_freestack (before 19)
+ *   _bt_getbuf, _bt_relandgetbuf, _bt_relbuf, _bt_lockbuf, _bt_unlockbuf,
+ *   _bt_checkpage, _bt_metaversion, _bt_getrootheight, _bt_freestack (< 19)
  *   _bt_mkscankey, _bt_compare, _bt_binsrch_insert: an insert among equal keys
  *   the page layout macros: P_*, BTPageGetOpaque, BTPageGetMeta, BTreeTuple*
  */
@@ -23,27 +24,27 @@
 #include "utils/rel.h"
 
 /*
- * Descend from the root to the first leaf that can hold the search position.  Returns the leaf,
- * pinned and read-locked, or InvalidBuffer when the index has no root.
+ * Descend from the root to the first leaf that can hold the search position.
+ * Returns it pinned and read-locked; InvalidBuffer if the index has no root.
  */
 extern Buffer lbt_bt_search(Relation rel, BTScanInsert key, Snapshot snapshot);
 
 /*
- * The leftmost or rightmost page of a level (0: leaves), pinned and read-locked; InvalidBuffer when
- * the index has no root.
+ * The leftmost or rightmost page of a level (0: leaves), pinned and
+ * read-locked; InvalidBuffer if the index has no root.
  */
 extern Buffer lbt_bt_get_endpoint(Relation rel, uint32 level, bool rightmost, Snapshot snapshot);
 
 /*
- * Fill in a search key without its scankeys: the leaf searched for is the one with the first tuple
- * >= the key, or > the key with nextkey.  backward says on which side the scan goes on.
+ * Fill in a search key without its scankeys, for the leaf with the first tuple
+ * >= the key, or > it with nextkey.  backward: on which side the scan goes on.
  */
 extern void lbt_bt_init_search_key(Relation rel, BTScanInsert key, bool nextkey, bool backward);
 
-/* Does block 0 look like a metapage?  No error says that it does not. */
+/* Does block 0 look like a metapage?  Raises no error if it does not. */
 extern bool lbt_bt_meta_is_good(Relation rel);
 
-/* The bytes of the metapage that nbtree does not use: how many, and where they begin. */
+/* The metapage's bytes that nbtree does not use: how many, and where. */
 #define LBT_BT_META_SPARE \
 	(BLCKSZ - MAXALIGN(SizeOfPageHeaderData) - MAXALIGN(sizeof(BTMetaPageData)) - \
 	 MAXALIGN(sizeof(BTPageOpaqueData)))
@@ -51,44 +52,47 @@ extern bool lbt_bt_meta_is_good(Relation rel);
 extern char *lbt_bt_meta_spare(Page metapage);
 
 /*
- * Fill the metapage's spare bytes with data, zeroes behind it, and log the whole page.  The caller holds
- * the metapage exclusively locked, is not in recovery, and size is at most LBT_BT_META_SPARE.
+ * Fill the metapage's spare bytes with data, zeroes behind it, and log the
+ * whole page.  The caller holds the metapage exclusively locked and is not in
+ * recovery; size is at most LBT_BT_META_SPARE.
  *
- * The bytes lie in the page's hole (pd_lower is left alone): where nbtree's own records restore the
- * metapage they get lost, which is fine for a hint, and consistency checks of WAL look away from holes.
- * So the page is logged as one without a hole.
+ * The bytes lie in the page's hole (pd_lower is left alone), so the page is
+ * logged as one without a hole.  nbtree's own records lose them when they
+ * restore the metapage, which is fine for a hint; WAL checks ignore holes.
  */
 extern void lbt_bt_fill_meta_spare(Relation rel, Buffer metabuf, const void *data, Size size);
 
 /*
- * Put a tuple on a leaf, in front of the item at this offset, as nbtree's own insertion does: page, WAL, LSN.
- * The caller holds the leaf exclusively locked and has made sure that the tuple belongs there and fits.
- * The lock and pin are kept.
+ * Put a tuple on a leaf, in front of the item at this offset, as nbtree's own
+ * insertion does: page, WAL, LSN.  The caller holds the leaf exclusively
+ * locked and has checked that the tuple belongs and fits there.  Keeps lock
+ * and pin.
  */
 extern void lbt_bt_add_to_leaf(Relation rel, Buffer buf, OffsetNumber offset, IndexTuple itup);
 
 /*
- * The routine that the server's btree handler returns, padding included: relcache entries have it or, before 19, a copy
- * of it.  Allocates at the first call.
+ * The routine that the server's btree handler returns, padding included.
+ * Relcache entries have it or, before 19, a copy.  Allocates only once.
  */
 extern const IndexAmRoutine *lbt_bt_routine(void);
 
-/* A copy of it for our access method's handler to change and return; from 19 on the same one at each call. */
+/* A copy for our handler to change and return; from 19 on always the same. */
 extern IndexAmRoutine *lbt_bt_routine_for_our_method(void);
 
 /* ---- a bracket in which our relation passes for a btree index ---- */
 
 /*
- * Some server functions look at pg_class.relam and refuse any other access method than btree, though
- * the file is btree's: index builds below 18 (PrepareSortSupportFromIndexRel), the option macros of
- * assert-enabled servers.  Inside the bracket rd_rel->relam of *this backend's* relcache
- * entry says btree; a relcache callback keeps it so when the entry is rebuilt meanwhile.
+ * Some server functions refuse every pg_class.relam except btree, though the
+ * file is btree's: index builds below 18 (PrepareSortSupportFromIndexRel), the
+ * option macros of assert-enabled servers.  Inside the bracket rd_rel->relam
+ * of *this backend's* relcache entry says btree; a relcache callback keeps it
+ * so when the entry is rebuilt meanwhile.
  *
  *     LBT_AS_BTREE_BEGIN(rel);
  *     { ... rel must stay open throughout ... }
  *     LBT_AS_BTREE_END(rel);
  *
- * No return, break or goto out of the bracket.  Errors leave it properly.  Brackets nest.
+ * No return, break or goto out of it.  Errors leave it properly.  It nests.
  */
 typedef struct LbtMask
 {
@@ -100,7 +104,7 @@ typedef struct LbtMask
 extern void lbt_mask_push(LbtMask *mask, Relation rel);
 extern void lbt_mask_pop(LbtMask *mask);
 
-/* From the relcache callback: this relation's entry, or (InvalidOid) any, may have been rebuilt. */
+/* For the relcache callback: this entry, or (InvalidOid) any, was rebuilt. */
 extern void lbt_mask_again(Oid relid);
 
 #define LBT_AS_BTREE_BEGIN(rel) \
@@ -119,7 +123,7 @@ extern void lbt_mask_again(Oid relid);
 		PG_END_TRY(); \
 	} while (0)
 
-/* Does the server's insert path look at relam?  Only the assertions of assert-enabled servers do. */
+/* Does the server's insert path look at relam?  Only its assertions do. */
 #ifdef USE_ASSERT_CHECKING
 #define LBT_INSERT_NEEDS_MASK true
 #else

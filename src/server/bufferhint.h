@@ -13,10 +13,10 @@
 #include "server/compat.h"
 #include "storage/buf_internals.h"
 
-/* A buffer used less often (of BM_MAX_USAGE_COUNT) is not pinned through a hint. */
+/* Do not pin a buffer used less often (of BM_MAX_USAGE_COUNT) by a hint. */
 #define LBT_HINT_MIN_USAGE 3
 
-/* Does the buffer hold this block of the relation just now?  Read without a pin or lock: a hint. */
+/* Does the buffer hold this block just now?  No pin, no lock: a hint. */
 static inline bool
 lbt_buffer_holds(const BufferDesc *desc, Relation rel, BlockNumber block)
 {
@@ -32,7 +32,7 @@ lbt_buffer_holds(const BufferDesc *desc, Relation rel, BlockNumber block)
 #endif
 }
 
-/* How often it was used lately, as the clock sweep counts it, up to BM_MAX_USAGE_COUNT.  A hint, too. */
+/* The clock sweep's count of uses, up to BM_MAX_USAGE_COUNT.  A hint, too. */
 static inline uint32
 lbt_buffer_usage(BufferDesc *desc)
 {
@@ -44,14 +44,16 @@ lbt_buffer_usage(BufferDesc *desc)
 }
 
 /*
- * Pin the block through a hint of where it is, and count that as the server would; false when it is not there.  This leaves
- * the buffer's usage count alone, so one that the clock sweep has worn down goes through the buffer table, which counts the
- * use: what is used often must not look idle to the buffer manager.
+ * Pin the block through a hint of where it is, and count that as the server
+ * would; false if it is not there.  This leaves the buffer's usage count
+ * alone, so one that the clock sweep has worn down goes through the buffer
+ * table, which counts the use: what is used often must not look idle.
  */
 static inline bool
 lbt_pin_by_hint(Relation rel, BlockNumber block, Buffer recent)
 {
-	if (recent < 1 || recent > NBuffers || lbt_buffer_usage(GetBufferDescriptor(recent - 1)) < LBT_HINT_MIN_USAGE ||
+	if (recent < 1 || recent > NBuffers ||
+		lbt_buffer_usage(GetBufferDescriptor(recent - 1)) < LBT_HINT_MIN_USAGE ||
 		!lbt_read_recent_buffer(rel, block, recent))
 		return false;
 	pgstat_count_buffer_read(rel);

@@ -1,7 +1,7 @@
 /*
- * compat.h - what differs between PostgreSQL 15, 16, 17, 18 and 19, under one name each.
+ * compat.h - one name each for what differs between PostgreSQL 15 to 19.
  *
- * Together with the other files of src/server/ the only place that looks at PG_VERSION_NUM.
+ * Only the files of src/server/ look at PG_VERSION_NUM.
  */
 #ifndef LBT_COMPAT_H
 #define LBT_COMPAT_H
@@ -93,7 +93,7 @@ lbt_test_for_old_snapshot(Snapshot snapshot, Relation rel, Page page)
 #endif
 }
 
-/* Count one search of the index, as every access method does once for each descent of a scan. */
+/* Count a search of the index, as access methods do for each descent. */
 static inline void
 lbt_count_index_search(IndexScanDesc scan)
 {
@@ -105,16 +105,18 @@ lbt_count_index_search(IndexScanDesc scan)
 }
 
 /*
- * May the scan drop a leaf's pin as soon as it has copied the matches?  Otherwise the pin must stay
- * until the last of them was used: it keeps VACUUM from recycling their heap TIDs (nbtree's README,
- * "Making concurrent TID recycling safe").  18 also keeps it for bitmap scans.  Before 19 it is kept for relations
- * without WAL, whose pages have no LSN that tells whether they have changed.
+ * May the scan drop a leaf's pin as soon as it has copied the matches?
+ * Otherwise the pin must stay until the last of them was used: it keeps VACUUM
+ * from recycling their heap TIDs (nbtree's README, "Making concurrent TID
+ * recycling safe").  18 also keeps it for bitmap scans.  Before 19, relations
+ * without WAL keep it: no LSN tells whether their pages have changed.
  */
 static inline bool
 lbt_scan_drops_pin(IndexScanDesc scan)
 {
 #if PG_VERSION_NUM >= 190000
-	return !scan->xs_want_itup && IsMVCCLikeSnapshot(scan->xs_snapshot) && scan->heapRelation != NULL;
+	return !scan->xs_want_itup && IsMVCCLikeSnapshot(scan->xs_snapshot) &&
+		scan->heapRelation != NULL;
 #else
 	return !scan->xs_want_itup && IsMVCCSnapshot(scan->xs_snapshot) &&
 		RelationNeedsWAL(scan->indexRelation)
@@ -126,9 +128,10 @@ lbt_scan_drops_pin(IndexScanDesc scan)
 }
 
 /*
- * Hints (LP_DEAD, and page flags that say so) on a page under a share lock.  From 19 on no page may change while it is
- * written out: the first hint asks whether it may be set, which makes the lock share-exclusive, or is denied, as another
- * process is writing the page or setting hints.  After beginning, set a hint and finish.
+ * Hints (LP_DEAD, and page flags that say so) on a page under a share lock.
+ * From 19 on no page may change while it is written out: the first hint makes
+ * the lock share-exclusive, or is denied if another process is writing the
+ * page or setting hints.  After beginning, set a hint and finish.
  */
 static inline bool
 lbt_hints_begin(Buffer buf)
@@ -150,7 +153,7 @@ lbt_hints_finish(Buffer buf)
 #endif
 }
 
-/* Parameters of a shared hash table whose keys are compared and copied as bytes. */
+/* Parameters of a shared hash table with keys compared and copied as bytes. */
 static inline dshash_parameters
 lbt_dshash_parameters(Size key_size, Size entry_size, int tranche)
 {
@@ -168,7 +171,7 @@ lbt_dshash_parameters(Size key_size, Size entry_size, int tranche)
 	return params;
 }
 
-/* A new kind of LWLocks, by a name that must not change.  Before 19 each process that uses them has to know the name. */
+/* A new LWLock tranche, by a lasting name; before 19 each process names it. */
 static inline int
 lbt_new_tranche(const char *name)
 {
@@ -187,16 +190,16 @@ lbt_name_tranche(int tranche, const char *name)
 #endif
 }
 
-/* Below 18 the executor's arbiter checks accept unique indexes of btree only. */
+/* Below 18 the executor's arbiters are unique indexes of btree only. */
 #define LBT_ON_CONFLICT_NEEDS_BTREE (PG_VERSION_NUM < 180000)
 
-/* Do foreign keys look for the row referred to by its index, without a query that is planned and executed? */
+/* Do foreign keys look rows up by their index, without planning a query? */
 #define LBT_FOREIGN_KEYS_USE_INDEXES (PG_VERSION_NUM >= 190000)
 
-/* Below 18 row comparisons as index conditions are btree's alone, in the executor, too. */
+/* Below 18 only btree may have row comparisons, in the executor, too. */
 #define LBT_PLANNER_ASKS_RELAM (PG_VERSION_NUM >= 180000)
 
-/* Was the relation's file made in this transaction, so that it goes if that is rolled back? */
+/* Was the file made in this transaction, so that a rollback removes it? */
 static inline bool
 lbt_relation_is_new_file(Relation rel)
 {
@@ -210,8 +213,8 @@ lbt_relation_is_new_file(Relation rel)
 }
 
 /*
- * What pg_stat_activity shows as the wait event of a process: our own, by a name that must not change between calls,
- * where the version allows (17), else Extension.  Remembered in *event, which is 0 at first.
+ * A process's wait event in pg_stat_activity: from 17 on our own, by a lasting
+ * name; else Extension.  Remembered in *event, which is 0 at first.
  */
 static inline uint32
 lbt_wait_event(uint32 *event, const char *name)
@@ -225,7 +228,7 @@ lbt_wait_event(uint32 *event, const char *name)
 #endif
 }
 
-/* Does this backend hold a lock of just this mode on the relation, of this database? */
+/* Does this backend hold just this lock mode on a relation of its database? */
 static inline bool
 lbt_holds_lock(Oid relid, LOCKMODE mode)
 {
@@ -239,9 +242,10 @@ lbt_holds_lock(Oid relid, LOCKMODE mode)
 #endif
 }
 
-/* The tables of a subscription, whatever state they are in: a list of SubscriptionRelState. */
+/* A subscription's tables in any state: a list of SubscriptionRelState. */
 #if PG_VERSION_NUM >= 190000
-#define lbt_subscription_relations(subscription) GetSubscriptionRelations(subscription, true, false, false)
+#define lbt_subscription_relations(subscription) \
+	GetSubscriptionRelations(subscription, true, false, false)
 #elif PG_VERSION_NUM >= 160000
 #define lbt_subscription_relations(subscription) GetSubscriptionRelations(subscription, false)
 #else
@@ -249,8 +253,8 @@ lbt_holds_lock(Oid relid, LOCKMODE mode)
 #endif
 
 /*
- * A date or timestamp as another type, lbt_date2timestamp() and so on.  Where the result is out of range, *overflow becomes
- * -1 (too early) or 1.
+ * A date or timestamp as another type: lbt_date2timestamp() and so on.  If the
+ * result is out of range, *overflow becomes -1 (too early) or 1.
  */
 #if PG_VERSION_NUM >= 190000
 #define LBT_TIME_CONVERSION(convert, From) \

@@ -1,10 +1,12 @@
 /*
- * executor.c - hooks around the planner, the executor and COPY; see executor.h.
+ * executor.c - hooks around planner, executor and COPY; see executor.h.
  *
- * Statements nest: a function's query runs within its caller's.  running is the innermost: each entry into the executor
- * sets it, and its return puts back what was before.  An error leaves it as it is, until what has caught it aborts a
- * transaction or subtransaction.  (A handler of errors for each statement would cost more than all else here.)  The plan of
- * a statement that goes on then is not known: this costs no more than time.
+ * Statements nest: a function's query runs within its caller's.  running is
+ * the innermost: each entry into the executor sets it, and its return restores
+ * the one before.  An error leaves it as it is until a transaction or
+ * subtransaction aborts.  (A handler for each statement would cost more than
+ * all else here.)  The plan of a statement that then goes on is unknown, which
+ * costs only time.
  */
 #include "postgres.h"
 
@@ -25,7 +27,7 @@
 #define RUN_ARGUMENTS query, direction, count, once
 #endif
 
-/* Where the planner has looked a relation up.  On 19 also for what is no relation, and has no indexes. */
+/* After the planner has looked up a relation; on 19 also a non-relation. */
 #if PG_VERSION_NUM >= 190000
 #define DESCRIBE_PARAMETERS PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte
 #define DESCRIBE_ARGUMENTS root, rel, rte
@@ -68,7 +70,8 @@ describe_relation(DESCRIBE_PARAMETERS)
 static PlannedStmt *
 plan(PLAN_PARAMETERS)
 {
-	PlannedStmt *stmt = next_planner_hook ? next_planner_hook(PLAN_ARGUMENTS) : standard_planner(PLAN_ARGUMENTS);
+	PlannedStmt *stmt = next_planner_hook ? next_planner_hook(PLAN_ARGUMENTS) :
+		standard_planner(PLAN_ARGUMENTS);
 
 	lbt_statement.planned(stmt);
 	return stmt;
@@ -108,7 +111,8 @@ executor_end(QueryDesc *query)
 
 	if (unlikely(*lbt_statement.looking) && query->estate != NULL)
 		foreach(lc, query->estate->es_tuple_routing_result_relations)
-			routed = lappend_oid(routed, RelationGetRelid(((ResultRelInfo *) lfirst(lc))->ri_RelationDesc));
+			routed = lappend_oid(routed,
+								 RelationGetRelid(((ResultRelInfo *) lfirst(lc))->ri_RelationDesc));
 	if (next_end_hook)
 		next_end_hook(query);
 	else
@@ -121,19 +125,23 @@ executor_end(QueryDesc *query)
 }
 
 static void
-utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtilityContext context, ParamListInfo params,
-		QueryEnvironment *environment, DestReceiver *dest, QueryCompletion *completion)
+utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtilityContext context,
+		ParamListInfo params, QueryEnvironment *environment, DestReceiver *dest,
+		QueryCompletion *completion)
 {
-	const CopyStmt *copy = IsA(plan->utilityStmt, CopyStmt) ? (const CopyStmt *) plan->utilityStmt : NULL;
+	const CopyStmt *copy =
+		IsA(plan->utilityStmt, CopyStmt) ? (const CopyStmt *) plan->utilityStmt : NULL;
 
 	if (unlikely(lbt_statement.begins != NULL))
 		lbt_statement.begins();
 	if (copy)
 		lbt_statement.around_copy(copy);
 	if (next_utility_hook)
-		next_utility_hook(plan, text, read_only_tree, context, params, environment, dest, completion);
+		next_utility_hook(plan, text, read_only_tree, context, params, environment, dest,
+						  completion);
 	else
-		standard_ProcessUtility(plan, text, read_only_tree, context, params, environment, dest, completion);
+		standard_ProcessUtility(plan, text, read_only_tree, context, params, environment, dest,
+								completion);
 	if (copy)
 		lbt_statement.around_copy(copy);
 }

@@ -1,7 +1,7 @@
 /*
  * executor.h - moments in the life of a statement, and whom to call then.
  *
- * The hooks are in every statement's way: they cost a few instructions where nothing is to be done.
+ * Hooks run for every statement: with nothing to do, in a few instructions.
  */
 #ifndef LBT_EXECUTOR_H
 #define LBT_EXECUTOR_H
@@ -12,10 +12,7 @@
 
 typedef struct LbtStatementCallbacks
 {
-	/*
-	 * Unless NULL.  A statement begins, or one within it: the outermost comes
-	 * first.
-	 */
+	/* A statement begins, or one within it: the outermost first.  Or NULL. */
 	void		(*begins) (void);
 
 	/*
@@ -24,9 +21,7 @@ typedef struct LbtStatementCallbacks
 	 */
 	void		(*described) (RelOptInfo *rel);
 
-	/*
-	 * The planner has finished a plan, which may still be changed.
-	 */
+	/* The planner has finished a plan, which may still be changed. */
 	void		(*planned) (PlannedStmt *plan);
 
 	/*
@@ -44,10 +39,10 @@ typedef struct LbtStatementCallbacks
 
 extern LbtStatementCallbacks lbt_statement;
 
-/* The plan that the executor is running, the innermost query's; NULL where that is not known. */
+/* The plan being executed, the innermost query's; NULL if not known. */
 extern PlanState *lbt_executor_plan(void);
 
-/* In _PG_init, when all of them are set. */
+/* Call in _PG_init, when all of them are set. */
 extern void lbt_executor_init(void);
 
 #endif							/* LBT_EXECUTOR_H */

@@ -110,7 +110,8 @@ report(ErrorData *error)
 {
 	ereport(LOG,
 			(errcode(error ? error->sqlerrcode : ERRCODE_OUT_OF_MEMORY),
-			 errmsg("learnedbtree goes on without a model: %s", error ? error->message : "out of memory"),
+			 errmsg("learnedbtree goes on without a model: %s",
+					error ? error->message : "out of memory"),
 			 errhint("Models and counts that cannot be reached are done without. If it is memory, look at the limits of the "
 					 "operating system: /dev/shm, memory, address space, open files.")));
 	if (error)
@@ -118,8 +119,8 @@ report(ErrorData *error)
 }
 
 /*
- * What an aborted subtransaction would clean up, except what belongs to resource owners: from 19 on buffers' content locks
- * do, which go with the pins.
+ * Clean up what an aborted subtransaction would, except what belongs to
+ * resource owners: from 19 on, buffers' content locks go with the pins.
  */
 static void
 clean_up(void)

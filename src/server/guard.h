@@ -1,5 +1,5 @@
 /*
- * guard.h - doing without shared memory that cannot be had.
+ * guard.h - going on without shared memory that is not available.
  */
 #ifndef LBT_GUARD_H
 #define LBT_GUARD_H
@@ -37,16 +37,16 @@ typedef struct LbtGuard
  * Mapping a segment may fail with any error: no memory, no file descriptor, no
  * right, one of the server's own ("cannot attach the same segment more than
  * once", after a first failure).  The block leaves by its end, not by return;
- * it must have nothing else to clean up.  The caller is not in the course of
- * handling an error.  While the process exits an error ends the process at
- * once, whatever is around it.
+ * it must have nothing else to clean up.  The caller must not be handling an
+ * error.  While the process exits an error ends the process at once, whatever
+ * is around it.
  *
- * After an error all LWLocks are released, and there is no telling whose they
- * were.  So where interrupts are held, as they are while a process holds an LWLock
- * or a page's lock, the block is not run at all, but on_failure: nbtree may be
- * comparing keys under such a lock, by a function that runs a query.  (Guards
- * around this one, and the exit of the process, hold them without a lock.)
- * Where that is no reason to try later, or to take something for done, ask
+ * After an error all LWLocks are released, whoever took them.  So where
+ * interrupts are held, as they are while a process holds an LWLock or a page's
+ * lock, on_failure runs instead of the block: nbtree may be comparing keys
+ * under such a lock, by a function that runs a query.  (Guards around this
+ * one, and the exit of the process, hold them without a lock.)  If that is no
+ * reason to try later, or to take something for done, ask
  * lbt_guard_may_enter() before.
  */
 #define LBT_GUARD_BEGIN() LBT_GUARD_BEGIN_AS(false)
@@ -84,10 +84,10 @@ typedef struct LbtGuard
 		LBT_GUARD_END(on_failure); \
 	} while (0)
 
-/* Let all processes together write one line a minute, by a TimestampTz in shared memory; until then, each does. */
+/* Share the limit of a line a minute; *reported_at is a shared TimestampTz. */
 extern void lbt_guard_report_together(pg_atomic_uint64 *reported_at);
 
-/* Has this process met such an error?  It may meet it again wherever it looks at shared memory. */
+/* Has this process met such an error?  It may again, at any shared memory. */
 extern bool lbt_guard_has_failed(void);
 
 /* Would a guard's block be run now? */

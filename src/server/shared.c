@@ -13,7 +13,7 @@
 #include "storage/dsm_registry.h"
 #endif
 
-/* Names the layout too: a new library must not find an old one's block in a running server. */
+/* Change it with the layout: a new library must not find an old block. */
 #define BLOCK_NAME "learnedbtree 6"
 
 static Size block_size;
@@ -27,7 +27,7 @@ zero_and_init(void *mem)
 	block_init(mem);
 }
 
-/* ---- in the main shared memory: asked for while the server starts, and mapped by all processes ---- */
+/* ---- in main shared memory: requested at server start, mapped by all ---- */
 
 static shmem_request_hook_type previous_request_hook = NULL;
 static shmem_startup_hook_type previous_startup_hook = NULL;

@@ -1,11 +1,12 @@
 /*
- * sortkey.c - sort keys, by the server's functions where it has them; see sortkey.h.
+ * sortkey.c - sort keys, by the server's functions if it has them.
  *
- *     sort key of a collation's provider      weights of the first level | 01 | of the second | 01 | ...
- *     ours                                    weights of the first level, or all
+ *     a provider's   weights of the first level | 01 | of the second | 01 ...
+ *     ours           weights of the first level, or all
  *
- * Those of plain characters are known, and put together without asking the provider: of printable ASCII characters and, in
- * UTF-8, of those of two bytes that take a place of their own (Latin with accents, Greek, Cyrillic, ...).
+ * Those of plain characters are known, and put together without asking the
+ * provider: printable ASCII and, in UTF-8, characters of two bytes that take a
+ * place of their own (Latin with accents, Greek, Cyrillic, ...).
  */
 #include "server/sortkey.h"
 
@@ -21,7 +22,7 @@
 
 int			lbt_debug_sort_keys = LBT_SORT_KEYS_TRUE;
 
-/* A sort key must be asked for as a whole, with memory for it: kept from one to the next. */
+/* Providers give whole sort keys only: memory for one, kept for the next. */
 static char *whole = NULL;
 static Size whole_size = 0;
 
@@ -30,8 +31,9 @@ static Size whole_size = 0;
 #define LEAST_SIZE 1024
 
 /*
- * What lies behind so much of a text is not worth its time.  (Search arguments may be of any length, and ICU may
- * need the whole key's memory.)  The price: texts that agree so far may get keys out of order.
+ * What lies behind so much of a text is not worth its time.  (Search arguments
+ * may be of any length, and ICU may need the whole key's memory.)  The price:
+ * texts that agree so far may get keys out of order.
  */
 #define MAX_TEXT 1024
 
@@ -55,7 +57,7 @@ make_whole(Oid collation, const char *text, Size length)
 
 #else
 
-/* Before 18 the server's function refuses libc, which it does not trust; the database's own libc locale is NULL. */
+/* Before 18 the server refuses libc; locale NULL is the database's own. */
 static Size
 libc_key(pg_locale_t locale, const char *text, Size length)
 {
@@ -76,7 +78,8 @@ icu_key(pg_locale_t locale, const char *text, Size length)
 #else
 	UChar	   *wide;
 	int32_t		n = icu_to_uchar(&wide, text, length);
-	Size		size = ucol_getSortKey(locale->info.icu.ucol, wide, n, (uint8_t *) whole, (int32_t) whole_size);
+	Size		size = ucol_getSortKey(locale->info.icu.ucol, wide, n, (uint8_t *) whole,
+									   (int32_t) whole_size);
 
 	pfree(wide);
 	return Max(size, 1) - 1;	/* without the zero at its end */
@@ -115,7 +118,7 @@ all_levels(Oid collation, const char *text, Size length)
 	return size;
 }
 
-/* What ends the first level, in the sort keys of both providers; less than any byte of a weight. */
+/* Ends the first level in both providers' keys; less than any weight byte. */
 #define LEVEL_END 1
 
 /* The first level of it. */
@@ -146,7 +149,7 @@ typedef enum Learned
 	EXCEPTION
 } Learned;
 
-/* A character's weights on the first level; it may have none there.  What is not plain is an exception. */
+/* A character's first-level weights, maybe none.  Not plain: EXCEPTION. */
 typedef struct Weight
 {
 	uint8		bytes[MAX_WEIGHT];
@@ -165,16 +168,17 @@ typedef struct Pair
 #define PAIR_BITS 12
 
 /*
- * What has been learned of a collation by asking its provider: the weights of single characters, and of two that stand
- * beside each other, whether their weights stand beside each other, too.  They need not: "ch" is a letter of its own in
- * Czech, and digits may count as numbers.
+ * What the provider has taught about a collation: the weights of characters,
+ * and of each two, whether their weights stand side by side, too.  They need
+ * not: "ch" is a letter of its own in Czech, and digits may count as numbers.
  *
- * Pairs of ASCII characters have a table.  The others are too many, and the latest are kept.  Their weights may lack a
- * byte, or have one more, behind the first: ICU says the first byte of Cyrillic weights, and the like, once for all that
- * have it in a row.
+ * Pairs of ASCII characters have a table; of the others, too many, the latest
+ * are kept.  Behind the first, the second's weights may lack a byte or have
+ * one more: ICU says the first byte of Cyrillic weights, and the like, once in
+ * a row.
  *
- * Rank: among the ASCII characters with the same weights on the first level, from LEAST_RANK on; 0 if the text must be left
- * to the provider where all levels count.
+ * Rank: among the ASCII characters with the same first-level weights, from
+ * LEAST_RANK on; 0: for all levels, leave the text to the provider.
  */
 typedef struct Plain
 {
@@ -211,10 +215,11 @@ find_plain(Oid collation)
 static inline Plain *
 get_plain(Oid collation)
 {
-	return likely(recent_plain != NULL && recent_plain->collation == collation) ? recent_plain : find_plain(collation);
+	return likely(recent_plain != NULL && recent_plain->collation == collation) ?
+		recent_plain : find_plain(collation);
 }
 
-/* The character in UTF-8, of which ASCII is a part as of all encodings that the server has. */
+/* Write it in UTF-8; ASCII is the same in all encodings of the server. */
 static Size
 write_character(unsigned c, char *to)
 {
@@ -228,7 +233,7 @@ write_character(unsigned c, char *to)
 	return 2;
 }
 
-/* What combines with others (marks), or is none to be seen, may change more than its neighbours: it has no width. */
+/* Characters without width (marks) may change more than their neighbours. */
 static bool
 is_plain(unsigned c)
 {
@@ -283,13 +288,14 @@ first_level_of(Plain *plain, unsigned a, unsigned b, unsigned c)
 static bool
 consists_of(Size size, const Weight *first, const Weight *second)
 {
-	return size == (Size) first->length + second->length && memcmp(whole, first->bytes, first->length) == 0 &&
+	return size == (Size) first->length + second->length &&
+		memcmp(whole, first->bytes, first->length) == 0 &&
 		memcmp(whole + first->length, second->bytes, second->length) == 0;
 }
 
 /*
- * Two ASCII characters, or none and one.  What is not plain is not known to make an exception of what follows; only
- * guesses come by such a pair.
+ * Two ASCII characters, or none and one.  Only guesses meet a pair that begins
+ * with what is not plain: it is not known to make an exception of the second.
  */
 static pg_noinline void
 learn_ascii_pair(Plain *plain, unsigned first, unsigned second)
@@ -304,7 +310,7 @@ learn_ascii_pair(Plain *plain, unsigned first, unsigned second)
 	plain->pair[first][second] = learned;
 }
 
-/* The weights of the second of two behind the first, from the key of both in whole. */
+/* The second's weights behind the first, from the key of both in whole. */
 static void
 weight_behind(Size size, const Weight *first, const Weight *second, Weight *weight)
 {
@@ -313,11 +319,13 @@ weight_behind(Size size, const Weight *first, const Weight *second, Weight *weig
 	int			lacks = second->length - length;	/* bytes of its own */
 
 	weight->learned = EXCEPTION;
-	if (length <= 0 || length > MAX_WEIGHT || lacks < -1 || lacks > 1 || memcmp(whole, first->bytes, first->length) != 0)
+	if (length <= 0 || length > MAX_WEIGHT || lacks < -1 || lacks > 1 ||
+		memcmp(whole, first->bytes, first->length) != 0)
 		return;
 	if (lacks > 0 && first->bytes[0] != second->bytes[0])
 		return;
-	if (lacks < 0 ? memcmp(rest + 1, second->bytes, second->length) : memcmp(rest, second->bytes + lacks, length))
+	if (lacks < 0 ? memcmp(rest + 1, second->bytes, second->length) :
+		memcmp(rest, second->bytes + lacks, length))
 		return;
 	weight->learned = REGULAR;
 	weight->length = (uint8) length;
@@ -325,8 +333,8 @@ weight_behind(Size size, const Weight *first, const Weight *second, Weight *weig
 }
 
 /*
- * Two plain characters, not both ASCII.  One of them may have no weights, and what is behind it is not told what was
- * before: the other's must then be the same behind any.
+ * Two plain characters, not both ASCII.  If one has no weights, what follows
+ * is not told what was before: the other's must then be the same behind any.
  */
 static pg_noinline void
 learn_further_pair(Plain *plain, unsigned first, unsigned second, Pair *pair)
@@ -337,16 +345,18 @@ learn_further_pair(Plain *plain, unsigned first, unsigned second, Pair *pair)
 
 	if (one->length > 0 && other->length > 0)
 		weight_behind(first_level_of(plain, first, second, 0), one, other, &weight);
-	else if (one->length > 0 && !consists_of(first_level_of(plain, first, second, first), one, one))
+	else if (one->length > 0 &&
+			 !consists_of(first_level_of(plain, first, second, first), one, one))
 		weight.learned = EXCEPTION;
-	else if (other->length > 0 && !consists_of(first_level_of(plain, second, first, second), other, other))
+	else if (other->length > 0 &&
+			 !consists_of(first_level_of(plain, second, first, second), other, other))
 		weight.learned = EXCEPTION;
 	pair->first = (uint16) first;
 	pair->second = (uint16) second;
 	pair->weight = weight;
 }
 
-/* A character behind one, or behind none (0), not both of ASCII; NULL as below. */
+/* A character behind one or none (0), not both of ASCII; NULL as below. */
 static const Weight *
 further_weight(Plain *plain, unsigned before, unsigned c)
 {
@@ -371,13 +381,14 @@ goes_on(char byte)
 	return ((uint8) byte & 0xC0) == 0x80;
 }
 
-/* The character of two bytes that begins here, where left bytes are; 0 if there is none. */
+/* The two-byte character that begins here, with left bytes left; 0 if none. */
 static inline unsigned
 two_bytes(const char *bytes, Size left)
 {
 	uint8		lead = (uint8) bytes[0];
 
-	return left >= 2 && lead >= 0xC2 && lead <= 0xDF && goes_on(bytes[1]) ? (lead & 0x1F) << 6 | (bytes[1] & 0x3F) : 0;
+	return left >= 2 && lead >= 0xC2 && lead <= 0xDF && goes_on(bytes[1]) ?
+		(lead & 0x1F) << 6 | (bytes[1] & 0x3F) : 0;
 }
 
 /* A place in a text. */
@@ -390,8 +401,8 @@ typedef struct Place
 } Place;
 
 /*
- * The weights of the next character, good until the next call; NULL if it is not plain, or an exception by itself or behind
- * the one before.
+ * The weights of the next character, good until the next call; NULL if it is
+ * not plain, or an exception by itself or behind the one before.
  */
 static inline const Weight *
 next_character(Plain *plain, Place *place)
@@ -419,7 +430,7 @@ next_character(Plain *plain, Place *place)
 	return c == 0 ? NULL : further_weight(plain, before, c);
 }
 
-/* The text's first level, put together; false if it is not all of plain characters, or some are an exception. */
+/* Put the first level together; false if some are not plain, or exceptions. */
 static bool
 put_together(Plain *plain, const char *text, Size length, uint8 *out, Size room, Size *size)
 {
@@ -435,7 +446,7 @@ put_together(Plain *plain, const char *text, Size length, uint8 *out, Size room,
 
 		if (weight == NULL)
 			return false;
-		/* A number of bytes that is always the same is copied faster. */
+		/* Copying a constant number of bytes is faster. */
 		if (likely(end - to >= MAX_WEIGHT))
 			memcpy(to, weight->bytes, MAX_WEIGHT);
 		else
@@ -448,7 +459,7 @@ put_together(Plain *plain, const char *text, Size length, uint8 *out, Size room,
 
 /* ---- all levels ---- */
 
-/* Less than what the provider has behind the first level: it has a text without accents and case before others. */
+/* Below the provider's bytes there, which has plain texts before others. */
 #define LEAST_RANK 2
 
 /* What is behind the first level, the byte that ends it included. */
@@ -489,12 +500,14 @@ same_weight(const Weight *a, const Weight *b)
 }
 
 /*
- * Ranks in the order of the provider's keys, and of bytes where these are the same.  Texts of ranked characters that agree
- * on the first level differ where their ranks do: these say the second and third level in one, so characters of one rank
- * must not differ on the second, which counts before.
+ * Rank in the order of the provider's keys, and of bytes if these are equal.
+ * Texts of ranked characters that agree on the first level differ where their
+ * ranks do: these say the second and third level in one, so characters ranked
+ * together must not differ on the second, which counts before.
  *
- * There are no ranks where unequal bytes may be equal texts, as a text of other characters may be equal; nor where some
- * characters have no weights on the first level: texts with such lie between others that differ in case.
+ * There are no ranks if unequal bytes may be equal texts, as a text of other
+ * characters may be equal; nor if some characters have no first-level weights:
+ * texts with such lie between others that differ in case.
  */
 static pg_noinline void
 rank_characters(Plain *plain)
@@ -521,8 +534,10 @@ rank_characters(Plain *plain)
 				continue;
 			order = memcmp(one->bytes, rest[c].bytes, Min(one->length, rest[c].length));
 			if (order == 0)
-				order = one->length != rest[c].length ? (one->length < rest[c].length ? -1 : 1) : other < c ? -1 : 1;
-			if (one->length == 0 || one->second != rest[c].second || memcmp(one->bytes, rest[c].bytes, one->second) != 0)
+				order = one->length != rest[c].length ?
+					(one->length < rest[c].length ? -1 : 1) : other < c ? -1 : 1;
+			if (one->length == 0 || one->second != rest[c].second ||
+				memcmp(one->bytes, rest[c].bytes, one->second) != 0)
 				rank = 0;
 			else if (order < 0)
 				rank++;
@@ -534,8 +549,9 @@ rank_characters(Plain *plain)
 }
 
 /*
- * The text's first level and its characters' ranks, without those at the end that are the least.  All others get the
- * provider's key of all levels: the two kinds are in order where they differ on the first.
+ * The text's first level and its characters' ranks, without least ones at the
+ * end.  All others get the provider's key of all levels: the two kinds are in
+ * order where they differ on the first.
  */
 static bool
 put_all_together(Plain *plain, const char *text, Size length, uint8 *out, Size room, Size *size)
@@ -571,7 +587,8 @@ lbt_sort_key(Oid collation, bool all, const char *text, Size length, uint8 *out,
 
 	if (length > MAX_TEXT)
 		length = pg_mbcliplen(text, length, MAX_TEXT);
-	if (all ? put_all_together(plain, text, length, out, room, &size) : put_together(plain, text, length, out, room, &size))
+	if (all ? put_all_together(plain, text, length, out, room, &size) :
+		put_together(plain, text, length, out, room, &size))
 		return size;
 	size = all ? all_levels(collation, text, length) : first_level(collation, text, length);
 	size = Min(size, room);
@@ -620,12 +637,13 @@ in_common(const char *a, Size a_length, const char *b, Size b_length)
 		common += sizeof(uint64);
 	while (common < length && a[common] == b[common])
 		common++;
-	while (common > 0 && ((common < a_length && goes_on(a[common])) || (common < b_length && goes_on(b[common]))))
+	while (common > 0 && ((common < a_length && goes_on(a[common])) ||
+						  (common < b_length && goes_on(b[common]))))
 		common--;
 	return common;
 }
 
-/* The character that ends behind so many bytes, 0 if it is not one that can be plain. */
+/* The character that ends behind so many bytes; 0 if it cannot be plain. */
 static inline unsigned
 character_before(const char *bytes, Size length)
 {
@@ -657,6 +675,7 @@ lbt_guess_order(Oid collation, const char *a, Size a_length, const char *b, Size
 		if (x < 0 || y < 0 || (x == 0 && y == 0))
 			return 0;
 		if (x != y)
-			return (x < y) != (lbt_debug_sort_keys == LBT_SORT_KEYS_SCRAMBLED && x % 3 == 0) ? -1 : 1;
+			return (x < y) != (lbt_debug_sort_keys == LBT_SORT_KEYS_SCRAMBLED && x % 3 == 0) ?
+				-1 : 1;
 	}
 }

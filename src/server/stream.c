@@ -11,13 +11,13 @@
 #include "utils/rel.h"
 #include "utils/spccache.h"
 
-/* Ascending blocks, one after the other, from which on the operating system reads ahead by itself. */
+/* After so many consecutive blocks the operating system reads ahead itself. */
 #define LONG_RUN 3
 
 /* By how much the distance grows with each block that was missing. */
 #define GROWTH 2
 
-/* A block that the caller has named, and whether it was in shared buffers then. */
+/* A block that the caller has named, and whether shared buffers had it. */
 typedef struct Asked
 {
 	uint32		tag;
@@ -62,7 +62,8 @@ lbt_stream_begin(MemoryContext context, Relation rel, bool all, LbtNextBlock nex
 
 	if (max_distance == 0 || !takes_advice())
 		return NULL;
-	stream = MemoryContextAlloc(context, offsetof(LbtStream, asked) + (max_distance + 1) * sizeof(Asked));
+	stream = MemoryContextAlloc(context,
+								offsetof(LbtStream, asked) + (max_distance + 1) * sizeof(Asked));
 	stream->rel = rel;
 	stream->nblocks = RelationGetNumberOfBlocks(rel);
 	stream->next = next;
@@ -93,7 +94,8 @@ lbt_stream_idle(const LbtStream *stream)
 static void
 ask(LbtStream *stream, BlockNumber block, uint32 tag)
 {
-	Asked	   *asked = &stream->asked[(stream->first + stream->nasked++) % (stream->max_distance + 1)];
+	Asked	   *asked =
+		&stream->asked[(stream->first + stream->nasked++) % (stream->max_distance + 1)];
 
 	stream->run = block == stream->last + 1 ? stream->run + 1 : 0;
 	stream->last = block;

@@ -1,16 +1,18 @@
 /*
- * tableblock.h - blocks of tables, found in shared buffers without the buffer table, and handed to the table's access
- * method.
+ * tableblock.h - blocks of tables, found in shared buffers without the buffer
+ * table, and handed to the table's access method.
  *
- *     hash(file) + block, modulo their number  --->  buffer hint: where such a block was seen last
- *                                                        |
- *                                     the buffer's header says whether it is there
+ *     hash(file) + block, modulo their number
+ *       -> buffer hint: where such a block was seen last
+ *         -> the buffer's header says whether it is there
  *
- * The server finds a block by a hash table in partitions with a lock each: four cache lines that follow each other, two of
- * them written.  A hint is one line, sixteen blocks that are neighbours share it, and it can be fetched ahead.  There are as
- * many hints as shared buffers (4 bytes each), for all tables together: one that stands for another block now is
- * overwritten.  They are read and written without a lock, and never believed: the buffer's tag decides, under its
- * header's lock.
+ * The server finds a block by a hash table in partitions with a lock each:
+ * four cache lines that follow each other, two of them written.  A hint is one
+ * line, which sixteen neighbouring blocks share, and can be fetched ahead.
+ * There are as many hints as shared buffers (4 bytes each), for all tables
+ * together: one that stands for another block now is overwritten.  They are
+ * read and written without a lock, and never trusted: the buffer's tag
+ * decides, under its header's lock.
  */
 #ifndef LBT_TABLEBLOCK_H
 #define LBT_TABLEBLOCK_H
@@ -21,14 +23,11 @@
 #include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
 
-/* Bytes that the processor fetches at a time, and how many such lines of a row are asked for. */
+/* Bytes of a cache line, and how many lines of a row to prefetch. */
 #define LBT_CACHE_LINE 64
 #define LBT_ROW_LINES 3
 
-/*
- * The hints, of all backends: zeroed memory of this size, kept by who knows
- * shared memory.  NULL: there are none.
- */
+/* All backends' hints: zeroed shared memory of this size; NULL: none. */
 extern Size lbt_hints_bytes(void);
 extern void lbt_hints_are_at(void *memory);
 extern int32 *lbt_block_hints;
@@ -66,7 +65,8 @@ lbt_prefetch_page(Buffer buf, const ItemPointerData *tid)
 
 	__builtin_prefetch(GetBufferDescriptor(buf - 1), 1);
 	__builtin_prefetch(page);
-	__builtin_prefetch(&page->pd_linp[(ItemPointerGetOffsetNumberNoCheck(tid) - 1) % MaxHeapTuplesPerPage]);
+	__builtin_prefetch(&page->pd_linp[(ItemPointerGetOffsetNumberNoCheck(tid) - 1) %
+									  MaxHeapTuplesPerPage]);
 	/* GCC 12 drops calls of functions that do nothing but prefetch. */
 	__asm__ __volatile__("");
 }
@@ -75,7 +75,8 @@ static inline void
 lbt_prefetch_row(Buffer buf, const ItemPointerData *tid)
 {
 	const PageHeaderData *page = (const PageHeaderData *) BufferGetBlock(buf);
-	ItemIdData	line = page->pd_linp[(ItemPointerGetOffsetNumberNoCheck(tid) - 1) % MaxHeapTuplesPerPage];
+	ItemIdData	line =
+		page->pd_linp[(ItemPointerGetOffsetNumberNoCheck(tid) - 1) % MaxHeapTuplesPerPage];
 	const char *row = (const char *) page + line.lp_off % BLCKSZ;
 
 	for (int i = 0; i < LBT_ROW_LINES; i++)
@@ -90,16 +91,18 @@ lbt_is_heap(Relation table)
 	return table->rd_tableam == GetHeapamTableAmRoutine() && !RelationUsesLocalBuffers(table);
 }
 
-/* Are rows that the scan finds fetched by heap, from shared buffers, one by one? */
+/* Does heap fetch the scan's rows from shared buffers, one by one? */
 static inline bool
 lbt_scan_fetches_heap(IndexScanDesc scan)
 {
-	return scan->xs_heapfetch != NULL && !scan->xs_want_itup && lbt_block_hints != NULL && lbt_is_heap(scan->heapRelation);
+	return scan->xs_heapfetch != NULL && !scan->xs_want_itup && lbt_block_hints != NULL &&
+		lbt_is_heap(scan->heapRelation);
 }
 
 /*
- * Of a scan that fetches heap: pin the block that it fetches a row from next, and have it where the fetch looks for it.  The
- * pin is heap's own from then on.  As there, a page that comes anew may be pruned.
+ * For a scan that fetches heap: pin the block of its next row, and put it
+ * where the fetch looks for it.  The pin is heap's own from then on.  As
+ * there, a page that comes anew may be pruned.
  */
 extern void lbt_hand_over_block(IndexScanDesc scan, BlockNumber block);
 
