@@ -12,7 +12,7 @@
 #include "nodes/pathnodes.h"
 #include "server/btree.h"
 
-/* handler.c: emit a NOTICE, once a session, if this server has no shared memory for models. */
+/* handler.c: NOTICE once a session if models have no shared memory here. */
 extern void lbt_tell_no_memory(void);
 
 /* insert.c */
@@ -21,9 +21,10 @@ extern bool lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer ti
 
 /* scan.c */
 
-extern void lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys);
+extern void lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys,
+					   ScanKey orderbys, int norderbys);
 
-/* Are scans of this open index ours? */
+/* Do our callbacks scan this open index? */
 static inline bool
 lbt_scans(Relation index)
 {
@@ -38,15 +39,15 @@ extern void lbt_markpos(IndexScanDesc scan);
 extern void lbt_restrpos(IndexScanDesc scan);
 
 /* cost.c */
-extern void lbt_costestimate(PlannerInfo *root, IndexPath *path, double loop_count, Cost *startup_cost,
-							 Cost *total_cost, Selectivity *selectivity, double *correlation,
-							 double *pages);
+extern void lbt_costestimate(PlannerInfo *root, IndexPath *path, double loop_count,
+							 Cost *startup_cost, Cost *total_cost, Selectivity *selectivity,
+							 double *correlation, double *pages);
 
 /* opclass.c */
 
 /*
- * Give every btree operator class an alias for our access method; returns how many were made.  Must run
- * with permission to change the catalogs: callers check.
+ * Give every btree operator class an alias for our access method; returns how
+ * many were made.  Callers check the permission to change the catalogs.
  */
 extern int	lbt_sync_opclasses(Oid am);
 

@@ -1,5 +1,5 @@
 /*
- * cost.c - what the planner is told that a scan costs: what btree says.
+ * cost.c - the planner's estimate of a scan's cost: btree's.
  *
  * Models change no estimate, so no plan depends on whether there is one.
  */
@@ -8,7 +8,7 @@
 #include "utils/index_selfuncs.h"
 
 /*
- * Below 18 the server fills in the height for indexes of its own btree alone.
+ * Before 18 the server fills in the height for indexes of its own btree only.
  * Without it a descent would look free.
  */
 void
@@ -19,10 +19,11 @@ lbt_costestimate(PlannerInfo *root, IndexPath *path, double loop_count, Cost *st
 
 	if (!info->hypothetical && info->tree_height < 0)
 	{
-		Relation	rel = index_open(info->indexoid, NoLock);	/* locked by the planner */
+		Relation	rel = index_open(info->indexoid, NoLock);	/* is locked */
 
 		info->tree_height = _bt_getrootheight(rel);
 		index_close(rel, NoLock);
 	}
-	btcostestimate(root, path, loop_count, startup_cost, total_cost, selectivity, correlation, pages);
+	btcostestimate(root, path, loop_count, startup_cost, total_cost, selectivity, correlation,
+				   pages);
 }

@@ -1,5 +1,5 @@
 /*
- * handler.c - the access method's routine: btree's, with our callbacks in front; here those of builds and VACUUM.
+ * handler.c - btree's routine with our callbacks; here builds and VACUUM.
  */
 #include "am/am.h"
 
@@ -32,7 +32,7 @@ lbt_tell_no_memory(void)
 			 errhint("Add learnedbtree to shared_preload_libraries and restart the server.")));
 }
 
-/* What a DBA should know about a new index on this server. */
+/* Tell the DBA what a new index cannot do on this server. */
 static void
 give_notice(Relation index, IndexInfo *info)
 {
@@ -47,8 +47,8 @@ give_notice(Relation index, IndexInfo *info)
 }
 
 /*
- * The server knows btree's pattern operator classes by their OIDs and refuses them where they would disagree
- * with equality.  Ours have OIDs of their own.
+ * The server knows btree's pattern operator classes by OID and refuses them
+ * where they disagree with equality.  Our aliases have OIDs of their own.
  */
 static void
 refuse_nondeterministic(Relation index)
@@ -68,7 +68,7 @@ refuse_nondeterministic(Relation index)
 	}
 }
 
-/* What pg_stat_progress_create_index calls the training, which follows btree's phases. */
+/* The training's phase in pg_stat_progress_create_index, after btree's. */
 #define PHASE_TRAINING (PROGRESS_BTREE_PHASE_LEAF_LOAD + 1)
 
 static char *
@@ -96,7 +96,7 @@ build(Relation heap, Relation index, IndexInfo *info)
 		!ReindexIsProcessingIndex(RelationGetRelid(index)))
 	{
 		give_notice(index, info);
-		/* An index with this OID may have been dropped long ago. */
+		/* An index dropped long ago may have had this OID. */
 		if (learned->shareable)
 			lbt_stats_forget(learned->file.database, learned->oid);
 	}
@@ -108,14 +108,14 @@ build(Relation heap, Relation index, IndexInfo *info)
 	return result;
 }
 
-/* ---- VACUUM: nbtree's, with an eye on the pages that it deletes ---- */
+/* ---- VACUUM: nbtree's; count the pages that it deletes ---- */
 
 static IndexBulkDeleteResult *
 vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 {
 	stats = btvacuumcleanup(info, stats);
 
-	/* The count is the whole VACUUM's.  Autovacuum's next commit may be far. */
+	/* The whole VACUUM's count; report it now, the next commit may be far. */
 	if (stats != NULL && stats->pages_newly_deleted > 0 &&
 		!RelationUsesLocalBuffers(info->index))
 	{

@@ -1,5 +1,5 @@
 /*
- * insert.c - inserting: on the predicted leaf where that is proven right and has room, else by nbtree.
+ * insert.c - insert on the predicted leaf if proven right, else by nbtree.
  */
 #include "am/am.h"
 
@@ -9,18 +9,20 @@
 #include "train/train.h"
 #include "storage/predicate.h"
 
-/* Larger tuples may break nbtree's limit of a third of a page, which it reports itself. */
+/* Leave larger ones to nbtree: it reports those above a third of a page. */
 #define SMALL_TUPLE (BLCKSZ / 4)
 
-/* Rows after which a statement asks again for the model of an index that had nothing to learn from. */
+/* A statement without a model asks for one again after so many rows. */
 #define ROWS_BEFORE_ASKING 1024
 
 /*
- * An insert that nbtree has to do after all has visited the leaf for nothing.  Where most are such (many equal
- * keys, that is, posting lists or unique keys that come again), some are left to nbtree from the start, and
- * then a few tried again.  Of every three inserts one may fail.  A full leaf is none of these: making room costs much more
- * than the visit, which has brought the leaf into the processor's cache; and of those left out we would not learn that
- * leaves split.
+ * An insert that falls back to nbtree has visited the leaf in vain.  Where
+ * most do (many equal keys, that is, posting lists; or unique keys that
+ * exist), leave some to nbtree, then try a few again.  One of three may fail.
+ *
+ * A full leaf is no failure.  Making room costs much more than the visit,
+ * which has brought the leaf into the processor's cache.  And without such
+ * visits we would not learn that leaves split.
  */
 #define DEBT_OF_FAILURE 2
 #define DEBT_MAX 64
@@ -31,14 +33,13 @@
 typedef struct Inserter
 {
 	LbtIndex   *index;			/* NULL: no model for this index */
-	uint32		rows_without;	/* a model */
-	uint8	   *scratch;		/* LBT_SCRATCH_BYTES bytes for each covered
-								 * column */
+	uint32		rows_without;	/* rows seen without a model */
+	uint8	   *scratch;		/* LBT_SCRATCH_BYTES for each key column */
 } Inserter;
 
 /*
- * Fill the relcache entry's caches that nbtree's comparison and search keys use: under a page lock they
- * should not have to read catalogs or the metapage.
+ * Fill the relcache entry's caches that nbtree's comparison and search keys
+ * use, so that nobody reads catalogs or the metapage under a page lock.
  */
 static void
 warm_up(Relation rel)
@@ -52,8 +53,8 @@ warm_up(Relation rel)
 }
 
 /*
- * The view lives until the transaction ends, and so longer than any statement.  Without an IndexInfo
- * there is nowhere to keep it.
+ * The view lives until the transaction ends, longer than any statement.
+ * Without an IndexInfo there is nowhere to keep it.
  */
 static Inserter *
 get_inserter(Relation rel, IndexInfo *info)
@@ -73,7 +74,8 @@ get_inserter(Relation rel, IndexInfo *info)
 		if (index->shareable && index->serving.learned && lbt_trainable(rel, index, &reason))
 		{
 			inserter->index = index;
-			inserter->scratch = MemoryContextAlloc(info->ii_Context, index->keyspec.ncolumns * LBT_SCRATCH_BYTES);
+			inserter->scratch = MemoryContextAlloc(info->ii_Context,
+												   index->keyspec.ncolumns * LBT_SCRATCH_BYTES);
 			warm_up(rel);
 		}
 	}
@@ -81,7 +83,7 @@ get_inserter(Relation rel, IndexInfo *info)
 	return inserter;
 }
 
-/* Is there a model to go by?  Gives an index that has none its chance, now and then. */
+/* Is there a model?  If not, ask for one now and then. */
 static inline bool
 insert_has_model(Relation rel, Inserter *inserter)
 {
@@ -95,7 +97,7 @@ insert_has_model(Relation rel, Inserter *inserter)
 	return index->state == LBT_READY;
 }
 
-/* The key of a new tuple; false when a byte string is compressed or out of line. */
+/* A new tuple's key; false if a byte string is compressed or out of line. */
 static bool
 key_of(const Inserter *inserter, const Datum *values, const bool *isnull, LbtBound *key)
 {
@@ -118,9 +120,10 @@ key_of(const Inserter *inserter, const Datum *values, const bool *isnull, LbtBou
 }
 
 /*
- * Put the tuple on its predicted leaf; false when nbtree has to do it.  The page lock is taken in
- * lbt_place() and held until the tuple is there and logged; an error in between (a serialization
- * failure) changes nothing and releases it.
+ * Put the tuple on its predicted leaf; false if nbtree has to do it.
+ * lbt_place() takes the page lock, held until the tuple is there and logged.
+ * An error in between (a serialization failure) changes nothing and releases
+ * it.
  */
 static bool
 insert_predicted(Relation rel, LbtIndex *index, const LbtBound *key, Datum *values, bool *isnull,
@@ -179,11 +182,12 @@ lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation 
 
 	/*
 	 * A deferred check looks for the tuple that is there already; and where
-	 * an UPDATE leaves the key of a unique index as it was, an equal key is
-	 * certain to be there.  Both are nbtree's from the start.
+	 * an UPDATE leaves a unique index's key as it was, an equal key is
+	 * certain to be there.  Leave both to nbtree.
 	 */
-	if (lbt_enable && lbt_enable_insert && check_unique != UNIQUE_CHECK_EXISTING && !(unique && unchanged) &&
-		(inserter = get_inserter(rel, info)) != NULL && inserter->index != NULL && insert_has_model(rel, inserter))
+	if (lbt_enable && lbt_enable_insert && check_unique != UNIQUE_CHECK_EXISTING &&
+		!(unique && unchanged) && (inserter = get_inserter(rel, info)) != NULL &&
+		inserter->index != NULL && insert_has_model(rel, inserter))
 	{
 		index = inserter->index;
 		if (unlikely(index->inserting.skip > 0))
@@ -201,7 +205,8 @@ lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation 
 				lbt_look_at_misses(rel, index);
 			return unique;
 		}
-		else if (place.block == InvalidBlockNumber && (index->inserting.debt += DEBT_OF_FAILURE) >= DEBT_MAX)
+		else if (place.block == InvalidBlockNumber &&
+				 (index->inserting.debt += DEBT_OF_FAILURE) >= DEBT_MAX)
 		{
 			index->inserting.debt = DEBT_AFTER_SKIP;
 			index->inserting.skip = SKIPPED_INSERTS;

@@ -1,21 +1,24 @@
 /*
- * opclass.c - alias operator classes: every btree operator class under our access method.
+ * opclass.c - alias operator classes: btree's, under our access method.
  *
- * An alias is one pg_opclass row that names btree's own operator family, so that the planner sees our
- * indexes in the families it reasons about.  It lives in pg_catalog whatever the original's schema:
- * pg_dump would dump an operator class of any other schema, and could not restore this one.  It depends
- * on our access method and on the original, and goes when either goes.
+ * An alias is one pg_opclass row that names btree's own operator family, so
+ * that the planner sees our indexes in the families it reasons about.  It
+ * lives in pg_catalog whatever the original's schema: pg_dump would dump an
+ * operator class of any other schema, and could not restore this one.  It
+ * depends on our access method and on the original, and goes when either goes.
  *
- * Locks.  Sessions do not see each other's aliases before they commit.  So each alias is made under three locks, held
- * to the end of the transaction, and what was read before is read again under them:
+ * Locks.  Sessions do not see each other's aliases before they commit.  So
+ * make each alias under three locks, held to the end of the transaction, and
+ * read again under them what was read before:
  *
- *   our access method   shared: keeps it from being dropped
- *   the original        keeps it from being dropped, and other sessions from making its alias
- *   the alias's name    keeps other sessions from giving it to another original's alias
+ *   our access method   shared: no other session can drop it
+ *   the original        no other session can drop it, or make its alias
+ *   the alias's name    no other session can give it to another alias
  *
- * LockDatabaseObject() ends with AcceptInvalidationMessages(): caches and catalog scans behind it show what the
- * lock's former holder has committed.  Where all have their aliases nothing is locked, so DDL that brings no operator
- * class of btree waits for nobody; nor do sessions that make operator classes of different names.
+ * LockDatabaseObject() ends with AcceptInvalidationMessages(): after it,
+ * caches and catalog scans show what the lock's former holder has committed.
+ * Lock nothing where all have their aliases: DDL without a btree operator
+ * class waits for nobody, and operator classes of different names do not wait.
  */
 #include "am/am.h"
 
@@ -57,11 +60,11 @@ record_dependency(Oid alias, Oid class, Oid object)
 static Oid
 find_by_name(Oid am, const char *name)
 {
-	return GetSysCacheOid3(CLAAMNAMENSP, Anum_pg_opclass_oid, ObjectIdGetDatum(am), CStringGetDatum(name),
-						   ObjectIdGetDatum(PG_CATALOG_NAMESPACE));
+	return GetSysCacheOid3(CLAAMNAMENSP, Anum_pg_opclass_oid, ObjectIdGetDatum(am),
+						   CStringGetDatum(name), ObjectIdGetDatum(PG_CATALOG_NAMESPACE));
 }
 
-/* The operator class that depends on this one, its alias; InvalidOid if there is none. */
+/* Find the alias, the operator class that depends on this one, if any. */
 static Oid
 find_dependent(Oid opclass)
 {
@@ -73,7 +76,8 @@ find_dependent(Oid opclass)
 
 	ScanKeyInit(&key[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
 				ObjectIdGetDatum(OperatorClassRelationId));
-	ScanKeyInit(&key[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(opclass));
+	ScanKeyInit(&key[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(opclass));
 	scan = systable_beginscan(depend, DependReferenceIndexId, true, NULL, 2, key);
 	while (!OidIsValid(found) && HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
@@ -87,7 +91,7 @@ find_dependent(Oid opclass)
 	return found;
 }
 
-/* A built-in operator class is found by its name; any other by the dependency, as it may have been renamed. */
+/* Find a built-in's alias by name; others, maybe renamed, by dependency. */
 static Oid
 find_alias(Form_pg_opclass original, Oid am)
 {
@@ -97,8 +101,9 @@ find_alias(Form_pg_opclass original, Oid am)
 }
 
 /*
- * Keep other sessions from taking a name.  Lock tags have two bytes for a part of an object, of which no part of an
- * access method makes use; 0 is the access method itself.  Names that share a number wait for each other needlessly.
+ * Keep other sessions from taking a name.  Lock tags have two bytes for a part
+ * of an object, unused for access methods; 0 is the access method itself.
+ * Names that share a number wait for each other needlessly.
  */
 static void
 lock_name(Oid am, const char *name)
@@ -108,7 +113,7 @@ lock_name(Oid am, const char *name)
 	LockDatabaseObject(AccessMethodRelationId, am, 1 + hash % PG_UINT16_MAX, ExclusiveLock);
 }
 
-/* The original's name, or where another schema's operator class took it, name and schema, or OID; locked. */
+/* Lock and return a free name: the original's, with its schema, or its OID. */
 static const char *
 alias_name(Form_pg_opclass original, Oid am)
 {
@@ -142,17 +147,18 @@ insert_alias(HeapTuple original, Oid am, const char *name)
 	namestrcpy(&form->opcname, name);
 	form->opcnamespace = PG_CATALOG_NAMESPACE;
 
-	/* pg_shdepend says nothing of it: not a role that can go. */
+	/* No pg_shdepend entry: take a role that cannot be dropped. */
 	form->opcowner = BOOTSTRAP_SUPERUSERID;
 	CatalogTupleInsert(catalog, alias);
 	record_dependency(form->oid, AccessMethodRelationId, am);
-	record_dependency(form->oid, OperatorClassRelationId, ((Form_pg_opclass) GETSTRUCT(original))->oid);
+	record_dependency(form->oid, OperatorClassRelationId,
+					  ((Form_pg_opclass) GETSTRUCT(original))->oid);
 	heap_freetuple(alias);
 	table_close(catalog, RowExclusiveLock);
 	CommandCounterIncrement();
 }
 
-/* False when another session was faster: the operator class has its alias by now, or is gone. */
+/* False if another session made the alias first, or dropped the original. */
 static bool
 make_alias(Oid original, Oid am)
 {
@@ -170,7 +176,7 @@ make_alias(Oid original, Oid am)
 	return wanted;
 }
 
-/* The operator classes of btree that have no alias. */
+/* List btree's operator classes that have no alias. */
 static List *
 without_alias(Oid am)
 {
@@ -206,7 +212,7 @@ lbt_sync_opclasses(Oid am)
 	return made;
 }
 
-/* Superusers' and an event trigger's, after DDL. */
+/* For superusers, and for an event trigger after DDL. */
 Datum
 learnedbtree_sync_opclasses(PG_FUNCTION_ARGS)
 {

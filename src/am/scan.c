@@ -1,9 +1,10 @@
 /*
  * scan.c - the scan callbacks, and which of the two engines serves a scan.
  *
- * Ours serves what scankeys.c makes intervals of on an index that has a model; nbtree's serves everything else, from the
- * first call after a rescan to the last.  nbtree keeps its state in scan->opaque, so ours steps aside while
- * one of its functions runs; that state is made only when a scan first needs it.
+ * Our engine serves keys that scankeys.c makes intervals of, on an index that
+ * has a model; nbtree's serves everything else, from the first call after a
+ * rescan to the last.  nbtree keeps its state in scan->opaque, made when first
+ * needed, so ours steps aside while one of its functions runs.
  */
 #include "am/am.h"
 
@@ -32,7 +33,7 @@ lbt_beginscan(Relation rel, int nkeys, int norderbys)
 	return scan;
 }
 
-/* Let nbtree's scan state take our place, made now if need be. */
+/* Put nbtree's scan state in our place; make it if there is none yet. */
 static void
 enter_btree(IndexScanDesc scan, LbtScan *so)
 {
@@ -49,7 +50,7 @@ enter_btree(IndexScanDesc scan, LbtScan *so)
 	scan->opaque = so->btree;
 }
 
-/* Run a callback of nbtree's on the scan. */
+/* Run one of nbtree's callbacks on the scan. */
 #define BY_BTREE(scan, so, call) \
 	do { \
 		enter_btree(scan, so); \
@@ -66,7 +67,7 @@ stop_reading_ahead(LbtScan *so)
 		lbt_ahead_stop(so);
 }
 
-/* Is there a model to go by, or can there be one?  Asked first: to look at keys takes longer, sort keys above all. */
+/* Can there be a model?  Ask first: to look at keys takes longer. */
 static inline bool
 scan_may_have_model(LbtScan *so)
 {
@@ -75,8 +76,9 @@ scan_may_have_model(LbtScan *so)
 }
 
 /*
- * Is there one, for keys that we serve?  Makes one if this index never had its chance; not when the planner looks for the end
- * of a column, which reads one leaf.
+ * Is there a model, for keys that we serve?  Make one if this index never had
+ * its chance, but not if the planner looks for a column's end: that reads one
+ * leaf.
  */
 static inline bool
 scan_has_model(IndexScanDesc scan, LbtScan *so)
@@ -91,8 +93,8 @@ scan_has_model(IndexScanDesc scan, LbtScan *so)
 }
 
 /*
- * Is a worker, or another backend, about to make one?  Then the scan is ours
- * from the start, by descents, and takes the model up when it is there.
+ * Is a worker, or another backend, about to make one?  Then our engine serves
+ * the scan from the start, by descents, and uses the model once it is there.
  */
 static inline bool
 model_comes(const LbtScan *so)
@@ -134,7 +136,8 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 		if (keys && scan->numberOfKeys > 0)
 			memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
 		so->predicts = (scan_may_have_model(so) || model_comes(so)) &&
-			(lbt_timing_is_next(so->index) ? time_interval(scan, so) : lbt_scan_interval(scan, so)) &&
+			(lbt_timing_is_next(so->index) ? time_interval(scan, so) :
+			 lbt_scan_interval(scan, so)) &&
 			(scan_has_model(scan, so) || model_comes(so));
 	}
 	so->hands_over = so->predicts && lbt_enable_buffer_hint && lbt_scan_fetches_heap(scan);
@@ -142,7 +145,7 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 		so->hint_start = lbt_hint_start(scan->heapRelation);
 	if (!so->predicts)
 	{
-		/* A btree index that is not learned is not served any more. */
+		/* Do not count a btree index that is no longer served. */
 		if (so->index->serving.learned || !lbt_is_btree(scan->indexRelation))
 		{
 			lbt_count(so->index, LBT_EV_DELEGATED);
@@ -151,19 +154,19 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 		BY_BTREE(scan, so, btrescan(scan, keys, nkeys, orderbys, norderbys));
 	}
 	else if (unlikely(was_btree))
-		BY_BTREE(scan, so, btrescan(scan, NULL, 0, NULL, 0));	/* drops its pins */
+		BY_BTREE(scan, so, btrescan(scan, NULL, 0, NULL, 0));	/* drop pins */
 }
 
 /*
- * The rows that follow the current one on its leaf, on their way into the
- * processor's caches.  Each is asked for in three steps, as the scan comes
- * nearer, so that none waits for what the one before it has asked for:
+ * Fetch the rows that follow the current one on its leaf into the processor's
+ * caches.  Take three steps for each as the scan comes nearer, so that none
+ * waits for what the one before it has asked for:
  *
- *     HINT_AHEAD rows before       where its block is, by the block's hint
- *     PAGE_AHEAD                   the buffer's header, the page's, the line pointer
- *     ROW_AHEAD                    the row
+ *     HINT_AHEAD rows before   where its block is, by the block's hint
+ *     PAGE_AHEAD               the headers of buffer and page, line pointer
+ *     ROW_AHEAD                the row
  *
- * A row in the block of the one before it is left out.
+ * Leave out a row in the block of the one before it.
  */
 #define HINT_AHEAD 20
 #define PAGE_AHEAD 10
@@ -179,7 +182,8 @@ static inline void
 fetch_hint(const LbtScan *so, const LbtItem *item, int step)
 {
 	if (!same_block(item, item - step))
-		__builtin_prefetch(lbt_hint_at(so->hint_start, ItemPointerGetBlockNumberNoCheck(&item->tid)));
+		__builtin_prefetch(lbt_hint_at(so->hint_start,
+									   ItemPointerGetBlockNumberNoCheck(&item->tid)));
 }
 
 static inline void
@@ -203,7 +207,7 @@ fetch_row(const LbtItem *item)
 		lbt_prefetch_row(item->buffer, &item->tid);
 }
 
-/* step: 1 or -1, as the scan goes.  first: nothing has been asked for yet. */
+/* step: 1 or -1, as the scan goes.  first: nothing was asked for before. */
 static inline void
 fetch_ahead(const LbtScan *so, int step, bool first)
 {

@@ -1,10 +1,11 @@
 /*
  * scan.h - the state of a scan by our own engine, shared by the scan*.c files.
  *
- * A scan is a sequence of disjoint intervals in index order, one for each probe: one, or with "= ANY" columns
- * one for each combination of their values.  It reads one leaf at a time: the matches of all probes that the
- * leaf serves are copied out under the share lock, the lock is released, and the tuples are handed out from
- * the copy.
+ * A scan is a sequence of disjoint intervals in index order, one for each
+ * probe.  It has one probe, or with "= ANY" columns one for each combination
+ * of their values.  It reads one leaf at a time: it copies the matches of all
+ * probes that the leaf serves under the share lock, releases the lock, and
+ * hands out tuples from the copy.
  */
 #ifndef LBT_SCAN_H
 #define LBT_SCAN_H
@@ -20,8 +21,7 @@ typedef struct LbtItem
 	OffsetNumber offset;		/* on the page, when it was read */
 	uint16		tuple;			/* offset in LbtLeafCopy.tuples */
 	bool		dead;			/* its heap tuple is dead to all */
-	Buffer		buffer;			/* its block's, if the row is being fetched: a
-								 * hint */
+	Buffer		buffer;			/* hint: its block's, if the row is fetched */
 } LbtItem;
 
 /* The values of an "= ANY" column: distinct, in the index's order. */
@@ -41,8 +41,8 @@ typedef struct LbtProbe
 } LbtProbe;
 
 /*
- * What a leaf has for the scan: the matches of one or more probes that follow each other.  Of pairs the first is
- * the left side's, the second the right side's: they are indexed by whether the scan goes forward.
+ * What a leaf has for the scan: the matches of one or more consecutive probes.
+ * Index pairs by whether the scan goes forward: the left side's comes first.
  */
 typedef struct LbtLeafCopy
 {
@@ -60,13 +60,12 @@ typedef struct LbtLeafCopy
 	char	   *tuples;			/* BLCKSZ bytes, for index-only scans */
 } LbtLeafCopy;
 
-/* A way from leaf to leaf: the scan's own, or that of what reads its rows ahead. */
+/* A way from leaf to leaf: the scan's own, or that of rows to read ahead. */
 typedef struct LbtWalk
 {
 	bool		for_rows;
 	uint32		slot;			/* a guess: near the leaf read last */
-	uint64		searched;		/* the generation of the model that it is of,
-								 * or was looked for in */
+	uint64		searched;		/* generation of slot, or of the search */
 	int			steps;			/* to siblings, since a probe was located */
 	LbtProbe   *probe;			/* the one being read */
 } LbtWalk;
@@ -74,7 +73,7 @@ typedef struct LbtWalk
 typedef struct LbtScan
 {
 	LbtIndex   *index;
-	bool		predicts;		/* served by our engine until the next rescan */
+	bool		predicts;		/* our engine serves it until the rescan */
 	bool		bitmap;			/* all matches will be wanted */
 	bool		asked_training; /* once a scan is enough */
 	bool		hands_over;		/* the blocks of rows */
@@ -101,44 +100,48 @@ typedef struct LbtScan
 	LbtArray	array[LBT_CODE_COLUMNS];
 } LbtScan;
 
-/* scankeys.c: the intervals of the scan's keys; false when they are not of a shape we serve. */
+/* scankeys.c: make the keys' intervals; false if we do not serve the keys. */
 extern bool lbt_scan_interval(IndexScanDesc scan, LbtScan *so);
 
 /*
- * scankeys.c: with row_column >= 0, does a tuple between the probe's bounds satisfy the row comparisons that begin with this
- * column?  Only one that has NULLs may not: (2, NULL) is neither above (2, 9) nor below, where (3, NULL) is above.
+ * scankeys.c: with row_column >= 0, does a tuple between the probe's bounds
+ * satisfy the row comparisons that begin with this column?  One with NULLs may
+ * not: (2, NULL) is neither above nor below (2, 9); (3, NULL) is above.
  */
 extern bool lbt_row_matches(const LbtScan *so, TupleDesc tupdesc, IndexTuple itup);
 
-/* scankeys.c: make this the scan's probe of that number, from any other of its probes. */
+/* scankeys.c: turn any of the scan's probes into the one with this number. */
 extern void lbt_probe_go(const LbtScan *so, LbtProbe *probe, int64 number);
 
 /*
- * The number of the first probe behind this one in the scan's direction that may have matches behind a tuple (or
- * be it); nprobes (-1) when there is none.  This one has none there, and the tuple is the next item behind its
- * interval, or the page's high key (pivot).  The probe is left at any.
+ * Find the first probe behind this one, in the scan's direction, that may
+ * match a tuple or what is behind it; returns its number, or nprobes (-1).
+ * This one has no matches there; the tuple is the next item behind its
+ * interval, or the page's high key (pivot).  Leaves the probe at any number.
  */
-extern int64 lbt_probe_seek(const LbtScan *so, LbtProbe *probe, TupleDesc tupdesc, IndexTuple itup, bool pivot,
-							bool forward);
+extern int64 lbt_probe_seek(const LbtScan *so, LbtProbe *probe, TupleDesc tupdesc, IndexTuple itup,
+							bool pivot, bool forward);
 
 /*
- * scanahead.c: what a walk will need next.  The caller holds no page lock.  A walk for rows reads by the scan's present
- * view of the index: where the model has changed since, nothing is known.
+ * scanahead.c: what a walk will need next.  The caller holds no page lock.  A
+ * walk for rows uses the scan's present view of the index; once the model has
+ * changed, nothing is known.
  *
- * Predict the leaf of a probe that is about to be located, and of some that follow, and fetch their cache
- * lines; perhaps ask for leaves.  What is not known is left to lbt_locate().  True if the predicted leaf has been asked
- * for before.
+ * Predict the leaf of a probe about to be located, and of some that follow;
+ * fetch their cache lines, and perhaps ask for leaves.  Leaves the unknown to
+ * lbt_locate().  True if the predicted leaf was asked for before.
  */
-extern bool lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, bool forward,
-							  LbtTarget *target);
+extern bool lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number,
+							  bool forward, LbtTarget *target);
 
-/* The walk steps to this sibling: ask for those behind it where that looks useful. */
-extern void lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, BlockNumber block, bool forward);
+/* The walk steps to this sibling: ask for those behind it if useful. */
+extern void lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, BlockNumber block,
+							  bool forward);
 
-/* The scan, which has so->ahead, goes elsewhere, or ends: no leaf is needed ahead any more. */
+/* Ask for no more leaves: the scan, which has so->ahead, moves on or ends. */
 extern void lbt_ahead_stop(LbtScan *so);
 
-/* The same for good: frees so->ahead, if any. */
+/* Stop for good: free so->ahead, if any. */
 extern void lbt_ahead_free(LbtScan *so);
 
 /* The LIMIT of a scan, where its plan has one. */
@@ -152,8 +155,9 @@ typedef struct LbtLimit
 #define LBT_NO_LIMIT PG_INT64_MAX
 
 /*
- * scanlimit.c: how many rows will still be asked of the scan at most, the one that it is about to hand out included;
- * LBT_NO_LIMIT where that is not known.  A hint.  *limit is the scan's, all zero at first.
+ * scanlimit.c: the most rows that will still be asked of the scan, with the
+ * one about to be handed out; LBT_NO_LIMIT if unknown.  A hint.  *limit is the
+ * scan's, all zero at first.
  */
 extern int64 lbt_limit_left(LbtLimit *limit, IndexScanDesc scan);
 
@@ -161,33 +165,35 @@ extern int64 lbt_limit_left(LbtLimit *limit, IndexScanDesc scan);
 #define LBT_ROWS_ACTIVE INT64_C(-1)
 
 /*
- * scanrows.c: the scan is about to hand out its current item, and to fetch the row before a block had to be read; or
- * rows are read ahead, and this one's block may be among them.  Sets so->reads_seen.
+ * scanrows.c: call this before the scan hands out its current item, if
+ * fetching the row before read a block, or if rows are read ahead, as this
+ * row's block may be among them.  Sets so->reads_seen.
  */
 extern void lbt_rows_ahead(IndexScanDesc scan, LbtScan *so, bool forward);
 
-/* Read no more rows ahead for the scan, which has so->rows. */
+/* Stop reading rows ahead for the scan, which has so->rows. */
 extern void lbt_rows_stop(LbtScan *so);
 
-/* The same for good: frees so->rows. */
+/* Stop for good: free so->rows. */
 extern void lbt_rows_free(LbtScan *so);
 
 /*
- * scanleaf.c: read the next leaf with matches in that direction, the first one when so->cur is not valid, into
- * so->cur: no lock held, the pin only where the server's nbtree would keep it.  False, so->cur invalid, when there
- * is none.
+ * scanleaf.c: read into so->cur the next leaf with matches in that direction,
+ * the first one if so->cur is not valid.  Leaves no lock, and a pin only where
+ * the server's nbtree would.  False, so->cur invalid, if there is none.
  */
 extern bool lbt_scan_next_leaf(IndexScanDesc scan, LbtScan *so, ScanDirection dir);
 
 /*
- * scanleaf.c: for the walk's probe and those behind it, what a leaf would give to the scan, into a copy that has no
- * tuples and keeps no pin.  The buffer is pinned and not locked, and given back.  stepped: from a sibling.  False when
- * it is no leaf with items.  Neither the leaf nor what is found there may be right: a hint.
+ * scanleaf.c: copy what a leaf would give to the scan for the walk's probe and
+ * those behind it; the copy has no tuples and keeps no pin.  Takes the buffer
+ * pinned and unlocked, and releases it.  stepped: from a sibling.  False if it
+ * is no leaf with items.  A hint: the leaf, or what is there, may be wrong.
  */
-extern bool lbt_scan_look_at_leaf(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy,
-								  Buffer buf, bool stepped, bool forward);
+extern bool lbt_scan_look_at_leaf(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe,
+								  LbtLeafCopy *copy, Buffer buf, bool stepped, bool forward);
 
-/* Change the current leaf and the marked one over, copies, pins and all. */
+/* Swap the current leaf and the marked one, with copies and pins. */
 static inline void
 lbt_scan_swap_mark(LbtScan *so)
 {
@@ -197,7 +203,7 @@ lbt_scan_swap_mark(LbtScan *so)
 	so->mark = cur;
 }
 
-/* Leave so->cur, if it is valid: mark dead items, keep the leaf if it holds the mark, else drop its pin. */
+/* Leave so->cur, if valid: mark dead items, unpin it or keep it as a mark. */
 extern void lbt_scan_leave(IndexScanDesc scan, LbtScan *so);
 
 extern void lbt_leafcopy_release(LbtLeafCopy *copy);

@@ -1,22 +1,24 @@
 /*
- * scanahead.c - what a scan will need next: predictions of the probes that follow, and leaves brought into shared
- * buffers ahead of need.
+ * scanahead.c - predict a scan's next probes, and read leaves ahead of need.
  *
- * Nothing here decides where a scan goes.  A prediction made ahead is proven like any other, and a leaf brought
- * in ahead is used only where the scan was about to read that very block.
+ * Nothing here decides where a scan goes.  A prediction made ahead is proven
+ * like any other, and a leaf read ahead is used only where the scan was about
+ * to read that very block.
  *
- * The leaves that will be needed are taken from the leaf cache: for each probe from now on, in the scan's
- * direction, the slots from the one that its near bound is predicted in to the one of its far bound.  Slots
- * never go back, so each leaf comes once, and the scan can tell by the slot whether it has passed a leaf by.
+ * Take the leaves from the leaf cache: for each probe from now on, in the
+ * scan's direction, the slots from that of its near bound to that of its far
+ * bound, as predicted.  Slots never go back, so each leaf comes once, and the
+ * scan can tell by the slot whether it has passed a leaf by.
  *
  *     slots     ... 17   18   19   20   21   22   23   24 ...
  *                   |    |    |    |    |    |
- *                   read |    |    |    |    asked for last (slot); until: the last slot of the stream's probe
- *                        |    asked for
+ *                   read |    |    |    |    slot: asked for last; until: the
+ *                        |    asked for      last slot of the stream's probe
  *                        split off, or not needed: passed by
  *
- * Shared memory.  The model is read only after a look at the generation, with no dsa call in between; when the
- * model has changed, what was predicted by it is forgotten and its stream ends.
+ * Shared memory.  Read the model only after a look at the generation, with no
+ * dsa call in between.  When the model has changed, forget what it predicted,
+ * and end its stream.
  */
 #include "am/am.h"
 
@@ -29,19 +31,19 @@
 /* Steps to siblings before a scan looks whether the next leaf is missing. */
 #define STEPS_FIRST 2
 
-/* Slots in which a sibling is looked for. */
+/* Slots to look for a sibling in. */
 #define SLOT_WINDOW 32
 
-/* Leaves that were there anyway, one after the other, before the stream is given up. */
+/* Give the stream up after so many leaves in a row that were there anyway. */
 #define MAX_IDLE 64
 
-/* Probes that add no leaf, one after the other, before the stream is given up. */
+/* Give the stream up after so many probes in a row that add no leaf. */
 #define MAX_SAME_LEAF 4096
 
-/* Probes that are predicted together. */
+/* Probes to predict together. */
 #define PROBES_AHEAD 32
 
-/* Predicted leaves for which the buffer table is asked, for each batch. */
+/* Predicted leaves to look up in the buffer table, for each batch. */
 #define MAX_ASKED 3
 
 /* Predictions: of batch.n probes from first on, in the walk's direction. */
@@ -109,7 +111,7 @@ same_model(LbtIndex *index, uint64 generation)
 		pg_atomic_read_u64(&lbt_control->generation) == generation;
 }
 
-/* The slots of the probe that come after those of the probe before. */
+/* Find the probe's slots behind those of the probe before. */
 static void
 find_slots(LbtAhead *ahead)
 {
@@ -155,9 +157,7 @@ next_needed_leaf(void *state, BlockNumber *block, uint32 *slot)
 	return false;
 }
 
-/*
- * Begin to bring in leaves, from this slot on, or from the probe's first one when it is -1.  The view is up to date.
- */
+/* Read ahead from this slot (-1: the probe's first).  The view is current. */
 static void
 begin_leaves(IndexScanDesc scan, LbtScan *so, LbtAhead *ahead, const LbtProbe *probe, int64 slot,
 			 bool forward)
@@ -169,24 +169,26 @@ begin_leaves(IndexScanDesc scan, LbtScan *so, LbtAhead *ahead, const LbtProbe *p
 	find_slots(ahead);
 	if (slot >= 0)
 		ahead->slot = forward ? slot - 1 : slot + 1;
-	ahead->stream = lbt_stream_begin(GetMemoryChunkContext(so), scan->indexRelation, so->bitmap, next_needed_leaf, ahead);
+	ahead->stream = lbt_stream_begin(GetMemoryChunkContext(so), scan->indexRelation, so->bitmap,
+									 next_needed_leaf, ahead);
 }
 
-/* Is there a stream that serves a scan in this direction?  Ends another.  ahead may be NULL. */
+/* Does a stream serve this direction?  End any other.  ahead may be NULL. */
 static bool
 have_stream(LbtAhead *ahead, bool forward)
 {
 	if (ahead == NULL || ahead->stream == NULL)
 		return false;
 	if (ahead->forward != forward || !lbt_enable_prefetch ||
-		lbt_stream_idle(ahead->stream) >= MAX_IDLE || !same_model(ahead->so->index, ahead->generation))
+		lbt_stream_idle(ahead->stream) >= MAX_IDLE ||
+		!same_model(ahead->so->index, ahead->generation))
 		lbt_stream_end(&ahead->stream);
 	return ahead->stream != NULL;
 }
 
 /*
- * Pass by the leaf in this slot, and those before it; true if it was in the stream, so that it has been asked for.  The
- * stream ends with its last leaf.
+ * Pass by the leaf in this slot, and those before it; true if it was in the
+ * stream, so that it has been asked for.  End the stream with its last leaf.
  */
 static bool
 pass_slot(LbtAhead *ahead, uint32 slot)
@@ -207,7 +209,7 @@ pass_slot(LbtAhead *ahead, uint32 slot)
 
 /* ---- probes ---- */
 
-/* Predict this probe and those that follow.  Leaves the probe at any. */
+/* Predict this probe and those that follow.  Leaves the probe anywhere. */
 static void
 fill_batch(LbtScan *so, LbtProbe *probe, Predicted *predicted, int64 number, bool forward)
 {
@@ -236,7 +238,8 @@ will_miss_leaves(IndexScanDesc scan, LbtScan *so, const LbtBatch *batch)
 	{
 		uint32		slot = batch->target[i].slot;
 
-		if (slot == batch->target[i - 1].slot || lbt_slot_cached(scan->indexRelation, so->index, slot, false))
+		if (slot == batch->target[i - 1].slot ||
+			lbt_slot_cached(scan->indexRelation, so->index, slot, false))
 			continue;
 		if (!lbt_slot_cached(scan->indexRelation, so->index, slot, true))
 			return true;
@@ -253,11 +256,13 @@ open_mailbox(LbtIndex *index, const LbtBound *bound, LbtTarget *target)
 	if (index->state != LBT_READY || bound->past)
 		index->mailbox.target.generation = 0;
 	else
-		(void) lbt_mailbox_take(&index->mailbox, index->generation, bound_code(index, bound), target);
+		(void) lbt_mailbox_take(&index->mailbox, index->generation,
+								bound_code(index, bound), target);
 }
 
 bool
-lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, bool forward, LbtTarget *target)
+lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, bool forward,
+				  LbtTarget *target)
 {
 	LbtIndex   *index = so->index;
 	LbtAhead   *ahead;
@@ -296,8 +301,8 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 				(void) lbt_batch_rows(scan->indexRelation, index, scan->heapRelation, batch, false);
 		}
 		at = 0;
-		if (lbt_enable_prefetch && !have_stream(ahead, forward) && will_miss_leaves(scan, so, batch) &&
-			same_model(index, batch->target[0].generation))
+		if (lbt_enable_prefetch && !have_stream(ahead, forward) &&
+			will_miss_leaves(scan, so, batch) && same_model(index, batch->target[0].generation))
 		{
 			lbt_probe_go(so, walk->probe, number);
 			begin_leaves(scan, so, ahead, walk->probe, -1, forward);
@@ -310,9 +315,10 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 /* ---- siblings ---- */
 
 /*
- * The slot of the leaf that the walk steps to, looked for among those that should come next; -1 when it is none
- * of them: it has been split off since the training.  walk->slot may be another model's, or none, if there was no model
- * when the walk began: so all slots are looked through, once for each model.
+ * Find the slot of the leaf that the walk steps to, among those that should
+ * come next; -1 if it was split off since the training.  walk->slot may be
+ * another model's, or none, if there was no model when the walk began: so
+ * search all slots, once for each model.
  */
 static int64
 slot_of_sibling(LbtIndex *index, LbtWalk *walk, BlockNumber block, bool forward)
@@ -352,15 +358,15 @@ lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, BlockNumber bl
 	if (!lbt_enable_prefetch)
 	{
 		if (so->ahead)
-			lbt_stream_end(&so->ahead->stream); /* it may have been turned off
-												 * in the middle */
+			lbt_stream_end(&so->ahead->stream); /* turned off meanwhile */
 		return;
 	}
 	if (!walk->for_rows)
 		lbt_index_update(index);
 	slot = slot_of_sibling(index, walk, block, forward);
 	if (++walk->steps >= STEPS_FIRST && slot >= 0 && !have_stream(so->ahead, forward) &&
-		!lbt_slot_cached(scan->indexRelation, index, (uint32) slot, true) && same_model(index, index->generation))
+		!lbt_slot_cached(scan->indexRelation, index, (uint32) slot, true) &&
+		same_model(index, index->generation))
 		begin_leaves(scan, so, get_ahead(so), walk->probe, slot, forward);
 	if (have_stream(so->ahead, forward) && slot >= 0)
 		(void) pass_slot(so->ahead, (uint32) slot);

@@ -1,24 +1,28 @@
 /*
- * scankeys.c - from scan keys to the intervals of a scan, and from one of these to another.
+ * scankeys.c - from scan keys to the intervals of a scan, and between these.
  *
- * Served: on each leading column an equality, with one value, NULL, or any of an array's, then any number of <, <=,
- * >=, >, IS NOT NULL on the next column, and row comparisons that begin with it.  Further keys on a column only leave
- * fewer of its values.  No key at all is the whole index.  All else is nbtree's, a second key on a column with an array
- * included.
+ * Served: on each leading column an equality, with one value, NULL, or any of
+ * an array's; then any number of <, <=, >=, >, IS NOT NULL on the next column,
+ * and row comparisons that begin with it.  Further keys on a column only leave
+ * fewer of its values.  No key at all is the whole index.  Leave all else to
+ * nbtree, including a second key on a column with an array.
  *
- * The keys come column by column (the server sorts them, and nbtree insists on it).  Each narrows the interval
- * between the two bounds of the scan's first probe:
+ * The keys come column by column: the server sorts them, and nbtree insists on
+ * it.  Each narrows the interval between the two bounds of the scan's first
+ * probe (here with NULLS LAST):
  *
- *     a = 7, b > 2, b <= 5        start (7, 2) past ---------- end (7, 5) past
- *     a = 7                       start (7) ------------------ end (7) past
- *     a = 7, (b, c) > (2, 9)      start (7, 2, 9) past ------- end (7, NULL)     (NULLS LAST)
+ *     a = 7, b > 2, b <= 5      start (7, 2) past -------- end (7, 5) past
+ *     a = 7                     start (7) ---------------- end (7) past
+ *     a = 7, (b, c) > (2, 9)    start (7, 2, 9) past ----- end (7, NULL)
  *
- * An equality is an interval around one value, at first an array's smallest.  Several arrays multiply: a probe is a
- * combination of their values, and its number counts these as an odometer does, the last column's digit turning
+ * An equality is an interval around one value, at first an array's smallest.
+ * Several arrays multiply: a probe is a combination of their values, and its
+ * number counts these as an odometer does, the last column's digit turning
  * fastest.  As each array is in the index's order, so are the probes.
  *
- * A row comparison's bound has more columns than the other keys'.  The index orders tuples by these columns as the
- * comparison does, except for NULLs: see lbt_row_matches().
+ * A row comparison's bound has more columns than the other keys'.  The index
+ * orders tuples by these columns as the comparison does; for NULLs see
+ * lbt_row_matches().
  */
 #include "am/scan.h"
 
@@ -29,18 +33,18 @@
 
 /* ---- shapes ---- */
 
-/* The shape of a scan's keys, as far as they have been looked at, one after the other. */
+/* The shape of a scan's keys, as far as they have been looked at. */
 typedef struct Shape
 {
 	int			column;			/* of the last key; -1 before the first */
-	bool		equal;			/* it has an equality (true before the first) */
+	bool		equal;			/* has an equality (true before the first) */
 	bool		array;			/* ... with any of an array's values */
 	bool		row;			/* it begins a row comparison */
 } Shape;
 
 /*
- * Take in a key, by its kind; false when our engine does not serve keys of such a shape.  This one is the
- * next on a column: an equality (IS NULL is one) or an inequality (so is IS NOT NULL).
+ * Take in a column's next key: an equality (so is IS NULL) or an inequality
+ * (so is IS NOT NULL).  False if our engine does not serve such a shape.
  */
 static inline bool
 take_test(Shape *shape, const LbtKeySpec *spec, int column, bool equal, bool array)
@@ -56,10 +60,10 @@ take_test(Shape *shape, const LbtKeySpec *spec, int column, bool equal, bool arr
 	return true;
 }
 
-/* An operator's key, with an argument of this type (InvalidOid: the column's own). */
+/* Take in an operator.  argtype: its argument's; InvalidOid: the column's. */
 static inline bool
-take_operator(Shape *shape, const LbtKeySpec *spec, int column, StrategyNumber strategy, bool array, Oid argtype,
-			  Oid collation)
+take_operator(Shape *shape, const LbtKeySpec *spec, int column, StrategyNumber strategy,
+			  bool array, Oid argtype, Oid collation)
 {
 	const LbtKeyColumn *c;
 
@@ -69,9 +73,10 @@ take_operator(Shape *shape, const LbtKeySpec *spec, int column, StrategyNumber s
 	return lbt_keyspec_takes(c, argtype) && (!c->bytes || c->collation == collation);
 }
 
-/* A member of a row comparison, from number 0 on.  The columns must follow each other, all in one direction. */
+/* Take in a row comparison's member: columns in sequence, in one direction. */
 static inline bool
-take_member(Shape *shape, const LbtKeySpec *spec, int number, int column, Oid argtype, Oid collation)
+take_member(Shape *shape, const LbtKeySpec *spec, int number, int column, Oid argtype,
+			Oid collation)
 {
 	const LbtKeyColumn *c;
 
@@ -91,7 +96,7 @@ take_member(Shape *shape, const LbtKeySpec *spec, int number, int column, Oid ar
 
 /* ---- arrays ---- */
 
-/* The first key on a column is an equality with this value. */
+/* Take in a column's first key, an equality with this value. */
 static inline void
 set_equal(LbtProbe *probe, int column, const LbtKeyValue *value)
 {
@@ -105,7 +110,7 @@ compare_values(const void *a, const void *b, void *column)
 	return lbt_compare_value(column, a, b);
 }
 
-/* Numbers, compared in line. */
+/* Sort numbers, comparing them inline. */
 #define ST_SORT sort_numbers
 #define ST_ELEMENT_TYPE LbtKeyValue
 #define ST_COMPARE(a, b) ((a)->ordered < (b)->ordered ? -1 : (a)->ordered > (b)->ordered)
@@ -113,7 +118,7 @@ compare_values(const void *a, const void *b, void *column)
 #define ST_DEFINE
 #include "lib/sort_template.h"
 
-/* Bring the values into order and drop those that repeat. */
+/* Sort the values and drop duplicates. */
 static void
 put_in_order(LbtKeyColumn *column, LbtArray *array)
 {
@@ -130,7 +135,7 @@ put_in_order(LbtKeyColumn *column, LbtArray *array)
 	array->n = qunique_arg(array->values, array->n, sizeof(LbtKeyValue), compare_values, column);
 }
 
-/* Take in an array argument: false when it has elements that we do not serve, or there are too many probes. */
+/* Take in an array; false if not served, or there are too many probes. */
 static bool
 take_array(LbtScan *so, ScanKey key, LbtArray *array)
 {
@@ -163,8 +168,9 @@ take_array(LbtScan *so, ScanKey key, LbtArray *array)
 		if (isnull[i])
 			continue;
 		served = lbt_keyspec_plain(column, elements[i]);
-		if (served && lbt_keyspec_argument(column, key->sk_subtype, elements[i], &array->values[array->n],
-										   scratch ? scratch + (Size) i * LBT_SCRATCH_BYTES : NULL) == 0)
+		if (served &&
+			lbt_keyspec_argument(column, key->sk_subtype, elements[i], &array->values[array->n],
+								 scratch ? scratch + (Size) i * LBT_SCRATCH_BYTES : NULL) == 0)
 			array->n++;
 	}
 	MemoryContextSwitchTo(old);
@@ -181,14 +187,14 @@ take_array(LbtScan *so, ScanKey key, LbtArray *array)
 
 /* ---- bounds ---- */
 
-/* Has the bound a value for this column? */
+/* Does the bound have a value for this column? */
 static inline bool
 is_set(const LbtBound *bound, int column)
 {
 	return bound->ncolumns > column;
 }
 
-/* Where one bound lies with regard to another, both with the column at and equal before it: 0 when it is the same place. */
+/* Compare the places of two bounds that both have column at, equal before. */
 static inline int
 compare_bounds(const LbtKeySpec *spec, int at, const LbtBound *a, const LbtBound *b)
 {
@@ -202,18 +208,15 @@ compare_bounds(const LbtKeySpec *spec, int at, const LbtBound *a, const LbtBound
 			return order;
 	}
 
-	/*
-	 * The one that ends first lies before all that begins alike, or behind
-	 * it.
-	 */
+	/* The shorter one lies before all that begin alike, or (past) behind. */
 	if (a->ncolumns < b->ncolumns)
 		return a->past ? 1 : -1;
 	return a->ncolumns > b->ncolumns ? (b->past ? -1 : 1) : a->past - b->past;
 }
 
 /*
- * Move the interval's start to the right, or its end to the left, to the place of another bound.  Of that only the
- * columns from at on count.
+ * Move the interval's start to the right, or its end to the left, to the place
+ * of another bound.  Only that bound's columns from at on count.
  */
 static inline void
 narrow_bound(const LbtKeySpec *spec, LbtBound *bound, bool is_end, int at, const LbtBound *to)
@@ -231,27 +234,28 @@ narrow_bound(const LbtKeySpec *spec, LbtBound *bound, bool is_end, int at, const
 	bound->past = to->past;
 }
 
-/* Have further keys on a column left nothing between the bounds? */
+/* Let there be no probe if further keys on a column leave it nothing. */
 static inline void
 look_if_empty(LbtScan *so, int at)
 {
 	const LbtBound *start = &so->probe.start;
 	const LbtBound *end = &so->probe.end;
 
-	if (is_set(start, at) && is_set(end, at) && compare_bounds(&so->index->keyspec, at, start, end) >= 0)
+	if (is_set(start, at) && is_set(end, at) &&
+		compare_bounds(&so->index->keyspec, at, start, end) >= 0)
 		so->nprobes = 0;
 }
 
 /* ---- keys ---- */
 
-/* Has the column, the last one so far, an IS NULL? */
+/* Does the column, the last one so far, have an IS NULL? */
 static inline bool
 is_null(const LbtScan *so, int at)
 {
 	return is_set(&so->probe.start, at) && so->probe.start.value[at].isnull;
 }
 
-/* IS NULL, IS NOT NULL.  The latter only makes the column's keys an inequality, which NULLs do not satisfy. */
+/* Take in IS [NOT] NULL; NOT only excludes NULLs, as an inequality does. */
 static bool
 add_null_test(LbtScan *so, Shape *shape, ScanKey key)
 {
@@ -269,7 +273,7 @@ add_null_test(LbtScan *so, Shape *shape, ScanKey key)
 	return true;
 }
 
-/* (a, b) > (x, y) and its kind: a bound of as many columns as decide. */
+/* Take in (a, b) > (x, y) or the like: a bound of the columns that decide. */
 static bool
 add_row(LbtScan *so, Shape *shape, ScanKey key, uint8 *scratch)
 {
@@ -283,13 +287,14 @@ add_row(LbtScan *so, Shape *shape, ScanKey key, uint8 *scratch)
 
 	for (int i = 0; side == 0 && (i == 0 || !(member[i - 1].sk_flags & SK_ROW_END)); i++)
 	{
-		if (!take_member(shape, spec, i, member[i].sk_attno - 1, member[i].sk_subtype, member[i].sk_collation))
+		if (!take_member(shape, spec, i, member[i].sk_attno - 1, member[i].sk_subtype,
+						 member[i].sk_collation))
 			return false;
 		if (i == 0)
 		{
-			/* As for plain keys.  btree may have changed the members' own. */
-			StrategyNumber strategy = spec->column[at].desc ? BTCommuteStrategyNumber(key->sk_strategy) :
-				key->sk_strategy;
+			/* As for plain keys; btree may have changed the members'. */
+			StrategyNumber strategy = spec->column[at].desc ?
+				BTCommuteStrategyNumber(key->sk_strategy) : key->sk_strategy;
 
 			is_end = strategy < BTEqualStrategyNumber;
 			to.past = strategy == BTGreaterStrategyNumber || strategy == BTLessEqualStrategyNumber;
@@ -304,8 +309,9 @@ add_row(LbtScan *so, Shape *shape, ScanKey key, uint8 *scratch)
 		}
 		if (!lbt_keyspec_plain(&spec->column[at + i], member[i].sk_argument))
 			return false;
-		side = lbt_keyspec_argument(&spec->column[at + i], member[i].sk_subtype, member[i].sk_argument,
-									&to.value[at + i], scratch ? scratch + i * LBT_SCRATCH_BYTES : NULL);
+		side = lbt_keyspec_argument(&spec->column[at + i], member[i].sk_subtype,
+									member[i].sk_argument, &to.value[at + i],
+									scratch ? scratch + i * LBT_SCRATCH_BYTES : NULL);
 		to.ncolumns++;
 	}
 	if (side != 0)
@@ -320,9 +326,10 @@ add_row(LbtScan *so, Shape *shape, ScanKey key, uint8 *scratch)
 	return true;
 }
 
-/* Take in an operator and its argument, except a column's first equality.  side: where the argument lies beside value. */
+/* Take in any other operator.  side: where the argument lies beside value. */
 static void
-add_bounds(LbtScan *so, int at, bool again, StrategyNumber strategy, const LbtKeyValue *value, int side)
+add_bounds(LbtScan *so, int at, bool again, StrategyNumber strategy, const LbtKeyValue *value,
+		   int side)
 {
 	const LbtKeySpec *spec = &so->index->keyspec;
 	LbtBound	to;
@@ -336,10 +343,7 @@ add_bounds(LbtScan *so, int at, bool again, StrategyNumber strategy, const LbtKe
 	if (spec->column[at].desc)
 		strategy = BTCommuteStrategyNumber(strategy);
 
-	/*
-	 * x > v begins behind the values equal to v, where x <= v ends; x >= v
-	 * before them, where x < v ends.
-	 */
+	/* x > v begins, and x <= v ends, behind v; x >= v and x < v before it. */
 	to.past = side != 0 ? side > 0 : strategy == BTGreaterStrategyNumber;
 	if (strategy >= BTEqualStrategyNumber)
 		narrow_bound(spec, &so->probe.start, false, at, &to);
@@ -351,8 +355,8 @@ add_bounds(LbtScan *so, int at, bool again, StrategyNumber strategy, const LbtKe
 }
 
 /*
- * Take in one key, with scratch space for encoded values; false when we do not serve it.  so->nprobes becomes 0 where no tuple
- * satisfies the keys.
+ * Take in one key, with scratch space for encoded values; false if we do not
+ * serve it.  Sets so->nprobes to 0 if no tuple satisfies the keys.
  */
 static inline bool
 add_key(LbtScan *so, Shape *shape, ScanKey key, uint8 *scratch)
@@ -368,11 +372,13 @@ add_key(LbtScan *so, Shape *shape, ScanKey key, uint8 *scratch)
 	{
 		if (key->sk_flags == SK_ROW_HEADER)
 			return add_row(so, shape, key, scratch);
-		if (key->sk_flags == (SK_ISNULL | SK_SEARCHNULL) || key->sk_flags == (SK_ISNULL | SK_SEARCHNOTNULL))
+		if (key->sk_flags == (SK_ISNULL | SK_SEARCHNULL) ||
+			key->sk_flags == (SK_ISNULL | SK_SEARCHNOTNULL))
 			return add_null_test(so, shape, key);
 		return false;
 	}
-	if (!take_operator(shape, &so->index->keyspec, at, key->sk_strategy, array, key->sk_subtype, key->sk_collation))
+	if (!take_operator(shape, &so->index->keyspec, at, key->sk_strategy, array, key->sk_subtype,
+					   key->sk_collation))
 		return false;
 	if (key->sk_flags & SK_ISNULL)
 	{
@@ -398,7 +404,7 @@ add_key(LbtScan *so, Shape *shape, ScanKey key, uint8 *scratch)
 	return true;
 }
 
-/* NULLs satisfy no inequality: where the last column's interval is open, they are its end. */
+/* NULLs satisfy no inequality: they end the last column's open interval. */
 static void
 exclude_nulls(const LbtKeyColumn *column, int at, LbtProbe *probe)
 {
@@ -419,7 +425,7 @@ lbt_scan_interval(IndexScanDesc scan, LbtScan *so)
 {
 	const LbtKeySpec *spec = &so->index->keyspec;
 	Shape		shape = {.column = -1,.equal = true};
-	Size		scratch_bytes = spec->ncolumns * LBT_SCRATCH_BYTES; /* of a key */
+	Size		scratch_bytes = spec->ncolumns * LBT_SCRATCH_BYTES; /* a key */
 
 	so->narrays = 0;
 	so->nprobes = 1;
@@ -433,20 +439,21 @@ lbt_scan_interval(IndexScanDesc scan, LbtScan *so)
 	if (scan->numberOfOrderBys > 0)
 		return false;
 	if (spec->encoded && so->scratch == NULL && scan->numberOfKeys > 0)
-		so->scratch = MemoryContextAlloc(GetMemoryChunkContext(so), scan->numberOfKeys * scratch_bytes);
+		so->scratch = MemoryContextAlloc(GetMemoryChunkContext(so),
+										 scan->numberOfKeys * scratch_bytes);
 	for (int i = 0; i < scan->numberOfKeys && so->nprobes > 0; i++)
-		if (!add_key(so, &shape, &scan->keyData[i], so->scratch ? so->scratch + i * scratch_bytes : NULL))
+		if (!add_key(so, &shape, &scan->keyData[i],
+					 so->scratch ? so->scratch + i * scratch_bytes : NULL))
 			return false;
 	if (!shape.equal)
 		exclude_nulls(&spec->column[shape.column], shape.column, &so->probe);
-	if (unlikely(shape.row) && Max(so->probe.start.ncolumns, so->probe.end.ncolumns) > shape.column + 1)
+	if (unlikely(shape.row) &&
+		Max(so->probe.start.ncolumns, so->probe.end.ncolumns) > shape.column + 1)
 		so->row_column = shape.column;
 	return true;
 }
 
-/*
- * Has the tuple no NULL where it first differs from the bound, made of a row comparison?
- */
+/* Is the tuple not NULL where it first differs from a row's bound? */
 static bool
 is_known(const LbtScan *so, TupleDesc tupdesc, const LbtBound *bound, IndexTuple itup)
 {
@@ -464,7 +471,8 @@ is_known(const LbtScan *so, TupleDesc tupdesc, const LbtBound *bound, IndexTuple
 bool
 lbt_row_matches(const LbtScan *so, TupleDesc tupdesc, IndexTuple itup)
 {
-	return is_known(so, tupdesc, &so->probe.start, itup) && is_known(so, tupdesc, &so->probe.end, itup);
+	return is_known(so, tupdesc, &so->probe.start, itup) &&
+		is_known(so, tupdesc, &so->probe.end, itup);
 }
 
 /* ---- from one probe to another ---- */
@@ -493,17 +501,18 @@ lbt_probe_go(const LbtScan *so, LbtProbe *probe, int64 number)
 	}
 }
 
-/* Gallops: most often the next probes are near, but there may be far more of them than the index has tuples. */
+/* Gallop: the next probe is mostly near, but probes may outnumber tuples. */
 int64
-lbt_probe_seek(const LbtScan *so, LbtProbe *probe, TupleDesc tupdesc, IndexTuple itup, bool pivot, bool forward)
+lbt_probe_seek(const LbtScan *so, LbtProbe *probe, TupleDesc tupdesc, IndexTuple itup,
+			   bool pivot, bool forward)
 {
 	int64		from = probe->number;
 	int64		stop = forward ? so->nprobes - from : from + 1;
 	int64		passed = 0;
 
 	/*
-	 * Probes up to passed from there end before the tuple (backward: begin
-	 * behind it), the one at stop does not, or there is none.
+	 * Probes up to from + passed end before the tuple (backward: begin behind
+	 * it); the one at stop does not, or there is none.
 	 */
 
 	for (int64 step = 1; stop - passed > 1;)
@@ -511,8 +520,8 @@ lbt_probe_seek(const LbtScan *so, LbtProbe *probe, TupleDesc tupdesc, IndexTuple
 		int64		at = passed + Min(step, (stop - passed) / 2);
 
 		lbt_probe_go(so, probe, forward ? from + at : from - at);
-		if (lbt_before_bound(&so->index->keyspec, tupdesc, forward ? &probe->end : &probe->start, itup, pivot) !=
-			forward)
+		if (lbt_before_bound(&so->index->keyspec, tupdesc, forward ? &probe->end : &probe->start,
+							 itup, pivot) != forward)
 		{
 			passed = at;
 			step *= 2;

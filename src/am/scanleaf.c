@@ -1,11 +1,12 @@
 /*
- * scanleaf.c - reading leaves: the first one of a probe's interval, stepping to the siblings, and marking dead entries.
+ * scanleaf.c - read a probe's first leaf, step to siblings, mark dead entries.
  *
- * A leaf that has been locked for one probe also serves those that follow in the scan's direction, as long as
- * the bound they begin with lies on it.  See src/README, "Several probes on one leaf".
+ * A leaf that has been locked for one probe also serves those that follow in
+ * the scan's direction, as long as the bound they begin with lies on it.  See
+ * src/README, "Several probes on one leaf".
  *
- * Every leaf that is read gets a predicate lock while its lock is held; so do leaves without matches,
- * as their key space is what a serializable scan has seen to be empty.
+ * Every leaf that is read gets a predicate lock while its lock is held.  So do
+ * leaves without matches: a serializable scan has seen them empty.
  */
 #include "am/scan.h"
 
@@ -16,16 +17,16 @@
 #include "storage/predicate.h"
 #include "utils/memutils.h"
 
-/* How far right to look for the true left sibling before asking the page itself again. */
+/* Hops right to find the left sibling, before asking the page itself again. */
 #define LEFT_SIBLING_HOPS 4
 
-/* Probes that one visit to a leaf may serve: its lock must not be held for long. */
+/* Probes that one visit to a leaf may serve: do not hold its lock for long. */
 #define MAX_PROBES_A_VISIT 2048
 
-/* Items for which there is memory at first; then for as many as a leaf can have. */
+/* Items to allocate at first; later, as many as a leaf can have. */
 #define FEW_ITEMS 64
 
-/* Where the matches are on a locked leaf: runs of items, in the order in which they were found. */
+/* The matches on a locked leaf: runs of items, in the order found. */
 typedef struct Run
 {
 	OffsetNumber from;
@@ -47,9 +48,9 @@ lbt_leafcopy_release(LbtLeafCopy *copy)
 	copy->valid = false;
 }
 
-/* ---- telling later scans which entries point to dead heap tuples ---- */
+/* ---- mark entries that point to dead heap tuples, for later scans ---- */
 
-/* Does the index tuple hold just the heap TIDs of these n items? */
+/* Does the index tuple hold exactly the heap TIDs of these n items? */
 static bool
 same_entry(LbtItem *items, int n, IndexTuple itup)
 {
@@ -65,8 +66,9 @@ same_entry(LbtItem *items, int n, IndexTuple itup)
 }
 
 /*
- * Mark the entries all of whose items are dead; true if any was not before.  On an unchanged page an entry is where
- * it was; on another, inserts can only have moved it right.  The page is share-locked.
+ * Mark the entries all of whose items are dead; true if any was not before.
+ * On an unchanged page an entry is where it was; on another, inserts can only
+ * have moved it right.  The page is share-locked.
  */
 static bool
 mark_entries(const LbtLeafCopy *copy, Buffer buf, bool unchanged)
@@ -105,11 +107,12 @@ mark_entries(const LbtLeafCopy *copy, Buffer buf, bool unchanged)
 }
 
 /*
- * Set LP_DEAD on the entries of so->cur whose items are dead, where that is still safe.
+ * Set LP_DEAD on the entries of so->cur whose items are dead, if still safe.
  *
- * While the pin was held VACUUM could not remove the entries, so a heap TID found again is the same
- * row's.  When the pin was dropped it may have been recycled: only a page whose LSN is still the one we
- * read is known to be unchanged (that is why inserts must set it).
+ * While the pin was held, VACUUM could not remove the entries, so a heap TID
+ * found again is the same row's.  If the pin was dropped, the TID may have
+ * been recycled.  Then only a page whose LSN is still the one we read is known
+ * to be unchanged, which is why inserts must set it.
  */
 static void
 kill_items(IndexScanDesc scan, LbtScan *so)
@@ -125,10 +128,7 @@ kill_items(IndexScanDesc scan, LbtScan *so)
 	else
 		buf = _bt_getbuf(rel, so->cur.block, BT_READ);
 
-	/*
-	 * Unlogged relations have an LSN from 19 on; before, they are always
-	 * pinned.
-	 */
+	/* Before 19, unlogged relations have no LSN, and are always pinned. */
 	unchanged = !pinned && BufferGetLSNAtomic(buf) == so->cur.lsn;
 	if ((pinned || unchanged) && mark_entries(&so->cur, buf, unchanged))
 	{
@@ -160,8 +160,8 @@ lbt_scan_leave(IndexScanDesc scan, LbtScan *so)
 /* ---- reading a leaf ---- */
 
 /*
- * Copy an index tuple for an index-only scan; of a posting list tuple only the key, as a plain tuple
- * with the first heap TID.  Returns its size.
+ * Copy an index tuple for an index-only scan; of a posting list tuple only the
+ * key, as a plain tuple with the first heap TID.  Returns its size.
  */
 static inline Size
 copy_tuple(IndexTuple to, IndexTuple itup)
@@ -178,7 +178,7 @@ copy_tuple(IndexTuple to, IndexTuple itup)
 	return MAXALIGN(size);
 }
 
-/* Note a copied entry's heap TIDs; there is memory for them. */
+/* Add a copied entry's heap TIDs; there is memory for them. */
 static inline void
 add_items(LbtLeafCopy *copy, const ItemPointerData *tids, int n, OffsetNumber offset, uint16 tuple)
 {
@@ -195,7 +195,7 @@ add_items(LbtLeafCopy *copy, const ItemPointerData *tids, int n, OffsetNumber of
 	}
 }
 
-/* Make memory for as many items as a leaf can have, if there is none for n more. */
+/* Make room for as many items as a leaf can have, if n more do not fit. */
 static inline void
 reserve_items(LbtLeafCopy *copy, int n)
 {
@@ -206,8 +206,9 @@ reserve_items(LbtLeafCopy *copy, int n)
 }
 
 /*
- * Copy the items of a run out of the locked page, behind those copied before; tuples, too, if there is memory for them,
- * of which *used bytes are used.  rows: leave out what does not satisfy row comparisons.
+ * Append the items of a run on the locked page to the copy; tuples, too, if it
+ * has memory for them, of which *used bytes are used.  rows: leave out what
+ * does not satisfy row comparisons.
  */
 static pg_attribute_always_inline void
 copy_items(IndexScanDesc scan, LbtLeafCopy *copy, Page page, const Run *run, Size *used, bool rows)
@@ -245,16 +246,18 @@ copy_items(IndexScanDesc scan, LbtLeafCopy *copy, Page page, const Run *run, Siz
 }
 
 /*
- * Find the matches of a probe, and of the probes behind it in the scan's direction, on a locked leaf.  at: the
- * offset of the bound that the probe begins with, or, having stepped here, InvalidOffsetNumber.
+ * Find the matches of a probe, and of those behind it in the scan's direction,
+ * on a locked leaf.  at: the offset of the bound that the probe begins with,
+ * or InvalidOffsetNumber if we have stepped here.
  *
- * Each probe's items lie between near and far, offsets of the first items not before its bounds: forward, near <=
- * far; backward, far <= near.  The far end is looked for from the near one on: few items match, or, of a probe that has
- * stepped here, all.
+ * Each probe's items lie between near and far, offsets of the first items not
+ * before its bounds: forward, near <= far; backward, far <= near.  Look for
+ * the far end from the near one on, as few items match; after a step, from the
+ * leaf's end, as most often all do.
  */
 static pg_attribute_always_inline void
-find_matches(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, TupleDesc tupdesc, Page page, OffsetNumber at,
-			 Runs *runs, bool forward)
+find_matches(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, TupleDesc tupdesc,
+			 Page page, OffsetNumber at, Runs *runs, bool forward)
 {
 	const LbtKeySpec *spec = &so->index->keyspec;
 	BTPageOpaque opaque = BTPageGetOpaque(page);
@@ -297,33 +300,32 @@ find_matches(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, TupleDesc tu
 		{
 			OffsetNumber behind = forward ? (at_edge ? P_HIKEY : far) : far - 1;
 
-			next = lbt_probe_seek(so, probe, tupdesc, lbt_page_tuple(page, behind), forward && at_edge, forward);
+			next = lbt_probe_seek(so, probe, tupdesc, lbt_page_tuple(page, behind),
+								  forward && at_edge, forward);
 		}
 		copy->probe[forward] = forward ? next - 1 : next + 1;
 		if (next < 0 || next == so->nprobes)
 			return;
 
-		/*
-		 * Is the next bound on the page?  Its ends tell: most often it is
-		 * not.
-		 */
+		/* Is the next bound on the page?  Its ends tell; mostly it is not. */
 		lbt_probe_go(so, probe, next);
 		if (forward ? lbt_bound_beyond_page(spec, tupdesc, near_bound, page) :
-			!P_LEFTMOST(opaque) && !lbt_before_bound(spec, tupdesc, near_bound, lbt_page_tuple(page, first), false))
+			!P_LEFTMOST(opaque) && !lbt_before_bound(spec, tupdesc, near_bound,
+													 lbt_page_tuple(page, first), false))
 			return;
-		near = lbt_page_search(spec, tupdesc, near_bound, page, forward ? far : first, forward ? last : far - 1,
-							   forward ? far : far - 1);
+		near = lbt_page_search(spec, tupdesc, near_bound, page, forward ? far : first,
+							   forward ? last : far - 1, forward ? far : far - 1);
 		guess = near;
 	}
 }
 
 /*
- * Copy the matches of a probe, and of those behind it, out of a locked leaf, and what leads on from there.  at is as for
- * find_matches().
+ * Copy the matches of a probe, and of those behind it, out of a locked leaf,
+ * and what leads on from there.  at: see find_matches().
  */
 static void
-copy_matches(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, Buffer buf, OffsetNumber at,
-			 bool forward)
+copy_matches(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, Buffer buf,
+			 OffsetNumber at, bool forward)
 {
 	TupleDesc	tupdesc = RelationGetDescr(scan->indexRelation);
 	Page		page = BufferGetPage(buf);
@@ -340,7 +342,8 @@ copy_matches(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, LbtLeafCopy
 	if (copy->items == NULL)
 	{
 		copy->capacity = FEW_ITEMS;
-		copy->items = MemoryContextAlloc(GetMemoryChunkContext((void *) so), FEW_ITEMS * sizeof(LbtItem));
+		copy->items = MemoryContextAlloc(GetMemoryChunkContext((void *) so),
+										 FEW_ITEMS * sizeof(LbtItem));
 	}
 	copy->nitems = 0;
 	for (int i = 0; i < runs.n; i++)
@@ -360,8 +363,9 @@ copy_matches(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, LbtLeafCopy
 }
 
 /*
- * Read a locked leaf's part of the scan, from so->probe on, into so->cur and unlock it; the pin stays as long as
- * nbtree would keep it, and goes when there is nothing to hand out.  at is as for find_matches().
+ * Read a locked leaf's part of the scan, from so->probe on, into so->cur and
+ * unlock it.  Keep the pin as long as nbtree would, but drop it if there is
+ * nothing to hand out.  at: see find_matches().
  */
 static void
 read_leaf(IndexScanDesc scan, LbtScan *so, Buffer buf, OffsetNumber at, bool forward)
@@ -386,8 +390,8 @@ read_leaf(IndexScanDesc scan, LbtScan *so, Buffer buf, OffsetNumber at, bool for
 }
 
 bool
-lbt_scan_look_at_leaf(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, Buffer buf, bool stepped,
-					  bool forward)
+lbt_scan_look_at_leaf(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy,
+					  Buffer buf, bool stepped, bool forward)
 {
 	Relation	rel = scan->indexRelation;
 	Page		page = BufferGetPage(buf);
@@ -397,7 +401,8 @@ lbt_scan_look_at_leaf(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, Lb
 	_bt_lockbuf(rel, buf, BT_READ);
 	_bt_checkpage(rel, buf);
 	opaque = BTPageGetOpaque(page);
-	good = P_ISLEAF(opaque) && !P_IGNORE(opaque) && PageGetMaxOffsetNumber(page) >= P_FIRSTDATAKEY(opaque);
+	good = P_ISLEAF(opaque) && !P_IGNORE(opaque) &&
+		PageGetMaxOffsetNumber(page) >= P_FIRSTDATAKEY(opaque);
 	if (good)
 	{
 		OffsetNumber first = P_FIRSTDATAKEY(opaque);
@@ -405,8 +410,8 @@ lbt_scan_look_at_leaf(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, Lb
 		OffsetNumber at = InvalidOffsetNumber;
 
 		if (!stepped)
-			at = lbt_page_search(&so->index->keyspec, RelationGetDescr(rel), forward ? &probe->start : &probe->end,
-								 page, first, last, first);
+			at = lbt_page_search(&so->index->keyspec, RelationGetDescr(rel),
+								 forward ? &probe->start : &probe->end, page, first, last, first);
 		copy_matches(scan, so, probe, copy, buf, at, forward);
 	}
 	_bt_relbuf(rel, buf);
@@ -415,7 +420,7 @@ lbt_scan_look_at_leaf(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, Lb
 
 /* ---- from leaf to leaf ---- */
 
-/* A leaf that the scan has to visit next, pinned and share-locked. */
+/* Pin and share-lock a leaf that the scan has to visit next. */
 static Buffer
 lock_leaf(IndexScanDesc scan, LbtScan *so, BlockNumber block, bool forward)
 {
@@ -424,13 +429,15 @@ lock_leaf(IndexScanDesc scan, LbtScan *so, BlockNumber block, bool forward)
 }
 
 /*
- * The left sibling of a leaf that was read, pinned and locked; InvalidBuffer when there is none any more.
+ * Pin and lock the left sibling of a leaf that was read; InvalidBuffer if
+ * there is none any more.
  *
- * Race: since the leaf was read, its left sibling may have split (then the sibling is some hops right
- * of where it was), been deleted (then the leaf's own left link has changed), or the leaf itself may
- * have been deleted (then its key space is part of the first live page to its right, whose left sibling
- * is the one wanted).  A page is the left sibling only if its right link says so.  None of the pages
- * can have been recycled while our snapshot lives.
+ * Race: since the leaf was read, its left sibling may have split (then the
+ * sibling is some hops right of where it was), been deleted (then the leaf's
+ * own left link has changed), or the leaf itself may have been deleted (then
+ * its key space is part of the first live page to its right, whose left
+ * sibling is the one wanted).  A page is the left sibling only if its right
+ * link says so.  No page can have been recycled while our snapshot lives.
  */
 static Buffer
 lock_left_sibling(IndexScanDesc scan, LbtScan *so, BlockNumber self, BlockNumber left)
@@ -478,8 +485,8 @@ lock_left_sibling(IndexScanDesc scan, LbtScan *so, BlockNumber self, BlockNumber
 }
 
 /*
- * The live sibling on which so->cur's last probe that way goes on, pinned and locked; InvalidBuffer when there is
- * none any more.  Leaves so->cur.
+ * Pin and lock the live sibling on which so->cur's last probe that way goes
+ * on; InvalidBuffer if there is none any more.  Leaves so->cur.
  */
 static Buffer
 lock_sibling(IndexScanDesc scan, LbtScan *so, bool forward)
@@ -512,8 +519,8 @@ lock_sibling(IndexScanDesc scan, LbtScan *so, bool forward)
 }
 
 /*
- * The leaf that a probe begins on in this direction, pinned and locked, with the offset of its first bound;
- * InvalidBuffer when the index is empty.
+ * Pin and lock the leaf that a probe begins on in this direction, and set the
+ * offset of its first bound; InvalidBuffer if the index is empty.
  */
 static Buffer
 lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, OffsetNumber *offset)

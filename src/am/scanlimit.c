@@ -1,15 +1,18 @@
 /*
  * scanlimit.c - how many more rows a LIMIT lets its scan be asked for.
  *
- * A scan is told of no plan.  But in the tree of states that the executor is running, one node has this very scan, and
- * where only nodes that hand each row on are between it and a Limit above, the Limit's own state says what is left:
+ * The server tells a scan of no plan.  But in the tree of states that the
+ * executor is running, one node has this very scan.  Where only nodes that
+ * hand on each row are between it and a Limit above, the Limit's own state
+ * says what is left:
  *
  *     Limit               offset + count - position
  *       -> LockRows       asks for a row when it is asked for one
  *            -> Index Scan, without a filter
  *
- * This is looked up when blocks are missing, and says how far to read ahead, no more.  Where LockRows drops a row, or
- * entries are dead, the scan goes on beyond what was left, and looks again.
+ * Look this up when blocks are missing; it only says how far to read ahead.
+ * Where LockRows drops a row, or entries are dead, the scan goes on beyond
+ * what was left, and looks again.
  */
 #include "am/scan.h"
 
@@ -34,7 +37,7 @@ any_hands_on(PlanState **nodes, int n, Search *search)
 	return false;
 }
 
-/* Does each row of the scan come out of this node, perhaps with others' between them? */
+/* Does this node hand on each row of the scan, perhaps among others'? */
 static bool
 hands_on(PlanState *node, Search *search)
 {
@@ -52,10 +55,12 @@ hands_on(PlanState *node, Search *search)
 		case T_SubqueryScanState:
 			return hands_on(((SubqueryScanState *) node)->subplan, search);
 		case T_AppendState:
-			return any_hands_on(((AppendState *) node)->appendplans, ((AppendState *) node)->as_nplans, search);
+			return any_hands_on(((AppendState *) node)->appendplans,
+								((AppendState *) node)->as_nplans, search);
 		case T_MergeAppendState:
 			search->limit->merged = true;
-			return any_hands_on(((MergeAppendState *) node)->mergeplans, ((MergeAppendState *) node)->ms_nplans, search);
+			return any_hands_on(((MergeAppendState *) node)->mergeplans,
+								((MergeAppendState *) node)->ms_nplans, search);
 		default:
 			return false;
 	}

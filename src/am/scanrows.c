@@ -1,22 +1,26 @@
 /*
- * scanrows.c - table blocks that a scan's next rows are in, brought into shared buffers ahead of need.
+ * scanrows.c - read the table blocks of a scan's next rows ahead of need.
  *
- * Nothing here decides what a scan returns.  A walk of its own runs over the entries in front of the scan, leaf by leaf,
- * as the scan will, and names the blocks of their rows to a stream.  What it finds may be wrong by the time the scan comes
- * there, and is no more than a block that has been read.
+ * Nothing here decides what a scan returns.  A walk of its own runs over the
+ * entries in front of the scan, leaf by leaf, as the scan will, and names the
+ * blocks of their rows to a stream.  What it finds may be wrong by the time
+ * the scan comes there; then a block was read in vain, and no more.
  *
- *     entries   ... a1 a2 b1 c1 a3 | d1 d2 ...        block and line pointer; | is the end of a leaf
+ *     entries   ... a1 a2 b1 c1 a3 | d1 d2 ...    block, line; | ends a leaf
  *                   |     |        |
- *                   |     |        the walk: has named b, c, a (consecutive equal blocks once)
+ *                   |     |        the walk: has named b, c, a (not a twice)
  *                   |     the stream's next block
  *                   the scan
  *
- * Scan and stream keep step by the blocks: for each row in another block than the row before, the named ones up to
- * that block are passed by.  A block that has not been named (the entry is new, its page was all-visible) changes nothing.
+ * Scan and stream keep step by the blocks: for each row in another block than
+ * the row before, pass by the named ones up to that block.  A block that has
+ * not been named (the entry is new, its page was all-visible) changes nothing.
  *
- * A scan whose rows are in shared buffers pays one comparison a row: reads by anybody but our engine between two rows
- * (pgBufferUsage) are what starts this, if one of the next rows' blocks is missing, too.  The stream ends when it has
- * had nothing to read for a while, or has named as many entries as a LIMIT leaves to the scan.
+ * A scan whose rows are in shared buffers pays one comparison a row.  Reading
+ * ahead starts if anybody but our engine reads between two rows
+ * (pgBufferUsage), and one of the next rows' blocks is missing, too.  The
+ * stream ends when it has had nothing to read for a while, or has named as
+ * many entries as a LIMIT leaves to the scan.
  */
 #include "am/scan.h"
 
@@ -29,27 +33,27 @@
 #include "server/tableblock.h"
 #include "utils/memutils.h"
 
-/* Blocks that were there anyway, one after the other, before the stream is given up. */
+/* Give the stream up after so many blocks in a row that were there anyway. */
 #define MAX_IDLE 64
 
-/* Rows in other blocks than those named, one after the other, before the stream is given up. */
+/* Give it up after so many rows in a row whose blocks were not named. */
 #define MAX_UNNAMED 256
 
 /* Blocks named and not passed by yet; a power of two. */
 #define MAX_NAMED 1024
 
-/* Entries that name no block, one after the other, before the stream is given up; an empty leaf counts for many. */
+/* Give it up after so many entries without a block; an empty leaf is many. */
 #define MAX_SAME_BLOCK 4096
 #define EMPTY_LEAF 64
 
-/* Blocks of the next rows that are looked for before reading ahead. */
+/* Blocks of the next rows to look for before reading ahead. */
 #define MAX_ASKED 3
 
 typedef struct LbtRows
 {
 	IndexScanDesc scan;
 	LbtScan    *so;
-	bool		failed;			/* the walk has met an error: no further one */
+	bool		failed;			/* the walk has met an error: no more walks */
 	LbtStream  *stream;			/* or NULL */
 	bool		forward;
 	BlockNumber current;		/* of the row handed out last */
@@ -63,7 +67,7 @@ typedef struct LbtRows
 	int64		left;			/* entries that the scan will want, at most */
 	BlockNumber last;			/* named last */
 	uint32		nnamed;			/* by this stream */
-	uint32		npassed;		/* of these, at least, passed by */
+	uint32		npassed;		/* of these passed by, at least */
 	BlockNumber named[MAX_NAMED];	/* a ring */
 } LbtRows;
 
@@ -83,14 +87,14 @@ lbt_rows_free(LbtScan *so)
 	so->rows = NULL;
 }
 
-/* Does the executor read the blocks of a table's rows, and are they blocks of a file? */
+/* Does the executor read rows of the table, and from blocks of a file? */
 static inline bool
 reads_heap(IndexScanDesc scan)
 {
 	return scan->heapRelation != NULL && lbt_is_heap(scan->heapRelation);
 }
 
-/* Will the executor do without the block, by the visibility map's leave?  A hint. */
+/* May the executor skip the block, by the visibility map?  A hint. */
 static bool
 is_left_out(IndexScanDesc scan, BlockNumber block)
 {
@@ -108,8 +112,8 @@ is_left_out(IndexScanDesc scan, BlockNumber block)
 /* ---- the walk ---- */
 
 /*
- * The leaf that the walk comes to next, pinned, not locked; InvalidBuffer where it cannot go on.  It waits for the leaf to
- * be read, as the scan will have to.
+ * Pin, but do not lock, the leaf that the walk comes to next; InvalidBuffer if
+ * it cannot go on.  Wait for the leaf to be read, as the scan will have to.
  */
 static Buffer
 next_rows_buffer(LbtRows *rows, bool stepping)
@@ -140,13 +144,14 @@ next_rows_buffer(LbtRows *rows, bool stepping)
 		rows->walk.slot = target.slot;
 		rows->walk.searched = target.generation;
 		block = target.block;
-		if (!lbt_slot_cached(rel, so->index, target.slot, true) && (!asked || block >= so->index->nblocks))
+		if (!lbt_slot_cached(rel, so->index, target.slot, true) &&
+			(!asked || block >= so->index->nblocks))
 			return InvalidBuffer;
 	}
 	return ReadBuffer(rel, block);
 }
 
-/* An error in reading it is not the scan's, which may not come there. */
+/* Read the walk's next leaf.  Drop errors: the scan may never come there. */
 static bool
 next_rows_leaf(LbtRows *rows)
 {
@@ -160,20 +165,22 @@ next_rows_leaf(LbtRows *rows)
 		lbt_probe_go(rows->so, &rows->probe, rows->leaf.probe[rows->forward]);
 		buf = next_rows_buffer(rows, stepping);
 		found = BufferIsValid(buf) &&
-			lbt_scan_look_at_leaf(rows->scan, rows->so, &rows->probe, &rows->leaf, buf, stepping, rows->forward);
+			lbt_scan_look_at_leaf(rows->scan, rows->so, &rows->probe, &rows->leaf,
+								  buf, stepping, rows->forward);
 	}
 	LBT_GUARD_END(rows->failed = true);
 	return found && !rows->failed;
 }
 
-/* For the stream: the block of the next row that is in another one than the row before it. */
+/* For the stream: the next row's block, if not that of the row before it. */
 static bool
 next_block(void *state, BlockNumber *block, uint32 *tag)
 {
 	LbtRows    *rows = state;
 	LbtLeafCopy *leaf = &rows->leaf;
 
-	for (int tries = 0; rows->left > 0 && tries < MAX_SAME_BLOCK && rows->nnamed - rows->npassed < MAX_NAMED; tries++)
+	for (int tries = 0; rows->left > 0 && tries < MAX_SAME_BLOCK &&
+		 rows->nnamed - rows->npassed < MAX_NAMED; tries++)
 	{
 		if (leaf->at < 0 || leaf->at >= leaf->nitems)
 		{
@@ -201,14 +208,15 @@ next_block(void *state, BlockNumber *block, uint32 *tag)
 
 /* ---- the scan's side ---- */
 
-/* Is a block missing that one of the next rows, the current item's first, is in?  No more than so many rows. */
+/* Is a block of the next rows missing?  Look at most at so many rows. */
 static bool
 will_miss_rows(IndexScanDesc scan, const LbtLeafCopy *cur, bool forward, int64 rows)
 {
 	BlockNumber last = InvalidBlockNumber;
 	int			asked = 0;
 
-	for (int at = cur->at; at >= 0 && at < cur->nitems && asked < MAX_ASKED && rows > 0; at += forward ? 1 : -1, rows--)
+	for (int at = cur->at; at >= 0 && at < cur->nitems && asked < MAX_ASKED && rows > 0;
+		 at += forward ? 1 : -1, rows--)
 	{
 		BlockNumber block = ItemPointerGetBlockNumber(&cur->items[at].tid);
 
@@ -222,7 +230,7 @@ will_miss_rows(IndexScanDesc scan, const LbtLeafCopy *cur, bool forward, int64 r
 	return false;
 }
 
-/* The walk begins at the scan's current item. */
+/* Begin the walk at the scan's current item. */
 static void
 begin_rows(IndexScanDesc scan, LbtScan *so, LbtRows *rows, bool forward)
 {
@@ -257,10 +265,11 @@ begin_rows(IndexScanDesc scan, LbtScan *so, LbtRows *rows, bool forward)
 	rows->unnamed = 0;
 	rows->forward = forward;
 	rows->stream = lbt_stream_begin(GetMemoryChunkContext(so), scan->heapRelation,
-									rows->left < LBT_NO_LIMIT && !rows->limit.merged, next_block, rows);
+									rows->left < LBT_NO_LIMIT && !rows->limit.merged,
+									next_block, rows);
 }
 
-/* Has the block been named, from the one with this number on? */
+/* Has the block been named, with this number or a later one? */
 static bool
 is_named(const LbtRows *rows, uint32 number, BlockNumber block)
 {

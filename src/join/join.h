@@ -1,13 +1,15 @@
 /*
- * join.h - nested loops that look ahead: a node of our own between a nested loop and its outer side.
+ * join.h - nested loops that look ahead: a node of ours on their outer side.
  *
- *     Nested Loop                                 joins as ever
- *       -> Custom Scan (Learned Look-Ahead)       takes 1, 2, 4 ... 64 outer rows, looks into the inner index for all of
- *            -> outer side                        them, hands the rows on one by one
- *       -> Index Scan on inner table              takes over the prediction for the row at hand
+ *     Nested Loop                             joins as ever
+ *       -> Custom Scan (Learned Look-Ahead)   takes 1, 2, 4 ... 64 outer rows,
+ *            -> outer side                    looks all up in the inner index,
+ *                                             hands them on one by one
+ *       -> Index Scan on inner table          uses the prediction for the row
  *
- * The node's output is the outer side's, row for row, in the same order.  What it does besides is to predict leaves and to
- * fetch cache lines; no answer depends on it.  src/README, "Nested loops that look ahead", has the argument.
+ * The node's output is the outer side's, row for row, in the same order.
+ * Besides, it only predicts leaves and fetches cache lines; no answer depends
+ * on it.  src/README, "Nested loops that look ahead", has the argument.
  */
 #ifndef LBT_JOIN_H
 #define LBT_JOIN_H
@@ -19,8 +21,8 @@
 #define LBT_LOOKAHEAD_NAME "Learned Look-Ahead"
 
 /*
- * What a plan node's custom_private holds, two lists: OIDs, as follows; and the
- * columns of outer rows that the join uses, from 1 on, as integers.  Its
+ * A plan node's custom_private holds two lists: OIDs, as follows; and as
+ * integers, from 1 on, the columns of outer rows that the join uses.  Its
  * custom_exprs are the keys.
  */
 typedef enum LbtLookaheadFact

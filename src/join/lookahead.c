@@ -10,17 +10,17 @@
  *                                       +--> outer_rows: not in this execution
  *
  * The first rows are plain: most statements' loops have few, and a LIMIT may
- * need no more.  A batch has at most as many rows as were needed before it, and
- * reading it takes at most a small part of the time that has passed.  After
- * that pace.h says which way to go.
+ * need no more.  A batch has at most as many rows as were needed before, and
+ * reading it takes at most a small part of the time that has passed.  Then
+ * pace.h says which way to go.
  *
  * Where blocks are missing there is a next batch beside the one at hand, each
  * of half as many rows, so that reads are under way at all times:
  *
- *     rows handed on      0 ......................... half ........................ all of them
- *     this one's rows     being read                  the later half being read
- *     next one's leaves   asked for                   have come
- *     next one's rows                                 asked for, being read
+ *     rows handed on      0 ............... half ............... all of them
+ *     this one's rows     being read        the later half being read
+ *     next one's leaves   asked for         have come
+ *     next one's rows                       asked for, being read
  */
 #include "join/join.h"
 
@@ -32,25 +32,25 @@
 #include "miscadmin.h"
 #include "server/compat.h"
 
-/* Rows that are handed on before the first batch, unless blocks are missing. */
+/* Rows to hand on before the first batch, unless blocks are missing. */
 #define FIRST_ROWS 4
 
 /*
- * Time that reading a batch may take, in nanoseconds, and as a share of the
- * time since the first batch: what a LIMIT makes useless costs no more.
+ * Reading a batch may take so many nanoseconds, plus such a share of the time
+ * since the first batch: what a LIMIT makes useless costs no more.
  */
 #define READ_NS 20000.0
 #define READ_SHARE 16
 
-/* Rows before the first trial, and at least so many of a sample. */
+/* Rows before the first trial; rows of a sample, at least. */
 #define FIRST_TRIAL 128
 #define SAMPLE_ROWS 32
 
-/* Of a batch's predictions, so many and such a share not used: it was made in vain. */
+/* A batch with so many and such a share of predictions unused was in vain. */
 #define UNUSED_ROWS 12
 #define UNUSED_SHARE 0.75
 
-/* Pages of the inner index and table that the processor's caches have room for. */
+/* Pages of the inner index and table that the processor's caches can hold. */
 #define CACHED_PAGES 512
 
 /* Rows to hand on where there is no model, before asking again. */
@@ -67,12 +67,11 @@ typedef struct Lookahead
 	uint32		plain;			/* rows to hand on as they come */
 	uint32		chosen;			/* what plain was when its way was chosen */
 	uint32		handed;			/* rows since the last rescan, until then */
-	int64		reads_seen;		/* pgBufferUsage's, when a plain row was
-								 * handed on */
-	instr_time	began;			/* with the first batch since the last rescan */
+	int64		reads_seen;		/* pgBufferUsage's, at the last plain row */
+	instr_time	began;			/* at the first batch since rescan */
 
 	LbtPace		pace;
-	bool		timing;			/* the rows being handed on belong to a sample */
+	bool		timing;			/* the rows handed on are a sample's */
 	LbtPaceWay	way;			/* of the sample */
 	instr_time	timed_from;
 	int64		reads_from;		/* pgBufferUsage's */
@@ -108,7 +107,6 @@ outer_row(Lookahead *node)
 	if (unlikely(node->timing))
 	{
 		instr_time	start;
-
 		int64		before = pgBufferUsage.shared_blks_read;
 
 		INSTR_TIME_SET_CURRENT(start);
@@ -125,8 +123,8 @@ outer_row(Lookahead *node)
 /* ---- batches ---- */
 
 /*
- * Begin a batch of up to so many rows: as many as half of work_mem has room
- * for, and as take a short time.
+ * Begin a batch of up to so many rows: as many as fit into half of work_mem
+ * and take a short time.
  */
 static void
 begin_batch(Lookahead *node, LbtRowBatch *rows, int size)
@@ -139,11 +137,12 @@ begin_batch(Lookahead *node, LbtRowBatch *rows, int size)
 	int			predicted;
 
 	INSTR_TIME_SET_CURRENT(start);
-	while (rows->n < size && bytes < (Size) work_mem * (1024 / 2) && (row = outer_row(node)) != NULL)
+	while (rows->n < size && bytes < (Size) work_mem * (1024 / 2) &&
+		   (row = outer_row(node)) != NULL)
 	{
 		bytes = lbt_rowbatch_add(node->inner, rows, estate, row);
 
-		/* The clock is read at 1, 2, 4, 8 ... rows. */
+		/* Read the clock at 1, 2, 4, 8 ... rows. */
 		if ((rows->n & (rows->n - 1)) == 0 && ns_since(start) > limit_ns)
 			break;
 	}
@@ -161,14 +160,15 @@ is_begun(const Lookahead *node)
 	return node->next != NULL && node->next->n > 0;
 }
 
-/* Before the batch at hand hands on a row: have the next one in the state that it should be in. */
+/* Move the next batch on, before the one at hand hands on a row. */
 static void
 advance_next(Lookahead *node)
 {
 	LbtRowBatch *now = node->now;
 	int			half = lbt_lookahead_rows / 2;
 
-	if (now->at == 0 && (node->missing || now->missed) && now->n >= half && half > 1 && !node->ended && lbt_enable)
+	if (now->at == 0 && (node->missing || now->missed) && now->n >= half && half > 1 &&
+		!node->ended && lbt_enable)
 	{
 		if (node->next == NULL)
 			node->next = lbt_rowbatch_make(node->css.ss.ps.state);
@@ -191,7 +191,7 @@ outer_rows(PlanState *state)
 	return ExecProcNode(outerPlanState(state));
 }
 
-/* The same for so many rows, unless blocks are missing before that. */
+/* The same for so many rows, or until blocks are missing. */
 static TupleTableSlot *
 plain_rows(PlanState *state)
 {
@@ -240,7 +240,7 @@ first_row(PlanState *state)
 
 /* ---- choosing between them ---- */
 
-/* Before the first batch: false when there will be none. */
+/* Prepare the first batch; false if there will be none. */
 static bool
 set_up(Lookahead *node)
 {
@@ -276,12 +276,13 @@ begin_timing(Lookahead *node, LbtPaceWay way)
 	INSTR_TIME_SET_CURRENT(node->timed_from);
 }
 
-/* So many rows have gone one way.  A sample is of several batches where batches are small. */
+/* So many rows went one way.  A sample takes several batches if small. */
 static void
 end_timing(Lookahead *node, uint32 rows, bool missed)
 {
 	bool		timing = node->timing;
-	bool		unused = node->now->unused >= UNUSED_ROWS && node->now->unused > node->now->n * UNUSED_SHARE;
+	bool		unused = node->now->unused >= UNUSED_ROWS &&
+		node->now->unused > node->now->n * UNUSED_SHARE;
 
 	node->timing = false;
 	if (timing)
@@ -331,7 +332,7 @@ choose_way(Lookahead *node)
 }
 
 /*
- * So many rows have gone one way, and the next one is asked for; or blocks are
+ * So many rows went one way, and the next one is asked for; or blocks are
  * missing, or there are no more.  Returns the next row, or NULL at the end.
  */
 static TupleTableSlot *
@@ -346,7 +347,7 @@ next_way(Lookahead *node, uint32 taken, bool missed)
 		return outer_rows(state);
 	}
 	if (node->now == NULL)
-		return NULL;			/* it has ended before the first batch */
+		return NULL;			/* it ended before the first batch */
 	if (node->handed == 0)
 		INSTR_TIME_SET_CURRENT(node->began);
 	node->handed += taken;
@@ -425,7 +426,7 @@ explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	Lookahead  *node = (Lookahead *) css;
 
-	/* Workers' counts are their own. */
+	/* Each worker has counts of its own. */
 	if (es->analyze && css->ss.ps.worker_instrument == NULL)
 	{
 		ExplainPropertyInteger("Batches", NULL, (int64) node->batches, es);

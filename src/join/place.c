@@ -2,22 +2,22 @@
  * place.c - the look-ahead node in a finished plan; see join.h.
  *
  * The planner has chosen its plan, by costs that know nothing of us.  Each
- * nested loop whose inner side looks a row of its outer side up in a served
+ * nested loop whose inner side looks up a row of its outer side in a served
  * index then gets the node on that side:
  *
- *     Nested Loop                          Nested Loop
- *       -> outer side                        -> Custom Scan (Learned Look-Ahead)
- *       -> Index Scan on inner table   =>         -> outer side
- *            Index Cond: (k = outer.x)       -> Index Scan on inner table
+ *     Nested Loop                        Nested Loop
+ *       -> outer side                      -> Custom Scan (Learned Look-Ahead)
+ *       -> Index Scan on inner table  =>        -> outer side
+ *            Index Cond: (k = outer.x)     -> Index Scan on inner table
  *
  * Nothing else of the plan changes, neither its shape nor its estimates.
  *
- * The node reads rows of the outer side before they are needed.  Outer sides
- * that do more than read are left alone, as reading them ahead could be seen:
- * volatile functions, row locks, changes of data, anywhere below, in what is
- * evaluated at joins, in subqueries, and in those that run once, when their
- * first user comes to them.  What a finished plan consists of is known; a
- * kind of node that this file does not know counts as doing more than read.
+ * The node reads rows of the outer side before they are needed.  Leave alone
+ * outer sides that do more than read, as reading them ahead could be seen:
+ * those with volatile functions, row locks or changes of data anywhere below,
+ * in what is evaluated at joins, in subqueries, or in those that run once,
+ * when their first user comes to them.  A kind of node that this file does not
+ * know counts as doing more than read.
  */
 #include "join/join.h"
 
@@ -36,10 +36,7 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-/*
- * Keys are evaluated twice, by the node and by the inner scan: the functions
- * of one may cost as much as so many operators.
- */
+/* Keys are evaluated twice: their functions may cost so many operators. */
 #define MAX_KEY_COST 4.0
 
 typedef enum Effects
@@ -118,8 +115,8 @@ is_volatile(Oid function, void *context)
 
 /*
  * May an expression itself run code of users that is not marked volatile?
- * Domains have constraints; an aggregate function counts as immutable, whatever
- * its transition function is.
+ * Domains have constraints; an aggregate counts as immutable, whatever its
+ * transition function is.
  */
 static bool
 runs_other_code(const Node *node)
@@ -129,7 +126,7 @@ runs_other_code(const Node *node)
 		(IsA(node, WindowFunc) && ((const WindowFunc *) node)->winfnoid >= FirstNormalObjectId);
 }
 
-/* Can it be seen when an expression is evaluated, or what it refers to? */
+/* Does evaluating an expression, or what it refers to, have effects? */
 static bool
 has_effects(Node *node, void *context)
 {
@@ -144,7 +141,8 @@ has_effects(Node *node, void *context)
 
 		return number > 0 && subplan_effects(number - 1, walk) == EFFECTS_SOME;
 	}
-	if (check_functions_in_node(node, is_volatile, NULL) || IsA(node, NextValueExpr) || runs_other_code(node))
+	if (check_functions_in_node(node, is_volatile, NULL) || IsA(node, NextValueExpr) ||
+		runs_other_code(node))
 		return true;
 	if (IsA(node, SubPlan) &&
 		subplan_effects(((SubPlan *) node)->plan_id - 1, walk) == EFFECTS_SOME)
@@ -154,7 +152,7 @@ has_effects(Node *node, void *context)
 
 #define EFFECTS(type, field) has_effects((Node *) ((type *) plan)->field, walk)
 
-/* The same of what a node evaluates or does itself. */
+/* The same for what a node evaluates or does itself. */
 static bool
 node_has_effects(Plan *plan, Walk *walk)
 {
@@ -207,13 +205,15 @@ node_has_effects(Plan *plan, Walk *walk)
 		case T_CteScan:
 			return subplan_effects(((CteScan *) plan)->ctePlanId - 1, walk) == EFFECTS_SOME;
 		case T_ForeignScan:
-			return ((ForeignScan *) plan)->operation != CMD_SELECT || EFFECTS(ForeignScan, fdw_exprs);
+			return ((ForeignScan *) plan)->operation != CMD_SELECT ||
+				EFFECTS(ForeignScan, fdw_exprs);
 		case T_NestLoop:
 			return EFFECTS(Join, joinqual);
 		case T_MergeJoin:
 			return EFFECTS(Join, joinqual) || EFFECTS(MergeJoin, mergeclauses);
 		case T_HashJoin:
-			return EFFECTS(Join, joinqual) || EFFECTS(HashJoin, hashclauses) || EFFECTS(HashJoin, hashkeys);
+			return EFFECTS(Join, joinqual) || EFFECTS(HashJoin, hashclauses) ||
+				EFFECTS(HashJoin, hashkeys);
 		case T_Hash:
 			return EFFECTS(Hash, hashkeys);
 		case T_Memoize:
@@ -237,9 +237,9 @@ is_ours(const Plan *plan)
 }
 
 /*
- * The index scan that the inner side begins with, each time that it is
- * scanned; NULL when it does not begin with one.  (Where a Result's condition
- * or a Limit of 0 keeps it from that, keys are evaluated in vain.)
+ * Find the index scan that the inner side begins with, each time that it is
+ * scanned; NULL if it does not begin with one.  (Where a Result's condition or
+ * a Limit of 0 prevents it, keys are evaluated in vain.)
  */
 static Scan *
 find_scan(Plan *inner)
@@ -290,9 +290,8 @@ typedef struct Key
 } Key;
 
 /*
- * May a function be called once more than without us, and its errors be
- * dropped?  Of the server's own immutable ones, yes: they neither say nor keep
- * anything.
+ * Is it unsafe to call a function more often than without us, and to drop its
+ * errors?  The server's own immutable ones are safe: they keep nothing.
  */
 static bool
 is_unfit(Oid function, void *context)
@@ -327,8 +326,8 @@ find_parameter(const NestLoop *loop, int number)
 /*
  * Copy what a column is compared with; parameters that the loop sets become
  * columns of the node's input.  Other parameters are set from further out, and
- * stay the same until the next rescan; one that a subquery sets, when it is
- * first asked for, is not asked for early.
+ * stay the same until the next rescan.  Do not ask early for one that a
+ * subquery sets when it is first asked for.
  */
 static Node *
 copy_key(Node *node, Key *key)
@@ -350,12 +349,13 @@ copy_key(Node *node, Key *key)
 		}
 		key->unfit |= key->walk->init_plan[param->paramid] > 0;
 	}
-	else if (check_functions_in_node(node, is_unfit, key) || IsA(node, CoerceToDomain) || IsA(node, SubPlan))
+	else if (check_functions_in_node(node, is_unfit, key) || IsA(node, CoerceToDomain) ||
+			 IsA(node, SubPlan))
 		key->unfit = true;
 	return expression_tree_mutator(node, copy_key, key);
 }
 
-/* What a column of the index is to be equal to, and the operator's type; NULL: nothing that is cheap to tell. */
+/* What must a column be equal to?  Sets *type; NULL if nothing is cheap. */
 static Node *
 equal_to(Relation index, int column, const List *conditions, Key *key, Oid *type)
 {
@@ -408,8 +408,8 @@ index_of(const Scan *scan, const List **conditions)
 }
 
 /*
- * The keys of an inner scan's leading columns, and what the node has to know
- * (LbtLookaheadFact); NIL when outer rows give none, or the index is not
+ * Find the keys of an inner scan's leading columns, and what the node has to
+ * know (LbtLookaheadFact); NIL if outer rows give none, or the index is not
  * served.
  */
 static List *
@@ -425,7 +425,8 @@ find_keys(const NestLoop *loop, const Scan *scan, const Walk *walk, List **facts
 	if (!RelationIsValid(index))
 		return NIL;
 	*facts = list_make2_oid(oid, (Oid) !IsA(scan, IndexOnlyScan));
-	if (lbt_scans(index) && !RelationUsesLocalBuffers(index) && (view = lbt_index_get(index))->serving.learned)
+	if (lbt_scans(index) && !RelationUsesLocalBuffers(index) &&
+		(view = lbt_index_get(index))->serving.learned)
 		for (int column = 0; column < view->keyspec.ncolumns; column++)
 		{
 			Oid			type;
@@ -469,13 +470,14 @@ add_column(List *list, const TargetEntry *like, int varno)
 	TargetEntry *entry = makeNode(TargetEntry);
 
 	*entry = *like;
-	entry->expr = (Expr *) makeVar(varno, like->resno, exprType(expr), exprTypmod(expr), exprCollation(expr), 0);
+	entry->expr = (Expr *) makeVar(varno, like->resno, exprType(expr), exprTypmod(expr),
+								   exprCollation(expr), 0);
 	return lappend(list, entry);
 }
 
 /*
- * A node above a loop's outer side, with the same columns.  As columns of its
- * input, EXPLAIN finds their names below.
+ * Make a node above a loop's outer side, with the same columns.  They refer to
+ * its input, so that EXPLAIN finds their names below.
  */
 static Plan *
 make_node(const NestLoop *loop, List *keys, List *facts, int id)
@@ -505,7 +507,7 @@ make_node(const NestLoop *loop, List *keys, List *facts, int id)
 	return node;
 }
 
-/* Place nodes in a plan; true when running the plan can be seen. */
+/* Place nodes in a plan; true if running the plan has effects. */
 static bool
 place_nodes(Plan *plan, Walk *walk)
 {
@@ -534,14 +536,14 @@ subplan_effects(int number, Walk *walk)
 
 	if (walk->subplan[number] == EFFECTS_UNKNOWN)
 	{
-		walk->subplan[number] = EFFECTS_NONE;	/* of what it says of itself */
+		walk->subplan[number] = EFFECTS_NONE;	/* for references to itself */
 		if (plan != NULL && place_nodes(plan, walk))
 			walk->subplan[number] = EFFECTS_SOME;
 	}
 	return walk->subplan[number];
 }
 
-/* What has to be known of the whole plan first. */
+/* Collect what must be known of the whole plan first. */
 static bool
 survey(Plan *plan, Walk *walk)
 {

@@ -118,7 +118,8 @@ lbt_rowbatch_make(EState *estate)
 {
 	LbtRowBatch *rows = MemoryContextAllocZero(estate->es_query_cxt, sizeof(LbtRowBatch));
 
-	rows->context = AllocSetContextCreate(estate->es_query_cxt, "learnedbtree outer rows", ALLOCSET_SMALL_SIZES);
+	rows->context = AllocSetContextCreate(estate->es_query_cxt, "learnedbtree outer rows",
+										  ALLOCSET_SMALL_SIZES);
 	return rows;
 }
 
@@ -152,7 +153,8 @@ lbt_rowbatch_add(const LbtInner *inner, LbtRowBatch *rows, EState *estate, Tuple
 		bool		isnull = row->tts_isnull[used->number];
 
 		copy->tts_isnull[used->number] = isnull;
-		copy->tts_values[used->number] = isnull || used->by_value ? value : datumCopy(value, false, used->length);
+		copy->tts_values[used->number] = isnull || used->by_value ? value :
+			datumCopy(value, false, used->length);
 	}
 	MemoryContextSwitchTo(old);
 	ExecStoreVirtualTuple(copy);
@@ -175,7 +177,7 @@ lbt_rowbatch_empty(LbtInner *inner, LbtRowBatch *rows)
 
 /* ---- looking ahead ---- */
 
-/* The values of a row's keys; false when no entry of the index can be equal to them, or they cannot be predicted. */
+/* Evaluate a row's keys; false if none matches, or we cannot predict it. */
 static bool
 evaluate_keys(const LbtInner *inner, const LbtRowBatch *rows, int row)
 {
@@ -186,7 +188,8 @@ evaluate_keys(const LbtInner *inner, const LbtRowBatch *rows, int row)
 		int			at = row * inner->nkeys + column;
 		bool		isnull;
 		Datum		value = ExecEvalExprSwitchContext(inner->key[column], inner->econtext, &isnull);
-		uint8	   *scratch = inner->scratch ? inner->scratch + (Size) at * LBT_SCRATCH_BYTES : NULL;
+		uint8	   *scratch = inner->scratch ?
+			inner->scratch + (Size) at * LBT_SCRATCH_BYTES : NULL;
 
 		if (isnull || !lbt_keyspec_plain(c, value) ||
 			lbt_keyspec_argument(c, inner->type[column], value, &inner->values[at], scratch) != 0)
@@ -196,8 +199,8 @@ evaluate_keys(const LbtInner *inner, const LbtRowBatch *rows, int row)
 }
 
 /*
- * The same of all rows.  A key that fails (1 / x) is not known: the inner scan
- * will raise the error, if it comes to that row.
+ * The same for all rows.  A key that fails (1 / x) is not known: the inner
+ * scan will raise the error, if it comes to that row.
  */
 static void
 evaluate_rows(const LbtInner *inner, const LbtRowBatch *rows, bool *known)
@@ -261,7 +264,8 @@ lbt_rowbatch_look(LbtInner *inner, LbtRowBatch *rows)
 		rows->missed |= lbt_batch_leaves_come(index, batch, rows->leaves, batch->n - 1);
 	lbt_batch_near(inner->rel, index, batch, false);
 	if (inner->table != NULL)
-		rows->rows = lbt_batch_rows(inner->rel, index, inner->table, batch, lbt_enable_row_prefetch);
+		rows->rows = lbt_batch_rows(inner->rel, index, inner->table, batch,
+									lbt_enable_row_prefetch);
 }
 
 TupleTableSlot *
@@ -280,7 +284,8 @@ lbt_rowbatch_next(LbtInner *inner, LbtRowBatch *rows)
 		if (unlikely(rows->rows != NULL))
 			rows->missed |= lbt_batch_rows_come(rows->rows, prediction);
 		rows->unused += lbt_mailbox_is_full(&index->mailbox);
-		lbt_mailbox_put(&index->mailbox, &rows->batch.target[prediction], rows->batch.code[prediction]);
+		lbt_mailbox_put(&index->mailbox, &rows->batch.target[prediction],
+						rows->batch.code[prediction]);
 	}
 	return rows->slot[rows->at++];
 }

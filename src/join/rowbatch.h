@@ -1,16 +1,16 @@
 /*
- * rowbatch.h - outer rows that are looked up ahead in the inner index together.
+ * rowbatch.h - outer rows looked up ahead in the inner index together.
  *
- *     rows         slot[0] ... slot[at - 1]   slot[at]   slot[at + 1] ... slot[n - 1]
- *                  joined already             at hand    predicted, their cache lines fetched
+ *    rows   slot[0] ... slot[at - 1]   slot[at]   slot[at + 1] ... slot[n - 1]
+ *           joined already             at hand    predicted, lines fetched
  *
- * A batch is made before its first row is handed on: its caller adds rows,
- * which are copied, as the outer side's slot is good for one row only.  Then
- * come the values of the keys, and the stages of ahead/predict.h.  Copies have
- * the columns that the join uses, the others are NULL, and hold no pin.
+ * Make a batch before handing on its first row.  Its caller adds rows, which
+ * are copied, as the outer side's slot is good for one row only.  Then come
+ * the values of the keys, and the stages of ahead/predict.h.  Copies have the
+ * columns that the join uses, the others are NULL, and hold no pin.
  *
- * Blocks that are missing are asked for.  A leaf is read when the row that wants
- * it is at hand, or when rows are looked for on it.
+ * Missing blocks are asked for.  A leaf is read when the row that wants it is
+ * at hand, or when rows are looked for on it.
  */
 #ifndef LBT_ROWBATCH_H
 #define LBT_ROWBATCH_H
@@ -38,8 +38,7 @@ typedef struct LbtInner
 	ExprState  *key[LBT_CODE_COLUMNS];
 	Oid			type[LBT_CODE_COLUMNS];
 	Relation	rel;			/* the inner index */
-	Relation	table;			/* the inner table; NULL where the scan does
-								 * not fetch its rows */
+	Relation	table;			/* inner table; NULL if no rows are fetched */
 	BlockNumber pages;			/* of both */
 	LbtIndex   *index;
 	ExprContext *econtext;		/* that the keys are evaluated in */
@@ -54,9 +53,8 @@ typedef struct LbtRowBatch
 {
 	int			n;				/* rows */
 	int			at;				/* the next one to hand on */
-	int			room;			/* slots there are */
-	int			unused;			/* predictions for rows that were not looked
-								 * up, as Memoize had them */
+	int			room;			/* slots made */
+	int			unused;			/* predictions not used: Memoize had the row */
 	MemoryContext context;		/* of copies' values */
 	bool		looked;			/* lbt_rowbatch_look() has been called */
 	bool		missed;			/* blocks had to be read */
@@ -69,8 +67,8 @@ typedef struct LbtRowBatch
 
 /*
  * Open what a plan node looks its rows up in, in the query's memory context.
- * False when it is not served any more, or there is nothing to look up by;
- * lbt_inner_close() is to be called in any case.
+ * False if it is no longer served, or there is nothing to look up by.  Call
+ * lbt_inner_close() in any case.
  */
 extern bool lbt_inner_open(LbtInner *inner, CustomScanState *node);
 extern void lbt_inner_close(LbtInner *inner);
@@ -78,10 +76,11 @@ extern void lbt_inner_close(LbtInner *inner);
 /* An empty batch, in the query's memory context. */
 extern LbtRowBatch *lbt_rowbatch_make(EState *estate);
 
-/* Add a copy of a row; returns the bytes that all take, about. */
-extern Size lbt_rowbatch_add(const LbtInner *inner, LbtRowBatch *rows, EState *estate, TupleTableSlot *row);
+/* Add a copy of a row; returns about how many bytes all copies take. */
+extern Size lbt_rowbatch_add(const LbtInner *inner, LbtRowBatch *rows, EState *estate,
+							 TupleTableSlot *row);
 
-/* Predict the leaves of its rows' keys, and find out which are missing; returns how many rows were predicted. */
+/* Predict its rows' leaves, find missing ones; returns how many it did. */
 extern int	lbt_rowbatch_predict(LbtInner *inner, LbtRowBatch *rows);
 
 /*
@@ -90,7 +89,7 @@ extern int	lbt_rowbatch_predict(LbtInner *inner, LbtRowBatch *rows);
  */
 extern void lbt_rowbatch_look(LbtInner *inner, LbtRowBatch *rows);
 
-/* Hand on its next row, with what is known of it, having read the leaf that it needs. */
+/* Hand on the next row with its prediction, having read the leaf it needs. */
 extern TupleTableSlot *lbt_rowbatch_next(LbtInner *inner, LbtRowBatch *rows);
 
 extern void lbt_rowbatch_empty(LbtInner *inner, LbtRowBatch *rows);
