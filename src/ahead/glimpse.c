@@ -1,15 +1,16 @@
 
 /*
- * glimpse.c - the stages of a batch that look at leaves without a lock or pin; see predict.h.
+ * glimpse.c - stages of a batch that look at leaves unlocked; see predict.h.
  *
- *     bounds of the batch     a    b    c   ...
- *     round 1                 |    |    |         load the items at the places guessed, then look at each
- *     round 2                 |    |    |         load and look at those that tell more, in growing steps, then by halves
- *     round 3                      |    |         a has its place
- *     row                     |    |    |         the entry's heap TID, the block's buffer, the row there
+ *     bounds     a    b    c  ...
+ *     round 1    |    |    |     load the items at the guessed places, look
+ *     round 2    |    |    |     load and look on: growing steps, then halves
+ *     round 3         |    |     a has its place
+ *     row        |    |    |     entry's heap TID, the block's buffer, the row
  *
- * So all wait together for what a search of its own would wait for one item after the other.  A page may change while it is
- * looked at, or be another one's by now: whatever is read leads only to hints (src/README, "Looking at pages without a lock").
+ * So the misses of all bounds overlap.  A page may change while we look at it,
+ * or be another one by now: what we read leads only to hints (src/README,
+ * "Looking at pages without a lock").
  */
 #include "ahead/predict.h"
 
@@ -19,7 +20,7 @@
 
 /* ---- leaves and items ---- */
 
-/* What can be seen of a leaf: a page that may be changing, but is always mapped. */
+/* A leaf as seen without a lock: it may be changing, but is always mapped. */
 typedef struct Glimpse
 {
 	const char *page;
@@ -27,7 +28,7 @@ typedef struct Glimpse
 	int			last;
 } Glimpse;
 
-/* The target's leaf, if it is in the buffer where it was seen last, and has items. */
+/* The target's leaf, if it is still in its last known buffer and has items. */
 static inline bool
 glimpse_leaf(Relation rel, const LbtTarget *target, Glimpse *leaf)
 {
@@ -46,7 +47,7 @@ glimpse_leaf(Relation rel, const LbtTarget *target, Glimpse *leaf)
 	return leaf->first <= leaf->last;
 }
 
-/* Where on the page an item lies, by its line pointer: so many bytes of it are on the page.  0: nowhere. */
+/* Where an item lies on the page, with so many bytes there; 0: nowhere. */
 static inline uint32
 item_place(const Glimpse *leaf, int offset, Size bytes)
 {
@@ -55,7 +56,7 @@ item_place(const Glimpse *leaf, int offset, Size bytes)
 	return at >= SizeOfPageHeaderData && at <= BLCKSZ - bytes && at == MAXALIGN(at) ? at : 0;
 }
 
-/* A place in an entry without NULLs, on the way through its columns. */
+/* Where we are in an entry without NULLs, on the way through its columns. */
 typedef struct EntryWalk
 {
 	const char *entry;
@@ -71,7 +72,7 @@ next_varlena(EntryWalk *walk, const LbtKeyColumn *column, LbtKeyValue *value)
 	uint32		header_length = sizeof(header);
 	uint32		length;
 
-	/* What is padded has a long header, which is aligned. */
+	/* Padding precedes only a long header, which is aligned. */
 	if (walk->at < walk->room && walk->entry[walk->at] == 0)
 		walk->at = TYPEALIGN(sizeof(header), walk->at);
 	if (walk->at + sizeof(header) > walk->room)
@@ -106,7 +107,8 @@ fixed_value(const LbtKeyColumn *column, const char *at, LbtKeyValue *value)
 
 /* item_values() where the columns' places depend on their lengths. */
 static bool
-varying_values(const LbtKeySpec *spec, const char *entry, uint32 room, int ncolumns, LbtKeyValue *values)
+varying_values(const LbtKeySpec *spec, const char *entry, uint32 room, int ncolumns,
+			   LbtKeyValue *values)
 {
 	EntryWalk	walk = {.entry = entry,.room = room,.at = MAXALIGN(sizeof(IndexTupleData))};
 
@@ -130,9 +132,10 @@ varying_values(const LbtKeySpec *spec, const char *entry, uint32 room, int ncolu
 	return true;
 }
 
-/* The values of an item's leading columns; false when it has none that can be told without a lock. */
+/* Read an item's leading columns; false if they cannot be without a lock. */
 static pg_attribute_always_inline bool
-item_values(const LbtIndex *index, const Glimpse *leaf, int offset, int ncolumns, LbtKeyValue *values)
+item_values(const LbtIndex *index, const Glimpse *leaf, int offset, int ncolumns,
+			LbtKeyValue *values)
 {
 	const LbtKeySpec *spec = &index->keyspec;
 	uint32		at = item_place(leaf, offset, spec->fixed);
@@ -159,15 +162,16 @@ item_at(const Glimpse *leaf, double fraction)
 	return Max(leaf->first, Min(offset, leaf->last));
 }
 
-/* Has the leaf's fraction in the target point at this item. */
+/* Point the target's fraction at this item. */
 static inline void
 point_at(LbtTarget *target, const Glimpse *leaf, int offset)
 {
-	target->fraction = Max(0.0, Min((offset - leaf->first + 0.5) / (leaf->last + 1 - leaf->first), 1.0));
+	target->fraction = Max(0.0, Min((offset - leaf->first + 0.5) / (leaf->last + 1 - leaf->first),
+									1.0));
 }
 
 /*
- * Bring so many bytes of an item in, by loads: processors drop prefetches where they are busy finding addresses.  All of
+ * Load so many bytes of an item: busy processors drop prefetches.  All of
  * them, as strings that have much in common differ near their ends.
  */
 static inline void
@@ -182,12 +186,13 @@ load_item(const Glimpse *leaf, int offset, uint32 bytes)
 	(void) page[last];
 }
 
-/* Ask for the items by which a better place is guessed, and guess it by the code of the one at the place guessed first. */
+/* Guess a better place by the code of the item at the guess; prefetch it. */
 static void
 near_by_code(const LbtIndex *index, const Glimpse *leaf, uint64 key_code, LbtTarget *target)
 {
 	const LbtModel *model = &index->model;
-	uint64		width = model->leaves[target->slot + 1].min_code - model->leaves[target->slot].min_code;
+	uint64		width = model->leaves[target->slot + 1].min_code -
+		model->leaves[target->slot].min_code;
 	int			offset = item_at(leaf, target->fraction);
 	LbtKeyValue values[LBT_CODE_COLUMNS];
 	uint64		code;
@@ -200,7 +205,7 @@ near_by_code(const LbtIndex *index, const Glimpse *leaf, uint64 key_code, LbtTar
 	target->fraction += (double) (int64) (key_code - code) / (double) width;
 	target->fraction = Max(0.0, Min(target->fraction, 1.0));
 
-	/* Between the two, items are most likely of one size, and in order. */
+	/* Between the two, items most likely have one size, and lie in order. */
 	better = item_at(leaf, target->fraction);
 	item = leaf->page + item_place(leaf, offset, sizeof(IndexTupleData));
 	item -= (better - offset) * (int) MAXALIGN(IndexTupleSize((IndexTuple) item));
@@ -211,7 +216,7 @@ near_by_code(const LbtIndex *index, const Glimpse *leaf, uint64 key_code, LbtTar
 
 /* ---- places ---- */
 
-/* A search on a leaf: the first item that is not before a bound of the batch. */
+/* A search on a leaf for the first item not before a bound of the batch. */
 typedef struct Seek
 {
 	Glimpse		leaf;
@@ -230,16 +235,19 @@ typedef enum Side
 	NOT_TOLD
 } Side;
 
-/* Is the key's string cut where what is kept of bytes ends, and the item's like it up to there? */
+/* Is the key's string cut at the end of kept, and the item's equal so far? */
 static inline bool
-behind_cut(const LbtKeyColumn *column, const uint8 *kept, const LbtKeyValue *key, const LbtKeyValue *item)
+behind_cut(const LbtKeyColumn *column, const uint8 *kept, const LbtKeyValue *key,
+		   const LbtKeyValue *item)
 {
-	bool		cut = column->length > 0 ? key->length < column->length : key->bytes + key->length == kept + LBT_BATCH_BYTES;
+	bool		cut = column->length > 0 ? key->length < column->length :
+		key->bytes + key->length == kept + LBT_BATCH_BYTES;
 
-	return unlikely(cut) && item->length >= key->length && memcmp(key->bytes, item->bytes, key->length) == 0;
+	return unlikely(cut) && item->length >= key->length &&
+		memcmp(key->bytes, item->bytes, key->length) == 0;
 }
 
-/* Which side of the bound that the batch has in this place is the item on? */
+/* On which side of this bound of the batch is the item? */
 static pg_attribute_always_inline Side
 item_side(const LbtIndex *index, const Glimpse *leaf, int offset, LbtBatch *batch, int which)
 {
@@ -255,7 +263,8 @@ item_side(const LbtIndex *index, const Glimpse *leaf, int offset, LbtBatch *batc
 		const LbtKeyColumn *column = &spec->column[i];
 		int			cmp;
 
-		if (column->bytes && !key[i].isnull && behind_cut(column, batch->bytes[which], &key[i], &item[i]))
+		if (column->bytes && !key[i].isnull &&
+			behind_cut(column, batch->bytes[which], &key[i], &item[i]))
 			return NOT_TOLD;
 		if (column->encoded && !key[i].isnull)
 		{
@@ -275,10 +284,10 @@ item_side(const LbtIndex *index, const Glimpse *leaf, int offset, LbtBatch *batc
 	return batch->past[which] ? BEFORE_BOUND : BEHIND_BOUND;
 }
 
-/* seek_error is in this part of an item, and an average of about as many searches. */
+/* seek_error counts in 1/16 of an item, and averages about 16 searches. */
 #define SEEK_ERROR_UNIT 16
 
-/* Remember how far off guesses are: the first step goes as far. */
+/* Remember how far off guesses are: the first step goes that far. */
 static inline void
 learn_error(LbtIndex *index, const Seek *seek)
 {
@@ -287,7 +296,7 @@ learn_error(LbtIndex *index, const Seek *seek)
 	index->seen.seek_error += (error - index->seen.seek_error) / SEEK_ERROR_UNIT;
 }
 
-/* Look at an item.  Is there another one to look at?  From the place that is known well, in growing steps; then by halves. */
+/* Look at an item.  Does another follow?  In growing steps, then by halves. */
 static pg_attribute_always_inline bool
 seek_on(LbtIndex *index, LbtBatch *batch, Seek *seek)
 {
@@ -295,7 +304,7 @@ seek_on(LbtIndex *index, LbtBatch *batch, Seek *seek)
 
 	if (side == NOT_TOLD)
 	{
-		/* It is most likely the key's.  Then the proof needs the one before. */
+		/* It most likely equals the key.  The proof needs the one before. */
 		if (seek->at > seek->leaf.first)
 			load_item(&seek->leaf, seek->at - 1, sizeof(IndexTupleData));
 		return false;
@@ -308,7 +317,8 @@ seek_on(LbtIndex *index, LbtBatch *batch, Seek *seek)
 		seek->at = (seek->lo + seek->hi) / 2;
 	else
 	{
-		seek->at = side == BEFORE_BOUND ? Min(seek->lo + seek->step, seek->hi - 1) : Max(seek->hi - seek->step, seek->lo + 1);
+		seek->at = side == BEFORE_BOUND ? Min(seek->lo + seek->step, seek->hi - 1) :
+			Max(seek->hi - seek->step, seek->lo + 1);
 		seek->step *= 2;
 	}
 	if (seek->hi - seek->lo > 1)
@@ -319,16 +329,16 @@ seek_on(LbtIndex *index, LbtBatch *batch, Seek *seek)
 	return false;
 }
 
-/* Items are brought in as far as this; of short ones, the one before as well. */
+/* Load this much of an item; of a short one, that includes the one before. */
 #define LEAST_ITEM_BYTES (PG_CACHE_LINE_SIZE / 2 + 1)
 #define MOST_ITEM_BYTES 256
 
-/* No leaf has so many items that a search would take more steps. */
+/* No leaf has enough items for a search to take more steps. */
 #define MAX_SEEK_STEPS 24
 
 /*
- * Find the places of a batch's bounds: each step for all of them, so that they wait for their items together.  Where it
- * cannot be told how an item compares, that one is the place.
+ * Find the places of a batch's bounds, step by step for all of them, so that
+ * their misses overlap.  Where an item cannot be compared, it is the place.
  */
 static void
 seek_all(Relation rel, LbtIndex *index, LbtBatch *batch)
@@ -365,7 +375,8 @@ seek_all(Relation rel, LbtIndex *index, LbtBatch *batch)
 			point_at(&batch->target[seek[i].which], &seek[i].leaf, seek[i].at);
 			if (!goes_on)
 				continue;
-			__builtin_prefetch(&((const PageHeaderData *) seek[i].leaf.page)->pd_linp[seek[i].at - 1]);
+			__builtin_prefetch(&((const PageHeaderData *)
+								 seek[i].leaf.page)->pd_linp[seek[i].at - 1]);
 			seek[left++] = seek[i];
 		}
 		n = left;
@@ -406,12 +417,13 @@ find_row(const Glimpse *leaf, double fraction, ItemPointer row)
 	if (!BTreeTupleIsPosting(&item))
 		*row = item.t_tid;
 	else if (BTreeTupleGetPostingOffset(&item) <= BLCKSZ - place - sizeof(ItemPointerData))
-		memcpy(row, leaf->page + place + BTreeTupleGetPostingOffset(&item), sizeof(ItemPointerData));
+		memcpy(row, leaf->page + place + BTreeTupleGetPostingOffset(&item),
+			   sizeof(ItemPointerData));
 	if (!ItemPointerIsValid(row) || !BlockNumberIsValid(ItemPointerGetBlockNumber(row)))
 		ItemPointerSetInvalid(row);
 }
 
-/* Where the rows' blocks should be, by their hints; asks for the lines that tell whether they are there. */
+/* Get the buffers of rows from hints; prefetch what tells if they hold. */
 static void
 guess_buffers(Relation table, int n, const ItemPointerData *rows, Buffer *buffer)
 {
@@ -419,7 +431,8 @@ guess_buffers(Relation table, int n, const ItemPointerData *rows, Buffer *buffer
 	{
 		const ItemPointerData *row = &rows[i];
 
-		buffer[i] = ItemPointerIsValid(row) ? *lbt_block_hint(table, ItemPointerGetBlockNumber(row)) : InvalidBuffer;
+		buffer[i] = ItemPointerIsValid(row) ?
+			*lbt_block_hint(table, ItemPointerGetBlockNumber(row)) : InvalidBuffer;
 		if (buffer[i] < 1 || buffer[i] > NBuffers)
 			buffer[i] = InvalidBuffer;
 		else
@@ -433,7 +446,7 @@ guess_buffers(Relation table, int n, const ItemPointerData *rows, Buffer *buffer
 	}
 }
 
-/* The blocks of rows that are not where they should be.  Of one block, the first row waits. */
+/* The blocks of rows whose hints are wrong.  The first row of each waits. */
 static LbtReads *
 missing_blocks(Relation table, int n, const ItemPointerData *rows, Buffer *buffer)
 {
@@ -446,7 +459,8 @@ missing_blocks(Relation table, int n, const ItemPointerData *rows, Buffer *buffe
 		if (!ItemPointerIsValid(&rows[i]))
 			continue;
 		block = ItemPointerGetBlockNumber(&rows[i]);
-		if (buffer[i] != InvalidBuffer && lbt_buffer_holds(GetBufferDescriptor(buffer[i] - 1), table, block))
+		if (buffer[i] != InvalidBuffer &&
+			lbt_buffer_holds(GetBufferDescriptor(buffer[i] - 1), table, block))
 			continue;
 		buffer[i] = InvalidBuffer;
 		reads = lbt_reads_want(reads, table, block, i, true);
@@ -485,7 +499,8 @@ lbt_batch_rows(Relation rel, LbtIndex *index, Relation table, LbtBatch *batch, b
 			continue;
 		header = (const PageHeaderData *) BufferGetBlock(buffer[i]);
 		__builtin_prefetch((const char *) header +
-						   header->pd_linp[(ItemPointerGetOffsetNumber(&row[i]) - 1) % MaxHeapTuplesPerPage].lp_off % BLCKSZ);
+						   header->pd_linp[(ItemPointerGetOffsetNumber(&row[i]) - 1) %
+										   MaxHeapTuplesPerPage].lp_off % BLCKSZ);
 	}
 	return reads;
 }

@@ -2,20 +2,19 @@
  * pace.h - does looking ahead pay?  The clock tells, within the statement.
  *
  * Where the inner side lies in the processor's caches, where the outer rows
- * come in its order, or where most of the time goes elsewhere, looking ahead
- * costs more than it brings.  So now and then rows are taken both ways by
- * turns, and timed: a trial.
+ * come in its order, or where most time goes elsewhere, looking ahead costs
+ * more than it brings.  So now and then a trial times rows both ways, in turn.
  *
- *     on   ----- rows, looked ahead for -----  trial  ----- rows ... (4 times as many)
- *                                              a p a p a p a p a p      a: a batch, p: plain rows
- *     off  ----- plain rows -----------------  trial  ----- rows ...
+ *     on   --- rows, looked ahead for ---  trial  --- rows (4 times as many)
+ *                                       a p a p a p a p   a: batch, p: plain
+ *     off  --- plain rows ---------------  trial  --- rows ...
  *
  * Two things need no clock: blocks that are missing, and rows that the inner
  * side has from elsewhere (Memoize).
  *
  * A trial compares the medians of its samples, so that a few that another
- * process has disturbed do not decide.  With each trial that finds what the
- * one before has found, the next one is further away.
+ * process disturbed do not decide.  Each trial that finds what the one before
+ * has found puts the next one further away.
  *
  * Times are nanoseconds for an outer row, from one row asked for to the next,
  * without what the outer side takes to make it.

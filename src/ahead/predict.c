@@ -18,10 +18,12 @@ refine_target(const LbtIndex *index, const LbtTiedKey *key, LbtTarget *t)
 }
 
 void
-lbt_target_separated(const LbtIndex *index, const LbtKeyValue *values, int nvalues, bool past, uint64 code, LbtTarget *t)
+lbt_target_separated(const LbtIndex *index, const LbtKeyValue *values, int nvalues, bool past,
+					 uint64 code, LbtTarget *t)
 {
 	const LbtModel *model = &index->model;
-	LbtTiedKey	key = {.values = values,.nvalues = nvalues,.past = past,.code = code,.slot = t->slot,.fraction = -1};
+	LbtTiedKey	key = {.values = values,.nvalues = nvalues,.past = past,.code = code,
+	.slot = t->slot,.fraction = -1};
 
 	lbt_separators_find(&model->separators, model->leaves, model->nleaves, &key, 1);
 	refine_target(index, &key, t);
@@ -56,8 +58,8 @@ separate_targets(const LbtIndex *index, LbtBatch *batch)
 }
 
 /*
- * Copy the byte strings of a key with which entries will be compared: the caller's may be gone by then.  Of an encoded one
- * that is the text itself.
+ * Copy the byte strings of a key that entries will be compared with: the
+ * caller's may be gone by then.  Of an encoded column, copy the text itself.
  */
 static void
 keep_bytes(LbtKeyValue *values, int nvalues, const LbtKeySpec *spec, uint8 *room)
@@ -81,14 +83,16 @@ keep_bytes(LbtKeyValue *values, int nvalues, const LbtKeySpec *spec, uint8 *room
 }
 
 void
-lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtKeyValue *values, int nvalues, bool past)
+lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtKeyValue *values, int nvalues,
+			  bool past)
 {
 	const LbtModel *model = &index->model;
 	int			i = batch->n++;
-	uint64		code = lbt_keycode(model->code, values, nvalues, past ? LBT_MISSING_HIGH : LBT_MISSING_LOW);
+	uint64		code = lbt_keycode(model->code, values, nvalues,
+								   past ? LBT_MISSING_HIGH : LBT_MISSING_LOW);
 	uint32		guess = lbt_spline_predict(model->knots, model->nknots, model->nleaves, code);
 
-	/* To look at it now, or at the one before, would be to wait for it. */
+	/* Looking at it now, or at the one before, would wait for it. */
 	__builtin_prefetch(&model->leaves[guess]);
 	batch->code[i] = code;
 	batch->past[i] = past;
@@ -109,18 +113,20 @@ lbt_batch_finish(const LbtIndex *index, LbtBatch *batch)
 		LbtTarget  *target = &batch->target[i];
 
 		if (lbt_enable_leaf_cache)
-			target->slot = lbt_leaf_search(model->leaves, model->nleaves, target->slot, batch->code[i], batch->past[i]);
+			target->slot = lbt_leaf_search(model->leaves, model->nleaves, target->slot,
+										   batch->code[i], batch->past[i]);
 		target_slot(index, target->slot, batch->code[i], target);
 	}
 	if (model->separators.bytes > 0 && lbt_enable_leaf_cache)
 		separate_targets(index, batch);
 	for (int i = 0; i < batch->n && lbt_batch_looks(index); i++)
-		keep_bytes(lbt_batch_key(batch, i), Min(batch->nvalues[i], index->keyspec.nplaces), &index->keyspec, batch->bytes[i]);
+		keep_bytes(lbt_batch_key(batch, i), Min(batch->nvalues[i], index->keyspec.nplaces),
+				   &index->keyspec, batch->bytes[i]);
 
 	/*
-	 * In a loop of its own, short enough for the processor to be at several
-	 * pages at a time: to find a page's address in memory takes it longer
-	 * than to fetch a line of it.
+	 * In a loop of its own, short enough for the processor to work on several
+	 * pages at a time: finding a page's address in memory takes it longer
+	 * than fetching a line of it.
 	 */
 	for (int i = 0; i < batch->n; i++)
 		if (batch->target[i].recent != InvalidBuffer)
@@ -187,7 +193,8 @@ lbt_reads_start(LbtReads *reads)
 {
 	if (reads == NULL || reads->stream != NULL || reads->come == reads->n)
 		return;
-	reads->stream = lbt_stream_begin(GetMemoryChunkContext(reads), reads->rel, true, next_wanted, reads);
+	reads->stream = lbt_stream_begin(GetMemoryChunkContext(reads), reads->rel, true, next_wanted,
+									 reads);
 	if (reads->stream != NULL)
 		lbt_stream_start(reads->stream);
 	else
@@ -195,8 +202,9 @@ lbt_reads_start(LbtReads *reads)
 }
 
 /*
- * Pass by the next block that is wanted for one of the batch up to last: its number in reads; -1 when there is none.
- * missed is set if it was not in shared buffers when it was asked for.
+ * Pass by the next block that the batch wants for a bound up to last; returns
+ * its number in reads, -1 if there is none.  Sets *missed if the block was not
+ * in shared buffers when it was asked for.
  */
 static int
 next_wanted_for(LbtReads *reads, int last, bool *missed)
@@ -217,7 +225,7 @@ next_wanted_for(LbtReads *reads, int last, bool *missed)
 	return (int) tag;
 }
 
-/* Where a block is, read now; InvalidBuffer if it cannot be.  Nobody may need it, so an error is not raised. */
+/* Read a block; InvalidBuffer if that fails: perhaps nobody needs it. */
 static Buffer
 read_block(Relation rel, BlockNumber block)
 {

@@ -1,9 +1,11 @@
 /*
- * predict.h - from a bound to a predicted leaf.  Nothing here is believed: locate.c has the proofs.
+ * predict.h - from a bound to a predicted leaf, for locate.c to prove or not.
  *
- *     bound --key code--> code --spline, leaf cache--> slot --leaf cache--> block, buffer hint
+ *     bound --key code--> code --spline, leaf cache--> slot
+ *           slot --leaf cache--> block, buffer hint
  *
- * A model may be garbage while it is read (registry/shmem.h): slots are within the view's bounds, all else is a hint.
+ * A model may be garbage while it is read (registry/shmem.h): slots are within
+ * the view's bounds, all else is a hint.
  */
 #ifndef LBT_PREDICT_H
 #define LBT_PREDICT_H
@@ -27,12 +29,10 @@ typedef struct LbtBatch
 	uint64		code[LBT_BATCH];
 	bool		past[LBT_BATCH];
 	uint8		nvalues[LBT_BATCH];
-	uint64		placed;			/* a bit for each: the target says its very
-								 * place on the leaf, as last looked at */
+	uint64		placed;			/* a bit each: target is its very place */
 	LbtTarget	target[LBT_BATCH];
 	LbtKeyValue value[LBT_BATCH * LBT_CODE_COLUMNS];	/* ncolumns of each */
-	uint8		bytes[LBT_BATCH][LBT_BATCH_BYTES];	/* if entries are looked
-													 * at */
+	uint8		bytes[LBT_BATCH][LBT_BATCH_BYTES];	/* to look at entries */
 } LbtBatch;
 
 static inline uint64
@@ -43,8 +43,9 @@ bound_code(const LbtIndex *index, const LbtBound *bound)
 }
 
 /*
- * The slot of the leaf that should hold the code.  In ordered probes the leaf in slot near, that of the one before, or
- * the next leaf is likely to be right, and the spline is not asked.  Any value of near is safe.
+ * The slot of the leaf that should hold the code.  In ordered probes the leaf
+ * in slot near (that of the one before) or the next one is likely to be right:
+ * then the spline is not asked.  Any value of near is safe.
  */
 static pg_attribute_always_inline uint32
 predict_slot(const LbtModel *model, uint64 code, bool past_equal, uint32 near)
@@ -58,10 +59,7 @@ predict_slot(const LbtModel *model, uint64 code, bool past_equal, uint32 near)
 	return lbt_model_slot(model, code, past_equal);
 }
 
-/*
- * Make the target for a code whose leaf should be in this slot.  Leaf cache entries may be garbage (registry/shmem.h):
- * nothing read here is more than a hint.
- */
+/* Make the target of a slot whose entry may be garbage: it is only a hint. */
 static inline void
 target_slot(const LbtIndex *index, uint32 slot, uint64 code, LbtTarget *t)
 {
@@ -77,13 +75,13 @@ target_slot(const LbtIndex *index, uint32 slot, uint64 code, LbtTarget *t)
 		lbt_leaf_fraction(index->model.leaves, index->model.nleaves, slot, code) : 0.5;
 }
 
-/* The same by the separators, which the model keeps: *t is the target as for the slot that lbt_leaf_search() found. */
-extern void lbt_target_separated(const LbtIndex *index, const LbtKeyValue *values, int nvalues, bool past, uint64 code,
-								 LbtTarget *t);
+/* Refine *t, a target for the slot of lbt_leaf_search(), by separators. */
+extern void lbt_target_separated(const LbtIndex *index, const LbtKeyValue *values, int nvalues,
+								 bool past, uint64 code, LbtTarget *t);
 
 static inline void
-target_exactly(const LbtIndex *index, const LbtKeyValue *values, int nvalues, bool past, uint32 slot, uint64 code,
-			   LbtTarget *t)
+target_exactly(const LbtIndex *index, const LbtKeyValue *values, int nvalues, bool past,
+			   uint32 slot, uint64 code, LbtTarget *t)
 {
 	target_slot(index, slot, code, t);
 	if (unlikely(index->model.separators.bytes > 0) && lbt_enable_leaf_cache)
@@ -99,10 +97,11 @@ predict_target(const LbtIndex *index, const LbtBound *bound, uint64 code, uint32
 }
 
 /*
- * Ask for the cache lines that the visit will need, all at once: the buffer's header, the page's
- * header, line pointers and special space, and the place where the key should be.  Items of a page
- * fresh from a build or split lie in key order, from the special space downwards.  An insert also needs the ends of the
- * line pointers and of the items.
+ * Prefetch the lines that the visit will need, all at once: the buffer's
+ * header, the page's header, line pointers and special space, and the place
+ * where the key should be.  Items of a page fresh from a build or split lie in
+ * key order, from the special space downwards.  An insert also needs the ends
+ * of the line pointers and of the items.
  */
 static inline void
 prefetch_target(const LbtIndex *index, const LbtTarget *t, bool inserting)
@@ -124,8 +123,10 @@ prefetch_target(const LbtIndex *index, const LbtTarget *t, bool inserting)
 					   (int) (t->fraction * index->seen.leaf_items) * sizeof(ItemIdData));
 	if (inserting)
 	{
-		__builtin_prefetch(page + SizeOfPageHeaderData + index->seen.leaf_items * sizeof(ItemIdData), 1);
-		__builtin_prefetch(page + BLCKSZ - MAXALIGN(sizeof(BTPageOpaqueData)) - index->seen.leaf_bytes - 1, 1);
+		__builtin_prefetch(page + SizeOfPageHeaderData +
+						   index->seen.leaf_items * sizeof(ItemIdData), 1);
+		__builtin_prefetch(page + BLCKSZ - MAXALIGN(sizeof(BTPageOpaqueData)) -
+						   index->seen.leaf_bytes - 1, 1);
 	}
 	/* GCC 12 drops calls of functions that do nothing but prefetch. */
 	__asm__ __volatile__("");
@@ -135,31 +136,38 @@ prefetch_target(const LbtIndex *index, const LbtTarget *t, bool inserting)
 typedef struct LbtReads LbtReads;
 
 /*
- * Predictions ahead of their use, in stages: each makes one step for every bound, and asks for the cache lines of the next
- * step, so that misses overlap.
+ * Predictions ahead of their use, in stages.  Each makes one step for all
+ * bounds, and prefetches for the next step, so that misses overlap.
  *
- *     add       key code, spline                                  -> leaf cache
- *     finish    the leaf's slot, block and buffer                 -> the page's header, and where the key should be
- *     read      leaves that are not in shared buffers             -> their reads
- *     near      an item close by; from its code, a better place   -> the item there; with high_keys, the high key
- *               (columns of varying length: a search, in steps)   -> its items
- *     rows      the item; its row's block; the block's buffer     -> the row, or its block's read
+ *     add     key code, spline                 -> leaf cache
+ *     finish  the leaf's slot, block, buffer   -> page header, key's place
+ *     read    leaves not in shared buffers     -> their reads
+ *     near    an item close by; from its code  -> the item there; with
+ *             a better place                      high_keys, the high key
+ *             (varying length: search steps)   -> its items
+ *     rows    item, row's block, its buffer    -> the row, or its block's read
  *
- * Add keys of leading columns (past: the bound behind what is equal to them), in order, to an empty batch, then finish it
- * (their byte strings must stay until then; no key has more columns than the first);
- * the others may follow, for an index whose entries can be looked at.  Between the lbt_index_update() before the first and
- * the last of these calls there must be no dsa call, and the index must have a model; later stages may be left for later,
- * after another lbt_index_update(), if it is still that model (lbt_batch_current()).  Pages are looked at without a lock
- * or pin, and what is on them may change meanwhile: all that is read is bounded, and leads only to cache lines, and to a
- * place in the leaf from which the lookup searches.
+ * Add keys of leading columns (past: the bound behind what is equal to them),
+ * in order, to an empty batch, then finish it.  Their byte strings must stay
+ * until then; no key has more columns than the first.  The other stages may
+ * follow, for an index whose entries can be looked at.
+ *
+ * Between the lbt_index_update() before the first and the last of these calls
+ * there must be no dsa call, and the index must have a model.  Later stages
+ * may run after another lbt_index_update(), if it is still that model
+ * (lbt_batch_current()).  Pages are looked at without a lock or pin, and may
+ * change meanwhile: all reads are bounded, and lead only to cache lines, and
+ * to a place in the leaf from which the lookup searches.
  */
-extern void lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtKeyValue *values, int nvalues, bool past);
+extern void lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtKeyValue *values,
+						  int nvalues, bool past);
 extern void lbt_batch_finish(const LbtIndex *index, LbtBatch *batch);
 extern LbtReads *lbt_batch_read(Relation rel, const LbtBatch *batch);
 extern void lbt_batch_near(Relation rel, LbtIndex *index, LbtBatch *batch, bool high_keys);
-extern LbtReads *lbt_batch_rows(Relation rel, LbtIndex *index, Relation table, LbtBatch *batch, bool read);
+extern LbtReads *lbt_batch_rows(Relation rel, LbtIndex *index, Relation table, LbtBatch *batch,
+								bool read);
 
-/* Is this, not empty, from the index's model of today?  The view is up to date. */
+/* Is a batch, not empty, of the index's current model?  View up to date. */
 static inline bool
 lbt_batch_current(const LbtIndex *index, const LbtBatch *batch)
 {
@@ -174,24 +182,29 @@ lbt_batch_key(LbtBatch *batch, int i)
 }
 
 /*
- * lbt_batch_read() and, if it may read, lbt_batch_rows() return the blocks that are not where their hints say (they may be
- * elsewhere in shared buffers), in the current memory context; NULL if there are none.  They are asked for while the batch
- * is used, effective_io_concurrency of them at a time (server/stream.h); nothing is pinned:
+ * lbt_batch_read() and, if it may read, lbt_batch_rows() return the blocks
+ * that are not where their hints say (they may be elsewhere in shared
+ * buffers), in the current memory context; NULL if there are none.  They are
+ * asked for while the batch is used, effective_io_concurrency of them at a
+ * time (server/stream.h); nothing is pinned:
  *
- *     _want()   one block more, for the bound of this number, with once only if it is not wanted yet; reads is NULL before
- *               the first
+ *     _want()   adds a block for the bound of this number, with once only if
+ *               it is not wanted yet; reads is NULL before the first
  *     _start()  asks for the first ones
- *     _come()   passes by what the bounds up to number last need; was one of these not in shared buffers when it was asked
- *               for?  Leaves are read, and where they are is noted; after an error in that, the rest is given up.
- *     _end()    ends the reads, sets *reads to NULL and returns how many blocks have been asked for
+ *     _come()   passes by what the bounds up to number last need; true if one
+ *               was not in shared buffers when asked for.  Reads leaves, and
+ *               notes where they are; after an error, gives up the rest.
+ *     _end()    ends the reads, sets *reads to NULL, returns how many blocks
+ *               were asked for
  */
-extern LbtReads *lbt_reads_want(LbtReads *reads, Relation rel, BlockNumber block, int of, bool once);
+extern LbtReads *lbt_reads_want(LbtReads *reads, Relation rel, BlockNumber block, int of,
+								bool once);
 extern void lbt_reads_start(LbtReads *reads);
 extern bool lbt_batch_leaves_come(LbtIndex *index, LbtBatch *batch, LbtReads *reads, int last);
 extern bool lbt_batch_rows_come(LbtReads *reads, int last);
 extern int	lbt_reads_end(LbtReads **reads);
 
-/* Can the index's entries be looked at without a lock: does an entry tell where its first columns, or one at least, lie? */
+/* Can entries be looked at unlocked: do they tell where a first column is? */
 static inline bool
 lbt_batch_looks(const LbtIndex *index)
 {
@@ -199,12 +212,12 @@ lbt_batch_looks(const LbtIndex *index)
 }
 
 /*
- * Is the leaf in this slot, one that a prediction named, in shared buffers: by its hint, or if that does not say so
- * and we may ask, by a lookup in the buffer table?  As for lbt_batch_add().
+ * Is the leaf in this slot, which a prediction named, in shared buffers: by
+ * its hint or, with ask, a lookup in the table?  As for lbt_batch_add().
  */
 extern bool lbt_slot_cached(Relation rel, LbtIndex *index, uint32 slot, bool ask);
 
-/* The slot that the model predicts for a bound; near as for predict_slot().  As for lbt_batch_add(). */
+/* The slot predicted for a bound; as for predict_slot(), lbt_batch_add(). */
 extern uint32 lbt_predict_slot(const LbtIndex *index, const LbtBound *bound, uint32 near);
 
 #endif							/* LBT_PREDICT_H */

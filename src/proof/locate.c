@@ -1,31 +1,38 @@
 /*
- * locate.c - predict, land, and prove; see locate.h and src/README, "Why an answer is right" and "Why an insert goes to
- * the right place".  This is where all trust is granted.
+ * locate.c - predict, land, and prove: all trust is granted here.  See
+ * src/README, "Why an answer is right" and "Why an insert goes to the right
+ * place".
  *
- *                          low                       high
- *     ... left neighbour ]  |  item  item  item  item  |  [ right neighbour ...
- *                              ^ some item before       ^ some item, or the high key, not before
+ *                       low                      high
+ *     left neighbour ]  |  item  item  item  item  |  [ right neighbour
+ *                          ^ an item before     ^ an item, or the high key,
+ *                                                 that is not before
  *
- * The proof, on a locked page that is a live leaf: the bound lies in the leaf's key space if
- *   low   some data item on the page is before the bound, or the page is leftmost, or we came from its left sibling,
- *         whose high key is before the bound; and
- *   high  some data item is not before the bound (it is <= the high key), or the high key itself is
- *         not, or the page is rightmost.
- * The search for the bound within the page has both kinds of item at hand, so in the common case the
- * proof costs no further cache line.
+ * The proof, on a locked page that is a live leaf: the bound lies in the
+ * leaf's key space if
+ *   low   some data item on the page is before the bound, or the page is
+ *         leftmost, or we came from its left sibling, whose high key is before
+ *         the bound; and
+ *   high  some data item is not before the bound (it is <= the high key), or
+ *         the high key itself is not, or the page is rightmost.
+ * The search for the bound within the page has both kinds of item at hand, so
+ * in the common case the proof costs no further cache line.
  *
- * For the place of a new tuple both sides must be strict by the covered columns alone: then heap TIDs and further
- * columns need no look.  Where they matter, because equal keys are there, nbtree's own comparison decides.
+ * For the place of a new tuple both sides must be strict by the covered
+ * columns alone: then heap TIDs and further columns need no look.  Where they
+ * matter, because equal keys are there, nbtree's own comparison decides.
  *
- * Race: a leaf may have split since the model was made.  Then the position lies beyond its high key, and the right link,
- * read under the lock, leads on.  The next page cannot have been recycled before it is locked, only deleted (the
- * caller's snapshot holds recycling back, as for nbtree's own scans), and a deleted page's key space went to its right.
+ * Race: a leaf may have split since the model was made.  Then the position
+ * lies beyond its high key, and the right link, read under the lock, leads on.
+ * The next page cannot have been recycled before it is locked, only deleted
+ * (the caller's snapshot holds recycling back, as for nbtree's own scans), and
+ * a deleted page's key space went to its right.
  */
 #include "proof/locate.h"
 
 #include "server/btree.h"
 
-/* Right links followed from the predicted leaf before the descent is the better way. */
+/* Follow so many right links from the predicted leaf, then descend instead. */
 #define MAX_HOPS 3
 
 typedef enum Verdict
@@ -48,14 +55,13 @@ typedef struct Search
 	IndexTuple	itup;			/* an insert's */
 	bool		unique;
 	double		fraction;		/* of the leaf, where it is looked for first */
-	OffsetNumber offset;		/* of the first item not before it, or last +
-								 * 1 */
+	OffsetNumber offset;		/* first item not before it, or last + 1 */
 	int			hops;			/* to the right of where we landed */
 } Search;
 
 /* ---- landing ---- */
 
-/* Pin the target, and lock it; InvalidBuffer when the block cannot be in the file. */
+/* Pin and lock the target; InvalidBuffer if its block is not in the file. */
 static pg_attribute_always_inline Buffer
 lock_target(const Search *search, const LbtTarget *t, int lockmode)
 {
@@ -82,8 +88,9 @@ lock_target(const Search *search, const LbtTarget *t, int lockmode)
 /* ---- the proof ---- */
 
 /*
- * A page of an nbtree file, as far as its header tells.  A zero or foreign page is not ours to report:
- * the descent raises nbtree's own error if it is really part of the tree.
+ * Is this a page of an nbtree file, as far as its header tells?  A zero or
+ * foreign page is not ours to report: the descent raises nbtree's own error if
+ * the page is really part of the tree.
  */
 static inline bool
 is_btree_page(Page page)
@@ -93,8 +100,8 @@ is_btree_page(Page page)
 }
 
 /*
- * Find the first item on a locked leaf that is not before the bound, from where it should be on.  Notes how full
- * the leaf is: the next one is likely to be alike.
+ * Find the first item on a locked leaf that is not before the bound, starting
+ * where it should be.  Note how full the leaf is: the next is often alike.
  */
 static inline void
 search_leaf(Search *search, Page page)
@@ -105,8 +112,9 @@ search_leaf(Search *search, Page page)
 
 	index->seen.leaf_items = last;
 	index->seen.leaf_bytes = ((PageHeader) page)->pd_special - ((PageHeader) page)->pd_upper;
-	search->offset = lbt_page_search(&index->keyspec, RelationGetDescr(search->rel), search->bound, page, first, last,
-									 first + (OffsetNumber) (search->fraction * (last + 1 - first)));
+	search->offset = lbt_page_search(&index->keyspec, RelationGetDescr(search->rel), search->bound,
+									 page, first, last, first +
+									 (OffsetNumber) (search->fraction * (last + 1 - first)));
 }
 
 /* Is nothing known of the low side: no item is before the position? */
@@ -122,14 +130,16 @@ examine_bound(Search *search, Page page, BTPageOpaque opaque)
 {
 	search_leaf(search, page);
 	if (search->offset > PageGetMaxOffsetNumber(page) &&
-		lbt_bound_beyond_page(&search->index->keyspec, RelationGetDescr(search->rel), search->bound, page))
+		lbt_bound_beyond_page(&search->index->keyspec, RelationGetDescr(search->rel), search->bound,
+							  page))
 		return BEYOND;
 	return low_unknown(search, opaque) ? BEFORE : PROVEN;
 }
 
 /*
- * Is the tuple's place on this leaf, where there are equal keys, or a high key equal in the covered columns?  Further
- * columns and the heap TID decide, by nbtree's comparison.
+ * Is the tuple's place on this leaf, where keys, or the high key's covered
+ * columns, are equal?  nbtree's comparison decides, by further columns and
+ * the heap TID.
  */
 static Verdict
 examine_equals(Search *search, Buffer buf)
@@ -137,12 +147,12 @@ examine_equals(Search *search, Buffer buf)
 	Page		page = BufferGetPage(buf);
 	BTPageOpaque opaque = BTPageGetOpaque(page);
 	BTScanInsert key = _bt_mkscankey(search->rel, search->itup);
-	BTInsertStateData state = {.itup = search->itup,.itemsz = MAXALIGN(IndexTupleSize(search->itup)),
-	.itup_key = key,.buf = buf};
+	BTInsertStateData state = {.itup = search->itup,
+	.itemsz = MAXALIGN(IndexTupleSize(search->itup)),.itup_key = key,.buf = buf};
 	Verdict		verdict = PROVEN;
 
 	key->scantid = &search->itup->t_tid;
-	/* Files from before PostgreSQL 12 order equal keys otherwise. */
+	/* Files from before PostgreSQL 12 order equal keys differently. */
 	if (!key->heapkeyspace)
 		verdict = NO_LEAF;
 	else if (!P_RIGHTMOST(opaque) && _bt_compare(search->rel, key, page, P_HIKEY) > 0)
@@ -165,11 +175,12 @@ examine_place(Search *search, Buffer buf, Page page, BTPageOpaque opaque)
 {
 	const LbtKeySpec *spec = &search->index->keyspec;
 	TupleDesc	tupdesc = RelationGetDescr(search->rel);
-	int			cmp = -1;		/* the key with what comes right of its place */
+	int			cmp = -1;		/* of the key with what follows it */
 
 	search_leaf(search, page);
 	if (search->offset <= PageGetMaxOffsetNumber(page))
-		cmp = lbt_compare_key(spec, tupdesc, search->bound, lbt_page_tuple(page, search->offset), false);
+		cmp = lbt_compare_key(spec, tupdesc, search->bound, lbt_page_tuple(page, search->offset),
+							  false);
 	else if (!P_RIGHTMOST(opaque))
 		cmp = lbt_compare_key(spec, tupdesc, search->bound, lbt_page_tuple(page, P_HIKEY), true);
 	if (cmp > 0)
@@ -179,10 +190,7 @@ examine_place(Search *search, Buffer buf, Page page, BTPageOpaque opaque)
 	return low_unknown(search, opaque) ? BEFORE : PROVEN;
 }
 
-/*
- * Prove the position on the locked page, or on a right neighbour.  The buffer returned, *buf, is locked as the first one
- * was, whatever the verdict.
- */
+/* Prove the position on *buf or right of it; returns *buf locked as it was. */
 static pg_attribute_always_inline Verdict
 verify(Search *search, Buffer *buf, int lockmode)
 {
@@ -203,14 +211,16 @@ verify(Search *search, Buffer *buf, int lockmode)
 			return NO_LEAF;
 		if (P_IGNORE(opaque))
 		{
-			/* Come upon, its key space went to its right. */
+			/* If we came from its left, its key space went to its right. */
 			if (search->hops == 0)
 				return NO_LEAF;
 		}
-		else if ((search->hops == 0 || inserting) && PageGetMaxOffsetNumber(page) < P_FIRSTDATAKEY(opaque))
+		else if ((search->hops == 0 || inserting) &&
+				 PageGetMaxOffsetNumber(page) < P_FIRSTDATAKEY(opaque))
 			return NO_LEAF;
 		else
-			verdict = inserting ? examine_place(search, *buf, page, opaque) : examine_bound(search, page, opaque);
+			verdict = inserting ? examine_place(search, *buf, page, opaque) :
+				examine_bound(search, page, opaque);
 		if (verdict != BEYOND || search->hops == MAX_HOPS || P_RIGHTMOST(opaque))
 			return verdict;
 		search->fraction = 0;
@@ -220,7 +230,7 @@ verify(Search *search, Buffer *buf, int lockmode)
 
 /* ---- lookups ---- */
 
-/* Is it the position behind all values of the first column? */
+/* Is this the position behind all values of the first column? */
 static inline bool
 is_right_end(const LbtBound *bound)
 {
@@ -228,8 +238,9 @@ is_right_end(const LbtBound *bound)
 }
 
 /*
- * An index that grows at its right end soon has leaves there that the model does not know.  The one found by the
- * last descent is a better prediction.  The slot stays the model's last one.
+ * An index that grows at its right end soon has leaves there that the model
+ * does not know.  The one that the last descent found is a better prediction.
+ * The slot stays the model's last one.
  */
 static pg_noinline void
 target_rightmost(const LbtIndex *index, const LbtBound *bound, LbtTarget *t)
@@ -237,16 +248,18 @@ target_rightmost(const LbtIndex *index, const LbtBound *bound, LbtTarget *t)
 	if (index->seen.rightmost == InvalidBlockNumber || !is_right_end(bound))
 		return;
 	t->block = index->seen.rightmost;
-	t->recent = lbt_enable_buffer_hint && index->seen.rightmost_buffer <= NBuffers ? index->seen.rightmost_buffer : InvalidBuffer;
+	t->recent = lbt_enable_buffer_hint && index->seen.rightmost_buffer <= NBuffers ?
+		index->seen.rightmost_buffer : InvalidBuffer;
 	t->fraction = 1.0;
 }
 
 Buffer
-lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapshot, OffsetNumber *offset,
-		   LbtTarget *target, LbtOutcome *outcome)
+lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapshot,
+		   OffsetNumber *offset, LbtTarget *target, LbtOutcome *outcome)
 {
 	static const LbtEvent events[] = {
-		[PROVEN] = LBT_EV_VERIFIED,[BEYOND] = LBT_EV_HIGH,[BEFORE] = LBT_EV_LOW,[NO_LEAF] = LBT_EV_BAD_PAGE
+		[PROVEN] = LBT_EV_VERIFIED,[BEYOND] = LBT_EV_HIGH,[BEFORE] = LBT_EV_LOW,
+		[NO_LEAF] = LBT_EV_BAD_PAGE
 	};
 	Search		search = {.rel = rel,.index = index,.bound = bound,.snapshot = snapshot};
 	Verdict		verdict;
@@ -380,7 +393,7 @@ lbt_descend_plainly(Relation rel, const LbtIndex *index, const LbtBound *bound, 
 
 /* ---- inserts ---- */
 
-/* Remember the leaf for the next insert.  slot: as predicted, or PG_UINT32_MAX. */
+/* Remember the leaf for the next insert.  slot: predicted, or PG_UINT32_MAX */
 static void
 remember_leaf(LbtIndex *index, Buffer buf, uint32 slot, uint64 code, int hops)
 {
@@ -411,10 +424,11 @@ target_last(const LbtIndex *index, uint64 code, LbtTarget *t)
 		return false;
 
 	/*
-	 * In a tie run it says nothing, and the model knows better, unless it led
-	 * here: equal keys go on from here.
+	 * In a tie run codes say nothing, and the model knows better, unless it
+	 * led here: equal keys go on from here.
 	 */
-	if (index->model.separators.bytes > 0 && !last->moved && last->hi != PG_UINT64_MAX && (code == last->lo || code == last->hi))
+	if (index->model.separators.bytes > 0 && !last->moved && last->hi != PG_UINT64_MAX &&
+		(code == last->lo || code == last->hi))
 		return false;
 	t->generation = index->generation;
 	t->slot = PG_UINT32_MAX;
@@ -442,7 +456,7 @@ try_target(Search *search, uint64 code, const LbtTarget *target, LbtPlace *place
 	page = BufferGetPage(buf);
 	if (verdict > PROVEN_POSTING)
 	{
-		/* Too far right of what the model knows: the next one starts here. */
+		/* Too far right of what the model knows: start here next time. */
 		if (search->hops == MAX_HOPS && is_btree_page(page))
 			remember_leaf(index, buf, target->slot, code, search->hops);
 		else
@@ -490,7 +504,7 @@ lbt_place(Relation rel, LbtIndex *index, const LbtBound *key, IndexTuple itup, b
 	return event;
 }
 
-/* Tuples of this code and above have outgrown the model: they go to this leaf, the rightmost. */
+/* Codes from this one on have outgrown the model: send them to this leaf. */
 static void
 remember_rightmost(LbtIndex *index, BlockNumber block, const LbtBound *key)
 {

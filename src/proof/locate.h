@@ -1,6 +1,6 @@
 /*
- * locate.h - where a prediction is trusted: from a bound to the leaf that holds it, and from a new index tuple to its
- * place on a leaf.
+ * locate.h - where a prediction is trusted: from a bound to the leaf that
+ * holds it, and from a new index tuple to its place on a leaf.
  */
 #ifndef LBT_LOCATE_H
 #define LBT_LOCATE_H
@@ -17,21 +17,20 @@ typedef struct LbtOutcome
 } LbtOutcome;
 
 /*
- * Find the leaf whose key space contains the bound, by a prediction that is proven right.  Returns its buffer, pinned
- * and share-locked, with *offset the first data item not before the bound (last offset + 1 when there is none on the
- * page).  InvalidBuffer, nothing locked, when there is no model or no proof: the caller counts the outcome, and then
- * descends.
+ * Find the leaf whose key space contains the bound, by a prediction that is
+ * proven right.  Returns its buffer, pinned and share-locked, with *offset the
+ * first data item not before the bound (last offset + 1 when there is none on
+ * the page).  Returns InvalidBuffer, with nothing locked, when there is no
+ * model or no proof: the caller counts the outcome, and then descends.
  *
- * The relation's key spec must cover the bound's columns.  *target may be a prediction made ahead, which is used unless
- * the model has changed since; its pin is taken over in any case.  On return it is the prediction that was used.
+ * The relation's key spec must cover the bound's columns.  *target may be a
+ * prediction made ahead, used unless the model has changed since; its pin is
+ * taken over in any case.  On return it is the prediction that was used.
  */
 extern Buffer lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapshot,
 						 OffsetNumber *offset, LbtTarget *target, LbtOutcome *outcome);
 
-/*
- * The same by nbtree's descent; InvalidBuffer when the index is empty.  backward: the caller goes on to the left; only a
- * hint.
- */
+/* The same by nbtree's descent; InvalidBuffer if empty.  backward: a hint. */
 extern Buffer lbt_descend(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward,
 						  Snapshot snapshot, OffsetNumber *offset);
 
@@ -52,19 +51,20 @@ typedef struct LbtPlace
 } LbtPlace;
 
 /*
- * Find the place of a tuple: the leaf whose key space holds (key, heap TID), and the place among its
- * items.  key is the tuple's key as a bound, not past; itup carries its heap TID.  With unique, success
- * also means that the index holds no equal key, on any page.
+ * Find the place of a tuple: the leaf whose key space holds (key, heap TID),
+ * and the place among its items.  key is the tuple's key as a bound, not past;
+ * itup carries its heap TID.  With unique, success also means that the index
+ * holds no equal key, on any page.
  *
- * Returns LBT_EV_INSERT_PLACED, or the reason for which nbtree has to insert: nothing is locked or pinned then.  The
- * index's model must be ready, and the caller must hold no lock.
+ * Returns LBT_EV_INSERT_PLACED, or why nbtree has to insert: then nothing is
+ * locked or pinned.  The model must be ready, and the caller hold no lock.
  */
 extern LbtEvent lbt_place(Relation rel, LbtIndex *index, const LbtBound *key, IndexTuple itup,
 						  bool unique, LbtPlace *place);
 
 /*
- * After nbtree has inserted what could not be placed: has it split place's leaf (true), and where do
- * further tuples of this code go?  Reads one page.
+ * After nbtree has inserted what could not be placed: has it split place's
+ * leaf (true), and where do further tuples of this code go?  Reads one page.
  */
 extern bool lbt_place_after_btree(Relation rel, LbtIndex *index, const LbtBound *key,
 								  const LbtPlace *place);

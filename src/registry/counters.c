@@ -14,7 +14,7 @@ set_to_zero(LbtStats *stats, TimestampTz reset_at)
 	stats->reset_at = reset_at;
 }
 
-/* An index's totals, made if need be, locked. */
+/* An index's totals, made if needed, locked. */
 static LbtStats *
 lock_totals(Oid database, Oid oid)
 {

@@ -1,6 +1,6 @@
 /*
- * counters.h - what lookups did, per index: counted in the backend, added up
- * in shared memory.
+ * counters.h - per-index counts of what lookups did, added up in shared
+ * memory.
  *
  * Lookups count in LbtIndex, private to the backend, and its events only grow:
  * a scan takes the difference of two moments for its own, whatever is reported
@@ -27,7 +27,7 @@ lbt_count(LbtIndex *index, LbtEvent event)
 	lbt_count_many(index, event, 1);
 }
 
-/* What became of a lookup: LBT_EV_VERIFIED, moved leaves away from the predicted one, or the reason of its descent. */
+/* Count a lookup: LBT_EV_VERIFIED, moved leaves away, or why it descended. */
 static inline void
 lbt_count_lookup(LbtIndex *index, LbtEvent event, int moved)
 {
@@ -50,13 +50,16 @@ lbt_count_unflushed(const LbtIndex *index, LbtEvent event)
 /* Add events of an index to its totals.  May raise errors. */
 extern void lbt_stats_add(LbtIndex *index, const uint64 *events);
 
-/* Copy out the totals of an index of this database: zeroes when there are none, or none that can be reached. */
+/* Totals of an index of this database; zeroes if none, or none reachable. */
 extern void lbt_stats_get(Oid oid, LbtStats *out);
 
-/* Set the totals of an index of this database, or (InvalidOid) of all, to zero, and remember when.  May raise errors. */
+/* Zero an index's totals, or (InvalidOid) the database's.  May raise errors */
 extern void lbt_stats_reset(Oid oid);
 
-/* Forget the totals of an index that is gone, or (InvalidOid) of a whole database.  Not after the end of a transaction. */
+/*
+ * Forget the totals of an index that is gone, or (InvalidOid) of a whole
+ * database.  Not after the end of a transaction.
+ */
 extern void lbt_stats_forget(Oid database, Oid oid);
 
 /* All totals there are, palloc'd; returns how many.  May raise errors. */

@@ -8,15 +8,15 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-/* A model not used for so long may make room for another that is wanted. */
+/* A model unused for so long may make room for another that is wanted. */
 #define IDLE_MS 60000
 
-/* How often a process looks for one. */
+/* How often a process looks for such a model. */
 #define IDLE_LOOK_MS 1000
 
 /* ---- the memory of models ---- */
 
-/* Free the memory of a model that no entry names any more; without one only raise the generation. */
+/* Raise the generation, and free a model (if any) that no entry names now. */
 static void
 free_model(dsa_pointer memory, Size bytes)
 {
@@ -30,8 +30,9 @@ free_model(dsa_pointer memory, Size bytes)
 }
 
 /*
- * The memory of a locked entry's model, which is about to be taken from it and freed.  Maps it: if that cannot be done,
- * the error comes while nothing has been changed, and the model stays where others find it.
+ * The memory of a locked entry's model, which is about to be taken from it and
+ * freed.  Maps it: if that fails, the error comes while nothing has changed,
+ * and the model stays where others find it.
  */
 static dsa_pointer
 model_of(const LbtEntry *entry)
@@ -63,14 +64,14 @@ evict(const LbtFile *file)
 
 	if (entry == NULL)
 		return;
-	entry->wanted = false;		/* it must not push out others in its turn */
+	entry->wanted = false;		/* else it might push out others in turn */
 	if (entry->state == LBT_READY)
 		lbt_entry_replace_model(entry, LBT_EVICTED, InvalidDsaPointer, entry->bytes);
 	else
 		dshash_release_lock(lbt_entries, entry);
 }
 
-/* When the least recently used model but the given file's was used, and whose; MAX: there is none. */
+/* Find the least recently used model except keep's; returns when, or MAX. */
 static uint64
 find_least_used(const LbtFile *keep, LbtFile *file)
 {
@@ -94,7 +95,7 @@ find_least_used(const LbtFile *keep, LbtFile *file)
 	return oldest;
 }
 
-/* Reserve room for a model within the limit, before there is any memory: other backends may reserve concurrently. */
+/* Reserve room within the limit before allocating; others may concurrently. */
 static bool
 reserve(Size bytes)
 {
@@ -110,8 +111,9 @@ reserve(Size bytes)
 }
 
 /*
- * Shared memory for a model, filled in, others evicted if need be; invalid, with the reason in *state, when there is no
- * room.  Small models evict none: any user's learnedbtree.min_leaves has a session train as many as there are indexes.
+ * Make shared memory for a model, evicting others if necessary; invalid, with
+ * the reason in *state, without room.  Small models evict none: any user's
+ * min_leaves can have a session train as many as there are indexes.
  */
 static dsa_pointer
 store(const LbtFile *file, const LbtTrained *trained, Size bytes, LbtState *state)
@@ -127,8 +129,9 @@ store(const LbtFile *file, const LbtTrained *trained, Size bytes, LbtState *stat
 	{
 		LbtFile		victim;
 
-		/* None is left when others have just reserved what there is. */
-		if (!lbt_may_evict_others(trained->blocks) || find_least_used(file, &victim) == PG_UINT64_MAX)
+		/* None is left when others have just reserved what there was. */
+		if (!lbt_may_evict_others(trained->blocks) ||
+			find_least_used(file, &victim) == PG_UINT64_MAX)
 		{
 			*state = LBT_EVICTED;
 			return InvalidDsaPointer;
@@ -141,8 +144,8 @@ store(const LbtFile *file, const LbtTrained *trained, Size bytes, LbtState *stat
 	{
 		memory = dsa_allocate_extended(lbt_area, bytes, DSA_ALLOC_NO_OOM | DSA_ALLOC_HUGE);
 		if (DsaPointerIsValid(memory))
-			lbt_model_assemble(dsa_get_address(lbt_area, memory), &trained->header, trained->knots, trained->leaves,
-							   trained->separators);
+			lbt_model_assemble(dsa_get_address(lbt_area, memory), &trained->header, trained->knots,
+							   trained->leaves, trained->separators);
 	}
 	LBT_GUARD_END(memory = InvalidDsaPointer);
 	if (!DsaPointerIsValid(memory))
@@ -176,8 +179,8 @@ lbt_registry_has_idle(void)
 	if (!lbt_registry_attach() || !TimestampDifferenceExceeds(looked, now, IDLE_LOOK_MS))
 		return idle;
 	looked = now;
-	LBT_GUARDED(idle = find_least_used(NULL, &file) < (uint64) TimestampTzPlusMilliseconds(now, -IDLE_MS),
-				idle = false);
+	LBT_GUARDED(idle = find_least_used(NULL, &file) <
+				(uint64) TimestampTzPlusMilliseconds(now, -IDLE_MS), idle = false);
 	return idle;
 }
 
@@ -208,7 +211,8 @@ lbt_registry_publish(const LbtFile *file, Oid oid, const LbtTrained *trained, bo
 	LbtState	state = trained->state;
 	volatile dsa_pointer memory = InvalidDsaPointer;
 	volatile bool registered = false;
-	const Size	bytes = state == LBT_READY ? lbt_model_bytes(header->nleaves, header->nknots, header->separator_bytes) : 0;
+	const Size	bytes = state == LBT_READY ?
+		lbt_model_bytes(header->nleaves, header->nknots, header->separator_bytes) : 0;
 
 	LBT_GUARD_BEGIN();
 	{
@@ -248,7 +252,8 @@ lbt_registry_describe(const LbtFile *file, LbtRegistered *out)
 		{
 			out->since = entry->since;
 			if (entry->state == LBT_READY)
-				memcpy(&out->header, dsa_get_address(lbt_area, entry->memory), sizeof(LbtModelHeader));
+				memcpy(&out->header, dsa_get_address(lbt_area, entry->memory),
+					   sizeof(LbtModelHeader));
 			out->state = entry->state;
 			dshash_release_lock(lbt_entries, entry);
 		}

@@ -1,5 +1,5 @@
 /*
- * models.h - published models, and the entries of their files; see shmem.h for the protocol.
+ * models.h - published models, and their files' entries; protocol: shmem.h.
  */
 #ifndef LBT_MODELS_H
 #define LBT_MODELS_H
@@ -22,16 +22,15 @@ typedef struct LbtTrained
 	uint32		fingerprint;	/* of the leaves' blocks in order */
 } LbtTrained;
 
-/* Settles what a locked entry says of trainings, while the outcome of one, in this state, is put into it.  Raises no error. */
+/* Settles a locked entry as a training ends in this state; raises no error. */
 typedef void (*LbtSettle) (LbtEntry *entry, LbtState state, const LbtTrained *trained);
 
 /*
- * Publish what a training found; false when there was no memory even to say
- * so.  With new_file the file becomes visible to others only if this
- * transaction commits.
+ * Publish a training's outcome; false when there was no memory even for that.
+ * With new_file others see it only if this transaction commits.
  */
-extern bool lbt_registry_publish(const LbtFile *file, Oid oid, const LbtTrained *trained, bool new_file,
-								 LbtSettle settle);
+extern bool lbt_registry_publish(const LbtFile *file, Oid oid, const LbtTrained *trained,
+								 bool new_file, LbtSettle settle);
 
 /* What the registry knows of a file, for display. */
 typedef struct LbtRegistered
@@ -41,10 +40,10 @@ typedef struct LbtRegistered
 	LbtModelHeader header;		/* when LBT_READY */
 } LbtRegistered;
 
-/* Leaves *out alone when the registry has no entry; the state is LBT_NO_MEMORY when that cannot be told. */
+/* Leaves *out alone if there is no entry; LBT_NO_MEMORY if we cannot tell. */
 extern void lbt_registry_describe(const LbtFile *file, LbtRegistered *out);
 
-/* Forget models: of one file; of all files of a database, or of an index, but one file. */
+/* Forget models: a file's; or a database's or index's, except one file's. */
 extern void lbt_registry_drop_file(const LbtFile *file);
 extern void lbt_registry_drop_matching(Oid database, Oid oid, const LbtFile *except);
 
@@ -54,23 +53,24 @@ typedef struct LbtListed
 	Oid			oid;
 } LbtListed;
 
-/* List a database's entries, or an index's, palloc'd; returns how many: none when not all can be reached. */
+/* Entries of a database or index, palloc'd; 0 if not all can be reached. */
 extern int	lbt_registry_list(Oid database, Oid oid, LbtListed **listed);
 
-/* Bytes of all models; and whether as many more would still be within the limit.  No dsa calls. */
+/* Bytes of all models; do as many more fit within the limit?  No dsa calls. */
 extern uint64 lbt_registry_bytes(void);
 extern bool lbt_registry_has_room(Size bytes);
 
-/* Has the least recently used model been idle for a minute?  The answer may be a second old. */
+/* Has a model been idle for a minute?  The answer may be a second old. */
 extern bool lbt_registry_has_idle(void);
 
-/* A file's entry, made if need be, with its partition locked exclusively.  May raise errors. */
+/* Find or make an entry, lock its partition exclusively.  May raise errors. */
 extern LbtEntry *lbt_entry_lock(const LbtFile *file, Oid oid);
 
 /*
- * Put a model, or none, into a locked entry, unlock it, and free the model that was there.  May raise errors; then nothing
- * has been changed, and the entry is locked.
+ * Put a model, or none, into a locked entry, unlock it, and free the old
+ * model.  May raise errors; then nothing has changed, and the entry is locked.
  */
-extern void lbt_entry_replace_model(LbtEntry *entry, LbtState state, dsa_pointer memory, Size bytes);
+extern void lbt_entry_replace_model(LbtEntry *entry, LbtState state, dsa_pointer memory,
+									Size bytes);
 
 #endif							/* LBT_MODELS_H */

@@ -1,8 +1,7 @@
 /*
  * names.c - lists of index names and patterns; see names.h.
  *
- * A list is read where it stands, each time: it is matched when an index's
- * routine is chosen, and not kept in another form.
+ * A list is matched in place, each time an index's routine is chosen.
  */
 #include "registry/names.h"
 
@@ -81,7 +80,8 @@ lbt_names_next(const char **at, LbtNamesItem *item, const char **problem)
 		end = skip_part(end + 1, problem);
 	if (*problem == NULL && *end == '.')
 		*problem = "A name has more than one dot outside double quotes.";
-	item->everything = is_word("all", start, end) || (!item->excludes && is_word("none", start, end));
+	item->everything = is_word("all", start, end) ||
+		(!item->excludes && is_word("none", start, end));
 	item->excludes = item->excludes || is_word("none", start, end);
 	item->length = end - item->text;
 	here = skip_blanks(end);
@@ -106,10 +106,7 @@ typedef struct Place
 	bool		quoted;			/* within double quotes */
 } Place;
 
-/*
- * Step to the next character: *literal when it stands for itself.  Returns
- * '\0' at the end of the part.
- */
+/* Step to the next character, '\0' at the end; *literal: it is no wildcard. */
 static char
 next_char(Place *place, const char *end, bool *literal)
 {

@@ -1,6 +1,5 @@
 /*
- * names.h - lists of index names and patterns, the value of
- * learnedbtree.btree_indexes.
+ * names.h - the value of learnedbtree.btree_indexes: lists of index patterns.
  *
  *     list    =  item { "," item }
  *     item    =  "all" | "none" | [ "!" ] [ part "." ] part
@@ -20,7 +19,7 @@
 /* An item, as it stands in the list. */
 typedef struct LbtNamesItem
 {
-	const char *text;			/* without blanks at its ends; not terminated */
+	const char *text;			/* without blanks around; not terminated */
 	int			length;			/* bytes */
 	bool		excludes;
 	bool		everything;		/* all, none or !all: matches every index */

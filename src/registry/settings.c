@@ -1,5 +1,5 @@
 /*
- * settings.c - the learnedbtree.* settings, and the options of indexes; see settings.h.
+ * settings.c - learnedbtree.* settings, and index options; see settings.h.
  */
 #include "registry/settings.h"
 
@@ -60,8 +60,9 @@ read_list(const char *list, LbtBtreeIndexes *kind, LbtNamesItem *item, const cha
 }
 
 /*
- * A setting for future sessions (ALTER DATABASE, ALTER ROLE, ALTER SYSTEM) means nothing to those without the library.
- * This session has it.  (ALTER SYSTEM comes as from the file, as a reload does, which happens between statements.)
+ * A setting for future sessions (ALTER DATABASE, ROLE or SYSTEM) means nothing
+ * to those without the library.  This session has it.  (ALTER SYSTEM comes as
+ * from the file, as a reload does, which happens between statements.)
  */
 static bool
 check_btree_indexes(char **value, void **extra, GucSource source)
@@ -76,8 +77,8 @@ check_btree_indexes(char **value, void **extra, GucSource source)
 		GUC_check_errhint("Valid values are none, all, and lists like 'orders_pkey, shop.item_*, !shop.item_log*'.");
 		return false;
 	}
-	if (kind != LBT_BTREE_NONE && IsUnderPostmaster && OidIsValid(MyDatabaseId) && IsTransactionState() &&
-		!InitializingParallelWorker &&
+	if (kind != LBT_BTREE_NONE && IsUnderPostmaster && OidIsValid(MyDatabaseId) &&
+		IsTransactionState() && !InitializingParallelWorker &&
 		(source == PGC_S_TEST || (source == PGC_S_FILE && debug_query_string != NULL)))
 		at_serving_plan();
 	return true;
@@ -102,7 +103,7 @@ assign_serving(int value, void *extra)
 	at_serving_change();
 }
 
-/* _PG_init() runs again after it has failed, out of memory: each setting is defined once. */
+/* _PG_init() runs again if memory ran out: define each setting only once. */
 static int	steps_done = 0;
 
 #define ONCE(action) \
@@ -130,8 +131,8 @@ lbt_settings_define(void (*serving_changed) (void), void (*serving_planned) (voi
 	ONCE(DefineCustomIntVariable("learnedbtree.min_leaves",
 								 "Leaf pages from which btree indexes are served where learnedbtree.btree_indexes says all.",
 								 "Smaller ones have too few pages on the way to a leaf.",
-								 &lbt_min_leaves, LBT_MIN_LEAVES_DEFAULT, 0, INT_MAX, PGC_USERSET, 0,
-								 NULL, assign_serving, NULL));
+								 &lbt_min_leaves, LBT_MIN_LEAVES_DEFAULT, 0, INT_MAX, PGC_USERSET,
+								 0, NULL, assign_serving, NULL));
 	ONCE(DefineCustomBoolVariable("learnedbtree.enable",
 								  "Finds leaves through models.",
 								  "When off, learnedbtree and served btree indexes work exactly as btree indexes.",
@@ -160,7 +161,8 @@ lbt_settings_define(void (*serving_changed) (void), void (*serving_planned) (voi
 	ONCE(DefineCustomBoolVariable("learnedbtree.enable_row_prefetch",
 								  "Brings table rows that an index scan will need into shared buffers ahead of time.",
 								  "When off, scans read their rows' blocks one by one, as in btree.",
-								  &lbt_enable_row_prefetch, true, PGC_USERSET, 0, NULL, NULL, NULL));
+								  &lbt_enable_row_prefetch, true, PGC_USERSET, 0, NULL, NULL,
+								  NULL));
 	ONCE(DefineCustomBoolVariable("learnedbtree.autotrain",
 								  "Trains models again in the background as their indexes change.",
 								  "When off, a model is trained by the build of its index, by the first use "
@@ -175,7 +177,8 @@ lbt_settings_define(void (*serving_changed) (void), void (*serving_planned) (voi
 								 "Leaf splits since the last training after which a model is trained again.",
 								 "-1 takes 2 per cent of the leaves, at least 64 of them or a quarter. "
 								 "The index option retrain_splits overrides it.",
-								 &lbt_retrain_splits, -1, -1, INT_MAX, PGC_USERSET, 0, NULL, NULL, NULL));
+								 &lbt_retrain_splits, -1, -1, INT_MAX, PGC_USERSET, 0, NULL, NULL,
+								 NULL));
 	ONCE(DefineCustomIntVariable("learnedbtree.max_error",
 								 "Largest error of a model's spline, in leaves.",
 								 "Takes effect with the next training; smaller means more knots. The index "
@@ -209,8 +212,8 @@ lbt_am_oid(void)
 	static Oid	cached = InvalidOid;
 
 	/*
-	 * DROP and CREATE EXTENSION gives a new one: ask the (cached) catalog,
-	 * not a variable alone.
+	 * DROP and CREATE EXTENSION gives a new one: do not trust a variable
+	 * alone, ask the (cached) catalog.
 	 */
 	if (!OidIsValid(cached) || !SearchSysCacheExists1(AMOID, ObjectIdGetDatum(cached)))
 		cached = get_am_oid("learnedbtree", true);
@@ -220,7 +223,7 @@ lbt_am_oid(void)
 uint64		lbt_index_options_generation = 1;
 static relopt_kind lbt_relopt_kind;
 
-/* A change of how models are made or used needs no stronger lock than training does. */
+/* How models are made or used changes under no stronger lock than training. */
 #define LEARN_LOCK ShareUpdateExclusiveLock
 
 void
@@ -261,7 +264,7 @@ lbt_options(Datum reloptions, bool validate)
 									  table, lengthof(table));
 }
 
-/* Schema and name of an index, then of each partitioned index that it is part of. */
+/* Schema and name of an index, then of each of its partitioned ancestors. */
 static List *
 names_of(Oid index)
 {

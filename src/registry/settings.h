@@ -1,5 +1,5 @@
 /*
- * settings.h - the learnedbtree.* settings, and an index's options: all that DBAs set.
+ * settings.h - learnedbtree.* settings and index options: all that DBAs set.
  *
  * settings.c documents them for users, in what it tells the server.
  */
@@ -52,7 +52,7 @@ typedef struct LbtIndexOptions
 
 #define LBT_NO_INDEX_OPTIONS ((LbtIndexOptions) {-1, -1, -1})
 
-/* rd_options of indexes of our access method.  nbtree reads the front of it. */
+/* rd_options of our access method's indexes.  nbtree reads the front of it. */
 typedef struct LbtOptions
 {
 	BTOptions	btree;
@@ -61,14 +61,14 @@ typedef struct LbtOptions
 	int			retrain_splits; /* -1: unset */
 } LbtOptions;
 
-/* By its size, has an index learnedbtree.min_leaves?  Its file has a metapage and, above two leaves or more, a root. */
+/* Has it room for min_leaves, a metapage and, from two leaves on, a root? */
 static inline bool
 lbt_is_large(BlockNumber nblocks)
 {
 	return nblocks >= (BlockNumber) lbt_min_leaves + (lbt_min_leaves > 1 ? 2 : lbt_min_leaves);
 }
 
-/* May a model of an index of this size take memory from others?  Not of one that any user's min_leaves alone has trained. */
+/* May its model evict others?  Not if only a user's min_leaves trained it. */
 static inline bool
 lbt_may_evict_others(BlockNumber nblocks)
 {
@@ -78,7 +78,7 @@ lbt_may_evict_others(BlockNumber nblocks)
 /* The access method's OID; InvalidOid before CREATE EXTENSION. */
 extern Oid	lbt_am_oid(void);
 
-/* Is it a btree index, whose rd_options are btree's and whose file is not ours to save a model in? */
+/* Is it btree's, whose rd_options and file are not ours? */
 static inline bool
 lbt_is_btree(Relation rel)
 {
@@ -86,14 +86,15 @@ lbt_is_btree(Relation rel)
 }
 
 /*
- * Raised when the options of any index, or what decides on serving btree indexes, may have changed: what was asked
- * for before may be outdated.  Starts at 1.
+ * Raised when the options of any index, or what decides on serving btree
+ * indexes, may have changed: earlier answers may be outdated.  Starts at 1.
  */
 extern uint64 lbt_index_options_generation;
 
 /*
- * In _PG_init; may be called again after an error.  serving_changed: a setting that decides on which btree indexes are
- * served has a new value; allocates nothing.  serving_planned: some are to be served in future sessions.
+ * In _PG_init; may be called again after an error.  Calls serving_changed,
+ * which allocates nothing, when a setting that decides which btree indexes are
+ * served changes; and serving_planned when future sessions are to serve some.
  */
 extern void lbt_settings_define(void (*serving_changed) (void), void (*serving_planned) (void));
 extern void lbt_options_define(void);
@@ -101,22 +102,20 @@ extern void lbt_options_define(void);
 /* The access method's amoptions: options of btree, and ours. */
 extern bytea *lbt_options(Datum reloptions, bool validate);
 
-/*
- * Does an item match an index, or a partitioned index that it is part of?
- * Reads catalogs.
- */
+/* Does an item match an index, or an ancestor of it?  Reads catalogs. */
 extern bool lbt_item_matches_index(const LbtNamesItem *item, Oid index);
 
 /*
  * The item of learnedbtree.btree_indexes that decides on a btree index: the
- * last one that matches its name, or that of a partitioned index that it is
- * part of.  False when none does.  Reads catalogs.
+ * last that matches its name, or that of a partitioned index that it is part
+ * of.  False when none does.  Reads catalogs.
  */
 extern bool lbt_deciding_item(Relation index, LbtNamesItem *item);
 
 /*
- * An index's options, and why this session is not to use a model for it: a constant string that goes on from "it is
- * not served: ", or NULL.  Returns false when this may not be the last word: ask again next time.  May read catalogs.
+ * An index's options, and why this session is not to use a model for it: a
+ * constant string that continues "it is not served: ", or NULL.  Returns false
+ * when this may not be the last word: ask again next time.  May read catalogs.
  * Not for every lookup: views (LbtIndex) keep the result.
  */
 extern bool lbt_index_options(Relation rel, LbtIndexOptions *options, const char **why_not);

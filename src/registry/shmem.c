@@ -1,5 +1,5 @@
 /*
- * shmem.c - making the shared memory, attaching to it, leaving it; see shmem.h.
+ * shmem.c - making shared memory, attaching to it, leaving it; see shmem.h.
  */
 #include "registry/shmem.h"
 
@@ -14,7 +14,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-/* A backend that could not attach tries again only so much later. */
+/* A backend that could not attach waits so long before it tries again. */
 #define ATTACH_INTERVAL_MS 10000
 
 /* What wait events call our LWLocks. */
@@ -62,7 +62,7 @@ attach_table(dshash_table_handle handle, Size key_size, Size entry_size, int tra
 	return dshash_attach(lbt_area, &params, handle, NULL);
 }
 
-/* Runs once for the cluster, perhaps in the postmaster, where no DSM segment can be made. */
+/* Runs once per cluster, perhaps in the postmaster, which can make no DSM. */
 static void
 init_control(void *block)
 {
@@ -89,8 +89,9 @@ init_control(void *block)
 }
 
 /*
- * At exit, while DSM segments are still mapped (the place may be in one; they are gone before on_shmem_exit).  An error
- * here ends the process, and what comes next in its exit needs the locks.
+ * At exit, while DSM segments are still mapped (the place may be in one; they
+ * are gone before on_shmem_exit).  An error here ends the process, and what
+ * comes next in its exit needs the locks.
  */
 static void
 leave_memory(int code, Datum arg)
@@ -126,9 +127,10 @@ lbt_put_off(void (*function) (void))
 }
 
 /*
- * Have these called at exit.  Not at just any time: the server wants such callbacks back in reverse order, and one that
- * comes in between, while a command has registered one of its own for as long as it runs (PG_ENSURE_ERROR_CLEANUP; 19's
- * REPACK builds indexes in there), ends the command with an error that it does not survive.
+ * Have these called at exit.  Not at just any time: the server wants such
+ * callbacks back in reverse order.  One that comes while a command has its own
+ * (PG_ENSURE_ERROR_CLEANUP; 19's REPACK builds indexes in there) ends the
+ * command with an error that it does not survive.
  */
 static void
 expect_exit(void)
@@ -154,7 +156,7 @@ expect_exit_at_end(XactEvent event, void *arg)
 	expect_exit();
 }
 
-/* What can fail comes first, and may come again: only the end makes this process one that has attached. */
+/* What can fail comes first, and may be repeated: attached only at the end. */
 static void
 attach(void)
 {
@@ -197,7 +199,8 @@ lbt_registry_attach(void)
 		return true;
 	}
 	if (lbt_shared_possible() && lbt_guard_may_enter() && GetCurrentTimestamp() >= next_try)
-		LBT_GUARDED(attach(), next_try = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ATTACH_INTERVAL_MS));
+		LBT_GUARDED(attach(), next_try = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
+																	 ATTACH_INTERVAL_MS));
 	return lbt_control != NULL;
 }
 
@@ -207,5 +210,6 @@ lbt_shmem_init(void)
 	RegisterXactCallback(expect_exit_at_end, NULL);
 	loaded_in = GetCurrentStatementStartTimestamp();
 	lbt_statement.begins = statement_begins;
-	lbt_shared_declare(MAXALIGN(sizeof(LbtControl)) + PLACE_BYTES + lbt_hints_bytes(), init_control);
+	lbt_shared_declare(MAXALIGN(sizeof(LbtControl)) + PLACE_BYTES + lbt_hints_bytes(),
+					   init_control);
 }

@@ -1,34 +1,43 @@
 /*
- * shmem.h - what is in shared memory: models, what is known of their indexes, demands for training, and counts.
+ * shmem.h - what is in shared memory: models, what is known of their indexes,
+ * demands for training, and counts.
  *
- *     control block              LbtControl, in the main segment, or (17 and later, where the library is not preloaded)
- *         |                      in a named one of its own
- *         +-- dsa area           grows by DSM segments
- *               +-- entries      LbtFile -> LbtEntry: each file's state, and where its model is
- *               +-- totals       (database, index) -> LbtStats: its counts
- *               +-- models       the bytes that model/model.h describes, within learnedbtree.max_model_memory
+ *     control block           LbtControl, in the main segment, or (from 17
+ *         |                   on, if the library is not preloaded) a named one
+ *         +-- dsa area        grows by DSM segments
+ *               +-- entries   LbtFile -> LbtEntry: a file's state, its model
+ *               +-- totals    (database, index) -> LbtStats: its counts
+ *               +-- models    the bytes that model/model.h describes, within
+ *                             learnedbtree.max_model_memory
  *
- * Generations and reclaim.  A published model is immutable except for its buffer hints.
+ * Generations and reclaim.  Only buffer hints of a published model change.
  *
- *     who replaces it              who reads it (no lock, no write)          who writes a buffer hint
- *       entry changed, locked        view's generation = control's?            reclaim, shared
- *       control's generation + 1       no:  lbt_index_refresh()                view's generation = control's?
- *       reclaim, exclusively           yes: read the model                       no:  leave it
- *       memory freed                 page decides                                yes: write
+ *     replacing it               reading (no lock,       writing a buffer hint
+ *                                no write)
+ *       entry changed, locked      current?                reclaim, shared
+ *       control's generation + 1     no:  refresh          current?
+ *       reclaim, exclusively         yes: read the model     no:  leave it
+ *       memory freed               page decides              yes: write
  *
- * An entry is read and changed under its hash partition's lock.  The generation is raised after every change and before
- * the memory of a superseded model is freed, so a backend whose view carries the current generation holds pointers to a
- * live model.
+ *     (current: view's generation = control's; refresh: lbt_index_refresh())
  *
- * Between comparing generations and reading, a model may be freed and its memory reused.  What a lookup then reads is
- * garbage, but stays mapped and is bounded, and the leaf decides (src/README, "Shared models").  Writers of buffer hints
- * cannot be so careless, hence reclaim.
+ * An entry is read and changed under its hash partition's lock.  The
+ * generation is raised after every change and before the memory of a
+ * superseded model is freed, so a backend whose view carries the current
+ * generation holds pointers to a live model.
  *
- * Lock order: hash partition, then dsa's own locks; reclaim, then dsa's own locks.  A partition lock and reclaim are
- * never held together, nor is one of them together with the workers' lock.
+ * Between comparing generations and reading, a model may be freed and its
+ * memory reused.  What a lookup then reads is garbage, but stays mapped and is
+ * bounded, and the leaf decides (src/README, "Shared models").  Writers of
+ * buffer hints cannot be so careless, hence reclaim.
  *
- * models.h, counters.h and view.h have the functions.  They need lbt_registry_attach() to have succeeded.  They raise no
- * error, unless they say so; the caller holds no LWLock.
+ * Lock order: hash partition, then dsa's own locks; reclaim, then dsa's own
+ * locks.  Never hold a partition lock and reclaim together, nor either of them
+ * together with the workers' lock.
+ *
+ * models.h, counters.h and view.h have the functions.  They need
+ * lbt_registry_attach() to have succeeded.  They raise no error unless they
+ * say so; the caller holds no LWLock.
  */
 #ifndef LBT_SHMEM_H
 #define LBT_SHMEM_H
@@ -43,7 +52,7 @@
 #include "storage/lwlock.h"
 #include "utils/dsa.h"
 
-/* Models are found by their index's file: a rebuilt index starts without one. */
+/* Models are found by their index's file: a rebuilt index starts anew. */
 typedef struct LbtFile
 {
 	Oid			database;
@@ -64,8 +73,8 @@ typedef enum LbtState
 	LBT_EMPTY,					/* there was no leaf to learn from */
 	LBT_TOO_LARGE,				/* over learnedbtree.max_model_memory */
 	LBT_EVICTED,				/* dropped to make room for others' models */
-	LBT_NO_MEMORY,				/* shared memory could not be had */
-	LBT_DAMAGED,				/* separators out of order: final for the file */
+	LBT_NO_MEMORY,				/* shared memory was not available */
+	LBT_DAMAGED,				/* separators out of order: final for a file */
 	LBT_FAILED,					/* another error: it will be tried again */
 	LBT_NOT_PAYING				/* descents cost less than its failures, or
 								 * take less time than its lookups */
@@ -115,7 +124,7 @@ typedef struct LbtStats
 /* Background workers at a time, each of another database. */
 #define LBT_WORKERS_LIMIT 64
 
-/* A background worker's place, taken while it has a process, or until a time. */
+/* A background worker's place: taken while it has a process, or until then. */
 typedef struct LbtWorker
 {
 	Oid			database;
@@ -158,7 +167,7 @@ typedef struct LbtTimes
 	double		squares;
 } LbtTimes;
 
-/* What happened to an index since its last training, in all backends, as far as they have said. */
+/* What all backends have reported of an index since its last training. */
 typedef struct LbtSince
 {
 	uint64		predictions;	/* of lookups and inserts */
@@ -176,7 +185,7 @@ typedef struct LbtEntry
 	Oid			oid;
 	LbtState	state;
 	BlockNumber trained_blocks; /* the file's size when it was trained */
-	int			trainer;		/* pid of who is training it now, or 0 */
+	int			trainer;		/* pid of the process that trains it, or 0 */
 	dsa_pointer memory;			/* the model, when LBT_READY */
 	Size		bytes;
 	TimestampTz changed_at;
@@ -207,13 +216,12 @@ extern dshash_table *lbt_totals;
 extern void lbt_shmem_init(void);
 
 /*
- * Attach this backend to the shared memory; false where there is none, or
- * none is available.  First calls what lbt_put_off() was given.  Not after
- * the end of a transaction.
+ * Attach this backend to the shared memory; false where none is available.
+ * First calls what lbt_put_off() was given.  Not after a transaction's end.
  */
 extern bool lbt_registry_attach(void);
 
-/* Have a function called by the next lbt_registry_attach(), once.  Allocates nothing. */
+/* Have the next lbt_registry_attach() call a function once.  No allocation. */
 extern void lbt_put_off(void (*function) (void));
 
 /*

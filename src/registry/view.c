@@ -1,5 +1,6 @@
 /*
- * view.c - this backend's views of indexes; see view.h, and shmem.h for why a view's model may be read without a lock.
+ * view.c - this backend's views of indexes; see view.h, and shmem.h for why a
+ * view's model may be read without a lock.
  */
 #include "registry/view.h"
 
@@ -11,10 +12,10 @@
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
-/* Views that a backend keeps beyond the end of a transaction, of files that are gone among them. */
+/* Views kept beyond a transaction's end; the files of some may be gone. */
 #define MAX_VIEWS 2048
 
-/* A view whose model could not be mapped, or did not fit, is not looked up again before. */
+/* Pause before we look up a model again that did not map or fit. */
 #define UNREACHABLE_MS 10000
 
 typedef struct View
@@ -23,7 +24,7 @@ typedef struct View
 	LbtIndex   *index;			/* or NULL */
 } View;
 
-/* Views are allocated one by one, and no larger than need be: sessions may be many, as may their indexes. */
+/* Views are allocated singly, and small: sessions and indexes may be many. */
 static MemoryContext views_context = NULL;
 static HTAB *views = NULL;		/* of View */
 static LbtIndex *recent = NULL; /* asked for last */
@@ -48,8 +49,9 @@ make_view(Relation rel, const LbtFile *file, MemoryContext context)
 }
 
 /*
- * Options change seldom, and the setting behind them at any time.  The file's size is asked for again, too: TRUNCATE
- * makes the file of a table of this transaction anew in place, and invalidates the index's relcache entry.
+ * Options change seldom, the setting behind them at any time.  Forget the
+ * file's size, too: TRUNCATE makes the file of this transaction's own table
+ * anew in place, and invalidates the index's relcache entry.
  */
 static inline void
 update_options(LbtIndex *index, Relation rel)
@@ -58,7 +60,8 @@ update_options(LbtIndex *index, Relation rel)
 	{
 		uint64		generation = lbt_index_options_generation;
 
-		index->serving.at = lbt_index_options(rel, &index->serving.options, &index->serving.why_not) ? generation : 0;
+		index->serving.at = lbt_index_options(rel, &index->serving.options,
+											  &index->serving.why_not) ? generation : 0;
 		index->serving.learned = index->serving.why_not == NULL;
 		index->nblocks = 0;
 	}
@@ -82,7 +85,8 @@ lbt_index_file(Oid relid, LbtFile *file)
 		return false;
 	class = (Form_pg_class) GETSTRUCT(row);
 	file->database = class->relisshared ? InvalidOid : MyDatabaseId;
-	file->tablespace = OidIsValid(class->reltablespace) ? class->reltablespace : MyDatabaseTableSpace;
+	file->tablespace = OidIsValid(class->reltablespace) ? class->reltablespace :
+		MyDatabaseTableSpace;
 	file->number = class->relfilenode;
 	shareable = class->relkind == RELKIND_INDEX && class->relpersistence != RELPERSISTENCE_TEMP &&
 		OidIsValid(class->relfilenode);
@@ -102,10 +106,13 @@ find_view(Relation rel, const LbtFile *file)
 		HASHCTL		ctl = {.keysize = sizeof(LbtFile),.entrysize = sizeof(View)};
 
 		if (views_context == NULL)
-			views_context = AllocSetContextCreate(TopMemoryContext, "learnedbtree indexes", ALLOCSET_DEFAULT_MINSIZE,
-												  ALLOCSET_DEFAULT_INITSIZE, 4 * ALLOCSET_DEFAULT_INITSIZE);
+			views_context = AllocSetContextCreate(TopMemoryContext, "learnedbtree indexes",
+												  ALLOCSET_DEFAULT_MINSIZE,
+												  ALLOCSET_DEFAULT_INITSIZE,
+												  4 * ALLOCSET_DEFAULT_INITSIZE);
 		ctl.hcxt = views_context;
-		views = hash_create("learnedbtree indexes", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		views = hash_create("learnedbtree indexes", 64, &ctl,
+							HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	}
 	view = hash_search(views, file, HASH_ENTER, &found);
 	if (!found)
@@ -132,15 +139,13 @@ lbt_index_get(Relation rel)
 
 	if (RelationUsesLocalBuffers(rel))
 	{
-		/*
-		 * Never shared, never counted: temporary indexes may come by the
-		 * million.
-		 */
+		/* Never shared or counted: there may be millions of these. */
 		index = make_view(rel, &file, CurrentMemoryContext);
 		update_options(index, rel);
 		return index;
 	}
-	if (recent == NULL || recent->oid != RelationGetRelid(rel) || !lbt_same_file(&recent->file, &file))
+	if (recent == NULL || recent->oid != RelationGetRelid(rel) ||
+		!lbt_same_file(&recent->file, &file))
 		recent = find_view(rel, &file);
 	index = recent;
 	update_options(index, rel);
@@ -157,8 +162,8 @@ open_model(LbtIndex *index, const LbtEntry *entry)
 	Size		code_bytes;
 	Size		runs_bytes;
 
-	if (!lbt_model_open(dsa_get_address(lbt_area, entry->memory), entry->bytes, &index->model, &code) ||
-		!lbt_keyspec_fits(&index->keyspec, &code))
+	if (!lbt_model_open(dsa_get_address(lbt_area, entry->memory), entry->bytes, &index->model,
+						&code) || !lbt_keyspec_fits(&index->keyspec, &code))
 		return false;
 	code_bytes = MAXALIGN(lbt_keycode_bytes(&code));
 	runs_bytes = index->model.separators.bytes > 0 ? LBT_TIE_RUNS * sizeof(LbtTieRun) : 0;
@@ -167,7 +172,8 @@ open_model(LbtIndex *index, const LbtEntry *entry)
 	if (index->code)
 		pfree(index->code);
 	index->model.code = index->code = kept;
-	lbt_separators_set_columns(&index->model.separators, index->keyspec.order, index->keyspec.ncolumns,
+	lbt_separators_set_columns(&index->model.separators, index->keyspec.order,
+							   index->keyspec.ncolumns,
 							   runs_bytes > 0 ? (LbtTieRun *) ((char *) kept + code_bytes) : NULL);
 	return true;
 }
@@ -178,7 +184,7 @@ unreachable_until(void)
 	return TimestampTzPlusMilliseconds(GetCurrentTimestamp(), UNREACHABLE_MS);
 }
 
-/* The state comes last: what raises an error must leave a view without a model. */
+/* Set the state last: after an error the view must have no model. */
 static void
 look_up(LbtIndex *index, TimestampTz failed_until)
 {
@@ -200,7 +206,7 @@ look_up(LbtIndex *index, TimestampTz failed_until)
 	if (state == LBT_FAILED || state == LBT_NO_MEMORY)
 		index->again_at = entry->not_before;
 
-	/* Mapped under the lock: afterwards the segment may be gone. */
+	/* Map it under the lock: afterwards the segment may be gone. */
 	if (state == LBT_READY && !open_model(index, entry))
 	{
 		state = LBT_FAILED;
@@ -216,7 +222,7 @@ lbt_index_refresh(LbtIndex *index)
 	uint64		generation = pg_atomic_read_u64(&lbt_control->generation);
 	volatile TimestampTz failed_until = index->state == LBT_FAILED ? index->again_at : 0;
 
-	/* Before the lookup: a change after it must be noticed. */
+	/* Before the lookup: we must notice a change after it. */
 	pg_read_barrier();
 	index->state = LBT_UNTRAINED;
 	index->trained_blocks = 0;
@@ -248,7 +254,8 @@ lbt_index_copy_model(const LbtIndex *index, Size *bytes)
 			const void *model = dsa_get_address(lbt_area, entry->memory);
 
 			*bytes = entry->bytes;
-			copy = MemoryContextAllocExtended(CurrentMemoryContext, *bytes, MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
+			copy = MemoryContextAllocExtended(CurrentMemoryContext, *bytes,
+											  MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
 			if (copy)
 				memcpy(copy, model, *bytes);
 		}
@@ -262,8 +269,10 @@ lbt_index_copy_model(const LbtIndex *index, Size *bytes)
 void
 lbt_index_take_hints(const LbtIndex *index, LbtLeaf *leaves, uint32 nleaves, BlockNumber nblocks)
 {
-	int32	   *by_block = MemoryContextAllocExtended(CurrentMemoryContext, (Size) nblocks * sizeof(int32),
-													  MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM | MCXT_ALLOC_ZERO);
+	int32	   *by_block = MemoryContextAllocExtended(CurrentMemoryContext,
+													  (Size) nblocks * sizeof(int32),
+													  MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM |
+													  MCXT_ALLOC_ZERO);
 
 	if (by_block == NULL)
 		return;

@@ -1,11 +1,11 @@
 /*
- * view.h - this backend's views of indexes: private memory, found by file, in which a lookup has what it needs without
- * asking shared memory.
+ * view.h - this backend's views of indexes: private memory, found by file, in
+ * which a lookup has what it needs without asking shared memory.
  *
- *     registry's generation  ----compare---->  view's generation: equal, and the pointers lead to a live model
- *                                    | raised
- *                                    v
- *                            lbt_index_refresh(): the entry, under its lock; the model mapped
+ *     registry's generation --compare--> view's: equal, and the pointers lead
+ *                               | raised         to a live model
+ *                               v
+ *     lbt_index_refresh(): looks the entry up under its lock, maps the model
  */
 #ifndef LBT_VIEW_H
 #define LBT_VIEW_H
@@ -47,7 +47,7 @@ typedef struct LbtTiming
 /* Lookups between two windows; before the first one half of them. */
 #define LBT_UNTIMED_LOOKUPS 65536
 
-/* The leaf that this backend inserted into last, and which codes are likely to belong there too. */
+/* The leaf last inserted into, and which codes are likely to belong there. */
 typedef struct LbtLastLeaf
 {
 	BlockNumber block;			/* InvalidBlockNumber: none */
@@ -58,9 +58,9 @@ typedef struct LbtLastLeaf
 } LbtLastLeaf;
 
 /*
- * A prediction for the next lookup of an index by this backend.  The look-ahead
- * node puts it in before it hands on an outer row (join/rowbatch.c), and the
- * inner scan takes it (am/scanahead.c), if it is for the bound that it is about
+ * A prediction for this backend's next lookup of an index.  The look-ahead
+ * node puts it in before it hands on an outer row (join/rowbatch.c).  The
+ * inner scan takes it (am/scanahead.c) if it is for the bound that it is about
  * to look up: with this code, and not past what is equal.
  */
 typedef struct LbtMailbox
@@ -82,7 +82,7 @@ lbt_mailbox_put(LbtMailbox *mailbox, const LbtTarget *target, uint64 code)
 	mailbox->code = code;
 }
 
-/* Empty it; true, and the prediction, if it is of this generation and for this code. */
+/* Empty it; true, with the prediction, if of this generation and this code. */
 static inline bool
 lbt_mailbox_take(LbtMailbox *mailbox, uint64 generation, uint64 code, LbtTarget *target)
 {
@@ -100,15 +100,14 @@ typedef struct LbtServing
 	bool		learned;		/* use a model */
 	const char *why_not;		/* a constant string, when not */
 	LbtIndexOptions options;
-	uint64		at;				/* lbt_index_options_generation; 0: look again */
+	uint64		at;				/* lbt_index_options_generation; 0: ask anew */
 } LbtServing;
 
 /* What this backend has counted (registry/counters.h). */
 typedef struct LbtCounts
 {
-	bool		dirty;			/* on the list of those with events to report */
-	uint32		misses;			/* fallbacks, right-moves since the last
-								 * report */
+	bool		dirty;			/* on the list of views with events to tell */
+	uint32		misses;			/* fallbacks, right-moves since the report */
 	uint32		splits;			/* since changed_at */
 	uint64		events[LBT_NEVENTS];	/* since the view was made */
 	uint64		reported[LBT_NEVENTS];	/* of these */
@@ -123,21 +122,20 @@ typedef struct LbtSeen
 	Buffer		rightmost_buffer;
 	uint16		leaf_items;		/* of the leaf seen last: where to prefetch */
 	uint16		leaf_bytes;
-	int			seek_error;		/* of guessed places on leaves: see
-								 * ahead/glimpse.c */
+	int			seek_error;		/* of guesses on leaves: ahead/glimpse.c */
 } LbtSeen;
 
 /* Where inserts are (am/insert.c, proof/locate.c). */
 typedef struct LbtInserting
 {
 	LbtLastLeaf last;
-	uint16		debt;			/* of late, inserts that nbtree had to do */
+	uint16		debt;			/* recent inserts that nbtree had to do */
 	uint16		skip;			/* inserts left to nbtree from the start */
 } LbtInserting;
 
 /*
- * This backend's view of one index.  Lives at least until the end of the transaction; that of a
- * temporary index in the memory context of the one who asked for it.
+ * This backend's view of one index.  Lives at least until the end of the
+ * transaction; a temporary index's lives in the caller's memory context.
  */
 typedef struct LbtIndex
 {
@@ -149,12 +147,11 @@ typedef struct LbtIndex
 	LbtState	state;
 	uint64		generation;		/* at which state and model were looked up */
 	LbtModel	model;			/* valid while state is LBT_READY */
-	LbtKeyCode *code;			/* the model's, and the separators' tie runs;
-								 * NULL before the first */
+	LbtKeyCode *code;			/* of the model and tie runs; NULL at first */
 	TimestampTz again_at;		/* no use to ask for a training before, or 0 */
-	BlockNumber nblocks;		/* the file has at least this many; 0 unknown */
+	BlockNumber nblocks;		/* the file has this many or more; 0 unknown */
 	BlockNumber trained_blocks; /* the file's size when it was trained */
-	Size		model_bytes;	/* of the model, when LBT_READY or LBT_EVICTED */
+	Size		model_bytes;	/* when LBT_READY or LBT_EVICTED */
 	TimestampTz changed_at;		/* when the state or model was registered */
 
 	LbtServing	serving;
@@ -170,12 +167,12 @@ typedef struct LbtIndex
 extern LbtIndex *lbt_index_get(Relation rel);
 
 /*
- * Look the index up in the registry.  No lock is held on return.  Raises no error: where shared memory cannot be
- * mapped there is no model (LBT_NO_MEMORY), for a while.
+ * Look the index up in the registry.  Holds no lock on return.  Raises no
+ * error: if memory cannot be mapped, the state is LBT_NO_MEMORY for a while.
  */
 extern void lbt_index_refresh(LbtIndex *index);
 
-/* Bring the view up to date: one read of a rarely written cache line when nothing changed. */
+/* Update the view: reads one rarely written cache line if nothing changed. */
 static inline void
 lbt_index_update(LbtIndex *index)
 {
@@ -188,22 +185,24 @@ lbt_index_update(LbtIndex *index)
 extern void *lbt_index_copy_model(const LbtIndex *index, Size *bytes);
 
 /*
- * Give the leaves of a model to be, of a file of so many blocks, the buffer hints of the one that it takes the place of:
- * else each leaf would have to be found anew, in the buffer table.  Allocates 4 bytes for each block, if it can.
+ * Give a new model's leaves, of a file of so many blocks, the buffer hints of
+ * the old model: without them each is looked up anew in the buffer table.
+ * Allocates 4 bytes for each block, if it can.
  */
-extern void lbt_index_take_hints(const LbtIndex *index, LbtLeaf *leaves, uint32 nleaves, BlockNumber nblocks);
+extern void lbt_index_take_hints(const LbtIndex *index, LbtLeaf *leaves, uint32 nleaves,
+								 BlockNumber nblocks);
 
-/* Remember in the model which buffer a slot's block is in.  Cheap when the model is superseded. */
+/* Remember which buffer a slot's block is in.  Cheap if superseded. */
 extern void lbt_index_set_hint(LbtIndex *index, uint32 slot, int32 buffer);
 
-/* The file of an index whose model may be shared; false when there is no such index. */
+/* The file of an index whose model may be shared; false if there is none. */
 extern bool lbt_index_file(Oid relid, LbtFile *file);
 
-/* Views with events to flush.  lbt_mark_dirty(): put one on the list that is not. */
+/* Views with events to flush.  lbt_mark_dirty() adds one that is not there. */
 extern dlist_head lbt_dirty_indexes;
 extern void lbt_mark_dirty(LbtIndex *index);
 
-/* At the end of a transaction, when no scan is open: forget views if they have become many. */
+/* At the end of a transaction, with no scan open: forget views if many. */
 extern void lbt_views_trim(void);
 
 #endif							/* LBT_VIEW_H */

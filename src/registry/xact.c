@@ -1,16 +1,18 @@
 /*
  * xact.c - models of files that transactions make and remove; see xact.h.
  *
- * Before a commit, while an error may still be had, models go that the commit makes useless: if the transaction fails
- * after all, they are trained again.  After a commit or abort shared memory is not touched, for to look at it may map a
- * segment, and an error would be the server's end.  What can go only then (models of files that were made in vain, and
- * counts, which nobody could bring back) is put on a list that the process sees to when it attaches next, or exits.
+ * Before a commit, while an error is still possible, drop the models that the
+ * commit makes useless: if the transaction fails after all, they are trained
+ * again.  After a commit or abort do not touch shared memory: that may map a
+ * segment, and an error would be the server's end.  What can go only then
+ * (models of files made in vain, and counts, which nobody could bring back)
+ * goes on a list for the process's next attach or exit.
  *
- * Nothing here can be wrong in a way that matters for answers: a model that stays too long is never found again and
- * goes when memory is short, one that goes too early is trained again.
+ * No mistake here matters for answers: a model that stays too long is never
+ * found, and goes if memory is short; one that goes early is trained again.
  *
- * Drops are seen by the server's hook for changes of catalog objects, in sessions that have loaded the library.  What others
- * drop is found by a worker before it ends (train/worker.c).
+ * The hook for changes of catalog objects sees drops in sessions that have the
+ * library.  A worker finds other drops before it ends (train/worker.c).
  */
 #include "registry/xact.h"
 
@@ -41,14 +43,14 @@ typedef struct Pending
 	struct Pending *next;
 } Pending;
 
-/* Both in TopMemoryContext: what this transaction does, the newest first, and what is left of ended ones. */
+/* In TopMemoryContext: this transaction's, newest first; and ended ones'. */
 static Pending *pending = NULL;
 static Pending *later = NULL;
 static object_access_hook_type next_hook = NULL;
 
 /* ---- what ends leave behind ---- */
 
-/* Each once: what cannot be reached now goes when memory is short, or is found by a worker. */
+/* Each once: what is out of reach goes when memory is short or by a worker. */
 static void
 forget_now(void)
 {
@@ -66,10 +68,11 @@ forget_now(void)
 }
 
 /*
- * The subtransactions from this one on have ended: what they have done of one kind is forgotten later.  That is what
- * an abort has made in vain; and at a commit what was dropped, once more: between the first time and the commit somebody
- * may have trained the index, if only its last lock was not ours alone (DROP INDEX CONCURRENTLY).  Allocates and maps
- * nothing: mostly an error would be the server's end.
+ * The subtransactions from this one on have ended: forget later what they have
+ * done of one kind.  That is what an abort made in vain; and at a commit what
+ * was dropped, again: since the first time somebody may have trained the
+ * index, if its last lock was not ours alone (DROP INDEX CONCURRENTLY).
+ * Allocates and maps nothing: mostly an error would be the server's end.
  */
 static void
 finish(SubTransactionId first, PendingKind kind)
@@ -130,10 +133,7 @@ note_change(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
 		remember(DROPPED, &database, InvalidOid);
 }
 
-/*
- * Models of files that this transaction has replaced, its own ones among them: of each index that it has made a file of,
- * only the last one's stays.
- */
+/* Drop models of files that this transaction replaced, even its own ones. */
 static void
 forget_replaced(void)
 {
@@ -150,7 +150,7 @@ forget_replaced(void)
 			}
 }
 
-/* Let go of what the commit is going to make useless. */
+/* Let go of what the commit will make useless. */
 static void
 before_commit(void)
 {
@@ -179,16 +179,19 @@ finish_files(XactEvent event, void *arg)
 		(void) lbt_registry_attach();
 		before_commit();
 	}
-	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PARALLEL_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE)
+	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PARALLEL_PRE_COMMIT ||
+		event == XACT_EVENT_PRE_PREPARE)
 		return;
 	if (pending != NULL)
 		finish(TopSubTransactionId, event == XACT_EVENT_PREPARE ? NOTHING :
-			   event == XACT_EVENT_COMMIT || event == XACT_EVENT_PARALLEL_COMMIT ? DROPPED : CREATED);
+			   event == XACT_EVENT_COMMIT || event == XACT_EVENT_PARALLEL_COMMIT ? DROPPED :
+			   CREATED);
 	lbt_views_trim();
 }
 
 static void
-finish_subxact_files(SubXactEvent event, SubTransactionId subxact, SubTransactionId parent, void *arg)
+finish_subxact_files(SubXactEvent event, SubTransactionId subxact, SubTransactionId parent,
+					 void *arg)
 {
 	if (event == SUBXACT_EVENT_COMMIT_SUB)
 		for (Pending *p = pending; p != NULL && p->subxact == subxact; p = p->next)
@@ -197,7 +200,7 @@ finish_subxact_files(SubXactEvent event, SubTransactionId subxact, SubTransactio
 		finish(subxact, CREATED);
 }
 
-/* A process that exits within a transaction aborts it, but only after shared memory has been let go. */
+/* An exit within a transaction aborts it, but after leaving shared memory. */
 static void
 finish_at_exit(void)
 {

@@ -1,13 +1,15 @@
 /*
- * exchange.c - another routine for the relcache entry of a btree index; see serve.h.
+ * exchange.c - giving a btree index's relcache entry our routine; see serve.h.
  *
- * The exchange happens only while our own open is the only one in this backend (rd_refcnt is 1).  So no scan, no insert
- * and no cursor of the old routine exists, and none of theirs meets the state of ours.  An entry that is open survives
- * invalidations with its routine (RelationReloadIndexInfo); one that nobody has open is thrown away, and comes back
- * with btree's.
+ * We exchange only while our own open is the only one in this backend
+ * (rd_refcnt is 1).  So no scan, insert or cursor of the old routine exists
+ * that could meet the state of ours.  An entry that is open keeps its routine
+ * through invalidations (RelationReloadIndexInfo); one that nobody has open is
+ * thrown away, and comes back with btree's.
  *
- * When the setting changes, entries keep our routine until they are thrown away: each scan and insert asks its
- * view (LbtIndex.learned) at its start, and is nbtree's from the first call to the last.
+ * When the setting changes, entries keep our routine until they are thrown
+ * away: each scan and insert asks its view (LbtIndex.learned) at its start,
+ * and is nbtree's from the first call to the last.
  */
 #include "serve/serve.h"
 
@@ -21,7 +23,7 @@
 
 static IndexAmRoutine routine;	/* ours; zero before the first exchange */
 
-/* btree's, except what shares the state of a scan or an insert: none of that may be inherited. */
+/* btree's routine; all that shares the state of a scan or insert is ours. */
 static void
 make_routine(void)
 {
@@ -36,7 +38,7 @@ make_routine(void)
 	routine.amrestrpos = lbt_restrpos;
 }
 
-/* Does the entry have just the routine that the server has given it? */
+/* Does the entry have exactly the routine that the server gave it? */
 static bool
 has_btrees_routine(Relation index)
 {
@@ -61,25 +63,30 @@ lbt_index_unfit(Relation index, bool looking_into)
 						  "That of a primary key or unique constraint has the constraint's name.");
 	if (!lbt_is_btree(index) && !(looking_into && class->relam == lbt_am_oid()))
 		return lbt_refuse(ERRCODE_WRONG_OBJECT_TYPE,
-						  looking_into ? "it is not a btree or learnedbtree index" : "it is not a btree index", NULL);
+						  looking_into ? "it is not a btree or learnedbtree index" :
+						  "it is not a btree index", NULL);
 	if (partitioned)
-		return lbt_refuse(ERRCODE_WRONG_OBJECT_TYPE, "it is a partitioned index, which has no pages of its own",
+		return lbt_refuse(ERRCODE_WRONG_OBJECT_TYPE,
+						  "it is a partitioned index, which has no pages of its own",
 						  "Name one of its partitions' indexes; pg_partition_tree() lists them.");
-	if (RelationGetRelid(index) < FirstNormalObjectId || class->relisshared || IsCatalogRelation(index))
-		return lbt_refuse(ERRCODE_FEATURE_NOT_SUPPORTED, "it is an index of a system catalog", NULL);
+	if (RelationGetRelid(index) < FirstNormalObjectId || class->relisshared ||
+		IsCatalogRelation(index))
+		return lbt_refuse(ERRCODE_FEATURE_NOT_SUPPORTED, "it is an index of a system catalog",
+						  NULL);
 	if (IsToastRelation(index))
 		return lbt_refuse(ERRCODE_FEATURE_NOT_SUPPORTED, "it is the index of a TOAST table", NULL);
 	if (looking_into ? RELATION_IS_OTHER_TEMP(index) : class->relpersistence == RELPERSISTENCE_TEMP)
 		return lbt_refuse(ERRCODE_FEATURE_NOT_SUPPORTED, "temporary indexes have no model", NULL);
 	if (class->relpersistence == RELPERSISTENCE_UNLOGGED && RecoveryInProgress())
-		return lbt_refuse(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "it is unlogged, and this is a standby", NULL);
+		return lbt_refuse(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+						  "it is unlogged, and this is a standby", NULL);
 	if (!index->rd_index->indisvalid || !index->rd_index->indisready || !index->rd_index->indislive)
 		return lbt_refuse(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "it is not valid",
 						  "Its build did not finish; REINDEX it or drop it.");
 	return lbt_refuse(0, NULL, NULL);
 }
 
-/* Is its file of the format of PostgreSQL 11 or older?  There the proofs on a page do not hold. */
+/* Is its format PostgreSQL 11's or older?  There no proof on a page holds. */
 static bool
 has_old_format(Relation index)
 {
@@ -105,7 +112,7 @@ lbt_serve_refusal(Relation index, bool *sure)
 	if (!is_exchanged(index) && !has_btrees_routine(index))
 		return "another extension has taken it over in this session";
 
-	/* Without a view, as most indexes need none: it is kept for long. */
+	/* Without a view, which is kept for long: most indexes need none. */
 	if (!lbt_index_options(index, &options, &reason))
 	{
 		if (sure)
@@ -118,7 +125,7 @@ lbt_serve_refusal(Relation index, bool *sure)
 	if (!lbt_trainable(index, view, &reason))
 		return reason;
 
-	/* It may have grown into learnedbtree.min_leaves since the view was made. */
+	/* It may have grown into min_leaves since the view was made. */
 	if (view->serving.why_not)
 	{
 		view->serving.at = 0;
@@ -141,10 +148,10 @@ lbt_exchange(Oid oid, bool *settled)
 	if (is_exchanged(index))
 		served = lbt_index_get(index)->serving.learned;
 	else
-		served = index->rd_rel->relkind == RELKIND_INDEX && lbt_is_btree(index) && index->rd_indam != NULL &&
-			lbt_serve_refusal(index, &sure) == NULL;
+		served = index->rd_rel->relkind == RELKIND_INDEX && lbt_is_btree(index) &&
+			index->rd_indam != NULL && lbt_serve_refusal(index, &sure) == NULL;
 
-	/* Looking may have received an invalidation: asked last. */
+	/* Ask this last: looking may have received an invalidation. */
 	if (served && !is_exchanged(index))
 	{
 		if (index->rd_refcnt == 1 && has_btrees_routine(index))

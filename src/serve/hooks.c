@@ -1,21 +1,26 @@
 /*
- * hooks.c - where btree indexes are exchanged: before each use of theirs that the server lets us see.
+ * hooks.c - exchanging btree indexes before each use that we are shown.
  *
- *   planning            all indexes of the relation
- *   execution           ExecutorStart: all indexes of the plan's tables, as a kept plan is not planned again, and planning
- *                       does not look at the target of an INSERT
- *   foreign keys        with the table that has them, if it is going to be changed: from 19 on the rows referred to are
- *                       looked up without a query
- *   COPY FROM           ProcessUtility
- *   partitions found    when the statement has ended that routed tuples to them: from the next one on
- *   logical replication before an apply worker's commit: the tables of its subscription
+ *   planning         all indexes of the relation
+ *   execution        in ExecutorStart, all indexes of the plan's tables: kept
+ *                    plans are not planned again, and planning does not look
+ *                    at the target of an INSERT
+ *   foreign keys     with the table that has them, if it will be changed: from
+ *                    19 on the rows referred to are looked up without a query
+ *   COPY FROM        in ProcessUtility
+ *   partitions       that a statement routed tuples to: at its end, for the
+ *                    next one
+ *   logical          before an apply worker's commit: the tables of its
+ *   replication      subscription
  *
- * A use that is missed costs speed, never an answer.
+ * A use that we miss costs speed, never an answer.
  *
- * A table whose indexes have been looked at is settled, and not looked at again until something changes: the relcache
- * callback (there is one, for the whole library) unsettles it when it or one of these indexes is invalidated; settings,
- * and names of schemas and partitioned indexes, raise the epoch, which unsettles all.  While nothing is to be served (the
- * setting is none), looking is false, and each hook is one test.
+ * A table whose indexes have been looked at is settled, and not looked at
+ * again until something changes.  The relcache callback (one for the whole
+ * library) unsettles it when it or one of these indexes is invalidated.
+ * Settings, and names of schemas and partitioned indexes, raise the epoch,
+ * which unsettles all.  While nothing is to be served (the setting is none),
+ * looking is false, and each hook is one test.
  */
 #include "serve/serve.h"
 
@@ -40,13 +45,10 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
-/* Statements after which a settled table is looked at again: it may have grown into learnedbtree.min_leaves. */
+/* Statements until a settled table is looked at again: it may have grown. */
 #define TABLE_STATEMENTS 256
 
-/*
- * A table whose indexes have been looked at, or such an index, or a
- * partitioned index that some of these are part of.
- */
+/* A table or index that we looked at, or its partitioned index. */
 typedef struct Known
 {
 	Oid			relid;			/* hash key */
@@ -89,9 +91,11 @@ note(Oid relid, Oid table, uint64 settled)
 		HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(Known)};
 
 		if (known_context == NULL)
-			known_context = AllocSetContextCreate(TopMemoryContext, "learnedbtree relations", ALLOCSET_SMALL_SIZES);
+			known_context = AllocSetContextCreate(TopMemoryContext, "learnedbtree relations",
+												  ALLOCSET_SMALL_SIZES);
 		ctl.hcxt = known_context;
-		all_known = hash_create("relations that learnedbtree has looked at", 256, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		all_known = hash_create("relations that learnedbtree has looked at", 256, &ctl,
+								HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	}
 	entry = hash_search(all_known, &relid, HASH_ENTER, &found);
 	if (found)
@@ -125,7 +129,7 @@ at_relcache_invalidation(Datum arg, Oid relid)
 		lbt_serve_changed();
 
 	/*
-	 * More have come at once than the server keeps.  Nobody will tell which
+	 * More came at once than the server keeps.  Nobody will tell which
 	 * relations were dropped among them.
 	 */
 	if (!OidIsValid(relid) && all_known)
@@ -180,11 +184,12 @@ note_referred(Relation rel)
 		return;
 	old = MemoryContextSwitchTo(known_context);
 	foreach(lc, keys)
-		known->referred = list_append_unique_oid(known->referred, ((ForeignKeyCacheInfo *) lfirst(lc))->confrelid);
+		known->referred = list_append_unique_oid(known->referred,
+												 ((ForeignKeyCacheInfo *) lfirst(lc))->confrelid);
 	MemoryContextSwitchTo(old);
 }
 
-/* Note an index of a table and, where names matter, the partitioned indexes that it is part of. */
+/* Note an index and, where names matter, its partitioned ancestors. */
 static void
 note_index(Oid index, Oid table)
 {
@@ -200,8 +205,9 @@ note_index(Oid index, Oid table)
 }
 
 /*
- * Exchange all indexes of a table that a statement is about to open.  True when that is settled.  Locks are not waited
- * for: a session that holds a conflicting one is about to drop the index or make it anew.
+ * Exchange all indexes of a table that a statement is about to open.  True
+ * when that is settled.  Do not wait for locks: a session that holds a
+ * conflicting one is about to drop the index or make it anew.
  */
 static bool
 prepare_table(Oid table)
@@ -220,9 +226,10 @@ prepare_table(Oid table)
 	rel = RelationIdGetRelation(table);
 	if (RelationIsValid(rel))
 	{
-		/* Noted first, for the callback to know it. */
+		/* Note it first, for the callback to know it. */
 		note(table, InvalidOid, before);
-		if (rel->rd_rel->relhasindex && !RelationUsesLocalBuffers(rel) && RELKIND_HAS_TABLE_AM(rel->rd_rel->relkind))
+		if (rel->rd_rel->relhasindex && !RelationUsesLocalBuffers(rel) &&
+			RELKIND_HAS_TABLE_AM(rel->rd_rel->relkind))
 			indexes = RelationGetIndexList(rel);
 		if (LBT_FOREIGN_KEYS_USE_INDEXES)
 			note_referred(rel);
@@ -272,7 +279,7 @@ prepare_target(Oid table)
 
 /* ---- statements ---- */
 
-/* Before a statement opens its relations.  Those of catalogs are never served. */
+/* Before a statement opens its relations.  Catalogs' are never served. */
 static void
 prepare_statement(const PlannedStmt *plan)
 {
@@ -294,7 +301,7 @@ prepare_statement(const PlannedStmt *plan)
 	}
 }
 
-/* After one that has found partitions while it ran: for the next one. */
+/* After a statement that found partitions while it ran: for the next one. */
 static void
 prepare_partitions(List *partitions)
 {
@@ -338,8 +345,9 @@ describe_indexes(RelOptInfo *rel)
 /* ---- COPY ---- */
 
 /*
- * Before COPY FROM locks its table.  And once more when it has ended: partitions that it has found, for the next one.
- * Like the server's parser, this locks a table for a moment before anybody asks for the user's rights.
+ * Before COPY FROM locks its table.  And again when it has ended, for the next
+ * one: partitions that it found.  Like the server's parser, this locks a table
+ * for a moment before anybody checks the user's rights.
  */
 static void
 prepare_copy(const CopyStmt *copy)
@@ -368,10 +376,11 @@ prepare_subscribed(void)
 	if (subscribed_settled)
 		return;
 
-	/* First, as an invalidation meanwhile makes it false. */
+	/* First, as an invalidation meanwhile sets it to false. */
 	subscribed_settled = true;
 	foreach(lc, lbt_subscription_relations(MySubscription->oid))
-		foreach(member, find_all_inheritors(((SubscriptionRelState *) lfirst(lc))->relid, NoLock, NULL))
+		foreach(member, find_all_inheritors(((SubscriptionRelState *) lfirst(lc))->relid, NoLock,
+											NULL))
 		if (!prepare_table(lfirst_oid(member)))
 		subscribed_settled = false;
 }
@@ -380,7 +389,8 @@ prepare_subscribed(void)
 static void
 prepare_before_commit(XactEvent event, void *arg)
 {
-	if (event == XACT_EVENT_PRE_COMMIT && MySubscription != NULL && IsLogicalWorker() && is_looking())
+	if (event == XACT_EVENT_PRE_COMMIT && MySubscription != NULL && IsLogicalWorker() &&
+		is_looking())
 		prepare_subscribed();
 }
 

@@ -1,5 +1,5 @@
 /*
- * loading.c - will sessions have the library?  Settings mean nothing to those that have not.
+ * loading.c - will sessions have the library?  Else settings mean nothing.
  */
 #include "serve/serve.h"
 
@@ -16,7 +16,7 @@
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 
-/* Is the library in a list of libraries, or in such a setting ("name=list")?  By its name, with or without folder and suffix. */
+/* Is the library in a list of libraries, with folder and suffix or without? */
 static bool
 lists_library(const char *libraries)
 {
@@ -34,7 +34,7 @@ lists_library(const char *libraries)
 	return false;
 }
 
-/* Set for this database or all, for all roles or some?  This session may have begun before. */
+/* Set for this database or all, and any role?  Perhaps since we began. */
 static bool
 set_for_database(void)
 {
@@ -52,11 +52,12 @@ set_for_database(void)
 		Datum	   *elements;
 		int			n = 0;
 
-		/* heap_getattr() calls what only later minors have. */
+		/* Not heap_getattr(): it calls what only later minors have. */
 		heap_deform_tuple(tuple, RelationGetDescr(catalog), values, nulls);
-		if (!nulls[Anum_pg_db_role_setting_setconfig - 1] && (form->setdatabase == MyDatabaseId || !OidIsValid(form->setdatabase)))
-			deconstruct_array(DatumGetArrayTypeP(values[Anum_pg_db_role_setting_setconfig - 1]), TEXTOID, -1, false, TYPALIGN_INT,
-							  &elements, NULL, &n);
+		if (!nulls[Anum_pg_db_role_setting_setconfig - 1] &&
+			(form->setdatabase == MyDatabaseId || !OidIsValid(form->setdatabase)))
+			deconstruct_array(DatumGetArrayTypeP(values[Anum_pg_db_role_setting_setconfig - 1]),
+							  TEXTOID, -1, false, TYPALIGN_INT, &elements, NULL, &n);
 		for (int i = 0; i < n && !found; i++)
 		{
 			char	   *setting = TextDatumGetCString(elements[i]);

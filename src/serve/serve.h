@@ -1,12 +1,13 @@
 /*
- * serve.h - serving btree indexes as they are: in this backend the relcache entry of a btree index gets a routine of
- * ours, and nothing else changes, neither in the catalogs, nor in the file, nor for other backends.
+ * serve.h - serving btree indexes as they are: in this backend the relcache
+ * entry of a btree index gets a routine of ours.  Nothing else changes: not
+ * the catalogs, not the file, not other backends.
  *
- *     relcache entry             rd_indam ->  btree's routine    scans and inserts are nbtree's
+ *     relcache entry  rd_indam -> btree's    scans and inserts are nbtree's
  *          | exchange.c: nobody else here has it open, and it is to be served
  *          v
- *     relcache entry             rd_indam ->  our routine        scans and inserts ask the model; whatever that
- *          |                                                      does not answer goes on to nbtree's functions
+ *     relcache entry  rd_indam -> ours       scans and inserts ask the model;
+ *          |                                 nbtree's functions do the rest
  *          | an invalidation throws the entry away, or the session ends
  *          v
  *     btree's again, until the next exchange
@@ -24,16 +25,17 @@
 /* exchange.c */
 
 /*
- * Why this session does not serve an open index of btree's: a constant string that goes on from "it is not served: ";
- * NULL when it is to be served.  *sure (which may be NULL): this is the last word.  May read catalogs and the metapage.
+ * Why this session does not serve an open btree index: a constant string that
+ * continues "it is not served: ", or NULL.  *sure (sure may be NULL): this is
+ * the last word.  May read catalogs and the metapage.
  */
 extern const char *lbt_serve_refusal(Relation index, bool *sure);
 
-/* Why an index is not served or looked into: constant strings; the reason goes on from "it is not served: ". */
+/* Why an index is not served or looked into; all are constant strings. */
 typedef struct LbtRefusal
 {
 	int			sqlstate;
-	const char *reason;			/* NULL: it is fit */
+	const char *reason;			/* continues "it is not served: "; NULL: fit */
 	const char *hint;			/* NULL: none */
 } LbtRefusal;
 
@@ -46,16 +48,16 @@ lbt_refuse(int sqlstate, const char *reason, const char *hint)
 }
 
 /*
- * Why a relation is not a btree index to be served, whatever the settings say
- * or (looking_into) not a btree or learnedbtree index with a model to look
- * into.
+ * Why a relation is not a btree index to be served, whatever the settings say,
+ * or (looking_into) not a btree or learnedbtree index to look into.
  */
 extern LbtRefusal lbt_index_unfit(Relation index, bool looking_into);
 
 /*
- * Exchange the routine of a btree index that is to be served, unless its entry is in use.  The caller has locked the
- * index or its table against being dropped.  True when the entry has our routine now and the index is to be served.
- * *settled is set to false when it is worth asking again at the next statement.
+ * Exchange the routine of a btree index that is to be served, unless its entry
+ * is in use.  The caller has locked the index or its table against drops.
+ * True when the entry has our routine now and the index is to be served.  Sets
+ * *settled to false when it is worth asking again at the next statement.
  */
 extern bool lbt_exchange(Oid index, bool *settled);
 
@@ -64,12 +66,12 @@ extern bool lbt_exchange(Oid index, bool *settled);
 /* In _PG_init. */
 extern void lbt_serve_init(void);
 
-/* A setting or a name that decides on serving has changed.  Allocates nothing. */
+/* A setting or name that decides on serving has changed.  No allocation. */
 extern void lbt_serve_changed(void);
 
 /* loading.c */
 
-/* Emit a NOTICE, once a session, with the statement to run if new sessions will not have the library. */
+/* Unless new sessions will load the library, say how: a NOTICE, once. */
 extern void lbt_tell_not_loaded(void);
 
 #endif							/* LBT_SERVE_H */

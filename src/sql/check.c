@@ -1,10 +1,11 @@
 /*
  * check.c - learnedbtree_check(): the model's predictions against the tree.
  *
- * Every separator is looked up as a lookup of a user's would be.  A wrong landing, a prediction that was proven on a
- * leaf which does not hold the bound, would be a wrong answer to users.  Two ways to say the same position are none:
- * "behind the last item of a leaf" is "in front of the first item of the next one", and prediction and descent may
- * differ in that.  So both are brought to the second form before they are compared.
+ * Look up every separator as a user's lookup would.  A wrong landing, a
+ * prediction proven on a leaf that does not hold the bound, would be a wrong
+ * answer to users.  Prediction and descent may name one position in two ways:
+ * "behind the last item of a leaf" is "in front of the first item of the next
+ * one".  So bring both to the second form before comparing them.
  */
 #include "postgres.h"
 
@@ -26,8 +27,7 @@ PG_FUNCTION_INFO_V1(learnedbtree_check);
 typedef struct Position
 {
 	BlockNumber block;
-	OffsetNumber offset;		/* of the item right of it; behind the last
-								 * one only on the rightmost leaf */
+	OffsetNumber offset;		/* item right of it; none: rightmost leaf */
 } Position;
 
 /* The position on a locked leaf, or further right; gives up lock and pin. */
@@ -54,8 +54,8 @@ position_of(Relation rel, Buffer buf, OffsetNumber offset)
 }
 
 static void
-compare_positions(Relation rel, BlockNumber predicted, BlockNumber proven, Position landed, Position descended,
-				  const LbtBound *bound, const LbtLeafWalk *walk)
+compare_positions(Relation rel, BlockNumber predicted, BlockNumber proven, Position landed,
+				  Position descended, const LbtBound *bound, const LbtLeafWalk *walk)
 {
 	if (landed.block == descended.block && landed.offset == descended.offset)
 		return;
@@ -64,17 +64,17 @@ compare_positions(Relation rel, BlockNumber predicted, BlockNumber proven, Posit
 			 errmsg("a lookup in index \"%s\" that was proven is not where the descent leads",
 					RelationGetRelationName(rel)),
 			 errdetail("%s the separator of block %u: block %u was predicted and block %u proven, which is item %u of "
-					   "block %u; the descent leads to item %u of block %u.", bound->past ? "Behind" : "At",
-					   walk->block, predicted, proven, landed.offset, landed.block, descended.offset,
-					   descended.block),
+					   "block %u; the descent leads to item %u of block %u.",
+					   bound->past ? "Behind" : "At", walk->block, predicted, proven,
+					   landed.offset, landed.block, descended.offset, descended.block),
 			 errhint("Set learnedbtree.enable to off, and REINDEX; if the file has come to no harm, report it as an "
 					 "error of learnedbtree.")));
 }
 
-/* One lookup; what becomes of it is counted, but not in the index's statistics, which are about users'. */
+/* One lookup, counted here only: the index's statistics are about users'. */
 static void
-try_bound(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapshot, const LbtLeafWalk *walk,
-		  uint64 *counts)
+try_bound(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapshot,
+		  const LbtLeafWalk *walk, uint64 *counts)
 {
 	LbtTarget	target = {.generation = 0};
 	OffsetNumber offset;
@@ -98,10 +98,11 @@ try_bound(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapsho
 }
 
 /*
- * Predict every separator's place in the tree, and see where it lands.  What is proven must be where the descent leads,
- * otherwise an error is raised.  False, and the counts are worthless, when there is no model, or it went away meanwhile.
+ * Predict every separator's place in the tree, and see where it lands.  What
+ * is proven must be where the descent leads; otherwise raise an error.  False,
+ * with worthless counts, when there is no model, or it went away.
  *
- * The table is locked against writers and VACUUM: prediction and descent have to see the same tree.
+ * Lock out writers and VACUUM: both ways have to see the same tree.
  */
 static bool
 check_lookups(Relation rel, LbtIndex *index, uint64 counts[2][LBT_NEVENTS])
@@ -120,7 +121,8 @@ check_lookups(Relation rel, LbtIndex *index, uint64 counts[2][LBT_NEVENTS])
 
 		CHECK_FOR_INTERRUPTS();
 		if (walk.separator)
-			lbt_bound_of_tuple(&index->keyspec, RelationGetDescr(rel), walk.separator, scratch, &bound);
+			lbt_bound_of_tuple(&index->keyspec, RelationGetDescr(rel), walk.separator, scratch,
+							   &bound);
 
 		/* As the lower bound of a scan, and as an upper one. */
 		for (int past = 0; past <= 1 && ready && walk.separator; past++)
@@ -138,7 +140,7 @@ check_lookups(Relation rel, LbtIndex *index, uint64 counts[2][LBT_NEVENTS])
 	return ready && index->state == LBT_READY;
 }
 
-/* Open the index that the argument names; its table is locked against writers and VACUUM until the transaction ends. */
+/* Open the argument's index; writers and VACUUM stay out until we commit. */
 static Relation
 open_index(FunctionCallInfo fcinfo)
 {
@@ -146,8 +148,8 @@ open_index(FunctionCallInfo fcinfo)
 	Oid			heapid;
 
 	/*
-	 * Is it ours, and the caller's?  Asked before a lock that others would
-	 * have to wait for.  The table is locked first, as by all others.
+	 * Is it ours, and the caller's?  Ask before we take a lock that others
+	 * would wait for.  Lock the table first, as all others do.
 	 */
 	index_close(lbt_open_index(relid, AccessShareLock, LBT_MAY_CHANGE), AccessShareLock);
 	heapid = IndexGetRelation(relid, true);
@@ -169,7 +171,7 @@ learnedbtree_check(PG_FUNCTION_ARGS)
 	bool		counted = lbt_trainable(rel, index, &reason) && check_lookups(rel, index, both);
 	LbtRow		row = {0};
 
-	/* Asked last, so that it tells why there are no counts. */
+	/* Ask this last, so that it tells why there are no counts. */
 	lbt_row_add_text(&row, lbt_model_state(rel, index, &model, &reason));
 	lbt_row_add_text(&row, lbt_is_btree(rel) ? "none" : lbt_metapage_state(rel, index));
 	if (counted)

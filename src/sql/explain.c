@@ -1,5 +1,5 @@
 /*
- * explain.c - EXPLAIN (ANALYZE, LEARNEDBTREE), from 18 on: what each index scan of a statement did.  The scans count.
+ * explain.c - EXPLAIN (ANALYZE, LEARNEDBTREE), from 18: what index scans did.
  */
 #include "postgres.h"
 
@@ -37,7 +37,7 @@ static const struct
 	[LBT_EV_ROWS_PREFETCHED] = {"Rows Prefetched", "rows_prefetched"},
 };
 
-/* What the scan of a node did in this process, by LbtEvent; NULL when the node does not scan an index of ours. */
+/* Counts, by LbtEvent, of a node's scan; NULL if it scans none of ours. */
 static const uint64 *
 node_counts(PlanState *node)
 {
@@ -67,7 +67,7 @@ node_counts(PlanState *node)
 	return scan ? ((LbtScan *) scan->opaque)->counts : not_executed;
 }
 
-/* One line, of what has happened; none where nothing has. */
+/* One line of what has happened; none if nothing has. */
 static void
 explain_text(const uint64 *counts, ExplainState *es)
 {
@@ -76,8 +76,8 @@ explain_text(const uint64 *counts, ExplainState *es)
 	initStringInfo(&line);
 	for (int i = 0; i < LBT_SCAN_EVENTS; i++)
 		if (counts[i] > 0 || (i == LBT_EV_VERIFIED && counts[LBT_EV_LOOKUP] > 0))
-			appendStringInfo(&line, "%s%s=" UINT64_FORMAT, line.len > 0 ? " " : "", event_names[i].word,
-							 counts[i]);
+			appendStringInfo(&line, "%s%s=" UINT64_FORMAT, line.len > 0 ? " " : "",
+							 event_names[i].word, counts[i]);
 	if (line.len > 0)
 		ExplainPropertyText("Learned B-Tree", line.data, es);
 	pfree(line.data);
@@ -110,7 +110,8 @@ validate_options(ExplainState *es, List *options, ParseState *pstate)
 }
 
 static void
-explain_node(PlanState *node, List *ancestors, const char *relationship, const char *plan_name, ExplainState *es)
+explain_node(PlanState *node, List *ancestors, const char *relationship, const char *plan_name,
+			 ExplainState *es)
 {
 	const uint64 *counts;
 

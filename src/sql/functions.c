@@ -1,5 +1,5 @@
 /*
- * functions.c - opening an index that a user named, and rows of results; see functions.h.
+ * functions.c - opening a named index, and rows of results; see functions.h.
  */
 #include "sql/functions.h"
 

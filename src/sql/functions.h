@@ -1,5 +1,5 @@
 /*
- * functions.h - what functions about one index share: their argument, opened and checked, and their result.
+ * functions.h - functions about one index: their argument, and their result.
  */
 #ifndef LBT_FUNCTIONS_H
 #define LBT_FUNCTIONS_H
@@ -19,8 +19,9 @@ typedef enum LbtRight
 } LbtRight;
 
 /*
- * Open a btree or learnedbtree index under this lock, or raise an error that names what is wrong: no such relation,
- * not an index, a catalog's, another access method's, partitioned, invalid, another session's temporary one, or not
+ * Open a btree or learnedbtree index under this lock, or raise an error that
+ * names what is wrong: no such relation, not an index, a catalog's, of another
+ * access method, partitioned, invalid, temporary in another session, or not
  * the caller's.
  */
 extern Relation lbt_open_index(Oid relid, LOCKMODE lock, LbtRight right);
@@ -28,7 +29,7 @@ extern Relation lbt_open_index(Oid relid, LOCKMODE lock, LbtRight right);
 /* The first argument of a function, a regclass; an error when it is NULL. */
 extern Oid	lbt_index_argument(FunctionCallInfo fcinfo);
 
-/* A result's row: columns are added from the left, those that are not are NULL. */
+/* A result's row: columns are added from the left, the rest are NULL. */
 typedef struct LbtRow
 {
 	int			n;
@@ -59,10 +60,12 @@ extern Datum lbt_row_result(FunctionCallInfo fcinfo, LbtRow *row);
 /* inspect.c */
 
 /*
- * The state of the index's model as users see it, and in *reason why it is not ready or not used, or NULL.  Fills in
- * *model where the registry knows the index and it can have a model; otherwise model->state is LBT_UNTRAINED.
+ * The state of the index's model as users see it, and in *reason why it is not
+ * ready or not used, or NULL.  Fills in *model where the registry knows the
+ * index and it can have a model; otherwise model->state is LBT_UNTRAINED.
  */
-extern const char *lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char **reason);
+extern const char *lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model,
+								   const char **reason);
 
 /* explain.c: in _PG_init */
 extern void lbt_explain_init(void);

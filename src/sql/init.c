@@ -17,15 +17,15 @@ PG_MODULE_MAGIC;
 void		_PG_init(void);
 
 /*
- * Runs again after it has failed, out of memory: each step is done once.  Within a step what can fail comes
- * first, and does no harm when it is done twice.
+ * Runs again after running out of memory: each step is done once.  Within a
+ * step what can fail comes first, and does no harm when it is done twice.
  */
 void
 _PG_init(void)
 {
 	static void (*const steps[]) (void) = {
-		lbt_options_define, lbt_shmem_init, lbt_xact_init, lbt_report_init, lbt_explain_init, lbt_serve_init,
-		lbt_join_init, lbt_executor_init
+		lbt_options_define, lbt_shmem_init, lbt_xact_init, lbt_report_init, lbt_explain_init,
+		lbt_serve_init, lbt_join_init, lbt_executor_init
 	};
 	static int	done = 0;
 

@@ -53,7 +53,8 @@ lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char 
 
 	memset(model, 0, sizeof(*model));
 	if (!lbt_trainable(rel, index, reason))
-		return index->keyspec.ncolumns == 0 && index->serving.options.learned != 0 ? "unsupported" : "off";
+		return index->keyspec.ncolumns == 0 && index->serving.options.learned != 0 ?
+			"unsupported" : "off";
 	if (index->shareable)
 		lbt_registry_describe(&index->file, model);
 	if (lbt_is_btree(rel))
@@ -132,7 +133,8 @@ code_datum(uint64 code)
 static void
 put_leaves(ReturnSetInfo *rsinfo, const LbtModel *model)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree leaf", ALLOCSET_SMALL_SIZES);
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree leaf",
+												  ALLOCSET_SMALL_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	uint32		knot = 0;
 
@@ -142,7 +144,8 @@ put_leaves(ReturnSetInfo *rsinfo, const LbtModel *model)
 		bool		bends = knot < model->nknots && model->knots[knot].slot == slot;
 		Datum		values[] = {Int64GetDatum(slot), code_datum(model->leaves[slot].min_code),
 			BoolGetDatum(bends), tied ? 0 :
-		Float8GetDatum(lbt_spline_error(model->knots, model->nknots, model->leaves, model->nleaves, slot))};
+			Float8GetDatum(lbt_spline_error(model->knots, model->nknots, model->leaves,
+											model->nleaves, slot))};
 		bool		nulls[] = {false, false, false, tied};
 
 		CHECK_FOR_INTERRUPTS();
@@ -154,7 +157,7 @@ put_leaves(ReturnSetInfo *rsinfo, const LbtModel *model)
 	MemoryContextDelete(context);
 }
 
-/* Codes tell key values, which not all may see who may look into a model. */
+/* Codes tell key values: not all who may look into a model may see them. */
 Datum
 learnedbtree_leaves(PG_FUNCTION_ARGS)
 {
@@ -199,8 +202,8 @@ learnedbtree_train(PG_FUNCTION_ARGS)
 		ereport(WARNING,
 				(errcode(state == LBT_NO_MEMORY ? ERRCODE_OUT_OF_MEMORY :
 						 state == LBT_DAMAGED ? ERRCODE_INDEX_CORRUPTED : ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-				 errmsg("index \"%s\" has no model: %s", RelationGetRelationName(rel), state_words[state].reason),
-				 state == LBT_TOO_LARGE ?
+				 errmsg("index \"%s\" has no model: %s", RelationGetRelationName(rel),
+						state_words[state].reason), state == LBT_TOO_LARGE ?
 				 errhint("A model takes 16 bytes a leaf and 24 bytes a knot, a training as much; raise the settings and train again.") : 0));
 	index_close(rel, AccessShareLock);
 	PG_RETURN_VOID();

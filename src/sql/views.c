@@ -1,6 +1,6 @@
 /*
- * views.c - the functions behind learnedbtree_stat, what lookups and inserts did, and learnedbtree_indexes: is an index
- * served in this session, and why not?
+ * views.c - the functions behind learnedbtree_stat, what lookups and inserts
+ * did, and learnedbtree_indexes: is an index served here, and why not?
  */
 #include "postgres.h"
 
@@ -26,7 +26,7 @@ PG_FUNCTION_INFO_V1(learnedbtree_index_status);
 PG_FUNCTION_INFO_V1(learnedbtree_pattern_items);
 PG_FUNCTION_INFO_V1(learnedbtree_pattern_matches);
 
-/* One index's counts, in the order of LbtEvent, then the times of the last training and reset. */
+/* One index's counts, by LbtEvent, then times of last training and reset. */
 Datum
 learnedbtree_stat_get(PG_FUNCTION_ARGS)
 {
@@ -86,7 +86,7 @@ describe_index(Relation index, LbtRow *row)
 	LbtRegistered model;
 	BlockNumber nblocks;
 
-	/* Nothing about one index may fail the view, which is of many. */
+	/* The view is of many indexes: nothing about one may fail it. */
 	if (reason == NULL && RelationGetNumberOfBlocks(index) > 0 && !lbt_bt_meta_is_good(index))
 		reason = "its metapage is damaged";
 	readable = reason == NULL;
@@ -137,7 +137,7 @@ learnedbtree_index_status(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(lbt_row_result(fcinfo, &row));
 }
 
-/* The next item of a list that a user has given; an error where there is no proper one. */
+/* The next item of a list that a user gave; an error if it is not proper. */
 static bool
 next_item(const char **at, LbtNamesItem *item)
 {

@@ -1,13 +1,15 @@
 /*
- * demand.c - when to train again, and by whom: the retrain policy, demands for training, and workers' places.
+ * demand.c - when to train again, and by whom: the retrain policy, demands for
+ * training, and workers' places.
  *
  * The unit of costs and benefits is a page visit: a descent of a tree of height h visits h pages, a lookup that the model
  * answers one, a step to the right one more.  Where key codes are dear (sort keys of text) a visit says too little: so
  * whether a model pays is judged by the clock, too, as Bourbon's cost-benefit analyser does (Dai et al. 2020).
  *
- *   When to train: when as much was lost to an old model since the training as another one costs (then all
- *   of it together is at most twice what the best choice of times would have cost), and, before that is
- *   felt, when a share of the leaves has split, or pages were deleted.
+ *   When to train: when as much was lost to an old model since the training as
+ *   another one costs (then all of it together is at most twice what the best
+ *   choice of times would have cost), and, before that is felt, when a share
+ *   of the leaves has split, or pages were deleted.
  *
  *   Whether it pays: when the visits that predictions have saved since the training are more than those that failed
  *   ones have wasted: so a model never costs more than it has brought.
@@ -15,14 +17,18 @@
  *   And unless lookups take longer by the model than by descents, as far as some that were timed tell
  *   (proof/timing.h).
  *
- * A demand is a flag in the index's entry: there is at most one for each index.  It stays until a worker takes it, and
- * comes back if that could not serve it, and with every later report while its reason lasts.
+ * A demand is a flag in the index's entry: there is at most one for each
+ * index.  It stays until a worker takes it.  It comes back if that could not
+ * serve it, and with every later report while its reason lasts.
  *
- * A worker serves one database (train/worker.c).  A backend that raises a demand starts one for its database, unless there
- * is one.  Where the server has no slot for it, the demand stays, and the next report of the index tries again.
+ * A worker serves one database (train/worker.c).  A backend that raises a
+ * demand starts one for its database, unless there is one.  If the server has
+ * no slot, the demand stays, and the next report of the index tries again.
  *
- *     free --lbt_worker_start()--> starting --lbt_worker_enter(), _connected()--> serving --lbt_worker_leave()--> free
- *                                    (no process for a minute: free; could not connect: refused, free after a minute)
+ *     free --lbt_worker_start()--> starting --lbt_worker_enter(),
+ *     _connected()--> serving --lbt_worker_leave()--> free
+ *     (starting: after a minute without a process free; after a failure to
+ *     connect refused, and free after a minute)
  */
 #include "train/demand.h"
 
@@ -33,19 +39,19 @@
 #include "storage/procarray.h"
 #include "utils/timestamp.h"
 
-/* A split at every so many leaves is worth a training; in small indexes so many splits, or this share. */
+/* Splits worth a training: 1 leaf in so many; small: this many, this share. */
 #define SPLIT_SHARE 50
 #define SPLITS_MIN 64
 #define SPLIT_SHARE_SMALL 4
 
-/* Page visits that a training costs: so many for each leaf's share, and for starting a worker. */
+/* A training's cost in page visits: one for so many leaves, and a worker. */
 #define TRAINING_LEAVES_A_VISIT 8
 #define TRAINING_VISITS_MIN 4096
 
 /* A descent from a failed prediction wastes the way to it. */
 #define VISITS_A_PREDICTION 1.5
 
-/* Predictions before a model is judged, and from which on it has been of use. */
+/* Predictions before a model is judged; and that show it to be of use. */
 #define JUDGED_MIN 1000
 #define PROVEN_MIN 32768
 
@@ -60,26 +66,26 @@
 /* So many samples of a way, and their weight is halved: what was long ago counts less. */
 #define SAMPLES_MAX 8192
 
-/* Models of one index in a row that did not pay before retraining is left to others. */
+/* So many models in a row did not pay: leave retraining to others. */
 #define STRIKES_MAX 3
 
-/* A demand that can be served so soon is worth a worker's staying.  (DROP DATABASE waits for five seconds.) */
+/* A worker stays for a demand due so soon.  (DROP DATABASE waits for 5 s.) */
 #define SOON_MS 4000
 
-/* A training waits for so many times what the last one took, or for the naptime, whichever is longer; but not for longer. */
+/* Wait so many times the last training's duration, up to this; or naptime. */
 #define REST_SHARE 20
 #define REST_MAX_MS 1000
 
-/* How long a worker may take to come, or a database that refused one is left alone. */
+/* Limit for a worker to come; pause after a database has refused one. */
 #define WORKER_MS 60000
 
-/* How long no slot is asked for after there was none. */
+/* Pause after there was no slot. */
 #define NO_SLOT_MS 1000
 
-/* How often the log says that there was no slot: it is no fault, where databases are many. */
+/* How often the log tells of a missing slot: normal with many databases. */
 #define TELL_MS (60 * 60 * 1000)
 
-/* The pause after a training that failed: the first one, doubled with each further one in a row, and the longest. */
+/* The first pause after a failed training, doubled with each; the longest. */
 #define PAUSE_MS 1000
 #define PAUSE_MAX_MS (60 * 60 * 1000)
 
@@ -90,7 +96,8 @@ set_pause(LbtEntry *entry)
 
 	if (entry->failures < PG_UINT8_MAX)
 		entry->failures++;
-	entry->not_before = Max(entry->not_before, TimestampTzPlusMilliseconds(GetCurrentTimestamp(), pause));
+	entry->not_before = Max(entry->not_before,
+							TimestampTzPlusMilliseconds(GetCurrentTimestamp(), pause));
 }
 
 void
@@ -125,8 +132,9 @@ lbt_policy_settle(LbtEntry *entry, LbtState state, const LbtTrained *trained)
 }
 
 /*
- * Trainings that found nothing new make the next one wait for twice the loss.  What is lost counts only
- * once the model can be judged as well, so that one that does not pay is not trained again and again.
+ * Trainings that found nothing new make the next one wait for twice the loss.
+ * Losses count only once the model can be judged, too, so that one that does
+ * not pay is not trained again and again.
  */
 static bool
 wants_training(const LbtEntry *entry, int retrain_splits)
@@ -222,7 +230,8 @@ lbt_registry_claim(const LbtFile *file, Oid oid)
 	{
 		LbtEntry   *entry = lbt_entry_lock(file, oid);
 
-		mine = entry->trainer == 0 || entry->trainer == MyProcPid || BackendPidGetProc(entry->trainer) == NULL;
+		mine = entry->trainer == 0 || entry->trainer == MyProcPid ||
+			BackendPidGetProc(entry->trainer) == NULL;
 		if (mine)
 			entry->trainer = MyProcPid;
 		dshash_release_lock(lbt_entries, entry);
@@ -261,12 +270,13 @@ lbt_registry_unclaim(const LbtFile *file, LbtEnding ending)
 
 /* ---- demands ---- */
 
-/* When may the demand be served: in so many milliseconds? */
+/* In how many milliseconds may the demand be served? */
 static int64
 due_in(const LbtEntry *entry)
 {
 	int			rest = Max(entry->rest_ms, lbt_naptime);
-	TimestampTz due_at = Max(entry->not_before, TimestampTzPlusMilliseconds(entry->attempted_at, rest));
+	TimestampTz due_at = Max(entry->not_before,
+							 TimestampTzPlusMilliseconds(entry->attempted_at, rest));
 	TimestampTz now = GetCurrentTimestamp();
 
 	return due_at <= now ? 0 : (due_at - now) / 1000 + 1;
@@ -314,9 +324,9 @@ lbt_demand_report(const LbtFile *file, Oid oid, const uint64 *events, const LbtT
 	if (off)
 	{
 		/*
-		 * If the tree has changed since the model was made, a new one gets a
-		 * chance; and so it does where one is wanted already, because this
-		 * one came from a saved model.
+		 * If the tree has changed since the model was made, give a new one a
+		 * chance; also if one is wanted already, because this one came from a
+		 * saved model.
 		 */
 		entry->wanted = lbt_autotrain && Max(entry->strikes, entry->slow) < STRIKES_MAX &&
 			(entry->wanted || entry->since.splits + entry->since.deleted > 0);
@@ -330,7 +340,8 @@ lbt_demand_report(const LbtFile *file, Oid oid, const uint64 *events, const LbtT
 		lbt_entry_replace_model(entry, LBT_NOT_PAYING, InvalidDsaPointer, 0);
 	else
 		dshash_release_lock(lbt_entries, entry);
-	return wait >= 0 && wait <= SOON_MS && !lbt_worker_start(file->database, wait == 0) && wait == 0;
+	return wait >= 0 && wait <= SOON_MS && !lbt_worker_start(file->database, wait == 0) &&
+		wait == 0;
 }
 
 bool
@@ -352,7 +363,7 @@ lbt_demand_raise(const LbtFile *file, Oid oid)
 	return raised;
 }
 
-/* The file of this database whose demand has waited longest; false when there is none now: see lbt_demand_take(). */
+/* Find this database's oldest demand that is due; see lbt_demand_take(). */
 static bool
 find_demand(LbtFile *file, int *next_in)
 {
@@ -412,7 +423,8 @@ lbt_demand_defer(const LbtFile *file, int ms)
 	if (entry == NULL)
 		return;
 	entry->wanted = true;
-	entry->not_before = Max(entry->not_before, TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ms));
+	entry->not_before = Max(entry->not_before,
+							TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ms));
 	dshash_release_lock(lbt_entries, entry);
 }
 
@@ -438,10 +450,7 @@ register_worker(Oid database)
 	return RegisterDynamicBackgroundWorker(&worker, NULL);
 }
 
-/*
- * With the lock held, the place of the database's worker, or one for it, which
- * is free; NULL when all are taken.
- */
+/* The place of the database's worker, or a free one, or NULL; lock is held. */
 static LbtWorker *
 find_place(Oid database, TimestampTz now)
 {
@@ -461,7 +470,7 @@ find_place(Oid database, TimestampTz now)
 	return found;
 }
 
-/* Has so much time passed since *last?  Then it is now, for the one process that is told so. */
+/* Has so much time passed since *last?  Set it to now: one process is told. */
 static bool
 is_time(pg_atomic_uint64 *last, TimestampTz now, int ms)
 {

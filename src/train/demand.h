@@ -16,14 +16,14 @@ typedef enum LbtEnding
 	LBT_ENDED_BY_DAMAGE			/* of the file: not tried again on use */
 } LbtEnding;
 
-/* Claim the training of this file; false while another live backend has it.  Give the claim back in the end. */
+/* Claim a file's training, to give back; false if a live backend has it. */
 extern bool lbt_registry_claim(const LbtFile *file, Oid oid);
 extern void lbt_registry_unclaim(const LbtFile *file, LbtEnding ending);
 
-/* The same while an error is handled, which has left no LWLock of ours behind.  May raise another. */
+/* The same while handling an error that left no LWLock.  May raise another. */
 extern void lbt_registry_unclaim_after_error(const LbtFile *file, LbtEnding ending);
 
-/* Of an entry into which the outcome of a training is put: settle what was counted before.  An LbtSettle. */
+/* An LbtSettle: settle what was counted before the outcome of a training. */
 extern void lbt_policy_settle(LbtEntry *entry, LbtState state, const LbtTrained *trained);
 
 /*
@@ -46,19 +46,20 @@ lbt_mean_ns(const LbtTimes *times)
 }
 
 /*
- * Ask for a training of an index that may have no model yet.  It waits for the pause after a failed training.  False when
- * no worker is available.
+ * Ask for a training of an index that may have no model yet.  It waits for the
+ * pause after a failed training.  False when no worker is available.
  */
 extern bool lbt_demand_raise(const LbtFile *file, Oid oid);
 
 /*
- * For a worker: take the demand of one index of its database.  It is not given out again before learnedbtree.naptime has
- * passed, and a multiple of what the training takes.  False when there is nothing to do now: in *next_in milliseconds there
- * will be; -1: not for a few seconds.
+ * For a worker: take the demand of one index of its database.  It is not given
+ * out again before learnedbtree.naptime has passed, and a multiple of what the
+ * training takes.  False when there is nothing to do now: in *next_in
+ * milliseconds there will be; -1: not for a few seconds.
  */
 extern bool lbt_demand_take(LbtFile *file, Oid *oid, int *next_in);
 
-/* What was taken could not be served: raise it again for so many milliseconds from now.  May raise errors. */
+/* Raise a demand that was taken again, for ms from now.  May raise errors. */
 extern void lbt_demand_defer(const LbtFile *file, int ms);
 
 /*
@@ -67,7 +68,7 @@ extern void lbt_demand_defer(const LbtFile *file, int ms);
  */
 extern bool lbt_worker_start(Oid database, bool wake);
 
-/* For a worker: take the place prepared for it (false: it is not), say that it has connected, and leave. */
+/* For a worker: enter its place (false: it has none), say connected, leave. */
 extern bool lbt_worker_enter(Oid database);
 extern void lbt_worker_connected(void);
 extern void lbt_worker_leave(void);

@@ -6,7 +6,7 @@
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 
-/* Tell the operating system of the children of a page of level 2, which is share-locked, and released. */
+/* Tell the OS of a share-locked level-2 page's children; release the page. */
 static void
 read_ahead(LbtLeafWalk *walk, Buffer buf)
 {
@@ -21,8 +21,10 @@ read_ahead(LbtLeafWalk *walk, Buffer buf)
 	page = BufferGetPage(buf);
 	opaque = BTPageGetOpaque(page);
 	if (opaque->btpo_level == 2 && !P_IGNORE(opaque))
-		for (OffsetNumber i = P_FIRSTDATAKEY(opaque); i <= PageGetMaxOffsetNumber(page) && n < lengthof(children); i++)
-			children[n++] = BTreeTupleGetDownLink((IndexTuple) PageGetItem(page, PageGetItemId(page, i)));
+		for (OffsetNumber i = P_FIRSTDATAKEY(opaque); i <= PageGetMaxOffsetNumber(page) &&
+			 n < lengthof(children); i++)
+			children[n++] = BTreeTupleGetDownLink((IndexTuple) PageGetItem(page,
+																		   PageGetItemId(page, i)));
 	walk->next_parent = opaque->btpo_next;
 	_bt_relbuf(walk->rel, buf);
 	for (int i = 0; i < n; i++)
@@ -51,7 +53,7 @@ lbt_leafwalk_begin(LbtLeafWalk *walk, Relation rel)
 		read_ahead(walk, lbt_bt_get_endpoint(rel, 2, false, NULL));
 }
 
-/* Remember the high key of the page that is done with: it is left of the next page's first child. */
+/* Keep the high key of a page we are done with: the next page starts there. */
 static void
 keep_high_key(LbtLeafWalk *walk)
 {

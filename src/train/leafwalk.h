@@ -1,15 +1,17 @@
 /*
- * leafwalk.h - all leaves of a tree in key order, each with the separator left of it, by a walk along level 1.
+ * leafwalk.h - all leaves of a tree in key order, each with the separator left
+ * of it, by a walk along level 1.
  *
- * No leaf is read.  Between two steps no lock or pin is held: each page of level 1 is copied under a share
- * lock and looked at without one.  A page that splits after it was copied costs nothing: the copy still names
- * all children, and its right link is the one from before the split.  Leaves split meanwhile, or whose split
- * is unfinished, come without their right halves.
+ * No leaf is read.  Between two steps no lock or pin is held: each page of
+ * level 1 is copied under a share lock and looked at without one.  A page that
+ * splits after it was copied costs nothing: the copy still names all children,
+ * and its right link is the one from before the split.  Leaves split
+ * meanwhile, or whose split is unfinished, come without their right halves.
  *
- *     level 2   [ . . . ] -> [ . . . ]     names pages of level 1, which the operating system is told of ahead of need
- *                 | | |        | | |
- *     level 1    [ ]->[ ]->[ ]->[ ]->      the walk goes by right links, which also lead to pages that have been split
- *                 |||  |||  |||  |||       off since
+ *     level 2   [ . . . ] -> [ . . . ]   names pages of level 1: the operating
+ *                 | | |        | | |     system is told of them ahead of need
+ *     level 1    [ ]->[ ]->[ ]->[ ]->    the walk goes by right links, also to
+ *                 |||  |||  |||  |||     pages that have been split off since
  *     leaves
  */
 #ifndef LBT_LEAFWALK_H
@@ -30,7 +32,7 @@ typedef struct LbtLeafWalk
 
 	/* Where the walk is. */
 	BlockNumber next_page;		/* P_NONE: there is none */
-	OffsetNumber next;			/* downlink; InvalidOffsetNumber: no page yet */
+	OffsetNumber next;			/* downlink; InvalidOffsetNumber: none yet */
 	OffsetNumber last;			/* InvalidOffsetNumber: not to be looked at */
 	PGAlignedBlock *page;		/* the copy */
 	PGAlignedBlock *high_key;	/* room for that of the page before */

@@ -1,6 +1,6 @@
 /*
- * metapage.c - reading and writing the saved model; see train.h, server/btree.h for how it is logged, and
- * model/saved.h for how it is encoded.
+ * metapage.c - reading and writing the saved model; see train.h.  How it is
+ * logged: server/btree.h; how it is encoded: model/saved.h.
  */
 #include "train/train.h"
 
@@ -13,7 +13,7 @@
 #define SAVED_MAGIC 0x4c425453	/* "LBTS" */
 #define SAVED_VERSION 1
 
-/* What the metapage has to spare; zeroes when there is no saved model. */
+/* What the metapage has to spare; zeroes without a saved model. */
 typedef struct SavedModel
 {
 	uint32		magic;
@@ -108,7 +108,8 @@ read_saved(Relation rel, const LbtIndex *index, LbtTrained *trained)
 	if (saved->nleaves < 1 || saved->nleaves >= nblocks)
 		return "its contents are impossible";
 	leaves = MemoryContextAllocHuge(CurrentMemoryContext, (Size) saved->nleaves * sizeof(LbtLeaf));
-	if (!lbt_saved_decode(saved->body, saved->bytes - HEADER_BYTES, &trained->header.code, leaves, saved->nleaves) ||
+	if (!lbt_saved_decode(saved->body, saved->bytes - HEADER_BYTES, &trained->header.code, leaves,
+						  saved->nleaves) ||
 		!lbt_keyspec_fits(&index->keyspec, &trained->header.code))
 		return "its contents are impossible";
 	trained->leaves = leaves;

@@ -46,7 +46,8 @@ lbt_report_all(void)
 {
 	while (!dlist_is_empty(&lbt_dirty_indexes))
 	{
-		LbtIndex   *index = dlist_container(LbtIndex, counts.node, dlist_pop_head_node(&lbt_dirty_indexes));
+		LbtIndex   *index = dlist_container(LbtIndex, counts.node,
+											dlist_pop_head_node(&lbt_dirty_indexes));
 
 		index->counts.dirty = false;
 		(void) lbt_report(index);
@@ -67,7 +68,8 @@ report_before_commit(XactEvent event, void *arg)
 	TimestampTz now;
 
 	if (dlist_is_empty(&lbt_dirty_indexes) ||
-		!(event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PARALLEL_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE))
+		!(event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PARALLEL_PRE_COMMIT ||
+		  event == XACT_EVENT_PRE_PREPARE))
 		return;
 	now = GetCurrentTimestamp();
 	if (now < last_report || now - last_report >= REPORT_INTERVAL_US)

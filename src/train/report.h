@@ -1,6 +1,5 @@
 /*
- * report.h - this backend's counts, reported to the shared totals and to the
- * retrain policy.
+ * report.h - this backend's counts, for the totals and the retrain policy.
  */
 #ifndef LBT_REPORT_H
 #define LBT_REPORT_H
@@ -10,7 +9,7 @@
 /* In _PG_init: report before commits and at exit. */
 extern void lbt_report_init(void);
 
-/* Report the events of all indexes.  What there is no memory for is not counted. */
+/* Report events of all indexes.  Without memory for some, they are lost. */
 extern void lbt_report_all(void);
 
 /*

@@ -1,8 +1,8 @@
 /*
  * train.c - from the leaves to a model; see train.h.
  *
- * A leaf split while the walk along level 1 (leafwalk.h) is under way is missing from the model until the
- * next training: lookups for its right half move right once.
+ * A leaf that splits during the walk along level 1 (leafwalk.h) is missing
+ * until the next training: lookups for its right half move right once.
  */
 #include "train/train.h"
 
@@ -26,33 +26,34 @@
 /* Room for knots that is always taken. */
 #define KNOTS_MIN 1024
 
-/* The least memory of a training: what an index needs that is trained on its first use, and some separators. */
+/* The least memory of a training: enough for first use, and separators. */
 #define BUDGET_MIN_KB 1024
 
-/* The file's growth that makes a new training worth a try where there is no model. */
+/* Growth of the file that is worth a new try where there is no model. */
 #define GROWTH_SHIFT 2			/* a quarter */
 
-/* Splits of one backend after which a long statement reports them: training must not wait for its end. */
+/* Splits of a backend after which a long statement reports them at once. */
 #define SPLITS_BEFORE_REPORT 16
 
 /* An index of so few leaves is trained in passing. */
 #define SMALL_LEAVES 4096
 
-/* A file of so many blocks is trained by the worker on its first use, not in the query: from about a millisecond on. */
+/* The worker, not the query, trains files of this size (1 ms) on first use. */
 #define FIRST_USE_BLOCKS 8192
 
-/* A backend that found no model asks only so much later again. */
+/* A backend that found no model waits so long before it asks again. */
 #define ASK_AGAIN_MS 1000
 
-/* Separators' byte strings are copied into pieces of memory of this size. */
+/* Copy separators' byte strings into pieces of memory of this size. */
 #define STRINGS_BYTES (64 * 1024)
 
 /*
  * The separators and downlinks of level 1, in key order.
  *
- * Memory.  All of it is private and within maintenance_work_mem.  The leaves have to fit.  The separators of all leaves,
- * from which codes are learned, are kept as long as they fit beside; otherwise the codes come from a second walk, and the
- * model has none.
+ * Memory.  All of it is private and within maintenance_work_mem.  The leaves
+ * have to fit.  The separators of all leaves, from which codes are learned,
+ * are kept as long as they fit beside; otherwise the codes come from a second
+ * walk, and the model has no separators.
  */
 typedef struct Harvest
 {
@@ -77,10 +78,7 @@ typedef struct Harvest
 	int			nseparator;
 } Harvest;
 
-/*
- * What a training may take, in bytes.  At least what one on first use needs: the outcome is for all sessions, whatever this
- * one's setting is.
- */
+/* Bytes for a training; never less than first use needs, as all share it. */
 static Size
 budget(void)
 {
@@ -93,7 +91,7 @@ enlarge(MemoryContext context, void *old, Size bytes)
 	return old ? repalloc_huge(old, bytes) : MemoryContextAllocHuge(context, bytes);
 }
 
-/* Make room for one more leaf, and for its separator while there is memory for all of them. */
+/* Make room for one more leaf, and its separator while memory is enough. */
 static void
 make_room(Harvest *h)
 {
@@ -112,7 +110,8 @@ make_room(Harvest *h)
 	h->leaves = enlarge(CurrentMemoryContext, h->leaves, h->capacity * sizeof(LbtLeaf));
 	if (h->separators)
 	{
-		h->values = enlarge(h->separators, h->values, h->capacity * h->spec->ncolumns * sizeof(LbtKeyValue));
+		h->values = enlarge(h->separators, h->values,
+							h->capacity * h->spec->ncolumns * sizeof(LbtKeyValue));
 		h->nvalues = enlarge(h->separators, h->nvalues, h->capacity);
 	}
 }
@@ -139,14 +138,16 @@ add_leaf(Harvest *h, BlockNumber block)
 	if (h->separators)
 	{
 		h->nvalues[slot] = h->nseparator;
-		memcpy(&h->values[(Size) slot * h->spec->ncolumns], h->separator, sizeof(LbtKeyValue) * h->nseparator);
+		memcpy(&h->values[(Size) slot * h->spec->ncolumns], h->separator,
+			   sizeof(LbtKeyValue) * h->nseparator);
 	}
 	else if (h->code_known && h->nseparator > 0)
-		leaf->min_code = lbt_keycode(&h->header->code, h->separator, h->nseparator, LBT_MISSING_LOW);
+		leaf->min_code = lbt_keycode(&h->header->code, h->separator, h->nseparator,
+									 LBT_MISSING_LOW);
 	lbt_keycode_observe(h->learner, h->separator, h->nseparator);
 }
 
-/* A copy of as much of a byte string of a separator as the key code can use; column: of the separator. */
+/* Copy as much of a separator's byte string as the column's code can use. */
 static const uint8 *
 copy_bytes(Harvest *h, int column, const uint8 *bytes, uint32 length)
 {
@@ -190,10 +191,7 @@ set_separator(Harvest *h, IndexTuple pivot)
 	MemoryContextReset(h->passing);
 }
 
-/*
- * Sort keys may contradict the comparison that the separators are ordered by: that is no damage, and the page
- * decides.
- */
+/* Sort keys may contradict the separators' order: no damage, pages decide. */
 static void
 straighten(LbtLeaf *leaves, uint32 nleaves)
 {
@@ -201,25 +199,27 @@ straighten(LbtLeaf *leaves, uint32 nleaves)
 		leaves[i].min_code = Max(leaves[i].min_code, leaves[i - 1].min_code);
 }
 
-/* Keep separators where the key code does not tell keys apart, in what memory models may still take. */
+/* Keep separators where codes do not tell keys apart, if models have room. */
 static void
 keep_separators(Harvest *h)
 {
 	uint32		nleaves = h->header->nleaves;
 	Size		room = (Size) lbt_max_model_memory * 1024 - nleaves * sizeof(LbtLeaf);
 	uint32		max_bytes = Min(lbt_separators_max_bytes(nleaves), room / 2);
-	LbtSeparatorKeys keys = {.values = h->values,.nvalues = h->nvalues,.ncolumns = h->spec->ncolumns,
-	.order = h->spec->order};
+	LbtSeparatorKeys keys = {.values = h->values,.nvalues = h->nvalues,
+	.ncolumns = h->spec->ncolumns,.order = h->spec->order};
 	Size		scratch_bytes = lbt_separators_scratch_bytes(nleaves);
 	void	   *separators;
 	void	   *scratch;
 
 	if (!lbt_separators_needed(&h->header->code, keys.ncolumns, h->leaves, nleaves) ||
-		MemoryContextMemAllocated(CurrentMemoryContext, true) + max_bytes + scratch_bytes > budget())
+		MemoryContextMemAllocated(CurrentMemoryContext, true) + max_bytes +
+		scratch_bytes > budget())
 		return;
 	separators = MemoryContextAllocHuge(CurrentMemoryContext, max_bytes);
 	scratch = MemoryContextAllocHuge(CurrentMemoryContext, scratch_bytes);
-	h->header->separator_bytes = lbt_separators_build(&keys, nleaves, separators, max_bytes, scratch);
+	h->header->separator_bytes = lbt_separators_build(&keys, nleaves, separators, max_bytes,
+													  scratch);
 	pfree(scratch);
 	h->trained->separators = separators;
 }
@@ -237,7 +237,7 @@ walk_leaves(Harvest *h)
 	h->trained->state = walk.empty ? LBT_EMPTY : LBT_READY;
 	while (h->trained->state == LBT_READY && lbt_leafwalk_next(&walk))
 	{
-		/* Again and again: reading a page ends ours with its own wait event. */
+		/* Repeat it: reading a page ends it with its own wait event. */
 		report_training();
 		if (h->header->nleaves >= h->limit)
 		{
@@ -260,12 +260,14 @@ harvest(Harvest *h)
 
 	h->learner = palloc(sizeof(LbtKeyLearner));
 	h->scratch = palloc(LBT_CODE_COLUMNS * LBT_SCRATCH_BYTES);
-	h->passing = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree separator", ALLOCSET_SMALL_SIZES);
+	h->passing = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree separator",
+									   ALLOCSET_SMALL_SIZES);
 
 	/* A single number is its code. */
 	h->code_known = h->spec->ncolumns == 1 && !h->spec->column[0].bytes;
 	if (!h->code_known)
-		h->separators = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree separators", ALLOCSET_DEFAULT_SIZES);
+		h->separators = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree separators",
+											  ALLOCSET_DEFAULT_SIZES);
 	lbt_keycode_begin(h->learner, h->spec->ncolumns, h->spec->order);
 	lbt_keycode_finish(h->learner, code);	/* all there is to learn of one */
 	walk_leaves(h);
@@ -273,7 +275,7 @@ harvest(Harvest *h)
 	if (h->trained->state == LBT_READY && !h->separators && !h->code_known)
 	{
 		/*
-		 * Leaves that have come since the first walk get codes within what it
+		 * Leaves that appeared since the first walk get codes within what it
 		 * has seen.
 		 */
 		h->code_known = true;
@@ -282,8 +284,8 @@ harvest(Harvest *h)
 	if (h->trained->state != LBT_READY || h->header->nleaves == 0)
 		return;
 	for (uint32 i = 0; h->separators && i < h->header->nleaves; i++)
-		h->leaves[i].min_code = lbt_keycode(code, &h->values[(Size) i * h->spec->ncolumns], h->nvalues[i],
-											LBT_MISSING_LOW);
+		h->leaves[i].min_code = lbt_keycode(code, &h->values[(Size) i * h->spec->ncolumns],
+											h->nvalues[i], LBT_MISSING_LOW);
 	if (h->spec->sort_keys)
 		straighten(h->leaves, h->header->nleaves);
 	if (!lbt_is_btree(h->rel) && !RecoveryInProgress())
@@ -293,7 +295,7 @@ harvest(Harvest *h)
 	h->leaves[0].min_code = 0;
 }
 
-/* Which blocks, in which order (FNV-1a): two trainings that agree have found the same leaves. */
+/* The blocks in order (FNV-1a): trainings that agree found the same leaves. */
 static uint32
 fingerprint(const LbtLeaf *leaves, uint32 nleaves)
 {
@@ -305,17 +307,20 @@ fingerprint(const LbtLeaf *leaves, uint32 nleaves)
 }
 
 /*
- * Fit a spline to leaves in key order, within max_error or, where its knots do not fit into the memory that is left, a
- * larger one.  Fills in what trained says of leaves and knots.  False when the codes are not in order.
+ * Fit a spline to leaves in key order, within max_error or, where its knots do
+ * not fit into the memory left, a larger one.  Fills in what trained says of
+ * leaves and knots.  False when the codes are not in order.
  */
 static bool
 fit(const LbtIndex *index, const LbtLeaf *leaves, uint32 nleaves, LbtTrained *trained)
 {
-	int			max_error = index->serving.options.max_error > 0 ? index->serving.options.max_error : lbt_max_error;
+	int			max_error = index->serving.options.max_error > 0 ?
+		index->serving.options.max_error : lbt_max_error;
 	Size		taken = MemoryContextMemAllocated(CurrentMemoryContext, true);
 	Size		room = budget() > taken ? (budget() - taken) / sizeof(LbtKnot) : 0;
 	uint32		max_knots = Min(nleaves, Max(room, KNOTS_MIN));
-	LbtKnot    *knots = MemoryContextAllocHuge(CurrentMemoryContext, (Size) max_knots * sizeof(LbtKnot));
+	LbtKnot    *knots = MemoryContextAllocHuge(CurrentMemoryContext,
+											   (Size) max_knots * sizeof(LbtKnot));
 	LbtSplineFit spline;
 
 	while (!lbt_spline_fit(leaves, nleaves, max_error, knots, max_knots, &spline))
@@ -337,7 +342,8 @@ fit(const LbtIndex *index, const LbtLeaf *leaves, uint32 nleaves, LbtTrained *tr
 static LbtState
 publish(LbtIndex *index, const LbtTrained *trained, bool new_file)
 {
-	bool		published = lbt_registry_publish(&index->file, index->oid, trained, new_file, lbt_policy_settle);
+	bool		published = lbt_registry_publish(&index->file, index->oid, trained, new_file,
+												 lbt_policy_settle);
 
 	lbt_index_refresh(index);
 	return published ? index->state : LBT_NO_MEMORY;
@@ -354,7 +360,8 @@ train(Relation rel, LbtIndex *index, bool new_file)
 				end;
 
 	INSTR_TIME_SET_CURRENT(start);
-	h.limit = Min(Min((Size) lbt_max_model_memory * 1024, budget()) / sizeof(LbtLeaf), PG_UINT32_MAX / 2);
+	h.limit = Min(Min((Size) lbt_max_model_memory * 1024, budget()) / sizeof(LbtLeaf),
+				  PG_UINT32_MAX / 2);
 	harvest(&h);
 	if (trained.state == LBT_READY && !fit(index, h.leaves, header->nleaves, &trained))
 		trained.state = LBT_DAMAGED;
@@ -363,17 +370,20 @@ train(Relation rel, LbtIndex *index, bool new_file)
 	INSTR_TIME_SUBTRACT(end, start);
 	header->training_ms = INSTR_TIME_GET_MILLISEC(end);
 
-	/* Better without separators than no model. */
-	if (trained.state == LBT_READY && lbt_model_bytes(header->nleaves, header->nknots, header->separator_bytes) >
+	/* A model without separators is better than none. */
+	if (trained.state == LBT_READY && lbt_model_bytes(header->nleaves, header->nknots,
+													  header->separator_bytes) >
 		(Size) lbt_max_model_memory * 1024)
 		header->separator_bytes = 0;
 	header->trained_at = GetCurrentTimestamp();
 	header->source = LBT_FROM_TRAINING;
-	trained.blocks = trained.state == LBT_DAMAGED ? NO_GROWTH_BLOCKS : RelationGetNumberOfBlocks(rel);
+	trained.blocks = trained.state == LBT_DAMAGED ? NO_GROWTH_BLOCKS :
+		RelationGetNumberOfBlocks(rel);
 	if (trained.state == LBT_READY)
 	{
 		trained.fingerprint = fingerprint(h.leaves, header->nleaves);
-		if (MemoryContextMemAllocated(CurrentMemoryContext, true) + (Size) trained.blocks * sizeof(int32) <= budget())
+		if (MemoryContextMemAllocated(CurrentMemoryContext, true) +
+			(Size) trained.blocks * sizeof(int32) <= budget())
 			lbt_index_take_hints(index, h.leaves, header->nleaves, trained.blocks);
 	}
 	if (trained.state == LBT_TOO_LARGE && index->state == LBT_READY)
@@ -386,17 +396,19 @@ train(Relation rel, LbtIndex *index, bool new_file)
 	return publish(index, &trained, new_file);
 }
 
-/* Do not ask again for a while: an index that has to do without a model must not cost more than btree. */
+/* Do not ask again for a while: without a model, cost no more than btree. */
 static void
 ask_later(LbtIndex *index)
 {
 	index->again_at = Max(index->again_at,
-						  TimestampTzPlusMilliseconds(GetCurrentStatementStartTimestamp(), ASK_AGAIN_MS));
+						  TimestampTzPlusMilliseconds(GetCurrentStatementStartTimestamp(),
+													  ASK_AGAIN_MS));
 }
 
 /*
- * For an index without a model: take the saved one, and have it trained; or leave the first training of a large index to
- * a worker; or train it, where there is none.  A new file is nobody else's to train.
+ * For an index without a model: take the saved one, and have it trained; or
+ * leave a large index's first training to a worker; or, where there is none,
+ * train it.  A new file can only be trained here.
  */
 static LbtState
 train_first(Relation rel, LbtIndex *index, bool new_file)
@@ -404,8 +416,10 @@ train_first(Relation rel, LbtIndex *index, bool new_file)
 	bool		large = RelationGetNumberOfBlocks(rel) >= FIRST_USE_BLOCKS;
 	LbtTrained	saved;
 
-	if (index->state == LBT_UNTRAINED && !lbt_is_btree(rel) && lbt_metapage_read(rel, index, &saved) &&
-		fit(index, saved.leaves, saved.header.nleaves, &saved) && publish(index, &saved, new_file) == LBT_READY)
+	if (index->state == LBT_UNTRAINED && !lbt_is_btree(rel) &&
+		lbt_metapage_read(rel, index, &saved) &&
+		fit(index, saved.leaves, saved.header.nleaves, &saved) &&
+		publish(index, &saved, new_file) == LBT_READY)
 	{
 		bool		served = lbt_autotrain && lbt_worker_start(index->file.database, true);
 
@@ -421,8 +435,9 @@ train_first(Relation rel, LbtIndex *index, bool new_file)
 }
 
 /*
- * How has a training ended by this error?  A query that was cancelled, by its user or his time limit, says nothing of the
- * index, damage will be there again next time, and anything else may be over in a moment.
+ * How has a training ended by this error?  A query cancelled by its user or a
+ * time limit says nothing of the index, damage will be there again next time,
+ * and anything else may be over in a moment.
  */
 static LbtEnding
 ending_of(int code)
@@ -434,7 +449,7 @@ ending_of(int code)
 	return LBT_ENDED_BY_ERROR;
 }
 
-/* Run one of the above under the claim to the file, in a memory context of its own. */
+/* Run one of these under the claim to the file, in its own memory context. */
 static LbtState
 run_claimed(Relation rel, LbtIndex *index, LbtState (*body) (Relation, LbtIndex *, bool))
 {
@@ -465,8 +480,9 @@ run_claimed(Relation rel, LbtIndex *index, LbtState (*body) (Relation, LbtIndex 
 }
 
 /*
- * The same for a lookup or insert, which can do without: an error is no error of the user's statement.  Training a large
- * index here, where there is no worker, may take long, so it can be cancelled, and then errors are errors.
+ * The same for a lookup or insert, which can do without: an error does not
+ * fail the user's statement.  Training a large index here, where there is no
+ * worker, may take long, so it can be cancelled, and then errors are errors.
  */
 static void
 run_quietly(Relation rel, LbtIndex *index, LbtState (*body) (Relation, LbtIndex *, bool))
@@ -474,7 +490,8 @@ run_quietly(Relation rel, LbtIndex *index, LbtState (*body) (Relation, LbtIndex 
 	if (RelationGetNumberOfBlocks(rel) >= FIRST_USE_BLOCKS)
 		(void) run_claimed(rel, index, body);
 	else
-		LBT_GUARDED((void) run_claimed(rel, index, body), lbt_registry_unclaim(&index->file, LBT_ENDED));
+		LBT_GUARDED((void) run_claimed(rel, index, body),
+					lbt_registry_unclaim(&index->file, LBT_ENDED));
 }
 
 LbtState
@@ -514,7 +531,7 @@ lbt_trainable(Relation rel, const LbtIndex *index, const char **reason)
 	return *reason == NULL;
 }
 
-/* Is it worth (and fair to other indexes) to train this index, which has no model, because one is wanted? */
+/* Is training this index on use worth it, and fair to other indexes? */
 static bool
 should_train(const LbtIndex *index, BlockNumber nblocks)
 {
@@ -560,8 +577,8 @@ lbt_train_on_use(Relation rel, LbtIndex *index)
 	}
 
 	/*
-	 * Looked up once more under the claim: another backend may just have
-	 * finished.  While it has not, its outcome raises the generation, and so
+	 * Look it up again under the claim: another backend may just have
+	 * finished.  If it has not, its outcome raises the generation, which
 	 * makes us look again at once.
 	 */
 	if (!lbt_registry_claim(&index->file, index->oid))

@@ -10,23 +10,26 @@
 #include "registry/view.h"
 
 /*
- * Train the index's model, save it in the metapage, and publish it.  Reads all pages of level 1,
- * no leaf, and blocks no writer for longer than the copy of a page takes; about 0.1 us a leaf when they
- * are cached, and some 0.4 us more where separators are kept.  No lock or pin is held on return.
- * Returns the state registered.
+ * Train the index's model, save it in the metapage, and publish it.  Reads all
+ * of level 1, no leaf, and blocks no writer for longer than a page's copy
+ * takes; about 0.1 us a leaf when cached, and some 0.4 us more where
+ * separators are kept.  Holds no lock or pin on return.  Returns the state
+ * registered.
  */
 extern LbtState lbt_train(Relation rel, LbtIndex *index);
 
 /*
- * Can this index have a model at all?  Otherwise the reason, a constant string for users.  Whether this session is to
- * use it is another question: index->learned.
+ * Can this index have a model at all, in any session (this one:
+ * index->learned)?  Otherwise *reason is a constant string for users.
  */
 extern bool lbt_trainable(Relation rel, const LbtIndex *index, const char **reason);
 
 /*
- * For a lookup or insert that found no model: take the metapage's saved model, and have it trained in the background; or
- * train here, if nobody tried since the file was made or last grew by a quarter, and nobody is at it.  A large index is
- * left to the worker, where there is one, and the caller goes on without a model.
+ * For a lookup or insert that found no model: take the metapage's saved model,
+ * and have it trained in the background.  Or train here, if nobody has tried
+ * since the file was made or last grew by a quarter, and nobody is at it.
+ * Leave a large index to the worker, if there is one, and go on without a
+ * model.
  */
 extern void lbt_train_on_use(Relation rel, LbtIndex *index);
 
@@ -38,13 +41,13 @@ lbt_may_ask(const LbtIndex *index)
 }
 
 /*
- * For lookups and inserts whose predictions keep failing: report it.  Where a training is wanted, but no
- * worker can be had for it, train here.  The caller holds no lock, and what it has read from shared memory
- * is not good any more.
+ * For lookups and inserts whose predictions keep failing: report it.  If a
+ * training is wanted, but no worker is available, train here.  The caller
+ * holds no lock; what it has read from shared memory is no longer valid.
  */
 extern void lbt_train_on_misses(Relation rel, LbtIndex *index);
 
-/* Failed predictions and right-moves of a backend after which a long statement says what it has counted. */
+/* A backend's failures and right-moves until a long statement reports them. */
 #define MISSES_BEFORE_LOOK 64
 
 static inline void
@@ -55,30 +58,35 @@ lbt_look_at_misses(Relation rel, LbtIndex *index)
 }
 
 /*
- * For an insert that has split a leaf: report it now and then; a small index that has doubled is trained
- * at once, which costs less than asking for it.  The caller holds no lock.
+ * For an insert that split a leaf: report it now and then.  A small index that
+ * doubled is trained at once: asking costs more.  The caller holds no lock.
  */
 extern void lbt_train_on_split(Relation rel, LbtIndex *index);
 
 /*
- * The saved model in the metapage of an index of our access method: what is left of a model after a restart.  A hint like
- * everything else about models: one that is missing, outdated or damaged costs time.
+ * The saved model in the metapage of an index of our access method: what is
+ * left of a model after a restart.  A hint like everything else about models:
+ * one that is missing, outdated or damaged costs time.
  *
- *     block 0: | page header, nbtree's fields | magic, version, length, checksum, ... | model/saved.h | zeroes |
+ *     block 0: | page header, nbtree's fields | magic, version, length, |
+ *              | checksum, ... | model/saved.h | zeroes                 |
  *
- * Save what a training has found, with the codes that the key code alone gives, and log the metapage, unless it says the
- * same already.  What does not fit is not saved, and what was there goes.  Not for recovery.  Allocates in the current
- * context, and takes the metapage's lock for the time of a copy.
+ * Save what a training has found, with the codes that the key code alone
+ * gives, and log the metapage, unless it says the same already.  What does not
+ * fit is not saved, and what was there goes.  Not for recovery.  Allocates in
+ * the current context, and takes the metapage's lock for the time of a copy.
  */
-extern void lbt_metapage_write(Relation rel, const LbtKeyCode *code, const LbtLeaf *leaves, uint32 nleaves);
+extern void lbt_metapage_write(Relation rel, const LbtKeyCode *code, const LbtLeaf *leaves,
+							   uint32 nleaves);
 
 /*
- * Read it: leaves, and what the header says, without the spline; false when there is none.  One that cannot be used is
- * reported in the server's log.  Allocates in the current context, where the result stays.
+ * Read it: leaves, and what the header says, without the spline; false when
+ * there is none.  Reports one that cannot be used in the server's log.
+ * Allocates in the current context, where the result stays.
  */
 extern bool lbt_metapage_read(Relation rel, const LbtIndex *index, LbtTrained *trained);
 
-/* For users, a constant string: "readable", "none", or what is wrong with it.  Allocates in the current context. */
+/* For users: "readable", "none", or what is wrong with it; a constant. */
 extern const char *lbt_metapage_state(Relation rel, const LbtIndex *index);
 
 #endif							/* LBT_TRAIN_H */

@@ -1,10 +1,11 @@
 /*
- * worker.c - the background process that trains the indexes of one database on demand; see train/demand.c for who starts
- * it.
+ * worker.c - the background process that trains the indexes of one database on
+ * demand; see train/demand.c for who starts it.
  *
- * It ends soon after the last demand, for as long as it is connected its database can be neither dropped
- * nor used as a template.  Each index is trained in a transaction of its own, so an error ends no more
- * than that training.  Nothing waits for locks: an index that is locked is tried again later.
+ * It ends soon after the last demand: while it is connected, its database can
+ * be neither dropped nor used as a template.  Each index is trained in a
+ * transaction of its own, so an error ends only that training.  Nothing waits
+ * for locks: an index that is locked is tried again later.
  */
 #include "postgres.h"
 
@@ -35,13 +36,10 @@
 
 extern PGDLLEXPORT void lbt_worker_main(Datum arg);
 
-/*
- * Time without demands after which the worker ends.  Short, because others
- * need the slot: parallel queries, and workers of other databases.
- */
+/* Leave so soon after the last demand: queries and others need the slot. */
 #define LINGER_MS 500
 
-/* How often it looks for demands that nobody has woken it for. */
+/* How often it looks for demands for which nobody woke it. */
 #define LOOK_MS 250
 
 /* When to try again what was locked. */
@@ -57,10 +55,11 @@ report_activity(Oid oid)
 	char	   *name = get_rel_name(oid);
 
 	if (name != NULL && schema != NULL)
-		pgstat_report_activity(STATE_RUNNING, psprintf("learnedbtree: training %s.%s", schema, name));
+		pgstat_report_activity(STATE_RUNNING,
+							   psprintf("learnedbtree: training %s.%s", schema, name));
 }
 
-/* Train one index, in the current transaction; see to it later where it is locked. */
+/* Train an index, in the current transaction; later if it is locked. */
 static void
 train_index(const LbtFile *file, Oid oid)
 {
@@ -97,7 +96,7 @@ training_context(void *arg)
 	errcontext("training the model of the index with OID %u in the background", *(Oid *) arg);
 }
 
-/* The demand being served: not lost when the process is terminated meanwhile. */
+/* The demand being served: kept if the process is terminated meanwhile. */
 static const LbtFile *serving = NULL;
 
 static uint32 wait_event = 0;
@@ -124,7 +123,7 @@ serve(const LbtFile *file, Oid oid)
 	{
 		error_context_stack = &callback;
 		StartTransactionCommand();
-		/* With a snapshot no page that a link leads to is recycled. */
+		/* With a snapshot, pages that links lead to are not recycled. */
 		PushActiveSnapshot(GetTransactionSnapshot());
 		train_index(file, oid);
 		PopActiveSnapshot();
@@ -147,7 +146,7 @@ serve(const LbtFile *file, Oid oid)
 	pgstat_report_activity(STATE_IDLE, NULL);
 }
 
-/* Is it there?  Otherwise forget what is known of its indexes. */
+/* Is this database there?  Otherwise forget what we know of its indexes. */
 static bool
 database_exists(Oid database)
 {
@@ -166,9 +165,10 @@ is_over(TimestampTz since, int ms)
 }
 
 /*
- * Forget models and counts of indexes and databases that are gone, where nobody could notice: what was dropped by a session
- * without the library, or on the primary of this standby.  (Whose file is another by now is seen by the next training.)
- * Not of indexes trained of late: the transaction that made such an index may not have committed yet.
+ * Forget models and counts of indexes and databases that are gone without our
+ * notice: dropped by a session without the library, or on a standby's primary.
+ * (The next training sees whose file is another one by now.)  Not of indexes
+ * trained recently: their transaction may not have committed yet.
  */
 static void
 sweep(void)
@@ -184,7 +184,8 @@ sweep(void)
 		if (!database_exists(stats[i].database) || stats[i].database != MyDatabaseId ||
 			SearchSysCacheExists1(RELOID, ObjectIdGetDatum(stats[i].oid)))
 			continue;
-		if (!RecoveryInProgress() && !TimestampDifferenceExceeds(stats[i].last_trained, now, SWEEP_AGE_MS))
+		if (!RecoveryInProgress() && !TimestampDifferenceExceeds(stats[i].last_trained, now,
+																 SWEEP_AGE_MS))
 			continue;
 		lbt_registry_drop_matching(MyDatabaseId, stats[i].oid, NULL);
 		lbt_stats_forget(MyDatabaseId, stats[i].oid);
@@ -193,8 +194,8 @@ sweep(void)
 }
 
 /*
- * Settings of the database, the cluster or postgresql.conf that are meant for users' transactions.  (A
- * serializable transaction, for one, is impossible on a standby.)
+ * Settings of the database, cluster or postgresql.conf that are for users'
+ * transactions.  (A standby, for one, has no serializable transactions.)
  */
 static void
 override_settings(void)
@@ -273,8 +274,8 @@ lbt_worker_main(Datum arg)
 	lbt_worker_leave();
 
 	/*
-	 * A backend that has raised a demand since the last look has found a
-	 * worker here.
+	 * A backend that raised a demand since the last look has found a worker
+	 * here.
 	 */
 	while (lbt_autotrain && lbt_demand_take(&file, &oid, &next_in))
 	{
