@@ -43,8 +43,7 @@ CREATE FUNCTION learnedbtree_model(index regclass,
         OUT bytes bigint, OUT separator_bytes bigint, OUT ties bigint,
         OUT trained_at timestamptz, OUT training_ms double precision, OUT source text,
         OUT splits_since bigint, OUT deleted_since bigint, OUT lookups_since bigint,
-        OUT moved_since bigint, OUT fallbacks_since bigint,
-        OUT model_us double precision, OUT descent_us double precision)
+        OUT moved_since bigint, OUT fallbacks_since bigint)
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
 COMMENT ON FUNCTION learnedbtree_model(regclass) IS
     'state and measures of an index''s model, and what happened since it was trained; errors are in leaves';

@@ -13,7 +13,6 @@
 #include "nodes/tidbitmap.h"
 #include "registry/counters.h"
 #include "registry/settings.h"
-#include "proof/timing.h"
 #include "server/tableblock.h"
 #include "train/train.h"
 #include "utils/memutils.h"
@@ -105,19 +104,6 @@ model_comes(const LbtScan *so)
 		(so->asked_training || index->again_at != 0);
 }
 
-/* As lbt_scan_interval(), for a lookup that will be timed. */
-static pg_noinline bool
-time_interval(IndexScanDesc scan, LbtScan *so)
-{
-	instr_time	start;
-	bool		served;
-
-	INSTR_TIME_SET_CURRENT(start);
-	served = lbt_scan_interval(scan, so);
-	lbt_timing_keys(so->index, so, so->narrays == 0 ? lbt_ns_since(start) : LBT_KEYS_UNTIMED);
-	return served;
-}
-
 void
 lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys)
 {
@@ -135,9 +121,7 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 	{
 		if (keys && scan->numberOfKeys > 0)
 			memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
-		so->predicts = (scan_may_have_model(so) || model_comes(so)) &&
-			(lbt_timing_is_next(so->index) ? time_interval(scan, so) :
-			 lbt_scan_interval(scan, so)) &&
+		so->predicts = (scan_may_have_model(so) || model_comes(so)) && lbt_scan_interval(scan, so) &&
 			(scan_has_model(scan, so) || model_comes(so));
 	}
 	so->hands_over = so->predicts && lbt_enable_buffer_hint && lbt_scan_fetches_heap(scan);

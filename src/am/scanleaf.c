@@ -12,7 +12,6 @@
 
 #include "miscadmin.h"
 #include "registry/counters.h"
-#include "proof/timing.h"
 #include "train/train.h"
 #include "storage/predicate.h"
 #include "utils/memutils.h"
@@ -539,8 +538,6 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, OffsetNu
 	for (int i = 0; i < 2; i++)
 	{
 		lbt_look_at_misses(rel, so->index);
-		if (target.generation == 0 && so->index->state == LBT_READY && lbt_timing_is_due(so->index))
-			lbt_timing_begin(rel, so->index, bound, !forward, scan->xs_snapshot, so);
 		buf = lbt_locate(rel, so->index, bound, scan->xs_snapshot, offset, &target, &outcome);
 		lbt_count_lookup(so->index, outcome.event, outcome.moved);
 		so->counts[LBT_EV_LOOKUP]++;
@@ -548,8 +545,6 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, OffsetNu
 		so->counts[LBT_EV_MOVED_RIGHT] += outcome.event == LBT_EV_VERIFIED && outcome.moved > 0;
 		if (!BufferIsValid(buf))
 			buf = lbt_descend(rel, so->index, bound, !forward, scan->xs_snapshot, offset);
-		if (lbt_timing_runs(so->index))
-			lbt_timing_end(so->index);
 		if (BufferIsValid(buf))
 			break;
 

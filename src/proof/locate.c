@@ -361,36 +361,6 @@ lbt_descend(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward,
 	return buf;
 }
 
-/* Without what we know of the keys: nbtree's comparison, and halves of the leaf. */
-void
-lbt_descend_plainly(Relation rel, const LbtIndex *index, const LbtBound *bound, bool backward, Snapshot snapshot)
-{
-	BTScanInsertData key;
-	Buffer		buf;
-	Page		page;
-	int			before;
-	int			behind;
-
-	search_key(rel, index, bound, backward, &key);
-	buf = lbt_bt_search(rel, &key, snapshot);
-	if (!BufferIsValid(buf))
-		return;
-	page = BufferGetPage(buf);
-	before = P_FIRSTDATAKEY(BTPageGetOpaque(page)) - 1;
-	behind = PageGetMaxOffsetNumber(page) + 1;
-	while (behind - before > 1)
-	{
-		int			at = before + (behind - before) / 2;
-		int			order = _bt_compare(rel, &key, page, (OffsetNumber) at);
-
-		if (order > 0 || (order == 0 && bound->past))
-			before = at;
-		else
-			behind = at;
-	}
-	_bt_relbuf(rel, buf);
-}
-
 /* ---- inserts ---- */
 
 /* Remember the leaf for the next insert.  slot: predicted, or PG_UINT32_MAX */

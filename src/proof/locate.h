@@ -34,10 +34,6 @@ extern Buffer lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, S
 extern Buffer lbt_descend(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward,
 						  Snapshot snapshot, OffsetNumber *offset);
 
-/* The way there as nbtree goes it, for who times it: locks no page in the end. */
-extern void lbt_descend_plainly(Relation rel, const LbtIndex *index, const LbtBound *bound, bool backward,
-								Snapshot snapshot);
-
 /* ---- inserts ---- */
 
 typedef struct LbtPlace

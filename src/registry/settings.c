@@ -39,6 +39,7 @@ static void (*at_serving_plan) (void);
 static const struct config_enum_entry sort_keys_words[] = {
 	{"true", LBT_SORT_KEYS_TRUE, false},
 	{"scrambled", LBT_SORT_KEYS_SCRAMBLED, false},
+	{"always", LBT_SORT_KEYS_ALWAYS, false},
 	{NULL, 0, false}
 };
 
@@ -192,13 +193,13 @@ lbt_settings_define(void (*serving_changed) (void), void (*serving_planned) (voi
 								 &lbt_max_model_memory, 256 * 1024, 64, MAX_KILOBYTES,
 								 PGC_SUSET, GUC_UNIT_KB, NULL, NULL, NULL));
 	ONCE(DefineCustomEnumVariable("learnedbtree.debug_sort_keys",
-								  "For tests: makes the sort keys of text contradict its collation.",
-								  "Then most predictions fail, and answers have to be right nevertheless.",
+								  "For tests: makes the sort keys of text contradict its collation, or models of them whatever they cost.",
+								  "Scrambled: most predictions fail, and answers have to be right nevertheless.",
 								  &lbt_debug_sort_keys, LBT_SORT_KEYS_TRUE, sort_keys_words,
 								  PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL));
 	ONCE(DefineCustomIntVariable("learnedbtree.debug_lookup_delay",
-								 "For tests: the least time in microseconds that a timed lookup through a model takes.",
-								 "Then models are found to be slower than descents, though they predict right.",
+								 "For tests: microseconds that a row is taken to cost more when a nested loop looks ahead for it.",
+								 "Then looking ahead is found not to pay.",
 								 &lbt_debug_lookup_delay, 0, 0, 1000000,
 								 PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL));
 	ONCE(MarkGUCPrefixReserved("learnedbtree"));

@@ -76,8 +76,8 @@ typedef enum LbtState
 	LBT_NO_MEMORY,				/* shared memory was not available */
 	LBT_DAMAGED,				/* separators out of order: final for a file */
 	LBT_FAILED,					/* another error: it will be tried again */
-	LBT_NOT_PAYING				/* descents cost less than its failures, or
-								 * take less time than its lookups */
+	LBT_NOT_PAYING,				/* descents cost less than its failures */
+	LBT_DEAR_KEYS				/* ... than the sort keys of its texts */
 } LbtState;
 
 /* What happened to lookups of one index. */
@@ -151,23 +151,7 @@ typedef struct LbtControl
 	dshash_table_handle totals;
 } LbtControl;
 
-/* The two ways to a leaf, which are compared by the clock. */
-typedef enum LbtWay
-{
-	LBT_BY_MODEL,				/* predicted, and descended where that failed */
-	LBT_BY_DESCENT,
-	LBT_NWAYS
-} LbtWay;
-
-/* How long samples took, each of some lookups: nanoseconds a lookup. */
-typedef struct LbtTimes
-{
-	double		n;
-	double		sum;
-	double		squares;
-} LbtTimes;
-
-/* What all backends have reported of an index since its last training. */
+/* What happened to an index since its last training, in all backends, as far as they have said. */
 typedef struct LbtSince
 {
 	uint64		predictions;	/* of lookups and inserts */
@@ -176,7 +160,6 @@ typedef struct LbtSince
 	uint64		useless;		/* ... right, but nbtree had to insert */
 	uint64		splits;
 	uint64		deleted;		/* pages */
-	LbtTimes	times[LBT_NWAYS];	/* of lookups by the one model */
 } LbtSince;
 
 typedef struct LbtEntry
@@ -202,7 +185,6 @@ typedef struct LbtEntry
 	uint8		futile;			/* trainings in a row that found nothing new */
 	uint8		failures;		/* trainings in a row that failed */
 	uint8		strikes;		/* models in a row that did not pay */
-	uint8		slow;			/* ... by the clock */
 	LbtSince	since;
 } LbtEntry;
 

@@ -41,7 +41,6 @@ make_view(Relation rel, const LbtFile *file, MemoryContext context)
 	index->file = *file;
 	index->oid = RelationGetRelid(rel);
 	index->seen.leaf_items = 1;
-	index->timing.countdown = LBT_UNTIMED_LOOKUPS / 2;
 	index->inserting.last.block = InvalidBlockNumber;
 	index->seen.rightmost = InvalidBlockNumber;
 	memcpy(&index->keyspec, &spec, lbt_keyspec_bytes(&spec));
@@ -197,11 +196,7 @@ look_up(LbtIndex *index, TimestampTz failed_until)
 	index->trained_blocks = entry->trained_blocks;
 	index->model_bytes = entry->bytes;
 	if (index->changed_at != entry->changed_at)
-	{
 		index->counts.misses = index->counts.splits = 0;
-		memset(&index->timing, 0, sizeof(index->timing));
-		index->timing.countdown = LBT_UNTIMED_LOOKUPS / 2;
-	}
 	index->changed_at = entry->changed_at;
 	if (state == LBT_FAILED || state == LBT_NO_MEMORY)
 		index->again_at = entry->not_before;

@@ -14,7 +14,6 @@
 
 #include "key/keyspec.h"
 #include "lib/ilist.h"
-#include "portability/instr_time.h"
 #include "registry/models.h"
 
 /* A prediction. */
@@ -27,27 +26,7 @@ typedef struct LbtTarget
 	double		fraction;		/* where in the leaf, from 0 to 1 */
 } LbtTarget;
 
-/* Where this backend is in timing an index's lookups: see proof/timing.h. */
-typedef struct LbtTiming
-{
-	int32		countdown;		/* lookups until one is timed: at 1, the next */
-	LbtWay		way;			/* that is timed then */
-	uint16		seen;			/* lookups of this window */
-	uint8		n;				/* ... that count */
-	bool		running;		/* one by the model, begun at start */
-	instr_time	start;
-	int64		reads;			/* blocks read until then */
-	double		key_ns;			/* the time before, to encode its keys */
-	const void *scan;			/* whose keys took key_ns; or NULL */
-	double		sum_ns;			/* ... and took so long, of the last sample */
-	double		typical_ns[LBT_NWAYS];	/* a lookup, of late; 0: unknown */
-	LbtTimes	times[LBT_NWAYS];	/* samples that have not been reported */
-} LbtTiming;
-
-/* Lookups between two windows; before the first one half of them. */
-#define LBT_UNTIMED_LOOKUPS 65536
-
-/* The leaf last inserted into, and which codes are likely to belong there. */
+/* The leaf that this backend inserted into last, and which codes are likely to belong there too. */
 typedef struct LbtLastLeaf
 {
 	BlockNumber block;			/* InvalidBlockNumber: none */
@@ -159,7 +138,6 @@ typedef struct LbtIndex
 	LbtMailbox	mailbox;
 	LbtInserting inserting;
 	LbtCounts	counts;
-	LbtTiming	timing;
 	LbtKeySpec	keyspec;		/* the last, as its end is not allocated */
 } LbtIndex;
 

@@ -21,6 +21,7 @@
 #endif
 
 int			lbt_debug_sort_keys = LBT_SORT_KEYS_TRUE;
+LbtProvided lbt_sort_keys_provided = {0, 0};
 
 /* Providers give whole sort keys only: memory for one, kept for the next. */
 static char *whole = NULL;
@@ -590,6 +591,8 @@ lbt_sort_key(Oid collation, bool all, const char *text, Size length, uint8 *out,
 	if (all ? put_all_together(plain, text, length, out, room, &size) :
 		put_together(plain, text, length, out, room, &size))
 		return size;
+	lbt_sort_keys_provided.texts++;
+	lbt_sort_keys_provided.bytes += length;
 	size = all ? all_levels(collation, text, length) : first_level(collation, text, length);
 	size = Min(size, room);
 	memcpy(out, whole, size);

@@ -18,6 +18,15 @@
 extern Size lbt_sort_key(Oid collation, bool all, const char *text, Size length, uint8 *out,
 						 Size room);
 
+/* The texts whose sort keys the provider had to make, and their bytes, since who wants to know has set both to 0. */
+typedef struct LbtProvided
+{
+	uint64		texts;
+	uint64		bytes;
+} LbtProvided;
+
+extern LbtProvided lbt_sort_keys_provided;
+
 /*
  * How the first level orders two texts, if their characters tell without
  * asking the provider: -1 or 1; else 0.  Only a guess.
@@ -29,7 +38,8 @@ extern int	lbt_guess_order(Oid collation, const char *a, Size a_length, const ch
 typedef enum LbtSortKeys
 {
 	LBT_SORT_KEYS_TRUE,
-	LBT_SORT_KEYS_SCRAMBLED		/* in contradiction to their collation */
+	LBT_SORT_KEYS_SCRAMBLED,	/* in contradiction to their collation */
+	LBT_SORT_KEYS_ALWAYS		/* as they are, and whatever they cost */
 } LbtSortKeys;
 
 extern int	lbt_debug_sort_keys;	/* LbtSortKeys */

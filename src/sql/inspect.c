@@ -35,16 +35,11 @@ static const struct
 	[LBT_NO_MEMORY] = {"no memory", "shared memory could not be had; it will be tried again"},
 	[LBT_DAMAGED] = {"damaged", "level 1 of the tree cannot be read, or is not in order; check the index with amcheck, or rebuild it"},
 	[LBT_NOT_PAYING] = {"not paying", NULL},
+	[LBT_DEAR_KEYS] = {"not paying", "many of its texts have characters whose sort keys the collation's provider has to make, which costs more than it saves, as the texts are long or the leaves few; it will be tried again when the index has grown by a quarter"},
 	[LBT_FAILED] = {"failed", "training ended in an error, and will be tried again; learnedbtree_train() shows it"},
 };
 
 /* ---- the model ---- */
-
-static inline double
-mean_us(const LbtSince *since, LbtWay way)
-{
-	return lbt_mean_ns(&since->times[way]) / 1000;
-}
 
 const char *
 lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char **reason)
@@ -61,9 +56,6 @@ lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char 
 		refusal = lbt_serve_refusal(rel, NULL);
 	*reason = refusal ? psprintf("not served in this session: %s", refusal) :
 		!lbt_enable && model->state == LBT_READY ? "not used: learnedbtree.enable is off" :
-		model->state == LBT_NOT_PAYING && lbt_policy_slow(&model->since) ?
-		psprintf("by the clock: a lookup takes %.2f us through the model, and %.2f us by a descent; the next training "
-				 "tries again", mean_us(&model->since, LBT_BY_MODEL), mean_us(&model->since, LBT_BY_DESCENT)) :
 		model->state == LBT_NOT_PAYING ?
 		psprintf("of " UINT64_FORMAT " predictions since the training " UINT64_FORMAT " failed and " UINT64_FORMAT
 				 " were a neighbour's: descents cost less; the next training tries again",
@@ -111,11 +103,6 @@ learnedbtree_model(PG_FUNCTION_ARGS)
 		lbt_row_add(&row, Int64GetDatum(since->predictions));
 		lbt_row_add(&row, Int64GetDatum(since->moved));
 		lbt_row_add(&row, Int64GetDatum(since->fallbacks));
-		for (int way = 0; way < LBT_NWAYS; way++)
-			if (since->times[way].n > 0)
-				lbt_row_add(&row, Float8GetDatum(mean_us(since, way)));
-			else
-				lbt_row_add_nulls(&row, 1);
 	}
 	index_close(rel, AccessShareLock);
 	PG_RETURN_DATUM(lbt_row_result(fcinfo, &row));
@@ -201,9 +188,11 @@ learnedbtree_train(PG_FUNCTION_ARGS)
 	if (state != LBT_EMPTY && state_words[state].reason)
 		ereport(WARNING,
 				(errcode(state == LBT_NO_MEMORY ? ERRCODE_OUT_OF_MEMORY :
-						 state == LBT_DAMAGED ? ERRCODE_INDEX_CORRUPTED : ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-				 errmsg("index \"%s\" has no model: %s", RelationGetRelationName(rel),
-						state_words[state].reason), state == LBT_TOO_LARGE ?
+						 state == LBT_DAMAGED ? ERRCODE_INDEX_CORRUPTED :
+						 state == LBT_DEAR_KEYS ? ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE :
+						 ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("index \"%s\" has no model: %s", RelationGetRelationName(rel), state_words[state].reason),
+				 state == LBT_TOO_LARGE ?
 				 errhint("A model takes 16 bytes a leaf and 24 bytes a knot, a training as much; raise the settings and train again.") : 0));
 	index_close(rel, AccessShareLock);
 	PG_RETURN_VOID();

@@ -3,8 +3,8 @@
  * training, and workers' places.
  *
  * The unit of costs and benefits is a page visit: a descent of a tree of height h visits h pages, a lookup that the model
- * answers one, a step to the right one more.  Where key codes are dear (sort keys of text) a visit says too little: so
- * whether a model pays is judged by the clock, too, as Bourbon's cost-benefit analyser does (Dai et al. 2020).
+ * answers one, a step to the right one more.  Where key codes are dear (sort keys of text) a visit says too little: a
+ * training judges that (train/train.c).
  *
  *   When to train: when as much was lost to an old model since the training as
  *   another one costs (then all of it together is at most twice what the best
@@ -14,8 +14,6 @@
  *   Whether it pays: when the visits that predictions have saved since the training are more than those that failed
  *   ones have wasted: so a model never costs more than it has brought.
  *   Computing a prediction costs about half a visit (measured: 1.2 us against 3.4 us for four pages).
- *   And unless lookups take longer by the model than by descents, as far as some that were timed tell
- *   (proof/timing.h).
  *
  * A demand is a flag in the index's entry: there is at most one for each
  * index.  It stays until a worker takes it.  It comes back if that could not
@@ -55,18 +53,7 @@
 #define JUDGED_MIN 1000
 #define PROVEN_MIN 32768
 
-/*
- * Samples of either way before the clock is believed; how much more time, and how many standard errors, the model must
- * take: one that is much faster is not taken for slow by chance.
- */
-#define SAMPLES_MIN 40
-#define SLOWER_MIN 0.05
-#define ERRORS_MIN 4.0
-
-/* So many samples of a way, and their weight is halved: what was long ago counts less. */
-#define SAMPLES_MAX 8192
-
-/* So many models in a row did not pay: leave retraining to others. */
+/* Models of one index in a row that did not pay before retraining is left to others. */
 #define STRIKES_MAX 3
 
 /* A worker stays for a demand due so soon.  (DROP DATABASE waits for 5 s.) */
@@ -149,36 +136,6 @@ wants_training(const LbtEntry *entry, int retrain_splits)
 		(since->predictions >= JUDGED_MIN && lost >= cost * (1 << entry->futile));
 }
 
-/* Have both ways been timed so often that their means tell something? */
-static inline bool
-well_timed(const LbtSince *since)
-{
-	return Min(since->times[LBT_BY_MODEL].n, since->times[LBT_BY_DESCENT].n) >= SAMPLES_MIN;
-}
-
-/* The square of a mean's standard error. */
-static double
-squared_error(const LbtTimes *times)
-{
-	double		mean = lbt_mean_ns(times);
-
-	return Max(times->squares / times->n - mean * mean, 0) / times->n;
-}
-
-/*
- * Outliers, which one way may have met with and the other not, raise the error with the mean, and so prove nothing.
- */
-bool
-lbt_policy_slow(const LbtSince *since)
-{
-	const LbtTimes *model = &since->times[LBT_BY_MODEL];
-	const LbtTimes *descent = &since->times[LBT_BY_DESCENT];
-	double		more = lbt_mean_ns(model) - lbt_mean_ns(descent);
-
-	return well_timed(since) && more > SLOWER_MIN * lbt_mean_ns(descent) &&
-		more * more > ERRORS_MIN * ERRORS_MIN * (squared_error(model) + squared_error(descent));
-}
-
 /* Have predictions saved anything? */
 static bool
 pays(const LbtEntry *entry)
@@ -187,22 +144,7 @@ pays(const LbtEntry *entry)
 	double		hits = (double) since->predictions - since->useless - since->fallbacks;
 
 	return since->predictions < JUDGED_MIN ||
-		(hits * (entry->height - VISITS_A_PREDICTION) > since->moved + since->fallbacks * VISITS_A_PREDICTION &&
-		 !lbt_policy_slow(since));
-}
-
-static void
-add_times(LbtSince *since, const LbtTimes *times)
-{
-	for (int way = 0; way < LBT_NWAYS; way++)
-	{
-		LbtTimes   *to = &since->times[way];
-		double		keep = to->n < SAMPLES_MAX ? 1 : 0.5;
-
-		to->n = keep * to->n + times[way].n;
-		to->sum = keep * to->sum + times[way].sum;
-		to->squares = keep * to->squares + times[way].squares;
-	}
+		hits * (entry->height - VISITS_A_PREDICTION) > since->moved + since->fallbacks * VISITS_A_PREDICTION;
 }
 
 static void
@@ -282,30 +224,20 @@ due_in(const LbtEntry *entry)
 	return due_at <= now ? 0 : (due_at - now) / 1000 + 1;
 }
 
-/*
- * A model that does not pay, off, is a strike, and one that has been of use ends their row.  Those by the clock have a row
- * of their own: such a model has many right predictions before it is known to be slow.
- */
+/* A model that does not pay, off, is a strike, and one that has been of use ends their row. */
 static void
 count_strikes(LbtEntry *entry, bool off)
 {
-	const LbtSince *since = &entry->since;
-
 	if (entry->state != LBT_READY)
 		return;
-	if (since->predictions > PROVEN_MIN)
+	if (entry->since.predictions > PROVEN_MIN)
 		entry->strikes = 0;
-	if (well_timed(since) && lbt_mean_ns(&since->times[LBT_BY_MODEL]) < lbt_mean_ns(&since->times[LBT_BY_DESCENT]))
-		entry->slow = 0;
-	if (off && lbt_policy_slow(since))
-		entry->slow = Min(entry->slow + 1, STRIKES_MAX);
-	else if (off)
+	if (off)
 		entry->strikes = Min(entry->strikes + 1, STRIKES_MAX);
 }
 
 bool
-lbt_demand_report(const LbtFile *file, Oid oid, const uint64 *events, const LbtTimes *times, TimestampTz changed_at,
-				  int retrain_splits)
+lbt_demand_report(const LbtFile *file, Oid oid, const uint64 *events, int retrain_splits)
 {
 	LbtEntry   *entry = dshash_find(lbt_entries, file, true);
 	TimestampTz now = GetCurrentTimestamp();
@@ -317,8 +249,6 @@ lbt_demand_report(const LbtFile *file, Oid oid, const uint64 *events, const LbtT
 	entry->oid = oid;
 	pg_atomic_write_u64(&entry->used_at, (uint64) now);
 	add_events(&entry->since, events);
-	if (entry->state == LBT_READY && entry->changed_at == changed_at)
-		add_times(&entry->since, times);
 	off = entry->state == LBT_READY && !pays(entry);
 	count_strikes(entry, off);
 	if (off)
@@ -328,7 +258,7 @@ lbt_demand_report(const LbtFile *file, Oid oid, const uint64 *events, const LbtT
 		 * chance; also if one is wanted already, because this one came from a
 		 * saved model.
 		 */
-		entry->wanted = lbt_autotrain && Max(entry->strikes, entry->slow) < STRIKES_MAX &&
+		entry->wanted = lbt_autotrain && entry->strikes < STRIKES_MAX &&
 			(entry->wanted || entry->since.splits + entry->since.deleted > 0);
 	}
 	else if (entry->state == LBT_READY && lbt_autotrain && wants_training(entry, retrain_splits) &&

@@ -29,21 +29,9 @@ extern void lbt_policy_settle(LbtEntry *entry, LbtState state, const LbtTrained 
 /*
  * Report an index's events, which have not been reported before, to the retrain policy, mark the index as used, and have
  * a worker started where a training is wanted.  True when none is available: train here, or do without.  May raise
- * errors.  The index is told, as its model may be that of another's file, which an extension has given to it.  times are
- * those of lookups by the model that was registered at changed_at, and are left out where it is another one by now.
+ * errors.  The index is told, as its model may be that of another's file, which an extension has given to it.
  */
-extern bool lbt_demand_report(const LbtFile *file, Oid oid, const uint64 *events, const LbtTimes *times,
-							  TimestampTz changed_at, int retrain_splits);
-
-/* Do lookups by the model take longer than descents, beyond doubt? */
-extern bool lbt_policy_slow(const LbtSince *since);
-
-/* Mean time, or 0 when there was no sample. */
-static inline double
-lbt_mean_ns(const LbtTimes *times)
-{
-	return times->n > 0 ? times->sum / times->n : 0;
-}
+extern bool lbt_demand_report(const LbtFile *file, Oid oid, const uint64 *events, int retrain_splits);
 
 /*
  * Ask for a training of an index that may have no model yet.  It waits for the

@@ -68,7 +68,8 @@ void
 lbt_metapage_write(Relation rel, const LbtKeyCode *code, const LbtLeaf *leaves, uint32 nleaves)
 {
 	SavedModel *saved = palloc0(LBT_BT_META_SPARE);
-	Size		size = lbt_saved_encode(saved->body, LBT_BT_META_SPARE - HEADER_BYTES, code, leaves, nleaves);
+	Size		size = nleaves == 0 ? 0 :
+		lbt_saved_encode(saved->body, LBT_BT_META_SPARE - HEADER_BYTES, code, leaves, nleaves);
 	Buffer		buf;
 
 	if (size > 0)

@@ -31,13 +31,12 @@ lbt_report(LbtIndex *index)
 		events[i] = lbt_count_unflushed(index, i);
 	LBT_GUARD_BEGIN();
 	{
-		unserved = lbt_demand_report(&index->file, index->oid, events, index->timing.times, index->changed_at,
+		unserved = lbt_demand_report(&index->file, index->oid, events,
 									 splits > 0 ? splits : lbt_retrain_splits);
 		lbt_stats_add(index, events);
 	}
 	LBT_GUARD_END((void) 0);
 	memcpy(index->counts.reported, index->counts.events, sizeof(index->counts.reported));
-	memset(index->timing.times, 0, sizeof(index->timing.times));
 	return unserved;
 }
 

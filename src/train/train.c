@@ -14,6 +14,7 @@
 #include "server/compat.h"
 #include "server/guard.h"
 #include "server/shared.h"
+#include "server/sortkey.h"
 #include "train/demand.h"
 #include "train/leafwalk.h"
 #include "train/report.h"
@@ -41,7 +42,15 @@
 /* The worker, not the query, trains files of this size (1 ms) on first use. */
 #define FIRST_USE_BLOCKS 8192
 
-/* A backend that found no model waits so long before it asks again. */
+/*
+ * Sort keys that the provider has to make do not pay where more than one key in so many needs one, and the index has fewer
+ * leaves than so many for each byte of a key that the provider is given, or these bytes are more than so many.
+ */
+#define PROVIDED_SHARE 4
+#define LEAVES_A_BYTE 20
+#define LONG_BYTES 256
+
+/* A backend that found no model asks only so much later again. */
 #define ASK_AGAIN_MS 1000
 
 /* Copy separators' byte strings into pieces of memory of this size. */
@@ -232,6 +241,7 @@ walk_leaves(Harvest *h)
 
 	h->header->nleaves = 0;
 	h->nseparator = 0;
+	memset(&lbt_sort_keys_provided, 0, sizeof(lbt_sort_keys_provided));
 	lbt_leafwalk_begin(&walk, h->rel);
 	h->header->height = walk.height;
 	h->trained->state = walk.empty ? LBT_EMPTY : LBT_READY;
@@ -253,10 +263,25 @@ walk_leaves(Harvest *h)
 		h->trained->state = LBT_DAMAGED;
 }
 
+/*
+ * Will keys cost more than descents do, going by those of the last walk?  The longer a text, the longer the provider takes
+ * for its sort key; the more leaves, the more comparisons a descent makes, and the fewer of its pages are in the processor's
+ * caches.
+ */
+static bool
+keys_are_dear(uint32 nleaves)
+{
+	double		bytes = (double) lbt_sort_keys_provided.bytes / nleaves;
+
+	return lbt_debug_sort_keys == LBT_SORT_KEYS_TRUE && lbt_sort_keys_provided.texts * PROVIDED_SHARE > nleaves &&
+		(nleaves < bytes * LEAVES_A_BYTE || bytes > LONG_BYTES);
+}
+
 static void
 harvest(Harvest *h)
 {
 	LbtKeyCode *code = &h->header->code;
+	bool		saves = !lbt_is_btree(h->rel) && !RecoveryInProgress();
 
 	h->learner = palloc(sizeof(LbtKeyLearner));
 	h->scratch = palloc(LBT_CODE_COLUMNS * LBT_SCRATCH_BYTES);
@@ -283,12 +308,19 @@ harvest(Harvest *h)
 	}
 	if (h->trained->state != LBT_READY || h->header->nleaves == 0)
 		return;
+	if (keys_are_dear(h->header->nleaves))
+	{
+		h->trained->state = LBT_DEAR_KEYS;
+		if (saves)
+			lbt_metapage_write(h->rel, code, NULL, 0);
+		return;
+	}
 	for (uint32 i = 0; h->separators && i < h->header->nleaves; i++)
 		h->leaves[i].min_code = lbt_keycode(code, &h->values[(Size) i * h->spec->ncolumns],
 											h->nvalues[i], LBT_MISSING_LOW);
 	if (h->spec->sort_keys)
 		straighten(h->leaves, h->header->nleaves);
-	if (!lbt_is_btree(h->rel) && !RecoveryInProgress())
+	if (saves)
 		lbt_metapage_write(h->rel, code, h->leaves, h->header->nleaves);
 	if (h->separators)
 		keep_separators(h);		/* not before: a saved model has none */
@@ -550,6 +582,7 @@ should_train(const LbtIndex *index, BlockNumber nblocks)
 		case LBT_TOO_LARGE:
 		case LBT_DAMAGED:
 		case LBT_NOT_PAYING:
+		case LBT_DEAR_KEYS:
 			break;
 	}
 	return nblocks > index->trained_blocks + (index->trained_blocks >> GROWTH_SHIFT);

@@ -320,7 +320,7 @@ VACUUM ANALYZE scrambled;
 SQL
 	ask_and_change("$order, sort keys scrambled");
 	is(given_up(), 't', "$order: predictions by scrambled sort keys fail");
-	set_sort_keys('true');
+	set_sort_keys('always');
 	ask_and_change("$order, trained with scrambled sort keys");
 	$node->safe_psql('postgres', q{SELECT learnedbtree_train('scrambled_k'), learnedbtree_train('scrambled_nk'), learnedbtree_stat_reset()});
 	ask_and_change("$order, sort keys set right");

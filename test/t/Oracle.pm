@@ -152,6 +152,9 @@ sub oracle_node
 {
 	my ($name) = @_;
 	my $node = new_node($name, extra => [ '--encoding=UTF8', '--locale=C' ]);
+	# Texts of all kinds have models, in small indexes, too.
+	$node->append_conf('postgresql.conf', "learnedbtree.debug_sort_keys = always\n");
+	$node->restart;
 	$node->safe_psql('postgres', $machinery);
 	return $node;
 }
