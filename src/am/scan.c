@@ -121,7 +121,8 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 	{
 		if (keys && scan->numberOfKeys > 0)
 			memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
-		so->predicts = (scan_may_have_model(so) || model_comes(so)) && lbt_scan_interval(scan, so) &&
+		so->predicts = (scan_may_have_model(so) || model_comes(so)) &&
+			lbt_scan_interval(scan, so) &&
 			(scan_has_model(scan, so) || model_comes(so));
 	}
 	so->hands_over = so->predicts && lbt_enable_buffer_hint && lbt_scan_fetches_heap(scan);

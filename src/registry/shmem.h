@@ -151,7 +151,7 @@ typedef struct LbtControl
 	dshash_table_handle totals;
 } LbtControl;
 
-/* What happened to an index since its last training, in all backends, as far as they have said. */
+/* What all backends have reported of an index since its last training. */
 typedef struct LbtSince
 {
 	uint64		predictions;	/* of lookups and inserts */

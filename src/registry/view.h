@@ -26,7 +26,7 @@ typedef struct LbtTarget
 	double		fraction;		/* where in the leaf, from 0 to 1 */
 } LbtTarget;
 
-/* The leaf that this backend inserted into last, and which codes are likely to belong there too. */
+/* The leaf of this backend's last insert, and codes that may belong there. */
 typedef struct LbtLastLeaf
 {
 	BlockNumber block;			/* InvalidBlockNumber: none */

@@ -18,7 +18,7 @@
 extern Size lbt_sort_key(Oid collation, bool all, const char *text, Size length, uint8 *out,
 						 Size room);
 
-/* The texts whose sort keys the provider had to make, and their bytes, since who wants to know has set both to 0. */
+/* Texts whose sort keys the provider made, and their bytes, since set to 0. */
 typedef struct LbtProvided
 {
 	uint64		texts;

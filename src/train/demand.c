@@ -2,18 +2,20 @@
  * demand.c - when to train again, and by whom: the retrain policy, demands for
  * training, and workers' places.
  *
- * The unit of costs and benefits is a page visit: a descent of a tree of height h visits h pages, a lookup that the model
- * answers one, a step to the right one more.  Where key codes are dear (sort keys of text) a visit says too little: a
- * training judges that (train/train.c).
+ * The unit of costs and benefits is a page visit: a descent of a tree of
+ * height h visits h pages, a lookup that the model answers one, a step to the
+ * right one more.  Where key codes are dear (sort keys of text) a visit says
+ * too little: a training judges that (train/train.c).
  *
  *   When to train: when as much was lost to an old model since the training as
  *   another one costs (then all of it together is at most twice what the best
  *   choice of times would have cost), and, before that is felt, when a share
  *   of the leaves has split, or pages were deleted.
  *
- *   Whether it pays: when the visits that predictions have saved since the training are more than those that failed
- *   ones have wasted: so a model never costs more than it has brought.
- *   Computing a prediction costs about half a visit (measured: 1.2 us against 3.4 us for four pages).
+ *   Whether it pays: when the visits that predictions have saved since the
+ *   training are more than those that failed ones have wasted: so a model never
+ *   costs more than it has brought.  Computing a prediction costs about half a
+ *   visit (measured: 1.2 us against 3.4 us for four pages).
  *
  * A demand is a flag in the index's entry: there is at most one for each
  * index.  It stays until a worker takes it.  It comes back if that could not
@@ -53,7 +55,10 @@
 #define JUDGED_MIN 1000
 #define PROVEN_MIN 32768
 
-/* Models of one index in a row that did not pay before retraining is left to others. */
+/*
+ * Models of one index in a row that did not pay before retraining is left to
+ * others.
+ */
 #define STRIKES_MAX 3
 
 /* A worker stays for a demand due so soon.  (DROP DATABASE waits for 5 s.) */
@@ -144,7 +149,8 @@ pays(const LbtEntry *entry)
 	double		hits = (double) since->predictions - since->useless - since->fallbacks;
 
 	return since->predictions < JUDGED_MIN ||
-		hits * (entry->height - VISITS_A_PREDICTION) > since->moved + since->fallbacks * VISITS_A_PREDICTION;
+		hits * (entry->height - VISITS_A_PREDICTION) >
+		since->moved + since->fallbacks * VISITS_A_PREDICTION;
 }
 
 static void
@@ -224,7 +230,10 @@ due_in(const LbtEntry *entry)
 	return due_at <= now ? 0 : (due_at - now) / 1000 + 1;
 }
 
-/* A model that does not pay, off, is a strike, and one that has been of use ends their row. */
+/*
+ * A model that does not pay, off, is a strike, and one that has been of use
+ * ends their row.
+ */
 static void
 count_strikes(LbtEntry *entry, bool off)
 {

@@ -27,11 +27,14 @@ extern void lbt_registry_unclaim_after_error(const LbtFile *file, LbtEnding endi
 extern void lbt_policy_settle(LbtEntry *entry, LbtState state, const LbtTrained *trained);
 
 /*
- * Report an index's events, which have not been reported before, to the retrain policy, mark the index as used, and have
- * a worker started where a training is wanted.  True when none is available: train here, or do without.  May raise
- * errors.  The index is told, as its model may be that of another's file, which an extension has given to it.
+ * Report an index's events, which have not been reported before, to the
+ * retrain policy, mark the index as used, and have a worker started where a
+ * training is wanted.  True when none is available: train here, or do without.
+ * May raise errors.  The index is told, as its model may be that of another's
+ * file, which an extension has given to it.
  */
-extern bool lbt_demand_report(const LbtFile *file, Oid oid, const uint64 *events, int retrain_splits);
+extern bool lbt_demand_report(const LbtFile *file, Oid oid, const uint64 *events,
+							  int retrain_splits);
 
 /*
  * Ask for a training of an index that may have no model yet.  It waits for the

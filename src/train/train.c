@@ -43,8 +43,9 @@
 #define FIRST_USE_BLOCKS 8192
 
 /*
- * Sort keys that the provider has to make do not pay where more than one key in so many needs one, and the index has fewer
- * leaves than so many for each byte of a key that the provider is given, or these bytes are more than so many.
+ * Keys are dear if the provider has to make the sort key of more than one in
+ * PROVIDED_SHARE, and the index has fewer leaves than LEAVES_A_BYTE for each
+ * byte of a key that the provider gets, or these are more than LONG_BYTES.
  */
 #define PROVIDED_SHARE 4
 #define LEAVES_A_BYTE 20
@@ -264,16 +265,18 @@ walk_leaves(Harvest *h)
 }
 
 /*
- * Will keys cost more than descents do, going by those of the last walk?  The longer a text, the longer the provider takes
- * for its sort key; the more leaves, the more comparisons a descent makes, and the fewer of its pages are in the processor's
- * caches.
+ * Will keys cost more than descents do, going by those of the last walk?  The
+ * longer a text, the longer the provider takes for its sort key; the more
+ * leaves, the more comparisons a descent makes, and the fewer of its pages are
+ * in the processor's caches.
  */
 static bool
 keys_are_dear(uint32 nleaves)
 {
 	double		bytes = (double) lbt_sort_keys_provided.bytes / nleaves;
 
-	return lbt_debug_sort_keys == LBT_SORT_KEYS_TRUE && lbt_sort_keys_provided.texts * PROVIDED_SHARE > nleaves &&
+	return lbt_debug_sort_keys == LBT_SORT_KEYS_TRUE &&
+		lbt_sort_keys_provided.texts * PROVIDED_SHARE > nleaves &&
 		(nleaves < bytes * LEAVES_A_BYTE || bytes > LONG_BYTES);
 }
 
