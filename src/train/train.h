@@ -73,9 +73,9 @@ extern void lbt_train_on_split(Relation rel, LbtIndex *index);
  *
  * Save what a training has found, with the codes that the key code alone
  * gives, and log the metapage, unless it says the same already.  What does not
- * fit is not saved, and what was there goes; without leaves it goes, too.  Not
- * for recovery.  Allocates in the current context, and takes the metapage's lock
- * for the time of a copy.
+ * fit is not saved, and what was there goes; it goes without leaves, too.  Not
+ * for recovery.  Allocates in the current context, and takes the lock of the
+ * metapage for the time of a copy.
  */
 extern void lbt_metapage_write(Relation rel, const LbtKeyCode *code, const LbtLeaf *leaves,
 							   uint32 nleaves);
