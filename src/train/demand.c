@@ -14,8 +14,8 @@
  *
  *   Whether it pays: when the visits that predictions have saved since the
  *   training are more than those that failed ones have wasted: so a model
- *   never costs more than it has brought.  Computing a prediction costs about half a
- *   visit (measured: 1.2 us against 3.4 us for four pages).
+ *   never costs more than it has brought.  Computing a prediction costs about
+ *   half a visit (measured: 1.2 us against 3.4 us for four pages).
  *
  * A demand is a flag in the index's entry: there is at most one for each
  * index.  It stays until a worker takes it.  It comes back if that could not
