@@ -138,8 +138,6 @@ lbt_keyspec_init(LbtKeySpec *spec, Relation rel)
 		spec->sort_keys |= column->encoding == LBT_ENCODE_SORT_KEY;
 		spec->ncolumns = i + 1;
 	}
-	if (spec->ncolumns > 0)
-		spec->column[spec->ncolumns - 1].last = true;
 	find_places(spec, RelationGetDescr(rel));
 }
 

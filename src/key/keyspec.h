@@ -57,7 +57,6 @@ typedef struct LbtKeyColumn
 	LbtEncoding encoding;
 	bool		bytes;			/* a byte string, for the key code */
 	bool		encoded;		/* ... made from the value for nothing else */
-	bool		last;			/* no column behind it has a code */
 	bool		desc;
 	bool		nulls_first;
 } LbtKeyColumn;

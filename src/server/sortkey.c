@@ -1,8 +1,8 @@
 /*
  * sortkey.c - sort keys, by the server's functions if it has them.
  *
- *     a provider's   weights of the first level | 01 | of the second | 01 ...
- *     ours           weights of the first level, or all
+ *     sort key of a collation's provider      weights of the first level | 01 | of the second | 01 | ...
+ *     ours                                    weights of the first level
  *
  * Those of plain characters are known, and put together without asking the
  * provider: printable ASCII and, in UTF-8, characters of two bytes that take a
@@ -13,7 +13,6 @@
 #include "catalog/pg_collation.h"
 #include "mb/pg_wchar.h"
 #include "server/compat.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/pg_locale.h"
 #if PG_VERSION_NUM < 160000 && defined(USE_ICU)
@@ -173,20 +172,14 @@ typedef struct Pair
  * and of each two, whether their weights stand side by side, too.  They need
  * not: "ch" is a letter of its own in Czech, and digits may count as numbers.
  *
- * Pairs of ASCII characters have a table; of the others, too many, the latest
- * are kept.  Behind the first, the second's weights may lack a byte or have
- * one more: ICU says the first byte of Cyrillic weights, and the like, once in
- * a row.
- *
- * Rank: among the ASCII characters with the same first-level weights, from
- * LEAST_RANK on; 0: for all levels, leave the text to the provider.
+ * Pairs of ASCII characters have a table.  The others are too many, and the latest are kept.  Their weights may lack a
+ * byte, or have one more, behind the first: ICU says the first byte of Cyrillic weights, and the like, once for all that
+ * have it in a row.
  */
 typedef struct Plain
 {
 	Oid			collation;
 	struct Plain *next;
-	bool		ranked;
-	uint8		rank[ASCII];
 	Weight		weight[CHARACTERS];
 	uint8		pair[ASCII][ASCII]; /* the first may be 0: none */
 	Pair	   *further;		/* 1 << PAIR_BITS; NULL before the first */
@@ -458,142 +451,19 @@ put_together(Plain *plain, const char *text, Size length, uint8 *out, Size room,
 	return true;
 }
 
-/* ---- all levels ---- */
-
-/* Below the provider's bytes there, which has plain texts before others. */
-#define LEAST_RANK 2
-
-/* What is behind the first level, the byte that ends it included. */
-#define MAX_REST 16
-
-typedef struct Rest
-{
-	uint8		bytes[MAX_REST];
-	Size		length;			/* 0: not to be ranked */
-	Size		second;			/* where the second level ends */
-} Rest;
-
-static void
-learn_rest(Plain *plain, unsigned c, Rest *rest)
-{
-	const Weight *weight = weight_of(plain, c);
-	char		character = (char) c;
-	Size		size;
-	const char *end;
-
-	rest->length = 0;
-	if (weight->learned == EXCEPTION || weight->length == 0)
-		return;
-	size = all_levels(plain->collation, &character, 1) - weight->length;
-	if (size == 0 || size > MAX_REST)
-		return;
-	memcpy(rest->bytes, whole + weight->length, size);
-	end = memchr(rest->bytes + 1, LEVEL_END, size - 1);
-	rest->second = end ? end - (const char *) rest->bytes : size;
-	rest->length = size;
-}
-
-static bool
-same_weight(const Weight *a, const Weight *b)
-{
-	return a->learned == REGULAR && b->learned == REGULAR && a->length == b->length &&
-		memcmp(a->bytes, b->bytes, a->length) == 0;
-}
-
-/*
- * Rank in the order of the provider's keys, and of bytes if these are equal.
- * Texts of ranked characters that agree on the first level differ where their
- * ranks do: these say the second and third level in one, so characters ranked
- * together must not differ on the second, which counts before.
- *
- * There are no ranks if unequal bytes may be equal texts, as a text of other
- * characters may be equal; nor if some characters have no first-level weights:
- * texts with such lie between others that differ in case.
- */
-static pg_noinline void
-rank_characters(Plain *plain)
-{
-	Rest		rest[ASCII];
-	uint8		ranks[ASCII] = {0};
-	bool		strict = get_collation_isdeterministic(plain->collation);
-
-	for (unsigned c = 0; c < ASCII; c++)
-	{
-		learn_rest(plain, c, &rest[c]);
-		strict = strict && (plain->weight[c].learned == EXCEPTION || plain->weight[c].length > 0);
-	}
-	for (unsigned c = 0; c < ASCII && strict; c++)
-	{
-		int			rank = rest[c].length > 0 ? LEAST_RANK : 0;
-
-		for (unsigned other = 0; other < ASCII && rank > 0; other++)
-		{
-			const Rest *one = &rest[other];
-			int			order;
-
-			if (other == c || !same_weight(&plain->weight[c], &plain->weight[other]))
-				continue;
-			order = memcmp(one->bytes, rest[c].bytes, Min(one->length, rest[c].length));
-			if (order == 0)
-				order = one->length != rest[c].length ?
-					(one->length < rest[c].length ? -1 : 1) : other < c ? -1 : 1;
-			if (one->length == 0 || one->second != rest[c].second ||
-				memcmp(one->bytes, rest[c].bytes, one->second) != 0)
-				rank = 0;
-			else if (order < 0)
-				rank++;
-		}
-		ranks[c] = (uint8) rank;
-	}
-	memcpy(plain->rank, ranks, sizeof(ranks));
-	plain->ranked = true;
-}
-
-/*
- * The text's first level and its characters' ranks, without least ones at the
- * end.  All others get the provider's key of all levels: the two kinds are in
- * order where they differ on the first.
- */
-static bool
-put_all_together(Plain *plain, const char *text, Size length, uint8 *out, Size room, Size *size)
-{
-	Size		ranked = 0;
-
-	if (unlikely(!plain->ranked))
-		rank_characters(plain);
-	for (Size i = 0; i < length; i++)
-	{
-		uint8		c = (uint8) text[i];
-		uint8		rank = c < ASCII ? plain->rank[c] : 0;
-
-		if (rank == 0)
-			return false;
-		if (rank > LEAST_RANK)
-			ranked = i + 1;
-	}
-	if (!put_together(plain, text, length, out, room, size))
-		return false;
-	if (ranked > 0 && *size < room)
-		out[(*size)++] = LEVEL_END;
-	for (Size i = 0; i < ranked && *size < room; i++)
-		out[(*size)++] = plain->rank[(uint8) text[i]];
-	return true;
-}
-
 Size
-lbt_sort_key(Oid collation, bool all, const char *text, Size length, uint8 *out, Size room)
+lbt_sort_key(Oid collation, const char *text, Size length, uint8 *out, Size room)
 {
 	Plain	   *plain = get_plain(collation);
 	Size		size;
 
 	if (length > MAX_TEXT)
 		length = pg_mbcliplen(text, length, MAX_TEXT);
-	if (all ? put_all_together(plain, text, length, out, room, &size) :
-		put_together(plain, text, length, out, room, &size))
+	if (put_together(plain, text, length, out, room, &size))
 		return size;
 	lbt_sort_keys_provided.texts++;
 	lbt_sort_keys_provided.bytes += length;
-	size = all ? all_levels(collation, text, length) : first_level(collation, text, length);
+	size = first_level(collation, text, length);
 	size = Min(size, room);
 	memcpy(out, whole, size);
 	return size;

@@ -7,16 +7,13 @@
 #include "postgres.h"
 
 /*
- * Write the first bytes, at most room, of a text's sort key under a collation:
- * of all levels, or the first (letters, without accents and case), which is
- * much cheaper for plain text.  Returns how many.  memcmp(), a prefix first,
- * orders sort keys as the collation does, as far as its provider (libc, ICU)
- * keeps its promises: not all versions of libc do, which is why the server
- * does not use theirs.  Texts that the collation finds equal have equal sort
- * keys; on the first level, so do texts that differ in accents and case only.
+ * The first bytes, at most room, of the first level (letters, without accents and case) of a text's sort key under a
+ * collation, which is cheap for plain text.  Returns how many.  In memcmp()'s order, where a key that
+ * another begins with comes first, sort keys are in the order of the collation, as far as its provider (libc, ICU) keeps
+ * its promises: not all versions of libc do, which is why the server itself does not use theirs.  Texts that the
+ * collation finds equal, and such that differ in accents and case, have the same.
  */
-extern Size lbt_sort_key(Oid collation, bool all, const char *text, Size length, uint8 *out,
-						 Size room);
+extern Size lbt_sort_key(Oid collation, const char *text, Size length, uint8 *out, Size room);
 
 /* Texts whose sort keys the provider made, and their bytes, since set to 0. */
 typedef struct LbtProvided
