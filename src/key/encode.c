@@ -158,8 +158,9 @@ encode_enum(const LbtKeyColumn *column, Datum value, Output *out)
 /* ---- text in the order of a collation ---- */
 
 /*
- * The first level says most, and costs little.  Texts that differ on the others alone tie: where a column follows, it may
- * then bring its own order into the code.
+ * The first level says most, and costs little.  Texts that differ on the
+ * others alone tie: where a column follows, it may then bring its own order
+ * into the code.
  */
 static void
 encode_sort_key(const LbtKeyColumn *column, Datum value, Output *out)
@@ -168,7 +169,8 @@ encode_sort_key(const LbtKeyColumn *column, Datum value, Output *out)
 	uint32		length;
 
 	lbt_stored_bytes(column, DatumGetPointer(value), &text);
-	length = lbt_sort_key(column->collation, (const char *) text.bytes, text.length, out->to, out->end - out->to);
+	length = lbt_sort_key(column->collation, (const char *) text.bytes, text.length,
+						  out->to, out->end - out->to);
 	/* Sort keys that contradict the comparison on purpose. */
 	if (unlikely(lbt_debug_sort_keys == LBT_SORT_KEYS_SCRAMBLED))
 		for (uint32 i = 0; i < length; i++)

@@ -1,8 +1,8 @@
 /*
  * sortkey.c - sort keys, by the server's functions if it has them.
  *
- *     sort key of a collation's provider      weights of the first level | 01 | of the second | 01 | ...
- *     ours                                    weights of the first level
+ *     the provider's    weights of the first level | 01 | of the second | 01 ...
+ *     ours              weights of the first level
  *
  * Those of plain characters are known, and put together without asking the
  * provider: printable ASCII and, in UTF-8, characters of two bytes that take a
@@ -172,9 +172,10 @@ typedef struct Pair
  * and of each two, whether their weights stand side by side, too.  They need
  * not: "ch" is a letter of its own in Czech, and digits may count as numbers.
  *
- * Pairs of ASCII characters have a table.  The others are too many, and the latest are kept.  Their weights may lack a
- * byte, or have one more, behind the first: ICU says the first byte of Cyrillic weights, and the like, once for all that
- * have it in a row.
+ * Pairs of ASCII characters have a table.  The others are too many, and the
+ * latest are kept.  Their weights may lack a byte, or have one more, behind
+ * the first: ICU says the first byte of Cyrillic weights, and the like, once
+ * for all that have it in a row.
  */
 typedef struct Plain
 {

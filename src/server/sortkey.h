@@ -7,11 +7,14 @@
 #include "postgres.h"
 
 /*
- * The first bytes, at most room, of the first level (letters, without accents and case) of a text's sort key under a
- * collation, which is cheap for plain text.  Returns how many.  In memcmp()'s order, where a key that
- * another begins with comes first, sort keys are in the order of the collation, as far as its provider (libc, ICU) keeps
- * its promises: not all versions of libc do, which is why the server itself does not use theirs.  Texts that the
- * collation finds equal, and such that differ in accents and case, have the same.
+ * The first bytes, at most room, of the first level (letters, without accents
+ * and case) of a text's sort key under a collation, which is cheap for plain
+ * text.  Returns how many.  In memcmp()'s order, where a key that another
+ * begins with comes first, sort keys are in the order of the collation, as far
+ * as its provider (libc, ICU) keeps its promises: not all versions of libc do,
+ * which is why the server itself does not use theirs.  Texts that the
+ * collation finds equal, and such that differ in accents and case, have the
+ * same.
  */
 extern Size lbt_sort_key(Oid collation, const char *text, Size length, uint8 *out, Size room);
 
