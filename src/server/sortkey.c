@@ -1,8 +1,8 @@
 /*
  * sortkey.c - sort keys, by the server's functions if it has them.
  *
- *     the provider's    weights of the first level | 01 | of the second | 01 ...
- *     ours              weights of the first level
+ *     the provider's  weights of the first level | 01 | of the second | 01 ...
+ *     ours            weights of the first level
  *
  * Those of plain characters are known, and put together without asking the
  * provider: printable ASCII and, in UTF-8, characters of two bytes that take a
