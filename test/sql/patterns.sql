@@ -4,7 +4,7 @@
 \set SHOW_CONTEXT never
 SET client_min_messages = warning;	-- whether new sessions load the library is another test's
 CREATE FUNCTION status(like_name text) RETURNS TABLE (index name, pattern text, served boolean, reason text) LANGUAGE sql AS $$
-    SELECT indexname, pattern, served, reason FROM learnedbtree_indexes WHERE indexname LIKE like_name ORDER BY 1
+    SELECT indexname, pattern, served, reason FROM learnedbtree_indexes WHERE indexname LIKE like_name ORDER BY indexname, schemaname
 $$;
 -- Which of pt's indexes does a list serve?
 CREATE FUNCTION serves(list text, OUT served text) LANGUAGE plpgsql AS $$
