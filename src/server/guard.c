@@ -76,15 +76,14 @@ lbt_guard_leave(const LbtGuard *guard)
 	InterruptHoldoffCount = guard->holdoff;
 }
 
-/* Is it time for a line in the log? */
-static bool
-is_due(void)
+bool
+lbt_log_is_due(pg_atomic_uint64 *last, uint64 interval_us)
 {
 	uint64		now = (uint64) GetCurrentTimestamp();
-	uint64		last = pg_atomic_read_u64(reported_at);
+	uint64		before = pg_atomic_read_u64(last);
 
-	return (last == 0 || now - last >= REPORT_INTERVAL_US) &&
-		pg_atomic_compare_exchange_u64(reported_at, &last, now);
+	return (before == 0 || now - before >= interval_us) &&
+		pg_atomic_compare_exchange_u64(last, &before, now);
 }
 
 /* The error, copied; NULL when there is no memory for that. */
@@ -148,7 +147,7 @@ void
 lbt_guard_swallow(LbtGuard *guard)
 {
 	ErrorData  *error = NULL;
-	bool		due = !guard->silent && is_due();
+	bool		due = !guard->silent && lbt_log_is_due(reported_at, REPORT_INTERVAL_US);
 
 	has_failed |= !guard->silent;
 	guard->failed = true;

@@ -87,6 +87,13 @@ typedef struct LbtGuard
 /* Share the limit of a line a minute; *reported_at is a shared TimestampTz. */
 extern void lbt_guard_report_together(pg_atomic_uint64 *reported_at);
 
+/*
+ * Is it time for another line in the log, so many microseconds after the one
+ * at *last, a TimestampTz (0: never)?  Then set *last to now: of all
+ * processes, only one is told so.
+ */
+extern bool lbt_log_is_due(pg_atomic_uint64 *last, uint64 interval_us);
+
 /* Has this process met such an error?  It may again, at any shared memory. */
 extern bool lbt_guard_has_failed(void);
 

@@ -75,7 +75,7 @@
 #define NO_SLOT_MS 1000
 
 /* How often the log tells of a missing slot: normal with many databases. */
-#define TELL_MS (60 * 60 * 1000)
+#define TELL_US (60 * 60 * UINT64CONST(1000000))
 
 /* The first pause after a failed training, doubled with each; the longest. */
 #define PAUSE_MS 1000
@@ -409,16 +409,6 @@ find_place(Oid database, TimestampTz now)
 	return found;
 }
 
-/* Has so much time passed since *last?  Set it to now: one process is told. */
-static bool
-is_time(pg_atomic_uint64 *last, TimestampTz now, int ms)
-{
-	uint64		before = pg_atomic_read_u64(last);
-
-	return (before == 0 || (uint64) now - before >= (uint64) ms * 1000) &&
-		pg_atomic_compare_exchange_u64(last, &before, now);
-}
-
 bool
 lbt_worker_start(Oid database, bool wake)
 {
@@ -450,7 +440,7 @@ lbt_worker_start(Oid database, bool wake)
 
 	if (!slot)
 		pg_atomic_write_u64(&lbt_control->no_slot_at, now);
-	if (!slot && is_time(&lbt_control->no_slot_told, now, TELL_MS))
+	if (!slot && lbt_log_is_due(&lbt_control->no_slot_told, TELL_US))
 		ereport(LOG,
 				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 				 errmsg("out of background worker slots: could not start the learnedbtree worker"),

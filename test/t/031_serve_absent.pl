@@ -37,7 +37,7 @@ INSERT INTO p SELECT generate_series(1, 3000);
 SQL
 is($rc, 0, 'the extension can be created where sessions do not load the library');
 
-# A placeholder, which takes anything, is read when the library comes.
+# Without the library the setting takes any value, which is read when the library comes.
 my $list = 't_pkey, "t_a", t_x*, p_pkey, renamed_k';
 my $plain = q{SET learnedbtree.btree_indexes = 'no, list "'; SHOW learnedbtree.btree_indexes};
 is($node->safe_psql('postgres', $plain), 'no, list "', 'a session without the library takes any value') if $serving;

@@ -85,12 +85,14 @@ foreach my $database (@databases)
 # Raise a demand in a database, where there is a model: its last leaf splits over and over.
 my %before;
 
+sub split_last { return sql($look . 'SET learnedbtree.retrain_splits = 1; INSERT INTO small SELECT max + i FROM generate_series(1, 2000) i, (SELECT max(k) FROM small) q', $_[0]); }
+
 sub want
 {
 	my ($database) = @_;
 	sql("SELECT learnedbtree_train('small_k')", $database);
 	$before{$database} = trainings($database);
-	return sql($look . 'SET learnedbtree.retrain_splits = 1; INSERT INTO small SELECT max + i FROM generate_series(1, 2000) i, (SELECT max(k) FROM small) q', $database);
+	return split_last($database);
 }
 
 sub trainings { return sql("SELECT trainings FROM learnedbtree_stat_get('small_k'::regclass)", $_[0]); }
@@ -238,7 +240,7 @@ foreach my $round (1 .. 5)
 		want($database);
 		for (my $end = time + 120; time < $end && trainings($database) <= $before{$database}; sleep 0.1)
 		{
-			sql($look . 'SET learnedbtree.retrain_splits = 1; INSERT INTO small SELECT max + i FROM generate_series(1, 2000) i, (SELECT max(k) FROM small) q', $database);
+			split_last($database);
 		}
 		$served++ if trainings($database) > $before{$database};
 	}
