@@ -11,6 +11,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Serving;
 use Test::More;
+use Time::HiRes qw(usleep);
 
 # Library and extension; a library that works without being preloaded has none here.
 my @others = (
@@ -222,6 +223,30 @@ sub try_squeeze
 	return;
 }
 
+# Wait until the extension's worker has made this partition.  Its master process ends with an error, to come back after ten
+# minutes, where a worker ends before the master has looked whether it began, as on a busy machine: the server is then
+# started anew.  With no place left for its worker it would end as well, and that would be our doing.
+sub partman_makes
+{
+	my ($node, $partition) = @_;
+	my $restarts = 0;
+	foreach my $try (1 .. 1200)
+	{
+		return if $node->safe_psql('postgres', "SELECT EXISTS (SELECT FROM pg_class WHERE relname ~ '^$partition\$')") eq 't';
+		my $log = slurp_file($node->logfile);
+		die 'no place for a worker of pg_partman' if $log =~ /Unable to register dynamic background worker/;
+		if ((() = $log =~ /Could not start dynamic pg_partman background process/g) > $restarts)
+		{
+			note("pg_partman's master process has ended");
+			$node->restart;
+			$restarts++;
+		}
+		usleep(100_000);
+	}
+	die "pg_partman's worker has not made $partition; sessions: "
+	  . $node->safe_psql('postgres', 'SELECT pid, backend_type, state, wait_event, left(query, 60) FROM pg_stat_activity');
+}
+
 # The index of the partitioned table is named: partitions of the extension, and of its worker, are served by that alone.
 sub try_partman
 {
@@ -250,7 +275,7 @@ sub try_partman
 	my $answer;
 	is(predicted_in($node, 'postgres', sub { $answer = $ask->(0, 2999) }, @before), "@before", "$name: all of them are served");
 	is($answer, '3000', "$name: and answer right");
-	wait_until($node, q{SELECT EXISTS (SELECT FROM pg_class WHERE relname ~ '^part_p0*5000$')});
+	partman_makes($node, 'part_p0*5000');
 	pass("$name: its worker has made partitions");
 	$node->safe_psql('postgres', 'INSERT INTO part SELECT g, g FROM generate_series(3000, 5999) g; ANALYZE part');
 	my @after = $indexes->();
