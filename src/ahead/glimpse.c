@@ -436,13 +436,7 @@ guess_buffers(Relation table, int n, const ItemPointerData *rows, Buffer *buffer
 		if (buffer[i] < 1 || buffer[i] > NBuffers)
 			buffer[i] = InvalidBuffer;
 		else
-		{
-			const PageHeaderData *header = (const PageHeaderData *) BufferGetBlock(buffer[i]);
-
-			__builtin_prefetch(GetBufferDescriptor(buffer[i] - 1), 1);
-			__builtin_prefetch(header);
-			__builtin_prefetch(&header->pd_linp[ItemPointerGetOffsetNumber(row) - 1]);
-		}
+			lbt_prefetch_page(buffer[i], row);
 	}
 }
 
@@ -492,15 +486,7 @@ lbt_batch_rows(Relation rel, LbtIndex *index, Relation table, LbtBatch *batch, b
 	if (read)
 		reads = missing_blocks(table, batch->n, row, buffer);
 	for (int i = 0; i < batch->n; i++)
-	{
-		const PageHeaderData *header;
-
-		if (buffer[i] == InvalidBuffer)
-			continue;
-		header = (const PageHeaderData *) BufferGetBlock(buffer[i]);
-		__builtin_prefetch((const char *) header +
-						   header->pd_linp[(ItemPointerGetOffsetNumber(&row[i]) - 1) %
-										   MaxHeapTuplesPerPage].lp_off % BLCKSZ);
-	}
+		if (buffer[i] != InvalidBuffer)
+			lbt_prefetch_row(buffer[i], &row[i]);
 	return reads;
 }

@@ -150,14 +150,13 @@ struct LbtReads
 };
 
 static bool
-next_wanted(void *state, BlockNumber *block, uint32 *tag)
+next_wanted(void *state, BlockNumber *block)
 {
 	LbtReads   *reads = state;
 
 	if (reads->asked == reads->n)
 		return false;
-	*tag = reads->asked++;
-	*block = reads->block[*tag];
+	*block = reads->block[reads->asked++];
 	return true;
 }
 
@@ -209,20 +208,19 @@ lbt_reads_start(LbtReads *reads)
 static int
 next_wanted_for(LbtReads *reads, int last, bool *missed)
 {
-	uint32		tag;
-
 	lbt_reads_start(reads);
-	if (reads->come == reads->n || reads->of[reads->come] > last)
-		return -1;
-	if (!lbt_stream_look(reads->stream, &tag))
+	while (reads->stream != NULL && reads->come < reads->n && reads->of[reads->come] <= last)
 	{
-		reads->come = reads->n;
-		return -1;
+		int			which = reads->come++;
+		LbtReached	reached = lbt_stream_reach(&reads->stream, reads->block[which]);
+
+		*missed |= reached == LBT_WAS_MISSING;
+		if (reached != LBT_NOT_NAMED)
+			return which;
 	}
-	lbt_stream_pass(reads->stream);
-	*missed |= lbt_stream_idle(reads->stream) == 0;
-	reads->come = (int) tag + 1;
-	return (int) tag;
+	if (reads->stream == NULL)
+		reads->come = reads->n;
+	return -1;
 }
 
 /* Read a block; InvalidBuffer if that fails: perhaps nobody needs it. */

@@ -13,6 +13,7 @@
 #include "access/sdir.h"
 #include "key/bound.h"
 #include "proof/locate.h"
+#include "registry/counters.h"
 
 /* A match: an entry of the leaf, or one heap TID of a posting list. */
 typedef struct LbtItem
@@ -99,6 +100,14 @@ typedef struct LbtScan
 	LbtProbe	probe;			/* the one being read */
 	LbtArray	array[LBT_CODE_COLUMNS];
 } LbtScan;
+
+/* Count an event for the index, and for this scan's EXPLAIN. */
+static inline void
+lbt_scan_count(LbtScan *so, LbtEvent event)
+{
+	lbt_count(so->index, event);
+	so->counts[event]++;
+}
 
 /* scankeys.c: make the keys' intervals; false if we do not serve the keys. */
 extern bool lbt_scan_interval(IndexScanDesc scan, LbtScan *so);

@@ -23,7 +23,6 @@
 #include "am/am.h"
 
 #include "am/scan.h"
-#include "registry/counters.h"
 #include "registry/settings.h"
 #include "server/stream.h"
 #include "utils/memutils.h"
@@ -33,9 +32,6 @@
 
 /* Slots to look for a sibling in. */
 #define SLOT_WINDOW 32
-
-/* Give the stream up after so many leaves in a row that were there anyway. */
-#define MAX_IDLE 64
 
 /* Give the stream up after so many probes in a row that add no leaf. */
 #define MAX_SAME_LEAF 4096
@@ -129,7 +125,7 @@ find_slots(LbtAhead *ahead)
 
 /* For the stream: the next leaf that the scan will need. */
 static bool
-next_needed_leaf(void *state, BlockNumber *block, uint32 *slot)
+next_needed_leaf(void *state, BlockNumber *block)
 {
 	LbtAhead   *ahead = state;
 	int64		step = ahead->forward ? 1 : -1;
@@ -143,10 +139,8 @@ next_needed_leaf(void *state, BlockNumber *block, uint32 *slot)
 		if (ahead->forward ? ahead->slot < ahead->until : ahead->slot > ahead->until)
 		{
 			ahead->slot += step;
-			*slot = (uint32) ahead->slot;
-			*block = ahead->so->index->model.leaves[*slot].block;
-			lbt_count(ahead->so->index, LBT_EV_PREFETCHED);
-			ahead->so->counts[LBT_EV_PREFETCHED]++;
+			*block = ahead->so->index->model.leaves[ahead->slot].block;
+			lbt_scan_count(ahead->so, LBT_EV_PREFETCHED);
 			return true;
 		}
 		if (next < 0 || next >= ahead->so->nprobes)
@@ -180,31 +174,25 @@ have_stream(LbtAhead *ahead, bool forward)
 	if (ahead == NULL || ahead->stream == NULL)
 		return false;
 	if (ahead->forward != forward || !lbt_enable_prefetch ||
-		lbt_stream_idle(ahead->stream) >= MAX_IDLE ||
 		!same_model(ahead->so->index, ahead->generation))
 		lbt_stream_end(&ahead->stream);
 	return ahead->stream != NULL;
 }
 
 /*
- * Pass by the leaf in this slot, and those before it; true if it was in the
- * stream, so that it has been asked for.  End the stream with its last leaf.
+ * The walk has reached the leaf in this slot; true if it was asked for before.
+ * Where the walk has skipped all that has been, go on from here.
  */
 static bool
-pass_slot(LbtAhead *ahead, uint32 slot)
+reach_slot(LbtAhead *ahead, uint32 slot)
 {
-	uint32		next;
-
-	while (lbt_stream_look(ahead->stream, &next))
+	if (ahead->forward ? slot > ahead->slot : slot < ahead->slot)
 	{
-		if (ahead->forward ? next > slot : next < slot)
-			return false;
-		lbt_stream_pass(ahead->stream);
-		if (next == slot)
-			return true;
+		ahead->slot = (int64) slot + (ahead->forward ? -1 : 1);
+		lbt_stream_skip(ahead->stream);
 	}
-	lbt_stream_end(&ahead->stream);
-	return false;
+	return lbt_stream_reach(&ahead->stream, ahead->so->index->model.leaves[slot].block) !=
+		LBT_NOT_NAMED;
 }
 
 /* ---- probes ---- */
@@ -309,7 +297,7 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 		}
 	}
 	*target = batch->target[at];
-	return have_stream(ahead, forward) && pass_slot(ahead, target->slot);
+	return have_stream(ahead, forward) && reach_slot(ahead, target->slot);
 }
 
 /* ---- siblings ---- */
@@ -369,5 +357,5 @@ lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, BlockNumber bl
 		same_model(index, index->generation))
 		begin_leaves(scan, so, get_ahead(so), walk->probe, slot, forward);
 	if (have_stream(so->ahead, forward) && slot >= 0)
-		(void) pass_slot(so->ahead, (uint32) slot);
+		(void) reach_slot(so->ahead, (uint32) slot);
 }

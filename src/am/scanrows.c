@@ -12,37 +12,23 @@
  *                   |     the stream's next block
  *                   the scan
  *
- * Scan and stream keep step by the blocks: for each row in another block than
- * the row before, pass by the named ones up to that block.  A block that has
- * not been named (the entry is new, its page was all-visible) changes nothing.
- *
  * A scan whose rows are in shared buffers pays one comparison a row.  Reading
  * ahead starts if anybody but our engine reads between two rows
- * (pgBufferUsage), and one of the next rows' blocks is missing, too.  The
- * stream ends when it has had nothing to read for a while, or has named as
- * many entries as a LIMIT leaves to the scan.
+ * (pgBufferUsage), and one of the next rows' blocks is missing, too.  Beside
+ * what ends any stream, it ends when it has named as many entries as a LIMIT
+ * leaves to the scan.
  */
 #include "am/scan.h"
 
 #include "access/visibilitymap.h"
 #include "executor/instrument.h"
-#include "registry/counters.h"
 #include "registry/settings.h"
 #include "server/guard.h"
 #include "server/stream.h"
 #include "server/tableblock.h"
 #include "utils/memutils.h"
 
-/* Give the stream up after so many blocks in a row that were there anyway. */
-#define MAX_IDLE 64
-
-/* Give it up after so many rows in a row whose blocks were not named. */
-#define MAX_UNNAMED 256
-
-/* Blocks named and not passed by yet; a power of two. */
-#define MAX_NAMED 1024
-
-/* Give it up after so many entries without a block; an empty leaf is many. */
+/* Give the stream up after so many entries without a block; an empty leaf is many. */
 #define MAX_SAME_BLOCK 4096
 #define EMPTY_LEAF 64
 
@@ -57,7 +43,6 @@ typedef struct LbtRows
 	LbtStream  *stream;			/* or NULL */
 	bool		forward;
 	BlockNumber current;		/* of the row handed out last */
-	int			unnamed;
 	LbtLimit	limit;
 
 	/* the walk */
@@ -66,9 +51,6 @@ typedef struct LbtRows
 	LbtLeafCopy leaf;
 	int64		left;			/* entries that the scan will want, at most */
 	BlockNumber last;			/* named last */
-	uint32		nnamed;			/* by this stream */
-	uint32		npassed;		/* of these passed by, at least */
-	BlockNumber named[MAX_NAMED];	/* a ring */
 } LbtRows;
 
 void
@@ -174,13 +156,12 @@ next_rows_leaf(LbtRows *rows)
 
 /* For the stream: the next row's block, if not that of the row before it. */
 static bool
-next_block(void *state, BlockNumber *block, uint32 *tag)
+next_block(void *state, BlockNumber *block)
 {
 	LbtRows    *rows = state;
 	LbtLeafCopy *leaf = &rows->leaf;
 
-	for (int tries = 0; rows->left > 0 && tries < MAX_SAME_BLOCK &&
-		 rows->nnamed - rows->npassed < MAX_NAMED; tries++)
+	for (int tries = 0; rows->left > 0 && tries < MAX_SAME_BLOCK; tries++)
 	{
 		if (leaf->at < 0 || leaf->at >= leaf->nitems)
 		{
@@ -197,10 +178,7 @@ next_block(void *state, BlockNumber *block, uint32 *tag)
 		rows->last = *block;
 		if (is_left_out(rows->scan, *block))
 			continue;
-		*tag = rows->nnamed++;
-		rows->named[*tag % MAX_NAMED] = *block;
-		lbt_count(rows->so->index, LBT_EV_ROWS_PREFETCHED);
-		rows->so->counts[LBT_EV_ROWS_PREFETCHED]++;
+		lbt_scan_count(rows->so, LBT_EV_ROWS_PREFETCHED);
 		return true;
 	}
 	return false;
@@ -261,54 +239,17 @@ begin_rows(IndexScanDesc scan, LbtScan *so, LbtRows *rows, bool forward)
 	rows->walk.for_rows = true;
 	rows->walk.probe = &rows->probe;
 	rows->last = rows->current = InvalidBlockNumber;
-	rows->nnamed = rows->npassed = 0;
-	rows->unnamed = 0;
 	rows->forward = forward;
 	rows->stream = lbt_stream_begin(GetMemoryChunkContext(so), scan->heapRelation,
 									rows->left < LBT_NO_LIMIT && !rows->limit.merged,
 									next_block, rows);
 }
 
-/* Has the block been named, with this number or a later one? */
-static bool
-is_named(const LbtRows *rows, uint32 number, BlockNumber block)
-{
-	for (; number != rows->nnamed; number++)
-		if (rows->named[number % MAX_NAMED] == block)
-			return true;
-	return false;
-}
-
-/* Pass by the row's block in the stream, and what is in front of it. */
-static void
-keep_step(LbtRows *rows, BlockNumber block)
-{
-	uint32		number;
-
-	if (block == rows->current)
-		return;
-	rows->current = block;
-	while (lbt_stream_look(rows->stream, &number))
-	{
-		rows->npassed = number;
-		if (rows->named[number % MAX_NAMED] != block && !is_named(rows, number, block))
-		{
-			if (++rows->unnamed > MAX_UNNAMED)
-				break;
-			return;
-		}
-		rows->unnamed = 0;
-		lbt_stream_pass(rows->stream);
-		if (rows->named[number % MAX_NAMED] == block)
-			return;
-	}
-	lbt_rows_stop(rows->so);
-}
-
 void
 lbt_rows_ahead(IndexScanDesc scan, LbtScan *so, bool forward)
 {
 	LbtRows    *rows = so->rows;
+	BlockNumber block;
 
 	if (!lbt_enable_row_prefetch || !reads_heap(scan))
 	{
@@ -322,7 +263,7 @@ lbt_rows_ahead(IndexScanDesc scan, LbtScan *so, bool forward)
 		rows->scan = scan;
 		rows->so = so;
 	}
-	if (rows->stream && (rows->forward != forward || lbt_stream_idle(rows->stream) >= MAX_IDLE))
+	if (rows->forward != forward)
 		lbt_rows_stop(so);
 	if (rows->stream == NULL && !rows->failed)
 	{
@@ -330,10 +271,9 @@ lbt_rows_ahead(IndexScanDesc scan, LbtScan *so, bool forward)
 		if (rows->left > 1 && will_miss_rows(scan, &so->cur, forward, rows->left))
 			begin_rows(scan, so, rows, forward);
 	}
-	if (rows->stream)
-		keep_step(rows, ItemPointerGetBlockNumber(&so->cur.items[so->cur.at].tid));
-	if (rows->stream)
-		so->reads_seen = LBT_ROWS_ACTIVE;
-	else
-		so->reads_seen = pgBufferUsage.shared_blks_read;
+	block = ItemPointerGetBlockNumber(&so->cur.items[so->cur.at].tid);
+	if (rows->stream && block != rows->current)
+		(void) lbt_stream_reach(&rows->stream, block);
+	rows->current = block;
+	so->reads_seen = rows->stream ? LBT_ROWS_ACTIVE : pgBufferUsage.shared_blks_read;
 }

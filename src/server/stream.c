@@ -17,10 +17,16 @@
 /* By how much the distance grows with each block that was missing. */
 #define GROWTH 2
 
+/* End after so many blocks in a row that were there anyway. */
+#define MAX_IDLE 64
+
+/* End after so many blocks reached in a row that were not named. */
+#define MAX_UNNAMED 256
+
 /* A block that the caller has named, and whether shared buffers had it. */
 typedef struct Asked
 {
-	uint32		tag;
+	BlockNumber block;
 	bool		cached;
 } Asked;
 
@@ -31,7 +37,8 @@ struct LbtStream
 	LbtNextBlock next;
 	void	   *state;
 	bool		ended;			/* no further block has been named */
-	int			idle;
+	int			idle;			/* passed by since one was missing */
+	int			unnamed;		/* reached since one was named */
 	int			distance;		/* blocks to ask for beyond the next one */
 	int			max_distance;
 	BlockNumber last;			/* named last */
@@ -69,7 +76,7 @@ lbt_stream_begin(MemoryContext context, Relation rel, bool all, LbtNextBlock nex
 	stream->next = next;
 	stream->state = state;
 	stream->ended = false;
-	stream->idle = 0;
+	stream->idle = stream->unnamed = 0;
 	stream->distance = all ? max_distance : 1;
 	stream->max_distance = max_distance;
 	stream->last = InvalidBlockNumber;
@@ -85,21 +92,21 @@ lbt_block_cached(Relation rel, BlockNumber block)
 	return BufferIsValid(PrefetchBuffer(rel, MAIN_FORKNUM, block).recent_buffer);
 }
 
-int
-lbt_stream_idle(const LbtStream *stream)
+/* The block asked for as number i from now. */
+static inline Asked *
+nth_asked(LbtStream *stream, int i)
 {
-	return stream->idle;
+	return &stream->asked[(stream->first + i) % (stream->max_distance + 1)];
 }
 
 static void
-ask(LbtStream *stream, BlockNumber block, uint32 tag)
+ask(LbtStream *stream, BlockNumber block)
 {
-	Asked	   *asked =
-		&stream->asked[(stream->first + stream->nasked++) % (stream->max_distance + 1)];
+	Asked	   *asked = nth_asked(stream, stream->nasked++);
 
 	stream->run = block == stream->last + 1 ? stream->run + 1 : 0;
 	stream->last = block;
-	asked->tag = tag;
+	asked->block = block;
 	asked->cached = true;		/* in case of an error */
 	asked->cached = stream->run >= LONG_RUN || lbt_block_cached(stream->rel, block);
 }
@@ -108,39 +115,61 @@ void
 lbt_stream_start(LbtStream *stream)
 {
 	BlockNumber block;
-	uint32		tag;
 
 	while (!stream->ended && stream->nasked <= stream->distance)
 	{
-		if (!stream->next(stream->state, &block, &tag))
+		if (!stream->next(stream->state, &block))
 			stream->ended = true;
 		else if (block < stream->nblocks)
-			ask(stream, block, tag);
+			ask(stream, block);
 	}
 }
 
-bool
-lbt_stream_look(LbtStream *stream, uint32 *tag)
+/* Pass by the next n blocks. */
+static void
+pass(LbtStream *stream, int n)
 {
-	lbt_stream_start(stream);
-	if (stream->nasked == 0)
-		return false;
-	*tag = stream->asked[stream->first].tag;
-	return true;
+	for (int i = 0; i < n; i++)
+	{
+		if (nth_asked(stream, i)->cached)
+			stream->idle++;
+		else
+		{
+			stream->idle = 0;
+			stream->distance = Min(stream->distance + GROWTH, stream->max_distance);
+		}
+	}
+	stream->first = (stream->first + n) % (stream->max_distance + 1);
+	stream->nasked -= n;
+}
+
+LbtReached
+lbt_stream_reach(LbtStream **stream, BlockNumber block)
+{
+	LbtStream  *s = *stream;
+	LbtReached	reached = LBT_NOT_NAMED;
+	int			i = 0;
+
+	lbt_stream_start(s);
+	while (i < s->nasked && nth_asked(s, i)->block != block)
+		i++;
+	if (i < s->nasked)
+	{
+		reached = nth_asked(s, i)->cached ? LBT_WAS_CACHED : LBT_WAS_MISSING;
+		pass(s, i + 1);
+		s->unnamed = 0;
+	}
+	else
+		s->unnamed++;
+	if ((s->ended && s->nasked == 0) || s->idle >= MAX_IDLE || s->unnamed >= MAX_UNNAMED)
+		lbt_stream_end(stream);
+	return reached;
 }
 
 void
-lbt_stream_pass(LbtStream *stream)
+lbt_stream_skip(LbtStream *stream)
 {
-	if (stream->asked[stream->first].cached)
-		stream->idle++;
-	else
-	{
-		stream->idle = 0;
-		stream->distance = Min(stream->distance + GROWTH, stream->max_distance);
-	}
-	stream->first = (stream->first + 1) % (stream->max_distance + 1);
-	stream->nasked--;
+	stream->nasked = 0;
 }
 
 void

@@ -2,18 +2,20 @@
  * stream.h - blocks of a relation, asked for ahead of need.
  *
  * The operating system is advised to read them.  A stream has the blocks that
- * its caller names one after the other, and asks for so many beyond the one at
- * hand:
+ * its caller names one after the other, and asks for so many beyond the one
+ * that the caller has reached:
  *
  *     named       1   2   3   4   5   6  ...
  *                 |   |   |___|___|
  *                 |   |     asked for: distance of them
- *                 |   the next one: lbt_stream_look()
- *                 passed by: lbt_stream_pass()
+ *                 |   reached next
+ *                 passed by: lbt_stream_reach()
  *
  * The distance grows while blocks are found missing, up to
  * effective_io_concurrency (of the tablespace), so that a stream that ends
- * early has had few read in vain.
+ * early has had few read in vain.  A stream ends itself after its last block,
+ * and when it is of no use: when many blocks in a row were in shared buffers
+ * anyway, or none of those that its caller reaches has been named.
  *
  * A stream pins nothing, locks nothing, and waits for nothing: the process
  * that reads a block finds it in the operating system's cache.  (The server's
@@ -32,12 +34,20 @@
 typedef struct LbtStream LbtStream;
 
 /*
- * Names the next block, and a tag for the caller to know it by; false if there
- * is none.  Called at any time within lbt_stream_start() and
- * lbt_stream_look(); holds no lock on return.  May read pages and use other
- * streams.
+ * Names the next block; false if there is none.  Called at any time within
+ * lbt_stream_start() and lbt_stream_reach(); holds no lock on return.  May
+ * read pages and use other streams.  Blocks that are not in the file are left
+ * out.
  */
-typedef bool (*LbtNextBlock) (void *state, BlockNumber *block, uint32 *tag);
+typedef bool (*LbtNextBlock) (void *state, BlockNumber *block);
+
+/* What a stream knows of a block that its caller has reached. */
+typedef enum LbtReached
+{
+	LBT_NOT_NAMED,
+	LBT_WAS_CACHED,				/* in shared buffers when asked for */
+	LBT_WAS_MISSING
+} LbtReached;
 
 /*
  * Begin a stream in this memory context, which may free it without notice.
@@ -51,17 +61,16 @@ extern LbtStream *lbt_stream_begin(MemoryContext context, Relation rel, bool all
 extern void lbt_stream_start(LbtStream *stream);
 
 /*
- * What the next block is known by, having asked for those behind it; false at
- * the end.  Leaves out blocks that are not in the file.
+ * The caller has reached this block: pass by it and those named before it,
+ * and ask for those behind.  A block that has not been named, as one that is
+ * new, changes nothing.  Sets *stream to NULL if the stream ends.
  */
-extern bool lbt_stream_look(LbtStream *stream, uint32 *tag);
+extern LbtReached lbt_stream_reach(LbtStream **stream, BlockNumber block);
 
-/* Pass that block by. */
-extern void lbt_stream_pass(LbtStream *stream);
+/* Forget what is asked for: the caller is beyond all of it. */
+extern void lbt_stream_skip(LbtStream *stream);
 
-/* The number of blocks passed by since one was missing when asked for. */
-extern int	lbt_stream_idle(const LbtStream *stream);
-
+/* End it, if there is one. */
 extern void lbt_stream_end(LbtStream **stream);
 
 /*
