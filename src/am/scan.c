@@ -197,21 +197,15 @@ fetch_ahead(const LbtScan *so, int step, bool first)
 
 	if (left == 0)
 		return;
-	if (unlikely(first))
+	for (int at = unlikely(first) ? 1 - HINT_AHEAD : 0; at <= 0; at++)
 	{
-		for (int i = 1; i < HINT_AHEAD && i <= left; i++)
-			fetch_hint(so, item + i * step, step);
-		for (int i = 1; i < PAGE_AHEAD && i <= left; i++)
-			fetch_page(so, item + i * step, step);
-		for (int i = 1; i < ROW_AHEAD && i <= left; i++)
-			fetch_row(item + i * step);
+		if (at + HINT_AHEAD <= left)
+			fetch_hint(so, item + (at + HINT_AHEAD) * step, step);
+		if (at + PAGE_AHEAD > 0 && at + PAGE_AHEAD <= left)
+			fetch_page(so, item + (at + PAGE_AHEAD) * step, step);
+		if (at + ROW_AHEAD > 0 && at + ROW_AHEAD <= left)
+			fetch_row(item + (at + ROW_AHEAD) * step);
 	}
-	if (left >= HINT_AHEAD)
-		fetch_hint(so, item + HINT_AHEAD * step, step);
-	if (left >= PAGE_AHEAD)
-		fetch_page(so, item + PAGE_AHEAD * step, step);
-	if (left >= ROW_AHEAD)
-		fetch_row(item + ROW_AHEAD * step);
 }
 
 bool

@@ -214,24 +214,12 @@ begin_rows(IndexScanDesc scan, LbtScan *so, LbtRows *rows, bool forward)
 {
 	const LbtLeafCopy *cur = &so->cur;
 	LbtLeafCopy *leaf = &rows->leaf;
-	LbtItem    *items = leaf->items;
-	int			capacity = leaf->capacity;
-	int			from = forward ? cur->at : 0;
-	int			n = forward ? cur->nitems - cur->at : cur->at + 1;
 
-	if (capacity < n)
-	{
-		if (items)
-			pfree(items);
-		capacity = cur->capacity;
-		items = MemoryContextAlloc(GetMemoryChunkContext(so), capacity * sizeof(LbtItem));
-	}
-	memcpy(items, cur->items + from, n * sizeof(LbtItem));
+	if (leaf->items)
+		pfree(leaf->items);
 	*leaf = *cur;
-	leaf->items = items;
-	leaf->capacity = capacity;
-	leaf->nitems = n;
-	leaf->at = forward ? 0 : n - 1;
+	leaf->items = MemoryContextAlloc(GetMemoryChunkContext(so), leaf->capacity * sizeof(LbtItem));
+	memcpy(leaf->items, cur->items, cur->nitems * sizeof(LbtItem));
 	leaf->tuples = NULL;
 	leaf->buf = InvalidBuffer;
 	rows->probe = so->probe;
