@@ -9,7 +9,6 @@
 #include "access/amapi.h"
 #include "registry/view.h"
 #include "nodes/execnodes.h"
-#include "nodes/pathnodes.h"
 #include "server/btree.h"
 
 /* handler.c: NOTICE once a session if models have no shared memory here. */
@@ -37,11 +36,6 @@ extern int64 lbt_getbitmap(IndexScanDesc scan, TIDBitmap *tbm);
 extern void lbt_endscan(IndexScanDesc scan);
 extern void lbt_markpos(IndexScanDesc scan);
 extern void lbt_restrpos(IndexScanDesc scan);
-
-/* cost.c */
-extern void lbt_costestimate(PlannerInfo *root, IndexPath *path, double loop_count,
-							 Cost *startup_cost, Cost *total_cost, Selectivity *selectivity,
-							 double *correlation, double *pages);
 
 /* opclass.c */
 

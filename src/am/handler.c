@@ -1,5 +1,5 @@
 /*
- * handler.c - btree's routine with our callbacks; here builds and VACUUM.
+ * handler.c - btree's routine with our callbacks; here builds, VACUUM, costs.
  */
 #include "am/am.h"
 
@@ -7,6 +7,7 @@
 #include "commands/progress.h"
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "nodes/pathnodes.h"
 #include "registry/counters.h"
 #include "registry/settings.h"
 #include "server/btree.h"
@@ -14,6 +15,7 @@
 #include "train/report.h"
 #include "train/train.h"
 #include "utils/fmgroids.h"
+#include "utils/index_selfuncs.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
@@ -127,6 +129,30 @@ vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	return stats;
 }
 
+/* ---- the planner ---- */
+
+/*
+ * btree's estimate: models change none, so no plan depends on whether there is
+ * one.  Before 18 the server fills in the height for indexes of its own btree
+ * only.  Without it a descent would look free.
+ */
+static void
+estimate_cost(PlannerInfo *root, IndexPath *path, double loop_count, Cost *startup_cost,
+			  Cost *total_cost, Selectivity *selectivity, double *correlation, double *pages)
+{
+	IndexOptInfo *info = path->indexinfo;
+
+	if (!info->hypothetical && info->tree_height < 0)
+	{
+		Relation	rel = index_open(info->indexoid, NoLock);	/* is locked */
+
+		info->tree_height = _bt_getrootheight(rel);
+		index_close(rel, NoLock);
+	}
+	btcostestimate(root, path, loop_count, startup_cost, total_cost, selectivity, correlation,
+				   pages);
+}
+
 /* ---- the routine ---- */
 
 PG_FUNCTION_INFO_V1(learnedbtree_handler);
@@ -140,7 +166,7 @@ learnedbtree_handler(PG_FUNCTION_ARGS)
 	routine->ambuildphasename = build_phase_name;
 	routine->aminsert = lbt_insert;
 	routine->amvacuumcleanup = vacuumcleanup;
-	routine->amcostestimate = lbt_costestimate;
+	routine->amcostestimate = estimate_cost;
 	routine->amoptions = lbt_options;
 	routine->ambeginscan = lbt_beginscan;
 	routine->amrescan = lbt_rescan;

@@ -153,23 +153,6 @@ extern void lbt_ahead_stop(LbtScan *so);
 /* Stop for good: free so->ahead, if any. */
 extern void lbt_ahead_free(LbtScan *so);
 
-/* The LIMIT of a scan, where its plan has one. */
-typedef struct LbtLimit
-{
-	bool		asked;			/* the plan has been looked through */
-	bool		merged;			/* other scans' rows may come instead */
-	struct LimitState *state;	/* or NULL; it lasts as long as the scan */
-} LbtLimit;
-
-#define LBT_NO_LIMIT PG_INT64_MAX
-
-/*
- * scanlimit.c: the most rows that will still be asked of the scan, with the
- * one about to be handed out; LBT_NO_LIMIT if unknown.  A hint.  *limit is the
- * scan's, all zero at first.
- */
-extern int64 lbt_limit_left(LbtLimit *limit, IndexScanDesc scan);
-
 /* LbtScan.reads_seen while rows are read ahead. */
 #define LBT_ROWS_ACTIVE INT64_C(-1)
 

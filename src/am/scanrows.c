@@ -22,18 +22,26 @@
 
 #include "access/visibilitymap.h"
 #include "executor/instrument.h"
+#include "nodes/execnodes.h"
+#include "nodes/nodeFuncs.h"
 #include "registry/settings.h"
+#include "server/executor.h"
 #include "server/guard.h"
 #include "server/stream.h"
 #include "server/tableblock.h"
 #include "utils/memutils.h"
 
-/* Give the stream up after so many entries without a block; an empty leaf is many. */
+/*
+ * Give the stream up after so many entries without a block; an empty leaf is
+ * many.
+ */
 #define MAX_SAME_BLOCK 4096
 #define EMPTY_LEAF 64
 
 /* Blocks of the next rows to look for before reading ahead. */
 #define MAX_ASKED 3
+
+#define NO_LIMIT PG_INT64_MAX
 
 typedef struct LbtRows
 {
@@ -43,7 +51,9 @@ typedef struct LbtRows
 	LbtStream  *stream;			/* or NULL */
 	bool		forward;
 	BlockNumber current;		/* of the row handed out last */
-	LbtLimit	limit;
+	bool		limit_sought;	/* the plan has been looked through */
+	bool		merged;			/* other scans' rows may come instead */
+	LimitState *limit;			/* above the scan, as long as it; or NULL */
 
 	/* the walk */
 	LbtWalk		walk;
@@ -184,6 +194,104 @@ next_block(void *state, BlockNumber *block)
 	return false;
 }
 
+/*
+ * ---- LIMIT ----
+ *
+ * The server tells a scan of no plan.  But in the tree of states that the
+ * executor is running, one node has this very scan.  Where only nodes that
+ * hand on each row are between it and a Limit above, the Limit's own state
+ * says what is left:
+ *
+ *     Limit               offset + count - position
+ *       -> LockRows       asks for a row when it is asked for one
+ *            -> Index Scan, without a filter
+ *
+ * Where LockRows drops a row, or entries are dead, the scan goes on beyond
+ * what was left, and looks again.
+ */
+
+static bool hands_on(PlanState *node, LbtRows *rows);
+
+static bool
+any_hands_on(PlanState **nodes, int n, LbtRows *rows)
+{
+	for (int i = 0; i < n; i++)
+		if (hands_on(nodes[i], rows))
+			return true;
+	return false;
+}
+
+/* Does this node hand on each row of the scan, perhaps among others'? */
+static bool
+hands_on(PlanState *node, LbtRows *rows)
+{
+	if (node == NULL || node->qual != NULL)
+		return false;
+	switch (nodeTag(node))
+	{
+		case T_IndexScanState:
+			return ((IndexScanState *) node)->iss_ScanDesc == rows->scan;
+		case T_IndexOnlyScanState:
+			return ((IndexOnlyScanState *) node)->ioss_ScanDesc == rows->scan;
+		case T_ResultState:
+		case T_LockRowsState:
+			return hands_on(outerPlanState(node), rows);
+		case T_SubqueryScanState:
+			return hands_on(((SubqueryScanState *) node)->subplan, rows);
+		case T_AppendState:
+			return any_hands_on(((AppendState *) node)->appendplans,
+								((AppendState *) node)->as_nplans, rows);
+		case T_MergeAppendState:
+			rows->merged = true;
+			return any_hands_on(((MergeAppendState *) node)->mergeplans,
+								((MergeAppendState *) node)->ms_nplans, rows);
+		default:
+			return false;
+	}
+}
+
+/* Find the Limit of the scan.  For planstate_tree_walker(). */
+static bool
+find_limit(PlanState *node, void *state)
+{
+	LbtRows    *rows = state;
+
+	if (IsA(node, LimitState))
+	{
+		rows->merged = false;
+		if (hands_on(outerPlanState(node), rows))
+		{
+			rows->limit = (LimitState *) node;
+			return true;
+		}
+	}
+	return planstate_tree_walker(node, find_limit, state);
+}
+
+/*
+ * The most rows that will still be asked of the scan, with the one about to be
+ * handed out; NO_LIMIT if unknown.  A hint.
+ */
+static int64
+rows_left(LbtRows *rows)
+{
+	PlanState  *plan = rows->limit_sought ? NULL : lbt_executor_plan();
+	const LimitState *state;
+	uint64		left;
+
+	if (plan != NULL)
+	{
+		(void) find_limit(plan, rows);
+		rows->limit_sought = true;
+	}
+	state = rows->limit;
+	if (state == NULL || state->noCount || state->limitOption == LIMIT_OPTION_WITH_TIES ||
+		!ScanDirectionIsForward(state->ps.state->es_direction))
+		return NO_LIMIT;
+	left = (uint64) state->offset + (uint64) state->count - (uint64) state->position;
+	return (int64) Min(left, (uint64) NO_LIMIT);
+}
+
 /* ---- the scan's side ---- */
 
 /* Is a block of the next rows missing?  Look at most at so many rows. */
@@ -229,7 +337,7 @@ begin_rows(IndexScanDesc scan, LbtScan *so, LbtRows *rows, bool forward)
 	rows->last = rows->current = InvalidBlockNumber;
 	rows->forward = forward;
 	rows->stream = lbt_stream_begin(GetMemoryChunkContext(so), scan->heapRelation,
-									rows->left < LBT_NO_LIMIT && !rows->limit.merged,
+									rows->left < NO_LIMIT && !rows->merged,
 									next_block, rows);
 }
 
@@ -255,7 +363,7 @@ lbt_rows_ahead(IndexScanDesc scan, LbtScan *so, bool forward)
 		lbt_rows_stop(so);
 	if (rows->stream == NULL && !rows->failed)
 	{
-		rows->left = lbt_limit_left(&rows->limit, scan);
+		rows->left = rows_left(rows);
 		if (rows->left > 1 && will_miss_rows(scan, &so->cur, forward, rows->left))
 			begin_rows(scan, so, rows, forward);
 	}
