@@ -25,7 +25,7 @@ def draw(series, title, paths):
         for number, at in enumerate(trained):
             axes.axvline(at, color="grey", linewidth=0.8, linestyle=":",
                          label="model trained" if number == 0 and axes is rates else None)
-        axes.set_xlim(series[0]["at"], series[-1]["at"])
+        axes.set_xlim(0, series[-1]["at"])
         if axes.get_legend_handles_labels()[0]:
             axes.legend(loc="lower left" if axes in (hits, inserts) else "best", ncols=2)
     rates.set_xlabel("seconds since the start")
