@@ -20,7 +20,7 @@ TRAININGS = 5  # of each model; the time is their median
 
 
 class Distributions(Keys):
-    title = "Models and index-only joins by distribution of the keys"
+    title = "Models and index-only joins by key distribution"
     groups = {**keys_sets.GROUPS, "distributions": DISTRIBUTIONS, "all": DISTRIBUTIONS + keys_sets.GROUPS["all"]}
     usual_sets = "distributions,real,ycsb_c,email_c,urls"
 
