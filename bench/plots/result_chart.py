@@ -2,7 +2,7 @@
 
 import textwrap
 
-from matplotlib import patches, pyplot
+from matplotlib import patches, pyplot, ticker
 
 from . import style
 
@@ -35,18 +35,23 @@ def draw_speedups(title, baseline, rows, paths):
         for place, value in found:
             axes.text(value, place, f" {value:.2f}×", va="center", fontsize=7,
                       bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0})
-    axes.set_yticks(range(len(rows)), ["\n".join(textwrap.wrap(row, 44)) for row, _ in rows], fontsize=7)
+    axes.set_yticks(range(len(rows)), ["\n".join(_wrapped(row, 44)) for row, _ in rows], fontsize=7)
     axes.invert_yaxis()
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set_xlim(0, 1.15 * max((value for _, speedups in rows for value in speedups.values()), default=1))
     axes.set_xlabel(f"times as fast as {baseline}")
-    axes.set_title("\n".join(textwrap.wrap(title, TITLE_WIDTH)), fontsize=10)
+    axes.set_title("\n".join(_wrapped(title, TITLE_WIDTH)), fontsize=10)
     handles = [patches.Patch(color=looks[name][0], label=name) for name in names]
     if lost:
         handles.append(patches.Patch(color=style.LOSS, label=f"{baseline} is faster"))
     if len(handles) > 1:
         axes.legend(handles=handles)
     return style.save(figure, paths)
+
+
+def _wrapped(title, width):
+    """Lines of a title; a ratio ("1 : 5") stays in one."""
+    return textwrap.wrap(title.replace(" : ", "\u00a0:\u00a0"), width)
 
 
 def draw(chart, paths):
@@ -66,12 +71,14 @@ def draw(chart, paths):
             _mark(axes, sorted({x for points in series.values() for x, _ in points}))
     if chart["log_y"]:
         axes.set_yscale("log")
+        low, high = axes.get_ylim()
+        axes.yaxis.set_minor_formatter("{x:,g}" if high < 20 * low else ticker.NullFormatter())
     else:
         axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter("{x:,g}")
     axes.set_xlabel(chart["x"])
     axes.set_ylabel(chart["y"])
-    axes.set_title("\n".join(textwrap.wrap(chart["title"], TITLE_WIDTH)), fontsize=10)
+    axes.set_title("\n".join(_wrapped(chart["title"], TITLE_WIDTH)), fontsize=10)
     if len(series) > MOST_INSIDE:
         axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     elif len(series) > 1:
