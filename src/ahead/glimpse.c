@@ -457,7 +457,7 @@ missing_blocks(Relation table, int n, const ItemPointerData *rows, Buffer *buffe
 			lbt_buffer_holds(GetBufferDescriptor(buffer[i] - 1), table, block))
 			continue;
 		buffer[i] = InvalidBuffer;
-		reads = lbt_reads_want(reads, table, block, i, true);
+		reads = lbt_reads_want(reads, table, block, i);
 	}
 	return reads;
 }
