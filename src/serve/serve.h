@@ -69,9 +69,4 @@ extern void lbt_serve_init(void);
 /* A setting or name that decides on serving has changed.  No allocation. */
 extern void lbt_serve_changed(void);
 
-/* loading.c */
-
-/* Unless new sessions will load the library, say how: a NOTICE, once. */
-extern void lbt_tell_not_loaded(void);
-
 #endif							/* LBT_SERVE_H */

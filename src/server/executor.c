@@ -117,11 +117,8 @@ executor_end(QueryDesc *query)
 		next_end_hook(query);
 	else
 		standard_ExecutorEnd(query);
-	if (unlikely(routed != NIL))
-	{
-		lbt_statement.routed(routed);
-		list_free(routed);
-	}
+	foreach(lc, routed)
+		lbt_statement.routed(lfirst_oid(lc));
 }
 
 static void
