@@ -83,30 +83,12 @@ lbt_stats_reset(Oid oid)
 	dshash_seq_term(&status);
 }
 
-static void
-forget(Oid database, Oid oid)
-{
-	Oid			key[2] = {database, oid};
-	dshash_seq_status status;
-	LbtStats   *stats;
-
-	if (OidIsValid(oid))
-	{
-		(void) dshash_delete_key(lbt_totals, key);
-		return;
-	}
-	dshash_seq_init(&status, lbt_totals, true);
-	while ((stats = dshash_seq_next(&status)) != NULL)
-		if (stats->database == database)
-			dshash_delete_current(&status);
-	dshash_seq_term(&status);
-}
-
 void
 lbt_stats_forget(Oid database, Oid oid)
 {
-	if (lbt_control != NULL)
-		LBT_GUARDED(forget(database, oid), (void) 0);
+	Oid			key[2] = {database, oid};
+
+	LBT_GUARDED((void) dshash_delete_key(lbt_totals, key), (void) 0);
 }
 
 uint32
@@ -118,8 +100,6 @@ lbt_stats_copy(LbtStats **copy)
 	LbtStats   *stats;
 
 	*copy = palloc(capacity * sizeof(LbtStats));
-	if (lbt_control == NULL)
-		return 0;
 	dshash_seq_init(&status, lbt_totals, false);
 	while ((stats = dshash_seq_next(&status)) != NULL)
 	{

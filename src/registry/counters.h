@@ -53,16 +53,13 @@ extern void lbt_stats_add(LbtIndex *index, const uint64 *events);
 /* Totals of an index of this database; zeroes if none, or none reachable. */
 extern void lbt_stats_get(Oid oid, LbtStats *out);
 
-/* Zero an index's totals, or (InvalidOid) the database's.  May raise errors */
+/* Zero an index's totals, or (InvalidOid) the database's.  May raise errors. */
 extern void lbt_stats_reset(Oid oid);
 
-/*
- * Forget the totals of an index that is gone, or (InvalidOid) of a whole
- * database.  Not after the end of a transaction.
- */
+/* Forget the totals of an index that is gone. */
 extern void lbt_stats_forget(Oid database, Oid oid);
 
-/* All totals there are, palloc'd; returns how many.  May raise errors. */
+/* All totals, palloc'd; returns how many.  May raise errors. */
 extern uint32 lbt_stats_copy(LbtStats **copy);
 
 #endif							/* LBT_COUNTERS_H */

@@ -264,8 +264,6 @@ lbt_registry_describe(const LbtFile *file, LbtRegistered *out)
 void
 lbt_registry_drop_file(const LbtFile *file)
 {
-	if (lbt_control == NULL)
-		return;
 	LBT_GUARD_BEGIN();
 	{
 		LbtEntry   *entry = dshash_find(lbt_entries, file, true);
@@ -283,7 +281,7 @@ lbt_registry_drop_file(const LbtFile *file)
 }
 
 int
-lbt_registry_list(Oid database, Oid oid, LbtListed **listed)
+lbt_registry_list(Oid database, Oid oid, const LbtFile *except, LbtFile **files)
 {
 	volatile int n = 0;
 
@@ -293,16 +291,16 @@ lbt_registry_list(Oid database, Oid oid, LbtListed **listed)
 		dshash_seq_status status;
 		LbtEntry   *entry;
 
-		*listed = palloc(capacity * sizeof(LbtListed));
+		*files = palloc(capacity * sizeof(LbtFile));
 		dshash_seq_init(&status, lbt_entries, false);
 		while ((entry = dshash_seq_next(&status)) != NULL)
 		{
-			if (entry->file.database != database || (OidIsValid(oid) && entry->oid != oid))
+			if (entry->file.database != database || (OidIsValid(oid) && entry->oid != oid) ||
+				(except != NULL && lbt_same_file(&entry->file, except)))
 				continue;
 			if (n == capacity)
-				*listed = repalloc_huge(*listed, (Size) (capacity *= 2) * sizeof(LbtListed));
-			(*listed)[n].file = entry->file;
-			(*listed)[n++].oid = entry->oid;
+				*files = repalloc_huge(*files, (Size) (capacity *= 2) * sizeof(LbtFile));
+			(*files)[n++] = entry->file;
 		}
 		dshash_seq_term(&status);
 	}
@@ -313,13 +311,9 @@ lbt_registry_list(Oid database, Oid oid, LbtListed **listed)
 void
 lbt_registry_drop_matching(Oid database, Oid oid, const LbtFile *except)
 {
-	LbtListed  *listed;
-	int			n;
+	LbtFile    *files;
+	int			n = lbt_registry_list(database, oid, except, &files);
 
-	if (lbt_control == NULL)
-		return;
-	n = lbt_registry_list(database, oid, &listed);
 	for (int i = 0; i < n; i++)
-		if (except == NULL || !lbt_same_file(&listed[i].file, except))
-			lbt_registry_drop_file(&listed[i].file);
+		lbt_registry_drop_file(&files[i]);
 }

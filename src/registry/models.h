@@ -47,14 +47,11 @@ extern void lbt_registry_describe(const LbtFile *file, LbtRegistered *out);
 extern void lbt_registry_drop_file(const LbtFile *file);
 extern void lbt_registry_drop_matching(Oid database, Oid oid, const LbtFile *except);
 
-typedef struct LbtListed
-{
-	LbtFile		file;
-	Oid			oid;
-} LbtListed;
-
-/* Entries of a database or index, palloc'd; 0 if not all can be reached. */
-extern int	lbt_registry_list(Oid database, Oid oid, LbtListed **listed);
+/*
+ * Files of a database or index that have entries, except one, palloc'd; 0 if
+ * not all can be reached.
+ */
+extern int	lbt_registry_list(Oid database, Oid oid, const LbtFile *except, LbtFile **files);
 
 /* Bytes of all models; do as many more fit within the limit?  No dsa calls. */
 extern uint64 lbt_registry_bytes(void);

@@ -146,17 +146,6 @@ serve(const LbtFile *file, Oid oid)
 	pgstat_report_activity(STATE_IDLE, NULL);
 }
 
-/* Is this database there?  Otherwise forget what we know of its indexes. */
-static bool
-database_exists(Oid database)
-{
-	if (SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database)))
-		return true;
-	lbt_registry_drop_matching(database, InvalidOid, NULL);
-	lbt_stats_forget(database, InvalidOid);
-	return false;
-}
-
 /* Has so much time passed? */
 static bool
 is_over(TimestampTz since, int ms)
@@ -173,7 +162,6 @@ is_over(TimestampTz since, int ms)
 static void
 sweep(void)
 {
-	TimestampTz now = GetCurrentTimestamp();
 	LbtStats   *stats;
 	uint32		n;
 
@@ -181,14 +169,21 @@ sweep(void)
 	n = lbt_stats_copy(&stats);
 	for (uint32 i = 0; i < n; i++)
 	{
-		if (!database_exists(stats[i].database) || stats[i].database != MyDatabaseId ||
-			SearchSysCacheExists1(RELOID, ObjectIdGetDatum(stats[i].oid)))
+		Oid			database = stats[i].database;
+		Oid			oid = stats[i].oid;
+
+		if (database != MyDatabaseId)
+		{
+			if (SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database)))
+				continue;
+			lbt_registry_drop_matching(database, InvalidOid, NULL);
+		}
+		else if (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(oid)) ||
+				 !(RecoveryInProgress() || is_over(stats[i].last_trained, SWEEP_AGE_MS)))
 			continue;
-		if (!RecoveryInProgress() && !TimestampDifferenceExceeds(stats[i].last_trained, now,
-																 SWEEP_AGE_MS))
-			continue;
-		lbt_registry_drop_matching(MyDatabaseId, stats[i].oid, NULL);
-		lbt_stats_forget(MyDatabaseId, stats[i].oid);
+		else
+			lbt_registry_drop_matching(database, oid, NULL);
+		lbt_stats_forget(database, oid);
 	}
 	CommitTransactionCommand();
 }
