@@ -261,8 +261,16 @@ lbt_index_copy_model(const LbtIndex *index, Size *bytes)
 	return copy;
 }
 
+/* While reclaim is held: can the view's model not be freed? */
+static inline bool
+model_is_live(const LbtIndex *index)
+{
+	return index->generation == pg_atomic_read_u64(&lbt_control->generation) &&
+		index->state == LBT_READY;
+}
+
 void
-lbt_index_take_hints(const LbtIndex *index, LbtLeaf *leaves, uint32 nleaves, BlockNumber nblocks)
+lbt_index_take_hints(LbtIndex *index, LbtLeaf *leaves, uint32 nleaves, BlockNumber nblocks)
 {
 	int32	   *by_block = MemoryContextAllocExtended(CurrentMemoryContext,
 													  (Size) nblocks * sizeof(int32),
@@ -271,19 +279,11 @@ lbt_index_take_hints(const LbtIndex *index, LbtLeaf *leaves, uint32 nleaves, Blo
 
 	if (by_block == NULL)
 		return;
-	LBT_GUARD_BEGIN();
-	{
-		LbtEntry   *entry = dshash_find(lbt_entries, &index->file, false);
-		LbtKeyCode	code;
-		LbtModel	old;
-
-		if (entry != NULL && entry->state == LBT_READY &&
-			lbt_model_open(dsa_get_address(lbt_area, entry->memory), entry->bytes, &old, &code))
-			lbt_leaf_give_hints(old.leaves, old.nleaves, by_block, nblocks);
-		if (entry != NULL)
-			dshash_release_lock(lbt_entries, entry);
-	}
-	LBT_GUARD_END((void) 0);
+	lbt_index_update(index);
+	LWLockAcquire(&lbt_control->reclaim, LW_SHARED);
+	if (model_is_live(index))
+		lbt_leaf_give_hints(index->model.leaves, index->model.nleaves, by_block, nblocks);
+	LWLockRelease(&lbt_control->reclaim);
 	lbt_leaf_take_hints(leaves, nleaves, by_block, nblocks);
 	pfree(by_block);
 }
@@ -294,8 +294,7 @@ lbt_index_set_hint(LbtIndex *index, uint32 slot, int32 buffer)
 	if (slot >= index->model.nleaves ||
 		!LWLockConditionalAcquire(&lbt_control->reclaim, LW_SHARED))
 		return;
-	if (index->generation == pg_atomic_read_u64(&lbt_control->generation) &&
-		index->state == LBT_READY)
+	if (model_is_live(index))
 		index->model.leaves[slot].recent_buffer = buffer;
 	LWLockRelease(&lbt_control->reclaim);
 }

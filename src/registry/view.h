@@ -167,7 +167,7 @@ extern void *lbt_index_copy_model(const LbtIndex *index, Size *bytes);
  * the old model: without them each is looked up anew in the buffer table.
  * Allocates 4 bytes for each block, if it can.
  */
-extern void lbt_index_take_hints(const LbtIndex *index, LbtLeaf *leaves, uint32 nleaves,
+extern void lbt_index_take_hints(LbtIndex *index, LbtLeaf *leaves, uint32 nleaves,
 								 BlockNumber nblocks);
 
 /* Remember which buffer a slot's block is in.  Cheap if superseded. */
