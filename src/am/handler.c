@@ -11,7 +11,7 @@
 #include "registry/settings.h"
 #include "server/btree.h"
 #include "server/shared.h"
-#include "train/report.h"
+#include "train/demand.h"
 #include "train/train.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"

@@ -242,8 +242,10 @@ lbt_registry_publish(const LbtFile *file, Oid oid, const LbtTrained *trained, bo
 }
 
 void
-lbt_registry_describe(const LbtFile *file, LbtRegistered *out)
+lbt_registry_describe(const LbtFile *file, LbtRegistered *out, void **copy)
 {
+	if (copy)
+		*copy = NULL;
 	LBT_GUARD_BEGIN();
 	{
 		LbtEntry   *entry = dshash_find(lbt_entries, file, false);
@@ -252,8 +254,16 @@ lbt_registry_describe(const LbtFile *file, LbtRegistered *out)
 		{
 			out->since = entry->since;
 			if (entry->state == LBT_READY)
-				memcpy(&out->header, dsa_get_address(lbt_area, entry->memory),
-					   sizeof(LbtModelHeader));
+			{
+				const void *model = dsa_get_address(lbt_area, entry->memory);
+
+				memcpy(&out->header, model, sizeof(LbtModelHeader));
+				if (copy)
+					*copy = MemoryContextAllocExtended(CurrentMemoryContext, entry->bytes,
+													   MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
+				if (copy && *copy)
+					memcpy(*copy, model, entry->bytes);
+			}
 			out->state = entry->state;
 			dshash_release_lock(lbt_entries, entry);
 		}

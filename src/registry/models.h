@@ -40,8 +40,11 @@ typedef struct LbtRegistered
 	LbtModelHeader header;		/* when LBT_READY */
 } LbtRegistered;
 
-/* Leaves *out alone if there is no entry; LBT_NO_MEMORY if we cannot tell. */
-extern void lbt_registry_describe(const LbtFile *file, LbtRegistered *out);
+/*
+ * Leaves *out alone if there is no entry; LBT_NO_MEMORY if we cannot tell.
+ * With copy: the model, palloc'd, of header.bytes; or NULL.
+ */
+extern void lbt_registry_describe(const LbtFile *file, LbtRegistered *out, void **copy);
 
 /* Forget models: a file's; or a database's or index's, except one file's. */
 extern void lbt_registry_drop_file(const LbtFile *file);

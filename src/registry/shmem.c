@@ -76,7 +76,6 @@ init_control(void *block)
 	pg_atomic_init_u64(&c->generation, 1);
 	pg_atomic_init_u64(&c->model_bytes, 0);
 	pg_atomic_init_u64(&c->unreachable_told, 0);
-	pg_atomic_init_u64(&c->no_slot_at, 0);
 	pg_atomic_init_u64(&c->no_slot_told, 0);
 
 	a = dsa_create_in_place(place_of(c), PLACE_BYTES, c->tranche, NULL);

@@ -124,14 +124,13 @@ typedef struct LbtStats
 /* Background workers at a time, each of another database. */
 #define LBT_WORKERS_LIMIT 64
 
-/* A background worker's place: taken while it has a process, or until then. */
+/* A background worker's place; see train/demand.c. */
 typedef struct LbtWorker
 {
 	Oid			database;
 	int			pid;			/* 0: no process */
 	struct Latch *latch;		/* its process's */
-	TimestampTz until;
-	bool		refused;		/* its process could not connect */
+	TimestampTz until;			/* taken, without a process */
 } LbtWorker;
 
 typedef struct LbtControl
@@ -145,8 +144,7 @@ typedef struct LbtControl
 
 	/* Times; 0: never. */
 	pg_atomic_uint64 unreachable_told;	/* said in the log (server/guard.h) */
-	pg_atomic_uint64 no_slot_at;	/* for a worker; none has come since */
-	pg_atomic_uint64 no_slot_told;	/* said in the log */
+	pg_atomic_uint64 no_slot_told;	/* for a worker: said in the log */
 	dshash_table_handle entries;
 	dshash_table_handle totals;
 } LbtControl;

@@ -233,34 +233,6 @@ lbt_index_refresh(LbtIndex *index)
 	index->generation = generation;
 }
 
-void *
-lbt_index_copy_model(const LbtIndex *index, Size *bytes)
-{
-	void	   *volatile copy = NULL;
-
-	if (!index->shareable)
-		return NULL;
-	LBT_GUARD_BEGIN();
-	{
-		LbtEntry   *entry = dshash_find(lbt_entries, &index->file, false);
-
-		if (entry != NULL && entry->state == LBT_READY)
-		{
-			const void *model = dsa_get_address(lbt_area, entry->memory);
-
-			*bytes = entry->bytes;
-			copy = MemoryContextAllocExtended(CurrentMemoryContext, *bytes,
-											  MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
-			if (copy)
-				memcpy(copy, model, *bytes);
-		}
-		if (entry != NULL)
-			dshash_release_lock(lbt_entries, entry);
-	}
-	LBT_GUARD_END((void) 0);
-	return copy;
-}
-
 /* While reclaim is held: can the view's model not be freed? */
 static inline bool
 model_is_live(const LbtIndex *index)

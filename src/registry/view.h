@@ -159,9 +159,6 @@ lbt_index_update(LbtIndex *index)
 		lbt_index_refresh(index);
 }
 
-/* Copy the index's model out, palloc'd; NULL when there is none. */
-extern void *lbt_index_copy_model(const LbtIndex *index, Size *bytes);
-
 /*
  * Give a new model's leaves, of a file of so many blocks, the buffer hints of
  * the old model: without them each is looked up anew in the buffer table.

@@ -10,7 +10,7 @@
 #include "serve/serve.h"
 #include "server/executor.h"
 #include "sql/functions.h"
-#include "train/report.h"
+#include "train/demand.h"
 
 PG_MODULE_MAGIC;
 

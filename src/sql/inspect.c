@@ -11,7 +11,6 @@
 #include "serve/serve.h"
 #include "sql/functions.h"
 #include "train/demand.h"
-#include "train/report.h"
 #include "train/train.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
@@ -51,7 +50,7 @@ lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char 
 		return index->keyspec.ncolumns == 0 && index->serving.options.learned != 0 ?
 			"unsupported" : "off";
 	if (index->shareable)
-		lbt_registry_describe(&index->file, model);
+		lbt_registry_describe(&index->file, model, NULL);
 	if (lbt_is_btree(rel))
 		refusal = lbt_serve_refusal(rel, NULL);
 	*reason = refusal ? psprintf("not served in this session: %s", refusal) :
@@ -149,13 +148,16 @@ Datum
 learnedbtree_leaves(PG_FUNCTION_ARGS)
 {
 	Relation	rel = lbt_open_index(lbt_index_argument(fcinfo), AccessShareLock, LBT_MAY_CHANGE);
-	Size		bytes;
-	void	   *copy = lbt_index_copy_model(lbt_index_get(rel), &bytes);
+	LbtIndex   *index = lbt_index_get(rel);
+	LbtRegistered registered;
+	void	   *copy = NULL;
 	LbtModel	model;
 	LbtKeyCode	code;
 
 	InitMaterializedSRF(fcinfo, 0);
-	if (copy && lbt_model_open(copy, bytes, &model, &code))
+	if (index->shareable)
+		lbt_registry_describe(&index->file, &registered, &copy);
+	if (copy && lbt_model_open(copy, registered.header.bytes, &model, &code))
 		put_leaves((ReturnSetInfo *) fcinfo->resultinfo, &model);
 	index_close(rel, AccessShareLock);
 	return (Datum) 0;

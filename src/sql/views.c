@@ -14,7 +14,7 @@
 #include "serve/serve.h"
 #include "sql/functions.h"
 #include "storage/lmgr.h"
-#include "train/report.h"
+#include "train/demand.h"
 #include "train/train.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"

@@ -17,7 +17,6 @@
 #include "server/sortkey.h"
 #include "train/demand.h"
 #include "train/leafwalk.h"
-#include "train/report.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -126,15 +125,6 @@ make_room(Harvest *h)
 	}
 }
 
-/* For pg_stat_activity. */
-static void
-report_training(void)
-{
-	static uint32 event = 0;
-
-	pgstat_report_wait_start(lbt_wait_event(&event, "LearnedBtreeTrain"));
-}
-
 /* Add a leaf whose left separator is h->separator. */
 static void
 add_leaf(Harvest *h, BlockNumber block)
@@ -201,14 +191,6 @@ set_separator(Harvest *h, IndexTuple pivot)
 	MemoryContextReset(h->passing);
 }
 
-/* Sort keys may contradict the separators' order: no damage, pages decide. */
-static void
-straighten(LbtLeaf *leaves, uint32 nleaves)
-{
-	for (uint32 i = 1; i < nleaves; i++)
-		leaves[i].min_code = Max(leaves[i].min_code, leaves[i - 1].min_code);
-}
-
 /* Keep separators where codes do not tell keys apart, if models have room. */
 static void
 keep_separators(Harvest *h)
@@ -238,6 +220,7 @@ keep_separators(Harvest *h)
 static void
 walk_leaves(Harvest *h)
 {
+	static uint32 event = 0;
 	LbtLeafWalk walk;
 
 	h->header->nleaves = 0;
@@ -248,8 +231,8 @@ walk_leaves(Harvest *h)
 	h->trained->state = walk.empty ? LBT_EMPTY : LBT_READY;
 	while (h->trained->state == LBT_READY && lbt_leafwalk_next(&walk))
 	{
-		/* Repeat it: reading a page ends it with its own wait event. */
-		report_training();
+		/* Again and again: reading a page ends it with its own wait event. */
+		pgstat_report_wait_start(lbt_wait_event(&event, "LearnedBtreeTrain"));
 		if (h->header->nleaves >= h->limit)
 		{
 			h->trained->state = LBT_TOO_LARGE;
@@ -284,6 +267,8 @@ static void
 harvest(Harvest *h)
 {
 	LbtKeyCode *code = &h->header->code;
+	LbtLeaf    *leaves;
+	uint32		nleaves;
 	bool		saves = !lbt_is_btree(h->rel) && !RecoveryInProgress();
 
 	h->learner = palloc(sizeof(LbtKeyLearner));
@@ -302,32 +287,33 @@ harvest(Harvest *h)
 	lbt_keycode_finish(h->learner, code);
 	if (h->trained->state == LBT_READY && !h->separators && !h->code_known)
 	{
-		/*
-		 * Leaves that appeared since the first walk get codes within what it
-		 * has seen.
-		 */
+		/* New leaves get codes within what the first walk has seen. */
 		h->code_known = true;
 		walk_leaves(h);
 	}
-	if (h->trained->state != LBT_READY || h->header->nleaves == 0)
+	leaves = h->leaves;
+	nleaves = h->header->nleaves;
+	if (h->trained->state != LBT_READY || nleaves == 0)
 		return;
-	if (keys_are_dear(h->header->nleaves))
+	if (keys_are_dear(nleaves))
 	{
 		h->trained->state = LBT_DEAR_KEYS;
 		if (saves)
 			lbt_metapage_write(h->rel, code, NULL, 0);
 		return;
 	}
-	for (uint32 i = 0; h->separators && i < h->header->nleaves; i++)
-		h->leaves[i].min_code = lbt_keycode(code, &h->values[(Size) i * h->spec->ncolumns],
-											h->nvalues[i], LBT_MISSING_LOW);
-	if (h->spec->sort_keys)
-		straighten(h->leaves, h->header->nleaves);
+	for (uint32 i = 0; h->separators && i < nleaves; i++)
+		leaves[i].min_code = lbt_keycode(code, &h->values[(Size) i * h->spec->ncolumns],
+										 h->nvalues[i], LBT_MISSING_LOW);
+
+	/* Sort keys may contradict the separators' order: no damage. */
+	for (uint32 i = 1; h->spec->sort_keys && i < nleaves; i++)
+		leaves[i].min_code = Max(leaves[i].min_code, leaves[i - 1].min_code);
 	if (saves)
-		lbt_metapage_write(h->rel, code, h->leaves, h->header->nleaves);
+		lbt_metapage_write(h->rel, code, leaves, nleaves);
 	if (h->separators)
 		keep_separators(h);		/* not before: a saved model has none */
-	h->leaves[0].min_code = 0;
+	leaves[0].min_code = 0;
 }
 
 /* The blocks in order (FNV-1a): trainings that agree found the same leaves. */
@@ -424,7 +410,7 @@ train(Relation rel, LbtIndex *index, bool new_file)
 	if (trained.state == LBT_TOO_LARGE && index->state == LBT_READY)
 	{
 		/* An old model is better than none; pause. */
-		lbt_registry_unclaim(&index->file, LBT_ENDED_BY_ERROR);
+		lbt_registry_unclaim(&index->file, LBT_FAILED);
 		return LBT_TOO_LARGE;
 	}
 	lbt_count(index, LBT_EV_TRAINING);
@@ -440,11 +426,7 @@ ask_later(LbtIndex *index)
 													  ASK_AGAIN_MS));
 }
 
-/*
- * For an index without a model: take the saved one, and have it trained; or
- * leave a large index's first training to a worker; or, where there is none,
- * train it.  A new file can only be trained here.
- */
+/* See lbt_train_on_use().  A new file can only be trained here. */
 static LbtState
 train_first(Relation rel, LbtIndex *index, bool new_file)
 {
@@ -456,9 +438,7 @@ train_first(Relation rel, LbtIndex *index, bool new_file)
 		fit(index, saved.leaves, saved.header.nleaves, &saved) &&
 		publish(index, &saved, new_file) == LBT_READY)
 	{
-		bool		served = lbt_autotrain && lbt_worker_start(index->file.database, true);
-
-		if (served || large)
+		if (lbt_demand_raise(&index->file, index->oid) || large)
 			return LBT_READY;
 	}
 	if (large && !new_file && lbt_demand_raise(&index->file, index->oid))
@@ -471,22 +451,27 @@ train_first(Relation rel, LbtIndex *index, bool new_file)
 
 /*
  * How has a training ended by this error?  A query cancelled by its user or a
- * time limit says nothing of the index, damage will be there again next time,
- * and anything else may be over in a moment.
+ * time limit says nothing about the index.
  */
-static LbtEnding
+static LbtState
 ending_of(int code)
 {
 	if (code == ERRCODE_INDEX_CORRUPTED || code == ERRCODE_DATA_CORRUPTED)
-		return LBT_ENDED_BY_DAMAGE;
+		return LBT_DAMAGED;
 	if (ERRCODE_TO_CATEGORY(code) == ERRCODE_TO_CATEGORY(ERRCODE_OPERATOR_INTERVENTION))
-		return LBT_ENDED;
-	return LBT_ENDED_BY_ERROR;
+		return LBT_UNTRAINED;
+	return LBT_FAILED;
 }
 
-/* Run one of these under the claim to the file, in its own memory context. */
+static void
+unclaim(const LbtIndex *index)
+{
+	LBT_GUARDED(lbt_registry_unclaim(&index->file, LBT_READY), (void) 0);
+}
+
+/* Train under the claim to the file, in a memory context of its own. */
 static LbtState
-run_claimed(Relation rel, LbtIndex *index, LbtState (*body) (Relation, LbtIndex *, bool))
+train_claimed(Relation rel, LbtIndex *index, bool first)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree training",
 												  ALLOCSET_DEFAULT_SIZES);
@@ -498,17 +483,17 @@ run_claimed(Relation rel, LbtIndex *index, LbtState (*body) (Relation, LbtIndex 
 	{
 		if (new_file)
 			lbt_xact_created(&index->file, index->oid);
-		state = body(rel, index, new_file);
+		state = first ? train_first(rel, index, new_file) : train(rel, index, new_file);
 	}
 	PG_CATCH();
 	{
-		lbt_registry_unclaim_after_error(&index->file, ending_of(geterrcode()));
+		lbt_registry_unclaim(&index->file, ending_of(geterrcode()));
 
 		/* The context goes with the caller's: reads may still refer to it. */
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	lbt_registry_unclaim(&index->file, LBT_ENDED);
+	unclaim(index);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
 	return state;
@@ -520,13 +505,12 @@ run_claimed(Relation rel, LbtIndex *index, LbtState (*body) (Relation, LbtIndex 
  * worker, may take long, so it can be cancelled, and then errors are errors.
  */
 static void
-run_quietly(Relation rel, LbtIndex *index, LbtState (*body) (Relation, LbtIndex *, bool))
+train_quietly(Relation rel, LbtIndex *index, bool first)
 {
 	if (RelationGetNumberOfBlocks(rel) >= FIRST_USE_BLOCKS)
-		(void) run_claimed(rel, index, body);
+		(void) train_claimed(rel, index, first);
 	else
-		LBT_GUARDED((void) run_claimed(rel, index, body),
-					lbt_registry_unclaim(&index->file, LBT_ENDED));
+		LBT_GUARDED((void) train_claimed(rel, index, first), unclaim(index));
 }
 
 LbtState
@@ -537,7 +521,7 @@ lbt_train(Relation rel, LbtIndex *index)
 	if (!index->shareable)
 		return LBT_NO_MEMORY;
 	(void) lbt_registry_claim(&index->file, index->oid);
-	state = run_claimed(rel, index, train);
+	state = train_claimed(rel, index, false);
 
 	/*
 	 * Race: REINDEX CONCURRENTLY drops the old index under a lock that a
@@ -570,24 +554,15 @@ lbt_trainable(Relation rel, const LbtIndex *index, const char **reason)
 static bool
 should_train(const LbtIndex *index, BlockNumber nblocks)
 {
-	switch (index->state)
-	{
-		case LBT_READY:
-			return false;
-		case LBT_UNTRAINED:
-		case LBT_FAILED:
-		case LBT_NO_MEMORY:
-			return true;		/* of the last two, the pause is over */
-		case LBT_EVICTED:
-			return lbt_registry_has_room(index->model_bytes) ||
-				(lbt_may_evict_others(nblocks) && lbt_registry_has_idle());
-		case LBT_EMPTY:
-		case LBT_TOO_LARGE:
-		case LBT_DAMAGED:
-		case LBT_NOT_PAYING:
-		case LBT_DEAR_KEYS:
-			break;
-	}
+	LbtState	state = index->state;
+
+	if (state == LBT_READY)
+		return false;
+	if (state == LBT_UNTRAINED || state == LBT_FAILED || state == LBT_NO_MEMORY)
+		return true;			/* of the last two, the pause is over */
+	if (state == LBT_EVICTED)
+		return lbt_registry_has_room(index->model_bytes) ||
+			(lbt_may_evict_others(nblocks) && lbt_registry_has_idle());
 	return nblocks > index->trained_blocks + (index->trained_blocks >> GROWTH_SHIFT);
 }
 
@@ -624,19 +599,19 @@ lbt_train_on_use(Relation rel, LbtIndex *index)
 	}
 	lbt_index_refresh(index);
 	if (lbt_may_ask(index) && should_train(index, nblocks))
-		run_quietly(rel, index, train_first);
+		train_quietly(rel, index, true);
 	else
-		lbt_registry_unclaim(&index->file, LBT_ENDED);
+		unclaim(index);
 	if (index->state == LBT_EVICTED)
 		ask_later(index);
 }
 
-/* A model is wanted now, and nobody else is at it. */
+/* Train now, unless another backend does. */
 static void
 train_here(Relation rel, LbtIndex *index)
 {
 	if (lbt_registry_claim(&index->file, index->oid))
-		run_quietly(rel, index, train);
+		train_quietly(rel, index, false);
 }
 
 void

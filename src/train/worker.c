@@ -20,6 +20,7 @@
 #include "registry/counters.h"
 #include "registry/models.h"
 #include "server/compat.h"
+#include "server/guard.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
@@ -42,9 +43,6 @@ extern PGDLLEXPORT void lbt_worker_main(Datum arg);
 /* How often it looks for demands for which nobody woke it. */
 #define LOOK_MS 250
 
-/* When to try again what was locked. */
-#define LOCKED_RETRY_MS 1000
-
 /* How old models must be to be forgotten, where transactions run. */
 #define SWEEP_AGE_MS (10 * 60 * 1000)
 
@@ -59,7 +57,7 @@ report_activity(Oid oid)
 							   psprintf("learnedbtree: training %s.%s", schema, name));
 }
 
-/* Train an index, in the current transaction; later if it is locked. */
+/* Train an index, in the current transaction; not now if it is locked. */
 static void
 train_index(const LbtFile *file, Oid oid)
 {
@@ -69,10 +67,7 @@ train_index(const LbtFile *file, Oid oid)
 	LbtIndex   *index;
 
 	if (!ConditionalLockRelationOid(oid, AccessShareLock))
-	{
-		lbt_demand_defer(file, LOCKED_RETRY_MS);
 		return;
-	}
 	if (!lbt_index_file(oid, &now) || !lbt_same_file(&now, file))
 	{
 		lbt_registry_drop_file(file);
@@ -80,13 +75,14 @@ train_index(const LbtFile *file, Oid oid)
 	}
 	rel = index_open(oid, NoLock);
 	index = lbt_index_get(rel);
-	if (!lbt_is_btree(rel) && rel->rd_rel->relam != lbt_am_oid())
-		lbt_registry_drop_file(file);
-	else if (lbt_trainable(rel, index, &reason))
+	if ((lbt_is_btree(rel) || rel->rd_rel->relam == lbt_am_oid()) &&
+		lbt_trainable(rel, index, &reason))
 	{
 		report_activity(oid);
 		(void) lbt_train(rel, index);
 	}
+	else
+		lbt_registry_drop_file(file);
 	index_close(rel, NoLock);
 }
 
@@ -96,18 +92,18 @@ training_context(void *arg)
 	errcontext("training the model of the index with OID %u in the background", *(Oid *) arg);
 }
 
-/* The demand being served: kept if the process is terminated meanwhile. */
-static const LbtFile *serving = NULL;
-
-static uint32 wait_event = 0;
+/* After an error: leave it to the next report to raise it again. */
+static void
+drop_demand(const LbtFile *file)
+{
+	LBT_GUARDED(lbt_registry_unclaim(file, LBT_UNTRAINED), (void) 0);
+}
 
 static void
 leave_at_exit(int code, Datum arg)
 {
 	LWLockReleaseAll();
 	lbt_worker_leave();
-	if (serving)
-		lbt_demand_defer(serving, 0);
 }
 
 /* Train one index in a transaction of its own; errors go to the log. */
@@ -117,7 +113,6 @@ serve(const LbtFile *file, Oid oid)
 	MemoryContext context = CurrentMemoryContext;
 	ErrorContextCallback callback = {.callback = training_context,.arg = &oid};
 
-	serving = file;
 	callback.previous = error_context_stack;
 	PG_TRY();
 	{
@@ -137,11 +132,11 @@ serve(const LbtFile *file, Oid oid)
 		AbortCurrentTransaction();
 		FlushErrorState();
 		RESUME_INTERRUPTS();
+		drop_demand(file);
 	}
 	PG_END_TRY();
 	error_context_stack = callback.previous;
 	MemoryContextSwitchTo(context);
-	serving = NULL;
 	pgstat_report_stat(true);
 	pgstat_report_activity(STATE_IDLE, NULL);
 }
@@ -215,8 +210,10 @@ override_settings(void)
 static void
 pause_for(int ms)
 {
+	static uint32 event = 0;
+
 	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms,
-					 lbt_wait_event(&wait_event, "LearnedBtreeWorkerMain"));
+					 lbt_wait_event(&event, "LearnedBtreeWorkerMain"));
 	ResetLatch(MyLatch);
 }
 
@@ -234,12 +231,10 @@ lbt_worker_main(Datum arg)
 	pqsignal(SIGINT, StatementCancelHandler);
 	BackgroundWorkerUnblockSignals();
 
-	/* Its place first: if it cannot connect, its database is left alone. */
+	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
 	if (!lbt_registry_attach() || !lbt_worker_enter(database))
 		proc_exit(0);
 	before_shmem_exit(leave_at_exit, (Datum) 0);
-	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
-	lbt_worker_connected();
 	override_settings();
 	CurrentMemoryContext = AllocSetContextCreate(TopMemoryContext, "learnedbtree worker",
 												 ALLOCSET_DEFAULT_SIZES);
