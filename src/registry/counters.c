@@ -91,22 +91,21 @@ lbt_stats_forget(Oid database, Oid oid)
 	LBT_GUARDED((void) dshash_delete_key(lbt_totals, key), (void) 0);
 }
 
-uint32
-lbt_stats_copy(LbtStats **copy)
+List *
+lbt_stats_copy(void)
 {
-	uint32		capacity = 64;
-	uint32		n = 0;
+	List	   *copies = NIL;
 	dshash_seq_status status;
 	LbtStats   *stats;
 
-	*copy = palloc(capacity * sizeof(LbtStats));
 	dshash_seq_init(&status, lbt_totals, false);
 	while ((stats = dshash_seq_next(&status)) != NULL)
 	{
-		if (n == capacity)
-			*copy = repalloc_huge(*copy, (Size) (capacity *= 2) * sizeof(LbtStats));
-		(*copy)[n++] = *stats;
+		LbtStats   *copy = palloc(sizeof(LbtStats));
+
+		*copy = *stats;
+		copies = lappend(copies, copy);
 	}
 	dshash_seq_term(&status);
-	return n;
+	return copies;
 }

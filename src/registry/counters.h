@@ -59,7 +59,7 @@ extern void lbt_stats_reset(Oid oid);
 /* Forget the totals of an index that is gone. */
 extern void lbt_stats_forget(Oid database, Oid oid);
 
-/* All totals, palloc'd; returns how many.  May raise errors. */
-extern uint32 lbt_stats_copy(LbtStats **copy);
+/* All totals (LbtStats), palloc'd.  May raise errors. */
+extern List *lbt_stats_copy(void);
 
 #endif							/* LBT_COUNTERS_H */

@@ -14,9 +14,7 @@
 /* How often a process looks for such a model. */
 #define IDLE_LOOK_MS 1000
 
-/* ---- the memory of models ---- */
-
-/* Raise the generation, and free a model (if any) that no entry names now. */
+/* Raise the generation, and free a model, if any, that no entry names now. */
 static void
 free_model(dsa_pointer memory, Size bytes)
 {
@@ -30,9 +28,8 @@ free_model(dsa_pointer memory, Size bytes)
 }
 
 /*
- * The memory of a locked entry's model, which is about to be taken from it and
- * freed.  Maps it: if that fails, the error comes while nothing has changed,
- * and the model stays where others find it.
+ * The memory of a locked entry's model, which is about to be freed.  Maps it,
+ * so that an error comes while nothing has changed.
  */
 static dsa_pointer
 model_of(const LbtEntry *entry)
@@ -71,9 +68,9 @@ evict(const LbtFile *file)
 		dshash_release_lock(lbt_entries, entry);
 }
 
-/* Find the least recently used model except keep's; returns when, or MAX. */
+/* Find the least recently used model; returns when it was used, or MAX. */
 static uint64
-find_least_used(const LbtFile *keep, LbtFile *file)
+find_least_used(LbtFile *file)
 {
 	dshash_seq_status status;
 	LbtEntry   *entry;
@@ -84,8 +81,7 @@ find_least_used(const LbtFile *keep, LbtFile *file)
 	{
 		uint64		used = pg_atomic_read_u64(&entry->used_at);
 
-		if (entry->state == LBT_READY && used < oldest &&
-			(keep == NULL || !lbt_same_file(&entry->file, keep)))
+		if (entry->state == LBT_READY && used < oldest)
 		{
 			oldest = used;
 			*file = entry->file;
@@ -112,11 +108,10 @@ reserve(Size bytes)
 
 /*
  * Make shared memory for a model, evicting others if necessary; invalid, with
- * the reason in *state, without room.  Small models evict none: any user's
- * min_leaves can have a session train as many as there are indexes.
+ * the reason in *state, without room.
  */
 static dsa_pointer
-store(const LbtFile *file, const LbtTrained *trained, Size bytes, LbtState *state)
+store(const LbtTrained *trained, Size bytes, LbtState *state)
 {
 	volatile dsa_pointer memory = InvalidDsaPointer;
 
@@ -129,9 +124,7 @@ store(const LbtFile *file, const LbtTrained *trained, Size bytes, LbtState *stat
 	{
 		LbtFile		victim;
 
-		/* None is left when others have just reserved what there was. */
-		if (!lbt_may_evict_others(trained->blocks) ||
-			find_least_used(file, &victim) == PG_UINT64_MAX)
+		if (!lbt_may_evict_others(trained->blocks) || find_least_used(&victim) == PG_UINT64_MAX)
 		{
 			*state = LBT_EVICTED;
 			return InvalidDsaPointer;
@@ -179,12 +172,10 @@ lbt_registry_has_idle(void)
 	if (!lbt_registry_attach() || !TimestampDifferenceExceeds(looked, now, IDLE_LOOK_MS))
 		return idle;
 	looked = now;
-	LBT_GUARDED(idle = find_least_used(NULL, &file) <
+	LBT_GUARDED(idle = find_least_used(&file) <
 				(uint64) TimestampTzPlusMilliseconds(now, -IDLE_MS), idle = false);
 	return idle;
 }
-
-/* ---- entries ---- */
 
 LbtEntry *
 lbt_entry_lock(const LbtFile *file, Oid oid)
@@ -223,7 +214,7 @@ lbt_registry_publish(const LbtFile *file, Oid oid, const LbtTrained *trained, bo
 			/* The old model goes first when both do not fit together. */
 			if (!lbt_registry_has_room(bytes))
 				evict(file);
-			memory = store(file, trained, bytes, &state);
+			memory = store(trained, bytes, &state);
 		}
 		entry = lbt_entry_lock(file, oid);
 		(void) model_of(entry);
@@ -290,40 +281,39 @@ lbt_registry_drop_file(const LbtFile *file)
 	LBT_GUARD_END((void) 0);
 }
 
-int
-lbt_registry_list(Oid database, Oid oid, const LbtFile *except, LbtFile **files)
+List *
+lbt_registry_list(Oid database, Oid oid, const LbtFile *except)
 {
-	volatile int n = 0;
+	List	   *volatile files = NIL;
 
 	LBT_GUARD_BEGIN();
 	{
-		int			capacity = 64;
 		dshash_seq_status status;
 		LbtEntry   *entry;
 
-		*files = palloc(capacity * sizeof(LbtFile));
 		dshash_seq_init(&status, lbt_entries, false);
 		while ((entry = dshash_seq_next(&status)) != NULL)
-		{
-			if (entry->file.database != database || (OidIsValid(oid) && entry->oid != oid) ||
-				(except != NULL && lbt_same_file(&entry->file, except)))
-				continue;
-			if (n == capacity)
-				*files = repalloc_huge(*files, (Size) (capacity *= 2) * sizeof(LbtFile));
-			(*files)[n++] = entry->file;
-		}
+			if (entry->file.database == database && (!OidIsValid(oid) || entry->oid == oid) &&
+				(except == NULL || !lbt_same_file(&entry->file, except)))
+			{
+				LbtFile    *file = palloc(sizeof(LbtFile));
+
+				*file = entry->file;
+				files = lappend(files, file);
+			}
 		dshash_seq_term(&status);
 	}
-	LBT_GUARD_END(n = 0);
-	return n;
+	LBT_GUARD_END(files = NIL);
+	return files;
 }
 
 void
 lbt_registry_drop_matching(Oid database, Oid oid, const LbtFile *except)
 {
-	LbtFile    *files;
-	int			n = lbt_registry_list(database, oid, except, &files);
+	List	   *files = lbt_registry_list(database, oid, except);
+	ListCell   *lc;
 
-	for (int i = 0; i < n; i++)
-		lbt_registry_drop_file(&files[i]);
+	foreach(lc, files)
+		lbt_registry_drop_file(lfirst(lc));
+	list_free_deep(files);
 }

@@ -4,7 +4,10 @@
 #ifndef LBT_MODELS_H
 #define LBT_MODELS_H
 
+#include "postgres.h"
+
 #include "model/model.h"
+#include "nodes/pg_list.h"
 #include "registry/shmem.h"
 
 /* For LbtTrained.blocks: no growth of the file makes up for it. */
@@ -27,12 +30,12 @@ typedef void (*LbtSettle) (LbtEntry *entry, LbtState state, const LbtTrained *tr
 
 /*
  * Publish a training's outcome; false when there was no memory even for that.
- * With new_file others see it only if this transaction commits.
+ * new_file: of this transaction.
  */
 extern bool lbt_registry_publish(const LbtFile *file, Oid oid, const LbtTrained *trained,
 								 bool new_file, LbtSettle settle);
 
-/* What the registry knows of a file, for display. */
+/* What is known about a file, for display. */
 typedef struct LbtRegistered
 {
 	LbtState	state;
@@ -50,11 +53,8 @@ extern void lbt_registry_describe(const LbtFile *file, LbtRegistered *out, void 
 extern void lbt_registry_drop_file(const LbtFile *file);
 extern void lbt_registry_drop_matching(Oid database, Oid oid, const LbtFile *except);
 
-/*
- * Files of a database or index that have entries, except one, palloc'd; 0 if
- * not all can be reached.
- */
-extern int	lbt_registry_list(Oid database, Oid oid, const LbtFile *except, LbtFile **files);
+/* Their files (LbtFile), palloc'd; NIL if not all can be reached. */
+extern List *lbt_registry_list(Oid database, Oid oid, const LbtFile *except);
 
 /* Bytes of all models; do as many more fit within the limit?  No dsa calls. */
 extern uint64 lbt_registry_bytes(void);

@@ -7,18 +7,12 @@
 #include "lib/stringinfo.h"
 #include "utils/builtins.h"
 
-static inline bool
-is_blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v';
-}
+#define BLANKS " \t\n\r\f\v"
 
 static const char *
 skip_blanks(const char *at)
 {
-	while (is_blank(*at))
-		at++;
-	return at;
+	return at + strspn(at, BLANKS);
 }
 
 /* Append a part's character to a pattern of LIKE. */
@@ -44,7 +38,7 @@ read_part(const char *at, StringInfo like, const char **problem)
 	const char *start = at;
 	bool		quoted = false;
 
-	for (; *at != '\0' && (quoted || (*at != ',' && *at != '.' && !is_blank(*at))); at++)
+	for (; *at != '\0' && (quoted || strchr(",." BLANKS, *at) == NULL); at++)
 	{
 		if (*at == '"' && !(quoted && at[1] == '"'))
 		{
@@ -91,23 +85,21 @@ lbt_names_next(const char **at, LbtNamesItem *item, const char **problem)
 	end = read_part(start, NULL, problem);
 	if (*problem == NULL && *end == '.')
 		end = read_part(end + 1, NULL, problem);
-	if (*problem == NULL && *end == '.')
-		*problem = "A name has more than one dot outside double quotes.";
 	item->everything = is_word("all", start, end) ||
 		(!item->excludes && is_word("none", start, end));
 	item->excludes = item->excludes || is_word("none", start, end);
-	item->length = end - item->text;
 	next = skip_blanks(end);
-	if (*problem == NULL && *next != ',' && *next != '\0')
-		*problem = "Names are separated by commas.";
-	if (*problem == NULL && *next == ',')
+	if (*problem == NULL && *end == '.')
+		*problem = "A name has more than one dot outside double quotes.";
+	else if (*problem == NULL && *next == ',')
 	{
 		next = skip_blanks(next + 1);
 		if (*next == '\0')
 			*problem = "A name is missing.";
 	}
-	if (*problem)
-		item->length = strlen(item->text);
+	else if (*problem == NULL && *next != '\0')
+		*problem = "Names are separated by commas.";
+	item->length = *problem ? strlen(item->text) : end - item->text;
 	*at = next;
 	return *problem == NULL;
 }

@@ -186,10 +186,7 @@ lbt_am_oid(void)
 {
 	static Oid	cached = InvalidOid;
 
-	/*
-	 * DROP and CREATE EXTENSION gives a new one: do not trust a variable
-	 * alone, ask the (cached) catalog.
-	 */
+	/* DROP and CREATE EXTENSION gives a new one. */
 	if (!OidIsValid(cached) || !SearchSysCacheExists1(AMOID, ObjectIdGetDatum(cached)))
 		cached = get_am_oid("learnedbtree", true);
 	return cached;
@@ -230,9 +227,9 @@ lbt_options(Datum reloptions, bool validate)
 		{"vacuum_cleanup_index_scale_factor", RELOPT_TYPE_REAL,
 		offsetof(LbtOptions, btree.vacuum_cleanup_index_scale_factor)},
 		{"deduplicate_items", RELOPT_TYPE_BOOL, offsetof(LbtOptions, btree.deduplicate_items)},
-		{"learned", RELOPT_TYPE_BOOL, offsetof(LbtOptions, learned)},
-		{"max_error", RELOPT_TYPE_INT, offsetof(LbtOptions, max_error)},
-		{"retrain_splits", RELOPT_TYPE_INT, offsetof(LbtOptions, retrain_splits)},
+		{"learned", RELOPT_TYPE_BOOL, offsetof(LbtOptions, own.learned)},
+		{"max_error", RELOPT_TYPE_INT, offsetof(LbtOptions, own.max_error)},
+		{"retrain_splits", RELOPT_TYPE_INT, offsetof(LbtOptions, own.retrain_splits)},
 	};
 
 	return (bytea *) build_reloptions(reloptions, validate, lbt_relopt_kind, sizeof(LbtOptions),
@@ -297,7 +294,7 @@ lbt_deciding_item(Relation rel, LbtNamesItem *item)
 
 /* The same for a btree index, on which learnedbtree.btree_indexes decides. */
 static bool
-served_options(Relation rel, const char **why_not)
+is_served(Relation rel, const char **why_not)
 {
 	LbtNamesItem item;
 
@@ -320,20 +317,16 @@ served_options(Relation rel, const char **why_not)
 bool
 lbt_index_options(Relation rel, LbtIndexOptions *options, const char **why_not)
 {
-	const LbtOptions *own;
-
-	*options = LBT_NO_INDEX_OPTIONS;
+	*options = (LbtIndexOptions)
+	{
+		true, -1, -1
+	};
 	*why_not = NULL;
 	if (lbt_is_btree(rel))
-		return served_options(rel, why_not);
-	own = (const LbtOptions *) rel->rd_options;
-	if (own != NULL)
-	{
-		options->learned = own->learned;
-		options->max_error = own->max_error;
-		options->retrain_splits = own->retrain_splits;
-	}
-	if (options->learned == 0)
+		return is_served(rel, why_not);
+	if (rel->rd_options != NULL)
+		*options = ((const LbtOptions *) rel->rd_options)->own;
+	if (!options->learned)
 		*why_not = "the index option learned is off";
 	return true;
 }

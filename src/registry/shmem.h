@@ -197,12 +197,10 @@ extern void lbt_shmem_init(void);
 
 /*
  * Attach this backend to the shared memory; false where none is available.
- * First calls what lbt_put_off() was given.  Not after a transaction's end.
+ * First calls *lbt_put_off, if any, once.  Not after a transaction's end.
  */
 extern bool lbt_registry_attach(void);
-
-/* Have the next lbt_registry_attach() call a function once.  No allocation. */
-extern void lbt_put_off(void (*function) (void));
+extern void (*lbt_put_off) (void);
 
 /*
  * In _PG_init: have a function called when this process exits, while shared

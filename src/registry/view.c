@@ -15,12 +15,14 @@
 /* Views kept beyond a transaction's end; the files of some may be gone. */
 #define MAX_VIEWS 2048
 
-/* Pause before we look up a model again that did not map or fit. */
+/* Pause before training again where a model did not map or fit. */
 #define UNREACHABLE_MS 10000
 
+/* The number of a file long gone may come round again for another index. */
 typedef struct View
 {
-	LbtFile		file;			/* hash key */
+	LbtFile		file;			/* hash key: these two */
+	Oid			oid;
 	LbtIndex   *index;			/* or NULL */
 } View;
 
@@ -96,13 +98,13 @@ lbt_index_file(Oid relid, LbtFile *file)
 static LbtIndex *
 find_view(Relation rel, const LbtFile *file)
 {
+	View		key = {*file, RelationGetRelid(rel)};
 	View	   *view;
-	LbtIndex   *index;
 	bool		found;
 
 	if (views == NULL)
 	{
-		HASHCTL		ctl = {.keysize = sizeof(LbtFile),.entrysize = sizeof(View)};
+		HASHCTL		ctl = {.keysize = offsetof(View, index),.entrysize = sizeof(View)};
 
 		if (views_context == NULL)
 			views_context = AllocSetContextCreate(TopMemoryContext, "learnedbtree indexes",
@@ -113,21 +115,12 @@ find_view(Relation rel, const LbtFile *file)
 		views = hash_create("learnedbtree indexes", 64, &ctl,
 							HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	}
-	view = hash_search(views, file, HASH_ENTER, &found);
+	view = hash_search(views, &key, HASH_ENTER, &found);
 	if (!found)
 		view->index = NULL;
-	if (view->index && view->index->oid == RelationGetRelid(rel))
-		return view->index;
-
-	/*
-	 * New, or the number of a file long gone has come round again.  The old
-	 * view may be in use until the end of the transaction, so it stays.
-	 */
-	index = make_view(rel, file, views_context);
-	if (view->index && view->index->counts.dirty)
-		dlist_delete(&view->index->counts.node);
-	view->index = index;
-	return index;
+	if (view->index == NULL)
+		view->index = make_view(rel, file, views_context);
+	return view->index;
 }
 
 LbtIndex *
@@ -177,15 +170,9 @@ open_model(LbtIndex *index, const LbtEntry *entry)
 	return true;
 }
 
-static TimestampTz
-unreachable_until(void)
-{
-	return TimestampTzPlusMilliseconds(GetCurrentTimestamp(), UNREACHABLE_MS);
-}
-
 /* Set the state last: after an error the view must have no model. */
 static void
-look_up(LbtIndex *index, TimestampTz failed_until)
+look_up(LbtIndex *index)
 {
 	LbtEntry   *entry = dshash_find(lbt_entries, &index->file, false);
 	LbtState	state;
@@ -205,7 +192,7 @@ look_up(LbtIndex *index, TimestampTz failed_until)
 	if (state == LBT_READY && !open_model(index, entry))
 	{
 		state = LBT_FAILED;
-		index->again_at = failed_until != 0 ? failed_until : unreachable_until();
+		index->again_at = TimestampTzPlusMilliseconds(entry->changed_at, UNREACHABLE_MS);
 	}
 	dshash_release_lock(lbt_entries, entry);
 	index->state = state;
@@ -215,7 +202,6 @@ void
 lbt_index_refresh(LbtIndex *index)
 {
 	uint64		generation = pg_atomic_read_u64(&lbt_control->generation);
-	volatile TimestampTz failed_until = index->state == LBT_FAILED ? index->again_at : 0;
 
 	/* Before the lookup: we must notice a change after it. */
 	pg_read_barrier();
@@ -228,8 +214,10 @@ lbt_index_refresh(LbtIndex *index)
 		index->generation = 0;	/* look again */
 		return;
 	}
-	LBT_GUARDED(look_up(index, failed_until),
-				(index->state = LBT_NO_MEMORY, index->again_at = unreachable_until()));
+	LBT_GUARDED(look_up(index),
+				(index->state = LBT_NO_MEMORY,
+				 index->again_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
+															   UNREACHABLE_MS)));
 	index->generation = generation;
 }
 

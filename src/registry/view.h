@@ -37,10 +37,9 @@ typedef struct LbtLastLeaf
 } LbtLastLeaf;
 
 /*
- * A prediction for this backend's next lookup of an index.  The look-ahead
- * node puts it in before it hands on an outer row (join/rowbatch.c).  The
- * inner scan takes it (am/scanahead.c) if it is for the bound that it is about
- * to look up: with this code, and not past what is equal.
+ * A prediction for this backend's next lookup of an index, which the
+ * look-ahead node puts in (join/rowbatch.c), and the inner scan takes
+ * (am/scanahead.c) if its bound has this code and is not past what is equal.
  */
 typedef struct LbtMailbox
 {
@@ -61,7 +60,7 @@ lbt_mailbox_put(LbtMailbox *mailbox, const LbtTarget *target, uint64 code)
 	mailbox->code = code;
 }
 
-/* Empty it; true, with the prediction, if of this generation and this code. */
+/* Empty it; true, with the prediction, if of this generation and code. */
 static inline bool
 lbt_mailbox_take(LbtMailbox *mailbox, uint64 generation, uint64 code, LbtTarget *target)
 {
@@ -118,7 +117,7 @@ typedef struct LbtInserting
  */
 typedef struct LbtIndex
 {
-	LbtFile		file;			/* hash key */
+	LbtFile		file;
 	Oid			oid;			/* the index */
 	bool		shareable;		/* not temporary, shared memory there */
 
@@ -127,7 +126,7 @@ typedef struct LbtIndex
 	uint64		generation;		/* at which state and model were looked up */
 	LbtModel	model;			/* valid while state is LBT_READY */
 	LbtKeyCode *code;			/* of the model and tie runs; NULL at first */
-	TimestampTz again_at;		/* no use to ask for a training before, or 0 */
+	TimestampTz again_at;		/* no use in asking for a training before */
 	BlockNumber nblocks;		/* the file has this many or more; 0 unknown */
 	BlockNumber trained_blocks; /* the file's size when it was trained */
 	Size		model_bytes;	/* when LBT_READY or LBT_EVICTED */
@@ -144,13 +143,10 @@ typedef struct LbtIndex
 /* This backend's view of an open index, not yet looked up again. */
 extern LbtIndex *lbt_index_get(Relation rel);
 
-/*
- * Look the index up in the registry.  Holds no lock on return.  Raises no
- * error: if memory cannot be mapped, the state is LBT_NO_MEMORY for a while.
- */
+/* Look it up.  If memory cannot be mapped, the state is LBT_NO_MEMORY. */
 extern void lbt_index_refresh(LbtIndex *index);
 
-/* Update the view: reads one rarely written cache line if nothing changed. */
+/* Update the view: if nothing changed, reads one rarely written cache line. */
 static inline void
 lbt_index_update(LbtIndex *index)
 {
@@ -161,8 +157,7 @@ lbt_index_update(LbtIndex *index)
 
 /*
  * Give a new model's leaves, of a file of so many blocks, the buffer hints of
- * the old model: without them each is looked up anew in the buffer table.
- * Allocates 4 bytes for each block, if it can.
+ * the view's model.  Allocates 4 bytes for each block, if it can.
  */
 extern void lbt_index_take_hints(LbtIndex *index, LbtLeaf *leaves, uint32 nleaves,
 								 BlockNumber nblocks);

@@ -81,7 +81,7 @@ finish(SubTransactionId first, bool committed)
 		{
 			p->next = ended;
 			ended = p;
-			lbt_put_off(forget_ended);
+			lbt_put_off = forget_ended;
 		}
 		else
 			pfree(p);
@@ -91,11 +91,10 @@ finish(SubTransactionId first, bool committed)
 void
 lbt_xact_created(const LbtFile *file, Oid oid)
 {
-	LbtFile    *others;
-	int			nothers = lbt_registry_list(file->database, oid, file, &others);
+	ListCell   *lc;
 
-	for (int i = 0; i < nothers; i++)
-		remember(true, &others[i], InvalidOid);
+	foreach(lc, lbt_registry_list(file->database, oid, file))
+		remember(true, lfirst(lc), InvalidOid);
 	remember(false, file, InvalidOid);
 }
 

@@ -5,34 +5,20 @@
  * transactions on many cores do not meet at the same cache lines, and at
  * exit.  Not after the commit: an error there would bring the server down.
  *
- * The unit of costs and benefits is a page visit: a descent of a tree of
- * height h visits h pages, a lookup that the model answers one, a step to the
- * right one more.  Where key codes are dear (sort keys of text) a visit says
- * too little: a training judges that (train/train.c).
+ * The retrain policy weighs page visits: a descent of a tree of height h
+ * visits h pages, a lookup that the model answers one, a step to the right one
+ * more.  src/README says when a training is wanted and when a model pays.
  *
- *   When to train: when as much was lost to an old model since the training as
- *   another one costs (then all of it together is at most twice what the best
- *   choice of times would have cost), and, before that is felt, when a share
- *   of the leaves has split, or pages were deleted.
- *
- *   Whether it pays: when the visits that predictions have saved since the
- *   training are more than those that failed ones have wasted: so a model
- *   never costs more than it has brought.  Computing a prediction costs about
- *   half a visit (measured: 1.2 us against 3.4 us for four pages).
- *
- * A demand is a flag in the index's entry, raised by a report or a first use,
- * and again by every later report while its reason lasts.  It stays until a
- * training has ended, in whatever process.
- *
- * A worker serves one database (train/worker.c).  Who raises a demand starts
- * one, unless the database has one.
+ * A demand is a flag in the index's entry, raised by a report or a first use.
+ * It stays until a training has ended, in whatever process.  A worker serves
+ * the demands of one database (train/worker.c), from a place of its own:
  *
  *     free --start_worker()--> expected --lbt_worker_enter()--> serving
  *       ^                         |                                |
  *       +--- after WORKER_MS -----+------- lbt_worker_leave() -----+
  *
- * Nobody relies on a worker that is expected for longer than COME_MS, nor on
- * one for which the server had no slot: that place is free after NO_SLOT_MS.
+ * Nobody relies on a worker that has been expected for COME_MS, nor on one for
+ * which the server had no slot: that place is free after NO_SLOT_MS.
  */
 #include "train/demand.h"
 
@@ -54,17 +40,14 @@
 #define TRAINING_LEAVES_A_VISIT 8
 #define TRAINING_VISITS_MIN 4096
 
-/* A descent from a failed prediction wastes the way to it. */
+/* To compute it costs half a visit: 1.2 us against 3.4 us for four pages. */
 #define VISITS_A_PREDICTION 1.5
 
 /* Predictions before a model is judged; and that show it to be of use. */
 #define JUDGED_MIN 1000
 #define PROVEN_MIN 32768
 
-/*
- * Models of one index in a row that did not pay before retraining is left to
- * others.
- */
+/* Models in a row that did not pay: the next one is not trained on demand. */
 #define STRIKES_MAX 3
 
 /* A worker stays for a demand due so soon.  (DROP DATABASE waits for 5 s.) */
@@ -415,7 +398,7 @@ lbt_demand_raise(const LbtFile *file, Oid oid)
 	return raised;
 }
 
-/* Find this database's oldest demand that is due; see lbt_demand_take(). */
+/* This database's oldest demand that is due; see lbt_demand_take(). */
 static bool
 find_demand(LbtFile *file, int *next_in)
 {

@@ -1,8 +1,8 @@
 /*
- * demand.h - when to train again, and by whom: this backend's counts reported,
- * the retrain policy, claims of trainings, demands for them, and workers'
- * places.  All of it is in the index's entry, under its partition's lock, but
- * the places; see registry/shmem.h.
+ * demand.h - when to train again, and by whom: reports of this backend's
+ * counts, the retrain policy, claims of trainings, demands for them, and
+ * workers.  Its state is in the index's entry, under its partition's lock; see
+ * registry/shmem.h.
  */
 #ifndef LBT_DEMAND_H
 #define LBT_DEMAND_H

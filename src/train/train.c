@@ -23,10 +23,9 @@
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
-/* Room for knots that is always taken. */
 #define KNOTS_MIN 1024
 
-/* The least memory of a training: enough for first use, and separators. */
+/* The least memory of a training: enough for first use, with separators. */
 #define BUDGET_MIN_KB 1024
 
 /* Growth of the file that is worth a new try where there is no model. */
@@ -50,10 +49,10 @@
 #define LEAVES_A_BYTE 20
 #define LONG_BYTES 256
 
-/* A backend that found no model asks only so much later again. */
+/* A backend that found no model asks again so much later. */
 #define ASK_AGAIN_MS 1000
 
-/* Copy separators' byte strings into pieces of memory of this size. */
+/* Separators' byte strings are copied into pieces of this size. */
 #define STRINGS_BYTES (64 * 1024)
 
 /*
@@ -87,11 +86,18 @@ typedef struct Harvest
 	int			nseparator;
 } Harvest;
 
-/* Bytes for a training; never less than first use needs, as all share it. */
+/* Bytes for a training. */
 static Size
 budget(void)
 {
 	return (Size) Max(maintenance_work_mem, BUDGET_MIN_KB) * 1024;
+}
+
+/* What the current context leaves of it. */
+static Size
+budget_left(void)
+{
+	return budget() - Min(budget(), MemoryContextMemAllocated(CurrentMemoryContext, true));
 }
 
 static void *
@@ -205,8 +211,7 @@ keep_separators(Harvest *h)
 	void	   *scratch;
 
 	if (!lbt_separators_needed(&h->header->code, keys.ncolumns, h->leaves, nleaves) ||
-		MemoryContextMemAllocated(CurrentMemoryContext, true) + max_bytes +
-		scratch_bytes > budget())
+		max_bytes + scratch_bytes > budget_left())
 		return;
 	separators = MemoryContextAllocHuge(CurrentMemoryContext, max_bytes);
 	scratch = MemoryContextAllocHuge(CurrentMemoryContext, scratch_bytes);
@@ -337,9 +342,7 @@ fit(const LbtIndex *index, const LbtLeaf *leaves, uint32 nleaves, LbtTrained *tr
 {
 	int			max_error = index->serving.options.max_error > 0 ?
 		index->serving.options.max_error : lbt_max_error;
-	Size		taken = MemoryContextMemAllocated(CurrentMemoryContext, true);
-	Size		room = budget() > taken ? (budget() - taken) / sizeof(LbtKnot) : 0;
-	uint32		max_knots = Min(nleaves, Max(room, KNOTS_MIN));
+	uint32		max_knots = Min(nleaves, Max(budget_left() / sizeof(LbtKnot), KNOTS_MIN));
 	LbtKnot    *knots = MemoryContextAllocHuge(CurrentMemoryContext,
 											   (Size) max_knots * sizeof(LbtKnot));
 	LbtSplineFit spline;
@@ -403,8 +406,7 @@ train(Relation rel, LbtIndex *index, bool new_file)
 	if (trained.state == LBT_READY)
 	{
 		trained.fingerprint = fingerprint(h.leaves, header->nleaves);
-		if (MemoryContextMemAllocated(CurrentMemoryContext, true) +
-			(Size) trained.blocks * sizeof(int32) <= budget())
+		if ((Size) trained.blocks * sizeof(int32) <= budget_left())
 			lbt_index_take_hints(index, h.leaves, header->nleaves, trained.blocks);
 	}
 	if (trained.state == LBT_TOO_LARGE && index->state == LBT_READY)
@@ -500,9 +502,9 @@ train_claimed(Relation rel, LbtIndex *index, bool first)
 }
 
 /*
- * The same for a lookup or insert, which can do without: an error does not
- * fail the user's statement.  Training a large index here, where there is no
- * worker, may take long, so it can be cancelled, and then errors are errors.
+ * The same for a lookup or insert: an error does not fail the statement.  Only
+ * the training of a large index, which may take long, can be cancelled, and so
+ * fails the statement by its errors, too.
  */
 static void
 train_quietly(Relation rel, LbtIndex *index, bool first)
@@ -539,7 +541,7 @@ bool
 lbt_trainable(Relation rel, const LbtIndex *index, const char **reason)
 {
 	*reason = NULL;
-	if (index->serving.options.learned == 0)
+	if (!index->serving.options.learned)
 		*reason = "the index option learned is off";
 	else if (RelationUsesLocalBuffers(rel))
 		*reason = "temporary indexes have no model";
@@ -581,17 +583,12 @@ lbt_train_on_use(Relation rel, LbtIndex *index)
 	nblocks = RelationGetNumberOfBlocks(rel);
 	if (!should_train(index, nblocks))
 	{
-		/* Others are asked about their growth, which is quick. */
 		if (index->state == LBT_EVICTED)
 			ask_later(index);
 		return;
 	}
 
-	/*
-	 * Look it up again under the claim: another backend may just have
-	 * finished.  If it has not, its outcome raises the generation, which
-	 * makes us look again at once.
-	 */
+	/* Look it up again under the claim: another may just have finished. */
 	if (!lbt_registry_claim(&index->file, index->oid))
 	{
 		ask_later(index);

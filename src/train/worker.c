@@ -37,7 +37,7 @@
 
 extern PGDLLEXPORT void lbt_worker_main(Datum arg);
 
-/* Leave so soon after the last demand: queries and others need the slot. */
+/* Leave so soon after the last demand: others need the slot. */
 #define LINGER_MS 500
 
 /* How often it looks for demands for which nobody woke it. */
@@ -92,13 +92,6 @@ training_context(void *arg)
 	errcontext("training the model of the index with OID %u in the background", *(Oid *) arg);
 }
 
-/* After an error: leave it to the next report to raise it again. */
-static void
-drop_demand(const LbtFile *file)
-{
-	LBT_GUARDED(lbt_registry_unclaim(file, LBT_UNTRAINED), (void) 0);
-}
-
 static void
 leave_at_exit(int code, Datum arg)
 {
@@ -111,6 +104,7 @@ static void
 serve(const LbtFile *file, Oid oid)
 {
 	MemoryContext context = CurrentMemoryContext;
+	volatile bool failed = false;
 	ErrorContextCallback callback = {.callback = training_context,.arg = &oid};
 
 	callback.previous = error_context_stack;
@@ -132,16 +126,19 @@ serve(const LbtFile *file, Oid oid)
 		AbortCurrentTransaction();
 		FlushErrorState();
 		RESUME_INTERRUPTS();
-		drop_demand(file);
+		failed = true;
 	}
 	PG_END_TRY();
 	error_context_stack = callback.previous;
 	MemoryContextSwitchTo(context);
+
+	/* Do not try over and over: the next report raises the demand again. */
+	if (failed)
+		LBT_GUARDED(lbt_registry_unclaim(file, LBT_UNTRAINED), (void) 0);
 	pgstat_report_stat(true);
 	pgstat_report_activity(STATE_IDLE, NULL);
 }
 
-/* Has so much time passed? */
 static bool
 is_over(TimestampTz since, int ms)
 {
@@ -149,23 +146,21 @@ is_over(TimestampTz since, int ms)
 }
 
 /*
- * Forget models and counts of indexes and databases that are gone without our
- * notice: dropped by a session without the library, or on a standby's primary.
- * (The next training sees whose file is another one by now.)  Not of indexes
- * trained recently: their transaction may not have committed yet.
+ * Forget models and counts of indexes and databases that a session without the
+ * library has dropped, or a standby's primary.  Not of indexes trained
+ * recently: their transaction may not have committed yet.
  */
 static void
 sweep(void)
 {
-	LbtStats   *stats;
-	uint32		n;
+	ListCell   *lc;
 
 	StartTransactionCommand();
-	n = lbt_stats_copy(&stats);
-	for (uint32 i = 0; i < n; i++)
+	foreach(lc, lbt_stats_copy())
 	{
-		Oid			database = stats[i].database;
-		Oid			oid = stats[i].oid;
+		const LbtStats *stats = lfirst(lc);
+		Oid			database = stats->database;
+		Oid			oid = stats->oid;
 
 		if (database != MyDatabaseId)
 		{
@@ -174,7 +169,7 @@ sweep(void)
 			lbt_registry_drop_matching(database, InvalidOid, NULL);
 		}
 		else if (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(oid)) ||
-				 !(RecoveryInProgress() || is_over(stats[i].last_trained, SWEEP_AGE_MS)))
+				 !(RecoveryInProgress() || is_over(stats->last_trained, SWEEP_AGE_MS)))
 			continue;
 		else
 			lbt_registry_drop_matching(database, oid, NULL);
@@ -184,8 +179,8 @@ sweep(void)
 }
 
 /*
- * Settings of the database, cluster or postgresql.conf that are for users'
- * transactions.  (A standby, for one, has no serializable transactions.)
+ * Override what the database or cluster sets for users' transactions.  (A
+ * standby has no serializable ones.)
  */
 static void
 override_settings(void)
@@ -201,25 +196,15 @@ override_settings(void)
 		{"zero_damaged_pages", "off"},
 	};
 
-	/* Not all versions have all. */
 	for (int i = 0; i < lengthof(settings); i++)
 		if (GetConfigOption(settings[i][0], true, false) != NULL)
 			SetConfigOption(settings[i][0], settings[i][1], PGC_SUSET, PGC_S_OVERRIDE);
 }
 
-static void
-pause_for(int ms)
-{
-	static uint32 event = 0;
-
-	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms,
-					 lbt_wait_event(&event, "LearnedBtreeWorkerMain"));
-	ResetLatch(MyLatch);
-}
-
 PGDLLEXPORT void
 lbt_worker_main(Datum arg)
 {
+	static uint32 wait_event = 0;
 	Oid			database = DatumGetObjectId(arg);
 	TimestampTz idle_since;
 	LbtFile		file;
@@ -258,15 +243,15 @@ lbt_worker_main(Datum arg)
 		}
 		if (next_in < 0 && is_over(idle_since, LINGER_MS))
 			break;
-		pause_for(next_in >= 0 ? Min(next_in, LOOK_MS) : LOOK_MS);
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 next_in >= 0 ? Min(next_in, LOOK_MS) : LOOK_MS,
+						 lbt_wait_event(&wait_event, "LearnedBtreeWorkerMain"));
+		ResetLatch(MyLatch);
 	}
 	sweep();
 	lbt_worker_leave();
 
-	/*
-	 * A backend that raised a demand since the last look has found a worker
-	 * here.
-	 */
+	/* A demand raised since the last look has found a worker here. */
 	while (lbt_autotrain && lbt_demand_take(&file, &oid, &next_in))
 	{
 		CHECK_FOR_INTERRUPTS();
