@@ -31,13 +31,13 @@
 /* Growth of the file that is worth a new try where there is no model. */
 #define GROWTH_SHIFT 2			/* a quarter */
 
-/* Splits of a backend after which a long statement reports them at once. */
+/* Splits of a backend that a long statement reports at once. */
 #define SPLITS_BEFORE_REPORT 16
 
 /* An index of so few leaves is trained in passing. */
 #define SMALL_LEAVES 4096
 
-/* The worker, not the query, trains files of this size (1 ms) on first use. */
+/* Files of this size (1 ms) are trained by the worker on first use. */
 #define FIRST_USE_BLOCKS 8192
 
 /*
@@ -236,7 +236,7 @@ walk_leaves(Harvest *h)
 	h->trained->state = walk.empty ? LBT_EMPTY : LBT_READY;
 	while (h->trained->state == LBT_READY && lbt_leafwalk_next(&walk))
 	{
-		/* Again and again: reading a page ends it with its own wait event. */
+		/* Again: reading a page has ended it with its own wait event. */
 		pgstat_report_wait_start(lbt_wait_event(&event, "LearnedBtreeTrain"));
 		if (h->header->nleaves >= h->limit)
 		{
@@ -253,10 +253,9 @@ walk_leaves(Harvest *h)
 }
 
 /*
- * Will keys cost more than descents do, going by those of the last walk?  The
- * longer a text, the longer the provider takes for its sort key; the more
- * leaves, the more comparisons a descent makes, and the fewer of its pages are
- * in the processor's caches.
+ * Will keys cost more than descents do, going by those of the last walk?  A
+ * long text's sort key takes the provider long; a descent takes long among
+ * many leaves.  src/README has figures.
  */
 static bool
 keys_are_dear(uint32 nleaves)
@@ -334,8 +333,8 @@ fingerprint(const LbtLeaf *leaves, uint32 nleaves)
 
 /*
  * Fit a spline to leaves in key order, within max_error or, where its knots do
- * not fit into the memory left, a larger one.  Fills in what trained says of
- * leaves and knots.  False when the codes are not in order.
+ * not fit into the memory left, a larger one.  False when the codes are not in
+ * order.
  */
 static bool
 fit(const LbtIndex *index, const LbtLeaf *leaves, uint32 nleaves, LbtTrained *trained)
@@ -438,11 +437,9 @@ train_first(Relation rel, LbtIndex *index, bool new_file)
 	if (index->state == LBT_UNTRAINED && !lbt_is_btree(rel) &&
 		lbt_metapage_read(rel, index, &saved) &&
 		fit(index, saved.leaves, saved.header.nleaves, &saved) &&
-		publish(index, &saved, new_file) == LBT_READY)
-	{
-		if (lbt_demand_raise(&index->file, index->oid) || large)
-			return LBT_READY;
-	}
+		publish(index, &saved, new_file) == LBT_READY &&
+		(lbt_demand_raise(&index->file, index->oid) || large))
+		return LBT_READY;
 	if (large && !new_file && lbt_demand_raise(&index->file, index->oid))
 	{
 		ask_later(index);

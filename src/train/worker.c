@@ -46,17 +46,6 @@ extern PGDLLEXPORT void lbt_worker_main(Datum arg);
 /* How old models must be to be forgotten, where transactions run. */
 #define SWEEP_AGE_MS (10 * 60 * 1000)
 
-static void
-report_activity(Oid oid)
-{
-	char	   *schema = get_namespace_name(get_rel_namespace(oid));
-	char	   *name = get_rel_name(oid);
-
-	if (name != NULL && schema != NULL)
-		pgstat_report_activity(STATE_RUNNING,
-							   psprintf("learnedbtree: training %s.%s", schema, name));
-}
-
 /* Train an index, in the current transaction; not now if it is locked. */
 static void
 train_index(const LbtFile *file, Oid oid)
@@ -78,7 +67,10 @@ train_index(const LbtFile *file, Oid oid)
 	if ((lbt_is_btree(rel) || rel->rd_rel->relam == lbt_am_oid()) &&
 		lbt_trainable(rel, index, &reason))
 	{
-		report_activity(oid);
+		pgstat_report_activity(STATE_RUNNING,
+							   psprintf("learnedbtree: training %s.%s",
+										get_namespace_name(RelationGetNamespace(rel)),
+										RelationGetRelationName(rel)));
 		(void) lbt_train(rel, index);
 	}
 	else
