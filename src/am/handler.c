@@ -7,7 +7,6 @@
 #include "commands/progress.h"
 #include "fmgr.h"
 #include "miscadmin.h"
-#include "registry/counters.h"
 #include "registry/settings.h"
 #include "server/btree.h"
 #include "server/shared.h"

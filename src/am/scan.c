@@ -11,7 +11,6 @@
 #include "am/scan.h"
 #include "executor/instrument.h"
 #include "nodes/tidbitmap.h"
-#include "registry/counters.h"
 #include "registry/settings.h"
 #include "server/tableblock.h"
 #include "train/train.h"

@@ -23,7 +23,6 @@
 #include "am/am.h"
 
 #include "am/scan.h"
-#include "registry/counters.h"
 #include "registry/settings.h"
 #include "server/stream.h"
 #include "utils/memutils.h"

@@ -11,7 +11,6 @@
 #include "am/scan.h"
 
 #include "miscadmin.h"
-#include "registry/counters.h"
 #include "train/train.h"
 #include "storage/predicate.h"
 #include "utils/memutils.h"

@@ -26,7 +26,6 @@
 
 #include "access/visibilitymap.h"
 #include "executor/instrument.h"
-#include "registry/counters.h"
 #include "registry/settings.h"
 #include "server/guard.h"
 #include "server/stream.h"

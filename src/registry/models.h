@@ -1,5 +1,6 @@
 /*
- * models.h - published models, and their files' entries; protocol: shmem.h.
+ * models.h - published models, their files' entries, and totals of counts;
+ * protocol: shmem.h.
  */
 #ifndef LBT_MODELS_H
 #define LBT_MODELS_H
@@ -72,5 +73,20 @@ extern LbtEntry *lbt_entry_lock(const LbtFile *file, Oid oid);
  */
 extern void lbt_entry_replace_model(LbtEntry *entry, LbtState state, dsa_pointer memory,
 									Size bytes);
+
+/* Add events of an index to its totals.  May raise errors. */
+extern void lbt_stats_add(Oid database, Oid oid, const uint64 *events);
+
+/* Totals of an index of this database; zeroes if none, or none reachable. */
+extern void lbt_stats_get(Oid oid, LbtStats *out);
+
+/* Zero an index's totals, or the database's.  May raise errors. */
+extern void lbt_stats_reset(Oid oid);
+
+/* Forget the totals of an index that is gone. */
+extern void lbt_stats_forget(Oid database, Oid oid);
+
+/* All totals (LbtStats), palloc'd.  May raise errors. */
+extern List *lbt_stats_copy(void);
 
 #endif							/* LBT_MODELS_H */

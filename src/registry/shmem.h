@@ -35,9 +35,9 @@
  * locks.  Never hold a partition lock and reclaim together, nor either of them
  * together with the workers' lock.
  *
- * models.h, counters.h and view.h have the functions.  They need
- * lbt_registry_attach() to have succeeded.  They raise no error unless they
- * say so; the caller holds no LWLock.
+ * models.h and view.h have the functions.  They need lbt_registry_attach() to
+ * have succeeded.  They raise no error unless they say so; the caller holds no
+ * LWLock.
  */
 #ifndef LBT_SHMEM_H
 #define LBT_SHMEM_H

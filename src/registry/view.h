@@ -81,7 +81,11 @@ typedef struct LbtServing
 	uint64		at;				/* lbt_index_options_generation; 0: ask anew */
 } LbtServing;
 
-/* What this backend has counted (registry/counters.h). */
+/*
+ * What this backend has counted.  Events only grow: a scan takes the
+ * difference of two moments for its own, whatever is reported in between
+ * (am/scan.c).  train/demand.c adds them to the totals in shared memory.
+ */
 typedef struct LbtCounts
 {
 	bool		dirty;			/* on the list of views with events to tell */
@@ -171,6 +175,40 @@ extern bool lbt_index_file(Oid relid, LbtFile *file);
 /* Views with events to flush.  lbt_mark_dirty() adds one that is not there. */
 extern dlist_head lbt_dirty_indexes;
 extern void lbt_mark_dirty(LbtIndex *index);
+
+static inline void
+lbt_count_many(LbtIndex *index, LbtEvent event, uint64 n)
+{
+	index->counts.events[event] += n;
+	if (unlikely(!index->counts.dirty) && index->shareable)
+		lbt_mark_dirty(index);
+}
+
+static inline void
+lbt_count(LbtIndex *index, LbtEvent event)
+{
+	lbt_count_many(index, event, 1);
+}
+
+/* Count a lookup: LBT_EV_VERIFIED, moved leaves away, or why it descended. */
+static inline void
+lbt_count_lookup(LbtIndex *index, LbtEvent event, int moved)
+{
+	index->counts.events[LBT_EV_LOOKUP]++;
+	lbt_count(index, event);
+	if (event == LBT_EV_NO_MODEL || (event == LBT_EV_VERIFIED && moved == 0))
+		return;
+	if (event == LBT_EV_VERIFIED)
+		lbt_count(index, LBT_EV_MOVED_RIGHT);
+	index->counts.misses++;
+}
+
+/* Events that are not reported yet. */
+static inline uint64
+lbt_count_unflushed(const LbtIndex *index, LbtEvent event)
+{
+	return index->counts.events[event] - index->counts.reported[event];
+}
 
 /* At the end of a transaction, with no scan open: forget views if many. */
 extern void lbt_views_trim(void);

@@ -17,7 +17,7 @@
 #include "catalog/objectaccess.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_database.h"
-#include "registry/counters.h"
+#include "registry/view.h"
 #include "server/guard.h"
 #include "utils/memutils.h"
 

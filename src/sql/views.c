@@ -10,7 +10,6 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
-#include "registry/counters.h"
 #include "serve/serve.h"
 #include "sql/functions.h"
 #include "storage/lmgr.h"

@@ -25,7 +25,6 @@
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
-#include "registry/counters.h"
 #include "server/guard.h"
 #include "storage/latch.h"
 #include "storage/procarray.h"
@@ -464,7 +463,7 @@ lbt_report(LbtIndex *index)
 	LBT_GUARD_BEGIN();
 	{
 		unserved = report_to_policy(index, events);
-		lbt_stats_add(index, events);
+		lbt_stats_add(index->file.database, index->oid, events);
 	}
 	LBT_GUARD_END((void) 0);
 	memcpy(index->counts.reported, index->counts.events, sizeof(index->counts.reported));

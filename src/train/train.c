@@ -7,7 +7,6 @@
 #include "train/train.h"
 
 #include "key/bound.h"
-#include "registry/counters.h"
 #include "registry/xact.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"

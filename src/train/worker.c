@@ -17,7 +17,6 @@
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
-#include "registry/counters.h"
 #include "registry/models.h"
 #include "server/compat.h"
 #include "server/guard.h"
