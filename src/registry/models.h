@@ -80,7 +80,7 @@ extern void lbt_stats_add(Oid database, Oid oid, const uint64 *events);
 /* Totals of an index of this database; zeroes if none, or none reachable. */
 extern void lbt_stats_get(Oid oid, LbtStats *out);
 
-/* Zero an index's totals, or the database's.  May raise errors. */
+/* Zero an index's totals; InvalidOid: the database's.  May raise errors. */
 extern void lbt_stats_reset(Oid oid);
 
 /* Forget the totals of an index that is gone. */

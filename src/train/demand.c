@@ -218,13 +218,12 @@ register_worker(Oid database)
 {
 	BackgroundWorker worker = {
 		.bgw_name = "learnedbtree worker",.bgw_type = "learnedbtree worker",
+		.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION,
+		.bgw_start_time = BgWorkerStart_ConsistentState,.bgw_restart_time = BGW_NEVER_RESTART,
 		.bgw_library_name = "learnedbtree",.bgw_function_name = "lbt_worker_main",
+		.bgw_main_arg = ObjectIdGetDatum(database)
 	};
 
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-	worker.bgw_start_time = BgWorkerStart_ConsistentState;
-	worker.bgw_restart_time = BGW_NEVER_RESTART;
-	worker.bgw_main_arg = ObjectIdGetDatum(database);
 	return RegisterDynamicBackgroundWorker(&worker, NULL);
 }
 

@@ -59,8 +59,8 @@
  *
  * Memory.  All of it is private and within maintenance_work_mem.  The leaves
  * have to fit.  The separators of all leaves, from which codes are learned,
- * are kept as long as they fit beside; otherwise the codes come from a second
- * walk, and the model has no separators.
+ * are kept while they fit, too; otherwise the codes come from a second walk,
+ * and the model has no separators.
  */
 typedef struct Harvest
 {
@@ -68,15 +68,13 @@ typedef struct Harvest
 	const LbtKeySpec *spec;
 	LbtTrained *trained;		/* the outcome */
 	LbtModelHeader *header;		/* of trained */
-	uint32		capacity;
-	uint32		limit;			/* as many fit into the memory allowed */
+	Size		capacity;
 	LbtLeaf    *leaves;			/* header->nleaves */
 	bool		code_known;		/* codes can be made as leaves come */
 	MemoryContext separators;	/* NULL: they are not kept */
 	LbtKeyValue *values;		/* spec->ncolumns for each leaf */
 	uint8	   *nvalues;
-	Size		string_bytes;	/* of byte strings of separators */
-	char	   *strings;		/* where there is room for more */
+	char	   *strings;		/* room for more byte strings of separators */
 	Size		strings_left;
 	char	   *scratch;		/* for those of one separator */
 	MemoryContext passing;		/* for compressed ones */
@@ -99,35 +97,28 @@ budget_left(void)
 	return budget() - Min(budget(), MemoryContextMemAllocated(CurrentMemoryContext, true));
 }
 
-static void *
-enlarge(MemoryContext context, void *old, Size bytes)
-{
-	return old ? repalloc_huge(old, bytes) : MemoryContextAllocHuge(context, bytes);
-}
-
-/* Make room for one more leaf, and its separator while memory is enough. */
+/*
+ * Make room for leaves, about as many as the file has blocks, and for their
+ * separators, if there is memory for both.
+ */
 static void
 make_room(Harvest *h)
 {
-	Size		of_leaf = sizeof(LbtLeaf) + h->spec->ncolumns * sizeof(LbtKeyValue) + 1;
-	bool		full = h->header->nleaves == h->capacity;
+	Size		of_separator = h->spec->ncolumns * sizeof(LbtKeyValue);
+	Size		nblocks = RelationGetNumberOfBlocks(h->rel);
 
-	if (full)
-		h->capacity = Min(Max(h->capacity * 2, 1024), h->limit);
-	if (h->separators && h->string_bytes + h->capacity * of_leaf > budget())
-	{
-		MemoryContextDelete(h->separators);
-		h->separators = NULL;
-	}
-	if (!full)
+	h->capacity = Min(Min((Size) lbt_max_model_memory * 1024, budget()) / sizeof(LbtLeaf),
+					  Min(nblocks + nblocks / 8 + 1024, PG_UINT32_MAX / 2));
+	h->leaves = MemoryContextAllocHuge(CurrentMemoryContext, h->capacity * sizeof(LbtLeaf));
+
+	/* A single number is its code. */
+	h->code_known = h->spec->ncolumns == 1 && !h->spec->column[0].bytes;
+	if (h->code_known || h->capacity * (of_separator + 1) > budget_left())
 		return;
-	h->leaves = enlarge(CurrentMemoryContext, h->leaves, h->capacity * sizeof(LbtLeaf));
-	if (h->separators)
-	{
-		h->values = enlarge(h->separators, h->values,
-							h->capacity * h->spec->ncolumns * sizeof(LbtKeyValue));
-		h->nvalues = enlarge(h->separators, h->nvalues, h->capacity);
-	}
+	h->separators = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree separators",
+										  ALLOCSET_DEFAULT_SIZES);
+	h->values = MemoryContextAllocHuge(h->separators, h->capacity * of_separator);
+	h->nvalues = MemoryContextAllocHuge(h->separators, h->capacity);
 }
 
 /* Add a leaf whose left separator is h->separator. */
@@ -163,7 +154,6 @@ copy_bytes(Harvest *h, int column, const uint8 *bytes, uint32 length)
 		if (h->strings_left < length)
 		{
 			h->strings = MemoryContextAlloc(h->separators, STRINGS_BYTES);
-			h->string_bytes += STRINGS_BYTES;
 			h->strings_left = STRINGS_BYTES;
 		}
 		copy = h->strings;
@@ -237,12 +227,17 @@ walk_leaves(Harvest *h)
 	{
 		/* Again: reading a page has ended it with its own wait event. */
 		pgstat_report_wait_start(lbt_wait_event(&event, "LearnedBtreeTrain"));
-		if (h->header->nleaves >= h->limit)
+		if (h->header->nleaves >= h->capacity)
 		{
 			h->trained->state = LBT_TOO_LARGE;
 			break;
 		}
-		make_room(h);
+		if (h->separators && MemoryContextMemAllocated(h->separators, false) +
+			h->capacity * sizeof(LbtLeaf) > budget())
+		{
+			MemoryContextDelete(h->separators);
+			h->separators = NULL;
+		}
 		if (walk.separator)
 			set_separator(h, walk.separator);
 		add_leaf(h, walk.block);
@@ -278,12 +273,7 @@ harvest(Harvest *h)
 	h->scratch = palloc(LBT_CODE_COLUMNS * LBT_SCRATCH_BYTES);
 	h->passing = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree separator",
 									   ALLOCSET_SMALL_SIZES);
-
-	/* A single number is its code. */
-	h->code_known = h->spec->ncolumns == 1 && !h->spec->column[0].bytes;
-	if (!h->code_known)
-		h->separators = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree separators",
-											  ALLOCSET_DEFAULT_SIZES);
+	make_room(h);
 	lbt_keycode_begin(h->learner, h->spec->ncolumns, h->spec->order);
 	lbt_keycode_finish(h->learner, code);	/* all there is to learn of one */
 	walk_leaves(h);
@@ -382,8 +372,6 @@ train(Relation rel, LbtIndex *index, bool new_file)
 				end;
 
 	INSTR_TIME_SET_CURRENT(start);
-	h.limit = Min(Min((Size) lbt_max_model_memory * 1024, budget()) / sizeof(LbtLeaf),
-				  PG_UINT32_MAX / 2);
 	harvest(&h);
 	if (trained.state == LBT_READY && !fit(index, h.leaves, header->nleaves, &trained))
 		trained.state = LBT_DAMAGED;
@@ -524,8 +512,8 @@ lbt_train(Relation rel, LbtIndex *index)
 	/*
 	 * Race: REINDEX CONCURRENTLY drops the old index under a lock that a
 	 * worker's does not conflict with (one that did would deadlock: it waits
-	 * for our snapshot).  Either the drop's commit forgets the model that we
-	 * have published, or we see here that the index is gone.
+	 * for our snapshot).  Either its session forgets the model that we have
+	 * published, after its commit, or we see here that the index is gone.
 	 */
 	AcceptInvalidationMessages();
 	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(RelationGetRelid(rel))))
