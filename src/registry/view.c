@@ -159,10 +159,11 @@ open_model(LbtIndex *index, const LbtEntry *entry)
 		return false;
 	code_bytes = MAXALIGN(lbt_keycode_bytes(&code));
 	runs_bytes = index->model.separators.bytes > 0 ? LBT_TIE_RUNS * sizeof(LbtTieRun) : 0;
-	kept = MemoryContextAlloc(views_context, code_bytes + runs_bytes);
-	memcpy(kept, &code, lbt_keycode_bytes(&code));
 	if (index->code)
 		pfree(index->code);
+	index->code = NULL;
+	kept = MemoryContextAlloc(views_context, code_bytes + runs_bytes);
+	memcpy(kept, &code, lbt_keycode_bytes(&code));
 	index->model.code = index->code = kept;
 	lbt_separators_set_columns(&index->model.separators, index->keyspec.order,
 							   index->keyspec.ncolumns,
