@@ -3,7 +3,6 @@
  */
 #include "am/am.h"
 
-#include "registry/counters.h"
 #include "registry/settings.h"
 #include "proof/locate.h"
 #include "train/train.h"

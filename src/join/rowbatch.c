@@ -6,7 +6,6 @@
 #include "am/am.h"
 #include "executor/executor.h"
 #include "join/join.h"
-#include "registry/counters.h"
 #include "server/guard.h"
 #include "server/tableblock.h"
 #include "utils/datum.h"

@@ -10,11 +10,10 @@
 #include "catalog/pg_authid.h"
 #include "funcapi.h"
 #include "miscadmin.h"
-#include "registry/counters.h"
 #include "registry/settings.h"
 #include "serve/serve.h"
 #include "server/compat.h"
-#include "train/report.h"
+#include "train/demand.h"
 #include "train/train.h"
 #include "utils/tuplestore.h"
 
@@ -103,10 +102,10 @@ lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char 
 
 	memset(model, 0, sizeof(*model));
 	if (!lbt_trainable(rel, index, reason))
-		return index->keyspec.ncolumns == 0 && index->serving.options.learned != 0 ?
+		return index->keyspec.ncolumns == 0 && index->serving.options.learned ?
 			"unsupported" : "off";
 	if (index->shareable)
-		lbt_registry_describe(&index->file, model);
+		lbt_registry_describe(&index->file, model, NULL);
 	if (lbt_is_btree(rel))
 		refusal = lbt_serve_refusal(rel, &ignored);
 	*reason = refusal ? psprintf("not served in this session: %s", refusal) :
@@ -164,14 +163,17 @@ learnedbtree_leaves(PG_FUNCTION_ARGS)
 {
 	Relation	rel = lbt_open_argument(fcinfo, AccessShareLock, false);
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	Size		bytes;
-	void	   *copy = lbt_index_copy_model(lbt_index_get(rel), &bytes);
+	LbtIndex   *index = lbt_index_get(rel);
+	LbtRegistered registered;
+	void	   *copy = NULL;
 	LbtModel	model = {0};
 	LbtKeyCode	code;
 	uint32		knot = 0;
 
 	InitMaterializedSRF(fcinfo, 0);
-	if (copy && !lbt_model_open(copy, bytes, &model, &code))
+	if (index->shareable)
+		lbt_registry_describe(&index->file, &registered, &copy);
+	if (copy && !lbt_model_open(copy, registered.header.bytes, &model, &code))
 		model.nleaves = 0;
 	for (uint32 slot = 0; slot < model.nleaves; slot++)
 	{

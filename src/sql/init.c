@@ -12,7 +12,7 @@
 #include "server/shared.h"
 #include "sql/functions.h"
 #include "tcop/tcopprot.h"
-#include "train/report.h"
+#include "train/demand.h"
 
 PG_MODULE_MAGIC;
 
