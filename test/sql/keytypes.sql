@@ -14,7 +14,7 @@ INSERT INTO kt SELECT (mix(i) % 1000000 - 500000) / 8.0, mix(i) % 90000 / 4.0, s
        lpad(to_hex(mix(i) * 65537), 16, '0')::macaddr8, time '00:00' + mix(i) % 86400 * interval '1 s',
        (enum_range(NULL::kt_mood))[1 + mix(i) % 5], 'item ' || mix(i) % 3000, 'item ' || mix(i) % 3000,
        (mix(i) % 100000)::money, '0/0'::pg_lsn + mix(i)::numeric, mix(i)::text::xid8, i
-  FROM generate_series(1, 3000) i;
+  FROM generate_series(1, 1200) i;
 -- the ends, equal ones that look different, and NULLs
 INSERT INTO kt (n, i)
 SELECT n::numeric, i::inet
@@ -39,7 +39,7 @@ BEGIN
         format('%I IN (%s)', col, list), format('%1$I >= %2$s AND %1$I > %2$s', col, literals[1]),
         format('%I = ANY (ARRAY[%s, NULL, %s]) ORDER BY 1', col, list, literals[1]), format('%I = ANY (ARRAY[%s]) ORDER BY 1 DESC LIMIT 3', col, list)];
     FOREACH direction IN ARRAY ARRAY['ASC', 'DESC NULLS LAST'] LOOP
-        EXECUTE format('CREATE INDEX kt_i ON kt USING %s (%I %s) WITH (fillfactor = 30)', am(), col, direction);
+        EXECUTE format('CREATE INDEX kt_i ON kt USING %s (%I %s) WITH (fillfactor = 12)', am(), col, direction);
         type := of;
         SELECT m.state INTO state FROM learnedbtree_model('kt_i') m;
         SELECT sum(c.queries) FILTER (WHERE c.outcome IN ('same, verified', 'same, fallback')),
@@ -67,12 +67,12 @@ SELECT * FROM try_key_type('l', '{0/1000000, 0/F0000000, 0/0, FFFFFFFF/FFFFFFFF}
 SELECT * FROM try_key_type('x', '{100000000, 4000000000, 0, 18446744073709551615}');
 
 -- blanks at the end, and the pattern operator class
-CREATE INDEX kt_b ON kt USING :am (b bpchar_pattern_ops);
+CREATE INDEX kt_b ON kt USING :am (b bpchar_pattern_ops) WITH (fillfactor = 40);
 SELECT * FROM compare_all('kt_b', 'SELECT b FROM kt WHERE $1', ARRAY[$$b ~<~ 'item 2'$$, $$b ~>=~ 'item 99 '$$, $$b = 'item 7    '$$, $$b ~>~ 'item 1' AND b ~<=~ 'item 2'$$, $$b = ANY ('{item 1, item 2 , nothing}')$$]);
 DROP INDEX kt_b;
 
 -- several columns of such types, orders and nulls
-CREATE INDEX kt_eni ON kt USING :am (e, n DESC NULLS LAST, i) WITH (fillfactor = 30);
+CREATE INDEX kt_eni ON kt USING :am (e, n DESC NULLS LAST, i) WITH (fillfactor = 12);
 SELECT * FROM compare_all('kt_eni', 'SELECT e, n, i FROM kt WHERE $1', ARRAY[
     $$e = 'awful'$$, $$e = 'fair' AND n > 100$$, $$e = 'good' AND n BETWEEN -50 AND 7000.5$$, $$e IN ('bad', 'poor') AND n < -10000$$, $$e > 'fair'$$,
     $$e = 'bad' AND n = 0.00$$, $$e = ANY ('{awful, good, NULL}') AND n = ANY ('{1, 2.5, 100.125, NaN}')$$]);
@@ -81,10 +81,10 @@ SELECT sound('kt_eni');
 DROP INDEX kt_eni;
 
 -- an enum value that comes between others changes no order
-CREATE INDEX kt_e ON kt USING :am (e, id) WITH (fillfactor = 30);
+CREATE INDEX kt_e ON kt USING :am (e, id) WITH (fillfactor = 12);
 ALTER TYPE kt_mood ADD VALUE 'middling' AFTER 'poor';
-INSERT INTO kt (e, id) SELECT 'middling', i FROM generate_series(1, 500) i;
-SELECT * FROM compare_all('kt_e', 'SELECT e, id FROM kt WHERE $1', ARRAY[$$e = 'middling'$$, $$e = 'middling' AND id > 250$$, $$e >= 'middling'$$, $$e < 'middling'$$, $$e IN ('poor', 'middling')$$]);
+INSERT INTO kt (e, id) SELECT 'middling', i FROM generate_series(1, 200) i;
+SELECT * FROM compare_all('kt_e', 'SELECT e, id FROM kt WHERE $1', ARRAY[$$e = 'middling'$$, $$e = 'middling' AND id > 100$$, $$e >= 'middling'$$, $$e < 'middling'$$, $$e IN ('poor', 'middling')$$]);
 SELECT sound('kt_e');
 DROP INDEX kt_e;
 

@@ -7,7 +7,7 @@ INSERT INTO typ SELECT (mix(i) % 60000 - 30000)::int2, (mix(i) - 2147483645)::in
        mix(i)::oid, i % 3 = 0, chr((i % 120 + 1)::int)::"char", ((mix(i) - 2000000000) / 1000.0)::float4, (mix(i) - 2000000000) / 7.0,
        date '1900-01-01' + (mix(i) % 90000)::int, timestamp '1970-01-01' + mix(i) * interval '1 second',
        timestamptz '1970-01-01 00:00+00' + mix(i) * interval '1 second'
-  FROM generate_series(1, 4000) i;
+  FROM generate_series(1, 1500) i;
 INSERT INTO typ VALUES
     (-32768, -2147483648, -9223372036854775808, 0, false, '', '-Infinity', '-Infinity', '-infinity', '-infinity', '-infinity'),
     (32767, 2147483647, 9223372036854775807, 4294967295, true, E'\\377', 'Infinity', 'Infinity', 'infinity', 'infinity', 'infinity'),
@@ -22,7 +22,7 @@ DECLARE
     direction text;
 BEGIN
     FOREACH direction IN ARRAY ARRAY['ASC', 'DESC', 'ASC NULLS FIRST', 'DESC NULLS LAST'] LOOP
-        EXECUTE format('CREATE INDEX typ_i ON typ USING %s (%I %s) WITH (fillfactor = 30)', am(), col, direction);
+        EXECUTE format('CREATE INDEX typ_i ON typ USING %s (%I %s) WITH (fillfactor = 11)', am(), col, direction);
         RETURN QUERY
             SELECT direction || ': ' || c.outcome, c.queries, CASE WHEN c.outcome = 'same, verified' THEN '' ELSE c.which END
               FROM compare_all('typ_i', format('SELECT %I FROM typ WHERE $1', col),
@@ -45,13 +45,13 @@ RESET timezone;
 
 -- few values, each over many leaves
 SELECT * FROM try_type('c', ARRAY[$$'a'::"char"$$, $$''::"char"$$, $$'x'::"char"$$]);
-CREATE INDEX typ_b ON typ USING :am (b, i4);
+CREATE INDEX typ_b ON typ USING :am (b, i4) WITH (fillfactor = 30);
 SELECT * FROM compare_all('typ_b', 'SELECT b, i4 FROM typ WHERE $1', ARRAY['b', 'NOT b', 'b = true AND i4 > 1000000', 'b = false AND i4 < 0', 'b AND i4 = 0']);
 DROP INDEX typ_b;
 
 -- arguments whose comparison depends on the time zone are nbtree's
-CREATE INDEX typ_t ON typ USING :am (t);
-CREATE INDEX typ_d ON typ USING :am (d);
+CREATE INDEX typ_t ON typ USING :am (t) WITH (fillfactor = 30);
+CREATE INDEX typ_d ON typ USING :am (d) WITH (fillfactor = 30);
 SELECT compare('typ_t', $$SELECT t FROM typ WHERE t < timestamptz '1980-01-01 00:00+00'$$),
        compare('typ_d', $$SELECT d FROM typ WHERE d < timestamp '1910-01-01 12:00'$$),
        compare('typ_d', $$SELECT d FROM typ WHERE d < timestamptz '1910-01-01 12:00+00'$$);
