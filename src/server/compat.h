@@ -46,52 +46,55 @@
 #error "learnedbtree supports PostgreSQL 15 to 19"
 #endif
 
-/* The file a relation's data is in: renamed in 16. */
+/* The file a relation's data is in: renamed in 16, as are some functions. */
 #if PG_VERSION_NUM >= 160000
 #define LbtRelDatabase(rel) ((rel)->rd_locator.dbOid)
 #define LbtRelTablespace(rel) ((rel)->rd_locator.spcOid)
 #define LbtRelNumber(rel) ((rel)->rd_locator.relNumber)
+#define LbtRelFileSubid(rel) ((rel)->rd_firstRelfilelocatorSubid)
+#define lbt_tag_is_of(tag, rel) BufTagMatchesRelFileLocator(tag, &(rel)->rd_locator)
 #define lbt_read_recent_buffer(rel, block, recent) \
 	ReadRecentBuffer((rel)->rd_locator, MAIN_FORKNUM, block, recent)
+#define lbt_relation_ownercheck(relid, roleid) \
+	object_ownercheck(RelationRelationId, relid, roleid)
 #else
 #define LbtRelDatabase(rel) ((rel)->rd_node.dbNode)
 #define LbtRelTablespace(rel) ((rel)->rd_node.spcNode)
 #define LbtRelNumber(rel) ((rel)->rd_node.relNode)
+#define LbtRelFileSubid(rel) ((rel)->rd_firstRelfilenodeSubid)
+#define lbt_tag_is_of(tag, rel) RelFileNodeEquals((tag)->rnode, (rel)->rd_node)
 #define lbt_read_recent_buffer(rel, block, recent) \
 	ReadRecentBuffer((rel)->rd_node, MAIN_FORKNUM, block, recent)
+#define lbt_relation_ownercheck(relid, roleid) pg_class_ownercheck(relid, roleid)
 #endif
 
+/* Was the file made in this transaction, so that a rollback removes it? */
 static inline bool
-lbt_relation_ownercheck(Oid relid, Oid roleid)
+lbt_relation_is_new_file(Relation rel)
 {
-#if PG_VERSION_NUM >= 160000
-	return object_ownercheck(RelationRelationId, relid, roleid);
-#else
-	return pg_class_ownercheck(relid, roleid);
-#endif
+	return rel->rd_createSubid != InvalidSubTransactionId ||
+		LbtRelFileSubid(rel) != InvalidSubTransactionId;
 }
 
-/* Does the collation compare text by its bytes? */
-static inline bool
-lbt_collation_is_c(Oid collation)
-{
-	if (!OidIsValid(collation))
-		return false;
+/* Does the collation, which is valid, compare text by its bytes? */
 #if PG_VERSION_NUM >= 180000
-	return pg_newlocale_from_collation(collation)->collate_is_c;
+#define lbt_collation_is_c(collation) (pg_newlocale_from_collation(collation)->collate_is_c)
 #else
-	return lc_collate_is_c(collation);
+#define lbt_collation_is_c(collation) lc_collate_is_c(collation)
 #endif
-}
+
+/*
+ * strxfrm() for any collation: writes as much of a text's sort key as there is
+ * space for, and returns its length.
+ */
+extern Size lbt_strnxfrm(Oid collation, const char *text, Size length, char *key, Size size);
 
 /* "snapshot too old" went away in 17. */
-static inline void
-lbt_test_for_old_snapshot(Snapshot snapshot, Relation rel, Page page)
-{
-#if PG_VERSION_NUM < 170000
-	TestForOldSnapshot(snapshot, rel, page);
+#if PG_VERSION_NUM >= 170000
+#define lbt_test_for_old_snapshot(snapshot, rel, page) ((void) 0)
+#else
+#define lbt_test_for_old_snapshot(snapshot, rel, page) TestForOldSnapshot(snapshot, rel, page)
 #endif
-}
 
 /* Count a search of the index, as access methods do for each descent. */
 static inline void
@@ -133,25 +136,13 @@ lbt_scan_drops_pin(IndexScanDesc scan)
  * the lock share-exclusive, or is denied if another process is writing the
  * page or setting hints.  After beginning, set a hint and finish.
  */
-static inline bool
-lbt_hints_begin(Buffer buf)
-{
 #if PG_VERSION_NUM >= 190000
-	return BufferBeginSetHintBits(buf);
+#define lbt_hints_begin(buf) BufferBeginSetHintBits(buf)
+#define lbt_hints_finish(buf) BufferFinishSetHintBits(buf, true, true)
 #else
-	return true;
+#define lbt_hints_begin(buf) true
+#define lbt_hints_finish(buf) MarkBufferDirtyHint(buf, true)
 #endif
-}
-
-static inline void
-lbt_hints_finish(Buffer buf)
-{
-#if PG_VERSION_NUM >= 190000
-	BufferFinishSetHintBits(buf, true, true);
-#else
-	MarkBufferDirtyHint(buf, true);
-#endif
-}
 
 /* Parameters of a shared hash table with keys compared and copied as bytes. */
 static inline dshash_parameters
@@ -172,23 +163,13 @@ lbt_dshash_parameters(Size key_size, Size entry_size, int tranche)
 }
 
 /* A new LWLock tranche, by a lasting name; before 19 each process names it. */
-static inline int
-lbt_new_tranche(const char *name)
-{
 #if PG_VERSION_NUM >= 190000
-	return LWLockNewTrancheId(name);
+#define lbt_new_tranche(name) LWLockNewTrancheId(name)
+#define lbt_name_tranche(tranche, name) ((void) 0)
 #else
-	return LWLockNewTrancheId();
+#define lbt_new_tranche(name) LWLockNewTrancheId()
+#define lbt_name_tranche(tranche, name) LWLockRegisterTranche(tranche, name)
 #endif
-}
-
-static inline void
-lbt_name_tranche(int tranche, const char *name)
-{
-#if PG_VERSION_NUM < 190000
-	LWLockRegisterTranche(tranche, name);
-#endif
-}
 
 /* Below 18 the executor's arbiters are unique indexes of btree only. */
 #define LBT_ON_CONFLICT_NEEDS_BTREE (PG_VERSION_NUM < 180000)
@@ -198,19 +179,6 @@ lbt_name_tranche(int tranche, const char *name)
 
 /* Below 18 only btree may have row comparisons, in the executor, too. */
 #define LBT_PLANNER_ASKS_RELAM (PG_VERSION_NUM >= 180000)
-
-/* Was the file made in this transaction, so that a rollback removes it? */
-static inline bool
-lbt_relation_is_new_file(Relation rel)
-{
-#if PG_VERSION_NUM >= 160000
-	return rel->rd_createSubid != InvalidSubTransactionId ||
-		rel->rd_firstRelfilelocatorSubid != InvalidSubTransactionId;
-#else
-	return rel->rd_createSubid != InvalidSubTransactionId ||
-		rel->rd_firstRelfilenodeSubid != InvalidSubTransactionId;
-#endif
-}
 
 /*
  * A process's wait event in pg_stat_activity: from 17 on our own, by a lasting
@@ -282,16 +250,11 @@ LBT_TIME_CONVERSION(date2timestamptz, DateADT)
 LBT_TIME_CONVERSION(timestamp2timestamptz, Timestamp)
 
 /* An option of EXPLAIN that is on or off. */
-#ifdef LBT_EXPLAIN_OPTIONS
-static inline void
-lbt_register_explain_option(const char *name, ExplainOptionHandler handler)
-{
 #if PG_VERSION_NUM >= 190000
-	RegisterExtensionExplainOption(name, handler, GUCCheckBooleanExplainOption);
+#define lbt_register_explain_option(name, handler) \
+	RegisterExtensionExplainOption(name, handler, GUCCheckBooleanExplainOption)
 #else
-	RegisterExtensionExplainOption(name, handler);
-#endif
-}
+#define lbt_register_explain_option(name, handler) RegisterExtensionExplainOption(name, handler)
 #endif
 
 #endif							/* LBT_COMPAT_H */

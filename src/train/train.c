@@ -7,6 +7,7 @@
 #include "train/train.h"
 
 #include "key/bound.h"
+#include "key/sortkey.h"
 #include "registry/counters.h"
 #include "registry/xact.h"
 #include "miscadmin.h"
@@ -14,7 +15,6 @@
 #include "server/compat.h"
 #include "server/guard.h"
 #include "server/shared.h"
-#include "server/sortkey.h"
 #include "train/demand.h"
 #include "train/leafwalk.h"
 #include "train/report.h"
