@@ -108,11 +108,11 @@ any_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Ind
 
 /* Is the item before the bound, as far as can be guessed cheaply? */
 static inline bool
-guess_before(const Gallop *search, IndexTuple itup)
+guess_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, IndexTuple itup)
 {
-	const LbtKeyColumn *column = &search->spec->column[0];
+	const LbtKeyColumn *column = &spec->column[0];
 	bool		isnull;
-	Datum		datum = index_getattr(itup, 1, search->tupdesc, &isnull);
+	Datum		datum = index_getattr(itup, 1, tupdesc, &isnull);
 
 	if (!isnull && !lbt_stored_compressed(column, datum))
 	{
@@ -120,13 +120,13 @@ guess_before(const Gallop *search, IndexTuple itup)
 		LbtKeyValue item;
 		int			order;
 
-		lbt_stored_bytes(column, (const char *) search->bound->value[0].ordered, &key);
+		lbt_stored_bytes(column, (const char *) bound->value[0].ordered, &key);
 		lbt_stored_bytes(column, DatumGetPointer(datum), &item);
 		order = lbt_guess_order(column->collation, item.bytes, item.length, key.bytes, key.length);
 		if (order != 0)
 			return (order < 0) != column->desc;
 	}
-	return lbt_before_bound(search->spec, search->tupdesc, search->bound, itup, false);
+	return lbt_before_bound(spec, tupdesc, bound, itup, false);
 }
 
 /*
@@ -168,7 +168,7 @@ static pg_attribute_always_inline bool
 before(const Gallop *search, OffsetNumber offset, Test test, uint32 *common)
 {
 	IndexTuple	itup = lbt_page_tuple(search->page, offset);
-	const char *at = item_key(search->page, offset);
+	const char *at = (const char *) itup + MAXALIGN(sizeof(IndexTupleData));
 	const LbtBound *bound = search->bound;
 	uint64		v;
 
@@ -177,7 +177,7 @@ before(const Gallop *search, OffsetNumber offset, Test test, uint32 *common)
 	if (test == BYTES_COLUMN)
 		return bytes_before(search, itup, at, common);
 	if (test == GUESS_TEXT)
-		return guess_before(search, itup);
+		return guess_before(search->spec, search->tupdesc, bound, itup);
 	if (unlikely(IndexTupleHasNulls(itup)))
 		return any_before(search->spec, search->tupdesc, bound, itup);
 	v = lbt_order_signed(test == INT8_COLUMN ? *(const int64 *) at : *(const int32 *) at);
