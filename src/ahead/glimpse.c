@@ -16,7 +16,7 @@
 
 #include "access/tupmacs.h"
 #include "key/sortkey.h"
-#include "server/tableblock.h"
+#include "server/bufferhint.h"
 
 /* ---- leaves and items ---- */
 

@@ -8,7 +8,7 @@
 #include "join/join.h"
 #include "registry/counters.h"
 #include "server/guard.h"
-#include "server/tableblock.h"
+#include "server/bufferhint.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"

@@ -9,7 +9,7 @@
 #include "server/executor.h"
 #include "server/guard.h"
 #include "server/shared.h"
-#include "server/tableblock.h"
+#include "server/bufferhint.h"
 #include "storage/ipc.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
