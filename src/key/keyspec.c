@@ -171,7 +171,7 @@ static int64
 widen(Oid column_type, Oid type, Datum arg)
 {
 	int			overflow = 0;
-	Timestamp	t;
+	int64		t;
 
 	if (type == INT2OID)
 		return DatumGetInt16(arg);
@@ -180,11 +180,19 @@ widen(Oid column_type, Oid type, Datum arg)
 	if (type == INT8OID)
 		return DatumGetInt64(arg);
 	if (type == TIMESTAMPOID)
-		t = lbt_timestamp2timestamptz(DatumGetTimestamp(arg), &overflow);
-	else if (column_type == TIMESTAMPOID)
-		t = lbt_date2timestamp(DatumGetDateADT(arg), &overflow);
+		t = DatumGetTimestamp(arg);
 	else
-		t = lbt_date2timestamptz(DatumGetDateADT(arg), &overflow);
+	{
+		DateADT		date = DatumGetDateADT(arg);
+
+		if (DATE_NOT_FINITE(date))
+			return DATE_IS_NOBEGIN(date) ? PG_INT64_MIN : PG_INT64_MAX;
+		if (date >= TIMESTAMP_END_JULIAN - POSTGRES_EPOCH_JDATE)
+			return PG_INT64_MAX - 1;
+		t = date * USECS_PER_DAY;
+	}
+	if (column_type == TIMESTAMPTZOID)
+		t = lbt_timestamp2timestamptz(t, &overflow);
 	return overflow > 0 ? PG_INT64_MAX - 1 : overflow < 0 ? PG_INT64_MIN + 1 : t;
 }
 

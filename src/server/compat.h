@@ -108,11 +108,11 @@ lbt_count_index_search(IndexScanDesc scan)
 }
 
 /*
- * May the scan drop a leaf's pin as soon as it has copied the matches?
- * Otherwise the pin must stay until the last of them was used: it keeps VACUUM
- * from recycling their heap TIDs (nbtree's README, "Making concurrent TID
- * recycling safe").  18 also keeps it for bitmap scans.  Before 19, relations
- * without WAL keep it: no LSN tells whether their pages have changed.
+ * May the scan drop a leaf's pin as soon as it has copied the matches?  Else
+ * the pin must stay until the last of them was used, to keep VACUUM from
+ * recycling their heap TIDs (nbtree's README, "Making concurrent TID recycling
+ * safe").  18 also keeps it for bitmap scans.  Before 19, relations without WAL
+ * keep it: no LSN tells whether their pages have changed.
  */
 static inline bool
 lbt_scan_drops_pin(IndexScanDesc scan)
@@ -131,10 +131,10 @@ lbt_scan_drops_pin(IndexScanDesc scan)
 }
 
 /*
- * Hints (LP_DEAD, and page flags that say so) on a page under a share lock.
- * From 19 on no page may change while it is written out: the first hint makes
- * the lock share-exclusive, or is denied if another process is writing the
- * page or setting hints.  After beginning, set a hint and finish.
+ * Around setting hints (LP_DEAD, and page flags that say so) on a page under a
+ * share lock.  From 19 on, a page that is being written out may not change:
+ * beginning makes the lock share-exclusive, or is denied if another process
+ * writes the page or sets hints.
  */
 #if PG_VERSION_NUM >= 190000
 #define lbt_hints_begin(buf) BufferBeginSetHintBits(buf)
@@ -171,18 +171,16 @@ lbt_dshash_parameters(Size key_size, Size entry_size, int tranche)
 #define lbt_name_tranche(tranche, name) LWLockRegisterTranche(tranche, name)
 #endif
 
-/* Below 18 the executor's arbiters are unique indexes of btree only. */
+/* Below 18 only btree may have row comparisons, and arbiters of conflicts. */
 #define LBT_ON_CONFLICT_NEEDS_BTREE (PG_VERSION_NUM < 180000)
+#define LBT_PLANNER_ASKS_RELAM (PG_VERSION_NUM >= 180000)
 
 /* Do foreign keys look rows up by their index, without planning a query? */
 #define LBT_FOREIGN_KEYS_USE_INDEXES (PG_VERSION_NUM >= 190000)
 
-/* Below 18 only btree may have row comparisons, in the executor, too. */
-#define LBT_PLANNER_ASKS_RELAM (PG_VERSION_NUM >= 180000)
-
 /*
- * A process's wait event in pg_stat_activity: from 17 on our own, by a lasting
- * name; else Extension.  Remembered in *event, which is 0 at first.
+ * A wait event: from 17 on our own, by a lasting name, which *event, 0 at
+ * first, remembers; else Extension.
  */
 static inline uint32
 lbt_wait_event(uint32 *event, const char *name)
@@ -220,34 +218,21 @@ lbt_holds_lock(Oid relid, LOCKMODE mode)
 #define lbt_subscription_relations(subscription) GetSubscriptionRelations(subscription)
 #endif
 
-/*
- * A date or timestamp as another type: lbt_date2timestamp() and so on.  If the
- * result is out of range, *overflow becomes -1 (too early) or 1.
- */
+/* If the result is out of range, *overflow becomes -1 (too early) or 1. */
+static inline TimestampTz
+lbt_timestamp2timestamptz(Timestamp time, int *overflow)
+{
 #if PG_VERSION_NUM >= 190000
-#define LBT_TIME_CONVERSION(convert, From) \
-	static inline int64 \
-	lbt_##convert(From time, int *overflow) \
-	{ \
-		ErrorSaveContext errors = {.type = T_ErrorSaveContext}; \
-		int64		converted = convert##_safe(time, (Node *) &errors); \
-\
-		if (errors.error_occurred) \
-			*overflow = time < 0 ? -1 : 1; \
-		return converted; \
-	}
-#else
-#define LBT_TIME_CONVERSION(convert, From) \
-	static inline int64 \
-	lbt_##convert(From time, int *overflow) \
-	{ \
-		return convert##_opt_overflow(time, overflow); \
-	}
-#endif
+	ErrorSaveContext errors = {.type = T_ErrorSaveContext};
+	TimestampTz converted = timestamp2timestamptz_safe(time, (Node *) &errors);
 
-LBT_TIME_CONVERSION(date2timestamp, DateADT)
-LBT_TIME_CONVERSION(date2timestamptz, DateADT)
-LBT_TIME_CONVERSION(timestamp2timestamptz, Timestamp)
+	if (errors.error_occurred)
+		*overflow = time < 0 ? -1 : 1;
+	return converted;
+#else
+	return timestamp2timestamptz_opt_overflow(time, overflow);
+#endif
+}
 
 /* An option of EXPLAIN that is on or off. */
 #if PG_VERSION_NUM >= 190000

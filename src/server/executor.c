@@ -1,12 +1,11 @@
 /*
  * executor.c - hooks around planner, executor and COPY; see executor.h.
  *
- * Statements nest: a function's query runs within its caller's.  running is
- * the innermost: each entry into the executor sets it, and its return restores
- * the one before.  An error leaves it as it is until a transaction or
- * subtransaction aborts.  (A handler for each statement would cost more than
- * all else here.)  The plan of a statement that then goes on is unknown, which
- * costs only time.
+ * Statements nest: a function's query runs within its caller's.  Each entry
+ * into the executor sets running to its query, and its return restores the one
+ * before.  An error leaves it until a transaction or subtransaction aborts.
+ * (A handler for each statement would cost more than all else here.)  The plan
+ * of a statement that then goes on is unknown, which costs only time.
  */
 #include "postgres.h"
 
@@ -19,34 +18,30 @@
 #include "tcop/utility.h"
 #include "utils/rel.h"
 
+/* Planner hooks; the first is called after it has looked up a relation. */
+#if PG_VERSION_NUM >= 190000
+#define describe_hook build_simple_rel_hook
+typedef build_simple_rel_hook_type describe_hook_type;
+#define DESCRIBE_PARAMETERS PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte
+#define DESCRIBE_ARGUMENTS root, rel, rte
+#define PLAN_PARAMETERS \
+	Query *parse, const char *text, int options, ParamListInfo params, ExplainState *explain
+#define PLAN_ARGUMENTS parse, text, options, params, explain
+#else
+#define describe_hook get_relation_info_hook
+typedef get_relation_info_hook_type describe_hook_type;
+#define DESCRIBE_PARAMETERS PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel
+#define DESCRIBE_ARGUMENTS root, relid, inhparent, rel
+#define PLAN_PARAMETERS Query *parse, const char *text, int options, ParamListInfo params
+#define PLAN_ARGUMENTS parse, text, options, params
+#endif
+
 #if PG_VERSION_NUM >= 180000
 #define RUN_PARAMETERS QueryDesc *query, ScanDirection direction, uint64 count
 #define RUN_ARGUMENTS query, direction, count
 #else
 #define RUN_PARAMETERS QueryDesc *query, ScanDirection direction, uint64 count, bool once
 #define RUN_ARGUMENTS query, direction, count, once
-#endif
-
-/* After the planner has looked up a relation; on 19 also a non-relation. */
-#if PG_VERSION_NUM >= 190000
-#define DESCRIBE_PARAMETERS PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte
-#define DESCRIBE_ARGUMENTS root, rel, rte
-#define describe_hook build_simple_rel_hook
-typedef build_simple_rel_hook_type describe_hook_type;
-#else
-#define DESCRIBE_PARAMETERS PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel
-#define DESCRIBE_ARGUMENTS root, relid, inhparent, rel
-#define describe_hook get_relation_info_hook
-typedef get_relation_info_hook_type describe_hook_type;
-#endif
-
-#if PG_VERSION_NUM >= 190000
-#define PLAN_PARAMETERS \
-	Query *parse, const char *text, int options, ParamListInfo params, ExplainState *explain
-#define PLAN_ARGUMENTS parse, text, options, params, explain
-#else
-#define PLAN_PARAMETERS Query *parse, const char *text, int options, ParamListInfo params
-#define PLAN_ARGUMENTS parse, text, options, params
 #endif
 
 LbtStatementCallbacks lbt_statement;

@@ -118,8 +118,8 @@ report(ErrorData *error)
 }
 
 /*
- * Clean up what an aborted subtransaction would, except what belongs to
- * resource owners: from 19 on, buffers' content locks go with the pins.
+ * Clean up what an aborted subtransaction would and no resource owner does.
+ * (From 19 on, buffers' content locks go with the pins.)
  */
 static void
 clean_up(void)
