@@ -11,6 +11,7 @@
  */
 #include "key/sortkey.h"
 
+#include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
 #include "model/keybytes.h"
 #include "server/compat.h"
@@ -19,15 +20,13 @@
 int			lbt_debug_sort_keys = LBT_SORT_KEYS_TRUE;
 LbtProvided lbt_sort_keys_provided = {0, 0};
 
-/* ---- the provider's sort keys ---- */
+/* ---- the provider's keys ---- */
 
-/* Its last one, with all levels, as it gives no less.  Memory is kept. */
-static uint8 *whole = NULL;
-static Size whole_size = 0;
+/* Its last one, with all levels, as it gives no less.  len is not used. */
+static StringInfoData whole;
 
 /* Sort keys are a few times as long as their text. */
 #define BYTES_A_CHARACTER 4
-#define LEAST_SIZE 1024
 
 /*
  * What lies behind so much of a text is not worth its time.  (Search arguments
@@ -39,33 +38,30 @@ static Size whole_size = 0;
 /* Ends the first level in both providers' keys; less than any weight byte. */
 #define LEVEL_END 1
 
-static void
-need_size(Size size)
-{
-	if (size <= whole_size)
-		return;
-	size = Max(size, LEAST_SIZE);
-	whole = whole ? repalloc(whole, size) : MemoryContextAlloc(TopMemoryContext, size);
-	whole_size = size;
-}
-
 /* The size of a text's first level, which is then in whole. */
 static Size
 first_level(Oid collation, const char *text, Size length)
 {
-	const uint8 *end;
+	const char *end;
 	Size		size;
 
-	need_size(length * BYTES_A_CHARACTER + 1);
-	size = lbt_strnxfrm(collation, text, length, (char *) whole, whole_size);
-	if (size >= whole_size)
+	if (whole.data == NULL)
 	{
-		need_size(size + 1);
-		size = lbt_strnxfrm(collation, text, length, (char *) whole, whole_size);
-		size = Min(size, whole_size);
+		MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+
+		initStringInfo(&whole);
+		MemoryContextSwitchTo(old);
 	}
-	end = memchr(whole, LEVEL_END, size);
-	return end ? end - whole : size;
+	enlargeStringInfo(&whole, length * BYTES_A_CHARACTER);
+	size = lbt_strnxfrm(collation, text, length, whole.data, whole.maxlen);
+	if (size >= whole.maxlen)
+	{
+		enlargeStringInfo(&whole, size);
+		size = lbt_strnxfrm(collation, text, length, whole.data, whole.maxlen);
+		size = Min(size, whole.maxlen);
+	}
+	end = memchr(whole.data, LEVEL_END, size);
+	return end ? end - whole.data : size;
 }
 
 /* ---- plain characters ---- */
@@ -102,12 +98,12 @@ typedef struct Pair
 
 /*
  * What the provider has taught about a collation: the weights of characters,
- * and whether those of two stand side by side where these do.  They need not:
- * "ch" is a letter of its own in Czech, and digits may count as numbers.
+ * and whether those of two stand side by side where the characters do.  They
+ * need not: "ch" is a letter of its own in Czech, and digits may be numbers.
  *
- * Pairs of ASCII characters have a table.  The others are too many, so we keep
- * the latest.  Their weights may lack a byte, or have one more, behind the
- * first: ICU says the first byte of Cyrillic weights, and the like, once for
+ * Pairs of ASCII characters have a table.  Of the others, which are too many,
+ * it keeps the latest.  Their second weights may lack a byte, or have one
+ * more: ICU says the first byte of Cyrillic weights, and the like, once for
  * all that have it in a row.
  */
 typedef struct Plain
@@ -185,7 +181,7 @@ learn_weight(Plain *plain, pg_wchar c)
 	if (size <= MAX_WEIGHT)
 	{
 		weight->length = (uint8) size;
-		memcpy(weight->bytes, whole, size);
+		memcpy(weight->bytes, whole.data, size);
 	}
 	weight->learned = size <= MAX_WEIGHT ? REGULAR : EXCEPTION;
 }
@@ -208,13 +204,13 @@ weight_behind(Size size, const Weight *first, const Weight *second)
 	int			same = Min(length, second->length);
 
 	if (length < Min(second->length, 1) || length > MAX_WEIGHT || lacks < -1 || lacks > 1 ||
-		memcmp(whole, first->bytes, first->length) != 0 ||
-		memcmp(whole + size - same, second->bytes + second->length - same, same) != 0 ||
+		memcmp(whole.data, first->bytes, first->length) != 0 ||
+		memcmp(whole.data + size - same, second->bytes + second->length - same, same) != 0 ||
 		(lacks > 0 && first->bytes[0] != second->bytes[0]))
 		return weight;
 	weight.learned = REGULAR;
 	weight.length = (uint8) length;
-	memcpy(weight.bytes, whole + first->length, length);
+	memcpy(weight.bytes, whole.data + first->length, length);
 	return weight;
 }
 
@@ -372,7 +368,7 @@ lbt_sort_key(Oid collation, const uint8 *text, Size length, uint8 *out, Size roo
 		lbt_sort_keys_provided.bytes += length;
 		size = first_level(collation, (const char *) text, length);
 		size = Min(size, room);
-		memcpy(out, whole, size);
+		memcpy(out, whole.data, size);
 	}
 	if (unlikely(lbt_debug_sort_keys == LBT_SORT_KEYS_SCRAMBLED))
 		for (Size i = 0; i < size; i++)

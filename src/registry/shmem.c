@@ -179,7 +179,7 @@ attach(void)
 		expect_exit();
 	lbt_control = c;
 	lbt_hints_are_at((char *) place_of(c) + PLACE_BYTES);
-	lbt_guard_report_together(&c->unreachable_told);
+	lbt_guard_reported_at = &c->unreachable_told;
 }
 
 bool

@@ -205,7 +205,7 @@ static void
 finish_at_exit(void)
 {
 	finish(TopSubTransactionId, CREATED);
-	if (!lbt_guard_has_failed())
+	if (!lbt_guard_has_failed)
 		forget_now();
 }
 

@@ -19,24 +19,12 @@
 #define REPORT_INTERVAL_US UINT64CONST(60000000)
 
 static pg_atomic_uint64 own_report = {0};
-static pg_atomic_uint64 *reported_at = &own_report;
+pg_atomic_uint64 *lbt_guard_reported_at = &own_report;
 
-static bool has_failed = false;
+bool		lbt_guard_has_failed = false;
 
 /* Guards that are entered.  Each holds interrupts. */
 static uint32 depth = 0;
-
-void
-lbt_guard_report_together(pg_atomic_uint64 *shared)
-{
-	reported_at = shared;
-}
-
-bool
-lbt_guard_has_failed(void)
-{
-	return has_failed;
-}
 
 bool
 lbt_guard_may_enter(void)
@@ -147,9 +135,9 @@ void
 lbt_guard_swallow(LbtGuard *guard)
 {
 	ErrorData  *error = NULL;
-	bool		due = !guard->silent && lbt_log_is_due(reported_at, REPORT_INTERVAL_US);
+	bool		due = !guard->silent && lbt_log_is_due(lbt_guard_reported_at, REPORT_INTERVAL_US);
 
-	has_failed |= !guard->silent;
+	lbt_guard_has_failed |= !guard->silent;
 	guard->failed = true;
 	MemoryContextSwitchTo(guard->context);
 

@@ -82,8 +82,8 @@ typedef struct LbtGuard
 		LBT_GUARD_END(on_failure); \
 	} while (0)
 
-/* Share the limit of a line a minute; *reported_at is a shared TimestampTz. */
-extern void lbt_guard_report_together(pg_atomic_uint64 *reported_at);
+/* When the log got the last line, a TimestampTz.  Processes may share it. */
+extern pg_atomic_uint64 *lbt_guard_reported_at;
 
 /*
  * Is it time for another line in the log, so many microseconds after the one
@@ -93,7 +93,7 @@ extern void lbt_guard_report_together(pg_atomic_uint64 *reported_at);
 extern bool lbt_log_is_due(pg_atomic_uint64 *last, uint64 interval_us);
 
 /* Has this process met such an error?  It may again, at any shared memory. */
-extern bool lbt_guard_has_failed(void);
+extern bool lbt_guard_has_failed;
 
 /* Would a guard's block be run now? */
 extern bool lbt_guard_may_enter(void);
