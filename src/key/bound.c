@@ -29,7 +29,7 @@ lbt_bound_of_tuple(const LbtKeySpec *spec, TupleDesc tupdesc, IndexTuple itup, u
 		if (compressed)
 			datum = PointerGetDatum(PG_DETOAST_DATUM(datum));
 		(void) lbt_keyspec_argument(column, InvalidOid, datum, value,
-									column->encoded ? scratch + i * LBT_SCRATCH_BYTES : NULL);
+									scratch ? scratch + i * LBT_SCRATCH_BYTES : NULL);
 	}
 	bound->ncolumns = i;
 	bound->past = false;

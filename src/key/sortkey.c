@@ -29,9 +29,8 @@ static StringInfoData whole;
 #define BYTES_A_CHARACTER 4
 
 /*
- * What lies behind so much of a text is not worth its time.  (Search arguments
- * may be of any length, and ICU may need the whole key's memory.)  The price:
- * texts that agree so far may get keys out of order.
+ * Leave out what is behind so much of a text.  (Search arguments may be of any
+ * length.)  Texts that agree so far may get keys out of order.
  */
 #define MAX_TEXT 1024
 
@@ -215,8 +214,8 @@ weight_behind(Size size, const Weight *first, const Weight *second)
 }
 
 /*
- * A character's weights behind another one, or 0.  Only guesses meet one that
- * is not plain in front: it is not known to make an exception of the second.
+ * A character's weights behind another, or behind 0 for none.  (Guesses also
+ * meet pairs whose first is an exception: it makes none of the second.)
  */
 static Weight
 learn_pair(Plain *plain, pg_wchar first, pg_wchar second)
@@ -231,10 +230,7 @@ learn_pair(Plain *plain, pg_wchar first, pg_wchar second)
 	if (one->length > 0 && other->length > 0)
 		return weight_behind(first_level_of(plain, first, second, 0), one, other);
 
-	/*
-	 * What follows one without weights is not told what was before that: the
-	 * other's must then be the same behind any.
-	 */
+	/* Across one without weights, the other's must be the same, too. */
 	if (one->length > 0)
 		again = weight_behind(first_level_of(plain, first, second, first), one, one);
 	else
@@ -244,17 +240,16 @@ learn_pair(Plain *plain, pg_wchar first, pg_wchar second)
 	return weight;
 }
 
-/* Two ASCII characters, or 0 and one. */
+/* May the second's own weights be used behind the first? */
 static pg_noinline Learned
 learn_ascii_pair(Plain *plain, pg_wchar first, pg_wchar second)
 {
 	Weight		weight = learn_pair(plain, first, second);
 
-	return weight.learned == REGULAR && weight.length == plain->weight[second].length ?
-		REGULAR : EXCEPTION;
+	return weight.length == plain->weight[second].length ? weight.learned : EXCEPTION;
 }
 
-/* Any other two, or 0 and one. */
+/* The same as learn_pair(), remembered; good until the next call. */
 static const Weight *
 find_pair(Plain *plain, pg_wchar first, pg_wchar second)
 {
