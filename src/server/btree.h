@@ -50,8 +50,8 @@ extern char *lbt_bt_meta_spare(Page metapage);
 
 /*
  * Fill the metapage's spare bytes with data, zeroes behind it, and log the
- * page.  The caller holds it exclusively locked and is not in recovery; size is
- * at most LBT_BT_META_SPARE.
+ * page.  The caller holds it exclusively locked and is not in recovery; size
+ * is at most LBT_BT_META_SPARE.
  *
  * The bytes lie in the page's hole (pd_lower is left alone), so the page is
  * logged as one without a hole.  nbtree's own records lose them when they

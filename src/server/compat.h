@@ -111,8 +111,8 @@ lbt_count_index_search(IndexScanDesc scan)
  * May the scan drop a leaf's pin as soon as it has copied the matches?  Else
  * the pin must stay until the last of them was used, to keep VACUUM from
  * recycling their heap TIDs (nbtree's README, "Making concurrent TID recycling
- * safe").  18 also keeps it for bitmap scans.  Before 19, relations without WAL
- * keep it: no LSN tells whether their pages have changed.
+ * safe").  18 also keeps it for bitmap scans.  Before 19, relations without
+ * WAL keep it: no LSN tells whether their pages have changed.
  */
 static inline bool
 lbt_scan_drops_pin(IndexScanDesc scan)
