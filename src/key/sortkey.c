@@ -115,34 +115,28 @@ typedef struct Plain
 } Plain;
 
 static Plain *plains = NULL;
-static Plain *recent_plain = NULL;
 
 static pg_noinline Plain *
-find_plain(Oid collation)
+add_plain(Oid collation)
 {
-	Plain	   *plain = plains;
+	Plain	   *plain = MemoryContextAllocZero(TopMemoryContext, sizeof(Plain));
 
-	while (plain != NULL && plain->collation != collation)
-		plain = plain->next;
-	if (plain == NULL)
-	{
-		plain = MemoryContextAllocZero(TopMemoryContext, sizeof(Plain));
-		plain->collation = collation;
-		plain->next = plains;
-		plains = plain;
-	}
-	recent_plain = plain;
+	plain->collation = collation;
+	plain->next = plains;
+	plains = plain;
 	return plain;
 }
 
 static inline Plain *
 get_plain(Oid collation)
 {
-	return likely(recent_plain != NULL && recent_plain->collation == collation) ?
-		recent_plain : find_plain(collation);
+	for (Plain *plain = plains; plain != NULL; plain = plain->next)
+		if (likely(plain->collation == collation))
+			return plain;
+	return add_plain(collation);
 }
 
-/* The same of up to three characters; those behind a 0 are left out. */
+/* As first_level(), of up to three characters; a 0 ends them. */
 static Size
 first_level_of(const Plain *plain, pg_wchar a, pg_wchar b, pg_wchar c)
 {
@@ -241,12 +235,13 @@ learn_pair(Plain *plain, pg_wchar first, pg_wchar second)
 }
 
 /* May the second's own weights be used behind the first? */
-static pg_noinline Learned
+static pg_noinline void
 learn_ascii_pair(Plain *plain, pg_wchar first, pg_wchar second)
 {
 	Weight		weight = learn_pair(plain, first, second);
 
-	return weight.length == plain->weight[second].length ? weight.learned : EXCEPTION;
+	plain->pair[first][second] = weight.length == plain->weight[second].length ?
+		weight.learned : EXCEPTION;
 }
 
 /* The same as learn_pair(), remembered; good until the next call. */
@@ -273,20 +268,19 @@ goes_on(uint8 byte)
 	return (byte & 0xC0) == 0x80;
 }
 
-/* The two-byte character that begins here, with left bytes left; 0 if none. */
+/* The two-byte character that begins here; 0 if none does. */
 static inline pg_wchar
-two_bytes(const uint8 *bytes, Size left)
+two_bytes(const uint8 *at, const uint8 *end)
 {
-	return left >= 2 && bytes[0] >= 0xC2 && bytes[0] <= 0xDF && goes_on(bytes[1]) ?
-		(bytes[0] & 0x1F) << 6 | (bytes[1] & 0x3F) : 0;
+	return end - at >= 2 && at[0] >= 0xC2 && at[0] <= 0xDF && goes_on(at[1]) ?
+		(at[0] & 0x1F) << 6 | (at[1] & 0x3F) : 0;
 }
 
 /* A text on the way through its characters. */
 typedef struct TextWalk
 {
-	const uint8 *bytes;
-	Size		length;
-	Size		at;				/* the next character */
+	const uint8 *at;			/* the next character */
+	const uint8 *end;
 	pg_wchar	before;			/* the one before; 0: none, or not known */
 	Weight		weight;			/* next_weight_byte(): that one's */
 	int			next;			/* ... and a byte of it */
@@ -301,24 +295,22 @@ next_character(Plain *plain, TextWalk *walk)
 {
 	const Weight *weight;
 	pg_wchar	before = walk->before;
-	pg_wchar	c = walk->bytes[walk->at];
+	pg_wchar	c = *walk->at++;
 
 	if (likely(c < ASCII && before < ASCII))
 	{
-		uint8	   *learned = &plain->pair[before][c];
+		const uint8 *learned = &plain->pair[before][c];
 
-		walk->at++;
 		walk->before = c;
 		if (unlikely(*learned == UNKNOWN))
-			*learned = learn_ascii_pair(plain, before, c);
+			learn_ascii_pair(plain, before, c);
 		return likely(*learned == REGULAR) ? &plain->weight[c] : NULL;
 	}
 	if (c >= ASCII)
 	{
-		c = two_bytes(walk->bytes + walk->at, walk->length - walk->at);
+		c = two_bytes(walk->at - 1, walk->end);
 		walk->at++;
 	}
-	walk->at++;
 	walk->before = c;
 	weight = find_pair(plain, before, c);
 	return weight->learned == REGULAR ? weight : NULL;
@@ -330,9 +322,9 @@ put_together(Plain *plain, const uint8 *bytes, Size length, uint8 *out, Size roo
 {
 	uint8	   *to = out;
 	uint8	   *end = out + room;
-	TextWalk	walk = {.bytes = bytes,.length = length};
+	TextWalk	walk = {.at = bytes,.end = bytes + length};
 
-	while (walk.at < length && to < end)
+	while (walk.at < walk.end && to < end)
 	{
 		const Weight *weight = next_character(plain, &walk);
 
@@ -381,7 +373,7 @@ next_weight_byte(Plain *plain, TextWalk *walk)
 	{
 		const Weight *weight;
 
-		if (walk->at == walk->length)
+		if (walk->at == walk->end)
 			return 0;
 		weight = next_character(plain, walk);
 		if (weight == NULL)
@@ -400,22 +392,23 @@ character_before(const uint8 *bytes, Size length)
 		return 0;
 	if (bytes[length - 1] < ASCII)
 		return bytes[length - 1];
-	return length >= 2 ? two_bytes(bytes + length - 2, 2) : 0;
+	return length >= 2 ? two_bytes(bytes + length - 2, bytes + length) : 0;
 }
 
 int
 lbt_guess_order(Oid collation, const uint8 *a, Size a_length, const uint8 *b, Size b_length)
 {
 	Plain	   *plain = get_plain(collation);
-	TextWalk	one = {.bytes = a,.length = a_length};
-	TextWalk	other = {.bytes = b,.length = b_length};
+	TextWalk	one = {.end = a + a_length};
+	TextWalk	other = {.end = b + b_length};
 	Size		common = lbt_common_bytes(a, a_length, b, b_length);
 
 	/* Begin with the first characters that differ. */
 	while (common > 0 && ((common < a_length && goes_on(a[common])) ||
 						  (common < b_length && goes_on(b[common]))))
 		common--;
-	one.at = other.at = common;
+	one.at = a + common;
+	other.at = b + common;
 	one.before = other.before = character_before(a, common);
 	for (;;)
 	{

@@ -10,7 +10,6 @@
 
 #include "access/genam.h"
 #include "access/heapam.h"
-#include "access/htup_details.h"
 #include "access/relscan.h"
 #include "catalog/pg_class.h"
 #include "lib/dshash.h"
