@@ -67,6 +67,7 @@ column_init(LbtKeyColumn *column, Relation rel, int i)
 	column->kind = known[k].kind;
 	column->type = known[k].type;
 	column->length = att->attlen;
+	column->align = att->attalign;
 	column->desc = (rel->rd_indoption[i] & INDOPTION_DESC) != 0;
 	column->nulls_first = (rel->rd_indoption[i] & INDOPTION_NULLS_FIRST) != 0;
 	column->bytes = column->kind == LBT_KEY_BYTES;
@@ -87,15 +88,14 @@ column_init(LbtKeyColumn *column, Relation rel, int i)
 }
 
 static void
-find_places(LbtKeySpec *spec, TupleDesc tupdesc)
+find_places(LbtKeySpec *spec)
 {
 	Size		at = MAXALIGN(sizeof(IndexTupleData));
 
 	for (int i = 0; i < spec->ncolumns; i++)
 	{
-		LbtKeyColumn *column = &spec->column[i];
+		const LbtKeyColumn *column = &spec->column[i];
 
-		column->align = TupleDescAttr(tupdesc, i)->attalign;
 		if (column->length < -1 || (column->encoded && column->encoding != LBT_ENCODE_SORT_KEY))
 			break;
 		if (column->length == -1)
@@ -118,8 +118,7 @@ void
 lbt_keyspec_init(LbtKeySpec *spec, Relation rel)
 {
 	memset(spec, 0, sizeof(*spec));
-	spec->nkeyatts = IndexRelationGetNumberOfKeyAttributes(rel);
-	for (int i = 0; i < spec->nkeyatts && i < LBT_CODE_COLUMNS; i++)
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(rel) && i < LBT_CODE_COLUMNS; i++)
 	{
 		LbtKeyColumn *column = &spec->column[i];
 
@@ -132,7 +131,7 @@ lbt_keyspec_init(LbtKeySpec *spec, Relation rel)
 		spec->sort_keys |= column->encoding == LBT_ENCODE_SORT_KEY;
 		spec->ncolumns = i + 1;
 	}
-	find_places(spec, RelationGetDescr(rel));
+	find_places(spec);
 }
 
 /* Of times only widening is exact: a date column takes dates only. */

@@ -61,7 +61,6 @@ typedef struct LbtKeyColumn
 typedef struct LbtKeySpec
 {
 	int			ncolumns;		/* leading columns with a code; 0: none */
-	int			nkeyatts;		/* key columns of the index */
 	bool		encoded;		/* some column is */
 	bool		sort_keys;		/* ... by sort keys */
 

@@ -13,7 +13,7 @@ lbt_strnxfrm(Oid collation, const char *text, Size length, char *key, Size size)
 #if PG_VERSION_NUM >= 180000
 	return pg_strnxfrm(key, size, text, length, locale);
 #else
-	/* The server refuses libc; locale NULL is the database's own. */
+	/* The server's refuses libc.  A NULL locale is the database's own. */
 	char	   *copy;
 
 #ifdef USE_ICU
