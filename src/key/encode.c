@@ -13,9 +13,9 @@
 #include "utils/inet.h"
 #include "utils/syscache.h"
 
-/* Most significant byte first, as many bytes as asked for. */
+/* Put so many bytes of a value, the most significant first. */
 static inline uint8 *
-put_bytes(uint8 *to, uint64 value, int nbytes)
+put_high_first(uint8 *to, uint64 value, int nbytes)
 {
 	while (nbytes-- > 0)
 		*to++ = (uint8) (value >> nbytes * BITS_PER_BYTE);
@@ -72,9 +72,9 @@ encode_numeric(Datum value, uint8 *start)
 	int			weight;
 
 	if (form == NUMERIC_NAN)
-		return put_bytes(start, (header & NUMERIC_SPECIAL) == NUMERIC_NAN ? NUMBER_NAN :
-						 (header & NUMERIC_SPECIAL) == NUMERIC_PLUS_INFINITY ?
-						 NUMBER_PLUS_INFINITY : NUMBER_MINUS_INFINITY, NUMBER_BYTES);
+		return put_high_first(start, (header & NUMERIC_SPECIAL) == NUMERIC_NAN ? NUMBER_NAN :
+							  (header & NUMERIC_SPECIAL) == NUMERIC_PLUS_INFINITY ?
+							  NUMBER_PLUS_INFINITY : NUMBER_MINUS_INFINITY, NUMBER_BYTES);
 	at += sizeof(uint16);
 	if (form == NUMERIC_FORM_SHORT)
 	{
@@ -90,11 +90,11 @@ encode_numeric(Datum value, uint8 *start)
 	while (end > at && word_at(end - sizeof(uint16)) == 0)
 		end -= sizeof(uint16);
 	if (at >= end)
-		return put_bytes(start, NUMBER_ZERO, NUMBER_BYTES);
-	to = put_bytes(start, (uint64) (NUMBER_POSITIVE + weight), NUMBER_BYTES);
+		return put_high_first(start, NUMBER_ZERO, NUMBER_BYTES);
+	to = put_high_first(start, (uint64) (NUMBER_POSITIVE + weight), NUMBER_BYTES);
 	for (int i = 0; i < MAX_DIGITS && at < end; i++, at += sizeof(uint16))
-		to = put_bytes(to, (uint64) word_at(at) + 0x100, 2);
-	to = put_bytes(to, 0, 1);
+		to = put_high_first(to, (uint64) word_at(at) + 0x100, 2);
+	to = put_high_first(to, 0, 1);
 	if (negative)
 		for (uint8 *b = start; b < to; b++)
 			*b = (uint8) ~*b;
@@ -141,8 +141,8 @@ encode_enum(Datum value, uint8 *to)
 
 	if (!HeapTupleIsValid(tuple))
 		return to;
-	to = put_bytes(to, lbt_order_float(((Form_pg_enum) GETSTRUCT(tuple))->enumsortorder),
-				   sizeof(uint64));
+	to = put_high_first(to, lbt_order_float(((Form_pg_enum) GETSTRUCT(tuple))->enumsortorder),
+						sizeof(uint64));
 	ReleaseSysCache(tuple);
 	return to;
 }

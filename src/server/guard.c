@@ -44,7 +44,6 @@ lbt_guard_enter(LbtGuard *guard)
 	guard->context = CurrentMemoryContext;
 	guard->caller = CurrentResourceOwner;
 	guard->owner = ResourceOwnerCreate(CurrentResourceOwner, "learnedbtree shared memory");
-	guard->failed = false;
 	CurrentResourceOwner = guard->owner;
 	HOLD_INTERRUPTS();
 	depth++;
@@ -123,18 +122,10 @@ clean_up(void)
 #endif
 }
 
-/* Raising an error has set the count to 0. */
-static void
-hold_again(const LbtGuard *guard)
-{
-	depth = guard->depth + 1;
-	InterruptHoldoffCount = guard->holdoff + 1;
-}
-
 void
 lbt_guard_swallow(LbtGuard *guard)
 {
-	ErrorData  *error = NULL;
+	ErrorData  *error;
 	bool		due = !guard->silent && lbt_log_is_due(lbt_guard_reported_at, REPORT_INTERVAL_US);
 
 	lbt_guard_has_failed |= !guard->silent;
@@ -144,13 +135,11 @@ lbt_guard_swallow(LbtGuard *guard)
 	/* The server sets another while it maps a segment. */
 	CurrentResourceOwner = guard->caller;
 	clean_up();
+	error = due ? copy_error() : NULL;
 
-	hold_again(guard);
-	if (due)
-	{
-		error = copy_error();
-		hold_again(guard);
-	}
+	/* Raising an error has set it to 0. */
+	InterruptHoldoffCount = guard->holdoff + 1;
+	depth = guard->depth + 1;
 	FlushErrorState();
 	if (due)
 		report(error);
