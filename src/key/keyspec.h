@@ -73,7 +73,7 @@ typedef struct LbtKeySpec
 	LbtKeyColumn column[LBT_CODE_COLUMNS];	/* of a kept one, ncolumns */
 } LbtKeySpec;
 
-/* The bytes of it that are in use. */
+/* The bytes in use, as kept in views. */
 static inline Size
 lbt_keyspec_bytes(const LbtKeySpec *spec)
 {
