@@ -4,7 +4,6 @@
 #include "ahead/predict.h"
 
 #include "server/guard.h"
-#include "server/tableblock.h"
 #include "utils/memutils.h"
 
 /* What separators tell of a key whose target is as the key's code says. */

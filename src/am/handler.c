@@ -86,12 +86,7 @@ build(Relation heap, Relation index, IndexInfo *info)
 	const char *reason;
 
 	refuse_nondeterministic(index);
-	LBT_AS_BTREE_BEGIN(index);
-	{
-		result = btbuild(heap, index, info);
-	}
-	LBT_AS_BTREE_END(index);
-
+	LBT_AS_BTREE(index, result = btbuild(heap, index, info));
 	learned = lbt_index_get(index);
 	if (index->rd_createSubid != InvalidSubTransactionId &&
 		!ReindexIsProcessingIndex(RelationGetRelid(index)))

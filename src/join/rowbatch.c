@@ -7,7 +7,7 @@
 #include "executor/executor.h"
 #include "join/join.h"
 #include "server/guard.h"
-#include "server/tableblock.h"
+#include "server/bufferhint.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"

@@ -9,7 +9,7 @@
 #include "server/executor.h"
 #include "server/guard.h"
 #include "server/shared.h"
-#include "server/tableblock.h"
+#include "server/bufferhint.h"
 #include "storage/ipc.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -170,7 +170,7 @@ attach(void)
 		expect_exit();
 	lbt_control = c;
 	lbt_hints_are_at((char *) place_of(c) + PLACE_BYTES);
-	lbt_guard_report_together(&c->unreachable_told);
+	lbt_guard_reported_at = &c->unreachable_told;
 }
 
 bool

@@ -205,7 +205,7 @@ extern void (*lbt_put_off) (void);
 /*
  * In _PG_init: have a function called when this process exits, while shared
  * memory is still mapped; in the order of these calls.  An error in it ends
- * the process: see lbt_guard_has_failed().
+ * the process: see lbt_guard_has_failed.
  */
 extern void lbt_at_exit(void (*function) (void));
 

@@ -145,7 +145,7 @@ static void
 forget_at_exit(void)
 {
 	finish(TopSubTransactionId, false);
-	if (!lbt_guard_has_failed())
+	if (!lbt_guard_has_failed)
 		forget_ended();
 }
 

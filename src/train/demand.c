@@ -486,7 +486,7 @@ lbt_report_all(void)
 static void
 report_at_exit(void)
 {
-	if (!lbt_guard_has_failed())
+	if (!lbt_guard_has_failed)
 		lbt_report_all();
 }
 
