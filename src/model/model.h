@@ -14,7 +14,7 @@
 #include "spline.h"
 
 #define LBT_MODEL_MAGIC UINT32_C(0x4c42544d)	/* "LBTM" */
-#define LBT_MODEL_VERSION 8
+#define LBT_MODEL_VERSION 9
 
 /* What a model was made from. */
 typedef enum LbtModelSource
