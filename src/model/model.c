@@ -55,7 +55,8 @@ lbt_model_assemble(void *mem, const LbtModelHeader *header, const LbtKnot *knots
 	memcpy((char *) mem + at.leaves, leaves, (size_t) header->nleaves * sizeof(LbtLeaf));
 	if (header->separator_bytes > 0)
 		memcpy((char *) mem + at.separators, separators, header->separator_bytes);
-	(void) lbt_separators_open((char *) mem + at.separators, header->separator_bytes, &opened);
+	(void) lbt_separators_open((char *) mem + at.separators, header->separator_bytes,
+							   header->nleaves, &opened);
 	h->ties = lbt_separators_ties(&opened, leaves, header->nleaves);
 }
 
@@ -73,7 +74,7 @@ lbt_model_open(void *mem, size_t bytes, LbtModel *model, LbtKeyCode *code)
 		copy.nleaves < 1 || copy.nknots < 1 || copy.nknots > copy.nleaves ||
 		copy.bytes != bytes || at.end != bytes || !lbt_keycode_valid(&copy.code) ||
 		!lbt_separators_open((const char *) mem + at.separators, copy.separator_bytes,
-							 &model->separators))
+							 copy.nleaves, &model->separators))
 		return false;
 	model->nleaves = copy.nleaves;
 	model->nknots = copy.nknots;

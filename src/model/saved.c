@@ -17,10 +17,10 @@
  */
 typedef struct Stream
 {
-	uint8_t    *out;			/* NULL: reading */
-	const uint8_t *in;
-	size_t		left;
+	bool		writing;
 	bool		failed;
+	uint8_t    *at;
+	size_t		left;
 } Stream;
 
 static void
@@ -29,17 +29,9 @@ code_bytes(Stream *s, void *bytes, size_t n)
 	s->failed = s->failed || n > s->left;
 	if (s->failed)
 		return;
+	memcpy(s->writing ? s->at : bytes, s->writing ? bytes : s->at, n);
+	s->at += n;
 	s->left -= n;
-	if (s->out != NULL)
-	{
-		memcpy(s->out, bytes, n);
-		s->out += n;
-	}
-	else
-	{
-		memcpy(bytes, s->in, n);
-		s->in += n;
-	}
 }
 
 static uint8_t
@@ -150,7 +142,7 @@ code_blocks(Stream *s, LbtLeaf *leaves, uint32_t nleaves)
 		uint32_t	runs = 1;
 		uint32_t	gap = 0;
 
-		if (s->out != NULL)
+		if (s->writing)
 		{
 			uint32_t	end = run_end(leaves, nleaves, at);
 
@@ -173,7 +165,7 @@ code_blocks(Stream *s, LbtLeaf *leaves, uint32_t nleaves)
 			for (uint32_t i = 0; i < length; i++, block++, at++)
 			{
 				s->failed = s->failed || block == 0 || block == UINT32_MAX;
-				if (s->out == NULL)
+				if (!s->writing)
 					leaves[at].block = block;
 			}
 	}
@@ -203,10 +195,10 @@ static void
 code_codes(Stream *s, LbtLeaf *leaves, uint32_t nleaves)
 {
 	uint64_t	code = code_number(s, leaves[1].min_code);
-	uint32_t	stride = code_within(s, s->out ? stride_within(s, nleaves) : 0, 1, UINT32_MAX);
+	uint32_t	stride = code_within(s, s->writing ? stride_within(s, nleaves) : 0, 1, UINT32_MAX);
 	uint32_t	wrong = 0;
 
-	if (s->out == NULL)
+	if (!s->writing)
 		leaves[1].min_code = code;
 	for (uint32_t at = 1, width; at + 1 < nleaves && !s->failed; at += width)
 	{
@@ -219,7 +211,7 @@ code_codes(Stream *s, LbtLeaf *leaves, uint32_t nleaves)
 			LbtLeaf    *leaf = &leaves[at + i];
 			uint64_t	saved = between(code, to, i, width);
 
-			if (s->out == NULL)
+			if (!s->writing)
 				leaf->min_code = saved;
 			else
 				wrong += saved <= leaf[-1].min_code ||
@@ -246,7 +238,7 @@ size_t
 lbt_saved_encode(void *out, size_t room, const LbtKeyCode *code, const LbtLeaf *leaves,
 				 uint32_t nleaves)
 {
-	Stream		s = {.out = out,.left = room};
+	Stream		s = {.writing = true,.at = out,.left = room};
 
 	for (uint32_t i = 2; i < nleaves; i++)
 		if (leaves[i].min_code < leaves[i - 1].min_code)
@@ -258,7 +250,7 @@ lbt_saved_encode(void *out, size_t room, const LbtKeyCode *code, const LbtLeaf *
 bool
 lbt_saved_decode(const void *in, size_t len, LbtKeyCode *code, LbtLeaf *leaves, uint32_t nleaves)
 {
-	Stream		s = {.in = in,.left = len};
+	Stream		s = {.at = (uint8_t *) in,.left = len};
 
 	memset(code, 0, sizeof(*code));
 	memset(leaves, 0, nleaves * sizeof(*leaves));

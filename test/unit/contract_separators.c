@@ -62,7 +62,7 @@ make_separated(const KeyColumns *columns, const KeyBound *bounds, uint32_t nleav
 	bytes = lbt_separators_build(&keys, nleaves, room, max_bytes, scratch);
 	CHECK(bytes <= max_bytes, "separators of %u bytes, allowed were %u", bytes, max_bytes);
 	s.memory = bytes > 0 ? test_copy(room, bytes) : NULL;
-	CHECK(lbt_separators_open(s.memory, bytes, &s.separators), "separators of %u bytes were refused", bytes);
+	CHECK(lbt_separators_open(s.memory, bytes, nleaves, &s.separators), "separators of %u bytes were refused", bytes);
 	s.runs = test_alloc(LBT_TIE_RUNS * sizeof(LbtTieRun));
 	lbt_separators_set_columns(&s.separators, columns->order, ncolumns, s.runs);
 	s.ties = lbt_separators_ties(&s.separators, s.leaves, nleaves);
@@ -118,9 +118,11 @@ uint32_t
 find_leaf(const Separated *s, const KeyBound *key, bool past)
 {
 	Separated	plain = *s;
+	LbtTieRun	runs[LBT_TIE_RUNS];
 	uint32_t	slot;
 
-	plain.separators.runs = NULL;
+	memset(runs, 0, sizeof(runs));
+	plain.separators.runs = runs;
 	find_leaves(&plain, key, &past, 1, &slot);
 	return slot;
 }
@@ -187,7 +189,8 @@ use_separated_model(LbtModel *model, const KeyColumns *columns, const KeyBound *
 	check_in_bounds(model, model->nleaves);
 	if (!fits(model, columns))
 		return;
-	lbt_separators_set_columns(&model->separators, columns->order, columns->ncolumns, runs);
+	lbt_separators_set_columns(&model->separators, columns->order,
+							   columns->ncolumns < LBT_CODE_COLUMNS ? columns->ncolumns : LBT_CODE_COLUMNS, runs);
 	for (int from = 0; from < nkeys; from += LBT_SEPARATORS_GROUP)
 	{
 		LbtTiedKey	group[LBT_SEPARATORS_GROUP];

@@ -214,8 +214,8 @@ opened_as_assembled(const void *arg)
 
 		CHECK(header->ties == s.ties && header->separator_bytes == s.separators.bytes,
 			  "the header does not say what is in the model");
-		CHECK(model.separators.memory == (const char *) (model.leaves + model.nleaves) &&
-			  model.separators.memory + model.separators.bytes == memory + bytes,
+		CHECK(model.separators.memory == (const uint8_t *) (model.leaves + model.nleaves) &&
+			  model.separators.memory + model.separators.bytes == (uint8_t *) memory + bytes,
 			  "the separators do not end the memory");
 		CHECK(memcmp(model.separators.memory, s.memory, s.separators.bytes) == 0, "separators have changed");
 		for (size_t less = 1; less < bytes; less += 1 + bytes / 50)
