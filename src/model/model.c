@@ -45,7 +45,6 @@ lbt_model_assemble(void *mem, const LbtModelHeader *header, const LbtKnot *knots
 {
 	Offsets		at = lay_out(header->nleaves, header->nknots, header->separator_bytes);
 	LbtModelHeader *h = mem;
-	LbtSeparators opened;
 
 	*h = *header;
 	h->magic = LBT_MODEL_MAGIC;
@@ -55,9 +54,8 @@ lbt_model_assemble(void *mem, const LbtModelHeader *header, const LbtKnot *knots
 	memcpy((char *) mem + at.leaves, leaves, (size_t) header->nleaves * sizeof(LbtLeaf));
 	if (header->separator_bytes > 0)
 		memcpy((char *) mem + at.separators, separators, header->separator_bytes);
-	(void) lbt_separators_open((char *) mem + at.separators, header->separator_bytes,
-							   header->nleaves, &opened);
-	h->ties = lbt_separators_ties(&opened, leaves, header->nleaves);
+	else
+		h->ties = lbt_leaf_ties(leaves, header->nleaves);
 }
 
 bool

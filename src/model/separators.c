@@ -566,29 +566,3 @@ lbt_separators_find(const LbtSeparators *separators, const LbtLeaf *leaves, uint
 	for (int i = 0; i < nsearches; i++)
 		end_search(separators, &searches[i], nleaves, &keys[of[i]]);
 }
-
-uint32_t
-lbt_separators_ties(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nleaves)
-{
-	uint32_t	ties = 0;
-	uint32_t	length = 0;
-	Walk		walk = {0};
-
-	if (separators->bytes == 0)
-		return lbt_leaf_ties(leaves, nleaves);
-	for (uint32_t i = 0; i < nleaves; i++)
-	{
-		bool		whole = (i & ((UINT32_C(1) << separators->head.shift) - 1)) == 0;
-
-		if (whole)
-			read_first(separators, i >> separators->head.shift, &walk);
-		else
-			read_string(separators, &walk, false);
-
-		/* A block's first string does not say what it shares. */
-		ties += !whole && lbt_leaf_tied(leaves, i) && walk.rest.length == 0 &&
-			walk.common >= length;
-		length = walk.common + walk.rest.length;
-	}
-	return ties;
-}

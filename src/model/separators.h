@@ -78,6 +78,7 @@ typedef struct LbtSeparatorKeys
 	const uint8_t *nvalues;		/* how many of them it has */
 	int			ncolumns;		/* at most LBT_CODE_COLUMNS */
 	const LbtColumnOrder *order;
+	const LbtLeaf *leaves;
 } LbtSeparatorKeys;
 
 /* The most bytes that the separators of so many leaves may take. */
@@ -90,11 +91,12 @@ extern bool lbt_separators_needed(const LbtKeyCode *code, int ncolumns, const Lb
 /*
  * Write the separators of nleaves, at least one, to memory, aligned to 4 bytes
  * as is scratch.  Returns the bytes used; 0 if max_bytes do not suffice for
- * some of each.
+ * some of each.  *ties becomes how many leaves share code and kept separator
+ * with the one before, which blocks' first ones do not tell.
  */
 extern size_t lbt_separators_scratch_bytes(uint32_t nleaves);
 extern uint32_t lbt_separators_build(const LbtSeparatorKeys *keys, uint32_t nleaves, void *memory,
-									 uint32_t max_bytes, void *scratch);
+									 uint32_t max_bytes, void *scratch, uint32_t *ties);
 
 /*
  * Use the separators of so many leaves, aligned to 4 bytes; false if they
@@ -109,10 +111,6 @@ extern bool lbt_separators_open(const void *memory, uint32_t bytes, uint32_t nle
  */
 extern void lbt_separators_set_columns(LbtSeparators *separators, const LbtColumnOrder *order,
 									   int ncolumns, LbtTieRun *runs);
-
-/* How many leaves share code and kept separator with the one before? */
-extern uint32_t lbt_separators_ties(const LbtSeparators *separators, const LbtLeaf *leaves,
-									uint32_t nleaves);
 
 /* A key whose leaf is searched for. */
 typedef struct LbtTiedKey

@@ -182,12 +182,13 @@ lbt_separators_scratch_bytes(uint32_t nleaves)
 
 uint32_t
 lbt_separators_build(const LbtSeparatorKeys *keys, uint32_t nleaves, void *memory,
-					 uint32_t max_bytes, void *scratch)
+					 uint32_t max_bytes, void *scratch, uint32_t *ties)
 {
 	Known	   *known = scratch;
 	LbtSeparatorsHead *head = memory;
 	uint32_t   *places = (uint32_t *) (head + 1);
 	uint32_t	prefix = measure_keys(keys, nleaves, known);
+	uint32_t	length_before = 0;
 	uint8_t		room[LBT_KEY_BYTES];
 	uint8_t    *to;
 	const Cut  *cut = cuts;
@@ -201,6 +202,7 @@ lbt_separators_build(const LbtSeparatorKeys *keys, uint32_t nleaves, void *memor
 	if (prefix > 0)
 		memcpy(to, separator_key(keys, 1, room).bytes, prefix);
 	to += prefix;
+	*ties = 0;
 	for (uint32_t i = 0; i < nleaves; i++)
 	{
 		uint32_t	common;
@@ -210,7 +212,11 @@ lbt_separators_build(const LbtSeparatorKeys *keys, uint32_t nleaves, void *memor
 		if (begins_block(i, cut))
 			places[i >> cut->shift] = (uint32_t) (to - (uint8_t *) memory);
 		else
+		{
 			to = write_number(to, common - prefix);
+			*ties += lbt_leaf_tied(keys->leaves, i) && length == common && length >= length_before;
+		}
+		length_before = length;
 		to = write_number(to, (length - common) << 1 | (key.cut || length < key.length));
 		memcpy(to, key.bytes + common, length - common);
 		to += length - common;

@@ -255,7 +255,6 @@ use_overwritten(Rng *rng, const Separated *s, const KeyBound *keys, int nkeys)
 		find_leaf(&garbage, &keys[i], past);
 		find_leaves(&garbage, &keys[i], &past, 1, &slot);
 	}
-	(void) lbt_separators_ties(&garbage.separators, garbage.leaves, garbage.nleaves);
 	free(garbage.memory);
 }
 
