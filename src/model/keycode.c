@@ -3,8 +3,6 @@
  */
 #include "keycode.h"
 
-#include <string.h>
-
 /* From so many bytes on, only bytes that were seen have a rank. */
 #define ALPHABET_BYTES 4096
 

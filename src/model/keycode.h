@@ -24,6 +24,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* More columns or digits than these do not refine a code: they tie. */
 #define LBT_CODE_COLUMNS 8
@@ -127,16 +128,13 @@ lbt_order_signed(int64_t v)
 static inline uint64_t
 lbt_order_float(double v)
 {
-	union
-	{
-		double		d;
-		uint64_t	u;
-	}			x;
+	uint64_t	bits;
 
 	if (v != v)
 		return UINT64_MAX;
-	x.d = v + 0.0;				/* -0 becomes 0 */
-	return (x.u >> 63) ? ~x.u : x.u | (UINT64_C(1) << 63);
+	v += 0.0;					/* -0 becomes 0 */
+	memcpy(&bits, &v, sizeof(bits));
+	return (bits >> 63) ? ~bits : bits | (UINT64_C(1) << 63);
 }
 
 /* The inverses, for values that came from the functions above. */
@@ -149,16 +147,13 @@ lbt_unorder_signed(uint64_t ordered)
 static inline double
 lbt_unorder_float(uint64_t ordered)
 {
-	union
-	{
-		double		d;
-		uint64_t	u;
-	}			x;
+	uint64_t	bits = (ordered >> 63) ? ordered ^ (UINT64_C(1) << 63) : ~ordered;
+	double		v;
 
 	if (ordered == UINT64_MAX)
 		return __builtin_nan("");
-	x.u = (ordered >> 63) ? ordered ^ (UINT64_C(1) << 63) : ~ordered;
-	return x.d;
+	memcpy(&v, &bits, sizeof(v));
+	return v;
 }
 
 /*

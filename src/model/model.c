@@ -3,8 +3,6 @@
  */
 #include "model.h"
 
-#include <string.h>
-
 /* Where the parts of a model are. */
 typedef struct Offsets
 {

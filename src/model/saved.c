@@ -3,8 +3,6 @@
  */
 #include "saved.h"
 
-#include <string.h>
-
 /* One leaf in so many may come back with a wrong code. */
 #define WRONG_PART 4
 

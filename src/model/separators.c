@@ -25,8 +25,6 @@
 
 #include "keybytes.h"
 
-#include <string.h>
-
 /* ---- reading a block ---- */
 
 /* A string on the way through a block. */
@@ -513,20 +511,6 @@ begin_search(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nl
 #define BLOCK_BYTES 384
 #define LINE_BYTES 64
 
-/* The search has its block: find the leaf. */
-static inline void
-end_search(const LbtSeparators *separators, const Search *s, uint32_t nleaves, LbtTiedKey *tied)
-{
-	uint32_t	found;
-
-	tied->slot = s->first - 1;
-	if (s->lo > s->last_block)
-		return;
-	found = go_through(separators, s, nleaves, &tied->fraction);
-	if (found >= s->first)
-		tied->slot = found < s->end ? found : s->end - 1;
-}
-
 void
 lbt_separators_find(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nleaves,
 					LbtTiedKey *keys, int nkeys)
@@ -564,5 +548,12 @@ lbt_separators_find(const LbtSeparators *separators, const LbtLeaf *leaves, uint
 		for (uint32_t at = LINE_BYTES; at < BLOCK_BYTES; at += LINE_BYTES)
 			load(separators, searches[i].low.bytes + at);
 	for (int i = 0; i < nsearches; i++)
-		end_search(separators, &searches[i], nleaves, &keys[of[i]]);
+	{
+		const Search *s = &searches[i];
+		LbtTiedKey *tied = &keys[of[i]];
+		uint32_t	found = s->lo > s->last_block ? 0 :
+			go_through(separators, s, nleaves, &tied->fraction);
+
+		tied->slot = found < s->first ? s->first - 1 : found < s->end ? found : s->end - 1;
+	}
 }

@@ -5,8 +5,6 @@
 
 #include "keybytes.h"
 
-#include <string.h>
-
 /* A leaf's share of the memory, but not less than MIN_BYTES for all. */
 #define BYTES_PER_LEAF 32
 #define MIN_BYTES (64 * 1024)
