@@ -147,9 +147,9 @@ byte_at(const LbtKeyBytes *key, uint32_t at)
 }
 
 static inline bool
-both_within(uint8_t a, uint8_t b, uint8_t low, uint8_t high)
+both_within(uint8_t least, uint8_t most, uint8_t low, uint8_t high)
 {
-	return a >= low && a <= high && b >= low && b <= high;
+	return least >= low && most <= high;
 }
 
 /* So many bytes count to see where between two others a key lies. */
@@ -182,20 +182,20 @@ interpolate(const LbtKeyBytes *low, const LbtKeyBytes *key, const LbtKeyBytes *h
 
 		least = least < z ? least : z;
 		most = most < z ? z : most;
+		if (look_at > PLACES && least == most && !both_within(least, most, '0', '9'))
+			continue;
+		places++;
 		values = (uint64_t) (most - least) + 1;
 		if (both_within(least, most, '0', '9'))
 		{
 			least = '0';
 			values = 10;
 		}
-		else if (least == most)
-			continue;
 		else if (both_within(least, most, 'a', 'z') || both_within(least, most, 'A', 'Z'))
 		{
 			least = least >= 'a' ? 'a' : 'A';
 			values = 26;
 		}
-		places++;
 		a = a * values + x - least;
 		k = k * values + y - least;
 		b = b * values + z - least;
