@@ -194,7 +194,7 @@ keep_separators(Harvest *h)
 	Size		room = (Size) lbt_max_model_memory * 1024 - nleaves * sizeof(LbtLeaf);
 	uint32		max_bytes = Min(lbt_separators_max_bytes(nleaves), room / 2);
 	LbtSeparatorKeys keys = {.values = h->values,.nvalues = h->nvalues,
-	.ncolumns = h->spec->ncolumns,.order = h->spec->order};
+	.ncolumns = h->spec->ncolumns,.order = h->spec->order,.leaves = h->leaves};
 	Size		scratch_bytes = lbt_separators_scratch_bytes(nleaves);
 	void	   *separators;
 	void	   *scratch;
@@ -205,7 +205,7 @@ keep_separators(Harvest *h)
 	separators = MemoryContextAllocHuge(CurrentMemoryContext, max_bytes);
 	scratch = MemoryContextAllocHuge(CurrentMemoryContext, scratch_bytes);
 	h->header->separator_bytes = lbt_separators_build(&keys, nleaves, separators, max_bytes,
-													  scratch);
+													  scratch, &h->header->ties);
 	pfree(scratch);
 	h->trained->separators = separators;
 }
