@@ -241,7 +241,7 @@ build_and_install() {
         not_ok install "$log"; return 1
     fi
     ok build
-    if [ -z "$sanitize" ] && wanted layers; then run_logged calls 60 test/check-layers "$scratch/tree/src"; fi
+    if [ -z "$sanitize" ] && { wanted layers || wanted calls; }; then run_logged calls 60 test/check-layers "$scratch/tree/src"; fi
 }
 
 # ---- sanitizers: in our library, not in the server, and by hand only ("test/run --sanitize") ----
