@@ -322,12 +322,14 @@ begin_rows(IndexScanDesc scan, LbtScan *so, LbtRows *rows, bool forward)
 {
 	const LbtLeafCopy *cur = &so->cur;
 	LbtLeafCopy *leaf = &rows->leaf;
+	LbtItem    *items = MemoryContextAlloc(GetMemoryChunkContext(so),
+										   cur->capacity * sizeof(LbtItem));
 
+	memcpy(items, cur->items, cur->nitems * sizeof(LbtItem));
 	if (leaf->items)
 		pfree(leaf->items);
 	*leaf = *cur;
-	leaf->items = MemoryContextAlloc(GetMemoryChunkContext(so), leaf->capacity * sizeof(LbtItem));
-	memcpy(leaf->items, cur->items, cur->nitems * sizeof(LbtItem));
+	leaf->items = items;
 	leaf->tuples = NULL;
 	leaf->buf = InvalidBuffer;
 	rows->probe = so->probe;

@@ -12,7 +12,7 @@
 #include "storage/shmem.h"
 
 /* Change it with the layout: a new library must not find an old block. */
-#define BLOCK_NAME "learnedbtree 6"
+#define BLOCK_NAME "learnedbtree 7"
 
 static Size block_size;
 static LbtSharedInit block_init;

@@ -46,11 +46,35 @@ static const struct
 
 /* ---- arguments and results ---- */
 
+/* The error code of an index that has no model and, or NULL, a hint. */
+static int
+refusal_code(Relation rel, const char **hint)
+{
+	char		kind = rel->rd_rel->relkind;
+
+	*hint = NULL;
+	if (rel->rd_index == NULL)
+		*hint = "That of a primary key or unique constraint has the constraint's name.";
+	else if (kind == RELKIND_PARTITIONED_INDEX)
+		*hint = "Name one of its partitions' indexes; pg_partition_tree() lists them.";
+	else if (lbt_is_btree(rel) || rel->rd_rel->relam == lbt_am_oid())
+	{
+		bool		valid = rel->rd_index->indisvalid;
+
+		if (!valid)
+			*hint = "Its build did not finish; REINDEX it or drop it.";
+		return valid && !RecoveryInProgress() ? ERRCODE_FEATURE_NOT_SUPPORTED :
+			ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
+	}
+	return ERRCODE_WRONG_OBJECT_TYPE;
+}
+
 Relation
 lbt_open_argument(FunctionCallInfo fcinfo, LOCKMODE lock, bool only_look)
 {
 	Relation	rel;
 	const char *reason;
+	const char *hint;
 
 	if (PG_ARGISNULL(0))
 		ereport(ERROR,
@@ -65,8 +89,9 @@ lbt_open_argument(FunctionCallInfo fcinfo, LOCKMODE lock, bool only_look)
 	reason = lbt_index_unfit(rel, true);
 	if (reason)
 		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" has no model: %s", RelationGetRelationName(rel), reason)));
+				(errcode(refusal_code(rel, &hint)),
+				 errmsg("\"%s\" has no model: %s", RelationGetRelationName(rel), reason),
+				 hint ? errhint("%s", hint) : 0));
 	if (!lbt_relation_ownercheck(RelationGetRelid(rel), GetUserId()) &&
 		!(only_look && has_privs_of_role(GetUserId(), ROLE_PG_MONITOR)))
 		ereport(ERROR,

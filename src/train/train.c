@@ -121,6 +121,25 @@ make_room(Harvest *h)
 	h->nvalues = MemoryContextAllocHuge(h->separators, h->capacity);
 }
 
+/*
+ * More leaves than the file's size let expect: it has grown meanwhile.  False
+ * if there is no memory for more.  Keep no separators then.
+ */
+static bool
+make_more_room(Harvest *h)
+{
+	Size		limit = Min((Size) lbt_max_model_memory * 1024, budget()) / sizeof(LbtLeaf);
+
+	if (h->capacity >= limit)
+		return false;
+	if (h->separators)
+		MemoryContextDelete(h->separators);
+	h->separators = NULL;
+	h->capacity = Min(h->capacity * 2, limit);
+	h->leaves = repalloc_huge(h->leaves, h->capacity * sizeof(LbtLeaf));
+	return true;
+}
+
 /* Add a leaf whose left separator is h->separator. */
 static void
 add_leaf(Harvest *h, BlockNumber block)
@@ -227,7 +246,7 @@ walk_leaves(Harvest *h)
 	{
 		/* Again: reading a page has ended it with its own wait event. */
 		pgstat_report_wait_start(lbt_wait_event(&event, "LearnedBtreeTrain"));
-		if (h->header->nleaves >= h->capacity)
+		if (h->header->nleaves >= h->capacity && !make_more_room(h))
 		{
 			h->trained->state = LBT_TOO_LARGE;
 			break;
@@ -395,10 +414,11 @@ train(Relation rel, LbtIndex *index, bool new_file)
 		if ((Size) trained.blocks * sizeof(int32) <= budget_left())
 			lbt_index_take_hints(index, h.leaves, header->nleaves, trained.blocks);
 	}
+	lbt_index_update(index);
 	if (trained.state == LBT_TOO_LARGE && index->state == LBT_READY)
 	{
 		/* An old model is better than none; pause. */
-		lbt_registry_unclaim(&index->file, LBT_FAILED);
+		LBT_GUARDED(lbt_registry_unclaim(&index->file, LBT_FAILED), (void) 0);
 		return LBT_TOO_LARGE;
 	}
 	lbt_count(index, LBT_EV_TRAINING);
