@@ -252,8 +252,8 @@ static pg_attribute_always_inline Side
 item_side(const LbtIndex *index, const Glimpse *leaf, int offset, LbtBatch *batch, int which)
 {
 	const LbtKeySpec *spec = &index->keyspec;
-	const LbtKeyValue *key = lbt_batch_key(batch, which);
-	int			ncolumns = Min(batch->nvalues[which], spec->nplaces);
+	const LbtKeyValue *key = batch->key[which].values;
+	int			ncolumns = Min(batch->key[which].nvalues, spec->nplaces);
 	LbtKeyValue item[LBT_CODE_COLUMNS];
 
 	if (!item_values(index, leaf, offset, ncolumns, item))
@@ -279,9 +279,9 @@ item_side(const LbtIndex *index, const Glimpse *leaf, int offset, LbtBatch *batc
 		if (cmp != 0)
 			return cmp > 0 ? BEFORE_BOUND : BEHIND_BOUND;
 	}
-	if (ncolumns < batch->nvalues[which])
+	if (ncolumns < batch->key[which].nvalues)
 		return NOT_TOLD;
-	return batch->past[which] ? BEFORE_BOUND : BEHIND_BOUND;
+	return batch->key[which].past ? BEFORE_BOUND : BEHIND_BOUND;
 }
 
 /* seek_error counts in 1/16 of an item, and averages about 16 searches. */
@@ -396,7 +396,7 @@ lbt_batch_near(Relation rel, LbtIndex *index, LbtBatch *batch, bool high_keys)
 		if (high_keys)
 			__builtin_prefetch(leaf.page + item_place(&leaf, P_HIKEY, sizeof(IndexTupleData)));
 		if (!index->keyspec.varies)
-			near_by_code(index, &leaf, batch->code[i], target);
+			near_by_code(index, &leaf, batch->key[i].code, target);
 	}
 	if (index->keyspec.varies)
 		seek_all(rel, index, batch);

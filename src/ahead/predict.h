@@ -25,13 +25,10 @@
 typedef struct LbtBatch
 {
 	int			n;
-	int			ncolumns;		/* of the first key, the most that any has */
-	uint64		code[LBT_BATCH];
-	bool		past[LBT_BATCH];
-	uint8		nvalues[LBT_BATCH];
+	LbtTiedKey	key[LBT_BATCH]; /* its values are in value[] */
 	uint64		placed;			/* a bit each: target is its very place */
 	LbtTarget	target[LBT_BATCH];
-	LbtKeyValue value[LBT_BATCH * LBT_CODE_COLUMNS];	/* ncolumns of each */
+	LbtKeyValue value[LBT_BATCH * LBT_CODE_COLUMNS];
 	uint8		bytes[LBT_BATCH][LBT_BATCH_BYTES];	/* to look at entries */
 } LbtBatch;
 
@@ -76,24 +73,16 @@ target_slot(const LbtIndex *index, uint32 slot, uint64 code, LbtTarget *t)
 }
 
 /* Refine *t, a target for the slot of lbt_leaf_search(), by separators. */
-extern void lbt_target_separated(const LbtIndex *index, const LbtKeyValue *values, int nvalues,
-								 bool past, uint64 code, LbtTarget *t);
-
-static inline void
-target_exactly(const LbtIndex *index, const LbtKeyValue *values, int nvalues, bool past,
-			   uint32 slot, uint64 code, LbtTarget *t)
-{
-	target_slot(index, slot, code, t);
-	if (unlikely(index->model.separators.bytes > 0) && lbt_enable_leaf_cache)
-		lbt_target_separated(index, values, nvalues, past, code, t);
-}
+extern void lbt_target_separated(const LbtIndex *index, const LbtBound *bound, uint64 code,
+								 LbtTarget *t);
 
 /* Make the target for a bound of this code; near as for predict_slot(). */
 static inline void
 predict_target(const LbtIndex *index, const LbtBound *bound, uint64 code, uint32 near, LbtTarget *t)
 {
-	target_exactly(index, bound->value, bound->ncolumns, bound->past,
-				   predict_slot(&index->model, code, bound->past, near), code, t);
+	target_slot(index, predict_slot(&index->model, code, bound->past, near), code, t);
+	if (unlikely(index->model.separators.bytes > 0) && lbt_enable_leaf_cache)
+		lbt_target_separated(index, bound, code, t);
 }
 
 /*
@@ -148,9 +137,9 @@ typedef struct LbtReads LbtReads;
  *     rows    item, row's block, its buffer    -> the row, or its block's read
  *
  * Add keys of leading columns (past: the bound behind what is equal to them),
- * in order, to an empty batch, then finish it.  Their byte strings must stay
- * until then; no key has more columns than the first.  The other stages may
- * follow, for an index whose entries can be looked at.
+ * all of the same ones, to an empty batch, then finish it.  Their byte strings
+ * must stay until then.  The other stages may follow, for an index whose
+ * entries can be looked at.
  *
  * Between the lbt_index_update() before the first and the last of these calls
  * there must be no dsa call, and the index must have a model.  Later stages
@@ -162,7 +151,7 @@ typedef struct LbtReads LbtReads;
 extern void lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtKeyValue *values,
 						  int nvalues, bool past);
 extern void lbt_batch_finish(const LbtIndex *index, LbtBatch *batch);
-extern LbtReads *lbt_batch_read(Relation rel, const LbtBatch *batch);
+extern LbtReads *lbt_batch_read(Relation rel, LbtIndex *index, LbtBatch *batch);
 extern void lbt_batch_near(Relation rel, LbtIndex *index, LbtBatch *batch, bool high_keys);
 extern LbtReads *lbt_batch_rows(Relation rel, LbtIndex *index, Relation table, LbtBatch *batch,
 								bool read);
@@ -172,13 +161,6 @@ static inline bool
 lbt_batch_current(const LbtIndex *index, const LbtBatch *batch)
 {
 	return index->state == LBT_READY && batch->target[0].generation == index->generation;
-}
-
-/* The key of the bound with this number. */
-static inline LbtKeyValue *
-lbt_batch_key(LbtBatch *batch, int i)
-{
-	return &batch->value[i * batch->ncolumns];
 }
 
 /*
@@ -193,14 +175,14 @@ lbt_batch_key(LbtBatch *batch, int i)
  *     _start()  asks for the first ones
  *     _come()   passes by what the bounds up to number last need; true if one
  *               was not in shared buffers when asked for.  Reads leaves, and
- *               notes where they are; after an error, gives up the rest.
+ *               notes where they are (view up to date); after an error, gives
+ *               up the rest.
  *     _end()    ends the reads, sets *reads to NULL, returns how many blocks
  *               were asked for
  */
 extern LbtReads *lbt_reads_want(LbtReads *reads, Relation rel, BlockNumber block, int of);
 extern void lbt_reads_start(LbtReads *reads);
-extern bool lbt_batch_leaves_come(LbtIndex *index, LbtBatch *batch, LbtReads *reads, int last);
-extern bool lbt_batch_rows_come(LbtReads *reads, int last);
+extern bool lbt_reads_come(LbtReads *reads, int last);
 extern int	lbt_reads_end(LbtReads **reads);
 
 /* Can entries be looked at unlocked: do they tell where a first column is? */

@@ -168,10 +168,8 @@ lbt_rowbatch_empty(LbtInner *inner, LbtRowBatch *rows)
 	MemoryContextReset(rows->context);
 	rows->n = rows->at = rows->unused = rows->batch.n = 0;
 	rows->looked = rows->missed = false;
-	if (rows->leaves != NULL)
-		lbt_count_many(inner->index, LBT_EV_PREFETCHED, lbt_reads_end(&rows->leaves));
-	if (rows->rows != NULL)
-		lbt_count_many(inner->index, LBT_EV_ROWS_PREFETCHED, lbt_reads_end(&rows->rows));
+	lbt_count_many(inner->index, LBT_EV_PREFETCHED, lbt_reads_end(&rows->leaves));
+	lbt_count_many(inner->index, LBT_EV_ROWS_PREFETCHED, lbt_reads_end(&rows->rows));
 }
 
 /* ---- looking ahead ---- */
@@ -241,7 +239,7 @@ lbt_rowbatch_predict(LbtInner *inner, LbtRowBatch *rows)
 		}
 	lbt_batch_finish(index, batch);
 	if (lbt_enable_prefetch)
-		rows->leaves = lbt_batch_read(inner->rel, batch);
+		rows->leaves = lbt_batch_read(inner->rel, index, batch);
 	return batch->n;
 }
 
@@ -260,7 +258,7 @@ lbt_rowbatch_look(LbtInner *inner, LbtRowBatch *rows)
 	if (!lbt_batch_current(index, batch))
 		return;
 	if (rows->leaves != NULL && inner->table != NULL)
-		rows->missed |= lbt_batch_leaves_come(index, batch, rows->leaves, batch->n - 1);
+		rows->missed |= lbt_reads_come(rows->leaves, batch->n - 1);
 	lbt_batch_near(inner->rel, index, batch, false);
 	if (inner->table != NULL)
 		rows->rows = lbt_batch_rows(inner->rel, index, inner->table, batch,
@@ -278,13 +276,13 @@ lbt_rowbatch_next(LbtInner *inner, LbtRowBatch *rows)
 		if (unlikely(rows->leaves != NULL))
 		{
 			lbt_index_update(index);
-			rows->missed |= lbt_batch_leaves_come(index, &rows->batch, rows->leaves, prediction);
+			rows->missed |= lbt_reads_come(rows->leaves, prediction);
 		}
 		if (unlikely(rows->rows != NULL))
-			rows->missed |= lbt_batch_rows_come(rows->rows, prediction);
+			rows->missed |= lbt_reads_come(rows->rows, prediction);
 		rows->unused += lbt_mailbox_is_full(&index->mailbox);
 		lbt_mailbox_put(&index->mailbox, &rows->batch.target[prediction],
-						rows->batch.code[prediction]);
+						rows->batch.key[prediction].code);
 	}
 	return rows->slot[rows->at++];
 }
