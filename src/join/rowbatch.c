@@ -51,24 +51,6 @@ open_keys(LbtInner *inner, CustomScanState *node, const List *facts)
 	return inner->nkeys > 0;
 }
 
-static void
-open_columns(LbtInner *inner, const List *columns)
-{
-	ListCell   *lc;
-
-	inner->used = palloc(list_length(columns) * sizeof(LbtUsedColumn));
-	foreach(lc, columns)
-	{
-		LbtUsedColumn *used = &inner->used[inner->nused++];
-		Form_pg_attribute attribute;
-
-		used->number = lfirst_int(lc) - 1;
-		attribute = TupleDescAttr(inner->tupdesc, used->number);
-		used->length = attribute->attlen;
-		used->by_value = attribute->attbyval;
-	}
-}
-
 bool
 lbt_inner_open(LbtInner *inner, CustomScanState *node)
 {
@@ -78,7 +60,7 @@ lbt_inner_open(LbtInner *inner, CustomScanState *node)
 	memset(inner, 0, sizeof(*inner));
 	inner->econtext = node->ss.ps.ps_ExprContext;
 	inner->tupdesc = node->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
-	open_columns(inner, lsecond(plan->custom_private));
+	inner->used = lsecond(plan->custom_private);
 	inner->rel = index_open(list_nth_oid(facts, LBT_LOOKAHEAD_INDEX), AccessShareLock);
 	if (!lbt_scans(inner->rel))
 		return false;
@@ -138,22 +120,22 @@ lbt_rowbatch_add(const LbtInner *inner, LbtRowBatch *rows, EState *estate, Tuple
 {
 	MemoryContext old;
 	TupleTableSlot *copy;
+	ListCell   *lc;
 
 	if (rows->n == rows->room)
 		add_slot(inner, rows, estate);
 	copy = rows->slot[rows->n++];
-	if (inner->nused > 0)
-		slot_getsomeattrs(row, inner->used[inner->nused - 1].number + 1);
+	if (inner->used != NIL)
+		slot_getsomeattrs(row, llast_int(inner->used));
 	old = MemoryContextSwitchTo(rows->context);
-	for (int i = 0; i < inner->nused; i++)
+	foreach(lc, inner->used)
 	{
-		const LbtUsedColumn *used = &inner->used[i];
-		Datum		value = row->tts_values[used->number];
-		bool		isnull = row->tts_isnull[used->number];
+		int			i = lfirst_int(lc) - 1;
+		Form_pg_attribute column = TupleDescAttr(inner->tupdesc, i);
 
-		copy->tts_isnull[used->number] = isnull;
-		copy->tts_values[used->number] = isnull || used->by_value ? value :
-			datumCopy(value, false, used->length);
+		copy->tts_isnull[i] = row->tts_isnull[i];
+		copy->tts_values[i] = row->tts_isnull[i] || column->attbyval ? row->tts_values[i] :
+			datumCopy(row->tts_values[i], false, column->attlen);
 	}
 	MemoryContextSwitchTo(old);
 	ExecStoreVirtualTuple(copy);

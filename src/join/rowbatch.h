@@ -22,14 +22,6 @@
 #include "registry/settings.h"
 #include "ahead/predict.h"
 
-/* A column of outer rows that the join uses. */
-typedef struct LbtUsedColumn
-{
-	int			number;			/* from 0 on */
-	int			length;			/* the type's */
-	bool		by_value;
-} LbtUsedColumn;
-
 /* What a node looks its rows up in. */
 typedef struct LbtInner
 {
@@ -45,8 +37,7 @@ typedef struct LbtInner
 	LbtKeyValue *values;		/* of each row's keys */
 	uint8	   *scratch;		/* for keys' encoded values; or NULL */
 	TupleDesc	tupdesc;		/* of outer rows */
-	int			nused;
-	LbtUsedColumn *used;
+	const List *used;			/* their columns that the join uses, from 1 on */
 } LbtInner;
 
 typedef struct LbtRowBatch
