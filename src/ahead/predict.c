@@ -253,7 +253,7 @@ lbt_batch_read(Relation rel, LbtIndex *index, LbtBatch *batch)
 /* ---- leaves in shared buffers ---- */
 
 bool
-lbt_slot_cached(Relation rel, LbtIndex *index, uint32 slot, bool ask)
+lbt_slot_cached(Relation rel, LbtIndex *index, uint32 slot)
 {
 	const LbtLeaf *leaf = &index->model.leaves[slot];
 	BlockNumber block = leaf->block;
@@ -262,9 +262,9 @@ lbt_slot_cached(Relation rel, LbtIndex *index, uint32 slot, bool ask)
 	if (lbt_enable_buffer_hint && recent >= 1 && recent <= NBuffers &&
 		lbt_buffer_holds(GetBufferDescriptor(recent - 1), rel, block))
 		return true;
-	if (ask && block >= index->nblocks)
+	if (block >= index->nblocks)
 		index->nblocks = RelationGetNumberOfBlocks(rel);
-	return ask && block < index->nblocks && lbt_block_cached(rel, block);
+	return block < index->nblocks && lbt_block_cached(rel, block);
 }
 
 uint32

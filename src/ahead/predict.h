@@ -194,9 +194,9 @@ lbt_batch_looks(const LbtIndex *index)
 
 /*
  * Is the leaf in this slot, which a prediction named, in shared buffers: by
- * its hint or, with ask, a lookup in the table?  As for lbt_batch_add().
+ * its hint, else by a lookup in the table?  As for lbt_batch_add().
  */
-extern bool lbt_slot_cached(Relation rel, LbtIndex *index, uint32 slot, bool ask);
+extern bool lbt_slot_cached(Relation rel, LbtIndex *index, uint32 slot);
 
 /* The slot predicted for a bound; as for predict_slot(), lbt_batch_add(). */
 extern uint32 lbt_predict_slot(const LbtIndex *index, const LbtBound *bound, uint32 near);

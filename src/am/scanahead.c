@@ -39,9 +39,6 @@
 /* Probes to predict together. */
 #define PROBES_AHEAD 32
 
-/* Predicted leaves to look up in the buffer table, for each batch. */
-#define MAX_ASKED 3
-
 /* Predictions: of batch.n probes from first on, in the walk's direction. */
 typedef struct Predicted
 {
@@ -220,19 +217,10 @@ fill_batch(LbtScan *so, LbtProbe *probe, Predicted *predicted, int64 number, boo
 static bool
 will_miss_leaves(IndexScanDesc scan, LbtScan *so, const LbtBatch *batch)
 {
-	int			asked = 0;
-
-	for (int i = 1; i < batch->n && asked < MAX_ASKED; i++)
-	{
-		uint32		slot = batch->target[i].slot;
-
-		if (slot == batch->target[i - 1].slot ||
-			lbt_slot_cached(scan->indexRelation, so->index, slot, false))
-			continue;
-		if (!lbt_slot_cached(scan->indexRelation, so->index, slot, true))
+	for (int i = 1; i < batch->n; i++)
+		if (batch->target[i].slot != batch->target[i - 1].slot &&
+			!lbt_slot_cached(scan->indexRelation, so->index, batch->target[i].slot))
 			return true;
-		asked++;
-	}
 	return false;
 }
 
@@ -302,6 +290,16 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 
 /* ---- siblings ---- */
 
+/* Find the block's slot among n from this one on; -1 if in none of them. */
+static int64
+find_block(const LbtModel *model, BlockNumber block, int64 slot, uint32 n, int step)
+{
+	for (; n > 0 && slot >= 0 && slot < model->nleaves; n--, slot += step)
+		if (model->leaves[slot].block == block)
+			return slot;
+	return -1;
+}
+
 /*
  * Find the slot of the leaf that the walk steps to, among those that should
  * come next; -1 if it was split off since the training.  walk->slot may be
@@ -311,30 +309,19 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 static int64
 slot_of_sibling(LbtIndex *index, LbtWalk *walk, BlockNumber block, bool forward)
 {
-	const LbtModel *model = &index->model;
-	int64		slot = walk->slot;
+	int64		slot;
 
 	if (!same_model(index, index->generation))
 		return -1;
-	for (int i = 0; i < SLOT_WINDOW && slot >= 0 && slot < model->nleaves; i++)
+	slot = find_block(&index->model, block, walk->slot, SLOT_WINDOW, forward ? 1 : -1);
+	if (slot < 0 && walk->searched != index->generation)
 	{
-		if (model->leaves[slot].block == block)
-		{
-			walk->slot = (uint32) slot;
-			return slot;
-		}
-		slot += forward ? 1 : -1;
+		walk->searched = index->generation;
+		slot = find_block(&index->model, block, 0, index->model.nleaves, 1);
 	}
-	if (walk->searched == index->generation)
-		return -1;
-	walk->searched = index->generation;
-	for (slot = 0; slot < model->nleaves; slot++)
-		if (model->leaves[slot].block == block)
-		{
-			walk->slot = (uint32) slot;
-			return slot;
-		}
-	return -1;
+	if (slot >= 0)
+		walk->slot = (uint32) slot;
+	return slot;
 }
 
 void
@@ -353,7 +340,7 @@ lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, BlockNumber bl
 		lbt_index_update(index);
 	slot = slot_of_sibling(index, walk, block, forward);
 	if (++walk->steps >= STEPS_FIRST && slot >= 0 && !have_stream(so->ahead, forward) &&
-		!lbt_slot_cached(scan->indexRelation, index, (uint32) slot, true) &&
+		!lbt_slot_cached(scan->indexRelation, index, (uint32) slot) &&
 		same_model(index, index->generation))
 		begin_leaves(scan, so, get_ahead(so), walk->probe, slot, forward);
 	if (have_stream(so->ahead, forward) && slot >= 0)

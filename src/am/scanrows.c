@@ -79,13 +79,6 @@ lbt_rows_free(LbtScan *so)
 	so->rows = NULL;
 }
 
-/* Does the executor read rows of the table, and from blocks of a file? */
-static inline bool
-reads_heap(IndexScanDesc scan)
-{
-	return scan->heapRelation != NULL && lbt_is_heap(scan->heapRelation);
-}
-
 /* May the executor skip the block, by the visibility map?  A hint. */
 static bool
 is_left_out(IndexScanDesc scan, BlockNumber block)
@@ -136,7 +129,7 @@ next_rows_buffer(LbtRows *rows, bool stepping)
 		rows->walk.slot = target.slot;
 		rows->walk.searched = target.generation;
 		block = target.block;
-		if (!lbt_slot_cached(rel, so->index, target.slot, true) &&
+		if (!lbt_slot_cached(rel, so->index, target.slot) &&
 			(!asked || block >= so->index->nblocks))
 			return InvalidBuffer;
 	}
@@ -161,7 +154,7 @@ next_rows_leaf(LbtRows *rows)
 								  buf, stepping, rows->forward);
 	}
 	LBT_GUARD_END(rows->failed = true);
-	return found && !rows->failed;
+	return found;
 }
 
 /* For the stream: the next row's block, if not that of the row before it. */
@@ -210,21 +203,13 @@ next_block(void *state, BlockNumber *block)
  * what was left, and looks again.
  */
 
-static bool hands_on(PlanState *node, LbtRows *rows);
-
-static bool
-any_hands_on(PlanState **nodes, int n, LbtRows *rows)
-{
-	for (int i = 0; i < n; i++)
-		if (hands_on(nodes[i], rows))
-			return true;
-	return false;
-}
-
 /* Does this node hand on each row of the scan, perhaps among others'? */
 static bool
 hands_on(PlanState *node, LbtRows *rows)
 {
+	PlanState **nodes;
+	int			n;
+
 	if (node == NULL || node->qual != NULL)
 		return false;
 	switch (nodeTag(node))
@@ -239,15 +224,21 @@ hands_on(PlanState *node, LbtRows *rows)
 		case T_SubqueryScanState:
 			return hands_on(((SubqueryScanState *) node)->subplan, rows);
 		case T_AppendState:
-			return any_hands_on(((AppendState *) node)->appendplans,
-								((AppendState *) node)->as_nplans, rows);
+			nodes = ((AppendState *) node)->appendplans;
+			n = ((AppendState *) node)->as_nplans;
+			break;
 		case T_MergeAppendState:
 			rows->merged = true;
-			return any_hands_on(((MergeAppendState *) node)->mergeplans,
-								((MergeAppendState *) node)->ms_nplans, rows);
+			nodes = ((MergeAppendState *) node)->mergeplans;
+			n = ((MergeAppendState *) node)->ms_nplans;
+			break;
 		default:
 			return false;
 	}
+	for (int i = 0; i < n; i++)
+		if (hands_on(nodes[i], rows))
+			return true;
+	return false;
 }
 
 /* Find the Limit of the scan.  For planstate_tree_walker(). */
@@ -349,7 +340,7 @@ lbt_rows_ahead(IndexScanDesc scan, LbtScan *so, bool forward)
 	LbtRows    *rows = so->rows;
 	BlockNumber block;
 
-	if (!lbt_enable_row_prefetch || !reads_heap(scan))
+	if (!lbt_enable_row_prefetch || scan->heapRelation == NULL || !lbt_is_heap(scan->heapRelation))
 	{
 		if (rows)
 			lbt_rows_stop(so);
