@@ -224,16 +224,18 @@ will_miss_leaves(IndexScanDesc scan, LbtScan *so, const LbtBatch *batch)
 	return false;
 }
 
-/* Take the prediction in the mailbox, if it is for this bound. */
+/* Empty the mailbox; take the prediction in it if it is for this bound. */
 static void
 open_mailbox(LbtIndex *index, const LbtBound *bound, LbtTarget *target)
 {
+	LbtMailbox *mailbox = &index->mailbox;
+
 	lbt_index_update(index);
-	if (index->state != LBT_READY || bound->past)
-		index->mailbox.target.generation = 0;
-	else
-		(void) lbt_mailbox_take(&index->mailbox, index->generation,
-								bound_code(index, bound), target);
+	if (index->state == LBT_READY && !bound->past &&
+		mailbox->target.generation == index->generation &&
+		mailbox->code == bound_code(index, bound))
+		*target = mailbox->target;
+	mailbox->target.generation = 0;
 }
 
 bool
@@ -254,7 +256,7 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 	{
 		if (so->ahead)
 			lbt_stream_end(&so->ahead->stream);
-		if (lbt_mailbox_is_full(&index->mailbox))
+		if (index->mailbox.target.generation != 0)
 			open_mailbox(index, forward ? &so->probe.start : &so->probe.end, target);
 		return false;
 	}

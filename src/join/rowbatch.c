@@ -262,9 +262,9 @@ lbt_rowbatch_next(LbtInner *inner, LbtRowBatch *rows)
 		}
 		if (unlikely(rows->rows != NULL))
 			rows->missed |= lbt_reads_come(rows->rows, prediction);
-		rows->unused += lbt_mailbox_is_full(&index->mailbox);
-		lbt_mailbox_put(&index->mailbox, &rows->batch.target[prediction],
-						rows->batch.key[prediction].code);
+		rows->unused += index->mailbox.target.generation != 0;
+		index->mailbox.target = rows->batch.target[prediction];
+		index->mailbox.code = rows->batch.key[prediction].code;
 	}
 	return rows->slot[rows->at++];
 }

@@ -47,31 +47,6 @@ typedef struct LbtMailbox
 	uint64		code;
 } LbtMailbox;
 
-static inline bool
-lbt_mailbox_is_full(const LbtMailbox *mailbox)
-{
-	return mailbox->target.generation != 0;
-}
-
-static inline void
-lbt_mailbox_put(LbtMailbox *mailbox, const LbtTarget *target, uint64 code)
-{
-	mailbox->target = *target;
-	mailbox->code = code;
-}
-
-/* Empty it; true, with the prediction, if of this generation and code. */
-static inline bool
-lbt_mailbox_take(LbtMailbox *mailbox, uint64 generation, uint64 code, LbtTarget *target)
-{
-	bool		good = mailbox->target.generation == generation && mailbox->code == code;
-
-	if (good)
-		*target = mailbox->target;
-	mailbox->target.generation = 0;
-	return good;
-}
-
 /* Is the index served in this session? */
 typedef struct LbtServing
 {
