@@ -56,28 +56,24 @@ item_place(const Glimpse *leaf, int offset, Size bytes)
 	return at >= SizeOfPageHeaderData && at <= BLCKSZ - bytes && at == MAXALIGN(at) ? at : 0;
 }
 
-/* Where we are in an entry without NULLs, on the way through its columns. */
-typedef struct EntryWalk
-{
-	const char *entry;
-	uint32		room;			/* bytes of the page from there on */
-	uint32		at;
-} EntryWalk;
-
-/* The byte string of a varlena that is neither compressed nor out of line. */
+/*
+ * Read the byte string at *at, within room bytes from the entry on, and step
+ * behind it.  False if it is compressed, out of line, or longer.
+ */
 static inline bool
-next_varlena(EntryWalk *walk, const LbtKeyColumn *column, LbtKeyValue *value)
+next_varlena(const LbtKeyColumn *column, const char *entry, uint32 room, uint32 *at,
+			 LbtKeyValue *value)
 {
 	uint32		header;			/* read once: it may change */
 	uint32		header_length = sizeof(header);
 	uint32		length;
 
 	/* Padding precedes only a long header, which is aligned. */
-	if (walk->at < walk->room && walk->entry[walk->at] == 0)
-		walk->at = TYPEALIGN(sizeof(header), walk->at);
-	if (walk->at + sizeof(header) > walk->room)
+	if (*at < room && entry[*at] == 0)
+		*at = TYPEALIGN(sizeof(header), *at);
+	if (*at + sizeof(header) > room)
 		return false;
-	memcpy(&header, walk->entry + walk->at, sizeof(header));
+	memcpy(&header, entry + *at, sizeof(header));
 	if (VARATT_IS_1B(&header) && !VARATT_IS_1B_E(&header))
 	{
 		length = VARSIZE_1B(&header);
@@ -87,11 +83,11 @@ next_varlena(EntryWalk *walk, const LbtKeyColumn *column, LbtKeyValue *value)
 		length = VARSIZE_4B(&header);
 	else
 		return false;
-	if (length < header_length || length > walk->room - walk->at)
+	if (length < header_length || length > room - *at)
 		return false;
-	value->bytes = (const uint8_t *) walk->entry + walk->at + header_length;
+	value->bytes = (const uint8_t *) entry + *at + header_length;
 	value->length = lbt_length_that_counts(column, value->bytes, length - header_length);
-	walk->at += length;
+	*at += length;
 	return true;
 }
 
@@ -110,7 +106,7 @@ static bool
 varying_values(const LbtKeySpec *spec, const char *entry, uint32 room, int ncolumns,
 			   LbtKeyValue *values)
 {
-	EntryWalk	walk = {.entry = entry,.room = room,.at = MAXALIGN(sizeof(IndexTupleData))};
+	uint32		at = MAXALIGN(sizeof(IndexTupleData));
 
 	for (int i = 0; i < ncolumns; i++)
 	{
@@ -119,15 +115,15 @@ varying_values(const LbtKeySpec *spec, const char *entry, uint32 room, int ncolu
 		values[i].isnull = false;
 		if (column->length == -1)
 		{
-			if (!next_varlena(&walk, column, &values[i]))
+			if (!next_varlena(column, entry, room, &at, &values[i]))
 				return false;
 			continue;
 		}
-		walk.at = att_align_nominal(walk.at, column->align);
-		if (walk.at + column->length > room)
+		at = att_align_nominal(at, column->align);
+		if (at + column->length > room)
 			return false;
-		fixed_value(column, entry + walk.at, &values[i]);
-		walk.at += column->length;
+		fixed_value(column, entry + at, &values[i]);
+		at += column->length;
 	}
 	return true;
 }
@@ -423,45 +419,6 @@ find_row(const Glimpse *leaf, double fraction, ItemPointer row)
 		ItemPointerSetInvalid(row);
 }
 
-/* Get the buffers of rows from hints; prefetch what tells if they hold. */
-static void
-guess_buffers(Relation table, int n, const ItemPointerData *rows, Buffer *buffer)
-{
-	for (int i = 0; i < n; i++)
-	{
-		const ItemPointerData *row = &rows[i];
-
-		buffer[i] = ItemPointerIsValid(row) ?
-			*lbt_block_hint(table, ItemPointerGetBlockNumber(row)) : InvalidBuffer;
-		if (buffer[i] < 1 || buffer[i] > NBuffers)
-			buffer[i] = InvalidBuffer;
-		else
-			lbt_prefetch_page(buffer[i], row);
-	}
-}
-
-/* The blocks of rows whose hints are wrong.  The first row of each waits. */
-static LbtReads *
-missing_blocks(Relation table, int n, const ItemPointerData *rows, Buffer *buffer)
-{
-	LbtReads   *reads = NULL;
-
-	for (int i = 0; i < n; i++)
-	{
-		BlockNumber block;
-
-		if (!ItemPointerIsValid(&rows[i]))
-			continue;
-		block = ItemPointerGetBlockNumber(&rows[i]);
-		if (buffer[i] != InvalidBuffer &&
-			lbt_buffer_holds(GetBufferDescriptor(buffer[i] - 1), table, block))
-			continue;
-		buffer[i] = InvalidBuffer;
-		reads = lbt_reads_want(reads, table, block, i);
-	}
-	return reads;
-}
-
 LbtReads *
 lbt_batch_rows(Relation rel, LbtIndex *index, Relation table, LbtBatch *batch, bool read)
 {
@@ -482,11 +439,24 @@ lbt_batch_rows(Relation rel, LbtIndex *index, Relation table, LbtBatch *batch, b
 		if (ItemPointerIsValid(&row[i]))
 			__builtin_prefetch(lbt_block_hint(table, ItemPointerGetBlockNumber(&row[i])));
 	}
-	guess_buffers(table, batch->n, row, buffer);
-	if (read)
-		reads = missing_blocks(table, batch->n, row, buffer);
 	for (int i = 0; i < batch->n; i++)
-		if (buffer[i] != InvalidBuffer)
+	{
+		buffer[i] = ItemPointerIsValid(&row[i]) ?
+			*lbt_block_hint(table, ItemPointerGetBlockNumber(&row[i])) : InvalidBuffer;
+		if (buffer[i] < 1 || buffer[i] > NBuffers)
+			buffer[i] = InvalidBuffer;
+		else
+			lbt_prefetch_page(buffer[i], &row[i]);
+	}
+	for (int i = 0; i < batch->n; i++)
+	{
+		BlockNumber block = ItemPointerGetBlockNumberNoCheck(&row[i]);
+
+		if (buffer[i] != InvalidBuffer &&
+			(!read || lbt_buffer_holds(GetBufferDescriptor(buffer[i] - 1), table, block)))
 			lbt_prefetch_row(buffer[i], &row[i]);
+		else if (read && ItemPointerIsValid(&row[i]))
+			reads = lbt_reads_want(reads, table, block, i);
+	}
 	return reads;
 }
