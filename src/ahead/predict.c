@@ -83,9 +83,8 @@ lbt_batch_finish(const LbtIndex *index, LbtBatch *batch)
 		target_slot(index, key->slot, key->code, &batch->target[i]);
 		if (key->fraction >= 0)
 			batch->target[i].fraction = key->fraction;
-		if (lbt_batch_looks(index))
-			keep_bytes(&batch->value[i * key->nvalues], Min(key->nvalues, index->keyspec.nplaces),
-					   &index->keyspec, batch->bytes[i]);
+		keep_bytes(&batch->value[i * key->nvalues], Min(key->nvalues, index->keyspec.nplaces),
+				   &index->keyspec, batch->bytes[i]);
 	}
 
 	/*
@@ -265,13 +264,4 @@ lbt_slot_cached(Relation rel, LbtIndex *index, uint32 slot)
 	if (block >= index->nblocks)
 		index->nblocks = RelationGetNumberOfBlocks(rel);
 	return block < index->nblocks && lbt_block_cached(rel, block);
-}
-
-uint32
-lbt_predict_slot(const LbtIndex *index, const LbtBound *bound, uint32 near)
-{
-	LbtTarget	target;
-
-	predict_target(index, bound, bound_code(index, bound), near, &target);
-	return target.slot;
 }

@@ -139,12 +139,12 @@ typedef struct LbtReads LbtReads;
  * Add keys of leading columns (past: the bound behind what is equal to them),
  * all of the same ones, to an empty batch, then finish it.  Their byte strings
  * must stay until then.  The other stages may follow, for an index whose
- * entries can be looked at.
+ * entries tell where a first column is (LbtKeySpec.nplaces > 0).
  *
  * Between the lbt_index_update() before the first and the last of these calls
  * there must be no dsa call, and the index must have a model.  Later stages
- * may run after another lbt_index_update(), if it is still that model
- * (lbt_batch_current()).  Pages are looked at without a lock or pin, and may
+ * may run after another lbt_index_update(), if it is still that model: that of
+ * the targets' generation.  Pages are looked at without a lock or pin, and may
  * change meanwhile: all reads are bounded, and lead only to cache lines, and
  * to a place in the leaf from which the lookup searches.
  */
@@ -155,13 +155,6 @@ extern LbtReads *lbt_batch_read(Relation rel, LbtIndex *index, LbtBatch *batch);
 extern void lbt_batch_near(Relation rel, LbtIndex *index, LbtBatch *batch, bool high_keys);
 extern LbtReads *lbt_batch_rows(Relation rel, LbtIndex *index, Relation table, LbtBatch *batch,
 								bool read);
-
-/* Is a batch, not empty, of the index's current model?  View up to date. */
-static inline bool
-lbt_batch_current(const LbtIndex *index, const LbtBatch *batch)
-{
-	return index->state == LBT_READY && batch->target[0].generation == index->generation;
-}
 
 /*
  * lbt_batch_read() and, if it may read, lbt_batch_rows() return the blocks
@@ -185,20 +178,10 @@ extern void lbt_reads_start(LbtReads *reads);
 extern bool lbt_reads_come(LbtReads *reads, int last);
 extern int	lbt_reads_end(LbtReads **reads);
 
-/* Can entries be looked at unlocked: do they tell where a first column is? */
-static inline bool
-lbt_batch_looks(const LbtIndex *index)
-{
-	return index->keyspec.nplaces > 0;
-}
-
 /*
  * Is the leaf in this slot, which a prediction named, in shared buffers: by
  * its hint, else by a lookup in the table?  As for lbt_batch_add().
  */
 extern bool lbt_slot_cached(Relation rel, LbtIndex *index, uint32 slot);
-
-/* The slot predicted for a bound; as for predict_slot(), lbt_batch_add(). */
-extern uint32 lbt_predict_slot(const LbtIndex *index, const LbtBound *bound, uint32 near);
 
 #endif							/* LBT_PREDICT_H */

@@ -108,16 +108,19 @@ same_model(LbtIndex *index, uint64 generation)
 static void
 find_slots(LbtAhead *ahead)
 {
-	const LbtBound *start = &ahead->probe.start;
-	const LbtBound *end = &ahead->probe.end;
-	uint32		near = (uint32) Max(ahead->slot, 0);
-	uint32		first = lbt_predict_slot(ahead->so->index, ahead->forward ? start : end, near);
+	const LbtIndex *index = ahead->so->index;
+	const LbtBound *near = ahead->forward ? &ahead->probe.start : &ahead->probe.end;
+	const LbtBound *far = ahead->forward ? &ahead->probe.end : &ahead->probe.start;
+	LbtTarget	first;
+	LbtTarget	last;
 
-	ahead->until = lbt_predict_slot(ahead->so->index, ahead->forward ? end : start, first);
+	predict_target(index, near, bound_code(index, near), (uint32) Max(ahead->slot, 0), &first);
+	predict_target(index, far, bound_code(index, far), first.slot, &last);
+	ahead->until = last.slot;
 	if (ahead->forward)
-		ahead->slot = Max(ahead->slot, (int64) first - 1);
+		ahead->slot = Max(ahead->slot, (int64) first.slot - 1);
 	else
-		ahead->slot = ahead->slot < 0 ? (int64) first + 1 : Min(ahead->slot, (int64) first + 1);
+		ahead->slot = Min(ahead->slot < 0 ? PG_INT64_MAX : ahead->slot, (int64) first.slot + 1);
 }
 
 /* For the stream: the next leaf that the scan will need. */
@@ -150,12 +153,13 @@ next_needed_leaf(void *state, BlockNumber *block)
 
 /* Read ahead from this slot (-1: the probe's first).  The view is current. */
 static void
-begin_leaves(IndexScanDesc scan, LbtScan *so, LbtAhead *ahead, const LbtProbe *probe, int64 slot,
-			 bool forward)
+begin_leaves(IndexScanDesc scan, LbtScan *so, const LbtWalk *walk, int64 slot, bool forward)
 {
+	LbtAhead   *ahead = get_ahead(so);
+
 	ahead->forward = forward;
 	ahead->generation = so->index->generation;
-	ahead->probe = *probe;
+	ahead->probe = *walk->probe;
 	ahead->slot = -1;
 	find_slots(ahead);
 	if (slot >= 0)
@@ -272,7 +276,7 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 		batch->target[0].generation != index->generation)
 	{
 		fill_batch(so, walk->probe, predicted, number, forward);
-		if (!walk->for_rows && lbt_batch_looks(index))
+		if (!walk->for_rows && index->keyspec.nplaces > 0)
 		{
 			lbt_batch_near(scan->indexRelation, index, batch, true);
 			if (so->hands_over)
@@ -283,7 +287,7 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 			will_miss_leaves(scan, so, batch) && same_model(index, batch->target[0].generation))
 		{
 			lbt_probe_go(so, walk->probe, number);
-			begin_leaves(scan, so, ahead, walk->probe, -1, forward);
+			begin_leaves(scan, so, walk, -1, forward);
 		}
 	}
 	*target = batch->target[at];
@@ -332,19 +336,15 @@ lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, BlockNumber bl
 	LbtIndex   *index = so->index;
 	int64		slot;
 
-	if (!lbt_enable_prefetch)
-	{
-		if (so->ahead)
-			lbt_stream_end(&so->ahead->stream); /* turned off meanwhile */
-		return;
-	}
 	if (!walk->for_rows)
 		lbt_index_update(index);
+	if (!have_stream(so->ahead, forward) && !lbt_enable_prefetch)
+		return;
 	slot = slot_of_sibling(index, walk, block, forward);
 	if (++walk->steps >= STEPS_FIRST && slot >= 0 && !have_stream(so->ahead, forward) &&
 		!lbt_slot_cached(scan->indexRelation, index, (uint32) slot) &&
 		same_model(index, index->generation))
-		begin_leaves(scan, so, get_ahead(so), walk->probe, slot, forward);
+		begin_leaves(scan, so, walk, slot, forward);
 	if (have_stream(so->ahead, forward) && slot >= 0)
 		(void) reach_slot(so->ahead, (uint32) slot);
 }

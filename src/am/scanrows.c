@@ -105,46 +105,41 @@ next_rows_buffer(LbtRows *rows, bool stepping)
 {
 	Relation	rel = rows->scan->indexRelation;
 	LbtScan    *so = rows->so;
+	BlockNumber block = rows->leaf.sibling[rows->forward];
+	int64		number = rows->leaf.probe[rows->forward] + (rows->forward ? 1 : -1);
 	LbtTarget	target;
-	BlockNumber block;
+	bool		asked;
 
+	if (stepping && block == P_NONE)
+		return InvalidBuffer;
 	if (stepping)
 	{
-		block = rows->leaf.sibling[rows->forward];
-		if (block == P_NONE)
-			return InvalidBuffer;
 		lbt_ahead_sibling(rows->scan, so, &rows->walk, block, rows->forward);
+		return ReadBuffer(rel, block);
 	}
-	else
-	{
-		int64		number = rows->leaf.probe[rows->forward] + (rows->forward ? 1 : -1);
-		bool		asked;
-
-		if (number < 0 || number >= so->nprobes)
-			return InvalidBuffer;
-		asked = lbt_ahead_predict(rows->scan, so, &rows->walk, number, rows->forward, &target);
-		if (target.generation == 0)
-			return InvalidBuffer;
-		lbt_probe_go(so, &rows->probe, number);
-		rows->walk.slot = target.slot;
-		rows->walk.searched = target.generation;
-		block = target.block;
-		if (!lbt_slot_cached(rel, so->index, target.slot) &&
-			(!asked || block >= so->index->nblocks))
-			return InvalidBuffer;
-	}
-	return ReadBuffer(rel, block);
+	if (number < 0 || number >= so->nprobes)
+		return InvalidBuffer;
+	asked = lbt_ahead_predict(rows->scan, so, &rows->walk, number, rows->forward, &target);
+	if (target.generation == 0)
+		return InvalidBuffer;
+	lbt_probe_go(so, &rows->probe, number);
+	rows->walk.slot = target.slot;
+	rows->walk.searched = target.generation;
+	if (!lbt_slot_cached(rel, so->index, target.slot) &&
+		(!asked || target.block >= so->index->nblocks))
+		return InvalidBuffer;
+	return ReadBuffer(rel, target.block);
 }
 
 /* Read the walk's next leaf.  Drop errors: the scan may never come there. */
 static bool
 next_rows_leaf(LbtRows *rows)
 {
+	bool		stepping = rows->leaf.more[rows->forward];
 	volatile bool found = false;
 
 	LBT_GUARD_BEGIN_SILENTLY();
 	{
-		bool		stepping = rows->leaf.more[rows->forward];
 		Buffer		buf;
 
 		lbt_probe_go(rows->so, &rows->probe, rows->leaf.probe[rows->forward]);

@@ -234,10 +234,10 @@ lbt_rowbatch_look(LbtInner *inner, LbtRowBatch *rows)
 	if (rows->looked)
 		return;
 	rows->looked = true;
-	if (batch->n == 0 || !lbt_batch_looks(index))
+	if (batch->n == 0 || index->keyspec.nplaces == 0)
 		return;
 	lbt_index_update(index);
-	if (!lbt_batch_current(index, batch))
+	if (index->state != LBT_READY || batch->target[0].generation != index->generation)
 		return;
 	if (rows->leaves != NULL && inner->table != NULL)
 		rows->missed |= lbt_reads_come(rows->leaves, batch->n - 1);
