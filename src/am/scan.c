@@ -299,9 +299,11 @@ lbt_endscan(IndexScanDesc scan)
 		lbt_scan_leave(scan, so);
 	free_copy(&so->cur);
 	free_copy(&so->mark);
-	if (so->rows != NULL)
-		lbt_rows_free(so);
-	lbt_ahead_free(so);
+	stop_reading_ahead(so);
+	if (so->rows)
+		pfree(so->rows);
+	if (so->ahead)
+		pfree(so->ahead);
 	if (so->btree != NULL)
 		BY_BTREE(scan, so, btendscan(scan));
 	if (so->scratch)

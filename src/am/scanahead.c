@@ -84,16 +84,6 @@ lbt_ahead_stop(LbtScan *so)
 	lbt_stream_end(&so->ahead->stream);
 }
 
-void
-lbt_ahead_free(LbtScan *so)
-{
-	if (so->ahead == NULL)
-		return;
-	lbt_ahead_stop(so);
-	pfree(so->ahead);
-	so->ahead = NULL;
-}
-
 /* ---- the stream ---- */
 
 /* Is the view up to date and still that of the model with this generation? */

@@ -67,16 +67,9 @@ void
 lbt_rows_stop(LbtScan *so)
 {
 	lbt_stream_end(&so->rows->stream);
-}
-
-void
-lbt_rows_free(LbtScan *so)
-{
-	lbt_rows_stop(so);
 	if (so->rows->leaf.items)
 		pfree(so->rows->leaf.items);
-	pfree(so->rows);
-	so->rows = NULL;
+	so->rows->leaf.items = NULL;
 }
 
 /* May the executor skip the block, by the visibility map?  A hint. */
@@ -312,8 +305,7 @@ begin_rows(IndexScanDesc scan, LbtScan *so, LbtRows *rows, bool forward)
 										   cur->capacity * sizeof(LbtItem));
 
 	memcpy(items, cur->items, cur->nitems * sizeof(LbtItem));
-	if (leaf->items)
-		pfree(leaf->items);
+	lbt_rows_stop(so);
 	*leaf = *cur;
 	leaf->items = items;
 	leaf->tuples = NULL;
