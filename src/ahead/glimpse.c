@@ -283,20 +283,12 @@ item_side(const LbtIndex *index, const Glimpse *leaf, int offset, LbtBatch *batc
 /* seek_error counts in 1/16 of an item, and averages about 16 searches. */
 #define SEEK_ERROR_UNIT 16
 
-/* Remember how far off guesses are: the first step goes that far. */
-static inline void
-learn_error(LbtIndex *index, const Seek *seek)
-{
-	int			error = abs(seek->at - seek->guess) * SEEK_ERROR_UNIT;
-
-	index->seen.seek_error += (error - index->seen.seek_error) / SEEK_ERROR_UNIT;
-}
-
 /* Look at an item.  Does another follow?  In growing steps, then by halves. */
 static pg_attribute_always_inline bool
 seek_on(LbtIndex *index, LbtBatch *batch, Seek *seek)
 {
 	Side		side = item_side(index, &seek->leaf, seek->at, batch, seek->which);
+	int			error;
 
 	if (side == NOT_TOLD)
 	{
@@ -321,7 +313,10 @@ seek_on(LbtIndex *index, LbtBatch *batch, Seek *seek)
 		return true;
 	seek->at = seek->hi;
 	batch->placed |= UINT64CONST(1) << seek->which;
-	learn_error(index, seek);
+
+	/* Remember how far off guesses are: the first step goes that far. */
+	error = abs(seek->at - seek->guess) * SEEK_ERROR_UNIT;
+	index->seen.seek_error += (error - index->seen.seek_error) / SEEK_ERROR_UNIT;
 	return false;
 }
 

@@ -193,14 +193,18 @@ add_items(LbtLeafCopy *copy, const ItemPointerData *tids, int n, OffsetNumber of
 	}
 }
 
-/* Make room for as many items as a leaf can have, if n more do not fit. */
+/* Make room for n more items: a few, or as many as a leaf can have. */
 static inline void
-reserve_items(LbtLeafCopy *copy, int n)
+reserve_items(const LbtScan *so, LbtLeafCopy *copy, int n)
 {
 	if (likely(copy->nitems + n <= copy->capacity))
 		return;
-	copy->capacity = MaxTIDsPerBTreePage;
-	copy->items = repalloc(copy->items, copy->capacity * sizeof(LbtItem));
+	copy->capacity = copy->nitems + n <= FEW_ITEMS ? FEW_ITEMS : MaxTIDsPerBTreePage;
+	if (copy->items == NULL)
+		copy->items = MemoryContextAlloc(GetMemoryChunkContext((void *) so),
+										 copy->capacity * sizeof(LbtItem));
+	else
+		copy->items = repalloc(copy->items, copy->capacity * sizeof(LbtItem));
 }
 
 /*
@@ -209,12 +213,13 @@ reserve_items(LbtLeafCopy *copy, int n)
  * does not satisfy row comparisons.
  */
 static pg_attribute_always_inline void
-copy_items(IndexScanDesc scan, LbtLeafCopy *copy, Page page, const Run *run, Size *used, bool rows)
+copy_items(IndexScanDesc scan, const LbtScan *so, LbtLeafCopy *copy, Page page, const Run *run,
+		   Size *used, bool rows)
 {
 	bool		skip_dead = scan->ignore_killed_tuples;
 	bool		want_tuples = copy->tuples != NULL;
 
-	reserve_items(copy, run->to - run->from);
+	reserve_items(so, copy, run->to - run->from);
 	for (OffsetNumber off = run->from; off < run->to; off++)
 	{
 		ItemId		iid = PageGetItemId(page, off);
@@ -224,7 +229,7 @@ copy_items(IndexScanDesc scan, LbtLeafCopy *copy, Page page, const Run *run, Siz
 		if (skip_dead && ItemIdIsDead(iid))
 			continue;
 		if (rows && IndexTupleHasNulls(itup) &&
-			!lbt_row_matches(scan->opaque, RelationGetDescr(scan->indexRelation), itup))
+			!lbt_row_matches(so, RelationGetDescr(scan->indexRelation), itup))
 			continue;
 		if (want_tuples)
 		{
@@ -237,7 +242,7 @@ copy_items(IndexScanDesc scan, LbtLeafCopy *copy, Page page, const Run *run, Siz
 		{
 			int			n = BTreeTupleGetNPosting(itup);
 
-			reserve_items(copy, n + run->to - off);
+			reserve_items(so, copy, n + run->to - off);
 			add_items(copy, BTreeTupleGetPosting(itup), n, off, tuple);
 		}
 	}
@@ -337,21 +342,15 @@ copy_matches(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, LbtLeafCopy
 	else
 		find_matches(so, probe, copy, tupdesc, page, at, &runs, false);
 
-	if (copy->items == NULL)
-	{
-		copy->capacity = FEW_ITEMS;
-		copy->items = MemoryContextAlloc(GetMemoryChunkContext((void *) so),
-										 FEW_ITEMS * sizeof(LbtItem));
-	}
 	copy->nitems = 0;
 	for (int i = 0; i < runs.n; i++)
 	{
 		const Run  *run = &runs.run[forward ? i : runs.n - 1 - i];
 
 		if (likely(so->row_column < 0))
-			copy_items(scan, copy, page, run, &used, false);
+			copy_items(scan, so, copy, page, run, &used, false);
 		else
-			copy_items(scan, copy, page, run, &used, true);
+			copy_items(scan, so, copy, page, run, &used, true);
 	}
 	copy->valid = true;
 	copy->block = BufferGetBlockNumber(buf);
@@ -394,24 +393,21 @@ lbt_scan_look_at_leaf(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, Lb
 	Relation	rel = scan->indexRelation;
 	Page		page = BufferGetPage(buf);
 	BTPageOpaque opaque;
+	OffsetNumber first;
+	OffsetNumber last;
 	bool		good;
 
 	_bt_lockbuf(rel, buf, BT_READ);
 	_bt_checkpage(rel, buf);
 	opaque = BTPageGetOpaque(page);
-	good = P_ISLEAF(opaque) && !P_IGNORE(opaque) &&
-		PageGetMaxOffsetNumber(page) >= P_FIRSTDATAKEY(opaque);
+	first = P_FIRSTDATAKEY(opaque);
+	last = PageGetMaxOffsetNumber(page);
+	good = P_ISLEAF(opaque) && !P_IGNORE(opaque) && last >= first;
 	if (good)
-	{
-		OffsetNumber first = P_FIRSTDATAKEY(opaque);
-		OffsetNumber last = PageGetMaxOffsetNumber(page);
-		OffsetNumber at = InvalidOffsetNumber;
-
-		if (!stepped)
-			at = lbt_page_search(&so->index->keyspec, RelationGetDescr(rel),
-								 forward ? &probe->start : &probe->end, page, first, last, first);
-		copy_matches(scan, so, probe, copy, buf, at, forward);
-	}
+		copy_matches(scan, so, probe, copy, buf, stepped ? InvalidOffsetNumber :
+					 lbt_page_search(&so->index->keyspec, RelationGetDescr(rel),
+									 forward ? &probe->start : &probe->end, page, first, last,
+									 first), forward);
 	_bt_relbuf(rel, buf);
 	return good;
 }
@@ -565,19 +561,16 @@ lbt_scan_next_leaf(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
 
 	for (;;)
 	{
-		bool		stepping = so->cur.valid && so->cur.more[forward];
 		OffsetNumber offset = InvalidOffsetNumber;
 		Buffer		buf = InvalidBuffer;
 
-		if (so->cur.valid)
-			number = so->cur.probe[forward];
-		if (stepping)
+		if (so->cur.valid && so->cur.more[forward])
 			buf = lock_sibling(scan, so, forward);
 		else
 		{
 			if (so->cur.valid)
 			{
-				number += forward ? 1 : -1;
+				number = so->cur.probe[forward] + (forward ? 1 : -1);
 				lbt_scan_leave(scan, so);
 			}
 			if (number >= 0 && number < so->nprobes)
