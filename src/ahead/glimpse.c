@@ -8,9 +8,9 @@
  *     round 3         |    |     a has its place
  *     row        |    |    |     entry's heap TID, the block's buffer, the row
  *
- * So the misses of all bounds overlap.  A page may change while we look at it,
- * or be another one by now: what we read leads only to hints (src/README,
- * "Looking at pages without a lock").
+ * So the misses of all bounds overlap.  A page may change meanwhile, or be
+ * another one: it only gives hints (src/README, "Looking at pages without a
+ * lock").
  */
 #include "ahead/predict.h"
 
@@ -327,10 +327,7 @@ seek_on(LbtIndex *index, LbtBatch *batch, Seek *seek)
 /* No leaf has enough items for a search to take more steps. */
 #define MAX_SEEK_STEPS 24
 
-/*
- * Find the places of a batch's bounds, step by step for all of them, so that
- * their misses overlap.  Where an item cannot be compared, it is the place.
- */
+/* Find the places of a batch's bounds, or items that cannot be compared. */
 static void
 seek_all(Relation rel, LbtIndex *index, LbtBatch *batch)
 {

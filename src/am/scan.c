@@ -1,10 +1,9 @@
 /*
  * scan.c - the scan callbacks, and which of the two engines serves a scan.
  *
- * Our engine serves keys that scankeys.c makes intervals of, on an index that
- * has a model; nbtree's serves everything else, from the first call after a
- * rescan to the last.  nbtree keeps its state in scan->opaque, made when first
- * needed, so ours steps aside while one of its functions runs.
+ * From one rescan to the next, ours serves keys that scankeys.c makes into
+ * intervals, on an index that has a model, and nbtree's all else.  nbtree has
+ * its state in scan->opaque, so ours steps aside while its functions run.
  */
 #include "am/am.h"
 
@@ -140,9 +139,8 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 }
 
 /*
- * Fetch the rows that follow the current one on its leaf into the processor's
- * caches.  Take three steps for each as the scan comes nearer, so that none
- * waits for what the one before it has asked for:
+ * Fetch the next rows of the leaf into the processor's caches, in three steps
+ * as the scan comes nearer, so that none waits for the one before:
  *
  *     HINT_AHEAD rows before   where its block is, by the block's hint
  *     PAGE_AHEAD               the headers of buffer and page, line pointer

@@ -1,14 +1,13 @@
 /*
  * scanahead.c - predict a scan's next probes, and read leaves ahead of need.
  *
- * Nothing here decides where a scan goes.  A prediction made ahead is proven
- * like any other, and a leaf read ahead is used only where the scan was about
- * to read that very block.
+ * Nothing here decides where a scan goes: predictions made ahead are proven
+ * like any other.
  *
- * Take the leaves from the leaf cache: for each probe from now on, in the
+ * The leaves are those of the leaf cache: for each probe from now on, in the
  * scan's direction, the slots from that of its near bound to that of its far
  * bound, as predicted.  Slots never go back, so each leaf comes once, and the
- * scan can tell by the slot whether it has passed a leaf by.
+ * slot tells whether the scan has passed it by.
  *
  *     slots     ... 17   18   19   20   21   22   23   24 ...
  *                   |    |    |    |    |    |
@@ -16,9 +15,8 @@
  *                        |    asked for      last slot of the stream's probe
  *                        split off, or not needed: passed by
  *
- * Shared memory.  Read the model only after a look at the generation, with no
- * dsa call in between.  When the model has changed, forget what it predicted,
- * and end its stream.
+ * Read the model only after a look at the generation, with no dsa call in
+ * between.  When it has changed, forget what it predicted, and end its stream.
  */
 #include "am/am.h"
 

@@ -1,12 +1,11 @@
 /*
  * scanleaf.c - read a probe's first leaf, step to siblings, mark dead entries.
  *
- * A leaf that has been locked for one probe also serves those that follow in
- * the scan's direction, as long as the bound they begin with lies on it.  See
- * src/README, "Several probes on one leaf".
+ * A leaf that is locked for one probe also serves those that follow in the
+ * scan's direction and begin on it (src/README, "Several probes on one leaf").
  *
- * Every leaf that is read gets a predicate lock while its lock is held.  So do
- * leaves without matches: a serializable scan has seen them empty.
+ * Every leaf that is read gets a predicate lock while its lock is held, also
+ * one without matches: a serializable scan has seen it empty.
  */
 #include "am/scan.h"
 
@@ -157,10 +156,7 @@ lbt_scan_leave(IndexScanDesc scan, LbtScan *so)
 
 /* ---- reading a leaf ---- */
 
-/*
- * Copy an index tuple for an index-only scan; of a posting list tuple only the
- * key, as a plain tuple with the first heap TID.  Returns its size.
- */
+/* Copy a tuple; of a posting list, a plain one with the first heap TID. */
 static inline Size
 copy_tuple(IndexTuple to, IndexTuple itup)
 {
@@ -209,8 +205,7 @@ reserve_items(const LbtScan *so, LbtLeafCopy *copy, int n)
 
 /*
  * Append the items of a run on the locked page to the copy; tuples, too, if it
- * has memory for them, of which *used bytes are used.  rows: leave out what
- * does not satisfy row comparisons.
+ * has memory for them, behind *used bytes.  rows: are there row comparisons?
  */
 static pg_attribute_always_inline void
 copy_items(IndexScanDesc scan, const LbtScan *so, LbtLeafCopy *copy, Page page, const Run *run,
@@ -322,10 +317,7 @@ find_matches(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, TupleDesc tu
 	}
 }
 
-/*
- * Copy the matches of a probe, and of those behind it, out of a locked leaf,
- * and what leads on from there.  at: see find_matches().
- */
+/* Copy these matches, and what leads on from there, out of a locked leaf. */
 static void
 copy_matches(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, Buffer buf,
 			 OffsetNumber at, bool forward)
@@ -360,9 +352,8 @@ copy_matches(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, LbtLeafCopy
 }
 
 /*
- * Read a locked leaf's part of the scan, from so->probe on, into so->cur and
- * unlock it.  Keep the pin as long as nbtree would, but drop it if there is
- * nothing to hand out.  at: see find_matches().
+ * Read a locked leaf's part of the scan into so->cur and unlock it.  Keep the
+ * pin if nbtree would and there is something to hand out.
  */
 static void
 read_leaf(IndexScanDesc scan, LbtScan *so, Buffer buf, OffsetNumber at, bool forward)

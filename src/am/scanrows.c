@@ -2,9 +2,8 @@
  * scanrows.c - read the table blocks of a scan's next rows ahead of need.
  *
  * Nothing here decides what a scan returns.  A walk of its own runs over the
- * entries in front of the scan, leaf by leaf, as the scan will, and names the
- * blocks of their rows to a stream.  What it finds may be wrong by the time
- * the scan comes there; then a block was read in vain, and no more.
+ * entries in front of the scan, leaf by leaf, and names the blocks of their
+ * rows to a stream.  Some may be read in vain.
  *
  *     entries   ... a1 a2 b1 c1 a3 | d1 d2 ...    block, line; | ends a leaf
  *                   |     |        |
@@ -14,9 +13,8 @@
  *
  * A scan whose rows are in shared buffers pays one comparison a row.  Reading
  * ahead starts if anybody but our engine reads between two rows
- * (pgBufferUsage), and one of the next rows' blocks is missing, too.  Beside
- * what ends any stream, it ends when it has named as many entries as a LIMIT
- * leaves to the scan.
+ * (pgBufferUsage), and one of the next rows' blocks is missing, too.  It ends
+ * as any stream does, or with the rows that a LIMIT leaves to the scan.
  */
 #include "am/scan.h"
 
@@ -31,10 +29,7 @@
 #include "server/bufferhint.h"
 #include "utils/memutils.h"
 
-/*
- * Give the stream up after so many entries without a block; an empty leaf is
- * many.
- */
+/* Give up after so many entries without a block; an empty leaf is many. */
 #define MAX_SAME_BLOCK 4096
 #define EMPTY_LEAF 64
 
@@ -178,17 +173,16 @@ next_block(void *state, BlockNumber *block)
 /*
  * ---- LIMIT ----
  *
- * The server tells a scan of no plan.  But in the tree of states that the
- * executor is running, one node has this very scan.  Where only nodes that
- * hand on each row are between it and a Limit above, the Limit's own state
- * says what is left:
+ * In the tree of states that the executor runs, one node has this very scan.
+ * Where only nodes that hand on each row are between it and a Limit above, the
+ * Limit's state says what is left:
  *
  *     Limit               offset + count - position
  *       -> LockRows       asks for a row when it is asked for one
  *            -> Index Scan, without a filter
  *
- * Where LockRows drops a row, or entries are dead, the scan goes on beyond
- * what was left, and looks again.
+ * If LockRows drops a row, or entries are dead, the scan goes on beyond that,
+ * and looks again.
  */
 
 /* Does this node hand on each row of the scan, perhaps among others'? */
@@ -247,10 +241,7 @@ find_limit(PlanState *node, void *state)
 	return planstate_tree_walker(node, find_limit, state);
 }
 
-/*
- * The most rows that will still be asked of the scan, with the one about to be
- * handed out; NO_LIMIT if unknown.  A hint.
- */
+/* At most so many rows are still wanted, with the current one; or NO_LIMIT. */
 static int64
 rows_left(LbtRows *rows)
 {
