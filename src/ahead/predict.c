@@ -88,9 +88,8 @@ lbt_batch_finish(const LbtIndex *index, LbtBatch *batch)
 	}
 
 	/*
-	 * In a loop of its own, short enough for the processor to work on several
-	 * pages at a time: finding a page's address in memory takes it longer
-	 * than fetching a line of it.
+	 * A short loop of its own, so that the processor translates the addresses
+	 * of several pages at a time: that takes longer than fetching a line.
 	 */
 	for (int i = 0; i < batch->n; i++)
 		if (batch->target[i].recent != InvalidBuffer)

@@ -40,9 +40,9 @@ bound_code(const LbtIndex *index, const LbtBound *bound)
 }
 
 /*
- * The slot of the leaf that should hold the code.  In ordered probes the leaf
- * in slot near (that of the one before) or the next one is likely to be right:
- * then the spline is not asked.  Any value of near is safe.
+ * The slot of the leaf that should hold the code.  In ordered probes, near
+ * (the slot of the one before; any value is safe) or the next one is likely to
+ * be right: then the spline is not asked.
  */
 static pg_attribute_always_inline uint32
 predict_slot(const LbtModel *model, uint64 code, bool past_equal, uint32 near)
@@ -86,11 +86,9 @@ predict_target(const LbtIndex *index, const LbtBound *bound, uint64 code, uint32
 }
 
 /*
- * Prefetch the lines that the visit will need, all at once: the buffer's
- * header, the page's header, line pointers and special space, and the place
- * where the key should be.  Items of a page fresh from a build or split lie in
- * key order, from the special space downwards.  An insert also needs the ends
- * of the line pointers and of the items.
+ * Prefetch the lines that the visit will need, all at once.  Items of a page
+ * fresh from a build or split lie in key order, from the special space
+ * downwards.  An insert also needs the ends of line pointers and items.
  */
 static inline void
 prefetch_target(const LbtIndex *index, const LbtTarget *t, bool inserting)
@@ -125,8 +123,8 @@ prefetch_target(const LbtIndex *index, const LbtTarget *t, bool inserting)
 typedef struct LbtReads LbtReads;
 
 /*
- * Predictions ahead of their use, in stages.  Each makes one step for all
- * bounds, and prefetches for the next step, so that misses overlap.
+ * Predictions ahead of their use.  Each stage makes one step for all bounds,
+ * and prefetches for the next one, so that misses overlap.
  *
  *     add     key code, spline                 -> leaf cache
  *     finish  the leaf's slot, block, buffer   -> page header, key's place
@@ -144,9 +142,8 @@ typedef struct LbtReads LbtReads;
  * Between the lbt_index_update() before the first and the last of these calls
  * there must be no dsa call, and the index must have a model.  Later stages
  * may run after another lbt_index_update(), if it is still that model: that of
- * the targets' generation.  Pages are looked at without a lock or pin, and may
- * change meanwhile: all reads are bounded, and lead only to cache lines, and
- * to a place in the leaf from which the lookup searches.
+ * the targets' generation.  Leaves are looked at without a lock or pin: all
+ * reads are bounded, and lead only to cache lines and to places to search at.
  */
 extern void lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtKeyValue *values,
 						  int nvalues, bool past);
@@ -158,20 +155,16 @@ extern LbtReads *lbt_batch_rows(Relation rel, LbtIndex *index, Relation table, L
 
 /*
  * lbt_batch_read() and, if it may read, lbt_batch_rows() return the blocks
- * that are not where their hints say (they may be elsewhere in shared
- * buffers), in the current memory context; NULL if there are none.  They are
- * asked for while the batch is used, effective_io_concurrency of them at a
- * time (server/stream.h); nothing is pinned:
+ * that are not where their hints say, in the current memory context; NULL if
+ * there are none.  A stream (server/stream.h) asks for them:
  *
  *     _want()   adds a block for the bound of this number, if it is not wanted
  *               yet; reads is NULL before the first
  *     _start()  asks for the first ones
  *     _come()   passes by what the bounds up to number last need; true if one
- *               was not in shared buffers when asked for.  Reads leaves, and
- *               notes where they are (view up to date); after an error, gives
- *               up the rest.
- *     _end()    ends the reads, sets *reads to NULL, returns how many blocks
- *               were asked for
+ *               was missing when asked for.  Reads leaves, and notes where
+ *               they are (view up to date); after an error, gives up the rest
+ *     _end()    sets *reads to NULL, returns how many blocks were asked for
  */
 extern LbtReads *lbt_reads_want(LbtReads *reads, Relation rel, BlockNumber block, int of);
 extern void lbt_reads_start(LbtReads *reads);

@@ -4,10 +4,10 @@
  *    rows   slot[0] ... slot[at - 1]   slot[at]   slot[at + 1] ... slot[n - 1]
  *           joined already             at hand    predicted, lines fetched
  *
- * Make a batch before handing on its first row.  Its caller adds rows, which
- * are copied, as the outer side's slot is good for one row only.  Then come
- * the values of the keys, and the stages of ahead/predict.h.  Copies have the
- * columns that the join uses, the others are NULL, and hold no pin.
+ * A batch is made before its first row is handed on.  Its caller adds rows;
+ * then come the values of the keys, and the stages of ahead/predict.h.  The
+ * outer side's slot is good for one row only, so rows are copied: the columns
+ * that the join uses, the others being NULL.
  *
  * Missing blocks are asked for.  A leaf is read when the row that wants it is
  * at hand, or when rows are looked for on it.
