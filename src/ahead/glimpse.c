@@ -158,14 +158,6 @@ item_at(const Glimpse *leaf, double fraction)
 	return Max(leaf->first, Min(offset, leaf->last));
 }
 
-/* Point the target's fraction at this item. */
-static inline void
-point_at(LbtTarget *target, const Glimpse *leaf, int offset)
-{
-	target->fraction = Max(0.0, Min((offset - leaf->first + 0.5) / (leaf->last + 1 - leaf->first),
-									1.0));
-}
-
 /*
  * Load so many bytes of an item: busy processors drop prefetches.  All of
  * them, as strings that have much in common differ near their ends.
@@ -358,13 +350,15 @@ seek_all(Relation rel, LbtIndex *index, LbtBatch *batch)
 			load_item(&seek[i].leaf, seek[i].at, item_bytes);
 		for (int i = 0; i < n; i++)
 		{
+			const Glimpse *leaf = &seek[i].leaf;
 			bool		goes_on = seek_on(index, batch, &seek[i]);
+			int			nitems = leaf->last + 1 - leaf->first;
 
-			point_at(&batch->target[seek[i].which], &seek[i].leaf, seek[i].at);
+			batch->target[seek[i].which].fraction =
+				Max(0.0, Min((seek[i].at - leaf->first + 0.5) / nitems, 1.0));
 			if (!goes_on)
 				continue;
-			__builtin_prefetch(&((const PageHeaderData *)
-								 seek[i].leaf.page)->pd_linp[seek[i].at - 1]);
+			__builtin_prefetch(&((const PageHeaderData *) leaf->page)->pd_linp[seek[i].at - 1]);
 			seek[left++] = seek[i];
 		}
 		n = left;

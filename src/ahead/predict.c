@@ -157,37 +157,29 @@ lbt_reads_start(LbtReads *reads)
 		reads->come = reads->n;
 }
 
-/* Read a block; InvalidBuffer if that fails: perhaps nobody needs it. */
-static Buffer
-read_block(Relation rel, BlockNumber block)
-{
-	volatile Buffer buf = InvalidBuffer;
-
-	LBT_GUARD_BEGIN_SILENTLY();
-	{
-		buf = ReadBuffer(rel, block);
-		ReleaseBuffer(buf);
-	}
-	LBT_GUARD_END(buf = InvalidBuffer);
-	return buf;
-}
-
 /* Read a leaf that has been asked for; false after an error. */
 static bool
 read_leaf_ahead(const LbtReads *reads, int which)
 {
 	LbtBatch   *batch = reads->batch;
-	LbtTarget  *target = &batch->target[reads->of[which]];
-	uint32		slot = target->slot;
-	Buffer		buf = read_block(reads->rel, reads->block[which]);
+	int			first = reads->of[which];
+	const LbtTarget *target = &batch->target[first];
+	volatile Buffer buf = InvalidBuffer;
 
+	/* Perhaps nobody needs it: drop errors. */
+	LBT_GUARD_BEGIN_SILENTLY();
+	{
+		buf = ReadBuffer(reads->rel, reads->block[which]);
+		ReleaseBuffer(buf);
+	}
+	LBT_GUARD_END(buf = InvalidBuffer);
 	if (!BufferIsValid(buf))
 		return false;
 	if (lbt_enable_buffer_hint && target->generation == reads->index->generation)
-		lbt_index_set_hint(reads->index, slot, buf);
-	for (; target < &batch->target[batch->n]; target++)
-		if (target->slot == slot)
-			target->recent = buf;
+		lbt_index_set_hint(reads->index, target->slot, buf);
+	for (int i = first; i < batch->n; i++)
+		if (batch->target[i].slot == target->slot)
+			batch->target[i].recent = buf;
 	return true;
 }
 

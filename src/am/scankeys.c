@@ -122,7 +122,6 @@ take_array(LbtScan *so, ScanKey key, LbtArray *array)
 	Datum	   *elements;
 	bool	   *isnull;
 	int			n;
-	bool		served = true;
 	uint8	   *scratch = NULL;
 
 	if (so->array_context == NULL)
@@ -132,24 +131,22 @@ take_array(LbtScan *so, ScanKey key, LbtArray *array)
 	from = DatumGetArrayTypeP(key->sk_argument);
 	get_typlenbyvalalign(ARR_ELEMTYPE(from), &length, &byval, &align);
 	deconstruct_array(from, ARR_ELEMTYPE(from), length, byval, align, &elements, &isnull, &n);
+	MemoryContextSwitchTo(old);
 	array->column = key->sk_attno - 1;
 	array->n = 0;
 	array->values = MemoryContextAllocHuge(so->array_context, Max(n, 1) * sizeof(LbtKeyValue));
 	if (column->encoded)
 		scratch = MemoryContextAllocHuge(so->array_context, (Size) Max(n, 1) * LBT_SCRATCH_BYTES);
-	for (int i = 0; i < n && served; i++)
+	for (int i = 0; i < n; i++)
 	{
 		if (isnull[i])
 			continue;
-		served = lbt_keyspec_plain(column, elements[i]);
-		if (served &&
-			lbt_keyspec_argument(column, key->sk_subtype, elements[i], &array->values[array->n],
+		if (!lbt_keyspec_plain(column, elements[i]))
+			return false;
+		if (lbt_keyspec_argument(column, key->sk_subtype, elements[i], &array->values[array->n],
 								 scratch ? scratch + (Size) i * LBT_SCRATCH_BYTES : NULL) == 0)
 			array->n++;
 	}
-	MemoryContextSwitchTo(old);
-	if (!served)
-		return false;
 	if (array->n > 0)
 	{
 		put_in_order(column, array);
