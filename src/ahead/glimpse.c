@@ -65,7 +65,7 @@ next_varlena(const LbtKeyColumn *column, const char *entry, uint32 room, uint32 
 			 LbtKeyValue *value)
 {
 	uint32		header;			/* read once: it may change */
-	uint32		header_length = sizeof(header);
+	uint32		header_length;
 	uint32		length;
 
 	/* Padding precedes only a long header, which is aligned. */
@@ -74,15 +74,10 @@ next_varlena(const LbtKeyColumn *column, const char *entry, uint32 room, uint32 
 	if (*at + sizeof(header) > room)
 		return false;
 	memcpy(&header, entry + *at, sizeof(header));
-	if (VARATT_IS_1B(&header) && !VARATT_IS_1B_E(&header))
-	{
-		length = VARSIZE_1B(&header);
-		header_length = VARHDRSZ_SHORT;
-	}
-	else if (VARATT_IS_4B_U(&header))
-		length = VARSIZE_4B(&header);
-	else
+	if (VARATT_IS_EXTERNAL(&header) || VARATT_IS_COMPRESSED(&header))
 		return false;
+	length = VARSIZE_ANY(&header);
+	header_length = VARATT_IS_SHORT(&header) ? VARHDRSZ_SHORT : VARHDRSZ;
 	if (length < header_length || length > room - *at)
 		return false;
 	value->bytes = (const uint8_t *) entry + *at + header_length;
