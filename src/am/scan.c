@@ -24,7 +24,7 @@ lbt_beginscan(Relation rel, int nkeys, int norderbys)
 	memset(so, 0, offsetof(LbtScan, nprobes));
 	so->index = lbt_index_get(rel);
 	so->mark_at = -1;
-	so->walk.probe = &so->probe;
+	so->walk.for_rows = false;
 	scan->opaque = so;
 	scan->xs_itupdesc = RelationGetDescr(rel);
 	return scan;

@@ -67,7 +67,7 @@ typedef struct LbtWalk
 	uint32		slot;			/* a guess: near the leaf read last */
 	uint64		searched;		/* generation of slot, or of the search */
 	int			steps;			/* to siblings, since a probe was located */
-	LbtProbe   *probe;			/* the one being read */
+	LbtProbe	probe;			/* the one being read */
 } LbtWalk;
 
 typedef struct LbtScan
@@ -85,7 +85,6 @@ typedef struct LbtScan
 	void	   *btree;			/* nbtree's scan state; or NULL */
 	struct LbtAhead *ahead;		/* scanahead.c's, one chunk; or NULL */
 	struct LbtRows *rows;		/* scanrows.c's, the same */
-	LbtWalk		walk;
 	int64		reads_seen;		/* pgBufferUsage's, at the row handed out
 								 * last; or LBT_ROWS_ACTIVE */
 	uint64		counts[LBT_SCAN_EVENTS];	/* what became of its lookups */
@@ -96,7 +95,7 @@ typedef struct LbtScan
 	/* of use when predicts */
 	int64		nprobes;		/* 0 when no tuple can satisfy the keys */
 	int			row_column;		/* see lbt_row_matches(); or -1 */
-	LbtProbe	probe;			/* the one being read */
+	LbtWalk		walk;
 	LbtArray	array[LBT_CODE_COLUMNS];
 } LbtScan;
 

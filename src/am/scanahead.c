@@ -147,7 +147,7 @@ begin_leaves(IndexScanDesc scan, LbtScan *so, const LbtWalk *walk, int64 slot, b
 
 	ahead->forward = forward;
 	ahead->generation = so->index->generation;
-	ahead->probe = *walk->probe;
+	ahead->probe = walk->probe;
 	ahead->slot = -1;
 	find_slots(ahead);
 	if (slot >= 0)
@@ -249,7 +249,7 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 		if (so->ahead)
 			lbt_stream_end(&so->ahead->stream);
 		if (index->mailbox.target.generation != 0)
-			open_mailbox(index, forward ? &so->probe.start : &so->probe.end, target);
+			open_mailbox(index, forward ? &so->walk.probe.start : &so->walk.probe.end, target);
 		return false;
 	}
 	if (!walk->for_rows)
@@ -263,7 +263,7 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 	if (batch->n == 0 || predicted->forward != forward || at < 0 || at >= batch->n ||
 		batch->target[0].generation != index->generation)
 	{
-		fill_batch(so, walk->probe, predicted, number, forward);
+		fill_batch(so, &walk->probe, predicted, number, forward);
 		if (!walk->for_rows && index->keyspec.nplaces > 0)
 		{
 			lbt_batch_near(scan->indexRelation, index, batch, true);
@@ -274,7 +274,7 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 		if (lbt_enable_prefetch && !have_stream(ahead, forward) &&
 			will_miss_leaves(scan, so, batch) && same_model(index, batch->target[0].generation))
 		{
-			lbt_probe_go(so, walk->probe, number);
+			lbt_probe_go(so, &walk->probe, number);
 			begin_leaves(scan, so, walk, -1, forward);
 		}
 	}

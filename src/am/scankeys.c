@@ -54,7 +54,7 @@ is_set(const LbtBound *bound, int column)
 static inline bool
 take_test(LbtScan *so, Shape *shape, int column, bool equal, bool array, bool null)
 {
-	const LbtBound *start = &so->probe.start;
+	const LbtBound *start = &so->walk.probe.start;
 	bool		again = column == shape->column;
 
 	if (column >= so->index->keyspec.ncolumns || (array && !equal) ||
@@ -150,7 +150,7 @@ take_array(LbtScan *so, ScanKey key, LbtArray *array)
 	if (array->n > 0)
 	{
 		put_in_order(column, array);
-		set_equal(&so->probe, array->column, &array->values[0]);
+		set_equal(&so->walk.probe, array->column, &array->values[0]);
 	}
 	so->nprobes *= array->n;
 	return so->nprobes <= PG_INT32_MAX;
@@ -187,8 +187,8 @@ static inline void
 narrow(LbtScan *so, int at, bool again, bool is_end, const LbtBound *to)
 {
 	const LbtKeySpec *spec = &so->index->keyspec;
-	LbtBound   *start = &so->probe.start;
-	LbtBound   *end = &so->probe.end;
+	LbtBound   *start = &so->walk.probe.start;
+	LbtBound   *end = &so->walk.probe.end;
 	LbtBound   *bound = is_end ? end : start;
 
 	if (again && is_set(bound, at))
@@ -311,7 +311,7 @@ add_key(LbtScan *so, Shape *shape, ScanKey key, uint8 *scratch)
 			!take_test(so, shape, at, is_null, false, is_null))
 			return false;
 		if (is_null)
-			set_equal(&so->probe, at, &null);
+			set_equal(&so->walk.probe, at, &null);
 		return true;
 	}
 	if (!take_test(so, shape, at, equal, array, false) || !takes_argument(column, key))
@@ -329,7 +329,7 @@ add_key(LbtScan *so, Shape *shape, ScanKey key, uint8 *scratch)
 	if (equal && side != 0)
 		so->nprobes = 0;
 	if (likely(equal && !again))
-		set_equal(&so->probe, at, &value);
+		set_equal(&so->walk.probe, at, &value);
 	else
 		add_bounds(so, at, again, strategy_in_order(column, key), &value, side);
 	return true;
@@ -361,10 +361,10 @@ lbt_scan_interval(IndexScanDesc scan, LbtScan *so)
 	so->narrays = 0;
 	so->nprobes = 1;
 	so->row_column = -1;
-	so->probe.number = 0;
-	so->probe.start.ncolumns = so->probe.end.ncolumns = 0;
-	so->probe.start.past = false;
-	so->probe.end.past = true;
+	so->walk.probe.number = 0;
+	so->walk.probe.start.ncolumns = so->walk.probe.end.ncolumns = 0;
+	so->walk.probe.start.past = false;
+	so->walk.probe.end.past = true;
 	if (so->array_context)
 		MemoryContextReset(so->array_context);
 	if (scan->numberOfOrderBys > 0)
@@ -377,9 +377,9 @@ lbt_scan_interval(IndexScanDesc scan, LbtScan *so)
 					 so->scratch ? so->scratch + i * scratch_bytes : NULL))
 			return false;
 	if (!shape.equal)
-		exclude_nulls(&spec->column[shape.column], shape.column, &so->probe);
+		exclude_nulls(&spec->column[shape.column], shape.column, &so->walk.probe);
 	if (unlikely(shape.row) &&
-		Max(so->probe.start.ncolumns, so->probe.end.ncolumns) > shape.column + 1)
+		Max(so->walk.probe.start.ncolumns, so->walk.probe.end.ncolumns) > shape.column + 1)
 		so->row_column = shape.column;
 	return true;
 }
@@ -402,8 +402,8 @@ is_known(const LbtScan *so, TupleDesc tupdesc, const LbtBound *bound, IndexTuple
 bool
 lbt_row_matches(const LbtScan *so, TupleDesc tupdesc, IndexTuple itup)
 {
-	return is_known(so, tupdesc, &so->probe.start, itup) &&
-		is_known(so, tupdesc, &so->probe.end, itup);
+	return is_known(so, tupdesc, &so->walk.probe.start, itup) &&
+		is_known(so, tupdesc, &so->walk.probe.end, itup);
 }
 
 /* ---- from one probe to another ---- */

@@ -365,7 +365,7 @@ read_leaf(IndexScanDesc scan, LbtScan *so, Buffer buf, OffsetNumber at, bool for
 	PredicateLockPage(rel, BufferGetBlockNumber(buf), scan->xs_snapshot);
 	if (scan->xs_want_itup && copy->tuples == NULL)
 		copy->tuples = MemoryContextAlloc(GetMemoryChunkContext(so), BLCKSZ);
-	copy_matches(scan, so, &so->probe, copy, buf, at, forward);
+	copy_matches(scan, so, &so->walk.probe, copy, buf, at, forward);
 	copy->buf = buf;
 	if (drop_pin || copy->nitems == 0)
 	{
@@ -479,7 +479,7 @@ lock_sibling(IndexScanDesc scan, LbtScan *so, bool forward)
 	BlockNumber self = so->cur.block;
 	BlockNumber block = so->cur.sibling[forward];
 
-	lbt_probe_go(so, &so->probe, so->cur.probe[forward]);
+	lbt_probe_go(so, &so->walk.probe, so->cur.probe[forward]);
 	lbt_scan_leave(scan, so);
 	while (block != P_NONE)
 	{
@@ -518,8 +518,8 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, OffsetNu
 
 	CHECK_FOR_INTERRUPTS();
 	(void) lbt_ahead_predict(scan, so, &so->walk, number, forward, &target);
-	lbt_probe_go(so, &so->probe, number);
-	bound = forward ? &so->probe.start : &so->probe.end;
+	lbt_probe_go(so, &so->walk.probe, number);
+	bound = forward ? &so->walk.probe.start : &so->walk.probe.end;
 	lbt_count_index_search(scan);
 	for (int i = 0; i < 2; i++)
 	{

@@ -52,7 +52,6 @@ typedef struct LbtRows
 
 	/* the walk */
 	LbtWalk		walk;
-	LbtProbe	probe;
 	LbtLeafCopy leaf;
 	int64		left;			/* entries that the scan will want, at most */
 	BlockNumber last;			/* named last */
@@ -110,7 +109,7 @@ next_rows_buffer(LbtRows *rows, bool stepping)
 	asked = lbt_ahead_predict(rows->scan, so, &rows->walk, number, rows->forward, &target);
 	if (target.generation == 0)
 		return InvalidBuffer;
-	lbt_probe_go(so, &rows->probe, number);
+	lbt_probe_go(so, &rows->walk.probe, number);
 	rows->walk.slot = target.slot;
 	rows->walk.searched = target.generation;
 	if (!lbt_slot_cached(rel, so->index, target.slot) &&
@@ -130,10 +129,10 @@ next_rows_leaf(LbtRows *rows)
 	{
 		Buffer		buf;
 
-		lbt_probe_go(rows->so, &rows->probe, rows->leaf.probe[rows->forward]);
+		lbt_probe_go(rows->so, &rows->walk.probe, rows->leaf.probe[rows->forward]);
 		buf = next_rows_buffer(rows, stepping);
 		found = BufferIsValid(buf) &&
-			lbt_scan_look_at_leaf(rows->scan, rows->so, &rows->probe, &rows->leaf,
+			lbt_scan_look_at_leaf(rows->scan, rows->so, &rows->walk.probe, &rows->leaf,
 								  buf, stepping, rows->forward);
 	}
 	LBT_GUARD_END(rows->failed = true);
@@ -301,10 +300,8 @@ begin_rows(IndexScanDesc scan, LbtScan *so, LbtRows *rows, bool forward)
 	leaf->items = items;
 	leaf->tuples = NULL;
 	leaf->buf = InvalidBuffer;
-	rows->probe = so->probe;
 	rows->walk = so->walk;
 	rows->walk.for_rows = true;
-	rows->walk.probe = &rows->probe;
 	rows->last = rows->current = InvalidBlockNumber;
 	rows->forward = forward;
 	rows->stream = lbt_stream_begin(GetMemoryChunkContext(so), scan->heapRelation,
