@@ -23,18 +23,12 @@
 /* Items to allocate at first; later, as many as a leaf can have. */
 #define FEW_ITEMS 64
 
-/* The matches on a locked leaf: runs of items, in the order found. */
+/* A run of items on a locked leaf that are matches. */
 typedef struct Run
 {
 	OffsetNumber from;
 	OffsetNumber to;			/* the first item behind */
 } Run;
-
-typedef struct Runs
-{
-	int			n;
-	Run			run[MaxIndexTuplesPerPage];
-} Runs;
 
 void
 lbt_leafcopy_release(LbtLeafCopy *copy)
@@ -245,17 +239,17 @@ copy_items(IndexScanDesc scan, const LbtScan *so, LbtLeafCopy *copy, Page page, 
 
 /*
  * Find the matches of a probe, and of those behind it in the scan's direction,
- * on a locked leaf.  at: the offset of the bound that the probe begins with,
- * or InvalidOffsetNumber if we have stepped here.
+ * on a locked leaf, as runs; returns how many.  at: the offset of the bound
+ * that the probe begins with; InvalidOffsetNumber if we have stepped here.
  *
  * Each probe's items lie between near and far, offsets of the first items not
  * before its bounds: forward, near <= far; backward, far <= near.  Look for
  * the far end from the near one on, as few items match; after a step, from the
  * leaf's end, as most often all do.
  */
-static pg_attribute_always_inline void
+static pg_attribute_always_inline int
 find_matches(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, TupleDesc tupdesc,
-			 Page page, OffsetNumber at, Runs *runs, bool forward)
+			 Page page, OffsetNumber at, Run *run, bool forward)
 {
 	const LbtKeySpec *spec = &so->index->keyspec;
 	BTPageOpaque opaque = BTPageGetOpaque(page);
@@ -267,6 +261,7 @@ find_matches(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, TupleDesc tu
 	bool		stepped = at == InvalidOffsetNumber;
 	OffsetNumber near = !stepped ? at : forward ? first : last + 1;
 	OffsetNumber guess = !stepped ? at : forward ? last : first;
+	int			n = 0;
 
 	copy->probe[!forward] = probe->number;
 	copy->more[!forward] = stepped && (forward ? !P_LEFTMOST(opaque) : true);
@@ -279,19 +274,19 @@ find_matches(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, TupleDesc tu
 
 		if (near != far)
 		{
-			runs->run[runs->n].from = Min(near, far);
-			runs->run[runs->n++].to = Max(near, far);
+			run[n].from = Min(near, far);
+			run[n++].to = Max(near, far);
 		}
 		copy->probe[forward] = probe->number;
 		copy->more[forward] = at_edge &&
 			(forward ? lbt_bound_beyond_page(spec, tupdesc, far_bound, page) : !P_LEFTMOST(opaque));
 		if (copy->more[forward] || probe->number == last_probe || served == MAX_PROBES_A_VISIT)
-			return;
+			return n;
 		if (at_edge && (forward ? P_RIGHTMOST(opaque) : true))
 		{
 			/* Nothing lies behind the index's outermost items. */
 			copy->probe[forward] = last_probe;
-			return;
+			return n;
 		}
 
 		if (near == far)
@@ -303,14 +298,14 @@ find_matches(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, TupleDesc tu
 		}
 		copy->probe[forward] = forward ? next - 1 : next + 1;
 		if (next < 0 || next == so->nprobes)
-			return;
+			return n;
 
 		/* Is the next bound on the page?  Its ends tell; mostly it is not. */
 		lbt_probe_go(so, probe, next);
 		if (forward ? lbt_bound_beyond_page(spec, tupdesc, near_bound, page) :
 			!P_LEFTMOST(opaque) && !lbt_before_bound(spec, tupdesc, near_bound,
 													 lbt_page_tuple(page, first), false))
-			return;
+			return n;
 		near = lbt_page_search(spec, tupdesc, near_bound, page, forward ? far : first,
 							   forward ? last : far - 1, forward ? far : far - 1);
 		guess = near;
@@ -326,24 +321,20 @@ copy_matches(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, LbtLeafCopy
 	Page		page = BufferGetPage(buf);
 	BTPageOpaque opaque = BTPageGetOpaque(page);
 	Size		used = 0;
-	Runs		runs;
+	Run			run[MaxIndexTuplesPerPage];
+	int			n;
 
-	runs.n = 0;
 	if (forward)
-		find_matches(so, probe, copy, tupdesc, page, at, &runs, true);
+		n = find_matches(so, probe, copy, tupdesc, page, at, run, true);
 	else
-		find_matches(so, probe, copy, tupdesc, page, at, &runs, false);
+		n = find_matches(so, probe, copy, tupdesc, page, at, run, false);
 
 	copy->nitems = 0;
-	for (int i = 0; i < runs.n; i++)
-	{
-		const Run  *run = &runs.run[forward ? i : runs.n - 1 - i];
-
+	for (int i = 0; i < n; i++)
 		if (likely(so->row_column < 0))
-			copy_items(scan, so, copy, page, run, &used, false);
+			copy_items(scan, so, copy, page, &run[forward ? i : n - 1 - i], &used, false);
 		else
-			copy_items(scan, so, copy, page, run, &used, true);
-	}
+			copy_items(scan, so, copy, page, &run[forward ? i : n - 1 - i], &used, true);
 	copy->valid = true;
 	copy->block = BufferGetBlockNumber(buf);
 	copy->sibling[0] = opaque->btpo_prev;
