@@ -16,7 +16,7 @@
  *                        split off, or not needed: passed by
  *
  * Read the model only after a look at the generation, with no dsa call in
- * between.  When it has changed, forget what it predicted, and end its stream.
+ * between.  Once it has changed, predictions and the stream by it are dropped.
  */
 #include "am/am.h"
 
