@@ -240,10 +240,7 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 	LbtBatch   *batch;
 	int64		at;
 
-	*target = (LbtTarget)
-	{
-		.generation = 0
-	};
+	memset(target, 0, sizeof(*target));
 	if (so->nprobes == 1)
 	{
 		if (so->ahead)

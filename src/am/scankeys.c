@@ -39,6 +39,8 @@ typedef struct Shape
 	bool		row;			/* it begins a row comparison */
 } Shape;
 
+static const LbtKeyValue null_value = {.isnull = true};
+
 /* Does the bound have a value for this column? */
 static inline bool
 is_set(const LbtBound *bound, int column)
@@ -292,7 +294,6 @@ add_bounds(LbtScan *so, int at, bool again, StrategyNumber strategy, const LbtKe
 static inline bool
 add_key(LbtScan *so, Shape *shape, ScanKey key, uint8 *scratch)
 {
-	static const LbtKeyValue null = {.isnull = true};
 	int			at = key->sk_attno - 1;
 	const LbtKeyColumn *column = &so->index->keyspec.column[at];
 	bool		again = at == shape->column;
@@ -311,7 +312,7 @@ add_key(LbtScan *so, Shape *shape, ScanKey key, uint8 *scratch)
 			!take_test(so, shape, at, is_null, false, is_null))
 			return false;
 		if (is_null)
-			set_equal(&so->walk.probe, at, &null);
+			set_equal(&so->walk.probe, at, &null_value);
 		return true;
 	}
 	if (!take_test(so, shape, at, equal, array, false) || !takes_argument(column, key))
@@ -343,10 +344,7 @@ exclude_nulls(const LbtKeyColumn *column, int at, LbtProbe *probe)
 
 	if (is_set(bound, at))
 		return;
-	bound->value[at] = (LbtKeyValue)
-	{
-		.isnull = true
-	};
+	bound->value[at] = null_value;
 	bound->ncolumns = at + 1;
 	bound->past = column->nulls_first;
 }
@@ -445,7 +443,6 @@ lbt_probe_seek(const LbtScan *so, LbtProbe *probe, TupleDesc tupdesc, IndexTuple
 	 * Probes up to from + passed end before the tuple (backward: begin behind
 	 * it); the one at stop does not, or there is none.
 	 */
-
 	for (int64 step = 1; stop - passed > 1;)
 	{
 		int64		at = passed + Min(step, (stop - passed) / 2);
