@@ -164,6 +164,8 @@ fetch_hint(const LbtScan *so, const LbtItem *item, int step)
 	if (!same_block(item, item - step))
 		__builtin_prefetch(lbt_hint_at(so->hint_start,
 									   ItemPointerGetBlockNumberNoCheck(&item->tid)));
+	/* GCC 12 drops calls of functions that do nothing but prefetch. */
+	__asm__ __volatile__("");
 }
 
 static inline void
