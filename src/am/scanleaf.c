@@ -183,18 +183,14 @@ add_items(LbtLeafCopy *copy, const ItemPointerData *tids, int n, OffsetNumber of
 	}
 }
 
-/* Make room for n more items: a few, or as many as a leaf can have. */
+/* Make room for as many items as a leaf can have, if n more do not fit. */
 static inline void
-reserve_items(const LbtScan *so, LbtLeafCopy *copy, int n)
+reserve_items(LbtLeafCopy *copy, int n)
 {
 	if (likely(copy->nitems + n <= copy->capacity))
 		return;
-	copy->capacity = copy->nitems + n <= FEW_ITEMS ? FEW_ITEMS : MaxTIDsPerBTreePage;
-	if (copy->items == NULL)
-		copy->items = MemoryContextAlloc(GetMemoryChunkContext((void *) so),
-										 copy->capacity * sizeof(LbtItem));
-	else
-		copy->items = repalloc(copy->items, copy->capacity * sizeof(LbtItem));
+	copy->capacity = MaxTIDsPerBTreePage;
+	copy->items = repalloc(copy->items, copy->capacity * sizeof(LbtItem));
 }
 
 /*
@@ -208,7 +204,7 @@ copy_items(IndexScanDesc scan, const LbtScan *so, LbtLeafCopy *copy, Page page, 
 	bool		skip_dead = scan->ignore_killed_tuples;
 	bool		want_tuples = copy->tuples != NULL;
 
-	reserve_items(so, copy, run->to - run->from);
+	reserve_items(copy, run->to - run->from);
 	for (OffsetNumber off = run->from; off < run->to; off++)
 	{
 		ItemId		iid = PageGetItemId(page, off);
@@ -231,7 +227,7 @@ copy_items(IndexScanDesc scan, const LbtScan *so, LbtLeafCopy *copy, Page page, 
 		{
 			int			n = BTreeTupleGetNPosting(itup);
 
-			reserve_items(so, copy, n + run->to - off);
+			reserve_items(copy, n + run->to - off);
 			add_items(copy, BTreeTupleGetPosting(itup), n, off, tuple);
 		}
 	}
@@ -329,6 +325,12 @@ copy_matches(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, LbtLeafCopy
 	else
 		n = find_matches(so, probe, copy, tupdesc, page, at, run, false);
 
+	if (copy->items == NULL)
+	{
+		copy->capacity = FEW_ITEMS;
+		copy->items = MemoryContextAlloc(GetMemoryChunkContext((void *) so),
+										 FEW_ITEMS * sizeof(LbtItem));
+	}
 	copy->nitems = 0;
 	for (int i = 0; i < n; i++)
 		if (likely(so->row_column < 0))
