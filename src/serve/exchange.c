@@ -73,7 +73,7 @@ lbt_index_unfit(Relation index, bool looking_into)
 }
 
 const char *
-lbt_serve_refusal(Relation index, bool *settled)
+lbt_serve_refusal(Relation index)
 {
 	const char *reason = lbt_index_unfit(index, false);
 	LbtIndexOptions options;
@@ -87,8 +87,7 @@ lbt_serve_refusal(Relation index, bool *settled)
 		return "another extension has taken it over in this session";
 
 	/* Without a view, which is kept for long: most indexes need none. */
-	if (!lbt_index_options(index, &options, &reason))
-		*settled = false;
+	(void) lbt_index_options(index, &options, &reason);
 	if (reason)
 		return reason;
 	view = lbt_index_get(index);
@@ -107,24 +106,23 @@ lbt_serve_refusal(Relation index, bool *settled)
 	return heapkeyspace ? view->serving.why_not : "it has the format of PostgreSQL 11 or older";
 }
 
-void
-lbt_exchange(Oid oid, bool *settled)
+bool
+lbt_exchange(Oid oid)
 {
 	Relation	index = RelationIdGetRelation(oid);
+	bool		in_use = false;
 
 	if (!RelationIsValid(index))
-		return;
-	if (!is_exchanged(index) && lbt_serve_refusal(index, settled) == NULL)
+		return true;
+	if (!is_exchanged(index) && lbt_serve_refusal(index) == NULL)
 	{
 		/* Ask this last: looking may have received an invalidation. */
-		if (index->rd_refcnt == 1 && has_btrees_routine(index))
-		{
-			if (routine.type != T_IndexAmRoutine)
-				make_routine();
+		in_use = index->rd_refcnt > 1 || !has_btrees_routine(index);
+		if (routine.type != T_IndexAmRoutine)
+			make_routine();
+		if (!in_use)
 			index->rd_indam = &routine;
-		}
-		else
-			*settled = false;	/* somebody here has it open */
 	}
 	RelationClose(index);
+	return !in_use;
 }

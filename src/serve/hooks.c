@@ -5,8 +5,8 @@
  *   execution        in ExecutorStart, all indexes of the plan's tables: kept
  *                    plans are not planned again, and planning does not look
  *                    at the target of an INSERT
- *   foreign keys     with the table that has them, if it will be changed: from
- *                    19 on the rows referred to are looked up without a query
+ *   foreign keys     with the table that has them: from 19 on, the rows that
+ *                    they refer to are looked up without a query
  *   COPY FROM        in ProcessUtility
  *   partitions       that a statement routed tuples to: at its end, for the
  *                    next one
@@ -44,22 +44,18 @@
 /* Statements until a settled table is looked at again: it may have grown. */
 #define TABLE_STATEMENTS 256
 
-/* A table or index that we looked at, or its partitioned index. */
+/* A table or index that was looked at, or its partitioned index. */
 typedef struct Known
 {
 	Oid			relid;			/* hash key */
-	Oid			table;			/* of an index; of a table InvalidOid; of a
-								 * partitioned index its own OID */
+	Oid			table;			/* whose answer hangs on it; InvalidOid: all */
 	uint64		settled;		/* of a table: the epoch; 0: not settled */
-	uint32		statements;		/* of a table, since it was looked at */
-	List	   *referred;		/* of a table: OIDs of those that its foreign
-								 * keys refer to */
+	uint32		statements;		/* of a table, since it was settled */
 } Known;
 
 static bool looking = false;	/* something is to be served */
 static uint64 epoch = 1;
-static MemoryContext known_context = NULL;
-static HTAB *all_known = NULL;	/* of Known; with its lists in known_context */
+static HTAB *all_known = NULL;	/* of Known */
 
 /* All tables of this apply worker's subscription are settled. */
 static bool subscribed_settled = false;
@@ -70,26 +66,25 @@ find_known(Oid relid)
 	return all_known ? hash_search(all_known, &relid, HASH_FIND, NULL) : NULL;
 }
 
-static void
-note(Oid relid, Oid table, uint64 settled)
+static Known *
+note(Oid relid, Oid table)
 {
 	Known	   *entry;
 	bool		found;
 
 	if (all_known == NULL)
 	{
-		HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(Known),.hcxt = known_context};
+		HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(Known)};
 
 		all_known = hash_create("relations that learnedbtree has looked at", 256, &ctl,
-								HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+								HASH_ELEM | HASH_BLOBS);
 	}
 	entry = hash_search(all_known, &relid, HASH_ENTER, &found);
-	if (found)
-		list_free(entry->referred);
-	entry->table = table;
-	entry->settled = settled;
-	entry->statements = 0;
-	entry->referred = NIL;
+	if (!found)
+		entry->settled = 0;
+	if (!found || !OidIsValid(table))
+		entry->table = table;
+	return entry;
 }
 
 /* ---- what changes ---- */
@@ -108,7 +103,7 @@ static void
 at_relcache_invalidation(Datum arg, Oid relid)
 {
 	Known	   *known = find_known(relid);
-	Known	   *table;
+	Known	   *table = known ? find_known(known->table) : NULL;
 
 	lbt_mask_again(relid);
 	lbt_index_options_generation++;
@@ -116,18 +111,17 @@ at_relcache_invalidation(Datum arg, Oid relid)
 	{
 		/* Of anything: nobody will tell which relations were dropped. */
 		lbt_serve_changed();
-		MemoryContextReset(known_context);
+		if (all_known != NULL)
+			hash_destroy(all_known);
 		all_known = NULL;
 	}
 	if (known == NULL)
 		return;
-	if (known->table == relid)
-		lbt_serve_changed();
 	subscribed_settled = false;
-	table = find_known(known->table);
-	if (table)
+	if (!OidIsValid(known->table))
+		lbt_serve_changed();
+	else if (table != NULL)
 		table->settled = 0;
-	list_free(known->referred);
 	(void) hash_search(all_known, &relid, HASH_REMOVE, NULL);
 }
 
@@ -149,24 +143,6 @@ is_looking(void)
 
 /* ---- exchanging ---- */
 
-/* Remember the tables that foreign keys of this one refer to. */
-static void
-note_referred(Relation rel)
-{
-	List	   *keys = RelationGetFKeyList(rel);
-	Known	   *known = find_known(RelationGetRelid(rel));
-	MemoryContext old = MemoryContextSwitchTo(known_context);
-	ListCell   *lc;
-
-	foreach(lc, known != NULL ? keys : NIL)
-	{
-		const ForeignKeyCacheInfo *key = lfirst(lc);
-
-		known->referred = list_append_unique_oid(known->referred, key->confrelid);
-	}
-	MemoryContextSwitchTo(old);
-}
-
 /* Note an index and, where names matter, its partitioned ancestors. */
 static void
 note_index(Oid index, Oid table)
@@ -174,54 +150,52 @@ note_index(Oid index, Oid table)
 	List	   *ancestors = NIL;
 	ListCell   *lc;
 
-	note(index, table, 0);
+	(void) note(index, table);
 	if (lbt_btree_indexes == LBT_BTREE_LIST && get_rel_relispartition(index))
 		ancestors = get_partition_ancestors(index);
 	foreach(lc, ancestors)
-		note(lfirst_oid(lc), lfirst_oid(lc), 0);
+		(void) note(lfirst_oid(lc), InvalidOid);
 	list_free(ancestors);
 }
 
 /*
- * Exchange all indexes of a table that a statement is about to open.  Returns
- * the table when it is settled then, else NULL.  Do not wait for locks: a
- * session that holds a conflicting one is about to drop the index or make it
- * anew.
+ * Exchange all indexes of a table that is noted like this; false if it is
+ * worth asking again.  Do not wait for locks: a session that holds a
+ * conflicting one is about to drop the index or make it anew.  Sets *keys to
+ * the tables that foreign keys refer to, where they matter.
  */
-static const Known *
-prepare_table(Oid table)
+static bool
+exchange_all(Oid table, Oid noted, List **keys)
 {
-	Known	   *known = find_known(table);
 	Relation	rel;
-	uint64		before = epoch;
 	List	   *indexes = NIL;
 	bool		settled = true;
 	ListCell   *lc;
 
-	if (known && known->settled == epoch && ++known->statements < TABLE_STATEMENTS)
-		return known;
 	if (!ConditionalLockRelationOid(table, AccessShareLock))
-		return NULL;
+		return false;
 	rel = RelationIdGetRelation(table);
 	if (RelationIsValid(rel))
 	{
-		/* Note it first, for the callback to know it. */
-		note(table, InvalidOid, before);
 		if (rel->rd_rel->relhasindex && !RelationUsesLocalBuffers(rel) &&
 			RELKIND_HAS_TABLE_AM(rel->rd_rel->relkind))
 			indexes = RelationGetIndexList(rel);
-		if (LBT_FOREIGN_KEYS_USE_INDEXES)
-			note_referred(rel);
+		foreach(lc, LBT_FOREIGN_KEYS_USE_INDEXES ? RelationGetFKeyList(rel) : NIL)
+		{
+			const ForeignKeyCacheInfo *key = lfirst(lc);
+
+			*keys = list_append_unique_oid(*keys, key->confrelid);
+		}
 		RelationClose(rel);
 	}
 	foreach(lc, indexes)
 	{
 		Oid			index = lfirst_oid(lc);
 
-		note_index(index, table);
+		note_index(index, noted);
 		if (ConditionalLockRelationOid(index, AccessShareLock))
 		{
-			lbt_exchange(index, &settled);
+			settled &= lbt_exchange(index);
 			UnlockRelationOid(index, AccessShareLock);
 		}
 		else
@@ -229,27 +203,36 @@ prepare_table(Oid table)
 	}
 	list_free(indexes);
 	UnlockRelationOid(table, AccessShareLock);
+	return settled;
+}
+
+/* The same for a table that a statement is about to open, if not settled. */
+static void
+prepare_table(Oid table)
+{
+	Known	   *known = find_known(table);
+	List	   *keys = NIL;
+	List	   *ignored = NIL;
+	bool		settled;
+	ListCell   *lc;
+
+	if (known && known->settled == epoch && ++known->statements < TABLE_STATEMENTS)
+		return;
+
+	/* Settled, unless looking receives an invalidation. */
+	known = note(table, table);
+	known->settled = epoch;
+	known->statements = 0;
+	settled = exchange_all(table, table, &keys);
+	foreach(lc, keys)
+	{
+		(void) note(lfirst_oid(lc), InvalidOid);
+		settled &= exchange_all(lfirst_oid(lc), InvalidOid, &ignored);
+	}
+	subscribed_settled &= settled;
 	known = find_known(table);
 	if (known && !settled)
 		known->settled = 0;
-	return known && known->settled == epoch ? known : NULL;
-}
-
-/* The same for a table that a statement may add rows to. */
-static void
-prepare_target(Oid table)
-{
-	const Known *known = prepare_table(table);
-
-	if (!LBT_FOREIGN_KEYS_USE_INDEXES)
-		return;
-
-	/* Looking may receive an invalidation: find the list anew each time. */
-	for (int i = 0; known != NULL && i < list_length(known->referred); i++)
-	{
-		(void) prepare_table(list_nth_oid(known->referred, i));
-		known = find_known(table);
-	}
 }
 
 /* ---- statements ---- */
@@ -258,7 +241,6 @@ prepare_target(Oid table)
 static void
 prepare_statement(const PlannedStmt *plan)
 {
-	bool		changes = plan->commandType != CMD_SELECT || plan->hasModifyingCTE;
 	ListCell   *lc;
 
 	if (!is_looking())
@@ -267,12 +249,8 @@ prepare_statement(const PlannedStmt *plan)
 	{
 		const RangeTblEntry *rte = lfirst(lc);
 
-		if (rte->rtekind != RTE_RELATION || rte->relid < FirstNormalObjectId)
-			continue;
-		if (changes)
-			prepare_target(rte->relid);
-		else
-			(void) prepare_table(rte->relid);
+		if (rte->rtekind == RTE_RELATION && rte->relid >= FirstNormalObjectId)
+			prepare_table(rte->relid);
 	}
 }
 
@@ -289,12 +267,10 @@ describe_indexes(RelOptInfo *rel)
 
 		if (info->relam == BTREE_AM_OID)
 		{
-			bool		ignored;
-
 			/* The planner has locked it, and asked for its size. */
 			if (is_looking() && !info->hypothetical &&
 				(lbt_is_large(info->pages) || lbt_btree_indexes == LBT_BTREE_LIST))
-				lbt_exchange(info->indexoid, &ignored);
+				(void) lbt_exchange(info->indexoid);
 		}
 
 		/*
@@ -327,7 +303,7 @@ prepare_copy(const CopyStmt *copy)
 		return;
 	foreach(lc, find_all_inheritors(table, NoLock, NULL))
 		if (lfirst_oid(lc) == table || lbt_holds_lock(lfirst_oid(lc), RowExclusiveLock))
-		prepare_target(lfirst_oid(lc));
+		prepare_table(lfirst_oid(lc));
 }
 
 /* ---- logical replication ---- */
@@ -350,15 +326,13 @@ prepare_before_commit(XactEvent event, void *arg)
 		ListCell   *member;
 
 		foreach(member, find_all_inheritors(table, NoLock, NULL))
-			subscribed_settled &= prepare_table(lfirst_oid(member)) != NULL;
+			prepare_table(lfirst_oid(member));
 	}
 }
 
 void
 lbt_serve_init(void)
 {
-	known_context = AllocSetContextCreate(TopMemoryContext, "learnedbtree relations",
-										  ALLOCSET_SMALL_SIZES);
 	RegisterXactCallback(prepare_before_commit, NULL);
 	CacheRegisterRelcacheCallback(at_relcache_invalidation, (Datum) 0);
 	CacheRegisterSyscacheCallback(NAMESPACEOID, at_catalog_change, (Datum) 0);
@@ -366,6 +340,6 @@ lbt_serve_init(void)
 	lbt_statement.described = describe_indexes;
 	lbt_statement.looking = &looking;
 	lbt_statement.starts = prepare_statement;
-	lbt_statement.routed = prepare_target;
+	lbt_statement.routed = prepare_table;
 	lbt_statement.around_copy = prepare_copy;
 }

@@ -31,18 +31,16 @@
  */
 extern const char *lbt_index_unfit(Relation index, bool looking_into);
 
-/*
- * The same with this session's settings.  Sets *settled to false when that is
- * not the last word: ask again.  May read catalogs and the metapage.
- */
-extern const char *lbt_serve_refusal(Relation index, bool *settled);
+/* The same with this session's settings.  Reads catalogs and the metapage. */
+extern const char *lbt_serve_refusal(Relation index);
 
 /*
  * Exchange the routine of a btree index that is to be served, unless its entry
- * is in use.  The caller has locked the index or its table against drops.
- * Sets *settled to false when it is worth asking again at the next statement.
+ * is in use: then returns false, as it is worth asking again at the next
+ * statement.  The caller has locked the index or its table against drops, and
+ * is in a transaction.
  */
-extern void lbt_exchange(Oid index, bool *settled);
+extern bool lbt_exchange(Oid index);
 
 /* hooks.c */
 

@@ -98,7 +98,6 @@ const char *
 lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char **reason)
 {
 	const char *refusal = NULL;
-	bool		ignored;
 
 	memset(model, 0, sizeof(*model));
 	if (!lbt_trainable(rel, index, reason))
@@ -107,7 +106,7 @@ lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char 
 	if (index->shareable)
 		lbt_registry_describe(&index->file, model, NULL);
 	if (lbt_is_btree(rel))
-		refusal = lbt_serve_refusal(rel, &ignored);
+		refusal = lbt_serve_refusal(rel);
 	*reason = refusal ? psprintf("not served in this session: %s", refusal) :
 		!lbt_enable && model->state == LBT_READY ? "not used: learnedbtree.enable is off" :
 		state_words[model->state].reason;
@@ -275,7 +274,6 @@ describe_index(Relation index, LbtRow *row)
 	BlockNumber nblocks = reason ? 0 : RelationGetNumberOfBlocks(index);
 	LbtNamesItem item;
 	bool		readable;
-	bool		ignored;
 	const char *model_reason;
 	LbtRegistered model;
 
@@ -284,7 +282,7 @@ describe_index(Relation index, LbtRow *row)
 		reason = "its metapage is damaged";
 	readable = reason == NULL;
 	if (readable && lbt_is_btree(index))
-		reason = lbt_serve_refusal(index, &ignored);
+		reason = lbt_serve_refusal(index);
 	else if (readable)
 		(void) lbt_trainable(index, lbt_index_get(index), &reason);
 	if (reason == NULL && !lbt_enable)
