@@ -295,26 +295,23 @@ lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapsh
 	return InvalidBuffer;
 }
 
-/* nbtree's search key for a bound that has columns. */
-static void
-search_key(Relation rel, const LbtIndex *index, const LbtBound *bound, bool backward,
-		   BTScanInsert key)
+/* nbtree's search key for a bound that has columns, palloc'd. */
+static BTScanInsert
+search_key(Relation rel, const LbtIndex *index, const LbtBound *bound)
 {
-	lbt_bt_init_search_key(rel, key, bound->past, backward);
+	BTScanInsert key = _bt_mkscankey(rel, NULL);	/* of NULLs */
+
+	key->nextkey = bound->past;
 	key->keysz = bound->ncolumns;
 	for (int i = 0; i < bound->ncolumns; i++)
 	{
-		const LbtKeyValue *value = &bound->value[i];
-
-		ScanKeyEntryInitializeWithInfo(&key->scankeys[i],
-									   (value->isnull ? SK_ISNULL : 0) |
-									   (rel->rd_indoption[i] << SK_BT_INDOPTION_SHIFT),
-									   i + 1, InvalidStrategy, InvalidOid,
-									   rel->rd_indcollation[i],
-									   index_getprocinfo(rel, i + 1, BTORDER_PROC),
-									   value->isnull ? (Datum) 0 :
-									   lbt_keyspec_datum(&index->keyspec.column[i], value));
+		if (bound->value[i].isnull)
+			continue;
+		key->scankeys[i].sk_flags &= ~SK_ISNULL;
+		key->scankeys[i].sk_argument = lbt_keyspec_datum(&index->keyspec.column[i],
+														 &bound->value[i]);
 	}
+	return key;
 }
 
 Buffer
@@ -322,15 +319,16 @@ lbt_descend(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward,
 			Snapshot snapshot, OffsetNumber *offset)
 {
 	TupleDesc	tupdesc = RelationGetDescr(rel);
-	BTScanInsertData key;
 	Buffer		buf;
 
 	if (bound->ncolumns == 0)
 		buf = lbt_bt_get_endpoint(rel, 0, bound->past, snapshot);
 	else
 	{
-		search_key(rel, index, bound, backward, &key);
-		buf = lbt_bt_search(rel, &key, snapshot);
+		BTScanInsert key = search_key(rel, index, bound);
+
+		buf = lbt_bt_search(rel, key, backward, snapshot);
+		pfree(key);
 	}
 	while (BufferIsValid(buf))
 	{

@@ -10,10 +10,13 @@
 #include "utils/fmgroids.h"
 
 Buffer
-lbt_bt_search(Relation rel, BTScanInsert key, Snapshot snapshot)
+lbt_bt_search(Relation rel, BTScanInsert key, bool backward, Snapshot snapshot)
 {
 	Buffer		buf;
 
+#if PG_VERSION_NUM >= 170000
+	key->backward = backward;
+#endif
 #if PG_VERSION_NUM >= 190000
 	(void) _bt_search(rel, NULL, key, &buf, BT_READ, false);
 #elif PG_VERSION_NUM >= 170000
@@ -34,21 +37,6 @@ lbt_bt_get_endpoint(Relation rel, uint32 level, bool rightmost, Snapshot snapsho
 #else
 	return _bt_get_endpoint(rel, level, rightmost, snapshot);
 #endif
-}
-
-void
-lbt_bt_init_search_key(Relation rel, BTScanInsert key, bool nextkey, bool backward)
-{
-	_bt_metaversion(rel, &key->heapkeyspace, &key->allequalimage);
-	key->anynullkeys = false;
-	key->nextkey = nextkey;
-#if PG_VERSION_NUM >= 170000
-	key->backward = backward;
-#else
-	key->pivotsearch = false;
-#endif
-	key->scantid = NULL;
-	key->keysz = 0;
 }
 
 bool

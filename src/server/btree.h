@@ -8,7 +8,8 @@
  *   _bt_get_endpoint     first page of a level (through lbt_bt_get_endpoint)
  *   _bt_getbuf, _bt_relandgetbuf, _bt_relbuf, _bt_lockbuf, _bt_unlockbuf,
  *   _bt_checkpage, _bt_metaversion, _bt_getrootheight, _bt_freestack (< 19)
- *   _bt_mkscankey, _bt_compare, _bt_binsrch_insert: an insert among equal keys
+ *   _bt_mkscankey        keys of descents, and of an insert among equal keys
+ *   _bt_compare, _bt_binsrch_insert: the place of such an insert
  *   the page layout macros: P_*, BTPageGetOpaque, BTPageGetMeta, BTreeTuple*
  */
 #ifndef LBT_BTREE_H
@@ -23,20 +24,15 @@
 /*
  * Descend from the root to the first leaf that can hold the search position.
  * Returns it pinned and read-locked; InvalidBuffer if the index has no root.
+ * backward: on which side the scan goes on.
  */
-extern Buffer lbt_bt_search(Relation rel, BTScanInsert key, Snapshot snapshot);
+extern Buffer lbt_bt_search(Relation rel, BTScanInsert key, bool backward, Snapshot snapshot);
 
 /*
  * The leftmost or rightmost page of a level (0: leaves), pinned and
  * read-locked; InvalidBuffer if the index has no root.
  */
 extern Buffer lbt_bt_get_endpoint(Relation rel, uint32 level, bool rightmost, Snapshot snapshot);
-
-/*
- * Fill in a search key without its scankeys, for the leaf with the first tuple
- * >= the key, or > it with nextkey.  backward: on which side the scan goes on.
- */
-extern void lbt_bt_init_search_key(Relation rel, BTScanInsert key, bool nextkey, bool backward);
 
 /* Does block 0 look like a metapage?  Raises no error if it does not. */
 extern bool lbt_bt_meta_is_good(Relation rel);
