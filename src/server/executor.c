@@ -9,7 +9,6 @@
  */
 #include "postgres.h"
 
-#include "access/xact.h"
 #include "executor/executor.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/plancat.h"
@@ -131,25 +130,15 @@ lbt_executor_plan(void)
 	return running ? running->planstate : NULL;
 }
 
-static void
-forget_statements(XactEvent event, void *arg)
+void
+lbt_executor_forget(void)
 {
-	if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT)
-		running = NULL;
-}
-
-static void
-at_subxact(SubXactEvent event, SubTransactionId subxact, SubTransactionId parent, void *arg)
-{
-	if (event == SUBXACT_EVENT_ABORT_SUB)
-		running = NULL;
+	running = NULL;
 }
 
 void
 lbt_executor_init(void)
 {
-	RegisterXactCallback(forget_statements, NULL);
-	RegisterSubXactCallback(at_subxact, NULL);
 	next_describe = describe_hook;
 	describe_hook = describe_relation;
 	next_planner = planner_hook ? planner_hook : standard_planner;

@@ -42,6 +42,9 @@ extern LbtStatementCallbacks lbt_statement;
 /* The plan being executed, the innermost query's; NULL if not known. */
 extern PlanState *lbt_executor_plan(void);
 
+/* A transaction or subtransaction has aborted, and with it its statements. */
+extern void lbt_executor_forget(void);
+
 /* Call in _PG_init, when all of them are set. */
 extern void lbt_executor_init(void);
 
