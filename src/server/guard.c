@@ -73,24 +73,7 @@ lbt_log_is_due(pg_atomic_uint64 *last, uint64 interval_us)
 		pg_atomic_compare_exchange_u64(last, &before, now);
 }
 
-/* The error, copied; NULL when there is no memory for that. */
-static ErrorData *
-copy_error(void)
-{
-	ErrorData  *volatile error = NULL;
-
-	PG_TRY();
-	{
-		error = CopyErrorData();
-	}
-	PG_CATCH();
-	{
-		error = NULL;
-	}
-	PG_END_TRY();
-	return error;
-}
-
+/* The error is NULL when there was no memory for a copy. */
 static void
 report(ErrorData *error)
 {
@@ -125,7 +108,7 @@ clean_up(void)
 void
 lbt_guard_swallow(LbtGuard *guard)
 {
-	ErrorData  *error;
+	ErrorData  *volatile error = NULL;
 	bool		due = !guard->silent && lbt_log_is_due(lbt_guard_reported_at, REPORT_INTERVAL_US);
 
 	lbt_guard_has_failed |= !guard->silent;
@@ -135,7 +118,18 @@ lbt_guard_swallow(LbtGuard *guard)
 	/* The server sets another while it maps a segment. */
 	CurrentResourceOwner = guard->caller;
 	clean_up();
-	error = due ? copy_error() : NULL;
+	if (due)
+	{
+		PG_TRY();
+		{
+			error = CopyErrorData();
+		}
+		PG_CATCH();
+		{
+			/* No memory: flush this error, too. */
+		}
+		PG_END_TRY();
+	}
 
 	/* Raising an error has set it to 0. */
 	InterruptHoldoffCount = guard->holdoff + 1;
