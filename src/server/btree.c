@@ -53,12 +53,6 @@ lbt_bt_meta_is_good(Relation rel)
 	return good;
 }
 
-char *
-lbt_bt_meta_spare(Page metapage)
-{
-	return (char *) BTPageGetMeta(metapage) + MAXALIGN(sizeof(BTMetaPageData));
-}
-
 void
 lbt_bt_fill_meta_spare(Relation rel, Buffer metabuf, const void *data, Size size)
 {

@@ -42,7 +42,8 @@ extern bool lbt_bt_meta_is_good(Relation rel);
 	(BLCKSZ - MAXALIGN(SizeOfPageHeaderData) - MAXALIGN(sizeof(BTMetaPageData)) - \
 	 MAXALIGN(sizeof(BTPageOpaqueData)))
 
-extern char *lbt_bt_meta_spare(Page metapage);
+#define lbt_bt_meta_spare(metapage) \
+	((char *) BTPageGetMeta(metapage) + MAXALIGN(sizeof(BTMetaPageData)))
 
 /*
  * Fill the metapage's spare bytes with data, zeroes behind it, and log the

@@ -69,20 +69,15 @@ lbt_stream_begin(MemoryContext context, Relation rel, bool all, LbtNextBlock nex
 
 	if (max_distance == 0 || !takes_advice())
 		return NULL;
-	stream = MemoryContextAlloc(context,
-								offsetof(LbtStream, asked) + (max_distance + 1) * sizeof(Asked));
+	stream = MemoryContextAllocZero(context, offsetof(LbtStream, asked) +
+									(max_distance + 1) * sizeof(Asked));
 	stream->rel = rel;
 	stream->nblocks = RelationGetNumberOfBlocks(rel);
 	stream->next = next;
 	stream->state = state;
-	stream->ended = false;
-	stream->idle = stream->unnamed = 0;
 	stream->distance = all ? max_distance : 1;
 	stream->max_distance = max_distance;
 	stream->last = InvalidBlockNumber;
-	stream->run = 0;
-	stream->first = 0;
-	stream->nasked = 0;
 	return stream;
 }
 
