@@ -1,16 +1,7 @@
 /*
  * btree.h - the one door to the server's nbtree.
  *
- * Files outside src/server/ include this, not access/nbtree.h.  Used, apart
- * from the callbacks that the handler passes on (btbuild, btinsert, ...):
- *
- *   _bt_search           descent to a leaf (through lbt_bt_search)
- *   _bt_get_endpoint     first page of a level (through lbt_bt_get_endpoint)
- *   _bt_getbuf, _bt_relandgetbuf, _bt_relbuf, _bt_lockbuf, _bt_unlockbuf,
- *   _bt_checkpage, _bt_metaversion, _bt_getrootheight, _bt_freestack (< 19)
- *   _bt_mkscankey        keys of descents, and of an insert among equal keys
- *   _bt_compare, _bt_binsrch_insert: the place of such an insert
- *   the page layout macros: P_*, BTPageGetOpaque, BTPageGetMeta, BTreeTuple*
+ * Files outside src/server/ include this, not access/nbtree.h.
  */
 #ifndef LBT_BTREE_H
 #define LBT_BTREE_H
@@ -75,12 +66,11 @@ extern IndexAmRoutine *lbt_bt_routine_for_our_method(void);
 /* ---- passing for a btree index ---- */
 
 /*
- * Some server functions refuse every pg_class.relam except btree, though the
- * file is btree's: index builds below 18 (PrepareSortSupportFromIndexRel), the
- * option macros of assert-enabled servers.  Run a statement while
- * rd_rel->relam of *this backend's* relcache entry, which must stay open, says
- * btree; a relcache callback keeps it so when the entry is rebuilt meanwhile.
- * The statement leaves by its end or an error.  It nests.
+ * Some server functions refuse every pg_class.relam except btree: index builds
+ * below 18 (PrepareSortSupportFromIndexRel), and the option macros of servers
+ * with assertions.  Run a statement while rd_rel->relam of *this backend's*
+ * relcache entry, which must stay open, says btree, also when it is rebuilt
+ * meanwhile.  The statement leaves by its end or an error.  It nests.
  */
 #define LBT_AS_BTREE(rel, statement) \
 	do { \

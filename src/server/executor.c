@@ -3,9 +3,8 @@
  *
  * Statements nest: a function's query runs within its caller's.  Each entry
  * into the executor sets running to its query, and its return restores the one
- * before.  An error leaves it until a transaction or subtransaction aborts.
- * (A handler for each statement would cost more than all else here.)  The plan
- * of a statement that then goes on is unknown, which costs only time.
+ * before.  An error leaves it until a transaction or subtransaction aborts: a
+ * handler for each statement would cost more than all else here.
  */
 #include "postgres.h"
 
