@@ -52,12 +52,12 @@ lbt_index_unfit(Relation index, bool looking_into)
 	Form_pg_class class = index->rd_rel;
 
 	if (class->relkind != RELKIND_INDEX && class->relkind != RELKIND_PARTITIONED_INDEX)
-		return "it is not an index";
+		return "it is not an index; a constraint's index has the constraint's name";
 	if (!lbt_is_btree(index) && !(looking_into && class->relam == lbt_am_oid()))
 		return looking_into ? "it is not a btree or learnedbtree index" :
 			"it is not a btree index";
 	if (class->relkind == RELKIND_PARTITIONED_INDEX)
-		return "it is a partitioned index, which has no pages of its own";
+		return "it is a partitioned index, which has no pages; pg_partition_tree() lists its partitions";
 	if (RelationGetRelid(index) < FirstNormalObjectId || class->relisshared ||
 		IsCatalogRelation(index))
 		return "it is an index of a system catalog";
@@ -68,7 +68,7 @@ lbt_index_unfit(Relation index, bool looking_into)
 	if (class->relpersistence == RELPERSISTENCE_UNLOGGED && RecoveryInProgress())
 		return "it is unlogged, and this is a standby";
 	if (!index->rd_index->indisvalid || !index->rd_index->indisready || !index->rd_index->indislive)
-		return "it is not valid";
+		return "it is not valid: REINDEX it, or drop it";
 	return NULL;
 }
 
