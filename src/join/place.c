@@ -18,7 +18,6 @@
 #include "access/sysattr.h"
 #include "access/transam.h"
 #include "am/am.h"
-#include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
@@ -27,10 +26,9 @@
 #include "registry/settings.h"
 #include "server/executor.h"
 #include "utils/lsyscache.h"
-#include "utils/syscache.h"
 
-/* Keys are evaluated twice: their functions may cost so many operators. */
-#define MAX_KEY_COST 4.0
+/* Keys are evaluated twice: at most so many functions in all. */
+#define MAX_KEY_FUNCTIONS 4
 
 /* What is known of a whole statement. */
 typedef struct Walk
@@ -226,27 +224,20 @@ typedef struct Key
 	const NestLoop *loop;
 	bool		unfit;
 	bool		varies;			/* with the outer row */
-	double		cost;			/* of its functions, in operators */
+	int			functions;		/* called for it and those before it */
 } Key;
 
 /*
  * Is it unsafe to call a function more often than without us, and to drop its
- * errors?  The server's own immutable ones are safe: they keep nothing.
+ * errors?  The server's own immutable ones are safe: they keep nothing.  Of
+ * these, only text search's cost more than an operator.
  */
 static bool
 is_unfit(Oid function, void *context)
 {
-	HeapTuple	row = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	Form_pg_proc proc;
-	bool		unfit;
-
-	if (!HeapTupleIsValid(row))
-		return true;
-	proc = (Form_pg_proc) GETSTRUCT(row);
-	unfit = proc->provolatile != PROVOLATILE_IMMUTABLE || proc->prolang != INTERNALlanguageId;
-	((Key *) context)->cost += proc->procost;
-	ReleaseSysCache(row);
-	return unfit;
+	((Key *) context)->functions++;
+	return function >= FirstNormalObjectId ||
+		func_volatile(function) != PROVOLATILE_IMMUTABLE;
 }
 
 /*
@@ -309,7 +300,7 @@ equal_to(Relation index, int column, const List *conditions, Key *key, Oid *type
 		if (strategy != BTEqualStrategyNumber)
 			continue;
 		copy = copy_key(lsecond(condition->args), &tried);
-		if (!tried.unfit && tried.cost <= MAX_KEY_COST)
+		if (!tried.unfit && tried.functions <= MAX_KEY_FUNCTIONS)
 		{
 			*key = tried;
 			return copy;
