@@ -2,9 +2,9 @@
  * exchange.c - giving a btree index's relcache entry our routine; see serve.h.
  *
  * Exchange only while our own open is the only one in this backend (rd_refcnt
- * is 1), so that no scan, insert or cursor of the old routine can meet the
- * state of ours.  Never undo it: each scan and insert asks its view at its
- * start (LbtServing.learned), and is nbtree's to its end when not served.
+ * is 1), so that no scan, insert or cursor of one routine meets the state of
+ * the other.  Never undo it: a scan or insert whose view says at its start
+ * that it is not served (LbtServing.learned) is nbtree's to its end.
  */
 #include "serve/serve.h"
 

@@ -13,12 +13,10 @@
  *   logical          before an apply worker's commit: the tables of its
  *   replication      subscription
  *
- * A use that we miss costs speed, never an answer.
- *
- * A table whose indexes have been looked at is settled until the relcache
- * callback is called for it or one of these indexes, or the epoch is raised,
- * which unsettles all tables.  src/README, "Serving btree indexes", has what
- * leads to which.
+ * A use that we miss costs speed, never an answer.  A table whose indexes have
+ * been looked at is settled until the relcache callback is called for it or
+ * one of them, or the epoch is raised; src/README, "Serving btree indexes",
+ * says when.
  */
 #include "serve/serve.h"
 
@@ -235,7 +233,7 @@ prepare_table(Oid table)
 		known->settled = 0;
 }
 
-/* ---- statements ---- */
+/* ---- when ---- */
 
 /* Before a statement opens its relations.  Catalogs' are never served. */
 static void
@@ -253,8 +251,6 @@ prepare_statement(const PlannedStmt *plan)
 			prepare_table(rte->relid);
 	}
 }
-
-/* ---- planning ---- */
 
 static void
 describe_indexes(RelOptInfo *rel)
@@ -283,12 +279,10 @@ describe_indexes(RelOptInfo *rel)
 	}
 }
 
-/* ---- COPY ---- */
-
 /*
- * Before COPY FROM locks its table.  And again when it has ended, for the next
- * one: partitions that it found.  Like the server's parser, this locks a table
- * for a moment before anybody checks the user's rights.
+ * Before COPY FROM locks its table; and when it has ended, for the next one:
+ * partitions that it found.  Like the server's parser, this locks a table for
+ * a moment before anybody checks the user's rights.
  */
 static void
 prepare_copy(const CopyStmt *copy)
@@ -305,8 +299,6 @@ prepare_copy(const CopyStmt *copy)
 		if (lfirst_oid(lc) == table || lbt_holds_lock(lfirst_oid(lc), RowExclusiveLock))
 		prepare_table(lfirst_oid(lc));
 }
-
-/* ---- logical replication ---- */
 
 /* An apply worker changes tables without a plan. */
 static void

@@ -53,8 +53,7 @@ position_of(Relation rel, Buffer buf, OffsetNumber offset)
 
 /*
  * Look a bound up, the separator of this leaf; an error if what is proven is
- * not where the descent leads.  Counted here only: the index's statistics are
- * about users' lookups.
+ * not where the descent leads.  The index's statistics do not count it.
  */
 static void
 try_bound(Relation rel, LbtIndex *index, const LbtBound *bound, BlockNumber leaf, uint64 *counts)
@@ -94,9 +93,8 @@ try_bound(Relation rel, LbtIndex *index, const LbtBound *bound, BlockNumber leaf
 /*
  * Look every separator up: as the lower bound of a scan, counted in counts[0],
  * and as an upper one, in counts[1].  False, with worthless counts, when there
- * is no model, or it went away.
- *
- * Lock out writers and VACUUM: both ways have to see the same tree.
+ * is no model, or it went away.  The caller has locked out writers and VACUUM:
+ * both ways have to see the same tree.
  */
 static bool
 check_lookups(Relation rel, LbtIndex *index, uint64 counts[2][LBT_NEVENTS])
@@ -140,10 +138,7 @@ open_index(FunctionCallInfo fcinfo)
 	Relation	rel = lbt_open_argument(fcinfo, AccessShareLock, false);
 	Oid			table = rel->rd_index->indrelid;
 
-	/*
-	 * It is the caller's, who may take a lock that others wait for: first the
-	 * table's, as all others do.
-	 */
+	/* It is the caller's, who may block others.  All lock the table first. */
 	index_close(rel, AccessShareLock);
 	LockRelationOid(table, ShareLock);
 	return lbt_open_argument(fcinfo, AccessShareLock, false);
@@ -156,7 +151,7 @@ learnedbtree_check(PG_FUNCTION_ARGS)
 	LbtIndex   *index = lbt_index_get(rel);
 	LbtRegistered model;
 	uint64		both[2][LBT_NEVENTS] = {0};
-	uint64	   *counts = both[0];	/* both are about the same leaves */
+	const uint64 *counts = both[0]; /* both are about the same leaves */
 	const char *reason;
 	bool		counted = lbt_trainable(rel, index, &reason) && check_lookups(rel, index, both);
 	LbtRow		row = {0};

@@ -1,6 +1,5 @@
 /*
- * functions.c - functions about indexes and their models, and what the views
- * show of them; see functions.h.
+ * functions.c - what functions and views tell of indexes and their models.
  */
 #include "sql/functions.h"
 
@@ -277,7 +276,6 @@ describe_index(Relation index, LbtRow *row)
 	const char *model_reason;
 	LbtRegistered model;
 
-	/* The view is of many indexes: nothing about one may fail it. */
 	if (nblocks > 0 && !lbt_bt_meta_is_good(index))
 		reason = "its metapage is damaged";
 	readable = reason == NULL;
@@ -306,7 +304,7 @@ learnedbtree_index_status(PG_FUNCTION_ARGS)
 	Relation	index = NULL;
 	LbtRow		row = {0};
 
-	/* The view is of many indexes, and should not wait for any. */
+	/* The view is of many indexes: do not wait for one, or fail on it. */
 	if (ConditionalLockRelationOid(oid, AccessShareLock))
 	{
 		index = try_relation_open(oid, NoLock);
