@@ -26,6 +26,7 @@
 #include "catalog/partition.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_subscription_rel.h"
+#include "executor/executor.h"
 #include "registry/settings.h"
 #include "miscadmin.h"
 #include "replication/logicalworker.h"
@@ -33,6 +34,7 @@
 #include "server/compat.h"
 #include "server/executor.h"
 #include "storage/lmgr.h"
+#include "tcop/utility.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -50,6 +52,11 @@ typedef struct Known
 	uint64		settled;		/* of a table: the epoch; 0: not settled */
 	uint32		statements;		/* of a table, since it was settled */
 } Known;
+
+/* The hooks before ours, or the server's own functions. */
+static ExecutorStart_hook_type next_start;
+static ExecutorEnd_hook_type next_end;
+static ProcessUtility_hook_type next_utility;
 
 static bool looking = false;	/* something is to be served */
 static uint64 epoch = 1;
@@ -237,19 +244,36 @@ prepare_table(Oid table)
 
 /* Before a statement opens its relations.  Catalogs' are never served. */
 static void
-prepare_statement(const PlannedStmt *plan)
+executor_start(QueryDesc *query, int eflags)
 {
 	ListCell   *lc;
 
-	if (!is_looking())
-		return;
-	foreach(lc, plan->rtable)
+	if (unlikely(lbt_statement.begins != NULL))
+		lbt_statement.begins();
+	foreach(lc, is_looking() ? query->plannedstmt->rtable : NIL)
 	{
 		const RangeTblEntry *rte = lfirst(lc);
 
 		if (rte->rtekind == RTE_RELATION && rte->relid >= FirstNormalObjectId)
 			prepare_table(rte->relid);
 	}
+	next_start(query, eflags);
+}
+
+/* When its relations are closed: partitions that it has routed tuples to. */
+static void
+executor_end(QueryDesc *query)
+{
+	List	   *routed = NIL;
+	ListCell   *lc;
+
+	if (unlikely(looking) && query->estate != NULL)
+		foreach(lc, query->estate->es_tuple_routing_result_relations)
+			routed = lappend_oid(routed,
+								 RelationGetRelid(((ResultRelInfo *) lfirst(lc))->ri_RelationDesc));
+	next_end(query);
+	foreach(lc, routed)
+		prepare_table(lfirst_oid(lc));
 }
 
 static void
@@ -300,6 +324,23 @@ prepare_copy(const CopyStmt *copy)
 		prepare_table(lfirst_oid(lc));
 }
 
+static void
+utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtilityContext context,
+		ParamListInfo params, QueryEnvironment *environment, DestReceiver *dest,
+		QueryCompletion *completion)
+{
+	const CopyStmt *copy =
+		IsA(plan->utilityStmt, CopyStmt) ? (const CopyStmt *) plan->utilityStmt : NULL;
+
+	if (unlikely(lbt_statement.begins != NULL))
+		lbt_statement.begins();
+	if (copy)
+		prepare_copy(copy);
+	next_utility(plan, text, read_only_tree, context, params, environment, dest, completion);
+	if (copy)
+		prepare_copy(copy);
+}
+
 /* An apply worker changes tables without a plan. */
 static void
 prepare_before_commit(XactEvent event, void *arg)
@@ -330,8 +371,10 @@ lbt_serve_init(void)
 	CacheRegisterSyscacheCallback(NAMESPACEOID, at_catalog_change, (Datum) 0);
 	CacheRegisterSyscacheCallback(SUBSCRIPTIONRELMAP, at_catalog_change, (Datum) 0);
 	lbt_statement.described = describe_indexes;
-	lbt_statement.looking = &looking;
-	lbt_statement.starts = prepare_statement;
-	lbt_statement.routed = prepare_table;
-	lbt_statement.around_copy = prepare_copy;
+	next_start = ExecutorStart_hook ? ExecutorStart_hook : standard_ExecutorStart;
+	ExecutorStart_hook = executor_start;
+	next_end = ExecutorEnd_hook ? ExecutorEnd_hook : standard_ExecutorEnd;
+	ExecutorEnd_hook = executor_end;
+	next_utility = ProcessUtility_hook ? ProcessUtility_hook : standard_ProcessUtility;
+	ProcessUtility_hook = utility;
 }

@@ -1,13 +1,11 @@
 /*
  * executor.h - moments in the life of a statement, and whom to call then.
- *
  * Hooks run for every statement: with nothing to do, in a few instructions.
  */
 #ifndef LBT_EXECUTOR_H
 #define LBT_EXECUTOR_H
 
 #include "nodes/execnodes.h"
-#include "nodes/parsenodes.h"
 #include "nodes/pathnodes.h"
 
 typedef struct LbtStatementCallbacks
@@ -23,18 +21,6 @@ typedef struct LbtStatementCallbacks
 
 	/* The planner has finished a plan, which may still be changed. */
 	void		(*planned) (PlannedStmt *plan);
-
-	/*
-	 * Only if *looking.  The executor is about to open a statement's
-	 * relations.  A statement that has routed tuples to this partition has
-	 * ended, and its relations are closed.
-	 */
-	const bool *looking;
-	void		(*starts) (const PlannedStmt *plan);
-	void		(*routed) (Oid partition);
-
-	/* Before and, without an error, after each COPY. */
-	void		(*around_copy) (const CopyStmt *copy);
 } LbtStatementCallbacks;
 
 extern LbtStatementCallbacks lbt_statement;
