@@ -113,7 +113,7 @@ lbt_bt_add_to_leaf(Relation rel, Buffer buf, OffsetNumber offset, IndexTuple itu
 #endif
 
 StaticAssertDecl(sizeof(void *) != 8 || sizeof(IndexAmRoutine) == ROUTINE_BYTES,
-				 "IndexAmRoutine has changed: look at serve/exchange.c");
+				 "IndexAmRoutine has changed: look at serve/serve.c");
 
 const IndexAmRoutine *
 lbt_bt_routine(void)

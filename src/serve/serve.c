@@ -1,5 +1,11 @@
 /*
- * hooks.c - exchanging btree indexes before each use that we are shown.
+ * serve.c - giving btree indexes' relcache entries our routine, before each
+ * use that we are shown; see serve.h.
+ *
+ * Exchange only while our own open is the only one in this backend (rd_refcnt
+ * is 1), so that no scan, insert or cursor of one routine meets the state of
+ * the other.  Never undo it: a scan or insert whose view says at its start
+ * that it is not served (LbtServing.learned) is nbtree's to its end.
  *
  *   planning         all indexes of the relation
  *   execution        in ExecutorStart, all indexes of the plan's tables: kept
@@ -20,26 +26,149 @@
  */
 #include "serve/serve.h"
 
+#include "access/transam.h"
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "am/am.h"
+#include "catalog/catalog.h"
 #include "catalog/namespace.h"
 #include "catalog/partition.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_subscription_rel.h"
 #include "executor/executor.h"
-#include "registry/settings.h"
 #include "miscadmin.h"
+#include "registry/settings.h"
 #include "replication/logicalworker.h"
 #include "replication/worker_internal.h"
 #include "server/compat.h"
 #include "server/executor.h"
 #include "storage/lmgr.h"
 #include "tcop/utility.h"
+#include "train/train.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
-#include "utils/memutils.h"
 #include "utils/snapmgr.h"
+
+/* ---- one index ---- */
+
+static IndexAmRoutine routine;	/* ours; zero before the first exchange */
+
+/* btree's routine; all that shares the state of a scan or insert is ours. */
+static void
+make_routine(void)
+{
+	memcpy(&routine, lbt_bt_routine(), sizeof(routine));
+	routine.aminsert = lbt_insert;
+	routine.ambeginscan = lbt_beginscan;
+	routine.amrescan = lbt_rescan;
+	routine.amgettuple = lbt_gettuple;
+	routine.amgetbitmap = lbt_getbitmap;
+	routine.amendscan = lbt_endscan;
+	routine.ammarkpos = lbt_markpos;
+	routine.amrestrpos = lbt_restrpos;
+}
+
+static inline bool
+is_exchanged(Relation index)
+{
+	return index->rd_indam == &routine;
+}
+
+/* Does the entry have exactly the routine that the server gave it? */
+static bool
+has_btrees_routine(Relation index)
+{
+	return memcmp(index->rd_indam, lbt_bt_routine(), sizeof(IndexAmRoutine)) == 0;
+}
+
+const char *
+lbt_index_unfit(Relation index, bool looking_into)
+{
+	Form_pg_class class = index->rd_rel;
+
+	if (class->relkind != RELKIND_INDEX && class->relkind != RELKIND_PARTITIONED_INDEX)
+		return "it is not an index; a constraint's index has the constraint's name";
+	if (!lbt_is_btree(index) && !(looking_into && class->relam == lbt_am_oid()))
+		return looking_into ? "it is not a btree or learnedbtree index" :
+			"it is not a btree index";
+	if (class->relkind == RELKIND_PARTITIONED_INDEX)
+		return "it is a partitioned index, which has no pages; pg_partition_tree() lists its partitions";
+	if (RelationGetRelid(index) < FirstNormalObjectId || class->relisshared ||
+		IsCatalogRelation(index))
+		return "it is an index of a system catalog";
+	if (IsToastRelation(index))
+		return "it is the index of a TOAST table";
+	if (looking_into ? RELATION_IS_OTHER_TEMP(index) : class->relpersistence == RELPERSISTENCE_TEMP)
+		return "temporary indexes have no model";
+	if (class->relpersistence == RELPERSISTENCE_UNLOGGED && RecoveryInProgress())
+		return "it is unlogged, and this is a standby";
+	if (!index->rd_index->indisvalid || !index->rd_index->indisready || !index->rd_index->indislive)
+		return "it is not valid: REINDEX it, or drop it";
+	return NULL;
+}
+
+const char *
+lbt_serve_refusal(Relation index)
+{
+	const char *reason = lbt_index_unfit(index, false);
+	LbtIndexOptions options;
+	LbtIndex   *view;
+	bool		heapkeyspace;
+	bool		allequalimage;
+
+	if (reason)
+		return reason;
+	if (!is_exchanged(index) && !has_btrees_routine(index))
+		return "another extension has taken it over in this session";
+
+	/* Without a view, which is kept for long: most indexes need none. */
+	(void) lbt_index_options(index, &options, &reason);
+	if (reason)
+		return reason;
+	view = lbt_index_get(index);
+	if (!lbt_trainable(index, view, &reason))
+		return reason;
+
+	/* It may have grown into min_leaves since the view was made. */
+	if (view->serving.why_not)
+	{
+		view->serving.at = 0;
+		view = lbt_index_get(index);
+	}
+
+	/* On pages of PostgreSQL 11's format, or older, no proof holds. */
+	_bt_metaversion(index, &heapkeyspace, &allequalimage);
+	return heapkeyspace ? view->serving.why_not : "it has the format of PostgreSQL 11 or older";
+}
+
+/*
+ * Exchange the routine of a btree index that is to be served, unless its entry
+ * is in use: then returns false, as it is worth asking again at the next
+ * statement.  The caller has locked the index or its table against drops.
+ */
+static bool
+exchange_index(Oid oid)
+{
+	Relation	index = RelationIdGetRelation(oid);
+	bool		in_use = false;
+
+	if (!RelationIsValid(index))
+		return true;
+	if (!is_exchanged(index) && lbt_serve_refusal(index) == NULL)
+	{
+		/* Ask this last: looking may have received an invalidation. */
+		in_use = index->rd_refcnt > 1 || !has_btrees_routine(index);
+		if (routine.type != T_IndexAmRoutine)
+			make_routine();
+		if (!in_use)
+			index->rd_indam = &routine;
+	}
+	RelationClose(index);
+	return !in_use;
+}
+
+/* ---- tables ---- */
 
 /* Statements until a settled table is looked at again: it may have grown. */
 #define TABLE_STATEMENTS 256
@@ -146,8 +275,6 @@ is_looking(void)
 	return looking && IsTransactionState() && !HistoricSnapshotActive();
 }
 
-/* ---- exchanging ---- */
-
 /* Note an index and, where names matter, its partitioned ancestors. */
 static void
 note_index(Oid index, Oid table)
@@ -170,7 +297,7 @@ note_index(Oid index, Oid table)
  * the tables that foreign keys refer to, where they matter.
  */
 static bool
-exchange_all(Oid table, Oid noted, List **keys)
+exchange_indexes(Oid table, Oid noted, List **keys)
 {
 	Relation	rel;
 	List	   *indexes = NIL;
@@ -200,7 +327,7 @@ exchange_all(Oid table, Oid noted, List **keys)
 		note_index(index, noted);
 		if (ConditionalLockRelationOid(index, AccessShareLock))
 		{
-			settled &= lbt_exchange(index);
+			settled &= exchange_index(index);
 			UnlockRelationOid(index, AccessShareLock);
 		}
 		else
@@ -228,11 +355,11 @@ prepare_table(Oid table)
 	known = note(table, table);
 	known->settled = epoch;
 	known->statements = 0;
-	settled = exchange_all(table, table, &keys);
+	settled = exchange_indexes(table, table, &keys);
 	foreach(lc, keys)
 	{
 		(void) note(lfirst_oid(lc), InvalidOid);
-		settled &= exchange_all(lfirst_oid(lc), InvalidOid, &ignored);
+		settled &= exchange_indexes(lfirst_oid(lc), InvalidOid, &ignored);
 	}
 	subscribed_settled &= settled;
 	known = find_known(table);
@@ -290,7 +417,7 @@ describe_indexes(RelOptInfo *rel)
 			/* The planner has locked it, and asked for its size. */
 			if (is_looking() && !info->hypothetical &&
 				(lbt_is_large(info->pages) || lbt_btree_indexes == LBT_BTREE_LIST))
-				(void) lbt_exchange(info->indexoid);
+				(void) exchange_index(info->indexoid);
 		}
 
 		/*
