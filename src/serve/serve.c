@@ -275,21 +275,6 @@ is_looking(void)
 	return looking && IsTransactionState() && !HistoricSnapshotActive();
 }
 
-/* Note an index and, where names matter, its partitioned ancestors. */
-static void
-note_index(Oid index, Oid table)
-{
-	List	   *ancestors = NIL;
-	ListCell   *lc;
-
-	(void) note(index, table);
-	if (lbt_btree_indexes == LBT_BTREE_LIST && get_rel_relispartition(index))
-		ancestors = get_partition_ancestors(index);
-	foreach(lc, ancestors)
-		(void) note(lfirst_oid(lc), InvalidOid);
-	list_free(ancestors);
-}
-
 /*
  * Exchange all indexes of a table that is noted like this; false if it is
  * worth asking again.  Do not wait for locks: a session that holds a
@@ -323,8 +308,12 @@ exchange_indexes(Oid table, Oid noted, List **keys)
 	foreach(lc, indexes)
 	{
 		Oid			index = lfirst_oid(lc);
+		ListCell   *ancestor;
 
-		note_index(index, noted);
+		(void) note(index, noted);
+		if (lbt_btree_indexes == LBT_BTREE_LIST && get_rel_relispartition(index))
+			foreach(ancestor, get_partition_ancestors(index))
+				(void) note(lfirst_oid(ancestor), InvalidOid);
 		if (ConditionalLockRelationOid(index, AccessShareLock))
 		{
 			settled &= exchange_index(index);
