@@ -8,6 +8,7 @@
 #include "catalog/pg_am.h"
 #include "miscadmin.h"
 #include "utils/fmgroids.h"
+#include "utils/memutils.h"
 
 Buffer
 lbt_bt_search(Relation rel, BTScanInsert key, bool backward, Snapshot snapshot)
@@ -104,13 +105,8 @@ lbt_bt_add_to_leaf(Relation rel, Buffer buf, OffsetNumber offset, IndexTuple itu
  * Look at each callback that a new server version adds before serving btree
  * indexes there: one that shares the state of scans or inserts meets ours.
  */
-#if PG_VERSION_NUM >= 180000
-#define ROUTINE_BYTES 248
-#elif PG_VERSION_NUM >= 170000
-#define ROUTINE_BYTES 216		/* btree has no aminsertcleanup */
-#else
-#define ROUTINE_BYTES 208		/* 15 and 16 */
-#endif
+#define ROUTINE_BYTES \
+	(PG_VERSION_NUM >= 180000 ? 248 : PG_VERSION_NUM >= 170000 ? 216 : 208)
 
 StaticAssertDecl(sizeof(void *) != 8 || sizeof(IndexAmRoutine) == ROUTINE_BYTES,
 				 "IndexAmRoutine has changed: look at serve/serve.c");
@@ -118,18 +114,16 @@ StaticAssertDecl(sizeof(void *) != 8 || sizeof(IndexAmRoutine) == ROUTINE_BYTES,
 const IndexAmRoutine *
 lbt_bt_routine(void)
 {
-	static IndexAmRoutine routine;	/* zero before the first call */
+	static void *routine = NULL;
 
-	if (routine.type != T_IndexAmRoutine)
+	if (routine == NULL)
 	{
-		void	   *made = DatumGetPointer(OidFunctionCall1(F_BTHANDLER, PointerGetDatum(NULL)));
+		MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
 
-		memcpy(&routine, made, sizeof(routine));
-#if PG_VERSION_NUM < 190000
-		pfree(made);			/* later, it is a constant of the server's */
-#endif
+		routine = DatumGetPointer(OidFunctionCall1(F_BTHANDLER, PointerGetDatum(NULL)));
+		MemoryContextSwitchTo(old);
 	}
-	return &routine;
+	return routine;
 }
 
 IndexAmRoutine *
