@@ -21,18 +21,14 @@
 
 PG_FUNCTION_INFO_V1(learnedbtree_check);
 
-/* A place between two items. */
-typedef struct Position
-{
-	BlockNumber block;
-	OffsetNumber offset;		/* item right of it; none: rightmost leaf */
-} Position;
-
-/* The position on a locked leaf, or further right; gives up lock and pin. */
-static Position
+/*
+ * The position on a locked leaf, or further right, by the item right of it;
+ * that need not exist on the rightmost leaf.  Gives up lock and pin.
+ */
+static ItemPointerData
 position_of(Relation rel, Buffer buf, OffsetNumber offset)
 {
-	Position	position;
+	ItemPointerData position;
 
 	for (;;)
 	{
@@ -45,8 +41,7 @@ position_of(Relation rel, Buffer buf, OffsetNumber offset)
 		opaque = BTPageGetOpaque(BufferGetPage(buf));
 		offset = P_FIRSTDATAKEY(opaque);
 	}
-	position.block = BufferGetBlockNumber(buf);
-	position.offset = offset;
+	ItemPointerSet(&position, BufferGetBlockNumber(buf), offset);
 	_bt_relbuf(rel, buf);
 	return position;
 }
@@ -64,8 +59,8 @@ try_bound(Relation rel, LbtIndex *index, const LbtBound *bound, BlockNumber leaf
 	LbtOutcome	outcome;
 	Buffer		buf = lbt_locate(rel, index, bound, snapshot, &offset, &target, &outcome);
 	BlockNumber proven;
-	Position	landed;
-	Position	descended = {.block = InvalidBlockNumber};
+	ItemPointerData landed;
+	ItemPointerData descended;
 
 	counts[LBT_EV_LOOKUP]++;
 	counts[outcome.event]++;
@@ -75,9 +70,10 @@ try_bound(Relation rel, LbtIndex *index, const LbtBound *bound, BlockNumber leaf
 	proven = BufferGetBlockNumber(buf);
 	landed = position_of(rel, buf, offset);
 	buf = lbt_descend(rel, index, bound, false, snapshot, &offset);
+	ItemPointerSetInvalid(&descended);
 	if (BufferIsValid(buf))
 		descended = position_of(rel, buf, offset);
-	if (landed.block != descended.block || landed.offset != descended.offset)
+	if (!ItemPointerEquals(&landed, &descended))
 		ereport(ERROR,
 				(errcode(ERRCODE_INDEX_CORRUPTED),
 				 errmsg("a lookup in index \"%s\" that was proven is not where the descent leads",
@@ -85,7 +81,8 @@ try_bound(Relation rel, LbtIndex *index, const LbtBound *bound, BlockNumber leaf
 				 errdetail("%s the separator of block %u: block %u was predicted and block %u proven, which is item %u of "
 						   "block %u; the descent leads to item %u of block %u.",
 						   bound->past ? "Behind" : "At", leaf, target.block, proven,
-						   landed.offset, landed.block, descended.offset, descended.block),
+						   landed.ip_posid, ItemPointerGetBlockNumber(&landed),
+						   descended.ip_posid, ItemPointerGetBlockNumberNoCheck(&descended)),
 				 errhint("Set learnedbtree.enable to off, and REINDEX; if the file has come to no harm, report it as an "
 						 "error of learnedbtree.")));
 }
