@@ -155,46 +155,33 @@ node_has_effects(Plan *plan, Walk *walk)
 
 /* ---- the index that a row of the outer side is looked up in ---- */
 
-/* An index scan of the inner side. */
-typedef struct Lookup
-{
-	Oid			index;
-	const List *conditions;
-	bool		rows;			/* it fetches the table's rows */
-} Lookup;
-
 /*
  * Find the index scan that the inner side begins with, each time that it is
- * scanned; false if it does not begin with one.  (Where a Result's condition
- * or a Limit of 0 prevents it, keys are evaluated in vain.)
+ * scanned.  Returns its facts (LbtLookaheadFact) and sets *conditions; NIL if
+ * the inner side does not begin with one.  (Where a Result's condition or a
+ * Limit of 0 prevents it, keys are evaluated in vain.)
  */
-static bool
-find_lookup(const Plan *inner, Lookup *lookup)
+static List *
+find_lookup(const Plan *inner, const List **conditions)
 {
 	while (inner != NULL)
 		switch (nodeTag(inner))
 		{
 			case T_IndexScan:
-				lookup->index = ((const IndexScan *) inner)->indexid;
-				lookup->conditions = ((const IndexScan *) inner)->indexqual;
-				lookup->rows = true;
-				return true;
+				*conditions = ((const IndexScan *) inner)->indexqual;
+				return list_make2_oid(((const IndexScan *) inner)->indexid, true);
 			case T_IndexOnlyScan:
-				lookup->index = ((const IndexOnlyScan *) inner)->indexid;
-				lookup->conditions = ((const IndexOnlyScan *) inner)->indexqual;
-				lookup->rows = false;
-				return true;
+				*conditions = ((const IndexOnlyScan *) inner)->indexqual;
+				return list_make2_oid(((const IndexOnlyScan *) inner)->indexid, false);
 			case T_BitmapIndexScan:
-				lookup->index = ((const BitmapIndexScan *) inner)->indexid;
-				lookup->conditions = ((const BitmapIndexScan *) inner)->indexqual;
-				lookup->rows = true;
-				return true;
+				*conditions = ((const BitmapIndexScan *) inner)->indexqual;
+				return list_make2_oid(((const BitmapIndexScan *) inner)->indexid, true);
 			case T_SubqueryScan:
 				inner = ((const SubqueryScan *) inner)->subplan;
 				break;
 			case T_CustomScan:
 				if (((const CustomScan *) inner)->methods != &lbt_lookahead_methods)
-					return false;
+					return NIL;
 				inner = inner->lefttree;
 				break;
 			case T_BitmapHeapScan:
@@ -212,9 +199,9 @@ find_lookup(const Plan *inner, Lookup *lookup)
 				inner = inner->lefttree;
 				break;
 			default:
-				return false;
+				return NIL;
 		}
-	return false;
+	return NIL;
 }
 
 /* A key, on its way from the inner scan's condition into the node. */
@@ -319,20 +306,19 @@ find_keys(const NestLoop *loop, const Walk *walk, List **facts)
 {
 	Key			key = {.walk = walk,.loop = loop};
 	List	   *keys = NIL;
-	Lookup		lookup;
+	const List *conditions = NIL;
 	Relation	index;
 	LbtIndex   *view;
 
-	if (!find_lookup(innerPlan(loop), &lookup) ||
-		!RelationIsValid(index = RelationIdGetRelation(lookup.index)))
+	*facts = find_lookup(innerPlan(loop), &conditions);
+	if (*facts == NIL || !RelationIsValid(index = RelationIdGetRelation(linitial_oid(*facts))))
 		return NIL;
-	*facts = list_make2_oid(lookup.index, (Oid) lookup.rows);
 	if (lbt_scans(index) && !RelationUsesLocalBuffers(index) &&
 		(view = lbt_index_get(index))->serving.learned)
 		for (int column = 0; column < view->keyspec.ncolumns; column++)
 		{
 			Oid			type;
-			Node	   *value = equal_to(index, column, lookup.conditions, &key, &type);
+			Node	   *value = equal_to(index, column, conditions, &key, &type);
 
 			if (value == NULL || !lbt_keyspec_takes(&view->keyspec.column[column], type))
 				break;
