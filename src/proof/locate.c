@@ -15,8 +15,6 @@
  *         the bound; and
  *   high  some data item is not before the bound (it is <= the high key), or
  *         the high key itself is not, or the page is rightmost.
- * The search for the bound within the page has both kinds of item at hand, so
- * in the common case the proof costs no further cache line.
  *
  * For the place of a new tuple both sides must be strict by the covered
  * columns alone: then heap TIDs and further columns need no look.  Where they
