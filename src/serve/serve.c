@@ -69,12 +69,6 @@ make_routine(void)
 	routine.amrestrpos = lbt_restrpos;
 }
 
-static inline bool
-is_exchanged(Relation index)
-{
-	return index->rd_indam == &routine;
-}
-
 /* Does the entry have exactly the routine that the server gave it? */
 static bool
 has_btrees_routine(Relation index)
@@ -119,7 +113,7 @@ lbt_serve_refusal(Relation index)
 
 	if (reason)
 		return reason;
-	if (!is_exchanged(index) && !has_btrees_routine(index))
+	if (index->rd_indam != &routine && !has_btrees_routine(index))
 		return "another extension has taken it over in this session";
 
 	/* Without a view, which is kept for long: most indexes need none. */
@@ -155,7 +149,7 @@ exchange_index(Oid oid)
 
 	if (!RelationIsValid(index))
 		return true;
-	if (!is_exchanged(index) && lbt_serve_refusal(index) == NULL)
+	if (index->rd_indam != &routine && lbt_serve_refusal(index) == NULL)
 	{
 		/* Ask this last: looking may have received an invalidation. */
 		in_use = index->rd_refcnt > 1 || !has_btrees_routine(index);
