@@ -128,30 +128,28 @@ check_lookups(Relation rel, LbtIndex *index, uint64 counts[2][LBT_NEVENTS])
 	return ready && index->state == LBT_READY;
 }
 
-/* Open the argument's index; writers and VACUUM stay out until we commit. */
-static Relation
-open_index(FunctionCallInfo fcinfo)
-{
-	Relation	rel = lbt_open_argument(fcinfo, AccessShareLock, false);
-	Oid			table = rel->rd_index->indrelid;
-
-	/* It is the caller's, who may block others.  All lock the table first. */
-	index_close(rel, AccessShareLock);
-	LockRelationOid(table, ShareLock);
-	return lbt_open_argument(fcinfo, AccessShareLock, false);
-}
-
 Datum
 learnedbtree_check(PG_FUNCTION_ARGS)
 {
-	Relation	rel = open_index(fcinfo);
-	LbtIndex   *index = lbt_index_get(rel);
+	Relation	rel = lbt_open_argument(fcinfo, AccessShareLock, false);
+	Oid			table = rel->rd_index->indrelid;
+	LbtIndex   *index;
 	LbtRegistered model;
 	uint64		both[2][LBT_NEVENTS] = {0};
 	const uint64 *counts = both[0]; /* both are about the same leaves */
 	const char *reason;
-	bool		counted = lbt_trainable(rel, index, &reason) && check_lookups(rel, index, both);
+	bool		counted;
 	LbtRow		row = {0};
+
+	/*
+	 * It is the caller's, who may lock writers and VACUUM out until the end
+	 * of the transaction.  All lock the table first.
+	 */
+	index_close(rel, AccessShareLock);
+	LockRelationOid(table, ShareLock);
+	rel = lbt_open_argument(fcinfo, AccessShareLock, false);
+	index = lbt_index_get(rel);
+	counted = lbt_trainable(rel, index, &reason) && check_lookups(rel, index, both);
 
 	/* Ask this last, so that it tells why there are no counts. */
 	lbt_row_add_text(&row, lbt_model_state(rel, index, &model, &reason));
