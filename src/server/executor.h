@@ -13,10 +13,7 @@ typedef struct LbtStatementCallbacks
 	/* A statement begins, or one within it: the outermost first.  Or NULL. */
 	void		(*begins) (void);
 
-	/*
-	 * The planner has looked a relation up, or something else in FROM; its
-	 * indexes are described, and nothing depends on that yet.
-	 */
+	/* The planner has described something in FROM, and its indexes. */
 	void		(*described) (RelOptInfo *rel);
 
 	/* The planner has finished a plan, which may still be changed. */
