@@ -43,7 +43,7 @@ typedef enum Verdict
 	NO_LEAF						/* not a live leaf with data */
 } Verdict;
 
-/* A position that is looked for, and what was found. */
+/* A position to look for, and what was found. */
 typedef struct Search
 {
 	Relation	rel;
@@ -52,7 +52,7 @@ typedef struct Search
 	Snapshot	snapshot;		/* a scan's */
 	IndexTuple	itup;			/* an insert's */
 	bool		unique;
-	double		fraction;		/* of the leaf, where it is looked for first */
+	double		fraction;		/* of the leaf, where to look first */
 	OffsetNumber offset;		/* first item not before it, or last + 1 */
 	int			hops;			/* to the right of where we landed */
 } Search;
@@ -85,10 +85,7 @@ lock_target(const Search *search, const LbtTarget *t, int lockmode)
 
 /* ---- the proof ---- */
 
-/*
- * Does the header look like nbtree's?  If not, leave it to the descent to
- * report the page, in case it is part of the tree.
- */
+/* Does the header look like nbtree's?  If not, let a descent report it. */
 static inline bool
 is_btree_page(Page page)
 {
@@ -114,7 +111,7 @@ search_leaf(Search *search, Page page)
 									 (OffsetNumber) (search->fraction * (last + 1 - first)));
 }
 
-/* Is nothing known of the low side: no item is before the position? */
+/* Is the low side unproven, as no item on the page is before the position? */
 static inline bool
 low_unknown(const Search *search, BTPageOpaque opaque)
 {

@@ -405,8 +405,7 @@ describe_indexes(RelOptInfo *rel)
 
 		/*
 		 * From 18 on row comparisons become index conditions, and column
-		 * extremes are probed, when the index claims to be btree's; the
-		 * executor there takes any ordered access method.
+		 * extremes are probed, only if the index claims to be btree's.
 		 */
 		else if (LBT_PLANNER_ASKS_RELAM && OidIsValid(info->relam) && info->relam == lbt_am_oid())
 			info->relam = BTREE_AM_OID;
