@@ -73,20 +73,6 @@ lbt_log_is_due(pg_atomic_uint64 *last, uint64 interval_us)
 		pg_atomic_compare_exchange_u64(last, &before, now);
 }
 
-/* The error is NULL when there was no memory for a copy. */
-static void
-report(ErrorData *error)
-{
-	ereport(LOG,
-			(errcode(error ? error->sqlerrcode : ERRCODE_OUT_OF_MEMORY),
-			 errmsg("learnedbtree goes on without a model: %s",
-					error ? error->message : "out of memory"),
-			 errhint("Models and counts that cannot be reached are done without. If it is memory, look at the limits of the "
-					 "operating system: /dev/shm, memory, address space, open files.")));
-	if (error)
-		FreeErrorData(error);
-}
-
 /*
  * Clean up what an aborted subtransaction would and no resource owner does.
  * (From 19 on, buffers' content locks go with the pins.)
@@ -126,7 +112,7 @@ lbt_guard_swallow(LbtGuard *guard)
 		}
 		PG_CATCH();
 		{
-			/* No memory: flush this error, too. */
+			/* There is no memory for a copy: flush this error, too. */
 		}
 		PG_END_TRY();
 	}
@@ -136,5 +122,12 @@ lbt_guard_swallow(LbtGuard *guard)
 	depth = guard->depth + 1;
 	FlushErrorState();
 	if (due)
-		report(error);
+		ereport(LOG,
+				(errcode(error ? error->sqlerrcode : ERRCODE_OUT_OF_MEMORY),
+				 errmsg("learnedbtree goes on without a model: %s",
+						error ? error->message : "out of memory"),
+				 errhint("Models and counts that cannot be reached are done without. If it is memory, look at the limits of the "
+						 "operating system: /dev/shm, memory, address space, open files.")));
+	if (error)
+		FreeErrorData(error);
 }
