@@ -120,11 +120,8 @@ lbt_scan_drops_pin(IndexScanDesc scan)
 		scan->heapRelation != NULL;
 #else
 	return !scan->xs_want_itup && IsMVCCSnapshot(scan->xs_snapshot) &&
-		RelationNeedsWAL(scan->indexRelation)
-#if PG_VERSION_NUM >= 180000
-		&& scan->heapRelation != NULL
-#endif
-		;
+		RelationNeedsWAL(scan->indexRelation) &&
+		(PG_VERSION_NUM < 180000 || scan->heapRelation != NULL);
 #endif
 }
 
