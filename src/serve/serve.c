@@ -124,16 +124,13 @@ lbt_serve_refusal(Relation index)
 	if (!lbt_trainable(index, view, &reason))
 		return reason;
 
-	/* It may have grown into min_leaves since the view was made. */
+	/* If it has grown into min_leaves since, the view's next use asks anew. */
 	if (view->serving.why_not)
-	{
 		view->serving.at = 0;
-		view = lbt_index_get(index);
-	}
 
 	/* On pages of PostgreSQL 11's format, or older, no proof holds. */
 	_bt_metaversion(index, &heapkeyspace, &allequalimage);
-	return heapkeyspace ? view->serving.why_not : "it has the format of PostgreSQL 11 or older";
+	return heapkeyspace ? NULL : "it has the format of PostgreSQL 11 or older";
 }
 
 /*
