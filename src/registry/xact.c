@@ -22,6 +22,7 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_database.h"
 #include "registry/view.h"
+#include "server/executor.h"
 #include "server/guard.h"
 #include "utils/memutils.h"
 
@@ -82,6 +83,8 @@ forget_ended(void)
 static void
 finish(SubTransactionId first, bool committed)
 {
+	if (!committed)
+		lbt_executor_forget();
 	while (pending != NULL && pending->subxact >= first)
 	{
 		Pending    *p = pending;

@@ -16,7 +16,6 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
-#include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
@@ -121,11 +120,8 @@ lbt_scan_drops_pin(IndexScanDesc scan)
 		scan->heapRelation != NULL;
 #else
 	return !scan->xs_want_itup && IsMVCCSnapshot(scan->xs_snapshot) &&
-		RelationNeedsWAL(scan->indexRelation)
-#if PG_VERSION_NUM >= 180000
-		&& scan->heapRelation != NULL
-#endif
-		;
+		RelationNeedsWAL(scan->indexRelation) &&
+		(PG_VERSION_NUM < 180000 || scan->heapRelation != NULL);
 #endif
 }
 

@@ -28,8 +28,6 @@ zero_and_init(void *mem)
 	block_init(mem);
 }
 
-/* ---- in main shared memory: requested at server start, mapped by all ---- */
-
 static void
 request_block(void)
 {
@@ -64,8 +62,6 @@ lbt_shared_declare(Size size, LbtSharedInit init)
 	previous_startup_hook = shmem_startup_hook;
 	shmem_startup_hook = make_block;
 }
-
-/* ---- in a named segment ---- */
 
 #if PG_VERSION_NUM >= 190000
 static void

@@ -1,6 +1,5 @@
 /*
- * functions.c - functions about indexes and their models, and what the views
- * show of them; see functions.h.
+ * functions.c - what functions and views tell of indexes and their models.
  */
 #include "sql/functions.h"
 
@@ -46,27 +45,15 @@ static const struct
 
 /* ---- arguments and results ---- */
 
-/* The error code of an index that has no model and, or NULL, a hint. */
+/* The error code where an index has no model. */
 static int
-refusal_code(Relation rel, const char **hint)
+refusal_code(Relation rel)
 {
-	char		kind = rel->rd_rel->relkind;
-
-	*hint = NULL;
-	if (rel->rd_index == NULL)
-		*hint = "That of a primary key or unique constraint has the constraint's name.";
-	else if (kind == RELKIND_PARTITIONED_INDEX)
-		*hint = "Name one of its partitions' indexes; pg_partition_tree() lists them.";
-	else if (lbt_is_btree(rel) || rel->rd_rel->relam == lbt_am_oid())
-	{
-		bool		valid = rel->rd_index->indisvalid;
-
-		if (!valid)
-			*hint = "Its build did not finish; REINDEX it or drop it.";
-		return valid && !RecoveryInProgress() ? ERRCODE_FEATURE_NOT_SUPPORTED :
-			ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
-	}
-	return ERRCODE_WRONG_OBJECT_TYPE;
+	if (rel->rd_rel->relkind != RELKIND_INDEX ||
+		(!lbt_is_btree(rel) && rel->rd_rel->relam != lbt_am_oid()))
+		return ERRCODE_WRONG_OBJECT_TYPE;
+	return rel->rd_index->indisvalid && !RecoveryInProgress() ? ERRCODE_FEATURE_NOT_SUPPORTED :
+		ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
 }
 
 Relation
@@ -74,7 +61,6 @@ lbt_open_argument(FunctionCallInfo fcinfo, LOCKMODE lock, bool only_look)
 {
 	Relation	rel;
 	const char *reason;
-	const char *hint;
 
 	if (PG_ARGISNULL(0))
 		ereport(ERROR,
@@ -89,9 +75,8 @@ lbt_open_argument(FunctionCallInfo fcinfo, LOCKMODE lock, bool only_look)
 	reason = lbt_index_unfit(rel, true);
 	if (reason)
 		ereport(ERROR,
-				(errcode(refusal_code(rel, &hint)),
-				 errmsg("\"%s\" has no model: %s", RelationGetRelationName(rel), reason),
-				 hint ? errhint("%s", hint) : 0));
+				(errcode(refusal_code(rel)),
+				 errmsg("\"%s\" has no model: %s", RelationGetRelationName(rel), reason)));
 	if (!lbt_relation_ownercheck(RelationGetRelid(rel), GetUserId()) &&
 		!(only_look && has_privs_of_role(GetUserId(), ROLE_PG_MONITOR)))
 		ereport(ERROR,
@@ -123,7 +108,6 @@ const char *
 lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char **reason)
 {
 	const char *refusal = NULL;
-	bool		ignored;
 
 	memset(model, 0, sizeof(*model));
 	if (!lbt_trainable(rel, index, reason))
@@ -132,7 +116,7 @@ lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char 
 	if (index->shareable)
 		lbt_registry_describe(&index->file, model, NULL);
 	if (lbt_is_btree(rel))
-		refusal = lbt_serve_refusal(rel, &ignored);
+		refusal = lbt_serve_refusal(rel);
 	*reason = refusal ? psprintf("not served in this session: %s", refusal) :
 		!lbt_enable && model->state == LBT_READY ? "not used: learnedbtree.enable is off" :
 		state_words[model->state].reason;
@@ -300,16 +284,14 @@ describe_index(Relation index, LbtRow *row)
 	BlockNumber nblocks = reason ? 0 : RelationGetNumberOfBlocks(index);
 	LbtNamesItem item;
 	bool		readable;
-	bool		ignored;
 	const char *model_reason;
 	LbtRegistered model;
 
-	/* The view is of many indexes: nothing about one may fail it. */
 	if (nblocks > 0 && !lbt_bt_meta_is_good(index))
 		reason = "its metapage is damaged";
 	readable = reason == NULL;
 	if (readable && lbt_is_btree(index))
-		reason = lbt_serve_refusal(index, &ignored);
+		reason = lbt_serve_refusal(index);
 	else if (readable)
 		(void) lbt_trainable(index, lbt_index_get(index), &reason);
 	if (reason == NULL && !lbt_enable)
@@ -333,7 +315,7 @@ learnedbtree_index_status(PG_FUNCTION_ARGS)
 	Relation	index = NULL;
 	LbtRow		row = {0};
 
-	/* The view is of many indexes, and should not wait for any. */
+	/* The view is of many indexes: do not wait for one, or fail on it. */
 	if (ConditionalLockRelationOid(oid, AccessShareLock))
 	{
 		index = try_relation_open(oid, NoLock);
