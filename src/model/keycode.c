@@ -73,22 +73,24 @@ common_prefix(const LbtColumnSeen *seen)
 	return n;
 }
 
+/* How many codes one step of the last digit may hold; up to 2^64. */
+typedef unsigned __int128 Space;
+
 /*
- * Add a digit behind those that there are, as far as space is left: as many
- * codes as one step of the digit above may hold.  A digit wider than that
- * loses its low bits, and is the last.  Returns false if there is no space.
+ * Add a digit, less significant than those before.  If it is wider than the
+ * space, it loses its low bits and is the last.  Returns false without space.
  */
 static bool
-add_digit(LbtKeyCode *kc, int column, unsigned __int128 *space, LbtKeyDigit digit)
+add_digit(LbtKeyCode *kc, int column, Space *space, LbtKeyDigit digit)
 {
 	LbtKeyDigit *d = &kc->digit[kc->ndigits];
 
 	if (kc->ndigits == LBT_CODE_DIGITS || (kc->ndigits > 0 && d[-1].shift > 0) ||
 		(*space < 2 && digit.span > 0))
 		return false;
-	while ((unsigned __int128) (digit.span >> digit.shift) + 1 > *space)
+	while ((Space) (digit.span >> digit.shift) + 1 > *space)
 		digit.shift++;
-	*space /= (unsigned __int128) (digit.span >> digit.shift) + 1;
+	*space /= (Space) (digit.span >> digit.shift) + 1;
 	digit.weight = *space > UINT64_MAX ? UINT64_MAX : (uint64_t) *space;
 	*d = digit;
 	kc->ndigits++;
@@ -98,7 +100,7 @@ add_digit(LbtKeyCode *kc, int column, unsigned __int128 *space, LbtKeyDigit digi
 }
 
 static bool
-add_number(LbtKeyCode *kc, int column, unsigned __int128 *space, const LbtColumnSeen *seen)
+add_number(LbtKeyCode *kc, int column, Space *space, const LbtColumnSeen *seen)
 {
 	LbtKeyDigit d = {0};
 
@@ -117,13 +119,13 @@ add_number(LbtKeyCode *kc, int column, unsigned __int128 *space, const LbtColumn
  * must not order strings that these digits have not told apart.
  */
 static bool
-add_bytes(LbtKeyCode *kc, int column, unsigned __int128 *space, const LbtColumnSeen *seen,
+add_bytes(LbtKeyCode *kc, int column, Space *space, const LbtColumnSeen *seen,
 		  uint32_t *prefix_bytes)
 {
 	uint32_t	start = common_prefix(seen);
 
 	if (start > LBT_CODE_PREFIX - *prefix_bytes)
-		start = LBT_CODE_PREFIX - *prefix_bytes;	/* the rest: digits of one value */
+		start = LBT_CODE_PREFIX - *prefix_bytes;	/* the rest are digits */
 	kc->column[column].prefix_length = (uint16_t) start;
 	memcpy(kc->prefix + *prefix_bytes, seen->low, start);
 	*prefix_bytes += start;
@@ -152,7 +154,7 @@ is_single_number(const LbtKeyCode *kc)
 void
 lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc)
 {
-	unsigned	__int128 space = (unsigned __int128) 1 << 64;
+	Space		space = (Space) 1 << 64;
 	uint32_t	prefix_bytes = 0;
 	uint16_t	below = 0;
 	bool		reached = true;
@@ -298,7 +300,7 @@ add_digits(const LbtKeyCode *kc, bool desc, const uint8_t *prefix, uint32_t pref
 }
 
 uint64_t
-lbt_keycode_digits(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues, LbtMissing missing)
+lbt_keycode_digits(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues, bool high)
 {
 	const LbtKeyDigit *d = kc->digit;
 	const LbtKeyDigit *end = kc->digit + kc->ndigits;
@@ -312,7 +314,7 @@ lbt_keycode_digits(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues,
 		const LbtKeyValue *value = &values[i];
 
 		if (i >= nvalues)
-			return rest_of_code(code, d, end, missing == LBT_MISSING_HIGH);
+			return rest_of_code(code, d, end, high);
 
 		/*
 		 * A value outside the range, or NULL, takes the end of the range, and

@@ -112,13 +112,6 @@ typedef struct LbtKeyLearner
 	bool		members[256];	/* which bytes these are */
 } LbtKeyLearner;
 
-/* A key of fewer columns is the lowest or the highest with that prefix. */
-typedef enum LbtMissing
-{
-	LBT_MISSING_LOW,
-	LBT_MISSING_HIGH
-} LbtMissing;
-
 static inline uint64_t
 lbt_order_signed(int64_t v)
 {
@@ -173,15 +166,18 @@ extern size_t lbt_keycode_bytes(const LbtKeyCode *kc);
 
 /* The general case of lbt_keycode(). */
 extern uint64_t lbt_keycode_digits(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues,
-								   LbtMissing missing);
+								   bool high);
 
-/* The code of a key of nvalues leading columns. */
+/*
+ * The code of a key of nvalues leading columns.  Missing ones are lowest, or
+ * highest with high.
+ */
 static inline uint64_t
-lbt_keycode(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues, LbtMissing missing)
+lbt_keycode(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues, bool high)
 {
 	if (kc->raw && nvalues >= 1 && !values[0].isnull)
 		return values[0].ordered;
-	return lbt_keycode_digits(kc, values, nvalues, missing);
+	return lbt_keycode_digits(kc, values, nvalues, high);
 }
 
 #endif							/* LBT_KEYCODE_H */

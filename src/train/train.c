@@ -138,8 +138,7 @@ add_leaf(Harvest *h, BlockNumber block)
 			   sizeof(LbtKeyValue) * h->nseparator);
 	}
 	else if (h->code_known && h->nseparator > 0)
-		leaf->min_code = lbt_keycode(&h->header->code, h->separator, h->nseparator,
-									 LBT_MISSING_LOW);
+		leaf->min_code = lbt_keycode(&h->header->code, h->separator, h->nseparator, false);
 	lbt_keycode_observe(h->learner, h->separator, h->nseparator);
 }
 
@@ -297,7 +296,7 @@ harvest(Harvest *h)
 	}
 	for (uint32 i = 0; h->separators && i < nleaves; i++)
 		leaves[i].min_code = lbt_keycode(code, &h->values[(Size) i * h->spec->ncolumns],
-										 h->nvalues[i], LBT_MISSING_LOW);
+										 h->nvalues[i], false);
 
 	/* Sort keys may contradict the separators' order: no damage. */
 	for (uint32 i = 1; h->spec->sort_keys && i < nleaves; i++)

@@ -35,7 +35,7 @@ typedef struct KeyBound
 {
 	LbtKeyValue values[MAX_COLUMNS];
 	int			nvalues;
-	LbtMissing	missing;
+	bool		high;
 } KeyBound;
 
 typedef struct KeyColumns

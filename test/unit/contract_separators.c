@@ -35,8 +35,7 @@ learn_code(Separated *s, const KeyBound *bounds)
 	free(learner);
 	CHECK(lbt_keycode_valid(&s->code), "a learned code is not valid");
 	for (uint32_t i = 0; i < s->nleaves; i++)
-		s->leaves[i] = (LbtLeaf) {.min_code = i > 0 ? lbt_keycode(&s->code, bounds[i].values, bounds[i].nvalues,
-																  LBT_MISSING_LOW) : 0,.block = i + 1};
+		s->leaves[i] = (LbtLeaf) {.min_code = i > 0 ? lbt_keycode(&s->code, bounds[i].values, bounds[i].nvalues, false) : 0,.block = i + 1};
 	s->code_ties = lbt_leaf_ties(s->leaves, s->nleaves);
 }
 
@@ -82,7 +81,7 @@ tied_key(const LbtKeyCode *code, const KeyBound *key, bool past)
 	return (LbtTiedKey)
 	{
 		.values = key->values,.nvalues = key->nvalues,.past = past,.fraction = 0.5,
-			.code = lbt_keycode(code, key->values, key->nvalues, past ? LBT_MISSING_HIGH : LBT_MISSING_LOW)
+			.code = lbt_keycode(code, key->values, key->nvalues, past)
 	};
 }
 
@@ -135,7 +134,7 @@ naive_leaf(const KeyColumns *columns, const KeyBound *bounds, uint32_t nleaves, 
 	KeyBound	position = *key;
 	uint32_t	slot = 0;
 
-	position.missing = past ? LBT_MISSING_HIGH : LBT_MISSING_LOW;
+	position.high = past;
 	for (uint32_t i = 1; i < nleaves; i++)
 	{
 		int			cmp = compare_bounds(columns, &position, &bounds[i]);
