@@ -206,36 +206,23 @@ interpolate(const LbtKeyBytes *low, const LbtKeyBytes *key, const LbtKeyBytes *h
 
 /* ---- the block ---- */
 
-/* What a search looks at next. */
-typedef enum Stage
-{
-	SECOND,						/* these three say between which strings the
-								 * key is: the block behind the first, */
-	LAST,						/* if the key is right of that one, */
-	FIRST,						/* if it is not */
-	GUESS,
-	GALLOP,						/* away from the guess, in growing steps */
-	HALVE
-} Stage;
-
 /* A key on its way to its leaf. */
 typedef struct Search
 {
 	LbtKeyBytes key;			/* without what all separators begin with */
 	bool		past;
-	Stage		stage;
-	uint32_t	step;
 	uint32_t	first;			/* the leaf is one of first - 1 .. end - 1 */
 	uint32_t	end;
 	uint32_t	first_block;
 	uint32_t	last_block;
 	uint32_t	at;				/* the block looked at */
 	Walk		walk;			/* its first string */
+	uint32_t	step;			/* the next one from a guess; 0: not guessed */
 
 	/*
-	 * The block is one of lo .. hi - 1; lo is behind last_block until a block
-	 * left of the key is found.  The first strings of lo and hi, and how many
-	 * bytes they share with the key; high of length 0 is not known.
+	 * The block is one of lo .. hi - 1; each is behind last_block until a
+	 * block on that side is found.  The first strings of lo and hi, and how
+	 * many bytes they share with the key.
 	 */
 	uint32_t	lo;
 	uint32_t	hi;
@@ -275,61 +262,38 @@ guess_block(const Search *s)
 /*
  * Choose the block to look at next.  Returns false when the search has ended,
  * with low set if a block is left of the key.
+ *
+ * A guess needs strings on both sides of the key.  The first block and the one
+ * behind the last most likely begin with other codes and tell little, so try
+ * the second and the last one.  Go away from a guess in growing steps.
  */
 static inline bool
 choose_block(Search *s)
 {
-	bool		found = s->lo <= s->last_block;
+	uint32_t	left = s->hi - s->lo;
 
-	if (s->stage == SECOND)
+	if (s->lo > s->last_block)
 	{
-		/* Outer blocks most likely begin with other codes, and tell little. */
-		s->stage = LAST;
-		s->at = s->first_block + 1;
-		if (s->last_block - s->first_block > FEW_BLOCKS)
-			return true;
+		s->at = s->first_block + (left == 0 && s->step == 0);
+		return s->hi > s->first_block;
 	}
-	if (s->stage == LAST)
-	{
-		s->stage = FIRST;
-		s->at = s->last_block;
-		if (found)
-			return true;
-	}
-	if (s->stage == FIRST)
-	{
-		s->stage = GUESS;
-		s->at = s->first_block;
-		if (!found)
-			return true;
-	}
-	if (!found)
+	if (left <= 1)
 		return false;
-	if (s->stage == GUESS)
+	if (s->step > 0 && left > s->step)
 	{
-		s->stage = HALVE;
-		if (s->hi - s->lo > FEW_BLOCKS && s->high.length > 0)
-		{
-			s->at = guess_block(s);
-			s->step = 1;
-			s->stage = GALLOP;
-			return true;
-		}
+		s->at = s->lo == s->at ? s->lo + s->step : s->hi - s->step;
+		s->step *= 8;
 	}
-	else if (s->stage == GALLOP)
+	else if (s->step > 0 || left <= FEW_BLOCKS)
+		s->at = s->lo + left / 2;
+	else if (s->hi > s->last_block)
+		s->at = s->last_block;
+	else
 	{
-		if (s->hi - s->lo > s->step)
-		{
-			s->at = s->lo == s->at ? s->lo + s->step : s->hi - s->step;
-			s->step *= 8;
-			return true;
-		}
-
-		/* It has turned: fewer than the next step are left. */
-		s->stage = HALVE;
+		s->at = guess_block(s);
+		s->step = 1;
 	}
-	s->at = s->lo + (s->hi - s->lo) / 2;
-	return s->hi - s->lo > 1;
+	return true;
 }
 
 /* Read the chosen block's first string; load where it begins to tell more. */
@@ -498,12 +462,12 @@ begin_search(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nl
 	}
 	s->key = lbt_rest_of(&s->key, separators->head.prefix_length);
 	s->past = tied->past;
-	s->stage = SECOND;
 	s->first_block = (s->first < s->end ? s->first : tied->slot) >> shift;
 	s->last_block = (s->end - 1) >> shift;
 	s->lo = s->hi = s->last_block + 1;
 	s->low.bytes = separators->memory;
-	s->high.length = s->low_common = s->high_common = 0;
+	s->low_common = s->high_common = 0;
+	s->step = s->last_block - s->first_block > FEW_BLOCKS ? 0 : UINT32_MAX;
 	return true;
 }
 
