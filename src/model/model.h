@@ -64,10 +64,9 @@ extern void lbt_model_assemble(void *mem, const LbtModelHeader *header, const Lb
 							   const LbtLeaf *leaves, const void *separators);
 
 /*
- * Open a piece of memory of this size as a model; false if it is none.  It
- * tells only the columns in the key code; the caller says how all are ordered,
- * with lbt_separators_set_columns().  The key code is copied to code, where
- * the model has it; the caller may put it elsewhere.
+ * Open a piece of memory of this size as a model; false if it is none.  The
+ * key code is copied to code, where the model has it; the caller may put it
+ * elsewhere.
  */
 extern bool lbt_model_open(void *mem, size_t bytes, LbtModel *model, LbtKeyCode *code);
 

@@ -113,17 +113,6 @@ lbt_separators_open(const void *memory, uint32_t bytes, uint32_t nleaves,
 	return prefix_at + separators->head.prefix_length <= bytes;
 }
 
-void
-lbt_separators_set_columns(LbtSeparators *separators, const LbtColumnOrder *order, int ncolumns,
-						   LbtTieRun *runs)
-{
-	separators->ncolumns = ncolumns;
-	separators->order = order;
-	separators->runs = runs;
-	if (runs != NULL)
-		memset(runs, 0, sizeof(LbtTieRun) * LBT_TIE_RUNS);
-}
-
 /*
  * Does the key belong right of a separator?  False if that cannot be told.
  * Both start behind *common shared bytes, which becomes how many in all.

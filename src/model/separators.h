@@ -66,9 +66,11 @@ typedef struct LbtSeparators
 	uint32_t	bytes;			/* 0: none are kept */
 	LbtSeparatorsHead head;
 	const uint8_t *prefix;
-	int			ncolumns;		/* of the keys; not read from memory */
+
+	/* The user sets these before the first search. */
+	int			ncolumns;		/* of the keys */
 	const LbtColumnOrder *order;
-	LbtTieRun  *runs;			/* LBT_TIE_RUNS, private */
+	LbtTieRun  *runs;			/* LBT_TIE_RUNS, private; zero at first */
 } LbtSeparators;
 
 /* The left separators of all leaves; the first leaf's is not looked at. */
@@ -100,17 +102,10 @@ extern uint32_t lbt_separators_build(const LbtSeparatorKeys *keys, uint32_t nlea
 
 /*
  * Use the separators of so many leaves, aligned to 4 bytes; false if they
- * cannot be any.  Before keys are searched for, the caller sets the columns.
+ * cannot be any.
  */
 extern bool lbt_separators_open(const void *memory, uint32_t bytes, uint32_t nleaves,
 								LbtSeparators *separators);
-
-/*
- * Say how the keys' columns are ordered.  order and runs, room to remember tie
- * runs that is cleared here, stay in use; without separators both may be NULL.
- */
-extern void lbt_separators_set_columns(LbtSeparators *separators, const LbtColumnOrder *order,
-									   int ncolumns, LbtTieRun *runs);
 
 /* A key whose leaf is searched for. */
 typedef struct LbtTiedKey

@@ -70,6 +70,9 @@ typedef struct Separated
 	bool		needed;			/* a server would keep them */
 } Separated;
 
+/* Say how keys' columns are ordered; runs has LBT_TIE_RUNS, and is cleared. */
+extern void set_columns(LbtSeparators *separators, const KeyColumns *columns, LbtTieRun *runs);
+
 /* Learn from bounds in order, the first of which stands for minus infinity and should have no values. */
 extern Separated make_separated(const KeyColumns *columns, const KeyBound *bounds, uint32_t nleaves,
 								uint32_t max_bytes);

@@ -39,6 +39,15 @@ learn_code(Separated *s, const KeyBound *bounds)
 	s->code_ties = lbt_leaf_ties(s->leaves, s->nleaves);
 }
 
+void
+set_columns(LbtSeparators *separators, const KeyColumns *columns, LbtTieRun *runs)
+{
+	separators->ncolumns = columns->ncolumns < LBT_CODE_COLUMNS ? columns->ncolumns : LBT_CODE_COLUMNS;
+	separators->order = columns->order;
+	separators->runs = runs;
+	memset(runs, 0, sizeof(LbtTieRun) * LBT_TIE_RUNS);
+}
+
 Separated
 make_separated(const KeyColumns *columns, const KeyBound *bounds, uint32_t nleaves, uint32_t max_bytes)
 {
@@ -64,7 +73,7 @@ make_separated(const KeyColumns *columns, const KeyBound *bounds, uint32_t nleav
 	s.memory = bytes > 0 ? test_copy(room, bytes) : NULL;
 	CHECK(lbt_separators_open(s.memory, bytes, nleaves, &s.separators), "separators of %u bytes were refused", bytes);
 	s.runs = test_alloc(LBT_TIE_RUNS * sizeof(LbtTieRun));
-	lbt_separators_set_columns(&s.separators, columns->order, ncolumns, s.runs);
+	set_columns(&s.separators, columns, s.runs);
 	if (bytes == 0)
 		s.ties = s.code_ties;
 	CHECK(s.ties <= s.code_ties, "%u ties, %u of codes alone", s.ties, s.code_ties);
@@ -190,8 +199,7 @@ use_separated_model(LbtModel *model, const KeyColumns *columns, const KeyBound *
 	check_in_bounds(model, model->nleaves);
 	if (!fits(model, columns))
 		return;
-	lbt_separators_set_columns(&model->separators, columns->order,
-							   columns->ncolumns < LBT_CODE_COLUMNS ? columns->ncolumns : LBT_CODE_COLUMNS, runs);
+	set_columns(&model->separators, columns, runs);
 	for (int from = 0; from < nkeys; from += LBT_SEPARATORS_GROUP)
 	{
 		LbtTiedKey	group[LBT_SEPARATORS_GROUP];

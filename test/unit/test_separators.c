@@ -246,7 +246,7 @@ use_overwritten(Rng *rng, const Separated *s, const KeyBound *keys, int nkeys)
 
 	garbage.memory = test_copy(s->memory, s->separators.bytes);
 	CHECK(lbt_separators_open(garbage.memory, s->separators.bytes, s->nleaves, &garbage.separators), "refused");
-	lbt_separators_set_columns(&garbage.separators, s->separators.order, s->separators.ncolumns, s->runs);
+	set_columns(&garbage.separators, s->columns, s->runs);
 	overwrite(rng, garbage.memory, s->separators.bytes, 60);
 	for (int i = 0; i < nkeys; i++)
 	{
