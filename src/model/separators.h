@@ -91,14 +91,13 @@ extern bool lbt_separators_needed(const LbtKeyCode *code, int ncolumns, const Lb
 								  uint32_t nleaves);
 
 /*
- * Write the separators of nleaves, at least one, to memory, aligned to 4 bytes
- * as is scratch.  Returns the bytes used; 0 if max_bytes do not suffice for
- * some of each.  *ties becomes how many leaves share code and kept separator
- * with the one before, which blocks' first ones do not tell.
+ * Write the separators of nleaves, at least one, to memory, aligned to 4
+ * bytes.  Returns the bytes used; 0 if max_bytes do not suffice for some of
+ * each.  *ties becomes how many leaves share code and kept separator with the
+ * one before, which blocks' first ones do not tell.
  */
-extern size_t lbt_separators_scratch_bytes(uint32_t nleaves);
 extern uint32_t lbt_separators_build(const LbtSeparatorKeys *keys, uint32_t nleaves, void *memory,
-									 uint32_t max_bytes, void *scratch, uint32_t *ties);
+									 uint32_t max_bytes, uint32_t *ties);
 
 /*
  * Use the separators of so many leaves, aligned to 4 bytes; false if they

@@ -194,18 +194,14 @@ keep_separators(Harvest *h)
 	uint32		max_bytes = Min(lbt_separators_max_bytes(nleaves), room / 2);
 	LbtSeparatorKeys keys = {.values = h->values,.nvalues = h->nvalues,
 	.ncolumns = h->spec->ncolumns,.order = h->spec->order,.leaves = h->leaves};
-	Size		scratch_bytes = lbt_separators_scratch_bytes(nleaves);
 	void	   *separators;
-	void	   *scratch;
 
 	if (!lbt_separators_needed(&h->header->code, keys.ncolumns, h->leaves, nleaves) ||
-		max_bytes + scratch_bytes > budget_left())
+		max_bytes > budget_left())
 		return;
 	separators = MemoryContextAllocHuge(CurrentMemoryContext, max_bytes);
-	scratch = MemoryContextAllocHuge(CurrentMemoryContext, scratch_bytes);
 	h->header->separator_bytes = lbt_separators_build(&keys, nleaves, separators, max_bytes,
-													  scratch, &h->header->ties);
-	pfree(scratch);
+													  &h->header->ties);
 	h->trained->separators = separators;
 }
 

@@ -58,7 +58,6 @@ make_separated(const KeyColumns *columns, const KeyBound *bounds, uint32_t nleav
 	LbtSeparatorKeys keys = {.values = values,.nvalues = nvalues,.ncolumns = ncolumns,.order = columns->order,
 	.leaves = s.leaves};
 	void	   *room = test_alloc(max_bytes);
-	void	   *scratch = test_alloc(lbt_separators_scratch_bytes(nleaves));
 	uint32_t	bytes;
 
 	learn_code(&s, bounds);
@@ -68,7 +67,7 @@ make_separated(const KeyColumns *columns, const KeyBound *bounds, uint32_t nleav
 		memcpy(&values[i * (size_t) ncolumns], bounds[i].values, (size_t) ncolumns * sizeof(LbtKeyValue));
 	}
 	s.needed = lbt_separators_needed(&s.code, ncolumns, s.leaves, nleaves);
-	bytes = lbt_separators_build(&keys, nleaves, room, max_bytes, scratch, &s.ties);
+	bytes = lbt_separators_build(&keys, nleaves, room, max_bytes, &s.ties);
 	CHECK(bytes <= max_bytes, "separators of %u bytes, allowed were %u", bytes, max_bytes);
 	s.memory = bytes > 0 ? test_copy(room, bytes) : NULL;
 	CHECK(lbt_separators_open(s.memory, bytes, nleaves, &s.separators), "separators of %u bytes were refused", bytes);
@@ -80,7 +79,6 @@ make_separated(const KeyColumns *columns, const KeyBound *bounds, uint32_t nleav
 	free(values);
 	free(nvalues);
 	free(room);
-	free(scratch);
 	return s;
 }
 
