@@ -154,27 +154,28 @@ encode_enum(Datum value, uint8 *to)
  * others alone tie: where a column follows, it may then bring its own order
  * into the code.
  */
-static uint8 *
+static uint32
 encode_text(const LbtKeyColumn *column, Datum value, uint8 *to)
 {
 	LbtKeyValue text;
 
 	lbt_stored_bytes(column, DatumGetPointer(value), &text);
-	return to + lbt_sort_key(column->collation, text.bytes, text.length, to, LBT_SCRATCH_BYTES);
+	return lbt_sort_key(column->collation, text.bytes, text.length, to, LBT_SCRATCH_BYTES);
 }
 
 uint32
 lbt_encode(const LbtKeyColumn *column, Datum value, uint8 *scratch)
 {
-	switch (column->encoding)
+	switch (column->kind)
 	{
-		case LBT_ENCODE_NUMERIC:
+		case LBT_KEY_NUMERIC:
 			return encode_numeric(value, scratch) - scratch;
-		case LBT_ENCODE_INET:
+		case LBT_KEY_INET:
 			return encode_inet(value, scratch) - scratch;
-		case LBT_ENCODE_ENUM:
+		case LBT_KEY_ENUM:
 			return encode_enum(value, scratch) - scratch;
 		default:
-			return encode_text(column, value, scratch) - scratch;
+			Assert(column->kind == LBT_KEY_TEXT);
+			return encode_text(column, value, scratch);
 	}
 }

@@ -31,17 +31,12 @@ typedef enum LbtKeyKind
 	LBT_KEY_SIGNED,				/* integers, times, money */
 	LBT_KEY_UNSIGNED,			/* oid, pg_lsn, xid8, bool, "char" */
 	LBT_KEY_FLOAT,				/* NaN above all, -0 = 0 */
-	LBT_KEY_BYTES				/* byte strings, and what is encoded as such */
+	LBT_KEY_BYTES,				/* byte strings; those below are encoded */
+	LBT_KEY_NUMERIC,
+	LBT_KEY_INET,
+	LBT_KEY_ENUM,
+	LBT_KEY_TEXT				/* under a collation of its own order */
 } LbtKeyKind;
-
-typedef enum LbtEncoding
-{
-	LBT_NOT_ENCODED = 0,
-	LBT_ENCODE_NUMERIC,
-	LBT_ENCODE_INET,
-	LBT_ENCODE_ENUM,
-	LBT_ENCODE_SORT_KEY			/* text under a collation of its own order */
-} LbtEncoding;
 
 typedef struct LbtKeyColumn
 {
@@ -50,8 +45,7 @@ typedef struct LbtKeyColumn
 	char		align;			/* as attalign */
 	Oid			type;			/* the operator class's input type */
 	Oid			collation;
-	FmgrInfo	compare;		/* comparison function, if encoded */
-	LbtEncoding encoding;
+	FmgrInfo	compare;		/* comparison function, except of numbers */
 	bool		bytes;			/* a byte string, for the key code */
 	bool		encoded;		/* ... made from the value for nothing else */
 	bool		desc;

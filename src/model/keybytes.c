@@ -18,7 +18,7 @@ enum
 static void
 put_byte(uint8_t *room, LbtKeyBytes *key, uint8_t byte)
 {
-	if (key->length < LBT_KEY_BYTES)
+	if (key->length < LBT_MAX_KEY_BYTES)
 		room[key->length++] = byte;
 	else
 		key->cut = true;

@@ -18,7 +18,7 @@
 #include "keycode.h"
 
 /* A longer key is cut, as is a byte string beyond LBT_CODE_BYTES. */
-#define LBT_KEY_BYTES 1024
+#define LBT_MAX_KEY_BYTES 1024
 
 typedef struct LbtKeyBytes
 {
@@ -30,7 +30,7 @@ typedef struct LbtKeyBytes
 /*
  * The byte string of a key of nvalues leading columns.  Missing ones are
  * lowest, or highest with high.  It lies in the key's own memory or in room,
- * which has LBT_KEY_BYTES.
+ * which has LBT_MAX_KEY_BYTES.
  */
 extern LbtKeyBytes lbt_key_bytes(const LbtColumnOrder *order, int ncolumns,
 								 const LbtKeyValue *values, int nvalues, bool high, uint8_t *room);

@@ -469,7 +469,7 @@ lbt_separators_find(const LbtSeparators *separators, const LbtLeaf *leaves, uint
 					LbtTiedKey *keys, int nkeys)
 {
 	Search		searches[LBT_SEPARATORS_GROUP];
-	uint8_t		rooms[LBT_SEPARATORS_GROUP][LBT_KEY_BYTES];
+	uint8_t		rooms[LBT_SEPARATORS_GROUP][LBT_MAX_KEY_BYTES];
 	uint8_t		of[LBT_SEPARATORS_GROUP];	/* the keys searched for */
 	uint8_t		going[LBT_SEPARATORS_GROUP];	/* they have no block yet */
 	int			nsearches = 0;

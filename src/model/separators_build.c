@@ -60,9 +60,9 @@ typedef struct Cut
 
 /* From the best to the smallest; the last ones no longer tell all apart. */
 static const Cut cuts[] = {
-	{4, LBT_KEY_BYTES, LBT_KEY_BYTES}, {4, 32, LBT_KEY_BYTES}, {4, 16, LBT_KEY_BYTES},
-	{5, 16, LBT_KEY_BYTES}, {6, 16, LBT_KEY_BYTES}, {5, 8, LBT_KEY_BYTES},
-	{6, 8, LBT_KEY_BYTES}, {6, 4, LBT_KEY_BYTES}, {6, 2, LBT_KEY_BYTES},
+	{4, LBT_MAX_KEY_BYTES, LBT_MAX_KEY_BYTES}, {4, 32, LBT_MAX_KEY_BYTES}, {4, 16, LBT_MAX_KEY_BYTES},
+	{5, 16, LBT_MAX_KEY_BYTES}, {6, 16, LBT_MAX_KEY_BYTES}, {5, 8, LBT_MAX_KEY_BYTES},
+	{6, 8, LBT_MAX_KEY_BYTES}, {6, 4, LBT_MAX_KEY_BYTES}, {6, 2, LBT_MAX_KEY_BYTES},
 	{6, 2, 256}, {6, 2, 128}, {6, 2, 64}, {6, 2, 32}, {6, 2, 16}, {6, 2, 8}
 };
 
@@ -81,7 +81,7 @@ static LbtKeyBytes
 find_prefix(const LbtSeparatorKeys *keys, uint32_t nleaves, uint8_t *room)
 {
 	LbtKeyBytes prefix = separator_key(keys, nleaves > 1 ? 1 : 0, room);
-	uint8_t		room_of_key[LBT_KEY_BYTES];
+	uint8_t		room_of_key[LBT_MAX_KEY_BYTES];
 
 	for (uint32_t i = 2; i < nleaves; i++)
 	{
@@ -113,7 +113,7 @@ write_separators(const LbtSeparatorKeys *keys, uint32_t nleaves, const LbtKeyByt
 	LbtSeparatorsHead *head = (LbtSeparatorsHead *) memory;
 	uint32_t   *places = (uint32_t *) (head + 1);
 	uint64_t	at = sizeof(*head) + (((nleaves - 1) >> cut->shift) + UINT64_C(1)) * sizeof(*places);
-	uint8_t		rooms[2][LBT_KEY_BYTES];
+	uint8_t		rooms[2][LBT_MAX_KEY_BYTES];
 	LbtKeyBytes key = *prefix;
 	uint32_t	common = prefix->length;	/* with the one before */
 	uint32_t	length_before = 0;
@@ -163,7 +163,7 @@ uint32_t
 lbt_separators_build(const LbtSeparatorKeys *keys, uint32_t nleaves, void *memory,
 					 uint32_t max_bytes, uint32_t *ties)
 {
-	uint8_t		room[LBT_KEY_BYTES];
+	uint8_t		room[LBT_MAX_KEY_BYTES];
 	LbtKeyBytes prefix = find_prefix(keys, nleaves, room);
 	uint32_t	bytes = 0;
 
