@@ -116,24 +116,21 @@ typedef struct Plain
 
 static Plain *plains = NULL;
 
-static pg_noinline Plain *
-add_plain(Oid collation)
-{
-	Plain	   *plain = MemoryContextAllocZero(TopMemoryContext, sizeof(Plain));
-
-	plain->collation = collation;
-	plain->next = plains;
-	plains = plain;
-	return plain;
-}
-
 static inline Plain *
 get_plain(Oid collation)
 {
-	for (Plain *plain = plains; plain != NULL; plain = plain->next)
-		if (likely(plain->collation == collation))
-			return plain;
-	return add_plain(collation);
+	Plain	   *plain = plains;
+
+	while (plain != NULL && plain->collation != collation)
+		plain = plain->next;
+	if (unlikely(plain == NULL))
+	{
+		plain = MemoryContextAllocZero(TopMemoryContext, sizeof(Plain));
+		plain->collation = collation;
+		plain->next = plains;
+		plains = plain;
+	}
+	return plain;
 }
 
 /* As first_level(), of up to three characters; a 0 ends them. */

@@ -35,17 +35,6 @@ typedef struct LbtKeyBytes
 extern LbtKeyBytes lbt_key_bytes(const LbtColumnOrder *order, int ncolumns,
 								 const LbtKeyValue *values, int nvalues, bool high, uint8_t *room);
 
-/* The first in memory of these eight bytes that is not zero, else the last. */
-static inline uint32_t
-lbt_first_byte(uint64_t bytes)
-{
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-	return (uint32_t) __builtin_ctzll(bytes | UINT64_C(1) << 63) / 8;
-#else
-	return (uint32_t) __builtin_clzll(bytes | 1) / 8;
-#endif
-}
-
 /*
  * How many leading bytes two strings share.  Compares eight at a time; the
  * last eight may overlap those before.  Never more than either has, even if a
@@ -71,7 +60,11 @@ lbt_common_bytes(const uint8_t *a, uint32_t a_length, const uint8_t *b, uint32_t
 		memcpy(&x, a + n, sizeof(x));
 		memcpy(&y, b + n, sizeof(y));
 		if (x != y)
-			return n + lbt_first_byte(x ^ y);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+			return n + (uint32_t) __builtin_ctzll((x ^ y) | UINT64_C(1) << 63) / 8;
+#else
+			return n + (uint32_t) __builtin_clzll((x ^ y) | 1) / 8;
+#endif
 		n += (uint32_t) sizeof(x);
 		if (n == length)
 			return n;

@@ -20,9 +20,7 @@ lbt_separators_max_bytes(uint32_t nleaves)
 {
 	uint64_t	bytes = (uint64_t) nleaves * BYTES_PER_LEAF;
 
-	if (bytes > INT32_MAX)
-		return INT32_MAX;
-	return bytes > MIN_BYTES ? (uint32_t) bytes : MIN_BYTES;
+	return bytes > INT32_MAX ? INT32_MAX : bytes > MIN_BYTES ? (uint32_t) bytes : MIN_BYTES;
 }
 
 /* Does the code hold the whole key, so that almost only equal keys tie? */
