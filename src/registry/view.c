@@ -243,9 +243,9 @@ lbt_index_take_hints(LbtIndex *index, LbtLeaf *leaves, uint32 nleaves, BlockNumb
 	lbt_index_update(index);
 	LWLockAcquire(&lbt_control->reclaim, LW_SHARED);
 	if (model_is_live(index))
-		lbt_leaf_give_hints(index->model.leaves, index->model.nleaves, by_block, nblocks);
+		lbt_leaf_copy_hints(leaves, nleaves, index->model.leaves, index->model.nleaves,
+							by_block, nblocks);
 	LWLockRelease(&lbt_control->reclaim);
-	lbt_leaf_take_hints(leaves, nleaves, by_block, nblocks);
 	pfree(by_block);
 }
 
