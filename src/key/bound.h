@@ -63,10 +63,7 @@ lbt_compare_value(const LbtKeyColumn *column, const LbtKeyValue *key, const LbtK
 	return key->ordered < tuple->ordered ? -1 : key->ordered > tuple->ordered ? 1 : 0;
 }
 
-/*
- * As lbt_compare_value(), with a column (from 0) that the tuple has.  Reads
- * only what its kind is compared by: this runs for each item searched.
- */
+/* As lbt_compare_value(), with a column (from 0) that the tuple has. */
 static inline int
 lbt_compare_column(const LbtKeySpec *spec, TupleDesc tupdesc, int column, const LbtKeyValue *key,
 				   IndexTuple itup)
@@ -104,7 +101,7 @@ lbt_tuple_columns(const LbtKeySpec *spec, IndexTuple itup)
 
 /*
  * Is the bound's key before (-1), equal in its columns to (0) or after (1) the
- * tuple: a data item, or a pivot whose missing columns are minus infinity?
+ * tuple?  A pivot's missing columns are minus infinity.
  */
 static inline int
 lbt_compare_key(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, IndexTuple itup,

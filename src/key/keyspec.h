@@ -106,9 +106,9 @@ lbt_keyspec_plain(const LbtKeyColumn *column, Datum arg)
 /*
  * Make a key value of an argument, whose type the column takes.  A byte string
  * must be plain.  It, and the scratch of an encoded column, must outlive the
- * key value.  An argument that the column's type cannot represent (2^40 for an
- * int4 column) lies beside its nearest value: returns 1 if it comes right
- * after that in the index's order, -1 if right before it, 0 if equal.
+ * key value.  Of an argument that the column's type cannot represent (2^40 for
+ * an int4 column) this is the nearest value: returns 1 if the argument comes
+ * right after it in the index's order, -1 if right before it, 0 if equal.
  */
 extern int	lbt_keyspec_argument(const LbtKeyColumn *column, Oid argtype, Datum arg,
 								 LbtKeyValue *value, uint8 *scratch);

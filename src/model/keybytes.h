@@ -36,9 +36,8 @@ extern LbtKeyBytes lbt_key_bytes(const LbtColumnOrder *order, int ncolumns,
 								 const LbtKeyValue *values, int nvalues, bool high, uint8_t *room);
 
 /*
- * How many leading bytes two strings share.  Compares eight at a time; the
- * last eight may overlap those before.  Never more than either has, even if a
- * string changes meanwhile.
+ * How many leading bytes two strings share: no more than either has, even if
+ * one changes meanwhile.  The last eight compared may overlap those before.
  */
 static inline uint32_t
 lbt_common_bytes(const uint8_t *a, uint32_t a_length, const uint8_t *b, uint32_t b_length)

@@ -40,9 +40,9 @@
 #define LBT_CODE_BYTES (LBT_CODE_PREFIX + LBT_CODE_DIGITS)
 
 /*
- * A byte's digit is its rank among the bytes that strings have: where these
- * are few (hexadecimal digits), a code holds more digits and has fewer gaps.
- * This bit is in the rank of a byte that no string seen has.
+ * A byte's digit is its rank among the bytes seen: where these are few
+ * (hexadecimal digits), a code holds more digits.  This bit is in the rank of
+ * a byte that was not seen.
  */
 #define LBT_NO_MEMBER 0x100
 
@@ -150,9 +150,8 @@ lbt_unorder_float(uint64_t ordered)
 }
 
 /*
- * Learning takes three steps: begin, observe for every separator, finish.  A
- * separator may have fewer values than columns (a truncated pivot); NULLs and
- * missing values teach nothing.
+ * To learn, begin, observe each separator, and finish.  NULLs and what a
+ * truncated pivot lacks teach nothing.
  */
 extern void lbt_keycode_begin(LbtKeyLearner *learner, int ncolumns, const LbtColumnOrder *order);
 extern void lbt_keycode_observe(LbtKeyLearner *learner, const LbtKeyValue *values, int nvalues);

@@ -77,8 +77,8 @@ read_first(const LbtSeparators *separators, uint32_t block, Walk *walk)
 }
 
 /*
- * Load the line with this byte, which will be read soon.  Not by a prefetch:
- * processors drop those of what their translation buffers do not know.
+ * Load the line with this byte, to be read soon.  Processors drop prefetches
+ * of pages that their translation buffers do not know.
  */
 static inline void
 load(const LbtSeparators *separators, const uint8_t *at)
@@ -145,11 +145,11 @@ both_within(uint8_t least, uint8_t most, uint8_t low, uint8_t high)
 #define PLACES 7
 
 /*
- * Where the key lies between two strings that differ from this byte on, by
- * look_at bytes.  These are digits of a number.  A digit has as many values as
- * decimal digits or letters if all three are such, else as many as are seen in
- * use.  A byte that is the same in all three, except a decimal digit, is so in
- * most keys between ("/product-details/"), and does not count.
+ * Where the key lies between two strings, by look_at bytes as digits of a
+ * number.  A digit has 10 or 26 values if all three are decimal digits or
+ * letters, else as many as lie between them.  A byte that all three share is
+ * likely shared by most keys between ("/product-details/"), and does not count
+ * unless it is a decimal digit.
  */
 static inline void
 interpolate(const LbtKeyBytes *low, const LbtKeyBytes *key, const LbtKeyBytes *high,
@@ -400,10 +400,7 @@ beside_prefix(const LbtSeparators *separators, const LbtKeyBytes *key)
 /* Do not keep shorter runs: they displace long ones, and end nearby. */
 #define LONG_RUN 16
 
-/*
- * Find the tie run that has the key's slot at one end: the left, or with past,
- * the right.  The other end may be many leaves away.
- */
+/* Find the tie run that begins or, with past, ends at the key's slot. */
 static inline void
 find_run(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nleaves,
 		 const LbtTiedKey *tied, Search *s)

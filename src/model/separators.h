@@ -59,7 +59,7 @@ typedef struct LbtTieRun
 #define LBT_TIE_RUNS_BITS 5
 #define LBT_TIE_RUNS (1 << LBT_TIE_RUNS_BITS)
 
-/* Separators ready for use: a private copy of all bounds, and their place. */
+/* Separators ready for use: where they are, and a private copy of bounds. */
 typedef struct LbtSeparators
 {
 	const uint8_t *memory;
@@ -99,10 +99,7 @@ extern bool lbt_separators_needed(const LbtKeyCode *code, int ncolumns, const Lb
 extern uint32_t lbt_separators_build(const LbtSeparatorKeys *keys, uint32_t nleaves, void *memory,
 									 uint32_t max_bytes, uint32_t *ties);
 
-/*
- * Use the separators of so many leaves, aligned to 4 bytes; false if they
- * cannot be any.
- */
+/* Use separators of so many leaves, aligned to 4 bytes; false if garbage. */
 extern bool lbt_separators_open(const void *memory, uint32_t bytes, uint32_t nleaves,
 								LbtSeparators *separators);
 
