@@ -183,37 +183,27 @@ lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc)
 
 /* ---- use ---- */
 
-bool
-lbt_keycode_valid(const LbtKeyCode *kc)
+size_t
+lbt_keycode_bytes(const LbtKeyCode *kc)
 {
 	int			digits = 0;
 	int			prefix_bytes = 0;
+	bool		strings = false;
 
 	if (kc->ndigits < 1 || kc->ndigits > LBT_CODE_DIGITS ||
 		kc->ncolumns < 1 || kc->ncolumns > LBT_CODE_COLUMNS ||
 		(kc->raw && !is_single_number(kc)))
-		return false;
+		return 0;
 	for (int i = 0; i < kc->ncolumns; i++)
 	{
 		digits += kc->column[i].ndigits;
 		prefix_bytes += kc->column[i].prefix_length;
-	}
-	return digits == kc->ndigits && prefix_bytes <= LBT_CODE_PREFIX;
-}
-
-size_t
-lbt_keycode_bytes(const LbtKeyCode *kc)
-{
-	size_t		prefix_bytes = 0;
-	bool		strings = false;
-
-	for (int i = 0; i < kc->ncolumns; i++)
-	{
-		prefix_bytes += kc->column[i].prefix_length;
 		strings |= kc->order[i].bytes != 0;
 	}
-	return strings ? offsetof(LbtKeyCode, prefix) + prefix_bytes :
-		offsetof(LbtKeyCode, digit) + (size_t) kc->ndigits * sizeof(LbtKeyDigit);
+	if (digits != kc->ndigits || prefix_bytes > LBT_CODE_PREFIX)
+		return 0;
+	return strings ? offsetof(LbtKeyCode, prefix) + (size_t) prefix_bytes :
+		offsetof(LbtKeyCode, digit) + (size_t) digits * sizeof(LbtKeyDigit);
 }
 
 /* What a digit of this value adds to the code. */

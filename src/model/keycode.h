@@ -157,10 +157,10 @@ extern void lbt_keycode_begin(LbtKeyLearner *learner, int ncolumns, const LbtCol
 extern void lbt_keycode_observe(LbtKeyLearner *learner, const LbtKeyValue *values, int nvalues);
 extern void lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc);
 
-/* Is this untrusted key code safe to use for keys ordered as it says? */
-extern bool lbt_keycode_valid(const LbtKeyCode *kc);
-
-/* Codes need so many first bytes of it: for numbers, no ranks or prefix. */
+/*
+ * How many first bytes of a key code are used: for numbers, no ranks or
+ * prefix.  0: it is untrusted and not safe to use for keys ordered as it says.
+ */
 extern size_t lbt_keycode_bytes(const LbtKeyCode *kc);
 
 /* The general case of lbt_keycode(). */

@@ -105,7 +105,7 @@ code_keycode(Stream *s, LbtKeyCode *kc)
 	const size_t head = offsetof(LbtKeyCode, digit);
 
 	code_bytes(s, kc, head);
-	s->failed = s->failed || !lbt_keycode_valid(kc);
+	s->failed = s->failed || lbt_keycode_bytes(kc) == 0;
 	if (!s->failed)
 		code_bytes(s, (char *) kc + head, lbt_keycode_bytes(kc) - head);
 }

@@ -33,7 +33,7 @@ learn_code(Separated *s, const KeyBound *bounds)
 		lbt_keycode_observe(learner, bounds[i].values, bounds[i].nvalues);
 	lbt_keycode_finish(learner, &s->code);
 	free(learner);
-	CHECK(lbt_keycode_valid(&s->code), "a learned code is not valid");
+	CHECK(lbt_keycode_bytes(&s->code) > 0, "a learned code is not valid");
 	for (uint32_t i = 0; i < s->nleaves; i++)
 		s->leaves[i] = (LbtLeaf) {.min_code = i > 0 ? lbt_keycode(&s->code, bounds[i].values, bounds[i].nvalues, false) : 0,.block = i + 1};
 	s->code_ties = lbt_leaf_ties(s->leaves, s->nleaves);

@@ -200,7 +200,7 @@ learn(Rng *rng, Scheme *scheme, int nseparators)
 		lbt_keycode_observe(&learner, separator.values, separator.nvalues);
 	}
 	lbt_keycode_finish(&learner, &scheme->code);
-	CHECK(lbt_keycode_valid(&scheme->code), "a learned code of %d columns is not valid",
+	CHECK(lbt_keycode_bytes(&scheme->code) > 0, "a learned code of %d columns is not valid",
 		  scheme->columns.ncolumns);
 }
 
@@ -496,7 +496,7 @@ invalid_codes(const void *arg)
 	LbtKeyCode	bad;
 
 	(void) arg;
-	CHECK(lbt_keycode_valid(&code), "a learned code is not valid");
+	CHECK(lbt_keycode_bytes(&code) > 0, "a learned code is not valid");
 	for (int32_t ndigits = -2; ndigits < 12; ndigits++)
 	{
 		bad = code;
@@ -506,15 +506,15 @@ invalid_codes(const void *arg)
 			bad.column[i] = bad.column[0];
 		}
 		bad.ncolumns = bad.ndigits = ndigits;
-		CHECK(lbt_keycode_valid(&bad) == (ndigits >= 1 && ndigits <= LBT_CODE_COLUMNS),
+		CHECK((lbt_keycode_bytes(&bad) > 0) == (ndigits >= 1 && ndigits <= LBT_CODE_COLUMNS),
 			  "%d digits", ndigits);
 	}
 	bad = code;
 	bad.raw = 1;
-	CHECK(!lbt_keycode_valid(&bad), "two columns are their value");
+	CHECK(lbt_keycode_bytes(&bad) == 0, "two columns are their value");
 	bad = code;
 	bad.column[1].prefix_length = LBT_CODE_PREFIX + 1;
-	CHECK(!lbt_keycode_valid(&bad), "a prefix beyond all prefixes is valid");
+	CHECK(lbt_keycode_bytes(&bad) == 0, "a prefix beyond all prefixes is valid");
 }
 
 static const int column_counts[] = {1, 2, 3, 4, 5, 6, 7, 8, MAX_COLUMNS};
