@@ -385,18 +385,6 @@ go_through(const LbtSeparators *separators, const Search *s, uint32_t nleaves, d
 
 /* ---- keys together ---- */
 
-/* Is the key left of keys with the prefix (-1), among (0) or right (1)? */
-static inline int
-beside_prefix(const LbtSeparators *separators, const LbtKeyBytes *key)
-{
-	uint32_t	length = separators->head.prefix_length;
-	uint32_t	n = lbt_common_bytes(key->bytes, key->length, separators->prefix, length);
-
-	if (n == length)
-		return 0;
-	return n == key->length || key->bytes[n] < separators->prefix[n] ? -1 : 1;
-}
-
 /* Do not keep shorter runs: they displace long ones, and end nearby. */
 #define LONG_RUN 16
 
@@ -433,20 +421,23 @@ begin_search(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nl
 			 LbtTiedKey *tied, Search *s, uint8_t *room)
 {
 	uint32_t	shift = separators->head.shift;
-	int			side;
+	uint32_t	prefix_length = separators->head.prefix_length;
+	uint32_t	common;
 
 	find_run(separators, leaves, nleaves, tied, s);
 	if (s->first > s->end)
 		return false;
 	s->key = lbt_key_bytes(separators->order, separators->ncolumns, tied->values, tied->nvalues,
 						   tied->past, room);
-	side = beside_prefix(separators, &s->key);
-	if (side != 0)
+	common = lbt_common_bytes(s->key.bytes, s->key.length, separators->prefix, prefix_length);
+	if (common < prefix_length)
 	{
-		tied->slot = side < 0 ? s->first - 1 : s->end - 1;
+		bool		right = byte_at(&s->key, common) > separators->prefix[common];
+
+		tied->slot = right ? s->end - 1 : s->first - 1;
 		return false;
 	}
-	s->key = lbt_rest_of(&s->key, separators->head.prefix_length);
+	s->key = lbt_rest_of(&s->key, prefix_length);
 	s->past = tied->past;
 	s->first_block = (s->first < s->end ? s->first : tied->slot) >> shift;
 	s->last_block = (s->end - 1) >> shift;
