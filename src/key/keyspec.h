@@ -10,10 +10,9 @@
  *   encoded       the key code sees a byte string made from the value; pages
  *                 are searched by the operator class's comparison function
  *
- * An encoding (encode.c) keeps the order of the column's comparison function:
- * a <= b implies encoding(a) <= encoding(b) by memcmp(), the shorter first.
- * Different values may share one.  Pages are compared by the comparison
- * function itself, so a sort key that breaks this rule costs only a fallback.
+ * An encoding keeps the order of the comparison function: a <= b implies
+ * encoding(a) <= encoding(b) by memcmp(), the shorter first.  Different values
+ * may share one.  A sort key that breaks this rule costs only a fallback.
  */
 #ifndef LBT_KEYSPEC_H
 #define LBT_KEYSPEC_H
@@ -77,10 +76,7 @@ lbt_keyspec_bytes(const LbtKeySpec *spec)
 /* Scratch memory for the byte string that an encoded value becomes. */
 #define LBT_SCRATCH_BYTES LBT_CODE_BYTES
 
-/*
- * encode.c: encode a plain value of an encoded column, and of its own type,
- * into scratch.  Returns the length.
- */
+/* encode.c: encode a plain value of the column's type; returns the length. */
 extern uint32 lbt_encode(const LbtKeyColumn *column, Datum value, uint8 *scratch);
 
 /* Work out the key spec of an open index. */

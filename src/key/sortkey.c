@@ -22,15 +22,15 @@ LbtProvided lbt_sort_keys_provided = {0, 0};
 
 /* ---- the provider's keys ---- */
 
-/* Its last one, with all levels, as it gives no less.  len is not used. */
+/* Its last one, with all levels.  len is not used. */
 static StringInfoData whole;
 
 /* Sort keys are a few times as long as their text. */
 #define BYTES_A_CHARACTER 4
 
 /*
- * Leave out what is behind so much of a text.  (Search arguments may be of any
- * length.)  Texts that agree so far may get keys out of order.
+ * Leave out what is behind so much of a text: search arguments may be longer.
+ * Texts that agree so far may get keys out of order.
  */
 #define MAX_TEXT 1024
 
@@ -100,10 +100,9 @@ typedef struct Pair
  * and whether those of two stand side by side where the characters do.  They
  * need not: "ch" is a letter of its own in Czech, and digits may be numbers.
  *
- * Pairs of ASCII characters have a table.  Of the others, which are too many,
- * it keeps the latest.  Their second weights may lack a byte, or have one
- * more: ICU says the first byte of Cyrillic weights, and the like, once for
- * all that have it in a row.
+ * Of pairs beyond ASCII, which are many, it keeps the latest.  Their second
+ * weights may lack a byte, or have one more: ICU says the first byte of
+ * Cyrillic weights, and the like, once for all that have it in a row.
  */
 typedef struct Plain
 {
@@ -202,8 +201,8 @@ weight_behind(Size size, const Weight *first, const Weight *second)
 }
 
 /*
- * A character's weights behind another, or behind 0 for none.  (Guesses also
- * meet pairs whose first is an exception: it makes none of the second.)
+ * A character's weights behind another, or behind 0 for none.  Guesses also
+ * meet pairs whose first is an exception: it makes none of the second.
  */
 static Weight
 learn_pair(Plain *plain, pg_wchar first, pg_wchar second)

@@ -12,14 +12,9 @@
  * The memory may change between check and use: each number is read once,
  * through volatile, and checked.
  *
- * Several keys are searched together, a step of each at a time, in rounds, so
- * that their cache misses overlap:
- *
- *     keys of a group   a    b    c   ...
- *     round 1           |    |    |      choose a block, load a first string,
- *     round 2           |         |      and compare
- *     round 3           |                b has its block, and so has c
- *     at the end        |    |    |      load blocks, then go through them
+ * Keys of a group are searched together in rounds, so that their cache misses
+ * overlap.  In each round, all that have no block yet choose one, load its
+ * first string, and compare.  At the end, all load their blocks and go through.
  */
 #include "separators.h"
 
