@@ -56,12 +56,13 @@ typedef struct Cut
 	uint32_t	longest;
 } Cut;
 
+#define ALL LBT_MAX_KEY_BYTES
+
 /* From the best to the smallest; the last ones no longer tell all apart. */
 static const Cut cuts[] = {
-	{4, LBT_MAX_KEY_BYTES, LBT_MAX_KEY_BYTES}, {4, 32, LBT_MAX_KEY_BYTES}, {4, 16, LBT_MAX_KEY_BYTES},
-	{5, 16, LBT_MAX_KEY_BYTES}, {6, 16, LBT_MAX_KEY_BYTES}, {5, 8, LBT_MAX_KEY_BYTES},
-	{6, 8, LBT_MAX_KEY_BYTES}, {6, 4, LBT_MAX_KEY_BYTES}, {6, 2, LBT_MAX_KEY_BYTES},
-	{6, 2, 256}, {6, 2, 128}, {6, 2, 64}, {6, 2, 32}, {6, 2, 16}, {6, 2, 8}
+	{4, ALL, ALL}, {4, 32, ALL}, {4, 16, ALL}, {5, 16, ALL}, {6, 16, ALL}, {5, 8, ALL},
+	{6, 8, ALL}, {6, 4, ALL}, {6, 2, ALL}, {6, 2, 256}, {6, 2, 128}, {6, 2, 64}, {6, 2, 32},
+	{6, 2, 16}, {6, 2, 8}
 };
 
 #define NCUTS (sizeof(cuts) / sizeof(cuts[0]))
@@ -110,7 +111,8 @@ write_separators(const LbtSeparatorKeys *keys, uint32_t nleaves, const LbtKeyByt
 {
 	LbtSeparatorsHead *head = (LbtSeparatorsHead *) memory;
 	uint32_t   *places = (uint32_t *) (head + 1);
-	uint64_t	at = sizeof(*head) + (((nleaves - 1) >> cut->shift) + UINT64_C(1)) * sizeof(*places);
+	uint64_t	nblocks = ((nleaves - 1) >> cut->shift) + UINT64_C(1);
+	uint64_t	at = sizeof(*head) + nblocks * sizeof(*places);
 	uint8_t		rooms[2][LBT_MAX_KEY_BYTES];
 	LbtKeyBytes key = *prefix;
 	uint32_t	common = prefix->length;	/* with the one before */
