@@ -40,7 +40,7 @@ lbt_compare_bytes(const LbtKeyColumn *column, const LbtKeyValue *a, const LbtKey
 	return (cmp > 0) - (cmp < 0);
 }
 
-/* The same of two values, encoded or compressed, by the comparison function. */
+/* The same of two values, maybe compressed, by the comparison function. */
 extern int	lbt_compare_datums(const LbtKeyColumn *column, Datum a, Datum b);
 
 /* The same of two values of which one is NULL, or both. */

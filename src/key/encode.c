@@ -105,7 +105,7 @@ encode_numeric(Datum value, uint8 *start)
 
 /*
  * These compare the network bits that both have, then their number, then the
- * whole address.  So the order is: network, length of its mask, bits behind it.
+ * whole address.  So the order is: network, length of its mask, other bits.
  */
 static uint8 *
 encode_inet(Datum value, uint8 *to)

@@ -69,7 +69,7 @@ extern void lbt_model_assemble(void *mem, const LbtModelHeader *header, const Lb
  */
 extern bool lbt_model_open(void *mem, size_t bytes, LbtModel *model, LbtKeyCode *code);
 
-/* The slot of the leaf that should hold this code, as lbt_leaf_search() says. */
+/* The slot of the leaf that should hold a code: lbt_leaf_search()'s. */
 static inline uint32_t
 lbt_model_slot(const LbtModel *m, uint64_t code, bool past_equal)
 {

@@ -14,7 +14,7 @@
  *
  * Keys of a group are searched together in rounds, so that their cache misses
  * overlap.  In each round, all that have no block yet choose one, load its
- * first string, and compare.  At the end, all load their blocks and go through.
+ * first string, and compare.  At the end, each goes through its block.
  */
 #include "separators.h"
 
