@@ -184,7 +184,7 @@ near_by_code(const LbtIndex *index, const Glimpse *leaf, uint64 key_code, LbtTar
 
 	if (width == 0 || !item_values(index, leaf, offset, model->code->ncolumns, values))
 		return;
-	code = lbt_keycode(model->code, values, model->code->ncolumns, LBT_MISSING_LOW);
+	code = lbt_keycode(model->code, values, model->code->ncolumns, false);
 	target->fraction += (double) (int64) (key_code - code) / (double) width;
 	target->fraction = Max(0.0, Min(target->fraction, 1.0));
 

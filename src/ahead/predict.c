@@ -51,8 +51,7 @@ lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtKeyValue *values,
 {
 	const LbtModel *model = &index->model;
 	LbtKeyValue *copy = &batch->value[batch->n * nvalues];
-	uint64		code = lbt_keycode(model->code, values, nvalues,
-								   past ? LBT_MISSING_HIGH : LBT_MISSING_LOW);
+	uint64		code = lbt_keycode(model->code, values, nvalues, past);
 	uint32		guess = lbt_spline_predict(model->knots, model->nknots, model->nleaves, code);
 
 	/* Looking at it now, or at the one before, would wait for it. */

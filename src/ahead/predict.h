@@ -35,8 +35,7 @@ typedef struct LbtBatch
 static inline uint64
 bound_code(const LbtIndex *index, const LbtBound *bound)
 {
-	return lbt_keycode(index->model.code, bound->value, bound->ncolumns,
-					   bound->past ? LBT_MISSING_HIGH : LBT_MISSING_LOW);
+	return lbt_keycode(index->model.code, bound->value, bound->ncolumns, bound->past);
 }
 
 /*

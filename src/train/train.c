@@ -157,8 +157,7 @@ add_leaf(Harvest *h, BlockNumber block)
 			   sizeof(LbtKeyValue) * h->nseparator);
 	}
 	else if (h->code_known && h->nseparator > 0)
-		leaf->min_code = lbt_keycode(&h->header->code, h->separator, h->nseparator,
-									 LBT_MISSING_LOW);
+		leaf->min_code = lbt_keycode(&h->header->code, h->separator, h->nseparator, false);
 	lbt_keycode_observe(h->learner, h->separator, h->nseparator);
 }
 
@@ -214,18 +213,14 @@ keep_separators(Harvest *h)
 	uint32		max_bytes = Min(lbt_separators_max_bytes(nleaves), room / 2);
 	LbtSeparatorKeys keys = {.values = h->values,.nvalues = h->nvalues,
 	.ncolumns = h->spec->ncolumns,.order = h->spec->order,.leaves = h->leaves};
-	Size		scratch_bytes = lbt_separators_scratch_bytes(nleaves);
 	void	   *separators;
-	void	   *scratch;
 
 	if (!lbt_separators_needed(&h->header->code, keys.ncolumns, h->leaves, nleaves) ||
-		max_bytes + scratch_bytes > budget_left())
+		max_bytes > budget_left())
 		return;
 	separators = MemoryContextAllocHuge(CurrentMemoryContext, max_bytes);
-	scratch = MemoryContextAllocHuge(CurrentMemoryContext, scratch_bytes);
 	h->header->separator_bytes = lbt_separators_build(&keys, nleaves, separators, max_bytes,
-													  scratch, &h->header->ties);
-	pfree(scratch);
+													  &h->header->ties);
 	h->trained->separators = separators;
 }
 
@@ -316,7 +311,7 @@ harvest(Harvest *h)
 	}
 	for (uint32 i = 0; h->separators && i < nleaves; i++)
 		leaves[i].min_code = lbt_keycode(code, &h->values[(Size) i * h->spec->ncolumns],
-										 h->nvalues[i], LBT_MISSING_LOW);
+										 h->nvalues[i], false);
 
 	/* Sort keys may contradict the separators' order: no damage. */
 	for (uint32 i = 1; h->spec->sort_keys && i < nleaves; i++)
