@@ -60,10 +60,11 @@ refusal_code(Relation rel, const char **hint)
 	else if (lbt_is_btree(rel) || rel->rd_rel->relam == lbt_am_oid())
 	{
 		bool		valid = rel->rd_index->indisvalid;
+		bool		unlogged = rel->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED;
 
 		if (!valid)
 			*hint = "Its build did not finish; REINDEX it or drop it.";
-		return valid && !RecoveryInProgress() ? ERRCODE_FEATURE_NOT_SUPPORTED :
+		return valid && !unlogged ? ERRCODE_FEATURE_NOT_SUPPORTED :
 			ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
 	}
 	return ERRCODE_WRONG_OBJECT_TYPE;
