@@ -79,9 +79,12 @@ forget_ended(void)
 	}
 }
 
-/* The subtransactions from this one on have ended.  Allocates nothing. */
+/*
+ * The subtransactions from this one on have ended; one that was prepared has
+ * done neither, and may do so in another process.  Allocates nothing.
+ */
 static void
-finish(SubTransactionId first, bool committed)
+finish(SubTransactionId first, bool committed, bool aborted)
 {
 	if (!committed)
 		lbt_executor_forget();
@@ -90,7 +93,7 @@ finish(SubTransactionId first, bool committed)
 		Pending    *p = pending;
 
 		pending = p->next;
-		if (p->if_committed == committed)
+		if (p->if_committed ? committed : aborted)
 		{
 			p->next = ended;
 			ended = p;
@@ -141,19 +144,10 @@ transaction_ends(XactEvent event, void *arg)
 		case XACT_EVENT_PARALLEL_PRE_COMMIT:
 		case XACT_EVENT_PRE_PREPARE:
 			return;
-		case XACT_EVENT_PREPARE:
-			/* It may end either way, and in another process. */
-			while (pending != NULL)
-			{
-				Pending    *p = pending;
-
-				pending = p->next;
-				pfree(p);
-			}
-			break;
 		default:
 			finish(TopSubTransactionId,
-				   event == XACT_EVENT_COMMIT || event == XACT_EVENT_PARALLEL_COMMIT);
+				   event == XACT_EVENT_COMMIT || event == XACT_EVENT_PARALLEL_COMMIT,
+				   event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT);
 	}
 	lbt_views_trim();
 }
@@ -166,14 +160,14 @@ subtransaction_ends(SubXactEvent event, SubTransactionId subxact, SubTransaction
 		for (Pending *p = pending; p != NULL && p->subxact == subxact; p = p->next)
 			p->subxact = parent;
 	else if (event == SUBXACT_EVENT_ABORT_SUB)
-		finish(subxact, false);
+		finish(subxact, false, true);
 }
 
 /* An exit within a transaction aborts it, but after leaving shared memory. */
 static void
 forget_at_exit(void)
 {
-	finish(TopSubTransactionId, false);
+	finish(TopSubTransactionId, false, true);
 	if (!lbt_guard_has_failed)
 		forget_ended();
 }

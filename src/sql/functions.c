@@ -49,10 +49,12 @@ static const struct
 static int
 refusal_code(Relation rel)
 {
+	bool		unlogged = rel->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED;
+
 	if (rel->rd_rel->relkind != RELKIND_INDEX ||
 		(!lbt_is_btree(rel) && rel->rd_rel->relam != lbt_am_oid()))
 		return ERRCODE_WRONG_OBJECT_TYPE;
-	return rel->rd_index->indisvalid && !RecoveryInProgress() ? ERRCODE_FEATURE_NOT_SUPPORTED :
+	return rel->rd_index->indisvalid && !unlogged ? ERRCODE_FEATURE_NOT_SUPPORTED :
 		ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
 }
 

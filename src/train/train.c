@@ -97,6 +97,23 @@ budget_left(void)
 	return budget() - Min(budget(), MemoryContextMemAllocated(CurrentMemoryContext, true));
 }
 
+/* As many leaves as there may be memory for, in a model and here. */
+static Size
+max_leaves(void)
+{
+	Size		bytes = Min((Size) lbt_max_model_memory * 1024, budget());
+
+	return Min(bytes / sizeof(LbtLeaf), PG_UINT32_MAX / 2);
+}
+
+static void
+drop_separators(Harvest *h)
+{
+	if (h->separators)
+		MemoryContextDelete(h->separators);
+	h->separators = NULL;
+}
+
 /*
  * Make room for leaves, about as many as the file has blocks, and for their
  * separators, if there is memory for both.
@@ -107,8 +124,7 @@ make_room(Harvest *h)
 	Size		of_separator = h->spec->ncolumns * sizeof(LbtKeyValue);
 	Size		nblocks = RelationGetNumberOfBlocks(h->rel);
 
-	h->capacity = Min(Min((Size) lbt_max_model_memory * 1024, budget()) / sizeof(LbtLeaf),
-					  Min(nblocks + nblocks / 8 + 1024, PG_UINT32_MAX / 2));
+	h->capacity = Min(max_leaves(), nblocks + nblocks / 8 + 1024);
 	h->leaves = MemoryContextAllocHuge(CurrentMemoryContext, h->capacity * sizeof(LbtLeaf));
 
 	/* A single number is its code. */
@@ -128,14 +144,10 @@ make_room(Harvest *h)
 static bool
 make_more_room(Harvest *h)
 {
-	Size		limit = Min((Size) lbt_max_model_memory * 1024, budget()) / sizeof(LbtLeaf);
-
-	if (h->capacity >= limit)
+	if (h->capacity >= max_leaves())
 		return false;
-	if (h->separators)
-		MemoryContextDelete(h->separators);
-	h->separators = NULL;
-	h->capacity = Min(h->capacity * 2, limit);
+	drop_separators(h);
+	h->capacity = Min(h->capacity * 2, max_leaves());
 	h->leaves = repalloc_huge(h->leaves, h->capacity * sizeof(LbtLeaf));
 	return true;
 }
@@ -248,10 +260,7 @@ walk_leaves(Harvest *h)
 		}
 		if (h->separators && MemoryContextMemAllocated(h->separators, false) +
 			h->capacity * sizeof(LbtLeaf) > budget())
-		{
-			MemoryContextDelete(h->separators);
-			h->separators = NULL;
-		}
+			drop_separators(h);
 		if (walk.separator)
 			set_separator(h, walk.separator);
 		add_leaf(h, walk.block);
