@@ -33,7 +33,7 @@ CREATE EVENT TRIGGER learnedbtree_on_new_opclasses ON ddl_command_end
 -- ---- training and inspection ----
 
 CREATE FUNCTION learnedbtree_train(index regclass) RETURNS void
-    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
+    AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 COMMENT ON FUNCTION learnedbtree_train(regclass) IS 'train the model of a learnedbtree or btree index now';
 
 CREATE FUNCTION learnedbtree_model(index regclass,
@@ -44,14 +44,14 @@ CREATE FUNCTION learnedbtree_model(index regclass,
         OUT trained_at timestamptz, OUT training_ms double precision, OUT source text,
         OUT splits_since bigint, OUT deleted_since bigint, OUT lookups_since bigint,
         OUT moved_since bigint, OUT fallbacks_since bigint)
-    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
+    AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 COMMENT ON FUNCTION learnedbtree_model(regclass) IS
     'state and measures of an index''s model, and what happened since it was trained; errors are in leaves';
 
 CREATE FUNCTION learnedbtree_leaves(index regclass,
         OUT slot bigint, OUT code numeric, OUT knot boolean, OUT error double precision)
     RETURNS SETOF record
-    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
+    AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 COMMENT ON FUNCTION learnedbtree_leaves(regclass) IS
     'the leaves of an index''s model in key order: smallest key code, is it a knot of the spline, and the spline''s error';
 
@@ -59,7 +59,7 @@ CREATE FUNCTION learnedbtree_check(index regclass,
         OUT model text, OUT saved_model text,
         OUT separators bigint, OUT landed bigint, OUT moved_right bigint, OUT fallbacks bigint,
         OUT fallback_block bigint, OUT fallback_page bigint, OUT fallback_low bigint, OUT fallback_high bigint)
-    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
+    AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 COMMENT ON FUNCTION learnedbtree_check(regclass) IS
     'check the model of an index against its tree; an error tells what is wrong';
 

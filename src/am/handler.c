@@ -4,7 +4,6 @@
 #include "am/am.h"
 
 #include "catalog/index.h"
-#include "commands/progress.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "nodes/pathnodes.h"
@@ -69,15 +68,6 @@ refuse_nondeterministic(Relation index)
 	}
 }
 
-/* The training's phase in pg_stat_progress_create_index, after btree's. */
-#define PHASE_TRAINING (PROGRESS_BTREE_PHASE_LEAF_LOAD + 1)
-
-static char *
-build_phase_name(int64 phase)
-{
-	return phase == PHASE_TRAINING ? "training the model" : btbuildphasename(phase);
-}
-
 static IndexBuildResult *
 build(Relation heap, Relation index, IndexInfo *info)
 {
@@ -97,10 +87,7 @@ build(Relation heap, Relation index, IndexInfo *info)
 			lbt_stats_forget(learned->file.database, learned->oid);
 	}
 	if (lbt_trainable(index, learned, &reason))
-	{
-		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_TRAINING);
 		(void) lbt_train(index, learned);
-	}
 	return result;
 }
 
@@ -157,7 +144,6 @@ learnedbtree_handler(PG_FUNCTION_ARGS)
 	IndexAmRoutine *routine = lbt_bt_routine_for_our_method();
 
 	routine->ambuild = build;
-	routine->ambuildphasename = build_phase_name;
 	routine->aminsert = lbt_insert;
 	routine->amvacuumcleanup = vacuumcleanup;
 	routine->amcostestimate = estimate_cost;

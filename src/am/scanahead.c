@@ -25,9 +25,6 @@
 #include "server/stream.h"
 #include "utils/memutils.h"
 
-/* Steps to siblings before a scan looks whether the next leaf is missing. */
-#define STEPS_FIRST 2
-
 /* Slots to look for a sibling in. */
 #define SLOT_WINDOW 32
 
@@ -326,7 +323,8 @@ lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, BlockNumber bl
 	if (!have_stream(so->ahead, forward) && !lbt_enable_prefetch)
 		return;
 	slot = slot_of_sibling(index, walk, block, forward);
-	if (++walk->steps >= STEPS_FIRST && slot >= 0 && !have_stream(so->ahead, forward) &&
+	/* After one step a scan may have come to its end. */
+	if (++walk->steps > 1 && slot >= 0 && !have_stream(so->ahead, forward) &&
 		!lbt_slot_cached(scan->indexRelation, index, (uint32) slot) &&
 		same_model(index, index->generation))
 		begin_leaves(scan, so, walk, slot, forward);

@@ -9,8 +9,7 @@
  * The node reads rows of the outer side before they are needed.  Leave alone
  * outer sides that do more than read, as reading them ahead could be seen:
  * those with volatile functions, row locks or changes of data anywhere below,
- * or with a subquery while any subquery of the statement has such effects.  A
- * kind of node that this file does not know counts as doing more than read.
+ * or with a subquery while any subquery of the statement has such effects.
  */
 #include "join/join.h"
 

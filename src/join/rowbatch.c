@@ -16,15 +16,6 @@
 
 /* ---- the inner side ---- */
 
-/* An expression that cannot fail. */
-static bool
-is_column(const Expr *key)
-{
-	while (IsA(key, RelabelType))
-		key = ((const RelabelType *) key)->arg;
-	return IsA(key, Var) || IsA(key, Const);
-}
-
 /* Prepare the keys; false if the index, as it is now, takes none of them. */
 static bool
 open_keys(LbtInner *inner, CustomScanState *node, const List *facts)
@@ -32,7 +23,6 @@ open_keys(LbtInner *inner, CustomScanState *node, const List *facts)
 	const LbtKeySpec *spec = &inner->index->keyspec;
 	ListCell   *lc;
 
-	inner->safe = true;
 	foreach(lc, ((CustomScan *) node->ss.ps.plan)->custom_exprs)
 	{
 		int			column = inner->nkeys;
@@ -42,7 +32,6 @@ open_keys(LbtInner *inner, CustomScanState *node, const List *facts)
 			break;
 		inner->type[column] = type;
 		inner->key[column] = ExecInitExpr(lfirst(lc), &node->ss.ps);
-		inner->safe &= is_column(lfirst(lc));
 		inner->nkeys++;
 	}
 	inner->values = palloc(sizeof(LbtKeyValue) * inner->nkeys * LBT_LOOKAHEAD_LIMIT);
@@ -186,9 +175,6 @@ evaluate_rows(const LbtInner *inner, const LbtRowBatch *rows, bool *known)
 {
 	volatile int row = 0;
 
-	if (inner->safe)
-		for (; row < rows->n; row++)
-			known[row] = evaluate_keys(inner, rows, row);
 	while (row < rows->n)
 	{
 		LBT_GUARD_BEGIN_SILENTLY();

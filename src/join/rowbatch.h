@@ -26,7 +26,6 @@
 typedef struct LbtInner
 {
 	int			nkeys;
-	bool		safe;			/* no key can fail */
 	ExprState  *key[LBT_CODE_COLUMNS];
 	Oid			type[LBT_CODE_COLUMNS];
 	Relation	rel;			/* the inner index */

@@ -205,8 +205,6 @@ lbt_options_define(void)
 	add_int_reloption(lbt_relopt_kind, "fillfactor",
 					  "Packs leaf pages only to this percentage (as in btree)",
 					  BTREE_DEFAULT_FILLFACTOR, BTREE_MIN_FILLFACTOR, 100, LEARN_LOCK);
-	add_real_reloption(lbt_relopt_kind, "vacuum_cleanup_index_scale_factor",
-					   "Deprecated, without effect (as in btree)", -1, 0.0, 1e10, LEARN_LOCK);
 	add_bool_reloption(lbt_relopt_kind, "deduplicate_items",
 					   "Merges equal keys into posting lists (as in btree)", true, LEARN_LOCK);
 	add_bool_reloption(lbt_relopt_kind, "learned",
@@ -224,8 +222,6 @@ lbt_options(Datum reloptions, bool validate)
 {
 	static const relopt_parse_elt table[] = {
 		{"fillfactor", RELOPT_TYPE_INT, offsetof(LbtOptions, btree.fillfactor)},
-		{"vacuum_cleanup_index_scale_factor", RELOPT_TYPE_REAL,
-		offsetof(LbtOptions, btree.vacuum_cleanup_index_scale_factor)},
 		{"deduplicate_items", RELOPT_TYPE_BOOL, offsetof(LbtOptions, btree.deduplicate_items)},
 		{"learned", RELOPT_TYPE_BOOL, offsetof(LbtOptions, own.learned)},
 		{"max_error", RELOPT_TYPE_INT, offsetof(LbtOptions, own.max_error)},

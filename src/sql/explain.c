@@ -67,7 +67,6 @@ node_counts(const PlanState *node)
 	return scan ? ((LbtScan *) scan->opaque)->counts : not_executed;
 }
 
-/* The extension state is no more than whether the option is on. */
 static bool
 is_on(ExplainState *es)
 {

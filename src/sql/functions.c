@@ -61,15 +61,9 @@ refusal_code(Relation rel)
 Relation
 lbt_open_argument(FunctionCallInfo fcinfo, LOCKMODE lock, bool only_look)
 {
-	Relation	rel;
+	Relation	rel = try_relation_open(PG_GETARG_OID(0), lock);
 	const char *reason;
 
-	if (PG_ARGISNULL(0))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("the index must not be NULL"),
-				 errhint("Name a learnedbtree index.")));
-	rel = try_relation_open(PG_GETARG_OID(0), lock);
 	if (rel == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
@@ -84,9 +78,7 @@ lbt_open_argument(FunctionCallInfo fcinfo, LOCKMODE lock, bool only_look)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied for index \"%s\"", RelationGetRelationName(rel)),
-				 only_look ?
-				 errhint("Only its owner and members of pg_monitor may look into it.") :
-				 errhint("Only its owner may do this.")));
+				 errhint("Only its owner%s may do this.", only_look ? " or a member of pg_monitor" : "")));
 	return rel;
 }
 
@@ -238,9 +230,7 @@ learnedbtree_train(PG_FUNCTION_ARGS)
 						 state == LBT_DAMAGED ? ERRCODE_INDEX_CORRUPTED :
 						 state == LBT_DEAR_KEYS ? ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE :
 						 ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-				 errmsg("index \"%s\" has no model: %s", RelationGetRelationName(rel), state_words[state].reason),
-				 state == LBT_TOO_LARGE ?
-				 errhint("A model takes 16 bytes a leaf and 24 bytes a knot, a training as much; raise the settings and train again.") : 0));
+				 errmsg("index \"%s\" has no model: %s", RelationGetRelationName(rel), state_words[state].reason)));
 	index_close(rel, AccessShareLock);
 	PG_RETURN_VOID();
 }

@@ -180,9 +180,7 @@ override_settings(void)
 		{"default_transaction_isolation", "read committed"},
 		{"default_transaction_deferrable", "off"},
 		{"default_transaction_read_only", "off"},
-		{"statement_timeout", "0"},
 		{"lock_timeout", "0"},
-		{"idle_in_transaction_session_timeout", "0"},
 		{"transaction_timeout", "0"},
 		{"zero_damaged_pages", "off"},
 	};

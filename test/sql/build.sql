@@ -89,7 +89,7 @@ SELECT left(compare('bld_right_i', 'SELECT a FROM bld_right WHERE a >= ' || i), 
 SELECT sound('bld_right_i');
 DROP TABLE bld_right;
 
--- the phases that pg_stat_progress_create_index shows: btree's, and then one more
+-- the phases that pg_stat_progress_create_index shows are those of btree
 SELECT n, pg_indexam_progress_phasename(l.oid, n) AS phase, pg_indexam_progress_phasename(l.oid, n) IS NOT DISTINCT FROM pg_indexam_progress_phasename(b.oid, n) AS of_btree
   FROM generate_series(0, 7) n, pg_am l, pg_am b WHERE l.amname = 'learnedbtree' AND b.amname = 'btree' ORDER BY n;
 
