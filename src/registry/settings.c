@@ -62,8 +62,8 @@ read_list(const char *list, LbtBtreeIndexes *kind, LbtNamesItem *item, const cha
 
 /*
  * A setting for future sessions (ALTER DATABASE, ROLE or SYSTEM) means nothing
- * to those without the library.  This session has it.  (ALTER SYSTEM comes as
- * from the file, as a reload does, which happens between statements.)
+ * where there is no shared memory for models: say so now.  (ALTER SYSTEM comes
+ * as from the file, as a reload does, which happens between statements.)
  */
 static bool
 check_btree_indexes(char **value, void **extra, GucSource source)
