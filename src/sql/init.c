@@ -14,6 +14,7 @@
 #include "registry/settings.h"
 #include "registry/xact.h"
 #include "serve/serve.h"
+#include "server/compat.h"
 #include "server/executor.h"
 #include "server/shared.h"
 #include "sql/functions.h"
@@ -22,7 +23,7 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 
-PG_MODULE_MAGIC;
+LBT_MODULE_MAGIC;
 
 void		_PG_init(void);
 
