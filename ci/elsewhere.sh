@@ -3,29 +3,52 @@
 # A function that provides one returns 3 where that is not in its hands: see ci/server.
 
 packages_elsewhere() {
-    case $major in 16) echo python3 python3-pip unzip make gcc libc6-dev dpkg-dev ;; *) echo debootstrap ;; esac
+    case $major$architecture in
+        16) echo python3 python3-pip unzip make gcc libc6-dev dpkg-dev ;;
+        *) echo debootstrap $([ -z "$(emulator)" ] || echo qemu-user-static) ;;
+    esac
+}
+
+# What qemu calls the architecture; nothing for one whose programs this machine runs by itself.
+emulator() {
+    case $(dpkg --print-architecture)/$architecture in
+        */ | amd64/i386) ;;
+        "$architecture/$architecture") ;;
+        */amd64) echo x86_64 ;;
+        */arm64) echo aarch64 ;;
+        */armhf) echo arm ;;
+        */ppc64el) echo ppc64le ;;
+        *) echo "$architecture" ;;
+    esac
 }
 
 # ---- a Debian tree: all programs of another release, entered by chroot ----
 
 tree_server() {
-    local suite pgc=/usr/lib/postgresql/$major/bin/pg_config tree
-    case $major in 17) suite=trixie ;; 18 | 19) suite=sid ;; *) log "no release of Debian has PostgreSQL $major"; return 1 ;; esac
-    tree=$LBT_CACHE/debian-$suite
-    lock_cache "debian-$suite" || return
+    local suite pgc=/usr/lib/postgresql/$major/bin/pg_config name tree
+    case $major in
+        15) suite=bookworm ;;
+        17) suite=trixie ;;
+        18 | 19) suite=sid ;;
+        *) log "no release of Debian has PostgreSQL $major"; return 1 ;;
+    esac
+    name=debian-$suite${architecture:+-$architecture}
+    tree=$LBT_CACHE/$name
+    lock_cache "$name" || return
     as_root unshare --mount --propagation private mount -t tmpfs tmpfs /mnt 2>/dev/null ||
         { log "PostgreSQL $major of Debian $suite runs in a tree of its own, which wants root and mount()"; return 3; }
+    [ -z "$(emulator)" ] || need_packages $(packages_elsewhere) || return
     [ -e "$tree/etc/learnedbtree" ] || make_tree "$suite" "$tree" ||
-        { log "no tree of Debian $suite can be had: is the archive in reach?"; return 3; }
+        { log "no tree $name can be had: is the archive in reach?"; return 3; }
     if [ ! -x "$tree$pgc" ]; then
         log "installing PostgreSQL $major in $tree"
-        "$here/inside" "$tree" apt-get -qq update >"$LBT_CACHE/debian-$suite.log" 2>&1 </dev/null &&
+        "$here/inside" "$tree" apt-get -qq update >"$LBT_CACHE/$name.log" 2>&1 </dev/null &&
             "$here/inside" "$tree" apt-cache show "postgresql-server-dev-$major" >/dev/null 2>&1 ||
             { log "the archive has no PostgreSQL $major in Debian $suite, or is not in reach"; return 3; }
         "$here/inside" "$tree" apt-get -y -qq --no-install-recommends install "postgresql-$major" \
             "postgresql-server-dev-$major" make gcc libc6-dev libicu-dev libipc-run-perl \
-            </dev/null >"$LBT_CACHE/debian-$suite.log" 2>&1 ||
-            { tail -n 20 "$LBT_CACHE/debian-$suite.log" >&2; log "PostgreSQL $major of Debian $suite cannot be installed"; return 1; }
+            </dev/null >"$LBT_CACHE/$name.log" 2>&1 ||
+            { tail -n 20 "$LBT_CACHE/$name.log" >&2; log "PostgreSQL $major of Debian $suite cannot be installed"; return 1; }
     fi
     case "$("$here/inside" "$tree" "$pgc" --version)" in
         "PostgreSQL $major"[.a-z]*) echo "$tree$pgc" ;;
@@ -35,11 +58,11 @@ tree_server() {
 
 make_tree() { # SUITE TREE
     local suite=$1 tree=$2 archive
-    log "making a tree of Debian $suite: some minutes, 1 GB"
+    log "making a tree of Debian $suite${architecture:+ for $architecture}: some minutes, 1 GB"
     need_packages $(packages_elsewhere) || return
     archive=$(debian_archive) || return
     as_root rm -rf --one-file-system "$tree" "$tree.new"
-    as_root debootstrap --variant=minbase "$suite" "$tree.new" "$archive" >"$LBT_CACHE/debian-$suite.log" 2>&1 || return
+    bootstrap "$suite" "$tree.new" "$archive" >"$LBT_CACHE/$name.log" 2>&1 || return
     # How this machine reaches the archive, no services, no clusters of their own.
     as_root cp -R /etc/apt/apt.conf.d/. "$tree.new/etc/apt/apt.conf.d/"
     printf '#!/bin/sh\nexit 101\n' | as_root tee "$tree.new/usr/sbin/policy-rc.d" >/dev/null
@@ -53,8 +76,17 @@ make_tree() { # SUITE TREE
     # What sid has not, and from the same source package; nothing else comes from experimental.
     printf '%s\n' 'Package: src:postgresql-19' 'Pin: release a=experimental' 'Pin-Priority: 500' |
         as_root tee "$tree.new/etc/apt/preferences.d/learnedbtree" >/dev/null
-    as_root touch "$tree.new/etc/learnedbtree"
+    emulator | as_root tee "$tree.new/etc/learnedbtree" >/dev/null      # ci/inside reads it
     as_root mv "$tree.new" "$tree"
+}
+
+# The second half runs programs of the tree.
+bootstrap() { # SUITE FOLDER ARCHIVE
+    local arguments=(--variant=minbase)
+    [ -z "$architecture" ] || arguments+=("--arch=$architecture")
+    if [ -z "$(emulator)" ]; then as_root debootstrap "${arguments[@]}" "$@"; return; fi
+    as_root debootstrap --foreign "${arguments[@]}" "$@" && emulator | as_root tee "$2/etc/learnedbtree" >/dev/null &&
+        "$here/inside" "$2" /debootstrap/debootstrap --second-stage
 }
 
 # ---- 16: the Python package pgserver has a whole server with headers, configured without ICU ----

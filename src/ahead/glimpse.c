@@ -93,7 +93,8 @@ fixed_value(const LbtKeyColumn *column, const char *at, LbtKeyValue *value)
 	if (column->bytes)
 		lbt_stored_bytes(column, at, value);
 	else
-		value->ordered = lbt_ordered(column, fetch_att(at, true, column->length));
+		value->ordered = lbt_ordered(column, fetch_att(at, column->length <= sizeof(Datum),
+													   column->length));
 }
 
 /* item_values() where the columns' places depend on their lengths. */

@@ -37,7 +37,7 @@ keep_bytes(LbtKeyValue *values, int nvalues, const LbtKeySpec *spec, uint8 *room
 		if (!column->bytes || value->isnull)
 			continue;
 		if (column->encoded)
-			lbt_stored_bytes(column, (const char *) value->ordered, value);
+			lbt_stored_bytes(column, DatumGetCString((Datum) value->ordered), value);
 		value->length = Min(value->length, LBT_BATCH_BYTES - used);
 		memcpy(room + used, value->bytes, value->length);
 		value->bytes = room + used;

@@ -107,7 +107,7 @@ guess_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, I
 		LbtKeyValue item;
 		int			order;
 
-		lbt_stored_bytes(column, (const char *) bound->value[0].ordered, &key);
+		lbt_stored_bytes(column, DatumGetCString((Datum) bound->value[0].ordered), &key);
 		lbt_stored_bytes(column, DatumGetPointer(datum), &item);
 		order = lbt_guess_order(column->collation, item.bytes, item.length, key.bytes, key.length);
 		if (order != 0)

@@ -245,14 +245,16 @@ lbt_keyspec_argument(const LbtKeyColumn *column, Oid argtype, Datum arg, LbtKeyV
 Datum
 lbt_keyspec_datum(const LbtKeyColumn *column, const LbtKeyValue *value)
 {
+	bool		wide = column->length == sizeof(uint64);
 	uint64		ordered = column->desc ? ~value->ordered : value->ordered;
 
 	if (column->bytes)
 		return (Datum) value->ordered;
-	if (column->kind == LBT_KEY_SIGNED) /* of a smaller integer, too */
-		return Int64GetDatum(lbt_unorder_signed(ordered));
+	if (column->kind == LBT_KEY_SIGNED)
+		return wide ? Int64GetDatum(lbt_unorder_signed(ordered)) :
+			Int32GetDatum((int32) lbt_unorder_signed(ordered));
 	if (column->kind == LBT_KEY_UNSIGNED)
-		return UInt64GetDatum(ordered);
+		return wide ? UInt64GetDatum(ordered) : UInt32GetDatum((uint32) ordered);
 	if (column->type == FLOAT4OID)
 		return Float4GetDatum((float4) lbt_unorder_float(ordered));
 	return Float8GetDatum(lbt_unorder_float(ordered));

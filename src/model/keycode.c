@@ -73,25 +73,26 @@ common_prefix(const LbtColumnSeen *seen)
 	return n;
 }
 
-/* How many codes one step of the last digit may hold; up to 2^64. */
-typedef unsigned __int128 Space;
-
 /*
- * Add a digit, less significant than those before.  If it is wider than the
- * space, it loses its low bits and is the last.  Returns false without space.
+ * Add a digit, less significant than those before.  One step of the last digit
+ * holds *space + 1 codes, up to 2^64.  If the digit is wider than that, it
+ * loses its low bits and is the last.  Returns false without space.
  */
 static bool
-add_digit(LbtKeyCode *kc, int column, Space *space, LbtKeyDigit digit)
+add_digit(LbtKeyCode *kc, int column, uint64_t *space, LbtKeyDigit digit)
 {
 	LbtKeyDigit *d = &kc->digit[kc->ndigits];
+	uint64_t	steps;
 
 	if (kc->ndigits == LBT_CODE_DIGITS || (kc->ndigits > 0 && d[-1].shift > 0) ||
-		(*space < 2 && digit.span > 0))
+		(*space == 0 && digit.span > 0))
 		return false;
-	while ((Space) (digit.span >> digit.shift) + 1 > *space)
+	while (digit.span >> digit.shift > *space)
 		digit.shift++;
-	*space /= (Space) (digit.span >> digit.shift) + 1;
-	digit.weight = *space > UINT64_MAX ? UINT64_MAX : (uint64_t) *space;
+	steps = (digit.span >> digit.shift) + 1;
+	/* (*space + 1) / steps - 1, where either sum may be 2^64 */
+	*space = steps == *space + 1 ? 0 : *space / steps + (*space % steps == steps - 1) - 1;
+	digit.weight = *space == UINT64_MAX ? UINT64_MAX : *space + 1;
 	*d = digit;
 	kc->ndigits++;
 	kc->column[column].ndigits++;
@@ -100,7 +101,7 @@ add_digit(LbtKeyCode *kc, int column, Space *space, LbtKeyDigit digit)
 }
 
 static bool
-add_number(LbtKeyCode *kc, int column, Space *space, const LbtColumnSeen *seen)
+add_number(LbtKeyCode *kc, int column, uint64_t *space, const LbtColumnSeen *seen)
 {
 	LbtKeyDigit d = {0};
 
@@ -119,7 +120,7 @@ add_number(LbtKeyCode *kc, int column, Space *space, const LbtColumnSeen *seen)
  * must not order strings that these digits have not told apart.
  */
 static bool
-add_bytes(LbtKeyCode *kc, int column, Space *space, const LbtColumnSeen *seen,
+add_bytes(LbtKeyCode *kc, int column, uint64_t *space, const LbtColumnSeen *seen,
 		  uint32_t *prefix_bytes)
 {
 	uint32_t	start = common_prefix(seen);
@@ -154,7 +155,7 @@ is_single_number(const LbtKeyCode *kc)
 void
 lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc)
 {
-	Space		space = (Space) 1 << 64;
+	uint64_t	space = UINT64_MAX;
 	uint32_t	prefix_bytes = 0;
 	uint16_t	below = 0;
 	bool		reached = true;

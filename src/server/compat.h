@@ -45,6 +45,16 @@
 #error "learnedbtree supports PostgreSQL 15 to 19"
 #endif
 
+/* The library's version: META.json's. */
+#define LBT_VERSION "1.0.0"
+
+/* From here on pg_get_loaded_modules() tells it. */
+#if PG_VERSION_NUM >= 180000
+#define LBT_MODULE_MAGIC PG_MODULE_MAGIC_EXT(.name = "learnedbtree", .version = LBT_VERSION)
+#else
+#define LBT_MODULE_MAGIC PG_MODULE_MAGIC
+#endif
+
 /* The file a relation's data is in: renamed in 16, as are some functions. */
 #if PG_VERSION_NUM >= 160000
 #define LbtRelDatabase(rel) ((rel)->rd_locator.dbOid)

@@ -4,6 +4,7 @@
 #include "server/shared.h"
 
 #include "miscadmin.h"
+#include "server/compat.h"
 #if PG_VERSION_NUM >= 170000
 #include "storage/dsm_registry.h"
 #endif
@@ -11,8 +12,8 @@
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 
-/* Change it with the layout: a new library must not find an old block. */
-#define BLOCK_NAME "learnedbtree 7"
+/* Each version has a block of its own, as the layout may differ. */
+#define BLOCK_NAME "learnedbtree " LBT_VERSION
 
 static Size block_size;
 static LbtSharedInit block_init;

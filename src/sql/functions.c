@@ -90,7 +90,13 @@ lbt_row_result(FunctionCallInfo fcinfo, LbtRow *row)
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
-	Assert(row->n <= tupdesc->natts && tupdesc->natts <= lengthof(nulls));
+
+	/* SQL of another version has fewer or more columns: they are appended. */
+	if (tupdesc->natts > lengthof(nulls))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("the library of learnedbtree in this session is older than the extension"),
+				 errhint("Install the library of the extension's version, and reconnect.")));
 	for (int i = 0; i < tupdesc->natts; i++)
 		nulls[i] = !row->given[i];
 	return HeapTupleGetDatum(heap_form_tuple(tupdesc, row->values, nulls));

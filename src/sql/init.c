@@ -8,11 +8,12 @@
 #include "registry/settings.h"
 #include "registry/xact.h"
 #include "serve/serve.h"
+#include "server/compat.h"
 #include "server/executor.h"
 #include "sql/functions.h"
 #include "train/demand.h"
 
-PG_MODULE_MAGIC;
+LBT_MODULE_MAGIC;
 
 void		_PG_init(void);
 

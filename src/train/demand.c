@@ -321,11 +321,11 @@ static int64
 due_in(const LbtEntry *entry)
 {
 	int			rest = Max(entry->rest_ms, lbt_naptime);
-	TimestampTz due_at = Max(entry->not_before,
-							 TimestampTzPlusMilliseconds(entry->attempted_at, rest));
-	TimestampTz now = GetCurrentTimestamp();
 
-	return due_at <= now ? 0 : (due_at - now) / 1000 + 1;
+	return TimestampDifferenceMilliseconds(GetCurrentTimestamp(),
+										   Max(entry->not_before,
+											   TimestampTzPlusMilliseconds(entry->attempted_at,
+																		   rest)));
 }
 
 /*

@@ -8,13 +8,36 @@ use Exporter 'import';
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 
-our @EXPORT = qw(needs_preload configure_node new_node model_state stat_of leaf_of wait_until amcheck_sql check_sql dump_and_restore make_scans_that_fail);
+our @EXPORT = qw(private_install needs_preload configure_node new_node model_state stat_of leaf_of wait_until amcheck_sql check_sql dump_and_restore make_scans_that_fail);
 
 # Below 17 models need memory that only preloaded modules can have.
 sub needs_preload
 {
 	my ($node) = @_;
 	return $node->pg_version < 17;
+}
+
+# A server with files of its own, in which a test may change the extension's: its programs, which find the rest from where
+# they are, the extension, and links to everything else.  Returns where it is, for PostgreSQL::Test::Cluster's install_path,
+# and the folders of libraries and of extensions.
+sub private_install
+{
+	my ($node) = @_;
+	my ($folder, $bin, $lib, $share) = (PostgreSQL::Test::Utils::tempdir(), map { $node->config_data("--$_") } qw(bindir pkglibdir sharedir));
+	my $prefix = $bin =~ s{/bin$}{}r;
+	foreach my $linked ($prefix, grep { !m{^\Q$prefix\E/} } $lib, $share)
+	{
+		my $parent = "$folder$linked" =~ s{/[^/]+$}{}r;
+		system_or_bail('mkdir', '-p', $parent);
+		system_or_bail('cp', '-rs', $linked, $parent);
+	}
+	my ($own_lib, $own_extensions) = ("$folder$lib", "$folder$share/extension");
+	foreach my $link (glob("$folder$bin/*"), glob("$own_extensions/learnedbtree*"), "$own_lib/learnedbtree.so")
+	{
+		next unless -f $link;
+		system_or_bail('cp', '-L', '--remove-destination', readlink($link), $link);
+	}
+	return ("$folder$prefix", $own_lib, $own_extensions);
 }
 
 # Settings for a node that is initialized but not started.
