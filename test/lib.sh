@@ -11,6 +11,7 @@ suppressions=       # for valgrind: run the shared server under it
 user_env=()         # further variables for commands that as_user() runs
 clients_python=     # one with the packages of test/clients
 bench_python=       # one with those of bench/
+audit_python=       # one with those of test/audit
 installed=          # the library that an instrumented one has replaced
 jobs=1              # how many servers with tests may run at the same time
 
@@ -62,6 +63,10 @@ install_packages() {
         clients_python=$LBT_CACHE/clients/bin/python
         install_python clients "$root/test/clients/requirements.txt" ||
             { note "no Python packages for tap/038_clients"; clients_python=; }
+    fi
+    if [ -z "$skip_model" ] && wanted audit; then
+        audit_python=$LBT_CACHE/audit/bin/python
+        install_python audit "$root/test/audit/requirements.txt" || { note "no Python packages for audit"; audit_python=; }
     fi
     if wanted bench; then
         bench_python=$LBT_CACHE/bench/bin/python
@@ -191,7 +196,7 @@ step() { # SECONDS COMMAND...
 copy_tree() {
     local part
     mkdir "$scratch/tree"
-    for part in Makefile Dockerfile META.json README.md CHANGELOG.md learnedbtree.control debian doc sql src test expected bench/demo; do
+    for part in Makefile Dockerfile META.json README.md CHANGELOG.md SECURITY.md learnedbtree.control debian doc sql src test expected bench/demo; do
         (cd "$root" && { [ ! -e "$part" ] || cp -R --parents "$part" "$scratch/tree/"; })
     done
     find "$scratch/tree" \( -name '*.o' -o -name '*.so' -o -name '*.bc' \) -delete
@@ -211,6 +216,7 @@ run_model_tests() {
     if wanted meta; then run_logged meta 60 test/check-meta; fi
     if wanted map; then run_logged map 60 test/check-map; fi
     if wanted later; then run_logged later 60 test/check-later; fi
+    if wanted audit && [ -n "$audit_python" ]; then run_logged audit 60 "${audit_python%/python}/pgspot" sql/*.sql; fi
     if wanted model unit; then
         run_logged unit 900 make -s -j"$(nproc)" -C test/unit check
     fi
