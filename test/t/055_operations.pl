@@ -150,6 +150,11 @@ is_deeply([ sort map { $_->{alert} } @$rules ], [ sort $section{'Prometheus'} =~
 is_deeply([ map { grep { !$metric{$_} } $_->{expr} =~ /\b(learnedbtree_\w+)/g } @$rules ], [], 'and they are about metrics that there are');
 my @unknown_states = grep { my $state = $_; $queries->{learnedbtree_models}{query} !~ /'\Q$state\E'/ } map { map { split /\|/ } $_->{expr} =~ /state=~?"([^"]*)"/g } @$rules;
 is("@unknown_states", '', 'and states');
+SKIP:
+{
+	skip 'no promtool', 1 unless grep { -x "$_/promtool" } split /:/, $ENV{PATH};
+	$node->command_ok([ 'promtool', 'test', 'rules', "$root/test/prometheus/rules_test.yaml" ], 'and fire when they should');
+}
 
 $node->stop;
 done_testing();
