@@ -38,7 +38,7 @@ named_server = $(if $(findstring file,$(origin PG_CONFIG)),,--pg-config "$(PG_CO
 
 # ---- targets for developers and users; none of them needs root where everything is installed ----
 
-.PHONY: check-layers check-later check-fast test indent demo bench-deps
+.PHONY: check-layers check-later check-fast test indent demo site bench-deps
 
 # Rooms include themselves and lower ones only, and no files each other in a circle.
 check-layers:
@@ -63,6 +63,10 @@ test:
 # The same index, served and not, on a private server, in under three minutes.  DEMOFLAGS=--keep leaves the extension.
 demo:
 	@bench/demo $(named_server) $(DEMOFLAGS)
+
+# The documentation as a site, in site/, with all links checked.
+site:
+	@doc/build
 
 # The harness's Python packages, in a virtual environment of their own.
 bench-deps: bench/.venv/.complete

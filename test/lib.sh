@@ -11,6 +11,8 @@ suppressions=       # for valgrind: run the shared server under it
 user_env=()         # further variables for commands that as_user() runs
 clients_python=     # one with the packages of test/clients
 bench_python=       # one with those of bench/
+audit_python=       # one with those of test/audit
+no_site=            # yes: the packages of doc/build could not be had
 installed=          # the library that an instrumented one has replaced
 jobs=1              # how many servers with tests may run at the same time
 
@@ -62,6 +64,13 @@ install_packages() {
         clients_python=$LBT_CACHE/clients/bin/python
         install_python clients "$root/test/clients/requirements.txt" ||
             { note "no Python packages for tap/038_clients"; clients_python=; }
+    fi
+    if [ -z "$skip_model" ] && wanted audit; then
+        audit_python=$LBT_CACHE/audit/bin/python
+        install_python audit "$root/test/audit/requirements.txt" || { note "no Python packages for audit"; audit_python=; }
+    fi
+    if [ -z "$skip_model" ] && wanted site; then
+        install_python site "$root/doc/requirements.txt" || { note "no Python packages for site"; no_site=yes; }
     fi
     if wanted bench; then
         bench_python=$LBT_CACHE/bench/bin/python
@@ -191,7 +200,7 @@ step() { # SECONDS COMMAND...
 copy_tree() {
     local part
     mkdir "$scratch/tree"
-    for part in Makefile Dockerfile META.json README.md CHANGELOG.md learnedbtree.control debian doc sql src test expected bench/demo; do
+    for part in Makefile Dockerfile META.json README.md CHANGELOG.md SECURITY.md learnedbtree.control debian doc sql src test expected bench/demo; do
         (cd "$root" && { [ ! -e "$part" ] || cp -R --parents "$part" "$scratch/tree/"; })
     done
     find "$scratch/tree" \( -name '*.o' -o -name '*.so' -o -name '*.bc' \) -delete
@@ -211,12 +220,21 @@ run_model_tests() {
     if wanted meta; then run_logged meta 60 test/check-meta; fi
     if wanted map; then run_logged map 60 test/check-map; fi
     if wanted later; then run_logged later 60 test/check-later; fi
+    if wanted audit && [ -n "$audit_python" ]; then run_logged audit 60 "${audit_python%/python}/pgspot" sql/*.sql; fi
+    if wanted site && [ -z "$no_site" ]; then build_site; fi
     if wanted model unit; then
         run_logged unit 900 make -s -j"$(nproc)" -C test/unit check
     fi
     if wanted model fuzz; then
         run_logged fuzz 900 make -s -j"$(nproc)" -C test/fuzz check
     fi
+}
+
+# By whoever runs us, from the checkout: all pages are there.
+build_site() {
+    local log=$scratch/site.log
+    if step 120 "$root/doc/build" "$scratch/site" >"$log" 2>&1; then ok site; else not_ok site "$log"; fi
+    outputs+=("$log")
 }
 
 build_library() {

@@ -16,6 +16,12 @@
 
 #include "postgres.h"
 
+/*
+ * The most bytes of a list that a setting may have: thousands of names, which
+ * are matched in milliseconds, as nothing can interrupt that.
+ */
+#define LBT_NAMES_LIMIT (1024 * 1024)
+
 /* An item, as it stands in the list. */
 typedef struct LbtNamesItem
 {

@@ -72,6 +72,11 @@ check_btree_indexes(char **value, void **extra, GucSource source)
 	LbtNamesItem item;
 	const char *problem;
 
+	if (strlen(*value) > LBT_NAMES_LIMIT)
+	{
+		GUC_check_errdetail("A list has at most %d bytes.", LBT_NAMES_LIMIT);
+		return false;
+	}
 	if (!read_list(*value, &kind, &item, &problem))
 	{
 		GUC_check_errdetail("%s It is at \"%.*s\".", problem, Max(item.length, 0), item.text);
@@ -232,9 +237,8 @@ lbt_options(Datum reloptions, bool validate)
 									  table, lengthof(table));
 }
 
-/* Schema and name of an index, then of each of its partitioned ancestors. */
-static List *
-names_of(Oid index)
+List *
+lbt_names_of_index(Oid index)
 {
 	List	   *oids = list_make1_oid(index);
 	List	   *names = NIL;
@@ -254,9 +258,11 @@ names_of(Oid index)
 	return names;
 }
 
-static bool
-matches_any(const LbtNamesItem *item, const List *names)
+bool
+lbt_item_matches_names(const LbtNamesItem *item, const List *names)
 {
+	if (item->everything)
+		return true;
 	for (int i = 0; i + 1 < list_length(names); i += 2)
 		if (lbt_names_item_matches(item, list_nth(names, i), list_nth(names, i + 1)))
 			return true;
@@ -264,22 +270,17 @@ matches_any(const LbtNamesItem *item, const List *names)
 }
 
 bool
-lbt_item_matches_index(const LbtNamesItem *item, Oid index)
-{
-	return item->everything || matches_any(item, names_of(index));
-}
-
-bool
 lbt_deciding_item(Relation rel, LbtNamesItem *item)
 {
-	List	   *names = lbt_btree_indexes == LBT_BTREE_LIST ? names_of(RelationGetRelid(rel)) : NIL;
+	List	   *names = lbt_btree_indexes == LBT_BTREE_LIST ?
+		lbt_names_of_index(RelationGetRelid(rel)) : NIL;
 	const char *at = lbt_btree_indexes_list;
 	LbtNamesItem next;
 	const char *problem;
 	bool		found = false;
 
 	while (lbt_names_next(&at, &next, &problem))
-		if (next.everything || matches_any(&next, names))
+		if (lbt_item_matches_names(&next, names))
 		{
 			*item = next;
 			found = true;

@@ -101,8 +101,14 @@ extern void lbt_options_define(void);
 /* The access method's amoptions: options of btree, and ours. */
 extern bytea *lbt_options(Datum reloptions, bool validate);
 
-/* Does an item match an index, or an ancestor of it?  Reads catalogs. */
-extern bool lbt_item_matches_index(const LbtNamesItem *item, Oid index);
+/*
+ * Schema and name of an index, then of each of its partitioned ancestors.
+ * Reads catalogs.
+ */
+extern List *lbt_names_of_index(Oid index);
+
+/* Does an item match any of them? */
+extern bool lbt_item_matches_names(const LbtNamesItem *item, const List *names);
 
 /*
  * The item of learnedbtree.btree_indexes that decides on a btree index: the

@@ -337,6 +337,7 @@ next_item(const char **at, LbtNamesItem *item)
 {
 	const char *problem;
 
+	CHECK_FOR_INTERRUPTS();
 	if (lbt_names_next(at, item, &problem))
 		return true;
 	if (problem)
@@ -373,10 +374,11 @@ Datum
 learnedbtree_pattern_matches(PG_FUNCTION_ARGS)
 {
 	const char *at = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	List	   *names = lbt_names_of_index(PG_GETARG_OID(1));
 	LbtNamesItem item;
 	bool		matches = false;
 
 	while (next_item(&at, &item))
-		matches |= lbt_item_matches_index(&item, PG_GETARG_OID(1));
+		matches |= lbt_item_matches_names(&item, names);
 	PG_RETURN_BOOL(matches);
 }
