@@ -80,8 +80,8 @@ model_comes(const LbtScan *so)
 
 /*
  * Is there a model, or will there be one, and do we serve the keys?  Make one
- * if this index never had its chance, but not if the planner looks for a
- * column's end: that reads one leaf.
+ * if this index never had its chance.  The planner's look for a column's end
+ * needs none: only our engine gives up where all rows are dead.
  */
 static inline bool
 engine_serves(IndexScanDesc scan, LbtScan *so)
@@ -91,17 +91,14 @@ engine_serves(IndexScanDesc scan, LbtScan *so)
 	/* Look at the keys last, as that takes longest. */
 	lbt_index_update(index);
 	if (unlikely(index->state != LBT_READY) && (so->asked_training || !lbt_may_ask(index)) &&
-		!model_comes(so))
+		!model_comes(so) && !lbt_seeks_end(scan))
 		return false;
 	if (!lbt_scan_interval(scan, so))
 		return false;
-	if (likely(index->state == LBT_READY))
+	if (likely(index->state == LBT_READY) || lbt_seeks_end(scan))
 		return true;
-	if (scan->xs_snapshot->snapshot_type != SNAPSHOT_NON_VACUUMABLE)
-	{
-		so->asked_training = true;
-		lbt_train_on_use(scan->indexRelation, index);
-	}
+	so->asked_training = true;
+	lbt_train_on_use(scan->indexRelation, index);
 	return index->state == LBT_READY || model_comes(so);
 }
 
@@ -152,16 +149,10 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 #define PAGE_AHEAD 10
 #define ROW_AHEAD 4
 
-static inline bool
-same_block(const LbtItem *a, const LbtItem *b)
-{
-	return ItemPointerGetBlockNumberNoCheck(&a->tid) == ItemPointerGetBlockNumberNoCheck(&b->tid);
-}
-
 static inline void
 fetch_hint(const LbtScan *so, const LbtItem *item, int step)
 {
-	if (!same_block(item, item - step))
+	if (!lbt_same_block(item, item - step))
 		__builtin_prefetch(lbt_hint_at(so->hint_start,
 									   ItemPointerGetBlockNumberNoCheck(&item->tid)));
 	/* GCC 12 drops calls of functions that do nothing but prefetch. */
@@ -173,7 +164,7 @@ fetch_page(const LbtScan *so, LbtItem *item, int step)
 {
 	Buffer		hint;
 
-	if (same_block(item, item - step))
+	if (lbt_same_block(item, item - step))
 		return;
 	hint = *lbt_hint_at(so->hint_start, ItemPointerGetBlockNumberNoCheck(&item->tid));
 	if (hint < 1 || hint > NBuffers)

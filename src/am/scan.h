@@ -24,6 +24,12 @@ typedef struct LbtItem
 	Buffer		buffer;			/* hint: its block's, if the row is fetched */
 } LbtItem;
 
+static inline bool
+lbt_same_block(const LbtItem *a, const LbtItem *b)
+{
+	return ItemPointerGetBlockNumberNoCheck(&a->tid) == ItemPointerGetBlockNumberNoCheck(&b->tid);
+}
+
 /* The values of an "= ANY" column: distinct, in the index's order. */
 typedef struct LbtArray
 {
@@ -79,6 +85,8 @@ typedef struct LbtScan
 	bool		hands_over;		/* the blocks of rows */
 	uint32		hint_start;		/* of the table, when it does */
 	bool		any_dead;		/* among the items of cur */
+	int			barren;			/* pages read for the planner without finding
+								 * it a row; -1: it has found one */
 	int			narrays;
 	MemoryContext array_context;	/* reset at rescan; or NULL */
 	uint8	   *scratch;		/* for keys' encoded values; or NULL */
@@ -105,6 +113,19 @@ lbt_scan_count(LbtScan *so, LbtEvent event)
 {
 	lbt_count(so->index, event);
 	so->counts[event]++;
+}
+
+/*
+ * Does the planner look for the first or last value of the leading column
+ * (get_actual_variable_endpoint())?  It takes the first row that is not dead
+ * to all, and ends the scan; without one it uses its statistics.
+ */
+static inline bool
+lbt_seeks_end(IndexScanDesc scan)
+{
+	return unlikely(scan->xs_snapshot->snapshot_type == SNAPSHOT_NON_VACUUMABLE) &&
+		scan->xs_want_itup && scan->numberOfKeys == 1 && scan->keyData[0].sk_attno == 1 &&
+		scan->keyData[0].sk_flags == (SK_ISNULL | SK_SEARCHNOTNULL);
 }
 
 /* Swap the current leaf and the marked one, with copies and pins. */

@@ -20,6 +20,9 @@
 /* Probes that one visit to a leaf may serve: do not hold its lock for long. */
 #define MAX_PROBES_A_VISIT 2048
 
+/* Pages of dead rows, and of entries for such, that the planner may see. */
+#define MAX_BARREN_PAGES 64
+
 /* Items to allocate at first; later, as many as a leaf can have. */
 #define FEW_ITEMS 64
 
@@ -537,6 +540,35 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, OffsetNu
 	return buf;
 }
 
+/*
+ * Has the planner's scan met nothing but dead rows for so long that it should
+ * use its statistics?  To be asked before each step to a sibling: so->cur is
+ * what it has met last.
+ */
+static bool
+gives_up(IndexScanDesc scan, LbtScan *so, bool forward)
+{
+	if (!lbt_seeks_end(scan))
+		return false;
+	if (!so->cur.more[!forward])
+		so->barren = 0;			/* the scan's first leaf */
+	if (so->barren < 0)
+		return false;
+	so->barren++;
+	for (int i = 0; i < so->cur.nitems; i++)
+	{
+		const LbtItem *item = &so->cur.items[i];
+
+		if (!item->dead)
+		{
+			so->barren = -1;
+			return false;
+		}
+		so->barren += i == 0 || !lbt_same_block(item, item - 1);
+	}
+	return so->barren >= MAX_BARREN_PAGES;
+}
+
 bool
 lbt_scan_next_leaf(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
 {
@@ -548,7 +580,7 @@ lbt_scan_next_leaf(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
 		OffsetNumber offset = InvalidOffsetNumber;
 		Buffer		buf = InvalidBuffer;
 
-		if (so->cur.valid && so->cur.more[forward])
+		if (so->cur.valid && so->cur.more[forward] && !gives_up(scan, so, forward))
 			buf = lock_sibling(scan, so, forward);
 		else
 		{

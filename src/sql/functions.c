@@ -59,7 +59,7 @@ refusal_code(Relation rel)
 }
 
 Relation
-lbt_open_argument(FunctionCallInfo fcinfo, LOCKMODE lock, bool only_look)
+lbt_open_index(FunctionCallInfo fcinfo, LOCKMODE lock, const char *refusal)
 {
 	Relation	rel = try_relation_open(PG_GETARG_OID(0), lock);
 	const char *reason;
@@ -72,7 +72,15 @@ lbt_open_argument(FunctionCallInfo fcinfo, LOCKMODE lock, bool only_look)
 	if (reason)
 		ereport(ERROR,
 				(errcode(refusal_code(rel)),
-				 errmsg("\"%s\" has no model: %s", RelationGetRelationName(rel), reason)));
+				 errmsg("\"%s\" %s: %s", RelationGetRelationName(rel), refusal, reason)));
+	return rel;
+}
+
+Relation
+lbt_open_argument(FunctionCallInfo fcinfo, LOCKMODE lock, bool only_look)
+{
+	Relation	rel = lbt_open_index(fcinfo, lock, "has no model");
+
 	if (!lbt_relation_ownercheck(RelationGetRelid(rel), GetUserId()) &&
 		!(only_look && has_privs_of_role(GetUserId(), ROLE_PG_MONITOR)))
 		ereport(ERROR,

@@ -14,9 +14,14 @@
 
 /*
  * Open a function's first argument, an index that is fit to look into
- * (lbt_index_unfit()) and the caller's, under this lock, or raise an error
- * that says what is wrong.  With only_look members of pg_monitor need not own
- * it.
+ * (lbt_index_unfit()), under this lock, or raise an error that says what it
+ * cannot do or have, and why.
+ */
+extern Relation lbt_open_index(FunctionCallInfo fcinfo, LOCKMODE lock, const char *refusal);
+
+/*
+ * The same for a function about the model of the caller's index.  With
+ * only_look members of pg_monitor need not own it.
  */
 extern Relation lbt_open_argument(FunctionCallInfo fcinfo, LOCKMODE lock, bool only_look);
 
