@@ -6,7 +6,7 @@ server_pid=
 step_pid=
 outputs=()          # files worth keeping after a failure
 sanitize=           # yes: instrument our library
-patience=1          # how many times as long as usual steps may take
+patience=${LBT_PATIENCE:-1}   # how many times as long as usual steps may take
 suppressions=       # for valgrind: run the shared server under it
 user_env=()         # further variables for commands that as_user() runs
 clients_python=     # one with the packages of test/clients
@@ -46,7 +46,7 @@ wanted_by_name() { [ -n "$only" ] && wanted "$1"; }
 
 wants_shared() { wanted regress || wanted served || wanted isolation || wanted isolation-served || wanted catcheck; }
 
-wants_server() { wants_shared || wanted tap || wanted suites || wanted bench || wanted_by_name beside; }
+wants_server() { wants_shared || wanted symbols || wanted tap || wanted suites || wanted bench || wanted_by_name beside; }
 
 # What the tests need, where apt is there to bring it.
 install_packages() {
@@ -200,7 +200,7 @@ step() { # SECONDS COMMAND...
 copy_tree() {
     local part
     mkdir "$scratch/tree"
-    for part in Makefile Dockerfile META.json README.md CHANGELOG.md SECURITY.md learnedbtree.control debian doc sql src test expected bench/demo; do
+    for part in Makefile Dockerfile packaging META.json README.md CHANGELOG.md SECURITY.md learnedbtree.control debian doc sql src test expected bench/demo; do
         (cd "$root" && { [ ! -e "$part" ] || cp -R --parents "$part" "$scratch/tree/"; })
     done
     find "$scratch/tree" \( -name '*.o' -o -name '*.so' -o -name '*.bc' \) -delete
@@ -242,7 +242,7 @@ build_library() {
     outputs+=("$log")
     cd "$scratch/tree" || return 1
     [ -z "$sanitize" ] || flags=PROFILE=$sanitizer_flags
-    if ! as_user 900 make -s -j"$(nproc)" PG_CONFIG="$pgc" "$flags" all >"$log" 2>&1; then
+    if ! as_user $((900 * patience)) make -s -j"$(nproc)" PG_CONFIG="$pgc" "$flags" all >"$log" 2>&1; then
         not_ok build "$log"; return 1
     fi
 }
@@ -259,6 +259,7 @@ build_and_install() {
         not_ok install "$log"; return 1
     fi
     ok build
+    if [ -z "$sanitize" ] && wanted symbols; then run_logged symbols 60 test/check-symbols learnedbtree.so; fi
     if [ -z "$sanitize" ] && { wanted layers || wanted calls; }; then run_logged calls 60 test/check-layers "$scratch/tree/src"; fi
 }
 
@@ -360,7 +361,7 @@ need_server() {
     local data=$scratch/data log=$scratch/server.log program=()
     if [ -n "$server_pid" ]; then kill -0 "$server_pid" 2>/dev/null; return; fi
     outputs+=("$log")
-    if ! as_user 120 "$bindir/initdb" -D "$data" -A trust -U postgres --no-sync \
+    if ! as_user $((120 * patience)) "$bindir/initdb" -D "$data" -A trust -U postgres --no-sync \
          --locale=C.UTF-8 -E UTF8 >"$scratch/initdb.log" 2>&1; then
         not_ok server "$scratch/initdb.log"; return 1
     fi

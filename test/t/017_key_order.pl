@@ -118,7 +118,7 @@ DROP TABLE IF EXISTS key, sample;
 SELECT setseed(0.5);
 CREATE TABLE key (k $declared, g int);
 INSERT INTO key SELECT ($type{random})::$type{of}, whole(-2, 8) FROM generate_series(1, $number) i;
-CREATE TABLE sample AS SELECT k, g + whole(0, 2) * 0 AS g FROM
+CREATE TABLE sample AS SELECT k, (g + whole(0, 2) * 0)::int AS g FROM
 	(SELECT *, ntile(10) OVER (ORDER BY k $order) AS part FROM key) q WHERE part BETWEEN 2 AND 9 AND random() < 0.3 AND g BETWEEN 0 AND 5;
 INSERT INTO key SELECT k, g FROM (VALUES $extreme) v (k), generate_series(-2, 6, 4) g;
 INSERT INTO key SELECT @{[ $type{twin} // 'k' ]}, whole(0, 5) FROM key WHERE random() < 0.05;

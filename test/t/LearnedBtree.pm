@@ -25,7 +25,8 @@ sub private_install
 	my ($node) = @_;
 	my ($folder, $bin, $lib, $share) = (PostgreSQL::Test::Utils::tempdir(), map { $node->config_data("--$_") } qw(bindir pkglibdir sharedir));
 	my $prefix = $bin =~ s{/bin$}{}r;
-	foreach my $linked ($prefix, grep { !m{^\Q$prefix\E/} } $lib, $share)
+	# A server from a Python package has libraries beside it, too.
+	foreach my $linked ($prefix, glob($prefix =~ s{/[^/]+/[^/]+$}{/*.libs}r), grep { !m{^\Q$prefix\E/} } $lib, $share)
 	{
 		my $parent = "$folder$linked" =~ s{/[^/]+$}{}r;
 		system_or_bail('mkdir', '-p', $parent);

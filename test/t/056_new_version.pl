@@ -12,6 +12,7 @@ use LearnedBtree;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(usleep);
 
 my ($prefix, $lib, $extensions) = private_install(PostgreSQL::Test::Cluster->new('config'));
 my $node = PostgreSQL::Test::Cluster->new('new_version', install_path => $prefix);
@@ -195,6 +196,20 @@ foreach my $session ([ 'old', $old ], [ 'new', $new ])
 }
 is($old->query_safe($state), 'ready ready', 'the old library still has its models') if $sessions_load;
 is($node->psql('postgres', check_sql('t_l', 't_pkey')), 0, 'amcheck is content');
+
+# What a worker of the other version does not train, a session trains itself.
+foreach my $psql ($old, $new)
+{
+	$psql->query_safe('SELECT learnedbtree_stat_reset()');
+	my $trained = 0;
+	foreach my $try (1 .. 300)
+	{
+		$psql->query_safe('INSERT INTO t SELECT 100000 + (random() * 1e9)::int8 FROM generate_series(1, 3000) ON CONFLICT DO NOTHING');
+		$trained = $psql->query_safe(q(SELECT trainings > 0 FROM learnedbtree_stat WHERE indexrelname = 't_pkey')) eq 't' and last;
+		usleep(100_000);
+	}
+	ok($trained, 'a model is trained anew');
+}
 $_->quit foreach $old, $new;
 
 # The end: one library again.
