@@ -121,6 +121,12 @@ like($made, qr/^t$/m, 'models of a plain role keep within max_model_memory');
 is(as('plain', "$served SELECT count(*) FROM unread WHERE k BETWEEN 100 AND 299"), '200', 'who lost a model gets right answers');
 like(as('plain', 'SET learnedbtree.max_model_memory = 1000000'), qr/permission denied to set parameter/, 'only superusers raise it');
 
+my $dropped = as('plain', "$served SET learnedbtree.btree_indexes = 'd*'; CREATE TABLE d (k int8 PRIMARY KEY); INSERT INTO d SELECT g FROM generate_series(1, 20000) g; SELECT FROM learnedbtree_train('d_pkey'); "
+	  . "SELECT bytes > 0 FROM learnedbtree_model('d_pkey'); CREATE TEMP TABLE memory AS SELECT learnedbtree_model_memory() AS before, bytes FROM learnedbtree_model('d_pkey'); DROP TABLE d; "
+	  . 'SELECT learnedbtree_model_memory() = before - bytes FROM memory');
+is($dropped =~ s/^\n//r, "t\nt", 'what a dropped index had is free');
+like(as('plain', "LOAD 'learnedbtree'"), qr/access to library "learnedbtree" is not allowed/, 'only superusers load the library by name');
+
 # ---- long lists ----
 
 like(as('plain', "SELECT set_config('learnedbtree.btree_indexes', repeat('a,', 600000) || 'b', false)"), qr/A list has at most 1048576 bytes/, 'a list of more than 1 MB is refused');

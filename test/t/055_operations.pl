@@ -35,7 +35,7 @@ is_deeply([ sort $section{'Wait events'} =~ /^\| `\w+` \| `(\w+)`/mg ], [ sort k
 # ---- a server ----
 
 my $node = PostgreSQL::Test::Cluster->new('operations');
-$node->init;
+$node->init(allows_streaming => 'logical');
 configure_node($node);
 $node->append_conf('postgresql.conf', "shared_preload_libraries = 'learnedbtree'\nlearnedbtree.btree_indexes = 'all'\nlearnedbtree.min_leaves = 0\nlearnedbtree.naptime = 1h\n"
 	  . "enable_seqscan = off\nenable_hashjoin = off\nenable_mergejoin = off\nenable_bitmapscan = off\nenable_material = off\nenable_memoize = off\n");
@@ -76,6 +76,34 @@ is(lookups_of($cursor, 'FETCH 100 FROM c') > 90, 1, '... and a cursor');
 $own->query_safe('SET SESSION AUTHORIZATION own; SET learnedbtree.enable = on');
 $node->safe_psql('postgres', 'ALTER ROLE own SET learnedbtree.enable = on');
 
+# An apply worker: inserts by a model, of ten transactions.  It serves a table from its second transaction on.
+$node->safe_psql('postgres', 'CREATE DATABASE publisher; CREATE TABLE applied (k int8 PRIMARY KEY); INSERT INTO applied SELECT g * 1000 FROM generate_series(1, 20000) g');
+$node->safe_psql('publisher', "CREATE TABLE applied (k int8 PRIMARY KEY); CREATE PUBLICATION p FOR TABLE applied; SELECT pg_create_logical_replication_slot('s', 'pgoutput')");
+$node->safe_psql('postgres', "CREATE SUBSCRIPTION s CONNECTION '" . $node->connstr . " dbname=publisher' PUBLICATION p WITH (create_slot = false, copy_data = false)");
+my $last = 0;
+
+sub applied
+{
+	my $inserts = "SELECT inserts FROM learnedbtree_stat WHERE indexrelname = 'applied_pkey'";
+	my $before = $node->safe_psql('postgres', $inserts);
+	foreach (1 .. 10)
+	{
+		$last++;
+		$node->safe_psql('publisher', "INSERT INTO applied VALUES ($last * 1000 + 1)");
+	}
+	wait_until($node, "SELECT count(*) = 1 FROM applied WHERE k = $last * 1000 + 1");
+	return $node->safe_psql('postgres', $inserts) - $before;
+}
+
+# Calls of it until it says so.  (Counts are reported at most every 10 ms.)
+sub applies
+{
+	my ($wanted) = @_;
+	foreach (1 .. 20) { return 1 if (applied() > 0) == $wanted; }
+	return 0;
+}
+ok(applies(1), '... and an apply worker');
+
 # The page's statements, in one session each, as it is read.
 my @sql = $section{'Switch it off'} =~ /^```sql\n(.*?)^```/msg;
 is(scalar @sql, 3, 'the page has statements to switch us off and on, and a query');
@@ -90,12 +118,16 @@ is(lookups_of($prepared, 'EXECUTE p(3000)'), 0, '... prepared statements, too');
 like($prepared->query_safe('EXPLAIN EXECUTE p(3000)'), qr/Learned Look-Ahead/, '... although the node is there');
 foreach (1 .. 1000) { last if $cursor->query_safe('SHOW learnedbtree.enable') eq 'off'; select undef, undef, undef, 0.01; }
 cmp_ok(lookups_of($cursor, 'FETCH 5000 FROM c'), '<', 2, '... and the nested loop of a cursor');
+ok(applies(0), '... and the apply worker');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM t WHERE k = 7'), '1', '... and new sessions');
 is(lookups_of($own, 'SELECT count(*) FROM t WHERE k = 7'), 1, 'a session that sets it itself does not');
 like($node->safe_psql('postgres', $sql[1]), qr/^\|own\|\{learnedbtree.enable=on\}$/m, 'the query finds roles that do');
 run_block($sql[2]);
 foreach (1 .. 1000) { last if $open->query_safe('SHOW learnedbtree.enable') eq 'on'; select undef, undef, undef, 0.01; }
 is(lookups_of($open, 'SELECT count(*) FROM t WHERE k = 7'), 1, 'and back');
+
+$node->safe_psql('postgres', 'DROP SUBSCRIPTION s');
+$node->safe_psql('postgres', 'DROP DATABASE publisher');
 
 # Others follow autotrain.
 $node->safe_psql('postgres', 'ALTER SYSTEM SET learnedbtree.autotrain = off');
