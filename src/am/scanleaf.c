@@ -521,10 +521,15 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, OffsetNu
 	{
 		lbt_look_at_misses(rel, so->index);
 		buf = lbt_locate(rel, so->index, bound, scan->xs_snapshot, offset, &target, &outcome);
-		lbt_count_lookup(so->index, outcome.event, outcome.moved);
-		so->counts[LBT_EV_LOOKUP]++;
-		so->counts[outcome.event]++;
-		so->counts[LBT_EV_MOVED_RIGHT] += outcome.event == LBT_EV_VERIFIED && outcome.moved > 0;
+		if (unlikely(outcome.event == LBT_EV_NO_MODEL) && lbt_seeks_end(scan))
+			lbt_scan_count(so, LBT_EV_DELEGATED);	/* as nbtree would do it */
+		else
+		{
+			lbt_count_lookup(so->index, outcome.event, outcome.moved);
+			so->counts[LBT_EV_LOOKUP]++;
+			so->counts[outcome.event]++;
+			so->counts[LBT_EV_MOVED_RIGHT] += outcome.event == LBT_EV_VERIFIED && outcome.moved > 0;
+		}
 		if (!BufferIsValid(buf))
 			buf = lbt_descend(rel, so->index, bound, !forward, scan->xs_snapshot, offset);
 		if (BufferIsValid(buf))

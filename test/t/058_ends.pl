@@ -1,0 +1,73 @@
+# Only the planner's look for a column's end gives up at dead rows: scans by its snapshot with another key, or without index
+# tuples, or that have met one row, see all rows; so do all scans on a standby, where nobody marks entries of dead rows.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use LearnedBtree;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $folder = PostgreSQL::Test::Utils::tempdir;
+system("make -s -C '$FindBin::RealBin/../snapshot' PG_CONFIG=pg_config TO='$folder' >'$folder/build.log' 2>&1") == 0
+  or die 'the module does not build: ' . slurp_file("$folder/build.log");
+chmod 0755, $folder;
+
+my $node = PostgreSQL::Test::Cluster->new('ends');
+$node->init(allows_streaming => 1);
+configure_node($node);
+$node->append_conf('postgresql.conf', <<'CONF');
+session_preload_libraries = 'learnedbtree'
+learnedbtree.btree_indexes = 'e_b'
+learnedbtree.min_leaves = 0
+CONF
+$node->start;
+$node->safe_psql('postgres', <<"SQL");
+CREATE EXTENSION learnedbtree;
+CREATE FUNCTION rows_not_vacuumable(index regclass, backward bool, key bool, tuples bool) RETURNS int8 LANGUAGE C AS '$folder/snapshot';
+CREATE TABLE e (a int8, b int8 NOT NULL);
+INSERT INTO e SELECT i, i FROM generate_series(1, 100000) i;
+CREATE INDEX e_a ON e USING learnedbtree (a);
+CREATE INDEX e_b ON e (b);
+SELECT learnedbtree_train('e_b');
+SQL
+$node->backup('base');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'base', has_streaming => 1);
+$standby->start;
+
+# What the scans see, the planner's or the others, from each side.  (A statement that uses the table has a btree index served.)  The second
+# time, entries of dead rows have been marked.
+sub seen
+{
+	my ($on, $index, $planners) = @_;
+	return join(' ', map {
+		$on->safe_psql('postgres', 'DO $$ BEGIN PERFORM FROM e LIMIT 0; END $$;'
+			  . "SELECT string_agg(rows_not_vacuumable('$index', b, k, t)::text, ',' ORDER BY b, k, t) "
+			  . "FROM unnest('{f,t}'::bool[]) b, unnest('{f,t}'::bool[]) k, unnest('{f,t}'::bool[]) t WHERE (k AND t) = $planners");
+	} 1 .. 2);
+}
+
+my @steps = (
+	[ 'dead in the middle', 'DELETE FROM e WHERE a > 1000 AND a <= 99000', 2000, 2000 ],
+	[ 'one row at each end', 'DELETE FROM e WHERE a > 1 AND a < 100000', 2, 2 ],
+	[ 'dead at both ends', 'UPDATE e SET a = 50000, b = 50000 WHERE a = 1; DELETE FROM e WHERE a > 50000', 1, 0 ]);
+foreach my $step (@steps)
+{
+	my ($name, $sql, $rows, $planner) = @$step;
+	$node->safe_psql('postgres', $sql);
+	foreach my $index ('e_a', 'e_b')
+	{
+		# first, as it gives up only before it has met a row
+		is(seen($node, $index, 'true'), "$planner,$planner $planner,$planner", "$name, $index: the planner's scan");
+		is(seen($node, $index, 'false'), join(' ', (join(',', ($rows) x 6)) x 2), "$name, $index: other scans");
+	}
+}
+$node->wait_for_catchup($standby, 'replay', $node->lsn('flush'));
+is(seen($standby, $_, 'true'), '1,1 1,1', "$_: the planner's scan on a standby") foreach 'e_a', 'e_b';
+cmp_ok($node->safe_psql('postgres', "SELECT sum(lookups) FROM learnedbtree_stat WHERE indexrelname ~ '^e_[ab]\$'"), '>=', 96, 'our engine has served the scans');
+$standby->stop;
+$node->stop;
+done_testing();
