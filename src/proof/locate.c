@@ -459,7 +459,10 @@ lbt_place(Relation rel, LbtIndex *index, const LbtBound *key, IndexTuple itup, b
 	Search		search = {.rel = rel,.index = index,.bound = key,.itup = itup,.unique = unique};
 	uint64		code = bound_code(index, key);
 	LbtEvent	event = LBT_EV_INSERT_FALLBACK;
-	LbtTarget	target;
+	LbtTarget	target,
+				made_ahead;
+	bool		made = unlikely(lbt_mailbox_is_full(&index->mailbox)) &&
+		lbt_mailbox_take(&index->mailbox, index->generation, code, &made_ahead);
 
 	place->block = InvalidBlockNumber;
 	place->moved = false;
@@ -467,7 +470,10 @@ lbt_place(Relation rel, LbtIndex *index, const LbtBound *key, IndexTuple itup, b
 		event = try_target(&search, code, &target, place);
 	if (event == LBT_EV_INSERT_FALLBACK)
 	{
-		predict_target(index, key, code, index->seen.slot, &target);
+		if (made)
+			target = made_ahead;
+		else
+			predict_target(index, key, code, index->seen.slot, &target);
 		prefetch_target(index, &target, true);
 		event = try_target(&search, code, &target, place);
 	}

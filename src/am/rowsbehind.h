@@ -1,0 +1,39 @@
+/*
+ * rowsbehind.h - leaves of rows that are in the table already, and whose index
+ * entries come next.
+ *
+ * COPY puts up to a thousand rows into the table before it inserts their
+ * entries, in the same order.  So the rows behind the one being inserted tell
+ * which leaves the index will need:
+ *
+ *     table page   r1  r2  r3  r4  r5 ...      all there
+ *     entries      e1  e2                      inserted
+ *                       |   |___|___|
+ *                       |     keys, predictions; missing leaves asked for
+ *                       the row at hand
+ *
+ * There are two batches: when half of one has been inserted, the next one is
+ * begun.  Everything here is a hint.  A page of the table is share-locked for a
+ * moment, with no other page locked, and no pin is kept.
+ */
+#ifndef LBT_ROWSBEHIND_H
+#define LBT_ROWSBEHIND_H
+
+#include "postgres.h"
+
+#include "nodes/execnodes.h"
+#include "registry/view.h"
+
+/* What a statement knows of the rows behind; in the IndexInfo's context. */
+typedef struct LbtRowsBehind LbtRowsBehind;
+
+/*
+ * The statement inserts the entry of the row with this TID.  Puts a prediction
+ * for it into the index's mailbox if there is one, and looks for rows behind
+ * it.  The index's view is up to date and has a model; the caller holds no
+ * lock.  *behind is NULL before the first call.
+ */
+extern void lbt_rows_behind(LbtRowsBehind **behind, Relation rel, LbtIndex *index, Relation table,
+							ItemPointer tid, const IndexInfo *info);
+
+#endif							/* LBT_ROWSBEHIND_H */
