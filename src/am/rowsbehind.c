@@ -19,7 +19,6 @@ typedef struct Rows
 {
 	int			n;
 	int			at;				/* the next one to be inserted */
-	bool		missed;			/* leaves had to be read */
 	ItemPointerData tid[LBT_BATCH];
 	LbtReads   *leaves;			/* that are not at hand; or NULL */
 	LbtBatch	batch;			/* of batch.n = n keys, of a model */
@@ -32,9 +31,8 @@ struct LbtRowsBehind
 	int			next_pause;
 	MemoryContext context;		/* of keys' copies while a batch is made */
 	uint8	   *scratch;		/* for keys' encoded values; or NULL */
-	Rows	   *now;
+	Rows	   *now;			/* NULL: nothing was ever behind */
 	Rows	   *next;
-	Rows		rows[2];
 };
 
 static LbtRowsBehind *
@@ -46,16 +44,35 @@ make_behind(const LbtIndex *index, Relation table, const IndexInfo *info)
 	behind->never = !lbt_is_heap(table) || info->ii_Predicate != NIL;
 	for (int i = 0; i < index->keyspec.ncolumns; i++)
 		behind->never |= info->ii_IndexAttrNumbers[i] <= 0;
-	if (behind->never)
-		return behind;
-	behind->now = &behind->rows[0];
-	behind->next = &behind->rows[1];
+	return behind;
+}
+
+/* Is there any row behind this one on its page? */
+static bool
+is_any_behind(Relation table, ItemPointer tid)
+{
+	Buffer		buf = ReadBuffer(table, ItemPointerGetBlockNumber(tid));
+	bool		any;
+
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	any = PageGetMaxOffsetNumber(BufferGetPage(buf)) > ItemPointerGetOffsetNumber(tid);
+	UnlockReleaseBuffer(buf);
+	return any;
+}
+
+/* Make room for batches: they are large, and most statements need none. */
+static void
+make_batches(LbtRowsBehind *behind, const LbtIndex *index, const IndexInfo *info)
+{
+	Rows	   *rows = MemoryContextAllocZero(info->ii_Context, 2 * sizeof(Rows));
+
+	behind->now = &rows[0];
+	behind->next = &rows[1];
 	behind->context = AllocSetContextCreate(info->ii_Context, "learnedbtree rows behind",
 											ALLOCSET_SMALL_SIZES);
 	if (index->keyspec.encoded)
 		behind->scratch = MemoryContextAlloc(info->ii_Context, (Size) LBT_BATCH *
 											 index->keyspec.ncolumns * LBT_SCRATCH_BYTES);
-	return behind;
 }
 
 /* Add a row's key; false if it cannot be told from the row. */
@@ -140,7 +157,6 @@ begin_rows_behind(LbtRowsBehind *behind, Relation rel, LbtIndex *index, Relation
 
 	MemoryContextReset(behind->context);
 	rows->n = rows->at = rows->batch.n = 0;
-	rows->missed = false;
 	while (add_page(behind, index, table, block, from, info, rows) &&
 		   ++block < RelationGetNumberOfBlocks(table) && lbt_block_cached(table, block))
 		from = FirstOffsetNumber;
@@ -204,6 +220,15 @@ lbt_rows_behind(LbtRowsBehind **where, Relation rel, LbtIndex *index, Relation t
 		behind->pause--;
 		return;
 	}
+	if (behind->now == NULL)
+	{
+		if (is_ascending(index) || !is_any_behind(table, tid))
+		{
+			let_pass(behind);
+			return;
+		}
+		make_batches(behind, index, info);
+	}
 	if (!is_next(behind->now, tid))
 	{
 		end_rows(index, behind->now);
@@ -228,7 +253,7 @@ lbt_rows_behind(LbtRowsBehind **where, Relation rel, LbtIndex *index, Relation t
 		return;
 	}
 	if (rows->leaves != NULL)
-		rows->missed |= lbt_batch_leaves_come(index, &rows->batch, rows->leaves, rows->at);
+		(void) lbt_batch_leaves_come(index, &rows->batch, rows->leaves, rows->at);
 	if (lbt_batch_current(index, &rows->batch))
 		lbt_mailbox_put(&index->mailbox, &rows->batch.target[rows->at],
 						rows->batch.code[rows->at]);
