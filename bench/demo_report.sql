@@ -32,6 +32,6 @@ SELECT k.title AS "keys",
   JOIN figures f USING (name)
  ORDER BY k.ordinal;
 
-\echo 'btree: learnedbtree.btree_indexes = none.  served: all.  pages: index pages touched a lookup or an inserted row.'
-\echo 'µs: time a lookup or a row takes in the server.  max error: of the spline, in leaves.'
+\echo 'btree: learnedbtree.btree_indexes = none.  served: all.  pages: index pages visited by a lookup or an insert.'
+\echo 'µs: time of a lookup or an insert in the server.  max error: largest error of the spline, in leaves.'
 \echo 'hit rate: lookups answered by the predicted leaf or a right neighbour; the others descended as in btree.'

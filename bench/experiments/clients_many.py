@@ -110,8 +110,9 @@ def _prepared(bench, clients):
 
 def _chart(bench, kind, numbers, measurements):
     results = {result["key"]: result["samples"] for result in bench.results}
-    bench.add_chart(f"{measurements[0].title.rpartition(',')[0]}, by number of clients ({os.cpu_count()} cores)",
-                    "clients", "lookups a second", {
+    what = measurements[0].title.rpartition(",")[0].removeprefix("many: ")
+    bench.add_chart(f"Throughput by number of clients: {what} ({os.cpu_count()} cores)",
+                    "clients", "lookups/s", {
         contender.name: [(number, median(results[f"many_{kind}_{number}"][contender.name])) for number in numbers]
         for contender in bench.contenders}, kind="bars")
 

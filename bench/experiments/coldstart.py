@@ -104,7 +104,7 @@ class ColdStart(Experiment):
             twins.check_contents(bench, title)
             twins.drop(bench)
         bench.add_table("Writes by key, in a PL/pgSQL function; the rest are reads by key", rows)
-        bench.add_chart("Writes by key, in a PL/pgSQL function", "kind of write, and its share of the operations",
+        bench.add_chart("Throughput by kind and share of writes", "kind of write, and its share of the operations",
                         "operations/s", {contender.name: [
                             (f"{row[0]}, {writes} %", row[1 + len(bench.contenders) * number + column])
                             for row in rows[1:] for number, writes in enumerate(WRITES_IN_100)]

@@ -111,7 +111,7 @@ def _report(bench, operation, starts):
         bench.add_result(f"start_{operation.name}_{key}", f"{title}: {of}", "µs",
                          {name: [value(one.run) for one in own] for name, own in starts.items()})
     bench.targets.update({f"start_{operation.name}_{key}": None for key in ("second", "mean", "p99")})
-    bench.add_chart(f"After a cold start: {operation.title}", "s since the client was started", "lookups/s", {
+    bench.add_chart(f"Lookups after a cold start: {operation.title}", "seconds since the client started", "lookups/s", {
         name: [((number + 1) * options.bucket / 1000, float(rate)) for number, rate in
                enumerate(numpy.median([one.rates for one in own], axis=0))] for name, own in starts.items()})
     bench.say(f"{title}: " + ", ".join(f"{name} {numpy.median(peaks):,.0f}/s at the peak"

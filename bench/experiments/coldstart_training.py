@@ -31,7 +31,7 @@ def measure(bench, indexes):
     model = learned.train(bench, index)  # the last sample may have restarted the server
     bench.add_table(f"Training from parents, and reading all leaves ({model['leaves']:,}), ms", rows)
     bench.say("training: " + ", ".join(f"{way} {median(times[way, 'warm']):.3g} ms" for way, _ in ways))
-    bench.add_chart("Training from parents, and reading all leaves", "", "ms", {
+    bench.add_chart("Time to train a model, and to read all leaves instead", "", "ms", {
         {"warm": "in memory", "cold": "cold"}[state]: [(way, median(times[way, state])) for way, _ in ways]
         for state in ("warm", "cold")}, kind="bars", log_y=True)
 

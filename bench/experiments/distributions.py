@@ -20,7 +20,7 @@ TRAININGS = 5  # of each model; the time is their median
 
 
 class Distributions(Keys):
-    title = "Models and index-only joins by distribution of the keys"
+    title = "Models and index-only joins by key distribution"
     groups = {**keys_sets.GROUPS, "distributions": DISTRIBUTIONS, "all": DISTRIBUTIONS + keys_sets.GROUPS["all"]}
     usual_sets = "distributions,real,ycsb_c,email_c,urls"
 
@@ -47,7 +47,7 @@ class Distributions(Keys):
                              ("Training, µs a leaf", lambda model: model["training_ms"] * 1000 / model["leaves"])):
             bench.add_table(f"{title}, by max_error", [["", *map(str, errors)]] + [
                 [key_set, *(value(models[error]) for error in errors)] for key_set, models in self.models.items()])
-        bench.add_chart("Knots by error", "max_error, leaves", "knots", {
+        bench.add_chart("Size of the model by its largest error", "max_error, in leaves", "knots of the spline", {
             key_set: [(error, models[error]["knots"]) for error in errors]
             for key_set, models in self.models.items()}, log_x=True, log_y=True)
 

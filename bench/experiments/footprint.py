@@ -16,7 +16,7 @@ MIN_ROWS = 20_000
 
 
 class Footprint(Experiment):
-    title = "What serving costs beside time"
+    title = "Costs of serving other than time"
 
     def add_options(self, parser):
         parser.set_defaults(contenders="btree,served", rows=1_000_000)

@@ -92,7 +92,7 @@ class Mix(Clients):
         rows += [["memory of a session, kB", *(private / 1024 for private, _ in memory)],
                  ["... in its memory contexts, kB", *(contexts / 1024 for _, contexts in memory)]]
         bench.add_table("What the mix costs", [["", *names], *rows])
-        bench.add_chart("CPU of workers during the mix, by round", "round", "% of one core", {
+        bench.add_chart("Processor time of background workers, by round", "round", "% of one core", {
             name: [(number, 100 * sample["cpu"] / sample["seconds"]) for number, sample in enumerate(samples, 1)]
             for name, samples in measured.items()})
         models, = bench.connection.execute(f"SELECT {EXTENSION}_model_memory()").fetchone()

@@ -37,7 +37,7 @@ def forced(method):
 
 
 class Joins(Experiment):
-    title = "Joins by outer : inner"
+    title = "Join time by table ratio"
 
     def add_options(self, parser):
         parser.set_defaults(contenders="btree,served,served-plain", rounds=3)
@@ -130,7 +130,7 @@ class Joins(Experiment):
                     found.setdefault((kind, order), {})[ratio] = times, pages
         bench.connection.execute(f"DROP TABLE {OUTER}")
         for (kind, order), by_ratio in found.items():
-            self._show(bench, f"{state.capitalize()}: {KINDS[kind][0]}, {order}", by_ratio)
+            self._show(bench, state, f"{KINDS[kind][0]}, {order}", by_ratio)
 
     def load_outer(self, bench, ratio, order):
         bench.connection.execute("RESET ALL")
@@ -211,17 +211,20 @@ class Joins(Experiment):
         return any(node.get("Custom Plan Provider") == NODE for node in plan_nodes(plan))
 
     @staticmethod
-    def _show(bench, title, by_ratio):
+    def _show(bench, state, what, by_ratio):
         names = list(next(iter(by_ratio.values()))[0])
-        head = ["outer : inner", "outer rows", *(f"loop, {name}" if "join" not in name else name for name in names)]
+        titles = [name if "join" in name else f"nested loop, {name}" for name in names]
+        head = ["outer : inner", "outer rows", *titles]
         lines = [[f"1 : {ratio:,}", bench.options.rows // ratio] for ratio in by_ratio]
         for words, which in (("ms a join", 0), ("blocks read", 1)):
             values = [[median(found[which][name]) for name in names] for found in by_ratio.values()]
             if any(map(any, values)):
-                bench.add_table(f"{title}, {words}", [head] + [line + row for line, row in zip(lines, values)])
-        bench.add_chart(f"{title} (of the contenders: nested loops)", "inner rows for each outer row", "ms a join",
-                        {name: [(ratio, median(found[0][name])) for ratio, found in by_ratio.items()]
-                         for name in names}, log_x=True, log_y=True)
+                bench.add_table(f"{state.capitalize()}: {what}, {words}",
+                                [head] + [line + row for line, row in zip(lines, values)])
+        where = state.replace("warm", "in memory").replace("cold", "not in memory")
+        bench.add_chart(f"Join time by table ratio: {what}, {where}", "inner rows for each outer row", "ms a join",
+                        {title: [(ratio, median(found[0][name])) for ratio, found in by_ratio.items()]
+                         for title, name in zip(titles, names)}, log_x=True, log_y=True)
 
 
 def takes_part(method, contender):

@@ -63,7 +63,7 @@ def _show(bench, loops):
     bench.add_table("Models of clustered keys by max_error", [
         ["max_error, leaves", "found: max", "mean", "knots", "model, bytes", "training, ms"],
         *([error, *(loop.model[figure] for figure in figures)] for error, loop in loops.items())])
-    bench.add_chart(f"Nested loop, index only, clustered keys, 1 : {RATIO}, by error of the model", "max_error, leaves",
+    bench.add_chart(f"Join time by the model's largest error, clustered keys, 1 : {RATIO}", "max_error, in leaves",
                     "µs a probe", {contender.name: [(error, median(samples[contender.name]))
                                                     for error, samples in found.items()]
                                    for contender in bench.contenders}, log_x=True)

@@ -27,7 +27,7 @@ FIGURES = ("speed-up", "by the model, % of probes", "verified, % of lookups", "a
 
 
 class Keys(Experiment):
-    title = "Index-only joins by keys of many kinds"
+    title = "Index-only joins by key type"
     groups = keys_sets.GROUPS
     usual_sets = "main,real"
 

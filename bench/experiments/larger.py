@@ -225,8 +225,8 @@ class Larger(Experiment):
             blocks.append([title, *(median(of(what)[name]) for name in names for what in figures)])
         bench.add_table("Blocks read an operation, and its mean latency", blocks)
         for clients in bench.options.clients:
-            for title, y, value in (("p99 of an operation", "µs", lambda sample: sample.p99),
-                                    ("Blocks read an operation", "blocks of 8 kB, index and table",
+            for title, y, value in (("Latency at the 99th percentile", "µs", lambda sample: sample.p99),
+                                    ("Blocks read in an operation", "blocks of 8 kB, index and table",
                                      lambda sample: sample.index + sample.table)):
                 bench.add_chart(f"{title}, {_of_clients(clients)}", "operation, shared_buffers in % of the index", y, {
                     name: [(f"{operation.title}, {share:g} %", median(map(value, samples[name])))

@@ -29,7 +29,7 @@ TEXT_BYTES = 300  # a row of 100-byte text: table and index
 
 
 class Write(Experiment):
-    title = "Writes, and reads among them, of int8 keys"
+    title = "Writes, and mixes with reads, on int8 keys"
 
     def add_options(self, parser):
         parser.set_defaults(contenders="btree,served")

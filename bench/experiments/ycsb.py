@@ -311,7 +311,7 @@ class Ycsb(Experiment):
     def _add_charts(bench, part, found):
         for distribution in bench.options.distributions:
             cases = [case for case in found if case.distribution == distribution]
-            bench.add_chart(f"YCSB, {part.replace('-', ' ')}, {distribution}: throughput", "workload, client threads",
+            bench.add_chart(f"YCSB throughput, {distribution} keys, {part.replace('-', ' ')}", "workload and client threads",
                             "operations/s", {contender.name: [
                                 (f"{case.workload.upper()} {case.threads}",
                                  median(run.throughput for run in found[case][contender.name])) for case in cases]

@@ -196,8 +196,8 @@ def draw(bench, title, folder, name):
     speedups = [row for row in speedups if row[1]]
     written, pictures = [], []
     if speedups:
-        pictures.append((f"{title}: times as fast as {BASELINE}", f"{name}_speedup"))
-        written += result_chart.draw_speedups(title, BASELINE, speedups, paths(pictures[-1][1]))
+        pictures.append((f"{title}: speed-up over {BASELINE}", f"{name}_speedup"))
+        written += result_chart.draw_speedups(pictures[-1][0], BASELINE, speedups, paths(pictures[-1][1]))
     for number, chart in enumerate(bench.charts, 1):
         pictures.append((chart["title"], f"{name}_{number}"))
         written += result_chart.draw(chart, paths(pictures[-1][1]))

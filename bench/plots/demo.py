@@ -30,7 +30,7 @@ def run(bench, cleanup, draw):
     bench.server = cleanup.enter_context(ScratchServer(installation, settings, options.scratch, bench.say))
     bench.connection = cleanup.enter_context(contextlib.closing(bench.server.connect()))
     bench.connection.execute(f"CREATE EXTENSION {EXTENSION}")
-    for key_set in keys_sets.choose(options.sets):
+    for key_set in keys_sets.choose(options.sets, keys_sets.GROUPS):
         if not key_set.file:
             raise Failed(f"{key_set.name} is no set of real keys")
         if reason := keys_sets.missing(bench, key_set):

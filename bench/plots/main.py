@@ -19,22 +19,22 @@ DEMO_WATCH_SECONDS = 60
 def parse():
     parser = argparse.ArgumentParser(
         prog="bench/plot", formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-        description="Draw the model of a served or learnedbtree index, and how its predictions fare while the server works.")
-    parser.add_argument("index", nargs="?", help="name of the index, with its schema if need be")
+        description="Draw the model of a served or learnedbtree index, and the results of its predictions over time.")
+    parser.add_argument("index", nargs="?", help="name of the index, with its schema if necessary")
     parser.add_argument("--connection", default="", metavar="STRING",
-                        help="libpq connection string or URI; what it leaves open, PGHOST and the like say")
+                        help="libpq connection string or URI; PGHOST and similar variables supply the rest")
     parser.add_argument("--out", default=".", metavar="DIR", help="folder for the PNG and SVG files")
     parser.add_argument("--watch", type=float, default=0, metavar="SECONDS",
-                        help=f"sample learnedbtree_stat for so long (with --demo: {DEMO_WATCH_SECONDS})")
-    parser.add_argument("--every", type=float, default=1, metavar="SECONDS", help="between two samples")
+                        help=f"how long to sample learnedbtree_stat (with --demo: {DEMO_WATCH_SECONDS})")
+    parser.add_argument("--every", type=float, default=1, metavar="SECONDS", help="interval between two samples")
     parser.add_argument("--points", type=int, default=2000,
-                        help="draw at most so many; models of more leaves are drawn in buckets of several")
+                        help="most points of a curve; larger models are drawn in groups of several leaves")
     group = parser.add_argument_group("demonstration")
-    group.add_argument("--demo", action="store_true", help="load real keys into a scratch server, and work on them")
+    group.add_argument("--demo", action="store_true", help="load real keys into a scratch server, insert and look up")
     group.add_argument("--sets", default="commit_times,ipv4_starts", help="real key sets, see bench/keys")
     group.add_argument("--keys", default=os.environ.get("LBT_KEYS"), help="folder with their files")
-    group.add_argument("--rows", type=int, help="rows in the end (default: as many as the set has keys); half of them "
-                                                "are there at the beginning")
+    group.add_argument("--rows", type=int, help="final number of rows (default: as many as the set has keys); "
+                                                "half of them are loaded at the start")
     group.add_argument("--pg-config", default=os.environ.get("PG_CONFIG", "pg_config"), help="which server")
     group.add_argument("--scratch", help="folder for the scratch cluster (default: the system's temporary folder)")
     options = parser.parse_args()

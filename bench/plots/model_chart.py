@@ -17,8 +17,8 @@ def draw(model, title, paths):
     figure = pyplot.figure(figsize=(9, 7))
     grid = figure.add_gridspec(2, 2, height_ratios=(5, 2), width_ratios=(3, 2))
     measures = model.measures
-    figure.suptitle(f"{title}: {measures['leaves']:,} leaves, {measures['knots']:,} knots, "
-                    f"an error of at most {measures['max_error']:g} leaves", fontsize=11)
+    figure.suptitle(f"Model of an index: {title}\n{measures['leaves']:,} leaves, {measures['knots']:,} knots, "
+                    f"off by at most {measures['max_error']:g} leaves", fontsize=11)
     curve = _Curve(model)
     whole = figure.add_subplot(grid[0, 0])
     curve.draw(whole)
@@ -45,7 +45,7 @@ class _Curve:
             axes.set_xlim(self.keys[0] - margin, self.keys[-1] + margin)
         axes.set_ylim(bottom=0)
         axes.set_xlabel(self.name)
-        axes.set_ylabel("leaves to the left")
+        axes.set_ylabel("leaf number, in key order")
         axes.yaxis.set_major_formatter(ticker.StrMethodFormatter("{x:,.0f}"))
         axes.legend(loc="upper left")
 
@@ -56,7 +56,7 @@ class _Curve:
         first = max(starts, key=lambda start: sum(start <= slot <= start + width for slot in self.knot_slots))
         inside = [key for key, slot in zip(self.keys, self.slots) if first <= slot <= first + width]
         self._draw_lines(axes, small=False)
-        axes.set_title("where knots are densest", fontsize=9)
+        axes.set_title("The framed part, where knots are densest", fontsize=9)
         axes.tick_params(labelsize=8)
         axes.xaxis.set_major_locator(ticker.MaxNLocator(3))
         axes.yaxis.set_major_formatter(ticker.StrMethodFormatter("{x:,.0f}"))
@@ -68,9 +68,9 @@ class _Curve:
                                           edgecolor="black", linewidth=0.8, zorder=5))
 
     def _draw_lines(self, axes, small):
-        axes.plot(self.keys, self.slots, color=style.DATA, linewidth=5, alpha=0.35, solid_capstyle="round",
-                  label="smallest keys of the leaves")
-        axes.plot(self.knot_keys, self.knot_slots, color=style.MODEL, linewidth=1, label="spline and its knots",
+        axes.plot(self.keys, self.slots, color=style.DATA, linewidth=5, alpha=0.6, solid_capstyle="round",
+                  label="first key of each leaf")
+        axes.plot(self.knot_keys, self.knot_slots, color=style.MODEL, linewidth=1, label="model: spline and knots",
                   marker="o" if len(self.knot_slots) <= MAX_MARKERS else "", markersize=2 if small else 3.5)
 
 
@@ -79,16 +79,16 @@ def _draw_errors(axes, model):
     leaves = [bucket["first_slot"] for bucket in measured]
     several = any(bucket["leaves"] > 1 for bucket in model.buckets)
     axes.vlines(leaves, 0, [bucket["max_error"] for bucket in measured], color=style.DATA, linewidth=0.8,
-                label="largest of each bucket of leaves" if several else "error at each leaf")
+                label="largest error in each group of leaves" if several else "error at each leaf")
     if several:
         axes.plot(leaves, [bucket["mean_error"] for bucket in measured], color=style.MODEL, linewidth=0.8,
-                  label="mean of each bucket")
+                  label="mean error in each group")
     axes.axhline(model.measures["mean_error"], color=style.MODEL, linewidth=1, linestyle="--",
-                 label=f"mean of all, {model.measures['mean_error']:.2f}")
+                 label=f"mean error, {model.measures['mean_error']:.2f} leaves")
     axes.set_xlim(0, max(1, model.measures["leaves"]))
     axes.set_ylim(0, max(1, model.measures["max_error"]) * 1.4)
-    axes.set_xlabel("leaf, in key order")
-    axes.set_ylabel("error, leaves")
+    axes.set_xlabel("leaf number, in key order")
+    axes.set_ylabel("error of the model,\nin leaves")
     axes.xaxis.set_major_formatter(ticker.StrMethodFormatter("{x:,.0f}"))
     axes.yaxis.set_major_locator(ticker.MaxNLocator(integer=True))
     axes.legend(loc="upper right", ncols=3)

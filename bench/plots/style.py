@@ -1,4 +1,8 @@
-"""What all pictures have in common."""
+"""What all pictures have in common.
+
+The colors are those of Okabe and Ito, which people who are color-blind can tell apart.  Red stands for a loss against
+btree, and for nothing else.  Series also differ by their markers, so a picture is readable without colors.
+"""
 
 import matplotlib
 from matplotlib import pyplot
@@ -6,43 +10,53 @@ from PIL import Image
 
 matplotlib.use("Agg")  # files only: no display is needed
 
-DATA = "tab:blue"
-MODEL = "tab:red"
-GOOD = "tab:green"
-MOVED = "tab:orange"
-REASONS = {"fallback_no_model": "black", "fallback_block": "tab:brown", "fallback_page": "tab:purple",
-           "fallback_low": "tab:pink", "fallback_high": "tab:red"}
-CONTENDERS = {"btree": "tab:gray", "served": MODEL, "served-plain": MOVED, "hash": "tab:purple", "learnedbtree": DATA,
-              "learnedbtree-off": "tab:cyan"}
-OTHERS = ("tab:green", "tab:olive", "tab:pink", "tab:brown", "tab:blue", "tab:orange", "tab:purple", "tab:cyan")
-MARKERS = "osD^v"  # another one each time that the colors begin anew
+BLACK, GREY = "black", "#767676"
+BLUE, SKY, GREEN, ORANGE, PURPLE = "#0072B2", "#56B4E9", "#009E73", "#E69F00", "#CC79A7"
+LOSS = "#D55E00"
+
+DATA, MODEL = SKY, BLACK  # what is in the index, and what the model says of it
+GOOD, MOVED, FULL, DESCENDED = BLUE, ORANGE, SKY, BLACK  # what became of a prediction
+REASONS = {"fallback_no_model": ("no model", BLACK, "-"), "fallback_block": ("block beyond the file's end", GREY, "--"),
+           "fallback_page": ("no leaf any more", PURPLE, "-."), "fallback_low": ("key may lie left", GREEN, ":"),
+           "fallback_high": ("key lies right", SKY, "--")}
+LOOKUPS, INSERTS = BLUE, ORANGE
+CONTENDERS = {"btree": GREY, "served": BLUE, "served-plain": SKY, "hash": PURPLE, "learnedbtree": GREEN,
+              "learnedbtree-off": BLACK}
+OTHERS = (ORANGE, GREEN, PURPLE, BLACK, SKY, BLUE, GREY)
+MARKERS = "osD^vP*X"
+LINES = ("-", "--", ":", "-.")
 COLORS = 96  # of a PNG; a palette makes it a third as large
 
 
-def of_contender(name, number):
-    """The color of a series; one whose name begins with a contender's is that contender's."""
-    return CONTENDERS.get(name.split(",")[0], OTHERS[number % len(OTHERS)])
+def contender_of(name):
+    """The contender that a part of a series' name is: "btree, cold" is btree's; None: no contender's."""
+    return next((part for part in name.split(", ") if part in CONTENDERS), None)
 
 
-def marker_of(number):
-    return MARKERS[number // len(OTHERS) % len(MARKERS)]
+def of_series(names):
+    """{name: (color, marker, line)} for the series of a chart.
 
-
-def numbered(names):
-    """{name: number for its color and marker}; contenders have colors of their own, and take none from the others."""
-    others = [name for name in names if name.split(",")[0] not in CONTENDERS]
-    return {name: others.index(name) if name in others else 0 for name in names}
-
-
-def line_of(name):
-    """Of several series of one contender ("btree, cold"), only the first is a solid line."""
-    return "--" if name.split(",")[0] in CONTENDERS and "," in name else "-"
+    A contender has its color in all charts.  Where a contender has several series, their lines differ.
+    """
+    taken = {CONTENDERS[own] for name in names if (own := contender_of(name))}
+    free = [color for color in OTHERS if color not in taken]
+    looks, lines, others = {}, {}, 0
+    for number, name in enumerate(names):
+        if own := contender_of(name):
+            color = CONTENDERS[own]
+        else:
+            color = free[others % len(free)]
+            others += 1
+        lines[color] = lines.get(color, -1) + 1
+        looks[name] = (color, MARKERS[number % len(MARKERS)], LINES[lines[color] % len(LINES)])
+    return looks
 
 
 def save(figure, paths):
     """PNG and SVG; the same data give the same files."""
     for axes in figure.axes:
         axes.grid(alpha=0.3)
+        axes.set_axisbelow(True)
         if legend := axes.get_legend():
             for text in legend.get_texts():
                 text.set_fontsize(8)

@@ -15,7 +15,7 @@ def draw(series, title, paths):
     if not any(interval["lookups"] or interval["inserts"] for interval in series):
         raise Failed("nothing was looked up or inserted through the model while it was watched")
     figure, (hits, misses, inserts, rates) = pyplot.subplots(4, sharex=True, figsize=(9, 8.4))
-    figure.suptitle(f"{title}: predictions over time", fontsize=12)
+    figure.suptitle(f"Predictions over time: {title}", fontsize=12)
     _draw_hits(hits, series)
     _draw_misses(misses, series)
     _draw_inserts(inserts, series)
@@ -25,10 +25,10 @@ def draw(series, title, paths):
         for number, at in enumerate(trained):
             axes.axvline(at, color="grey", linewidth=0.8, linestyle=":",
                          label="model trained" if number == 0 and axes is rates else None)
-        axes.set_xlim(series[0]["at"], series[-1]["at"])
+        axes.set_xlim(0, series[-1]["at"])
         if axes.get_legend_handles_labels()[0]:
             axes.legend(loc="lower left" if axes in (hits, inserts) else "best", ncols=2)
-    rates.set_xlabel("seconds")
+    rates.set_xlabel("seconds since the start")
     return style.save(figure, paths)
 
 
@@ -46,21 +46,21 @@ def _draw_hits(axes, series):
                    _percent(series, lambda i: i["verified"] - i["moved_right"], "lookups"),
                    _percent(series, lambda i: i["moved_right"], "lookups"),
                    _percent(series, lambda i: i["lookups"] - i["verified"], "lookups"),
-                   colors=(style.GOOD, style.MOVED, style.MODEL), alpha=0.7,
-                   labels=("on the predicted leaf", "a right neighbour", "fell back"))
+                   colors=(style.GOOD, style.MOVED, style.DESCENDED), alpha=0.8,
+                   labels=("found on the predicted leaf", "found on a right neighbour", "descended from the root"))
     axes.set_ylim(0, 100)
     axes.set_ylabel("% of lookups")
 
 
 def _draw_misses(axes, series):
     axes.plot(_at(series), _percent(series, lambda i: i["moved_right"], "lookups"), color=style.MOVED,
-              label="moved right")
-    for reason, color in style.REASONS.items():
+              label="found on a right neighbour")
+    for reason, (what, color, line) in style.REASONS.items():
         if any(interval[reason] for interval in series):
             axes.plot(_at(series), _percent(series, lambda i, reason=reason: i[reason], "lookups"), color=color,
-                      label=reason.replace("_", " "))
+                      linestyle=line, label=f"descended: {what}")
     axes.set_ylim(bottom=0)
-    axes.set_ylabel("% of lookups")
+    axes.set_ylabel("% of lookups,\nenlarged")
 
 
 def _draw_inserts(axes, series):
@@ -69,18 +69,18 @@ def _draw_inserts(axes, series):
                    _percent(series, lambda i: min(i["inserts_moved"], i["inserts_placed"]), "inserts"),
                    _percent(series, lambda i: i["inserts_full"] + i["inserts_equal"], "inserts"),
                    _percent(series, lambda i: i["inserts_fallback"], "inserts"),
-                   colors=(style.GOOD, style.MOVED, style.DATA, style.MODEL), alpha=0.7,
-                   labels=("on the predicted leaf", "a right neighbour", "right leaf, but full or equal key",
-                           "fell back"))
+                   colors=(style.GOOD, style.MOVED, style.FULL, style.DESCENDED), alpha=0.8,
+                   labels=("put on the predicted leaf", "put on a right neighbour",
+                           "left to btree: leaf full, or equal key", "descended from the root"))
     axes.set_ylim(0, 100)
     axes.set_ylabel("% of inserts")
 
 
 def _draw_rates(axes, series):
-    for counter, color in (("lookups", style.DATA), ("inserts", style.MODEL)):
+    for counter, color, line in (("lookups", style.LOOKUPS, "-"), ("inserts", style.INSERTS, "--")):
         if any(interval[counter] for interval in series):
             rates = [interval[counter] / interval["took"] or float("nan") for interval in series]
-            axes.plot(_at(series), rates, color=color, label=counter)
+            axes.plot(_at(series), rates, color=color, linestyle=line, label=counter)
     axes.set_yscale("log")
-    axes.set_ylabel("a second")
+    axes.set_ylabel("number a second")
     axes.yaxis.set_major_formatter(ticker.StrMethodFormatter("{x:,.0f}"))
