@@ -8,8 +8,9 @@ PG_CPPFLAGS = -I$(srcdir)/src
 PG_CFLAGS = -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers -Wno-declaration-after-statement
 SHLIB_LINK =
 
-# "make installcheck REGRESS=ranges": the running server's way; CONTRIBUTING.md says what the server needs.  What
-# other tests use is made first.  "make test" runs them on a server of its own.
+# "make installcheck REGRESS=ranges": the running server's way, by served btree indexes, or, with LBT_AM=learnedbtree in
+# the environment, by those; CONTRIBUTING.md says what the server needs.  What other tests use is made first.  "make test"
+# runs them on a server of its own.
 REGRESS = $(filter-out setup,$(sort $(basename $(notdir $(wildcard test/sql/*.sql)))))
 REGRESS_OPTS = --inputdir=test --load-extension=amcheck --load-extension=learnedbtree setup
 

@@ -144,7 +144,7 @@ COMMENT ON FUNCTION learnedbtree_pattern_items(text) IS
 CREATE FUNCTION learnedbtree_pattern_matches(pattern text, index oid) RETURNS boolean
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT;
 COMMENT ON FUNCTION learnedbtree_pattern_matches(text, oid) IS
-    'does an item of learnedbtree.btree_indexes, apart from its !, match an index, or a partitioned index that it is part of?';
+    'does any item of such a list, apart from its !, match an index, or a partitioned index that it is part of?';
 
 CREATE VIEW learnedbtree_patterns WITH (security_barrier) AS
     SELECT p.item, p.pattern, p.excludes, count(i.indexrelid) AS indexes

@@ -42,7 +42,9 @@ wanted() { # STEP [TEST]
 # Is it named?  Such steps are not part of a run of everything.
 wanted_by_name() { [ -n "$only" ] && wanted "$1"; }
 
-wants_server() { wanted regress || wanted isolation || wanted tap || wanted catcheck || wanted suites || wanted bench || wanted_by_name beside; }
+wants_shared() { wanted regress || wanted served || wanted isolation || wanted isolation-served || wanted catcheck; }
+
+wants_server() { wants_shared || wanted tap || wanted suites || wanted bench || wanted_by_name beside; }
 
 # What the tests need, where apt is there to bring it.
 install_packages() {
@@ -239,7 +241,7 @@ build_and_install() {
         not_ok install "$log"; return 1
     fi
     ok build
-    if [ -z "$sanitize" ] && wanted layers; then run_logged calls 60 test/check-layers "$scratch/tree/src"; fi
+    if [ -z "$sanitize" ] && { wanted layers || wanted calls; }; then run_logged calls 60 test/check-layers "$scratch/tree/src"; fi
 }
 
 # ---- sanitizers: in our library, not in the server, and by hand only ("test/run --sanitize") ----
@@ -398,12 +400,15 @@ show_diff() { # FOLDER TEST: the part of regression.diffs about this test, or of
     fi
 }
 
-pick() { # KIND FOLDER SUFFIX: the names of the tests asked for
+pick() { # STEP KIND FOLDER SUFFIX [AM]: the names of the tests asked for, those that test/methods leaves to the other method not
     local file name
-    for file in "$2"/*"$3"; do
+    for file in "$3"/*"$4"; do
         [ -e "$file" ] || continue
-        name=$(basename "$file" "$3")
-        if [ "$name" != setup ] && wanted "$1" "$name"; then echo "$name"; fi
+        name=$(basename "$file" "$4")
+        [ "$name" != setup ] && wanted "$1" "$name" || continue
+        if [ -z "${5:-}" ] || grep -qE "^$2/$name +$5 " "$root/test/methods" || ! grep -q "^$2/$name " "$root/test/methods"; then
+            echo "$name"
+        fi
     done
 }
 
@@ -416,9 +421,9 @@ expect_something() { # FOLDER TEST...
     done
 }
 
-run_regress() { # [KIND [EXTENSION...]]: reported as KIND, with further extensions in its database
-    local kind=${1:-regress} folder=$scratch/regress log=$scratch/regress.log tests; shift
-    mapfile -t tests < <(pick "${kind%-*}" "$scratch/tree/test/sql" .sql)
+run_regress() { # STEP NAME AM [EXTENSION...]: AM's tests, reported as NAME, with further extensions in their database
+    local step=$1 name=$2 am=$3 folder=$scratch/$2 log=$scratch/$2.log began=$SECONDS tests; shift 3
+    mapfile -t tests < <(pick "$step" regress "$scratch/tree/test/sql" .sql "$am")
     [ ${#tests[@]} -gt 0 ] || return 0
     need_server || return
     as_user 10 mkdir "$folder"
@@ -427,27 +432,49 @@ run_regress() { # [KIND [EXTENSION...]]: reported as KIND, with further extensio
     expect_something "$folder/expected" setup "${tests[@]}"
     cd "$folder" || return
     mapfile -t where < <(connection)
-    as_user $((1800 * patience)) "$tools/regress/pg_regress" --inputdir="$folder" --outputdir="$folder" --bindir="$bindir" \
-        "${where[@]}" --dbname=regression --load-extension=amcheck --load-extension=learnedbtree \
-        "${@/#/--load-extension=}" setup "${tests[@]}" >"$log" 2>&1
+    as_user $((1800 * patience)) env "LBT_AM=${am:-btree}" "$tools/regress/pg_regress" --inputdir="$folder" \
+        --outputdir="$folder" --bindir="$bindir" "${where[@]}" --dbname=regression --load-extension=amcheck \
+        --load-extension=learnedbtree "${@/#/--load-extension=}" setup "${tests[@]}" >"$log" 2>&1
     outputs+=("$log" "$folder/regression.diffs" "$folder/results")
-    grep -qE '^(test setup|ok 1 |not ok 1 )' "$log" || { not_ok "$kind starts" "$log"; return; }
-    report_regress "$kind" "$log" "$folder" setup "${tests[@]}"
+    grep -qE '^(test setup|ok 1 |not ok 1 )' "$log" || { not_ok "$name starts" "$log"; return; }
+    report_regress "$name" "$log" "$folder" setup "${tests[@]}"
+    note "$name took $((SECONDS - began)) s"
 }
 
-run_isolation() {
-    local folder=$scratch/tree/test/isolation log=$scratch/isolation.log tests
-    mapfile -t tests < <(pick isolation "$folder/specs" .spec)
+run_isolation() { # NAME AM
+    local name=$1 am=$2 folder=$scratch/tree/test/$1 log=$scratch/$1.log began=$SECONDS tests options
+    mapfile -t tests < <(pick "$name" isolation "$scratch/tree/test/isolation/specs" .spec "$am")
     [ ${#tests[@]} -gt 0 ] || return 0
     need_server || return
+    mapfile -t where < <(connection)
+    options=(--dbname=isolation_regression --load-extension=amcheck --load-extension=learnedbtree)
+    if [ "$am" = btree ]; then
+        serve_isolation || { not_ok "$name starts" "$log"; return; }
+        options=(--dbname=isolation_served --use-existing)
+    fi
     expect_something "$folder/expected" "${tests[@]}"
     cd "$folder" || return
-    mapfile -t where < <(connection)
     as_user $((1800 * patience)) "$tools/isolation/pg_isolation_regress" --inputdir="$folder" --outputdir="$folder/out" \
-        --bindir="$bindir" "${where[@]}" --dbname=isolation_regression --load-extension=amcheck \
-        --load-extension=learnedbtree "${tests[@]}" >"$log" 2>&1
+        --bindir="$bindir" "${where[@]}" "${options[@]}" "${tests[@]}" >"$log" 2>&1
     outputs+=("$log" "$folder/out/regression.diffs" "$folder/out/results")
-    report_regress isolation "$log" "$folder/out" "${tests[@]}"
+    report_regress "$name" "$log" "$folder/out" "${tests[@]}"
+    note "$name took $((SECONDS - began)) s"
+}
+
+# Specs know no variables: those for btree are made from the others, and their database serves all of its indexes, but not
+# the plain ones, by which the tests know what is right.  The rest is regress's: setup.sql.
+serve_isolation() {
+    local psql=("$bindir/psql" "${where[@]/--user=/--username=}" -Xqv ON_ERROR_STOP=1) item
+    as_user 60 cp -R "$scratch/tree/test/isolation/." "$folder/" &&
+        as_user 60 find "$folder" -type f -exec sed -i "s/USING learnedbtree/USING btree/; s/amname = 'learnedbtree'/amname = 'btree'/
+            s/learnedbtree_model(\('[a-z_]*'\))/learnedbtree_model(built(\1))/" {} + &&
+        as_user 60 "${psql[@]}" -c "CREATE DATABASE isolation_served TEMPLATE template0" postgres >"$log" 2>&1 || return
+    for item in "session_preload_libraries = learnedbtree" "learnedbtree.btree_indexes = 'all, !*_bk'" \
+                "learnedbtree.min_leaves = 0" "tests.train = on"; do
+        as_user 60 "${psql[@]}" -c "LOAD 'learnedbtree'" -c "ALTER DATABASE isolation_served SET $item" postgres >>"$log" 2>&1 || return
+    done
+    as_user 60 env LBT_AM=btree "${psql[@]}" -c "CREATE EXTENSION amcheck" -c "CREATE EXTENSION learnedbtree" \
+        -f "$scratch/tree/test/sql/setup.sql" isolation_served >>"$log" 2>&1
 }
 
 # ---- regress once more, with all other extensions that are installed, loaded after ours and before it ----
@@ -490,18 +517,18 @@ run_beside() { # first|last
     ln -s "$tree" "$scratch/tree"
     mapfile -t there < <(others extension)
     note "learnedbtree $1, with: $(others library | paste -sd' ')"
-    run_regress "beside-$1" "${there[@]}"
+    run_regress beside "beside-$1" "" "${there[@]}"
     stop_server
 }
 
-# Regress, isolation and catcheck: one job, as they share a server.
+# Regress and isolation, each by both access methods, and catcheck: one job, as they share a server.
 run_shared() {
-    local began=$SECONDS
-    wanted regress && run_regress
-    wanted isolation && run_isolation
+    wanted regress && run_regress regress regress learnedbtree
     wanted catcheck && run_catcheck
+    wanted served && run_regress served served btree
+    wanted isolation && run_isolation isolation learnedbtree
+    wanted isolation-served && run_isolation isolation-served btree
     stop_server
-    note "that took $((SECONDS - began)) s"
 }
 
 run_catcheck() {

@@ -15,8 +15,8 @@
 #include "ahead/predict.h"
 
 #include "access/tupmacs.h"
-#include "server/sortkey.h"
-#include "server/tableblock.h"
+#include "key/sortkey.h"
+#include "server/bufferhint.h"
 
 /* ---- leaves and items ---- */
 
@@ -268,8 +268,8 @@ item_side(const LbtIndex *index, const Glimpse *leaf, int offset, LbtBatch *batc
 			return NOT_TOLD;
 		if (column->encoded && !key[i].isnull)
 		{
-			cmp = lbt_guess_order(column->collation, (const char *) key[i].bytes, key[i].length,
-								  (const char *) item[i].bytes, item[i].length);
+			cmp = lbt_guess_order(column->collation, key[i].bytes, key[i].length, item[i].bytes,
+								  item[i].length);
 			if (cmp == 0 && lbt_compare_bytes(column, &key[i], &item[i]) != 0)
 				return NOT_TOLD;
 			cmp = column->desc ? -cmp : cmp;
@@ -457,7 +457,7 @@ missing_blocks(Relation table, int n, const ItemPointerData *rows, Buffer *buffe
 			lbt_buffer_holds(GetBufferDescriptor(buffer[i] - 1), table, block))
 			continue;
 		buffer[i] = InvalidBuffer;
-		reads = lbt_reads_want(reads, table, block, i, true);
+		reads = lbt_reads_want(reads, table, block, i);
 	}
 	return reads;
 }

@@ -4,7 +4,6 @@
 #include "ahead/predict.h"
 
 #include "server/guard.h"
-#include "server/tableblock.h"
 #include "utils/memutils.h"
 
 /* What separators tell of a key whose target is as the key's code says. */
@@ -160,21 +159,12 @@ next_wanted(void *state, BlockNumber *block)
 	return true;
 }
 
-/* Is it among those that are wanted already? */
-static bool
-is_wanted(const LbtReads *reads, BlockNumber block)
+LbtReads *
+lbt_reads_want(LbtReads *reads, Relation rel, BlockNumber block, int of)
 {
 	for (int i = reads ? reads->n - 1 : -1; i >= 0; i--)
 		if (reads->block[i] == block)
-			return true;
-	return false;
-}
-
-LbtReads *
-lbt_reads_want(LbtReads *reads, Relation rel, BlockNumber block, int of, bool once)
-{
-	if (once && is_wanted(reads, block))
-		return reads;
+			return reads;
 	if (reads == NULL)
 	{
 		reads = palloc(sizeof(LbtReads));
@@ -261,10 +251,9 @@ lbt_batch_read(Relation rel, const LbtBatch *batch)
 	{
 		const LbtTarget *target = &batch->target[i];
 
-		if ((i == 0 || target->slot != target[-1].slot) &&
-			(target->recent == InvalidBuffer ||
-			 !lbt_buffer_holds(GetBufferDescriptor(target->recent - 1), rel, target->block)))
-			reads = lbt_reads_want(reads, rel, target->block, i, false);
+		if (target->recent == InvalidBuffer ||
+			!lbt_buffer_holds(GetBufferDescriptor(target->recent - 1), rel, target->block))
+			reads = lbt_reads_want(reads, rel, target->block, i);
 	}
 	return reads;
 }
@@ -288,8 +277,9 @@ lbt_batch_leaves_come(LbtIndex *index, LbtBatch *batch, LbtReads *reads, int las
 		}
 		if (lbt_enable_buffer_hint && batch->target[i].generation == index->generation)
 			lbt_index_set_hint(index, slot, buf);
-		for (; i < batch->n && batch->target[i].slot == slot; i++)
-			batch->target[i].recent = buf;
+		for (; i < batch->n; i++)
+			if (batch->target[i].slot == slot)
+				batch->target[i].recent = buf;
 	}
 	return missed;
 }

@@ -188,8 +188,8 @@ lbt_batch_key(LbtBatch *batch, int i)
  * asked for while the batch is used, effective_io_concurrency of them at a
  * time (server/stream.h); nothing is pinned:
  *
- *     _want()   adds a block for the bound of this number, with once only if
- *               it is not wanted yet; reads is NULL before the first
+ *     _want()   adds a block for the bound of this number, if it is not wanted
+ *               yet; reads is NULL before the first
  *     _start()  asks for the first ones
  *     _come()   passes by what the bounds up to number last need; true if one
  *               was not in shared buffers when asked for.  Reads leaves, and
@@ -197,8 +197,7 @@ lbt_batch_key(LbtBatch *batch, int i)
  *     _end()    ends the reads, sets *reads to NULL, returns how many blocks
  *               were asked for
  */
-extern LbtReads *lbt_reads_want(LbtReads *reads, Relation rel, BlockNumber block, int of,
-								bool once);
+extern LbtReads *lbt_reads_want(LbtReads *reads, Relation rel, BlockNumber block, int of);
 extern void lbt_reads_start(LbtReads *reads);
 extern bool lbt_batch_leaves_come(LbtIndex *index, LbtBatch *batch, LbtReads *reads, int last);
 extern bool lbt_batch_rows_come(LbtReads *reads, int last);

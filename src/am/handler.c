@@ -8,11 +8,10 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "nodes/pathnodes.h"
-#include "registry/counters.h"
 #include "registry/settings.h"
 #include "server/btree.h"
 #include "server/shared.h"
-#include "train/report.h"
+#include "train/demand.h"
 #include "train/train.h"
 #include "utils/fmgroids.h"
 #include "utils/index_selfuncs.h"
@@ -87,12 +86,7 @@ build(Relation heap, Relation index, IndexInfo *info)
 	const char *reason;
 
 	refuse_nondeterministic(index);
-	LBT_AS_BTREE_BEGIN(index);
-	{
-		result = btbuild(heap, index, info);
-	}
-	LBT_AS_BTREE_END(index);
-
+	LBT_AS_BTREE(index, result = btbuild(heap, index, info));
 	learned = lbt_index_get(index);
 	if (index->rd_createSubid != InvalidSubTransactionId &&
 		!ReindexIsProcessingIndex(RelationGetRelid(index)))

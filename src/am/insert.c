@@ -4,7 +4,6 @@
 #include "am/am.h"
 
 #include "am/rowsbehind.h"
-#include "registry/counters.h"
 #include "registry/settings.h"
 #include "proof/locate.h"
 #include "train/train.h"
@@ -164,11 +163,8 @@ insert_by_btree(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Rela
 
 	if (!LBT_INSERT_NEEDS_MASK)
 		return btinsert(rel, values, isnull, tid, heap, check_unique, unchanged, info);
-	LBT_AS_BTREE_BEGIN(rel);
-	{
-		result = btinsert(rel, values, isnull, tid, heap, check_unique, unchanged, info);
-	}
-	LBT_AS_BTREE_END(rel);
+	LBT_AS_BTREE(rel, result = btinsert(rel, values, isnull, tid, heap, check_unique, unchanged,
+										info));
 	return result;
 }
 

@@ -6,8 +6,7 @@
 #include "access/htup_details.h"
 #include "access/xact.h"
 #include "ahead/predict.h"
-#include "registry/counters.h"
-#include "server/tableblock.h"
+#include "server/bufferhint.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
 

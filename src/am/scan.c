@@ -12,7 +12,7 @@
 #include "executor/instrument.h"
 #include "nodes/tidbitmap.h"
 #include "registry/settings.h"
-#include "server/tableblock.h"
+#include "server/bufferhint.h"
 #include "train/train.h"
 #include "utils/memutils.h"
 

@@ -13,7 +13,6 @@
 #include "access/sdir.h"
 #include "key/bound.h"
 #include "proof/locate.h"
-#include "registry/counters.h"
 
 /* A match: an entry of the leaf, or one heap TID of a posting list. */
 typedef struct LbtItem

@@ -60,17 +60,21 @@ take_test(Shape *shape, const LbtKeySpec *spec, int column, bool equal, bool arr
 	return true;
 }
 
+/* Has the column the order of this argument's type, under this collation? */
+static inline bool
+takes_argument(const LbtKeyColumn *column, Oid argtype, Oid collation)
+{
+	return lbt_keyspec_takes(column, argtype) &&
+		(!column->bytes || column->collation == collation);
+}
+
 /* Take in an operator.  argtype: its argument's; InvalidOid: the column's. */
 static inline bool
 take_operator(Shape *shape, const LbtKeySpec *spec, int column, StrategyNumber strategy,
 			  bool array, Oid argtype, Oid collation)
 {
-	const LbtKeyColumn *c;
-
-	if (!take_test(shape, spec, column, strategy == BTEqualStrategyNumber, array))
-		return false;
-	c = &spec->column[column];
-	return lbt_keyspec_takes(c, argtype) && (!c->bytes || c->collation == collation);
+	return take_test(shape, spec, column, strategy == BTEqualStrategyNumber, array) &&
+		takes_argument(&spec->column[column], argtype, collation);
 }
 
 /* Take in a row comparison's member: columns in sequence, in one direction. */
@@ -78,8 +82,6 @@ static inline bool
 take_member(Shape *shape, const LbtKeySpec *spec, int number, int column, Oid argtype,
 			Oid collation)
 {
-	const LbtKeyColumn *c;
-
 	if (number == 0)
 	{
 		if (!take_test(shape, spec, column, false, false))
@@ -90,8 +92,7 @@ take_member(Shape *shape, const LbtKeySpec *spec, int number, int column, Oid ar
 	else if (column >= spec->ncolumns || column != shape->column + number ||
 			 spec->column[column].desc != spec->column[shape->column].desc)
 		return false;
-	c = &spec->column[column];
-	return lbt_keyspec_takes(c, argtype) && (!c->bytes || c->collation == collation);
+	return takes_argument(&spec->column[column], argtype, collation);
 }
 
 /* ---- arrays ---- */

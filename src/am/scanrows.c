@@ -28,7 +28,7 @@
 #include "server/executor.h"
 #include "server/guard.h"
 #include "server/stream.h"
-#include "server/tableblock.h"
+#include "server/bufferhint.h"
 #include "utils/memutils.h"
 
 /*

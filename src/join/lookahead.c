@@ -2,17 +2,17 @@
  * lookahead.c - the node that looks ahead; see join.h.
  *
  * Rows go one of two ways: as the outer side gives them (plain), or by batches
- * that are looked up ahead.  Each way is a function that the node's state has
- * for ExecProcNode(), until its rows are used up:
+ * that are looked up ahead.  ExecProcNode() calls the way's own function until
+ * its rows are used up:
  *
  *     first_row --> plain_rows <--> choose_way() <--> batch_rows
  *                                       |
  *                                       +--> outer_rows: not in this execution
  *
- * The first rows are plain: most statements' loops have few, and a LIMIT may
- * need no more.  A batch has at most as many rows as were needed before, and
- * reading it takes at most a small part of the time that has passed.  Then
- * pace.h says which way to go.
+ * The first rows are plain: most loops have few, and a LIMIT may need no more.
+ * A batch has at most as many rows as were needed before, and reading it takes
+ * at most a small part of the time that has passed.  Then pace.h says which
+ * way to go.
  *
  * Where blocks are missing there is a next batch beside the one at hand, each
  * of half as many rows, so that reads are under way at all times:
@@ -24,7 +24,6 @@
  */
 #include "join/join.h"
 
-#include "am/am.h"
 #include "commands/explain.h"
 #include "executor/executor.h"
 #include "ahead/pace.h"
@@ -71,8 +70,8 @@ typedef struct Lookahead
 	instr_time	began;			/* at the first batch since rescan */
 
 	LbtPace		pace;
+	LbtPaceWay	way;			/* chosen last */
 	bool		timing;			/* the rows handed on are a sample's */
-	LbtPaceWay	way;			/* of the sample */
 	instr_time	timed_from;
 	int64		reads_from;		/* pgBufferUsage's */
 	double		outer_ns;		/* what the outer side took since then */
@@ -129,7 +128,6 @@ outer_row(Lookahead *node)
 static void
 begin_batch(Lookahead *node, LbtRowBatch *rows, int size)
 {
-	EState	   *estate = node->css.ss.ps.state;
 	Size		bytes = 0;
 	double		limit_ns = READ_NS + ns_since(node->began) / READ_SHARE;
 	instr_time	start;
@@ -140,15 +138,13 @@ begin_batch(Lookahead *node, LbtRowBatch *rows, int size)
 	while (rows->n < size && bytes < (Size) work_mem * (1024 / 2) &&
 		   (row = outer_row(node)) != NULL)
 	{
-		bytes = lbt_rowbatch_add(node->inner, rows, estate, row);
+		bytes = lbt_rowbatch_add(node->inner, rows, node->css.ss.ps.state, row);
 
 		/* Read the clock at 1, 2, 4, 8 ... rows. */
 		if ((rows->n & (rows->n - 1)) == 0 && ns_since(start) > limit_ns)
 			break;
 	}
-	if (rows->n == 0)
-		return;
-	predicted = lbt_rowbatch_predict(node->inner, rows);
+	predicted = rows->n > 0 ? lbt_rowbatch_predict(node->inner, rows) : 0;
 	node->batches += predicted > 0;
 	node->predicted += predicted;
 }
@@ -246,34 +242,15 @@ set_up(Lookahead *node)
 {
 	EState	   *estate = node->css.ss.ps.state;
 	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
-	bool		usable;
+	bool		cached;
 
 	node->inner = palloc(sizeof(LbtInner));
-	usable = lbt_inner_open(node->inner, &node->css);
-	if (usable)
-	{
-		bool		cached = node->inner->pages < CACHED_PAGES;
-
+	if (lbt_inner_open(node->inner, &node->css))
 		node->now = lbt_rowbatch_make(estate);
-		lbt_pace_init(&node->pace, cached, cached ? PG_UINT32_MAX : FIRST_TRIAL);
-	}
 	MemoryContextSwitchTo(old);
-	return usable;
-}
-
-/*
- * Time from now on, until the rows that follow have been joined and the next
- * one is asked for.
- */
-static void
-begin_timing(Lookahead *node, LbtPaceWay way)
-{
-	node->timing = true;
-	node->way = way;
-	node->outer_ns = 0;
-	node->outer_reads = 0;
-	node->reads_from = pgBufferUsage.shared_blks_read;
-	INSTR_TIME_SET_CURRENT(node->timed_from);
+	cached = node->inner->pages < CACHED_PAGES;
+	lbt_pace_init(&node->pace, cached, cached ? PG_UINT32_MAX : FIRST_TRIAL);
+	return node->now != NULL;
 }
 
 /* So many rows went one way.  A sample takes several batches if small. */
@@ -293,12 +270,13 @@ end_timing(Lookahead *node, uint32 rows, bool missed)
 		lbt_pace_unused(&node->pace);
 	if (missed || unused)
 		node->sample_ns = node->sample_rows = 0;	/* not worth comparing */
-	if (missed || unused || !timing)
-		return;
-	node->sample_ns += ns_since(node->timed_from) - node->outer_ns;
-	if (node->way == LBT_AHEAD)
-		node->sample_ns += lbt_debug_lookup_delay * 1e3 * rows;
-	node->sample_rows += rows;
+	else if (timing)
+	{
+		node->sample_ns += ns_since(node->timed_from) - node->outer_ns;
+		if (node->way == LBT_AHEAD)
+			node->sample_ns += lbt_debug_lookup_delay * 1e3 * rows;
+		node->sample_rows += rows;
+	}
 	if (node->sample_rows >= SAMPLE_ROWS)
 	{
 		lbt_pace_sample(&node->pace, node->way, node->sample_ns / node->sample_rows);
@@ -306,22 +284,29 @@ end_timing(Lookahead *node, uint32 rows, bool missed)
 	}
 }
 
-/* Choose the way of the next rows. */
+/*
+ * Choose the way of the next rows.  In a trial, time it until they have been
+ * joined and another one is asked for.
+ */
 static void
 choose_way(Lookahead *node)
 {
-	LbtPaceWay	way;
-
 	lbt_index_update(node->inner->index);
 	if (!lbt_enable || lbt_lookahead_rows < 2 || node->inner->index->state != LBT_READY)
 	{
 		go_plainly(node, ROWS_WITHOUT_MODEL);
 		return;
 	}
-	way = lbt_pace_way(&node->pace);
+	node->way = lbt_pace_way(&node->pace);
 	if (node->pace.trying)
-		begin_timing(node, way);
-	if (way == LBT_PLAIN)
+	{
+		node->timing = true;
+		node->outer_ns = 0;
+		node->outer_reads = 0;
+		node->reads_from = pgBufferUsage.shared_blks_read;
+		INSTR_TIME_SET_CURRENT(node->timed_from);
+	}
+	if (node->way == LBT_PLAIN)
 		go_plainly(node, node->timing ? SAMPLE_ROWS : node->pace.countdown);
 	else
 	{
@@ -446,9 +431,8 @@ static const CustomExecMethods exec_methods = {
 static Node *
 create_state(CustomScan *plan)
 {
-	Lookahead  *node = palloc0(sizeof(Lookahead));
+	Lookahead  *node = (Lookahead *) newNode(sizeof(Lookahead), T_CustomScanState);
 
-	NodeSetTag(node, T_CustomScanState);
 	node->css.methods = &exec_methods;
 	return (Node *) node;
 }

@@ -3,33 +3,26 @@
  *
  * The planner has chosen its plan, by costs that know nothing of us.  Each
  * nested loop whose inner side looks up a row of its outer side in a served
- * index then gets the node on that side:
- *
- *     Nested Loop                        Nested Loop
- *       -> outer side                      -> Custom Scan (Learned Look-Ahead)
- *       -> Index Scan on inner table  =>        -> outer side
- *            Index Cond: (k = outer.x)     -> Index Scan on inner table
- *
- * Nothing else of the plan changes, neither its shape nor its estimates.
+ * index then gets the node on that side.  Nothing else of the plan changes,
+ * neither its shape nor its estimates.
  *
  * The node reads rows of the outer side before they are needed.  Leave alone
  * outer sides that do more than read, as reading them ahead could be seen:
  * those with volatile functions, row locks or changes of data anywhere below,
- * in what is evaluated at joins, in subqueries, or in those that run once,
- * when their first user comes to them.  A kind of node that this file does not
- * know counts as doing more than read.
+ * or with a subquery while any subquery of the statement has such effects.  A
+ * kind of node that this file does not know counts as doing more than read.
  */
 #include "join/join.h"
 
 #include "access/stratnum.h"
 #include "access/sysattr.h"
+#include "access/transam.h"
 #include "am/am.h"
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
-#include "nodes/plannodes.h"
 #include "optimizer/optimizer.h"
 #include "registry/settings.h"
 #include "server/executor.h"
@@ -39,73 +32,40 @@
 /* Keys are evaluated twice: their functions may cost so many operators. */
 #define MAX_KEY_COST 4.0
 
-typedef enum Effects
-{
-	EFFECTS_UNKNOWN,
-	EFFECTS_NONE,
-	EFFECTS_SOME
-} Effects;
-
+/* What is known of a whole statement. */
 typedef struct Walk
 {
-	const PlannedStmt *stmt;
-	Effects    *subplan;		/* of each, by number */
-	int		   *init_plan;		/* number + 1 of the subplan that sets a
-								 * parameter, as it runs once; or 0 */
+	Bitmapset  *init_params;	/* set by a subquery that runs once, when its
+								 * first user asks for them */
+	bool		effects;		/* a subquery seen so far has some */
 	int			last_id;		/* the highest plan_node_id */
 	bool		any_loop;
 } Walk;
 
-/* ---- the nodes below a node ---- */
-
-typedef bool (*Visitor) (Plan *plan, Walk *walk);
-
-static bool
-visit_all(const List *plans, Visitor visit, Walk *walk)
+/* A node's children besides the left and the right one. */
+static List *
+other_children(const Plan *plan)
 {
-	bool		any = false;
-	ListCell   *lc;
-
-	foreach(lc, plans)
-		any |= visit(lfirst(lc), walk);
-	return any;
-}
-
-/* Visit the left child; true when the visit was. */
-static bool
-visit_left(Plan *plan, Visitor visit, Walk *walk)
-{
-	return plan->lefttree != NULL && visit(plan->lefttree, walk);
-}
-
-/* Visit the other children; true when any visit was. */
-static bool
-visit_others(Plan *plan, Visitor visit, Walk *walk)
-{
-	bool		any = plan->righttree != NULL && visit(plan->righttree, walk);
-
 	switch (nodeTag(plan))
 	{
 		case T_Append:
-			return any | visit_all(((Append *) plan)->appendplans, visit, walk);
+			return ((const Append *) plan)->appendplans;
 		case T_MergeAppend:
-			return any | visit_all(((MergeAppend *) plan)->mergeplans, visit, walk);
+			return ((const MergeAppend *) plan)->mergeplans;
 		case T_BitmapAnd:
-			return any | visit_all(((BitmapAnd *) plan)->bitmapplans, visit, walk);
+			return ((const BitmapAnd *) plan)->bitmapplans;
 		case T_BitmapOr:
-			return any | visit_all(((BitmapOr *) plan)->bitmapplans, visit, walk);
+			return ((const BitmapOr *) plan)->bitmapplans;
 		case T_SubqueryScan:
-			return any | visit(((SubqueryScan *) plan)->subplan, walk);
+			return list_make1(((const SubqueryScan *) plan)->subplan);
 		case T_CustomScan:
-			return any | visit_all(((CustomScan *) plan)->custom_plans, visit, walk);
+			return ((const CustomScan *) plan)->custom_plans;
 		default:
-			return any;
+			return NIL;
 	}
 }
 
 /* ---- may rows be read before they are needed? ---- */
-
-static Effects subplan_effects(int number, Walk *walk);
 
 static bool
 is_volatile(Oid function, void *context)
@@ -114,145 +74,130 @@ is_volatile(Oid function, void *context)
 }
 
 /*
- * May an expression itself run code of users that is not marked volatile?
+ * Does evaluating an expression, or a subquery that it uses, have effects?
  * Domains have constraints; an aggregate counts as immutable, whatever its
  * transition function is.
  */
 static bool
-runs_other_code(const Node *node)
-{
-	return IsA(node, CoerceToDomain) ||
-		(IsA(node, Aggref) && ((const Aggref *) node)->aggfnoid >= FirstNormalObjectId) ||
-		(IsA(node, WindowFunc) && ((const WindowFunc *) node)->winfnoid >= FirstNormalObjectId);
-}
-
-/* Does evaluating an expression, or what it refers to, have effects? */
-static bool
 has_effects(Node *node, void *context)
 {
-	Walk	   *walk = context;
+	const Walk *walk = context;
 
 	if (node == NULL)
 		return false;
 	if (IsA(node, Param))
-	{
-		const Param *param = (const Param *) node;
-		int			number = param->paramkind == PARAM_EXEC ? walk->init_plan[param->paramid] : 0;
-
-		return number > 0 && subplan_effects(number - 1, walk) == EFFECTS_SOME;
-	}
+		return walk->effects && ((Param *) node)->paramkind == PARAM_EXEC &&
+			bms_is_member(((Param *) node)->paramid, walk->init_params);
+	if (IsA(node, SubPlan) && walk->effects)
+		return true;
 	if (check_functions_in_node(node, is_volatile, NULL) || IsA(node, NextValueExpr) ||
-		runs_other_code(node))
+		IsA(node, CoerceToDomain) ||
+		(IsA(node, Aggref) && ((Aggref *) node)->aggfnoid >= FirstNormalObjectId) ||
+		(IsA(node, WindowFunc) && ((WindowFunc *) node)->winfnoid >= FirstNormalObjectId))
 		return true;
-	if (IsA(node, SubPlan) &&
-		subplan_effects(((SubPlan *) node)->plan_id - 1, walk) == EFFECTS_SOME)
-		return true;
-	return expression_tree_walker(node, has_effects, walk);
+	return expression_tree_walker(node, has_effects, context);
 }
 
-#define EFFECTS(type, field) has_effects((Node *) ((type *) plan)->field, walk)
+/*
+ * Nodes that only read, and the expressions that they evaluate besides Plan's.
+ * (Those of Hash, Memoize and BitmapHeapScan are in the node above or below.)
+ */
+static const struct
+{
+	NodeTag		tag;
+	size_t		expressions[3]; /* offsets of them, or lists; 0: none */
+}			readers[] = {
+	{T_Agg}, {T_Append}, {T_BitmapAnd}, {T_BitmapHeapScan}, {T_BitmapOr}, {T_CteScan},
+	{T_Gather}, {T_GatherMerge}, {T_Group}, {T_Hash}, {T_IncrementalSort}, {T_Material},
+	{T_Memoize}, {T_MergeAppend}, {T_NamedTuplestoreScan}, {T_ProjectSet}, {T_RecursiveUnion},
+	{T_SeqScan}, {T_SetOp}, {T_Sort}, {T_SubqueryScan}, {T_Unique}, {T_WorkTableScan},
+	{T_BitmapIndexScan, {offsetof(BitmapIndexScan, indexqual)}},
+	{T_ForeignScan, {offsetof(ForeignScan, fdw_exprs)}},
+	{T_FunctionScan, {offsetof(FunctionScan, functions)}},
+	{T_HashJoin, {offsetof(Join, joinqual), offsetof(HashJoin, hashclauses)}},
+	{T_IndexOnlyScan, {offsetof(IndexOnlyScan, indexqual), offsetof(IndexOnlyScan, indexorderby)}},
+	{T_IndexScan, {offsetof(IndexScan, indexqual), offsetof(IndexScan, indexorderby)}},
+	{T_Limit, {offsetof(Limit, limitOffset), offsetof(Limit, limitCount)}},
+	{T_MergeJoin, {offsetof(Join, joinqual), offsetof(MergeJoin, mergeclauses)}},
+	{T_NestLoop, {offsetof(Join, joinqual)}},
+	{T_Result, {offsetof(Result, resconstantqual)}},
+	{T_SampleScan, {offsetof(SampleScan, tablesample)}},
+	{T_TableFuncScan, {offsetof(TableFuncScan, tablefunc)}},
+	{T_TidRangeScan, {offsetof(TidRangeScan, tidrangequals)}},
+	{T_TidScan, {offsetof(TidScan, tidquals)}},
+	{T_ValuesScan, {offsetof(ValuesScan, values_lists)}},
+	{T_WindowAgg, {offsetof(WindowAgg, startOffset), offsetof(WindowAgg, endOffset),
+	offsetof(WindowAgg, runCondition)}},
+};
 
 /* The same for what a node evaluates or does itself. */
 static bool
 node_has_effects(Plan *plan, Walk *walk)
 {
-	if (EFFECTS(Plan, targetlist) || EFFECTS(Plan, qual) || EFFECTS(Plan, initPlan))
+	int			i = 0;
+
+	if (has_effects((Node *) plan->targetlist, walk) || has_effects((Node *) plan->qual, walk) ||
+		has_effects((Node *) plan->initPlan, walk) ||
+		(IsA(plan, CteScan) && walk->effects) ||
+		(IsA(plan, ForeignScan) && ((ForeignScan *) plan)->operation != CMD_SELECT))
 		return true;
-	switch (nodeTag(plan))
+	while (i < lengthof(readers) && readers[i].tag != nodeTag(plan))
+		i++;
+	if (i == lengthof(readers))
+		return true;			/* ModifyTable, LockRows, others' nodes */
+	for (int j = 0; j < lengthof(readers[i].expressions); j++)
 	{
-		case T_Append:
-		case T_MergeAppend:
-		case T_RecursiveUnion:
-		case T_BitmapAnd:
-		case T_BitmapOr:
-		case T_SeqScan:
-		case T_SubqueryScan:
-		case T_NamedTuplestoreScan:
-		case T_WorkTableScan:
-		case T_Material:
-		case T_Sort:
-		case T_IncrementalSort:
-		case T_Group:
-		case T_Agg:
-		case T_Unique:
-		case T_Gather:
-		case T_GatherMerge:
-		case T_SetOp:
-		case T_ProjectSet:
-			return false;
-		case T_Result:
-			return EFFECTS(Result, resconstantqual);
-		case T_SampleScan:
-			return EFFECTS(SampleScan, tablesample);
-		case T_IndexScan:
-			return EFFECTS(IndexScan, indexqual) || EFFECTS(IndexScan, indexorderby);
-		case T_IndexOnlyScan:
-			return EFFECTS(IndexOnlyScan, indexqual) || EFFECTS(IndexOnlyScan, indexorderby);
-		case T_BitmapIndexScan:
-			return EFFECTS(BitmapIndexScan, indexqual);
-		case T_BitmapHeapScan:
-			return EFFECTS(BitmapHeapScan, bitmapqualorig);
-		case T_TidScan:
-			return EFFECTS(TidScan, tidquals);
-		case T_TidRangeScan:
-			return EFFECTS(TidRangeScan, tidrangequals);
-		case T_FunctionScan:
-			return EFFECTS(FunctionScan, functions);
-		case T_ValuesScan:
-			return EFFECTS(ValuesScan, values_lists);
-		case T_TableFuncScan:
-			return EFFECTS(TableFuncScan, tablefunc);
-		case T_CteScan:
-			return subplan_effects(((CteScan *) plan)->ctePlanId - 1, walk) == EFFECTS_SOME;
-		case T_ForeignScan:
-			return ((ForeignScan *) plan)->operation != CMD_SELECT ||
-				EFFECTS(ForeignScan, fdw_exprs);
-		case T_NestLoop:
-			return EFFECTS(Join, joinqual);
-		case T_MergeJoin:
-			return EFFECTS(Join, joinqual) || EFFECTS(MergeJoin, mergeclauses);
-		case T_HashJoin:
-			return EFFECTS(Join, joinqual) || EFFECTS(HashJoin, hashclauses) ||
-				EFFECTS(HashJoin, hashkeys);
-		case T_Hash:
-			return EFFECTS(Hash, hashkeys);
-		case T_Memoize:
-			return EFFECTS(Memoize, param_exprs);
-		case T_WindowAgg:
-			return EFFECTS(WindowAgg, startOffset) || EFFECTS(WindowAgg, endOffset) ||
-				EFFECTS(WindowAgg, runCondition);
-		case T_Limit:
-			return EFFECTS(Limit, limitOffset) || EFFECTS(Limit, limitCount);
-		default:
-			return true;		/* ModifyTable, LockRows, others' nodes */
+		size_t		offset = readers[i].expressions[j];
+
+		if (offset > 0 && has_effects(*(Node **) ((char *) plan + offset), walk))
+			return true;
 	}
+	return false;
 }
 
 /* ---- the index that a row of the outer side is looked up in ---- */
 
-static bool
-is_ours(const Plan *plan)
+/* An index scan of the inner side. */
+typedef struct Lookup
 {
-	return IsA(plan, CustomScan) && ((const CustomScan *) plan)->methods == &lbt_lookahead_methods;
-}
+	Oid			index;
+	const List *conditions;
+	bool		rows;			/* it fetches the table's rows */
+} Lookup;
 
 /*
  * Find the index scan that the inner side begins with, each time that it is
- * scanned; NULL if it does not begin with one.  (Where a Result's condition or
- * a Limit of 0 prevents it, keys are evaluated in vain.)
+ * scanned; false if it does not begin with one.  (Where a Result's condition
+ * or a Limit of 0 prevents it, keys are evaluated in vain.)
  */
-static Scan *
-find_scan(Plan *inner)
+static bool
+find_lookup(const Plan *inner, Lookup *lookup)
 {
-	while (inner)
+	while (inner != NULL)
 		switch (nodeTag(inner))
 		{
 			case T_IndexScan:
+				lookup->index = ((const IndexScan *) inner)->indexid;
+				lookup->conditions = ((const IndexScan *) inner)->indexqual;
+				lookup->rows = true;
+				return true;
 			case T_IndexOnlyScan:
+				lookup->index = ((const IndexOnlyScan *) inner)->indexid;
+				lookup->conditions = ((const IndexOnlyScan *) inner)->indexqual;
+				lookup->rows = false;
+				return true;
 			case T_BitmapIndexScan:
-				return (Scan *) inner;
+				lookup->index = ((const BitmapIndexScan *) inner)->indexid;
+				lookup->conditions = ((const BitmapIndexScan *) inner)->indexqual;
+				lookup->rows = true;
+				return true;
 			case T_SubqueryScan:
-				inner = ((SubqueryScan *) inner)->subplan;
+				inner = ((const SubqueryScan *) inner)->subplan;
+				break;
+			case T_CustomScan:
+				if (((const CustomScan *) inner)->methods != &lbt_lookahead_methods)
+					return false;
+				inner = inner->lefttree;
 				break;
 			case T_BitmapHeapScan:
 			case T_Memoize:
@@ -268,15 +213,10 @@ find_scan(Plan *inner)
 			case T_NestLoop:
 				inner = inner->lefttree;
 				break;
-			case T_CustomScan:
-				if (!is_ours(inner))
-					return NULL;
-				inner = inner->lefttree;
-				break;
 			default:
-				return NULL;
+				return false;
 		}
-	return NULL;
+	return false;
 }
 
 /* A key, on its way from the inner scan's condition into the node. */
@@ -297,30 +237,16 @@ static bool
 is_unfit(Oid function, void *context)
 {
 	HeapTuple	row = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	bool		fit = false;
+	Form_pg_proc proc;
+	bool		unfit;
 
-	if (HeapTupleIsValid(row))
-	{
-		Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(row);
-
-		fit = proc->provolatile == PROVOLATILE_IMMUTABLE && proc->prolang == INTERNALlanguageId;
-		((Key *) context)->cost += proc->procost;
-		ReleaseSysCache(row);
-	}
-	return !fit;
-}
-
-static NestLoopParam *
-find_parameter(const NestLoop *loop, int number)
-{
-	ListCell   *lc;
-
-	foreach(lc, loop->nestParams)
-	{
-		if (lfirst_node(NestLoopParam, lc)->paramno == number)
-			return lfirst(lc);
-	}
-	return NULL;
+	if (!HeapTupleIsValid(row))
+		return true;
+	proc = (Form_pg_proc) GETSTRUCT(row);
+	unfit = proc->provolatile != PROVOLATILE_IMMUTABLE || proc->prolang != INTERNALlanguageId;
+	((Key *) context)->cost += proc->procost;
+	ReleaseSysCache(row);
+	return unfit;
 }
 
 /*
@@ -336,22 +262,25 @@ copy_key(Node *node, Key *key)
 		return NULL;
 	if (IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXEC)
 	{
-		const Param *param = (const Param *) node;
-		const NestLoopParam *set = find_parameter(key->loop, param->paramid);
+		int			number = ((Param *) node)->paramid;
+		ListCell   *lc;
 
-		if (set != NULL)
+		foreach(lc, key->loop->nestParams)
 		{
+			const NestLoopParam *set = lfirst(lc);
 			const Var  *var = set->paramval;
 
+			if (set->paramno != number)
+				continue;
 			key->varies = true;
 			return (Node *) makeVar(INDEX_VAR, var->varattno, var->vartype, var->vartypmod,
 									var->varcollid, 0);
 		}
-		key->unfit |= key->walk->init_plan[param->paramid] > 0;
+		key->unfit = bms_is_member(number, key->walk->init_params);
 	}
-	else if (check_functions_in_node(node, is_unfit, key) || IsA(node, CoerceToDomain) ||
-			 IsA(node, SubPlan))
-		key->unfit = true;
+	else
+		key->unfit = check_functions_in_node(node, is_unfit, key) || IsA(node, CoerceToDomain) ||
+			IsA(node, SubPlan);
 	return expression_tree_mutator(node, copy_key, key);
 }
 
@@ -389,48 +318,30 @@ equal_to(Relation index, int column, const List *conditions, Key *key, Oid *type
 	return NULL;
 }
 
-/* A scan's index, and the conditions on its columns. */
-static Oid
-index_of(const Scan *scan, const List **conditions)
-{
-	switch (nodeTag(scan))
-	{
-		case T_IndexScan:
-			*conditions = ((const IndexScan *) scan)->indexqual;
-			return ((const IndexScan *) scan)->indexid;
-		case T_IndexOnlyScan:
-			*conditions = ((const IndexOnlyScan *) scan)->indexqual;
-			return ((const IndexOnlyScan *) scan)->indexid;
-		default:
-			*conditions = ((const BitmapIndexScan *) scan)->indexqual;
-			return ((const BitmapIndexScan *) scan)->indexid;
-	}
-}
-
 /*
  * Find the keys of an inner scan's leading columns, and what the node has to
  * know (LbtLookaheadFact); NIL if outer rows give none, or the index is not
  * served.
  */
 static List *
-find_keys(const NestLoop *loop, const Scan *scan, const Walk *walk, List **facts)
+find_keys(const NestLoop *loop, const Walk *walk, List **facts)
 {
 	Key			key = {.walk = walk,.loop = loop};
 	List	   *keys = NIL;
-	const List *conditions;
-	Oid			oid = index_of(scan, &conditions);
-	Relation	index = RelationIdGetRelation(oid);
+	Lookup		lookup;
+	Relation	index;
 	LbtIndex   *view;
 
-	if (!RelationIsValid(index))
+	if (!find_lookup(innerPlan(loop), &lookup) ||
+		!RelationIsValid(index = RelationIdGetRelation(lookup.index)))
 		return NIL;
-	*facts = list_make2_oid(oid, (Oid) !IsA(scan, IndexOnlyScan));
+	*facts = list_make2_oid(lookup.index, (Oid) lookup.rows);
 	if (lbt_scans(index) && !RelationUsesLocalBuffers(index) &&
 		(view = lbt_index_get(index))->serving.learned)
 		for (int column = 0; column < view->keyspec.ncolumns; column++)
 		{
 			Oid			type;
-			Node	   *value = equal_to(index, column, conditions, &key, &type);
+			Node	   *value = equal_to(index, column, lookup.conditions, &key, &type);
 
 			if (value == NULL || !lbt_keyspec_takes(&view->keyspec.column[column], type))
 				break;
@@ -463,48 +374,47 @@ used_columns(const NestLoop *loop)
 	return used;
 }
 
+/* A target list's columns, as Vars of this kind. */
 static List *
-add_column(List *list, const TargetEntry *like, int varno)
+columns_of(const List *targetlist, int varno)
 {
-	const Node *expr = (const Node *) like->expr;
-	TargetEntry *entry = makeNode(TargetEntry);
+	List	   *columns = NIL;
+	ListCell   *lc;
 
-	*entry = *like;
-	entry->expr = (Expr *) makeVar(varno, like->resno, exprType(expr), exprTypmod(expr),
-								   exprCollation(expr), 0);
-	return lappend(list, entry);
+	foreach(lc, targetlist)
+	{
+		TargetEntry *entry = flatCopyTargetEntry(lfirst(lc));
+
+		entry->expr = (Expr *) makeVarFromTargetEntry(varno, entry);
+		columns = lappend(columns, entry);
+	}
+	return columns;
 }
 
 /*
- * Make a node above a loop's outer side, with the same columns.  They refer to
+ * Put a node above a loop's outer side, with the same columns.  They refer to
  * its input, so that EXPLAIN finds their names below.
  */
-static Plan *
-make_node(const NestLoop *loop, List *keys, List *facts, int id)
+static void
+place_node(NestLoop *loop, List *keys, List *facts, int id)
 {
 	CustomScan *scan = makeNode(CustomScan);
 	Plan	   *node = &scan->scan.plan;
-	Plan	   *outer = loop->join.plan.lefttree;
-	ListCell   *lc;
+	Plan	   *outer = outerPlan(loop);
 
 	*node = *outer;
 	node->type = T_CustomScan;
 	node->parallel_aware = node->async_capable = false;
 	node->plan_node_id = id;
-	node->targetlist = node->qual = node->initPlan = NIL;
+	node->targetlist = columns_of(outer->targetlist, INDEX_VAR);
+	node->qual = node->initPlan = NIL;
 	node->lefttree = outer;
 	node->righttree = NULL;
-	node->extParam = bms_copy(outer->extParam);
-	node->allParam = bms_copy(outer->allParam);
-	foreach(lc, outer->targetlist)
-	{
-		scan->custom_scan_tlist = add_column(scan->custom_scan_tlist, lfirst(lc), OUTER_VAR);
-		node->targetlist = add_column(node->targetlist, lfirst(lc), INDEX_VAR);
-	}
+	scan->custom_scan_tlist = columns_of(outer->targetlist, OUTER_VAR);
 	scan->custom_exprs = keys;
 	scan->custom_private = list_make2(facts, used_columns(loop));
 	scan->methods = &lbt_lookahead_methods;
-	return node;
+	outerPlan(loop) = node;
 }
 
 /* Place nodes in a plan; true if running the plan has effects. */
@@ -513,75 +423,66 @@ place_nodes(Plan *plan, Walk *walk)
 {
 	bool		left;
 	bool		others;
+	ListCell   *lc;
 
+	if (plan == NULL)
+		return false;
 	check_stack_depth();
-	left = visit_left(plan, place_nodes, walk);
-	others = visit_others(plan, place_nodes, walk);
+	left = place_nodes(plan->lefttree, walk);
+	others = place_nodes(plan->righttree, walk);
+	foreach(lc, other_children(plan))
+		others |= place_nodes(lfirst(lc), walk);
 	if (IsA(plan, NestLoop) && !left && ((NestLoop *) plan)->nestParams != NIL)
 	{
-		Scan	   *scan = find_scan(plan->righttree);
-		List	   *facts = NIL;
-		List	   *keys = scan ? find_keys((NestLoop *) plan, scan, walk, &facts) : NIL;
+		List	   *facts;
+		List	   *keys = find_keys((NestLoop *) plan, walk, &facts);
 
 		if (keys != NIL)
-			plan->lefttree = make_node((NestLoop *) plan, keys, facts, ++walk->last_id);
+			place_node((NestLoop *) plan, keys, facts, ++walk->last_id);
 	}
 	return left | others | node_has_effects(plan, walk);
 }
 
-static Effects
-subplan_effects(int number, Walk *walk)
-{
-	Plan	   *plan = list_nth(walk->stmt->subplans, number);
-
-	if (walk->subplan[number] == EFFECTS_UNKNOWN)
-	{
-		walk->subplan[number] = EFFECTS_NONE;	/* for references to itself */
-		if (plan != NULL && place_nodes(plan, walk))
-			walk->subplan[number] = EFFECTS_SOME;
-	}
-	return walk->subplan[number];
-}
-
-/* Collect what must be known of the whole plan first. */
-static bool
-survey(Plan *plan, Walk *walk)
+/* Collect what must be known of the whole statement first. */
+static void
+survey(const Plan *plan, Walk *walk)
 {
 	ListCell   *lc;
 	ListCell   *set;
 
+	if (plan == NULL)
+		return;
 	walk->last_id = Max(walk->last_id, plan->plan_node_id);
 	walk->any_loop |= IsA(plan, NestLoop);
 	foreach(lc, plan->initPlan)
 	{
 		foreach(set, lfirst_node(SubPlan, lc)->setParam)
-			walk->init_plan[lfirst_int(set)] = lfirst_node(SubPlan, lc)->plan_id;
+			walk->init_params = bms_add_member(walk->init_params, lfirst_int(set));
 	}
-	return visit_left(plan, survey, walk) | visit_others(plan, survey, walk);
+	survey(plan->lefttree, walk);
+	survey(plan->righttree, walk);
+	foreach(lc, other_children(plan))
+		survey(lfirst(lc), walk);
 }
 
 static void
 planned(PlannedStmt *stmt)
 {
-	int			nsubplans = list_length(stmt->subplans);
-	Walk		walk = {.stmt = stmt};
+	Walk		walk = {0};
 	ListCell   *lc;
 
 	if (stmt->planTree == NULL || !lbt_enable || lbt_lookahead_rows < 2)
 		return;
-	walk.subplan = palloc0(nsubplans * sizeof(Effects));
-	walk.init_plan = palloc0(list_length(stmt->paramExecTypes) * sizeof(int));
-	(void) survey(stmt->planTree, &walk);
+	survey(stmt->planTree, &walk);
 	foreach(lc, stmt->subplans)
-	{
-		if (lfirst(lc) != NULL)
-			(void) survey(lfirst(lc), &walk);
-	}
+		survey(lfirst(lc), &walk);
 	if (!walk.any_loop)
 		return;
+
+	/* The planner puts a subquery behind those that it uses itself. */
+	foreach(lc, stmt->subplans)
+		walk.effects |= place_nodes(lfirst(lc), &walk);
 	(void) place_nodes(stmt->planTree, &walk);
-	for (int i = 0; i < nsubplans; i++)
-		(void) subplan_effects(i, &walk);
 }
 
 void

@@ -3,8 +3,8 @@
  */
 #include "key/bound.h"
 
+#include "key/sortkey.h"
 #include "model/keybytes.h"
-#include "server/sortkey.h"
 
 void
 lbt_bound_of_tuple(const LbtKeySpec *spec, TupleDesc tupdesc, IndexTuple itup, uint8 *scratch,
@@ -29,7 +29,7 @@ lbt_bound_of_tuple(const LbtKeySpec *spec, TupleDesc tupdesc, IndexTuple itup, u
 		if (compressed)
 			datum = PointerGetDatum(PG_DETOAST_DATUM(datum));
 		(void) lbt_keyspec_argument(column, InvalidOid, datum, value,
-									column->encoded ? scratch + i * LBT_SCRATCH_BYTES : NULL);
+									scratch ? scratch + i * LBT_SCRATCH_BYTES : NULL);
 	}
 	bound->ncolumns = i;
 	bound->past = false;
@@ -74,14 +74,9 @@ lbt_compare_compressed(const LbtKeyColumn *column, const LbtKeyValue *a, Datum b
 	return cmp;
 }
 
-/* Kept out of the loop for integers. */
-static pg_noinline bool
-any_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, IndexTuple itup)
-{
-	return lbt_before_bound(spec, tupdesc, bound, itup, false);
-}
+/* ---- searching a leaf ---- */
 
-/* How items are compared with a bound. */
+/* What items are compared by. */
 typedef enum Test
 {
 	ANY_COLUMNS,
@@ -90,6 +85,26 @@ typedef enum Test
 	BYTES_COLUMN,				/* the same of a byte string */
 	GUESS_TEXT					/* of first column; no NULL in the bound */
 } Test;
+
+/* A search, compiled for each test.  The position is behind lo, up to hi. */
+typedef struct Gallop
+{
+	const LbtKeySpec *spec;
+	TupleDesc	tupdesc;
+	const LbtBound *bound;
+	Page		page;
+	int			lo;				/* before the bound, or none */
+	int			hi;				/* not before the bound, or none */
+	uint32		lo_common;		/* BYTES_COLUMN: bytes that the bound's key */
+	uint32		hi_common;		/* shares with lo, and with hi */
+} Gallop;
+
+/* Kept out of the loop for integers. */
+static pg_noinline bool
+any_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, IndexTuple itup)
+{
+	return lbt_before_bound(spec, tupdesc, bound, itup, false);
+}
 
 /* Is the item before the bound, as far as can be guessed cheaply? */
 static inline bool
@@ -102,13 +117,12 @@ guess_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, I
 	if (!isnull && !lbt_stored_compressed(column, datum))
 	{
 		LbtKeyValue key;
-		LbtKeyValue value;
+		LbtKeyValue item;
 		int			order;
 
 		lbt_stored_bytes(column, (const char *) bound->value[0].ordered, &key);
-		lbt_stored_bytes(column, DatumGetPointer(datum), &value);
-		order = lbt_guess_order(column->collation, (const char *) value.bytes, value.length,
-								(const char *) key.bytes, key.length);
+		lbt_stored_bytes(column, DatumGetPointer(datum), &item);
+		order = lbt_guess_order(column->collation, item.bytes, item.length, key.bytes, key.length);
 		if (order != 0)
 			return (order < 0) != column->desc;
 	}
@@ -116,52 +130,30 @@ guess_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, I
 }
 
 /*
- * Is the item, whose byte string is at this place, before the bound?  Both
- * share *common leading bytes at least; *common becomes how many.
+ * Is the item, whose byte string is at this place, before the bound?  All
+ * items between lo and hi share with its key what both of these do, at least.
  */
 static pg_attribute_always_inline bool
-bytes_before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, IndexTuple itup,
-			 const char *at, uint32 *common)
+bytes_before(const Gallop *search, IndexTuple itup, const char *at, uint32 *common)
 {
-	const LbtKeyValue *key = &bound->value[0];
+	const LbtKeyValue *key = &search->bound->value[0];
+	uint32		same = Min(search->lo_common, search->hi_common);
 	LbtKeyValue item;
-	uint32		same;
 
 	if (unlikely(IndexTupleHasNulls(itup)) ||
-		unlikely(lbt_stored_compressed(&spec->column[0], PointerGetDatum(at))))
+		unlikely(lbt_stored_compressed(&search->spec->column[0], PointerGetDatum(at))))
 	{
 		*common = 0;
-		return any_before(spec, tupdesc, bound, itup);
+		return any_before(search->spec, search->tupdesc, search->bound, itup);
 	}
-	lbt_stored_bytes(&spec->column[0], at, &item);
-	same = Min(*common, item.length);
+	lbt_stored_bytes(&search->spec->column[0], at, &item);
+	same = Min(same, item.length);
 	same += lbt_common_bytes(key->bytes + same, key->length - same, item.bytes + same,
 							 item.length - same);
 	*common = same;
 	if (same == item.length)
-		return same < key->length || bound->past;
+		return same < key->length || search->bound->past;
 	return same < key->length && item.bytes[same] < key->bytes[same];
-}
-
-/* Is the item before the bound?  *common is BYTES_COLUMN's. */
-static pg_attribute_always_inline bool
-before(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page,
-	   OffsetNumber offset, Test test, uint32 *common)
-{
-	IndexTuple	itup = lbt_page_tuple(page, offset);
-	const char *at = (const char *) itup + MAXALIGN(sizeof(IndexTupleData));
-	uint64		v;
-
-	if (test == ANY_COLUMNS)
-		return lbt_before_bound(spec, tupdesc, bound, itup, false);
-	if (test == BYTES_COLUMN)
-		return bytes_before(spec, tupdesc, bound, itup, at, common);
-	if (test == GUESS_TEXT)
-		return guess_before(spec, tupdesc, bound, itup);
-	if (unlikely(IndexTupleHasNulls(itup)))
-		return any_before(spec, tupdesc, bound, itup);
-	v = lbt_order_signed(test == INT8_COLUMN ? *(const int64 *) at : *(const int32 *) at);
-	return v < bound->value[0].ordered || (bound->past && v == bound->value[0].ordered);
 }
 
 /* Where an item's first key begins. */
@@ -169,6 +161,44 @@ static inline const char *
 item_key(Page page, OffsetNumber offset)
 {
 	return (const char *) lbt_page_tuple(page, offset) + MAXALIGN(sizeof(IndexTupleData));
+}
+
+/* Is the item before the bound?  *common is set for BYTES_COLUMN. */
+static pg_attribute_always_inline bool
+before(const Gallop *search, OffsetNumber offset, Test test, uint32 *common)
+{
+	IndexTuple	itup = lbt_page_tuple(search->page, offset);
+	const char *at = (const char *) itup + MAXALIGN(sizeof(IndexTupleData));
+	const LbtBound *bound = search->bound;
+	uint64		v;
+
+	if (test == ANY_COLUMNS)
+		return lbt_before_bound(search->spec, search->tupdesc, bound, itup, false);
+	if (test == BYTES_COLUMN)
+		return bytes_before(search, itup, at, common);
+	if (test == GUESS_TEXT)
+		return guess_before(search->spec, search->tupdesc, bound, itup);
+	if (unlikely(IndexTupleHasNulls(itup)))
+		return any_before(search->spec, search->tupdesc, bound, itup);
+	v = lbt_order_signed(test == INT8_COLUMN ? *(const int64 *) at : *(const int32 *) at);
+	return v < bound->value[0].ordered || (bound->past && v == bound->value[0].ordered);
+}
+
+/* Is this item before the bound?  It becomes one of the ends. */
+static pg_attribute_always_inline bool
+look_at(Gallop *search, int at, Test test)
+{
+	uint32		common = 0;
+
+	if (before(search, at, test, &common))
+	{
+		search->lo = at;
+		search->lo_common = common;
+		return true;
+	}
+	search->hi = at;
+	search->hi_common = common;
+	return false;
 }
 
 /* Prefetch for steps up to this length. */
@@ -187,66 +217,36 @@ prefetch_steps(Page page, OffsetNumber first, OffsetNumber last, int guess)
 	}
 }
 
-/* What is left of a search: the position lies behind lo and not behind hi. */
-typedef struct Left
-{
-	int			lo;				/* before the bound, or none */
-	int			hi;				/* not before the bound, or none */
-	uint32		lo_common;		/* bytes that the bound's key and lo share, */
-	uint32		hi_common;		/* and hi: all between share the lesser */
-} Left;
-
-/* Is this item before the bound?  It becomes one of the ends. */
-static pg_attribute_always_inline bool
-look_at(Left *left, const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page,
-		int at, Test test)
-{
-	uint32		common = Min(left->lo_common, left->hi_common);
-
-	if (before(spec, tupdesc, bound, page, at, test, &common))
-	{
-		left->lo = at;
-		left->lo_common = common;
-		return true;
-	}
-	left->hi = at;
-	left->hi_common = common;
-	return false;
-}
-
-/* Galloping search, compiled for each kind of test. */
 static pg_attribute_always_inline OffsetNumber
 gallop(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page page,
 	   OffsetNumber first, OffsetNumber last, OffsetNumber guess, Test test)
 {
-	Left		left = {.lo = first - 1,.hi = last + 1};
+	Gallop		search = {spec, tupdesc, bound, page,.lo = first - 1,.hi = last + 1};
 	int			at = guess < first ? first : guess > last ? last : guess;
 	int			step = 1;
 
 	if (test == GUESS_TEXT || test == BYTES_COLUMN ||
 		(test == ANY_COLUMNS && spec->column[0].bytes && !spec->column[0].encoded))
 		prefetch_steps(page, first, last, at);
-	if (look_at(&left, spec, tupdesc, bound, page, at, test))
-		while (left.lo + step < left.hi &&
-			   look_at(&left, spec, tupdesc, bound, page, left.lo + step, test))
+	if (look_at(&search, at, test))
+		while (search.lo + step < search.hi && look_at(&search, search.lo + step, test))
 			step <<= 1;
 	else
-		while (left.hi - step > left.lo &&
-			   !look_at(&left, spec, tupdesc, bound, page, left.hi - step, test))
+		while (search.hi - step > search.lo && !look_at(&search, search.hi - step, test))
 			step <<= 1;
-	while (left.hi - left.lo > 1)
+	while (search.hi - search.lo > 1)
 	{
-		int			mid = left.lo + (left.hi - left.lo) / 2;
+		int			mid = search.lo + (search.hi - search.lo) / 2;
 
 		/* The next step takes one of these two. */
-		if (test == GUESS_TEXT && left.hi - left.lo > 3)
+		if (test == GUESS_TEXT && search.hi - search.lo > 3)
 		{
-			__builtin_prefetch(item_key(page, left.lo + (mid - left.lo) / 2));
-			__builtin_prefetch(item_key(page, mid + (left.hi - mid) / 2));
+			__builtin_prefetch(item_key(page, search.lo + (mid - search.lo) / 2));
+			__builtin_prefetch(item_key(page, mid + (search.hi - mid) / 2));
 		}
-		(void) look_at(&left, spec, tupdesc, bound, page, mid, test);
+		(void) look_at(&search, mid, test);
 	}
-	return (OffsetNumber) left.hi;
+	return (OffsetNumber) search.hi;
 }
 
 OffsetNumber

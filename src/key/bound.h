@@ -19,7 +19,7 @@ typedef struct LbtBound
 } LbtBound;
 
 /*
- * Make the bound in front of what equals a tuple, in the covered columns that
+ * Make the bound in front of what equals a tuple in the covered columns that
  * it has; without scratch (LBT_SCRATCH_BYTES for each column), in those before
  * the first that is encoded or compressed.  The bound points into the tuple,
  * scratch, and what this allocates for compressed values.
@@ -43,10 +43,10 @@ lbt_compare_bytes(const LbtKeyColumn *column, const LbtKeyValue *a, const LbtKey
 /* The same of two values of an encoded column, by its comparison function. */
 extern int	lbt_compare_encoded(const LbtKeyColumn *column, Datum a, Datum b);
 
-/* The same with b compressed on a page; each comparison decompresses it. */
+/* The same with b compressed on a page; decompresses it each time. */
 extern int	lbt_compare_compressed(const LbtKeyColumn *column, const LbtKeyValue *a, Datum b);
 
-/* Two values of which one is NULL, or both, as lbt_compare_value(). */
+/* The same of two values of which one is NULL, or both. */
 static inline int
 lbt_compare_nulls(const LbtKeyColumn *column, bool key, bool tuple)
 {

@@ -1,33 +1,25 @@
 /*
  * encode.c - the encodings, one function each; see keyspec.h.
  *
- * Each writes as much as there is space for.  A cut encoding keeps the order,
- * as all are cut at the same length.  That of numeric reads the type's storage
- * format, the same in all versions since 9.1 and on every disk.
+ * Each writes at most LBT_SCRATCH_BYTES and returns where it ends.  That of
+ * numeric reads the type's storage format, the same in all versions since 9.1
+ * and on every disk.
  */
 #include "key/keyspec.h"
 
 #include "access/htup_details.h"
 #include "catalog/pg_enum.h"
-#include "catalog/pg_type.h"
-#include "server/sortkey.h"
+#include "key/sortkey.h"
 #include "utils/inet.h"
-#include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-/* Where an encoding goes. */
-typedef struct Output
+/* Put so many bytes of a value, the most significant first. */
+static inline uint8 *
+put_high_first(uint8 *to, uint64 value, int nbytes)
 {
-	uint8	   *to;
-	const uint8 *end;
-} Output;
-
-/* Most significant byte first, as many bytes as asked for. */
-static inline void
-put_bytes(Output *out, uint64 value, int nbytes)
-{
-	while (nbytes-- > 0 && out->to < out->end)
-		*out->to++ = (uint8) (value >> nbytes * BITS_PER_BYTE);
+	while (nbytes-- > 0)
+		*to++ = (uint8) (value >> nbytes * BITS_PER_BYTE);
+	return to;
 }
 
 /* ---- numeric ---- */
@@ -49,6 +41,10 @@ put_bytes(Output *out, uint64 value, int nbytes)
 #define NUMBER_POSITIVE 0x818000	/* plus the weight */
 #define NUMBER_PLUS_INFINITY 0xFF0000
 #define NUMBER_NAN 0xFF0001
+#define NUMBER_BYTES 3
+
+/* Further digits tie. */
+#define MAX_DIGITS ((LBT_SCRATCH_BYTES - NUMBER_BYTES - 1) / 2)
 
 static uint16
 word_at(const char *at)
@@ -64,24 +60,21 @@ word_at(const char *at)
  * another.  A negative number's bytes are inverted: of two that begin alike,
  * the one with more digits is less.
  */
-static void
-encode_numeric(const LbtKeyColumn *column, Datum value, Output *out)
+static uint8 *
+encode_numeric(Datum value, uint8 *start)
 {
 	const char *at = VARDATA_ANY(DatumGetPointer(value));
 	const char *end = at + VARSIZE_ANY_EXHDR(DatumGetPointer(value));
 	uint16		header = word_at(at);
 	uint16		form = header & NUMERIC_FORM;
 	bool		negative = form == NUMERIC_FORM_NEGATIVE;
-	uint8	   *start = out->to;
+	uint8	   *to;
 	int			weight;
 
 	if (form == NUMERIC_NAN)
-	{
-		put_bytes(out, (header & NUMERIC_SPECIAL) == NUMERIC_NAN ? NUMBER_NAN :
-				  (header & NUMERIC_SPECIAL) == NUMERIC_PLUS_INFINITY ? NUMBER_PLUS_INFINITY :
-				  NUMBER_MINUS_INFINITY, 3);
-		return;
-	}
+		return put_high_first(start, (header & NUMERIC_SPECIAL) == NUMERIC_NAN ? NUMBER_NAN :
+							  (header & NUMERIC_SPECIAL) == NUMERIC_PLUS_INFINITY ?
+							  NUMBER_PLUS_INFINITY : NUMBER_MINUS_INFINITY, NUMBER_BYTES);
 	at += sizeof(uint16);
 	if (form == NUMERIC_FORM_SHORT)
 	{
@@ -97,17 +90,15 @@ encode_numeric(const LbtKeyColumn *column, Datum value, Output *out)
 	while (end > at && word_at(end - sizeof(uint16)) == 0)
 		end -= sizeof(uint16);
 	if (at >= end)
-	{
-		put_bytes(out, NUMBER_ZERO, 3);
-		return;
-	}
-	put_bytes(out, (uint64) (NUMBER_POSITIVE + weight), 3);
-	for (; at < end && out->to < out->end; at += sizeof(uint16))
-		put_bytes(out, (uint64) word_at(at) + 0x100, 2);
-	put_bytes(out, 0, 1);
+		return put_high_first(start, NUMBER_ZERO, NUMBER_BYTES);
+	to = put_high_first(start, (uint64) (NUMBER_POSITIVE + weight), NUMBER_BYTES);
+	for (int i = 0; i < MAX_DIGITS && at < end; i++, at += sizeof(uint16))
+		to = put_high_first(to, (uint64) word_at(at) + 0x100, 2);
+	to = put_high_first(to, 0, 1);
 	if (negative)
-		for (uint8 *b = start; b < out->to; b++)
+		for (uint8 *b = start; b < to; b++)
 			*b = (uint8) ~*b;
+	return to;
 }
 
 /* ---- inet, cidr ---- */
@@ -117,16 +108,16 @@ encode_numeric(const LbtKeyColumn *column, Datum value, Output *out)
  * whole address.  So the order is: network (the address without the bits
  * behind the mask), length of the mask, bits behind it (most have none).
  */
-static void
-encode_inet(const LbtKeyColumn *column, Datum value, Output *out)
+static uint8 *
+encode_inet(Datum value, uint8 *to)
 {
 	const inet_struct *inet = (const inet_struct *) VARDATA_ANY(DatumGetPointer(value));
 	int			size = inet->family == PGSQL_AF_INET ? 4 : 16;
 	int			bits = Min(inet->bits, size * BITS_PER_BYTE);
-	uint8	   *network = out->to + 1;
+	uint8	   *network = to + 1;
 	uint8	   *host = network + size + 1;
 
-	out->to[0] = inet->family;
+	to[0] = inet->family;
 	network[size] = inet->bits;
 
 	for (int i = 0; i < size; i++)
@@ -137,22 +128,23 @@ encode_inet(const LbtKeyColumn *column, Datum value, Output *out)
 		network[i] = inet->ipaddr[i] & mask;
 		host[i] = inet->ipaddr[i] & (uint8) ~mask;
 	}
-	out->to = host + size;
+	return host + size;
 }
 
 /* ---- enums ---- */
 
 /* The value's place among the others, a float in the catalog. */
-static void
-encode_enum(const LbtKeyColumn *column, Datum value, Output *out)
+static uint8 *
+encode_enum(Datum value, uint8 *to)
 {
 	HeapTuple	tuple = SearchSysCache1(ENUMOID, value);
 
 	if (!HeapTupleIsValid(tuple))
-		return;
-	put_bytes(out, lbt_order_float(((Form_pg_enum) GETSTRUCT(tuple))->enumsortorder),
-			  sizeof(uint64));
+		return to;
+	to = put_high_first(to, lbt_order_float(((Form_pg_enum) GETSTRUCT(tuple))->enumsortorder),
+						sizeof(uint64));
 	ReleaseSysCache(tuple);
+	return to;
 }
 
 /* ---- text in the order of a collation ---- */
@@ -162,37 +154,27 @@ encode_enum(const LbtKeyColumn *column, Datum value, Output *out)
  * others alone tie: where a column follows, it may then bring its own order
  * into the code.
  */
-static void
-encode_sort_key(const LbtKeyColumn *column, Datum value, Output *out)
+static uint8 *
+encode_text(const LbtKeyColumn *column, Datum value, uint8 *to)
 {
 	LbtKeyValue text;
-	uint32		length;
 
 	lbt_stored_bytes(column, DatumGetPointer(value), &text);
-	length = lbt_sort_key(column->collation, (const char *) text.bytes, text.length,
-						  out->to, out->end - out->to);
-	/* Sort keys that contradict the comparison on purpose. */
-	if (unlikely(lbt_debug_sort_keys == LBT_SORT_KEYS_SCRAMBLED))
-		for (uint32 i = 0; i < length; i++)
-			out->to[i] = (uint8) (out->to[i] * 157 + i);
-	out->to += length;
+	return to + lbt_sort_key(column->collation, text.bytes, text.length, to, LBT_SCRATCH_BYTES);
 }
-
-/* ---- all of them ---- */
-
-static void (*const encode[]) (const LbtKeyColumn *column, Datum value, Output *out) =
-{
-	[LBT_ENCODE_NUMERIC] = encode_numeric,
-		[LBT_ENCODE_INET] = encode_inet,
-		[LBT_ENCODE_ENUM] = encode_enum,
-		[LBT_ENCODE_SORT_KEY] = encode_sort_key,
-};
 
 uint32
 lbt_encode(const LbtKeyColumn *column, Datum value, uint8 *scratch)
 {
-	Output		out = {.to = scratch,.end = scratch + LBT_SCRATCH_BYTES};
-
-	encode[column->encoding] (column, value, &out);
-	return out.to - scratch;
+	switch (column->encoding)
+	{
+		case LBT_ENCODE_NUMERIC:
+			return encode_numeric(value, scratch) - scratch;
+		case LBT_ENCODE_INET:
+			return encode_inet(value, scratch) - scratch;
+		case LBT_ENCODE_ENUM:
+			return encode_enum(value, scratch) - scratch;
+		default:
+			return encode_text(column, value, scratch) - scratch;
+	}
 }

@@ -48,25 +48,14 @@ static const struct
 	{F_ENUM_CMP, ANYENUMOID, LBT_KEY_BYTES, LBT_ENCODE_ENUM},
 };
 
-/* Does the column have a key code?  Settles whether text is encoded. */
-static bool
-has_code(LbtKeyColumn *column, RegProcedure compare)
-{
-	if (compare == F_BTTEXT_PATTERN_CMP || compare == F_BTBPCHAR_PATTERN_CMP)
-		return OidIsValid(column->collation) && get_collation_isdeterministic(column->collation);
-	if (column->encoding != LBT_ENCODE_SORT_KEY)
-		return true;
-	if (lbt_collation_is_c(column->collation))
-		column->encoding = LBT_NOT_ENCODED;
-	return column->encoding == LBT_NOT_ENCODED || OidIsValid(column->collation);
-}
-
 /* Work out how a column is read and ordered; false if it has no key code. */
 static bool
 column_init(LbtKeyColumn *column, Relation rel, int i)
 {
 	Form_pg_attribute att = TupleDescAttr(RelationGetDescr(rel), i);
 	RegProcedure compare = index_getprocid(rel, i + 1, BTORDER_PROC);
+	bool		collated;
+	bool		pattern;
 	int			k;
 
 	for (k = 0; k < lengthof(known); k++)
@@ -78,30 +67,35 @@ column_init(LbtKeyColumn *column, Relation rel, int i)
 	column->kind = known[k].kind;
 	column->type = known[k].type;
 	column->length = att->attlen;
+	column->align = att->attalign;
 	column->desc = (rel->rd_indoption[i] & INDOPTION_DESC) != 0;
 	column->nulls_first = (rel->rd_indoption[i] & INDOPTION_NULLS_FIRST) != 0;
 	column->bytes = column->kind == LBT_KEY_BYTES;
 	column->collation = rel->rd_indcollation[i];
 	column->encoding = known[k].encoding;
-	if (!has_code(column, compare))
+	collated = column->encoding == LBT_ENCODE_SORT_KEY;
+	pattern = compare == F_BTTEXT_PATTERN_CMP || compare == F_BTBPCHAR_PATTERN_CMP;
+	if ((collated || pattern) && !OidIsValid(column->collation))
 		return false;
+	if (pattern && !get_collation_isdeterministic(column->collation))
+		return false;
+	if (collated && lbt_collation_is_c(column->collation))
+		column->encoding = LBT_NOT_ENCODED;
 	column->encoded = column->encoding != LBT_NOT_ENCODED;
 	if (column->encoded)
 		fmgr_info_cxt(compare, &column->compare, TopMemoryContext);
 	return true;
 }
 
-/* Where columns lie in an entry without NULLs, as far as the entry tells. */
 static void
-find_places(LbtKeySpec *spec, TupleDesc tupdesc)
+find_places(LbtKeySpec *spec)
 {
 	Size		at = MAXALIGN(sizeof(IndexTupleData));
 
 	for (int i = 0; i < spec->ncolumns; i++)
 	{
-		LbtKeyColumn *column = &spec->column[i];
+		const LbtKeyColumn *column = &spec->column[i];
 
-		column->align = TupleDescAttr(tupdesc, i)->attalign;
 		if (column->length < -1 || (column->encoded && column->encoding != LBT_ENCODE_SORT_KEY))
 			break;
 		if (column->length == -1)
@@ -124,8 +118,7 @@ void
 lbt_keyspec_init(LbtKeySpec *spec, Relation rel)
 {
 	memset(spec, 0, sizeof(*spec));
-	spec->nkeyatts = IndexRelationGetNumberOfKeyAttributes(rel);
-	for (int i = 0; i < spec->nkeyatts && i < LBT_CODE_COLUMNS; i++)
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(rel) && i < LBT_CODE_COLUMNS; i++)
 	{
 		LbtKeyColumn *column = &spec->column[i];
 
@@ -138,14 +131,10 @@ lbt_keyspec_init(LbtKeySpec *spec, Relation rel)
 		spec->sort_keys |= column->encoding == LBT_ENCODE_SORT_KEY;
 		spec->ncolumns = i + 1;
 	}
-	find_places(spec, RelationGetDescr(rel));
+	find_places(spec);
 }
 
-/*
- * Integers compare with integers, floats with floats, other types only with
- * themselves.  Of times only widening is exact: a date column takes dates
- * only, and a timestamp column no timestamptz.
- */
+/* Of times only widening is exact: a date column takes dates only. */
 bool
 lbt_keyspec_takes(const LbtKeyColumn *column, Oid argtype)
 {
@@ -181,7 +170,7 @@ static int64
 widen(Oid column_type, Oid type, Datum arg)
 {
 	int			overflow = 0;
-	Timestamp	t;
+	int64		t;
 
 	if (type == INT2OID)
 		return DatumGetInt16(arg);
@@ -190,11 +179,19 @@ widen(Oid column_type, Oid type, Datum arg)
 	if (type == INT8OID)
 		return DatumGetInt64(arg);
 	if (type == TIMESTAMPOID)
-		t = lbt_timestamp2timestamptz(DatumGetTimestamp(arg), &overflow);
-	else if (column_type == TIMESTAMPOID)
-		t = lbt_date2timestamp(DatumGetDateADT(arg), &overflow);
+		t = DatumGetTimestamp(arg);
 	else
-		t = lbt_date2timestamptz(DatumGetDateADT(arg), &overflow);
+	{
+		DateADT		date = DatumGetDateADT(arg);
+
+		if (DATE_NOT_FINITE(date))
+			return DATE_IS_NOBEGIN(date) ? PG_INT64_MIN : PG_INT64_MAX;
+		if (date >= TIMESTAMP_END_JULIAN - POSTGRES_EPOCH_JDATE)
+			return PG_INT64_MAX - 1;
+		t = date * USECS_PER_DAY;
+	}
+	if (column_type == TIMESTAMPTZOID)
+		t = lbt_timestamp2timestamptz(t, &overflow);
 	return overflow > 0 ? PG_INT64_MAX - 1 : overflow < 0 ? PG_INT64_MIN + 1 : t;
 }
 
@@ -204,18 +201,25 @@ lbt_keyspec_argument(const LbtKeyColumn *column, Oid argtype, Datum arg, LbtKeyV
 {
 	int			side;
 
-	if (column->bytes || !OidIsValid(argtype) || argtype == column->type)
+	Assert(lbt_keyspec_plain(column, arg));
+	value->isnull = false;
+	if (column->bytes)
 	{
-		Assert(lbt_keyspec_plain(column, arg));
-		lbt_own_value(column, arg, value);
+		value->ordered = (uint64) arg;
 		if (column->encoded)
 		{
 			value->length = lbt_encode(column, arg, scratch);
 			value->bytes = scratch;
 		}
+		else
+			lbt_stored_bytes(column, DatumGetPointer(arg), value);
 		return 0;
 	}
-	value->isnull = false;
+	if (!OidIsValid(argtype) || argtype == column->type)
+	{
+		value->ordered = lbt_ordered(column, arg);
+		return 0;
+	}
 	if (column->kind == LBT_KEY_SIGNED)
 	{
 		int64		exact = widen(column->type, argtype, arg);

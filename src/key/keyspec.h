@@ -20,10 +20,7 @@
 
 #include "postgres.h"
 
-#include "access/itup.h"
 #include "catalog/pg_type.h"
-#include "fmgr.h"
-#include "access/skey.h"
 #include "model/keycode.h"
 #include "server/btree.h"
 #include "utils/rel.h"
@@ -64,20 +61,19 @@ typedef struct LbtKeyColumn
 typedef struct LbtKeySpec
 {
 	int			ncolumns;		/* leading columns with a code; 0: none */
-	int			nkeyatts;		/* key columns of the index */
 	bool		encoded;		/* some column is */
-	bool		sort_keys;		/* ... by sort keys, see above */
-	uint8		nplaces;		/* so many have places in an entry without
-								 * NULLs that it tells itself */
-	bool		varies;			/* not all columns, or not at the same ones in
-								 * all entries; else they are these: */
-	uint8		place[LBT_CODE_COLUMNS];
-	uint8		fixed;			/* bytes of an entry in which these lie */
+	bool		sort_keys;		/* ... by sort keys */
+
+	/* Where columns lie in an entry without NULLs, as far as that tells: */
+	uint8		nplaces;		/* so many do */
+	bool		varies;			/* not all, or not in the same place in all */
+	uint8		place[LBT_CODE_COLUMNS];	/* else, in bytes, these */
+	uint8		fixed;			/* bytes of an entry with them */
 	LbtColumnOrder order[LBT_CODE_COLUMNS]; /* for the key code */
 	LbtKeyColumn column[LBT_CODE_COLUMNS];	/* of a kept one, ncolumns */
 } LbtKeySpec;
 
-/* So many of its first bytes are in use. */
+/* The bytes in use, as kept in views. */
 static inline Size
 lbt_keyspec_bytes(const LbtKeySpec *spec)
 {
@@ -87,15 +83,11 @@ lbt_keyspec_bytes(const LbtKeySpec *spec)
 /* Scratch memory for the byte string that an encoded value becomes. */
 #define LBT_SCRATCH_BYTES LBT_CODE_BYTES
 
-/* encode.c */
-
 /*
- * Encode a value of an encoded column (of the column's own type; if varlena,
- * neither compressed nor out of line) into scratch.  Returns the length.
+ * encode.c: encode a plain value of an encoded column, and of its own type,
+ * into scratch.  Returns the length.
  */
 extern uint32 lbt_encode(const LbtKeyColumn *column, Datum value, uint8 *scratch);
-
-/* keyspec.c */
 
 /* Work out the key spec of an open index. */
 extern void lbt_keyspec_init(LbtKeySpec *spec, Relation rel);
@@ -109,10 +101,7 @@ lbt_stored_compressed(const LbtKeyColumn *column, Datum value)
 	return column->length == -1 && VARATT_IS_COMPRESSED(DatumGetPointer(value));
 }
 
-/*
- * A byte string is used where it lies, so it must not be compressed or out of
- * line.  (A short header is no proof: a pointer out of line has one.)
- */
+/* A byte string is used where it lies: neither compressed nor out of line. */
 static inline bool
 lbt_keyspec_plain(const LbtKeyColumn *column, Datum arg)
 {
@@ -121,12 +110,11 @@ lbt_keyspec_plain(const LbtKeyColumn *column, Datum arg)
 }
 
 /*
- * The key value for an argument of a type that the column takes.  A byte
- * string must be plain and outlive the key value, and so must scratch,
- * LBT_SCRATCH_BYTES for an encoded column (else NULL).  An argument that the
- * column's type cannot represent (2^40 for an int4 column) lies beside its
- * nearest value: returns 1 if it comes right after that in the index's order,
- * -1 if right before it, 0 if equal.
+ * Make a key value of an argument, whose type the column takes.  A byte string
+ * must be plain.  It, and the scratch of an encoded column, must outlive the
+ * key value.  An argument that the column's type cannot represent (2^40 for an
+ * int4 column) lies beside its nearest value: returns 1 if it comes right
+ * after that in the index's order, -1 if right before it, 0 if equal.
  */
 extern int	lbt_keyspec_argument(const LbtKeyColumn *column, Oid argtype, Datum arg,
 								 LbtKeyValue *value, uint8 *scratch);
@@ -152,7 +140,7 @@ lbt_length_that_counts(const LbtKeyColumn *column, const uint8_t *bytes, uint32 
 	return length;
 }
 
-/* A byte string stored at this address; not of a compressed one. */
+/* The byte string stored at this address, which is plain. */
 static inline void
 lbt_stored_bytes(const LbtKeyColumn *column, const char *at, LbtKeyValue *value)
 {
@@ -186,21 +174,6 @@ lbt_ordered(const LbtKeyColumn *column, Datum value)
 		v = wide ? DatumGetUInt64(value) : column->length == sizeof(Oid) ? DatumGetObjectId(value) :
 			DatumGetUInt8(value);
 	return column->desc ? ~v : v;
-}
-
-/* The key value of an own, plain value; of an encoded one, not yet encoded. */
-static inline void
-lbt_own_value(const LbtKeyColumn *column, Datum datum, LbtKeyValue *value)
-{
-	value->isnull = false;
-	if (!column->bytes)
-	{
-		value->ordered = lbt_ordered(column, datum);
-		return;
-	}
-	value->ordered = (uint64) datum;
-	if (!column->encoded)
-		lbt_stored_bytes(column, DatumGetPointer(datum), value);
 }
 
 #endif							/* LBT_KEYSPEC_H */

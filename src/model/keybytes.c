@@ -25,27 +25,24 @@ put_byte(uint8_t *room, LbtKeyBytes *key, uint8_t byte)
 }
 
 /*
- * A byte string with others behind it: to sort below all bytes, its end is two
- * zeroes, and a zero within precedes the highest byte.  Inverted with desc.
+ * A byte string, inverted if it descends: to sort below all bytes, its end is
+ * two zeroes, and a zero within precedes the highest byte.  A long one is cut.
  */
 static void
 put_bytes(uint8_t *room, LbtKeyBytes *key, const LbtKeyValue *value, uint8_t inverted)
 {
-	for (uint32_t i = 0; i < value->length; i++)
+	bool		cut = value->length >= LBT_CODE_BYTES;
+	uint32_t	length = cut ? LBT_CODE_BYTES : value->length;
+
+	for (uint32_t i = 0; i < length; i++)
 	{
 		put_byte(room, key, value->bytes[i] ^ inverted);
 		if (value->bytes[i] == 0)
 			put_byte(room, key, UINT8_MAX ^ inverted);
 	}
-	put_byte(room, key, inverted);
-	put_byte(room, key, inverted);
-}
-
-static void
-put_top(uint8_t *room, LbtKeyBytes *key)
-{
-	for (int i = 0; i < TOP_BYTES; i++)
-		put_byte(room, key, UINT8_MAX);
+	for (int i = 0; i < 2 && !cut; i++)
+		put_byte(room, key, inverted);
+	key->cut = key->cut || cut;
 }
 
 LbtKeyBytes
@@ -69,24 +66,17 @@ lbt_key_bytes(const LbtColumnOrder *order, int ncolumns, const LbtKeyValue *valu
 			put_byte(room, &key, missing ? MISSING_HIGH : !values[i].isnull ? VALUE :
 					 order[i].nulls_first ? NULL_FIRST : NULL_LAST);
 		else if (missing ? high : values[i].isnull && !order[i].nulls_first)
-			put_top(room, &key);
+			for (int n = 0; n < TOP_BYTES; n++)
+				put_byte(room, &key, UINT8_MAX);
 		if (missing)
 			break;
 		if (values[i].isnull)
 			continue;
-		if (!order[i].bytes)
+		if (order[i].bytes)
+			put_bytes(room, &key, &values[i], order[i].desc ? UINT8_MAX : 0);
+		else
 			for (int shift = 56; shift >= 0; shift -= 8)
 				put_byte(room, &key, (uint8_t) (values[i].ordered >> shift));
-		else if (values[i].length >= LBT_CODE_BYTES)
-		{
-			LbtKeyValue known = {.bytes = values[i].bytes,.length = LBT_CODE_BYTES};
-
-			put_bytes(room, &key, &known, order[i].desc ? UINT8_MAX : 0);
-			key.length -= key.cut ? 0 : 2;	/* it has not ended */
-			key.cut = true;
-		}
-		else
-			put_bytes(room, &key, &values[i], order[i].desc ? UINT8_MAX : 0);
 	}
 	return key;
 }

@@ -17,8 +17,6 @@
 
 #include "keycode.h"
 
-#include <string.h>
-
 /* A longer key is cut, as is a byte string beyond LBT_CODE_BYTES. */
 #define LBT_KEY_BYTES 1024
 

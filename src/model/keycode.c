@@ -3,9 +3,7 @@
  */
 #include "keycode.h"
 
-#include <string.h>
-
-/* From so many bytes on, the alphabet has only those that were seen. */
+/* From so many bytes on, only bytes that were seen have a rank. */
 #define ALPHABET_BYTES 4096
 
 /* ---- learning ---- */
@@ -39,7 +37,7 @@ observe_bytes(LbtKeyLearner *learner, LbtColumnSeen *seen, const uint8_t *bytes,
 			seen->low[i] = bytes[i];
 		if (bytes[i] > seen->high[i])
 			seen->high[i] = bytes[i];
-		learner->members[bytes[i] >> 3] |= (uint8_t) (1 << (bytes[i] & 7));
+		learner->members[bytes[i]] = true;
 	}
 }
 
@@ -75,18 +73,6 @@ common_prefix(const LbtColumnSeen *seen)
 	return n;
 }
 
-void
-lbt_alphabet_rank(LbtAlphabet *alphabet)
-{
-	uint16_t	below = 0;
-
-	for (int byte = 0; byte <= UINT8_MAX; byte++)
-		if (alphabet->members[byte >> 3] >> (byte & 7) & 1)
-			alphabet->rank[byte] = below++;
-		else
-			alphabet->rank[byte] = below | LBT_NO_MEMBER;
-}
-
 /*
  * A byte string's prefix and digits; the last digit is the end of the longest
  * string.  If the digits do not reach that end, this is the last column: later
@@ -110,14 +96,14 @@ add_bytes(LbtKeyCode *kc, LbtCodeColumn *column, const LbtColumnSeen *seen, uint
 		d->ends = seen->ends[at] || at == seen->longest;
 		if (at < seen->longest)
 		{
-			d->lo = kc->alphabet.rank[seen->low[at]];
-			d->span = kc->alphabet.rank[seen->high[at]] - d->lo + d->ends;
+			d->lo = kc->rank[seen->low[at]];
+			d->span = kc->rank[seen->high[at]] - d->lo + d->ends;
 		}
 		column->ndigits++;
 	}
 }
 
-/* Prefixes and digits, not weighed yet.  The alphabet is in place. */
+/* Prefixes and digits, not weighed yet.  Ranks are in place. */
 static void
 add_columns(const LbtKeyLearner *learner, LbtKeyCode *kc)
 {
@@ -171,15 +157,15 @@ truncate_digits(LbtKeyCode *kc, int ndigits)
  * the space left loses its low bits; those after it get none: they tie.
  */
 static void
-weigh_within(LbtKeyCode *kc, unsigned __int128 space)
+weigh_digits(LbtKeyCode *kc)
 {
+	unsigned	__int128 space = (unsigned __int128) 1 << 64;
 	int			placed = 0;
 
 	while (placed < kc->ndigits)
 	{
 		LbtKeyDigit *d = &kc->digit[placed];
 
-		d->shift = 0;
 		while ((unsigned __int128) (d->span >> d->shift) + 1 > space && d->shift < 63)
 			d->shift++;
 		if (d->shift > 0 && space < 2 && placed > 0)
@@ -191,7 +177,6 @@ weigh_within(LbtKeyCode *kc, unsigned __int128 space)
 			break;
 	}
 	truncate_digits(kc, placed);
-	kc->raw = 0;
 }
 
 /* A single number's code is its ordered value, for unseen keys too. */
@@ -202,30 +187,25 @@ is_single_number(const LbtKeyCode *kc)
 }
 
 void
-lbt_keycode_weigh(LbtKeyCode *kc)
+lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc)
 {
-	weigh_within(kc, (unsigned __int128) 1 << 64);
+	uint16_t	below = 0;
+
+	memset(kc, 0, sizeof(*kc));
+	for (int byte = 0; byte <= UINT8_MAX; byte++)
+		if (learner->nbytes < ALPHABET_BYTES || learner->members[byte])
+			kc->rank[byte] = below++;
+		else
+			kc->rank[byte] = below | LBT_NO_MEMBER;
+	add_columns(learner, kc);
+	weigh_digits(kc);
 	kc->raw = is_single_number(kc);
 	if (kc->raw)
 	{
 		kc->digit[0].lo = 0;
 		kc->digit[0].span = UINT64_MAX;
 		kc->digit[0].weight = 1;
-		kc->digit[0].shift = 0;
 	}
-}
-
-void
-lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc)
-{
-	memset(kc, 0, sizeof(*kc));
-	if (learner->nbytes >= ALPHABET_BYTES)
-		memcpy(kc->alphabet.members, learner->members, sizeof(learner->members));
-	else
-		memset(kc->alphabet.members, UINT8_MAX, sizeof(learner->members));
-	lbt_alphabet_rank(&kc->alphabet);
-	add_columns(learner, kc);
-	lbt_keycode_weigh(kc);
 }
 
 /* ---- use ---- */
@@ -321,7 +301,7 @@ add_digits(const LbtKeyCode *kc, bool desc, const uint8_t *prefix, uint32_t pref
 				*code = rest_of_code(*code, d, end, desc);
 			return d->ends;
 		}
-		rank = kc->alphabet.rank[*bytes++];
+		rank = kc->rank[*bytes++];
 		digit = rank - d->lo;
 		seen = digit < d->span + 1 - d->ends;
 		if (!seen)

@@ -24,6 +24,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* More columns or digits than these do not refine a code: they tie. */
 #define LBT_CODE_COLUMNS 8
@@ -39,16 +40,10 @@
 #define LBT_CODE_BYTES (LBT_CODE_PREFIX + LBT_CODE_DIGITS)
 
 /*
- * The bytes that strings have.  Digits are their ranks: if strings use few of
- * the bytes between lowest and highest (hexadecimal digits), a code holds more
- * digits and has fewer gaps.
+ * A byte's digit is its rank among the bytes that strings have: where these
+ * are few (hexadecimal digits), a code holds more digits and has fewer gaps.
+ * This bit is in the rank of a byte that no string seen has.
  */
-typedef struct LbtAlphabet
-{
-	uint8_t		members[32];	/* a bit for each byte */
-	uint16_t	rank[256];		/* members below; | LBT_NO_MEMBER if none */
-} LbtAlphabet;
-
 #define LBT_NO_MEMBER 0x100
 
 /* A column of a search key or separator; isnull: the rest means nothing. */
@@ -93,7 +88,7 @@ typedef struct LbtKeyCode
 	LbtColumnOrder order[LBT_CODE_COLUMNS];
 	LbtCodeColumn column[LBT_CODE_COLUMNS];
 	LbtKeyDigit digit[LBT_CODE_DIGITS];
-	LbtAlphabet alphabet;		/* of all byte strings */
+	uint16_t	rank[256];		/* members below; | LBT_NO_MEMBER if none */
 	uint8_t		prefix[LBT_CODE_PREFIX];
 } LbtKeyCode;
 
@@ -114,7 +109,7 @@ typedef struct LbtKeyLearner
 	LbtColumnOrder order[LBT_CODE_COLUMNS];
 	LbtColumnSeen column[LBT_CODE_COLUMNS];
 	uint64_t	nbytes;			/* of all byte strings */
-	uint8_t		members[32];	/* which bytes these are */
+	bool		members[256];	/* which bytes these are */
 } LbtKeyLearner;
 
 /* A key of fewer columns is the lowest or the highest with that prefix. */
@@ -133,16 +128,13 @@ lbt_order_signed(int64_t v)
 static inline uint64_t
 lbt_order_float(double v)
 {
-	union
-	{
-		double		d;
-		uint64_t	u;
-	}			x;
+	uint64_t	bits;
 
 	if (v != v)
 		return UINT64_MAX;
-	x.d = v + 0.0;				/* -0 becomes 0 */
-	return (x.u >> 63) ? ~x.u : x.u | (UINT64_C(1) << 63);
+	v += 0.0;					/* -0 becomes 0 */
+	memcpy(&bits, &v, sizeof(bits));
+	return (bits >> 63) ? ~bits : bits | (UINT64_C(1) << 63);
 }
 
 /* The inverses, for values that came from the functions above. */
@@ -155,16 +147,13 @@ lbt_unorder_signed(uint64_t ordered)
 static inline double
 lbt_unorder_float(uint64_t ordered)
 {
-	union
-	{
-		double		d;
-		uint64_t	u;
-	}			x;
+	uint64_t	bits = (ordered >> 63) ? ordered ^ (UINT64_C(1) << 63) : ~ordered;
+	double		v;
 
 	if (ordered == UINT64_MAX)
 		return __builtin_nan("");
-	x.u = (ordered >> 63) ? ordered ^ (UINT64_C(1) << 63) : ~ordered;
-	return x.d;
+	memcpy(&v, &bits, sizeof(v));
+	return v;
 }
 
 /*
@@ -176,16 +165,10 @@ extern void lbt_keycode_begin(LbtKeyLearner *learner, int ncolumns, const LbtCol
 extern void lbt_keycode_observe(LbtKeyLearner *learner, const LbtKeyValue *values, int nvalues);
 extern void lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc);
 
-/* Set the ranks of an alphabet by its members. */
-extern void lbt_alphabet_rank(LbtAlphabet *alphabet);
-
-/* Derive every digit's weight and shift, and raw; drop digits out of space. */
-extern void lbt_keycode_weigh(LbtKeyCode *kc);
-
 /* Is this untrusted key code safe to use for keys ordered as it says? */
 extern bool lbt_keycode_valid(const LbtKeyCode *kc);
 
-/* Codes need so many first bytes of it: for numbers, no alphabet or prefix. */
+/* Codes need so many first bytes of it: for numbers, no ranks or prefix. */
 extern size_t lbt_keycode_bytes(const LbtKeyCode *kc);
 
 /* The general case of lbt_keycode(). */

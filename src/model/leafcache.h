@@ -28,9 +28,9 @@ static inline uint32_t
 lbt_leaf_search(const LbtLeaf *leaves, uint32_t nleaves, uint32_t guess, uint64_t code,
 				bool past_equal)
 {
-	uint32_t	lo,
-				hi,				/* answer in [lo, hi) */
-				step = 1;
+	uint32_t	lo;				/* answer in [lo, hi) */
+	uint32_t	hi;
+	uint32_t	step = 1;
 
 	/* "<= code" is "< code + 1", except at the very top, where it is any. */
 	if (past_equal)
@@ -39,33 +39,20 @@ lbt_leaf_search(const LbtLeaf *leaves, uint32_t nleaves, uint32_t guess, uint64_
 			return nleaves - 1;
 		code++;
 	}
-	if (guess >= nleaves)
-		guess = nleaves - 1;
-
-	if (leaves[guess].min_code < code)
-	{
-		lo = guess;
-		hi = guess + 1;
-		while (hi < nleaves && leaves[hi].min_code < code)
+	lo = guess < nleaves ? guess : nleaves - 1;
+	hi = lo + 1;
+	if (leaves[lo].min_code < code)
+		for (; hi < nleaves && leaves[hi].min_code < code; step <<= 1)
 		{
 			lo = hi;
 			hi = nleaves - hi > step ? hi + step : nleaves;
-			step <<= 1;
 		}
-	}
 	else
-	{
-		hi = guess;
-		lo = guess > 0 ? guess - 1 : 0;
-		while (lo > 0 && !(leaves[lo].min_code < code))
+		for (; lo > 0 && leaves[lo].min_code >= code; step <<= 1)
 		{
 			hi = lo;
 			lo = lo > step ? lo - step : 0;
-			step <<= 1;
 		}
-		if (hi == 0)
-			return 0;
-	}
 	while (hi - lo > 1)
 	{
 		uint32_t	mid = lo + (hi - lo) / 2;

@@ -3,8 +3,6 @@
  */
 #include "model.h"
 
-#include <string.h>
-
 /* Where the parts of a model are. */
 typedef struct Offsets
 {
@@ -45,7 +43,6 @@ lbt_model_assemble(void *mem, const LbtModelHeader *header, const LbtKnot *knots
 {
 	Offsets		at = lay_out(header->nleaves, header->nknots, header->separator_bytes);
 	LbtModelHeader *h = mem;
-	LbtSeparators opened;
 
 	*h = *header;
 	h->magic = LBT_MODEL_MAGIC;
@@ -55,8 +52,8 @@ lbt_model_assemble(void *mem, const LbtModelHeader *header, const LbtKnot *knots
 	memcpy((char *) mem + at.leaves, leaves, (size_t) header->nleaves * sizeof(LbtLeaf));
 	if (header->separator_bytes > 0)
 		memcpy((char *) mem + at.separators, separators, header->separator_bytes);
-	(void) lbt_separators_open((char *) mem + at.separators, header->separator_bytes, &opened);
-	h->ties = lbt_separators_ties(&opened, leaves, header->nleaves);
+	else
+		h->ties = lbt_leaf_ties(leaves, header->nleaves);
 }
 
 bool
@@ -73,7 +70,7 @@ lbt_model_open(void *mem, size_t bytes, LbtModel *model, LbtKeyCode *code)
 		copy.nleaves < 1 || copy.nknots < 1 || copy.nknots > copy.nleaves ||
 		copy.bytes != bytes || at.end != bytes || !lbt_keycode_valid(&copy.code) ||
 		!lbt_separators_open((const char *) mem + at.separators, copy.separator_bytes,
-							 &model->separators))
+							 copy.nleaves, &model->separators))
 		return false;
 	model->nleaves = copy.nleaves;
 	model->nknots = copy.nknots;

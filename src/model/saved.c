@@ -3,8 +3,6 @@
  */
 #include "saved.h"
 
-#include <string.h>
-
 /* One leaf in so many may come back with a wrong code. */
 #define WRONG_PART 4
 
@@ -17,22 +15,28 @@
  */
 typedef struct Stream
 {
-	uint8_t    *out;			/* NULL: reading */
-	const uint8_t *in;
-	size_t		at;
-	size_t		end;
+	bool		writing;
 	bool		failed;
+	uint8_t    *at;
+	size_t		left;
 } Stream;
+
+static void
+code_bytes(Stream *s, void *bytes, size_t n)
+{
+	s->failed = s->failed || n > s->left;
+	if (s->failed)
+		return;
+	memcpy(s->writing ? s->at : bytes, s->writing ? bytes : s->at, n);
+	s->at += n;
+	s->left -= n;
+}
 
 static uint8_t
 code_byte(Stream *s, uint8_t value)
 {
-	s->failed = s->failed || s->at >= s->end;
-	if (s->failed)
-		return 0;
-	if (s->out != NULL)
-		return s->out[s->at++] = value;
-	return s->in[s->at++];
+	code_bytes(s, &value, 1);
+	return s->failed ? 0 : value;
 }
 
 /* Seven bits to a byte, the lowest first; the highest bit: more follow. */
@@ -59,15 +63,13 @@ code_within(Stream *s, uint64_t value, uint32_t low, uint32_t high)
 	return s->failed ? 0 : (uint32_t) value;
 }
 
-/* A difference of two block numbers. */
-static int64_t
-code_signed(Stream *s, int64_t value)
+/* A difference of two block numbers: its sign is its lowest bit. */
+static uint32_t
+code_difference(Stream *s, uint32_t value)
 {
-	uint64_t	coded = code_number(s, value < 0 ? ~((uint64_t) value << 1) :
-									(uint64_t) value << 1);
+	uint32_t	coded = code_within(s, (value << 1) ^ -(value >> 31), 0, UINT32_MAX);
 
-	s->failed = s->failed || coded >> 34 != 0;
-	return s->failed ? 0 : coded & 1 ? -(int64_t) (coded >> 1) - 1 : (int64_t) (coded >> 1);
+	return (coded >> 1) ^ -(coded & 1);
 }
 
 /*
@@ -96,39 +98,16 @@ code_step(Stream *s, uint64_t from, uint64_t to)
 
 /* ---- key code ---- */
 
-/* Weights, shifts and ranks are left out: they follow from the rest. */
+/* As it is in memory: the file is this machine's, and garbage is harmless. */
 static void
 code_keycode(Stream *s, LbtKeyCode *kc)
 {
-	uint32_t	prefix = 0;
-	int32_t		ncolumns = (int32_t) code_within(s, (uint32_t) kc->ncolumns, 1, LBT_CODE_COLUMNS);
+	const size_t head = offsetof(LbtKeyCode, digit);
 
-	kc->ndigits = 0;
-	for (kc->ncolumns = 0; kc->ncolumns < ncolumns; kc->ncolumns++)
-	{
-		LbtCodeColumn *c = &kc->column[kc->ncolumns];
-		LbtColumnOrder *order = &kc->order[kc->ncolumns];
-
-		order->bytes = (uint8_t) code_within(s, order->bytes, 0, 1);
-		order->desc = (uint8_t) code_within(s, order->desc, 0, 1);
-		order->nulls_first = (uint8_t) code_within(s, order->nulls_first, 0, 1);
-		c->prefix_length = (uint16_t) code_within(s, c->prefix_length, 0, LBT_CODE_PREFIX - prefix);
-		for (uint32_t end = prefix + c->prefix_length; prefix < end; prefix++)
-			kc->prefix[prefix] = code_byte(s, kc->prefix[prefix]);
-		c->ndigits = (uint8_t) code_within(s, c->ndigits, 1,
-										   (uint32_t) (LBT_CODE_DIGITS - kc->ndigits));
-		for (int32_t end = kc->ndigits + c->ndigits; kc->ndigits < end; kc->ndigits++)
-		{
-			LbtKeyDigit *d = &kc->digit[kc->ndigits];
-
-			d->lo = code_number(s, d->lo);
-			d->span = code_number(s, d->span);
-			d->ends = (uint8_t) code_within(s, d->ends, 0, 1);
-		}
-	}
-	for (size_t at = 0; at < sizeof(kc->alphabet.members); at++)
-		kc->alphabet.members[at] = code_byte(s, kc->alphabet.members[at]);
-	lbt_alphabet_rank(&kc->alphabet);
+	code_bytes(s, kc, head);
+	s->failed = s->failed || !lbt_keycode_valid(kc);
+	if (!s->failed)
+		code_bytes(s, (char *) kc + head, lbt_keycode_bytes(kc) - head);
 }
 
 /* ---- leaves ---- */
@@ -142,26 +121,26 @@ run_end(const LbtLeaf *leaves, uint32_t nleaves, uint32_t at)
 	return at;
 }
 
-/* Blocks between the run that ends here and the next. */
-static int64_t
+/* Blocks between the run that ends here and the next, modulo 2^32. */
+static uint32_t
 gap_behind(const LbtLeaf *leaves, uint32_t nleaves, uint32_t end)
 {
-	return end < nleaves ? (int64_t) leaves[end].block - leaves[end - 1].block - 1 : 0;
+	return end < nleaves ? leaves[end].block - leaves[end - 1].block - 1 : 0;
 }
 
 /* For each run: length * 2 + (equal ones follow), gap, and how many if so. */
 static void
 code_blocks(Stream *s, LbtLeaf *leaves, uint32_t nleaves)
 {
-	int64_t		block = code_within(s, leaves[0].block, 1, UINT32_MAX - 1);
+	uint32_t	block = code_within(s, leaves[0].block, 1, UINT32_MAX - 1);
 
 	for (uint32_t at = 0; at < nleaves && !s->failed;)
 	{
 		uint32_t	length = 0;
 		uint32_t	runs = 1;
-		int64_t		gap = 0;
+		uint32_t	gap = 0;
 
-		if (s->out != NULL)
+		if (s->writing)
 		{
 			uint32_t	end = run_end(leaves, nleaves, at);
 
@@ -175,7 +154,7 @@ code_blocks(Stream *s, LbtLeaf *leaves, uint32_t nleaves)
 			}
 		}
 		length = code_within(s, (uint64_t) length << 1 | (runs > 1), 2, UINT32_MAX);
-		gap = code_signed(s, gap);
+		gap = code_difference(s, gap);
 		if (length & 1)
 			runs = code_within(s, runs, 2, nleaves);
 		length >>= 1;
@@ -183,9 +162,9 @@ code_blocks(Stream *s, LbtLeaf *leaves, uint32_t nleaves)
 		for (; runs > 0 && !s->failed; runs--, block += gap)
 			for (uint32_t i = 0; i < length; i++, block++, at++)
 			{
-				s->failed = s->failed || block < 1 || block >= UINT32_MAX;
-				if (s->out == NULL)
-					leaves[at].block = (uint32_t) block;
+				s->failed = s->failed || block == 0 || block == UINT32_MAX;
+				if (!s->writing)
+					leaves[at].block = block;
 			}
 	}
 }
@@ -201,10 +180,8 @@ between(uint64_t from, uint64_t to, uint32_t part, uint32_t whole)
 static uint32_t
 stride_within(Stream *s, uint32_t nleaves)
 {
-	size_t		space = s->end - s->at;
-
-	s->failed = s->failed || space < 3 * STEP_BYTES;
-	return s->failed ? 0 : 1 + (uint32_t) (nleaves / (space / STEP_BYTES - 2));
+	s->failed = s->failed || s->left < 3 * STEP_BYTES;
+	return s->failed ? 0 : 1 + (uint32_t) (nleaves / (s->left / STEP_BYTES - 2));
 }
 
 /*
@@ -216,10 +193,10 @@ static void
 code_codes(Stream *s, LbtLeaf *leaves, uint32_t nleaves)
 {
 	uint64_t	code = code_number(s, leaves[1].min_code);
-	uint32_t	stride = code_within(s, s->out ? stride_within(s, nleaves) : 0, 1, UINT32_MAX);
+	uint32_t	stride = code_within(s, s->writing ? stride_within(s, nleaves) : 0, 1, UINT32_MAX);
 	uint32_t	wrong = 0;
 
-	if (s->out == NULL)
+	if (!s->writing)
 		leaves[1].min_code = code;
 	for (uint32_t at = 1, width; at + 1 < nleaves && !s->failed; at += width)
 	{
@@ -232,7 +209,7 @@ code_codes(Stream *s, LbtLeaf *leaves, uint32_t nleaves)
 			LbtLeaf    *leaf = &leaves[at + i];
 			uint64_t	saved = between(code, to, i, width);
 
-			if (s->out == NULL)
+			if (!s->writing)
 				leaf->min_code = saved;
 			else
 				wrong += saved <= leaf[-1].min_code ||
@@ -259,24 +236,22 @@ size_t
 lbt_saved_encode(void *out, size_t room, const LbtKeyCode *code, const LbtLeaf *leaves,
 				 uint32_t nleaves)
 {
-	Stream		s = {.out = out,.end = room};
-	LbtKeyCode	copy = *code;
+	Stream		s = {.writing = true,.at = out,.left = room};
 
 	for (uint32_t i = 2; i < nleaves; i++)
 		if (leaves[i].min_code < leaves[i - 1].min_code)
 			return 0;
-	code_model(&s, &copy, (LbtLeaf *) leaves, nleaves); /* changes none */
-	return s.failed ? 0 : s.at;
+	code_model(&s, (LbtKeyCode *) code, (LbtLeaf *) leaves, nleaves);	/* changes none */
+	return s.failed ? 0 : room - s.left;
 }
 
 bool
 lbt_saved_decode(const void *in, size_t len, LbtKeyCode *code, LbtLeaf *leaves, uint32_t nleaves)
 {
-	Stream		s = {.in = in,.end = len};
+	Stream		s = {.at = (uint8_t *) in,.left = len};
 
 	memset(code, 0, sizeof(*code));
 	memset(leaves, 0, nleaves * sizeof(*leaves));
 	code_model(&s, code, leaves, nleaves);
-	lbt_keycode_weigh(code);
-	return !s.failed && s.at == s.end && lbt_keycode_valid(code);
+	return !s.failed && s.left == 0;
 }

@@ -24,19 +24,8 @@
 #include "separators.h"
 
 #include "keybytes.h"
-#include "separators_format.h"
-
-#include <string.h>
 
 /* ---- reading a block ---- */
-
-/* Separators with a private copy of their head. */
-typedef struct Source
-{
-	const uint8_t *memory;
-	const uint8_t *end;
-	LbtSeparatorsHead head;
-} Source;
 
 /* A string on the way through a block. */
 typedef struct Walk
@@ -46,64 +35,45 @@ typedef struct Walk
 	LbtKeyBytes rest;			/* of it, from there on */
 } Walk;
 
-/* Returns false when this is no head of separators. */
-static inline bool
-read_head(const LbtSeparators *separators, Source *source)
-{
-	const volatile LbtSeparatorsHead *shared =
-		(const volatile LbtSeparatorsHead *) separators->memory;
-	LbtSeparatorsHead head = {
-		.shift = shared->shift,.nblocks = shared->nblocks,.prefix = shared->prefix
-	};
-
-	source->memory = (const uint8_t *) separators->memory;
-	source->end = source->memory + separators->bytes;
-	source->head = head;
-	return head.shift <= LBT_SEPARATORS_MAX_SHIFT &&
-		head.nblocks <= (separators->bytes - sizeof(head)) / sizeof(uint32_t) &&
-		head.prefix <= separators->bytes - sizeof(head) - head.nblocks * sizeof(uint32_t);
-}
-
 static inline uint32_t
-read_number(const Source *source, Walk *walk)
+read_number(const LbtSeparators *separators, Walk *walk)
 {
+	const uint8_t *end = separators->memory + separators->bytes;
 	uint32_t	n;
 
-	if (walk->at >= source->end)
+	if (walk->at >= end)
 		return 0;
 	n = *(const volatile uint8_t *) walk->at++;
-	if (n & 0x80 && walk->at < source->end)
+	if (n & 0x80 && walk->at < end)
 		n = (n & 0x7f) << 8 | *(const volatile uint8_t *) walk->at++;
 	return n;
 }
 
 static inline void
-read_string(const Source *source, Walk *walk, bool whole)
+read_string(const LbtSeparators *separators, Walk *walk, bool whole)
 {
+	size_t		left;
 	uint32_t	length;
 
-	walk->common = whole ? 0 : read_number(source, walk);
-	length = read_number(source, walk);
+	walk->common = whole ? 0 : read_number(separators, walk);
+	length = read_number(separators, walk);
+	left = (size_t) (separators->memory + separators->bytes - walk->at);
 	walk->rest.cut = length & 1;
-	length >>= 1;
-	if (length > (size_t) (source->end - walk->at))
-		length = (uint32_t) (source->end - walk->at);
 	walk->rest.bytes = walk->at;
-	walk->rest.length = length;
-	walk->at += length;
+	walk->rest.length = length >> 1 < left ? length >> 1 : (uint32_t) left;
+	walk->at += walk->rest.length;
 }
 
 /* Begin with a block's first string. */
 static inline void
-read_key_block(const Source *source, uint32_t block, Walk *walk)
+read_first(const LbtSeparators *separators, uint32_t block, Walk *walk)
 {
 	const volatile uint32_t *places =
-		(const volatile uint32_t *) (source->memory + sizeof(LbtSeparatorsHead));
-	size_t		bytes = (size_t) (source->end - source->memory);
-	size_t		place = block < source->head.nblocks ? places[block] : 0;
+		(const volatile uint32_t *) (separators->memory + sizeof(LbtSeparatorsHead));
+	uint32_t	place = places[block];
 
-	walk->at = source->memory + (place < bytes ? place : bytes);
-	read_string(source, walk, true);
+	walk->at = separators->memory + (place < separators->bytes ? place : separators->bytes);
+	read_string(separators, walk, true);
 }
 
 /*
@@ -111,31 +81,44 @@ read_key_block(const Source *source, uint32_t block, Walk *walk)
  * processors drop those of what their translation buffers do not know.
  */
 static inline void
-load(const Source *source, const uint8_t *at)
+load(const LbtSeparators *separators, const uint8_t *at)
 {
-	(void) *(const volatile uint8_t *) (at < source->end ? at : source->end - 1);
+	const uint8_t *last = separators->memory + separators->bytes - 1;
+
+	(void) *(const volatile uint8_t *) (at < last ? at : last);
 }
 
 /* ---- use ---- */
 
 bool
-lbt_separators_open(const void *memory, uint32_t bytes, LbtSeparators *separators)
+lbt_separators_open(const void *memory, uint32_t bytes, uint32_t nleaves,
+					LbtSeparators *separators)
 {
-	Source		source;
+	size_t		prefix_at;
 
-	separators->memory = memory;
-	separators->bytes = bytes;
-	separators->ncolumns = 0;
-	separators->runs = NULL;
-	return bytes == 0 || (bytes >= sizeof(LbtSeparatorsHead) && read_head(separators, &source));
+	*separators = (LbtSeparators)
+	{
+		.memory = memory,.bytes = bytes
+	};
+	if (bytes == 0)
+		return true;
+	if (bytes < sizeof(LbtSeparatorsHead))
+		return false;
+	memcpy(&separators->head, memory, sizeof(LbtSeparatorsHead));
+	if (separators->head.shift > LBT_SEPARATORS_MAX_SHIFT)
+		return false;
+	prefix_at = sizeof(LbtSeparatorsHead) +
+		(((nleaves - 1) >> separators->head.shift) + (size_t) 1) * sizeof(uint32_t);
+	separators->prefix = separators->memory + prefix_at;
+	return prefix_at + separators->head.prefix_length <= bytes;
 }
 
 void
 lbt_separators_set_columns(LbtSeparators *separators, const LbtColumnOrder *order, int ncolumns,
 						   LbtTieRun *runs)
 {
-	separators->ncolumns = ncolumns < LBT_CODE_COLUMNS ? ncolumns : LBT_CODE_COLUMNS;
-	memcpy(separators->order, order, sizeof(LbtColumnOrder) * (size_t) separators->ncolumns);
+	separators->ncolumns = ncolumns;
+	separators->order = order;
 	separators->runs = runs;
 	if (runs != NULL)
 		memset(runs, 0, sizeof(LbtTieRun) * LBT_TIE_RUNS);
@@ -164,30 +147,9 @@ byte_at(const LbtKeyBytes *key, uint32_t at)
 }
 
 static inline bool
-all_within(uint8_t low, uint8_t high, uint8_t from, uint8_t to)
+both_within(uint8_t least, uint8_t most, uint8_t low, uint8_t high)
 {
-	return low >= from && high <= to;
-}
-
-#define EACH_BYTE(byte) (UINT64_C(0x0101010101010101) * (byte))
-
-/* Do three strings have the same eight ASCII bytes from here, no digits? */
-static inline bool
-same_without_digits(const LbtKeyBytes *a, const LbtKeyBytes *b, const LbtKeyBytes *c, uint32_t at)
-{
-	uint64_t	x;
-	uint64_t	y;
-	uint64_t	z;
-
-	if (at + sizeof(x) > a->length || at + sizeof(x) > b->length || at + sizeof(x) > c->length)
-		return false;
-	memcpy(&x, a->bytes + at, sizeof(x));
-	memcpy(&y, b->bytes + at, sizeof(y));
-	memcpy(&z, c->bytes + at, sizeof(z));
-
-	/* Of digits, x ^ '0' is less than 10. */
-	return x == y && x == z && (x & EACH_BYTE(0x80)) == 0 &&
-		(((x ^ EACH_BYTE('0')) + EACH_BYTE(0x80 - 10)) & EACH_BYTE(0x80)) == EACH_BYTE(0x80);
+	return least >= low && most <= high;
 }
 
 /* So many bytes count to see where between two others a key lies. */
@@ -220,18 +182,16 @@ interpolate(const LbtKeyBytes *low, const LbtKeyBytes *key, const LbtKeyBytes *h
 
 		least = least < z ? least : z;
 		most = most < z ? z : most;
-		while (look_at > PLACES && least == most && same_without_digits(low, key, high, i + 1))
-			i += sizeof(uint64_t);
-		if (look_at > PLACES && least == most && !all_within(least, most, '0', '9'))
+		if (look_at > PLACES && least == most && !both_within(least, most, '0', '9'))
 			continue;
 		places++;
 		values = (uint64_t) (most - least) + 1;
-		if (all_within(least, most, '0', '9'))
+		if (both_within(least, most, '0', '9'))
 		{
 			least = '0';
 			values = 10;
 		}
-		else if (all_within(least, most, 'a', 'z') || all_within(least, most, 'A', 'Z'))
+		else if (both_within(least, most, 'a', 'z') || both_within(least, most, 'A', 'Z'))
 		{
 			least = least >= 'a' ? 'a' : 'A';
 			values = 26;
@@ -263,7 +223,6 @@ typedef struct Search
 {
 	LbtKeyBytes key;			/* without what all separators begin with */
 	bool		past;
-	bool		right;			/* the way to gallop */
 	Stage		stage;
 	uint32_t	step;
 	uint32_t	first;			/* the leaf is one of first - 1 .. end - 1 */
@@ -352,21 +311,21 @@ choose_block(Search *s)
 		if (s->hi - s->lo > FEW_BLOCKS && s->high.length > 0)
 		{
 			s->at = guess_block(s);
-			s->step = 0;
+			s->step = 1;
 			s->stage = GALLOP;
 			return true;
 		}
 	}
 	else if (s->stage == GALLOP)
 	{
-		bool		right = s->lo == s->at;
-
-		if (s->step == 0)
-			s->right = right;
-		s->step = s->step == 0 ? 1 : s->step * 8;
-		s->at = right ? s->lo + s->step : s->hi - s->step;
-		if (right == s->right && s->hi - s->lo > s->step)
+		if (s->hi - s->lo > s->step)
+		{
+			s->at = s->lo == s->at ? s->lo + s->step : s->hi - s->step;
+			s->step *= 8;
 			return true;
+		}
+
+		/* It has turned: fewer than the next step are left. */
 		s->stage = HALVE;
 	}
 	s->at = s->lo + (s->hi - s->lo) / 2;
@@ -375,10 +334,10 @@ choose_block(Search *s)
 
 /* Read the chosen block's first string; load where it begins to tell more. */
 static inline void
-look(const Source *source, Search *s)
+look(const LbtSeparators *separators, Search *s)
 {
-	read_key_block(source, s->at, &s->walk);
-	load(source, s->walk.rest.bytes + common_of(s));
+	read_first(separators, s->at, &s->walk);
+	load(separators, s->walk.rest.bytes + common_of(s));
 }
 
 /* Compare it, and move one side there. */
@@ -426,10 +385,10 @@ string_from(const Walk *passed, uint32_t last, uint32_t from, uint8_t *room)
  * next leaf's string tells.
  */
 static uint32_t
-go_through(const Source *source, const Search *s, uint32_t nleaves, double *fraction)
+go_through(const LbtSeparators *separators, const Search *s, uint32_t nleaves, double *fraction)
 {
-	uint32_t	leaf = s->lo << source->head.shift;
-	uint32_t	end = leaf + (UINT32_C(1) << source->head.shift);
+	uint32_t	leaf = s->lo << separators->head.shift;
+	uint32_t	end = leaf + (UINT32_C(1) << separators->head.shift);
 	uint32_t	common = s->low_common;
 	uint32_t	from;			/* here its string and the next one differ */
 	uint8_t		room[PLACES];
@@ -440,11 +399,11 @@ go_through(const Source *source, const Search *s, uint32_t nleaves, double *frac
 	Walk		passed[1 << LBT_SEPARATORS_MAX_SHIFT];	/* first is whole */
 	uint32_t	last = 0;
 
-	read_key_block(source, s->lo, &walk);
+	read_first(separators, s->lo, &walk);
 	passed[0] = walk;
 	for (; leaf + 1 < end && leaf + 1 < nleaves; leaf++)
 	{
-		read_string(source, &walk, false);
+		read_string(separators, &walk, false);
 		if (walk.common < common)
 			break;
 		if (walk.common == common)
@@ -460,7 +419,7 @@ go_through(const Source *source, const Search *s, uint32_t nleaves, double *frac
 	from = walk.common;
 	if (leaf + 1 == end)
 	{
-		read_key_block(source, s->lo + 1, &walk);
+		read_first(separators, s->lo + 1, &walk);
 		from = lbt_common_bytes(s->key.bytes, s->key.length, walk.rest.bytes, walk.rest.length);
 		from = from < common ? from : common;
 	}
@@ -475,15 +434,14 @@ go_through(const Source *source, const Search *s, uint32_t nleaves, double *frac
 
 /* Is the key left of keys with the prefix (-1), among (0) or right (1)? */
 static inline int
-beside_prefix(const Source *source, const LbtKeyBytes *key)
+beside_prefix(const LbtSeparators *separators, const LbtKeyBytes *key)
 {
-	const uint8_t *prefix =
-		source->memory + sizeof(LbtSeparatorsHead) + source->head.nblocks * sizeof(uint32_t);
-	uint32_t	n = lbt_common_bytes(key->bytes, key->length, prefix, source->head.prefix);
+	uint32_t	length = separators->head.prefix_length;
+	uint32_t	n = lbt_common_bytes(key->bytes, key->length, separators->prefix, length);
 
-	if (n == source->head.prefix)
+	if (n == length)
 		return 0;
-	return n == key->length || key->bytes[n] < prefix[n] ? -1 : 1;
+	return n == key->length || key->bytes[n] < separators->prefix[n] ? -1 : 1;
 }
 
 /* Do not keep shorter runs: they displace long ones, and end nearby. */
@@ -497,62 +455,54 @@ static inline void
 find_run(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nleaves,
 		 const LbtTiedKey *tied, Search *s)
 {
-	LbtTieRun  *run = NULL;
+	LbtTieRun  *run = &separators->runs[tied->code * UINT64_C(0x9e3779b97f4a7c15) >>
+										(64 - LBT_TIE_RUNS_BITS)];
 
-	if (separators->runs != NULL)
+	s->first = s->end = tied->slot + 1;
+	if (run->code == tied->code && (tied->past ? run->end : run->first) == s->end)
 	{
-		run = &separators->runs[tied->code * UINT64_C(0x9e3779b97f4a7c15) >>
-								(64 - LBT_TIE_RUNS_BITS)];
-		if (run->code == tied->code && run->end > 0 &&
-			(tied->past ? run->end : run->first) == tied->slot + 1)
-		{
-			s->first = run->first;
-			s->end = run->end;
-			return;
-		}
+		s->first = run->first;
+		s->end = run->end;
+		return;
 	}
 	if (tied->past)
-	{
 		s->first = lbt_leaf_search(leaves, nleaves, tied->slot, tied->code, false) + 1;
-		s->end = tied->slot + 1;
-	}
 	else
-	{
-		s->first = tied->slot + 1;
 		s->end = lbt_leaf_search(leaves, nleaves, s->first, tied->code, true) + 1;
-	}
-	if (run != NULL && s->end >= s->first + LONG_RUN)
-		*run = (LbtTieRun)
+	if (s->end >= s->first + LONG_RUN)
 	{
-		.code = tied->code,.first = s->first,.end = s->end
-	};
+		run->code = tied->code;
+		run->first = s->first;
+		run->end = s->end;
+	}
 }
 
 /* Begin a search; false if the slot is known already or cannot be told. */
 static inline bool
-begin_search(const LbtSeparators *separators, const Source *source, const LbtLeaf *leaves,
-			 uint32_t nleaves, LbtTiedKey *tied, Search *s, uint8_t *room)
+begin_search(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nleaves,
+			 LbtTiedKey *tied, Search *s, uint8_t *room)
 {
+	uint32_t	shift = separators->head.shift;
 	int			side;
 
 	find_run(separators, leaves, nleaves, tied, s);
-	if (s->first > s->end || s->end > nleaves)
+	if (s->first > s->end)
 		return false;
 	s->key = lbt_key_bytes(separators->order, separators->ncolumns, tied->values, tied->nvalues,
 						   tied->past, room);
-	side = beside_prefix(source, &s->key);
+	side = beside_prefix(separators, &s->key);
 	if (side != 0)
 	{
 		tied->slot = side < 0 ? s->first - 1 : s->end - 1;
 		return false;
 	}
-	s->key = lbt_rest_of(&s->key, source->head.prefix);
+	s->key = lbt_rest_of(&s->key, separators->head.prefix_length);
 	s->past = tied->past;
 	s->stage = SECOND;
-	s->first_block = (s->first < s->end ? s->first : tied->slot) >> source->head.shift;
-	s->last_block = (s->end - 1) >> source->head.shift;
+	s->first_block = (s->first < s->end ? s->first : tied->slot) >> shift;
+	s->last_block = (s->end - 1) >> shift;
 	s->lo = s->hi = s->last_block + 1;
-	s->low.bytes = source->memory;
+	s->low.bytes = separators->memory;
 	s->high.length = s->low_common = s->high_common = 0;
 	return true;
 }
@@ -560,20 +510,6 @@ begin_search(const LbtSeparators *separators, const Source *source, const LbtLea
 /* So much of a block is likely to be read. */
 #define BLOCK_BYTES 384
 #define LINE_BYTES 64
-
-/* The search has its block: find the leaf. */
-static inline void
-end_search(const Source *source, const Search *s, uint32_t nleaves, LbtTiedKey *tied)
-{
-	uint32_t	found;
-
-	tied->slot = s->first - 1;
-	if (s->lo > s->last_block)
-		return;
-	found = go_through(source, s, nleaves, &tied->fraction);
-	if (found >= s->first)
-		tied->slot = found < s->end ? found : s->end - 1;
-}
 
 void
 lbt_separators_find(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nleaves,
@@ -585,13 +521,9 @@ lbt_separators_find(const LbtSeparators *separators, const LbtLeaf *leaves, uint
 	uint8_t		going[LBT_SEPARATORS_GROUP];	/* they have no block yet */
 	int			nsearches = 0;
 	int			ngoing;
-	Source		source;
 
-	if (separators->ncolumns == 0 || !read_head(separators, &source))
-		return;
 	for (int i = 0; i < nkeys; i++)
-		if (begin_search(separators, &source, leaves, nleaves, &keys[i], &searches[nsearches],
-						 rooms[i]))
+		if (begin_search(separators, leaves, nleaves, &keys[i], &searches[nsearches], rooms[i]))
 		{
 			going[nsearches] = (uint8_t) nsearches;
 			of[nsearches++] = (uint8_t) i;
@@ -608,40 +540,20 @@ lbt_separators_find(const LbtSeparators *separators, const LbtLeaf *leaves, uint
 
 		/* Keep these loops short, so that the processor overlaps the loads. */
 		for (int i = 0; i < ngoing; i++)
-			look(&source, &searches[going[i]]);
+			look(separators, &searches[going[i]]);
 		for (int i = 0; i < ngoing; i++)
 			narrow_search(&searches[going[i]]);
 	}
 	for (int i = 0; i < nsearches && nsearches > 1; i++)
 		for (uint32_t at = LINE_BYTES; at < BLOCK_BYTES; at += LINE_BYTES)
-			load(&source, searches[i].low.bytes + at);
+			load(separators, searches[i].low.bytes + at);
 	for (int i = 0; i < nsearches; i++)
-		end_search(&source, &searches[i], nleaves, &keys[of[i]]);
-}
-
-uint32_t
-lbt_separators_ties(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nleaves)
-{
-	uint32_t	ties = 0;
-	uint32_t	length = 0;
-	Source		source;
-	Walk		walk = {0};
-
-	if (separators->bytes == 0 || !read_head(separators, &source))
-		return lbt_leaf_ties(leaves, nleaves);
-	for (uint32_t i = 0; i < nleaves; i++)
 	{
-		bool		whole = (i & ((UINT32_C(1) << source.head.shift) - 1)) == 0;
+		const Search *s = &searches[i];
+		LbtTiedKey *tied = &keys[of[i]];
+		uint32_t	found = s->lo > s->last_block ? 0 :
+			go_through(separators, s, nleaves, &tied->fraction);
 
-		if (whole)
-			read_key_block(&source, i >> source.head.shift, &walk);
-		else
-			read_string(&source, &walk, false);
-
-		/* A block's first string does not say what it shares. */
-		ties += !whole && lbt_leaf_tied(leaves, i) && walk.rest.length == 0 &&
-			walk.common >= length;
-		length = walk.common + walk.rest.length;
+		tied->slot = found < s->first ? s->first - 1 : found < s->end ? found : s->end - 1;
 	}
-	return ties;
 }

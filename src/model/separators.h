@@ -18,6 +18,19 @@
  * the key belongs to.  A key that agrees with a cut string counts as left of
  * it.  The memory may be overwritten while it is read: then the answer is any
  * slot, and no byte outside is read.  No allocation, no globals.
+ *
+ * In memory, strings are front-coded in blocks:
+ *
+ *     head | where each block begins | what all begin with | block 0 | ...
+ *
+ * A block has its first string whole, and what is new in the others:
+ *
+ *     "usr/bin/apt"   whole        length, bytes
+ *     "usr/bin/ar"    9, "r"       bytes shared with the one before, length
+ *     "usr/lib/a"     4, "lib/a"   of the rest, the rest
+ *
+ * A number is a byte, or two if the first one's highest bit is set; a length
+ * is doubled, and odd if the string is cut.
  */
 #ifndef LBT_SEPARATORS_H
 #define LBT_SEPARATORS_H
@@ -25,14 +38,14 @@
 #include "keycode.h"
 #include "leafcache.h"
 
-/* The left separators of all leaves; the first leaf's is not looked at. */
-typedef struct LbtSeparatorKeys
+typedef struct LbtSeparatorsHead
 {
-	const LbtKeyValue *values;	/* of leaf i from i * ncolumns on */
-	const uint8_t *nvalues;		/* how many of them it has */
-	int			ncolumns;		/* at most LBT_CODE_COLUMNS */
-	const LbtColumnOrder *order;
-} LbtSeparatorKeys;
+	uint32_t	shift;			/* a block has so many strings: 1 << shift */
+	uint32_t	prefix_length;	/* bytes that all but the first leaf's begin
+								 * with; not in the blocks */
+} LbtSeparatorsHead;
+
+#define LBT_SEPARATORS_MAX_SHIFT 6
 
 /* A recent tie run: leaves first .. end - 1 have this code as min_code. */
 typedef struct LbtTieRun
@@ -49,12 +62,24 @@ typedef struct LbtTieRun
 /* Separators ready for use: a private copy of all bounds, and their place. */
 typedef struct LbtSeparators
 {
-	const char *memory;
+	const uint8_t *memory;
 	uint32_t	bytes;			/* 0: none are kept */
+	LbtSeparatorsHead head;
+	const uint8_t *prefix;
 	int			ncolumns;		/* of the keys; not read from memory */
-	LbtColumnOrder order[LBT_CODE_COLUMNS];
-	LbtTieRun  *runs;			/* LBT_TIE_RUNS, private; NULL: none kept */
+	const LbtColumnOrder *order;
+	LbtTieRun  *runs;			/* LBT_TIE_RUNS, private */
 } LbtSeparators;
+
+/* The left separators of all leaves; the first leaf's is not looked at. */
+typedef struct LbtSeparatorKeys
+{
+	const LbtKeyValue *values;	/* of leaf i from i * ncolumns on */
+	const uint8_t *nvalues;		/* how many of them it has */
+	int			ncolumns;		/* at most LBT_CODE_COLUMNS */
+	const LbtColumnOrder *order;
+	const LbtLeaf *leaves;
+} LbtSeparatorKeys;
 
 /* The most bytes that the separators of so many leaves may take. */
 extern uint32_t lbt_separators_max_bytes(uint32_t nleaves);
@@ -64,26 +89,28 @@ extern bool lbt_separators_needed(const LbtKeyCode *code, int ncolumns, const Lb
 								  uint32_t nleaves);
 
 /*
- * Write the leaves' separators to memory, aligned to 4 bytes as is scratch.
- * Returns the bytes used; 0 if max_bytes do not suffice for some of each.
+ * Write the separators of nleaves, at least one, to memory, aligned to 4 bytes
+ * as is scratch.  Returns the bytes used; 0 if max_bytes do not suffice for
+ * some of each.  *ties becomes how many leaves share code and kept separator
+ * with the one before, which blocks' first ones do not tell.
  */
 extern size_t lbt_separators_scratch_bytes(uint32_t nleaves);
 extern uint32_t lbt_separators_build(const LbtSeparatorKeys *keys, uint32_t nleaves, void *memory,
-									 uint32_t max_bytes, void *scratch);
-
-/* Use these separators, aligned to 4 bytes; false if they cannot be any. */
-extern bool lbt_separators_open(const void *memory, uint32_t bytes, LbtSeparators *separators);
+									 uint32_t max_bytes, void *scratch, uint32_t *ties);
 
 /*
- * Say how the keys' columns are ordered; until then all keys are equal.  runs
- * is room to remember tie runs, which is cleared, or NULL.
+ * Use the separators of so many leaves, aligned to 4 bytes; false if they
+ * cannot be any.  Before keys are searched for, the caller sets the columns.
+ */
+extern bool lbt_separators_open(const void *memory, uint32_t bytes, uint32_t nleaves,
+								LbtSeparators *separators);
+
+/*
+ * Say how the keys' columns are ordered.  order and runs, room to remember tie
+ * runs that is cleared here, stay in use; without separators both may be NULL.
  */
 extern void lbt_separators_set_columns(LbtSeparators *separators, const LbtColumnOrder *order,
 									   int ncolumns, LbtTieRun *runs);
-
-/* How many leaves share code and kept separator with the one before? */
-extern uint32_t lbt_separators_ties(const LbtSeparators *separators, const LbtLeaf *leaves,
-									uint32_t nleaves);
 
 /* A key whose leaf is searched for. */
 typedef struct LbtTiedKey
@@ -99,7 +126,7 @@ typedef struct LbtTiedKey
 /* Search for at most so many at once: as many misses as a CPU can overlap. */
 #define LBT_SEPARATORS_GROUP 16
 
-/* Find the leaves that keys, at least one, belong to. */
+/* Find the leaves that keys belong to; only where there are separators. */
 extern void lbt_separators_find(const LbtSeparators *separators, const LbtLeaf *leaves,
 								uint32_t nleaves, LbtTiedKey *keys, int nkeys);
 

@@ -4,17 +4,10 @@
 #include "separators.h"
 
 #include "keybytes.h"
-#include "separators_format.h"
-
-#include <string.h>
 
 /* A leaf's share of the memory, but not less than MIN_BYTES for all. */
 #define BYTES_PER_LEAF 32
 #define MIN_BYTES (64 * 1024)
-
-/* If nothing else helps, cut strings to this; halve it until they fit. */
-#define LONGEST_CUT 256
-#define SHORTEST_CUT 8
 
 /* Separators closer than so many steps share their code with many keys. */
 #define CLOSE_STEPS 256
@@ -65,11 +58,12 @@ typedef struct Cut
 	uint32_t	longest;
 } Cut;
 
-/* From the best to the smallest; choose_cut() shortens that if need be. */
+/* From the best to the smallest; the last ones no longer tell all apart. */
 static const Cut cuts[] = {
 	{4, LBT_KEY_BYTES, LBT_KEY_BYTES}, {4, 32, LBT_KEY_BYTES}, {4, 16, LBT_KEY_BYTES},
-	{5, 16, LBT_KEY_BYTES}, {6, 16, LBT_KEY_BYTES},
-	{5, 8, LBT_KEY_BYTES}, {6, 8, LBT_KEY_BYTES}, {6, 4, LBT_KEY_BYTES}, {6, 2, LBT_KEY_BYTES}
+	{5, 16, LBT_KEY_BYTES}, {6, 16, LBT_KEY_BYTES}, {5, 8, LBT_KEY_BYTES},
+	{6, 8, LBT_KEY_BYTES}, {6, 4, LBT_KEY_BYTES}, {6, 2, LBT_KEY_BYTES},
+	{6, 2, 256}, {6, 2, 128}, {6, 2, 64}, {6, 2, 32}, {6, 2, 16}, {6, 2, 8}
 };
 
 #define NCUTS (sizeof(cuts) / sizeof(cuts[0]))
@@ -81,18 +75,18 @@ typedef struct Known
 	uint16_t	common;			/* with the one before */
 } Known;
 
-/* A separator from this byte on. */
 static LbtKeyBytes
-separator_key(const LbtSeparatorKeys *keys, uint32_t leaf, uint32_t from, uint8_t *room)
+separator_key(const LbtSeparatorKeys *keys, uint32_t leaf, uint8_t *room)
 {
-	LbtKeyBytes key = lbt_key_bytes(keys->order, keys->ncolumns,
-									&keys->values[(size_t) leaf * (size_t) keys->ncolumns],
-									leaf > 0 ? keys->nvalues[leaf] : 0, false, room);
-
-	return lbt_rest_of(&key, from);
+	return lbt_key_bytes(keys->order, keys->ncolumns,
+						 &keys->values[(size_t) leaf * (size_t) keys->ncolumns],
+						 leaf > 0 ? keys->nvalues[leaf] : 0, false, room);
 }
 
-/* Measure all; returns how many bytes all begin with, which do not count. */
+/*
+ * Measure all; returns how many bytes all but the first leaf's begin with.
+ * The first leaf's, which is not looked at, counts as these bytes.
+ */
 static uint32_t
 measure_keys(const LbtSeparatorKeys *keys, uint32_t nleaves, Known *known)
 {
@@ -100,9 +94,9 @@ measure_keys(const LbtSeparatorKeys *keys, uint32_t nleaves, Known *known)
 	LbtKeyBytes before = {0};
 	uint32_t	prefix = nleaves > 2 ? LBT_KEY_BYTES : 0;
 
-	for (uint32_t i = 0; i < nleaves; i++)
+	for (uint32_t i = 1; i < nleaves; i++)
 	{
-		LbtKeyBytes key = separator_key(keys, i, 0, rooms[i & 1]);
+		LbtKeyBytes key = separator_key(keys, i, rooms[i & 1]);
 
 		known[i].length = (uint16_t) key.length;
 		known[i].common = (uint16_t) lbt_common_bytes(key.bytes, key.length, before.bytes,
@@ -111,12 +105,9 @@ measure_keys(const LbtSeparatorKeys *keys, uint32_t nleaves, Known *known)
 			prefix = known[i].common;
 		before = key;
 	}
-	for (uint32_t i = 1; i < nleaves; i++)
-	{
-		known[i].length = (uint16_t) (known[i].length - prefix);
-		if (i > 1)
-			known[i].common = (uint16_t) (known[i].common - prefix);
-	}
+	known[0].length = known[0].common = (uint16_t) prefix;
+	if (nleaves > 1)
+		known[1].common = (uint16_t) prefix;
 	return prefix;
 }
 
@@ -128,18 +119,19 @@ begins_block(uint32_t leaf, const Cut *cut)
 
 /* How much of a separator is kept; what is behind *common is written. */
 static uint32_t
-length_kept(const Known *known, uint32_t nleaves, uint32_t leaf, const Cut *cut, uint32_t *common)
+length_kept(const Known *known, uint32_t nleaves, uint32_t leaf, uint32_t prefix, const Cut *cut,
+			uint32_t *common)
 {
 	uint32_t	length = known[leaf].common;
 
 	if (leaf + 1 < nleaves && known[leaf + 1].common > length)
 		length = known[leaf + 1].common;
 	length += cut->more;
-	if (length > cut->longest)
-		length = cut->longest;
+	if (length > prefix + cut->longest)
+		length = prefix + cut->longest;
 	if (length > known[leaf].length)
 		length = known[leaf].length;
-	*common = begins_block(leaf, cut) ? 0 : known[leaf].common;
+	*common = begins_block(leaf, cut) ? prefix : known[leaf].common;
 
 	/* What the one before has lost is not shared. */
 	if (*common > length)
@@ -172,27 +164,12 @@ bytes_kept(const Known *known, uint32_t nleaves, uint32_t prefix, const Cut *cut
 	for (uint32_t i = 0; i < nleaves; i++)
 	{
 		uint32_t	common;
-		uint32_t	rest = length_kept(known, nleaves, i, cut, &common) - common;
+		uint32_t	rest = length_kept(known, nleaves, i, prefix, cut, &common) - common;
 
-		bytes += (begins_block(i, cut) ? 0 : number_bytes(common)) + number_bytes(rest << 1) + rest;
+		bytes += (begins_block(i, cut) ? 0 : number_bytes(common - prefix)) +
+			number_bytes(rest << 1) + rest;
 	}
 	return bytes;
-}
-
-/* Keep as much of each as fits; false if nothing does. */
-static bool
-choose_cut(const Known *known, uint32_t nleaves, uint32_t prefix, uint64_t room, Cut *cut)
-{
-	for (size_t i = 0; i < NCUTS; i++)
-	{
-		*cut = cuts[i];
-		if (bytes_kept(known, nleaves, prefix, cut) <= room)
-			return true;
-	}
-	for (cut->longest = LONGEST_CUT; cut->longest >= SHORTEST_CUT; cut->longest /= 2)
-		if (bytes_kept(known, nleaves, prefix, cut) <= room)
-			return true;
-	return false;
 }
 
 size_t
@@ -203,35 +180,41 @@ lbt_separators_scratch_bytes(uint32_t nleaves)
 
 uint32_t
 lbt_separators_build(const LbtSeparatorKeys *keys, uint32_t nleaves, void *memory,
-					 uint32_t max_bytes, void *scratch)
+					 uint32_t max_bytes, void *scratch, uint32_t *ties)
 {
 	Known	   *known = scratch;
 	LbtSeparatorsHead *head = memory;
 	uint32_t   *places = (uint32_t *) (head + 1);
 	uint32_t	prefix = measure_keys(keys, nleaves, known);
+	uint32_t	length_before = 0;
 	uint8_t		room[LBT_KEY_BYTES];
 	uint8_t    *to;
-	Cut			cut;
+	const Cut  *cut = cuts;
 
-	if (nleaves == 0 || !choose_cut(known, nleaves, prefix, max_bytes, &cut))
-		return 0;
-	head->shift = cut.shift;
-	head->nblocks = ((nleaves - 1) >> cut.shift) + 1;
-	head->prefix = prefix;
-	to = (uint8_t *) (places + head->nblocks);
+	while (bytes_kept(known, nleaves, prefix, cut) > max_bytes)
+		if (++cut == cuts + NCUTS)
+			return 0;
+	head->shift = cut->shift;
+	head->prefix_length = prefix;
+	to = (uint8_t *) (places + ((nleaves - 1) >> cut->shift) + 1);
 	if (prefix > 0)
-		memcpy(to, separator_key(keys, 1, 0, room).bytes, prefix);
+		memcpy(to, separator_key(keys, 1, room).bytes, prefix);
 	to += prefix;
+	*ties = 0;
 	for (uint32_t i = 0; i < nleaves; i++)
 	{
 		uint32_t	common;
-		uint32_t	length = length_kept(known, nleaves, i, &cut, &common);
-		LbtKeyBytes key = separator_key(keys, i, prefix, room);
+		uint32_t	length = length_kept(known, nleaves, i, prefix, cut, &common);
+		LbtKeyBytes key = separator_key(keys, i, room);
 
-		if (begins_block(i, &cut))
-			places[i >> cut.shift] = (uint32_t) (to - (uint8_t *) memory);
+		if (begins_block(i, cut))
+			places[i >> cut->shift] = (uint32_t) (to - (uint8_t *) memory);
 		else
-			to = write_number(to, common);
+		{
+			to = write_number(to, common - prefix);
+			*ties += lbt_leaf_tied(keys->leaves, i) && length == common && length >= length_before;
+		}
+		length_before = length;
 		to = write_number(to, (length - common) << 1 | (key.cut || length < key.length));
 		memcpy(to, key.bytes + common, length - common);
 		to += length - common;

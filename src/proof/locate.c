@@ -88,9 +88,8 @@ lock_target(const Search *search, const LbtTarget *t, int lockmode)
 /* ---- the proof ---- */
 
 /*
- * Is this a page of an nbtree file, as far as its header tells?  A zero or
- * foreign page is not ours to report: the descent raises nbtree's own error if
- * the page is really part of the tree.
+ * Does the header look like nbtree's?  If not, leave it to the descent to
+ * report the page, in case it is part of the tree.
  */
 static inline bool
 is_btree_page(Page page)
@@ -101,7 +100,7 @@ is_btree_page(Page page)
 
 /*
  * Find the first item on a locked leaf that is not before the bound, starting
- * where it should be.  Note how full the leaf is: the next is often alike.
+ * where it should be.  Note how full the leaf is for later prefetches.
  */
 static inline void
 search_leaf(Search *search, Page page)
@@ -137,9 +136,8 @@ examine_bound(Search *search, Page page, BTPageOpaque opaque)
 }
 
 /*
- * Is the tuple's place on this leaf, where keys, or the high key's covered
- * columns, are equal?  nbtree's comparison decides, by further columns and
- * the heap TID.
+ * Is the tuple's place on this leaf, where covered columns are equal?  Here
+ * nbtree's comparison decides, by further columns and the heap TID.
  */
 static Verdict
 examine_equals(Search *search, Buffer buf)
@@ -238,9 +236,8 @@ is_right_end(const LbtBound *bound)
 }
 
 /*
- * An index that grows at its right end soon has leaves there that the model
- * does not know.  The one that the last descent found is a better prediction.
- * The slot stays the model's last one.
+ * An index that grows at its right end has leaves there that the model does
+ * not know: predict the one that the last descent found.  Keep the slot.
  */
 static pg_noinline void
 target_rightmost(const LbtIndex *index, const LbtBound *bound, LbtTarget *t)
@@ -266,9 +263,8 @@ lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapsh
 	Buffer		buf;
 
 	/*
-	 * Here, not where the scan began: since then this backend may have made a
-	 * dsa call for another index and so unmapped a segment that an outdated
-	 * view still points into.
+	 * Not where the scan began: since then a dsa call for another index may
+	 * have unmapped a segment that an outdated view still points into.
 	 */
 	lbt_index_update(index);
 	outcome->moved = 0;
@@ -394,8 +390,8 @@ target_last(const LbtIndex *index, uint64 code, LbtTarget *t)
 		return false;
 
 	/*
-	 * In a tie run codes say nothing, and the model knows better, unless it
-	 * led here: equal keys go on from here.
+	 * In a tie run codes say nothing: ask the separators, unless they led
+	 * left of this leaf, as for equal keys.
 	 */
 	if (index->model.separators.bytes > 0 && !last->moved && last->hi != PG_UINT64_MAX &&
 		(code == last->lo || code == last->hi))

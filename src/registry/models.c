@@ -1,5 +1,6 @@
 /*
- * models.c - published models in shared memory; see shmem.h for the protocol.
+ * models.c - published models, and totals, in shared memory; see shmem.h for
+ * the protocol.
  */
 #include "registry/models.h"
 
@@ -14,9 +15,7 @@
 /* How often a process looks for such a model. */
 #define IDLE_LOOK_MS 1000
 
-/* ---- the memory of models ---- */
-
-/* Raise the generation, and free a model (if any) that no entry names now. */
+/* Raise the generation, and free a model, if any, that no entry names now. */
 static void
 free_model(dsa_pointer memory, Size bytes)
 {
@@ -30,9 +29,8 @@ free_model(dsa_pointer memory, Size bytes)
 }
 
 /*
- * The memory of a locked entry's model, which is about to be taken from it and
- * freed.  Maps it: if that fails, the error comes while nothing has changed,
- * and the model stays where others find it.
+ * The memory of a locked entry's model, which is about to be freed.  Maps it,
+ * so that an error comes while nothing has changed.
  */
 static dsa_pointer
 model_of(const LbtEntry *entry)
@@ -71,9 +69,9 @@ evict(const LbtFile *file)
 		dshash_release_lock(lbt_entries, entry);
 }
 
-/* Find the least recently used model except keep's; returns when, or MAX. */
+/* Find the least recently used model; returns when it was used, or MAX. */
 static uint64
-find_least_used(const LbtFile *keep, LbtFile *file)
+find_least_used(LbtFile *file)
 {
 	dshash_seq_status status;
 	LbtEntry   *entry;
@@ -84,8 +82,7 @@ find_least_used(const LbtFile *keep, LbtFile *file)
 	{
 		uint64		used = pg_atomic_read_u64(&entry->used_at);
 
-		if (entry->state == LBT_READY && used < oldest &&
-			(keep == NULL || !lbt_same_file(&entry->file, keep)))
+		if (entry->state == LBT_READY && used < oldest)
 		{
 			oldest = used;
 			*file = entry->file;
@@ -112,11 +109,10 @@ reserve(Size bytes)
 
 /*
  * Make shared memory for a model, evicting others if necessary; invalid, with
- * the reason in *state, without room.  Small models evict none: any user's
- * min_leaves can have a session train as many as there are indexes.
+ * the reason in *state, without room.
  */
 static dsa_pointer
-store(const LbtFile *file, const LbtTrained *trained, Size bytes, LbtState *state)
+store(const LbtTrained *trained, Size bytes, LbtState *state)
 {
 	volatile dsa_pointer memory = InvalidDsaPointer;
 
@@ -129,9 +125,7 @@ store(const LbtFile *file, const LbtTrained *trained, Size bytes, LbtState *stat
 	{
 		LbtFile		victim;
 
-		/* None is left when others have just reserved what there was. */
-		if (!lbt_may_evict_others(trained->blocks) ||
-			find_least_used(file, &victim) == PG_UINT64_MAX)
+		if (!lbt_may_evict_others(trained->blocks) || find_least_used(&victim) == PG_UINT64_MAX)
 		{
 			*state = LBT_EVICTED;
 			return InvalidDsaPointer;
@@ -179,12 +173,10 @@ lbt_registry_has_idle(void)
 	if (!lbt_registry_attach() || !TimestampDifferenceExceeds(looked, now, IDLE_LOOK_MS))
 		return idle;
 	looked = now;
-	LBT_GUARDED(idle = find_least_used(NULL, &file) <
+	LBT_GUARDED(idle = find_least_used(&file) <
 				(uint64) TimestampTzPlusMilliseconds(now, -IDLE_MS), idle = false);
 	return idle;
 }
-
-/* ---- entries ---- */
 
 LbtEntry *
 lbt_entry_lock(const LbtFile *file, Oid oid)
@@ -223,7 +215,7 @@ lbt_registry_publish(const LbtFile *file, Oid oid, const LbtTrained *trained, bo
 			/* The old model goes first when both do not fit together. */
 			if (!lbt_registry_has_room(bytes))
 				evict(file);
-			memory = store(file, trained, bytes, &state);
+			memory = store(trained, bytes, &state);
 		}
 		entry = lbt_entry_lock(file, oid);
 		(void) model_of(entry);
@@ -242,8 +234,10 @@ lbt_registry_publish(const LbtFile *file, Oid oid, const LbtTrained *trained, bo
 }
 
 void
-lbt_registry_describe(const LbtFile *file, LbtRegistered *out)
+lbt_registry_describe(const LbtFile *file, LbtRegistered *out, void **copy)
 {
+	if (copy)
+		*copy = NULL;
 	LBT_GUARD_BEGIN();
 	{
 		LbtEntry   *entry = dshash_find(lbt_entries, file, false);
@@ -252,8 +246,16 @@ lbt_registry_describe(const LbtFile *file, LbtRegistered *out)
 		{
 			out->since = entry->since;
 			if (entry->state == LBT_READY)
-				memcpy(&out->header, dsa_get_address(lbt_area, entry->memory),
-					   sizeof(LbtModelHeader));
+			{
+				const void *model = dsa_get_address(lbt_area, entry->memory);
+
+				memcpy(&out->header, model, sizeof(LbtModelHeader));
+				if (copy)
+					*copy = MemoryContextAllocExtended(CurrentMemoryContext, entry->bytes,
+													   MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
+				if (copy && *copy)
+					memcpy(*copy, model, entry->bytes);
+			}
 			out->state = entry->state;
 			dshash_release_lock(lbt_entries, entry);
 		}
@@ -264,8 +266,6 @@ lbt_registry_describe(const LbtFile *file, LbtRegistered *out)
 void
 lbt_registry_drop_file(const LbtFile *file)
 {
-	if (lbt_control == NULL)
-		return;
 	LBT_GUARD_BEGIN();
 	{
 		LbtEntry   *entry = dshash_find(lbt_entries, file, true);
@@ -282,44 +282,144 @@ lbt_registry_drop_file(const LbtFile *file)
 	LBT_GUARD_END((void) 0);
 }
 
-int
-lbt_registry_list(Oid database, Oid oid, LbtListed **listed)
+List *
+lbt_registry_list(Oid database, Oid oid, const LbtFile *except)
 {
-	volatile int n = 0;
+	List	   *volatile files = NIL;
 
 	LBT_GUARD_BEGIN();
 	{
-		int			capacity = 64;
 		dshash_seq_status status;
 		LbtEntry   *entry;
 
-		*listed = palloc(capacity * sizeof(LbtListed));
 		dshash_seq_init(&status, lbt_entries, false);
 		while ((entry = dshash_seq_next(&status)) != NULL)
-		{
-			if (entry->file.database != database || (OidIsValid(oid) && entry->oid != oid))
-				continue;
-			if (n == capacity)
-				*listed = repalloc_huge(*listed, (Size) (capacity *= 2) * sizeof(LbtListed));
-			(*listed)[n].file = entry->file;
-			(*listed)[n++].oid = entry->oid;
-		}
+			if (entry->file.database == database && (!OidIsValid(oid) || entry->oid == oid) &&
+				(except == NULL || !lbt_same_file(&entry->file, except)))
+			{
+				LbtFile    *file = palloc(sizeof(LbtFile));
+
+				*file = entry->file;
+				files = lappend(files, file);
+			}
 		dshash_seq_term(&status);
 	}
-	LBT_GUARD_END(n = 0);
-	return n;
+	LBT_GUARD_END(files = NIL);
+	return files;
 }
 
 void
 lbt_registry_drop_matching(Oid database, Oid oid, const LbtFile *except)
 {
-	LbtListed  *listed;
-	int			n;
+	List	   *files = lbt_registry_list(database, oid, except);
+	ListCell   *lc;
+
+	foreach(lc, files)
+		lbt_registry_drop_file(lfirst(lc));
+	list_free_deep(files);
+}
+
+/* ---- totals ---- */
+
+static void
+set_to_zero(LbtStats *stats, TimestampTz reset_at)
+{
+	memset((char *) stats + LBT_STATS_KEY_BYTES, 0, sizeof(LbtStats) - LBT_STATS_KEY_BYTES);
+	stats->reset_at = reset_at;
+}
+
+/* An index's totals, made if needed, locked. */
+static LbtStats *
+lock_totals(Oid database, Oid oid)
+{
+	Oid			key[2] = {database, oid};
+	bool		found;
+	LbtStats   *stats = dshash_find_or_insert(lbt_totals, key, &found);
+
+	if (!found)
+		set_to_zero(stats, 0);
+	return stats;
+}
+
+void
+lbt_stats_add(Oid database, Oid oid, const uint64 *events)
+{
+	LbtStats   *stats = lock_totals(database, oid);
+
+	for (int i = 0; i < LBT_NEVENTS; i++)
+		stats->events[i] += events[i];
+	if (events[LBT_EV_TRAINING] > 0)
+		stats->last_trained = GetCurrentTimestamp();
+	dshash_release_lock(lbt_totals, stats);
+}
+
+void
+lbt_stats_get(Oid oid, LbtStats *out)
+{
+	Oid			key[2] = {MyDatabaseId, oid};
+
+	memset(out, 0, sizeof(LbtStats));
+	if (lbt_control == NULL)
+		return;
+	LBT_GUARD_BEGIN();
+	{
+		LbtStats   *stats = dshash_find(lbt_totals, key, false);
+
+		if (stats != NULL)
+		{
+			*out = *stats;
+			dshash_release_lock(lbt_totals, stats);
+		}
+	}
+	LBT_GUARD_END((void) 0);
+}
+
+void
+lbt_stats_reset(Oid oid)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	dshash_seq_status status;
+	LbtStats   *stats;
 
 	if (lbt_control == NULL)
 		return;
-	n = lbt_registry_list(database, oid, &listed);
-	for (int i = 0; i < n; i++)
-		if (except == NULL || !lbt_same_file(&listed[i].file, except))
-			lbt_registry_drop_file(&listed[i].file);
+	if (OidIsValid(oid))
+	{
+		stats = lock_totals(MyDatabaseId, oid);
+		set_to_zero(stats, now);
+		dshash_release_lock(lbt_totals, stats);
+		return;
+	}
+	dshash_seq_init(&status, lbt_totals, true);
+	while ((stats = dshash_seq_next(&status)) != NULL)
+		if (stats->database == MyDatabaseId)
+			set_to_zero(stats, now);
+	dshash_seq_term(&status);
+}
+
+void
+lbt_stats_forget(Oid database, Oid oid)
+{
+	Oid			key[2] = {database, oid};
+
+	LBT_GUARDED((void) dshash_delete_key(lbt_totals, key), (void) 0);
+}
+
+List *
+lbt_stats_copy(void)
+{
+	List	   *copies = NIL;
+	dshash_seq_status status;
+	LbtStats   *stats;
+
+	dshash_seq_init(&status, lbt_totals, false);
+	while ((stats = dshash_seq_next(&status)) != NULL)
+	{
+		LbtStats   *copy = palloc(sizeof(LbtStats));
+
+		*copy = *stats;
+		copies = lappend(copies, copy);
+	}
+	dshash_seq_term(&status);
+	return copies;
 }

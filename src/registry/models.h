@@ -1,10 +1,14 @@
 /*
- * models.h - published models, and their files' entries; protocol: shmem.h.
+ * models.h - published models, their files' entries, and totals of counts;
+ * protocol: shmem.h.
  */
 #ifndef LBT_MODELS_H
 #define LBT_MODELS_H
 
+#include "postgres.h"
+
 #include "model/model.h"
+#include "nodes/pg_list.h"
 #include "registry/shmem.h"
 
 /* For LbtTrained.blocks: no growth of the file makes up for it. */
@@ -27,12 +31,12 @@ typedef void (*LbtSettle) (LbtEntry *entry, LbtState state, const LbtTrained *tr
 
 /*
  * Publish a training's outcome; false when there was no memory even for that.
- * With new_file others see it only if this transaction commits.
+ * new_file: of this transaction.
  */
 extern bool lbt_registry_publish(const LbtFile *file, Oid oid, const LbtTrained *trained,
 								 bool new_file, LbtSettle settle);
 
-/* What the registry knows of a file, for display. */
+/* What is known about a file, for display. */
 typedef struct LbtRegistered
 {
 	LbtState	state;
@@ -40,21 +44,18 @@ typedef struct LbtRegistered
 	LbtModelHeader header;		/* when LBT_READY */
 } LbtRegistered;
 
-/* Leaves *out alone if there is no entry; LBT_NO_MEMORY if we cannot tell. */
-extern void lbt_registry_describe(const LbtFile *file, LbtRegistered *out);
+/*
+ * Leaves *out alone if there is no entry; LBT_NO_MEMORY if we cannot tell.
+ * With copy: the model, palloc'd, of header.bytes; or NULL.
+ */
+extern void lbt_registry_describe(const LbtFile *file, LbtRegistered *out, void **copy);
 
 /* Forget models: a file's; or a database's or index's, except one file's. */
 extern void lbt_registry_drop_file(const LbtFile *file);
 extern void lbt_registry_drop_matching(Oid database, Oid oid, const LbtFile *except);
 
-typedef struct LbtListed
-{
-	LbtFile		file;
-	Oid			oid;
-} LbtListed;
-
-/* Entries of a database or index, palloc'd; 0 if not all can be reached. */
-extern int	lbt_registry_list(Oid database, Oid oid, LbtListed **listed);
+/* Their files (LbtFile), palloc'd; NIL if not all can be reached. */
+extern List *lbt_registry_list(Oid database, Oid oid, const LbtFile *except);
 
 /* Bytes of all models; do as many more fit within the limit?  No dsa calls. */
 extern uint64 lbt_registry_bytes(void);
@@ -72,5 +73,20 @@ extern LbtEntry *lbt_entry_lock(const LbtFile *file, Oid oid);
  */
 extern void lbt_entry_replace_model(LbtEntry *entry, LbtState state, dsa_pointer memory,
 									Size bytes);
+
+/* Add events of an index to its totals.  May raise errors. */
+extern void lbt_stats_add(Oid database, Oid oid, const uint64 *events);
+
+/* Totals of an index of this database; zeroes if none, or none reachable. */
+extern void lbt_stats_get(Oid oid, LbtStats *out);
+
+/* Zero an index's totals; InvalidOid: the database's.  May raise errors. */
+extern void lbt_stats_reset(Oid oid);
+
+/* Forget the totals of an index that is gone. */
+extern void lbt_stats_forget(Oid database, Oid oid);
+
+/* All totals (LbtStats), palloc'd.  May raise errors. */
+extern List *lbt_stats_copy(void);
 
 #endif							/* LBT_MODELS_H */

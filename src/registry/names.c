@@ -1,55 +1,63 @@
 /*
  * names.c - lists of index names and patterns; see names.h.
- *
- * A list is matched in place, each time an index's routine is chosen.
  */
 #include "registry/names.h"
 
-#include "mb/pg_wchar.h"
+#include "catalog/pg_collation.h"
+#include "lib/stringinfo.h"
+#include "utils/builtins.h"
 
-static inline bool
-is_blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v';
-}
+#define BLANKS " \t\n\r\f\v"
 
 static const char *
 skip_blanks(const char *at)
 {
-	while (is_blank(*at))
-		at++;
-	return at;
+	return at + strspn(at, BLANKS);
 }
 
-/* The end of the quoted text that begins here; NULL when there is none. */
-static const char *
-skip_quoted(const char *at)
+/* Append a part's character to a pattern of LIKE. */
+static void
+append_like(StringInfo like, char c, bool quoted)
 {
-	for (at++; *at != '\0'; at++)
-		if (*at == '"' && *++at != '"')
-			return at;
-	return NULL;
+	if (!quoted && (c == '*' || c == '?'))
+		c = c == '*' ? '%' : '_';
+	else if (c == '%' || c == '_' || c == '\\')
+		appendStringInfoChar(like, '\\');
+	else if (!quoted)
+		c = pg_ascii_tolower(c);
+	appendStringInfoChar(like, c);
 }
 
-/* The end of a part; what is wrong with it goes to *problem. */
+/*
+ * The end of a part; what is wrong with it goes to *problem.  Appends the part
+ * to a pattern of LIKE, unless that is NULL.
+ */
 static const char *
-skip_part(const char *at, const char **problem)
+read_part(const char *at, StringInfo like, const char **problem)
 {
 	const char *start = at;
+	bool		quoted = false;
 
-	while (*at != '\0' && *at != ',' && *at != '.' && !is_blank(*at))
+	for (; *at != '\0' && (quoted || strchr(",." BLANKS, *at) == NULL); at++)
 	{
-		const char *end = *at == '"' ? skip_quoted(at) : at + 1;
-
-		if (end == NULL)
-			*problem = "A double quote is not closed.";
-		else if (end - at == 2 && *at == '"')
-			*problem = "A quoted name is empty.";
-		if (*problem)
-			return at;
-		at = end;
+		if (*at == '"' && !(quoted && at[1] == '"'))
+		{
+			if (!quoted && at[1] == '"' && at[2] != '"')
+			{
+				*problem = "A quoted name is empty.";
+				return at;
+			}
+			quoted = !quoted;
+			continue;
+		}
+		if (*at == '"')
+			at++;
+		if (like)
+			append_like(like, *at, quoted);
 	}
-	if (at == start)
+	if (quoted)
+		*problem = "A double quote is not closed.";
+	else if (at == start)
 		*problem = "A name is missing.";
 	return at;
 }
@@ -63,139 +71,73 @@ is_word(const char *word, const char *start, const char *end)
 bool
 lbt_names_next(const char **at, LbtNamesItem *item, const char **problem)
 {
-	const char *here = skip_blanks(*at);
-	const char *start;
+	const char *start = skip_blanks(*at);
 	const char *end;
+	const char *next;
 
 	*problem = NULL;
-	if (*here == '\0')
+	if (*start == '\0')
 		return false;
-	item->text = here;
-	item->excludes = *here == '!';
+	item->text = start;
+	item->excludes = *start == '!';
 	if (item->excludes)
-		here = skip_blanks(here + 1);
-	start = here;
-	end = skip_part(here, problem);
+		start = skip_blanks(start + 1);
+	end = read_part(start, NULL, problem);
 	if (*problem == NULL && *end == '.')
-		end = skip_part(end + 1, problem);
-	if (*problem == NULL && *end == '.')
-		*problem = "A name has more than one dot outside double quotes.";
+		end = read_part(end + 1, NULL, problem);
 	item->everything = is_word("all", start, end) ||
 		(!item->excludes && is_word("none", start, end));
 	item->excludes = item->excludes || is_word("none", start, end);
-	item->length = end - item->text;
-	here = skip_blanks(end);
-	if (*problem == NULL && *here != ',' && *here != '\0')
-		*problem = "Names are separated by commas.";
-	if (*problem == NULL && *here == ',')
+	next = skip_blanks(end);
+	if (*problem == NULL && *end == '.')
+		*problem = "A name has more than one dot outside double quotes.";
+	else if (*problem == NULL && *next == ',')
 	{
-		here = skip_blanks(here + 1);
-		if (*here == '\0')
+		next = skip_blanks(next + 1);
+		if (*next == '\0')
 			*problem = "A name is missing.";
 	}
-	if (*problem)
-		item->length = strlen(item->text);
-	*at = here;
+	else if (*problem == NULL && *next != '\0')
+		*problem = "Names are separated by commas.";
+	item->length = *problem ? strlen(item->text) : end - item->text;
+	*at = next;
 	return *problem == NULL;
 }
 
-/* A place in a part. */
-typedef struct Place
-{
-	const char *at;
-	bool		quoted;			/* within double quotes */
-} Place;
-
-/* Step to the next character, '\0' at the end; *literal: it is no wildcard. */
-static char
-next_char(Place *place, const char *end, bool *literal)
-{
-	while (place->at < end)
-	{
-		char		c = *place->at;
-
-		if (c == '.' && !place->quoted)
-			break;
-		place->at++;
-		if (c == '"' && !(place->quoted && place->at < end && *place->at == '"'))
-		{
-			place->quoted = !place->quoted;
-			continue;
-		}
-		if (c == '"')
-			place->at++;
-		*literal = place->quoted || (c != '*' && c != '?');
-		return !place->quoted && c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
-	}
-	*literal = true;
-	return '\0';
-}
-
-/* Bytes of the name's first character. */
-static inline int
-char_length(const char *name)
-{
-	return strnlen(name, pg_encoding_mblen(GetDatabaseEncoding(), name));
-}
-
-/*
- * Does the part that begins at *place match the whole name?  On failure go
- * back to the last star alone: what is before it matches already.
- */
 static bool
-part_matches(Place *place, const char *end, const char *name)
+is_like(const char *name, const char *pattern)
 {
-	Place		star = {NULL, false};
-	const char *star_name = NULL;
+	text	   *name_text = cstring_to_text(name);
+	text	   *pattern_text = cstring_to_text(pattern);
+	bool		result = DatumGetBool(DirectFunctionCall2Coll(textlike, C_COLLATION_OID,
+															  PointerGetDatum(name_text),
+															  PointerGetDatum(pattern_text)));
 
-	for (;;)
-	{
-		bool		literal;
-		char		c = next_char(place, end, &literal);
-
-		if (c == '*' && !literal)
-		{
-			star = *place;
-			star_name = name;
-		}
-		else if (c == *name && literal)
-		{
-			if (c == '\0')
-				return true;
-			name++;
-		}
-		else if (c == '?' && !literal && *name != '\0')
-			name += char_length(name);
-		else if (star_name == NULL || *star_name == '\0')
-			return false;
-		else
-		{
-			star_name += char_length(star_name);
-			name = star_name;
-			*place = star;
-		}
-	}
+	pfree(name_text);
+	pfree(pattern_text);
+	return result;
 }
 
 bool
 lbt_names_item_matches(const LbtNamesItem *item, const char *schema, const char *name)
 {
-	const char *end = item->text +item->length;
 	const char *part = *item->text == '!' ? skip_blanks(item->text +1) : item->text;
-	const char *ignored = NULL;
-	const char *dot = skip_part(part, &ignored);
-	Place		place = {part, false};
+	const char *ignored;
+	const char *end;
+	StringInfoData like;
+	bool		matches = true;
 
 	if (item->everything)
 		return true;
-	if (dot < end && *dot == '.')
+	initStringInfo(&like);
+	end = read_part(part, &like, &ignored);
+	if (*end == '.')
 	{
-		if (!part_matches(&place, dot, schema))
-			return false;
-		place = (Place)
-		{
-			dot + 1, false
-		};
+		matches = is_like(schema, like.data);
+		resetStringInfo(&like);
+		(void) read_part(end + 1, &like, &ignored);
 	}
-	return part_matches(&place, end, name);
+	matches = matches && is_like(name, like.data);
+	pfree(like.data);
+	return matches;
 }

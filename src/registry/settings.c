@@ -8,8 +8,8 @@
 #include "access/xact.h"
 #include "catalog/partition.h"
 #include "commands/defrem.h"
+#include "key/sortkey.h"
 #include "miscadmin.h"
-#include "server/sortkey.h"
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
@@ -105,104 +105,78 @@ assign_serving(int value, void *extra)
 }
 
 /* _PG_init() runs again if memory ran out: define each setting only once. */
-static int	steps_done = 0;
+static int	ndefined = 0;
 
-#define ONCE(action) \
+#define DEFINE(kind, name, what, more, ...) \
 	do { \
-		if (++step > steps_done) \
-		{ \
-			action; \
-			steps_done = step; \
-		} \
+		if (++n > ndefined) \
+			DefineCustom##kind##Variable("learnedbtree." name, what, more, __VA_ARGS__, NULL); \
+		ndefined = Max(n, ndefined); \
 	} while (0)
+#define DEFINE_BOOL(name, value, context, what, more) \
+	DEFINE(Bool, name, what, more, value, *(value), context, 0, NULL, NULL)
+#define DEFINE_INT(name, value, min, max, context, flags, assign, what, more) \
+	DEFINE(Int, name, what, more, value, *(value), min, max, context, flags, NULL, assign)
 
 void
 lbt_settings_define(void (*serving_changed) (void), void (*serving_planned) (void))
 {
-	int			step = 0;
+	int			n = 0;
 
 	at_serving_change = serving_changed;
 	at_serving_plan = serving_planned;
-	ONCE(DefineCustomStringVariable("learnedbtree.btree_indexes",
-									"Which btree indexes are served, as they are.",
-									"none, all (those of at least learnedbtree.min_leaves leaves), or a list of "
-									"names and patterns, of which the last one that matches decides.",
-									&lbt_btree_indexes_list, "none", PGC_USERSET, 0,
-									check_btree_indexes, assign_btree_indexes, NULL));
-	ONCE(DefineCustomIntVariable("learnedbtree.min_leaves",
-								 "Leaf pages from which btree indexes are served where learnedbtree.btree_indexes says all.",
-								 "Smaller ones have too few pages on the way to a leaf.",
-								 &lbt_min_leaves, LBT_MIN_LEAVES_DEFAULT, 0, INT_MAX, PGC_USERSET,
-								 0, NULL, assign_serving, NULL));
-	ONCE(DefineCustomBoolVariable("learnedbtree.enable",
-								  "Finds leaves through models.",
-								  "When off, learnedbtree and served btree indexes work exactly as btree indexes.",
-								  &lbt_enable, true, PGC_USERSET, 0, NULL, NULL, NULL));
-	ONCE(DefineCustomBoolVariable("learnedbtree.enable_leaf_cache",
-								  "Looks predictions up in the cache of leaf minima before reading a page.",
-								  "When off, the spline's prediction is tried as it is, and the page decides.",
-								  &lbt_enable_leaf_cache, true, PGC_USERSET, 0, NULL, NULL, NULL));
-	ONCE(DefineCustomBoolVariable("learnedbtree.enable_buffer_hint",
-								  "Remembers with every leaf the shared buffer it was last found in.",
-								  "When off, every predicted page is looked up in the buffer table.",
-								  &lbt_enable_buffer_hint, true, PGC_USERSET, 0, NULL, NULL, NULL));
-	ONCE(DefineCustomBoolVariable("learnedbtree.enable_insert",
-								  "Puts inserted keys on the leaf that the model predicts.",
-								  "When off, inserts descend as in btree.",
-								  &lbt_enable_insert, true, PGC_USERSET, 0, NULL, NULL, NULL));
-	ONCE(DefineCustomBoolVariable("learnedbtree.enable_prefetch",
-								  "Brings leaves that a scan will need into shared buffers ahead of time.",
-								  "When off, scans read their leaves one by one, as in btree.",
-								  &lbt_enable_prefetch, true, PGC_USERSET, 0, NULL, NULL, NULL));
-	ONCE(DefineCustomIntVariable("learnedbtree.lookahead_rows",
-								 "Outer rows for which a nested loop looks into the inner index ahead of time.",
-								 "Their number grows up to this while the loop runs. With 0 or 1 it goes row by row.",
-								 &lbt_lookahead_rows, LBT_LOOKAHEAD_LIMIT, 0, LBT_LOOKAHEAD_LIMIT,
-								 PGC_USERSET, 0, NULL, NULL, NULL));
-	ONCE(DefineCustomBoolVariable("learnedbtree.enable_row_prefetch",
-								  "Brings table rows that an index scan will need into shared buffers ahead of time.",
-								  "When off, scans read their rows' blocks one by one, as in btree.",
-								  &lbt_enable_row_prefetch, true, PGC_USERSET, 0, NULL, NULL,
-								  NULL));
-	ONCE(DefineCustomBoolVariable("learnedbtree.autotrain",
-								  "Trains models again in the background as their indexes change.",
-								  "When off, a model is trained by the build of its index, by the first use "
-								  "where there is none, and by learnedbtree_train().",
-								  &lbt_autotrain, true, PGC_SIGHUP, 0, NULL, NULL, NULL));
-	ONCE(DefineCustomIntVariable("learnedbtree.naptime",
-								 "Least time between two trainings of an index in the background.",
-								 "Twenty times what the last one took, up to a second, if that is longer.",
-								 &lbt_naptime, 50, 10, INT_MAX / 2,
-								 PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL));
-	ONCE(DefineCustomIntVariable("learnedbtree.retrain_splits",
-								 "Leaf splits since the last training after which a model is trained again.",
-								 "-1 takes 2 per cent of the leaves, at least 64 of them or a quarter. "
-								 "The index option retrain_splits overrides it.",
-								 &lbt_retrain_splits, -1, -1, INT_MAX, PGC_USERSET, 0, NULL, NULL,
-								 NULL));
-	ONCE(DefineCustomIntVariable("learnedbtree.max_error",
-								 "Largest error of a model's spline, in leaves.",
-								 "Takes effect with the next training; smaller means more knots. The index "
-								 "option max_error overrides it.",
-								 &lbt_max_error, LBT_MAX_ERROR_DEFAULT, 1, LBT_MAX_ERROR_LIMIT,
-								 PGC_USERSET, 0, NULL, NULL, NULL));
-	ONCE(DefineCustomIntVariable("learnedbtree.max_model_memory",
-								 "Shared memory that all models together may take.",
-								 "When a new model does not fit, the least recently used ones are dropped; "
-								 "a model larger than all of it is not made. 16 bytes a leaf.",
-								 &lbt_max_model_memory, 256 * 1024, 64, MAX_KILOBYTES,
-								 PGC_SUSET, GUC_UNIT_KB, NULL, NULL, NULL));
-	ONCE(DefineCustomEnumVariable("learnedbtree.debug_sort_keys",
-								  "For tests: makes the sort keys of text contradict its collation, or models of them whatever they cost.",
-								  "Scrambled: most predictions fail, and answers have to be right nevertheless.",
-								  &lbt_debug_sort_keys, LBT_SORT_KEYS_TRUE, sort_keys_words,
-								  PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL));
-	ONCE(DefineCustomIntVariable("learnedbtree.debug_lookup_delay",
-								 "For tests: microseconds that a row is taken to cost more when a nested loop looks ahead for it.",
-								 "Then looking ahead is found not to pay.",
-								 &lbt_debug_lookup_delay, 0, 0, 1000000,
-								 PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL));
-	ONCE(MarkGUCPrefixReserved("learnedbtree"));
+	DEFINE(String, "btree_indexes", "Which btree indexes are served, as they are.",
+		   "none, all (those of at least learnedbtree.min_leaves leaves), or a list of names and patterns, of which the last one that matches decides.",
+		   &lbt_btree_indexes_list, "none", PGC_USERSET, 0, check_btree_indexes,
+		   assign_btree_indexes);
+	DEFINE_INT("min_leaves", &lbt_min_leaves, 0, INT_MAX, PGC_USERSET, 0, assign_serving,
+			   "Leaf pages from which btree indexes are served where learnedbtree.btree_indexes says all.",
+			   "Smaller ones have too few pages on the way to a leaf.");
+	DEFINE_BOOL("enable", &lbt_enable, PGC_USERSET, "Finds leaves through models.",
+				"When off, learnedbtree and served btree indexes work exactly as btree indexes.");
+	DEFINE_BOOL("enable_leaf_cache", &lbt_enable_leaf_cache, PGC_USERSET,
+				"Looks predictions up in the cache of leaf minima before reading a page.",
+				"When off, the spline's prediction is tried as it is, and the page decides.");
+	DEFINE_BOOL("enable_buffer_hint", &lbt_enable_buffer_hint, PGC_USERSET,
+				"Remembers with every leaf the shared buffer it was last found in.",
+				"When off, every predicted page is looked up in the buffer table.");
+	DEFINE_BOOL("enable_insert", &lbt_enable_insert, PGC_USERSET,
+				"Puts inserted keys on the leaf that the model predicts.",
+				"When off, inserts descend as in btree.");
+	DEFINE_BOOL("enable_prefetch", &lbt_enable_prefetch, PGC_USERSET,
+				"Brings leaves that a scan will need into shared buffers ahead of time.",
+				"When off, scans read their leaves one by one, as in btree.");
+	DEFINE_BOOL("enable_row_prefetch", &lbt_enable_row_prefetch, PGC_USERSET,
+				"Brings table rows that an index scan will need into shared buffers ahead of time.",
+				"When off, scans read their rows' blocks one by one, as in btree.");
+	DEFINE_INT("lookahead_rows", &lbt_lookahead_rows, 0, LBT_LOOKAHEAD_LIMIT, PGC_USERSET, 0, NULL,
+			   "Outer rows for which a nested loop looks into the inner index ahead of time.",
+			   "Their number grows up to this while the loop runs. With 0 or 1 it goes row by row.");
+	DEFINE_BOOL("autotrain", &lbt_autotrain, PGC_SIGHUP,
+				"Trains models again in the background as their indexes change.",
+				"When off, a model is trained by the build of its index, by the first use where there is none, and by learnedbtree_train().");
+	DEFINE_INT("naptime", &lbt_naptime, 10, INT_MAX / 2, PGC_SIGHUP, GUC_UNIT_MS, NULL,
+			   "Least time between two trainings of an index in the background.",
+			   "Twenty times what the last one took, up to a second, if that is longer.");
+	DEFINE_INT("retrain_splits", &lbt_retrain_splits, -1, INT_MAX, PGC_USERSET, 0, NULL,
+			   "Leaf splits since the last training after which a model is trained again.",
+			   "-1 takes 2 per cent of the leaves, at least 64 of them or a quarter. The index option retrain_splits overrides it.");
+	DEFINE_INT("max_error", &lbt_max_error, 1, LBT_MAX_ERROR_LIMIT, PGC_USERSET, 0, NULL,
+			   "Largest error of a model's spline, in leaves.",
+			   "Takes effect with the next training; smaller means more knots. The index option max_error overrides it.");
+	DEFINE_INT("max_model_memory", &lbt_max_model_memory, 64, MAX_KILOBYTES, PGC_SUSET, GUC_UNIT_KB,
+			   NULL, "Shared memory that all models together may take.",
+			   "When a new model does not fit, the least recently used ones are dropped; a model larger than all of it is not made. 16 bytes a leaf.");
+	DEFINE(Enum, "debug_sort_keys",
+		   "For tests: makes the sort keys of text contradict its collation, or models of them whatever they cost.",
+		   "Scrambled: most predictions fail, and answers have to be right nevertheless.",
+		   &lbt_debug_sort_keys, LBT_SORT_KEYS_TRUE, sort_keys_words, PGC_SUSET,
+		   GUC_NOT_IN_SAMPLE, NULL, NULL);
+	DEFINE_INT("debug_lookup_delay", &lbt_debug_lookup_delay, 0, 1000000, PGC_SUSET,
+			   GUC_NOT_IN_SAMPLE, NULL,
+			   "For tests: microseconds that a row is taken to cost more when a nested loop looks ahead for it.",
+			   "Then looking ahead is found not to pay.");
+	MarkGUCPrefixReserved("learnedbtree");
 }
 
 /* ---- options of indexes ---- */
@@ -212,10 +186,7 @@ lbt_am_oid(void)
 {
 	static Oid	cached = InvalidOid;
 
-	/*
-	 * DROP and CREATE EXTENSION gives a new one: do not trust a variable
-	 * alone, ask the (cached) catalog.
-	 */
+	/* DROP and CREATE EXTENSION gives a new one. */
 	if (!OidIsValid(cached) || !SearchSysCacheExists1(AMOID, ObjectIdGetDatum(cached)))
 		cached = get_am_oid("learnedbtree", true);
 	return cached;
@@ -256,9 +227,9 @@ lbt_options(Datum reloptions, bool validate)
 		{"vacuum_cleanup_index_scale_factor", RELOPT_TYPE_REAL,
 		offsetof(LbtOptions, btree.vacuum_cleanup_index_scale_factor)},
 		{"deduplicate_items", RELOPT_TYPE_BOOL, offsetof(LbtOptions, btree.deduplicate_items)},
-		{"learned", RELOPT_TYPE_BOOL, offsetof(LbtOptions, learned)},
-		{"max_error", RELOPT_TYPE_INT, offsetof(LbtOptions, max_error)},
-		{"retrain_splits", RELOPT_TYPE_INT, offsetof(LbtOptions, retrain_splits)},
+		{"learned", RELOPT_TYPE_BOOL, offsetof(LbtOptions, own.learned)},
+		{"max_error", RELOPT_TYPE_INT, offsetof(LbtOptions, own.max_error)},
+		{"retrain_splits", RELOPT_TYPE_INT, offsetof(LbtOptions, own.retrain_splits)},
 	};
 
 	return (bytea *) build_reloptions(reloptions, validate, lbt_relopt_kind, sizeof(LbtOptions),
@@ -323,7 +294,7 @@ lbt_deciding_item(Relation rel, LbtNamesItem *item)
 
 /* The same for a btree index, on which learnedbtree.btree_indexes decides. */
 static bool
-served_options(Relation rel, const char **why_not)
+is_served(Relation rel, const char **why_not)
 {
 	LbtNamesItem item;
 
@@ -346,20 +317,16 @@ served_options(Relation rel, const char **why_not)
 bool
 lbt_index_options(Relation rel, LbtIndexOptions *options, const char **why_not)
 {
-	const LbtOptions *own;
-
-	*options = LBT_NO_INDEX_OPTIONS;
+	*options = (LbtIndexOptions)
+	{
+		true, -1, -1
+	};
 	*why_not = NULL;
 	if (lbt_is_btree(rel))
-		return served_options(rel, why_not);
-	own = (const LbtOptions *) rel->rd_options;
-	if (own != NULL)
-	{
-		options->learned = own->learned;
-		options->max_error = own->max_error;
-		options->retrain_splits = own->retrain_splits;
-	}
-	if (options->learned == 0)
+		return is_served(rel, why_not);
+	if (rel->rd_options != NULL)
+		*options = ((const LbtOptions *) rel->rd_options)->own;
+	if (!options->learned)
 		*why_not = "the index option learned is off";
 	return true;
 }

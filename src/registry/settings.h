@@ -42,23 +42,19 @@ extern int	lbt_debug_lookup_delay; /* microseconds */
 #define LBT_MAX_ERROR_LIMIT 1024
 #define LBT_LOOKAHEAD_LIMIT 64
 
-/* The storage parameters of an index of our access method; -1: not set. */
+/* The storage parameters of an index of our access method. */
 typedef struct LbtIndexOptions
 {
-	int			learned;		/* use a model for this index */
-	int			max_error;		/* leaves */
-	int			retrain_splits;
+	bool		learned;		/* use a model for this index */
+	int			max_error;		/* leaves; -1: not set */
+	int			retrain_splits; /* -1: not set */
 } LbtIndexOptions;
-
-#define LBT_NO_INDEX_OPTIONS ((LbtIndexOptions) {-1, -1, -1})
 
 /* rd_options of our access method's indexes.  nbtree reads the front of it. */
 typedef struct LbtOptions
 {
 	BTOptions	btree;
-	bool		learned;
-	int			max_error;		/* -1: unset */
-	int			retrain_splits; /* -1: unset */
+	LbtIndexOptions own;
 } LbtOptions;
 
 /* Has it room for min_leaves, a metapage and, from two leaves on, a root? */
@@ -68,7 +64,10 @@ lbt_is_large(BlockNumber nblocks)
 	return nblocks >= (BlockNumber) lbt_min_leaves + (lbt_min_leaves > 1 ? 2 : lbt_min_leaves);
 }
 
-/* May its model evict others?  Not if only a user's min_leaves trained it. */
+/*
+ * May its model evict others?  Not a small one: any user's min_leaves may have
+ * as many trained as there are indexes.
+ */
 static inline bool
 lbt_may_evict_others(BlockNumber nblocks)
 {
@@ -78,7 +77,7 @@ lbt_may_evict_others(BlockNumber nblocks)
 /* The access method's OID; InvalidOid before CREATE EXTENSION. */
 extern Oid	lbt_am_oid(void);
 
-/* Is it btree's, whose rd_options and file are not ours? */
+/* Is it btree's?  Then its rd_options and file are not ours. */
 static inline bool
 lbt_is_btree(Relation rel)
 {
@@ -86,15 +85,15 @@ lbt_is_btree(Relation rel)
 }
 
 /*
- * Raised when the options of any index, or what decides on serving btree
- * indexes, may have changed: earlier answers may be outdated.  Starts at 1.
+ * Raised when lbt_index_options() may answer otherwise than before for some
+ * index.  Starts at 1.
  */
 extern uint64 lbt_index_options_generation;
 
 /*
  * In _PG_init; may be called again after an error.  Calls serving_changed,
- * which allocates nothing, when a setting that decides which btree indexes are
- * served changes; and serving_planned when future sessions are to serve some.
+ * which allocates nothing, when a setting changes that decides which btree
+ * indexes are served; and serving_planned when future sessions will serve any.
  */
 extern void lbt_settings_define(void (*serving_changed) (void), void (*serving_planned) (void));
 extern void lbt_options_define(void);
@@ -113,10 +112,9 @@ extern bool lbt_item_matches_index(const LbtNamesItem *item, Oid index);
 extern bool lbt_deciding_item(Relation index, LbtNamesItem *item);
 
 /*
- * An index's options, and why this session is not to use a model for it: a
- * constant string that continues "it is not served: ", or NULL.  Returns false
- * when this may not be the last word: ask again next time.  May read catalogs.
- * Not for every lookup: views (LbtIndex) keep the result.
+ * An index's options, and why this session uses no model for it: a constant
+ * string that continues "it is not served: ", or NULL.  Returns false when the
+ * next answer may be another.  May read catalogs: views keep the result.
  */
 extern bool lbt_index_options(Relation rel, LbtIndexOptions *options, const char **why_not);
 

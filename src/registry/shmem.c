@@ -9,7 +9,7 @@
 #include "server/executor.h"
 #include "server/guard.h"
 #include "server/shared.h"
-#include "server/tableblock.h"
+#include "server/bufferhint.h"
 #include "storage/ipc.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -28,10 +28,10 @@
 /* Start of the statement that loaded the library. */
 static TimestampTz loaded_in = 0;
 
-static void (*put_off) (void) = NULL;
 static void (*exit_functions[MAX_EXIT_FUNCTIONS]) (void);
 static int	nexit_functions = 0;
 
+void		(*lbt_put_off) (void) = NULL;
 LbtControl *lbt_control = NULL;
 dsa_area   *lbt_area = NULL;
 dshash_table *lbt_entries = NULL;
@@ -76,7 +76,6 @@ init_control(void *block)
 	pg_atomic_init_u64(&c->generation, 1);
 	pg_atomic_init_u64(&c->model_bytes, 0);
 	pg_atomic_init_u64(&c->unreachable_told, 0);
-	pg_atomic_init_u64(&c->no_slot_at, 0);
 	pg_atomic_init_u64(&c->no_slot_told, 0);
 
 	a = dsa_create_in_place(place_of(c), PLACE_BYTES, c->tranche, NULL);
@@ -89,9 +88,8 @@ init_control(void *block)
 }
 
 /*
- * At exit, while DSM segments are still mapped (the place may be in one; they
- * are gone before on_shmem_exit).  An error here ends the process, and what
- * comes next in its exit needs the locks.
+ * At exit, while DSM segments are still mapped: the place may be in one.  What
+ * comes next in the exit needs the locks.
  */
 static void
 leave_memory(int code, Datum arg)
@@ -120,17 +118,10 @@ lbt_at_exit(void (*function) (void))
 	exit_functions[nexit_functions++] = function;
 }
 
-void
-lbt_put_off(void (*function) (void))
-{
-	put_off = function;
-}
-
 /*
- * Have these called at exit.  Not at just any time: the server wants such
- * callbacks back in reverse order.  One that comes while a command has its own
- * (PG_ENSURE_ERROR_CLEANUP; 19's REPACK builds indexes in there) ends the
- * command with an error that it does not survive.
+ * Have these called at exit.  Not while a command has callbacks of its own
+ * (PG_ENSURE_ERROR_CLEANUP, in which 19's REPACK builds indexes): the server
+ * takes them back in reverse order, and fails the command otherwise.
  */
 static void
 expect_exit(void)
@@ -179,7 +170,7 @@ attach(void)
 		expect_exit();
 	lbt_control = c;
 	lbt_hints_are_at((char *) place_of(c) + PLACE_BYTES);
-	lbt_guard_report_together(&c->unreachable_told);
+	lbt_guard_reported_at = &c->unreachable_told;
 }
 
 bool
@@ -189,11 +180,11 @@ lbt_registry_attach(void)
 
 	if (likely(lbt_control != NULL))
 	{
-		if (unlikely(put_off != NULL) && lbt_guard_may_enter())
+		if (unlikely(lbt_put_off != NULL) && lbt_guard_may_enter())
 		{
-			void		(*function) (void) = put_off;
+			void		(*function) (void) = lbt_put_off;
 
-			put_off = NULL;
+			lbt_put_off = NULL;
 			function();
 		}
 		return true;

@@ -35,9 +35,9 @@
  * locks.  Never hold a partition lock and reclaim together, nor either of them
  * together with the workers' lock.
  *
- * models.h, counters.h and view.h have the functions.  They need
- * lbt_registry_attach() to have succeeded.  They raise no error unless they
- * say so; the caller holds no LWLock.
+ * models.h and view.h have the functions.  They need lbt_registry_attach() to
+ * have succeeded.  They raise no error unless they say so; the caller holds no
+ * LWLock.
  */
 #ifndef LBT_SHMEM_H
 #define LBT_SHMEM_H
@@ -124,14 +124,13 @@ typedef struct LbtStats
 /* Background workers at a time, each of another database. */
 #define LBT_WORKERS_LIMIT 64
 
-/* A background worker's place: taken while it has a process, or until then. */
+/* A background worker's place; see train/demand.c. */
 typedef struct LbtWorker
 {
 	Oid			database;
 	int			pid;			/* 0: no process */
 	struct Latch *latch;		/* its process's */
-	TimestampTz until;
-	bool		refused;		/* its process could not connect */
+	TimestampTz until;			/* taken, without a process */
 } LbtWorker;
 
 typedef struct LbtControl
@@ -145,8 +144,7 @@ typedef struct LbtControl
 
 	/* Times; 0: never. */
 	pg_atomic_uint64 unreachable_told;	/* said in the log (server/guard.h) */
-	pg_atomic_uint64 no_slot_at;	/* for a worker; none has come since */
-	pg_atomic_uint64 no_slot_told;	/* said in the log */
+	pg_atomic_uint64 no_slot_told;	/* for a worker: said in the log */
 	dshash_table_handle entries;
 	dshash_table_handle totals;
 } LbtControl;
@@ -199,17 +197,15 @@ extern void lbt_shmem_init(void);
 
 /*
  * Attach this backend to the shared memory; false where none is available.
- * First calls what lbt_put_off() was given.  Not after a transaction's end.
+ * First calls *lbt_put_off, if any, once.  Not after a transaction's end.
  */
 extern bool lbt_registry_attach(void);
-
-/* Have the next lbt_registry_attach() call a function once.  No allocation. */
-extern void lbt_put_off(void (*function) (void));
+extern void (*lbt_put_off) (void);
 
 /*
  * In _PG_init: have a function called when this process exits, while shared
  * memory is still mapped; in the order of these calls.  An error in it ends
- * the process: see lbt_guard_has_failed().
+ * the process: see lbt_guard_has_failed.
  */
 extern void lbt_at_exit(void (*function) (void));
 

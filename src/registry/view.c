@@ -15,12 +15,14 @@
 /* Views kept beyond a transaction's end; the files of some may be gone. */
 #define MAX_VIEWS 2048
 
-/* Pause before we look up a model again that did not map or fit. */
+/* Pause before training again where a model did not map or fit. */
 #define UNREACHABLE_MS 10000
 
+/* The number of a file long gone may come round again for another index. */
 typedef struct View
 {
-	LbtFile		file;			/* hash key */
+	LbtFile		file;			/* hash key: these two */
+	Oid			oid;
 	LbtIndex   *index;			/* or NULL */
 } View;
 
@@ -96,13 +98,13 @@ lbt_index_file(Oid relid, LbtFile *file)
 static LbtIndex *
 find_view(Relation rel, const LbtFile *file)
 {
+	View		key = {*file, RelationGetRelid(rel)};
 	View	   *view;
-	LbtIndex   *index;
 	bool		found;
 
 	if (views == NULL)
 	{
-		HASHCTL		ctl = {.keysize = sizeof(LbtFile),.entrysize = sizeof(View)};
+		HASHCTL		ctl = {.keysize = offsetof(View, index),.entrysize = sizeof(View)};
 
 		if (views_context == NULL)
 			views_context = AllocSetContextCreate(TopMemoryContext, "learnedbtree indexes",
@@ -113,21 +115,12 @@ find_view(Relation rel, const LbtFile *file)
 		views = hash_create("learnedbtree indexes", 64, &ctl,
 							HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	}
-	view = hash_search(views, file, HASH_ENTER, &found);
+	view = hash_search(views, &key, HASH_ENTER, &found);
 	if (!found)
 		view->index = NULL;
-	if (view->index && view->index->oid == RelationGetRelid(rel))
-		return view->index;
-
-	/*
-	 * New, or the number of a file long gone has come round again.  The old
-	 * view may be in use until the end of the transaction, so it stays.
-	 */
-	index = make_view(rel, file, views_context);
-	if (view->index && view->index->counts.dirty)
-		dlist_delete(&view->index->counts.node);
-	view->index = index;
-	return index;
+	if (view->index == NULL)
+		view->index = make_view(rel, file, views_context);
+	return view->index;
 }
 
 LbtIndex *
@@ -166,10 +159,11 @@ open_model(LbtIndex *index, const LbtEntry *entry)
 		return false;
 	code_bytes = MAXALIGN(lbt_keycode_bytes(&code));
 	runs_bytes = index->model.separators.bytes > 0 ? LBT_TIE_RUNS * sizeof(LbtTieRun) : 0;
-	kept = MemoryContextAlloc(views_context, code_bytes + runs_bytes);
-	memcpy(kept, &code, lbt_keycode_bytes(&code));
 	if (index->code)
 		pfree(index->code);
+	index->code = NULL;
+	kept = MemoryContextAlloc(views_context, code_bytes + runs_bytes);
+	memcpy(kept, &code, lbt_keycode_bytes(&code));
 	index->model.code = index->code = kept;
 	lbt_separators_set_columns(&index->model.separators, index->keyspec.order,
 							   index->keyspec.ncolumns,
@@ -177,15 +171,9 @@ open_model(LbtIndex *index, const LbtEntry *entry)
 	return true;
 }
 
-static TimestampTz
-unreachable_until(void)
-{
-	return TimestampTzPlusMilliseconds(GetCurrentTimestamp(), UNREACHABLE_MS);
-}
-
 /* Set the state last: after an error the view must have no model. */
 static void
-look_up(LbtIndex *index, TimestampTz failed_until)
+look_up(LbtIndex *index)
 {
 	LbtEntry   *entry = dshash_find(lbt_entries, &index->file, false);
 	LbtState	state;
@@ -205,7 +193,7 @@ look_up(LbtIndex *index, TimestampTz failed_until)
 	if (state == LBT_READY && !open_model(index, entry))
 	{
 		state = LBT_FAILED;
-		index->again_at = failed_until != 0 ? failed_until : unreachable_until();
+		index->again_at = TimestampTzPlusMilliseconds(entry->changed_at, UNREACHABLE_MS);
 	}
 	dshash_release_lock(lbt_entries, entry);
 	index->state = state;
@@ -215,7 +203,6 @@ void
 lbt_index_refresh(LbtIndex *index)
 {
 	uint64		generation = pg_atomic_read_u64(&lbt_control->generation);
-	volatile TimestampTz failed_until = index->state == LBT_FAILED ? index->again_at : 0;
 
 	/* Before the lookup: we must notice a change after it. */
 	pg_read_barrier();
@@ -228,41 +215,23 @@ lbt_index_refresh(LbtIndex *index)
 		index->generation = 0;	/* look again */
 		return;
 	}
-	LBT_GUARDED(look_up(index, failed_until),
-				(index->state = LBT_NO_MEMORY, index->again_at = unreachable_until()));
+	LBT_GUARDED(look_up(index),
+				(index->state = LBT_NO_MEMORY,
+				 index->again_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
+															   UNREACHABLE_MS)));
 	index->generation = generation;
 }
 
-void *
-lbt_index_copy_model(const LbtIndex *index, Size *bytes)
+/* While reclaim is held: can the view's model not be freed? */
+static inline bool
+model_is_live(const LbtIndex *index)
 {
-	void	   *volatile copy = NULL;
-
-	if (!index->shareable)
-		return NULL;
-	LBT_GUARD_BEGIN();
-	{
-		LbtEntry   *entry = dshash_find(lbt_entries, &index->file, false);
-
-		if (entry != NULL && entry->state == LBT_READY)
-		{
-			const void *model = dsa_get_address(lbt_area, entry->memory);
-
-			*bytes = entry->bytes;
-			copy = MemoryContextAllocExtended(CurrentMemoryContext, *bytes,
-											  MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
-			if (copy)
-				memcpy(copy, model, *bytes);
-		}
-		if (entry != NULL)
-			dshash_release_lock(lbt_entries, entry);
-	}
-	LBT_GUARD_END((void) 0);
-	return copy;
+	return index->generation == pg_atomic_read_u64(&lbt_control->generation) &&
+		index->state == LBT_READY;
 }
 
 void
-lbt_index_take_hints(const LbtIndex *index, LbtLeaf *leaves, uint32 nleaves, BlockNumber nblocks)
+lbt_index_take_hints(LbtIndex *index, LbtLeaf *leaves, uint32 nleaves, BlockNumber nblocks)
 {
 	int32	   *by_block = MemoryContextAllocExtended(CurrentMemoryContext,
 													  (Size) nblocks * sizeof(int32),
@@ -271,19 +240,11 @@ lbt_index_take_hints(const LbtIndex *index, LbtLeaf *leaves, uint32 nleaves, Blo
 
 	if (by_block == NULL)
 		return;
-	LBT_GUARD_BEGIN();
-	{
-		LbtEntry   *entry = dshash_find(lbt_entries, &index->file, false);
-		LbtKeyCode	code;
-		LbtModel	old;
-
-		if (entry != NULL && entry->state == LBT_READY &&
-			lbt_model_open(dsa_get_address(lbt_area, entry->memory), entry->bytes, &old, &code))
-			lbt_leaf_give_hints(old.leaves, old.nleaves, by_block, nblocks);
-		if (entry != NULL)
-			dshash_release_lock(lbt_entries, entry);
-	}
-	LBT_GUARD_END((void) 0);
+	lbt_index_update(index);
+	LWLockAcquire(&lbt_control->reclaim, LW_SHARED);
+	if (model_is_live(index))
+		lbt_leaf_give_hints(index->model.leaves, index->model.nleaves, by_block, nblocks);
+	LWLockRelease(&lbt_control->reclaim);
 	lbt_leaf_take_hints(leaves, nleaves, by_block, nblocks);
 	pfree(by_block);
 }
@@ -294,8 +255,7 @@ lbt_index_set_hint(LbtIndex *index, uint32 slot, int32 buffer)
 	if (slot >= index->model.nleaves ||
 		!LWLockConditionalAcquire(&lbt_control->reclaim, LW_SHARED))
 		return;
-	if (index->generation == pg_atomic_read_u64(&lbt_control->generation) &&
-		index->state == LBT_READY)
+	if (model_is_live(index))
 		index->model.leaves[slot].recent_buffer = buffer;
 	LWLockRelease(&lbt_control->reclaim);
 }

@@ -37,10 +37,9 @@ typedef struct LbtLastLeaf
 } LbtLastLeaf;
 
 /*
- * A prediction for this backend's next lookup of an index.  The look-ahead
- * node puts it in before it hands on an outer row (join/rowbatch.c).  The
- * inner scan takes it (am/scanahead.c) if it is for the bound that it is about
- * to look up: with this code, and not past what is equal.
+ * A prediction for this backend's next lookup of an index, which the
+ * look-ahead node puts in (join/rowbatch.c), and the inner scan takes
+ * (am/scanahead.c) if its bound has this code and is not past what is equal.
  */
 typedef struct LbtMailbox
 {
@@ -61,7 +60,7 @@ lbt_mailbox_put(LbtMailbox *mailbox, const LbtTarget *target, uint64 code)
 	mailbox->code = code;
 }
 
-/* Empty it; true, with the prediction, if of this generation and this code. */
+/* Empty it; true, with the prediction, if of this generation and code. */
 static inline bool
 lbt_mailbox_take(LbtMailbox *mailbox, uint64 generation, uint64 code, LbtTarget *target)
 {
@@ -82,7 +81,11 @@ typedef struct LbtServing
 	uint64		at;				/* lbt_index_options_generation; 0: ask anew */
 } LbtServing;
 
-/* What this backend has counted (registry/counters.h). */
+/*
+ * What this backend has counted.  Events only grow: a scan takes the
+ * difference of two moments for its own, whatever is reported in between
+ * (am/scan.c).  train/demand.c adds them to the totals in shared memory.
+ */
 typedef struct LbtCounts
 {
 	bool		dirty;			/* on the list of views with events to tell */
@@ -118,7 +121,7 @@ typedef struct LbtInserting
  */
 typedef struct LbtIndex
 {
-	LbtFile		file;			/* hash key */
+	LbtFile		file;
 	Oid			oid;			/* the index */
 	bool		shareable;		/* not temporary, shared memory there */
 
@@ -127,7 +130,7 @@ typedef struct LbtIndex
 	uint64		generation;		/* at which state and model were looked up */
 	LbtModel	model;			/* valid while state is LBT_READY */
 	LbtKeyCode *code;			/* of the model and tie runs; NULL at first */
-	TimestampTz again_at;		/* no use to ask for a training before, or 0 */
+	TimestampTz again_at;		/* no use in asking for a training before */
 	BlockNumber nblocks;		/* the file has this many or more; 0 unknown */
 	BlockNumber trained_blocks; /* the file's size when it was trained */
 	Size		model_bytes;	/* when LBT_READY or LBT_EVICTED */
@@ -144,13 +147,10 @@ typedef struct LbtIndex
 /* This backend's view of an open index, not yet looked up again. */
 extern LbtIndex *lbt_index_get(Relation rel);
 
-/*
- * Look the index up in the registry.  Holds no lock on return.  Raises no
- * error: if memory cannot be mapped, the state is LBT_NO_MEMORY for a while.
- */
+/* Look it up.  If memory cannot be mapped, the state is LBT_NO_MEMORY. */
 extern void lbt_index_refresh(LbtIndex *index);
 
-/* Update the view: reads one rarely written cache line if nothing changed. */
+/* Update the view: if nothing changed, reads one rarely written cache line. */
 static inline void
 lbt_index_update(LbtIndex *index)
 {
@@ -159,15 +159,11 @@ lbt_index_update(LbtIndex *index)
 		lbt_index_refresh(index);
 }
 
-/* Copy the index's model out, palloc'd; NULL when there is none. */
-extern void *lbt_index_copy_model(const LbtIndex *index, Size *bytes);
-
 /*
  * Give a new model's leaves, of a file of so many blocks, the buffer hints of
- * the old model: without them each is looked up anew in the buffer table.
- * Allocates 4 bytes for each block, if it can.
+ * the view's model.  Allocates 4 bytes for each block, if it can.
  */
-extern void lbt_index_take_hints(const LbtIndex *index, LbtLeaf *leaves, uint32 nleaves,
+extern void lbt_index_take_hints(LbtIndex *index, LbtLeaf *leaves, uint32 nleaves,
 								 BlockNumber nblocks);
 
 /* Remember which buffer a slot's block is in.  Cheap if superseded. */
@@ -179,6 +175,40 @@ extern bool lbt_index_file(Oid relid, LbtFile *file);
 /* Views with events to flush.  lbt_mark_dirty() adds one that is not there. */
 extern dlist_head lbt_dirty_indexes;
 extern void lbt_mark_dirty(LbtIndex *index);
+
+static inline void
+lbt_count_many(LbtIndex *index, LbtEvent event, uint64 n)
+{
+	index->counts.events[event] += n;
+	if (unlikely(!index->counts.dirty) && index->shareable)
+		lbt_mark_dirty(index);
+}
+
+static inline void
+lbt_count(LbtIndex *index, LbtEvent event)
+{
+	lbt_count_many(index, event, 1);
+}
+
+/* Count a lookup: LBT_EV_VERIFIED, moved leaves away, or why it descended. */
+static inline void
+lbt_count_lookup(LbtIndex *index, LbtEvent event, int moved)
+{
+	index->counts.events[LBT_EV_LOOKUP]++;
+	lbt_count(index, event);
+	if (event == LBT_EV_NO_MODEL || (event == LBT_EV_VERIFIED && moved == 0))
+		return;
+	if (event == LBT_EV_VERIFIED)
+		lbt_count(index, LBT_EV_MOVED_RIGHT);
+	index->counts.misses++;
+}
+
+/* Events that are not reported yet. */
+static inline uint64
+lbt_count_unflushed(const LbtIndex *index, LbtEvent event)
+{
+	return index->counts.events[event] - index->counts.reported[event];
+}
 
 /* At the end of a transaction, with no scan open: forget views if many. */
 extern void lbt_views_trim(void);

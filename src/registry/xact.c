@@ -1,11 +1,8 @@
 /*
  * xact.c - models of files that transactions make and remove; see xact.h.
  *
- * Before a commit, while an error is still possible, drop the models that the
- * commit makes useless: if the transaction fails after all, they are trained
- * again.  After a commit or abort do not touch shared memory: that may map a
- * segment, and an error would be the server's end.  What can go only then
- * (models of files made in vain, and counts, which nobody could bring back)
+ * At the end of a transaction do not touch shared memory: that may map a
+ * segment, and an error would be the server's end.  What the end made useless
  * goes on a list for the process's next attach or exit.
  *
  * No mistake here matters for answers: a model that stays too long is never
@@ -20,201 +17,144 @@
 #include "catalog/objectaccess.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_database.h"
-#include "miscadmin.h"
-#include "registry/counters.h"
-#include "registry/models.h"
 #include "registry/view.h"
 #include "server/guard.h"
 #include "utils/memutils.h"
 
-typedef enum PendingKind
-{
-	NOTHING,
-	CREATED,					/* a file made by this transaction */
-	DROPPED						/* an index, or (no oid) a database */
-} PendingKind;
-
+/* What to forget if the transaction commits, or if it aborts. */
 typedef struct Pending
 {
-	LbtFile		file;			/* its model; without one the database alone */
-	Oid			oid;			/* the index; InvalidOid: all of a database */
-	PendingKind kind;
+	LbtFile		file;			/* its model; without a number: database's */
+	Oid			oid;			/* the dropped index: its counts, too */
+	bool		if_committed;
 	SubTransactionId subxact;
 	struct Pending *next;
 } Pending;
 
 /* In TopMemoryContext: this transaction's, newest first; and ended ones'. */
 static Pending *pending = NULL;
-static Pending *later = NULL;
+static Pending *ended = NULL;
 static object_access_hook_type next_hook = NULL;
 
-/* ---- what ends leave behind ---- */
-
-/* Each once: what is out of reach goes when memory is short or by a worker. */
 static void
-forget_now(void)
+remember(bool if_committed, const LbtFile *file, Oid oid)
 {
-	while (later != NULL)
-	{
-		Pending    *p = later;
+	Pending    *p = MemoryContextAllocZero(TopMemoryContext, sizeof(Pending));
 
-		later = p->next;
+	p->file = *file;
+	p->oid = oid;
+	p->if_committed = if_committed;
+	p->subxact = GetCurrentSubTransactionId();
+	p->next = pending;
+	pending = p;
+}
+
+/* Try each once: what is out of reach goes when memory is short. */
+static void
+forget_ended(void)
+{
+	while (ended != NULL)
+	{
+		Pending    *p = ended;
+
+		ended = p->next;
 		if (OidIsValid(p->file.number))
 			lbt_registry_drop_file(&p->file);
-		if (p->kind == DROPPED)
+		else
+			lbt_registry_drop_matching(p->file.database, InvalidOid, NULL);
+		if (OidIsValid(p->oid))
 			lbt_stats_forget(p->file.database, p->oid);
 		pfree(p);
 	}
 }
 
-/*
- * The subtransactions from this one on have ended: forget later what they have
- * done of one kind.  That is what an abort made in vain; and at a commit what
- * was dropped, again: since the first time somebody may have trained the
- * index, if its last lock was not ours alone (DROP INDEX CONCURRENTLY).
- * Allocates and maps nothing: mostly an error would be the server's end.
- */
+/* The subtransactions from this one on have ended.  Allocates nothing. */
 static void
-finish(SubTransactionId first, PendingKind kind)
+finish(SubTransactionId first, bool committed)
 {
 	while (pending != NULL && pending->subxact >= first)
 	{
 		Pending    *p = pending;
 
 		pending = p->next;
-		if (p->kind == kind)
+		if (p->if_committed == committed)
 		{
-			p->next = later;
-			later = p;
-			lbt_put_off(forget_now);
+			p->next = ended;
+			ended = p;
+			lbt_put_off = forget_ended;
 		}
 		else
 			pfree(p);
 	}
 }
 
-/* ---- transactions ---- */
-
-static void
-remember(PendingKind kind, const LbtFile *file, Oid oid)
-{
-	Pending    *p = MemoryContextAllocZero(TopMemoryContext, sizeof(Pending));
-
-	p->subxact = GetCurrentSubTransactionId();
-	p->kind = kind;
-	p->file = *file;
-	p->oid = oid;
-	p->next = pending;
-	pending = p;
-}
-
 void
 lbt_xact_created(const LbtFile *file, Oid oid)
 {
-	remember(CREATED, file, oid);
+	ListCell   *lc;
+
+	foreach(lc, lbt_registry_list(file->database, oid, file))
+		remember(true, lfirst(lc), InvalidOid);
+	remember(false, file, InvalidOid);
 }
 
 static void
 note_change(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
 {
-	LbtFile		database = {.database = object};
-	LbtFile		file;
+	LbtFile		file = {.database = object};
 
 	if (next_hook)
 		next_hook(access, class, object, sub, arg);
 	if (access != OAT_DROP || sub != 0)
 		return;
-	if (class == RelationRelationId)
-	{
-		if (lbt_index_file(object, &file) && lbt_registry_attach())
-			remember(DROPPED, &file, object);
-	}
+	if (class == RelationRelationId && lbt_index_file(object, &file) && lbt_registry_attach())
+		remember(true, &file, object);
 	else if (class == DatabaseRelationId && lbt_registry_attach())
-		remember(DROPPED, &database, InvalidOid);
-}
-
-/* Drop models of files that this transaction replaced, even its own ones. */
-static void
-forget_replaced(void)
-{
-	LbtListed  *listed;
-	int			nlisted = lbt_registry_list(MyDatabaseId, InvalidOid, &listed);
-
-	for (int i = 0; i < nlisted; i++)
-		for (const Pending *p = pending; p != NULL; p = p->next)
-			if (p->kind == CREATED && p->oid == listed[i].oid)
-			{
-				if (!lbt_same_file(&p->file, &listed[i].file))
-					lbt_registry_drop_file(&listed[i].file);
-				break;			/* the list begins with the newest */
-			}
-}
-
-/* Let go of what the commit will make useless. */
-static void
-before_commit(void)
-{
-	bool		created = false;
-
-	for (const Pending *p = pending; p != NULL; p = p->next)
-	{
-		const LbtFile *file = &p->file;
-
-		if (p->kind == CREATED)
-			created = true;
-		else if (OidIsValid(file->number))
-			lbt_registry_drop_file(file);
-		else if (!OidIsValid(p->oid))
-			lbt_registry_drop_matching(file->database, InvalidOid, NULL);
-	}
-	if (created)
-		forget_replaced();
+		remember(true, &file, InvalidOid);
 }
 
 static void
-finish_files(XactEvent event, void *arg)
+transaction_ends(XactEvent event, void *arg)
 {
-	if (event == XACT_EVENT_PRE_COMMIT && pending != NULL)
-	{
-		(void) lbt_registry_attach();
-		before_commit();
-	}
 	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PARALLEL_PRE_COMMIT ||
 		event == XACT_EVENT_PRE_PREPARE)
+	{
+		if (ended != NULL)
+			(void) lbt_registry_attach();
 		return;
-	if (pending != NULL)
-		finish(TopSubTransactionId, event == XACT_EVENT_PREPARE ? NOTHING :
-			   event == XACT_EVENT_COMMIT || event == XACT_EVENT_PARALLEL_COMMIT ? DROPPED :
-			   CREATED);
+	}
+
+	/* Take a prepared transaction for committed. */
+	finish(TopSubTransactionId, event != XACT_EVENT_ABORT && event != XACT_EVENT_PARALLEL_ABORT);
 	lbt_views_trim();
 }
 
 static void
-finish_subxact_files(SubXactEvent event, SubTransactionId subxact, SubTransactionId parent,
-					 void *arg)
+subtransaction_ends(SubXactEvent event, SubTransactionId subxact, SubTransactionId parent,
+					void *arg)
 {
 	if (event == SUBXACT_EVENT_COMMIT_SUB)
 		for (Pending *p = pending; p != NULL && p->subxact == subxact; p = p->next)
 			p->subxact = parent;
 	else if (event == SUBXACT_EVENT_ABORT_SUB)
-		finish(subxact, CREATED);
+		finish(subxact, false);
 }
 
 /* An exit within a transaction aborts it, but after leaving shared memory. */
 static void
-finish_at_exit(void)
+forget_at_exit(void)
 {
-	finish(TopSubTransactionId, CREATED);
-	if (!lbt_guard_has_failed())
-		forget_now();
+	finish(TopSubTransactionId, false);
+	if (!lbt_guard_has_failed)
+		forget_ended();
 }
 
 void
 lbt_xact_init(void)
 {
-	RegisterXactCallback(finish_files, NULL);
-	RegisterSubXactCallback(finish_subxact_files, NULL);
-	lbt_at_exit(finish_at_exit);
+	RegisterXactCallback(transaction_ends, NULL);
+	RegisterSubXactCallback(subtransaction_ends, NULL);
+	lbt_at_exit(forget_at_exit);
 	next_hook = object_access_hook;
 	object_access_hook = note_change;
 }

@@ -1,15 +1,10 @@
 /*
  * exchange.c - giving a btree index's relcache entry our routine; see serve.h.
  *
- * We exchange only while our own open is the only one in this backend
- * (rd_refcnt is 1).  So no scan, insert or cursor of the old routine exists
- * that could meet the state of ours.  An entry that is open keeps its routine
- * through invalidations (RelationReloadIndexInfo); one that nobody has open is
- * thrown away, and comes back with btree's.
- *
- * When the setting changes, entries keep our routine until they are thrown
- * away: each scan and insert asks its view (LbtIndex.learned) at its start,
- * and is nbtree's from the first call to the last.
+ * Exchange only while our own open is the only one in this backend (rd_refcnt
+ * is 1), so that no scan, insert or cursor of the old routine can meet the
+ * state of ours.  Never undo it: each scan and insert asks its view at its
+ * start (LbtServing.learned), and is nbtree's to its end when not served.
  */
 #include "serve/serve.h"
 
@@ -38,6 +33,12 @@ make_routine(void)
 	routine.amrestrpos = lbt_restrpos;
 }
 
+static inline bool
+is_exchanged(Relation index)
+{
+	return index->rd_indam == &routine;
+}
+
 /* Does the entry have exactly the routine that the server gave it? */
 static bool
 has_btrees_routine(Relation index)
@@ -45,68 +46,41 @@ has_btrees_routine(Relation index)
 	return memcmp(index->rd_indam, lbt_bt_routine(), sizeof(IndexAmRoutine)) == 0;
 }
 
-/* Does it have ours? */
-static inline bool
-is_exchanged(Relation index)
-{
-	return index->rd_indam == &routine;
-}
-
-LbtRefusal
+const char *
 lbt_index_unfit(Relation index, bool looking_into)
 {
 	Form_pg_class class = index->rd_rel;
-	bool		partitioned = class->relkind == RELKIND_PARTITIONED_INDEX;
 
-	if (class->relkind != RELKIND_INDEX && !partitioned)
-		return lbt_refuse(ERRCODE_WRONG_OBJECT_TYPE, "it is not an index",
-						  "That of a primary key or unique constraint has the constraint's name.");
+	if (class->relkind != RELKIND_INDEX && class->relkind != RELKIND_PARTITIONED_INDEX)
+		return "it is not an index";
 	if (!lbt_is_btree(index) && !(looking_into && class->relam == lbt_am_oid()))
-		return lbt_refuse(ERRCODE_WRONG_OBJECT_TYPE,
-						  looking_into ? "it is not a btree or learnedbtree index" :
-						  "it is not a btree index", NULL);
-	if (partitioned)
-		return lbt_refuse(ERRCODE_WRONG_OBJECT_TYPE,
-						  "it is a partitioned index, which has no pages of its own",
-						  "Name one of its partitions' indexes; pg_partition_tree() lists them.");
+		return looking_into ? "it is not a btree or learnedbtree index" :
+			"it is not a btree index";
+	if (class->relkind == RELKIND_PARTITIONED_INDEX)
+		return "it is a partitioned index, which has no pages of its own";
 	if (RelationGetRelid(index) < FirstNormalObjectId || class->relisshared ||
 		IsCatalogRelation(index))
-		return lbt_refuse(ERRCODE_FEATURE_NOT_SUPPORTED, "it is an index of a system catalog",
-						  NULL);
+		return "it is an index of a system catalog";
 	if (IsToastRelation(index))
-		return lbt_refuse(ERRCODE_FEATURE_NOT_SUPPORTED, "it is the index of a TOAST table", NULL);
+		return "it is the index of a TOAST table";
 	if (looking_into ? RELATION_IS_OTHER_TEMP(index) : class->relpersistence == RELPERSISTENCE_TEMP)
-		return lbt_refuse(ERRCODE_FEATURE_NOT_SUPPORTED, "temporary indexes have no model", NULL);
+		return "temporary indexes have no model";
 	if (class->relpersistence == RELPERSISTENCE_UNLOGGED && RecoveryInProgress())
-		return lbt_refuse(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-						  "it is unlogged, and this is a standby", NULL);
+		return "it is unlogged, and this is a standby";
 	if (!index->rd_index->indisvalid || !index->rd_index->indisready || !index->rd_index->indislive)
-		return lbt_refuse(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "it is not valid",
-						  "Its build did not finish; REINDEX it or drop it.");
-	return lbt_refuse(0, NULL, NULL);
-}
-
-/* Is its format PostgreSQL 11's or older?  There no proof on a page holds. */
-static bool
-has_old_format(Relation index)
-{
-	bool		heapkeyspace;
-	bool		allequalimage;
-
-	_bt_metaversion(index, &heapkeyspace, &allequalimage);
-	return !heapkeyspace;
+		return "it is not valid";
+	return NULL;
 }
 
 const char *
-lbt_serve_refusal(Relation index, bool *sure)
+lbt_serve_refusal(Relation index, bool *settled)
 {
-	const char *reason;
-	LbtIndex   *view;
+	const char *reason = lbt_index_unfit(index, false);
 	LbtIndexOptions options;
+	LbtIndex   *view;
+	bool		heapkeyspace;
+	bool		allequalimage;
 
-	if (sure)
-		*sure = true;
-	reason = lbt_index_unfit(index, false).reason;
 	if (reason)
 		return reason;
 	if (!is_exchanged(index) && !has_btrees_routine(index))
@@ -114,11 +88,7 @@ lbt_serve_refusal(Relation index, bool *sure)
 
 	/* Without a view, which is kept for long: most indexes need none. */
 	if (!lbt_index_options(index, &options, &reason))
-	{
-		if (sure)
-			*sure = false;
-		return reason;
-	}
+		*settled = false;
 	if (reason)
 		return reason;
 	view = lbt_index_get(index);
@@ -131,29 +101,22 @@ lbt_serve_refusal(Relation index, bool *sure)
 		view->serving.at = 0;
 		view = lbt_index_get(index);
 	}
-	if (has_old_format(index))
-		return "it has the format of PostgreSQL 11 or older";
-	return view->serving.why_not;
+
+	/* On pages of PostgreSQL 11's format, or older, no proof holds. */
+	_bt_metaversion(index, &heapkeyspace, &allequalimage);
+	return heapkeyspace ? view->serving.why_not : "it has the format of PostgreSQL 11 or older";
 }
 
-bool
+void
 lbt_exchange(Oid oid, bool *settled)
 {
 	Relation	index = RelationIdGetRelation(oid);
-	bool		sure = true;
-	bool		served;
 
 	if (!RelationIsValid(index))
-		return false;
-	if (is_exchanged(index))
-		served = lbt_index_get(index)->serving.learned;
-	else
-		served = index->rd_rel->relkind == RELKIND_INDEX && lbt_is_btree(index) &&
-			index->rd_indam != NULL && lbt_serve_refusal(index, &sure) == NULL;
-
-	/* Ask this last: looking may have received an invalidation. */
-	if (served && !is_exchanged(index))
+		return;
+	if (!is_exchanged(index) && lbt_serve_refusal(index, settled) == NULL)
 	{
+		/* Ask this last: looking may have received an invalidation. */
 		if (index->rd_refcnt == 1 && has_btrees_routine(index))
 		{
 			if (routine.type != T_IndexAmRoutine)
@@ -161,10 +124,7 @@ lbt_exchange(Oid oid, bool *settled)
 			index->rd_indam = &routine;
 		}
 		else
-			served = sure = false;	/* somebody here has it open */
+			*settled = false;	/* somebody here has it open */
 	}
-	if (!sure)
-		*settled = false;
 	RelationClose(index);
-	return served;
 }

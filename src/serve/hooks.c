@@ -15,12 +15,10 @@
  *
  * A use that we miss costs speed, never an answer.
  *
- * A table whose indexes have been looked at is settled, and not looked at
- * again until something changes.  The relcache callback (one for the whole
- * library) unsettles it when it or one of these indexes is invalidated.
- * Settings, and names of schemas and partitioned indexes, raise the epoch,
- * which unsettles all.  While nothing is to be served (the setting is none),
- * looking is false, and each hook is one test.
+ * A table whose indexes have been looked at is settled until the relcache
+ * callback is called for it or one of these indexes, or the epoch is raised,
+ * which unsettles all tables.  src/README, "Serving btree indexes", has what
+ * leads to which.
  */
 #include "serve/serve.h"
 
@@ -32,10 +30,8 @@
 #include "catalog/pg_subscription_rel.h"
 #include "registry/settings.h"
 #include "miscadmin.h"
-#include "nodes/plannodes.h"
 #include "replication/logicalworker.h"
 #include "replication/worker_internal.h"
-#include "server/btree.h"
 #include "server/compat.h"
 #include "server/executor.h"
 #include "storage/lmgr.h"
@@ -74,12 +70,6 @@ find_known(Oid relid)
 	return all_known ? hash_search(all_known, &relid, HASH_FIND, NULL) : NULL;
 }
 
-static bool
-is_settled(const Known *table)
-{
-	return table != NULL && table->settled == epoch;
-}
-
 static void
 note(Oid relid, Oid table, uint64 settled)
 {
@@ -88,12 +78,8 @@ note(Oid relid, Oid table, uint64 settled)
 
 	if (all_known == NULL)
 	{
-		HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(Known)};
+		HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(Known),.hcxt = known_context};
 
-		if (known_context == NULL)
-			known_context = AllocSetContextCreate(TopMemoryContext, "learnedbtree relations",
-												  ALLOCSET_SMALL_SIZES);
-		ctl.hcxt = known_context;
 		all_known = hash_create("relations that learnedbtree has looked at", 256, &ctl,
 								HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	}
@@ -121,45 +107,37 @@ lbt_serve_changed(void)
 static void
 at_relcache_invalidation(Datum arg, Oid relid)
 {
-	const Known *known = find_known(relid);
+	Known	   *known = find_known(relid);
+	Known	   *table;
 
 	lbt_mask_again(relid);
 	lbt_index_options_generation++;
-	if (!OidIsValid(relid) || (known && known->table == relid))
-		lbt_serve_changed();
-
-	/*
-	 * More came at once than the server keeps.  Nobody will tell which
-	 * relations were dropped among them.
-	 */
-	if (!OidIsValid(relid) && all_known)
+	if (!OidIsValid(relid))
 	{
+		/* Of anything: nobody will tell which relations were dropped. */
+		lbt_serve_changed();
 		MemoryContextReset(known_context);
 		all_known = NULL;
 	}
-	if (known)
-	{
-		Known	   *table = find_known(known->table);
-
-		if (table)
-			table->settled = 0;
-		subscribed_settled = false;
-		list_free(known->referred);
-		(void) hash_search(all_known, &relid, HASH_REMOVE, NULL);
-	}
-}
-
-static void
-at_schema_change(Datum arg, int cache, uint32 hash)
-{
-	if (lbt_btree_indexes == LBT_BTREE_LIST)
+	if (known == NULL)
+		return;
+	if (known->table == relid)
 		lbt_serve_changed();
+	subscribed_settled = false;
+	table = find_known(known->table);
+	if (table)
+		table->settled = 0;
+	list_free(known->referred);
+	(void) hash_search(all_known, &relid, HASH_REMOVE, NULL);
 }
 
+/* A schema, or a subscription's tables. */
 static void
-at_subscription_change(Datum arg, int cache, uint32 hash)
+at_catalog_change(Datum arg, int cache, uint32 hash)
 {
 	subscribed_settled = false;
+	if (cache == NAMESPACEOID && lbt_btree_indexes == LBT_BTREE_LIST)
+		lbt_serve_changed();
 }
 
 /* Is anything to be served, and can catalogs be read? */
@@ -177,15 +155,15 @@ note_referred(Relation rel)
 {
 	List	   *keys = RelationGetFKeyList(rel);
 	Known	   *known = find_known(RelationGetRelid(rel));
-	MemoryContext old;
+	MemoryContext old = MemoryContextSwitchTo(known_context);
 	ListCell   *lc;
 
-	if (likely(keys == NIL || known == NULL))
-		return;
-	old = MemoryContextSwitchTo(known_context);
-	foreach(lc, keys)
-		known->referred = list_append_unique_oid(known->referred,
-												 ((ForeignKeyCacheInfo *) lfirst(lc))->confrelid);
+	foreach(lc, known != NULL ? keys : NIL)
+	{
+		const ForeignKeyCacheInfo *key = lfirst(lc);
+
+		known->referred = list_append_unique_oid(known->referred, key->confrelid);
+	}
 	MemoryContextSwitchTo(old);
 }
 
@@ -205,11 +183,12 @@ note_index(Oid index, Oid table)
 }
 
 /*
- * Exchange all indexes of a table that a statement is about to open.  True
- * when that is settled.  Do not wait for locks: a session that holds a
- * conflicting one is about to drop the index or make it anew.
+ * Exchange all indexes of a table that a statement is about to open.  Returns
+ * the table when it is settled then, else NULL.  Do not wait for locks: a
+ * session that holds a conflicting one is about to drop the index or make it
+ * anew.
  */
-static bool
+static const Known *
 prepare_table(Oid table)
 {
 	Known	   *known = find_known(table);
@@ -219,10 +198,10 @@ prepare_table(Oid table)
 	bool		settled = true;
 	ListCell   *lc;
 
-	if (is_settled(known) && ++known->statements < TABLE_STATEMENTS)
-		return true;
+	if (known && known->settled == epoch && ++known->statements < TABLE_STATEMENTS)
+		return known;
 	if (!ConditionalLockRelationOid(table, AccessShareLock))
-		return false;
+		return NULL;
 	rel = RelationIdGetRelation(table);
 	if (RelationIsValid(rel))
 	{
@@ -234,47 +213,43 @@ prepare_table(Oid table)
 		if (LBT_FOREIGN_KEYS_USE_INDEXES)
 			note_referred(rel);
 		RelationClose(rel);
-		foreach(lc, indexes)
-			note_index(lfirst_oid(lc), table);
-		foreach(lc, indexes)
-		{
-			if (ConditionalLockRelationOid(lfirst_oid(lc), AccessShareLock))
-			{
-				(void) lbt_exchange(lfirst_oid(lc), &settled);
-				UnlockRelationOid(lfirst_oid(lc), AccessShareLock);
-			}
-			else
-				settled = false;
-		}
-		list_free(indexes);
-		known = find_known(table);
-		if (known && !settled)
-			known->settled = 0;
-		settled = is_settled(known);
 	}
+	foreach(lc, indexes)
+	{
+		Oid			index = lfirst_oid(lc);
+
+		note_index(index, table);
+		if (ConditionalLockRelationOid(index, AccessShareLock))
+		{
+			lbt_exchange(index, &settled);
+			UnlockRelationOid(index, AccessShareLock);
+		}
+		else
+			settled = false;
+	}
+	list_free(indexes);
 	UnlockRelationOid(table, AccessShareLock);
-	return settled;
+	known = find_known(table);
+	if (known && !settled)
+		known->settled = 0;
+	return known && known->settled == epoch ? known : NULL;
 }
 
 /* The same for a table that a statement may add rows to. */
 static void
 prepare_target(Oid table)
 {
-	const Known *known;
-	List	   *referred;
-	ListCell   *lc;
+	const Known *known = prepare_table(table);
 
-	(void) prepare_table(table);
 	if (!LBT_FOREIGN_KEYS_USE_INDEXES)
 		return;
-	known = find_known(table);
-	if (likely(known == NULL || known->referred == NIL))
-		return;
-	referred = list_copy(known->referred);	/* looking may receive an
-											 * invalidation */
-	foreach(lc, referred)
-		(void) prepare_table(lfirst_oid(lc));
-	list_free(referred);
+
+	/* Looking may receive an invalidation: find the list anew each time. */
+	for (int i = 0; known != NULL && i < list_length(known->referred); i++)
+	{
+		(void) prepare_table(list_nth_oid(known->referred, i));
+		known = find_known(table);
+	}
 }
 
 /* ---- statements ---- */
@@ -301,16 +276,6 @@ prepare_statement(const PlannedStmt *plan)
 	}
 }
 
-/* After a statement that found partitions while it ran: for the next one. */
-static void
-prepare_partitions(List *partitions)
-{
-	ListCell   *lc;
-
-	foreach(lc, partitions)
-		prepare_target(lfirst_oid(lc));
-}
-
 /* ---- planning ---- */
 
 static void
@@ -324,12 +289,12 @@ describe_indexes(RelOptInfo *rel)
 
 		if (info->relam == BTREE_AM_OID)
 		{
-			bool		ignored = true;
+			bool		ignored;
 
 			/* The planner has locked it, and asked for its size. */
-			if (looking && !info->hypothetical && is_looking() &&
+			if (is_looking() && !info->hypothetical &&
 				(lbt_is_large(info->pages) || lbt_btree_indexes == LBT_BTREE_LIST))
-				(void) lbt_exchange(info->indexoid, &ignored);
+				lbt_exchange(info->indexoid, &ignored);
 		}
 
 		/*
@@ -367,43 +332,40 @@ prepare_copy(const CopyStmt *copy)
 
 /* ---- logical replication ---- */
 
+/* An apply worker changes tables without a plan. */
 static void
-prepare_subscribed(void)
+prepare_before_commit(XactEvent event, void *arg)
 {
 	ListCell   *lc;
-	ListCell   *member;
 
-	if (subscribed_settled)
+	if (event != XACT_EVENT_PRE_COMMIT || MySubscription == NULL || subscribed_settled ||
+		!IsLogicalWorker() || !is_looking())
 		return;
 
 	/* First, as an invalidation meanwhile sets it to false. */
 	subscribed_settled = true;
 	foreach(lc, lbt_subscription_relations(MySubscription->oid))
-		foreach(member, find_all_inheritors(((SubscriptionRelState *) lfirst(lc))->relid, NoLock,
-											NULL))
-		if (!prepare_table(lfirst_oid(member)))
-		subscribed_settled = false;
-}
+	{
+		Oid			table = ((SubscriptionRelState *) lfirst(lc))->relid;
+		ListCell   *member;
 
-/* An apply worker changes tables without a plan. */
-static void
-prepare_before_commit(XactEvent event, void *arg)
-{
-	if (event == XACT_EVENT_PRE_COMMIT && MySubscription != NULL && IsLogicalWorker() &&
-		is_looking())
-		prepare_subscribed();
+		foreach(member, find_all_inheritors(table, NoLock, NULL))
+			subscribed_settled &= prepare_table(lfirst_oid(member)) != NULL;
+	}
 }
 
 void
 lbt_serve_init(void)
 {
+	known_context = AllocSetContextCreate(TopMemoryContext, "learnedbtree relations",
+										  ALLOCSET_SMALL_SIZES);
 	RegisterXactCallback(prepare_before_commit, NULL);
 	CacheRegisterRelcacheCallback(at_relcache_invalidation, (Datum) 0);
-	CacheRegisterSyscacheCallback(NAMESPACEOID, at_schema_change, (Datum) 0);
-	CacheRegisterSyscacheCallback(SUBSCRIPTIONRELMAP, at_subscription_change, (Datum) 0);
+	CacheRegisterSyscacheCallback(NAMESPACEOID, at_catalog_change, (Datum) 0);
+	CacheRegisterSyscacheCallback(SUBSCRIPTIONRELMAP, at_catalog_change, (Datum) 0);
 	lbt_statement.described = describe_indexes;
 	lbt_statement.looking = &looking;
 	lbt_statement.starts = prepare_statement;
-	lbt_statement.routed = prepare_partitions;
+	lbt_statement.routed = prepare_target;
 	lbt_statement.around_copy = prepare_copy;
 }

@@ -25,41 +25,24 @@
 /* exchange.c */
 
 /*
- * Why this session does not serve an open btree index: a constant string that
- * continues "it is not served: ", or NULL.  *sure (sure may be NULL): this is
- * the last word.  May read catalogs and the metapage.
+ * Why a relation is not a btree index to be served, whatever the settings say,
+ * or (looking_into) not a btree or learnedbtree index to look into: a constant
+ * string that continues "it is not served: ", or NULL.
  */
-extern const char *lbt_serve_refusal(Relation index, bool *sure);
-
-/* Why an index is not served or looked into; all are constant strings. */
-typedef struct LbtRefusal
-{
-	int			sqlstate;
-	const char *reason;			/* continues "it is not served: "; NULL: fit */
-	const char *hint;			/* NULL: none */
-} LbtRefusal;
-
-static inline LbtRefusal
-lbt_refuse(int sqlstate, const char *reason, const char *hint)
-{
-	LbtRefusal	refusal = {sqlstate, reason, hint};
-
-	return refusal;
-}
+extern const char *lbt_index_unfit(Relation index, bool looking_into);
 
 /*
- * Why a relation is not a btree index to be served, whatever the settings say,
- * or (looking_into) not a btree or learnedbtree index to look into.
+ * The same with this session's settings.  Sets *settled to false when that is
+ * not the last word: ask again.  May read catalogs and the metapage.
  */
-extern LbtRefusal lbt_index_unfit(Relation index, bool looking_into);
+extern const char *lbt_serve_refusal(Relation index, bool *settled);
 
 /*
  * Exchange the routine of a btree index that is to be served, unless its entry
  * is in use.  The caller has locked the index or its table against drops.
- * True when the entry has our routine now and the index is to be served.  Sets
- * *settled to false when it is worth asking again at the next statement.
+ * Sets *settled to false when it is worth asking again at the next statement.
  */
-extern bool lbt_exchange(Oid index, bool *settled);
+extern void lbt_exchange(Oid index, bool *settled);
 
 /* hooks.c */
 
@@ -68,10 +51,5 @@ extern void lbt_serve_init(void);
 
 /* A setting or name that decides on serving has changed.  No allocation. */
 extern void lbt_serve_changed(void);
-
-/* loading.c */
-
-/* Unless new sessions will load the library, say how: a NOTICE, once. */
-extern void lbt_tell_not_loaded(void);
 
 #endif							/* LBT_SERVE_H */

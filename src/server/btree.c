@@ -169,14 +169,11 @@ lbt_bt_routine_for_our_method(void)
 	return routine;
 }
 
-/* ---- masking an index's access method in this backend's relcache ---- */
+/* ---- passing for a btree index ---- */
 
 static LbtMask *open_masks = NULL;
 
-/*
- * A rebuilt entry has the true access method: mask it again.  A pinned entry
- * is never freed, so the pointer stays good; its rd_rel may be another now.
- */
+/* A pinned entry is never freed, but its rd_rel may be another now. */
 void
 lbt_mask_again(Oid relid)
 {

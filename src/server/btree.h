@@ -1,9 +1,8 @@
 /*
  * btree.h - the one door to the server's nbtree.
  *
- * Only the files of src/server/ include access/nbtree.h; all others include
- * this.  Used, apart from the callbacks that the handler passes on (btbuild,
- * btinsert, btbeginscan, ...):
+ * Files outside src/server/ include this, not access/nbtree.h.  Used, apart
+ * from the callbacks that the handler passes on (btbuild, btinsert, ...):
  *
  *   _bt_search           descent to a leaf (through lbt_bt_search)
  *   _bt_get_endpoint     first page of a level (through lbt_bt_get_endpoint)
@@ -19,9 +18,7 @@
 
 #include "access/amapi.h"
 #include "access/nbtree.h"
-
 #include "server/compat.h"
-#include "utils/rel.h"
 
 /*
  * Descend from the root to the first leaf that can hold the search position.
@@ -53,8 +50,8 @@ extern char *lbt_bt_meta_spare(Page metapage);
 
 /*
  * Fill the metapage's spare bytes with data, zeroes behind it, and log the
- * whole page.  The caller holds the metapage exclusively locked and is not in
- * recovery; size is at most LBT_BT_META_SPARE.
+ * page.  The caller holds it exclusively locked and is not in recovery; size
+ * is at most LBT_BT_META_SPARE.
  *
  * The bytes lie in the page's hole (pd_lower is left alone), so the page is
  * logged as one without a hole.  nbtree's own records lose them when they
@@ -63,10 +60,9 @@ extern char *lbt_bt_meta_spare(Page metapage);
 extern void lbt_bt_fill_meta_spare(Relation rel, Buffer metabuf, const void *data, Size size);
 
 /*
- * Put a tuple on a leaf, in front of the item at this offset, as nbtree's own
- * insertion does: page, WAL, LSN.  The caller holds the leaf exclusively
- * locked and has checked that the tuple belongs and fits there.  Keeps lock
- * and pin.
+ * Put a tuple on a leaf, in front of the item at this offset, as nbtree does:
+ * page, WAL, LSN.  The caller holds the leaf exclusively locked, also on
+ * return, and has checked that the tuple belongs and fits there.
  */
 extern void lbt_bt_add_to_leaf(Relation rel, Buffer buf, OffsetNumber offset, IndexTuple itup);
 
@@ -79,21 +75,31 @@ extern const IndexAmRoutine *lbt_bt_routine(void);
 /* A copy for our handler to change and return; from 19 on always the same. */
 extern IndexAmRoutine *lbt_bt_routine_for_our_method(void);
 
-/* ---- a bracket in which our relation passes for a btree index ---- */
+/* ---- passing for a btree index ---- */
 
 /*
  * Some server functions refuse every pg_class.relam except btree, though the
  * file is btree's: index builds below 18 (PrepareSortSupportFromIndexRel), the
- * option macros of assert-enabled servers.  Inside the bracket rd_rel->relam
- * of *this backend's* relcache entry says btree; a relcache callback keeps it
- * so when the entry is rebuilt meanwhile.
- *
- *     LBT_AS_BTREE_BEGIN(rel);
- *     { ... rel must stay open throughout ... }
- *     LBT_AS_BTREE_END(rel);
- *
- * No return, break or goto out of it.  Errors leave it properly.  It nests.
+ * option macros of assert-enabled servers.  Run a statement while
+ * rd_rel->relam of *this backend's* relcache entry, which must stay open, says
+ * btree; a relcache callback keeps it so when the entry is rebuilt meanwhile.
+ * The statement leaves by its end or an error.  It nests.
  */
+#define LBT_AS_BTREE(rel, statement) \
+	do { \
+		LbtMask		lbt_mask_; \
+		lbt_mask_push(&lbt_mask_, (rel)); \
+		PG_TRY(); \
+		{ \
+			statement; \
+		} \
+		PG_FINALLY(); \
+		{ \
+			lbt_mask_pop(&lbt_mask_); \
+		} \
+		PG_END_TRY(); \
+	} while (0)
+
 typedef struct LbtMask
 {
 	Relation	rel;
@@ -106,22 +112,6 @@ extern void lbt_mask_pop(LbtMask *mask);
 
 /* For the relcache callback: this entry, or (InvalidOid) any, was rebuilt. */
 extern void lbt_mask_again(Oid relid);
-
-#define LBT_AS_BTREE_BEGIN(rel) \
-	do { \
-		LbtMask		lbt_mask_; \
-		lbt_mask_push(&lbt_mask_, (rel)); \
-		PG_TRY(); \
-		{
-
-#define LBT_AS_BTREE_END(rel) \
-		} \
-		PG_FINALLY(); \
-		{ \
-			lbt_mask_pop(&lbt_mask_); \
-		} \
-		PG_END_TRY(); \
-	} while (0)
 
 /* Does the server's insert path look at relam?  Only its assertions do. */
 #ifdef USE_ASSERT_CHECKING

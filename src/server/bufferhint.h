@@ -1,20 +1,28 @@
 /*
- * bufferhint.h - finding a block through a hint of the buffer that it is in,
- * without the buffer table.
+ * bufferhint.h - finding a block through a hint of the buffer it was seen in,
+ * without the buffer table; and handing a table's block to heap.
  *
- * Headers of buffers are read without a pin or lock.  What they say is a hint,
- * until the server's ReadRecentBuffer() has pinned the buffer and checked.
+ * The server finds a block by a hash table in partitions with a lock each:
+ * four cache lines that follow each other, two of them written.  A hint is one
+ * line, and can be fetched ahead.  Models have the hints of leaves.  Those of
+ * tables are in shared memory:
+ *
+ *     hash(file) + block, modulo their number
+ *       -> buffer hint: where such a block was seen last
+ *         -> the buffer's header says whether it is there
+ *
+ * There are as many as shared buffers (4 bytes each), for all tables together:
+ * one that stands for another block now is overwritten.  Hints, and headers of
+ * buffers, are read without a pin or lock, and never trusted: the server's
+ * ReadRecentBuffer() decides by the buffer's tag, under its header's lock.
  */
 #ifndef LBT_BUFFERHINT_H
 #define LBT_BUFFERHINT_H
 
-#include "postgres.h"
-
 #include "server/compat.h"
-#include "storage/buf_internals.h"
 
-/* Do not pin a buffer used less often (of BM_MAX_USAGE_COUNT) by a hint. */
-#define LBT_HINT_MIN_USAGE 3
+#include "common/hashfn.h"
+#include "storage/buf_internals.h"
 
 /* Does the buffer hold this block just now?  No pin, no lock: a hint. */
 static inline bool
@@ -22,26 +30,18 @@ lbt_buffer_holds(const BufferDesc *desc, Relation rel, BlockNumber block)
 {
 	const BufferTag *tag = &desc->tag;
 
-#if PG_VERSION_NUM >= 160000
-	return tag->blockNum == block && tag->forkNum == MAIN_FORKNUM &&
-		tag->relNumber == rel->rd_locator.relNumber && tag->spcOid == rel->rd_locator.spcOid &&
-		tag->dbOid == rel->rd_locator.dbOid;
-#else
-	return tag->blockNum == block && tag->forkNum == MAIN_FORKNUM &&
-		RelFileNodeEquals(tag->rnode, rel->rd_node);
-#endif
+	return tag->blockNum == block && tag->forkNum == MAIN_FORKNUM && lbt_tag_is_of(tag, rel);
 }
 
 /* The clock sweep's count of uses, up to BM_MAX_USAGE_COUNT.  A hint, too. */
-static inline uint32
-lbt_buffer_usage(BufferDesc *desc)
-{
 #if PG_VERSION_NUM >= 190000
-	return BUF_STATE_GET_USAGECOUNT(pg_atomic_read_u64(&desc->state));
+#define lbt_buffer_usage(desc) BUF_STATE_GET_USAGECOUNT(pg_atomic_read_u64(&(desc)->state))
 #else
-	return BUF_STATE_GET_USAGECOUNT(pg_atomic_read_u32(&desc->state));
+#define lbt_buffer_usage(desc) BUF_STATE_GET_USAGECOUNT(pg_atomic_read_u32(&(desc)->state))
 #endif
-}
+
+/* Do not pin a buffer used less often by a hint. */
+#define LBT_HINT_MIN_USAGE 3
 
 /*
  * Pin the block through a hint of where it is, and count that as the server
@@ -60,5 +60,90 @@ lbt_pin_by_hint(Relation rel, BlockNumber block, Buffer recent)
 	pgstat_count_buffer_hit(rel);
 	return true;
 }
+
+/* ---- blocks of tables ---- */
+
+/* All backends' hints: zeroed shared memory of this size; NULL: none. */
+extern Size lbt_hints_bytes(void);
+extern void lbt_hints_are_at(void *memory);
+extern int32 *lbt_block_hints;
+extern uint32 lbt_hint_mask;
+
+/* Where the hints of a table begin, when there are hints. */
+static inline uint32
+lbt_hint_start(Relation rel)
+{
+	return murmurhash32(LbtRelNumber(rel));
+}
+
+/* Where the hint for a block is, of a table whose hints begin there. */
+static inline int32 *
+lbt_hint_at(uint32 start, BlockNumber block)
+{
+	return &lbt_block_hints[(start + block) & lbt_hint_mask];
+}
+
+static inline int32 *
+lbt_block_hint(Relation rel, BlockNumber block)
+{
+	return lbt_hint_at(lbt_hint_start(rel), block);
+}
+
+/*
+ * Ask for the cache lines by which a row will be found: those of its buffer's
+ * header and of its page that say where it is; then, once these have come, its
+ * own.  Nothing is pinned, and the buffer may hold another block: hints.
+ */
+static inline void
+lbt_prefetch_page(Buffer buf, const ItemPointerData *tid)
+{
+	const PageHeaderData *page = (const PageHeaderData *) BufferGetBlock(buf);
+
+	__builtin_prefetch(GetBufferDescriptor(buf - 1), 1);
+	__builtin_prefetch(page);
+	__builtin_prefetch(&page->pd_linp[(ItemPointerGetOffsetNumberNoCheck(tid) - 1) %
+									  MaxHeapTuplesPerPage]);
+	/* GCC 12 drops calls of functions that do nothing but prefetch. */
+	__asm__ __volatile__("");
+}
+
+/* Bytes of a cache line, and how many lines of a row to prefetch. */
+#define LBT_CACHE_LINE 64
+#define LBT_ROW_LINES 3
+
+static inline void
+lbt_prefetch_row(Buffer buf, const ItemPointerData *tid)
+{
+	const PageHeaderData *page = (const PageHeaderData *) BufferGetBlock(buf);
+	ItemIdData	line =
+		page->pd_linp[(ItemPointerGetOffsetNumberNoCheck(tid) - 1) % MaxHeapTuplesPerPage];
+	const char *row = (const char *) page + line.lp_off % BLCKSZ;
+
+	for (int i = 0; i < LBT_ROW_LINES; i++)
+		__builtin_prefetch(row + i * LBT_CACHE_LINE);
+	__asm__ __volatile__("");
+}
+
+/* Are the table's rows in blocks of shared buffers, by their TIDs? */
+static inline bool
+lbt_is_heap(Relation table)
+{
+	return table->rd_tableam == GetHeapamTableAmRoutine() && !RelationUsesLocalBuffers(table);
+}
+
+/* Does heap fetch the scan's rows from shared buffers, one by one? */
+static inline bool
+lbt_scan_fetches_heap(IndexScanDesc scan)
+{
+	return scan->xs_heapfetch != NULL && !scan->xs_want_itup && lbt_block_hints != NULL &&
+		lbt_is_heap(scan->heapRelation);
+}
+
+/*
+ * For a scan that fetches heap: pin the block of its next row, and put it
+ * where the fetch looks for it.  The pin is heap's own from then on.  As
+ * there, a page that comes anew may be pruned.
+ */
+extern void lbt_hand_over_block(IndexScanDesc scan, BlockNumber block);
 
 #endif							/* LBT_BUFFERHINT_H */

@@ -10,7 +10,6 @@
 
 #include "access/genam.h"
 #include "access/heapam.h"
-#include "access/htup_details.h"
 #include "access/relscan.h"
 #include "catalog/pg_class.h"
 #include "lib/dshash.h"
@@ -46,52 +45,55 @@
 #error "learnedbtree supports PostgreSQL 15 to 19"
 #endif
 
-/* The file a relation's data is in: renamed in 16. */
+/* The file a relation's data is in: renamed in 16, as are some functions. */
 #if PG_VERSION_NUM >= 160000
 #define LbtRelDatabase(rel) ((rel)->rd_locator.dbOid)
 #define LbtRelTablespace(rel) ((rel)->rd_locator.spcOid)
 #define LbtRelNumber(rel) ((rel)->rd_locator.relNumber)
+#define LbtRelFileSubid(rel) ((rel)->rd_firstRelfilelocatorSubid)
+#define lbt_tag_is_of(tag, rel) BufTagMatchesRelFileLocator(tag, &(rel)->rd_locator)
 #define lbt_read_recent_buffer(rel, block, recent) \
 	ReadRecentBuffer((rel)->rd_locator, MAIN_FORKNUM, block, recent)
+#define lbt_relation_ownercheck(relid, roleid) \
+	object_ownercheck(RelationRelationId, relid, roleid)
 #else
 #define LbtRelDatabase(rel) ((rel)->rd_node.dbNode)
 #define LbtRelTablespace(rel) ((rel)->rd_node.spcNode)
 #define LbtRelNumber(rel) ((rel)->rd_node.relNode)
+#define LbtRelFileSubid(rel) ((rel)->rd_firstRelfilenodeSubid)
+#define lbt_tag_is_of(tag, rel) RelFileNodeEquals((tag)->rnode, (rel)->rd_node)
 #define lbt_read_recent_buffer(rel, block, recent) \
 	ReadRecentBuffer((rel)->rd_node, MAIN_FORKNUM, block, recent)
+#define lbt_relation_ownercheck(relid, roleid) pg_class_ownercheck(relid, roleid)
 #endif
 
+/* Was the file made in this transaction, so that a rollback removes it? */
 static inline bool
-lbt_relation_ownercheck(Oid relid, Oid roleid)
+lbt_relation_is_new_file(Relation rel)
 {
-#if PG_VERSION_NUM >= 160000
-	return object_ownercheck(RelationRelationId, relid, roleid);
-#else
-	return pg_class_ownercheck(relid, roleid);
-#endif
+	return rel->rd_createSubid != InvalidSubTransactionId ||
+		LbtRelFileSubid(rel) != InvalidSubTransactionId;
 }
 
-/* Does the collation compare text by its bytes? */
-static inline bool
-lbt_collation_is_c(Oid collation)
-{
-	if (!OidIsValid(collation))
-		return false;
+/* Does the collation, which is valid, compare text by its bytes? */
 #if PG_VERSION_NUM >= 180000
-	return pg_newlocale_from_collation(collation)->collate_is_c;
+#define lbt_collation_is_c(collation) (pg_newlocale_from_collation(collation)->collate_is_c)
 #else
-	return lc_collate_is_c(collation);
+#define lbt_collation_is_c(collation) lc_collate_is_c(collation)
 #endif
-}
+
+/*
+ * strxfrm() for any collation: writes as much of a text's sort key as there is
+ * space for, and returns its length.
+ */
+extern Size lbt_strnxfrm(Oid collation, const char *text, Size length, char *key, Size size);
 
 /* "snapshot too old" went away in 17. */
-static inline void
-lbt_test_for_old_snapshot(Snapshot snapshot, Relation rel, Page page)
-{
-#if PG_VERSION_NUM < 170000
-	TestForOldSnapshot(snapshot, rel, page);
+#if PG_VERSION_NUM >= 170000
+#define lbt_test_for_old_snapshot(snapshot, rel, page) ((void) 0)
+#else
+#define lbt_test_for_old_snapshot(snapshot, rel, page) TestForOldSnapshot(snapshot, rel, page)
 #endif
-}
 
 /* Count a search of the index, as access methods do for each descent. */
 static inline void
@@ -105,11 +107,11 @@ lbt_count_index_search(IndexScanDesc scan)
 }
 
 /*
- * May the scan drop a leaf's pin as soon as it has copied the matches?
- * Otherwise the pin must stay until the last of them was used: it keeps VACUUM
- * from recycling their heap TIDs (nbtree's README, "Making concurrent TID
- * recycling safe").  18 also keeps it for bitmap scans.  Before 19, relations
- * without WAL keep it: no LSN tells whether their pages have changed.
+ * May the scan drop a leaf's pin as soon as it has copied the matches?  Else
+ * the pin must stay until the last of them was used, to keep VACUUM from
+ * recycling their heap TIDs (nbtree's README, "Making concurrent TID recycling
+ * safe").  18 also keeps it for bitmap scans.  Before 19, relations without
+ * WAL keep it: no LSN tells whether their pages have changed.
  */
 static inline bool
 lbt_scan_drops_pin(IndexScanDesc scan)
@@ -128,30 +130,18 @@ lbt_scan_drops_pin(IndexScanDesc scan)
 }
 
 /*
- * Hints (LP_DEAD, and page flags that say so) on a page under a share lock.
- * From 19 on no page may change while it is written out: the first hint makes
- * the lock share-exclusive, or is denied if another process is writing the
- * page or setting hints.  After beginning, set a hint and finish.
+ * Around setting hints (LP_DEAD, and page flags that say so) on a page under a
+ * share lock.  From 19 on, a page that is being written out may not change:
+ * beginning makes the lock share-exclusive, or is denied if another process
+ * writes the page or sets hints.
  */
-static inline bool
-lbt_hints_begin(Buffer buf)
-{
 #if PG_VERSION_NUM >= 190000
-	return BufferBeginSetHintBits(buf);
+#define lbt_hints_begin(buf) BufferBeginSetHintBits(buf)
+#define lbt_hints_finish(buf) BufferFinishSetHintBits(buf, true, true)
 #else
-	return true;
+#define lbt_hints_begin(buf) true
+#define lbt_hints_finish(buf) MarkBufferDirtyHint(buf, true)
 #endif
-}
-
-static inline void
-lbt_hints_finish(Buffer buf)
-{
-#if PG_VERSION_NUM >= 190000
-	BufferFinishSetHintBits(buf, true, true);
-#else
-	MarkBufferDirtyHint(buf, true);
-#endif
-}
 
 /* Parameters of a shared hash table with keys compared and copied as bytes. */
 static inline dshash_parameters
@@ -172,49 +162,24 @@ lbt_dshash_parameters(Size key_size, Size entry_size, int tranche)
 }
 
 /* A new LWLock tranche, by a lasting name; before 19 each process names it. */
-static inline int
-lbt_new_tranche(const char *name)
-{
 #if PG_VERSION_NUM >= 190000
-	return LWLockNewTrancheId(name);
+#define lbt_new_tranche(name) LWLockNewTrancheId(name)
+#define lbt_name_tranche(tranche, name) ((void) 0)
 #else
-	return LWLockNewTrancheId();
+#define lbt_new_tranche(name) LWLockNewTrancheId()
+#define lbt_name_tranche(tranche, name) LWLockRegisterTranche(tranche, name)
 #endif
-}
 
-static inline void
-lbt_name_tranche(int tranche, const char *name)
-{
-#if PG_VERSION_NUM < 190000
-	LWLockRegisterTranche(tranche, name);
-#endif
-}
-
-/* Below 18 the executor's arbiters are unique indexes of btree only. */
+/* Below 18 only btree may have row comparisons, and arbiters of conflicts. */
 #define LBT_ON_CONFLICT_NEEDS_BTREE (PG_VERSION_NUM < 180000)
+#define LBT_PLANNER_ASKS_RELAM (PG_VERSION_NUM >= 180000)
 
 /* Do foreign keys look rows up by their index, without planning a query? */
 #define LBT_FOREIGN_KEYS_USE_INDEXES (PG_VERSION_NUM >= 190000)
 
-/* Below 18 only btree may have row comparisons, in the executor, too. */
-#define LBT_PLANNER_ASKS_RELAM (PG_VERSION_NUM >= 180000)
-
-/* Was the file made in this transaction, so that a rollback removes it? */
-static inline bool
-lbt_relation_is_new_file(Relation rel)
-{
-#if PG_VERSION_NUM >= 160000
-	return rel->rd_createSubid != InvalidSubTransactionId ||
-		rel->rd_firstRelfilelocatorSubid != InvalidSubTransactionId;
-#else
-	return rel->rd_createSubid != InvalidSubTransactionId ||
-		rel->rd_firstRelfilenodeSubid != InvalidSubTransactionId;
-#endif
-}
-
 /*
- * A process's wait event in pg_stat_activity: from 17 on our own, by a lasting
- * name; else Extension.  Remembered in *event, which is 0 at first.
+ * A wait event: from 17 on our own, by a lasting name, which *event, 0 at
+ * first, remembers; else Extension.
  */
 static inline uint32
 lbt_wait_event(uint32 *event, const char *name)
@@ -252,46 +217,28 @@ lbt_holds_lock(Oid relid, LOCKMODE mode)
 #define lbt_subscription_relations(subscription) GetSubscriptionRelations(subscription)
 #endif
 
-/*
- * A date or timestamp as another type: lbt_date2timestamp() and so on.  If the
- * result is out of range, *overflow becomes -1 (too early) or 1.
- */
-#if PG_VERSION_NUM >= 190000
-#define LBT_TIME_CONVERSION(convert, From) \
-	static inline int64 \
-	lbt_##convert(From time, int *overflow) \
-	{ \
-		ErrorSaveContext errors = {.type = T_ErrorSaveContext}; \
-		int64		converted = convert##_safe(time, (Node *) &errors); \
-\
-		if (errors.error_occurred) \
-			*overflow = time < 0 ? -1 : 1; \
-		return converted; \
-	}
-#else
-#define LBT_TIME_CONVERSION(convert, From) \
-	static inline int64 \
-	lbt_##convert(From time, int *overflow) \
-	{ \
-		return convert##_opt_overflow(time, overflow); \
-	}
-#endif
-
-LBT_TIME_CONVERSION(date2timestamp, DateADT)
-LBT_TIME_CONVERSION(date2timestamptz, DateADT)
-LBT_TIME_CONVERSION(timestamp2timestamptz, Timestamp)
-
-/* An option of EXPLAIN that is on or off. */
-#ifdef LBT_EXPLAIN_OPTIONS
-static inline void
-lbt_register_explain_option(const char *name, ExplainOptionHandler handler)
+/* If the result is out of range, *overflow becomes -1 (too early) or 1. */
+static inline TimestampTz
+lbt_timestamp2timestamptz(Timestamp time, int *overflow)
 {
 #if PG_VERSION_NUM >= 190000
-	RegisterExtensionExplainOption(name, handler, GUCCheckBooleanExplainOption);
+	ErrorSaveContext errors = {.type = T_ErrorSaveContext};
+	TimestampTz converted = timestamp2timestamptz_safe(time, (Node *) &errors);
+
+	if (errors.error_occurred)
+		*overflow = time < 0 ? -1 : 1;
+	return converted;
 #else
-	RegisterExtensionExplainOption(name, handler);
+	return timestamp2timestamptz_opt_overflow(time, overflow);
 #endif
 }
+
+/* An option of EXPLAIN that is on or off. */
+#if PG_VERSION_NUM >= 190000
+#define lbt_register_explain_option(name, handler) \
+	RegisterExtensionExplainOption(name, handler, GUCCheckBooleanExplainOption)
+#else
+#define lbt_register_explain_option(name, handler) RegisterExtensionExplainOption(name, handler)
 #endif
 
 #endif							/* LBT_COMPAT_H */

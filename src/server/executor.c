@@ -1,12 +1,11 @@
 /*
  * executor.c - hooks around planner, executor and COPY; see executor.h.
  *
- * Statements nest: a function's query runs within its caller's.  running is
- * the innermost: each entry into the executor sets it, and its return restores
- * the one before.  An error leaves it as it is until a transaction or
- * subtransaction aborts.  (A handler for each statement would cost more than
- * all else here.)  The plan of a statement that then goes on is unknown, which
- * costs only time.
+ * Statements nest: a function's query runs within its caller's.  Each entry
+ * into the executor sets running to its query, and its return restores the one
+ * before.  An error leaves it until a transaction or subtransaction aborts.
+ * (A handler for each statement would cost more than all else here.)  The plan
+ * of a statement that then goes on is unknown, which costs only time.
  */
 #include "postgres.h"
 
@@ -19,6 +18,24 @@
 #include "tcop/utility.h"
 #include "utils/rel.h"
 
+/* Planner hooks; the first is called after it has looked up a relation. */
+#if PG_VERSION_NUM >= 190000
+#define describe_hook build_simple_rel_hook
+typedef build_simple_rel_hook_type describe_hook_type;
+#define DESCRIBE_PARAMETERS PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte
+#define DESCRIBE_ARGUMENTS root, rel, rte
+#define PLAN_PARAMETERS \
+	Query *parse, const char *text, int options, ParamListInfo params, ExplainState *explain
+#define PLAN_ARGUMENTS parse, text, options, params, explain
+#else
+#define describe_hook get_relation_info_hook
+typedef get_relation_info_hook_type describe_hook_type;
+#define DESCRIBE_PARAMETERS PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel
+#define DESCRIBE_ARGUMENTS root, relid, inhparent, rel
+#define PLAN_PARAMETERS Query *parse, const char *text, int options, ParamListInfo params
+#define PLAN_ARGUMENTS parse, text, options, params
+#endif
+
 #if PG_VERSION_NUM >= 180000
 #define RUN_PARAMETERS QueryDesc *query, ScanDirection direction, uint64 count
 #define RUN_ARGUMENTS query, direction, count
@@ -27,51 +44,30 @@
 #define RUN_ARGUMENTS query, direction, count, once
 #endif
 
-/* After the planner has looked up a relation; on 19 also a non-relation. */
-#if PG_VERSION_NUM >= 190000
-#define DESCRIBE_PARAMETERS PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte
-#define DESCRIBE_ARGUMENTS root, rel, rte
-#define describe_hook build_simple_rel_hook
-typedef build_simple_rel_hook_type describe_hook_type;
-#else
-#define DESCRIBE_PARAMETERS PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel
-#define DESCRIBE_ARGUMENTS root, relid, inhparent, rel
-#define describe_hook get_relation_info_hook
-typedef get_relation_info_hook_type describe_hook_type;
-#endif
-
-#if PG_VERSION_NUM >= 190000
-#define PLAN_PARAMETERS \
-	Query *parse, const char *text, int options, ParamListInfo params, ExplainState *explain
-#define PLAN_ARGUMENTS parse, text, options, params, explain
-#else
-#define PLAN_PARAMETERS Query *parse, const char *text, int options, ParamListInfo params
-#define PLAN_ARGUMENTS parse, text, options, params
-#endif
-
 LbtStatementCallbacks lbt_statement;
 
-static describe_hook_type next_describe_hook = NULL;
-static planner_hook_type next_planner_hook = NULL;
-static ExecutorStart_hook_type next_start_hook = NULL;
-static ExecutorRun_hook_type next_run_hook = NULL;
-static ExecutorEnd_hook_type next_end_hook = NULL;
-static ProcessUtility_hook_type next_utility_hook = NULL;
+/* The hooks before ours, or the server's own functions. */
+static describe_hook_type next_describe;
+static planner_hook_type next_planner;
+static ExecutorStart_hook_type next_start;
+static ExecutorRun_hook_type next_run;
+static ExecutorEnd_hook_type next_end;
+static ProcessUtility_hook_type next_utility;
+
 static QueryDesc *running = NULL;	/* the innermost */
 
 static void
 describe_relation(DESCRIBE_PARAMETERS)
 {
-	if (next_describe_hook)
-		next_describe_hook(DESCRIBE_ARGUMENTS);
+	if (next_describe)
+		next_describe(DESCRIBE_ARGUMENTS);
 	lbt_statement.described(rel);
 }
 
 static PlannedStmt *
 plan(PLAN_PARAMETERS)
 {
-	PlannedStmt *stmt = next_planner_hook ? next_planner_hook(PLAN_ARGUMENTS) :
-		standard_planner(PLAN_ARGUMENTS);
+	PlannedStmt *stmt = next_planner(PLAN_ARGUMENTS);
 
 	lbt_statement.planned(stmt);
 	return stmt;
@@ -84,10 +80,7 @@ executor_start(QueryDesc *query, int eflags)
 		lbt_statement.begins();
 	if (unlikely(*lbt_statement.looking))
 		lbt_statement.starts(query->plannedstmt);
-	if (next_start_hook)
-		next_start_hook(query, eflags);
-	else
-		standard_ExecutorStart(query, eflags);
+	next_start(query, eflags);
 }
 
 static void
@@ -96,10 +89,7 @@ run(RUN_PARAMETERS)
 	QueryDesc  *outer = running;
 
 	running = query;
-	if (next_run_hook)
-		next_run_hook(RUN_ARGUMENTS);
-	else
-		standard_ExecutorRun(RUN_ARGUMENTS);
+	next_run(RUN_ARGUMENTS);
 	running = outer;
 }
 
@@ -113,15 +103,9 @@ executor_end(QueryDesc *query)
 		foreach(lc, query->estate->es_tuple_routing_result_relations)
 			routed = lappend_oid(routed,
 								 RelationGetRelid(((ResultRelInfo *) lfirst(lc))->ri_RelationDesc));
-	if (next_end_hook)
-		next_end_hook(query);
-	else
-		standard_ExecutorEnd(query);
-	if (unlikely(routed != NIL))
-	{
-		lbt_statement.routed(routed);
-		list_free(routed);
-	}
+	next_end(query);
+	foreach(lc, routed)
+		lbt_statement.routed(lfirst_oid(lc));
 }
 
 static void
@@ -136,12 +120,7 @@ utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtility
 		lbt_statement.begins();
 	if (copy)
 		lbt_statement.around_copy(copy);
-	if (next_utility_hook)
-		next_utility_hook(plan, text, read_only_tree, context, params, environment, dest,
-						  completion);
-	else
-		standard_ProcessUtility(plan, text, read_only_tree, context, params, environment, dest,
-								completion);
+	next_utility(plan, text, read_only_tree, context, params, environment, dest, completion);
 	if (copy)
 		lbt_statement.around_copy(copy);
 }
@@ -171,16 +150,16 @@ lbt_executor_init(void)
 {
 	RegisterXactCallback(forget_statements, NULL);
 	RegisterSubXactCallback(at_subxact, NULL);
-	next_describe_hook = describe_hook;
+	next_describe = describe_hook;
 	describe_hook = describe_relation;
-	next_planner_hook = planner_hook;
+	next_planner = planner_hook ? planner_hook : standard_planner;
 	planner_hook = plan;
-	next_start_hook = ExecutorStart_hook;
+	next_start = ExecutorStart_hook ? ExecutorStart_hook : standard_ExecutorStart;
 	ExecutorStart_hook = executor_start;
-	next_run_hook = ExecutorRun_hook;
+	next_run = ExecutorRun_hook ? ExecutorRun_hook : standard_ExecutorRun;
 	ExecutorRun_hook = run;
-	next_end_hook = ExecutorEnd_hook;
+	next_end = ExecutorEnd_hook ? ExecutorEnd_hook : standard_ExecutorEnd;
 	ExecutorEnd_hook = executor_end;
-	next_utility_hook = ProcessUtility_hook;
+	next_utility = ProcessUtility_hook ? ProcessUtility_hook : standard_ProcessUtility;
 	ProcessUtility_hook = utility;
 }

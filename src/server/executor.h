@@ -26,12 +26,12 @@ typedef struct LbtStatementCallbacks
 
 	/*
 	 * Only if *looking.  The executor is about to open a statement's
-	 * relations.  A statement that has routed tuples to partitions, of these
-	 * OIDs, has ended, and its relations are closed.
+	 * relations.  A statement that has routed tuples to this partition has
+	 * ended, and its relations are closed.
 	 */
 	const bool *looking;
 	void		(*starts) (const PlannedStmt *plan);
-	void		(*routed) (List *partitions);
+	void		(*routed) (Oid partition);
 
 	/* Before and, without an error, after each COPY. */
 	void		(*around_copy) (const CopyStmt *copy);

@@ -19,24 +19,12 @@
 #define REPORT_INTERVAL_US UINT64CONST(60000000)
 
 static pg_atomic_uint64 own_report = {0};
-static pg_atomic_uint64 *reported_at = &own_report;
+pg_atomic_uint64 *lbt_guard_reported_at = &own_report;
 
-static bool has_failed = false;
+bool		lbt_guard_has_failed = false;
 
 /* Guards that are entered.  Each holds interrupts. */
 static uint32 depth = 0;
-
-void
-lbt_guard_report_together(pg_atomic_uint64 *shared)
-{
-	reported_at = shared;
-}
-
-bool
-lbt_guard_has_failed(void)
-{
-	return has_failed;
-}
 
 bool
 lbt_guard_may_enter(void)
@@ -56,7 +44,6 @@ lbt_guard_enter(LbtGuard *guard)
 	guard->context = CurrentMemoryContext;
 	guard->caller = CurrentResourceOwner;
 	guard->owner = ResourceOwnerCreate(CurrentResourceOwner, "learnedbtree shared memory");
-	guard->failed = false;
 	CurrentResourceOwner = guard->owner;
 	HOLD_INTERRUPTS();
 	depth++;
@@ -118,8 +105,8 @@ report(ErrorData *error)
 }
 
 /*
- * Clean up what an aborted subtransaction would, except what belongs to
- * resource owners: from 19 on, buffers' content locks go with the pins.
+ * Clean up what an aborted subtransaction would and no resource owner does.
+ * (From 19 on, buffers' content locks go with the pins.)
  */
 static void
 clean_up(void)
@@ -135,34 +122,24 @@ clean_up(void)
 #endif
 }
 
-/* Raising an error has set the count to 0. */
-static void
-hold_again(const LbtGuard *guard)
-{
-	depth = guard->depth + 1;
-	InterruptHoldoffCount = guard->holdoff + 1;
-}
-
 void
 lbt_guard_swallow(LbtGuard *guard)
 {
-	ErrorData  *error = NULL;
-	bool		due = !guard->silent && lbt_log_is_due(reported_at, REPORT_INTERVAL_US);
+	ErrorData  *error;
+	bool		due = !guard->silent && lbt_log_is_due(lbt_guard_reported_at, REPORT_INTERVAL_US);
 
-	has_failed |= !guard->silent;
+	lbt_guard_has_failed |= !guard->silent;
 	guard->failed = true;
 	MemoryContextSwitchTo(guard->context);
 
 	/* The server sets another while it maps a segment. */
 	CurrentResourceOwner = guard->caller;
 	clean_up();
+	error = due ? copy_error() : NULL;
 
-	hold_again(guard);
-	if (due)
-	{
-		error = copy_error();
-		hold_again(guard);
-	}
+	/* Raising an error has set it to 0. */
+	InterruptHoldoffCount = guard->holdoff + 1;
+	depth = guard->depth + 1;
 	FlushErrorState();
 	if (due)
 		report(error);

@@ -22,11 +22,11 @@ typedef struct LbtGuard
 
 /*
  * Around a block that uses shared memory, reads pages for a model, or works
- * ahead of need: any error in it is swallowed, and on_failure, a statement, is
- * run instead of what was left of the block.  LWLocks, half-mapped segments,
- * pins and reads under way that it left behind are released, and the log gets
- * one line a minute.  Interrupts are held: what they raise (a cancelled query,
- * an error of a parallel worker) is not the block's.
+ * ahead of need: swallow any error in it, and run on_failure, a statement,
+ * instead of what was left of the block.  LWLocks, half-mapped segments, pins
+ * and reads under way that it left behind are released, and the log gets one
+ * line a minute.  Interrupts are held: what they raise (a cancelled query, an
+ * error of a parallel worker) is not the block's.
  *
  *	LBT_GUARD_BEGIN();
  *	{
@@ -36,18 +36,16 @@ typedef struct LbtGuard
  *
  * Mapping a segment may fail with any error: no memory, no file descriptor, no
  * right, one of the server's own ("cannot attach the same segment more than
- * once", after a first failure).  The block leaves by its end, not by return;
- * it must have nothing else to clean up.  The caller must not be handling an
- * error.  While the process exits an error ends the process at once, whatever
- * is around it.
+ * once", after a first failure).  The block leaves by its end, not by return,
+ * and has nothing else to clean up.  The caller is not handling an error.
+ * While the process exits, an error ends it at once.
  *
  * After an error all LWLocks are released, whoever took them.  So where
  * interrupts are held, as they are while a process holds an LWLock or a page's
  * lock, on_failure runs instead of the block: nbtree may be comparing keys
  * under such a lock, by a function that runs a query.  (Guards around this
- * one, and the exit of the process, hold them without a lock.)  If that is no
- * reason to try later, or to take something for done, ask
- * lbt_guard_may_enter() before.
+ * one, and the exit of the process, hold them without a lock.)  Where that
+ * must not count as a failure, ask lbt_guard_may_enter() before.
  */
 #define LBT_GUARD_BEGIN() LBT_GUARD_BEGIN_AS(false)
 
@@ -84,8 +82,8 @@ typedef struct LbtGuard
 		LBT_GUARD_END(on_failure); \
 	} while (0)
 
-/* Share the limit of a line a minute; *reported_at is a shared TimestampTz. */
-extern void lbt_guard_report_together(pg_atomic_uint64 *reported_at);
+/* When the log got the last line, a TimestampTz.  Processes may share it. */
+extern pg_atomic_uint64 *lbt_guard_reported_at;
 
 /*
  * Is it time for another line in the log, so many microseconds after the one
@@ -95,7 +93,7 @@ extern void lbt_guard_report_together(pg_atomic_uint64 *reported_at);
 extern bool lbt_log_is_due(pg_atomic_uint64 *last, uint64 interval_us);
 
 /* Has this process met such an error?  It may again, at any shared memory. */
-extern bool lbt_guard_has_failed(void);
+extern bool lbt_guard_has_failed;
 
 /* Would a guard's block be run now? */
 extern bool lbt_guard_may_enter(void);

@@ -4,14 +4,12 @@
 #include "server/shared.h"
 
 #include "miscadmin.h"
-#include "server/compat.h"
-#include "storage/ipc.h"
-#include "storage/lwlock.h"
-#include "storage/shmem.h"
-
 #if PG_VERSION_NUM >= 170000
 #include "storage/dsm_registry.h"
 #endif
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
 
 /* Change it with the layout: a new library must not find an old block. */
 #define BLOCK_NAME "learnedbtree 6"
@@ -19,6 +17,9 @@
 static Size block_size;
 static LbtSharedInit block_init;
 static void *block = NULL;
+
+static shmem_request_hook_type previous_request_hook = NULL;
+static shmem_startup_hook_type previous_startup_hook = NULL;
 
 static void
 zero_and_init(void *mem)
@@ -28,9 +29,6 @@ zero_and_init(void *mem)
 }
 
 /* ---- in main shared memory: requested at server start, mapped by all ---- */
-
-static shmem_request_hook_type previous_request_hook = NULL;
-static shmem_startup_hook_type previous_startup_hook = NULL;
 
 static void
 request_block(void)
@@ -54,19 +52,6 @@ make_block(void)
 	LWLockRelease(AddinShmemInitLock);
 }
 
-/* ---- in a named segment ---- */
-
-#if PG_VERSION_NUM >= 190000
-static void
-init_segment(void *mem, void *arg)
-{
-	zero_and_init(mem);
-}
-#define GET_SEGMENT(found) GetNamedDSMSegment(BLOCK_NAME, block_size, init_segment, found, NULL)
-#elif PG_VERSION_NUM >= 170000
-#define GET_SEGMENT(found) GetNamedDSMSegment(BLOCK_NAME, block_size, zero_and_init, found)
-#endif
-
 void
 lbt_shared_declare(Size size, LbtSharedInit init)
 {
@@ -80,14 +65,27 @@ lbt_shared_declare(Size size, LbtSharedInit init)
 	shmem_startup_hook = make_block;
 }
 
+/* ---- in a named segment ---- */
+
+#if PG_VERSION_NUM >= 190000
+static void
+init_segment(void *mem, void *arg)
+{
+	zero_and_init(mem);
+}
+#endif
+
 void *
 lbt_shared_block(void)
 {
-#if PG_VERSION_NUM >= 170000
-	bool		found;
+	bool		found pg_attribute_unused();
 
+#if PG_VERSION_NUM >= 190000
 	if (block == NULL)
-		block = GET_SEGMENT(&found);
+		block = GetNamedDSMSegment(BLOCK_NAME, block_size, init_segment, &found, NULL);
+#elif PG_VERSION_NUM >= 170000
+	if (block == NULL)
+		block = GetNamedDSMSegment(BLOCK_NAME, block_size, zero_and_init, &found);
 #endif
 	return block;
 }

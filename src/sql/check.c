@@ -10,8 +10,6 @@
 #include "postgres.h"
 
 #include "access/genam.h"
-#include "catalog/index.h"
-#include "fmgr.h"
 #include "miscadmin.h"
 #include "proof/locate.h"
 #include "sql/functions.h"
@@ -53,54 +51,50 @@ position_of(Relation rel, Buffer buf, OffsetNumber offset)
 	return position;
 }
 
+/*
+ * Look a bound up, the separator of this leaf; an error if what is proven is
+ * not where the descent leads.  Counted here only: the index's statistics are
+ * about users' lookups.
+ */
 static void
-compare_positions(Relation rel, BlockNumber predicted, BlockNumber proven, Position landed,
-				  Position descended, const LbtBound *bound, const LbtLeafWalk *walk)
+try_bound(Relation rel, LbtIndex *index, const LbtBound *bound, BlockNumber leaf, uint64 *counts)
 {
-	if (landed.block == descended.block && landed.offset == descended.offset)
-		return;
-	ereport(ERROR,
-			(errcode(ERRCODE_INDEX_CORRUPTED),
-			 errmsg("a lookup in index \"%s\" that was proven is not where the descent leads",
-					RelationGetRelationName(rel)),
-			 errdetail("%s the separator of block %u: block %u was predicted and block %u proven, which is item %u of "
-					   "block %u; the descent leads to item %u of block %u.",
-					   bound->past ? "Behind" : "At", walk->block, predicted, proven,
-					   landed.offset, landed.block, descended.offset, descended.block),
-			 errhint("Set learnedbtree.enable to off, and REINDEX; if the file has come to no harm, report it as an "
-					 "error of learnedbtree.")));
-}
-
-/* One lookup, counted here only: the index's statistics are about users'. */
-static void
-try_bound(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapshot,
-		  const LbtLeafWalk *walk, uint64 *counts)
-{
+	Snapshot	snapshot = GetActiveSnapshot();
 	LbtTarget	target = {.generation = 0};
 	OffsetNumber offset;
 	LbtOutcome	outcome;
 	Buffer		buf = lbt_locate(rel, index, bound, snapshot, &offset, &target, &outcome);
+	BlockNumber proven;
+	Position	landed;
+	Position	descended = {.block = InvalidBlockNumber};
 
 	counts[LBT_EV_LOOKUP]++;
 	counts[outcome.event]++;
 	counts[LBT_EV_MOVED_RIGHT] += outcome.event == LBT_EV_VERIFIED && outcome.moved > 0;
+	if (!BufferIsValid(buf))
+		return;
+	proven = BufferGetBlockNumber(buf);
+	landed = position_of(rel, buf, offset);
+	buf = lbt_descend(rel, index, bound, false, snapshot, &offset);
 	if (BufferIsValid(buf))
-	{
-		BlockNumber proven = BufferGetBlockNumber(buf);
-		Position	landed = position_of(rel, buf, offset);
-		Position	descended = {.block = InvalidBlockNumber};
-
-		buf = lbt_descend(rel, index, bound, false, snapshot, &offset);
-		if (BufferIsValid(buf))
-			descended = position_of(rel, buf, offset);
-		compare_positions(rel, target.block, proven, landed, descended, bound, walk);
-	}
+		descended = position_of(rel, buf, offset);
+	if (landed.block != descended.block || landed.offset != descended.offset)
+		ereport(ERROR,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg("a lookup in index \"%s\" that was proven is not where the descent leads",
+						RelationGetRelationName(rel)),
+				 errdetail("%s the separator of block %u: block %u was predicted and block %u proven, which is item %u of "
+						   "block %u; the descent leads to item %u of block %u.",
+						   bound->past ? "Behind" : "At", leaf, target.block, proven,
+						   landed.offset, landed.block, descended.offset, descended.block),
+				 errhint("Set learnedbtree.enable to off, and REINDEX; if the file has come to no harm, report it as an "
+						 "error of learnedbtree.")));
 }
 
 /*
- * Predict every separator's place in the tree, and see where it lands.  What
- * is proven must be where the descent leads; otherwise raise an error.  False,
- * with worthless counts, when there is no model, or it went away.
+ * Look every separator up: as the lower bound of a scan, counted in counts[0],
+ * and as an upper one, in counts[1].  False, with worthless counts, when there
+ * is no model, or it went away.
  *
  * Lock out writers and VACUUM: both ways have to see the same tree.
  */
@@ -116,22 +110,21 @@ check_lookups(Relation rel, LbtIndex *index, uint64 counts[2][LBT_NEVENTS])
 	lbt_leafwalk_begin(&walk, rel);
 	while (ready && lbt_leafwalk_next(&walk))
 	{
-		MemoryContext caller = MemoryContextSwitchTo(context);
+		MemoryContext caller;
 		LbtBound	bound;
 
 		CHECK_FOR_INTERRUPTS();
-		if (walk.separator)
-			lbt_bound_of_tuple(&index->keyspec, RelationGetDescr(rel), walk.separator, scratch,
-							   &bound);
-
-		/* As the lower bound of a scan, and as an upper one. */
-		for (int past = 0; past <= 1 && ready && walk.separator; past++)
+		if (walk.separator == NULL)
+			continue;			/* nothing is left of this leaf */
+		caller = MemoryContextSwitchTo(context);
+		lbt_bound_of_tuple(&index->keyspec, RelationGetDescr(rel), walk.separator, scratch, &bound);
+		for (int past = 0; past <= 1 && ready; past++)
 		{
 			bound.past = past;
 			lbt_index_update(index);
 			ready = index->state == LBT_READY;
 			if (ready)
-				try_bound(rel, index, &bound, GetActiveSnapshot(), &walk, counts[past]);
+				try_bound(rel, index, &bound, walk.block, counts[past]);
 		}
 		MemoryContextSwitchTo(caller);
 		MemoryContextReset(context);
@@ -144,18 +137,16 @@ check_lookups(Relation rel, LbtIndex *index, uint64 counts[2][LBT_NEVENTS])
 static Relation
 open_index(FunctionCallInfo fcinfo)
 {
-	Oid			relid = lbt_index_argument(fcinfo);
-	Oid			heapid;
+	Relation	rel = lbt_open_argument(fcinfo, AccessShareLock, false);
+	Oid			table = rel->rd_index->indrelid;
 
 	/*
-	 * Is it ours, and the caller's?  Ask before we take a lock that others
-	 * would wait for.  Lock the table first, as all others do.
+	 * It is the caller's, who may take a lock that others wait for: first the
+	 * table's, as all others do.
 	 */
-	index_close(lbt_open_index(relid, AccessShareLock, LBT_MAY_CHANGE), AccessShareLock);
-	heapid = IndexGetRelation(relid, true);
-	if (OidIsValid(heapid))
-		LockRelationOid(heapid, ShareLock);
-	return lbt_open_index(relid, AccessShareLock, LBT_MAY_CHANGE);
+	index_close(rel, AccessShareLock);
+	LockRelationOid(table, ShareLock);
+	return lbt_open_argument(fcinfo, AccessShareLock, false);
 }
 
 Datum
@@ -165,8 +156,7 @@ learnedbtree_check(PG_FUNCTION_ARGS)
 	LbtIndex   *index = lbt_index_get(rel);
 	LbtRegistered model;
 	uint64		both[2][LBT_NEVENTS] = {0};
-	uint64	   *counts = both[0];	/* those of upper bounds are not reported:
-									 * they are about the same leaves */
+	uint64	   *counts = both[0];	/* both are about the same leaves */
 	const char *reason;
 	bool		counted = lbt_trainable(rel, index, &reason) && check_lookups(rel, index, both);
 	LbtRow		row = {0};

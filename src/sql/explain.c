@@ -39,48 +39,32 @@ static const struct
 
 /* Counts, by LbtEvent, of a node's scan; NULL if it scans none of ours. */
 static const uint64 *
-node_counts(PlanState *node)
+node_counts(const PlanState *node)
 {
 	static const uint64 not_executed[LBT_SCAN_EVENTS] = {0};
-	Relation	rel;
-	IndexScanDesc scan;
+	Relation	rel = NULL;
+	IndexScanDesc scan = NULL;
 
-	if (IsA(node, IndexScanState))
+	switch (nodeTag(node))
 	{
-		rel = castNode(IndexScanState, node)->iss_RelationDesc;
-		scan = castNode(IndexScanState, node)->iss_ScanDesc;
+		case T_IndexScanState:
+			rel = ((const IndexScanState *) node)->iss_RelationDesc;
+			scan = ((const IndexScanState *) node)->iss_ScanDesc;
+			break;
+		case T_IndexOnlyScanState:
+			rel = ((const IndexOnlyScanState *) node)->ioss_RelationDesc;
+			scan = ((const IndexOnlyScanState *) node)->ioss_ScanDesc;
+			break;
+		case T_BitmapIndexScanState:
+			rel = ((const BitmapIndexScanState *) node)->biss_RelationDesc;
+			scan = ((const BitmapIndexScanState *) node)->biss_ScanDesc;
+			break;
+		default:
+			break;
 	}
-	else if (IsA(node, IndexOnlyScanState))
-	{
-		rel = castNode(IndexOnlyScanState, node)->ioss_RelationDesc;
-		scan = castNode(IndexOnlyScanState, node)->ioss_ScanDesc;
-	}
-	else if (IsA(node, BitmapIndexScanState))
-	{
-		rel = castNode(BitmapIndexScanState, node)->biss_RelationDesc;
-		scan = castNode(BitmapIndexScanState, node)->biss_ScanDesc;
-	}
-	else
-		return NULL;
 	if (rel == NULL || !lbt_scans(rel))
 		return NULL;
 	return scan ? ((LbtScan *) scan->opaque)->counts : not_executed;
-}
-
-/* One line of what has happened; none if nothing has. */
-static void
-explain_text(const uint64 *counts, ExplainState *es)
-{
-	StringInfoData line;
-
-	initStringInfo(&line);
-	for (int i = 0; i < LBT_SCAN_EVENTS; i++)
-		if (counts[i] > 0 || (i == LBT_EV_VERIFIED && counts[LBT_EV_LOOKUP] > 0))
-			appendStringInfo(&line, "%s%s=" UINT64_FORMAT, line.len > 0 ? " " : "",
-							 event_names[i].word, counts[i]);
-	if (line.len > 0)
-		ExplainPropertyText("Learned B-Tree", line.data, es);
-	pfree(line.data);
 }
 
 /* The extension state is no more than whether the option is on. */
@@ -109,35 +93,32 @@ validate_options(ExplainState *es, List *options, ParseState *pstate)
 				 errmsg("EXPLAIN option %s requires ANALYZE", "LEARNEDBTREE")));
 }
 
+/* All counts; in text one line of what has happened, or none. */
 static void
 explain_node(PlanState *node, List *ancestors, const char *relationship, const char *plan_name,
 			 ExplainState *es)
 {
+	bool text = es->format == EXPLAIN_FORMAT_TEXT;
 	const uint64 *counts;
+	StringInfoData line;
 
 	if (next_node_hook)
 		next_node_hook(node, ancestors, relationship, plan_name, es);
 	if (!is_on(es) || (counts = node_counts(node)) == NULL)
 		return;
-	if (es->format == EXPLAIN_FORMAT_TEXT)
-	{
-		explain_text(counts, es);
-		return;
-	}
-	ExplainOpenGroup("Learned B-Tree", "Learned B-Tree", true, es);
+	initStringInfo(&line);
+	if (!text)
+		ExplainOpenGroup("Learned B-Tree", "Learned B-Tree", true, es);
 	for (int i = 0; i < LBT_SCAN_EVENTS; i++)
-		ExplainPropertyInteger(event_names[i].label, NULL, (int64) counts[i], es);
-	ExplainCloseGroup("Learned B-Tree", "Learned B-Tree", true, es);
-}
-
-static void
-declare_option(void)
-{
-	lbt_register_explain_option(OPTION, take_option);
-	next_validate_hook = explain_validate_options_hook;
-	explain_validate_options_hook = validate_options;
-	next_node_hook = explain_per_node_hook;
-	explain_per_node_hook = explain_node;
+		if (!text)
+			ExplainPropertyInteger(event_names[i].label, NULL, (int64) counts[i], es);
+		else if (counts[i] > 0 || (i == LBT_EV_VERIFIED && counts[LBT_EV_LOOKUP] > 0))
+			appendStringInfo(&line, "%s%s=" UINT64_FORMAT, line.len > 0 ? " " : "",
+							 event_names[i].word, counts[i]);
+	if (!text)
+		ExplainCloseGroup("Learned B-Tree", "Learned B-Tree", true, es);
+	else if (line.len > 0)
+		ExplainPropertyText("Learned B-Tree", line.data, es);
 }
 
 #endif
@@ -146,6 +127,10 @@ void
 lbt_explain_init(void)
 {
 #ifdef LBT_EXPLAIN_OPTIONS
-	declare_option();
+	lbt_register_explain_option(OPTION, take_option);
+	next_validate_hook = explain_validate_options_hook;
+	explain_validate_options_hook = validate_options;
+	next_node_hook = explain_per_node_hook;
+	explain_per_node_hook = explain_node;
 #endif
 }

@@ -1,79 +1,377 @@
 /*
- * functions.c - opening a named index, and rows of results; see functions.h.
+ * functions.c - functions about indexes and their models, and what the views
+ * show of them; see functions.h.
  */
 #include "sql/functions.h"
 
 #include "access/htup_details.h"
 #include "access/relation.h"
+#include "am/am.h"
 #include "catalog/pg_authid.h"
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "registry/settings.h"
 #include "serve/serve.h"
 #include "server/compat.h"
-#include "utils/acl.h"
-#include "utils/builtins.h"
+#include "train/demand.h"
+#include "train/train.h"
+#include "utils/tuplestore.h"
 
-static void
-check_right(Relation rel, LbtRight right)
+PG_FUNCTION_INFO_V1(learnedbtree_train);
+PG_FUNCTION_INFO_V1(learnedbtree_model);
+PG_FUNCTION_INFO_V1(learnedbtree_leaves);
+PG_FUNCTION_INFO_V1(learnedbtree_model_memory);
+PG_FUNCTION_INFO_V1(learnedbtree_stat_get);
+PG_FUNCTION_INFO_V1(learnedbtree_stat_reset);
+PG_FUNCTION_INFO_V1(learnedbtree_index_status);
+PG_FUNCTION_INFO_V1(learnedbtree_pattern_items);
+PG_FUNCTION_INFO_V1(learnedbtree_pattern_matches);
+
+static const struct
 {
-	if (!lbt_relation_ownercheck(RelationGetRelid(rel), GetUserId()) &&
-		(right == LBT_MAY_CHANGE || !has_privs_of_role(GetUserId(), ROLE_PG_MONITOR)))
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("permission denied for index \"%s\"", RelationGetRelationName(rel)),
-				 right == LBT_MAY_CHANGE ?
-				 errhint("Only its owner may do this.") :
-				 errhint("Only its owner and members of pg_monitor may look into it.")));
-}
+	const char *name;
+	const char *reason;
+}			state_words[] = {
+	[LBT_UNTRAINED] = {"untrained", "the first lookup will train it"},
+	[LBT_READY] = {"ready", NULL},
+	[LBT_EMPTY] = {"empty", "there was no leaf to learn from; the first lookup after it has grown will train it"},
+	[LBT_TOO_LARGE] = {"too large", "the model does not fit into learnedbtree.max_model_memory, or its training into maintenance_work_mem"},
+	[LBT_EVICTED] = {"evicted", "dropped to make room for other models; raise learnedbtree.max_model_memory, or call learnedbtree_train()"},
+	[LBT_NO_MEMORY] = {"no memory", "shared memory could not be had; it will be tried again"},
+	[LBT_DAMAGED] = {"damaged", "level 1 of the tree cannot be read, or is not in order; check the index with amcheck, or rebuild it"},
+	[LBT_NOT_PAYING] = {"not paying", "too many predictions since the training failed or were a neighbour's: descents cost less; the next training tries again"},
+	[LBT_DEAR_KEYS] = {"not paying", "many of its texts have characters whose sort keys the collation's provider has to make, which costs more than it saves, as the texts are long or the leaves few; it will be tried again when the index has grown by a quarter"},
+	[LBT_FAILED] = {"failed", "training ended in an error, and will be tried again; learnedbtree_train() shows it"},
+};
+
+/* ---- arguments and results ---- */
 
 Relation
-lbt_open_index(Oid relid, LOCKMODE lock, LbtRight right)
+lbt_open_argument(FunctionCallInfo fcinfo, LOCKMODE lock, bool only_look)
 {
-	Relation	rel = try_relation_open(relid, lock);
-	LbtRefusal	refusal;
+	Relation	rel;
+	const char *reason;
 
-	if (rel == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("relation with OID %u does not exist", relid)));
-	refusal = lbt_index_unfit(rel, true);
-	if (refusal.reason)
-		ereport(ERROR,
-				(errcode(refusal.sqlstate),
-				 errmsg("\"%s\" has no model: %s", RelationGetRelationName(rel), refusal.reason),
-				 refusal.hint ? errhint("%s", refusal.hint) : 0));
-	check_right(rel, right);
-	return rel;
-}
-
-Oid
-lbt_index_argument(FunctionCallInfo fcinfo)
-{
 	if (PG_ARGISNULL(0))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("the index must not be NULL"),
 				 errhint("Name a learnedbtree index.")));
-	return PG_GETARG_OID(0);
-}
-
-void
-lbt_row_add_text(LbtRow *row, const char *text)
-{
-	if (text)
-		lbt_row_add(row, CStringGetTextDatum(text));
-	else
-		lbt_row_add_nulls(row, 1);
+	rel = try_relation_open(PG_GETARG_OID(0), lock);
+	if (rel == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("relation with OID %u does not exist", PG_GETARG_OID(0))));
+	reason = lbt_index_unfit(rel, true);
+	if (reason)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" has no model: %s", RelationGetRelationName(rel), reason)));
+	if (!lbt_relation_ownercheck(RelationGetRelid(rel), GetUserId()) &&
+		!(only_look && has_privs_of_role(GetUserId(), ROLE_PG_MONITOR)))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied for index \"%s\"", RelationGetRelationName(rel)),
+				 only_look ?
+				 errhint("Only its owner and members of pg_monitor may look into it.") :
+				 errhint("Only its owner may do this.")));
+	return rel;
 }
 
 Datum
 lbt_row_result(FunctionCallInfo fcinfo, LbtRow *row)
 {
 	TupleDesc	tupdesc;
+	bool		nulls[lengthof(row->given)];
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
-	Assert(row->n <= tupdesc->natts && tupdesc->natts <= lengthof(row->values));
-	lbt_row_add_nulls(row, tupdesc->natts - row->n);
-	return HeapTupleGetDatum(heap_form_tuple(tupdesc, row->values, row->nulls));
+	Assert(row->n <= tupdesc->natts && tupdesc->natts <= lengthof(nulls));
+	for (int i = 0; i < tupdesc->natts; i++)
+		nulls[i] = !row->given[i];
+	return HeapTupleGetDatum(heap_form_tuple(tupdesc, row->values, nulls));
+}
+
+/* ---- one index's model ---- */
+
+const char *
+lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char **reason)
+{
+	const char *refusal = NULL;
+	bool		ignored;
+
+	memset(model, 0, sizeof(*model));
+	if (!lbt_trainable(rel, index, reason))
+		return index->keyspec.ncolumns == 0 && index->serving.options.learned ?
+			"unsupported" : "off";
+	if (index->shareable)
+		lbt_registry_describe(&index->file, model, NULL);
+	if (lbt_is_btree(rel))
+		refusal = lbt_serve_refusal(rel, &ignored);
+	*reason = refusal ? psprintf("not served in this session: %s", refusal) :
+		!lbt_enable && model->state == LBT_READY ? "not used: learnedbtree.enable is off" :
+		state_words[model->state].reason;
+	return state_words[model->state].name;
+}
+
+Datum
+learnedbtree_model(PG_FUNCTION_ARGS)
+{
+	Relation	rel = lbt_open_argument(fcinfo, AccessShareLock, true);
+	LbtIndex   *index = lbt_index_get(rel);
+	LbtRow		row = {0};
+	LbtRegistered model;
+	const LbtModelHeader *header = &model.header;
+	const LbtSince *since = &model.since;
+	const char *reason;
+
+	lbt_report_all();
+	lbt_row_add_text(&row, lbt_model_state(rel, index, &model, &reason));
+	lbt_row_add_text(&row, reason);
+	if (model.state == LBT_READY)
+	{
+		lbt_row_add(&row, Int64GetDatum(header->nleaves));
+		lbt_row_add(&row, Int32GetDatum(header->nknots));
+		lbt_row_add(&row, Float8GetDatum(header->max_error));
+		lbt_row_add(&row, Float8GetDatum(header->mean_error));
+		lbt_row_add(&row, Int64GetDatum(header->bytes));
+		lbt_row_add(&row, Int64GetDatum(header->separator_bytes));
+		lbt_row_add(&row, Int64GetDatum(header->ties));
+		lbt_row_add(&row, TimestampTzGetDatum(header->trained_at));
+		lbt_row_add_if(&row, header->source != LBT_FROM_SAVED, Float8GetDatum(header->training_ms));
+		lbt_row_add_text(&row, header->source == LBT_FROM_SAVED ? "metapage" : "training");
+	}
+	if (model.state == LBT_READY || model.state == LBT_NOT_PAYING)
+	{
+		row.n = 12;				/* the columns above */
+		lbt_row_add(&row, Int64GetDatum(since->splits));
+		lbt_row_add(&row, Int64GetDatum(since->deleted));
+		lbt_row_add(&row, Int64GetDatum(since->predictions));
+		lbt_row_add(&row, Int64GetDatum(since->moved));
+		lbt_row_add(&row, Int64GetDatum(since->fallbacks));
+	}
+	index_close(rel, AccessShareLock);
+	PG_RETURN_DATUM(lbt_row_result(fcinfo, &row));
+}
+
+/*
+ * The model leaf by leaf.  Codes are numeric, as bigint is too small for them.
+ * They tell key values: not all who may look into a model may see them.
+ */
+Datum
+learnedbtree_leaves(PG_FUNCTION_ARGS)
+{
+	Relation	rel = lbt_open_argument(fcinfo, AccessShareLock, false);
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	LbtIndex   *index = lbt_index_get(rel);
+	LbtRegistered registered;
+	void	   *copy = NULL;
+	LbtModel	model = {0};
+	LbtKeyCode	code;
+	uint32		knot = 0;
+
+	InitMaterializedSRF(fcinfo, 0);
+	if (index->shareable)
+		lbt_registry_describe(&index->file, &registered, &copy);
+	if (copy && !lbt_model_open(copy, registered.header.bytes, &model, &code))
+		model.nleaves = 0;
+	for (uint32 slot = 0; slot < model.nleaves; slot++)
+	{
+		char	   *text = psprintf(UINT64_FORMAT, model.leaves[slot].min_code);
+		bool		bends = knot < model.nknots && model.knots[knot].slot == slot;
+		double		error = lbt_spline_error(model.knots, model.nknots, model.leaves, model.nleaves,
+											 slot);
+		Datum		values[] = {
+			Int64GetDatum(slot),
+			DirectFunctionCall3(numeric_in, CStringGetDatum(text), ObjectIdGetDatum(InvalidOid),
+								Int32GetDatum(-1)),
+			BoolGetDatum(bends), Float8GetDatum(error)
+		};
+		bool		nulls[] = {false, false, false, lbt_leaf_tied(model.leaves, slot)};
+
+		CHECK_FOR_INTERRUPTS();
+		knot += bends;
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+		pfree(DatumGetPointer(values[1]));
+		pfree(text);
+	}
+	index_close(rel, AccessShareLock);
+	return (Datum) 0;
+}
+
+Datum
+learnedbtree_model_memory(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT64((int64) lbt_registry_bytes());
+}
+
+Datum
+learnedbtree_train(PG_FUNCTION_ARGS)
+{
+	/* No writer is blocked: training reads what it needs page by page. */
+	Relation	rel = lbt_open_argument(fcinfo, AccessShareLock, false);
+	LbtIndex   *index = lbt_index_get(rel);
+	const char *reason;
+	LbtState	state;
+
+	if (!lbt_trainable(rel, index, &reason))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("index \"%s\" cannot have a model", RelationGetRelationName(rel)),
+				 errdetail_internal("%s.", reason),
+				 errhint("It works as a plain btree; see learnedbtree_model().")));
+	state = lbt_train(rel, index);
+	if (state != LBT_EMPTY && state_words[state].reason)
+		ereport(WARNING,
+				(errcode(state == LBT_NO_MEMORY ? ERRCODE_OUT_OF_MEMORY :
+						 state == LBT_DAMAGED ? ERRCODE_INDEX_CORRUPTED :
+						 state == LBT_DEAR_KEYS ? ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE :
+						 ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("index \"%s\" has no model: %s", RelationGetRelationName(rel), state_words[state].reason),
+				 state == LBT_TOO_LARGE ?
+				 errhint("A model takes 16 bytes a leaf and 24 bytes a knot, a training as much; raise the settings and train again.") : 0));
+	index_close(rel, AccessShareLock);
+	PG_RETURN_VOID();
+}
+
+/* ---- the views ---- */
+
+/* One index's counts, by LbtEvent, then times of last training and reset. */
+Datum
+learnedbtree_stat_get(PG_FUNCTION_ARGS)
+{
+	LbtStats	stats;
+	LbtRow		row = {0};
+
+	lbt_registry_attach();
+	lbt_report_all();
+	lbt_stats_get(PG_GETARG_OID(0), &stats);
+	for (int i = 0; i < LBT_NEVENTS; i++)
+		lbt_row_add(&row, Int64GetDatum(stats.events[i]));
+	lbt_row_add_if(&row, stats.last_trained != 0, TimestampTzGetDatum(stats.last_trained));
+	lbt_row_add_if(&row, stats.reset_at != 0, TimestampTzGetDatum(stats.reset_at));
+	PG_RETURN_DATUM(lbt_row_result(fcinfo, &row));
+}
+
+Datum
+learnedbtree_stat_reset(PG_FUNCTION_ARGS)
+{
+	LbtFile		file;
+
+	lbt_registry_attach();
+	lbt_report_all();
+	if (PG_ARGISNULL(0))
+		lbt_stats_reset(InvalidOid);
+	else if (lbt_index_file(PG_GETARG_OID(0), &file))
+		lbt_stats_reset(PG_GETARG_OID(0));
+	PG_RETURN_VOID();
+}
+
+/* pattern, served, reason, model, height, leaves */
+static void
+describe_index(Relation index, LbtRow *row)
+{
+	const char *reason = lbt_index_unfit(index, true);
+	BlockNumber nblocks = reason ? 0 : RelationGetNumberOfBlocks(index);
+	LbtNamesItem item;
+	bool		readable;
+	bool		ignored;
+	const char *model_reason;
+	LbtRegistered model;
+
+	/* The view is of many indexes: nothing about one may fail it. */
+	if (nblocks > 0 && !lbt_bt_meta_is_good(index))
+		reason = "its metapage is damaged";
+	readable = reason == NULL;
+	if (readable && lbt_is_btree(index))
+		reason = lbt_serve_refusal(index, &ignored);
+	else if (readable)
+		(void) lbt_trainable(index, lbt_index_get(index), &reason);
+	if (reason == NULL && !lbt_enable)
+		reason = "learnedbtree.enable is off";
+	lbt_row_add_text(row, lbt_is_btree(index) && lbt_deciding_item(index, &item) ?
+					 pnstrdup(item.text, item.length) : NULL);
+	lbt_row_add(row, BoolGetDatum(reason == NULL));
+	lbt_row_add_text(row, reason);
+	if (!readable)
+		return;
+	lbt_row_add_text(row, lbt_model_state(index, lbt_index_get(index), &model, &model_reason));
+	lbt_row_add_if(row, nblocks > 0,
+				   Int32GetDatum(nblocks > 0 ? _bt_getrootheight(index) + 1 : 0));
+	lbt_row_add(row, Int64GetDatum(Max(nblocks, 1) - 1));
+}
+
+Datum
+learnedbtree_index_status(PG_FUNCTION_ARGS)
+{
+	Oid			oid = PG_GETARG_OID(0);
+	Relation	index = NULL;
+	LbtRow		row = {0};
+
+	/* The view is of many indexes, and should not wait for any. */
+	if (ConditionalLockRelationOid(oid, AccessShareLock))
+	{
+		index = try_relation_open(oid, NoLock);
+		if (index != NULL)
+			describe_index(index, &row);
+		UnlockRelationOid(oid, AccessShareLock);
+	}
+	if (index == NULL)
+	{
+		row.n = 2;				/* pattern and served are not known */
+		lbt_row_add_text(&row, "it is locked by another session, or gone");
+	}
+	else
+		relation_close(index, NoLock);
+	PG_RETURN_DATUM(lbt_row_result(fcinfo, &row));
+}
+
+/* The next item of a list that a user gave; an error if it is not proper. */
+static bool
+next_item(const char **at, LbtNamesItem *item)
+{
+	const char *problem;
+
+	if (lbt_names_next(at, item, &problem))
+		return true;
+	if (problem)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_NAME),
+				 errmsg("invalid list of index names: \"%s\"", item->text),
+				 errdetail("%s", problem)));
+	return false;
+}
+
+/* item, pattern, excludes */
+Datum
+learnedbtree_pattern_items(PG_FUNCTION_ARGS)
+{
+	const char *at = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	LbtNamesItem item;
+
+	InitMaterializedSRF(fcinfo, 0);
+	for (int n = 1; next_item(&at, &item); n++)
+	{
+		Datum		values[] = {
+			Int32GetDatum(n), PointerGetDatum(cstring_to_text_with_len(item.text, item.length)),
+			BoolGetDatum(item.excludes)
+		};
+		bool		nulls[lengthof(values)] = {0};
+
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
+
+Datum
+learnedbtree_pattern_matches(PG_FUNCTION_ARGS)
+{
+	const char *at = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	LbtNamesItem item;
+	bool		matches = false;
+
+	while (next_item(&at, &item))
+		matches |= lbt_item_matches_index(&item, PG_GETARG_OID(1));
+	PG_RETURN_BOOL(matches);
 }

@@ -9,55 +9,49 @@
 #include "fmgr.h"
 #include "registry/view.h"
 #include "storage/lockdefs.h"
+#include "utils/builtins.h"
 #include "utils/rel.h"
 
-/* What the caller must be allowed to. */
-typedef enum LbtRight
-{
-	LBT_MAY_SEE,				/* the index's owner, or pg_monitor */
-	LBT_MAY_CHANGE				/* the index's owner */
-} LbtRight;
-
 /*
- * Open a btree or learnedbtree index under this lock, or raise an error that
- * names what is wrong: no such relation, not an index, a catalog's, of another
- * access method, partitioned, invalid, temporary in another session, or not
- * the caller's.
+ * Open a function's first argument, a btree or learnedbtree index of the
+ * caller's, under this lock, or raise an error that names what is wrong: NULL,
+ * no such relation, not an index, a catalog's, of another access method,
+ * partitioned, invalid, temporary in another session, or not the caller's.
+ * With only_look members of pg_monitor need not own it.
  */
-extern Relation lbt_open_index(Oid relid, LOCKMODE lock, LbtRight right);
+extern Relation lbt_open_argument(FunctionCallInfo fcinfo, LOCKMODE lock, bool only_look);
 
-/* The first argument of a function, a regclass; an error when it is NULL. */
-extern Oid	lbt_index_argument(FunctionCallInfo fcinfo);
-
-/* A result's row: columns are added from the left, the rest are NULL. */
+/* A result's row: columns are added from the left; those left out are NULL. */
 typedef struct LbtRow
 {
 	int			n;
 	Datum		values[24];
-	bool		nulls[24];
+	bool		given[24];
 } LbtRow;
 
+/* The value; or NULL if not given. */
 static inline void
-lbt_row_add(LbtRow *row, Datum value)
+lbt_row_add_if(LbtRow *row, bool given, Datum value)
 {
-	row->nulls[row->n] = false;
+	row->given[row->n] = given;
 	row->values[row->n++] = value;
 }
 
 static inline void
-lbt_row_add_nulls(LbtRow *row, int n)
+lbt_row_add(LbtRow *row, Datum value)
 {
-	for (; n > 0; n--)
-		row->nulls[row->n++] = true;
+	lbt_row_add_if(row, true, value);
 }
 
 /* NULL where the text is NULL. */
-extern void lbt_row_add_text(LbtRow *row, const char *text);
+static inline void
+lbt_row_add_text(LbtRow *row, const char *text)
+{
+	lbt_row_add_if(row, text !=NULL, text ? CStringGetTextDatum(text) : (Datum) 0);
+}
 
 /* The row as what the function returns. */
 extern Datum lbt_row_result(FunctionCallInfo fcinfo, LbtRow *row);
-
-/* inspect.c */
 
 /*
  * The state of the index's model as users see it, and in *reason why it is not

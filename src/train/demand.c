@@ -1,37 +1,28 @@
 /*
- * demand.c - when to train again, and by whom: the retrain policy, demands for
- * training, and workers' places.
+ * demand.c - when to train again, and by whom; see demand.h.
  *
- * The unit of costs and benefits is a page visit: a descent of a tree of
- * height h visits h pages, a lookup that the model answers one, a step to the
- * right one more.  Where key codes are dear (sort keys of text) a visit says
- * too little: a training judges that (train/train.c).
+ * Counts are reported before a commit, at most every 10 ms, so that short
+ * transactions on many cores do not meet at the same cache lines, and at
+ * exit.  Not after the commit: an error there would bring the server down.
  *
- *   When to train: when as much was lost to an old model since the training as
- *   another one costs (then all of it together is at most twice what the best
- *   choice of times would have cost), and, before that is felt, when a share
- *   of the leaves has split, or pages were deleted.
+ * The retrain policy weighs page visits: a descent of a tree of height h
+ * visits h pages, a lookup that the model answers one, a step to the right one
+ * more.  src/README says when a training is wanted and when a model pays.
  *
- *   Whether it pays: when the visits that predictions have saved since the
- *   training are more than those that failed ones have wasted: so a model
- *   never costs more than it has brought.  Computing a prediction costs about
- *   half a visit (measured: 1.2 us against 3.4 us for four pages).
+ * A demand is a flag in the index's entry, raised by a report or a first use.
+ * It stays until a training has ended, in whatever process.  A worker serves
+ * the demands of one database (train/worker.c), from a place of its own:
  *
- * A demand is a flag in the index's entry: there is at most one for each
- * index.  It stays until a worker takes it.  It comes back if that could not
- * serve it, and with every later report while its reason lasts.
+ *     free --start_worker()--> expected --lbt_worker_enter()--> serving
+ *       ^                         |                                |
+ *       +--- after WORKER_MS -----+------- lbt_worker_leave() -----+
  *
- * A worker serves one database (train/worker.c).  A backend that raises a
- * demand starts one for its database, unless there is one.  If the server has
- * no slot, the demand stays, and the next report of the index tries again.
- *
- *     free --lbt_worker_start()--> starting --lbt_worker_enter(),
- *     _connected()--> serving --lbt_worker_leave()--> free
- *     (starting: after a minute without a process free; after a failure to
- *     connect refused, and free after a minute)
+ * Nobody relies on a worker that has been expected for COME_MS, nor on one for
+ * which the server had no slot: that place is free after NO_SLOT_MS.
  */
 #include "train/demand.h"
 
+#include "access/xact.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "server/guard.h"
@@ -48,17 +39,14 @@
 #define TRAINING_LEAVES_A_VISIT 8
 #define TRAINING_VISITS_MIN 4096
 
-/* A descent from a failed prediction wastes the way to it. */
+/* To compute it costs half a visit: 1.2 us against 3.4 us for four pages. */
 #define VISITS_A_PREDICTION 1.5
 
 /* Predictions before a model is judged; and that show it to be of use. */
 #define JUDGED_MIN 1000
 #define PROVEN_MIN 32768
 
-/*
- * Models of one index in a row that did not pay before retraining is left to
- * others.
- */
+/* Models in a row that did not pay: the next one is not trained on demand. */
 #define STRIKES_MAX 3
 
 /* A worker stays for a demand due so soon.  (DROP DATABASE waits for 5 s.) */
@@ -68,10 +56,9 @@
 #define REST_SHARE 20
 #define REST_MAX_MS 1000
 
-/* Limit for a worker to come; pause after a database has refused one. */
+/* Places of workers to come. */
 #define WORKER_MS 60000
-
-/* Pause after there was no slot. */
+#define COME_MS 5000
 #define NO_SLOT_MS 1000
 
 /* How often the log tells of a missing slot: normal with many databases. */
@@ -80,6 +67,12 @@
 /* The first pause after a failed training, doubled with each; the longest. */
 #define PAUSE_MS 1000
 #define PAUSE_MAX_MS (60 * 60 * 1000)
+
+#define REPORT_INTERVAL_US 10000
+
+static TimestampTz last_report = 0;
+
+/* ---- the retrain policy ---- */
 
 static void
 set_pause(LbtEntry *entry)
@@ -132,7 +125,8 @@ static bool
 wants_training(const LbtEntry *entry, int retrain_splits)
 {
 	const LbtSince *since = &entry->since;
-	uint64		threshold = retrain_splits >= 0 ? retrain_splits :
+	int			splits = retrain_splits >= 0 ? retrain_splits : lbt_retrain_splits;
+	uint64		threshold = splits >= 0 ? splits :
 		Max(entry->nleaves / SPLIT_SHARE, Min(SPLITS_MIN, entry->nleaves / SPLIT_SHARE_SMALL));
 	double		lost = since->moved + since->fallbacks * (VISITS_A_PREDICTION + entry->height);
 	double		cost = Max(entry->nleaves / TRAINING_LEAVES_A_VISIT, TRAINING_VISITS_MIN);
@@ -189,31 +183,135 @@ lbt_registry_claim(const LbtFile *file, Oid oid)
 }
 
 void
-lbt_registry_unclaim_after_error(const LbtFile *file, LbtEnding ending)
+lbt_registry_unclaim(const LbtFile *file, LbtState ending)
 {
 	LbtEntry   *entry = dshash_find(lbt_entries, file, true);
+	bool		failed = ending == LBT_FAILED || ending == LBT_DAMAGED;
 
 	if (entry == NULL)
 		return;
 	if (entry->trainer == MyProcPid)
 		entry->trainer = 0;
-	if (ending != LBT_ENDED)
+	if (ending != LBT_READY)
+		entry->wanted = false;
+	if (failed)
 		set_pause(entry);
-	if (ending != LBT_ENDED && entry->state != LBT_READY)
+	if (failed && entry->state != LBT_READY)
 	{
-		entry->state = ending == LBT_ENDED_BY_DAMAGE ? LBT_DAMAGED : LBT_FAILED;
+		entry->state = ending;
 		entry->trained_blocks = NO_GROWTH_BLOCKS;
 		entry->changed_at = GetCurrentTimestamp();
 	}
 	dshash_release_lock(lbt_entries, entry);
-	if (ending != LBT_ENDED)
+	if (failed)
 		pg_atomic_fetch_add_u64(&lbt_control->generation, 1);
 }
 
-void
-lbt_registry_unclaim(const LbtFile *file, LbtEnding ending)
+/* ---- workers ---- */
+
+/* This process's, if it is a worker. */
+static LbtWorker *own_place = NULL;
+
+/* Register a worker with the server; false when there is no slot. */
+static bool
+register_worker(Oid database)
 {
-	LBT_GUARDED(lbt_registry_unclaim_after_error(file, ending), (void) 0);
+	BackgroundWorker worker = {
+		.bgw_name = "learnedbtree worker",.bgw_type = "learnedbtree worker",
+		.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION,
+		.bgw_start_time = BgWorkerStart_ConsistentState,.bgw_restart_time = BGW_NEVER_RESTART,
+		.bgw_library_name = "learnedbtree",.bgw_function_name = "lbt_worker_main",
+		.bgw_main_arg = ObjectIdGetDatum(database)
+	};
+
+	return RegisterDynamicBackgroundWorker(&worker, NULL);
+}
+
+/* The place of the database's worker, or a free one, or NULL; lock is held. */
+static LbtWorker *
+find_place(Oid database, TimestampTz now)
+{
+	LbtWorker  *found = NULL;
+
+	for (int i = 0; i < LBT_WORKERS_LIMIT; i++)
+	{
+		LbtWorker  *w = &lbt_control->workers[i];
+
+		if (w->pid == 0 && w->until <= now)
+			w->database = InvalidOid;
+		if (w->database == database)
+			return w;
+		if (w->database == InvalidOid && found == NULL)
+			found = w;
+	}
+	return found;
+}
+
+/*
+ * Have a worker serve a database.  wake: one that is there already looks for
+ * demands at once.  False when none can be started, or none has come.
+ */
+static bool
+start_worker(Oid database, bool wake)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	bool		slot = true;
+	bool		served = false;
+	LbtWorker  *place;
+
+	LWLockAcquire(&lbt_control->workers_lock, LW_EXCLUSIVE);
+	place = find_place(database, now);
+	if (place != NULL)
+	{
+		if (place->database != database)
+		{
+			slot = register_worker(database);
+			place->database = database;
+			place->until = TimestampTzPlusMilliseconds(now, slot ? WORKER_MS : NO_SLOT_MS);
+		}
+		else if (wake && place->pid != 0)
+			SetLatch(place->latch);
+		served = place->pid != 0 ||
+			place->until > TimestampTzPlusMilliseconds(now, WORKER_MS - COME_MS);
+	}
+	LWLockRelease(&lbt_control->workers_lock);
+
+	if (!slot && lbt_log_is_due(&lbt_control->no_slot_told, TELL_US))
+		ereport(LOG,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("out of background worker slots: could not start the learnedbtree worker"),
+				 errhint("Models are not trained in the background meanwhile. Raise max_worker_processes.")));
+	return served;
+}
+
+bool
+lbt_worker_enter(Oid database)
+{
+	LbtWorker  *place;
+
+	LWLockAcquire(&lbt_control->workers_lock, LW_EXCLUSIVE);
+	place = find_place(database, GetCurrentTimestamp());
+	if (place != NULL && place->pid == 0)
+	{
+		place->database = database;
+		place->pid = MyProcPid;
+		place->latch = MyLatch;
+		own_place = place;
+	}
+	LWLockRelease(&lbt_control->workers_lock);
+	return own_place != NULL;
+}
+
+void
+lbt_worker_leave(void)
+{
+	if (own_place == NULL)
+		return;
+	LWLockAcquire(&lbt_control->workers_lock, LW_EXCLUSIVE);
+	own_place->pid = 0;
+	own_place->until = 0;
+	own_place = NULL;
+	LWLockRelease(&lbt_control->workers_lock);
 }
 
 /* ---- demands ---- */
@@ -231,35 +329,30 @@ due_in(const LbtEntry *entry)
 }
 
 /*
- * A model that does not pay, off, is a strike, and one that has been of use
- * ends their row.
+ * Report an index's events to the retrain policy, mark the index as used, and
+ * have a worker started where a training is wanted.  True when none is
+ * available.  May raise errors.
  */
-static void
-count_strikes(LbtEntry *entry, bool off)
+static bool
+report_to_policy(const LbtIndex *index, const uint64 *events)
 {
-	if (entry->state != LBT_READY)
-		return;
-	if (entry->since.predictions > PROVEN_MIN)
-		entry->strikes = 0;
-	if (off)
-		entry->strikes = Min(entry->strikes + 1, STRIKES_MAX);
-}
-
-bool
-lbt_demand_report(const LbtFile *file, Oid oid, const uint64 *events, int retrain_splits)
-{
-	LbtEntry   *entry = dshash_find(lbt_entries, file, true);
+	LbtEntry   *entry = dshash_find(lbt_entries, &index->file, true);
 	TimestampTz now = GetCurrentTimestamp();
+	bool		ready;
 	bool		off;
 	int64		wait = -1;
 
 	if (entry == NULL)
 		return false;
-	entry->oid = oid;
+
+	/* An extension may have given this index the file of another. */
+	entry->oid = index->oid;
 	pg_atomic_write_u64(&entry->used_at, (uint64) now);
 	add_events(&entry->since, events);
-	off = entry->state == LBT_READY && !pays(entry);
-	count_strikes(entry, off);
+	ready = entry->state == LBT_READY;
+	off = ready && !pays(entry);
+	if (ready && entry->since.predictions > PROVEN_MIN)
+		entry->strikes = 0;
 	if (off)
 	{
 		/*
@@ -267,19 +360,20 @@ lbt_demand_report(const LbtFile *file, Oid oid, const uint64 *events, int retrai
 		 * chance; also if one is wanted already, because this one came from a
 		 * saved model.
 		 */
+		entry->strikes = Min(entry->strikes + 1, STRIKES_MAX);
 		entry->wanted = lbt_autotrain && entry->strikes < STRIKES_MAX &&
 			(entry->wanted || entry->since.splits + entry->since.deleted > 0);
 	}
-	else if (entry->state == LBT_READY && lbt_autotrain && wants_training(entry, retrain_splits) &&
-			 entry->not_before <= now)
-		entry->wanted = true;	/* else it failed a moment ago: no use */
+	else if (ready && lbt_autotrain && entry->not_before <= now &&
+			 wants_training(entry, index->serving.options.retrain_splits))
+		entry->wanted = true;
 	if (entry->wanted && lbt_autotrain)
 		wait = due_in(entry);
 	if (off)
 		lbt_entry_replace_model(entry, LBT_NOT_PAYING, InvalidDsaPointer, 0);
 	else
 		dshash_release_lock(lbt_entries, entry);
-	return wait >= 0 && wait <= SOON_MS && !lbt_worker_start(file->database, wait == 0) &&
+	return wait >= 0 && wait <= SOON_MS && !start_worker(index->file.database, wait == 0) &&
 		wait == 0;
 }
 
@@ -296,13 +390,13 @@ lbt_demand_raise(const LbtFile *file, Oid oid)
 
 		entry->wanted = true;
 		dshash_release_lock(lbt_entries, entry);
-		raised = lbt_worker_start(file->database, true);
+		raised = start_worker(file->database, true);
 	}
 	LBT_GUARD_END(raised = false);
 	return raised;
 }
 
-/* Find this database's oldest demand that is due; see lbt_demand_take(). */
+/* This database's oldest demand that is due; see lbt_demand_take(). */
 static bool
 find_demand(LbtFile *file, int *next_in)
 {
@@ -344,7 +438,6 @@ lbt_demand_take(LbtFile *file, Oid *oid, int *next_in)
 			if (entry == NULL)
 				continue;
 			taken = entry->wanted;
-			entry->wanted = false;
 			entry->attempted_at = GetCurrentTimestamp();
 			*oid = entry->oid;
 			dshash_release_lock(lbt_entries, entry);
@@ -354,140 +447,66 @@ lbt_demand_take(LbtFile *file, Oid *oid, int *next_in)
 	return taken;
 }
 
-void
-lbt_demand_defer(const LbtFile *file, int ms)
-{
-	LbtEntry   *entry = dshash_find(lbt_entries, file, true);
-
-	if (entry == NULL)
-		return;
-	entry->wanted = true;
-	entry->not_before = Max(entry->not_before,
-							TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ms));
-	dshash_release_lock(lbt_entries, entry);
-}
-
-/* ---- workers ---- */
-
-/* In a worker: its place, and whether it has connected. */
-static LbtWorker *own_place = NULL;
-static bool connected = false;
-
-/* Register a worker with the server; false when there is no slot. */
-static bool
-register_worker(Oid database)
-{
-	BackgroundWorker worker = {
-		.bgw_name = "learnedbtree worker",.bgw_type = "learnedbtree worker",
-		.bgw_library_name = "learnedbtree",.bgw_function_name = "lbt_worker_main",
-	};
-
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-	worker.bgw_start_time = BgWorkerStart_ConsistentState;
-	worker.bgw_restart_time = BGW_NEVER_RESTART;
-	worker.bgw_main_arg = ObjectIdGetDatum(database);
-	return RegisterDynamicBackgroundWorker(&worker, NULL);
-}
-
-/* The place of the database's worker, or a free one, or NULL; lock is held. */
-static LbtWorker *
-find_place(Oid database, TimestampTz now)
-{
-	LbtWorker  *found = NULL;
-
-	for (int i = 0; i < LBT_WORKERS_LIMIT; i++)
-	{
-		LbtWorker  *w = &lbt_control->workers[i];
-
-		if (w->pid == 0 && w->until <= now)
-			w->database = InvalidOid;
-		if (w->database == database || (w->database == InvalidOid && found == NULL))
-			found = w;
-		if (w->database == database)
-			break;
-	}
-	return found;
-}
+/* ---- reports ---- */
 
 bool
-lbt_worker_start(Oid database, bool wake)
+lbt_report(LbtIndex *index)
 {
-	TimestampTz now = GetCurrentTimestamp();
-	uint64		no_slot_at = pg_atomic_read_u64(&lbt_control->no_slot_at);
-	bool		slot = true;
-	bool		served = false;
-	LbtWorker  *place;
+	volatile bool unserved = false;
+	uint64		events[LBT_NEVENTS];
 
-	LWLockAcquire(&lbt_control->workers_lock, LW_EXCLUSIVE);
-	place = find_place(database, now);
-	if (place != NULL && place->database == database)
+	if (!index->shareable || !lbt_guard_may_enter())
+		return false;
+	for (int i = 0; i < LBT_NEVENTS; i++)
+		events[i] = lbt_count_unflushed(index, i);
+	LBT_GUARD_BEGIN();
 	{
-		served = !place->refused;
-		if (wake && place->pid != 0)
-			SetLatch(place->latch);
+		unserved = report_to_policy(index, events);
+		lbt_stats_add(index->file.database, index->oid, events);
 	}
-	else if (place != NULL && (no_slot_at == 0 || (uint64) now - no_slot_at >= NO_SLOT_MS * 1000))
-	{
-		served = slot = register_worker(database);
-		if (served)
-		{
-			place->database = database;
-			place->refused = false;
-			place->until = TimestampTzPlusMilliseconds(now, WORKER_MS);
-		}
-	}
-	LWLockRelease(&lbt_control->workers_lock);
-
-	if (!slot)
-		pg_atomic_write_u64(&lbt_control->no_slot_at, now);
-	if (!slot && lbt_log_is_due(&lbt_control->no_slot_told, TELL_US))
-		ereport(LOG,
-				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-				 errmsg("out of background worker slots: could not start the learnedbtree worker"),
-				 errhint("Models are not trained in the background meanwhile. Raise max_worker_processes.")));
-	return served;
-}
-
-bool
-lbt_worker_enter(Oid database)
-{
-	TimestampTz now = GetCurrentTimestamp();
-
-	LWLockAcquire(&lbt_control->workers_lock, LW_EXCLUSIVE);
-	for (int i = 0; i < LBT_WORKERS_LIMIT; i++)
-	{
-		LbtWorker  *w = &lbt_control->workers[i];
-
-		if (w->database == database && w->pid == 0 && !w->refused && w->until > now)
-			own_place = w;
-	}
-	if (own_place != NULL)
-	{
-		own_place->pid = MyProcPid;
-		own_place->latch = MyLatch;
-	}
-	LWLockRelease(&lbt_control->workers_lock);
-	return own_place != NULL;
+	LBT_GUARD_END((void) 0);
+	memcpy(index->counts.reported, index->counts.events, sizeof(index->counts.reported));
+	return unserved;
 }
 
 void
-lbt_worker_connected(void)
+lbt_report_all(void)
 {
-	connected = true;
-	pg_atomic_write_u64(&lbt_control->no_slot_at, 0);
+	while (!dlist_is_empty(&lbt_dirty_indexes))
+	{
+		LbtIndex   *index = dlist_container(LbtIndex, counts.node,
+											dlist_pop_head_node(&lbt_dirty_indexes));
+
+		index->counts.dirty = false;
+		(void) lbt_report(index);
+	}
+	last_report = GetCurrentTimestamp();
 }
 
-void
-lbt_worker_leave(void)
+static void
+report_at_exit(void)
 {
-	LbtWorker  *place = own_place;
+	if (!lbt_guard_has_failed)
+		lbt_report_all();
+}
 
-	if (place == NULL)
+static void
+report_before_commit(XactEvent event, void *arg)
+{
+	TimestampTz now;
+
+	if (dlist_is_empty(&lbt_dirty_indexes) ||
+		!(event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PARALLEL_PRE_COMMIT ||
+		  event == XACT_EVENT_PRE_PREPARE))
 		return;
-	LWLockAcquire(&lbt_control->workers_lock, LW_EXCLUSIVE);
-	place->pid = 0;
-	place->refused = !connected;
-	place->until = connected ? 0 : TimestampTzPlusMilliseconds(GetCurrentTimestamp(), WORKER_MS);
-	own_place = NULL;
-	LWLockRelease(&lbt_control->workers_lock);
+	now = GetCurrentTimestamp();
+	if (now < last_report || now - last_report >= REPORT_INTERVAL_US)
+		lbt_report_all();
+}
+
+void
+lbt_report_init(void)
+{
+	RegisterXactCallback(report_before_commit, NULL);
+	lbt_at_exit(report_at_exit);
 }

@@ -45,10 +45,6 @@ lbt_leafwalk_begin(LbtLeafWalk *walk, Relation rel)
 	walk->height = meta->btm_level + 1;
 	walk->empty = walk->next_page == P_NONE;
 	_bt_relbuf(rel, buf);
-	if (walk->height == 1)
-		return;
-	walk->page = palloc(sizeof(PGAlignedBlock));
-	walk->high_key = palloc(sizeof(PGAlignedBlock));
 	if (walk->height > 2)
 		read_ahead(walk, lbt_bt_get_endpoint(rel, 2, false, NULL));
 }
@@ -57,14 +53,14 @@ lbt_leafwalk_begin(LbtLeafWalk *walk, Relation rel)
 static void
 keep_high_key(LbtLeafWalk *walk)
 {
-	Page		page = walk->page->data;
+	Page		page = walk->page.data;
 	IndexTuple	high_key;
 
 	if (walk->last == InvalidOffsetNumber || P_RIGHTMOST(BTPageGetOpaque(page)))
 		return;
 	high_key = (IndexTuple) PageGetItem(page, PageGetItemId(page, P_HIKEY));
-	memcpy(walk->high_key->data, high_key, IndexTupleSize(high_key));
-	walk->separator = (IndexTuple) walk->high_key->data;
+	memcpy(walk->high_key.data, high_key, IndexTupleSize(high_key));
+	walk->separator = (IndexTuple) walk->high_key.data;
 }
 
 /* Copy the next page of level 1; false at the end. */
@@ -82,24 +78,21 @@ copy_page(LbtLeafWalk *walk)
 		_bt_getbuf(walk->rel, walk->next_page, BT_READ);
 	if (!BufferIsValid(buf))
 		return false;
-	memcpy(walk->page->data, BufferGetPage(buf), BLCKSZ);
+	memcpy(walk->page.data, BufferGetPage(buf), BLCKSZ);
 	block = BufferGetBlockNumber(buf);
 	_bt_relbuf(walk->rel, buf);
 	CHECK_FOR_INTERRUPTS();
 	if (block == walk->last_child && walk->next_parent != P_NONE)
 		read_ahead(walk, _bt_getbuf(walk->rel, walk->next_parent, BT_READ));
 
-	opaque = BTPageGetOpaque(walk->page->data);
+	opaque = BTPageGetOpaque(walk->page.data);
 	walk->next_page = opaque->btpo_next;
 	walk->next = P_FIRSTDATAKEY(opaque);
 	walk->damaged = P_ISLEAF(opaque) || opaque->btpo_level != 1;
 
-	/*
-	 * The children of a page that is being deleted are its right neighbour's
-	 * by now.
-	 */
+	/* The children of a page being deleted are its right neighbour's now. */
 	walk->last = walk->damaged || P_IGNORE(opaque) ? InvalidOffsetNumber :
-		PageGetMaxOffsetNumber(walk->page->data);
+		PageGetMaxOffsetNumber(walk->page.data);
 	return !walk->damaged;
 }
 
@@ -121,7 +114,7 @@ lbt_leafwalk_next(LbtLeafWalk *walk)
 	while (walk->next == InvalidOffsetNumber || walk->next > walk->last)
 		if (!copy_page(walk))
 			return false;
-	page = walk->page->data;
+	page = walk->page.data;
 	downlink = (IndexTuple) PageGetItem(page, PageGetItemId(page, walk->next));
 	if (walk->next > P_FIRSTDATAKEY(BTPageGetOpaque(page)))
 		walk->separator = downlink;

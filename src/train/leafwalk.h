@@ -3,10 +3,10 @@
  * of it, by a walk along level 1.
  *
  * No leaf is read.  Between two steps no lock or pin is held: each page of
- * level 1 is copied under a share lock and looked at without one.  A page that
- * splits after it was copied costs nothing: the copy still names all children,
- * and its right link is the one from before the split.  Leaves split
- * meanwhile, or whose split is unfinished, come without their right halves.
+ * level 1 is copied under a share lock.  If it splits after that, the copy
+ * still names all children, and its right link is the one from before.  Leaves
+ * split meanwhile, or whose split is unfinished, come without their right
+ * halves.
  *
  *     level 2   [ . . . ] -> [ . . . ]   names pages of level 1: the operating
  *                 | | |        | | |     system is told of them ahead of need
@@ -34,13 +34,13 @@ typedef struct LbtLeafWalk
 	BlockNumber next_page;		/* P_NONE: there is none */
 	OffsetNumber next;			/* downlink; InvalidOffsetNumber: none yet */
 	OffsetNumber last;			/* InvalidOffsetNumber: not to be looked at */
-	PGAlignedBlock *page;		/* the copy */
-	PGAlignedBlock *high_key;	/* room for that of the page before */
+	PGAlignedBlock page;		/* the copy */
+	PGAlignedBlock high_key;	/* of the page before */
 	BlockNumber next_parent;	/* on level 2; P_NONE: there is none */
 	BlockNumber last_child;		/* of the parent before */
 } LbtLeafWalk;
 
-/* Begin a walk.  Allocates in the current context, where it stays. */
+/* Begin a walk. */
 extern void lbt_leafwalk_begin(LbtLeafWalk *walk, Relation rel);
 
 /* The next leaf; false behind the last. */

@@ -11,7 +11,7 @@
 #include "utils/timestamp.h"
 
 #define SAVED_MAGIC 0x4c425453	/* "LBTS" */
-#define SAVED_VERSION 1
+#define SAVED_VERSION 2
 
 /* What the metapage has to spare; zeroes without a saved model. */
 typedef struct SavedModel

@@ -7,39 +7,36 @@
 #include "train/train.h"
 
 #include "key/bound.h"
-#include "registry/counters.h"
+#include "key/sortkey.h"
 #include "registry/xact.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"
 #include "server/compat.h"
 #include "server/guard.h"
 #include "server/shared.h"
-#include "server/sortkey.h"
 #include "train/demand.h"
 #include "train/leafwalk.h"
-#include "train/report.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
-/* Room for knots that is always taken. */
 #define KNOTS_MIN 1024
 
-/* The least memory of a training: enough for first use, and separators. */
+/* The least memory of a training: enough for first use, with separators. */
 #define BUDGET_MIN_KB 1024
 
 /* Growth of the file that is worth a new try where there is no model. */
 #define GROWTH_SHIFT 2			/* a quarter */
 
-/* Splits of a backend after which a long statement reports them at once. */
+/* Splits of a backend that a long statement reports at once. */
 #define SPLITS_BEFORE_REPORT 16
 
 /* An index of so few leaves is trained in passing. */
 #define SMALL_LEAVES 4096
 
-/* The worker, not the query, trains files of this size (1 ms) on first use. */
+/* Files of this size (1 ms) are trained by the worker on first use. */
 #define FIRST_USE_BLOCKS 8192
 
 /*
@@ -51,10 +48,10 @@
 #define LEAVES_A_BYTE 20
 #define LONG_BYTES 256
 
-/* A backend that found no model asks only so much later again. */
+/* A backend that found no model asks again so much later. */
 #define ASK_AGAIN_MS 1000
 
-/* Copy separators' byte strings into pieces of memory of this size. */
+/* Separators' byte strings are copied into pieces of this size. */
 #define STRINGS_BYTES (64 * 1024)
 
 /*
@@ -62,8 +59,8 @@
  *
  * Memory.  All of it is private and within maintenance_work_mem.  The leaves
  * have to fit.  The separators of all leaves, from which codes are learned,
- * are kept as long as they fit beside; otherwise the codes come from a second
- * walk, and the model has no separators.
+ * are kept while they fit, too; otherwise the codes come from a second walk,
+ * and the model has no separators.
  */
 typedef struct Harvest
 {
@@ -71,15 +68,13 @@ typedef struct Harvest
 	const LbtKeySpec *spec;
 	LbtTrained *trained;		/* the outcome */
 	LbtModelHeader *header;		/* of trained */
-	uint32		capacity;
-	uint32		limit;			/* as many fit into the memory allowed */
+	Size		capacity;
 	LbtLeaf    *leaves;			/* header->nleaves */
 	bool		code_known;		/* codes can be made as leaves come */
 	MemoryContext separators;	/* NULL: they are not kept */
 	LbtKeyValue *values;		/* spec->ncolumns for each leaf */
 	uint8	   *nvalues;
-	Size		string_bytes;	/* of byte strings of separators */
-	char	   *strings;		/* where there is room for more */
+	char	   *strings;		/* room for more byte strings of separators */
 	Size		strings_left;
 	char	   *scratch;		/* for those of one separator */
 	MemoryContext passing;		/* for compressed ones */
@@ -88,51 +83,42 @@ typedef struct Harvest
 	int			nseparator;
 } Harvest;
 
-/* Bytes for a training; never less than first use needs, as all share it. */
+/* Bytes for a training. */
 static Size
 budget(void)
 {
 	return (Size) Max(maintenance_work_mem, BUDGET_MIN_KB) * 1024;
 }
 
-static void *
-enlarge(MemoryContext context, void *old, Size bytes)
+/* What the current context leaves of it. */
+static Size
+budget_left(void)
 {
-	return old ? repalloc_huge(old, bytes) : MemoryContextAllocHuge(context, bytes);
+	return budget() - Min(budget(), MemoryContextMemAllocated(CurrentMemoryContext, true));
 }
 
-/* Make room for one more leaf, and its separator while memory is enough. */
+/*
+ * Make room for leaves, about as many as the file has blocks, and for their
+ * separators, if there is memory for both.
+ */
 static void
 make_room(Harvest *h)
 {
-	Size		of_leaf = sizeof(LbtLeaf) + h->spec->ncolumns * sizeof(LbtKeyValue) + 1;
-	bool		full = h->header->nleaves == h->capacity;
+	Size		of_separator = h->spec->ncolumns * sizeof(LbtKeyValue);
+	Size		nblocks = RelationGetNumberOfBlocks(h->rel);
 
-	if (full)
-		h->capacity = Min(Max(h->capacity * 2, 1024), h->limit);
-	if (h->separators && h->string_bytes + h->capacity * of_leaf > budget())
-	{
-		MemoryContextDelete(h->separators);
-		h->separators = NULL;
-	}
-	if (!full)
+	h->capacity = Min(Min((Size) lbt_max_model_memory * 1024, budget()) / sizeof(LbtLeaf),
+					  Min(nblocks + nblocks / 8 + 1024, PG_UINT32_MAX / 2));
+	h->leaves = MemoryContextAllocHuge(CurrentMemoryContext, h->capacity * sizeof(LbtLeaf));
+
+	/* A single number is its code. */
+	h->code_known = h->spec->ncolumns == 1 && !h->spec->column[0].bytes;
+	if (h->code_known || h->capacity * (of_separator + 1) > budget_left())
 		return;
-	h->leaves = enlarge(CurrentMemoryContext, h->leaves, h->capacity * sizeof(LbtLeaf));
-	if (h->separators)
-	{
-		h->values = enlarge(h->separators, h->values,
-							h->capacity * h->spec->ncolumns * sizeof(LbtKeyValue));
-		h->nvalues = enlarge(h->separators, h->nvalues, h->capacity);
-	}
-}
-
-/* For pg_stat_activity. */
-static void
-report_training(void)
-{
-	static uint32 event = 0;
-
-	pgstat_report_wait_start(lbt_wait_event(&event, "LearnedBtreeTrain"));
+	h->separators = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree separators",
+										  ALLOCSET_DEFAULT_SIZES);
+	h->values = MemoryContextAllocHuge(h->separators, h->capacity * of_separator);
+	h->nvalues = MemoryContextAllocHuge(h->separators, h->capacity);
 }
 
 /* Add a leaf whose left separator is h->separator. */
@@ -168,7 +154,6 @@ copy_bytes(Harvest *h, int column, const uint8 *bytes, uint32 length)
 		if (h->strings_left < length)
 		{
 			h->strings = MemoryContextAlloc(h->separators, STRINGS_BYTES);
-			h->string_bytes += STRINGS_BYTES;
 			h->strings_left = STRINGS_BYTES;
 		}
 		copy = h->strings;
@@ -201,14 +186,6 @@ set_separator(Harvest *h, IndexTuple pivot)
 	MemoryContextReset(h->passing);
 }
 
-/* Sort keys may contradict the separators' order: no damage, pages decide. */
-static void
-straighten(LbtLeaf *leaves, uint32 nleaves)
-{
-	for (uint32 i = 1; i < nleaves; i++)
-		leaves[i].min_code = Max(leaves[i].min_code, leaves[i - 1].min_code);
-}
-
 /* Keep separators where codes do not tell keys apart, if models have room. */
 static void
 keep_separators(Harvest *h)
@@ -217,19 +194,18 @@ keep_separators(Harvest *h)
 	Size		room = (Size) lbt_max_model_memory * 1024 - nleaves * sizeof(LbtLeaf);
 	uint32		max_bytes = Min(lbt_separators_max_bytes(nleaves), room / 2);
 	LbtSeparatorKeys keys = {.values = h->values,.nvalues = h->nvalues,
-	.ncolumns = h->spec->ncolumns,.order = h->spec->order};
+	.ncolumns = h->spec->ncolumns,.order = h->spec->order,.leaves = h->leaves};
 	Size		scratch_bytes = lbt_separators_scratch_bytes(nleaves);
 	void	   *separators;
 	void	   *scratch;
 
 	if (!lbt_separators_needed(&h->header->code, keys.ncolumns, h->leaves, nleaves) ||
-		MemoryContextMemAllocated(CurrentMemoryContext, true) + max_bytes +
-		scratch_bytes > budget())
+		max_bytes + scratch_bytes > budget_left())
 		return;
 	separators = MemoryContextAllocHuge(CurrentMemoryContext, max_bytes);
 	scratch = MemoryContextAllocHuge(CurrentMemoryContext, scratch_bytes);
 	h->header->separator_bytes = lbt_separators_build(&keys, nleaves, separators, max_bytes,
-													  scratch);
+													  scratch, &h->header->ties);
 	pfree(scratch);
 	h->trained->separators = separators;
 }
@@ -238,6 +214,7 @@ keep_separators(Harvest *h)
 static void
 walk_leaves(Harvest *h)
 {
+	static uint32 event = 0;
 	LbtLeafWalk walk;
 
 	h->header->nleaves = 0;
@@ -248,14 +225,19 @@ walk_leaves(Harvest *h)
 	h->trained->state = walk.empty ? LBT_EMPTY : LBT_READY;
 	while (h->trained->state == LBT_READY && lbt_leafwalk_next(&walk))
 	{
-		/* Repeat it: reading a page ends it with its own wait event. */
-		report_training();
-		if (h->header->nleaves >= h->limit)
+		/* Again: reading a page has ended it with its own wait event. */
+		pgstat_report_wait_start(lbt_wait_event(&event, "LearnedBtreeTrain"));
+		if (h->header->nleaves >= h->capacity)
 		{
 			h->trained->state = LBT_TOO_LARGE;
 			break;
 		}
-		make_room(h);
+		if (h->separators && MemoryContextMemAllocated(h->separators, false) +
+			h->capacity * sizeof(LbtLeaf) > budget())
+		{
+			MemoryContextDelete(h->separators);
+			h->separators = NULL;
+		}
 		if (walk.separator)
 			set_separator(h, walk.separator);
 		add_leaf(h, walk.block);
@@ -265,10 +247,9 @@ walk_leaves(Harvest *h)
 }
 
 /*
- * Will keys cost more than descents do, going by those of the last walk?  The
- * longer a text, the longer the provider takes for its sort key; the more
- * leaves, the more comparisons a descent makes, and the fewer of its pages are
- * in the processor's caches.
+ * Will keys cost more than descents do, going by those of the last walk?  A
+ * long text's sort key takes the provider long; a descent takes long among
+ * many leaves.  src/README has figures.
  */
 static bool
 keys_are_dear(uint32 nleaves)
@@ -284,50 +265,48 @@ static void
 harvest(Harvest *h)
 {
 	LbtKeyCode *code = &h->header->code;
+	LbtLeaf    *leaves;
+	uint32		nleaves;
 	bool		saves = !lbt_is_btree(h->rel) && !RecoveryInProgress();
 
 	h->learner = palloc(sizeof(LbtKeyLearner));
 	h->scratch = palloc(LBT_CODE_COLUMNS * LBT_SCRATCH_BYTES);
 	h->passing = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree separator",
 									   ALLOCSET_SMALL_SIZES);
-
-	/* A single number is its code. */
-	h->code_known = h->spec->ncolumns == 1 && !h->spec->column[0].bytes;
-	if (!h->code_known)
-		h->separators = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree separators",
-											  ALLOCSET_DEFAULT_SIZES);
+	make_room(h);
 	lbt_keycode_begin(h->learner, h->spec->ncolumns, h->spec->order);
 	lbt_keycode_finish(h->learner, code);	/* all there is to learn of one */
 	walk_leaves(h);
 	lbt_keycode_finish(h->learner, code);
 	if (h->trained->state == LBT_READY && !h->separators && !h->code_known)
 	{
-		/*
-		 * Leaves that appeared since the first walk get codes within what it
-		 * has seen.
-		 */
+		/* New leaves get codes within what the first walk has seen. */
 		h->code_known = true;
 		walk_leaves(h);
 	}
-	if (h->trained->state != LBT_READY || h->header->nleaves == 0)
+	leaves = h->leaves;
+	nleaves = h->header->nleaves;
+	if (h->trained->state != LBT_READY || nleaves == 0)
 		return;
-	if (keys_are_dear(h->header->nleaves))
+	if (keys_are_dear(nleaves))
 	{
 		h->trained->state = LBT_DEAR_KEYS;
 		if (saves)
 			lbt_metapage_write(h->rel, code, NULL, 0);
 		return;
 	}
-	for (uint32 i = 0; h->separators && i < h->header->nleaves; i++)
-		h->leaves[i].min_code = lbt_keycode(code, &h->values[(Size) i * h->spec->ncolumns],
-											h->nvalues[i], LBT_MISSING_LOW);
-	if (h->spec->sort_keys)
-		straighten(h->leaves, h->header->nleaves);
+	for (uint32 i = 0; h->separators && i < nleaves; i++)
+		leaves[i].min_code = lbt_keycode(code, &h->values[(Size) i * h->spec->ncolumns],
+										 h->nvalues[i], LBT_MISSING_LOW);
+
+	/* Sort keys may contradict the separators' order: no damage. */
+	for (uint32 i = 1; h->spec->sort_keys && i < nleaves; i++)
+		leaves[i].min_code = Max(leaves[i].min_code, leaves[i - 1].min_code);
 	if (saves)
-		lbt_metapage_write(h->rel, code, h->leaves, h->header->nleaves);
+		lbt_metapage_write(h->rel, code, leaves, nleaves);
 	if (h->separators)
 		keep_separators(h);		/* not before: a saved model has none */
-	h->leaves[0].min_code = 0;
+	leaves[0].min_code = 0;
 }
 
 /* The blocks in order (FNV-1a): trainings that agree found the same leaves. */
@@ -343,17 +322,15 @@ fingerprint(const LbtLeaf *leaves, uint32 nleaves)
 
 /*
  * Fit a spline to leaves in key order, within max_error or, where its knots do
- * not fit into the memory left, a larger one.  Fills in what trained says of
- * leaves and knots.  False when the codes are not in order.
+ * not fit into the memory left, a larger one.  False when the codes are not in
+ * order.
  */
 static bool
 fit(const LbtIndex *index, const LbtLeaf *leaves, uint32 nleaves, LbtTrained *trained)
 {
 	int			max_error = index->serving.options.max_error > 0 ?
 		index->serving.options.max_error : lbt_max_error;
-	Size		taken = MemoryContextMemAllocated(CurrentMemoryContext, true);
-	Size		room = budget() > taken ? (budget() - taken) / sizeof(LbtKnot) : 0;
-	uint32		max_knots = Min(nleaves, Max(room, KNOTS_MIN));
+	uint32		max_knots = Min(nleaves, Max(budget_left() / sizeof(LbtKnot), KNOTS_MIN));
 	LbtKnot    *knots = MemoryContextAllocHuge(CurrentMemoryContext,
 											   (Size) max_knots * sizeof(LbtKnot));
 	LbtSplineFit spline;
@@ -395,8 +372,6 @@ train(Relation rel, LbtIndex *index, bool new_file)
 				end;
 
 	INSTR_TIME_SET_CURRENT(start);
-	h.limit = Min(Min((Size) lbt_max_model_memory * 1024, budget()) / sizeof(LbtLeaf),
-				  PG_UINT32_MAX / 2);
 	harvest(&h);
 	if (trained.state == LBT_READY && !fit(index, h.leaves, header->nleaves, &trained))
 		trained.state = LBT_DAMAGED;
@@ -417,14 +392,13 @@ train(Relation rel, LbtIndex *index, bool new_file)
 	if (trained.state == LBT_READY)
 	{
 		trained.fingerprint = fingerprint(h.leaves, header->nleaves);
-		if (MemoryContextMemAllocated(CurrentMemoryContext, true) +
-			(Size) trained.blocks * sizeof(int32) <= budget())
+		if ((Size) trained.blocks * sizeof(int32) <= budget_left())
 			lbt_index_take_hints(index, h.leaves, header->nleaves, trained.blocks);
 	}
 	if (trained.state == LBT_TOO_LARGE && index->state == LBT_READY)
 	{
 		/* An old model is better than none; pause. */
-		lbt_registry_unclaim(&index->file, LBT_ENDED_BY_ERROR);
+		lbt_registry_unclaim(&index->file, LBT_FAILED);
 		return LBT_TOO_LARGE;
 	}
 	lbt_count(index, LBT_EV_TRAINING);
@@ -440,11 +414,7 @@ ask_later(LbtIndex *index)
 													  ASK_AGAIN_MS));
 }
 
-/*
- * For an index without a model: take the saved one, and have it trained; or
- * leave a large index's first training to a worker; or, where there is none,
- * train it.  A new file can only be trained here.
- */
+/* See lbt_train_on_use().  A new file can only be trained here. */
 static LbtState
 train_first(Relation rel, LbtIndex *index, bool new_file)
 {
@@ -454,13 +424,9 @@ train_first(Relation rel, LbtIndex *index, bool new_file)
 	if (index->state == LBT_UNTRAINED && !lbt_is_btree(rel) &&
 		lbt_metapage_read(rel, index, &saved) &&
 		fit(index, saved.leaves, saved.header.nleaves, &saved) &&
-		publish(index, &saved, new_file) == LBT_READY)
-	{
-		bool		served = lbt_autotrain && lbt_worker_start(index->file.database, true);
-
-		if (served || large)
-			return LBT_READY;
-	}
+		publish(index, &saved, new_file) == LBT_READY &&
+		(lbt_demand_raise(&index->file, index->oid) || large))
+		return LBT_READY;
 	if (large && !new_file && lbt_demand_raise(&index->file, index->oid))
 	{
 		ask_later(index);
@@ -471,22 +437,27 @@ train_first(Relation rel, LbtIndex *index, bool new_file)
 
 /*
  * How has a training ended by this error?  A query cancelled by its user or a
- * time limit says nothing of the index, damage will be there again next time,
- * and anything else may be over in a moment.
+ * time limit says nothing about the index.
  */
-static LbtEnding
+static LbtState
 ending_of(int code)
 {
 	if (code == ERRCODE_INDEX_CORRUPTED || code == ERRCODE_DATA_CORRUPTED)
-		return LBT_ENDED_BY_DAMAGE;
+		return LBT_DAMAGED;
 	if (ERRCODE_TO_CATEGORY(code) == ERRCODE_TO_CATEGORY(ERRCODE_OPERATOR_INTERVENTION))
-		return LBT_ENDED;
-	return LBT_ENDED_BY_ERROR;
+		return LBT_UNTRAINED;
+	return LBT_FAILED;
 }
 
-/* Run one of these under the claim to the file, in its own memory context. */
+static void
+unclaim(const LbtIndex *index)
+{
+	LBT_GUARDED(lbt_registry_unclaim(&index->file, LBT_READY), (void) 0);
+}
+
+/* Train under the claim to the file, in a memory context of its own. */
 static LbtState
-run_claimed(Relation rel, LbtIndex *index, LbtState (*body) (Relation, LbtIndex *, bool))
+train_claimed(Relation rel, LbtIndex *index, bool first)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree training",
 												  ALLOCSET_DEFAULT_SIZES);
@@ -498,35 +469,34 @@ run_claimed(Relation rel, LbtIndex *index, LbtState (*body) (Relation, LbtIndex 
 	{
 		if (new_file)
 			lbt_xact_created(&index->file, index->oid);
-		state = body(rel, index, new_file);
+		state = first ? train_first(rel, index, new_file) : train(rel, index, new_file);
 	}
 	PG_CATCH();
 	{
-		lbt_registry_unclaim_after_error(&index->file, ending_of(geterrcode()));
+		lbt_registry_unclaim(&index->file, ending_of(geterrcode()));
 
 		/* The context goes with the caller's: reads may still refer to it. */
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	lbt_registry_unclaim(&index->file, LBT_ENDED);
+	unclaim(index);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
 	return state;
 }
 
 /*
- * The same for a lookup or insert, which can do without: an error does not
- * fail the user's statement.  Training a large index here, where there is no
- * worker, may take long, so it can be cancelled, and then errors are errors.
+ * The same for a lookup or insert: an error does not fail the statement.  Only
+ * the training of a large index, which may take long, can be cancelled, and so
+ * fails the statement by its errors, too.
  */
 static void
-run_quietly(Relation rel, LbtIndex *index, LbtState (*body) (Relation, LbtIndex *, bool))
+train_quietly(Relation rel, LbtIndex *index, bool first)
 {
 	if (RelationGetNumberOfBlocks(rel) >= FIRST_USE_BLOCKS)
-		(void) run_claimed(rel, index, body);
+		(void) train_claimed(rel, index, first);
 	else
-		LBT_GUARDED((void) run_claimed(rel, index, body),
-					lbt_registry_unclaim(&index->file, LBT_ENDED));
+		LBT_GUARDED((void) train_claimed(rel, index, first), unclaim(index));
 }
 
 LbtState
@@ -537,13 +507,13 @@ lbt_train(Relation rel, LbtIndex *index)
 	if (!index->shareable)
 		return LBT_NO_MEMORY;
 	(void) lbt_registry_claim(&index->file, index->oid);
-	state = run_claimed(rel, index, train);
+	state = train_claimed(rel, index, false);
 
 	/*
 	 * Race: REINDEX CONCURRENTLY drops the old index under a lock that a
 	 * worker's does not conflict with (one that did would deadlock: it waits
-	 * for our snapshot).  Either the drop's commit forgets the model that we
-	 * have published, or we see here that the index is gone.
+	 * for our snapshot).  Either its session forgets the model that we have
+	 * published, after its commit, or we see here that the index is gone.
 	 */
 	AcceptInvalidationMessages();
 	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(RelationGetRelid(rel))))
@@ -555,7 +525,7 @@ bool
 lbt_trainable(Relation rel, const LbtIndex *index, const char **reason)
 {
 	*reason = NULL;
-	if (index->serving.options.learned == 0)
+	if (!index->serving.options.learned)
 		*reason = "the index option learned is off";
 	else if (RelationUsesLocalBuffers(rel))
 		*reason = "temporary indexes have no model";
@@ -570,24 +540,15 @@ lbt_trainable(Relation rel, const LbtIndex *index, const char **reason)
 static bool
 should_train(const LbtIndex *index, BlockNumber nblocks)
 {
-	switch (index->state)
-	{
-		case LBT_READY:
-			return false;
-		case LBT_UNTRAINED:
-		case LBT_FAILED:
-		case LBT_NO_MEMORY:
-			return true;		/* of the last two, the pause is over */
-		case LBT_EVICTED:
-			return lbt_registry_has_room(index->model_bytes) ||
-				(lbt_may_evict_others(nblocks) && lbt_registry_has_idle());
-		case LBT_EMPTY:
-		case LBT_TOO_LARGE:
-		case LBT_DAMAGED:
-		case LBT_NOT_PAYING:
-		case LBT_DEAR_KEYS:
-			break;
-	}
+	LbtState	state = index->state;
+
+	if (state == LBT_READY)
+		return false;
+	if (state == LBT_UNTRAINED || state == LBT_FAILED || state == LBT_NO_MEMORY)
+		return true;			/* of the last two, the pause is over */
+	if (state == LBT_EVICTED)
+		return lbt_registry_has_room(index->model_bytes) ||
+			(lbt_may_evict_others(nblocks) && lbt_registry_has_idle());
 	return nblocks > index->trained_blocks + (index->trained_blocks >> GROWTH_SHIFT);
 }
 
@@ -606,17 +567,12 @@ lbt_train_on_use(Relation rel, LbtIndex *index)
 	nblocks = RelationGetNumberOfBlocks(rel);
 	if (!should_train(index, nblocks))
 	{
-		/* Others are asked about their growth, which is quick. */
 		if (index->state == LBT_EVICTED)
 			ask_later(index);
 		return;
 	}
 
-	/*
-	 * Look it up again under the claim: another backend may just have
-	 * finished.  If it has not, its outcome raises the generation, which
-	 * makes us look again at once.
-	 */
+	/* Look it up again under the claim: another may just have finished. */
 	if (!lbt_registry_claim(&index->file, index->oid))
 	{
 		ask_later(index);
@@ -624,19 +580,19 @@ lbt_train_on_use(Relation rel, LbtIndex *index)
 	}
 	lbt_index_refresh(index);
 	if (lbt_may_ask(index) && should_train(index, nblocks))
-		run_quietly(rel, index, train_first);
+		train_quietly(rel, index, true);
 	else
-		lbt_registry_unclaim(&index->file, LBT_ENDED);
+		unclaim(index);
 	if (index->state == LBT_EVICTED)
 		ask_later(index);
 }
 
-/* A model is wanted now, and nobody else is at it. */
+/* Train now, unless another backend does. */
 static void
 train_here(Relation rel, LbtIndex *index)
 {
 	if (lbt_registry_claim(&index->file, index->oid))
-		run_quietly(rel, index, train);
+		train_quietly(rel, index, false);
 }
 
 void

@@ -25,11 +25,10 @@ extern LbtState lbt_train(Relation rel, LbtIndex *index);
 extern bool lbt_trainable(Relation rel, const LbtIndex *index, const char **reason);
 
 /*
- * For a lookup or insert that found no model: take the metapage's saved model,
- * and have it trained in the background.  Or train here, if nobody has tried
- * since the file was made or last grew by a quarter, and nobody is at it.
- * Leave a large index to the worker, if there is one, and go on without a
- * model.
+ * For a lookup or insert that found no model: take the saved model, and have
+ * the index trained in the background; or leave a large index to the worker,
+ * and go on without a model; or, where there is none, train here, unless
+ * another backend does.
  */
 extern void lbt_train_on_use(Relation rel, LbtIndex *index);
 
@@ -64,18 +63,16 @@ lbt_look_at_misses(Relation rel, LbtIndex *index)
 extern void lbt_train_on_split(Relation rel, LbtIndex *index);
 
 /*
- * The saved model in the metapage of an index of our access method: what is
- * left of a model after a restart.  A hint like everything else about models:
- * one that is missing, outdated or damaged costs time.
+ * The saved model in the metapage of an index of our access method, for after
+ * a restart.  If it is missing, outdated or damaged, that costs time.
  *
  *     block 0: | page header, nbtree's fields | magic, version, length, |
  *              | checksum, ... | model/saved.h | zeroes                 |
  *
- * Save what a training has found, with the codes that the key code alone
- * gives, and log the metapage, unless it says the same already.  What does not
- * fit is not saved, and what was there goes; it goes without leaves, too.  Not
- * for recovery.  Allocates in the current context, and takes the lock of the
- * metapage for the time of a copy.
+ * Save leaves, with the codes that the key code alone gives, and log the
+ * metapage, unless it says the same already.  Without leaves, and where they
+ * do not fit, remove the saved model.  Not for recovery.  Allocates in the
+ * current context, and takes the metapage's lock for the time of a copy.
  */
 extern void lbt_metapage_write(Relation rel, const LbtKeyCode *code, const LbtLeaf *leaves,
 							   uint32 nleaves);

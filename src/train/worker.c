@@ -17,9 +17,9 @@
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
-#include "registry/counters.h"
 #include "registry/models.h"
 #include "server/compat.h"
+#include "server/guard.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
@@ -36,30 +36,16 @@
 
 extern PGDLLEXPORT void lbt_worker_main(Datum arg);
 
-/* Leave so soon after the last demand: queries and others need the slot. */
+/* Leave so soon after the last demand: others need the slot. */
 #define LINGER_MS 500
 
 /* How often it looks for demands for which nobody woke it. */
 #define LOOK_MS 250
 
-/* When to try again what was locked. */
-#define LOCKED_RETRY_MS 1000
-
 /* How old models must be to be forgotten, where transactions run. */
 #define SWEEP_AGE_MS (10 * 60 * 1000)
 
-static void
-report_activity(Oid oid)
-{
-	char	   *schema = get_namespace_name(get_rel_namespace(oid));
-	char	   *name = get_rel_name(oid);
-
-	if (name != NULL && schema != NULL)
-		pgstat_report_activity(STATE_RUNNING,
-							   psprintf("learnedbtree: training %s.%s", schema, name));
-}
-
-/* Train an index, in the current transaction; later if it is locked. */
+/* Train an index, in the current transaction; not now if it is locked. */
 static void
 train_index(const LbtFile *file, Oid oid)
 {
@@ -69,10 +55,7 @@ train_index(const LbtFile *file, Oid oid)
 	LbtIndex   *index;
 
 	if (!ConditionalLockRelationOid(oid, AccessShareLock))
-	{
-		lbt_demand_defer(file, LOCKED_RETRY_MS);
 		return;
-	}
 	if (!lbt_index_file(oid, &now) || !lbt_same_file(&now, file))
 	{
 		lbt_registry_drop_file(file);
@@ -80,13 +63,17 @@ train_index(const LbtFile *file, Oid oid)
 	}
 	rel = index_open(oid, NoLock);
 	index = lbt_index_get(rel);
-	if (!lbt_is_btree(rel) && rel->rd_rel->relam != lbt_am_oid())
-		lbt_registry_drop_file(file);
-	else if (lbt_trainable(rel, index, &reason))
+	if ((lbt_is_btree(rel) || rel->rd_rel->relam == lbt_am_oid()) &&
+		lbt_trainable(rel, index, &reason))
 	{
-		report_activity(oid);
+		pgstat_report_activity(STATE_RUNNING,
+							   psprintf("learnedbtree: training %s.%s",
+										get_namespace_name(RelationGetNamespace(rel)),
+										RelationGetRelationName(rel)));
 		(void) lbt_train(rel, index);
 	}
+	else
+		lbt_registry_drop_file(file);
 	index_close(rel, NoLock);
 }
 
@@ -96,18 +83,11 @@ training_context(void *arg)
 	errcontext("training the model of the index with OID %u in the background", *(Oid *) arg);
 }
 
-/* The demand being served: kept if the process is terminated meanwhile. */
-static const LbtFile *serving = NULL;
-
-static uint32 wait_event = 0;
-
 static void
 leave_at_exit(int code, Datum arg)
 {
 	LWLockReleaseAll();
 	lbt_worker_leave();
-	if (serving)
-		lbt_demand_defer(serving, 0);
 }
 
 /* Train one index in a transaction of its own; errors go to the log. */
@@ -115,9 +95,9 @@ static void
 serve(const LbtFile *file, Oid oid)
 {
 	MemoryContext context = CurrentMemoryContext;
+	volatile bool failed = false;
 	ErrorContextCallback callback = {.callback = training_context,.arg = &oid};
 
-	serving = file;
 	callback.previous = error_context_stack;
 	PG_TRY();
 	{
@@ -137,27 +117,19 @@ serve(const LbtFile *file, Oid oid)
 		AbortCurrentTransaction();
 		FlushErrorState();
 		RESUME_INTERRUPTS();
+		failed = true;
 	}
 	PG_END_TRY();
 	error_context_stack = callback.previous;
 	MemoryContextSwitchTo(context);
-	serving = NULL;
+
+	/* Do not try over and over: the next report raises the demand again. */
+	if (failed)
+		LBT_GUARDED(lbt_registry_unclaim(file, LBT_UNTRAINED), (void) 0);
 	pgstat_report_stat(true);
 	pgstat_report_activity(STATE_IDLE, NULL);
 }
 
-/* Is this database there?  Otherwise forget what we know of its indexes. */
-static bool
-database_exists(Oid database)
-{
-	if (SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database)))
-		return true;
-	lbt_registry_drop_matching(database, InvalidOid, NULL);
-	lbt_stats_forget(database, InvalidOid);
-	return false;
-}
-
-/* Has so much time passed? */
 static bool
 is_over(TimestampTz since, int ms)
 {
@@ -165,37 +137,41 @@ is_over(TimestampTz since, int ms)
 }
 
 /*
- * Forget models and counts of indexes and databases that are gone without our
- * notice: dropped by a session without the library, or on a standby's primary.
- * (The next training sees whose file is another one by now.)  Not of indexes
- * trained recently: their transaction may not have committed yet.
+ * Forget models and counts of indexes and databases that a session without the
+ * library has dropped, or a standby's primary.  Not of indexes trained
+ * recently: their transaction may not have committed yet.
  */
 static void
 sweep(void)
 {
-	TimestampTz now = GetCurrentTimestamp();
-	LbtStats   *stats;
-	uint32		n;
+	ListCell   *lc;
 
 	StartTransactionCommand();
-	n = lbt_stats_copy(&stats);
-	for (uint32 i = 0; i < n; i++)
+	foreach(lc, lbt_stats_copy())
 	{
-		if (!database_exists(stats[i].database) || stats[i].database != MyDatabaseId ||
-			SearchSysCacheExists1(RELOID, ObjectIdGetDatum(stats[i].oid)))
+		const LbtStats *stats = lfirst(lc);
+		Oid			database = stats->database;
+		Oid			oid = stats->oid;
+
+		if (database != MyDatabaseId)
+		{
+			if (SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database)))
+				continue;
+			lbt_registry_drop_matching(database, InvalidOid, NULL);
+		}
+		else if (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(oid)) ||
+				 !(RecoveryInProgress() || is_over(stats->last_trained, SWEEP_AGE_MS)))
 			continue;
-		if (!RecoveryInProgress() && !TimestampDifferenceExceeds(stats[i].last_trained, now,
-																 SWEEP_AGE_MS))
-			continue;
-		lbt_registry_drop_matching(MyDatabaseId, stats[i].oid, NULL);
-		lbt_stats_forget(MyDatabaseId, stats[i].oid);
+		else
+			lbt_registry_drop_matching(database, oid, NULL);
+		lbt_stats_forget(database, oid);
 	}
 	CommitTransactionCommand();
 }
 
 /*
- * Settings of the database, cluster or postgresql.conf that are for users'
- * transactions.  (A standby, for one, has no serializable transactions.)
+ * Override what the database or cluster sets for users' transactions.  (A
+ * standby has no serializable ones.)
  */
 static void
 override_settings(void)
@@ -211,23 +187,15 @@ override_settings(void)
 		{"zero_damaged_pages", "off"},
 	};
 
-	/* Not all versions have all. */
 	for (int i = 0; i < lengthof(settings); i++)
 		if (GetConfigOption(settings[i][0], true, false) != NULL)
 			SetConfigOption(settings[i][0], settings[i][1], PGC_SUSET, PGC_S_OVERRIDE);
 }
 
-static void
-pause_for(int ms)
-{
-	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms,
-					 lbt_wait_event(&wait_event, "LearnedBtreeWorkerMain"));
-	ResetLatch(MyLatch);
-}
-
 PGDLLEXPORT void
 lbt_worker_main(Datum arg)
 {
+	static uint32 wait_event = 0;
 	Oid			database = DatumGetObjectId(arg);
 	TimestampTz idle_since;
 	LbtFile		file;
@@ -239,12 +207,10 @@ lbt_worker_main(Datum arg)
 	pqsignal(SIGINT, StatementCancelHandler);
 	BackgroundWorkerUnblockSignals();
 
-	/* Its place first: if it cannot connect, its database is left alone. */
+	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
 	if (!lbt_registry_attach() || !lbt_worker_enter(database))
 		proc_exit(0);
 	before_shmem_exit(leave_at_exit, (Datum) 0);
-	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
-	lbt_worker_connected();
 	override_settings();
 	CurrentMemoryContext = AllocSetContextCreate(TopMemoryContext, "learnedbtree worker",
 												 ALLOCSET_DEFAULT_SIZES);
@@ -268,15 +234,15 @@ lbt_worker_main(Datum arg)
 		}
 		if (next_in < 0 && is_over(idle_since, LINGER_MS))
 			break;
-		pause_for(next_in >= 0 ? Min(next_in, LOOK_MS) : LOOK_MS);
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 next_in >= 0 ? Min(next_in, LOOK_MS) : LOOK_MS,
+						 lbt_wait_event(&wait_event, "LearnedBtreeWorkerMain"));
+		ResetLatch(MyLatch);
 	}
 	sweep();
 	lbt_worker_leave();
 
-	/*
-	 * A backend that raised a demand since the last look has found a worker
-	 * here.
-	 */
+	/* A demand raised since the last look has found a worker here. */
 	while (lbt_autotrain && lbt_demand_take(&file, &oid, &next_in))
 	{
 		CHECK_FOR_INTERRUPTS();

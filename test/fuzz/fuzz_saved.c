@@ -43,6 +43,7 @@ mutate(Input *input)
 {
 	LbtLeaf		leaves[MAX_LEAVES];
 	uint8_t		changes[16];
+	const size_t front = offsetof(LbtKeyCode, digit[1]) + 20;
 	size_t		nchanges = 1 + input_byte(input) % (sizeof(changes) / 2);
 	uint32_t	nleaves;
 	size_t		len;
@@ -58,7 +59,7 @@ mutate(Input *input)
 
 	/* Half of the changes go to the first bytes: the key code, and some runs. */
 	for (size_t i = 0; i < nchanges; i++)
-		bytes[changes[2 * i] * (i & 1 || len < 40 ? len : 40) / 256] = changes[2 * i + 1];
+		bytes[changes[2 * i] * (i & 1 || len < front ? len : front) / 256] = changes[2 * i + 1];
 	free(decode(bytes, len, &code, nleaves));
 	free(bytes);
 }

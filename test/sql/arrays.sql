@@ -1,4 +1,5 @@
 -- "= ANY" and IN lists: any number of values, on one or several columns, in every plan and direction.
+SELECT use_am() AS am \gset
 
 CREATE TABLE arr (u int8, a int4, b int2, n int8, t text COLLATE "C", d date, z timestamptz, f float4, i uuid, o oid, y bool);
 INSERT INTO arr SELECT g * 3, mix(g) % 50, mix(g * 7) % 20 - 10, CASE WHEN g % 11 > 0 THEN mix(g) % 500 END,
@@ -6,18 +7,18 @@ INSERT INTO arr SELECT g * 3, mix(g) % 50, mix(g * 7) % 20 - 10, CASE WHEN g % 1
        (g % 1000) / 8.0, md5((g % 2000)::text)::uuid, g % 777, g % 3 = 0
   FROM generate_series(1, 6000) g;
 -- few keys to a leaf: many leaves, many borders
-CREATE INDEX arr_u ON arr USING learnedbtree (u) WITH (fillfactor = 10);
-CREATE INDEX arr_ab ON arr USING learnedbtree (a, b DESC) WITH (fillfactor = 10);
+CREATE INDEX arr_u ON arr USING :am (u) WITH (fillfactor = 10);
+CREATE INDEX arr_ab ON arr USING :am (a, b DESC) WITH (fillfactor = 10);
 CREATE TABLE arm AS SELECT a, b, u FROM arr;
-CREATE INDEX arm_abu ON arm USING learnedbtree (a DESC, b, u) WITH (fillfactor = 10);
-CREATE INDEX arr_n ON arr USING learnedbtree (n DESC NULLS LAST) WITH (fillfactor = 10);
-CREATE INDEX arr_t ON arr USING learnedbtree (t) WITH (fillfactor = 10);
-CREATE INDEX arr_d ON arr USING learnedbtree (d);
-CREATE INDEX arr_z ON arr USING learnedbtree (z);
-CREATE INDEX arr_f ON arr USING learnedbtree (f);
-CREATE INDEX arr_i ON arr USING learnedbtree (i);
-CREATE INDEX arr_o ON arr USING learnedbtree (o);
-CREATE INDEX arr_y ON arr USING learnedbtree (y);
+CREATE INDEX arm_abu ON arm USING :am (a DESC, b, u) WITH (fillfactor = 10);
+CREATE INDEX arr_n ON arr USING :am (n DESC NULLS LAST) WITH (fillfactor = 10);
+CREATE INDEX arr_t ON arr USING :am (t) WITH (fillfactor = 10);
+CREATE INDEX arr_d ON arr USING :am (d);
+CREATE INDEX arr_z ON arr USING :am (z);
+CREATE INDEX arr_f ON arr USING :am (f);
+CREATE INDEX arr_i ON arr USING :am (i);
+CREATE INDEX arr_o ON arr USING :am (o);
+CREATE INDEX arr_y ON arr USING :am (y);
 VACUUM ANALYZE arr, arm;
 
 -- one column
@@ -80,9 +81,9 @@ DROP DOMAIN small;
 CREATE TYPE arr_mood AS ENUM ('low', 'so so', 'high');
 CREATE TABLE are AS SELECT (g % 700)::numeric / 10 AS n, ('10.0.' || g % 7 || '.' || g % 50)::inet AS i,
     (ARRAY['low', 'so so', 'high'])[1 + g % 3]::arr_mood AS m FROM generate_series(1, 4000) g;
-CREATE INDEX are_n ON are USING learnedbtree (n DESC, m) WITH (fillfactor = 10);
-CREATE INDEX are_i ON are USING learnedbtree (i) WITH (fillfactor = 10);
-CREATE INDEX are_m ON are USING learnedbtree (m);
+CREATE INDEX are_n ON are USING :am (n DESC, m) WITH (fillfactor = 10);
+CREATE INDEX are_i ON are USING :am (i) WITH (fillfactor = 10);
+CREATE INDEX are_m ON are USING :am (m);
 VACUUM ANALYZE are;
 SELECT compare('are_n', 'SELECT n, m FROM are WHERE n IN (1.10, 1.1, 1.100, 69, 70, -1, ''NaN'', 2.05)'),
        compare('are_n', 'SELECT n, m FROM are WHERE n = ANY (ARRAY(SELECT g / 20.0 FROM generate_series(1, 2000) g)) AND m IN (''high'', ''low'')') LIKE 'same, %' AS same,
@@ -154,7 +155,8 @@ RESET enable_mergejoin;
 RESET enable_hashjoin;
 RESET enable_bitmapscan;
 
--- arrays of every kind against a plain sorted join, the index growing meanwhile
+-- arrays of every kind against a plain sorted join, the index growing meanwhile; other ones for each access method
+SELECT CASE :'am' WHEN 'btree' THEN 100 ELSE 0 END AS seed \gset
 CREATE FUNCTION array_torture(seed int, rounds int) RETURNS text LANGUAGE plpgsql SET enable_seqscan = on AS $$
 DECLARE
     x bigint := seed;
@@ -188,42 +190,42 @@ BEGIN
     RETURN 'right';
 END $$;
 SELECT learnedbtree_stat_reset('arr_u');
-SELECT array_torture(1, 60);
+SELECT array_torture(:seed + 1, 30);
 INSERT INTO arr (u) SELECT mix(g) % 18000 FROM generate_series(1, 3000) g;
-SELECT array_torture(2, 40);
+SELECT array_torture(:seed + 2, 20);
 -- dead entries are marked, and looked over
 DELETE FROM arr WHERE u % 7 < 3;
-SELECT array_torture(3, 20);
-SELECT array_torture(3, 20);
+SELECT array_torture(:seed + 3, 10);
+SELECT array_torture(:seed + 3, 10);
 VACUUM arr;
-SELECT array_torture(4, 20);
+SELECT array_torture(:seed + 4, 10);
 INSERT INTO arr (u) SELECT 9000 + g % 5 FROM generate_series(1, 3000) g;
-SELECT array_torture(5, 20), sound('arr_u');
+SELECT array_torture(:seed + 5, 10), sound('arr_u');
 SELECT verified > 1000 AS predicted, delegated FROM learnedbtree_stat WHERE indexrelname = 'arr_u';
 
 -- an empty index, and one whose first rows come later
 CREATE TABLE arr_empty (k int8);
-CREATE INDEX arr_empty_k ON arr_empty USING learnedbtree (k);
+CREATE INDEX arr_empty_k ON arr_empty USING :am (k);
 SET enable_seqscan = off;
 SELECT count(*) FROM arr_empty WHERE k IN (1, 2, 3);
 INSERT INTO arr_empty SELECT generate_series(1, 3);
 SELECT array_agg(k) FROM (SELECT k FROM arr_empty WHERE k IN (3, 2, 7, 1) ORDER BY k DESC) q;
 -- temporary: no model
 CREATE TEMP TABLE arr_temp AS SELECT g AS k FROM generate_series(1, 5000) g;
-CREATE INDEX arr_temp_k ON arr_temp USING learnedbtree (k);
+CREATE INDEX arr_temp_k ON arr_temp USING :am (k);
 SELECT array_agg(k) FROM (SELECT k FROM arr_temp WHERE k IN (3, 4999, 7, 1) ORDER BY k) q;
 
 -- far more combinations than tuples: those between two tuples are passed over
 CREATE TABLE arr_dense AS SELECT g % 100 * 50 AS a, g * 7 % 5000 AS b, g % 13 AS c FROM generate_series(1, 10000) g;
 INSERT INTO arr_dense VALUES (NULL, 5, 1), (50, NULL, 2), (7, 7, NULL);
-CREATE INDEX arr_dense_1 ON arr_dense USING learnedbtree (a, b, c);
+CREATE INDEX arr_dense_1 ON arr_dense USING :am (a, b, c);
 ANALYZE arr_dense;
 SELECT compare('arr_dense_1', $$SELECT a, b FROM arr_dense WHERE a = ANY (ARRAY(SELECT generate_series(-50, 6000, 10))) AND b = ANY (ARRAY(SELECT generate_series(1, 5000, 10)))$$),
        compare('arr_dense_1', $$SELECT a, b, c FROM arr_dense WHERE a = ANY (ARRAY(SELECT generate_series(1, 5000))) AND b = 700 AND c > 5$$),
        compare('arr_dense_1', $$SELECT a, b FROM (SELECT a, b FROM arr_dense WHERE a = ANY (ARRAY(SELECT generate_series(0, 5000, 10))) AND b = ANY (ARRAY(SELECT generate_series(1, 5000, 9))) ORDER BY a DESC, b DESC, c DESC LIMIT 900) q$$);
 SELECT lookups < 2000 AS few, verified > 0 AS predicted FROM learnedbtree_stat WHERE indexrelname = 'arr_dense_1';
 DROP INDEX arr_dense_1;
-CREATE INDEX arr_dense_2 ON arr_dense USING learnedbtree (c, a DESC NULLS LAST, b);
+CREATE INDEX arr_dense_2 ON arr_dense USING :am (c, a DESC NULLS LAST, b);
 SELECT compare('arr_dense_2', $$SELECT a, b FROM arr_dense WHERE c = 7 AND a = ANY (ARRAY(SELECT generate_series(0, 5000, 10))) AND b = ANY (ARRAY(SELECT generate_series(1, 5000, 10)))$$),
        compare('arr_dense_2', $$SELECT a, b FROM arr_dense WHERE c IN (1, 3, 5, 70) AND a = ANY (ARRAY(SELECT generate_series(0, 5000, 10))) AND b = ANY (ARRAY(SELECT generate_series(1, 5000, 20)))$$);
 SELECT lookups < 2000 AS few, verified > 0 AS predicted FROM learnedbtree_stat WHERE indexrelname = 'arr_dense_2';

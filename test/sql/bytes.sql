@@ -1,4 +1,5 @@
 -- Keys that are byte strings: text and varchar under the C collation or with a pattern operator class, bytea, uuid, name.
+SELECT use_am() AS am \gset
 
 CREATE TABLE byt (t text COLLATE "C", v varchar(900) COLLATE "POSIX", p text, b bytea, u uuid, n name, k int);
 INSERT INTO byt SELECT x, x, x, x::bytea, md5(i::text)::uuid, left(x, 40), i % 7
@@ -19,7 +20,7 @@ ANALYZE byt;
 CREATE FUNCTION try_bytes(columns text, col text, conditions text[])
     RETURNS TABLE (index text, state text, same bigint, others text, verified text) LANGUAGE plpgsql AS $$
 BEGIN
-    EXECUTE format('CREATE INDEX byt_i ON byt USING learnedbtree (%s) WITH (fillfactor = 50)', columns);
+    EXECUTE format('CREATE INDEX byt_i ON byt USING %s (%s) WITH (fillfactor = 50)', am(), columns);
     RETURN QUERY
         SELECT columns, (SELECT m.state FROM learnedbtree_model('byt_i') m), sum(q.queries) FILTER (WHERE q.outcome IN ('same, verified', 'same, fallback'))::bigint,
                string_agg(q.outcome || ': ' || q.which, '; ' ORDER BY q.outcome) FILTER (WHERE q.outcome NOT IN ('same, verified', 'same, fallback')),
@@ -88,8 +89,8 @@ SELECT * FROM try_bytes('k DESC, t DESC', 'k, t', behind());
 SELECT * FROM try_bytes('u, t, b', 'u, t, b', ARRAY[$$u = md5('77')::uuid$$, $$u = md5('user')::uuid AND t = 'user'$$, $$u = md5('user')::uuid AND t = 'user' AND b >= '\x75'$$, $$u > 'f0000000-0000-0000-0000-000000000000'$$]);
 
 -- to and fro
-CREATE INDEX byt_t ON byt USING learnedbtree (t);
-CREATE INDEX byt_b ON byt USING learnedbtree (b DESC);
+CREATE INDEX byt_t ON byt USING :am (t);
+CREATE INDEX byt_b ON byt USING :am (b DESC);
 SELECT compare_walk('byt_t', $$SELECT t FROM byt WHERE t > 'user2' AND t < 'user7' ORDER BY t$$),
        compare_walk('byt_t', $$SELECT t FROM byt WHERE t > 'user2' AND t < 'user7' ORDER BY t DESC$$, 'only'),
        compare_walk('byt_b', $$SELECT b FROM byt WHERE b < '\x7573657237' ORDER BY b$$, 'only');
@@ -99,7 +100,7 @@ SELECT count(*) FROM byt_args a JOIN byt USING (t);
 SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_seqscan = off; SET enable_material = off;
 SELECT count(*) FROM byt_args a JOIN byt USING (t);
 SELECT count(*) FROM byt_args a JOIN byt USING (b);
-RESET ALL;
+RESET enable_hashjoin; RESET enable_mergejoin; RESET enable_seqscan; RESET enable_material;
 DROP TABLE byt_args;
 DROP INDEX byt_t, byt_b;
 
@@ -107,10 +108,10 @@ DROP INDEX byt_t, byt_b;
 CREATE TABLE byt_words (t text COLLATE "C", u uuid, i int, b bytea);
 INSERT INTO byt_words SELECT 'user' || (9 - mix(i) % 9) || lpad((mix(i) * 69621)::text, 18, mix(i * 7)::text), md5(i::text)::uuid, i % 100, int4send(i::int)
   FROM generate_series(1, 20000) i;
-CREATE INDEX byt_words_t ON byt_words USING learnedbtree (t);
-CREATE INDEX byt_words_u ON byt_words USING learnedbtree (u DESC);
-CREATE INDEX byt_words_iut ON byt_words USING learnedbtree (i, u, t);
-CREATE INDEX byt_words_b ON byt_words USING learnedbtree (b);
+CREATE INDEX byt_words_t ON byt_words USING :am (t);
+CREATE INDEX byt_words_u ON byt_words USING :am (u DESC);
+CREATE INDEX byt_words_iut ON byt_words USING :am (i, u, t);
+CREATE INDEX byt_words_b ON byt_words USING :am (b);
 ANALYZE byt_words;
 SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off; SET enable_material = off; SET enable_seqscan = off;
 SELECT learnedbtree_stat_reset(i) FROM unnest('{byt_words_t, byt_words_u, byt_words_iut, byt_words_b}'::regclass[]) i;
@@ -128,9 +129,9 @@ DROP TABLE byt_words;
 -- inserts: placed, and unique
 CREATE TABLE byt_in (t text COLLATE "C", u uuid);
 SET client_min_messages = error;    -- the warning about ON CONFLICT below 18 is limits.sql's
-CREATE UNIQUE INDEX byt_in_t ON byt_in USING learnedbtree (t);
+CREATE UNIQUE INDEX byt_in_t ON byt_in USING :am (t);
 RESET client_min_messages;
-CREATE INDEX byt_in_u ON byt_in USING learnedbtree (u) WITH (fillfactor = 50);
+CREATE INDEX byt_in_u ON byt_in USING :am (u) WITH (fillfactor = 50);
 INSERT INTO byt_in SELECT 'user' || mix(i), md5(i::text)::uuid FROM generate_series(1, 10000) i;
 SELECT indexrelname, splits > 0 AS splits FROM learnedbtree_stat WHERE indexrelname IN ('byt_in_t', 'byt_in_u') ORDER BY 1;  -- told before the trainings
 SELECT learnedbtree_train('byt_in_t'), learnedbtree_train('byt_in_u');
@@ -163,9 +164,9 @@ SET client_min_messages = error;	-- the warning about ON CONFLICT below 18 is li
 CREATE TABLE byt_near (t text COLLATE "C", n int);
 INSERT INTO byt_near SELECT 'user' || i, i FROM generate_series(1, 3000) i;
 INSERT INTO byt_near SELECT x || '', n FROM byt_far WHERE n <= 150;
-CREATE INDEX byt_near_t ON byt_near USING learnedbtree (t) WITH (fillfactor = 50);
-CREATE INDEX byt_near_d ON byt_near USING learnedbtree (t DESC, n) WITH (fillfactor = 50);
-CREATE UNIQUE INDEX byt_near_u ON byt_near USING learnedbtree (t, n) WITH (fillfactor = 50);
+CREATE INDEX byt_near_t ON byt_near USING :am (t) WITH (fillfactor = 50);
+CREATE INDEX byt_near_d ON byt_near USING :am (t DESC, n) WITH (fillfactor = 50);
+CREATE UNIQUE INDEX byt_near_u ON byt_near USING :am (t, n) WITH (fillfactor = 50);
 RESET client_min_messages;
 INSERT INTO byt_near SELECT x, n FROM byt_far WHERE n > 150;
 \set VERBOSITY terse
@@ -191,16 +192,16 @@ DROP TABLE byt_far, byt_near;
 -- the database's own collation, blanks at the end; arrays of strings are nbtree's
 CREATE TABLE byt_not (d text, c char(20) COLLATE "C", a text[] COLLATE "C");
 INSERT INTO byt_not SELECT i, i, ARRAY[i::text] FROM generate_series(1, 3000) i;
-CREATE INDEX byt_not_d ON byt_not USING learnedbtree (d);
-CREATE INDEX byt_not_c ON byt_not USING learnedbtree (c);
-CREATE INDEX byt_not_a ON byt_not USING learnedbtree (a);
+CREATE INDEX byt_not_d ON byt_not USING :am (d);
+CREATE INDEX byt_not_c ON byt_not USING :am (c);
+CREATE INDEX byt_not_a ON byt_not USING :am (a);
 ANALYZE byt_not;
-SELECT DISTINCT (learnedbtree_model(indexrelid)).state FROM learnedbtree_stat WHERE relname = 'byt_not';
+SELECT DISTINCT (learnedbtree_model(indexrelid)).state FROM pg_index WHERE indrelid = 'byt_not'::regclass;
 SELECT compare('byt_not_d', $$SELECT d FROM byt_not WHERE d = '77'$$), compare('byt_not_c', $$SELECT c FROM byt_not WHERE c = '77'$$);
 DROP TABLE byt_not;
 
 -- the index's collation is what counts, not the column's
-CREATE INDEX byt_p ON byt USING learnedbtree (p COLLATE "C");
+CREATE INDEX byt_p ON byt USING :am (p COLLATE "C");
 SELECT compare('byt_p', $$SELECT p FROM byt WHERE p COLLATE "C" > 'user5'$$), compare('byt_p', $$SELECT p FROM byt WHERE p = 'user5'$$),
        compare('byt_p', $$SELECT p FROM byt WHERE p COLLATE "POSIX" > 'user5'$$);
 DROP TABLE byt;

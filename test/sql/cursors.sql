@@ -1,9 +1,10 @@
 -- Scroll cursors: to and fro, over pages and ends, and a model that goes while one is open.
+SELECT use_am() AS am \gset
 
 CREATE TABLE cur (u int, d int, e int);
 INSERT INTO cur SELECT i, mix(i) % 300, mix(i * 3) % 70 FROM generate_series(1, 15000) i;
-CREATE INDEX cur_u ON cur USING learnedbtree (u);
-CREATE INDEX cur_de ON cur USING learnedbtree (d, e);
+CREATE INDEX cur_u ON cur USING :am (u);
+CREATE INDEX cur_de ON cur USING :am (d, e);
 VACUUM ANALYZE cur;
 
 -- random walks; rows with equal keys come in any order, so only keys are compared where they repeat

@@ -1,4 +1,5 @@
 -- What EXPLAIN (ANALYZE, LEARNEDBTREE) counts, from 18 on.  The oracle is learnedbtree_stat.
+SELECT use_am() AS am \gset
 
 SELECT current_setting('server_version_num')::int < 180000 AS old \gset
 \if :old
@@ -9,8 +10,8 @@ SELECT current_setting('server_version_num')::int < 180000 AS old \gset
 LOAD 'learnedbtree';
 CREATE TABLE exp_t (k int, g int, pad text);
 INSERT INTO exp_t SELECT i, i % 100, '' FROM generate_series(1, 20000) i;
-CREATE INDEX exp_k ON exp_t USING learnedbtree (k);
-CREATE INDEX exp_g ON exp_t USING learnedbtree (g);
+CREATE INDEX exp_k ON exp_t USING :am (k);
+CREATE INDEX exp_g ON exp_t USING :am (g);
 SET max_parallel_workers_per_gather = 0;
 SET enable_seqscan = off;
 SET enable_hashjoin = off;
@@ -118,15 +119,17 @@ INSERT INTO exp_t SELECT i, 0, '' FROM generate_series(20001, 30000) i;
 SELECT agrees('SELECT FROM generate_series(28001, 28200) i JOIN exp_t ON k = i');
 SELECT sum(n) FILTER (WHERE event = 'fallback_high') > 190 AS high, sum(n) FILTER (WHERE event IN ('verified', 'fallback_high')) = sum(n) FILTER (WHERE event = 'lookups') AS all,
        sum(n) FILTER (WHERE event = 'lookups') AS lookups FROM exp_said;
-ALTER INDEX exp_k SET (learned = off);
+BEGIN;
+DROP INDEX exp_k;
+CREATE INDEX exp_off ON exp_t USING learnedbtree (k) WITH (learned = off);
 SELECT scans('SELECT k FROM exp_t WHERE k = 5000');
-ALTER INDEX exp_k RESET (learned);
+ROLLBACK;
 
 -- Partitions.
 CREATE TABLE exp_p (k int) PARTITION BY RANGE (k);
 SELECT format('CREATE TABLE exp_p%s PARTITION OF exp_p FOR VALUES FROM (%s) TO (%s)', i, i * 1000, (i + 1) * 1000) FROM generate_series(0, 3) i \gexec
 INSERT INTO exp_p SELECT i FROM generate_series(0, 3999) i;
-CREATE INDEX exp_p_k ON exp_p USING learnedbtree (k);
+CREATE INDEX exp_p_k ON exp_p USING :am (k);
 SELECT scans('SELECT k FROM exp_p WHERE k IN (500, 1500, 1501, 3500)');
 SELECT scans('SELECT FROM generate_series(990, 1009) i JOIN exp_p ON k = i');
 
@@ -134,7 +137,7 @@ SELECT scans('SELECT FROM generate_series(990, 1009) i JOIN exp_p ON k = i');
 CREATE TABLE exp_w (k int8) WITH (parallel_workers = 2);
 INSERT INTO exp_w SELECT i * 7 % 5003 FROM generate_series(1, 5000) i;
 CREATE TABLE exp_i AS SELECT i::int8 AS k FROM generate_series(1, 6000) i;
-CREATE INDEX exp_i_k ON exp_i USING learnedbtree (k);
+CREATE INDEX exp_i_k ON exp_i USING :am (k);
 ANALYZE exp_w, exp_i;
 SET max_parallel_workers_per_gather = 2;
 SET min_parallel_table_scan_size = 0;

@@ -23,13 +23,15 @@ BEGIN
     RAISE NOTICE '%', answer;
 END $$;
 LOAD 'learnedbtree';
+SELECT use_am() AS am \gset
 EXPLAIN (ANALYZE, LEARNEDBTREE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) SELECT 1;
 
 CREATE TABLE exo_t (k int, g int, pad text);
 INSERT INTO exo_t SELECT i, i % 100, '' FROM generate_series(1, 20000) i;
-CREATE INDEX exo_k ON exo_t USING learnedbtree (k);
-CREATE INDEX exo_g ON exo_t USING learnedbtree (g);
+CREATE INDEX exo_k ON exo_t USING :am (k);
+CREATE INDEX exo_g ON exo_t USING :am (g);
 CREATE INDEX exo_btree ON exo_t (pad);
+SET learnedbtree.btree_indexes = 'all, !exo_btree';
 SET max_parallel_workers_per_gather = 0;
 SET enable_seqscan = off;
 SET enable_hashjoin = off;

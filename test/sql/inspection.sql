@@ -1,9 +1,10 @@
 -- What can be seen of a model, and the statistics.
+SELECT use_am() AS am \gset
 
 CREATE TABLE ins (a int, b bigint, t jsonb);
 INSERT INTO ins SELECT i, mix(i), to_jsonb('row ' || i) FROM generate_series(1, 20000) i;
-CREATE INDEX ins_a ON ins USING learnedbtree (a);
-CREATE INDEX ins_ba ON ins USING learnedbtree (b DESC, a);
+CREATE INDEX ins_a ON ins USING :am (a);
+CREATE INDEX ins_ba ON ins USING :am (b DESC, a);
 CREATE INDEX ins_t ON ins USING learnedbtree (t);
 CREATE INDEX ins_btree ON ins (a);
 
@@ -52,7 +53,7 @@ SELECT learnedbtree_train('ins_a');
 VACUUM ANALYZE ins;
 SELECT learnedbtree_stat_reset();
 SELECT lookups, verified, moved_right, fallback_no_model, fallback_block, fallback_page, fallback_low, fallback_high, delegated, trainings, last_trained
-  FROM learnedbtree_stat WHERE indexrelname = 'ins_ba';
+  FROM learnedbtree_stat_get('ins_ba'::regclass);
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 SELECT count(*) FROM generate_series(1001, 1100) i, LATERAL (SELECT FROM ins WHERE a = i) s;
@@ -65,7 +66,7 @@ SELECT count(*) FROM ins WHERE a = 5;
 RESET learnedbtree.enable;
 SELECT lookups, delegated > 0 AS delegated FROM learnedbtree_stat WHERE indexrelname = 'ins_a';
 SELECT learnedbtree_stat_reset('ins_a');
-SELECT lookups, trainings FROM learnedbtree_stat WHERE indexrelname = 'ins_a';
+SELECT lookups, trainings FROM learnedbtree_stat_get('ins_a'::regclass);
 -- rolled back or not, a lookup was made
 BEGIN;
 SELECT count(*) FROM ins WHERE a = 5;

@@ -1,4 +1,5 @@
 -- Joins through the model: nested loops with every kind of argument, merge joins that mark and restore.
+SELECT use_am() AS am \gset
 
 CREATE TABLE jo (k int, v int);
 CREATE TABLE ji (k int, w int);
@@ -7,8 +8,8 @@ INSERT INTO ji SELECT mix(i + 5) % 900, i FROM generate_series(1, 9000) i;
 INSERT INTO jo SELECT 450, -i FROM generate_series(1, 3) i;
 INSERT INTO ji SELECT 450, -i FROM generate_series(1, 3000) i;	-- one key over several leaves
 INSERT INTO ji SELECT NULL, i FROM generate_series(1, 100) i;
-CREATE INDEX jo_k ON jo USING learnedbtree (k);
-CREATE INDEX ji_k ON ji USING learnedbtree (k);
+CREATE INDEX jo_k ON jo USING :am (k);
+CREATE INDEX ji_k ON ji USING :am (k);
 VACUUM ANALYZE jo, ji;
 SELECT sound('jo_k'), sound('ji_k');
 
@@ -60,7 +61,7 @@ SELECT joined('SELECT v FROM jo WHERE NOT EXISTS (SELECT FROM ji WHERE ji.k = jo
 CREATE TABLE jm (k int, v int);
 INSERT INTO jm SELECT mix(i) % 900, i FROM generate_series(1, 2000) i;
 INSERT INTO jm SELECT 450, -i FROM generate_series(1, 5) i;
-CREATE INDEX jm_k ON jm USING learnedbtree (k);
+CREATE INDEX jm_k ON jm USING :am (k);
 VACUUM ANALYZE jm;
 SET enable_hashjoin = off;
 SET enable_nestloop = off;

@@ -1,11 +1,14 @@
 -- learnedbtree_leaves(): the model leaf by leaf.
+SELECT use_am() AS am \gset
 
 CREATE TABLE lea (a int, b float8, r int, j jsonb);
 INSERT INTO lea SELECT i, exp(i / 2000.0), i % 5, to_jsonb(i) FROM generate_series(1, 40000) i;
-CREATE INDEX lea_a ON lea USING learnedbtree (a);
-CREATE INDEX lea_b ON lea USING learnedbtree (b DESC) WITH (max_error = 1);
-CREATE INDEX lea_r ON lea USING learnedbtree (r) WITH (deduplicate_items = off);
-CREATE INDEX lea_j ON lea USING learnedbtree (j);
+CREATE INDEX lea_a ON lea USING :am (a);
+SET learnedbtree.max_error = 1;
+CREATE INDEX lea_b ON lea USING :am (b DESC);
+RESET learnedbtree.max_error;
+CREATE INDEX lea_r ON lea USING :am (r) WITH (deduplicate_items = off);
+CREATE INDEX lea_j ON lea USING :am (j);
 
 SELECT slot, code, knot, error FROM learnedbtree_leaves('lea_a') WHERE slot < 3;
 
@@ -26,7 +29,7 @@ SELECT code - before AS apart, count(*) > 50 AS many
 -- no model: no rows
 SELECT count(*) FROM learnedbtree_leaves('lea_j');
 CREATE TABLE lea_empty (a int);
-CREATE INDEX lea_empty_a ON lea_empty USING learnedbtree (a);
+CREATE INDEX lea_empty_a ON lea_empty USING :am (a);
 SELECT count(*) FROM learnedbtree_leaves('lea_empty_a');
 INSERT INTO lea_empty VALUES (1);
 SELECT learnedbtree_train('lea_empty_a');

@@ -1,11 +1,15 @@
 -- Commands that rebuild, move or empty an index, with its model going along.
+SELECT use_am() AS am \gset
 
 CREATE TABLE mnt (a int, b text);
 INSERT INTO mnt SELECT mix(i) % 100000, 'row ' || i FROM generate_series(1, 10000) i;
-CREATE INDEX mnt_a ON mnt USING learnedbtree (a);
+CREATE INDEX mnt_a ON mnt USING :am (a);
 ANALYZE mnt;
 CREATE FUNCTION mnt_state(OUT state text, OUT leaves boolean, OUT compared text) LANGUAGE plpgsql AS $$
 BEGIN	-- by name: the index may have another OID
+    IF am() = 'btree' THEN	-- the first lookup of a new file trains
+        PERFORM compare('mnt_a'::text::regclass, 'SELECT * FROM mnt WHERE a = 5');
+    END IF;
     SELECT m.state, m.leaves > 20, compare('mnt_a'::text::regclass, 'SELECT * FROM mnt WHERE a BETWEEN 1000 AND 1500')
       INTO state, leaves, compared FROM learnedbtree_model('mnt_a'::text::regclass) m;
 END $$;
@@ -71,13 +75,13 @@ REINDEX INDEX mnt_a;
 REINDEX INDEX mnt_a;
 SELECT learnedbtree_model_memory() = :memory AS memory_as_before;
 -- ... of several rebuilds in one transaction the last one's stays
-SELECT count(*) FROM generate_series(1, 20) WHERE file_changed('REINDEX INDEX mnt_a');
+SELECT count(*) FROM generate_series(1, 20) WHERE file_changed('REINDEX INDEX mnt_a') AND built('mnt_a'::text::regclass) IS NOT NULL;
 SELECT state FROM learnedbtree_model('mnt_a');
 SELECT learnedbtree_model_memory() = :memory AS memory_as_before;
 
 -- TRUNCATE, and refill
 TRUNCATE mnt;
-SELECT state FROM learnedbtree_model('mnt_a');
+SELECT state FROM learnedbtree_model(built('mnt_a'));
 INSERT INTO mnt SELECT mix(i) % 100000, 'row ' || i FROM generate_series(1, 10000) i;
 SET enable_seqscan = off;
 SELECT count(*) FROM mnt WHERE a = 17;
@@ -87,7 +91,7 @@ SELECT sound('mnt_a');
 
 -- built concurrently
 DROP FUNCTION mnt_state;
-CREATE INDEX CONCURRENTLY mnt_cic ON mnt USING learnedbtree (a DESC);
+CREATE INDEX CONCURRENTLY mnt_cic ON mnt USING :am (a DESC);
 SELECT indisvalid, indisready FROM pg_index WHERE indexrelid = 'mnt_cic'::regclass;
 SELECT sound('mnt_cic');
 DROP INDEX CONCURRENTLY mnt_a;
@@ -98,7 +102,7 @@ SELECT learnedbtree_model_memory() AS memory_after_drop;
 -- a crash-safe table made unlogged and back
 CREATE UNLOGGED TABLE mnt_un (a int);
 INSERT INTO mnt_un SELECT i FROM generate_series(1, 5000) i;
-CREATE INDEX mnt_un_i ON mnt_un USING learnedbtree (a);
+CREATE INDEX mnt_un_i ON mnt_un USING :am (a);
 SELECT compare('mnt_un_i', 'SELECT a FROM mnt_un WHERE a > 4000'), sound('mnt_un_i');
 ALTER TABLE mnt_un SET LOGGED;
 SELECT compare('mnt_un_i', 'SELECT a FROM mnt_un WHERE a > 4000'), sound('mnt_un_i');
@@ -109,7 +113,7 @@ DROP TABLE mnt_un;
 
 -- temporary tables: no model, the same answers
 CREATE TEMP TABLE mnt_temp (a int) ON COMMIT DELETE ROWS;
-CREATE INDEX mnt_temp_i ON mnt_temp USING learnedbtree (a);
+CREATE INDEX mnt_temp_i ON mnt_temp USING :am (a);
 BEGIN;
 INSERT INTO mnt_temp SELECT i FROM generate_series(1, 5000) i;
 SELECT left(compare('mnt_temp_i', 'SELECT a FROM mnt_temp WHERE a > 4000'), 4) AS answers, state, reason FROM learnedbtree_model('mnt_temp_i');
@@ -121,13 +125,13 @@ DROP TABLE mnt_temp;
 
 -- materialized views, another tablespace's worth of ALTERs, and a dropped schema
 CREATE MATERIALIZED VIEW mnt_mv AS SELECT a FROM mnt;
-CREATE INDEX mnt_mv_i ON mnt_mv USING learnedbtree (a);
+CREATE INDEX mnt_mv_i ON mnt_mv USING :am (a);
 REFRESH MATERIALIZED VIEW mnt_mv;
 SELECT compare('mnt_mv_i', 'SELECT a FROM mnt_mv WHERE a < 500'), sound('mnt_mv_i');
 DROP MATERIALIZED VIEW mnt_mv;
 CREATE SCHEMA mnt_s;
 CREATE TABLE mnt_s.t AS SELECT i AS a FROM generate_series(1, 5000) i;
-CREATE INDEX t_i ON mnt_s.t USING learnedbtree (a);
+CREATE INDEX t_i ON mnt_s.t USING :am (a);
 SELECT sound('mnt_s.t_i');
 DROP SCHEMA mnt_s CASCADE;
 SELECT learnedbtree_model_memory() AS memory_after_drop;
@@ -138,7 +142,7 @@ DROP FUNCTION file_changed;
 CREATE TABLE mnt_pt (a int);
 INSERT INTO mnt_pt SELECT i FROM generate_series(1, 2000) i;
 BEGIN;
-CREATE INDEX mnt_pt_i ON mnt_pt USING learnedbtree (a);
+CREATE INDEX mnt_pt_i ON mnt_pt USING :am (a);
 INSERT INTO mnt_pt VALUES (2001);
 PREPARE TRANSACTION 'lbt';
 COMMIT PREPARED 'lbt';

@@ -90,7 +90,7 @@ SELECT * FROM learnedbtree_pattern_items('');
 SELECT * FROM learnedbtree_pattern_items(NULL);
 SELECT learnedbtree_pattern_matches('pt_*', 'pt_pkey'::regclass), learnedbtree_pattern_matches('!pt_*', 'pt_pkey'::regclass), learnedbtree_pattern_matches('pt_shop.*', 'pt_pkey'::regclass),
     learnedbtree_pattern_matches('all', 'pt_pkey'::regclass), learnedbtree_pattern_matches('*', 4000000000), learnedbtree_pattern_matches('*', NULL);
-SELECT learnedbtree_pattern_matches('a, b', 'pt_pkey'::regclass);
+SELECT learnedbtree_pattern_matches('a, pt_?key', 'pt_pkey'::regclass);
 SELECT learnedbtree_pattern_matches('', 'pt_pkey'::regclass);
 SELECT learnedbtree_pattern_matches('a.b.c', 'pt_pkey'::regclass);
 

@@ -1,8 +1,9 @@
 -- Prepared statements and cached plans through changes of settings, of the index and of the model.
+SELECT use_am() AS am \gset
 
 CREATE TABLE pla (a int, b int);
 INSERT INTO pla SELECT i, mix(i) % 1000 FROM generate_series(1, 10000) i;
-CREATE INDEX pla_a ON pla USING learnedbtree (a);
+CREATE INDEX pla_a ON pla USING :am (a);
 VACUUM ANALYZE pla;
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
@@ -14,7 +15,7 @@ EXPLAIN (COSTS OFF) EXECUTE pla_eq(5);
 -- lookups since the last call, and how they went
 CREATE FUNCTION pla_used(OUT lookups bigint, OUT verified bigint) LANGUAGE plpgsql AS $$
 BEGIN
-    SELECT s.lookups, s.verified INTO lookups, verified FROM learnedbtree_stat s WHERE indexrelname = 'pla_a';
+    SELECT s.lookups, s.verified INTO lookups, verified FROM learnedbtree_stat_get('pla_a'::text::regclass) s;
     PERFORM learnedbtree_stat_reset('pla_a'::text::regclass);
 END $$;
 SELECT FROM pla_used();
@@ -42,12 +43,11 @@ EXECUTE pla_eq(81);
 RESET learnedbtree.enable_buffer_hint;
 SELECT lookups FROM pla_used();
 
--- the option learned
-ALTER INDEX pla_a SET (learned = off);
+-- the index without its model
+SELECT use_model('pla_a', false);
 EXECUTE pla_eq(82);
-SELECT state, reason FROM learnedbtree_model('pla_a');
 SELECT lookups FROM pla_used();
-ALTER INDEX pla_a RESET (learned);
+SELECT use_model('pla_a', true);
 EXECUTE pla_eq(82);
 SELECT state FROM learnedbtree_model('pla_a');
 SELECT * FROM pla_used();
@@ -61,7 +61,7 @@ SELECT * FROM pla_used();
 DROP INDEX pla_a;
 EXECUTE pla_eq(85);
 EXECUTE pla_range(100, 2000);
-CREATE INDEX pla_a ON pla USING learnedbtree (a DESC);
+CREATE INDEX pla_a ON pla USING :am (a DESC);
 EXECUTE pla_eq(85);
 EXECUTE pla_range(100, 2000);
 EXPLAIN (COSTS OFF) EXECUTE pla_range(1, 2);

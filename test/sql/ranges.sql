@@ -1,9 +1,10 @@
 -- Equality and every combination of inequalities, over unique and repeated keys, on one and two columns.
+SELECT use_am() AS am \gset
 
 CREATE TABLE rng (u int, d int, e int);
 INSERT INTO rng SELECT i, mix(i) % 400, mix(i * 3) % 50 FROM generate_series(1, 20000) i;
-CREATE INDEX rng_u ON rng USING learnedbtree (u);
-CREATE INDEX rng_d ON rng USING learnedbtree (d);
+CREATE INDEX rng_u ON rng USING :am (u);
+CREATE INDEX rng_d ON rng USING :am (d);
 ANALYZE rng;
 SELECT relname, sound(oid) FROM pg_class WHERE relname LIKE 'rng\_%' ORDER BY 1;
 
@@ -27,15 +28,15 @@ SELECT left(compare('rng_u', 'SELECT u FROM rng WHERE u ' || o || ' ' || v), 14)
 
 -- the second column, after an equality on the first
 DROP INDEX rng_d;
-CREATE INDEX rng_de ON rng USING learnedbtree (d, e);
+CREATE INDEX rng_de ON rng USING :am (d, e);
 SELECT outcome, queries FROM compare_all('rng_de', 'SELECT d, e FROM rng WHERE d = 17 AND $1', pairs('e', ARRAY[-1, 20, 49]));
 SELECT outcome, queries FROM compare_all('rng_de', 'SELECT d, e FROM rng WHERE $1', ARRAY['d = 17 AND e = 20', 'd = 399 AND e = 49', 'd = 0', 'd = 500 AND e = 1', 'd = 17 AND e = 70']);
 DROP INDEX rng_de;
-CREATE INDEX rng_dd ON rng USING learnedbtree (d DESC, e DESC);
+CREATE INDEX rng_dd ON rng USING :am (d DESC, e DESC);
 SELECT outcome, queries FROM compare_all('rng_dd', 'SELECT d, e FROM rng WHERE d = 17 AND $1', pairs('e', ARRAY[-1, 20, 49]));
 SELECT outcome, queries FROM compare_all('rng_dd', 'SELECT d, e FROM rng WHERE $1', pairs('d', ARRAY[0, 20, 399]));
 DROP INDEX rng_dd;
-CREATE INDEX rng_mix ON rng USING learnedbtree (d DESC, e ASC);
+CREATE INDEX rng_mix ON rng USING :am (d DESC, e ASC);
 SELECT outcome, queries FROM compare_all('rng_mix', 'SELECT d, e FROM rng WHERE d = 17 AND $1', pairs('e', ARRAY[-1, 20, 49]));
 
 -- several bounds on one side: the narrowest counts

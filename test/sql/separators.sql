@@ -1,4 +1,5 @@
 -- Keys that share a code with a separator: the separators are kept, and decide.
+SELECT use_am() AS am \gset
 
 -- Paths and URLs by rule: large groups below prefixes that are longer than a key code's digits.
 CREATE FUNCTION a_path(i bigint) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -11,9 +12,9 @@ INSERT INTO seg SELECT a_path(i), mix(i + 4) % 3, 'https://media-archive.example
   FROM generate_series(1, 30000) i;
 INSERT INTO seg VALUES ('', 1, ''), ('/usr/share/doc/packages/', 2, 'https://'), ('/usr/share/doc/packages/source/module', NULL, NULL),
     (repeat('/usr', 80), 3, repeat('x', 300)), (chr(1), 4, chr(127)), (NULL, 5, NULL);
-CREATE INDEX seg_path ON seg USING learnedbtree (path);
-CREATE INDEX seg_url_desc ON seg USING learnedbtree (url DESC NULLS LAST, n);
-CREATE INDEX seg_n ON seg USING learnedbtree (n, path DESC);
+CREATE INDEX seg_path ON seg USING :am (path);
+CREATE INDEX seg_url_desc ON seg USING :am (url DESC NULLS LAST, n);
+CREATE INDEX seg_n ON seg USING :am (n, path DESC);
 VACUUM ANALYZE seg;
 CREATE TABLE seg_keys AS SELECT path, n, url FROM seg WHERE n IS NOT NULL AND path IS NOT NULL;
 ANALYZE seg_keys;
@@ -74,7 +75,7 @@ SELECT * FROM find_all('seg_path', 'SELECT count(*), count(i.path) FROM (SELECT 
 -- Equal keys tie whatever the code.
 CREATE TABLE seg_same (t text COLLATE "C");
 INSERT INTO seg_same SELECT repeat('one and the same', 4) FROM generate_series(1, 2000);
-CREATE INDEX seg_same_t ON seg_same USING learnedbtree (t) WITH (deduplicate_items = off);
+CREATE INDEX seg_same_t ON seg_same USING :am (t) WITH (deduplicate_items = off);
 SELECT separator_bytes > 0 AS separators, ties = leaves - 1 AS all_tie FROM learnedbtree_model('seg_same_t');
 SELECT compare('seg_same_t', $$SELECT t FROM seg_same WHERE t >= 'one'$$);
 DROP VIEW seg_models;

@@ -2,6 +2,54 @@
 
 SELECT extname FROM pg_extension WHERE extname IN ('amcheck', 'learnedbtree') ORDER BY 1;
 
+-- The access method of the tests' indexes: btree, which is what people run, unless the environment names another.
+\getenv am LBT_AM
+\if :{?am}
+\else
+\set am btree
+\endif
+CREATE FUNCTION am() RETURNS name LANGUAGE sql IMMUTABLE RETURN :'am';
+
+-- A file that is run for each begins with "SELECT use_am() AS am \gset" and says USING :am.  A session serves every btree
+-- index then, and trains it at the end of CREATE INDEX, as indexes of our access method are.
+CREATE FUNCTION use_am() RETURNS name LANGUAGE plpgsql AS $$
+BEGIN
+    IF am() = 'btree' THEN
+        LOAD 'learnedbtree';
+        PERFORM set_config('learnedbtree.btree_indexes', 'all', false), set_config('learnedbtree.min_leaves', '0', false);
+        PERFORM set_config('tests.train', 'on', false);
+    END IF;
+    RETURN am();
+END $$;
+CREATE FUNCTION train_built() RETURNS event_trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF current_setting('tests.train', true) = 'on' THEN
+        PERFORM learnedbtree_train(i.indexrelid)
+           FROM pg_event_trigger_ddl_commands() d, learnedbtree_indexes i
+          WHERE i.served AND i.am = 'btree' AND d.objid IN (i.indexrelid, (SELECT inhparent FROM pg_inherits WHERE inhrelid = i.indexrelid));
+    END IF;
+END $$;
+CREATE EVENT TRIGGER train_built ON ddl_command_end WHEN TAG IN ('CREATE INDEX') EXECUTE FUNCTION train_built();
+
+-- The same for other commands that make an index's file.
+CREATE FUNCTION built(index regclass) RETURNS regclass LANGUAGE plpgsql AS $$
+BEGIN
+    IF am() = 'btree' THEN
+        PERFORM learnedbtree_train(index);
+    END IF;
+    RETURN index;
+END $$;
+
+-- Leave an index to btree's own functions, or no longer: by its option, or by the list of those that are served.
+CREATE FUNCTION use_model(index text, use boolean) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF am() = 'btree' THEN
+        PERFORM set_config('learnedbtree.btree_indexes', CASE WHEN use THEN 'all' ELSE 'all, !' || index END, false);
+    ELSE
+        EXECUTE format('ALTER INDEX %s SET (learned = %s)', index, use);
+    END IF;
+END $$;
+
 -- Make the planner use one way of access only, until the end of the calling function.
 CREATE FUNCTION use_access(way text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -29,7 +77,8 @@ END $$;
 
 -- Does the query give the same by this index, through the model and through nbtree's own engine, as by
 -- a sequential scan?  Says how the model was used: verified (every lookup was answered by a predicted
--- leaf), fallback (some descended), delegated (nbtree's engine served), no lookup; or what is wrong.
+-- leaf), fallback (some descended), delegated (nbtree's engine did it, as it does for a btree index that is not
+-- served), no lookup; or what is wrong.
 -- With ordered, index scans must also give rows in the same order as each other.
 CREATE FUNCTION compare(index regclass, query text, ordered boolean DEFAULT true) RETURNS text
     LANGUAGE plpgsql
@@ -79,7 +128,7 @@ BEGIN
         PERFORM set_config('learnedbtree.enable', 'on', true);
     END LOOP;
     RETURN CASE WHEN ways = 0 THEN 'index not used'
-                WHEN delegated > 0 THEN 'same, delegated'
+                WHEN delegated > 0 OR NOT (SELECT served FROM learnedbtree_index_status(index)) THEN 'same, delegated'
                 WHEN lookups = 0 THEN 'same, no lookup'
                 WHEN verified = lookups THEN 'same, verified'
                 ELSE 'same, fallback' END;

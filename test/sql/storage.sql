@@ -1,9 +1,10 @@
 -- What lies on the pages: posting lists, dead items, the visibility map; bitmaps and parallel scans.
+SELECT use_am() AS am \gset
 
 CREATE TABLE sto (k int, v int) WITH (autovacuum_enabled = off);
 INSERT INTO sto SELECT i % 50, i FROM generate_series(1, 20000) i;
-CREATE INDEX sto_k ON sto USING learnedbtree (k);
-CREATE INDEX sto_v ON sto USING learnedbtree (v) WITH (deduplicate_items = off);
+CREATE INDEX sto_k ON sto USING :am (k);
+CREATE INDEX sto_v ON sto USING :am (v) WITH (deduplicate_items = off);
 VACUUM ANALYZE sto;
 
 -- 400 rows a key, deduplicated: a quarter of the size
@@ -38,7 +39,7 @@ SELECT count(*) FROM sto WHERE v BETWEEN 100 AND 110;
 -- dead items: an index scan that finds rows dead marks them, and the next one does not see them
 CREATE EXTENSION pageinspect;
 CREATE TABLE sto_dead (k bigint) WITH (autovacuum_enabled = off);
-CREATE INDEX sto_dead_i ON sto_dead USING learnedbtree (k);
+CREATE INDEX sto_dead_i ON sto_dead USING :am (k);
 INSERT INTO sto_dead SELECT i FROM generate_series(1, 1000) i;
 SELECT learnedbtree_train('sto_dead_i');
 DELETE FROM sto_dead WHERE k BETWEEN 100 AND 300;
@@ -61,7 +62,7 @@ DROP EXTENSION pageinspect;
 -- pages deleted by VACUUM and used again
 CREATE TABLE sto_del (k int) WITH (autovacuum_enabled = off);
 INSERT INTO sto_del SELECT i FROM generate_series(1, 20000) i;
-CREATE INDEX sto_del_i ON sto_del USING learnedbtree (k);
+CREATE INDEX sto_del_i ON sto_del USING :am (k);
 VACUUM ANALYZE sto_del;
 DELETE FROM sto_del WHERE k BETWEEN 3000 AND 15000;
 VACUUM sto_del;
@@ -83,9 +84,7 @@ DROP TABLE sto_del;
 
 -- a file that is made anew in place (TRUNCATE in the transaction that made it) is shorter than its old model and size say:
 -- whatever the options and settings were meanwhile, nothing is read beyond its end, and answers are those of the new contents
-SET learnedbtree.btree_indexes = 'all';
-SET learnedbtree.min_leaves = 0;
-CREATE FUNCTION anew(am text, off text, what text, "on" text) RETURNS text LANGUAGE plpgsql
+CREATE FUNCTION anew(off text, what text, "on" text) RETURNS text LANGUAGE plpgsql
     SET enable_seqscan = off SET enable_bitmapscan = off SET client_min_messages = error AS $$
 DECLARE
     look CONSTANT text := 'SELECT count(*) FROM anew WHERE k BETWEEN 5500 AND 5900';
@@ -95,7 +94,7 @@ DECLARE
 BEGIN
     CREATE TABLE anew (k int);
     INSERT INTO anew SELECT generate_series(1, 6000);
-    EXECUTE format('CREATE INDEX anew_k ON anew USING %s (k) WITH (fillfactor = 50)', am);
+    EXECUTE format('CREATE INDEX anew_k ON anew USING %s (k) WITH (fillfactor = 50)', am());
     file := pg_relation_filenode('anew_k');
     EXECUTE look;
     EXECUTE look;
@@ -109,11 +108,11 @@ BEGIN
     EXECUTE 'INSERT INTO anew SELECT mix(i) % 12000 FROM generate_series(1, 6000) i';
     result := concat_ws(', ', result, left(compare('anew_k', 'SELECT k FROM anew WHERE k > 5870'), 4),
                         CASE WHEN pg_relation_filenode('anew_k') = file THEN 'same file' ELSE 'new file' END);
-    PERFORM bt_index_check('anew_k') WHERE am = 'btree';
+    PERFORM check_file('anew_k');
     DROP TABLE anew;
     RETURN result;
 END $$;
-SELECT what, anew(am, off, how, "on") AS result, string_agg(format('%s: %s', am, meanwhile), ', ' ORDER BY am, meanwhile COLLATE "C") AS each
+SELECT what, anew(off, how, "on") AS result, string_agg(meanwhile, ', ' ORDER BY meanwhile COLLATE "C") AS each
   FROM (VALUES ('truncated', 'TRUNCATE anew'),
                ('and read', 'TRUNCATE anew; SELECT count(*) FROM anew WHERE k > 5500'),
                ('twice', 'TRUNCATE anew; INSERT INTO anew SELECT generate_series(1, 3000); SELECT count(*) FROM anew WHERE k = 2900; TRUNCATE anew'),
@@ -122,38 +121,36 @@ SELECT what, anew(am, off, how, "on") AS result, string_agg(format('%s: %s', am,
                ('in a subtransaction, too', 'DO ''BEGIN TRUNCATE anew; EXCEPTION WHEN division_by_zero THEN NULL; END''; TRUNCATE anew'),
                ('clustered', 'CLUSTER anew USING anew_k'),
                ('reindexed', 'REINDEX INDEX anew_k')) w (what, how),
-       (VALUES ('learnedbtree', 'nothing', 'SELECT 1', 'SELECT 1'),
-               ('learnedbtree', 'learned', 'ALTER INDEX anew_k SET (learned = off)', 'ALTER INDEX anew_k SET (learned = on)'),
-               ('learnedbtree', 'enable', 'SET learnedbtree.enable = off', 'SET learnedbtree.enable = on'),
-               ('btree', 'nothing', 'SELECT 1', 'SELECT 1'),
-               ('btree', 'excluded', 'SET learnedbtree.btree_indexes = ''all, !anew_k''', 'SET learnedbtree.btree_indexes = ''anew_k'''),
-               ('btree', 'btree_indexes', 'SET learnedbtree.btree_indexes = none', 'SET learnedbtree.btree_indexes = "all"')) s (am, meanwhile, off, "on")
+       (VALUES ('nothing', 'SELECT 1', 'SELECT 1'),
+               ('use_model', 'SELECT use_model(''anew_k'', false)', 'SELECT use_model(''anew_k'', true)'),
+               ('enable', 'SET learnedbtree.enable = off', 'SET learnedbtree.enable = on'),
+               ('btree_indexes', 'SET learnedbtree.btree_indexes = none', 'SET learnedbtree.btree_indexes = anew_k')) s (meanwhile, off, "on")
  GROUP BY 1, 2 ORDER BY what COLLATE "C", 2;
 DROP FUNCTION anew;
 -- ... with a cursor open, which keeps TRUNCATE out
 BEGIN;
 CREATE TABLE anew (k int);
 INSERT INTO anew SELECT generate_series(1, 6000);
-CREATE INDEX anew_k ON anew USING learnedbtree (k) WITH (fillfactor = 50);
+CREATE INDEX anew_k ON anew USING :am (k) WITH (fillfactor = 50);
 DECLARE c CURSOR FOR SELECT k FROM anew WHERE k > 5500 ORDER BY k;
 FETCH 2 FROM c;
 SAVEPOINT s;
-ALTER INDEX anew_k SET (learned = off);
+SELECT outcome($$use_model('anew_k', false)$$, 'done') ~ CASE :'am' WHEN 'btree' THEN '^done$' ELSE 'ALTER TABLE "anew_k" because it is being used' END AS as_such;
 ROLLBACK TO s;
 TRUNCATE anew;
 ROLLBACK TO s;
 FETCH 2 FROM c;
 CLOSE c;
-ALTER INDEX anew_k SET (learned = off);
+SELECT use_model('anew_k', false);
 TRUNCATE anew;
-ALTER INDEX anew_k SET (learned = on);
+SELECT use_model('anew_k', true);
 INSERT INTO anew SELECT generate_series(5500, 5510);
 SELECT count(*) FROM anew WHERE k > 5500;
 COMMIT;
 SELECT count(*) FROM anew WHERE k > 5500;
 DROP TABLE anew;
 RESET learnedbtree.btree_indexes;
-RESET learnedbtree.min_leaves;
+SELECT use_am() AS am \gset
 
 -- bitmaps: alone, of several indexes, lossy
 RESET enable_bitmapscan;

@@ -1,4 +1,5 @@
 -- Every key type with a key code, arguments of other types of the family, and values at the ends.
+SELECT use_am() AS am \gset
 
 CREATE TABLE typ (i2 int2, i4 int4, i8 int8, o oid, b bool, c "char", f4 float4, f8 float8,
                   d date, t timestamp, z timestamptz);
@@ -6,7 +7,7 @@ INSERT INTO typ SELECT (mix(i) % 60000 - 30000)::int2, (mix(i) - 2147483645)::in
        mix(i)::oid, i % 3 = 0, chr((i % 120 + 1)::int)::"char", ((mix(i) - 2000000000) / 1000.0)::float4, (mix(i) - 2000000000) / 7.0,
        date '1900-01-01' + (mix(i) % 90000)::int, timestamp '1970-01-01' + mix(i) * interval '1 second',
        timestamptz '1970-01-01 00:00+00' + mix(i) * interval '1 second'
-  FROM generate_series(1, 4000) i;
+  FROM generate_series(1, 1500) i;
 INSERT INTO typ VALUES
     (-32768, -2147483648, -9223372036854775808, 0, false, '', '-Infinity', '-Infinity', '-infinity', '-infinity', '-infinity'),
     (32767, 2147483647, 9223372036854775807, 4294967295, true, E'\\377', 'Infinity', 'Infinity', 'infinity', 'infinity', 'infinity'),
@@ -21,7 +22,7 @@ DECLARE
     direction text;
 BEGIN
     FOREACH direction IN ARRAY ARRAY['ASC', 'DESC', 'ASC NULLS FIRST', 'DESC NULLS LAST'] LOOP
-        EXECUTE format('CREATE INDEX typ_i ON typ USING learnedbtree (%I %s) WITH (fillfactor = 30)', col, direction);
+        EXECUTE format('CREATE INDEX typ_i ON typ USING %s (%I %s) WITH (fillfactor = 11)', am(), col, direction);
         RETURN QUERY
             SELECT direction || ': ' || c.outcome, c.queries, CASE WHEN c.outcome = 'same, verified' THEN '' ELSE c.which END
               FROM compare_all('typ_i', format('SELECT %I FROM typ WHERE $1', col),
@@ -44,13 +45,13 @@ RESET timezone;
 
 -- few values, each over many leaves
 SELECT * FROM try_type('c', ARRAY[$$'a'::"char"$$, $$''::"char"$$, $$'x'::"char"$$]);
-CREATE INDEX typ_b ON typ USING learnedbtree (b, i4);
+CREATE INDEX typ_b ON typ USING :am (b, i4) WITH (fillfactor = 30);
 SELECT * FROM compare_all('typ_b', 'SELECT b, i4 FROM typ WHERE $1', ARRAY['b', 'NOT b', 'b = true AND i4 > 1000000', 'b = false AND i4 < 0', 'b AND i4 = 0']);
 DROP INDEX typ_b;
 
 -- arguments whose comparison depends on the time zone are nbtree's
-CREATE INDEX typ_t ON typ USING learnedbtree (t);
-CREATE INDEX typ_d ON typ USING learnedbtree (d);
+CREATE INDEX typ_t ON typ USING :am (t) WITH (fillfactor = 30);
+CREATE INDEX typ_d ON typ USING :am (d) WITH (fillfactor = 30);
 SELECT compare('typ_t', $$SELECT t FROM typ WHERE t < timestamptz '1980-01-01 00:00+00'$$),
        compare('typ_d', $$SELECT d FROM typ WHERE d < timestamp '1910-01-01 12:00'$$),
        compare('typ_d', $$SELECT d FROM typ WHERE d < timestamptz '1910-01-01 12:00+00'$$);
@@ -60,10 +61,10 @@ DROP INDEX typ_t, typ_d;
 CREATE DOMAIN typ_dom AS int CHECK (VALUE > 0);
 CREATE TABLE typ2 (x typ_dom, r regclass);
 INSERT INTO typ2 SELECT i, i::oid::regclass FROM generate_series(1, 3000) i;
-CREATE INDEX typ2_x ON typ2 USING learnedbtree (x);
-CREATE INDEX typ2_r ON typ2 USING learnedbtree (r);
+CREATE INDEX typ2_x ON typ2 USING :am (x);
+CREATE INDEX typ2_r ON typ2 USING :am (r);
 ANALYZE typ2;
-SELECT indexrelname, (learnedbtree_model(indexrelid)).state FROM learnedbtree_stat WHERE relname = 'typ2' ORDER BY 1;
+SELECT indexrelid::regclass::text AS index, (learnedbtree_model(indexrelid)).state FROM pg_index WHERE indrelid = 'typ2'::regclass ORDER BY 1;
 SELECT compare('typ2_x', 'SELECT x FROM typ2 WHERE x BETWEEN 5 AND 1000'), compare('typ2_r', 'SELECT x FROM typ2 WHERE r = 77::oid::regclass');
 DROP TABLE typ2;
 DROP DOMAIN typ_dom;
@@ -76,10 +77,10 @@ DO $$
 DECLARE col text;
 BEGIN
     FOREACH col IN ARRAY ARRAY['a', 'j', 't', 'p'] LOOP
-        EXECUTE format('CREATE INDEX typ3_%s ON typ3 USING learnedbtree (%s)', col, col);
+        EXECUTE format('CREATE INDEX typ3_%s ON typ3 USING %s (%s)', col, am(), col);
     END LOOP;
 END $$;
-SELECT DISTINCT (learnedbtree_model(indexrelid)).state, (learnedbtree_model(indexrelid)).reason FROM learnedbtree_stat WHERE relname = 'typ3';
+SELECT DISTINCT (learnedbtree_model(indexrelid)).state, (learnedbtree_model(indexrelid)).reason FROM pg_index WHERE indrelid = 'typ3'::regclass;
 SELECT compare('typ3_a', 'SELECT n FROM typ3 WHERE a > ARRAY[2990]'), compare('typ3_j', $$SELECT n FROM typ3 WHERE j BETWEEN '10' AND '20'$$),
        compare('typ3_t', $$SELECT n FROM typ3 WHERE t = '77'$$), compare('typ3_p', $$SELECT n FROM typ3 WHERE p < ROW(20, 1)::typ_pair$$);
 DROP TABLE typ3;

@@ -1,10 +1,11 @@
 -- UNIQUE in all its forms.  (The warning about ON CONFLICT below 18 is limits.sql's.)
+SELECT use_am() AS am \gset
 
 SET client_min_messages = error;
 \set VERBOSITY terse
 
 CREATE TABLE uni (a int, b int);
-CREATE UNIQUE INDEX uni_a ON uni USING learnedbtree (a);
+CREATE UNIQUE INDEX uni_a ON uni USING :am (a);
 INSERT INTO uni SELECT i, i FROM generate_series(1, 5000) i;
 INSERT INTO uni VALUES (4711, 0);
 INSERT INTO uni VALUES (NULL, 1), (NULL, 2);
@@ -20,15 +21,15 @@ SELECT * FROM compare_all('uni_a', 'SELECT * FROM uni WHERE $1', ARRAY['a = 4711
 SELECT sound('uni_a');
 -- duplicates in the table
 INSERT INTO uni VALUES (7000, 1), (7001, 1);
-CREATE UNIQUE INDEX uni_b ON uni USING learnedbtree (b);
-CREATE UNIQUE INDEX CONCURRENTLY uni_b ON uni USING learnedbtree (b);
+CREATE UNIQUE INDEX uni_b ON uni USING :am (b);
+CREATE UNIQUE INDEX CONCURRENTLY uni_b ON uni USING :am (b);
 SELECT indisvalid FROM pg_index WHERE indexrelid = 'uni_b'::regclass;
 DROP INDEX uni_b;
 DROP TABLE uni;
 
 -- several columns; key and payload
 CREATE TABLE uni2 (a int, b int, c text);
-CREATE UNIQUE INDEX uni2_i ON uni2 USING learnedbtree (a, b DESC) INCLUDE (c);
+CREATE UNIQUE INDEX uni2_i ON uni2 USING :am (a, b DESC) INCLUDE (c);
 INSERT INTO uni2 SELECT i / 10, i % 10, 'x' FROM generate_series(0, 4999) i;
 INSERT INTO uni2 VALUES (17, 3, 'y');
 INSERT INTO uni2 VALUES (17, 30, 'y'), (17, NULL, 'y'), (17, NULL, 'y');
@@ -38,7 +39,7 @@ DROP TABLE uni2;
 
 -- NULLS NOT DISTINCT
 CREATE TABLE uni3 (a int);
-CREATE UNIQUE INDEX uni3_i ON uni3 USING learnedbtree (a) NULLS NOT DISTINCT;
+CREATE UNIQUE INDEX uni3_i ON uni3 USING :am (a) NULLS NOT DISTINCT;
 INSERT INTO uni3 SELECT i FROM generate_series(1, 3000) i;
 INSERT INTO uni3 VALUES (NULL);
 INSERT INTO uni3 VALUES (NULL);
@@ -48,7 +49,7 @@ SELECT sound('uni3_i');
 DROP TABLE uni3;
 
 -- a unique constraint, deferrable too, comes with btree only; an exclusion constraint can be ours
-CREATE TABLE uni4 (a int, b int, EXCLUDE USING learnedbtree (a WITH =) DEFERRABLE INITIALLY DEFERRED);
+CREATE TABLE uni4 (a int, b int, EXCLUDE USING :am (a WITH =) DEFERRABLE INITIALLY DEFERRED);
 INSERT INTO uni4 SELECT i, i FROM generate_series(1, 2000) i;
 BEGIN;
 INSERT INTO uni4 VALUES (7, 7);
@@ -65,7 +66,7 @@ DROP TABLE uni4;
 
 -- the key moved by updates within one statement
 CREATE TABLE uni5 (a int);
-CREATE UNIQUE INDEX uni5_i ON uni5 USING learnedbtree (a);
+CREATE UNIQUE INDEX uni5_i ON uni5 USING :am (a);
 INSERT INTO uni5 SELECT i FROM generate_series(1, 1000) i;
 UPDATE uni5 SET a = a + 5000;
 UPDATE uni5 SET a = a - 5000;

@@ -9,8 +9,7 @@
 
 const LbtKeyCode one_column = {
 	.raw = 1, .ncolumns = 1, .ndigits = 1,
-	.column = {{.ndigits = 1}}, .digit = {{.span = UINT64_MAX, .weight = 1}},
-	.alphabet = {.rank = {[0 ... 255] = LBT_NO_MEMBER}}	/* it has no members */
+	.column = {{.ndigits = 1}}, .digit = {{.span = UINT64_MAX, .weight = 1}}
 };
 
 uint8_t *
@@ -51,33 +50,6 @@ decode(const uint8_t *bytes, size_t len, LbtKeyCode *code, uint32_t nleaves)
 	return leaves;
 }
 
-static bool
-same_code(const LbtKeyCode *a, const LbtKeyCode *b)
-{
-	size_t		prefix_bytes = 0;
-
-	if (a->raw != b->raw || a->ncolumns != b->ncolumns || a->ndigits != b->ndigits)
-		return false;
-	for (int i = 0; i < a->ncolumns; i++)
-	{
-		if (memcmp(&a->order[i], &b->order[i], sizeof(LbtColumnOrder)) != 0 ||
-			a->column[i].ndigits != b->column[i].ndigits || a->column[i].prefix_length != b->column[i].prefix_length)
-			return false;
-		prefix_bytes += a->column[i].prefix_length;
-	}
-	for (int i = 0; i < a->ndigits; i++)
-	{
-		const LbtKeyDigit *x = &a->digit[i];
-		const LbtKeyDigit *y = &b->digit[i];
-
-		if (x->lo != y->lo || x->span != y->span || x->weight != y->weight || x->shift != y->shift ||
-			x->ends != y->ends)
-			return false;
-	}
-	return memcmp(a->prefix, b->prefix, prefix_bytes) == 0 &&
-		memcmp(&a->alphabet, &b->alphabet, sizeof(LbtAlphabet)) == 0;
-}
-
 LbtLeaf *
 save(const LbtKeyCode *code, const LbtLeaf *leaves, uint32_t nleaves, size_t room, size_t *len)
 {
@@ -89,7 +61,7 @@ save(const LbtKeyCode *code, const LbtLeaf *leaves, uint32_t nleaves, size_t roo
 		return NULL;
 	result = decode(bytes, *len, &decoded, nleaves);
 	CHECK(result != NULL, "%u leaves in %zu bytes cannot be read", nleaves, *len);
-	CHECK(same_code(&decoded, code), "the key code differs");
+	CHECK(memcmp(&decoded, code, lbt_keycode_bytes(code)) == 0, "the key code differs");
 	for (uint32_t i = 0; i < nleaves; i++)
 		CHECK(result[i].block == leaves[i].block, "the block of leaf %u differs", i);
 	free(bytes);

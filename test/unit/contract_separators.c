@@ -47,7 +47,8 @@ make_separated(const KeyColumns *columns, const KeyBound *bounds, uint32_t nleav
 	int			ncolumns = columns->ncolumns < LBT_CODE_COLUMNS ? columns->ncolumns : LBT_CODE_COLUMNS;
 	LbtKeyValue *values = test_alloc(nleaves * (size_t) ncolumns * sizeof(LbtKeyValue));
 	uint8_t    *nvalues = test_alloc(nleaves);
-	LbtSeparatorKeys keys = {.values = values,.nvalues = nvalues,.ncolumns = ncolumns,.order = columns->order};
+	LbtSeparatorKeys keys = {.values = values,.nvalues = nvalues,.ncolumns = ncolumns,.order = columns->order,
+	.leaves = s.leaves};
 	void	   *room = test_alloc(max_bytes);
 	void	   *scratch = test_alloc(lbt_separators_scratch_bytes(nleaves));
 	uint32_t	bytes;
@@ -59,13 +60,14 @@ make_separated(const KeyColumns *columns, const KeyBound *bounds, uint32_t nleav
 		memcpy(&values[i * (size_t) ncolumns], bounds[i].values, (size_t) ncolumns * sizeof(LbtKeyValue));
 	}
 	s.needed = lbt_separators_needed(&s.code, ncolumns, s.leaves, nleaves);
-	bytes = lbt_separators_build(&keys, nleaves, room, max_bytes, scratch);
+	bytes = lbt_separators_build(&keys, nleaves, room, max_bytes, scratch, &s.ties);
 	CHECK(bytes <= max_bytes, "separators of %u bytes, allowed were %u", bytes, max_bytes);
 	s.memory = bytes > 0 ? test_copy(room, bytes) : NULL;
-	CHECK(lbt_separators_open(s.memory, bytes, &s.separators), "separators of %u bytes were refused", bytes);
+	CHECK(lbt_separators_open(s.memory, bytes, nleaves, &s.separators), "separators of %u bytes were refused", bytes);
 	s.runs = test_alloc(LBT_TIE_RUNS * sizeof(LbtTieRun));
 	lbt_separators_set_columns(&s.separators, columns->order, ncolumns, s.runs);
-	s.ties = lbt_separators_ties(&s.separators, s.leaves, nleaves);
+	if (bytes == 0)
+		s.ties = s.code_ties;
 	CHECK(s.ties <= s.code_ties, "%u ties, %u of codes alone", s.ties, s.code_ties);
 	free(values);
 	free(nvalues);
@@ -118,9 +120,11 @@ uint32_t
 find_leaf(const Separated *s, const KeyBound *key, bool past)
 {
 	Separated	plain = *s;
+	LbtTieRun	runs[LBT_TIE_RUNS];
 	uint32_t	slot;
 
-	plain.separators.runs = NULL;
+	memset(runs, 0, sizeof(runs));
+	plain.separators.runs = runs;
 	find_leaves(&plain, key, &past, 1, &slot);
 	return slot;
 }
@@ -153,7 +157,7 @@ free_separated(Separated *s)
 void *
 make_separated_model(const Separated *s, size_t *bytes)
 {
-	LbtModelHeader header = {.nleaves = s->nleaves,.separator_bytes = s->separators.bytes,.code = s->code};
+	LbtModelHeader header = {.nleaves = s->nleaves,.separator_bytes = s->separators.bytes,.ties = s->ties,.code = s->code};
 	LbtKnot    *knots = test_alloc(s->nleaves * sizeof(LbtKnot));
 	LbtSplineFit fit;
 	void	   *memory;
@@ -187,7 +191,8 @@ use_separated_model(LbtModel *model, const KeyColumns *columns, const KeyBound *
 	check_in_bounds(model, model->nleaves);
 	if (!fits(model, columns))
 		return;
-	lbt_separators_set_columns(&model->separators, columns->order, columns->ncolumns, runs);
+	lbt_separators_set_columns(&model->separators, columns->order,
+							   columns->ncolumns < LBT_CODE_COLUMNS ? columns->ncolumns : LBT_CODE_COLUMNS, runs);
 	for (int from = 0; from < nkeys; from += LBT_SEPARATORS_GROUP)
 	{
 		LbtTiedKey	group[LBT_SEPARATORS_GROUP];

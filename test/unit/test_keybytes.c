@@ -129,7 +129,7 @@ keeps_order(const void *arg)
 
 		random_columns(&rng, &scheme, ncolumns, round % (nstring_kinds + (ncolumns > 1)));
 		learn(&rng, &scheme, few_or_many(&rng));
-		nalphabets += (scheme.code.alphabet.rank[UINT8_MAX] & LBT_NO_MEMBER) != 0;
+		nalphabets += (scheme.code.rank[UINT8_MAX] & LBT_NO_MEMBER) != 0;
 		for (int i = 0; i < NBOUNDS; i++)
 		{
 			bounds[i] = any_bound(&rng, &scheme, i > 0 ? &bounds[rng_below(&rng, (uint64_t) i)] : NULL,

@@ -353,7 +353,7 @@ forged(const void *arg)
 
 		/* The half of the changes go to what is in front of the codes. */
 		for (uint64_t n = 1 + rng_below(&rng, 4); n > 0; n--)
-			copy[rng_below(&rng, n & 1 ? 45 : len)] = (uint8_t) rng_next(&rng);
+			copy[rng_below(&rng, n & 1 ? offsetof(LbtKeyCode, digit[1]) + 20 : len)] = (uint8_t) rng_next(&rng);
 		decoded = decode(copy, len, &code, 300);
 		reached[decoded != NULL]++;
 		free(decoded);

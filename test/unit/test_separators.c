@@ -214,8 +214,8 @@ opened_as_assembled(const void *arg)
 
 		CHECK(header->ties == s.ties && header->separator_bytes == s.separators.bytes,
 			  "the header does not say what is in the model");
-		CHECK(model.separators.memory == (const char *) (model.leaves + model.nleaves) &&
-			  model.separators.memory + model.separators.bytes == memory + bytes,
+		CHECK(model.separators.memory == (const uint8_t *) (model.leaves + model.nleaves) &&
+			  model.separators.memory + model.separators.bytes == (uint8_t *) memory + bytes,
 			  "the separators do not end the memory");
 		CHECK(memcmp(model.separators.memory, s.memory, s.separators.bytes) == 0, "separators have changed");
 		for (size_t less = 1; less < bytes; less += 1 + bytes / 50)
@@ -245,7 +245,8 @@ use_overwritten(Rng *rng, const Separated *s, const KeyBound *keys, int nkeys)
 	Separated	garbage = *s;
 
 	garbage.memory = test_copy(s->memory, s->separators.bytes);
-	garbage.separators.memory = garbage.memory;
+	CHECK(lbt_separators_open(garbage.memory, s->separators.bytes, s->nleaves, &garbage.separators), "refused");
+	lbt_separators_set_columns(&garbage.separators, s->separators.order, s->separators.ncolumns, s->runs);
 	overwrite(rng, garbage.memory, s->separators.bytes, 60);
 	for (int i = 0; i < nkeys; i++)
 	{
@@ -255,7 +256,6 @@ use_overwritten(Rng *rng, const Separated *s, const KeyBound *keys, int nkeys)
 		find_leaf(&garbage, &keys[i], past);
 		find_leaves(&garbage, &keys[i], &past, 1, &slot);
 	}
-	(void) lbt_separators_ties(&garbage.separators, garbage.leaves, garbage.nleaves);
 	free(garbage.memory);
 }
 

@@ -7,16 +7,15 @@
 #include "postgres.h"
 
 /*
- * The first bytes, at most room, of the first level (letters, without accents
- * and case) of a text's sort key under a collation, which is cheap for plain
- * text.  Returns how many.  In memcmp()'s order, where a key that another
- * begins with comes first, sort keys are in the order of the collation, as far
- * as its provider (libc, ICU) keeps its promises: not all versions of libc do,
- * which is why the server itself does not use theirs.  Texts that the
- * collation finds equal, and such that differ in accents and case, have the
- * same.
+ * Write the first bytes, at most room, of the first level (letters, without
+ * accents and case) of a text's sort key under a collation, and return how
+ * many.  Cheap for plain text.  In memcmp()'s order, the shorter first, sort
+ * keys are in the order of the collation, as far as its provider (libc, ICU)
+ * keeps its promises: not all versions of libc do, which is why the server
+ * itself does not use theirs.  Texts that the collation finds equal, or that
+ * differ in accents and case only, have the same.
  */
-extern Size lbt_sort_key(Oid collation, const char *text, Size length, uint8 *out, Size room);
+extern Size lbt_sort_key(Oid collation, const uint8 *text, Size length, uint8 *out, Size room);
 
 /* Texts whose sort keys the provider made, and their bytes, since set to 0. */
 typedef struct LbtProvided
@@ -31,7 +30,7 @@ extern LbtProvided lbt_sort_keys_provided;
  * How the first level orders two texts, if their characters tell without
  * asking the provider: -1 or 1; else 0.  Only a guess.
  */
-extern int	lbt_guess_order(Oid collation, const char *a, Size a_length, const char *b,
+extern int	lbt_guess_order(Oid collation, const uint8 *a, Size a_length, const uint8 *b,
 							Size b_length);
 
 /* For tests: how sort keys are made, and orders guessed. */

@@ -1,11 +1,10 @@
 /*
- * tableblock.c - blocks of tables by their buffer hints; see tableblock.h.
+ * bufferhint.c - blocks of tables by their buffer hints; see bufferhint.h.
  */
-#include "server/tableblock.h"
+#include "server/bufferhint.h"
 
 #include "access/heapam.h"
 #include "port/pg_bitutils.h"
-#include "server/bufferhint.h"
 
 int32	   *lbt_block_hints = NULL;
 uint32		lbt_hint_mask = 0;
