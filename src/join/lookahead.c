@@ -377,7 +377,6 @@ begin(CustomScanState *css, EState *estate, int eflags)
 	state->resultops = &TTSOpsVirtual;	/* or the outer side's, or copies' */
 	state->resultopsset = true;
 	state->resultopsfixed = false;
-	Assert(state->ps_ProjInfo == NULL);
 
 	/* A recheck joins single rows. */
 	state->ExecProcNode = estate->es_epq_active == NULL ? first_row : outer_rows;

@@ -69,6 +69,8 @@ plan(PLAN_PARAMETERS)
 {
 	PlannedStmt *stmt = next_planner(PLAN_ARGUMENTS);
 
+	if (unlikely(*lbt_statement.looking) && stmt->commandType != CMD_SELECT)
+		lbt_statement.starts(stmt);
 	lbt_statement.planned(stmt);
 	return stmt;
 }
