@@ -8,9 +8,9 @@
  *     round 3         |    |     a has its place
  *     row        |    |    |     entry's heap TID, the block's buffer, the row
  *
- * So the misses of all bounds overlap.  A page may change while we look at it,
- * or be another one by now: what we read leads only to hints (src/README,
- * "Looking at pages without a lock").
+ * So the misses of all bounds overlap.  A page may change meanwhile, or be
+ * another one: it only gives hints (src/README, "Looking at pages without a
+ * lock").
  */
 #include "ahead/predict.h"
 
@@ -56,42 +56,33 @@ item_place(const Glimpse *leaf, int offset, Size bytes)
 	return at >= SizeOfPageHeaderData && at <= BLCKSZ - bytes && at == MAXALIGN(at) ? at : 0;
 }
 
-/* Where we are in an entry without NULLs, on the way through its columns. */
-typedef struct EntryWalk
-{
-	const char *entry;
-	uint32		room;			/* bytes of the page from there on */
-	uint32		at;
-} EntryWalk;
-
-/* The byte string of a varlena that is neither compressed nor out of line. */
+/*
+ * Read the byte string at *at, within room bytes from the entry on, and step
+ * behind it.  False if it is compressed, out of line, or longer.
+ */
 static inline bool
-next_varlena(EntryWalk *walk, const LbtKeyColumn *column, LbtKeyValue *value)
+next_varlena(const LbtKeyColumn *column, const char *entry, uint32 room, uint32 *at,
+			 LbtKeyValue *value)
 {
 	uint32		header;			/* read once: it may change */
-	uint32		header_length = sizeof(header);
+	uint32		header_length;
 	uint32		length;
 
 	/* Padding precedes only a long header, which is aligned. */
-	if (walk->at < walk->room && walk->entry[walk->at] == 0)
-		walk->at = TYPEALIGN(sizeof(header), walk->at);
-	if (walk->at + sizeof(header) > walk->room)
+	if (*at < room && entry[*at] == 0)
+		*at = TYPEALIGN(sizeof(header), *at);
+	if (*at + sizeof(header) > room)
 		return false;
-	memcpy(&header, walk->entry + walk->at, sizeof(header));
-	if (VARATT_IS_1B(&header) && !VARATT_IS_1B_E(&header))
-	{
-		length = VARSIZE_1B(&header);
-		header_length = VARHDRSZ_SHORT;
-	}
-	else if (VARATT_IS_4B_U(&header))
-		length = VARSIZE_4B(&header);
-	else
+	memcpy(&header, entry + *at, sizeof(header));
+	if (VARATT_IS_EXTERNAL(&header) || VARATT_IS_COMPRESSED(&header))
 		return false;
-	if (length < header_length || length > walk->room - walk->at)
+	length = VARSIZE_ANY(&header);
+	header_length = VARATT_IS_SHORT(&header) ? VARHDRSZ_SHORT : VARHDRSZ;
+	if (length < header_length || length > room - *at)
 		return false;
-	value->bytes = (const uint8_t *) walk->entry + walk->at + header_length;
+	value->bytes = (const uint8_t *) entry + *at + header_length;
 	value->length = lbt_length_that_counts(column, value->bytes, length - header_length);
-	walk->at += length;
+	*at += length;
 	return true;
 }
 
@@ -110,7 +101,7 @@ static bool
 varying_values(const LbtKeySpec *spec, const char *entry, uint32 room, int ncolumns,
 			   LbtKeyValue *values)
 {
-	EntryWalk	walk = {.entry = entry,.room = room,.at = MAXALIGN(sizeof(IndexTupleData))};
+	uint32		at = MAXALIGN(sizeof(IndexTupleData));
 
 	for (int i = 0; i < ncolumns; i++)
 	{
@@ -119,15 +110,15 @@ varying_values(const LbtKeySpec *spec, const char *entry, uint32 room, int ncolu
 		values[i].isnull = false;
 		if (column->length == -1)
 		{
-			if (!next_varlena(&walk, column, &values[i]))
+			if (!next_varlena(column, entry, room, &at, &values[i]))
 				return false;
 			continue;
 		}
-		walk.at = att_align_nominal(walk.at, column->align);
-		if (walk.at + column->length > room)
+		at = att_align_nominal(at, column->align);
+		if (at + column->length > room)
 			return false;
-		fixed_value(column, entry + walk.at, &values[i]);
-		walk.at += column->length;
+		fixed_value(column, entry + at, &values[i]);
+		at += column->length;
 	}
 	return true;
 }
@@ -162,14 +153,6 @@ item_at(const Glimpse *leaf, double fraction)
 	return Max(leaf->first, Min(offset, leaf->last));
 }
 
-/* Point the target's fraction at this item. */
-static inline void
-point_at(LbtTarget *target, const Glimpse *leaf, int offset)
-{
-	target->fraction = Max(0.0, Min((offset - leaf->first + 0.5) / (leaf->last + 1 - leaf->first),
-									1.0));
-}
-
 /*
  * Load so many bytes of an item: busy processors drop prefetches.  All of
  * them, as strings that have much in common differ near their ends.
@@ -201,7 +184,7 @@ near_by_code(const LbtIndex *index, const Glimpse *leaf, uint64 key_code, LbtTar
 
 	if (width == 0 || !item_values(index, leaf, offset, model->code->ncolumns, values))
 		return;
-	code = lbt_keycode(model->code, values, model->code->ncolumns, LBT_MISSING_LOW);
+	code = lbt_keycode(model->code, values, model->code->ncolumns, false);
 	target->fraction += (double) (int64) (key_code - code) / (double) width;
 	target->fraction = Max(0.0, Min(target->fraction, 1.0));
 
@@ -252,8 +235,8 @@ static pg_attribute_always_inline Side
 item_side(const LbtIndex *index, const Glimpse *leaf, int offset, LbtBatch *batch, int which)
 {
 	const LbtKeySpec *spec = &index->keyspec;
-	const LbtKeyValue *key = lbt_batch_key(batch, which);
-	int			ncolumns = Min(batch->nvalues[which], spec->nplaces);
+	const LbtKeyValue *key = batch->key[which].values;
+	int			ncolumns = Min(batch->key[which].nvalues, spec->nplaces);
 	LbtKeyValue item[LBT_CODE_COLUMNS];
 
 	if (!item_values(index, leaf, offset, ncolumns, item))
@@ -279,28 +262,20 @@ item_side(const LbtIndex *index, const Glimpse *leaf, int offset, LbtBatch *batc
 		if (cmp != 0)
 			return cmp > 0 ? BEFORE_BOUND : BEHIND_BOUND;
 	}
-	if (ncolumns < batch->nvalues[which])
+	if (ncolumns < batch->key[which].nvalues)
 		return NOT_TOLD;
-	return batch->past[which] ? BEFORE_BOUND : BEHIND_BOUND;
+	return batch->key[which].past ? BEFORE_BOUND : BEHIND_BOUND;
 }
 
 /* seek_error counts in 1/16 of an item, and averages about 16 searches. */
 #define SEEK_ERROR_UNIT 16
-
-/* Remember how far off guesses are: the first step goes that far. */
-static inline void
-learn_error(LbtIndex *index, const Seek *seek)
-{
-	int			error = abs(seek->at - seek->guess) * SEEK_ERROR_UNIT;
-
-	index->seen.seek_error += (error - index->seen.seek_error) / SEEK_ERROR_UNIT;
-}
 
 /* Look at an item.  Does another follow?  In growing steps, then by halves. */
 static pg_attribute_always_inline bool
 seek_on(LbtIndex *index, LbtBatch *batch, Seek *seek)
 {
 	Side		side = item_side(index, &seek->leaf, seek->at, batch, seek->which);
+	int			error;
 
 	if (side == NOT_TOLD)
 	{
@@ -325,7 +300,10 @@ seek_on(LbtIndex *index, LbtBatch *batch, Seek *seek)
 		return true;
 	seek->at = seek->hi;
 	batch->placed |= UINT64CONST(1) << seek->which;
-	learn_error(index, seek);
+
+	/* Remember how far off guesses are: the first step goes that far. */
+	error = abs(seek->at - seek->guess) * SEEK_ERROR_UNIT;
+	index->seen.seek_error += (error - index->seen.seek_error) / SEEK_ERROR_UNIT;
 	return false;
 }
 
@@ -336,10 +314,7 @@ seek_on(LbtIndex *index, LbtBatch *batch, Seek *seek)
 /* No leaf has enough items for a search to take more steps. */
 #define MAX_SEEK_STEPS 24
 
-/*
- * Find the places of a batch's bounds, step by step for all of them, so that
- * their misses overlap.  Where an item cannot be compared, it is the place.
- */
+/* Find the places of a batch's bounds, or items that cannot be compared. */
 static void
 seek_all(Relation rel, LbtIndex *index, LbtBatch *batch)
 {
@@ -370,13 +345,15 @@ seek_all(Relation rel, LbtIndex *index, LbtBatch *batch)
 			load_item(&seek[i].leaf, seek[i].at, item_bytes);
 		for (int i = 0; i < n; i++)
 		{
+			const Glimpse *leaf = &seek[i].leaf;
 			bool		goes_on = seek_on(index, batch, &seek[i]);
+			int			nitems = leaf->last + 1 - leaf->first;
 
-			point_at(&batch->target[seek[i].which], &seek[i].leaf, seek[i].at);
+			batch->target[seek[i].which].fraction =
+				Max(0.0, Min((seek[i].at - leaf->first + 0.5) / nitems, 1.0));
 			if (!goes_on)
 				continue;
-			__builtin_prefetch(&((const PageHeaderData *)
-								 seek[i].leaf.page)->pd_linp[seek[i].at - 1]);
+			__builtin_prefetch(&((const PageHeaderData *) leaf->page)->pd_linp[seek[i].at - 1]);
 			seek[left++] = seek[i];
 		}
 		n = left;
@@ -396,7 +373,7 @@ lbt_batch_near(Relation rel, LbtIndex *index, LbtBatch *batch, bool high_keys)
 		if (high_keys)
 			__builtin_prefetch(leaf.page + item_place(&leaf, P_HIKEY, sizeof(IndexTupleData)));
 		if (!index->keyspec.varies)
-			near_by_code(index, &leaf, batch->code[i], target);
+			near_by_code(index, &leaf, batch->key[i].code, target);
 	}
 	if (index->keyspec.varies)
 		seek_all(rel, index, batch);
@@ -423,45 +400,6 @@ find_row(const Glimpse *leaf, double fraction, ItemPointer row)
 		ItemPointerSetInvalid(row);
 }
 
-/* Get the buffers of rows from hints; prefetch what tells if they hold. */
-static void
-guess_buffers(Relation table, int n, const ItemPointerData *rows, Buffer *buffer)
-{
-	for (int i = 0; i < n; i++)
-	{
-		const ItemPointerData *row = &rows[i];
-
-		buffer[i] = ItemPointerIsValid(row) ?
-			*lbt_block_hint(table, ItemPointerGetBlockNumber(row)) : InvalidBuffer;
-		if (buffer[i] < 1 || buffer[i] > NBuffers)
-			buffer[i] = InvalidBuffer;
-		else
-			lbt_prefetch_page(buffer[i], row);
-	}
-}
-
-/* The blocks of rows whose hints are wrong.  The first row of each waits. */
-static LbtReads *
-missing_blocks(Relation table, int n, const ItemPointerData *rows, Buffer *buffer)
-{
-	LbtReads   *reads = NULL;
-
-	for (int i = 0; i < n; i++)
-	{
-		BlockNumber block;
-
-		if (!ItemPointerIsValid(&rows[i]))
-			continue;
-		block = ItemPointerGetBlockNumber(&rows[i]);
-		if (buffer[i] != InvalidBuffer &&
-			lbt_buffer_holds(GetBufferDescriptor(buffer[i] - 1), table, block))
-			continue;
-		buffer[i] = InvalidBuffer;
-		reads = lbt_reads_want(reads, table, block, i);
-	}
-	return reads;
-}
-
 LbtReads *
 lbt_batch_rows(Relation rel, LbtIndex *index, Relation table, LbtBatch *batch, bool read)
 {
@@ -482,11 +420,24 @@ lbt_batch_rows(Relation rel, LbtIndex *index, Relation table, LbtBatch *batch, b
 		if (ItemPointerIsValid(&row[i]))
 			__builtin_prefetch(lbt_block_hint(table, ItemPointerGetBlockNumber(&row[i])));
 	}
-	guess_buffers(table, batch->n, row, buffer);
-	if (read)
-		reads = missing_blocks(table, batch->n, row, buffer);
 	for (int i = 0; i < batch->n; i++)
-		if (buffer[i] != InvalidBuffer)
+	{
+		buffer[i] = ItemPointerIsValid(&row[i]) ?
+			*lbt_block_hint(table, ItemPointerGetBlockNumber(&row[i])) : InvalidBuffer;
+		if (buffer[i] < 1 || buffer[i] > NBuffers)
+			buffer[i] = InvalidBuffer;
+		else
+			lbt_prefetch_page(buffer[i], &row[i]);
+	}
+	for (int i = 0; i < batch->n; i++)
+	{
+		BlockNumber block = ItemPointerGetBlockNumberNoCheck(&row[i]);
+
+		if (buffer[i] != InvalidBuffer &&
+			(!read || lbt_buffer_holds(GetBufferDescriptor(buffer[i] - 1), table, block)))
 			lbt_prefetch_row(buffer[i], &row[i]);
+		else if (read && ItemPointerIsValid(&row[i]))
+			reads = lbt_reads_want(reads, table, block, i);
+	}
 	return reads;
 }

@@ -1,9 +1,11 @@
 /*
  * pace.h - does looking ahead pay?  The clock tells, within the statement.
  *
- * Where the inner side lies in the processor's caches, where the outer rows
- * come in its order, or where most time goes elsewhere, looking ahead costs
- * more than it brings.  So now and then a trial times rows both ways, in turn.
+ * If the inner side is in the processor's caches, the outer rows come in its
+ * order, or most time goes elsewhere, looking ahead costs more than it brings.
+ * So now and then a trial times rows both ways, in turn.  It compares medians,
+ * so that a few disturbed samples do not decide.  While trials find the same,
+ * they become rarer:
  *
  *     on   --- rows, looked ahead for ---  trial  --- rows (4 times as many)
  *                                       a p a p a p a p   a: batch, p: plain
@@ -11,10 +13,6 @@
  *
  * Two things need no clock: blocks that are missing, and rows that the inner
  * side has from elsewhere (Memoize).
- *
- * A trial compares the medians of its samples, so that a few that another
- * process disturbed do not decide.  Each trial that finds what the one before
- * has found puts the next one further away.
  *
  * Times are nanoseconds for an outer row, from one row asked for to the next,
  * without what the outer side takes to make it.

@@ -6,54 +6,18 @@
 #include "server/guard.h"
 #include "utils/memutils.h"
 
-/* What separators tell of a key whose target is as the key's code says. */
-static inline void
-refine_target(const LbtIndex *index, const LbtTiedKey *key, LbtTarget *t)
-{
-	if (key->slot != t->slot)
-		target_slot(index, key->slot, key->code, t);
-	if (key->fraction >= 0)
-		t->fraction = key->fraction;
-}
-
 void
-lbt_target_separated(const LbtIndex *index, const LbtKeyValue *values, int nvalues, bool past,
-					 uint64 code, LbtTarget *t)
+lbt_target_separated(const LbtIndex *index, const LbtBound *bound, uint64 code, LbtTarget *t)
 {
 	const LbtModel *model = &index->model;
-	LbtTiedKey	key = {.values = values,.nvalues = nvalues,.past = past,.code = code,
-	.slot = t->slot,.fraction = -1};
+	LbtTiedKey	key = {.values = bound->value,.nvalues = bound->ncolumns,.past = bound->past,
+	.code = code,.slot = t->slot,.fraction = -1};
 
 	lbt_separators_find(&model->separators, model->leaves, model->nleaves, &key, 1);
-	refine_target(index, &key, t);
-}
-
-/* The same for all of a batch. */
-static void
-separate_targets(const LbtIndex *index, LbtBatch *batch)
-{
-	const LbtModel *model = &index->model;
-	LbtTiedKey	keys[LBT_SEPARATORS_GROUP];
-
-	for (int from = 0; from < batch->n; from += LBT_SEPARATORS_GROUP)
-	{
-		int			n = Min(batch->n - from, LBT_SEPARATORS_GROUP);
-
-		for (int i = 0; i < n; i++)
-		{
-			int			at = from + i;
-
-			keys[i].values = lbt_batch_key(batch, at);
-			keys[i].nvalues = batch->nvalues[at];
-			keys[i].past = batch->past[at];
-			keys[i].code = batch->code[at];
-			keys[i].slot = batch->target[at].slot;
-			keys[i].fraction = -1;
-		}
-		lbt_separators_find(&model->separators, model->leaves, model->nleaves, keys, n);
-		for (int i = 0; i < n; i++)
-			refine_target(index, &keys[i], &batch->target[from + i]);
-	}
+	if (key.slot != t->slot)
+		target_slot(index, key.slot, code, t);
+	if (key.fraction >= 0)
+		t->fraction = key.fraction;
 }
 
 /*
@@ -86,20 +50,17 @@ lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtKeyValue *values,
 			  bool past)
 {
 	const LbtModel *model = &index->model;
-	int			i = batch->n++;
-	uint64		code = lbt_keycode(model->code, values, nvalues,
-								   past ? LBT_MISSING_HIGH : LBT_MISSING_LOW);
+	LbtKeyValue *copy = &batch->value[batch->n * nvalues];
+	uint64		code = lbt_keycode(model->code, values, nvalues, past);
 	uint32		guess = lbt_spline_predict(model->knots, model->nknots, model->nleaves, code);
 
 	/* Looking at it now, or at the one before, would wait for it. */
 	__builtin_prefetch(&model->leaves[guess]);
-	batch->code[i] = code;
-	batch->past[i] = past;
-	batch->target[i].slot = guess;
-	if (i == 0)
-		batch->ncolumns = nvalues;
-	batch->nvalues[i] = Min(nvalues, batch->ncolumns);
-	memcpy(&batch->value[i * batch->ncolumns], values, batch->nvalues[i] * sizeof(LbtKeyValue));
+	memcpy(copy, values, nvalues * sizeof(LbtKeyValue));
+	batch->key[batch->n++] = (LbtTiedKey)
+	{
+		.values = copy,.nvalues = nvalues,.past = past,.code = code,.slot = guess,.fraction = -1
+	};
 }
 
 void
@@ -107,25 +68,27 @@ lbt_batch_finish(const LbtIndex *index, LbtBatch *batch)
 {
 	const LbtModel *model = &index->model;
 
+	for (int i = 0; i < batch->n && lbt_enable_leaf_cache; i++)
+		batch->key[i].slot = lbt_leaf_search(model->leaves, model->nleaves, batch->key[i].slot,
+											 batch->key[i].code, batch->key[i].past);
+	if (model->separators.bytes > 0 && lbt_enable_leaf_cache)
+		for (int i = 0; i < batch->n; i += LBT_SEPARATORS_GROUP)
+			lbt_separators_find(&model->separators, model->leaves, model->nleaves, &batch->key[i],
+								Min(batch->n - i, LBT_SEPARATORS_GROUP));
 	for (int i = 0; i < batch->n; i++)
 	{
-		LbtTarget  *target = &batch->target[i];
+		const LbtTiedKey *key = &batch->key[i];
 
-		if (lbt_enable_leaf_cache)
-			target->slot = lbt_leaf_search(model->leaves, model->nleaves, target->slot,
-										   batch->code[i], batch->past[i]);
-		target_slot(index, target->slot, batch->code[i], target);
-	}
-	if (model->separators.bytes > 0 && lbt_enable_leaf_cache)
-		separate_targets(index, batch);
-	for (int i = 0; i < batch->n && lbt_batch_looks(index); i++)
-		keep_bytes(lbt_batch_key(batch, i), Min(batch->nvalues[i], index->keyspec.nplaces),
+		target_slot(index, key->slot, key->code, &batch->target[i]);
+		if (key->fraction >= 0)
+			batch->target[i].fraction = key->fraction;
+		keep_bytes(&batch->value[i * key->nvalues], Min(key->nvalues, index->keyspec.nplaces),
 				   &index->keyspec, batch->bytes[i]);
+	}
 
 	/*
-	 * In a loop of its own, short enough for the processor to work on several
-	 * pages at a time: finding a page's address in memory takes it longer
-	 * than fetching a line of it.
+	 * A short loop of its own, so that the processor translates the addresses
+	 * of several pages at a time: that takes longer than fetching a line.
 	 */
 	for (int i = 0; i < batch->n; i++)
 		if (batch->target[i].recent != InvalidBuffer)
@@ -140,6 +103,8 @@ lbt_batch_finish(const LbtIndex *index, LbtBatch *batch)
 struct LbtReads
 {
 	Relation	rel;
+	LbtIndex   *index;			/* of leaves; NULL: blocks of rows */
+	LbtBatch   *batch;			/* ... that they are for */
 	LbtStream  *stream;			/* NULL: not begun, or not available */
 	int			n;
 	int			asked;
@@ -169,6 +134,7 @@ lbt_reads_want(LbtReads *reads, Relation rel, BlockNumber block, int of)
 	{
 		reads = palloc(sizeof(LbtReads));
 		reads->rel = rel;
+		reads->index = NULL;
 		reads->stream = NULL;
 		reads->n = reads->asked = reads->come = 0;
 	}
@@ -190,42 +156,52 @@ lbt_reads_start(LbtReads *reads)
 		reads->come = reads->n;
 }
 
-/*
- * Pass by the next block that the batch wants for a bound up to last; returns
- * its number in reads, -1 if there is none.  Sets *missed if the block was not
- * in shared buffers when it was asked for.
- */
-static int
-next_wanted_for(LbtReads *reads, int last, bool *missed)
+/* Read a leaf that has been asked for; false after an error. */
+static bool
+read_leaf_ahead(const LbtReads *reads, int which)
 {
+	LbtBatch   *batch = reads->batch;
+	int			first = reads->of[which];
+	const LbtTarget *target = &batch->target[first];
+	volatile Buffer buf = InvalidBuffer;
+
+	/* Perhaps nobody needs it: drop errors. */
+	LBT_GUARD_BEGIN_SILENTLY();
+	{
+		buf = ReadBuffer(reads->rel, reads->block[which]);
+		ReleaseBuffer(buf);
+	}
+	LBT_GUARD_END(buf = InvalidBuffer);
+	if (!BufferIsValid(buf))
+		return false;
+	if (lbt_enable_buffer_hint && target->generation == reads->index->generation)
+		lbt_index_set_hint(reads->index, target->slot, buf);
+	for (int i = first; i < batch->n; i++)
+		if (batch->target[i].slot == target->slot)
+			batch->target[i].recent = buf;
+	return true;
+}
+
+bool
+lbt_reads_come(LbtReads *reads, int last)
+{
+	bool		missed = false;
+
 	lbt_reads_start(reads);
-	while (reads->stream != NULL && reads->come < reads->n && reads->of[reads->come] <= last)
+	while (reads->stream != NULL && reads->of[reads->come] <= last)
 	{
 		int			which = reads->come++;
 		LbtReached	reached = lbt_stream_reach(&reads->stream, reads->block[which]);
 
-		*missed |= reached == LBT_WAS_MISSING;
-		if (reached != LBT_NOT_NAMED)
-			return which;
+		missed |= reached == LBT_WAS_MISSING;
+		if (reached != LBT_NOT_NAMED && reads->index != NULL && !read_leaf_ahead(reads, which))
+			lbt_stream_end(&reads->stream);
+		if (reads->come == reads->n)
+			lbt_stream_end(&reads->stream);
 	}
 	if (reads->stream == NULL)
 		reads->come = reads->n;
-	return -1;
-}
-
-/* Read a block; InvalidBuffer if that fails: perhaps nobody needs it. */
-static Buffer
-read_block(Relation rel, BlockNumber block)
-{
-	volatile Buffer buf = InvalidBuffer;
-
-	LBT_GUARD_BEGIN_SILENTLY();
-	{
-		buf = ReadBuffer(rel, block);
-		ReleaseBuffer(buf);
-	}
-	LBT_GUARD_END(buf = InvalidBuffer);
-	return buf;
+	return missed;
 }
 
 int
@@ -243,7 +219,7 @@ lbt_reads_end(LbtReads **reads)
 }
 
 LbtReads *
-lbt_batch_read(Relation rel, const LbtBatch *batch)
+lbt_batch_read(Relation rel, LbtIndex *index, LbtBatch *batch)
 {
 	LbtReads   *reads = NULL;
 
@@ -255,49 +231,18 @@ lbt_batch_read(Relation rel, const LbtBatch *batch)
 			!lbt_buffer_holds(GetBufferDescriptor(target->recent - 1), rel, target->block))
 			reads = lbt_reads_want(reads, rel, target->block, i);
 	}
-	return reads;
-}
-
-bool
-lbt_batch_leaves_come(LbtIndex *index, LbtBatch *batch, LbtReads *reads, int last)
-{
-	bool		missed = false;
-	int			which;
-
-	while ((which = next_wanted_for(reads, last, &missed)) >= 0)
+	if (reads != NULL)
 	{
-		Buffer		buf = read_block(reads->rel, reads->block[which]);
-		int			i = reads->of[which];
-		uint32		slot = batch->target[i].slot;
-
-		if (!BufferIsValid(buf))
-		{
-			reads->come = reads->n;
-			break;
-		}
-		if (lbt_enable_buffer_hint && batch->target[i].generation == index->generation)
-			lbt_index_set_hint(index, slot, buf);
-		for (; i < batch->n; i++)
-			if (batch->target[i].slot == slot)
-				batch->target[i].recent = buf;
+		reads->index = index;
+		reads->batch = batch;
 	}
-	return missed;
-}
-
-bool
-lbt_batch_rows_come(LbtReads *reads, int last)
-{
-	bool		missed = false;
-
-	while (next_wanted_for(reads, last, &missed) >= 0)
-		continue;
-	return missed;
+	return reads;
 }
 
 /* ---- leaves in shared buffers ---- */
 
 bool
-lbt_slot_cached(Relation rel, LbtIndex *index, uint32 slot, bool ask)
+lbt_slot_cached(Relation rel, LbtIndex *index, uint32 slot)
 {
 	const LbtLeaf *leaf = &index->model.leaves[slot];
 	BlockNumber block = leaf->block;
@@ -306,16 +251,7 @@ lbt_slot_cached(Relation rel, LbtIndex *index, uint32 slot, bool ask)
 	if (lbt_enable_buffer_hint && recent >= 1 && recent <= NBuffers &&
 		lbt_buffer_holds(GetBufferDescriptor(recent - 1), rel, block))
 		return true;
-	if (ask && block >= index->nblocks)
+	if (block >= index->nblocks)
 		index->nblocks = RelationGetNumberOfBlocks(rel);
-	return ask && block < index->nblocks && lbt_block_cached(rel, block);
-}
-
-uint32
-lbt_predict_slot(const LbtIndex *index, const LbtBound *bound, uint32 near)
-{
-	LbtTarget	target;
-
-	predict_target(index, bound, bound_code(index, bound), near, &target);
-	return target.slot;
+	return block < index->nblocks && lbt_block_cached(rel, block);
 }

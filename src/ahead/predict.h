@@ -25,27 +25,23 @@
 typedef struct LbtBatch
 {
 	int			n;
-	int			ncolumns;		/* of the first key, the most that any has */
-	uint64		code[LBT_BATCH];
-	bool		past[LBT_BATCH];
-	uint8		nvalues[LBT_BATCH];
+	LbtTiedKey	key[LBT_BATCH]; /* its values are in value[] */
 	uint64		placed;			/* a bit each: target is its very place */
 	LbtTarget	target[LBT_BATCH];
-	LbtKeyValue value[LBT_BATCH * LBT_CODE_COLUMNS];	/* ncolumns of each */
+	LbtKeyValue value[LBT_BATCH * LBT_CODE_COLUMNS];
 	uint8		bytes[LBT_BATCH][LBT_BATCH_BYTES];	/* to look at entries */
 } LbtBatch;
 
 static inline uint64
 bound_code(const LbtIndex *index, const LbtBound *bound)
 {
-	return lbt_keycode(index->model.code, bound->value, bound->ncolumns,
-					   bound->past ? LBT_MISSING_HIGH : LBT_MISSING_LOW);
+	return lbt_keycode(index->model.code, bound->value, bound->ncolumns, bound->past);
 }
 
 /*
- * The slot of the leaf that should hold the code.  In ordered probes the leaf
- * in slot near (that of the one before) or the next one is likely to be right:
- * then the spline is not asked.  Any value of near is safe.
+ * The slot of the leaf that should hold the code.  In ordered probes, near
+ * (the slot of the one before; any value is safe) or the next one is likely to
+ * be right: then the spline is not asked.
  */
 static pg_attribute_always_inline uint32
 predict_slot(const LbtModel *model, uint64 code, bool past_equal, uint32 near)
@@ -76,32 +72,22 @@ target_slot(const LbtIndex *index, uint32 slot, uint64 code, LbtTarget *t)
 }
 
 /* Refine *t, a target for the slot of lbt_leaf_search(), by separators. */
-extern void lbt_target_separated(const LbtIndex *index, const LbtKeyValue *values, int nvalues,
-								 bool past, uint64 code, LbtTarget *t);
-
-static inline void
-target_exactly(const LbtIndex *index, const LbtKeyValue *values, int nvalues, bool past,
-			   uint32 slot, uint64 code, LbtTarget *t)
-{
-	target_slot(index, slot, code, t);
-	if (unlikely(index->model.separators.bytes > 0) && lbt_enable_leaf_cache)
-		lbt_target_separated(index, values, nvalues, past, code, t);
-}
+extern void lbt_target_separated(const LbtIndex *index, const LbtBound *bound, uint64 code,
+								 LbtTarget *t);
 
 /* Make the target for a bound of this code; near as for predict_slot(). */
 static inline void
 predict_target(const LbtIndex *index, const LbtBound *bound, uint64 code, uint32 near, LbtTarget *t)
 {
-	target_exactly(index, bound->value, bound->ncolumns, bound->past,
-				   predict_slot(&index->model, code, bound->past, near), code, t);
+	target_slot(index, predict_slot(&index->model, code, bound->past, near), code, t);
+	if (unlikely(index->model.separators.bytes > 0) && lbt_enable_leaf_cache)
+		lbt_target_separated(index, bound, code, t);
 }
 
 /*
- * Prefetch the lines that the visit will need, all at once: the buffer's
- * header, the page's header, line pointers and special space, and the place
- * where the key should be.  Items of a page fresh from a build or split lie in
- * key order, from the special space downwards.  An insert also needs the ends
- * of the line pointers and of the items.
+ * Prefetch the lines that the visit will need, all at once.  Items of a page
+ * fresh from a build or split lie in key order, from the special space
+ * downwards.  An insert also needs the ends of line pointers and items.
  */
 static inline void
 prefetch_target(const LbtIndex *index, const LbtTarget *t, bool inserting)
@@ -136,8 +122,8 @@ prefetch_target(const LbtIndex *index, const LbtTarget *t, bool inserting)
 typedef struct LbtReads LbtReads;
 
 /*
- * Predictions ahead of their use, in stages.  Each makes one step for all
- * bounds, and prefetches for the next step, so that misses overlap.
+ * Predictions ahead of their use.  Each stage makes one step for all bounds,
+ * and prefetches for the next one, so that misses overlap.
  *
  *     add     key code, spline                 -> leaf cache
  *     finish  the leaf's slot, block, buffer   -> page header, key's place
@@ -148,75 +134,46 @@ typedef struct LbtReads LbtReads;
  *     rows    item, row's block, its buffer    -> the row, or its block's read
  *
  * Add keys of leading columns (past: the bound behind what is equal to them),
- * in order, to an empty batch, then finish it.  Their byte strings must stay
- * until then; no key has more columns than the first.  The other stages may
- * follow, for an index whose entries can be looked at.
+ * all of the same ones, to an empty batch, then finish it.  Their byte strings
+ * must stay until then.  The other stages may follow, for an index whose
+ * entries tell where a first column is (LbtKeySpec.nplaces > 0).
  *
  * Between the lbt_index_update() before the first and the last of these calls
  * there must be no dsa call, and the index must have a model.  Later stages
- * may run after another lbt_index_update(), if it is still that model
- * (lbt_batch_current()).  Pages are looked at without a lock or pin, and may
- * change meanwhile: all reads are bounded, and lead only to cache lines, and
- * to a place in the leaf from which the lookup searches.
+ * may run after another lbt_index_update(), if it is still that model: that of
+ * the targets' generation.  Leaves are looked at without a lock or pin: all
+ * reads are bounded, and lead only to cache lines and to places to search at.
  */
 extern void lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtKeyValue *values,
 						  int nvalues, bool past);
 extern void lbt_batch_finish(const LbtIndex *index, LbtBatch *batch);
-extern LbtReads *lbt_batch_read(Relation rel, const LbtBatch *batch);
+extern LbtReads *lbt_batch_read(Relation rel, LbtIndex *index, LbtBatch *batch);
 extern void lbt_batch_near(Relation rel, LbtIndex *index, LbtBatch *batch, bool high_keys);
 extern LbtReads *lbt_batch_rows(Relation rel, LbtIndex *index, Relation table, LbtBatch *batch,
 								bool read);
 
-/* Is a batch, not empty, of the index's current model?  View up to date. */
-static inline bool
-lbt_batch_current(const LbtIndex *index, const LbtBatch *batch)
-{
-	return index->state == LBT_READY && batch->target[0].generation == index->generation;
-}
-
-/* The key of the bound with this number. */
-static inline LbtKeyValue *
-lbt_batch_key(LbtBatch *batch, int i)
-{
-	return &batch->value[i * batch->ncolumns];
-}
-
 /*
  * lbt_batch_read() and, if it may read, lbt_batch_rows() return the blocks
- * that are not where their hints say (they may be elsewhere in shared
- * buffers), in the current memory context; NULL if there are none.  They are
- * asked for while the batch is used, effective_io_concurrency of them at a
- * time (server/stream.h); nothing is pinned:
+ * that are not where their hints say, in the current memory context; NULL if
+ * there are none.  A stream (server/stream.h) asks for them:
  *
  *     _want()   adds a block for the bound of this number, if it is not wanted
  *               yet; reads is NULL before the first
  *     _start()  asks for the first ones
  *     _come()   passes by what the bounds up to number last need; true if one
- *               was not in shared buffers when asked for.  Reads leaves, and
- *               notes where they are; after an error, gives up the rest.
- *     _end()    ends the reads, sets *reads to NULL, returns how many blocks
- *               were asked for
+ *               was missing when asked for.  Reads leaves, and notes where
+ *               they are (view up to date); after an error, gives up the rest
+ *     _end()    sets *reads to NULL, returns how many blocks were asked for
  */
 extern LbtReads *lbt_reads_want(LbtReads *reads, Relation rel, BlockNumber block, int of);
 extern void lbt_reads_start(LbtReads *reads);
-extern bool lbt_batch_leaves_come(LbtIndex *index, LbtBatch *batch, LbtReads *reads, int last);
-extern bool lbt_batch_rows_come(LbtReads *reads, int last);
+extern bool lbt_reads_come(LbtReads *reads, int last);
 extern int	lbt_reads_end(LbtReads **reads);
-
-/* Can entries be looked at unlocked: do they tell where a first column is? */
-static inline bool
-lbt_batch_looks(const LbtIndex *index)
-{
-	return index->keyspec.nplaces > 0;
-}
 
 /*
  * Is the leaf in this slot, which a prediction named, in shared buffers: by
- * its hint or, with ask, a lookup in the table?  As for lbt_batch_add().
+ * its hint, else by a lookup in the table?  As for lbt_batch_add().
  */
-extern bool lbt_slot_cached(Relation rel, LbtIndex *index, uint32 slot, bool ask);
-
-/* The slot predicted for a bound; as for predict_slot(), lbt_batch_add(). */
-extern uint32 lbt_predict_slot(const LbtIndex *index, const LbtBound *bound, uint32 near);
+extern bool lbt_slot_cached(Relation rel, LbtIndex *index, uint32 slot);
 
 #endif							/* LBT_PREDICT_H */

@@ -3,22 +3,20 @@
  *
  * An alias is one pg_opclass row that names btree's own operator family, so
  * that the planner sees our indexes in the families it reasons about.  It
- * lives in pg_catalog whatever the original's schema: pg_dump would dump an
- * operator class of any other schema, and could not restore this one.  It
- * depends on our access method and on the original, and goes when either goes.
+ * lives in pg_catalog: pg_dump would dump an operator class of any other
+ * schema, and could not restore this one.  It depends on our access method and
+ * on the original, and goes when either goes.
  *
  * Locks.  Sessions do not see each other's aliases before they commit.  So
  * make each alias under three locks, held to the end of the transaction, and
- * read again under them what was read before:
+ * read again under them what was read before (LockDatabaseObject() accepts
+ * invalidations):
  *
  *   our access method   shared: no other session can drop it
  *   the original        no other session can drop it, or make its alias
  *   the alias's name    no other session can give it to another alias
  *
- * LockDatabaseObject() ends with AcceptInvalidationMessages(): after it,
- * caches and catalog scans show what the lock's former holder has committed.
- * Lock nothing where all have their aliases: DDL without a btree operator
- * class waits for nobody, and operator classes of different names do not wait.
+ * Where all have their aliases, lock nothing.
  */
 #include "am/am.h"
 
@@ -80,12 +78,8 @@ find_dependent(Oid opclass)
 				ObjectIdGetDatum(opclass));
 	scan = systable_beginscan(depend, DependReferenceIndexId, true, NULL, 2, key);
 	while (!OidIsValid(found) && HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		Form_pg_depend form = (Form_pg_depend) GETSTRUCT(tuple);
-
-		if (form->classid == OperatorClassRelationId)
-			found = form->objid;
-	}
+		if (((Form_pg_depend) GETSTRUCT(tuple))->classid == OperatorClassRelationId)
+			found = ((Form_pg_depend) GETSTRUCT(tuple))->objid;
 	systable_endscan(scan);
 	table_close(depend, AccessShareLock);
 	return found;
@@ -101,9 +95,8 @@ find_alias(Form_pg_opclass original, Oid am)
 }
 
 /*
- * Keep other sessions from taking a name.  Lock tags have two bytes for a part
- * of an object, unused for access methods; 0 is the access method itself.
- * Names that share a number wait for each other needlessly.
+ * Keep other sessions from taking a name, by a lock of a part of the access
+ * method: a number of two bytes, 0 being all of it.
  */
 static void
 lock_name(Oid am, const char *name)

@@ -164,9 +164,9 @@ begin_rows_behind(LbtRowsBehind *behind, Relation rel, LbtIndex *index, Relation
 	{
 		lbt_batch_finish(index, &rows->batch);
 		if (lbt_enable_prefetch)
-			rows->leaves = lbt_batch_read(rel, &rows->batch);
+			rows->leaves = lbt_batch_read(rel, index, &rows->batch);
 		lbt_reads_start(rows->leaves);
-		if (lbt_batch_looks(index))
+		if (index->keyspec.nplaces > 0)
 			lbt_batch_near(rel, index, &rows->batch, false);
 	}
 	MemoryContextSwitchTo(old);
@@ -252,10 +252,9 @@ lbt_rows_behind(LbtRowsBehind **where, Relation rel, LbtIndex *index, Relation t
 		return;
 	}
 	if (rows->leaves != NULL)
-		(void) lbt_batch_leaves_come(index, &rows->batch, rows->leaves, rows->at);
-	if (lbt_batch_current(index, &rows->batch))
-		lbt_mailbox_put(&index->mailbox, &rows->batch.target[rows->at],
-						rows->batch.code[rows->at]);
+		(void) lbt_reads_come(rows->leaves, rows->at);
+	index->mailbox.target = rows->batch.target[rows->at];
+	index->mailbox.code = rows->batch.key[rows->at].code;
 	if (rows->at++ == rows->n / 2 && rows->n == LBT_BATCH)
 		begin_rows_behind(behind, rel, index, table, &rows->tid[rows->n - 1], info, behind->next);
 }

@@ -13,8 +13,8 @@
  *                       the row at hand
  *
  * There are two batches: when half of one has been inserted, the next one is
- * begun.  Everything here is a hint.  A page of the table is share-locked for a
- * moment, with no other page locked, and no pin is kept.
+ * begun.  Everything here is a hint.  A page of the table is share-locked for
+ * a moment, with no other page locked, and no pin is kept.
  */
 #ifndef LBT_ROWSBEHIND_H
 #define LBT_ROWSBEHIND_H

@@ -1,10 +1,9 @@
 /*
  * scan.c - the scan callbacks, and which of the two engines serves a scan.
  *
- * Our engine serves keys that scankeys.c makes intervals of, on an index that
- * has a model; nbtree's serves everything else, from the first call after a
- * rescan to the last.  nbtree keeps its state in scan->opaque, made when first
- * needed, so ours steps aside while one of its functions runs.
+ * From one rescan to the next, ours serves keys that scankeys.c makes into
+ * intervals, on an index that has a model, and nbtree's all else.  nbtree has
+ * its state in scan->opaque, so ours steps aside while its functions run.
  */
 #include "am/am.h"
 
@@ -25,7 +24,7 @@ lbt_beginscan(Relation rel, int nkeys, int norderbys)
 	memset(so, 0, offsetof(LbtScan, nprobes));
 	so->index = lbt_index_get(rel);
 	so->mark_at = -1;
-	so->walk.probe = &so->probe;
+	so->walk.for_rows = false;
 	scan->opaque = so;
 	scan->xs_itupdesc = RelationGetDescr(rel);
 	return scan;
@@ -65,34 +64,10 @@ stop_reading_ahead(LbtScan *so)
 		lbt_ahead_stop(so);
 }
 
-/* Can there be a model?  Ask first: to look at keys takes longer. */
-static inline bool
-scan_may_have_model(LbtScan *so)
-{
-	lbt_index_update(so->index);
-	return likely(so->index->state == LBT_READY) || (!so->asked_training && lbt_may_ask(so->index));
-}
-
 /*
- * Is there a model, for keys that we serve?  Make one if this index never had
- * its chance, but not if the planner looks for a column's end: that reads one
- * leaf.
- */
-static inline bool
-scan_has_model(IndexScanDesc scan, LbtScan *so)
-{
-	if (likely(so->index->state == LBT_READY))
-		return true;
-	if (scan->xs_snapshot->snapshot_type == SNAPSHOT_NON_VACUUMABLE)
-		return false;
-	so->asked_training = true;
-	lbt_train_on_use(scan->indexRelation, so->index);
-	return so->index->state == LBT_READY;
-}
-
-/*
- * Is a worker, or another backend, about to make one?  Then our engine serves
- * the scan from the start, by descents, and uses the model once it is there.
+ * Is a worker, or another backend, about to make a model?  Then our engine
+ * serves the scan from the start, by descents, and uses the model once it is
+ * there.
  */
 static inline bool
 model_comes(const LbtScan *so)
@@ -101,6 +76,33 @@ model_comes(const LbtScan *so)
 
 	return index->state == LBT_UNTRAINED && index->shareable && index->keyspec.ncolumns > 0 &&
 		(so->asked_training || index->again_at != 0);
+}
+
+/*
+ * Is there a model, or will there be one, and do we serve the keys?  Make one
+ * if this index never had its chance, but not if the planner looks for a
+ * column's end: that reads one leaf.
+ */
+static inline bool
+engine_serves(IndexScanDesc scan, LbtScan *so)
+{
+	LbtIndex   *index = so->index;
+
+	/* Look at the keys last, as that takes longest. */
+	lbt_index_update(index);
+	if (unlikely(index->state != LBT_READY) && (so->asked_training || !lbt_may_ask(index)) &&
+		!model_comes(so))
+		return false;
+	if (!lbt_scan_interval(scan, so))
+		return false;
+	if (likely(index->state == LBT_READY))
+		return true;
+	if (scan->xs_snapshot->snapshot_type != SNAPSHOT_NON_VACUUMABLE)
+	{
+		so->asked_training = true;
+		lbt_train_on_use(scan->indexRelation, index);
+	}
+	return index->state == LBT_READY || model_comes(so);
 }
 
 void
@@ -120,9 +122,7 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 	{
 		if (keys && scan->numberOfKeys > 0)
 			memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
-		so->predicts = (scan_may_have_model(so) || model_comes(so)) &&
-			lbt_scan_interval(scan, so) &&
-			(scan_has_model(scan, so) || model_comes(so));
+		so->predicts = engine_serves(scan, so);
 	}
 	so->hands_over = so->predicts && lbt_enable_buffer_hint && lbt_scan_fetches_heap(scan);
 	if (so->hands_over)
@@ -139,9 +139,8 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 }
 
 /*
- * Fetch the rows that follow the current one on its leaf into the processor's
- * caches.  Take three steps for each as the scan comes nearer, so that none
- * waits for what the one before it has asked for:
+ * Fetch the next rows of the leaf into the processor's caches, in three steps
+ * as the scan comes nearer, so that none waits for the one before:
  *
  *     HINT_AHEAD rows before   where its block is, by the block's hint
  *     PAGE_AHEAD               the headers of buffer and page, line pointer
@@ -165,6 +164,8 @@ fetch_hint(const LbtScan *so, const LbtItem *item, int step)
 	if (!same_block(item, item - step))
 		__builtin_prefetch(lbt_hint_at(so->hint_start,
 									   ItemPointerGetBlockNumberNoCheck(&item->tid)));
+	/* GCC 12 drops calls of functions that do nothing but prefetch. */
+	__asm__ __volatile__("");
 }
 
 static inline void
@@ -179,13 +180,6 @@ fetch_page(const LbtScan *so, LbtItem *item, int step)
 		return;
 	item->buffer = hint;
 	lbt_prefetch_page(hint, &item->tid);
-}
-
-static inline void
-fetch_row(const LbtItem *item)
-{
-	if (item->buffer != InvalidBuffer)
-		lbt_prefetch_row(item->buffer, &item->tid);
 }
 
 /* step: 1 or -1, as the scan goes.  first: nothing was asked for before. */
@@ -204,7 +198,12 @@ fetch_ahead(const LbtScan *so, int step, bool first)
 		if (at + PAGE_AHEAD > 0 && at + PAGE_AHEAD <= left)
 			fetch_page(so, item + (at + PAGE_AHEAD) * step, step);
 		if (at + ROW_AHEAD > 0 && at + ROW_AHEAD <= left)
-			fetch_row(item + (at + ROW_AHEAD) * step);
+		{
+			const LbtItem *near = item + (at + ROW_AHEAD) * step;
+
+			if (near->buffer != InvalidBuffer)
+				lbt_prefetch_row(near->buffer, &near->tid);
+		}
 	}
 }
 
@@ -300,9 +299,11 @@ lbt_endscan(IndexScanDesc scan)
 		lbt_scan_leave(scan, so);
 	free_copy(&so->cur);
 	free_copy(&so->mark);
-	if (so->rows != NULL)
-		lbt_rows_free(so);
-	lbt_ahead_free(so);
+	stop_reading_ahead(so);
+	if (so->rows)
+		pfree(so->rows);
+	if (so->ahead)
+		pfree(so->ahead);
 	if (so->btree != NULL)
 		BY_BTREE(scan, so, btendscan(scan));
 	if (so->scratch)

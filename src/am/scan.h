@@ -1,11 +1,11 @@
 /*
- * scan.h - the state of a scan by our own engine, shared by the scan*.c files.
+ * scan.h - the state of a scan by our own engine, and what the scan*.c files
+ * do for each other.
  *
  * A scan is a sequence of disjoint intervals in index order, one for each
- * probe.  It has one probe, or with "= ANY" columns one for each combination
- * of their values.  It reads one leaf at a time: it copies the matches of all
- * probes that the leaf serves under the share lock, releases the lock, and
- * hands out tuples from the copy.
+ * probe: one in all, or with "= ANY" columns one for each combination of their
+ * values.  It reads one leaf at a time: under the share lock it copies the
+ * matches of all probes that the leaf serves, then hands them out.
  */
 #ifndef LBT_SCAN_H
 #define LBT_SCAN_H
@@ -67,7 +67,7 @@ typedef struct LbtWalk
 	uint32		slot;			/* a guess: near the leaf read last */
 	uint64		searched;		/* generation of slot, or of the search */
 	int			steps;			/* to siblings, since a probe was located */
-	LbtProbe   *probe;			/* the one being read */
+	LbtProbe	probe;			/* the one being read */
 } LbtWalk;
 
 typedef struct LbtScan
@@ -83,9 +83,8 @@ typedef struct LbtScan
 	MemoryContext array_context;	/* reset at rescan; or NULL */
 	uint8	   *scratch;		/* for keys' encoded values; or NULL */
 	void	   *btree;			/* nbtree's scan state; or NULL */
-	struct LbtAhead *ahead;		/* scanahead.c's; or NULL */
-	LbtWalk		walk;
-	struct LbtRows *rows;		/* scanrows.c's; or NULL */
+	struct LbtAhead *ahead;		/* scanahead.c's, one chunk; or NULL */
+	struct LbtRows *rows;		/* scanrows.c's, the same */
 	int64		reads_seen;		/* pgBufferUsage's, at the row handed out
 								 * last; or LBT_ROWS_ACTIVE */
 	uint64		counts[LBT_SCAN_EVENTS];	/* what became of its lookups */
@@ -96,7 +95,7 @@ typedef struct LbtScan
 	/* of use when predicts */
 	int64		nprobes;		/* 0 when no tuple can satisfy the keys */
 	int			row_column;		/* see lbt_row_matches(); or -1 */
-	LbtProbe	probe;			/* the one being read */
+	LbtWalk		walk;
 	LbtArray	array[LBT_CODE_COLUMNS];
 } LbtScan;
 
@@ -108,17 +107,29 @@ lbt_scan_count(LbtScan *so, LbtEvent event)
 	so->counts[event]++;
 }
 
-/* scankeys.c: make the keys' intervals; false if we do not serve the keys. */
+/* Swap the current leaf and the marked one, with copies and pins. */
+static inline void
+lbt_scan_swap_mark(LbtScan *so)
+{
+	LbtLeafCopy cur = so->cur;
+
+	so->cur = so->mark;
+	so->mark = cur;
+}
+
+/* ---- scankeys.c ---- */
+
+/* Make the keys' intervals; false if we do not serve the keys. */
 extern bool lbt_scan_interval(IndexScanDesc scan, LbtScan *so);
 
 /*
- * scankeys.c: with row_column >= 0, does a tuple between the probe's bounds
- * satisfy the row comparisons that begin with this column?  One with NULLs may
- * not: (2, NULL) is neither above nor below (2, 9); (3, NULL) is above.
+ * With row_column >= 0, does a tuple between the probe's bounds satisfy the
+ * row comparisons that begin with this column?  One with NULLs may not:
+ * (2, NULL) is neither above nor below (2, 9); (3, NULL) is above.
  */
 extern bool lbt_row_matches(const LbtScan *so, TupleDesc tupdesc, IndexTuple itup);
 
-/* scankeys.c: turn any of the scan's probes into the one with this number. */
+/* Turn any of the scan's probes into the one with this number. */
 extern void lbt_probe_go(const LbtScan *so, LbtProbe *probe, int64 number);
 
 /*
@@ -131,10 +142,13 @@ extern int64 lbt_probe_seek(const LbtScan *so, LbtProbe *probe, TupleDesc tupdes
 							bool pivot, bool forward);
 
 /*
- * scanahead.c: what a walk will need next.  The caller holds no page lock.  A
- * walk for rows uses the scan's present view of the index; once the model has
- * changed, nothing is known.
+ * ---- scanahead.c: the leaves that a walk will need next ----
  *
+ * The caller holds no page lock.  A walk for rows uses the scan's present view
+ * of the index; once the model has changed, nothing is known.
+ */
+
+/*
  * Predict the leaf of a probe about to be located, and of some that follow;
  * fetch their cache lines, and perhaps ask for leaves.  Leaves the unknown to
  * lbt_locate().  True if the predicted leaf was asked for before.
@@ -149,54 +163,41 @@ extern void lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, Bl
 /* Ask for no more leaves: the scan, which has so->ahead, moves on or ends. */
 extern void lbt_ahead_stop(LbtScan *so);
 
-/* Stop for good: free so->ahead, if any. */
-extern void lbt_ahead_free(LbtScan *so);
+/* ---- scanrows.c: the blocks of its next rows ---- */
 
 /* LbtScan.reads_seen while rows are read ahead. */
 #define LBT_ROWS_ACTIVE INT64_C(-1)
 
 /*
- * scanrows.c: call this before the scan hands out its current item, if
- * fetching the row before read a block, or if rows are read ahead, as this
- * row's block may be among them.  Sets so->reads_seen.
+ * Call this before the scan hands out its current item, if fetching the row
+ * before read a block, or if rows are read ahead, as this row's block may be
+ * among them.  Sets so->reads_seen.
  */
 extern void lbt_rows_ahead(IndexScanDesc scan, LbtScan *so, bool forward);
 
-/* Stop reading rows ahead for the scan, which has so->rows. */
+/* Read no more rows ahead: the scan, which has so->rows, moves on or ends. */
 extern void lbt_rows_stop(LbtScan *so);
 
-/* Stop for good: free so->rows. */
-extern void lbt_rows_free(LbtScan *so);
+/* ---- scanleaf.c ---- */
 
 /*
- * scanleaf.c: read into so->cur the next leaf with matches in that direction,
- * the first one if so->cur is not valid.  Leaves no lock, and a pin only where
- * the server's nbtree would.  False, so->cur invalid, if there is none.
+ * Read into so->cur the next leaf with matches in that direction, the first
+ * one if so->cur is not valid.  Leaves no lock, and a pin only where the
+ * server's nbtree would.  False, so->cur invalid, if there is none.
  */
 extern bool lbt_scan_next_leaf(IndexScanDesc scan, LbtScan *so, ScanDirection dir);
 
 /*
- * scanleaf.c: copy what a leaf would give to the scan for the walk's probe and
- * those behind it; the copy has no tuples and keeps no pin.  Takes the buffer
- * pinned and unlocked, and releases it.  stepped: from a sibling.  False if it
- * is no leaf with items.  A hint: the leaf, or what is there, may be wrong.
+ * Copy what a leaf would give to the scan for the walk's probe and those
+ * behind it; the copy has no tuples and keeps no pin.  Takes the buffer pinned
+ * and unlocked, and releases it.  stepped: from a sibling.  False if it is no
+ * leaf with items.  A hint: the leaf, or what is there, may be wrong.
  */
 extern bool lbt_scan_look_at_leaf(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe,
 								  LbtLeafCopy *copy, Buffer buf, bool stepped, bool forward);
 
-/* Swap the current leaf and the marked one, with copies and pins. */
-static inline void
-lbt_scan_swap_mark(LbtScan *so)
-{
-	LbtLeafCopy cur = so->cur;
-
-	so->cur = so->mark;
-	so->mark = cur;
-}
-
 /* Leave so->cur, if valid: mark dead items, unpin it or keep it as a mark. */
 extern void lbt_scan_leave(IndexScanDesc scan, LbtScan *so);
-
 extern void lbt_leafcopy_release(LbtLeafCopy *copy);
 
 #endif							/* LBT_SCAN_H */

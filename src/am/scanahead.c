@@ -1,14 +1,13 @@
 /*
  * scanahead.c - predict a scan's next probes, and read leaves ahead of need.
  *
- * Nothing here decides where a scan goes.  A prediction made ahead is proven
- * like any other, and a leaf read ahead is used only where the scan was about
- * to read that very block.
+ * Nothing here decides where a scan goes: predictions made ahead are proven
+ * like any other.
  *
- * Take the leaves from the leaf cache: for each probe from now on, in the
+ * The leaves are those of the leaf cache: for each probe from now on, in the
  * scan's direction, the slots from that of its near bound to that of its far
  * bound, as predicted.  Slots never go back, so each leaf comes once, and the
- * scan can tell by the slot whether it has passed a leaf by.
+ * slot tells whether the scan has passed it by.
  *
  *     slots     ... 17   18   19   20   21   22   23   24 ...
  *                   |    |    |    |    |    |
@@ -16,9 +15,8 @@
  *                        |    asked for      last slot of the stream's probe
  *                        split off, or not needed: passed by
  *
- * Shared memory.  Read the model only after a look at the generation, with no
- * dsa call in between.  When the model has changed, forget what it predicted,
- * and end its stream.
+ * Read the model only after a look at the generation, with no dsa call in
+ * between.  Once it has changed, predictions and the stream by it are dropped.
  */
 #include "am/am.h"
 
@@ -38,9 +36,6 @@
 
 /* Probes to predict together. */
 #define PROBES_AHEAD 32
-
-/* Predicted leaves to look up in the buffer table, for each batch. */
-#define MAX_ASKED 3
 
 /* Predictions: of batch.n probes from first on, in the walk's direction. */
 typedef struct Predicted
@@ -87,16 +82,6 @@ lbt_ahead_stop(LbtScan *so)
 	lbt_stream_end(&so->ahead->stream);
 }
 
-void
-lbt_ahead_free(LbtScan *so)
-{
-	if (so->ahead == NULL)
-		return;
-	lbt_ahead_stop(so);
-	pfree(so->ahead);
-	so->ahead = NULL;
-}
-
 /* ---- the stream ---- */
 
 /* Is the view up to date and still that of the model with this generation? */
@@ -111,16 +96,19 @@ same_model(LbtIndex *index, uint64 generation)
 static void
 find_slots(LbtAhead *ahead)
 {
-	const LbtBound *start = &ahead->probe.start;
-	const LbtBound *end = &ahead->probe.end;
-	uint32		near = (uint32) Max(ahead->slot, 0);
-	uint32		first = lbt_predict_slot(ahead->so->index, ahead->forward ? start : end, near);
+	const LbtIndex *index = ahead->so->index;
+	const LbtBound *near = ahead->forward ? &ahead->probe.start : &ahead->probe.end;
+	const LbtBound *far = ahead->forward ? &ahead->probe.end : &ahead->probe.start;
+	LbtTarget	first;
+	LbtTarget	last;
 
-	ahead->until = lbt_predict_slot(ahead->so->index, ahead->forward ? end : start, first);
+	predict_target(index, near, bound_code(index, near), (uint32) Max(ahead->slot, 0), &first);
+	predict_target(index, far, bound_code(index, far), first.slot, &last);
+	ahead->until = last.slot;
 	if (ahead->forward)
-		ahead->slot = Max(ahead->slot, (int64) first - 1);
+		ahead->slot = Max(ahead->slot, (int64) first.slot - 1);
 	else
-		ahead->slot = ahead->slot < 0 ? (int64) first + 1 : Min(ahead->slot, (int64) first + 1);
+		ahead->slot = Min(ahead->slot < 0 ? PG_INT64_MAX : ahead->slot, (int64) first.slot + 1);
 }
 
 /* For the stream: the next leaf that the scan will need. */
@@ -153,12 +141,13 @@ next_needed_leaf(void *state, BlockNumber *block)
 
 /* Read ahead from this slot (-1: the probe's first).  The view is current. */
 static void
-begin_leaves(IndexScanDesc scan, LbtScan *so, LbtAhead *ahead, const LbtProbe *probe, int64 slot,
-			 bool forward)
+begin_leaves(IndexScanDesc scan, LbtScan *so, const LbtWalk *walk, int64 slot, bool forward)
 {
+	LbtAhead   *ahead = get_ahead(so);
+
 	ahead->forward = forward;
 	ahead->generation = so->index->generation;
-	ahead->probe = *probe;
+	ahead->probe = walk->probe;
 	ahead->slot = -1;
 	find_slots(ahead);
 	if (slot >= 0)
@@ -220,32 +209,25 @@ fill_batch(LbtScan *so, LbtProbe *probe, Predicted *predicted, int64 number, boo
 static bool
 will_miss_leaves(IndexScanDesc scan, LbtScan *so, const LbtBatch *batch)
 {
-	int			asked = 0;
-
-	for (int i = 1; i < batch->n && asked < MAX_ASKED; i++)
-	{
-		uint32		slot = batch->target[i].slot;
-
-		if (slot == batch->target[i - 1].slot ||
-			lbt_slot_cached(scan->indexRelation, so->index, slot, false))
-			continue;
-		if (!lbt_slot_cached(scan->indexRelation, so->index, slot, true))
+	for (int i = 1; i < batch->n; i++)
+		if (batch->target[i].slot != batch->target[i - 1].slot &&
+			!lbt_slot_cached(scan->indexRelation, so->index, batch->target[i].slot))
 			return true;
-		asked++;
-	}
 	return false;
 }
 
-/* Take the prediction in the mailbox, if it is for this bound. */
+/* Empty the mailbox; take the prediction in it if it is for this bound. */
 static void
 open_mailbox(LbtIndex *index, const LbtBound *bound, LbtTarget *target)
 {
+	LbtMailbox *mailbox = &index->mailbox;
+
 	lbt_index_update(index);
-	if (index->state != LBT_READY || bound->past)
-		index->mailbox.target.generation = 0;
-	else
-		(void) lbt_mailbox_take(&index->mailbox, index->generation,
-								bound_code(index, bound), target);
+	if (index->state == LBT_READY && !bound->past &&
+		mailbox->target.generation == index->generation &&
+		mailbox->code == bound_code(index, bound))
+		*target = mailbox->target;
+	mailbox->target.generation = 0;
 }
 
 bool
@@ -258,16 +240,13 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 	LbtBatch   *batch;
 	int64		at;
 
-	*target = (LbtTarget)
-	{
-		.generation = 0
-	};
+	memset(target, 0, sizeof(*target));
 	if (so->nprobes == 1)
 	{
 		if (so->ahead)
 			lbt_stream_end(&so->ahead->stream);
-		if (lbt_mailbox_is_full(&index->mailbox))
-			open_mailbox(index, forward ? &so->probe.start : &so->probe.end, target);
+		if (index->mailbox.target.generation != 0)
+			open_mailbox(index, forward ? &so->walk.probe.start : &so->walk.probe.end, target);
 		return false;
 	}
 	if (!walk->for_rows)
@@ -281,8 +260,8 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 	if (batch->n == 0 || predicted->forward != forward || at < 0 || at >= batch->n ||
 		batch->target[0].generation != index->generation)
 	{
-		fill_batch(so, walk->probe, predicted, number, forward);
-		if (!walk->for_rows && lbt_batch_looks(index))
+		fill_batch(so, &walk->probe, predicted, number, forward);
+		if (!walk->for_rows && index->keyspec.nplaces > 0)
 		{
 			lbt_batch_near(scan->indexRelation, index, batch, true);
 			if (so->hands_over)
@@ -292,8 +271,8 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 		if (lbt_enable_prefetch && !have_stream(ahead, forward) &&
 			will_miss_leaves(scan, so, batch) && same_model(index, batch->target[0].generation))
 		{
-			lbt_probe_go(so, walk->probe, number);
-			begin_leaves(scan, so, ahead, walk->probe, -1, forward);
+			lbt_probe_go(so, &walk->probe, number);
+			begin_leaves(scan, so, walk, -1, forward);
 		}
 	}
 	*target = batch->target[at];
@@ -301,6 +280,16 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 }
 
 /* ---- siblings ---- */
+
+/* Find the block's slot among n from this one on; -1 if in none of them. */
+static int64
+find_block(const LbtModel *model, BlockNumber block, int64 slot, uint32 n, int step)
+{
+	for (; n > 0 && slot >= 0 && slot < model->nleaves; n--, slot += step)
+		if (model->leaves[slot].block == block)
+			return slot;
+	return -1;
+}
 
 /*
  * Find the slot of the leaf that the walk steps to, among those that should
@@ -311,30 +300,19 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 static int64
 slot_of_sibling(LbtIndex *index, LbtWalk *walk, BlockNumber block, bool forward)
 {
-	const LbtModel *model = &index->model;
-	int64		slot = walk->slot;
+	int64		slot;
 
 	if (!same_model(index, index->generation))
 		return -1;
-	for (int i = 0; i < SLOT_WINDOW && slot >= 0 && slot < model->nleaves; i++)
+	slot = find_block(&index->model, block, walk->slot, SLOT_WINDOW, forward ? 1 : -1);
+	if (slot < 0 && walk->searched != index->generation)
 	{
-		if (model->leaves[slot].block == block)
-		{
-			walk->slot = (uint32) slot;
-			return slot;
-		}
-		slot += forward ? 1 : -1;
+		walk->searched = index->generation;
+		slot = find_block(&index->model, block, 0, index->model.nleaves, 1);
 	}
-	if (walk->searched == index->generation)
-		return -1;
-	walk->searched = index->generation;
-	for (slot = 0; slot < model->nleaves; slot++)
-		if (model->leaves[slot].block == block)
-		{
-			walk->slot = (uint32) slot;
-			return slot;
-		}
-	return -1;
+	if (slot >= 0)
+		walk->slot = (uint32) slot;
+	return slot;
 }
 
 void
@@ -343,19 +321,15 @@ lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, BlockNumber bl
 	LbtIndex   *index = so->index;
 	int64		slot;
 
-	if (!lbt_enable_prefetch)
-	{
-		if (so->ahead)
-			lbt_stream_end(&so->ahead->stream); /* turned off meanwhile */
-		return;
-	}
 	if (!walk->for_rows)
 		lbt_index_update(index);
+	if (!have_stream(so->ahead, forward) && !lbt_enable_prefetch)
+		return;
 	slot = slot_of_sibling(index, walk, block, forward);
 	if (++walk->steps >= STEPS_FIRST && slot >= 0 && !have_stream(so->ahead, forward) &&
-		!lbt_slot_cached(scan->indexRelation, index, (uint32) slot, true) &&
+		!lbt_slot_cached(scan->indexRelation, index, (uint32) slot) &&
 		same_model(index, index->generation))
-		begin_leaves(scan, so, get_ahead(so), walk->probe, slot, forward);
+		begin_leaves(scan, so, walk, slot, forward);
 	if (have_stream(so->ahead, forward) && slot >= 0)
 		(void) reach_slot(so->ahead, (uint32) slot);
 }

@@ -26,12 +26,9 @@
  */
 #include "am/scan.h"
 
-#include "lib/qunique.h"
 #include "utils/array.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-
-/* ---- shapes ---- */
 
 /* The shape of a scan's keys, as far as they have been looked at. */
 typedef struct Shape
@@ -42,57 +39,45 @@ typedef struct Shape
 	bool		row;			/* it begins a row comparison */
 } Shape;
 
+static const LbtKeyValue null_value = {.isnull = true};
+
+/* Does the bound have a value for this column? */
+static inline bool
+is_set(const LbtBound *bound, int column)
+{
+	return bound->ncolumns > column;
+}
+
 /*
  * Take in a column's next key: an equality (so is IS NULL) or an inequality
- * (so is IS NOT NULL).  False if our engine does not serve such a shape.
+ * (so is IS NOT NULL).  null: NULLs satisfy it.  False if our engine does not
+ * serve such a shape.
  */
 static inline bool
-take_test(Shape *shape, const LbtKeySpec *spec, int column, bool equal, bool array)
+take_test(LbtScan *so, Shape *shape, int column, bool equal, bool array, bool null)
 {
+	const LbtBound *start = &so->walk.probe.start;
 	bool		again = column == shape->column;
 
-	if (column >= spec->ncolumns || (array && !equal) ||
+	if (column >= so->index->keyspec.ncolumns || (array && !equal) ||
 		(again ? array || shape->array : column != shape->column + 1 || !shape->equal))
 		return false;
 	shape->column = column;
 	shape->equal = again ? !shape->row && (equal || shape->equal) : equal;
 	shape->array = array;
+
+	/* No value satisfies IS NULL and another key. */
+	if (again && null != (is_set(start, column) && start->value[column].isnull))
+		so->nprobes = 0;
 	return true;
 }
 
-/* Has the column the order of this argument's type, under this collation? */
+/* Has the column the order of the key's argument, under its collation? */
 static inline bool
-takes_argument(const LbtKeyColumn *column, Oid argtype, Oid collation)
+takes_argument(const LbtKeyColumn *column, ScanKey key)
 {
-	return lbt_keyspec_takes(column, argtype) &&
-		(!column->bytes || column->collation == collation);
-}
-
-/* Take in an operator.  argtype: its argument's; InvalidOid: the column's. */
-static inline bool
-take_operator(Shape *shape, const LbtKeySpec *spec, int column, StrategyNumber strategy,
-			  bool array, Oid argtype, Oid collation)
-{
-	return take_test(shape, spec, column, strategy == BTEqualStrategyNumber, array) &&
-		takes_argument(&spec->column[column], argtype, collation);
-}
-
-/* Take in a row comparison's member: columns in sequence, in one direction. */
-static inline bool
-take_member(Shape *shape, const LbtKeySpec *spec, int number, int column, Oid argtype,
-			Oid collation)
-{
-	if (number == 0)
-	{
-		if (!take_test(shape, spec, column, false, false))
-			return false;
-		shape->row = true;
-		shape->equal = false;
-	}
-	else if (column >= spec->ncolumns || column != shape->column + number ||
-			 spec->column[column].desc != spec->column[shape->column].desc)
-		return false;
-	return takes_argument(&spec->column[column], argtype, collation);
+	return lbt_keyspec_takes(column, key->sk_subtype) &&
+		(!column->bytes || column->collation == key->sk_collation);
 }
 
 /* ---- arrays ---- */
@@ -105,35 +90,25 @@ set_equal(LbtProbe *probe, int column, const LbtKeyValue *value)
 	probe->start.ncolumns = probe->end.ncolumns = column + 1;
 }
 
-static int
-compare_values(const void *a, const void *b, void *column)
-{
-	return lbt_compare_value(column, a, b);
-}
-
-/* Sort numbers, comparing them inline. */
-#define ST_SORT sort_numbers
+#define ST_SORT sort_values
 #define ST_ELEMENT_TYPE LbtKeyValue
-#define ST_COMPARE(a, b) ((a)->ordered < (b)->ordered ? -1 : (a)->ordered > (b)->ordered)
+#define ST_COMPARE_ARG_TYPE const LbtKeyColumn
+#define ST_COMPARE(a, b, column) lbt_compare_value(column, a, b)
 #define ST_SCOPE static
 #define ST_DEFINE
 #include "lib/sort_template.h"
 
 /* Sort the values and drop duplicates. */
 static void
-put_in_order(LbtKeyColumn *column, LbtArray *array)
+put_in_order(const LbtKeyColumn *column, LbtArray *array)
 {
-	int			i = 1;
+	int			n = 1;
 
-	while (i < array->n && lbt_compare_value(column, &array->values[i - 1], &array->values[i]) < 0)
-		i++;
-	if (i >= array->n)
-		return;
-	if (column->bytes)
-		qsort_arg(array->values, array->n, sizeof(LbtKeyValue), compare_values, column);
-	else
-		sort_numbers(array->values, array->n);
-	array->n = qunique_arg(array->values, array->n, sizeof(LbtKeyValue), compare_values, column);
+	sort_values(array->values, array->n, column);
+	for (int i = 1; i < array->n; i++)
+		if (lbt_compare_value(column, &array->values[n - 1], &array->values[i]) != 0)
+			array->values[n++] = array->values[i];
+	array->n = n;
 }
 
 /* Take in an array; false if not served, or there are too many probes. */
@@ -149,7 +124,6 @@ take_array(LbtScan *so, ScanKey key, LbtArray *array)
 	Datum	   *elements;
 	bool	   *isnull;
 	int			n;
-	bool		served = true;
 	uint8	   *scratch = NULL;
 
 	if (so->array_context == NULL)
@@ -159,41 +133,32 @@ take_array(LbtScan *so, ScanKey key, LbtArray *array)
 	from = DatumGetArrayTypeP(key->sk_argument);
 	get_typlenbyvalalign(ARR_ELEMTYPE(from), &length, &byval, &align);
 	deconstruct_array(from, ARR_ELEMTYPE(from), length, byval, align, &elements, &isnull, &n);
+	MemoryContextSwitchTo(old);
 	array->column = key->sk_attno - 1;
 	array->n = 0;
 	array->values = MemoryContextAllocHuge(so->array_context, Max(n, 1) * sizeof(LbtKeyValue));
 	if (column->encoded)
 		scratch = MemoryContextAllocHuge(so->array_context, (Size) Max(n, 1) * LBT_SCRATCH_BYTES);
-	for (int i = 0; i < n && served; i++)
+	for (int i = 0; i < n; i++)
 	{
 		if (isnull[i])
 			continue;
-		served = lbt_keyspec_plain(column, elements[i]);
-		if (served &&
-			lbt_keyspec_argument(column, key->sk_subtype, elements[i], &array->values[array->n],
+		if (!lbt_keyspec_plain(column, elements[i]))
+			return false;
+		if (lbt_keyspec_argument(column, key->sk_subtype, elements[i], &array->values[array->n],
 								 scratch ? scratch + (Size) i * LBT_SCRATCH_BYTES : NULL) == 0)
 			array->n++;
 	}
-	MemoryContextSwitchTo(old);
-	if (!served)
-		return false;
 	if (array->n > 0)
 	{
 		put_in_order(column, array);
-		set_equal(&so->probe, array->column, &array->values[0]);
+		set_equal(&so->walk.probe, array->column, &array->values[0]);
 	}
 	so->nprobes *= array->n;
 	return so->nprobes <= PG_INT32_MAX;
 }
 
 /* ---- bounds ---- */
-
-/* Does the bound have a value for this column? */
-static inline bool
-is_set(const LbtBound *bound, int column)
-{
-	return bound->ncolumns > column;
-}
 
 /* Compare the places of two bounds that both have column at, equal before. */
 static inline int
@@ -217,12 +182,18 @@ compare_bounds(const LbtKeySpec *spec, int at, const LbtBound *a, const LbtBound
 
 /*
  * Move the interval's start to the right, or its end to the left, to the place
- * of another bound.  Only that bound's columns from at on count.
+ * of another bound.  Only that bound's columns from at on count.  There is no
+ * probe if further keys on a column (again) leave it nothing.
  */
 static inline void
-narrow_bound(const LbtKeySpec *spec, LbtBound *bound, bool is_end, int at, const LbtBound *to)
+narrow(LbtScan *so, int at, bool again, bool is_end, const LbtBound *to)
 {
-	if (is_set(bound, at))
+	const LbtKeySpec *spec = &so->index->keyspec;
+	LbtBound   *start = &so->walk.probe.start;
+	LbtBound   *end = &so->walk.probe.end;
+	LbtBound   *bound = is_end ? end : start;
+
+	if (again && is_set(bound, at))
 	{
 		int			place = compare_bounds(spec, at, to, bound);
 
@@ -233,45 +204,17 @@ narrow_bound(const LbtKeySpec *spec, LbtBound *bound, bool is_end, int at, const
 		bound->value[i] = to->value[i];
 	bound->ncolumns = to->ncolumns;
 	bound->past = to->past;
-}
-
-/* Let there be no probe if further keys on a column leave it nothing. */
-static inline void
-look_if_empty(LbtScan *so, int at)
-{
-	const LbtBound *start = &so->probe.start;
-	const LbtBound *end = &so->probe.end;
-
-	if (is_set(start, at) && is_set(end, at) &&
-		compare_bounds(&so->index->keyspec, at, start, end) >= 0)
+	if (again && is_set(start, at) && is_set(end, at) && compare_bounds(spec, at, start, end) >= 0)
 		so->nprobes = 0;
 }
 
 /* ---- keys ---- */
 
-/* Does the column, the last one so far, have an IS NULL? */
-static inline bool
-is_null(const LbtScan *so, int at)
+/* What is greater comes first in a descending column. */
+static inline StrategyNumber
+strategy_in_order(const LbtKeyColumn *column, ScanKey key)
 {
-	return is_set(&so->probe.start, at) && so->probe.start.value[at].isnull;
-}
-
-/* Take in IS [NOT] NULL; NOT only excludes NULLs, as an inequality does. */
-static bool
-add_null_test(LbtScan *so, Shape *shape, ScanKey key)
-{
-	static const LbtKeyValue null = {.isnull = true};
-	int			at = key->sk_attno - 1;
-	bool		again = at == shape->column;
-	bool		wanted = (key->sk_flags & SK_SEARCHNULL) != 0;
-
-	if (!take_test(shape, &so->index->keyspec, at, wanted, false))
-		return false;
-	if (again && wanted != is_null(so, at))
-		so->nprobes = 0;
-	else if (wanted)
-		set_equal(&so->probe, at, &null);
-	return true;
+	return column->desc ? BTCommuteStrategyNumber(key->sk_strategy) : key->sk_strategy;
 }
 
 /* Take in (a, b) > (x, y) or the like: a bound of the columns that decide. */
@@ -282,77 +225,66 @@ add_row(LbtScan *so, Shape *shape, ScanKey key, uint8 *scratch)
 	ScanKey		member = (ScanKey) DatumGetPointer(key->sk_argument);
 	int			at = key->sk_attno - 1;
 	bool		again = at == shape->column;
-	bool		is_end = false;
 	LbtBound	to = {.ncolumns = at};
 	int			side = 0;
+	StrategyNumber strategy;
+	bool		is_end;
 
-	for (int i = 0; side == 0 && (i == 0 || !(member[i - 1].sk_flags & SK_ROW_END)); i++)
+	shape->row = true;
+	if (!take_test(so, shape, at, false, false, false))
+		return false;
+
+	/* Not the members' strategies, which btree may have changed. */
+	strategy = strategy_in_order(&spec->column[at], key);
+	is_end = strategy < BTEqualStrategyNumber;
+	for (bool last = false; !last && side == 0; member++)
 	{
-		if (!take_member(shape, spec, i, member[i].sk_attno - 1, member[i].sk_subtype,
-						 member[i].sk_collation))
-			return false;
-		if (i == 0)
-		{
-			/* As for plain keys; btree may have changed the members'. */
-			StrategyNumber strategy = spec->column[at].desc ?
-				BTCommuteStrategyNumber(key->sk_strategy) : key->sk_strategy;
+		int			i = to.ncolumns;
+		const LbtKeyColumn *column = &spec->column[i];
 
-			is_end = strategy < BTEqualStrategyNumber;
-			to.past = strategy == BTGreaterStrategyNumber || strategy == BTLessEqualStrategyNumber;
-		}
-		if (member[i].sk_flags & SK_ISNULL)
+		/* The columns must be in sequence, and in one direction. */
+		if (i >= spec->ncolumns || member->sk_attno - 1 != i ||
+			column->desc != spec->column[at].desc || !takes_argument(column, member))
+			return false;
+		if (member->sk_flags & SK_ISNULL)
 		{
 			/* Unknown where all before it are equal. */
 			side = is_end ? -1 : 1;
-			if (i == 0)
+			if (i == at)
 				so->nprobes = 0;
 			continue;
 		}
-		if (!lbt_keyspec_plain(&spec->column[at + i], member[i].sk_argument))
+		if (!lbt_keyspec_plain(column, member->sk_argument))
 			return false;
-		side = lbt_keyspec_argument(&spec->column[at + i], member[i].sk_subtype,
-									member[i].sk_argument, &to.value[at + i],
-									scratch ? scratch + i * LBT_SCRATCH_BYTES : NULL);
+		side = lbt_keyspec_argument(column, member->sk_subtype, member->sk_argument, &to.value[i],
+									scratch ? scratch + (i - at) * LBT_SCRATCH_BYTES : NULL);
 		to.ncolumns++;
+		last = (member->sk_flags & SK_ROW_END) != 0;
 	}
-	if (side != 0)
-		to.past = side > 0;
-	if (so->nprobes == 0)
-		return true;
-	if (again && is_null(so, at))
-		so->nprobes = 0;
-	narrow_bound(spec, is_end ? &so->probe.end : &so->probe.start, is_end, at, &to);
-	if (again)
-		look_if_empty(so, at);
+	to.past = side != 0 ? side > 0 :
+		strategy == BTGreaterStrategyNumber || strategy == BTLessEqualStrategyNumber;
+	if (so->nprobes > 0)
+		narrow(so, at, again, is_end, &to);
 	return true;
 }
 
 /* Take in any other operator.  side: where the argument lies beside value. */
-static void
+static inline void
 add_bounds(LbtScan *so, int at, bool again, StrategyNumber strategy, const LbtKeyValue *value,
 		   int side)
 {
-	const LbtKeySpec *spec = &so->index->keyspec;
 	LbtBound	to;
 
-	if (again && is_null(so, at))
-		so->nprobes = 0;
 	to.value[at] = *value;
 	to.ncolumns = at + 1;
-
-	/* What is greater comes first in a descending column. */
-	if (spec->column[at].desc)
-		strategy = BTCommuteStrategyNumber(strategy);
 
 	/* x > v begins, and x <= v ends, behind v; x >= v and x < v before it. */
 	to.past = side != 0 ? side > 0 : strategy == BTGreaterStrategyNumber;
 	if (strategy >= BTEqualStrategyNumber)
-		narrow_bound(spec, &so->probe.start, false, at, &to);
+		narrow(so, at, again, false, &to);
 	to.past = side != 0 ? side > 0 : strategy != BTLessStrategyNumber;
 	if (strategy <= BTEqualStrategyNumber)
-		narrow_bound(spec, &so->probe.end, true, at, &to);
-	if (again)
-		look_if_empty(so, at);
+		narrow(so, at, again, true, &to);
 }
 
 /*
@@ -365,21 +297,25 @@ add_key(LbtScan *so, Shape *shape, ScanKey key, uint8 *scratch)
 	int			at = key->sk_attno - 1;
 	const LbtKeyColumn *column = &so->index->keyspec.column[at];
 	bool		again = at == shape->column;
+	bool		equal = key->sk_strategy == BTEqualStrategyNumber;
 	bool		array = (key->sk_flags & SK_SEARCHARRAY) != 0;
 	LbtKeyValue value;
 	int			side;
 
 	if (unlikely(key->sk_flags & ~(SK_ISNULL | SK_SEARCHARRAY)))
 	{
+		bool		is_null = key->sk_flags == (SK_ISNULL | SK_SEARCHNULL);
+
 		if (key->sk_flags == SK_ROW_HEADER)
 			return add_row(so, shape, key, scratch);
-		if (key->sk_flags == (SK_ISNULL | SK_SEARCHNULL) ||
-			key->sk_flags == (SK_ISNULL | SK_SEARCHNOTNULL))
-			return add_null_test(so, shape, key);
-		return false;
+		if ((!is_null && key->sk_flags != (SK_ISNULL | SK_SEARCHNOTNULL)) ||
+			!take_test(so, shape, at, is_null, false, is_null))
+			return false;
+		if (is_null)
+			set_equal(&so->walk.probe, at, &null_value);
+		return true;
 	}
-	if (!take_operator(shape, &so->index->keyspec, at, key->sk_strategy, array, key->sk_subtype,
-					   key->sk_collation))
+	if (!take_test(so, shape, at, equal, array, false) || !takes_argument(column, key))
 		return false;
 	if (key->sk_flags & SK_ISNULL)
 	{
@@ -391,17 +327,12 @@ add_key(LbtScan *so, Shape *shape, ScanKey key, uint8 *scratch)
 	if (!lbt_keyspec_plain(column, key->sk_argument))
 		return false;
 	side = lbt_keyspec_argument(column, key->sk_subtype, key->sk_argument, &value, scratch);
-	if (key->sk_strategy == BTEqualStrategyNumber)
-	{
-		if (side != 0)
-			so->nprobes = 0;
-		if (likely(!again))
-		{
-			set_equal(&so->probe, at, &value);
-			return true;
-		}
-	}
-	add_bounds(so, at, again, key->sk_strategy, &value, side);
+	if (equal && side != 0)
+		so->nprobes = 0;
+	if (likely(equal && !again))
+		set_equal(&so->walk.probe, at, &value);
+	else
+		add_bounds(so, at, again, strategy_in_order(column, key), &value, side);
 	return true;
 }
 
@@ -413,10 +344,7 @@ exclude_nulls(const LbtKeyColumn *column, int at, LbtProbe *probe)
 
 	if (is_set(bound, at))
 		return;
-	bound->value[at] = (LbtKeyValue)
-	{
-		.isnull = true
-	};
+	bound->value[at] = null_value;
 	bound->ncolumns = at + 1;
 	bound->past = column->nulls_first;
 }
@@ -431,10 +359,10 @@ lbt_scan_interval(IndexScanDesc scan, LbtScan *so)
 	so->narrays = 0;
 	so->nprobes = 1;
 	so->row_column = -1;
-	so->probe.number = 0;
-	so->probe.start.ncolumns = so->probe.end.ncolumns = 0;
-	so->probe.start.past = false;
-	so->probe.end.past = true;
+	so->walk.probe.number = 0;
+	so->walk.probe.start.ncolumns = so->walk.probe.end.ncolumns = 0;
+	so->walk.probe.start.past = false;
+	so->walk.probe.end.past = true;
 	if (so->array_context)
 		MemoryContextReset(so->array_context);
 	if (scan->numberOfOrderBys > 0)
@@ -447,9 +375,9 @@ lbt_scan_interval(IndexScanDesc scan, LbtScan *so)
 					 so->scratch ? so->scratch + i * scratch_bytes : NULL))
 			return false;
 	if (!shape.equal)
-		exclude_nulls(&spec->column[shape.column], shape.column, &so->probe);
+		exclude_nulls(&spec->column[shape.column], shape.column, &so->walk.probe);
 	if (unlikely(shape.row) &&
-		Max(so->probe.start.ncolumns, so->probe.end.ncolumns) > shape.column + 1)
+		Max(so->walk.probe.start.ncolumns, so->walk.probe.end.ncolumns) > shape.column + 1)
 		so->row_column = shape.column;
 	return true;
 }
@@ -472,8 +400,8 @@ is_known(const LbtScan *so, TupleDesc tupdesc, const LbtBound *bound, IndexTuple
 bool
 lbt_row_matches(const LbtScan *so, TupleDesc tupdesc, IndexTuple itup)
 {
-	return is_known(so, tupdesc, &so->probe.start, itup) &&
-		is_known(so, tupdesc, &so->probe.end, itup);
+	return is_known(so, tupdesc, &so->walk.probe.start, itup) &&
+		is_known(so, tupdesc, &so->walk.probe.end, itup);
 }
 
 /* ---- from one probe to another ---- */
@@ -515,7 +443,6 @@ lbt_probe_seek(const LbtScan *so, LbtProbe *probe, TupleDesc tupdesc, IndexTuple
 	 * Probes up to from + passed end before the tuple (backward: begin behind
 	 * it); the one at stop does not, or there is none.
 	 */
-
 	for (int64 step = 1; stop - passed > 1;)
 	{
 		int64		at = passed + Min(step, (stop - passed) / 2);

@@ -1,12 +1,11 @@
 /*
  * scanleaf.c - read a probe's first leaf, step to siblings, mark dead entries.
  *
- * A leaf that has been locked for one probe also serves those that follow in
- * the scan's direction, as long as the bound they begin with lies on it.  See
- * src/README, "Several probes on one leaf".
+ * A leaf that is locked for one probe also serves those that follow in the
+ * scan's direction and begin on it (src/README, "Several probes on one leaf").
  *
- * Every leaf that is read gets a predicate lock while its lock is held.  So do
- * leaves without matches: a serializable scan has seen them empty.
+ * Every leaf that is read gets a predicate lock while its lock is held, also
+ * one without matches: a serializable scan has seen it empty.
  */
 #include "am/scan.h"
 
@@ -24,18 +23,12 @@
 /* Items to allocate at first; later, as many as a leaf can have. */
 #define FEW_ITEMS 64
 
-/* The matches on a locked leaf: runs of items, in the order found. */
+/* A run of items on a locked leaf that are matches. */
 typedef struct Run
 {
 	OffsetNumber from;
 	OffsetNumber to;			/* the first item behind */
 } Run;
-
-typedef struct Runs
-{
-	int			n;
-	Run			run[MaxIndexTuplesPerPage];
-} Runs;
 
 void
 lbt_leafcopy_release(LbtLeafCopy *copy)
@@ -157,10 +150,7 @@ lbt_scan_leave(IndexScanDesc scan, LbtScan *so)
 
 /* ---- reading a leaf ---- */
 
-/*
- * Copy an index tuple for an index-only scan; of a posting list tuple only the
- * key, as a plain tuple with the first heap TID.  Returns its size.
- */
+/* Copy a tuple; of a posting list, a plain one with the first heap TID. */
 static inline Size
 copy_tuple(IndexTuple to, IndexTuple itup)
 {
@@ -205,11 +195,11 @@ reserve_items(LbtLeafCopy *copy, int n)
 
 /*
  * Append the items of a run on the locked page to the copy; tuples, too, if it
- * has memory for them, of which *used bytes are used.  rows: leave out what
- * does not satisfy row comparisons.
+ * has memory for them, behind *used bytes.  rows: are there row comparisons?
  */
 static pg_attribute_always_inline void
-copy_items(IndexScanDesc scan, LbtLeafCopy *copy, Page page, const Run *run, Size *used, bool rows)
+copy_items(IndexScanDesc scan, const LbtScan *so, LbtLeafCopy *copy, Page page, const Run *run,
+		   Size *used, bool rows)
 {
 	bool		skip_dead = scan->ignore_killed_tuples;
 	bool		want_tuples = copy->tuples != NULL;
@@ -224,7 +214,7 @@ copy_items(IndexScanDesc scan, LbtLeafCopy *copy, Page page, const Run *run, Siz
 		if (skip_dead && ItemIdIsDead(iid))
 			continue;
 		if (rows && IndexTupleHasNulls(itup) &&
-			!lbt_row_matches(scan->opaque, RelationGetDescr(scan->indexRelation), itup))
+			!lbt_row_matches(so, RelationGetDescr(scan->indexRelation), itup))
 			continue;
 		if (want_tuples)
 		{
@@ -245,17 +235,17 @@ copy_items(IndexScanDesc scan, LbtLeafCopy *copy, Page page, const Run *run, Siz
 
 /*
  * Find the matches of a probe, and of those behind it in the scan's direction,
- * on a locked leaf.  at: the offset of the bound that the probe begins with,
- * or InvalidOffsetNumber if we have stepped here.
+ * on a locked leaf, as runs; returns how many.  at: the offset of the bound
+ * that the probe begins with; InvalidOffsetNumber if we have stepped here.
  *
  * Each probe's items lie between near and far, offsets of the first items not
  * before its bounds: forward, near <= far; backward, far <= near.  Look for
  * the far end from the near one on, as few items match; after a step, from the
  * leaf's end, as most often all do.
  */
-static pg_attribute_always_inline void
+static pg_attribute_always_inline int
 find_matches(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, TupleDesc tupdesc,
-			 Page page, OffsetNumber at, Runs *runs, bool forward)
+			 Page page, OffsetNumber at, Run *run, bool forward)
 {
 	const LbtKeySpec *spec = &so->index->keyspec;
 	BTPageOpaque opaque = BTPageGetOpaque(page);
@@ -267,6 +257,7 @@ find_matches(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, TupleDesc tu
 	bool		stepped = at == InvalidOffsetNumber;
 	OffsetNumber near = !stepped ? at : forward ? first : last + 1;
 	OffsetNumber guess = !stepped ? at : forward ? last : first;
+	int			n = 0;
 
 	copy->probe[!forward] = probe->number;
 	copy->more[!forward] = stepped && (forward ? !P_LEFTMOST(opaque) : true);
@@ -279,19 +270,19 @@ find_matches(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, TupleDesc tu
 
 		if (near != far)
 		{
-			runs->run[runs->n].from = Min(near, far);
-			runs->run[runs->n++].to = Max(near, far);
+			run[n].from = Min(near, far);
+			run[n++].to = Max(near, far);
 		}
 		copy->probe[forward] = probe->number;
 		copy->more[forward] = at_edge &&
 			(forward ? lbt_bound_beyond_page(spec, tupdesc, far_bound, page) : !P_LEFTMOST(opaque));
 		if (copy->more[forward] || probe->number == last_probe || served == MAX_PROBES_A_VISIT)
-			return;
+			return n;
 		if (at_edge && (forward ? P_RIGHTMOST(opaque) : true))
 		{
 			/* Nothing lies behind the index's outermost items. */
 			copy->probe[forward] = last_probe;
-			return;
+			return n;
 		}
 
 		if (near == far)
@@ -303,24 +294,21 @@ find_matches(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, TupleDesc tu
 		}
 		copy->probe[forward] = forward ? next - 1 : next + 1;
 		if (next < 0 || next == so->nprobes)
-			return;
+			return n;
 
 		/* Is the next bound on the page?  Its ends tell; mostly it is not. */
 		lbt_probe_go(so, probe, next);
 		if (forward ? lbt_bound_beyond_page(spec, tupdesc, near_bound, page) :
 			!P_LEFTMOST(opaque) && !lbt_before_bound(spec, tupdesc, near_bound,
 													 lbt_page_tuple(page, first), false))
-			return;
+			return n;
 		near = lbt_page_search(spec, tupdesc, near_bound, page, forward ? far : first,
 							   forward ? last : far - 1, forward ? far : far - 1);
 		guess = near;
 	}
 }
 
-/*
- * Copy the matches of a probe, and of those behind it, out of a locked leaf,
- * and what leads on from there.  at: see find_matches().
- */
+/* Copy these matches, and what leads on from there, out of a locked leaf. */
 static void
 copy_matches(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, Buffer buf,
 			 OffsetNumber at, bool forward)
@@ -329,13 +317,13 @@ copy_matches(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, LbtLeafCopy
 	Page		page = BufferGetPage(buf);
 	BTPageOpaque opaque = BTPageGetOpaque(page);
 	Size		used = 0;
-	Runs		runs;
+	Run			run[MaxIndexTuplesPerPage];
+	int			n;
 
-	runs.n = 0;
 	if (forward)
-		find_matches(so, probe, copy, tupdesc, page, at, &runs, true);
+		n = find_matches(so, probe, copy, tupdesc, page, at, run, true);
 	else
-		find_matches(so, probe, copy, tupdesc, page, at, &runs, false);
+		n = find_matches(so, probe, copy, tupdesc, page, at, run, false);
 
 	if (copy->items == NULL)
 	{
@@ -344,15 +332,11 @@ copy_matches(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, LbtLeafCopy
 										 FEW_ITEMS * sizeof(LbtItem));
 	}
 	copy->nitems = 0;
-	for (int i = 0; i < runs.n; i++)
-	{
-		const Run  *run = &runs.run[forward ? i : runs.n - 1 - i];
-
+	for (int i = 0; i < n; i++)
 		if (likely(so->row_column < 0))
-			copy_items(scan, copy, page, run, &used, false);
+			copy_items(scan, so, copy, page, &run[forward ? i : n - 1 - i], &used, false);
 		else
-			copy_items(scan, copy, page, run, &used, true);
-	}
+			copy_items(scan, so, copy, page, &run[forward ? i : n - 1 - i], &used, true);
 	copy->valid = true;
 	copy->block = BufferGetBlockNumber(buf);
 	copy->sibling[0] = opaque->btpo_prev;
@@ -361,9 +345,8 @@ copy_matches(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, LbtLeafCopy
 }
 
 /*
- * Read a locked leaf's part of the scan, from so->probe on, into so->cur and
- * unlock it.  Keep the pin as long as nbtree would, but drop it if there is
- * nothing to hand out.  at: see find_matches().
+ * Read a locked leaf's part of the scan into so->cur and unlock it.  Keep the
+ * pin if nbtree would and there is something to hand out.
  */
 static void
 read_leaf(IndexScanDesc scan, LbtScan *so, Buffer buf, OffsetNumber at, bool forward)
@@ -375,7 +358,7 @@ read_leaf(IndexScanDesc scan, LbtScan *so, Buffer buf, OffsetNumber at, bool for
 	PredicateLockPage(rel, BufferGetBlockNumber(buf), scan->xs_snapshot);
 	if (scan->xs_want_itup && copy->tuples == NULL)
 		copy->tuples = MemoryContextAlloc(GetMemoryChunkContext(so), BLCKSZ);
-	copy_matches(scan, so, &so->probe, copy, buf, at, forward);
+	copy_matches(scan, so, &so->walk.probe, copy, buf, at, forward);
 	copy->buf = buf;
 	if (drop_pin || copy->nitems == 0)
 	{
@@ -394,24 +377,21 @@ lbt_scan_look_at_leaf(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, Lb
 	Relation	rel = scan->indexRelation;
 	Page		page = BufferGetPage(buf);
 	BTPageOpaque opaque;
+	OffsetNumber first;
+	OffsetNumber last;
 	bool		good;
 
 	_bt_lockbuf(rel, buf, BT_READ);
 	_bt_checkpage(rel, buf);
 	opaque = BTPageGetOpaque(page);
-	good = P_ISLEAF(opaque) && !P_IGNORE(opaque) &&
-		PageGetMaxOffsetNumber(page) >= P_FIRSTDATAKEY(opaque);
+	first = P_FIRSTDATAKEY(opaque);
+	last = PageGetMaxOffsetNumber(page);
+	good = P_ISLEAF(opaque) && !P_IGNORE(opaque) && last >= first;
 	if (good)
-	{
-		OffsetNumber first = P_FIRSTDATAKEY(opaque);
-		OffsetNumber last = PageGetMaxOffsetNumber(page);
-		OffsetNumber at = InvalidOffsetNumber;
-
-		if (!stepped)
-			at = lbt_page_search(&so->index->keyspec, RelationGetDescr(rel),
-								 forward ? &probe->start : &probe->end, page, first, last, first);
-		copy_matches(scan, so, probe, copy, buf, at, forward);
-	}
+		copy_matches(scan, so, probe, copy, buf, stepped ? InvalidOffsetNumber :
+					 lbt_page_search(&so->index->keyspec, RelationGetDescr(rel),
+									 forward ? &probe->start : &probe->end, page, first, last,
+									 first), forward);
 	_bt_relbuf(rel, buf);
 	return good;
 }
@@ -492,7 +472,7 @@ lock_sibling(IndexScanDesc scan, LbtScan *so, bool forward)
 	BlockNumber self = so->cur.block;
 	BlockNumber block = so->cur.sibling[forward];
 
-	lbt_probe_go(so, &so->probe, so->cur.probe[forward]);
+	lbt_probe_go(so, &so->walk.probe, so->cur.probe[forward]);
 	lbt_scan_leave(scan, so);
 	while (block != P_NONE)
 	{
@@ -531,8 +511,8 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, OffsetNu
 
 	CHECK_FOR_INTERRUPTS();
 	(void) lbt_ahead_predict(scan, so, &so->walk, number, forward, &target);
-	lbt_probe_go(so, &so->probe, number);
-	bound = forward ? &so->probe.start : &so->probe.end;
+	lbt_probe_go(so, &so->walk.probe, number);
+	bound = forward ? &so->walk.probe.start : &so->walk.probe.end;
 	lbt_count_index_search(scan);
 	for (int i = 0; i < 2; i++)
 	{
@@ -565,19 +545,16 @@ lbt_scan_next_leaf(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
 
 	for (;;)
 	{
-		bool		stepping = so->cur.valid && so->cur.more[forward];
 		OffsetNumber offset = InvalidOffsetNumber;
 		Buffer		buf = InvalidBuffer;
 
-		if (so->cur.valid)
-			number = so->cur.probe[forward];
-		if (stepping)
+		if (so->cur.valid && so->cur.more[forward])
 			buf = lock_sibling(scan, so, forward);
 		else
 		{
 			if (so->cur.valid)
 			{
-				number += forward ? 1 : -1;
+				number = so->cur.probe[forward] + (forward ? 1 : -1);
 				lbt_scan_leave(scan, so);
 			}
 			if (number >= 0 && number < so->nprobes)

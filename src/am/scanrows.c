@@ -2,9 +2,8 @@
  * scanrows.c - read the table blocks of a scan's next rows ahead of need.
  *
  * Nothing here decides what a scan returns.  A walk of its own runs over the
- * entries in front of the scan, leaf by leaf, as the scan will, and names the
- * blocks of their rows to a stream.  What it finds may be wrong by the time
- * the scan comes there; then a block was read in vain, and no more.
+ * entries in front of the scan, leaf by leaf, and names the blocks of their
+ * rows to a stream.  Some may be read in vain.
  *
  *     entries   ... a1 a2 b1 c1 a3 | d1 d2 ...    block, line; | ends a leaf
  *                   |     |        |
@@ -14,9 +13,8 @@
  *
  * A scan whose rows are in shared buffers pays one comparison a row.  Reading
  * ahead starts if anybody but our engine reads between two rows
- * (pgBufferUsage), and one of the next rows' blocks is missing, too.  Beside
- * what ends any stream, it ends when it has named as many entries as a LIMIT
- * leaves to the scan.
+ * (pgBufferUsage), and one of the next rows' blocks is missing, too.  It ends
+ * as any stream does, or with the rows that a LIMIT leaves to the scan.
  */
 #include "am/scan.h"
 
@@ -31,10 +29,7 @@
 #include "server/bufferhint.h"
 #include "utils/memutils.h"
 
-/*
- * Give the stream up after so many entries without a block; an empty leaf is
- * many.
- */
+/* Give up after so many entries without a block; an empty leaf is many. */
 #define MAX_SAME_BLOCK 4096
 #define EMPTY_LEAF 64
 
@@ -57,7 +52,6 @@ typedef struct LbtRows
 
 	/* the walk */
 	LbtWalk		walk;
-	LbtProbe	probe;
 	LbtLeafCopy leaf;
 	int64		left;			/* entries that the scan will want, at most */
 	BlockNumber last;			/* named last */
@@ -67,23 +61,9 @@ void
 lbt_rows_stop(LbtScan *so)
 {
 	lbt_stream_end(&so->rows->stream);
-}
-
-void
-lbt_rows_free(LbtScan *so)
-{
-	lbt_rows_stop(so);
 	if (so->rows->leaf.items)
 		pfree(so->rows->leaf.items);
-	pfree(so->rows);
-	so->rows = NULL;
-}
-
-/* Does the executor read rows of the table, and from blocks of a file? */
-static inline bool
-reads_heap(IndexScanDesc scan)
-{
-	return scan->heapRelation != NULL && lbt_is_heap(scan->heapRelation);
+	so->rows->leaf.items = NULL;
 }
 
 /* May the executor skip the block, by the visibility map?  A hint. */
@@ -112,56 +92,51 @@ next_rows_buffer(LbtRows *rows, bool stepping)
 {
 	Relation	rel = rows->scan->indexRelation;
 	LbtScan    *so = rows->so;
+	BlockNumber block = rows->leaf.sibling[rows->forward];
+	int64		number = rows->leaf.probe[rows->forward] + (rows->forward ? 1 : -1);
 	LbtTarget	target;
-	BlockNumber block;
+	bool		asked;
 
+	if (stepping && block == P_NONE)
+		return InvalidBuffer;
 	if (stepping)
 	{
-		block = rows->leaf.sibling[rows->forward];
-		if (block == P_NONE)
-			return InvalidBuffer;
 		lbt_ahead_sibling(rows->scan, so, &rows->walk, block, rows->forward);
+		return ReadBuffer(rel, block);
 	}
-	else
-	{
-		int64		number = rows->leaf.probe[rows->forward] + (rows->forward ? 1 : -1);
-		bool		asked;
-
-		if (number < 0 || number >= so->nprobes)
-			return InvalidBuffer;
-		asked = lbt_ahead_predict(rows->scan, so, &rows->walk, number, rows->forward, &target);
-		if (target.generation == 0)
-			return InvalidBuffer;
-		lbt_probe_go(so, &rows->probe, number);
-		rows->walk.slot = target.slot;
-		rows->walk.searched = target.generation;
-		block = target.block;
-		if (!lbt_slot_cached(rel, so->index, target.slot, true) &&
-			(!asked || block >= so->index->nblocks))
-			return InvalidBuffer;
-	}
-	return ReadBuffer(rel, block);
+	if (number < 0 || number >= so->nprobes)
+		return InvalidBuffer;
+	asked = lbt_ahead_predict(rows->scan, so, &rows->walk, number, rows->forward, &target);
+	if (target.generation == 0)
+		return InvalidBuffer;
+	lbt_probe_go(so, &rows->walk.probe, number);
+	rows->walk.slot = target.slot;
+	rows->walk.searched = target.generation;
+	if (!lbt_slot_cached(rel, so->index, target.slot) &&
+		(!asked || target.block >= so->index->nblocks))
+		return InvalidBuffer;
+	return ReadBuffer(rel, target.block);
 }
 
 /* Read the walk's next leaf.  Drop errors: the scan may never come there. */
 static bool
 next_rows_leaf(LbtRows *rows)
 {
+	bool		stepping = rows->leaf.more[rows->forward];
 	volatile bool found = false;
 
 	LBT_GUARD_BEGIN_SILENTLY();
 	{
-		bool		stepping = rows->leaf.more[rows->forward];
 		Buffer		buf;
 
-		lbt_probe_go(rows->so, &rows->probe, rows->leaf.probe[rows->forward]);
+		lbt_probe_go(rows->so, &rows->walk.probe, rows->leaf.probe[rows->forward]);
 		buf = next_rows_buffer(rows, stepping);
 		found = BufferIsValid(buf) &&
-			lbt_scan_look_at_leaf(rows->scan, rows->so, &rows->probe, &rows->leaf,
+			lbt_scan_look_at_leaf(rows->scan, rows->so, &rows->walk.probe, &rows->leaf,
 								  buf, stepping, rows->forward);
 	}
 	LBT_GUARD_END(rows->failed = true);
-	return found && !rows->failed;
+	return found;
 }
 
 /* For the stream: the next row's block, if not that of the row before it. */
@@ -197,34 +172,25 @@ next_block(void *state, BlockNumber *block)
 /*
  * ---- LIMIT ----
  *
- * The server tells a scan of no plan.  But in the tree of states that the
- * executor is running, one node has this very scan.  Where only nodes that
- * hand on each row are between it and a Limit above, the Limit's own state
- * says what is left:
+ * In the tree of states that the executor runs, one node has this very scan.
+ * Where only nodes that hand on each row are between it and a Limit above, the
+ * Limit's state says what is left:
  *
  *     Limit               offset + count - position
  *       -> LockRows       asks for a row when it is asked for one
  *            -> Index Scan, without a filter
  *
- * Where LockRows drops a row, or entries are dead, the scan goes on beyond
- * what was left, and looks again.
+ * If LockRows drops a row, or entries are dead, the scan goes on beyond that,
+ * and looks again.
  */
-
-static bool hands_on(PlanState *node, LbtRows *rows);
-
-static bool
-any_hands_on(PlanState **nodes, int n, LbtRows *rows)
-{
-	for (int i = 0; i < n; i++)
-		if (hands_on(nodes[i], rows))
-			return true;
-	return false;
-}
 
 /* Does this node hand on each row of the scan, perhaps among others'? */
 static bool
 hands_on(PlanState *node, LbtRows *rows)
 {
+	PlanState **nodes;
+	int			n;
+
 	if (node == NULL || node->qual != NULL)
 		return false;
 	switch (nodeTag(node))
@@ -239,15 +205,21 @@ hands_on(PlanState *node, LbtRows *rows)
 		case T_SubqueryScanState:
 			return hands_on(((SubqueryScanState *) node)->subplan, rows);
 		case T_AppendState:
-			return any_hands_on(((AppendState *) node)->appendplans,
-								((AppendState *) node)->as_nplans, rows);
+			nodes = ((AppendState *) node)->appendplans;
+			n = ((AppendState *) node)->as_nplans;
+			break;
 		case T_MergeAppendState:
 			rows->merged = true;
-			return any_hands_on(((MergeAppendState *) node)->mergeplans,
-								((MergeAppendState *) node)->ms_nplans, rows);
+			nodes = ((MergeAppendState *) node)->mergeplans;
+			n = ((MergeAppendState *) node)->ms_nplans;
+			break;
 		default:
 			return false;
 	}
+	for (int i = 0; i < n; i++)
+		if (hands_on(nodes[i], rows))
+			return true;
+	return false;
 }
 
 /* Find the Limit of the scan.  For planstate_tree_walker(). */
@@ -268,10 +240,7 @@ find_limit(PlanState *node, void *state)
 	return planstate_tree_walker(node, find_limit, state);
 }
 
-/*
- * The most rows that will still be asked of the scan, with the one about to be
- * handed out; NO_LIMIT if unknown.  A hint.
- */
+/* At most so many rows are still wanted, with the current one; or NO_LIMIT. */
 static int64
 rows_left(LbtRows *rows)
 {
@@ -322,18 +291,17 @@ begin_rows(IndexScanDesc scan, LbtScan *so, LbtRows *rows, bool forward)
 {
 	const LbtLeafCopy *cur = &so->cur;
 	LbtLeafCopy *leaf = &rows->leaf;
+	LbtItem    *items = MemoryContextAlloc(GetMemoryChunkContext(so),
+										   cur->capacity * sizeof(LbtItem));
 
-	if (leaf->items)
-		pfree(leaf->items);
+	memcpy(items, cur->items, cur->nitems * sizeof(LbtItem));
+	lbt_rows_stop(so);
 	*leaf = *cur;
-	leaf->items = MemoryContextAlloc(GetMemoryChunkContext(so), leaf->capacity * sizeof(LbtItem));
-	memcpy(leaf->items, cur->items, cur->nitems * sizeof(LbtItem));
+	leaf->items = items;
 	leaf->tuples = NULL;
 	leaf->buf = InvalidBuffer;
-	rows->probe = so->probe;
 	rows->walk = so->walk;
 	rows->walk.for_rows = true;
-	rows->walk.probe = &rows->probe;
 	rows->last = rows->current = InvalidBlockNumber;
 	rows->forward = forward;
 	rows->stream = lbt_stream_begin(GetMemoryChunkContext(so), scan->heapRelation,
@@ -347,7 +315,7 @@ lbt_rows_ahead(IndexScanDesc scan, LbtScan *so, bool forward)
 	LbtRows    *rows = so->rows;
 	BlockNumber block;
 
-	if (!lbt_enable_row_prefetch || !reads_heap(scan))
+	if (!lbt_enable_row_prefetch || scan->heapRelation == NULL || !lbt_is_heap(scan->heapRelation))
 	{
 		if (rows)
 			lbt_rows_stop(so);

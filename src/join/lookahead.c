@@ -72,10 +72,8 @@ typedef struct Lookahead
 	LbtPace		pace;
 	LbtPaceWay	way;			/* chosen last */
 	bool		timing;			/* the rows handed on are a sample's */
-	instr_time	timed_from;
-	int64		reads_from;		/* pgBufferUsage's */
-	double		outer_ns;		/* what the outer side took since then */
-	int64		outer_reads;
+	instr_time	timed_from;		/* moved on by what the outer side takes */
+	int64		reads_from;		/* the same of pgBufferUsage's */
 	double		sample_ns;
 	uint32		sample_rows;
 
@@ -106,12 +104,14 @@ outer_row(Lookahead *node)
 	if (unlikely(node->timing))
 	{
 		instr_time	start;
+		instr_time	end;
 		int64		before = pgBufferUsage.shared_blks_read;
 
 		INSTR_TIME_SET_CURRENT(start);
 		row = ExecProcNode(outerPlanState(node));
-		node->outer_ns += ns_since(start);
-		node->outer_reads += pgBufferUsage.shared_blks_read - before;
+		INSTR_TIME_SET_CURRENT(end);
+		INSTR_TIME_ACCUM_DIFF(node->timed_from, end, start);
+		node->reads_from += pgBufferUsage.shared_blks_read - before;
 	}
 	else
 		row = ExecProcNode(outerPlanState(node));
@@ -263,7 +263,7 @@ end_timing(Lookahead *node, uint32 rows, bool missed)
 
 	node->timing = false;
 	if (timing)
-		missed |= pgBufferUsage.shared_blks_read - node->reads_from != node->outer_reads;
+		missed |= pgBufferUsage.shared_blks_read != node->reads_from;
 	if (missed)
 		lbt_pace_missed(&node->pace);
 	else if (unused)
@@ -272,7 +272,7 @@ end_timing(Lookahead *node, uint32 rows, bool missed)
 		node->sample_ns = node->sample_rows = 0;	/* not worth comparing */
 	else if (timing)
 	{
-		node->sample_ns += ns_since(node->timed_from) - node->outer_ns;
+		node->sample_ns += ns_since(node->timed_from);
 		if (node->way == LBT_AHEAD)
 			node->sample_ns += lbt_debug_lookup_delay * 1e3 * rows;
 		node->sample_rows += rows;
@@ -301,8 +301,6 @@ choose_way(Lookahead *node)
 	if (node->pace.trying)
 	{
 		node->timing = true;
-		node->outer_ns = 0;
-		node->outer_reads = 0;
 		node->reads_from = pgBufferUsage.shared_blks_read;
 		INSTR_TIME_SET_CURRENT(node->timed_from);
 	}

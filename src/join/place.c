@@ -18,7 +18,6 @@
 #include "access/sysattr.h"
 #include "access/transam.h"
 #include "am/am.h"
-#include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
@@ -28,10 +27,9 @@
 #include "server/executor.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
-#include "utils/syscache.h"
 
-/* Keys are evaluated twice: their functions may cost so many operators. */
-#define MAX_KEY_COST 4.0
+/* Keys are evaluated twice: at most so many functions in all. */
+#define MAX_KEY_FUNCTIONS 4
 
 /* What is known of a whole statement. */
 typedef struct Walk
@@ -164,46 +162,33 @@ node_has_effects(Plan *plan, Walk *walk)
 
 /* ---- the index that a row of the outer side is looked up in ---- */
 
-/* An index scan of the inner side. */
-typedef struct Lookup
-{
-	Oid			index;
-	const List *conditions;
-	bool		rows;			/* it fetches the table's rows */
-} Lookup;
-
 /*
  * Find the index scan that the inner side begins with, each time that it is
- * scanned; false if it does not begin with one.  (Where a Result's condition
- * or a Limit of 0 prevents it, keys are evaluated in vain.)
+ * scanned.  Returns its facts (LbtLookaheadFact) and sets *conditions; NIL if
+ * the inner side does not begin with one.  (Where a Result's condition or a
+ * Limit of 0 prevents it, keys are evaluated in vain.)
  */
-static bool
-find_lookup(const Plan *inner, Lookup *lookup)
+static List *
+find_lookup(const Plan *inner, const List **conditions)
 {
 	while (inner != NULL)
 		switch (nodeTag(inner))
 		{
 			case T_IndexScan:
-				lookup->index = ((const IndexScan *) inner)->indexid;
-				lookup->conditions = ((const IndexScan *) inner)->indexqual;
-				lookup->rows = true;
-				return true;
+				*conditions = ((const IndexScan *) inner)->indexqual;
+				return list_make2_oid(((const IndexScan *) inner)->indexid, true);
 			case T_IndexOnlyScan:
-				lookup->index = ((const IndexOnlyScan *) inner)->indexid;
-				lookup->conditions = ((const IndexOnlyScan *) inner)->indexqual;
-				lookup->rows = false;
-				return true;
+				*conditions = ((const IndexOnlyScan *) inner)->indexqual;
+				return list_make2_oid(((const IndexOnlyScan *) inner)->indexid, false);
 			case T_BitmapIndexScan:
-				lookup->index = ((const BitmapIndexScan *) inner)->indexid;
-				lookup->conditions = ((const BitmapIndexScan *) inner)->indexqual;
-				lookup->rows = true;
-				return true;
+				*conditions = ((const BitmapIndexScan *) inner)->indexqual;
+				return list_make2_oid(((const BitmapIndexScan *) inner)->indexid, true);
 			case T_SubqueryScan:
 				inner = ((const SubqueryScan *) inner)->subplan;
 				break;
 			case T_CustomScan:
 				if (((const CustomScan *) inner)->methods != &lbt_lookahead_methods)
-					return false;
+					return NIL;
 				inner = inner->lefttree;
 				break;
 			case T_BitmapHeapScan:
@@ -221,9 +206,9 @@ find_lookup(const Plan *inner, Lookup *lookup)
 				inner = inner->lefttree;
 				break;
 			default:
-				return false;
+				return NIL;
 		}
-	return false;
+	return NIL;
 }
 
 /* A key, on its way from the inner scan's condition into the node. */
@@ -233,27 +218,20 @@ typedef struct Key
 	const NestLoop *loop;
 	bool		unfit;
 	bool		varies;			/* with the outer row */
-	double		cost;			/* of its functions, in operators */
+	int			functions;		/* called for it and those before it */
 } Key;
 
 /*
  * Is it unsafe to call a function more often than without us, and to drop its
- * errors?  The server's own immutable ones are safe: they keep nothing.
+ * errors?  The server's own immutable ones are safe: they keep nothing.  Of
+ * these, only text search's cost more than an operator.
  */
 static bool
 is_unfit(Oid function, void *context)
 {
-	HeapTuple	row = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	Form_pg_proc proc;
-	bool		unfit;
-
-	if (!HeapTupleIsValid(row))
-		return true;
-	proc = (Form_pg_proc) GETSTRUCT(row);
-	unfit = proc->provolatile != PROVOLATILE_IMMUTABLE || proc->prolang != INTERNALlanguageId;
-	((Key *) context)->cost += proc->procost;
-	ReleaseSysCache(row);
-	return unfit;
+	((Key *) context)->functions++;
+	return function >= FirstNormalObjectId ||
+		func_volatile(function) != PROVOLATILE_IMMUTABLE;
 }
 
 /*
@@ -316,7 +294,7 @@ equal_to(Relation index, int column, const List *conditions, Key *key, Oid *type
 		if (strategy != BTEqualStrategyNumber)
 			continue;
 		copy = copy_key(lsecond(condition->args), &tried);
-		if (!tried.unfit && tried.cost <= MAX_KEY_COST)
+		if (!tried.unfit && tried.functions <= MAX_KEY_FUNCTIONS)
 		{
 			*key = tried;
 			return copy;
@@ -335,20 +313,19 @@ find_keys(const NestLoop *loop, const Walk *walk, List **facts)
 {
 	Key			key = {.walk = walk,.loop = loop};
 	List	   *keys = NIL;
-	Lookup		lookup;
+	const List *conditions = NIL;
 	Relation	index;
 	LbtIndex   *view;
 
-	if (!find_lookup(innerPlan(loop), &lookup) ||
-		!RelationIsValid(index = RelationIdGetRelation(lookup.index)))
+	*facts = find_lookup(innerPlan(loop), &conditions);
+	if (*facts == NIL || !RelationIsValid(index = RelationIdGetRelation(linitial_oid(*facts))))
 		return NIL;
-	*facts = list_make2_oid(lookup.index, (Oid) lookup.rows);
 	if (lbt_scans(index) && !RelationUsesLocalBuffers(index) &&
 		(view = lbt_index_get(index))->serving.learned)
 		for (int column = 0; column < view->keyspec.ncolumns; column++)
 		{
 			Oid			type;
-			Node	   *value = equal_to(index, column, lookup.conditions, &key, &type);
+			Node	   *value = equal_to(index, column, conditions, &key, &type);
 
 			if (value == NULL || !lbt_keyspec_takes(&view->keyspec.column[column], type))
 				break;

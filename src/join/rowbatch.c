@@ -51,24 +51,6 @@ open_keys(LbtInner *inner, CustomScanState *node, const List *facts)
 	return inner->nkeys > 0;
 }
 
-static void
-open_columns(LbtInner *inner, const List *columns)
-{
-	ListCell   *lc;
-
-	inner->used = palloc(list_length(columns) * sizeof(LbtUsedColumn));
-	foreach(lc, columns)
-	{
-		LbtUsedColumn *used = &inner->used[inner->nused++];
-		Form_pg_attribute attribute;
-
-		used->number = lfirst_int(lc) - 1;
-		attribute = TupleDescAttr(inner->tupdesc, used->number);
-		used->length = attribute->attlen;
-		used->by_value = attribute->attbyval;
-	}
-}
-
 bool
 lbt_inner_open(LbtInner *inner, CustomScanState *node)
 {
@@ -78,7 +60,7 @@ lbt_inner_open(LbtInner *inner, CustomScanState *node)
 	memset(inner, 0, sizeof(*inner));
 	inner->econtext = node->ss.ps.ps_ExprContext;
 	inner->tupdesc = node->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
-	open_columns(inner, lsecond(plan->custom_private));
+	inner->used = lsecond(plan->custom_private);
 	inner->rel = index_open(list_nth_oid(facts, LBT_LOOKAHEAD_INDEX), AccessShareLock);
 	if (!lbt_scans(inner->rel))
 		return false;
@@ -138,22 +120,22 @@ lbt_rowbatch_add(const LbtInner *inner, LbtRowBatch *rows, EState *estate, Tuple
 {
 	MemoryContext old;
 	TupleTableSlot *copy;
+	ListCell   *lc;
 
 	if (rows->n == rows->room)
 		add_slot(inner, rows, estate);
 	copy = rows->slot[rows->n++];
-	if (inner->nused > 0)
-		slot_getsomeattrs(row, inner->used[inner->nused - 1].number + 1);
+	if (inner->used != NIL)
+		slot_getsomeattrs(row, llast_int(inner->used));
 	old = MemoryContextSwitchTo(rows->context);
-	for (int i = 0; i < inner->nused; i++)
+	foreach(lc, inner->used)
 	{
-		const LbtUsedColumn *used = &inner->used[i];
-		Datum		value = row->tts_values[used->number];
-		bool		isnull = row->tts_isnull[used->number];
+		int			i = lfirst_int(lc) - 1;
+		Form_pg_attribute column = TupleDescAttr(inner->tupdesc, i);
 
-		copy->tts_isnull[used->number] = isnull;
-		copy->tts_values[used->number] = isnull || used->by_value ? value :
-			datumCopy(value, false, used->length);
+		copy->tts_isnull[i] = row->tts_isnull[i];
+		copy->tts_values[i] = row->tts_isnull[i] || column->attbyval ? row->tts_values[i] :
+			datumCopy(row->tts_values[i], false, column->attlen);
 	}
 	MemoryContextSwitchTo(old);
 	ExecStoreVirtualTuple(copy);
@@ -168,10 +150,8 @@ lbt_rowbatch_empty(LbtInner *inner, LbtRowBatch *rows)
 	MemoryContextReset(rows->context);
 	rows->n = rows->at = rows->unused = rows->batch.n = 0;
 	rows->looked = rows->missed = false;
-	if (rows->leaves != NULL)
-		lbt_count_many(inner->index, LBT_EV_PREFETCHED, lbt_reads_end(&rows->leaves));
-	if (rows->rows != NULL)
-		lbt_count_many(inner->index, LBT_EV_ROWS_PREFETCHED, lbt_reads_end(&rows->rows));
+	lbt_count_many(inner->index, LBT_EV_PREFETCHED, lbt_reads_end(&rows->leaves));
+	lbt_count_many(inner->index, LBT_EV_ROWS_PREFETCHED, lbt_reads_end(&rows->rows));
 }
 
 /* ---- looking ahead ---- */
@@ -241,7 +221,7 @@ lbt_rowbatch_predict(LbtInner *inner, LbtRowBatch *rows)
 		}
 	lbt_batch_finish(index, batch);
 	if (lbt_enable_prefetch)
-		rows->leaves = lbt_batch_read(inner->rel, batch);
+		rows->leaves = lbt_batch_read(inner->rel, index, batch);
 	return batch->n;
 }
 
@@ -254,13 +234,13 @@ lbt_rowbatch_look(LbtInner *inner, LbtRowBatch *rows)
 	if (rows->looked)
 		return;
 	rows->looked = true;
-	if (batch->n == 0 || !lbt_batch_looks(index))
+	if (batch->n == 0 || index->keyspec.nplaces == 0)
 		return;
 	lbt_index_update(index);
-	if (!lbt_batch_current(index, batch))
+	if (index->state != LBT_READY || batch->target[0].generation != index->generation)
 		return;
 	if (rows->leaves != NULL && inner->table != NULL)
-		rows->missed |= lbt_batch_leaves_come(index, batch, rows->leaves, batch->n - 1);
+		rows->missed |= lbt_reads_come(rows->leaves, batch->n - 1);
 	lbt_batch_near(inner->rel, index, batch, false);
 	if (inner->table != NULL)
 		rows->rows = lbt_batch_rows(inner->rel, index, inner->table, batch,
@@ -278,13 +258,13 @@ lbt_rowbatch_next(LbtInner *inner, LbtRowBatch *rows)
 		if (unlikely(rows->leaves != NULL))
 		{
 			lbt_index_update(index);
-			rows->missed |= lbt_batch_leaves_come(index, &rows->batch, rows->leaves, prediction);
+			rows->missed |= lbt_reads_come(rows->leaves, prediction);
 		}
 		if (unlikely(rows->rows != NULL))
-			rows->missed |= lbt_batch_rows_come(rows->rows, prediction);
-		rows->unused += lbt_mailbox_is_full(&index->mailbox);
-		lbt_mailbox_put(&index->mailbox, &rows->batch.target[prediction],
-						rows->batch.code[prediction]);
+			rows->missed |= lbt_reads_come(rows->rows, prediction);
+		rows->unused += index->mailbox.target.generation != 0;
+		index->mailbox.target = rows->batch.target[prediction];
+		index->mailbox.code = rows->batch.key[prediction].code;
 	}
 	return rows->slot[rows->at++];
 }

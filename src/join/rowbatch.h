@@ -4,10 +4,10 @@
  *    rows   slot[0] ... slot[at - 1]   slot[at]   slot[at + 1] ... slot[n - 1]
  *           joined already             at hand    predicted, lines fetched
  *
- * Make a batch before handing on its first row.  Its caller adds rows, which
- * are copied, as the outer side's slot is good for one row only.  Then come
- * the values of the keys, and the stages of ahead/predict.h.  Copies have the
- * columns that the join uses, the others are NULL, and hold no pin.
+ * A batch is made before its first row is handed on.  Its caller adds rows;
+ * then come the values of the keys, and the stages of ahead/predict.h.  The
+ * outer side's slot is good for one row only, so rows are copied: the columns
+ * that the join uses, the others being NULL.
  *
  * Missing blocks are asked for.  A leaf is read when the row that wants it is
  * at hand, or when rows are looked for on it.
@@ -21,14 +21,6 @@
 #include "nodes/execnodes.h"
 #include "registry/settings.h"
 #include "ahead/predict.h"
-
-/* A column of outer rows that the join uses. */
-typedef struct LbtUsedColumn
-{
-	int			number;			/* from 0 on */
-	int			length;			/* the type's */
-	bool		by_value;
-} LbtUsedColumn;
 
 /* What a node looks its rows up in. */
 typedef struct LbtInner
@@ -45,8 +37,7 @@ typedef struct LbtInner
 	LbtKeyValue *values;		/* of each row's keys */
 	uint8	   *scratch;		/* for keys' encoded values; or NULL */
 	TupleDesc	tupdesc;		/* of outer rows */
-	int			nused;
-	LbtUsedColumn *used;
+	const List *used;			/* their columns that the join uses, from 1 on */
 } LbtInner;
 
 typedef struct LbtRowBatch

@@ -27,6 +27,7 @@
 #include "nodes/plannodes.h"
 #include "parser/parsetree.h"
 #include "server/bufferhint.h"
+#include "server/executor.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
@@ -172,6 +173,7 @@ lbt_place_for_write(ModifyTable *modify, const List *rtable, int *last_id)
 	if (!lbt_write_is_large(modify))
 		return;
 	write.ncolumns = list_length(outerPlan(modify)->targetlist);
+	lbt_statement.writes(rt_fetch(linitial_int(modify->resultRelations), rtable)->relid);
 	rel = open_target(modify, rtable);
 	if (rel->rd_rel->relkind == RELKIND_RELATION && lbt_is_heap(rel))
 	{

@@ -42,7 +42,7 @@ same_text(const LbtKeyColumn *column, Datum a, Datum b)
 	LbtKeyValue one;
 	LbtKeyValue other;
 
-	if (column->encoding != LBT_ENCODE_SORT_KEY || lbt_stored_compressed(column, a) ||
+	if (column->kind != LBT_KEY_TEXT || lbt_stored_compressed(column, a) ||
 		lbt_stored_compressed(column, b))
 		return false;
 	lbt_stored_bytes(column, DatumGetPointer(a), &one);
@@ -51,7 +51,7 @@ same_text(const LbtKeyColumn *column, Datum a, Datum b)
 }
 
 int
-lbt_compare_encoded(const LbtKeyColumn *column, Datum a, Datum b)
+lbt_compare_datums(const LbtKeyColumn *column, Datum a, Datum b)
 {
 	int			cmp = 0;
 
@@ -59,19 +59,6 @@ lbt_compare_encoded(const LbtKeyColumn *column, Datum a, Datum b)
 		cmp = DatumGetInt32(FunctionCall2Coll(unconstify(FmgrInfo *, &column->compare),
 											  column->collation, a, b));
 	return column->desc ? (cmp < 0) - (cmp > 0) : (cmp > 0) - (cmp < 0);
-}
-
-int
-lbt_compare_compressed(const LbtKeyColumn *column, const LbtKeyValue *a, Datum b)
-{
-	struct varlena *plain = PG_DETOAST_DATUM(b);
-	LbtKeyValue value;
-	int			cmp;
-
-	lbt_stored_bytes(column, (const char *) plain, &value);
-	cmp = lbt_compare_bytes(column, a, &value);
-	pfree(plain);
-	return cmp;
 }
 
 /* ---- searching a leaf ---- */
@@ -226,7 +213,7 @@ gallop(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, Page pa
 	int			step = 1;
 
 	if (test == GUESS_TEXT || test == BYTES_COLUMN ||
-		(test == ANY_COLUMNS && spec->column[0].bytes && !spec->column[0].encoded))
+		(test == ANY_COLUMNS && spec->column[0].kind == LBT_KEY_BYTES))
 		prefetch_steps(page, first, last, at);
 	if (look_at(&search, at, test))
 		while (search.lo + step < search.hi && look_at(&search, search.lo + step, test))
@@ -261,18 +248,18 @@ lbt_page_search(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound
 	{
 		const LbtKeyColumn *column = &spec->column[0];
 
-		if (bound->ncolumns == 1 && column->kind == LBT_KEY_SIGNED && !column->desc)
+		if (bound->ncolumns == 1 && !column->desc)
 		{
-			if (column->length == sizeof(int64))
+			if (column->kind == LBT_KEY_SIGNED && column->length == sizeof(int64))
 				return gallop(spec, tupdesc, bound, page, first, last, guess, INT8_COLUMN);
-			if (column->length == sizeof(int32))
+			if (column->kind == LBT_KEY_SIGNED && column->length == sizeof(int32))
 				return gallop(spec, tupdesc, bound, page, first, last, guess, INT4_COLUMN);
+			if (column->kind == LBT_KEY_BYTES)
+				return gallop(spec, tupdesc, bound, page, first, last, guess, BYTES_COLUMN);
 		}
-		if (bound->ncolumns == 1 && column->bytes && !column->encoded && !column->desc)
-			return gallop(spec, tupdesc, bound, page, first, last, guess, BYTES_COLUMN);
 
 		/* Comparing by a collation is slow: two prove a good guess. */
-		if (column->encoding == LBT_ENCODE_SORT_KEY)
+		if (column->kind == LBT_KEY_TEXT)
 			guess = gallop(spec, tupdesc, bound, page, first, last, guess, GUESS_TEXT);
 	}
 	return gallop(spec, tupdesc, bound, page, first, last, guess, ANY_COLUMNS);

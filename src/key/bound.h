@@ -40,11 +40,8 @@ lbt_compare_bytes(const LbtKeyColumn *column, const LbtKeyValue *a, const LbtKey
 	return (cmp > 0) - (cmp < 0);
 }
 
-/* The same of two values of an encoded column, by its comparison function. */
-extern int	lbt_compare_encoded(const LbtKeyColumn *column, Datum a, Datum b);
-
-/* The same with b compressed on a page; decompresses it each time. */
-extern int	lbt_compare_compressed(const LbtKeyColumn *column, const LbtKeyValue *a, Datum b);
+/* The same of two values, maybe compressed, by the comparison function. */
+extern int	lbt_compare_datums(const LbtKeyColumn *column, Datum a, Datum b);
 
 /* The same of two values of which one is NULL, or both. */
 static inline int
@@ -60,16 +57,13 @@ lbt_compare_value(const LbtKeyColumn *column, const LbtKeyValue *key, const LbtK
 	if (unlikely(key->isnull || tuple->isnull))
 		return lbt_compare_nulls(column, key->isnull, tuple->isnull);
 	if (column->encoded)
-		return lbt_compare_encoded(column, (Datum) key->ordered, (Datum) tuple->ordered);
+		return lbt_compare_datums(column, (Datum) key->ordered, (Datum) tuple->ordered);
 	if (column->bytes)
 		return lbt_compare_bytes(column, key, tuple);
 	return key->ordered < tuple->ordered ? -1 : key->ordered > tuple->ordered ? 1 : 0;
 }
 
-/*
- * As lbt_compare_value(), with a column (from 0) that the tuple has.  Reads
- * only what its kind is compared by: this runs for each item searched.
- */
+/* As lbt_compare_value(), with a column (from 0) that the tuple has. */
 static inline int
 lbt_compare_column(const LbtKeySpec *spec, TupleDesc tupdesc, int column, const LbtKeyValue *key,
 				   IndexTuple itup)
@@ -90,10 +84,8 @@ lbt_compare_column(const LbtKeySpec *spec, TupleDesc tupdesc, int column, const 
 			value.ordered = lbt_ordered(c, datum);
 		return key->ordered < value.ordered ? -1 : key->ordered > value.ordered ? 1 : 0;
 	}
-	if (c->encoded)
-		return lbt_compare_encoded(c, (Datum) key->ordered, datum);
-	if (unlikely(lbt_stored_compressed(c, datum)))
-		return lbt_compare_compressed(c, key, datum);
+	if (c->encoded || unlikely(lbt_stored_compressed(c, datum)))
+		return lbt_compare_datums(c, (Datum) key->ordered, datum);
 	lbt_stored_bytes(c, DatumGetPointer(datum), &value);
 	return lbt_compare_bytes(c, key, &value);
 }
@@ -109,7 +101,7 @@ lbt_tuple_columns(const LbtKeySpec *spec, IndexTuple itup)
 
 /*
  * Is the bound's key before (-1), equal in its columns to (0) or after (1) the
- * tuple: a data item, or a pivot whose missing columns are minus infinity?
+ * tuple?  A pivot's missing columns are minus infinity.
  */
 static inline int
 lbt_compare_key(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound, IndexTuple itup,

@@ -105,8 +105,7 @@ encode_numeric(Datum value, uint8 *start)
 
 /*
  * These compare the network bits that both have, then their number, then the
- * whole address.  So the order is: network (the address without the bits
- * behind the mask), length of the mask, bits behind it (most have none).
+ * whole address.  So the order is: network, length of its mask, other bits.
  */
 static uint8 *
 encode_inet(Datum value, uint8 *to)
@@ -147,34 +146,29 @@ encode_enum(Datum value, uint8 *to)
 	return to;
 }
 
-/* ---- text in the order of a collation ---- */
-
-/*
- * The first level says most, and costs little.  Texts that differ on the
- * others alone tie: where a column follows, it may then bring its own order
- * into the code.
- */
-static uint8 *
-encode_text(const LbtKeyColumn *column, Datum value, uint8 *to)
-{
-	LbtKeyValue text;
-
-	lbt_stored_bytes(column, DatumGetPointer(value), &text);
-	return to + lbt_sort_key(column->collation, text.bytes, text.length, to, LBT_SCRATCH_BYTES);
-}
-
 uint32
 lbt_encode(const LbtKeyColumn *column, Datum value, uint8 *scratch)
 {
-	switch (column->encoding)
+	LbtKeyValue text;
+
+	switch (column->kind)
 	{
-		case LBT_ENCODE_NUMERIC:
+		case LBT_KEY_NUMERIC:
 			return encode_numeric(value, scratch) - scratch;
-		case LBT_ENCODE_INET:
+		case LBT_KEY_INET:
 			return encode_inet(value, scratch) - scratch;
-		case LBT_ENCODE_ENUM:
+		case LBT_KEY_ENUM:
 			return encode_enum(value, scratch) - scratch;
 		default:
-			return encode_text(column, value, scratch) - scratch;
+
+			/*
+			 * The first level says most, and costs little.  Texts that differ
+			 * on the others alone tie: where a column follows, it may then
+			 * bring its own order into the code.
+			 */
+			Assert(column->kind == LBT_KEY_TEXT);
+			lbt_stored_bytes(column, DatumGetPointer(value), &text);
+			return lbt_sort_key(column->collation, text.bytes, text.length, scratch,
+								LBT_SCRATCH_BYTES);
 	}
 }

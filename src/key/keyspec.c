@@ -16,8 +16,7 @@ static const struct
 {
 	RegProcedure compare;
 	Oid			type;
-	LbtKeyKind	kind;
-	LbtEncoding encoding;		/* SORT_KEY: unless it collates by bytes */
+	LbtKeyKind	kind;			/* TEXT: BYTES if it collates by bytes */
 }			known[] = {
 	{F_BTINT2CMP, INT2OID, LBT_KEY_SIGNED},
 	{F_BTINT4CMP, INT4OID, LBT_KEY_SIGNED},
@@ -38,14 +37,14 @@ static const struct
 	{F_MACADDR_CMP, MACADDROID, LBT_KEY_BYTES},
 	{F_MACADDR8_CMP, MACADDR8OID, LBT_KEY_BYTES},
 	{F_BYTEACMP, BYTEAOID, LBT_KEY_BYTES},
-	{F_BTNAMECMP, NAMEOID, LBT_KEY_BYTES, LBT_ENCODE_SORT_KEY},
-	{F_BTTEXTCMP, TEXTOID, LBT_KEY_BYTES, LBT_ENCODE_SORT_KEY},
+	{F_BTNAMECMP, NAMEOID, LBT_KEY_TEXT},
+	{F_BTTEXTCMP, TEXTOID, LBT_KEY_TEXT},
 	{F_BTTEXT_PATTERN_CMP, TEXTOID, LBT_KEY_BYTES},
-	{F_BPCHARCMP, BPCHAROID, LBT_KEY_BYTES, LBT_ENCODE_SORT_KEY},
+	{F_BPCHARCMP, BPCHAROID, LBT_KEY_TEXT},
 	{F_BTBPCHAR_PATTERN_CMP, BPCHAROID, LBT_KEY_BYTES},
-	{F_NUMERIC_CMP, NUMERICOID, LBT_KEY_BYTES, LBT_ENCODE_NUMERIC},
-	{F_NETWORK_CMP, INETOID, LBT_KEY_BYTES, LBT_ENCODE_INET},
-	{F_ENUM_CMP, ANYENUMOID, LBT_KEY_BYTES, LBT_ENCODE_ENUM},
+	{F_NUMERIC_CMP, NUMERICOID, LBT_KEY_NUMERIC},
+	{F_NETWORK_CMP, INETOID, LBT_KEY_INET},
+	{F_ENUM_CMP, ANYENUMOID, LBT_KEY_ENUM},
 };
 
 /* Work out how a column is read and ordered; false if it has no key code. */
@@ -70,19 +69,18 @@ column_init(LbtKeyColumn *column, Relation rel, int i)
 	column->align = att->attalign;
 	column->desc = (rel->rd_indoption[i] & INDOPTION_DESC) != 0;
 	column->nulls_first = (rel->rd_indoption[i] & INDOPTION_NULLS_FIRST) != 0;
-	column->bytes = column->kind == LBT_KEY_BYTES;
 	column->collation = rel->rd_indcollation[i];
-	column->encoding = known[k].encoding;
-	collated = column->encoding == LBT_ENCODE_SORT_KEY;
+	collated = column->kind == LBT_KEY_TEXT;
 	pattern = compare == F_BTTEXT_PATTERN_CMP || compare == F_BTBPCHAR_PATTERN_CMP;
 	if ((collated || pattern) && !OidIsValid(column->collation))
 		return false;
 	if (pattern && !get_collation_isdeterministic(column->collation))
 		return false;
 	if (collated && lbt_collation_is_c(column->collation))
-		column->encoding = LBT_NOT_ENCODED;
-	column->encoded = column->encoding != LBT_NOT_ENCODED;
-	if (column->encoded)
+		column->kind = LBT_KEY_BYTES;
+	column->bytes = column->kind >= LBT_KEY_BYTES;
+	column->encoded = column->kind > LBT_KEY_BYTES;
+	if (column->bytes)
 		fmgr_info_cxt(compare, &column->compare, TopMemoryContext);
 	return true;
 }
@@ -96,7 +94,7 @@ find_places(LbtKeySpec *spec)
 	{
 		const LbtKeyColumn *column = &spec->column[i];
 
-		if (column->length < -1 || (column->encoded && column->encoding != LBT_ENCODE_SORT_KEY))
+		if (column->length < -1 || (column->encoded && column->kind != LBT_KEY_TEXT))
 			break;
 		if (column->length == -1)
 			spec->varies = true;
@@ -128,7 +126,7 @@ lbt_keyspec_init(LbtKeySpec *spec, Relation rel)
 		spec->order[i].desc = column->bytes && column->desc;
 		spec->order[i].nulls_first = column->nulls_first;
 		spec->encoded |= column->encoded;
-		spec->sort_keys |= column->encoding == LBT_ENCODE_SORT_KEY;
+		spec->sort_keys |= column->kind == LBT_KEY_TEXT;
 		spec->ncolumns = i + 1;
 	}
 	find_places(spec);

@@ -10,10 +10,9 @@
  *   encoded       the key code sees a byte string made from the value; pages
  *                 are searched by the operator class's comparison function
  *
- * An encoding (encode.c) keeps the order of the column's comparison function:
- * a <= b implies encoding(a) <= encoding(b) by memcmp(), the shorter first.
- * Different values may share one.  Pages are compared by the comparison
- * function itself, so a sort key that breaks this rule costs only a fallback.
+ * An encoding keeps the order of the comparison function: a <= b implies
+ * encoding(a) <= encoding(b) by memcmp(), the shorter first.  Different values
+ * may share one.  A sort key that breaks this rule costs only a fallback.
  */
 #ifndef LBT_KEYSPEC_H
 #define LBT_KEYSPEC_H
@@ -31,17 +30,12 @@ typedef enum LbtKeyKind
 	LBT_KEY_SIGNED,				/* integers, times, money */
 	LBT_KEY_UNSIGNED,			/* oid, pg_lsn, xid8, bool, "char" */
 	LBT_KEY_FLOAT,				/* NaN above all, -0 = 0 */
-	LBT_KEY_BYTES				/* byte strings, and what is encoded as such */
+	LBT_KEY_BYTES,				/* byte strings; those below are encoded */
+	LBT_KEY_NUMERIC,
+	LBT_KEY_INET,
+	LBT_KEY_ENUM,
+	LBT_KEY_TEXT				/* under a collation of its own order */
 } LbtKeyKind;
-
-typedef enum LbtEncoding
-{
-	LBT_NOT_ENCODED = 0,
-	LBT_ENCODE_NUMERIC,
-	LBT_ENCODE_INET,
-	LBT_ENCODE_ENUM,
-	LBT_ENCODE_SORT_KEY			/* text under a collation of its own order */
-} LbtEncoding;
 
 typedef struct LbtKeyColumn
 {
@@ -50,8 +44,7 @@ typedef struct LbtKeyColumn
 	char		align;			/* as attalign */
 	Oid			type;			/* the operator class's input type */
 	Oid			collation;
-	FmgrInfo	compare;		/* comparison function, if encoded */
-	LbtEncoding encoding;
+	FmgrInfo	compare;		/* comparison function, except of numbers */
 	bool		bytes;			/* a byte string, for the key code */
 	bool		encoded;		/* ... made from the value for nothing else */
 	bool		desc;
@@ -83,10 +76,7 @@ lbt_keyspec_bytes(const LbtKeySpec *spec)
 /* Scratch memory for the byte string that an encoded value becomes. */
 #define LBT_SCRATCH_BYTES LBT_CODE_BYTES
 
-/*
- * encode.c: encode a plain value of an encoded column, and of its own type,
- * into scratch.  Returns the length.
- */
+/* encode.c: encode a plain value of the column's type; returns the length. */
 extern uint32 lbt_encode(const LbtKeyColumn *column, Datum value, uint8 *scratch);
 
 /* Work out the key spec of an open index. */
@@ -112,9 +102,9 @@ lbt_keyspec_plain(const LbtKeyColumn *column, Datum arg)
 /*
  * Make a key value of an argument, whose type the column takes.  A byte string
  * must be plain.  It, and the scratch of an encoded column, must outlive the
- * key value.  An argument that the column's type cannot represent (2^40 for an
- * int4 column) lies beside its nearest value: returns 1 if it comes right
- * after that in the index's order, -1 if right before it, 0 if equal.
+ * key value.  Of an argument that the column's type cannot represent (2^40 for
+ * an int4 column) this is the nearest value: returns 1 if the argument comes
+ * right after it in the index's order, -1 if right before it, 0 if equal.
  */
 extern int	lbt_keyspec_argument(const LbtKeyColumn *column, Oid argtype, Datum arg,
 								 LbtKeyValue *value, uint8 *scratch);

@@ -22,15 +22,15 @@ LbtProvided lbt_sort_keys_provided = {0, 0};
 
 /* ---- the provider's keys ---- */
 
-/* Its last one, with all levels, as it gives no less.  len is not used. */
+/* Its last one, with all levels.  len is not used. */
 static StringInfoData whole;
 
 /* Sort keys are a few times as long as their text. */
 #define BYTES_A_CHARACTER 4
 
 /*
- * Leave out what is behind so much of a text.  (Search arguments may be of any
- * length.)  Texts that agree so far may get keys out of order.
+ * Leave out what is behind so much of a text: search arguments may be longer.
+ * Texts that agree so far may get keys out of order.
  */
 #define MAX_TEXT 1024
 
@@ -100,10 +100,9 @@ typedef struct Pair
  * and whether those of two stand side by side where the characters do.  They
  * need not: "ch" is a letter of its own in Czech, and digits may be numbers.
  *
- * Pairs of ASCII characters have a table.  Of the others, which are too many,
- * it keeps the latest.  Their second weights may lack a byte, or have one
- * more: ICU says the first byte of Cyrillic weights, and the like, once for
- * all that have it in a row.
+ * Of pairs beyond ASCII, which are many, it keeps the latest.  Their second
+ * weights may lack a byte, or have one more: ICU says the first byte of
+ * Cyrillic weights, and the like, once for all that have it in a row.
  */
 typedef struct Plain
 {
@@ -116,24 +115,21 @@ typedef struct Plain
 
 static Plain *plains = NULL;
 
-static pg_noinline Plain *
-add_plain(Oid collation)
-{
-	Plain	   *plain = MemoryContextAllocZero(TopMemoryContext, sizeof(Plain));
-
-	plain->collation = collation;
-	plain->next = plains;
-	plains = plain;
-	return plain;
-}
-
 static inline Plain *
 get_plain(Oid collation)
 {
-	for (Plain *plain = plains; plain != NULL; plain = plain->next)
-		if (likely(plain->collation == collation))
-			return plain;
-	return add_plain(collation);
+	Plain	   *plain = plains;
+
+	while (plain != NULL && plain->collation != collation)
+		plain = plain->next;
+	if (unlikely(plain == NULL))
+	{
+		plain = MemoryContextAllocZero(TopMemoryContext, sizeof(Plain));
+		plain->collation = collation;
+		plain->next = plains;
+		plains = plain;
+	}
+	return plain;
 }
 
 /* As first_level(), of up to three characters; a 0 ends them. */
@@ -165,26 +161,23 @@ is_plain(pg_wchar c)
 		pg_encoding_dsplen(PG_UTF8, (char *) unicode_to_utf8(c, text)) == 1;
 }
 
-static pg_noinline void
-learn_weight(Plain *plain, pg_wchar c)
-{
-	Weight	   *weight = &plain->weight[c];
-	Size		size = is_plain(c) ? first_level_of(plain, c, 0, 0) : MAX_WEIGHT + 1;
-
-	if (size <= MAX_WEIGHT)
-	{
-		weight->length = (uint8) size;
-		memcpy(weight->bytes, whole.data, size);
-	}
-	weight->learned = size <= MAX_WEIGHT ? REGULAR : EXCEPTION;
-}
-
-static inline const Weight *
+static const Weight *
 weight_of(Plain *plain, pg_wchar c)
 {
-	if (unlikely(plain->weight[c].learned == UNKNOWN))
-		learn_weight(plain, c);
-	return &plain->weight[c];
+	Weight	   *weight = &plain->weight[c];
+
+	if (weight->learned == UNKNOWN)
+	{
+		Size		size = is_plain(c) ? first_level_of(plain, c, 0, 0) : MAX_WEIGHT + 1;
+
+		weight->learned = size <= MAX_WEIGHT ? REGULAR : EXCEPTION;
+		if (weight->learned == REGULAR)
+		{
+			weight->length = (uint8) size;
+			memcpy(weight->bytes, whole.data, size);
+		}
+	}
+	return weight;
 }
 
 /* The second's weights behind the first, from the key of both in whole. */
@@ -208,8 +201,8 @@ weight_behind(Size size, const Weight *first, const Weight *second)
 }
 
 /*
- * A character's weights behind another, or behind 0 for none.  (Guesses also
- * meet pairs whose first is an exception: it makes none of the second.)
+ * A character's weights behind another, or behind 0 for none.  Guesses also
+ * meet pairs whose first is an exception: it makes none of the second.
  */
 static Weight
 learn_pair(Plain *plain, pg_wchar first, pg_wchar second)
@@ -316,9 +309,9 @@ next_character(Plain *plain, TextWalk *walk)
 	return weight->learned == REGULAR ? weight : NULL;
 }
 
-/* Put the first level together; false if some are not plain, or exceptions. */
-static bool
-put_together(Plain *plain, const uint8 *bytes, Size length, uint8 *out, Size room, Size *size)
+/* Put the first level together; -1 if some are not plain, or exceptions. */
+static ssize_t
+put_together(Plain *plain, const uint8 *bytes, Size length, uint8 *out, Size room)
 {
 	uint8	   *to = out;
 	uint8	   *end = out + room;
@@ -329,7 +322,7 @@ put_together(Plain *plain, const uint8 *bytes, Size length, uint8 *out, Size roo
 		const Weight *weight = next_character(plain, &walk);
 
 		if (weight == NULL)
-			return false;
+			return -1;
 		/* Copying a constant number of bytes is faster. */
 		if (likely(end - to >= MAX_WEIGHT))
 			memcpy(to, weight->bytes, MAX_WEIGHT);
@@ -337,28 +330,28 @@ put_together(Plain *plain, const uint8 *bytes, Size length, uint8 *out, Size roo
 			memcpy(to, weight->bytes, end - to);
 		to += Min(weight->length, end - to);
 	}
-	*size = to - out;
-	return true;
+	return to - out;
 }
 
 Size
 lbt_sort_key(Oid collation, const uint8 *text, Size length, uint8 *out, Size room)
 {
 	Plain	   *plain = get_plain(collation);
-	Size		size;
+	ssize_t		size;
 
 	if (length > MAX_TEXT)
 		length = pg_mbcliplen((const char *) text, length, MAX_TEXT);
-	if (!put_together(plain, text, length, out, room, &size))
+	size = put_together(plain, text, length, out, room);
+	if (size < 0)
 	{
 		lbt_sort_keys_provided.texts++;
 		lbt_sort_keys_provided.bytes += length;
 		size = first_level(collation, (const char *) text, length);
-		size = Min(size, room);
+		size = Min(size, (ssize_t) room);
 		memcpy(out, whole.data, size);
 	}
 	if (unlikely(lbt_debug_sort_keys == LBT_SORT_KEYS_SCRAMBLED))
-		for (Size i = 0; i < size; i++)
+		for (ssize_t i = 0; i < size; i++)
 			out[i] = (uint8) (out[i] * 157 + i);
 	return size;
 }

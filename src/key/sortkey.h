@@ -9,11 +9,9 @@
 /*
  * Write the first bytes, at most room, of the first level (letters, without
  * accents and case) of a text's sort key under a collation, and return how
- * many.  Cheap for plain text.  In memcmp()'s order, the shorter first, sort
- * keys are in the order of the collation, as far as its provider (libc, ICU)
- * keeps its promises: not all versions of libc do, which is why the server
- * itself does not use theirs.  Texts that the collation finds equal, or that
- * differ in accents and case only, have the same.
+ * many.  Cheap for plain text.  By memcmp(), the shorter first, sort keys are
+ * in the order of the collation, as far as its provider (libc, ICU) keeps its
+ * promises: the server does not trust libc's, as not all versions do.
  */
 extern Size lbt_sort_key(Oid collation, const uint8 *text, Size length, uint8 *out, Size room);
 

@@ -18,15 +18,15 @@ enum
 static void
 put_byte(uint8_t *room, LbtKeyBytes *key, uint8_t byte)
 {
-	if (key->length < LBT_KEY_BYTES)
+	if (key->length < LBT_MAX_KEY_BYTES)
 		room[key->length++] = byte;
 	else
 		key->cut = true;
 }
 
 /*
- * A byte string, inverted if it descends: to sort below all bytes, its end is
- * two zeroes, and a zero within precedes the highest byte.  A long one is cut.
+ * A byte string, inverted if it descends.  Its end is two zeroes, so it sorts
+ * below all bytes, and the highest byte follows a zero within.
  */
 static void
 put_bytes(uint8_t *room, LbtKeyBytes *key, const LbtKeyValue *value, uint8_t inverted)

@@ -18,7 +18,7 @@
 #include "keycode.h"
 
 /* A longer key is cut, as is a byte string beyond LBT_CODE_BYTES. */
-#define LBT_KEY_BYTES 1024
+#define LBT_MAX_KEY_BYTES 1024
 
 typedef struct LbtKeyBytes
 {
@@ -30,26 +30,14 @@ typedef struct LbtKeyBytes
 /*
  * The byte string of a key of nvalues leading columns.  Missing ones are
  * lowest, or highest with high.  It lies in the key's own memory or in room,
- * which has LBT_KEY_BYTES.
+ * which has LBT_MAX_KEY_BYTES.
  */
 extern LbtKeyBytes lbt_key_bytes(const LbtColumnOrder *order, int ncolumns,
 								 const LbtKeyValue *values, int nvalues, bool high, uint8_t *room);
 
-/* The first in memory of these eight bytes that is not zero, else the last. */
-static inline uint32_t
-lbt_first_byte(uint64_t bytes)
-{
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-	return (uint32_t) __builtin_ctzll(bytes | UINT64_C(1) << 63) / 8;
-#else
-	return (uint32_t) __builtin_clzll(bytes | 1) / 8;
-#endif
-}
-
 /*
- * How many leading bytes two strings share.  Compares eight at a time; the
- * last eight may overlap those before.  Never more than either has, even if a
- * string changes meanwhile.
+ * How many leading bytes two strings share: no more than either has, even if
+ * one changes meanwhile.  The last eight compared may overlap those before.
  */
 static inline uint32_t
 lbt_common_bytes(const uint8_t *a, uint32_t a_length, const uint8_t *b, uint32_t b_length)
@@ -71,7 +59,11 @@ lbt_common_bytes(const uint8_t *a, uint32_t a_length, const uint8_t *b, uint32_t
 		memcpy(&x, a + n, sizeof(x));
 		memcpy(&y, b + n, sizeof(y));
 		if (x != y)
-			return n + lbt_first_byte(x ^ y);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+			return n + (uint32_t) __builtin_ctzll((x ^ y) | UINT64_C(1) << 63) / 8;
+#else
+			return n + (uint32_t) __builtin_clzll((x ^ y) | 1) / 8;
+#endif
 		n += (uint32_t) sizeof(x);
 		if (n == length)
 			return n;

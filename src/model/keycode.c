@@ -73,110 +73,75 @@ common_prefix(const LbtColumnSeen *seen)
 	return n;
 }
 
+/* How many codes one step of the last digit may hold; up to 2^64. */
+typedef unsigned __int128 Space;
+
 /*
- * A byte string's prefix and digits; the last digit is the end of the longest
- * string.  If the digits do not reach that end, this is the last column: later
- * ones must not order strings that these digits have not told apart.
+ * Add a digit, less significant than those before.  If it is wider than the
+ * space, it loses its low bits and is the last.  Returns false without space.
  */
-static void
-add_bytes(LbtKeyCode *kc, LbtCodeColumn *column, const LbtColumnSeen *seen, uint32_t *used)
+static bool
+add_digit(LbtKeyCode *kc, int column, Space *space, LbtKeyDigit digit)
+{
+	LbtKeyDigit *d = &kc->digit[kc->ndigits];
+
+	if (kc->ndigits == LBT_CODE_DIGITS || (kc->ndigits > 0 && d[-1].shift > 0) ||
+		(*space < 2 && digit.span > 0))
+		return false;
+	while ((Space) (digit.span >> digit.shift) + 1 > *space)
+		digit.shift++;
+	*space /= (Space) (digit.span >> digit.shift) + 1;
+	digit.weight = *space > UINT64_MAX ? UINT64_MAX : (uint64_t) *space;
+	*d = digit;
+	kc->ndigits++;
+	kc->column[column].ndigits++;
+	kc->ncolumns = column + 1;
+	return true;
+}
+
+static bool
+add_number(LbtKeyCode *kc, int column, Space *space, const LbtColumnSeen *seen)
+{
+	LbtKeyDigit d = {0};
+
+	if (seen->lo <= seen->hi)	/* else only NULLs or short pivots */
+	{
+		/* Keep the lowest code for a first column's leading NULLs. */
+		d.lo = seen->lo - (column == 0 && kc->order[0].nulls_first && seen->lo > 0);
+		d.span = seen->hi - d.lo;
+	}
+	return add_digit(kc, column, space, d);
+}
+
+/*
+ * A byte string's prefix and digits, the last of which is the end of the
+ * longest string.  Returns false if the digits do not reach it: later columns
+ * must not order strings that these digits have not told apart.
+ */
+static bool
+add_bytes(LbtKeyCode *kc, int column, Space *space, const LbtColumnSeen *seen,
+		  uint32_t *prefix_bytes)
 {
 	uint32_t	start = common_prefix(seen);
 
-	if (start > LBT_CODE_PREFIX - *used)
-		start = LBT_CODE_PREFIX - *used;	/* the rest: digits of one value */
-	column->prefix_length = (uint16_t) start;
-	memcpy(kc->prefix + *used, seen->low, start);
-	*used += start;
-	for (uint32_t at = start;
-		 at <= seen->longest && at < LBT_CODE_BYTES && kc->ndigits < LBT_CODE_DIGITS; at++)
+	if (start > LBT_CODE_PREFIX - *prefix_bytes)
+		start = LBT_CODE_PREFIX - *prefix_bytes;	/* the rest are digits */
+	kc->column[column].prefix_length = (uint16_t) start;
+	memcpy(kc->prefix + *prefix_bytes, seen->low, start);
+	*prefix_bytes += start;
+	for (uint32_t at = start; at <= seen->longest && at < LBT_CODE_BYTES; at++)
 	{
-		LbtKeyDigit *d = &kc->digit[kc->ndigits++];
+		LbtKeyDigit d = {.ends = seen->ends[at] || at == seen->longest};
 
-		d->ends = seen->ends[at] || at == seen->longest;
 		if (at < seen->longest)
 		{
-			d->lo = kc->rank[seen->low[at]];
-			d->span = kc->rank[seen->high[at]] - d->lo + d->ends;
+			d.lo = kc->rank[seen->low[at]];
+			d.span = kc->rank[seen->high[at]] - d.lo + d.ends;
 		}
-		column->ndigits++;
+		if (!add_digit(kc, column, space, d))
+			return false;
 	}
-}
-
-/* Prefixes and digits, not weighed yet.  Ranks are in place. */
-static void
-add_columns(const LbtKeyLearner *learner, LbtKeyCode *kc)
-{
-	uint32_t	used = 0;
-
-	while (kc->ncolumns < learner->ncolumns && kc->ndigits < LBT_CODE_DIGITS)
-	{
-		const LbtColumnSeen *seen = &learner->column[kc->ncolumns];
-		LbtCodeColumn *column = &kc->column[kc->ncolumns];
-
-		kc->order[kc->ncolumns] = learner->order[kc->ncolumns];
-		if (learner->order[kc->ncolumns].bytes)
-			add_bytes(kc, column, seen, &used);
-		else
-		{
-			if (seen->lo <= seen->hi)	/* else only NULLs or short pivots */
-			{
-				/* Keep the lowest code for a first column's leading NULLs. */
-				uint64_t	lo = seen->lo -
-					(kc->ncolumns == 0 && kc->order[0].nulls_first && seen->lo > 0);
-
-				kc->digit[kc->ndigits].lo = lo;
-				kc->digit[kc->ndigits].span = seen->hi - lo;
-			}
-			kc->ndigits++;
-			column->ndigits = 1;
-		}
-		kc->ncolumns++;
-	}
-}
-
-/* Keep the first ndigits digits, at least one; codes lose the rest. */
-static void
-truncate_digits(LbtKeyCode *kc, int ndigits)
-{
-	int			columns = 0;
-	int			left = ndigits;
-
-	while (columns < kc->ncolumns && left > kc->column[columns].ndigits)
-		left -= kc->column[columns++].ndigits;
-	if (columns == kc->ncolumns)
-		return;					/* there are no more */
-	kc->column[columns].ndigits = (uint8_t) left;
-	kc->ndigits = ndigits;
-	kc->ncolumns = columns + 1;
-}
-
-/*
- * Give every digit its place, most significant first, until the space is full:
- * as many codes as one step of the digit above may hold.  A digit wider than
- * the space left loses its low bits; those after it get none: they tie.
- */
-static void
-weigh_digits(LbtKeyCode *kc)
-{
-	unsigned	__int128 space = (unsigned __int128) 1 << 64;
-	int			placed = 0;
-
-	while (placed < kc->ndigits)
-	{
-		LbtKeyDigit *d = &kc->digit[placed];
-
-		while ((unsigned __int128) (d->span >> d->shift) + 1 > space && d->shift < 63)
-			d->shift++;
-		if (d->shift > 0 && space < 2 && placed > 0)
-			break;				/* nothing is left */
-		space /= (unsigned __int128) (d->span >> d->shift) + 1;
-		d->weight = space > UINT64_MAX ? UINT64_MAX : (uint64_t) space;
-		placed++;
-		if (d->shift > 0)
-			break;
-	}
-	truncate_digits(kc, placed);
+	return true;
 }
 
 /* A single number's code is its ordered value, for unseen keys too. */
@@ -189,7 +154,10 @@ is_single_number(const LbtKeyCode *kc)
 void
 lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc)
 {
+	Space		space = (Space) 1 << 64;
+	uint32_t	prefix_bytes = 0;
 	uint16_t	below = 0;
+	bool		reached = true;
 
 	memset(kc, 0, sizeof(*kc));
 	for (int byte = 0; byte <= UINT8_MAX; byte++)
@@ -197,8 +165,13 @@ lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc)
 			kc->rank[byte] = below++;
 		else
 			kc->rank[byte] = below | LBT_NO_MEMBER;
-	add_columns(learner, kc);
-	weigh_digits(kc);
+	for (int i = 0; i < learner->ncolumns && reached; i++)
+	{
+		kc->order[i] = learner->order[i];
+		reached = kc->order[i].bytes ?
+			add_bytes(kc, i, &space, &learner->column[i], &prefix_bytes) :
+			add_number(kc, i, &space, &learner->column[i]);
+	}
 	kc->raw = is_single_number(kc);
 	if (kc->raw)
 	{
@@ -210,37 +183,27 @@ lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc)
 
 /* ---- use ---- */
 
-bool
-lbt_keycode_valid(const LbtKeyCode *kc)
+size_t
+lbt_keycode_bytes(const LbtKeyCode *kc)
 {
 	int			digits = 0;
 	int			prefix_bytes = 0;
+	bool		strings = false;
 
 	if (kc->ndigits < 1 || kc->ndigits > LBT_CODE_DIGITS ||
 		kc->ncolumns < 1 || kc->ncolumns > LBT_CODE_COLUMNS ||
 		(kc->raw && !is_single_number(kc)))
-		return false;
+		return 0;
 	for (int i = 0; i < kc->ncolumns; i++)
 	{
 		digits += kc->column[i].ndigits;
 		prefix_bytes += kc->column[i].prefix_length;
-	}
-	return digits == kc->ndigits && prefix_bytes <= LBT_CODE_PREFIX;
-}
-
-size_t
-lbt_keycode_bytes(const LbtKeyCode *kc)
-{
-	size_t		prefix_bytes = 0;
-	bool		strings = false;
-
-	for (int i = 0; i < kc->ncolumns; i++)
-	{
-		prefix_bytes += kc->column[i].prefix_length;
 		strings |= kc->order[i].bytes != 0;
 	}
-	return strings ? offsetof(LbtKeyCode, prefix) + prefix_bytes :
-		offsetof(LbtKeyCode, digit) + (size_t) kc->ndigits * sizeof(LbtKeyDigit);
+	if (digits != kc->ndigits || prefix_bytes > LBT_CODE_PREFIX)
+		return 0;
+	return strings ? offsetof(LbtKeyCode, prefix) + (size_t) prefix_bytes :
+		offsetof(LbtKeyCode, digit) + (size_t) digits * sizeof(LbtKeyDigit);
 }
 
 /* What a digit of this value adds to the code. */
@@ -327,7 +290,7 @@ add_digits(const LbtKeyCode *kc, bool desc, const uint8_t *prefix, uint32_t pref
 }
 
 uint64_t
-lbt_keycode_digits(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues, LbtMissing missing)
+lbt_keycode_digits(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues, bool high)
 {
 	const LbtKeyDigit *d = kc->digit;
 	const LbtKeyDigit *end = kc->digit + kc->ndigits;
@@ -341,7 +304,7 @@ lbt_keycode_digits(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues,
 		const LbtKeyValue *value = &values[i];
 
 		if (i >= nvalues)
-			return rest_of_code(code, d, end, missing == LBT_MISSING_HIGH);
+			return rest_of_code(code, d, end, high);
 
 		/*
 		 * A value outside the range, or NULL, takes the end of the range, and

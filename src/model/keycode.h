@@ -40,9 +40,9 @@
 #define LBT_CODE_BYTES (LBT_CODE_PREFIX + LBT_CODE_DIGITS)
 
 /*
- * A byte's digit is its rank among the bytes that strings have: where these
- * are few (hexadecimal digits), a code holds more digits and has fewer gaps.
- * This bit is in the rank of a byte that no string seen has.
+ * A byte's digit is its rank among the bytes seen: where these are few
+ * (hexadecimal digits), a code holds more digits.  This bit is in the rank of
+ * a byte that was not seen.
  */
 #define LBT_NO_MEMBER 0x100
 
@@ -112,13 +112,6 @@ typedef struct LbtKeyLearner
 	bool		members[256];	/* which bytes these are */
 } LbtKeyLearner;
 
-/* A key of fewer columns is the lowest or the highest with that prefix. */
-typedef enum LbtMissing
-{
-	LBT_MISSING_LOW,
-	LBT_MISSING_HIGH
-} LbtMissing;
-
 static inline uint64_t
 lbt_order_signed(int64_t v)
 {
@@ -157,31 +150,33 @@ lbt_unorder_float(uint64_t ordered)
 }
 
 /*
- * Learning takes three steps: begin, observe for every separator, finish.  A
- * separator may have fewer values than columns (a truncated pivot); NULLs and
- * missing values teach nothing.
+ * To learn, begin, observe each separator, and finish.  NULLs and what a
+ * truncated pivot lacks teach nothing.
  */
 extern void lbt_keycode_begin(LbtKeyLearner *learner, int ncolumns, const LbtColumnOrder *order);
 extern void lbt_keycode_observe(LbtKeyLearner *learner, const LbtKeyValue *values, int nvalues);
 extern void lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc);
 
-/* Is this untrusted key code safe to use for keys ordered as it says? */
-extern bool lbt_keycode_valid(const LbtKeyCode *kc);
-
-/* Codes need so many first bytes of it: for numbers, no ranks or prefix. */
+/*
+ * How many first bytes of a key code are used: for numbers, no ranks or
+ * prefix.  0: it is untrusted and not safe to use for keys ordered as it says.
+ */
 extern size_t lbt_keycode_bytes(const LbtKeyCode *kc);
 
 /* The general case of lbt_keycode(). */
 extern uint64_t lbt_keycode_digits(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues,
-								   LbtMissing missing);
+								   bool high);
 
-/* The code of a key of nvalues leading columns. */
+/*
+ * The code of a key of nvalues leading columns.  Missing ones are lowest, or
+ * highest with high.
+ */
 static inline uint64_t
-lbt_keycode(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues, LbtMissing missing)
+lbt_keycode(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues, bool high)
 {
 	if (kc->raw && nvalues >= 1 && !values[0].isnull)
 		return values[0].ordered;
-	return lbt_keycode_digits(kc, values, nvalues, missing);
+	return lbt_keycode_digits(kc, values, nvalues, high);
 }
 
 #endif							/* LBT_KEYCODE_H */

@@ -20,9 +20,9 @@ typedef struct LbtLeaf
 } LbtLeaf;
 
 /*
- * The slot of the last leaf with min_code < code, or, with past_equal,
- * min_code <= code; 0 if there is none.  Starts at guess and gallops, so its
- * cost is the logarithm of the guess's error.  nleaves must be at least 1.
+ * The slot of the last leaf with min_code < code or, with past_equal, <= code;
+ * 0 if there is none.  Gallops from guess, so its cost is the logarithm of the
+ * guess's error.  nleaves must be at least 1.
  */
 static inline uint32_t
 lbt_leaf_search(const LbtLeaf *leaves, uint32_t nleaves, uint32_t guess, uint64_t code,
@@ -106,20 +106,16 @@ lbt_leaf_fraction(const LbtLeaf *leaves, uint32_t nleaves, uint32_t slot, uint64
 }
 
 /*
- * Buffer hints for another cache of the same file: a block is where it was,
- * whatever its slot there.  by_block has nblocks entries, zero at first.
+ * Copy buffer hints from an older cache of the same file: a block is where it
+ * was, whatever its slot.  by_block has nblocks entries, all zero.
  */
 static inline void
-lbt_leaf_give_hints(const LbtLeaf *leaves, uint32_t nleaves, int32_t *by_block, uint32_t nblocks)
+lbt_leaf_copy_hints(LbtLeaf *leaves, uint32_t nleaves, const LbtLeaf *old, uint32_t nold,
+					int32_t *by_block, uint32_t nblocks)
 {
-	for (uint32_t i = 0; i < nleaves; i++)
-		if (leaves[i].block < nblocks)
-			by_block[leaves[i].block] = leaves[i].recent_buffer;
-}
-
-static inline void
-lbt_leaf_take_hints(LbtLeaf *leaves, uint32_t nleaves, const int32_t *by_block, uint32_t nblocks)
-{
+	for (uint32_t i = 0; i < nold; i++)
+		if (old[i].block < nblocks)
+			by_block[old[i].block] = old[i].recent_buffer;
 	for (uint32_t i = 0; i < nleaves; i++)
 		if (leaves[i].block < nblocks)
 			leaves[i].recent_buffer = by_block[leaves[i].block];

@@ -68,7 +68,7 @@ lbt_model_open(void *mem, size_t bytes, LbtModel *model, LbtKeyCode *code)
 	at = lay_out(copy.nleaves, copy.nknots, copy.separator_bytes);
 	if (copy.magic != LBT_MODEL_MAGIC || copy.version != LBT_MODEL_VERSION ||
 		copy.nleaves < 1 || copy.nknots < 1 || copy.nknots > copy.nleaves ||
-		copy.bytes != bytes || at.end != bytes || !lbt_keycode_valid(&copy.code) ||
+		copy.bytes != bytes || at.end != bytes || lbt_keycode_bytes(&copy.code) == 0 ||
 		!lbt_separators_open((const char *) mem + at.separators, copy.separator_bytes,
 							 copy.nleaves, &model->separators))
 		return false;

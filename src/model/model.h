@@ -64,18 +64,12 @@ extern void lbt_model_assemble(void *mem, const LbtModelHeader *header, const Lb
 							   const LbtLeaf *leaves, const void *separators);
 
 /*
- * Open a piece of memory of this size as a model; false if it is none.  It
- * tells only the columns in the key code; the caller says how all are ordered,
- * with lbt_separators_set_columns().  The key code is copied to code, where
- * the model has it; the caller may put it elsewhere.
+ * Open a piece of memory of this size as a model; false if it is none.  code
+ * becomes a copy of the key code, for the model; it may be put elsewhere.
  */
 extern bool lbt_model_open(void *mem, size_t bytes, LbtModel *model, LbtKeyCode *code);
 
-/*
- * The slot of the leaf that should hold the search position: the last whose
- * min_code is below the code (past_equal: not above it).  Constant time, apart
- * from the prediction's error.
- */
+/* The slot of the leaf that should hold a code: lbt_leaf_search()'s. */
 static inline uint32_t
 lbt_model_slot(const LbtModel *m, uint64_t code, bool past_equal)
 {

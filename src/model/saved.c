@@ -105,27 +105,24 @@ code_keycode(Stream *s, LbtKeyCode *kc)
 	const size_t head = offsetof(LbtKeyCode, digit);
 
 	code_bytes(s, kc, head);
-	s->failed = s->failed || !lbt_keycode_valid(kc);
+	s->failed = s->failed || lbt_keycode_bytes(kc) == 0;
 	if (!s->failed)
 		code_bytes(s, (char *) kc + head, lbt_keycode_bytes(kc) - head);
 }
 
 /* ---- leaves ---- */
 
-/* The end of the run of consecutive blocks that begins at this leaf. */
+/*
+ * The end of the run of consecutive blocks that begins at this leaf, and how
+ * many blocks are between it and the next run, modulo 2^32.
+ */
 static uint32_t
-run_end(const LbtLeaf *leaves, uint32_t nleaves, uint32_t at)
+run_end(const LbtLeaf *leaves, uint32_t nleaves, uint32_t at, uint32_t *gap)
 {
 	while (++at < nleaves && leaves[at].block == leaves[at - 1].block + 1)
 		;
+	*gap = at < nleaves ? leaves[at].block - leaves[at - 1].block - 1 : 0;
 	return at;
-}
-
-/* Blocks between the run that ends here and the next, modulo 2^32. */
-static uint32_t
-gap_behind(const LbtLeaf *leaves, uint32_t nleaves, uint32_t end)
-{
-	return end < nleaves ? leaves[end].block - leaves[end - 1].block - 1 : 0;
 }
 
 /* For each run: length * 2 + (equal ones follow), gap, and how many if so. */
@@ -142,14 +139,14 @@ code_blocks(Stream *s, LbtLeaf *leaves, uint32_t nleaves)
 
 		if (s->writing)
 		{
-			uint32_t	end = run_end(leaves, nleaves, at);
+			uint32_t	end = run_end(leaves, nleaves, at, &gap);
+			uint32_t	next_gap;
 
 			length = end - at;
-			gap = gap_behind(leaves, nleaves, end);
 			for (uint32_t next; end < nleaves; end = next, runs++)
 			{
-				next = run_end(leaves, nleaves, end);
-				if (next - end != length || gap_behind(leaves, nleaves, next) != gap)
+				next = run_end(leaves, nleaves, end, &next_gap);
+				if (next - end != length || next_gap != gap)
 					break;
 			}
 		}

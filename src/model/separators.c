@@ -12,14 +12,9 @@
  * The memory may change between check and use: each number is read once,
  * through volatile, and checked.
  *
- * Several keys are searched together, a step of each at a time, in rounds, so
- * that their cache misses overlap:
- *
- *     keys of a group   a    b    c   ...
- *     round 1           |    |    |      choose a block, load a first string,
- *     round 2           |         |      and compare
- *     round 3           |                b has its block, and so has c
- *     at the end        |    |    |      load blocks, then go through them
+ * Keys of a group are searched together in rounds, so that their cache misses
+ * overlap.  In each round, all that have no block yet choose one, load its
+ * first string, and compare.  At the end, each goes through its block.
  */
 #include "separators.h"
 
@@ -77,8 +72,8 @@ read_first(const LbtSeparators *separators, uint32_t block, Walk *walk)
 }
 
 /*
- * Load the line with this byte, which will be read soon.  Not by a prefetch:
- * processors drop those of what their translation buffers do not know.
+ * Load the line with this byte, to be read soon.  Processors drop prefetches
+ * of pages that their translation buffers do not know.
  */
 static inline void
 load(const LbtSeparators *separators, const uint8_t *at)
@@ -113,17 +108,6 @@ lbt_separators_open(const void *memory, uint32_t bytes, uint32_t nleaves,
 	return prefix_at + separators->head.prefix_length <= bytes;
 }
 
-void
-lbt_separators_set_columns(LbtSeparators *separators, const LbtColumnOrder *order, int ncolumns,
-						   LbtTieRun *runs)
-{
-	separators->ncolumns = ncolumns;
-	separators->order = order;
-	separators->runs = runs;
-	if (runs != NULL)
-		memset(runs, 0, sizeof(LbtTieRun) * LBT_TIE_RUNS);
-}
-
 /*
  * Does the key belong right of a separator?  False if that cannot be told.
  * Both start behind *common shared bytes, which becomes how many in all.
@@ -156,11 +140,11 @@ both_within(uint8_t least, uint8_t most, uint8_t low, uint8_t high)
 #define PLACES 7
 
 /*
- * Where the key lies between two strings that differ from this byte on, by
- * look_at bytes.  These are digits of a number.  A digit has as many values as
- * decimal digits or letters if all three are such, else as many as are seen in
- * use.  A byte that is the same in all three, except a decimal digit, is so in
- * most keys between ("/product-details/"), and does not count.
+ * Where the key lies between two strings, by look_at bytes as digits of a
+ * number.  A digit has 10 or 26 values if all three are decimal digits or
+ * letters, else as many as lie between them.  A byte that all three share is
+ * likely shared by most keys between ("/product-details/"), and does not count
+ * unless it is a decimal digit.
  */
 static inline void
 interpolate(const LbtKeyBytes *low, const LbtKeyBytes *key, const LbtKeyBytes *high,
@@ -206,36 +190,23 @@ interpolate(const LbtKeyBytes *low, const LbtKeyBytes *key, const LbtKeyBytes *h
 
 /* ---- the block ---- */
 
-/* What a search looks at next. */
-typedef enum Stage
-{
-	SECOND,						/* these three say between which strings the
-								 * key is: the block behind the first, */
-	LAST,						/* if the key is right of that one, */
-	FIRST,						/* if it is not */
-	GUESS,
-	GALLOP,						/* away from the guess, in growing steps */
-	HALVE
-} Stage;
-
 /* A key on its way to its leaf. */
 typedef struct Search
 {
 	LbtKeyBytes key;			/* without what all separators begin with */
 	bool		past;
-	Stage		stage;
-	uint32_t	step;
 	uint32_t	first;			/* the leaf is one of first - 1 .. end - 1 */
 	uint32_t	end;
 	uint32_t	first_block;
 	uint32_t	last_block;
 	uint32_t	at;				/* the block looked at */
 	Walk		walk;			/* its first string */
+	uint32_t	step;			/* the next one from a guess; 0: not guessed */
 
 	/*
-	 * The block is one of lo .. hi - 1; lo is behind last_block until a block
-	 * left of the key is found.  The first strings of lo and hi, and how many
-	 * bytes they share with the key; high of length 0 is not known.
+	 * The block is one of lo .. hi - 1; each is behind last_block until a
+	 * block on that side is found.  The first strings of lo and hi, and how
+	 * many bytes they share with the key.
 	 */
 	uint32_t	lo;
 	uint32_t	hi;
@@ -275,61 +246,38 @@ guess_block(const Search *s)
 /*
  * Choose the block to look at next.  Returns false when the search has ended,
  * with low set if a block is left of the key.
+ *
+ * A guess needs strings on both sides of the key.  The first block and the one
+ * behind the last most likely begin with other codes and tell little, so try
+ * the second and the last one.  Go away from a guess in growing steps.
  */
 static inline bool
 choose_block(Search *s)
 {
-	bool		found = s->lo <= s->last_block;
+	uint32_t	left = s->hi - s->lo;
 
-	if (s->stage == SECOND)
+	if (s->lo > s->last_block)
 	{
-		/* Outer blocks most likely begin with other codes, and tell little. */
-		s->stage = LAST;
-		s->at = s->first_block + 1;
-		if (s->last_block - s->first_block > FEW_BLOCKS)
-			return true;
+		s->at = s->first_block + (left == 0 && s->step == 0);
+		return s->hi > s->first_block;
 	}
-	if (s->stage == LAST)
-	{
-		s->stage = FIRST;
-		s->at = s->last_block;
-		if (found)
-			return true;
-	}
-	if (s->stage == FIRST)
-	{
-		s->stage = GUESS;
-		s->at = s->first_block;
-		if (!found)
-			return true;
-	}
-	if (!found)
+	if (left <= 1)
 		return false;
-	if (s->stage == GUESS)
+	if (s->step > 0 && left > s->step)
 	{
-		s->stage = HALVE;
-		if (s->hi - s->lo > FEW_BLOCKS && s->high.length > 0)
-		{
-			s->at = guess_block(s);
-			s->step = 1;
-			s->stage = GALLOP;
-			return true;
-		}
+		s->at = s->lo == s->at ? s->lo + s->step : s->hi - s->step;
+		s->step *= 8;
 	}
-	else if (s->stage == GALLOP)
+	else if (s->step > 0 || left <= FEW_BLOCKS)
+		s->at = s->lo + left / 2;
+	else if (s->hi > s->last_block)
+		s->at = s->last_block;
+	else
 	{
-		if (s->hi - s->lo > s->step)
-		{
-			s->at = s->lo == s->at ? s->lo + s->step : s->hi - s->step;
-			s->step *= 8;
-			return true;
-		}
-
-		/* It has turned: fewer than the next step are left. */
-		s->stage = HALVE;
+		s->at = guess_block(s);
+		s->step = 1;
 	}
-	s->at = s->lo + (s->hi - s->lo) / 2;
-	return s->hi - s->lo > 1;
+	return true;
 }
 
 /* Read the chosen block's first string; load where it begins to tell more. */
@@ -432,25 +380,10 @@ go_through(const LbtSeparators *separators, const Search *s, uint32_t nleaves, d
 
 /* ---- keys together ---- */
 
-/* Is the key left of keys with the prefix (-1), among (0) or right (1)? */
-static inline int
-beside_prefix(const LbtSeparators *separators, const LbtKeyBytes *key)
-{
-	uint32_t	length = separators->head.prefix_length;
-	uint32_t	n = lbt_common_bytes(key->bytes, key->length, separators->prefix, length);
-
-	if (n == length)
-		return 0;
-	return n == key->length || key->bytes[n] < separators->prefix[n] ? -1 : 1;
-}
-
 /* Do not keep shorter runs: they displace long ones, and end nearby. */
 #define LONG_RUN 16
 
-/*
- * Find the tie run that has the key's slot at one end: the left, or with past,
- * the right.  The other end may be many leaves away.
- */
+/* Find the tie run that begins or, with past, ends at the key's slot. */
 static inline void
 find_run(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nleaves,
 		 const LbtTiedKey *tied, Search *s)
@@ -483,27 +416,30 @@ begin_search(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nl
 			 LbtTiedKey *tied, Search *s, uint8_t *room)
 {
 	uint32_t	shift = separators->head.shift;
-	int			side;
+	uint32_t	prefix_length = separators->head.prefix_length;
+	uint32_t	common;
 
 	find_run(separators, leaves, nleaves, tied, s);
 	if (s->first > s->end)
 		return false;
 	s->key = lbt_key_bytes(separators->order, separators->ncolumns, tied->values, tied->nvalues,
 						   tied->past, room);
-	side = beside_prefix(separators, &s->key);
-	if (side != 0)
+	common = lbt_common_bytes(s->key.bytes, s->key.length, separators->prefix, prefix_length);
+	if (common < prefix_length)
 	{
-		tied->slot = side < 0 ? s->first - 1 : s->end - 1;
+		bool		right = byte_at(&s->key, common) > separators->prefix[common];
+
+		tied->slot = right ? s->end - 1 : s->first - 1;
 		return false;
 	}
-	s->key = lbt_rest_of(&s->key, separators->head.prefix_length);
+	s->key = lbt_rest_of(&s->key, prefix_length);
 	s->past = tied->past;
-	s->stage = SECOND;
 	s->first_block = (s->first < s->end ? s->first : tied->slot) >> shift;
 	s->last_block = (s->end - 1) >> shift;
 	s->lo = s->hi = s->last_block + 1;
 	s->low.bytes = separators->memory;
-	s->high.length = s->low_common = s->high_common = 0;
+	s->low_common = s->high_common = 0;
+	s->step = s->last_block - s->first_block > FEW_BLOCKS ? 0 : UINT32_MAX;
 	return true;
 }
 
@@ -516,7 +452,7 @@ lbt_separators_find(const LbtSeparators *separators, const LbtLeaf *leaves, uint
 					LbtTiedKey *keys, int nkeys)
 {
 	Search		searches[LBT_SEPARATORS_GROUP];
-	uint8_t		rooms[LBT_SEPARATORS_GROUP][LBT_KEY_BYTES];
+	uint8_t		rooms[LBT_SEPARATORS_GROUP][LBT_MAX_KEY_BYTES];
 	uint8_t		of[LBT_SEPARATORS_GROUP];	/* the keys searched for */
 	uint8_t		going[LBT_SEPARATORS_GROUP];	/* they have no block yet */
 	int			nsearches = 0;

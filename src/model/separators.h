@@ -59,16 +59,18 @@ typedef struct LbtTieRun
 #define LBT_TIE_RUNS_BITS 5
 #define LBT_TIE_RUNS (1 << LBT_TIE_RUNS_BITS)
 
-/* Separators ready for use: a private copy of all bounds, and their place. */
+/* Separators ready for use: where they are, and a private copy of bounds. */
 typedef struct LbtSeparators
 {
 	const uint8_t *memory;
 	uint32_t	bytes;			/* 0: none are kept */
 	LbtSeparatorsHead head;
 	const uint8_t *prefix;
-	int			ncolumns;		/* of the keys; not read from memory */
+
+	/* The user sets these before the first search. */
+	int			ncolumns;		/* of the keys */
 	const LbtColumnOrder *order;
-	LbtTieRun  *runs;			/* LBT_TIE_RUNS, private */
+	LbtTieRun  *runs;			/* LBT_TIE_RUNS, private; zero at first */
 } LbtSeparators;
 
 /* The left separators of all leaves; the first leaf's is not looked at. */
@@ -89,28 +91,17 @@ extern bool lbt_separators_needed(const LbtKeyCode *code, int ncolumns, const Lb
 								  uint32_t nleaves);
 
 /*
- * Write the separators of nleaves, at least one, to memory, aligned to 4 bytes
- * as is scratch.  Returns the bytes used; 0 if max_bytes do not suffice for
- * some of each.  *ties becomes how many leaves share code and kept separator
- * with the one before, which blocks' first ones do not tell.
+ * Write the separators of nleaves, at least one, to memory, aligned to 4
+ * bytes.  Returns the bytes used; 0 if max_bytes do not suffice for some of
+ * each.  *ties becomes how many leaves share code and kept separator with the
+ * one before, which blocks' first ones do not tell.
  */
-extern size_t lbt_separators_scratch_bytes(uint32_t nleaves);
 extern uint32_t lbt_separators_build(const LbtSeparatorKeys *keys, uint32_t nleaves, void *memory,
-									 uint32_t max_bytes, void *scratch, uint32_t *ties);
+									 uint32_t max_bytes, uint32_t *ties);
 
-/*
- * Use the separators of so many leaves, aligned to 4 bytes; false if they
- * cannot be any.  Before keys are searched for, the caller sets the columns.
- */
+/* Use separators of so many leaves, aligned to 4 bytes; false if garbage. */
 extern bool lbt_separators_open(const void *memory, uint32_t bytes, uint32_t nleaves,
 								LbtSeparators *separators);
-
-/*
- * Say how the keys' columns are ordered.  order and runs, room to remember tie
- * runs that is cleared here, stay in use; without separators both may be NULL.
- */
-extern void lbt_separators_set_columns(LbtSeparators *separators, const LbtColumnOrder *order,
-									   int ncolumns, LbtTieRun *runs);
 
 /* A key whose leaf is searched for. */
 typedef struct LbtTiedKey

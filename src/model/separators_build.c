@@ -20,9 +20,7 @@ lbt_separators_max_bytes(uint32_t nleaves)
 {
 	uint64_t	bytes = (uint64_t) nleaves * BYTES_PER_LEAF;
 
-	if (bytes > INT32_MAX)
-		return INT32_MAX;
-	return bytes > MIN_BYTES ? (uint32_t) bytes : MIN_BYTES;
+	return bytes > INT32_MAX ? INT32_MAX : bytes > MIN_BYTES ? (uint32_t) bytes : MIN_BYTES;
 }
 
 /* Does the code hold the whole key, so that almost only equal keys tie? */
@@ -58,22 +56,16 @@ typedef struct Cut
 	uint32_t	longest;
 } Cut;
 
+#define ALL LBT_MAX_KEY_BYTES
+
 /* From the best to the smallest; the last ones no longer tell all apart. */
 static const Cut cuts[] = {
-	{4, LBT_KEY_BYTES, LBT_KEY_BYTES}, {4, 32, LBT_KEY_BYTES}, {4, 16, LBT_KEY_BYTES},
-	{5, 16, LBT_KEY_BYTES}, {6, 16, LBT_KEY_BYTES}, {5, 8, LBT_KEY_BYTES},
-	{6, 8, LBT_KEY_BYTES}, {6, 4, LBT_KEY_BYTES}, {6, 2, LBT_KEY_BYTES},
-	{6, 2, 256}, {6, 2, 128}, {6, 2, 64}, {6, 2, 32}, {6, 2, 16}, {6, 2, 8}
+	{4, ALL, ALL}, {4, 32, ALL}, {4, 16, ALL}, {5, 16, ALL}, {6, 16, ALL}, {5, 8, ALL},
+	{6, 8, ALL}, {6, 4, ALL}, {6, 2, ALL}, {6, 2, 256}, {6, 2, 128}, {6, 2, 64}, {6, 2, 32},
+	{6, 2, 16}, {6, 2, 8}
 };
 
 #define NCUTS (sizeof(cuts) / sizeof(cuts[0]))
-
-/* What is known of a separator. */
-typedef struct Known
-{
-	uint16_t	length;
-	uint16_t	common;			/* with the one before */
-} Known;
 
 static LbtKeyBytes
 separator_key(const LbtSeparatorKeys *keys, uint32_t leaf, uint8_t *room)
@@ -83,66 +75,21 @@ separator_key(const LbtSeparatorKeys *keys, uint32_t leaf, uint8_t *room)
 						 leaf > 0 ? keys->nvalues[leaf] : 0, false, room);
 }
 
-/*
- * Measure all; returns how many bytes all but the first leaf's begin with.
- * The first leaf's, which is not looked at, counts as these bytes.
- */
-static uint32_t
-measure_keys(const LbtSeparatorKeys *keys, uint32_t nleaves, Known *known)
+/* What all but the first leaf's begin with. */
+static LbtKeyBytes
+find_prefix(const LbtSeparatorKeys *keys, uint32_t nleaves, uint8_t *room)
 {
-	uint8_t		rooms[2][LBT_KEY_BYTES];
-	LbtKeyBytes before = {0};
-	uint32_t	prefix = nleaves > 2 ? LBT_KEY_BYTES : 0;
+	LbtKeyBytes prefix = separator_key(keys, nleaves > 1 ? 1 : 0, room);
+	uint8_t		room_of_key[LBT_MAX_KEY_BYTES];
 
-	for (uint32_t i = 1; i < nleaves; i++)
+	for (uint32_t i = 2; i < nleaves; i++)
 	{
-		LbtKeyBytes key = separator_key(keys, i, rooms[i & 1]);
+		LbtKeyBytes key = separator_key(keys, i, room_of_key);
 
-		known[i].length = (uint16_t) key.length;
-		known[i].common = (uint16_t) lbt_common_bytes(key.bytes, key.length, before.bytes,
-													  before.length);
-		if (i > 1 && known[i].common < prefix)
-			prefix = known[i].common;
-		before = key;
+		prefix.length = lbt_common_bytes(prefix.bytes, prefix.length, key.bytes, key.length);
 	}
-	known[0].length = known[0].common = (uint16_t) prefix;
-	if (nleaves > 1)
-		known[1].common = (uint16_t) prefix;
+	prefix.cut = false;
 	return prefix;
-}
-
-static bool
-begins_block(uint32_t leaf, const Cut *cut)
-{
-	return (leaf & ((UINT32_C(1) << cut->shift) - 1)) == 0;
-}
-
-/* How much of a separator is kept; what is behind *common is written. */
-static uint32_t
-length_kept(const Known *known, uint32_t nleaves, uint32_t leaf, uint32_t prefix, const Cut *cut,
-			uint32_t *common)
-{
-	uint32_t	length = known[leaf].common;
-
-	if (leaf + 1 < nleaves && known[leaf + 1].common > length)
-		length = known[leaf + 1].common;
-	length += cut->more;
-	if (length > prefix + cut->longest)
-		length = prefix + cut->longest;
-	if (length > known[leaf].length)
-		length = known[leaf].length;
-	*common = begins_block(leaf, cut) ? prefix : known[leaf].common;
-
-	/* What the one before has lost is not shared. */
-	if (*common > length)
-		*common = length;
-	return length;
-}
-
-static uint32_t
-number_bytes(uint32_t n)
-{
-	return n < 0x80 ? 1 : 2;
 }
 
 static uint8_t *
@@ -154,70 +101,73 @@ write_number(uint8_t *to, uint32_t n)
 	return to;
 }
 
-/* The bytes that all take with this cut. */
-static uint64_t
-bytes_kept(const Known *known, uint32_t nleaves, uint32_t prefix, const Cut *cut)
-{
-	uint64_t	bytes = sizeof(LbtSeparatorsHead) + prefix +
-		(((nleaves - 1) >> cut->shift) + UINT64_C(1)) * sizeof(uint32_t);
+/* The most bytes of the two numbers in front of a string. */
+#define NUMBERS_BYTES 4
 
+/* lbt_separators_build() with this cut; the first leaf's is the prefix. */
+static uint32_t
+write_separators(const LbtSeparatorKeys *keys, uint32_t nleaves, const LbtKeyBytes *prefix,
+				 const Cut *cut, uint8_t *memory, uint32_t max_bytes, uint32_t *ties)
+{
+	LbtSeparatorsHead *head = (LbtSeparatorsHead *) memory;
+	uint32_t   *places = (uint32_t *) (head + 1);
+	uint64_t	nblocks = ((nleaves - 1) >> cut->shift) + UINT64_C(1);
+	uint64_t	at = sizeof(*head) + nblocks * sizeof(*places);
+	uint8_t		rooms[2][LBT_MAX_KEY_BYTES];
+	LbtKeyBytes key = *prefix;
+	uint32_t	common = prefix->length;	/* with the one before */
+	uint32_t	length_before = 0;
+	uint8_t    *to = memory + at;
+
+	if (at + prefix->length > max_bytes)
+		return 0;
+	head->shift = cut->shift;
+	head->prefix_length = prefix->length;
+	memcpy(to, prefix->bytes, prefix->length);
+	to += prefix->length;
+	*ties = 0;
 	for (uint32_t i = 0; i < nleaves; i++)
 	{
-		uint32_t	common;
-		uint32_t	rest = length_kept(known, nleaves, i, prefix, cut, &common) - common;
+		bool		begins_block = (i & ((UINT32_C(1) << cut->shift) - 1)) == 0;
+		LbtKeyBytes next = separator_key(keys, i + 1 < nleaves ? i + 1 : 0, rooms[i & 1]);
+		uint32_t	next_common = lbt_common_bytes(key.bytes, key.length, next.bytes, next.length);
+		uint32_t	length = (common > next_common ? common : next_common) + cut->more;
+		uint32_t	shared = begins_block ? prefix->length : common;
 
-		bytes += (begins_block(i, cut) ? 0 : number_bytes(common - prefix)) +
-			number_bytes(rest << 1) + rest;
+		if (length > prefix->length + cut->longest)
+			length = prefix->length + cut->longest;
+		if (length > key.length)
+			length = key.length;
+		if (shared > length)
+			shared = length;	/* the one before has lost the rest */
+		if (length - shared + NUMBERS_BYTES > max_bytes - (size_t) (to - memory))
+			return 0;
+		if (begins_block)
+			places[i >> cut->shift] = (uint32_t) (to - memory);
+		else
+		{
+			to = write_number(to, shared - prefix->length);
+			*ties += lbt_leaf_tied(keys->leaves, i) && length == shared && length >= length_before;
+		}
+		length_before = length;
+		to = write_number(to, (length - shared) << 1 | (key.cut || length < key.length));
+		memcpy(to, key.bytes + shared, length - shared);
+		to += length - shared;
+		key = next;
+		common = next_common;
 	}
-	return bytes;
-}
-
-size_t
-lbt_separators_scratch_bytes(uint32_t nleaves)
-{
-	return (size_t) nleaves * sizeof(Known);
+	return (uint32_t) (to - memory);
 }
 
 uint32_t
 lbt_separators_build(const LbtSeparatorKeys *keys, uint32_t nleaves, void *memory,
-					 uint32_t max_bytes, void *scratch, uint32_t *ties)
+					 uint32_t max_bytes, uint32_t *ties)
 {
-	Known	   *known = scratch;
-	LbtSeparatorsHead *head = memory;
-	uint32_t   *places = (uint32_t *) (head + 1);
-	uint32_t	prefix = measure_keys(keys, nleaves, known);
-	uint32_t	length_before = 0;
-	uint8_t		room[LBT_KEY_BYTES];
-	uint8_t    *to;
-	const Cut  *cut = cuts;
+	uint8_t		room[LBT_MAX_KEY_BYTES];
+	LbtKeyBytes prefix = find_prefix(keys, nleaves, room);
+	uint32_t	bytes = 0;
 
-	while (bytes_kept(known, nleaves, prefix, cut) > max_bytes)
-		if (++cut == cuts + NCUTS)
-			return 0;
-	head->shift = cut->shift;
-	head->prefix_length = prefix;
-	to = (uint8_t *) (places + ((nleaves - 1) >> cut->shift) + 1);
-	if (prefix > 0)
-		memcpy(to, separator_key(keys, 1, room).bytes, prefix);
-	to += prefix;
-	*ties = 0;
-	for (uint32_t i = 0; i < nleaves; i++)
-	{
-		uint32_t	common;
-		uint32_t	length = length_kept(known, nleaves, i, prefix, cut, &common);
-		LbtKeyBytes key = separator_key(keys, i, room);
-
-		if (begins_block(i, cut))
-			places[i >> cut->shift] = (uint32_t) (to - (uint8_t *) memory);
-		else
-		{
-			to = write_number(to, common - prefix);
-			*ties += lbt_leaf_tied(keys->leaves, i) && length == common && length >= length_before;
-		}
-		length_before = length;
-		to = write_number(to, (length - common) << 1 | (key.cut || length < key.length));
-		memcpy(to, key.bytes + common, length - common);
-		to += length - common;
-	}
-	return (uint32_t) (to - (uint8_t *) memory);
+	for (size_t i = 0; bytes == 0 && i < NCUTS; i++)
+		bytes = write_separators(keys, nleaves, &prefix, &cuts[i], memory, max_bytes, ties);
+	return bytes;
 }

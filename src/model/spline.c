@@ -8,67 +8,59 @@
 /* The slopes that keep every point since the last knot within the error. */
 typedef struct Corridor
 {
+	const LbtLeaf *leaves;
 	LbtKnot    *knots;
 	uint32_t	nknots;
 	uint32_t	max_knots;
 	double		max_error;
-	uint64_t	prev_code;		/* last point accepted */
-	uint32_t	prev_slot;
+	uint32_t	last;			/* slot of the last point accepted */
 	double		low;			/* slopes */
 	double		high;
 	bool		full;			/* there was no room for a knot */
 } Corridor;
 
+/* Make the last point a knot. */
 static void
-add_knot(Corridor *c, uint64_t code, uint32_t slot)
+add_knot(Corridor *c)
 {
 	LbtKnot    *knot = &c->knots[c->nknots];
 
-	if (c->nknots == c->max_knots)
-	{
-		c->full = true;			/* the rest only looks at the order */
+	c->full = c->nknots == c->max_knots;
+	if (c->full)
 		return;
-	}
-	if (c->nknots > 0)
-	{
-		LbtKnot    *left = knot - 1;
-
-		left->slope = (double) (slot - left->slot) / (double) (code - left->code);
-	}
-	knot->code = code;
-	knot->slot = slot;
+	knot->code = c->leaves[c->last].min_code;
+	knot->slot = c->last;
 	knot->slope = 0;
 	knot->unused = 0;
+	if (c->nknots > 0)
+		knot[-1].slope = (double) (knot->slot - knot[-1].slot) /
+			(double) (knot->code - knot[-1].code);
 	c->nknots++;
 	c->low = -INFINITY;
 	c->high = INFINITY;
 }
 
 static void
-add_point(Corridor *c, uint64_t code, uint32_t slot)
+add_point(Corridor *c, uint32_t slot)
 {
 	const LbtKnot *base = &c->knots[c->nknots - 1];
-	double		dx = (double) (code - base->code);
+	double		dx = (double) (c->leaves[slot].min_code - base->code);
 	double		dy = (double) (slot - base->slot);
 	double		low;
 	double		high;
 
 	if (dy / dx > c->high || dy / dx < c->low)
 	{
-		/* Outside the corridor: the previous point becomes a knot. */
-		add_knot(c, c->prev_code, c->prev_slot);
+		add_knot(c);
 		base = &c->knots[c->nknots - 1];
-		dx = (double) (code - base->code);
+		dx = (double) (c->leaves[slot].min_code - base->code);
 		dy = (double) (slot - base->slot);
 	}
 	low = (dy - c->max_error) / dx;
 	high = (dy + c->max_error) / dx;
-	if (low > c->low)
-		c->low = low;
-	if (high < c->high)
-		c->high = high;
-	c->prev_code = code;
-	c->prev_slot = slot;
+	c->low = low > c->low ? low : c->low;
+	c->high = high < c->high ? high : c->high;
+	c->last = slot;
 }
 
 /* The error that lookups will meet, at every point that was fitted. */
@@ -98,23 +90,21 @@ bool
 lbt_spline_fit(const LbtLeaf *leaves, uint32_t nleaves, uint32_t max_error, LbtKnot *knots,
 			   uint32_t max_knots, LbtSplineFit *fit)
 {
-	Corridor	c = {.knots = knots,.max_knots = max_knots,.max_error = (double) max_error};
+	Corridor	c = {.leaves = leaves,.knots = knots,.max_knots = max_knots,
+	.max_error = (double) max_error};
 
 	fit->nknots = 0;
+	for (uint32_t i = 1; i < nleaves; i++)
+		if (leaves[i].min_code < leaves[i - 1].min_code)
+			return false;
 	if (nleaves == 0)
 		return false;
-	add_knot(&c, leaves[0].min_code, 0);
-	c.prev_code = leaves[0].min_code;
-	c.prev_slot = 0;
-	for (uint32_t i = 1; i < nleaves; i++)
-	{
-		if (leaves[i].min_code < c.prev_code)
-			return false;
-		if (leaves[i].min_code > c.prev_code)
-			add_point(&c, leaves[i].min_code, i);
-	}
-	if (c.prev_code > knots[c.nknots - 1].code)
-		add_knot(&c, c.prev_code, c.prev_slot);
+	add_knot(&c);
+	for (uint32_t i = 1; i < nleaves && !c.full; i++)
+		if (leaves[i].min_code > leaves[c.last].min_code)
+			add_point(&c, i);
+	if (c.last > knots[c.nknots - 1].slot)
+		add_knot(&c);
 	fit->nknots = c.nknots;
 	if (c.full)
 		return false;

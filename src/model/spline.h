@@ -41,9 +41,8 @@ extern bool lbt_spline_fit(const LbtLeaf *leaves, uint32_t nleaves, uint32_t max
 						   LbtKnot *knots, uint32_t max_knots, LbtSplineFit *fit);
 
 /*
- * The predicted slot of a code, within [0, nleaves).  Any contents of the
- * knots are safe: nothing outside knots[0..nknots) is read.  nknots and
- * nleaves must be at least 1.
+ * The predicted slot of a code, within [0, nleaves), whatever knots contain.
+ * nknots and nleaves must be at least 1.
  */
 static inline uint32_t
 lbt_spline_predict(const LbtKnot *knots, uint32_t nknots, uint32_t nleaves, uint64_t code)

@@ -15,8 +15,6 @@
  *         the bound; and
  *   high  some data item is not before the bound (it is <= the high key), or
  *         the high key itself is not, or the page is rightmost.
- * The search for the bound within the page has both kinds of item at hand, so
- * in the common case the proof costs no further cache line.
  *
  * For the place of a new tuple both sides must be strict by the covered
  * columns alone: then heap TIDs and further columns need no look.  Where they
@@ -45,7 +43,7 @@ typedef enum Verdict
 	NO_LEAF						/* not a live leaf with data */
 } Verdict;
 
-/* A position that is looked for, and what was found. */
+/* A position to look for, and what was found. */
 typedef struct Search
 {
 	Relation	rel;
@@ -54,7 +52,7 @@ typedef struct Search
 	Snapshot	snapshot;		/* a scan's */
 	IndexTuple	itup;			/* an insert's */
 	bool		unique;
-	double		fraction;		/* of the leaf, where it is looked for first */
+	double		fraction;		/* of the leaf, where to look first */
 	OffsetNumber offset;		/* first item not before it, or last + 1 */
 	int			hops;			/* to the right of where we landed */
 } Search;
@@ -87,10 +85,7 @@ lock_target(const Search *search, const LbtTarget *t, int lockmode)
 
 /* ---- the proof ---- */
 
-/*
- * Does the header look like nbtree's?  If not, leave it to the descent to
- * report the page, in case it is part of the tree.
- */
+/* Does the header look like nbtree's?  If not, let a descent report it. */
 static inline bool
 is_btree_page(Page page)
 {
@@ -116,7 +111,7 @@ search_leaf(Search *search, Page page)
 									 (OffsetNumber) (search->fraction * (last + 1 - first)));
 }
 
-/* Is nothing known of the low side: no item is before the position? */
+/* Is the low side unproven, as no item on the page is before the position? */
 static inline bool
 low_unknown(const Search *search, BTPageOpaque opaque)
 {
@@ -295,26 +290,23 @@ lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapsh
 	return InvalidBuffer;
 }
 
-/* nbtree's search key for a bound that has columns. */
-static void
-search_key(Relation rel, const LbtIndex *index, const LbtBound *bound, bool backward,
-		   BTScanInsert key)
+/* nbtree's search key for a bound that has columns, palloc'd. */
+static BTScanInsert
+search_key(Relation rel, const LbtIndex *index, const LbtBound *bound)
 {
-	lbt_bt_init_search_key(rel, key, bound->past, backward);
+	BTScanInsert key = _bt_mkscankey(rel, NULL);	/* of NULLs */
+
+	key->nextkey = bound->past;
 	key->keysz = bound->ncolumns;
 	for (int i = 0; i < bound->ncolumns; i++)
 	{
-		const LbtKeyValue *value = &bound->value[i];
-
-		ScanKeyEntryInitializeWithInfo(&key->scankeys[i],
-									   (value->isnull ? SK_ISNULL : 0) |
-									   (rel->rd_indoption[i] << SK_BT_INDOPTION_SHIFT),
-									   i + 1, InvalidStrategy, InvalidOid,
-									   rel->rd_indcollation[i],
-									   index_getprocinfo(rel, i + 1, BTORDER_PROC),
-									   value->isnull ? (Datum) 0 :
-									   lbt_keyspec_datum(&index->keyspec.column[i], value));
+		if (bound->value[i].isnull)
+			continue;
+		key->scankeys[i].sk_flags &= ~SK_ISNULL;
+		key->scankeys[i].sk_argument = lbt_keyspec_datum(&index->keyspec.column[i],
+														 &bound->value[i]);
 	}
+	return key;
 }
 
 Buffer
@@ -322,15 +314,16 @@ lbt_descend(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward,
 			Snapshot snapshot, OffsetNumber *offset)
 {
 	TupleDesc	tupdesc = RelationGetDescr(rel);
-	BTScanInsertData key;
 	Buffer		buf;
 
 	if (bound->ncolumns == 0)
 		buf = lbt_bt_get_endpoint(rel, 0, bound->past, snapshot);
 	else
 	{
-		search_key(rel, index, bound, backward, &key);
-		buf = lbt_bt_search(rel, &key, snapshot);
+		BTScanInsert key = search_key(rel, index, bound);
+
+		buf = lbt_bt_search(rel, key, backward, snapshot);
+		pfree(key);
 	}
 	while (BufferIsValid(buf))
 	{
@@ -455,18 +448,23 @@ lbt_place(Relation rel, LbtIndex *index, const LbtBound *key, IndexTuple itup, b
 	Search		search = {.rel = rel,.index = index,.bound = key,.itup = itup,.unique = unique};
 	uint64		code = bound_code(index, key);
 	LbtEvent	event = LBT_EV_INSERT_FALLBACK;
-	LbtTarget	target,
-				made_ahead;
-	bool		made = unlikely(lbt_mailbox_is_full(&index->mailbox)) &&
-		lbt_mailbox_take(&index->mailbox, index->generation, code, &made_ahead);
+	LbtTarget	target;
+	LbtTarget	made_ahead;
 
 	place->block = InvalidBlockNumber;
 	place->moved = false;
+	made_ahead.generation = 0;
+	if (unlikely(index->mailbox.target.generation != 0))
+	{
+		if (index->mailbox.code == code)
+			made_ahead = index->mailbox.target;
+		index->mailbox.target.generation = 0;
+	}
 	if (target_last(index, code, &target))
 		event = try_target(&search, code, &target, place);
 	if (event == LBT_EV_INSERT_FALLBACK)
 	{
-		if (made)
+		if (made_ahead.generation == index->generation)
 			target = made_ahead;
 		else
 			predict_target(index, key, code, index->seen.slot, &target);

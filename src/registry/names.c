@@ -5,6 +5,7 @@
 
 #include "catalog/pg_collation.h"
 #include "lib/stringinfo.h"
+#include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 
 #define BLANKS " \t\n\r\f\v"
@@ -104,15 +105,24 @@ lbt_names_next(const char **at, LbtNamesItem *item, const char **problem)
 	return *problem == NULL;
 }
 
+/*
+ * Does the name match?  A list may have been written in a database of another
+ * encoding: no name has what is not valid here.
+ */
 static bool
 is_like(const char *name, const char *pattern)
 {
-	text	   *name_text = cstring_to_text(name);
-	text	   *pattern_text = cstring_to_text(pattern);
-	bool		result = DatumGetBool(DirectFunctionCall2Coll(textlike, C_COLLATION_OID,
-															  PointerGetDatum(name_text),
-															  PointerGetDatum(pattern_text)));
+	text	   *name_text;
+	text	   *pattern_text;
+	bool		result;
 
+	if (!pg_verifymbstr(pattern, strlen(pattern), true))
+		return false;
+	name_text = cstring_to_text(name);
+	pattern_text = cstring_to_text(pattern);
+	result = DatumGetBool(DirectFunctionCall2Coll(textlike, C_COLLATION_OID,
+												  PointerGetDatum(name_text),
+												  PointerGetDatum(pattern_text)));
 	pfree(name_text);
 	pfree(pattern_text);
 	return result;

@@ -162,12 +162,12 @@ open_model(LbtIndex *index, const LbtEntry *entry)
 	if (index->code)
 		pfree(index->code);
 	index->code = NULL;
-	kept = MemoryContextAlloc(views_context, code_bytes + runs_bytes);
+	kept = MemoryContextAllocZero(views_context, code_bytes + runs_bytes);
 	memcpy(kept, &code, lbt_keycode_bytes(&code));
 	index->model.code = index->code = kept;
-	lbt_separators_set_columns(&index->model.separators, index->keyspec.order,
-							   index->keyspec.ncolumns,
-							   runs_bytes > 0 ? (LbtTieRun *) ((char *) kept + code_bytes) : NULL);
+	index->model.separators.ncolumns = index->keyspec.ncolumns;
+	index->model.separators.order = index->keyspec.order;
+	index->model.separators.runs = (LbtTieRun *) ((char *) kept + code_bytes);
 	return true;
 }
 
@@ -243,9 +243,9 @@ lbt_index_take_hints(LbtIndex *index, LbtLeaf *leaves, uint32 nleaves, BlockNumb
 	lbt_index_update(index);
 	LWLockAcquire(&lbt_control->reclaim, LW_SHARED);
 	if (model_is_live(index))
-		lbt_leaf_give_hints(index->model.leaves, index->model.nleaves, by_block, nblocks);
+		lbt_leaf_copy_hints(leaves, nleaves, index->model.leaves, index->model.nleaves,
+							by_block, nblocks);
 	LWLockRelease(&lbt_control->reclaim);
-	lbt_leaf_take_hints(leaves, nleaves, by_block, nblocks);
 	pfree(by_block);
 }
 

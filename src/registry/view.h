@@ -37,40 +37,16 @@ typedef struct LbtLastLeaf
 } LbtLastLeaf;
 
 /*
- * A prediction for this backend's next lookup of an index, which the
- * look-ahead node puts in (join/rowbatch.c), and the inner scan takes
- * (am/scanahead.c) if its bound has this code and is not past what is equal.
+ * A prediction for this backend's next lookup or insert in an index, put in by
+ * the look-ahead node (join/rowbatch.c) and COPY (am/rowsbehind.c).  The inner
+ * scan takes it (am/scanahead.c) if its bound has this code and is not past
+ * what is equal, an insert (proof/locate.c) if its key has this code.
  */
 typedef struct LbtMailbox
 {
 	LbtTarget	target;			/* of generation 0: empty */
 	uint64		code;
 } LbtMailbox;
-
-static inline bool
-lbt_mailbox_is_full(const LbtMailbox *mailbox)
-{
-	return mailbox->target.generation != 0;
-}
-
-static inline void
-lbt_mailbox_put(LbtMailbox *mailbox, const LbtTarget *target, uint64 code)
-{
-	mailbox->target = *target;
-	mailbox->code = code;
-}
-
-/* Empty it; true, with the prediction, if of this generation and code. */
-static inline bool
-lbt_mailbox_take(LbtMailbox *mailbox, uint64 generation, uint64 code, LbtTarget *target)
-{
-	bool		good = mailbox->target.generation == generation && mailbox->code == code;
-
-	if (good)
-		*target = mailbox->target;
-	mailbox->target.generation = 0;
-	return good;
-}
 
 /* Is the index served in this session? */
 typedef struct LbtServing

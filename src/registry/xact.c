@@ -1,9 +1,13 @@
 /*
  * xact.c - models of files that transactions make and remove; see xact.h.
  *
- * At the end of a transaction do not touch shared memory: that may map a
- * segment, and an error would be the server's end.  What the end made useless
- * goes on a list for the process's next attach or exit.
+ * Before a commit, while an error is still possible, drop the models that the
+ * commit makes useless: if the transaction fails after all, they are trained
+ * again.  At its end do not touch shared memory: that may map a segment, and
+ * an error would be the server's end.  What the end made useless goes on a
+ * list for the process's next attach or exit: also, again, what was dropped
+ * before the commit, as somebody may have trained the index since, if its last
+ * lock was not ours alone (DROP INDEX CONCURRENTLY).
  *
  * No mistake here matters for answers: a model that stays too long is never
  * found, and goes if memory is short; one that goes early is trained again.
@@ -18,6 +22,7 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_database.h"
 #include "registry/view.h"
+#include "server/executor.h"
 #include "server/guard.h"
 #include "utils/memutils.h"
 
@@ -49,6 +54,15 @@ remember(bool if_committed, const LbtFile *file, Oid oid)
 	pending = p;
 }
 
+static void
+forget_models(const Pending *p)
+{
+	if (OidIsValid(p->file.number))
+		lbt_registry_drop_file(&p->file);
+	else
+		lbt_registry_drop_matching(p->file.database, InvalidOid, NULL);
+}
+
 /* Try each once: what is out of reach goes when memory is short. */
 static void
 forget_ended(void)
@@ -58,26 +72,28 @@ forget_ended(void)
 		Pending    *p = ended;
 
 		ended = p->next;
-		if (OidIsValid(p->file.number))
-			lbt_registry_drop_file(&p->file);
-		else
-			lbt_registry_drop_matching(p->file.database, InvalidOid, NULL);
+		forget_models(p);
 		if (OidIsValid(p->oid))
 			lbt_stats_forget(p->file.database, p->oid);
 		pfree(p);
 	}
 }
 
-/* The subtransactions from this one on have ended.  Allocates nothing. */
+/*
+ * The subtransactions from this one on have ended; one that was prepared has
+ * done neither, and may do so in another process.  Allocates nothing.
+ */
 static void
-finish(SubTransactionId first, bool committed)
+finish(SubTransactionId first, bool committed, bool aborted)
 {
+	if (!committed)
+		lbt_executor_forget();
 	while (pending != NULL && pending->subxact >= first)
 	{
 		Pending    *p = pending;
 
 		pending = p->next;
-		if (p->if_committed == committed)
+		if (p->if_committed ? committed : aborted)
 		{
 			p->next = ended;
 			ended = p;
@@ -116,16 +132,23 @@ note_change(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
 static void
 transaction_ends(XactEvent event, void *arg)
 {
-	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PARALLEL_PRE_COMMIT ||
-		event == XACT_EVENT_PRE_PREPARE)
+	switch (event)
 	{
-		if (ended != NULL)
-			(void) lbt_registry_attach();
-		return;
+		case XACT_EVENT_PRE_COMMIT:
+			if (pending != NULL || ended != NULL)
+				(void) lbt_registry_attach();
+			for (const Pending *p = pending; p != NULL; p = p->next)
+				if (p->if_committed)
+					forget_models(p);
+			return;
+		case XACT_EVENT_PARALLEL_PRE_COMMIT:
+		case XACT_EVENT_PRE_PREPARE:
+			return;
+		default:
+			finish(TopSubTransactionId,
+				   event == XACT_EVENT_COMMIT || event == XACT_EVENT_PARALLEL_COMMIT,
+				   event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT);
 	}
-
-	/* Take a prepared transaction for committed. */
-	finish(TopSubTransactionId, event != XACT_EVENT_ABORT && event != XACT_EVENT_PARALLEL_ABORT);
 	lbt_views_trim();
 }
 
@@ -137,14 +160,14 @@ subtransaction_ends(SubXactEvent event, SubTransactionId subxact, SubTransaction
 		for (Pending *p = pending; p != NULL && p->subxact == subxact; p = p->next)
 			p->subxact = parent;
 	else if (event == SUBXACT_EVENT_ABORT_SUB)
-		finish(subxact, false);
+		finish(subxact, false, true);
 }
 
 /* An exit within a transaction aborts it, but after leaving shared memory. */
 static void
 forget_at_exit(void)
 {
-	finish(TopSubTransactionId, false);
+	finish(TopSubTransactionId, false, true);
 	if (!lbt_guard_has_failed)
 		forget_ended();
 }

@@ -4,7 +4,7 @@
  * the catalogs, not the file, not other backends.
  *
  *     relcache entry  rd_indam -> btree's    scans and inserts are nbtree's
- *          | exchange.c: nobody else here has it open, and it is to be served
+ *          | nobody else here has it open, and it is to be served
  *          v
  *     relcache entry  rd_indam -> ours       scans and inserts ask the model;
  *          |                                 nbtree's functions do the rest
@@ -19,10 +19,7 @@
 
 #include "postgres.h"
 
-#include "nodes/pg_list.h"
 #include "utils/rel.h"
-
-/* exchange.c */
 
 /*
  * Why a relation is not a btree index to be served, whatever the settings say,
@@ -31,20 +28,8 @@
  */
 extern const char *lbt_index_unfit(Relation index, bool looking_into);
 
-/*
- * The same with this session's settings.  Sets *settled to false when that is
- * not the last word: ask again.  May read catalogs and the metapage.
- */
-extern const char *lbt_serve_refusal(Relation index, bool *settled);
-
-/*
- * Exchange the routine of a btree index that is to be served, unless its entry
- * is in use.  The caller has locked the index or its table against drops.
- * Sets *settled to false when it is worth asking again at the next statement.
- */
-extern void lbt_exchange(Oid index, bool *settled);
-
-/* hooks.c */
+/* The same with this session's settings.  Reads catalogs and the metapage. */
+extern const char *lbt_serve_refusal(Relation index);
 
 /* In _PG_init. */
 extern void lbt_serve_init(void);

@@ -8,12 +8,16 @@
 #include "catalog/pg_am.h"
 #include "miscadmin.h"
 #include "utils/fmgroids.h"
+#include "utils/memutils.h"
 
 Buffer
-lbt_bt_search(Relation rel, BTScanInsert key, Snapshot snapshot)
+lbt_bt_search(Relation rel, BTScanInsert key, bool backward, Snapshot snapshot)
 {
 	Buffer		buf;
 
+#if PG_VERSION_NUM >= 170000
+	key->backward = backward;
+#endif
 #if PG_VERSION_NUM >= 190000
 	(void) _bt_search(rel, NULL, key, &buf, BT_READ, false);
 #elif PG_VERSION_NUM >= 170000
@@ -36,21 +40,6 @@ lbt_bt_get_endpoint(Relation rel, uint32 level, bool rightmost, Snapshot snapsho
 #endif
 }
 
-void
-lbt_bt_init_search_key(Relation rel, BTScanInsert key, bool nextkey, bool backward)
-{
-	_bt_metaversion(rel, &key->heapkeyspace, &key->allequalimage);
-	key->anynullkeys = false;
-	key->nextkey = nextkey;
-#if PG_VERSION_NUM >= 170000
-	key->backward = backward;
-#else
-	key->pivotsearch = false;
-#endif
-	key->scantid = NULL;
-	key->keysz = 0;
-}
-
 bool
 lbt_bt_meta_is_good(Relation rel)
 {
@@ -63,12 +52,6 @@ lbt_bt_meta_is_good(Relation rel)
 		P_ISMETA(BTPageGetOpaque(page)) && BTPageGetMeta(page)->btm_magic == BTREE_MAGIC;
 	_bt_relbuf(rel, buf);
 	return good;
-}
-
-char *
-lbt_bt_meta_spare(Page metapage)
-{
-	return (char *) BTPageGetMeta(metapage) + MAXALIGN(sizeof(BTMetaPageData));
 }
 
 void
@@ -122,32 +105,25 @@ lbt_bt_add_to_leaf(Relation rel, Buffer buf, OffsetNumber offset, IndexTuple itu
  * Look at each callback that a new server version adds before serving btree
  * indexes there: one that shares the state of scans or inserts meets ours.
  */
-#if PG_VERSION_NUM >= 180000
-#define ROUTINE_BYTES 248
-#elif PG_VERSION_NUM >= 170000
-#define ROUTINE_BYTES 216		/* btree has no aminsertcleanup */
-#else
-#define ROUTINE_BYTES 208		/* 15 and 16 */
-#endif
+#define ROUTINE_BYTES \
+	(PG_VERSION_NUM >= 180000 ? 248 : PG_VERSION_NUM >= 170000 ? 216 : 208)
 
 StaticAssertDecl(sizeof(void *) != 8 || sizeof(IndexAmRoutine) == ROUTINE_BYTES,
-				 "IndexAmRoutine has changed: look at serve/exchange.c");
+				 "IndexAmRoutine has changed: look at serve/serve.c");
 
 const IndexAmRoutine *
 lbt_bt_routine(void)
 {
-	static IndexAmRoutine routine;	/* zero before the first call */
+	static void *routine = NULL;
 
-	if (routine.type != T_IndexAmRoutine)
+	if (routine == NULL)
 	{
-		void	   *made = DatumGetPointer(OidFunctionCall1(F_BTHANDLER, PointerGetDatum(NULL)));
+		MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
 
-		memcpy(&routine, made, sizeof(routine));
-#if PG_VERSION_NUM < 190000
-		pfree(made);			/* later, it is a constant of the server's */
-#endif
+		routine = DatumGetPointer(OidFunctionCall1(F_BTHANDLER, PointerGetDatum(NULL)));
+		MemoryContextSwitchTo(old);
 	}
-	return &routine;
+	return routine;
 }
 
 IndexAmRoutine *

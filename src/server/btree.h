@@ -1,15 +1,7 @@
 /*
  * btree.h - the one door to the server's nbtree.
  *
- * Files outside src/server/ include this, not access/nbtree.h.  Used, apart
- * from the callbacks that the handler passes on (btbuild, btinsert, ...):
- *
- *   _bt_search           descent to a leaf (through lbt_bt_search)
- *   _bt_get_endpoint     first page of a level (through lbt_bt_get_endpoint)
- *   _bt_getbuf, _bt_relandgetbuf, _bt_relbuf, _bt_lockbuf, _bt_unlockbuf,
- *   _bt_checkpage, _bt_metaversion, _bt_getrootheight, _bt_freestack (< 19)
- *   _bt_mkscankey, _bt_compare, _bt_binsrch_insert: an insert among equal keys
- *   the page layout macros: P_*, BTPageGetOpaque, BTPageGetMeta, BTreeTuple*
+ * Files outside src/server/ include this, not access/nbtree.h.
  */
 #ifndef LBT_BTREE_H
 #define LBT_BTREE_H
@@ -23,20 +15,15 @@
 /*
  * Descend from the root to the first leaf that can hold the search position.
  * Returns it pinned and read-locked; InvalidBuffer if the index has no root.
+ * backward: on which side the scan goes on.
  */
-extern Buffer lbt_bt_search(Relation rel, BTScanInsert key, Snapshot snapshot);
+extern Buffer lbt_bt_search(Relation rel, BTScanInsert key, bool backward, Snapshot snapshot);
 
 /*
  * The leftmost or rightmost page of a level (0: leaves), pinned and
  * read-locked; InvalidBuffer if the index has no root.
  */
 extern Buffer lbt_bt_get_endpoint(Relation rel, uint32 level, bool rightmost, Snapshot snapshot);
-
-/*
- * Fill in a search key without its scankeys, for the leaf with the first tuple
- * >= the key, or > it with nextkey.  backward: on which side the scan goes on.
- */
-extern void lbt_bt_init_search_key(Relation rel, BTScanInsert key, bool nextkey, bool backward);
 
 /* Does block 0 look like a metapage?  Raises no error if it does not. */
 extern bool lbt_bt_meta_is_good(Relation rel);
@@ -46,7 +33,8 @@ extern bool lbt_bt_meta_is_good(Relation rel);
 	(BLCKSZ - MAXALIGN(SizeOfPageHeaderData) - MAXALIGN(sizeof(BTMetaPageData)) - \
 	 MAXALIGN(sizeof(BTPageOpaqueData)))
 
-extern char *lbt_bt_meta_spare(Page metapage);
+#define lbt_bt_meta_spare(metapage) \
+	((char *) BTPageGetMeta(metapage) + MAXALIGN(sizeof(BTMetaPageData)))
 
 /*
  * Fill the metapage's spare bytes with data, zeroes behind it, and log the
@@ -78,12 +66,11 @@ extern IndexAmRoutine *lbt_bt_routine_for_our_method(void);
 /* ---- passing for a btree index ---- */
 
 /*
- * Some server functions refuse every pg_class.relam except btree, though the
- * file is btree's: index builds below 18 (PrepareSortSupportFromIndexRel), the
- * option macros of assert-enabled servers.  Run a statement while
- * rd_rel->relam of *this backend's* relcache entry, which must stay open, says
- * btree; a relcache callback keeps it so when the entry is rebuilt meanwhile.
- * The statement leaves by its end or an error.  It nests.
+ * Some server functions refuse every pg_class.relam except btree: index builds
+ * below 18 (PrepareSortSupportFromIndexRel), and the option macros of servers
+ * with assertions.  Run a statement while rd_rel->relam of *this backend's*
+ * relcache entry, which must stay open, says btree, also when it is rebuilt
+ * meanwhile.  The statement leaves by its end or an error.  It nests.
  */
 #define LBT_AS_BTREE(rel, statement) \
 	do { \

@@ -47,6 +47,7 @@ lbt_hand_over_block(IndexScanDesc scan, BlockNumber block)
 #if PG_VERSION_NUM >= 190000
 	if (fetch->xs_blk == block)
 		return;
+	fetch->xs_blk = InvalidBlockNumber;
 #else
 	if (BufferIsValid(fetch->xs_cbuf) && BufferGetBlockNumber(fetch->xs_cbuf) == block)
 		return;
@@ -54,14 +55,12 @@ lbt_hand_over_block(IndexScanDesc scan, BlockNumber block)
 	if (BufferIsValid(fetch->xs_cbuf))
 		ReleaseBuffer(fetch->xs_cbuf);
 	fetch->xs_cbuf = InvalidBuffer;
-#if PG_VERSION_NUM >= 190000
-	fetch->xs_blk = InvalidBlockNumber;
 	fetch->xs_cbuf = pin_block(rel, block);
+#if PG_VERSION_NUM >= 190000
 	fetch->xs_blk = block;
 	heap_page_prune_opt(rel, fetch->xs_cbuf, &fetch->xs_vmbuffer,
 						(fetch->xs_base.flags & SO_HINT_REL_READ_ONLY) != 0);
 #else
-	fetch->xs_cbuf = pin_block(rel, block);
 	heap_page_prune_opt(rel, fetch->xs_cbuf);
 #endif
 }

@@ -45,9 +45,8 @@ lbt_buffer_holds(const BufferDesc *desc, Relation rel, BlockNumber block)
 
 /*
  * Pin the block through a hint of where it is, and count that as the server
- * would; false if it is not there.  This leaves the buffer's usage count
- * alone, so one that the clock sweep has worn down goes through the buffer
- * table, which counts the use: what is used often must not look idle.
+ * would; false if it is not there.  This does not count as a use for the clock
+ * sweep, so a buffer that looks idle goes through the buffer table.
  */
 static inline bool
 lbt_pin_by_hint(Relation rel, BlockNumber block, Buffer recent)
@@ -90,9 +89,9 @@ lbt_block_hint(Relation rel, BlockNumber block)
 }
 
 /*
- * Ask for the cache lines by which a row will be found: those of its buffer's
- * header and of its page that say where it is; then, once these have come, its
- * own.  Nothing is pinned, and the buffer may hold another block: hints.
+ * Ask for the cache lines of a buffer's header and page that say where a row
+ * is; then, once these have come, for the row's.  Nothing is pinned, and the
+ * buffer may hold another block: hints.
  */
 static inline void
 lbt_prefetch_page(Buffer buf, const ItemPointerData *tid)
@@ -140,9 +139,8 @@ lbt_scan_fetches_heap(IndexScanDesc scan)
 }
 
 /*
- * For a scan that fetches heap: pin the block of its next row, and put it
- * where the fetch looks for it.  The pin is heap's own from then on.  As
- * there, a page that comes anew may be pruned.
+ * For a scan that fetches heap: pin the block of its next row where the fetch
+ * looks for it.  The pin is heap's from then on.  The page may be pruned.
  */
 extern void lbt_hand_over_block(IndexScanDesc scan, BlockNumber block);
 

@@ -16,7 +16,11 @@ lbt_strnxfrm(Oid collation, const char *text, Size length, char *key, Size size)
 	/* The server's refuses libc.  A NULL locale is the database's own. */
 	char	   *copy;
 
-#ifdef USE_ICU
+#if PG_VERSION_NUM >= 160000
+	/* Not ICU's own functions: their names tell its version. */
+	if (locale && locale->provider == COLLPROVIDER_ICU)
+		return pg_strnxfrm(key, size, text, length, locale);
+#elif defined(USE_ICU)
 	if (locale && locale->provider == COLLPROVIDER_ICU)
 	{
 		UChar	   *wide;

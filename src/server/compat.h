@@ -16,7 +16,6 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
-#include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
@@ -121,11 +120,8 @@ lbt_scan_drops_pin(IndexScanDesc scan)
 		scan->heapRelation != NULL;
 #else
 	return !scan->xs_want_itup && IsMVCCSnapshot(scan->xs_snapshot) &&
-		RelationNeedsWAL(scan->indexRelation)
-#if PG_VERSION_NUM >= 180000
-		&& scan->heapRelation != NULL
-#endif
-		;
+		RelationNeedsWAL(scan->indexRelation) &&
+		(PG_VERSION_NUM < 180000 || scan->heapRelation != NULL);
 #endif
 }
 
@@ -173,9 +169,6 @@ lbt_dshash_parameters(Size key_size, Size entry_size, int tranche)
 /* Below 18 only btree may have row comparisons, and arbiters of conflicts. */
 #define LBT_ON_CONFLICT_NEEDS_BTREE (PG_VERSION_NUM < 180000)
 #define LBT_PLANNER_ASKS_RELAM (PG_VERSION_NUM >= 180000)
-
-/* Do foreign keys look rows up by their index, without planning a query? */
-#define LBT_FOREIGN_KEYS_USE_INDEXES (PG_VERSION_NUM >= 190000)
 
 /*
  * A wait event: from 17 on our own, by a lasting name, which *event, 0 at

@@ -73,37 +73,6 @@ lbt_log_is_due(pg_atomic_uint64 *last, uint64 interval_us)
 		pg_atomic_compare_exchange_u64(last, &before, now);
 }
 
-/* The error, copied; NULL when there is no memory for that. */
-static ErrorData *
-copy_error(void)
-{
-	ErrorData  *volatile error = NULL;
-
-	PG_TRY();
-	{
-		error = CopyErrorData();
-	}
-	PG_CATCH();
-	{
-		error = NULL;
-	}
-	PG_END_TRY();
-	return error;
-}
-
-static void
-report(ErrorData *error)
-{
-	ereport(LOG,
-			(errcode(error ? error->sqlerrcode : ERRCODE_OUT_OF_MEMORY),
-			 errmsg("learnedbtree goes on without a model: %s",
-					error ? error->message : "out of memory"),
-			 errhint("Models and counts that cannot be reached are done without. If it is memory, look at the limits of the "
-					 "operating system: /dev/shm, memory, address space, open files.")));
-	if (error)
-		FreeErrorData(error);
-}
-
 /*
  * Clean up what an aborted subtransaction would and no resource owner does.
  * (From 19 on, buffers' content locks go with the pins.)
@@ -125,7 +94,7 @@ clean_up(void)
 void
 lbt_guard_swallow(LbtGuard *guard)
 {
-	ErrorData  *error;
+	ErrorData  *volatile error = NULL;
 	bool		due = !guard->silent && lbt_log_is_due(lbt_guard_reported_at, REPORT_INTERVAL_US);
 
 	lbt_guard_has_failed |= !guard->silent;
@@ -135,12 +104,30 @@ lbt_guard_swallow(LbtGuard *guard)
 	/* The server sets another while it maps a segment. */
 	CurrentResourceOwner = guard->caller;
 	clean_up();
-	error = due ? copy_error() : NULL;
+	if (due)
+	{
+		PG_TRY();
+		{
+			error = CopyErrorData();
+		}
+		PG_CATCH();
+		{
+			/* There is no memory for a copy: flush this error, too. */
+		}
+		PG_END_TRY();
+	}
 
 	/* Raising an error has set it to 0. */
 	InterruptHoldoffCount = guard->holdoff + 1;
 	depth = guard->depth + 1;
 	FlushErrorState();
 	if (due)
-		report(error);
+		ereport(LOG,
+				(errcode(error ? error->sqlerrcode : ERRCODE_OUT_OF_MEMORY),
+				 errmsg("learnedbtree goes on without a model: %s",
+						error ? error->message : "out of memory"),
+				 errhint("Models and counts that cannot be reached are done without. If it is memory, look at the limits of the "
+						 "operating system: /dev/shm, memory, address space, open files.")));
+	if (error)
+		FreeErrorData(error);
 }

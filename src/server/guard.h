@@ -22,11 +22,11 @@ typedef struct LbtGuard
 
 /*
  * Around a block that uses shared memory, reads pages for a model, or works
- * ahead of need: swallow any error in it, and run on_failure, a statement,
- * instead of what was left of the block.  LWLocks, half-mapped segments, pins
- * and reads under way that it left behind are released, and the log gets one
- * line a minute.  Interrupts are held: what they raise (a cancelled query, an
- * error of a parallel worker) is not the block's.
+ * ahead of need: swallow any error in it, release LWLocks, half-mapped
+ * segments, pins and reads that it left behind, and run on_failure, a
+ * statement, instead of its rest.  The log gets one line a minute.  Interrupts
+ * are held: what they raise (a cancelled query, an error of a parallel worker)
+ * is not the block's.
  *
  *	LBT_GUARD_BEGIN();
  *	{
@@ -34,11 +34,9 @@ typedef struct LbtGuard
  *	}
  *	LBT_GUARD_END(known = false);
  *
- * Mapping a segment may fail with any error: no memory, no file descriptor, no
- * right, one of the server's own ("cannot attach the same segment more than
- * once", after a first failure).  The block leaves by its end, not by return,
- * and has nothing else to clean up.  The caller is not handling an error.
- * While the process exits, an error ends it at once.
+ * The block leaves by its end, not by return, and has nothing else to clean
+ * up.  The caller is not handling an error.  While the process exits, an error
+ * ends it at once.
  *
  * After an error all LWLocks are released, whoever took them.  So where
  * interrupts are held, as they are while a process holds an LWLock or a page's

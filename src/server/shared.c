@@ -12,7 +12,7 @@
 #include "storage/shmem.h"
 
 /* Change it with the layout: a new library must not find an old block. */
-#define BLOCK_NAME "learnedbtree 6"
+#define BLOCK_NAME "learnedbtree 7"
 
 static Size block_size;
 static LbtSharedInit block_init;
@@ -27,8 +27,6 @@ zero_and_init(void *mem)
 	memset(mem, 0, block_size);
 	block_init(mem);
 }
-
-/* ---- in main shared memory: requested at server start, mapped by all ---- */
 
 static void
 request_block(void)
@@ -64,8 +62,6 @@ lbt_shared_declare(Size size, LbtSharedInit init)
 	previous_startup_hook = shmem_startup_hook;
 	shmem_startup_hook = make_block;
 }
-
-/* ---- in a named segment ---- */
 
 #if PG_VERSION_NUM >= 190000
 static void

@@ -49,17 +49,13 @@ struct LbtStream
 };
 
 /* Does the operating system read ahead when it is told to? */
-static bool
-takes_advice(void)
-{
 #ifndef USE_PREFETCH
-	return false;
+#define TAKES_ADVICE false
 #elif PG_VERSION_NUM >= 160000
-	return (io_direct_flags & IO_DIRECT_DATA) == 0;
+#define TAKES_ADVICE ((io_direct_flags & IO_DIRECT_DATA) == 0)
 #else
-	return true;
+#define TAKES_ADVICE true
 #endif
-}
 
 LbtStream *
 lbt_stream_begin(MemoryContext context, Relation rel, bool all, LbtNextBlock next, void *state)
@@ -67,22 +63,17 @@ lbt_stream_begin(MemoryContext context, Relation rel, bool all, LbtNextBlock nex
 	int			max_distance = get_tablespace_io_concurrency(rel->rd_rel->reltablespace);
 	LbtStream  *stream;
 
-	if (max_distance == 0 || !takes_advice())
+	if (max_distance == 0 || !TAKES_ADVICE)
 		return NULL;
-	stream = MemoryContextAlloc(context,
-								offsetof(LbtStream, asked) + (max_distance + 1) * sizeof(Asked));
+	stream = MemoryContextAllocZero(context, offsetof(LbtStream, asked) +
+									(max_distance + 1) * sizeof(Asked));
 	stream->rel = rel;
 	stream->nblocks = RelationGetNumberOfBlocks(rel);
 	stream->next = next;
 	stream->state = state;
-	stream->ended = false;
-	stream->idle = stream->unnamed = 0;
 	stream->distance = all ? max_distance : 1;
 	stream->max_distance = max_distance;
 	stream->last = InvalidBlockNumber;
-	stream->run = 0;
-	stream->first = 0;
-	stream->nasked = 0;
 	return stream;
 }
 

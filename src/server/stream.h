@@ -17,11 +17,10 @@
  * and when it is of no use: when many blocks in a row were in shared buffers
  * anyway, or none of those that its caller reaches has been named.
  *
- * A stream pins nothing, locks nothing, and waits for nothing: the process
- * that reads a block finds it in the operating system's cache.  (The server's
- * read streams pin what they have read until it is asked for, so VACUUM waits
- * until the scan is asked for a row; and they are slower at scattered leaves
- * or rows.)  With direct I/O (debug_io_direct) nothing is read ahead.
+ * A stream pins, locks and waits for nothing: a later read finds the block in
+ * the operating system's cache.  (The server's read streams pin what they have
+ * read, so VACUUM waits until the scan is asked for a row; and they are slower
+ * at scattered blocks.)  With direct I/O nothing is read ahead.
  */
 #ifndef LBT_STREAM_H
 #define LBT_STREAM_H
@@ -34,10 +33,9 @@
 typedef struct LbtStream LbtStream;
 
 /*
- * Names the next block; false if there is none.  Called at any time within
+ * Names the next block; false if there is none.  Called within
  * lbt_stream_start() and lbt_stream_reach(); holds no lock on return.  May
- * read pages and use other streams.  Blocks that are not in the file are left
- * out.
+ * read pages and use other streams.  Blocks beyond the file are left out.
  */
 typedef bool (*LbtNextBlock) (void *state, BlockNumber *block);
 

@@ -21,18 +21,14 @@
 
 PG_FUNCTION_INFO_V1(learnedbtree_check);
 
-/* A place between two items. */
-typedef struct Position
-{
-	BlockNumber block;
-	OffsetNumber offset;		/* item right of it; none: rightmost leaf */
-} Position;
-
-/* The position on a locked leaf, or further right; gives up lock and pin. */
-static Position
+/*
+ * The position on a locked leaf, or further right, by the item right of it;
+ * that need not exist on the rightmost leaf.  Gives up lock and pin.
+ */
+static ItemPointerData
 position_of(Relation rel, Buffer buf, OffsetNumber offset)
 {
-	Position	position;
+	ItemPointerData position;
 
 	for (;;)
 	{
@@ -45,16 +41,14 @@ position_of(Relation rel, Buffer buf, OffsetNumber offset)
 		opaque = BTPageGetOpaque(BufferGetPage(buf));
 		offset = P_FIRSTDATAKEY(opaque);
 	}
-	position.block = BufferGetBlockNumber(buf);
-	position.offset = offset;
+	ItemPointerSet(&position, BufferGetBlockNumber(buf), offset);
 	_bt_relbuf(rel, buf);
 	return position;
 }
 
 /*
  * Look a bound up, the separator of this leaf; an error if what is proven is
- * not where the descent leads.  Counted here only: the index's statistics are
- * about users' lookups.
+ * not where the descent leads.  The index's statistics do not count it.
  */
 static void
 try_bound(Relation rel, LbtIndex *index, const LbtBound *bound, BlockNumber leaf, uint64 *counts)
@@ -65,8 +59,8 @@ try_bound(Relation rel, LbtIndex *index, const LbtBound *bound, BlockNumber leaf
 	LbtOutcome	outcome;
 	Buffer		buf = lbt_locate(rel, index, bound, snapshot, &offset, &target, &outcome);
 	BlockNumber proven;
-	Position	landed;
-	Position	descended = {.block = InvalidBlockNumber};
+	ItemPointerData landed;
+	ItemPointerData descended;
 
 	counts[LBT_EV_LOOKUP]++;
 	counts[outcome.event]++;
@@ -76,9 +70,10 @@ try_bound(Relation rel, LbtIndex *index, const LbtBound *bound, BlockNumber leaf
 	proven = BufferGetBlockNumber(buf);
 	landed = position_of(rel, buf, offset);
 	buf = lbt_descend(rel, index, bound, false, snapshot, &offset);
+	ItemPointerSetInvalid(&descended);
 	if (BufferIsValid(buf))
 		descended = position_of(rel, buf, offset);
-	if (landed.block != descended.block || landed.offset != descended.offset)
+	if (!ItemPointerEquals(&landed, &descended))
 		ereport(ERROR,
 				(errcode(ERRCODE_INDEX_CORRUPTED),
 				 errmsg("a lookup in index \"%s\" that was proven is not where the descent leads",
@@ -86,7 +81,8 @@ try_bound(Relation rel, LbtIndex *index, const LbtBound *bound, BlockNumber leaf
 				 errdetail("%s the separator of block %u: block %u was predicted and block %u proven, which is item %u of "
 						   "block %u; the descent leads to item %u of block %u.",
 						   bound->past ? "Behind" : "At", leaf, target.block, proven,
-						   landed.offset, landed.block, descended.offset, descended.block),
+						   landed.ip_posid, ItemPointerGetBlockNumber(&landed),
+						   descended.ip_posid, ItemPointerGetBlockNumberNoCheck(&descended)),
 				 errhint("Set learnedbtree.enable to off, and REINDEX; if the file has come to no harm, report it as an "
 						 "error of learnedbtree.")));
 }
@@ -94,9 +90,8 @@ try_bound(Relation rel, LbtIndex *index, const LbtBound *bound, BlockNumber leaf
 /*
  * Look every separator up: as the lower bound of a scan, counted in counts[0],
  * and as an upper one, in counts[1].  False, with worthless counts, when there
- * is no model, or it went away.
- *
- * Lock out writers and VACUUM: both ways have to see the same tree.
+ * is no model, or it went away.  The caller has locked out writers and VACUUM:
+ * both ways have to see the same tree.
  */
 static bool
 check_lookups(Relation rel, LbtIndex *index, uint64 counts[2][LBT_NEVENTS])
@@ -133,33 +128,28 @@ check_lookups(Relation rel, LbtIndex *index, uint64 counts[2][LBT_NEVENTS])
 	return ready && index->state == LBT_READY;
 }
 
-/* Open the argument's index; writers and VACUUM stay out until we commit. */
-static Relation
-open_index(FunctionCallInfo fcinfo)
-{
-	Relation	rel = lbt_open_argument(fcinfo, AccessShareLock, false);
-	Oid			table = rel->rd_index->indrelid;
-
-	/*
-	 * It is the caller's, who may take a lock that others wait for: first the
-	 * table's, as all others do.
-	 */
-	index_close(rel, AccessShareLock);
-	LockRelationOid(table, ShareLock);
-	return lbt_open_argument(fcinfo, AccessShareLock, false);
-}
-
 Datum
 learnedbtree_check(PG_FUNCTION_ARGS)
 {
-	Relation	rel = open_index(fcinfo);
-	LbtIndex   *index = lbt_index_get(rel);
+	Relation	rel = lbt_open_argument(fcinfo, AccessShareLock, false);
+	Oid			table = rel->rd_index->indrelid;
+	LbtIndex   *index;
 	LbtRegistered model;
 	uint64		both[2][LBT_NEVENTS] = {0};
-	uint64	   *counts = both[0];	/* both are about the same leaves */
+	const uint64 *counts = both[0]; /* both are about the same leaves */
 	const char *reason;
-	bool		counted = lbt_trainable(rel, index, &reason) && check_lookups(rel, index, both);
+	bool		counted;
 	LbtRow		row = {0};
+
+	/*
+	 * It is the caller's, who may lock writers and VACUUM out until the end
+	 * of the transaction.  All lock the table first.
+	 */
+	index_close(rel, AccessShareLock);
+	LockRelationOid(table, ShareLock);
+	rel = lbt_open_argument(fcinfo, AccessShareLock, false);
+	index = lbt_index_get(rel);
+	counted = lbt_trainable(rel, index, &reason) && check_lookups(rel, index, both);
 
 	/* Ask this last, so that it tells why there are no counts. */
 	lbt_row_add_text(&row, lbt_model_state(rel, index, &model, &reason));

@@ -1,6 +1,5 @@
 /*
- * functions.c - functions about indexes and their models, and what the views
- * show of them; see functions.h.
+ * functions.c - what functions and views tell of indexes and their models.
  */
 #include "sql/functions.h"
 
@@ -46,6 +45,19 @@ static const struct
 
 /* ---- arguments and results ---- */
 
+/* The error code where an index has no model. */
+static int
+refusal_code(Relation rel)
+{
+	bool		unlogged = rel->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED;
+
+	if (rel->rd_rel->relkind != RELKIND_INDEX ||
+		(!lbt_is_btree(rel) && rel->rd_rel->relam != lbt_am_oid()))
+		return ERRCODE_WRONG_OBJECT_TYPE;
+	return rel->rd_index->indisvalid && !unlogged ? ERRCODE_FEATURE_NOT_SUPPORTED :
+		ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
+}
+
 Relation
 lbt_open_argument(FunctionCallInfo fcinfo, LOCKMODE lock, bool only_look)
 {
@@ -65,7 +77,7 @@ lbt_open_argument(FunctionCallInfo fcinfo, LOCKMODE lock, bool only_look)
 	reason = lbt_index_unfit(rel, true);
 	if (reason)
 		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				(errcode(refusal_code(rel)),
 				 errmsg("\"%s\" has no model: %s", RelationGetRelationName(rel), reason)));
 	if (!lbt_relation_ownercheck(RelationGetRelid(rel), GetUserId()) &&
 		!(only_look && has_privs_of_role(GetUserId(), ROLE_PG_MONITOR)))
@@ -98,7 +110,6 @@ const char *
 lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char **reason)
 {
 	const char *refusal = NULL;
-	bool		ignored;
 
 	memset(model, 0, sizeof(*model));
 	if (!lbt_trainable(rel, index, reason))
@@ -107,7 +118,7 @@ lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char 
 	if (index->shareable)
 		lbt_registry_describe(&index->file, model, NULL);
 	if (lbt_is_btree(rel))
-		refusal = lbt_serve_refusal(rel, &ignored);
+		refusal = lbt_serve_refusal(rel);
 	*reason = refusal ? psprintf("not served in this session: %s", refusal) :
 		!lbt_enable && model->state == LBT_READY ? "not used: learnedbtree.enable is off" :
 		state_words[model->state].reason;
@@ -275,16 +286,14 @@ describe_index(Relation index, LbtRow *row)
 	BlockNumber nblocks = reason ? 0 : RelationGetNumberOfBlocks(index);
 	LbtNamesItem item;
 	bool		readable;
-	bool		ignored;
 	const char *model_reason;
 	LbtRegistered model;
 
-	/* The view is of many indexes: nothing about one may fail it. */
 	if (nblocks > 0 && !lbt_bt_meta_is_good(index))
 		reason = "its metapage is damaged";
 	readable = reason == NULL;
 	if (readable && lbt_is_btree(index))
-		reason = lbt_serve_refusal(index, &ignored);
+		reason = lbt_serve_refusal(index);
 	else if (readable)
 		(void) lbt_trainable(index, lbt_index_get(index), &reason);
 	if (reason == NULL && !lbt_enable)
@@ -308,7 +317,7 @@ learnedbtree_index_status(PG_FUNCTION_ARGS)
 	Relation	index = NULL;
 	LbtRow		row = {0};
 
-	/* The view is of many indexes, and should not wait for any. */
+	/* The view is of many indexes: do not wait for one, or fail on it. */
 	if (ConditionalLockRelationOid(oid, AccessShareLock))
 	{
 		index = try_relation_open(oid, NoLock);

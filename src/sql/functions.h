@@ -13,11 +13,10 @@
 #include "utils/rel.h"
 
 /*
- * Open a function's first argument, a btree or learnedbtree index of the
- * caller's, under this lock, or raise an error that names what is wrong: NULL,
- * no such relation, not an index, a catalog's, of another access method,
- * partitioned, invalid, temporary in another session, or not the caller's.
- * With only_look members of pg_monitor need not own it.
+ * Open a function's first argument, an index that is fit to look into
+ * (lbt_index_unfit()) and the caller's, under this lock, or raise an error
+ * that says what is wrong.  With only_look members of pg_monitor need not own
+ * it.
  */
 extern Relation lbt_open_argument(FunctionCallInfo fcinfo, LOCKMODE lock, bool only_look);
 

@@ -97,6 +97,23 @@ budget_left(void)
 	return budget() - Min(budget(), MemoryContextMemAllocated(CurrentMemoryContext, true));
 }
 
+/* As many leaves as there may be memory for, in a model and here. */
+static Size
+max_leaves(void)
+{
+	Size		bytes = Min((Size) lbt_max_model_memory * 1024, budget());
+
+	return Min(bytes / sizeof(LbtLeaf), PG_UINT32_MAX / 2);
+}
+
+static void
+drop_separators(Harvest *h)
+{
+	if (h->separators)
+		MemoryContextDelete(h->separators);
+	h->separators = NULL;
+}
+
 /*
  * Make room for leaves, about as many as the file has blocks, and for their
  * separators, if there is memory for both.
@@ -107,8 +124,7 @@ make_room(Harvest *h)
 	Size		of_separator = h->spec->ncolumns * sizeof(LbtKeyValue);
 	Size		nblocks = RelationGetNumberOfBlocks(h->rel);
 
-	h->capacity = Min(Min((Size) lbt_max_model_memory * 1024, budget()) / sizeof(LbtLeaf),
-					  Min(nblocks + nblocks / 8 + 1024, PG_UINT32_MAX / 2));
+	h->capacity = Min(max_leaves(), nblocks + nblocks / 8 + 1024);
 	h->leaves = MemoryContextAllocHuge(CurrentMemoryContext, h->capacity * sizeof(LbtLeaf));
 
 	/* A single number is its code. */
@@ -119,6 +135,21 @@ make_room(Harvest *h)
 										  ALLOCSET_DEFAULT_SIZES);
 	h->values = MemoryContextAllocHuge(h->separators, h->capacity * of_separator);
 	h->nvalues = MemoryContextAllocHuge(h->separators, h->capacity);
+}
+
+/*
+ * More leaves than the file's size let expect: it has grown meanwhile.  False
+ * if there is no memory for more.  Keep no separators then.
+ */
+static bool
+make_more_room(Harvest *h)
+{
+	if (h->capacity >= max_leaves())
+		return false;
+	drop_separators(h);
+	h->capacity = Min(h->capacity * 2, max_leaves());
+	h->leaves = repalloc_huge(h->leaves, h->capacity * sizeof(LbtLeaf));
+	return true;
 }
 
 /* Add a leaf whose left separator is h->separator. */
@@ -138,8 +169,7 @@ add_leaf(Harvest *h, BlockNumber block)
 			   sizeof(LbtKeyValue) * h->nseparator);
 	}
 	else if (h->code_known && h->nseparator > 0)
-		leaf->min_code = lbt_keycode(&h->header->code, h->separator, h->nseparator,
-									 LBT_MISSING_LOW);
+		leaf->min_code = lbt_keycode(&h->header->code, h->separator, h->nseparator, false);
 	lbt_keycode_observe(h->learner, h->separator, h->nseparator);
 }
 
@@ -195,18 +225,14 @@ keep_separators(Harvest *h)
 	uint32		max_bytes = Min(lbt_separators_max_bytes(nleaves), room / 2);
 	LbtSeparatorKeys keys = {.values = h->values,.nvalues = h->nvalues,
 	.ncolumns = h->spec->ncolumns,.order = h->spec->order,.leaves = h->leaves};
-	Size		scratch_bytes = lbt_separators_scratch_bytes(nleaves);
 	void	   *separators;
-	void	   *scratch;
 
 	if (!lbt_separators_needed(&h->header->code, keys.ncolumns, h->leaves, nleaves) ||
-		max_bytes + scratch_bytes > budget_left())
+		max_bytes > budget_left())
 		return;
 	separators = MemoryContextAllocHuge(CurrentMemoryContext, max_bytes);
-	scratch = MemoryContextAllocHuge(CurrentMemoryContext, scratch_bytes);
 	h->header->separator_bytes = lbt_separators_build(&keys, nleaves, separators, max_bytes,
-													  scratch, &h->header->ties);
-	pfree(scratch);
+													  &h->header->ties);
 	h->trained->separators = separators;
 }
 
@@ -227,17 +253,14 @@ walk_leaves(Harvest *h)
 	{
 		/* Again: reading a page has ended it with its own wait event. */
 		pgstat_report_wait_start(lbt_wait_event(&event, "LearnedBtreeTrain"));
-		if (h->header->nleaves >= h->capacity)
+		if (h->header->nleaves >= h->capacity && !make_more_room(h))
 		{
 			h->trained->state = LBT_TOO_LARGE;
 			break;
 		}
 		if (h->separators && MemoryContextMemAllocated(h->separators, false) +
 			h->capacity * sizeof(LbtLeaf) > budget())
-		{
-			MemoryContextDelete(h->separators);
-			h->separators = NULL;
-		}
+			drop_separators(h);
 		if (walk.separator)
 			set_separator(h, walk.separator);
 		add_leaf(h, walk.block);
@@ -297,7 +320,7 @@ harvest(Harvest *h)
 	}
 	for (uint32 i = 0; h->separators && i < nleaves; i++)
 		leaves[i].min_code = lbt_keycode(code, &h->values[(Size) i * h->spec->ncolumns],
-										 h->nvalues[i], LBT_MISSING_LOW);
+										 h->nvalues[i], false);
 
 	/* Sort keys may contradict the separators' order: no damage. */
 	for (uint32 i = 1; h->spec->sort_keys && i < nleaves; i++)
@@ -395,10 +418,11 @@ train(Relation rel, LbtIndex *index, bool new_file)
 		if ((Size) trained.blocks * sizeof(int32) <= budget_left())
 			lbt_index_take_hints(index, h.leaves, header->nleaves, trained.blocks);
 	}
+	lbt_index_update(index);
 	if (trained.state == LBT_TOO_LARGE && index->state == LBT_READY)
 	{
 		/* An old model is better than none; pause. */
-		lbt_registry_unclaim(&index->file, LBT_FAILED);
+		LBT_GUARDED(lbt_registry_unclaim(&index->file, LBT_FAILED), (void) 0);
 		return LBT_TOO_LARGE;
 	}
 	lbt_count(index, LBT_EV_TRAINING);

@@ -81,7 +81,7 @@ key_code(PG_FUNCTION_ARGS)
 			values[i] = PointerGetDatum(PG_DETOAST_DATUM_PACKED(values[i]));
 		(void) lbt_keyspec_argument(column, InvalidOid, values[i], &key[i], palloc(LBT_SCRATCH_BYTES));
 	}
-	code = lbt_keycode(&learned->code, key, n, LBT_MISSING_LOW);
+	code = lbt_keycode(&learned->code, key, n, false);
 	index_close(rel, AccessShareLock);
 	return DirectFunctionCall3(numeric_in, CStringGetDatum(psprintf(UINT64_FORMAT, code)),
 							   ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1));

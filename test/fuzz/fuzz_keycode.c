@@ -27,7 +27,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		lbt_keycode_observe(&learner, separator.values, separator.nvalues);
 	}
 	lbt_keycode_finish(&learner, &code);
-	CHECK(lbt_keycode_valid(&code), "a learned code is not valid");
+	CHECK(lbt_keycode_bytes(&code) > 0, "a learned code is not valid");
 
 	for (int i = 0; i < MAX_SEARCH_KEYS; i++)
 	{

@@ -37,7 +37,7 @@ read_case(Input *input, Case *c)
 	for (uint32_t i = 1; i < c->nseparators; i++)
 	{
 		c->separators[i] = read_bound(input, &c->columns, &seen, &strings);
-		c->separators[i].missing = LBT_MISSING_LOW;
+		c->separators[i].high = false;
 	}
 	sort_bounds(&c->columns, c->separators, c->nseparators);
 	c->separated = make_separated(&c->columns, c->separators, c->nseparators, max_bytes);
@@ -66,7 +66,7 @@ check_all(const Case *c)
 		told = told && is_told(c, &c->separators[i]);
 	for (int i = 0; i < MAX_SEARCH_KEYS; i++)
 	{
-		bool		past = c->keys[i].missing == LBT_MISSING_HIGH;
+		bool		past = c->keys[i].high;
 		uint32_t	found = find_leaf(&c->separated, &c->keys[i], past);
 		uint32_t	naive = naive_leaf(&c->columns, c->separators, c->nseparators, &c->keys[i], past);
 

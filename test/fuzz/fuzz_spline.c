@@ -99,8 +99,7 @@ open_and_use(void *memory, size_t bytes)
 			for (int v = 0; v < LBT_CODE_COLUMNS; v++)
 				values[v] = (LbtKeyValue) {.ordered = rng_any_width(&rng),.isnull = rng_below(&rng, 4) == 0,
 				.bytes = memory,.length = (uint32_t) rng_below(&rng, bytes + 1)};
-			lbt_keycode(model.code, values, i % (LBT_CODE_COLUMNS + 1),
-						i & 1 ? LBT_MISSING_HIGH : LBT_MISSING_LOW);
+			lbt_keycode(model.code, values, i % (LBT_CODE_COLUMNS + 1), i & 1);
 		}
 	}
 }

@@ -77,7 +77,7 @@ read_bound(Input *input, const KeyColumns *columns, KeyBound *seen, Strings *str
 
 	if (how & 1)
 		bound.nvalues = (how >> 2) % (columns->ncolumns + 1);
-	bound.missing = how & 2 ? LBT_MISSING_HIGH : LBT_MISSING_LOW;
+	bound.high = how & 2;
 	for (int i = 0; i < bound.nvalues; i++)
 	{
 		bound.values[i] = columns->order[i].bytes ?

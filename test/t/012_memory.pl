@@ -20,7 +20,7 @@ my $indexes = 12;
 my $node = PostgreSQL::Test::Cluster->new('memory');
 $node->init;
 configure_node($node);
-$node->append_conf('postgresql.conf', "max_connections = 250\ndynamic_shared_memory_type = mmap\n");
+$node->append_conf('postgresql.conf', "max_connections = 250\nmax_prepared_transactions = 2\ndynamic_shared_memory_type = mmap\n");
 # Sessions with the library see drops.
 $node->append_conf('postgresql.conf', "session_preload_libraries = 'learnedbtree'\n");
 $node->start;
@@ -112,6 +112,19 @@ $sleepers->kill_kill;
 undef $sleepers;
 wait_until($node, "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'idle'");
 is($node->safe_psql('postgres', $balance), '0', 'when they have gone, too');
+
+# ---- a session that drops and replaces indexes, and then does nothing ----
+
+$node->safe_psql('postgres', 'CREATE INDEX t_drop ON t USING learnedbtree (k); CREATE INDEX t_again ON t USING learnedbtree (j)');
+my $dba = $node->background_psql('postgres');
+$dba->query_safe('BEGIN; DROP INDEX t_drop; REINDEX INDEX t_again; COMMIT');
+is($node->safe_psql('postgres', $balance), '0', 'models of dropped and replaced indexes go at the commit');
+$dba->query_safe("BEGIN; DROP INDEX t_again; PREPARE TRANSACTION 'p'");
+my $counts = q{SELECT trainings > 0 FROM learnedbtree_stat WHERE indexrelname = 't_again'};
+$dba->query_safe("ROLLBACK PREPARED 'p'");
+is($node->safe_psql('postgres', $counts), 't', 'what is prepared and rolled back loses nothing');
+$dba->query_safe('DROP INDEX t_again');
+$dba->quit;
 
 # ---- the cap ----
 

@@ -333,6 +333,12 @@ foreach my $encoding (sort keys %matches)
 		"$encoding: and serves");
 }
 
+# A role's list applies in databases of other encodings, in which its bytes may be half a character.
+$node->safe_psql('latin1', "ALTER ROLE CURRENT_USER SET learnedbtree.btree_indexes = '\xc3\xa9?'");
+is( $node->safe_psql('euc_jp', q{DO $$ BEGIN EXECUTE format('CREATE INDEX %I ON t (k)', convert_from('\xe9a1', 'EUC_JP')); END $$; SELECT count(*) FROM t WHERE k = 5}),
+	'1', 'a list of another encoding matches nothing');
+$node->safe_psql('postgres', 'ALTER ROLE CURRENT_USER RESET learnedbtree.btree_indexes');
+
 # ---- values in the server's file that are no lists ----
 
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET ALL');

@@ -35,7 +35,7 @@ typedef struct KeyBound
 {
 	LbtKeyValue values[MAX_COLUMNS];
 	int			nvalues;
-	LbtMissing	missing;
+	bool		high;
 } KeyBound;
 
 typedef struct KeyColumns
@@ -69,6 +69,9 @@ typedef struct Separated
 	uint32_t	ties;			/* ... and its separator, as far as it is kept */
 	bool		needed;			/* a server would keep them */
 } Separated;
+
+/* Say how keys' columns are ordered; runs has LBT_TIE_RUNS, and is cleared. */
+extern void set_columns(LbtSeparators *separators, const KeyColumns *columns, LbtTieRun *runs);
 
 /* Learn from bounds in order, the first of which stands for minus infinity and should have no values. */
 extern Separated make_separated(const KeyColumns *columns, const KeyBound *bounds, uint32_t nleaves,

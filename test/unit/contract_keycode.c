@@ -44,8 +44,8 @@ compare_bounds(const KeyColumns *columns, const KeyBound *a, const KeyBound *b)
 	}
 
 	/* A complete key is itself; the prefix of one is below or above all keys that begin with it. */
-	a_side = a->nvalues == columns->ncolumns ? 0 : a->missing == LBT_MISSING_LOW ? -1 : 1;
-	b_side = b->nvalues == columns->ncolumns ? 0 : b->missing == LBT_MISSING_LOW ? -1 : 1;
+	a_side = a->nvalues == columns->ncolumns ? 0 : a->high ? 1 : -1;
+	b_side = b->nvalues == columns->ncolumns ? 0 : b->high ? 1 : -1;
 	if (a->nvalues == b->nvalues)
 		return a_side - b_side;
 	return a->nvalues < b->nvalues ? a_side : -b_side;
@@ -72,6 +72,6 @@ void
 check_code_order(const LbtKeyCode *code, const KeyColumns *columns, const KeyBound *a,
 				 const KeyBound *b)
 {
-	check_order(columns, a, lbt_keycode(code, a->values, a->nvalues, a->missing),
-				b, lbt_keycode(code, b->values, b->nvalues, b->missing));
+	check_order(columns, a, lbt_keycode(code, a->values, a->nvalues, a->high),
+				b, lbt_keycode(code, b->values, b->nvalues, b->high));
 }

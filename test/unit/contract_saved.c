@@ -39,7 +39,7 @@ decode(const uint8_t *bytes, size_t len, LbtKeyCode *code, uint32_t nleaves)
 		free(leaves);
 		return NULL;
 	}
-	CHECK(lbt_keycode_valid(code), "no valid key code");
+	CHECK(lbt_keycode_bytes(code) > 0, "no valid key code");
 	CHECK(leaves[0].min_code == 0, "the first code is %llu", (unsigned long long) leaves[0].min_code);
 	for (uint32_t i = 0; i < nleaves; i++)
 	{

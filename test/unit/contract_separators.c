@@ -33,11 +33,19 @@ learn_code(Separated *s, const KeyBound *bounds)
 		lbt_keycode_observe(learner, bounds[i].values, bounds[i].nvalues);
 	lbt_keycode_finish(learner, &s->code);
 	free(learner);
-	CHECK(lbt_keycode_valid(&s->code), "a learned code is not valid");
+	CHECK(lbt_keycode_bytes(&s->code) > 0, "a learned code is not valid");
 	for (uint32_t i = 0; i < s->nleaves; i++)
-		s->leaves[i] = (LbtLeaf) {.min_code = i > 0 ? lbt_keycode(&s->code, bounds[i].values, bounds[i].nvalues,
-																  LBT_MISSING_LOW) : 0,.block = i + 1};
+		s->leaves[i] = (LbtLeaf) {.min_code = i > 0 ? lbt_keycode(&s->code, bounds[i].values, bounds[i].nvalues, false) : 0,.block = i + 1};
 	s->code_ties = lbt_leaf_ties(s->leaves, s->nleaves);
+}
+
+void
+set_columns(LbtSeparators *separators, const KeyColumns *columns, LbtTieRun *runs)
+{
+	separators->ncolumns = columns->ncolumns < LBT_CODE_COLUMNS ? columns->ncolumns : LBT_CODE_COLUMNS;
+	separators->order = columns->order;
+	separators->runs = runs;
+	memset(runs, 0, sizeof(LbtTieRun) * LBT_TIE_RUNS);
 }
 
 Separated
@@ -50,7 +58,6 @@ make_separated(const KeyColumns *columns, const KeyBound *bounds, uint32_t nleav
 	LbtSeparatorKeys keys = {.values = values,.nvalues = nvalues,.ncolumns = ncolumns,.order = columns->order,
 	.leaves = s.leaves};
 	void	   *room = test_alloc(max_bytes);
-	void	   *scratch = test_alloc(lbt_separators_scratch_bytes(nleaves));
 	uint32_t	bytes;
 
 	learn_code(&s, bounds);
@@ -60,19 +67,18 @@ make_separated(const KeyColumns *columns, const KeyBound *bounds, uint32_t nleav
 		memcpy(&values[i * (size_t) ncolumns], bounds[i].values, (size_t) ncolumns * sizeof(LbtKeyValue));
 	}
 	s.needed = lbt_separators_needed(&s.code, ncolumns, s.leaves, nleaves);
-	bytes = lbt_separators_build(&keys, nleaves, room, max_bytes, scratch, &s.ties);
+	bytes = lbt_separators_build(&keys, nleaves, room, max_bytes, &s.ties);
 	CHECK(bytes <= max_bytes, "separators of %u bytes, allowed were %u", bytes, max_bytes);
 	s.memory = bytes > 0 ? test_copy(room, bytes) : NULL;
 	CHECK(lbt_separators_open(s.memory, bytes, nleaves, &s.separators), "separators of %u bytes were refused", bytes);
 	s.runs = test_alloc(LBT_TIE_RUNS * sizeof(LbtTieRun));
-	lbt_separators_set_columns(&s.separators, columns->order, ncolumns, s.runs);
+	set_columns(&s.separators, columns, s.runs);
 	if (bytes == 0)
 		s.ties = s.code_ties;
 	CHECK(s.ties <= s.code_ties, "%u ties, %u of codes alone", s.ties, s.code_ties);
 	free(values);
 	free(nvalues);
 	free(room);
-	free(scratch);
 	return s;
 }
 
@@ -82,7 +88,7 @@ tied_key(const LbtKeyCode *code, const KeyBound *key, bool past)
 	return (LbtTiedKey)
 	{
 		.values = key->values,.nvalues = key->nvalues,.past = past,.fraction = 0.5,
-			.code = lbt_keycode(code, key->values, key->nvalues, past ? LBT_MISSING_HIGH : LBT_MISSING_LOW)
+			.code = lbt_keycode(code, key->values, key->nvalues, past)
 	};
 }
 
@@ -135,7 +141,7 @@ naive_leaf(const KeyColumns *columns, const KeyBound *bounds, uint32_t nleaves, 
 	KeyBound	position = *key;
 	uint32_t	slot = 0;
 
-	position.missing = past ? LBT_MISSING_HIGH : LBT_MISSING_LOW;
+	position.high = past;
 	for (uint32_t i = 1; i < nleaves; i++)
 	{
 		int			cmp = compare_bounds(columns, &position, &bounds[i]);
@@ -191,8 +197,7 @@ use_separated_model(LbtModel *model, const KeyColumns *columns, const KeyBound *
 	check_in_bounds(model, model->nleaves);
 	if (!fits(model, columns))
 		return;
-	lbt_separators_set_columns(&model->separators, columns->order,
-							   columns->ncolumns < LBT_CODE_COLUMNS ? columns->ncolumns : LBT_CODE_COLUMNS, runs);
+	set_columns(&model->separators, columns, runs);
 	for (int from = 0; from < nkeys; from += LBT_SEPARATORS_GROUP)
 	{
 		LbtTiedKey	group[LBT_SEPARATORS_GROUP];

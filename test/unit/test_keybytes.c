@@ -49,7 +49,7 @@ any_bound(Rng *rng, const Scheme *scheme, const KeyBound *other, uint8_t (*room)
 
 	if (rng_below(rng, 5) == 0)
 		bound.nvalues = (int) rng_below(rng, (uint64_t) ncolumns + 1);
-	bound.missing = rng_below(rng, 2) ? LBT_MISSING_HIGH : LBT_MISSING_LOW;
+	bound.high = rng_below(rng, 2) != 0;
 	for (int i = 0; i < bound.nvalues; i++)
 	{
 		const LbtKeyValue *old = other != NULL && i < other->nvalues ? &other->values[i] : NULL;
@@ -102,7 +102,7 @@ learn(Rng *rng, Scheme *scheme, int nseparators)
 							(int) rng_below(rng, (uint64_t) scheme->columns.ncolumns + 1));
 	}
 	lbt_keycode_finish(&learner, &scheme->code);
-	CHECK(lbt_keycode_valid(&scheme->code), "a learned code of %d columns is not valid",
+	CHECK(lbt_keycode_bytes(&scheme->code) > 0, "a learned code of %d columns is not valid",
 		  scheme->columns.ncolumns);
 }
 
@@ -211,13 +211,13 @@ decimal_digits(const void *arg)
 		uint8_t		room[STRING_ROOM];
 		LbtKeyValue value = usual_string(&rng, &kind, room);
 
-		codes[0] = lbt_keycode(&code, &value, 1, LBT_MISSING_LOW);
+		codes[0] = lbt_keycode(&code, &value, 1, false);
 		for (int at = 4; at < 23; at++)
 		{
 			uint8_t		old = room[at];
 
 			room[at] = old == '9' ? '0' : old + 1;
-			codes[1] = lbt_keycode(&code, &value, 1, LBT_MISSING_LOW);
+			codes[1] = lbt_keycode(&code, &value, 1, false);
 			CHECK(old == '9' ? codes[1] < codes[0] : codes[1] > codes[0], "digit %d does not count", at);
 			room[at] = old;
 		}
@@ -244,7 +244,7 @@ hexadecimal_digits(const void *arg)
 		lbt_keycode_observe(&learner, &value, 1);
 	}
 	lbt_keycode_finish(&learner, &code);
-	CHECK(lbt_keycode_valid(&code) && code.ndigits == 16, "%d digits", code.ndigits);
+	CHECK(lbt_keycode_bytes(&code) > 0 && code.ndigits == 16, "%d digits", code.ndigits);
 	for (int round = 0; round < 20000; round++)
 	{
 		uint64_t	low,
@@ -254,11 +254,11 @@ hexadecimal_digits(const void *arg)
 
 		value = usual_string(&rng, &kind, room);
 		room[at] = (uint8_t) hex[9];
-		low = lbt_keycode(&code, &value, 1, LBT_MISSING_LOW);
+		low = lbt_keycode(&code, &value, 1, false);
 		room[at] = 'B';
-		between = lbt_keycode(&code, &value, 1, LBT_MISSING_LOW);
+		between = lbt_keycode(&code, &value, 1, false);
 		room[at] = (uint8_t) hex[10];
-		high = lbt_keycode(&code, &value, 1, LBT_MISSING_LOW);
+		high = lbt_keycode(&code, &value, 1, false);
 		CHECK(desc ? high <= between && between <= low && high < low :
 			  low <= between && between <= high && low < high, "digit %d does not count", at);
 	}
@@ -278,10 +278,10 @@ random_bytes(const void *arg)
 	{
 		uint8_t		room[STRING_ROOM];
 		LbtKeyValue value = usual_string(&rng, kind, room);
-		uint64_t	before = lbt_keycode(&code, &value, 1, LBT_MISSING_LOW);
+		uint64_t	before = lbt_keycode(&code, &value, 1, false);
 
 		room[7] ^= 1;
-		CHECK(lbt_keycode(&code, &value, 1, LBT_MISSING_LOW) != before, "the eighth byte does not count");
+		CHECK(lbt_keycode(&code, &value, 1, false) != before, "the eighth byte does not count");
 	}
 }
 
@@ -316,8 +316,8 @@ cut_strings(const void *arg)
 		if (round == 2000)
 			for (int i = 0; i < 2; i++)
 				lbt_keycode_finish(&learner[i], &code[i]);
-		CHECK(lbt_keycode(&code[0], &value, 1, LBT_MISSING_LOW) ==
-			  lbt_keycode(&code[1], &cut, 1, LBT_MISSING_LOW), "a cut string has another code");
+		CHECK(lbt_keycode(&code[0], &value, 1, false) ==
+			  lbt_keycode(&code[1], &cut, 1, false), "a cut string has another code");
 	}
 	CHECK(memcmp(&code[0], &code[1], sizeof(LbtKeyCode)) == 0, "cut strings teach something else");
 	CHECK(code[0].column[0].prefix_length == LBT_CODE_PREFIX, "not all of the prefix is used");
@@ -352,7 +352,7 @@ string_before_number(const void *arg)
 			int			length = i % 11 == 0 ? snprintf(text, sizeof(text), "%d", i / 11) :
 				snprintf(text, sizeof(text), "%d%d", i / 11, i % 11 - 1);
 			LbtKeyValue key[2] = {{.bytes = (const uint8_t *) text,.length = (uint32_t) length}, {.ordered = n}};
-			uint64_t	now = lbt_keycode(&code, key, 2, LBT_MISSING_LOW);
+			uint64_t	now = lbt_keycode(&code, key, 2, false);
 
 			CHECK((i == 0 && n == 0) || now > last, "(%s, %d) is not above what is below it", text, (int) n);
 			last = now;

@@ -152,7 +152,7 @@ random_bound(Rng *rng, const Scheme *scheme)
 
 	if (rng_below(rng, 4) == 0)
 		bound.nvalues = (int) rng_below(rng, (uint64_t) ncolumns + 1);
-	bound.missing = rng_below(rng, 2) ? LBT_MISSING_HIGH : LBT_MISSING_LOW;
+	bound.high = rng_below(rng, 2) != 0;
 	for (int i = 0; i < bound.nvalues; i++)
 		bound.values[i] = random_value(rng, scheme, i);
 	return bound;
@@ -200,7 +200,7 @@ learn(Rng *rng, Scheme *scheme, int nseparators)
 		lbt_keycode_observe(&learner, separator.values, separator.nvalues);
 	}
 	lbt_keycode_finish(&learner, &scheme->code);
-	CHECK(lbt_keycode_valid(&scheme->code), "a learned code of %d columns is not valid",
+	CHECK(lbt_keycode_bytes(&scheme->code) > 0, "a learned code of %d columns is not valid",
 		  scheme->columns.ncolumns);
 }
 
@@ -255,9 +255,8 @@ prefixes_enclose(const void *arg)
 		key = random_bound(&rng, &scheme);
 		for (int length = 0; length <= key.nvalues; length++)
 		{
-			uint64_t	inner_low = lbt_keycode(&scheme.code, key.values, length, LBT_MISSING_LOW);
-			uint64_t	inner_high = lbt_keycode(&scheme.code, key.values, length,
-												 LBT_MISSING_HIGH);
+			uint64_t	inner_low = lbt_keycode(&scheme.code, key.values, length, false);
+			uint64_t	inner_high = lbt_keycode(&scheme.code, key.values, length, true);
 
 			CHECK(low <= inner_low && inner_low <= inner_high && inner_high <= high,
 				  "%d of %d columns: [%llu, %llu] is not within [%llu, %llu]", length,
@@ -299,12 +298,12 @@ single_column(const void *arg)
 		const uint64_t values[] = {0, 1, 999, 1000, 1500, 2000, 2001, UINT64_MAX};
 
 		for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
-			CHECK(lbt_keycode(&code, &(LbtKeyValue) {.ordered = values[i]}, 1, LBT_MISSING_LOW) ==
+			CHECK(lbt_keycode(&code, &(LbtKeyValue) {.ordered = values[i]}, 1, false) ==
 				  values[i], "the code is not the value, trained on others");
-		CHECK(lbt_keycode(&code, &null, 1, LBT_MISSING_LOW) == (nulls_first ? 0 : UINT64_MAX),
+		CHECK(lbt_keycode(&code, &null, 1, false) == (nulls_first ? 0 : UINT64_MAX),
 			  "NULL is not at its end");
-		CHECK(lbt_keycode(&code, &null, 0, LBT_MISSING_LOW) == 0 &&
-			  lbt_keycode(&code, &null, 0, LBT_MISSING_HIGH) == UINT64_MAX,
+		CHECK(lbt_keycode(&code, &null, 0, false) == 0 &&
+			  lbt_keycode(&code, &null, 0, true) == UINT64_MAX,
 			  "no columns are not both ends");
 	}
 }
@@ -341,8 +340,8 @@ tells_keys_apart(const void *arg)
 		}
 		check_code_order(&code, &columns, &keys[0], &keys[1]);
 		same = compare_bounds(&columns, &keys[0], &keys[1]) == 0;
-		CHECK(same == (lbt_keycode(&code, keys[0].values, 4, LBT_MISSING_LOW) ==
-					   lbt_keycode(&code, keys[1].values, 4, LBT_MISSING_LOW)),
+		CHECK(same == (lbt_keycode(&code, keys[0].values, 4, false) ==
+					   lbt_keycode(&code, keys[1].values, 4, false)),
 			  "codes of different keys tie, though there is room");
 	}
 }
@@ -361,7 +360,7 @@ wide_digit_shifts(const void *arg)
 		for (uint64_t second = 0; second < 64; second++)
 		{
 			LbtKeyValue key[2] = {{.ordered = first}, {.ordered = second << 58}};
-			uint64_t	now = lbt_keycode(&code, key, 2, LBT_MISSING_LOW);
+			uint64_t	now = lbt_keycode(&code, key, 2, false);
 
 			CHECK(now > previous || (first == 0 && second == 0), "key %llu, %llu << 58 ties",
 				  (unsigned long long) first, (unsigned long long) second);
@@ -384,8 +383,8 @@ misses_room_by_one(const void *arg)
 		LbtKeyValue key[2] = {{.ordered = i}, {.ordered = i << 26}};
 		LbtKeyValue next[2] = {{.ordered = i}, {.ordered = (i << 26) + 2}};
 
-		CHECK(lbt_keycode(&code, key, 2, LBT_MISSING_LOW) <
-			  lbt_keycode(&code, next, 2, LBT_MISSING_LOW), "keys two values apart tie");
+		CHECK(lbt_keycode(&code, key, 2, false) <
+			  lbt_keycode(&code, next, 2, false), "keys two values apart tie");
 	}
 }
 
@@ -412,7 +411,7 @@ nulls_teach_nothing(const void *arg)
 	CHECK(code.digit[0].lo == 49 && code.digit[0].span == 2, "the first column's range is %llu..%llu",
 		  (unsigned long long) code.digit[0].lo, (unsigned long long) (code.digit[0].lo + code.digit[0].span));
 	nulls[0].ordered = 50;
-	CHECK(lbt_keycode(&code, nulls, 1, LBT_MISSING_HIGH) < lbt_keycode(&code, &(LbtKeyValue) {.ordered = 50}, 1, LBT_MISSING_LOW),
+	CHECK(lbt_keycode(&code, nulls, 1, true) < lbt_keycode(&code, &(LbtKeyValue) {.ordered = 50}, 1, false),
 		  "NULL and the least value tie");
 	CHECK(code.digit[1].lo == 60 && code.digit[1].span == 0,
 		  "the second column's range is %llu..%llu", (unsigned long long) code.digit[1].lo,
@@ -450,8 +449,8 @@ no_room_for_second(const void *arg)
 			KeyBound	a = {.nvalues = (int) rng_below(&rng, 3)};
 			KeyBound	b = {.nvalues = (int) rng_below(&rng, 3)};
 
-			a.missing = round & 1 ? LBT_MISSING_HIGH : LBT_MISSING_LOW;
-			b.missing = round & 2 ? LBT_MISSING_HIGH : LBT_MISSING_LOW;
+			a.high = round & 1;
+			b.high = round & 2;
 			for (int i = 0; i < 2; i++)
 			{
 				a.values[i] = edges[rng_below(&rng, 7)];
@@ -481,9 +480,9 @@ more_columns_than_digits(const void *arg)
 	{
 		LbtKeyValue key[MAX_COLUMNS] = {{.ordered = 0}};
 
-		codes[0] = lbt_keycode(&code, key, MAX_COLUMNS, LBT_MISSING_LOW);
+		codes[0] = lbt_keycode(&code, key, MAX_COLUMNS, false);
 		key[i].ordered = 1;
-		codes[1] = lbt_keycode(&code, key, MAX_COLUMNS, LBT_MISSING_LOW);
+		codes[1] = lbt_keycode(&code, key, MAX_COLUMNS, false);
 		CHECK((codes[0] < codes[1]) == (i < LBT_CODE_COLUMNS), "column %d", i);
 	}
 }
@@ -497,7 +496,7 @@ invalid_codes(const void *arg)
 	LbtKeyCode	bad;
 
 	(void) arg;
-	CHECK(lbt_keycode_valid(&code), "a learned code is not valid");
+	CHECK(lbt_keycode_bytes(&code) > 0, "a learned code is not valid");
 	for (int32_t ndigits = -2; ndigits < 12; ndigits++)
 	{
 		bad = code;
@@ -507,15 +506,15 @@ invalid_codes(const void *arg)
 			bad.column[i] = bad.column[0];
 		}
 		bad.ncolumns = bad.ndigits = ndigits;
-		CHECK(lbt_keycode_valid(&bad) == (ndigits >= 1 && ndigits <= LBT_CODE_COLUMNS),
+		CHECK((lbt_keycode_bytes(&bad) > 0) == (ndigits >= 1 && ndigits <= LBT_CODE_COLUMNS),
 			  "%d digits", ndigits);
 	}
 	bad = code;
 	bad.raw = 1;
-	CHECK(!lbt_keycode_valid(&bad), "two columns are their value");
+	CHECK(lbt_keycode_bytes(&bad) == 0, "two columns are their value");
 	bad = code;
 	bad.column[1].prefix_length = LBT_CODE_PREFIX + 1;
-	CHECK(!lbt_keycode_valid(&bad), "a prefix beyond all prefixes is valid");
+	CHECK(lbt_keycode_bytes(&bad) == 0, "a prefix beyond all prefixes is valid");
 }
 
 static const int column_counts[] = {1, 2, 3, 4, 5, 6, 7, 8, MAX_COLUMNS};

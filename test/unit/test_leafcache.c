@@ -188,8 +188,7 @@ hints_taken_over(const void *arg)
 				leaves[n++] = (LbtLeaf) {.min_code = i,.block = 2 * i + 2};
 			}
 		}
-		lbt_leaf_give_hints(old, NOLD, by_block, NBLOCKS);
-		lbt_leaf_take_hints(leaves, n, by_block, NBLOCKS);
+		lbt_leaf_copy_hints(leaves, n, old, NOLD, by_block, NBLOCKS);
 		for (uint32_t i = 0; i < n; i++)
 		{
 			int32_t		hint = in_old[i] < NOLD && leaves[i].block < NBLOCKS ? old[in_old[i]].recent_buffer : 0;

@@ -50,8 +50,7 @@ opens(const void *bytes, size_t nbytes, uint64_t seed)
 					rng_any_width(&rng), rng_below(&rng, 4) == 0, rng_below(&rng, sizeof(code) + 1),
 					(const uint8_t *) &code
 				};
-			lbt_keycode(model.code, values, i % (LBT_CODE_COLUMNS + 3),
-						i & 1 ? LBT_MISSING_HIGH : LBT_MISSING_LOW);
+			lbt_keycode(model.code, values, i % (LBT_CODE_COLUMNS + 3), i & 1);
 		}
 		free(needed);
 	}

@@ -74,7 +74,7 @@ probe_near(Rng *rng, const KeyColumns *columns, const KeyBound *other, Room *roo
 
 	if (rng_below(rng, 6) == 0)
 		key = random_key(rng, columns, other, room);
-	key.missing = rng_below(rng, 2) ? LBT_MISSING_HIGH : LBT_MISSING_LOW;
+	key.high = rng_below(rng, 2) != 0;
 	if (at < key.nvalues && rng_below(rng, 6) == 0)
 		key.nvalues = at;
 	if (at >= key.nvalues)
@@ -164,7 +164,7 @@ finds_leaves(const void *arg)
 		for (int i = 0; i < NPROBES; i++)
 		{
 			KeyBound	key = probe_near(&rng, &columns, &bounds[rng_below(&rng, n)], &rooms[i]);
-			bool		past = key.missing == LBT_MISSING_HIGH;
+			bool		past = key.high;
 			uint32_t	found = find_leaf(&s, &key, past);
 			uint32_t	naive = naive_leaf(&columns, bounds, n, &key, past);
 
@@ -246,7 +246,7 @@ use_overwritten(Rng *rng, const Separated *s, const KeyBound *keys, int nkeys)
 
 	garbage.memory = test_copy(s->memory, s->separators.bytes);
 	CHECK(lbt_separators_open(garbage.memory, s->separators.bytes, s->nleaves, &garbage.separators), "refused");
-	lbt_separators_set_columns(&garbage.separators, s->separators.order, s->separators.ncolumns, s->runs);
+	set_columns(&garbage.separators, s->columns, s->runs);
 	overwrite(rng, garbage.memory, s->separators.bytes, 60);
 	for (int i = 0; i < nkeys; i++)
 	{

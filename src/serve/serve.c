@@ -1,0 +1,497 @@
+/*
+ * serve.c - giving btree indexes' relcache entries our routine, before each
+ * use that we are shown; see serve.h.
+ *
+ * Exchange only while our own open is the only one in this backend (rd_refcnt
+ * is 1), so that no scan, insert or cursor of one routine meets the state of
+ * the other.  Never undo it: a scan or insert whose view says at its start
+ * that it is not served (LbtServing.learned) is nbtree's to its end.
+ *
+ *   planning         all indexes of the relation, and of a target to which
+ *                    many rows are written
+ *   execution        in ExecutorStart, all indexes of the plan's tables: kept
+ *                    plans are not planned again, and planning does not look
+ *                    at the target of an INSERT
+ *   foreign keys     with the table that has them: writes look ahead for the
+ *                    rows that they refer to, and from 19 on, these are looked
+ *                    up without a query
+ *   COPY FROM        in ProcessUtility
+ *   partitions       that a statement routed tuples to: at its end, for the
+ *                    next one
+ *   logical          before an apply worker's commit: the tables of its
+ *   replication      subscription
+ *
+ * A use that we miss costs speed, never an answer.  A table whose indexes have
+ * been looked at is settled until the relcache callback is called for it or
+ * one of them, or the epoch is raised; src/README, "Serving btree indexes",
+ * says when.
+ */
+#include "serve/serve.h"
+
+#include "access/transam.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "am/am.h"
+#include "catalog/catalog.h"
+#include "catalog/namespace.h"
+#include "catalog/partition.h"
+#include "catalog/pg_inherits.h"
+#include "catalog/pg_subscription_rel.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "registry/settings.h"
+#include "replication/logicalworker.h"
+#include "replication/worker_internal.h"
+#include "server/compat.h"
+#include "server/executor.h"
+#include "storage/lmgr.h"
+#include "tcop/utility.h"
+#include "train/train.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/snapmgr.h"
+
+/* ---- one index ---- */
+
+static IndexAmRoutine routine;	/* ours; zero before the first exchange */
+
+/* btree's routine; all that shares the state of a scan or insert is ours. */
+static void
+make_routine(void)
+{
+	memcpy(&routine, lbt_bt_routine(), sizeof(routine));
+	routine.aminsert = lbt_insert;
+	routine.ambeginscan = lbt_beginscan;
+	routine.amrescan = lbt_rescan;
+	routine.amgettuple = lbt_gettuple;
+	routine.amgetbitmap = lbt_getbitmap;
+	routine.amendscan = lbt_endscan;
+	routine.ammarkpos = lbt_markpos;
+	routine.amrestrpos = lbt_restrpos;
+}
+
+/* Does the entry have exactly the routine that the server gave it? */
+static bool
+has_btrees_routine(Relation index)
+{
+	return memcmp(index->rd_indam, lbt_bt_routine(), sizeof(IndexAmRoutine)) == 0;
+}
+
+const char *
+lbt_index_unfit(Relation index, bool looking_into)
+{
+	Form_pg_class class = index->rd_rel;
+
+	if (class->relkind != RELKIND_INDEX && class->relkind != RELKIND_PARTITIONED_INDEX)
+		return "it is not an index; a constraint's index has the constraint's name";
+	if (!lbt_is_btree(index) && !(looking_into && class->relam == lbt_am_oid()))
+		return looking_into ? "it is not a btree or learnedbtree index" :
+			"it is not a btree index";
+	if (class->relkind == RELKIND_PARTITIONED_INDEX)
+		return "it is a partitioned index, which has no pages; pg_partition_tree() lists its partitions";
+	if (RelationGetRelid(index) < FirstNormalObjectId || class->relisshared ||
+		IsCatalogRelation(index))
+		return "it is an index of a system catalog";
+	if (IsToastRelation(index))
+		return "it is the index of a TOAST table";
+	if (looking_into ? RELATION_IS_OTHER_TEMP(index) : class->relpersistence == RELPERSISTENCE_TEMP)
+		return "temporary indexes have no model";
+	if (class->relpersistence == RELPERSISTENCE_UNLOGGED && RecoveryInProgress())
+		return "it is unlogged, and this is a standby";
+	if (!index->rd_index->indisvalid || !index->rd_index->indisready || !index->rd_index->indislive)
+		return "it is not valid: REINDEX it, or drop it";
+	return NULL;
+}
+
+const char *
+lbt_serve_refusal(Relation index)
+{
+	const char *reason = lbt_index_unfit(index, false);
+	LbtIndexOptions options;
+	LbtIndex   *view;
+	bool		heapkeyspace;
+	bool		allequalimage;
+
+	if (reason)
+		return reason;
+	if (index->rd_indam != &routine && !has_btrees_routine(index))
+		return "another extension has taken it over in this session";
+
+	/* Without a view, which is kept for long: most indexes need none. */
+	(void) lbt_index_options(index, &options, &reason);
+	if (reason)
+		return reason;
+	view = lbt_index_get(index);
+	if (!lbt_trainable(index, view, &reason))
+		return reason;
+
+	/* If it has grown into min_leaves since, the view's next use asks anew. */
+	if (view->serving.why_not)
+		view->serving.at = 0;
+
+	/* On pages of PostgreSQL 11's format, or older, no proof holds. */
+	_bt_metaversion(index, &heapkeyspace, &allequalimage);
+	return heapkeyspace ? NULL : "it has the format of PostgreSQL 11 or older";
+}
+
+/*
+ * Exchange the routine of a btree index that is to be served, unless its entry
+ * is in use: then returns false, as it is worth asking again at the next
+ * statement.  The caller has locked the index or its table against drops.
+ */
+static bool
+exchange_index(Oid oid)
+{
+	Relation	index = RelationIdGetRelation(oid);
+	bool		in_use = false;
+
+	if (!RelationIsValid(index))
+		return true;
+	if (index->rd_indam != &routine && lbt_serve_refusal(index) == NULL)
+	{
+		/* Ask this last: looking may have received an invalidation. */
+		in_use = index->rd_refcnt > 1 || !has_btrees_routine(index);
+		if (routine.type != T_IndexAmRoutine)
+			make_routine();
+		if (!in_use)
+			index->rd_indam = &routine;
+	}
+	RelationClose(index);
+	return !in_use;
+}
+
+/* ---- tables ---- */
+
+/* Statements until a settled table is looked at again: it may have grown. */
+#define TABLE_STATEMENTS 256
+
+/* A table or index that was looked at, or its partitioned index. */
+typedef struct Known
+{
+	Oid			relid;			/* hash key */
+	Oid			table;			/* whose answer hangs on it; InvalidOid: all */
+	uint64		settled;		/* of a table: the epoch; 0: not settled */
+	uint32		statements;		/* of a table, since it was settled */
+} Known;
+
+/* The hooks before ours, or the server's own functions. */
+static ExecutorStart_hook_type next_start;
+static ExecutorEnd_hook_type next_end;
+static ProcessUtility_hook_type next_utility;
+
+static bool looking = false;	/* something is to be served */
+static uint64 epoch = 1;
+static HTAB *all_known = NULL;	/* of Known */
+
+/* All tables of this apply worker's subscription are settled. */
+static bool subscribed_settled = false;
+
+static Known *
+find_known(Oid relid)
+{
+	return all_known ? hash_search(all_known, &relid, HASH_FIND, NULL) : NULL;
+}
+
+static Known *
+note(Oid relid, Oid table)
+{
+	Known	   *entry;
+	bool		found;
+
+	if (all_known == NULL)
+	{
+		HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(Known)};
+
+		all_known = hash_create("relations that learnedbtree has looked at", 256, &ctl,
+								HASH_ELEM | HASH_BLOBS);
+	}
+	entry = hash_search(all_known, &relid, HASH_ENTER, &found);
+	if (!found)
+		entry->settled = 0;
+	if (!found || !OidIsValid(table))
+		entry->table = table;
+	return entry;
+}
+
+/* ---- what changes ---- */
+
+void
+lbt_serve_changed(void)
+{
+	lbt_index_options_generation++;
+	epoch++;
+	subscribed_settled = false;
+	looking = lbt_btree_indexes != LBT_BTREE_NONE && !IsBinaryUpgrade;
+}
+
+/* For all of the library: the server has few places for such callbacks. */
+static void
+at_relcache_invalidation(Datum arg, Oid relid)
+{
+	Known	   *known = find_known(relid);
+	Known	   *table = known ? find_known(known->table) : NULL;
+
+	lbt_mask_again(relid);
+	lbt_index_options_generation++;
+	if (!OidIsValid(relid))
+	{
+		/* Of anything: nobody will tell which relations were dropped. */
+		lbt_serve_changed();
+		if (all_known != NULL)
+			hash_destroy(all_known);
+		all_known = NULL;
+	}
+	if (known == NULL)
+		return;
+	subscribed_settled = false;
+	if (!OidIsValid(known->table))
+		lbt_serve_changed();
+	else if (table != NULL)
+		table->settled = 0;
+	(void) hash_search(all_known, &relid, HASH_REMOVE, NULL);
+}
+
+/* A schema, or a subscription's tables. */
+static void
+at_catalog_change(Datum arg, int cache, uint32 hash)
+{
+	subscribed_settled = false;
+	if (cache == NAMESPACEOID && lbt_btree_indexes == LBT_BTREE_LIST)
+		lbt_serve_changed();
+}
+
+/* Is anything to be served, and can catalogs be read? */
+static inline bool
+is_looking(void)
+{
+	return looking && IsTransactionState() && !HistoricSnapshotActive();
+}
+
+/*
+ * Exchange all indexes of a table that is noted like this; false if it is
+ * worth asking again.  Do not wait for locks: a session that holds a
+ * conflicting one is about to drop the index or make it anew.  Sets *keys to
+ * the tables that foreign keys refer to.
+ */
+static bool
+exchange_indexes(Oid table, Oid noted, List **keys)
+{
+	Relation	rel;
+	List	   *indexes = NIL;
+	bool		settled = true;
+	ListCell   *lc;
+
+	if (!ConditionalLockRelationOid(table, AccessShareLock))
+		return false;
+	rel = RelationIdGetRelation(table);
+	if (RelationIsValid(rel))
+	{
+		if (rel->rd_rel->relhasindex && !RelationUsesLocalBuffers(rel) &&
+			RELKIND_HAS_TABLE_AM(rel->rd_rel->relkind))
+			indexes = RelationGetIndexList(rel);
+		foreach(lc, RelationGetFKeyList(rel))
+		{
+			const ForeignKeyCacheInfo *key = lfirst(lc);
+
+			*keys = list_append_unique_oid(*keys, key->confrelid);
+		}
+		RelationClose(rel);
+	}
+	foreach(lc, indexes)
+	{
+		Oid			index = lfirst_oid(lc);
+		ListCell   *ancestor;
+
+		(void) note(index, noted);
+		if (lbt_btree_indexes == LBT_BTREE_LIST && get_rel_relispartition(index))
+			foreach(ancestor, get_partition_ancestors(index))
+				(void) note(lfirst_oid(ancestor), InvalidOid);
+		if (ConditionalLockRelationOid(index, AccessShareLock))
+		{
+			settled &= exchange_index(index);
+			UnlockRelationOid(index, AccessShareLock);
+		}
+		else
+			settled = false;
+	}
+	list_free(indexes);
+	UnlockRelationOid(table, AccessShareLock);
+	return settled;
+}
+
+/* The same for a table that a statement is about to open, if not settled. */
+static void
+prepare_table(Oid table)
+{
+	Known	   *known = find_known(table);
+	List	   *keys = NIL;
+	List	   *ignored = NIL;
+	bool		settled;
+	ListCell   *lc;
+
+	if (known && known->settled == epoch && ++known->statements < TABLE_STATEMENTS)
+		return;
+
+	/* Settled, unless looking receives an invalidation. */
+	known = note(table, table);
+	known->settled = epoch;
+	known->statements = 0;
+	settled = exchange_indexes(table, table, &keys);
+	foreach(lc, keys)
+	{
+		(void) note(lfirst_oid(lc), InvalidOid);
+		settled &= exchange_indexes(lfirst_oid(lc), InvalidOid, &ignored);
+	}
+	subscribed_settled &= settled;
+	known = find_known(table);
+	if (known && !settled)
+		known->settled = 0;
+}
+
+/* ---- when ---- */
+
+/* Before a statement opens its relations.  Catalogs' are never served. */
+static void
+executor_start(QueryDesc *query, int eflags)
+{
+	ListCell   *lc;
+
+	if (unlikely(lbt_statement.begins != NULL))
+		lbt_statement.begins();
+	foreach(lc, is_looking() ? query->plannedstmt->rtable : NIL)
+	{
+		const RangeTblEntry *rte = lfirst(lc);
+
+		if (rte->rtekind == RTE_RELATION && rte->relid >= FirstNormalObjectId)
+			prepare_table(rte->relid);
+	}
+	next_start(query, eflags);
+}
+
+/* Before nodes that look ahead in its indexes are placed in a plan. */
+static void
+prepare_target(Oid table)
+{
+	if (is_looking() && table >= FirstNormalObjectId)
+		prepare_table(table);
+}
+
+/* When its relations are closed: partitions that it has routed tuples to. */
+static void
+executor_end(QueryDesc *query)
+{
+	List	   *routed = NIL;
+	ListCell   *lc;
+
+	if (unlikely(looking) && query->estate != NULL)
+		foreach(lc, query->estate->es_tuple_routing_result_relations)
+			routed = lappend_oid(routed,
+								 RelationGetRelid(((ResultRelInfo *) lfirst(lc))->ri_RelationDesc));
+	next_end(query);
+	foreach(lc, routed)
+		prepare_table(lfirst_oid(lc));
+}
+
+static void
+describe_indexes(RelOptInfo *rel)
+{
+	ListCell   *lc;
+
+	foreach(lc, rel->indexlist)
+	{
+		IndexOptInfo *info = lfirst(lc);
+
+		if (info->relam == BTREE_AM_OID)
+		{
+			/* The planner has locked it, and asked for its size. */
+			if (is_looking() && !info->hypothetical &&
+				(lbt_is_large(info->pages) || lbt_btree_indexes == LBT_BTREE_LIST))
+				(void) exchange_index(info->indexoid);
+		}
+
+		/*
+		 * From 18 on row comparisons become index conditions, and column
+		 * extremes are probed, only if the index claims to be btree's.
+		 */
+		else if (LBT_PLANNER_ASKS_RELAM && OidIsValid(info->relam) && info->relam == lbt_am_oid())
+			info->relam = BTREE_AM_OID;
+	}
+}
+
+/*
+ * Before COPY FROM locks its table; and when it has ended, for the next one:
+ * partitions that it found.  Like the server's parser, this locks a table for
+ * a moment before anybody checks the user's rights.
+ */
+static void
+prepare_copy(const CopyStmt *copy)
+{
+	Oid			table;
+	ListCell   *lc;
+
+	if (!copy->is_from || copy->relation == NULL || !is_looking())
+		return;
+	table = RangeVarGetRelid(copy->relation, NoLock, true);
+	if (!OidIsValid(table))
+		return;
+	foreach(lc, find_all_inheritors(table, NoLock, NULL))
+		if (lfirst_oid(lc) == table || lbt_holds_lock(lfirst_oid(lc), RowExclusiveLock))
+		prepare_table(lfirst_oid(lc));
+}
+
+static void
+utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtilityContext context,
+		ParamListInfo params, QueryEnvironment *environment, DestReceiver *dest,
+		QueryCompletion *completion)
+{
+	const CopyStmt *copy =
+		IsA(plan->utilityStmt, CopyStmt) ? (const CopyStmt *) plan->utilityStmt : NULL;
+
+	if (unlikely(lbt_statement.begins != NULL))
+		lbt_statement.begins();
+	if (copy)
+		prepare_copy(copy);
+	next_utility(plan, text, read_only_tree, context, params, environment, dest, completion);
+	if (copy)
+		prepare_copy(copy);
+}
+
+/* An apply worker changes tables without a plan. */
+static void
+prepare_before_commit(XactEvent event, void *arg)
+{
+	ListCell   *lc;
+
+	if (event != XACT_EVENT_PRE_COMMIT || MySubscription == NULL || subscribed_settled ||
+		!IsLogicalWorker() || !is_looking())
+		return;
+
+	/* First, as an invalidation meanwhile sets it to false. */
+	subscribed_settled = true;
+	foreach(lc, lbt_subscription_relations(MySubscription->oid))
+	{
+		Oid			table = ((SubscriptionRelState *) lfirst(lc))->relid;
+		ListCell   *member;
+
+		foreach(member, find_all_inheritors(table, NoLock, NULL))
+			prepare_table(lfirst_oid(member));
+	}
+}
+
+void
+lbt_serve_init(void)
+{
+	RegisterXactCallback(prepare_before_commit, NULL);
+	CacheRegisterRelcacheCallback(at_relcache_invalidation, (Datum) 0);
+	CacheRegisterSyscacheCallback(NAMESPACEOID, at_catalog_change, (Datum) 0);
+	CacheRegisterSyscacheCallback(SUBSCRIPTIONRELMAP, at_catalog_change, (Datum) 0);
+	lbt_statement.described = describe_indexes;
+	lbt_statement.writes = prepare_target;
+	next_start = ExecutorStart_hook ? ExecutorStart_hook : standard_ExecutorStart;
+	ExecutorStart_hook = executor_start;
+	next_end = ExecutorEnd_hook ? ExecutorEnd_hook : standard_ExecutorEnd;
+	ExecutorEnd_hook = executor_end;
+	next_utility = ProcessUtility_hook ? ProcessUtility_hook : standard_ProcessUtility;
+	ProcessUtility_hook = utility;
+}
