@@ -85,10 +85,13 @@ add_row(LbtRowsBehind *behind, LbtIndex *index, Relation table, HeapTuple row,
 	for (int i = 0; i < spec->ncolumns; i++)
 	{
 		const LbtKeyColumn *column = &spec->column[i];
+		AttrNumber	attribute = info->ii_IndexAttrNumbers[i];
 		int			number = rows->n * spec->ncolumns + i;
-		Datum		value = heap_getattr(row, info->ii_IndexAttrNumbers[i], RelationGetDescr(table),
-										 &values[i].isnull);
+		Datum		value;
 
+		if (attribute > HeapTupleHeaderGetNatts(row->t_data))
+			return false;
+		value = fastgetattr(row, attribute, RelationGetDescr(table), &values[i].isnull);
 		values[i].ordered = 0;
 		if (values[i].isnull)
 			continue;
