@@ -212,6 +212,7 @@ lbt_rows_behind(LbtRowsBehind **where, Relation rel, LbtIndex *index, Relation t
 {
 	LbtRowsBehind *behind = *where;
 	Rows	   *rows;
+	bool		in_vain;
 
 	if (unlikely(behind == NULL))
 		behind = *where = make_behind(index, table, info);
@@ -231,6 +232,7 @@ lbt_rows_behind(LbtRowsBehind **where, Relation rel, LbtIndex *index, Relation t
 		}
 		make_batches(behind, index, info);
 	}
+	in_vain = behind->now->n > 0 && behind->now->at == 0;
 	if (!is_next(behind->now, tid))
 	{
 		end_rows(index, behind->now);
@@ -242,7 +244,7 @@ lbt_rows_behind(LbtRowsBehind **where, Relation rel, LbtIndex *index, Relation t
 	if (!is_next(rows, tid))
 	{
 		end_rows(index, rows);
-		if (is_ascending(index))
+		if (in_vain || is_ascending(index))
 		{
 			let_pass(behind);
 			return;
@@ -250,10 +252,9 @@ lbt_rows_behind(LbtRowsBehind **where, Relation rel, LbtIndex *index, Relation t
 		begin_rows_behind(behind, rel, index, table, tid, info, rows);
 		if (rows->n == 0)
 			let_pass(behind);
-		else
-			behind->next_pause = PAUSE_MIN;
 		return;
 	}
+	behind->next_pause = PAUSE_MIN;
 	if (rows->leaves != NULL)
 		(void) lbt_reads_come(rows->leaves, rows->at);
 	index->mailbox.target = rows->batch.target[rows->at];

@@ -36,22 +36,23 @@ typedef enum LbtLookaheadFact
 /* place.c: in _PG_init. */
 extern void lbt_join_init(void);
 
-/* place.c: put a node above *input, with the same columns. */
-extern void lbt_place_node(Plan **input, List *keys, List *facts, List *used, int id);
-
 /* writes.c: does it write enough rows for a node to be worth its set-up? */
 extern bool lbt_write_is_large(const ModifyTable *modify);
 
 /*
  * writes.c: may its source take numbers of sequences before they are needed?
- * Not if a trigger or a RETURNING list may ask for the last one.
+ * Not if a trigger, a check or a RETURNING list may ask for the last one.
  */
 extern bool lbt_write_may_number(const ModifyTable *modify, const List *rtable);
 
 /* writes.c: place nodes above its source, which may be read early. */
 extern void lbt_place_for_write(ModifyTable *modify, const List *rtable, int *last_id);
 
-/* lookahead.c: makes the plan node's state. */
+/*
+ * lookahead.c: put a node above *input, with the same columns.  They refer to
+ * its input, so that EXPLAIN finds their names below.
+ */
+extern void lbt_place_node(Plan **input, List *keys, List *facts, List *used, int id);
 extern const CustomScanMethods lbt_lookahead_methods;
 
 #endif							/* LBT_JOIN_H */

@@ -19,15 +19,20 @@
  */
 #include "join/join.h"
 
+#include "access/genam.h"
 #include "access/table.h"
 #include "am/am.h"
 #include "catalog/pg_constraint.h"
+#include "commands/trigger.h"
+#include "join/rowbatch.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
-#include "nodes/plannodes.h"
+#include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
 #include "server/bufferhint.h"
 #include "server/executor.h"
+#include "storage/lmgr.h"
+#include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
@@ -68,44 +73,77 @@ source_of(const Write *write, AttrNumber column)
 	return IsA(entry->expr, Const) && ((Const *) entry->expr)->constisnull ? NULL : entry;
 }
 
-/*
- * Place a node that looks into this index.  columns: the new rows' column for
- * each column of the index, 0 if there is none.  rows: look for a row, too.
- */
-static void
-place_for_index(Write *write, Oid oid, const AttrNumber *columns, bool rows)
+/* The new rows' column for an index's column, that a foreign key refers to. */
+static AttrNumber
+column_for(AttrNumber indexed, const ForeignKeyCacheInfo *key)
 {
-	Relation	index = RelationIdGetRelation(oid);
+	if (key == NULL)
+		return indexed;
+	for (int i = 0; i < key->nkeys; i++)
+		if (key->confkey[i] == indexed)
+			return key->conkey[i];
+	return InvalidAttrNumber;
+}
+
+/* Will rows be looked for that are in the index already? */
+static bool
+looks_for_rows(const ModifyTable *modify, Relation index)
+{
+	return modify->onConflictAction != ONCONFLICT_NONE && index->rd_index->indisunique &&
+		(modify->arbiterIndexes == NIL ||
+		 list_member_oid(modify->arbiterIndexes, RelationGetRelid(index)));
+}
+
+/* Find new rows' keys in an index; NIL if there is nothing to look up. */
+static List *
+find_keys_of_rows(const Write *write, Relation index, const ForeignKeyCacheInfo *key, List **facts)
+{
 	List	   *keys = NIL;
-	List	   *facts = list_make2_oid(oid, (Oid) rows);
 	LbtIndex   *view;
 
-	if (!RelationIsValid(index))
-		return;
-	if (index->rd_rel->relkind == RELKIND_INDEX && index->rd_index->indisvalid &&
-		lbt_scans(index) && !RelationUsesLocalBuffers(index) &&
-		RelationGetIndexPredicate(index) == NIL &&
-		(view = lbt_index_get(index))->serving.learned)
-		for (int i = 0; i < view->keyspec.ncolumns; i++)
-		{
-			AttrNumber	column = columns ? columns[i] : index->rd_index->indkey.values[i];
-			TargetEntry *entry = column > 0 ? source_of(write, column) : NULL;
-			Oid			type = entry && columns ? exprType((Node *) entry->expr) : InvalidOid;
-
-			if (entry == NULL || !lbt_keyspec_takes(&view->keyspec.column[i], type))
-				break;
-			keys = lappend(keys, makeVarFromTargetEntry(INDEX_VAR, entry));
-			facts = lappend_oid(facts, type);
-		}
-	RelationClose(index);
-	if (keys != NIL)
+	if (index->rd_rel->relkind != RELKIND_INDEX || !index->rd_index->indisvalid ||
+		!lbt_scans(index) || RelationUsesLocalBuffers(index) ||
+		RelationGetIndexPredicate(index) != NIL)
+		return NIL;
+	view = lbt_index_get(index);
+	for (int i = 0; view->serving.learned && i < view->keyspec.ncolumns; i++)
 	{
-		List	   *used = NIL;
+		AttrNumber	column = column_for(index->rd_index->indkey.values[i], key);
+		TargetEntry *entry = column > 0 ? source_of(write, column) : NULL;
+		Oid			type = InvalidOid;
 
-		for (int i = 1; i <= list_length(outerPlan(write->modify)->targetlist); i++)
-			used = lappend_int(used, i);
-		lbt_place_node(&outerPlan(write->modify), keys, facts, used, ++*write->last_id);
+		if (entry != NULL && key != NULL)
+			type = getBaseType(exprType((Node *) entry->expr));
+		if (entry == NULL || !lbt_keyspec_takes(&view->keyspec.column[i], type))
+			break;
+		keys = lappend(keys, makeVarFromTargetEntry(INDEX_VAR, entry));
+		*facts = lappend_oid(*facts, type);
 	}
+	return keys;
+}
+
+/* Place a node that looks into this index, for the rows' entries or a key. */
+static void
+place_for_index(Write *write, Oid oid, const ForeignKeyCacheInfo *key)
+{
+	Relation	index = lbt_open_unless_locked(oid);
+	Oid			table;
+	List	   *keys;
+	List	   *facts;
+	List	   *used = NIL;
+
+	if (index == NULL)
+		return;
+	table = index->rd_index->indrelid;
+	facts = list_make2_oid(oid, (Oid) (key != NULL || looks_for_rows(write->modify, index)));
+	keys = find_keys_of_rows(write, index, key, &facts);
+	index_close(index, AccessShareLock);
+	UnlockRelationOid(table, AccessShareLock);
+	if (keys == NIL)
+		return;
+	for (int i = 1; i <= list_length(outerPlan(write->modify)->targetlist); i++)
+		used = lappend_int(used, i);
+	lbt_place_node(&outerPlan(write->modify), keys, facts, used, ++*write->last_id);
 }
 
 /* Place a node for the index that a foreign key refers to. */
@@ -113,23 +151,13 @@ static void
 place_for_key(Write *write, const ForeignKeyCacheInfo *key)
 {
 	HeapTuple	row = SearchSysCache1(CONSTROID, ObjectIdGetDatum(key->conoid));
-	AttrNumber	columns[INDEX_MAX_KEYS] = {0};
-	Oid			oid;
-	Relation	index;
+	Oid			index;
 
 	if (!HeapTupleIsValid(row))
 		return;
-	oid = ((Form_pg_constraint) GETSTRUCT(row))->conindid;
+	index = ((Form_pg_constraint) GETSTRUCT(row))->conindid;
 	ReleaseSysCache(row);
-	index = RelationIdGetRelation(oid);
-	if (!RelationIsValid(index))
-		return;
-	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
-		for (int j = 0; j < key->nkeys; j++)
-			if (index->rd_index->indkey.values[i] == key->confkey[j])
-				columns[i] = key->conkey[j];
-	RelationClose(index);
-	place_for_index(write, oid, columns, true);
+	place_for_index(write, index, key);
 }
 
 bool
@@ -150,15 +178,19 @@ bool
 lbt_write_may_number(const ModifyTable *modify, const List *rtable)
 {
 	Relation	rel;
-	bool		may;
+	const TupleConstr *checks;
+	bool		may = true;
 
 	if (!lbt_write_is_large(modify) || modify->operation != CMD_INSERT ||
-		modify->returningLists != NIL || modify->onConflictAction == ONCONFLICT_UPDATE)
+		modify->returningLists != NIL || modify->withCheckOptionLists != NIL ||
+		modify->onConflictAction == ONCONFLICT_UPDATE)
 		return false;
 	rel = open_target(modify, rtable);
-	may = true;
 	for (int i = 0; rel->trigdesc != NULL && i < rel->trigdesc->numtriggers; i++)
 		may &= rel->trigdesc->triggers[i].tgisinternal;
+	checks = RelationGetDescr(rel)->constr;
+	for (int i = 0; checks != NULL && i < checks->num_check; i++)
+		may &= !contain_volatile_functions(stringToNode(checks->check[i].ccbin));
 	table_close(rel, NoLock);
 	return may;
 }
@@ -179,12 +211,13 @@ lbt_place_for_write(ModifyTable *modify, const List *rtable, int *last_id)
 	{
 		List	   *indexes = RelationGetIndexList(rel);
 
+		/* A copy, as what follows may rebuild the relcache entry. */
+		List	   *fkeys = copyObject(RelationGetFKeyList(rel));
+
 		foreach(lc, indexes)
-			place_for_index(&write, lfirst_oid(lc), NULL,
-							modify->onConflictAction != ONCONFLICT_NONE &&
-							list_member_oid(modify->arbiterIndexes, lfirst_oid(lc)));
-		list_free(indexes);
-		foreach(lc, RelationGetFKeyList(rel))
+			place_for_index(&write, lfirst_oid(lc), NULL);
+		foreach(lc, SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA ? NIL : fkeys)
+			if (lbt_key_is_enforced((ForeignKeyCacheInfo *) lfirst(lc)))
 			place_for_key(&write, lfirst(lc));
 	}
 	table_close(rel, NoLock);
