@@ -41,7 +41,8 @@ extern bool lbt_write_is_large(const ModifyTable *modify);
 
 /*
  * writes.c: may its source take numbers of sequences before they are needed?
- * Not if a trigger, a check or a RETURNING list may ask for the last one.
+ * Not if what runs for each row, as triggers, checks or a RETURNING list, may
+ * ask for the last one.
  */
 extern bool lbt_write_may_number(const ModifyTable *modify, const List *rtable);
 
