@@ -7,6 +7,8 @@
  *                                             hands them on one by one
  *       -> Index Scan on inner table          uses the prediction for the row
  *
+ * The same node stands between ModifyTable and its source (writes.c).
+ *
  * The node's output is the outer side's, row for row, in the same order.
  * Besides, it only predicts leaves and fetches cache lines; no answer depends
  * on it.  src/README, "Nested loops that look ahead", has the argument.
