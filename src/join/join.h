@@ -7,6 +7,8 @@
  *                                             hands them on one by one
  *       -> Index Scan on inner table          uses the prediction for the row
  *
+ * The same node stands between ModifyTable and its source (writes.c).
+ *
  * The node's output is the outer side's, row for row, in the same order.
  * Besides, it only predicts leaves and fetches cache lines; no answer depends
  * on it.  src/README, "Nested loops that look ahead", has the argument.
@@ -41,7 +43,8 @@ extern bool lbt_write_is_large(const ModifyTable *modify);
 
 /*
  * writes.c: may its source take numbers of sequences before they are needed?
- * Not if a trigger, a check or a RETURNING list may ask for the last one.
+ * Not if what runs for each row, as triggers, checks or a RETURNING list, may
+ * ask for the last one.
  */
 extern bool lbt_write_may_number(const ModifyTable *modify, const List *rtable);
 

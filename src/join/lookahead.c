@@ -31,6 +31,7 @@
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "server/compat.h"
+#include "utils/lsyscache.h"
 
 /* Rows to hand on before the first batch, unless blocks are missing. */
 #define FIRST_ROWS 4
@@ -408,6 +409,11 @@ static void
 explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	Lookahead  *node = (Lookahead *) css;
+	const List *facts = linitial(((CustomScan *) css->ss.ps.plan)->custom_private);
+
+	/* A loop's inner side shows it. */
+	if (!IsA(linitial(ancestors), NestLoop))
+		ExplainPropertyText("Index", get_rel_name(list_nth_oid(facts, LBT_LOOKAHEAD_INDEX)), es);
 
 	/* Each worker has counts of its own. */
 	if (es->analyze && css->ss.ps.worker_instrument == NULL)

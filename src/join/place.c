@@ -369,7 +369,8 @@ place_nodes(Plan *plan, Walk *walk)
 	if (plan == NULL)
 		return false;
 	check_stack_depth();
-	if (IsA(plan, ModifyTable) && lbt_write_may_number((ModifyTable *) plan, walk->rtable))
+	if (IsA(plan, ModifyTable) && !walk->effects &&
+		lbt_write_may_number((ModifyTable *) plan, walk->rtable))
 		walk->numbering = plan->lefttree;
 	left = place_nodes(plan->lefttree, walk);
 	others = place_nodes(plan->righttree, walk);

@@ -182,8 +182,10 @@ lbt_write_may_number(const ModifyTable *modify, const List *rtable)
 	bool		may = true;
 
 	if (!lbt_write_is_large(modify) || modify->operation != CMD_INSERT ||
-		modify->returningLists != NIL || modify->withCheckOptionLists != NIL ||
-		modify->onConflictAction == ONCONFLICT_UPDATE)
+		contain_volatile_functions((Node *) modify->returningLists) ||
+		contain_volatile_functions((Node *) modify->withCheckOptionLists) ||
+		contain_volatile_functions((Node *) modify->onConflictSet) ||
+		contain_volatile_functions(modify->onConflictWhere))
 		return false;
 	rel = open_target(modify, rtable);
 	for (int i = 0; rel->trigdesc != NULL && i < rel->trigdesc->numtriggers; i++)

@@ -125,6 +125,19 @@ my ($six, $seven) = map { copy_file($_, 900) } 6, 7;
 $node->safe_psql('postgres', "BEGIN; COPY t FROM '$six'; SAVEPOINT s; COPY t FROM '" . copy_file(8, 500) . "'; ROLLBACK TO s; COPY t FROM '$seven'; COMMIT");
 same('in subtransactions');
 
+# Rows that are frozen at once, in a table of this transaction; and triggers that see what COPY has put there.
+is( $node->safe_psql('postgres', "BEGIN; CREATE TABLE tf (LIKE t INCLUDING INDEXES); INSERT INTO tf SELECT * FROM t; SELECT learnedbtree_train('tf_pkey'); TRUNCATE tf; COPY tf FROM '$six' (FREEZE); SELECT count(*), count(DISTINCT u) FROM tf; COMMIT; "
+		  . "SELECT bt_index_check('tf_pkey', true); SELECT count(*) FROM tf; DROP TABLE tf") =~ s/\s+/ /gr,
+	' 900|900 900', 'FREEZE');
+$node->safe_psql('postgres', 'CREATE TABLE seen (n int8); CREATE FUNCTION sees() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO seen SELECT count(*) FROM t WHERE u = NEW.u; UPDATE t SET w = w || 1 WHERE u = NEW.u; RETURN NULL; END $$; '
+	  . 'CREATE TRIGGER a AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION sees()');
+cold();
+copies(copy_file(12, 1500));
+cmp_ok(asked('t_pkey'), '>', 100, 'with a trigger: leaves are asked for');
+is($node->safe_psql('postgres', 'SELECT count(*), min(n), max(n) FROM seen'), '1500|1|1', '... which sees each row once');
+same('with a trigger');
+$node->safe_psql('postgres', 'DROP TRIGGER a ON t');
+
 # Places of deleted rows are filled first: what comes next is not behind.
 $node->safe_psql('postgres', 'DELETE FROM t WHERE n % 3 = 0; VACUUM t');
 cold();
