@@ -382,7 +382,7 @@ class Bulk:
         self.bench.connection.execute("SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_seqscan = off")
         for table in (table for table in tables if table in TABLES):
             for column in ("k", *TABLES[table][2]):
-                self.bench.connection.execute(f"SELECT count(*) FROM {table} TABLESAMPLE BERNOULLI ({LOOKED_UP}) AS s "
+                self.bench.connection.execute(f"SELECT count(*) FROM {table} AS s TABLESAMPLE BERNOULLI ({LOOKED_UP}) "
                                               f"JOIN {table} AS t USING ({column})")
         self.bench.connection.execute("RESET enable_hashjoin; RESET enable_mergejoin; RESET enable_seqscan")
 

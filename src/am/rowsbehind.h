@@ -21,6 +21,8 @@
 
 #include "postgres.h"
 
+#include "access/relscan.h"
+#include "key/bound.h"
 #include "nodes/execnodes.h"
 #include "registry/view.h"
 
@@ -35,5 +37,27 @@ typedef struct LbtRowsBehind LbtRowsBehind;
  */
 extern void lbt_rows_behind(LbtRowsBehind **behind, Relation rel, LbtIndex *index, Relation table,
 							ItemPointer tid, const IndexInfo *info);
+
+/*
+ * ---- foreign keys of rows that COPY has put into a table ----
+ *
+ * They are checked when COPY ends, each by a lookup in the index of the
+ * referenced table, in the order in which the rows are in the table.  So a
+ * lookup in that index whose key is the next row's is followed by those of
+ * the rows behind it.  Other lookups in the index find no row, and nothing
+ * happens but that.
+ */
+extern bool lbt_checks_expected;
+
+/* COPY is about to put rows into this table; or has ended. */
+extern void lbt_checks_expect(Relation table);
+extern void lbt_checks_end(void);
+
+/*
+ * A scan is about to look for this bound, and checks are expected.  Puts a
+ * prediction into the index's mailbox if this is the check of a row.  The
+ * caller holds no page lock.
+ */
+extern void lbt_check_comes(IndexScanDesc scan, LbtIndex *index, const LbtBound *bound);
 
 #endif							/* LBT_ROWSBEHIND_H */

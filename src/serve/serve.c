@@ -32,6 +32,7 @@
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "am/am.h"
+#include "am/rowsbehind.h"
 #include "catalog/catalog.h"
 #include "catalog/namespace.h"
 #include "catalog/partition.h"
@@ -425,7 +426,7 @@ describe_indexes(RelOptInfo *rel)
  * a moment before anybody checks the user's rights.
  */
 static void
-prepare_copy(const CopyStmt *copy)
+prepare_copy(const CopyStmt *copy, bool before)
 {
 	Oid			table;
 	ListCell   *lc;
@@ -438,6 +439,17 @@ prepare_copy(const CopyStmt *copy)
 	foreach(lc, find_all_inheritors(table, NoLock, NULL))
 		if (lfirst_oid(lc) == table || lbt_holds_lock(lfirst_oid(lc), RowExclusiveLock))
 		prepare_table(lfirst_oid(lc));
+	if (before && ConditionalLockRelationOid(table, AccessShareLock))
+	{
+		Relation	rel = RelationIdGetRelation(table);
+
+		if (RelationIsValid(rel))
+		{
+			lbt_checks_expect(rel);
+			RelationClose(rel);
+		}
+		UnlockRelationOid(table, AccessShareLock);
+	}
 }
 
 static void
@@ -451,10 +463,13 @@ utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtility
 	if (unlikely(lbt_statement.begins != NULL))
 		lbt_statement.begins();
 	if (copy)
-		prepare_copy(copy);
+		prepare_copy(copy, true);
 	next_utility(plan, text, read_only_tree, context, params, environment, dest, completion);
 	if (copy)
-		prepare_copy(copy);
+	{
+		lbt_checks_end();
+		prepare_copy(copy, false);
+	}
 }
 
 /* An apply worker changes tables without a plan. */
