@@ -213,8 +213,8 @@ lbt_place_for_write(ModifyTable *modify, const List *rtable, int *last_id)
 	{
 		List	   *indexes = RelationGetIndexList(rel);
 
-		/* A copy, as what follows may rebuild the relcache entry. */
-		List	   *fkeys = copyObject(RelationGetFKeyList(rel));
+		/* What follows may rebuild the relcache entry, which has the list. */
+		List	   *fkeys = copyObjectImpl(RelationGetFKeyList(rel));
 
 		foreach(lc, indexes)
 			place_for_index(&write, lfirst_oid(lc), NULL);
