@@ -313,7 +313,7 @@ lbt_rows_behind(LbtRowsBehind **where, Relation rel, LbtIndex *index, Relation t
 		begin_rows_behind(behind, rel, index, table, behind->next);
 }
 
-/* ---- foreign keys that are checked when COPY ends ---- */
+/* ---- foreign keys that are checked when the statement ends ---- */
 
 /* Checks in a row for rows that we do not know, before giving up. */
 #define MAX_UNKNOWN 64

@@ -1,6 +1,6 @@
 /*
- * rowsbehind.h - leaves of rows that are in the table already, and whose index
- * entries come next.
+ * rowsbehind.h - leaves for rows that are in the table already, and whose
+ * index entries, or checks of foreign keys, come next.
  *
  * COPY puts up to a thousand rows into the table before it inserts their
  * entries, in the same order.  So the rows behind the one being inserted tell
@@ -39,17 +39,19 @@ extern void lbt_rows_behind(LbtRowsBehind **behind, Relation rel, LbtIndex *inde
 							ItemPointer tid, const IndexInfo *info);
 
 /*
- * ---- foreign keys of rows that COPY has put into a table ----
+ * ---- rows whose foreign keys are checked next ----
  *
- * They are checked when COPY ends, each by a lookup in the index of the
- * referenced table, in the order in which the rows are in the table.  So a
- * lookup in that index whose key is the next row's is followed by those of
- * the rows behind it.  Other lookups in the index find no row, and nothing
- * happens but that.
+ * The checks come when the statement ends, each by a lookup in the index of
+ * the referenced table, in the order in which the rows are in the table.  So
+ * where a lookup's key is the next row's, those of the rows behind it follow.
+ * It may be another one's: then it gets no prediction from here.
  */
 extern bool lbt_checks_expected;
 
-/* COPY is about to put rows into this table; or has ended. */
+/*
+ * A statement is about to put rows into this table; or has ended.  Another one
+ * within it takes its place.  The table is locked.
+ */
 extern void lbt_checks_expect(Relation table);
 extern void lbt_checks_end(void);
 

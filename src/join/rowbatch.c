@@ -4,12 +4,10 @@
 #include "join/rowbatch.h"
 
 #include "am/am.h"
-#include "catalog/index.h"
 #include "executor/executor.h"
 #include "join/join.h"
 #include "server/guard.h"
 #include "server/bufferhint.h"
-#include "storage/lmgr.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -53,25 +51,6 @@ open_keys(LbtInner *inner, CustomScanState *node, const List *facts)
 	return inner->nkeys > 0;
 }
 
-Relation
-lbt_open_unless_locked(Oid index)
-{
-	Oid			table = IndexGetRelation(index, true);
-	Relation	rel;
-
-	if (!OidIsValid(table) || !ConditionalLockRelationOid(table, AccessShareLock))
-		return NULL;
-	if (ConditionalLockRelationOid(index, AccessShareLock))
-	{
-		rel = RelationIdGetRelation(index);
-		if (RelationIsValid(rel))
-			return rel;
-		UnlockRelationOid(index, AccessShareLock);
-	}
-	UnlockRelationOid(table, AccessShareLock);
-	return NULL;
-}
-
 bool
 lbt_inner_open(LbtInner *inner, CustomScanState *node)
 {
@@ -82,8 +61,8 @@ lbt_inner_open(LbtInner *inner, CustomScanState *node)
 	inner->econtext = node->ss.ps.ps_ExprContext;
 	inner->tupdesc = node->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
 	inner->used = lsecond(plan->custom_private);
-	inner->rel = lbt_open_unless_locked(list_nth_oid(facts, LBT_LOOKAHEAD_INDEX));
-	if (inner->rel == NULL || !lbt_scans(inner->rel))
+	inner->rel = index_open(list_nth_oid(facts, LBT_LOOKAHEAD_INDEX), AccessShareLock);
+	if (!lbt_scans(inner->rel))
 		return false;
 	inner->index = lbt_index_get(inner->rel);
 	if (!inner->index->serving.learned || !open_keys(inner, node, facts))
@@ -91,7 +70,7 @@ lbt_inner_open(LbtInner *inner, CustomScanState *node)
 	inner->pages = RelationGetNumberOfBlocks(inner->rel);
 	if (list_nth_oid(facts, LBT_LOOKAHEAD_ROWS) && lbt_block_hints != NULL)
 	{
-		Relation	table = table_open(inner->rel->rd_index->indrelid, NoLock);
+		Relation	table = table_open(inner->rel->rd_index->indrelid, AccessShareLock);
 
 		if (lbt_is_heap(table))
 		{
@@ -99,7 +78,7 @@ lbt_inner_open(LbtInner *inner, CustomScanState *node)
 			inner->pages += RelationGetNumberOfBlocks(table);
 		}
 		else
-			table_close(table, NoLock);
+			table_close(table, AccessShareLock);
 	}
 	return true;
 }

@@ -57,13 +57,6 @@ typedef struct LbtRowBatch
 } LbtRowBatch;
 
 /*
- * Open an index with AccessShareLock on its table and itself, in this order.
- * NULL if it is gone, or the locks are not free: a statement that looks ahead
- * may use neither, or later, so it must not wait for them.
- */
-extern Relation lbt_open_unless_locked(Oid index);
-
-/*
  * Open what a plan node looks its rows up in, in the query's memory context.
  * False if it is no longer served, or there is nothing to look up by.  Call
  * lbt_inner_close() in any case.

@@ -7,8 +7,8 @@
  *
  * The source's columns are the new rows'.  So a node looks ahead in each
  * served index of the table, for the leaf where the new entry goes (with ON
- * CONFLICT, for the row that is there, too), and in the index of each foreign
- * key, for the row that the check will look for when the statement ends.
+ * CONFLICT, for the row that is there, too).  am/rowsbehind.c does it for the
+ * rows that foreign keys refer to.
  *
  * An UPDATE's source has the columns that it sets.  An index is looked into if
  * its first column is among them.
@@ -22,19 +22,13 @@
 #include "access/genam.h"
 #include "access/table.h"
 #include "am/am.h"
-#include "catalog/pg_constraint.h"
 #include "commands/trigger.h"
 #include "join/rowbatch.h"
 #include "nodes/makefuncs.h"
-#include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
-#include "server/bufferhint.h"
 #include "server/executor.h"
-#include "storage/lmgr.h"
-#include "utils/lsyscache.h"
 #include "utils/rel.h"
-#include "utils/syscache.h"
 
 /* The node costs some microseconds to set up: the source's rows, at least. */
 #define MIN_ROWS 32
@@ -73,18 +67,6 @@ source_of(const Write *write, AttrNumber column)
 	return IsA(entry->expr, Const) && ((Const *) entry->expr)->constisnull ? NULL : entry;
 }
 
-/* The new rows' column for an index's column, that a foreign key refers to. */
-static AttrNumber
-column_for(AttrNumber indexed, const ForeignKeyCacheInfo *key)
-{
-	if (key == NULL)
-		return indexed;
-	for (int i = 0; i < key->nkeys; i++)
-		if (key->confkey[i] == indexed)
-			return key->conkey[i];
-	return InvalidAttrNumber;
-}
-
 /* Will rows be looked for that are in the index already? */
 static bool
 looks_for_rows(const ModifyTable *modify, Relation index)
@@ -96,7 +78,7 @@ looks_for_rows(const ModifyTable *modify, Relation index)
 
 /* Find new rows' keys in an index; NIL if there is nothing to look up. */
 static List *
-find_keys_of_rows(const Write *write, Relation index, const ForeignKeyCacheInfo *key, List **facts)
+find_keys_of_rows(const Write *write, Relation index, List **facts)
 {
 	List	   *keys = NIL;
 	LbtIndex   *view;
@@ -108,56 +90,32 @@ find_keys_of_rows(const Write *write, Relation index, const ForeignKeyCacheInfo 
 	view = lbt_index_get(index);
 	for (int i = 0; view->serving.learned && i < view->keyspec.ncolumns; i++)
 	{
-		AttrNumber	column = column_for(index->rd_index->indkey.values[i], key);
+		AttrNumber	column = index->rd_index->indkey.values[i];
 		TargetEntry *entry = column > 0 ? source_of(write, column) : NULL;
-		Oid			type = InvalidOid;
 
-		if (entry != NULL && key != NULL)
-			type = getBaseType(exprType((Node *) entry->expr));
-		if (entry == NULL || !lbt_keyspec_takes(&view->keyspec.column[i], type))
+		if (entry == NULL)
 			break;
 		keys = lappend(keys, makeVarFromTargetEntry(INDEX_VAR, entry));
-		*facts = lappend_oid(*facts, type);
+		*facts = lappend_oid(*facts, InvalidOid);
 	}
 	return keys;
 }
 
-/* Place a node that looks into this index, for the rows' entries or a key. */
+/* Place a node that looks into this index. */
 static void
-place_for_index(Write *write, Oid oid, const ForeignKeyCacheInfo *key)
+place_for_index(Write *write, Oid oid)
 {
-	Relation	index = lbt_open_unless_locked(oid);
-	Oid			table;
-	List	   *keys;
-	List	   *facts;
+	Relation	index = index_open(oid, AccessShareLock);
+	List	   *facts = list_make2_oid(oid, (Oid) looks_for_rows(write->modify, index));
+	List	   *keys = find_keys_of_rows(write, index, &facts);
 	List	   *used = NIL;
 
-	if (index == NULL)
-		return;
-	table = index->rd_index->indrelid;
-	facts = list_make2_oid(oid, (Oid) (key != NULL || looks_for_rows(write->modify, index)));
-	keys = find_keys_of_rows(write, index, key, &facts);
 	index_close(index, AccessShareLock);
-	UnlockRelationOid(table, AccessShareLock);
 	if (keys == NIL)
 		return;
 	for (int i = 1; i <= list_length(outerPlan(write->modify)->targetlist); i++)
 		used = lappend_int(used, i);
 	lbt_place_node(&outerPlan(write->modify), keys, facts, used, ++*write->last_id);
-}
-
-/* Place a node for the index that a foreign key refers to. */
-static void
-place_for_key(Write *write, const ForeignKeyCacheInfo *key)
-{
-	HeapTuple	row = SearchSysCache1(CONSTROID, ObjectIdGetDatum(key->conoid));
-	Oid			index;
-
-	if (!HeapTupleIsValid(row))
-		return;
-	index = ((Form_pg_constraint) GETSTRUCT(row))->conindid;
-	ReleaseSysCache(row);
-	place_for_index(write, index, key);
 }
 
 bool
@@ -213,14 +171,8 @@ lbt_place_for_write(ModifyTable *modify, const List *rtable, int *last_id)
 	{
 		List	   *indexes = RelationGetIndexList(rel);
 
-		/* What follows may rebuild the relcache entry, which has the list. */
-		List	   *fkeys = copyObjectImpl(RelationGetFKeyList(rel));
-
 		foreach(lc, indexes)
-			place_for_index(&write, lfirst_oid(lc), NULL);
-		foreach(lc, SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA ? NIL : fkeys)
-			if (lbt_key_is_enforced((ForeignKeyCacheInfo *) lfirst(lc)))
-			place_for_key(&write, lfirst(lc));
+			place_for_index(&write, lfirst_oid(lc));
 	}
 	table_close(rel, NoLock);
 }

@@ -12,9 +12,8 @@
  *   execution        in ExecutorStart, all indexes of the plan's tables: kept
  *                    plans are not planned again, and planning does not look
  *                    at the target of an INSERT
- *   foreign keys     with the table that has them: writes look ahead for the
- *                    rows that they refer to, and from 19 on, these are looked
- *                    up without a query
+ *   foreign keys     with the table that has them: checks look ahead, and
+ *                    from 19 on, they look rows up without a query
  *   COPY FROM        in ProcessUtility
  *   partitions       that a statement routed tuples to: at its end, for the
  *                    next one
@@ -39,7 +38,9 @@
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_subscription_rel.h"
 #include "executor/executor.h"
+#include "join/join.h"
 #include "miscadmin.h"
+#include "parser/parsetree.h"
 #include "registry/settings.h"
 #include "replication/logicalworker.h"
 #include "replication/worker_internal.h"
@@ -352,6 +353,34 @@ prepare_table(Oid table)
 
 /* ---- when ---- */
 
+/* A statement is about to put rows into this table. */
+static void
+expect_checks(Oid table)
+{
+	Relation	rel;
+
+	if (!is_looking() || !ConditionalLockRelationOid(table, AccessShareLock))
+		return;
+	rel = RelationIdGetRelation(table);
+	if (RelationIsValid(rel))
+	{
+		lbt_checks_expect(rel);
+		RelationClose(rel);
+	}
+	UnlockRelationOid(table, AccessShareLock);
+}
+
+/* The table that a statement writes many rows to, or InvalidOid. */
+static Oid
+large_target(const PlannedStmt *stmt)
+{
+	const ModifyTable *modify = (const ModifyTable *) stmt->planTree;
+
+	if (modify == NULL || !IsA(modify, ModifyTable) || !lbt_write_is_large(modify))
+		return InvalidOid;
+	return rt_fetch(linitial_int(modify->resultRelations), stmt->rtable)->relid;
+}
+
 /* Before a statement opens its relations.  Catalogs' are never served. */
 static void
 executor_start(QueryDesc *query, int eflags)
@@ -368,6 +397,8 @@ executor_start(QueryDesc *query, int eflags)
 			prepare_table(rte->relid);
 	}
 	next_start(query, eflags);
+	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 && OidIsValid(large_target(query->plannedstmt)))
+		expect_checks(large_target(query->plannedstmt));
 }
 
 /* Before nodes that look ahead in its indexes are placed in a plan. */
@@ -390,6 +421,8 @@ executor_end(QueryDesc *query)
 			routed = lappend_oid(routed,
 								 RelationGetRelid(((ResultRelInfo *) lfirst(lc))->ri_RelationDesc));
 	next_end(query);
+	if (OidIsValid(large_target(query->plannedstmt)))
+		lbt_checks_end();
 	foreach(lc, routed)
 		prepare_table(lfirst_oid(lc));
 }
@@ -439,17 +472,8 @@ prepare_copy(const CopyStmt *copy, bool before)
 	foreach(lc, find_all_inheritors(table, NoLock, NULL))
 		if (lfirst_oid(lc) == table || lbt_holds_lock(lfirst_oid(lc), RowExclusiveLock))
 		prepare_table(lfirst_oid(lc));
-	if (before && ConditionalLockRelationOid(table, AccessShareLock))
-	{
-		Relation	rel = RelationIdGetRelation(table);
-
-		if (RelationIsValid(rel))
-		{
-			lbt_checks_expect(rel);
-			RelationClose(rel);
-		}
-		UnlockRelationOid(table, AccessShareLock);
-	}
+	if (before)
+		expect_checks(table);
 }
 
 static void

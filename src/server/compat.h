@@ -170,13 +170,6 @@ lbt_dshash_parameters(Size key_size, Size entry_size, int tranche)
 #define LBT_ON_CONFLICT_NEEDS_BTREE (PG_VERSION_NUM < 180000)
 #define LBT_PLANNER_ASKS_RELAM (PG_VERSION_NUM >= 180000)
 
-/* From 18 on, a foreign key may be one that nobody checks. */
-#if PG_VERSION_NUM >= 180000
-#define lbt_key_is_enforced(key) ((key)->conenforced)
-#else
-#define lbt_key_is_enforced(key) true
-#endif
-
 /*
  * A wait event: from 17 on our own, by a lasting name, which *event, 0 at
  * first, remembers; else Extension.

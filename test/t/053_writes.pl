@@ -30,7 +30,7 @@ CREATE INDEX t_n ON t (n DESC);
 CREATE TABLE source AS SELECT md5('s' || g)::uuid AS u, md5((hashint8(g) & 32767)::text)::uuid AS old, hashint8(g)::int8 & 4294967295 AS n, md5('p' || (1 + (hashint8(g) & 32767)))::uuid AS p FROM generate_series(1, 3000) g;
 VACUUM ANALYZE;
 SQL
-my @indexes = qw(t_pkey t_n parent_pkey);
+our @indexes = qw(t_pkey t_n parent_pkey);
 
 # What is in shared buffers goes by a restart.  Then run statements; how many leaves, and rows, have been asked for?
 sub asked
@@ -80,6 +80,29 @@ is($asked->{$_}[0], 0, "few rows: nothing of $_") foreach @indexes;
 is($err, '', 'as a replica');
 is($asked->{parent_pkey}[0], 0, '... nothing for a key that is not checked');
 
+# Foreign keys of rows that COPY has written: two in turn to one table, one of them often NULL, beside one of another type; after
+# an error within the transaction, and with rows that have no place in between.
+my $file = $node->basedir . '/rows';
+$node->safe_psql('postgres', <<"SQL");
+CREATE TABLE odd (k int8 PRIMARY KEY);
+INSERT INTO odd SELECT g * 3 FROM generate_series(1, 40000) g;
+CREATE TABLE child (a uuid REFERENCES parent, b int4 REFERENCES odd, c uuid REFERENCES parent, d text);
+INSERT INTO child SELECT p, 3 * (1 + (hashint8(row_number() OVER ()) & 32767)) FROM source LIMIT 50;
+VACUUM ANALYZE;
+COPY (SELECT p, CASE WHEN n % 7 > 0 THEN 3 * (1 + (hashint8(n) & 32767)) END, CASE WHEN n % 3 = 0 THEN md5('p' || (1 + (hashint8(n) & 32767)))::uuid END,
+             repeat('x', CASE WHEN n % 100 = 0 THEN 3000 ELSE 5 END) FROM source) TO '$file';
+SQL
+append_to_file("$file.bad", "$_\t3\n") foreach $node->safe_psql('postgres', "SELECT md5('p' || g) FROM generate_series(1, 100) g") =~ /.+/g, '00000000-0000-0000-0000-000000000000';
+foreach my $statement ("COPY child FROM '$file'", 'INSERT INTO child SELECT p, 3 * (1 + (hashint8(n) & 32767)), u, u::text FROM (SELECT p, n, md5(\'p\' || (1 + (hashint8(n) & 32767)))::uuid AS u FROM source) q')
+{
+	local @indexes = qw(parent_pkey odd_pkey);
+	($asked, $err) = asked("DO \$\$ BEGIN COPY child (a, b) FROM '$file.bad'; EXCEPTION WHEN foreign_key_violation THEN RAISE NOTICE '%', SQLERRM; END \$\$",
+		$statement, "SELECT count(*) FROM parent WHERE u = md5('p1')::uuid", 'ALTER TABLE parent ADD e int', 'DROP TABLE odd CASCADE');
+	like($err, qr/^[^\n]*NOTICE: +insert or update on table "child" violates foreign key constraint "child_a_fkey"\n[^\n]*NOTICE:  drop cascades[^\n]*$/, "$statement: messages");
+	cmp_ok($asked->{$_}[0], '>', 100, "... leaves of $_") foreach @indexes;
+	cmp_ok($asked->{$_}[1], '>', 100, "... rows by $_") foreach @indexes;
+}
+
 # Nobody waits for the other table's lock before its check would: here, the check is deferred.
 $node->safe_psql('postgres', 'ALTER TABLE t ALTER CONSTRAINT t_p_fkey DEFERRABLE INITIALLY DEFERRED');
 my $other = $node->background_psql('postgres');
@@ -93,7 +116,7 @@ $node->safe_psql('postgres', "CREATE FUNCTION waits() RETURNS trigger LANGUAGE p
 	  . 'CREATE TRIGGER waits BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION waits()');
 ($asked, $err) = asked("SET LOCAL statement_timeout = '2s'", "INSERT INTO t (u, n, p, w, id) SELECT u, n, p, CASE row_number() OVER () WHEN 1000 THEN 'wait' END, 100000 + row_number() OVER () FROM source");
 like($err, qr/canceling statement due to statement timeout/, 'cancelled in the middle');
-cmp_ok($asked->{$_}[0], '>', 30, "... after leaves of $_") foreach @indexes;
+cmp_ok($asked->{$_}[0], '>', 30, "... after leaves of $_") foreach qw(t_pkey t_n);
 is($node->safe_psql('postgres', 'SELECT count(*) FROM t'), '40000', '... and nothing remains');
 is($node->safe_psql('postgres', join(';', map { "SELECT bt_index_check('$_', true)" } @indexes)) =~ s/\s//gr, '', 'amcheck is content');
 
