@@ -10,10 +10,10 @@ from harness import cold, learned, load
 from harness.experiment import Experiment
 from harness.twins import Twins
 
-from . import write_cold, write_growth
+from . import write_bulk, write_cold, write_growth
 from .write_mixes import Inserts, PreparedMix, ServerMix, SetMix, fill_ascending
 
-PARTS = ("cold", "inserts", "server", "prepared", "ascending", "growth")  # in the order in which they run
+PARTS = ("cold", "inserts", "server", "prepared", "ascending", "growth", "bulk")  # in the order in which they run
 ON_MAIN_TABLES = {"cold", "inserts", "server", "prepared"}
 MIXES = (("a", 50), ("b", 95))  # name, reads in 100 operations
 SET_MIX = "b"
@@ -49,6 +49,7 @@ class Write(Experiment):
                             help=f"rows of {write_cold.KEY_BYTES}-byte text keys")
         parser.add_argument("--cold-rounds", type=int, default=3, help="cold starts of each contender and table")
         parser.add_argument("--unique", action="store_true", help="make the int8 indexes unique")
+        write_bulk.add_options(parser)
 
     def check_options(self, options):
         options.parts = {part.strip() for part in options.only.split(",") if part.strip()}
@@ -64,6 +65,7 @@ class Write(Experiment):
             raise SystemExit("bench: --inserts, --cold-rounds and --batches must be positive")
         if self.rows_written(options) > MAX_ROWS:
             raise SystemExit(f"bench: for {self.rows_written(options):,} inserts there are too few distinct keys")
+        write_bulk.check_options(options)
         if options.unique and "hash" in options.contenders:
             raise SystemExit("bench: a hash index cannot be unique")
 
@@ -89,6 +91,8 @@ class Write(Experiment):
             needed.append(2 * options.growth_rows * split * len(contenders))
         if "cold" in options.parts:
             needed.append(options.text_rows * TEXT_BYTES * len(contenders))
+        if "bulk" in options.parts:
+            needed.append(write_bulk.bytes_needed(options))
         return max(needed)
 
     # ---- the order of a run ----
@@ -109,6 +113,8 @@ class Write(Experiment):
             self._growth(bench, then_cold="cold" in parts)
         if "cold" in parts:
             self._cold_text(bench)
+        if "bulk" in parts:
+            write_bulk.Bulk(bench).run()
 
     def _random_twins(self, bench, name, rows):
         twins = Twins(name, bench.contenders, rows)

@@ -106,12 +106,15 @@ def direct_io(bench):
     return True
 
 
-def cold_restart(bench, relations, settings=None):
-    """Restart, with further settings; nothing of `relations` is cached afterwards."""
+def cold_restart(bench, relations, settings=None, stopped=lambda files: None):
+    """Restart, with further settings; nothing of `relations` is cached afterwards.
+
+    While the server is down, `stopped` is called with their files.
+    """
     files = files_of(bench, relations)
     if not hasattr(os, "posix_fadvise"):
         bench.warn("cold start: the operating system's cache stays warm here: times are not those of a cold start")
-    restart(bench, settings or {}, lambda: drop_from_cache(files))
+    restart(bench, settings or {}, lambda: (stopped(files), drop_from_cache(files)))
 
 
 def evict(bench, relations, settings):
@@ -149,7 +152,10 @@ def warm_inner_pages(bench, indexes, contender):
 
     Training reads all pages of level 1; pageinspect does not look into the extension's own indexes.
     """
-    index = contender.index_on(indexes.table)
+    warm_inner_pages_of(bench, contender.index_on(indexes.table), contender)
+
+
+def warm_inner_pages_of(bench, index, contender):
     if contender.needs_extension:
         model = train(bench, index)
         if model["state"] != "ready":

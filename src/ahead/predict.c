@@ -156,6 +156,16 @@ lbt_reads_start(LbtReads *reads)
 		reads->come = reads->n;
 }
 
+void
+lbt_reads_of(LbtReads *reads, Relation rel)
+{
+	if (reads == NULL)
+		return;
+	reads->rel = rel;
+	if (reads->stream != NULL)
+		lbt_stream_of(reads->stream, rel);
+}
+
 /* Read a leaf that has been asked for; false after an error. */
 static bool
 read_leaf_ahead(const LbtReads *reads, int which)

@@ -171,6 +171,12 @@ extern bool lbt_reads_come(LbtReads *reads, int last);
 extern int	lbt_reads_end(LbtReads **reads);
 
 /*
+ * The blocks are of this relation: for who keeps reads, or NULL, while it is
+ * not open.  Call it before the others then, except lbt_reads_end().
+ */
+extern void lbt_reads_of(LbtReads *reads, Relation rel);
+
+/*
  * Is the leaf in this slot, which a prediction named, in shared buffers: by
  * its hint, else by a lookup in the table?  As for lbt_batch_add().
  */

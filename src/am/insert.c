@@ -3,6 +3,7 @@
  */
 #include "am/am.h"
 
+#include "am/rowsbehind.h"
 #include "registry/settings.h"
 #include "proof/locate.h"
 #include "train/train.h"
@@ -33,6 +34,8 @@ typedef struct Inserter
 {
 	LbtIndex   *index;			/* NULL: no model for this index */
 	uint32		rows_without;	/* rows seen without a model */
+	bool		several;		/* the statement has inserted a row already */
+	LbtRowsBehind *behind;		/* NULL before the second row */
 	uint8	   *scratch;		/* LBT_SCRATCH_BYTES for each key column */
 } Inserter;
 
@@ -165,35 +168,55 @@ insert_by_btree(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Rela
 	return result;
 }
 
+/*
+ * The view of the index whose model shall place this tuple, with the tuple's
+ * key; NULL if nbtree has to insert it.
+ *
+ * A deferred check looks for the tuple that is there already; and where an
+ * UPDATE leaves a unique index's key as it was, an equal key is certain to be
+ * there.  Leave both to nbtree.
+ */
+static inline LbtIndex *
+index_to_predict(Relation rel, const Datum *values, const bool *isnull, ItemPointer tid,
+				 Relation heap, IndexUniqueCheck check_unique, bool unchanged, IndexInfo *info,
+				 LbtBound *key)
+{
+	Inserter   *inserter;
+	LbtIndex   *index;
+
+	if (!lbt_enable || !lbt_enable_insert || check_unique == UNIQUE_CHECK_EXISTING ||
+		(check_unique != UNIQUE_CHECK_NO && unchanged) ||
+		(inserter = get_inserter(rel, info)) == NULL || inserter->index == NULL ||
+		!insert_has_model(rel, inserter))
+		return NULL;
+	index = inserter->index;
+	if (unlikely(index->inserting.skip > 0))
+	{
+		index->inserting.skip--;
+		return NULL;
+	}
+	if (!key_of(inserter, values, isnull, key))
+		return NULL;
+	if (inserter->several)
+		lbt_rows_behind(&inserter->behind, rel, index, heap, tid, info);
+	inserter->several = true;
+	return index;
+}
+
 bool
 lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
 		   IndexUniqueCheck check_unique, bool unchanged, IndexInfo *info)
 {
 	bool		unique = check_unique != UNIQUE_CHECK_NO;
-	Inserter   *inserter;
-	LbtIndex   *index = NULL;
 	LbtPlace	place;
 	LbtBound	key;
+	LbtIndex   *index = index_to_predict(rel, values, isnull, tid, heap, check_unique, unchanged,
+										 info, &key);
 	bool		result;
 
-	/*
-	 * A deferred check looks for the tuple that is there already; and where
-	 * an UPDATE leaves a unique index's key as it was, an equal key is
-	 * certain to be there.  Leave both to nbtree.
-	 */
-	if (lbt_enable && lbt_enable_insert && check_unique != UNIQUE_CHECK_EXISTING &&
-		!(unique && unchanged) && (inserter = get_inserter(rel, info)) != NULL &&
-		inserter->index != NULL && insert_has_model(rel, inserter))
+	if (index != NULL)
 	{
-		index = inserter->index;
-		if (unlikely(index->inserting.skip > 0))
-		{
-			index->inserting.skip--;
-			index = NULL;
-		}
-		else if (!key_of(inserter, values, isnull, &key))
-			index = NULL;
-		else if (insert_predicted(rel, index, &key, values, isnull, tid, unique, &place))
+		if (insert_predicted(rel, index, &key, values, isnull, tid, unique, &place))
 		{
 			if (unlikely(index->inserting.debt > 0))
 				index->inserting.debt--;
@@ -201,8 +224,8 @@ lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation 
 				lbt_look_at_misses(rel, index);
 			return unique;
 		}
-		else if (place.block == InvalidBlockNumber &&
-				 (index->inserting.debt += DEBT_OF_FAILURE) >= DEBT_MAX)
+		if (place.block == InvalidBlockNumber &&
+			(index->inserting.debt += DEBT_OF_FAILURE) >= DEBT_MAX)
 		{
 			index->inserting.debt = DEBT_AFTER_SKIP;
 			index->inserting.skip = SKIPPED_INSERTS;

@@ -20,6 +20,7 @@
  */
 #include "am/am.h"
 
+#include "am/rowsbehind.h"
 #include "am/scan.h"
 #include "registry/settings.h"
 #include "server/stream.h"
@@ -235,6 +236,7 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 	LbtAhead   *ahead;
 	Predicted  *predicted;
 	LbtBatch   *batch;
+	const LbtBound *bound;
 	int64		at;
 
 	memset(target, 0, sizeof(*target));
@@ -242,8 +244,11 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 	{
 		if (so->ahead)
 			lbt_stream_end(&so->ahead->stream);
+		bound = forward ? &so->walk.probe.start : &so->walk.probe.end;
+		if (unlikely(lbt_checks_expected))
+			lbt_check_comes(scan, index, bound);
 		if (index->mailbox.target.generation != 0)
-			open_mailbox(index, forward ? &so->walk.probe.start : &so->walk.probe.end, target);
+			open_mailbox(index, bound, target);
 		return false;
 	}
 	if (!walk->for_rows)

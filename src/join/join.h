@@ -7,6 +7,8 @@
  *                                             hands them on one by one
  *       -> Index Scan on inner table          uses the prediction for the row
  *
+ * The same node stands between ModifyTable and its source (writes.c).
+ *
  * The node's output is the outer side's, row for row, in the same order.
  * Besides, it only predicts leaves and fetches cache lines; no answer depends
  * on it.  src/README, "Nested loops that look ahead", has the argument.
@@ -17,6 +19,7 @@
 #include "postgres.h"
 
 #include "nodes/extensible.h"
+#include "nodes/plannodes.h"
 
 #define LBT_LOOKAHEAD_NAME "Learned Look-Ahead"
 
@@ -35,7 +38,24 @@ typedef enum LbtLookaheadFact
 /* place.c: in _PG_init. */
 extern void lbt_join_init(void);
 
-/* lookahead.c: makes the plan node's state. */
+/* writes.c: does it write enough rows for a node to be worth its set-up? */
+extern bool lbt_write_is_large(const ModifyTable *modify);
+
+/*
+ * writes.c: may its source take numbers of sequences before they are needed?
+ * Not if what runs for each row, as triggers, checks or a RETURNING list, may
+ * ask for the last one.
+ */
+extern bool lbt_write_may_number(const ModifyTable *modify, const List *rtable);
+
+/* writes.c: place nodes above its source, which may be read early. */
+extern void lbt_place_for_write(ModifyTable *modify, const List *rtable, int *last_id);
+
+/*
+ * lookahead.c: put a node above *input, with the same columns.  They refer to
+ * its input, so that EXPLAIN finds their names below.
+ */
+extern void lbt_place_node(Plan **input, List *keys, List *facts, List *used, int id);
 extern const CustomScanMethods lbt_lookahead_methods;
 
 #endif							/* LBT_JOIN_H */

@@ -29,7 +29,9 @@
 #include "ahead/pace.h"
 #include "join/rowbatch.h"
 #include "miscadmin.h"
+#include "nodes/makefuncs.h"
 #include "server/compat.h"
+#include "utils/lsyscache.h"
 
 /* Rows to hand on before the first batch, unless blocks are missing. */
 #define FIRST_ROWS 4
@@ -407,6 +409,11 @@ static void
 explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	Lookahead  *node = (Lookahead *) css;
+	const List *facts = linitial(((CustomScan *) css->ss.ps.plan)->custom_private);
+
+	/* A loop's inner side shows it. */
+	if (!IsA(linitial(ancestors), NestLoop))
+		ExplainPropertyText("Index", get_rel_name(list_nth_oid(facts, LBT_LOOKAHEAD_INDEX)), es);
 
 	/* Each worker has counts of its own. */
 	if (es->analyze && css->ss.ps.worker_instrument == NULL)
@@ -438,3 +445,48 @@ const CustomScanMethods lbt_lookahead_methods = {
 	.CustomName = LBT_LOOKAHEAD_NAME,
 	.CreateCustomScanState = create_state
 };
+
+/* ---- the plan node ---- */
+
+/*
+ * A target list's columns, as Vars of this kind.  A NULL stays what it is in
+ * the node's own: ModifyTable wants it for a dropped column.
+ */
+static List *
+columns_of(const List *targetlist, int varno)
+{
+	List	   *columns = NIL;
+	ListCell   *lc;
+
+	foreach(lc, targetlist)
+	{
+		TargetEntry *entry = flatCopyTargetEntry(lfirst(lc));
+
+		if (varno != INDEX_VAR || !IsA(entry->expr, Const) || !((Const *) entry->expr)->constisnull)
+			entry->expr = (Expr *) makeVarFromTargetEntry(varno, entry);
+		columns = lappend(columns, entry);
+	}
+	return columns;
+}
+
+void
+lbt_place_node(Plan **input, List *keys, List *facts, List *used, int id)
+{
+	CustomScan *scan = makeNode(CustomScan);
+	Plan	   *node = &scan->scan.plan;
+	Plan	   *outer = *input;
+
+	*node = *outer;
+	node->type = T_CustomScan;
+	node->parallel_aware = node->async_capable = false;
+	node->plan_node_id = id;
+	node->targetlist = columns_of(outer->targetlist, INDEX_VAR);
+	node->qual = node->initPlan = NIL;
+	node->lefttree = outer;
+	node->righttree = NULL;
+	scan->custom_scan_tlist = columns_of(outer->targetlist, OUTER_VAR);
+	scan->custom_exprs = keys;
+	scan->custom_private = list_make2(facts, used);
+	scan->methods = &lbt_lookahead_methods;
+	*input = node;
+}

@@ -24,6 +24,7 @@
 #include "optimizer/optimizer.h"
 #include "registry/settings.h"
 #include "server/executor.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
 /* Keys are evaluated twice: at most so many functions in all. */
@@ -36,7 +37,10 @@ typedef struct Walk
 								 * first user asks for them */
 	bool		effects;		/* a subquery seen so far has some */
 	int			last_id;		/* the highest plan_node_id */
-	bool		any_loop;
+	bool		any_use;		/* a loop, or a write of many rows */
+	const List *rtable;
+	const Plan *numbering;		/* may take sequences' numbers early; or NULL */
+	bool		may_number;		/* what is looked at belongs to it */
 } Walk;
 
 /* A node's children besides the left and the right one. */
@@ -67,6 +71,9 @@ other_children(const Plan *plan)
 static bool
 is_volatile(Oid function, void *context)
 {
+	if (function == F_GEN_RANDOM_UUID ||
+		(function == F_NEXTVAL && ((const Walk *) context)->may_number))
+		return false;
 	return func_volatile(function) == PROVOLATILE_VOLATILE;
 }
 
@@ -87,8 +94,8 @@ has_effects(Node *node, void *context)
 			bms_is_member(((Param *) node)->paramid, walk->init_params);
 	if (IsA(node, SubPlan) && walk->effects)
 		return true;
-	if (check_functions_in_node(node, is_volatile, NULL) || IsA(node, NextValueExpr) ||
-		IsA(node, CoerceToDomain) ||
+	if (check_functions_in_node(node, is_volatile, context) ||
+		(IsA(node, NextValueExpr) && !walk->may_number) || IsA(node, CoerceToDomain) ||
 		(IsA(node, Aggref) && ((Aggref *) node)->aggfnoid >= FirstNormalObjectId) ||
 		(IsA(node, WindowFunc) && ((WindowFunc *) node)->winfnoid >= FirstNormalObjectId))
 		return true;
@@ -350,49 +357,6 @@ used_columns(const NestLoop *loop)
 	return used;
 }
 
-/* A target list's columns, as Vars of this kind. */
-static List *
-columns_of(const List *targetlist, int varno)
-{
-	List	   *columns = NIL;
-	ListCell   *lc;
-
-	foreach(lc, targetlist)
-	{
-		TargetEntry *entry = flatCopyTargetEntry(lfirst(lc));
-
-		entry->expr = (Expr *) makeVarFromTargetEntry(varno, entry);
-		columns = lappend(columns, entry);
-	}
-	return columns;
-}
-
-/*
- * Put a node above a loop's outer side, with the same columns.  They refer to
- * its input, so that EXPLAIN finds their names below.
- */
-static void
-place_node(NestLoop *loop, List *keys, List *facts, int id)
-{
-	CustomScan *scan = makeNode(CustomScan);
-	Plan	   *node = &scan->scan.plan;
-	Plan	   *outer = outerPlan(loop);
-
-	*node = *outer;
-	node->type = T_CustomScan;
-	node->parallel_aware = node->async_capable = false;
-	node->plan_node_id = id;
-	node->targetlist = columns_of(outer->targetlist, INDEX_VAR);
-	node->qual = node->initPlan = NIL;
-	node->lefttree = outer;
-	node->righttree = NULL;
-	scan->custom_scan_tlist = columns_of(outer->targetlist, OUTER_VAR);
-	scan->custom_exprs = keys;
-	scan->custom_private = list_make2(facts, used_columns(loop));
-	scan->methods = &lbt_lookahead_methods;
-	outerPlan(loop) = node;
-}
-
 /* Place nodes in a plan; true if running the plan has effects. */
 static bool
 place_nodes(Plan *plan, Walk *walk)
@@ -404,6 +368,9 @@ place_nodes(Plan *plan, Walk *walk)
 	if (plan == NULL)
 		return false;
 	check_stack_depth();
+	if (IsA(plan, ModifyTable) && !walk->effects &&
+		lbt_write_may_number((ModifyTable *) plan, walk->rtable))
+		walk->numbering = plan->lefttree;
 	left = place_nodes(plan->lefttree, walk);
 	others = place_nodes(plan->righttree, walk);
 	foreach(lc, other_children(plan))
@@ -414,9 +381,15 @@ place_nodes(Plan *plan, Walk *walk)
 		List	   *keys = find_keys((NestLoop *) plan, walk, &facts);
 
 		if (keys != NIL)
-			place_node((NestLoop *) plan, keys, facts, ++walk->last_id);
+			lbt_place_node(&outerPlan(plan), keys, facts, used_columns((NestLoop *) plan),
+						   ++walk->last_id);
 	}
-	return left | others | node_has_effects(plan, walk);
+	if (IsA(plan, ModifyTable) && !left)
+		lbt_place_for_write((ModifyTable *) plan, walk->rtable, &walk->last_id);
+	walk->may_number = plan == walk->numbering;
+	others |= node_has_effects(plan, walk);
+	walk->may_number = false;
+	return left | others;
 }
 
 /* Collect what must be known of the whole statement first. */
@@ -429,7 +402,8 @@ survey(const Plan *plan, Walk *walk)
 	if (plan == NULL)
 		return;
 	walk->last_id = Max(walk->last_id, plan->plan_node_id);
-	walk->any_loop |= IsA(plan, NestLoop);
+	walk->any_use |= IsA(plan, NestLoop) ||
+		(IsA(plan, ModifyTable) && lbt_write_is_large((const ModifyTable *) plan));
 	foreach(lc, plan->initPlan)
 	{
 		foreach(set, lfirst_node(SubPlan, lc)->setParam)
@@ -444,7 +418,7 @@ survey(const Plan *plan, Walk *walk)
 static void
 planned(PlannedStmt *stmt)
 {
-	Walk		walk = {0};
+	Walk		walk = {.rtable = stmt->rtable};
 	ListCell   *lc;
 
 	if (stmt->planTree == NULL || !lbt_enable || lbt_lookahead_rows < 2)
@@ -452,7 +426,7 @@ planned(PlannedStmt *stmt)
 	survey(stmt->planTree, &walk);
 	foreach(lc, stmt->subplans)
 		survey(lfirst(lc), &walk);
-	if (!walk.any_loop)
+	if (!walk.any_use)
 		return;
 
 	/* The planner puts a subquery behind those that it uses itself. */

@@ -449,14 +449,25 @@ lbt_place(Relation rel, LbtIndex *index, const LbtBound *key, IndexTuple itup, b
 	uint64		code = bound_code(index, key);
 	LbtEvent	event = LBT_EV_INSERT_FALLBACK;
 	LbtTarget	target;
+	LbtTarget	made_ahead;
 
 	place->block = InvalidBlockNumber;
 	place->moved = false;
+	made_ahead.generation = 0;
+	if (unlikely(index->mailbox.target.generation != 0))
+	{
+		if (index->mailbox.code == code)
+			made_ahead = index->mailbox.target;
+		index->mailbox.target.generation = 0;
+	}
 	if (target_last(index, code, &target))
 		event = try_target(&search, code, &target, place);
 	if (event == LBT_EV_INSERT_FALLBACK)
 	{
-		predict_target(index, key, code, index->seen.slot, &target);
+		if (made_ahead.generation == index->generation)
+			target = made_ahead;
+		else
+			predict_target(index, key, code, index->seen.slot, &target);
 		prefetch_target(index, &target, true);
 		event = try_target(&search, code, &target, place);
 	}

@@ -37,9 +37,10 @@ typedef struct LbtLastLeaf
 } LbtLastLeaf;
 
 /*
- * A prediction for this backend's next lookup of an index, which the
- * look-ahead node puts in (join/rowbatch.c), and the inner scan takes
- * (am/scanahead.c) if its bound has this code and is not past what is equal.
+ * A prediction for this backend's next lookup or insert in an index, put in by
+ * the look-ahead node (join/rowbatch.c) and COPY (am/rowsbehind.c).  The inner
+ * scan takes it (am/scanahead.c) if its bound has this code and is not past
+ * what is equal, an insert (proof/locate.c) if its key has this code.
  */
 typedef struct LbtMailbox
 {

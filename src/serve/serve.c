@@ -7,12 +7,13 @@
  * the other.  Never undo it: a scan or insert whose view says at its start
  * that it is not served (LbtServing.learned) is nbtree's to its end.
  *
- *   planning         all indexes of the relation
+ *   planning         all indexes of the relation, and of a target to which
+ *                    many rows are written
  *   execution        in ExecutorStart, all indexes of the plan's tables: kept
  *                    plans are not planned again, and planning does not look
  *                    at the target of an INSERT
- *   foreign keys     with the table that has them: from 19 on, the rows that
- *                    they refer to are looked up without a query
+ *   foreign keys     with the table that has them: checks look ahead, and
+ *                    from 19 on, they look rows up without a query
  *   COPY FROM        in ProcessUtility
  *   partitions       that a statement routed tuples to: at its end, for the
  *                    next one
@@ -30,13 +31,16 @@
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "am/am.h"
+#include "am/rowsbehind.h"
 #include "catalog/catalog.h"
 #include "catalog/namespace.h"
 #include "catalog/partition.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_subscription_rel.h"
 #include "executor/executor.h"
+#include "join/join.h"
 #include "miscadmin.h"
+#include "parser/parsetree.h"
 #include "registry/settings.h"
 #include "replication/logicalworker.h"
 #include "replication/worker_internal.h"
@@ -270,7 +274,7 @@ is_looking(void)
  * Exchange all indexes of a table that is noted like this; false if it is
  * worth asking again.  Do not wait for locks: a session that holds a
  * conflicting one is about to drop the index or make it anew.  Sets *keys to
- * the tables that foreign keys refer to, where they matter.
+ * the tables that foreign keys refer to.
  */
 static bool
 exchange_indexes(Oid table, Oid noted, List **keys)
@@ -288,7 +292,7 @@ exchange_indexes(Oid table, Oid noted, List **keys)
 		if (rel->rd_rel->relhasindex && !RelationUsesLocalBuffers(rel) &&
 			RELKIND_HAS_TABLE_AM(rel->rd_rel->relkind))
 			indexes = RelationGetIndexList(rel);
-		foreach(lc, LBT_FOREIGN_KEYS_USE_INDEXES ? RelationGetFKeyList(rel) : NIL)
+		foreach(lc, RelationGetFKeyList(rel))
 		{
 			const ForeignKeyCacheInfo *key = lfirst(lc);
 
@@ -349,6 +353,34 @@ prepare_table(Oid table)
 
 /* ---- when ---- */
 
+/* A statement is about to put rows into this table. */
+static void
+expect_checks(Oid table)
+{
+	Relation	rel;
+
+	if (!is_looking() || !ConditionalLockRelationOid(table, AccessShareLock))
+		return;
+	rel = RelationIdGetRelation(table);
+	if (RelationIsValid(rel))
+	{
+		lbt_checks_expect(rel);
+		RelationClose(rel);
+	}
+	UnlockRelationOid(table, AccessShareLock);
+}
+
+/* The table that a statement writes many rows to, or InvalidOid. */
+static Oid
+large_target(const PlannedStmt *stmt)
+{
+	const ModifyTable *modify = (const ModifyTable *) stmt->planTree;
+
+	if (modify == NULL || !IsA(modify, ModifyTable) || !lbt_write_is_large(modify))
+		return InvalidOid;
+	return rt_fetch(linitial_int(modify->resultRelations), stmt->rtable)->relid;
+}
+
 /* Before a statement opens its relations.  Catalogs' are never served. */
 static void
 executor_start(QueryDesc *query, int eflags)
@@ -365,6 +397,16 @@ executor_start(QueryDesc *query, int eflags)
 			prepare_table(rte->relid);
 	}
 	next_start(query, eflags);
+	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 && OidIsValid(large_target(query->plannedstmt)))
+		expect_checks(large_target(query->plannedstmt));
+}
+
+/* Before nodes that look ahead in its indexes are placed in a plan. */
+static void
+prepare_target(Oid table)
+{
+	if (is_looking() && table >= FirstNormalObjectId)
+		prepare_table(table);
 }
 
 /* When its relations are closed: partitions that it has routed tuples to. */
@@ -379,6 +421,8 @@ executor_end(QueryDesc *query)
 			routed = lappend_oid(routed,
 								 RelationGetRelid(((ResultRelInfo *) lfirst(lc))->ri_RelationDesc));
 	next_end(query);
+	if (OidIsValid(large_target(query->plannedstmt)))
+		lbt_checks_end();
 	foreach(lc, routed)
 		prepare_table(lfirst_oid(lc));
 }
@@ -415,7 +459,7 @@ describe_indexes(RelOptInfo *rel)
  * a moment before anybody checks the user's rights.
  */
 static void
-prepare_copy(const CopyStmt *copy)
+prepare_copy(const CopyStmt *copy, bool before)
 {
 	Oid			table;
 	ListCell   *lc;
@@ -428,6 +472,8 @@ prepare_copy(const CopyStmt *copy)
 	foreach(lc, find_all_inheritors(table, NoLock, NULL))
 		if (lfirst_oid(lc) == table || lbt_holds_lock(lfirst_oid(lc), RowExclusiveLock))
 		prepare_table(lfirst_oid(lc));
+	if (before)
+		expect_checks(table);
 }
 
 static void
@@ -441,10 +487,13 @@ utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtility
 	if (unlikely(lbt_statement.begins != NULL))
 		lbt_statement.begins();
 	if (copy)
-		prepare_copy(copy);
+		prepare_copy(copy, true);
 	next_utility(plan, text, read_only_tree, context, params, environment, dest, completion);
 	if (copy)
-		prepare_copy(copy);
+	{
+		lbt_checks_end();
+		prepare_copy(copy, false);
+	}
 }
 
 /* An apply worker changes tables without a plan. */
@@ -477,6 +526,7 @@ lbt_serve_init(void)
 	CacheRegisterSyscacheCallback(NAMESPACEOID, at_catalog_change, (Datum) 0);
 	CacheRegisterSyscacheCallback(SUBSCRIPTIONRELMAP, at_catalog_change, (Datum) 0);
 	lbt_statement.described = describe_indexes;
+	lbt_statement.writes = prepare_target;
 	next_start = ExecutorStart_hook ? ExecutorStart_hook : standard_ExecutorStart;
 	ExecutorStart_hook = executor_start;
 	next_end = ExecutorEnd_hook ? ExecutorEnd_hook : standard_ExecutorEnd;

@@ -212,9 +212,6 @@ lbt_dshash_parameters(Size key_size, Size entry_size, int tranche)
 #define LBT_ON_CONFLICT_NEEDS_BTREE (PG_VERSION_NUM < 180000)
 #define LBT_PLANNER_ASKS_RELAM (PG_VERSION_NUM >= 180000)
 
-/* Do foreign keys look rows up by their index, without planning a query? */
-#define LBT_FOREIGN_KEYS_USE_INDEXES (PG_VERSION_NUM >= 190000)
-
 /*
  * A wait event: from 17 on our own, by a lasting name, which *event, 0 at
  * first, remembers; else Extension.

@@ -16,6 +16,9 @@ typedef struct LbtStatementCallbacks
 	/* The planner has described something in FROM, and its indexes. */
 	void		(*described) (RelOptInfo *rel);
 
+	/* A plan writes many rows to this table, which the planner has locked. */
+	void		(*writes) (Oid table);
+
 	/* The planner has finished a plan, which may still be changed. */
 	void		(*planned) (PlannedStmt *plan);
 } LbtStatementCallbacks;

@@ -77,6 +77,12 @@ lbt_stream_begin(MemoryContext context, Relation rel, bool all, LbtNextBlock nex
 	return stream;
 }
 
+void
+lbt_stream_of(LbtStream *stream, Relation rel)
+{
+	stream->rel = rel;
+}
+
 bool
 lbt_block_cached(Relation rel, BlockNumber block)
 {

@@ -55,6 +55,9 @@ typedef enum LbtReached
 extern LbtStream *lbt_stream_begin(MemoryContext context, Relation rel, bool all,
 								   LbtNextBlock next, void *state);
 
+/* Its relation has been closed and opened again. */
+extern void lbt_stream_of(LbtStream *stream, Relation rel);
+
 /* Ask for the first blocks already. */
 extern void lbt_stream_start(LbtStream *stream);
 

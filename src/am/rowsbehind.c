@@ -1,0 +1,520 @@
+/*
+ * rowsbehind.c - rows whose index entries come next; see rowsbehind.h.
+ */
+#include "am/rowsbehind.h"
+
+#include "access/htup_details.h"
+#include "access/xact.h"
+#include "ahead/predict.h"
+#include "am/am.h"
+#include "catalog/pg_constraint.h"
+#include "commands/trigger.h"
+#include "server/bufferhint.h"
+#include "server/compat.h"
+#include "utils/datum.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+/* Rows to insert before looking again, where none was behind; doubled. */
+#define PAUSE_MIN 16
+#define PAUSE_MAX 4096
+
+typedef struct Rows
+{
+	int			n;
+	int			at;				/* the next one to be inserted */
+	ItemPointerData tid[LBT_BATCH];
+	LbtReads   *leaves;			/* that are not at hand; or NULL */
+	LbtReads   *rows;			/* that a check looks for; or NULL */
+	LbtBatch	batch;			/* of batch.n = n keys, of a model */
+} Rows;
+
+struct LbtRowsBehind
+{
+	bool		never;			/* the index has keys that are no columns */
+	CommandId	command;		/* that has put the rows into the table */
+	int			ncolumns;		/* of the index's key, the leading ones */
+	AttrNumber	attribute[LBT_CODE_COLUMNS];	/* the table's for each */
+	Oid			type[LBT_CODE_COLUMNS]; /* or InvalidOid: the index's own */
+	bool		skip_nulls;		/* rows with NULLs have no key */
+	ItemPointerData end;		/* where the last batch ends */
+	int			pause;			/* rows to let pass */
+	int			next_pause;
+	MemoryContext context;		/* of keys' copies while a batch is made */
+	uint8	   *scratch;		/* for keys' encoded values; or NULL */
+	Rows	   *now;			/* NULL: nothing was ever behind */
+	Rows	   *next;
+};
+
+static LbtRowsBehind *
+make_behind(const LbtIndex *index, Relation table, const IndexInfo *info)
+{
+	LbtRowsBehind *behind = MemoryContextAllocZero(info->ii_Context, sizeof(LbtRowsBehind));
+
+	behind->next_pause = PAUSE_MIN;
+	behind->never = !lbt_is_heap(table) || info->ii_Predicate != NIL;
+	behind->command = GetCurrentCommandId(false);
+	behind->ncolumns = index->keyspec.ncolumns;
+	for (int i = 0; i < behind->ncolumns; i++)
+	{
+		behind->attribute[i] = info->ii_IndexAttrNumbers[i];
+		behind->never |= behind->attribute[i] <= 0;
+	}
+	return behind;
+}
+
+/* Is there any row behind this one on its page? */
+static bool
+is_any_behind(Relation table, ItemPointer tid)
+{
+	Buffer		buf = ReadBuffer(table, ItemPointerGetBlockNumber(tid));
+	bool		any;
+
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	any = PageGetMaxOffsetNumber(BufferGetPage(buf)) > ItemPointerGetOffsetNumber(tid);
+	UnlockReleaseBuffer(buf);
+	return any;
+}
+
+/* Make room for batches: they are large, and most statements need none. */
+static void
+make_batches(LbtRowsBehind *behind, const LbtIndex *index)
+{
+	MemoryContext context = GetMemoryChunkContext(behind);
+	Rows	   *rows = MemoryContextAllocZero(context, 2 * sizeof(Rows));
+
+	behind->now = &rows[0];
+	behind->next = &rows[1];
+	behind->context = AllocSetContextCreate(context, "learnedbtree rows behind",
+											ALLOCSET_SMALL_SIZES);
+	if (index->keyspec.encoded)
+		behind->scratch = MemoryContextAlloc(context, (Size) LBT_BATCH *
+											 behind->ncolumns * LBT_SCRATCH_BYTES);
+}
+
+/* Add a row's key, if it has one; false if it cannot be told from the row. */
+static bool
+add_row(LbtRowsBehind *behind, LbtIndex *index, Relation table, HeapTuple row, Rows *rows)
+{
+	LbtKeyValue values[LBT_CODE_COLUMNS];
+
+	for (int i = 0; i < behind->ncolumns; i++)
+	{
+		const LbtKeyColumn *column = &index->keyspec.column[i];
+		AttrNumber	attribute = behind->attribute[i];
+		int			number = rows->n * behind->ncolumns + i;
+		Datum		value;
+
+		if (attribute > HeapTupleHeaderGetNatts(row->t_data))
+			return false;
+		value = fastgetattr(row, attribute, RelationGetDescr(table), &values[i].isnull);
+		values[i].ordered = 0;
+		if (values[i].isnull && behind->skip_nulls)
+			return true;
+		if (values[i].isnull)
+			continue;
+		if (!lbt_keyspec_plain(column, value))
+			return false;
+		if (column->bytes)
+			value = datumCopy(value, false, column->length);
+		if (lbt_keyspec_argument(column, behind->type[i], value, &values[i], behind->scratch ?
+								 behind->scratch + (Size) number * LBT_SCRATCH_BYTES : NULL) != 0)
+			return false;
+	}
+	rows->tid[rows->n++] = row->t_self;
+	lbt_batch_add(index, &rows->batch, values, behind->ncolumns, false);
+	return true;
+}
+
+/* Has the command made the row? */
+static inline bool
+is_new(const LbtRowsBehind *behind, HeapTupleHeader row)
+{
+	return HeapTupleHeaderGetRawCommandId(row) == behind->command &&
+		TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetRawXmin(row));
+}
+
+/*
+ * Add what the command has put on this page of the table, from *at on.  Sets
+ * *at to where to go on; false if that is not on the next page.
+ */
+static bool
+add_page(LbtRowsBehind *behind, LbtIndex *index, Relation table, BlockNumber block,
+		 OffsetNumber *at, Rows *rows)
+{
+	Buffer		buf = ReadBuffer(table, block);
+	Page		page = BufferGetPage(buf);
+	bool		known = true;
+
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	for (; known && rows->n < LBT_BATCH && *at <= PageGetMaxOffsetNumber(page); (*at)++)
+	{
+		ItemId		line = PageGetItemId(page, *at);
+		HeapTupleData row;
+
+		if (!ItemIdIsNormal(line))
+			continue;
+		row.t_data = (HeapTupleHeader) PageGetItem(page, line);
+		if (!is_new(behind, row.t_data))
+			continue;
+		row.t_len = ItemIdGetLength(line);
+		row.t_tableOid = RelationGetRelid(table);
+		ItemPointerSet(&row.t_self, block, *at);
+		known = add_row(behind, index, table, &row, rows);
+	}
+	known &= *at > PageGetMaxOffsetNumber(page);
+	UnlockReleaseBuffer(buf);
+	return known;
+}
+
+/*
+ * Make a batch of the rows from behind->end on, as far as their pages follow
+ * each other and are in shared buffers, and ask for missing leaves.  Moves
+ * behind->end to the batch's end.
+ */
+static void
+begin_rows_behind(LbtRowsBehind *behind, Relation rel, LbtIndex *index, Relation table, Rows *rows)
+{
+	MemoryContext old = MemoryContextSwitchTo(behind->context);
+	BlockNumber first = ItemPointerGetBlockNumber(&behind->end);
+	BlockNumber block = first;
+	OffsetNumber at = ItemPointerGetOffsetNumberNoCheck(&behind->end);
+
+	MemoryContextReset(behind->context);
+	rows->n = rows->at = rows->batch.n = 0;
+	for (;;)
+	{
+		int			before = rows->n;
+
+		if (!add_page(behind, index, table, block, &at, rows) ||
+			(rows->n == before && block > first) ||
+			block + 1 >= RelationGetNumberOfBlocks(table) || !lbt_block_cached(table, block + 1))
+			break;
+		block++;
+		at = FirstOffsetNumber;
+	}
+	ItemPointerSet(&behind->end, block, at);
+	MemoryContextSwitchTo(GetMemoryChunkContext(behind));
+	if (rows->n > 0)
+	{
+		lbt_batch_finish(index, &rows->batch);
+		if (lbt_enable_prefetch)
+			rows->leaves = lbt_batch_read(rel, index, &rows->batch);
+		lbt_reads_start(rows->leaves);
+		if (index->keyspec.nplaces > 0)
+			lbt_batch_near(rel, index, &rows->batch, false);
+	}
+	MemoryContextSwitchTo(old);
+}
+
+/* Forget a batch, if there is one. */
+static void
+end_rows(LbtIndex *index, Rows *rows)
+{
+	lbt_count_many(index, LBT_EV_PREFETCHED, lbt_reads_end(&rows->leaves));
+	lbt_count_many(index, LBT_EV_ROWS_PREFETCHED, lbt_reads_end(&rows->rows));
+	rows->n = rows->at = 0;
+}
+
+/* Is this the batch's next row? */
+static inline bool
+is_next(Rows *rows, ItemPointer tid)
+{
+	return rows->at < rows->n && ItemPointerEquals(&rows->tid[rows->at], tid);
+}
+
+/* Nothing is behind, or looking does not pay: not again for some rows. */
+static void
+let_pass(LbtRowsBehind *behind)
+{
+	behind->pause = behind->next_pause;
+	behind->next_pause = Min(behind->next_pause * 2, PAUSE_MAX);
+}
+
+/* Is the row's place the index's right end, where all that comes goes? */
+static inline bool
+is_ascending(const LbtIndex *index)
+{
+	return index->inserting.last.block != InvalidBlockNumber &&
+		index->inserting.last.hi == PG_UINT64_MAX;
+}
+
+/* Go on with the next batch, if there is one. */
+static void
+take_next(LbtRowsBehind *behind, LbtIndex *index)
+{
+	Rows	   *done = behind->now;
+
+	end_rows(index, done);
+	behind->now = behind->next;
+	behind->next = done;
+}
+
+/* Hand on the prediction for the batch's next row. */
+static inline void
+hand_on(LbtIndex *index, Rows *rows)
+{
+	if (rows->leaves != NULL)
+		(void) lbt_reads_come(rows->leaves, rows->at);
+	index->mailbox.target = rows->batch.target[rows->at];
+	index->mailbox.code = rows->batch.key[rows->at].code;
+}
+
+void
+lbt_rows_behind(LbtRowsBehind **where, Relation rel, LbtIndex *index, Relation table,
+				ItemPointer tid, const IndexInfo *info)
+{
+	LbtRowsBehind *behind = *where;
+	Rows	   *rows;
+	bool		in_vain;
+
+	if (unlikely(behind == NULL))
+		behind = *where = make_behind(index, table, info);
+	if (behind->never)
+		return;
+	if (behind->pause > 0)
+	{
+		behind->pause--;
+		return;
+	}
+	if (behind->now == NULL)
+	{
+		if (is_ascending(index) || !is_any_behind(table, tid))
+		{
+			let_pass(behind);
+			return;
+		}
+		make_batches(behind, index);
+	}
+	in_vain = behind->now->n > 0 && behind->now->at == 0;
+	if (!is_next(behind->now, tid))
+		take_next(behind, index);
+	rows = behind->now;
+	if (!is_next(rows, tid))
+	{
+		end_rows(index, rows);
+		if (in_vain || is_ascending(index))
+		{
+			let_pass(behind);
+			return;
+		}
+		behind->end = *tid;
+		ItemPointerSetOffsetNumber(&behind->end, ItemPointerGetOffsetNumber(tid) + 1);
+		begin_rows_behind(behind, rel, index, table, rows);
+		if (rows->n == 0)
+			let_pass(behind);
+		return;
+	}
+	behind->next_pause = PAUSE_MIN;
+	hand_on(index, rows);
+	if (rows->at++ == rows->n / 2 && rows->n == LBT_BATCH)
+		begin_rows_behind(behind, rel, index, table, behind->next);
+}
+
+/* ---- foreign keys that are checked when the statement ends ---- */
+
+/* Checks in a row for rows that we do not know, before giving up. */
+#define MAX_UNKNOWN 64
+
+/* A foreign key of the table. */
+typedef struct Key
+{
+	const ForeignKeyCacheInfo *info;
+	Oid			index;			/* that checks look up */
+	int			unknown;
+	LbtRowsBehind *behind;		/* NULL before the first check */
+} Key;
+
+bool		lbt_checks_expected = false;
+
+/* In TopTransactionContext; of use while lbt_checks_expected. */
+static struct
+{
+	MemoryContext context;
+	Oid			table;
+	ItemPointerData start;		/* where its new rows may begin */
+	CommandId	command;
+	int			nkeys;
+	Key		   *key;
+}			checks;
+
+static void
+forget_checks(XactEvent event, void *arg)
+{
+	lbt_checks_expected = false;
+}
+
+void
+lbt_checks_end(void)
+{
+	if (lbt_checks_expected)
+		MemoryContextDelete(checks.context);
+	lbt_checks_expected = false;
+}
+
+void
+lbt_checks_expect(Relation table)
+{
+	static bool registered = false;
+	BlockNumber nblocks;
+	MemoryContext old;
+	List	   *keys = RelationGetFKeyList(table);
+	ListCell   *lc;
+
+	lbt_checks_end();
+	if (keys == NIL || !lbt_enable || !lbt_is_heap(table) || RelationUsesLocalBuffers(table) ||
+		SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA)
+		return;
+	if (!registered)
+		RegisterXactCallback(forget_checks, NULL);
+	registered = true;
+	nblocks = RelationGetNumberOfBlocks(table);
+	checks.context = AllocSetContextCreate(TopTransactionContext, "learnedbtree foreign keys",
+										   ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(checks.context);
+	checks.table = RelationGetRelid(table);
+	ItemPointerSet(&checks.start, Max(nblocks, 1) - 1, FirstOffsetNumber);
+	checks.command = GetCurrentCommandId(false);
+	checks.nkeys = 0;
+	checks.key = palloc0(list_length(keys) * sizeof(Key));
+	keys = copyObject(keys);
+	foreach(lc, keys)
+	{
+		const ForeignKeyCacheInfo *info = lfirst(lc);
+		HeapTuple	row = SearchSysCache1(CONSTROID, ObjectIdGetDatum(info->conoid));
+
+		if (!HeapTupleIsValid(row))
+			continue;
+		checks.key[checks.nkeys].info = info;
+		checks.key[checks.nkeys++].index = ((Form_pg_constraint) GETSTRUCT(row))->conindid;
+		ReleaseSysCache(row);
+	}
+	MemoryContextSwitchTo(old);
+	lbt_checks_expected = checks.nkeys > 0;
+}
+
+/* What the first check of a foreign key needs. */
+static void
+begin_checks(Key *key, Relation table, IndexScanDesc scan, LbtIndex *index)
+{
+	const Form_pg_index form = scan->indexRelation->rd_index;
+	LbtRowsBehind *behind = MemoryContextAllocZero(checks.context, sizeof(LbtRowsBehind));
+
+	key->behind = behind;
+	behind->command = checks.command;
+	behind->skip_nulls = true;
+	behind->end = checks.start;
+	while (behind->ncolumns < index->keyspec.ncolumns)
+	{
+		int			column = behind->ncolumns;
+		int			i = 0;
+
+		while (i < key->info->nkeys && key->info->confkey[i] != form->indkey.values[column])
+			i++;
+		if (i == key->info->nkeys)
+			break;
+		behind->attribute[column] = key->info->conkey[i];
+		behind->type[column] =
+			getBaseType(TupleDescAttr(RelationGetDescr(table), key->info->conkey[i] - 1)->atttypid);
+		if (!lbt_keyspec_takes(&index->keyspec.column[column], behind->type[column]))
+			break;
+		behind->ncolumns++;
+	}
+	behind->never = behind->ncolumns == 0;
+	if (!behind->never)
+		make_batches(behind, index);
+}
+
+/* Find out which blocks of the referenced table a batch will need. */
+static void
+look_for_rows(IndexScanDesc scan, LbtIndex *index, Rows *rows)
+{
+	MemoryContext old;
+
+	if (rows->n == 0 || index->keyspec.nplaces == 0 || scan->heapRelation == NULL ||
+		!lbt_is_heap(scan->heapRelation) || lbt_block_hints == NULL ||
+		rows->batch.target[0].generation != index->generation)
+		return;
+	if (rows->leaves != NULL)
+	{
+		(void) lbt_reads_come(rows->leaves, rows->n - 1);
+		lbt_batch_near(scan->indexRelation, index, &rows->batch, false);
+	}
+	old = MemoryContextSwitchTo(checks.context);
+	rows->rows = lbt_batch_rows(scan->indexRelation, index, scan->heapRelation, &rows->batch,
+								lbt_enable_row_prefetch);
+	lbt_reads_start(rows->rows);
+	MemoryContextSwitchTo(old);
+}
+
+/* Hand on the prediction for this check, if it is of a row that we know. */
+static bool
+check_is_next(Key *key, Relation table, IndexScanDesc scan, LbtIndex *index, uint64 code)
+{
+	LbtRowsBehind *behind = key->behind;
+	Rows	   *rows = behind->now;
+
+	lbt_reads_of(rows->leaves, scan->indexRelation);
+	lbt_reads_of(rows->rows, scan->heapRelation);
+	lbt_reads_of(behind->next->leaves, scan->indexRelation);
+	lbt_reads_of(behind->next->rows, scan->heapRelation);
+	if (rows->at == rows->n)
+	{
+		take_next(behind, index);
+		rows = behind->now;
+		if (rows->n == 0)
+		{
+			begin_rows_behind(behind, scan->indexRelation, index, table, rows);
+			look_for_rows(scan, index, rows);
+		}
+	}
+	for (int at = rows->at; at < rows->n; at++)
+		if (rows->batch.key[at].code == code)
+		{
+			bool		first = rows->at == 0;
+			bool		half = rows->at <= rows->n / 2 && at >= rows->n / 2;
+
+			rows->at = at;
+			if (first)
+				begin_rows_behind(behind, scan->indexRelation, index, table, behind->next);
+			if (half)
+				look_for_rows(scan, index, behind->next);
+			if (rows->rows != NULL)
+				(void) lbt_reads_come(rows->rows, at);
+			hand_on(index, rows);
+			rows->at++;
+			key->unknown = 0;
+			return true;
+		}
+	behind->never = ++key->unknown > MAX_UNKNOWN;
+	return false;
+}
+
+void
+lbt_check_comes(IndexScanDesc scan, LbtIndex *index, const LbtBound *bound)
+{
+	Relation	table = NULL;
+	bool		found = false;
+
+	for (int i = 0; i < checks.nkeys && !found; i++)
+	{
+		Key		   *key = &checks.key[i];
+
+		if (key->index != RelationGetRelid(scan->indexRelation) ||
+			(key->behind && key->behind->never) || bound->past)
+			continue;
+		lbt_index_update(index);
+		if (index->state != LBT_READY || !lbt_holds_lock(checks.table, RowExclusiveLock))
+			break;
+		if (table == NULL && !RelationIsValid(table = RelationIdGetRelation(checks.table)))
+			break;
+		if (key->behind == NULL)
+			begin_checks(key, table, scan, index);
+		found = !key->behind->never && bound->ncolumns == key->behind->ncolumns &&
+			check_is_next(key, table, scan, index, bound_code(index, bound));
+	}
+	if (RelationIsValid(table))
+		RelationClose(table);
+}
