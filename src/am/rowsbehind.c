@@ -117,7 +117,7 @@ add_row(LbtRowsBehind *behind, LbtIndex *index, Relation table, HeapTuple row, R
 			continue;
 		if (!lbt_keyspec_plain(column, value))
 			return false;
-		if (column->bytes)
+		if (column->bytes && !TupleDescAttr(RelationGetDescr(table), attribute - 1)->attbyval)
 			value = datumCopy(value, false, column->length);
 		if (lbt_keyspec_argument(column, behind->type[i], value, &values[i], behind->scratch ?
 								 behind->scratch + (Size) number * LBT_SCRATCH_BYTES : NULL) != 0)
