@@ -12,7 +12,7 @@ packages_elsewhere() {
 # What qemu calls the architecture; nothing for one whose programs this machine runs by itself.
 emulator() {
     case $(dpkg --print-architecture)/$architecture in
-        */ | amd64/i386) ;;
+        amd64/i386) ;;
         "$architecture/$architecture") ;;
         */amd64) echo x86_64 ;;
         */arm64) echo aarch64 ;;
@@ -32,7 +32,8 @@ tree_server() {
         18 | 19) suite=sid ;;
         *) log "no release of Debian has PostgreSQL $major"; return 1 ;;
     esac
-    name=debian-$suite${architecture:+-$architecture}
+    name=debian-$suite
+    [ "${architecture:=$(dpkg --print-architecture)}" = "$(dpkg --print-architecture)" ] || name+=-$architecture
     tree=$LBT_CACHE/$name
     lock_cache "$name" || return
     as_root unshare --mount --propagation private mount -t tmpfs tmpfs /mnt 2>/dev/null ||
@@ -58,7 +59,7 @@ tree_server() {
 
 make_tree() { # SUITE TREE
     local suite=$1 tree=$2 archive
-    log "making a tree of Debian $suite${architecture:+ for $architecture}: some minutes, 1 GB"
+    log "making a tree of Debian $suite for $architecture: some minutes, 1 GB"
     need_packages $(packages_elsewhere) || return
     archive=$(debian_archive) || return
     as_root rm -rf --one-file-system "$tree" "$tree.new"
@@ -82,8 +83,7 @@ make_tree() { # SUITE TREE
 
 # The second half runs programs of the tree.
 bootstrap() { # SUITE FOLDER ARCHIVE
-    local arguments=(--variant=minbase)
-    [ -z "$architecture" ] || arguments+=("--arch=$architecture")
+    local arguments=(--variant=minbase "--arch=$architecture")
     if [ -z "$(emulator)" ]; then as_root debootstrap "${arguments[@]}" "$@"; return; fi
     as_root debootstrap --foreign "${arguments[@]}" "$@" && emulator | as_root tee "$2/etc/learnedbtree" >/dev/null &&
         "$here/inside" "$2" /debootstrap/debootstrap --second-stage
