@@ -39,6 +39,7 @@ typedef struct Walk
 	int			last_id;		/* the highest plan_node_id */
 	bool		any_use;		/* a loop, or a write of many rows */
 	const List *rtable;
+	const Plan *top;
 	const Plan *numbering;		/* may take sequences' numbers early; or NULL */
 	bool		may_number;		/* what is looked at belongs to it */
 } Walk;
@@ -368,7 +369,10 @@ place_nodes(Plan *plan, Walk *walk)
 	if (plan == NULL)
 		return false;
 	check_stack_depth();
+
+	/* A CTE returns row after row to what may ask for the last number. */
 	if (IsA(plan, ModifyTable) && !walk->effects &&
+		(plan == walk->top || ((ModifyTable *) plan)->returningLists == NIL) &&
 		lbt_write_may_number((ModifyTable *) plan, walk->rtable))
 		walk->numbering = plan->lefttree;
 	left = place_nodes(plan->lefttree, walk);
@@ -418,7 +422,7 @@ survey(const Plan *plan, Walk *walk)
 static void
 planned(PlannedStmt *stmt)
 {
-	Walk		walk = {.rtable = stmt->rtable};
+	Walk		walk = {.rtable = stmt->rtable,.top = stmt->planTree};
 	ListCell   *lc;
 
 	if (stmt->planTree == NULL || !lbt_enable || lbt_lookahead_rows < 2)

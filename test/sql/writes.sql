@@ -208,6 +208,7 @@ SELECT wr_compare('SET LOCAL enable_hashjoin = off', 'SET LOCAL enable_mergejoin
 -- WITH queries that change data.
 SELECT wr_compare('WITH d AS (DELETE FROM wr WHERE id < 300 RETURNING *) INSERT INTO wr (u, n, s, p) SELECT md5(u::text)::uuid, n, s || ''!'', p FROM d RETURNING id');
 SELECT wr_compare('WITH a AS (INSERT INTO wr (u, n) SELECT u, n FROM wr_source WHERE i % 10 <> 0 RETURNING id, n) INSERT INTO wr_log (what) SELECT a::text FROM a');
+SELECT wr_compare('WITH a AS (INSERT INTO wr (u, n) SELECT u, n FROM wr_source WHERE i % 10 <> 0 RETURNING id) SELECT id, id = currval(''wr_id_seq'') FROM a');
 SELECT wr_compare('WITH a AS (INSERT INTO wr (u, n) SELECT u, n FROM wr_source WHERE i % 10 <> 0) UPDATE wr SET n = n + 1 WHERE id < 300');
 SELECT wr_compare('WITH a AS (UPDATE wr SET n = n + 1 WHERE id < 300 RETURNING n) SELECT sum(n), (SELECT count(*) FROM wr WHERE n > 100) FROM a');
 
