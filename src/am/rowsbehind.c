@@ -315,6 +315,9 @@ lbt_rows_behind(LbtRowsBehind **where, Relation rel, LbtIndex *index, Relation t
 
 /* ---- foreign keys that are checked when the statement ends ---- */
 
+/* Foreign keys to follow: one to a partitioned table has many. */
+#define MAX_KEYS 8
+
 /* Checks in a row for rows that we do not know, before giving up. */
 #define MAX_UNKNOWN 64
 
@@ -378,7 +381,7 @@ lbt_checks_expect(Relation table)
 	ItemPointerSet(&checks.start, Max(nblocks, 1) - 1, FirstOffsetNumber);
 	checks.command = GetCurrentCommandId(false);
 	checks.nkeys = 0;
-	checks.key = palloc0(list_length(keys) * sizeof(Key));
+	checks.key = palloc0(MAX_KEYS * sizeof(Key));
 	keys = copyObject(keys);
 	foreach(lc, keys)
 	{
@@ -387,6 +390,11 @@ lbt_checks_expect(Relation table)
 
 		if (!HeapTupleIsValid(row))
 			continue;
+		if (checks.nkeys == MAX_KEYS)
+		{
+			ReleaseSysCache(row);
+			break;
+		}
 		checks.key[checks.nkeys].info = info;
 		checks.key[checks.nkeys++].index = ((Form_pg_constraint) GETSTRUCT(row))->conindid;
 		ReleaseSysCache(row);

@@ -76,9 +76,9 @@ void
 lbt_inner_close(LbtInner *inner)
 {
 	if (inner->table != NULL)
-		table_close(inner->table, NoLock);
+		table_close(inner->table, AccessShareLock);
 	if (inner->rel != NULL)
-		index_close(inner->rel, NoLock);
+		index_close(inner->rel, AccessShareLock);
 }
 
 /* ---- rows ---- */

@@ -33,7 +33,7 @@ sub said { my ($database, $sql) = @_; return ($node->psql($database, $sql, on_er
 
 # 0.0: without what the setting's patterns have, with a function of fewer columns, and with one that is gone since.
 my ($patterns) = $full =~ /(^-- ---- the setting's names and patterns ----.*)/ms or die 'no patterns in the script';
-my ($model) = $full =~ /(^CREATE FUNCTION learnedbtree_model\(.*?;\nCOMMENT ON FUNCTION learnedbtree_model\(.*?;\n)/ms or die 'no model in the script';
+my ($model) = $full =~ /(^CREATE FUNCTION \@extschema\@\.learnedbtree_model\(.*?;\nCOMMENT ON FUNCTION \@extschema\@\.learnedbtree_model\(.*?;\n)/ms or die 'no model in the script';
 my $shorter = $model =~ s/,\s+OUT splits_since .*?\)\n/)\n/sr;
 isnt($shorter, $model, 'an older function is made');
 (my $older = $full) =~ s/\Q$patterns\E//;
