@@ -17,10 +17,21 @@ configure_node($node);
 $node->append_conf('postgresql.conf', "shared_buffers = 2MB\neffective_io_concurrency = 32\nlearnedbtree.autotrain = off\n"
 	  . "session_preload_libraries = 'learnedbtree'\nlearnedbtree.min_leaves = 0\nlearnedbtree.btree_indexes = 'all'\nmax_connections = 10\nautovacuum = off\n");
 $node->start;
+my $pins = $node->psql('postgres', 'CREATE EXTENSION pg_buffercache') == 0;
+
+sub nothing_pinned
+{
+  SKIP:
+	{
+		skip 'no pg_buffercache for this server', 1 unless $pins;
+		is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_buffercache WHERE pinning_backends > 0'), '0', 'nothing stays pinned');
+	}
+	return;
+}
+
 $node->safe_psql('postgres', <<'SQL');
 CREATE EXTENSION learnedbtree;
 CREATE EXTENSION amcheck;
-CREATE EXTENSION pg_buffercache;
 CREATE TABLE t (u uuid PRIMARY KEY, n int8, s text COLLATE "C", w text);
 INSERT INTO t SELECT md5(g::text)::uuid, (g * 2654435761) % 4294967291, md5((g * 7)::text), 'x' FROM generate_series(1::int8, 60000) g;
 CREATE INDEX t_n ON t (n DESC, s);
@@ -98,7 +109,7 @@ foreach my $index (qw(t_partial t_lower))
 	is(asked($index), 0, "$index: none are, as its keys are not plain columns of all rows");
 }
 same('cold');
-is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_buffercache WHERE pinning_backends > 0'), '0', 'nothing stays pinned');
+nothing_pinned();
 
 cold();
 copies(copy_file(2, 2000), 'SET learnedbtree.enable_prefetch = off;');
@@ -154,6 +165,22 @@ $node->safe_psql('postgres', "BEGIN; COPY t FROM '$ten'; SELECT learnedbtree_tra
 $other->query_safe('COMMIT');
 $other->quit;
 same('beside another session');
+
+# Keys of other types, which are passed by value or not, and encoded or not.
+$node->safe_psql('postgres', "CREATE TYPE mood AS ENUM ('calm', 'glad', 'angry')");
+foreach my $type ('mood', '"char"', 'bool', 'float4', 'float8', 'numeric', 'timestamptz', 'inet', 'bytea', 'name', 'varchar COLLATE "C"')
+{
+	my $expression = {
+		mood => q{(ARRAY['calm', 'glad', 'angry'])[1 + abs(n) % 3]::mood}, '"char"' => 'chr(65 + (abs(n) % 26)::int)::"char"', bool => 'n % 2 = 0',
+		inet => q{('10.' || abs(n) % 250 || '.' || abs(n) % 199 || '.3')::inet}, bytea => 'decode(md5(n::text), $$hex$$)', name => 'md5(n::text)::name',
+		timestamptz => q{to_timestamp(n / 7)}
+	}->{$type} // ($type =~ /varchar/ ? 'md5(n::text)' : "n::$type");
+	my $file = $node->basedir . '/typed';
+	is($node->safe_psql('postgres', "SET client_min_messages = warning; CREATE TABLE typed (v $type, n int8); INSERT INTO typed SELECT $expression, n FROM (SELECT hashint8(g)::int8 FROM generate_series(1, 4000) g) q(n); CREATE INDEX typed_v ON typed (v, n); "
+			  . "SELECT learnedbtree_train('typed_v'); COPY (SELECT $expression, n FROM (SELECT hashint8(-g)::int8 FROM generate_series(1, 700) g) q(n)) TO '$file'; COPY typed FROM '$file'; "
+			  . "SELECT count(*) FROM typed; SELECT bt_index_check('typed_v', true); SELECT learnedbtree_stat_reset(); DROP TABLE typed") =~ s/\s//gr,
+		'4700', "keys of type $type");
+}
 
 # Temporary and unlogged tables, and a partitioned one.
 is( $node->safe_psql('postgres', "CREATE TEMP TABLE tt (LIKE t INCLUDING INDEXES); COPY tt FROM '$ten'; SELECT count(*), count(DISTINCT u) FROM tt"),
