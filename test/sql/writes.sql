@@ -134,6 +134,7 @@ END $$;
 
 -- Nodes and their names.
 EXPLAIN (COSTS OFF) INSERT INTO wr (s, p, u, n) SELECT s, p, u, n FROM wr_source;
+SET compute_query_id = off;
 EXPLAIN (COSTS OFF, VERBOSE) INSERT INTO wr (u, n) SELECT u, n + 1 FROM wr_source WHERE i % 10 <> 0 RETURNING id;
 EXPLAIN (COSTS OFF, VERBOSE) UPDATE wr t SET n = s.i FROM wr_source s WHERE s.u = t.u;
 
