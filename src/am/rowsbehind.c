@@ -382,7 +382,7 @@ lbt_checks_expect(Relation table)
 	checks.command = GetCurrentCommandId(false);
 	checks.nkeys = 0;
 	checks.key = palloc0(MAX_KEYS * sizeof(Key));
-	keys = copyObject(keys);
+	keys = copyObjectImpl(keys);	/* the macro wants newer compilers on 19 */
 	foreach(lc, keys)
 	{
 		const ForeignKeyCacheInfo *info = lfirst(lc);
