@@ -104,6 +104,7 @@ add_row(LbtRowsBehind *behind, LbtIndex *index, Relation table, HeapTuple row, R
 	{
 		const LbtKeyColumn *column = &index->keyspec.column[i];
 		AttrNumber	attribute = behind->attribute[i];
+		Form_pg_attribute form = TupleDescAttr(RelationGetDescr(table), attribute - 1);
 		int			number = rows->n * behind->ncolumns + i;
 		Datum		value;
 
@@ -117,8 +118,8 @@ add_row(LbtRowsBehind *behind, LbtIndex *index, Relation table, HeapTuple row, R
 			continue;
 		if (!lbt_keyspec_plain(column, value))
 			return false;
-		if (column->bytes && !TupleDescAttr(RelationGetDescr(table), attribute - 1)->attbyval)
-			value = datumCopy(value, false, column->length);
+		if (column->bytes)
+			value = datumCopy(value, form->attbyval, form->attlen);
 		if (lbt_keyspec_argument(column, behind->type[i], value, &values[i], behind->scratch ?
 								 behind->scratch + (Size) number * LBT_SCRATCH_BYTES : NULL) != 0)
 			return false;
@@ -386,15 +387,13 @@ lbt_checks_expect(Relation table)
 	foreach(lc, keys)
 	{
 		const ForeignKeyCacheInfo *info = lfirst(lc);
-		HeapTuple	row = SearchSysCache1(CONSTROID, ObjectIdGetDatum(info->conoid));
+		HeapTuple	row;
 
+		if (checks.nkeys == MAX_KEYS)
+			break;
+		row = SearchSysCache1(CONSTROID, ObjectIdGetDatum(info->conoid));
 		if (!HeapTupleIsValid(row))
 			continue;
-		if (checks.nkeys == MAX_KEYS)
-		{
-			ReleaseSysCache(row);
-			break;
-		}
 		checks.key[checks.nkeys].info = info;
 		checks.key[checks.nkeys++].index = ((Form_pg_constraint) GETSTRUCT(row))->conindid;
 		ReleaseSysCache(row);

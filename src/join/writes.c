@@ -22,7 +22,6 @@
 #include "access/genam.h"
 #include "access/table.h"
 #include "am/am.h"
-#include "commands/trigger.h"
 #include "join/rowbatch.h"
 #include "nodes/makefuncs.h"
 #include "optimizer/optimizer.h"

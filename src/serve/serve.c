@@ -385,6 +385,7 @@ large_target(const PlannedStmt *stmt)
 static void
 executor_start(QueryDesc *query, int eflags)
 {
+	Oid			target = large_target(query->plannedstmt);
 	ListCell   *lc;
 
 	if (unlikely(lbt_statement.begins != NULL))
@@ -397,8 +398,8 @@ executor_start(QueryDesc *query, int eflags)
 			prepare_table(rte->relid);
 	}
 	next_start(query, eflags);
-	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 && OidIsValid(large_target(query->plannedstmt)))
-		expect_checks(large_target(query->plannedstmt));
+	if (OidIsValid(target) && (eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
+		expect_checks(target);
 }
 
 /* Before nodes that look ahead in its indexes are placed in a plan. */

@@ -11,27 +11,8 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = PostgreSQL::Test::Cluster->new('behind');
-$node->init;
-configure_node($node);
-$node->append_conf('postgresql.conf', "shared_buffers = 2MB\neffective_io_concurrency = 32\nlearnedbtree.autotrain = off\n"
-	  . "session_preload_libraries = 'learnedbtree'\nlearnedbtree.min_leaves = 0\nlearnedbtree.btree_indexes = 'all'\nmax_connections = 10\nautovacuum = off\n");
-$node->start;
-my $pins = $node->psql('postgres', 'CREATE EXTENSION pg_buffercache') == 0;
-
-sub nothing_pinned
-{
-  SKIP:
-	{
-		skip 'no pg_buffercache for this server', 1 unless $pins;
-		is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_buffercache WHERE pinning_backends > 0'), '0', 'nothing stays pinned');
-	}
-	return;
-}
-
+my $node = new_small_node('behind');
 $node->safe_psql('postgres', <<'SQL');
-CREATE EXTENSION learnedbtree;
-CREATE EXTENSION amcheck;
 CREATE TABLE t (u uuid PRIMARY KEY, n int8, s text COLLATE "C", w text);
 INSERT INTO t SELECT md5(g::text)::uuid, (g * 2654435761) % 4294967291, md5((g * 7)::text), 'x' FROM generate_series(1::int8, 60000) g;
 CREATE INDEX t_n ON t (n DESC, s);
@@ -109,7 +90,7 @@ foreach my $index (qw(t_partial t_lower))
 	is(asked($index), 0, "$index: none are, as its keys are not plain columns of all rows");
 }
 same('cold');
-nothing_pinned();
+nothing_pinned($node);
 
 cold();
 copies(copy_file(2, 2000), 'SET learnedbtree.enable_prefetch = off;');

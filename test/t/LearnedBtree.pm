@@ -7,8 +7,9 @@ use warnings;
 use Exporter 'import';
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Test::More;
 
-our @EXPORT = qw(private_install needs_preload configure_node new_node model_state stat_of leaf_of wait_until amcheck_sql check_sql dump_and_restore make_scans_that_fail);
+our @EXPORT = qw(private_install needs_preload configure_node new_node new_small_node nothing_pinned model_state stat_of leaf_of wait_until amcheck_sql check_sql dump_and_restore make_scans_that_fail);
 
 # Below 17 models need memory that only preloaded modules can have.
 sub needs_preload
@@ -60,12 +61,36 @@ CONF
 sub new_node
 {
 	my ($name, %params) = @_;
+	my $conf = delete $params{conf} // '';
 	my $node = PostgreSQL::Test::Cluster->new($name);
 	$node->init(%params);
 	configure_node($node);
+	$node->append_conf('postgresql.conf', $conf);
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION learnedbtree; CREATE EXTENSION amcheck');
 	return $node;
+}
+
+# The same, serving all btree indexes, with few shared buffers; and pg_buffercache where the server has it.
+sub new_small_node
+{
+	my ($name) = @_;
+	my $node = new_node($name, conf => "shared_buffers = 2MB\neffective_io_concurrency = 32\nlearnedbtree.autotrain = off\n"
+		  . "session_preload_libraries = 'learnedbtree'\nlearnedbtree.min_leaves = 0\nlearnedbtree.btree_indexes = 'all'\nmax_connections = 10\n");
+	$node->psql('postgres', 'CREATE EXTENSION pg_buffercache');
+	return $node;
+}
+
+# No buffer is pinned, as far as the server can tell.
+sub nothing_pinned
+{
+	my ($node) = @_;
+  SKIP:
+	{
+		skip 'no pg_buffercache for this server', 1 unless $node->safe_psql('postgres', q{SELECT count(*) FROM pg_extension WHERE extname = 'pg_buffercache'});
+		is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_buffercache WHERE pinning_backends > 0'), '0', 'nothing stays pinned');
+	}
+	return;
 }
 
 # The state of an index's model.
