@@ -4,42 +4,31 @@ Workers live for seconds, so a thread looks at them several times a second; what
 look and its end is missed.
 """
 
-import threading
 import time
 
+from .beside import Beside
 from .contenders import EXTENSION
 from .cpu import cpu_seconds
 from .measure import Failed
 
 LOOK_SECONDS = 0.2
-STOP_SECONDS = 30
 END_SECONDS = 120  # a worker lingers for two seconds
 
 
-class WorkerWatch:
+class WorkerWatch(Beside):
     """Context manager: watches all workers, and the trainings of one index (or none), while it is open."""
 
+    STOP_SECONDS = 30
+
     def __init__(self, server, index=None):
+        super().__init__(server.connect())
         self.index = index
         self.training_ms = {}  # time of a training -> its duration
         self._trained_before = None
         self._cpu = {}  # (pid, start) -> (seconds at the first look, seconds at the last)
-        self._connection = server.connect()
-        self._ended = threading.Event()
-        self._error = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def __enter__(self):
+    def _begin(self):
         self._look(first=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *exception):
-        self._ended.set()
-        self._thread.join(STOP_SECONDS)
-        self._connection.close()
-        if self._error and exception[0] is None:
-            raise self._error
 
     @property
     def workers(self):
@@ -48,13 +37,10 @@ class WorkerWatch:
     def cpu_seconds(self):
         return sum(last - first for first, last in self._cpu.values())
 
-    def _run(self):
-        try:
-            while not self._ended.wait(LOOK_SECONDS):
-                self._look()
+    def _watch(self):
+        while not self._ended.wait(LOOK_SECONDS):
             self._look()
-        except Exception as error:  # handed to whoever closes us
-            self._error = error
+        self._look()
 
     def _look(self, first=False):
         # A worker that was not there at the first look has spent all of its time while we watched.
