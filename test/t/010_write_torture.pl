@@ -29,6 +29,7 @@ my $rebuild = start_load($node, clients => 1, seconds => int($seconds * 0.6) + 1
 	scripts => [ map { [ $_, 1, "REINDEX INDEX CONCURRENTLY $_;\n\\sleep 100 ms" ] } learned_indexes() ]);
 ok(end_load($rebuild), 'indexes were rebuilt concurrently without errors') or diag($rebuild->{err});
 ok(end_load($load), 'no errors and no wrong answers') or diag(substr($load->{err}, 0, 3000));
+note(operations($load) . ' operations, seed ' . $seed);
 note(join("\n", grep { /transactions|SQL script/ } split(/\n/, $_->{out}))) foreach $load, $rebuild;
 
 is(faults($node, $seed), '', 'no key is lost or there twice, by any index');

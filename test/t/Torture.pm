@@ -20,7 +20,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(usleep);
 
-our @EXPORT = qw(torture_conf torture_settings make_tables torture_scripts start_load end_load acknowledged
+our @EXPORT = qw(torture_conf torture_settings make_tables torture_scripts start_load end_load operations acknowledged
   faults memory_balanced unexpected_in_log has_column learned_indexes check_indexes);
 
 my $rows = 20000;        # at the start
@@ -56,6 +56,14 @@ my @questions = (
 		[ '@c, @w', '@c = ($1 % 600)::int4 AND @w > md5($1::text)', '@c, @w' ],
 		[ '@c, @w', '@c <= ($1 % 600)::int4', '@c DESC, @w DESC' ],
 		[ '@p', 'part AND @p >= $1 / 4', '@p' ], [ '@p', 'part AND @p < $1 / 4', '@p DESC' ])));
+
+# Joins that look up so many keys, made from $1, one after the other.
+my $many = 1000;
+my @joins = map { "SELECT concat_ws(' ', count(*), sum(uniq * i), sum(v)) FROM generate_series(1, $many) i, t WHERE $_" } (
+	"\@uniq = (\$1 * 7919 + i * 104729) % $domain", "\@uniq = (\$1 + i * 3) % $domain",
+	"\@a = ((\$1 + i * 7919) % $domain / 300)::int4 AND \@b = ((\$1 + i * 7919) % $domain * 31) % 1000",
+	"\@c = ((\$1 + i) % $domain % 600)::int4 AND \@w = md5(((\$1 + i) % $domain / 7)::text)",
+	"part AND \@p = (\$1 * 31 + i * 6007) % $domain / 4");
 
 # Settings of a node that is initialized but not started.
 sub torture_conf
@@ -213,18 +221,18 @@ SQL
 
 sub question_list
 {
-	return join(",\n", map { "\$q\$$_\$q\$" } @questions);
+	return join(",\n", map { "\$q\$$_\$q\$" } @_ ? @_ : @questions);
 }
 
-# compare(): one question to both indexes; answer(): one question by one path.
+# compare(): one question to both indexes, or one of the joins; answer(): one question by one path.
 sub make_questions
 {
 	my ($node) = @_;
-	my $list = question_list();
+	my ($list, $joins) = (question_list(), question_list(@joins));
 	$node->safe_psql('postgres', <<"SQL");
-CREATE FUNCTION compare(choice int, n int8) RETURNS void LANGUAGE plpgsql STABLE AS \$\$
+CREATE FUNCTION compare(choice int, n int8, many bool = false) RETURNS void LANGUAGE plpgsql STABLE AS \$\$
 DECLARE
-	queries text[] := ARRAY[$list];
+	queries text[] := CASE WHEN many THEN ARRAY[$joins] ELSE ARRAY[$list] END;
 	query text := queries[1 + choice % cardinality(queries)];
 	learned text;
 	btree text;
@@ -338,6 +346,7 @@ sub torture_scripts
 	my $compare = "\\set m random(0, $domain + 3000)\n\\set c random(0, 100000)\nSELECT compare(:c, :m);\n";
 	my %scripts = (
 		compare => [ 60, $compare ],
+		compare_many => [ 2, "${n}\\set c random(0, 100000)\nSELECT compare(:c, :n, true);" ],
 		compare_repeatable => [ 4, "BEGIN ISOLATION LEVEL REPEATABLE READ;\n$compare${compare}COMMIT;" ],
 		write_single => [ 14, "${n}SELECT add(:client_id, :n, 1, 1);" ],
 		write_batch => [ 5, "${n}\\set step random(1, 2000)\nSELECT add(:client_id, :n, :step, 40);" ],
@@ -391,7 +400,7 @@ sub start_load
 		push @files, '-f', "$folder/$name\@$weight";
 	}
 	my %handle = (%load, folder => $folder, out => '', err => '');
-	local $ENV{PGOPTIONS} = '-c enable_seqscan=off -c enable_bitmapscan=off -c enable_sort=off '
+	local $ENV{PGOPTIONS} = '-c enable_seqscan=off -c enable_bitmapscan=off -c enable_sort=off -c enable_hashjoin=off -c enable_mergejoin=off '
 	  . '-c default_statistics_target=10 ' . ($load{options} // '');
 	my @command = ($node->installed_command('pgbench'), '--no-vacuum', "--client=$load{clients}",
 		'--jobs=' . ($load{jobs} // ($load{clients} > 1 ? 2 : 1)), "--time=$load{seconds}", "--random-seed=$load{seed}",
@@ -410,6 +419,19 @@ sub end_load
 	$handle->{run}->kill_kill unless defined $good;
 	@running = grep { $_ != $handle->{run} } @running;
 	return ($good // 0) && $handle->{err} !~ /ERROR|aborted/ && $handle->{out} =~ /actually processed/;
+}
+
+# How many keys were looked up and compared, questions were asked, and transactions wrote, by pgbench's report.
+sub operations
+{
+	my ($handle) = @_;
+	my ($sum, $each) = (0, 0);
+	foreach my $line (split /\n/, $handle->{out})
+	{
+		$each = $1 eq 'compare_many' ? $many : 1 if $line =~ /SQL script \d+: .*\/(\w+)$/;
+		$sum += $1 * $each if $line =~ /^ - (\d+) transactions/;
+	}
+	return $sum;
 }
 
 # How many writing transactions each client was told to be committed, by pgbench's log.
