@@ -346,7 +346,7 @@ sub torture_scripts
 	my $compare = "\\set m random(0, $domain + 3000)\n\\set c random(0, 100000)\nSELECT compare(:c, :m);\n";
 	my %scripts = (
 		compare => [ 60, $compare ],
-		compare_many => [ 2, "${n}\\set c random(0, 100000)\nSELECT compare(:c, :n, true);" ],
+		compare_many => [ 6, "${n}\\set c random(0, 100000)\nSELECT compare(:c, :n, true);" ],
 		compare_repeatable => [ 4, "BEGIN ISOLATION LEVEL REPEATABLE READ;\n$compare${compare}COMMIT;" ],
 		write_single => [ 14, "${n}SELECT add(:client_id, :n, 1, 1);" ],
 		write_batch => [ 5, "${n}\\set step random(1, 2000)\nSELECT add(:client_id, :n, :step, 40);" ],
