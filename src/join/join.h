@@ -24,13 +24,14 @@
 #define LBT_LOOKAHEAD_NAME "Learned Look-Ahead"
 
 /*
- * A plan node's custom_private holds two lists: OIDs, as follows; and as
- * integers, from 1 on, the columns of outer rows that the join uses.  Its
- * custom_exprs are the keys.
+ * A plan node's custom_private holds two lists: for each index, one of OIDs,
+ * as follows; and as integers, from 1 on, the columns of outer rows that the
+ * join uses.  Its custom_exprs hold, for each index, a list of which rows are
+ * in it (NULL: all), and the keys.
  */
 typedef enum LbtLookaheadFact
 {
-	LBT_LOOKAHEAD_INDEX,		/* the inner index */
+	LBT_LOOKAHEAD_INDEX,		/* the index */
 	LBT_LOOKAHEAD_ROWS,			/* 1: the inner scan fetches rows */
 	LBT_LOOKAHEAD_TYPES			/* from here on: each key's type */
 } LbtLookaheadFact;
@@ -48,8 +49,16 @@ extern bool lbt_write_is_large(const ModifyTable *modify);
  */
 extern bool lbt_write_may_number(const ModifyTable *modify, const List *rtable);
 
-/* writes.c: place nodes above its source, which may be read early. */
+/* writes.c: place a node above its source, which may be read early. */
 extern void lbt_place_for_write(ModifyTable *modify, const List *rtable, int *last_id);
+
+/*
+ * lookahead.c: may keys contain this node, whose arguments are looked at on
+ * their own?  They are evaluated twice, so they call few functions in all,
+ * which are counted here.
+ */
+#define LBT_MAX_KEY_FUNCTIONS 4
+extern bool lbt_key_fits(Node *node, int *functions);
 
 /*
  * lookahead.c: put a node above *input, with the same columns.  They refer to

@@ -24,12 +24,15 @@
  */
 #include "join/join.h"
 
+#include "access/transam.h"
+#include "catalog/pg_proc.h"
 #include "commands/explain.h"
 #include "executor/executor.h"
 #include "ahead/pace.h"
 #include "join/rowbatch.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
 #include "server/compat.h"
 #include "utils/lsyscache.h"
 
@@ -60,7 +63,7 @@
 typedef struct Lookahead
 {
 	CustomScanState css;
-	LbtInner   *inner;			/* NULL before the first batch */
+	LbtInners  *inners;			/* NULL before the first batch */
 	LbtRowBatch *now;			/* NULL before the first batch */
 	LbtRowBatch *next;			/* NULL: never needed */
 	bool		ended;			/* the outer side has no more rows */
@@ -140,13 +143,13 @@ begin_batch(Lookahead *node, LbtRowBatch *rows, int size)
 	while (rows->n < size && bytes < (Size) work_mem * (1024 / 2) &&
 		   (row = outer_row(node)) != NULL)
 	{
-		bytes = lbt_rowbatch_add(node->inner, rows, node->css.ss.ps.state, row);
+		bytes = lbt_rowbatch_add(node->inners, rows, node->css.ss.ps.state, row);
 
 		/* Read the clock at 1, 2, 4, 8 ... rows. */
 		if ((rows->n & (rows->n - 1)) == 0 && ns_since(start) > limit_ns)
 			break;
 	}
-	predicted = rows->n > 0 ? lbt_rowbatch_predict(node->inner, rows) : 0;
+	predicted = rows->n > 0 ? lbt_rowbatch_predict(node->inners, rows) : 0;
 	node->batches += predicted > 0;
 	node->predicted += predicted;
 }
@@ -169,14 +172,14 @@ advance_next(Lookahead *node)
 		!node->ended && lbt_enable)
 	{
 		if (node->next == NULL)
-			node->next = lbt_rowbatch_make(node->css.ss.ps.state);
+			node->next = lbt_rowbatch_make(node->inners, node->css.ss.ps.state);
 		begin_batch(node, node->next, half);
-		lbt_reads_start(node->next->leaves);
+		lbt_rowbatch_start(node->inners, node->next);
 	}
-	else if (now->at == now->n / 2 && is_begun(node) && node->inner->table != NULL)
+	else if (now->at == now->n / 2 && is_begun(node) && node->inners->rows)
 	{
-		lbt_rowbatch_look(node->inner, node->next);
-		lbt_reads_start(node->next->rows);
+		lbt_rowbatch_look(node->inners, node->next);
+		lbt_rowbatch_start(node->inners, node->next);
 	}
 }
 
@@ -215,9 +218,9 @@ batch_rows(PlanState *state)
 
 	if (unlikely(rows->at == rows->n))
 		return next_way(node, rows->n, rows->missed);
-	if (unlikely(rows->leaves != NULL || rows->rows != NULL))
+	if (unlikely(rows->reads))
 		advance_next(node);
-	return lbt_rowbatch_next(node->inner, rows);
+	return lbt_rowbatch_next(node->inners, rows);
 }
 
 static void
@@ -246,11 +249,12 @@ set_up(Lookahead *node)
 	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
 	bool		cached;
 
-	node->inner = palloc(sizeof(LbtInner));
-	if (lbt_inner_open(node->inner, &node->css))
-		node->now = lbt_rowbatch_make(estate);
+	node->inners = palloc(sizeof(LbtInners));
+	lbt_inners_open(node->inners, &node->css);
+	if (node->inners->n > 0)
+		node->now = lbt_rowbatch_make(node->inners, estate);
 	MemoryContextSwitchTo(old);
-	cached = node->inner->pages < CACHED_PAGES;
+	cached = node->inners->pages < CACHED_PAGES;
 	lbt_pace_init(&node->pace, cached, cached ? PG_UINT32_MAX : FIRST_TRIAL);
 	return node->now != NULL;
 }
@@ -261,7 +265,7 @@ end_timing(Lookahead *node, uint32 rows, bool missed)
 {
 	bool		timing = node->timing;
 	bool		unused = node->now->unused >= UNUSED_ROWS &&
-		node->now->unused > node->now->n * UNUSED_SHARE;
+		node->now->unused > node->now->n * node->inners->n * UNUSED_SHARE;
 
 	node->timing = false;
 	if (timing)
@@ -293,8 +297,7 @@ end_timing(Lookahead *node, uint32 rows, bool missed)
 static void
 choose_way(Lookahead *node)
 {
-	lbt_index_update(node->inner->index);
-	if (!lbt_enable || lbt_lookahead_rows < 2 || node->inner->index->state != LBT_READY)
+	if (!lbt_enable || lbt_lookahead_rows < 2 || !lbt_inners_ready(node->inners))
 	{
 		go_plainly(node, ROWS_WITHOUT_MODEL);
 		return;
@@ -311,7 +314,7 @@ choose_way(Lookahead *node)
 	else
 	{
 		begin_batch(node, node->now, Min(Max(node->handed, 2), lbt_lookahead_rows));
-		lbt_rowbatch_look(node->inner, node->now);
+		lbt_rowbatch_look(node->inners, node->now);
 		ExecSetExecProcNode(&node->css.ss.ps, batch_rows);
 	}
 }
@@ -326,7 +329,7 @@ next_way(Lookahead *node, uint32 taken, bool missed)
 	PlanState  *state = &node->css.ss.ps;
 	LbtRowBatch *done;
 
-	if (node->inner == NULL && !node->ended && !set_up(node))
+	if (node->inners == NULL && !node->ended && !set_up(node))
 	{
 		ExecSetExecProcNode(state, outer_rows);
 		return outer_rows(state);
@@ -341,12 +344,12 @@ next_way(Lookahead *node, uint32 taken, bool missed)
 	node->chosen = node->plain = 0;
 	node->missing = missed;
 	done = node->now;
-	lbt_rowbatch_empty(node->inner, done);
+	lbt_rowbatch_empty(node->inners, done);
 	if (is_begun(node))
 	{
 		node->now = node->next;
 		node->next = done;
-		lbt_rowbatch_look(node->inner, node->now);
+		lbt_rowbatch_look(node->inners, node->now);
 	}
 	else if (node->ended)
 		return NULL;
@@ -361,9 +364,9 @@ static void
 start_over(Lookahead *node)
 {
 	if (node->now != NULL)
-		lbt_rowbatch_empty(node->inner, node->now);
+		lbt_rowbatch_empty(node->inners, node->now);
 	if (node->next != NULL)
-		lbt_rowbatch_empty(node->inner, node->next);
+		lbt_rowbatch_empty(node->inners, node->next);
 	node->ended = node->missing = node->timing = false;
 	node->handed = node->chosen = node->plain = 0;
 }
@@ -400,8 +403,8 @@ end_lookahead(CustomScanState *css)
 	Lookahead  *node = (Lookahead *) css;
 
 	start_over(node);
-	if (node->inner != NULL)
-		lbt_inner_close(node->inner);
+	if (node->inners != NULL)
+		lbt_inners_close(node->inners);
 	ExecEndNode(outerPlanState(node));
 }
 
@@ -409,11 +412,14 @@ static void
 explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	Lookahead  *node = (Lookahead *) css;
-	const List *facts = linitial(((CustomScan *) css->ss.ps.plan)->custom_private);
+	List	   *names = NIL;
+	ListCell   *lc;
 
 	/* A loop's inner side shows it. */
+	foreach(lc, (List *) linitial(((CustomScan *) css->ss.ps.plan)->custom_private))
+		names = lappend(names, get_rel_name(list_nth_oid(lfirst(lc), LBT_LOOKAHEAD_INDEX)));
 	if (!IsA(linitial(ancestors), NestLoop))
-		ExplainPropertyText("Index", get_rel_name(list_nth_oid(facts, LBT_LOOKAHEAD_INDEX)), es);
+		ExplainPropertyList(list_length(names) > 1 ? "Indexes" : "Index", names, es);
 
 	/* Each worker has counts of its own. */
 	if (es->analyze && css->ss.ps.worker_instrument == NULL)
@@ -447,6 +453,26 @@ const CustomScanMethods lbt_lookahead_methods = {
 };
 
 /* ---- the plan node ---- */
+
+/*
+ * Is it unsafe to call a function more often than without us, and to drop its
+ * errors?  The server's own immutable ones are safe: they keep nothing.  Of
+ * these, only text search's cost more than an operator.
+ */
+static bool
+is_unfit(Oid function, void *functions)
+{
+	++*(int *) functions;
+	return function >= FirstNormalObjectId ||
+		func_volatile(function) != PROVOLATILE_IMMUTABLE;
+}
+
+bool
+lbt_key_fits(Node *node, int *functions)
+{
+	return !check_functions_in_node(node, is_unfit, functions) && !IsA(node, CoerceToDomain) &&
+		!IsA(node, SubPlan) && !IsA(node, NextValueExpr) && *functions <= LBT_MAX_KEY_FUNCTIONS;
+}
 
 /*
  * A target list's columns, as Vars of this kind.  A NULL stays what it is in

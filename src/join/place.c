@@ -27,9 +27,6 @@
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
-/* Keys are evaluated twice: at most so many functions in all. */
-#define MAX_KEY_FUNCTIONS 4
-
 /* What is known of a whole statement. */
 typedef struct Walk
 {
@@ -222,19 +219,6 @@ typedef struct Key
 } Key;
 
 /*
- * Is it unsafe to call a function more often than without us, and to drop its
- * errors?  The server's own immutable ones are safe: they keep nothing.  Of
- * these, only text search's cost more than an operator.
- */
-static bool
-is_unfit(Oid function, void *context)
-{
-	((Key *) context)->functions++;
-	return function >= FirstNormalObjectId ||
-		func_volatile(function) != PROVOLATILE_IMMUTABLE;
-}
-
-/*
  * Copy what a column is compared with; parameters that the loop sets become
  * columns of the node's input.  Other parameters are set from further out, and
  * stay the same until the next rescan.  Do not ask early for one that a
@@ -264,8 +248,7 @@ copy_key(Node *node, Key *key)
 		key->unfit = bms_is_member(number, key->walk->init_params);
 	}
 	else
-		key->unfit = check_functions_in_node(node, is_unfit, key) || IsA(node, CoerceToDomain) ||
-			IsA(node, SubPlan);
+		key->unfit = !lbt_key_fits(node, &key->functions);
 	return expression_tree_mutator(node, copy_key, key);
 }
 
@@ -294,7 +277,7 @@ equal_to(Relation index, int column, const List *conditions, Key *key, Oid *type
 		if (strategy != BTEqualStrategyNumber)
 			continue;
 		copy = copy_key(lsecond(condition->args), &tried);
-		if (!tried.unfit && tried.functions <= MAX_KEY_FUNCTIONS)
+		if (!tried.unfit)
 		{
 			*key = tried;
 			return copy;
@@ -385,8 +368,8 @@ place_nodes(Plan *plan, Walk *walk)
 		List	   *keys = find_keys((NestLoop *) plan, walk, &facts);
 
 		if (keys != NIL)
-			lbt_place_node(&outerPlan(plan), keys, facts, used_columns((NestLoop *) plan),
-						   ++walk->last_id);
+			lbt_place_node(&outerPlan(plan), list_make1(lcons(NULL, keys)), list_make1(facts),
+						   used_columns((NestLoop *) plan), ++walk->last_id);
 	}
 	if (IsA(plan, ModifyTable) && !left)
 		lbt_place_for_write((ModifyTable *) plan, walk->rtable, &walk->last_id);

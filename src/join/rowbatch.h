@@ -22,22 +22,40 @@
 #include "registry/settings.h"
 #include "ahead/predict.h"
 
-/* What a node looks its rows up in. */
+/* An index that rows are looked up in. */
 typedef struct LbtInner
 {
+	ExprState  *predicate;		/* which rows; NULL: all */
 	int			nkeys;
 	ExprState  *key[LBT_CODE_COLUMNS];
 	Oid			type[LBT_CODE_COLUMNS];
-	Relation	rel;			/* the inner index */
-	Relation	table;			/* inner table; NULL if no rows are fetched */
-	BlockNumber pages;			/* of both */
+	Relation	rel;
+	Relation	table;			/* its table; NULL if no rows are fetched */
 	LbtIndex   *index;
-	ExprContext *econtext;		/* that the keys are evaluated in */
 	LbtKeyValue *values;		/* of each row's keys */
 	uint8	   *scratch;		/* for keys' encoded values; or NULL */
+} LbtInner;
+
+/* All that a node looks its rows up in: a join in one, a write in several. */
+typedef struct LbtInners
+{
+	int			n;
+	LbtInner   *inner;
+	bool		rows;			/* of some, rows are fetched */
+	BlockNumber pages;			/* of indexes and tables */
+	ExprContext *econtext;		/* that the keys are evaluated in */
 	TupleDesc	tupdesc;		/* of outer rows */
 	const List *used;			/* their columns that the join uses, from 1 on */
-} LbtInner;
+} LbtInners;
+
+/* What a batch knows of one of them. */
+typedef struct LbtInnerBatch
+{
+	LbtReads   *leaves;			/* that are not at hand; or NULL */
+	LbtReads   *rows;
+	int8		prediction[LBT_LOOKAHEAD_LIMIT];	/* in batch; or -1 */
+	LbtBatch	batch;
+} LbtInnerBatch;
 
 typedef struct LbtRowBatch
 {
@@ -47,41 +65,45 @@ typedef struct LbtRowBatch
 	int			unused;			/* predictions not used: Memoize had the row */
 	MemoryContext context;		/* of copies' values */
 	bool		looked;			/* lbt_rowbatch_look() has been called */
+	bool		reads;			/* blocks were missing when it was made */
 	bool		missed;			/* blocks had to be read */
 	TupleTableSlot *slot[LBT_LOOKAHEAD_LIMIT];
-	int8		prediction[LBT_LOOKAHEAD_LIMIT];	/* in batch; or -1 */
-	LbtBatch	batch;
-	LbtReads   *leaves;			/* that are not at hand; or NULL */
-	LbtReads   *rows;
+	LbtInnerBatch *of;			/* of each index */
 } LbtRowBatch;
 
 /*
  * Open what a plan node looks its rows up in, in the query's memory context.
- * False if it is no longer served, or there is nothing to look up by.  Call
- * lbt_inner_close() in any case.
+ * None of those that are no longer served, or have nothing to look up by: then
+ * inners->n may be 0.  Call lbt_inners_close() in any case.
  */
-extern bool lbt_inner_open(LbtInner *inner, CustomScanState *node);
-extern void lbt_inner_close(LbtInner *inner);
+extern void lbt_inners_open(LbtInners *inners, CustomScanState *node);
+extern void lbt_inners_close(LbtInners *inners);
+
+/* Has any of them a model? */
+extern bool lbt_inners_ready(LbtInners *inners);
 
 /* An empty batch, in the query's memory context. */
-extern LbtRowBatch *lbt_rowbatch_make(EState *estate);
+extern LbtRowBatch *lbt_rowbatch_make(const LbtInners *inners, EState *estate);
 
 /* Add a copy of a row; returns about how many bytes all copies take. */
-extern Size lbt_rowbatch_add(const LbtInner *inner, LbtRowBatch *rows, EState *estate,
+extern Size lbt_rowbatch_add(const LbtInners *inners, LbtRowBatch *rows, EState *estate,
 							 TupleTableSlot *row);
 
-/* Predict its rows' leaves, find missing ones; returns how many it did. */
-extern int	lbt_rowbatch_predict(LbtInner *inner, LbtRowBatch *rows);
+/* Predict its rows' leaves, find missing ones; returns how many rows'. */
+extern int	lbt_rowbatch_predict(LbtInners *inners, LbtRowBatch *rows);
 
 /*
  * Fetch what the inner scan will look at, as far as it is in memory, and find
  * out which blocks of the table are missing.
  */
-extern void lbt_rowbatch_look(LbtInner *inner, LbtRowBatch *rows);
+extern void lbt_rowbatch_look(LbtInners *inners, LbtRowBatch *rows);
+
+/* Ask for missing leaves, and for missing blocks of the table. */
+extern void lbt_rowbatch_start(const LbtInners *inners, LbtRowBatch *rows);
 
 /* Hand on the next row with its prediction, having read the leaf it needs. */
-extern TupleTableSlot *lbt_rowbatch_next(LbtInner *inner, LbtRowBatch *rows);
+extern TupleTableSlot *lbt_rowbatch_next(const LbtInners *inners, LbtRowBatch *rows);
 
-extern void lbt_rowbatch_empty(LbtInner *inner, LbtRowBatch *rows);
+extern void lbt_rowbatch_empty(const LbtInners *inners, LbtRowBatch *rows);
 
 #endif							/* LBT_ROWBATCH_H */

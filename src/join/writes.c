@@ -5,17 +5,22 @@
  *       -> source              =>        -> Custom Scan (Learned Look-Ahead)
  *                                             -> source
  *
- * The source's columns are the new rows'.  So a node looks ahead in each
- * served index of the table, for the leaf where the new entry goes (with ON
- * CONFLICT, for the row that is there, too).  am/rowsbehind.c does it for the
- * rows that foreign keys refer to.
+ * A node looks ahead in the served indexes of the table, for the leaf where
+ * the new entry goes (with ON CONFLICT, for the row that is there, too).
+ * am/rowsbehind.c does it for the rows that foreign keys refer to.
  *
- * An UPDATE's source has the columns that it sets.  An index is looked into if
- * its first column is among them.
+ *     a new row's column         is, of the source's
+ *       of INSERT                  the column of the same number
+ *       of UPDATE                  the column that is set, if it is
+ *       of MERGE                   what its first INSERT computes
+ *       generated                  computed from these
+ *     an index's column
+ *       or condition             computed from these
  *
- * Triggers may change a row, or refuse it: then what was looked up for it is
- * of no use.  Left out: MERGE, partitioned targets, partial indexes, columns
- * that are expressions or generated.
+ * Only what is cheap is computed.  An index is looked into if its first column
+ * is known.  Triggers may change a row, or refuse it, and MERGE may find that
+ * it is there: then what was looked up for it is of no use.  Partitioned
+ * targets are left out.
  */
 #include "join/join.h"
 
@@ -24,8 +29,10 @@
 #include "am/am.h"
 #include "join/rowbatch.h"
 #include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
+#include "rewrite/rewriteHandler.h"
 #include "server/executor.h"
 #include "utils/rel.h"
 
@@ -34,36 +41,92 @@
 
 typedef struct Write
 {
-	ModifyTable *modify;
-	int			ncolumns;		/* of the source */
-	int		   *last_id;		/* the highest plan_node_id */
+	const ModifyTable *modify;
+	Relation	table;
+	const MergeAction *insert;	/* MERGE's first one */
+	List	   *keys;			/* of each index to look into */
+	List	   *facts;
 } Write;
 
-/* The source's entry for a column of new rows; NULL: it has none. */
-static TargetEntry *
+/* An expression, on its way from a new row's columns to the source's. */
+typedef struct Key
+{
+	const Write *write;
+	int			functions;
+	bool		unfit;
+} Key;
+
+static Node *copy_key(Node *node, Key *key);
+
+/* The number of the source's column for a column of new rows; 0: none. */
+static int
 source_of(const Write *write, AttrNumber column)
 {
-	const ModifyTable *modify = write->modify;
-	TargetEntry *entry;
-	int			number = column;
+	ListCell   *lc;
 
-	if (modify->operation == CMD_UPDATE)
+	if (write->modify->operation == CMD_INSERT)
+		return column;
+	foreach(lc, (List *) linitial(write->modify->updateColnosLists))
 	{
-		ListCell   *lc;
-
-		number = 0;
-		foreach(lc, (List *) linitial(modify->updateColnosLists))
-		{
-			if (lfirst_int(lc) == column)
-				number = foreach_current_index(lc) + 1;
-		}
+		if (lfirst_int(lc) == column)
+			return foreach_current_index(lc) + 1;
 	}
-	if (number < 1 || number > write->ncolumns)
-		return NULL;
-	entry = list_nth(outerPlan(modify)->targetlist, number - 1);
+	return 0;
+}
 
-	/* A NULL may stand for a column that is generated. */
-	return IsA(entry->expr, Const) && ((Const *) entry->expr)->constisnull ? NULL : entry;
+/* What a column of new rows is, or NULL. */
+static Node *
+copy_column(AttrNumber column, Key *key)
+{
+	const Write *write = key->write;
+	const List *source = outerPlan(write->modify)->targetlist;
+	const List *computed = write->insert ? write->insert->targetList : NIL;
+	TargetEntry *entry;
+	Node	   *value;
+	int			number;
+
+	if (column > 0 && TupleDescAttr(RelationGetDescr(write->table), column - 1)->attgenerated)
+	{
+		value = build_column_default(write->table, column);
+		return copy_key((Node *) expression_planner((Expr *) value), key);
+	}
+	if (column > 0 && computed != NIL)
+	{
+		entry = list_nth(computed, column - 1);
+		return copy_key((Node *) entry->expr, key);
+	}
+	number = computed == NIL ? source_of(write, column) : 0;
+	entry = number < 1 || number > list_length(source) ? NULL : list_nth(source, number - 1);
+	key->unfit |= entry == NULL;
+	if (key->unfit || IsA(entry->expr, Const))
+		return entry == NULL ? NULL : copyObjectImpl(entry->expr);
+	return (Node *) makeVarFromTargetEntry(INDEX_VAR, entry);
+}
+
+/* Copy an expression over a new row's columns; MERGE's are the source's. */
+static Node *
+copy_key(Node *node, Key *key)
+{
+	const Var  *var = (const Var *) node;
+
+	if (node == NULL || key->unfit)
+		return NULL;
+	if (!IsA(node, Var))
+	{
+		key->unfit = !lbt_key_fits(node, &key->functions) ||
+			(IsA(node, Param) && ((Param *) node)->paramkind != PARAM_EXTERN);
+		return expression_tree_mutator(node, copy_key, key);
+	}
+	if (var->varno == INNER_VAR)
+		return (Node *) makeVar(INDEX_VAR, var->varattno, var->vartype, var->vartypmod,
+								var->varcollid, 0);
+	return copy_column(var->varattno, key);
+}
+
+static inline bool
+is_null(const Node *value)
+{
+	return IsA(value, Const) && ((const Const *) value)->constisnull;
 }
 
 /* Will rows be looked for that are in the index already? */
@@ -75,53 +138,72 @@ looks_for_rows(const ModifyTable *modify, Relation index)
 		 list_member_oid(modify->arbiterIndexes, RelationGetRelid(index)));
 }
 
-/* Find new rows' keys in an index; NIL if there is nothing to look up. */
+/*
+ * Find new rows' keys in an index, behind the condition that its rows meet;
+ * NIL if there is nothing to look up.
+ */
 static List *
 find_keys_of_rows(const Write *write, Relation index, List **facts)
 {
-	List	   *keys = NIL;
-	LbtIndex   *view;
+	List	   *expressions = RelationGetIndexExpressions(index);
+	Node	   *condition = (Node *) make_ands_explicit(RelationGetIndexPredicate(index));
+	Key			key = {.write = write};
+	bool		varies = false;
+	List	   *keys;
+	LbtIndex   *view = lbt_index_get(index);
 
-	if (index->rd_rel->relkind != RELKIND_INDEX || !index->rd_index->indisvalid ||
-		!lbt_scans(index) || RelationUsesLocalBuffers(index) ||
-		RelationGetIndexPredicate(index) != NIL)
+	condition = copy_key(condition, &key);
+	if (!key.unfit)
+		condition = eval_const_expressions(NULL, condition);
+	if (key.unfit || !view->serving.learned)
 		return NIL;
-	view = lbt_index_get(index);
-	for (int i = 0; view->serving.learned && i < view->keyspec.ncolumns; i++)
+	if (IsA(condition, Const) && (is_null(condition) || !((Const *) condition)->constvalue))
+		return NIL;
+	keys = list_make1(IsA(condition, Const) ? NULL : condition);
+	for (int i = 0; i < view->keyspec.ncolumns; i++)
 	{
 		AttrNumber	column = index->rd_index->indkey.values[i];
-		TargetEntry *entry = column > 0 ? source_of(write, column) : NULL;
+		Node	   *value;
 
-		if (entry == NULL)
+		if (column != 0)
+			value = copy_column(column, &key);
+		else
+		{
+			value = copy_key(linitial(expressions), &key);
+			expressions = list_delete_first(expressions);
+		}
+		if (key.unfit || is_null(value))
 			break;
-		keys = lappend(keys, makeVarFromTargetEntry(INDEX_VAR, entry));
+		varies |= !IsA(value, Const);
+		keys = lappend(keys, value);
 		*facts = lappend_oid(*facts, InvalidOid);
 	}
-	return keys;
+	return varies ? keys : NIL;
 }
 
-/* Place a node that looks into this index. */
+/* Look into this index, if it is of use. */
 static void
-place_for_index(Write *write, Oid oid)
+add_index(Write *write, Oid oid)
 {
 	Relation	index = index_open(oid, AccessShareLock);
 	List	   *facts = list_make2_oid(oid, (Oid) looks_for_rows(write->modify, index));
-	List	   *keys = find_keys_of_rows(write, index, &facts);
-	List	   *used = NIL;
+	List	   *keys = NIL;
 
+	if (index->rd_rel->relkind == RELKIND_INDEX && index->rd_index->indisvalid &&
+		lbt_scans(index) && !RelationUsesLocalBuffers(index))
+		keys = find_keys_of_rows(write, index, &facts);
 	index_close(index, AccessShareLock);
 	if (keys == NIL)
 		return;
-	for (int i = 1; i <= list_length(outerPlan(write->modify)->targetlist); i++)
-		used = lappend_int(used, i);
-	lbt_place_node(&outerPlan(write->modify), keys, facts, used, ++*write->last_id);
+	write->keys = lappend(write->keys, keys);
+	write->facts = lappend(write->facts, facts);
 }
 
 bool
 lbt_write_is_large(const ModifyTable *modify)
 {
-	return (modify->operation == CMD_INSERT || modify->operation == CMD_UPDATE) &&
-		list_length(modify->resultRelations) == 1 && outerPlan(modify)->plan_rows >= MIN_ROWS;
+	return modify->operation != CMD_DELETE && list_length(modify->resultRelations) == 1 &&
+		outerPlan(modify)->plan_rows >= MIN_ROWS;
 }
 
 /* Open the target, which the planner has locked. */
@@ -154,24 +236,44 @@ lbt_write_may_number(const ModifyTable *modify, const List *rtable)
 	return may;
 }
 
+/* MERGE's first INSERT; NULL if it has none. */
+static const MergeAction *
+find_insert(const ModifyTable *modify)
+{
+	ListCell   *lc;
+
+	foreach(lc, (List *) linitial(modify->mergeActionLists))
+	{
+		const MergeAction *action = lfirst(lc);
+
+		if (action->commandType == CMD_INSERT)
+			return action;
+	}
+	return NULL;
+}
+
 void
 lbt_place_for_write(ModifyTable *modify, const List *rtable, int *last_id)
 {
-	Write		write = {.modify = modify,.last_id = last_id};
-	Relation	rel;
+	Write		write = {.modify = modify};
+	List	   *used = NIL;
+	List	   *indexes;
 	ListCell   *lc;
 
-	if (!lbt_write_is_large(modify))
+	if (!lbt_write_is_large(modify) || (modify->operation == CMD_MERGE &&
+										(write.insert = find_insert(modify)) == NULL))
 		return;
-	write.ncolumns = list_length(outerPlan(modify)->targetlist);
 	lbt_statement.writes(rt_fetch(linitial_int(modify->resultRelations), rtable)->relid);
-	rel = open_target(modify, rtable);
-	if (rel->rd_rel->relkind == RELKIND_RELATION && lbt_is_heap(rel))
+	write.table = open_target(modify, rtable);
+	if (write.table->rd_rel->relkind == RELKIND_RELATION && lbt_is_heap(write.table))
 	{
-		List	   *indexes = RelationGetIndexList(rel);
-
+		indexes = RelationGetIndexList(write.table);
 		foreach(lc, indexes)
-			place_for_index(&write, lfirst_oid(lc));
+			add_index(&write, lfirst_oid(lc));
 	}
-	table_close(rel, NoLock);
+	table_close(write.table, NoLock);
+	for (int i = 1; i <= list_length(outerPlan(modify)->targetlist); i++)
+		used = lappend_int(used, i);
+	if (write.keys != NIL)
+		lbt_place_node(&outerPlan(modify), write.keys, write.facts, used, ++*last_id);
 }

@@ -79,15 +79,20 @@ BEGIN
     RETURN came;
 END $$;
 
-CREATE FUNCTION wr_nodes(command text) RETURNS int LANGUAGE plpgsql AS $$
+-- How many nodes, and which indexes those below a write look into.
+CREATE FUNCTION wr_nodes(command text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     plan text;
     nodes int := 0;
+    looked text;
+    indexes text;
 BEGIN
     FOR plan IN EXECUTE 'EXPLAIN (COSTS OFF, VERBOSE) ' || command LOOP
         nodes := nodes + (plan ~ 'Look-Ahead')::int;
+        looked := substring(plan from '^ *Index(?:es)?: (.*)');
+        indexes := coalesce(indexes || ', ' || looked, looked, indexes);
     END LOOP;
-    RETURN nodes;
+    RETURN concat(nodes, ' in ' || replace(indexes, 'wr_', ''));
 END $$;
 
 -- The same by btree's own functions, and by batches of several sizes?  Says what came of each command, and how many nodes the
@@ -113,7 +118,7 @@ BEGIN
     shown := (SELECT string_agg(o, ', ') FROM unnest(oracle) o WHERE o ~ 'answers$|rows$|[a-z] .*[a-z]' AND o !~ '^(0 rows|[0-9a-f:-]+)$');
     PERFORM set_config('learnedbtree.btree_indexes', 'all', true), set_config('learnedbtree.lookahead_rows', '64', true);
     DISCARD PLANS;
-    IF commands[cardinality(commands)] ~* '^(INSERT|UPDATE|DELETE|WITH|EXECUTE)' THEN
+    IF commands[cardinality(commands)] ~* '^(INSERT|UPDATE|DELETE|MERGE|WITH|EXECUTE)' THEN
         nodes := 'many';
         BEGIN
             FOR i IN 1..cardinality(commands) - 1 LOOP
@@ -131,6 +136,9 @@ BEGIN
     END IF;
     RETURN format('%s; nodes: %s', shown, nodes);
 END $$;
+
+-- not the server's own
+CREATE FUNCTION wr_own(int8) RETURNS int8 IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN $1 / 2; END';
 
 -- Nodes and their names.
 EXPLAIN (COSTS OFF) INSERT INTO wr (s, p, u, n) SELECT s, p, u, n FROM wr_source;
@@ -206,6 +214,25 @@ SELECT wr_compare('SET LOCAL enable_hashjoin = off', 'SET LOCAL enable_mergejoin
 SELECT wr_compare('UPDATE wr t SET (n, s) = (SELECT s.n, s.w || s.i FROM wr_source s WHERE s.i = t.id) WHERE id < 600');
 SELECT wr_compare('SET LOCAL enable_hashjoin = off', 'SET LOCAL enable_mergejoin = off', 'DELETE FROM wr t USING wr_source s WHERE s.u = t.u RETURNING t.id, s.w');
 
+-- MERGE: what its first INSERT computes; more than one; and the same with changes of what is there.
+SELECT wr_compare('MERGE INTO wr USING wr_source s ON s.u = wr.u WHEN NOT MATCHED THEN INSERT (u, n, id, s) VALUES (s.u, s.n, s.i + 2000000, s.s)');
+SELECT wr_compare('MERGE INTO wr USING wr_source s ON s.u = wr.u WHEN MATCHED AND s.i % 20 = 0 THEN DELETE WHEN MATCHED THEN UPDATE SET n = s.n, s = s.s || ''!''
+                   WHEN NOT MATCHED THEN INSERT (u, n, id, s, p) VALUES (s.u, s.n + 1, s.i + 2000000, s.s || ''x'', s.p)');
+SELECT wr_compare('MERGE INTO wr USING (SELECT * FROM wr_source ORDER BY i DESC) s ON s.u = wr.u WHEN NOT MATCHED AND s.i % 3 = 0 THEN INSERT (n, u, id) VALUES (-s.n, md5(s.i::text || ''m'')::uuid, s.i + 2000000)
+                   WHEN NOT MATCHED AND s.i % 3 = 1 THEN DO NOTHING WHEN NOT MATCHED THEN INSERT (u, n) VALUES (s.u, s.n)');
+SELECT wr_compare('MERGE INTO wr USING wr_source s ON s.u = wr.u WHEN NOT MATCHED THEN INSERT (u, n) VALUES (s.u, s.n)', 'SELECT count(id), max(id) FROM wr');
+SELECT wr_compare('MERGE INTO wr USING wr_source s ON s.u = wr.u AND s.i < 300 WHEN NOT MATCHED THEN INSERT (u, n, id) VALUES (s.u, s.n, s.i + 2000000)');
+SELECT wr_compare('MERGE INTO wr USING wr_source s ON s.u = wr.u WHEN MATCHED THEN UPDATE SET n = s.n WHEN NOT MATCHED THEN DO NOTHING');
+SELECT wr_compare('MERGE INTO wr USING wr_source s ON s.u = wr.u WHEN NOT MATCHED THEN INSERT (u, n, id) VALUES (s.u, s.n, (SELECT count(*) FROM wr_log) + s.i + 2000000)');
+
+-- Expressions and conditions: cheap ones, others, some that fail for a row that is not reached or not in the index.
+SELECT wr_compare('CREATE INDEX wr_a ON wr ((n * 2), upper(s)) WHERE v > 7 AND n % 2 = 0', 'CREATE INDEX wr_b ON wr ((upper(lower(upper(lower(upper(s)))))))', 'CREATE INDEX wr_c ON wr (n, wr_own(n))', 'CREATE INDEX wr_d ON wr (wr_own(n), n)',
+                  'SELECT learnedbtree_train(i)::text FROM unnest(''{wr_a,wr_b,wr_c,wr_d}''::regclass[]) i', 'INSERT INTO wr (u, n, s, v) SELECT u, n, s, 7 + i % 3 FROM wr_source WHERE i % 10 <> 0');
+SELECT wr_compare('CREATE INDEX wr_a ON wr ((1000000 / (id - 2000300))) WHERE n > 0', 'INSERT INTO wr (u, n, id) SELECT u, n, 2000000 + i FROM wr_source WHERE i % 10 <> 0');
+SELECT wr_compare('CREATE INDEX wr_a ON wr ((1000000 / (id - 2000301))) WHERE n > 0', 'INSERT INTO wr (u, n, id) SELECT u, n, 2000000 + i FROM wr_source WHERE i % 10 <> 0');
+SELECT wr_compare('CREATE INDEX wr_a ON wr ((1000000 / (id - 2000301))) WHERE id <> 2000301', 'INSERT INTO wr (u, n, id) SELECT u, n, 2000000 + i FROM wr_source WHERE i % 10 <> 0');
+SELECT wr_compare('UPDATE wr SET n = n + 1, v = 8 WHERE id <= 700');
+
 -- WITH queries that change data.
 SELECT wr_compare('WITH d AS (DELETE FROM wr WHERE id < 300 RETURNING *) INSERT INTO wr (u, n, s, p) SELECT md5(u::text)::uuid, n, s || ''!'', p FROM d RETURNING id');
 SELECT wr_compare('WITH a AS (INSERT INTO wr (u, n) SELECT u, n FROM wr_source WHERE i % 10 <> 0 RETURNING id, n) INSERT INTO wr_log (what) SELECT a::text FROM a');
@@ -244,6 +271,7 @@ SELECT time, does, wr_compare(format('CREATE TRIGGER a_trigger %s INSERT OR UPDA
                               'UPDATE wr SET n = n + 1 WHERE id BETWEEN 1000 AND 1150',
                               'INSERT INTO wr (u, n, s, id) SELECT md5(i || ''y'')::uuid, n, s, i + 2000000 FROM wr_source WHERE i % 10 BETWEEN 3 AND 5')
   FROM unnest('{changes,refuses,raises,reads,writes,inserts,numbers}'::text[]) does, unnest('{BEFORE,AFTER}'::text[]) time WHERE time = 'BEFORE' OR does IN ('raises', 'reads', 'inserts', 'writes');
+SELECT wr_compare('CREATE TRIGGER a_trigger BEFORE INSERT ON wr FOR EACH ROW EXECUTE FUNCTION wr_trigger(''refuses'')', 'MERGE INTO wr USING wr_source s ON s.u = wr.u WHEN NOT MATCHED THEN INSERT (u, n) VALUES (s.u, s.n)');
 CREATE FUNCTION wr_changed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO wr_log (what) SELECT concat_ws(' ', TG_OP, count(*), sum(n)) FROM changed;
@@ -303,7 +331,7 @@ BEGIN
 END $$;
 SELECT wr_compare('SELECT wr_walk()');
 
--- No node: for sources with effects, partitioned, temporary and foreign targets, MERGE, few rows.
+-- No node: for sources with effects, partitioned, temporary and foreign targets, few rows.
 CREATE TABLE wr_parts (LIKE wr_source) PARTITION BY HASH (u);
 CREATE TABLE wr_part PARTITION OF wr_parts FOR VALUES WITH (MODULUS 1, REMAINDER 0);
 CREATE UNIQUE INDEX ON wr_parts (u);
