@@ -7,10 +7,14 @@
 #include "access/xact.h"
 #include "ahead/predict.h"
 #include "am/am.h"
+#include "catalog/index.h"
 #include "catalog/pg_constraint.h"
 #include "commands/trigger.h"
+#include "executor/executor.h"
+#include "nodes/nodeFuncs.h"
 #include "server/bufferhint.h"
 #include "server/compat.h"
+#include "server/guard.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -33,7 +37,7 @@ typedef struct Rows
 
 struct LbtRowsBehind
 {
-	bool		never;			/* the index has keys that are no columns */
+	bool		never;			/* keys cannot be told */
 	CommandId	command;		/* that has put the rows into the table */
 	int			ncolumns;		/* of the index's key, the leading ones */
 	AttrNumber	attribute[LBT_CODE_COLUMNS];	/* the table's for each */
@@ -44,23 +48,44 @@ struct LbtRowsBehind
 	int			next_pause;
 	MemoryContext context;		/* of keys' copies while a batch is made */
 	uint8	   *scratch;		/* for keys' encoded values; or NULL */
+
+	/* If keys are computed, or only rows that meet a condition have one: */
+	IndexInfo  *info;			/* of the statement; else NULL */
+	EState	   *estate;
+	TupleTableSlot *slot;		/* the row whose key is being computed */
+	ExprState  *condition;
+	int			ncopies;
+	HeapTuple	copy[LBT_BATCH];	/* rows of a page */
+
 	Rows	   *now;			/* NULL: nothing was ever behind */
 	Rows	   *next;
 };
 
-static LbtRowsBehind *
-make_behind(const LbtIndex *index, Relation table, const IndexInfo *info)
+/* Is what a key is computed by dear, or not the server's own? */
+static bool
+is_unfit(Node *node, void *functions)
 {
+	return node != NULL && (!lbt_key_fits(node, functions) ||
+							expression_tree_walker(node, is_unfit, functions));
+}
+
+static LbtRowsBehind *
+make_behind(const LbtIndex *index, Relation table, IndexInfo *info)
+{
+	int			functions = 0;
 	LbtRowsBehind *behind = MemoryContextAllocZero(info->ii_Context, sizeof(LbtRowsBehind));
 
 	behind->next_pause = PAUSE_MIN;
-	behind->never = !lbt_is_heap(table) || info->ii_Predicate != NIL;
+	behind->never = !lbt_is_heap(table) || is_unfit((Node *) info->ii_Predicate, &functions) ||
+		is_unfit((Node *) info->ii_Expressions, &functions);
+	if (info->ii_Predicate != NIL || info->ii_Expressions != NIL)
+		behind->info = info;
 	behind->command = GetCurrentCommandId(false);
 	behind->ncolumns = index->keyspec.ncolumns;
 	for (int i = 0; i < behind->ncolumns; i++)
 	{
 		behind->attribute[i] = info->ii_IndexAttrNumbers[i];
-		behind->never |= behind->attribute[i] <= 0;
+		behind->never |= behind->attribute[i] < 0;
 	}
 	return behind;
 }
@@ -94,39 +119,102 @@ make_batches(LbtRowsBehind *behind, const LbtIndex *index)
 											 behind->ncolumns * LBT_SCRATCH_BYTES);
 }
 
-/* Add a row's key, if it has one; false if it cannot be told from the row. */
+/* Prepare to compute keys.  All of it goes with the statement's memory. */
+static void
+prepare_to_compute(LbtRowsBehind *behind, Relation table)
+{
+	MemoryContext old = MemoryContextSwitchTo(GetMemoryChunkContext(behind));
+
+	behind->estate = CreateExecutorState();
+	behind->slot = MakeSingleTupleTableSlot(CreateTupleDescCopyConstr(RelationGetDescr(table)),
+											&TTSOpsHeapTuple);
+	behind->condition = ExecPrepareQual(behind->info->ii_Predicate, behind->estate);
+	MemoryContextSwitchTo(old);
+}
+
+/* Add a row's key, if it has one; false if it cannot be predicted. */
 static bool
-add_row(LbtRowsBehind *behind, LbtIndex *index, Relation table, HeapTuple row, Rows *rows)
+add_key(LbtRowsBehind *behind, LbtIndex *index, Rows *rows, const ItemPointerData *tid,
+		const Datum *key, const bool *isnull)
 {
 	LbtKeyValue values[LBT_CODE_COLUMNS];
 
 	for (int i = 0; i < behind->ncolumns; i++)
 	{
 		const LbtKeyColumn *column = &index->keyspec.column[i];
-		AttrNumber	attribute = behind->attribute[i];
-		Form_pg_attribute form = TupleDescAttr(RelationGetDescr(table), attribute - 1);
 		int			number = rows->n * behind->ncolumns + i;
-		Datum		value;
 
-		if (attribute > HeapTupleHeaderGetNatts(row->t_data))
-			return false;
-		value = fastgetattr(row, attribute, RelationGetDescr(table), &values[i].isnull);
+		values[i].isnull = isnull[i];
 		values[i].ordered = 0;
-		if (values[i].isnull && behind->skip_nulls)
+		if (isnull[i] && behind->skip_nulls)
 			return true;
-		if (values[i].isnull)
+		if (isnull[i])
 			continue;
-		if (!lbt_keyspec_plain(column, value))
-			return false;
-		if (column->bytes)
-			value = datumCopy(value, form->attbyval, form->attlen);
-		if (lbt_keyspec_argument(column, behind->type[i], value, &values[i], behind->scratch ?
+		if (!lbt_keyspec_plain(column, key[i]) ||
+			lbt_keyspec_argument(column, behind->type[i], key[i], &values[i], behind->scratch ?
 								 behind->scratch + (Size) number * LBT_SCRATCH_BYTES : NULL) != 0)
 			return false;
 	}
-	rows->tid[rows->n++] = row->t_self;
+	rows->tid[rows->n++] = *tid;
 	lbt_batch_add(index, &rows->batch, values, behind->ncolumns, false);
 	return true;
+}
+
+/* The same for a row whose columns are the key. */
+static bool
+add_row(LbtRowsBehind *behind, LbtIndex *index, Relation table, HeapTuple row, Rows *rows)
+{
+	Datum		key[LBT_CODE_COLUMNS];
+	bool		isnull[LBT_CODE_COLUMNS];
+
+	for (int i = 0; i < behind->ncolumns; i++)
+	{
+		const LbtKeyColumn *column = &index->keyspec.column[i];
+		AttrNumber	attribute = behind->attribute[i];
+		Form_pg_attribute form = TupleDescAttr(RelationGetDescr(table), attribute - 1);
+
+		if (attribute > HeapTupleHeaderGetNatts(row->t_data))
+			return false;
+		key[i] = fastgetattr(row, attribute, RelationGetDescr(table), &isnull[i]);
+		if (isnull[i])
+			continue;
+		if (!lbt_keyspec_plain(column, key[i]))
+			return false;
+		if (column->bytes)
+			key[i] = datumCopy(key[i], form->attbyval, form->attlen);
+	}
+	return add_key(behind, index, rows, &row->t_self, key, isnull);
+}
+
+/*
+ * The same for the rows of a page that have been copied, as no page may be
+ * locked while their keys are computed.  One that fails has no key: inserting
+ * its row will raise the error.
+ */
+static bool
+add_copies(LbtRowsBehind *behind, LbtIndex *index, Rows *rows)
+{
+	ExprContext *econtext = GetPerTupleExprContext(behind->estate);
+	volatile bool known = true;
+
+	econtext->ecxt_scantuple = behind->slot;
+	LBT_GUARD_BEGIN_SILENTLY();
+	{
+		for (int i = 0; i < behind->ncopies && known; i++)
+		{
+			Datum		key[INDEX_MAX_KEYS];
+			bool		isnull[INDEX_MAX_KEYS];
+
+			ExecStoreHeapTuple(behind->copy[i], behind->slot, false);
+			if (behind->condition != NULL && !ExecQual(behind->condition, econtext))
+				continue;
+			FormIndexDatum(behind->info, behind->slot, behind->estate, key, isnull);
+			known = add_key(behind, index, rows, &behind->copy[i]->t_self, key, isnull);
+		}
+	}
+	LBT_GUARD_END(known = false);
+	behind->ncopies = 0;
+	return known;
 }
 
 /* Has the command made the row? */
@@ -150,7 +238,8 @@ add_page(LbtRowsBehind *behind, LbtIndex *index, Relation table, BlockNumber blo
 	bool		known = true;
 
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	for (; known && rows->n < LBT_BATCH && *at <= PageGetMaxOffsetNumber(page); (*at)++)
+	for (; known && rows->n + behind->ncopies < LBT_BATCH && *at <= PageGetMaxOffsetNumber(page);
+		 (*at)++)
 	{
 		ItemId		line = PageGetItemId(page, *at);
 		HeapTupleData row;
@@ -163,10 +252,15 @@ add_page(LbtRowsBehind *behind, LbtIndex *index, Relation table, BlockNumber blo
 		row.t_len = ItemIdGetLength(line);
 		row.t_tableOid = RelationGetRelid(table);
 		ItemPointerSet(&row.t_self, block, *at);
-		known = add_row(behind, index, table, &row, rows);
+		if (behind->info != NULL)
+			behind->copy[behind->ncopies++] = heap_copytuple(&row);
+		else
+			known = add_row(behind, index, table, &row, rows);
 	}
 	known &= *at > PageGetMaxOffsetNumber(page);
 	UnlockReleaseBuffer(buf);
+	if (behind->ncopies > 0)
+		known &= add_copies(behind, index, rows);
 	return known;
 }
 
@@ -184,6 +278,8 @@ begin_rows_behind(LbtRowsBehind *behind, Relation rel, LbtIndex *index, Relation
 	OffsetNumber at = ItemPointerGetOffsetNumberNoCheck(&behind->end);
 
 	MemoryContextReset(behind->context);
+	if (behind->estate != NULL)
+		ResetPerTupleExprContext(behind->estate);
 	rows->n = rows->at = rows->batch.n = 0;
 	for (;;)
 	{
@@ -265,7 +361,7 @@ hand_on(LbtIndex *index, Rows *rows)
 
 void
 lbt_rows_behind(LbtRowsBehind **where, Relation rel, LbtIndex *index, Relation table,
-				ItemPointer tid, const IndexInfo *info)
+				ItemPointer tid, IndexInfo *info)
 {
 	LbtRowsBehind *behind = *where;
 	Rows	   *rows;
@@ -288,6 +384,8 @@ lbt_rows_behind(LbtRowsBehind **where, Relation rel, LbtIndex *index, Relation t
 			return;
 		}
 		make_batches(behind, index);
+		if (behind->info != NULL)
+			prepare_to_compute(behind, table);
 	}
 	in_vain = behind->now->n > 0 && behind->now->at == 0;
 	if (!is_next(behind->now, tid))

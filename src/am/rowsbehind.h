@@ -36,7 +36,7 @@ typedef struct LbtRowsBehind LbtRowsBehind;
  * lock.  *behind is NULL before the first call.
  */
 extern void lbt_rows_behind(LbtRowsBehind **behind, Relation rel, LbtIndex *index, Relation table,
-							ItemPointer tid, const IndexInfo *info);
+							ItemPointer tid, IndexInfo *info);
 
 /*
  * ---- rows whose foreign keys are checked next ----

@@ -53,14 +53,6 @@ extern bool lbt_write_may_number(const ModifyTable *modify, const List *rtable);
 extern void lbt_place_for_write(ModifyTable *modify, const List *rtable, int *last_id);
 
 /*
- * lookahead.c: may keys contain this node, whose arguments are looked at on
- * their own?  They are evaluated twice, so they call few functions in all,
- * which are counted here.
- */
-#define LBT_MAX_KEY_FUNCTIONS 4
-extern bool lbt_key_fits(Node *node, int *functions);
-
-/*
  * lookahead.c: put a node above *input, with the same columns.  They refer to
  * its input, so that EXPLAIN finds their names below.
  */

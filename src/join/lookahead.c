@@ -24,15 +24,12 @@
  */
 #include "join/join.h"
 
-#include "access/transam.h"
-#include "catalog/pg_proc.h"
 #include "commands/explain.h"
 #include "executor/executor.h"
 #include "ahead/pace.h"
 #include "join/rowbatch.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
-#include "nodes/nodeFuncs.h"
 #include "server/compat.h"
 #include "utils/lsyscache.h"
 
@@ -453,26 +450,6 @@ const CustomScanMethods lbt_lookahead_methods = {
 };
 
 /* ---- the plan node ---- */
-
-/*
- * Is it unsafe to call a function more often than without us, and to drop its
- * errors?  The server's own immutable ones are safe: they keep nothing.  Of
- * these, only text search's cost more than an operator.
- */
-static bool
-is_unfit(Oid function, void *functions)
-{
-	++*(int *) functions;
-	return function >= FirstNormalObjectId ||
-		func_volatile(function) != PROVOLATILE_IMMUTABLE;
-}
-
-bool
-lbt_key_fits(Node *node, int *functions)
-{
-	return !check_functions_in_node(node, is_unfit, functions) && !IsA(node, CoerceToDomain) &&
-		!IsA(node, SubPlan) && !IsA(node, NextValueExpr) && *functions <= LBT_MAX_KEY_FUNCTIONS;
-}
 
 /*
  * A target list's columns, as Vars of this kind.  A NULL stays what it is in

@@ -6,7 +6,10 @@
  */
 #include "key/keyspec.h"
 
+#include "access/transam.h"
 #include "access/tupmacs.h"
+#include "catalog/pg_proc.h"
+#include "nodes/nodeFuncs.h"
 #include "server/compat.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -258,4 +261,26 @@ lbt_keyspec_datum(const LbtKeyColumn *column, const LbtKeyValue *value)
 	if (column->type == FLOAT4OID)
 		return Float4GetDatum((float4) lbt_unorder_float(ordered));
 	return Float8GetDatum(lbt_unorder_float(ordered));
+}
+
+/* ---- keys that are computed ---- */
+
+/*
+ * Is it unsafe to call a function more often than without us, and to drop its
+ * errors?  The server's own immutable ones are safe: they keep nothing.  Of
+ * these, only text search's cost more than an operator.
+ */
+static bool
+is_unfit(Oid function, void *functions)
+{
+	++*(int *) functions;
+	return function >= FirstNormalObjectId ||
+		func_volatile(function) != PROVOLATILE_IMMUTABLE;
+}
+
+bool
+lbt_key_fits(Node *node, int *functions)
+{
+	return !check_functions_in_node(node, is_unfit, functions) && !IsA(node, CoerceToDomain) &&
+		!IsA(node, SubPlan) && !IsA(node, NextValueExpr) && *functions <= LBT_MAX_KEY_FUNCTIONS;
 }

@@ -166,4 +166,12 @@ lbt_ordered(const LbtKeyColumn *column, Datum value)
 	return column->desc ? ~v : v;
 }
 
+/*
+ * May a key be computed twice, and errors the first time be dropped, where it
+ * contains this node?  Look at its arguments on their own.  Functions are
+ * counted, as they must be few in all.
+ */
+#define LBT_MAX_KEY_FUNCTIONS 4
+extern bool lbt_key_fits(Node *node, int *functions);
+
 #endif							/* LBT_KEYSPEC_H */
