@@ -63,6 +63,7 @@ class Kind:
     copy: bool = False
     loop: bool = False  # an INSERT for each row
     conflict: str = ""  # what to do about rows that are there, which half of them are
+    merge: bool = False  # a MERGE, of rows half of which are there
     parents: tuple = ()
     cold: bool = True
     target: float | None = None  # when cold; None: by what the disk gains
@@ -75,7 +76,7 @@ class Kind:
 
     def new_rows(self, writes):
         """How many of so many rows are not in the table."""
-        return writes - writes // 2 if self.conflict else writes
+        return writes - writes // 2 if self.conflict or self.merge else writes
 
     def statement(self, folder, rows, none=False):
         """SQL that writes the rows of a set, or none of them."""
@@ -86,6 +87,9 @@ class Kind:
             return (f"DO $$ DECLARE r record; BEGIN FOR r IN {source} LOOP "
                     f"INSERT INTO {self.table} VALUES (r.{', r.'.join(self.columns.split(', '))}); "
                     f"END LOOP; END $$")
+        if self.merge:
+            return (f"MERGE INTO {self.table} t USING ({source}) s ON t.k = s.c "
+                    f"WHEN NOT MATCHED THEN INSERT VALUES (s.{', s.'.join(self.columns.split(', '))})")
         return f"INSERT INTO {self.table} {source} {self.conflict}"
 
 
@@ -95,6 +99,8 @@ KINDS = (
     Kind("do_nothing", "ON CONFLICT DO NOTHING", KEY, "c, v", conflict="ON CONFLICT (k) DO NOTHING"),
     Kind("do_update", "ON CONFLICT DO UPDATE", KEY, "c, v",
          conflict="ON CONFLICT (k) DO UPDATE SET v = excluded.v"),
+    Kind("merge", "MERGE, half of the rows new", KEY, "c, v", merge=True),
+    Kind("three_select", "INSERT ... SELECT, three indexes", THREE, "k, a, b, v"),
     Kind("three", "COPY, three indexes", THREE, "k, a, b, v", copy=True),
     Kind("foreign", "INSERT ... SELECT, two foreign keys", CHILD, "fa, fb, v", parents=(KEY, OTHER), target=FOREIGN_TARGET),
     Kind("foreign_copy", "COPY, two foreign keys", CHILD, "fa, fb, v", copy=True, parents=(KEY, OTHER), target=FOREIGN_TARGET),
