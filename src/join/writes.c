@@ -34,6 +34,7 @@
 #include "parser/parsetree.h"
 #include "rewrite/rewriteHandler.h"
 #include "server/executor.h"
+#include "server/guard.h"
 #include "utils/rel.h"
 
 /* The node costs some microseconds to set up: the source's rows, at least. */
@@ -143,24 +144,22 @@ looks_for_rows(const ModifyTable *modify, Relation index)
  * NIL if there is nothing to look up.
  */
 static List *
-find_keys_of_rows(const Write *write, Relation index, List **facts)
+find_keys_of_rows(const Write *write, Relation index, int ncolumns, List **facts)
 {
 	List	   *expressions = RelationGetIndexExpressions(index);
 	Node	   *condition = (Node *) make_ands_explicit(RelationGetIndexPredicate(index));
 	Key			key = {.write = write};
 	bool		varies = false;
 	List	   *keys;
-	LbtIndex   *view = lbt_index_get(index);
 
 	condition = copy_key(condition, &key);
-	if (!key.unfit)
-		condition = eval_const_expressions(NULL, condition);
-	if (key.unfit || !view->serving.learned)
+	if (key.unfit)
 		return NIL;
+	condition = eval_const_expressions(NULL, condition);
 	if (IsA(condition, Const) && (is_null(condition) || !((Const *) condition)->constvalue))
 		return NIL;
 	keys = list_make1(IsA(condition, Const) ? NULL : condition);
-	for (int i = 0; i < view->keyspec.ncolumns; i++)
+	for (int i = 0; i < ncolumns; i++)
 	{
 		AttrNumber	column = index->rd_index->indkey.values[i];
 		Node	   *value;
@@ -181,17 +180,30 @@ find_keys_of_rows(const Write *write, Relation index, List **facts)
 	return varies ? keys : NIL;
 }
 
-/* Look into this index, if it is of use. */
+/*
+ * Look into this index, if it is of use.  What is constant is computed here;
+ * an error (1 / 0) is none of a statement that writes no row.
+ */
 static void
 add_index(Write *write, Oid oid)
 {
 	Relation	index = index_open(oid, AccessShareLock);
 	List	   *facts = list_make2_oid(oid, (Oid) looks_for_rows(write->modify, index));
-	List	   *keys = NIL;
+	List	   *volatile keys = NIL;
+	LbtIndex   *view;
 
 	if (index->rd_rel->relkind == RELKIND_INDEX && index->rd_index->indisvalid &&
-		lbt_scans(index) && !RelationUsesLocalBuffers(index))
-		keys = find_keys_of_rows(write, index, &facts);
+		lbt_scans(index) && !RelationUsesLocalBuffers(index) &&
+		(view = lbt_index_get(index))->serving.learned)
+	{
+		int			ncolumns = view->keyspec.ncolumns;
+
+		LBT_GUARD_BEGIN_SILENTLY();
+		{
+			keys = find_keys_of_rows(write, index, ncolumns, &facts);
+		}
+		LBT_GUARD_END(keys = NIL);
+	}
 	index_close(index, AccessShareLock);
 	if (keys == NIL)
 		return;

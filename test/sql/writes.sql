@@ -232,6 +232,7 @@ SELECT wr_compare('CREATE INDEX wr_a ON wr ((1000000 / (id - 2000300))) WHERE n 
 SELECT wr_compare('CREATE INDEX wr_a ON wr ((1000000 / (id - 2000301))) WHERE n > 0', 'INSERT INTO wr (u, n, id) SELECT u, n, 2000000 + i FROM wr_source WHERE i % 10 <> 0');
 SELECT wr_compare('CREATE INDEX wr_a ON wr ((1000000 / (id - 2000301))) WHERE id <> 2000301', 'INSERT INTO wr (u, n, id) SELECT u, n, 2000000 + i FROM wr_source WHERE i % 10 <> 0');
 SELECT wr_compare('UPDATE wr SET n = n + 1, v = 8 WHERE id <= 700');
+SELECT wr_compare('CREATE INDEX wr_a ON wr (n) WHERE 10 / (v - 8) > -20', 'INSERT INTO wr (u, n, v) SELECT u, n, 8 FROM wr_source WHERE i % 10 <> 0 AND n + i < 0', 'INSERT INTO wr (u, n, v) SELECT u, n, 8 FROM wr_source WHERE i % 10 <> 0');
 
 -- WITH queries that change data.
 SELECT wr_compare('WITH d AS (DELETE FROM wr WHERE id < 300 RETURNING *) INSERT INTO wr (u, n, s, p) SELECT md5(u::text)::uuid, n, s || ''!'', p FROM d RETURNING id');
