@@ -248,12 +248,17 @@ lbt_write_may_number(const ModifyTable *modify, const List *rtable)
 	return may;
 }
 
-/* MERGE's first INSERT; NULL if it has none. */
+/*
+ * MERGE's first INSERT; NULL if it has none, or inserts into another table
+ * than the one it changes: the parent, of which only one partition is left.
+ */
 static const MergeAction *
 find_insert(const ModifyTable *modify)
 {
 	ListCell   *lc;
 
+	if (modify->nominalRelation != (Index) linitial_int(modify->resultRelations))
+		return NULL;
 	foreach(lc, (List *) linitial(modify->mergeActionLists))
 	{
 		const MergeAction *action = lfirst(lc);
