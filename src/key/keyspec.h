@@ -177,4 +177,10 @@ lbt_ordered(const LbtKeyColumn *column, Datum value)
 #define LBT_MAX_KEY_MEMORY ((Size) 1024 * 1024)
 extern bool lbt_key_fits(Node *node, int *functions);
 
+/*
+ * The planner computes what is constant of an expression.  Does that call none
+ * but the server's functions, whole expression and not only this node?
+ */
+extern bool lbt_key_folds(Node *node);
+
 #endif							/* LBT_KEYSPEC_H */
