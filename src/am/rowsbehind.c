@@ -189,7 +189,7 @@ add_row(LbtRowsBehind *behind, LbtIndex *index, Relation table, HeapTuple row, R
 /*
  * The same for the rows of a page that have been copied, as no page may be
  * locked while their keys are computed.  One that fails has no key: inserting
- * its row will raise the error.
+ * its row will raise the error.  Nor have those behind what takes much memory.
  */
 static bool
 add_copies(LbtRowsBehind *behind, LbtIndex *index, Rows *rows)
@@ -205,6 +205,10 @@ add_copies(LbtRowsBehind *behind, LbtIndex *index, Rows *rows)
 			Datum		key[INDEX_MAX_KEYS];
 			bool		isnull[INDEX_MAX_KEYS];
 
+			known = MemoryContextMemAllocated(econtext->ecxt_per_tuple_memory, false) <=
+				LBT_MAX_KEY_MEMORY;
+			if (!known)
+				break;
 			ExecStoreHeapTuple(behind->copy[i], behind->slot, false);
 			if (behind->condition != NULL && !ExecQual(behind->condition, econtext))
 				continue;

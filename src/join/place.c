@@ -229,6 +229,9 @@ copy_key(Node *node, Key *key)
 {
 	if (node == NULL || key->unfit)
 		return NULL;
+	key->unfit = !lbt_key_fits(node, &key->functions);
+	if (key->unfit)
+		return NULL;
 	if (IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXEC)
 	{
 		int			number = ((Param *) node)->paramid;
@@ -247,8 +250,6 @@ copy_key(Node *node, Key *key)
 		}
 		key->unfit = bms_is_member(number, key->walk->init_params);
 	}
-	else
-		key->unfit = !lbt_key_fits(node, &key->functions);
 	return expression_tree_mutator(node, copy_key, key);
 }
 

@@ -221,20 +221,29 @@ evaluate_keys(const LbtInner *inner, ExprContext *econtext, int row)
 	return true;
 }
 
+/* Have the keys computed so far taken much memory? */
+static inline bool
+is_dear(const ExprContext *econtext)
+{
+	return MemoryContextMemAllocated(econtext->ecxt_per_tuple_memory, false) > LBT_MAX_KEY_MEMORY;
+}
+
 /*
  * The same for all rows.  A key that fails (1 / x) is not known: the inner
- * scan will raise the error, if it comes to that row.
+ * scan will raise the error, if it comes to that row.  Nor are those of the
+ * last rows, if the others take much memory: of md5(x), the whole of x.
  */
 static void
 evaluate_rows(const LbtInner *inner, ExprContext *econtext, const LbtRowBatch *rows, bool *known)
 {
 	volatile int row = 0;
 
-	while (row < rows->n)
+	memset(known, false, rows->n * sizeof(bool));
+	while (row < rows->n && !is_dear(econtext))
 	{
 		LBT_GUARD_BEGIN_SILENTLY();
 		{
-			for (; row < rows->n; row++)
+			for (; row < rows->n && !is_dear(econtext); row++)
 			{
 				econtext->ecxt_scantuple = rows->slot[row];
 				known[row] = evaluate_keys(inner, econtext, row);

@@ -35,7 +35,9 @@
 #include "rewrite/rewriteHandler.h"
 #include "server/executor.h"
 #include "server/guard.h"
+#include "utils/builtins.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 
 /* The node costs some microseconds to set up: the source's rows, at least. */
 #define MIN_ROWS 32
@@ -89,7 +91,9 @@ copy_column(AttrNumber column, Key *key)
 	if (column > 0 && TupleDescAttr(RelationGetDescr(write->table), column - 1)->attgenerated)
 	{
 		value = build_column_default(write->table, column);
-		return copy_key((Node *) expression_planner((Expr *) value), key);
+		key->unfit |= !lbt_key_folds(value);
+		return key->unfit ? NULL :
+			copy_key((Node *) expression_planner((Expr *) value), key);
 	}
 	if (column > 0 && computed != NIL)
 	{
@@ -112,12 +116,12 @@ copy_key(Node *node, Key *key)
 
 	if (node == NULL || key->unfit)
 		return NULL;
+	key->unfit = !lbt_key_fits(node, &key->functions) ||
+		(IsA(node, Param) && ((Param *) node)->paramkind != PARAM_EXTERN);
+	if (key->unfit)
+		return NULL;
 	if (!IsA(node, Var))
-	{
-		key->unfit = !lbt_key_fits(node, &key->functions) ||
-			(IsA(node, Param) && ((Param *) node)->paramkind != PARAM_EXTERN);
 		return expression_tree_mutator(node, copy_key, key);
-	}
 	if (var->varno == INNER_VAR)
 		return (Node *) makeVar(INDEX_VAR, var->varattno, var->vartype, var->vartypmod,
 								var->varcollid, 0);
@@ -140,23 +144,49 @@ looks_for_rows(const ModifyTable *modify, Relation index)
 }
 
 /*
+ * May this column of pg_index, expressions or the condition, be asked for?
+ * The server computes what is constant of it, if it has not yet: by functions
+ * that may raise errors and notices, though the statement may write no row.
+ */
+static bool
+may_read(Relation index, AttrNumber column)
+{
+	bool		isnull;
+	Datum		value = SysCacheGetAttr(INDEXRELID, index->rd_indextuple, column, &isnull);
+
+	return isnull || lbt_key_folds(stringToNode(TextDatumGetCString(value)));
+}
+
+/* An index's condition, true if it has none. */
+static Node *
+find_condition(Relation index, Key *key)
+{
+	Node	   *condition;
+
+	key->unfit = !may_read(index, Anum_pg_index_indpred);
+	if (key->unfit)
+		return NULL;
+	condition = (Node *) make_ands_explicit(RelationGetIndexPredicate(index));
+	condition = copy_key(condition, key);
+	return key->unfit ? NULL : eval_const_expressions(NULL, condition);
+}
+
+/*
  * Find new rows' keys in an index, behind the condition that its rows meet;
  * NIL if there is nothing to look up.
  */
 static List *
 find_keys_of_rows(const Write *write, Relation index, int ncolumns, List **facts)
 {
-	List	   *expressions = RelationGetIndexExpressions(index);
-	Node	   *condition = (Node *) make_ands_explicit(RelationGetIndexPredicate(index));
+	List	   *expressions = NIL;
+	int			nexpressions = 0;
 	Key			key = {.write = write};
+	Node	   *condition = find_condition(index, &key);
 	bool		varies = false;
 	List	   *keys;
 
-	condition = copy_key(condition, &key);
-	if (key.unfit)
-		return NIL;
-	condition = eval_const_expressions(NULL, condition);
-	if (IsA(condition, Const) && (is_null(condition) || !((Const *) condition)->constvalue))
+	if (key.unfit ||
+		(IsA(condition, Const) && (is_null(condition) || !((Const *) condition)->constvalue)))
 		return NIL;
 	keys = list_make1(IsA(condition, Const) ? NULL : condition);
 	for (int i = 0; i < ncolumns; i++)
@@ -168,8 +198,10 @@ find_keys_of_rows(const Write *write, Relation index, int ncolumns, List **facts
 			value = copy_column(column, &key);
 		else
 		{
-			value = copy_key(linitial(expressions), &key);
-			expressions = list_delete_first(expressions);
+			if (nexpressions == 0 && may_read(index, Anum_pg_index_indexprs))
+				expressions = RelationGetIndexExpressions(index);
+			key.unfit = expressions == NIL;
+			value = key.unfit ? NULL : copy_key(list_nth(expressions, nexpressions++), &key);
 		}
 		if (key.unfit || is_null(value))
 			break;
@@ -248,12 +280,17 @@ lbt_write_may_number(const ModifyTable *modify, const List *rtable)
 	return may;
 }
 
-/* MERGE's first INSERT; NULL if it has none. */
+/*
+ * MERGE's first INSERT; NULL if it has none, or inserts into another table
+ * than the one it changes: the parent, of which only one partition is left.
+ */
 static const MergeAction *
 find_insert(const ModifyTable *modify)
 {
 	ListCell   *lc;
 
+	if (modify->nominalRelation != (Index) linitial_int(modify->resultRelations))
+		return NULL;
 	foreach(lc, (List *) linitial(modify->mergeActionLists))
 	{
 		const MergeAction *action = lfirst(lc);

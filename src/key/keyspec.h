@@ -172,6 +172,15 @@ lbt_ordered(const LbtKeyColumn *column, Datum value)
  * counted, as they must be few in all.
  */
 #define LBT_MAX_KEY_FUNCTIONS 4
+
+/* Computing keys may take so many bytes: then do without the other rows'. */
+#define LBT_MAX_KEY_MEMORY ((Size) 1024 * 1024)
 extern bool lbt_key_fits(Node *node, int *functions);
+
+/*
+ * The planner computes what is constant of an expression.  Does that call none
+ * but the server's functions, whole expression and not only this node?
+ */
+extern bool lbt_key_folds(Node *node);
 
 #endif							/* LBT_KEYSPEC_H */

@@ -234,6 +234,43 @@ SELECT wr_compare('CREATE INDEX wr_a ON wr ((1000000 / (id - 2000301))) WHERE id
 SELECT wr_compare('UPDATE wr SET n = n + 1, v = 8 WHERE id <= 700');
 SELECT wr_compare('CREATE INDEX wr_a ON wr (n) WHERE 10 / (v - 8) > -20', 'INSERT INTO wr (u, n, v) SELECT u, n, 8 FROM wr_source WHERE i % 10 <> 0 AND n + i < 0', 'INSERT INTO wr (u, n, v) SELECT u, n, 8 FROM wr_source WHERE i % 10 <> 0');
 
+-- ... none that may call what is not the server's own: by comparing arrays, by a domain, or for what is constant, though no row
+-- comes.  What is called takes a number.
+CREATE FUNCTION wr_takes(float8) RETURNS bool IMMUTABLE LANGUAGE plpgsql AS 'BEGIN PERFORM nextval(''public.wr_id_seq''); RETURN $1 IS NOT NULL; END';
+CREATE FUNCTION wr_smaller(point, point) RETURNS bool IMMUTABLE LANGUAGE sql RETURN $1[0] < $2[0];
+CREATE FUNCTION wr_equal(point, point) RETURNS bool IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN public.wr_takes($1[0]) AND $1[0] = $2[0]; END';
+CREATE FUNCTION wr_order(point, point) RETURNS int4 IMMUTABLE LANGUAGE sql RETURN sign($1[0] - $2[0]);
+CREATE OPERATOR <<< (FUNCTION = wr_smaller, LEFTARG = point, RIGHTARG = point);
+CREATE OPERATOR === (FUNCTION = wr_equal, LEFTARG = point, RIGHTARG = point);
+CREATE OPERATOR CLASS wr_points DEFAULT FOR TYPE point USING btree AS OPERATOR 1 <<<, OPERATOR 3 ===, FUNCTION 1 wr_order(point, point);
+SELECT wr_compare('SET LOCAL max_parallel_maintenance_workers = 0', 'CREATE INDEX wr_a ON wr (n) WHERE (ARRAY[point(n, 0)] = ARRAY[point(1, 1)]) IS NOT NULL', 'SELECT learnedbtree_train(''wr_a'')::text',
+                  'INSERT INTO wr (u, n, id) SELECT u, n, i + 2000000 FROM wr_source WHERE i % 10 <> 0');
+DROP OPERATOR FAMILY wr_points USING btree;
+DROP FUNCTION wr_smaller(point, point), wr_equal(point, point) CASCADE;
+CREATE DOMAIN wr_checked AS text CHECK (wr_takes(length(VALUE)));
+SELECT wr_compare('SET LOCAL max_parallel_maintenance_workers = 0', CASE WHEN current_setting('server_version_num')::int4 < 170000 THEN 'CREATE INDEX wr_a ON wr (n) WHERE wr_takes(n)'
+                       ELSE 'CREATE INDEX wr_a ON wr (n) WHERE json_value((''"'' || s || ''"'')::jsonb, ''$'' RETURNING wr_checked) IS NOT NULL' END, 'SELECT learnedbtree_train(''wr_a'')::text',
+                  'INSERT INTO wr (u, n, s, id) SELECT u, n, s, i + 2000000 FROM wr_source WHERE i % 10 <> 0');
+SELECT wr_compare('SET LOCAL max_parallel_maintenance_workers = 0', 'CREATE INDEX wr_a ON wr ((n + wr_takes(7)::int4))', 'ALTER TABLE wr ADD h int8 GENERATED ALWAYS AS (n + wr_takes(8)::int4) STORED', 'CREATE INDEX wr_b ON wr (h)', 'SELECT learnedbtree_train(i)::text FROM unnest(''{wr_a,wr_b}''::regclass[]) i',
+                  'INSERT INTO wr (u, n, id) SELECT u, n, i + 2000000 FROM wr_source WHERE n + i < 0', 'INSERT INTO wr (u, n, id) SELECT u, n, i + 2000000 FROM wr_source WHERE i % 10 <> 0');
+-- ... none that raises notices
+BEGIN;
+CREATE INDEX wr_a ON wr ((length(to_tsvector('simple', s)))) WITH (fillfactor = 10);
+SELECT learnedbtree_train('wr_a');
+SET LOCAL client_min_messages = notice;
+INSERT INTO wr (u, n, s) SELECT u, n, CASE WHEN i % 100 = 99 THEN repeat('x', 2100) || i ELSE s END FROM wr_source WHERE i % 10 <> 0 ORDER BY i;
+ROLLBACK;
+-- ... and of large values, only some at a time
+CREATE TABLE wr_texts (t text, w text);
+INSERT INTO wr_texts SELECT 'text ' || i, repeat(md5(i::text), 12) FROM generate_series(1, 2000) i;
+CREATE INDEX wr_md5 ON wr_texts (md5(t)) INCLUDE (w) WITH (fillfactor = 10);
+VACUUM ANALYZE wr_texts;
+CREATE TABLE wr_large AS SELECT repeat(md5(i::text), 9000) AS t FROM generate_series(1, 100) i;
+ANALYZE wr_large;
+SELECT learnedbtree_train('wr_md5');
+SELECT wr_predicted('INSERT INTO wr_texts SELECT * FROM wr_large') BETWEEN 1 AND 50 AS some;
+DROP TABLE wr_texts, wr_large;
+
 -- WITH queries that change data.
 SELECT wr_compare('WITH d AS (DELETE FROM wr WHERE id < 300 RETURNING *) INSERT INTO wr (u, n, s, p) SELECT md5(u::text)::uuid, n, s || ''!'', p FROM d RETURNING id');
 SELECT wr_compare('WITH a AS (INSERT INTO wr (u, n) SELECT u, n FROM wr_source WHERE i % 10 <> 0 RETURNING id, n) INSERT INTO wr_log (what) SELECT a::text FROM a');
@@ -362,6 +399,19 @@ SELECT wr_nodes(command) AS nodes, command FROM unnest(ARRAY[
 INSERT INTO wr_parts SELECT * FROM wr_source;
 INSERT INTO wr_temporary SELECT * FROM wr_source;
 INSERT INTO wr_unlogged SELECT * FROM wr_source;
+-- MERGE into the parent of a single partition, whose columns are others
+CREATE TABLE wr_single (s text, n int8, p int4) PARTITION BY RANGE (n);
+CREATE TABLE wr_only (gone int4, p int4, gone2 text, n int8, s text);
+ALTER TABLE wr_only DROP COLUMN gone, DROP COLUMN gone2;
+ALTER TABLE wr_single ATTACH PARTITION wr_only DEFAULT;
+CREATE INDEX ON wr_only (s);
+CREATE INDEX ON wr_only (lower(s));
+CREATE INDEX ON wr_only (n);
+INSERT INTO wr_single SELECT s, n, p FROM wr WHERE id < 500;
+ANALYZE wr_single;
+SELECT wr_nodes('MERGE INTO wr_single t USING wr_source s ON s.n = t.n WHEN NOT MATCHED THEN INSERT (p, n, s) VALUES (s.p, s.n, s.s)');
+MERGE INTO wr_single t USING wr_source s ON s.n = t.n WHEN NOT MATCHED THEN INSERT (p, n, s) VALUES (s.p, s.n, s.s);
+SELECT answers('SELECT s, n, p FROM wr_single') = answers('SELECT s, n, p FROM wr WHERE id < 500 UNION ALL SELECT s, n, p FROM wr_source') AS same;
 SELECT answers('SELECT * FROM wr_parts') = all_rows AND answers('SELECT * FROM wr_temporary') = all_rows AND answers('SELECT * FROM wr_unlogged') = all_rows AS same
   FROM answers('SELECT * FROM wr_source') all_rows;
 
@@ -392,4 +442,4 @@ SELECT sound(i) FROM unnest('{wr_u,wr_ns,wr_g,wr_id,wr_lower,wr_partial,wr_paren
 
 DROP OWNED BY regress_wr_user;
 DROP ROLE regress_wr_user;
-DROP TABLE wr, wr_parent, wr_source, wr_log, wr_parts, wr_unlogged CASCADE;
+DROP TABLE wr, wr_parent, wr_source, wr_log, wr_parts, wr_single, wr_unlogged CASCADE;

@@ -22,10 +22,11 @@ CREATE INDEX t_lower ON t (lower(s), n);
 CREATE INDEX t_dear ON t (lower(upper(lower(upper(lower(s))))));
 CREATE FUNCTION own(text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END';
 CREATE INDEX t_own ON t (s) WHERE own(s) > '1';
+CREATE INDEX t_search ON t (length(to_tsvector('simple', s)), s);
 CREATE TABLE plain (u uuid, n int8, s text, w text);
 VACUUM ANALYZE;
 SQL
-my @indexes = qw(t_pkey t_n t_s t_partial t_lower t_dear t_own);
+my @indexes = qw(t_pkey t_n t_s t_partial t_lower t_dear t_own t_search);
 
 # Rows to copy; some have NULLs, long texts, and rows of other widths beside them.
 sub rows
@@ -88,9 +89,9 @@ foreach my $index (qw(t_pkey t_n t_s t_partial t_lower))
 {
 	cmp_ok(asked($index), '>', $index eq 't_partial' ? 150 : 300, "$index: leaves are asked for");
 }
-foreach my $index (qw(t_dear t_own))
+foreach my $index (qw(t_dear t_own t_search))
 {
-	is(asked($index), 0, "$index: none are, as its keys are dear, or call what is not the server's");
+	is(asked($index), 0, "$index: none are, as its keys are dear, or call what is not the server's, or raises notices");
 }
 same('cold');
 nothing_pinned($node);
