@@ -30,6 +30,13 @@ lbt_scans(Relation index)
 	return index->rd_indam->amrescan == lbt_rescan;
 }
 
+/*
+ * Of such a scan, until the next rescan, few rows will be wanted: copy as many
+ * entries of its first leaf.  If they turn out not to be enough, the scan
+ * begins once more, and so may return rows again.
+ */
+extern void lbt_scan_few(IndexScanDesc scan);
+
 extern IndexScanDesc lbt_beginscan(Relation rel, int nkeys, int norderbys);
 extern bool lbt_gettuple(IndexScanDesc scan, ScanDirection dir);
 extern int64 lbt_getbitmap(IndexScanDesc scan, TIDBitmap *tbm);

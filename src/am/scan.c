@@ -114,7 +114,7 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 	if (so->mark.valid)
 		lbt_leafcopy_release(&so->mark);
 	stop_reading_ahead(so);
-	so->predicts = false;
+	so->predicts = so->few = false;
 	if (lbt_enable && scan->parallel_scan == NULL && so->index->serving.learned)
 	{
 		if (keys && scan->numberOfKeys > 0)
@@ -133,6 +133,12 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 	}
 	else if (unlikely(was_btree))
 		BY_BTREE(scan, so, btrescan(scan, NULL, 0, NULL, 0));	/* drop pins */
+}
+
+void
+lbt_scan_few(IndexScanDesc scan)
+{
+	((LbtScan *) scan->opaque)->few = true;
 }
 
 /*

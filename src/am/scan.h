@@ -53,6 +53,7 @@ typedef struct LbtProbe
 typedef struct LbtLeafCopy
 {
 	bool		valid;
+	bool		cut;			/* see lbt_scan_few() */
 	bool		more[2];		/* may the outermost probe go on there? */
 	int64		probe[2];		/* the outermost one served */
 	BlockNumber sibling[2];		/* as read under the lock */
@@ -82,6 +83,7 @@ typedef struct LbtScan
 	bool		predicts;		/* our engine serves it until the rescan */
 	bool		bitmap;			/* all matches will be wanted */
 	bool		asked_training; /* once a scan is enough */
+	bool		few;			/* see lbt_scan_few() */
 	bool		hands_over;		/* the blocks of rows */
 	uint32		hint_start;		/* of the table, when it does */
 	bool		any_dead;		/* among the items of cur */

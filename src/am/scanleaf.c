@@ -26,6 +26,9 @@
 /* Items to allocate at first; later, as many as a leaf can have. */
 #define FEW_ITEMS 64
 
+/* Entries to copy for a scan of few rows. */
+#define CUT_ENTRIES 2
+
 /* A run of items on a locked leaf that are matches. */
 typedef struct Run
 {
@@ -328,6 +331,11 @@ copy_matches(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, LbtLeafCopy
 	else
 		n = find_matches(so, probe, copy, tupdesc, page, at, run, false);
 
+	copy->cut = so->few && so->nprobes == 1 && n > 0 && run[0].to - run[0].from > CUT_ENTRIES;
+	if (copy->cut && forward)
+		run[0].to = run[0].from + CUT_ENTRIES;
+	else if (copy->cut)
+		run[0].from = run[0].to - CUT_ENTRIES;
 	if (copy->items == NULL)
 	{
 		copy->capacity = FEW_ITEMS;
@@ -585,7 +593,13 @@ lbt_scan_next_leaf(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
 		OffsetNumber offset = InvalidOffsetNumber;
 		Buffer		buf = InvalidBuffer;
 
-		if (so->cur.valid && so->cur.more[forward] && !gives_up(scan, so, forward))
+		if (so->cur.valid && so->cur.cut)
+		{
+			so->few = false;
+			lbt_scan_leave(scan, so);
+			buf = lock_probe(scan, so, number, forward, &offset);
+		}
+		else if (so->cur.valid && so->cur.more[forward] && !gives_up(scan, so, forward))
 			buf = lock_sibling(scan, so, forward);
 		else
 		{

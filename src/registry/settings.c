@@ -23,6 +23,7 @@ bool		lbt_enable_insert = true;
 bool		lbt_enable_prefetch = true;
 int			lbt_lookahead_rows = LBT_LOOKAHEAD_LIMIT;
 bool		lbt_enable_row_prefetch = true;
+bool		lbt_enable_loose_scan = true;
 bool		lbt_autotrain = true;
 LbtBtreeIndexes lbt_btree_indexes = LBT_BTREE_NONE;
 char	   *lbt_btree_indexes_list = NULL;
@@ -157,6 +158,9 @@ lbt_settings_define(void (*serving_changed) (void), void (*serving_planned) (voi
 	DEFINE_INT("lookahead_rows", &lbt_lookahead_rows, 0, LBT_LOOKAHEAD_LIMIT, PGC_USERSET, 0, NULL,
 			   "Outer rows for which a nested loop looks into the inner index ahead of time.",
 			   "Their number grows up to this while the loop runs. With 0 or 1 it goes row by row.");
+	DEFINE_BOOL("enable_loose_scan", &lbt_enable_loose_scan, PGC_USERSET,
+				"Plans loose index scans for DISTINCT and GROUP BY.",
+				"When off, plans read all rows of all groups.");
 	DEFINE_BOOL("autotrain", &lbt_autotrain, PGC_SIGHUP,
 				"Trains models again in the background as their indexes change.",
 				"When off, a model is trained by the build of its index, by the first use where there is none, and by learnedbtree_train().");

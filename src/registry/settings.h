@@ -27,6 +27,7 @@ extern bool lbt_enable_insert;
 extern bool lbt_enable_prefetch;
 extern int	lbt_lookahead_rows; /* at most LBT_LOOKAHEAD_LIMIT; 0: none */
 extern bool lbt_enable_row_prefetch;
+extern bool lbt_enable_loose_scan;
 extern bool lbt_autotrain;
 extern LbtBtreeIndexes lbt_btree_indexes;
 extern char *lbt_btree_indexes_list;	/* as registry/names.h reads it */

@@ -19,6 +19,13 @@ typedef struct LbtStatementCallbacks
 	/* A plan writes many rows to this table, which the planner has locked. */
 	void		(*writes) (Oid table);
 
+	/*
+	 * The planner has found its paths for a step of a query above its joins,
+	 * and not chosen one yet.
+	 */
+	void		(*grouped) (PlannerInfo *root, UpperRelationKind step, RelOptInfo *input,
+							RelOptInfo *output);
+
 	/* The planner has finished a plan, which may still be changed. */
 	void		(*planned) (PlannedStmt *plan);
 } LbtStatementCallbacks;

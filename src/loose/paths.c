@@ -1,0 +1,583 @@
+/*
+ * paths.c - loose scans in the planner; see loose.h.
+ *
+ * When the planner has all its paths for a DISTINCT or GROUP BY step over one
+ * table, add a loose scan of an index of ours, if it is clearly cheaper than
+ * the best of them.  That one becomes its second input.
+ */
+#include "loose/loose.h"
+
+#include "access/stratnum.h"
+#include "access/sysattr.h"
+#include "access/xact.h"
+#include "am/am.h"
+#include "catalog/pg_aggregate.h"
+#include "nodes/makefuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/restrictinfo.h"
+#include "optimizer/tlist.h"
+#include "parser/parsetree.h"
+#include "registry/settings.h"
+#include "server/executor.h"
+#include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
+#include "utils/syscache.h"
+
+/* A loose scan is taken if it costs less than this share of another path. */
+#define CLEARLY_CHEAPER 0.75
+
+/* A step of the query, and an index that may serve it. */
+typedef struct Loose
+{
+	PlannerInfo *root;
+	RelOptInfo *output;
+	const List *groups;			/* SortGroupClauses */
+	const PathTarget *target;	/* of all paths */
+	IndexOptInfo *index;
+	List	   *conditions;		/* IndexClauses */
+	Bitmapset  *fixed;			/* columns that are equal to something */
+	Bitmapset  *grouped;		/* columns to group by */
+	int			ncolumns;		/* that make the groups, from the first on */
+	List	   *columns;		/* as LBT_LOOSE_COLUMNS */
+	List	   *first;			/* as LBT_LOOSE_FIRST */
+	List	   *last;
+	PathTarget *probe_target;
+	List	   *pathkeys;		/* of the probe */
+	ScanDirection direction;
+	IndexPath  *probe;
+	Cost		cost;
+} Loose;
+
+/* ---- the query ---- */
+
+/* Is it one plain table, with conditions that may be evaluated at will? */
+static bool
+is_plain_table(const PlannerInfo *root, const RelOptInfo *rel)
+{
+	const RangeTblEntry *rte;
+	ListCell   *lc;
+
+	if (rel->reloptkind != RELOPT_BASEREL || rel->rtekind != RTE_RELATION ||
+		rel->lateral_relids != NULL || root->hasPseudoConstantQuals)
+		return false;
+	rte = planner_rt_fetch(rel->relid, root);
+	if (rte->inh || rte->tablesample != NULL ||
+		(rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_MATVIEW))
+		return false;
+	foreach(lc, rel->baserestrictinfo)
+	{
+		Node	   *clause = (Node *) lfirst_node(RestrictInfo, lc)->clause;
+
+		if (contain_volatile_functions(clause) || contain_subplans(clause))
+			return false;
+	}
+	return true;
+}
+
+/* The index's key column that an expression is, from 0 on; or -1. */
+static int
+key_column(const IndexOptInfo *index, const void *expr)
+{
+	const Var  *var = expr;
+
+	if (!IsA(var, Var) || var->varno != index->rel->relid || var->varattno <= 0 ||
+		var->varlevelsup > 0)
+		return -1;
+	for (int i = 0; i < index->nkeycolumns; i++)
+		if (index->indexkeys[i] == var->varattno && index->indexcollations[i] == var->varcollid)
+			return i;
+	return -1;
+}
+
+/* An expression's place in the target list, from 1 on; 0 if it has none. */
+static int
+place_in(const PathTarget *target, const void *expr)
+{
+	ListCell   *lc;
+
+	foreach(lc, target->exprs)
+	{
+		if (equal(lfirst(lc), expr))
+			return foreach_current_index(lc) + 1;
+	}
+	return 0;
+}
+
+/* ---- conditions ---- */
+
+/* What is compared as it is, perhaps as another type: varchar as text. */
+static const void *
+operand(const void *expr)
+{
+	return IsA(expr, RelabelType) ? ((const RelabelType *) expr)->arg : expr;
+}
+
+/*
+ * Is a condition one on this column of the index, that it can look up?
+ * Returns it with the column on the left; or NULL.  Sets *fixes.
+ */
+static RestrictInfo *
+as_condition(const IndexOptInfo *index, int column, RestrictInfo *rinfo, bool *fixes)
+{
+	const OpExpr *op = (const OpExpr *) rinfo->clause;
+	const NullTest *test = (const NullTest *) rinfo->clause;
+	Oid			opno;
+	const Node *other;
+	bool		commuted;
+
+	*fixes = false;
+	if (!restriction_is_securely_promotable(rinfo, index->rel))
+		return NULL;
+	if (IsA(test, NullTest))
+	{
+		*fixes = test->nulltesttype == IS_NULL;
+		return !test->argisrow && key_column(index, test->arg) == column ? rinfo : NULL;
+	}
+	if (!IsA(op, OpExpr) || list_length(op->args) != 2 ||
+		op->inputcollid != index->indexcollations[column])
+		return NULL;
+	opno = op->opno;
+	other = lsecond(op->args);
+	commuted = key_column(index, operand(linitial(op->args))) != column;
+	if (commuted)
+	{
+		opno = get_commutator(opno);
+		other = linitial(op->args);
+		if (key_column(index, operand(lsecond(op->args))) != column || !OidIsValid(opno))
+			return NULL;
+	}
+	if (!op_in_opfamily(opno, index->opfamily[column]) ||
+		contain_var_clause(unconstify(Node *, other)))
+		return NULL;
+	*fixes = get_op_opfamily_strategy(opno, index->opfamily[column]) == BTEqualStrategyNumber;
+	return commuted ? commute_restrictinfo(rinfo, opno) : rinfo;
+}
+
+/* Collect all conditions, in the order of the columns; false if it cannot. */
+static bool
+find_conditions(Loose *loose)
+{
+	List	   *rest = list_copy(loose->index->indrestrictinfo);
+
+	for (int i = 0; i < loose->index->nkeycolumns; i++)
+	{
+		ListCell   *lc;
+
+		foreach(lc, loose->index->indrestrictinfo)
+		{
+			bool		fixes;
+			RestrictInfo *condition = as_condition(loose->index, i, lfirst(lc), &fixes);
+			IndexClause *clause;
+
+			if (condition == NULL)
+				continue;
+			clause = makeNode(IndexClause);
+			clause->rinfo = lfirst(lc);
+			clause->indexquals = list_make1(condition);
+			clause->indexcol = i;
+			loose->conditions = lappend(loose->conditions, clause);
+			rest = list_delete_ptr(rest, lfirst(lc));
+			if (fixes)
+				loose->fixed = bms_add_member(loose->fixed, i);
+		}
+	}
+	return rest == NIL;
+}
+
+/* ---- groups and output ---- */
+
+/* Are the groups made by the index's first columns? */
+static bool
+find_groups(Loose *loose)
+{
+	const IndexOptInfo *index = loose->index;
+	ListCell   *lc;
+	int			n = 0;
+
+	foreach(lc, loose->groups)
+	{
+		const SortGroupClause *group = lfirst(lc);
+		Node	   *expr = get_sortgroupclause_expr(lfirst(lc), loose->root->processed_tlist);
+		int			column;
+
+		if (IsA(expr, Const))
+			continue;
+		column = key_column(index, expr);
+		if (column < 0 || get_op_opfamily_strategy(group->eqop, index->opfamily[column]) !=
+			BTEqualStrategyNumber)
+			return false;
+		loose->grouped = bms_add_member(loose->grouped, column);
+		if (!bms_is_member(column, loose->fixed) && place_in(loose->target, expr) == 0)
+			return false;
+	}
+	while (n < index->nkeycolumns &&
+		   (bms_is_member(n, loose->grouped) || bms_is_member(n, loose->fixed)))
+		n++;
+	loose->ncolumns = n;
+	return bms_prev_member(loose->grouped, -1) < n &&
+		!bms_is_subset(loose->grouped, loose->fixed);
+}
+
+/*
+ * Is an aggregate the least or greatest value of this column of the index, or
+ * NULL if there is none?  Sets *strategy to that of the smaller or greater.
+ */
+static bool
+is_extreme(const IndexOptInfo *index, int column, const Aggref *aggref, int *strategy)
+{
+	const Var  *var;
+	HeapTuple	tuple;
+	Oid			sortop;
+
+	if (aggref->args == NIL || list_length(aggref->args) != 1 || aggref->aggfilter != NULL ||
+		aggref->aggdistinct != NIL || aggref->aggorder != NIL || aggref->aggdirectargs != NIL ||
+		aggref->agglevelsup > 0 || column >= index->nkeycolumns)
+		return false;
+	var = (const Var *) linitial_node(TargetEntry, aggref->args)->expr;
+	if (key_column(index, var) != column || aggref->aggtype != var->vartype ||
+		aggref->inputcollid != var->varcollid)
+		return false;
+	tuple = SearchSysCache1(AGGFNOID, ObjectIdGetDatum(aggref->aggfnoid));
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	sortop = ((Form_pg_aggregate) GETSTRUCT(tuple))->aggsortop;
+	ReleaseSysCache(tuple);
+	*strategy = OidIsValid(sortop) ?
+		get_op_opfamily_strategy(sortop, index->opfamily[column]) : InvalidStrategy;
+	return *strategy == BTLessStrategyNumber || *strategy == BTGreaterStrategyNumber;
+}
+
+/* Choose the direction in which the index has the order asked for, if any. */
+static void
+choose_direction(Loose *loose)
+{
+	loose->direction = BackwardScanDirection;
+	loose->pathkeys = build_index_pathkeys(loose->root, loose->index, BackwardScanDirection);
+	if (loose->root->sort_pathkeys != NIL &&
+		pathkeys_contained_in(loose->root->sort_pathkeys, loose->pathkeys))
+		return;
+	loose->direction = ForwardScanDirection;
+	loose->pathkeys = build_index_pathkeys(loose->root, loose->index, ForwardScanDirection);
+}
+
+/* Make the target list of the probe; false if it cannot give the output. */
+static bool
+find_output(Loose *loose)
+{
+	const IndexOptInfo *index = loose->index;
+	const Query *parse = loose->root->parse;
+	bool		any_column = loose->groups == parse->distinctClause && parse->hasDistinctOn;
+	ListCell   *lc;
+
+	/* DISTINCT ON wants the first row in the query's order. */
+	if (any_column && loose->root->sort_pathkeys != NIL &&
+		!pathkeys_contained_in(loose->root->sort_pathkeys, loose->pathkeys))
+		return false;
+	loose->probe_target = create_empty_pathtarget();
+	foreach(lc, loose->target->exprs)
+	{
+		Expr	   *expr = lfirst(lc);
+		int			place = foreach_current_index(lc) + 1;
+		int			column = key_column(index, expr);
+		int			strategy;
+
+		if (IsA(expr, Aggref))
+		{
+			bool		descends;
+
+			if (!is_extreme(index, loose->ncolumns, (Aggref *) expr, &strategy))
+				return false;
+			descends = index->reverse_sort[loose->ncolumns] !=
+				ScanDirectionIsBackward(loose->direction);
+			if ((strategy == BTGreaterStrategyNumber) == descends)
+				loose->first = lappend_int(loose->first, place);
+			else
+				loose->last = lappend_int(loose->last, place);
+			expr = linitial_node(TargetEntry, ((Aggref *) expr)->args)->expr;
+		}
+		else if (!any_column && !IsA(expr, Const) && (column < 0 || column >= loose->ncolumns))
+			return false;
+		add_column_to_pathtarget(loose->probe_target, expr,
+								 get_pathtarget_sortgroupref(loose->target, place - 1));
+	}
+	if (contain_volatile_functions((Node *) loose->probe_target->exprs) ||
+		contain_subplans((Node *) loose->probe_target->exprs))
+		return false;
+	set_pathtarget_cost_width(loose->root, loose->probe_target);
+	return true;
+}
+
+/* Find each free column among the rows' columns. */
+static void
+find_places(Loose *loose)
+{
+	for (int i = 0; i < loose->ncolumns; i++)
+	{
+		int			place = 0;
+		ListCell   *lc;
+
+		foreach(lc, loose->target->exprs)
+		{
+			if (key_column(loose->index, lfirst(lc)) == i && !bms_is_member(i, loose->fixed))
+				place = foreach_current_index(lc) + 1;
+		}
+		loose->columns = lappend_int(loose->columns, place);
+	}
+}
+
+/* ---- the probe ---- */
+
+/* Has the index all columns that the probe needs? */
+static bool
+is_index_only(const Loose *loose)
+{
+	const IndexOptInfo *index = loose->index;
+	Bitmapset  *wanted = NULL;
+	Bitmapset  *there = NULL;
+	ListCell   *lc;
+
+	pull_varattnos((Node *) loose->probe_target->exprs, index->rel->relid, &wanted);
+	foreach(lc, index->indrestrictinfo)
+		pull_varattnos((Node *) lfirst_node(RestrictInfo, lc)->clause, index->rel->relid, &wanted);
+	for (int i = 0; i < index->ncolumns; i++)
+		if (index->indexkeys[i] > 0 && index->canreturn[i])
+			there = bms_add_member(there, index->indexkeys[i] - FirstLowInvalidHeapAttributeNumber);
+	return enable_indexonlyscan && bms_is_subset(wanted, there);
+}
+
+/* The last of the groups' columns that no condition fixes. */
+static int
+last_free(const Loose *loose)
+{
+	int			column = loose->ncolumns - 1;
+
+	while (bms_is_member(column, loose->fixed))
+		column--;
+	return column;
+}
+
+/*
+ * Do the conditions give the probe an interval of the index, once the groups'
+ * columns are equal to something?  Behind these, each but the last must fix
+ * its column, and none be left out.
+ */
+static bool
+is_interval(const Loose *loose)
+{
+	const IndexClause *last = loose->conditions ? llast(loose->conditions) : NULL;
+
+	for (int i = last_free(loose) + 1; last != NULL && i < last->indexcol; i++)
+		if (!bms_is_member(i, loose->fixed))
+			return false;
+	return true;
+}
+
+/* How many values the groups' columns have, by statistics, in all rows. */
+static double
+count_values(const Loose *loose)
+{
+	RelOptInfo *rel = loose->index->rel;
+	Cardinality rows = rel->rows;
+	List	   *exprs = NIL;
+	ListCell   *lc;
+	double		n;
+
+	foreach(lc, loose->columns)
+	{
+		if (lfirst_int(lc) > 0)
+			exprs = lappend(exprs, list_nth(loose->target->exprs, lfirst_int(lc) - 1));
+	}
+	rel->rows = clamp_row_est(rel->tuples);
+	n = estimate_num_groups(loose->root, exprs, rel->rows, NULL, NULL);
+	rel->rows = rows;
+	return n;
+}
+
+/*
+ * Estimate the cost: of finding each group, twice if conditions on columns
+ * behind it are put to it then, and of the pages that it is on.
+ */
+static void
+estimate(Loose *loose, const Path *whole)
+{
+	const IndexOptInfo *index = loose->index;
+	RelOptInfo *rel = index->rel;
+	int			column = last_free(loose);
+	bool		twice = loose->conditions != NIL &&
+		llast_node(IndexClause, loose->conditions)->indexcol > column;
+	double		values = twice ? count_values(loose) : whole->rows;
+	double		found = Max(values, 1.0) * (1.0 + twice + (loose->last != NIL));
+	double		pages = index->pages;
+
+	/* Each group by all columns but the last one ends with a seek in vain. */
+	loose->cost = found * (bms_num_members(loose->grouped) > 1 ? 2 : 1) * LBT_LOOSE_SEEK_COST +
+		found * (cpu_index_tuple_cost + cpu_tuple_cost +
+				 cpu_operator_cost * list_length(loose->conditions));
+	if (!twice)
+		pages *= loose->probe->indexselectivity;
+	loose->cost += random_page_cost *
+		index_pages_fetched(found, (BlockNumber) Max(pages, 1.0), index->pages, loose->root);
+	if (loose->probe->path.pathtype == T_IndexOnlyScan)
+		found *= 1.0 - rel->allvisfrac;
+	if (found > 0)
+		loose->cost += random_page_cost *
+			index_pages_fetched(found, rel->pages, index->pages, loose->root);
+}
+
+/* ---- paths ---- */
+
+static Plan *
+plan_loose(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist, List *clauses,
+		   List *plans)
+{
+	CustomScan *scan = makeNode(CustomScan);
+
+	scan->scan.plan.targetlist = tlist;
+	scan->custom_scan_tlist = copyObject(tlist);
+	scan->custom_plans = plans;
+	scan->custom_private = path->custom_private;
+	scan->methods = &lbt_loose_methods;
+	return &scan->scan.plan;
+}
+
+static const CustomPathMethods path_methods = {
+	.CustomName = LBT_LOOSE_NAME,
+	.PlanCustomPath = plan_loose
+};
+
+/*
+ * Add a path with this one, of the output's list, for its second input.  Later
+ * steps of the planner free paths of that list: put another node there.
+ */
+static void
+add_loose(Loose *loose, ListCell *at)
+{
+	Path	   *whole = lfirst(at);
+	CustomPath *path;
+
+	estimate(loose, whole);
+	if (loose->probe->path.startup_cost + loose->cost > whole->total_cost * CLEARLY_CHEAPER)
+		return;
+	path = makeNode(CustomPath);
+	path->path.pathtype = T_CustomScan;
+	path->path.parent = loose->output;
+	path->path.pathtarget = whole->pathtarget;
+	path->path.rows = whole->rows;
+	path->path.startup_cost = loose->probe->path.startup_cost;
+	path->path.total_cost = path->path.startup_cost + loose->cost;
+	if (pathkeys_contained_in(whole->pathkeys, loose->pathkeys))
+		path->path.pathkeys = whole->pathkeys;
+	path->custom_paths = list_make2(loose->probe, whole);
+	path->custom_private = list_make3(loose->columns, loose->first, loose->last);
+	path->methods = &path_methods;
+	lfirst(at) = create_projection_path(loose->root, loose->output, whole, whole->pathtarget);
+	loose->output->pathlist = lcons(path, loose->output->pathlist);
+}
+
+/* The cheapest path that has this order; NULL if none has. */
+static ListCell *
+cheapest_in_order(const Loose *loose, List *pathkeys)
+{
+	ListCell   *best = NULL;
+	ListCell   *lc;
+
+	foreach(lc, loose->output->pathlist)
+	{
+		Path	   *path = lfirst(lc);
+
+		if (path->param_info == NULL && !IsA(path, CustomPath) &&
+			(pathkeys == NIL || pathkeys_contained_in(pathkeys, path->pathkeys)) &&
+			(best == NULL || path->total_cost < ((Path *) lfirst(best))->total_cost) &&
+			equal(path->pathtarget->exprs, loose->target->exprs))
+			best = lc;
+	}
+	return best;
+}
+
+/* May loose scans use this index? */
+static bool
+is_fit(const IndexOptInfo *index)
+{
+	Relation	rel;
+	bool		fit;
+
+	if (index->hypothetical || index->nkeycolumns == 0 || index->sortopfamily == NULL ||
+		(index->indpred != NIL && !index->predOK))
+		return false;
+	rel = index_open(index->indexoid, NoLock);
+	fit = lbt_scans(rel) && !RelationUsesLocalBuffers(rel) && lbt_index_get(rel)->serving.learned;
+	index_close(rel, NoLock);
+	return fit;
+}
+
+static void
+consider_index(Loose *loose)
+{
+	List	   *sort_pathkeys = loose->root->sort_pathkeys;
+	ListCell   *best;
+	bool		only;
+
+	if (!is_fit(loose->index) || !find_conditions(loose) || !find_groups(loose) ||
+		!is_interval(loose))
+		return;
+	choose_direction(loose);
+	if (!find_output(loose))
+		return;
+	find_places(loose);
+	only = is_index_only(loose);
+	if (!only && !enable_indexscan)
+		return;
+	loose->probe = create_index_path(loose->root, loose->index, loose->conditions, NIL, NIL,
+									 loose->pathkeys, loose->direction, only, NULL, 1.0, false);
+	loose->probe->path.pathtarget = loose->probe_target;
+	best = cheapest_in_order(loose, NIL);
+	if (best == NULL)
+		return;
+	if (sort_pathkeys != NIL && pathkeys_contained_in(sort_pathkeys, loose->pathkeys) &&
+		!pathkeys_contained_in(sort_pathkeys, ((Path *) lfirst(best))->pathkeys))
+	{
+		ListCell   *ordered = cheapest_in_order(loose, sort_pathkeys);
+
+		/* Adding one moves the list. */
+		if (ordered != NULL)
+			add_loose(loose, ordered);
+		best = cheapest_in_order(loose, NIL);
+	}
+	add_loose(loose, best);
+}
+
+static void
+consider(PlannerInfo *root, UpperRelationKind step, RelOptInfo *input, RelOptInfo *output)
+{
+	const Query *parse = root->parse;
+	const List *groups = step == UPPERREL_DISTINCT ? parse->distinctClause :
+		step == UPPERREL_GROUP_AGG ? parse->groupClause : NIL;
+	ListCell   *lc;
+
+	if (groups == NIL || !lbt_enable || !lbt_enable_loose_scan || output->pathlist == NIL ||
+		IsolationIsSerializable() || parse->commandType != CMD_SELECT ||
+		parse->groupingSets != NIL || parse->hasWindowFuncs || parse->hasTargetSRFs ||
+		parse->rowMarks != NIL || root->rowMarks != NIL ||
+		(step == UPPERREL_GROUP_AGG && parse->havingQual != NULL) ||
+		!is_plain_table(root, input))
+		return;
+	foreach(lc, input->indexlist)
+	{
+		Loose		loose = {.root = root,.output = output,.groups = groups};
+
+		loose.index = lfirst(lc);
+		loose.target = ((Path *) linitial(output->pathlist))->pathtarget;
+		consider_index(&loose);
+	}
+}
+
+void
+lbt_loose_init(void)
+{
+	RegisterCustomScanMethods(&lbt_loose_methods);
+	lbt_statement.grouped = consider;
+}

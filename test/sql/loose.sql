@@ -1,0 +1,197 @@
+-- Loose scans: DISTINCT, DISTINCT ON and GROUP BY by seeks from group to group.
+SELECT use_am() AS am \gset
+SET max_parallel_workers_per_gather = 0;
+
+-- Is a query's plan a loose scan, and has it the same answers as without?  In the same order, if ordered.
+CREATE FUNCTION loose(query text, ordered boolean DEFAULT false) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    plan text;
+    with_loose record;
+    without record;
+BEGIN
+    EXECUTE 'EXPLAIN (VERBOSE, FORMAT JSON) ' || query INTO plan;
+    SELECT * INTO with_loose FROM both_answers(query);
+    PERFORM set_config('learnedbtree.enable_loose_scan', 'off', true);
+    SELECT * INTO without FROM both_answers(query);
+    PERFORM set_config('learnedbtree.enable_loose_scan', 'on', true);
+    IF with_loose.sorted <> without.sorted OR (ordered AND with_loose.in_order <> without.in_order) THEN
+        RETURN format('WRONG: %s, not %s', with_loose, without);
+    END IF;
+    RETURN CASE WHEN plan ~ 'Learned Loose Scan' THEN 'loose' ELSE 'not loose' END || ', ' || split_part(without.sorted, ':', 1) || ' rows';
+END $$;
+
+-- A field of the node in EXPLAIN (ANALYZE).
+CREATE FUNCTION loose_field(query text, field text) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+    plan text;
+BEGIN
+    EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, FORMAT JSON) ' || query INTO plan;
+    RETURN substring(plan FROM format('"%s": (\d+)', field));
+END $$;
+
+-- Ten values of a and a thousand rows without; b has NULLs, and c is unique.
+CREATE TABLE l (a int, b int, c int NOT NULL, s text COLLATE "C", n numeric, d date);
+INSERT INTO l SELECT CASE WHEN i % 40 > 0 THEN mix(i) % 10 END, CASE WHEN mix(i + 7) % 9 > 0 THEN mix(i + 1) % 50 END, i,
+    CASE WHEN i % 100 > 0 THEN 'value ' || mix(i + 2) % 20 END, (mix(i + 3) % 30) / 4.0, date '2024-01-01' + (mix(i + 4) % 25)::int
+  FROM generate_series(1, 40000) i;
+CREATE INDEX l_a_b ON l USING :am (a, b);
+CREATE INDEX l_s ON l USING :am (s DESC, c);
+CREATE INDEX l_n ON l USING :am (n NULLS FIRST) INCLUDE (c);
+CREATE INDEX l_d ON l USING :am (d DESC NULLS LAST, a NULLS FIRST, b DESC);
+VACUUM ANALYZE l;
+
+-- One column, with its NULLs, in either direction and in any
+SELECT q, loose(q, q ~ 'ORDER') FROM unnest(ARRAY[
+    'SELECT DISTINCT a FROM l',
+    'SELECT DISTINCT a FROM l ORDER BY a',
+    'SELECT DISTINCT a FROM l ORDER BY a DESC',
+    'SELECT DISTINCT a FROM l ORDER BY a NULLS FIRST',
+    'SELECT DISTINCT a FROM l ORDER BY a LIMIT 3',
+    'SELECT a FROM l GROUP BY a',
+    'SELECT DISTINCT s FROM l ORDER BY s DESC',
+    'SELECT DISTINCT s FROM l ORDER BY s',
+    'SELECT DISTINCT n FROM l',
+    'SELECT DISTINCT d FROM l ORDER BY d DESC NULLS LAST',
+    'SELECT DISTINCT a, 7 AS seven FROM l',
+    'SELECT count(*) FROM (SELECT DISTINCT a FROM l) q']) q;
+
+-- Several columns
+SELECT q, loose(q, q ~ 'ORDER') FROM unnest(ARRAY[
+    'SELECT DISTINCT a, b FROM l',
+    'SELECT DISTINCT b, a FROM l',
+    'SELECT DISTINCT a, b FROM l ORDER BY a, b',
+    'SELECT DISTINCT a, b FROM l ORDER BY b, a',
+    'SELECT d, a FROM l GROUP BY a, d',
+    'SELECT DISTINCT d, a FROM l ORDER BY d DESC NULLS LAST, a NULLS FIRST']) q;
+
+-- min() and max() of the next column
+SELECT q, loose(q, q ~ 'ORDER') FROM unnest(ARRAY[
+    'SELECT a, min(b) FROM l GROUP BY a',
+    'SELECT a, max(b) FROM l GROUP BY a',
+    'SELECT max(b), a, min(b), min(b) FROM l GROUP BY a ORDER BY a DESC',
+    'SELECT min(c) FROM l GROUP BY s',
+    'SELECT d, a, min(b), max(b) FROM l GROUP BY d, a',
+    'SELECT d, max(a), min(a) FROM l GROUP BY d']) q;
+
+-- DISTINCT ON, where the index has the order
+SELECT q, loose(q, true) FROM unnest(ARRAY[
+    'SELECT DISTINCT ON (s) s, c, upper(s), a FROM l ORDER BY s, c DESC',
+    'SELECT DISTINCT ON (s) s, c, d FROM l ORDER BY s DESC, c',
+    'SELECT DISTINCT ON (s) s, c FROM l ORDER BY s, c',
+    'SELECT DISTINCT ON (a) a, b FROM l ORDER BY a, b DESC',
+    'SELECT DISTINCT ON (a) a, b FROM l ORDER BY a DESC, b DESC']) q;
+
+-- Conditions: on columns of the groups, on those behind, and on others
+SELECT q, loose(q, q ~ 'ORDER') FROM unnest(ARRAY[
+    'SELECT DISTINCT a FROM l WHERE a > 3',
+    'SELECT DISTINCT a FROM l WHERE 3 > a AND a IS NOT NULL ORDER BY a DESC',
+    'SELECT DISTINCT a FROM l WHERE b >= 7 AND b < 40',
+    'SELECT DISTINCT d, a FROM l WHERE a > 3 ORDER BY d DESC NULLS LAST, a NULLS FIRST',
+    'SELECT DISTINCT d, a FROM l WHERE b > 20',
+    'SELECT DISTINCT a FROM l WHERE b > 40',
+    'SELECT a, max(b) FROM l WHERE ''2024-01-05'' = d GROUP BY a',
+    'SELECT DISTINCT a FROM l WHERE b IS NULL',
+    'SELECT DISTINCT a FROM l WHERE a = 3',
+    'SELECT DISTINCT a FROM l WHERE d = ''2024-01-05''',
+    'SELECT a, max(b) FROM l WHERE d = ''2024-01-05'' GROUP BY a',
+    'SELECT a, min(b), max(b) FROM l WHERE b > 10 AND b < 20 GROUP BY a',
+    'SELECT DISTINCT ON (s) s, c FROM l WHERE c > 20000 ORDER BY s, c DESC']) q;
+
+-- Left to the server: other aggregates and columns, what is not a prefix, and what rows are locked or counted for
+SELECT q, loose(q) FROM unnest(ARRAY[
+    'SELECT DISTINCT b FROM l',
+    'SELECT DISTINCT a, c FROM l',
+    'SELECT DISTINCT a + 1 FROM l',
+    'SELECT DISTINCT c FROM l',
+    'SELECT DISTINCT s COLLATE "POSIX" FROM l',
+    'SELECT a, count(*) FROM l GROUP BY a',
+    'SELECT a, min(c) FROM l GROUP BY a',
+    'SELECT a, min(b) FILTER (WHERE b > 3) FROM l GROUP BY a',
+    'SELECT a, max(b) FROM l GROUP BY a HAVING max(b) > 3',
+    'SELECT a FROM l GROUP BY ROLLUP (a)',
+    'SELECT DISTINCT a, count(*) OVER () FROM l',
+    'SELECT DISTINCT l.a FROM l JOIN l l2 ON l.c = l2.c',
+    'SELECT DISTINCT a FROM l WHERE random() >= 0',
+    'SELECT DISTINCT a FROM l WHERE c > 0',
+    'SELECT DISTINCT d FROM l WHERE b > 0',
+    'SELECT DISTINCT a FROM l WHERE b <> 3',
+    'SELECT DISTINCT ON (s) s, c FROM l ORDER BY s, c, a']) q;
+
+-- Each group costs a seek, and so does the end.
+SELECT loose_field('SELECT DISTINCT a FROM l WHERE a < 5', 'Seeks') AS seeks, loose_field('SELECT DISTINCT a FROM l WHERE a < 5', 'Switched Over') AS switched;
+
+-- Rows that are not visible: a value without others is skipped, one with others is not.
+BEGIN;
+DELETE FROM l WHERE a IN (0, 4, 9) OR (a = 5 AND b < 30);
+INSERT INTO l SELECT 100, NULL, 0;
+SELECT a, min(b), max(b) FROM l GROUP BY a ORDER BY a;
+SELECT loose('SELECT DISTINCT a FROM l ORDER BY a', true), loose('SELECT a, min(b), max(b) FROM l GROUP BY a');
+ROLLBACK;
+SELECT a, min(b), max(b) FROM l GROUP BY a ORDER BY a;
+
+-- Parameters: of prepared statements, and of outer rows, which begin the scan again
+PREPARE p (int, int) AS SELECT string_agg(a::text, ' ' ORDER BY a) FROM (SELECT DISTINCT a FROM l WHERE a > $1 AND b = $2) q;
+SET plan_cache_mode = force_generic_plan;
+EXECUTE p (3, 7);
+EXECUTE p (7, 11);
+EXECUTE p (NULL, 1);
+RESET plan_cache_mode;
+SELECT x, (SELECT string_agg(a::text, ' ' ORDER BY a) FROM (SELECT DISTINCT a FROM l WHERE a >= x) q) FROM unnest(ARRAY[2, 8, NULL, 9]) x;
+SELECT loose('SELECT x, (SELECT count(*) FROM (SELECT DISTINCT a, b FROM l WHERE a < x) q) FROM generate_series(1, 5) x');
+
+-- A cursor, to and fro
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT DISTINCT a FROM l ORDER BY a;
+FETCH 3 FROM c;
+FETCH BACKWARD 2 FROM c;
+FETCH LAST FROM c;
+COMMIT;
+
+-- Many more groups than the planner thinks: the other plan gives the rest, and no group twice.
+CREATE TABLE many (a int, b int, s text COLLATE "C", t int);
+INSERT INTO many SELECT nullif(mix(i) % 5000, 3), i % 7, 'value ' || mix(i + 1) % 4000, mix(i + 2) % 3000 FROM generate_series(1, 40000) i;
+CREATE INDEX many_a ON many USING :am (a, b);
+CREATE INDEX many_s ON many USING :am (s DESC);
+CREATE INDEX many_t ON many USING :am (t NULLS FIRST, a);
+ALTER TABLE many ALTER a SET (n_distinct = 4), ALTER s SET (n_distinct = 3), ALTER t SET (n_distinct = 3);
+VACUUM ANALYZE many;
+SELECT q, loose(q, q ~ 'ORDER'), loose_field(q, 'Switched Over') AS switched FROM unnest(ARRAY[
+    'SELECT DISTINCT a FROM many',
+    'SELECT DISTINCT a FROM many ORDER BY a',
+    'SELECT DISTINCT a FROM many ORDER BY a DESC',
+    'SELECT DISTINCT a FROM many WHERE b = 3',
+    'SELECT a, min(b), max(b) FROM many GROUP BY a',
+    'SELECT s FROM many GROUP BY s ORDER BY s DESC',
+    'SELECT DISTINCT t FROM many']) q;
+SET enable_hashagg = off;
+SELECT q, loose(q, q ~ 'ORDER'), loose_field(q, 'Switched Over') AS switched FROM unnest(ARRAY[
+    'SELECT DISTINCT a FROM many ORDER BY a',
+    'SELECT DISTINCT ON (t) t, a FROM many ORDER BY t NULLS FIRST, a',
+    'SELECT t, max(a) FROM many GROUP BY t']) q;
+RESET enable_hashagg;
+SELECT x, (SELECT count(*) FROM (SELECT DISTINCT a FROM many WHERE a > x) q) FROM unnest(ARRAY[4000, 10, 4990, 2000]) x;
+
+-- Serializable transactions: not planned, and not run if it was planned before
+PREPARE q AS SELECT count(*) FROM (SELECT DISTINCT a FROM l) x;
+SET plan_cache_mode = force_generic_plan;
+EXECUTE q;
+SELECT loose_field('EXECUTE q', 'Seeks') > 10 AS seeks;
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+SELECT loose('SELECT DISTINCT a FROM l');
+SELECT loose_field('EXECUTE q', 'Seeks') AS seeks, loose_field('EXECUTE q', 'Switched Over') AS switched;
+EXECUTE q;
+COMMIT;
+RESET plan_cache_mode;
+
+-- Not if switched off, nor by an index that is not served
+SET learnedbtree.enable_loose_scan = off;
+SELECT loose_field('SELECT DISTINCT a FROM l', 'Seeks');
+RESET learnedbtree.enable_loose_scan;
+SET learnedbtree.enable = off;
+SELECT loose_field('SELECT DISTINCT a FROM l', 'Seeks');
+RESET learnedbtree.enable;
+
+-- The plan
+EXPLAIN (VERBOSE, COSTS OFF) SELECT a, min(b), max(b) FROM l WHERE a > 5 GROUP BY a;
+
+DROP TABLE l, many;

@@ -1,0 +1,377 @@
+# Loose index scans give the answers that plans without them give: random tables, indexes and questions from a fixed seed
+# (LBT_SEED), each asked with learnedbtree.enable_loose_scan on and off in one snapshot; statistics are often of few values
+# where there are many, or the reverse, so that scans switch over; rows are dead, in progress, or new in the transaction
+# itself.  Then: how many pages are read; rights; rechecks of changed rows; readers among writers; serializable transactions.
+# LBT_LOOSE_ROUNDS and LBT_LOOSE_SECONDS make it longer.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use LearnedBtree;
+use Loose;
+use Oracle;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Serving;
+use Test::More;
+
+my $seed = $ENV{LBT_SEED} || 20261125;
+my $rounds = $ENV{LBT_LOOSE_ROUNDS} || 2;
+my $seconds = $ENV{LBT_LOOSE_SECONDS} || 5;
+my $tables = 8;
+my $questions = 30;    # of each table
+my $node_name = 'Learned Loose Scan';
+my $setting = 'learnedbtree.enable_loose_scan';
+
+my $node = PostgreSQL::Test::Cluster->new('loose');
+$node->init(extra => [ '--encoding=UTF8', '--locale=C' ]);
+configure_serving($node);
+$node->append_conf('postgresql.conf', <<'CONF');
+shared_buffers = 64MB
+learnedbtree.btree_indexes = 'all'
+learnedbtree.autotrain = off
+learnedbtree.naptime = 1h
+max_parallel_workers = 4
+lock_timeout = 20s
+statement_timeout = 60s
+CONF
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION learnedbtree; CREATE EXTENSION amcheck');
+$node->psql('postgres', 'CREATE EXTENSION pg_buffercache');
+my %collations = collations($node);
+$node->safe_psql('postgres', loose_types($collations{icu_nocase}) . <<'SQL');
+CREATE SEQUENCE ids;
+-- Not all indexes can have models.
+CREATE FUNCTION train(index regclass) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM learnedbtree_train(index);
+EXCEPTION WHEN OTHERS THEN
+	NULL;
+END $$;
+CREATE TABLE few (k int PRIMARY KEY);
+INSERT INTO few SELECT g FROM generate_series(0, 19) g;
+SQL
+
+# ---- the same answers ----
+
+my %seen;
+
+# What psql is told for a question: begin, ask with and without loose scans, and look at the plan.
+sub script_of
+{
+	my ($number, $question) = @_;
+	my $sql = "RESET ALL;\n$question->{settings}BEGIN ISOLATION LEVEL REPEATABLE READ;\n$question->{begin}";
+	foreach my $way (qw(on off))
+	{
+		my $ask = $way eq 'off' && $question->{mode} eq 'subset' ? "$question->{of};\n" : $question->{ask}->("${number}_$way");
+		$sql .= "SET LOCAL $setting = $way;\n" . ($way eq 'off' ? $question->{without} : '') . "\\echo ---- $number $way\n$ask";
+		$sql .= "\\echo ---- $number plan\nEXPLAIN (ANALYZE, VERBOSE, COSTS off, TIMING off, SUMMARY off) " . $question->{explain}->("${number}_$way") . ";\n"
+		  if $way eq 'on' && $question->{explain};
+	}
+	$sql .= $question->{held} ? "COMMIT;\n" : "ROLLBACK;\n";
+	$sql .= join('', map { "\\echo ---- $number $_\n" . $question->{held}->("${number}_$_") } qw(on off)) if $question->{held};
+	return $sql;
+}
+
+# What is wrong with an answer; '' if nothing.
+sub compare
+{
+	my ($question, $found, $expected) = @_;
+	my @found = normal_rows($question->{kinds}, $found);
+	my @expected = normal_rows($question->{kinds}, $expected);
+	if ($question->{mode} eq 'subset')
+	{
+		my ($limit, $offset) = ($question->{sql} =~ /LIMIT (\d+)/, $question->{sql} =~ /OFFSET (\d+)/ ? $1 : 0);
+		my $rows = @expected - $offset;
+		$rows = $rows < 0 ? 0 : $rows > $limit ? $limit : $rows;
+		return scalar(@found) . " rows instead of $rows" if @found != $rows;
+		my %left;
+		$left{$_}++ foreach @expected;
+		foreach (@found) { return "no such row: $_" if --$left{$_} < 0 }
+		return '';
+	}
+	if ($question->{mode} eq 'multiset') { @$_ = sort @$_ foreach \@found, \@expected }
+	return join("\n", @found) eq join("\n", @expected) ? '' : 'another answer';
+}
+
+sub note_plan
+{
+	my ($shape, $plan) = @_;
+	$seen{explained}++;
+	return unless $plan =~ /\Q$node_name\E/;
+	$seen{loose}++;
+	$seen{"loose: $shape"}++;
+	$seen{'switched over'}++ if $plan =~ /Switched Over: (?!false|0)/;
+	$seen{rescanned}++ if $plan =~ /\Q$node_name\E.*loops=([2-9]|\d\d)/;
+	$seen{'index-only'}++ if $plan =~ /\Q$node_name\E(?:.*\n){1,6}? +->  Index Only Scan/;
+	$seen{backward}++ if $plan =~ /Backward/;
+	return;
+}
+
+foreach my $round (1 .. $rounds)
+{
+	start_loose($seed + 1000 * $round);
+	my @tables = map { loose_table($_ % 4 == 3 ? 9000 : $_ % 4 ? 5000 : 1200) } 1 .. $tables;
+	my $made = "SELECT setval('ids', 1), setseed(0.25);\n";
+	foreach my $table (@tables)
+	{
+		$node->safe_psql('postgres', "SET client_min_messages = warning;\n$made$table->{sql}");
+		$made = "SELECT setseed(0.25);\n";
+	}
+	my $busy = $node->background_psql('postgres');
+	$busy->query_safe("SELECT setseed(0.5); BEGIN; " . join('', map { $_->{busy} } @tables));
+	my @asked = map { my $table = $_; map { loose_question($table) } 1 .. $questions } @tables;
+	my $script = "\\set VERBOSITY terse\n\\pset null NULL\nSELECT setseed(0.75);\n" . join('', map { script_of($_, $asked[$_]) } 0 .. $#asked);
+	my ($rc, $out, $err) = $node->psql('postgres', $script, on_error_stop => 0, timeout => 600);
+	is($err, '', "round $round: all questions are such as the server takes");
+	my %answer;
+	my $at;
+	foreach my $line (split /\n/, $out)
+	{
+		if ($line =~ /^---- (\d+ \w+)$/) { $at = $1; $answer{$at} //= ''; next }
+		$answer{$at} .= "$line\n" if defined $at;
+	}
+	my $different = 0;
+	foreach my $number (0 .. $#asked)
+	{
+		my $question = $asked[$number];
+		my ($found, $expected) = map { $answer{"$number $_"} // 'no answer' } qw(on off);
+		my $plan = $answer{"$number plan"} // '';
+		note_plan($question->{shape}, $plan) if $question->{explain};
+		$seen{rows}++ if $expected =~ /\n.*\n/;
+		$seen{asked}++;
+		# Of a prepared statement each answer by itself.
+		my @found = split /^next\n/m, $found . "\n", -1;
+		my @expected = split /^next\n/m, $expected . "\n", -1;
+		my @why = @found == @expected ? grep { $_ } map { compare($question, $found[$_], $expected[$_]) } 0 .. $#found : ('not as many answers');
+		next unless @why;
+		$different++;
+		next if $different > 3;
+		diag("$question->{shape}: $why[0]\n$question->{table}{sql}-- in progress: $question->{table}{busy}\n\n" . script_of($number, $question)
+			  . "\nwithout loose scans:\n" . substr($expected, 0, 2000) . "\nwith them:\n" . substr($found, 0, 2000) . "\nplan:\n$plan");
+	}
+	is($different, 0, "round $round: the same answers");
+	$busy->query_safe('ROLLBACK');
+	$busy->quit;
+	$node->safe_psql('postgres', 'DROP TABLE ' . join(', ', map { $_->{name} } @tables));
+}
+note(join(', ', map { "$_: $seen{$_}" } sort keys %seen));
+cmp_ok($seen{rows} // 0, '>', $seen{asked} / 2, 'most answers are of some rows');
+cmp_ok($seen{loose} // 0, '>', $seen{explained} / 10, "$node_name: in many plans");
+foreach my $what ('switched over', 'rescanned', 'index-only', 'backward', 'loose: distinct', 'loose: group', 'loose: distinct_on', 'loose: lateral',
+	'loose: prepared', 'loose: cursor')
+{
+	cmp_ok($seen{$what} // 0, '>', 0, "$node_name: $what");
+}
+
+# ---- pages read ----
+
+# Groups of 10,000 rows.  In table gone only the first ten of each are left, in table single only the first; a snapshot keeps
+# the others from being forgotten.  Of table few_left statistics know what is left.
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE long (v int, w int, t text COLLATE "C", p text);
+INSERT INTO long SELECT g % 10, g, 'w' || g % 10, 'p' FROM generate_series(1, 100000) g;
+CREATE INDEX long_v ON long (v, w) WITH (deduplicate_items = off);
+CREATE INDEX long_t ON long (t) WITH (deduplicate_items = off);
+CREATE TABLE gone AS SELECT v, w FROM long;
+CREATE TABLE single AS SELECT v, w FROM long;
+CREATE INDEX gone_v ON gone (v, w);
+CREATE INDEX single_v ON single (v, w);
+CREATE TABLE few_left AS SELECT w % 50 AS v, w, repeat('x', 100) AS p FROM long;
+CREATE INDEX few_left_v ON few_left (v, w);
+VACUUM ANALYZE long, gone, single, few_left;
+SQL
+my $holder = $node->background_psql('postgres');
+$holder->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM few');
+$node->safe_psql('postgres', 'DELETE FROM gone WHERE w > 100; DELETE FROM single WHERE w > 10; '
+	  . 'DELETE FROM few_left WHERE w > 500; ANALYZE few_left');
+
+# How many buffers a query uses, and whether it has our node.
+sub buffers
+{
+	my ($query, $way) = @_;
+	my $plan = $node->safe_psql('postgres', "SET $setting = $way;\nEXPLAIN (ANALYZE, BUFFERS, COSTS off, TIMING off, SUMMARY off) $query");
+	my ($used) = $plan =~ /Buffers: shared (.*)/;
+	my $sum = 0;
+	$sum += $1 while ($used // '') =~ /(?:hit|read)=(\d+)/g;
+	return ($sum, $plan =~ /\Q$node_name\E/ ? 1 : 0, $plan);
+}
+
+foreach my $case (
+	[ 'DISTINCT of ten long groups', 'SELECT DISTINCT v FROM long', 60 ],
+	[ 'of texts', 'SELECT DISTINCT t FROM long', 60 ],
+	[ 'their ends', 'SELECT v, min(w), max(w) FROM long GROUP BY v', 120 ],
+	[ 'the last row of each', 'SELECT DISTINCT ON (v) v, w, p FROM long ORDER BY v DESC, w DESC', 80 ],
+	[ 'three of them', 'SELECT DISTINCT v FROM long LIMIT 3', 30 ],
+	[ 'groups whose rows but ten are dead', 'SELECT DISTINCT v FROM gone', 150 ],
+	[ 'their first rows', 'SELECT v, min(w) FROM gone GROUP BY v', 150 ],
+	[ 'groups whose rows but one are dead', 'SELECT DISTINCT v FROM single', 150 ],
+	# Of a few groups all rows are passed, to know their length: some 1,800 pages each.
+	[ 'fifty such groups, and statistics know', 'SELECT DISTINCT v FROM few_left', 8000 ])
+{
+	my ($name, $query, $most) = @$case;
+	my ($used, $loose, $plan) = buffers($query, 'on');
+	ok($loose, "$name: a loose scan");
+	cmp_ok($used, '<=', $most, "$name: few pages") or diag($plan);
+	my ($more) = buffers($query, 'off');
+	cmp_ok($more, '>', 3 * $most / 2, "$name: many without") unless $query =~ /LIMIT|few_left/;
+}
+$holder->query_safe('ROLLBACK');
+$holder->quit;
+
+# ---- rights ----
+
+# Rows that a user may not see have w from 90,000 on, which leaks() tells.
+$node->safe_psql('postgres', <<'SQL');
+CREATE ROLE reader;
+CREATE ROLE of_one_column;
+CREATE TABLE guarded AS SELECT v, w, CASE WHEN w >= 90000 THEN 'other' ELSE 'reader' END AS owner FROM long;
+CREATE INDEX guarded_v ON guarded (v, w, owner);
+CREATE FUNCTION leaks(int) RETURNS bool LANGUAGE plpgsql IMMUTABLE COST 0.0001 AS
+	$$ BEGIN IF $1 >= 90000 THEN RAISE EXCEPTION 'leaked %', $1; END IF; RETURN true; END $$;
+CREATE FUNCTION leaks_greater(int, int) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN leaks($1) AND $1 > $2; END $$;
+CREATE VIEW barrier WITH (security_barrier) AS SELECT * FROM guarded WHERE owner = 'reader';
+ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own ON guarded USING (owner = current_user);
+GRANT SELECT ON guarded, barrier TO reader;
+GRANT SELECT (v, owner) ON guarded TO of_one_column;
+VACUUM ANALYZE guarded;
+SQL
+foreach my $query ('SELECT DISTINCT v FROM guarded', 'SELECT DISTINCT v FROM guarded WHERE leaks(w)', 'SELECT v, max(w) FROM guarded WHERE leaks(v) GROUP BY v',
+	'SELECT DISTINCT ON (v) v, w, owner FROM guarded WHERE leaks_greater(w, 5) ORDER BY v DESC, w DESC', 'SELECT DISTINCT v FROM barrier WHERE leaks(w)',
+	'SELECT v, min(w), max(w) FROM barrier WHERE leaks(w) AND w > 5 GROUP BY v')
+{
+	my ($found, $expected) = map { join("\n", sort split /\n/, $node->safe_psql('postgres', "SET ROLE reader;\nSET $setting = $_;\n$query")) } qw(on off);
+	is($found, $expected, "$query: no row of another's");
+	isnt($found, '', "$query: rows of its own");
+}
+foreach my $case ([ 'SELECT DISTINCT v FROM guarded', '' ], [ 'SELECT v, min(w) FROM guarded GROUP BY v', 'permission denied' ],
+	[ 'SELECT DISTINCT v FROM guarded WHERE w > 5', 'permission denied' ])
+{
+	my ($query, $refused) = @$case;
+	my ($rc, $out, $err) = $node->psql('postgres', "SET ROLE of_one_column;\n$query");
+	$refused ? like($err, qr/$refused/, "$query: refused without the column's right") : is($err, '', "$query: taken with the column's right");
+}
+
+# ---- errors in the middle ----
+
+my ($rc, $out, $err) = $node->psql('postgres', <<'SQL', on_error_stop => 0);
+SELECT v, 1 / (v - 5) FROM (SELECT DISTINCT v FROM long) q;
+SELECT DISTINCT v FROM long WHERE 1 / (w - 4) < 5;
+SQL
+like($err, qr/division by zero.*division by zero/s, 'errors above and below a loose scan');
+nothing_pinned($node);
+
+# A scan that has switched over needs the page of the other plan's row, and no other.
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE many (a int, b int, p text);
+INSERT INTO many SELECT g, g, repeat('x', 200) FROM generate_series(1, 40000) g;
+CREATE INDEX many_a ON many (a, b);
+ALTER TABLE many ALTER a SET (n_distinct = 5);
+ANALYZE many;
+SQL
+SKIP:
+{
+	skip 'no pg_buffercache for this server', 1 unless $node->safe_psql('postgres', q{SELECT count(*) FROM pg_extension WHERE extname = 'pg_buffercache'});
+	my $pins = $node->safe_psql('postgres', <<'SQL');
+SET enable_hashagg = off;
+SET enable_sort = off;
+BEGIN;
+DECLARE c CURSOR FOR SELECT DISTINCT ON (a) a, p FROM many ORDER BY a, b;
+MOVE 30000 FROM c;
+SELECT count(*) <= 1 FROM pg_buffercache WHERE relfilenode = pg_relation_filenode('many') AND pinning_backends > 0;
+SQL
+	is($pins, 't', 'after a switch-over one page is pinned');
+}
+
+# ---- rechecks of rows that have changed ----
+
+$node->safe_psql('postgres', 'CREATE TABLE counter (k int PRIMARY KEY, n int); INSERT INTO counter SELECT g, 0 FROM generate_series(0, 3) g');
+my $changes = 'UPDATE counter SET n = n + (SELECT count(*) FROM (SELECT DISTINCT v FROM long WHERE v >= counter.k) q) + s.v '
+  . 'FROM (SELECT DISTINCT v FROM long OFFSET 0) s WHERE s.v = counter.k';
+like($node->safe_psql('postgres', "EXPLAIN $changes"), qr/\Q$node_name\E/, 'an update with loose scans');
+my ($first, $second) = map { $node->background_psql('postgres') } 1 .. 2;
+$first->query_safe('BEGIN; UPDATE counter SET n = 100');
+$second->query_until(qr/asked/, "\\echo asked\n$changes;\n\\echo done\n");
+wait_until($node, "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'UPDATE counter%'");
+$first->query_safe('COMMIT');
+$second->query_until(qr/done/, '');
+is($node->safe_psql('postgres', "SELECT string_agg(n::text, ' ' ORDER BY k) FROM counter"), '110 110 110 110', 'rechecked rows see all groups');
+$_->quit foreach $first, $second;
+
+# ---- readers among writers ----
+
+$node->safe_psql('postgres', <<"SQL");
+CREATE TABLE live (v int, w int, t text COLLATE "C");
+INSERT INTO live SELECT g % 13 * 10, g % 100, 'w' || g % 7 FROM generate_series(1, 20000) g;
+CREATE INDEX live_v ON live (v, w);
+CREATE INDEX live_t ON live (t DESC, v);
+VACUUM ANALYZE live;
+CREATE FUNCTION answer(query text, loose text) RETURNS text LANGUAGE plpgsql STABLE AS \$\$
+DECLARE
+	result text;
+BEGIN
+	PERFORM set_config(s, loose, true) FROM unnest('{$setting,enable_indexscan,enable_indexonlyscan,enable_bitmapscan}'::text[]) s;
+	EXECUTE 'SELECT string_agg(q::text, '' '' ORDER BY q::text) FROM (' || query || ') q' INTO result;
+	RETURN result;
+END \$\$;
+-- A STABLE function's queries all see what its caller does.
+CREATE FUNCTION compare(query text) RETURNS void LANGUAGE plpgsql STABLE AS \$\$
+DECLARE
+	found text := answer(query, 'on');
+	expected text := answer(query, 'off');
+BEGIN
+	IF found IS DISTINCT FROM expected THEN
+		RAISE EXCEPTION 'wrong answer' USING DETAIL = concat_ws('; ', query, 'expected: ' || expected, 'found: ' || found);
+	END IF;
+END \$\$;
+SQL
+my @live = ('SELECT DISTINCT v FROM live', 'SELECT DISTINCT t FROM live', 'SELECT v, min(w), max(w) FROM live GROUP BY v', 'SELECT DISTINCT t, v FROM live',
+	'SELECT DISTINCT ON (v) v, w FROM live ORDER BY v DESC, w DESC', 'SELECT t, max(v) FROM live WHERE v > 30 GROUP BY t', 'SELECT DISTINCT v FROM live WHERE w < 20');
+my $loose = grep { $node->safe_psql('postgres', "EXPLAIN $_") =~ /\Q$node_name\E/ } @live;
+cmp_ok($loose, '>=', @live / 2, 'loose scans among writers');
+my %scripts = (
+	'insert@6' => "\\set v random_exponential(1, 400, 4)\nINSERT INTO live SELECT :v, g, 'w' || :v % 9 FROM generate_series(1, 20) g;",
+	'delete@4' => "\\set v random(1, 400)\nDELETE FROM live WHERE v BETWEEN :v AND :v + 3 AND w > random() * 50;",
+	'group@2' => "\\set v random(0, 12)\nDELETE FROM live WHERE v = :v * 10;",
+	'rolled@1' => "\\set v random(1, 400)\nBEGIN;\nINSERT INTO live SELECT :v, g, 'x' || :v FROM generate_series(1, 50) g;\nROLLBACK;",
+	'move@2' => "\\set v random(1, 400)\nUPDATE live SET v = v + 1, w = w - 1 WHERE v = :v;",
+	'vacuum@1' => 'VACUUM live;',
+	'analyze@1' => 'ANALYZE live;');
+$scripts{"read$_\@4"} = "SELECT compare('$live[$_]');\nBEGIN ISOLATION LEVEL REPEATABLE READ;\nSELECT count(*) FROM few;\nSELECT compare('$live[$_]');\nCOMMIT;"
+  foreach 0 .. $#live;
+$node->pgbench("--no-vacuum --client=5 --time=$seconds --random-seed=$seed", 0, [qr/number of transactions actually processed: [1-9]\d+/],
+	[qr/^(?!.*wrong answer)/s], 'readers among writers', \%scripts);
+
+# ---- serializable transactions ----
+
+# Each of two reads the distinct values and adds one that was not there.  One has to fail.
+$node->safe_psql('postgres', 'CREATE TABLE serial (v int, w int); INSERT INTO serial SELECT 10 * (1 + g % 8), g FROM generate_series(1, 16000) g; '
+	  . 'CREATE INDEX serial_v ON serial (v, w) WITH (deduplicate_items = off); VACUUM ANALYZE serial');
+my $skew = 'SELECT DISTINCT v FROM serial';
+like($node->safe_psql('postgres', "EXPLAIN $skew"), qr/\Q$node_name\E/, 'a loose scan, unless serializable');
+my @sessions = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 2;
+$_->query_safe("SET plan_cache_mode = force_generic_plan; PREPARE read AS $skew; EXECUTE read") foreach @sessions;
+foreach my $pair ([ 5, 85 ], [ 15, 25 ], [ 15, 85 ], [ 14, 16 ], [ 5, 35 ], [ 75, 76 ])
+{
+	foreach my $read ($skew, 'EXECUTE read')
+	{
+		foreach my $way (qw(on off))
+		{
+			$_->query("SET $setting = $way; BEGIN ISOLATION LEVEL SERIALIZABLE; $read") foreach @sessions;
+			foreach my $i (0, 1)
+			{
+				$sessions[$i]->query("INSERT INTO serial VALUES ($pair->[$i], 0)");
+				$sessions[$i]->query('COMMIT');
+			}
+			my $added = $node->safe_psql('postgres', "WITH d AS (DELETE FROM serial WHERE w = 0 RETURNING 1) SELECT count(*) FROM d");
+			is($added, '1', "@$pair, $read, $setting = $way: one of two serializable transactions fails");
+		}
+	}
+}
+$_->quit foreach @sessions;
+
+nothing_pinned($node);
+is(amcheck_all($node, 'postgres'), '', 'the indexes are sound');
+done_testing();
