@@ -2,7 +2,8 @@
 # learnedbtree.btree_indexes is none or all, but for our node, which stands on the outer side of nested loops and has the
 # estimates of its child.  Of random joins (test/t/Joins.pm; LBT_SEED, LBT_JOINS of each shape), in one session and in two,
 # and, where the server has them, of what PostgreSQL's regression tests do, each in its session, just before it is done.
-# At two prices of a random page; without parallel query, with it, and by nested loops alone.
+# At two prices of a random page; without parallel query, with it, and by nested loops alone.  Loose scans, which do have paths
+# and costs of their own, are off.
 use strict;
 use warnings;
 
@@ -273,6 +274,7 @@ $node->init;
 configure_serving($node);
 $node->append_conf('postgresql.conf', <<'CONF');
 learnedbtree.btree_indexes = 'all'
+learnedbtree.enable_loose_scan = off
 learnedbtree.autotrain = off
 CONF
 $node->start;
