@@ -437,7 +437,7 @@ plan_loose(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist, Li
 	CustomScan *scan = makeNode(CustomScan);
 
 	scan->scan.plan.targetlist = tlist;
-	scan->custom_scan_tlist = copyObject(tlist);
+	scan->custom_scan_tlist = copyObjectImpl(tlist);
 	scan->custom_plans = plans;
 	scan->custom_private = path->custom_private;
 	scan->methods = &lbt_loose_methods;
