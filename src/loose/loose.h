@@ -36,7 +36,7 @@
 typedef enum LbtLooseInput
 {
 	LBT_LOOSE_PROBE,			/* an IndexScan or IndexOnlyScan */
-	LBT_LOOSE_WHOLE				/* the planner's own */
+	LBT_LOOSE_WHOLE				/* the planner's own; none below skip scans */
 } LbtLooseInput;
 
 /* The plan node's custom_private. */
@@ -62,7 +62,78 @@ typedef enum LbtLooseFact
 /* paths.c: in _PG_init. */
 extern void lbt_loose_init(void);
 
+/* Is it one plain table, with conditions that may be evaluated at will? */
+extern bool lbt_loose_plain_table(const PlannerInfo *root, const RelOptInfo *rel);
+
+/* May loose scans use this index? */
+extern bool lbt_loose_fit(const IndexOptInfo *index);
+
+/*
+ * Collect the table's conditions in the order of the index's columns, as
+ * IndexClauses, and the columns that one makes equal to something.  False if
+ * the index cannot look up all of them.
+ */
+extern bool lbt_loose_conditions(const IndexOptInfo *index, List **conditions, Bitmapset **fixed);
+
+/* Has the index all columns that are wanted, and in its conditions? */
+extern bool lbt_loose_index_only(const IndexOptInfo *index, const PathTarget *target);
+
+/* Makes the plan node of a path. */
+extern const CustomPathMethods lbt_loose_path_methods;
+extern Plan *lbt_loose_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
+							List *clauses, List *plans);
+
 /* node.c */
 extern const CustomScanMethods lbt_loose_methods;
+
+/*
+ * Of a loose scan without a second input: how much it may spend, in the
+ * planner's units, and whether it ended because it has spent that.
+ */
+extern void lbt_loose_set_limit(PlanState *node, double limit);
+extern bool lbt_loose_gave_up(PlanState *node);
+
+/* ---- skip scans ---- */
+
+#define LBT_SKIP_NAME "Learned Skip Scan"
+
+/* The plan node's custom_plans; custom_private has LBT_LOOSE_COLUMNS only. */
+typedef enum LbtSkipInput
+{
+	LBT_SKIP_VALUES,			/* a loose scan without a second input */
+	LBT_SKIP_ROWS,				/* an IndexScan or IndexOnlyScan */
+	LBT_SKIP_WHOLE				/* the planner's own */
+} LbtSkipInput;
+
+/* The share of the whole's cost that the values may cost. */
+#define LBT_SKIP_VALUES_SHARE 0.05
+
+/* skip.c: in _PG_init. */
+extern void lbt_skip_init(void);
+
+/* skipnode.c */
+extern const CustomScanMethods lbt_skip_methods;
+
+/* ---- both nodes ---- */
+
+/*
+ * Take the probe's keys over.  What their values are computed from is ours to
+ * evaluate, once for all keys that have them.
+ */
+#define LBT_TAKE_OVER(node, state, prefix, more) \
+	do { \
+		(node)->index = (state)->prefix##_RelationDesc; \
+		(node)->nconditions = (state)->prefix##_NumScanKeys; \
+		(node)->conditions = (state)->prefix##_ScanKeys; \
+		(node)->nruntime = (state)->prefix##_NumRuntimeKeys; \
+		(node)->runtime = (state)->prefix##_RuntimeKeys; \
+		(node)->runtime_context = (state)->prefix##_RuntimeContext; \
+		(node)->nkeys = (node)->nconditions + (more); \
+		(node)->keys = palloc0(sizeof(ScanKeyData) * (node)->nkeys); \
+		(state)->prefix##_ScanKeys = (node)->keys; \
+		(state)->prefix##_NumScanKeys = (node)->nkeys; \
+		(state)->prefix##_NumRuntimeKeys = 0; \
+		(state)->prefix##_RuntimeKeysReady = true; \
+	} while (0)
 
 #endif							/* LBT_LOOSE_H */

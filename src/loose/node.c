@@ -569,6 +569,8 @@ whole_row(LooseScan *node)
 		if (node->started)
 			ExecReScan(node->probe);	/* drop pins */
 	}
+	if (node->whole == NULL)
+		return NULL;
 	do
 	{
 		ResetExprContext(node->css.ss.ps.ps_ExprContext);
@@ -661,26 +663,6 @@ make_column(LooseScan *node, int at, int place, ScanDirection direction)
 	node->last_free = at;
 }
 
-/*
- * Take the probe's keys over.  What their values are computed from is ours to
- * evaluate, once for all keys that have them.
- */
-#define TAKE_OVER(node, state, prefix, more) \
-	do { \
-		(node)->index = (state)->prefix##_RelationDesc; \
-		(node)->nconditions = (state)->prefix##_NumScanKeys; \
-		(node)->conditions = (state)->prefix##_ScanKeys; \
-		(node)->nruntime = (state)->prefix##_NumRuntimeKeys; \
-		(node)->runtime = (state)->prefix##_RuntimeKeys; \
-		(node)->runtime_context = (state)->prefix##_RuntimeContext; \
-		(node)->nkeys = (node)->nconditions + (more); \
-		(node)->keys = palloc0(sizeof(ScanKeyData) * (node)->nkeys); \
-		(state)->prefix##_ScanKeys = (node)->keys; \
-		(state)->prefix##_NumScanKeys = (node)->nkeys; \
-		(state)->prefix##_NumRuntimeKeys = 0; \
-		(state)->prefix##_RuntimeKeysReady = true; \
-	} while (0)
-
 static void
 set_up(LooseScan *node, const List *places)
 {
@@ -691,13 +673,13 @@ set_up(LooseScan *node, const List *places)
 	if (IsA(node->probe, IndexScanState))
 	{
 		direction = ((IndexScan *) node->probe->plan)->indexorderdir;
-		TAKE_OVER(node, (IndexScanState *) node->probe, iss, more);
+		LBT_TAKE_OVER(node, (IndexScanState *) node->probe, iss, more);
 		node->steps_limit = STEPS_ROWS;
 	}
 	else
 	{
 		direction = castNode(IndexOnlyScan, node->probe->plan)->indexorderdir;
-		TAKE_OVER(node, (IndexOnlyScanState *) node->probe, ioss, more);
+		LBT_TAKE_OVER(node, (IndexOnlyScanState *) node->probe, ioss, more);
 		node->steps_limit = STEPS_ONLY;
 	}
 	node->column = palloc0(sizeof(Column) * more);
@@ -725,16 +707,21 @@ begin(CustomScanState *css, EState *estate, int eflags)
 
 	eflags &= ~(EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
 	node->probe = ExecInitNode(list_nth(plan->custom_plans, LBT_LOOSE_PROBE), estate, eflags);
-	node->whole = ExecInitNode(list_nth(plan->custom_plans, LBT_LOOSE_WHOLE), estate, eflags);
-	css->custom_ps = list_make2(node->probe, node->whole);
+	css->custom_ps = list_make1(node->probe);
+	if (list_length(plan->custom_plans) > LBT_LOOSE_WHOLE)
+	{
+		node->whole = ExecInitNode(list_nth(plan->custom_plans, LBT_LOOSE_WHOLE), estate, eflags);
+		css->custom_ps = lappend(css->custom_ps, node->whole);
+	}
 	css->ss.ps.resultops = &TTSOpsVirtual;	/* or an input's */
 	css->ss.ps.resultopsset = true;
 	css->ss.ps.resultopsfixed = false;
 	node->ncolumns = list_length(places);
 	node->first = list_nth(plan->custom_private, LBT_LOOSE_FIRST);
 	node->last = list_nth(plan->custom_private, LBT_LOOSE_LAST);
-	node->limit = Max(SWITCH_TIMES * plan->scan.plan.total_cost,
-					  SWITCH_SHARE * node->whole->plan->total_cost);
+	if (node->whole != NULL)
+		node->limit = Max(SWITCH_TIMES * plan->scan.plan.total_cost,
+						  SWITCH_SHARE * node->whole->plan->total_cost);
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
 		set_up(node, places);
 	node->length = Min(node->probe->plan->plan_rows / Max(plan->scan.plan.plan_rows, 1.0),
@@ -751,9 +738,10 @@ rescan(CustomScanState *css)
 	if (css->ss.ps.chgParam != NULL)
 	{
 		UpdateChangedParamSet(node->probe, css->ss.ps.chgParam);
-		UpdateChangedParamSet(node->whole, css->ss.ps.chgParam);
+		if (node->whole != NULL)
+			UpdateChangedParamSet(node->whole, css->ss.ps.chgParam);
 	}
-	if (node->switched)
+	if (node->switched && node->whole != NULL)
 		ExecReScan(node->whole);
 	node->started = node->open = node->ended = node->switched = node->any = false;
 	node->values = node->seeks = node->steps = node->reads = 0;
@@ -767,7 +755,8 @@ end(CustomScanState *css)
 
 	ExecClearTuple(css->ss.ss_ScanTupleSlot);
 	ExecEndNode(node->probe);
-	ExecEndNode(node->whole);
+	if (node->whole != NULL)
+		ExecEndNode(node->whole);
 }
 
 static void
@@ -778,7 +767,20 @@ explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	if (!es->analyze)
 		return;
 	ExplainPropertyInteger("Seeks", NULL, (int64) node->all_seeks, es);
-	ExplainPropertyInteger("Switched Over", NULL, (int64) node->switches, es);
+	if (node->whole != NULL)
+		ExplainPropertyInteger("Switched Over", NULL, (int64) node->switches, es);
+}
+
+void
+lbt_loose_set_limit(PlanState *node, double limit)
+{
+	((LooseScan *) castNode(CustomScanState, node))->limit = limit;
+}
+
+bool
+lbt_loose_gave_up(PlanState *node)
+{
+	return ((LooseScan *) castNode(CustomScanState, node))->switched;
 }
 
 static const CustomExecMethods exec_methods = {

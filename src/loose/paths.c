@@ -54,9 +54,8 @@ typedef struct Loose
 
 /* ---- the query ---- */
 
-/* Is it one plain table, with conditions that may be evaluated at will? */
-static bool
-is_plain_table(const PlannerInfo *root, const RelOptInfo *rel)
+bool
+lbt_loose_plain_table(const PlannerInfo *root, const RelOptInfo *rel)
 {
 	const RangeTblEntry *rte;
 	ListCell   *lc;
@@ -157,20 +156,19 @@ as_condition(const IndexOptInfo *index, int column, RestrictInfo *rinfo, bool *f
 	return commuted ? commute_restrictinfo(rinfo, opno) : rinfo;
 }
 
-/* Collect all conditions, in the order of the columns; false if it cannot. */
-static bool
-find_conditions(Loose *loose)
+bool
+lbt_loose_conditions(const IndexOptInfo *index, List **conditions, Bitmapset **fixed)
 {
-	List	   *rest = list_copy(loose->index->indrestrictinfo);
+	List	   *rest = list_copy(index->indrestrictinfo);
 
-	for (int i = 0; i < loose->index->nkeycolumns; i++)
+	for (int i = 0; i < index->nkeycolumns; i++)
 	{
 		ListCell   *lc;
 
-		foreach(lc, loose->index->indrestrictinfo)
+		foreach(lc, index->indrestrictinfo)
 		{
 			bool		fixes;
-			RestrictInfo *condition = as_condition(loose->index, i, lfirst(lc), &fixes);
+			RestrictInfo *condition = as_condition(index, i, lfirst(lc), &fixes);
 			IndexClause *clause;
 
 			if (condition == NULL)
@@ -179,10 +177,10 @@ find_conditions(Loose *loose)
 			clause->rinfo = lfirst(lc);
 			clause->indexquals = list_make1(condition);
 			clause->indexcol = i;
-			loose->conditions = lappend(loose->conditions, clause);
+			*conditions = lappend(*conditions, clause);
 			rest = list_delete_ptr(rest, lfirst(lc));
 			if (fixes)
-				loose->fixed = bms_add_member(loose->fixed, i);
+				*fixed = bms_add_member(*fixed, i);
 		}
 	}
 	return rest == NIL;
@@ -331,16 +329,14 @@ find_places(Loose *loose)
 
 /* ---- the probe ---- */
 
-/* Has the index all columns that the probe needs? */
-static bool
-is_index_only(const Loose *loose)
+bool
+lbt_loose_index_only(const IndexOptInfo *index, const PathTarget *target)
 {
-	const IndexOptInfo *index = loose->index;
 	Bitmapset  *wanted = NULL;
 	Bitmapset  *there = NULL;
 	ListCell   *lc;
 
-	pull_varattnos((Node *) loose->probe_target->exprs, index->rel->relid, &wanted);
+	pull_varattnos((Node *) target->exprs, index->rel->relid, &wanted);
 	foreach(lc, index->indrestrictinfo)
 		pull_varattnos((Node *) lfirst_node(RestrictInfo, lc)->clause, index->rel->relid, &wanted);
 	for (int i = 0; i < index->ncolumns; i++)
@@ -430,9 +426,9 @@ estimate(Loose *loose, const Path *whole)
 
 /* ---- paths ---- */
 
-static Plan *
-plan_loose(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist, List *clauses,
-		   List *plans)
+Plan *
+lbt_loose_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist, List *clauses,
+			   List *plans)
 {
 	CustomScan *scan = makeNode(CustomScan);
 
@@ -444,9 +440,9 @@ plan_loose(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist, Li
 	return &scan->scan.plan;
 }
 
-static const CustomPathMethods path_methods = {
+const		CustomPathMethods lbt_loose_path_methods = {
 	.CustomName = LBT_LOOSE_NAME,
-	.PlanCustomPath = plan_loose
+	.PlanCustomPath = lbt_loose_plan
 };
 
 /*
@@ -473,7 +469,7 @@ add_loose(Loose *loose, ListCell *at)
 		path->path.pathkeys = whole->pathkeys;
 	path->custom_paths = list_make2(loose->probe, whole);
 	path->custom_private = list_make3(loose->columns, loose->first, loose->last);
-	path->methods = &path_methods;
+	path->methods = &lbt_loose_path_methods;
 	lfirst(at) = create_projection_path(loose->root, loose->output, whole, whole->pathtarget);
 	loose->output->pathlist = lcons(path, loose->output->pathlist);
 }
@@ -498,9 +494,8 @@ cheapest_in_order(const Loose *loose, List *pathkeys)
 	return best;
 }
 
-/* May loose scans use this index? */
-static bool
-is_fit(const IndexOptInfo *index)
+bool
+lbt_loose_fit(const IndexOptInfo *index)
 {
 	Relation	rel;
 	bool		fit;
@@ -521,14 +516,16 @@ consider_index(Loose *loose)
 	ListCell   *best;
 	bool		only;
 
-	if (!is_fit(loose->index) || !find_conditions(loose) || !find_groups(loose) ||
+	if (!lbt_loose_fit(loose->index) ||
+		!lbt_loose_conditions(loose->index, &loose->conditions, &loose->fixed) ||
+		!find_groups(loose) ||
 		!is_interval(loose))
 		return;
 	choose_direction(loose);
 	if (!find_output(loose))
 		return;
 	find_places(loose);
-	only = is_index_only(loose);
+	only = lbt_loose_index_only(loose->index, loose->probe_target);
 	if (!only && !enable_indexscan)
 		return;
 	loose->probe = create_index_path(loose->root, loose->index, loose->conditions, NIL, NIL,
@@ -563,7 +560,7 @@ consider(PlannerInfo *root, UpperRelationKind step, RelOptInfo *input, RelOptInf
 		parse->groupingSets != NIL || parse->hasWindowFuncs || parse->hasTargetSRFs ||
 		parse->rowMarks != NIL || root->rowMarks != NIL ||
 		(step == UPPERREL_GROUP_AGG && parse->havingQual != NULL) ||
-		!is_plain_table(root, input))
+		!lbt_loose_plain_table(root, input))
 		return;
 	foreach(lc, input->indexlist)
 	{

@@ -159,7 +159,7 @@ lbt_settings_define(void (*serving_changed) (void), void (*serving_planned) (voi
 			   "Outer rows for which a nested loop looks into the inner index ahead of time.",
 			   "Their number grows up to this while the loop runs. With 0 or 1 it goes row by row.");
 	DEFINE_BOOL("enable_loose_scan", &lbt_enable_loose_scan, PGC_USERSET,
-				"Plans loose index scans for DISTINCT and GROUP BY.",
+				"Plans loose index scans for DISTINCT and GROUP BY, and skip scans.",
 				"When off, plans read all rows of all groups.");
 	DEFINE_BOOL("autotrain", &lbt_autotrain, PGC_SIGHUP,
 				"Trains models again in the background as their indexes change.",

@@ -10,6 +10,7 @@
 
 #include "executor/executor.h"
 #include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
 #include "optimizer/plancat.h"
 #include "optimizer/planner.h"
 #include "server/executor.h"
@@ -59,6 +60,18 @@ describe_relation(DESCRIBE_PARAMETERS)
 	lbt_statement.described(rel);
 }
 
+#if PG_VERSION_NUM < 180000
+static set_rel_pathlist_hook_type next_scanned;
+
+static void
+scan_paths(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
+{
+	if (next_scanned)
+		next_scanned(root, rel, rti, rte);
+	lbt_statement.scanned(root, rel);
+}
+#endif
+
 static void
 upper_paths(PlannerInfo *root, UpperRelationKind step, RelOptInfo *input, RelOptInfo *output,
 			void *extra)
@@ -106,6 +119,10 @@ lbt_executor_init(void)
 	describe_hook = describe_relation;
 	next_planner = planner_hook ? planner_hook : standard_planner;
 	planner_hook = plan;
+#if PG_VERSION_NUM < 180000
+	next_scanned = set_rel_pathlist_hook;
+	set_rel_pathlist_hook = scan_paths;
+#endif
 	next_upper = create_upper_paths_hook;
 	create_upper_paths_hook = upper_paths;
 	next_run = ExecutorRun_hook ? ExecutorRun_hook : standard_ExecutorRun;

@@ -20,6 +20,12 @@ typedef struct LbtStatementCallbacks
 	void		(*writes) (Oid table);
 
 	/*
+	 * The planner has found its paths for something in FROM, and not chosen
+	 * one yet.  Only up to 17: later servers have skip scans of their own.
+	 */
+	void		(*scanned) (PlannerInfo *root, RelOptInfo *rel);
+
+	/*
 	 * The planner has found its paths for a step of a query above its joins,
 	 * and not chosen one yet.
 	 */

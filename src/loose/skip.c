@@ -1,0 +1,311 @@
+/*
+ * skip.c - skip scans in the planner: conditions that leave out an index's
+ * leading columns, on servers that have no such scans of their own.
+ *
+ *     Custom Scan (Learned Skip Scan)        the table's rows
+ *       -> Custom Scan (Learned Loose Scan)  values of the columns left out
+ *            -> Index Only Scan           of rows that are dead, too
+ *       -> Index (Only) Scan                 the rows that have one of these
+ *       -> the planner's own plan            run instead, if there turn out
+ *                                            to be many values
+ *
+ * Of an index on (a, b), with b = 5, the first input gives
+ *
+ *     1, 2, 3, NULL
+ *
+ * and the second one, in turn, the rows with
+ *
+ *     a = 1 and b = 5;  a = 2 and b = 5;  a = 3 and b = 5;
+ *     a IS NULL and b = 5
+ *
+ * All values are taken before the first row is returned.  Should they cost
+ * more than a small share of the planner's own plan to find, then that one
+ * gives all rows.  So no row must be left out there, and many values, or many
+ * more than statistics tell, cost little.
+ *
+ * Columns are left out up to the last one, before the last condition's, that
+ * no condition makes equal to something.  Conditions on columns up to there,
+ * as in a > 2 AND b = 5 or a = 2 AND c = 5, are the first input's, too.
+ */
+#include "loose/loose.h"
+
+#include "access/xact.h"
+#include "catalog/pg_type_d.h"
+#include "optimizer/cost.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/tlist.h"
+#include "registry/settings.h"
+#include "server/executor.h"
+#include "utils/selfuncs.h"
+
+/* A skip scan is taken if it costs less than this share of another path. */
+#define CLEARLY_CHEAPER 0.75
+
+/* A table, and an index that may serve its conditions. */
+typedef struct Skip
+{
+	PlannerInfo *root;
+	RelOptInfo *rel;
+	IndexOptInfo *index;
+	List	   *conditions;		/* IndexClauses */
+	Bitmapset  *fixed;			/* columns that are equal to something */
+	int			ncolumns;		/* that values are taken of */
+	List	   *columns;		/* as LBT_LOOSE_COLUMNS, of the values' */
+	PathTarget *target;			/* of the values */
+	CustomPath *values;
+	IndexPath  *rows;
+} Skip;
+
+/* Find the columns that are left out; false if there are none. */
+static bool
+find_columns(Skip *skip)
+{
+	const IndexOptInfo *index = skip->index;
+
+	if (skip->conditions == NIL)
+		return false;			/* only the index's own */
+	skip->ncolumns = llast_node(IndexClause, skip->conditions)->indexcol;
+	while (skip->ncolumns > 0 && bms_is_member(skip->ncolumns - 1, skip->fixed))
+		skip->ncolumns--;
+	skip->target = create_empty_pathtarget();
+	for (int i = 0; i < skip->ncolumns; i++)
+	{
+		Expr	   *expr = list_nth_node(TargetEntry, index->indextlist, i)->expr;
+		bool		free = !bms_is_member(i, skip->fixed);
+
+		if (free)
+		{
+			if (index->indexkeys[i] == 0 || ((Var *) expr)->vartype == NAMEOID)
+				return false;	/* names are others in indexes */
+			add_column_to_pathtarget(skip->target, expr, 0);
+		}
+		skip->columns = lappend_int(skip->columns,
+									free ? list_length(skip->target->exprs) : 0);
+	}
+	set_pathtarget_cost_width(skip->root, skip->target);
+	return skip->ncolumns > 0;
+}
+
+/* The cost of fetching so many pages of so many, at random. */
+static Cost
+pages_cost(const Skip *skip, double fetched, double pages)
+{
+	if (fetched <= 0 || pages <= 0)
+		return 0;
+	return random_page_cost * index_pages_fetched(fetched, (BlockNumber) Max(pages, 1.0),
+												  skip->index->pages, skip->root);
+}
+
+static CustomPath *
+make_path(RelOptInfo *rel, const CustomPathMethods * methods, PathTarget *target, List *inputs)
+{
+	CustomPath *path = makeNode(CustomPath);
+
+	path->path.pathtype = T_CustomScan;
+	path->path.parent = rel;
+	path->path.pathtarget = target;
+	path->custom_paths = inputs;
+	path->methods = methods;
+	return path;
+}
+
+/*
+ * The path that finds the values, by an index with their conditions only.
+ * False if it costs more than this.
+ */
+static bool
+plan_values(Skip *skip, Cost limit)
+{
+	RelOptInfo *rel = skip->rel;
+	IndexOptInfo *index = makeNode(IndexOptInfo);
+	Cardinality rows = rel->rows;
+	List	   *conditions = NIL;
+	bool		several = list_length(skip->target->exprs) > 1;
+	double		selectivity;
+	double		values;
+	double		seeks;
+	IndexPath  *probe = NULL;
+	ListCell   *lc;
+
+	*index = *skip->index;
+	index->indrestrictinfo = NIL;
+	foreach(lc, skip->conditions)
+	{
+		IndexClause *clause = lfirst(lc);
+
+		if (clause->indexcol >= skip->ncolumns)
+			break;
+		conditions = lappend(conditions, clause);
+		index->indrestrictinfo = lappend(index->indrestrictinfo, clause->rinfo);
+	}
+	selectivity = clauselist_selectivity(skip->root, index->indrestrictinfo, 0, JOIN_INNER, NULL);
+	rel->rows = clamp_row_est(index->tuples * selectivity);
+	values = estimate_num_groups(skip->root, skip->target->exprs, rel->rows, NULL, NULL);
+
+	/* Each group by all columns but the last one ends with a seek in vain. */
+	seeks = values * (several ? 2.0 : 1.0) + 1.0;
+	if (seeks * LBT_LOOSE_SEEK_COST <= limit && lbt_loose_index_only(index, skip->target) &&
+		lbt_loose_fit(index))
+		probe = create_index_path(skip->root, index, conditions, NIL, NIL, NIL,
+								  ForwardScanDirection, true, NULL, 1.0, false);
+	rel->rows = rows;
+	if (probe == NULL)
+		return false;
+	probe->path.pathtarget = skip->target;
+	skip->values = make_path(rel, &lbt_loose_path_methods, skip->target, list_make1(probe));
+	skip->values->custom_private = list_make3(skip->columns, NIL, NIL);
+	skip->values->path.rows = values;
+	skip->values->path.startup_cost = probe->path.startup_cost;
+	skip->values->path.total_cost = probe->path.startup_cost +
+		seeks * (LBT_LOOSE_SEEK_COST + cpu_index_tuple_cost + cpu_tuple_cost) +
+		pages_cost(skip, seeks, index->pages * selectivity);
+	return skip->values->path.total_cost <= limit;
+}
+
+/* The path that gives the rows with one value after the other. */
+static bool
+plan_rows(Skip *skip)
+{
+	RelOptInfo *rel = skip->rel;
+	const IndexOptInfo *index = skip->index;
+	double		seeks = skip->values->path.rows;
+	double		entries = Max(index->tuples, 1.0);
+	bool		only = lbt_loose_index_only(index, rel->reltarget);
+	double		heap_share = only ? 1.0 - rel->allvisfrac : 1.0;
+	Path	   *path;
+
+	if (!only && !enable_indexscan)
+		return false;
+	skip->rows = create_index_path(skip->root, skip->index, skip->conditions, NIL, NIL, NIL,
+								   ForwardScanDirection, only, NULL, 1.0, false);
+
+	/* It was thought to read all of the index. */
+	path = &skip->rows->path;
+	path->total_cost = path->startup_cost + seeks * LBT_LOOSE_SEEK_COST +
+		rel->rows * (cpu_index_tuple_cost + cpu_tuple_cost +
+					 cpu_operator_cost * list_length(skip->conditions)) +
+		pages_cost(skip, seeks + rel->rows / entries * index->pages, index->pages) +
+		pages_cost(skip, rel->rows * heap_share, rel->pages);
+	return true;
+}
+
+static Plan *
+plan_skip(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist, List *clauses,
+		  List *plans)
+{
+	Plan	   *plan = lbt_loose_plan(root, rel, path, tlist, clauses, plans);
+
+	((CustomScan *) plan)->methods = &lbt_skip_methods;
+	return plan;
+}
+
+static const CustomPathMethods path_methods = {
+	.CustomName = LBT_SKIP_NAME,
+	.PlanCustomPath = plan_skip
+};
+
+/* The skip scan by this index, if it is clearly cheaper; or NULL. */
+static CustomPath *
+consider_index(Skip *skip, const Path *whole)
+{
+	CustomPath *path;
+
+	if (skip->index->nkeycolumns < 2 ||
+		!lbt_loose_conditions(skip->index, &skip->conditions, &skip->fixed) ||
+		!find_columns(skip) || !plan_values(skip, whole->total_cost * LBT_SKIP_VALUES_SHARE) ||
+		!plan_rows(skip))
+		return NULL;
+	path = make_path(skip->rel, &path_methods, skip->rel->reltarget,
+					 list_make2(skip->values, skip->rows));
+	path->custom_private = list_make1(skip->columns);
+	path->path.rows = skip->rel->rows;
+	path->path.startup_cost = skip->values->path.total_cost;
+	path->path.total_cost = path->path.startup_cost + skip->rows->path.total_cost;
+	return path->path.total_cost <= whole->total_cost * CLEARLY_CHEAPER ? path : NULL;
+}
+
+/*
+ * The cheapest of the planner's paths; *at is its place in their list.  One
+ * that gathers workers' rows is not there yet: NULL.
+ */
+static Path *
+cheapest_path(PlannerInfo *root, RelOptInfo *rel, ListCell **at)
+{
+	Path	   *best = NULL;
+	ListCell   *lc;
+
+	*at = NULL;
+	foreach(lc, rel->pathlist)
+	{
+		Path	   *path = lfirst(lc);
+
+		if (path->param_info != NULL || IsA(path, CustomPath) ||
+			(best != NULL && path->total_cost >= best->total_cost))
+			continue;
+		best = path;
+		*at = lc;
+	}
+	if (best != NULL && rel->consider_parallel && rel->partial_pathlist != NIL)
+	{
+		Path	   *gather = &create_gather_path(root, rel, linitial(rel->partial_pathlist),
+												 rel->reltarget, NULL, NULL)->path;
+
+		if (gather->total_cost < best->total_cost)
+		{
+			best = gather;
+			*at = NULL;
+		}
+	}
+	return best;
+}
+
+static void
+consider(PlannerInfo *root, RelOptInfo *rel)
+{
+	const Query *parse = root->parse;
+	CustomPath *best = NULL;
+	Path	   *whole;
+	ListCell   *at;
+	ListCell   *lc;
+
+	if (!lbt_enable || !lbt_enable_loose_scan || rel->indexlist == NIL ||
+		rel->baserestrictinfo == NIL || rel->pathlist == NIL || IsolationIsSerializable() ||
+		bms_num_members(root->all_baserels) != 1 || parse->commandType != CMD_SELECT ||
+		parse->rowMarks != NIL || root->rowMarks != NIL || !lbt_loose_plain_table(root, rel))
+		return;
+	foreach(lc, rel->reltarget->exprs)
+	{
+		if (!IsA(lfirst(lc), Var))
+			return;
+	}
+	whole = cheapest_path(root, rel, &at);
+
+	/* Most queries end here: even one value would cost too much. */
+	if (whole == NULL ||
+		whole->total_cost * LBT_SKIP_VALUES_SHARE < random_page_cost + 2.0 * LBT_LOOSE_SEEK_COST)
+		return;
+	foreach(lc, rel->indexlist)
+	{
+		Skip		skip = {.root = root,.rel = rel,.index = lfirst(lc)};
+		CustomPath *path = consider_index(&skip, whole);
+
+		if (path != NULL && (best == NULL || path->path.total_cost < best->path.total_cost))
+			best = path;
+	}
+	if (best == NULL)
+		return;
+
+	/* Later steps of the planner free paths of the list: see add_loose(). */
+	best->custom_paths = lappend(best->custom_paths, whole);
+	if (at != NULL)
+		lfirst(at) = create_projection_path(root, rel, whole, whole->pathtarget);
+	rel->pathlist = lcons(best, rel->pathlist);
+}
+
+void
+lbt_skip_init(void)
+{
+	RegisterCustomScanMethods(&lbt_skip_methods);
+	lbt_statement.scanned = consider;
+}

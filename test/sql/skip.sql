@@ -1,0 +1,190 @@
+-- Skip scans: conditions that leave out an index's leading columns, by a lookup for each value of these.  Servers from 18
+-- on have such scans of their own, and none of ours.
+SELECT use_am() AS am \gset
+SET max_parallel_workers_per_gather = 0;
+SET random_page_cost = 0.1;
+SET cpu_operator_cost = 0.0005;
+
+-- Is a query's plan a skip scan, where there are any, and has it the same answers as without?
+CREATE FUNCTION skip(query text, wanted boolean DEFAULT true, ordered boolean DEFAULT false) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    plan text;
+    with_skip record;
+    without record;
+BEGIN
+    EXECUTE 'EXPLAIN (VERBOSE, FORMAT JSON) ' || query INTO plan;
+    IF (plan ~ 'Learned Skip Scan') <> (wanted AND current_setting('server_version_num')::int < 180000) THEN
+        RETURN 'WRONG plan: ' || (SELECT string_agg(m[1], ', ') FROM regexp_matches(plan, '"Node Type": "([^"]*)"', 'g') m);
+    END IF;
+    SELECT * INTO with_skip FROM both_answers(query);
+    PERFORM set_config('learnedbtree.enable_loose_scan', 'off', true);
+    SELECT * INTO without FROM both_answers(query);
+    PERFORM set_config('learnedbtree.enable_loose_scan', 'on', true);
+    IF with_skip.sorted <> without.sorted OR (ordered AND with_skip.in_order <> without.in_order) THEN
+        RETURN format('WRONG: %s, not %s', with_skip, without);
+    END IF;
+    RETURN split_part(without.sorted, ':', 1) || ' rows';
+END $$;
+
+-- Has the node this many values (NULL: any), and did it switch over so many times, where there are such nodes?
+CREATE FUNCTION skip_fields(query text, vals int, switched int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    plan text;
+    fields text[];
+BEGIN
+    EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, FORMAT JSON) ' || query INTO plan;
+    fields := regexp_match(plan, 'Learned Skip Scan.*?"Values": (\d+),\s+"Switched Over": (\d+)');
+    RETURN CASE WHEN current_setting('server_version_num')::int >= 180000 AND fields IS NULL OR
+        fields[1]::int = coalesce(vals, fields[1]::int) AND fields[2]::int = switched THEN 'right' ELSE 'WRONG: ' || coalesce(fields::text, plan) END;
+END $$;
+
+-- Few values of a, d and g, with NULLs.  c is unique.
+CREATE TABLE l (a int, b int, c int NOT NULL, s text COLLATE "C", d date, g varchar(20) COLLATE "C", n numeric, v varchar(20) COLLATE "C");
+INSERT INTO l SELECT CASE WHEN i % 40 > 0 THEN mix(i) % 5 END, CASE WHEN mix(i + 7) % 9 > 0 THEN mix(i + 1) % 500 END, i,
+    CASE WHEN i % 100 > 0 THEN 'value ' || mix(i + 2) % 2000 END, date '2024-01-01' + (mix(i + 4) % 3)::int,
+    nullif('group ' || mix(i + 5) % 4, 'group 2'), (mix(i + 3) % 900) / 4.0, 'value ' || mix(i + 2) % 2000
+  FROM generate_series(1, 40000) i;
+CREATE INDEX l_a_b ON l USING :am (a, b);
+CREATE INDEX l_d_g_n ON l USING :am (d DESC, g NULLS FIRST, n DESC NULLS LAST, c);
+CREATE INDEX l_d_v ON l USING :am (d, v, b);
+CREATE INDEX l_g_s ON l USING :am (g DESC, s DESC) INCLUDE (c);
+VACUUM ANALYZE l;
+
+-- One column left out: rows, or only the index; NULLs on either side
+SELECT q, skip(q) FROM unnest(ARRAY[
+    'SELECT * FROM l WHERE b = 7',
+    'SELECT count(*) FROM l WHERE b = 7',
+    'SELECT a, b FROM l WHERE 7 = b',
+    'SELECT c + 1, ctid, l FROM l WHERE b = 499',
+    'SELECT * FROM l WHERE b = 500',
+    'SELECT * FROM l WHERE b < 2',
+    'SELECT a, b FROM l WHERE b > 3 AND b <= 5',
+    'SELECT count(*) FROM l WHERE b IS NULL',
+    'SELECT s, c FROM l WHERE s = ''value 7''',
+    'SELECT c FROM l WHERE s >= ''value 1998'' AND s < ''value 2''',
+    'SELECT v, b FROM l WHERE v = ''value 7''']) q;
+
+-- Several columns, in several orders; conditions on those before the last one left out
+SELECT q, skip(q) FROM unnest(ARRAY[
+    'SELECT * FROM l WHERE n = 12.25',
+    'SELECT d, g, c FROM l WHERE n = 12.250 AND c > 20000',
+    'SELECT d, g, n FROM l WHERE n = 3 AND c < 30000',
+    'SELECT * FROM l WHERE n > 224',
+    'SELECT * FROM l WHERE d = ''2024-01-02'' AND n = 8',
+    'SELECT g, n FROM l WHERE d > ''2024-01-01'' AND n = 9',
+    'SELECT * FROM l WHERE d < ''2024-01-03'' AND g IS NOT NULL AND n = 9.5',
+    'SELECT * FROM l WHERE g > ''group 0'' AND s = ''value 11''',
+    'SELECT * FROM l WHERE a >= 1 AND a < 4 AND b = 7']) q;
+
+-- Above it: order, limits, groups, and other parts of a query
+SELECT q, skip(q, true, q ~ 'ORDER') FROM unnest(ARRAY[
+    'SELECT a, c FROM l WHERE b = 7 ORDER BY c',
+    'SELECT c FROM l WHERE b = 7 ORDER BY a DESC, c LIMIT 5',
+    'SELECT a, count(*), max(c) FROM l WHERE b = 7 GROUP BY a ORDER BY a',
+    'SELECT c FROM l WHERE b = 7 UNION ALL SELECT c FROM l WHERE b = 8',
+    'SELECT count(*) FROM (SELECT c FROM l WHERE b = 7 OFFSET 3) q',
+    'WITH q AS MATERIALIZED (SELECT c FROM l WHERE b = 7) SELECT * FROM q JOIN l USING (c)']) q;
+
+-- Left to the server: other conditions, nothing left out, joins, rows to lock, many values, and many rows
+SELECT q, skip(q, false) FROM unnest(ARRAY[
+    'SELECT * FROM l WHERE b = 7 AND c % 2 = 0',
+    'SELECT * FROM l WHERE b = 7 AND d = ''2024-01-01''',
+    'SELECT * FROM l WHERE b + 1 = 7',
+    'SELECT * FROM l WHERE b = a',
+    'SELECT * FROM l WHERE a = 3 AND b = 7',
+    'SELECT * FROM l WHERE d > ''2024-01-01'' AND g = ''group 1''  AND n > 3 AND c > 5',
+    'SELECT * FROM l WHERE c = 7',
+    'SELECT * FROM l WHERE b > 7',
+    'SELECT * FROM l WHERE b = (random() * 0)::int + 7',
+    'SELECT l.c FROM l JOIN l l2 ON l.c = l2.c WHERE l.b = 7']) q;
+EXPLAIN (COSTS OFF) SELECT * FROM l WHERE b = 7 FOR UPDATE;
+
+SELECT skip_fields('SELECT * FROM l WHERE b = 7', 6, 0), skip_fields('SELECT * FROM l WHERE b = 7 AND a > 2', 2, 0);
+
+-- Rows that are not visible.  A value that has no others does no harm.
+BEGIN;
+DELETE FROM l WHERE a IN (0, 4) OR (a = 2 AND b <> 7) OR (a = 3 AND c % 2 = 0);
+INSERT INTO l VALUES (100, 7, 0), (NULL, 7, 0);
+UPDATE l SET a = 101 WHERE a = 1 AND c < 10000;
+SELECT skip('SELECT * FROM l WHERE b = 7'), skip('SELECT a, b FROM l WHERE b < 3'), skip('SELECT count(*) FROM l WHERE b IS NULL');
+SELECT skip_fields('SELECT * FROM l WHERE b = 7', NULL, 0);
+ROLLBACK;
+SELECT skip_fields('SELECT * FROM l WHERE b = 7', NULL, 0);
+
+-- Parameters: of prepared statements, and of outer rows, which begin the scan again
+PREPARE p (int, int) AS SELECT count(*), sum(c) FROM l WHERE b = $1 AND a > $2;
+SET plan_cache_mode = force_generic_plan;
+EXECUTE p (7, 2);
+EXECUTE p (7, NULL);
+EXECUTE p (NULL, 2);
+EXECUTE p (9, 0);
+SELECT skip_fields('EXECUTE p (7, 2)', NULL, 0);
+RESET plan_cache_mode;
+SELECT skip('SELECT x, (SELECT count(*) FROM l WHERE b = x) FROM generate_series(1, 5) x'),
+    skip('SELECT x, y.* FROM generate_series(1, 9, 2) x, LATERAL (SELECT a, c FROM l WHERE b = x AND a > x / 2 ORDER BY c LIMIT 4) y'),
+    skip('SELECT x, (SELECT max(c) FROM l WHERE b IS NULL AND a >= x) FROM unnest(ARRAY[1, NULL, 9]) x'),
+    skip('SELECT s, (SELECT sum(c) FROM l WHERE l.s = q.s) FROM (SELECT DISTINCT s FROM l WHERE c < 30 OFFSET 0) q');
+SELECT skip_fields('SELECT x, (SELECT count(*) FROM l WHERE b = x) FROM generate_series(1, 5) x', NULL, 0);
+
+-- A cursor, to and fro
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT c FROM l WHERE b = 7 ORDER BY c;
+DECLARE d SCROLL CURSOR FOR SELECT b FROM l WHERE b = 7;
+FETCH 3 FROM c;
+FETCH BACKWARD 2 FROM c;
+FETCH LAST FROM d;
+FETCH BACKWARD 2 FROM d;
+MOVE FORWARD ALL FROM d;
+COMMIT;
+
+-- Many more values than the planner thinks: its own plan gives all rows.  So it is with values that take much memory.
+CREATE TABLE many (a int, b int, s text COLLATE "C");
+INSERT INTO many SELECT nullif(mix(i) % 5000, 3), mix(i + 1) % 1000, repeat('x', 700) || mix(i + 2) % 100 FROM generate_series(1, 40000) i;
+CREATE INDEX many_a ON many USING :am (a, b);
+CREATE INDEX many_s ON many USING :am (s, b);
+ALTER TABLE many ALTER a SET (n_distinct = 4), ALTER s SET (n_distinct = 4);
+VACUUM ANALYZE many;
+BEGIN;
+DROP INDEX many_s;
+SELECT q, skip(q) FROM unnest(ARRAY['SELECT * FROM many WHERE b = 8', 'SELECT a FROM many WHERE b < 3 LIMIT 5', 'SELECT count(*) FROM many WHERE b = 1000']) q;
+SELECT skip('SELECT x, (SELECT count(*) FROM many WHERE b = x AND a >= y) FROM (VALUES (1, 10), (2, 4999), (3, NULL), (4, 3000), (5, 4998)) v (x, y)');
+SELECT skip_fields('SELECT * FROM many WHERE b = 8', NULL, 1),
+    skip_fields('SELECT x, (SELECT count(*) FROM many WHERE b = x AND a >= y) FROM (VALUES (1, 10), (2, 4999), (3, NULL), (4, 3000), (5, 4998)) v (x, y)', NULL, 2);
+ROLLBACK;
+BEGIN;
+DROP INDEX many_a;
+SET LOCAL work_mem = '64kB';
+SELECT skip('SELECT * FROM many WHERE b = 8'), skip_fields('SELECT * FROM many WHERE b = 8', NULL, 1);
+RESET work_mem;
+SELECT skip_fields('SELECT * FROM many WHERE b = 8', 100, 0);
+ROLLBACK;
+
+-- Partial indexes: the condition that is theirs need not be looked up.
+BEGIN;
+DROP INDEX many_a, many_s;
+CREATE INDEX many_part ON many USING :am (s, b) WHERE a > 100;
+SELECT skip('SELECT a, b FROM many WHERE b = 8 AND a > 100'), skip('SELECT a, b FROM many WHERE b = 8 AND a > 200', false);
+SELECT skip('SELECT * FROM many WHERE b = 8', false), skip('SELECT a FROM many WHERE a > 100', false);
+ROLLBACK;
+
+-- Serializable transactions: not planned, and not run if it was planned before
+PREPARE q AS SELECT count(*) FROM l WHERE b = 7;
+SET plan_cache_mode = force_generic_plan;
+EXECUTE q;
+SELECT skip_fields('EXECUTE q', NULL, 0);
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+SELECT skip('SELECT count(*) FROM l WHERE b = 7', false);
+SELECT skip_fields('EXECUTE q', 0, 1);
+EXECUTE q;
+COMMIT;
+RESET plan_cache_mode;
+
+-- Not if switched off, nor by an index that is not served
+SET learnedbtree.enable_loose_scan = off;
+SELECT skip('SELECT * FROM l WHERE b = 7', false);
+RESET learnedbtree.enable_loose_scan;
+SELECT use_model('l_a_b', false);
+SELECT skip('SELECT * FROM l WHERE b = 7', false);
+SELECT use_model('l_a_b', true);
+
+DROP TABLE l, many;
