@@ -39,8 +39,12 @@
 #include "server/executor.h"
 #include "utils/selfuncs.h"
 
-/* A skip scan is taken if it costs less than this share of another path. */
+/*
+ * A skip scan is taken if it costs less than this share of another path, and
+ * would with so many times as many rows: once it gives rows, it cannot switch.
+ */
 #define CLEARLY_CHEAPER 0.75
+#define MISJUDGED 10.0
 
 /* A table, and an index that may serve its conditions. */
 typedef struct Skip
@@ -163,16 +167,28 @@ plan_values(Skip *skip, Cost limit)
 	return skip->values->path.total_cost <= limit;
 }
 
-/* The path that gives the rows with one value after the other. */
+/* The cost of so many rows, with one value after the other. */
+static Cost
+rows_cost(const Skip *skip, double rows)
+{
+	const RelOptInfo *rel = skip->rel;
+	const IndexOptInfo *index = skip->index;
+	bool		only = skip->rows->path.pathtype == T_IndexOnlyScan;
+	double		seeks = skip->values->path.rows;
+
+	rows = Min(rows, Max(rel->tuples, 1.0));
+	return seeks * LBT_LOOSE_SEEK_COST +
+		rows * (cpu_index_tuple_cost + cpu_tuple_cost +
+				cpu_operator_cost * list_length(skip->conditions)) +
+		pages_cost(skip, seeks + rows / Max(index->tuples, 1.0) * index->pages, index->pages) +
+		pages_cost(skip, rows * (only ? 1.0 - rel->allvisfrac : 1.0), rel->pages);
+}
+
+/* The path that gives the rows. */
 static bool
 plan_rows(Skip *skip)
 {
-	RelOptInfo *rel = skip->rel;
-	const IndexOptInfo *index = skip->index;
-	double		seeks = skip->values->path.rows;
-	double		entries = Max(index->tuples, 1.0);
-	bool		only = lbt_loose_index_only(index, rel->reltarget);
-	double		heap_share = only ? 1.0 - rel->allvisfrac : 1.0;
+	bool		only = lbt_loose_index_only(skip->index, skip->rel->reltarget);
 	Path	   *path;
 
 	if (!only && !enable_indexscan)
@@ -182,11 +198,7 @@ plan_rows(Skip *skip)
 
 	/* It was thought to read all of the index. */
 	path = &skip->rows->path;
-	path->total_cost = path->startup_cost + seeks * LBT_LOOSE_SEEK_COST +
-		rel->rows * (cpu_index_tuple_cost + cpu_tuple_cost +
-					 cpu_operator_cost * list_length(skip->conditions)) +
-		pages_cost(skip, seeks + rel->rows / entries * index->pages, index->pages) +
-		pages_cost(skip, rel->rows * heap_share, rel->pages);
+	path->total_cost = path->startup_cost + rows_cost(skip, skip->rel->rows);
 	return true;
 }
 
@@ -222,7 +234,8 @@ consider_index(Skip *skip, const Path *whole)
 	path->path.rows = skip->rel->rows;
 	path->path.startup_cost = skip->values->path.total_cost;
 	path->path.total_cost = path->path.startup_cost + skip->rows->path.total_cost;
-	return path->path.total_cost <= whole->total_cost * CLEARLY_CHEAPER ? path : NULL;
+	return path->path.startup_cost + rows_cost(skip, MISJUDGED * skip->rel->rows) <=
+		whole->total_cost * CLEARLY_CHEAPER ? path : NULL;
 }
 
 /*

@@ -40,7 +40,7 @@ END $$;
 
 -- Few values of a, d and g, with NULLs.  c is unique.
 CREATE TABLE l (a int, b int, c int NOT NULL, s text COLLATE "C", d date, g varchar(20) COLLATE "C", n numeric, v varchar(20) COLLATE "C");
-INSERT INTO l SELECT CASE WHEN i % 40 > 0 THEN mix(i) % 5 END, CASE WHEN mix(i + 7) % 9 > 0 THEN mix(i + 1) % 500 END, i,
+INSERT INTO l SELECT CASE WHEN i % 40 > 0 THEN mix(i) % 5 END, CASE WHEN mix(i + 7) % 90 > 0 THEN mix(i + 1) % 500 END, i,
     CASE WHEN i % 100 > 0 THEN 'value ' || mix(i + 2) % 2000 END, date '2024-01-01' + (mix(i + 4) % 3)::int,
     nullif('group ' || mix(i + 5) % 4, 'group 2'), (mix(i + 3) % 900) / 4.0, 'value ' || mix(i + 2) % 2000
   FROM generate_series(1, 40000) i;
