@@ -1,8 +1,8 @@
 """DISTINCT and GROUP BY with the planner free, by loose index scans and without: see bench/README.md.
 
 A table for each type and number of groups, with an index on k, and one with an index on (k, v) for min(v).
-learnedbtree.btree_indexes is `none` and `all` by turns; what the planner then chooses is measured, with parallel query as
-the server has it by default.
+Up to version 17, two with an index on (k, v), for conditions on v alone.  learnedbtree.btree_indexes is `none` and `all`
+by turns; what the planner then chooses is measured, with parallel query as the server has it by default.
 """
 
 import dataclasses
@@ -12,7 +12,8 @@ from harness.contenders import BASELINE, judged
 from harness.experiment import Experiment, numbers
 from harness.measure import Measurement, WrongPlan, apply_settings, explain, plan_nodes, server_microseconds
 
-NODE = "Learned Loose Scan"
+NODES = {"Learned Loose Scan", "Learned Skip Scan"}
+LAST_SKIPPING = 17  # the last version that has no skip scans of its own
 GROUPS = "10,1000,100000"
 MIN_ROWS = 100_000
 JUDGED_ROWS = 10_000_000
@@ -24,6 +25,9 @@ KEYS = {"int": "int4", "text": "text"}
 VALUES = {"int": "{n}::int4", "text": "'group ' || {n}"}
 LEAST_GROUPS = 1_000
 DISTINCT = "SELECT count(*), max(k) FROM (SELECT DISTINCT k FROM {table}) AS g"
+SKIP = "SELECT count(*), sum(k), sum(w) FROM {table} WHERE v = 7"
+SKIP_ROWS = 100  # that this gives
+SKIP_GROUPS = (10, 1_000)
 LEAST = "SELECT count(*), sum(v) FROM (SELECT k, min(v) AS v FROM {table} GROUP BY k) AS g"
 
 
@@ -43,9 +47,10 @@ class Grouping(Measurement):
         if self.cold and not cold.evict(bench, relations, {}):
             cold.cold_restart(bench, relations)
         apply_settings(bench.connection, settings)
-        used = any(node.get("Custom Plan Provider") == NODE for node in plan_nodes(explain(bench.connection, self.sql)))
+        plan = explain(bench.connection, self.sql)
+        used = any(node.get("Custom Plan Provider") in NODES for node in plan_nodes(plan))
         if used != contender.has_model and self.loose:
-            raise WrongPlan(f"{self.title}, {contender.name}: {'a' if used else 'no'} loose scan")
+            raise WrongPlan(f"{self.title}, {contender.name}: {'a' if used else 'no'} node of ours")
         microseconds, self.last_answer = server_microseconds(bench.connection, self.sql)
         return microseconds / 1000
 
@@ -74,12 +79,17 @@ class Loose(Experiment):
 
     def load(self, bench):
         served = judged(bench.contenders)
+        if bench.server.installation.major <= LAST_SKIPPING:
+            self.tables += [(f"skip_{groups}", "int", groups) for groups in SKIP_GROUPS]
         for table, kind, groups in bench.track(self.tables):
             row = f"mod(hashint8extended(i, {load.KEY_SEED}) & {load.INT8_MAX}, {groups})"
             key = VALUES[kind].format(n="i" if groups == bench.options.rows else row)
-            load.fill(bench, table, f"k {KEYS[kind]} NOT NULL, v int4 NOT NULL",
-                      f"SELECT {key}, {load.value_of('i')} FROM generate_series(1, {bench.options.rows}) AS i")
-            columns = "k, v" if table == "int_least" else "k"
+            more, value = "", load.value_of("i")
+            if table.startswith("skip_"):
+                more, value = ", i::int4", f"mod(i, {self.rows // SKIP_ROWS})::int4"
+            load.fill(bench, table, f"k {KEYS[kind]} NOT NULL, v int4 NOT NULL" + (", w int4 NOT NULL" if more else ""),
+                      f"SELECT {key}, {value}{more} FROM generate_series(1, {bench.options.rows}) AS i")
+            columns = "k, v" if table == "int_least" or more else "k"
             bench.connection.execute(f"CREATE INDEX {table}_btree ON {table} ({columns})")
             if table == "int_mistaken":
                 bench.connection.execute(f"ALTER TABLE {table} ALTER k SET (n_distinct = {MISTAKEN})")
@@ -107,11 +117,12 @@ class Loose(Experiment):
         """(measurement, groups)"""
         others = {"int_unique": "DISTINCT int, each row another value",
                   "int_mistaken": f"the same, thought to be {MISTAKEN} values",
-                  "int_least": f"GROUP BY int with min(), {LEAST_GROUPS:,} values"}
+                  "int_least": f"GROUP BY int with min(), {LEAST_GROUPS:,} values",
+                  **{f"skip_{groups}": f"{SKIP_ROWS} rows, {groups:,} values left out" for groups in SKIP_GROUPS}}
         for table, kind, groups in self.tables:
-            sql = LEAST if table == "int_least" else DISTINCT
+            sql = LEAST if table == "int_least" else SKIP if table.startswith("skip_") else DISTINCT
             yield Grouping(table, others.get(table, f"DISTINCT {kind}, {groups:,} values"), sql=sql.format(table=table),
-                           table=table, loose=groups < self.rows), groups
+                           table=table, loose=groups * (1_000 if table.startswith("skip_") else 1) < self.rows), groups
 
 
 EXPERIMENT = Loose
