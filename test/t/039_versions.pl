@@ -558,6 +558,19 @@ sub find_out_replication
 	return;
 }
 
+# Do we plan skip scans?
+sub skips
+{
+	my $plan = sql(<<'SQL');
+CREATE TABLE skipped AS SELECT i % 3 AS a, i AS b FROM generate_series(1, 100000) i;
+CREATE INDEX ON skipped (a, b);
+VACUUM ANALYZE skipped;
+EXPLAIN SELECT * FROM skipped WHERE b = 7;
+DROP TABLE skipped;
+SQL
+	return $plan =~ /Learned Skip Scan/;
+}
+
 # ---- sentences that name versions ----
 
 # Parts of them, each with all versions that it names; and is what it says so on this server?  (undef: it cannot tell.)  Where
@@ -565,6 +578,7 @@ sub find_out_replication
 my $needs_preload = sub { $found{'models served'} eq 'yes' };
 my $has_option = sub { explain_option() eq 'yes' };
 my $in_auto_explain = sub { my $is = auto_explain(); return defined $is ? $is eq 'yes' : undef };
+my $skips = \&skips;
 my $full_by = sub { my $kinds = join(' ', grep { $replicated{"full $_"} eq 'yes' } 'served', 'hash', 'learned'); return $kinds eq $_[0] };
 my %sentences = (
 	'README.md' => {
@@ -588,7 +602,10 @@ my %sentences = (
 		'New clusters of the image load the library: from 17 on by `session_preload_libraries`' => sub { image_loads_by('session') },
 		'on 15 and 16 by `shared_preload_libraries`' => sub { image_loads_by('shared') },
 		'on 15 and 16 `shared_preload_libraries` in its own' => sub { $found{standby} eq 'no' } },
+	'doc/models.md' => { 'before PostgreSQL 18 the [skip scan]' => $skips },
+	'doc/settings.md' => { 'before PostgreSQL 18, [skip scans]' => $skips },
 	'doc/monitoring.md' => {
+		'makes servers before PostgreSQL 18 read all of the index' => $skips,
 		"| $no_memory | PostgreSQL 15 and 16" => $needs_preload,
 		'From PostgreSQL 17 on, `pg_stat_activity` names' => sub { $found{'README.md, waits by name in `pg_stat_activity`'} eq 'yes' },
 		'From PostgreSQL 18 on, `EXPLAIN` has an option' => $has_option,
