@@ -9,6 +9,7 @@ DECLARE
     with_loose record;
     without record;
 BEGIN
+SET compute_query_id = off;
     EXECUTE 'EXPLAIN (VERBOSE, FORMAT JSON) ' || query INTO plan;
     SELECT * INTO with_loose FROM both_answers(query);
     PERFORM set_config('learnedbtree.enable_loose_scan', 'off', true);
