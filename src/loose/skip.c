@@ -80,7 +80,7 @@ find_columns(Skip *skip)
 
 		if (free)
 		{
-			if (index->indexkeys[i] == 0 || ((Var *) expr)->vartype == NAMEOID)
+			if (index->indexkeys[i] == 0 || index->opcintype[i] == NAMEOID)
 				return false;	/* names are others in indexes */
 			add_column_to_pathtarget(skip->target, expr, 0);
 		}
@@ -287,6 +287,8 @@ consider(PlannerInfo *root, RelOptInfo *rel)
 		bms_num_members(root->all_baserels) != 1 || parse->commandType != CMD_SELECT ||
 		parse->rowMarks != NIL || root->rowMarks != NIL || !lbt_loose_plain_table(root, rel))
 		return;
+	if (lbt_planner_for_cursor(root))
+		return;					/* WHERE CURRENT OF, and FETCH BACKWARD */
 	foreach(lc, rel->reltarget->exprs)
 	{
 		if (!IsA(lfirst(lc), Var))

@@ -52,6 +52,10 @@ static ExecutorRun_hook_type next_run;
 
 static QueryDesc *running = NULL;	/* the innermost */
 
+/* The query that the planner was called for last, and is not done with. */
+static const Query *planning = NULL;
+static int	planning_options;
+
 static void
 describe_relation(DESCRIBE_PARAMETERS)
 {
@@ -84,8 +88,15 @@ upper_paths(PlannerInfo *root, UpperRelationKind step, RelOptInfo *input, RelOpt
 static PlannedStmt *
 plan(PLAN_PARAMETERS)
 {
-	PlannedStmt *stmt = next_planner(PLAN_ARGUMENTS);
+	const Query *outer = planning;
+	int			outer_options = planning_options;
+	PlannedStmt *stmt;
 
+	planning = parse;
+	planning_options = options;
+	stmt = next_planner(PLAN_ARGUMENTS);
+	planning = outer;
+	planning_options = outer_options;
 	lbt_statement.planned(stmt);
 	return stmt;
 }
@@ -106,10 +117,21 @@ lbt_executor_plan(void)
 	return running ? running->planstate : NULL;
 }
 
+bool
+lbt_planner_for_cursor(const PlannerInfo *root)
+{
+	while (root->parent_root != NULL)
+		root = root->parent_root;
+
+	/* Another query, if one within this one has failed. */
+	return root->parse != planning || (planning_options & CURSOR_OPT_FAST_PLAN) != 0;
+}
+
 void
 lbt_executor_forget(void)
 {
 	running = NULL;
+	planning = NULL;
 }
 
 void

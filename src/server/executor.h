@@ -41,6 +41,9 @@ extern LbtStatementCallbacks lbt_statement;
 /* The plan being executed, the innermost query's; NULL if not known. */
 extern PlanState *lbt_executor_plan(void);
 
+/* Is it a cursor's query that is being planned?  True if not known. */
+extern bool lbt_planner_for_cursor(const PlannerInfo *root);
+
 /* A transaction or subtransaction has aborted, and with it its statements. */
 extern void lbt_executor_forget(void);
 

@@ -137,6 +137,25 @@ FETCH BACKWARD 2 FROM d;
 MOVE FORWARD ALL FROM d;
 COMMIT;
 
+-- Cursors are left to the server: WHERE CURRENT OF, and backwards without SCROLL
+BEGIN;
+DECLARE c CURSOR FOR SELECT * FROM l WHERE b = 7;
+MOVE 2 FROM c;
+MOVE BACKWARD 1 FROM c;
+UPDATE l SET g = 'group 9' WHERE CURRENT OF c;
+SELECT count(*) FROM l WHERE b = 7 AND g = 'group 9';
+ROLLBACK;
+
+-- A name is shorter in the index, and so is a domain over it
+CREATE DOMAIN label AS name;
+CREATE TABLE named (a label, b int);
+INSERT INTO named SELECT 'name ' || i % 3, mix(i) % 500 FROM generate_series(1, 20000) i;
+CREATE INDEX named_a_b ON named USING :am (a, b);
+VACUUM ANALYZE named;
+SELECT skip('SELECT * FROM named WHERE b = 7', false);
+DROP TABLE named;
+DROP DOMAIN label;
+
 -- Many more values than the planner thinks: its own plan gives all rows.  So it is with values that take much memory.
 CREATE TABLE many (a int, b int, s text COLLATE "C");
 INSERT INTO many SELECT nullif(mix(i) % 5000, 3), mix(i + 1) % 1000, repeat('x', 700) || mix(i + 2) % 100 FROM generate_series(1, 40000) i;
