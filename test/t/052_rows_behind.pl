@@ -57,6 +57,7 @@ sub cold
 sub asked
 {
 	my ($name) = @_;
+	wait_for_counts($node);
 	return $node->safe_psql('postgres', "SELECT coalesce(sum(prefetched), 0) FROM learnedbtree_stat WHERE indexrelname = '$name'");
 }
 

@@ -31,8 +31,7 @@ sub asked
 	$node->restart;
 	$node->safe_psql('postgres', join(';', (map { "SELECT learnedbtree_train('$_')" } @indexes), 'SELECT learnedbtree_stat_reset()'));
 	my ($rc, $out, $err) = $node->psql('postgres', join(';', 'BEGIN', @statements, 'ROLLBACK'));
-	# The session may end, and tell what it has counted, after its client.
-	$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()});
+	wait_for_counts($node);
 	my $asked = $node->safe_psql('postgres', join(' UNION ALL ', map { "SELECT '$_', prefetched, rows_prefetched FROM learnedbtree_stat_get('$_'::regclass)" } @indexes));
 	nothing_pinned($node);
 	my %asked = map { (split /\|/)[0] => [ (split /\|/)[ 1, 2 ] ] } split /\n/, $asked;
