@@ -205,8 +205,7 @@ add_copies(LbtRowsBehind *behind, LbtIndex *index, Rows *rows)
 			Datum		key[INDEX_MAX_KEYS];
 			bool		isnull[INDEX_MAX_KEYS];
 
-			known = MemoryContextMemAllocated(econtext->ecxt_per_tuple_memory, false) <=
-				LBT_MAX_KEY_MEMORY;
+			known = !lbt_keys_are_dear(econtext->ecxt_per_tuple_memory);
 			if (!known)
 				break;
 			ExecStoreHeapTuple(behind->copy[i], behind->slot, false);

@@ -221,13 +221,6 @@ evaluate_keys(const LbtInner *inner, ExprContext *econtext, int row)
 	return true;
 }
 
-/* Have the keys computed so far taken much memory? */
-static inline bool
-is_dear(const ExprContext *econtext)
-{
-	return MemoryContextMemAllocated(econtext->ecxt_per_tuple_memory, false) > LBT_MAX_KEY_MEMORY;
-}
-
 /*
  * The same for all rows.  A key that fails (1 / x) is not known: the inner
  * scan will raise the error, if it comes to that row.  Nor are those of the
@@ -239,11 +232,11 @@ evaluate_rows(const LbtInner *inner, ExprContext *econtext, const LbtRowBatch *r
 	volatile int row = 0;
 
 	memset(known, false, rows->n * sizeof(bool));
-	while (row < rows->n && !is_dear(econtext))
+	while (row < rows->n && !lbt_keys_are_dear(econtext->ecxt_per_tuple_memory))
 	{
 		LBT_GUARD_BEGIN_SILENTLY();
 		{
-			for (; row < rows->n && !is_dear(econtext); row++)
+			for (; row < rows->n && !lbt_keys_are_dear(econtext->ecxt_per_tuple_memory); row++)
 			{
 				econtext->ecxt_scantuple = rows->slot[row];
 				known[row] = evaluate_keys(inner, econtext, row);

@@ -22,6 +22,7 @@
 #include "catalog/pg_type.h"
 #include "model/keycode.h"
 #include "server/btree.h"
+#include "utils/memutils.h"
 #include "utils/rel.h"
 
 /* How a column's values are ordered and, with their length, stored. */
@@ -173,8 +174,13 @@ lbt_ordered(const LbtKeyColumn *column, Datum value)
  */
 #define LBT_MAX_KEY_FUNCTIONS 4
 
-/* Computing keys may take so many bytes: then do without the other rows'. */
-#define LBT_MAX_KEY_MEMORY ((Size) 1024 * 1024)
+/* Computing keys may take a MB of this context: then do without the others. */
+static inline bool
+lbt_keys_are_dear(MemoryContext context)
+{
+	return MemoryContextMemAllocated(context, false) > (Size) 1024 * 1024;
+}
+
 extern bool lbt_key_fits(Node *node, int *functions);
 
 /*

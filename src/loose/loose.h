@@ -29,6 +29,7 @@
 
 #include "nodes/extensible.h"
 #include "optimizer/optimizer.h"
+#include "utils/datum.h"
 
 #define LBT_LOOSE_NAME "Learned Loose Scan"
 
@@ -59,6 +60,9 @@ typedef enum LbtLooseFact
 /* What it costs to find a leaf, and an item on it, in the planner's units. */
 #define LBT_LOOSE_SEEK_COST (70.0 * cpu_operator_cost)
 
+/* A scan of ours is taken if it costs less than this share of another path. */
+#define LBT_LOOSE_CHEAPER 0.75
+
 /* paths.c: in _PG_init. */
 extern void lbt_loose_init(void);
 
@@ -77,6 +81,14 @@ extern bool lbt_loose_conditions(const IndexOptInfo *index, List **conditions, B
 
 /* Has the index all columns that are wanted, and in its conditions? */
 extern bool lbt_loose_index_only(const IndexOptInfo *index, const PathTarget *target);
+
+/*
+ * Put a path first in the list, with this one, which is there already or is
+ * not (at is NULL), for its last input.  Later steps of the planner free paths
+ * of the list: put another node in that one's place.
+ */
+extern void lbt_loose_add_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, Path *whole,
+							   ListCell *at);
 
 /* Makes the plan node of a path. */
 extern const CustomPathMethods lbt_loose_path_methods;
@@ -115,6 +127,14 @@ extern void lbt_skip_init(void);
 extern const CustomScanMethods lbt_skip_methods;
 
 /* ---- both nodes ---- */
+
+/* Copy a value of a type of this length: one of variable length in full. */
+static inline Datum
+lbt_loose_copy(Datum value, bool byval, int16 length)
+{
+	return length == -1 ? PointerGetDatum(PG_DETOAST_DATUM_COPY(value)) :
+		datumCopy(value, byval, length);
+}
 
 /*
  * Take the probe's keys over.  What their values are computed from is ours to

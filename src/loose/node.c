@@ -37,7 +37,6 @@
 #include "miscadmin.h"
 #include "registry/settings.h"
 #include "server/btree.h"
-#include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
@@ -150,11 +149,7 @@ typedef struct LooseScan
 static Datum
 copy_value(const Column *column, Datum value)
 {
-	if (column->byval)
-		return value;
-	if (column->length == -1)
-		return PointerGetDatum(PG_DETOAST_DATUM_COPY(value));
-	return datumCopy(value, false, column->length);
+	return lbt_loose_copy(value, column->byval, column->length);
 }
 
 /* Copy a row's columns up to this one. */
@@ -493,24 +488,33 @@ next_group(LooseScan *node)
 
 /* ---- extremes ---- */
 
-/* Fill these columns in, from the row that has an extreme, or is NULL. */
+/* Fill a column in, from the row that has an extreme, or is NULL. */
 static void
-put_extremes(TupleTableSlot *out, const List *places, TupleTableSlot *row)
+put_column(TupleTableSlot *out, int i, TupleTableSlot *row)
 {
+	Form_pg_attribute att = TupleDescAttr(out->tts_tupleDescriptor, i);
+	Datum		value = (Datum) 0;
+	bool		isnull = true;
+
+	if (row != NULL)
+		value = slot_getattr(row, i + 1, &isnull);
+	out->tts_isnull[i] = isnull;
+	out->tts_values[i] = isnull ? (Datum) 0 : datumCopy(value, att->attbyval, att->attlen);
+}
+
+/* Seek an extreme that is not NULL of the last group, for these columns. */
+static void
+seek_extreme(LooseScan *node, const List *places, bool backward)
+{
+	Range		group = {.column = node->last_free,.test = EQUAL};
+	TupleTableSlot *row = seek(node, group, INDEX_MAX_KEYS, true, backward);
+	MemoryContext old = MemoryContextSwitchTo(node->row_context);
 	ListCell   *lc;
 
 	foreach(lc, places)
-	{
-		int			i = lfirst_int(lc) - 1;
-		Form_pg_attribute att = TupleDescAttr(out->tts_tupleDescriptor, i);
-		Datum		value = (Datum) 0;
-		bool		isnull = true;
-
-		if (row != NULL)
-			value = slot_getattr(row, i + 1, &isnull);
-		out->tts_isnull[i] = isnull;
-		out->tts_values[i] = isnull ? (Datum) 0 : datumCopy(value, att->attbyval, att->attlen);
-	}
+		put_column(node->css.ss.ss_ScanTupleSlot, lfirst_int(lc) - 1, row);
+	MemoryContextSwitchTo(old);
+	node->open = false;
 }
 
 /*
@@ -521,36 +525,21 @@ static TupleTableSlot *
 with_extremes(LooseScan *node, TupleTableSlot *row)
 {
 	TupleTableSlot *out = node->css.ss.ss_ScanTupleSlot;
-	Range		group = {.column = node->last_free,.test = EQUAL};
 	bool		null_first = false;
 	MemoryContext old;
-	List	   *all = NIL;
 
 	ExecClearTuple(out);
 	MemoryContextReset(node->row_context);
 	old = MemoryContextSwitchTo(node->row_context);
-	for (int i = 1; i <= out->tts_tupleDescriptor->natts; i++)
-		all = lappend_int(all, i);
-	put_extremes(out, all, row);
+	for (int i = 0; i < out->tts_tupleDescriptor->natts; i++)
+		put_column(out, i, row);
 	MemoryContextSwitchTo(old);
 	if (node->first != NIL)
 		null_first = out->tts_isnull[linitial_int(node->first) - 1];
 	if (null_first && node->column[node->ncolumns].nulls_first)
-	{
-		row = seek(node, group, INDEX_MAX_KEYS, true, false);
-		node->open = false;
-		old = MemoryContextSwitchTo(node->row_context);
-		put_extremes(out, node->first, row);
-		MemoryContextSwitchTo(old);
-	}
+		seek_extreme(node, node->first, false);
 	if (node->last != NIL)
-	{
-		row = seek(node, group, INDEX_MAX_KEYS, true, true);
-		node->open = false;
-		old = MemoryContextSwitchTo(node->row_context);
-		put_extremes(out, node->last, row);
-		MemoryContextSwitchTo(old);
-	}
+		seek_extreme(node, node->last, true);
 	return ExecStoreVirtualTuple(out);
 }
 

@@ -27,9 +27,6 @@
 #include "utils/selfuncs.h"
 #include "utils/syscache.h"
 
-/* A loose scan is taken if it costs less than this share of another path. */
-#define CLEARLY_CHEAPER 0.75
-
 /* A step of the query, and an index that may serve it. */
 typedef struct Loose
 {
@@ -445,10 +442,16 @@ const		CustomPathMethods lbt_loose_path_methods = {
 	.PlanCustomPath = lbt_loose_plan
 };
 
-/*
- * Add a path with this one, of the output's list, for its second input.  Later
- * steps of the planner free paths of that list: put another node there.
- */
+void
+lbt_loose_add_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, Path *whole, ListCell *at)
+{
+	path->custom_paths = lappend(path->custom_paths, whole);
+	if (at != NULL)
+		lfirst(at) = create_projection_path(root, rel, whole, whole->pathtarget);
+	rel->pathlist = lcons(path, rel->pathlist);
+}
+
+/* Add a path with this one, of the output's list, for its second input. */
 static void
 add_loose(Loose *loose, ListCell *at)
 {
@@ -456,7 +459,7 @@ add_loose(Loose *loose, ListCell *at)
 	CustomPath *path;
 
 	estimate(loose, whole);
-	if (loose->probe->path.startup_cost + loose->cost > whole->total_cost * CLEARLY_CHEAPER)
+	if (loose->probe->path.startup_cost + loose->cost > whole->total_cost * LBT_LOOSE_CHEAPER)
 		return;
 	path = makeNode(CustomPath);
 	path->path.pathtype = T_CustomScan;
@@ -467,11 +470,10 @@ add_loose(Loose *loose, ListCell *at)
 	path->path.total_cost = path->path.startup_cost + loose->cost;
 	if (pathkeys_contained_in(whole->pathkeys, loose->pathkeys))
 		path->path.pathkeys = whole->pathkeys;
-	path->custom_paths = list_make2(loose->probe, whole);
+	path->custom_paths = list_make1(loose->probe);
 	path->custom_private = list_make3(loose->columns, loose->first, loose->last);
 	path->methods = &lbt_loose_path_methods;
-	lfirst(at) = create_projection_path(loose->root, loose->output, whole, whole->pathtarget);
-	loose->output->pathlist = lcons(path, loose->output->pathlist);
+	lbt_loose_add_path(loose->root, loose->output, path, whole, at);
 }
 
 /* The cheapest path that has this order; NULL if none has. */

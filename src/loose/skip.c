@@ -40,10 +40,9 @@
 #include "utils/selfuncs.h"
 
 /*
- * A skip scan is taken if it costs less than this share of another path, and
- * would with so many times as many rows: once it gives rows, it cannot switch.
+ * A skip scan must be as cheap with so many times as many rows as thought:
+ * once it gives rows, it cannot switch over.
  */
-#define CLEARLY_CHEAPER 0.75
 #define MISJUDGED 10.0
 
 /* A table, and an index that may serve its conditions. */
@@ -235,7 +234,7 @@ consider_index(Skip *skip, const Path *whole)
 	path->path.startup_cost = skip->values->path.total_cost;
 	path->path.total_cost = path->path.startup_cost + skip->rows->path.total_cost;
 	return path->path.startup_cost + rows_cost(skip, MISJUDGED * skip->rel->rows) <=
-		whole->total_cost * CLEARLY_CHEAPER ? path : NULL;
+		whole->total_cost * LBT_LOOSE_CHEAPER ? path : NULL;
 }
 
 /*
@@ -308,14 +307,8 @@ consider(PlannerInfo *root, RelOptInfo *rel)
 		if (path != NULL && (best == NULL || path->path.total_cost < best->path.total_cost))
 			best = path;
 	}
-	if (best == NULL)
-		return;
-
-	/* Later steps of the planner free paths of the list: see add_loose(). */
-	best->custom_paths = lappend(best->custom_paths, whole);
-	if (at != NULL)
-		lfirst(at) = create_projection_path(root, rel, whole, whole->pathtarget);
-	rel->pathlist = lcons(best, rel->pathlist);
+	if (best != NULL)
+		lbt_loose_add_path(root, rel, best, whole, at);
 }
 
 void

@@ -12,7 +12,6 @@
 #include "executor/nodeIndexscan.h"
 #include "miscadmin.h"
 #include "server/compat.h"
-#include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -98,9 +97,7 @@ copy_row(TupleTableSlot *row)
 
 		copy[i].value = slot_getattr(row, i + 1, &copy[i].isnull);
 		if (!copy[i].isnull)
-			copy[i].value = att->attlen == -1 ?
-				PointerGetDatum(PG_DETOAST_DATUM_COPY(copy[i].value)) :
-				datumCopy(copy[i].value, att->attbyval, att->attlen);
+			copy[i].value = lbt_loose_copy(copy[i].value, att->attbyval, att->attlen);
 	}
 	return copy;
 }
