@@ -9,6 +9,7 @@ use lib $FindBin::RealBin;
 use LearnedBtree;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Serving;
 use Test::More;
 
 my $node = new_small_node('behind');
@@ -57,7 +58,7 @@ sub cold
 sub asked
 {
 	my ($name) = @_;
-	wait_for_counts($node);
+	others_have_ended($node, 'postgres', '');
 	return $node->safe_psql('postgres', "SELECT coalesce(sum(prefetched), 0) FROM learnedbtree_stat WHERE indexrelname = '$name'");
 }
 

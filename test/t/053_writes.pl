@@ -9,6 +9,7 @@ use lib $FindBin::RealBin;
 use LearnedBtree;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Serving;
 use Test::More;
 
 my $node = new_small_node('writes');
@@ -31,7 +32,7 @@ sub asked
 	$node->restart;
 	$node->safe_psql('postgres', join(';', (map { "SELECT learnedbtree_train('$_')" } @indexes), 'SELECT learnedbtree_stat_reset()'));
 	my ($rc, $out, $err) = $node->psql('postgres', join(';', 'BEGIN', @statements, 'ROLLBACK'));
-	wait_for_counts($node);
+	others_have_ended($node, 'postgres', '');
 	my $asked = $node->safe_psql('postgres', join(' UNION ALL ', map { "SELECT '$_', prefetched, rows_prefetched FROM learnedbtree_stat_get('$_'::regclass)" } @indexes));
 	nothing_pinned($node);
 	my %asked = map { (split /\|/)[0] => [ (split /\|/)[ 1, 2 ] ] } split /\n/, $asked;

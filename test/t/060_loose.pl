@@ -8,6 +8,7 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
+use Draw;
 use LearnedBtree;
 use Loose;
 use Oracle;
@@ -111,7 +112,7 @@ sub note_plan
 
 foreach my $round (1 .. $rounds)
 {
-	start_loose($seed + 1000 * $round);
+	start_drawing($seed + 1000 * $round);
 	my @tables = map { loose_table($_ % 4 == 3 ? 9000 : $_ % 4 ? 5000 : 1200) } 1 .. $tables;
 	my $made = "SELECT setval('ids', 1), setseed(0.25);\n";
 	foreach my $table (@tables)

@@ -4,6 +4,7 @@ package Joins;
 use strict;
 use warnings;
 
+use Draw;
 use Exporter 'import';
 
 our @EXPORT = qw(make_join_tables random_joins);
@@ -62,19 +63,6 @@ SQL
 }
 
 # ---- random queries ----
-
-my $state;
-
-# A number below the limit.
-sub draw
-{
-	my ($limit) = @_;
-	$state = ($state * 1103515245 + 12345) & 0x7fffffff;
-	return ($state >> 8) % $limit;
-}
-
-sub one_of { return $_[ draw(scalar @_) ] }
-sub chance { return draw(100) < $_[0] }
 
 my $aliases;
 
@@ -338,7 +326,7 @@ sub random_joins
 {
 	my ($seed, $of_each) = @_;
 	my @asked;
-	$state = $seed;
+	start_drawing($seed);
 	foreach my $shape (sort keys %queries, sort keys %scripts)
 	{
 		foreach (1 .. $of_each)

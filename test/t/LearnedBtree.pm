@@ -9,7 +9,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(private_install needs_preload configure_node new_node new_small_node wait_for_counts nothing_pinned model_state stat_of leaf_of wait_until amcheck_sql check_sql dump_and_restore make_scans_that_fail);
+our @EXPORT = qw(private_install needs_preload configure_node new_node new_small_node nothing_pinned model_state stat_of leaf_of wait_until amcheck_sql check_sql dump_and_restore make_scans_that_fail);
 
 # Below 17 models need memory that only preloaded modules can have.
 sub needs_preload
@@ -79,13 +79,6 @@ sub new_small_node
 		  . "session_preload_libraries = 'learnedbtree'\nlearnedbtree.min_leaves = 0\nlearnedbtree.btree_indexes = 'all'\nmax_connections = 10\n");
 	$node->psql('postgres', 'CREATE EXTENSION pg_buffercache');
 	return $node;
-}
-
-# Wait until sessions have ended, and told what they counted, which may be after their clients.
-sub wait_for_counts
-{
-	my ($node) = @_;
-	return $node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()});
 }
 
 # No buffer is pinned, as far as the server can tell.

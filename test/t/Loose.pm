@@ -13,24 +13,12 @@ package Loose;
 use strict;
 use warnings;
 
+use Draw;
 use Exporter 'import';
 
-our @EXPORT = qw(loose_types loose_table loose_question normal_rows start_loose);
+our @EXPORT = qw(loose_types loose_table loose_question normal_rows);
 
-my $state;
 my $names;
-
-sub start_loose { $state = $_[0]; return }
-
-sub draw
-{
-	my ($limit) = @_;
-	$state = ($state * 1103515245 + 12345) & 0x7fffffff;
-	return ($state >> 8) % $limit;
-}
-
-sub one_of { return $_[ draw(scalar @_) ] }
-sub chance { return draw(100) < $_[0] }
 
 sub shuffled
 {

@@ -10,7 +10,7 @@ use LearnedBtree;
 use PostgreSQL::Test::Cluster;
 use Time::HiRes qw(sleep);
 
-our @EXPORT = qw(configure_serving configure_loops learned_settings serving_node serve name_in name_out naming uses asked served_in predicted_in amcheck_all);
+our @EXPORT = qw(others_have_ended configure_serving configure_loops learned_settings serving_node serve name_in name_out naming uses asked served_in predicted_in amcheck_all);
 
 # Settings for a node that is initialized but not started.
 sub configure_serving
