@@ -38,7 +38,7 @@ named_server = $(if $(findstring file,$(origin PG_CONFIG)),,--pg-config "$(PG_CO
 
 # ---- targets for developers and users; none of them needs root where everything is installed ----
 
-.PHONY: check-layers check-later check-fast test indent demo site bench-deps
+.PHONY: check-layers check-later check-fast test indent demo site dist bench-deps
 
 # Rooms include themselves and lower ones only, and no files each other in a circle.
 check-layers:
@@ -67,6 +67,10 @@ demo:
 # The documentation as a site, in site/, with all links checked.
 site:
 	@doc/build
+
+# The archive for PGXN, with the addresses in its META.json: make dist REPOSITORY=https://... [BUGTRACKER=https://...]
+dist:
+	@ci/dist "$(REPOSITORY)" $(if $(BUGTRACKER),"$(BUGTRACKER)")
 
 # The harness's Python packages, in a virtual environment of their own.
 bench-deps: bench/.venv/.complete
