@@ -68,16 +68,15 @@ null_key(ScanKey key, int column, bool is_null)
 
 /* Prepare the keys of a column of the groups', or of an extreme's. */
 static void
-open_column(LbtSeekKeys *seek, int at, int place, TupleDesc rows, ScanDirection direction)
+open_column(LbtSeekKeys *seek, int at, int place, TupleDesc rows)
 {
 	LbtSeekColumn *column = &seek->column[at];
 	int			options = seek->index->rd_indoption[at];
-	bool		backward = ScanDirectionIsBackward(direction);
 	Form_pg_attribute att;
 
 	column->place = place;
-	column->descends = ((options & INDOPTION_DESC) != 0) != backward;
-	column->nulls_first = ((options & INDOPTION_NULLS_FIRST) != 0) != backward;
+	column->descends = ((options & INDOPTION_DESC) != 0) != seek->backward;
+	column->nulls_first = ((options & INDOPTION_NULLS_FIRST) != 0) != seek->backward;
 	if (place == 0)
 		return;
 	att = TupleDescAttr(rows, place - 1);
@@ -132,12 +131,13 @@ lbt_seek_open(LbtSeekKeys *seek, PlanState *scan, const List *places, TupleDesc 
 		direction = castNode(IndexOnlyScan, scan->plan)->indexorderdir;
 		TAKE_OVER(seek, (IndexOnlyScanState *) scan, ioss, more);
 	}
+	seek->backward = ScanDirectionIsBackward(direction);
 	seek->ncolumns = list_length(places);
 	seek->column = palloc0(sizeof(LbtSeekColumn) * (seek->ncolumns + 1));
 	foreach(lc, places)
-		open_column(seek, foreach_current_index(lc), lfirst_int(lc), rows, direction);
+		open_column(seek, foreach_current_index(lc), lfirst_int(lc), rows);
 	if (seek->ncolumns < seek->index->rd_index->indnkeyatts)
-		open_column(seek, seek->ncolumns, 0, rows, direction);
+		open_column(seek, seek->ncolumns, 0, rows);
 	for (int i = 0; i < 2; i++)
 		seek->context[i] = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree seek keys",
 												 ALLOCSET_SMALL_SIZES);

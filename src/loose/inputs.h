@@ -57,6 +57,7 @@ typedef struct LbtSeekKeys
 	Relation	index;
 	IndexScanDesc *scan;		/* NULL there: it has not begun */
 	int			ncolumns;
+	bool		backward;		/* it goes so through the index */
 	int			last_free;		/* the last column that is not fixed */
 	LbtSeekColumn *column;		/* one more than ncolumns, if there is one */
 	int			nconditions;

@@ -116,6 +116,18 @@ extern const LbtNodeKind lbt_loose_node;
 extern void lbt_loose_set_limit(PlanState *node, double limit);
 extern bool lbt_loose_gave_up(PlanState *node);
 
+/* leaves.c: of an open index, in the current memory context; at a rescan */
+typedef struct LbtGroupLeaves LbtGroupLeaves;
+extern LbtGroupLeaves *lbt_leaves_open(Relation index, int ncolumns, bool forward);
+extern void lbt_leaves_reset(LbtGroupLeaves *leaves);
+
+/*
+ * A seek of the next group comes: ask for the leaves of this one and of some
+ * behind it, if blocks are missing.  Call the other one when it has landed.
+ */
+extern void lbt_leaves_before(LbtGroupLeaves *leaves);
+extern void lbt_leaves_after(LbtGroupLeaves *leaves, bool missed);
+
 /* ---- skip scans ---- */
 
 /* The plan node's custom_plans; custom_private has LBT_LOOSE_COLUMNS only. */

@@ -60,6 +60,7 @@ typedef struct LooseScan
 	PlanState  *probe;
 	PlanState  *whole;
 	LbtSeekKeys keys;			/* the probe's */
+	LbtGroupLeaves *leaves;		/* of groups to come */
 	const List *first;			/* places of extremes: LBT_LOOSE_FIRST */
 	const List *last;
 	MemoryContext row_context;	/* of a row with extremes */
@@ -176,6 +177,20 @@ seek(LooseScan *node, LbtRange range, int up_to, bool extreme, bool backward)
 	return TupIsNull(row) ? NULL : row;
 }
 
+/* The same for the range, with its leaf asked for if it is not the first. */
+static TupleTableSlot *
+seek_range(LooseScan *node, int up_to)
+{
+	int64		reads = pgBufferUsage.shared_blks_read;
+	TupleTableSlot *row;
+
+	if (node->any)
+		lbt_leaves_before(node->leaves);
+	row = seek(node, node->range, up_to, false, false);
+	lbt_leaves_after(node->leaves, pgBufferUsage.shared_blks_read != reads);
+	return row;
+}
+
 /* Is there a condition on a column behind this one? */
 static inline bool
 is_condition_behind(const LooseScan *node, int column)
@@ -273,7 +288,7 @@ search(LooseScan *node)
 		bool		behind = is_condition_behind(node, column);
 
 		CHECK_FOR_INTERRUPTS();
-		row = seek(node, node->range, behind ? column : INDEX_MAX_KEYS, false, false);
+		row = seek_range(node, behind ? column : INDEX_MAX_KEYS);
 		if (row == NULL)
 		{
 			node->range = lbt_range_after(&node->keys, node->range, node->at);
@@ -444,8 +459,11 @@ begin(CustomScanState *css, EState *estate, int eflags)
 						  SWITCH_SHARE * node->whole->plan->total_cost);
 	}
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
+	{
 		lbt_seek_open(&node->keys, node->probe, list_nth(plan->custom_private, LBT_LOOSE_COLUMNS),
 					  node->probe->ps_ResultTupleDesc, node->first != NIL || node->last != NIL);
+		node->leaves = lbt_leaves_open(node->keys.index, node->keys.ncolumns, !node->keys.backward);
+	}
 	node->row_context = make_context();
 	node->group.context = make_context();
 	node->tried.context = make_context();
@@ -462,6 +480,8 @@ rescan(CustomScanState *css)
 
 	/* The probe is rescanned before it is read again. */
 	lbt_inputs_changed(css);
+	if (node->started)
+		lbt_leaves_reset(node->leaves);
 	if (node->switched && node->whole != NULL)
 		ExecReScan(node->whole);
 	node->started = node->open = node->ended = node->switched = node->any = false;
