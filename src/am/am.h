@@ -30,6 +30,16 @@ lbt_scans(Relation index)
 	return index->rd_indam->amrescan == lbt_rescan;
 }
 
+/* The view of an open index, if our plan nodes may look up in it; or NULL. */
+static inline LbtIndex *
+lbt_learned_view(Relation index)
+{
+	LbtIndex   *view = lbt_scans(index) && !RelationUsesLocalBuffers(index) ?
+		lbt_index_get(index) : NULL;
+
+	return view != NULL && view->serving.learned ? view : NULL;
+}
+
 /*
  * Of such a scan, until the next rescan, few rows will be wanted: copy as many
  * entries of its first leaf.  If they turn out not to be enough, the scan

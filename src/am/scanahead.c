@@ -82,14 +82,6 @@ lbt_ahead_stop(LbtScan *so)
 
 /* ---- the stream ---- */
 
-/* Is the view up to date and still that of the model with this generation? */
-static inline bool
-same_model(LbtIndex *index, uint64 generation)
-{
-	return index->generation == generation && index->state == LBT_READY &&
-		pg_atomic_read_u64(&lbt_control->generation) == generation;
-}
-
 /* Find the probe's slots behind those of the probe before. */
 static void
 find_slots(LbtAhead *ahead)
@@ -116,7 +108,7 @@ next_needed_leaf(void *state, BlockNumber *block)
 	LbtAhead   *ahead = state;
 	int64		step = ahead->forward ? 1 : -1;
 
-	if (!same_model(ahead->so->index, ahead->generation))
+	if (!lbt_same_model(ahead->so->index, ahead->generation))
 		return false;
 	for (int i = 0; i < MAX_SAME_LEAF; i++)
 	{
@@ -161,7 +153,7 @@ have_stream(LbtAhead *ahead, bool forward)
 	if (ahead == NULL || ahead->stream == NULL)
 		return false;
 	if (ahead->forward != forward || !lbt_enable_prefetch ||
-		!same_model(ahead->so->index, ahead->generation))
+		!lbt_same_model(ahead->so->index, ahead->generation))
 		lbt_stream_end(&ahead->stream);
 	return ahead->stream != NULL;
 }
@@ -253,7 +245,7 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 	}
 	if (!walk->for_rows)
 		lbt_index_update(index);
-	if (!same_model(index, index->generation))
+	if (!lbt_same_model(index, index->generation))
 		return false;
 	ahead = get_ahead(so);
 	predicted = &ahead->predicted[walk->for_rows];
@@ -271,7 +263,7 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 		}
 		at = 0;
 		if (lbt_enable_prefetch && !have_stream(ahead, forward) &&
-			will_miss_leaves(scan, so, batch) && same_model(index, batch->target[0].generation))
+			will_miss_leaves(scan, so, batch) && lbt_same_model(index, batch->target[0].generation))
 		{
 			lbt_probe_go(so, &walk->probe, number);
 			begin_leaves(scan, so, walk, -1, forward);
@@ -304,7 +296,7 @@ slot_of_sibling(LbtIndex *index, LbtWalk *walk, BlockNumber block, bool forward)
 {
 	int64		slot;
 
-	if (!same_model(index, index->generation))
+	if (!lbt_same_model(index, index->generation))
 		return -1;
 	slot = find_block(&index->model, block, walk->slot, SLOT_WINDOW, forward ? 1 : -1);
 	if (slot < 0 && walk->searched != index->generation)
@@ -331,7 +323,7 @@ lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, BlockNumber bl
 	/* After one step a scan may have come to its end. */
 	if (++walk->steps > 1 && slot >= 0 && !have_stream(so->ahead, forward) &&
 		!lbt_slot_cached(scan->indexRelation, index, (uint32) slot) &&
-		same_model(index, index->generation))
+		lbt_same_model(index, index->generation))
 		begin_leaves(scan, so, walk, slot, forward);
 	if (have_stream(so->ahead, forward) && slot >= 0)
 		(void) reach_slot(so->ahead, (uint32) slot);

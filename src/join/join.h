@@ -18,10 +18,7 @@
 
 #include "postgres.h"
 
-#include "nodes/extensible.h"
-#include "nodes/plannodes.h"
-
-#define LBT_LOOKAHEAD_NAME "Learned Look-Ahead"
+#include "server/executor.h"
 
 /*
  * A plan node's custom_private holds two lists: for each index, one of OIDs,
@@ -57,6 +54,6 @@ extern void lbt_place_for_write(ModifyTable *modify, const List *rtable, int *la
  * its input, so that EXPLAIN finds their names below.
  */
 extern void lbt_place_node(Plan **input, List *keys, List *facts, List *used, int id);
-extern const CustomScanMethods lbt_lookahead_methods;
+extern const LbtNodeKind lbt_lookahead_node;
 
 #endif							/* LBT_JOIN_H */

@@ -427,27 +427,12 @@ explain(CustomScanState *css, List *ancestors, ExplainState *es)
 }
 
 /* Rows come by functions of their own: see above. */
-static const CustomExecMethods exec_methods = {
-	.CustomName = LBT_LOOKAHEAD_NAME,
-	.BeginCustomScan = begin,
-	.EndCustomScan = end_lookahead,
-	.ReScanCustomScan = rescan,
-	.ExplainCustomScan = explain
-};
-
-static Node *
-create_state(CustomScan *plan)
-{
-	Lookahead  *node = (Lookahead *) newNode(sizeof(Lookahead), T_CustomScanState);
-
-	node->css.methods = &exec_methods;
-	return (Node *) node;
-}
-
-const CustomScanMethods lbt_lookahead_methods = {
-	.CustomName = LBT_LOOKAHEAD_NAME,
-	.CreateCustomScanState = create_state
-};
+const LbtNodeKind lbt_lookahead_node =
+LBT_NODE_KIND("Learned Look-Ahead", Lookahead,
+			  .BeginCustomScan = begin,
+			  .EndCustomScan = end_lookahead,
+			  .ReScanCustomScan = rescan,
+			  .ExplainCustomScan = explain);
 
 /* ---- the plan node ---- */
 
@@ -490,6 +475,6 @@ lbt_place_node(Plan **input, List *keys, List *facts, List *used, int id)
 	scan->custom_scan_tlist = columns_of(outer->targetlist, OUTER_VAR);
 	scan->custom_exprs = keys;
 	scan->custom_private = list_make2(facts, used);
-	scan->methods = &lbt_lookahead_methods;
+	scan->methods = &lbt_lookahead_node.plan;
 	*input = node;
 }

@@ -184,7 +184,7 @@ find_lookup(const Plan *inner, const List **conditions)
 				inner = ((const SubqueryScan *) inner)->subplan;
 				break;
 			case T_CustomScan:
-				if (((const CustomScan *) inner)->methods != &lbt_lookahead_methods)
+				if (((const CustomScan *) inner)->methods != &lbt_lookahead_node.plan)
 					return NIL;
 				inner = inner->lefttree;
 				break;
@@ -304,18 +304,17 @@ find_keys(const NestLoop *loop, const Walk *walk, List **facts)
 	*facts = find_lookup(innerPlan(loop), &conditions);
 	if (*facts == NIL || !RelationIsValid(index = RelationIdGetRelation(linitial_oid(*facts))))
 		return NIL;
-	if (lbt_scans(index) && !RelationUsesLocalBuffers(index) &&
-		(view = lbt_index_get(index))->serving.learned)
-		for (int column = 0; column < view->keyspec.ncolumns; column++)
-		{
-			Oid			type;
-			Node	   *value = equal_to(index, column, conditions, &key, &type);
+	view = lbt_learned_view(index);
+	for (int column = 0; view != NULL && column < view->keyspec.ncolumns; column++)
+	{
+		Oid			type;
+		Node	   *value = equal_to(index, column, conditions, &key, &type);
 
-			if (value == NULL || !lbt_keyspec_takes(&view->keyspec.column[column], type))
-				break;
-			keys = lappend(keys, value);
-			*facts = lappend_oid(*facts, type);
-		}
+		if (value == NULL || !lbt_keyspec_takes(&view->keyspec.column[column], type))
+			break;
+		keys = lappend(keys, value);
+		*facts = lappend_oid(*facts, type);
+	}
 	RelationClose(index);
 	return key.varies ? keys : NIL;
 }
@@ -426,6 +425,6 @@ planned(PlannedStmt *stmt)
 void
 lbt_join_init(void)
 {
-	RegisterCustomScanMethods(&lbt_lookahead_methods);
+	RegisterCustomScanMethods(&lbt_lookahead_node.plan);
 	lbt_statement.planned = planned;
 }

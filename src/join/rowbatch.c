@@ -58,9 +58,8 @@ open_inner(LbtInner *inner, CustomScanState *node, const List *exprs, const List
 {
 	memset(inner, 0, sizeof(*inner));
 	inner->rel = index_open(list_nth_oid(facts, LBT_LOOKAHEAD_INDEX), AccessShareLock);
-	if (!lbt_scans(inner->rel) ||
-		!(inner->index = lbt_index_get(inner->rel))->serving.learned ||
-		!open_keys(inner, node, exprs, facts))
+	inner->index = lbt_learned_view(inner->rel);
+	if (inner->index == NULL || !open_keys(inner, node, exprs, facts))
 	{
 		close_inner(inner);
 		return false;

@@ -225,8 +225,7 @@ add_index(Write *write, Oid oid)
 	LbtIndex   *view;
 
 	if (index->rd_rel->relkind == RELKIND_INDEX && index->rd_index->indisvalid &&
-		lbt_scans(index) && !RelationUsesLocalBuffers(index) &&
-		(view = lbt_index_get(index))->serving.learned)
+		(view = lbt_learned_view(index)) != NULL)
 	{
 		int			ncolumns = view->keyspec.ncolumns;
 

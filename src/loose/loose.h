@@ -27,11 +27,8 @@
 
 #include "postgres.h"
 
-#include "nodes/extensible.h"
 #include "optimizer/optimizer.h"
-#include "utils/datum.h"
-
-#define LBT_LOOSE_NAME "Learned Loose Scan"
+#include "server/executor.h"
 
 /* The plan node's custom_plans. */
 typedef enum LbtLooseInput
@@ -66,8 +63,11 @@ typedef enum LbtLooseFact
 /* paths.c: in _PG_init. */
 extern void lbt_loose_init(void);
 
-/* Is it one plain table, with conditions that may be evaluated at will? */
-extern bool lbt_loose_plain_table(const PlannerInfo *root, const RelOptInfo *rel);
+/*
+ * May the query have such scans, and is this one plain table, with conditions
+ * that may be evaluated at will?
+ */
+extern bool lbt_loose_possible(const PlannerInfo *root, const RelOptInfo *rel);
 
 /* May loose scans use this index? */
 extern bool lbt_loose_fit(const IndexOptInfo *index);
@@ -79,8 +79,24 @@ extern bool lbt_loose_fit(const IndexOptInfo *index);
  */
 extern bool lbt_loose_conditions(const IndexOptInfo *index, List **conditions, Bitmapset **fixed);
 
-/* Has the index all columns that are wanted, and in its conditions? */
-extern bool lbt_loose_index_only(const IndexOptInfo *index, const PathTarget *target);
+/*
+ * An index scan with these conditions, index-only if the index has all that is
+ * wanted; NULL if such scans are switched off.
+ */
+extern IndexPath *lbt_loose_index_path(PlannerInfo *root, IndexOptInfo *index, List *conditions,
+									   List *pathkeys, ScanDirection direction,
+									   PathTarget *target);
+
+/* The cost of fetching so many pages of so many, at random. */
+extern Cost lbt_loose_pages_cost(PlannerInfo *root, const IndexOptInfo *index, double fetched,
+								 double pages);
+
+/* The planner's cheapest path with this output, in this order; or NULL. */
+extern ListCell *lbt_loose_cheapest(const RelOptInfo *rel, const PathTarget *target,
+									List *pathkeys);
+
+extern CustomPath *lbt_loose_make_path(RelOptInfo *rel, const LbtNodeKind *kind,
+									   PathTarget *target, List *inputs, List *facts);
 
 /*
  * Put a path first in the list, with this one, which is there already or is
@@ -90,13 +106,8 @@ extern bool lbt_loose_index_only(const IndexOptInfo *index, const PathTarget *ta
 extern void lbt_loose_add_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, Path *whole,
 							   ListCell *at);
 
-/* Makes the plan node of a path. */
-extern const CustomPathMethods lbt_loose_path_methods;
-extern Plan *lbt_loose_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
-							List *clauses, List *plans);
-
 /* node.c */
-extern const CustomScanMethods lbt_loose_methods;
+extern const LbtNodeKind lbt_loose_node;
 
 /*
  * Of a loose scan without a second input: how much it may spend, in the
@@ -105,9 +116,19 @@ extern const CustomScanMethods lbt_loose_methods;
 extern void lbt_loose_set_limit(PlanState *node, double limit);
 extern bool lbt_loose_gave_up(PlanState *node);
 
-/* ---- skip scans ---- */
+/* leaves.c: of an open index, in the current memory context; at a rescan */
+typedef struct LbtGroupLeaves LbtGroupLeaves;
+extern LbtGroupLeaves *lbt_leaves_open(Relation index, int ncolumns, bool forward);
+extern void lbt_leaves_reset(LbtGroupLeaves *leaves);
 
-#define LBT_SKIP_NAME "Learned Skip Scan"
+/*
+ * A seek of the next group comes: ask for the leaves of this one and of some
+ * behind it, if blocks are missing.  Call the other one when it has landed.
+ */
+extern void lbt_leaves_before(LbtGroupLeaves *leaves);
+extern void lbt_leaves_after(LbtGroupLeaves *leaves, bool missed);
+
+/* ---- skip scans ---- */
 
 /* The plan node's custom_plans; custom_private has LBT_LOOSE_COLUMNS only. */
 typedef enum LbtSkipInput
@@ -124,36 +145,6 @@ typedef enum LbtSkipInput
 extern void lbt_skip_init(void);
 
 /* skipnode.c */
-extern const CustomScanMethods lbt_skip_methods;
-
-/* ---- both nodes ---- */
-
-/* Copy a value of a type of this length: one of variable length in full. */
-static inline Datum
-lbt_loose_copy(Datum value, bool byval, int16 length)
-{
-	return length == -1 ? PointerGetDatum(PG_DETOAST_DATUM_COPY(value)) :
-		datumCopy(value, byval, length);
-}
-
-/*
- * Take the probe's keys over.  What their values are computed from is ours to
- * evaluate, once for all keys that have them.
- */
-#define LBT_TAKE_OVER(node, state, prefix, more) \
-	do { \
-		(node)->index = (state)->prefix##_RelationDesc; \
-		(node)->nconditions = (state)->prefix##_NumScanKeys; \
-		(node)->conditions = (state)->prefix##_ScanKeys; \
-		(node)->nruntime = (state)->prefix##_NumRuntimeKeys; \
-		(node)->runtime = (state)->prefix##_RuntimeKeys; \
-		(node)->runtime_context = (state)->prefix##_RuntimeContext; \
-		(node)->nkeys = (node)->nconditions + (more); \
-		(node)->keys = palloc0(sizeof(ScanKeyData) * (node)->nkeys); \
-		(state)->prefix##_ScanKeys = (node)->keys; \
-		(state)->prefix##_NumScanKeys = (node)->nkeys; \
-		(state)->prefix##_NumRuntimeKeys = 0; \
-		(state)->prefix##_RuntimeKeysReady = true; \
-	} while (0)
+extern const LbtNodeKind lbt_skip_node;
 
 #endif							/* LBT_LOOSE_H */

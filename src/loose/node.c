@@ -1,24 +1,13 @@
 /*
  * node.c - the executor's node of loose scans; see loose.h.
  *
- * The node gives the probe its keys.  A key's range is that of one column of
- * the groups', those before it being equal to the last group's:
- *
- *     groups by a, b; the last one is (1, 7); NULLs last
- *
- *     a = 1, b > 7          the next groups with a = 1
- *     a = 1, b IS NULL      the last group with a = 1
- *     a > 1                 all groups with a greater a
- *     a IS NULL             all groups without a
- *
- * A range that has no more rows is followed by the next one of these.  While
- * the probe is in a range, its next rows are those of the next groups, too: so
+ * The probe gets the keys of one range of groups after the other (inputs.h).
+ * While it is in a range, its next rows are those of the next groups, too: so
  * small groups are passed row by row.
  *
- * The plan's own conditions are keys as well.  A condition on a column behind
- * the range's would make the probe read all rows of the range until one
- * satisfies it.  So it is left out until all columns before it are equal to
- * something:
+ * A condition on a column behind the range's would make the probe read all
+ * rows of the range until one satisfies it.  So it is left out until all
+ * columns before it are equal to something:
  *
  *     b = 5, groups by a    a > 1             found: a = 3
  *                           a = 3, b = 5      nothing
@@ -26,18 +15,14 @@
  */
 #include "loose/loose.h"
 
-#include "access/genam.h"
 #include "access/relscan.h"
-#include "access/stratnum.h"
 #include "access/xact.h"
+#include "am/am.h"
 #include "commands/explain.h"
 #include "executor/executor.h"
-#include "executor/nodeIndexscan.h"
-#include "am/am.h"
+#include "loose/inputs.h"
 #include "miscadmin.h"
-#include "registry/settings.h"
-#include "server/btree.h"
-#include "utils/lsyscache.h"
+#include "utils/datum.h"
 #include "utils/memutils.h"
 
 /*
@@ -62,61 +47,22 @@
 #define SWITCH_TIMES 2.0
 #define SWITCH_SHARE 0.03
 
-/* A column of the groups', as the probe goes through the index. */
-typedef struct Column
-{
-	int			place;			/* in rows, from 1 on; 0: a condition fixes it */
-	bool		nulls_first;
-	bool		descends;
-	bool		byval;
-	int16		length;
-	Oid			collation;
-	FmgrInfo	compare;
-	ScanKeyData equal;
-	ScanKeyData beyond;
-} Column;
-
+/* A row's columns, by the index's columns. */
 typedef struct Values
 {
-	Datum		value[INDEX_MAX_KEYS];
-	bool		isnull[INDEX_MAX_KEYS];
+	NullableDatum value[INDEX_MAX_KEYS];
 	MemoryContext context;
 } Values;
-
-typedef enum Test
-{
-	EQUAL,						/* to the last group's */
-	BEYOND,						/* after it, and not NULL */
-	NO_NULL,
-	ONLY_NULL
-} Test;
-
-typedef struct Range
-{
-	int			column;			/* from 0 on; -1: there are no more groups */
-	Test		test;
-} Range;
 
 typedef struct LooseScan
 {
 	CustomScanState css;
 	PlanState  *probe;
 	PlanState  *whole;
-	int			ncolumns;
-	int			last_free;		/* the last column that is not fixed */
-	Column	   *column;
-	Relation	index;
+	LbtSeekKeys keys;			/* the probe's */
+	LbtGroupLeaves *leaves;		/* of groups to come */
 	const List *first;			/* places of extremes: LBT_LOOSE_FIRST */
 	const List *last;
-	int			nconditions;
-	ScanKey		conditions;		/* the plan's */
-	int			nruntime;
-	IndexRuntimeKeyInfo *runtime;
-	ExprContext *runtime_context;
-	int			nkeys;
-	ScanKey		keys;			/* the probe's */
-	MemoryContext key_context[2];	/* of the keys, and of those before */
-	int			turn;
 	MemoryContext row_context;	/* of a row with extremes */
 	double		limit;			/* see should_switch() */
 
@@ -126,8 +72,8 @@ typedef struct LooseScan
 	bool		ended;
 	bool		switched;
 	bool		any;			/* a group has been returned */
-	Range		range;
-	Values	   *at;				/* where the range begins */
+	LbtRange	range;
+	const NullableDatum *at;	/* where the range begins */
 	Values		group;			/* returned last */
 	Values		tried;			/* found, but perhaps not to be returned */
 	double		values;			/* groups found */
@@ -146,30 +92,17 @@ typedef struct LooseScan
 
 /* ---- values ---- */
 
-static Datum
-copy_value(const Column *column, Datum value)
-{
-	return lbt_loose_copy(value, column->byval, column->length);
-}
-
-/* Copy a row's columns up to this one. */
+/* Copy a row's columns up to this one; ranges begin there. */
 static void
-take_values(const LooseScan *node, Values *values, TupleTableSlot *row, int up_to)
+take_values(LooseScan *node, Values *values, TupleTableSlot *row, int up_to)
 {
-	MemoryContext old = MemoryContextSwitchTo(values->context);
+	MemoryContext old;
 
 	MemoryContextReset(values->context);
-	for (int i = 0; i <= up_to; i++)
-	{
-		const Column *column = &node->column[i];
-
-		if (column->place == 0)
-			continue;
-		values->value[i] = slot_getattr(row, column->place, &values->isnull[i]);
-		if (!values->isnull[i])
-			values->value[i] = copy_value(column, values->value[i]);
-	}
+	old = MemoryContextSwitchTo(values->context);
+	lbt_seek_take(&node->keys, values->value, row, up_to);
 	MemoryContextSwitchTo(old);
+	node->at = values->value;
 }
 
 /* Where is a row's group, as the probe goes: before the last one (< 0) ...? */
@@ -180,21 +113,22 @@ compare_group(const LooseScan *node, TupleTableSlot *row)
 	MemoryContext old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
 	int			order = 0;
 
-	for (int i = 0; i <= node->last_free && order == 0; i++)
+	for (int i = 0; i <= node->keys.last_free && order == 0; i++)
 	{
-		Column	   *column = &node->column[i];
+		LbtSeekColumn *column = &node->keys.column[i];
+		const NullableDatum *last = &node->group.value[i];
 		bool		isnull;
 		Datum		value;
 
 		if (column->place == 0)
 			continue;
 		value = slot_getattr(row, column->place, &isnull);
-		if (isnull || node->group.isnull[i])
-			order = (isnull - node->group.isnull[i]) * (column->nulls_first ? -1 : 1);
+		if (isnull || last->isnull)
+			order = (isnull - last->isnull) * (column->nulls_first ? -1 : 1);
 		else
 		{
 			order = DatumGetInt32(FunctionCall2Coll(&column->compare, column->collation, value,
-													node->group.value[i]));
+													last->value));
 			if (column->descends)
 				order = order < 0 ? 1 : -(order > 0);
 		}
@@ -203,112 +137,13 @@ compare_group(const LooseScan *node, TupleTableSlot *row)
 	return order;
 }
 
-/* ---- ranges ---- */
-
-/* The range of groups behind the values, by this column or one before it. */
-static void
-go_beyond(LooseScan *node, int column)
-{
-	Range	   *range = &node->range;
-
-	for (; column >= 0; column--)
-	{
-		if (node->column[column].place == 0)
-			continue;
-		range->test = node->at->isnull[column] ? NO_NULL : BEYOND;
-		if (range->test == BEYOND || node->column[column].nulls_first)
-			break;
-	}
-	range->column = column;
-}
-
-/* The first range by this column or one behind it, of all its groups. */
-static void
-go_into(LooseScan *node, int column)
-{
-	while (node->column[column].place == 0)
-		column++;
-	node->range.column = column;
-	node->range.test = node->column[column].nulls_first ? ONLY_NULL : NO_NULL;
-}
-
-/* The range after one that has no more rows. */
-static void
-go_on(LooseScan *node)
-{
-	Range	   *range = &node->range;
-	bool		nulls_first = node->column[range->column].nulls_first;
-
-	if (range->test == ONLY_NULL && nulls_first)
-		range->test = NO_NULL;
-	else if (range->test != ONLY_NULL && !nulls_first)
-		range->test = ONLY_NULL;
-	else
-		go_beyond(node, range->column - 1);
-}
-
 /* ---- the probe ---- */
 
+/* Tell the scan, if it has begun, that few of its rows will be read. */
 static void
-null_key(ScanKey key, int column, bool is_null)
+expect_few(const LooseScan *node)
 {
-	ScanKeyEntryInitialize(key, SK_ISNULL | (is_null ? SK_SEARCHNULL : SK_SEARCHNOTNULL),
-						   column + 1, InvalidStrategy, InvalidOid, InvalidOid, InvalidOid,
-						   (Datum) 0);
-}
-
-/* Make a column's key for a range. */
-static void
-column_key(const LooseScan *node, ScanKey key, int at, Test test)
-{
-	const Column *column = &node->column[at];
-
-	if (test == NO_NULL || test == ONLY_NULL || node->at->isnull[at])
-		null_key(key, at, test != NO_NULL);
-	else
-	{
-		*key = test == EQUAL ? column->equal : column->beyond;
-		key->sk_argument = copy_value(column, node->at->value[at]);
-	}
-}
-
-/*
- * Set the probe's keys: the range, and all conditions on columns up to this
- * one; an extreme must not be NULL.  Their number is always the same, as the
- * scan was made for it: the last one is repeated.
- */
-static void
-set_keys(LooseScan *node, Range range, int up_to, bool extreme)
-{
-	MemoryContext old;
-	int			n = 0;
-	int			at = 0;
-
-	node->turn = !node->turn;
-	MemoryContextReset(node->key_context[node->turn]);
-	old = MemoryContextSwitchTo(node->key_context[node->turn]);
-	for (int i = 0; i < node->index->rd_index->indnkeyatts; i++)
-	{
-		for (; at < node->nconditions && node->conditions[at].sk_attno == i + 1; at++)
-			if (i <= up_to)
-				node->keys[n++] = node->conditions[at];
-		if (i <= range.column && node->column[i].place > 0)
-			column_key(node, &node->keys[n++], i, i < range.column ? EQUAL : range.test);
-		if (i == node->ncolumns && extreme)
-			null_key(&node->keys[n++], i, false);
-	}
-	Assert(n > 0 && n <= node->nkeys);
-	for (; n < node->nkeys; n++)
-		node->keys[n] = node->keys[n - 1];
-	MemoryContextSwitchTo(old);
-}
-
-/* Tell its scan, if it has begun, that few of its rows will be read. */
-static void
-expect_few(PlanState *probe)
-{
-	IndexScanDesc scan = IsA(probe, IndexScanState) ? ((IndexScanState *) probe)->iss_ScanDesc :
-		((IndexOnlyScanState *) probe)->ioss_ScanDesc;
+	IndexScanDesc scan = *node->keys.scan;
 
 	if (scan != NULL && lbt_scans(scan->indexRelation))
 		lbt_scan_few(scan);
@@ -323,16 +158,16 @@ groups_are_long(const LooseScan *node)
 
 /* The probe's first row with these keys; NULL if there is none. */
 static TupleTableSlot *
-seek(LooseScan *node, Range range, int up_to, bool extreme, bool backward)
+seek(LooseScan *node, LbtRange range, int up_to, bool extreme, bool backward)
 {
 	EState	   *estate = node->css.ss.ps.state;
 	ScanDirection direction = estate->es_direction;
 	TupleTableSlot *row;
 
-	set_keys(node, range, up_to, extreme);
+	lbt_seek_set(&node->keys, range, node->at, up_to, extreme);
 	ExecReScan(node->probe);
 	if (up_to < INDEX_MAX_KEYS || extreme || groups_are_long(node))
-		expect_few(node->probe);
+		expect_few(node);
 	node->seeks++;
 	node->all_seeks++;
 	if (backward)
@@ -342,12 +177,27 @@ seek(LooseScan *node, Range range, int up_to, bool extreme, bool backward)
 	return TupIsNull(row) ? NULL : row;
 }
 
+/* The same for the range, with its leaf asked for if it is not the first. */
+static TupleTableSlot *
+seek_range(LooseScan *node, int up_to)
+{
+	int64		reads = pgBufferUsage.shared_blks_read;
+	TupleTableSlot *row;
+
+	if (node->any)
+		lbt_leaves_before(node->leaves);
+	row = seek(node, node->range, up_to, false, false);
+	lbt_leaves_after(node->leaves, pgBufferUsage.shared_blks_read != reads);
+	return row;
+}
+
 /* Is there a condition on a column behind this one? */
 static inline bool
 is_condition_behind(const LooseScan *node, int column)
 {
-	return node->nconditions > 0 &&
-		node->conditions[node->nconditions - 1].sk_attno - 1 > column;
+	const LbtSeekKeys *keys = &node->keys;
+
+	return keys->nconditions > 0 && keys->conditions[keys->nconditions - 1].sk_attno - 1 > column;
 }
 
 /*
@@ -407,19 +257,14 @@ step(LooseScan *node)
 		many = buffers_used() > limit;
 		if (many)
 			node->length = node->steps_limit;
-		if (TupIsNull(row))
-		{
-			note_length(node, many ? node->steps_limit : i);
-			node->open = false;
-			return NULL;
-		}
+		node->open = !TupIsNull(row);
 
 		/* The scan may return rows again: see lbt_scan_few(). */
-		if (compare_group(node, row) > 0)
+		if (!node->open || compare_group(node, row) > 0)
 		{
 			note_length(node, many ? node->steps_limit : i);
-			node->values++;
-			return row;
+			node->values += node->open;
+			return node->open ? row : NULL;
 		}
 	}
 	note_length(node, node->steps_limit);
@@ -439,14 +284,14 @@ search(LooseScan *node)
 	while (node->range.column >= 0 && !should_switch(node))
 	{
 		int			column = node->range.column;
-		Range		found = {.column = column,.test = EQUAL};
+		LbtRange	found = {column, LBT_EQUAL};
 		bool		behind = is_condition_behind(node, column);
 
 		CHECK_FOR_INTERRUPTS();
-		row = seek(node, node->range, behind ? column : INDEX_MAX_KEYS, false, false);
+		row = seek_range(node, behind ? column : INDEX_MAX_KEYS);
 		if (row == NULL)
 		{
-			go_on(node);
+			node->range = lbt_range_after(&node->keys, node->range, node->at);
 			continue;
 		}
 		node->values++;
@@ -456,13 +301,12 @@ search(LooseScan *node)
 
 		/* Are the conditions that were left out satisfied there? */
 		take_values(node, &node->tried, row, column);
-		node->at = &node->tried;
-		if (column < node->last_free)
-			go_into(node, column + 1);
+		if (column < node->keys.last_free)
+			node->range = lbt_range_into(&node->keys, column + 1);
 		else if ((row = seek(node, found, INDEX_MAX_KEYS, false, false)) != NULL)
 			return row;
 		else
-			go_beyond(node, column);
+			node->range = lbt_range_beyond(&node->keys, node->at, column);
 	}
 	return NULL;
 }
@@ -475,44 +319,39 @@ next_group(LooseScan *node)
 	TupleTableSlot *row;
 
 	if (!node->started)
-		go_into(node, 0);
+		node->range = lbt_range_into(&node->keys, 0);
 	else if (open && (row = step(node)) != NULL)
 		return row;
 	else if (open && !node->open)
-		go_on(node);
+		node->range = lbt_range_after(&node->keys, node->range, node->at);
 	else
-		go_beyond(node, node->last_free);
+		node->range = lbt_range_beyond(&node->keys, node->at, node->keys.last_free);
 	node->started = true;
 	return search(node);
 }
 
 /* ---- extremes ---- */
 
-/* Fill a column in, from the row that has an extreme, or is NULL. */
-static void
-put_column(TupleTableSlot *out, int i, TupleTableSlot *row)
-{
-	Form_pg_attribute att = TupleDescAttr(out->tts_tupleDescriptor, i);
-	Datum		value = (Datum) 0;
-	bool		isnull = true;
-
-	if (row != NULL)
-		value = slot_getattr(row, i + 1, &isnull);
-	out->tts_isnull[i] = isnull;
-	out->tts_values[i] = isnull ? (Datum) 0 : datumCopy(value, att->attbyval, att->attlen);
-}
-
-/* Seek an extreme that is not NULL of the last group, for these columns. */
+/* Fill these columns in: an extreme that is not NULL, or NULL if all are. */
 static void
 seek_extreme(LooseScan *node, const List *places, bool backward)
 {
-	Range		group = {.column = node->last_free,.test = EQUAL};
+	LbtRange	group = {node->keys.last_free, LBT_EQUAL};
 	TupleTableSlot *row = seek(node, group, INDEX_MAX_KEYS, true, backward);
+	TupleTableSlot *out = node->css.ss.ss_ScanTupleSlot;
 	MemoryContext old = MemoryContextSwitchTo(node->row_context);
 	ListCell   *lc;
 
 	foreach(lc, places)
-		put_column(node->css.ss.ss_ScanTupleSlot, lfirst_int(lc) - 1, row);
+	{
+		int			i = lfirst_int(lc) - 1;
+		Form_pg_attribute att = TupleDescAttr(out->tts_tupleDescriptor, i);
+		bool		isnull = true;
+		Datum		value = row ? slot_getattr(row, i + 1, &isnull) : (Datum) 0;
+
+		out->tts_isnull[i] = isnull;
+		out->tts_values[i] = isnull ? (Datum) 0 : datumCopy(value, att->attbyval, att->attlen);
+	}
 	MemoryContextSwitchTo(old);
 	node->open = false;
 }
@@ -524,23 +363,15 @@ seek_extreme(LooseScan *node, const List *places, bool backward)
 static TupleTableSlot *
 with_extremes(LooseScan *node, TupleTableSlot *row)
 {
-	TupleTableSlot *out = node->css.ss.ss_ScanTupleSlot;
-	bool		null_first = false;
-	MemoryContext old;
+	TupleTableSlot *out = ExecCopySlot(node->css.ss.ss_ScanTupleSlot, row);
 
-	ExecClearTuple(out);
 	MemoryContextReset(node->row_context);
-	old = MemoryContextSwitchTo(node->row_context);
-	for (int i = 0; i < out->tts_tupleDescriptor->natts; i++)
-		put_column(out, i, row);
-	MemoryContextSwitchTo(old);
-	if (node->first != NIL)
-		null_first = out->tts_isnull[linitial_int(node->first) - 1];
-	if (null_first && node->column[node->ncolumns].nulls_first)
+	if (node->first != NIL && out->tts_isnull[linitial_int(node->first) - 1] &&
+		node->keys.column[node->keys.ncolumns].nulls_first)
 		seek_extreme(node, node->first, false);
 	if (node->last != NIL)
 		seek_extreme(node, node->last, true);
-	return ExecStoreVirtualTuple(out);
+	return out;
 }
 
 /* ---- the node ---- */
@@ -568,17 +399,6 @@ whole_row(LooseScan *node)
 	return TupIsNull(row) ? NULL : row;
 }
 
-/* Evaluate the conditions' values, which stay until the next rescan. */
-static void
-start(LooseScan *node)
-{
-	if (node->nruntime > 0)
-	{
-		ResetExprContext(node->runtime_context);
-		ExecIndexEvalRuntimeKeys(node->runtime_context, node->runtime, node->nruntime);
-	}
-}
-
 static TupleTableSlot *
 exec(CustomScanState *css)
 {
@@ -592,12 +412,11 @@ exec(CustomScanState *css)
 	if (!node->switched && !IsolationIsSerializable() && !should_switch(node))
 	{
 		if (!node->started)
-			start(node);
+			lbt_seek_evaluate(&node->keys);
 		row = next_group(node);
 		if (row != NULL)
 		{
-			take_values(node, &node->group, row, node->last_free);
-			node->at = &node->group;
+			take_values(node, &node->group, row, node->keys.last_free);
 			node->any = true;
 			if (node->first != NIL || node->last != NIL)
 				row = with_extremes(node, row);
@@ -615,76 +434,12 @@ exec(CustomScanState *css)
 	return row;
 }
 
-/* ---- set-up ---- */
+/* ---- the executor's methods ---- */
 
-/* Make the keys of a column of the groups', and of an extreme behind them. */
-static void
-make_column(LooseScan *node, int at, int place, ScanDirection direction)
+static MemoryContext
+make_context(void)
 {
-	Column	   *column = &node->column[at];
-	Relation	index = node->index;
-	Oid			family = index->rd_opfamily[at];
-	Oid			type = index->rd_opcintype[at];
-	Form_pg_attribute att;
-	int			strategy;
-
-	column->place = place;
-	column->descends = ((index->rd_indoption[at] & INDOPTION_DESC) != 0) !=
-		ScanDirectionIsBackward(direction);
-	column->nulls_first = ((index->rd_indoption[at] & INDOPTION_NULLS_FIRST) != 0) !=
-		ScanDirectionIsBackward(direction);
-	if (place == 0)
-		return;
-	att = TupleDescAttr(node->probe->ps_ResultTupleDesc, place - 1);
-	column->byval = att->attbyval;
-	column->length = att->attlen;
-	column->collation = index->rd_indcollation[at];
-	fmgr_info_copy(&column->compare, index_getprocinfo(index, at + 1, BTORDER_PROC),
-				   CurrentMemoryContext);
-	strategy = BTEqualStrategyNumber;
-	ScanKeyEntryInitialize(&column->equal, 0, at + 1, strategy, type, column->collation,
-						   get_opcode(get_opfamily_member(family, type, type, strategy)),
-						   (Datum) 0);
-	strategy = column->descends ? BTLessStrategyNumber : BTGreaterStrategyNumber;
-	ScanKeyEntryInitialize(&column->beyond, 0, at + 1, strategy, type, column->collation,
-						   get_opcode(get_opfamily_member(family, type, type, strategy)),
-						   (Datum) 0);
-	node->last_free = at;
-}
-
-static void
-set_up(LooseScan *node, const List *places)
-{
-	int			more = node->ncolumns + 1;
-	ScanDirection direction;
-	ListCell   *lc;
-
-	if (IsA(node->probe, IndexScanState))
-	{
-		direction = ((IndexScan *) node->probe->plan)->indexorderdir;
-		LBT_TAKE_OVER(node, (IndexScanState *) node->probe, iss, more);
-		node->steps_limit = STEPS_ROWS;
-	}
-	else
-	{
-		direction = castNode(IndexOnlyScan, node->probe->plan)->indexorderdir;
-		LBT_TAKE_OVER(node, (IndexOnlyScanState *) node->probe, ioss, more);
-		node->steps_limit = STEPS_ONLY;
-	}
-	node->column = palloc0(sizeof(Column) * more);
-	foreach(lc, places)
-		make_column(node, foreach_current_index(lc), lfirst_int(lc), direction);
-	if (node->ncolumns < node->index->rd_index->indnkeyatts)
-		make_column(node, node->ncolumns, 0, direction);
-	for (int i = 0; i < 2; i++)
-		node->key_context[i] = AllocSetContextCreate(CurrentMemoryContext, "loose scan's keys",
-													 ALLOCSET_SMALL_SIZES);
-	node->row_context = AllocSetContextCreate(CurrentMemoryContext, "loose scan's row",
-											  ALLOCSET_SMALL_SIZES);
-	node->group.context = AllocSetContextCreate(CurrentMemoryContext, "loose scan's group",
-												ALLOCSET_SMALL_SIZES);
-	node->tried.context = AllocSetContextCreate(CurrentMemoryContext, "loose scan's next group",
-												ALLOCSET_SMALL_SIZES);
+	return AllocSetContextCreate(CurrentMemoryContext, "loose scan's row", ALLOCSET_SMALL_SIZES);
 }
 
 static void
@@ -692,27 +447,27 @@ begin(CustomScanState *css, EState *estate, int eflags)
 {
 	LooseScan  *node = (LooseScan *) css;
 	CustomScan *plan = (CustomScan *) css->ss.ps.plan;
-	const List *places = list_nth(plan->custom_private, LBT_LOOSE_COLUMNS);
 
-	eflags &= ~(EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
-	node->probe = ExecInitNode(list_nth(plan->custom_plans, LBT_LOOSE_PROBE), estate, eflags);
-	css->custom_ps = list_make1(node->probe);
-	if (list_length(plan->custom_plans) > LBT_LOOSE_WHOLE)
-	{
-		node->whole = ExecInitNode(list_nth(plan->custom_plans, LBT_LOOSE_WHOLE), estate, eflags);
-		css->custom_ps = lappend(css->custom_ps, node->whole);
-	}
-	css->ss.ps.resultops = &TTSOpsVirtual;	/* or an input's */
-	css->ss.ps.resultopsset = true;
-	css->ss.ps.resultopsfixed = false;
-	node->ncolumns = list_length(places);
+	lbt_inputs_begin(css, estate, eflags);
+	node->probe = list_nth(css->custom_ps, LBT_LOOSE_PROBE);
 	node->first = list_nth(plan->custom_private, LBT_LOOSE_FIRST);
 	node->last = list_nth(plan->custom_private, LBT_LOOSE_LAST);
-	if (node->whole != NULL)
+	if (list_length(css->custom_ps) > LBT_LOOSE_WHOLE)
+	{
+		node->whole = list_nth(css->custom_ps, LBT_LOOSE_WHOLE);
 		node->limit = Max(SWITCH_TIMES * plan->scan.plan.total_cost,
 						  SWITCH_SHARE * node->whole->plan->total_cost);
+	}
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
-		set_up(node, places);
+	{
+		lbt_seek_open(&node->keys, node->probe, list_nth(plan->custom_private, LBT_LOOSE_COLUMNS),
+					  node->probe->ps_ResultTupleDesc, node->first != NIL || node->last != NIL);
+		node->leaves = lbt_leaves_open(node->keys.index, node->keys.ncolumns, !node->keys.backward);
+	}
+	node->row_context = make_context();
+	node->group.context = make_context();
+	node->tried.context = make_context();
+	node->steps_limit = IsA(node->probe, IndexScanState) ? STEPS_ROWS : STEPS_ONLY;
 	node->length = Min(node->probe->plan->plan_rows / Max(plan->scan.plan.plan_rows, 1.0),
 					   node->steps_limit);
 	node->sample_at = node->interval = FIRST_SAMPLE;
@@ -724,28 +479,14 @@ rescan(CustomScanState *css)
 	LooseScan  *node = (LooseScan *) css;
 
 	/* The probe is rescanned before it is read again. */
-	if (css->ss.ps.chgParam != NULL)
-	{
-		UpdateChangedParamSet(node->probe, css->ss.ps.chgParam);
-		if (node->whole != NULL)
-			UpdateChangedParamSet(node->whole, css->ss.ps.chgParam);
-	}
+	lbt_inputs_changed(css);
+	if (node->started)
+		lbt_leaves_reset(node->leaves);
 	if (node->switched && node->whole != NULL)
 		ExecReScan(node->whole);
 	node->started = node->open = node->ended = node->switched = node->any = false;
 	node->values = node->seeks = node->steps = node->reads = 0;
 	node->sample_at = node->interval;
-}
-
-static void
-end(CustomScanState *css)
-{
-	LooseScan  *node = (LooseScan *) css;
-
-	ExecClearTuple(css->ss.ss_ScanTupleSlot);
-	ExecEndNode(node->probe);
-	if (node->whole != NULL)
-		ExecEndNode(node->whole);
 }
 
 static void
@@ -772,25 +513,10 @@ lbt_loose_gave_up(PlanState *node)
 	return ((LooseScan *) castNode(CustomScanState, node))->switched;
 }
 
-static const CustomExecMethods exec_methods = {
-	.CustomName = LBT_LOOSE_NAME,
-	.BeginCustomScan = begin,
-	.ExecCustomScan = exec,
-	.EndCustomScan = end,
-	.ReScanCustomScan = rescan,
-	.ExplainCustomScan = explain
-};
-
-static Node *
-create_state(CustomScan *plan)
-{
-	LooseScan  *node = (LooseScan *) newNode(sizeof(LooseScan), T_CustomScanState);
-
-	node->css.methods = &exec_methods;
-	return (Node *) node;
-}
-
-const CustomScanMethods lbt_loose_methods = {
-	.CustomName = LBT_LOOSE_NAME,
-	.CreateCustomScanState = create_state
-};
+const LbtNodeKind lbt_loose_node =
+LBT_NODE_KIND("Learned Loose Scan", LooseScan,
+			  .BeginCustomScan = begin,
+			  .ExecCustomScan = exec,
+			  .EndCustomScan = lbt_inputs_end,
+			  .ReScanCustomScan = rescan,
+			  .ExplainCustomScan = explain);

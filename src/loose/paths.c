@@ -22,7 +22,6 @@
 #include "optimizer/tlist.h"
 #include "parser/parsetree.h"
 #include "registry/settings.h"
-#include "server/executor.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
 #include "utils/syscache.h"
@@ -52,13 +51,16 @@ typedef struct Loose
 /* ---- the query ---- */
 
 bool
-lbt_loose_plain_table(const PlannerInfo *root, const RelOptInfo *rel)
+lbt_loose_possible(const PlannerInfo *root, const RelOptInfo *rel)
 {
 	const RangeTblEntry *rte;
 	ListCell   *lc;
 
-	if (rel->reloptkind != RELOPT_BASEREL || rel->rtekind != RTE_RELATION ||
-		rel->lateral_relids != NULL || root->hasPseudoConstantQuals)
+	if (!lbt_enable || !lbt_enable_loose_scan || IsolationIsSerializable() ||
+		root->parse->commandType != CMD_SELECT || root->parse->rowMarks != NIL ||
+		root->rowMarks != NIL || root->hasPseudoConstantQuals ||
+		rel->reloptkind != RELOPT_BASEREL || rel->rtekind != RTE_RELATION ||
+		rel->lateral_relids != NULL)
 		return false;
 	rte = planner_rt_fetch(rel->relid, root);
 	if (rte->inh || rte->tablesample != NULL ||
@@ -87,20 +89,6 @@ key_column(const IndexOptInfo *index, const void *expr)
 		if (index->indexkeys[i] == var->varattno && index->indexcollations[i] == var->varcollid)
 			return i;
 	return -1;
-}
-
-/* An expression's place in the target list, from 1 on; 0 if it has none. */
-static int
-place_in(const PathTarget *target, const void *expr)
-{
-	ListCell   *lc;
-
-	foreach(lc, target->exprs)
-	{
-		if (equal(lfirst(lc), expr))
-			return foreach_current_index(lc) + 1;
-	}
-	return 0;
 }
 
 /* ---- conditions ---- */
@@ -206,7 +194,7 @@ find_groups(Loose *loose)
 			BTEqualStrategyNumber)
 			return false;
 		loose->grouped = bms_add_member(loose->grouped, column);
-		if (!bms_is_member(column, loose->fixed) && place_in(loose->target, expr) == 0)
+		if (!bms_is_member(column, loose->fixed) && !list_member(loose->target->exprs, expr))
 			return false;
 	}
 	while (n < index->nkeycolumns &&
@@ -259,7 +247,10 @@ choose_direction(Loose *loose)
 	loose->pathkeys = build_index_pathkeys(loose->root, loose->index, ForwardScanDirection);
 }
 
-/* Make the target list of the probe; false if it cannot give the output. */
+/*
+ * Make the target list of the probe, and find each free column among the rows'
+ * columns; false if it cannot give the output.
+ */
 static bool
 find_output(Loose *loose)
 {
@@ -273,6 +264,8 @@ find_output(Loose *loose)
 		!pathkeys_contained_in(loose->root->sort_pathkeys, loose->pathkeys))
 		return false;
 	loose->probe_target = create_empty_pathtarget();
+	for (int i = 0; i < loose->ncolumns; i++)
+		loose->columns = lappend_int(loose->columns, 0);
 	foreach(lc, loose->target->exprs)
 	{
 		Expr	   *expr = lfirst(lc);
@@ -294,7 +287,10 @@ find_output(Loose *loose)
 				loose->last = lappend_int(loose->last, place);
 			expr = linitial_node(TargetEntry, ((Aggref *) expr)->args)->expr;
 		}
-		else if (!any_column && !IsA(expr, Const) && (column < 0 || column >= loose->ncolumns))
+		else if (column >= 0 && column < loose->ncolumns)
+			lfirst_int(list_nth_cell(loose->columns, column)) =
+				bms_is_member(column, loose->fixed) ? 0 : place;
+		else if (!any_column && !IsA(expr, Const))
 			return false;
 		add_column_to_pathtarget(loose->probe_target, expr,
 								 get_pathtarget_sortgroupref(loose->target, place - 1));
@@ -306,28 +302,11 @@ find_output(Loose *loose)
 	return true;
 }
 
-/* Find each free column among the rows' columns. */
-static void
-find_places(Loose *loose)
-{
-	for (int i = 0; i < loose->ncolumns; i++)
-	{
-		int			place = 0;
-		ListCell   *lc;
-
-		foreach(lc, loose->target->exprs)
-		{
-			if (key_column(loose->index, lfirst(lc)) == i && !bms_is_member(i, loose->fixed))
-				place = foreach_current_index(lc) + 1;
-		}
-		loose->columns = lappend_int(loose->columns, place);
-	}
-}
-
 /* ---- the probe ---- */
 
-bool
-lbt_loose_index_only(const IndexOptInfo *index, const PathTarget *target)
+/* Has the index all columns that are wanted, and in its conditions? */
+static bool
+is_index_only(const IndexOptInfo *index, const PathTarget *target)
 {
 	Bitmapset  *wanted = NULL;
 	Bitmapset  *there = NULL;
@@ -340,6 +319,21 @@ lbt_loose_index_only(const IndexOptInfo *index, const PathTarget *target)
 		if (index->indexkeys[i] > 0 && index->canreturn[i])
 			there = bms_add_member(there, index->indexkeys[i] - FirstLowInvalidHeapAttributeNumber);
 	return enable_indexonlyscan && bms_is_subset(wanted, there);
+}
+
+IndexPath *
+lbt_loose_index_path(PlannerInfo *root, IndexOptInfo *index, List *conditions, List *pathkeys,
+					 ScanDirection direction, PathTarget *target)
+{
+	bool		only = is_index_only(index, target);
+	IndexPath  *path;
+
+	if (!only && !enable_indexscan)
+		return NULL;
+	path = create_index_path(root, index, conditions, NIL, NIL, pathkeys, direction, only, NULL,
+							 1.0, false);
+	path->path.pathtarget = target;
+	return path;
 }
 
 /* The last of the groups' columns that no condition fixes. */
@@ -390,6 +384,15 @@ count_values(const Loose *loose)
 	return n;
 }
 
+Cost
+lbt_loose_pages_cost(PlannerInfo *root, const IndexOptInfo *index, double fetched, double pages)
+{
+	if (fetched <= 0)
+		return 0;
+	return random_page_cost *
+		index_pages_fetched(fetched, (BlockNumber) Max(pages, 1.0), index->pages, root);
+}
+
 /*
  * Estimate the cost: of finding each group, twice if conditions on columns
  * behind it are put to it then, and of the pages that it is on.
@@ -412,35 +415,28 @@ estimate(Loose *loose, const Path *whole)
 				 cpu_operator_cost * list_length(loose->conditions));
 	if (!twice)
 		pages *= loose->probe->indexselectivity;
-	loose->cost += random_page_cost *
-		index_pages_fetched(found, (BlockNumber) Max(pages, 1.0), index->pages, loose->root);
+	loose->cost += lbt_loose_pages_cost(loose->root, index, found, pages);
 	if (loose->probe->path.pathtype == T_IndexOnlyScan)
 		found *= 1.0 - rel->allvisfrac;
-	if (found > 0)
-		loose->cost += random_page_cost *
-			index_pages_fetched(found, rel->pages, index->pages, loose->root);
+	loose->cost += lbt_loose_pages_cost(loose->root, index, found, rel->pages);
 }
 
 /* ---- paths ---- */
 
-Plan *
-lbt_loose_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist, List *clauses,
-			   List *plans)
+CustomPath *
+lbt_loose_make_path(RelOptInfo *rel, const LbtNodeKind *kind, PathTarget *target, List *inputs,
+					List *facts)
 {
-	CustomScan *scan = makeNode(CustomScan);
+	CustomPath *path = makeNode(CustomPath);
 
-	scan->scan.plan.targetlist = tlist;
-	scan->custom_scan_tlist = copyObjectImpl(tlist);
-	scan->custom_plans = plans;
-	scan->custom_private = path->custom_private;
-	scan->methods = &lbt_loose_methods;
-	return &scan->scan.plan;
+	path->path.pathtype = T_CustomScan;
+	path->path.parent = rel;
+	path->path.pathtarget = target;
+	path->custom_paths = inputs;
+	path->custom_private = facts;
+	path->methods = &kind->path;
+	return path;
 }
-
-const		CustomPathMethods lbt_loose_path_methods = {
-	.CustomName = LBT_LOOSE_NAME,
-	.PlanCustomPath = lbt_loose_plan
-};
 
 void
 lbt_loose_add_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, Path *whole, ListCell *at)
@@ -461,36 +457,31 @@ add_loose(Loose *loose, ListCell *at)
 	estimate(loose, whole);
 	if (loose->probe->path.startup_cost + loose->cost > whole->total_cost * LBT_LOOSE_CHEAPER)
 		return;
-	path = makeNode(CustomPath);
-	path->path.pathtype = T_CustomScan;
-	path->path.parent = loose->output;
-	path->path.pathtarget = whole->pathtarget;
+	path = lbt_loose_make_path(loose->output, &lbt_loose_node, whole->pathtarget,
+							   list_make1(loose->probe),
+							   list_make3(loose->columns, loose->first, loose->last));
 	path->path.rows = whole->rows;
 	path->path.startup_cost = loose->probe->path.startup_cost;
 	path->path.total_cost = path->path.startup_cost + loose->cost;
 	if (pathkeys_contained_in(whole->pathkeys, loose->pathkeys))
 		path->path.pathkeys = whole->pathkeys;
-	path->custom_paths = list_make1(loose->probe);
-	path->custom_private = list_make3(loose->columns, loose->first, loose->last);
-	path->methods = &lbt_loose_path_methods;
 	lbt_loose_add_path(loose->root, loose->output, path, whole, at);
 }
 
-/* The cheapest path that has this order; NULL if none has. */
-static ListCell *
-cheapest_in_order(const Loose *loose, List *pathkeys)
+ListCell *
+lbt_loose_cheapest(const RelOptInfo *rel, const PathTarget *target, List *pathkeys)
 {
 	ListCell   *best = NULL;
 	ListCell   *lc;
 
-	foreach(lc, loose->output->pathlist)
+	foreach(lc, rel->pathlist)
 	{
 		Path	   *path = lfirst(lc);
 
 		if (path->param_info == NULL && !IsA(path, CustomPath) &&
 			(pathkeys == NIL || pathkeys_contained_in(pathkeys, path->pathkeys)) &&
 			(best == NULL || path->total_cost < ((Path *) lfirst(best))->total_cost) &&
-			equal(path->pathtarget->exprs, loose->target->exprs))
+			equal(path->pathtarget->exprs, target->exprs))
 			best = lc;
 	}
 	return best;
@@ -506,7 +497,7 @@ lbt_loose_fit(const IndexOptInfo *index)
 		(index->indpred != NIL && !index->predOK))
 		return false;
 	rel = index_open(index->indexoid, NoLock);
-	fit = lbt_scans(rel) && !RelationUsesLocalBuffers(rel) && lbt_index_get(rel)->serving.learned;
+	fit = lbt_learned_view(rel) != NULL;
 	index_close(rel, NoLock);
 	return fit;
 }
@@ -514,9 +505,8 @@ lbt_loose_fit(const IndexOptInfo *index)
 static void
 consider_index(Loose *loose)
 {
-	List	   *sort_pathkeys = loose->root->sort_pathkeys;
+	List	   *order = loose->root->sort_pathkeys;
 	ListCell   *best;
-	bool		only;
 
 	if (!lbt_loose_fit(loose->index) ||
 		!lbt_loose_conditions(loose->index, &loose->conditions, &loose->fixed) ||
@@ -526,25 +516,20 @@ consider_index(Loose *loose)
 	choose_direction(loose);
 	if (!find_output(loose))
 		return;
-	find_places(loose);
-	only = lbt_loose_index_only(loose->index, loose->probe_target);
-	if (!only && !enable_indexscan)
+	loose->probe = lbt_loose_index_path(loose->root, loose->index, loose->conditions,
+										loose->pathkeys, loose->direction, loose->probe_target);
+	best = lbt_loose_cheapest(loose->output, loose->target, NIL);
+	if (loose->probe == NULL || best == NULL)
 		return;
-	loose->probe = create_index_path(loose->root, loose->index, loose->conditions, NIL, NIL,
-									 loose->pathkeys, loose->direction, only, NULL, 1.0, false);
-	loose->probe->path.pathtarget = loose->probe_target;
-	best = cheapest_in_order(loose, NIL);
-	if (best == NULL)
-		return;
-	if (sort_pathkeys != NIL && pathkeys_contained_in(sort_pathkeys, loose->pathkeys) &&
-		!pathkeys_contained_in(sort_pathkeys, ((Path *) lfirst(best))->pathkeys))
+	if (order != NIL && pathkeys_contained_in(order, loose->pathkeys) &&
+		!pathkeys_contained_in(order, ((Path *) lfirst(best))->pathkeys))
 	{
-		ListCell   *ordered = cheapest_in_order(loose, sort_pathkeys);
+		ListCell   *ordered = lbt_loose_cheapest(loose->output, loose->target, order);
 
 		/* Adding one moves the list. */
 		if (ordered != NULL)
 			add_loose(loose, ordered);
-		best = cheapest_in_order(loose, NIL);
+		best = lbt_loose_cheapest(loose->output, loose->target, NIL);
 	}
 	add_loose(loose, best);
 }
@@ -557,12 +542,10 @@ consider(PlannerInfo *root, UpperRelationKind step, RelOptInfo *input, RelOptInf
 		step == UPPERREL_GROUP_AGG ? parse->groupClause : NIL;
 	ListCell   *lc;
 
-	if (groups == NIL || !lbt_enable || !lbt_enable_loose_scan || output->pathlist == NIL ||
-		IsolationIsSerializable() || parse->commandType != CMD_SELECT ||
-		parse->groupingSets != NIL || parse->hasWindowFuncs || parse->hasTargetSRFs ||
-		parse->rowMarks != NIL || root->rowMarks != NIL ||
+	if (groups == NIL || output->pathlist == NIL || parse->groupingSets != NIL ||
+		parse->hasWindowFuncs || parse->hasTargetSRFs ||
 		(step == UPPERREL_GROUP_AGG && parse->havingQual != NULL) ||
-		!lbt_loose_plain_table(root, input))
+		!lbt_loose_possible(root, input))
 		return;
 	foreach(lc, input->indexlist)
 	{
@@ -577,6 +560,6 @@ consider(PlannerInfo *root, UpperRelationKind step, RelOptInfo *input, RelOptInf
 void
 lbt_loose_init(void)
 {
-	RegisterCustomScanMethods(&lbt_loose_methods);
+	RegisterCustomScanMethods(&lbt_loose_node.plan);
 	lbt_statement.grouped = consider;
 }

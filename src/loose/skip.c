@@ -29,14 +29,11 @@
  */
 #include "loose/loose.h"
 
-#include "access/xact.h"
 #include "catalog/pg_type_d.h"
 #include "optimizer/cost.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/tlist.h"
-#include "registry/settings.h"
-#include "server/executor.h"
 #include "utils/selfuncs.h"
 
 /*
@@ -90,29 +87,6 @@ find_columns(Skip *skip)
 	return skip->ncolumns > 0;
 }
 
-/* The cost of fetching so many pages of so many, at random. */
-static Cost
-pages_cost(const Skip *skip, double fetched, double pages)
-{
-	if (fetched <= 0 || pages <= 0)
-		return 0;
-	return random_page_cost * index_pages_fetched(fetched, (BlockNumber) Max(pages, 1.0),
-												  skip->index->pages, skip->root);
-}
-
-static CustomPath *
-make_path(RelOptInfo *rel, const CustomPathMethods * methods, PathTarget *target, List *inputs)
-{
-	CustomPath *path = makeNode(CustomPath);
-
-	path->path.pathtype = T_CustomScan;
-	path->path.parent = rel;
-	path->path.pathtarget = target;
-	path->custom_paths = inputs;
-	path->methods = methods;
-	return path;
-}
-
 /*
  * The path that finds the values, by an index with their conditions only.
  * False if it costs more than this.
@@ -148,21 +122,19 @@ plan_values(Skip *skip, Cost limit)
 
 	/* Each group by all columns but the last one ends with a seek in vain. */
 	seeks = values * (several ? 2.0 : 1.0) + 1.0;
-	if (seeks * LBT_LOOSE_SEEK_COST <= limit && lbt_loose_index_only(index, skip->target) &&
-		lbt_loose_fit(index))
-		probe = create_index_path(skip->root, index, conditions, NIL, NIL, NIL,
-								  ForwardScanDirection, true, NULL, 1.0, false);
+	if (seeks * LBT_LOOSE_SEEK_COST <= limit && lbt_loose_fit(index))
+		probe = lbt_loose_index_path(skip->root, index, conditions, NIL, ForwardScanDirection,
+									 skip->target);
 	rel->rows = rows;
-	if (probe == NULL)
+	if (probe == NULL || probe->path.pathtype != T_IndexOnlyScan)
 		return false;
-	probe->path.pathtarget = skip->target;
-	skip->values = make_path(rel, &lbt_loose_path_methods, skip->target, list_make1(probe));
-	skip->values->custom_private = list_make3(skip->columns, NIL, NIL);
+	skip->values = lbt_loose_make_path(rel, &lbt_loose_node, skip->target, list_make1(probe),
+									   list_make3(skip->columns, NIL, NIL));
 	skip->values->path.rows = values;
 	skip->values->path.startup_cost = probe->path.startup_cost;
 	skip->values->path.total_cost = probe->path.startup_cost +
 		seeks * (LBT_LOOSE_SEEK_COST + cpu_index_tuple_cost + cpu_tuple_cost) +
-		pages_cost(skip, seeks, index->pages * selectivity);
+		lbt_loose_pages_cost(skip->root, index, seeks, index->pages * selectivity);
 	return skip->values->path.total_cost <= limit;
 }
 
@@ -179,42 +151,28 @@ rows_cost(const Skip *skip, double rows)
 	return seeks * LBT_LOOSE_SEEK_COST +
 		rows * (cpu_index_tuple_cost + cpu_tuple_cost +
 				cpu_operator_cost * list_length(skip->conditions)) +
-		pages_cost(skip, seeks + rows / Max(index->tuples, 1.0) * index->pages, index->pages) +
-		pages_cost(skip, rows * (only ? 1.0 - rel->allvisfrac : 1.0), rel->pages);
+		lbt_loose_pages_cost(skip->root, index,
+							 seeks + rows / Max(index->tuples, 1.0) * index->pages, index->pages) +
+		lbt_loose_pages_cost(skip->root, index, rows * (only ? 1.0 - rel->allvisfrac : 1.0),
+							 rel->pages);
 }
 
 /* The path that gives the rows. */
 static bool
 plan_rows(Skip *skip)
 {
-	bool		only = lbt_loose_index_only(skip->index, skip->rel->reltarget);
 	Path	   *path;
 
-	if (!only && !enable_indexscan)
+	skip->rows = lbt_loose_index_path(skip->root, skip->index, skip->conditions, NIL,
+									  ForwardScanDirection, skip->rel->reltarget);
+	if (skip->rows == NULL)
 		return false;
-	skip->rows = create_index_path(skip->root, skip->index, skip->conditions, NIL, NIL, NIL,
-								   ForwardScanDirection, only, NULL, 1.0, false);
 
 	/* It was thought to read all of the index. */
 	path = &skip->rows->path;
 	path->total_cost = path->startup_cost + rows_cost(skip, skip->rel->rows);
 	return true;
 }
-
-static Plan *
-plan_skip(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist, List *clauses,
-		  List *plans)
-{
-	Plan	   *plan = lbt_loose_plan(root, rel, path, tlist, clauses, plans);
-
-	((CustomScan *) plan)->methods = &lbt_skip_methods;
-	return plan;
-}
-
-static const CustomPathMethods path_methods = {
-	.CustomName = LBT_SKIP_NAME,
-	.PlanCustomPath = plan_skip
-};
 
 /* The skip scan by this index, if it is clearly cheaper; or NULL. */
 static CustomPath *
@@ -227,9 +185,8 @@ consider_index(Skip *skip, const Path *whole)
 		!find_columns(skip) || !plan_values(skip, whole->total_cost * LBT_SKIP_VALUES_SHARE) ||
 		!plan_rows(skip))
 		return NULL;
-	path = make_path(skip->rel, &path_methods, skip->rel->reltarget,
-					 list_make2(skip->values, skip->rows));
-	path->custom_private = list_make1(skip->columns);
+	path = lbt_loose_make_path(skip->rel, &lbt_skip_node, skip->rel->reltarget,
+							   list_make2(skip->values, skip->rows), list_make1(skip->columns));
 	path->path.rows = skip->rel->rows;
 	path->path.startup_cost = skip->values->path.total_cost;
 	path->path.total_cost = path->path.startup_cost + skip->rows->path.total_cost;
@@ -244,20 +201,10 @@ consider_index(Skip *skip, const Path *whole)
 static Path *
 cheapest_path(PlannerInfo *root, RelOptInfo *rel, ListCell **at)
 {
-	Path	   *best = NULL;
-	ListCell   *lc;
+	Path	   *best;
 
-	*at = NULL;
-	foreach(lc, rel->pathlist)
-	{
-		Path	   *path = lfirst(lc);
-
-		if (path->param_info != NULL || IsA(path, CustomPath) ||
-			(best != NULL && path->total_cost >= best->total_cost))
-			continue;
-		best = path;
-		*at = lc;
-	}
+	*at = lbt_loose_cheapest(rel, rel->reltarget, NIL);
+	best = *at ? lfirst(*at) : NULL;
 	if (best != NULL && rel->consider_parallel && rel->partial_pathlist != NIL)
 	{
 		Path	   *gather = &create_gather_path(root, rel, linitial(rel->partial_pathlist),
@@ -275,19 +222,16 @@ cheapest_path(PlannerInfo *root, RelOptInfo *rel, ListCell **at)
 static void
 consider(PlannerInfo *root, RelOptInfo *rel)
 {
-	const Query *parse = root->parse;
 	CustomPath *best = NULL;
 	Path	   *whole;
 	ListCell   *at;
 	ListCell   *lc;
 
-	if (!lbt_enable || !lbt_enable_loose_scan || rel->indexlist == NIL ||
-		rel->baserestrictinfo == NIL || rel->pathlist == NIL || IsolationIsSerializable() ||
-		bms_num_members(root->all_baserels) != 1 || parse->commandType != CMD_SELECT ||
-		parse->rowMarks != NIL || root->rowMarks != NIL || !lbt_loose_plain_table(root, rel))
+	/* A cursor may have WHERE CURRENT OF, or FETCH BACKWARD. */
+	if (rel->indexlist == NIL || rel->baserestrictinfo == NIL ||
+		bms_num_members(root->all_baserels) != 1 || !lbt_loose_possible(root, rel) ||
+		lbt_planner_for_cursor(root))
 		return;
-	if (lbt_planner_for_cursor(root))
-		return;					/* WHERE CURRENT OF, and FETCH BACKWARD */
 	foreach(lc, rel->reltarget->exprs)
 	{
 		if (!IsA(lfirst(lc), Var))
@@ -314,6 +258,6 @@ consider(PlannerInfo *root, RelOptInfo *rel)
 void
 lbt_skip_init(void)
 {
-	RegisterCustomScanMethods(&lbt_skip_methods);
+	RegisterCustomScanMethods(&lbt_skip_node.plan);
 	lbt_statement.scanned = consider;
 }

@@ -5,16 +5,13 @@
 
 #include "access/itup.h"
 #include "access/relscan.h"
-#include "access/stratnum.h"
 #include "access/xact.h"
 #include "commands/explain.h"
 #include "executor/executor.h"
-#include "executor/nodeIndexscan.h"
+#include "loose/inputs.h"
 #include "miscadmin.h"
 #include "server/compat.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/rel.h"
 
 /* However much memory may be used. */
 #define MAX_VALUES (1 << 20)
@@ -25,22 +22,11 @@ typedef struct SkipScan
 	PlanState  *values;
 	PlanState  *rows;
 	PlanState  *whole;
-	int			ncolumns;		/* of the index's, that are left out */
-	int		   *place;			/* in the values' rows, from 1 on; or 0 */
-	ScanKey		equal;			/* of each column */
-	Relation	index;
-	int			nconditions;
-	ScanKey		conditions;		/* the plan's */
-	int			nruntime;
-	IndexRuntimeKeyInfo *runtime;
-	ExprContext *runtime_context;
-	int			nkeys;
-	ScanKey		keys;			/* the rows' */
-	MemoryContext context[2];	/* of the values, and of those before */
-	int			turn;
+	LbtSeekKeys keys;			/* the rows' */
+	MemoryContext context;		/* of the values */
 
 	/* since the last rescan */
-	List	   *found;			/* arrays of NullableDatum, of each value's */
+	List	   *found;			/* arrays of NullableDatum, by columns */
 	int			at;				/* the next of them */
 	bool		started;
 	bool		open;			/* rows are left of the value before */
@@ -84,46 +70,27 @@ next_entry(PlanState *ps)
 	return ExecProject(ps->ps_ProjInfo);
 }
 
-/* Copy a row of values. */
-static NullableDatum *
-copy_row(TupleTableSlot *row)
-{
-	TupleDesc	desc = row->tts_tupleDescriptor;
-	NullableDatum *copy = palloc(sizeof(NullableDatum) * desc->natts);
-
-	for (int i = 0; i < desc->natts; i++)
-	{
-		Form_pg_attribute att = TupleDescAttr(desc, i);
-
-		copy[i].value = slot_getattr(row, i + 1, &copy[i].isnull);
-		if (!copy[i].isnull)
-			copy[i].value = lbt_loose_copy(copy[i].value, att->attbyval, att->attlen);
-	}
-	return copy;
-}
-
 /* Take all values; false if there are too many. */
 static bool
 take_values(SkipScan *node)
 {
-	MemoryContext context;
 	TupleTableSlot *row;
 
-	node->turn = !node->turn;
-	context = node->context[node->turn];
-	MemoryContextReset(context);
+	MemoryContextReset(node->context);
 	node->found = NIL;
 	node->at = 0;
 	lbt_loose_set_limit(node->values, LBT_SKIP_VALUES_SHARE * node->whole->plan->total_cost);
 	while (row = ExecProcNode(node->values), !TupIsNull(row))
 	{
-		MemoryContext old = MemoryContextSwitchTo(context);
+		MemoryContext old = MemoryContextSwitchTo(node->context);
+		NullableDatum *values = palloc(sizeof(NullableDatum) * node->keys.ncolumns);
 
-		node->found = lappend(node->found, copy_row(row));
+		lbt_seek_take(&node->keys, values, row, node->keys.last_free);
+		node->found = lappend(node->found, values);
 		MemoryContextSwitchTo(old);
 		node->all_values++;
 		if (list_length(node->found) == MAX_VALUES ||
-			MemoryContextMemAllocated(context, false) / 1024 > work_mem)
+			MemoryContextMemAllocated(node->context, false) / 1024 > work_mem)
 			lbt_loose_set_limit(node->values, -1.0);	/* it gives up */
 	}
 	return !lbt_loose_gave_up(node->values);
@@ -138,44 +105,15 @@ start(SkipScan *node)
 		node->switched = true;
 		node->switches++;
 	}
-	else if (node->nruntime > 0)
-	{
-		ResetExprContext(node->runtime_context);
-		ExecIndexEvalRuntimeKeys(node->runtime_context, node->runtime, node->nruntime);
-	}
-}
-
-/* Set the rows' keys to this value, in the order of the index's columns. */
-static void
-set_keys(SkipScan *node, const NullableDatum *value)
-{
-	int			n = 0;
-	int			at = 0;
-
-	for (int i = 0; i < node->index->rd_index->indnkeyatts; i++)
-	{
-		for (; at < node->nconditions && node->conditions[at].sk_attno == i + 1; at++)
-			node->keys[n++] = node->conditions[at];
-		if (i < node->ncolumns && node->place[i] > 0)
-		{
-			const NullableDatum *column = &value[node->place[i] - 1];
-			ScanKey		key = &node->keys[n++];
-
-			*key = node->equal[i];
-			if (column->isnull)
-				ScanKeyEntryInitialize(key, SK_ISNULL | SK_SEARCHNULL, i + 1, InvalidStrategy,
-									   InvalidOid, InvalidOid, InvalidOid, (Datum) 0);
-			else
-				key->sk_argument = column->value;
-		}
-	}
-	Assert(n == node->nkeys);
+	else
+		lbt_seek_evaluate(&node->keys);
 }
 
 static TupleTableSlot *
 exec(CustomScanState *css)
 {
 	SkipScan   *node = (SkipScan *) css;
+	LbtRange	value = {node->keys.last_free, LBT_EQUAL};
 	TupleTableSlot *row = NULL;
 
 	if (node->ended)
@@ -190,7 +128,8 @@ exec(CustomScanState *css)
 		{
 			if (!node->open)
 			{
-				set_keys(node, list_nth(node->found, node->at++));
+				lbt_seek_set(&node->keys, value, list_nth(node->found, node->at++),
+							 INDEX_MAX_KEYS, false);
 				ExecReScan(node->rows);
 			}
 			row = ExecProcNode(node->rows);
@@ -204,80 +143,36 @@ exec(CustomScanState *css)
 }
 
 static void
-set_up(SkipScan *node, const List *places)
-{
-	int			nfree = node->values->ps_ResultTupleDesc->natts;
-	ListCell   *lc;
-
-	if (IsA(node->rows, IndexScanState))
-		LBT_TAKE_OVER(node, (IndexScanState *) node->rows, iss, nfree);
-	else
-		LBT_TAKE_OVER(node, castNode(IndexOnlyScanState, node->rows), ioss, nfree);
-	node->ncolumns = list_length(places);
-	node->place = palloc(sizeof(int) * node->ncolumns);
-	node->equal = palloc0(sizeof(ScanKeyData) * node->ncolumns);
-	foreach(lc, places)
-	{
-		int			i = foreach_current_index(lc);
-		Oid			family = node->index->rd_opfamily[i];
-		Oid			type = node->index->rd_opcintype[i];
-
-		node->place[i] = lfirst_int(lc);
-		if (node->place[i] > 0)
-			ScanKeyEntryInitialize(&node->equal[i], 0, i + 1, BTEqualStrategyNumber, type,
-								   node->index->rd_indcollation[i],
-								   get_opcode(get_opfamily_member(family, type, type,
-																  BTEqualStrategyNumber)),
-								   (Datum) 0);
-	}
-	for (int i = 0; i < 2; i++)
-		node->context[i] = AllocSetContextCreate(CurrentMemoryContext, "skip scan's values",
-												 ALLOCSET_DEFAULT_SIZES);
-}
-
-static void
 begin(CustomScanState *css, EState *estate, int eflags)
 {
 	SkipScan   *node = (SkipScan *) css;
-	CustomScan *plan = (CustomScan *) css->ss.ps.plan;
 
-	eflags &= ~(EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
-	node->values = ExecInitNode(list_nth(plan->custom_plans, LBT_SKIP_VALUES), estate, eflags);
-	node->rows = ExecInitNode(list_nth(plan->custom_plans, LBT_SKIP_ROWS), estate, eflags);
-	node->whole = ExecInitNode(list_nth(plan->custom_plans, LBT_SKIP_WHOLE), estate, eflags);
+	lbt_inputs_begin(css, estate, eflags);
+	node->values = list_nth(css->custom_ps, LBT_SKIP_VALUES);
+	node->rows = list_nth(css->custom_ps, LBT_SKIP_ROWS);
+	node->whole = list_nth(css->custom_ps, LBT_SKIP_WHOLE);
 	ExecSetExecProcNode(linitial(castNode(CustomScanState, node->values)->custom_ps), next_entry);
-	css->custom_ps = list_make3(node->values, node->rows, node->whole);
-	css->ss.ps.resultops = &TTSOpsVirtual;	/* or an input's */
-	css->ss.ps.resultopsset = true;
-	css->ss.ps.resultopsfixed = false;
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
-		set_up(node, linitial(plan->custom_private));
+		lbt_seek_open(&node->keys, node->rows,
+					  list_nth(((CustomScan *) css->ss.ps.plan)->custom_private,
+							   LBT_LOOSE_COLUMNS),
+					  node->values->ps_ResultTupleDesc, false);
+	node->context = AllocSetContextCreate(CurrentMemoryContext, "skip scan's values",
+										  ALLOCSET_DEFAULT_SIZES);
 }
 
 static void
 rescan(CustomScanState *css)
 {
 	SkipScan   *node = (SkipScan *) css;
-	ListCell   *lc;
 
 	/* The rows are rescanned before they are read again. */
-	if (css->ss.ps.chgParam != NULL)
-		foreach(lc, css->custom_ps)
-			UpdateChangedParamSet(lfirst(lc), css->ss.ps.chgParam);
+	lbt_inputs_changed(css);
 	if (node->started)
 		ExecReScan(node->values);
 	if (node->switched)
 		ExecReScan(node->whole);
 	node->started = node->open = node->ended = node->switched = false;
-}
-
-static void
-end(CustomScanState *css)
-{
-	ListCell   *lc;
-
-	foreach(lc, css->custom_ps)
-		ExecEndNode(lfirst(lc));
 }
 
 static void
@@ -291,25 +186,10 @@ explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	ExplainPropertyInteger("Switched Over", NULL, (int64) node->switches, es);
 }
 
-static const CustomExecMethods exec_methods = {
-	.CustomName = LBT_SKIP_NAME,
-	.BeginCustomScan = begin,
-	.ExecCustomScan = exec,
-	.EndCustomScan = end,
-	.ReScanCustomScan = rescan,
-	.ExplainCustomScan = explain
-};
-
-static Node *
-create_state(CustomScan *plan)
-{
-	SkipScan   *node = (SkipScan *) newNode(sizeof(SkipScan), T_CustomScanState);
-
-	node->css.methods = &exec_methods;
-	return (Node *) node;
-}
-
-const CustomScanMethods lbt_skip_methods = {
-	.CustomName = LBT_SKIP_NAME,
-	.CreateCustomScanState = create_state
-};
+const LbtNodeKind lbt_skip_node =
+LBT_NODE_KIND("Learned Skip Scan", SkipScan,
+			  .BeginCustomScan = begin,
+			  .ExecCustomScan = exec,
+			  .EndCustomScan = lbt_inputs_end,
+			  .ReScanCustomScan = rescan,
+			  .ExplainCustomScan = explain);

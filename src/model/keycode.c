@@ -184,6 +184,28 @@ lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc)
 
 /* ---- use ---- */
 
+void
+lbt_keycode_range(const LbtKeyCode *kc, uint64_t code, int ncolumns, uint64_t *first,
+				  uint64_t *last)
+{
+	const LbtKeyDigit *d = kc->digit;
+	uint64_t	rest = code;
+
+	*last = UINT64_MAX;
+	for (int i = 0; i < ncolumns && i < kc->ncolumns; i++)
+		for (int n = kc->column[i].ndigits; n > 0 && d < kc->digit + kc->ndigits; n--, d++)
+		{
+			uint64_t	value = d->weight > 0 ? rest / d->weight : 0;
+
+			if (value > d->span >> d->shift)
+				value = d->span >> d->shift;
+			rest -= value * d->weight;
+			if (d->weight < UINT64_MAX)
+				*last = code - rest + (d->weight - 1);
+		}
+	*first = code - rest;
+}
+
 size_t
 lbt_keycode_bytes(const LbtKeyCode *kc)
 {

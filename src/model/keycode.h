@@ -163,6 +163,13 @@ extern void lbt_keycode_finish(const LbtKeyLearner *learner, LbtKeyCode *kc);
  */
 extern size_t lbt_keycode_bytes(const LbtKeyCode *kc);
 
+/*
+ * The first and last code of keys that share this many leading columns with
+ * those of this code, as far as codes tell.
+ */
+extern void lbt_keycode_range(const LbtKeyCode *kc, uint64_t code, int ncolumns, uint64_t *first,
+							  uint64_t *last);
+
 /* The general case of lbt_keycode(). */
 extern uint64_t lbt_keycode_digits(const LbtKeyCode *kc, const LbtKeyValue *values, int nvalues,
 								   bool high);

@@ -135,6 +135,14 @@ lbt_index_update(LbtIndex *index)
 		lbt_index_refresh(index);
 }
 
+/* Is the view up to date and still that of the model with this generation? */
+static inline bool
+lbt_same_model(const LbtIndex *index, uint64 generation)
+{
+	return index->generation == generation && index->state == LBT_READY &&
+		pg_atomic_read_u64(&lbt_control->generation) == generation;
+}
+
 /*
  * Give a new model's leaves, of a file of so many blocks, the buffer hints of
  * the view's model.  Allocates 4 bytes for each block, if it can.

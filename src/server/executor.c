@@ -134,6 +134,32 @@ lbt_executor_forget(void)
 	planning = NULL;
 }
 
+Plan *
+lbt_node_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist, List *clauses,
+			  List *plans)
+{
+	const LbtNodeKind *kind = (const LbtNodeKind *) path->methods;
+	CustomScan *scan = makeNode(CustomScan);
+
+	scan->scan.plan.targetlist = tlist;
+	scan->custom_scan_tlist = copyObjectImpl(tlist);
+	scan->custom_plans = plans;
+	scan->custom_private = path->custom_private;
+	scan->methods = &kind->plan;
+	return &scan->scan.plan;
+}
+
+Node *
+lbt_node_state(CustomScan *plan)
+{
+	const LbtNodeKind *kind = (const LbtNodeKind *)
+		((const char *) plan->methods - offsetof(LbtNodeKind, plan));
+	CustomScanState *state = (CustomScanState *) newNode(kind->state_size, T_CustomScanState);
+
+	state->methods = &kind->exec;
+	return (Node *) state;
+}
+
 void
 lbt_executor_init(void)
 {

@@ -1,11 +1,14 @@
 /*
- * executor.h - moments in the life of a statement, and whom to call then.
+ * executor.h - moments in the life of a statement, and whom to call then; what
+ * all kinds of plan nodes of ours have in common.
+ *
  * Hooks run for every statement: with nothing to do, in a few instructions.
  */
 #ifndef LBT_EXECUTOR_H
 #define LBT_EXECUTOR_H
 
 #include "nodes/execnodes.h"
+#include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
 
 typedef struct LbtStatementCallbacks
@@ -37,6 +40,28 @@ typedef struct LbtStatementCallbacks
 } LbtStatementCallbacks;
 
 extern LbtStatementCallbacks lbt_statement;
+
+/* A kind of plan node: what its path, plan node and state point to. */
+typedef struct LbtNodeKind
+{
+	CustomPathMethods path;
+	CustomScanMethods plan;
+	CustomExecMethods exec;
+	size_t		state_size;
+} LbtNodeKind;
+
+/* One of this name and state; what follows are its CustomExecMethods. */
+#define LBT_NODE_KIND(name, state, ...) \
+	{ \
+		{.CustomName = (name), .PlanCustomPath = lbt_node_plan}, \
+		{.CustomName = (name), .CreateCustomScanState = lbt_node_state}, \
+		{.CustomName = (name), __VA_ARGS__}, \
+		sizeof(state) \
+	}
+
+extern Plan *lbt_node_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
+						   List *clauses, List *plans);
+extern Node *lbt_node_state(CustomScan *plan);
 
 /* The plan being executed, the innermost query's; NULL if not known. */
 extern PlanState *lbt_executor_plan(void);

@@ -65,6 +65,23 @@ BEGIN
     EXECUTE format('SELECT concat(count(*), '':'', sum(hashtextextended(q::text, 0))), md5(string_agg(q::text, ''|'')) FROM (%s) q', query)
        INTO sorted, in_order;
 END $$;
+
+-- Has a query the same answers with loose and skip scans as without?  So many rows; or what is wrong.
+CREATE FUNCTION same_without_loose(query text, ordered boolean) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    with_loose record;
+    without record;
+BEGIN
+    SELECT * INTO with_loose FROM both_answers(query);
+    PERFORM set_config('learnedbtree.enable_loose_scan', 'off', true);
+    SELECT * INTO without FROM both_answers(query);
+    PERFORM set_config('learnedbtree.enable_loose_scan', 'on', true);
+    IF with_loose.sorted <> without.sorted OR (ordered AND with_loose.in_order <> without.in_order) THEN
+        RETURN format('WRONG: %s, not %s', with_loose, without);
+    END IF;
+    RETURN split_part(without.sorted, ':', 1) || ' rows';
+END $$;
+
 CREATE FUNCTION answers(query text) RETURNS text LANGUAGE sql AS 'SELECT sorted FROM both_answers(query)';
 
 CREATE FUNCTION plan_uses(query text, index regclass) RETURNS boolean LANGUAGE plpgsql AS $$

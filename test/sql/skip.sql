@@ -9,21 +9,12 @@ SET cpu_operator_cost = 0.0005;
 CREATE FUNCTION skip(query text, wanted boolean DEFAULT true, ordered boolean DEFAULT false) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     plan text;
-    with_skip record;
-    without record;
 BEGIN
     EXECUTE 'EXPLAIN (VERBOSE, FORMAT JSON) ' || query INTO plan;
     IF (plan ~ 'Learned Skip Scan') <> (wanted AND current_setting('server_version_num')::int < 180000) THEN
         RETURN 'WRONG plan: ' || (SELECT string_agg(m[1], ', ') FROM regexp_matches(plan, '"Node Type": "([^"]*)"', 'g') m);
     END IF;
-    SELECT * INTO with_skip FROM both_answers(query);
-    PERFORM set_config('learnedbtree.enable_loose_scan', 'off', true);
-    SELECT * INTO without FROM both_answers(query);
-    PERFORM set_config('learnedbtree.enable_loose_scan', 'on', true);
-    IF with_skip.sorted <> without.sorted OR (ordered AND with_skip.in_order <> without.in_order) THEN
-        RETURN format('WRONG: %s, not %s', with_skip, without);
-    END IF;
-    RETURN split_part(without.sorted, ':', 1) || ' rows';
+    RETURN same_without_loose(query, ordered);
 END $$;
 
 -- Has the node this many values (NULL: any), and did it switch over so many times, where there are such nodes?

@@ -1,7 +1,8 @@
 # Loose index scans give the answers that plans without them give: random tables, indexes and questions from a fixed seed
 # (LBT_SEED), each asked with learnedbtree.enable_loose_scan on and off in one snapshot; statistics are often of few values
 # where there are many, or the reverse, so that scans switch over; rows are dead, in progress, or new in the transaction
-# itself.  Then: how many pages are read; rights; rechecks of changed rows; readers among writers; serializable transactions.
+# itself.  Then: how many pages are read, and which are asked for ahead; rights; rechecks of changed rows; readers among
+# writers; serializable transactions.
 # LBT_LOOSE_ROUNDS and LBT_LOOSE_SECONDS make it longer.
 use strict;
 use warnings;
@@ -220,6 +221,42 @@ foreach my $case (
 }
 $holder->query_safe('ROLLBACK');
 $holder->quit;
+
+# ---- leaves asked for ahead ----
+
+# A hundred groups of some six leaves.  Named are the leaves in which groups end, one each: if those were not the ones where
+# seeks land, it would be two for each seek, or two in all.
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE spread (v int, w int, t text COLLATE "C");
+INSERT INTO spread SELECT g % 100, g, 'group ' || g % 100 FROM generate_series(1, 200000) g;
+CREATE INDEX spread_v ON spread (v, w);
+CREATE INDEX spread_t ON spread (t) WITH (deduplicate_items = off);
+VACUUM ANALYZE spread;
+SQL
+foreach my $case (
+	[ 'cold', 'SELECT DISTINCT v FROM spread', 80, 120 ],
+	[ 'cold, backward', 'SELECT DISTINCT v FROM spread ORDER BY v DESC', 80, 120 ],
+	[ 'cold, texts', 'SELECT DISTINCT t FROM spread', 80, 120 ],
+	[ 'cold, with extremes', 'SELECT v, min(w), max(w) FROM spread GROUP BY v', 80, 120 ],
+	[ 'cold, one group', 'SELECT DISTINCT v FROM spread LIMIT 1', 0, 0 ],
+	[ 'cold, one group each time', 'SELECT (SELECT DISTINCT v FROM spread WHERE v >= k LIMIT 1) FROM few', 0, 0 ],
+	[ 'cold, three groups', 'SELECT DISTINCT v FROM spread LIMIT 3', 1, 8 ],
+	[ 'effective_io_concurrency = 0', 'SELECT DISTINCT v FROM spread', 0, 0 ],
+	[ 'learnedbtree.enable_prefetch = off', 'SELECT DISTINCT v FROM spread', 0, 0 ],
+	[ 'in memory', 'SELECT DISTINCT v FROM spread', 0, 0 ])
+{
+	my ($name, $query, $least, $most) = @$case;
+	my $set = $name =~ /=/ ? "SET $name" : 'SET effective_io_concurrency = 16';
+	my $warm = $name eq 'in memory' ? "$query; " : '';
+	$node->restart;
+	$node->safe_psql('postgres', "SELECT learnedbtree_train(i::regclass) FROM unnest('{spread_v,spread_t}'::text[]) i");
+	my $out = $node->safe_psql('postgres', "SET effective_io_concurrency = 0; $warm$set; SELECT learnedbtree_stat_reset(); "
+		  . "EXPLAIN (COSTS off) $query; $query; SELECT 'asked ' || sum(prefetched) FROM learnedbtree_stat WHERE relname = 'spread'");
+	my ($asked) = $out =~ /^asked (\d+)$/m;
+	like($out, qr/\Q$node_name\E/, "$name: a loose scan");
+	ok(defined $asked && $least <= $asked && $asked <= $most, "$name: $least to $most leaves asked for")
+	  or diag(defined $asked ? "$asked leaves" : $out);
+}
 
 # ---- rights ----
 

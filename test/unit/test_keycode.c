@@ -265,6 +265,16 @@ prefixes_enclose(const void *arg)
 				  (unsigned long long) high);
 			low = inner_low;
 			high = inner_high;
+			for (int end = 0; end < 2; end++)
+			{
+				uint64_t	first;
+				uint64_t	last;
+
+				lbt_keycode_range(&scheme.code, end ? high : low, length, &first, &last);
+				CHECK(first <= low && high <= last, "%d columns' codes [%llu, %llu]: [%llu, %llu]",
+					  length, (unsigned long long) low, (unsigned long long) high,
+					  (unsigned long long) first, (unsigned long long) last);
+			}
 		}
 		CHECK(key.nvalues < scheme.columns.ncolumns || low == high,
 			  "a complete key has two codes");
@@ -386,6 +396,38 @@ misses_room_by_one(const void *arg)
 		CHECK(lbt_keycode(&code, key, 2, false) <
 			  lbt_keycode(&code, next, 2, false), "keys two values apart tie");
 	}
+}
+
+/* The codes of keys that share a column's value are those of no other value, where digits have room. */
+static void
+ranges_tell_values_apart(const void *arg)
+{
+	LbtKeyCode	code = learn_range(3, (LbtColumnOrder[3]) {{0}},
+								   (LbtKeyValue[]) {{.ordered = 10}, {.ordered = 0}, {.ordered = 5}},
+								   (LbtKeyValue[]) {{.ordered = 19}, {.ordered = 6}, {.ordered = 90}});
+
+	(void) arg;
+	for (int columns = 1; columns <= 3; columns++)
+		for (uint64_t i = 0; i < 70; i++)
+		{
+			LbtKeyValue key[3] = {{.ordered = 10 + i / 7}, {.ordered = i % 7}, {.ordered = 5 + i}};
+			uint64_t	low = lbt_keycode(&code, key, columns, false);
+			uint64_t	high = lbt_keycode(&code, key, columns, true);
+			uint64_t	first;
+			uint64_t	last;
+			uint64_t	next_first;
+
+			lbt_keycode_range(&code, lbt_keycode(&code, key, 3, false), columns, &first, &last);
+			CHECK(first == low && high <= last, "%d columns of key %llu", columns,
+				  (unsigned long long) i);
+			key[columns - 1].ordered++;
+			low = lbt_keycode(&code, key, columns, false);
+			if (low == high)
+				continue;		/* beyond what was seen */
+			lbt_keycode_range(&code, low, columns, &next_first, &high);
+			CHECK(last < next_first, "%d columns of key %llu: ranges meet", columns,
+				  (unsigned long long) i);
+		}
 }
 
 /* Only values widen a digit: a NULL's bits and missing columns do not.  NULLs that come first have a code of their own. */
@@ -536,6 +578,7 @@ const Test	keycode_tests[] = {
 	ORDER("8 columns", 7),
 	ORDER("more columns than a code has digits", 8),
 	{"both ends of a prefix enclose its keys", prefixes_enclose, NULL},
+	{"ranges tell values apart", ranges_tell_values_apart, NULL},
 	{"a single column's value is its code", single_column, NULL},
 	{"keys in range are told apart where there is room", tells_keys_apart, NULL},
 	{"a digit wider than its room loses low bits only", wide_digit_shifts, NULL},
