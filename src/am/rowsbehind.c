@@ -278,19 +278,22 @@ begin_rows_behind(LbtRowsBehind *behind, Relation rel, LbtIndex *index, Relation
 	MemoryContext old = MemoryContextSwitchTo(behind->context);
 	BlockNumber first = ItemPointerGetBlockNumber(&behind->end);
 	BlockNumber block = first;
+	BlockNumber nblocks = RelationGetNumberOfBlocks(table);
 	OffsetNumber at = ItemPointerGetOffsetNumberNoCheck(&behind->end);
 
 	MemoryContextReset(behind->context);
 	if (behind->estate != NULL)
 		ResetPerTupleExprContext(behind->estate);
 	rows->n = rows->at = rows->batch.n = 0;
-	for (;;)
+
+	/* A lookup of the statement itself may come before its first row. */
+	while (block < nblocks)
 	{
 		int			before = rows->n;
 
 		if (!add_page(behind, index, table, block, &at, rows) ||
 			(rows->n == before && block > first) ||
-			block + 1 >= RelationGetNumberOfBlocks(table) || !lbt_block_cached(table, block + 1))
+			block + 1 >= nblocks || !lbt_block_cached(table, block + 1))
 			break;
 		block++;
 		at = FirstOffsetNumber;

@@ -440,6 +440,17 @@ SELECT name, count(*) FROM pg_backend_memory_contexts WHERE name ~ 'learnedbtree
 SELECT count(*), count(*) FILTER (WHERE id > 1500) AS left FROM wr;
 SELECT sound(i) FROM unnest('{wr_u,wr_ns,wr_g,wr_id,wr_lower,wr_partial,wr_parent_pkey}'::regclass[]) i GROUP BY 1;
 
+-- Before the first row of an empty table, the statement itself looks up what the foreign key's checks will.
+CREATE TABLE wr_first (p int8 REFERENCES wr_parent);
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_bitmapscan = off;
+INSERT INTO wr_first SELECT p.id FROM generate_series(1, 1000) g JOIN wr_parent p ON p.id = g::int8;
+SELECT count(*), min(p), max(p) FROM wr_first;
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+RESET enable_bitmapscan;
+
 DROP OWNED BY regress_wr_user;
 DROP ROLE regress_wr_user;
-DROP TABLE wr, wr_parent, wr_source, wr_log, wr_parts, wr_single, wr_unlogged CASCADE;
+DROP TABLE wr, wr_parent, wr_source, wr_log, wr_parts, wr_single, wr_unlogged, wr_first CASCADE;

@@ -2,7 +2,7 @@
 # (LBT_SEED), each asked with learnedbtree.enable_loose_scan on and off in one snapshot; statistics are often of few values
 # where there are many, or the reverse, so that scans switch over; rows are dead, in progress, or new in the transaction
 # itself.  Then: how many pages are read, and which are asked for ahead; rights; rechecks of changed rows; readers among
-# writers; serializable transactions.
+# writers, and on a standby until it takes over; serializable transactions.
 # LBT_LOOSE_ROUNDS and LBT_LOOSE_SECONDS make it longer.
 use strict;
 use warnings;
@@ -17,6 +17,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Serving;
 use Test::More;
+use Torture;
 
 my $seed = $ENV{LBT_SEED} || 20261125;
 my $rounds = $ENV{LBT_LOOSE_ROUNDS} || 2;
@@ -27,7 +28,7 @@ my $node_name = 'Learned Loose Scan';
 my $setting = 'learnedbtree.enable_loose_scan';
 
 my $node = PostgreSQL::Test::Cluster->new('loose');
-$node->init(extra => [ '--encoding=UTF8', '--locale=C' ]);
+$node->init(allows_streaming => 1, extra => [ '--encoding=UTF8', '--locale=C' ]);
 configure_serving($node);
 $node->append_conf('postgresql.conf', <<'CONF');
 shared_buffers = 64MB
@@ -369,7 +370,8 @@ BEGIN
 END \$\$;
 SQL
 my @live = ('SELECT DISTINCT v FROM live', 'SELECT DISTINCT t FROM live', 'SELECT v, min(w), max(w) FROM live GROUP BY v', 'SELECT DISTINCT t, v FROM live',
-	'SELECT DISTINCT ON (v) v, w FROM live ORDER BY v DESC, w DESC', 'SELECT t, max(v) FROM live WHERE v > 30 GROUP BY t', 'SELECT DISTINCT v FROM live WHERE w < 20');
+	'SELECT DISTINCT ON (v) v, w FROM live ORDER BY v DESC, w DESC', 'SELECT t, max(v) FROM live WHERE v > 30 GROUP BY t', 'SELECT DISTINCT v FROM live WHERE w < 20',
+	'SELECT v, t FROM live WHERE w = 7');
 my $loose = grep { $node->safe_psql('postgres', "EXPLAIN $_") =~ /\Q$node_name\E/ } @live;
 cmp_ok($loose, '>=', @live / 2, 'loose scans among writers');
 my %scripts = (
@@ -384,6 +386,39 @@ $scripts{"read$_\@4"} = "SELECT compare('$live[$_]');\nBEGIN ISOLATION LEVEL REP
   foreach 0 .. $#live;
 $node->pgbench("--no-vacuum --client=5 --time=$seconds --random-seed=$seed", 0, [qr/number of transactions actually processed: [1-9]\d+/],
 	[qr/^(?!.*wrong answer)/s], 'readers among writers', \%scripts);
+
+# ---- readers on a standby ----
+
+# With feedback its answers keep the primary from vacuuming; without, vacuuming ends its answers, which are asked for again.
+my @writes = map { [ split(/\@/, $_), $scripts{$_} ] } grep { !/^read/ } sort keys %scripts;
+my $some = int(($seconds + 1) / 2);
+$node->backup('base');
+my $standby = PostgreSQL::Test::Cluster->new('loose_standby');
+$standby->init_from_backup($node, 'base', has_streaming => 1);
+$standby->append_conf('postgresql.conf', 'max_standby_streaming_delay = 50ms');
+$standby->start;
+foreach my $feedback (qw(off on))
+{
+	$standby->append_conf('postgresql.conf', "hot_standby_feedback = $feedback");
+	$standby->reload;
+	my %reads = map { ("${feedback}_read$_" => "SELECT compare('$live[$_]');") } 0 .. $#live;
+	$reads{"${feedback}_train"} = "SELECT learnedbtree_train('live_v');";
+	my $writers = start_load($node, clients => 2, seconds => $some, seed => $seed, scripts => \@writes);
+	$standby->pgbench("--no-vacuum --client=2 --time=$some --max-tries=0 --random-seed=$seed", 0,
+		[qr/number of transactions actually processed: [1-9]\d+/], [qr/^(?!.*wrong answer)/s], "readers on a standby, feedback $feedback", \%reads);
+	ok(end_load($writers), "the primary's writers, feedback $feedback");
+}
+note('conflicts: ', $standby->safe_psql('postgres', "SELECT to_json(c) FROM pg_stat_database_conflicts c WHERE datname = 'postgres'"));
+$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
+my $all_live = join(";\n", map { "SELECT answer('$_', 'on')" } @live);
+is($standby->safe_psql('postgres', $all_live), $node->safe_psql('postgres', $all_live), "the standby's answers are the primary's");
+$standby->promote;
+wait_until($standby, 'SELECT NOT pg_is_in_recovery()');
+$standby->pgbench("--no-vacuum --client=3 --time=1 --random-seed=$seed", 0, [qr/number of transactions actually processed: [1-9]\d+/],
+	[qr/^(?!.*wrong answer)/s], 'readers among writers where it has taken over', \%scripts);
+nothing_pinned($standby);
+is(amcheck_all($standby, 'postgres'), '', 'and the indexes are sound there');
+$standby->stop;
 
 # ---- serializable transactions ----
 
