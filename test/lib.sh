@@ -181,7 +181,7 @@ end_jobs() { while [ ${#running[@]} -gt 0 ]; do reap_jobs; done; }
 as_user() { # SECONDS COMMAND...
     local limit=$1 switch=(); shift
     [ "$(id -u)" != 0 ] || switch=(runuser -u "$user" --)
-    step "$limit" "${switch[@]}" env "HOME=$scratch" "PATH=$bindir:$PATH" LC_ALL=C TZ=UTC "${user_env[@]}" "$@"
+    step "$limit" "${switch[@]}" env "HOME=$scratch" "PATH=$bindir:$PATH" LC_ALL=C LANG=C.UTF-8 TZ=UTC "${user_env[@]}" "$@"
 }
 
 # Run a command for at most SECONDS, in the background, so that a signal to this script is heard at once; finish_up()
