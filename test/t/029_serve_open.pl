@@ -115,6 +115,7 @@ sub same
 		my (undef, $out, $err) = $node->psql('postgres', "CREATE SCHEMA $schema; SET search_path = $schema, public; SET learnedbtree.btree_indexes = '$which'; "
 			  . ($more // '') . "$settings\n$commands", on_error_stop => 0);
 		$out{$which} = $out . $err;
+		others_have_ended($node, 'postgres', '');
 		my $uses = $node->safe_psql('postgres', "SELECT coalesce(sum(lookups + inserts), 0) > 0 FROM learnedbtree_stat WHERE schemaname = '$schema'");
 		is($uses, $which eq 'all' ? 't' : 'f', "$name: $which " . ($which eq 'all' ? 'are' : 'is') . ' served');
 	}
