@@ -24,12 +24,12 @@ emulator() {
 tree_server() {
     local suite pgc=/usr/lib/postgresql/$major/bin/pg_config name tree
     case $major in
-        15) suite=bookworm ;;
-        16) suite=noble ;;
-        17) suite=trixie ;;
-        18 | 19) suite=sid ;;
+        15) name=debian-bookworm ;;
+        16) name=ubuntu-noble ;;
+        17) name=debian-trixie ;;
+        18 | 19) name=debian-sid ;;
     esac
-    case $suite in noble) name=ubuntu-$suite ;; *) name=debian-$suite ;; esac
+    suite=${name#*-}
     [ "${architecture:=$(dpkg --print-architecture)}" = "$(dpkg --print-architecture)" ] || name+=-$architecture
     tree=$LBT_CACHE/$name
     lock_cache "$name" || return

@@ -222,14 +222,6 @@ lbt_index_refresh(LbtIndex *index)
 	index->generation = generation;
 }
 
-/* While reclaim is held: can the view's model not be freed? */
-static inline bool
-model_is_live(const LbtIndex *index)
-{
-	return index->generation == pg_atomic_read_u64(&lbt_control->generation) &&
-		index->state == LBT_READY;
-}
-
 void
 lbt_index_take_hints(LbtIndex *index, LbtLeaf *leaves, uint32 nleaves, BlockNumber nblocks)
 {
@@ -242,7 +234,7 @@ lbt_index_take_hints(LbtIndex *index, LbtLeaf *leaves, uint32 nleaves, BlockNumb
 		return;
 	lbt_index_update(index);
 	LWLockAcquire(&lbt_control->reclaim, LW_SHARED);
-	if (model_is_live(index))
+	if (lbt_same_model(index, index->generation))
 		lbt_leaf_copy_hints(leaves, nleaves, index->model.leaves, index->model.nleaves,
 							by_block, nblocks);
 	LWLockRelease(&lbt_control->reclaim);
@@ -255,7 +247,7 @@ lbt_index_set_hint(LbtIndex *index, uint32 slot, int32 buffer)
 	if (slot >= index->model.nleaves ||
 		!LWLockConditionalAcquire(&lbt_control->reclaim, LW_SHARED))
 		return;
-	if (model_is_live(index))
+	if (lbt_same_model(index, index->generation))
 		index->model.leaves[slot].recent_buffer = buffer;
 	LWLockRelease(&lbt_control->reclaim);
 }

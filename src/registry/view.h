@@ -135,7 +135,10 @@ lbt_index_update(LbtIndex *index)
 		lbt_index_refresh(index);
 }
 
-/* Is the view up to date and still that of the model with this generation? */
+/*
+ * Is the view up to date and still that of the model with this generation?
+ * While reclaim is held, that model cannot be freed then.
+ */
 static inline bool
 lbt_same_model(const LbtIndex *index, uint64 generation)
 {

@@ -393,6 +393,7 @@ $node->pgbench("--no-vacuum --client=5 --time=$seconds --random-seed=$seed", 0, 
 # With feedback its answers keep the primary from vacuuming.  Without, vacuuming ends its answers, or their connections; with
 # it, truncating the table may.
 my @writes = map { [ split(/\@/, $_), $scripts{$_} ] } grep { !/^read/ } sort keys %scripts;
+my @reads = map { [ "read$_", 1, "SELECT compare('$live[$_]');" ] } 0 .. $#live;
 my $some = int(($seconds + 1) / 2);
 $node->backup('base');
 my $standby = PostgreSQL::Test::Cluster->new('loose_standby');
@@ -403,7 +404,6 @@ foreach my $feedback (qw(off on))
 {
 	$standby->append_conf('postgresql.conf', "hot_standby_feedback = $feedback");
 	$standby->reload;
-	my @reads = map { [ "read$_", 1, "SELECT compare('$live[$_]');" ] } 0 .. $#live;
 	my $writers = start_load($node, clients => 2, seconds => $some, seed => $seed, scripts => \@writes);
 	my ($out, $err) = ('', '');
 
