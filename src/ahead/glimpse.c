@@ -207,6 +207,8 @@ typedef struct Seek
 	int			which;			/* the bound's number */
 	int			lo;				/* before the bound, or none */
 	int			hi;				/* not before the bound, or none */
+	bool		lo_equal;		/* to the key, in the batch's nequal columns */
+	bool		hi_equal;
 	int			at;				/* looked at next */
 	int			guess;			/* looked at first */
 	int			step;
@@ -231,9 +233,13 @@ behind_cut(const LbtKeyColumn *column, const uint8 *kept, const LbtKeyValue *key
 		memcmp(key->bytes, item->bytes, key->length) == 0;
 }
 
-/* On which side of this bound of the batch is the item? */
+/*
+ * On which side of this bound of the batch is the item?  Sets *equal: does it
+ * equal the key in the batch's nequal columns?
+ */
 static pg_attribute_always_inline Side
-item_side(const LbtIndex *index, const Glimpse *leaf, int offset, LbtBatch *batch, int which)
+item_side(const LbtIndex *index, const Glimpse *leaf, int offset, LbtBatch *batch, int which,
+		  bool *equal)
 {
 	const LbtKeySpec *spec = &index->keyspec;
 	const LbtKeyValue *key = batch->key[which].values;
@@ -261,10 +267,14 @@ item_side(const LbtIndex *index, const Glimpse *leaf, int offset, LbtBatch *batc
 		else
 			cmp = lbt_compare_value(column, &key[i], &item[i]);
 		if (cmp != 0)
+		{
+			*equal = i >= batch->nequal;
 			return cmp > 0 ? BEFORE_BOUND : BEHIND_BOUND;
+		}
 	}
 	if (ncolumns < batch->key[which].nvalues)
 		return NOT_TOLD;
+	*equal = true;
 	return batch->key[which].past ? BEFORE_BOUND : BEHIND_BOUND;
 }
 
@@ -275,7 +285,8 @@ item_side(const LbtIndex *index, const Glimpse *leaf, int offset, LbtBatch *batc
 static pg_attribute_always_inline bool
 seek_on(LbtIndex *index, LbtBatch *batch, Seek *seek)
 {
-	Side		side = item_side(index, &seek->leaf, seek->at, batch, seek->which);
+	bool		equal;
+	Side		side = item_side(index, &seek->leaf, seek->at, batch, seek->which, &equal);
 	int			error;
 
 	if (side == NOT_TOLD)
@@ -286,9 +297,15 @@ seek_on(LbtIndex *index, LbtBatch *batch, Seek *seek)
 		return false;
 	}
 	if (side == BEFORE_BOUND)
+	{
 		seek->lo = seek->at;
+		seek->lo_equal = equal;
+	}
 	else
+	{
 		seek->hi = seek->at;
+		seek->hi_equal = equal;
+	}
 	if (seek->lo >= seek->leaf.first && seek->hi <= seek->leaf.last)
 		seek->at = (seek->lo + seek->hi) / 2;
 	else
@@ -300,7 +317,8 @@ seek_on(LbtIndex *index, LbtBatch *batch, Seek *seek)
 	if (seek->hi - seek->lo > 1)
 		return true;
 	seek->at = seek->hi;
-	batch->placed |= UINT64CONST(1) << seek->which;
+	if (batch->backward ? seek->lo_equal : seek->hi_equal)
+		batch->entry[seek->which] = batch->backward ? seek->lo : seek->hi;
 
 	/* Remember how far off guesses are: the first step goes that far. */
 	error = abs(seek->at - seek->guess) * SEEK_ERROR_UNIT;
@@ -324,16 +342,17 @@ seek_all(Relation rel, LbtIndex *index, LbtBatch *batch)
 	uint32		item_bytes = Max(LEAST_ITEM_BYTES, Min(typical, MOST_ITEM_BYTES));
 	int			n = 0;
 
-	batch->placed = 0;
 	for (int i = 0; i < batch->n; i++)
 	{
 		Seek	   *new = &seek[n];
 
+		batch->entry[i] = InvalidOffsetNumber;
 		if (!glimpse_leaf(rel, &batch->target[i], &new->leaf))
 			continue;
 		new->which = i;
 		new->lo = new->leaf.first - 1;
 		new->hi = new->leaf.last + 1;
+		new->lo_equal = new->hi_equal = false;
 		new->at = new->guess = item_at(&new->leaf, batch->target[i].fraction);
 		new->step = Max(index->seen.seek_error / SEEK_ERROR_UNIT, 1);
 		n++;
@@ -382,42 +401,53 @@ lbt_batch_near(Relation rel, LbtIndex *index, LbtBatch *batch, bool high_keys)
 
 /* ---- rows ---- */
 
-/* The row of the item that the target points at. */
+/* The row that an item leads to; of a posting list, its first or last one. */
 static inline void
-find_row(const Glimpse *leaf, double fraction, ItemPointer row)
+find_row(const Glimpse *leaf, OffsetNumber offset, bool last, ItemPointer row)
 {
-	uint32		place = item_place(leaf, item_at(leaf, fraction), sizeof(IndexTupleData));
+	uint32		place = item_place(leaf, offset, sizeof(IndexTupleData));
 	IndexTupleData item;
+	uint32		at;
 
 	if (place == 0)
 		return;
 	memcpy(&item, leaf->page + place, sizeof(item));
 	if (!BTreeTupleIsPosting(&item))
 		*row = item.t_tid;
-	else if (BTreeTupleGetPostingOffset(&item) <= BLCKSZ - place - sizeof(ItemPointerData))
-		memcpy(row, leaf->page + place + BTreeTupleGetPostingOffset(&item),
-			   sizeof(ItemPointerData));
+	else
+	{
+		at = BTreeTupleGetPostingOffset(&item) +
+			(last ? BTreeTupleGetNPosting(&item) - 1 : 0) * sizeof(ItemPointerData);
+		if (at <= BLCKSZ - place - sizeof(ItemPointerData))
+			memcpy(row, leaf->page + place + at, sizeof(ItemPointerData));
+	}
 	if (!ItemPointerIsValid(row) || !BlockNumberIsValid(ItemPointerGetBlockNumber(row)))
 		ItemPointerSetInvalid(row);
 }
 
 LbtReads *
-lbt_batch_rows(Relation rel, LbtIndex *index, Relation table, LbtBatch *batch, bool read)
+lbt_batch_rows(Relation rel, LbtIndex *index, Relation table, LbtBatch *batch,
+			   LbtTally *tally)
 {
 	ItemPointerData row[LBT_BATCH];
 	Buffer		buffer[LBT_BATCH];
 	LbtReads   *reads = NULL;
+	bool		read = tally != NULL && !lbt_tally_wasted(tally);
 
 	if (!index->keyspec.varies)
 		seek_all(rel, index, batch);
+	batch->nblocks = 0;
 	for (int i = 0; i < batch->n; i++)
 	{
 		Glimpse		leaf;
 
 		ItemPointerSetInvalid(&row[i]);
-		if (!(batch->placed >> i & 1) || !glimpse_leaf(rel, &batch->target[i], &leaf))
+		if (batch->entry[i] == InvalidOffsetNumber ||
+			!glimpse_leaf(rel, &batch->target[i], &leaf) || batch->entry[i] > leaf.last)
 			continue;
-		find_row(&leaf, batch->target[i].fraction, &row[i]);
+		find_row(&leaf, batch->entry[i], batch->backward, &row[i]);
+		batch->nblocks += i == 0 || ItemPointerGetBlockNumberNoCheck(&row[i]) !=
+			ItemPointerGetBlockNumberNoCheck(&row[i - 1]);
 		if (ItemPointerIsValid(&row[i]))
 			__builtin_prefetch(lbt_block_hint(table, ItemPointerGetBlockNumber(&row[i])));
 	}
@@ -438,7 +468,7 @@ lbt_batch_rows(Relation rel, LbtIndex *index, Relation table, LbtBatch *batch, b
 			(!read || lbt_buffer_holds(GetBufferDescriptor(buffer[i] - 1), table, block)))
 			lbt_prefetch_row(buffer[i], &row[i]);
 		else if (read && ItemPointerIsValid(&row[i]))
-			reads = lbt_reads_want(reads, table, block, i);
+			reads = lbt_reads_want(reads, table, block, i, tally);
 	}
 	return reads;
 }

@@ -106,9 +106,13 @@ struct LbtReads
 	LbtIndex   *index;			/* of leaves; NULL: blocks of rows */
 	LbtBatch   *batch;			/* ... that they are for */
 	LbtStream  *stream;			/* NULL: not begun, or not available */
+	LbtTally   *tally;
+	LbtTally	read;			/* the stream's, of leaves: all are read here */
+	uint64		missing;		/* a bit each: it was, when asked for */
 	int			n;
-	int			asked;
+	int			named;
 	int			come;			/* blocks that are in, or given up */
+	int			judged;
 	int			of[LBT_BATCH];	/* what each is wanted for, ascending */
 	BlockNumber block[LBT_BATCH];
 };
@@ -118,14 +122,14 @@ next_wanted(void *state, BlockNumber *block)
 {
 	LbtReads   *reads = state;
 
-	if (reads->asked == reads->n)
+	if (reads->named == reads->n)
 		return false;
-	*block = reads->block[reads->asked++];
+	*block = reads->block[reads->named++];
 	return true;
 }
 
 LbtReads *
-lbt_reads_want(LbtReads *reads, Relation rel, BlockNumber block, int of)
+lbt_reads_want(LbtReads *reads, Relation rel, BlockNumber block, int of, LbtTally *tally)
 {
 	for (int i = reads ? reads->n - 1 : -1; i >= 0; i--)
 		if (reads->block[i] == block)
@@ -133,10 +137,9 @@ lbt_reads_want(LbtReads *reads, Relation rel, BlockNumber block, int of)
 	if (reads == NULL)
 	{
 		reads = palloc(sizeof(LbtReads));
+		memset(reads, 0, offsetof(LbtReads, of));
 		reads->rel = rel;
-		reads->index = NULL;
-		reads->stream = NULL;
-		reads->n = reads->asked = reads->come = 0;
+		reads->tally = tally;
 	}
 	reads->of[reads->n] = of;
 	reads->block[reads->n++] = block;
@@ -149,7 +152,7 @@ lbt_reads_start(LbtReads *reads)
 	if (reads == NULL || reads->stream != NULL || reads->come == reads->n)
 		return;
 	reads->stream = lbt_stream_begin(GetMemoryChunkContext(reads), reads->rel, true, next_wanted,
-									 reads);
+									 reads, reads->index ? &reads->read : reads->tally);
 	if (reads->stream != NULL)
 		lbt_stream_start(reads->stream);
 	else
@@ -198,15 +201,15 @@ lbt_reads_come(LbtReads *reads, int last)
 	bool		missed = false;
 
 	lbt_reads_start(reads);
-	while (reads->stream != NULL && reads->of[reads->come] <= last)
+	while (reads->stream != NULL && reads->come < reads->n && reads->of[reads->come] <= last)
 	{
 		int			which = reads->come++;
 		LbtReached	reached = lbt_stream_reach(&reads->stream, reads->block[which]);
 
 		missed |= reached == LBT_WAS_MISSING;
+		if (reached == LBT_WAS_MISSING)
+			reads->missing |= UINT64CONST(1) << which;
 		if (reached != LBT_NOT_NAMED && reads->index != NULL && !read_leaf_ahead(reads, which))
-			lbt_stream_end(&reads->stream);
-		if (reads->come == reads->n)
 			lbt_stream_end(&reads->stream);
 	}
 	if (reads->stream == NULL)
@@ -214,32 +217,44 @@ lbt_reads_come(LbtReads *reads, int last)
 	return missed;
 }
 
-int
+void
+lbt_reads_judge(LbtReads *reads, int number, bool used)
+{
+	while (reads->judged < reads->n && reads->of[reads->judged] <= number)
+	{
+		int			which = reads->judged++;
+
+		if ((reads->missing >> which & 1) == 0)
+			continue;
+		reads->tally->judged++;
+		reads->tally->used += used && reads->of[which] == number;
+	}
+}
+
+void
 lbt_reads_end(LbtReads **reads)
 {
-	int			asked;
-
 	if (*reads == NULL)
-		return 0;
+		return;
 	lbt_stream_end(&(*reads)->stream);
-	asked = (*reads)->asked;
+	if ((*reads)->index != NULL)
+		(*reads)->tally->asked += (*reads)->read.asked;
 	pfree(*reads);
 	*reads = NULL;
-	return asked;
 }
 
 LbtReads *
-lbt_batch_read(Relation rel, LbtIndex *index, LbtBatch *batch)
+lbt_batch_read(Relation rel, LbtIndex *index, LbtBatch *batch, LbtTally *tally)
 {
 	LbtReads   *reads = NULL;
 
-	for (int i = 0; i < batch->n; i++)
+	for (int i = 0; i < batch->n && !lbt_tally_wasted(tally); i++)
 	{
 		const LbtTarget *target = &batch->target[i];
 
 		if (target->recent == InvalidBuffer ||
 			!lbt_buffer_holds(GetBufferDescriptor(target->recent - 1), rel, target->block))
-			reads = lbt_reads_want(reads, rel, target->block, i);
+			reads = lbt_reads_want(reads, rel, target->block, i, tally);
 	}
 	if (reads != NULL)
 	{

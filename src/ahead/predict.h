@@ -22,15 +22,33 @@
 /* Bytes kept of each one's byte strings: most paths and URLs are shorter. */
 #define LBT_BATCH_BYTES 192
 
+/*
+ * Bounds at which scans will begin, in one direction.  The first entry that a
+ * scan reads is in its interval only if it equals the bound's key in the
+ * leading columns that the scan compares for equality.
+ */
 typedef struct LbtBatch
 {
 	int			n;
+	int			nequal;			/* such columns */
+	bool		backward;		/* scans read what is before their bounds */
 	LbtTiedKey	key[LBT_BATCH]; /* its values are in value[] */
-	uint64		placed;			/* a bit each: target is its very place */
 	LbtTarget	target[LBT_BATCH];
+	int			nblocks;		/* of the table, that lbt_batch_rows() saw; as
+								 * bounds go, the same one may come again */
+	OffsetNumber entry[LBT_BATCH];	/* that scans read first, as seen on their
+									 * leaves; none: not seen, or not theirs */
 	LbtKeyValue value[LBT_BATCH * LBT_CODE_COLUMNS];
 	uint8		bytes[LBT_BATCH][LBT_BATCH_BYTES];	/* to look at entries */
 } LbtBatch;
+
+static inline void
+lbt_batch_begin(LbtBatch *batch, int nequal, bool backward)
+{
+	batch->n = 0;
+	batch->nequal = nequal;
+	batch->backward = backward;
+}
 
 static inline uint64
 bound_code(const LbtIndex *index, const LbtBound *bound)
@@ -133,8 +151,8 @@ typedef struct LbtReads LbtReads;
  *             (varying length: search steps)   -> its items
  *     rows    item, row's block, its buffer    -> the row, or its block's read
  *
- * Add keys of leading columns (past: the bound behind what is equal to them),
- * all of the same ones, to an empty batch, then finish it.  Their byte strings
+ * Begin a batch.  Add keys of leading columns (past: the bound after what is
+ * equal to them), all of the same ones, then finish it.  Their byte strings
  * must stay until then.  The other stages may follow, for an index whose
  * entries tell where a first column is (LbtKeySpec.nplaces > 0).
  *
@@ -144,18 +162,29 @@ typedef struct LbtReads LbtReads;
  * the targets' generation.  Leaves are looked at without a lock or pin: all
  * reads are bounded, and lead only to cache lines and to places to search at.
  */
+/* Put the prediction for this bound into the index's mailbox. */
+static inline void
+lbt_post_prediction(LbtIndex *index, const LbtBatch *batch, int number)
+{
+	index->mailbox.target = batch->target[number];
+	index->mailbox.code = batch->key[number].code;
+	index->mailbox.past = batch->key[number].past;
+	index->mailbox.taken = false;
+}
+
 extern void lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtKeyValue *values,
 						  int nvalues, bool past);
 extern void lbt_batch_finish(const LbtIndex *index, LbtBatch *batch);
-extern LbtReads *lbt_batch_read(Relation rel, LbtIndex *index, LbtBatch *batch);
+extern LbtReads *lbt_batch_read(Relation rel, LbtIndex *index, LbtBatch *batch, LbtTally *tally);
 extern void lbt_batch_near(Relation rel, LbtIndex *index, LbtBatch *batch, bool high_keys);
 extern LbtReads *lbt_batch_rows(Relation rel, LbtIndex *index, Relation table, LbtBatch *batch,
-								bool read);
+								LbtTally *tally);
 
 /*
- * lbt_batch_read() and, if it may read, lbt_batch_rows() return the blocks
- * that are not where their hints say, in the current memory context; NULL if
- * there are none.  A stream (server/stream.h) asks for them:
+ * lbt_batch_read() and lbt_batch_rows() return the blocks that are not where
+ * their hints say, in the current memory context; NULL if there are none, or
+ * by the tally it is no use to ask for them.  Without a tally, rows are only
+ * fetched into the processor's caches.  A stream (server/stream.h) asks:
  *
  *     _want()   adds a block for the bound of this number, if it is not wanted
  *               yet; reads is NULL before the first
@@ -163,16 +192,21 @@ extern LbtReads *lbt_batch_rows(Relation rel, LbtIndex *index, Relation table, L
  *     _come()   passes by what the bounds up to number last need; true if one
  *               was missing when asked for.  Reads leaves, and notes where
  *               they are (view up to date); after an error, gives up the rest
- *     _end()    sets *reads to NULL, returns how many blocks were asked for
+ *     _judge()  of leaves: the lookup of the bound of this number is over, and
+ *               has used its prediction, or not.  (Rows' blocks need no such
+ *               call: see LbtTally.)
+ *     _end()    sets *reads to NULL
  */
-extern LbtReads *lbt_reads_want(LbtReads *reads, Relation rel, BlockNumber block, int of);
+extern LbtReads *lbt_reads_want(LbtReads *reads, Relation rel, BlockNumber block, int of,
+								LbtTally *tally);
 extern void lbt_reads_start(LbtReads *reads);
 extern bool lbt_reads_come(LbtReads *reads, int last);
-extern int	lbt_reads_end(LbtReads **reads);
+extern void lbt_reads_judge(LbtReads *reads, int number, bool used);
+extern void lbt_reads_end(LbtReads **reads);
 
 /*
  * The blocks are of this relation: for who keeps reads, or NULL, while it is
- * not open.  Call it before the others then, except lbt_reads_end().
+ * not open.  Call it before the others then.
  */
 extern void lbt_reads_of(LbtReads *reads, Relation rel);
 

@@ -59,6 +59,8 @@ struct LbtRowsBehind
 
 	Rows	   *now;			/* NULL: nothing was ever behind */
 	Rows	   *next;
+	LbtTally	leaves;			/* asked for */
+	LbtTally	rows;
 };
 
 /* Is what a key is computed by dear, or not the server's own? */
@@ -284,7 +286,8 @@ begin_rows_behind(LbtRowsBehind *behind, Relation rel, LbtIndex *index, Relation
 	MemoryContextReset(behind->context);
 	if (behind->estate != NULL)
 		ResetPerTupleExprContext(behind->estate);
-	rows->n = rows->at = rows->batch.n = 0;
+	rows->n = rows->at = 0;
+	lbt_batch_begin(&rows->batch, behind->ncolumns, false);
 
 	/* A lookup of the statement itself may come before its first row. */
 	while (block < nblocks)
@@ -304,7 +307,7 @@ begin_rows_behind(LbtRowsBehind *behind, Relation rel, LbtIndex *index, Relation
 	{
 		lbt_batch_finish(index, &rows->batch);
 		if (lbt_enable_prefetch)
-			rows->leaves = lbt_batch_read(rel, index, &rows->batch);
+			rows->leaves = lbt_batch_read(rel, index, &rows->batch, &behind->leaves);
 		lbt_reads_start(rows->leaves);
 		if (index->keyspec.nplaces > 0)
 			lbt_batch_near(rel, index, &rows->batch, false);
@@ -314,10 +317,12 @@ begin_rows_behind(LbtRowsBehind *behind, Relation rel, LbtIndex *index, Relation
 
 /* Forget a batch, if there is one. */
 static void
-end_rows(LbtIndex *index, Rows *rows)
+end_rows(LbtRowsBehind *behind, LbtIndex *index, Rows *rows)
 {
-	lbt_count_many(index, LBT_EV_PREFETCHED, lbt_reads_end(&rows->leaves));
-	lbt_count_many(index, LBT_EV_ROWS_PREFETCHED, lbt_reads_end(&rows->rows));
+	lbt_reads_end(&rows->leaves);
+	lbt_reads_end(&rows->rows);
+	lbt_count_tally(index, LBT_EV_PREFETCHED, &behind->leaves, NULL);
+	lbt_count_tally(index, LBT_EV_ROWS_PREFETCHED, &behind->rows, NULL);
 	rows->n = rows->at = 0;
 }
 
@@ -350,7 +355,7 @@ take_next(LbtRowsBehind *behind, LbtIndex *index)
 {
 	Rows	   *done = behind->now;
 
-	end_rows(index, done);
+	end_rows(behind, index, done);
 	behind->now = behind->next;
 	behind->next = done;
 }
@@ -361,8 +366,7 @@ hand_on(LbtIndex *index, Rows *rows)
 {
 	if (rows->leaves != NULL)
 		(void) lbt_reads_come(rows->leaves, rows->at);
-	index->mailbox.target = rows->batch.target[rows->at];
-	index->mailbox.code = rows->batch.key[rows->at].code;
+	lbt_post_prediction(index, &rows->batch, rows->at);
 }
 
 void
@@ -399,7 +403,7 @@ lbt_rows_behind(LbtRowsBehind **where, Relation rel, LbtIndex *index, Relation t
 	rows = behind->now;
 	if (!is_next(rows, tid))
 	{
-		end_rows(index, rows);
+		end_rows(behind, index, rows);
 		if (in_vain || is_ascending(index))
 		{
 			let_pass(behind);
@@ -540,7 +544,7 @@ begin_checks(Key *key, Relation table, IndexScanDesc scan, LbtIndex *index)
 
 /* Find out which blocks of the referenced table a batch will need. */
 static void
-look_for_rows(IndexScanDesc scan, LbtIndex *index, Rows *rows)
+look_for_rows(LbtRowsBehind *behind, IndexScanDesc scan, LbtIndex *index, Rows *rows)
 {
 	MemoryContext old;
 
@@ -555,7 +559,7 @@ look_for_rows(IndexScanDesc scan, LbtIndex *index, Rows *rows)
 	}
 	old = MemoryContextSwitchTo(checks.context);
 	rows->rows = lbt_batch_rows(scan->indexRelation, index, scan->heapRelation, &rows->batch,
-								lbt_enable_row_prefetch);
+								lbt_enable_row_prefetch ? &behind->rows : NULL);
 	lbt_reads_start(rows->rows);
 	MemoryContextSwitchTo(old);
 }
@@ -578,7 +582,7 @@ check_is_next(Key *key, Relation table, IndexScanDesc scan, LbtIndex *index, uin
 		if (rows->n == 0)
 		{
 			begin_rows_behind(behind, scan->indexRelation, index, table, rows);
-			look_for_rows(scan, index, rows);
+			look_for_rows(behind, scan, index, rows);
 		}
 	}
 	for (int at = rows->at; at < rows->n; at++)
@@ -591,7 +595,7 @@ check_is_next(Key *key, Relation table, IndexScanDesc scan, LbtIndex *index, uin
 			if (first)
 				begin_rows_behind(behind, scan->indexRelation, index, table, behind->next);
 			if (half)
-				look_for_rows(scan, index, behind->next);
+				look_for_rows(behind, scan, index, behind->next);
 			if (rows->rows != NULL)
 				(void) lbt_reads_come(rows->rows, at);
 			hand_on(index, rows);

@@ -62,6 +62,7 @@ stop_reading_ahead(LbtScan *so)
 		lbt_rows_stop(so);
 	if (so->ahead != NULL)
 		lbt_ahead_stop(so);
+	lbt_scan_count_ahead(so);
 }
 
 /*

@@ -98,6 +98,8 @@ typedef struct LbtScan
 	int64		reads_seen;		/* pgBufferUsage's, at the row handed out
 								 * last; or LBT_ROWS_ACTIVE */
 	uint64		counts[LBT_SCAN_EVENTS];	/* what became of its lookups */
+	LbtTally	leaves_ahead;	/* ... and of blocks asked for ahead */
+	LbtTally	rows_ahead;
 	LbtLeafCopy cur;
 	LbtLeafCopy mark;			/* the marked position, if on another leaf */
 	int			mark_at;		/* the marked item, if on this leaf; or -1 */
@@ -115,6 +117,14 @@ lbt_scan_count(LbtScan *so, LbtEvent event)
 {
 	lbt_count(so->index, event);
 	so->counts[event]++;
+}
+
+/* Count what has become of blocks that were asked for. */
+static inline void
+lbt_scan_count_ahead(LbtScan *so)
+{
+	lbt_count_tally(so->index, LBT_EV_PREFETCHED, &so->leaves_ahead, so->counts);
+	lbt_count_tally(so->index, LBT_EV_ROWS_PREFETCHED, &so->rows_ahead, so->counts);
 }
 
 /*

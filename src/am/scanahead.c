@@ -118,7 +118,6 @@ next_needed_leaf(void *state, BlockNumber *block)
 		{
 			ahead->slot += step;
 			*block = ahead->so->index->model.leaves[ahead->slot].block;
-			lbt_scan_count(ahead->so, LBT_EV_PREFETCHED);
 			return true;
 		}
 		if (next < 0 || next >= ahead->so->nprobes)
@@ -143,7 +142,7 @@ begin_leaves(IndexScanDesc scan, LbtScan *so, const LbtWalk *walk, int64 slot, b
 	if (slot >= 0)
 		ahead->slot = forward ? slot - 1 : slot + 1;
 	ahead->stream = lbt_stream_begin(GetMemoryChunkContext(so), scan->indexRelation, so->bitmap,
-									 next_needed_leaf, ahead);
+									 next_needed_leaf, ahead, &so->leaves_ahead);
 }
 
 /* Does a stream serve this direction?  End any other.  ahead may be NULL. */
@@ -185,7 +184,7 @@ fill_batch(LbtScan *so, LbtProbe *probe, Predicted *predicted, int64 number, boo
 
 	predicted->first = number;
 	predicted->forward = forward;
-	predicted->batch.n = 0;
+	lbt_batch_begin(&predicted->batch, so->array[so->narrays - 1].column + 1, !forward);
 	for (int i = 0; i < n; i++)
 	{
 		lbt_probe_go(so, probe, forward ? number + i : number - i);
@@ -213,10 +212,13 @@ open_mailbox(LbtIndex *index, const LbtBound *bound, LbtTarget *target)
 	LbtMailbox *mailbox = &index->mailbox;
 
 	lbt_index_update(index);
-	if (index->state == LBT_READY && !bound->past &&
+	if (index->state == LBT_READY && mailbox->past == bound->past &&
 		mailbox->target.generation == index->generation &&
 		mailbox->code == bound_code(index, bound))
+	{
 		*target = mailbox->target;
+		mailbox->taken = true;
+	}
 	mailbox->target.generation = 0;
 }
 
@@ -259,11 +261,11 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 		{
 			lbt_batch_near(scan->indexRelation, index, batch, true);
 			if (so->hands_over)
-				(void) lbt_batch_rows(scan->indexRelation, index, scan->heapRelation, batch, false);
+				(void) lbt_batch_rows(scan->indexRelation, index, scan->heapRelation, batch, NULL);
 		}
 		at = 0;
 		if (lbt_enable_prefetch && !have_stream(ahead, forward) &&
-			will_miss_leaves(scan, so, batch) && lbt_same_model(index, batch->target[0].generation))
+			!lbt_tally_wasted(&so->leaves_ahead) && will_miss_leaves(scan, so, batch) && lbt_same_model(index, batch->target[0].generation))
 		{
 			lbt_probe_go(so, &walk->probe, number);
 			begin_leaves(scan, so, walk, -1, forward);

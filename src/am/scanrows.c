@@ -163,7 +163,6 @@ next_block(void *state, BlockNumber *block)
 		rows->last = *block;
 		if (is_left_out(rows->scan, *block))
 			continue;
-		lbt_scan_count(rows->so, LBT_EV_ROWS_PREFETCHED);
 		return true;
 	}
 	return false;
@@ -306,7 +305,7 @@ begin_rows(IndexScanDesc scan, LbtScan *so, LbtRows *rows, bool forward)
 	rows->forward = forward;
 	rows->stream = lbt_stream_begin(GetMemoryChunkContext(so), scan->heapRelation,
 									rows->left < NO_LIMIT && !rows->merged,
-									next_block, rows);
+									next_block, rows, &so->rows_ahead);
 }
 
 void
@@ -329,7 +328,7 @@ lbt_rows_ahead(IndexScanDesc scan, LbtScan *so, bool forward)
 	}
 	if (rows->forward != forward)
 		lbt_rows_stop(so);
-	if (rows->stream == NULL && !rows->failed)
+	if (rows->stream == NULL && !rows->failed && !lbt_tally_wasted(&so->rows_ahead))
 	{
 		rows->left = rows_left(rows);
 		if (rows->left > 1 && will_miss_rows(scan, &so->cur, forward, rows->left))

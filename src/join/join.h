@@ -4,7 +4,7 @@
  *     Nested Loop                             joins as ever
  *       -> Custom Scan (Learned Look-Ahead)   takes 1, 2, 4 ... 64 outer rows,
  *            -> outer side                    looks all up in the inner index,
- *                                             hands them on one by one
+ *                                             passes them on one by one
  *       -> Index Scan on inner table          uses the prediction for the row
  *
  * The same node stands between ModifyTable and its source (writes.c).
@@ -18,23 +18,37 @@
 
 #include "postgres.h"
 
+#include "key/keyspec.h"
 #include "server/executor.h"
 
 /*
  * A plan node's custom_private holds two lists: for each index, one of OIDs,
  * as follows; and as integers, from 1 on, the columns of outer rows that the
- * join uses.  Its custom_exprs hold, for each index, a list of which rows are
- * in it (NULL: all), and the keys.
+ * join uses.  Its custom_exprs hold, for each index, the keys of the bound at
+ * which a scan begins: equalities of leading columns, and maybe a bound of the
+ * next column.  A key is a column, a constant, or a parameter from further
+ * out, as it stands or relabelled: so nothing fails that is evaluated early.
  */
 typedef enum LbtLookaheadFact
 {
-	LBT_LOOKAHEAD_INDEX,		/* the index */
+	LBT_LOOKAHEAD_INDEX,		/* the index, and its table */
+	LBT_LOOKAHEAD_TABLE,
 	LBT_LOOKAHEAD_ROWS,			/* 1: the inner scan fetches rows */
+	LBT_LOOKAHEAD_EQUAL,		/* how many keys are equalities */
+	LBT_LOOKAHEAD_PAST,			/* 1: the bound is after what equals the keys */
+	LBT_LOOKAHEAD_BACKWARD,		/* 1: the scan goes backward from there */
 	LBT_LOOKAHEAD_TYPES			/* from here on: each key's type */
 } LbtLookaheadFact;
 
 /* place.c: in _PG_init. */
 extern void lbt_join_init(void);
+
+/*
+ * A key without relabellings, and without casts by which its type and the
+ * column's have one order (int4 to int8).  Sets *type, what the key is compared
+ * as, where there was a cast.
+ */
+extern Node *lbt_plain_key(Node *key, const LbtKeyColumn *column, Oid *type);
 
 /* writes.c: does it write enough rows for a node to be worth its set-up? */
 extern bool lbt_write_is_large(const ModifyTable *modify);
@@ -44,7 +58,7 @@ extern bool lbt_write_is_large(const ModifyTable *modify);
  * Not if what runs for each row, as triggers, checks or a RETURNING list, may
  * ask for the last one.
  */
-extern bool lbt_write_may_number(const ModifyTable *modify, const List *rtable);
+extern bool lbt_write_nextval_ok(const ModifyTable *modify, const List *rtable);
 
 /* writes.c: place a node above its source, which may be read early. */
 extern void lbt_place_for_write(ModifyTable *modify, const List *rtable, int *last_id);

@@ -10,14 +10,14 @@
  *                                       +--> outer_rows: not in this execution
  *
  * The first rows are plain: most loops have few, and a LIMIT may need no more.
- * A batch has at most as many rows as were needed before, and reading it takes
- * at most a small part of the time that has passed.  Then pace.h says which
- * way to go.
+ * A batch has at most as many rows as were needed before.  After one that did
+ * not pay (lbt_rowbatch_paid()) some rows are plain, twice as many each time.
+ * The same statement on the same data does the same: no clock decides.
  *
  * Where blocks are missing there is a next batch beside the one at hand, each
  * of half as many rows, so that reads are under way at all times:
  *
- *     rows handed on      0 ............... half ............... all of them
+ *     rows passed on      0 ............... half ............... all of them
  *     this one's rows     being read        the later half being read
  *     next one's leaves   asked for         have come
  *     next one's rows                       asked for, being read
@@ -26,35 +26,26 @@
 
 #include "commands/explain.h"
 #include "executor/executor.h"
-#include "ahead/pace.h"
 #include "join/rowbatch.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "server/compat.h"
 #include "utils/lsyscache.h"
 
-/* Rows to hand on before the first batch, unless blocks are missing. */
+/* Rows to pass on before the first batch, unless blocks are missing. */
 #define FIRST_ROWS 4
 
 /*
- * Reading a batch may take so many nanoseconds, plus such a share of the time
- * since the first batch: what a LIMIT makes useless costs no more.
+ * Plain rows after a batch that did not pay; doubled each time.  One batch of
+ * 64 among 1,024 costs next to nothing.
  */
-#define READ_NS 20000.0
-#define READ_SHARE 16
-
-/* Rows before the first trial; rows of a sample, at least. */
-#define FIRST_TRIAL 128
-#define SAMPLE_ROWS 32
-
-/* A batch with so many and such a share of predictions unused was in vain. */
-#define UNUSED_ROWS 12
-#define UNUSED_SHARE 0.75
+#define PAUSE_MIN 1024
+#define PAUSE_MAX (PAUSE_MIN * 64)
 
 /* Pages of the inner index and table that the processor's caches can hold. */
 #define CACHED_PAGES 512
 
-/* Rows to hand on where there is no model, before asking again. */
+/* Rows to pass on where there is no model, before asking again. */
 #define ROWS_WITHOUT_MODEL 64
 
 typedef struct Lookahead
@@ -65,35 +56,18 @@ typedef struct Lookahead
 	LbtRowBatch *next;			/* NULL: never needed */
 	bool		ended;			/* the outer side has no more rows */
 	bool		missing;		/* the batch before missed blocks */
-	uint32		plain;			/* rows to hand on as they come */
+	bool		unused;			/* ... was of no use, missing blocks or not */
+	uint32		plain;			/* rows to pass on as they come */
 	uint32		chosen;			/* what plain was when its way was chosen */
-	uint32		handed;			/* rows since the last rescan, until then */
+	uint32		passed;			/* rows since the last rescan, until then */
+	uint32		pause;			/* plain rows after the next wasted batch */
 	int64		reads_seen;		/* pgBufferUsage's, at the last plain row */
-	instr_time	began;			/* at the first batch since rescan */
-
-	LbtPace		pace;
-	LbtPaceWay	way;			/* chosen last */
-	bool		timing;			/* the rows handed on are a sample's */
-	instr_time	timed_from;		/* moved on by what the outer side takes */
-	int64		reads_from;		/* the same of pgBufferUsage's */
-	double		sample_ns;
-	uint32		sample_rows;
 
 	uint64		batches;
 	uint64		predicted;		/* rows */
 } Lookahead;
 
 static TupleTableSlot *next_way(Lookahead *node, uint32 taken, bool missed);
-
-static double
-ns_since(instr_time start)
-{
-	instr_time	now;
-
-	INSTR_TIME_SET_CURRENT(now);
-	INSTR_TIME_SUBTRACT(now, start);
-	return INSTR_TIME_GET_DOUBLE(now) * 1e9;
-}
 
 /* The outer side's next row; NULL at its end. */
 static inline TupleTableSlot *
@@ -103,49 +77,24 @@ outer_row(Lookahead *node)
 
 	if (unlikely(node->ended))
 		return NULL;
-	if (unlikely(node->timing))
-	{
-		instr_time	start;
-		instr_time	end;
-		int64		before = pgBufferUsage.shared_blks_read;
-
-		INSTR_TIME_SET_CURRENT(start);
-		row = ExecProcNode(outerPlanState(node));
-		INSTR_TIME_SET_CURRENT(end);
-		INSTR_TIME_ACCUM_DIFF(node->timed_from, end, start);
-		node->reads_from += pgBufferUsage.shared_blks_read - before;
-	}
-	else
-		row = ExecProcNode(outerPlanState(node));
+	row = ExecProcNode(outerPlanState(node));
 	node->ended = TupIsNull(row);
 	return node->ended ? NULL : row;
 }
 
 /* ---- batches ---- */
 
-/*
- * Begin a batch of up to so many rows: as many as fit into half of work_mem
- * and take a short time.
- */
+/* Begin a batch of up to so many rows: as many as fit into half of work_mem. */
 static void
 begin_batch(Lookahead *node, LbtRowBatch *rows, int size)
 {
 	Size		bytes = 0;
-	double		limit_ns = READ_NS + ns_since(node->began) / READ_SHARE;
-	instr_time	start;
 	TupleTableSlot *row;
 	int			predicted;
 
-	INSTR_TIME_SET_CURRENT(start);
 	while (rows->n < size && bytes < (Size) work_mem * (1024 / 2) &&
 		   (row = outer_row(node)) != NULL)
-	{
 		bytes = lbt_rowbatch_add(node->inners, rows, node->css.ss.ps.state, row);
-
-		/* Read the clock at 1, 2, 4, 8 ... rows. */
-		if ((rows->n & (rows->n - 1)) == 0 && ns_since(start) > limit_ns)
-			break;
-	}
 	predicted = rows->n > 0 ? lbt_rowbatch_predict(node->inners, rows) : 0;
 	node->batches += predicted > 0;
 	node->predicted += predicted;
@@ -158,7 +107,7 @@ is_begun(const Lookahead *node)
 	return node->next != NULL && node->next->n > 0;
 }
 
-/* Move the next batch on, before the one at hand hands on a row. */
+/* Move the next batch on, before the one at hand passes on a row. */
 static void
 advance_next(Lookahead *node)
 {
@@ -196,7 +145,8 @@ plain_rows(PlanState *state)
 	Lookahead  *node = (Lookahead *) state;
 	TupleTableSlot *row;
 
-	if (unlikely(node->plain == 0 || pgBufferUsage.shared_blks_read != node->reads_seen))
+	if (unlikely(node->plain == 0 ||
+				 (pgBufferUsage.shared_blks_read != node->reads_seen && !node->unused)))
 		return next_way(node, node->chosen - node->plain, node->plain > 0);
 	row = outer_row(node);
 	node->reads_seen = pgBufferUsage.shared_blks_read;
@@ -244,73 +194,35 @@ set_up(Lookahead *node)
 {
 	EState	   *estate = node->css.ss.ps.state;
 	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
-	bool		cached;
 
 	node->inners = palloc(sizeof(LbtInners));
 	lbt_inners_open(node->inners, &node->css);
 	if (node->inners->n > 0)
 		node->now = lbt_rowbatch_make(node->inners, estate);
 	MemoryContextSwitchTo(old);
-	cached = node->inners->pages < CACHED_PAGES;
-	lbt_pace_init(&node->pace, cached, cached ? PG_UINT32_MAX : FIRST_TRIAL);
+	node->pause = PAUSE_MIN;
 	return node->now != NULL;
 }
 
-/* So many rows went one way.  A sample takes several batches if small. */
-static void
-end_timing(Lookahead *node, uint32 rows, bool missed)
-{
-	bool		timing = node->timing;
-	bool		unused = node->now->unused >= UNUSED_ROWS &&
-		node->now->unused > node->now->n * node->inners->n * UNUSED_SHARE;
-
-	node->timing = false;
-	if (timing)
-		missed |= pgBufferUsage.shared_blks_read != node->reads_from;
-	if (missed)
-		lbt_pace_missed(&node->pace);
-	else if (unused)
-		lbt_pace_unused(&node->pace);
-	if (missed || unused)
-		node->sample_ns = node->sample_rows = 0;	/* not worth comparing */
-	else if (timing)
-	{
-		node->sample_ns += ns_since(node->timed_from);
-		if (node->way == LBT_AHEAD)
-			node->sample_ns += lbt_debug_lookup_delay * 1e3 * rows;
-		node->sample_rows += rows;
-	}
-	if (node->sample_rows >= SAMPLE_ROWS)
-	{
-		lbt_pace_sample(&node->pace, node->way, node->sample_ns / node->sample_rows);
-		node->sample_ns = node->sample_rows = 0;
-	}
-}
-
 /*
- * Choose the way of the next rows.  In a trial, time it until they have been
- * joined and another one is asked for.
+ * Choose the way of the next rows.  An inner side that the processor's caches
+ * hold needs no looking ahead, unless blocks are missing.
  */
 static void
-choose_way(Lookahead *node)
+choose_way(Lookahead *node, bool paid)
 {
 	if (!lbt_enable || lbt_lookahead_rows < 2 || !lbt_inners_ready(node->inners))
-	{
 		go_plainly(node, ROWS_WITHOUT_MODEL);
-		return;
-	}
-	node->way = lbt_pace_way(&node->pace);
-	if (node->pace.trying)
+	else if (!paid)
 	{
-		node->timing = true;
-		node->reads_from = pgBufferUsage.shared_blks_read;
-		INSTR_TIME_SET_CURRENT(node->timed_from);
+		go_plainly(node, node->pause);
+		node->pause = Min(node->pause * 2, PAUSE_MAX);
 	}
-	if (node->way == LBT_PLAIN)
-		go_plainly(node, node->timing ? SAMPLE_ROWS : node->pace.countdown);
+	else if (node->inners->pages < CACHED_PAGES && !node->missing)
+		go_plainly(node, PG_UINT32_MAX);
 	else
 	{
-		begin_batch(node, node->now, Min(Max(node->handed, 2), lbt_lookahead_rows));
+		begin_batch(node, node->now, Min(Max(node->passed, 2), lbt_lookahead_rows));
 		lbt_rowbatch_look(node->inners, node->now);
 		ExecSetExecProcNode(&node->css.ss.ps, batch_rows);
 	}
@@ -324,6 +236,7 @@ static TupleTableSlot *
 next_way(Lookahead *node, uint32 taken, bool missed)
 {
 	PlanState  *state = &node->css.ss.ps;
+	bool		paid = true;
 	LbtRowBatch *done;
 
 	if (node->inners == NULL && !node->ended && !set_up(node))
@@ -333,14 +246,18 @@ next_way(Lookahead *node, uint32 taken, bool missed)
 	}
 	if (node->now == NULL)
 		return NULL;			/* it ended before the first batch */
-	if (node->handed == 0)
-		INSTR_TIME_SET_CURRENT(node->began);
-	node->handed += taken;
-	end_timing(node, taken, missed);
-	lbt_pace_rows(&node->pace, taken);
+	done = node->now;
+	if (done->n > 0)
+	{
+		paid = lbt_rowbatch_paid(node->inners, done, &node->unused);
+		if (paid)
+			node->pause = PAUSE_MIN;
+	}
+	else
+		node->unused = false;
+	node->passed += taken;
 	node->chosen = node->plain = 0;
 	node->missing = missed;
-	done = node->now;
 	lbt_rowbatch_empty(node->inners, done);
 	if (is_begun(node))
 	{
@@ -351,7 +268,7 @@ next_way(Lookahead *node, uint32 taken, bool missed)
 	else if (node->ended)
 		return NULL;
 	else
-		choose_way(node);
+		choose_way(node, paid);
 	return state->ExecProcNodeReal(state);
 }
 
@@ -364,8 +281,8 @@ start_over(Lookahead *node)
 		lbt_rowbatch_empty(node->inners, node->now);
 	if (node->next != NULL)
 		lbt_rowbatch_empty(node->inners, node->next);
-	node->ended = node->missing = node->timing = false;
-	node->handed = node->chosen = node->plain = 0;
+	node->ended = node->missing = node->unused = false;
+	node->passed = node->chosen = node->plain = 0;
 }
 
 static void
@@ -410,6 +327,8 @@ explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	Lookahead  *node = (Lookahead *) css;
 	List	   *names = NIL;
+	LbtTally	leaves = {0};
+	LbtTally	rows = {0};
 	ListCell   *lc;
 
 	/* A loop's inner side shows it. */
@@ -423,6 +342,13 @@ explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	{
 		ExplainPropertyInteger("Batches", NULL, (int64) node->batches, es);
 		ExplainPropertyInteger("Rows Predicted", NULL, (int64) node->predicted, es);
+		for (int i = 0; node->inners != NULL && i < node->inners->n; i++)
+		{
+			lbt_tally_add(&leaves, &node->inners->inner[i].leaves);
+			lbt_tally_add(&rows, &node->inners->inner[i].rows);
+		}
+		lbt_explain_tally("Leaves", &leaves, es);
+		lbt_explain_tally("Row Blocks", &rows, es);
 	}
 }
 

@@ -37,8 +37,8 @@ typedef struct Walk
 	bool		any_use;		/* a loop, or a write of many rows */
 	const List *rtable;
 	const Plan *top;
-	const Plan *numbering;		/* may take sequences' numbers early; or NULL */
-	bool		may_number;		/* what is looked at belongs to it */
+	const Plan *early_nextval;		/* may take sequences' numbers early; or NULL */
+	bool		nextval_ok;		/* what is looked at belongs to it */
 } Walk;
 
 /* A node's children besides the left and the right one. */
@@ -70,7 +70,7 @@ static bool
 is_volatile(Oid function, void *context)
 {
 	if (function == F_GEN_RANDOM_UUID ||
-		(function == F_NEXTVAL && ((const Walk *) context)->may_number))
+		(function == F_NEXTVAL && ((const Walk *) context)->nextval_ok))
 		return false;
 	return func_volatile(function) == PROVOLATILE_VOLATILE;
 }
@@ -93,7 +93,7 @@ has_effects(Node *node, void *context)
 	if (IsA(node, SubPlan) && walk->effects)
 		return true;
 	if (check_functions_in_node(node, is_volatile, context) ||
-		(IsA(node, NextValueExpr) && !walk->may_number) || IsA(node, CoerceToDomain) ||
+		(IsA(node, NextValueExpr) && !walk->nextval_ok) || IsA(node, CoerceToDomain) ||
 		(IsA(node, Aggref) && ((Aggref *) node)->aggfnoid >= FirstNormalObjectId) ||
 		(IsA(node, WindowFunc) && ((WindowFunc *) node)->winfnoid >= FirstNormalObjectId))
 		return true;
@@ -159,33 +159,60 @@ node_has_effects(Plan *plan, Walk *walk)
 
 /* ---- the index that a row of the outer side is looked up in ---- */
 
+/* The index scan that an inner side begins with. */
+typedef struct Lookup
+{
+	Oid			index;
+	bool		rows;			/* it fetches rows */
+	bool		backward;
+	const List *conditions;
+} Lookup;
+
+static bool
+found_lookup(Lookup *lookup, Oid index, bool rows, ScanDirection direction, const List *conditions)
+{
+	*lookup = (Lookup)
+	{
+		index, rows, ScanDirectionIsBackward(direction), conditions
+	};
+	return true;
+}
+
 /*
  * Find the index scan that the inner side begins with, each time that it is
- * scanned.  Returns its facts (LbtLookaheadFact) and sets *conditions; NIL if
- * the inner side does not begin with one.  (Where a Result's condition or a
- * Limit of 0 prevents it, keys are evaluated in vain.)
+ * scanned; false if it does not begin with one.  (Where a Result's condition
+ * or a Limit of 0 prevents it, predictions go unused.)
  */
-static List *
-find_lookup(const Plan *inner, const List **conditions)
+static bool
+find_lookup(const Plan *inner, Lookup *lookup)
 {
 	while (inner != NULL)
 		switch (nodeTag(inner))
 		{
 			case T_IndexScan:
-				*conditions = ((const IndexScan *) inner)->indexqual;
-				return list_make2_oid(((const IndexScan *) inner)->indexid, true);
+				{
+					const IndexScan *scan = (const IndexScan *) inner;
+
+					return found_lookup(lookup, scan->indexid, true, scan->indexorderdir,
+										scan->indexqual);
+				}
 			case T_IndexOnlyScan:
-				*conditions = ((const IndexOnlyScan *) inner)->indexqual;
-				return list_make2_oid(((const IndexOnlyScan *) inner)->indexid, false);
+				{
+					const IndexOnlyScan *scan = (const IndexOnlyScan *) inner;
+
+					return found_lookup(lookup, scan->indexid, false, scan->indexorderdir,
+										scan->indexqual);
+				}
 			case T_BitmapIndexScan:
-				*conditions = ((const BitmapIndexScan *) inner)->indexqual;
-				return list_make2_oid(((const BitmapIndexScan *) inner)->indexid, true);
+				return found_lookup(lookup, ((const BitmapIndexScan *) inner)->indexid, true,
+									ForwardScanDirection,
+									((const BitmapIndexScan *) inner)->indexqual);
 			case T_SubqueryScan:
 				inner = ((const SubqueryScan *) inner)->subplan;
 				break;
 			case T_CustomScan:
 				if (((const CustomScan *) inner)->methods != &lbt_lookahead_node.plan)
-					return NIL;
+					return false;
 				inner = inner->lefttree;
 				break;
 			case T_BitmapHeapScan:
@@ -203,120 +230,213 @@ find_lookup(const Plan *inner, const List **conditions)
 				inner = inner->lefttree;
 				break;
 			default:
-				return NIL;
+				return false;
 		}
-	return NIL;
+	return false;
 }
 
-/* A key, on its way from the inner scan's condition into the node. */
-typedef struct Key
+Node *
+lbt_plain_key(Node *key, const LbtKeyColumn *column, Oid *type)
 {
-	const Walk *walk;
+	for (;;)
+	{
+		const FuncExpr *cast = (const FuncExpr *) key;
+		Oid			from;
+
+		if (IsA(key, RelabelType))
+		{
+			key = (Node *) ((RelabelType *) key)->arg;
+			continue;
+		}
+		if (!IsA(key, FuncExpr) || cast->funcid >= FirstNormalObjectId ||
+			(cast->funcformat != COERCE_EXPLICIT_CAST &&
+			 cast->funcformat != COERCE_IMPLICIT_CAST) ||
+			list_length(cast->args) != 1 || cast->funcresulttype != column->type)
+			return key;
+		from = getBaseType(exprType(linitial(cast->args)));
+		if (!lbt_keyspec_takes(column, from))
+			return key;
+		key = linitial(cast->args);
+		*type = from;
+	}
+}
+
+/* A loop whose inner side looks up rows of its outer side. */
+typedef struct Search
+{
 	const NestLoop *loop;
-	bool		unfit;
-	bool		varies;			/* with the outer row */
-	int			functions;		/* called for it and those before it */
-} Key;
+	const Walk *walk;
+	Relation	index;
+	const LbtIndex *view;
+	Lookup		lookup;
+	bool		varies;			/* some key does, with the outer row */
+} Search;
 
 /*
- * Copy what a column is compared with; parameters that the loop sets become
- * columns of the node's input.  Other parameters are set from further out, and
- * stay the same until the next rescan.  Do not ask early for one that a
- * subquery sets when it is first asked for.
+ * Copy what a column is compared with; a parameter that the loop sets becomes
+ * a column of the node's input.  Other parameters are set from further out,
+ * and stay the same until the next rescan.  NULL if it is none of these, or
+ * set by a subquery when it is first asked for.
  */
 static Node *
-copy_key(Node *node, Key *key)
+copy_key(Search *search, Node *key)
 {
-	if (node == NULL || key->unfit)
-		return NULL;
-	key->unfit = !lbt_key_fits(node, &key->functions);
-	if (key->unfit)
-		return NULL;
-	if (IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXEC)
-	{
-		int			number = ((Param *) node)->paramid;
-		ListCell   *lc;
-
-		foreach(lc, key->loop->nestParams)
-		{
-			const NestLoopParam *set = lfirst(lc);
-			const Var  *var = set->paramval;
-
-			if (set->paramno != number)
-				continue;
-			key->varies = true;
-			return (Node *) makeVar(INDEX_VAR, var->varattno, var->vartype, var->vartypmod,
-									var->varcollid, 0);
-		}
-		key->unfit = bms_is_member(number, key->walk->init_params);
-	}
-	return expression_tree_mutator(node, copy_key, key);
-}
-
-/* What must a column be equal to?  Sets *type; NULL if nothing is cheap. */
-static Node *
-equal_to(Relation index, int column, const List *conditions, Key *key, Oid *type)
-{
+	const Param *param = (const Param *) key;
 	ListCell   *lc;
 
-	foreach(lc, conditions)
+	if (IsA(key, Const))
+		return copyObjectImpl(key);
+	if (!IsA(key, Param))
+		return NULL;
+	foreach(lc, param->paramkind == PARAM_EXEC ? search->loop->nestParams : NIL)
+	{
+		const NestLoopParam *set = lfirst(lc);
+		const Var  *var = set->paramval;
+
+		if (set->paramno != param->paramid)
+			continue;
+		search->varies = true;
+		return (Node *) makeVar(INDEX_VAR, var->varattno, var->vartype, var->vartypmod,
+								var->varcollid, 0);
+	}
+	if (param->paramkind != PARAM_EXTERN &&
+		(param->paramkind != PARAM_EXEC ||
+		 bms_is_member(param->paramid, search->walk->init_params)))
+		return NULL;
+	return copyObjectImpl(key);
+}
+
+/*
+ * The condition on a column by one of these two operators (strategies), with
+ * its key copied; NULL if there is none with a plain one.  Sets *strategy and
+ * *type, the key's.
+ */
+static Node *
+find_key(Search *search, int column, int either, int or, int *strategy, Oid *type)
+{
+	const LbtKeyColumn *c = &search->view->keyspec.column[column];
+	ListCell   *lc;
+
+	foreach(lc, search->lookup.conditions)
 	{
 		const OpExpr *condition = lfirst(lc);
 		const Var  *var;
-		Key			tried = *key;
-		Node	   *copy;
 		Oid			lefttype;
-		int			strategy;
+		Node	   *key;
 
 		if (!IsA(condition, OpExpr) || list_length(condition->args) != 2)
 			continue;
 		var = linitial(condition->args);
 		if (!IsA(var, Var) || var->varattno != column + 1)
 			continue;
-		get_op_opfamily_properties(condition->opno, index->rd_opfamily[column], false, &strategy,
-								   &lefttype, type);
-		if (strategy != BTEqualStrategyNumber)
+		get_op_opfamily_properties(condition->opno, search->index->rd_opfamily[column], false,
+								   strategy, &lefttype, type);
+		if (*strategy != either && *strategy != or)
 			continue;
-		copy = copy_key(lsecond(condition->args), &tried);
-		if (!tried.unfit)
-		{
-			*key = tried;
-			return copy;
-		}
+		key = lbt_plain_key(lsecond(condition->args), c, type);
+		key = lbt_keyspec_takes(c, *type) ? copy_key(search, key) : NULL;
+		if (key != NULL)
+			return key;
 	}
 	return NULL;
 }
 
+/* Has this column a condition that is no equality? */
+static bool
+is_bounded(const Search *search, int column)
+{
+	ListCell   *lc;
+
+	foreach(lc, search->lookup.conditions)
+	{
+		const Node *condition = lfirst(lc);
+		const Var  *var = NULL;
+
+		if (IsA(condition, OpExpr) &&
+			get_op_opfamily_strategy(((const OpExpr *) condition)->opno,
+									 search->index->rd_opfamily[column]) != BTEqualStrategyNumber)
+			var = linitial(((const OpExpr *) condition)->args);
+		else if (IsA(condition, NullTest) &&
+				 ((const NullTest *) condition)->nulltesttype == IS_NOT_NULL)
+			var = (const Var *) ((const NullTest *) condition)->arg;
+		if (var != NULL && IsA(var, Var) && var->varattno == column + 1)
+			return true;
+	}
+	return false;
+}
+
 /*
- * Find the keys of an inner scan's leading columns, and what the node has to
- * know (LbtLookaheadFact); NIL if outer rows give none, or the index is not
+ * The key of the bound at which the scan begins, of the column after the
+ * equalities; NULL if it begins where these do.  Sets *past.  NULLs at that
+ * end are a bound of any other condition on the column.
+ */
+static Node *
+find_bound(Search *search, int column, bool *past, Oid *type)
+{
+	const LbtKeyColumn *c = &search->view->keyspec.column[column];
+	bool		backward = search->lookup.backward;
+	bool		less = backward != c->desc; /* the bound is an upper one */
+	int			strategy;
+	Node	   *key = less ?
+		find_key(search, column, BTLessStrategyNumber, BTLessEqualStrategyNumber, &strategy, type) :
+		find_key(search, column, BTGreaterStrategyNumber, BTGreaterEqualStrategyNumber, &strategy,
+				 type);
+
+	/* x > v begins after v; backward, so does x <= v. */
+	*past = backward;
+	if (key != NULL)
+		*past = backward !=
+			(strategy == BTLessStrategyNumber || strategy == BTGreaterStrategyNumber);
+	else if (c->nulls_first != backward && is_bounded(search, column))
+	{
+		key = (Node *) makeNullConst(c->type, -1, c->collation);
+		*type = c->type;
+		*past = !backward;
+	}
+	return key;
+}
+
+/*
+ * Find the keys of the bound at which inner scans begin, and what the node has
+ * to know (LbtLookaheadFact); NIL if outer rows give none, or the index is not
  * served.
  */
 static List *
 find_keys(const NestLoop *loop, const Walk *walk, List **facts)
 {
-	Key			key = {.walk = walk,.loop = loop};
+	Search		search = {.loop = loop,.walk = walk};
 	List	   *keys = NIL;
-	const List *conditions = NIL;
-	Relation	index;
-	LbtIndex   *view;
+	List	   *types = NIL;
+	bool		past;
+	int			nequal;
+	int			strategy;
+	Oid			type;
+	Node	   *key;
 
-	*facts = find_lookup(innerPlan(loop), &conditions);
-	if (*facts == NIL || !RelationIsValid(index = RelationIdGetRelation(linitial_oid(*facts))))
+	if (!find_lookup(innerPlan(loop), &search.lookup) ||
+		!RelationIsValid(search.index = RelationIdGetRelation(search.lookup.index)))
 		return NIL;
-	view = lbt_learned_view(index);
-	for (int column = 0; view != NULL && column < view->keyspec.ncolumns; column++)
+	search.view = lbt_learned_view(search.index);
+	while (search.view != NULL && list_length(keys) < search.view->keyspec.ncolumns &&
+		   (key = find_key(&search, list_length(keys), BTEqualStrategyNumber,
+						   BTEqualStrategyNumber, &strategy, &type)) != NULL)
 	{
-		Oid			type;
-		Node	   *value = equal_to(index, column, conditions, &key, &type);
-
-		if (value == NULL || !lbt_keyspec_takes(&view->keyspec.column[column], type))
-			break;
-		keys = lappend(keys, value);
-		*facts = lappend_oid(*facts, type);
+		keys = lappend(keys, key);
+		types = lappend_oid(types, type);
 	}
-	RelationClose(index);
-	return key.varies ? keys : NIL;
+	nequal = list_length(keys);
+	past = search.lookup.backward;
+	if (nequal > 0 && nequal < search.view->keyspec.ncolumns &&
+		(key = find_bound(&search, nequal, &past, &type)) != NULL)
+	{
+		keys = lappend(keys, key);
+		types = lappend_oid(types, type);
+	}
+	*facts = list_concat(list_make5_oid(search.lookup.index, search.index->rd_index->indrelid,
+										search.lookup.rows, nequal, past),
+						 lcons_oid(search.lookup.backward, types));
+	RelationClose(search.index);
+	return search.varies ? keys : NIL;
 }
 
 /* ---- placing ---- */
@@ -356,8 +476,8 @@ place_nodes(Plan *plan, Walk *walk)
 	/* A CTE returns row after row to what may ask for the last number. */
 	if (IsA(plan, ModifyTable) && !walk->effects &&
 		(plan == walk->top || ((ModifyTable *) plan)->returningLists == NIL) &&
-		lbt_write_may_number((ModifyTable *) plan, walk->rtable))
-		walk->numbering = plan->lefttree;
+		lbt_write_nextval_ok((ModifyTable *) plan, walk->rtable))
+		walk->early_nextval = plan->lefttree;
 	left = place_nodes(plan->lefttree, walk);
 	others = place_nodes(plan->righttree, walk);
 	foreach(lc, other_children(plan))
@@ -368,14 +488,14 @@ place_nodes(Plan *plan, Walk *walk)
 		List	   *keys = find_keys((NestLoop *) plan, walk, &facts);
 
 		if (keys != NIL)
-			lbt_place_node(&outerPlan(plan), list_make1(lcons(NULL, keys)), list_make1(facts),
+			lbt_place_node(&outerPlan(plan), list_make1(keys), list_make1(facts),
 						   used_columns((NestLoop *) plan), ++walk->last_id);
 	}
 	if (IsA(plan, ModifyTable) && !left)
 		lbt_place_for_write((ModifyTable *) plan, walk->rtable, &walk->last_id);
-	walk->may_number = plan == walk->numbering;
+	walk->nextval_ok = plan == walk->early_nextval;
 	others |= node_has_effects(plan, walk);
-	walk->may_number = false;
+	walk->nextval_ok = false;
 	return left | others;
 }
 

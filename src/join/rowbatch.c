@@ -6,7 +6,6 @@
 #include "am/am.h"
 #include "executor/executor.h"
 #include "join/join.h"
-#include "server/guard.h"
 #include "server/bufferhint.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
@@ -14,18 +13,22 @@
 
 #define NO_PREDICTION (-1)
 
+/*
+ * A batch of so many rows shows whether it pays; its lookups come to few
+ * places if to fewer than one for PLACE_ROWS of them.
+ */
+#define JUDGED_MIN 16
+#define PLACE_ROWS 4
+
 /* ---- the inner side ---- */
 
-/*
- * Prepare the keys, which come behind the predicate; false if the index, as it
- * is now, takes none of them.
- */
+/* Prepare the keys; false if the index, as it is now, takes none of them. */
 static bool
 open_keys(LbtInner *inner, CustomScanState *node, const List *exprs, const List *facts)
 {
 	const LbtKeySpec *spec = &inner->index->keyspec;
 
-	for (int i = 1; i < list_length(exprs) && inner->nkeys < spec->ncolumns; i++)
+	while (inner->nkeys < Min(list_length(exprs), spec->ncolumns))
 	{
 		int			column = inner->nkeys;
 		Oid			type = list_nth_oid(facts, LBT_LOOKAHEAD_TYPES + column);
@@ -33,15 +36,18 @@ open_keys(LbtInner *inner, CustomScanState *node, const List *exprs, const List 
 		if (!lbt_keyspec_takes(&spec->column[column], type))
 			break;
 		inner->type[column] = type;
-		inner->key[column] = ExecInitExpr(list_nth(exprs, i), &node->ss.ps);
+		inner->key[column] = ExecInitExpr(list_nth(exprs, column), &node->ss.ps);
 		inner->nkeys++;
 	}
-	if (linitial(exprs) != NULL)
-		inner->predicate = ExecInitExpr(linitial(exprs), &node->ss.ps);
-	inner->values = palloc(sizeof(LbtKeyValue) * inner->nkeys * LBT_LOOKAHEAD_LIMIT);
+	inner->nequal = Min((int) list_nth_oid(facts, LBT_LOOKAHEAD_EQUAL), inner->nkeys);
+	inner->backward = list_nth_oid(facts, LBT_LOOKAHEAD_BACKWARD) != 0;
+	inner->past = inner->nkeys == list_length(exprs) ?
+		list_nth_oid(facts, LBT_LOOKAHEAD_PAST) != 0 : inner->backward;
+	inner->null_bound = inner->nkeys > inner->nequal && IsA(llast(exprs), Const) &&
+		((const Const *) llast(exprs))->constisnull;
 	if (spec->encoded)
 		inner->scratch = palloc((Size) inner->nkeys * LBT_LOOKAHEAD_LIMIT * LBT_SCRATCH_BYTES);
-	return inner->nkeys > 0;
+	return inner->nequal > 0;
 }
 
 static void
@@ -52,12 +58,34 @@ close_inner(LbtInner *inner)
 	index_close(inner->rel, AccessShareLock);
 }
 
-/* False if it is no longer served, or there is nothing to look up by. */
+/*
+ * Open an index that may be gone since the plan was made (a trigger of the
+ * statement may drop it); NULL if it is, or if it cannot be scanned.
+ */
+static Relation
+open_index(Oid oid, Oid table)
+{
+	Relation	rel = try_relation_open(oid, AccessShareLock);
+
+	if (rel == NULL || (rel->rd_rel->relkind == RELKIND_INDEX && rel->rd_index->indisvalid &&
+						rel->rd_index->indrelid == table))
+		return rel;
+	relation_close(rel, AccessShareLock);
+	return NULL;
+}
+
+/*
+ * False if it is gone or no longer served, or there is nothing to look up by.
+ */
 static bool
 open_inner(LbtInner *inner, CustomScanState *node, const List *exprs, const List *facts)
 {
+	Oid			table = list_nth_oid(facts, LBT_LOOKAHEAD_TABLE);
+
 	memset(inner, 0, sizeof(*inner));
-	inner->rel = index_open(list_nth_oid(facts, LBT_LOOKAHEAD_INDEX), AccessShareLock);
+	inner->rel = open_index(list_nth_oid(facts, LBT_LOOKAHEAD_INDEX), table);
+	if (inner->rel == NULL)
+		return false;
 	inner->index = lbt_learned_view(inner->rel);
 	if (inner->index == NULL || !open_keys(inner, node, exprs, facts))
 	{
@@ -66,12 +94,12 @@ open_inner(LbtInner *inner, CustomScanState *node, const List *exprs, const List
 	}
 	if (list_nth_oid(facts, LBT_LOOKAHEAD_ROWS) && lbt_block_hints != NULL)
 	{
-		Relation	table = table_open(inner->rel->rd_index->indrelid, AccessShareLock);
-
-		if (lbt_is_heap(table))
-			inner->table = table;
-		else
-			table_close(table, AccessShareLock);
+		inner->table = table_open(table, AccessShareLock);
+		if (!lbt_is_heap(inner->table))
+		{
+			table_close(inner->table, AccessShareLock);
+			inner->table = NULL;
+		}
 	}
 	return true;
 }
@@ -132,6 +160,8 @@ lbt_rowbatch_make(const LbtInners *inners, EState *estate)
 	LbtRowBatch *rows = MemoryContextAllocZero(estate->es_query_cxt, sizeof(LbtRowBatch));
 
 	rows->of = MemoryContextAllocZero(estate->es_query_cxt, inners->n * sizeof(LbtInnerBatch));
+	for (int i = 0; i < inners->n; i++)
+		rows->of[i].posted = NO_PREDICTION;
 	rows->context = AllocSetContextCreate(estate->es_query_cxt, "learnedbtree outer rows",
 										  ALLOCSET_SMALL_SIZES);
 	return rows;
@@ -175,74 +205,88 @@ lbt_rowbatch_add(const LbtInners *inners, LbtRowBatch *rows, EState *estate, Tup
 	return MemoryContextMemAllocated(rows->context, false);
 }
 
+/* The lookup after the last posted prediction is over: has it taken that? */
+static inline void
+judge_posted(LbtRowBatch *rows, const LbtInner *inner, LbtInnerBatch *of)
+{
+	bool		used = inner->index->mailbox.taken;
+
+	if (of->posted == NO_PREDICTION)
+		return;
+	rows->judged++;
+	rows->used += used;
+	if (unlikely(of->leaves != NULL))
+		lbt_reads_judge(of->leaves, of->posted, used);
+	of->posted = NO_PREDICTION;
+}
+
+bool
+lbt_rowbatch_paid(LbtInners *inners, LbtRowBatch *rows, bool *unused)
+{
+	int			places = 0;
+
+	for (int i = 0; i < inners->n; i++)
+		judge_posted(rows, &inners->inner[i], &rows->of[i]);
+	*unused = rows->judged >= JUDGED_MIN && rows->used * 2 < rows->judged;
+	if (*unused || rows->judged < JUDGED_MIN || rows->reads)
+		return !*unused;
+	for (int i = 0; i < inners->n; i++)
+	{
+		const LbtBatch *batch = &rows->of[i].batch;
+
+		for (int j = 1; j < batch->n; j++)
+			places += batch->target[j].slot != batch->target[j - 1].slot;
+		if (inners->inner[i].table != NULL)
+			places = Max(places, batch->nblocks);
+	}
+	return places * PLACE_ROWS >= rows->judged;
+}
+
 void
-lbt_rowbatch_empty(const LbtInners *inners, LbtRowBatch *rows)
+lbt_rowbatch_empty(LbtInners *inners, LbtRowBatch *rows)
 {
 	for (int i = 0; i < rows->n; i++)
 		ExecClearTuple(rows->slot[i]);
 	MemoryContextReset(rows->context);
-	rows->n = rows->at = rows->unused = 0;
-	rows->looked = rows->reads = rows->missed = false;
 	for (int i = 0; i < inners->n; i++)
 	{
+		LbtInner   *inner = &inners->inner[i];
 		LbtInnerBatch *of = &rows->of[i];
-		LbtIndex   *index = inners->inner[i].index;
 
+		judge_posted(rows, inner, of);
 		of->batch.n = 0;
-		lbt_count_many(index, LBT_EV_PREFETCHED, lbt_reads_end(&of->leaves));
-		lbt_count_many(index, LBT_EV_ROWS_PREFETCHED, lbt_reads_end(&of->rows));
+		lbt_reads_end(&of->leaves);
+		lbt_reads_end(&of->rows);
+		lbt_count_tally(inner->index, LBT_EV_PREFETCHED, &inner->leaves, NULL);
+		lbt_count_tally(inner->index, LBT_EV_ROWS_PREFETCHED, &inner->rows, NULL);
 	}
+	rows->n = rows->at = rows->judged = rows->used = 0;
+	rows->looked = rows->reads = rows->missed = false;
 }
 
 /* ---- looking ahead ---- */
 
-/* Evaluate a row's keys; false if none matches, or we cannot predict it. */
+/* A row's keys; false if nothing matches, or we cannot predict it. */
 static bool
-evaluate_keys(const LbtInner *inner, ExprContext *econtext, int row)
+find_keys(const LbtInner *inner, ExprContext *econtext, int row, LbtKeyValue *values)
 {
-	bool		isnull;
-
-	if (inner->predicate != NULL &&
-		(!DatumGetBool(ExecEvalExprSwitchContext(inner->predicate, econtext, &isnull)) || isnull))
-		return false;
 	for (int column = 0; column < inner->nkeys; column++)
 	{
 		const LbtKeyColumn *c = &inner->index->keyspec.column[column];
-		int			at = row * inner->nkeys + column;
-		Datum		value = ExecEvalExprSwitchContext(inner->key[column], econtext, &isnull);
 		uint8	   *scratch = inner->scratch ?
-			inner->scratch + (Size) at * LBT_SCRATCH_BYTES : NULL;
+			inner->scratch + (Size) (row * inner->nkeys + column) * LBT_SCRATCH_BYTES : NULL;
+		bool		isnull;
+		Datum		value = ExecEvalExprSwitchContext(inner->key[column], econtext, &isnull);
 
+		values[column].isnull = isnull;
+		values[column].ordered = 0;
+		if (isnull && inner->null_bound && column == inner->nequal)
+			continue;
 		if (isnull || !lbt_keyspec_plain(c, value) ||
-			lbt_keyspec_argument(c, inner->type[column], value, &inner->values[at], scratch) != 0)
+			lbt_keyspec_argument(c, inner->type[column], value, &values[column], scratch) != 0)
 			return false;
 	}
 	return true;
-}
-
-/*
- * The same for all rows.  A key that fails (1 / x) is not known: the inner
- * scan will raise the error, if it comes to that row.  Nor are those of the
- * last rows, if the others take much memory: of md5(x), the whole of x.
- */
-static void
-evaluate_rows(const LbtInner *inner, ExprContext *econtext, const LbtRowBatch *rows, bool *known)
-{
-	volatile int row = 0;
-
-	memset(known, false, rows->n * sizeof(bool));
-	while (row < rows->n && !lbt_keys_are_dear(econtext->ecxt_per_tuple_memory))
-	{
-		LBT_GUARD_BEGIN_SILENTLY();
-		{
-			for (; row < rows->n && !lbt_keys_are_dear(econtext->ecxt_per_tuple_memory); row++)
-			{
-				econtext->ecxt_scantuple = rows->slot[row];
-				known[row] = evaluate_keys(inner, econtext, row);
-			}
-		}
-		LBT_GUARD_END(known[row++] = false);
-	}
 }
 
 static void
@@ -250,23 +294,25 @@ predict_rows(LbtInner *inner, ExprContext *econtext, const LbtRowBatch *rows, Lb
 {
 	LbtIndex   *index = inner->index;
 	LbtBatch   *batch = &of->batch;
-	bool		known[LBT_LOOKAHEAD_LIMIT];
+	LbtKeyValue values[LBT_CODE_COLUMNS];
 
 	ResetExprContext(econtext);
-	evaluate_rows(inner, econtext, rows, known);
+	lbt_batch_begin(batch, inner->nequal, inner->backward);
 	memset(of->prediction, NO_PREDICTION, rows->n);
 	lbt_index_update(index);
 	if (index->state != LBT_READY)
 		return;
 	for (int row = 0; row < rows->n; row++)
-		if (known[row])
-		{
-			of->prediction[row] = (int8) batch->n;
-			lbt_batch_add(index, batch, &inner->values[row * inner->nkeys], inner->nkeys, false);
-		}
+	{
+		econtext->ecxt_scantuple = rows->slot[row];
+		if (!find_keys(inner, econtext, row, values))
+			continue;
+		of->prediction[row] = (int8) batch->n;
+		lbt_batch_add(index, batch, values, inner->nkeys, inner->past);
+	}
 	lbt_batch_finish(index, batch);
 	if (lbt_enable_prefetch)
-		of->leaves = lbt_batch_read(inner->rel, index, batch);
+		of->leaves = lbt_batch_read(inner->rel, index, batch, &inner->leaves);
 }
 
 int
@@ -291,6 +337,7 @@ look_at_rows(LbtInner *inner, LbtInnerBatch *of)
 	LbtBatch   *batch = &of->batch;
 	bool		missed = false;
 
+	batch->nblocks = 0;
 	if (batch->n == 0 || index->keyspec.nplaces == 0)
 		return false;
 	lbt_index_update(index);
@@ -301,7 +348,7 @@ look_at_rows(LbtInner *inner, LbtInnerBatch *of)
 	lbt_batch_near(inner->rel, index, batch, false);
 	if (inner->table != NULL)
 		of->rows = lbt_batch_rows(inner->rel, index, inner->table, batch,
-								  lbt_enable_row_prefetch);
+								  lbt_enable_row_prefetch ? &inner->rows : NULL);
 	return missed;
 }
 
@@ -326,13 +373,13 @@ lbt_rowbatch_start(const LbtInners *inners, LbtRowBatch *rows)
 	}
 }
 
-/* Put the prediction for the row at hand into the index's mailbox. */
 static inline void
-hand_on(const LbtInner *inner, LbtRowBatch *rows, LbtInnerBatch *of)
+post_prediction(LbtInner *inner, LbtRowBatch *rows, LbtInnerBatch *of)
 {
 	LbtIndex   *index = inner->index;
 	int			prediction = of->prediction[rows->at];
 
+	judge_posted(rows, inner, of);
 	if (prediction == NO_PREDICTION)
 		return;
 	if (unlikely(of->leaves != NULL))
@@ -342,15 +389,14 @@ hand_on(const LbtInner *inner, LbtRowBatch *rows, LbtInnerBatch *of)
 	}
 	if (unlikely(of->rows != NULL))
 		rows->missed |= lbt_reads_come(of->rows, prediction);
-	rows->unused += index->mailbox.target.generation != 0;
-	index->mailbox.target = of->batch.target[prediction];
-	index->mailbox.code = of->batch.key[prediction].code;
+	lbt_post_prediction(index, &of->batch, prediction);
+	of->posted = prediction;
 }
 
 TupleTableSlot *
-lbt_rowbatch_next(const LbtInners *inners, LbtRowBatch *rows)
+lbt_rowbatch_next(LbtInners *inners, LbtRowBatch *rows)
 {
 	for (int i = 0; i < inners->n; i++)
-		hand_on(&inners->inner[i], rows, &rows->of[i]);
+		post_prediction(&inners->inner[i], rows, &rows->of[i]);
 	return rows->slot[rows->at++];
 }

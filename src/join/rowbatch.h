@@ -4,7 +4,7 @@
  *    rows   slot[0] ... slot[at - 1]   slot[at]   slot[at + 1] ... slot[n - 1]
  *           joined already             at hand    predicted, lines fetched
  *
- * A batch is made before its first row is handed on.  Its caller adds rows;
+ * A batch is made before its first row is passed on.  Its caller adds rows;
  * then come the values of the keys, and the stages of ahead/predict.h.  The
  * outer side's slot is good for one row only, so rows are copied: the columns
  * that the join uses, the others being NULL.
@@ -22,18 +22,22 @@
 #include "registry/settings.h"
 #include "ahead/predict.h"
 
-/* An index that rows are looked up in. */
+/* An index that rows are looked up in, and at which bound. */
 typedef struct LbtInner
 {
-	ExprState  *predicate;		/* which rows; NULL: all */
 	int			nkeys;
-	ExprState  *key[LBT_CODE_COLUMNS];
+	int			nequal;			/* these are equalities; any other is a bound */
+	bool		past;			/* the bound is after what is equal to the keys */
+	bool		backward;		/* scans go from there */
+	ExprState  *key[LBT_CODE_COLUMNS];	/* of columns, constants, parameters */
 	Oid			type[LBT_CODE_COLUMNS];
+	bool		null_bound;		/* the last key is NULL, and so is the bound */
 	Relation	rel;
 	Relation	table;			/* its table; NULL if no rows are fetched */
 	LbtIndex   *index;
-	LbtKeyValue *values;		/* of each row's keys */
 	uint8	   *scratch;		/* for keys' encoded values; or NULL */
+	LbtTally	leaves;			/* asked for, of the index */
+	LbtTally	rows;			/* ... of the table */
 } LbtInner;
 
 /* All that a node looks its rows up in: a join in one, a write in several. */
@@ -53,6 +57,7 @@ typedef struct LbtInnerBatch
 {
 	LbtReads   *leaves;			/* that are not at hand; or NULL */
 	LbtReads   *rows;
+	int			posted;			/* the last prediction in the mailbox; or -1 */
 	int8		prediction[LBT_LOOKAHEAD_LIMIT];	/* in batch; or -1 */
 	LbtBatch	batch;
 } LbtInnerBatch;
@@ -60,9 +65,10 @@ typedef struct LbtInnerBatch
 typedef struct LbtRowBatch
 {
 	int			n;				/* rows */
-	int			at;				/* the next one to hand on */
+	int			at;				/* the next one to pass on */
 	int			room;			/* slots made */
-	int			unused;			/* predictions not used: Memoize had the row */
+	int			judged;			/* predictions that lookups came after */
+	int			used;			/* ... and took */
 	MemoryContext context;		/* of copies' values */
 	bool		looked;			/* lbt_rowbatch_look() has been called */
 	bool		reads;			/* blocks were missing when it was made */
@@ -73,8 +79,9 @@ typedef struct LbtRowBatch
 
 /*
  * Open what a plan node looks its rows up in, in the query's memory context.
- * None of those that are no longer served, or have nothing to look up by: then
- * inners->n may be 0.  Call lbt_inners_close() in any case.
+ * None of those that are gone, not valid, or no longer served, or have nothing
+ * to look up by: then inners->n may be 0.  Call lbt_inners_close() in any
+ * case.
  */
 extern void lbt_inners_open(LbtInners *inners, CustomScanState *node);
 extern void lbt_inners_close(LbtInners *inners);
@@ -101,9 +108,17 @@ extern void lbt_rowbatch_look(LbtInners *inners, LbtRowBatch *rows);
 /* Ask for missing leaves, and for missing blocks of the table. */
 extern void lbt_rowbatch_start(const LbtInners *inners, LbtRowBatch *rows);
 
-/* Hand on the next row with its prediction, having read the leaf it needs. */
-extern TupleTableSlot *lbt_rowbatch_next(const LbtInners *inners, LbtRowBatch *rows);
+/* Pass on the next row, posting its prediction, with the leaf it needs read. */
+extern TupleTableSlot *lbt_rowbatch_next(LbtInners *inners, LbtRowBatch *rows);
 
-extern void lbt_rowbatch_empty(const LbtInners *inners, LbtRowBatch *rows);
+/*
+ * All rows have been passed on.  Was it worth while?  Not if lookups did not
+ * come for most of them (Memoize had their rows), or, with all in memory, if
+ * they came to few places, so that each found its leaf in the processor's
+ * caches.  Sets *unused in the first case.
+ */
+extern bool lbt_rowbatch_paid(LbtInners *inners, LbtRowBatch *rows, bool *unused);
+
+extern void lbt_rowbatch_empty(LbtInners *inners, LbtRowBatch *rows);
 
 #endif							/* LBT_ROWBATCH_H */

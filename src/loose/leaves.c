@@ -34,6 +34,7 @@ struct LbtGroupLeaves
 	/* since the last rescan */
 	int64		at;				/* where the last seek landed; -1: not known */
 	bool		missed;			/* it had to read a block */
+	LbtTally	tally;
 	LbtStream  *stream;			/* or NULL */
 	uint64		generation;		/* of the model that it goes by */
 	int64		slot;			/* named last */
@@ -57,6 +58,14 @@ lbt_leaves_reset(LbtGroupLeaves *leaves)
 {
 	leaves->at = -1;
 	lbt_stream_end(&leaves->stream);
+	if (leaves->index != NULL)
+		lbt_count_tally(leaves->index, LBT_EV_PREFETCHED, &leaves->tally, NULL);
+}
+
+void
+lbt_leaves_explain(const LbtGroupLeaves *leaves, ExplainState *es)
+{
+	lbt_explain_tally("Leaves", &leaves->tally, es);
 }
 
 /* For the stream: the next leaf in which a group ends. */
@@ -76,7 +85,6 @@ next_leaf(void *state, BlockNumber *block)
 						   leaves->forward ? last : first, leaves->forward);
 	leaves->slot = slot;
 	*block = model->leaves[slot].block;
-	lbt_count(leaves->index, LBT_EV_PREFETCHED);
 	return true;
 }
 
@@ -107,7 +115,7 @@ lbt_leaves_before(LbtGroupLeaves *leaves)
 		leaves->generation = index->generation;
 		leaves->slot = leaves->at;
 		leaves->stream = lbt_stream_begin(GetMemoryChunkContext(leaves), leaves->rel, false,
-										  next_leaf, leaves);
+										  next_leaf, leaves, &leaves->tally);
 		if (leaves->stream != NULL)
 			lbt_stream_start(leaves->stream);
 	}

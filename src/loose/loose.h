@@ -121,6 +121,9 @@ typedef struct LbtGroupLeaves LbtGroupLeaves;
 extern LbtGroupLeaves *lbt_leaves_open(Relation index, int ncolumns, bool forward);
 extern void lbt_leaves_reset(LbtGroupLeaves *leaves);
 
+/* Show how many were asked for, and used. */
+extern void lbt_leaves_explain(const LbtGroupLeaves *leaves, struct ExplainState *es);
+
 /*
  * A seek of the next group comes: ask for the leaves of this one and of some
  * behind it, if blocks are missing.  Call the other one when it has landed.

@@ -474,6 +474,16 @@ begin(CustomScanState *css, EState *estate, int eflags)
 }
 
 static void
+end_loose(CustomScanState *css)
+{
+	LooseScan  *node = (LooseScan *) css;
+
+	if (node->leaves != NULL)
+		lbt_leaves_reset(node->leaves);
+	lbt_inputs_end(css);
+}
+
+static void
 rescan(CustomScanState *css)
 {
 	LooseScan  *node = (LooseScan *) css;
@@ -497,6 +507,8 @@ explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	if (!es->analyze)
 		return;
 	ExplainPropertyInteger("Seeks", NULL, (int64) node->all_seeks, es);
+	if (node->leaves != NULL)
+		lbt_leaves_explain(node->leaves, es);
 	if (node->whole != NULL)
 		ExplainPropertyInteger("Switched Over", NULL, (int64) node->switches, es);
 }
@@ -517,6 +529,6 @@ const LbtNodeKind lbt_loose_node =
 LBT_NODE_KIND("Learned Loose Scan", LooseScan,
 			  .BeginCustomScan = begin,
 			  .ExecCustomScan = exec,
-			  .EndCustomScan = lbt_inputs_end,
+			  .EndCustomScan = end_loose,
 			  .ReScanCustomScan = rescan,
 			  .ExplainCustomScan = explain);

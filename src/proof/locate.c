@@ -456,8 +456,11 @@ lbt_place(Relation rel, LbtIndex *index, const LbtBound *key, IndexTuple itup, b
 	made_ahead.generation = 0;
 	if (unlikely(index->mailbox.target.generation != 0))
 	{
-		if (index->mailbox.code == code)
+		if (index->mailbox.code == code && !index->mailbox.past)
+		{
 			made_ahead = index->mailbox.target;
+			index->mailbox.taken = true;
+		}
 		index->mailbox.target.generation = 0;
 	}
 	if (target_last(index, code, &target))

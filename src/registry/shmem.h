@@ -92,8 +92,10 @@ typedef enum LbtEvent
 	LBT_EV_LOW,					/* ... position may lie left of the leaf */
 	LBT_EV_HIGH,				/* ... position too far right of the leaf */
 	LBT_EV_DELEGATED,			/* scans given to nbtree's own engine */
-	LBT_EV_PREFETCHED,			/* leaves brought in ahead of need */
-	LBT_EV_ROWS_PREFETCHED,		/* blocks of the table, too */
+	LBT_EV_PREFETCHED,			/* leaves that were missing, asked for ahead */
+	LBT_EV_PREFETCHED_USED,		/* ... and then read */
+	LBT_EV_ROWS_PREFETCHED,		/* the same of the table's blocks */
+	LBT_EV_ROWS_PREFETCHED_USED,
 	LBT_EV_INSERT,				/* inserts that asked the model */
 	LBT_EV_INSERT_PLACED,		/* ... put where a prediction led to */
 	LBT_EV_INSERT_MOVED,		/* ... of these, on a right neighbour */
@@ -107,7 +109,7 @@ typedef enum LbtEvent
 } LbtEvent;
 
 /* The first of them are a scan's doing. */
-#define LBT_SCAN_EVENTS (LBT_EV_ROWS_PREFETCHED + 1)
+#define LBT_SCAN_EVENTS (LBT_EV_ROWS_PREFETCHED_USED + 1)
 
 /* Totals of one index, by (database, oid): they survive REINDEX. */
 typedef struct LbtStats

@@ -15,6 +15,7 @@
 #include "key/keyspec.h"
 #include "lib/ilist.h"
 #include "registry/models.h"
+#include "server/stream.h"
 
 /* A prediction. */
 typedef struct LbtTarget
@@ -39,13 +40,15 @@ typedef struct LbtLastLeaf
 /*
  * A prediction for this backend's next lookup or insert in an index, put in by
  * the look-ahead node (join/rowbatch.c) and COPY (am/rowsbehind.c).  The inner
- * scan takes it (am/scanahead.c) if its bound has this code and is not past
- * what is equal, an insert (proof/locate.c) if its key has this code.
+ * scan takes it (am/scanahead.c) if its bound has this code, and is past what
+ * is equal or not; an insert (proof/locate.c) if its key has this code.
  */
 typedef struct LbtMailbox
 {
 	LbtTarget	target;			/* of generation 0: empty */
 	uint64		code;
+	bool		past;
+	bool		taken;			/* the one that was put in last */
 } LbtMailbox;
 
 /* Is the index served in this session? */
@@ -175,6 +178,26 @@ static inline void
 lbt_count(LbtIndex *index, LbtEvent event)
 {
 	lbt_count_many(index, event, 1);
+}
+
+/*
+ * Count what a tally has come to since the last time: asked for, and the event
+ * after it, used.  scan: a scan's own counts, or NULL.
+ */
+static inline void
+lbt_count_tally(LbtIndex *index, LbtEvent asked, LbtTally *tally, uint64 *scan)
+{
+	uint64		now[] = {tally->asked, tally->used};
+
+	for (int i = 0; i < lengthof(now); i++)
+	{
+		if (now[i] == tally->told[i])
+			continue;
+		lbt_count_many(index, asked + i, now[i] - tally->told[i]);
+		if (scan != NULL)
+			scan[asked + i] += now[i] - tally->told[i];
+		tally->told[i] = now[i];
+	}
 }
 
 /* Count a lookup: LBT_EV_VERIFIED, moved leaves away, or why it descended. */

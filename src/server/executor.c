@@ -8,11 +8,13 @@
  */
 #include "postgres.h"
 
+#include "commands/explain.h"
 #include "executor/executor.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/plancat.h"
 #include "optimizer/planner.h"
+#include "server/compat.h"
 #include "server/executor.h"
 #include "utils/rel.h"
 
@@ -158,6 +160,15 @@ lbt_node_state(CustomScan *plan)
 
 	state->methods = &kind->exec;
 	return (Node *) state;
+}
+
+void
+lbt_explain_tally(const char *of_what, const LbtTally *tally, ExplainState *es)
+{
+	if (tally->asked == 0)
+		return;
+	ExplainPropertyInteger(psprintf("%s Prefetched", of_what), NULL, (int64) tally->asked, es);
+	ExplainPropertyInteger(psprintf("%s Used", of_what), NULL, (int64) tally->used, es);
 }
 
 void

@@ -10,6 +10,7 @@
 #include "nodes/execnodes.h"
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
+#include "server/stream.h"
 
 typedef struct LbtStatementCallbacks
 {
@@ -62,6 +63,10 @@ typedef struct LbtNodeKind
 extern Plan *lbt_node_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 						   List *clauses, List *plans);
 extern Node *lbt_node_state(CustomScan *plan);
+
+/* In EXPLAIN ANALYZE, of blocks asked for ahead, if there were any. */
+extern void lbt_explain_tally(const char *of_what, const LbtTally *tally,
+							  struct ExplainState *es);
 
 /* The plan being executed, the innermost query's; NULL if not known. */
 extern PlanState *lbt_executor_plan(void);

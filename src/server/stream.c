@@ -36,6 +36,8 @@ struct LbtStream
 	BlockNumber nblocks;		/* the file's size at the start */
 	LbtNextBlock next;
 	void	   *state;
+	LbtTally   *tally;
+	BlockNumber current;		/* reached last, if it was missing */
 	bool		ended;			/* no further block has been named */
 	int			idle;			/* passed by since one was missing */
 	int			unnamed;		/* reached since one was named */
@@ -58,12 +60,13 @@ struct LbtStream
 #endif
 
 LbtStream *
-lbt_stream_begin(MemoryContext context, Relation rel, bool all, LbtNextBlock next, void *state)
+lbt_stream_begin(MemoryContext context, Relation rel, bool all, LbtNextBlock next, void *state,
+				 LbtTally *tally)
 {
 	int			max_distance = get_tablespace_io_concurrency(rel->rd_rel->reltablespace);
 	LbtStream  *stream;
 
-	if (max_distance == 0 || !TAKES_ADVICE)
+	if (max_distance == 0 || !TAKES_ADVICE || lbt_tally_wasted(tally))
 		return NULL;
 	stream = MemoryContextAllocZero(context, offsetof(LbtStream, asked) +
 									(max_distance + 1) * sizeof(Asked));
@@ -71,6 +74,8 @@ lbt_stream_begin(MemoryContext context, Relation rel, bool all, LbtNextBlock nex
 	stream->nblocks = RelationGetNumberOfBlocks(rel);
 	stream->next = next;
 	stream->state = state;
+	stream->tally = tally;
+	stream->current = InvalidBlockNumber;
 	stream->distance = all ? max_distance : 1;
 	stream->max_distance = max_distance;
 	stream->last = InvalidBlockNumber;
@@ -106,6 +111,17 @@ ask(LbtStream *stream, BlockNumber block)
 	asked->block = block;
 	asked->cached = true;		/* in case of an error */
 	asked->cached = stream->run >= LONG_RUN || lbt_block_cached(stream->rel, block);
+	stream->tally->asked += !asked->cached;
+}
+
+/* The caller is beyond a block that was missing: has anybody read it? */
+static void
+judge(LbtStream *stream, BlockNumber block)
+{
+	if (block == InvalidBlockNumber)
+		return;
+	stream->tally->judged++;
+	stream->tally->used += lbt_block_cached(stream->rel, block);
 }
 
 void
@@ -122,13 +138,17 @@ lbt_stream_start(LbtStream *stream)
 	}
 }
 
-/* Pass by the next n blocks. */
+/* Pass by the next n blocks, of which the caller has reached the last. */
 static void
 pass(LbtStream *stream, int n)
 {
 	for (int i = 0; i < n; i++)
 	{
-		if (nth_asked(stream, i)->cached)
+		const Asked *asked = nth_asked(stream, i);
+
+		judge(stream, stream->current);
+		stream->current = asked->cached ? InvalidBlockNumber : asked->block;
+		if (asked->cached)
 			stream->idle++;
 		else
 		{
@@ -147,6 +167,11 @@ lbt_stream_reach(LbtStream **stream, BlockNumber block)
 	LbtReached	reached = LBT_NOT_NAMED;
 	int			i = 0;
 
+	if (s->ended && s->nasked == 0)
+	{
+		lbt_stream_end(stream);
+		return reached;
+	}
 	lbt_stream_start(s);
 	while (i < s->nasked && nth_asked(s, i)->block != block)
 		i++;
@@ -158,21 +183,38 @@ lbt_stream_reach(LbtStream **stream, BlockNumber block)
 	}
 	else
 		s->unnamed++;
-	if ((s->ended && s->nasked == 0) || s->idle >= MAX_IDLE || s->unnamed >= MAX_UNNAMED)
+	if (s->idle >= MAX_IDLE || s->unnamed >= MAX_UNNAMED || lbt_tally_wasted(s->tally))
+	{
+		s->current = InvalidBlockNumber;	/* not read yet, so not judged */
 		lbt_stream_end(stream);
+	}
 	return reached;
+}
+
+/* Judge all that has been asked for. */
+static void
+judge_all(LbtStream *stream)
+{
+	judge(stream, stream->current);
+	for (int i = 0; i < stream->nasked; i++)
+		if (!nth_asked(stream, i)->cached)
+			judge(stream, nth_asked(stream, i)->block);
+	stream->current = InvalidBlockNumber;
+	stream->nasked = 0;
 }
 
 void
 lbt_stream_skip(LbtStream *stream)
 {
-	stream->nasked = 0;
+	judge_all(stream);
 }
 
 void
 lbt_stream_end(LbtStream **stream)
 {
-	if (*stream != NULL)
-		pfree(*stream);
+	if (*stream == NULL)
+		return;
+	judge_all(*stream);
+	pfree(*stream);
 	*stream = NULL;
 }

@@ -13,9 +13,10 @@
  *
  * The distance grows while blocks are found missing, up to
  * effective_io_concurrency (of the tablespace), so that a stream that ends
- * early has had few read in vain.  A stream ends itself after its last block,
- * and when it is of no use: when many blocks in a row were in shared buffers
- * anyway, or none of those that its caller reaches has been named.
+ * early has had few read that nobody wanted.  A stream ends itself when it is of
+ * no use: when many blocks in a row were in shared buffers anyway, none of
+ * those that its caller reaches has been named, or fewer than half of those
+ * that were asked for have been used (LbtTally).
  *
  * A stream pins, locks and waits for nothing: a later read finds the block in
  * the operating system's cache.  (The server's read streams pin what they have
@@ -31,6 +32,37 @@
 #include "utils/relcache.h"
 
 typedef struct LbtStream LbtStream;
+
+/*
+ * What became of the blocks that were missing and asked for.  Once the caller
+ * has gone beyond such a block, it has used it if it is in shared buffers by
+ * then: whoever needed it has read it.  A tally outlives its streams: it goes
+ * with the scan or plan node that they are for.
+ */
+typedef struct LbtTally
+{
+	uint64		asked;
+	uint64		judged;			/* of these, gone beyond */
+	uint64		used;			/* of these */
+	uint64		told[2];		/* asked and used, when last counted */
+} LbtTally;
+
+/* Judge so many blocks before giving up. */
+#define LBT_TALLY_MIN 32
+
+static inline void
+lbt_tally_add(LbtTally *sum, const LbtTally *tally)
+{
+	sum->asked += tally->asked;
+	sum->used += tally->used;
+}
+
+/* Have fewer than half of the blocks been used?  Then ask for no more. */
+static inline bool
+lbt_tally_wasted(const LbtTally *tally)
+{
+	return tally->judged >= LBT_TALLY_MIN && tally->used * 2 < tally->judged;
+}
 
 /*
  * Names the next block; false if there is none.  Called within
@@ -50,10 +82,11 @@ typedef enum LbtReached
 /*
  * Begin a stream in this memory context, which may free it without notice.
  * all: the caller wants all blocks, so there is no need to begin with few.
- * NULL if the server is set up not to read ahead.
+ * NULL if the server is set up not to read ahead, or by the tally it is of no
+ * use.
  */
 extern LbtStream *lbt_stream_begin(MemoryContext context, Relation rel, bool all,
-								   LbtNextBlock next, void *state);
+								   LbtNextBlock next, void *state, LbtTally *tally);
 
 /* Its relation has been closed and opened again. */
 extern void lbt_stream_of(LbtStream *stream, Relation rel);
@@ -71,7 +104,7 @@ extern LbtReached lbt_stream_reach(LbtStream **stream, BlockNumber block);
 /* Forget what is asked for: the caller is beyond all of it. */
 extern void lbt_stream_skip(LbtStream *stream);
 
-/* End it, if there is one. */
+/* End it, if there is one.  Its caller has read the block reached last. */
 extern void lbt_stream_end(LbtStream **stream);
 
 /*

@@ -34,7 +34,9 @@ static const struct
 	[LBT_EV_HIGH] = {"Fallback High", "fallback_high"},
 	[LBT_EV_DELEGATED] = {"Delegated", "delegated"},
 	[LBT_EV_PREFETCHED] = {"Prefetched", "prefetched"},
+	[LBT_EV_PREFETCHED_USED] = {"Prefetched Used", "prefetched_used"},
 	[LBT_EV_ROWS_PREFETCHED] = {"Rows Prefetched", "rows_prefetched"},
+	[LBT_EV_ROWS_PREFETCHED_USED] = {"Rows Prefetched Used", "rows_prefetched_used"},
 };
 
 /* Counts, by LbtEvent, of a node's scan; NULL if it scans none of ours. */
@@ -64,7 +66,10 @@ node_counts(const PlanState *node)
 	}
 	if (rel == NULL || !lbt_scans(rel))
 		return NULL;
-	return scan ? ((LbtScan *) scan->opaque)->counts : not_executed;
+	if (scan == NULL)
+		return not_executed;
+	lbt_scan_count_ahead(scan->opaque);
+	return ((LbtScan *) scan->opaque)->counts;
 }
 
 static bool
