@@ -144,12 +144,12 @@ COMMENT ON VIEW @extschema@.learnedbtree_indexes IS
 
 -- ---- the setting's names and patterns ----
 
-CREATE FUNCTION @extschema@.learnedbtree_pattern_items(patterns text,
-        OUT item integer, OUT pattern text, OUT excludes boolean)
+CREATE FUNCTION @extschema@.learnedbtree_pattern_items(patterns text, among oid[] DEFAULT '{}',
+        OUT item integer, OUT pattern text, OUT excludes boolean, OUT indexes bigint)
     RETURNS SETOF record
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT;
-COMMENT ON FUNCTION @extschema@.learnedbtree_pattern_items(text) IS
-    'the items of a value of learnedbtree.btree_indexes';
+COMMENT ON FUNCTION @extschema@.learnedbtree_pattern_items(text, oid[]) IS
+    'the items of a value of learnedbtree.btree_indexes, and how many of these indexes each matches';
 
 CREATE FUNCTION @extschema@.learnedbtree_pattern_matches(pattern text, index oid) RETURNS boolean
     AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT;
@@ -157,15 +157,15 @@ COMMENT ON FUNCTION @extschema@.learnedbtree_pattern_matches(text, oid) IS
     'does any item of such a list, apart from its !, match an index, or a partitioned index that it is part of?';
 
 CREATE VIEW @extschema@.learnedbtree_patterns WITH (security_barrier) AS
-    SELECT p.item, p.pattern, p.excludes, count(i.indexrelid) AS indexes
-      FROM @extschema@.learnedbtree_pattern_items(pg_catalog.current_setting('learnedbtree.btree_indexes', true)) p
-      LEFT JOIN (pg_catalog.pg_index i
-                 JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid AND c.relkind = 'i'
-                 JOIN pg_catalog.pg_am a ON a.oid = c.relam AND a.amname = 'btree'
-                 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-                      AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_')
-        ON @extschema@.learnedbtree_pattern_matches(p.pattern, i.indexrelid)
-     GROUP BY 1, 2, 3 ORDER BY 1;
+    SELECT p.item, p.pattern, p.excludes, p.indexes
+      FROM @extschema@.learnedbtree_pattern_items(pg_catalog.current_setting('learnedbtree.btree_indexes', true), ARRAY(
+                SELECT i.indexrelid
+                  FROM pg_catalog.pg_index i
+                  JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid AND c.relkind = 'i'
+                  JOIN pg_catalog.pg_am a ON a.oid = c.relam AND a.amname = 'btree'
+                  JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+                       AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_')) p
+     ORDER BY 1;
 GRANT SELECT ON @extschema@.learnedbtree_patterns TO PUBLIC;
 COMMENT ON VIEW @extschema@.learnedbtree_patterns IS
     'each item of learnedbtree.btree_indexes in this session, and how many btree indexes of this database it matches';

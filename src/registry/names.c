@@ -3,43 +3,54 @@
  */
 #include "registry/names.h"
 
-#include "catalog/pg_collation.h"
-#include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
-#include "utils/builtins.h"
 
-#define BLANKS " \t\n\r\f\v"
+/* Where patterns are put.  Without memory, only their bytes are counted. */
+typedef struct Writer
+{
+	char	   *memory;
+	uint32		bytes;
+} Writer;
+
+static void
+put(Writer *to, char c)
+{
+	if (to->memory)
+		to->memory[to->bytes] = c;
+	to->bytes++;
+}
+
+static inline bool
+is_blank(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
 
 static const char *
 skip_blanks(const char *at)
 {
-	return at + strspn(at, BLANKS);
+	while (is_blank(*at))
+		at++;
+	return at;
 }
 
-/* Append a part's character to a pattern of LIKE. */
+/* A part's character, in its pattern: what stands for itself has a \. */
 static void
-append_like(StringInfo like, char c, bool quoted)
+put_character(Writer *to, char c, bool quoted)
 {
-	if (!quoted && (c == '*' || c == '?'))
-		c = c == '*' ? '%' : '_';
-	else if (c == '%' || c == '_' || c == '\\')
-		appendStringInfoChar(like, '\\');
-	else if (!quoted)
-		c = pg_ascii_tolower(c);
-	appendStringInfoChar(like, c);
+	if (c == '\\' || (quoted && (c == '*' || c == '?')))
+		put(to, '\\');
+	put(to, quoted ? c : pg_ascii_tolower(c));
 }
 
-/*
- * The end of a part; what is wrong with it goes to *problem.  Appends the part
- * to a pattern of LIKE, unless that is NULL.
- */
+/* The end of a part; what is wrong with it goes to *problem. */
 static const char *
-read_part(const char *at, StringInfo like, const char **problem)
+read_part(const char *at, Writer *to, const char **problem)
 {
 	const char *start = at;
 	bool		quoted = false;
 
-	for (; *at != '\0' && (quoted || strchr(",." BLANKS, *at) == NULL); at++)
+	for (; *at != '\0' && (quoted || !(*at == ',' || *at == '.' || is_blank(*at))); at++)
 	{
 		if (*at == '"' && !(quoted && at[1] == '"'))
 		{
@@ -53,9 +64,9 @@ read_part(const char *at, StringInfo like, const char **problem)
 		}
 		if (*at == '"')
 			at++;
-		if (like)
-			append_like(like, *at, quoted);
+		put_character(to, *at, quoted);
 	}
+	put(to, '\0');
 	if (quoted)
 		*problem = "A double quote is not closed.";
 	else if (at == start)
@@ -69,26 +80,38 @@ is_word(const char *word, const char *start, const char *end)
 	return end - start == strlen(word) && pg_strncasecmp(start, word, end - start) == 0;
 }
 
-bool
-lbt_names_next(const char **at, LbtNamesItem *item, const char **problem)
+/*
+ * Step through a list.  Returns false at its end, and at what is no proper
+ * item; *problem says which: NULL, or what is wrong with it.
+ */
+static bool
+next_item(const char *list, const char **at, LbtNamesItem *item, Writer *to, const char **problem)
 {
-	const char *start = skip_blanks(*at);
+	const char *text = skip_blanks(*at);
+	const char *start;
 	const char *end;
 	const char *next;
 
 	*problem = NULL;
-	if (*start == '\0')
+	*at = text;
+	if (*text == '\0')
 		return false;
-	item->text = start;
-	item->excludes = *start == '!';
-	if (item->excludes)
-		start = skip_blanks(start + 1);
-	end = read_part(start, NULL, problem);
+	*item = (LbtNamesItem)
+	{
+		.text = text - list,.name = to->bytes,.excludes = *text == '!'
+	};
+	start = item->excludes ? skip_blanks(text + 1) : text;
+	end = read_part(start, to, problem);
 	if (*problem == NULL && *end == '.')
-		end = read_part(end + 1, NULL, problem);
+	{
+		item->schema = item->name;
+		item->name = to->bytes;
+		end = read_part(end + 1, to, problem);
+	}
 	item->everything = is_word("all", start, end) ||
 		(!item->excludes && is_word("none", start, end));
 	item->excludes = item->excludes || is_word("none", start, end);
+	item->length = end - text;
 	next = skip_blanks(end);
 	if (*problem == NULL && *end == '.')
 		*problem = "A name has more than one dot outside double quotes.";
@@ -100,54 +123,104 @@ lbt_names_next(const char **at, LbtNamesItem *item, const char **problem)
 	}
 	else if (*problem == NULL && *next != '\0')
 		*problem = "Names are separated by commas.";
-	item->length = *problem ? strlen(item->text) : end - item->text;
+	if (*problem)
+		return false;
 	*at = next;
-	return *problem == NULL;
+	return true;
+}
+
+LbtNames *
+lbt_names_parse(const char *list, void *(*alloc) (Size), const char **problem,
+				const char **where)
+{
+	Writer		to = {NULL, 0};
+	LbtNamesItem item;
+	LbtNames   *names;
+	uint32		nitems = 0;
+	const char *at = list;
+
+	*where = NULL;
+	if (strlen(list) > LBT_NAMES_LIMIT)
+	{
+		*problem = "A list has at most " CppAsString2(LBT_NAMES_LIMIT) " bytes.";
+		return NULL;
+	}
+	while (next_item(list, &at, &item, &to, problem))
+		nitems++;
+	*where = at;
+	names = *problem ? NULL : alloc(offsetof(LbtNames, items[nitems]) + to.bytes);
+	if (names == NULL)
+		return NULL;
+	names->nitems = nitems;
+	to.memory = (char *) names;
+	to.bytes = offsetof(LbtNames, items[nitems]);
+	at = list;
+	for (uint32 i = 0; i < nitems; i++)
+		(void) next_item(list, &at, &names->items[i], &to, problem);
+	return names;
+}
+
+/* ---- matching ---- */
+
+static inline int
+character_length(const char *at)
+{
+	if (!IS_HIGHBIT_SET(*at))
+		return 1;
+	return strnlen(at, pg_encoding_mblen(GetDatabaseEncoding(), at));
 }
 
 /*
- * Does the name match?  A list may have been written in a database of another
- * encoding: no name has what is not valid here.
+ * Does the name match?  Goes by the name's characters.  So no name matches a
+ * list of another encoding that is not valid here.
  */
 static bool
 is_like(const char *name, const char *pattern)
 {
-	text	   *name_text;
-	text	   *pattern_text;
-	bool		result;
+	const char *rest = NULL;	/* of the pattern, after the last * so far */
+	const char *rest_name = NULL;	/* what is tried for it */
 
-	if (!pg_verifymbstr(pattern, strlen(pattern), true))
-		return false;
-	name_text = cstring_to_text(name);
-	pattern_text = cstring_to_text(pattern);
-	result = DatumGetBool(DirectFunctionCall2Coll(textlike, C_COLLATION_OID,
-												  PointerGetDatum(name_text),
-												  PointerGetDatum(pattern_text)));
-	pfree(name_text);
-	pfree(pattern_text);
-	return result;
+	while (*name != '\0' || *pattern == '*')
+	{
+		int			length = *pattern == '*' ? 0 : character_length(name);
+		const char *literal = pattern + (*pattern == '\\');
+
+		if (*pattern == '*')
+		{
+			rest = ++pattern;
+			rest_name = name;
+		}
+		else if (*pattern == '?')
+		{
+			pattern++;
+			name += length;
+		}
+		else if (*name == *literal && (length == 1 || strncmp(name, literal, length) == 0))
+		{
+			pattern = literal + length;
+			name += length;
+		}
+		else if (rest == NULL)
+			return false;
+		else
+		{
+			rest_name += character_length(rest_name);
+			name = rest_name;
+			pattern = rest;
+		}
+	}
+
+	/* If more is wanted, later places for the rest have still less. */
+	return *pattern == '\0';
 }
 
 bool
-lbt_names_item_matches(const LbtNamesItem *item, const char *schema, const char *name)
+lbt_names_item_matches(const LbtNames *names, const LbtNamesItem *item, const char *schema,
+					   const char *name)
 {
-	const char *part = *item->text == '!' ? skip_blanks(item->text +1) : item->text;
-	const char *ignored;
-	const char *end;
-	StringInfoData like;
-	bool		matches = true;
+	const char *patterns = (const char *) names;
 
-	if (item->everything)
-		return true;
-	initStringInfo(&like);
-	end = read_part(part, &like, &ignored);
-	if (*end == '.')
-	{
-		matches = is_like(schema, like.data);
-		resetStringInfo(&like);
-		(void) read_part(end + 1, &like, &ignored);
-	}
-	matches = matches && is_like(name, like.data);
-	pfree(like.data);
-	return matches;
+	return item->everything ||
+		(is_like(name, patterns + item->name) &&
+		 (item->schema == 0 || is_like(schema, patterns + item->schema)));
 }

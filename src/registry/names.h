@@ -16,29 +16,37 @@
 
 #include "postgres.h"
 
-/*
- * The most bytes of a list that a setting may have: thousands of names, which
- * are matched in milliseconds, as nothing can interrupt that.
- */
-#define LBT_NAMES_LIMIT (1024 * 1024)
+/* The most bytes of a list: thousands of names. */
+#define LBT_NAMES_LIMIT 1048576
 
-/* An item, as it stands in the list. */
+/* An item; its patterns are bytes from the start of the LbtNames. */
 typedef struct LbtNamesItem
 {
-	const char *text;			/* without blanks around; not terminated */
-	int			length;			/* bytes */
+	uint32		text;			/* byte of the list, without blanks before */
+	uint32		length;			/* bytes, without blanks after */
+	uint32		schema;			/* pattern; 0: about every schema */
+	uint32		name;			/* pattern */
 	bool		excludes;
 	bool		everything;		/* all, none or !all: matches every index */
 } LbtNamesItem;
 
-/*
- * Step through a list: *at is the list at first.  Returns false at its end,
- * and where there is no proper item; *problem says which: NULL, or what is
- * wrong with item->text.  Allocates nothing.
- */
-extern bool lbt_names_next(const char **at, LbtNamesItem *item, const char **problem);
+/* A list in a form that is quick to match, in one piece of memory. */
+typedef struct LbtNames
+{
+	uint32		nitems;
+	LbtNamesItem items[FLEXIBLE_ARRAY_MEMBER];	/* and the patterns */
+} LbtNames;
 
-/* Does an item of a proper list match the name, apart from "!"? */
-extern bool lbt_names_item_matches(const LbtNamesItem *item, const char *schema, const char *name);
+/*
+ * Parse a list.  Returns NULL when alloc() does, and when it is no proper
+ * list: *problem says what is wrong, and *where from where on, NULL if all is.
+ * Nothing interrupts it.
+ */
+extern LbtNames *lbt_names_parse(const char *list, void *(*alloc) (Size), const char **problem,
+								 const char **where);
+
+/* Does an item match the name, apart from "!"? */
+extern bool lbt_names_item_matches(const LbtNames *names, const LbtNamesItem *item,
+								   const char *schema, const char *name);
 
 #endif							/* LBT_NAMES_H */

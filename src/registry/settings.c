@@ -10,8 +10,10 @@
 #include "commands/defrem.h"
 #include "key/sortkey.h"
 #include "miscadmin.h"
+#include "server/compat.h"
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
+#include "utils/hsearch.h"
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
@@ -34,6 +36,8 @@ int			lbt_max_error = LBT_MAX_ERROR_DEFAULT;
 int			lbt_max_model_memory = 256 * 1024;
 int			lbt_debug_lookup_delay = 0;
 
+static const LbtNames *btree_names = NULL;	/* lbt_btree_indexes_list */
+
 static void (*at_serving_change) (void);
 static void (*at_serving_plan) (void);
 
@@ -44,21 +48,21 @@ static const struct config_enum_entry sort_keys_words[] = {
 	{NULL, 0, false}
 };
 
-/* Which kind of list is this?  False, and what is wrong with it, if any. */
-static bool
-read_list(const char *list, LbtBtreeIndexes *kind, LbtNamesItem *item, const char **problem)
+/* The item that decides on all indexes of which no later one does. */
+static const LbtNamesItem *
+last_item(const LbtNames *names)
 {
-	*kind = LBT_BTREE_NONE;
-	while (lbt_names_next(&list, item, problem))
-	{
-		if (!item->everything)
-			*kind = LBT_BTREE_LIST;
-		else if (item->excludes)
-			*kind = LBT_BTREE_NONE;
-		else
-			*kind = LBT_BTREE_ALL;
-	}
-	return *problem == NULL;
+	return names->nitems > 0 ? &names->items[names->nitems - 1] : NULL;
+}
+
+static LbtBtreeIndexes
+kind_of(const LbtNames *names)
+{
+	const LbtNamesItem *last = last_item(names);
+
+	if (last == NULL || (last->everything && last->excludes))
+		return LBT_BTREE_NONE;
+	return last->everything ? LBT_BTREE_ALL : LBT_BTREE_LIST;
 }
 
 /*
@@ -69,22 +73,24 @@ read_list(const char *list, LbtBtreeIndexes *kind, LbtNamesItem *item, const cha
 static bool
 check_btree_indexes(char **value, void **extra, GucSource source)
 {
-	LbtBtreeIndexes kind;
-	LbtNamesItem item;
+	LbtNames   *names;
 	const char *problem;
+	const char *where;
 
-	if (strlen(*value) > LBT_NAMES_LIMIT)
+	names = lbt_names_parse(*value, lbt_guc_malloc, &problem, &where);
+	if (names == NULL)
 	{
-		GUC_check_errdetail("A list has at most %d bytes.", LBT_NAMES_LIMIT);
+		if (where == NULL)
+			GUC_check_errdetail("%s", problem);
+		else if (problem)
+		{
+			GUC_check_errdetail("%s It is at \"%s\".", problem, where);
+			GUC_check_errhint("Valid values are none, all, and lists like 'orders_pkey, shop.item_*, !shop.item_log*'.");
+		}
 		return false;
 	}
-	if (!read_list(*value, &kind, &item, &problem))
-	{
-		GUC_check_errdetail("%s It is at \"%.*s\".", problem, Max(item.length, 0), item.text);
-		GUC_check_errhint("Valid values are none, all, and lists like 'orders_pkey, shop.item_*, !shop.item_log*'.");
-		return false;
-	}
-	if (kind != LBT_BTREE_NONE && IsUnderPostmaster && OidIsValid(MyDatabaseId) &&
+	*extra = names;
+	if (kind_of(names) != LBT_BTREE_NONE && IsUnderPostmaster && OidIsValid(MyDatabaseId) &&
 		IsTransactionState() && !InitializingParallelWorker &&
 		(source == PGC_S_TEST || (source == PGC_S_FILE && debug_query_string != NULL)))
 		at_serving_plan();
@@ -94,13 +100,12 @@ check_btree_indexes(char **value, void **extra, GucSource source)
 static void
 assign_btree_indexes(const char *value, void *extra)
 {
-	LbtNamesItem item;
-	const char *problem;
+	btree_names = extra;
 
 	/* Functions with SET clauses assign it at each call. */
 	if (lbt_btree_indexes_list && strcmp(value, lbt_btree_indexes_list) == 0)
 		return;
-	(void) read_list(value, &lbt_btree_indexes, &item, &problem);
+	lbt_btree_indexes = kind_of(btree_names);
 	at_serving_change();
 }
 
@@ -241,15 +246,81 @@ lbt_options(Datum reloptions, bool validate)
 									  table, lengthof(table));
 }
 
-List *
-lbt_names_of_index(Oid index)
+/* ---- which item decides on a btree index ---- */
+
+/* What is remembered of an index, or of a partitioned one. */
+typedef struct Decision
+{
+	Oid			relid;			/* hash key */
+	int32		item;			/* of btree_names; -1: none */
+	uint64		at;				/* lbt_serving_epoch; 0: not decided */
+	bool		others;			/* others' decisions hang on it */
+} Decision;
+
+uint64		lbt_serving_epoch = 1;
+static HTAB *decisions = NULL;	/* of Decision */
+
+static Decision *
+enter_decision(Oid relid)
+{
+	Decision   *decision;
+	bool		found;
+
+	if (decisions == NULL)
+	{
+		HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(Decision)};
+
+		decisions = hash_create("indexes that learnedbtree.btree_indexes has decided on", 256,
+								&ctl, HASH_ELEM | HASH_BLOBS);
+	}
+	decision = hash_search(decisions, &relid, HASH_ENTER, &found);
+	if (!found)
+		*decision = (Decision)
+	{
+		.relid = relid
+	};
+	return decision;
+}
+
+bool
+lbt_forget_decision(Oid relid)
+{
+	const Decision *decision;
+	bool		others;
+
+	if (decisions == NULL)
+		return false;
+	if (!OidIsValid(relid))
+	{
+		hash_destroy(decisions);
+		decisions = NULL;
+		return true;
+	}
+	decision = hash_search(decisions, &relid, HASH_FIND, NULL);
+	if (decision == NULL)
+		return false;
+	others = decision->others;
+	(void) hash_search(decisions, &relid, HASH_REMOVE, NULL);
+	return others;
+}
+
+/* The index, and partitioned ones that it is part of, from the nearest on. */
+static List *
+index_and_ancestors(Oid index)
 {
 	List	   *oids = list_make1_oid(index);
-	List	   *names = NIL;
-	ListCell   *lc;
 
 	if (get_rel_relispartition(index))
 		oids = list_concat(oids, get_partition_ancestors(index));
+	return oids;
+}
+
+static List *
+names_of(const List *oids)
+{
+	List	   *names = NIL;
+	ListCell   *lc;
+
 	foreach(lc, oids)
 	{
 		char	   *schema = get_namespace_name(get_rel_namespace(lfirst_oid(lc)));
@@ -258,61 +329,130 @@ lbt_names_of_index(Oid index)
 		if (schema && name)
 			names = lappend(lappend(names, schema), name);
 	}
+	return names;
+}
+
+List *
+lbt_names_of_index(Oid index)
+{
+	List	   *oids = index_and_ancestors(index);
+	List	   *names = names_of(oids);
+
 	list_free(oids);
 	return names;
 }
 
 bool
-lbt_item_matches_names(const LbtNamesItem *item, const List *names)
+lbt_item_matches_names(const LbtNames *list, const LbtNamesItem *item, const List *names)
 {
 	if (item->everything)
 		return true;
 	for (int i = 0; i + 1 < list_length(names); i += 2)
-		if (lbt_names_item_matches(item, list_nth(names, i), list_nth(names, i + 1)))
+		if (lbt_names_item_matches(list, item, list_nth(names, i), list_nth(names, i + 1)))
 			return true;
 	return false;
 }
 
-bool
-lbt_deciding_item(Relation rel, LbtNamesItem *item)
+/*
+ * Find the item that decides.  Remember it, unless names may have changed
+ * while they were read.
+ */
+static int32
+decide(Oid index)
 {
-	List	   *names = lbt_btree_indexes == LBT_BTREE_LIST ?
-		lbt_names_of_index(RelationGetRelid(rel)) : NIL;
-	const char *at = lbt_btree_indexes_list;
-	LbtNamesItem next;
-	const char *problem;
-	bool		found = false;
+	uint64		generation = lbt_index_options_generation;
+	List	   *oids = index_and_ancestors(index);
+	List	   *names;
+	int32		item = (int32) btree_names->nitems - 1;
+	ListCell   *lc;
 
-	while (lbt_names_next(&at, &next, &problem))
-		if (lbt_item_matches_names(&next, names))
-		{
-			*item = next;
-			found = true;
-		}
+	for_each_from(lc, oids, 1)
+		enter_decision(lfirst_oid(lc))->others = true;
+	names = names_of(oids);
+	while (item >= 0 && !lbt_item_matches_names(btree_names, &btree_names->items[item], names))
+		item--;
+	if (lbt_index_options_generation == generation)
+	{
+		Decision   *decision = enter_decision(index);
+
+		decision->item = item;
+		decision->at = lbt_serving_epoch;
+	}
+	list_free(oids);
 	list_free_deep(names);
-	return found;
+	return item;
+}
+
+/* What is known without reading catalogs; false if nothing is. */
+static bool
+recall(Oid index, const LbtNamesItem **item)
+{
+	const Decision *decision;
+
+	*item = last_item(btree_names);
+	if (lbt_btree_indexes != LBT_BTREE_LIST)
+		return true;
+	decision = decisions ? hash_search(decisions, &index, HASH_FIND, NULL) : NULL;
+	if (decision == NULL || decision->at != lbt_serving_epoch)
+		return false;
+	*item = decision->item >= 0 ? &btree_names->items[decision->item] : NULL;
+	return true;
+}
+
+const LbtNamesItem *
+lbt_deciding_item(Oid index)
+{
+	const LbtNamesItem *item;
+	int32		decided;
+
+	if (recall(index, &item))
+		return item;
+	decided = decide(index);
+	return decided >= 0 ? &btree_names->items[decided] : NULL;
+}
+
+/* Why a btree index of this size is not served, if this item decides. */
+static const char *
+refusal(const LbtNamesItem *item, BlockNumber nblocks)
+{
+	if (item == NULL)
+		return "learnedbtree.btree_indexes does not name it";
+	if (item->excludes)
+		return "learnedbtree.btree_indexes excludes it";
+	if (item->everything && !lbt_is_large(nblocks))
+		return "it has fewer leaves than learnedbtree.min_leaves";
+	return NULL;
+}
+
+bool
+lbt_may_be_served(Oid index, BlockNumber nblocks)
+{
+	const LbtNamesItem *item;
+
+	return !recall(index, &item) || refusal(item, nblocks) == NULL;
 }
 
 /* The same for a btree index, on which learnedbtree.btree_indexes decides. */
 static bool
 is_served(Relation rel, const char **why_not)
 {
-	LbtNamesItem item;
+	const LbtNamesItem *item;
 
 	if (lbt_btree_indexes == LBT_BTREE_NONE)
+	{
 		*why_not = "learnedbtree.btree_indexes is none";
-	else if (!IsTransactionState() || HistoricSnapshotActive())
+		return true;
+	}
+	if (!IsTransactionState() || HistoricSnapshotActive())
 	{
 		*why_not = "its name cannot be read just now";
 		return false;
 	}
-	else if (!lbt_deciding_item(rel, &item))
-		*why_not = "learnedbtree.btree_indexes does not name it";
-	else if (item.excludes)
-		*why_not = "learnedbtree.btree_indexes excludes it";
-	else if (item.everything && !lbt_is_large(RelationGetNumberOfBlocks(rel)))
-		*why_not = "it has fewer leaves than learnedbtree.min_leaves";
-	return true;
+	item = lbt_deciding_item(RelationGetRelid(rel));
+	*why_not = refusal(item, item && item->everything ? RelationGetNumberOfBlocks(rel) : 0);
+
+	/* A small one may grow. */
+	return *why_not == NULL || item == NULL || item->excludes;
 }
 
 bool

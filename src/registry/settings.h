@@ -92,6 +92,12 @@ lbt_is_btree(Relation rel)
 extern uint64 lbt_index_options_generation;
 
 /*
+ * Raised when learnedbtree.btree_indexes may decide otherwise than before on
+ * any btree index, together with the generation.  Starts at 1.
+ */
+extern uint64 lbt_serving_epoch;
+
+/*
  * In _PG_init; may be called again after an error.  Calls serving_changed,
  * which allocates nothing, when a setting changes that decides which btree
  * indexes are served; and serving_planned when future sessions will serve any.
@@ -109,14 +115,27 @@ extern bytea *lbt_options(Datum reloptions, bool validate);
 extern List *lbt_names_of_index(Oid index);
 
 /* Does an item match any of them? */
-extern bool lbt_item_matches_names(const LbtNamesItem *item, const List *names);
+extern bool lbt_item_matches_names(const LbtNames *list, const LbtNamesItem *item,
+								   const List *names);
 
 /*
  * The item of learnedbtree.btree_indexes that decides on a btree index: the
  * last that matches its name, or that of a partitioned index that it is part
- * of.  False when none does.  Reads catalogs.
+ * of.  NULL when none does.  Reads catalogs, the first time.
  */
-extern bool lbt_deciding_item(Relation index, LbtNamesItem *item);
+extern const LbtNamesItem *lbt_deciding_item(Oid index);
+
+/*
+ * May a btree index of this size be served?  Reads no catalogs: what they were
+ * never asked about may be.
+ */
+extern bool lbt_may_be_served(Oid index, BlockNumber nblocks);
+
+/*
+ * A relation has changed, or any may have (InvalidOid): forget which item
+ * decides on it.  Returns true if more hangs on it: raise the epoch.
+ */
+extern bool lbt_forget_decision(Oid relid);
 
 /*
  * An index's options, and why this session uses no model for it: a constant

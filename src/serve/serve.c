@@ -34,7 +34,6 @@
 #include "am/rowsbehind.h"
 #include "catalog/catalog.h"
 #include "catalog/namespace.h"
-#include "catalog/partition.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_subscription_rel.h"
 #include "executor/executor.h"
@@ -111,7 +110,6 @@ lbt_serve_refusal(Relation index)
 {
 	const char *reason = lbt_index_unfit(index, false);
 	LbtIndexOptions options;
-	LbtIndex   *view;
 	bool		heapkeyspace;
 	bool		allequalimage;
 
@@ -124,13 +122,8 @@ lbt_serve_refusal(Relation index)
 	(void) lbt_index_options(index, &options, &reason);
 	if (reason)
 		return reason;
-	view = lbt_index_get(index);
-	if (!lbt_trainable(index, view, &reason))
+	if (!lbt_trainable(index, lbt_index_get(index), &reason))
 		return reason;
-
-	/* If it has grown into min_leaves since, the view's next use asks anew. */
-	if (view->serving.why_not)
-		view->serving.at = 0;
 
 	/* On pages of PostgreSQL 11's format, or older, no proof holds. */
 	_bt_metaversion(index, &heapkeyspace, &allequalimage);
@@ -168,7 +161,7 @@ exchange_index(Oid oid)
 /* Statements until a settled table is looked at again: it may have grown. */
 #define TABLE_STATEMENTS 256
 
-/* A table or index that was looked at, or its partitioned index. */
+/* A table or index that was looked at. */
 typedef struct Known
 {
 	Oid			relid;			/* hash key */
@@ -183,7 +176,6 @@ static ExecutorEnd_hook_type next_end;
 static ProcessUtility_hook_type next_utility;
 
 static bool looking = false;	/* something is to be served */
-static uint64 epoch = 1;
 static HTAB *all_known = NULL;	/* of Known */
 
 /* All tables of this apply worker's subscription are settled. */
@@ -222,7 +214,7 @@ void
 lbt_serve_changed(void)
 {
 	lbt_index_options_generation++;
-	epoch++;
+	lbt_serving_epoch++;
 	subscribed_settled = false;
 	looking = lbt_btree_indexes != LBT_BTREE_NONE && !IsBinaryUpgrade;
 }
@@ -236,6 +228,8 @@ at_relcache_invalidation(Datum arg, Oid relid)
 
 	lbt_mask_again(relid);
 	lbt_index_options_generation++;
+	if (lbt_forget_decision(relid))
+		lbt_serve_changed();
 	if (!OidIsValid(relid))
 	{
 		/* Of anything: nobody will tell which relations were dropped. */
@@ -303,12 +297,8 @@ exchange_indexes(Oid table, Oid noted, List **keys)
 	foreach(lc, indexes)
 	{
 		Oid			index = lfirst_oid(lc);
-		ListCell   *ancestor;
 
 		(void) note(index, noted);
-		if (lbt_btree_indexes == LBT_BTREE_LIST && get_rel_relispartition(index))
-			foreach(ancestor, get_partition_ancestors(index))
-				(void) note(lfirst_oid(ancestor), InvalidOid);
 		if (ConditionalLockRelationOid(index, AccessShareLock))
 		{
 			settled &= exchange_index(index);
@@ -332,12 +322,12 @@ prepare_table(Oid table)
 	bool		settled;
 	ListCell   *lc;
 
-	if (known && known->settled == epoch && ++known->statements < TABLE_STATEMENTS)
+	if (known && known->settled == lbt_serving_epoch && ++known->statements < TABLE_STATEMENTS)
 		return;
 
 	/* Settled, unless looking receives an invalidation. */
 	known = note(table, table);
-	known->settled = epoch;
+	known->settled = lbt_serving_epoch;
 	known->statements = 0;
 	settled = exchange_indexes(table, table, &keys);
 	foreach(lc, keys)
@@ -441,7 +431,7 @@ describe_indexes(RelOptInfo *rel)
 		{
 			/* The planner has locked it, and asked for its size. */
 			if (is_looking() && !info->hypothetical &&
-				(lbt_is_large(info->pages) || lbt_btree_indexes == LBT_BTREE_LIST))
+				lbt_may_be_served(info->indexoid, info->pages))
 				(void) exchange_index(info->indexoid);
 		}
 

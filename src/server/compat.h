@@ -22,6 +22,7 @@
 #include "storage/proc.h"
 #include "utils/acl.h"
 #include "utils/date.h"
+#include "utils/guc.h"
 #include "utils/pg_locale.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -66,6 +67,17 @@
 #else
 #define LBT_MODULE_MAGIC PG_MODULE_MAGIC
 #endif
+
+/* Memory for what a setting keeps, which the server frees; NULL if none. */
+static inline void *
+lbt_guc_malloc(Size size)
+{
+#if PG_VERSION_NUM >= 160000
+	return guc_malloc(LOG, size);
+#else
+	return malloc(size);
+#endif
+}
 
 /* The file a relation's data is in: renamed in 16, as are some functions. */
 #if PG_VERSION_NUM >= 160000

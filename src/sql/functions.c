@@ -14,6 +14,7 @@
 #include "server/compat.h"
 #include "train/demand.h"
 #include "train/train.h"
+#include "utils/array.h"
 #include "utils/tuplestore.h"
 
 PG_FUNCTION_INFO_V1(learnedbtree_train);
@@ -288,7 +289,7 @@ describe_index(Relation index, LbtRow *row)
 {
 	const char *reason = lbt_index_unfit(index, true);
 	BlockNumber nblocks = reason ? 0 : RelationGetNumberOfBlocks(index);
-	LbtNamesItem item;
+	const LbtNamesItem *item;
 	bool		readable;
 	const char *model_reason;
 	LbtRegistered model;
@@ -302,8 +303,9 @@ describe_index(Relation index, LbtRow *row)
 		(void) lbt_trainable(index, lbt_index_get(index), &reason);
 	if (reason == NULL && !lbt_enable)
 		reason = "learnedbtree.enable is off";
-	lbt_row_add_text(row, lbt_is_btree(index) && lbt_deciding_item(index, &item) ?
-					 pnstrdup(item.text, item.length) : NULL);
+	item = lbt_is_btree(index) ? lbt_deciding_item(RelationGetRelid(index)) : NULL;
+	lbt_row_add_text(row, item ?
+					 pnstrdup(lbt_btree_indexes_list + item->text, item->length) : NULL);
 	lbt_row_add(row, BoolGetDatum(reason == NULL));
 	lbt_row_add_text(row, reason);
 	if (!readable)
@@ -339,37 +341,62 @@ learnedbtree_index_status(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(lbt_row_result(fcinfo, &row));
 }
 
-/* The next item of a list that a user gave; an error if it is not proper. */
-static bool
-next_item(const char **at, LbtNamesItem *item)
+/* A list that a user gave; an error if it is not proper. */
+static const LbtNames *
+parse_list(const char *list)
 {
 	const char *problem;
+	const char *where;
+	const LbtNames *names = lbt_names_parse(list, palloc, &problem, &where);
 
-	CHECK_FOR_INTERRUPTS();
-	if (lbt_names_next(at, item, &problem))
-		return true;
-	if (problem)
+	if (names == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_NAME),
-				 errmsg("invalid list of index names: \"%s\"", item->text),
+				 where ? errmsg("invalid list of index names: \"%s\"", where) :
+				 errmsg("invalid list of index names"),
 				 errdetail("%s", problem)));
-	return false;
+	return names;
 }
 
-/* item, pattern, excludes */
+/* How many of these indexes does each item match? */
+static int64 *
+count_matches(const LbtNames *list, ArrayType *indexes)
+{
+	int64	   *counts = palloc0(list->nitems * sizeof(int64));
+	Datum	   *oids;
+	bool	   *nulls;
+	int			n;
+
+	deconstruct_array(indexes, OIDOID, sizeof(Oid), true, TYPALIGN_INT, &oids, &nulls, &n);
+	for (int i = 0; i < n; i++)
+	{
+		List	   *names = nulls[i] ? NIL : lbt_names_of_index(DatumGetObjectId(oids[i]));
+
+		CHECK_FOR_INTERRUPTS();
+		for (uint32 item = 0; item < list->nitems && !nulls[i]; item++)
+			counts[item] += lbt_item_matches_names(list, &list->items[item], names);
+		list_free_deep(names);
+	}
+	return counts;
+}
+
+/* item, pattern, excludes, matches */
 Datum
 learnedbtree_pattern_items(PG_FUNCTION_ARGS)
 {
-	const char *at = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	const char *list = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	const LbtNames *names = parse_list(list);
+	const int64 *counts = count_matches(names, PG_GETARG_ARRAYTYPE_P(1));
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	LbtNamesItem item;
 
 	InitMaterializedSRF(fcinfo, 0);
-	for (int n = 1; next_item(&at, &item); n++)
+	for (uint32 i = 0; i < names->nitems; i++)
 	{
+		const LbtNamesItem *item = &names->items[i];
 		Datum		values[] = {
-			Int32GetDatum(n), PointerGetDatum(cstring_to_text_with_len(item.text, item.length)),
-			BoolGetDatum(item.excludes)
+			Int32GetDatum(i + 1),
+			PointerGetDatum(cstring_to_text_with_len(list + item->text, item->length)),
+			BoolGetDatum(item->excludes), Int64GetDatum(counts[i])
 		};
 		bool		nulls[lengthof(values)] = {0};
 
@@ -381,12 +408,11 @@ learnedbtree_pattern_items(PG_FUNCTION_ARGS)
 Datum
 learnedbtree_pattern_matches(PG_FUNCTION_ARGS)
 {
-	const char *at = text_to_cstring(PG_GETARG_TEXT_PP(0));
-	List	   *names = lbt_names_of_index(PG_GETARG_OID(1));
-	LbtNamesItem item;
+	const LbtNames *list = parse_list(text_to_cstring(PG_GETARG_TEXT_PP(0)));
+	const List *names = lbt_names_of_index(PG_GETARG_OID(1));
 	bool		matches = false;
 
-	while (next_item(&at, &item))
-		matches |= lbt_item_matches_names(&item, names);
+	for (uint32 i = 0; i < list->nitems && !matches; i++)
+		matches = lbt_item_matches_names(list, &list->items[i], names);
 	PG_RETURN_BOOL(matches);
 }

@@ -93,6 +93,20 @@ SELECT learnedbtree_pattern_matches('pt_*', 'pt_pkey'::regclass), learnedbtree_p
 SELECT learnedbtree_pattern_matches('a, pt_?key', 'pt_pkey'::regclass);
 SELECT learnedbtree_pattern_matches('', 'pt_pkey'::regclass);
 SELECT learnedbtree_pattern_matches('a.b.c', 'pt_pkey'::regclass);
+SELECT * FROM learnedbtree_pattern_items('pt_*, !pt_shop.*, *, all', ARRAY['pt_pkey'::regclass, 'pt_shop.pt_all', 'pt_shop.pt_all', '4000000000', NULL]);
+SELECT learnedbtree_pattern_items(repeat('a,', 600000) || 'b');
+
+-- patterns match as LIKE's do; what is quoted stands for itself
+CREATE SCHEMA pt_like;
+CREATE TABLE pt_like.t (i int);
+SELECT format('CREATE INDEX %I ON pt_like.t (i)', name)
+    FROM unnest(ARRAY['a', 'b', '\', '*', 'aa', 'ab', 'ba', 'a*', '?b', 'a\', '\b', 'aab', 'a\b', 'a_b', 'a?b', 'abab', 'ba*b', '\\']) name \gexec
+WITH RECURSIVE patterns AS (SELECT '' AS p UNION ALL SELECT p || c FROM patterns, unnest(ARRAY['a', 'b', '*', '?', '\', '_']) c WHERE length(p) < 4)
+    SELECT count(*) AS compared, count(*) FILTER (WHERE is_like) AS alike, count(*) FILTER (WHERE is_like <> learnedbtree_pattern_matches(p, oid)) AS wrong,
+           count(*) FILTER (WHERE p = relname) AS same, count(*) FILTER (WHERE (p = relname) <> learnedbtree_pattern_matches('pt_like."' || p || '"', oid)) AS wrong_quoted
+      FROM (SELECT p, relname, c.oid, relname LIKE translate(regexp_replace(p, '([\\_])', '\\\1', 'g'), '*?', '%_') AS is_like
+              FROM patterns, pg_class c WHERE p <> '' AND relkind = 'i' AND relnamespace = 'pt_like'::regnamespace) s;
+DROP TABLE pt_like.t;
 
 -- size counts for all, not for what is named
 SET learnedbtree.btree_indexes = 'all, pt_shop.pt_p*';
@@ -222,12 +236,128 @@ ALTER TABLE pp DETACH PARTITION pt_shop.pp_2;
 SELECT * FROM status('pp%');
 DROP TABLE pp, pp_3, pt_shop.pp_2;
 
+-- what was decided is remembered, also that an index is not named, until that may have changed
+CREATE TABLE pf (id int PRIMARY KEY) PARTITION BY RANGE (id);
+CREATE TABLE pf_1 (id int PRIMARY KEY);
+INSERT INTO pf_1 VALUES (1), (2);
+PREPARE ask AS SELECT count(*) FROM pf_1 WHERE id = 1;
+-- By a statement that is planned, and by one that is not.
+CREATE FUNCTION asked(OUT planned bigint, OUT prepared bigint) LANGUAGE plpgsql AS $$
+DECLARE
+    counted text := $q$ SELECT sum(lookups + delegated)::bigint FROM pg_index, learnedbtree_stat_get(indexrelid) WHERE indrelid = (SELECT oid FROM pg_class WHERE relname = 'pf_1') $q$;
+    n bigint;
+BEGIN
+    EXECUTE counted INTO n;
+    EXECUTE 'SELECT count(*) FROM pf_1 WHERE id = 1';
+    EXECUTE counted INTO planned;
+    EXECUTE 'EXECUTE ask';
+    EXECUTE counted INTO prepared;
+    prepared := prepared - planned;
+    planned := planned - n;
+END $$;
+SET plan_cache_mode = force_generic_plan;
+SET learnedbtree.btree_indexes = 'pf_pkey, pf_new, pt_moved.*, pf_more';
+SELECT asked();
+ALTER INDEX pf_1_pkey RENAME TO pf_new;
+SELECT asked();
+BEGIN;
+SAVEPOINT a;
+ALTER INDEX pf_new RENAME TO pf_old;
+SELECT asked();
+ROLLBACK TO a;
+SELECT asked();
+ALTER INDEX pf_new RENAME TO pf_old;
+SELECT asked();
+ROLLBACK;
+SELECT asked();
+ALTER INDEX pf_new RENAME TO pf_1_pkey;
+SELECT asked();
+CREATE SCHEMA pf_schema;
+SET search_path = pf_schema, pt_moved, public;
+ALTER TABLE pf_1 SET SCHEMA pf_schema;
+SELECT asked();
+ALTER SCHEMA pf_schema RENAME TO pt_moved;
+SELECT asked();
+ALTER SCHEMA pt_moved RENAME TO pf_schema;
+SELECT asked();
+ALTER TABLE pf ATTACH PARTITION pf_1 FOR VALUES FROM (0) TO (100000);
+SELECT asked();
+ALTER INDEX pf_pkey RENAME TO pf_no;
+SELECT asked();
+ALTER INDEX pf_no RENAME TO pf_more;
+SELECT asked();
+ALTER TABLE pf DETACH PARTITION pf_1;
+SELECT asked();
+BEGIN;
+SET LOCAL learnedbtree.btree_indexes = 'pf_1_*';
+SELECT asked();
+ROLLBACK;
+SELECT asked();
+CREATE FUNCTION asked_by_itself(OUT planned bigint, OUT prepared bigint) LANGUAGE sql SET learnedbtree.btree_indexes = 'pf_1_pkey' AS 'SELECT * FROM asked()';
+SELECT asked_by_itself(), asked();
+SET learnedbtree.btree_indexes = 'pf_1_pkey';
+SELECT asked();
+SET learnedbtree.btree_indexes = 'pf_*, !pf_1_*';
+SELECT asked();
+SET learnedbtree.btree_indexes = 'pf_1_pkey';
+SELECT asked();
+-- ... and of an index that has grown: planning sees it
+SET learnedbtree.btree_indexes = 'all, no_such_*';
+SET learnedbtree.min_leaves = 8;
+SELECT asked();
+INSERT INTO pf_1 SELECT generate_series(3, 10000);
+SELECT planned FROM asked();
+RESET learnedbtree.min_leaves;
+SELECT asked();
+-- ... and of another one of the name
+SET learnedbtree.btree_indexes = 'pf_?_pkey, no_such_*';
+SELECT asked();
+DROP TABLE pf_1;
+CREATE TABLE pf_schema.pf_1 (id int CONSTRAINT pf_x_key UNIQUE);
+SELECT asked();
+SET learnedbtree.btree_indexes = 'all, no_such_*';
+SELECT asked();
+INSERT INTO pf_1 SELECT generate_series(1, 10000);
+SELECT planned FROM asked();
+SET learnedbtree.btree_indexes = 'pf_?_pkey, no_such_*';
+SELECT asked();
+ALTER TABLE pf_1 DROP CONSTRAINT pf_x_key, ADD PRIMARY KEY (id);
+SELECT asked();
+DEALLOCATE ask;
+RESET plan_cache_mode;
+RESET search_path;
+DROP SCHEMA pf_schema CASCADE;
+DROP TABLE pf;
+
+-- the cost of long lists: how many times as long does what none costs take?
+CREATE TABLE pc (a int PRIMARY KEY, b int UNIQUE, c int UNIQUE, d int UNIQUE, e int UNIQUE, f int UNIQUE, g int UNIQUE, h int UNIQUE);
+CREATE FUNCTION least_time(list text, statement text, times int) RETURNS interval LANGUAGE plpgsql AS $$
+DECLARE
+    least interval := '1 day';
+    began timestamptz;
+BEGIN
+    PERFORM set_config('learnedbtree.btree_indexes', list, false);
+    FOR i IN 0 .. 5 LOOP
+        began := clock_timestamp();
+        FOR j IN 1 .. times LOOP
+            EXECUTE statement;
+        END LOOP;
+        least := LEAST(least, clock_timestamp() - began);
+    END LOOP;
+    RETURN least;
+END $$;
+SELECT string_agg('no_such_' || i || '_*', ', ') AS long FROM generate_series(1, 10000) i \gset
+SELECT what, least_time(:'long', statement, times) < limits * least_time('none', statement, times) AS in_time
+    FROM (VALUES ('planning', 'EXPLAIN SELECT FROM pc WHERE a = 1', 100, 3), ('learnedbtree_indexes', 'SELECT FROM learnedbtree_indexes', 1, 10),
+                 ('learnedbtree_patterns', 'SELECT FROM learnedbtree_patterns', 1, 100)) v (what, statement, times, limits);
+DROP TABLE pc;
+
 -- indexes of materialized views
 CREATE MATERIALIZED VIEW pv AS SELECT i AS id FROM generate_series(1, 100) i;
 CREATE UNIQUE INDEX "P v ""i""" ON pv (id);
 SET learnedbtree.btree_indexes = '"P v ""i"""';
 SELECT * FROM status('P v%');
 
-DROP SCHEMA "pt.Shop", pt_shop CASCADE;
+DROP SCHEMA "pt.Shop", pt_shop, pt_like CASCADE;
 DROP MATERIALIZED VIEW pv;
-DROP FUNCTION status, serves, refused, used, looks, looks_by_itself, parts;
+DROP FUNCTION status, serves, refused, used, looks, looks_by_itself, parts, asked, least_time;
