@@ -133,7 +133,7 @@ find_keys(LbtKeysAhead *ahead)
 	ListCell   *lc;
 
 	ahead->key = palloc0(MAX_KEYS * sizeof(Key));
-	/* Reading catalogs may free it.  (The macro wants newer compilers on 19.) */
+	/* Looking up may free it.  (The macro wants newer compilers on 19.) */
 	keys = RelationIsValid(table) ? copyObjectImpl(RelationGetFKeyList(table)) : NIL;
 	foreach(lc, keys)
 	{
