@@ -3,7 +3,7 @@
  */
 #include "am/am.h"
 
-#include "am/rowsbehind.h"
+#include "am/newrows.h"
 #include "registry/settings.h"
 #include "proof/locate.h"
 #include "train/train.h"
@@ -16,7 +16,7 @@
 #define ROWS_BEFORE_ASKING 1024
 
 /*
- * An insert that falls back to nbtree has visited the leaf in vain.  Where
+ * An insert that falls back to nbtree has wasted its visit of the leaf.  Where
  * most do (many equal keys, that is, posting lists; or unique keys that
  * exist), leave some to nbtree, then try a few again.  One of three may fail.
  *
@@ -35,7 +35,7 @@ typedef struct Inserter
 	LbtIndex   *index;			/* NULL: no model for this index */
 	uint32		rows_without;	/* rows seen without a model */
 	bool		several;		/* the statement has inserted a row already */
-	LbtRowsBehind *behind;		/* NULL before the second row */
+	LbtCopyAhead *ahead;		/* NULL before the second row */
 	uint8	   *scratch;		/* LBT_SCRATCH_BYTES for each key column */
 } Inserter;
 
@@ -198,7 +198,7 @@ index_to_predict(Relation rel, const Datum *values, const bool *isnull, ItemPoin
 	if (!key_of(inserter, values, isnull, key))
 		return NULL;
 	if (inserter->several)
-		lbt_rows_behind(&inserter->behind, rel, index, heap, tid, info);
+		lbt_copy_ahead(&inserter->ahead, rel, index, heap, tid, info);
 	inserter->several = true;
 	return index;
 }

@@ -20,7 +20,7 @@
  */
 #include "am/am.h"
 
-#include "am/rowsbehind.h"
+#include "am/keysahead.h"
 #include "am/scan.h"
 #include "registry/settings.h"
 #include "server/stream.h"
@@ -239,7 +239,7 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 		if (so->ahead)
 			lbt_stream_end(&so->ahead->stream);
 		bound = forward ? &so->walk.probe.start : &so->walk.probe.end;
-		if (unlikely(lbt_checks_expected))
+		if (unlikely(lbt_keys_ahead != NULL))
 			lbt_check_comes(scan, index, bound);
 		if (index->mailbox.target.generation != 0)
 			open_mailbox(index, bound, target);

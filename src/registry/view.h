@@ -38,8 +38,8 @@ typedef struct LbtLastLeaf
 } LbtLastLeaf;
 
 /*
- * A prediction for this backend's next lookup or insert in an index, put in by
- * the look-ahead node (join/rowbatch.c) and COPY (am/rowsbehind.c).  The inner
+ * A prediction for this backend's next lookup or insert in an index, posted by
+ * the look-ahead node (join/rowbatch.c) and for new rows (am/newrows.h).  A
  * scan takes it (am/scanahead.c) if its bound has this code, and is past what
  * is equal or not; an insert (proof/locate.c) if its key has this code.
  */

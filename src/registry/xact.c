@@ -22,7 +22,6 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_database.h"
 #include "registry/view.h"
-#include "server/executor.h"
 #include "server/guard.h"
 #include "utils/memutils.h"
 
@@ -86,8 +85,6 @@ forget_ended(void)
 static void
 finish(SubTransactionId first, bool committed, bool aborted)
 {
-	if (!committed)
-		lbt_executor_forget();
 	while (pending != NULL && pending->subxact >= first)
 	{
 		Pending    *p = pending;

@@ -31,7 +31,7 @@
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "am/am.h"
-#include "am/rowsbehind.h"
+#include "am/keysahead.h"
 #include "catalog/catalog.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_inherits.h"
@@ -39,7 +39,6 @@
 #include "executor/executor.h"
 #include "join/join.h"
 #include "miscadmin.h"
-#include "parser/parsetree.h"
 #include "registry/settings.h"
 #include "replication/logicalworker.h"
 #include "replication/worker_internal.h"
@@ -172,6 +171,7 @@ typedef struct Known
 
 /* The hooks before ours, or the server's own functions. */
 static ExecutorStart_hook_type next_start;
+static ExecutorFinish_hook_type next_finish;
 static ExecutorEnd_hook_type next_end;
 static ProcessUtility_hook_type next_utility;
 
@@ -325,10 +325,13 @@ prepare_table(Oid table)
 	if (known && known->settled == lbt_serving_epoch && ++known->statements < TABLE_STATEMENTS)
 		return;
 
-	/* Settled, unless looking receives an invalidation. */
+	/*
+	 * Settled, unless looking receives an invalidation.  After an error, look
+	 * again at the next statement.
+	 */
 	known = note(table, table);
 	known->settled = lbt_serving_epoch;
-	known->statements = 0;
+	known->statements = TABLE_STATEMENTS;
 	settled = exchange_indexes(table, table, &keys);
 	foreach(lc, keys)
 	{
@@ -339,43 +342,31 @@ prepare_table(Oid table)
 	known = find_known(table);
 	if (known && !settled)
 		known->settled = 0;
+	else if (known)
+		known->statements = 0;
 }
 
 /* ---- when ---- */
 
-/* A statement is about to put rows into this table. */
-static void
-expect_checks(Oid table)
+/* The open table that a query writes many rows to, or NULL. */
+static Relation
+large_target(const QueryDesc *query)
 {
-	Relation	rel;
+	const ModifyTable *modify = (const ModifyTable *) query->plannedstmt->planTree;
+	ResultRelInfo **opened = query->estate ? query->estate->es_result_relations : NULL;
+	const ResultRelInfo *target;
 
-	if (!is_looking() || !ConditionalLockRelationOid(table, AccessShareLock))
-		return;
-	rel = RelationIdGetRelation(table);
-	if (RelationIsValid(rel))
-	{
-		lbt_checks_expect(rel);
-		RelationClose(rel);
-	}
-	UnlockRelationOid(table, AccessShareLock);
-}
-
-/* The table that a statement writes many rows to, or InvalidOid. */
-static Oid
-large_target(const PlannedStmt *stmt)
-{
-	const ModifyTable *modify = (const ModifyTable *) stmt->planTree;
-
-	if (modify == NULL || !IsA(modify, ModifyTable) || !lbt_write_is_large(modify))
-		return InvalidOid;
-	return rt_fetch(linitial_int(modify->resultRelations), stmt->rtable)->relid;
+	if (opened == NULL || !IsA(modify, ModifyTable) || !lbt_write_is_large(modify))
+		return NULL;
+	target = opened[linitial_int(modify->resultRelations) - 1];
+	return target ? target->ri_RelationDesc : NULL;
 }
 
 /* Before a statement opens its relations.  Catalogs' are never served. */
 static void
 executor_start(QueryDesc *query, int eflags)
 {
-	Oid			target = large_target(query->plannedstmt);
+	Relation	target;
 	ListCell   *lc;
 
 	if (unlikely(lbt_statement.begins != NULL))
@@ -388,8 +379,37 @@ executor_start(QueryDesc *query, int eflags)
 			prepare_table(rte->relid);
 	}
 	next_start(query, eflags);
-	if (OidIsValid(target) && (eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
-		expect_checks(target);
+	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 && is_looking() &&
+		(target = large_target(query)) != NULL)
+		lbt_keys_note(query->estate, target);
+}
+
+/*
+ * Foreign keys of the rows that a query has written are checked here.  Within
+ * it, other statements that write know nothing of these rows.
+ */
+static void
+executor_finish(QueryDesc *query)
+{
+	LbtKeysAhead *outer = lbt_keys_ahead;
+	LbtKeysAhead *ahead = lbt_keys_noted(query->estate);
+
+	if (ahead == outer || query->operation == CMD_SELECT)
+	{
+		next_finish(query);
+		return;
+	}
+	PG_TRY();
+	{
+		lbt_keys_ahead = ahead;
+		next_finish(query);
+	}
+	PG_FINALLY();
+	{
+		lbt_keys_ahead = outer;
+		lbt_keys_end(ahead);
+	}
+	PG_END_TRY();
 }
 
 /* Before nodes that look ahead in its indexes are placed in a plan. */
@@ -412,8 +432,6 @@ executor_end(QueryDesc *query)
 			routed = lappend_oid(routed,
 								 RelationGetRelid(((ResultRelInfo *) lfirst(lc))->ri_RelationDesc));
 	next_end(query);
-	if (OidIsValid(large_target(query->plannedstmt)))
-		lbt_checks_end();
 	foreach(lc, routed)
 		prepare_table(lfirst_oid(lc));
 }
@@ -450,21 +468,42 @@ describe_indexes(RelOptInfo *rel)
  * a moment before anybody checks the user's rights.
  */
 static void
-prepare_copy(const CopyStmt *copy, bool before)
+prepare_table_to_copy(Oid table)
 {
-	Oid			table;
 	ListCell   *lc;
 
-	if (!copy->is_from || copy->relation == NULL || !is_looking())
-		return;
-	table = RangeVarGetRelid(copy->relation, NoLock, true);
-	if (!OidIsValid(table))
-		return;
 	foreach(lc, find_all_inheritors(table, NoLock, NULL))
 		if (lfirst_oid(lc) == table || lbt_holds_lock(lfirst_oid(lc), RowExclusiveLock))
-		prepare_table(lfirst_oid(lc));
-	if (before)
-		expect_checks(table);
+			prepare_table(lfirst_oid(lc));
+}
+
+/* A COPY is about to put rows into this table. */
+static LbtKeysAhead *
+expect_checks(Oid table)
+{
+	LbtKeysAhead *ahead = NULL;
+	Relation	rel;
+
+	if (!ConditionalLockRelationOid(table, AccessShareLock))
+		return NULL;
+	rel = RelationIdGetRelation(table);
+	if (RelationIsValid(rel))
+	{
+		ahead = lbt_keys_make(rel, GetCurrentCommandId(false), CurrentMemoryContext);
+		RelationClose(rel);
+	}
+	UnlockRelationOid(table, AccessShareLock);
+	return ahead;
+}
+
+/* The table that a command copies into; InvalidOid if it does not. */
+static Oid
+copied_into(const Node *command)
+{
+	const CopyStmt *copy = (const CopyStmt *) command;
+
+	return IsA(command, CopyStmt) && copy->is_from && copy->relation != NULL && is_looking() ?
+		RangeVarGetRelid(copy->relation, NoLock, true) : InvalidOid;
 }
 
 static void
@@ -472,19 +511,30 @@ utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtility
 		ParamListInfo params, QueryEnvironment *environment, DestReceiver *dest,
 		QueryCompletion *completion)
 {
-	const CopyStmt *copy =
-		IsA(plan->utilityStmt, CopyStmt) ? (const CopyStmt *) plan->utilityStmt : NULL;
+	LbtKeysAhead *const outer = lbt_keys_ahead;
+	const Oid	table = copied_into(plan->utilityStmt);
 
 	if (unlikely(lbt_statement.begins != NULL))
 		lbt_statement.begins();
-	if (copy)
-		prepare_copy(copy, true);
-	next_utility(plan, text, read_only_tree, context, params, environment, dest, completion);
-	if (copy)
+	if (!OidIsValid(table))
 	{
-		lbt_checks_end();
-		prepare_copy(copy, false);
+		next_utility(plan, text, read_only_tree, context, params, environment, dest, completion);
+		return;
 	}
+	prepare_table_to_copy(table);
+	PG_TRY();
+	{
+		lbt_keys_ahead = expect_checks(table);
+		next_utility(plan, text, read_only_tree, context, params, environment, dest, completion);
+	}
+	PG_FINALLY();
+	{
+		if (lbt_keys_ahead != outer)
+			lbt_keys_end(lbt_keys_ahead);
+		lbt_keys_ahead = outer;
+	}
+	PG_END_TRY();
+	prepare_table_to_copy(table);
 }
 
 /* An apply worker changes tables without a plan. */
@@ -520,6 +570,8 @@ lbt_serve_init(void)
 	lbt_statement.writes = prepare_target;
 	next_start = ExecutorStart_hook ? ExecutorStart_hook : standard_ExecutorStart;
 	ExecutorStart_hook = executor_start;
+	next_finish = ExecutorFinish_hook ? ExecutorFinish_hook : standard_ExecutorFinish;
+	ExecutorFinish_hook = executor_finish;
 	next_end = ExecutorEnd_hook ? ExecutorEnd_hook : standard_ExecutorEnd;
 	ExecutorEnd_hook = executor_end;
 	next_utility = ProcessUtility_hook ? ProcessUtility_hook : standard_ProcessUtility;

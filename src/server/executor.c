@@ -2,9 +2,8 @@
  * executor.c - hooks of the planner and the executor; see executor.h.
  *
  * Statements nest: a function's query runs within its caller's.  Each entry
- * into the executor sets running to its query, and its return restores the one
- * before.  An error leaves it until a transaction or subtransaction aborts: a
- * handler for each statement would cost more than all else here.
+ * into the planner or the executor sets planning or running to its query, and
+ * its return, or an error, restores the one before.
  */
 #include "postgres.h"
 
@@ -94,11 +93,18 @@ plan(PLAN_PARAMETERS)
 	int			outer_options = planning_options;
 	PlannedStmt *stmt;
 
-	planning = parse;
-	planning_options = options;
-	stmt = next_planner(PLAN_ARGUMENTS);
-	planning = outer;
-	planning_options = outer_options;
+	PG_TRY();
+	{
+		planning = parse;
+		planning_options = options;
+		stmt = next_planner(PLAN_ARGUMENTS);
+	}
+	PG_FINALLY();
+	{
+		planning = outer;
+		planning_options = outer_options;
+	}
+	PG_END_TRY();
 	lbt_statement.planned(stmt);
 	return stmt;
 }
@@ -108,9 +114,16 @@ run(RUN_PARAMETERS)
 {
 	QueryDesc  *outer = running;
 
-	running = query;
-	next_run(RUN_ARGUMENTS);
-	running = outer;
+	PG_TRY();
+	{
+		running = query;
+		next_run(RUN_ARGUMENTS);
+	}
+	PG_FINALLY();
+	{
+		running = outer;
+	}
+	PG_END_TRY();
 }
 
 PlanState *
@@ -125,15 +138,8 @@ lbt_planner_for_cursor(const PlannerInfo *root)
 	while (root->parent_root != NULL)
 		root = root->parent_root;
 
-	/* Another query, if one within this one has failed. */
+	/* Another query, if another planner's hook has put it there. */
 	return root->parse != planning || (planning_options & CURSOR_OPT_FAST_PLAN) != 0;
-}
-
-void
-lbt_executor_forget(void)
-{
-	running = NULL;
-	planning = NULL;
 }
 
 Plan *

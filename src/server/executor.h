@@ -74,9 +74,6 @@ extern PlanState *lbt_executor_plan(void);
 /* Is it a cursor's query that is being planned?  True if not known. */
 extern bool lbt_planner_for_cursor(const PlannerInfo *root);
 
-/* A transaction or subtransaction has aborted, and with it its statements. */
-extern void lbt_executor_forget(void);
-
 /* Call in _PG_init, when all of them are set. */
 extern void lbt_executor_init(void);
 

@@ -436,7 +436,7 @@ INSERT INTO wr (s, p, u, n, id, v, w) SELECT s, p, u, n, i + 2000000, i, w FROM 
 RESET statement_timeout;
 DROP TRIGGER wr_waits ON wr;
 INSERT INTO wr (s, p, u, n, id, v, w) SELECT s, p, u, n, i + 2000000, i, w FROM wr_source WHERE i % 10 <> 0 OR i > 550;
-SELECT name, count(*) FROM pg_backend_memory_contexts WHERE name ~ 'learnedbtree (outer rows|rows behind)' GROUP BY name;
+SELECT name, count(*) FROM pg_backend_memory_contexts WHERE name ~ 'learnedbtree (outer rows|new rows|foreign keys)' GROUP BY name;
 SELECT count(*), count(*) FILTER (WHERE id > 1500) AS left FROM wr;
 SELECT sound(i) FROM unnest('{wr_u,wr_ns,wr_g,wr_id,wr_lower,wr_partial,wr_parent_pkey}'::regclass[]) i GROUP BY 1;
 
@@ -451,6 +451,46 @@ RESET enable_hashjoin;
 RESET enable_mergejoin;
 RESET enable_bitmapscan;
 
+-- What a statement that has failed, or one within another, knew of its foreign keys is not used for later lookups: neither where
+-- their columns are gone, nor where combo command IDs of other rows are its command's number.
+CREATE TABLE wr_texts (t text COLLATE "C" PRIMARY KEY, n int4 UNIQUE);
+INSERT INTO wr_texts SELECT 'k' || lpad(i::text, 5, '0'), i FROM generate_series(1, 20000) i;
+CREATE TABLE wr_stale (a int4, n int4 CONSTRAINT wr_stale_n REFERENCES wr_texts (n), p text COLLATE "C" CONSTRAINT wr_stale_p REFERENCES wr_texts);
+ANALYZE wr_texts;
+SELECT learnedbtree_train(i) FROM unnest('{wr_texts_pkey,wr_texts_n_key}'::regclass[]) i;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+BEGIN;
+LOCK TABLE wr_stale IN ROW EXCLUSIVE MODE;
+SAVEPOINT s;
+INSERT INTO wr_stale SELECT i, i, 1 / (300 - i) FROM generate_series(1, 500) i;
+ROLLBACK TO s;
+ALTER TABLE wr_stale DROP COLUMN n;
+SELECT (SELECT t FROM wr_texts WHERE n = 78), (SELECT n FROM wr_texts WHERE t = 'k00079');
+COMMIT;
+CREATE TABLE wr_commands (n int4);
+BEGIN;
+LOCK TABLE wr_stale IN ROW EXCLUSIVE MODE;
+DO $$ BEGIN FOR i IN 1..195 LOOP INSERT INTO wr_commands VALUES (i); END LOOP; END $$;
+SAVEPOINT s;
+INSERT INTO wr_stale (p) SELECT 'k' || lpad((CASE i WHEN 100 THEN 0 ELSE i END)::text, 5, '0') FROM generate_series(1, 150) i;
+ROLLBACK TO s;
+ALTER TABLE wr_stale DROP CONSTRAINT wr_stale_p;
+TRUNCATE wr_stale;
+ALTER TABLE wr_stale ALTER p TYPE int4 USING 1;
+DO $$ BEGIN FOR i IN 1..300 LOOP INSERT INTO wr_stale (p) VALUES (100000 + i); END LOOP; END $$;
+DELETE FROM wr_stale;
+DO $$
+BEGIN
+    FOR i IN 120..160 LOOP
+        PERFORM FROM wr_texts WHERE t = 'k' || lpad(i::text, 5, '0');
+        ASSERT FOUND;
+    END LOOP;
+END $$;
+COMMIT;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+
 DROP OWNED BY regress_wr_user;
 DROP ROLE regress_wr_user;
-DROP TABLE wr, wr_parent, wr_source, wr_log, wr_parts, wr_single, wr_unlogged, wr_first CASCADE;
+DROP TABLE wr, wr_parent, wr_source, wr_log, wr_parts, wr_single, wr_unlogged, wr_first, wr_texts, wr_stale, wr_commands CASCADE;

@@ -1,0 +1,52 @@
+/*
+ * keysahead.h - foreign keys of new rows, which are checked when their
+ * statement ends.
+ *
+ * Each check is a lookup in the index of the referenced table, in the order in
+ * which the rows are in the table (newrows.h).  So where a lookup's key is the
+ * next row's, those of the rows after it follow.  It may be another one's:
+ * then it gets no prediction from here.
+ *
+ *     executor's start   lbt_keys_note(): the table's last block, the command
+ *     executor's finish  lbt_keys_ahead set, checks run, set back
+ *     COPY               lbt_keys_make(); lbt_keys_ahead set, COPY, set back
+ *
+ * All else (foreign keys, columns, types) is read while lbt_keys_ahead is set,
+ * and only while the statement has the table open, which keeps DDL away.
+ */
+#ifndef LBT_KEYSAHEAD_H
+#define LBT_KEYSAHEAD_H
+
+#include "postgres.h"
+
+#include "access/relscan.h"
+#include "key/bound.h"
+#include "nodes/execnodes.h"
+#include "registry/view.h"
+
+typedef struct LbtKeysAhead LbtKeysAhead;
+
+/* Of the innermost statement whose checks may come now; NULL: none come. */
+extern LbtKeysAhead *lbt_keys_ahead;
+
+/*
+ * A command is about to put rows into the open table.  NULL if it has no
+ * foreign keys to look ahead for.  In this memory context.
+ */
+extern LbtKeysAhead *lbt_keys_make(Relation table, CommandId command, MemoryContext context);
+extern void lbt_keys_end(LbtKeysAhead *ahead);
+
+/* The same for a query that has begun; goes with its memory, if not before. */
+extern void lbt_keys_note(EState *estate, Relation table);
+
+/* What was noted for this query; or NULL. */
+extern LbtKeysAhead *lbt_keys_noted(const EState *estate);
+
+/*
+ * A scan is about to look for this bound, and checks may come.  Posts a
+ * prediction in the index's mailbox if this is the check of a row.  The caller
+ * holds no page lock.
+ */
+extern void lbt_check_comes(IndexScanDesc scan, LbtIndex *index, const LbtBound *bound);
+
+#endif							/* LBT_KEYSAHEAD_H */
