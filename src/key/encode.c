@@ -144,7 +144,7 @@ encode_inet(Datum value, uint8 *to)
  * odd ones, and only of these the catalog has to be asked:
  *
  *     even value    its OID
- *     odd value     OID of the even one before it (or 0) | place in the catalog
+ *     odd value     OID of the even one before it (or 0) | its sort order
  */
 typedef struct OddValue
 {

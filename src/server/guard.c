@@ -123,7 +123,7 @@ lbt_guard_leave(const LbtGuard *guard)
 	Assert(guard->failed || !holds_locks(guard->owner));
 	ResourceOwnerRelease(guard->owner, RESOURCE_RELEASE_BEFORE_LOCKS, !guard->failed, false);
 
-	/* Outside of a transaction there is no owner around, nor are there locks. */
+	/* Where there is no owner around, there are no locks, either. */
 	if (guard->caller != NULL)
 		ResourceOwnerRelease(guard->owner, RESOURCE_RELEASE_LOCKS, !guard->failed, false);
 	ResourceOwnerRelease(guard->owner, RESOURCE_RELEASE_AFTER_LOCKS, !guard->failed, false);
