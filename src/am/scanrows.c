@@ -23,8 +23,8 @@
 #include "nodes/execnodes.h"
 #include "nodes/nodeFuncs.h"
 #include "registry/settings.h"
+#include "server/btree.h"
 #include "server/executor.h"
-#include "server/guard.h"
 #include "server/stream.h"
 #include "server/bufferhint.h"
 #include "utils/memutils.h"
@@ -84,11 +84,11 @@ is_left_out(IndexScanDesc scan, BlockNumber block)
 /* ---- the walk ---- */
 
 /*
- * Pin, but do not lock, the leaf that the walk comes to next; InvalidBuffer if
- * it cannot go on.  Wait for the leaf to be read, as the scan will have to.
+ * The leaf that the walk comes to next; InvalidBlockNumber if it cannot go on.
+ * It may have to be read, as the scan will have to.
  */
-static Buffer
-next_rows_buffer(LbtRows *rows, bool stepping)
+static BlockNumber
+next_rows_block(LbtRows *rows, bool stepping)
 {
 	Relation	rel = rows->scan->indexRelation;
 	LbtScan    *so = rows->so;
@@ -98,45 +98,45 @@ next_rows_buffer(LbtRows *rows, bool stepping)
 	bool		asked;
 
 	if (stepping && block == P_NONE)
-		return InvalidBuffer;
+		return InvalidBlockNumber;
 	if (stepping)
 	{
 		lbt_ahead_sibling(rows->scan, so, &rows->walk, block, rows->forward);
-		return ReadBuffer(rel, block);
+		return block;
 	}
 	if (number < 0 || number >= so->nprobes)
-		return InvalidBuffer;
+		return InvalidBlockNumber;
 	asked = lbt_ahead_predict(rows->scan, so, &rows->walk, number, rows->forward, &target);
 	if (target.generation == 0)
-		return InvalidBuffer;
+		return InvalidBlockNumber;
 	lbt_probe_go(so, &rows->walk.probe, number);
 	rows->walk.slot = target.slot;
 	rows->walk.searched = target.generation;
 	if (!lbt_slot_cached(rel, so->index, target.slot) &&
 		(!asked || target.block >= so->index->nblocks))
-		return InvalidBuffer;
-	return ReadBuffer(rel, target.block);
+		return InvalidBlockNumber;
+	return target.block;
 }
 
-/* Read the walk's next leaf.  Drop errors: the scan may never come there. */
+/*
+ * Read the walk's next leaf.  Drop errors of reading: the scan may never come
+ * there.  Its items are compared as the scan compares them.
+ */
 static bool
 next_rows_leaf(LbtRows *rows)
 {
 	bool		stepping = rows->leaf.more[rows->forward];
-	volatile bool found = false;
+	BlockNumber block;
 
-	LBT_GUARD_BEGIN_SILENTLY();
-	{
-		Buffer		buf;
-
-		lbt_probe_go(rows->so, &rows->walk.probe, rows->leaf.probe[rows->forward]);
-		buf = next_rows_buffer(rows, stepping);
-		found = BufferIsValid(buf) &&
-			lbt_scan_look_at_leaf(rows->scan, rows->so, &rows->walk.probe, &rows->leaf,
-								  buf, stepping, rows->forward);
-	}
-	LBT_GUARD_END(rows->failed = true);
-	return found;
+	lbt_probe_go(rows->so, &rows->walk.probe, rows->leaf.probe[rows->forward]);
+	block = next_rows_block(rows, stepping);
+	if (block == InvalidBlockNumber)
+		return false;
+	rows->failed = !lbt_bt_readable(rows->scan->indexRelation, block);
+	return !rows->failed &&
+		lbt_scan_look_at_leaf(rows->scan, rows->so, &rows->walk.probe, &rows->leaf,
+							  ReadBuffer(rows->scan->indexRelation, block), stepping,
+							  rows->forward);
 }
 
 /* For the stream: the next row's block, if not that of the row before it. */

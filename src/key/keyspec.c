@@ -86,6 +86,8 @@ column_init(LbtKeyColumn *column, Relation rel, int i)
 		column->kind = LBT_KEY_BYTES;
 	column->bytes = column->kind >= LBT_KEY_BYTES;
 	column->encoded = column->kind > LBT_KEY_BYTES;
+	if (column->kind == LBT_KEY_ENUM)
+		column->enumeration = getBaseType(att->atttypid);
 	if (column->bytes)
 		fmgr_info_cxt(compare, &column->compare, TopMemoryContext);
 	return true;
@@ -132,7 +134,7 @@ lbt_keyspec_init(LbtKeySpec *spec, Relation rel)
 		spec->order[i].desc = column->bytes && column->desc;
 		spec->order[i].nulls_first = column->nulls_first;
 		spec->encoded |= column->encoded;
-		spec->sort_keys |= column->kind == LBT_KEY_TEXT;
+		spec->unsure |= column->kind == LBT_KEY_TEXT || column->kind == LBT_KEY_ENUM;
 		spec->ncolumns = i + 1;
 	}
 	find_places(spec);

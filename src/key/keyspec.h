@@ -12,7 +12,8 @@
  *
  * An encoding keeps the order of the comparison function: a <= b implies
  * encoding(a) <= encoding(b) by memcmp(), the shorter first.  Different values
- * may share one.  A sort key that breaks this rule costs only a fallback.
+ * may share one.  What breaks this rule (sort keys of some collations, values
+ * that were added to an enum just now) costs only a fallback.
  */
 #ifndef LBT_KEYSPEC_H
 #define LBT_KEYSPEC_H
@@ -45,6 +46,7 @@ typedef struct LbtKeyColumn
 	char		align;			/* as attalign */
 	Oid			type;			/* the operator class's input type */
 	Oid			collation;
+	Oid			enumeration;	/* ENUM: the type, not a domain over it */
 	FmgrInfo	compare;		/* comparison function, except of numbers */
 	bool		bytes;			/* a byte string, for the key code */
 	bool		encoded;		/* ... made from the value for nothing else */
@@ -56,7 +58,7 @@ typedef struct LbtKeySpec
 {
 	int			ncolumns;		/* leading columns with a code; 0: none */
 	bool		encoded;		/* some column is */
-	bool		sort_keys;		/* ... by sort keys */
+	bool		unsure;			/* ... by what may contradict the order */
 
 	/* Where columns lie in an entry without NULLs, as far as that tells: */
 	uint8		nplaces;		/* so many do */
@@ -77,8 +79,19 @@ lbt_keyspec_bytes(const LbtKeySpec *spec)
 /* Scratch memory for the byte string that an encoded value becomes. */
 #define LBT_SCRATCH_BYTES LBT_CODE_BYTES
 
-/* encode.c: encode a plain value of the column's type; returns the length. */
+/*
+ * encode.c: encode a plain value of the column's type; returns the length.
+ * While interrupts are held, as under a page's lock or in a guard, it reads no
+ * catalog.
+ */
 extern uint32 lbt_encode(const LbtKeyColumn *column, Datum value, uint8 *scratch);
+
+/*
+ * Set if a value could not be given its place for that reason.  Where catalogs
+ * may be read: do so, unless that would wait for another session.
+ */
+extern bool lbt_encode_lacked;
+extern bool lbt_encode_learn(const LbtKeySpec *spec);
 
 /* Work out the key spec of an open index. */
 extern void lbt_keyspec_init(LbtKeySpec *spec, Relation rel);

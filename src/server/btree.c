@@ -7,6 +7,7 @@
 #include "access/xloginsert.h"
 #include "catalog/pg_am.h"
 #include "miscadmin.h"
+#include "server/guard.h"
 #include "utils/fmgroids.h"
 #include "utils/memutils.h"
 
@@ -28,6 +29,20 @@ lbt_bt_search(Relation rel, BTScanInsert key, bool backward, Snapshot snapshot)
 	_bt_freestack(_bt_search(rel, key, &buf, BT_READ, snapshot));
 #endif
 	return buf;
+}
+
+bool
+lbt_bt_readable(Relation rel, BlockNumber block)
+{
+	volatile bool readable = false;
+
+	LBT_GUARD_BEGIN_SILENTLY();
+	{
+		_bt_relbuf(rel, _bt_getbuf(rel, block, BT_READ));
+		readable = true;
+	}
+	LBT_GUARD_END(readable = false);
+	return readable;
 }
 
 Buffer

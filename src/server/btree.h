@@ -63,6 +63,12 @@ extern const IndexAmRoutine *lbt_bt_routine(void);
 /* A copy for our handler to change and return; from 19 on always the same. */
 extern IndexAmRoutine *lbt_bt_routine_for_our_method(void);
 
+/*
+ * Can this page be read, and be one of an index?  Drops errors: the caller may
+ * do without it.  If so, it is in shared buffers now.
+ */
+extern bool lbt_bt_readable(Relation rel, BlockNumber block);
+
 /* ---- passing for a btree index ---- */
 
 /*

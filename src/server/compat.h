@@ -109,12 +109,22 @@ lbt_relation_is_new_file(Relation rel)
 		LbtRelFileSubid(rel) != InvalidSubTransactionId;
 }
 
-/* Does the collation, which is valid, compare text by its bytes? */
+/*
+ * Does the collation, which is valid, compare text by its bytes?  If not, have
+ * the server open it.  It stays open: comparing by it reads no catalog then.
+ */
+static inline bool
+lbt_collation_is_c(Oid collation)
+{
 #if PG_VERSION_NUM >= 180000
-#define lbt_collation_is_c(collation) (pg_newlocale_from_collation(collation)->collate_is_c)
+	return pg_newlocale_from_collation(collation)->collate_is_c;
 #else
-#define lbt_collation_is_c(collation) lc_collate_is_c(collation)
+	if (lc_collate_is_c(collation))
+		return true;
+	(void) pg_newlocale_from_collation(collation);
+	return false;
 #endif
+}
 
 /*
  * strxfrm() for any collation: writes as much of a text's sort key as there is

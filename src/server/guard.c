@@ -10,8 +10,12 @@
 #endif
 #include "storage/bufmgr.h"
 #include "storage/ipc.h"
+#include "storage/lock.h"
 #include "storage/lwlock.h"
+#include "utils/catcache.h"
+#include "utils/inval.h"
 #include "utils/memutils.h"
+#include "utils/syscache.h"
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
@@ -25,6 +29,49 @@ bool		lbt_guard_has_failed = false;
 
 /* Guards that are entered.  Each holds interrupts. */
 static uint32 depth = 0;
+
+/* Is lbt_guard_check_interrupts() within a guard now? */
+static bool interrupted = false;
+
+#ifdef USE_ASSERT_CHECKING
+
+/*
+ * The server looks for invalidations when it has locked a relation.  With
+ * debug_discard_caches, it then calls this for each lock, and nothing that a
+ * block asks the catalogs for is known before, so each such question fails.
+ */
+static void
+expect_no_lock(Datum arg, int cache, uint32 hash)
+{
+	Assert(depth == 0 || InterruptHoldoffCount < depth || interrupted || proc_exit_inprogress);
+}
+
+static void
+discard_caches(void)
+{
+	static bool registered = false;
+
+	if (!registered)
+		CacheRegisterSyscacheCallback(RELOID, expect_no_lock, (Datum) 0);
+	registered = true;
+	if (debug_discard_caches > 0)
+		ResetCatalogCaches();
+}
+
+static bool
+holds_locks(ResourceOwner owner)
+{
+	HASH_SEQ_STATUS locks;
+	const LOCALLOCK *lock;
+	bool		found = false;
+
+	hash_seq_init(&locks, GetLockMethodLocalHash());
+	while ((lock = hash_seq_search(&locks)) != NULL)
+		for (int i = 0; i < lock->numLockOwners; i++)
+			found |= lock->lockOwners[i].owner == owner;
+	return found;
+}
+#endif
 
 bool
 lbt_guard_may_enter(void)
@@ -44,6 +91,9 @@ lbt_guard_enter(LbtGuard *guard)
 	guard->context = CurrentMemoryContext;
 	guard->caller = CurrentResourceOwner;
 	guard->owner = ResourceOwnerCreate(CurrentResourceOwner, "learnedbtree shared memory");
+#ifdef USE_ASSERT_CHECKING
+	discard_caches();
+#endif
 	CurrentResourceOwner = guard->owner;
 	HOLD_INTERRUPTS();
 	depth++;
@@ -51,12 +101,31 @@ lbt_guard_enter(LbtGuard *guard)
 }
 
 void
+lbt_guard_check_interrupts(void)
+{
+	bool		guarded = depth == 1 && InterruptHoldoffCount == 1;
+
+	if (!INTERRUPTS_PENDING_CONDITION())
+		return;
+	interrupted = guarded;
+	if (guarded)
+		RESUME_INTERRUPTS();
+	CHECK_FOR_INTERRUPTS();
+	if (guarded)
+		HOLD_INTERRUPTS();
+	interrupted = false;
+}
+
+void
 lbt_guard_leave(const LbtGuard *guard)
 {
 	CurrentResourceOwner = guard->caller;
-
-	/* There may be no owner around this one to pass locks on to. */
+	Assert(guard->failed || !holds_locks(guard->owner));
 	ResourceOwnerRelease(guard->owner, RESOURCE_RELEASE_BEFORE_LOCKS, !guard->failed, false);
+
+	/* Where there is no owner around, there are no locks, either. */
+	if (guard->caller != NULL)
+		ResourceOwnerRelease(guard->owner, RESOURCE_RELEASE_LOCKS, !guard->failed, false);
 	ResourceOwnerRelease(guard->owner, RESOURCE_RELEASE_AFTER_LOCKS, !guard->failed, false);
 	ResourceOwnerDelete(guard->owner);
 	depth = guard->depth;
@@ -95,10 +164,17 @@ void
 lbt_guard_swallow(LbtGuard *guard)
 {
 	ErrorData  *volatile error = NULL;
-	bool		due = !guard->silent && lbt_log_is_due(lbt_guard_reported_at, REPORT_INTERVAL_US);
+	bool		due;
 
-	lbt_guard_has_failed |= !guard->silent;
 	guard->failed = true;
+	if (interrupted)
+	{
+		interrupted = false;
+		lbt_guard_leave(guard);
+		PG_RE_THROW();
+	}
+	due = !guard->silent && lbt_log_is_due(lbt_guard_reported_at, REPORT_INTERVAL_US);
+	lbt_guard_has_failed |= !guard->silent;
 	MemoryContextSwitchTo(guard->context);
 
 	/* The server sets another while it maps a segment. */

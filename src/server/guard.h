@@ -21,12 +21,16 @@ typedef struct LbtGuard
 } LbtGuard;
 
 /*
- * Around a block that uses shared memory, reads pages for a model, or works
- * ahead of need: swallow any error in it, release LWLocks, half-mapped
- * segments, pins and reads that it left behind, and run on_failure, a
- * statement, instead of its rest.  The log gets one line a minute.  Interrupts
- * are held: what they raise (a cancelled query, an error of a parallel worker)
- * is not the block's.
+ * Around a block that uses shared memory, or reads pages for a model or ahead
+ * of need: swallow any error in it, release locks, half-mapped segments, pins
+ * and reads that it left behind, and run on_failure, a statement, instead of
+ * its rest.  The log gets one line a minute.  Interrupts are held: what they
+ * raise (a cancelled query, an error of a parallel worker) is not the block's.
+ *
+ * So the block must wait for no other session: it reads no catalog, opens no
+ * relation and takes no heavyweight lock.  What it needs of these is read
+ * before.  An assertion says so where the server has them; with
+ * debug_discard_caches it misses nothing.
  *
  *	LBT_GUARD_BEGIN();
  *	{
@@ -95,6 +99,13 @@ extern bool lbt_guard_has_failed;
 
 /* Would a guard's block be run now? */
 extern bool lbt_guard_may_enter(void);
+
+/*
+ * Check for interrupts, in a guard's block that takes long, while it holds no
+ * lock and no pin: an error that they raise is not swallowed.  Does nothing
+ * within a second guard, and is CHECK_FOR_INTERRUPTS() outside of them.
+ */
+extern void lbt_guard_check_interrupts(void);
 
 extern bool lbt_guard_enter(LbtGuard *guard);
 extern void lbt_guard_swallow(LbtGuard *guard);

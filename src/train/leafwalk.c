@@ -3,7 +3,7 @@
  */
 #include "train/leafwalk.h"
 
-#include "miscadmin.h"
+#include "server/guard.h"
 #include "storage/bufmgr.h"
 
 /* Tell the OS of a share-locked level-2 page's children; release the page. */
@@ -81,7 +81,7 @@ copy_page(LbtLeafWalk *walk)
 	memcpy(walk->page.data, BufferGetPage(buf), BLCKSZ);
 	block = BufferGetBlockNumber(buf);
 	_bt_relbuf(walk->rel, buf);
-	CHECK_FOR_INTERRUPTS();
+	lbt_guard_check_interrupts();
 	if (block == walk->last_child && walk->next_parent != P_NONE)
 		read_ahead(walk, _bt_getbuf(walk->rel, walk->next_parent, BT_READ));
 

@@ -322,8 +322,8 @@ harvest(Harvest *h)
 		leaves[i].min_code = lbt_keycode(code, &h->values[(Size) i * h->spec->ncolumns],
 										 h->nvalues[i], false);
 
-	/* Sort keys may contradict the separators' order: no damage. */
-	for (uint32 i = 1; h->spec->sort_keys && i < nleaves; i++)
+	/* Encodings may contradict the separators' order: no damage. */
+	for (uint32 i = 1; h->spec->unsure && i < nleaves; i++)
 		leaves[i].min_code = Max(leaves[i].min_code, leaves[i - 1].min_code);
 	if (saves)
 		lbt_metapage_write(h->rel, code, leaves, nleaves);
@@ -384,6 +384,15 @@ publish(LbtIndex *index, const LbtTrained *trained, bool new_file)
 	return published ? index->state : LBT_NO_MEMORY;
 }
 
+/* Do not ask again for a while: without a model, cost no more than btree. */
+static void
+ask_later(LbtIndex *index)
+{
+	index->again_at = Max(index->again_at,
+						  TimestampTzPlusMilliseconds(GetCurrentStatementStartTimestamp(),
+													  ASK_AGAIN_MS));
+}
+
 /* Harvest, fit and publish.  Allocates in the current context. */
 static LbtState
 train(Relation rel, LbtIndex *index, bool new_file)
@@ -396,6 +405,12 @@ train(Relation rel, LbtIndex *index, bool new_file)
 
 	INSTR_TIME_SET_CURRENT(start);
 	harvest(&h);
+	if (lbt_encode_lacked)
+	{
+		pgstat_report_wait_end();
+		ask_later(index);
+		return index->state;
+	}
 	if (trained.state == LBT_READY && !fit(index, h.leaves, header->nleaves, &trained))
 		trained.state = LBT_DAMAGED;
 	pgstat_report_wait_end();
@@ -427,15 +442,6 @@ train(Relation rel, LbtIndex *index, bool new_file)
 	}
 	lbt_count(index, LBT_EV_TRAINING);
 	return publish(index, &trained, new_file);
-}
-
-/* Do not ask again for a while: without a model, cost no more than btree. */
-static void
-ask_later(LbtIndex *index)
-{
-	index->again_at = Max(index->again_at,
-						  TimestampTzPlusMilliseconds(GetCurrentStatementStartTimestamp(),
-													  ASK_AGAIN_MS));
 }
 
 /* See lbt_train_on_use().  A new file can only be trained here. */
@@ -489,6 +495,7 @@ train_claimed(Relation rel, LbtIndex *index, bool first)
 	bool		new_file = lbt_relation_is_new_file(rel);
 	LbtState	state;
 
+	lbt_encode_lacked = false;
 	PG_TRY();
 	{
 		if (new_file)
@@ -509,18 +516,25 @@ train_claimed(Relation rel, LbtIndex *index, bool first)
 	return state;
 }
 
+static void
+train_in_guard(Relation rel, LbtIndex *index, bool first)
+{
+	LBT_GUARDED((void) train_claimed(rel, index, first), unclaim(index));
+}
+
 /*
- * The same for a lookup or insert: an error does not fail the statement.  Only
- * the training of a large index, which may take long, can be cancelled, and so
- * fails the statement by its errors, too.
+ * The same for a lookup or insert: the statement can be cancelled meanwhile,
+ * but no error of the training's own fails it.  If the training has met enum
+ * values of which the catalog must tell, ask it outside of the guard, and try
+ * once more.
  */
 static void
 train_quietly(Relation rel, LbtIndex *index, bool first)
 {
-	if (RelationGetNumberOfBlocks(rel) >= FIRST_USE_BLOCKS)
-		(void) train_claimed(rel, index, first);
-	else
-		LBT_GUARDED((void) train_claimed(rel, index, first), unclaim(index));
+	train_in_guard(rel, index, first);
+	if (lbt_encode_lacked && lbt_encode_learn(&index->keyspec) &&
+		lbt_registry_claim(&index->file, index->oid))
+		train_in_guard(rel, index, first);
 }
 
 LbtState

@@ -13,7 +13,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $EIO = 5;
-my ($SIGINT, $SIGTERM) = (2, 15);
+my ($SIGINT, $SIGTERM, $SIGCONT) = (2, 15, 18);
 my $patience = 60;    # seconds in which a model comes by itself
 
 build_shim();
@@ -49,7 +49,7 @@ SQL
 $node->safe_psql('postgres', join('', map { "SELECT fill('$_', 2500);" } @faults));
 $node->safe_psql('postgres', 'VACUUM ANALYZE');
 $node->backup('base');
-$node->safe_psql('postgres', "SELECT fill('scan', 5500); VACUUM ANALYZE scan; CHECKPOINT");
+$node->safe_psql('postgres', "SELECT fill('scan', 5500); SELECT fill('large', 8400); VACUUM ANALYZE scan, large; CHECKPOINT");
 
 sub file_of { my ($index) = @_; return $node->safe_psql('postgres', "SELECT pg_relation_filepath('$index')"); }
 
@@ -123,7 +123,7 @@ sub comes_by_itself
 
 # ---- first trainings ----
 
-my %level1 = map { ($_ => [ blocks_on_level("${_}_k", 1) ]) } @faults;
+my %level1 = map { ($_ => [ blocks_on_level("${_}_k", 1) ]) } @faults, 'large';
 cmp_ok(scalar @{ $level1{io} }, '>=', 6, 'the index has pages enough on level 1');
 cold($node);
 my $log = log_size($node);
@@ -171,17 +171,34 @@ cmp_ok(hits(off($node)), '>', 0, 'one I/O error while reading ahead: met');
 is($once_answer, '1', 'one I/O error while reading ahead: the statement goes on') if $node->pg_version >= 17;
 comes_by_itself($node, 'once', 'one I/O error');
 
-# A signal as a page of level 1 is read.
+# A signal as a page of level 1 is read.  Those that come later are not: training does not put the statement's end off.
 foreach my $signal ([ cancelled => $SIGINT, qr/^57014$/ ], [ terminated => $SIGTERM, qr/^gone$/ ])
 {
 	my ($name, $number, $expected) = @$signal;
 	my $page = $level1{$name}[4];
-	$node->safe_psql('postgres', read_rule("${name}_k", $page, $page, -$number, 1));
+	my $later = $level1{$name}[-3];
+	$node->safe_psql('postgres', read_rule("${name}_k", $page, $page, -$number, 1) . read_rule("${name}_k", $later, $later, -$SIGCONT));
 	my $first = outcome($node, lookup($name));
-	cmp_ok(hits(off($node)), '>', 0, "$name: met");
+	is(hits(off($node)), 1, "$name: met, and training ends there");
 	like($first, $expected, "$name: so the statement ends");
 	comes_by_itself($node, $name, $name);
 }
+
+# The same of an index so large that a worker would train it, where there is none.
+cmp_ok($node->safe_psql('postgres', "SELECT pg_relation_size('large_k') / 8192"), '>', 8192, 'a large index');
+$node->safe_psql('postgres', 'ALTER SYSTEM SET learnedbtree.autotrain = off');
+cold($node);
+$bad = $level1{large}[-3];
+$node->safe_psql('postgres', read_rule('large_k', $bad, $bad, $EIO));
+is(outcome($node, lookup('large') x 2), "1\n1", 'large, I/O error: statements do without a model');
+cmp_ok(hits(off($node)), '>', 0, 'large, I/O error: met');
+isnt(model_state($node, 'large_k'), 'ready', 'large, I/O error: no model');
+cold($node);
+$node->safe_psql('postgres', read_rule('large_k', $level1{large}[4], $level1{large}[4], -$SIGINT, 1) . read_rule('large_k', $bad, $bad, -$SIGCONT));
+is(outcome($node, lookup('large')), '57014', 'large, cancelled: so the statement ends');
+is(hits(off($node)), 1, 'large, cancelled: met, and training ends there');
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET learnedbtree.autotrain; SELECT pg_reload_conf()');
+comes_by_itself($node, 'large', 'large');
 is(crashed_since($node, $log), '', 'no crash');
 
 # ---- a conflict with recovery ----
