@@ -124,7 +124,8 @@ lbt_planner_for_cursor(const PlannerInfo *root)
 		root = root->parent_root;
 
 	/* Another query, if one within this one has failed. */
-	return root->parse != planning || (planning_options & CURSOR_OPT_FAST_PLAN) != 0;
+	return root->parse != planning ||
+		(planning_options & (CURSOR_OPT_NO_SCROLL | CURSOR_OPT_PARALLEL_OK)) == 0;
 }
 
 void
@@ -146,6 +147,8 @@ lbt_node_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 	scan->custom_plans = plans;
 	scan->custom_private = path->custom_private;
 	scan->methods = &kind->plan;
+	if (ExecSupportsBackwardScan(llast(plans)))
+		scan->flags = path->flags;
 	return &scan->scan.plan;
 }
 
