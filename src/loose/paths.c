@@ -516,6 +516,10 @@ consider_index(Loose *loose)
 	choose_direction(loose);
 	if (!find_output(loose))
 		return;
+
+	/* A cursor that could go back through a Sort must keep it. */
+	if (lbt_planner_for_cursor(loose->root))
+		loose->pathkeys = NIL;
 	loose->probe = lbt_loose_index_path(loose->root, loose->index, loose->conditions,
 										loose->pathkeys, loose->direction, loose->probe_target);
 	best = lbt_loose_cheapest(loose->output, loose->target, NIL);

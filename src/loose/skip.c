@@ -187,6 +187,7 @@ consider_index(Skip *skip, const Path *whole)
 		return NULL;
 	path = lbt_loose_make_path(skip->rel, &lbt_skip_node, skip->rel->reltarget,
 							   list_make2(skip->values, skip->rows), list_make1(skip->columns));
+	path->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN;
 	path->path.rows = skip->rel->rows;
 	path->path.startup_cost = skip->values->path.total_cost;
 	path->path.total_cost = path->path.startup_cost + skip->rows->path.total_cost;
@@ -227,10 +228,11 @@ consider(PlannerInfo *root, RelOptInfo *rel)
 	ListCell   *at;
 	ListCell   *lc;
 
-	/* A cursor may have WHERE CURRENT OF, or FETCH BACKWARD. */
+	/* A Sort on top, which other plans may not need, hides the row's place. */
+	if (root->query_pathkeys != NIL && lbt_planner_for_cursor(root))
+		return;
 	if (rel->indexlist == NIL || rel->baserestrictinfo == NIL ||
-		bms_num_members(root->all_baserels) != 1 || !lbt_loose_possible(root, rel) ||
-		lbt_planner_for_cursor(root))
+		bms_num_members(root->all_baserels) != 1 || !lbt_loose_possible(root, rel))
 		return;
 	foreach(lc, rel->reltarget->exprs)
 	{

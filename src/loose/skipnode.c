@@ -12,6 +12,7 @@
 #include "miscadmin.h"
 #include "server/compat.h"
 #include "utils/memutils.h"
+#include "utils/rel.h"
 
 /* However much memory may be used. */
 #define MAX_VALUES (1 << 20)
@@ -27,10 +28,9 @@ typedef struct SkipScan
 
 	/* since the last rescan */
 	List	   *found;			/* arrays of NullableDatum, by columns */
-	int			at;				/* the next of them */
+	int			at;				/* one of them, or next to the first or last */
 	bool		started;
-	bool		open;			/* rows are left of the value before */
-	bool		ended;
+	bool		open;			/* a row of that value was returned last */
 	bool		switched;
 
 	/* of all executions */
@@ -74,11 +74,14 @@ next_entry(PlanState *ps)
 static bool
 take_values(SkipScan *node)
 {
+	EState	   *estate = node->css.ss.ps.state;
+	ScanDirection direction = estate->es_direction;
 	TupleTableSlot *row;
 
 	MemoryContextReset(node->context);
 	node->found = NIL;
-	node->at = 0;
+	node->at = -1;
+	estate->es_direction = ForwardScanDirection;
 	lbt_loose_set_limit(node->values, LBT_SKIP_VALUES_SHARE * node->whole->plan->total_cost);
 	while (row = ExecProcNode(node->values), !TupIsNull(row))
 	{
@@ -93,6 +96,7 @@ take_values(SkipScan *node)
 			MemoryContextMemAllocated(node->context, false) / 1024 > work_mem)
 			lbt_loose_set_limit(node->values, -1.0);	/* it gives up */
 	}
+	estate->es_direction = direction;
 	return !lbt_loose_gave_up(node->values);
 }
 
@@ -109,37 +113,60 @@ start(SkipScan *node)
 		lbt_seek_evaluate(&node->keys);
 }
 
+/* Begin the scan of the next value's rows, or of the one before. */
+static bool
+open_value(SkipScan *node)
+{
+	const LbtRange value = {node->keys.last_free, LBT_EQUAL};
+	int			step = ScanDirectionIsForward(node->css.ss.ps.state->es_direction) ? 1 : -1;
+	int			nvalues = list_length(node->found);
+
+	node->at = Max(-1, Min(node->at + step, nvalues));
+	if (node->at < 0 || node->at == nvalues)
+		return false;
+	lbt_seek_set(&node->keys, value, list_nth(node->found, node->at), INDEX_MAX_KEYS, false);
+	ExecReScan(node->rows);
+	return true;
+}
+
+/*
+ * Show the place of an input's row: WHERE CURRENT OF looks for the table and
+ * the row's place where every scan of a table has them.
+ */
+static void
+show_place(ScanState *own, PlanState *input)
+{
+	ScanState  *scan = IsA(input, GatherState) ? NULL : (ScanState *) input;
+
+	own->ss_currentRelation = scan ? scan->ss_currentRelation : NULL;
+	if (scan == NULL)
+		return;
+	own->ss_ScanTupleSlot = scan->ss_ScanTupleSlot;
+	if (!IsA(scan, IndexOnlyScanState) || TupIsNull(own->ss_ScanTupleSlot))
+		return;
+	own->ss_ScanTupleSlot->tts_tableOid = RelationGetRelid(own->ss_currentRelation);
+	own->ss_ScanTupleSlot->tts_tid = ((IndexOnlyScanState *) scan)->ioss_ScanDesc->xs_heaptid;
+}
+
 static TupleTableSlot *
 exec(CustomScanState *css)
 {
 	SkipScan   *node = (SkipScan *) css;
-	LbtRange	value = {node->keys.last_free, LBT_EQUAL};
+	PlanState  *input;
 	TupleTableSlot *row = NULL;
 
-	if (node->ended)
-		return NULL;
 	if (!node->started)
 		start(node);
-	if (node->switched)
-		row = ExecProcNode(node->whole);
-	else
+	input = node->switched ? node->whole : node->rows;
+	while (node->open || node->switched || open_value(node))
 	{
-		while (node->open || node->at < list_length(node->found))
-		{
-			if (!node->open)
-			{
-				lbt_seek_set(&node->keys, value, list_nth(node->found, node->at++),
-							 INDEX_MAX_KEYS, false);
-				ExecReScan(node->rows);
-			}
-			row = ExecProcNode(node->rows);
-			node->open = !TupIsNull(row);
-			if (node->open)
-				return row;
-		}
+		row = ExecProcNode(input);
+		node->open = !TupIsNull(row);
+		if (node->open || node->switched)
+			break;
 	}
-	node->ended = TupIsNull(row);
-	return node->ended ? NULL : row;
+	show_place(&css->ss, input);
+	return row;
 }
 
 static void
@@ -172,7 +199,7 @@ rescan(CustomScanState *css)
 		ExecReScan(node->values);
 	if (node->switched)
 		ExecReScan(node->whole);
-	node->started = node->open = node->ended = node->switched = false;
+	node->started = node->open = node->switched = false;
 }
 
 static void

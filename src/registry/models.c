@@ -76,12 +76,15 @@ find_least_used(LbtFile *file)
 	dshash_seq_status status;
 	LbtEntry   *entry;
 	uint64		oldest = PG_UINT64_MAX;
+	uint64		latest = (uint64) TimestampTzPlusMilliseconds(GetCurrentTimestamp(), IDLE_MS);
 
 	dshash_seq_init(&status, lbt_entries, false);
 	while ((entry = dshash_seq_next(&status)) != NULL)
 	{
 		uint64		used = pg_atomic_read_u64(&entry->used_at);
 
+		if (used > latest)
+			used = 0;			/* not since the clock was set back */
 		if (entry->state == LBT_READY && used < oldest)
 		{
 			oldest = used;
@@ -170,7 +173,7 @@ lbt_registry_has_idle(void)
 	TimestampTz now = GetCurrentTimestamp();
 	LbtFile		file;
 
-	if (!lbt_registry_attach() || !TimestampDifferenceExceeds(looked, now, IDLE_LOOK_MS))
+	if (!lbt_registry_attach() || !lbt_is_over(looked, now, IDLE_LOOK_MS))
 		return idle;
 	looked = now;
 	LBT_GUARDED(idle = find_least_used(&file) <

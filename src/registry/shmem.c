@@ -176,7 +176,7 @@ attach(void)
 bool
 lbt_registry_attach(void)
 {
-	static TimestampTz next_try = 0;
+	static TimestampTz failed_at = 0;
 
 	if (likely(lbt_control != NULL))
 	{
@@ -189,9 +189,9 @@ lbt_registry_attach(void)
 		}
 		return true;
 	}
-	if (lbt_shared_possible() && lbt_guard_may_enter() && GetCurrentTimestamp() >= next_try)
-		LBT_GUARDED(attach(), next_try = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
-																	 ATTACH_INTERVAL_MS));
+	if (lbt_shared_possible() && lbt_guard_may_enter() &&
+		lbt_is_over(failed_at, GetCurrentTimestamp(), ATTACH_INTERVAL_MS))
+		LBT_GUARDED(attach(), failed_at = GetCurrentTimestamp());
 	return lbt_control != NULL;
 }
 

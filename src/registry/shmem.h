@@ -44,13 +44,13 @@
 
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
 #include "lib/dshash.h"
 #include "port/atomics.h"
 #include "registry/settings.h"
 #include "storage/block.h"
 #include "storage/lwlock.h"
 #include "utils/dsa.h"
+#include "utils/timestamp.h"
 
 /* Models are found by their index's file: a rebuilt index starts anew. */
 typedef struct LbtFile
@@ -187,6 +187,29 @@ typedef struct LbtEntry
 	uint8		strikes;		/* models in a row that did not pay */
 	LbtSince	since;
 } LbtEntry;
+
+/* The longest pause after a training that failed. */
+#define LBT_PAUSE_MAX_MS (60 * 60 * 1000)
+
+/*
+ * Milliseconds until a time that was at most this far ahead when it was
+ * stored; 0: it has passed.  One that is further ahead was stored before the
+ * clock was set back: it has passed, too.
+ */
+static inline int64
+lbt_ms_until(TimestampTz until, TimestampTz now, int64 longest)
+{
+	int64		left = TimestampDifferenceMilliseconds(now, until);
+
+	return left <= longest ? left : 0;
+}
+
+/* Have so many milliseconds passed since a time that was stored? */
+static inline bool
+lbt_is_over(TimestampTz since, TimestampTz now, int64 ms)
+{
+	return lbt_ms_until(TimestampTzPlusMilliseconds(since, ms), now, ms) == 0;
+}
 
 /* NULL until this process has attached. */
 extern LbtControl *lbt_control;

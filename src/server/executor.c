@@ -139,7 +139,8 @@ lbt_planner_for_cursor(const PlannerInfo *root)
 		root = root->parent_root;
 
 	/* Another query, if another planner's hook has put it there. */
-	return root->parse != planning || (planning_options & CURSOR_OPT_FAST_PLAN) != 0;
+	return root->parse != planning ||
+		(planning_options & (CURSOR_OPT_NO_SCROLL | CURSOR_OPT_PARALLEL_OK)) == 0;
 }
 
 Plan *
@@ -154,6 +155,8 @@ lbt_node_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 	scan->custom_plans = plans;
 	scan->custom_private = path->custom_private;
 	scan->methods = &kind->plan;
+	if (ExecSupportsBackwardScan(llast(plans)))
+		scan->flags = path->flags;
 	return &scan->scan.plan;
 }
 

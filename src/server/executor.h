@@ -60,6 +60,7 @@ typedef struct LbtNodeKind
 		sizeof(state) \
 	}
 
+/* The path's flags are valid if the last input has these abilities, too. */
 extern Plan *lbt_node_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 						   List *clauses, List *plans);
 extern Node *lbt_node_state(CustomScan *plan);
@@ -71,7 +72,11 @@ extern void lbt_explain_tally(const char *of_what, const LbtTally *tally,
 /* The plan being executed, the innermost query's; NULL if not known. */
 extern PlanState *lbt_executor_plan(void);
 
-/* Is it a cursor's query that is being planned?  True if not known. */
+/*
+ * May a cursor go backwards through the plan that is being made?  Not if it is
+ * NO SCROLL; nor does one of a plan that workers may run, which is a portal of
+ * the protocol.  True if not known.
+ */
 extern bool lbt_planner_for_cursor(const PlannerInfo *root);
 
 /* Call in _PG_init, when all of them are set. */

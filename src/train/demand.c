@@ -64,9 +64,8 @@
 /* How often the log tells of a missing slot: normal with many databases. */
 #define TELL_US (60 * 60 * UINT64CONST(1000000))
 
-/* The first pause after a failed training, doubled with each; the longest. */
+/* The first pause after a failed training, doubled with each. */
 #define PAUSE_MS 1000
-#define PAUSE_MAX_MS (60 * 60 * 1000)
 
 #define REPORT_INTERVAL_US 10000
 
@@ -77,12 +76,11 @@ static TimestampTz last_report = 0;
 static void
 set_pause(LbtEntry *entry)
 {
-	int			pause = Min(PAUSE_MS << Min(entry->failures, 16), PAUSE_MAX_MS);
+	int			pause = Min(PAUSE_MS << Min(entry->failures, 16), LBT_PAUSE_MAX_MS);
 
 	if (entry->failures < PG_UINT8_MAX)
 		entry->failures++;
-	entry->not_before = Max(entry->not_before,
-							TimestampTzPlusMilliseconds(GetCurrentTimestamp(), pause));
+	entry->not_before = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), pause);
 }
 
 void
@@ -237,7 +235,7 @@ find_place(Oid database, TimestampTz now)
 	{
 		LbtWorker  *w = &lbt_control->workers[i];
 
-		if (w->pid == 0 && w->until <= now)
+		if (w->pid == 0 && lbt_ms_until(w->until, now, WORKER_MS) == 0)
 			w->database = InvalidOid;
 		if (w->database == database)
 			return w;
@@ -272,7 +270,7 @@ start_worker(Oid database, bool wake)
 		else if (wake && place->pid != 0)
 			SetLatch(place->latch);
 		served = place->pid != 0 ||
-			place->until > TimestampTzPlusMilliseconds(now, WORKER_MS - COME_MS);
+			lbt_ms_until(place->until, now, WORKER_MS) > WORKER_MS - COME_MS;
 	}
 	LWLockRelease(&lbt_control->workers_lock);
 
@@ -320,12 +318,12 @@ lbt_worker_leave(void)
 static int64
 due_in(const LbtEntry *entry)
 {
+	TimestampTz now = GetCurrentTimestamp();
 	int			rest = Max(entry->rest_ms, lbt_naptime);
+	int64		pause = lbt_ms_until(entry->not_before, now, LBT_PAUSE_MAX_MS);
+	TimestampTz rested = TimestampTzPlusMilliseconds(entry->attempted_at, rest);
 
-	return TimestampDifferenceMilliseconds(GetCurrentTimestamp(),
-										   Max(entry->not_before,
-											   TimestampTzPlusMilliseconds(entry->attempted_at,
-																		   rest)));
+	return Max(pause, lbt_ms_until(rested, now, rest));
 }
 
 /*
@@ -364,7 +362,8 @@ report_to_policy(const LbtIndex *index, const uint64 *events)
 		entry->wanted = lbt_autotrain && entry->strikes < STRIKES_MAX &&
 			(entry->wanted || entry->since.splits + entry->since.deleted > 0);
 	}
-	else if (ready && lbt_autotrain && entry->not_before <= now &&
+	else if (ready && lbt_autotrain &&
+			 lbt_ms_until(entry->not_before, now, LBT_PAUSE_MAX_MS) == 0 &&
 			 wants_training(entry, index->serving.options.retrain_splits))
 		entry->wanted = true;
 	if (entry->wanted && lbt_autotrain)

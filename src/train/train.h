@@ -36,7 +36,8 @@ extern void lbt_train_on_use(Relation rel, LbtIndex *index);
 static inline bool
 lbt_may_ask(const LbtIndex *index)
 {
-	return likely(index->again_at == 0) || GetCurrentStatementStartTimestamp() >= index->again_at;
+	return likely(index->again_at == 0) ||
+		lbt_ms_until(index->again_at, GetCurrentStatementStartTimestamp(), LBT_PAUSE_MAX_MS) == 0;
 }
 
 /*

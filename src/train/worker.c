@@ -133,7 +133,7 @@ serve(const LbtFile *file, Oid oid)
 static bool
 is_over(TimestampTz since, int ms)
 {
-	return TimestampDifferenceExceeds(since, GetCurrentTimestamp(), ms);
+	return lbt_is_over(since, GetCurrentTimestamp(), ms);
 }
 
 /*

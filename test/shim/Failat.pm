@@ -41,7 +41,7 @@ sub declare_shim
 		'failat_malloc(n int, repeat boolean DEFAULT false, anywhere boolean DEFAULT false)' => 'void',
 		'failat_rule(kind cstring, part cstring, first int8, last int8, error int, everybody boolean DEFAULT true, times int8 DEFAULT 0)' => 'boolean',
 		'failat_calls()' => 'int8', 'failat_failed()' => 'int8', 'failat_hits()' => 'int8', 'failat_off()' => 'void',
-		'failat_tell(boolean)' => 'void', 'failat_preloaded()' => 'boolean');
+		'failat_tell(boolean)' => 'void', 'failat_clock(int8)' => 'void', 'failat_preloaded()' => 'boolean');
 	$node->safe_psql($database // 'postgres',
 		join('', map { "CREATE FUNCTION $_ RETURNS $functions{$_} LANGUAGE C STRICT AS '$shim';\n" } sort keys %functions));
 	is($node->safe_psql($database // 'postgres', 'SELECT failat_preloaded()'), 't', 'the shim is in place');

@@ -16,6 +16,8 @@
  *   too.  A rule names a kind of call, a part of a file's name, a range of blocks, and what happens; it is valid for
  *   one process or for all.
  *
+ * And the time of day may be another one, for all processes.
+ *
  * Nothing here allocates or takes a lock after start; without an armed fault each call costs a test or two.  The
  * server's symbols must be functions, bound when called first: the same object is loaded into the shell and pg_ctl.
  */
@@ -29,6 +31,7 @@
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <unistd.h>
 #include <unwind.h>
@@ -78,6 +81,7 @@ typedef struct Shared
 	Rule		rules[MAX_RULES];
 	volatile int64 calls;		/* counted by the process that armed a countdown last */
 	volatile int64 failed;
+	volatile int64 clock;		/* seconds that the time of day is ahead */
 } Shared;
 
 static Shared *shared = NULL;
@@ -492,6 +496,17 @@ ftruncate(int fd, off_t length)
 	return next_ftruncate(fd, length);
 }
 
+int
+gettimeofday(struct timeval *restrict now, void *restrict zone)
+{
+	NEXT(gettimeofday);
+	int			result = next_gettimeofday(now, zone);
+
+	if (shared != NULL)
+		now->tv_sec += shared->clock;
+	return result;
+}
+
 #define READ_WRITE(name, kind, buffer) \
 ssize_t \
 name(int fd, buffer data, size_t bytes) \
@@ -562,6 +577,7 @@ PG_FUNCTION_INFO_V1(failat_tell);
 PG_FUNCTION_INFO_V1(failat_rule);
 PG_FUNCTION_INFO_V1(failat_hits);
 PG_FUNCTION_INFO_V1(failat_off);
+PG_FUNCTION_INFO_V1(failat_clock);
 PG_FUNCTION_INFO_V1(failat_preloaded);
 
 /* (n int, repeat boolean, anywhere boolean) */
@@ -647,6 +663,14 @@ failat_off(PG_FUNCTION_ARGS)
 	shared->nrules = 0;
 	for (int i = 0; i < MAX_RULES; i++)
 		shared->rules[i].kind = shared->rules[i].hits = 0;
+	PG_RETURN_VOID();
+}
+
+/* (seconds int8): set the clock that far ahead, or back, of the machine's. */
+Datum
+failat_clock(PG_FUNCTION_ARGS)
+{
+	shared->clock = PG_GETARG_INT64(0);
 	PG_RETURN_VOID();
 }
 

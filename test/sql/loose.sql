@@ -139,6 +139,46 @@ FETCH BACKWARD 2 FROM c;
 FETCH LAST FROM c;
 COMMIT;
 
+-- Without SCROLL: a Sort on top lets it go back, as without loose scans.  NO SCROLL cursors, and queries that are none, need no Sort.
+SET cursor_tuple_fraction = 1;
+EXPLAIN (COSTS OFF) DECLARE c CURSOR FOR SELECT DISTINCT a FROM l ORDER BY a;
+EXPLAIN (COSTS OFF) DECLARE c NO SCROLL CURSOR FOR SELECT DISTINCT a FROM l ORDER BY a;
+BEGIN;
+DECLARE c CURSOR FOR SELECT DISTINCT a FROM l ORDER BY a;
+FETCH 3 FROM c;
+FETCH BACKWARD 1 FROM c;
+DECLARE d CURSOR FOR SELECT * FROM (SELECT a, min(b) FROM l GROUP BY a ORDER BY a DESC LIMIT 4) q;
+FETCH LAST FROM d;
+FETCH PRIOR FROM d;
+FETCH ABSOLUTE -4 FROM d;
+COMMIT;
+
+-- PL/pgSQL's cursors, and its loops, which keep the node
+CREATE FUNCTION to_and_fro() RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    c CURSOR FOR SELECT DISTINCT a FROM l ORDER BY a;
+    d SCROLL CURSOR (least int) FOR SELECT DISTINCT a FROM l WHERE a > least ORDER BY a DESC;
+    e refcursor;
+    found int[] := '{}';
+    x int;
+BEGIN
+    OPEN c;
+    MOVE FORWARD 5 FROM c;
+    FETCH PRIOR FROM c INTO x; found := found || x;
+    MOVE BACKWARD 2 FROM c;
+    FETCH RELATIVE 0 FROM c INTO x; found := found || x;
+    OPEN d(4);
+    FETCH LAST FROM d INTO x; found := found || x;
+    FETCH PRIOR FROM d INTO x; found := found || x;
+    OPEN e FOR EXECUTE 'SELECT DISTINCT a FROM l WHERE a < $1 ORDER BY a' USING 5;
+    FETCH LAST FROM e INTO x; found := found || x;
+    FETCH FIRST FROM e INTO x; found := found || x;
+    FOR x IN SELECT DISTINCT a FROM l WHERE a > 6 ORDER BY a LOOP found := found || x; END LOOP;
+    RETURN found;
+END $$;
+SELECT to_and_fro();
+RESET cursor_tuple_fraction;
+
 -- Many more groups than the planner thinks: the other plan gives the rest, and no group twice.
 CREATE TABLE many (a int, b int, s text COLLATE "C", t int);
 INSERT INTO many SELECT nullif(mix(i) % 5000, 3), i % 7, 'value ' || mix(i + 1) % 4000, mix(i + 2) % 3000 FROM generate_series(1, 40000) i;

@@ -128,14 +128,59 @@ FETCH BACKWARD 2 FROM d;
 MOVE FORWARD ALL FROM d;
 COMMIT;
 
--- Cursors are left to the server: WHERE CURRENT OF, and backwards without SCROLL
+-- Without SCROLL: WHERE CURRENT OF, and backwards, as far as the server's own plan can.  Is the row that was updated, and each
+-- one's place, the cursor's?
+CREATE FUNCTION skips(statement text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    plan text;
+BEGIN
+    EXECUTE 'EXPLAIN (FORMAT JSON) ' || statement INTO plan;
+    RETURN plan ~ 'Learned Skip Scan';
+END $$;
+CREATE FUNCTION walk_skip(query text, moves int[]) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    c refcursor := 'c';
+    there int[] := '{}';
+    here int;
+    changed int;
+    place int;
+    result text := '';
+BEGIN
+    IF current_setting('server_version_num')::int >= 180000 THEN
+        RETURN 'right';
+    ELSIF NOT skips('DECLARE c CURSOR FOR ' || query) THEN
+        RETURN 'WRONG plan';
+    END IF;
+    EXECUTE 'DECLARE c CURSOR FOR ' || query;
+    LOOP FETCH c INTO here; EXIT WHEN NOT FOUND; there := there || here; END LOOP;
+    FOR i IN 1 .. cardinality(moves) LOOP
+        place := 1 + moves[i] % (cardinality(there) - 1);
+        EXECUTE format('MOVE ABSOLUTE %s FROM c', place + 1);
+        FETCH PRIOR FROM c INTO here;
+        UPDATE l SET g = 'changed' WHERE CURRENT OF c RETURNING l.c INTO changed;
+        IF here IS DISTINCT FROM there[place] OR changed IS DISTINCT FROM here THEN
+            result := result || format('WRONG at %s: %s, changed %s; ', place, here, changed);
+        END IF;
+    END LOOP;
+    CLOSE c;
+    RETURN coalesce(nullif(result, ''), 'right');
+END $$;
 BEGIN;
-DECLARE c CURSOR FOR SELECT * FROM l WHERE b = 7;
-MOVE 2 FROM c;
-MOVE BACKWARD 1 FROM c;
-UPDATE l SET g = 'group 9' WHERE CURRENT OF c;
-SELECT count(*) FROM l WHERE b = 7 AND g = 'group 9';
+SET LOCAL enable_bitmapscan = off;
+SELECT q, walk_skip(q, '{2,9,4,60,61,59,3,30}') FROM unnest(ARRAY['SELECT c FROM l WHERE b = 7', 'SELECT c FROM l WHERE s = ''value 7''',
+    'SELECT c FROM l WHERE n = 12.25', 'SELECT c FROM l WHERE a > 1 AND b = 7', 'SELECT c FROM (SELECT c FROM l WHERE b = 9 OFFSET 1) q']) q;
 ROLLBACK;
+BEGIN;
+SET LOCAL enable_bitmapscan = off;
+DECLARE c CURSOR FOR SELECT c FROM l WHERE b = 7;
+MOVE 2 FROM c;
+MOVE BACKWARD ALL FROM c;
+MOVE FORWARD ALL FROM c;
+UPDATE l SET g = 'none' WHERE CURRENT OF c;
+ROLLBACK;
+
+-- In an order: left to the server, as a Sort hides where a row is
+SELECT skips('DECLARE c CURSOR FOR SELECT c FROM l WHERE b = 7 ORDER BY c');
 
 -- A function that the planner calls, and in which a statement fails while it is planned
 CREATE FUNCTION fails() RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$

@@ -1,5 +1,6 @@
 # Errors while an index is trained for the first time, or while leaves are read ahead: what passes is tried again later and
-# by itself, what is damaged is not; and no statement fails for a block that it does not need (by the shim in test/shim).
+# by itself, what is damaged is not; a clock that is set back delays nothing; and no statement fails for a block that it
+# does not need (by the shim in test/shim).
 use strict;
 use warnings;
 
@@ -255,6 +256,58 @@ is(outcome($node, lookup('damaged')), '1', 'a damaged index: what is in order is
 isnt($node->psql('postgres', "SELECT learnedbtree_train('damaged_k')"), 0, 'a damaged index: learnedbtree_train() says so');
 $node->safe_psql('postgres', 'REINDEX INDEX damaged_k');
 comes_by_itself($node, 'damaged', 'rebuilt');
+
+# ---- a clock that is set back ----
+
+# By a day: what was to wait for a moment does not wait for a day.  One index was trained a moment ago, another one's training
+# has just failed, and a worker is there; in a second database one was asked for and could not come.
+my $day = 24 * 60 * 60;
+$node->safe_psql('postgres', "CREATE DATABASE closed; SELECT fill(t, 2500) FROM unnest('{recent,failing,another}'::text[]) t");
+$node->safe_psql('closed', 'CREATE EXTENSION learnedbtree; CREATE TABLE t (k int); '
+	  . 'INSERT INTO t SELECT 10 * g FROM generate_series(1, 20000) g; CREATE INDEX t_k ON t (k)');
+my @level1 = blocks_on_level('failing_k', 1);
+cold($node);
+sub split_leaves { my ($table, $key) = @_; return "SET learnedbtree.retrain_splits = 1; INSERT INTO $table SELECT $key FROM generate_series(1, 3000) g;"; }
+sub is_trained_anew
+{
+	my ($database, $index, $before, $what) = @_;
+	my $began = time;
+	my $after = $before;
+	while ($after eq $before && time - $began < $patience)
+	{
+		sleep(0.2);
+		$after = $node->safe_psql($database, "SELECT trained_at FROM learnedbtree_model('$index')");
+	}
+	isnt($after, $before, sprintf('%s (%.1f s)', $what, time - $began));
+	return;
+}
+my $guest = $node->background_psql('closed');
+my $asked = split_leaves('t', 'g');
+$guest->query_safe("SELECT learnedbtree_train('t_k')");
+my $trained_there = $guest->query_safe("SELECT trained_at FROM learnedbtree_model('t_k')");
+$node->safe_psql('postgres', 'ALTER DATABASE closed ALLOW_CONNECTIONS off');
+$log = log_size($node);
+$guest->query_safe($asked);
+ok($node->wait_for_log(qr/FATAL: .*"closed" is not currently accepting connections/, $log), 'a worker is refused');
+$node->safe_psql('postgres', read_rule('failing_k', $level1[-3], $level1[-3], $EIO));
+outcome($node, lookup('failing'));
+cmp_ok(hits(off($node)), '>', 0, 'a training has failed');
+$node->safe_psql('postgres', 'SELECT learnedbtree_train($$recent_k$$)');
+my $trained = $node->safe_psql('postgres', 'SELECT trained_at FROM learnedbtree_model($$recent_k$$)');
+my $workers = q{FROM pg_stat_activity WHERE backend_type = 'learnedbtree worker'};
+outcome($node, lookup('another'));
+$node->safe_psql('postgres', split_leaves('another', '10000 + g, $$x$$') . "DO \$\$ BEGIN FOR i IN 1 .. 500 LOOP "
+	  . "EXIT WHEN EXISTS (SELECT $workers); PERFORM pg_stat_clear_snapshot(), pg_sleep(0.02); END LOOP; END \$\$; SELECT failat_clock(-$day)");
+ok($node->poll_query_until('postgres', "SELECT NOT EXISTS (SELECT $workers)"), 'set back while a worker is there: it ends');
+comes_by_itself($node, 'failing', 'set back after a failed training');
+$node->safe_psql('postgres', split_leaves('recent', '10000 + g, $$x$$'));
+is_trained_anew('postgres', 'recent_k', $trained, 'set back after a training');
+$node->safe_psql('postgres', 'ALTER DATABASE closed ALLOW_CONNECTIONS on');
+$guest->query_safe($asked);
+is_trained_anew('closed', 't_k', $trained_there, 'set back while a worker is expected');
+$guest->quit;
+wait_until($node, "SELECT NOT EXISTS (SELECT $workers)");
+$node->safe_psql('postgres', 'SELECT failat_clock(0)');
 
 # ---- leaves that are read ahead ----
 

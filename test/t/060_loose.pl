@@ -10,6 +10,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 use Draw;
+use IO::Socket::UNIX;
 use LearnedBtree;
 use Loose;
 use Oracle;
@@ -293,6 +294,53 @@ foreach my $case ([ 'SELECT DISTINCT v FROM guarded', '' ], [ 'SELECT v, min(w) 
 	$refused ? like($err, qr/$refused/, "$query: refused without the column's right") : is($err, '', "$query: taken with the column's right");
 }
 
+# ---- portals of the protocol ----
+
+# Rows of a named portal, some at a time, while others are updated WHERE CURRENT OF it; skip scans are up to 17.
+{
+	my $session = IO::Socket::UNIX->new(Peer => $node->host . '/.s.PGSQL.' . $node->port) or die "no connection: $!";
+	my $user = getpwuid($<);
+	my $sent = sub { my ($type, $body) = @_; return $type . pack('N', length($body) + 4) . $body; };
+	# Send this, and give back the rows' first columns and errors up to a message of this type.
+	my $answer = sub {
+		my ($message, $last) = @_;
+		my ($type, @rows) = ('');
+		print $session $message;
+		$session->flush;
+		while ($type ne $last)
+		{
+			read($session, my $head, 5) == 5 or die 'the session has ended';
+			($type, my $length) = unpack('aN', $head);
+			my $body = '';
+			read($session, $body, $length - 4) if $length > 4;
+			push @rows, unpack('x2 N/a', $body) if $type eq 'D';
+			push @rows, $body =~ s/\0/ /gr if $type eq 'E';
+			last if $type eq 'E' && $last ne 'Z';
+		}
+		return "@rows";
+	};
+	my $query = sub { return $answer->($sent->('Q', "$_[0]\0"), 'Z'); };
+	$answer->($sent->('', pack('N', 3 << 16) . "user\0$user\0database\0postgres\0\0"), 'Z');
+	$query->('SET enable_bitmapscan = off; SET max_parallel_workers_per_gather = 0');
+	foreach my $columns ('w, v, t', 'w, v')
+	{
+		my $select = "SELECT $columns FROM long WHERE w BETWEEN 5000 AND 5030";
+		$query->('BEGIN');
+		like($query->("EXPLAIN $select"), qr/Learned Skip Scan/, "$columns: a skip scan") if $node->pg_version < 18;
+		$answer->($sent->('P', "\0$select\0" . pack('n', 0)) . $sent->('B', "portal\0\0" . pack('nnn', 0, 0, 0)) . $sent->('H', ''), '2');
+		my (@found, @updated);
+		foreach my $count (1, 7, 1, 12)
+		{
+			push @found, (split / /, $answer->($sent->('E', "portal\0" . pack('N', $count)) . $sent->('H', ''), 's'))[-1];
+			push @updated, $query->('UPDATE long SET p = p WHERE CURRENT OF portal RETURNING w');
+		}
+		is("@updated", "@found", "$columns: the row that the portal has returned last is updated");
+		like($query->('FETCH BACKWARD 1 FROM portal'), qr/can only scan forward/, "$columns: it goes forward only");
+		$query->('ROLLBACK');
+	}
+	close $session;
+}
+
 # ---- errors in the middle ----
 
 my ($rc, $out, $err) = $node->psql('postgres', <<'SQL', on_error_stop => 0);
@@ -319,7 +367,7 @@ SKIP:
 SET enable_hashagg = off;
 SET enable_sort = off;
 BEGIN;
-DECLARE c CURSOR FOR SELECT DISTINCT ON (a) a, p FROM many ORDER BY a, b;
+DECLARE c NO SCROLL CURSOR FOR SELECT DISTINCT ON (a) a, p FROM many ORDER BY a, b;
 MOVE 30000 FROM c;
 SELECT bool_and(relblocknumber > pg_relation_size('many') / current_setting('block_size')::int / 2) FROM pg_buffercache
  WHERE relfilenode = pg_relation_filenode('many') AND relforknumber = 0 AND pinning_backends > 0;
