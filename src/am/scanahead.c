@@ -265,7 +265,8 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 		}
 		at = 0;
 		if (lbt_enable_prefetch && !have_stream(ahead, forward) &&
-			!lbt_tally_wasted(&so->leaves_ahead) && will_miss_leaves(scan, so, batch) && lbt_same_model(index, batch->target[0].generation))
+			!lbt_tally_wasted(&so->leaves_ahead) && will_miss_leaves(scan, so, batch) &&
+			lbt_same_model(index, batch->target[0].generation))
 		{
 			lbt_probe_go(so, &walk->probe, number);
 			begin_leaves(scan, so, walk, -1, forward);

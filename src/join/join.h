@@ -18,7 +18,6 @@
 
 #include "postgres.h"
 
-#include "key/keyspec.h"
 #include "server/executor.h"
 
 /*
@@ -27,7 +26,7 @@
  * join uses.  Its custom_exprs hold, for each index, the keys of the bound at
  * which a scan begins: equalities of leading columns, and maybe a bound of the
  * next column.  A key is a column, a constant, or a parameter from further
- * out, as it stands or relabelled: so nothing fails that is evaluated early.
+ * out, as it stands or relabelled: nothing fails that is evaluated early.
  */
 typedef enum LbtLookaheadFact
 {
@@ -42,13 +41,6 @@ typedef enum LbtLookaheadFact
 
 /* place.c: in _PG_init. */
 extern void lbt_join_init(void);
-
-/*
- * A key without relabellings, and without casts by which its type and the
- * column's have one order (int4 to int8).  Sets *type, what the key is compared
- * as, where there was a cast.
- */
-extern Node *lbt_plain_key(Node *key, const LbtKeyColumn *column, Oid *type);
 
 /* writes.c: does it write enough rows for a node to be worth its set-up? */
 extern bool lbt_write_is_large(const ModifyTable *modify);

@@ -84,7 +84,7 @@ outer_row(Lookahead *node)
 
 /* ---- batches ---- */
 
-/* Begin a batch of up to so many rows: as many as fit into half of work_mem. */
+/* Begin a batch of at most size rows, within half of work_mem. */
 static void
 begin_batch(Lookahead *node, LbtRowBatch *rows, int size)
 {

@@ -235,32 +235,6 @@ find_lookup(const Plan *inner, Lookup *lookup)
 	return false;
 }
 
-Node *
-lbt_plain_key(Node *key, const LbtKeyColumn *column, Oid *type)
-{
-	for (;;)
-	{
-		const FuncExpr *cast = (const FuncExpr *) key;
-		Oid			from;
-
-		if (IsA(key, RelabelType))
-		{
-			key = (Node *) ((RelabelType *) key)->arg;
-			continue;
-		}
-		if (!IsA(key, FuncExpr) || cast->funcid >= FirstNormalObjectId ||
-			(cast->funcformat != COERCE_EXPLICIT_CAST &&
-			 cast->funcformat != COERCE_IMPLICIT_CAST) ||
-			list_length(cast->args) != 1 || cast->funcresulttype != column->type)
-			return key;
-		from = getBaseType(exprType(linitial(cast->args)));
-		if (!lbt_keyspec_takes(column, from))
-			return key;
-		key = linitial(cast->args);
-		*type = from;
-	}
-}
-
 /* A loop whose inner side looks up rows of its outer side. */
 typedef struct Search
 {
@@ -333,7 +307,7 @@ find_key(Search *search, int column, int either, int or, int *strategy, Oid *typ
 								   strategy, &lefttype, type);
 		if (*strategy != either && *strategy != or)
 			continue;
-		key = lbt_plain_key(lsecond(condition->args), c, type);
+		key = lbt_key_as_it_stands(lsecond(condition->args), c, type);
 		key = lbt_keyspec_takes(c, *type) ? copy_key(search, key) : NULL;
 		if (key != NULL)
 			return key;

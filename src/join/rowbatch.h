@@ -108,7 +108,7 @@ extern void lbt_rowbatch_look(LbtInners *inners, LbtRowBatch *rows);
 /* Ask for missing leaves, and for missing blocks of the table. */
 extern void lbt_rowbatch_start(const LbtInners *inners, LbtRowBatch *rows);
 
-/* Pass on the next row, posting its prediction, with the leaf it needs read. */
+/* Read the leaf that the next row needs, post its prediction; return it. */
 extern TupleTableSlot *lbt_rowbatch_next(LbtInners *inners, LbtRowBatch *rows);
 
 /*

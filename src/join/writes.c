@@ -77,7 +77,7 @@ copy_column(const Write *write, AttrNumber column, const LbtKeyColumn *c, Oid *t
 	if (write->insert != NULL)
 	{
 		entry = list_nth(write->insert->targetList, column - 1);
-		value = (const Var *) lbt_plain_key((Node *) entry->expr, c, type);
+		value = (const Var *) lbt_key_as_it_stands((Node *) entry->expr, c, type);
 		if (IsA(value, Const))
 			return copyObjectImpl(value);
 		return IsA(value, Var) && value->varno == INNER_VAR ?

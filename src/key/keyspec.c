@@ -8,15 +8,12 @@
 
 #include "access/transam.h"
 #include "access/tupmacs.h"
-#include "catalog/pg_language.h"
-#include "catalog/pg_proc.h"
 #include "nodes/nodeFuncs.h"
 #include "server/compat.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
-#include "utils/typcache.h"
 
 static const struct
 {
@@ -268,132 +265,28 @@ lbt_keyspec_datum(const LbtKeyColumn *column, const LbtKeyValue *value)
 	return Float8GetDatum(lbt_unorder_float(ordered));
 }
 
-/* ---- keys that are computed ---- */
-
-/* Is any function that compares values of this type not the server's? */
-static bool
-is_compared_by_others(Oid type)
+Node *
+lbt_key_as_it_stands(Node *key, const LbtKeyColumn *column, Oid *type)
 {
-	const TypeCacheEntry *entry = lookup_type_cache(type, TYPECACHE_EQ_OPR | TYPECACHE_CMP_PROC |
-													TYPECACHE_HASH_PROC);
-
-	return entry->eq_opr >= FirstNormalObjectId || entry->cmp_proc >= FirstNormalObjectId ||
-		entry->hash_proc >= FirstNormalObjectId;
-}
-
-/*
- * May other functions than those that it names be called for a node of this
- * type?  What compares arrays, rows or ranges calls the functions of what they
- * contain.  XML and queries of text search raise notices.
- */
-static bool
-is_type_unfit(Oid type)
-{
-	Oid			element;
-	char		kind;
-
-	type = getBaseType(type);
-	element = get_element_type(type);
-	if (OidIsValid(element))
-		type = getBaseType(element);
-	if (type == XMLOID || type == TSQUERYOID || type == RECORDOID)
-		return true;
-	if (OidIsValid(element) && is_compared_by_others(type))
-		return true;
-	if (type < FirstNormalObjectId)
-		return false;
-	kind = get_typtype(type);
-	return kind == TYPTYPE_COMPOSITE || kind == TYPTYPE_RANGE || kind == TYPTYPE_MULTIRANGE;
-}
-
-/* A node that calls the functions that it names, and nothing else. */
-static bool
-is_kind_fit(const Node *node)
-{
-	switch (nodeTag(node))
+	for (;;)
 	{
-		case T_List:
-		case T_CaseWhen:
-			return true;
-		case T_SubscriptingRef:
-			if (((const SubscriptingRef *) node)->refcontainertype >= FirstNormalObjectId)
-				return false;
-			break;
-		case T_ArrayCoerceExpr:
-		case T_ArrayExpr:
-		case T_BoolExpr:
-		case T_BooleanTest:
-		case T_CaseExpr:
-		case T_CaseTestExpr:
-		case T_CoalesceExpr:
-		case T_CoerceViaIO:
-		case T_CollateExpr:
-		case T_Const:
-		case T_DistinctExpr:
-		case T_FuncExpr:
-		case T_MinMaxExpr:
-		case T_NullIfExpr:
-		case T_NullTest:
-		case T_OpExpr:
-		case T_Param:
-		case T_RelabelType:
-		case T_SQLValueFunction:
-		case T_ScalarArrayOpExpr:
-		case T_Var:
-			break;
-		default:
-			return false;
+		const FuncExpr *cast = (const FuncExpr *) key;
+		Oid			from;
+
+		if (IsA(key, RelabelType))
+		{
+			key = (Node *) ((RelabelType *) key)->arg;
+			continue;
+		}
+		if (!IsA(key, FuncExpr) || cast->funcid >= FirstNormalObjectId ||
+			(cast->funcformat != COERCE_EXPLICIT_CAST &&
+			 cast->funcformat != COERCE_IMPLICIT_CAST) ||
+			list_length(cast->args) != 1 || cast->funcresulttype != column->type)
+			return key;
+		from = getBaseType(exprType(linitial(cast->args)));
+		if (!lbt_keyspec_takes(column, from))
+			return key;
+		key = linitial(cast->args);
+		*type = from;
 	}
-	return !is_type_unfit(exprType(node));
-}
-
-/*
- * Is it unsafe to call a function more often than without us, and to drop its
- * errors?  The server's own immutable ones are safe if they are written in C
- * and cheap: they keep nothing, and raise no notices.  Text search's are dear.
- */
-static bool
-is_unfit(Oid function, void *functions)
-{
-	HeapTuple	row;
-	bool		fit;
-
-	++*(int *) functions;
-	if (function >= FirstNormalObjectId)
-		return true;
-	row = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	if (!HeapTupleIsValid(row))
-		return true;
-	fit = ((Form_pg_proc) GETSTRUCT(row))->provolatile == PROVOLATILE_IMMUTABLE &&
-		((Form_pg_proc) GETSTRUCT(row))->prolang == INTERNALlanguageId &&
-		((Form_pg_proc) GETSTRUCT(row))->procost <= 1;
-	ReleaseSysCache(row);
-	return !fit;
-}
-
-bool
-lbt_key_fits(Node *node, int *functions)
-{
-	return is_kind_fit(node) && !check_functions_in_node(node, is_unfit, functions) &&
-		*functions <= LBT_MAX_KEY_FUNCTIONS;
-}
-
-static bool
-is_foreign(Oid function, void *context)
-{
-	return function >= FirstNormalObjectId;
-}
-
-static bool
-calls_others(Node *node, void *context)
-{
-	return node != NULL &&
-		(!is_kind_fit(node) || check_functions_in_node(node, is_foreign, context) ||
-		 expression_tree_walker(node, calls_others, context));
-}
-
-bool
-lbt_key_folds(Node *node)
-{
-	return !calls_others(node, NULL);
 }

@@ -181,25 +181,10 @@ lbt_ordered(const LbtKeyColumn *column, Datum value)
 }
 
 /*
- * May a key be computed twice, and errors the first time be dropped, where it
- * contains this node?  Look at its arguments on their own.  Functions are
- * counted, as they must be few in all.
+ * What a key is made of, without relabellings, and without casts by which its
+ * type and the column's have one order (int4 to int8).  Sets *type, what the
+ * key is compared as, where there was a cast.
  */
-#define LBT_MAX_KEY_FUNCTIONS 4
-
-/* Computing keys may take a MB of this context: then do without the others. */
-static inline bool
-lbt_keys_are_dear(MemoryContext context)
-{
-	return MemoryContextMemAllocated(context, false) > (Size) 1024 * 1024;
-}
-
-extern bool lbt_key_fits(Node *node, int *functions);
-
-/*
- * The planner computes what is constant of an expression.  Does that call none
- * but the server's functions, whole expression and not only this node?
- */
-extern bool lbt_key_folds(Node *node);
+extern Node *lbt_key_as_it_stands(Node *key, const LbtKeyColumn *column, Oid *type);
 
 #endif							/* LBT_KEYSPEC_H */

@@ -34,7 +34,6 @@ int			lbt_naptime = 50;
 int			lbt_retrain_splits = -1;
 int			lbt_max_error = LBT_MAX_ERROR_DEFAULT;
 int			lbt_max_model_memory = 256 * 1024;
-int			lbt_debug_lookup_delay = 0;
 
 static const LbtNames *btree_names = NULL;	/* lbt_btree_indexes_list */
 
@@ -186,10 +185,6 @@ lbt_settings_define(void (*serving_changed) (void), void (*serving_planned) (voi
 		   "Scrambled: most predictions fail, and answers have to be right nevertheless.",
 		   &lbt_debug_sort_keys, LBT_SORT_KEYS_TRUE, sort_keys_words, PGC_SUSET,
 		   GUC_NOT_IN_SAMPLE, NULL, NULL);
-	DEFINE_INT("debug_lookup_delay", &lbt_debug_lookup_delay, 0, 1000000, PGC_SUSET,
-			   GUC_NOT_IN_SAMPLE, NULL,
-			   "For tests: microseconds that a row is taken to cost more when a nested loop looks ahead for it.",
-			   "Then looking ahead is found not to pay.");
 	MarkGUCPrefixReserved("learnedbtree");
 }
 

@@ -36,7 +36,6 @@ extern int	lbt_naptime;		/* milliseconds */
 extern int	lbt_retrain_splits; /* -1: a share of the leaves */
 extern int	lbt_max_error;		/* leaves */
 extern int	lbt_max_model_memory;	/* kB */
-extern int	lbt_debug_lookup_delay; /* microseconds */
 
 #define LBT_MIN_LEAVES_DEFAULT 16
 #define LBT_MAX_ERROR_DEFAULT 4

@@ -13,8 +13,8 @@
  *
  * The distance grows while blocks are found missing, up to
  * effective_io_concurrency (of the tablespace), so that a stream that ends
- * early has had few read that nobody wanted.  A stream ends itself when it is of
- * no use: when many blocks in a row were in shared buffers anyway, none of
+ * early has had few read that nobody wanted.  A stream ends itself when it is
+ * of no use: when many blocks in a row were in shared buffers anyway, none of
  * those that its caller reaches has been named, or fewer than half of those
  * that were asked for have been used (LbtTally).
  *

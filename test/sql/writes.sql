@@ -205,7 +205,7 @@ SELECT wr_compare('INSERT INTO wr (p, u, n) SELECT p, u, n FROM wr_source WHERE 
 
 -- UPDATE and DELETE.
 SELECT wr_compare('UPDATE wr SET n = n + 1');
-SELECT wr_compare('UPDATE wr SET n = -n, s = s || ''!'', u = md5(u::text)::uuid WHERE n % 3 = 0 RETURNING *');
+SELECT wr_compare('UPDATE wr SET n = -n, s = s || ''!'', u = md5(u::text)::uuid WHERE id BETWEEN 200 AND 900 RETURNING *');
 SELECT wr_compare('UPDATE wr SET s = ''?'' || s WHERE id < 500');
 SELECT wr_compare('UPDATE wr SET id = id + 1 WHERE id > 500');
 SELECT wr_compare('UPDATE wr SET v = v + 1');
@@ -225,7 +225,7 @@ SELECT wr_compare('MERGE INTO wr USING wr_source s ON s.u = wr.u AND s.i < 300 W
 SELECT wr_compare('MERGE INTO wr USING wr_source s ON s.u = wr.u WHEN MATCHED THEN UPDATE SET n = s.n WHEN NOT MATCHED THEN DO NOTHING');
 SELECT wr_compare('MERGE INTO wr USING wr_source s ON s.u = wr.u WHEN NOT MATCHED THEN INSERT (u, n, id) VALUES (s.u, s.n, (SELECT count(*) FROM wr_log) + s.i + 2000000)');
 
--- Expressions and conditions: cheap ones, others, some that fail for a row that is not reached or not in the index.
+-- Indexes of expressions, or with conditions, are not looked into: nothing is computed early, not even what would fail.
 SELECT wr_compare('CREATE INDEX wr_a ON wr ((n * 2), upper(s)) WHERE v > 7 AND n % 2 = 0', 'CREATE INDEX wr_b ON wr ((upper(lower(upper(lower(upper(s)))))))', 'CREATE INDEX wr_c ON wr (n, wr_own(n))', 'CREATE INDEX wr_d ON wr (wr_own(n), n)',
                   'SELECT learnedbtree_train(i)::text FROM unnest(''{wr_a,wr_b,wr_c,wr_d}''::regclass[]) i', 'INSERT INTO wr (u, n, s, v) SELECT u, n, s, 7 + i % 3 FROM wr_source WHERE i % 10 <> 0');
 SELECT wr_compare('CREATE INDEX wr_a ON wr ((1000000 / (id - 2000300))) WHERE n > 0', 'INSERT INTO wr (u, n, id) SELECT u, n, 2000000 + i FROM wr_source WHERE i % 10 <> 0');
@@ -268,7 +268,7 @@ VACUUM ANALYZE wr_texts;
 CREATE TABLE wr_large AS SELECT repeat(md5(i::text), 9000) AS t FROM generate_series(1, 100) i;
 ANALYZE wr_large;
 SELECT learnedbtree_train('wr_md5');
-SELECT wr_predicted('INSERT INTO wr_texts SELECT * FROM wr_large') BETWEEN 1 AND 50 AS some;
+SELECT wr_predicted('INSERT INTO wr_texts SELECT * FROM wr_large') AS computed;
 DROP TABLE wr_texts, wr_large;
 
 -- WITH queries that change data.
@@ -450,6 +450,38 @@ SELECT count(*), min(p), max(p) FROM wr_first;
 RESET enable_hashjoin;
 RESET enable_mergejoin;
 RESET enable_bitmapscan;
+
+-- DDL in a trigger of the statement does what it does without us: an index of the target is dropped before the first row, and, while
+-- MERGE has only deleted rows, before one of these.
+CREATE TABLE wr_ddl (a int4 PRIMARY KEY, v int4);
+INSERT INTO wr_ddl SELECT i, i FROM generate_series(1, 2000) i;
+CREATE INDEX wr_ddl_v ON wr_ddl (v);
+ANALYZE wr_ddl;
+SELECT learnedbtree_train(i) FROM unnest('{wr_ddl_pkey,wr_ddl_v}'::regclass[]) i;
+CREATE FUNCTION wr_drops() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    DROP INDEX IF EXISTS wr_ddl_v;
+    RETURN CASE WHEN TG_LEVEL = 'ROW' THEN OLD END;
+END $$;
+CREATE TRIGGER wr_drops BEFORE INSERT OR UPDATE ON wr_ddl FOR EACH STATEMENT EXECUTE FUNCTION wr_drops();
+SELECT wr_nodes('INSERT INTO wr_ddl SELECT i, i FROM generate_series(3001, 3500) i'), wr_nodes('UPDATE wr_ddl SET v = -v');
+BEGIN;
+INSERT INTO wr_ddl SELECT i, i FROM generate_series(3001, 3500) i;
+SELECT count(*) FROM wr_ddl;
+ROLLBACK;
+BEGIN;
+UPDATE wr_ddl SET v = -v;
+SELECT to_regclass('wr_ddl_v'), sum(v) FROM wr_ddl;
+ROLLBACK;
+DROP TRIGGER wr_drops ON wr_ddl;
+CREATE TRIGGER wr_drops BEFORE DELETE ON wr_ddl FOR EACH ROW EXECUTE FUNCTION wr_drops();
+BEGIN;
+MERGE INTO wr_ddl USING (SELECT i, 2 * i AS v FROM generate_series(1901, 2100) i) s ON wr_ddl.a = s.i
+  WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (s.i, s.v);
+SELECT to_regclass('wr_ddl_v'), count(*), max(a) FROM wr_ddl;
+ROLLBACK;
+DROP TABLE wr_ddl;
+DROP FUNCTION wr_drops();
 
 -- What a statement that has failed, or one within another, knew of its foreign keys is not used for later lookups: neither where
 -- their columns are gone, nor where combo command IDs of other rows are its command's number.

@@ -1,0 +1,93 @@
+# Blocks that are asked for ahead are those that are read: cold, each query with nested loops or writes that look ahead reads and
+# asks for no more blocks than with plain btree indexes, counting what was asked for and not used.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use LearnedBtree;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Serving;
+use Test::More;
+
+my $node = PostgreSQL::Test::Cluster->new('blocks_used');
+$node->init;
+configure_loops($node);
+$node->append_conf('postgresql.conf', <<'CONF');
+shared_buffers = 64MB
+effective_io_concurrency = 64
+learnedbtree.autotrain = off
+CONF
+$node->start;
+$node->safe_psql('postgres', <<'SQL');
+CREATE EXTENSION learnedbtree;
+CREATE TABLE series AS SELECT i AS id, timestamp '2026-01-01' + (i % 40) * interval '1 hour' AS since FROM generate_series(1, 200) i;
+CREATE TABLE reading AS SELECT s AS id, timestamp '2026-01-01' + m * interval '2 minutes' AS at, m % 97 AS val, repeat('r', 60) AS pad
+  FROM generate_series(1, 200) s, generate_series(1, 1500) m ORDER BY m, s;
+CREATE INDEX reading_i ON reading (id, at);
+CREATE TABLE item (id uuid NOT NULL, v int, pad text);
+INSERT INTO item SELECT md5(i::text)::uuid, i, repeat('x', 80) FROM generate_series(1, 150000) i;
+CREATE UNIQUE INDEX item_i ON item (id);
+CREATE TABLE absent AS SELECT md5((-i)::text)::uuid AS id FROM generate_series(1, 2000) i;
+CREATE TABLE mixed AS SELECT md5((i * 75 * (CASE WHEN i % 3 = 0 THEN 1 ELSE -1 END))::text)::uuid AS id FROM generate_series(1, 2000) i;
+VACUUM (FREEZE, ANALYZE) series, reading, item, absent, mixed;
+SQL
+
+# Run it cold; returns the answer, how many blocks it has read, and how many others it has asked for.
+sub cold
+{
+	my ($indexes, $query) = @_;
+	$node->restart;
+	$node->safe_psql('postgres', "SELECT learnedbtree_train(i) FROM unnest('{reading_i,item_i}'::regclass[]) i; SELECT learnedbtree_stat_reset()");
+	my $out = $node->safe_psql('postgres', <<"SQL");
+SET learnedbtree.btree_indexes = $indexes;
+CREATE FUNCTION pg_temp.run() RETURNS TABLE (answer text, blocks bigint) LANGUAGE plpgsql AS \$\$
+DECLARE
+    plan json;
+BEGIN
+    EXECUTE 'EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) ' || \$q\$$query\$q\$ INTO plan;
+    RETURN QUERY SELECT plan->0->'Plan'->>'Actual Rows', (plan->0->'Plan'->>'Shared Read Blocks')::bigint;
+END \$\$;
+BEGIN;
+SELECT answer, blocks FROM pg_temp.run();
+ROLLBACK;
+SELECT 'ahead', coalesce(sum(prefetched + rows_prefetched), 0), coalesce(sum(prefetched_used + rows_prefetched_used), 0) FROM learnedbtree_stat;
+SQL
+	my ($answer, $blocks) = $out =~ /^([\d.]+)\|(\d+)$/m or die "no plan: $out";
+	my ($asked, $used) = $out =~ /^ahead\|(\d+)\|(\d+)$/m or die "no counts: $out";
+	return ($answer, $blocks, $asked, $asked - $used);
+}
+
+sub compare
+{
+	my ($name, $query, $asks) = @_;
+	my ($right, $plain) = cold('none', $query);
+	my ($answer, $blocks, $asked, $wasted) = cold('all', $query);
+	is($answer, $right, "$name: as many rows");
+	my $all = $blocks + $wasted;
+	cmp_ok($all, '<=', 1.02 * $plain + 2, "$name: no more blocks are read ($blocks read, $asked asked for, $wasted of them not used; btree $plain)");
+	cmp_ok($asked, '>=', $asks * $plain, "$name: and most are asked for ahead");
+	return;
+}
+
+# The newest row before a time: the scan begins inside the group.
+my $newest = 'SELECT r.val FROM series s, LATERAL (SELECT at, val FROM reading WHERE id = s.id AND at %s ORDER BY at %s LIMIT 1) r';
+compare('before a time', sprintf($newest, "< timestamp '2026-01-02 00:30'", 'DESC'), 0.5);
+compare('up to a time', sprintf($newest, "<= timestamp '2026-01-02 00:30'", 'DESC'), 0.5);
+compare('after a time', sprintf($newest, "> timestamp '2026-01-02 00:30'", 'ASC'), 0.5);
+compare("after an outer row's time", sprintf($newest, '>= s.since', 'ASC'), 0.5);
+compare('newest of all', 'SELECT r.val FROM series s, LATERAL (SELECT at, val FROM reading WHERE id = s.id ORDER BY at DESC LIMIT 1) r', 0.5);
+compare('ranges', "SELECT r.val FROM series s JOIN reading r ON r.id = s.id AND r.at >= s.since AND r.at < s.since + interval '20 minutes'", 0.3);
+# Keys that are not there: no row of the table is theirs.
+compare('absent keys, anti join', 'SELECT FROM absent a WHERE NOT EXISTS (SELECT FROM item WHERE item.id = a.id AND item.v > 0)', 0.5);
+compare('absent keys, left join', 'SELECT item.v FROM absent a LEFT JOIN item ON item.id = a.id', 0.5);
+compare('some keys, left join', 'SELECT item.v FROM mixed m LEFT JOIN item ON item.id = m.id', 0.5);
+compare('new keys, DO NOTHING', "INSERT INTO item SELECT id, 1, 'new' FROM absent ON CONFLICT DO NOTHING", 0.5);
+compare('some keys, DO NOTHING', "INSERT INTO item SELECT id, 1, 'new' FROM mixed ON CONFLICT DO NOTHING", 0.5);
+compare('some keys, DO UPDATE', "INSERT INTO item SELECT id, 1, 'new' FROM mixed ON CONFLICT (id) DO UPDATE SET v = 0", 0.5);
+compare('some keys, MERGE', "MERGE INTO item USING mixed m ON m.id = item.id WHEN NOT MATCHED THEN INSERT VALUES (m.id, 1, 'new')", 0.5);
+# What is asked for and never used is soon left alone: here LIMIT keeps the inner side from being read.
+compare('a lookup that does not come', 'SELECT s.v FROM mixed m LEFT JOIN LATERAL (SELECT v FROM item WHERE item.id = m.id LIMIT (length(m.id::text) < 5)::int) s ON true', 0);
+$node->stop;
+done_testing();
