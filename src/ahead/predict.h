@@ -169,7 +169,18 @@ lbt_post_prediction(LbtIndex *index, const LbtBatch *batch, int number)
 	index->mailbox.target = batch->target[number];
 	index->mailbox.code = batch->key[number].code;
 	index->mailbox.past = batch->key[number].past;
+	index->mailbox.number++;
 	index->mailbox.taken = false;
+}
+
+/*
+ * Has the prediction of this number, of lbt_post_prediction(), been taken?
+ * Yes, if another one has come since: then nobody knows.
+ */
+static inline bool
+lbt_prediction_taken(const LbtIndex *index, uint64 number)
+{
+	return index->mailbox.taken || index->mailbox.number != number;
 }
 
 extern void lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtKeyValue *values,

@@ -147,7 +147,7 @@ void
 lbt_newrows_end(LbtNewRows *new, LbtIndex *index, LbtNewBatch *batch)
 {
 	if (batch->leaves != NULL && batch->at > 0)
-		lbt_reads_judge(batch->leaves, batch->at - 1, index->mailbox.taken);
+		lbt_reads_judge(batch->leaves, batch->at - 1, lbt_prediction_taken(index, batch->number));
 	lbt_reads_end(&batch->leaves);
 	lbt_reads_end(&batch->rows);
 	lbt_count_tally(index, LBT_EV_PREFETCHED, &new->leaves, NULL);

@@ -25,6 +25,7 @@ typedef struct LbtNewBatch
 {
 	int			n;
 	int			at;				/* the next one to be needed */
+	uint64		number;			/* of the prediction posted last */
 	ItemPointerData tid[LBT_BATCH];
 	LbtReads   *leaves;			/* that are not at hand; or NULL */
 	LbtReads   *rows;			/* that a check looks for; or NULL */
@@ -75,10 +76,11 @@ lbt_newrows_post_prediction(LbtIndex *index, LbtNewBatch *batch)
 {
 	if (batch->leaves != NULL)
 	{
-		lbt_reads_judge(batch->leaves, batch->at - 1, index->mailbox.taken);
+		lbt_reads_judge(batch->leaves, batch->at - 1, lbt_prediction_taken(index, batch->number));
 		(void) lbt_reads_come(batch->leaves, batch->at);
 	}
 	lbt_post_prediction(index, &batch->batch, batch->at);
+	batch->number = index->mailbox.number;
 }
 
 /*

@@ -209,10 +209,11 @@ lbt_rowbatch_add(const LbtInners *inners, LbtRowBatch *rows, EState *estate, Tup
 static inline void
 judge_posted(LbtRowBatch *rows, const LbtInner *inner, LbtInnerBatch *of)
 {
-	bool		used = inner->index->mailbox.taken;
+	bool		used;
 
 	if (of->posted == NO_PREDICTION)
 		return;
+	used = lbt_prediction_taken(inner->index, of->number);
 	rows->judged++;
 	rows->used += used;
 	if (unlikely(of->leaves != NULL))
@@ -391,6 +392,7 @@ post_prediction(LbtInner *inner, LbtRowBatch *rows, LbtInnerBatch *of)
 		rows->missed |= lbt_reads_come(of->rows, prediction);
 	lbt_post_prediction(index, &of->batch, prediction);
 	of->posted = prediction;
+	of->number = index->mailbox.number;
 }
 
 TupleTableSlot *

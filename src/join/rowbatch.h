@@ -58,6 +58,7 @@ typedef struct LbtInnerBatch
 	LbtReads   *leaves;			/* that are not at hand; or NULL */
 	LbtReads   *rows;
 	int			posted;			/* the last prediction in the mailbox; or -1 */
+	uint64		number;			/* ... its number there */
 	int8		prediction[LBT_LOOKAHEAD_LIMIT];	/* in batch; or -1 */
 	LbtBatch	batch;
 } LbtInnerBatch;

@@ -48,7 +48,8 @@ typedef struct LbtMailbox
 	LbtTarget	target;			/* of generation 0: empty */
 	uint64		code;
 	bool		past;
-	bool		taken;			/* the one that was put in last */
+	uint64		number;			/* of predictions put in */
+	bool		taken;			/* the last of them */
 } LbtMailbox;
 
 /* Is the index served in this session? */

@@ -38,10 +38,11 @@ SQL
 sub cold
 {
 	my ($indexes, $query) = @_;
+	$node->safe_psql('postgres', 'VACUUM (FULL, FREEZE, ANALYZE) item') if $query =~ /INSERT/;    # else it finds room on other pages
 	$node->restart;
 	$node->safe_psql('postgres', "SELECT learnedbtree_train(i) FROM unnest('{reading_i,item_i}'::regclass[]) i; SELECT learnedbtree_stat_reset()");
 	my $out = $node->safe_psql('postgres', <<"SQL");
-SET learnedbtree.btree_indexes = $indexes;
+SET learnedbtree.btree_indexes = '$indexes';
 CREATE FUNCTION pg_temp.run() RETURNS TABLE (answer text, blocks bigint) LANGUAGE plpgsql AS \$\$
 DECLARE
     plan json;
@@ -52,7 +53,8 @@ END \$\$;
 BEGIN;
 SELECT answer, blocks FROM pg_temp.run();
 ROLLBACK;
-SELECT 'ahead', coalesce(sum(prefetched + rows_prefetched), 0), coalesce(sum(prefetched_used + rows_prefetched_used), 0) FROM learnedbtree_stat;
+SELECT 'ahead', sum(prefetched + rows_prefetched), sum(prefetched_used + rows_prefetched_used)
+  FROM unnest('{reading_i,item_i}'::regclass[]) i, learnedbtree_stat_get(i);
 SQL
 	my ($answer, $blocks) = $out =~ /^([\d.]+)\|(\d+)$/m or die "no plan: $out";
 	my ($asked, $used) = $out =~ /^ahead\|(\d+)\|(\d+)$/m or die "no counts: $out";
@@ -61,12 +63,12 @@ SQL
 
 sub compare
 {
-	my ($name, $query, $asks) = @_;
+	my ($name, $query, $asks, $more) = @_;
 	my ($right, $plain) = cold('none', $query);
 	my ($answer, $blocks, $asked, $wasted) = cold('all', $query);
 	is($answer, $right, "$name: as many rows");
 	my $all = $blocks + $wasted;
-	cmp_ok($all, '<=', 1.02 * $plain + 2, "$name: no more blocks are read ($blocks read, $asked asked for, $wasted of them not used; btree $plain)");
+	cmp_ok($all, '<=', 1.02 * $plain + ($more // 2), "$name: no more blocks are read ($blocks read, $asked asked for, $wasted of them not used; btree $plain)");
 	cmp_ok($asked, '>=', $asks * $plain, "$name: and most are asked for ahead");
 	return;
 }
@@ -83,11 +85,11 @@ compare('ranges', "SELECT r.val FROM series s JOIN reading r ON r.id = s.id AND 
 compare('absent keys, anti join', 'SELECT FROM absent a WHERE NOT EXISTS (SELECT FROM item WHERE item.id = a.id AND item.v > 0)', 0.5);
 compare('absent keys, left join', 'SELECT item.v FROM absent a LEFT JOIN item ON item.id = a.id', 0.5);
 compare('some keys, left join', 'SELECT item.v FROM mixed m LEFT JOIN item ON item.id = m.id', 0.5);
-compare('new keys, DO NOTHING', "INSERT INTO item SELECT id, 1, 'new' FROM absent ON CONFLICT DO NOTHING", 0.5);
-compare('some keys, DO NOTHING', "INSERT INTO item SELECT id, 1, 'new' FROM mixed ON CONFLICT DO NOTHING", 0.5);
-compare('some keys, DO UPDATE', "INSERT INTO item SELECT id, 1, 'new' FROM mixed ON CONFLICT (id) DO UPDATE SET v = 0", 0.5);
-compare('some keys, MERGE', "MERGE INTO item USING mixed m ON m.id = item.id WHEN NOT MATCHED THEN INSERT VALUES (m.id, 1, 'new')", 0.5);
-# What is asked for and never used is soon left alone: here LIMIT keeps the inner side from being read.
-compare('a lookup that does not come', 'SELECT s.v FROM mixed m LEFT JOIN LATERAL (SELECT v FROM item WHERE item.id = m.id LIMIT (length(m.id::text) < 5)::int) s ON true', 0);
+compare('new keys, DO NOTHING', "INSERT INTO item SELECT id, 1, repeat('n', 200) FROM absent ON CONFLICT DO NOTHING", 0.5);
+compare('some keys, DO NOTHING', "INSERT INTO item SELECT id, 1, repeat('n', 200) FROM mixed ON CONFLICT DO NOTHING", 0.5);
+compare('some keys, DO UPDATE', "INSERT INTO item SELECT id, 1, repeat('n', 200) FROM mixed ON CONFLICT (id) DO UPDATE SET v = 0", 0.5);
+compare('some keys, MERGE', "MERGE INTO item USING mixed m ON m.id = item.id WHEN NOT MATCHED THEN INSERT VALUES (m.id, 1, repeat('n', 200))", 0.5);
+# What is asked for and never used is soon left alone, after a few batches of 64: here LIMIT keeps the inner side from being read.
+compare('a lookup that does not come', 'SELECT s.v FROM mixed m LEFT JOIN LATERAL (SELECT v FROM item WHERE item.id = m.id LIMIT (length(m.id::text) < 5)::int) s ON true', 0, 300);
 $node->stop;
 done_testing();
