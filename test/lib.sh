@@ -216,24 +216,24 @@ run_logged() { # NAME SECONDS COMMAND...: one test that is one command
 
 run_model_tests() {
     cd "$scratch/tree" || return
-    if wanted layers; then run_logged layers 60 test/check-layers; fi
-    if wanted meta; then run_logged meta 60 test/check-meta; fi
-    if wanted map; then run_logged map 60 test/check-map; fi
-    if wanted later; then run_logged later 60 test/check-later; fi
-    if wanted audit && [ -n "$audit_python" ]; then run_logged audit 60 "${audit_python%/python}/pgspot" sql/*.sql; fi
+    if wanted layers; then run_logged layers 300 test/check-layers; fi
+    if wanted meta; then run_logged meta 300 test/check-meta; fi
+    if wanted map; then run_logged map 300 test/check-map; fi
+    if wanted later; then run_logged later 300 test/check-later; fi
+    if wanted audit && [ -n "$audit_python" ]; then run_logged audit 300 "${audit_python%/python}/pgspot" sql/*.sql; fi
     if wanted site && [ -z "$no_site" ]; then build_site; fi
     if wanted model unit; then
-        run_logged unit 900 make -s -j"$(nproc)" -C test/unit check
+        run_logged unit 1800 make -s -j"$(nproc)" -C test/unit check
     fi
     if wanted model fuzz; then
-        run_logged fuzz 900 make -s -j"$(nproc)" -C test/fuzz check
+        run_logged fuzz 1800 make -s -j"$(nproc)" -C test/fuzz check
     fi
 }
 
 # By whoever runs us, from the checkout: all pages are there.
 build_site() {
     local log=$scratch/site.log
-    if step 120 "$root/doc/build" "$scratch/site" >"$log" 2>&1; then ok site; else not_ok site "$log"; fi
+    if step 600 "$root/doc/build" "$scratch/site" >"$log" 2>&1; then ok site; else not_ok site "$log"; fi
     outputs+=("$log")
 }
 
@@ -259,8 +259,8 @@ build_and_install() {
         not_ok install "$log"; return 1
     fi
     ok build
-    if [ -z "$sanitize" ] && wanted symbols; then run_logged symbols 60 test/check-symbols learnedbtree.so; fi
-    if [ -z "$sanitize" ] && { wanted layers || wanted calls; }; then run_logged calls 60 test/check-layers "$scratch/tree/src"; fi
+    if [ -z "$sanitize" ] && wanted symbols; then run_logged symbols 300 test/check-symbols learnedbtree.so; fi
+    if [ -z "$sanitize" ] && { wanted layers || wanted calls; }; then run_logged calls 300 test/check-layers "$scratch/tree/src"; fi
 }
 
 # ---- sanitizers: in our library, not in the server, and by hand only ("test/run --sanitize") ----
@@ -308,7 +308,7 @@ put_back_installed() {
 
 # The program that pg_ctl starts instead of postgres.  Each process has a log of its own.
 valgrind_program() {
-    as_user 10 mkdir "$scratch/valgrind"
+    as_user 60 mkdir "$scratch/valgrind"
     cat >"$scratch/postgres" <<END
 #!/bin/sh
 exec valgrind --quiet --tool=memcheck --leak-check=no --trace-children=yes --track-origins=yes --fullpath-after= \
@@ -361,17 +361,17 @@ need_server() {
     local data=$scratch/data log=$scratch/server.log program=()
     if [ -n "$server_pid" ]; then kill -0 "$server_pid" 2>/dev/null; return; fi
     outputs+=("$log")
-    if ! as_user $((120 * patience)) "$bindir/initdb" -D "$data" -A trust -U postgres --no-sync \
+    if ! as_user $((300 * patience)) "$bindir/initdb" -D "$data" -A trust -U postgres --no-sync \
          --locale=C.UTF-8 -E UTF8 >"$scratch/initdb.log" 2>&1; then
         not_ok server "$scratch/initdb.log"; return 1
     fi
-    as_user 10 mkdir "$scratch/socket"
+    as_user 60 mkdir "$scratch/socket"
     settings >>"$data/postgresql.conf"
     if [ -n "$suppressions" ]; then
         valgrind_program
         program=(-p "$scratch/postgres")
     fi
-    if ! as_user $((120 * patience)) "$bindir/pg_ctl" "${program[@]}" -D "$data" -l "$log" -w -t $((60 * patience)) start \
+    if ! as_user $((360 * patience)) "$bindir/pg_ctl" "${program[@]}" -D "$data" -l "$log" -w -t $((300 * patience)) start \
          >"$scratch/start.log" 2>&1; then
         not_ok server "$log"; return 1
     fi
@@ -382,7 +382,7 @@ stop_server() {
     local i
     [ -n "$server_pid" ] || return 0
     kill -INT "$server_pid" 2>/dev/null
-    for i in $(seq $((100 * patience))); do kill -0 "$server_pid" 2>/dev/null || break; sleep 0.1; done
+    for i in $(seq $((600 * patience))); do kill -0 "$server_pid" 2>/dev/null || break; sleep 0.1; done
     if kill -0 "$server_pid" 2>/dev/null; then
         kill -QUIT "$server_pid"; sleep 2
         not_ok "server stops" "$scratch/server.log"
@@ -445,7 +445,7 @@ run_regress() { # STEP NAME AM [EXTENSION...]: AM's tests, reported as NAME, wit
     mapfile -t tests < <(pick "$step" regress "$scratch/tree/test/sql" .sql "$am")
     [ ${#tests[@]} -gt 0 ] || return 0
     need_server || return
-    as_user 10 mkdir "$folder"
+    as_user 60 mkdir "$folder"
     ln -s "$scratch/tree/test/sql" "$folder/sql"
     ln -s "$scratch/tree/expected" "$folder/expected"
     expect_something "$folder/expected" setup "${tests[@]}"
@@ -484,15 +484,15 @@ run_isolation() { # NAME AM
 # the plain ones, by which the tests know what is right.  The rest is regress's: setup.sql.
 serve_isolation() {
     local psql=("$bindir/psql" "${where[@]/--user=/--username=}" -Xqv ON_ERROR_STOP=1) item
-    as_user 60 cp -R "$scratch/tree/test/isolation/." "$folder/" &&
-        as_user 60 find "$folder" -type f -exec sed -i "s/USING learnedbtree/USING btree/; s/amname = 'learnedbtree'/amname = 'btree'/
+    as_user 300 cp -R "$scratch/tree/test/isolation/." "$folder/" &&
+        as_user 300 find "$folder" -type f -exec sed -i "s/USING learnedbtree/USING btree/; s/amname = 'learnedbtree'/amname = 'btree'/
             s/learnedbtree_model(\('[a-z_]*'\))/learnedbtree_model(built(\1))/" {} + &&
-        as_user 60 "${psql[@]}" -c "CREATE DATABASE isolation_served TEMPLATE template0" postgres >"$log" 2>&1 || return
+        as_user 300 "${psql[@]}" -c "CREATE DATABASE isolation_served TEMPLATE template0" postgres >"$log" 2>&1 || return
     for item in "session_preload_libraries = learnedbtree" "learnedbtree.btree_indexes = 'all, !*_bk'" \
                 "learnedbtree.min_leaves = 0" "tests.train = on"; do
-        as_user 60 "${psql[@]}" -c "LOAD 'learnedbtree'" -c "ALTER DATABASE isolation_served SET $item" postgres >>"$log" 2>&1 || return
+        as_user 300 "${psql[@]}" -c "LOAD 'learnedbtree'" -c "ALTER DATABASE isolation_served SET $item" postgres >>"$log" 2>&1 || return
     done
-    as_user 60 env LBT_AM=btree "${psql[@]}" -c "CREATE EXTENSION amcheck" -c "CREATE EXTENSION learnedbtree" \
+    as_user 300 env LBT_AM=btree "${psql[@]}" -c "CREATE EXTENSION amcheck" -c "CREATE EXTENSION learnedbtree" \
         -f "$scratch/tree/test/sql/setup.sql" isolation_served >>"$log" 2>&1
 }
 
@@ -532,7 +532,7 @@ END
 run_beside() { # first|last
     local others_order=$1 server_pid= there
     local tree=$scratch/tree scratch=$scratch/beside-$1
-    as_user 10 mkdir "$scratch"
+    as_user 60 mkdir "$scratch"
     ln -s "$tree" "$scratch/tree"
     mapfile -t there < <(others extension)
     note "learnedbtree $1, with: $(others library | paste -sd' ')"
@@ -558,7 +558,7 @@ run_catcheck() {
     mapfile -t where < <(connection)
     if as_user 60 "$bindir/psql" "${where[@]/--user=/--username=}" -XAtc "SELECT 1" regression >/dev/null 2>&1
     then
-        run_logged catcheck 300 "$bindir/pg_catcheck" "${where[@]/--user=/--username=}" regression
+        run_logged catcheck 600 "$bindir/pg_catcheck" "${where[@]/--user=/--username=}" regression
     fi
 }
 
@@ -604,10 +604,10 @@ report_suite() { # SUITE LOG FOLDER [NAME]
 
 run_suite() { # KIND PROGRAM ARGUMENTS...
     local kind=$1 folder=$scratch/suite-$1 program=$2; shift 2
-    as_user 10 mkdir "$folder"
+    as_user 60 mkdir "$folder"
     suite_settings >"$folder/settings"
     cd "$suites/$kind" || return
-    as_user 2400 "$program" --inputdir="$suites/$kind" --outputdir="$folder" --temp-instance="$folder/instance" \
+    as_user $((3600 * patience)) "$program" --inputdir="$suites/$kind" --outputdir="$folder" --temp-instance="$folder/instance" \
         --temp-config="$folder/settings" --bindir="$bindir" --load-extension=learnedbtree --encoding=UTF8 --no-locale \
         "$@" >"$folder.log" 2>&1
     outputs+=("$folder.log" "$folder/regression.diffs" "$folder/log")
@@ -618,13 +618,13 @@ run_suite() { # KIND PROGRAM ARGUMENTS...
 # The regression suite on a server with a streaming standby, whose dump must equal its own.
 run_standby_suite() {
     local work=$scratch/suite-standby log=$scratch/suite-standby.log
-    as_user 10 mkdir -p "$work/tmp_check/log"
+    as_user 60 mkdir -p "$work/tmp_check/log" "$scratch/sockets"
     suite_settings >"$work/settings"
     # It sets the libraries itself: ours are added behind its own, by every session.
     sed -i 's/^shared_preload/session_preload/' "$work/settings"
     cd "$suites/recovery" || return
-    as_user 2400 env TESTDIR="$work" TESTDATADIR="$work/tmp_check" TESTLOGDIR="$work/tmp_check/log" \
-        PG_REGRESS="$tools/regress/pg_regress" REGRESS_SHLIB="$suites/regress/regress.so" TMPDIR=/tmp \
+    as_user $((3600 * patience)) env TESTDIR="$work" TESTDATADIR="$work/tmp_check" TESTLOGDIR="$work/tmp_check/log" \
+        PG_REGRESS="$tools/regress/pg_regress" REGRESS_SHLIB="$suites/regress/regress.so" TMPDIR="$scratch/sockets" \
         EXTRA_REGRESS_OPTS="--load-extension=learnedbtree" TEMP_CONFIG="$work/settings" \
         prove --nocolor -v -I "$tools/perl" t/027_stream_regress.pl >"$log" 2>&1
     outputs+=("$log")
@@ -653,14 +653,15 @@ run_suites() {
 
 # ---- TAP: each script starts servers of its own ----
 
-# Run one script for at most SECONDS, in the folder WORK, with variables set; prove's output goes to stdout.
+# Run one script for at most SECONDS, in the folder WORK, with variables set; prove's output goes to stdout.  Sockets are in
+# the scratch folder, whose name is short: a script that fails leaves them.
 prove_script() { # NAME WORK SECONDS [VARIABLE=VALUE...]
     local name=$1 work=$2 limit=$3; shift 3
     cd "$scratch/tree/test" || return
-    as_user 10 mkdir -p "$work/tmp_check/log"
+    as_user 60 mkdir -p "$work/tmp_check/log" "$scratch/sockets"
     # 15 and 16 look at TESTDIR, later ones at the other two
     as_user "$limit" env TESTDIR="$work" TESTDATADIR="$work/tmp_check" TESTLOGDIR="$work/tmp_check/log" \
-        PG_REGRESS="$tools/regress/pg_regress" PG_TEST_TIMEOUT_DEFAULT=120 TMPDIR=/tmp \
+        PG_REGRESS="$tools/regress/pg_regress" PG_TEST_TIMEOUT_DEFAULT=$((300 * patience)) TMPDIR="$scratch/sockets" \
         enable_injection_points="$(injection_points)" LBT_CLIENTS_PYTHON="$clients_python" "$@" \
         prove --nocolor -v -I "$tools/perl" -I "$scratch/tree/test/t" "t/$name.pl"
 }
@@ -668,7 +669,7 @@ prove_script() { # NAME WORK SECONDS [VARIABLE=VALUE...]
 # As many at a time as jobs may be.  Servers, sockets, ports and folders are each script's own.
 run_tap() {
     local script name begun=
-    as_user 10 mkdir -p "$scratch/ports"
+    as_user 60 mkdir -p "$scratch/ports"
     # The longest first: what is begun last decides when all are done.
     for script in "$scratch"/tree/test/t/{011,003,018,037,012,017,019,005,034}_*.pl "$scratch"/tree/test/t/*.pl; do
         [ -e "$script" ] || continue
@@ -681,7 +682,7 @@ run_tap() {
 
 tap_script() { # NAME
     local name=$1 log=$scratch/tap-$1.log work=$scratch/tap-$1 began=$SECONDS
-    if prove_script "$name" "$work" 1200 PG_TEST_PORT_DIR="$scratch/ports" >"$log" 2>&1; then
+    if prove_script "$name" "$work" $((1800 * patience)) PG_TEST_PORT_DIR="$scratch/ports" >"$log" 2>&1; then
         ok "tap/$name ($((SECONDS - began)) s)"
     else
         why_failed "$log" "$work/tmp_check/log" "$name" >"$log.why" 2>/dev/null
@@ -702,9 +703,12 @@ why_failed() { # LOG FOLDER NAME
 
 # A script that was cut short may have left servers; they are ours by their data folder.
 stop_leftovers() { # FOLDER
-    local file
+    local file pid i
     while IFS= read -r file; do
-        kill -QUIT "$(head -n 1 "$file")" 2>/dev/null && note "stopped a server left over in $1" && sleep 1
+        pid=$(head -n 1 "$file" 2>/dev/null)
+        kill -QUIT "${pid:-none}" 2>/dev/null || continue
+        note "stopped a server left over in $1"
+        for i in {1..300}; do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done
     done < <(find "$1" -name postmaster.pid 2>/dev/null)
 }
 
@@ -735,7 +739,7 @@ bench_case() { # COMMAND[-VARIANT] NEEDS STOP [OPTION...]
         esac
     done
     mkdir "$scratch/bench-$name"
-    if step 600 env "LBT_BENCH_PYTHON=$bench_python" "MPLCONFIGDIR=$scratch/matplotlib" \
+    if step 1200 env "LBT_BENCH_PYTHON=$bench_python" "MPLCONFIGDIR=$scratch/matplotlib" \
         "$root/test/bench/smoke" "$scratch/bench-$name" "$pgc" "${name%%-*}" "$@" >"$log" 2>&1
     then
         ok "bench/$name ($((SECONDS - began)) s)"
