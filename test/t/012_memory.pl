@@ -65,7 +65,7 @@ END
 }
 $sleepers = IPC::Run::start([ $node->installed_command('pgbench'), '--no-vacuum', "--client=$idle", '--jobs=2',
 		'--transactions=1', '-f', "$folder/idle", '-h', $node->host, '-p', $node->port, 'postgres' ],
-	'<', \'', '>', \$out, '2>', \$err, IPC::Run::timeout(300));
+	'<', \'', '>', \$out, '2>', \$err, IPC::Run::timeout(600));
 my $count_idle = "SELECT count(*) = $idle FROM pg_stat_activity WHERE application_name = 'idle' AND state = 'idle' "
   . 'AND query = ' . "\$q\$$uses;\$q\$";
 wait_until($node, $count_idle);
@@ -257,13 +257,7 @@ $slow->quit;
 sub wait_for_state
 {
 	my ($i) = @_;
-	foreach (1 .. 100)
-	{
-		lookup($i, 9);
-		return 1 if (states())[ $i - 1 ] eq 'ready';
-		select(undef, undef, undef, 0.1);
-	}
-	return 0;
+	return eventually($node, "SELECT state = 'ready' FROM learnedbtree_model('many_$i')", again => sub { lookup($i, 9) });
 }
 
 $node->stop;

@@ -160,24 +160,46 @@ my $without = needs_preload($node) ? '-c learnedbtree.btree_indexes=none' : '-c 
 my %groups = (
 	'by simple statements' => [ 0, 4, 'simple' ], 'by prepared ones' => [ 4, 4, 'prepared' ],
 	'by simple ones without the library' => [ 8, 4, 'simple', $without ], 'by prepared ones without it' => [ 12, 4, 'prepared', $without ]);
-my %load;
-foreach my $name (sort keys %groups)
+my %named_in_loop;
+my $wrote = 'SELECT count(*) FROM done WHERE rows <> 0 AND who >= 0 AND who < 16';
+
+sub run_all
 {
-	my ($base, $clients, $protocol, $options) = @{ $groups{$name} };
-	$load{$name} = start_load($node, clients => $clients, jobs => $clients, seconds => $seconds, seed => $seed + $base,
-		protocol => $protocol, options => $options, scripts => scripts($base));
+	my ($round) = @_;
+	my %load;
+	foreach my $name (sort keys %groups)
+	{
+		my ($base, $clients, $protocol, $options) = @{ $groups{$name} };
+		$load{$name} = start_load($node, clients => $clients, jobs => $clients, seconds => $seconds, seed => $seed + $base + 100 * $round,
+			protocol => $protocol, options => $options, scripts => scripts($base));
+	}
+	my $loop = start_load($node, clients => 1, seconds => $seconds - 1, seed => $seed + 100 * $round, scripts => \@loop);
+	ok(end_load($loop), 'the loop never fails') or diag(substr($loop->{err}, 0, 3000));
+	foreach my $name (sort keys %load)
+	{
+		ok(end_load($load{$name}), "$name: no errors and no wrong answers") or diag(substr($load{$name}{err}, 0, 3000));
+		note($name, ': ', $load{$name}{out} =~ /actually processed: (\d+)/);
+	}
+	note('the loop: ', $loop->{out} =~ /actually processed: (\d+)/);
+	foreach my $file (glob "$loop->{folder}/log.*")
+	{
+		foreach my $line (split /\n/, slurp_file($file))
+		{
+			my $script = (split / /, $line)[3];
+			$named_in_loop{$1}++ if $loop->{scripts}[$script][0] =~ /^(\w+)\.in$/;
+		}
+	}
+	return;
 }
-my $loop = start_load($node, clients => 1, seconds => $seconds - 1, seed => $seed, scripts => \@loop);
-ok(end_load($loop), 'the loop never fails') or diag(substr($loop->{err}, 0, 3000));
-foreach my $name (sort keys %load)
+
+# On a slow machine once is too little for each index to have its turn, and for each client to write.
+for (my $round = 0; $round < 10; $round++)
 {
-	ok(end_load($load{$name}), "$name: no errors and no wrong answers") or diag(substr($load{$name}{err}, 0, 3000));
-	note($name, ': ', $load{$name}{out} =~ /actually processed: (\d+)/);
-	my ($base, $clients) = @{ $groups{$name} };
-	is($node->safe_psql('postgres', "SELECT count(*) FROM done WHERE rows <> 0 AND who >= $base AND who < $base + $clients"), $clients,
-		"$name: each has written");
+	run_all($round);
+	last if !grep({ !$named_in_loop{$_} } @named) && $node->safe_psql('postgres', $wrote) == 16;
 }
-note('the loop: ', $loop->{out} =~ /actually processed: (\d+)/);
+is($node->safe_psql('postgres', $wrote), 16, 'each client has written');
+cmp_ok($named_in_loop{$_} // 0, '>', 0, "$_ was named in the loop") foreach @named;
 
 # ---- what is left ----
 
@@ -222,20 +244,6 @@ foreach my $index (map { $_ eq 'events_pkey' ? qw(events1_pkey events2_pkey even
 }
 serve($node, 'none');
 check_all('none served');
-
-my %seen;
-foreach my $file (glob "$loop->{folder}/log.*")
-{
-	foreach my $line (split /\n/, slurp_file($file))
-	{
-		my $script = (split / /, $line)[3];
-		$seen{ $loop->{scripts}[$script][0] }++;
-	}
-}
-foreach my $index (@named)
-{
-	cmp_ok($seen{"$index.in"} // 0, '>', 0, "$index was named in the loop");
-}
 
 is(unexpected_in_log($node, 0, qr/duplicate key value/), '', 'no other errors in the log');
 $node->stop;

@@ -32,7 +32,10 @@ sub waits
 	pass($what);
 }
 
-waits("backend_type = 'learnedbtree worker'", event('LearnedBtreeWorkerMain'), 'the worker waits for demands');
+# (It ends soon when there are none: then it is asked for again.)
+ok(eventually($node, "SELECT count(*) > 0 FROM pg_stat_activity WHERE backend_type = 'learnedbtree worker' AND wait_event_type = 'Extension' AND wait_event = '"
+		  . event('LearnedBtreeWorkerMain') . "'", again => sub { $node->safe_psql('postgres', 'INSERT INTO t SELECT random() * 50000000 FROM generate_series(1, 2000)') }),
+	'the worker waits for demands');
 
 my $trainer = $node->background_psql('postgres', on_error_stop => 0);
 $trainer->query_until(qr/started/, <<'SQL');

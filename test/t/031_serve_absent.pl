@@ -156,6 +156,7 @@ $node->safe_psql('postgres', 'CREATE DATABASE bare');
 $node->safe_psql('bare', "CREATE TABLE t (id int8 PRIMARY KEY, x text); INSERT INTO t SELECT g, 'x' || g FROM generate_series(1, 5000) g; ALTER DATABASE bare SET learnedbtree.btree_indexes = 't_*'");
 is($node->safe_psql('bare', "$query; INSERT INTO t VALUES (9000, 'new')"), 'x77', 'an answer in a database without the extension');
 $node->safe_psql('bare', 'CREATE EXTENSION learnedbtree');
+others_have_ended($node, 'bare', '');
 is($node->safe_psql('bare', q{SELECT lookups > 0, inserts > 0, trainings FROM learnedbtree_stat WHERE indexrelname = 't_pkey'}), 't|t|1', 'which was served');
 $node->safe_psql('bare', 'DROP EXTENSION learnedbtree');
 if ($node->pg_version->major >= 18)

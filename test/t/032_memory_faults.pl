@@ -23,7 +23,7 @@ restart_after_crash = on
 wal_level = minimal
 max_wal_senders = 0
 max_prepared_transactions = 5
-statement_timeout = 20s
+statement_timeout = 120s
 log_checkpoints = off
 learnedbtree.autotrain = off
 enable_bitmapscan = off
@@ -71,7 +71,7 @@ BEGIN
 END $$;
 CREATE FUNCTION gone(process int) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-	FOR i IN 1 .. 2000 LOOP
+	FOR i IN 1 .. 40000 LOOP
 		PERFORM pg_stat_clear_snapshot();
 		IF NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = process) THEN
 			RETURN true;
@@ -204,7 +204,7 @@ sub run_sessions
 	my $file = PostgreSQL::Test::Utils::tempdir . '/script';
 	append_to_file($file, "\\set VERBOSITY verbose\nSET client_min_messages = error;\n" . join('', map { script_of($s, $arm, $_) } @ns));
 	IPC::Run::run([ $node->installed_command('psql'), '-XAtq', '-d', $node->connstr('postgres'), '-f', $file ], '<', \undef,
-		'>', \$out, '2>', \$err, IPC::Run::timeout(180));
+		'>', \$out, '2>', \$err, IPC::Run::timeout(3 * patience()));
 	my @sessions;
 	foreach my $text (split /^\@start /m, "$out\n")
 	{
@@ -312,7 +312,7 @@ foreach my $s (@scenarios)
 # With memory again, new sessions use the models, and nothing is wrong with the indexes.
 my $verified = stat_of($node, 'big_k', 'verified');
 $node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM big WHERE k = 5');
-cmp_ok(stat_of($node, 'big_k', 'verified'), '>', $verified, 'with memory again models are used');
+is(stat_of($node, 'big_k', "verified > $verified"), 't', 'with memory again models are used');
 foreach my $index (qw(small_k big_k keep_k))
 {
 	is($node->psql('postgres', "CREATE EXTENSION IF NOT EXISTS amcheck; " . check_sql($index)), 0, "$index is in order");
@@ -369,8 +369,8 @@ SKIP:
 		is(system('prlimit', "--pid=$pid", '--as=' . ($kilobytes * 1024 + 700000)), 0, 'address space is limited');
 		is(join(' ', map { eval { $session->query($_) } // 'died' } @$run), $run->[0] =~ /DROP/ ? ' 1' : '1 1', "$run->[0]: no matter");
 		eval { $session->quit };
-		usleep(300_000);		# for the postmaster to see a crash
 	}
+	$node->stop;		# by then the postmaster has seen a crash
 	is(crashed_since($node, $log), '', 'no crash');
 }
 $node->stop;

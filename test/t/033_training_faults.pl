@@ -14,7 +14,7 @@ use Time::HiRes qw(sleep time);
 
 my $EIO = 5;
 my ($SIGINT, $SIGTERM) = (2, 15);
-my $patience = 60;    # seconds in which a model comes by itself
+my $patience = patience();    # seconds in which a model comes by itself
 
 build_shim();
 my $node = PostgreSQL::Test::Cluster->new('training_faults');
@@ -22,7 +22,7 @@ $node->init(allows_streaming => 1);
 configure_node($node);
 $node->append_conf('postgresql.conf', <<'CONF');
 restart_after_crash = on
-statement_timeout = 20s
+statement_timeout = 120s
 effective_io_concurrency = 32
 maintenance_io_concurrency = 32
 max_parallel_workers_per_gather = 0
@@ -95,7 +95,7 @@ sub hits { my ($out) = @_; $out =~ /^(\d+)/ or die "no hits in '$out'"; return $
 sub outcome
 {
 	my ($server, $sql) = @_;
-	my ($rc, $out, $err) = $server->psql('postgres', "\\set VERBOSITY sqlstate\n$sql\n\\echo alive", on_error_stop => 0, timeout => 60);
+	my ($rc, $out, $err) = $server->psql('postgres', "\\set VERBOSITY sqlstate\n$sql\n\\echo alive", on_error_stop => 0, timeout => $patience);
 	return 'gone' if $out !~ /alive$/;
 	$out =~ s/\n?alive$//;
 	return $err =~ /ERROR:  (\w+)/ ? $1 : $out;
@@ -147,7 +147,7 @@ my $bad = $level1{io}[-3];
 $node->safe_psql('postgres', read_rule('io_k', $bad, $bad, $EIO));
 my (%answers, $n);
 my $began = time;
-while (time - $began < 5)
+while (time - $began < 5 || (time - $began < $patience && $node->safe_psql('postgres', 'SELECT failat_hits()') < 2))
 {
 	$answers{ outcome($node, lookup('io') x 20) }++;
 	$n++;
@@ -289,7 +289,7 @@ sub read_ahead
 		$node->safe_psql('postgres', read_rule('scan_k', $block, $block, $EIO));
 		# One session: the error, something else, and without the fault the answer.
 		my ($rc, $out, $err) = $node->psql('postgres', "\\set VERBOSITY sqlstate\n$sql;\nROLLBACK;\n" . lookup('scan', 5)
-			  . "\n\\o /dev/null\nSELECT failat_off();\n\\o\n$sql;", on_error_stop => 0, timeout => 60);
+			  . "\n\\o /dev/null\nSELECT failat_off();\n\\o\n$sql;", on_error_stop => 0, timeout => $patience);
 		$out =~ s/^(\d+\n)*?1\n(?=$key\n)//;
 		my @errors = grep { $_ ne '25P02' } $err =~ /(?:ERROR|FATAL|PANIC):  (\w+)/g;
 		is("@errors\n$out", "58030\n$answer", "$what, $shape: a leaf that is needed: an error, and the session goes on");

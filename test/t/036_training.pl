@@ -48,7 +48,7 @@ my ($leaves, $blocks) = split /\|/, sql("SELECT leaves, pg_relation_size('large_
 cmp_ok($blocks, '>', 8192, 'the other index is large');
 is($session->query_safe('SELECT count(*) FROM large WHERE k = 7 * 4711;'), 1, 'the first lookup finds its row');
 ok($node->poll_query_until('postgres', "SELECT state = 'ready' FROM learnedbtree_model('large_k')"), 'the worker trains the large one');
-is(sql("SELECT count(*) FROM learnedbtree_stat WHERE indexrelname = 'large_k' AND trainings = 1"), 1, 'once');
+ok(eventually($node, "SELECT trainings = 1 FROM learnedbtree_stat WHERE indexrelname = 'large_k'"), 'once');
 is($session->query_safe('SELECT sum(k) FROM large WHERE k IN (7, 70, 700, 7000);'), 7777, 'answers are right with it');
 cmp_ok($session->query_safe("SELECT lookups FROM learnedbtree_stat WHERE indexrelname = 'large_k'"), '>', 0, 'and come by the model');
 
@@ -99,19 +99,23 @@ sub trainings { return sql("SELECT trainings FROM learnedbtree_stat_get('small_k
 
 sub is_trained { return $node->poll_query_until($_[0], "SELECT trainings > $before{$_[0]} FROM learnedbtree_stat_get('small_k'::regclass)"); }
 
-# The worker of a database, by pid; undef where there is none.
+# The worker of a database, by pid; undef where there is none, or none of which the condition holds.
 sub worker_of
 {
-	return sql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'learnedbtree worker' AND datname = '$_[0]'") || undef;
+	my ($database, $condition) = (@_, 'true');
+	return sql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'learnedbtree worker' AND datname = '$database' AND $condition") || undef;
 }
 
-# One that does not go on (it is stopped) keeps no other database from its own.
+# One that does not go on (it is stopped, as it waits, so that it has no lock that others need) keeps no other database from
+# its own.
 my $stopped;
-for (my $end = time + 60; time < $end && !$stopped;)
+for (my $end = time + patience(); time < $end && !$stopped;)
 {
 	want('d1');
-	my $pid = worker_of('d1') or next;
-	$stopped = $pid if kill('STOP', $pid) && (worker_of('d1') // 0) == $pid;
+	my $pid = worker_of('d1', "wait_event_type = 'Extension'") or next;
+	next unless kill('STOP', $pid);
+	if ((worker_of('d1', "wait_event_type = 'Extension'") // 0) == $pid) { $stopped = $pid; }
+	else { kill('CONT', $pid); }
 }
 ok($stopped, 'a worker for one database');
 want($_) foreach @databases[ 1 .. 3 ];
@@ -209,7 +213,7 @@ sql('ALTER SYSTEM SET learnedbtree.naptime = 10; ALTER INDEX words_w SET (retrai
 sql('SELECT pg_reload_conf()');
 sql("SELECT learnedbtree_train('words_w')");
 my @trained = ([ last_training() ]);
-for (my $i = 0; $i < 200 && @trained < 5; $i++)
+for (my ($i, $end) = (0, time + patience()); time < $end && @trained < 5; $i++)
 {
 	sql("INSERT INTO words SELECT 'group ' || g || repeat('=', 40) || 'x' || $i || md5(g::text), g FROM generate_series(1, 200) g");
 	my @now = last_training();
@@ -238,7 +242,7 @@ foreach my $round (1 .. 5)
 	foreach my $database (@databases)
 	{
 		want($database);
-		for (my $end = time + 120; time < $end && trainings($database) <= $before{$database}; sleep 0.1)
+		for (my $end = time + patience(); time < $end && trainings($database) <= $before{$database}; sleep 0.1)
 		{
 			split_last($database);
 		}

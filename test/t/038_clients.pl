@@ -33,6 +33,7 @@ sub run_in
 	my $good = IPC::Run::run([ $python, '-B', "$programs/$program.py", $node->host, $node->port, $database, $user, $list ],
 		'<', \'', '>', \$out, '2>', \$err, IPC::Run::timeout(600));
 	ok($good, "$program, $setting: it runs") or diag(substr($err, -3000));
+	others_have_ended($node, $database, '');
 	my @uses = uses($node, $database, 'model', @indexes);
 	is(amcheck_all($node, $database), '', "$program, $setting: amcheck is content");
 	return ($out, join(' ', map { $uses[$_] > 0 ? $indexes[$_] : () } 0 .. $#indexes));

@@ -56,7 +56,7 @@ sub said
 # for sessions that stay open.
 my $all_told = <<'SQL';
 DO $$ BEGIN
-	FOR i IN 1 .. 4000 LOOP
+	FOR i IN 1 .. 40000 LOOP
 		PERFORM pg_stat_clear_snapshot();
 		EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity
 			WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND application_name <> 'open');
@@ -464,10 +464,13 @@ sub named_waits
 	sql('CREATE TABLE waits (k int); INSERT INTO waits SELECT g * 1000 FROM generate_series(1, 320000) g; CREATE INDEX waits_k ON waits (k) WITH (fillfactor = 10)');
 	sql('SELECT count(*) FROM waits WHERE k = 5000');
 	wait_until($node, q(SELECT trainings > 0 FROM learnedbtree_stat WHERE indexrelname = 'waits_k'));
-	sql('SET learnedbtree.retrain_splits = 1; INSERT INTO waits SELECT generate_series(1, 3000)');
-	my $worker = "FROM pg_stat_activity WHERE backend_type = 'learnedbtree worker' AND wait_event_type = 'Extension'";
-	wait_until($node, "SELECT count(*) > 0 $worker");
-	my $event = sql("SELECT string_agg(DISTINCT wait_event, ' ') $worker");
+	# (it may have gone before it is seen)
+	my $event = '';
+	for (my $end = time + patience(); time < $end && $event eq '';)
+	{
+		sql('SET learnedbtree.retrain_splits = 1; INSERT INTO waits SELECT generate_series(1, 3000)');
+		$event = sql(q(SELECT string_agg(DISTINCT wait_event, ' ') FROM pg_stat_activity WHERE backend_type = 'learnedbtree worker' AND wait_event_type = 'Extension'));
+	}
 	return $event =~ /^LearnedBtree(?:WorkerMain|Train)$/ ? 'yes' : $event eq 'Extension' ? 'no' : $event;
 }
 

@@ -15,7 +15,9 @@ use Test::More;
 my $node = PostgreSQL::Test::Cluster->new('unpinned');
 $node->init;
 configure_serving($node);
-$node->append_conf('postgresql.conf', "learnedbtree.btree_indexes = 't_k'\nlearnedbtree.autotrain = off\nwal_level = minimal\nmax_wal_senders = 0\n");
+$node->append_conf('postgresql.conf', "learnedbtree.btree_indexes = 't_k'\nlearnedbtree.autotrain = off\nwal_level = minimal\nmax_wal_senders = 0\n"
+	  # Who writes pages out pins them for a moment.
+	  . "bgwriter_lru_maxpages = 0\ncheckpoint_timeout = 1h\n");
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION learnedbtree; CREATE EXTENSION pageinspect');
 

@@ -97,6 +97,7 @@ DROP INDEX cjk_un_k;
 ALTER SYSTEM SET learnedbtree.btree_indexes = 'all';
 SELECT pg_reload_conf();
 SQL
+wait_until($node, "SELECT current_setting('learnedbtree.btree_indexes') = 'all'");
 answers_right('cjk_un', 'a served btree index');
 is(sql("SELECT served, model FROM learnedbtree_indexes WHERE indexname = 'cjk_un_btree'"), 't|not paying', 'is served without a model');
 like(reason('cjk_un_btree'), $dear, 'with the reason');

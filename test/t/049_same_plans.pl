@@ -190,7 +190,7 @@ sub plans_in_session
 		}
 		$commands .= "$text\n" if $run || !@statements;
 	}
-	my ($rc, $out) = $node->psql($database, $commands, on_error_stop => 0, timeout => 300);
+	my ($rc, $out) = $node->psql($database, $commands, on_error_stop => 0, timeout => 3 * patience());
 	is($rc, 0, "$name: the session comes to the end");
 	my %plans;
 	foreach my $line (grep { /^same_plans/ } split /\n/, $out)
@@ -371,7 +371,7 @@ SKIP:
 	make_explained($node, 'regression');
 	foreach my $file (qw(test_setup create_function_c create_misc create_index create_view create_aggregate sanity_check))
 	{
-		$node->psql('regression', slurp_file("$regress/sql/$file.sql"), on_error_stop => 0, timeout => 300);
+		$node->psql('regression', slurp_file("$regress/sql/$file.sql"), on_error_stop => 0, timeout => 3 * patience());
 	}
 	train_all($node, 'regression');
 	my %total;

@@ -37,8 +37,8 @@ foreach my $what (sort keys %queries)
 {
 	my $answer = $node->safe_psql('postgres', "SET learnedbtree.btree_indexes = none; BEGIN; DECLARE c CURSOR FOR $queries{$what}; FETCH 4000 FROM c");
 	my ($got, $without, $verified, $prefetched, $delegated);
-	# On a busy machine the worker may be the first; then once more.
-	for (my $tries = 0; $tries < 5 && !$without; $tries++)
+	# On a busy machine the worker may be the first; then once more, and so on.
+	for (my $tries = 0; $tries < 30 && !$without; $tries++)
 	{
 		$node->restart;
 		my $session = $node->background_psql('postgres', on_error_stop => 1);

@@ -121,10 +121,17 @@ like($made, qr/^t$/m, 'models of a plain role keep within max_model_memory');
 is(as('plain', "$served SELECT count(*) FROM unread WHERE k BETWEEN 100 AND 299"), '200', 'who lost a model gets right answers');
 like(as('plain', 'SET learnedbtree.max_model_memory = 1000000'), qr/permission denied to set parameter/, 'only superusers raise it');
 
+# (The worker's models do not count here.)
+sql('ALTER SYSTEM SET learnedbtree.autotrain = off');
+$node->reload;
+wait_until($node, "SELECT current_setting('learnedbtree.autotrain') = 'off' AND NOT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'learnedbtree worker')");
 my $dropped = as('plain', "$served SET learnedbtree.btree_indexes = 'd*'; CREATE TABLE d (k int8 PRIMARY KEY); INSERT INTO d SELECT g FROM generate_series(1, 20000) g; SELECT FROM learnedbtree_train('d_pkey'); "
 	  . "SELECT bytes > 0 FROM learnedbtree_model('d_pkey'); CREATE TEMP TABLE memory AS SELECT learnedbtree_model_memory() AS before, bytes FROM learnedbtree_model('d_pkey'); DROP TABLE d; "
 	  . 'SELECT learnedbtree_model_memory() = before - bytes FROM memory');
 is($dropped =~ s/^\n//r, "t\nt", 'what a dropped index had is free');
+sql('ALTER SYSTEM RESET learnedbtree.autotrain');
+$node->reload;
+wait_until($node, "SELECT current_setting('learnedbtree.autotrain') = 'on'");
 like(as('plain', "LOAD 'learnedbtree'"), qr/access to library "learnedbtree" is not allowed/, 'only superusers load the library by name');
 
 # ---- long lists ----

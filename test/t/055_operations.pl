@@ -10,6 +10,7 @@ use LearnedBtree;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(sleep time);
 
 my $root = "$FindBin::RealBin/../..";
 my $page = slurp_file("$root/doc/operations.md");
@@ -99,8 +100,16 @@ sub applied
 sub applies
 {
 	my ($wanted) = @_;
-	foreach (1 .. 20) { return 1 if (applied() > 0) == $wanted; }
+	for (my $end = time + patience(); time < $end;) { return 1 if (applied() > 0) == $wanted; }
 	return 0;
+}
+
+# Wait until a session has the setting.
+sub has_setting
+{
+	my ($session, $value) = @_;
+	for (my $end = time + patience(); time < $end; sleep(0.01)) { return if $session->query_safe('SHOW learnedbtree.enable') eq $value; }
+	return;
 }
 ok(applies(1), '... and an apply worker');
 
@@ -109,21 +118,18 @@ my @sql = $section{'Switch it off'} =~ /^```sql\n(.*?)^```/msg;
 is(scalar @sql, 3, 'the page has statements to switch us off and on, and a query');
 sub run_block { $node->safe_psql('postgres', $_) foreach grep { /\S/ } split /;/, $_[0]; return; }
 run_block($sql[0]);
-foreach my $session ($open, $prepared, $own)
-{
-	foreach (1 .. 1000) { last if $session == $own || $session->query_safe('SHOW learnedbtree.enable') eq 'off'; select undef, undef, undef, 0.01; }
-}
+has_setting($_, 'off') foreach $open, $prepared;
 is(lookups_of($open, 'SELECT count(*) FROM t WHERE k = 7'), 0, 'open sessions follow');
 is(lookups_of($prepared, 'EXECUTE p(3000)'), 0, '... prepared statements, too');
 like($prepared->query_safe('EXPLAIN EXECUTE p(3000)'), qr/Learned Look-Ahead/, '... although the node is there');
-foreach (1 .. 1000) { last if $cursor->query_safe('SHOW learnedbtree.enable') eq 'off'; select undef, undef, undef, 0.01; }
+has_setting($cursor, 'off');
 cmp_ok(lookups_of($cursor, 'FETCH 5000 FROM c'), '<', 2, '... and the nested loop of a cursor');
 ok(applies(0), '... and the apply worker');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM t WHERE k = 7'), '1', '... and new sessions');
 is(lookups_of($own, 'SELECT count(*) FROM t WHERE k = 7'), 1, 'a session that sets it itself does not');
 like($node->safe_psql('postgres', $sql[1]), qr/^\|own\|\{learnedbtree.enable=on\}$/m, 'the query finds roles that do');
 run_block($sql[2]);
-foreach (1 .. 1000) { last if $open->query_safe('SHOW learnedbtree.enable') eq 'on'; select undef, undef, undef, 0.01; }
+has_setting($open, 'on');
 is(lookups_of($open, 'SELECT count(*) FROM t WHERE k = 7'), 1, 'and back');
 
 $node->safe_psql('postgres', 'DROP SUBSCRIPTION s');
@@ -132,7 +138,7 @@ $node->safe_psql('postgres', 'DROP DATABASE publisher');
 # Others follow autotrain.
 $node->safe_psql('postgres', 'ALTER SYSTEM SET learnedbtree.autotrain = off');
 $node->safe_psql('postgres', 'SELECT pg_reload_conf()');
-wait_until($node, "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'learnedbtree worker'");
+wait_until($node, "SELECT current_setting('learnedbtree.autotrain') = 'off' AND NOT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'learnedbtree worker')");
 $_->quit foreach $open, $prepared, $cursor, $own;
 
 # ---- memory ----

@@ -8,8 +8,9 @@ use Exporter 'import';
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(private_install needs_preload configure_node new_node new_small_node nothing_pinned model_state stat_of leaf_of wait_until amcheck_sql check_sql dump_and_restore make_scans_that_fail);
+our @EXPORT = qw(private_install needs_preload configure_node new_node new_small_node nothing_pinned model_state stat_of settle leaf_of wait_until eventually patience amcheck_sql check_sql dump_and_restore make_scans_that_fail);
 
 # Below 17 models need memory that only preloaded modules can have.
 sub needs_preload
@@ -81,14 +82,14 @@ sub new_small_node
 	return $node;
 }
 
-# No buffer is pinned, as far as the server can tell.
+# No buffer stays pinned, as far as the server can tell.  (Who writes pages out pins them for a moment.)
 sub nothing_pinned
 {
 	my ($node) = @_;
   SKIP:
 	{
 		skip 'no pg_buffercache for this server', 1 unless $node->safe_psql('postgres', q{SELECT count(*) FROM pg_extension WHERE extname = 'pg_buffercache'});
-		is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_buffercache WHERE pinning_backends > 0'), '0', 'nothing stays pinned');
+		ok(eventually($node, 'SELECT count(*) = 0 FROM pg_buffercache WHERE pinning_backends > 0'), 'nothing stays pinned');
 	}
 	return;
 }
@@ -100,12 +101,22 @@ sub model_state
 	return $node->safe_psql('postgres', "SELECT state FROM learnedbtree_model('$index')");
 }
 
-# Columns of learnedbtree_stat for an index, as one string.
+# Columns of learnedbtree_stat for an index, as one string; or whether a condition on them holds.  Sessions tell what they have
+# counted at the latest when they end, which may be after their clients: one that does not hold yet is asked again.
 sub stat_of
 {
 	my ($node, $index, $columns) = @_;
-	return $node->safe_psql('postgres',
-		"SELECT $columns FROM learnedbtree_stat WHERE indexrelname = '$index'");
+	my $query = "SELECT $columns FROM learnedbtree_stat WHERE indexrelname = '$index'";
+	my $answer = $node->safe_psql('postgres', $query);
+	return $answer eq 'f' && eventually($node, $query) ? 't' : $answer;
+}
+
+# Wait until no client is left, and all that they have counted is told.
+sub settle
+{
+	my ($node) = @_;
+	wait_until($node, "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()");
+	return;
 }
 
 # What has amcheck look at the files of indexes, raising an error for what is wrong.  It takes btree indexes only, and those
@@ -197,6 +208,22 @@ sub wait_until
 		last unless $@ =~ /Broken pipe/;
 	}
 	die "waited in vain for: $query" . ($@ ? ": $@" : '');
+}
+
+# For how many seconds to wait for what has to come; test/run makes it more where servers are slow.
+sub patience { return $PostgreSQL::Test::Utils::timeout_default; }
+
+# Does the query say t, now or after a while?  Code, if given, is run each time before it is asked.
+sub eventually
+{
+	my ($node, $query, %params) = @_;
+	for (my $end = time + patience();;)
+	{
+		$params{again}->() if $params{again};
+		return 1 if $node->safe_psql($params{database} // 'postgres', $query) eq 't';
+		return 0 if time > $end;
+		sleep(0.1);
+	}
 }
 
 1;

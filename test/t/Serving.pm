@@ -121,21 +121,27 @@ SELECT (SELECT coalesce(sum($sum), 0) FROM pg_class c, learnedbtree_stat_get(c.o
 SQL
 }
 
-# Processes of sessions, and what waits (a while) for all others to have ended: they tell the rest of what they have counted
-# when they do, which may be after their clients.
+# Processes of sessions, and what waits for all others that are there to have ended: they tell the rest of what they have
+# counted when they do, which may be after their clients.
 my $processes = q{SELECT string_agg(pid::text, ',') FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()};
 
 sub others_have_ended
 {
 	my ($node, $database, $known) = @_;
+	my $tries = 100 * patience();
 	$node->safe_psql($database, <<"SQL");
-DO \$\$ BEGIN
-	FOR i IN 1 .. 200 LOOP
+DO \$\$ DECLARE
+	others int[] := ARRAY(SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
+		AND pid <> ALL ('{$known}'));
+BEGIN
+	FOR i IN 1 .. $tries LOOP
 		PERFORM pg_stat_clear_snapshot();
-		EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
-			AND pid <> ALL ('{$known}'));
+		IF NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = ANY (others)) THEN
+			RETURN;
+		END IF;
 		PERFORM pg_sleep(0.01);
 	END LOOP;
+	RAISE EXCEPTION 'sessions that should have ended are there';
 END \$\$
 SQL
 	return;

@@ -18,7 +18,6 @@ use LearnedBtree;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(usleep);
 
 our @EXPORT = qw(torture_conf torture_settings make_tables torture_scripts start_load end_load operations acknowledged
   faults memory_balanced unexpected_in_log has_column learned_indexes check_indexes);
@@ -76,7 +75,7 @@ shared_buffers = 16MB
 max_connections = 60
 deadlock_timeout = 50ms
 checkpoint_timeout = 30s
-statement_timeout = 60s
+statement_timeout = 120s
 client_min_messages = error
 CONF
 	# After a crash models are to be made again at once.
@@ -406,7 +405,7 @@ sub start_load
 		'--jobs=' . ($load{jobs} // ($load{clients} > 1 ? 2 : 1)), "--time=$load{seconds}", "--random-seed=$load{seed}",
 		'--protocol=' . ($load{protocol} // 'simple'), '--log', "--log-prefix=$folder/log", @files, '-h', $node->host, '-p', $node->port, 'postgres');
 	$handle{run} = IPC::Run::start(\@command, '<', \'', '>', \$handle{out}, '2>', \$handle{err},
-		IPC::Run::timeout($load{seconds} + 120));
+		IPC::Run::timeout($load{seconds} + 2 * patience()));
 	push @running, $handle{run};
 	return \%handle;
 }
@@ -475,12 +474,8 @@ sub check_indexes
 sub memory_balanced
 {
 	my ($node) = @_;
-	foreach (1 .. 30)
-	{
-		return 1 if $node->safe_psql('postgres', 'SELECT learnedbtree_model_memory() = '
-			  . 'coalesce(sum((learnedbtree_model(indexrelid)).bytes), 0) FROM learnedbtree_stat') eq 't';
-		usleep(100_000);
-	}
+	return 1 if eventually($node, 'SELECT learnedbtree_model_memory() = '
+		  . 'coalesce(sum((learnedbtree_model(indexrelid)).bytes), 0) FROM learnedbtree_stat');
 	diag($node->safe_psql('postgres', 'SELECT learnedbtree_model_memory(), indexrelname, '
 		  . '(learnedbtree_model(indexrelid)).* FROM learnedbtree_stat'));
 	return 0;

@@ -88,7 +88,7 @@ my $script = "\\pset footer off\n";
 $script .= "\\o /dev/null\nSELECT pg_stat_force_next_flush();\n\\o\n\\echo == block $_\n$blocks[$_]{sql}" foreach 0 .. $#blocks;
 my $output = '';
 IPC::Run::run([ 'psql', '-X', '-q', '-d', $node->connstr('shop') ], '<', \$script, '>&', \$output,
-	IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
+	IPC::Run::timeout(3 * patience()));
 my %printed = $output =~ /^== block (\d+)\n(.*?)(?=^== block |\z)/msg;
 
 foreach my $i (0 .. $#blocks)
