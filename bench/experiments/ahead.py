@@ -10,15 +10,16 @@ from harness.experiment import Experiment
 from harness.measure import BY_INDEX, Prepared, Query, apply_settings, explain, plan_nodes
 from harness.targets import Rival
 
-from . import ahead_cold, plans
+from . import ahead_bounds, ahead_cold, plans
 
 TABLE = "t"
-PARTS = ("joins", "lists", "limits", "same", "switch", *ahead_cold.PARTS, "keyset")
+PARTS = ("joins", "lists", "limits", "same", "switch", *ahead_cold.PARTS, ahead_bounds.PART, "keyset")
 PAGE_ROWS = 20
 RANGE_ROWS = 100
 LONG_SHARE, LONG_ROWS = 100, 100_000  # rows of a long range: one in so many, and at most
 PROBE_BYTES = 40
 KEYSET_ENTRY_BYTES = 32  # of an index on (v, k), a row
+READING_BYTES = 150  # of a reading and its entry
 MIN_ROWS = 100_000
 NODE = "Learned Look-Ahead"  # on the outer side of a nested loop
 
@@ -65,6 +66,7 @@ class Ahead(Experiment):
         if "keyset" in options.parts:
             entries = max(entries, KEYSET_ENTRY_BYTES * sum(contender.builds for contender in _ordered(contenders)))
         return (options.rows * (load.HEAP_BYTES_A_ROW + entries) + options.probes * 2 * PROBE_BYTES
+                + (ahead_bounds.PART in options.parts) * options.rows * READING_BYTES
                 + options.lists * options.list_keys * 10
                 + ("switch" in options.parts) * plans.bytes_needed(
                     options.switch_rows, plans.sizes(options.switch_rows), _ordered(contenders)))
@@ -82,6 +84,9 @@ class Ahead(Experiment):
         bench.questions = (lists.TABLE, each.TABLE, *ahead_cold.load_probes(bench))
         self.indexes = Indexes(TABLE, "k", bench.contenders)
         self._build(bench, self.indexes)
+        if ahead_bounds.PART in options.parts:
+            bench.questions += tuple(ahead_bounds.make_tables(bench))
+            self._build(bench, ahead_bounds.readings(bench))
         load.prewarm(bench, [TABLE, "probe_random", "probe_sorted"])
         cold_query.warm_questions(bench)
         bench.connection.execute("CHECKPOINT")
@@ -108,6 +113,8 @@ class Ahead(Experiment):
         if "switch" in options.parts:
             self._switch(bench)
         ahead_cold.measure(bench, TABLE)
+        if ahead_bounds.PART in options.parts:
+            ahead_bounds.measure(bench, TABLE)
         if "keyset" in options.parts:
             self._keyset(bench)
 

@@ -62,7 +62,7 @@ class Kind:
     columns: str
     copy: bool = False
     loop: bool = False  # an INSERT for each row
-    conflict: str = ""  # what to do about rows that are there, which half of them are
+    conflict: str = ""  # what to do about rows that are there; column c has half of them, k none
     merge: bool = False  # a MERGE, of rows half of which are there
     parents: tuple = ()
     cold: bool = True
@@ -76,7 +76,7 @@ class Kind:
 
     def new_rows(self, writes):
         """How many of so many rows are not in the table."""
-        return writes - writes // 2 if self.conflict or self.merge else writes
+        return writes - writes // 2 if self.columns.startswith("c, ") else writes
 
     def statement(self, folder, rows, none=False):
         """SQL that writes the rows of a set, or none of them."""
@@ -97,6 +97,7 @@ KINDS = (
     Kind("copy", "COPY", KEY, "k, v", copy=True),
     Kind("insert_select", "INSERT ... SELECT", KEY, "k, v"),
     Kind("do_nothing", "ON CONFLICT DO NOTHING", KEY, "c, v", conflict="ON CONFLICT (k) DO NOTHING"),
+    Kind("nothing_new", "ON CONFLICT DO NOTHING, all rows new", KEY, "k, v", conflict="ON CONFLICT (k) DO NOTHING"),
     Kind("do_update", "ON CONFLICT DO UPDATE", KEY, "c, v",
          conflict="ON CONFLICT (k) DO UPDATE SET v = excluded.v"),
     Kind("merge", "MERGE, half of the rows new", KEY, "c, v", merge=True),

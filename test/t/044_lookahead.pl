@@ -92,7 +92,6 @@ sub restart_cold
 }
 
 restart_cold();
-# The clock makes batches smaller, so these are limits.
 sub within
 {
 	my ($low, $high, $got, $name) = @_;

@@ -56,14 +56,12 @@ sub blocks_of
 	return @blocks;
 }
 
-# Only 18 counts searches, and rows in fractions; what planning reads varies; psql centers headings.  The clock decides how
-# many rows are looked up ahead.
+# Only 18 counts searches, and rows in fractions; what planning reads varies; psql centers headings.
 sub normalised
 {
 	my ($text) = @_;
 	$text =~ s/^ +Index Searches: \d+\n//mg;
 	$text =~ s/\b(rows=\d+)\.00\b/$1/g;
-	$text =~ s/\b(Batches|Rows Predicted): [1-9]\d*/$1: N/g;
 	$text =~ s/^ Planning:\n +Buffers: .*\n//mg;
 	$text =~ s/^ +QUERY PLAN *\n-+$/QUERY PLAN/mg;
 	$text =~ s/ +$//mg;

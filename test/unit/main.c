@@ -116,7 +116,7 @@ main(int argc, char **argv)
 {
 	const Test *tables[] = {
 		keycode_tests, keybytes_tests, separators_tests, leafcache_tests, spline_tests, model_tests,
-		saved_tests, pace_tests, realkeys_tests, separators_realkeys_tests
+		saved_tests, realkeys_tests, separators_realkeys_tests
 	};
 	size_t		ntables = sizeof(tables) / sizeof(tables[0]);
 	Running		running[MAX_JOBS] = {0};

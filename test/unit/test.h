@@ -25,7 +25,6 @@ extern const Test leafcache_tests[];
 extern const Test spline_tests[];
 extern const Test model_tests[];
 extern const Test saved_tests[];
-extern const Test pace_tests[];
 
 /* These need the folder in the environment variable LBT_KEYS. */
 extern const Test realkeys_tests[];
