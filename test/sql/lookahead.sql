@@ -313,4 +313,4 @@ DROP AGGREGATE la_aggregate(bigint);
 DROP DOMAIN la_domain;
 DROP FUNCTION la_compare, la_plan, la_sum, la_nodes, la_locks, la_loud, la_count;
 DROP SEQUENCE la_seq;
-DROP TABLE la_big, la_probe, la_locked, la_rows;
+DROP TABLE la_big, la_probe, la_locked, la_rows, la_at;

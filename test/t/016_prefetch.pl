@@ -176,7 +176,8 @@ foreach my $where ('K > 500000000', 'K = ANY (ARRAY(SELECT (g * 2654435761) % 42
 			cold($node);
 			($got, $n) = ask($node, "SELECT walk(\$q\$$by_model\$q\$, $train)", $only);
 			is($got, $oracle, "to and fro, $where $order, trained again $train: the answer");
-			cmp_ok($n, '>', 50, "to and fro, $where $order, trained again $train: leaves were brought in ahead");
+			# ... until fewer than half of them have been read: each turn leaves some behind
+			cmp_ok($n, '>', 20, "to and fro, $where $order, trained again $train: leaves were brought in ahead");
 		}
 	}
 }

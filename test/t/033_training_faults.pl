@@ -14,13 +14,8 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $EIO = 5;
-<<<<<<< HEAD
 my ($SIGINT, $SIGTERM, $SIGCONT) = (2, 15, 18);
-my $patience = 60;    # seconds in which a model comes by itself
-=======
-my ($SIGINT, $SIGTERM) = (2, 15);
 my $patience = patience();    # seconds in which a model comes by itself
->>>>>>> w-tests
 
 build_shim();
 my $node = PostgreSQL::Test::Cluster->new('training_faults');
