@@ -86,6 +86,8 @@ check_btree_indexes(char **value, void **extra, GucSource source)
 			GUC_check_errdetail("%s It is at \"%s\".", problem, where);
 			GUC_check_errhint("Valid values are none, all, and lists like 'orders_pkey, shop.item_*, !shop.item_log*'.");
 		}
+		else
+			GUC_check_errcode(ERRCODE_OUT_OF_MEMORY);
 		return false;
 	}
 	*extra = names;
