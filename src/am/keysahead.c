@@ -296,7 +296,8 @@ lbt_check_comes(IndexScanDesc scan, LbtIndex *index, const LbtBound *bound)
 	Check		check = {.scan = scan,.index = index,.bound = bound};
 	bool		found = false;
 
-	if (bound->past)
+	/* A check fetches the row; a bitmap's scan, of a trigger, has no table. */
+	if (bound->past || scan->heapRelation == NULL)
 		return;
 	if (ahead->key == NULL)
 		find_keys(ahead);

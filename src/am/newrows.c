@@ -35,7 +35,7 @@ add_row(LbtNewRows *new, LbtIndex *index, Relation table, HeapTuple row, LbtNewB
 	{
 		const LbtKeyColumn *column = &index->keyspec.column[i];
 		AttrNumber	attribute = new->attribute[i];
-		int			number = batch->n * new->ncolumns + i;
+		int			number = batch->batch.n * new->ncolumns + i;
 		uint8	   *scratch = new->scratch ?
 			new->scratch + (Size) number * LBT_SCRATCH_BYTES : NULL;
 		Datum		key;
@@ -56,7 +56,7 @@ add_row(LbtNewRows *new, LbtIndex *index, Relation table, HeapTuple row, LbtNewB
 		if (lbt_keyspec_argument(column, new->type[i], key, &values[i], scratch) != 0)
 			return false;
 	}
-	batch->tid[batch->n++] = row->t_self;
+	batch->tid[batch->batch.n] = row->t_self;
 	lbt_batch_add(index, &batch->batch, values, new->ncolumns, false);
 	return true;
 }
@@ -85,7 +85,7 @@ add_page(LbtNewRows *new, LbtIndex *index, Relation table, BlockNumber block, Of
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
 	memcpy(new->page, BufferGetPage(buf), BLCKSZ);
 	UnlockReleaseBuffer(buf);
-	for (; known && batch->n < LBT_BATCH && *at <= PageGetMaxOffsetNumber(page); (*at)++)
+	for (; known && batch->batch.n < LBT_BATCH && *at <= PageGetMaxOffsetNumber(page); (*at)++)
 	{
 		ItemId		line = PageGetItemId(page, *at);
 		HeapTupleData row;
@@ -113,17 +113,18 @@ lbt_newrows_begin(LbtNewRows *new, Relation rel, LbtIndex *index, Relation table
 	BlockNumber nblocks = RelationGetNumberOfBlocks(table);
 	OffsetNumber at = ItemPointerGetOffsetNumberNoCheck(&new->end);
 
+	/* An error on the way leaves an empty batch. */
+	lbt_newrows_end(new, index, batch);
 	MemoryContextReset(new->keys);
-	batch->n = batch->at = 0;
 	lbt_batch_begin(&batch->batch, new->ncolumns, false);
 
 	/* A lookup of the statement itself may come before its first row. */
 	while (block < nblocks)
 	{
-		int			before = batch->n;
+		int			before = batch->batch.n;
 
 		if (!add_page(new, index, table, block, &at, batch) ||
-			(batch->n == before && block > first) ||
+			(batch->batch.n == before && block > first) ||
 			block + 1 >= nblocks || !lbt_block_cached(table, block + 1))
 			break;
 		block++;
@@ -131,7 +132,7 @@ lbt_newrows_begin(LbtNewRows *new, Relation rel, LbtIndex *index, Relation table
 	}
 	ItemPointerSet(&new->end, block, at);
 	MemoryContextSwitchTo(new->context);
-	if (batch->n > 0)
+	if (batch->batch.n > 0)
 	{
 		lbt_batch_finish(index, &batch->batch);
 		if (lbt_enable_prefetch)
@@ -140,6 +141,7 @@ lbt_newrows_begin(LbtNewRows *new, Relation rel, LbtIndex *index, Relation table
 		if (index->keyspec.nplaces > 0)
 			lbt_batch_near(rel, index, &batch->batch, false);
 	}
+	batch->n = batch->batch.n;
 	MemoryContextSwitchTo(old);
 }
 

@@ -178,6 +178,9 @@ begin(CustomScanState *css, EState *estate, int eflags)
 	node->values = list_nth(css->custom_ps, LBT_SKIP_VALUES);
 	node->rows = list_nth(css->custom_ps, LBT_SKIP_ROWS);
 	node->whole = list_nth(css->custom_ps, LBT_SKIP_WHOLE);
+
+	/* For WHERE CURRENT OF before the first row. */
+	css->ss.ss_currentRelation = ((ScanState *) node->rows)->ss_currentRelation;
 	ExecSetExecProcNode(linitial(castNode(CustomScanState, node->values)->custom_ps), next_entry);
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
 		lbt_seek_open(&node->keys, node->rows,

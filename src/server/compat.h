@@ -109,22 +109,12 @@ lbt_relation_is_new_file(Relation rel)
 		LbtRelFileSubid(rel) != InvalidSubTransactionId;
 }
 
-/*
- * Does the collation, which is valid, compare text by its bytes?  If not, have
- * the server open it.  It stays open: comparing by it reads no catalog then.
- */
-static inline bool
-lbt_collation_is_c(Oid collation)
-{
+/* Does the collation, which is valid, compare text by its bytes? */
 #if PG_VERSION_NUM >= 180000
-	return pg_newlocale_from_collation(collation)->collate_is_c;
+#define lbt_collation_is_c(collation) (pg_newlocale_from_collation(collation)->collate_is_c)
 #else
-	if (lc_collate_is_c(collation))
-		return true;
-	(void) pg_newlocale_from_collation(collation);
-	return false;
+#define lbt_collation_is_c(collation) lc_collate_is_c(collation)
 #endif
-}
 
 /*
  * strxfrm() for any collation: writes as much of a text's sort key as there is

@@ -58,6 +58,9 @@ discard_caches(void)
 		ResetCatalogCaches();
 }
 
+/* Servers without assertions lack it, on which this library may run, too. */
+#pragma weak GetLockMethodLocalHash
+
 static bool
 holds_locks(ResourceOwner owner)
 {
@@ -65,6 +68,8 @@ holds_locks(ResourceOwner owner)
 	const LOCALLOCK *lock;
 	bool		found = false;
 
+	if (GetLockMethodLocalHash == NULL)
+		return false;
 	hash_seq_init(&locks, GetLockMethodLocalHash());
 	while ((lock = hash_seq_search(&locks)) != NULL)
 		for (int i = 0; i < lock->numLockOwners; i++)

@@ -3,6 +3,7 @@
  */
 #include "server/stream.h"
 
+#include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
 
 #if PG_VERSION_NUM >= 160000
@@ -114,6 +115,28 @@ ask(LbtStream *stream, BlockNumber block)
 	stream->tally->asked += !asked->cached;
 }
 
+/* Is the block in shared buffers?  Asks nobody for it. */
+static bool
+is_there(Relation rel, BlockNumber block)
+{
+	BufferTag	tag;
+	uint32		hash;
+	LWLock	   *lock;
+	bool		there;
+
+#if PG_VERSION_NUM >= 160000
+	InitBufferTag(&tag, &rel->rd_locator, MAIN_FORKNUM, block);
+#else
+	INIT_BUFFERTAG(tag, rel->rd_node, MAIN_FORKNUM, block);
+#endif
+	hash = BufTableHashCode(&tag);
+	lock = BufMappingPartitionLock(hash);
+	LWLockAcquire(lock, LW_SHARED);
+	there = BufTableLookup(&tag, hash) >= 0;
+	LWLockRelease(lock);
+	return there;
+}
+
 /* The caller is beyond a block that was missing: has anybody read it? */
 static void
 judge(LbtStream *stream, BlockNumber block)
@@ -121,7 +144,7 @@ judge(LbtStream *stream, BlockNumber block)
 	if (block == InvalidBlockNumber)
 		return;
 	stream->tally->judged++;
-	stream->tally->used += lbt_block_cached(stream->rel, block);
+	stream->tally->used += is_there(stream->rel, block);
 }
 
 void

@@ -109,7 +109,7 @@ extern void lbt_stream_end(LbtStream **stream);
 
 /*
  * Is the block, which must be in the file, in shared buffers?  One lookup in
- * the buffer table; may ask the operating system for a missing block.
+ * the buffer table; asks the operating system for a missing block.
  */
 extern bool lbt_block_cached(Relation rel, BlockNumber block);
 

@@ -531,6 +531,10 @@ train_in_guard(Relation rel, LbtIndex *index, bool first)
 static void
 train_quietly(Relation rel, LbtIndex *index, bool first)
 {
+	/* Collations are opened here, not in the guard, and then stay open. */
+	for (int i = 0; i < index->keyspec.ncolumns; i++)
+		if (index->keyspec.column[i].kind == LBT_KEY_TEXT)
+			(void) pg_newlocale_from_collation(index->keyspec.column[i].collation);
 	train_in_guard(rel, index, first);
 	if (lbt_encode_lacked && lbt_encode_learn(&index->keyspec) &&
 		lbt_registry_claim(&index->file, index->oid))

@@ -28,7 +28,7 @@ CREATE TABLE reading AS SELECT s AS id, timestamp '2026-01-01' + m * interval '2
 CREATE INDEX reading_i ON reading (id, at);
 CREATE TABLE item (id uuid NOT NULL, v int, pad text);
 INSERT INTO item SELECT md5(i::text)::uuid, i, repeat('x', 80) FROM generate_series(1, 150000) i;
-CREATE UNIQUE INDEX item_i ON item (id);
+ALTER TABLE item ADD CONSTRAINT item_i UNIQUE (id);
 CREATE TABLE absent AS SELECT md5((-i)::text)::uuid AS id FROM generate_series(1, 2000) i;
 CREATE TABLE mixed AS SELECT md5((i * 75 * (CASE WHEN i % 3 = 0 THEN 1 ELSE -1 END))::text)::uuid AS id FROM generate_series(1, 2000) i;
 VACUUM (FREEZE, ANALYZE) series, reading, item, absent, mixed;
@@ -91,5 +91,24 @@ compare('some keys, DO UPDATE', "INSERT INTO item SELECT id, 1, repeat('n', 200)
 compare('some keys, MERGE', "MERGE INTO item USING mixed m ON m.id = item.id WHEN NOT MATCHED THEN INSERT VALUES (m.id, 1, repeat('n', 200))", 0.5);
 # What is asked for and never used is soon left alone, after a few batches of 64: here LIMIT keeps the inner side from being read.
 compare('a lookup that does not come', 'SELECT s.v FROM mixed m LEFT JOIN LATERAL (SELECT v FROM item WHERE item.id = m.id LIMIT (length(m.id::text) < 5)::int) s ON true', 0, 300);
+
+# Checks of foreign keys, between which a trigger looks into the same index by bitmaps, cold: no lookup of its own is taken for
+# a check, and no stream is told of a table that it has not.
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE child (id uuid CONSTRAINT child_item REFERENCES item (id), n int);
+CREATE FUNCTION looks() RETURNS trigger LANGUAGE plpgsql SET enable_indexscan = off SET enable_indexonlyscan = off SET enable_bitmapscan = on AS $$
+BEGIN
+    ASSERT (SELECT count(v) FROM item WHERE id = NEW.id) = 1;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER looks AFTER INSERT ON child FOR EACH ROW EXECUTE FUNCTION looks();
+SQL
+my $children = "INSERT INTO child SELECT id, v FROM item WHERE v % 300 = 7";
+foreach my $indexes ('none', 'all')
+{
+	my ($answer, $blocks) = cold($indexes, $children);
+	cmp_ok($blocks, '>', 100, "checks among bitmap scans, $indexes: blocks were read");
+}
+is($node->safe_psql('postgres', "$children; SELECT count(*), sum(n) FROM child"), $node->safe_psql('postgres', 'SELECT count(*), sum(v) FROM item WHERE v % 300 = 7'), '... and all rows came');
 $node->stop;
 done_testing();
