@@ -38,7 +38,7 @@ END $$;
 CREATE FUNCTION scans(query text) RETURNS SETOF text LANGUAGE sql AS $$
     SELECT concat_ws(' ', scan || '.', index, string_agg(event || '=' || n, ' ' ORDER BY o) FILTER (WHERE n <> 0))
       FROM shown(query)
-      JOIN unnest('{lookups,verified,moved_right,fallback_no_model,fallback_block,fallback_page,fallback_low,fallback_high,delegated,prefetched,rows_prefetched}'::text[]) WITH ORDINALITY u(event, o) USING (event)
+      JOIN unnest('{lookups,verified,moved_right,fallback_no_model,fallback_block,fallback_page,fallback_low,fallback_high,delegated,prefetched,prefetched_used,rows_prefetched,rows_prefetched_used}'::text[]) WITH ORDINALITY u(event, o) USING (event)
      GROUP BY scan, index ORDER BY scan
 $$;
 
@@ -54,7 +54,7 @@ BEGIN
     WITH counted AS (
         SELECT indexrelname, key AS event, value::bigint - (before->indexrelid::text->>key)::bigint AS n
           FROM learnedbtree_stat s, jsonb_each_text(to_jsonb(s))
-         WHERE relname = 'exp_t' AND key IN ('lookups', 'verified', 'moved_right', 'fallback_no_model', 'fallback_block', 'fallback_page', 'fallback_low', 'fallback_high', 'delegated', 'prefetched', 'rows_prefetched'))
+         WHERE relname = 'exp_t' AND key IN ('lookups', 'verified', 'moved_right', 'fallback_no_model', 'fallback_block', 'fallback_page', 'fallback_low', 'fallback_high', 'delegated', 'prefetched', 'prefetched_used', 'rows_prefetched', 'rows_prefetched_used'))
     SELECT string_agg(format('%s.%s: %s, not %s', indexrelname, event, s.n, c.n), ', ') INTO wrong
       FROM counted c FULL JOIN exp_said s USING (indexrelname, event) WHERE coalesce(s.n, 0) <> coalesce(c.n, 0);
     RETURN coalesce(wrong, 'agrees');
