@@ -129,7 +129,7 @@ my $dropped = as('plain', "$served SET learnedbtree.btree_indexes = 'd*'; CREATE
 	  . "SELECT bytes > 0 FROM learnedbtree_model('d_pkey'); CREATE TEMP TABLE memory AS SELECT learnedbtree_model_memory() AS before, bytes FROM learnedbtree_model('d_pkey'); DROP TABLE d; "
 	  . 'SELECT learnedbtree_model_memory() = before - bytes FROM memory');
 is($dropped =~ s/^\n//r, "t\nt", 'what a dropped index had is free');
-sql('ALTER SYSTEM RESET learnedbtree.autotrain');
+sql('ALTER SYSTEM SET learnedbtree.autotrain = on');
 $node->reload;
 wait_until($node, "SELECT current_setting('learnedbtree.autotrain') = 'on'");
 like(as('plain', "LOAD 'learnedbtree'"), qr/access to library "learnedbtree" is not allowed/, 'only superusers load the library by name');
