@@ -71,7 +71,7 @@ SELECT scans('SELECT k FROM exp_t WHERE k IN (10, 7000, 15000, 15001, 19000)');
 RESET learnedbtree.enable_prefetch;
 BEGIN;
 REINDEX INDEX exp_k;
-SELECT scans('SELECT k FROM exp_t WHERE k IN (10, 7000, 15000, 15001, 19000)') ~ ' prefetched=4$' AS prefetched;
+SELECT scans('SELECT k FROM exp_t WHERE k IN (10, 7000, 15000, 15001, 19000)') ~ ' prefetched=4 prefetched_used=4$' AS prefetched;
 ROLLBACK;
 SET learnedbtree.enable_prefetch = off;
 SELECT scans('SELECT k FROM exp_t WHERE k IS NULL');
