@@ -333,8 +333,13 @@ explain(CustomScanState *css, List *ancestors, ExplainState *es)
 
 	/* A loop's inner side shows it. */
 	foreach(lc, (List *) linitial(((CustomScan *) css->ss.ps.plan)->custom_private))
-		names = lappend(names, get_rel_name(list_nth_oid(lfirst(lc), LBT_LOOKAHEAD_INDEX)));
-	if (!IsA(linitial(ancestors), NestLoop))
+	{
+		char	   *name = get_rel_name(list_nth_oid(lfirst(lc), LBT_LOOKAHEAD_INDEX));
+
+		if (name != NULL)		/* else a trigger has dropped it */
+			names = lappend(names, name);
+	}
+	if (names != NIL && !IsA(linitial(ancestors), NestLoop))
 		ExplainPropertyList(list_length(names) > 1 ? "Indexes" : "Index", names, es);
 
 	/* Each worker has counts of its own. */
