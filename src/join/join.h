@@ -39,6 +39,14 @@ typedef enum LbtLookaheadFact
 	LBT_LOOKAHEAD_TYPES			/* from here on: each key's type */
 } LbtLookaheadFact;
 
+static inline List *
+lbt_lookahead_facts(Oid index, Oid table, bool rows, int nequal, bool past, bool backward,
+					List *types)
+{
+	return list_concat(list_make5_oid(index, table, rows, nequal, past),
+					   lcons_oid(backward, types));
+}
+
 /* place.c: in _PG_init. */
 extern void lbt_join_init(void);
 

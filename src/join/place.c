@@ -406,9 +406,8 @@ find_keys(const NestLoop *loop, const Walk *walk, List **facts)
 		keys = lappend(keys, key);
 		types = lappend_oid(types, type);
 	}
-	*facts = list_concat(list_make5_oid(search.lookup.index, search.index->rd_index->indrelid,
-										search.lookup.rows, nequal, past),
-						 lcons_oid(search.lookup.backward, types));
+	*facts = lbt_lookahead_facts(search.lookup.index, search.index->rd_index->indrelid,
+								 search.lookup.rows, nequal, past, search.lookup.backward, types);
 	RelationClose(search.index);
 	return search.varies ? keys : NIL;
 }

@@ -138,12 +138,11 @@ add_index(Write *write, Oid oid)
 		keys = find_keys_of_rows(write, index, &view->keyspec, &types);
 	if (keys != NIL)
 	{
-		List	   *facts = list_make5_oid(oid, RelationGetRelid(write->table),
-										   looks_for_rows(write->modify, index),
-										   list_length(keys), false);
-
 		write->keys = lappend(write->keys, keys);
-		write->facts = lappend(write->facts, list_concat(facts, lcons_oid(false, types)));
+		write->facts = lappend(write->facts,
+							   lbt_lookahead_facts(oid, RelationGetRelid(write->table),
+												   looks_for_rows(write->modify, index),
+												   list_length(keys), false, false, types));
 	}
 	index_close(index, AccessShareLock);
 }
