@@ -61,7 +61,7 @@ typedef struct LbtKeySpec
 	bool		unsure;			/* ... by what may contradict the order */
 
 	/* Where columns lie in an entry without NULLs, as far as that tells: */
-	uint8		nplaces;		/* so many do */
+	uint8		nplaces;		/* columns that do */
 	bool		varies;			/* not all, or not in the same place in all */
 	uint8		place[LBT_CODE_COLUMNS];	/* else, in bytes, these */
 	uint8		fixed;			/* bytes of an entry with them */
@@ -80,18 +80,12 @@ lbt_keyspec_bytes(const LbtKeySpec *spec)
 #define LBT_SCRATCH_BYTES LBT_CODE_BYTES
 
 /*
- * encode.c: encode a plain value of the column's type; returns the length.
- * While interrupts are held, as under a page's lock or in a guard, it reads no
- * catalog.
+ * Set if a value of an enum could not be given its place: catalogs must not be
+ * read under a page's lock or in a guard.  Where they may, read them, unless
+ * another session would have to be waited for.
  */
-extern uint32 lbt_encode(const LbtKeyColumn *column, Datum value, uint8 *scratch);
-
-/*
- * Set if a value could not be given its place for that reason.  Where catalogs
- * may be read: do so, unless that would wait for another session.
- */
-extern bool lbt_encode_lacked;
-extern bool lbt_encode_learn(const LbtKeySpec *spec);
+extern bool lbt_keyspec_lacked;
+extern bool lbt_keyspec_learn(const LbtKeySpec *spec);
 
 /* Work out the key spec of an open index. */
 extern void lbt_keyspec_init(LbtKeySpec *spec, Relation rel);

@@ -405,7 +405,7 @@ train(Relation rel, LbtIndex *index, bool new_file)
 
 	INSTR_TIME_SET_CURRENT(start);
 	harvest(&h);
-	if (lbt_encode_lacked)
+	if (lbt_keyspec_lacked)
 	{
 		pgstat_report_wait_end();
 		ask_later(index);
@@ -495,7 +495,7 @@ train_claimed(Relation rel, LbtIndex *index, bool first)
 	bool		new_file = lbt_relation_is_new_file(rel);
 	LbtState	state;
 
-	lbt_encode_lacked = false;
+	lbt_keyspec_lacked = false;
 	PG_TRY();
 	{
 		if (new_file)
@@ -536,7 +536,7 @@ train_quietly(Relation rel, LbtIndex *index, bool first)
 		if (index->keyspec.column[i].kind == LBT_KEY_TEXT)
 			(void) pg_newlocale_from_collation(index->keyspec.column[i].collation);
 	train_in_guard(rel, index, first);
-	if (lbt_encode_lacked && lbt_encode_learn(&index->keyspec) &&
+	if (lbt_keyspec_lacked && lbt_keyspec_learn(&index->keyspec) &&
 		lbt_registry_claim(&index->file, index->oid))
 		train_in_guard(rel, index, first);
 }
