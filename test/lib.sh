@@ -41,10 +41,24 @@ wanted() { # STEP [TEST]
     return 1
 }
 
+# room/NAME in a list becomes the tests of that room.
+expand_rooms() { # LIST
+    local item list= tests
+    for item in ${1//,/ }; do
+        if [[ $item == room/* ]]; then
+            tests=$(awk -v room="${item#room/}" '$1 == room { $1 = ""; print }' "$root/test/rooms")
+            [ -n "$tests" ] || { echo "test/run: test/rooms has no room ${item#room/}" >&2; return 1; }
+            item=${tests//[[:space:]]/,}
+        fi
+        list+=,$item
+    done
+    tr -s , <<<"${list#,}"
+}
+
 # Is it named?  Such steps are not part of a run of everything.
 wanted_by_name() { [ -n "$only" ] && wanted "$1"; }
 
-wants_shared() { wanted regress || wanted served || wanted isolation || wanted isolation-served || wanted catcheck; }
+wants_shared() { wanted regress || wanted am || wanted isolation || wanted am-isolation || wanted catcheck; }
 
 wants_server() { wants_shared || wanted symbols || wanted tap || wanted suites || wanted bench || wanted_by_name beside; }
 
@@ -402,10 +416,12 @@ connection() { printf '%s\n' "--host=$scratch/socket" --port=5432 --user=postgre
 
 # Report the tests of LIST from pg_regress's output in LOG; diffs of failures are in FOLDER.
 report_regress() { # KIND LOG FOLDER TEST...
-    local kind=$1 log=$2 folder=$3 test; shift 3
+    local kind=$1 log=$2 folder=$3 test line; shift 3
     for test in "$@"; do
-        if grep -qE "^(test )?$test +\.\.\. ok |^ok [0-9]+ +[-+] $test " "$log"; then
-            ok "$kind/$test"
+        line=$(grep -E "^(test )?$test +\.\.\. ok |^ok [0-9]+ +[-+] $test " "$log")
+        if [ -n "$line" ]; then
+            [[ $line =~ ([0-9]+)\ ms ]] && line=" (${BASH_REMATCH[1]} ms)" || line=
+            ok "$kind/$test$line"
         else
             show_diff "$folder" "$test" >"$scratch/one.diff"
             not_ok "$kind/$test" "$scratch/one.diff" 120
@@ -419,15 +435,20 @@ show_diff() { # FOLDER TEST: the part of regression.diffs about this test, or of
     fi
 }
 
-pick() { # STEP KIND FOLDER SUFFIX [AM]: the names of the tests asked for, those that test/methods leaves to the other method not
-    local file name
+# The names of the tests asked for.  All run by served btree indexes but for those of test/by-am that say "only"; by
+# the access method (am) run those of test/by-am.
+pick() { # STEP KIND FOLDER SUFFIX AM
+    local file name how
     for file in "$3"/*"$4"; do
         [ -e "$file" ] || continue
         name=$(basename "$file" "$4")
         [ "$name" != setup ] && wanted "$1" "$name" || continue
-        if [ -z "${5:-}" ] || grep -qE "^$2/$name +$5 " "$root/test/methods" || ! grep -q "^$2/$name " "$root/test/methods"; then
-            echo "$name"
-        fi
+        [ "$1" != beside ] || [[ " $beside_tests " == *" $name "* ]] || continue
+        how=$(awk -v name="$2/$name" '$1 == name { print $2 }' "$root/test/by-am")
+        case $5:$how in
+            btree:only | learnedbtree:) ;;
+            *) echo "$name" ;;
+        esac
     done
 }
 
@@ -451,7 +472,7 @@ run_regress() { # STEP NAME AM [EXTENSION...]: AM's tests, reported as NAME, wit
     expect_something "$folder/expected" setup "${tests[@]}"
     cd "$folder" || return
     mapfile -t where < <(connection)
-    as_user $((1800 * patience)) env "LBT_AM=${am:-btree}" "$tools/regress/pg_regress" --inputdir="$folder" \
+    as_user $((1800 * patience)) env "LBT_AM=$am" "$tools/regress/pg_regress" --inputdir="$folder" \
         --outputdir="$folder" --bindir="$bindir" "${where[@]}" --dbname=regression --load-extension=amcheck \
         --load-extension=learnedbtree "${@/#/--load-extension=}" setup "${tests[@]}" >"$log" 2>&1
     outputs+=("$log" "$folder/regression.diffs" "$folder/results")
@@ -461,16 +482,17 @@ run_regress() { # STEP NAME AM [EXTENSION...]: AM's tests, reported as NAME, wit
 }
 
 run_isolation() { # NAME AM
-    local name=$1 am=$2 folder=$scratch/tree/test/$1 log=$scratch/$1.log began=$SECONDS tests options
+    local name=$1 am=$2 folder=$scratch/$1 log=$scratch/$1.log began=$SECONDS tests options
     mapfile -t tests < <(pick "$name" isolation "$scratch/tree/test/isolation/specs" .spec "$am")
     [ ${#tests[@]} -gt 0 ] || return 0
     need_server || return
     mapfile -t where < <(connection)
-    options=(--dbname=isolation_regression --load-extension=amcheck --load-extension=learnedbtree)
+    options=(--dbname=isolation_am --load-extension=amcheck --load-extension=learnedbtree)
     if [ "$am" = btree ]; then
         serve_isolation || { not_ok "$name starts" "$log"; return; }
-        options=(--dbname=isolation_served --use-existing)
+        options=(--dbname=isolation_regression --use-existing)
     fi
+    as_user 60 cp -R "$scratch/tree/test/isolation" "$folder"
     expect_something "$folder/expected" "${tests[@]}"
     cd "$folder" || return
     as_user $((1800 * patience)) "$tools/isolation/pg_isolation_regress" --inputdir="$folder" --outputdir="$folder/out" \
@@ -480,25 +502,23 @@ run_isolation() { # NAME AM
     note "$name took $((SECONDS - began)) s"
 }
 
-# Specs know no variables: those for btree are made from the others, and their database serves all of its indexes, but not
-# the plain ones, by which the tests know what is right.  The rest is regress's: setup.sql.
+# The specs' database serves all of its btree indexes, but not the plain ones, by which the tests know what is right.  The
+# rest is regress's: setup.sql.
 serve_isolation() {
     local psql=("$bindir/psql" "${where[@]/--user=/--username=}" -Xqv ON_ERROR_STOP=1) item
-    as_user 300 cp -R "$scratch/tree/test/isolation/." "$folder/" &&
-        as_user 300 find "$folder" -type f -exec sed -i "s/USING learnedbtree/USING btree/; s/amname = 'learnedbtree'/amname = 'btree'/
-            s/learnedbtree_model(\('[a-z_]*'\))/learnedbtree_model(built(\1))/" {} + &&
-        as_user 300 "${psql[@]}" -c "CREATE DATABASE isolation_served TEMPLATE template0" postgres >"$log" 2>&1 || return
+    as_user 300 "${psql[@]}" -c "CREATE DATABASE isolation_regression TEMPLATE template0" postgres >"$log" 2>&1 || return
     for item in "session_preload_libraries = learnedbtree" "learnedbtree.btree_indexes = 'all, !*_bk'" \
                 "learnedbtree.min_leaves = 0" "tests.train = on"; do
-        as_user 300 "${psql[@]}" -c "LOAD 'learnedbtree'" -c "ALTER DATABASE isolation_served SET $item" postgres >>"$log" 2>&1 || return
+        as_user 300 "${psql[@]}" -c "LOAD 'learnedbtree'" -c "ALTER DATABASE isolation_regression SET $item" postgres >>"$log" 2>&1 || return
     done
     as_user 300 env LBT_AM=btree "${psql[@]}" -c "CREATE EXTENSION amcheck" -c "CREATE EXTENSION learnedbtree" \
-        -f "$scratch/tree/test/sql/setup.sql" isolation_served >>"$log" 2>&1
+        -f "$scratch/tree/test/sql/setup.sql" isolation_regression >>"$log" 2>&1
 }
 
-# ---- regress once more, with all other extensions that are installed, loaded after ours and before it ----
+# ---- what meets hooks once more, with all other extensions that are installed, loaded after ours and before it ----
 
 others_order=       # first, last: where our library stands among those of others
+beside_tests="cursors explain explain_option inserts joins lookahead loose partitions patterns plans served skip writes"
 
 # Of names "library" or "library:extension", those whose files are there.
 others() { # library|extension NAME...
@@ -536,17 +556,17 @@ run_beside() { # first|last
     ln -s "$tree" "$scratch/tree"
     mapfile -t there < <(others extension)
     note "learnedbtree $1, with: $(others library | paste -sd' ')"
-    run_regress beside "beside-$1" "" "${there[@]}"
+    run_regress beside "beside-$1" btree "${there[@]}"
     stop_server
 }
 
-# Regress and isolation, each by both access methods, and catcheck: one job, as they share a server.
+# Regress, isolation and catcheck: one job, as they share a server.
 run_shared() {
-    wanted regress && run_regress regress regress learnedbtree
+    wanted regress && run_regress regress regress btree
+    wanted am && run_regress am am learnedbtree
     wanted catcheck && run_catcheck
-    wanted served && run_regress served served btree
-    wanted isolation && run_isolation isolation learnedbtree
-    wanted isolation-served && run_isolation isolation-served btree
+    wanted isolation && run_isolation isolation btree
+    wanted am-isolation && run_isolation am-isolation learnedbtree
     stop_server
 }
 
