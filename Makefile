@@ -20,8 +20,11 @@ override with_llvm = no
 PG_CONFIG ?= pg_config
 PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
 
-# PGXS has a "check" of its own, which only says that there is none.
+# Build, and run regress by served btree indexes on one private server, in under two minutes.  PGXS has a "check" of its
+# own, which only says that there is none.
 ifeq ($(MAKECMDGOALS),check)
+check:
+	@test/run $(named_server) --skip-model --only regress $(TESTFLAGS)
 else ifneq ($(PGXS),)
 include $(PGXS)
 
@@ -53,10 +56,6 @@ check-later:
 # The quick loop: what needs no server, in under half a minute.
 check-fast:
 	@test/check-fast
-
-# Build, and run regress by served btree indexes on one private server, in under two minutes.
-check:
-	@test/run $(named_server) --skip-model --only regress $(TESTFLAGS)
 
 # PostgreSQL's layout for src/*/*.[ch].  INDENTFLAGS=--check shows what would change instead.
 indent:

@@ -73,7 +73,7 @@ typedef enum Test
 	GUESS_TEXT					/* of first column; no NULL in the bound */
 } Test;
 
-/* A search, compiled for each test.  The position is behind lo, up to hi. */
+/* A search, compiled for each test.  The position is after lo, up to hi. */
 typedef struct Gallop
 {
 	const LbtKeySpec *spec;

@@ -29,7 +29,7 @@ static StringInfoData whole;
 #define BYTES_A_CHARACTER 4
 
 /*
- * Leave out what is behind so much of a text: search arguments may be longer.
+ * Leave out what follows this much of a text: search arguments may be longer.
  * Texts that agree so far may get keys out of order.
  */
 #define MAX_TEXT 1024
@@ -86,7 +86,7 @@ typedef struct Weight
 	uint8		learned;
 } Weight;
 
-/* A character's weights behind another. */
+/* A character's weights after another. */
 typedef struct Pair
 {
 	uint32		characters;		/* see find_pair(); 0: none */
@@ -180,9 +180,9 @@ weight_of(Plain *plain, pg_wchar c)
 	return weight;
 }
 
-/* The second's weights behind the first, from the key of both in whole. */
+/* The second's weights after the first, from the key of both in whole. */
 static Weight
-weight_behind(Size size, const Weight *first, const Weight *second)
+weight_after(Size size, const Weight *first, const Weight *second)
 {
 	Weight		weight = {.learned = EXCEPTION};
 	int			length = (int) size - first->length;
@@ -201,7 +201,7 @@ weight_behind(Size size, const Weight *first, const Weight *second)
 }
 
 /*
- * A character's weights behind another, or behind 0 for none.  Guesses also
+ * A character's weights after another, or after 0 for none.  Guesses also
  * meet pairs whose first is an exception: it makes none of the second.
  */
 static Weight
@@ -215,19 +215,19 @@ learn_pair(Plain *plain, pg_wchar first, pg_wchar second)
 	if (one->learned == EXCEPTION || other->learned == EXCEPTION)
 		return weight;
 	if (one->length > 0 && other->length > 0)
-		return weight_behind(first_level_of(plain, first, second, 0), one, other);
+		return weight_after(first_level_of(plain, first, second, 0), one, other);
 
 	/* Across one without weights, the other's must be the same, too. */
 	if (one->length > 0)
-		again = weight_behind(first_level_of(plain, first, second, first), one, one);
+		again = weight_after(first_level_of(plain, first, second, first), one, one);
 	else
-		again = weight_behind(first_level_of(plain, second, first, second), other, other);
+		again = weight_after(first_level_of(plain, second, first, second), other, other);
 	if (again.learned == EXCEPTION || again.length != one->length + other->length)
 		weight.learned = EXCEPTION;
 	return weight;
 }
 
-/* May the second's own weights be used behind the first? */
+/* May the second's own weights be used after the first? */
 static pg_noinline void
 learn_ascii_pair(Plain *plain, pg_wchar first, pg_wchar second)
 {
@@ -281,7 +281,7 @@ typedef struct TextWalk
 
 /*
  * The weights of the next character, good until the next call; NULL if it is
- * not plain, or an exception by itself or behind the one before.
+ * not plain, or an exception by itself or after the one before.
  */
 static inline const Weight *
 next_character(Plain *plain, TextWalk *walk)
@@ -377,7 +377,7 @@ next_weight_byte(Plain *plain, TextWalk *walk)
 	return walk->weight.bytes[walk->next++];
 }
 
-/* The character that ends behind so many bytes; 0 if it cannot be plain. */
+/* The character that ends after this many bytes; 0 if it cannot be plain. */
 static inline pg_wchar
 character_before(const uint8 *bytes, Size length)
 {

@@ -30,7 +30,7 @@
 
 #include "server/btree.h"
 
-/* Follow so many right links from the predicted leaf, then descend instead. */
+/* Right links to follow from the predicted leaf before descending instead. */
 #define MAX_HOPS 3
 
 typedef enum Verdict
@@ -223,7 +223,7 @@ verify(Search *search, Buffer *buf, int lockmode)
 
 /* ---- lookups ---- */
 
-/* Is this the position behind all values of the first column? */
+/* Is this the position after all values of the first column? */
 static inline bool
 is_right_end(const LbtBound *bound)
 {

@@ -23,14 +23,18 @@ typedef struct LbtOutcome
  * the page).  Returns InvalidBuffer, with nothing locked, when there is no
  * model or no proof: the caller counts the outcome, and then descends.
  *
- * The relation's key spec must cover the bound's columns.  *target may be a
- * prediction made ahead, used unless the model has changed since; its pin is
- * taken over in any case.  On return it is the prediction that was used.
+ * The relation's key spec must cover the bound's columns, and the caller holds
+ * no lock of a page.  *target may be a prediction made ahead, used unless the
+ * model has changed since.  On return it is the prediction that was used.
  */
 extern Buffer lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapshot,
 						 OffsetNumber *offset, LbtTarget *target, LbtOutcome *outcome);
 
-/* The same by nbtree's descent; InvalidBuffer if empty.  backward: a hint. */
+/*
+ * The same by nbtree's descent: returns a buffer, pinned and share-locked; or
+ * InvalidBuffer, with nothing locked, if the index is empty.  The caller holds
+ * no lock of a page.  backward is a hint.
+ */
 extern Buffer lbt_descend(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward,
 						  Snapshot snapshot, OffsetNumber *offset);
 
@@ -60,7 +64,8 @@ extern LbtEvent lbt_place(Relation rel, LbtIndex *index, const LbtBound *key, In
 
 /*
  * After nbtree has inserted what could not be placed: has it split place's
- * leaf (true), and where do further tuples of this code go?  Reads one page.
+ * leaf (true), and where do further tuples of this code go?  Reads one page,
+ * with no lock held on entry or on return.
  */
 extern bool lbt_place_after_btree(Relation rel, LbtIndex *index, const LbtBound *key,
 								  const LbtPlace *place);

@@ -37,7 +37,7 @@ extern bool lbt_bt_meta_is_good(Relation rel);
 	((char *) BTPageGetMeta(metapage) + MAXALIGN(sizeof(BTMetaPageData)))
 
 /*
- * Fill the metapage's spare bytes with data, zeroes behind it, and log the
+ * Fill the metapage's spare bytes with data, zeroes after it, and log the
  * page.  The caller holds it exclusively locked and is not in recovery; size
  * is at most LBT_BT_META_SPARE.
  *

@@ -23,7 +23,7 @@ typedef struct LbtGuard
 /*
  * Around a block that uses shared memory, or reads pages for a model or ahead
  * of need: swallow any error in it, release locks, half-mapped segments, pins
- * and reads that it left behind, and run on_failure, a statement, instead of
+ * and reads that it has left, and run on_failure, a statement, instead of
  * its rest.  The log gets one line a minute.  Interrupts are held: what they
  * raise (a cancelled query, an error of a parallel worker) is not the block's.
  *
@@ -88,7 +88,7 @@ typedef struct LbtGuard
 extern pg_atomic_uint64 *lbt_guard_reported_at;
 
 /*
- * Is it time for another line in the log, so many microseconds after the one
+ * Is it time for another line in the log, this many microseconds after the one
  * at *last, a TimestampTz (0: never)?  Then set *last to now: of all
  * processes, only one is told so.
  */
