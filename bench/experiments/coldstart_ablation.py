@@ -141,7 +141,6 @@ def measure(bench, indexes):
         cold_query.measure(bench, of_all, [query], settings, may_evict=True)
     _inserts(bench, contenders)
     results = [result for result in bench.results[first:] if result["timed"]]
-    bench.targets.update({result["key"]: None for result in results})
     _report(bench, results, contenders)
 
 
