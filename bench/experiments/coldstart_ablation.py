@@ -17,8 +17,14 @@ from harness.twins import Twins
 from .larger import TABLE
 from .write_mixes import Inserts
 
-OFF = {"enable": "off", "enable_insert": "off", "enable_prefetch": "off", "lookahead_rows": "0",
-       "enable_row_prefetch": "off", "enable_leaf_cache": "off", "enable_buffer_hint": "off"}
+# Setting: value, and what it turns off of what is measured here.
+OFF = {"enable": ("off", "all: scans and inserts are btree's"),
+       "enable_insert": ("off", "inserts on the predicted leaf"),
+       "enable_prefetch": ("off", "reading leaves ahead, so that of rows in joins, which are known from the leaves"),
+       "lookahead_rows": ("0", "look-ahead nodes of joins and writes; not lists and ranges"),
+       "enable_row_prefetch": ("off", "reading rows' blocks ahead; in memory, fetching a leaf's next rows into caches"),
+       "enable_leaf_cache": ("off", "search among the leaves' smallest keys: the spline's leaf is a few leaves off"),
+       "enable_buffer_hint": ("off", "remembered buffers, and fetching them into caches; not reading ahead")}
 ALL_ON = "served"
 PROBES, RANGES, COLD_RANGES = "ablation_probes", "ablation_ranges", "ablation_cold_ranges"
 LIST_KEYS = 1_000
@@ -48,7 +54,7 @@ def _contenders(bench):
     by_name = {contender.name: contender for contender in bench.contenders}
     served = by_name[ALL_ON]
     yield from (by_name[BASELINE], served)
-    for name, value in OFF.items():
+    for name, (value, _) in OFF.items():
         setting = f"{EXTENSION}.{name}"
         kept = tuple(pair for pair in served.settings if pair[0] != setting)
         yield dataclasses.replace(served, name=f"no-{name.replace('_', '-')}", settings=(*kept, (setting, value)))
@@ -84,10 +90,18 @@ def _join(first, last, what):
 @dataclasses.dataclass
 class Trained(Query):
     unit: str = "µs"
+    states: dict = dataclasses.field(default_factory=dict)  # of the model after the sample, by contender
 
     def run(self, bench, indexes, contender, round_number):
-        learned.train_and_check(bench, contender.index_on(indexes.table))
-        return super().run(bench, indexes, contender, round_number)
+        index = contender.index_on(indexes.table)
+        learned.train_and_check(bench, index)
+        value = super().run(bench, indexes, contender, round_number)
+        self.states[contender.name] = learned.model_of(bench, index)["state"]
+        return value
+
+    def note(self, contender):
+        state = self.states[contender.name]
+        return super().note(contender) if state == "ready" else f"{contender.name}: the model at the end is {state}"
 
 
 @dataclasses.dataclass
@@ -155,13 +169,13 @@ def _inserts(bench, contenders):
 
 
 def _report(bench, results, contenders):
-    titles = {contender.name: contender.name for contender in contenders}
-    titles.update({f"no-{name.replace('_', '-')}": f"{name} = {value}" for name, value in OFF.items()})
-    titles[ALL_ON] = "served, all on"
+    titles = {BASELINE: BASELINE, ALL_ON: "served, all on"}
+    titles.update({f"no-{name.replace('_', '-')}": f"{name} = {value}" for name, (value, _) in OFF.items()})
+    what = {f"no-{name.replace('_', '-')}": words for name, (_, words) in OFF.items()}
     medians = [{name: median(own) for name, own in result["samples"].items()} for result in results]
-    rows = [["", *(f"{result['title']}, {result['unit']}" for result in results)]]
+    rows = [["", "what is off", *(f"{result['title']}, {result['unit']}" for result in results)]]
     for contender in contenders:
-        rows.append([titles[contender.name], *(
+        rows.append([titles[contender.name], what.get(contender.name, "–"), *(
             f"{figure(own[contender.name])} ({own[BASELINE] / own[contender.name]:.2f}×)" for own in medians)])
     bench.add_table(f"Each setting off in turn; in brackets the speed-up over {BASELINE}", rows)
     bench.add_chart("Speed-up with one setting off at a time", "", f"times as fast as {BASELINE}", {

@@ -32,8 +32,9 @@
 #include <unistd.h>
 
 #define BLOCK		8192
-#define HEADER		4096			/* bytes; harness/slow_reads.py has these two, too */
+#define HEADER		4096			/* bytes */
 #define SLOTS		(UINT64_C(1) << 22)
+#define BYTES		(HEADER + SLOTS * sizeof(Slot))	/* as in slow_reads.py */
 #define MAX_PROBES	4096
 #define LOW_BITS	48				/* of a word; above them is the epoch */
 #define LOW(word)	((word) & ((UINT64_C(1) << LOW_BITS) - 1))
@@ -41,8 +42,8 @@
 typedef struct
 {
 	_Atomic uint64_t epoch;		/* from 1 on */
-	_Atomic uint64_t latency;	/* us; 0: blocks that are read are fast from now on */
-	_Atomic uint64_t alone;		/* reads that took all of it: no advice came before */
+	_Atomic uint64_t latency;	/* us; 0: reads are fast, now and later */
+	_Atomic uint64_t alone;		/* reads that took all of it, without advice */
 } Header;
 
 typedef struct
@@ -62,10 +63,10 @@ attach(void)
 
 	if (fd == NULL)
 		return;
-	memory = mmap(NULL, HEADER + SLOTS * sizeof(Slot), PROT_READ | PROT_WRITE, MAP_SHARED,
+	memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
 				  atoi(fd), 0);
 	if (memory == MAP_FAILED)
-		return;					/* a program that the server runs, without the descriptor */
+		return;					/* the descriptor has been closed on our way */
 	slots = (Slot *) ((char *) memory + HEADER);
 	header = memory;
 }
@@ -103,13 +104,13 @@ is_slow(int fd, uint64_t *file)
 {
 	struct stat st;
 	int			saved_errno = errno;
-	bool		slow = header != NULL && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-		(st.st_mode & S_ISVTX) != 0;
+	bool		known = header != NULL && fstat(fd, &st) == 0;
 
 	errno = saved_errno;
-	if (slow)
-		*file = hash(st.st_ino);
-	return slow;
+	if (!known || !S_ISREG(st.st_mode) || (st.st_mode & S_ISVTX) == 0)
+		return false;
+	*file = hash(st.st_ino);
+	return true;
 }
 
 /*
@@ -141,7 +142,7 @@ ready_at(uint64_t file, uint64_t number, bool *first)
 		{
 			uint64_t	when = slot->ready;
 
-			/* another process may be about to set it: then it asks about now */
+			/* another process, which asks just now, may be about to set it */
 			return when >> LOW_BITS == epoch >> LOW_BITS ? LOW(when) : ready;
 		}
 	}
@@ -154,11 +155,13 @@ wait_for(int fd, off_t offset, size_t bytes)
 {
 	uint64_t	file;
 	uint64_t	latest = 0;
+	off_t		last;
 	bool		alone = false;
 
 	if (bytes == 0 || !is_slow(fd, &file))
 		return;
-	for (off_t at = offset / BLOCK; at <= (off_t) (offset + bytes - 1) / BLOCK; at++)
+	last = (offset + (off_t) bytes - 1) / BLOCK;
+	for (off_t at = offset / BLOCK; at <= last; at++)
 	{
 		bool		first;
 		uint64_t	ready = ready_at(file, at, &first);
