@@ -1,7 +1,8 @@
 """Each setting of the extension off in turn: joins, lists and ranges in memory and cold, and inserts.
 
 A contender for each, beside btree and `served`, which has all of them on.  A model is trained anew before each
-sample: one that predicts worse without a setting would be switched off, for the other contenders as well.
+sample: one that predicts worse without a setting would be switched off, for the other contenders as well.  In memory
+it is then used once with all on, so that it knows the leaves' buffers, whatever the sample before has left.
 """
 
 import dataclasses
@@ -10,7 +11,7 @@ from statistics import median
 from harness import cold, cold_query, learned, lists, load
 from harness.cold_query import ColdQuery
 from harness.contenders import BASELINE, EXTENSION, Indexes
-from harness.measure import BY_INDEX, Query
+from harness.measure import BY_INDEX, Query, apply_settings
 from harness.report import figure
 from harness.twins import Twins
 
@@ -90,11 +91,15 @@ def _join(first, last, what):
 @dataclasses.dataclass
 class Trained(Query):
     unit: str = "µs"
+    all_on: object = None  # the contender
     states: dict = dataclasses.field(default_factory=dict)  # of the model after the sample, by contender
 
     def run(self, bench, indexes, contender, round_number):
         index = contender.index_on(indexes.table)
+        indexes.show_only(bench.connection, self.all_on)
+        apply_settings(bench.connection, self.settings)
         learned.train_and_check(bench, index)
+        bench.connection.execute(self.sql)
         value = super().run(bench, indexes, contender, round_number)
         self.states[contender.name] = learned.model_of(bench, index)["state"]
         return value
@@ -112,13 +117,15 @@ class TrainedInserts(Inserts):
         return super().run(bench, twins, contender, round_number)
 
 
-def _in_memory(options):
+def _in_memory(options, all_on):
     count, ranges = _sizes(options)[0], max(options.probes // RANGE_ROWS, 1)
-    yield Trained("ablation_join", "join, with rows", per=options.probes, sql=_join(1, options.probes, "sum(s.v)"))
+    yield Trained("ablation_join", "join, with rows", per=options.probes, sql=_join(1, options.probes, "sum(s.v)"),
+                  all_on=all_on)
     yield Trained("ablation_list", f"= ANY with {LIST_KEYS:,} keys, index only", index_only=True, per=count * LIST_KEYS,
-                  sql=lists.sql(TABLE, 0, count - 1))
+                  sql=lists.sql(TABLE, 0, count - 1), all_on=all_on)
     yield Trained("ablation_range", f"ranges of {RANGE_ROWS} rows, with rows", per=ranges, settings=BY_INDEX,
-                  sql=f"SELECT sum(s.v) FROM {RANGES} AS r JOIN {TABLE} AS s ON s.k BETWEEN r.lo AND r.hi")
+                  sql=f"SELECT sum(s.v) FROM {RANGES} AS r JOIN {TABLE} AS s ON s.k BETWEEN r.lo AND r.hi",
+                  all_on=all_on)
 
 
 def _cold(options):
@@ -149,7 +156,8 @@ def measure(bench, indexes):
     load.prewarm(bench, [TABLE, *of_all.names()])
     cold_query.warm_questions(bench)
     first = len(bench.results)
-    bench.run_all(of_all, list(_in_memory(options)))
+    all_on = next(contender for contender in contenders if contender.name == ALL_ON)
+    bench.run_all(of_all, list(_in_memory(options, all_on)))
     settings = cold.sample_settings(bench, IO_WORKERS)
     for query in _cold(options):
         cold_query.measure(bench, of_all, [query], settings, may_evict=True)
