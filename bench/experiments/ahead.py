@@ -8,7 +8,6 @@ from harness.contenders import BASELINE, Indexes, choose
 from harness.each import Each
 from harness.experiment import Experiment
 from harness.measure import BY_INDEX, Prepared, Query, apply_settings, explain, plan_nodes
-from harness.targets import Rival
 
 from . import ahead_bounds, ahead_cold, plans
 
@@ -22,12 +21,6 @@ KEYSET_ENTRY_BYTES = 32  # of an index on (v, k), a row
 READING_BYTES = 150  # of a reading and its entry
 MIN_ROWS = 100_000
 NODE = "Learned Look-Ahead"  # on the outer side of a nested loop
-
-# Speed-ups over btree that are asked for, without huge pages and with them.
-TARGETS = {"join_index_only_random": (4.5, 5.5), "join_heap_random": (3.0, 3.5), "join_heap_sorted": (2.2, 2.2),
-           "list_index_only": (6.0, 6.0), "keyset": (1.3, 1.3), "keyset_heap": (1.3, 1.3)}
-OVER_HASH = 2.0  # of the random join with table rows
-PLANNER_WITHIN = 1.5  # of the clock
 
 
 class Ahead(Experiment):
@@ -106,9 +99,6 @@ class Ahead(Experiment):
 
     def measure(self, bench):
         options = bench.options
-        huge = bench.connection.execute("SELECT current_setting('huge_pages_status', true)").fetchone()[0] == "on"
-        bench.targets.update({key: wanted[huge] for key, wanted in TARGETS.items()})
-        bench.rivals.append(Rival("join_heap_random", OVER_HASH, "hash", over="hash"))
         bench.run_all(self.indexes, [query for part, query in self._in_memory(options) if part in options.parts])
         if "switch" in options.parts:
             self._switch(bench)
@@ -174,11 +164,8 @@ class Ahead(Experiment):
         load.prewarm(bench, [indexes.table])
         plans.load_outer(bench, options.switch_rows, sizes)
         apply_settings(connection, plans.settings(plans.bytes_needed(options.switch_rows, sizes, [])))
-        swept = plans.sweep_all(bench, plans.Sweep(indexes, sizes, options.costs, options.rounds))
+        plans.sweep_all(bench, plans.Sweep(indexes, sizes, options.costs, options.rounds))
         connection.execute("RESET ALL")
-        bench.add_table(f"Planner within {PLANNER_WITHIN}× of the clock", [
-            ["join, page costs", *(contender.name for contender in indexes.contenders)],
-            *plans.agreement_rows(swept, [contender.name for contender in indexes.contenders], PLANNER_WITHIN)])
         connection.execute(f"DROP TABLE {', '.join([indexes.table, *map(plans.outer, sizes)])}")
 
 

@@ -8,16 +8,13 @@ import dataclasses
 import itertools
 import random
 
-from harness import cold, cold_query, disk, each, lists, load
+from harness import cold, cold_query, each, lists, load
 from harness.cold_query import BY_BITMAP, INDEX, TABLE, ColdQuery
-from harness.contenders import BASELINE, Indexes
-from harness.targets import Rival
+from harness.contenders import Indexes
 
 PARTS = ("cold-joins", "cold-lists", "cold-range", "cold-limits")
 ORDERS = ("random", "sorted")
 LIMITS = (1, 8, 16, 32, 100)
-TARGET, DISK_SHARE = 5.0, 0.7  # speed-up that is asked for; or of what the disk gains
-LIMIT_TARGETS = {100: 3.0}
 IO_WORKERS = 32
 PROBES_SHARE, RANGE_SHARE = 1_000, 100  # of the rows, one in so many, at most
 SEED = 15
@@ -25,7 +22,7 @@ SEED = 15
 # What is warm: (suffix, title, relations).  With only the index read, the table does not matter.
 STATES = {"index_only": (("index", "index cold", ()),),
           "heap": (("index", "index cold", (TABLE,)), ("table", "table cold", (INDEX,)), ("both", "both cold", ()))}
-READS = {"index": (INDEX,), "table": (TABLE,), "both": (INDEX, TABLE)}
+READS = ((INDEX,), (TABLE,), (INDEX, TABLE))
 WHAT = {"index_only": ("index only", "Index Only Scan", "count(s.k)", "count(s.k), sum(s.k)"),
         "heap": ("with rows", "Index Scan", "sum(s.v)", "count(*), sum(s.v)")}
 
@@ -80,58 +77,49 @@ def measure(bench, table):
     indexes = Indexes(table, "k", [contender for contender in bench.contenders if contender.ranges])
     settings = cold.sample_settings(bench, IO_WORKERS)
     methods = cold.io_methods(bench)
-    gains = _describe(bench, indexes, settings)
+    _describe(bench, indexes, settings)
     served = []
     for method in bench.track(methods):
         chosen = {**settings, **({"io_method": method} if method else {})}
-        for _, reads, queries in bench.track(group for group in _groups(bench, table) if group[0] in parts):
-            queries[0].target = queries[0].target or (min(TARGET, DISK_SHARE * gains[reads]) if reads else None)
+        for _, queries in bench.track([group for group in _groups(bench, table) if group[0] in parts]):
             served += cold_query.measure(bench, indexes, queries, chosen, method, may_evict=True)
-            if len(queries) > 1:
-                suffix = f"_{method}" if method else ""
-                bench.rivals.append(Rival(f"{queries[0].key}{suffix}", 1.0, f"{BASELINE}'s bitmap scan",
-                                          over_key=f"{queries[1].key}{suffix}"))
     bench.add_table("How the extension served cold samples", cold_query.served_rows(served))
 
 
 def _describe(bench, indexes, settings):
-    """Restarts with cold caches, and asks the disk; returns what many reads at a time gain, by what is read."""
+    """Restarts with cold caches, and asks the disk."""
     relations = {INDEX: indexes.names()[0], TABLE: indexes.table}
     cold.cold_restart(bench, relations.values(), settings)
-    rows, gains = [["", ""]], {}
-    for reads, which in READS.items():
-        rates, size = cold.disk_rates(bench, [relations[one] for one in which])
-        rows.append([f"the disk, reading {' and '.join(which)}", disk.in_words(rates, size)])
-        gains[reads] = rates[1] / rates[0] if rates else TARGET / DISK_SHARE
-    bench.add_table("Cold samples", rows + cold.description(bench))
-    return gains
+    disk = cold.disk_rows(bench, {f"the disk, reading {' and '.join(which)}": [relations[one] for one in which]
+                                  for which in READS})
+    bench.add_table("Cold samples", [["", ""], *disk, *cold.description(bench)])
 
 
 def _groups(bench, table):
-    """(part, what is read or None, [query to be judged, its rivals])"""
+    """(part, queries that are to agree)"""
     options = bench.options
     for what, (title, node_type, columns, sums) in WHAT.items():
         for suffix, state, warm in STATES[what]:
             common = {"node_type": node_type, "sums": sums, "warm": warm, "again": False}
             for order in ORDERS:
-                yield "cold-joins", suffix, [ColdQuery(
+                yield "cold-joins", [ColdQuery(
                     f"cold_join_{what}_{order}_{suffix}", f"cold: join {title}, {order}, {state}", "µs a probe",
                     options.cold_probes, "pages a probe", options.cold_probes, _join_sql(table, order, columns), 0, 1,
                     **common)]
             keys = options.cold_lists * options.list_keys
-            yield "cold-lists", suffix, [ColdQuery(
+            yield "cold-lists", [ColdQuery(
                 f"cold_list_{what}_{suffix}", f"cold: = ANY with {options.list_keys:,} keys, {title}, {state}",
                 "µs a key", keys, "pages a key", keys,
                 lambda first, last, what=columns: lists.sql(table, first, last, what), options.lists,
                 options.cold_lists, **common)]
-    yield "cold-range", "both", list(_ranges(options, table))
+    yield "cold-range", list(_ranges(options, table))
     for rows in LIMITS:
         key, count = f"cold_limit_{rows}", options.cold_statements
         each.make_function(bench, key, limit_sql(table, rows))
-        yield "cold-limits", None, [ColdStatements(
+        yield "cold-limits", [ColdStatements(
             key, f"cold: ORDER BY ... LIMIT {rows}", "µs a statement", count, "pages a statement", count,
             lambda first, last, key=key: f"SELECT {key}({first}, {last})", 0, count, node_type="Index Scan", sums=None,
-            again=False, target=LIMIT_TARGETS.get(rows), in_function=limit_sql(table, rows))]
+            again=False, in_function=limit_sql(table, rows))]
 
 
 @dataclasses.dataclass

@@ -60,6 +60,8 @@ class Analytics(Experiment):
             raise SystemExit(f"bench: --sets takes some of {','.join(sets.TITLES)}")
         if options.scale <= 0 or options.timeout <= 0 or min(options.statistics, options.planning, options.parallel) < 0:
             raise SystemExit("bench: --scale and --timeout must be positive, other numbers at least 0")
+        if options.latency and not options.cold:
+            raise SystemExit("bench: --latency is for --cold")
         try:
             options.costs = [float(cost) for cost in options.page_cost.split(",")]
         except ValueError:
@@ -325,7 +327,7 @@ def _empty_caches(bench):
     if skipped:
         bench.warn(f"{skipped} pages could not be evicted")
     database = bench.connection.execute("SELECT oid FROM pg_database WHERE datname = current_database()").fetchone()[0]
-    cold.drop_from_cache([path for path in (bench.server.data / "base" / str(database)).iterdir() if path.is_file()])
+    cold.drop_from_cache(bench, [path for path in (bench.server.data / "base" / str(database)).iterdir() if path.is_file()])
 
 
 def _planning(bench):

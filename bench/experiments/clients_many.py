@@ -32,7 +32,6 @@ def run(bench):
     for kind, make in (("join", partial(_join, joins, pages, per_page)), ("function", _function), ("prepared", _prepared)):
         measurements = [make(bench, clients) for clients in numbers]
         for measurement in measurements:
-            bench.targets[measurement.key] = None
             bench.run_one(None, measurement)
         _chart(bench, kind, numbers, measurements)
         if options.perf:

@@ -6,7 +6,7 @@ to twice its rows by random inserts, for ranges: its leaves are scattered over t
 
 import random
 
-from harness import cold, cold_query, disk, learned, lists, load
+from harness import cold, cold_query, learned, lists, load
 from harness.contenders import Indexes
 from harness.experiment import Experiment
 from harness.measure import Query, WrongAnswer
@@ -157,7 +157,6 @@ class Cold(Experiment):
         bench.run_all(self.fresh, [
             Query("array", title, "µs a key", index_only=True, per=options.arrays * options.array_keys,
                   sql=lists.sql(FRESH, 0, options.arrays - 1))])
-        bench.targets["array"] = cold_queries.TARGET
         served = {contender.name: learned.counters(bench, contender.index_on(FRESH)) for contender in learning}
         self._compare_sums(bench)
         return title, served
@@ -185,8 +184,8 @@ class Cold(Experiment):
         table = FRESH if "cold-arrays" in bench.options.parts else GROWN
         index = bench.contenders[0].index_on(table)
         cold.cold_restart(bench, (table, index), settings)
-        rows = [["the disk", disk.in_words(*cold.disk_rates(bench, [index]))], *cold.description(bench)]
-        bench.add_table("Cold samples", [["", ""], *rows, ["inner pages and model", bench.options.inner]])
+        rows = [["", ""], *cold.disk_rows(bench, {"the disk": [index]}), *cold.description(bench)]
+        bench.add_table("Cold samples", [*rows, ["inner pages and model", bench.options.inner]])
 
 
 def _bounds(options):

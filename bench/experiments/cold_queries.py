@@ -8,7 +8,6 @@ from harness.cold_query import BY_BITMAP, ColdQuery
 
 RANGES = "wanted_ranges"  # (n int4, lo int8, hi int8)
 FIRST_ROWS = 10  # of LIMIT
-TARGET = 3.0  # speed-up that is asked for, of arrays and of ranges
 
 
 def range_sql(inner, first, last, what="count(s.k)"):
@@ -27,13 +26,13 @@ def kinds(options, array_table, range_table):
     if "cold-arrays" in options.parts:
         yield array_table, ColdQuery(
             "cold_array", f"cold: = ANY with {options.array_keys:,} keys", "µs a key", keys, "pages a key", keys,
-            arrays, options.arrays, options.cold_arrays, target=TARGET)
+            arrays, options.arrays, options.cold_arrays)
     if "cold-ranges" not in options.parts:
         return
     of_rows = f"{options.range_rows:,} rows"
     common = {"unit": "ms a range", "per": options.ranges * 1000, "pages_unit": "pages a range",
               "pages_per": options.ranges, "first": 0, "count": options.ranges}
-    yield range_table, ColdQuery("cold_range", f"cold: range of {of_rows}, index only", **common, target=TARGET,
+    yield range_table, ColdQuery("cold_range", f"cold: range of {of_rows}, index only", **common,
                                  statement=ranges(f"{rows} OFFSET 0"))
     yield range_table, ColdQuery("cold_range_backward", f"cold: range of {of_rows}, index only, backward", **common,
                                  statement=ranges(f"{rows} DESC OFFSET 0"), backward=True)

@@ -1,7 +1,8 @@
 """Each setting of the extension off in turn: joins, lists and ranges in memory and cold, and inserts.
 
 A contender for each, beside btree and `served`, which has all of them on.  A model is trained anew before each
-sample: one that predicts worse without a setting would be switched off, for the other contenders as well.
+sample: one that predicts worse without a setting would be switched off, for the other contenders as well.  In memory
+it is then used once with all on, so that it knows the leaves' buffers, whatever the sample before has left.
 """
 
 import dataclasses
@@ -10,15 +11,21 @@ from statistics import median
 from harness import cold, cold_query, learned, lists, load
 from harness.cold_query import ColdQuery
 from harness.contenders import BASELINE, EXTENSION, Indexes
-from harness.measure import BY_INDEX, Query
+from harness.measure import BY_INDEX, Query, apply_settings
 from harness.report import figure
 from harness.twins import Twins
 
 from .larger import TABLE
 from .write_mixes import Inserts
 
-OFF = {"enable": "off", "enable_insert": "off", "enable_prefetch": "off", "lookahead_rows": "0",
-       "enable_row_prefetch": "off", "enable_leaf_cache": "off", "enable_buffer_hint": "off"}
+# Setting: value, and what it turns off of what is measured here.
+OFF = {"enable": ("off", "all: scans and inserts are btree's"),
+       "enable_insert": ("off", "inserts on the predicted leaf"),
+       "enable_prefetch": ("off", "reading leaves ahead, so that of rows in joins, which are known from the leaves"),
+       "lookahead_rows": ("0", "look-ahead nodes of joins and writes; not lists and ranges"),
+       "enable_row_prefetch": ("off", "reading rows' blocks ahead; in memory, fetching a leaf's next rows into caches"),
+       "enable_leaf_cache": ("off", "search among the leaves' smallest keys: the spline's leaf is a few leaves off"),
+       "enable_buffer_hint": ("off", "remembered buffers, and fetching them into caches; not reading ahead")}
 ALL_ON = "served"
 PROBES, RANGES, COLD_RANGES = "ablation_probes", "ablation_ranges", "ablation_cold_ranges"
 LIST_KEYS = 1_000
@@ -48,7 +55,7 @@ def _contenders(bench):
     by_name = {contender.name: contender for contender in bench.contenders}
     served = by_name[ALL_ON]
     yield from (by_name[BASELINE], served)
-    for name, value in OFF.items():
+    for name, (value, _) in OFF.items():
         setting = f"{EXTENSION}.{name}"
         kept = tuple(pair for pair in served.settings if pair[0] != setting)
         yield dataclasses.replace(served, name=f"no-{name.replace('_', '-')}", settings=(*kept, (setting, value)))
@@ -84,10 +91,22 @@ def _join(first, last, what):
 @dataclasses.dataclass
 class Trained(Query):
     unit: str = "µs"
+    all_on: object = None  # the contender
+    states: dict = dataclasses.field(default_factory=dict)  # of the model after the sample, by contender
 
     def run(self, bench, indexes, contender, round_number):
-        learned.train_and_check(bench, contender.index_on(indexes.table))
-        return super().run(bench, indexes, contender, round_number)
+        index = contender.index_on(indexes.table)
+        indexes.show_only(bench.connection, self.all_on)
+        apply_settings(bench.connection, self.settings)
+        learned.train_and_check(bench, index)
+        bench.connection.execute(self.sql)
+        value = super().run(bench, indexes, contender, round_number)
+        self.states[contender.name] = learned.model_of(bench, index)["state"]
+        return value
+
+    def note(self, contender):
+        state = self.states[contender.name]
+        return super().note(contender) if state == "ready" else f"{contender.name}: the model at the end is {state}"
 
 
 @dataclasses.dataclass
@@ -98,13 +117,15 @@ class TrainedInserts(Inserts):
         return super().run(bench, twins, contender, round_number)
 
 
-def _in_memory(options):
+def _in_memory(options, all_on):
     count, ranges = _sizes(options)[0], max(options.probes // RANGE_ROWS, 1)
-    yield Trained("ablation_join", "join, with rows", per=options.probes, sql=_join(1, options.probes, "sum(s.v)"))
+    yield Trained("ablation_join", "join, with rows", per=options.probes, sql=_join(1, options.probes, "sum(s.v)"),
+                  all_on=all_on)
     yield Trained("ablation_list", f"= ANY with {LIST_KEYS:,} keys, index only", index_only=True, per=count * LIST_KEYS,
-                  sql=lists.sql(TABLE, 0, count - 1))
+                  sql=lists.sql(TABLE, 0, count - 1), all_on=all_on)
     yield Trained("ablation_range", f"ranges of {RANGE_ROWS} rows, with rows", per=ranges, settings=BY_INDEX,
-                  sql=f"SELECT sum(s.v) FROM {RANGES} AS r JOIN {TABLE} AS s ON s.k BETWEEN r.lo AND r.hi")
+                  sql=f"SELECT sum(s.v) FROM {RANGES} AS r JOIN {TABLE} AS s ON s.k BETWEEN r.lo AND r.hi",
+                  all_on=all_on)
 
 
 def _cold(options):
@@ -135,13 +156,13 @@ def measure(bench, indexes):
     load.prewarm(bench, [TABLE, *of_all.names()])
     cold_query.warm_questions(bench)
     first = len(bench.results)
-    bench.run_all(of_all, list(_in_memory(options)))
+    all_on = next(contender for contender in contenders if contender.name == ALL_ON)
+    bench.run_all(of_all, list(_in_memory(options, all_on)))
     settings = cold.sample_settings(bench, IO_WORKERS)
     for query in _cold(options):
         cold_query.measure(bench, of_all, [query], settings, may_evict=True)
     _inserts(bench, contenders)
     results = [result for result in bench.results[first:] if result["timed"]]
-    bench.targets.update({result["key"]: None for result in results})
     _report(bench, results, contenders)
 
 
@@ -156,13 +177,13 @@ def _inserts(bench, contenders):
 
 
 def _report(bench, results, contenders):
-    titles = {contender.name: contender.name for contender in contenders}
-    titles.update({f"no-{name.replace('_', '-')}": f"{name} = {value}" for name, value in OFF.items()})
-    titles[ALL_ON] = "served, all on"
+    titles = {BASELINE: BASELINE, ALL_ON: "served, all on"}
+    titles.update({f"no-{name.replace('_', '-')}": f"{name} = {value}" for name, (value, _) in OFF.items()})
+    what = {f"no-{name.replace('_', '-')}": words for name, (_, words) in OFF.items()}
     medians = [{name: median(own) for name, own in result["samples"].items()} for result in results]
-    rows = [["", *(f"{result['title']}, {result['unit']}" for result in results)]]
+    rows = [["", "what is off", *(f"{result['title']}, {result['unit']}" for result in results)]]
     for contender in contenders:
-        rows.append([titles[contender.name], *(
+        rows.append([titles[contender.name], what.get(contender.name, "–"), *(
             f"{figure(own[contender.name])} ({own[BASELINE] / own[contender.name]:.2f}×)" for own in medians)])
     bench.add_table(f"Each setting off in turn; in brackets the speed-up over {BASELINE}", rows)
     bench.add_chart("Speed-up with one setting off at a time", "", f"times as fast as {BASELINE}", {

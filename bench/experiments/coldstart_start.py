@@ -110,7 +110,6 @@ def _report(bench, operation, starts):
     for key, of, value in LATENCIES:
         bench.add_result(f"start_{operation.name}_{key}", f"{title}: {of}", "µs",
                          {name: [value(one.run) for one in own] for name, own in starts.items()})
-    bench.targets.update({f"start_{operation.name}_{key}": None for key in ("second", "mean", "p99")})
     bench.add_chart(f"Lookups after a cold start: {operation.title}", "seconds since the client started", "lookups/s", {
         name: [((number + 1) * options.bucket / 1000, float(rate)) for number, rate in
                enumerate(numpy.median([one.rates for one in own], axis=0))] for name, own in starts.items()})
@@ -124,6 +123,9 @@ def measure_missing(bench, indexes):
     """Lookups in memory, of which about one in 100 meets an inner page that is not there, if it wants one."""
     if bench.server.installation.major < FIRST_EVICT:
         bench.warn(f"missing inner pages are not measured: pages can be evicted one by one from {FIRST_EVICT} on")
+        return
+    if bench.options.latency:
+        bench.warn("missing inner pages are not measured: --latency does not delay direct reads")
         return
     index, operation = indexes.names()[0], POINTS[0]
     if cold.direct_io(bench):
@@ -148,10 +150,8 @@ def measure_missing(bench, indexes):
                 if round_number >= 0:
                     samples[contender.name].append(sample)
         for percentile in (50, 99, 99.9):
-            name = f"{key}_p{percentile:g}"
-            bench.add_result(name, f"{title}: p{percentile:g} of a lookup", "µs",
+            bench.add_result(f"{key}_p{percentile:g}", f"{title}: p{percentile:g} of a lookup", "µs",
                              {name: [run.percentile(percentile) for run, _ in own] for name, own in samples.items()})
-            bench.targets[name] = None
         reads.append([f"{title}: index pages read a lookup",
                       *(float(numpy.median([read for _, read in own])) for own in samples.values())])
     reads.append(["inner pages; evicted at a time", *([f"{inner}; {evicted}"] * len(bench.contenders))])

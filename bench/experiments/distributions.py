@@ -67,7 +67,6 @@ class Distributions(Keys):
         return super().train(bench, key_set, index)
 
     def afterwards(self, bench, key_set, indexes, join):
-        bench.targets[key_set.name] = None  # what is wanted of each set is bench/keys' matter
         bench.run_all(indexes, [Pages(f"pages_{key_set.name}", f"{key_set.title}: index pages touched", "pages a probe",
                                       index_only=True, sql=join, per=bench.options.probes)])
         super().afterwards(bench, key_set, indexes, join)

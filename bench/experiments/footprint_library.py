@@ -55,7 +55,6 @@ def run(bench):
 
 def _add(bench, key, title, unit, samples, notes, rate=False):
     bench.add_result(key, title, unit, samples, notes=notes, rate=rate)
-    bench.targets[key] = None
 
 
 def _start(bench, loaded):

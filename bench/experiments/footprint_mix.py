@@ -23,7 +23,6 @@ def run(bench):
     _load(bench)
     bench.say(f"mix: {options.minutes:g} minutes, {options.clients} clients")
     mix = Mix(bench)
-    bench.targets[mix.key] = None
     bench.run_one(None, mix)
     mix.describe()
     bench.connection.execute(f"DROP TABLE {TABLE}")

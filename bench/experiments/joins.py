@@ -11,7 +11,6 @@ from harness.contenders import BASELINE, Indexes, choose, judged
 from harness.experiment import Experiment, numbers
 from harness.measure import (Failed, WrongAnswer, WrongPlan, apply_settings, explain, index_node, microseconds_taken,
                              plan_nodes, server_microseconds)
-from harness.targets import Rival
 
 from . import joins_errors, joins_star
 from .ahead import NODE
@@ -20,7 +19,6 @@ from .plans import KINDS, OUTER_BYTES, page_costs, settings
 TABLE, OUTER = "t", "outer_keys"
 PARTS = ("warm", "cold", "errors", "star")
 ORDERS = ("unsorted", "sorted")
-FASTER_FROM = 5  # inner rows for an outer one, from which on a loop is to be faster than a hash join
 STAR_SHARE = 5  # one row of the star's fact table for so many
 HASHED_BYTES = 64  # of a hash table, an outer row
 MIN_ROWS = 50_000
@@ -109,8 +107,7 @@ class Joins(Experiment):
             settled = {**chosen, **({"io_method": method} if method else {})}
             cold.cold_restart(bench, [TABLE, self.index], settled)
             if method == methods[0]:
-                rates, size = cold.disk_rates(bench, [TABLE, self.index])
-                bench.add_table("Cold samples", [["", ""], ["the disk", cold.disk.in_words(rates, size)],
+                bench.add_table("Cold samples", [["", ""], *cold.disk_rows(bench, {"the disk": [TABLE, self.index]}),
                                                  *cold.description(bench)])
             state = f"cold, {method}" if len(methods) > 1 else "cold"
             self._by_ratio(bench, state, bench.options.cold_rounds, settled)
@@ -197,12 +194,8 @@ class Joins(Experiment):
         if state == "warm" and not self._looks_ahead(bench, kind):
             notes["served"] = f"no {NODE} in the plan"
         bench.add_result(f"loop_{suffix}", title.format("nested loop"), "ms a join", times, notes=notes)
-        bench.targets[f"loop_{suffix}"] = None
         if ratio == bench.options.ratios[0]:
             bench.add_result(f"merge_{suffix}", title.format(MERGE_NAME), "ms a join", merges)
-            bench.targets[f"merge_{suffix}"] = None
-        if state == "warm" and ratio >= FASTER_FROM:
-            bench.rivals.append(Rival(f"loop_{suffix}", 1.0, HASH_NAME, over=HASH_NAME))
 
     def _looks_ahead(self, bench, kind):
         self.indexes.show_only(bench.connection, judged(bench.contenders))

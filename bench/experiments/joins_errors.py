@@ -58,7 +58,6 @@ class _Loop(Query):
 def _show(bench, loops):
     found = {error: result["samples"] for error, loop in loops.items() for result in bench.results
              if result["key"] == loop.key}
-    bench.targets.update({loop.key: None for loop in loops.values()})
     figures = ("max_error", "mean_error", "knots", "bytes", "training_ms")
     bench.add_table("Models of clustered keys by max_error", [
         ["max_error, leaves", "found: max", "mean", "knots", "model, bytes", "training, ms"],

@@ -18,7 +18,6 @@ PROBE_BYTES = 40  # a row of a probe table, without its key
 MIN_ROWS = 10_000
 MOST_INSERTS = 40_000  # of a round, but no more than one in so many rows:
 INSERT_SHARE = 25
-INSERT_TARGET = 1.2  # of sets whose joins are asked for something
 STRIDE = 1_000_003  # a prime, larger than a file's groups of lines; no divisor of a file's number of lines
 INSERTED_ENTRIES = 4  # a row inserted takes as much as so many entries: leaves that have split, the table, its source
 FIGURES = ("speed-up", "by the model, % of probes", "verified, % of lookups", "at the predicted leaf, %", "leaves",
@@ -95,7 +94,6 @@ class Keys(Experiment):
         join = f"SELECT count(t.{key_set.columns[-1][0]}) FROM {probes} AS p JOIN {table} AS t ON {condition}"
         bench.run_all(indexes, [_Join(key_set.name, key_set.title, "µs a probe", index_only=True,
                                       per=bench.options.probes, sql=join, asked=model.get("state") == "ready")])
-        bench.targets[key_set.name] = key_set.target
         row = self._figures(bench, key_set, learning, table, model)
         self.afterwards(bench, key_set, indexes, join)
         bench.connection.execute(f"DROP TABLE {table}, {probes}")
@@ -111,7 +109,6 @@ class Keys(Experiment):
             inserts = _Inserts(f"inserts_{key_set.name}", f"{key_set.title}: inserts", key_set=key_set, base=self.base,
                                count=bench.options.inserts, loaded=bench.options.rows)
             bench.run_all(indexes, [inserts])
-            bench.targets[inserts.key] = key_set.target and INSERT_TARGET
 
     def _fill(self, bench, key_set, table, probes):
         options = bench.options

@@ -19,6 +19,7 @@ YCSB = f"'user' || lpad({POSITIVE}::text, 19, '0')"
 C_COLLATION = '"C"'
 ICU_COLLATION = '"en-US-x-icu"'
 LIBC_COLLATION = '"en_US.utf8"'
+COLLATIONS = (("c", "C", C_COLLATION), ("libc", "libc en_US", LIBC_COLLATION), ("icu", "ICU en-US", ICU_COLLATION))
 UUID_RANDOM = "md5(i::text)"
 VARIANT = "('{8,9,a,b}'::text[])[(i % 4 + 1)::int4]"
 PATH_PARTS = ("'{northern-region,southern-region,eastern-region,western-region}'::text[]",
@@ -65,7 +66,6 @@ class KeySet:
     columns: tuple  # (name, type and collation), in the index's order
     values: tuple  # for each column, SQL of a row number i (and of a base key k, span and copy number)
     entry_bytes: int  # of an index a row, upper estimate
-    target: float | None = None  # speed-up that is asked for
     collation: str | None = None  # what the server has to have
     file: str | None = None  # of a real set
     numbers: bool = True  # of a real set: base keys are integers
@@ -91,21 +91,21 @@ def _single(name, title, kind, value, entry_bytes, **more):
 
 
 MAIN = (
-    _single("ycsb_c", "YCSB text, C", f"text COLLATE {C_COLLATION}", YCSB, 45, target=4.0),
-    _single("ycsb_icu", "YCSB text, ICU en-US", f"text COLLATE {ICU_COLLATION}", YCSB, 45, target=3.2,
+    _single("ycsb_c", "YCSB text, C", f"text COLLATE {C_COLLATION}", YCSB, 45),
+    _single("ycsb_icu", "YCSB text, ICU en-US", f"text COLLATE {ICU_COLLATION}", YCSB, 45,
             collation=ICU_COLLATION),
     _single("uuid4", "uuid v4", "uuid",
             f"overlay(overlay({UUID_RANDOM} PLACING '4' FROM 13) PLACING {VARIANT} FROM 17)::uuid",
-            35, target=2.5),
+            35),
     # Ascending milliseconds, and a random rest.
     _single("uuid7", "uuid v7", "uuid",
             f"overlay(overlay(lpad(to_hex(1700000000000 + i * 5 + {_bits(5, 5)}), 12, '0') || "
             f"substr({UUID_RANDOM}, 13) PLACING '7' FROM 13) PLACING {VARIANT} FROM 17)::uuid",
-            35, target=2.5),
+            35),
     # A thousand tenants of very different sizes, whose ids come from one sequence.
     KeySet("tenant_id", "tenant int4, id int8", (("tenant", "int4"), ("id", "int8")),
-           (f"(1000 * {UNIFORM} * {UNIFORM})::int4", "i"), 35, target=2.5),
-    _single("numeric", "numeric, 4 decimals", "numeric", f"{HASH} * 0.0001", 36, target=2.0),
+           (f"(1000 * {UNIFORM} * {UNIFORM})::int4", "i"), 35),
+    _single("numeric", "numeric, 4 decimals", "numeric", f"{HASH} * 0.0001", 36),
 )
 OTHERS = (
     _single("int8", "int8", "int8", HASH, 23),
@@ -116,28 +116,27 @@ OTHERS = (
             f"+ {_bits(5, 2**20)} * interval '1 microsecond'", 23),
     _single("bpchar", "char(16)", f"char(16) COLLATE {C_COLLATION}", f"upper(to_hex({_bits(0, 2**44)}))", 40),
     _single("inet", "inet", "inet", f"inet '1.0.0.0' + {_bits(0, 2**31)}", 27),
-    _single("ycsb_libc", "YCSB text, libc en_US", f"text COLLATE {LIBC_COLLATION}", YCSB, 45, target=3.2,
+    _single("ycsb_libc", "YCSB text, libc en_US", f"text COLLATE {LIBC_COLLATION}", YCSB, 45,
             collation=LIBC_COLLATION),
     _single("paths", "file paths, C", f"text COLLATE {C_COLLATION}", PATH, 140),
-    _single("urls", "URLs, C", f"text COLLATE {C_COLLATION}", URL, 160, target=3.0),
+    _single("urls", "URLs, C", f"text COLLATE {C_COLLATION}", URL, 160),
 )
 TEXT = (
-    *(_single(f"email_{name}", f"e-mail addresses, {title}", f"text COLLATE {collation}", _email(), 60, target=target,
+    *(_single(f"email_{name}", f"e-mail addresses, {title}", f"text COLLATE {collation}", _email(), 60,
               collation=None if name == "c" else collation)
-      for name, title, collation, target in (("c", "C", C_COLLATION, 3.0), ("libc", "libc en_US", LIBC_COLLATION, 2.2),
-                                             ("icu", "ICU en-US", ICU_COLLATION, 2.2))),
-    *(_single(f"words_{name}", f"words with accents, {title}", f"text COLLATE {collation}", _word(), 50, target=2.2,
+      for name, title, collation in COLLATIONS),
+    *(_single(f"words_{name}", f"words with accents, {title}", f"text COLLATE {collation}", _word(), 50,
               collation=collation)
-      for name, title, collation in (("libc", "libc en_US", LIBC_COLLATION), ("icu", "ICU en-US", ICU_COLLATION))),
-    _single("urls_icu", "URLs, ICU en-US", f"text COLLATE {ICU_COLLATION}", URL, 160, target=2.2,
+      for name, title, collation in COLLATIONS[1:]),
+    _single("urls_icu", "URLs, ICU en-US", f"text COLLATE {ICU_COLLATION}", URL, 160,
             collation=ICU_COLLATION),
     KeySet("text_time", "text ICU, timestamptz",
            (("device", f"text COLLATE {ICU_COLLATION}"), ("at", "timestamptz")),
            ("'device-' || lpad((i % 1000)::text, 5, '0')",
-            "timestamptz '2024-01-01 00:00:00+00' + i / 1000 * interval '10 seconds'"), 45, target=2.5,
+            "timestamptz '2024-01-01 00:00:00+00' + i / 1000 * interval '10 seconds'"), 45,
            collation=ICU_COLLATION),
     _single("long_prefix", "300 bytes in common, C", f"text COLLATE {C_COLLATION}",
-            f"repeat('the same for all of them / ', 11) || 'abc' || lpad({POSITIVE}::text, 19, '0')", 360, target=1.0),
+            f"repeat('the same for all of them / ', 11) || 'abc' || lpad({POSITIVE}::text, 19, '0')", 360),
 )
 REAL = (
     _single("english_words", "English words, C", f"text COLLATE {C_COLLATION}", "lpad(copy::text, 4, '0') || k", 45,
@@ -146,9 +145,8 @@ REAL = (
     _single("ipv4_starts", "IPv4 prefixes, int8", "int8", "k + copy * span", 23, file="ipv4_starts.txt.xz"),
     *(_single(f"debian_paths_{name}", f"Debian's paths, {title}", f"text COLLATE {collation}",
               "CASE copy WHEN 0 THEN k ELSE k || '.' || copy END", 110, file="debian_paths.txt.xz", numbers=False,
-              target=target, collation=None if name == "c" else collation)
-      for name, title, collation, target in (("c", "C", C_COLLATION, 2.2), ("libc", "libc en_US", LIBC_COLLATION, 1.8),
-                                             ("icu", "ICU en-US", ICU_COLLATION, 1.6))),
+              collation=None if name == "c" else collation)
+      for name, title, collation in COLLATIONS),
 )
 GROUPS = {"main": MAIN, "others": OTHERS, "text": TEXT, "real": REAL, "all": MAIN + OTHERS + TEXT + REAL}
 

@@ -117,7 +117,7 @@ def load_outer(bench, rows, which):
 
 
 def sweep_all(bench, sweep):
-    """Both kinds of join, and what was found into the report; returns the steps by kind."""
+    """Both kinds of join, and what was found into the report."""
     swept = {}
     for kind in bench.track(KINDS):
         swept[kind] = sweep.run(bench, kind)
@@ -126,7 +126,6 @@ def sweep_all(bench, sweep):
             bench.add_result(*row, timed=False)
     bench.add_table("Where plans switch, outer rows", _switch_rows(bench, swept, sweep.names))
     sweep.indexes.show_all(bench.connection)
-    return swept
 
 
 class Sweep:
@@ -279,21 +278,6 @@ def _switch_rows(bench, swept, names):
                                                                  share(planner[name], clock[name]))]
                         + [share(which[learning], which[BASELINE]) for which in (planner, clock)])
     return rows
-
-
-def agreement_rows(swept, names, within):
-    """Whether the planner's switch is near the clock's: rows of (what, one of each contender)."""
-    for kind, steps in swept.items():
-        for key in steps[0]["costs"]:
-            yield [f"{KINDS[kind][0]}, {key}", *(_agreement(steps, key, name, within) for name in names)]
-
-
-def _agreement(steps, key, name, within):
-    """A switch beyond the last size is taken for one there, which can only flatter who is nearer to it."""
-    last = steps[-1]["outer_rows"]
-    planner, clock = planned_switch(steps, key, name), measured_switch(steps, name)
-    ratio = (planner or last) / (clock or last)
-    return f"{ratio:.2f}{' at most' * (clock is None)}, {'reached' if 1 / within <= ratio <= within else 'missed'}"
 
 
 EXPERIMENT = Plans

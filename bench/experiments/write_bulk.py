@@ -8,7 +8,7 @@ source's rows in memory, and none of the leaves or of the tables' rows.
 import dataclasses
 import itertools
 
-from harness import cold, disk, learned, load
+from harness import cold, learned, load
 from harness.contenders import BASELINE, KNOWN, check_served
 from harness.measure import WrongAnswer, apply_settings, microseconds_taken, server_microseconds
 from harness.reader import Reader
@@ -33,10 +33,7 @@ VALUE = 5_000  # above those that tables begin with
 SETTINGS = ("on", "off")
 WAYS = ("buffered", "direct")
 
-DISK_SHARE = 0.7  # speed-up that is asked for: of what the disk gains from many reads under way
-FOREIGN_TARGET = 3.0
 LOOKED_UP = 3  # per cent of the rows, before statements in memory: some five on each leaf
-WARM_TARGET, WARM_TARGET_ROWS = 2.5, 10_000_000  # of COPY in memory, in tables of so many rows
 
 
 def uuid_of(kind, row):
@@ -66,7 +63,6 @@ class Kind:
     merge: bool = False  # a MERGE, of rows half of which are there
     parents: tuple = ()
     cold: bool = True
-    target: float | None = None  # when cold; None: by what the disk gains
 
     def tables(self):
         return (self.table, *self.parents)
@@ -103,8 +99,8 @@ KINDS = (
     Kind("merge", "MERGE, half of the rows new", KEY, "c, v", merge=True),
     Kind("three_select", "INSERT ... SELECT, three indexes", THREE, "k, a, b, v"),
     Kind("three", "COPY, three indexes", THREE, "k, a, b, v", copy=True),
-    Kind("foreign", "INSERT ... SELECT, two foreign keys", CHILD, "fa, fb, v", parents=(KEY, OTHER), target=FOREIGN_TARGET),
-    Kind("foreign_copy", "COPY, two foreign keys", CHILD, "fa, fb, v", copy=True, parents=(KEY, OTHER), target=FOREIGN_TARGET),
+    Kind("foreign", "INSERT ... SELECT, two foreign keys", CHILD, "fa, fb, v", parents=(KEY, OTHER)),
+    Kind("foreign_copy", "COPY, two foreign keys", CHILD, "fa, fb, v", copy=True, parents=(KEY, OTHER)),
     Kind("one_row", "a statement a row", KEY, "k, v", loop=True, cold=False),
     Kind("ascending", "COPY, ascending keys", ASCENDING, "id, v", copy=True, cold=False),
     Kind("ascending_select", "INSERT ... SELECT, ascending keys", ASCENDING, "id, v", cold=False),
@@ -257,13 +253,14 @@ class Bulk:
         ways = [way for way in options.io if way == "buffered" or cold.direct_io(bench)]
         if ways != options.io:
             bench.warn("there are no direct reads here: bulk is measured through the operating system's cache only")
-        gain, rows = self._ask_disk(kinds[0])
+        index = kinds[0].indexes()[0]
+        rows = [["", ""], *cold.disk_rows(bench, {f"the disk, reading {index}": [index]})]
         for full, way, kind in bench.track(list(itertools.product(options.full_page_writes, ways, kinds))):
             further = {"full_page_writes": full, "shared_buffers": f"{self._buffers(kind) // 1024}kB"}
             settings = cold.sample_settings(bench, IO_WORKERS, **further)
             if cold.direct_io(bench):
                 settings[cold.DIRECT_IO] = "data" if way == "direct" else ""
-            self._cold_kind(kind, f"{full}_{way}", f"cold, full_page_writes {full}, {way}: {kind.title}", settings, gain)
+            self._cold_kind(kind, f"{full}_{way}", f"cold, full_page_writes {full}, {way}: {kind.title}", settings)
         rows += [[f"{kind.title}: shared_buffers, indexes", f"{self._buffers(kind) / 1e6:,.0f} MB, "
                   f"{sum(self.sizes[index] for index in kind.indexes()) / 1e6:,.0f} MB"] for kind in kinds]
         bench.add_table("Cold bulk writes",
@@ -272,14 +269,7 @@ class Bulk:
     def _buffers(self, kind):
         return max(sum(self.sizes[index] for index in kind.indexes()) // BUFFERS_SHARE, MIN_BUFFERS)
 
-    def _ask_disk(self, kind):
-        """What it gains from many reads under way at a time, or None; and rows for the report."""
-        index = kind.indexes()[0]
-        rates, size = cold.disk_rates(self.bench, [index])
-        return (rates[1] / rates[0] if rates else None,
-                [["", ""], [f"the disk, reading {index}", disk.in_words(rates, size)]])
-
-    def _cold_kind(self, kind, suffix, title, settings, gain):
+    def _cold_kind(self, kind, suffix, title, settings):
         bench = self.bench
         names = [contender.name for contender in self.contenders]
         samples = {what: {name: [] for name in names} for what in ("rate", "pages", "table_pages", "p99")}
@@ -300,7 +290,6 @@ class Bulk:
         bench.add_result(f"{key}_pages", f"{title}: index pages read", "a row", samples["pages"], timed=False)
         bench.add_result(f"{key}_table_pages", f"{title}: table pages read", "a row", samples["table_pages"], timed=False)
         bench.add_result(f"{key}_p99", f"{title}: p99 of a reader beside", "ms", samples["p99"])
-        bench.targets[key] = kind.target or (gain and DISK_SHARE * gain)
         self.served.append((title, served))
         middle = lambda values: sorted(values)[len(values) // 2]  # noqa: E731
         bench.say(f"{title}: " + ", ".join(
@@ -375,8 +364,6 @@ class Bulk:
         for kind in self.kinds:
             title = f"in memory: {kind.title}"
             bench.add_result(f"bulk_{kind.key}_warm", title, "µs a row", samples[kind.key])
-            wanted = kind.key == "copy" and self.options.bulk_rows >= WARM_TARGET_ROWS
-            bench.targets[f"bulk_{kind.key}_warm"] = WARM_TARGET if wanted else None
             self.served.append((title, served[kind.key]))
 
     def _warm_restart(self, relations, settings):

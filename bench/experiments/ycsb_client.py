@@ -8,7 +8,6 @@ import contextlib
 import dataclasses
 import datetime
 import json
-import os
 import pathlib
 import re
 import subprocess

@@ -1,7 +1,8 @@
 """Restarts with cold caches, and what to warm again after one; cold caches without a restart.
 
 The server comes back with empty shared_buffers, and while it is down the files of the relations that will be read are
-dropped from the operating system's cache.  (With direct I/O there would be no advice to read ahead.)
+dropped from the operating system's cache.  (With direct I/O there would be no advice to read ahead.)  With --latency
+their blocks are slow from then on, until each has been read once (slow_reads.py).
 """
 
 import contextlib
@@ -10,7 +11,7 @@ import glob
 import os
 import pathlib
 
-from . import disk, load
+from . import disk, load, slow_reads
 from .learned import train
 
 DIRECT_IO = "debug_io_direct"
@@ -43,11 +44,15 @@ def io_methods(bench):
     found = bench.connection.execute("SELECT enumvals FROM pg_settings WHERE name = 'io_method'").fetchone()
     if not found:
         return [None]
+    known = [method for method in found[0] if not bench.options.latency or method in slow_reads.IO_METHODS]
     if bench.options.io_methods:
         wanted = [method.strip() for method in bench.options.io_methods.split(",") if method.strip()]
-        if not wanted or not set(wanted) <= set(found[0]):
-            raise SystemExit(f"bench: --io-methods: this server has {','.join(found[0])}")
+        if not wanted or not set(wanted) <= set(known):
+            raise SystemExit(f"bench: --io-methods takes some of {','.join(known)} here")
         return wanted
+    if bench.options.latency:
+        bench.say("--latency sees no reads by io_uring: io_method worker only")
+        return ["worker"]
     if "io_uring" not in found[0]:
         bench.say("this server was built without io_uring: io_method worker only")
         return ["worker"]
@@ -74,6 +79,8 @@ def sample_settings(bench, workers, **further):
     settings = {**further, "effective_io_concurrency": str(IO_CONCURRENCY)}
     if bench.server.installation.major >= 18:
         settings["io_workers"] = str(workers)
+    if bench.options.latency:
+        settings.update(slow_reads.settings(bench.server.installation))
     return {name: value for name, value in settings.items() if not _user_set(bench, name)}
 
 
@@ -81,23 +88,28 @@ def _user_set(bench, name):
     return any(setting.split("=", 1)[0] == name for setting in bench.options.set)
 
 
-def disk_rates(bench, relations):
-    """What the disk can do with these relations' files: (reads/s by number under way or None, bytes)."""
-    files = files_of(bench, relations)
-    rates, size = disk.read_rates(files), sum(pathlib.Path(name).stat().st_size for name in files)
-    bench.say(f"the disk, {' and '.join(relations)}: {disk.in_words(rates, size)}")
-    return rates, size
+def disk_rows(bench, titles):
+    """Rows for the report on what the disk can do: {title: relations} whose files are read; none with --latency."""
+    rows = []
+    for title, relations in titles.items() if not bench.options.latency else ():
+        files = files_of(bench, relations)
+        words = disk.in_words(disk.read_rates(files), sum(pathlib.Path(name).stat().st_size for name in files))
+        bench.say(f"the disk, {' and '.join(relations)}: {words}")
+        rows.append([title, words])
+    return rows
 
 
 def description(bench):
     """Rows for the report on the samples' circumstances."""
     return [["the operating system's cache", "files dropped from it before each sample (posix_fadvise)"],
+            *([["storage", slow_reads.in_words(bench.options.latency)]] if bench.options.latency else []),
             *([name, bench.server.settings[name]] for name in SHOWN if name in bench.server.settings)]
 
 
 def direct_io(bench):
-    """Whether server, system and file system can read past the cache, and --set leaves that open."""
-    if bench.server.installation.major < FIRST_DIRECT or not hasattr(os, "O_DIRECT") or _user_set(bench, DIRECT_IO):
+    """Whether server, system and file system can read past the cache, and --set and --latency leave that open."""
+    if bench.server.installation.major < FIRST_DIRECT or not hasattr(os, "O_DIRECT") or _user_set(bench, DIRECT_IO) \
+            or bench.options.latency:
         return False
     try:
         os.close(os.open(bench.server.data / "PG_VERSION", os.O_RDONLY | os.O_DIRECT))
@@ -114,7 +126,7 @@ def cold_restart(bench, relations, settings=None, stopped=lambda files: None):
     files = files_of(bench, relations)
     if not hasattr(os, "posix_fadvise"):
         bench.warn("cold start: the operating system's cache stays warm here: times are not those of a cold start")
-    restart(bench, settings or {}, lambda: (stopped(files), drop_from_cache(files)))
+    restart(bench, settings or {}, lambda: (stopped(files), drop_from_cache(bench, files)))
 
 
 def evict(bench, relations, settings):
@@ -129,7 +141,7 @@ def evict(bench, relations, settings):
     bench.connection.execute("CREATE EXTENSION IF NOT EXISTS pg_buffercache")
     evicted = all(bench.connection.execute("SELECT buffers_skipped = 0 FROM pg_buffercache_evict_relation(%s::regclass)",
                                            [relation]).fetchone()[0] for relation in relations)
-    drop_from_cache(files_of(bench, relations))
+    drop_from_cache(bench, files_of(bench, relations))
     return evicted
 
 
@@ -156,6 +168,11 @@ def warm_inner_pages(bench, indexes, contender):
 
 
 def warm_inner_pages_of(bench, index, contender):
+    with bench.server.reads_at_once():
+        _read_inner_pages(bench, index, contender)
+
+
+def _read_inner_pages(bench, index, contender):
     if contender.needs_extension:
         model = train(bench, index)
         if model["state"] != "ready":
@@ -190,8 +207,8 @@ def files_of(bench, relations):
     return found
 
 
-def drop_from_cache(files):
-    """Out of the operating system's cache."""
+def drop_from_cache(bench, files):
+    """Out of the operating system's cache; with --latency, their blocks are slow to read now."""
     for name in files:
         descriptor = os.open(name, os.O_RDONLY)
         try:
@@ -200,3 +217,5 @@ def drop_from_cache(files):
                 os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
         finally:
             os.close(descriptor)
+    if bench.server.slow_reads:
+        bench.server.slow_reads.all_cold(files)

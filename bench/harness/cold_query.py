@@ -7,11 +7,13 @@ in memory, too.  The keys of a sample are other ones in each round, and the same
 import dataclasses
 
 from . import cold, learned, load
+from .contenders import BASELINE
 from .measure import (BY_INDEX, Failed, WrongAnswer, WrongPlan, apply_settings, explain, index_node, plan_nodes,
                       server_microseconds)
 
 AGAIN_SHARE = 0.02  # of a sample's pages may be read once more where it counts as being in memory
 INDEX, TABLE = "index", "table"
+ONE_BY_ONE, ONE_BY_ONE_UNTIL = {"Index Scan", "Index Only Scan"}, 18  # btree's scans; the last version that knows no better
 
 BY_BITMAP = {**BY_INDEX, "enable_bitmapscan": "on", "enable_indexscan": "off", "enable_indexonlyscan": "off",
              "work_mem": "256MB"}  # the bitmap keeps each row
@@ -36,7 +38,6 @@ class ColdQuery:
     sums: str | None = "count(s.k), sum(s.k)"  # what tells a wrong answer from a right one; None: see answer()
     warm: tuple = ()  # of INDEX and TABLE: what is in memory as a whole
     again: bool = True  # is it to be timed once more, in memory?
-    target: float | None = None
 
     def numbers(self, round_number):
         first = self.first + round_number * self.count
@@ -93,7 +94,6 @@ def _add_results(bench, found, method):
                          timed=False)
     if all(found.again.values()):
         bench.add_result(f"{key}_again", f"{title}: again, in memory", query.unit, found.again)
-    bench.targets[key] = query.target
     bench.say(f"{title}: " + ", ".join(
         f"{name} {sorted(values)[len(values) // 2]:.3g} {query.unit}, "
         f"{sorted(found.pages[name])[len(values) // 2]:.3g} {query.pages_unit}"
@@ -119,7 +119,12 @@ def _sample(bench, indexes, contender, found, round_number, settings, warm_inner
     query.check_plan(connection, index, statement)
     counted = learned.counters(bench, index) if contender.needs_extension else {}
     table_before, before = cold.blocks_read(bench, indexes.table, index)
+    slow = bench.server.slow_reads
+    alone = slow and slow.alone()
     microseconds, rows = server_microseconds(connection, statement)
+    if slow and contender.name == BASELINE and query.node_type in ONE_BY_ONE \
+            and bench.server.installation.major <= ONE_BY_ONE_UNTIL:
+        slow.check(query.title, slow.alone() - alone, microseconds)
     table_after, after = cold.blocks_read(bench, indexes.table, index)
     if not rows[0][0]:
         raise Failed(f"{query.title}: nothing was found in {index}")

@@ -76,7 +76,7 @@ def choose(names):
 
 
 def judged(contenders):
-    """The contender whose speed-up is judged: served, else learnedbtree; None where neither takes part."""
+    """The contender whose losses are reported: served, else learnedbtree; None where neither takes part."""
     return next((contender for contender in contenders if contender.has_model), None)
 
 

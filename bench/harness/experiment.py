@@ -60,8 +60,6 @@ class Bench:
         self.facts = {}  # contender -> {name: value}
         self.tables = []  # (title, rows) of figures that are not a contender's
         self.charts = []  # dicts: see add_chart
-        self.targets = {}  # key of a result -> speed-up asked for, or None: see targets.py
-        self.rivals = []  # what else results are to be faster than
         self.questions = ()  # tables that say what is asked: in memory in each cold sample
         self.warnings = []
         self.progress = Progress()

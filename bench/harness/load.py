@@ -121,10 +121,11 @@ def _filled_and_not_visible(bench, table):
 def prewarm(bench, relations, forks=("main", "vm")):
     """Read relations into shared_buffers, visibility maps too."""
     bench.connection.execute("CREATE EXTENSION IF NOT EXISTS pg_prewarm")
-    for relation in relations:
-        for fork in forks:
-            if bench.connection.execute("SELECT pg_relation_size(%s::regclass, %s)", [relation, fork]).fetchone()[0]:
-                bench.connection.execute("SELECT pg_prewarm(%s::regclass, 'buffer', %s)", [relation, fork])
+    with bench.server.reads_at_once():
+        for relation in relations:
+            for fork in forks:
+                if bench.connection.execute("SELECT pg_relation_size(%s::regclass, %s)", [relation, fork]).fetchone()[0]:
+                    bench.connection.execute("SELECT pg_prewarm(%s::regclass, 'buffer', %s)", [relation, fork])
 
 
 def prewarm_with_toast(bench, table):

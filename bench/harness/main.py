@@ -11,7 +11,7 @@ import time
 import psycopg
 
 from . import contenders as contender_list
-from . import report
+from . import report, slow_reads
 from .experiment import Bench
 from .measure import Failed
 from .server import Installation, ScratchServer
@@ -42,12 +42,14 @@ def parse(arguments):
                         help="further server setting, repeatable")
     parser.add_argument("--cpu-time", action="store_true",
                         help="time queries in memory by the CPU time of the backend, where the machine has other work")
+    slow_reads.add_options(parser)
     experiment.add_options(parser)
     options = parser.parse_args(rest)
     if options.rounds < 1:
         parser.error("--rounds must be at least 1")
     if any("=" not in setting for setting in options.set):
         parser.error("--set wants NAME=VALUE")
+    slow_reads.check_options(options, parser)
     experiment.check_options(options)
     return experiment, options
 
@@ -72,6 +74,8 @@ def server_settings(bench, experiment, contenders, installation):
                              f"'make install PG_CONFIG={installation.pg_config}', or choose --contenders btree,hash")
         settings.update(installation.loading(contender_list.EXTENSION))
     settings.update(experiment.settings(bench.options))
+    if bench.options.latency:
+        settings.update(slow_reads.settings(installation))
     settings.update(setting.split("=", 1) for setting in bench.options.set)
     return settings
 
@@ -84,7 +88,7 @@ def run(experiment, options):
     settings = server_settings(bench, experiment, contenders, installation)
     with contextlib.ExitStack() as cleanup:
         bench.server = cleanup.enter_context(ScratchServer(installation, settings, options.scratch, bench.say,
-                                                           getattr(options, "data", None)))
+                                                           getattr(options, "data", None), options.latency))
         bench.connection = cleanup.enter_context(contextlib.closing(bench.server.connect()))
         about = report.environment(bench)
         if about["assertions"] == "on":

@@ -10,7 +10,7 @@ import sys
 import time
 from statistics import median
 
-from . import targets
+from . import losses, slow_reads
 from .contenders import BASELINE
 from .experiment import ratio_to_baseline
 
@@ -34,6 +34,7 @@ def environment(bench):
         "shared_buffers": setting("shared_buffers"),
         "huge pages": setting("huge_pages_status") or f"{setting('huge_pages')} (outcome not shown by this version)",
         "max_parallel_maintenance_workers": setting("max_parallel_maintenance_workers"),
+        **({"cold samples": slow_reads.in_words(bench.options.latency)} if bench.options.latency else {}),
         "rows": bench.options.rows,
         "rounds": bench.options.rounds,
         "load average at start": bench.load_average,
@@ -101,12 +102,9 @@ def fact_rows(bench):
 
 
 def further_tables(bench):
-    """(title, rows) of what the experiment gave itself, and of its targets."""
-    found = [(title, [[figure("–" if value is None else value) for value in row] for row in rows])
-             for title, rows in bench.tables]
-    if targets.judged(bench):
-        found.append(("Targets", targets.rows(bench)))
-    return found
+    """(title, rows) of what the experiment gave itself."""
+    return [(title, [[figure("–" if value is None else value) for value in row] for row in rows])
+            for title, rows in bench.tables]
 
 
 def notes(bench):
@@ -144,12 +142,13 @@ def spread_rows(bench):
 def as_text(bench, title, about):
     server = about["server"].split(" on ")[0]
     head = (f"{title}: {about['rows']:,} rows, {about['rounds']} rounds, {server}, "
-            f"assertions {about['assertions']}, {about['cores']} cores, shared_buffers {about['shared_buffers']}")
+            f"assertions {about['assertions']}, {about['cores']} cores, shared_buffers {about['shared_buffers']}"
+            + (f"; in cold samples, {about['cold samples']}" if "cold samples" in about else ""))
     parts = [head, *([text_table(main_rows(bench))] if bench.results else []), "\n".join(notes(bench))]
     parts += [text_table(fact_rows(bench))] if bench.facts else []
     for name, rows in further_tables(bench):
         parts.append(f"{name}:\n{text_table(rows)}")
-    return "\n\n".join([part for part in parts if part] + targets.verdict(bench))
+    return "\n\n".join([part for part in parts if part] + losses.in_words(bench))
 
 
 def as_markdown(bench, title, about, pictures):
@@ -159,7 +158,7 @@ def as_markdown(bench, title, about, pictures):
              *(["## Indexes", markdown_table(fact_rows(bench))] if bench.facts else [])]
     for name, rows in further_tables(bench):
         parts += [f"## {name}", markdown_table(rows)]
-    parts += targets.verdict(bench)
+    parts += losses.in_words(bench)
     if any(result["timed"] for result in bench.results):
         parts += ["## Spread (smallest – largest of the rounds)", markdown_table(spread_rows(bench))]
     parts += ["## Where", "\n".join(f"- {name}: {value}" for name, value in about.items())]
@@ -176,8 +175,7 @@ def as_json(bench, title, about, pictures):
     return json.dumps({"experiment": bench.options.experiment, "title": title, "environment": about,
                        "results": results, "facts": bench.facts, "warnings": bench.warnings,
                        "tables": {name: rows for name, rows in bench.tables}, "charts": bench.charts,
-                       "pictures": [{"title": name, "file": file} for name, file in pictures],
-                       "targets": targets.judged(bench)},
+                       "pictures": [{"title": name, "file": file} for name, file in pictures]},
                       indent=1, ensure_ascii=False) + "\n"
 
 

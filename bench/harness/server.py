@@ -20,6 +20,8 @@ import time
 
 import psycopg
 
+from .slow_reads import SlowReads
+
 SERVER_USER = "postgres"
 START_SECONDS = 120
 STOP_SECONDS = 30
@@ -107,15 +109,18 @@ def _ensure_server_user():
 class ScratchServer:
     """Context manager: initdb, start, and on exit stop and remove.
 
-    With a folder to keep, the cluster in it is used if there is one, and stays.
+    With a folder to keep, the cluster in it is used if there is one, and stays.  With a latency, reads of files that
+    have been made cold take as many microseconds.
     """
 
-    def __init__(self, installation, settings, scratch, say, keep=None):
+    def __init__(self, installation, settings, scratch, say, keep=None, latency=None):
         self.installation = installation
         self.settings = {**QUIET, **settings}
         self.scratch = scratch
         self.keep = keep and pathlib.Path(keep).resolve()
         self.say = say
+        self.latency = latency
+        self.slow_reads = None
         self.process = None
         self.folder = None
         self.sockets = None
@@ -128,6 +133,8 @@ class ScratchServer:
             self.as_user = dict(user=SERVER_USER, group=groups[0], extra_groups=groups)
         try:
             self._make_folders()
+            if self.latency:
+                self.slow_reads = SlowReads(self.latency, self.folder)
             if not self._kept_cluster():
                 self._initdb()
             self._start()
@@ -168,6 +175,10 @@ class ScratchServer:
         finally:
             for process, cores in targets.items():
                 os.sched_setaffinity(process, cores)
+
+    def reads_at_once(self):
+        """Context manager: reads in here do not take the latency, if there is one, nor do later ones of the same blocks."""
+        return self.slow_reads.paused() if self.slow_reads else contextlib.nullcontext()
 
     def _own_folder(self, parent):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="learnedbtree-bench-", dir=parent))
@@ -231,12 +242,14 @@ class ScratchServer:
             conf.write(f"unix_socket_directories = '{self.sockets}'\n")
             for name, value in self.settings.items():
                 conf.write(f"{name} = '{value}'\n")
+        slow = self.slow_reads
         with open(self.log, "a", encoding="utf-8") as log:
             # A session of its own: Ctrl-C reaches us alone, and we stop the server.
             self.process = subprocess.Popen(
                 [self.installation.program("postgres"), "-D", self.data], cwd=self.folder,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                preexec_fn=_die_with_parent, **self.as_user)
+                preexec_fn=_die_with_parent, pass_fds=[slow.descriptor] if slow else (),
+                env={**os.environ, **(slow.environment() if slow else {})}, **self.as_user)
         deadline = time.monotonic() + START_SECONDS
         while True:
             if self.process.poll() is not None:

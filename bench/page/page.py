@@ -1,4 +1,4 @@
-"""The page: a summary, the losses, and a section for each run.  Plain HTML, with its style and pictures in it."""
+"""The page: the losses, and a section for each run.  Plain HTML, with its style and pictures in it."""
 
 import pathlib
 import re
@@ -9,7 +9,7 @@ from harness import report
 from harness.contenders import BASELINE
 from harness.experiment import ratio_to_baseline
 from harness.report import figure
-from harness.targets import FLOOR
+from harness.losses import NOISE
 
 from .results import middle, spread
 
@@ -25,7 +25,6 @@ def of(runs, left_out, title, by_folder):
     parts = [f"<header><h1>{escape(title)}</h1>{_about(common)}</header>",
              f'<nav id="contents"><h2>Contents</h2>{_contents(runs, name)}</nav>',
              *(f'<p class="warning">Left out: {escape(line)}</p>' for line in left_out),
-             f'<section id="summary"><h2>What was asked, and reached</h2>{_summary(runs, name)}</section>',
              f'<section id="losses"><h2>Losses</h2>{_losses(runs, name)}</section>',
              *(_section(run, name(run), common) for run in runs)]
     style = pathlib.Path(__file__).with_name("style.css").read_text(encoding="utf-8")
@@ -59,7 +58,7 @@ def _plain_table(rows, caption):
 
 
 def _times(ratio):
-    kind = "loss" if ratio < FLOOR else "gain" if ratio > 2 - FLOOR else "same"
+    kind = "loss" if ratio < NOISE else "gain" if ratio > 2 - NOISE else "same"
     return f'<span class="{kind}">{ratio:.2f}×</span>'
 
 
@@ -83,31 +82,10 @@ def _link(run, name):
 def _contents(runs, name):
     rows = []
     for run in runs:
-        met = sum(entry["met"] for entry in run.targets)
-        count = lambda number, kind: f'<span class="{kind}">{number}</span>' if number else "0"  # noqa: E731
-        judged = [str(met), count(len(run.targets) - met, "missed")] if run.targets else ["–", "–"]
-        rows.append([_link(run, name), figure(run.environment.get("rows", "–")), *judged,
-                     count(len(run.losses()), "loss"), count(len(run.warnings), "missed")])
-    return _table(["", "rows", '<a href="#summary">reached</a>', '<a href="#summary">missed</a>',
-                   f'<a href="#losses">below {FLOOR}×</a>', "warnings"], [(None, rows)], "Contents")
-
-
-def _summary(runs, name):
-    bodies = []
-    for run in runs:
-        rows = [[escape(entry["title"]) + (f"<small>over {escape(entry['over'])}</small>"
-                                           if entry["over"] != BASELINE else ""),
-                 _times(entry["speedup"]), f"≥ {entry['target'] or FLOOR:.3g}×",
-                 '<span class="reached">reached</span>' if entry["met"] else '<span class="missed">missed</span>',
-                 _times(entry["speedup_of_fastest"])]
-                for entry in run.targets]
-        if rows:
-            bodies.append((_link(run, name), rows))
-    if not bodies:
-        return "<p>None of these runs judges its results.</p>"
-    return (f"<p>Speed-ups over {BASELINE}, or over what is named, of the medians of alternating rounds; that of the "
-            "fastest rounds is another one where the machine was not quiet.</p>"
-            + _table(["", "speed-up", "asked", "", "of the fastest rounds"], bodies, "Summary", (0, 3)))
+        count = lambda number: f'<span class="loss">{number}</span>' if number else "0"  # noqa: E731
+        rows.append([_link(run, name), figure(run.environment.get("rows", "–")), count(len(run.losses())),
+                     count(len(run.warnings))])
+    return _table(["", "rows", f'<a href="#losses">below {NOISE}×</a>', "warnings"], [(None, rows)], "Contents")
 
 
 def _losses(runs, name):
@@ -116,14 +94,14 @@ def _losses(runs, name):
     for run in runs:
         rows = [[_figure_title(loss["result"]), _measured(loss["result"], BASELINE),
                  _measured(loss["result"], loss["name"], compared=False), _times(loss["speedup"]),
-                 _times(loss["speedup_of_fastest"]), f"≥ {loss['target'] or FLOOR:.3g}×"] for loss in run.losses()]
+                 _times(loss["speedup_of_fastest"])] for loss in run.losses()]
         if rows:
             bodies.append((_link(run, name), rows))
     if not bodies:
-        return f"<p>No figure of these runs is below {FLOOR}× of {BASELINE}'s.</p>"
-    return (f"<p>All figures below {FLOOR}× of {BASELINE}'s, judged or not, the worst of each run first.</p>"
-            + _table(["", BASELINE, " or ".join(names), "speed-up", "of the fastest rounds", "asked"], bodies,
-                     "Losses"))
+        return f"<p>No figure of these runs is below {NOISE}× of {BASELINE}'s.</p>"
+    return (f"<p>All figures below {NOISE}× of {BASELINE}'s, the worst of each run first. Where the fastest rounds have "
+            "another speed-up, the machine was not quiet.</p>"
+            + _table(["", BASELINE, " or ".join(names), "speed-up", "of the fastest rounds"], bodies, "Losses"))
 
 
 # ---- one run ----

@@ -6,9 +6,7 @@ import types
 from statistics import median
 
 from harness import contenders
-from harness.contenders import BASELINE
-from harness.experiment import ratio_to_baseline, speedup
-from harness.targets import FLOOR
+from harness.losses import losses
 
 REQUIRED = ("experiment", "title", "environment", "results", "facts", "warnings", "tables")
 PICTURES = {".svg": "image/svg+xml", ".png": "image/png"}  # the first that there is
@@ -33,26 +31,13 @@ class Run:
         # Files of older runs lack these.
         self.results = [{"rate": False, **result} for result in found["results"]]
         self._pictures = found.get("pictures", [])
-        self.targets = found.get("targets", [])
         names = sorted({name for result in self.results for name in result["samples"]} | set(self.facts), key=_order)
         self.contenders = [types.SimpleNamespace(name=name) for name in names]
         self.judged = contenders.judged([known for known in contenders.KNOWN if known.name in names])
 
     def losses(self):
-        """The judged contender's timed results below the floor, judged or not, the worst first."""
-        if not self.judged:
-            return []
-        name = self.judged.name
-        targets = {entry["key"]: entry["target"] for entry in self.targets if entry["over"] == BASELINE}
-        lost = []
-        for result in self.results:
-            ratio = ratio_to_baseline(result, name)
-            if ratio is not None and ratio < FLOOR:
-                best = max if result["rate"] else min
-                lost.append({"result": result, "name": name, "speedup": ratio, "target": targets.get(result["key"]),
-                             "speedup_of_fastest": speedup(result, *(best(result["samples"][of])
-                                                                     for of in (BASELINE, name)))})
-        return sorted(lost, key=lambda loss: loss["speedup"])
+        """The judged contender's, the worst first."""
+        return losses(self.results, self.judged.name) if self.judged else []
 
     def pictures(self):
         """(title, data URI, or None if the file is not there) of each."""

@@ -1,4 +1,4 @@
--- demo.sql - what bench/demo runs in its server: sets of keys, their indexes, the measurements.
+-- measure.sql - what bench/demo runs in its server: sets of keys, their indexes, the measurements.
 --
 -- A key set has a table keys_NAME (its key columns, and v, a number of the row) with a btree index NAME_index, a table
 -- probe_NAME of keys in random order and probe_sorted_NAME of the same keys in key order.

@@ -1,4 +1,4 @@
--- demo_report.sql - print what bench/demo measured.
+-- report.sql - print what bench/demo measured.
 \pset footer off
 \pset border 1
 \pset linestyle ascii
