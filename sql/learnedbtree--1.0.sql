@@ -67,11 +67,6 @@ CREATE FUNCTION @extschema@.learnedbtree_check(index regclass,
 COMMENT ON FUNCTION @extschema@.learnedbtree_check(regclass) IS
     'check the model of an index against its tree; an error tells what is wrong';
 
-CREATE FUNCTION @extschema@.learnedbtree_splits(index regclass, parts integer) RETURNS SETOF record
-    AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
-COMMENT ON FUNCTION @extschema@.learnedbtree_splits(regclass, integer) IS
-    'keys that cut an index into parts of about equal size: values of its first columns, as many as the column definition list has';
-
 CREATE FUNCTION @extschema@.learnedbtree_model_memory() RETURNS bigint
     AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 COMMENT ON FUNCTION @extschema@.learnedbtree_model_memory() IS 'bytes of shared memory taken by all models';

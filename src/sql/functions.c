@@ -60,7 +60,7 @@ refusal_code(Relation rel)
 }
 
 Relation
-lbt_open_index(FunctionCallInfo fcinfo, LOCKMODE lock, const char *refusal)
+lbt_open_argument(FunctionCallInfo fcinfo, LOCKMODE lock, bool only_look)
 {
 	Relation	rel = try_relation_open(PG_GETARG_OID(0), lock);
 	const char *reason;
@@ -73,15 +73,7 @@ lbt_open_index(FunctionCallInfo fcinfo, LOCKMODE lock, const char *refusal)
 	if (reason)
 		ereport(ERROR,
 				(errcode(refusal_code(rel)),
-				 errmsg("\"%s\" %s: %s", RelationGetRelationName(rel), refusal, reason)));
-	return rel;
-}
-
-Relation
-lbt_open_argument(FunctionCallInfo fcinfo, LOCKMODE lock, bool only_look)
-{
-	Relation	rel = lbt_open_index(fcinfo, lock, "has no model");
-
+				 errmsg("\"%s\" has no model: %s", RelationGetRelationName(rel), reason)));
 	if (!lbt_relation_ownercheck(RelationGetRelid(rel), GetUserId()) &&
 		!(only_look && has_privs_of_role(GetUserId(), ROLE_PG_MONITOR)))
 		ereport(ERROR,
