@@ -140,6 +140,8 @@ learnedbtree_model(PG_FUNCTION_ARGS)
 	lbt_row_add_text(&row, reason);
 	if (model.state == LBT_READY)
 	{
+		bool		saved = header->source == LBT_FROM_SAVED;
+
 		lbt_row_add(&row, Int64GetDatum(header->nleaves));
 		lbt_row_add(&row, Int32GetDatum(header->nknots));
 		lbt_row_add(&row, Float8GetDatum(header->max_error));
@@ -147,9 +149,9 @@ learnedbtree_model(PG_FUNCTION_ARGS)
 		lbt_row_add(&row, Int64GetDatum(header->bytes));
 		lbt_row_add(&row, Int64GetDatum(header->separator_bytes));
 		lbt_row_add(&row, Int64GetDatum(header->ties));
-		lbt_row_add(&row, TimestampTzGetDatum(header->trained_at));
-		lbt_row_add_if(&row, header->source != LBT_FROM_SAVED, Float8GetDatum(header->training_ms));
-		lbt_row_add_text(&row, header->source == LBT_FROM_SAVED ? "metapage" : "training");
+		lbt_row_add_if(&row, !saved, TimestampTzGetDatum(header->trained_at));
+		lbt_row_add_if(&row, !saved, Float8GetDatum(header->training_ms));
+		lbt_row_add_text(&row, saved ? "metapage" : "training");
 	}
 	if (model.state == LBT_READY || model.state == LBT_NOT_PAYING)
 	{

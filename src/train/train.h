@@ -67,8 +67,8 @@ extern void lbt_train_on_split(Relation rel, LbtIndex *index);
  * The saved model in the metapage of an index of our access method, for after
  * a restart.  If it is missing, outdated or damaged, that costs time.
  *
- *     block 0: | page header, nbtree's fields | magic, version, length, |
- *              | checksum, ... | model/saved.h | zeroes                 |
+ *     block 0: | page header, nbtree's fields | magic, checksum, ... |
+ *              | model/saved.h | zeroes                              |
  *
  * Save leaves, with the codes that the key code alone gives, and log the
  * metapage, unless it says the same already.  Without leaves, and where they
