@@ -80,7 +80,7 @@ write_knots(char *out, size_t max_knots, const LbtLeaf *leaves, uint32_t nleaves
 	return 0;
 }
 
-/* Does the leaf come back with another block, or a code beyond a neighbour's? */
+/* Does it come back with another block, or a code beyond a neighbour's? */
 static bool
 is_wrong(const LbtLeaf *leaves, uint32_t nleaves, uint32_t slot, const LbtLeaf *saved)
 {

@@ -112,8 +112,7 @@ lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char 
 
 	memset(model, 0, sizeof(*model));
 	if (!lbt_trainable(rel, index, reason))
-		return index->keyspec.ncolumns == 0 && index->serving.options.learned ?
-			"unsupported" : "off";
+		return index->keyspec.ncolumns == 0 ? "unsupported" : "off";
 	if (index->shareable)
 		lbt_registry_describe(&index->file, model, NULL);
 	if (lbt_is_btree(rel))
@@ -157,7 +156,6 @@ learnedbtree_model(PG_FUNCTION_ARGS)
 	{
 		row.n = 12;				/* the columns above */
 		lbt_row_add(&row, Int64GetDatum(since->splits));
-		lbt_row_add(&row, Int64GetDatum(since->deleted));
 		lbt_row_add(&row, Int64GetDatum(since->predictions));
 		lbt_row_add(&row, Int64GetDatum(since->moved));
 		lbt_row_add(&row, Int64GetDatum(since->fallbacks));

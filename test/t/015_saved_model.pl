@@ -21,7 +21,7 @@ my $by_table = 'SET enable_indexscan = off; SET enable_indexonlyscan = off; SET 
 my $node = PostgreSQL::Test::Cluster->new('saved');
 $node->init(allows_streaming => 1, $node->pg_version >= 18 ? (extra => ['--no-data-checksums']) : ());
 configure_node($node);
-$node->append_conf('postgresql.conf', "learnedbtree.naptime = 50ms\nwal_keep_size = 1GB\npost_auth_delay = 2\n");
+$node->append_conf('postgresql.conf', "learnedbtree.naptime = 50ms\nlearnedbtree.retrain_visits = 4\nwal_keep_size = 1GB\npost_auth_delay = 2\n");
 $ENV{PGOPTIONS} = '-c post_auth_delay=0';
 $node->start;
 $node->safe_psql('postgres', <<'SQL');
@@ -29,7 +29,7 @@ CREATE EXTENSION learnedbtree;
 CREATE EXTENSION amcheck;
 CREATE TABLE t (k int8, d timestamptz, v int4);
 INSERT INTO t SELECT g * 100 + (g * 7919) % 83, timestamptz '2020-01-01 00:00+00' + g * interval '1 min', (g * 7919) % 100003 FROM generate_series(1, 30000) g;
-CREATE INDEX t_k ON t USING learnedbtree (k) WITH (fillfactor = 10, retrain_splits = 4);
+CREATE INDEX t_k ON t USING learnedbtree (k) WITH (fillfactor = 10);
 CREATE INDEX t_d ON t USING learnedbtree (d DESC) WITH (fillfactor = 10);
 CREATE INDEX t_vk ON t USING learnedbtree (v, k) WITH (fillfactor = 10);
 CREATE UNLOGGED TABLE u (k int8);
@@ -133,7 +133,7 @@ came_up($standby, 'a standby made by pg_basebackup');
 
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE grow (k int8, pad text);
-CREATE INDEX grow_k ON grow USING learnedbtree (k) INCLUDE (pad) WITH (retrain_splits = 1);
+CREATE INDEX grow_k ON grow USING learnedbtree (k) INCLUDE (pad);
 SQL
 # From nothing to three levels: the root splits; trainings in between, by hand and by the worker.
 my $row = "lpad('', 400, g::text)";
