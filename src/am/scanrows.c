@@ -29,7 +29,7 @@
 #include "server/bufferhint.h"
 #include "utils/memutils.h"
 
-/* Give up after so many entries without a block; an empty leaf is many. */
+/* Give up after this many entries without a block; an empty leaf is many. */
 #define MAX_SAME_BLOCK 4096
 #define EMPTY_LEAF 64
 
@@ -262,7 +262,7 @@ rows_left(LbtRows *rows)
 
 /* ---- the scan's side ---- */
 
-/* Is a block of the next rows missing?  Look at most at so many rows. */
+/* Is a block of the next rows missing?  Look no further than rows of them. */
 static bool
 will_miss_rows(IndexScanDesc scan, const LbtLeafCopy *cur, bool forward, int64 rows)
 {

@@ -15,8 +15,8 @@ typedef struct Knot
 } Knot;
 
 /*
- * A leaf between two knots.  Blocks left out are inner pages', one after so
- * many leaves; if they cannot be, the second knot's block is elsewhere.
+ * A leaf between two knots.  Blocks left out are inner pages', at even
+ * distances; if they cannot be, the second knot's block is elsewhere.
  */
 static LbtLeaf
 leaf_between(const Knot *from, const Knot *to, uint32_t slot)

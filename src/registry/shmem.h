@@ -201,7 +201,7 @@ lbt_ms_until(TimestampTz until, TimestampTz now, int64 longest)
 	return left <= longest ? left : 0;
 }
 
-/* Have so many milliseconds passed since a time that was stored? */
+/* Have ms milliseconds passed since a time that was stored? */
 static inline bool
 lbt_is_over(TimestampTz since, TimestampTz now, int64 ms)
 {

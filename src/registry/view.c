@@ -154,7 +154,7 @@ open_model(LbtIndex *index, const LbtEntry *entry)
 	Size		runs_bytes;
 
 	if (!lbt_model_open(dsa_get_address(lbt_area, entry->memory), entry->bytes, &index->model,
-						&code) || !lbt_keyspec_fits(&index->keyspec, &code))
+						&code) || !lbt_keyspec_can_use(&index->keyspec, &code))
 		return false;
 	code_bytes = MAXALIGN(lbt_keycode_bytes(&code));
 	runs_bytes = index->model.separators.bytes > 0 ? LBT_TIE_RUNS * sizeof(LbtTieRun) : 0;

@@ -149,7 +149,7 @@ lbt_same_model(const LbtIndex *index, uint64 generation)
 }
 
 /*
- * Give a new model's leaves, of a file of so many blocks, the buffer hints of
+ * Give a new model's leaves, of a file of nblocks, the buffer hints of
  * the view's model.  Allocates 4 bytes for each block, if it can.
  */
 extern void lbt_index_take_hints(LbtIndex *index, LbtLeaf *leaves, uint32 nleaves,

@@ -30,7 +30,7 @@
 #include "storage/latch.h"
 #include "utils/timestamp.h"
 
-/* A training's cost in page visits: one for so many leaves, and a worker. */
+/* A training's cost in page visits: one for eight leaves, and a worker. */
 #define LEAVES_A_VISIT 8
 #define WORKER_VISITS 4096
 

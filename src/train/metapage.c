@@ -87,7 +87,7 @@ read_saved(Relation rel, const LbtIndex *index, LbtTrained *trained)
 		return "its contents are impossible";
 	leaves = MemoryContextAllocHuge(CurrentMemoryContext, (Size) saved->nleaves * sizeof(LbtLeaf));
 	if (!lbt_saved_decode(saved->body, saved->bytes, &header->code, leaves, saved->nleaves) ||
-		!lbt_keyspec_fits(&index->keyspec, &header->code))
+		!lbt_keyspec_can_use(&index->keyspec, &header->code))
 		return "its contents are impossible";
 	trained->leaves = leaves;
 	header->nleaves = saved->nleaves;
