@@ -46,7 +46,7 @@ CREATE FUNCTION @extschema@.learnedbtree_model(index regclass,
         OUT max_error double precision, OUT mean_error double precision,
         OUT bytes bigint, OUT separator_bytes bigint, OUT ties bigint,
         OUT trained_at timestamptz, OUT training_ms double precision, OUT source text,
-        OUT splits_since bigint, OUT deleted_since bigint, OUT lookups_since bigint,
+        OUT splits_since bigint, OUT lookups_since bigint,
         OUT moved_since bigint, OUT fallbacks_since bigint)
     AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 COMMENT ON FUNCTION @extschema@.learnedbtree_model(regclass) IS
@@ -67,11 +67,6 @@ CREATE FUNCTION @extschema@.learnedbtree_check(index regclass,
 COMMENT ON FUNCTION @extschema@.learnedbtree_check(regclass) IS
     'check the model of an index against its tree; an error tells what is wrong';
 
-CREATE FUNCTION @extschema@.learnedbtree_splits(index regclass, parts integer) RETURNS SETOF record
-    AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
-COMMENT ON FUNCTION @extschema@.learnedbtree_splits(regclass, integer) IS
-    'keys that cut an index into parts of about equal size: values of its first columns, as many as the column definition list has';
-
 CREATE FUNCTION @extschema@.learnedbtree_model_memory() RETURNS bigint
     AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 COMMENT ON FUNCTION @extschema@.learnedbtree_model_memory() IS 'bytes of shared memory taken by all models';
@@ -86,7 +81,7 @@ CREATE FUNCTION @extschema@.learnedbtree_stat_get(index oid,
         OUT rows_prefetched bigint, OUT rows_prefetched_used bigint,
         OUT inserts bigint, OUT inserts_placed bigint, OUT inserts_moved bigint,
         OUT inserts_full bigint, OUT inserts_equal bigint, OUT inserts_fallback bigint,
-        OUT splits bigint, OUT pages_deleted bigint,
+        OUT splits bigint,
         OUT trainings bigint, OUT last_trained timestamptz, OUT stats_reset timestamptz)
     AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 

@@ -11,9 +11,6 @@
 #include "nodes/execnodes.h"
 #include "server/btree.h"
 
-/* handler.c: NOTICE once a session if models have no shared memory here. */
-extern void lbt_tell_no_memory(void);
-
 /* insert.c */
 extern bool lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
 					   IndexUniqueCheck check_unique, bool unchanged, IndexInfo *info);
@@ -53,6 +50,20 @@ extern int64 lbt_getbitmap(IndexScanDesc scan, TIDBitmap *tbm);
 extern void lbt_endscan(IndexScanDesc scan);
 extern void lbt_markpos(IndexScanDesc scan);
 extern void lbt_restrpos(IndexScanDesc scan);
+
+/* Into btree's routine: all that shares the state of a scan or insert. */
+static inline void
+lbt_take_scans(IndexAmRoutine *routine)
+{
+	routine->aminsert = lbt_insert;
+	routine->ambeginscan = lbt_beginscan;
+	routine->amrescan = lbt_rescan;
+	routine->amgettuple = lbt_gettuple;
+	routine->amgetbitmap = lbt_getbitmap;
+	routine->amendscan = lbt_endscan;
+	routine->ammarkpos = lbt_markpos;
+	routine->amrestrpos = lbt_restrpos;
+}
 
 /* opclass.c */
 

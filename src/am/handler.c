@@ -1,5 +1,5 @@
 /*
- * handler.c - btree's routine with our callbacks; here builds, VACUUM, costs.
+ * handler.c - btree's routine with our callbacks; here builds and costs.
  */
 #include "am/am.h"
 
@@ -10,7 +10,6 @@
 #include "registry/settings.h"
 #include "server/btree.h"
 #include "server/shared.h"
-#include "train/demand.h"
 #include "train/train.h"
 #include "utils/fmgroids.h"
 #include "utils/index_selfuncs.h"
@@ -18,19 +17,6 @@
 #include "utils/rel.h"
 
 /* ---- CREATE INDEX: nbtree's build, then training ---- */
-
-void
-lbt_tell_no_memory(void)
-{
-	static bool told = false;
-
-	if (lbt_shared_possible() || told)
-		return;
-	told = true;
-	ereport(NOTICE,
-			(errmsg("learnedbtree has no shared memory for models: its indexes work as plain btree"),
-			 errhint("Add learnedbtree to shared_preload_libraries and restart the server.")));
-}
 
 /* Tell the DBA what a new index cannot do on this server. */
 static void
@@ -80,34 +66,10 @@ build(Relation heap, Relation index, IndexInfo *info)
 	learned = lbt_index_get(index);
 	if (index->rd_createSubid != InvalidSubTransactionId &&
 		!ReindexIsProcessingIndex(RelationGetRelid(index)))
-	{
 		give_notice(index, info);
-		/* An index dropped long ago may have had this OID. */
-		if (learned->shareable)
-			lbt_stats_forget(learned->file.database, learned->oid);
-	}
 	if (lbt_trainable(index, learned, &reason))
 		(void) lbt_train(index, learned);
 	return result;
-}
-
-/* ---- VACUUM: nbtree's; count the pages that it deletes ---- */
-
-static IndexBulkDeleteResult *
-vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
-{
-	stats = btvacuumcleanup(info, stats);
-
-	/* The whole VACUUM's count; report it now, the next commit may be far. */
-	if (stats != NULL && stats->pages_newly_deleted > 0 &&
-		!RelationUsesLocalBuffers(info->index))
-	{
-		LbtIndex   *index = lbt_index_get(info->index);
-
-		lbt_count_many(index, LBT_EV_PAGE_DELETED, stats->pages_newly_deleted);
-		(void) lbt_report(index);
-	}
-	return stats;
 }
 
 /* ---- the planner ---- */
@@ -143,18 +105,9 @@ learnedbtree_handler(PG_FUNCTION_ARGS)
 {
 	IndexAmRoutine *routine = lbt_bt_routine_for_our_method();
 
+	lbt_take_scans(routine);
 	routine->ambuild = build;
-	routine->aminsert = lbt_insert;
-	routine->amvacuumcleanup = vacuumcleanup;
 	routine->amcostestimate = estimate_cost;
-	routine->amoptions = lbt_options;
-	routine->ambeginscan = lbt_beginscan;
-	routine->amrescan = lbt_rescan;
-	routine->amgettuple = lbt_gettuple;
-	routine->amgetbitmap = lbt_getbitmap;
-	routine->amendscan = lbt_endscan;
-	routine->ammarkpos = lbt_markpos;
-	routine->amrestrpos = lbt_restrpos;
 
 	/* pg_upgrade restores indexes, but not the aliases that they need. */
 	if (IsBinaryUpgrade && OidIsValid(lbt_am_oid()))

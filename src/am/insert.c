@@ -237,7 +237,7 @@ lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation 
 	if (lbt_place_after_btree(rel, index, &key, &place))
 	{
 		lbt_count(index, LBT_EV_SPLIT);
-		lbt_train_on_split(rel, index);
+		index->counts.misses++;
 	}
 	lbt_look_at_misses(rel, index);
 	return result;

@@ -7,16 +7,10 @@
  * schema, and could not restore this one.  It depends on our access method and
  * on the original, and goes when either goes.
  *
- * Locks.  Sessions do not see each other's aliases before they commit.  So
- * make each alias under three locks, held to the end of the transaction, and
- * read again under them what was read before (LockDatabaseObject() accepts
- * invalidations):
- *
- *   our access method   shared: no other session can drop it
- *   the original        no other session can drop it, or make its alias
- *   the alias's name    no other session can give it to another alias
- *
- * Where all have their aliases, lock nothing.
+ * Sessions do not see each other's aliases before they commit.  So make them
+ * under a lock of our access method, held to the end of the transaction: no
+ * other session makes one, or drops the method.  Where all have their aliases,
+ * lock nothing.
  */
 #include "am/am.h"
 
@@ -33,7 +27,6 @@
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_opclass.h"
 #include "commands/defrem.h"
-#include "common/hashfn.h"
 #include "fmgr.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
@@ -94,38 +87,18 @@ find_alias(Form_pg_opclass original, Oid am)
 	return find_dependent(original->oid);
 }
 
-/*
- * Keep other sessions from taking a name, by a lock of a part of the access
- * method: a number of two bytes, 0 being all of it.
- */
-static void
-lock_name(Oid am, const char *name)
-{
-	uint32		hash = hash_bytes((const unsigned char *) name, strlen(name));
-
-	LockDatabaseObject(AccessMethodRelationId, am, 1 + hash % PG_UINT16_MAX, ExclusiveLock);
-}
-
-/* Lock and return a free name: the original's, with its schema, or its OID. */
+/* A free name: the original's, perhaps with its schema, or its OID. */
 static const char *
 alias_name(Form_pg_opclass original, Oid am)
 {
-	const char *opcname = NameStr(original->opcname);
-	const char *names[] = {
-		opcname,
-		makeObjectName(opcname, get_namespace_name(original->opcnamespace), NULL),
-		makeObjectName(opcname, psprintf("%u", original->oid), NULL),
-	};
+	const char *name = NameStr(original->opcname);
+	const char *schema = get_namespace_name(original->opcnamespace);
 
-	for (int i = 0; i < lengthof(names); i++)
-	{
-		if (OidIsValid(find_by_name(am, names[i])))
-			continue;
-		lock_name(am, names[i]);
-		if (!OidIsValid(find_by_name(am, names[i])))
-			return names[i];
-	}
-	return names[lengthof(names) - 1];	/* the unique index will say so */
+	if (OidIsValid(find_by_name(am, name)))
+		name = makeObjectName(NameStr(original->opcname), schema, NULL);
+	if (OidIsValid(find_by_name(am, name)))
+		name = makeObjectName(NameStr(original->opcname), psprintf("%u", original->oid), NULL);
+	return name;
 }
 
 static void
@@ -151,22 +124,19 @@ insert_alias(HeapTuple original, Oid am, const char *name)
 	CommandCounterIncrement();
 }
 
-/* False if another session made the alias first, or dropped the original. */
+/* False if another session has dropped the original. */
 static bool
 make_alias(Oid original, Oid am)
 {
 	HeapTuple	tuple;
-	bool		wanted;
 
-	LockDatabaseObject(OperatorClassRelationId, original, 0, ShareUpdateExclusiveLock);
+	LockDatabaseObject(OperatorClassRelationId, original, 0, AccessShareLock);
 	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(original));
 	if (!HeapTupleIsValid(tuple))
 		return false;
-	wanted = !OidIsValid(find_alias((Form_pg_opclass) GETSTRUCT(tuple), am));
-	if (wanted)
-		insert_alias(tuple, am, alias_name((Form_pg_opclass) GETSTRUCT(tuple), am));
+	insert_alias(tuple, am, alias_name((Form_pg_opclass) GETSTRUCT(tuple), am));
 	ReleaseSysCache(tuple);
-	return wanted;
+	return true;
 }
 
 /* List btree's operator classes that have no alias. */
@@ -190,18 +160,18 @@ without_alias(Oid am)
 int
 lbt_sync_opclasses(Oid am)
 {
-	List	   *originals = without_alias(am);
 	ListCell   *cell;
 	int			made = 0;
 
-	if (originals == NIL)
+	if (without_alias(am) == NIL)
 		return 0;
-	LockDatabaseObject(AccessMethodRelationId, am, 0, AccessShareLock);
+
+	/* Then look again: this accepts invalidations. */
+	LockDatabaseObject(AccessMethodRelationId, am, 0, ExclusiveLock);
 	if (!SearchSysCacheExists1(AMOID, ObjectIdGetDatum(am)))
 		return 0;				/* dropped meanwhile */
-	foreach(cell, originals)
+	foreach(cell, without_alias(am))
 		made += make_alias(lfirst_oid(cell), am);
-	list_free(originals);
 	return made;
 }
 

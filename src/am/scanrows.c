@@ -3,7 +3,7 @@
  *
  * Nothing here decides what a scan returns.  A walk of its own runs over the
  * entries in front of the scan, leaf by leaf, and names the blocks of their
- * rows to a stream.  Some may be read in vain.
+ * rows to a stream.  Some of these reads may be wasted.
  *
  *     entries   ... a1 a2 b1 c1 a3 | d1 d2 ...    block, line; | ends a leaf
  *                   |     |        |
@@ -29,7 +29,7 @@
 #include "server/bufferhint.h"
 #include "utils/memutils.h"
 
-/* Give up after so many entries without a block; an empty leaf is many. */
+/* Give up after this many entries without a block; an empty leaf is many. */
 #define MAX_SAME_BLOCK 4096
 #define EMPTY_LEAF 64
 
@@ -172,7 +172,7 @@ next_block(void *state, BlockNumber *block)
  * ---- LIMIT ----
  *
  * In the tree of states that the executor runs, one node has this very scan.
- * Where only nodes that hand on each row are between it and a Limit above, the
+ * Where only nodes that pass every row are between it and a Limit above, the
  * Limit's state says what is left:
  *
  *     Limit               offset + count - position
@@ -183,9 +183,9 @@ next_block(void *state, BlockNumber *block)
  * and looks again.
  */
 
-/* Does this node hand on each row of the scan, perhaps among others'? */
+/* Does this node pass every row of the scan, perhaps among others'? */
 static bool
-hands_on(PlanState *node, LbtRows *rows)
+passes_every_row(PlanState *node, LbtRows *rows)
 {
 	PlanState **nodes;
 	int			n;
@@ -200,9 +200,9 @@ hands_on(PlanState *node, LbtRows *rows)
 			return ((IndexOnlyScanState *) node)->ioss_ScanDesc == rows->scan;
 		case T_ResultState:
 		case T_LockRowsState:
-			return hands_on(outerPlanState(node), rows);
+			return passes_every_row(outerPlanState(node), rows);
 		case T_SubqueryScanState:
-			return hands_on(((SubqueryScanState *) node)->subplan, rows);
+			return passes_every_row(((SubqueryScanState *) node)->subplan, rows);
 		case T_AppendState:
 			nodes = ((AppendState *) node)->appendplans;
 			n = ((AppendState *) node)->as_nplans;
@@ -216,7 +216,7 @@ hands_on(PlanState *node, LbtRows *rows)
 			return false;
 	}
 	for (int i = 0; i < n; i++)
-		if (hands_on(nodes[i], rows))
+		if (passes_every_row(nodes[i], rows))
 			return true;
 	return false;
 }
@@ -230,7 +230,7 @@ find_limit(PlanState *node, void *state)
 	if (IsA(node, LimitState))
 	{
 		rows->merged = false;
-		if (hands_on(outerPlanState(node), rows))
+		if (passes_every_row(outerPlanState(node), rows))
 		{
 			rows->limit = (LimitState *) node;
 			return true;
@@ -239,7 +239,7 @@ find_limit(PlanState *node, void *state)
 	return planstate_tree_walker(node, find_limit, state);
 }
 
-/* At most so many rows are still wanted, with the current one; or NO_LIMIT. */
+/* The most rows that are still wanted, with the current one; or NO_LIMIT. */
 static int64
 rows_left(LbtRows *rows)
 {
@@ -262,7 +262,7 @@ rows_left(LbtRows *rows)
 
 /* ---- the scan's side ---- */
 
-/* Is a block of the next rows missing?  Look at most at so many rows. */
+/* Is a block of the next rows missing?  Look no further than rows of them. */
 static bool
 will_miss_rows(IndexScanDesc scan, const LbtLeafCopy *cur, bool forward, int64 rows)
 {

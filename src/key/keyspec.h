@@ -122,7 +122,7 @@ extern Datum lbt_keyspec_datum(const LbtKeyColumn *column, const LbtKeyValue *va
 
 /* Could a training of this index have learned this key code? */
 static inline bool
-lbt_keyspec_fits(const LbtKeySpec *spec, const LbtKeyCode *code)
+lbt_keyspec_can_use(const LbtKeySpec *spec, const LbtKeyCode *code)
 {
 	return code->ncolumns <= spec->ncolumns &&
 		memcmp(spec->order, code->order, code->ncolumns * sizeof(LbtColumnOrder)) == 0;

@@ -3,7 +3,7 @@
  */
 #include "keycode.h"
 
-/* From so many bytes on, only bytes that were seen have a rank. */
+/* From this many bytes on, only bytes that were seen have a rank. */
 #define ALPHABET_BYTES 4096
 
 /* ---- learning ---- */

@@ -67,7 +67,7 @@ typedef struct LbtColumnOrder
 typedef struct LbtCodeColumn
 {
 	uint8_t		ndigits;		/* 1 for a number */
-	uint16_t	prefix_length;	/* of a byte string; behind those before */
+	uint16_t	prefix_length;	/* of a byte string; after those before */
 } LbtCodeColumn;
 
 /* One digit: values lo .. lo + span, or the string's end and ranks from lo. */

@@ -3,252 +3,162 @@
  */
 #include "saved.h"
 
-/* One leaf in so many may come back with a wrong code. */
-#define WRONG_PART 4
-
-/* ---- numbers ---- */
-
-/*
- * Bytes to write, or to read.  A function that does both passes a value, which
- * is written and returned, or replaced by what is read.  After a failure
- * nothing is written, and zeroes are read.
- */
-typedef struct Stream
-{
-	bool		writing;
-	bool		failed;
-	uint8_t    *at;
-	size_t		left;
-} Stream;
-
-static void
-code_bytes(Stream *s, void *bytes, size_t n)
-{
-	s->failed = s->failed || n > s->left;
-	if (s->failed)
-		return;
-	memcpy(s->writing ? s->at : bytes, s->writing ? bytes : s->at, n);
-	s->at += n;
-	s->left -= n;
-}
-
-static uint8_t
-code_byte(Stream *s, uint8_t value)
-{
-	code_bytes(s, &value, 1);
-	return s->failed ? 0 : value;
-}
-
-/* Seven bits to a byte, the lowest first; the highest bit: more follow. */
-static uint64_t
-code_number(Stream *s, uint64_t value)
-{
-	uint64_t	result = 0;
-	uint8_t		byte = 0x80;
-
-	for (int shift = 0; shift < 64 && byte & 0x80; shift += 7, value >>= 7)
-	{
-		byte = code_byte(s, (uint8_t) ((value & 0x7f) | (value > 0x7f ? 0x80 : 0)));
-		result |= (uint64_t) (byte & 0x7f) << shift;
-	}
-	return result;
-}
-
-/* A number between these two. */
-static uint32_t
-code_within(Stream *s, uint64_t value, uint32_t low, uint32_t high)
-{
-	value = code_number(s, value);
-	s->failed = s->failed || value < low || value > high;
-	return s->failed ? 0 : (uint32_t) value;
-}
-
-/* A difference of two block numbers: its sign is its lowest bit. */
-static uint32_t
-code_difference(Stream *s, uint32_t value)
-{
-	uint32_t	coded = code_within(s, (value << 1) ^ -(value >> 31), 0, UINT32_MAX);
-
-	return (coded >> 1) ^ -(coded & 1);
-}
-
-/*
- * A code by its distance from one not above it, in three bytes: 18 bits, and
- * by how many to shift them.  What is cut off is added to the next distance.
- */
-#define STEP_BYTES 3
-#define STEP_BITS 18
-
-static uint64_t
-code_step(Stream *s, uint64_t from, uint64_t to)
-{
-	uint64_t	step = to - from;
-	uint32_t	shift = 0;
-	uint32_t	coded;
-
-	for (; step >> STEP_BITS != 0; shift++)
-		step >>= 1;
-	step |= shift << STEP_BITS;
-	coded = (uint32_t) code_byte(s, (uint8_t) (step >> 16)) << 16;
-	coded |= (uint32_t) code_byte(s, (uint8_t) (step >> 8)) << 8;
-	coded |= code_byte(s, (uint8_t) step);
-	step = (uint64_t) (coded & ((1 << STEP_BITS) - 1)) << (coded >> STEP_BITS);
-	return step > UINT64_MAX - from ? UINT64_MAX : from + step;
-}
-
-/* ---- key code ---- */
+/* At most this part of the leaves may come back wrong: half. */
+#define WRONG_PART 2
 
 /* As it is in memory: the file is this machine's, and garbage is harmless. */
-static void
-code_keycode(Stream *s, LbtKeyCode *kc)
+typedef struct Knot
 {
-	const size_t head = offsetof(LbtKeyCode, digit);
-
-	code_bytes(s, kc, head);
-	s->failed = s->failed || lbt_keycode_bytes(kc) == 0;
-	if (!s->failed)
-		code_bytes(s, (char *) kc + head, lbt_keycode_bytes(kc) - head);
-}
-
-/* ---- leaves ---- */
+	uint64_t	code;
+	uint32_t	slot;
+	uint32_t	block;
+} Knot;
 
 /*
- * The end of the run of consecutive blocks that begins at this leaf, and how
- * many blocks are between it and the next run, modulo 2^32.
+ * A leaf between two knots.  Blocks left out are inner pages', at even
+ * distances; if they cannot be, the second knot's block is elsewhere.
  */
-static uint32_t
-run_end(const LbtLeaf *leaves, uint32_t nleaves, uint32_t at, uint32_t *gap)
+static LbtLeaf
+leaf_between(const Knot *from, const Knot *to, uint32_t slot)
 {
-	while (++at < nleaves && leaves[at].block == leaves[at - 1].block + 1)
-		;
-	*gap = at < nleaves ? leaves[at].block - leaves[at - 1].block - 1 : 0;
-	return at;
+	uint32_t	part = slot - from->slot;
+	uint32_t	whole = to->slot - from->slot;
+	uint32_t	gaps = to->block - from->block - whole;
+	LbtLeaf		leaf = {.block = from->block + part};
+
+	/* Rounding never passes to->code: a part is short by more. */
+	leaf.min_code = from->code + (uint64_t) ((double) (to->code - from->code) * part / whole);
+	if (to->block > from->block && gaps <= whole)
+		leaf.block += (uint32_t) ((uint64_t) gaps * part / whole);
+	if (leaf.block < from->block || leaf.block == UINT32_MAX)
+		leaf.block = from->block;	/* no file is that large */
+	return leaf;
 }
 
-/* For each run: length * 2 + (equal ones follow), gap, and how many if so. */
-static void
-code_blocks(Stream *s, LbtLeaf *leaves, uint32_t nleaves)
+/* Does a run of consecutive blocks begin here? */
+static bool
+begins_run(const LbtLeaf *leaves, uint32_t slot)
 {
-	uint32_t	block = code_within(s, leaves[0].block, 1, UINT32_MAX - 1);
+	return leaves[slot].block != leaves[slot - 1].block + 1;
+}
 
-	for (uint32_t at = 0; at < nleaves && !s->failed;)
+/*
+ * The knot after this one, at most stride leaves on: after whole runs, as gaps
+ * at the same distance come back exactly, or after a part of one.  The first
+ * leaf stands alone, as its code is no key's.
+ */
+static uint32_t
+next_knot(const LbtLeaf *leaves, uint32_t nleaves, uint32_t at, uint32_t stride)
+{
+	const bool	in_run = at > 0 && !begins_run(leaves, at);
+	uint32_t	end = 0;
+	uint32_t	next = at + 1;
+
+	while (at > 0 && next < nleaves - 1 && next - at < stride && !(in_run && end > 0))
 	{
-		uint32_t	length = 0;
-		uint32_t	runs = 1;
-		uint32_t	gap = 0;
-
-		if (s->writing)
-		{
-			uint32_t	end = run_end(leaves, nleaves, at, &gap);
-			uint32_t	next_gap;
-
-			length = end - at;
-			for (uint32_t next; end < nleaves; end = next, runs++)
-			{
-				next = run_end(leaves, nleaves, end, &next_gap);
-				if (next - end != length || next_gap != gap)
-					break;
-			}
-		}
-		length = code_within(s, (uint64_t) length << 1 | (runs > 1), 2, UINT32_MAX);
-		gap = code_difference(s, gap);
-		if (length & 1)
-			runs = code_within(s, runs, 2, nleaves);
-		length >>= 1;
-		s->failed = s->failed || length > (nleaves - at) / runs;
-		for (; runs > 0 && !s->failed; runs--, block += gap)
-			for (uint32_t i = 0; i < length; i++, block++, at++)
-			{
-				s->failed = s->failed || block == 0 || block == UINT32_MAX;
-				if (!s->writing)
-					leaves[at].block = block;
-			}
+		if (begins_run(leaves, next))
+			end = next;
+		next++;
 	}
+	return end > 0 && !begins_run(leaves, next) ? end : next;
 }
 
-/* A code between two.  Rounding never passes to: a part is short by more. */
-static uint64_t
-between(uint64_t from, uint64_t to, uint32_t part, uint32_t whole)
+/* Write knots at this stride; returns how many, or 0 if they do not fit. */
+static size_t
+write_knots(char *out, size_t max_knots, const LbtLeaf *leaves, uint32_t nleaves, uint32_t stride)
 {
-	return part == whole ? to : from + (uint64_t) ((double) (to - from) * part / whole);
+	size_t		n = 0;
+
+	for (uint32_t at = 0; n < max_knots; at = next_knot(leaves, nleaves, at, stride))
+	{
+		Knot		knot = {at == 0 ? 0 : leaves[at].min_code, at, leaves[at].block};
+
+		memcpy(out + n++ * sizeof(Knot), &knot, sizeof(Knot));
+		if (at == nleaves - 1)
+			return n;
+	}
+	return 0;
 }
 
-/* The stride with which codes fit; the stride itself gets two steps' space. */
-static uint32_t
-stride_within(Stream *s, uint32_t nleaves)
+/* Does it come back with another block, or a code beyond a neighbour's? */
+static bool
+is_wrong(const LbtLeaf *leaves, uint32_t nleaves, uint32_t slot, const LbtLeaf *saved)
 {
-	s->failed = s->failed || s->left < 3 * STEP_BYTES;
-	return s->failed ? 0 : 1 + (uint32_t) (nleaves / (s->left / STEP_BYTES - 2));
+	return saved->block != leaves[slot].block || saved->min_code <= leaves[slot - 1].min_code ||
+		(slot + 1 < nleaves && saved->min_code > leaves[slot + 1].min_code) ||
+		lbt_leaf_tied(leaves, slot);
 }
 
 /*
- * The second leaf's code as it is, then the codes of every stride-th leaf and
- * of the last.  Fails if too many leaves would share a code, or come back with
- * one beyond a neighbour's.
+ * Put the leaves that knots give into leaves; or, with wrong, compare these
+ * with them, and count.  False if nobody has written such knots.
  */
-static void
-code_codes(Stream *s, LbtLeaf *leaves, uint32_t nleaves)
+static bool
+read_knots(const char *in, size_t nknots, LbtLeaf *leaves, uint32_t nleaves, uint32_t *wrong)
 {
-	uint64_t	code = code_number(s, leaves[1].min_code);
-	uint32_t	stride = code_within(s, s->writing ? stride_within(s, nleaves) : 0, 1, UINT32_MAX);
-	uint32_t	wrong = 0;
+	Knot		from = {0};
+	uint32_t	slot = 0;
 
-	if (!s->writing)
-		leaves[1].min_code = code;
-	for (uint32_t at = 1, width; at + 1 < nleaves && !s->failed; at += width)
+	for (size_t i = 0; i < nknots; i++)
 	{
-		uint64_t	to;
+		Knot		to;
 
-		width = nleaves - 1 - at < stride ? nleaves - 1 - at : stride;
-		to = code_step(s, code, leaves[at + width].min_code);
-		for (uint32_t i = 1; i <= width; i++)
+		memcpy(&to, in + i * sizeof(Knot), sizeof(Knot));
+		if (to.slot >= nleaves || to.code < from.code || to.block < 1 || to.block == UINT32_MAX ||
+			(i == 0 ? to.slot > 0 || to.code > 0 : to.slot <= from.slot))
+			return false;
+		for (; slot <= to.slot; slot++)
 		{
-			LbtLeaf    *leaf = &leaves[at + i];
-			uint64_t	saved = between(code, to, i, width);
+			LbtLeaf		leaf = {.min_code = to.code,.block = to.block};
 
-			if (!s->writing)
-				leaf->min_code = saved;
+			if (slot < to.slot)
+				leaf = leaf_between(&from, &to, slot);
+			if (wrong == NULL)
+				leaves[slot] = leaf;
 			else
-				wrong += saved <= leaf[-1].min_code ||
-					(at + i + 1 < nleaves && saved > leaf[1].min_code) ||
-					lbt_leaf_tied(leaves, at + i);
+				*wrong += slot > 1 && is_wrong(leaves, nleaves, slot, &leaf);
 		}
-		code = to;
+		from = to;
 	}
-	s->failed = s->failed || wrong > nleaves / WRONG_PART;
-}
-
-/* ---- the whole ---- */
-
-static void
-code_model(Stream *s, LbtKeyCode *code, LbtLeaf *leaves, uint32_t nleaves)
-{
-	code_keycode(s, code);
-	code_blocks(s, leaves, nleaves);
-	if (nleaves > 1 && !s->failed)
-		code_codes(s, leaves, nleaves);
+	return slot == nleaves;
 }
 
 size_t
 lbt_saved_encode(void *out, size_t room, const LbtKeyCode *code, const LbtLeaf *leaves,
 				 uint32_t nleaves)
 {
-	Stream		s = {.writing = true,.at = out,.left = room};
+	const size_t code_bytes = lbt_keycode_bytes(code);
+	const size_t max_knots = room > code_bytes ? (room - code_bytes) / sizeof(Knot) : 0;
+	char	   *knots = (char *) out + code_bytes;
+	size_t		n = 0;
+	uint32_t	wrong = 0;
 
 	for (uint32_t i = 2; i < nleaves; i++)
 		if (leaves[i].min_code < leaves[i - 1].min_code)
 			return 0;
-	code_model(&s, (LbtKeyCode *) code, (LbtLeaf *) leaves, nleaves);	/* changes none */
-	return s.failed ? 0 : room - s.left;
+	if (max_knots == 0)
+		return 0;
+	for (uint64_t stride = 1 + nleaves / max_knots; n == 0 && stride <= UINT64_C(2) * nleaves;
+		 stride += stride / 4 + 1)
+		n = write_knots(knots, max_knots, leaves, nleaves, (uint32_t) stride);
+	if (n == 0 || !read_knots(knots, n, (LbtLeaf *) leaves, nleaves, &wrong) ||
+		wrong > nleaves / WRONG_PART)
+		return 0;
+	memcpy(out, code, code_bytes);
+	return code_bytes + n * sizeof(Knot);
 }
 
 bool
 lbt_saved_decode(const void *in, size_t len, LbtKeyCode *code, LbtLeaf *leaves, uint32_t nleaves)
 {
-	Stream		s = {.at = (uint8_t *) in,.left = len};
+	size_t		code_bytes;
 
 	memset(code, 0, sizeof(*code));
-	memset(leaves, 0, nleaves * sizeof(*leaves));
-	code_model(&s, code, leaves, nleaves);
-	return !s.failed && s.left == 0;
+	memcpy(code, in, len < sizeof(*code) ? len : sizeof(*code));
+	code_bytes = lbt_keycode_bytes(code);
+	if (code_bytes == 0 || code_bytes > len || (len - code_bytes) % sizeof(Knot) != 0)
+		return false;
+	memset((char *) code + code_bytes, 0, sizeof(*code) - code_bytes);
+	return read_knots((const char *) in + code_bytes, (len - code_bytes) / sizeof(Knot), leaves,
+					  nleaves, NULL);
 }

@@ -1,12 +1,12 @@
 /*
  * saved.h - a model in a few kilobytes: what a metapage has room for.
  *
- *     key code | blocks: runs in key order | codes: of every n-th leaf
+ *     key code | knots: code, slot and block of some leaves, in key order
  *
- * Blocks are saved as they are; they may not fit if splits have scattered the
- * leaves.  Codes are saved as far as there is room.  Those between lie on a
- * straight line, so a key near a leaf's end may be looked for in its
- * neighbour.
+ * Between two knots, codes lie on a straight line, and blocks follow each
+ * other, with the gaps that inner pages leave.  So a key near a leaf's end may
+ * be looked for in its neighbour.  Where splits have scattered the blocks of
+ * many leaves, there is no such model.
  *
  * Contract: decoded leaves have non-decreasing codes, the first 0, and block
  * numbers that a leaf may have.  Bytes to decode are untrusted: whatever they
@@ -23,8 +23,9 @@
 
 /*
  * Write key code and leaves, at least one, to at most room bytes.  Returns the
- * bytes used; 0 if they do not fit, if codes decrease, or if over a quarter of
- * the leaves would share a code or come back with one off by a leaf.
+ * bytes used; 0 if they do not fit, if codes decrease, or if over half of the
+ * leaves would share a code, or come back with another block or with a code
+ * off by a leaf.
  */
 extern size_t lbt_saved_encode(void *out, size_t room, const LbtKeyCode *code,
 							   const LbtLeaf *leaves, uint32_t nleaves);

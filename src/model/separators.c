@@ -25,7 +25,7 @@
 /* A string on the way through a block. */
 typedef struct Walk
 {
-	const uint8_t *at;			/* behind it */
+	const uint8_t *at;			/* after it */
 	uint32_t	common;			/* with the one before */
 	LbtKeyBytes rest;			/* of it, from there on */
 } Walk;
@@ -110,7 +110,7 @@ lbt_separators_open(const void *memory, uint32_t bytes, uint32_t nleaves,
 
 /*
  * Does the key belong right of a separator?  False if that cannot be told.
- * Both start behind *common shared bytes, which becomes how many in all.
+ * Both start after *common shared bytes, which becomes how many in all.
  */
 static inline bool
 is_right(const LbtKeyBytes *key, const LbtKeyBytes *separator, bool past, uint32_t *common)
@@ -123,7 +123,7 @@ is_right(const LbtKeyBytes *key, const LbtKeyBytes *separator, bool past, uint32
 	return !separator->cut && (n < key->length || (past && !key->cut));
 }
 
-/* The byte in this place; behind the end, 0. */
+/* The byte in this place; after the end, 0. */
 static inline uint8_t
 byte_at(const LbtKeyBytes *key, uint32_t at)
 {
@@ -204,7 +204,7 @@ typedef struct Search
 	uint32_t	step;			/* the next one from a guess; 0: not guessed */
 
 	/*
-	 * The block is one of lo .. hi - 1; each is behind last_block until a
+	 * The block is one of lo .. hi - 1; each is after last_block until a
 	 * block on that side is found.  The first strings of lo and hi, and how
 	 * many bytes they share with the key.
 	 */
@@ -240,7 +240,7 @@ guess_block(const Search *s)
 	return s->lo + 1 + (uint32_t) (fraction * (s->hi - s->lo - 2));
 }
 
-/* Halve so many blocks; among more, guess first. */
+/* Halve at most this many blocks; among more, guess first. */
 #define FEW_BLOCKS 4
 
 /*
@@ -248,7 +248,7 @@ guess_block(const Search *s)
  * with low set if a block is left of the key.
  *
  * A guess needs strings on both sides of the key.  The first block and the one
- * behind the last most likely begin with other codes and tell little, so try
+ * after the last most likely begin with other codes and tell little, so try
  * the second and the last one.  Go away from a guess in growing steps.
  */
 static inline bool

@@ -2,7 +2,7 @@
  * separators.h - the leaves' separators, for keys that share a code with one.
  *
  * A key code of 64 bits cannot tell all keys apart: of byte strings it holds
- * some ten bytes behind what all share.  Keys that share a code with a
+ * some ten bytes after what all share.  Keys that share a code with a
  * separator may lie on either side of it, and leaves whose separators share
  * one are a tie run.  There the separators decide, kept as byte strings in key
  * order:
@@ -11,7 +11,7 @@
  *     separators   ... "lib/a" "lib/bc" "lib/bd" ...    in one of four leaves:
  *                                                       its bytes tell which
  *
- * Strings too long for the memory allowed are cut, some bytes behind those
+ * Strings too long for the memory allowed are cut, some bytes after those
  * that tell them from their neighbours, or if that does not suffice, before.
  *
  * Contract: with codes in order and no string cut, the answer is the leaf that
@@ -40,7 +40,7 @@
 
 typedef struct LbtSeparatorsHead
 {
-	uint32_t	shift;			/* a block has so many strings: 1 << shift */
+	uint32_t	shift;			/* a block has 1 << shift strings */
 	uint32_t	prefix_length;	/* bytes that all but the first leaf's begin
 								 * with; not in the blocks */
 } LbtSeparatorsHead;
@@ -83,7 +83,7 @@ typedef struct LbtSeparatorKeys
 	const LbtLeaf *leaves;
 } LbtSeparatorKeys;
 
-/* The most bytes that the separators of so many leaves may take. */
+/* The most bytes that the separators of nleaves leaves may take. */
 extern uint32_t lbt_separators_max_bytes(uint32_t nleaves);
 
 /* Are they worth keeping: may keys of ncolumns tie with many of them? */
@@ -99,7 +99,7 @@ extern bool lbt_separators_needed(const LbtKeyCode *code, int ncolumns, const Lb
 extern uint32_t lbt_separators_build(const LbtSeparatorKeys *keys, uint32_t nleaves, void *memory,
 									 uint32_t max_bytes, uint32_t *ties);
 
-/* Use separators of so many leaves, aligned to 4 bytes; false if garbage. */
+/* Use separators of nleaves leaves, aligned to 4 bytes; false if garbage. */
 extern bool lbt_separators_open(const void *memory, uint32_t bytes, uint32_t nleaves,
 								LbtSeparators *separators);
 
@@ -114,7 +114,7 @@ typedef struct LbtTiedKey
 	double		fraction;		/* becomes where in it, 0 to 1, if known */
 } LbtTiedKey;
 
-/* Search for at most so many at once: as many misses as a CPU can overlap. */
+/* Search for at most this many at once: misses that a CPU can overlap. */
 #define LBT_SEPARATORS_GROUP 16
 
 /* Find the leaves that keys belong to; only where there are separators. */

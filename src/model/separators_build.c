@@ -9,10 +9,10 @@
 #define BYTES_PER_LEAF 32
 #define MIN_BYTES (64 * 1024)
 
-/* Separators closer than so many steps share their code with many keys. */
+/* Separators closer than this many steps share their code with many keys. */
 #define CLOSE_STEPS 256
 
-/* Keep them if one in so many is that close. */
+/* Keep them if one in this many is that close. */
 #define NEEDED_SHARE 128
 
 uint32_t
@@ -52,7 +52,7 @@ lbt_separators_needed(const LbtKeyCode *code, int ncolumns, const LbtLeaf *leave
 typedef struct Cut
 {
 	uint32_t	shift;			/* of blocks */
-	uint32_t	more;			/* bytes behind those that tell them apart */
+	uint32_t	more;			/* bytes after those that tell them apart */
 	uint32_t	longest;
 } Cut;
 

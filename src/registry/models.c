@@ -6,6 +6,7 @@
 
 #include "miscadmin.h"
 #include "server/guard.h"
+#include "storage/procarray.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
@@ -14,6 +15,9 @@
 
 /* How often a process looks for such a model. */
 #define IDLE_LOOK_MS 1000
+
+/* The first pause after a training that brought nothing, doubled with each. */
+#define PAUSE_MS 1000
 
 /* Raise the generation, and free a model, if any, that no entry names now. */
 static void
@@ -198,9 +202,113 @@ lbt_entry_lock(const LbtFile *file, Oid oid)
 	return entry;
 }
 
+/* ---- trainings ---- */
+
 bool
-lbt_registry_publish(const LbtFile *file, Oid oid, const LbtTrained *trained, bool new_file,
-					 LbtSettle settle)
+lbt_training_begin(const LbtFile *file, Oid oid)
+{
+	volatile bool mine = false;
+
+	LBT_GUARD_BEGIN();
+	{
+		LbtEntry   *entry = lbt_entry_lock(file, oid);
+
+		mine = entry->trainer == 0 || entry->trainer == MyProcPid ||
+			BackendPidGetProc(entry->trainer) == NULL;
+		if (mine)
+			entry->trainer = MyProcPid;
+		dshash_release_lock(lbt_entries, entry);
+	}
+	LBT_GUARD_END(mine = false);
+	return mine;
+}
+
+void
+lbt_entry_pause(LbtEntry *entry)
+{
+	int			pause = Min(PAUSE_MS << Min(entry->wasted, 16), LBT_PAUSE_MAX_MS);
+
+	if (entry->wasted < PG_UINT8_MAX)
+		entry->wasted++;
+	entry->not_before = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), pause);
+}
+
+void
+lbt_training_failed(const LbtFile *file, LbtState ending)
+{
+	LbtEntry   *entry = dshash_find(lbt_entries, file, true);
+	bool		failed = ending != LBT_UNTRAINED;
+
+	if (entry == NULL)
+		return;
+	if (entry->trainer == MyProcPid)
+		entry->trainer = 0;
+	entry->wanted = false;
+	if (failed)
+		lbt_entry_pause(entry);
+	if (failed && entry->state != LBT_READY)
+	{
+		entry->state = ending;
+		entry->trained_blocks = NO_GROWTH_BLOCKS;
+		entry->changed_at = GetCurrentTimestamp();
+	}
+	dshash_release_lock(lbt_entries, entry);
+	if (failed)
+		pg_atomic_fetch_add_u64(&lbt_control->generation, 1);
+}
+
+/*
+ * Put the outcome into a locked entry, and unlock it.  A training on demand
+ * that has found the leaves that were known has brought nothing: the model's
+ * age is not why its predictions fail.  One of other leaves, that replaces a
+ * model in use, has.
+ */
+static void
+settle(LbtEntry *entry, LbtState state, const LbtTrained *trained, dsa_pointer memory, Size bytes)
+{
+	const LbtModelHeader *header = &trained->header;
+	bool		saved = state == LBT_READY && header->source == LBT_FROM_SAVED;
+	bool		demanded = entry->wanted;
+
+	(void) model_of(entry);		/* raises errors, if any, before a change */
+	memset(&entry->since, 0, sizeof(entry->since));
+	entry->trainer = 0;
+	entry->wanted = saved && lbt_autotrain;
+	entry->trained_blocks = trained->blocks;
+	pg_atomic_write_u64(&entry->used_at, (uint64) GetCurrentTimestamp());
+	if (state == LBT_READY)
+	{
+		if (!saved && demanded && trained->fingerprint == entry->fingerprint)
+			lbt_entry_pause(entry);
+		else if (entry->state == LBT_READY)
+			entry->wasted = 0;
+		if (!saved)
+			entry->attempted_at = GetCurrentTimestamp();
+		entry->fingerprint = trained->fingerprint;
+		entry->nleaves = header->nleaves;
+		entry->height = Max(header->height, 2);
+	}
+	else if (state == LBT_NO_MEMORY)
+		lbt_entry_pause(entry);
+	lbt_entry_replace_model(entry, state, memory, bytes);
+}
+
+/* Give the claim back. */
+static void
+unclaim(const LbtFile *file)
+{
+	LbtEntry   *entry = dshash_find(lbt_entries, file, true);
+
+	if (entry == NULL)
+		return;
+	if (entry->trainer == MyProcPid)
+		entry->trainer = 0;
+	dshash_release_lock(lbt_entries, entry);
+}
+
+/* Put the outcome into shared memory; false when there was no room for it. */
+static bool
+publish(const LbtFile *file, Oid oid, const LbtTrained *trained)
 {
 	const LbtModelHeader *header = &trained->header;
 	LbtState	state = trained->state;
@@ -221,17 +329,32 @@ lbt_registry_publish(const LbtFile *file, Oid oid, const LbtTrained *trained, bo
 			memory = store(trained, bytes, &state);
 		}
 		entry = lbt_entry_lock(file, oid);
-		(void) model_of(entry);
-		entry->trained_blocks = trained->blocks;
-		pg_atomic_write_u64(&entry->used_at, (uint64) GetCurrentTimestamp());
-		settle(entry, state, trained);
+		if (state == LBT_TOO_LARGE && entry->state == LBT_READY)
+		{
+			/* An old model is better than none. */
+			entry->trainer = 0;
+			entry->wanted = false;
+			lbt_entry_pause(entry);
+			dshash_release_lock(lbt_entries, entry);
+		}
+		else
+			settle(entry, state, trained, memory, bytes);
 		registered = true;
-		lbt_entry_replace_model(entry, state, memory, bytes);
 	}
 	LBT_GUARD_END((void) 0);
 	if (!registered && DsaPointerIsValid(memory))
 		LBT_GUARDED(free_model(memory, bytes), (void) 0);
-	if (!new_file)
+	return registered;
+}
+
+bool
+lbt_training_end(const LbtFile *file, Oid oid, const LbtTrained *trained, bool new_file)
+{
+	bool		registered = trained->state == LBT_UNTRAINED || publish(file, oid, trained);
+
+	if (trained->state == LBT_UNTRAINED || !registered)
+		LBT_GUARDED(unclaim(file), (void) 0);
+	else if (!new_file)
 		lbt_registry_drop_matching(file->database, oid, file);
 	return registered;
 }

@@ -17,7 +17,7 @@
 /* The outcome of a training. */
 typedef struct LbtTrained
 {
-	LbtState	state;			/* LBT_READY: with a model */
+	LbtState	state;			/* LBT_READY: with a model; LBT_UNTRAINED: none */
 	LbtModelHeader header;
 	const LbtKnot *knots;
 	const void *separators;		/* NULL: none */
@@ -26,15 +26,29 @@ typedef struct LbtTrained
 	uint32		fingerprint;	/* of the leaves' blocks in order */
 } LbtTrained;
 
-/* Settles a locked entry as a training ends in this state; raises no error. */
-typedef void (*LbtSettle) (LbtEntry *entry, LbtState state, const LbtTrained *trained);
+/* Begin a training; false if a live backend is at one of this file. */
+extern bool lbt_training_begin(const LbtFile *file, Oid oid);
 
 /*
- * Publish a training's outcome; false when there was no memory even for that.
- * new_file: of this transaction.
+ * End it with its outcome: LBT_UNTRAINED if others are to do it, else publish.
+ * A model that there is stays if its successor would be too large.  new_file:
+ * of this transaction.  False when there was no memory even for that.
  */
-extern bool lbt_registry_publish(const LbtFile *file, Oid oid, const LbtTrained *trained,
-								 bool new_file, LbtSettle settle);
+extern bool lbt_training_end(const LbtFile *file, Oid oid, const LbtTrained *trained,
+							 bool new_file);
+
+/*
+ * End it after an error, also one that is being handled, while no LWLock is
+ * held: LBT_UNTRAINED, given up; or by one that will be there next time
+ * (LBT_DAMAGED), or may be (LBT_FAILED).  May raise errors.
+ */
+extern void lbt_training_failed(const LbtFile *file, LbtState ending);
+
+/*
+ * The last training has brought nothing: wait before the next, longer each
+ * time.  The entry is locked.
+ */
+extern void lbt_entry_pause(LbtEntry *entry);
 
 /* What is known about a file, for display. */
 typedef struct LbtRegistered

@@ -1,10 +1,9 @@
 /*
- * settings.c - learnedbtree.* settings, and index options; see settings.h.
+ * settings.c - learnedbtree.* settings; see settings.h.
  */
 #include "registry/settings.h"
 
 #include "access/parallel.h"
-#include "access/reloptions.h"
 #include "access/xact.h"
 #include "catalog/partition.h"
 #include "commands/defrem.h"
@@ -12,6 +11,7 @@
 #include "key/sortkey.h"
 #include "miscadmin.h"
 #include "server/compat.h"
+#include "server/shared.h"
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
 #include "utils/hsearch.h"
@@ -32,14 +32,11 @@ LbtBtreeIndexes lbt_btree_indexes = LBT_BTREE_NONE;
 char	   *lbt_btree_indexes_list = NULL;
 int			lbt_min_leaves = LBT_MIN_LEAVES_DEFAULT;
 int			lbt_naptime = 50;
-int			lbt_retrain_splits = -1;
+int			lbt_retrain_visits = -1;
 int			lbt_max_error = LBT_MAX_ERROR_DEFAULT;
 int			lbt_max_model_memory = 256 * 1024;
 
 static const LbtNames *btree_names = NULL;	/* lbt_btree_indexes_list */
-
-static void (*at_serving_change) (void);
-static void (*at_serving_plan) (void);
 
 static const struct config_enum_entry sort_keys_words[] = {
 	{"true", LBT_SORT_KEYS_TRUE, false},
@@ -47,6 +44,29 @@ static const struct config_enum_entry sort_keys_words[] = {
 	{"always", LBT_SORT_KEYS_ALWAYS, false},
 	{NULL, 0, false}
 };
+
+uint64		lbt_serving_generation = 1;
+uint64		lbt_serving_epoch = 1;
+
+void
+lbt_serving_changed(void)
+{
+	lbt_serving_generation++;
+	lbt_serving_epoch++;
+}
+
+void
+lbt_tell_no_memory(void)
+{
+	static bool told = false;
+
+	if (lbt_shared_possible() || told)
+		return;
+	told = true;
+	ereport(NOTICE,
+			(errmsg("learnedbtree has no shared memory for models: its indexes work as plain btree"),
+			 errhint("Add learnedbtree to shared_preload_libraries and restart the server.")));
+}
 
 /* The item that decides on all indexes of which no later one does. */
 static const LbtNamesItem *
@@ -95,7 +115,7 @@ check_btree_indexes(char **value, void **extra, GucSource source)
 	if (kind_of(names) != LBT_BTREE_NONE && IsUnderPostmaster && OidIsValid(MyDatabaseId) &&
 		IsTransactionState() && !InitializingParallelWorker &&
 		(source == PGC_S_TEST || (source == PGC_S_FILE && debug_query_string != NULL)))
-		at_serving_plan();
+		lbt_tell_no_memory();
 	return true;
 }
 
@@ -115,13 +135,13 @@ assign_btree_indexes(const char *value, void *extra)
 	if (hash == assigned)
 		return;
 	assigned = hash;
-	at_serving_change();
+	lbt_serving_changed();
 }
 
 static void
 assign_serving(int value, void *extra)
 {
-	at_serving_change();
+	lbt_serving_changed();
 }
 
 /* _PG_init() runs again if memory ran out: define each setting only once. */
@@ -139,12 +159,10 @@ static int	ndefined = 0;
 	DEFINE(Int, name, what, more, value, *(value), min, max, context, flags, NULL, assign)
 
 void
-lbt_settings_define(void (*serving_changed) (void), void (*serving_planned) (void))
+lbt_settings_define(void)
 {
 	int			n = 0;
 
-	at_serving_change = serving_changed;
-	at_serving_plan = serving_planned;
 	DEFINE(String, "btree_indexes", "Which btree indexes are served, as they are.",
 		   "none, all (those of at least learnedbtree.min_leaves leaves), or a list of names and patterns, of which the last one that matches decides.",
 		   &lbt_btree_indexes_list, "none", PGC_USERSET, 0, check_btree_indexes,
@@ -179,14 +197,14 @@ lbt_settings_define(void (*serving_changed) (void), void (*serving_planned) (voi
 				"Trains models again in the background as their indexes change.",
 				"When off, a model is trained by the build of its index, by the first use where there is none, and by learnedbtree_train().");
 	DEFINE_INT("naptime", &lbt_naptime, 10, INT_MAX / 2, PGC_SIGHUP, GUC_UNIT_MS, NULL,
-			   "Least time between two trainings of an index in the background.",
-			   "Twenty times what the last one took, up to a second, if that is longer.");
-	DEFINE_INT("retrain_splits", &lbt_retrain_splits, -1, INT_MAX, PGC_USERSET, 0, NULL,
-			   "Leaf splits since the last training after which a model is trained again.",
-			   "-1 takes 2 per cent of the leaves, at least 64 of them or a quarter. The index option retrain_splits overrides it.");
+			   "Least time between two trainings of an index on demand.",
+			   "Models are trained when their indexes have changed so much that it pays.");
+	DEFINE_INT("retrain_visits", &lbt_retrain_visits, -1, INT_MAX, PGC_USERSET, 0, NULL,
+			   "Page visits lost since the last training after which a model is trained again.",
+			   "-1 takes what a training costs. A step to the right or a split leaf counts as one, a failed prediction as a descent.");
 	DEFINE_INT("max_error", &lbt_max_error, 1, LBT_MAX_ERROR_LIMIT, PGC_USERSET, 0, NULL,
 			   "Largest error of a model's spline, in leaves.",
-			   "Takes effect with the next training; smaller means more knots. The index option max_error overrides it.");
+			   "Takes effect with the next training; smaller means more knots.");
 	DEFINE_INT("max_model_memory", &lbt_max_model_memory, 64, MAX_KILOBYTES, PGC_SUSET, GUC_UNIT_KB,
 			   NULL, "Shared memory that all models together may take.",
 			   "When a new model does not fit, the least recently used ones are dropped; a model larger than all of it is not made. 16 bytes a leaf.");
@@ -198,8 +216,6 @@ lbt_settings_define(void (*serving_changed) (void), void (*serving_planned) (voi
 	MarkGUCPrefixReserved("learnedbtree");
 }
 
-/* ---- options of indexes ---- */
-
 Oid
 lbt_am_oid(void)
 {
@@ -209,46 +225,6 @@ lbt_am_oid(void)
 	if (!OidIsValid(cached) || !SearchSysCacheExists1(AMOID, ObjectIdGetDatum(cached)))
 		cached = get_am_oid("learnedbtree", true);
 	return cached;
-}
-
-uint64		lbt_index_options_generation = 1;
-static relopt_kind lbt_relopt_kind;
-
-/* How models are made or used changes under no stronger lock than training. */
-#define LEARN_LOCK ShareUpdateExclusiveLock
-
-void
-lbt_options_define(void)
-{
-	lbt_relopt_kind = add_reloption_kind();
-	add_int_reloption(lbt_relopt_kind, "fillfactor",
-					  "Packs leaf pages only to this percentage (as in btree)",
-					  BTREE_DEFAULT_FILLFACTOR, BTREE_MIN_FILLFACTOR, 100, LEARN_LOCK);
-	add_bool_reloption(lbt_relopt_kind, "deduplicate_items",
-					   "Merges equal keys into posting lists (as in btree)", true, LEARN_LOCK);
-	add_bool_reloption(lbt_relopt_kind, "learned",
-					   "Finds leaves through a learned model", true, LEARN_LOCK);
-	add_int_reloption(lbt_relopt_kind, "max_error",
-					  "Largest error of the model's spline, in leaves; unset takes learnedbtree.max_error",
-					  -1, 1, LBT_MAX_ERROR_LIMIT, LEARN_LOCK);
-	add_int_reloption(lbt_relopt_kind, "retrain_splits",
-					  "Leaf splits since training after which the model is trained again; unset takes learnedbtree.retrain_splits",
-					  -1, 1, INT_MAX, LEARN_LOCK);
-}
-
-bytea *
-lbt_options(Datum reloptions, bool validate)
-{
-	static const relopt_parse_elt table[] = {
-		{"fillfactor", RELOPT_TYPE_INT, offsetof(LbtOptions, btree.fillfactor)},
-		{"deduplicate_items", RELOPT_TYPE_BOOL, offsetof(LbtOptions, btree.deduplicate_items)},
-		{"learned", RELOPT_TYPE_BOOL, offsetof(LbtOptions, own.learned)},
-		{"max_error", RELOPT_TYPE_INT, offsetof(LbtOptions, own.max_error)},
-		{"retrain_splits", RELOPT_TYPE_INT, offsetof(LbtOptions, own.retrain_splits)},
-	};
-
-	return (bytea *) build_reloptions(reloptions, validate, lbt_relopt_kind, sizeof(LbtOptions),
-									  table, lengthof(table));
 }
 
 /* ---- which item decides on a btree index ---- */
@@ -262,7 +238,6 @@ typedef struct Decision
 	bool		others;			/* others' decisions hang on it */
 } Decision;
 
-uint64		lbt_serving_epoch = 1;
 static HTAB *decisions = NULL;	/* of Decision */
 
 static Decision *
@@ -365,7 +340,7 @@ lbt_item_matches_names(const LbtNames *list, const LbtNamesItem *item, const Lis
 static int32
 decide(Oid index)
 {
-	uint64		generation = lbt_index_options_generation;
+	uint64		generation = lbt_serving_generation;
 	List	   *oids = index_and_ancestors(index);
 	List	   *names;
 	int32		item = (int32) btree_names->nitems - 1;
@@ -376,7 +351,7 @@ decide(Oid index)
 	names = names_of(oids);
 	while (item >= 0 && !lbt_item_matches_names(btree_names, &btree_names->items[item], names))
 		item--;
-	if (lbt_index_options_generation == generation)
+	if (lbt_serving_generation == generation)
 	{
 		Decision   *decision = enter_decision(index);
 
@@ -461,18 +436,8 @@ is_served(Relation rel, const char **why_not)
 }
 
 bool
-lbt_index_options(Relation rel, LbtIndexOptions *options, const char **why_not)
+lbt_index_served(Relation rel, const char **why_not)
 {
-	*options = (LbtIndexOptions)
-	{
-		true, -1, -1
-	};
 	*why_not = NULL;
-	if (lbt_is_btree(rel))
-		return is_served(rel, why_not);
-	if (rel->rd_options != NULL)
-		*options = ((const LbtOptions *) rel->rd_options)->own;
-	if (!options->learned)
-		*why_not = "the index option learned is off";
-	return true;
+	return !lbt_is_btree(rel) || is_served(rel, why_not);
 }

@@ -1,5 +1,5 @@
 /*
- * settings.h - learnedbtree.* settings and index options: all that DBAs set.
+ * settings.h - learnedbtree.* settings: all that DBAs set.
  *
  * settings.c documents them for users, in what it tells the server.
  */
@@ -33,7 +33,7 @@ extern LbtBtreeIndexes lbt_btree_indexes;
 extern char *lbt_btree_indexes_list;	/* as registry/names.h reads it */
 extern int	lbt_min_leaves;		/* leaf pages */
 extern int	lbt_naptime;		/* milliseconds */
-extern int	lbt_retrain_splits; /* -1: a share of the leaves */
+extern int	lbt_retrain_visits; /* -1: what a training costs */
 extern int	lbt_max_error;		/* leaves */
 extern int	lbt_max_model_memory;	/* kB */
 
@@ -41,21 +41,6 @@ extern int	lbt_max_model_memory;	/* kB */
 #define LBT_MAX_ERROR_DEFAULT 4
 #define LBT_MAX_ERROR_LIMIT 1024
 #define LBT_LOOKAHEAD_LIMIT 64
-
-/* The storage parameters of an index of our access method. */
-typedef struct LbtIndexOptions
-{
-	bool		learned;		/* use a model for this index */
-	int			max_error;		/* leaves; -1: not set */
-	int			retrain_splits; /* -1: not set */
-} LbtIndexOptions;
-
-/* rd_options of our access method's indexes.  nbtree reads the front of it. */
-typedef struct LbtOptions
-{
-	BTOptions	btree;
-	LbtIndexOptions own;
-} LbtOptions;
 
 /* Has it room for min_leaves, a metapage and, from two leaves on, a root? */
 static inline bool
@@ -77,7 +62,7 @@ lbt_may_evict_others(BlockNumber nblocks)
 /* The access method's OID; InvalidOid before CREATE EXTENSION. */
 extern Oid	lbt_am_oid(void);
 
-/* Is it btree's?  Then its rd_options and file are not ours. */
+/* Is it btree's?  Then nothing in its file is ours. */
 static inline bool
 lbt_is_btree(Relation rel)
 {
@@ -85,27 +70,21 @@ lbt_is_btree(Relation rel)
 }
 
 /*
- * Raised when lbt_index_options() may answer otherwise than before for some
- * index.  Starts at 1.
+ * Raised when lbt_index_served() may answer otherwise than before for some
+ * index; and when learnedbtree.btree_indexes may decide otherwise on any.
+ * They start at 1.
  */
-extern uint64 lbt_index_options_generation;
-
-/*
- * Raised when learnedbtree.btree_indexes may decide otherwise than before on
- * any btree index, together with the generation.  Starts at 1.
- */
+extern uint64 lbt_serving_generation;
 extern uint64 lbt_serving_epoch;
 
-/*
- * In _PG_init; may be called again after an error.  Calls serving_changed,
- * which allocates nothing, when a setting changes that decides which btree
- * indexes are served; and serving_planned when future sessions will serve any.
- */
-extern void lbt_settings_define(void (*serving_changed) (void), void (*serving_planned) (void));
-extern void lbt_options_define(void);
+/* Raise both.  Allocates nothing. */
+extern void lbt_serving_changed(void);
 
-/* The access method's amoptions: options of btree, and ours. */
-extern bytea *lbt_options(Datum reloptions, bool validate);
+/* In _PG_init; may be called again after an error. */
+extern void lbt_settings_define(void);
+
+/* NOTICE once a session if models have no shared memory here. */
+extern void lbt_tell_no_memory(void);
 
 /*
  * Schema and name of an index, then of each of its partitioned ancestors.
@@ -137,10 +116,10 @@ extern bool lbt_may_be_served(Oid index, BlockNumber nblocks);
 extern bool lbt_forget_decision(Oid relid);
 
 /*
- * An index's options, and why this session uses no model for it: a constant
- * string that continues "it is not served: ", or NULL.  Returns false when the
- * next answer may be another.  May read catalogs: views keep the result.
+ * Why this session uses no model for an index: a constant string that
+ * continues "it is not served: ", or NULL.  Returns false when the next answer
+ * may be another.  May read catalogs: views keep the result.
  */
-extern bool lbt_index_options(Relation rel, LbtIndexOptions *options, const char **why_not);
+extern bool lbt_index_served(Relation rel, const char **why_not);
 
 #endif							/* LBT_SETTINGS_H */

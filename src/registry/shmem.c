@@ -3,14 +3,11 @@
  */
 #include "registry/shmem.h"
 
-#include "access/xact.h"
 #include "miscadmin.h"
 #include "server/compat.h"
-#include "server/executor.h"
 #include "server/guard.h"
 #include "server/shared.h"
 #include "server/bufferhint.h"
-#include "storage/ipc.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
@@ -23,15 +20,6 @@
 /* Room for the hash tables before the first DSM segment is needed. */
 #define PLACE_BYTES (256 * 1024)
 
-#define MAX_EXIT_FUNCTIONS 2
-
-/* Start of the statement that loaded the library. */
-static TimestampTz loaded_in = 0;
-
-static void (*exit_functions[MAX_EXIT_FUNCTIONS]) (void);
-static int	nexit_functions = 0;
-
-void		(*lbt_put_off) (void) = NULL;
 LbtControl *lbt_control = NULL;
 dsa_area   *lbt_area = NULL;
 dshash_table *lbt_entries = NULL;
@@ -87,64 +75,13 @@ init_control(void *block)
 	dsa_detach(a);
 }
 
-/*
- * At exit, while DSM segments are still mapped: the place may be in one.  What
- * comes next in the exit needs the locks.
- */
-static void
-leave_memory(int code, Datum arg)
+void
+lbt_registry_leave(int code, Datum arg)
 {
 	if (lbt_control == NULL)
 		return;
 	LWLockReleaseAll();
 	dsa_on_shmem_exit_release_in_place(code, PointerGetDatum(place_of(lbt_control)));
-}
-
-/* Runs first. */
-static void
-call_at_exit(int code, Datum arg)
-{
-	if (lbt_control == NULL)
-		return;
-	LWLockReleaseAll();
-	for (int i = 0; i < nexit_functions; i++)
-		exit_functions[i] ();
-}
-
-void
-lbt_at_exit(void (*function) (void))
-{
-	Assert(nexit_functions < MAX_EXIT_FUNCTIONS);
-	exit_functions[nexit_functions++] = function;
-}
-
-/*
- * Have these called at exit.  Not while a command has callbacks of its own
- * (PG_ENSURE_ERROR_CLEANUP, in which 19's REPACK builds indexes): the server
- * takes them back in reverse order, and fails the command otherwise.
- */
-static void
-expect_exit(void)
-{
-	if (lbt_statement.begins == NULL)
-		return;					/* they are */
-	before_shmem_exit(leave_memory, (Datum) 0);
-	before_shmem_exit(call_at_exit, (Datum) 0);
-	lbt_statement.begins = NULL;
-}
-
-/* The statement that has loaded the library may be anywhere by now. */
-static void
-statement_begins(void)
-{
-	if (GetCurrentStatementStartTimestamp() != loaded_in)
-		expect_exit();
-}
-
-static void
-expect_exit_at_end(XactEvent event, void *arg)
-{
-	expect_exit();
 }
 
 /* What can fail comes first, and may be repeated: attached only at the end. */
@@ -166,8 +103,6 @@ attach(void)
 	lbt_entries = attach_table(c->entries, sizeof(LbtFile), sizeof(LbtEntry), c->tranche);
 	lbt_totals = attach_table(c->totals, LBT_STATS_KEY_BYTES, sizeof(LbtStats), c->tranche);
 	MemoryContextSwitchTo(old);
-	if (!IsTransactionState())
-		expect_exit();
 	lbt_control = c;
 	lbt_hints_are_at((char *) place_of(c) + PLACE_BYTES);
 	lbt_guard_reported_at = &c->unreachable_told;
@@ -179,16 +114,7 @@ lbt_registry_attach(void)
 	static TimestampTz failed_at = 0;
 
 	if (likely(lbt_control != NULL))
-	{
-		if (unlikely(lbt_put_off != NULL) && lbt_guard_may_enter())
-		{
-			void		(*function) (void) = lbt_put_off;
-
-			lbt_put_off = NULL;
-			function();
-		}
 		return true;
-	}
 	if (lbt_shared_possible() && lbt_guard_may_enter() &&
 		lbt_is_over(failed_at, GetCurrentTimestamp(), ATTACH_INTERVAL_MS))
 		LBT_GUARDED(attach(), failed_at = GetCurrentTimestamp());
@@ -198,9 +124,6 @@ lbt_registry_attach(void)
 void
 lbt_shmem_init(void)
 {
-	RegisterXactCallback(expect_exit_at_end, NULL);
-	loaded_in = GetCurrentStatementStartTimestamp();
-	lbt_statement.begins = statement_begins;
 	lbt_shared_declare(MAXALIGN(sizeof(LbtControl)) + PLACE_BYTES + lbt_hints_bytes(),
 					   init_control);
 }

@@ -103,7 +103,6 @@ typedef enum LbtEvent
 	LBT_EV_INSERT_EQUAL,		/* ... left to nbtree: equal key in the way */
 	LBT_EV_INSERT_FALLBACK,		/* ... left to nbtree: not proven */
 	LBT_EV_SPLIT,				/* leaves split by inserts that asked */
-	LBT_EV_PAGE_DELETED,		/* by VACUUM */
 	LBT_EV_TRAINING,
 	LBT_NEVENTS
 } LbtEvent;
@@ -151,15 +150,16 @@ typedef struct LbtControl
 	dshash_table_handle totals;
 } LbtControl;
 
-/* What all backends have reported of an index since its last training. */
+/*
+ * What all backends have reported of an index since its last training.  What
+ * was predicted right, but nbtree had to insert, is no prediction here.
+ */
 typedef struct LbtSince
 {
 	uint64		predictions;	/* of lookups and inserts */
 	uint64		moved;			/* ... that were a right neighbour's */
 	uint64		fallbacks;		/* ... that failed */
-	uint64		useless;		/* ... right, but nbtree had to insert */
 	uint64		splits;
-	uint64		deleted;		/* pages */
 } LbtSince;
 
 typedef struct LbtEntry
@@ -174,21 +174,18 @@ typedef struct LbtEntry
 	TimestampTz changed_at;
 	pg_atomic_uint64 used_at;	/* written under the shared partition lock */
 
-	/* train/demand.c's */
+	/* when to train it again (train/demand.c) */
 	bool		wanted;			/* the worker is asked to train it */
 	TimestampTz attempted_at;	/* when it was trained, or taken for it */
-	int			rest_ms;		/* until the next one, after what it took */
-	TimestampTz not_before;		/* no use to try before this time */
+	TimestampTz not_before;		/* do not train it before this time */
+	uint8		wasted;			/* trainings in a row that brought nothing */
 	uint32		nleaves;		/* of the last model */
 	uint32		height;			/* pages on the way of a descent */
 	uint32		fingerprint;	/* of the last training's leaves */
-	uint8		futile;			/* trainings in a row that found nothing new */
-	uint8		failures;		/* trainings in a row that failed */
-	uint8		strikes;		/* models in a row that did not pay */
 	LbtSince	since;
 } LbtEntry;
 
-/* The longest pause after a training that failed. */
+/* The longest pause after trainings that brought nothing. */
 #define LBT_PAUSE_MAX_MS (60 * 60 * 1000)
 
 /*
@@ -204,7 +201,7 @@ lbt_ms_until(TimestampTz until, TimestampTz now, int64 longest)
 	return left <= longest ? left : 0;
 }
 
-/* Have so many milliseconds passed since a time that was stored? */
+/* Have ms milliseconds passed since a time that was stored? */
 static inline bool
 lbt_is_over(TimestampTz since, TimestampTz now, int64 ms)
 {
@@ -222,16 +219,14 @@ extern void lbt_shmem_init(void);
 
 /*
  * Attach this backend to the shared memory; false where none is available.
- * First calls *lbt_put_off, if any, once.  Not after a transaction's end.
+ * Must not run in commit or abort callbacks.
  */
 extern bool lbt_registry_attach(void);
-extern void (*lbt_put_off) (void);
 
 /*
- * In _PG_init: have a function called when this process exits, while shared
- * memory is still mapped; in the order of these calls.  An error in it ends
- * the process: see lbt_guard_has_failed.
+ * A before_shmem_exit() callback, while DSM segments are still mapped.  What
+ * comes next in the exit needs the locks.
  */
-extern void lbt_at_exit(void (*function) (void));
+extern void lbt_registry_leave(int code, Datum arg);
 
 #endif							/* LBT_SHMEM_H */

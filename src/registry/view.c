@@ -50,19 +50,18 @@ make_view(Relation rel, const LbtFile *file, MemoryContext context)
 }
 
 /*
- * Options change seldom, the setting behind them at any time.  Forget the
- * file's size, too: TRUNCATE makes the file of this transaction's own table
- * anew in place, and invalidates the index's relcache entry.
+ * What decides on serving may change at any time.  Forget the file's size,
+ * too: TRUNCATE makes the file of this transaction's own table anew in place,
+ * and invalidates the index's relcache entry.
  */
 static inline void
-update_options(LbtIndex *index, Relation rel)
+update_serving(LbtIndex *index, Relation rel)
 {
-	if (unlikely(index->serving.at != lbt_index_options_generation))
+	if (unlikely(index->serving.at != lbt_serving_generation))
 	{
-		uint64		generation = lbt_index_options_generation;
+		uint64		generation = lbt_serving_generation;
 
-		index->serving.at = lbt_index_options(rel, &index->serving.options,
-											  &index->serving.why_not) ? generation : 0;
+		index->serving.at = lbt_index_served(rel, &index->serving.why_not) ? generation : 0;
 		index->serving.learned = index->serving.why_not == NULL;
 		index->nblocks = 0;
 	}
@@ -133,14 +132,14 @@ lbt_index_get(Relation rel)
 	{
 		/* Never shared or counted: there may be millions of these. */
 		index = make_view(rel, &file, CurrentMemoryContext);
-		update_options(index, rel);
+		update_serving(index, rel);
 		return index;
 	}
 	if (recent == NULL || recent->oid != RelationGetRelid(rel) ||
 		!lbt_same_file(&recent->file, &file))
 		recent = find_view(rel, &file);
 	index = recent;
-	update_options(index, rel);
+	update_serving(index, rel);
 	index->shareable = lbt_registry_attach();
 	return index;
 }
@@ -155,7 +154,7 @@ open_model(LbtIndex *index, const LbtEntry *entry)
 	Size		runs_bytes;
 
 	if (!lbt_model_open(dsa_get_address(lbt_area, entry->memory), entry->bytes, &index->model,
-						&code) || !lbt_keyspec_fits(&index->keyspec, &code))
+						&code) || !lbt_keyspec_can_use(&index->keyspec, &code))
 		return false;
 	code_bytes = MAXALIGN(lbt_keycode_bytes(&code));
 	runs_bytes = index->model.separators.bytes > 0 ? LBT_TIE_RUNS * sizeof(LbtTieRun) : 0;
@@ -184,7 +183,7 @@ look_up(LbtIndex *index)
 	index->trained_blocks = entry->trained_blocks;
 	index->model_bytes = entry->bytes;
 	if (index->changed_at != entry->changed_at)
-		index->counts.misses = index->counts.splits = 0;
+		index->counts.misses = 0;
 	index->changed_at = entry->changed_at;
 	if (state == LBT_FAILED || state == LBT_NO_MEMORY)
 		index->again_at = entry->not_before;

@@ -57,8 +57,7 @@ typedef struct LbtServing
 {
 	bool		learned;		/* use a model */
 	const char *why_not;		/* a constant string, when not */
-	LbtIndexOptions options;
-	uint64		at;				/* lbt_index_options_generation; 0: ask anew */
+	uint64		at;				/* lbt_serving_generation; 0: ask anew */
 } LbtServing;
 
 /*
@@ -69,8 +68,7 @@ typedef struct LbtServing
 typedef struct LbtCounts
 {
 	bool		dirty;			/* on the list of views with events to tell */
-	uint32		misses;			/* fallbacks, right-moves since the report */
-	uint32		splits;			/* since changed_at */
+	uint32		misses;			/* fallbacks, right-moves, splits; of late */
 	uint64		events[LBT_NEVENTS];	/* since the view was made */
 	uint64		reported[LBT_NEVENTS];	/* of these */
 	dlist_node	node;
@@ -110,7 +108,7 @@ typedef struct LbtIndex
 	uint64		generation;		/* at which state and model were looked up */
 	LbtModel	model;			/* valid while state is LBT_READY */
 	LbtKeyCode *code;			/* of the model and tie runs; NULL at first */
-	TimestampTz again_at;		/* no use in asking for a training before */
+	TimestampTz again_at;		/* do not request a training before */
 	BlockNumber nblocks;		/* the file has this many or more; 0 unknown */
 	BlockNumber trained_blocks; /* the file's size when it was trained */
 	Size		model_bytes;	/* when LBT_READY or LBT_EVICTED */
@@ -151,7 +149,7 @@ lbt_same_model(const LbtIndex *index, uint64 generation)
 }
 
 /*
- * Give a new model's leaves, of a file of so many blocks, the buffer hints of
+ * Give a new model's leaves, of a file of nblocks, the buffer hints of
  * the view's model.  Allocates 4 bytes for each block, if it can.
  */
 extern void lbt_index_take_hints(LbtIndex *index, LbtLeaf *leaves, uint32 nleaves,

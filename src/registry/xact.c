@@ -5,9 +5,9 @@
  * commit makes useless: if the transaction fails after all, they are trained
  * again.  At its end do not touch shared memory: that may map a segment, and
  * an error would be the server's end.  What the end made useless goes on a
- * list for the process's next attach or exit: also, again, what was dropped
- * before the commit, as somebody may have trained the index since, if its last
- * lock was not ours alone (DROP INDEX CONCURRENTLY).
+ * list for the process's next statement, commit or exit: also, again, what was
+ * dropped before the commit, as somebody may have trained the index since, if
+ * its last lock was not ours alone (DROP INDEX CONCURRENTLY).
  *
  * No mistake here matters for answers: a model that stays too long is never
  * found, and goes if memory is short; one that goes early is trained again.
@@ -94,7 +94,6 @@ finish(SubTransactionId first, bool committed, bool aborted)
 		{
 			p->next = ended;
 			ended = p;
-			lbt_put_off = forget_ended;
 		}
 		else
 			pfree(p);
@@ -134,6 +133,7 @@ transaction_ends(XactEvent event, void *arg)
 		case XACT_EVENT_PRE_COMMIT:
 			if (pending != NULL || ended != NULL)
 				(void) lbt_registry_attach();
+			lbt_xact_clean_up();
 			for (const Pending *p = pending; p != NULL; p = p->next)
 				if (p->if_committed)
 					forget_models(p);
@@ -160,9 +160,16 @@ subtransaction_ends(SubXactEvent event, SubTransactionId subxact, SubTransaction
 		finish(subxact, false, true);
 }
 
+void
+lbt_xact_clean_up(void)
+{
+	if (unlikely(ended != NULL) && lbt_control != NULL && lbt_guard_may_enter())
+		forget_ended();
+}
+
 /* An exit within a transaction aborts it, but after leaving shared memory. */
-static void
-forget_at_exit(void)
+void
+lbt_xact_exit(void)
 {
 	finish(TopSubTransactionId, false, true);
 	if (!lbt_guard_has_failed)
@@ -174,7 +181,6 @@ lbt_xact_init(void)
 {
 	RegisterXactCallback(transaction_ends, NULL);
 	RegisterSubXactCallback(subtransaction_ends, NULL);
-	lbt_at_exit(forget_at_exit);
 	next_hook = object_access_hook;
 	object_access_hook = note_change;
 }

@@ -16,4 +16,11 @@ extern void lbt_xact_init(void);
  */
 extern void lbt_xact_created(const LbtFile *file, Oid oid);
 
+/*
+ * Forget what ended transactions have left, at the next statement; and at
+ * exit, while shared memory is mapped, what this one leaves, too.
+ */
+extern void lbt_xact_clean_up(void);
+extern void lbt_xact_exit(void);
+
 #endif							/* LBT_XACT_H */

@@ -46,6 +46,7 @@
 #include "server/executor.h"
 #include "storage/lmgr.h"
 #include "tcop/utility.h"
+#include "train/demand.h"
 #include "train/train.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
@@ -55,21 +56,6 @@
 /* ---- one index ---- */
 
 static IndexAmRoutine routine;	/* ours; zero before the first exchange */
-
-/* btree's routine; all that shares the state of a scan or insert is ours. */
-static void
-make_routine(void)
-{
-	memcpy(&routine, lbt_bt_routine(), sizeof(routine));
-	routine.aminsert = lbt_insert;
-	routine.ambeginscan = lbt_beginscan;
-	routine.amrescan = lbt_rescan;
-	routine.amgettuple = lbt_gettuple;
-	routine.amgetbitmap = lbt_getbitmap;
-	routine.amendscan = lbt_endscan;
-	routine.ammarkpos = lbt_markpos;
-	routine.amrestrpos = lbt_restrpos;
-}
 
 /* Does the entry have exactly the routine that the server gave it? */
 static bool
@@ -108,7 +94,6 @@ const char *
 lbt_serve_refusal(Relation index)
 {
 	const char *reason = lbt_index_unfit(index, false);
-	LbtIndexOptions options;
 	bool		heapkeyspace;
 	bool		allequalimage;
 
@@ -118,7 +103,7 @@ lbt_serve_refusal(Relation index)
 		return "another extension has taken it over in this session";
 
 	/* Without a view, which is kept for long: most indexes need none. */
-	(void) lbt_index_options(index, &options, &reason);
+	(void) lbt_index_served(index, &reason);
 	if (reason)
 		return reason;
 	if (!lbt_trainable(index, lbt_index_get(index), &reason))
@@ -147,7 +132,10 @@ exchange_index(Oid oid)
 		/* Ask this last: looking may have received an invalidation. */
 		in_use = index->rd_refcnt > 1 || !has_btrees_routine(index);
 		if (routine.type != T_IndexAmRoutine)
-			make_routine();
+		{
+			memcpy(&routine, lbt_bt_routine(), sizeof(routine));
+			lbt_take_scans(&routine);
+		}
 		if (!in_use)
 			index->rd_indam = &routine;
 	}
@@ -175,11 +163,10 @@ static ExecutorFinish_hook_type next_finish;
 static ExecutorEnd_hook_type next_end;
 static ProcessUtility_hook_type next_utility;
 
-static bool looking = false;	/* something is to be served */
 static HTAB *all_known = NULL;	/* of Known */
 
-/* All tables of this apply worker's subscription are settled. */
-static bool subscribed_settled = false;
+/* All tables of this apply worker's subscription are settled: the epoch. */
+static uint64 subscribed_settled = 0;
 
 static Known *
 find_known(Oid relid)
@@ -210,15 +197,6 @@ note(Oid relid, Oid table)
 
 /* ---- what changes ---- */
 
-void
-lbt_serve_changed(void)
-{
-	lbt_index_options_generation++;
-	lbt_serving_epoch++;
-	subscribed_settled = false;
-	looking = lbt_btree_indexes != LBT_BTREE_NONE && !IsBinaryUpgrade;
-}
-
 /* For all of the library: the server has few places for such callbacks. */
 static void
 at_relcache_invalidation(Datum arg, Oid relid)
@@ -227,22 +205,22 @@ at_relcache_invalidation(Datum arg, Oid relid)
 	Known	   *table = known ? find_known(known->table) : NULL;
 
 	lbt_mask_again(relid);
-	lbt_index_options_generation++;
+	lbt_serving_generation++;
 	if (lbt_forget_decision(relid))
-		lbt_serve_changed();
+		lbt_serving_changed();
 	if (!OidIsValid(relid))
 	{
 		/* Of anything: nobody will tell which relations were dropped. */
-		lbt_serve_changed();
+		lbt_serving_changed();
 		if (all_known != NULL)
 			hash_destroy(all_known);
 		all_known = NULL;
 	}
 	if (known == NULL)
 		return;
-	subscribed_settled = false;
+	subscribed_settled = 0;
 	if (!OidIsValid(known->table))
-		lbt_serve_changed();
+		lbt_serving_changed();
 	else if (table != NULL)
 		table->settled = 0;
 	(void) hash_search(all_known, &relid, HASH_REMOVE, NULL);
@@ -252,16 +230,17 @@ at_relcache_invalidation(Datum arg, Oid relid)
 static void
 at_catalog_change(Datum arg, int cache, uint32 hash)
 {
-	subscribed_settled = false;
+	subscribed_settled = 0;
 	if (cache == NAMESPACEOID && lbt_btree_indexes == LBT_BTREE_LIST)
-		lbt_serve_changed();
+		lbt_serving_changed();
 }
 
 /* Is anything to be served, and can catalogs be read? */
 static inline bool
 is_looking(void)
 {
-	return looking && IsTransactionState() && !HistoricSnapshotActive();
+	return unlikely(lbt_btree_indexes != LBT_BTREE_NONE) && !IsBinaryUpgrade &&
+		IsTransactionState() && !HistoricSnapshotActive();
 }
 
 /*
@@ -338,7 +317,8 @@ prepare_table(Oid table)
 		(void) note(lfirst_oid(lc), InvalidOid);
 		settled &= exchange_indexes(lfirst_oid(lc), InvalidOid, &ignored);
 	}
-	subscribed_settled &= settled;
+	if (!settled)
+		subscribed_settled = 0;
 	known = find_known(table);
 	if (known && !settled)
 		known->settled = 0;
@@ -369,8 +349,7 @@ executor_start(QueryDesc *query, int eflags)
 	Relation	target;
 	ListCell   *lc;
 
-	if (unlikely(lbt_statement.begins != NULL))
-		lbt_statement.begins();
+	lbt_statement_begins();
 	foreach(lc, is_looking() ? query->plannedstmt->rtable : NIL)
 	{
 		const RangeTblEntry *rte = lfirst(lc);
@@ -427,7 +406,7 @@ executor_end(QueryDesc *query)
 	List	   *routed = NIL;
 	ListCell   *lc;
 
-	if (unlikely(looking) && query->estate != NULL)
+	if (unlikely(lbt_btree_indexes != LBT_BTREE_NONE) && query->estate != NULL)
 		foreach(lc, query->estate->es_tuple_routing_result_relations)
 			routed = lappend_oid(routed,
 								 RelationGetRelid(((ResultRelInfo *) lfirst(lc))->ri_RelationDesc));
@@ -514,8 +493,7 @@ utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtility
 	LbtKeysAhead *const outer = lbt_keys_ahead;
 	const Oid	table = copied_into(plan->utilityStmt);
 
-	if (unlikely(lbt_statement.begins != NULL))
-		lbt_statement.begins();
+	lbt_statement_begins();
 	if (!OidIsValid(table))
 	{
 		next_utility(plan, text, read_only_tree, context, params, environment, dest, completion);
@@ -543,12 +521,12 @@ prepare_before_commit(XactEvent event, void *arg)
 {
 	ListCell   *lc;
 
-	if (event != XACT_EVENT_PRE_COMMIT || MySubscription == NULL || subscribed_settled ||
-		!IsLogicalWorker() || !is_looking())
+	if (event != XACT_EVENT_PRE_COMMIT || MySubscription == NULL ||
+		subscribed_settled == lbt_serving_epoch || !IsLogicalWorker() || !is_looking())
 		return;
 
-	/* First, as an invalidation meanwhile sets it to false. */
-	subscribed_settled = true;
+	/* First, as an invalidation meanwhile sets it to 0. */
+	subscribed_settled = lbt_serving_epoch;
 	foreach(lc, lbt_subscription_relations(MySubscription->oid))
 	{
 		Oid			table = ((SubscriptionRelState *) lfirst(lc))->relid;

@@ -34,7 +34,4 @@ extern const char *lbt_serve_refusal(Relation index);
 /* In _PG_init. */
 extern void lbt_serve_init(void);
 
-/* A setting or name that decides on serving has changed.  No allocation. */
-extern void lbt_serve_changed(void);
-
 #endif							/* LBT_SERVE_H */

@@ -70,15 +70,10 @@ lbt_bt_meta_is_good(Relation rel)
 }
 
 void
-lbt_bt_fill_meta_spare(Relation rel, Buffer metabuf, const void *data, Size size)
+lbt_bt_fill_meta_spare(Relation rel, Buffer metabuf, const void *data)
 {
-	char	   *spare = lbt_bt_meta_spare(BufferGetPage(metabuf));
-
-	Assert(size <= LBT_BT_META_SPARE);
 	START_CRIT_SECTION();
-	if (size > 0)
-		memcpy(spare, data, size);
-	memset(spare + size, 0, LBT_BT_META_SPARE - size);
+	memcpy(lbt_bt_meta_spare(BufferGetPage(metabuf)), data, LBT_BT_META_SPARE);
 	MarkBufferDirty(metabuf);
 	if (RelationNeedsWAL(rel))
 		log_newpage_buffer(metabuf, false);

@@ -37,15 +37,14 @@ extern bool lbt_bt_meta_is_good(Relation rel);
 	((char *) BTPageGetMeta(metapage) + MAXALIGN(sizeof(BTMetaPageData)))
 
 /*
- * Fill the metapage's spare bytes with data, zeroes after it, and log the
- * page.  The caller holds it exclusively locked and is not in recovery; size
- * is at most LBT_BT_META_SPARE.
+ * Fill the metapage's spare bytes, LBT_BT_META_SPARE, and log the page.  The
+ * caller holds it exclusively locked and is not in recovery.
  *
  * The bytes lie in the page's hole (pd_lower is left alone), so the page is
  * logged as one without a hole.  nbtree's own records lose them when they
  * restore the metapage, which is fine for a hint; WAL checks ignore holes.
  */
-extern void lbt_bt_fill_meta_spare(Relation rel, Buffer metabuf, const void *data, Size size);
+extern void lbt_bt_fill_meta_spare(Relation rel, Buffer metabuf, const void *data);
 
 /*
  * Put a tuple on a leaf, in front of the item at this offset, as nbtree does:

@@ -14,9 +14,6 @@
 
 typedef struct LbtStatementCallbacks
 {
-	/* A statement begins, or one within it: the outermost first.  Or NULL. */
-	void		(*begins) (void);
-
 	/* The planner has described something in FROM, and its indexes. */
 	void		(*described) (RelOptInfo *rel);
 

@@ -4,7 +4,7 @@
  * Look up every separator as a user's lookup would.  A wrong landing, a
  * prediction proven on a leaf that does not hold the bound, would be a wrong
  * answer to users.  Prediction and descent may name one position in two ways:
- * "behind the last item of a leaf" is "in front of the first item of the next
+ * "after the last item of a leaf" is "in front of the first item of the next
  * one".  So bring both to the second form before comparing them.
  */
 #include "postgres.h"

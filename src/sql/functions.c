@@ -60,7 +60,7 @@ refusal_code(Relation rel)
 }
 
 Relation
-lbt_open_index(FunctionCallInfo fcinfo, LOCKMODE lock, const char *refusal)
+lbt_open_argument(FunctionCallInfo fcinfo, LOCKMODE lock, bool only_look)
 {
 	Relation	rel = try_relation_open(PG_GETARG_OID(0), lock);
 	const char *reason;
@@ -73,15 +73,7 @@ lbt_open_index(FunctionCallInfo fcinfo, LOCKMODE lock, const char *refusal)
 	if (reason)
 		ereport(ERROR,
 				(errcode(refusal_code(rel)),
-				 errmsg("\"%s\" %s: %s", RelationGetRelationName(rel), refusal, reason)));
-	return rel;
-}
-
-Relation
-lbt_open_argument(FunctionCallInfo fcinfo, LOCKMODE lock, bool only_look)
-{
-	Relation	rel = lbt_open_index(fcinfo, lock, "has no model");
-
+				 errmsg("\"%s\" has no model: %s", RelationGetRelationName(rel), reason)));
 	if (!lbt_relation_ownercheck(RelationGetRelid(rel), GetUserId()) &&
 		!(only_look && has_privs_of_role(GetUserId(), ROLE_PG_MONITOR)))
 		ereport(ERROR,
@@ -120,8 +112,7 @@ lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char 
 
 	memset(model, 0, sizeof(*model));
 	if (!lbt_trainable(rel, index, reason))
-		return index->keyspec.ncolumns == 0 && index->serving.options.learned ?
-			"unsupported" : "off";
+		return index->keyspec.ncolumns == 0 ? "unsupported" : "off";
 	if (index->shareable)
 		lbt_registry_describe(&index->file, model, NULL);
 	if (lbt_is_btree(rel))
@@ -148,6 +139,8 @@ learnedbtree_model(PG_FUNCTION_ARGS)
 	lbt_row_add_text(&row, reason);
 	if (model.state == LBT_READY)
 	{
+		bool		saved = header->source == LBT_FROM_SAVED;
+
 		lbt_row_add(&row, Int64GetDatum(header->nleaves));
 		lbt_row_add(&row, Int32GetDatum(header->nknots));
 		lbt_row_add(&row, Float8GetDatum(header->max_error));
@@ -155,15 +148,14 @@ learnedbtree_model(PG_FUNCTION_ARGS)
 		lbt_row_add(&row, Int64GetDatum(header->bytes));
 		lbt_row_add(&row, Int64GetDatum(header->separator_bytes));
 		lbt_row_add(&row, Int64GetDatum(header->ties));
-		lbt_row_add(&row, TimestampTzGetDatum(header->trained_at));
-		lbt_row_add_if(&row, header->source != LBT_FROM_SAVED, Float8GetDatum(header->training_ms));
-		lbt_row_add_text(&row, header->source == LBT_FROM_SAVED ? "metapage" : "training");
+		lbt_row_add_if(&row, !saved, TimestampTzGetDatum(header->trained_at));
+		lbt_row_add_if(&row, !saved, Float8GetDatum(header->training_ms));
+		lbt_row_add_text(&row, saved ? "metapage" : "training");
 	}
 	if (model.state == LBT_READY || model.state == LBT_NOT_PAYING)
 	{
 		row.n = 12;				/* the columns above */
 		lbt_row_add(&row, Int64GetDatum(since->splits));
-		lbt_row_add(&row, Int64GetDatum(since->deleted));
 		lbt_row_add(&row, Int64GetDatum(since->predictions));
 		lbt_row_add(&row, Int64GetDatum(since->moved));
 		lbt_row_add(&row, Int64GetDatum(since->fallbacks));

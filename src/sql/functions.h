@@ -13,14 +13,8 @@
 #include "utils/rel.h"
 
 /*
- * Open a function's first argument, an index that is fit to look into
- * (lbt_index_unfit()), under this lock, or raise an error that says what it
- * cannot do or have, and why.
- */
-extern Relation lbt_open_index(FunctionCallInfo fcinfo, LOCKMODE lock, const char *refusal);
-
-/*
- * The same for a function about the model of the caller's index.  With
+ * Open the first argument of a function about the model of the caller's index,
+ * under this lock, or raise an error that says why it has none.  With
  * only_look members of pg_monitor need not own it.
  */
 extern Relation lbt_open_argument(FunctionCallInfo fcinfo, LOCKMODE lock, bool only_look);

@@ -1,5 +1,5 @@
 /*
- * init.c - loading the module: settings, options, hooks, shared memory.
+ * init.c - loading the module: settings, hooks, shared memory.
  */
 #include "postgres.h"
 
@@ -26,13 +26,13 @@ void
 _PG_init(void)
 {
 	static void (*const steps[]) (void) = {
-		lbt_options_define, lbt_shmem_init, lbt_xact_init, lbt_report_init, lbt_explain_init,
-		lbt_serve_init, lbt_join_init, lbt_loose_init, lbt_skip_init,
+		lbt_shmem_init, lbt_xact_init, lbt_report_init, lbt_explain_init, lbt_serve_init,
+		 lbt_join_init, lbt_loose_init, lbt_skip_init,
 		lbt_executor_init
 	};
 	static int	done = 0;
 
-	lbt_settings_define(lbt_serve_changed, lbt_tell_no_memory);
+	lbt_settings_define();
 	for (; done < lengthof(steps); done++)
 		steps[done] ();
 }

@@ -6,8 +6,7 @@
  * exit.  Not after the commit: an error there would bring the server down.
  *
  * The retrain policy weighs page visits: a descent of a tree of height h
- * visits h pages, a lookup that the model answers one, a step to the right one
- * more.  src/README says when a training is wanted and when a model pays.
+ * visits h pages, a lookup that the model answers one.
  *
  * A demand is a flag in the index's entry, raised by a report or a first use.
  * It stays until a training has ended, in whatever process.  A worker serves
@@ -25,36 +24,24 @@
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
+#include "registry/xact.h"
 #include "server/guard.h"
+#include "storage/ipc.h"
 #include "storage/latch.h"
-#include "storage/procarray.h"
 #include "utils/timestamp.h"
 
-/* Splits worth a training: 1 leaf in so many; small: this many, this share. */
-#define SPLIT_SHARE 50
-#define SPLITS_MIN 64
-#define SPLIT_SHARE_SMALL 4
+/* A training's cost in page visits: one for eight leaves, and a worker. */
+#define LEAVES_A_VISIT 8
+#define WORKER_VISITS 4096
 
-/* A training's cost in page visits: one for so many leaves, and a worker. */
-#define TRAINING_LEAVES_A_VISIT 8
-#define TRAINING_VISITS_MIN 4096
-
-/* To compute it costs half a visit: 1.2 us against 3.4 us for four pages. */
+/* To compute a prediction costs half a visit: 1.2 us against 3.4 for four. */
 #define VISITS_A_PREDICTION 1.5
 
-/* Predictions before a model is judged; and that show it to be of use. */
+/* Predictions before a model is judged. */
 #define JUDGED_MIN 1000
-#define PROVEN_MIN 32768
-
-/* Models in a row that did not pay: the next one is not trained on demand. */
-#define STRIKES_MAX 3
 
 /* A worker stays for a demand due so soon.  (DROP DATABASE waits for 5 s.) */
 #define SOON_MS 4000
-
-/* Wait so many times the last training's duration, up to this; or naptime. */
-#define REST_SHARE 20
-#define REST_MAX_MS 1000
 
 /* Places of workers to come. */
 #define WORKER_MS 60000
@@ -64,73 +51,37 @@
 /* How often the log tells of a missing slot: normal with many databases. */
 #define TELL_US (60 * 60 * UINT64CONST(1000000))
 
-/* The first pause after a failed training, doubled with each. */
-#define PAUSE_MS 1000
-
 #define REPORT_INTERVAL_US 10000
 
 static TimestampTz last_report = 0;
 
+/* Start of the statement that loaded the library. */
+static TimestampTz loaded_in = 0;
+static bool exit_expected = false;
+
 /* ---- the retrain policy ---- */
 
-static void
-set_pause(LbtEntry *entry)
-{
-	int			pause = Min(PAUSE_MS << Min(entry->failures, 16), LBT_PAUSE_MAX_MS);
-
-	if (entry->failures < PG_UINT8_MAX)
-		entry->failures++;
-	entry->not_before = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), pause);
-}
-
-void
-lbt_policy_settle(LbtEntry *entry, LbtState state, const LbtTrained *trained)
-{
-	const LbtModelHeader *header = &trained->header;
-	bool		ready = state == LBT_READY;
-	bool		saved = ready && header->source == LBT_FROM_SAVED;
-
-	memset(&entry->since, 0, sizeof(entry->since));
-	entry->wanted = saved && lbt_autotrain;
-	if (state == LBT_NO_MEMORY)
-	{
-		set_pause(entry);
-		return;
-	}
-	entry->failures = 0;
-	if (!ready)
-		return;
-	if (!saved)
-	{
-		entry->attempted_at = GetCurrentTimestamp();
-		entry->rest_ms = (int) Min(REST_SHARE * header->training_ms, REST_MAX_MS);
-	}
-	if (!saved && trained->fingerprint == entry->fingerprint)
-		entry->futile = Min(entry->futile + 1, 20);
-	else
-		entry->futile = 0;
-	entry->fingerprint = trained->fingerprint;
-	entry->nleaves = header->nleaves;
-	entry->height = Max(header->height, 2);
-}
-
 /*
- * Trainings that found nothing new make the next one wait for twice the loss.
- * Losses count only once the model can be judged, too, so that one that does
- * not pay is not trained again and again.
+ * Page visits that the model has cost: a step to the right costs one, a failed
+ * prediction itself and a descent.  A leaf that has split will cost one, if
+ * anybody looks for its right half.
  */
-static bool
-wants_training(const LbtEntry *entry, int retrain_splits)
+static double
+visits_lost(const LbtEntry *entry)
 {
 	const LbtSince *since = &entry->since;
-	int			splits = retrain_splits >= 0 ? retrain_splits : lbt_retrain_splits;
-	uint64		threshold = splits >= 0 ? splits :
-		Max(entry->nleaves / SPLIT_SHARE, Min(SPLITS_MIN, entry->nleaves / SPLIT_SHARE_SMALL));
-	double		lost = since->moved + since->fallbacks * (VISITS_A_PREDICTION + entry->height);
-	double		cost = Max(entry->nleaves / TRAINING_LEAVES_A_VISIT, TRAINING_VISITS_MIN);
 
-	return since->splits >= Max(threshold, 1) || since->deleted > 0 ||
-		(since->predictions >= JUDGED_MIN && lost >= cost * (1 << entry->futile));
+	return since->moved + since->fallbacks * (VISITS_A_PREDICTION + entry->height) + since->splits;
+}
+
+/* The one rule: train again when that comes to what a training costs. */
+static bool
+wants_training(const LbtEntry *entry)
+{
+	double		cost = lbt_retrain_visits >= 0 ? lbt_retrain_visits :
+		entry->nleaves / LEAVES_A_VISIT + WORKER_VISITS;
+
+	return visits_lost(entry) >= Max(cost, 1);
 }
 
 /* Have predictions saved anything? */
@@ -138,7 +89,7 @@ static bool
 pays(const LbtEntry *entry)
 {
 	const LbtSince *since = &entry->since;
-	double		hits = (double) since->predictions - since->useless - since->fallbacks;
+	double		hits = (double) since->predictions - since->fallbacks;
 
 	return since->predictions < JUDGED_MIN ||
 		hits * (entry->height - VISITS_A_PREDICTION) >
@@ -151,58 +102,11 @@ add_events(LbtSince *since, const uint64 *events)
 	uint64		failed = events[LBT_EV_BAD_BLOCK] + events[LBT_EV_BAD_PAGE] +
 		events[LBT_EV_LOW] + events[LBT_EV_HIGH];
 
-	since->predictions += events[LBT_EV_VERIFIED] + failed + events[LBT_EV_INSERT];
+	since->predictions += events[LBT_EV_VERIFIED] + failed + events[LBT_EV_INSERT] -
+		events[LBT_EV_INSERT_FULL] - events[LBT_EV_INSERT_EQUAL];
 	since->moved += events[LBT_EV_MOVED_RIGHT] + events[LBT_EV_INSERT_MOVED];
 	since->fallbacks += failed + events[LBT_EV_INSERT_FALLBACK];
-	since->useless += events[LBT_EV_INSERT_FULL] + events[LBT_EV_INSERT_EQUAL];
 	since->splits += events[LBT_EV_SPLIT];
-	since->deleted += events[LBT_EV_PAGE_DELETED];
-}
-
-/* ---- claims ---- */
-
-bool
-lbt_registry_claim(const LbtFile *file, Oid oid)
-{
-	volatile bool mine = false;
-
-	LBT_GUARD_BEGIN();
-	{
-		LbtEntry   *entry = lbt_entry_lock(file, oid);
-
-		mine = entry->trainer == 0 || entry->trainer == MyProcPid ||
-			BackendPidGetProc(entry->trainer) == NULL;
-		if (mine)
-			entry->trainer = MyProcPid;
-		dshash_release_lock(lbt_entries, entry);
-	}
-	LBT_GUARD_END(mine = false);
-	return mine;
-}
-
-void
-lbt_registry_unclaim(const LbtFile *file, LbtState ending)
-{
-	LbtEntry   *entry = dshash_find(lbt_entries, file, true);
-	bool		failed = ending == LBT_FAILED || ending == LBT_DAMAGED;
-
-	if (entry == NULL)
-		return;
-	if (entry->trainer == MyProcPid)
-		entry->trainer = 0;
-	if (ending != LBT_READY)
-		entry->wanted = false;
-	if (failed)
-		set_pause(entry);
-	if (failed && entry->state != LBT_READY)
-	{
-		entry->state = ending;
-		entry->trained_blocks = NO_GROWTH_BLOCKS;
-		entry->changed_at = GetCurrentTimestamp();
-	}
-	dshash_release_lock(lbt_entries, entry);
-	if (failed)
-		pg_atomic_fetch_add_u64(&lbt_control->generation, 1);
 }
 
 /* ---- workers ---- */
@@ -319,11 +223,10 @@ static int64
 due_in(const LbtEntry *entry)
 {
 	TimestampTz now = GetCurrentTimestamp();
-	int			rest = Max(entry->rest_ms, lbt_naptime);
-	int64		pause = lbt_ms_until(entry->not_before, now, LBT_PAUSE_MAX_MS);
-	TimestampTz rested = TimestampTzPlusMilliseconds(entry->attempted_at, rest);
+	TimestampTz rested = TimestampTzPlusMilliseconds(entry->attempted_at, lbt_naptime);
 
-	return Max(pause, lbt_ms_until(rested, now, rest));
+	return Max(lbt_ms_until(entry->not_before, now, LBT_PAUSE_MAX_MS),
+			   lbt_ms_until(rested, now, lbt_naptime));
 }
 
 /*
@@ -335,8 +238,6 @@ static bool
 report_to_policy(const LbtIndex *index, const uint64 *events)
 {
 	LbtEntry   *entry = dshash_find(lbt_entries, &index->file, true);
-	TimestampTz now = GetCurrentTimestamp();
-	bool		ready;
 	bool		off;
 	int64		wait = -1;
 
@@ -345,26 +246,12 @@ report_to_policy(const LbtIndex *index, const uint64 *events)
 
 	/* An extension may have given this index the file of another. */
 	entry->oid = index->oid;
-	pg_atomic_write_u64(&entry->used_at, (uint64) now);
+	pg_atomic_write_u64(&entry->used_at, (uint64) GetCurrentTimestamp());
 	add_events(&entry->since, events);
-	ready = entry->state == LBT_READY;
-	off = ready && !pays(entry);
-	if (ready && entry->since.predictions > PROVEN_MIN)
-		entry->strikes = 0;
+	off = entry->state == LBT_READY && !pays(entry);
 	if (off)
-	{
-		/*
-		 * If the tree has changed since the model was made, give a new one a
-		 * chance; also if one is wanted already, because this one came from a
-		 * saved model.
-		 */
-		entry->strikes = Min(entry->strikes + 1, STRIKES_MAX);
-		entry->wanted = lbt_autotrain && entry->strikes < STRIKES_MAX &&
-			(entry->wanted || entry->since.splits + entry->since.deleted > 0);
-	}
-	else if (ready && lbt_autotrain &&
-			 lbt_ms_until(entry->not_before, now, LBT_PAUSE_MAX_MS) == 0 &&
-			 wants_training(entry, index->serving.options.retrain_splits))
+		lbt_entry_pause(entry);
+	if (off || (entry->state == LBT_READY && wants_training(entry)))
 		entry->wanted = true;
 	if (entry->wanted && lbt_autotrain)
 		wait = due_in(entry);
@@ -482,18 +369,48 @@ lbt_report_all(void)
 	last_report = GetCurrentTimestamp();
 }
 
+/* ---- statements, transactions, the exit ---- */
+
+/*
+ * While shared memory is still mapped.  An error ends the process, see
+ * lbt_guard_has_failed.
+ */
 static void
-report_at_exit(void)
+finish_at_exit(int code, Datum arg)
 {
+	if (lbt_control == NULL)
+		return;
+	LWLockReleaseAll();
+	lbt_xact_exit();
 	if (!lbt_guard_has_failed)
 		lbt_report_all();
 }
 
+void
+lbt_expect_exit(void)
+{
+	if (exit_expected)
+		return;
+	before_shmem_exit(lbt_registry_leave, (Datum) 0);
+	before_shmem_exit(finish_at_exit, (Datum) 0);
+	exit_expected = true;
+}
+
+void
+lbt_statement_begins(void)
+{
+	/* The statement that has loaded the library may be anywhere by now. */
+	if (unlikely(!exit_expected) && GetCurrentStatementStartTimestamp() != loaded_in)
+		lbt_expect_exit();
+	lbt_xact_clean_up();
+}
+
 static void
-report_before_commit(XactEvent event, void *arg)
+at_transaction_event(XactEvent event, void *arg)
 {
 	TimestampTz now;
 
+	lbt_expect_exit();
 	if (dlist_is_empty(&lbt_dirty_indexes) ||
 		!(event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PARALLEL_PRE_COMMIT ||
 		  event == XACT_EVENT_PRE_PREPARE))
@@ -506,6 +423,6 @@ report_before_commit(XactEvent event, void *arg)
 void
 lbt_report_init(void)
 {
-	RegisterXactCallback(report_before_commit, NULL);
-	lbt_at_exit(report_at_exit);
+	RegisterXactCallback(at_transaction_event, NULL);
+	loaded_in = GetCurrentStatementStartTimestamp();
 }

@@ -1,8 +1,7 @@
 /*
  * demand.h - when to train again, and by whom: reports of this backend's
- * counts, the retrain policy, claims of trainings, demands for them, and
- * workers.  Its state is in the index's entry, under its partition's lock; see
- * registry/shmem.h.
+ * counts, the retrain policy, demands for trainings, and workers.  Its state
+ * is in the index's entry, under its partition's lock; see registry/shmem.h.
  */
 #ifndef LBT_DEMAND_H
 #define LBT_DEMAND_H
@@ -11,6 +10,17 @@
 
 /* In _PG_init: report before commits and at exit. */
 extern void lbt_report_init(void);
+
+/* A statement begins, or one within it: the outermost first. */
+extern void lbt_statement_begins(void);
+
+/*
+ * Have this process leave shared memory when it exits.  Not while a command
+ * has callbacks of its own (PG_ENSURE_ERROR_CLEANUP, in which 19's REPACK
+ * builds indexes): the server takes them back in reverse order, and fails the
+ * command otherwise.
+ */
+extern void lbt_expect_exit(void);
 
 /* Report events of all indexes.  Without memory for some, they are lost. */
 extern void lbt_report_all(void);
@@ -22,19 +32,6 @@ extern void lbt_report_all(void);
  */
 extern bool lbt_report(LbtIndex *index);
 
-/* Claim a file's training, to give back; false if a live backend has it. */
-extern bool lbt_registry_claim(const LbtFile *file, Oid oid);
-
-/*
- * The training has ended: LBT_READY, published or left to others;
- * LBT_UNTRAINED, given up; or by an error that will be there next time
- * (LBT_DAMAGED), or may be (LBT_FAILED).  May raise errors.  Holds no LWLock.
- */
-extern void lbt_registry_unclaim(const LbtFile *file, LbtState ending);
-
-/* An LbtSettle: settle what was counted before the outcome of a training. */
-extern void lbt_policy_settle(LbtEntry *entry, LbtState state, const LbtTrained *trained);
-
 /*
  * Ask for a training of an index that may have no model yet.  It waits for the
  * pause after a failed training.  False when no worker is available.
@@ -43,9 +40,8 @@ extern bool lbt_demand_raise(const LbtFile *file, Oid oid);
 
 /*
  * For a worker: the oldest demand of its database.  It is not given out again
- * before learnedbtree.naptime has passed, and a multiple of what the training
- * takes.  False when there is nothing to do now: in *next_in milliseconds
- * there will be; -1: not for a few seconds.
+ * before learnedbtree.naptime has passed.  False when there is nothing to do
+ * now: in *next_in milliseconds there will be; -1: not for a few seconds.
  */
 extern bool lbt_demand_take(LbtFile *file, Oid *oid, int *next_in);
 

@@ -43,7 +43,7 @@ typedef struct LbtLeafWalk
 /* Begin a walk. */
 extern void lbt_leafwalk_begin(LbtLeafWalk *walk, Relation rel);
 
-/* The next leaf; false behind the last. */
+/* The next leaf; false after the last. */
 extern bool lbt_leafwalk_next(LbtLeafWalk *walk);
 
 #endif							/* LBT_LEAFWALK_H */

@@ -7,25 +7,20 @@
 #include "model/saved.h"
 #include "port/pg_crc32c.h"
 #include "server/btree.h"
-#include "utils/memutils.h"
-#include "utils/timestamp.h"
 
-#define SAVED_MAGIC 0x4c425453	/* "LBTS" */
-#define SAVED_VERSION 2
+#define SAVED_MAGIC 0x4c425433	/* "LBT3" */
 
 /* What the metapage has to spare; zeroes without a saved model. */
 typedef struct SavedModel
 {
 	uint32		magic;
-	uint32		version;
-	uint32		bytes;			/* all of it */
-	pg_crc32c	crc;			/* of what follows */
-	TimestampTz trained_at;
+	pg_crc32c	crc;			/* of all that follows */
+	uint32		bytes;			/* of body that are in use */
 	uint32		nleaves;
-	uint8		body[FLEXIBLE_ARRAY_MEMBER];
+	uint8		body[LBT_BT_META_SPARE - 16];
 } SavedModel;
 
-#define HEADER_BYTES offsetof(SavedModel, body)
+StaticAssertDecl(sizeof(SavedModel) == LBT_BT_META_SPARE, "a saved model fills the metapage");
 
 static const char readable[] = "readable";
 static const char none[] = "none";
@@ -36,54 +31,33 @@ checksum(const SavedModel *saved)
 	pg_crc32c	crc;
 
 	INIT_CRC32C(crc);
-	COMP_CRC32C(crc, &saved->trained_at, saved->bytes - offsetof(SavedModel, trained_at));
+	COMP_CRC32C(crc, &saved->bytes, sizeof(SavedModel) - offsetof(SavedModel, bytes));
 	FIN_CRC32C(crc);
 	return crc;
-}
-
-/* The state for users, as far as the header tells. */
-static const char *
-check_header(const SavedModel *saved)
-{
-	return saved->magic == 0 ? none :
-		saved->magic != SAVED_MAGIC ? "it does not begin as one" :
-		saved->version != SAVED_VERSION ? "it is of another version" :
-		saved->bytes < HEADER_BYTES || saved->bytes > LBT_BT_META_SPARE ? "its length is wrong" :
-		saved->crc != checksum(saved) ? "its checksum is wrong" : readable;
-}
-
-/* Do two say the same, apart from when they were made? */
-static bool
-same(const SavedModel *a, const SavedModel *b)
-{
-	const char *state = check_header(a);
-
-	return state == check_header(b) &&
-		(state == none ||
-		 (state == readable && a->bytes == b->bytes &&
-		  memcmp(&a->nleaves, &b->nleaves, a->bytes - offsetof(SavedModel, nleaves)) == 0));
 }
 
 void
 lbt_metapage_write(Relation rel, const LbtKeyCode *code, const LbtLeaf *leaves, uint32 nleaves)
 {
-	SavedModel *saved = palloc0(LBT_BT_META_SPARE);
-	Size		size = nleaves == 0 ? 0 :
-		lbt_saved_encode(saved->body, LBT_BT_META_SPARE - HEADER_BYTES, code, leaves, nleaves);
+	SavedModel *saved = palloc0(sizeof(SavedModel));
 	Buffer		buf;
+	char	   *spare;
 
-	if (size > 0)
+	if (nleaves > 0)
+		saved->bytes = lbt_saved_encode(saved->body, sizeof(saved->body), code, leaves, nleaves);
+	if (saved->bytes > 0)
 	{
 		saved->magic = SAVED_MAGIC;
-		saved->version = SAVED_VERSION;
-		saved->bytes = HEADER_BYTES + size;
-		saved->trained_at = GetCurrentTimestamp();
 		saved->nleaves = nleaves;
+		memset(saved->body + saved->bytes, 0, sizeof(saved->body) - saved->bytes);
 		saved->crc = checksum(saved);
 	}
+	else
+		memset(saved, 0, sizeof(SavedModel));
 	buf = _bt_getbuf(rel, BTREE_METAPAGE, BT_WRITE);
-	if (!same((SavedModel *) lbt_bt_meta_spare(BufferGetPage(buf)), saved))
-		lbt_bt_fill_meta_spare(rel, buf, saved, saved->bytes);
+	spare = lbt_bt_meta_spare(BufferGetPage(buf));
+	if (memcmp(spare, saved, sizeof(SavedModel)) != 0)
+		lbt_bt_fill_meta_spare(rel, buf, saved);
 	_bt_relbuf(rel, buf);
 	pfree(saved);
 }
@@ -92,33 +66,32 @@ lbt_metapage_write(Relation rel, const LbtKeyCode *code, const LbtLeaf *leaves, 
 static const char *
 read_saved(Relation rel, const LbtIndex *index, LbtTrained *trained)
 {
-	SavedModel *saved = palloc(LBT_BT_META_SPARE);
-	const char *state;
+	SavedModel *saved = palloc(sizeof(SavedModel));
+	LbtModelHeader *header = &trained->header;
 	LbtLeaf    *leaves;
-	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
 	Buffer		buf = _bt_getbuf(rel, BTREE_METAPAGE, BT_READ);
-	uint32		height = BTPageGetMeta(BufferGetPage(buf))->btm_level + 1;
-
-	memcpy(saved, lbt_bt_meta_spare(BufferGetPage(buf)), LBT_BT_META_SPARE);
-	_bt_relbuf(rel, buf);
 
 	memset(trained, 0, sizeof(*trained));
-	state = check_header(saved);
-	if (state != readable)
-		return state;
-	if (saved->nleaves < 1 || saved->nleaves >= nblocks)
+	header->height = BTPageGetMeta(BufferGetPage(buf))->btm_level + 1;
+	memcpy(saved, lbt_bt_meta_spare(BufferGetPage(buf)), sizeof(SavedModel));
+	_bt_relbuf(rel, buf);
+	if (saved->magic == 0)
+		return none;
+	if (saved->magic != SAVED_MAGIC)
+		return "it does not begin as one";
+	if (saved->crc != checksum(saved))
+		return "its checksum is wrong";
+	trained->blocks = RelationGetNumberOfBlocks(rel);
+	if (saved->bytes > sizeof(saved->body) || saved->nleaves < 1 ||
+		saved->nleaves >= trained->blocks)
 		return "its contents are impossible";
 	leaves = MemoryContextAllocHuge(CurrentMemoryContext, (Size) saved->nleaves * sizeof(LbtLeaf));
-	if (!lbt_saved_decode(saved->body, saved->bytes - HEADER_BYTES, &trained->header.code, leaves,
-						  saved->nleaves) ||
-		!lbt_keyspec_fits(&index->keyspec, &trained->header.code))
+	if (!lbt_saved_decode(saved->body, saved->bytes, &header->code, leaves, saved->nleaves) ||
+		!lbt_keyspec_can_use(&index->keyspec, &header->code))
 		return "its contents are impossible";
 	trained->leaves = leaves;
-	trained->header.nleaves = saved->nleaves;
-	trained->blocks = nblocks;
-	trained->header.source = LBT_FROM_SAVED;
-	trained->header.height = height;
-	trained->header.trained_at = saved->trained_at;
+	header->nleaves = saved->nleaves;
+	header->source = LBT_FROM_SAVED;
 	return readable;
 }
 

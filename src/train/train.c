@@ -30,19 +30,13 @@
 /* Growth of the file that is worth a new try where there is no model. */
 #define GROWTH_SHIFT 2			/* a quarter */
 
-/* Splits of a backend that a long statement reports at once. */
-#define SPLITS_BEFORE_REPORT 16
-
-/* An index of so few leaves is trained in passing. */
-#define SMALL_LEAVES 4096
-
 /* Files of this size (1 ms) are trained by the worker on first use. */
 #define FIRST_USE_BLOCKS 8192
 
 /*
- * Keys are dear if the provider has to make the sort key of more than one in
- * PROVIDED_SHARE, and the index has fewer leaves than LEAVES_A_BYTE for each
- * byte of a key that the provider gets, or these are more than LONG_BYTES.
+ * Keys cost too much if the provider has to make the sort key of more than one
+ * in PROVIDED_SHARE, and the index has fewer leaves than LEAVES_A_BYTE for
+ * each byte of a key that the provider gets, or these exceed LONG_BYTES.
  */
 #define PROVIDED_SHARE 4
 #define LEAVES_A_BYTE 20
@@ -275,7 +269,7 @@ walk_leaves(Harvest *h)
  * many leaves.  src/README has figures.
  */
 static bool
-keys_are_dear(uint32 nleaves)
+keys_cost_too_much(uint32 nleaves)
 {
 	double		bytes = (double) lbt_sort_keys_provided.bytes / nleaves;
 
@@ -311,7 +305,7 @@ harvest(Harvest *h)
 	nleaves = h->header->nleaves;
 	if (h->trained->state != LBT_READY || nleaves == 0)
 		return;
-	if (keys_are_dear(nleaves))
+	if (keys_cost_too_much(nleaves))
 	{
 		h->trained->state = LBT_DEAR_KEYS;
 		if (saves)
@@ -349,10 +343,9 @@ fingerprint(const LbtLeaf *leaves, uint32 nleaves)
  * order.
  */
 static bool
-fit(const LbtIndex *index, const LbtLeaf *leaves, uint32 nleaves, LbtTrained *trained)
+fit(const LbtLeaf *leaves, uint32 nleaves, LbtTrained *trained)
 {
-	int			max_error = index->serving.options.max_error > 0 ?
-		index->serving.options.max_error : lbt_max_error;
+	int			max_error = lbt_max_error;
 	uint32		max_knots = Min(nleaves, Max(budget_left() / sizeof(LbtKnot), KNOTS_MIN));
 	LbtKnot    *knots = MemoryContextAllocHuge(CurrentMemoryContext,
 											   (Size) max_knots * sizeof(LbtKnot));
@@ -374,16 +367,6 @@ fit(const LbtIndex *index, const LbtLeaf *leaves, uint32 nleaves, LbtTrained *tr
 	return true;
 }
 
-static LbtState
-publish(LbtIndex *index, const LbtTrained *trained, bool new_file)
-{
-	bool		published = lbt_registry_publish(&index->file, index->oid, trained, new_file,
-												 lbt_policy_settle);
-
-	lbt_index_refresh(index);
-	return published ? index->state : LBT_NO_MEMORY;
-}
-
 /* Do not ask again for a while: without a model, cost no more than btree. */
 static void
 ask_later(LbtIndex *index)
@@ -393,76 +376,52 @@ ask_later(LbtIndex *index)
 													  ASK_AGAIN_MS));
 }
 
-/* Harvest, fit and publish.  Allocates in the current context. */
-static LbtState
-train(Relation rel, LbtIndex *index, bool new_file)
+/*
+ * Make a model from the tree.  Allocates in the current context.  The state is
+ * LBT_UNTRAINED if enum values are met of which the catalog must tell first.
+ */
+static void
+train(Relation rel, LbtIndex *index, LbtTrained *trained)
 {
-	LbtTrained	trained = {0};
-	LbtModelHeader *header = &trained.header;
-	Harvest		h = {.rel = rel,.spec = &index->keyspec,.trained = &trained,.header = header};
+	LbtModelHeader *header = &trained->header;
+	Harvest		h = {.rel = rel,.spec = &index->keyspec,.trained = trained,.header = header};
 	instr_time	start,
 				end;
 
+	memset(trained, 0, sizeof(*trained));
 	INSTR_TIME_SET_CURRENT(start);
 	harvest(&h);
+	if (trained->state == LBT_READY && !lbt_keyspec_lacked &&
+		!fit(h.leaves, header->nleaves, trained))
+		trained->state = LBT_DAMAGED;
+	pgstat_report_wait_end();
 	if (lbt_keyspec_lacked)
 	{
-		pgstat_report_wait_end();
+		trained->state = LBT_UNTRAINED;
 		ask_later(index);
-		return index->state;
+		return;
 	}
-	if (trained.state == LBT_READY && !fit(index, h.leaves, header->nleaves, &trained))
-		trained.state = LBT_DAMAGED;
-	pgstat_report_wait_end();
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_SUBTRACT(end, start);
 	header->training_ms = INSTR_TIME_GET_MILLISEC(end);
 
 	/* A model without separators is better than none. */
-	if (trained.state == LBT_READY && lbt_model_bytes(header->nleaves, header->nknots,
-													  header->separator_bytes) >
+	if (trained->state == LBT_READY && lbt_model_bytes(header->nleaves, header->nknots,
+													   header->separator_bytes) >
 		(Size) lbt_max_model_memory * 1024)
 		header->separator_bytes = 0;
 	header->trained_at = GetCurrentTimestamp();
 	header->source = LBT_FROM_TRAINING;
-	trained.blocks = trained.state == LBT_DAMAGED ? NO_GROWTH_BLOCKS :
+	trained->blocks = trained->state == LBT_DAMAGED ? NO_GROWTH_BLOCKS :
 		RelationGetNumberOfBlocks(rel);
-	if (trained.state == LBT_READY)
+	if (trained->state == LBT_READY)
 	{
-		trained.fingerprint = fingerprint(h.leaves, header->nleaves);
-		if ((Size) trained.blocks * sizeof(int32) <= budget_left())
-			lbt_index_take_hints(index, h.leaves, header->nleaves, trained.blocks);
+		trained->fingerprint = fingerprint(h.leaves, header->nleaves);
+		if ((Size) trained->blocks * sizeof(int32) <= budget_left())
+			lbt_index_take_hints(index, h.leaves, header->nleaves, trained->blocks);
 	}
 	lbt_index_update(index);
-	if (trained.state == LBT_TOO_LARGE && index->state == LBT_READY)
-	{
-		/* An old model is better than none; pause. */
-		LBT_GUARDED(lbt_registry_unclaim(&index->file, LBT_FAILED), (void) 0);
-		return LBT_TOO_LARGE;
-	}
 	lbt_count(index, LBT_EV_TRAINING);
-	return publish(index, &trained, new_file);
-}
-
-/* See lbt_train_on_use().  A new file can only be trained here. */
-static LbtState
-train_first(Relation rel, LbtIndex *index, bool new_file)
-{
-	bool		large = RelationGetNumberOfBlocks(rel) >= FIRST_USE_BLOCKS;
-	LbtTrained	saved;
-
-	if (index->state == LBT_UNTRAINED && !lbt_is_btree(rel) &&
-		lbt_metapage_read(rel, index, &saved) &&
-		fit(index, saved.leaves, saved.header.nleaves, &saved) &&
-		publish(index, &saved, new_file) == LBT_READY &&
-		(lbt_demand_raise(&index->file, index->oid) || large))
-		return LBT_READY;
-	if (large && !new_file && lbt_demand_raise(&index->file, index->oid))
-	{
-		ask_later(index);
-		return index->state;
-	}
-	return train(rel, index, new_file);
 }
 
 /*
@@ -479,47 +438,79 @@ ending_of(int code)
 	return LBT_FAILED;
 }
 
-static void
-unclaim(const LbtIndex *index)
+/*
+ * For an index that had no model when it was used first: take the saved one
+ * until the worker has trained, or leave a large index to the worker.  False
+ * if it is to be trained here, as is a file that only this transaction sees.
+ */
+static bool
+take_or_leave(Relation rel, LbtIndex *index, bool new_file, LbtTrained *trained)
 {
-	LBT_GUARDED(lbt_registry_unclaim(&index->file, LBT_READY), (void) 0);
+	bool		large = RelationGetNumberOfBlocks(rel) >= FIRST_USE_BLOCKS;
+
+	if (index->state == LBT_UNTRAINED && !lbt_is_btree(rel) &&
+		lbt_metapage_read(rel, index, trained) &&
+		fit(trained->leaves, trained->header.nleaves, trained) &&
+		(lbt_demand_raise(&index->file, index->oid) || large))
+		return true;
+	trained->state = LBT_UNTRAINED;
+	if (!large || new_file || !lbt_demand_raise(&index->file, index->oid))
+		return false;
+	ask_later(index);
+	return true;
 }
 
-/* Train under the claim to the file, in a memory context of its own. */
+/*
+ * From lbt_training_begin() to its end, in a memory context of its own.
+ * Returns the state registered.
+ */
 static LbtState
-train_claimed(Relation rel, LbtIndex *index, bool first)
+train_begun(Relation rel, LbtIndex *index, bool first)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree training",
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	bool		new_file = lbt_relation_is_new_file(rel);
-	LbtState	state;
+	LbtTrained	trained;
+	bool		registered;
 
 	lbt_keyspec_lacked = false;
 	PG_TRY();
 	{
 		if (new_file)
 			lbt_xact_created(&index->file, index->oid);
-		state = first ? train_first(rel, index, new_file) : train(rel, index, new_file);
+		if (!first || !take_or_leave(rel, index, new_file, &trained))
+			train(rel, index, &trained);
 	}
 	PG_CATCH();
 	{
-		lbt_registry_unclaim(&index->file, ending_of(geterrcode()));
+		lbt_training_failed(&index->file, ending_of(geterrcode()));
 
 		/* The context goes with the caller's: reads may still refer to it. */
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	unclaim(index);
+	registered = lbt_training_end(&index->file, index->oid, &trained, new_file);
+	lbt_index_refresh(index);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
-	return state;
+	return trained.state == LBT_TOO_LARGE ? LBT_TOO_LARGE :
+		registered ? index->state : LBT_NO_MEMORY;
+}
+
+/* Nothing has come of a training that has begun. */
+static void
+end_without(const LbtIndex *index)
+{
+	static const LbtTrained none = {.state = LBT_UNTRAINED};
+
+	(void) lbt_training_end(&index->file, index->oid, &none, false);
 }
 
 static void
 train_in_guard(Relation rel, LbtIndex *index, bool first)
 {
-	LBT_GUARDED((void) train_claimed(rel, index, first), unclaim(index));
+	LBT_GUARDED((void) train_begun(rel, index, first), end_without(index));
 }
 
 /*
@@ -537,7 +528,7 @@ train_quietly(Relation rel, LbtIndex *index, bool first)
 			(void) pg_newlocale_from_collation(index->keyspec.column[i].collation);
 	train_in_guard(rel, index, first);
 	if (lbt_keyspec_lacked && lbt_keyspec_learn(&index->keyspec) &&
-		lbt_registry_claim(&index->file, index->oid))
+		lbt_training_begin(&index->file, index->oid))
 		train_in_guard(rel, index, first);
 }
 
@@ -548,8 +539,8 @@ lbt_train(Relation rel, LbtIndex *index)
 
 	if (!index->shareable)
 		return LBT_NO_MEMORY;
-	(void) lbt_registry_claim(&index->file, index->oid);
-	state = train_claimed(rel, index, false);
+	(void) lbt_training_begin(&index->file, index->oid);
+	state = train_begun(rel, index, false);
 
 	/*
 	 * Race: REINDEX CONCURRENTLY drops the old index under a lock that a
@@ -567,9 +558,7 @@ bool
 lbt_trainable(Relation rel, const LbtIndex *index, const char **reason)
 {
 	*reason = NULL;
-	if (!index->serving.options.learned)
-		*reason = "the index option learned is off";
-	else if (RelationUsesLocalBuffers(rel))
+	if (RelationUsesLocalBuffers(rel))
 		*reason = "temporary indexes have no model";
 	else if (!lbt_shared_possible())
 		*reason = "there is no shared memory for models: learnedbtree is not in shared_preload_libraries";
@@ -613,45 +602,26 @@ lbt_train_on_use(Relation rel, LbtIndex *index)
 			ask_later(index);
 		return;
 	}
-
-	/* Look it up again under the claim: another may just have finished. */
-	if (!lbt_registry_claim(&index->file, index->oid))
+	if (!lbt_training_begin(&index->file, index->oid))
 	{
 		ask_later(index);
 		return;
 	}
+
+	/* Look it up again: another backend may just have finished. */
 	lbt_index_refresh(index);
 	if (lbt_may_ask(index) && should_train(index, nblocks))
 		train_quietly(rel, index, true);
 	else
-		unclaim(index);
+		end_without(index);
 	if (index->state == LBT_EVICTED)
 		ask_later(index);
-}
-
-/* Train now, unless another backend does. */
-static void
-train_here(Relation rel, LbtIndex *index)
-{
-	if (lbt_registry_claim(&index->file, index->oid))
-		train_quietly(rel, index, false);
 }
 
 void
 lbt_train_on_misses(Relation rel, LbtIndex *index)
 {
 	index->counts.misses = 0;
-	if (lbt_report(index))
-		train_here(rel, index);
-}
-
-void
-lbt_train_on_split(Relation rel, LbtIndex *index)
-{
-	index->counts.splits++;
-	if (lbt_autotrain && index->state == LBT_READY && index->model.nleaves <= SMALL_LEAVES &&
-		index->counts.splits >= index->model.nleaves)
-		train_here(rel, index);
-	else if (lbt_count_unflushed(index, LBT_EV_SPLIT) >= SPLITS_BEFORE_REPORT)
-		lbt_train_on_misses(rel, index);
+	if (lbt_report(index) && lbt_training_begin(&index->file, index->oid))
+		train_quietly(rel, index, false);
 }

@@ -20,7 +20,7 @@ extern LbtState lbt_train(Relation rel, LbtIndex *index);
 
 /*
  * Can this index have a model at all, in any session (this one:
- * index->learned)?  Otherwise *reason is a constant string for users.
+ * LbtServing.learned)?  Otherwise *reason is a constant string for users.
  */
 extern bool lbt_trainable(Relation rel, const LbtIndex *index, const char **reason);
 
@@ -47,7 +47,7 @@ lbt_may_ask(const LbtIndex *index)
  */
 extern void lbt_train_on_misses(Relation rel, LbtIndex *index);
 
-/* A backend's failures and right-moves until a long statement reports them. */
+/* A backend's failures, right-moves and splits until it reports them. */
 #define MISSES_BEFORE_LOOK 64
 
 static inline void
@@ -58,17 +58,11 @@ lbt_look_at_misses(Relation rel, LbtIndex *index)
 }
 
 /*
- * For an insert that split a leaf: report it now and then.  A small index that
- * doubled is trained at once: asking costs more.  The caller holds no lock.
- */
-extern void lbt_train_on_split(Relation rel, LbtIndex *index);
-
-/*
  * The saved model in the metapage of an index of our access method, for after
  * a restart.  If it is missing, outdated or damaged, that costs time.
  *
- *     block 0: | page header, nbtree's fields | magic, version, length, |
- *              | checksum, ... | model/saved.h | zeroes                 |
+ *     block 0: | page header, nbtree's fields | magic, checksum, ... |
+ *              | model/saved.h | zeroes                              |
  *
  * Save leaves, with the codes that the key code alone gives, and log the
  * metapage, unless it says the same already.  Without leaves, and where they

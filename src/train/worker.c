@@ -125,7 +125,7 @@ serve(const LbtFile *file, Oid oid)
 
 	/* Do not try over and over: the next report raises the demand again. */
 	if (failed)
-		LBT_GUARDED(lbt_registry_unclaim(file, LBT_UNTRAINED), (void) 0);
+		LBT_GUARDED(lbt_training_failed(file, LBT_UNTRAINED), (void) 0);
 	pgstat_report_stat(true);
 	pgstat_report_activity(STATE_IDLE, NULL);
 }
@@ -206,7 +206,10 @@ lbt_worker_main(Datum arg)
 	BackgroundWorkerUnblockSignals();
 
 	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
-	if (!lbt_registry_attach() || !lbt_worker_enter(database))
+	if (!lbt_registry_attach())
+		proc_exit(0);
+	lbt_expect_exit();
+	if (!lbt_worker_enter(database))
 		proc_exit(0);
 	before_shmem_exit(leave_at_exit, (Datum) 0);
 	override_settings();

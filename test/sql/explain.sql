@@ -119,11 +119,6 @@ INSERT INTO exp_t SELECT i, 0, '' FROM generate_series(20001, 30000) i;
 SELECT agrees('SELECT FROM generate_series(28001, 28200) i JOIN exp_t ON k = i');
 SELECT sum(n) FILTER (WHERE event = 'fallback_high') > 190 AS high, sum(n) FILTER (WHERE event IN ('verified', 'fallback_high')) = sum(n) FILTER (WHERE event = 'lookups') AS all,
        sum(n) FILTER (WHERE event = 'lookups') AS lookups FROM exp_said;
-BEGIN;
-DROP INDEX exp_k;
-CREATE INDEX exp_off ON exp_t USING learnedbtree (k) WITH (learned = off);
-SELECT scans('SELECT k FROM exp_t WHERE k = 5000');
-ROLLBACK;
 
 -- Partitions.
 CREATE TABLE exp_p (k int) PARTITION BY RANGE (k);

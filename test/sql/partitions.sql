@@ -35,6 +35,7 @@ RESET enable_seqscan;
 
 -- rows that move between partitions
 UPDATE par SET a = a + 5000 WHERE a BETWEEN 4000 AND 4100;
+SELECT learnedbtree_train('par_2_a_b_idx');
 SELECT compare('par_2_a_b_idx', 'SELECT a FROM par_2 WHERE a BETWEEN 9000 AND 9100');
 
 -- detach keeps the index, attach takes it again

@@ -40,13 +40,13 @@ BEGIN
     RETURN index;
 END $$;
 
--- Leave an index to btree's own functions, or no longer: by its option, or by the list of those that are served.
+-- Leave an index to btree's own functions, or no longer: by the list of those that are served; one of ours, with all others.
 CREATE FUNCTION use_model(index text, use boolean) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF am() = 'btree' THEN
         PERFORM set_config('learnedbtree.btree_indexes', CASE WHEN use THEN 'all' ELSE 'all, !' || index END, false);
     ELSE
-        EXECUTE format('ALTER INDEX %s SET (learned = %s)', index, use);
+        PERFORM set_config('learnedbtree.enable', use::text, false);
     END IF;
 END $$;
 

@@ -17,6 +17,7 @@ INSERT INTO uni VALUES (4711, 0);
 UPDATE uni SET a = 5 WHERE a = 6;
 UPDATE uni SET a = 60000 WHERE a = 6;
 INSERT INTO uni VALUES (6, 6);
+SELECT learnedbtree_train('uni_a');
 SELECT * FROM compare_all('uni_a', 'SELECT * FROM uni WHERE $1', ARRAY['a = 4711', 'a = 6', 'a = 60000', 'a > 4990', 'a < 10']);
 SELECT sound('uni_a');
 -- duplicates in the table

@@ -50,7 +50,7 @@ ok(memory_balanced($node), 'shared memory holds one model an index');
 
 my @columns = qw(lookups verified moved_right fallback_block fallback_page fallback_low fallback_high delegated
   trainings);
-push @columns, qw(inserts inserts_placed inserts_full inserts_equal inserts_fallback splits pages_deleted)
+push @columns, qw(inserts inserts_placed inserts_full inserts_equal inserts_fallback splits)
   if has_column($node, 'learnedbtree_stat', 'inserts_placed');
 my $judged = 0;
 foreach my $index (learned_indexes())

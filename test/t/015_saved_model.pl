@@ -1,5 +1,5 @@
 # The saved model in the metapage: used by the first lookup after a restart, a crash, a promotion, a base backup;
-# damaged ones; WAL replay with wal_consistency_checking; those of indexes that were defined otherwise.
+# damaged, forged and foreign ones; WAL replay with wal_consistency_checking; those of indexes that were defined otherwise.
 # LBT_SEED makes other damages.
 use strict;
 use warnings;
@@ -11,7 +11,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-use constant { PAGE => 8192, SPARE => 72 };	# the metapage's bytes behind nbtree's own
+use constant { PAGE => 8192, SPARE => 72, MAGIC => 0x4c425433 };	# the metapage's bytes behind nbtree's own
 
 my $seed = $ENV{LBT_SEED} || 20241105;
 srand($seed);
@@ -21,7 +21,7 @@ my $by_table = 'SET enable_indexscan = off; SET enable_indexonlyscan = off; SET 
 my $node = PostgreSQL::Test::Cluster->new('saved');
 $node->init(allows_streaming => 1, $node->pg_version >= 18 ? (extra => ['--no-data-checksums']) : ());
 configure_node($node);
-$node->append_conf('postgresql.conf', "learnedbtree.naptime = 50ms\nwal_keep_size = 1GB\npost_auth_delay = 2\n");
+$node->append_conf('postgresql.conf', "learnedbtree.naptime = 50ms\nlearnedbtree.retrain_visits = 4\nwal_keep_size = 1GB\npost_auth_delay = 2\n");
 $ENV{PGOPTIONS} = '-c post_auth_delay=0';
 $node->start;
 $node->safe_psql('postgres', <<'SQL');
@@ -29,7 +29,7 @@ CREATE EXTENSION learnedbtree;
 CREATE EXTENSION amcheck;
 CREATE TABLE t (k int8, d timestamptz, v int4);
 INSERT INTO t SELECT g * 100 + (g * 7919) % 83, timestamptz '2020-01-01 00:00+00' + g * interval '1 min', (g * 7919) % 100003 FROM generate_series(1, 30000) g;
-CREATE INDEX t_k ON t USING learnedbtree (k) WITH (fillfactor = 10, retrain_splits = 4);
+CREATE INDEX t_k ON t USING learnedbtree (k) WITH (fillfactor = 10);
 CREATE INDEX t_d ON t USING learnedbtree (d DESC) WITH (fillfactor = 10);
 CREATE INDEX t_vk ON t USING learnedbtree (v, k) WITH (fillfactor = 10);
 CREATE UNLOGGED TABLE u (k int8);
@@ -133,7 +133,7 @@ came_up($standby, 'a standby made by pg_basebackup');
 
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE grow (k int8, pad text);
-CREATE INDEX grow_k ON grow USING learnedbtree (k) INCLUDE (pad) WITH (retrain_splits = 1);
+CREATE INDEX grow_k ON grow USING learnedbtree (k) INCLUDE (pad);
 SQL
 # From nothing to three levels: the root splits; trainings in between, by hand and by the worker.
 my $row = "lpad('', 400, g::text)";
@@ -175,14 +175,15 @@ is($node->psql('postgres', check_sql('c_n', 'one_n')), 0, 'amcheck is content wi
 
 # ---- damaged saved models ----
 
-my $file = $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('t_k')");
+my ($file, $file_d, $file_vk) = map { $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('$_')") } @indexes;
 $node->safe_psql('postgres', "SELECT learnedbtree_train('t_k')");
 $node->append_conf('postgresql.conf', "post_auth_delay = 0\n");
 $node->stop;
 
 sub read_metapage
 {
-	open(my $fh, '<:raw', $file) or die "$file: $!";
+	my ($from) = @_;
+	open(my $fh, '<:raw', $from) or die "$from: $!";
 	read($fh, my $page, PAGE) == PAGE or die 'short read';
 	close $fh;
 	return $page;
@@ -196,27 +197,48 @@ sub write_metapage
 	close $fh or die "$file: $!";
 }
 
-my $good = read_metapage();
-my $at = index($good, pack('L', 0x4c425453), SPARE);
+# Magic, checksum of what follows, bytes of the body, leaves, body.
+my $good = read_metapage($file);
+my $at = index($good, pack('L', MAGIC), SPARE);
 cmp_ok($at, '>', 0, 'the saved model is found in the file');
-my $bytes = unpack('L', substr($good, $at + 8, 4));
+my $bytes = 16 + unpack('L', substr($good, $at + 8, 4));
+my $end = PAGE - 16;
 note("a saved model of $bytes bytes");
 
 sub overwrite { my ($offset, $with) = @_; my $page = $good; substr($page, $at + $offset, length $with) = $with; return $page; }
 sub garbage { return join('', map { chr(int(rand(256))) } 1 .. $_[0]); }
 
+# The same with a right checksum (CRC-32C): what nobody has written, but looks as if.
+my @table = map { my $c = $_; $c = $c & 1 ? 0x82f63b78 ^ ($c >> 1) : $c >> 1 for 1 .. 8; $c } 0 .. 255;
+
+sub forge
+{
+	my $page = overwrite(@_);
+	my $crc = 0xffffffff;
+	$crc = $table[ ($crc ^ $_) & 0xff ] ^ ($crc >> 8) foreach unpack('C*', substr($page, $at + 8, $end - $at - 8));
+	substr($page, $at + 4, 4) = pack('L', $crc ^ 0xffffffff);
+	return $page;
+}
+is(forge(0, ''), $good, 'the checksum is that of the bytes behind it');
+
 my @damages = (
 	[ 'magic', overwrite(0, 'LBTX'), 1 ],
-	[ 'version', overwrite(4, pack('L', 77)), 1 ],
-	[ 'length, too long', overwrite(8, pack('L', 100000)), 1 ],
-	[ 'length, too short', overwrite(8, pack('L', 3)), 1 ],
-	[ 'checksum', overwrite(12, pack('L', unpack('L', substr($good, $at + 12, 4)) ^ 1)), 1 ],
+	[ 'checksum', overwrite(4, pack('L', unpack('L', substr($good, $at + 4, 4)) ^ 1)), 1 ],
+	[ 'length', overwrite(8, pack('L', 100000)), 1 ],
 	[ 'end', overwrite($bytes / 2, "\0" x ($bytes - int($bytes / 2))), 1 ],
-	[ 'everything', overwrite(4, garbage(PAGE - 16 - $at - 4)), 1 ],
-	[ 'none', overwrite(0, "\0" x (PAGE - 16 - $at)), 0 ]);
+	[ 'behind the end', overwrite($end - $at - 1, 'x'), 1 ],
+	[ 'everything', overwrite(4, garbage($end - $at - 4)), 1 ],
+	[ 'none', overwrite(0, "\0" x ($end - $at)), 0 ],
+	[ 'length, forged', forge(8, pack('L', $end)), 1 ],
+	[ 'no length, forged', forge(8, pack('L', 0)), 1 ],
+	[ 'no leaves, forged', forge(12, pack('L', 0)), 1 ],
+	[ 'more leaves than blocks, forged', forge(12, pack('L', 1000000)), 1 ],
+	[ 'knots, forged', forge($bytes - 400, garbage(400)), 1 ],
+	[ 'key code, forged', forge(16, garbage(32)), 1 ],
+	[ "another index's, of other columns", overwrite(0, substr(read_metapage($file_vk), $at, $end - $at)), 1 ]);
 for (1 .. 4)
 {
-	my $offset = 12 + int(rand($bytes - 12));
+	my $offset = 4 + int(rand($bytes - 4));
 	push @damages, [ "byte $offset", overwrite($offset, chr(ord(substr($good, $at + $offset, 1)) ^ (1 + int(rand(255))))), 1 ];
 }
 foreach my $damage (@damages)
@@ -231,9 +253,13 @@ foreach my $damage (@damages)
 	my @said = substr(slurp_file($node->logfile), $log) =~ /LOG: .*ignoring the saved model in the metapage of index "t_k"/g;
 	is(scalar @said, $lines, "damaged $name: the log says so, once");
 	$node->stop;
-	is(unpack('L', substr(read_metapage(), $at, 4)), 0x4c425453, "damaged $name: the model was saved anew");
+	is(unpack('L', substr(read_metapage($file), $at, 4)), MAGIC, "damaged $name: the model was saved anew");
 }
+
+# A model of the same columns says nothing right of these keys, which no check can tell.
+write_metapage(overwrite(0, substr(read_metapage($file_d), $at, $end - $at)));
 $node->start;
+is($node->safe_psql('postgres', "$by_index $first{t_k}"), $node->safe_psql('postgres', "$by_table $first{t_k}"), "another index's: the first lookup");
 ok(right_answers($node), 'after all damage: the answers are right');
 check($node, 'after all damage');
 

@@ -32,7 +32,7 @@ sub lookup_plan
 }
 
 my $make = "SELECT FROM hypopg_create_index('CREATE INDEX ON t (k)')";
-my $ours = "SELECT FROM hypopg_create_index('CREATE INDEX ON t USING learnedbtree (k) WITH (max_error = 2)')";
+my $ours = "SELECT FROM hypopg_create_index('CREATE INDEX ON t USING learnedbtree (k)')";
 
 foreach my $order ('learnedbtree,hypopg', 'hypopg,learnedbtree')
 {

@@ -12,7 +12,7 @@ use Test::More;
 my $node = PostgreSQL::Test::Cluster->new('events');
 $node->init;
 configure_node($node);
-$node->append_conf('postgresql.conf', "learnedbtree.naptime = 50ms\nlearnedbtree.retrain_splits = 1\n");
+$node->append_conf('postgresql.conf', "learnedbtree.naptime = 50ms\nlearnedbtree.retrain_visits = 1\n");
 $node->start;
 $node->safe_psql('postgres', <<'SQL');
 CREATE EXTENSION learnedbtree;

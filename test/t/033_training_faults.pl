@@ -267,7 +267,7 @@ $node->safe_psql('closed', 'CREATE EXTENSION learnedbtree; CREATE TABLE t (k int
 	  . 'INSERT INTO t SELECT 10 * g FROM generate_series(1, 20000) g; CREATE INDEX t_k ON t (k)');
 my @level1 = blocks_on_level('failing_k', 1);
 cold($node);
-sub split_leaves { my ($table, $key) = @_; return "SET learnedbtree.retrain_splits = 1; INSERT INTO $table SELECT $key FROM generate_series(1, 3000) g;"; }
+sub split_leaves { my ($table, $key) = @_; return "SET learnedbtree.retrain_visits = 1; INSERT INTO $table SELECT $key FROM generate_series(1, 3000) g;"; }
 sub is_trained_anew
 {
 	my ($database, $index, $before, $what) = @_;

@@ -307,7 +307,7 @@ sub shared_memory_full
 
 sub connections_at_limit
 {
-	my $node = faulty_node('connections', "max_connections = 6\nlearnedbtree.naptime = 100ms\nlearnedbtree.retrain_splits = 4\nmax_wal_senders = 0\n");
+	my $node = faulty_node('connections', "max_connections = 6\nlearnedbtree.naptime = 100ms\nlearnedbtree.retrain_visits = 4\nmax_wal_senders = 0\n");
 	my $offset = log_size($node);
 	$node->safe_psql('postgres', "SELECT make('c', 600)");
 	my $before = $node->safe_psql('postgres', "SELECT trained_at FROM learnedbtree_model('c_k')");

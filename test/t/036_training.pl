@@ -85,7 +85,7 @@ foreach my $database (@databases)
 # Raise a demand in a database, where there is a model: its last leaf splits over and over.
 my %before;
 
-sub split_last { return sql($look . 'SET learnedbtree.retrain_splits = 1; INSERT INTO small SELECT max + i FROM generate_series(1, 2000) i, (SELECT max(k) FROM small) q', $_[0]); }
+sub split_last { return sql($look . 'SET learnedbtree.retrain_visits = 1; INSERT INTO small SELECT max + i FROM generate_series(1, 2000) i, (SELECT max(k) FROM small) q', $_[0]); }
 
 sub want
 {
@@ -199,34 +199,6 @@ ok($node->poll_query_until('postgres', "SELECT trained_at > '$before' FROM learn
 $holder->quit;
 $session->query_safe('SELECT pg_stat_force_next_flush()');
 is(sql("SELECT inserts_moved > 1000, splits FROM learnedbtree_stat WHERE indexrelname = 'halves_k'"), 't|0', 'because it moves right, not because leaves split');
-
-# ---- pauses ----
-
-# When a model was made, and how long that took, in ms.
-sub last_training
-{
-	return split /\|/, sql("SELECT extract(epoch FROM trained_at) * 1000, training_ms FROM learnedbtree_model('words_w')");
-}
-
-# A model that cost much is not made again at once, though leaves split all the time.
-sql('ALTER SYSTEM SET learnedbtree.naptime = 10; ALTER INDEX words_w SET (retrain_splits = 1)');
-sql('SELECT pg_reload_conf()');
-sql("SELECT learnedbtree_train('words_w')");
-my @trained = ([ last_training() ]);
-for (my ($i, $end) = (0, time + patience()); time < $end && @trained < 5; $i++)
-{
-	sql("INSERT INTO words SELECT 'group ' || g || repeat('=', 40) || 'x' || $i || md5(g::text), g FROM generate_series(1, 200) g");
-	my @now = last_training();
-	push @trained, \@now if $now[0] != $trained[-1][0];
-}
-cmp_ok(scalar(@trained), '>', 2, 'it is trained now and then');
-my @early = grep {
-	my $rest = 20 * $trained[ $_ - 1 ][1];
-	$trained[$_][0] - $trained[ $_ - 1 ][0] < ($rest < 1000 ? $rest : 1000) - 1
-} 1 .. $#trained;
-is(scalar(@early), 0, 'not before twenty times what the last training took')
-  or diag(join ', ', map { "at $_->[0] for $_->[1]" } @trained);
-note('trainings: ' . join ', ', map { "$_->[1] ms" } @trained);
 
 # ---- fewer slots than databases ----
 

@@ -468,7 +468,7 @@ sub named_waits
 	my $event = '';
 	for (my $end = time + patience(); time < $end && $event eq '';)
 	{
-		sql('SET learnedbtree.retrain_splits = 1; INSERT INTO waits SELECT generate_series(1, 3000)');
+		sql('SET learnedbtree.retrain_visits = 1; INSERT INTO waits SELECT generate_series(1, 3000)');
 		$event = sql(q(SELECT string_agg(DISTINCT wait_event, ' ') FROM pg_stat_activity WHERE backend_type = 'learnedbtree worker' AND wait_event_type = 'Extension'));
 	}
 	return $event =~ /^LearnedBtree(?:WorkerMain|Train)$/ ? 'yes' : $event eq 'Extension' ? 'no' : $event;

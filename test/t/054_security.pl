@@ -157,7 +157,7 @@ END $$;
 CREATE TABLE expr (k int8);
 CREATE INDEX expr_k ON expr (mine(k)) WITH (fillfactor = 10);
 INSERT INTO expr SELECT g * 1000 FROM generate_series(1, 20000) g;
-SET learnedbtree.btree_indexes = 'expr_k'; SET learnedbtree.retrain_splits = 1; SET enable_seqscan = off;
+SET learnedbtree.btree_indexes = 'expr_k'; SET learnedbtree.retrain_visits = 1; SET enable_seqscan = off;
 SELECT count(*) FROM expr WHERE mine(k) = 5000;
 INSERT INTO expr SELECT 5000 + g % 999 FROM generate_series(1, 9000) g;
 SQL

@@ -87,7 +87,7 @@ CONF
 sub torture_settings
 {
 	my ($node, %settings) = @_;
-	%settings = ('learnedbtree.naptime' => '100ms', 'learnedbtree.retrain_splits' => 24, %settings);
+	%settings = ('learnedbtree.naptime' => '100ms', 'learnedbtree.retrain_visits' => 24, %settings);
 	foreach my $name (sort keys %settings)
 	{
 		$node->safe_psql('postgres', "ALTER SYSTEM SET $name = '$settings{$name}'");
