@@ -9,6 +9,7 @@
 #include "access/amapi.h"
 #include "registry/view.h"
 #include "nodes/execnodes.h"
+#include "nodes/pathnodes.h"
 #include "server/btree.h"
 
 /* insert.c */
@@ -38,11 +39,24 @@ lbt_learned_view(Relation index)
 }
 
 /*
- * Of such a scan, until the next rescan, few rows will be wanted: copy as many
- * entries of its first leaf.  If they turn out not to be enough, the scan
- * begins once more, and so may return rows again.
+ * ---- scans by groups ----
+ *
+ * Of such a scan few entries of each group will be wanted, all of which agree
+ * in the index's first columns.  To be told before its first rescan.
  */
-extern void lbt_scan_few(IndexScanDesc scan);
+extern void lbt_scan_by_groups(IndexScanDesc scan);
+
+/* Since the last rescan, does our engine serve it, with so many columns? */
+extern bool lbt_scan_can_skip(IndexScanDesc scan, int ncolumns);
+
+/*
+ * Move it from its current row to the edge, in direction past, of all entries
+ * that agree with that one in the index's first columns.  It must go on in
+ * direction next, and may return rows again if a row is not followed by this.
+ * False if it needs to visit no leaf there.
+ */
+extern bool lbt_scan_skip(IndexScanDesc scan, int ncolumns, ScanDirection past,
+						  ScanDirection next);
 
 extern IndexScanDesc lbt_beginscan(Relation rel, int nkeys, int norderbys);
 extern bool lbt_gettuple(IndexScanDesc scan, ScanDirection dir);
@@ -64,6 +78,26 @@ lbt_take_scans(IndexAmRoutine *routine)
 	routine->ammarkpos = lbt_markpos;
 	routine->amrestrpos = lbt_restrpos;
 }
+
+/* skipcost.c */
+
+/* What it costs to find a leaf, and an item on it, in the planner's units. */
+#define LBT_SEEK_COST (70.0 * cpu_operator_cost)
+
+/* The cost of reading "fetched" of "pages" pages in random order. */
+extern Cost lbt_pages_cost(PlannerInfo *root, const IndexOptInfo *index, double fetched,
+						   double pages);
+
+/* How many of its columns can scans of ours skip by?  0 if they may not. */
+extern int	lbt_skip_columns(const IndexOptInfo *index);
+
+/*
+ * btree's estimate of an index scan; less, if our scans skip where it would
+ * read the whole index.
+ */
+extern void lbt_skip_cost(PlannerInfo *root, IndexPath *path, double loop_count,
+						  Cost *startup_cost, Cost *total_cost, Selectivity *selectivity,
+						  double *correlation, double *pages);
 
 /* opclass.c */
 

@@ -12,7 +12,6 @@
 #include "server/shared.h"
 #include "train/train.h"
 #include "utils/fmgroids.h"
-#include "utils/index_selfuncs.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
@@ -92,8 +91,8 @@ estimate_cost(PlannerInfo *root, IndexPath *path, double loop_count, Cost *start
 		info->tree_height = _bt_getrootheight(rel);
 		index_close(rel, NoLock);
 	}
-	btcostestimate(root, path, loop_count, startup_cost, total_cost, selectivity, correlation,
-				   pages);
+	lbt_skip_cost(root, path, loop_count, startup_cost, total_cost, selectivity, correlation,
+				  pages);
 }
 
 /* ---- the routine ---- */

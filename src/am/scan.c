@@ -24,6 +24,7 @@ lbt_beginscan(Relation rel, int nkeys, int norderbys)
 	memset(so, 0, offsetof(LbtScan, nprobes));
 	so->index = lbt_index_get(rel);
 	so->mark_at = -1;
+	so->landed[0] = so->landed[1] = InvalidBlockNumber;
 	so->walk.for_rows = false;
 	scan->opaque = so;
 	scan->xs_itupdesc = RelationGetDescr(rel);
@@ -114,8 +115,11 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 		lbt_scan_leave(scan, so);
 	if (so->mark.valid)
 		lbt_leafcopy_release(&so->mark);
+	if (unlikely(so->go != NULL))
+		pfree(so->go);
+	so->go = NULL;
 	stop_reading_ahead(so);
-	so->predicts = so->few = false;
+	so->predicts = false;
 	if (lbt_enable && scan->parallel_scan == NULL && so->index->serving.learned)
 	{
 		if (keys && scan->numberOfKeys > 0)
@@ -134,12 +138,6 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 	}
 	else if (unlikely(was_btree))
 		BY_BTREE(scan, so, btrescan(scan, NULL, 0, NULL, 0));	/* drop pins */
-}
-
-void
-lbt_scan_few(IndexScanDesc scan)
-{
-	((LbtScan *) scan->opaque)->few = true;
 }
 
 /*
@@ -239,7 +237,7 @@ lbt_gettuple(IndexScanDesc scan, ScanDirection dir)
 		first = true;
 	}
 	so->reads_seen = pgBufferUsage.shared_blks_read;
-	if (unlikely(missed))
+	if (unlikely(missed) && so->nfilters == 0 && !so->by_groups)
 		lbt_rows_ahead(scan, so, ScanDirectionIsForward(dir));
 	item = &cur->items[cur->at];
 	scan->xs_heaptid = item->tid;
@@ -308,6 +306,14 @@ lbt_endscan(IndexScanDesc scan)
 		pfree(so->scratch);
 	if (so->array_context)
 		MemoryContextDelete(so->array_context);
+	if (so->go)
+		pfree(so->go);
+	if (so->go_scratch)
+		pfree(so->go_scratch);
+	if (so->go_context)
+		MemoryContextDelete(so->go_context);
+	if (so->filter)
+		pfree(so->filter);
 	pfree(so);
 }
 

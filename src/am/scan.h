@@ -47,14 +47,42 @@ typedef struct LbtProbe
 } LbtProbe;
 
 /*
+ * What keys leave of a column that is behind one without an equality: an
+ * interval, of which only this column's values count, or an array's values.
+ */
+typedef struct LbtFilter
+{
+	int			column;
+	bool		equal;			/* one value, or NULL, or an array */
+	LbtArray	array;			/* n is 0: none */
+	LbtProbe	range;
+} LbtFilter;
+
+/* A bound that the scan goes on from: some columns of a tuple, then values. */
+typedef struct LbtPosition
+{
+	LbtBound	bound;
+	int			ncopied;		/* of the tuple; see lbt_position_bound() */
+	IndexTuple	tuple;
+} LbtPosition;
+
+/* A run of items on a locked leaf that are matches. */
+typedef struct LbtRun
+{
+	OffsetNumber from;
+	OffsetNumber to;			/* the first item behind */
+} LbtRun;
+
+/*
  * What a leaf has for the scan: the matches of one or more consecutive probes.
  * Index pairs by whether the scan goes forward: the left side's comes first.
  */
 typedef struct LbtLeafCopy
 {
 	bool		valid;
-	bool		cut;			/* see lbt_scan_few() */
+	bool		cut;			/* few of its matches were copied */
 	bool		more[2];		/* may the outermost probe go on there? */
+	LbtPosition *beyond[2];		/* ... only from here on; or NULL */
 	int64		probe[2];		/* the outermost one served */
 	BlockNumber sibling[2];		/* as read under the lock */
 	BlockNumber block;
@@ -83,7 +111,9 @@ typedef struct LbtScan
 	bool		predicts;		/* our engine serves it until the rescan */
 	bool		bitmap;			/* all matches will be wanted */
 	bool		asked_training; /* once a scan is enough */
-	bool		few;			/* see lbt_scan_few() */
+	bool		by_groups;		/* see lbt_scan_by_groups() */
+	bool		few;			/* copy few matches of the leaf read next */
+	BlockNumber landed[2];		/* the leaf that a position was on last */
 	bool		hands_over;		/* the blocks of rows */
 	uint32		hint_start;		/* of the table, when it does */
 	bool		any_dead;		/* among the items of cur */
@@ -92,6 +122,10 @@ typedef struct LbtScan
 	int			narrays;
 	MemoryContext array_context;	/* reset at rescan; or NULL */
 	uint8	   *scratch;		/* for keys' encoded values; or NULL */
+	LbtPosition *go;			/* to go on from; or NULL */
+	uint8	   *go_scratch;		/* as scratch */
+	MemoryContext go_context;	/* decompressed values of a position; or NULL */
+	LbtFilter  *filter;			/* or NULL */
 	void	   *btree;			/* nbtree's scan state; or NULL */
 	struct LbtAhead *ahead;		/* scanahead.c's, one chunk; or NULL */
 	struct LbtRows *rows;		/* scanrows.c's, the same */
@@ -107,6 +141,7 @@ typedef struct LbtScan
 	/* of use when predicts */
 	int64		nprobes;		/* 0 when no tuple can satisfy the keys */
 	int			row_column;		/* see lbt_row_matches(); or -1 */
+	int			nfilters;
 	LbtWalk		walk;
 	LbtArray	array[LBT_CODE_COLUMNS];
 } LbtScan;
@@ -150,6 +185,13 @@ lbt_scan_swap_mark(LbtScan *so)
 	so->mark = cur;
 }
 
+/* Does the bound have a value for this column? */
+static inline bool
+lbt_bound_has(const LbtBound *bound, int column)
+{
+	return bound->ncolumns > column;
+}
+
 /* ---- scankeys.c ---- */
 
 /* Make the keys' intervals; false if we do not serve the keys. */
@@ -164,6 +206,13 @@ extern bool lbt_row_matches(const LbtScan *so, TupleDesc tupdesc, IndexTuple itu
 
 /* Turn any of the scan's probes into the one with this number. */
 extern void lbt_probe_go(const LbtScan *so, LbtProbe *probe, int64 number);
+
+/*
+ * Turn it into the first one, in the scan's direction, that has a part behind
+ * the bound; false if there is none.  *cuts: the bound is within it.
+ */
+extern bool lbt_probe_behind(const LbtScan *so, LbtProbe *probe, const LbtBound *bound,
+							 bool forward, bool *cuts);
 
 /*
  * Find the first probe behind this one, in the scan's direction, that may
@@ -210,6 +259,19 @@ extern void lbt_rows_ahead(IndexScanDesc scan, LbtScan *so, bool forward);
 
 /* Read no more rows ahead: the scan, which has so->rows, moves on or ends. */
 extern void lbt_rows_stop(LbtScan *so);
+
+/* ---- scanskip.c: see there ---- */
+
+/*
+ * Find the matches of a probe with filters on a locked leaf, as
+ * find_matches() in scanleaf.c does.
+ */
+extern int	lbt_find_filtered(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy,
+							  TupleDesc tupdesc, Page page, OffsetNumber at, LbtRun *run,
+							  bool forward);
+
+/* The bound of so->go, until the next call.  No lock is held. */
+extern void lbt_position_bound(IndexScanDesc scan, LbtScan *so, LbtBound *bound);
 
 /* ---- scanleaf.c ---- */
 

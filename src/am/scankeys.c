@@ -4,8 +4,10 @@
  * Served: on each leading column an equality, with one value, NULL, or any of
  * an array's; then any number of <, <=, >=, >, IS NOT NULL on the next column,
  * and row comparisons that begin with it.  Further keys on a column only leave
- * fewer of its values.  No key at all is the whole index.  Leave all else to
- * nbtree, including a second key on a column with an array.
+ * fewer of its values.  No key at all is the whole index.  Keys on columns
+ * behind these, or behind one that has none, become filters: scanskip.c skips
+ * what they exclude.  Leave all else to nbtree, including a second key on a
+ * column with an array.
  *
  * The keys come column by column: the server sorts them, and nbtree insists on
  * it.  Each narrows the interval between the two bounds of the scan's first
@@ -37,15 +39,54 @@ typedef struct Shape
 	bool		equal;			/* has an equality (true before the first) */
 	bool		array;			/* ... with any of an array's values */
 	bool		row;			/* it begins a row comparison */
+	LbtProbe   *into;			/* the probe's interval, or a filter's */
 } Shape;
 
 static const LbtKeyValue null_value = {.isnull = true};
 
-/* Does the bound have a value for this column? */
-static inline bool
-is_set(const LbtBound *bound, int column)
+/* NULLs satisfy no inequality: they end the last column's open interval. */
+static void
+exclude_nulls(const LbtKeyColumn *column, int at, LbtProbe *probe)
 {
-	return bound->ncolumns > column;
+	LbtBound   *bound = column->nulls_first ? &probe->start : &probe->end;
+
+	if (lbt_bound_has(bound, at))
+		return;
+	bound->value[at] = null_value;
+	bound->ncolumns = at + 1;
+	bound->past = column->nulls_first;
+}
+
+/* All keys on the last column have been taken in. */
+static inline void
+finish_column(LbtScan *so, const Shape *shape)
+{
+	if (!shape->equal)
+		exclude_nulls(&so->index->keyspec.column[shape->column], shape->column, shape->into);
+	if (so->nfilters > 0)
+		so->filter[so->nfilters - 1].equal = shape->equal;
+	else if (unlikely(shape->row) &&
+			 Max(shape->into->start.ncolumns, shape->into->end.ncolumns) > shape->column + 1)
+		so->row_column = shape->column;
+}
+
+/* Further keys are on this column, behind one without an equality. */
+static void
+begin_filter(LbtScan *so, Shape *shape, int column)
+{
+	LbtFilter  *filter;
+
+	if (so->filter == NULL)
+		so->filter = MemoryContextAlloc(GetMemoryChunkContext(so),
+										LBT_CODE_COLUMNS * sizeof(LbtFilter));
+	filter = &so->filter[so->nfilters++];
+	filter->column = column;
+	filter->array.n = 0;
+	filter->range.start.ncolumns = filter->range.end.ncolumns = 0;
+	filter->range.start.past = false;
+	filter->range.end.past = true;
+	shape->into = &filter->range;
+	shape->row = false;
 }
 
 /*
@@ -56,18 +97,26 @@ is_set(const LbtBound *bound, int column)
 static inline bool
 take_test(LbtScan *so, Shape *shape, int column, bool equal, bool array, bool null)
 {
-	const LbtBound *start = &so->walk.probe.start;
 	bool		again = column == shape->column;
+	const LbtBound *start;
 
 	if (column >= so->index->keyspec.ncolumns || (array && !equal) ||
-		(again ? array || shape->array : column != shape->column + 1 || !shape->equal))
+		(again && (array || shape->array)))
 		return false;
+	if (!again)
+	{
+		if (unlikely(shape->column >= 0))
+			finish_column(so, shape);
+		if (unlikely(so->nfilters > 0 || column != shape->column + 1 || !shape->equal))
+			begin_filter(so, shape, column);
+	}
 	shape->column = column;
 	shape->equal = again ? !shape->row && (equal || shape->equal) : equal;
 	shape->array = array;
 
 	/* No value satisfies IS NULL and another key. */
-	if (again && null != (is_set(start, column) && start->value[column].isnull))
+	start = &shape->into->start;
+	if (again && null != (lbt_bound_has(start, column) && start->value[column].isnull))
 		so->nprobes = 0;
 	return true;
 }
@@ -113,8 +162,10 @@ put_in_order(const LbtKeyColumn *column, LbtArray *array)
 
 /* Take in an array; false if not served, or there are too many probes. */
 static bool
-take_array(LbtScan *so, ScanKey key, LbtArray *array)
+take_array(LbtScan *so, ScanKey key, LbtProbe *into)
 {
+	bool		filters = into != &so->walk.probe;
+	LbtArray   *array = filters ? &so->filter[so->nfilters - 1].array : &so->array[so->narrays++];
 	LbtKeyColumn *column = &so->index->keyspec.column[key->sk_attno - 1];
 	MemoryContext old;
 	ArrayType  *from;
@@ -152,9 +203,9 @@ take_array(LbtScan *so, ScanKey key, LbtArray *array)
 	if (array->n > 0)
 	{
 		put_in_order(column, array);
-		set_equal(&so->walk.probe, array->column, &array->values[0]);
+		set_equal(into, array->column, &array->values[0]);
 	}
-	so->nprobes *= array->n;
+	so->nprobes *= filters ? array->n > 0 : array->n;
 	return so->nprobes <= PG_INT32_MAX;
 }
 
@@ -186,14 +237,14 @@ compare_bounds(const LbtKeySpec *spec, int at, const LbtBound *a, const LbtBound
  * probe if further keys on a column (again) leave it nothing.
  */
 static inline void
-narrow(LbtScan *so, int at, bool again, bool is_end, const LbtBound *to)
+narrow(LbtScan *so, LbtProbe *into, int at, bool again, bool is_end, const LbtBound *to)
 {
 	const LbtKeySpec *spec = &so->index->keyspec;
-	LbtBound   *start = &so->walk.probe.start;
-	LbtBound   *end = &so->walk.probe.end;
+	LbtBound   *start = &into->start;
+	LbtBound   *end = &into->end;
 	LbtBound   *bound = is_end ? end : start;
 
-	if (again && is_set(bound, at))
+	if (again && lbt_bound_has(bound, at))
 	{
 		int			place = compare_bounds(spec, at, to, bound);
 
@@ -204,7 +255,7 @@ narrow(LbtScan *so, int at, bool again, bool is_end, const LbtBound *to)
 		bound->value[i] = to->value[i];
 	bound->ncolumns = to->ncolumns;
 	bound->past = to->past;
-	if (again && is_set(start, at) && is_set(end, at) && compare_bounds(spec, at, start, end) >= 0)
+	if (again && lbt_bound_has(start, at) && lbt_bound_has(end, at) && compare_bounds(spec, at, start, end) >= 0)
 		so->nprobes = 0;
 }
 
@@ -230,9 +281,10 @@ add_row(LbtScan *so, Shape *shape, ScanKey key, uint8 *scratch)
 	StrategyNumber strategy;
 	bool		is_end;
 
-	shape->row = true;
-	if (!take_test(so, shape, at, false, false, false))
+	if (!take_test(so, shape, at, false, false, false) || so->nfilters > 0)
 		return false;
+	shape->row = true;
+	shape->equal = false;
 
 	/* Not the members' strategies, which btree may have changed. */
 	strategy = strategy_in_order(&spec->column[at], key);
@@ -264,14 +316,14 @@ add_row(LbtScan *so, Shape *shape, ScanKey key, uint8 *scratch)
 	to.past = side != 0 ? side > 0 :
 		strategy == BTGreaterStrategyNumber || strategy == BTLessEqualStrategyNumber;
 	if (so->nprobes > 0)
-		narrow(so, at, again, is_end, &to);
+		narrow(so, shape->into, at, again, is_end, &to);
 	return true;
 }
 
 /* Take in any other operator.  side: where the argument lies beside value. */
 static inline void
-add_bounds(LbtScan *so, int at, bool again, StrategyNumber strategy, const LbtKeyValue *value,
-		   int side)
+add_bounds(LbtScan *so, LbtProbe *into, int at, bool again, StrategyNumber strategy,
+		   const LbtKeyValue *value, int side)
 {
 	LbtBound	to;
 
@@ -281,10 +333,10 @@ add_bounds(LbtScan *so, int at, bool again, StrategyNumber strategy, const LbtKe
 	/* x > v begins, and x <= v ends, behind v; x >= v and x < v before it. */
 	to.past = side != 0 ? side > 0 : strategy == BTGreaterStrategyNumber;
 	if (strategy >= BTEqualStrategyNumber)
-		narrow(so, at, again, false, &to);
+		narrow(so, into, at, again, false, &to);
 	to.past = side != 0 ? side > 0 : strategy != BTLessStrategyNumber;
 	if (strategy <= BTEqualStrategyNumber)
-		narrow(so, at, again, true, &to);
+		narrow(so, into, at, again, true, &to);
 }
 
 /*
@@ -312,7 +364,7 @@ add_key(LbtScan *so, Shape *shape, ScanKey key, uint8 *scratch)
 			!take_test(so, shape, at, is_null, false, is_null))
 			return false;
 		if (is_null)
-			set_equal(&so->walk.probe, at, &null_value);
+			set_equal(shape->into, at, &null_value);
 		return true;
 	}
 	if (!take_test(so, shape, at, equal, array, false) || !takes_argument(column, key))
@@ -323,42 +375,30 @@ add_key(LbtScan *so, Shape *shape, ScanKey key, uint8 *scratch)
 		return true;
 	}
 	if (unlikely(array))
-		return take_array(so, key, &so->array[so->narrays++]);
+		return take_array(so, key, shape->into);
 	if (!lbt_keyspec_plain(column, key->sk_argument))
 		return false;
 	side = lbt_keyspec_argument(column, key->sk_subtype, key->sk_argument, &value, scratch);
 	if (equal && side != 0)
 		so->nprobes = 0;
 	if (likely(equal && !again))
-		set_equal(&so->walk.probe, at, &value);
+		set_equal(shape->into, at, &value);
 	else
-		add_bounds(so, at, again, strategy_in_order(column, key), &value, side);
+		add_bounds(so, shape->into, at, again, strategy_in_order(column, key), &value, side);
 	return true;
-}
-
-/* NULLs satisfy no inequality: they end the last column's open interval. */
-static void
-exclude_nulls(const LbtKeyColumn *column, int at, LbtProbe *probe)
-{
-	LbtBound   *bound = column->nulls_first ? &probe->start : &probe->end;
-
-	if (is_set(bound, at))
-		return;
-	bound->value[at] = null_value;
-	bound->ncolumns = at + 1;
-	bound->past = column->nulls_first;
 }
 
 bool
 lbt_scan_interval(IndexScanDesc scan, LbtScan *so)
 {
 	const LbtKeySpec *spec = &so->index->keyspec;
-	Shape		shape = {.column = -1,.equal = true};
+	Shape		shape = {.column = -1,.equal = true,.into = &so->walk.probe};
 	Size		scratch_bytes = spec->ncolumns * LBT_SCRATCH_BYTES; /* a key */
 
 	so->narrays = 0;
 	so->nprobes = 1;
 	so->row_column = -1;
+	so->nfilters = 0;
 	so->walk.probe.number = 0;
 	so->walk.probe.start.ncolumns = so->walk.probe.end.ncolumns = 0;
 	so->walk.probe.start.past = false;
@@ -374,11 +414,8 @@ lbt_scan_interval(IndexScanDesc scan, LbtScan *so)
 		if (!add_key(so, &shape, &scan->keyData[i],
 					 so->scratch ? so->scratch + i * scratch_bytes : NULL))
 			return false;
-	if (!shape.equal)
-		exclude_nulls(&spec->column[shape.column], shape.column, &so->walk.probe);
-	if (unlikely(shape.row) &&
-		Max(so->walk.probe.start.ncolumns, so->walk.probe.end.ncolumns) > shape.column + 1)
-		so->row_column = shape.column;
+	if (shape.column >= 0 && so->nprobes > 0)
+		finish_column(so, &shape);
 	return true;
 }
 
@@ -428,6 +465,35 @@ lbt_probe_go(const LbtScan *so, LbtProbe *probe, int64 number)
 		probe->start.value[array->column] = array->values[digit];
 		probe->end.value[array->column] = array->values[digit];
 	}
+}
+
+bool
+lbt_probe_behind(const LbtScan *so, LbtProbe *probe, const LbtBound *bound, bool forward,
+				 bool *cuts)
+{
+	const LbtKeySpec *spec = &so->index->keyspec;
+	int64		low = 0;
+	int64		high = so->nprobes;
+	int64		number;
+
+	/* Forward, the first that ends behind it; backward, the one before ... */
+	while (low < high)
+	{
+		int64		middle = low + (high - low) / 2;
+
+		lbt_probe_go(so, probe, middle);
+		if (compare_bounds(spec, 0, forward ? &probe->end : &probe->start, bound) >= forward)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	number = forward ? low : low - 1;
+	if (number < 0 || number == so->nprobes)
+		return false;
+	lbt_probe_go(so, probe, number);
+	*cuts = forward ? compare_bounds(spec, 0, bound, &probe->start) > 0 :
+		compare_bounds(spec, 0, bound, &probe->end) < 0;
+	return true;
 }
 
 /* Gallop: the next probe is mostly near, but probes may outnumber tuples. */

@@ -26,15 +26,8 @@
 /* Items to allocate at first; later, as many as a leaf can have. */
 #define FEW_ITEMS 64
 
-/* Entries to copy for a scan of few rows. */
+/* Entries to copy of a leaf that a scan by groups may leave at once. */
 #define CUT_ENTRIES 2
-
-/* A run of items on a locked leaf that are matches. */
-typedef struct Run
-{
-	OffsetNumber from;
-	OffsetNumber to;			/* the first item behind */
-} Run;
 
 void
 lbt_leafcopy_release(LbtLeafCopy *copy)
@@ -43,6 +36,12 @@ lbt_leafcopy_release(LbtLeafCopy *copy)
 		ReleaseBuffer(copy->buf);
 	copy->buf = InvalidBuffer;
 	copy->valid = false;
+	for (int i = 0; i < 2; i++)
+	{
+		if (unlikely(copy->beyond[i] != NULL))
+			pfree(copy->beyond[i]);
+		copy->beyond[i] = NULL;
+	}
 }
 
 /* ---- mark entries that point to dead heap tuples, for later scans ---- */
@@ -204,7 +203,7 @@ reserve_items(LbtLeafCopy *copy, int n)
  * has memory for them, behind *used bytes.  rows: are there row comparisons?
  */
 static pg_attribute_always_inline void
-copy_items(IndexScanDesc scan, const LbtScan *so, LbtLeafCopy *copy, Page page, const Run *run,
+copy_items(IndexScanDesc scan, const LbtScan *so, LbtLeafCopy *copy, Page page, const LbtRun *run,
 		   Size *used, bool rows)
 {
 	bool		skip_dead = scan->ignore_killed_tuples;
@@ -251,7 +250,7 @@ copy_items(IndexScanDesc scan, const LbtScan *so, LbtLeafCopy *copy, Page page, 
  */
 static pg_attribute_always_inline int
 find_matches(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, TupleDesc tupdesc,
-			 Page page, OffsetNumber at, Run *run, bool forward)
+			 Page page, OffsetNumber at, LbtRun *run, bool forward)
 {
 	const LbtKeySpec *spec = &so->index->keyspec;
 	BTPageOpaque opaque = BTPageGetOpaque(page);
@@ -323,19 +322,26 @@ copy_matches(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, LbtLeafCopy
 	Page		page = BufferGetPage(buf);
 	BTPageOpaque opaque = BTPageGetOpaque(page);
 	Size		used = 0;
-	Run			run[MaxIndexTuplesPerPage];
+	LbtRun		run[MaxIndexTuplesPerPage];
 	int			n;
 
-	if (forward)
+	copy->beyond[0] = copy->beyond[1] = NULL;
+	if (unlikely(so->nfilters > 0))
+		n = lbt_find_filtered(so, probe, copy, tupdesc, page, at, run, forward);
+	else if (forward)
 		n = find_matches(so, probe, copy, tupdesc, page, at, run, true);
 	else
 		n = find_matches(so, probe, copy, tupdesc, page, at, run, false);
 
-	copy->cut = so->few && so->nprobes == 1 && n > 0 && run[0].to - run[0].from > CUT_ENTRIES;
-	if (copy->cut && forward)
-		run[0].to = run[0].from + CUT_ENTRIES;
-	else if (copy->cut)
-		run[0].from = run[0].to - CUT_ENTRIES;
+	copy->cut = so->few && n > 0 && (n > 1 || run[0].to - run[0].from > CUT_ENTRIES);
+	if (unlikely(copy->cut))
+	{
+		n = 1;
+		if (forward)
+			run[0].to = Min(run[0].to, run[0].from + CUT_ENTRIES);
+		else
+			run[0].from = Max(run[0].from, run[0].to - CUT_ENTRIES);
+	}
 	if (copy->items == NULL)
 	{
 		copy->capacity = FEW_ITEMS;
@@ -367,7 +373,7 @@ read_leaf(IndexScanDesc scan, LbtScan *so, Buffer buf, OffsetNumber at, bool for
 	bool		drop_pin = lbt_scan_drops_pin(scan);
 
 	PredicateLockPage(rel, BufferGetBlockNumber(buf), scan->xs_snapshot);
-	if (scan->xs_want_itup && copy->tuples == NULL)
+	if ((scan->xs_want_itup || so->by_groups) && copy->tuples == NULL)
 		copy->tuples = MemoryContextAlloc(GetMemoryChunkContext(so), BLCKSZ);
 	copy_matches(scan, so, &so->walk.probe, copy, buf, at, forward);
 	copy->buf = buf;
@@ -508,11 +514,13 @@ lock_sibling(IndexScanDesc scan, LbtScan *so, bool forward)
 }
 
 /*
- * Pin and lock the leaf that a probe begins on in this direction, and set the
- * offset of its first bound; InvalidBuffer if the index is empty.
+ * Pin and lock the leaf that a probe begins on in this direction, or that has
+ * this bound within it, and set the bound's offset; InvalidBuffer if the index
+ * is empty.
  */
 static Buffer
-lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, OffsetNumber *offset)
+lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, const LbtBound *within,
+		   OffsetNumber *offset)
 {
 	Relation	rel = scan->indexRelation;
 	LbtTarget	target;
@@ -521,9 +529,17 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, OffsetNu
 	Buffer		buf;
 
 	CHECK_FOR_INTERRUPTS();
-	(void) lbt_ahead_predict(scan, so, &so->walk, number, forward, &target);
+	if (likely(within == NULL && !so->by_groups))
+		(void) lbt_ahead_predict(scan, so, &so->walk, number, forward, &target);
+	else
+	{
+		/* What comes next is not the next probe. */
+		memset(&target, 0, sizeof(target));
+		if (so->ahead)
+			lbt_ahead_stop(so);
+	}
 	lbt_probe_go(so, &so->walk.probe, number);
-	bound = forward ? &so->walk.probe.start : &so->walk.probe.end;
+	bound = within ? within : forward ? &so->walk.probe.start : &so->walk.probe.end;
 	lbt_count_index_search(scan);
 	for (int i = 0; i < 2; i++)
 	{
@@ -551,6 +567,53 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, OffsetNu
 	so->walk.searched = target.generation;
 	so->walk.steps = 0;
 	return buf;
+}
+
+/*
+ * Pin and lock the leaf on which the scan goes on from so->go, as lock_probe()
+ * does; InvalidBuffer if nothing of it is there.  Leaves so->cur.
+ *
+ * A scan by groups mostly wants one row there.  So it copies few matches, but
+ * all where it comes to the same leaf again: groups are short.
+ */
+static Buffer
+lock_position(IndexScanDesc scan, LbtScan *so, bool forward, OffsetNumber *offset)
+{
+	LbtProbe   *probe = &so->walk.probe;
+	LbtBound	bound;
+	bool		cuts;
+	Buffer		buf;
+
+	if (so->cur.valid)
+		lbt_scan_leave(scan, so);
+	lbt_position_bound(scan, so, &bound);
+	if (!lbt_probe_behind(so, probe, &bound, forward, &cuts))
+		return InvalidBuffer;
+	buf = lock_probe(scan, so, probe->number, forward, cuts ? &bound : NULL, offset);
+	if (BufferIsValid(buf))
+	{
+		BlockNumber block = BufferGetBlockNumber(buf);
+
+		so->few = so->by_groups && block != so->landed[forward];
+		so->landed[forward] = block;
+	}
+	return buf;
+}
+
+/*
+ * If the scan goes on from a position beyond so->cur, take it from there.  Of
+ * one that was cut it is the one that led there, to copy all of the leaf; what
+ * was copied comes again.
+ */
+static inline void
+take_position(LbtScan *so, bool forward)
+{
+	LbtLeafCopy *cur = &so->cur;
+	bool		again = cur->cut && cur->beyond[!forward] != NULL;
+	LbtPosition **from = &cur->beyond[again ? !forward : forward];
+
+	so->go = *from;
+	*from = NULL;
 }
 
 /*
@@ -592,13 +655,14 @@ lbt_scan_next_leaf(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
 	{
 		OffsetNumber offset = InvalidOffsetNumber;
 		Buffer		buf = InvalidBuffer;
+		LbtPosition *go;
 
-		if (so->cur.valid && so->cur.cut)
-		{
-			so->few = false;
-			lbt_scan_leave(scan, so);
-			buf = lock_probe(scan, so, number, forward, &offset);
-		}
+		if (so->cur.valid)
+			take_position(so, forward);
+		go = so->go;
+		so->few = false;
+		if (unlikely(go != NULL))
+			buf = lock_position(scan, so, forward, &offset);
 		else if (so->cur.valid && so->cur.more[forward] && !gives_up(scan, so, forward))
 			buf = lock_sibling(scan, so, forward);
 		else
@@ -609,11 +673,21 @@ lbt_scan_next_leaf(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
 				lbt_scan_leave(scan, so);
 			}
 			if (number >= 0 && number < so->nprobes)
-				buf = lock_probe(scan, so, number, forward, &offset);
+				buf = lock_probe(scan, so, number, forward, NULL, &offset);
+		}
+		if (BufferIsValid(buf))
+			read_leaf(scan, so, buf, offset, forward);
+		so->go = NULL;
+		if (unlikely(go != NULL))
+		{
+			/* From there backward, where the scan goes forward. */
+			if (BufferIsValid(buf))
+				so->cur.beyond[!forward] = go;
+			else
+				pfree(go);
 		}
 		if (!BufferIsValid(buf))
 			return false;
-		read_leaf(scan, so, buf, offset, forward);
 		if (so->cur.nitems > 0)
 			return true;
 	}

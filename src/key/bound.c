@@ -7,32 +7,25 @@
 #include "model/keybytes.h"
 
 void
-lbt_bound_of_tuple(const LbtKeySpec *spec, TupleDesc tupdesc, IndexTuple itup, uint8 *scratch,
-				   LbtBound *bound)
+lbt_bound_take(const LbtKeySpec *spec, TupleDesc tupdesc, IndexTuple itup, int n, uint8 *scratch,
+			   LbtBound *bound)
 {
-	int			have = lbt_tuple_columns(spec, itup);
-	int			i;
-
-	for (i = 0; i < have; i++)
+	for (int i = 0; i < n; i++)
 	{
 		const LbtKeyColumn *column = &spec->column[i];
 		LbtKeyValue *value = &bound->value[i];
-		Datum		datum;
-		bool		compressed;
+		Datum		datum = index_getattr(itup, i + 1, tupdesc, &value->isnull);
 
-		datum = index_getattr(itup, i + 1, tupdesc, &value->isnull);
 		if (value->isnull)
 			continue;
-		compressed = lbt_stored_compressed(column, datum);
-		if (scratch == NULL && (compressed || column->encoded))
-			break;
-		if (compressed)
+		if (lbt_stored_compressed(column, datum))
 			datum = PointerGetDatum(PG_DETOAST_DATUM(datum));
-		(void) lbt_keyspec_argument(column, InvalidOid, datum, value,
-									scratch ? scratch + i * LBT_SCRATCH_BYTES : NULL);
+		if (column->encoded && scratch == NULL)
+			value->ordered = (uint64) datum;
+		else
+			(void) lbt_keyspec_argument(column, InvalidOid, datum, value,
+										scratch ? scratch + i * LBT_SCRATCH_BYTES : NULL);
 	}
-	bound->ncolumns = i;
-	bound->past = false;
 }
 
 /* Texts of the same bytes are equal under any collation: a common case. */

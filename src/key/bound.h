@@ -19,13 +19,13 @@ typedef struct LbtBound
 } LbtBound;
 
 /*
- * Make the bound in front of what equals a tuple in the covered columns that
- * it has; without scratch (LBT_SCRATCH_BYTES for each column), in those before
- * the first that is encoded or compressed.  The bound points into the tuple,
- * scratch, and what this allocates for compressed values.
+ * Take a bound's first n values from a tuple that has them: they point into
+ * it, scratch (LBT_SCRATCH_BYTES for each column), and what this allocates for
+ * compressed values.  Those of encoded columns without scratch are for
+ * comparisons only.
  */
-extern void lbt_bound_of_tuple(const LbtKeySpec *spec, TupleDesc tupdesc, IndexTuple itup,
-							   uint8 *scratch, LbtBound *bound);
+extern void lbt_bound_take(const LbtKeySpec *spec, TupleDesc tupdesc, IndexTuple itup, int n,
+						   uint8 *scratch, LbtBound *bound);
 
 /* Byte strings in the column's order: a before b is -1, equal 0, after 1. */
 static inline int
@@ -97,6 +97,16 @@ lbt_tuple_columns(const LbtKeySpec *spec, IndexTuple itup)
 	if (BTreeTupleIsPivot(itup))
 		return Min(BTreeTupleGetNAtts(itup, (Relation) NULL), spec->ncolumns);
 	return spec->ncolumns;
+}
+
+/* Make the bound in front of what equals a tuple in the columns it has. */
+static inline void
+lbt_bound_of_tuple(const LbtKeySpec *spec, TupleDesc tupdesc, IndexTuple itup, uint8 *scratch,
+				   LbtBound *bound)
+{
+	bound->ncolumns = lbt_tuple_columns(spec, itup);
+	bound->past = false;
+	lbt_bound_take(spec, tupdesc, itup, bound->ncolumns, scratch, bound);
 }
 
 /*

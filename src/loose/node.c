@@ -1,134 +1,91 @@
 /*
  * node.c - the executor's node of loose scans; see loose.h.
- *
- * The probe gets the keys of one range of groups after the other (inputs.h).
- * While it is in a range, its next rows are those of the next groups, too: so
- * small groups are passed row by row.
- *
- * A condition on a column behind the range's would make the probe read all
- * rows of the range until one satisfies it.  So it is left out until all
- * columns before it are equal to something:
- *
- *     b = 5, groups by a    a > 1             found: a = 3
- *                           a = 3, b = 5      nothing
- *                           a > 3             ...
  */
 #include "loose/loose.h"
 
-#include "access/relscan.h"
-#include "access/xact.h"
 #include "am/am.h"
 #include "commands/explain.h"
 #include "executor/executor.h"
-#include "loose/inputs.h"
 #include "miscadmin.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
+#include "utils/rel.h"
 
 /*
- * Rows of a group to pass one by one before a seek, and the mean length of
- * groups from which it is better to seek at once: about twice what a seek
- * costs.  Rows of the table cost more.
- */
-#define STEPS_ONLY 64
-#define STEPS_ROWS 16
-#define LONG_SHARE 2
-
-/* Pages after which a group counts as long: it may have many dead rows. */
-#define MANY_BUFFERS 32
-
-/* Groups to find before measuring the length of one. */
-#define FIRST_SAMPLE 16
-
-/*
- * Switch over at so many times the cost that was thought, and such a share of
+ * Switch over at this many times the cost that was expected, and this share of
  * the other plan's.
  */
 #define SWITCH_TIMES 2.0
 #define SWITCH_SHARE 0.03
 
-/* A row's columns, by the index's columns. */
-typedef struct Values
+/* A column of the groups', as the scan goes through the index. */
+typedef struct GroupColumn
 {
-	NullableDatum value[INDEX_MAX_KEYS];
-	MemoryContext context;
-} Values;
+	int			place;			/* in rows, from 1 on; 0: a condition fixes it */
+	bool		nulls_first;
+	bool		descends;
+	Oid			collation;
+	FmgrInfo	compare;
+} GroupColumn;
 
 typedef struct LooseScan
 {
 	CustomScanState css;
 	PlanState  *probe;
 	PlanState  *whole;
-	LbtSeekKeys keys;			/* the probe's */
+	IndexScanDesc *scan;		/* the probe's */
+	Relation	index;
+	ScanDirection direction;	/* of the probe, through the index */
+	int			ncolumns;		/* of the index, that make the groups */
+	GroupColumn *column;
 	LbtGroupLeaves *leaves;		/* of groups to come */
 	const List *first;			/* places of extremes: LBT_LOOSE_FIRST */
 	const List *last;
+	int			extreme;		/* one of these; 0: none */
+	bool		nulls_first;	/* in its column */
 	MemoryContext row_context;	/* of a row with extremes */
-	double		limit;			/* see should_switch() */
+	TupleTableSlot *group;		/* a copy of the row returned last */
+	double		limit;			/* of spent */
 
 	/* since the last rescan */
 	bool		started;
-	bool		open;			/* the probe's next row is the range's */
 	bool		ended;
 	bool		switched;
-	bool		any;			/* a group has been returned */
-	LbtRange	range;
-	const NullableDatum *at;	/* where the range begins */
-	Values		group;			/* returned last */
-	Values		tried;			/* found, but perhaps not to be returned */
-	double		values;			/* groups found */
-	double		seeks;
-	double		steps;
-	double		reads;			/* blocks */
+	TupleTableSlot *returned;	/* last; or NULL */
+	TupleTableSlot *next;		/* the next group's first row, if there is one */
+	double		spent;			/* on pages, in the planner's units */
 
 	/* of all executions */
-	double		length;			/* of groups, about; at most steps_limit */
-	double		interval;		/* between samples */
-	double		sample_at;		/* values */
-	int			steps_limit;
-	uint64		all_seeks;
+	uint64		seeks;
 	uint64		switches;
 } LooseScan;
 
-/* ---- values ---- */
+/* ---- groups ---- */
 
-/* Copy a row's columns up to this one; ranges begin there. */
-static void
-take_values(LooseScan *node, Values *values, TupleTableSlot *row, int up_to)
-{
-	MemoryContext old;
-
-	MemoryContextReset(values->context);
-	old = MemoryContextSwitchTo(values->context);
-	lbt_seek_take(&node->keys, values->value, row, up_to);
-	MemoryContextSwitchTo(old);
-	node->at = values->value;
-}
-
-/* Where is a row's group, as the probe goes: before the last one (< 0) ...? */
+/* Where is a row's group, as the probe goes: before another's (< 0) ...? */
 static int
-compare_group(const LooseScan *node, TupleTableSlot *row)
+compare_groups(LooseScan *node, TupleTableSlot *a, TupleTableSlot *b)
 {
 	ExprContext *econtext = node->css.ss.ps.ps_ExprContext;
 	MemoryContext old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
 	int			order = 0;
 
-	for (int i = 0; i <= node->keys.last_free && order == 0; i++)
+	for (int i = 0; i < node->ncolumns && order == 0; i++)
 	{
-		LbtSeekColumn *column = &node->keys.column[i];
-		const NullableDatum *last = &node->group.value[i];
-		bool		isnull;
-		Datum		value;
+		GroupColumn *column = &node->column[i];
+		NullableDatum x;
+		NullableDatum y;
 
 		if (column->place == 0)
 			continue;
-		value = slot_getattr(row, column->place, &isnull);
-		if (isnull || last->isnull)
-			order = (isnull - last->isnull) * (column->nulls_first ? -1 : 1);
+		x.value = slot_getattr(a, column->place, &x.isnull);
+		y.value = slot_getattr(b, column->place, &y.isnull);
+		if (x.isnull || y.isnull)
+			order = (x.isnull - y.isnull) * (column->nulls_first ? -1 : 1);
 		else
 		{
-			order = DatumGetInt32(FunctionCall2Coll(&column->compare, column->collation, value,
-													last->value));
+			order = DatumGetInt32(FunctionCall2Coll(&column->compare, column->collation, x.value,
+													y.value));
 			if (column->descends)
 				order = order < 0 ? 1 : -(order > 0);
 		}
@@ -139,205 +96,78 @@ compare_group(const LooseScan *node, TupleTableSlot *row)
 
 /* ---- the probe ---- */
 
-/* Tell the scan, if it has begun, that few of its rows will be read. */
-static void
-expect_few(const LooseScan *node)
-{
-	IndexScanDesc scan = *node->keys.scan;
-
-	if (scan != NULL && lbt_scans(scan->indexRelation))
-		lbt_scan_few(scan);
-}
-
-/* Is it better to seek the next group than to pass this one's rows? */
-static inline bool
-groups_are_long(const LooseScan *node)
-{
-	return node->length * LONG_SHARE > node->steps_limit;
-}
-
-/* The probe's first row with these keys; NULL if there is none. */
+/* The probe's next row, in this direction through the index; or NULL. */
 static TupleTableSlot *
-seek(LooseScan *node, LbtRange range, int up_to, bool extreme, bool backward)
+read_row(LooseScan *node, ScanDirection direction)
 {
 	EState	   *estate = node->css.ss.ps.state;
-	ScanDirection direction = estate->es_direction;
-	TupleTableSlot *row;
-
-	lbt_seek_set(&node->keys, range, node->at, up_to, extreme);
-	ExecReScan(node->probe);
-	if (up_to < INDEX_MAX_KEYS || extreme || groups_are_long(node))
-		expect_few(node);
-	node->seeks++;
-	node->all_seeks++;
-	if (backward)
-		estate->es_direction = -direction;
-	row = ExecProcNode(node->probe);
-	estate->es_direction = direction;
-	return TupIsNull(row) ? NULL : row;
-}
-
-/* The same for the range, with its leaf asked for if it is not the first. */
-static TupleTableSlot *
-seek_range(LooseScan *node, int up_to)
-{
+	ScanDirection before = estate->es_direction;
+	int64		hits = pgBufferUsage.shared_blks_hit;
 	int64		reads = pgBufferUsage.shared_blks_read;
 	TupleTableSlot *row;
 
-	if (node->any)
-		lbt_leaves_before(node->leaves);
-	row = seek(node, node->range, up_to, false, false);
-	lbt_leaves_after(node->leaves, pgBufferUsage.shared_blks_read != reads);
-	return row;
+	CHECK_FOR_INTERRUPTS();
+	estate->es_direction = direction == node->direction ? ForwardScanDirection :
+		BackwardScanDirection;
+	row = ExecProcNode(node->probe);
+	estate->es_direction = before;
+	node->spent += (pgBufferUsage.shared_blks_hit - hits) * LBT_SEEK_COST +
+		(pgBufferUsage.shared_blks_read - reads) * random_page_cost;
+	return TupIsNull(row) ? NULL : row;
 }
 
-/* Is there a condition on a column behind this one? */
-static inline bool
-is_condition_behind(const LooseScan *node, int column)
-{
-	const LbtSeekKeys *keys = &node->keys;
-
-	return keys->nconditions > 0 && keys->conditions[keys->nconditions - 1].sk_attno - 1 > column;
-}
-
-/*
- * Should the other plan give the rest?  If much more was spent than thought,
- * in the planner's units: there are many more groups.
- */
-static inline bool
-should_switch(const LooseScan *node)
-{
-	double		spent = node->seeks * LBT_LOOSE_SEEK_COST +
-		node->steps * (cpu_index_tuple_cost + cpu_tuple_cost) +
-		node->reads * random_page_cost;
-
-	return unlikely(spent > node->limit);
-}
-
-/*
- * A group of the sample, or one passed row by row, has ended after so many
- * rows, or has not.  Where groups are long sample fewer and fewer of them.
- */
-static void
-note_length(LooseScan *node, int rows)
-{
-	bool		were_long = groups_are_long(node);
-
-	node->length += (rows - node->length) / (were_long ? 2 : 4);
-	if (!groups_are_long(node) || rows < node->steps_limit)
-		node->interval = FIRST_SAMPLE;
-	else if (were_long)
-		node->interval *= 2;
-	node->sample_at = node->values + (rows < node->steps_limit ? 1 : node->interval);
-}
-
-static inline int64
-buffers_used(void)
-{
-	return pgBufferUsage.shared_blks_hit + pgBufferUsage.shared_blks_read;
-}
-
-/*
- * Pass the group's rows: the first one of the next group, if it comes soon in
- * the same range.  Else NULL, and the probe is still open if rows are left.
- */
+/* ... behind all that equals its last one in so many columns. */
 static TupleTableSlot *
-step(LooseScan *node)
+skip_and_read(LooseScan *node, int ncolumns, ScanDirection past, ScanDirection next)
 {
-	int64		limit = buffers_used() + MANY_BUFFERS;
-	bool		many = false;
-
-	if (groups_are_long(node) && node->values < node->sample_at)
-		return NULL;
-	for (int i = 1; i <= node->steps_limit && !many; i++)
-	{
-		TupleTableSlot *row = ExecProcNode(node->probe);
-
-		node->steps++;
-		many = buffers_used() > limit;
-		if (many)
-			node->length = node->steps_limit;
-		node->open = !TupIsNull(row);
-
-		/* The scan may return rows again: see lbt_scan_few(). */
-		if (!node->open || compare_group(node, row) > 0)
-		{
-			note_length(node, many ? node->steps_limit : i);
-			node->values += node->open;
-			return node->open ? row : NULL;
-		}
-	}
-	note_length(node, node->steps_limit);
-	return NULL;
+	node->seeks += lbt_scan_skip(*node->scan, ncolumns, past, next);
+	return read_row(node, next);
 }
 
-/*
- * The first row of the next group in the range, or in one that follows; NULL
- * if there is none, or the other plan should give the rest.
- */
-static TupleTableSlot *
-search(LooseScan *node)
-{
-	TupleTableSlot *row;
-
-	node->open = false;
-	while (node->range.column >= 0 && !should_switch(node))
-	{
-		int			column = node->range.column;
-		LbtRange	found = {column, LBT_EQUAL};
-		bool		behind = is_condition_behind(node, column);
-
-		CHECK_FOR_INTERRUPTS();
-		row = seek_range(node, behind ? column : INDEX_MAX_KEYS);
-		if (row == NULL)
-		{
-			node->range = lbt_range_after(&node->keys, node->range, node->at);
-			continue;
-		}
-		node->values++;
-		node->open = !behind;
-		if (!behind)
-			return row;
-
-		/* Are the conditions that were left out satisfied there? */
-		take_values(node, &node->tried, row, column);
-		if (column < node->keys.last_free)
-			node->range = lbt_range_into(&node->keys, column + 1);
-		else if ((row = seek(node, found, INDEX_MAX_KEYS, false, false)) != NULL)
-			return row;
-		else
-			node->range = lbt_range_beyond(&node->keys, node->at, column);
-	}
-	return NULL;
-}
-
-/* The next group's first row; NULL as above. */
+/* The same for the next group, whose leaf may be asked for ahead. */
 static TupleTableSlot *
 next_group(LooseScan *node)
 {
-	bool		open = node->open;
+	int64		reads = pgBufferUsage.shared_blks_read;
+	bool		seek = node->returned == NULL ||
+		lbt_scan_skip(*node->scan, node->ncolumns, node->direction, node->direction);
 	TupleTableSlot *row;
 
-	if (!node->started)
-		node->range = lbt_range_into(&node->keys, 0);
-	else if (open && (row = step(node)) != NULL)
-		return row;
-	else if (open && !node->open)
-		node->range = lbt_range_after(&node->keys, node->range, node->at);
-	else
-		node->range = lbt_range_beyond(&node->keys, node->at, node->keys.last_free);
+	node->seeks += seek;
+	if (seek && node->returned != NULL)
+		lbt_leaves_before(node->leaves);
+	row = read_row(node, node->direction);
+	if (seek)
+		lbt_leaves_after(node->leaves, pgBufferUsage.shared_blks_read != reads);
+	return row;
+}
+
+/* Begin the probe's scan; false if our engine does not serve it. */
+static bool
+start(LooseScan *node)
+{
 	node->started = true;
-	return search(node);
+	if (!lbt_scans(node->index))
+		return false;
+	if (*node->scan == NULL)
+		lbt_scan_by_groups(lbt_begin_index_scan(node->probe));
+	ExecReScan(node->probe);
+	return lbt_scan_can_skip(*node->scan, node->ncolumns + (node->extreme > 0));
 }
 
 /* ---- extremes ---- */
 
-/* Fill these columns in: an extreme that is not NULL, or NULL if all are. */
-static void
-seek_extreme(LooseScan *node, const List *places, bool backward)
+/* Is the extremes' column NULL in this row? */
+static inline bool
+is_null(const LooseScan *node, TupleTableSlot *row)
 {
-	LbtRange	group = {node->keys.last_free, LBT_EQUAL};
-	TupleTableSlot *row = seek(node, group, INDEX_MAX_KEYS, true, backward);
+	return slot_attisnull(row, node->extreme);
+}
+
+/* Fill these columns in from a row, or with NULLs. */
+static void
+fill_in(LooseScan *node, const List *places, TupleTableSlot *row)
+{
 	TupleTableSlot *out = node->css.ss.ss_ScanTupleSlot;
 	MemoryContext old = MemoryContextSwitchTo(node->row_context);
 	ListCell   *lc;
@@ -353,49 +183,84 @@ seek_extreme(LooseScan *node, const List *places, bool backward)
 		out->tts_values[i] = isnull ? (Datum) 0 : datumCopy(value, att->attbyval, att->attlen);
 	}
 	MemoryContextSwitchTo(old);
-	node->open = false;
 }
 
 /*
- * The node's row for the group that begins with this one of the probe's.  Of
- * each seek read one row only: see lbt_scan_few().
+ * The node's row for the group that begins with this one of the probe's.  The
+ * first row that is not NULL in the extremes' column has those that come
+ * first.  The last one is read backward from the group's end, or from its
+ * NULLs.
  */
 static TupleTableSlot *
 with_extremes(LooseScan *node, TupleTableSlot *row)
 {
+	ScanDirection direction = node->direction;
 	TupleTableSlot *out = ExecCopySlot(node->css.ss.ss_ScanTupleSlot, row);
 
 	MemoryContextReset(node->row_context);
-	if (node->first != NIL && out->tts_isnull[linitial_int(node->first) - 1] &&
-		node->keys.column[node->keys.ncolumns].nulls_first)
-		seek_extreme(node, node->first, false);
-	if (node->last != NIL)
-		seek_extreme(node, node->last, true);
+	if (is_null(node, row))
+	{
+		TupleTableSlot *other = NULL;
+
+		if (node->nulls_first)
+			other = skip_and_read(node, node->ncolumns + 1, direction, direction);
+		row = NULL;
+		if (other != NULL && compare_groups(node, out, other) == 0)
+			row = other;
+		else if (node->nulls_first)
+		{
+			node->next = other;
+			node->ended = other == NULL;
+		}
+	}
+	fill_in(node, node->first, row);
+	if (node->last == NIL || row == NULL)
+		fill_in(node, node->last, NULL);
+	else
+	{
+		row = skip_and_read(node, node->ncolumns, direction, -direction);
+		if (row != NULL && is_null(node, row))
+			row = skip_and_read(node, node->ncolumns + 1, -direction, -direction);
+		if (row == NULL || compare_groups(node, out, row) != 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_INDEX_CORRUPTED),
+					 errmsg("index \"%s\" has lost a row that was found in it",
+							RelationGetRelationName(node->index)),
+					 errhint("Please REINDEX it.")));
+		fill_in(node, node->last, row);
+	}
 	return out;
 }
 
 /* ---- the node ---- */
 
-/* The rest of the groups, from the other plan. */
+/* The rest is the other plan's. */
+static void
+switch_over(LooseScan *node)
+{
+	node->switched = true;
+	node->switches++;
+	node->next = NULL;
+	if (node->returned != NULL)
+	{
+		ExecCopySlot(node->group, node->returned);
+		node->returned = node->group;
+		ExecReScan(node->probe);	/* drop pins */
+	}
+}
+
+/* One of its rows that is of no group returned before. */
 static TupleTableSlot *
 whole_row(LooseScan *node)
 {
 	TupleTableSlot *row;
 
-	if (!node->switched)
-	{
-		node->switched = true;
-		node->switches++;
-		if (node->started)
-			ExecReScan(node->probe);	/* drop pins */
-	}
-	if (node->whole == NULL)
-		return NULL;
 	do
 	{
 		ResetExprContext(node->css.ss.ps.ps_ExprContext);
 		row = ExecProcNode(node->whole);
-	} while (!TupIsNull(row) && node->any && compare_group(node, row) <= 0);
+	} while (!TupIsNull(row) && node->returned != NULL &&
+			 compare_groups(node, row, node->returned) <= 0);
 	return TupIsNull(row) ? NULL : row;
 }
 
@@ -403,43 +268,56 @@ static TupleTableSlot *
 exec(CustomScanState *css)
 {
 	LooseScan  *node = (LooseScan *) css;
-	int64		reads = pgBufferUsage.shared_blks_read;
 	TupleTableSlot *row;
 
 	ResetExprContext(css->ss.ps.ps_ExprContext);
 	if (node->ended)
 		return NULL;
-	if (!node->switched && !IsolationIsSerializable() && !should_switch(node))
+	if (!node->switched && ((!node->started && !start(node)) || node->spent > node->limit))
+		switch_over(node);
+	if (node->switched)
+		row = whole_row(node);
+	else
 	{
-		if (!node->started)
-			lbt_seek_evaluate(&node->keys);
-		row = next_group(node);
-		if (row != NULL)
-		{
-			take_values(node, &node->group, row, node->keys.last_free);
-			node->any = true;
-			if (node->first != NIL || node->last != NIL)
-				row = with_extremes(node, row);
-			node->reads += pgBufferUsage.shared_blks_read - reads;
-			return row;
-		}
-		if (!should_switch(node))
-		{
-			node->ended = true;
-			return NULL;
-		}
+		row = node->next ? node->next : next_group(node);
+		node->next = NULL;
+		if (row != NULL && node->extreme > 0)
+			row = with_extremes(node, row);
+		node->returned = row;
 	}
-	row = whole_row(node);
-	node->ended = row == NULL;
+	node->ended |= row == NULL;
 	return row;
 }
 
 /* ---- the executor's methods ---- */
 
-static MemoryContext
-make_context(void)
+/* Describe the groups' columns, and the one behind them, of the extremes. */
+static void
+begin_columns(LooseScan *node, const List *places)
 {
-	return AllocSetContextCreate(CurrentMemoryContext, "loose scan's row", ALLOCSET_SMALL_SIZES);
+	bool		backward = ScanDirectionIsBackward(node->direction);
+	ListCell   *lc;
+
+	node->ncolumns = list_length(places);
+	node->column = palloc0(sizeof(GroupColumn) * node->ncolumns);
+	foreach(lc, places)
+	{
+		int			i = foreach_current_index(lc);
+		GroupColumn *column = &node->column[i];
+		int			options = node->index->rd_indoption[i];
+
+		column->place = lfirst_int(lc);
+		column->descends = ((options & INDOPTION_DESC) != 0) != backward;
+		column->nulls_first = ((options & INDOPTION_NULLS_FIRST) != 0) != backward;
+		column->collation = node->index->rd_indcollation[i];
+		fmgr_info_copy(&column->compare, index_getprocinfo(node->index, i + 1, BTORDER_PROC),
+					   CurrentMemoryContext);
+	}
+	node->extreme = node->first ? linitial_int(node->first) :
+		node->last ? linitial_int(node->last) : 0;
+	if (node->extreme > 0)
+		node->nulls_first =
+			((node->index->rd_indoption[node->ncolumns] & INDOPTION_NULLS_FIRST) != 0) != backward;
 }
 
 static void
@@ -447,56 +325,73 @@ begin(CustomScanState *css, EState *estate, int eflags)
 {
 	LooseScan  *node = (LooseScan *) css;
 	CustomScan *plan = (CustomScan *) css->ss.ps.plan;
+	ListCell   *lc;
 
-	lbt_inputs_begin(css, estate, eflags);
+	foreach(lc, plan->custom_plans)
+		css->custom_ps = lappend(css->custom_ps,
+								 ExecInitNode(lfirst(lc), estate,
+											  eflags & ~(EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)));
+	css->ss.ps.resultops = &TTSOpsVirtual;	/* or an input's */
+	css->ss.ps.resultopsset = true;
+	css->ss.ps.resultopsfixed = false;
 	node->probe = list_nth(css->custom_ps, LBT_LOOSE_PROBE);
+	node->whole = list_nth(css->custom_ps, LBT_LOOSE_WHOLE);
 	node->first = list_nth(plan->custom_private, LBT_LOOSE_FIRST);
 	node->last = list_nth(plan->custom_private, LBT_LOOSE_LAST);
-	if (list_length(css->custom_ps) > LBT_LOOSE_WHOLE)
+	node->limit = Max(SWITCH_TIMES * plan->scan.plan.total_cost,
+					  SWITCH_SHARE * node->whole->plan->total_cost);
+	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) != 0)
+		return;
+	if (IsA(node->probe, IndexScanState))
 	{
-		node->whole = list_nth(css->custom_ps, LBT_LOOSE_WHOLE);
-		node->limit = Max(SWITCH_TIMES * plan->scan.plan.total_cost,
-						  SWITCH_SHARE * node->whole->plan->total_cost);
+		node->scan = &((IndexScanState *) node->probe)->iss_ScanDesc;
+		node->index = ((IndexScanState *) node->probe)->iss_RelationDesc;
+		node->direction = ((IndexScan *) node->probe->plan)->indexorderdir;
 	}
-	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
+	else
 	{
-		lbt_seek_open(&node->keys, node->probe, list_nth(plan->custom_private, LBT_LOOSE_COLUMNS),
-					  node->probe->ps_ResultTupleDesc, node->first != NIL || node->last != NIL);
-		node->leaves = lbt_leaves_open(node->keys.index, node->keys.ncolumns, !node->keys.backward);
+		node->scan = &((IndexOnlyScanState *) node->probe)->ioss_ScanDesc;
+		node->index = ((IndexOnlyScanState *) node->probe)->ioss_RelationDesc;
+		node->direction = castNode(IndexOnlyScan, node->probe->plan)->indexorderdir;
 	}
-	node->row_context = make_context();
-	node->group.context = make_context();
-	node->tried.context = make_context();
-	node->steps_limit = IsA(node->probe, IndexScanState) ? STEPS_ROWS : STEPS_ONLY;
-	node->length = Min(node->probe->plan->plan_rows / Max(plan->scan.plan.plan_rows, 1.0),
-					   node->steps_limit);
-	node->sample_at = node->interval = FIRST_SAMPLE;
+	begin_columns(node, list_nth(plan->custom_private, LBT_LOOSE_COLUMNS));
+	node->leaves = lbt_leaves_open(node->index, node->ncolumns,
+								   ScanDirectionIsForward(node->direction));
+	node->group = ExecInitExtraTupleSlot(estate, node->probe->ps_ResultTupleDesc, &TTSOpsVirtual);
+	node->row_context = AllocSetContextCreate(CurrentMemoryContext, "loose scan's row",
+											  ALLOCSET_SMALL_SIZES);
 }
 
 static void
 end_loose(CustomScanState *css)
 {
 	LooseScan  *node = (LooseScan *) css;
+	ListCell   *lc;
 
 	if (node->leaves != NULL)
 		lbt_leaves_reset(node->leaves);
-	lbt_inputs_end(css);
+	foreach(lc, css->custom_ps)
+		ExecEndNode(lfirst(lc));
 }
 
 static void
 rescan(CustomScanState *css)
 {
 	LooseScan  *node = (LooseScan *) css;
+	ListCell   *lc;
 
-	/* The probe is rescanned before it is read again. */
-	lbt_inputs_changed(css);
+	foreach(lc, css->custom_ps)
+		if (css->ss.ps.chgParam != NULL)
+			UpdateChangedParamSet(lfirst(lc), css->ss.ps.chgParam);
 	if (node->started)
 		lbt_leaves_reset(node->leaves);
-	if (node->switched && node->whole != NULL)
+	if (node->switched)
 		ExecReScan(node->whole);
-	node->started = node->open = node->ended = node->switched = node->any = false;
-	node->values = node->seeks = node->steps = node->reads = 0;
-	node->sample_at = node->interval;
+
+	/* The probe is rescanned before it is read again. */
+	node->started = node->ended = node->switched = false;
+	node->returned = node->next = NULL;
+	node->spent = 0;
 }
 
 static void
@@ -506,23 +401,9 @@ explain(CustomScanState *css, List *ancestors, ExplainState *es)
 
 	if (!es->analyze)
 		return;
-	ExplainPropertyInteger("Seeks", NULL, (int64) node->all_seeks, es);
-	if (node->leaves != NULL)
-		lbt_leaves_explain(node->leaves, es);
-	if (node->whole != NULL)
-		ExplainPropertyInteger("Switched Over", NULL, (int64) node->switches, es);
-}
-
-void
-lbt_loose_set_limit(PlanState *node, double limit)
-{
-	((LooseScan *) castNode(CustomScanState, node))->limit = limit;
-}
-
-bool
-lbt_loose_gave_up(PlanState *node)
-{
-	return ((LooseScan *) castNode(CustomScanState, node))->switched;
+	ExplainPropertyInteger("Seeks", NULL, (int64) node->seeks, es);
+	lbt_leaves_explain(node->leaves, es);
+	ExplainPropertyInteger("Switched Over", NULL, (int64) node->switches, es);
 }
 
 const LbtNodeKind lbt_loose_node =

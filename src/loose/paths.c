@@ -9,7 +9,6 @@
 
 #include "access/stratnum.h"
 #include "access/sysattr.h"
-#include "access/xact.h"
 #include "am/am.h"
 #include "catalog/pg_aggregate.h"
 #include "nodes/makefuncs.h"
@@ -26,6 +25,9 @@
 #include "utils/selfuncs.h"
 #include "utils/syscache.h"
 
+/* A loose scan is taken if it costs less than this share of another path. */
+#define CHEAPER 0.75
+
 /* A step of the query, and an index that may serve it. */
 typedef struct Loose
 {
@@ -37,6 +39,7 @@ typedef struct Loose
 	List	   *conditions;		/* IndexClauses */
 	Bitmapset  *fixed;			/* columns that are equal to something */
 	Bitmapset  *grouped;		/* columns to group by */
+	int			covered;		/* columns that our scans can skip by */
 	int			ncolumns;		/* that make the groups, from the first on */
 	List	   *columns;		/* as LBT_LOOSE_COLUMNS */
 	List	   *first;			/* as LBT_LOOSE_FIRST */
@@ -50,13 +53,17 @@ typedef struct Loose
 
 /* ---- the query ---- */
 
-bool
-lbt_loose_possible(const PlannerInfo *root, const RelOptInfo *rel)
+/*
+ * May the query have such scans, and is this one plain table, with conditions
+ * that may be evaluated at will?
+ */
+static bool
+is_possible(const PlannerInfo *root, const RelOptInfo *rel)
 {
 	const RangeTblEntry *rte;
 	ListCell   *lc;
 
-	if (!lbt_enable || !lbt_enable_loose_scan || IsolationIsSerializable() ||
+	if (!lbt_enable || !lbt_enable_loose_scan ||
 		root->parse->commandType != CMD_SELECT || root->parse->rowMarks != NIL ||
 		root->rowMarks != NIL || root->hasPseudoConstantQuals ||
 		rel->reloptkind != RELOPT_BASEREL || rel->rtekind != RTE_RELATION ||
@@ -108,6 +115,7 @@ static RestrictInfo *
 as_condition(const IndexOptInfo *index, int column, RestrictInfo *rinfo, bool *fixes)
 {
 	const OpExpr *op = (const OpExpr *) rinfo->clause;
+	const ScalarArrayOpExpr *any = (const ScalarArrayOpExpr *) rinfo->clause;
 	const NullTest *test = (const NullTest *) rinfo->clause;
 	Oid			opno;
 	const Node *other;
@@ -121,6 +129,11 @@ as_condition(const IndexOptInfo *index, int column, RestrictInfo *rinfo, bool *f
 		*fixes = test->nulltesttype == IS_NULL;
 		return !test->argisrow && key_column(index, test->arg) == column ? rinfo : NULL;
 	}
+	if (IsA(any, ScalarArrayOpExpr))
+		return any->useOr && any->inputcollid == index->indexcollations[column] &&
+			key_column(index, operand(linitial(any->args))) == column &&
+			get_op_opfamily_strategy(any->opno, index->opfamily[column]) ==
+			BTEqualStrategyNumber && !contain_var_clause(lsecond(any->args)) ? rinfo : NULL;
 	if (!IsA(op, OpExpr) || list_length(op->args) != 2 ||
 		op->inputcollid != index->indexcollations[column])
 		return NULL;
@@ -141,12 +154,18 @@ as_condition(const IndexOptInfo *index, int column, RestrictInfo *rinfo, bool *f
 	return commuted ? commute_restrictinfo(rinfo, opno) : rinfo;
 }
 
-bool
-lbt_loose_conditions(const IndexOptInfo *index, List **conditions, Bitmapset **fixed)
+/*
+ * Collect the table's conditions in the order of the index's columns, as
+ * IndexClauses, and the columns that one makes equal to something.  False if
+ * the index cannot look up all of them.
+ */
+static bool
+find_conditions(Loose *loose)
 {
+	const IndexOptInfo *index = loose->index;
 	List	   *rest = list_copy(index->indrestrictinfo);
 
-	for (int i = 0; i < index->nkeycolumns; i++)
+	for (int i = 0; i < loose->covered; i++)
 	{
 		ListCell   *lc;
 
@@ -162,10 +181,10 @@ lbt_loose_conditions(const IndexOptInfo *index, List **conditions, Bitmapset **f
 			clause->rinfo = lfirst(lc);
 			clause->indexquals = list_make1(condition);
 			clause->indexcol = i;
-			*conditions = lappend(*conditions, clause);
+			loose->conditions = lappend(loose->conditions, clause);
 			rest = list_delete_ptr(rest, lfirst(lc));
 			if (fixes)
-				*fixed = bms_add_member(*fixed, i);
+				loose->fixed = bms_add_member(loose->fixed, i);
 		}
 	}
 	return rest == NIL;
@@ -321,46 +340,23 @@ is_index_only(const IndexOptInfo *index, const PathTarget *target)
 	return enable_indexonlyscan && bms_is_subset(wanted, there);
 }
 
-IndexPath *
-lbt_loose_index_path(PlannerInfo *root, IndexOptInfo *index, List *conditions, List *pathkeys,
-					 ScanDirection direction, PathTarget *target)
+/*
+ * An index scan with the conditions, index-only if the index has all that is
+ * wanted; NULL if such scans are switched off.
+ */
+static IndexPath *
+make_probe(const Loose *loose)
 {
-	bool		only = is_index_only(index, target);
+	PathTarget *target = loose->probe_target;
+	bool		only = is_index_only(loose->index, target);
 	IndexPath  *path;
 
 	if (!only && !enable_indexscan)
 		return NULL;
-	path = create_index_path(root, index, conditions, NIL, NIL, pathkeys, direction, only, NULL,
-							 1.0, false);
+	path = create_index_path(loose->root, loose->index, loose->conditions, NIL, NIL,
+							 loose->pathkeys, loose->direction, only, NULL, 1.0, false);
 	path->path.pathtarget = target;
 	return path;
-}
-
-/* The last of the groups' columns that no condition fixes. */
-static int
-last_free(const Loose *loose)
-{
-	int			column = loose->ncolumns - 1;
-
-	while (bms_is_member(column, loose->fixed))
-		column--;
-	return column;
-}
-
-/*
- * Do the conditions give the probe an interval of the index, once the groups'
- * columns are equal to something?  Behind these, each but the last must fix
- * its column, and none be left out.
- */
-static bool
-is_interval(const Loose *loose)
-{
-	const IndexClause *last = loose->conditions ? llast(loose->conditions) : NULL;
-
-	for (int i = last_free(loose) + 1; last != NULL && i < last->indexcol; i++)
-		if (!bms_is_member(i, loose->fixed))
-			return false;
-	return true;
 }
 
 /* How many values the groups' columns have, by statistics, in all rows. */
@@ -384,122 +380,79 @@ count_values(const Loose *loose)
 	return n;
 }
 
-Cost
-lbt_loose_pages_cost(PlannerInfo *root, const IndexOptInfo *index, double fetched, double pages)
-{
-	if (fetched <= 0)
-		return 0;
-	return random_page_cost *
-		index_pages_fetched(fetched, (BlockNumber) Max(pages, 1.0), index->pages, root);
-}
-
 /*
- * Estimate the cost: of finding each group, twice if conditions on columns
- * behind it are put to it then, and of the pages that it is on.
+ * Estimate the cost: of finding each group, twice if there are conditions on
+ * columns behind it, and of the pages that it is on.
  */
 static void
 estimate(Loose *loose, const Path *whole)
 {
 	const IndexOptInfo *index = loose->index;
 	RelOptInfo *rel = index->rel;
-	int			column = last_free(loose);
 	bool		twice = loose->conditions != NIL &&
-		llast_node(IndexClause, loose->conditions)->indexcol > column;
+		llast_node(IndexClause, loose->conditions)->indexcol >= loose->ncolumns;
 	double		values = twice ? count_values(loose) : whole->rows;
 	double		found = Max(values, 1.0) * (1.0 + twice + (loose->last != NIL));
 	double		pages = index->pages;
 
-	/* Each group by all columns but the last one ends with a seek in vain. */
-	loose->cost = found * (bms_num_members(loose->grouped) > 1 ? 2 : 1) * LBT_LOOSE_SEEK_COST +
-		found * (cpu_index_tuple_cost + cpu_tuple_cost +
-				 cpu_operator_cost * list_length(loose->conditions));
+	loose->cost = found * (LBT_SEEK_COST + cpu_index_tuple_cost + cpu_tuple_cost +
+						   cpu_operator_cost * list_length(loose->conditions));
 	if (!twice)
 		pages *= loose->probe->indexselectivity;
-	loose->cost += lbt_loose_pages_cost(loose->root, index, found, pages);
+	loose->cost += lbt_pages_cost(loose->root, index, found, pages);
 	if (loose->probe->path.pathtype == T_IndexOnlyScan)
 		found *= 1.0 - rel->allvisfrac;
-	loose->cost += lbt_loose_pages_cost(loose->root, index, found, rel->pages);
+	loose->cost += lbt_pages_cost(loose->root, index, found, rel->pages);
 }
 
 /* ---- paths ---- */
 
-CustomPath *
-lbt_loose_make_path(RelOptInfo *rel, const LbtNodeKind *kind, PathTarget *target, List *inputs,
-					List *facts)
-{
-	CustomPath *path = makeNode(CustomPath);
-
-	path->path.pathtype = T_CustomScan;
-	path->path.parent = rel;
-	path->path.pathtarget = target;
-	path->custom_paths = inputs;
-	path->custom_private = facts;
-	path->methods = &kind->path;
-	return path;
-}
-
-void
-lbt_loose_add_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, Path *whole, ListCell *at)
-{
-	path->custom_paths = lappend(path->custom_paths, whole);
-	if (at != NULL)
-		lfirst(at) = create_projection_path(root, rel, whole, whole->pathtarget);
-	rel->pathlist = lcons(path, rel->pathlist);
-}
-
-/* Add a path with this one, of the output's list, for its second input. */
+/*
+ * Add a path with this one, of the output's list, for its second input.  Later
+ * steps of the planner free paths of the list: put another node in its place.
+ */
 static void
 add_loose(Loose *loose, ListCell *at)
 {
 	Path	   *whole = lfirst(at);
-	CustomPath *path;
+	CustomPath *path = makeNode(CustomPath);
 
 	estimate(loose, whole);
-	if (loose->probe->path.startup_cost + loose->cost > whole->total_cost * LBT_LOOSE_CHEAPER)
+	if (loose->probe->path.startup_cost + loose->cost > whole->total_cost * CHEAPER)
 		return;
-	path = lbt_loose_make_path(loose->output, &lbt_loose_node, whole->pathtarget,
-							   list_make1(loose->probe),
-							   list_make3(loose->columns, loose->first, loose->last));
+	path->path.pathtype = T_CustomScan;
+	path->path.parent = loose->output;
+	path->path.pathtarget = whole->pathtarget;
 	path->path.rows = whole->rows;
 	path->path.startup_cost = loose->probe->path.startup_cost;
 	path->path.total_cost = path->path.startup_cost + loose->cost;
 	if (pathkeys_contained_in(whole->pathkeys, loose->pathkeys))
 		path->path.pathkeys = whole->pathkeys;
-	lbt_loose_add_path(loose->root, loose->output, path, whole, at);
+	path->custom_paths = list_make2(loose->probe, whole);
+	path->custom_private = list_make3(loose->columns, loose->first, loose->last);
+	path->methods = &lbt_loose_node.path;
+	lfirst(at) = create_projection_path(loose->root, loose->output, whole, whole->pathtarget);
+	loose->output->pathlist = lcons(path, loose->output->pathlist);
 }
 
-ListCell *
-lbt_loose_cheapest(const RelOptInfo *rel, const PathTarget *target, List *pathkeys)
+/* The planner's cheapest path with this output, in this order; or NULL. */
+static ListCell *
+cheapest(const Loose *loose, List *pathkeys)
 {
 	ListCell   *best = NULL;
 	ListCell   *lc;
 
-	foreach(lc, rel->pathlist)
+	foreach(lc, loose->output->pathlist)
 	{
 		Path	   *path = lfirst(lc);
 
 		if (path->param_info == NULL && !IsA(path, CustomPath) &&
 			(pathkeys == NIL || pathkeys_contained_in(pathkeys, path->pathkeys)) &&
 			(best == NULL || path->total_cost < ((Path *) lfirst(best))->total_cost) &&
-			equal(path->pathtarget->exprs, target->exprs))
+			equal(path->pathtarget->exprs, loose->target->exprs))
 			best = lc;
 	}
 	return best;
-}
-
-bool
-lbt_loose_fit(const IndexOptInfo *index)
-{
-	Relation	rel;
-	bool		fit;
-
-	if (index->hypothetical || index->nkeycolumns == 0 || index->sortopfamily == NULL ||
-		(index->indpred != NIL && !index->predOK))
-		return false;
-	rel = index_open(index->indexoid, NoLock);
-	fit = lbt_learned_view(rel) != NULL;
-	index_close(rel, NoLock);
-	return fit;
 }
 
 static void
@@ -508,32 +461,30 @@ consider_index(Loose *loose)
 	List	   *order = loose->root->sort_pathkeys;
 	ListCell   *best;
 
-	if (!lbt_loose_fit(loose->index) ||
-		!lbt_loose_conditions(loose->index, &loose->conditions, &loose->fixed) ||
-		!find_groups(loose) ||
-		!is_interval(loose))
+	loose->covered = lbt_skip_columns(loose->index);
+	if (loose->covered == 0 || !find_conditions(loose) || !find_groups(loose))
 		return;
 	choose_direction(loose);
-	if (!find_output(loose))
+	if (!find_output(loose) ||
+		loose->ncolumns + (loose->first != NIL || loose->last != NIL) > loose->covered)
 		return;
 
 	/* A cursor that could go back through a Sort must keep it. */
 	if (lbt_planner_for_cursor(loose->root))
 		loose->pathkeys = NIL;
-	loose->probe = lbt_loose_index_path(loose->root, loose->index, loose->conditions,
-										loose->pathkeys, loose->direction, loose->probe_target);
-	best = lbt_loose_cheapest(loose->output, loose->target, NIL);
+	loose->probe = make_probe(loose);
+	best = cheapest(loose, NIL);
 	if (loose->probe == NULL || best == NULL)
 		return;
 	if (order != NIL && pathkeys_contained_in(order, loose->pathkeys) &&
 		!pathkeys_contained_in(order, ((Path *) lfirst(best))->pathkeys))
 	{
-		ListCell   *ordered = lbt_loose_cheapest(loose->output, loose->target, order);
+		ListCell   *ordered = cheapest(loose, order);
 
 		/* Adding one moves the list. */
 		if (ordered != NULL)
 			add_loose(loose, ordered);
-		best = lbt_loose_cheapest(loose->output, loose->target, NIL);
+		best = cheapest(loose, NIL);
 	}
 	add_loose(loose, best);
 }
@@ -549,7 +500,7 @@ consider(PlannerInfo *root, UpperRelationKind step, RelOptInfo *input, RelOptInf
 	if (groups == NIL || output->pathlist == NIL || parse->groupingSets != NIL ||
 		parse->hasWindowFuncs || parse->hasTargetSRFs ||
 		(step == UPPERREL_GROUP_AGG && parse->havingQual != NULL) ||
-		!lbt_loose_possible(root, input))
+		!is_possible(root, input))
 		return;
 	foreach(lc, input->indexlist)
 	{

@@ -429,7 +429,11 @@ describe_indexes(RelOptInfo *rel)
 			/* The planner has locked it, and asked for its size. */
 			if (is_looking() && !info->hypothetical &&
 				lbt_may_be_served(info->indexoid, info->pages))
+			{
 				(void) exchange_index(info->indexoid);
+				if (!LBT_BTREE_SKIPS)
+					info->amcostestimate = lbt_skip_cost;
+			}
 		}
 
 		/*

@@ -49,17 +49,8 @@
 /* The library's version: META.json's. */
 #define LBT_VERSION "1.0.0"
 
-/* Begin a scan with a snapshot, and nothing to count for EXPLAIN. */
-#if PG_VERSION_NUM >= 190000
-#define lbt_index_beginscan(heap, index, snapshot, nkeys) \
-	index_beginscan(heap, index, snapshot, NULL, nkeys, 0, 0)
-#elif PG_VERSION_NUM >= 180000
-#define lbt_index_beginscan(heap, index, snapshot, nkeys) \
-	index_beginscan(heap, index, snapshot, NULL, nkeys, 0)
-#else
-#define lbt_index_beginscan(heap, index, snapshot, nkeys) \
-	index_beginscan(heap, index, snapshot, nkeys, 0)
-#endif
+/* Does btree skip what keys that leave out leading columns exclude? */
+#define LBT_BTREE_SKIPS (PG_VERSION_NUM >= 180000)
 
 /* From here on pg_get_loaded_modules() tells it. */
 #if PG_VERSION_NUM >= 180000

@@ -65,18 +65,6 @@ describe_relation(DESCRIBE_PARAMETERS)
 	lbt_statement.described(rel);
 }
 
-#if PG_VERSION_NUM < 180000
-static set_rel_pathlist_hook_type next_scanned;
-
-static void
-scan_paths(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
-{
-	if (next_scanned)
-		next_scanned(root, rel, rti, rte);
-	lbt_statement.scanned(root, rel);
-}
-#endif
-
 static void
 upper_paths(PlannerInfo *root, UpperRelationKind step, RelOptInfo *input, RelOptInfo *output,
 			void *extra)
@@ -124,6 +112,35 @@ run(RUN_PARAMETERS)
 		running = outer;
 	}
 	PG_END_TRY();
+}
+
+/* What the state of an index (only) scan would begin its scan with. */
+#if PG_VERSION_NUM >= 190000
+#define BEGIN_SCAN(node, prefix) \
+	index_beginscan((node)->ss.ss_currentRelation, (node)->prefix##_RelationDesc, \
+					(node)->ss.ps.state->es_snapshot, (node)->prefix##_Instrument, \
+					(node)->prefix##_NumScanKeys, 0, 0)
+#elif PG_VERSION_NUM >= 180000
+#define BEGIN_SCAN(node, prefix) \
+	index_beginscan((node)->ss.ss_currentRelation, (node)->prefix##_RelationDesc, \
+					(node)->ss.ps.state->es_snapshot, &(node)->prefix##_Instrument, \
+					(node)->prefix##_NumScanKeys, 0)
+#else
+#define BEGIN_SCAN(node, prefix) \
+	index_beginscan((node)->ss.ss_currentRelation, (node)->prefix##_RelationDesc, \
+					(node)->ss.ps.state->es_snapshot, (node)->prefix##_NumScanKeys, 0)
+#endif
+
+IndexScanDesc
+lbt_begin_index_scan(PlanState *node)
+{
+	IndexOnlyScanState *only = (IndexOnlyScanState *) node;
+
+	if (IsA(node, IndexScanState))
+		return ((IndexScanState *) node)->iss_ScanDesc = BEGIN_SCAN((IndexScanState *) node, iss);
+	only->ioss_ScanDesc = BEGIN_SCAN(castNode(IndexOnlyScanState, node), ioss);
+	only->ioss_ScanDesc->xs_want_itup = true;
+	return only->ioss_ScanDesc;
 }
 
 PlanState *
@@ -187,10 +204,6 @@ lbt_executor_init(void)
 	describe_hook = describe_relation;
 	next_planner = planner_hook ? planner_hook : standard_planner;
 	planner_hook = plan;
-#if PG_VERSION_NUM < 180000
-	next_scanned = set_rel_pathlist_hook;
-	set_rel_pathlist_hook = scan_paths;
-#endif
 	next_upper = create_upper_paths_hook;
 	create_upper_paths_hook = upper_paths;
 	next_run = ExecutorRun_hook ? ExecutorRun_hook : standard_ExecutorRun;

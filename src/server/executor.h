@@ -7,6 +7,7 @@
 #ifndef LBT_EXECUTOR_H
 #define LBT_EXECUTOR_H
 
+#include "access/genam.h"
 #include "nodes/execnodes.h"
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
@@ -19,12 +20,6 @@ typedef struct LbtStatementCallbacks
 
 	/* A plan writes many rows to this table, which the planner has locked. */
 	void		(*writes) (Oid table);
-
-	/*
-	 * The planner has found its paths for something in FROM, and not chosen
-	 * one yet.  Only up to 17: later servers have skip scans of their own.
-	 */
-	void		(*scanned) (PlannerInfo *root, RelOptInfo *rel);
 
 	/*
 	 * The planner has found its paths for a step of a query above its joins,
@@ -65,6 +60,12 @@ extern Node *lbt_node_state(CustomScan *plan);
 /* In EXPLAIN ANALYZE, of blocks asked for ahead, if there were any. */
 extern void lbt_explain_tally(const char *of_what, const LbtTally *tally,
 							  struct ExplainState *es);
+
+/*
+ * Begin the scan of an index (only) scan node, before the node does so itself
+ * and without its keys: it needs a rescan.
+ */
+extern IndexScanDesc lbt_begin_index_scan(PlanState *node);
 
 /* The plan being executed, the innermost query's; NULL if not known. */
 extern PlanState *lbt_executor_plan(void);

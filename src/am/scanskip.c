@@ -1,0 +1,413 @@
+/*
+ * scanskip.c - skipping what no row is wanted of: entries that filters
+ * exclude, and the rest of a group.
+ *
+ * Of an index on (a, b), with b = 5, the entries marked are matches:
+ *
+ *     a   1 1 1 1 1 1 1 1 1 2 2 2 2 2 2 2 2 2 2 3 3 3 3 NULL NULL
+ *     b   1 3 5 5 5 6 6 8 9 2 2 4 4 5 5 6 6 7 8 1 2 3 6   1    5
+ *             * * *                 * *                        *
+ *
+ * Any entry tells where to go on from: (1, 1) leads to the bound before
+ * (1, 5), and (1, 6) to the one past (1), whatever comes there.  So nothing
+ * has to be known of the values of a, and NULLs are values like others.  The
+ * first few entries of one kind are looked at one by one, as a bound costs
+ * more: where almost every entry has its own value of a, this is as reading
+ * the whole index.  What lies beyond the leaf is located like any probe; but a
+ * bound on the next leaf is reached by a step.
+ *
+ * A group's rest is skipped by the bound past its columns, which the caller
+ * names.  A bound is all that is kept: whatever has happened to the leaf, it
+ * is located anew.
+ */
+#include "am/am.h"
+
+#include "am/scan.h"
+#include "utils/memutils.h"
+
+/* Entries of one kind to look at one by one. */
+#define ONE_BY_ONE 4
+
+/* ---- filters ---- */
+
+/* Where a column lies beside what a filter leaves of it. */
+typedef struct Beside
+{
+	int			side;			/* -1: before, 0: in it, 1: after */
+	const LbtKeyValue *next;	/* what the scan comes to next there; or NULL */
+	bool		past;
+} Beside;
+
+static inline Beside
+beside_array(const LbtScan *so, TupleDesc tupdesc, const LbtFilter *filter, IndexTuple itup,
+			 bool forward)
+{
+	const LbtArray *array = &filter->array;
+	Beside		is = {.past = !forward};
+	int			low = 0;
+	int			high = array->n;
+
+	while (low < high)
+	{
+		int			middle = low + (high - low) / 2;
+		int			order = lbt_compare_column(&so->index->keyspec, tupdesc, filter->column,
+											   &array->values[middle], itup);
+
+		if (order == 0)
+			return is;
+		if (order > 0)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	if (forward)
+		is.next = low < array->n ? &array->values[low] : NULL;
+	else
+		is.next = low > 0 ? &array->values[low - 1] : NULL;
+	is.side = (is.next != NULL) == forward ? -1 : 1;
+	return is;
+}
+
+static inline Beside
+beside(const LbtScan *so, TupleDesc tupdesc, const LbtFilter *filter, IndexTuple itup, bool forward)
+{
+	const LbtKeySpec *spec = &so->index->keyspec;
+	const LbtBound *start = &filter->range.start;
+	const LbtBound *end = &filter->range.end;
+	int			at = filter->column;
+	Beside		is = {.side = 0};
+	int			order = 1;
+
+	if (filter->array.n > 0)
+		return beside_array(so, tupdesc, filter, itup, forward);
+	if (lbt_bound_has(start, at))
+	{
+		order = lbt_compare_column(spec, tupdesc, at, &start->value[at], itup);
+		if (order > 0 || (order == 0 && start->past))
+			is = (Beside) {-1, forward ? &start->value[at] : NULL, start->past};
+	}
+	if (is.side < 0 || (order == 0 && filter->equal) || !lbt_bound_has(end, at))
+		return is;
+	order = lbt_compare_column(spec, tupdesc, at, &end->value[at], itup);
+	if (order < 0 || (order == 0 && !end->past))
+		is = (Beside) {1, forward ? NULL : &end->value[at], end->past};
+	return is;
+}
+
+/*
+ * The bound before a column's next value and, where that is one value, before
+ * what the next column's filter begins with.
+ */
+static void
+bound_at_next(const LbtScan *so, int i, const Beside *next, bool forward, LbtBound *bound)
+{
+	int			at = so->filter[i].column;
+
+	bound->value[at++] = *next->next;
+	bound->past = next->past;
+	for (; so->filter[i].equal && i + 1 < so->nfilters; i++)
+	{
+		const LbtFilter *filter = &so->filter[i + 1];
+		const LbtBound *begins = forward ? &filter->range.start : &filter->range.end;
+
+		if (filter->column != at || !lbt_bound_has(begins, at))
+			break;
+		bound->value[at] = begins->value[at];
+		if (filter->array.n > 0)
+			bound->value[at] = filter->array.values[forward ? 0 : filter->array.n - 1];
+		bound->past = begins->past;
+		at++;
+	}
+	bound->ncolumns = at;
+}
+
+/*
+ * Does a tuple satisfy the filters?  Set the bound, in the scan's direction,
+ * up to which this holds for what is behind it, but for the values of its
+ * first columns, which are the tuple's: returns how many.
+ */
+static inline int
+test_filters(const LbtScan *so, TupleDesc tupdesc, IndexTuple itup, bool forward, bool *match,
+			 LbtBound *bound)
+{
+	const LbtFilter *last = &so->filter[so->nfilters - 1];
+	const LbtBound *ends = forward ? &last->range.end : &last->range.start;
+	int			ncopied = last->column;
+
+	*match = false;
+	for (int i = 0; i < so->nfilters; i++)
+	{
+		const LbtFilter *filter = &so->filter[i];
+		Beside		is = beside(so, tupdesc, filter, itup, forward);
+
+		if (is.side == 0)
+			continue;
+		if (is.next != NULL)
+			bound_at_next(so, i, &is, forward, bound);
+		else
+		{
+			bound->ncolumns = filter->column;
+			bound->past = forward;
+		}
+		return filter->column;
+	}
+	*match = true;
+	bound->past = forward;
+	if (last->array.n > 0)
+		ncopied++;
+	bound->ncolumns = ncopied;
+	if (last->array.n == 0 && lbt_bound_has(ends, last->column))
+	{
+		bound->value[bound->ncolumns++] = ends->value[last->column];
+		bound->past = ends->past;
+	}
+	return ncopied;
+}
+
+/* ---- positions ---- */
+
+/* Keep a bound of which the first columns are the tuple's. */
+static LbtPosition *
+make_position(const LbtScan *so, IndexTuple itup, int ncopied, const LbtBound *bound)
+{
+	Size		size = BTreeTupleIsPosting(itup) ? BTreeTupleGetPostingOffset(itup) :
+		IndexTupleSize(itup);
+	LbtPosition *position = MemoryContextAlloc(GetMemoryChunkContext((void *) so),
+											   MAXALIGN(sizeof(LbtPosition)) + size);
+
+	position->bound = *bound;
+	position->ncopied = ncopied;
+	position->tuple = (IndexTuple) ((char *) position + MAXALIGN(sizeof(LbtPosition)));
+	memcpy(position->tuple, itup, size);
+	return position;
+}
+
+/* Get the context for values that have to be decompressed, empty. */
+static MemoryContext
+go_context(LbtScan *so)
+{
+	if (so->go_context == NULL)
+		so->go_context = AllocSetContextCreate(GetMemoryChunkContext(so), "learnedbtree position",
+											   ALLOCSET_SMALL_SIZES);
+	MemoryContextReset(so->go_context);
+	return so->go_context;
+}
+
+void
+lbt_position_bound(IndexScanDesc scan, LbtScan *so, LbtBound *bound)
+{
+	const LbtKeySpec *spec = &so->index->keyspec;
+	MemoryContext old = MemoryContextSwitchTo(go_context(so));
+
+	*bound = so->go->bound;
+	if (spec->encoded && so->go_scratch == NULL)
+		so->go_scratch = MemoryContextAlloc(GetMemoryChunkContext(so),
+											LBT_CODE_COLUMNS * LBT_SCRATCH_BYTES);
+	lbt_bound_take(spec, RelationGetDescr(scan->indexRelation), so->go->tuple, so->go->ncopied,
+				   so->go_scratch, bound);
+	MemoryContextSwitchTo(old);
+}
+
+/* ---- on a leaf ---- */
+
+/* What is looked at on a locked leaf: items from at on, up to stop. */
+typedef struct Leaf
+{
+	const LbtScan *so;
+	TupleDesc	tupdesc;
+	Page		page;
+	bool		forward;
+	int			at;
+	int			stop;			/* the first item not to look at */
+	bool		jumped;			/* the last items were skipped by a bound */
+} Leaf;
+
+/* Skip to the first item, in the scan's direction, behind the bound. */
+static void
+skip_on_leaf(Leaf *leaf, LbtBound *bound)
+{
+	const LbtKeySpec *spec = &leaf->so->index->keyspec;
+
+	if (leaf->forward)
+		leaf->at = lbt_page_search(spec, leaf->tupdesc, bound, leaf->page, leaf->at + 1,
+								   leaf->stop - 1, leaf->at + 1);
+	else
+		leaf->at = (int) lbt_page_search(spec, leaf->tupdesc, bound, leaf->page, leaf->stop + 1,
+										 leaf->at, leaf->at) - 1;
+}
+
+/* Find the runs of matches; returns how many. */
+static int
+find_runs(Leaf *leaf, LbtRun *run)
+{
+	const LbtScan *so = leaf->so;
+	bool		was = false;
+	int			alike = 0;
+	int			n = 0;
+
+	while (leaf->at != leaf->stop)
+	{
+		int			from = leaf->at;
+		IndexTuple	itup = lbt_page_tuple(leaf->page, from);
+		LbtBound	bound;
+		bool		match;
+		int			ncopied = test_filters(so, leaf->tupdesc, itup, leaf->forward, &match, &bound);
+
+		alike = match == was ? alike + 1 : 1;
+		was = match;
+		leaf->jumped = alike == ONE_BY_ONE;
+		if (leaf->jumped)
+		{
+			lbt_bound_take(&so->index->keyspec, leaf->tupdesc, itup, ncopied, NULL, &bound);
+			skip_on_leaf(leaf, &bound);
+			alike = 0;
+		}
+		else
+			leaf->at += leaf->forward ? 1 : -1;
+		if (!match)
+			continue;
+		if (n == 0 || (leaf->forward ? run[n - 1].to : run[n - 1].from - 1) != from)
+		{
+			run[n].from = run[n].to = leaf->forward ? from : from + 1;
+			n++;
+		}
+		if (leaf->forward)
+			run[n - 1].to = leaf->at;
+		else
+			run[n - 1].from = leaf->at + 1;
+	}
+	return n;
+}
+
+/*
+ * The probe goes on behind this item, the leaf's last in the scan's direction:
+ * on the sibling (NULL), or at a position that is not there.  Backward nothing
+ * tells what is on the sibling, unless a bound has led off the leaf.
+ */
+static LbtPosition *
+find_beyond(const Leaf *leaf, IndexTuple itup)
+{
+	const LbtScan *so = leaf->so;
+	const LbtKeySpec *spec = &so->index->keyspec;
+	LbtBound	bound;
+	bool		match;
+	int			ncopied = test_filters(so, leaf->tupdesc, itup, leaf->forward, &match, &bound);
+
+	lbt_bound_take(spec, leaf->tupdesc, itup, ncopied, NULL, &bound);
+	if (match)
+	{
+		if (!leaf->forward || lbt_bound_beyond_page(spec, leaf->tupdesc, &bound, leaf->page))
+			return NULL;		/* matches may */
+		ncopied = bound.ncolumns = so->filter[so->nfilters - 1].column;
+		bound.past = true;
+		lbt_bound_take(spec, leaf->tupdesc, itup, ncopied, NULL, &bound);
+	}
+	if (leaf->forward ? lbt_bound_beyond_page(spec, leaf->tupdesc, &bound, leaf->page) :
+		leaf->jumped)
+		return make_position(so, itup, ncopied, &bound);
+	return NULL;
+}
+
+int
+lbt_find_filtered(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, TupleDesc tupdesc,
+				  Page page, OffsetNumber at, LbtRun *run, bool forward)
+{
+	const LbtKeySpec *spec = &so->index->keyspec;
+	const LbtBound *far_bound = forward ? &probe->end : &probe->start;
+	BTPageOpaque opaque = BTPageGetOpaque(page);
+	OffsetNumber first = P_FIRSTDATAKEY(opaque);
+	OffsetNumber last = PageGetMaxOffsetNumber(page);
+	bool		stepped = at == InvalidOffsetNumber;
+	OffsetNumber near = !stepped ? at : forward ? first : last + 1;
+	OffsetNumber far = lbt_page_search(spec, tupdesc, far_bound, page, forward ? near : first,
+									   forward ? last : near - 1, forward ? last : first);
+	Leaf		leaf = {so, tupdesc, page, forward,.at = forward ? near : near - 1,
+	.stop = forward ? far : far - 1};
+	MemoryContext old = MemoryContextSwitchTo(go_context(unconstify(LbtScan *, so)));
+	int			n = find_runs(&leaf, run);
+
+	copy->probe[0] = copy->probe[1] = probe->number;
+	copy->more[!forward] = stepped && (forward ? !P_LEFTMOST(opaque) : true);
+	copy->more[forward] = forward ?
+		far > last && lbt_bound_beyond_page(spec, tupdesc, far_bound, page) :
+		far == first && !P_LEFTMOST(opaque);
+	if (near != far && copy->more[forward])
+		copy->beyond[forward] = find_beyond(&leaf, lbt_page_tuple(page, forward ? last : first));
+	MemoryContextSwitchTo(old);
+	return n;
+}
+
+/* ---- groups ---- */
+
+void
+lbt_scan_by_groups(IndexScanDesc scan)
+{
+	((LbtScan *) scan->opaque)->by_groups = true;
+}
+
+bool
+lbt_scan_can_skip(IndexScanDesc scan, int ncolumns)
+{
+	const LbtScan *so = (LbtScan *) scan->opaque;
+
+	return so->predicts && so->by_groups && ncolumns <= so->index->keyspec.ncolumns;
+}
+
+/*
+ * The first copied item behind the bound, in this direction from the current
+ * one; -1 if the copy has none.
+ */
+static int
+find_copied(const LbtScan *so, TupleDesc tupdesc, const LbtBound *bound, bool forward)
+{
+	const LbtLeafCopy *cur = &so->cur;
+	int			end = forward ? cur->nitems - 1 - cur->at : cur->at;
+	int			low = 0;		/* so many from the current one: not behind it */
+	int			high = end + 1; /* ... behind it, or none */
+
+	for (int step = end; high - low > 1;)
+	{
+		int			from_here = low + step;
+		int			item = forward ? cur->at + from_here : cur->at - from_here;
+		IndexTuple	itup = (IndexTuple) (cur->tuples + cur->items[item].tuple);
+
+		if (lbt_before_bound(&so->index->keyspec, tupdesc, bound, itup, false) != forward)
+			high = from_here;
+		else
+			low = from_here;
+
+		/* The last one first, as mostly there is none; then gallop. */
+		step = step == end ? 1 : Min(step * 2, (high - low) / 2);
+		step = Max(step, 1);
+	}
+	return high > end ? -1 : forward ? cur->at + high : cur->at - high;
+}
+
+bool
+lbt_scan_skip(IndexScanDesc scan, int ncolumns, ScanDirection past, ScanDirection next)
+{
+	LbtScan    *so = (LbtScan *) scan->opaque;
+	LbtLeafCopy *cur = &so->cur;
+	TupleDesc	tupdesc = RelationGetDescr(scan->indexRelation);
+	bool		forward = ScanDirectionIsForward(past);
+	LbtBound	bound = {.ncolumns = ncolumns,.past = forward};
+	MemoryContext old;
+	IndexTuple	itup;
+	int			found;
+
+	Assert(cur->valid && cur->tuples != NULL);
+	itup = (IndexTuple) (cur->tuples + cur->items[cur->at].tuple);
+	old = MemoryContextSwitchTo(go_context(so));
+	lbt_bound_take(&so->index->keyspec, tupdesc, itup, ncolumns, NULL, &bound);
+	MemoryContextSwitchTo(old);
+	found = find_copied(so, tupdesc, &bound, forward);
+	if (found >= 0)
+	{
+		/* lbt_gettuple() goes one on from the current item. */
+		cur->at = ScanDirectionIsForward(next) == forward ? found - (forward ? 1 : -1) : found;
+		return false;
+	}
+	so->go = make_position(so, itup, ncolumns, &bound);
+	lbt_scan_leave(scan, so);
+	return true;
+}
