@@ -224,9 +224,9 @@ lbt_training_begin(const LbtFile *file, Oid oid)
 }
 
 void
-lbt_entry_pause(LbtEntry *entry)
+lbt_entry_pause(LbtEntry *entry, int longest)
 {
-	int			pause = Min(PAUSE_MS << Min(entry->wasted, 16), LBT_PAUSE_MAX_MS);
+	int			pause = Min(PAUSE_MS << Min(entry->wasted, 16), longest);
 
 	if (entry->wasted < PG_UINT8_MAX)
 		entry->wasted++;
@@ -245,7 +245,7 @@ lbt_training_failed(const LbtFile *file, LbtState ending)
 		entry->trainer = 0;
 	entry->wanted = false;
 	if (failed)
-		lbt_entry_pause(entry);
+		lbt_entry_pause(entry, LBT_PAUSE_MAX_MS);
 	if (failed && entry->state != LBT_READY)
 	{
 		entry->state = ending;
@@ -279,7 +279,7 @@ settle(LbtEntry *entry, LbtState state, const LbtTrained *trained, dsa_pointer m
 	if (state == LBT_READY)
 	{
 		if (!saved && demanded && trained->fingerprint == entry->fingerprint)
-			lbt_entry_pause(entry);
+			lbt_entry_pause(entry, LBT_PAUSE_WASTED_MS);
 		else if (entry->state == LBT_READY)
 			entry->wasted = 0;
 		if (!saved)
@@ -289,7 +289,7 @@ settle(LbtEntry *entry, LbtState state, const LbtTrained *trained, dsa_pointer m
 		entry->height = Max(header->height, 2);
 	}
 	else if (state == LBT_NO_MEMORY)
-		lbt_entry_pause(entry);
+		lbt_entry_pause(entry, LBT_PAUSE_MAX_MS);
 	lbt_entry_replace_model(entry, state, memory, bytes);
 }
 
@@ -334,7 +334,7 @@ publish(const LbtFile *file, Oid oid, const LbtTrained *trained)
 			/* An old model is better than none. */
 			entry->trainer = 0;
 			entry->wanted = false;
-			lbt_entry_pause(entry);
+			lbt_entry_pause(entry, LBT_PAUSE_MAX_MS);
 			dshash_release_lock(lbt_entries, entry);
 		}
 		else

@@ -46,9 +46,9 @@ extern void lbt_training_failed(const LbtFile *file, LbtState ending);
 
 /*
  * The last training has brought nothing: wait before the next, longer each
- * time.  The entry is locked.
+ * time, up to this.  The entry is locked.
  */
-extern void lbt_entry_pause(LbtEntry *entry);
+extern void lbt_entry_pause(LbtEntry *entry, int longest);
 
 /* What is known about a file, for display. */
 typedef struct LbtRegistered

@@ -185,8 +185,9 @@ typedef struct LbtEntry
 	LbtSince	since;
 } LbtEntry;
 
-/* The longest pause after trainings that brought nothing. */
+/* The longest pause after trainings that failed, or brought nothing. */
 #define LBT_PAUSE_MAX_MS (60 * 60 * 1000)
+#define LBT_PAUSE_WASTED_MS (60 * 1000)
 
 /*
  * Milliseconds until a time that was at most this far ahead when it was

@@ -398,7 +398,6 @@ train(Relation rel, LbtIndex *index, LbtTrained *trained)
 	if (lbt_keyspec_lacked)
 	{
 		trained->state = LBT_UNTRAINED;
-		ask_later(index);
 		return;
 	}
 	INSTR_TIME_SET_CURRENT(end);
@@ -454,10 +453,7 @@ take_or_leave(Relation rel, LbtIndex *index, bool new_file, LbtTrained *trained)
 		(lbt_demand_raise(&index->file, index->oid) || large))
 		return true;
 	trained->state = LBT_UNTRAINED;
-	if (!large || new_file || !lbt_demand_raise(&index->file, index->oid))
-		return false;
-	ask_later(index);
-	return true;
+	return large && !new_file && lbt_demand_raise(&index->file, index->oid);
 }
 
 /*
@@ -491,7 +487,10 @@ train_begun(Relation rel, LbtIndex *index, bool first)
 	}
 	PG_END_TRY();
 	registered = lbt_training_end(&index->file, index->oid, &trained, new_file);
-	lbt_index_refresh(index);
+	if (trained.state == LBT_UNTRAINED)
+		ask_later(index);
+	else
+		lbt_index_refresh(index);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
 	return trained.state == LBT_TOO_LARGE ? LBT_TOO_LARGE :
