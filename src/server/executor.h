@@ -20,9 +20,6 @@ typedef struct LbtStatementCallbacks
 	/* The planner has described something in FROM, and its indexes. */
 	void		(*described) (RelOptInfo *rel);
 
-	/* A plan writes many rows to this table, which the planner has locked. */
-	void		(*writes) (Oid table);
-
 	/*
 	 * The planner has found its paths for something in FROM, and not chosen
 	 * one yet.  Only up to 17: later servers have skip scans of their own.
