@@ -35,8 +35,7 @@ glimpse_leaf(Relation rel, const LbtTarget *target, Glimpse *leaf)
 	const PageHeaderData *header;
 	const BTPageOpaqueData *opaque;
 
-	if (target->recent == InvalidBuffer ||
-		!lbt_buffer_holds(GetBufferDescriptor(target->recent - 1), rel, target->block))
+	if (!lbt_target_at_hand(rel, target))
 		return false;
 	leaf->page = (const char *) BufferGetBlock(target->recent);
 	header = (const PageHeaderData *) leaf->page;
@@ -47,7 +46,7 @@ glimpse_leaf(Relation rel, const LbtTarget *target, Glimpse *leaf)
 	return leaf->first <= leaf->last;
 }
 
-/* Where an item lies on the page, with so many bytes there; 0: nowhere. */
+/* Where an item lies on the page, with this many bytes there; 0: nowhere. */
 static inline uint32
 item_place(const Glimpse *leaf, int offset, Size bytes)
 {
@@ -58,7 +57,7 @@ item_place(const Glimpse *leaf, int offset, Size bytes)
 
 /*
  * Read the byte string at *at, within room bytes from the entry on, and step
- * behind it.  False if it is compressed, out of line, or longer.
+ * over it.  False if it is compressed, out of line, or longer.
  */
 static inline bool
 next_varlena(const LbtKeyColumn *column, const char *entry, uint32 room, uint32 *at,
@@ -155,7 +154,7 @@ item_at(const Glimpse *leaf, double fraction)
 }
 
 /*
- * Load so many bytes of an item: busy processors drop prefetches.  All of
+ * Load this many bytes of an item: busy processors drop prefetches.  All of
  * them, as strings that have much in common differ near their ends.
  */
 static inline void
@@ -217,14 +216,14 @@ typedef struct Seek
 typedef enum Side
 {
 	BEFORE_BOUND,
-	BEHIND_BOUND,
+	AFTER_BOUND,
 	NOT_TOLD
 } Side;
 
 /* Is the key's string cut at the end of kept, and the item's equal so far? */
 static inline bool
-behind_cut(const LbtKeyColumn *column, const uint8 *kept, const LbtKeyValue *key,
-		   const LbtKeyValue *item)
+is_cut(const LbtKeyColumn *column, const uint8 *kept, const LbtKeyValue *key,
+	   const LbtKeyValue *item)
 {
 	bool		cut = column->length > 0 ? key->length < column->length :
 		key->bytes + key->length == kept + LBT_BATCH_BYTES;
@@ -243,7 +242,7 @@ item_side(const LbtIndex *index, const Glimpse *leaf, int offset, LbtBatch *batc
 {
 	const LbtKeySpec *spec = &index->keyspec;
 	const LbtKeyValue *key = batch->key[which].values;
-	int			ncolumns = Min(batch->key[which].nvalues, spec->nplaces);
+	int			ncolumns = Min(batch->ncolumns, spec->nplaces);
 	LbtKeyValue item[LBT_CODE_COLUMNS];
 
 	if (!item_values(index, leaf, offset, ncolumns, item))
@@ -254,7 +253,7 @@ item_side(const LbtIndex *index, const Glimpse *leaf, int offset, LbtBatch *batc
 		int			cmp;
 
 		if (column->bytes && !key[i].isnull &&
-			behind_cut(column, batch->bytes[which], &key[i], &item[i]))
+			is_cut(column, batch->bytes[which], &key[i], &item[i]))
 			return NOT_TOLD;
 		if (column->encoded && !key[i].isnull)
 		{
@@ -269,13 +268,13 @@ item_side(const LbtIndex *index, const Glimpse *leaf, int offset, LbtBatch *batc
 		if (cmp != 0)
 		{
 			*equal = i >= batch->nequal;
-			return cmp > 0 ? BEFORE_BOUND : BEHIND_BOUND;
+			return cmp > 0 ? BEFORE_BOUND : AFTER_BOUND;
 		}
 	}
-	if (ncolumns < batch->key[which].nvalues)
+	if (ncolumns < batch->ncolumns)
 		return NOT_TOLD;
 	*equal = true;
-	return batch->key[which].past ? BEFORE_BOUND : BEHIND_BOUND;
+	return batch->past ? BEFORE_BOUND : AFTER_BOUND;
 }
 
 /* seek_error counts in 1/16 of an item, and averages about 16 searches. */
@@ -425,14 +424,12 @@ find_row(const Glimpse *leaf, OffsetNumber offset, bool last, ItemPointer row)
 		ItemPointerSetInvalid(row);
 }
 
-LbtReads *
+void
 lbt_batch_rows(Relation rel, LbtIndex *index, Relation table, LbtBatch *batch,
-			   LbtTally *tally)
+			   BlockNumber *missing)
 {
 	ItemPointerData row[LBT_BATCH];
 	Buffer		buffer[LBT_BATCH];
-	LbtReads   *reads = NULL;
-	bool		read = tally != NULL && !lbt_tally_wasted(tally);
 
 	if (!index->keyspec.varies)
 		seek_all(rel, index, batch);
@@ -463,12 +460,13 @@ lbt_batch_rows(Relation rel, LbtIndex *index, Relation table, LbtBatch *batch,
 	for (int i = 0; i < batch->n; i++)
 	{
 		BlockNumber block = ItemPointerGetBlockNumberNoCheck(&row[i]);
+		bool		at_hand = buffer[i] != InvalidBuffer &&
+			(missing == NULL ||
+			 lbt_buffer_holds(GetBufferDescriptor(buffer[i] - 1), table, block));
 
-		if (buffer[i] != InvalidBuffer &&
-			(!read || lbt_buffer_holds(GetBufferDescriptor(buffer[i] - 1), table, block)))
+		if (at_hand)
 			lbt_prefetch_row(buffer[i], &row[i]);
-		else if (read && ItemPointerIsValid(&row[i]))
-			reads = lbt_reads_want(reads, table, block, i, tally);
+		if (missing != NULL)
+			missing[i] = !at_hand && ItemPointerIsValid(&row[i]) ? block : InvalidBlockNumber;
 	}
-	return reads;
 }

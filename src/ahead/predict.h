@@ -23,14 +23,17 @@
 #define LBT_BATCH_BYTES 192
 
 /*
- * Bounds at which scans will begin, in one direction.  The first entry that a
- * scan reads is in its interval only if it equals the bound's key in the
- * leading columns that the scan compares for equality.
+ * Bounds at which scans will begin, in one direction, or keys of new entries.
+ * All have keys of the same columns.  The first entry that a scan reads is in
+ * its interval only if it equals the key in the leading columns that the scan
+ * compares for equality.
  */
 typedef struct LbtBatch
 {
 	int			n;
-	int			nequal;			/* such columns */
+	int			ncolumns;		/* of each key */
+	int			nequal;			/* ... that are compared for equality */
+	bool		past;			/* bounds after what equals their keys */
 	bool		backward;		/* scans read what is before their bounds */
 	LbtTiedKey	key[LBT_BATCH]; /* its values are in value[] */
 	LbtTarget	target[LBT_BATCH];
@@ -41,14 +44,6 @@ typedef struct LbtBatch
 	LbtKeyValue value[LBT_BATCH * LBT_CODE_COLUMNS];
 	uint8		bytes[LBT_BATCH][LBT_BATCH_BYTES];	/* to look at entries */
 } LbtBatch;
-
-static inline void
-lbt_batch_begin(LbtBatch *batch, int nequal, bool backward)
-{
-	batch->n = 0;
-	batch->nequal = nequal;
-	batch->backward = backward;
-}
 
 static inline uint64
 bound_code(const LbtIndex *index, const LbtBound *bound)
@@ -136,41 +131,72 @@ prefetch_target(const LbtIndex *index, const LbtTarget *t, bool inserting)
 	__asm__ __volatile__("");
 }
 
-/* Blocks that a batch misses, on their way into shared buffers. */
-typedef struct LbtReads LbtReads;
+/*
+ * Stages of a batch.  Each makes one step for all bounds, and prefetches for
+ * the next one, so that misses overlap.
+ *
+ *     predict  key code, spline                -> leaf cache
+ *              the leaf's slot, block, buffer  -> page header, key's place
+ *     near     an item close by; from its code -> the item there; with
+ *              a better place                     high_keys, the high key
+ *              (varying length: search steps)  -> its items
+ *     rows     item, row's block, its buffer   -> the row
+ *
+ * Fill in the keys: n, ncolumns, nequal, past, backward, value.  Byte strings
+ * must stay until lbt_batch_predict() returns.  The other stages may follow,
+ * for an index whose entries tell where a first column is (LbtKeySpec.nplaces
+ * > 0).
+ *
+ * Between the lbt_index_update() before these calls and their end there must
+ * be no dsa call, and the index must have a model.  Later stages may run after
+ * another lbt_index_update(), if it is still that model: that of the targets'
+ * generation.  Leaves are looked at without a lock or pin: all reads are
+ * bounded, and lead only to cache lines and to places to search at.
+ */
+extern void lbt_batch_predict(const LbtIndex *index, LbtBatch *batch);
+extern void lbt_batch_near(Relation rel, LbtIndex *index, LbtBatch *batch, bool high_keys);
 
 /*
- * Predictions ahead of their use.  Each stage makes one step for all bounds,
- * and prefetches for the next one, so that misses overlap.
- *
- *     add     key code, spline                 -> leaf cache
- *     finish  the leaf's slot, block, buffer   -> page header, key's place
- *     read    leaves not in shared buffers     -> their reads
- *     near    an item close by; from its code  -> the item there; with
- *             a better place                      high_keys, the high key
- *             (varying length: search steps)   -> its items
- *     rows    item, row's block, its buffer    -> the row, or its block's read
- *
- * Begin a batch.  Add keys of leading columns (past: the bound after what is
- * equal to them), all of the same ones, then finish it.  Their byte strings
- * must stay until then.  The other stages may follow, for an index whose
- * entries tell where a first column is (LbtKeySpec.nplaces > 0).
- *
- * Between the lbt_index_update() before the first and the last of these calls
- * there must be no dsa call, and the index must have a model.  Later stages
- * may run after another lbt_index_update(), if it is still that model: that of
- * the targets' generation.  Leaves are looked at without a lock or pin: all
- * reads are bounded, and lead only to cache lines and to places to search at.
+ * With missing, sets for each bound the row's block, if that is not where its
+ * hint says, else InvalidBlockNumber.
  */
+extern void lbt_batch_rows(Relation rel, LbtIndex *index, Relation table, LbtBatch *batch,
+						   BlockNumber *missing);
+
+/* Is the target's leaf where its hint says? */
+static inline bool
+lbt_target_at_hand(Relation rel, const LbtTarget *target)
+{
+	return target->recent != InvalidBuffer &&
+		lbt_buffer_holds(GetBufferDescriptor(target->recent - 1), rel, target->block);
+}
+
 /* Put the prediction for this bound into the index's mailbox. */
 static inline void
 lbt_post_prediction(LbtIndex *index, const LbtBatch *batch, int number)
 {
 	index->mailbox.target = batch->target[number];
 	index->mailbox.code = batch->key[number].code;
-	index->mailbox.past = batch->key[number].past;
+	index->mailbox.past = batch->past;
 	index->mailbox.number++;
 	index->mailbox.taken = false;
+}
+
+/*
+ * Empty the mailbox; take the prediction in it if it is for a bound of this
+ * code, which is past what is equal or not.  Else, or if the model has
+ * changed, *target stays as it is.
+ */
+static inline void
+lbt_take_prediction(LbtIndex *index, uint64 code, bool past, LbtTarget *target)
+{
+	if (index->mailbox.code == code && index->mailbox.past == past)
+	{
+		if (index->mailbox.target.generation == index->generation)
+			*target = index->mailbox.target;
+		index->mailbox.taken = true;
+	}
+	index->mailbox.target.generation = 0;
 }
 
 /*
@@ -183,47 +209,9 @@ lbt_prediction_taken(const LbtIndex *index, uint64 number)
 	return index->mailbox.taken || index->mailbox.number != number;
 }
 
-extern void lbt_batch_add(const LbtIndex *index, LbtBatch *batch, const LbtKeyValue *values,
-						  int nvalues, bool past);
-extern void lbt_batch_finish(const LbtIndex *index, LbtBatch *batch);
-extern LbtReads *lbt_batch_read(Relation rel, LbtIndex *index, LbtBatch *batch, LbtTally *tally);
-extern void lbt_batch_near(Relation rel, LbtIndex *index, LbtBatch *batch, bool high_keys);
-extern LbtReads *lbt_batch_rows(Relation rel, LbtIndex *index, Relation table, LbtBatch *batch,
-								LbtTally *tally);
-
-/*
- * lbt_batch_read() and lbt_batch_rows() return the blocks that are not where
- * their hints say, in the current memory context; NULL if there are none, or
- * by the tally it is no use to ask for them.  Without a tally, rows are only
- * fetched into the processor's caches.  A stream (server/stream.h) asks:
- *
- *     _want()   adds a block for the bound of this number, if it is not wanted
- *               yet; reads is NULL before the first
- *     _start()  asks for the first ones
- *     _come()   passes by what the bounds up to number last need; true if one
- *               was missing when asked for.  Reads leaves, and notes where
- *               they are (view up to date); after an error, gives up the rest
- *     _judge()  of leaves: the lookup of the bound of this number is over, and
- *               has used its prediction, or not.  (Rows' blocks need no such
- *               call: see LbtTally.)
- *     _end()    sets *reads to NULL
- */
-extern LbtReads *lbt_reads_want(LbtReads *reads, Relation rel, BlockNumber block, int of,
-								LbtTally *tally);
-extern void lbt_reads_start(LbtReads *reads);
-extern bool lbt_reads_come(LbtReads *reads, int last);
-extern void lbt_reads_judge(LbtReads *reads, int number, bool used);
-extern void lbt_reads_end(LbtReads **reads);
-
-/*
- * The blocks are of this relation: for who keeps reads, or NULL, while it is
- * not open.  Call it before the others then.
- */
-extern void lbt_reads_of(LbtReads *reads, Relation rel);
-
 /*
  * Is the leaf in this slot, which a prediction named, in shared buffers: by
- * its hint, else by a lookup in the table?  As for lbt_batch_add().
+ * its hint, else by a lookup in the table?  As for lbt_batch_predict().
  */
 extern bool lbt_slot_cached(Relation rel, LbtIndex *index, uint32 slot);
 

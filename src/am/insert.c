@@ -15,20 +15,6 @@
 /* A statement without a model asks for one again after so many rows. */
 #define ROWS_BEFORE_ASKING 1024
 
-/*
- * An insert that falls back to nbtree has wasted its visit of the leaf.  Where
- * most do (many equal keys, that is, posting lists; or unique keys that
- * exist), leave some to nbtree, then try a few again.  One of three may fail.
- *
- * A full leaf is no failure.  Making room costs much more than the visit,
- * which has brought the leaf into the processor's cache.  And without such
- * visits we would not learn that leaves split.
- */
-#define DEBT_OF_FAILURE 2
-#define DEBT_MAX 64
-#define DEBT_AFTER_SKIP 48
-#define SKIPPED_INSERTS 256
-
 /* What a statement keeps from row to row, in ii_AmCache. */
 typedef struct Inserter
 {
@@ -99,28 +85,6 @@ insert_has_model(Relation rel, Inserter *inserter)
 	return index->state == LBT_READY;
 }
 
-/* A new tuple's key; false if a byte string is compressed or out of line. */
-static bool
-key_of(const Inserter *inserter, const Datum *values, const bool *isnull, LbtBound *key)
-{
-	const LbtKeySpec *spec = &inserter->index->keyspec;
-
-	key->ncolumns = spec->ncolumns;
-	key->past = false;
-	for (int i = 0; i < spec->ncolumns; i++)
-	{
-		key->value[i].isnull = isnull[i];
-		key->value[i].ordered = 0;
-		if (isnull[i])
-			continue;
-		if (!lbt_keyspec_plain(&spec->column[i], values[i]))
-			return false;
-		(void) lbt_keyspec_argument(&spec->column[i], InvalidOid, values[i], &key->value[i],
-									inserter->scratch + i * LBT_SCRATCH_BYTES);
-	}
-	return true;
-}
-
 /*
  * Put the tuple on its predicted leaf; false if nbtree has to do it.
  * lbt_place() takes the page lock, held until the tuple is there and logged.
@@ -153,6 +117,23 @@ insert_predicted(Relation rel, LbtIndex *index, const LbtBound *key, Datum *valu
 	}
 	pfree(itup);
 	return event == LBT_EV_INSERT_PLACED;
+}
+
+/*
+ * An insert that falls back to nbtree has wasted its visit of the leaf.  Where
+ * most do (many equal keys, that is, posting lists; or unique keys that
+ * exist), leave some to nbtree, then try a few again.
+ *
+ * A full leaf is no failure.  Making room costs much more than the visit,
+ * which has brought the leaf into the processor's cache.  And without such
+ * visits we would not learn that leaves split.
+ */
+static inline void
+count_attempt(LbtInserting *inserting, bool useful)
+{
+	inserting->pause.tally.judged++;
+	inserting->pause.tally.used += useful;
+	(void) lbt_pause_decide(&inserting->pause, inserting->number, false);
 }
 
 static bool
@@ -190,12 +171,12 @@ index_to_predict(Relation rel, const Datum *values, const bool *isnull, ItemPoin
 		!insert_has_model(rel, inserter))
 		return NULL;
 	index = inserter->index;
-	if (unlikely(index->inserting.skip > 0))
-	{
-		index->inserting.skip--;
+	if (unlikely(index->inserting.number++ < index->inserting.pause.resume))
 		return NULL;
-	}
-	if (!key_of(inserter, values, isnull, key))
+	key->ncolumns = index->keyspec.ncolumns;
+	key->past = false;
+	if (!lbt_key_of(&index->keyspec, key->ncolumns, NULL, LBT_ANY_NULL, values, isnull,
+					inserter->scratch, key->value))
 		return NULL;
 	if (inserter->several)
 		lbt_copy_ahead(&inserter->ahead, rel, index, heap, tid, info);
@@ -216,19 +197,15 @@ lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation 
 
 	if (index != NULL)
 	{
-		if (insert_predicted(rel, index, &key, values, isnull, tid, unique, &place))
+		bool		placed = insert_predicted(rel, index, &key, values, isnull, tid, unique,
+											  &place);
+
+		count_attempt(&index->inserting, placed || place.block != InvalidBlockNumber);
+		if (placed)
 		{
-			if (unlikely(index->inserting.debt > 0))
-				index->inserting.debt--;
 			if (unlikely(place.moved))
 				lbt_look_at_misses(rel, index);
 			return unique;
-		}
-		if (place.block == InvalidBlockNumber &&
-			(index->inserting.debt += DEBT_OF_FAILURE) >= DEBT_MAX)
-		{
-			index->inserting.debt = DEBT_AFTER_SKIP;
-			index->inserting.skip = SKIPPED_INSERTS;
 		}
 	}
 	result = insert_by_btree(rel, values, isnull, tid, heap, check_unique, unchanged, info);

@@ -16,15 +16,12 @@
 /* Foreign keys to follow: one to a partitioned table has many. */
 #define MAX_KEYS 8
 
-/* Checks in a row for rows that we do not know, before giving up. */
-#define MAX_UNKNOWN 64
-
 /* A foreign key of the table. */
 typedef struct Key
 {
 	const ForeignKeyCacheInfo *info;
 	Oid			index;			/* that checks look up */
-	int			unknown;
+	uint64		number;			/* of the row that is checked next */
 	LbtNewRows	rows;
 } Key;
 
@@ -35,7 +32,7 @@ struct LbtKeysAhead
 	MemoryContextCallback unlink;
 	const EState *estate;
 	Oid			table;
-	ItemPointerData start;		/* where its new rows may begin */
+	BlockNumber start;			/* where its new rows may begin */
 	CommandId	command;
 	int			nkeys;
 	Key		   *key;			/* NULL before the first lookup */
@@ -61,7 +58,7 @@ lbt_keys_make(Relation table, CommandId command, MemoryContext context)
 	ahead = MemoryContextAllocZero(context, sizeof(LbtKeysAhead));
 	ahead->context = context;
 	ahead->table = RelationGetRelid(table);
-	ItemPointerSet(&ahead->start, Max(nblocks, 1) - 1, FirstOffsetNumber);
+	ahead->start = Max(nblocks, 1) - 1;
 	ahead->command = command;
 	return ahead;
 }
@@ -123,6 +120,64 @@ open_table(const LbtKeysAhead *ahead)
 	return NULL;
 }
 
+/*
+ * Which columns of the table make up a key of the index?  False if they do
+ * not.  Asked anew for each batch, so no number or type is remembered.
+ */
+static bool
+find_columns(Key *key)
+{
+	const ForeignKeyCacheInfo *info = key->info;
+	const int16 *referenced = key->rows.feed.rel->rd_index->indkey.values;
+	LbtNewRows *rows = &key->rows;
+	TupleDesc	desc = RelationGetDescr(rows->table);
+
+	for (int column = 0; column < rows->feed.ncolumns; column++)
+	{
+		AttrNumber	attribute;
+		int			i = 0;
+
+		while (i < info->nkeys && info->confkey[i] != referenced[column])
+			i++;
+		attribute = i < info->nkeys ? info->conkey[i] : 0;
+		if (attribute < 1 || attribute > desc->natts ||
+			TupleDescAttr(desc, attribute - 1)->attisdropped)
+			return false;
+		rows->attribute[column] = attribute;
+		rows->type[column] = getBaseType(TupleDescAttr(desc, attribute - 1)->atttypid);
+		if (!lbt_keyspec_takes(&rows->feed.index->keyspec.column[column], rows->type[column]))
+			return false;
+	}
+	return true;
+}
+
+/* For the feed: the next row's key.  One with a NULL is not checked. */
+static LbtNext
+next_key(void *producer, uint64 number, LbtKeyValue *values, uint8 *scratch)
+{
+	Key		   *key = producer;
+
+	if (number == key->rows.feed.first && !find_columns(key))
+		return LBT_NO_MORE;
+	return lbt_newrows_next(&key->rows, number, values, scratch);
+}
+
+static void
+add_key(LbtKeysAhead *ahead, const ForeignKeyCacheInfo *info, Oid index)
+{
+	Key		   *key = &ahead->key[ahead->nkeys++];
+	LbtFeed    *feed = &key->rows.feed;
+
+	key->info = info;
+	key->index = index;
+	key->rows.command = ahead->command;
+	lbt_newrows_go(&key->rows, ahead->start, FirstOffsetNumber);
+	feed->next_key = next_key;
+	feed->producer = key;
+	feed->context = ahead->context;
+	feed->all = feed->steady = true;
+}
+
 /* At the first lookup: find the foreign keys. */
 static void
 find_keys(LbtKeysAhead *ahead)
@@ -138,18 +193,12 @@ find_keys(LbtKeysAhead *ahead)
 	foreach(lc, keys)
 	{
 		const ForeignKeyCacheInfo *info = lfirst(lc);
-		HeapTuple	row;
+		HeapTuple	row = SearchSysCache1(CONSTROID, ObjectIdGetDatum(info->conoid));
 
-		if (ahead->nkeys == MAX_KEYS)
-			break;
-		row = SearchSysCache1(CONSTROID, ObjectIdGetDatum(info->conoid));
 		if (!HeapTupleIsValid(row))
 			continue;
-		ahead->key[ahead->nkeys].info = info;
-		ahead->key[ahead->nkeys].rows.command = ahead->command;
-		ahead->key[ahead->nkeys].rows.skip_nulls = true;
-		ahead->key[ahead->nkeys].rows.end = ahead->start;
-		ahead->key[ahead->nkeys++].index = ((Form_pg_constraint) GETSTRUCT(row))->conindid;
+		if (ahead->nkeys < MAX_KEYS)
+			add_key(ahead, info, ((Form_pg_constraint) GETSTRUCT(row))->conindid);
 		ReleaseSysCache(row);
 	}
 	MemoryContextSwitchTo(old);
@@ -157,135 +206,32 @@ find_keys(LbtKeysAhead *ahead)
 		RelationClose(table);
 }
 
-/* ---- a check ---- */
-
-typedef struct Check
-{
-	Key		   *key;			/* that it may be one of */
-	Relation	table;			/* with the new rows, open during this check */
-	IndexScanDesc scan;
-	LbtIndex   *index;
-	const LbtBound *bound;
-} Check;
-
 /*
- * Which columns of the table make up the bound's key?  False if they do not.
- * Asked anew for each batch, so no number or type is remembered.
+ * Post the prediction for this lookup, if it is the check of a row that we
+ * know.  In a pause each lookup counts as an item.
  */
 static bool
-find_columns(const Check *check)
+check_is_next(Key *key, IndexScanDesc scan, LbtIndex *index, const LbtBound *bound)
 {
-	const ForeignKeyCacheInfo *info = check->key->info;
-	const int16 *referenced = check->scan->indexRelation->rd_index->indkey.values;
-	LbtNewRows *rows = &check->key->rows;
-	TupleDesc	desc = RelationGetDescr(check->table);
+	LbtFeed    *feed = &key->rows.feed;
+	Relation	fetched = scan->heapRelation;
 
-	for (int column = 0; column < check->bound->ncolumns; column++)
+	if (feed->index == NULL)
 	{
-		AttrNumber	attribute;
-		int			i = 0;
-
-		while (i < info->nkeys && info->confkey[i] != referenced[column])
-			i++;
-		attribute = i < info->nkeys ? info->conkey[i] : 0;
-		if (attribute < 1 || attribute > desc->natts ||
-			TupleDescAttr(desc, attribute - 1)->attisdropped)
-			return false;
-		rows->attribute[column] = attribute;
-		rows->type[column] = getBaseType(TupleDescAttr(desc, attribute - 1)->atttypid);
-		if (!lbt_keyspec_takes(&check->index->keyspec.column[column], rows->type[column]))
-			return false;
+		feed->index = index;
+		feed->ncolumns = feed->nequal = bound->ncolumns;
 	}
-	rows->ncolumns = check->bound->ncolumns;
-	return true;
-}
-
-/* Make a batch of the rows that come next, if their keys can be told. */
-static void
-begin_batch(const Check *check, LbtNewBatch *batch)
-{
-	if (find_columns(check))
-		lbt_newrows_begin(&check->key->rows, check->scan->indexRelation, check->index,
-						  check->table, batch);
-}
-
-/* Find out which blocks of the referenced table a batch will need. */
-static void
-look_for_rows(const Check *check, LbtNewBatch *batch)
-{
-	IndexScanDesc scan = check->scan;
-	LbtIndex   *index = check->index;
-	MemoryContext old;
-
-	if (batch->n == 0 || index->keyspec.nplaces == 0 || scan->heapRelation == NULL ||
-		!lbt_is_heap(scan->heapRelation) || lbt_block_hints == NULL ||
-		batch->batch.target[0].generation != index->generation)
-		return;
-	if (batch->leaves != NULL)
+	if (feed->index != index || feed->ncolumns != bound->ncolumns)
+		return false;
+	feed->rel = scan->indexRelation;
+	feed->table = lbt_is_heap(fetched) && lbt_block_hints != NULL ? fetched : NULL;
+	if (key->number < feed->pause.resume)
+		key->number++;
+	else if (lbt_feed_find(feed, bound_code(index, bound), &key->number))
 	{
-		(void) lbt_reads_come(batch->leaves, batch->n - 1);
-		lbt_batch_near(scan->indexRelation, index, &batch->batch, false);
+		lbt_feed_post(feed, key->number++);
+		return true;
 	}
-	old = MemoryContextSwitchTo(check->key->rows.context);
-	batch->rows = lbt_batch_rows(scan->indexRelation, index, scan->heapRelation, &batch->batch,
-								 lbt_enable_row_prefetch ? &check->key->rows.rows : NULL);
-	lbt_reads_start(batch->rows);
-	MemoryContextSwitchTo(old);
-}
-
-/* The batch whose row may be the next one; begins one if there is none. */
-static LbtNewBatch *
-current_batch(const Check *check)
-{
-	LbtNewRows *rows = &check->key->rows;
-
-	/* Relations are closed between two checks. */
-	for (int i = 0; i < 2; i++)
-	{
-		LbtNewBatch *batch = i == 0 ? rows->now : rows->next;
-
-		lbt_reads_of(batch->leaves, check->scan->indexRelation);
-		lbt_reads_of(batch->rows, check->scan->heapRelation);
-	}
-	if (rows->now->at == rows->now->n)
-	{
-		lbt_newrows_turn(rows, check->index);
-		if (rows->now->n == 0)
-		{
-			begin_batch(check, rows->now);
-			look_for_rows(check, rows->now);
-		}
-	}
-	return rows->now;
-}
-
-/* Post the prediction for this check, if it is of a row that we know. */
-static bool
-check_is_next(const Check *check)
-{
-	Key		   *key = check->key;
-	LbtNewBatch *batch = current_batch(check);
-	uint64		code = bound_code(check->index, check->bound);
-
-	for (int at = batch->at; at < batch->n && check->bound->ncolumns == key->rows.ncolumns; at++)
-		if (batch->batch.key[at].code == code)
-		{
-			bool		first = batch->at == 0;
-			bool		half = batch->at <= batch->n / 2 && at >= batch->n / 2;
-
-			batch->at = at;
-			if (first)
-				begin_batch(check, key->rows.next);
-			if (half)
-				look_for_rows(check, key->rows.next);
-			if (batch->rows != NULL)
-				(void) lbt_reads_come(batch->rows, at);
-			lbt_newrows_post_prediction(check->index, batch);
-			batch->at++;
-			key->unknown = 0;
-			return true;
-		}
-	key->unknown++;
 	return false;
 }
 
@@ -293,7 +239,7 @@ void
 lbt_check_comes(IndexScanDesc scan, LbtIndex *index, const LbtBound *bound)
 {
 	LbtKeysAhead *ahead = lbt_keys_ahead;
-	Check		check = {.scan = scan,.index = index,.bound = bound};
+	Relation	table = NULL;
 	bool		found = false;
 
 	/* A check fetches the row; a bitmap's scan, of a trigger, has no table. */
@@ -303,18 +249,17 @@ lbt_check_comes(IndexScanDesc scan, LbtIndex *index, const LbtBound *bound)
 		find_keys(ahead);
 	for (int i = 0; i < ahead->nkeys && !found; i++)
 	{
-		check.key = &ahead->key[i];
-		if (check.key->index != RelationGetRelid(scan->indexRelation) ||
-			check.key->unknown > MAX_UNKNOWN)
+		Key		   *key = &ahead->key[i];
+
+		if (key->index != RelationGetRelid(scan->indexRelation))
 			continue;
 		lbt_index_update(index);
 		if (index->state != LBT_READY ||
-			(check.table == NULL && (check.table = open_table(ahead)) == NULL))
+			(table == NULL && (table = open_table(ahead)) == NULL))
 			break;
-		if (check.key->rows.now == NULL)
-			lbt_newrows_make(&check.key->rows, index, ahead->context);
-		found = check_is_next(&check);
+		key->rows.table = table;
+		found = check_is_next(key, scan, index, bound);
 	}
-	if (check.table != NULL)
-		RelationClose(check.table);
+	if (table != NULL)
+		RelationClose(table);
 }

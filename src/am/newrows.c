@@ -5,164 +5,140 @@
 
 #include "access/htup_details.h"
 #include "access/xact.h"
-#include "server/bufferhint.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
 
-void
-lbt_newrows_make(LbtNewRows *new, const LbtIndex *index, MemoryContext context)
+/* A row's key.  Its byte strings are copied: the page's copy may not stay. */
+static LbtNext
+key_of_row(LbtNewRows *rows, HeapTuple row, LbtKeyValue *key, uint8 *scratch)
 {
-	LbtNewBatch *batches = MemoryContextAllocZero(context, 2 * sizeof(LbtNewBatch));
+	TupleDesc	desc = RelationGetDescr(rows->table);
+	MemoryContext old;
+	Datum		values[LBT_CODE_COLUMNS];
+	bool		isnull[LBT_CODE_COLUMNS];
 
-	new->now = &batches[0];
-	new->next = &batches[1];
-	new->context = context;
-	new->page = MemoryContextAlloc(context, BLCKSZ);
-	if (index->keyspec.encoded)
-		new->scratch = MemoryContextAlloc(context, (Size) LBT_BATCH * index->keyspec.ncolumns *
-										  LBT_SCRATCH_BYTES);
-	new->keys = AllocSetContextCreate(context, "learnedbtree new rows", ALLOCSET_SMALL_SIZES);
-}
-
-/* Add a row's key, if it has one; false if it cannot be told. */
-static bool
-add_row(LbtNewRows *new, LbtIndex *index, Relation table, HeapTuple row, LbtNewBatch *batch)
-{
-	LbtKeyValue values[LBT_CODE_COLUMNS];
-	TupleDesc	desc = RelationGetDescr(table);
-
-	for (int i = 0; i < new->ncolumns; i++)
+	for (int i = 0; i < rows->feed.ncolumns; i++)
+		if (rows->attribute[i] > HeapTupleHeaderGetNatts(row->t_data))
+			return LBT_NO_KEY;
+	old = MemoryContextSwitchTo(rows->keys);
+	for (int i = 0; i < rows->feed.ncolumns; i++)
 	{
-		const LbtKeyColumn *column = &index->keyspec.column[i];
-		AttrNumber	attribute = new->attribute[i];
-		int			number = batch->batch.n * new->ncolumns + i;
-		uint8	   *scratch = new->scratch ?
-			new->scratch + (Size) number * LBT_SCRATCH_BYTES : NULL;
-		Datum		key;
+		Form_pg_attribute column = TupleDescAttr(desc, rows->attribute[i] - 1);
 
-		if (attribute > HeapTupleHeaderGetNatts(row->t_data))
-			return false;
-		key = fastgetattr(row, attribute, desc, &values[i].isnull);
-		values[i].ordered = 0;
-		if (values[i].isnull && new->skip_nulls)
-			return true;
-		if (values[i].isnull)
-			continue;
-		if (!lbt_keyspec_plain(column, key))
-			return false;
-		if (column->bytes)
-			key = datumCopy(key, TupleDescAttr(desc, attribute - 1)->attbyval,
-							TupleDescAttr(desc, attribute - 1)->attlen);
-		if (lbt_keyspec_argument(column, new->type[i], key, &values[i], scratch) != 0)
-			return false;
+		values[i] = fastgetattr(row, rows->attribute[i], desc, &isnull[i]);
+		if (!isnull[i])
+			values[i] = datumCopy(values[i], column->attbyval, column->attlen);
 	}
-	batch->tid[batch->batch.n] = row->t_self;
-	lbt_batch_add(index, &batch->batch, values, new->ncolumns, false);
-	return true;
+	MemoryContextSwitchTo(old);
+	return lbt_key_of(&rows->feed.index->keyspec, rows->feed.ncolumns, rows->type, rows->nulls,
+					  values, isnull, scratch, key) ? LBT_KEY : LBT_NO_KEY;
 }
 
 /* Has the command made the row?  A combo ID is no command's. */
 static inline bool
-is_new(const LbtNewRows *new, HeapTupleHeader row)
+is_new(const LbtNewRows *rows, HeapTupleHeader row)
 {
 	return (row->t_infomask & HEAP_COMBOCID) == 0 &&
-		HeapTupleHeaderGetRawCommandId(row) == new->command &&
+		HeapTupleHeaderGetRawCommandId(row) == rows->command &&
 		TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetRawXmin(row));
 }
 
-/*
- * Add what the command has put on this page of the table, from *at on.  Sets
- * *at to where to go on; false if that is not on the next page.
- */
+/* The next new row on the page's copy, from offset on. */
 static bool
-add_page(LbtNewRows *new, LbtIndex *index, Relation table, BlockNumber block, OffsetNumber *at,
-		 LbtNewBatch *batch)
+next_on_page(LbtNewRows *rows, HeapTuple row)
 {
-	Page		page = (Page) new->page;
-	Buffer		buf = ReadBuffer(table, block);
-	bool		known = true;
+	Page		page = (Page) rows->page;
 
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	memcpy(new->page, BufferGetPage(buf), BLCKSZ);
-	UnlockReleaseBuffer(buf);
-	for (; known && batch->batch.n < LBT_BATCH && *at <= PageGetMaxOffsetNumber(page); (*at)++)
+	for (; rows->offset <= PageGetMaxOffsetNumber(page); rows->offset++)
 	{
-		ItemId		line = PageGetItemId(page, *at);
-		HeapTupleData row;
+		ItemId		line = PageGetItemId(page, rows->offset);
 
 		if (!ItemIdIsNormal(line))
 			continue;
-		row.t_data = (HeapTupleHeader) PageGetItem(page, line);
-		if (!is_new(new, row.t_data))
+		row->t_data = (HeapTupleHeader) PageGetItem(page, line);
+		if (!is_new(rows, row->t_data))
 			continue;
-		row.t_len = ItemIdGetLength(line);
-		row.t_tableOid = RelationGetRelid(table);
-		ItemPointerSet(&row.t_self, block, *at);
-		known = add_row(new, index, table, &row, batch);
+		row->t_len = ItemIdGetLength(line);
+		row->t_tableOid = RelationGetRelid(rows->table);
+		ItemPointerSet(&row->t_self, rows->block, rows->offset++);
+		return true;
 	}
-	return known && *at > PageGetMaxOffsetNumber(page);
+	return false;
 }
 
-void
-lbt_newrows_begin(LbtNewRows *new, Relation rel, LbtIndex *index, Relation table,
-				  LbtNewBatch *batch)
+/* Copy the page of the table at which the search is. */
+static void
+copy_page(LbtNewRows *rows)
 {
-	MemoryContext old = MemoryContextSwitchTo(new->keys);
-	BlockNumber first = ItemPointerGetBlockNumber(&new->end);
-	BlockNumber block = first;
-	BlockNumber nblocks = RelationGetNumberOfBlocks(table);
-	OffsetNumber at = ItemPointerGetOffsetNumberNoCheck(&new->end);
+	Buffer		buf = ReadBuffer(rows->table, rows->block);
 
-	/* An error on the way leaves an empty batch. */
-	lbt_newrows_end(new, index, batch);
-	MemoryContextReset(new->keys);
-	lbt_batch_begin(&batch->batch, new->ncolumns, false);
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	memcpy(rows->page, BufferGetPage(buf), BLCKSZ);
+	UnlockReleaseBuffer(buf);
+	rows->copied = rows->block;
+}
 
-	/* A lookup of the statement itself may come before its first row. */
-	while (block < nblocks)
+/*
+ * Go to the next page.  Not if it would have to be read, nor after one without
+ * new rows: but a lookup of the statement may come before its first row.
+ */
+static bool
+next_page(LbtNewRows *rows)
+{
+	if (rows->empty > 1 || rows->block + 1 >= RelationGetNumberOfBlocks(rows->table) ||
+		!lbt_block_cached(rows->table, rows->block + 1))
+		return false;
+	lbt_newrows_go(rows, rows->block + 1, FirstOffsetNumber);
+	return true;
+}
+
+/* A batch begins, with an item that may have been told before. */
+static void
+begin_batch(LbtNewRows *rows, uint64 number)
+{
+	if (number < rows->end && rows->end - number <= lengthof(rows->tid))
 	{
-		int			before = batch->batch.n;
+		ItemPointer tid = lbt_newrows_tid(rows, number);
 
-		if (!add_page(new, index, table, block, &at, batch) ||
-			(batch->batch.n == before && block > first) ||
-			block + 1 >= nblocks || !lbt_block_cached(table, block + 1))
+		rows->block = ItemPointerGetBlockNumber(tid);
+		rows->offset = ItemPointerGetOffsetNumber(tid);
+	}
+	rows->end = number;
+	rows->empty = 0;
+	rows->copied = InvalidBlockNumber;	/* there may be more by now */
+	if (rows->page == NULL)
+	{
+		rows->page = MemoryContextAlloc(rows->feed.context, BLCKSZ);
+		rows->keys = AllocSetContextCreate(rows->feed.context, "learnedbtree new rows",
+										   ALLOCSET_SMALL_SIZES);
+	}
+	MemoryContextReset(rows->keys);
+}
+
+LbtNext
+lbt_newrows_next(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch)
+{
+	LbtNewRows *rows = producer;
+	HeapTupleData row;
+
+	if (number == rows->feed.first)
+		begin_batch(rows, number);
+	for (;;)
+	{
+		if (rows->copied != rows->block)
+		{
+			if (rows->block >= RelationGetNumberOfBlocks(rows->table))
+				return LBT_NO_MORE;
+			copy_page(rows);
+			rows->empty++;
+		}
+		if (next_on_page(rows, &row))
 			break;
-		block++;
-		at = FirstOffsetNumber;
+		if (!next_page(rows))
+			return LBT_NO_MORE;
 	}
-	ItemPointerSet(&new->end, block, at);
-	MemoryContextSwitchTo(new->context);
-	if (batch->batch.n > 0)
-	{
-		lbt_batch_finish(index, &batch->batch);
-		if (lbt_enable_prefetch)
-			batch->leaves = lbt_batch_read(rel, index, &batch->batch, &new->leaves);
-		lbt_reads_start(batch->leaves);
-		if (index->keyspec.nplaces > 0)
-			lbt_batch_near(rel, index, &batch->batch, false);
-	}
-	batch->n = batch->batch.n;
-	MemoryContextSwitchTo(old);
-}
-
-void
-lbt_newrows_end(LbtNewRows *new, LbtIndex *index, LbtNewBatch *batch)
-{
-	if (batch->leaves != NULL && batch->at > 0)
-		lbt_reads_judge(batch->leaves, batch->at - 1, lbt_prediction_taken(index, batch->number));
-	lbt_reads_end(&batch->leaves);
-	lbt_reads_end(&batch->rows);
-	lbt_count_tally(index, LBT_EV_PREFETCHED, &new->leaves, NULL);
-	lbt_count_tally(index, LBT_EV_ROWS_PREFETCHED, &new->rows, NULL);
-	batch->n = batch->at = 0;
-}
-
-void
-lbt_newrows_turn(LbtNewRows *new, LbtIndex *index)
-{
-	LbtNewBatch *done = new->now;
-
-	lbt_newrows_end(new, index, done);
-	new->now = new->next;
-	new->next = done;
+	rows->empty = 0;
+	*lbt_newrows_tid(rows, number) = row.t_self;
+	rows->end = number + 1;
+	return key_of_row(rows, &row, key, scratch);
 }

@@ -7,6 +7,7 @@
  */
 #include "am/am.h"
 
+#include "am/keysahead.h"
 #include "am/scan.h"
 #include "executor/instrument.h"
 #include "nodes/tidbitmap.h"
@@ -129,6 +130,8 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 	so->hands_over = so->predicts && lbt_enable_buffer_hint && lbt_scan_fetches_heap(scan);
 	if (so->hands_over)
 		so->hint_start = lbt_hint_start(scan->heapRelation);
+	if (unlikely(lbt_keys_ahead != NULL) && so->predicts && so->nprobes == 1)
+		lbt_check_comes(scan, so->index, &so->walk.probe.start);
 	if (!so->predicts)
 	{
 		/* Do not count a btree index that is no longer served. */

@@ -20,10 +20,8 @@
  */
 #include "am/am.h"
 
-#include "am/keysahead.h"
+#include "ahead/feed.h"
 #include "am/scan.h"
-#include "registry/settings.h"
-#include "server/stream.h"
 #include "utils/memutils.h"
 
 /* Slots to look for a sibling in. */
@@ -32,21 +30,11 @@
 /* Give the stream up after so many probes in a row that add no leaf. */
 #define MAX_SAME_LEAF 4096
 
-/* Probes to predict together. */
-#define PROBES_AHEAD 32
-
-/* Predictions: of batch.n probes from first on, in the walk's direction. */
-typedef struct Predicted
-{
-	bool		forward;
-	int64		first;
-	LbtBatch	batch;
-} Predicted;
-
 typedef struct LbtAhead
 {
 	LbtScan    *so;
-	Predicted	predicted[2];	/* for the scan itself; for its rows */
+	LbtFeed		feed;			/* items are probes, in this direction: */
+	bool		feeds_forward;
 
 	/* leaves being brought in; NULL: none */
 	LbtStream  *stream;
@@ -57,17 +45,21 @@ typedef struct LbtAhead
 	LbtProbe	probe;
 } LbtAhead;
 
+static LbtNext next_probe(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch);
+
 static LbtAhead *
 get_ahead(LbtScan *so)
 {
 	if (so->ahead == NULL)
 	{
-		/* Not zeroed: predictions are large, and most lists short. */
-		LbtAhead   *ahead = MemoryContextAlloc(GetMemoryChunkContext(so), sizeof(LbtAhead));
+		LbtAhead   *ahead = MemoryContextAllocZero(GetMemoryChunkContext(so), sizeof(LbtAhead));
 
 		ahead->so = so;
-		ahead->predicted[0].batch.n = ahead->predicted[1].batch.n = 0;
-		ahead->stream = NULL;
+		ahead->feed.next_key = next_probe;
+		ahead->feed.producer = ahead;
+		ahead->feed.context = GetMemoryChunkContext(so);
+		ahead->feed.index = so->index;
+		ahead->feed.all = ahead->feed.no_reads = true;
 		so->ahead = ahead;
 	}
 	return so->ahead;
@@ -76,7 +68,7 @@ get_ahead(LbtScan *so)
 void
 lbt_ahead_stop(LbtScan *so)
 {
-	so->ahead->predicted[0].batch.n = so->ahead->predicted[1].batch.n = 0;
+	lbt_feed_restart(&so->ahead->feed, 0);
 	lbt_stream_end(&so->ahead->stream);
 }
 
@@ -175,23 +167,51 @@ reach_slot(LbtAhead *ahead, uint32 slot)
 
 /* ---- probes ---- */
 
-/* Predict this probe and those that follow.  Leaves the probe anywhere. */
-static void
-fill_batch(LbtScan *so, LbtProbe *probe, Predicted *predicted, int64 number, bool forward)
+/* For the feed: the bound at which the scan reaches a probe. */
+static LbtNext
+next_probe(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch)
 {
-	const LbtBound *bound;
-	int			n = (int) Min(forward ? so->nprobes - number : number + 1, PROBES_AHEAD);
+	LbtAhead   *ahead = producer;
+	LbtScan    *so = ahead->so;
+	LbtProbe   *probe = &so->walk.probe;
+	const LbtBound *bound = ahead->feeds_forward ? &probe->start : &probe->end;
 
-	predicted->first = number;
-	predicted->forward = forward;
-	lbt_batch_begin(&predicted->batch, so->array[so->narrays - 1].column + 1, !forward);
-	for (int i = 0; i < n; i++)
-	{
-		lbt_probe_go(so, probe, forward ? number + i : number - i);
-		bound = forward ? &probe->start : &probe->end;
-		lbt_batch_add(so->index, &predicted->batch, bound->value, bound->ncolumns, bound->past);
-	}
-	lbt_batch_finish(so->index, &predicted->batch);
+	if (number >= (uint64) so->nprobes)
+		return LBT_NO_MORE;
+	lbt_probe_go(so, probe,
+				 ahead->feeds_forward ? (int64) number : so->nprobes - 1 - (int64) number);
+	memcpy(key, bound->value, bound->ncolumns * sizeof(LbtKeyValue));
+	return LBT_KEY;
+}
+
+/* The prediction for a probe of the scan.  Leaves its walk at any probe. */
+static const LbtTarget *
+reach_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward)
+{
+	LbtAhead   *ahead = so->ahead;
+	LbtFeed    *feed = &ahead->feed;
+	const LbtBound *bound = forward ? &so->walk.probe.start : &so->walk.probe.end;
+
+	if (ahead->feeds_forward != forward)
+		lbt_feed_restart(feed, 0);
+	ahead->feeds_forward = forward;
+	feed->rel = scan->indexRelation;
+	feed->table = so->hands_over ? scan->heapRelation : NULL;
+	feed->ncolumns = bound->ncolumns;
+	feed->nequal = so->array[so->narrays - 1].column + 1;
+	feed->past = bound->past;
+	feed->backward = !forward;
+	return lbt_feed_reach(feed, forward ? number : so->nprobes - 1 - number);
+}
+
+/* The same for one of a walk for rows, which is about to wait for a block. */
+static void
+predict_probe(const LbtScan *so, LbtWalk *walk, int64 number, bool forward, LbtTarget *target)
+{
+	const LbtBound *bound = forward ? &walk->probe.start : &walk->probe.end;
+
+	lbt_probe_go(so, &walk->probe, number);
+	predict_target(so->index, bound, bound_code(so->index, bound), walk->slot, target);
 }
 
 /* Is a leaf missing that is predicted for the probes after this one? */
@@ -205,21 +225,15 @@ will_miss_leaves(IndexScanDesc scan, LbtScan *so, const LbtBatch *batch)
 	return false;
 }
 
-/* Empty the mailbox; take the prediction in it if it is for this bound. */
+/* Take the prediction in the mailbox if it is for this bound. */
 static void
 open_mailbox(LbtIndex *index, const LbtBound *bound, LbtTarget *target)
 {
-	LbtMailbox *mailbox = &index->mailbox;
-
 	lbt_index_update(index);
-	if (index->state == LBT_READY && mailbox->past == bound->past &&
-		mailbox->target.generation == index->generation &&
-		mailbox->code == bound_code(index, bound))
-	{
-		*target = mailbox->target;
-		mailbox->taken = true;
-	}
-	mailbox->target.generation = 0;
+	if (index->state == LBT_READY)
+		lbt_take_prediction(index, bound_code(index, bound), bound->past, target);
+	else
+		index->mailbox.target.generation = 0;
 }
 
 bool
@@ -228,21 +242,16 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 {
 	LbtIndex   *index = so->index;
 	LbtAhead   *ahead;
-	Predicted  *predicted;
-	LbtBatch   *batch;
-	const LbtBound *bound;
-	int64		at;
+	const LbtTarget *predicted;
+	uint64		batches;
 
 	memset(target, 0, sizeof(*target));
 	if (so->nprobes == 1)
 	{
 		if (so->ahead)
 			lbt_stream_end(&so->ahead->stream);
-		bound = forward ? &so->walk.probe.start : &so->walk.probe.end;
-		if (unlikely(lbt_keys_ahead != NULL))
-			lbt_check_comes(scan, index, bound);
 		if (index->mailbox.target.generation != 0)
-			open_mailbox(index, bound, target);
+			open_mailbox(index, forward ? &walk->probe.start : &walk->probe.end, target);
 		return false;
 	}
 	if (!walk->for_rows)
@@ -250,29 +259,24 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 	if (!lbt_same_model(index, index->generation))
 		return false;
 	ahead = get_ahead(so);
-	predicted = &ahead->predicted[walk->for_rows];
-	batch = &predicted->batch;
-	at = forward ? number - predicted->first : predicted->first - number;
-	if (batch->n == 0 || predicted->forward != forward || at < 0 || at >= batch->n ||
-		batch->target[0].generation != index->generation)
+	if (walk->for_rows)
+		predict_probe(so, walk, number, forward, target);
+	else
 	{
-		fill_batch(so, &walk->probe, predicted, number, forward);
-		if (!walk->for_rows && index->keyspec.nplaces > 0)
-		{
-			lbt_batch_near(scan->indexRelation, index, batch, true);
-			if (so->hands_over)
-				(void) lbt_batch_rows(scan->indexRelation, index, scan->heapRelation, batch, NULL);
-		}
-		at = 0;
-		if (lbt_enable_prefetch && !have_stream(ahead, forward) &&
-			!lbt_tally_wasted(&so->leaves_ahead) && will_miss_leaves(scan, so, batch) &&
-			lbt_same_model(index, batch->target[0].generation))
+		batches = ahead->feed.batches;
+		predicted = reach_probe(scan, so, number, forward);
+		if (ahead->feed.batches != batches && lbt_enable_prefetch &&
+			!have_stream(ahead, forward) && !lbt_tally_wasted(&so->leaves_ahead) &&
+			will_miss_leaves(scan, so, &ahead->feed.now->keys) &&
+			lbt_same_model(index, index->generation))
 		{
 			lbt_probe_go(so, &walk->probe, number);
 			begin_leaves(scan, so, walk, -1, forward);
 		}
+		if (predicted == NULL)
+			return false;
+		*target = *predicted;
 	}
-	*target = batch->target[at];
 	return have_stream(ahead, forward) && reach_slot(ahead, target->slot);
 }
 

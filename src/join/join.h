@@ -50,6 +50,9 @@ lbt_lookahead_facts(Oid index, Oid table, bool rows, int nequal, bool past, bool
 /* place.c: in _PG_init. */
 extern void lbt_join_init(void);
 
+/* ... put nodes that look ahead into a finished plan. */
+extern void lbt_look_ahead(PlannedStmt *stmt);
+
 /* writes.c: does it write enough rows for a node to be worth its set-up? */
 extern bool lbt_write_is_large(const ModifyTable *modify);
 

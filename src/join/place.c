@@ -37,7 +37,7 @@ typedef struct Walk
 	bool		any_use;		/* a loop, or a write of many rows */
 	const List *rtable;
 	const Plan *top;
-	const Plan *early_nextval;		/* may take sequences' numbers early; or NULL */
+	const Plan *early_nextval;	/* may take sequences' numbers early; or NULL */
 	bool		nextval_ok;		/* what is looked at belongs to it */
 } Walk;
 
@@ -495,8 +495,8 @@ survey(const Plan *plan, Walk *walk)
 		survey(lfirst(lc), walk);
 }
 
-static void
-planned(PlannedStmt *stmt)
+void
+lbt_look_ahead(PlannedStmt *stmt)
 {
 	Walk		walk = {.rtable = stmt->rtable,.top = stmt->planTree};
 	ListCell   *lc;
@@ -509,7 +509,7 @@ planned(PlannedStmt *stmt)
 	if (!walk.any_use)
 		return;
 
-	/* The planner puts a subquery behind those that it uses itself. */
+	/* The planner puts a subquery after those that it uses itself. */
 	foreach(lc, stmt->subplans)
 		walk.effects |= place_nodes(lfirst(lc), &walk);
 	(void) place_nodes(stmt->planTree, &walk);
@@ -519,5 +519,4 @@ void
 lbt_join_init(void)
 {
 	RegisterCustomScanMethods(&lbt_lookahead_node.plan);
-	lbt_statement.planned = planned;
 }

@@ -25,11 +25,10 @@
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "am/am.h"
-#include "join/rowbatch.h"
 #include "nodes/makefuncs.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
-#include "server/executor.h"
+#include "server/bufferhint.h"
 #include "utils/rel.h"
 
 /* The node costs some microseconds to set up: the source's rows, at least. */
@@ -221,7 +220,6 @@ lbt_place_for_write(ModifyTable *modify, const List *rtable, int *last_id)
 
 	if (!lbt_write_is_large(modify))
 		return;
-	lbt_statement.writes(rt_fetch(linitial_int(modify->resultRelations), rtable)->relid);
 	write.table = open_target(modify, rtable);
 	if (modify->operation == CMD_MERGE)
 		write.insert = find_insert(modify, write.table);

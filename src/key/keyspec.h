@@ -117,6 +117,18 @@ lbt_keyspec_plain(const LbtKeyColumn *column, Datum arg)
 extern int	lbt_keyspec_argument(const LbtKeyColumn *column, Oid argtype, Datum arg,
 								 LbtKeyValue *value, uint8 *scratch);
 
+/*
+ * Make a key of values for the leading columns, compared as these types (NULL:
+ * as the columns' own).  nulls has a bit for each column that may be NULL.
+ * scratch is as above, for each column.  False if there is no such key: a NULL
+ * elsewhere, or a value that is not plain or that its column cannot have.
+ */
+extern bool lbt_key_of(const LbtKeySpec *spec, int ncolumns, const Oid *types, uint32 nulls,
+					   const Datum *values, const bool *isnull, uint8 *scratch, LbtKeyValue *key);
+
+/* Every column may be NULL. */
+#define LBT_ANY_NULL PG_UINT32_MAX
+
 /* A key value's own value; of a byte string, the argument it was made from. */
 extern Datum lbt_keyspec_datum(const LbtKeyColumn *column, const LbtKeyValue *value);
 

@@ -455,14 +455,7 @@ lbt_place(Relation rel, LbtIndex *index, const LbtBound *key, IndexTuple itup, b
 	place->moved = false;
 	made_ahead.generation = 0;
 	if (unlikely(index->mailbox.target.generation != 0))
-	{
-		if (index->mailbox.code == code && !index->mailbox.past)
-		{
-			made_ahead = index->mailbox.target;
-			index->mailbox.taken = true;
-		}
-		index->mailbox.target.generation = 0;
-	}
+		lbt_take_prediction(index, code, false, &made_ahead);
 	if (target_last(index, code, &target))
 		event = try_target(&search, code, &target, place);
 	if (event == LBT_EV_INSERT_FALLBACK)

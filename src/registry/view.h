@@ -39,9 +39,9 @@ typedef struct LbtLastLeaf
 
 /*
  * A prediction for this backend's next lookup or insert in an index, posted by
- * the look-ahead node (join/rowbatch.c) and for new rows (am/newrows.h).  A
- * scan takes it (am/scanahead.c) if its bound has this code, and is past what
- * is equal or not; an insert (proof/locate.c) if its key has this code.
+ * a feed (ahead/feed.h).  A scan takes it (am/scanahead.c) if its bound has
+ * this code, and is past what is equal or not; an insert (proof/locate.c) if
+ * its key has this code.
  */
 typedef struct LbtMailbox
 {
@@ -89,8 +89,8 @@ typedef struct LbtSeen
 typedef struct LbtInserting
 {
 	LbtLastLeaf last;
-	uint16		debt;			/* recent inserts that nbtree had to do */
-	uint16		skip;			/* inserts left to nbtree from the start */
+	uint64		number;			/* of inserts so far */
+	LbtPause	pause;			/* in predicting them */
 } LbtInserting;
 
 /*

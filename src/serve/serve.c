@@ -391,12 +391,21 @@ executor_finish(QueryDesc *query)
 	PG_END_TRY();
 }
 
-/* Before nodes that look ahead in its indexes are placed in a plan. */
+/* Tables that a plan writes to: their indexes have not been described. */
 static void
-prepare_target(Oid table)
+planned(PlannedStmt *plan)
 {
-	if (is_looking() && table >= FirstNormalObjectId)
-		prepare_table(table);
+	ListCell   *lc;
+
+	foreach(lc, is_looking() ? plan->rtable : NIL)
+	{
+		const RangeTblEntry *rte = lfirst(lc);
+
+		if (rte->rtekind == RTE_RELATION && rte->rellockmode == RowExclusiveLock &&
+			rte->relid >= FirstNormalObjectId)
+			prepare_table(rte->relid);
+	}
+	lbt_look_ahead(plan);
 }
 
 /* When its relations are closed: partitions that it has routed tuples to. */
@@ -549,7 +558,7 @@ lbt_serve_init(void)
 	CacheRegisterSyscacheCallback(NAMESPACEOID, at_catalog_change, (Datum) 0);
 	CacheRegisterSyscacheCallback(SUBSCRIPTIONRELMAP, at_catalog_change, (Datum) 0);
 	lbt_statement.described = describe_indexes;
-	lbt_statement.writes = prepare_target;
+	lbt_statement.planned = planned;
 	next_start = ExecutorStart_hook ? ExecutorStart_hook : standard_ExecutorStart;
 	ExecutorStart_hook = executor_start;
 	next_finish = ExecutorFinish_hook ? ExecutorFinish_hook : standard_ExecutorFinish;

@@ -18,9 +18,6 @@ typedef struct LbtStatementCallbacks
 	/* The planner has described something in FROM, and its indexes. */
 	void		(*described) (RelOptInfo *rel);
 
-	/* A plan writes many rows to this table, which the planner has locked. */
-	void		(*writes) (Oid table);
-
 	/*
 	 * The planner has found its paths for a step of a query above its joins,
 	 * and not chosen one yet.

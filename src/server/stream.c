@@ -18,11 +18,11 @@
 /* By how much the distance grows with each block that was missing. */
 #define GROWTH 2
 
-/* End after so many blocks in a row that were there anyway. */
+/*
+ * End after this many blocks in a row that were there anyway, or not named:
+ * looking for one in the buffer table costs 50 ns, reading it 1 us or more.
+ */
 #define MAX_IDLE 64
-
-/* End after so many blocks reached in a row that were not named. */
-#define MAX_UNNAMED 256
 
 /* A block that the caller has named, and whether shared buffers had it. */
 typedef struct Asked
@@ -40,8 +40,7 @@ struct LbtStream
 	LbtTally   *tally;
 	BlockNumber current;		/* reached last, if it was missing */
 	bool		ended;			/* no further block has been named */
-	int			idle;			/* passed by since one was missing */
-	int			unnamed;		/* reached since one was named */
+	int			idle;			/* passed by, or not named, since one missed */
 	int			distance;		/* blocks to ask for beyond the next one */
 	int			max_distance;
 	BlockNumber last;			/* named last */
@@ -60,14 +59,20 @@ struct LbtStream
 #define TAKES_ADVICE true
 #endif
 
+int
+lbt_read_distance(Relation rel)
+{
+	return TAKES_ADVICE ? get_tablespace_io_concurrency(rel->rd_rel->reltablespace) : 0;
+}
+
 LbtStream *
 lbt_stream_begin(MemoryContext context, Relation rel, bool all, LbtNextBlock next, void *state,
 				 LbtTally *tally)
 {
-	int			max_distance = get_tablespace_io_concurrency(rel->rd_rel->reltablespace);
+	int			max_distance = lbt_read_distance(rel);
 	LbtStream  *stream;
 
-	if (max_distance == 0 || !TAKES_ADVICE || lbt_tally_wasted(tally))
+	if (max_distance == 0 || lbt_tally_wasted(tally))
 		return NULL;
 	stream = MemoryContextAllocZero(context, offsetof(LbtStream, asked) +
 									(max_distance + 1) * sizeof(Asked));
@@ -81,12 +86,6 @@ lbt_stream_begin(MemoryContext context, Relation rel, bool all, LbtNextBlock nex
 	stream->max_distance = max_distance;
 	stream->last = InvalidBlockNumber;
 	return stream;
-}
-
-void
-lbt_stream_of(LbtStream *stream, Relation rel)
-{
-	stream->rel = rel;
 }
 
 bool
@@ -115,9 +114,8 @@ ask(LbtStream *stream, BlockNumber block)
 	stream->tally->asked += !asked->cached;
 }
 
-/* Is the block in shared buffers?  Asks nobody for it. */
-static bool
-is_there(Relation rel, BlockNumber block)
+bool
+lbt_block_is_there(Relation rel, BlockNumber block)
 {
 	BufferTag	tag;
 	uint32		hash;
@@ -144,7 +142,7 @@ judge(LbtStream *stream, BlockNumber block)
 	if (block == InvalidBlockNumber)
 		return;
 	stream->tally->judged++;
-	stream->tally->used += is_there(stream->rel, block);
+	stream->tally->used += lbt_block_is_there(stream->rel, block);
 }
 
 void
@@ -202,11 +200,10 @@ lbt_stream_reach(LbtStream **stream, BlockNumber block)
 	{
 		reached = nth_asked(s, i)->cached ? LBT_WAS_CACHED : LBT_WAS_MISSING;
 		pass(s, i + 1);
-		s->unnamed = 0;
 	}
 	else
-		s->unnamed++;
-	if (s->idle >= MAX_IDLE || s->unnamed >= MAX_UNNAMED || lbt_tally_wasted(s->tally))
+		s->idle++;
+	if (s->idle >= MAX_IDLE || lbt_tally_wasted(s->tally))
 	{
 		s->current = InvalidBlockNumber;	/* not read yet, so not judged */
 		lbt_stream_end(stream);

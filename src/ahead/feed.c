@@ -1,0 +1,541 @@
+/*
+ * feed.c - batches of keys to come; see feed.h.
+ */
+#include "ahead/feed.h"
+
+#include "server/guard.h"
+
+/* Items of a batch that is begun when none has come before. */
+#define FIRST_ITEMS 2
+
+/*
+ * A batch in memory is of no use if its keys come to fewer than one place for
+ * this many: sorted probes, index-only, take 141 ms plainly and 190 ahead with
+ * 5 to a leaf, 158 and 148 with 3.
+ */
+#define PLACE_KEYS 4
+
+/* Pages that the processor's caches hold: 4 MB, of 32 shared by 16 cores. */
+#define CACHED_PAGES 512
+
+/* ---- blocks on their way ---- */
+
+/* The key needs this block, unless it is beyond the file; keys ascend. */
+static void
+want(LbtReads *reads, BlockNumber block, int key, BlockNumber nblocks)
+{
+	for (int i = reads->n - 1; i >= 0; i--)
+		if (reads->block[i] == block)
+			return;
+	if (block >= nblocks)
+		return;
+	reads->key[reads->n] = key;
+	reads->block[reads->n++] = block;
+}
+
+/* Ask for the blocks that are needed next, as many as may be under way. */
+static void
+ask(LbtReads *reads, Relation rel, LbtTally *tally)
+{
+	int			distance = reads->asked < reads->n ? lbt_read_distance(rel) : 0;
+
+	while (reads->asked < Min(reads->n, reads->come + distance))
+	{
+		int			which = reads->asked++;
+
+		if (lbt_block_cached(rel, reads->block[which]))
+			continue;
+		reads->missing |= UINT64CONST(1) << which;
+		tally->asked++;
+	}
+}
+
+/* Read a leaf that has been asked for; false after an error. */
+static bool
+read_leaf(LbtFeed *feed, LbtBatch *keys, int first, BlockNumber block)
+{
+	const LbtTarget *target = &keys->target[first];
+	volatile Buffer buf = InvalidBuffer;
+
+	/* Perhaps nobody needs it: drop errors. */
+	LBT_GUARD_BEGIN_SILENTLY();
+	{
+		buf = ReadBuffer(feed->rel, block);
+		ReleaseBuffer(buf);
+	}
+	LBT_GUARD_END(buf = InvalidBuffer);
+	if (!BufferIsValid(buf))
+		return false;
+	if (lbt_enable_buffer_hint && target->generation == feed->index->generation)
+		lbt_index_set_hint(feed->index, target->slot, buf);
+	for (int i = first; i < keys->n; i++)
+		if (keys->target[i].slot == target->slot)
+			keys->target[i].recent = buf;
+	return true;
+}
+
+/*
+ * The leaves that keys up to this one need are needed now.  They are read,
+ * because rows are looked for on them, and because the lookup may not come
+ * there and its error be none of the statement's.
+ */
+static void
+bring_leaves(LbtFeed *feed, LbtFeedBatch *batch, int key)
+{
+	LbtReads   *reads = &batch->leaves;
+
+	while (reads->come < reads->n && reads->key[reads->come] <= key)
+	{
+		int			which = reads->come++;
+
+		ask(reads, feed->rel, &feed->leaves);
+		batch->missed |= reads->missing >> which & 1;
+		if (which >= reads->asked ||
+			!read_leaf(feed, &batch->keys, reads->key[which], reads->block[which]))
+			reads->n = reads->come;
+	}
+}
+
+/* The same of rows' blocks, which are left to the lookup to read. */
+static void
+pass_rows(LbtFeed *feed, LbtFeedBatch *batch, int key)
+{
+	LbtReads   *reads = &batch->rows;
+
+	while (reads->come < reads->n && reads->key[reads->come] <= key)
+	{
+		ask(reads, feed->table, &feed->rows);
+		batch->missed |= reads->missing >> reads->come++ & 1;
+	}
+}
+
+/* The lookup of this key is over.  A leaf was used if it took a prediction. */
+static void
+judge_leaves(LbtFeed *feed, LbtReads *reads, int key, bool used)
+{
+	for (; reads->judged < reads->n && reads->key[reads->judged] <= key; reads->judged++)
+	{
+		if ((reads->missing >> reads->judged & 1) == 0)
+			continue;
+		feed->leaves.judged++;
+		feed->leaves.used += used && reads->key[reads->judged] == key;
+	}
+}
+
+/* The same of a row's block, which was used if somebody has read it. */
+static void
+judge_rows(LbtFeed *feed, LbtReads *reads, int key)
+{
+	for (; reads->judged < reads->asked && reads->key[reads->judged] <= key; reads->judged++)
+	{
+		if ((reads->missing >> reads->judged & 1) == 0)
+			continue;
+		feed->rows.judged++;
+		feed->rows.used += lbt_block_is_there(feed->table, reads->block[reads->judged]);
+	}
+}
+
+/* ---- batches ---- */
+
+/* Does the batch know this item, by the present model? */
+static inline bool
+holds(const LbtFeed *feed, const LbtFeedBatch *batch, uint64 number)
+{
+	return batch != NULL && number - batch->first < (uint64) batch->nitems &&
+		(batch->keys.n == 0 || batch->keys.target[0].generation == feed->index->generation);
+}
+
+static inline void
+clear(LbtFeedBatch *batch)
+{
+	memset(batch, 0, offsetof(LbtFeedBatch, leaves));
+	memset(&batch->leaves, 0, offsetof(LbtReads, key));
+	memset(&batch->rows, 0, offsetof(LbtReads, key));
+	batch->keys.n = 0;
+}
+
+static void
+end_batch(LbtFeed *feed, LbtFeedBatch *batch)
+{
+	judge_rows(feed, &batch->rows, LBT_BATCH);
+	feed->missed = batch->missed;
+	clear(batch);
+	if (feed->no_reads)
+		return;
+	lbt_count_tally(feed->index, LBT_EV_PREFETCHED, &feed->leaves, NULL);
+	lbt_count_tally(feed->index, LBT_EV_ROWS_PREFETCHED, &feed->rows, NULL);
+}
+
+static void
+end_batches(LbtFeed *feed)
+{
+	if (feed->next != NULL)
+		end_batch(feed, feed->next);
+	if (feed->now != NULL)
+		end_batch(feed, feed->now);
+}
+
+/* Batches are large, and most statements need none. */
+static LbtFeedBatch *
+make_batch(LbtFeed *feed)
+{
+	LbtFeedBatch *batch = MemoryContextAlloc(feed->context, sizeof(LbtFeedBatch));
+
+	clear(batch);
+	if (feed->index->keyspec.encoded && !feed->no_reads && feed->scratch == NULL)
+		feed->scratch = MemoryContextAlloc(feed->context, (Size) LBT_BATCH * feed->ncolumns *
+										   LBT_SCRATCH_BYTES);
+	return batch;
+}
+
+/* Ask for the keys of size items; returns how many it has told. */
+static int
+ask_producer(LbtFeed *feed, LbtFeedBatch *batch, int size, int *nkeys)
+{
+	Size		scratch_bytes = (Size) feed->ncolumns * LBT_SCRATCH_BYTES;
+	int			n = 0;
+	int			item = 0;
+
+	for (; item < size; item++)
+	{
+		LbtNext		next = feed->next_key(feed->producer, feed->first + item,
+										  &batch->keys.value[n * feed->ncolumns],
+										  feed->scratch ? feed->scratch + n * scratch_bytes : NULL);
+
+		if (next == LBT_NO_MORE)
+			break;
+		if (next == LBT_KEY)
+			batch->item[n++] = (uint8) item;
+	}
+	*nkeys = n;
+	return item;
+}
+
+/* Which of the batch's leaves are not where their hints say? */
+static void
+find_missing_leaves(LbtFeed *feed, LbtFeedBatch *batch)
+{
+	LbtIndex   *index = feed->index;
+
+	if (!lbt_enable_prefetch || lbt_read_distance(feed->rel) == 0)
+		return;
+	for (int i = 0; i < batch->keys.n && !lbt_tally_wasted(&feed->leaves); i++)
+	{
+		const LbtTarget *target = &batch->keys.target[i];
+
+		if (lbt_target_at_hand(feed->rel, target))
+			continue;
+		if (target->block >= index->nblocks)
+			index->nblocks = RelationGetNumberOfBlocks(feed->rel);
+		want(&batch->leaves, target->block, i, index->nblocks);
+	}
+}
+
+/* Which of the table's blocks for its rows are not? */
+static void
+find_rows(LbtFeed *feed, LbtFeedBatch *batch)
+{
+	bool		read = !feed->no_reads && lbt_enable_row_prefetch &&
+		!lbt_tally_wasted(&feed->rows) && lbt_read_distance(feed->table) > 0;
+	BlockNumber missing[LBT_BATCH];
+	BlockNumber nblocks = 0;
+
+	lbt_batch_rows(feed->rel, feed->index, feed->table, &batch->keys, read ? missing : NULL);
+	for (int i = 0; i < batch->keys.n && read; i++)
+	{
+		if (missing[i] == InvalidBlockNumber)
+			continue;
+		if (nblocks == 0)
+			nblocks = RelationGetNumberOfBlocks(feed->table);
+		want(&batch->rows, missing[i], i, nblocks);
+	}
+}
+
+/*
+ * Begin an empty batch with this item.  At most as many as have come before,
+ * unless all will: that many are of no use if none of these comes.  An error
+ * of the producer's leaves it empty.
+ */
+static void
+begin_batch(LbtFeed *feed, LbtFeedBatch *batch, uint64 number, uint64 passed)
+{
+	LbtIndex   *index = feed->index;
+	LbtBatch   *keys = &batch->keys;
+	int			most = feed->most > 0 ? feed->most : LBT_BATCH;
+	int			nitems;
+	int			nkeys;
+
+	if (!feed->all)
+		most = (int) Min(Max(passed, FIRST_ITEMS), (uint64) most);
+	feed->first = number;
+	feed->until = number + most;
+	nitems = lbt_enable ? ask_producer(feed, batch, most, &nkeys) : 0;
+	if (nitems == 0)
+		return;
+
+	/* Whatever the producer has called: look at the model from here on. */
+	if (!feed->no_reads)
+		lbt_index_update(index);
+	batch->first = number;
+	batch->nitems = nitems;
+	if (nkeys == 0 || index->state != LBT_READY)
+		return;
+	keys->ncolumns = feed->ncolumns;
+	keys->nequal = feed->nequal;
+	keys->past = feed->past;
+	keys->backward = feed->backward;
+	keys->nblocks = 0;
+	keys->n = nkeys;
+	lbt_batch_predict(index, keys);
+	if (!feed->no_reads)
+		find_missing_leaves(feed, batch);
+	feed->batches++;
+	feed->predicted += nkeys;
+}
+
+/*
+ * Fetch what lookups will look at, as far as it is in memory, and find out
+ * which blocks of the table are missing: that can be seen on leaves only.
+ */
+static void
+look(LbtFeed *feed, LbtFeedBatch *batch)
+{
+	LbtIndex   *index = feed->index;
+	LbtBatch   *keys = &batch->keys;
+
+	batch->looked = true;
+	if (keys->n == 0 || index->keyspec.nplaces == 0)
+		return;
+	if (!feed->no_reads)
+		lbt_index_update(index);
+	if (feed->table != NULL)
+		bring_leaves(feed, batch, keys->n - 1);
+	if (index->state != LBT_READY || keys->target[0].generation != index->generation)
+		return;
+	lbt_batch_near(feed->rel, index, keys, feed->no_reads);
+	if (feed->table != NULL)
+		find_rows(feed, batch);
+}
+
+/* Go on with the batch that holds this item, which is begun if need be. */
+static void
+turn(LbtFeed *feed, uint64 number)
+{
+	LbtFeedBatch *done = feed->now;
+
+	if (done == NULL)
+		done = feed->now = make_batch(feed);
+	end_batch(feed, done);
+	if (holds(feed, feed->next, number))
+	{
+		feed->now = feed->next;
+		feed->next = done;
+	}
+	else
+	{
+		if (feed->next != NULL && feed->next->nitems > 0)
+			end_batch(feed, feed->next);
+		begin_batch(feed, done, number, number - feed->origin);
+	}
+	if (!feed->now->looked)
+		look(feed, feed->now);
+}
+
+/* Where blocks are missing, move the next batch on. */
+static void
+move_next_on(LbtFeed *feed, uint64 number)
+{
+	LbtFeedBatch *now = feed->now;
+
+	if (feed->next == NULL)
+		feed->next = make_batch(feed);
+	if (!now->followed)
+	{
+		now->followed = true;
+		begin_batch(feed, feed->next, now->first + now->nitems, number - feed->origin);
+		ask(&feed->next->leaves, feed->rel, &feed->leaves);
+	}
+	else if (number - now->first >= (uint64) now->nitems / 2 && !feed->next->looked &&
+			 feed->table != NULL)
+	{
+		look(feed, feed->next);
+		ask(&feed->next->rows, feed->table, &feed->rows);
+	}
+}
+
+/* ---- pauses ---- */
+
+/* Do the batch's keys come to few places, one after the other? */
+static bool
+comes_to_few(const LbtFeed *feed, const LbtFeedBatch *batch)
+{
+	const LbtBatch *keys = &batch->keys;
+	int			places = 1;
+
+	if (batch->missed || feed->steady || keys->n < LBT_JUDGED_MIN / 2)
+		return false;
+	for (int i = 1; i < keys->n; i++)
+		places += keys->target[i].slot != keys->target[i - 1].slot;
+	if (feed->table != NULL)
+		places = Max(places, keys->nblocks);
+	return places * PLACE_KEYS < keys->n;
+}
+
+/*
+ * The batch at hand, if there is one, does not know this item: does a pause
+ * follow?  If none of its items has come, as these come in another order, none
+ * of its predictions was used.
+ */
+static bool
+pauses(LbtFeed *feed, uint64 number)
+{
+	LbtFeedBatch *done = feed->now;
+	bool		is_done = done != NULL && done->nitems > 0;
+	bool		missed = is_done ? done->missed : feed->missed;
+
+	if (is_done && done->nposted == 0)
+		feed->pause.tally.judged += done->keys.n;
+	feed->unused = lbt_tally_wasted(&feed->pause.tally);
+	if (!lbt_pause_decide(&feed->pause, number, is_done && comes_to_few(feed, done)) &&
+		feed->npages > 0 && feed->npages < CACHED_PAGES && !missed)
+		feed->pause.resume = PG_UINT64_MAX;
+	if (number >= feed->pause.resume)
+		return false;
+	end_batches(feed);
+	return true;
+}
+
+/* ---- for consumers ---- */
+
+/* The lookup after the last posted prediction is over: has it taken that? */
+static inline void
+judge_posted(LbtFeed *feed)
+{
+	LbtFeedBatch *now = feed->now;
+	bool		used;
+
+	if (feed->posted < 0 || now == NULL || now->nposted == 0)
+		return;
+	used = lbt_prediction_taken(feed->index, feed->mail);
+	feed->pause.tally.judged++;
+	feed->pause.tally.used += used;
+	if (unlikely(now->leaves.n > 0))
+		judge_leaves(feed, &now->leaves, feed->posted, used);
+	if (unlikely(now->rows.n > 0))
+		judge_rows(feed, &now->rows, feed->posted);
+	feed->posted = -1;
+}
+
+bool
+lbt_feed_begin(LbtFeed *feed, uint64 number)
+{
+	judge_posted(feed);
+	if (number < feed->pause.resume)
+		return false;
+	if (likely(holds(feed, feed->now, number)))
+		return true;
+	if (pauses(feed, number))
+		return false;
+	turn(feed, number);
+	if (feed->now->keys.n > 0)
+		return true;
+	lbt_pause_begin(&feed->pause, number);
+	return false;
+}
+
+/* The batch's key for this item or, if it has none, the first one after it. */
+static inline int
+key_from(LbtFeedBatch *batch, uint64 number)
+{
+	int			item = (int) (number - batch->first);
+
+	if (batch->at >= batch->keys.n || batch->item[batch->at] > item)
+		batch->at = 0;
+	while (batch->at < batch->keys.n && batch->item[batch->at] < item)
+		batch->at++;
+	return batch->at;
+}
+
+static inline bool
+is_key_of(const LbtFeedBatch *batch, int key, uint64 number)
+{
+	return key < batch->keys.n && batch->first + batch->item[key] == number;
+}
+
+void
+lbt_feed_post(LbtFeed *feed, uint64 number)
+{
+	LbtFeedBatch *now;
+	int			key;
+
+	if (!lbt_feed_begin(feed, number))
+		return;
+	now = feed->now;
+	if (unlikely(feed->missed || now->missed))
+		move_next_on(feed, number);
+	key = key_from(now, number);
+	if (!is_key_of(now, key, number))
+		return;
+	if (unlikely(now->leaves.n > 0))
+	{
+		lbt_index_update(feed->index);
+		bring_leaves(feed, now, key);
+	}
+	if (unlikely(now->rows.n > 0))
+		pass_rows(feed, now, key);
+	lbt_post_prediction(feed->index, &now->keys, key);
+	now->nposted++;
+	feed->posted = key;
+	feed->mail = feed->index->mailbox.number;
+}
+
+bool
+lbt_feed_find(LbtFeed *feed, uint64 code, uint64 *number)
+{
+	while (lbt_feed_begin(feed, *number))
+	{
+		LbtFeedBatch *now = feed->now;
+		int			first = key_from(now, *number);
+
+		for (int key = first; key < now->keys.n; key++)
+			if (now->keys.key[key].code == code)
+			{
+				*number = now->first + now->item[key];
+				return true;
+			}
+		if (first < now->keys.n)
+			return false;
+		*number = now->first + now->nitems;
+	}
+	return false;
+}
+
+const LbtTarget *
+lbt_feed_reach(LbtFeed *feed, uint64 number)
+{
+	int			key;
+
+	if (!holds(feed, feed->now, number))
+		turn(feed, number);
+	key = key_from(feed->now, number);
+	return is_key_of(feed->now, key, number) ? &feed->now->keys.target[key] : NULL;
+}
+
+void
+lbt_feed_wake(LbtFeed *feed)
+{
+	if (feed->unused)
+		return;
+	feed->pause.resume = 0;
+	feed->missed = true;
+}
+
+void
+lbt_feed_restart(LbtFeed *feed, uint64 number)
+{
+	judge_posted(feed);
+	end_batches(feed);
+	feed->origin = number;
+	feed->missed = false;
+	feed->posted = -1;
+}

@@ -1,0 +1,246 @@
+/*
+ * outerrows.c - outer rows and the feeds of their keys; see outerrows.h.
+ */
+#include "join/outerrows.h"
+
+#include "am/am.h"
+#include "join/join.h"
+#include "miscadmin.h"
+#include "server/bufferhint.h"
+#include "utils/datum.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+StaticAssertDecl(LBT_LOOKAHEAD_LIMIT <= LBT_BATCH, "a batch is too small");
+
+/* ---- rows ---- */
+
+/* Free the copies of values of a row that has been passed on. */
+static void
+free_row(const LbtOuterRows *rows, TupleTableSlot *slot)
+{
+	ListCell   *lc;
+
+	foreach(lc, rows->by_reference && !TTS_EMPTY(slot) ? rows->used : NIL)
+	{
+		int			i = lfirst_int(lc) - 1;
+
+		if (!slot->tts_isnull[i] && !TupleDescAttr(slot->tts_tupleDescriptor, i)->attbyval)
+			pfree(DatumGetPointer(slot->tts_values[i]));
+	}
+	ExecClearTuple(slot);
+}
+
+static TupleTableSlot *
+make_slot(const LbtOuterRows *rows)
+{
+	EState	   *estate = rows->node->ss.ps.state;
+	TupleDesc	desc = rows->node->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
+	TupleTableSlot *slot = ExecInitExtraTupleSlot(estate, desc, &TTSOpsVirtual);
+
+	memset(slot->tts_isnull, true, desc->natts * sizeof(bool));
+	MemoryContextSwitchTo(old);
+	return slot;
+}
+
+bool
+lbt_outer_read(LbtOuterRows *rows)
+{
+	TupleTableSlot **place = &rows->slot[rows->end % LBT_OUTER_ROWS];
+	TupleTableSlot *row;
+	MemoryContext old;
+	ListCell   *lc;
+
+	if (rows->end > rows->at &&
+		(rows->end - rows->at == LBT_OUTER_ROWS ||
+		 MemoryContextMemAllocated(rows->copies, false) > (Size) work_mem * (1024 / 2)))
+		return false;
+	row = lbt_outer_next(rows);
+	if (row == NULL)
+		return false;
+	if (*place == NULL)
+		*place = make_slot(rows);
+	free_row(rows, *place);
+	if (rows->used != NIL)
+		slot_getsomeattrs(row, llast_int(rows->used));
+	old = MemoryContextSwitchTo(rows->copies);
+	foreach(lc, rows->used)
+	{
+		int			i = lfirst_int(lc) - 1;
+		Form_pg_attribute column = TupleDescAttr((*place)->tts_tupleDescriptor, i);
+		Datum		value = row->tts_values[i];
+		bool		isnull = row->tts_isnull[i];
+
+		(*place)->tts_isnull[i] = isnull;
+		(*place)->tts_values[i] = isnull || column->attbyval ? value :
+			datumCopy(value, false, column->attlen);
+	}
+	MemoryContextSwitchTo(old);
+	ExecStoreVirtualTuple(*place);
+	rows->end++;
+	return true;
+}
+
+void
+lbt_outer_restart(LbtOuterRows *rows)
+{
+	for (int i = 0; i < LBT_OUTER_ROWS; i++)
+		if (rows->slot[i] != NULL)
+			ExecClearTuple(rows->slot[i]);
+	if (rows->copies != NULL)
+		MemoryContextReset(rows->copies);
+	for (int i = 0; i < rows->nindexes; i++)
+		lbt_feed_restart(&rows->index[i].feed, rows->end);
+	rows->at = rows->end;
+	rows->ended = false;
+}
+
+/* ---- keys ---- */
+
+/* For a feed: a row's key; none if nothing matches it, or nobody can tell. */
+static LbtNext
+next_key(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch)
+{
+	LbtLookedUp *index = producer;
+	LbtOuterRows *rows = index->rows;
+	ExprContext *econtext = rows->node->ss.ps.ps_ExprContext;
+	Datum		values[LBT_CODE_COLUMNS];
+	bool		isnull[LBT_CODE_COLUMNS];
+
+	if (rows->end <= number)
+	{
+		/* All at once: two loops are faster than one of both. */
+		while (rows->end < index->feed.until && lbt_outer_read(rows))
+			;
+		if (rows->end <= number)
+			return LBT_NO_MORE;
+	}
+	econtext->ecxt_scantuple = rows->slot[number % LBT_OUTER_ROWS];
+	for (int i = 0; i < index->feed.ncolumns; i++)
+		values[i] = ExecEvalExprSwitchContext(index->key[i], econtext, &isnull[i]);
+	return lbt_key_of(&index->feed.index->keyspec, index->feed.ncolumns, index->type,
+					  index->nulls, values, isnull, scratch, key) ? LBT_KEY : LBT_NO_KEY;
+}
+
+/* Prepare the keys; false if the index, as it is now, takes none of them. */
+static bool
+open_keys(LbtLookedUp *index, CustomScanState *node, const List *exprs, const List *facts)
+{
+	LbtFeed    *feed = &index->feed;
+	const LbtKeySpec *spec = &feed->index->keyspec;
+
+	while (feed->ncolumns < Min(list_length(exprs), spec->ncolumns))
+	{
+		int			column = feed->ncolumns;
+		Oid			type = list_nth_oid(facts, LBT_LOOKAHEAD_TYPES + column);
+
+		if (!lbt_keyspec_takes(&spec->column[column], type))
+			break;
+		index->type[column] = type;
+		index->key[column] = ExecInitExpr(list_nth(exprs, column), &node->ss.ps);
+		feed->ncolumns++;
+	}
+	feed->nequal = Min((int) list_nth_oid(facts, LBT_LOOKAHEAD_EQUAL), feed->ncolumns);
+	feed->backward = list_nth_oid(facts, LBT_LOOKAHEAD_BACKWARD) != 0;
+	feed->past = feed->ncolumns == list_length(exprs) ?
+		list_nth_oid(facts, LBT_LOOKAHEAD_PAST) != 0 : feed->backward;
+	if (feed->ncolumns > feed->nequal && IsA(llast(exprs), Const) &&
+		((const Const *) llast(exprs))->constisnull)
+		index->nulls = 1 << feed->nequal;
+	return feed->nequal > 0;
+}
+
+/* ---- indexes ---- */
+
+static void
+close_index(LbtLookedUp *index)
+{
+	if (index->feed.table != NULL)
+		table_close(index->feed.table, AccessShareLock);
+	index_close(index->feed.rel, AccessShareLock);
+}
+
+/*
+ * Open an index that may be gone since the plan was made (a trigger of the
+ * statement may drop it); NULL if it is, or if it cannot be scanned.
+ */
+static Relation
+open_relation(Oid oid, Oid table)
+{
+	Relation	rel = try_relation_open(oid, AccessShareLock);
+
+	if (rel == NULL || (rel->rd_rel->relkind == RELKIND_INDEX && rel->rd_index->indisvalid &&
+						rel->rd_index->indrelid == table))
+		return rel;
+	relation_close(rel, AccessShareLock);
+	return NULL;
+}
+
+/* False if it is gone, or not served, or there is nothing to look up by. */
+static bool
+open_index(LbtLookedUp *index, LbtOuterRows *rows, const List *exprs, const List *facts)
+{
+	Oid			table = list_nth_oid(facts, LBT_LOOKAHEAD_TABLE);
+	LbtFeed    *feed = &index->feed;
+
+	memset(index, 0, sizeof(*index));
+	index->rows = rows;
+	feed->rel = open_relation(list_nth_oid(facts, LBT_LOOKAHEAD_INDEX), table);
+	if (feed->rel == NULL)
+		return false;
+	feed->index = lbt_learned_view(feed->rel);
+	if (feed->index == NULL || !open_keys(index, rows->node, exprs, facts))
+	{
+		close_index(index);
+		return false;
+	}
+	feed->npages = RelationGetNumberOfBlocks(feed->rel);
+	if (list_nth_oid(facts, LBT_LOOKAHEAD_ROWS) && lbt_block_hints != NULL)
+	{
+		Relation	fetched = table_open(table, AccessShareLock);
+
+		if (lbt_is_heap(fetched))
+		{
+			feed->table = fetched;
+			feed->npages += RelationGetNumberOfBlocks(fetched);
+		}
+		else
+			table_close(fetched, AccessShareLock);
+	}
+	feed->next_key = next_key;
+	feed->producer = index;
+	feed->context = CurrentMemoryContext;
+	feed->most = lbt_lookahead_rows;
+	lbt_feed_restart(feed, rows->end);
+	return true;
+}
+
+void
+lbt_outer_open(LbtOuterRows *rows, CustomScanState *node)
+{
+	EState	   *estate = node->ss.ps.state;
+	const CustomScan *plan = (const CustomScan *) node->ss.ps.plan;
+	const List *facts = linitial(plan->custom_private);
+	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
+	TupleDesc	desc = node->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+	ListCell   *exprs;
+	ListCell   *lc;
+
+	rows->used = lsecond(plan->custom_private);
+	foreach(lc, rows->used)
+		rows->by_reference |= !TupleDescAttr(desc, lfirst_int(lc) - 1)->attbyval;
+	rows->copies = GenerationContextCreate(estate->es_query_cxt, "learnedbtree outer rows",
+										   ALLOCSET_SMALL_SIZES);
+	rows->index = palloc(list_length(facts) * sizeof(LbtLookedUp));
+	forboth(exprs, plan->custom_exprs, lc, facts)
+		rows->nindexes += open_index(&rows->index[rows->nindexes], rows, lfirst(exprs), lfirst(lc));
+	MemoryContextSwitchTo(old);
+}
+
+void
+lbt_outer_close(LbtOuterRows *rows)
+{
+	for (int i = 0; i < rows->nindexes; i++)
+		close_index(&rows->index[i]);
+}
