@@ -251,7 +251,7 @@ report_to_policy(const LbtIndex *index, const uint64 *events)
 	off = entry->state == LBT_READY && !pays(entry);
 	if (off)
 		lbt_entry_pause(entry, LBT_PAUSE_WASTED_MS);
-	if (off || (entry->state == LBT_READY && wants_training(entry)))
+	if (lbt_autotrain && (off || (entry->state == LBT_READY && wants_training(entry))))
 		entry->wanted = true;
 	if (entry->wanted && lbt_autotrain)
 		wait = due_in(entry);
