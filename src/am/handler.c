@@ -9,7 +9,6 @@
 #include "nodes/pathnodes.h"
 #include "registry/settings.h"
 #include "server/btree.h"
-#include "server/shared.h"
 #include "train/train.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"

@@ -3,9 +3,6 @@
  */
 #include "saved.h"
 
-/* At most this part of the leaves may come back wrong: half. */
-#define WRONG_PART 2
-
 /* As it is in memory: the file is this machine's, and garbage is harmless. */
 typedef struct Knot
 {
@@ -85,8 +82,7 @@ static bool
 is_wrong(const LbtLeaf *leaves, uint32_t nleaves, uint32_t slot, const LbtLeaf *saved)
 {
 	return saved->block != leaves[slot].block || saved->min_code <= leaves[slot - 1].min_code ||
-		(slot + 1 < nleaves && saved->min_code > leaves[slot + 1].min_code) ||
-		lbt_leaf_tied(leaves, slot);
+		(slot + 1 < nleaves && saved->min_code > leaves[slot + 1].min_code);
 }
 
 /*
@@ -142,7 +138,7 @@ lbt_saved_encode(void *out, size_t room, const LbtKeyCode *code, const LbtLeaf *
 		 stride += stride / 4 + 1)
 		n = write_knots(knots, max_knots, leaves, nleaves, (uint32_t) stride);
 	if (n == 0 || !read_knots(knots, n, (LbtLeaf *) leaves, nleaves, &wrong) ||
-		wrong > nleaves / WRONG_PART)
+		wrong > nleaves / 2)
 		return 0;
 	memcpy(out, code, code_bytes);
 	return code_bytes + n * sizeof(Knot);
@@ -158,7 +154,6 @@ lbt_saved_decode(const void *in, size_t len, LbtKeyCode *code, LbtLeaf *leaves, 
 	code_bytes = lbt_keycode_bytes(code);
 	if (code_bytes == 0 || code_bytes > len || (len - code_bytes) % sizeof(Knot) != 0)
 		return false;
-	memset((char *) code + code_bytes, 0, sizeof(*code) - code_bytes);
 	return read_knots((const char *) in + code_bytes, (len - code_bytes) / sizeof(Knot), leaves,
 					  nleaves, NULL);
 }

@@ -135,6 +135,7 @@ learnedbtree_check(PG_FUNCTION_ARGS)
 	Oid			table = rel->rd_index->indrelid;
 	LbtIndex   *index;
 	LbtRegistered model;
+	LbtTrained	saved;
 	uint64		both[2][LBT_NEVENTS] = {0};
 	const uint64 *counts = both[0]; /* both are about the same leaves */
 	const char *reason;
@@ -153,7 +154,7 @@ learnedbtree_check(PG_FUNCTION_ARGS)
 
 	/* Ask this last, so that it tells why there are no counts. */
 	lbt_row_add_text(&row, lbt_model_state(rel, index, &model, &reason));
-	lbt_row_add_text(&row, lbt_is_btree(rel) ? "none" : lbt_metapage_state(rel, index));
+	lbt_row_add_text(&row, lbt_is_btree(rel) ? "none" : lbt_metapage_read(rel, index, &saved));
 	if (counted)
 	{
 		lbt_row_add(&row, Int64GetDatum(counts[LBT_EV_LOOKUP]));

@@ -3,7 +3,6 @@
  */
 #include "postgres.h"
 
-#include "am/am.h"
 #include "join/join.h"
 #include "loose/loose.h"
 #include "registry/settings.h"

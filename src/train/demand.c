@@ -102,8 +102,8 @@ add_events(LbtSince *since, const uint64 *events)
 	uint64		failed = events[LBT_EV_BAD_BLOCK] + events[LBT_EV_BAD_PAGE] +
 		events[LBT_EV_LOW] + events[LBT_EV_HIGH];
 
-	since->predictions += events[LBT_EV_VERIFIED] + failed + events[LBT_EV_INSERT] -
-		events[LBT_EV_INSERT_FULL] - events[LBT_EV_INSERT_EQUAL];
+	since->predictions += events[LBT_EV_VERIFIED] + failed + events[LBT_EV_INSERT_PLACED] +
+		events[LBT_EV_INSERT_FALLBACK];
 	since->moved += events[LBT_EV_MOVED_RIGHT] + events[LBT_EV_INSERT_MOVED];
 	since->fallbacks += failed + events[LBT_EV_INSERT_FALLBACK];
 	since->splits += events[LBT_EV_SPLIT];
@@ -251,7 +251,7 @@ report_to_policy(const LbtIndex *index, const uint64 *events)
 	off = entry->state == LBT_READY && !pays(entry);
 	if (off)
 		lbt_entry_pause(entry, LBT_PAUSE_WASTED_MS);
-	if (off || (entry->state == LBT_READY && wants_training(entry)))
+	if (lbt_autotrain && (off || (entry->state == LBT_READY && wants_training(entry))))
 		entry->wanted = true;
 	if (entry->wanted && lbt_autotrain)
 		wait = due_in(entry);

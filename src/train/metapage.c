@@ -22,9 +22,6 @@ typedef struct SavedModel
 
 StaticAssertDecl(sizeof(SavedModel) == LBT_BT_META_SPARE, "a saved model fills the metapage");
 
-static const char readable[] = "readable";
-static const char none[] = "none";
-
 static pg_crc32c
 checksum(const SavedModel *saved)
 {
@@ -62,26 +59,17 @@ lbt_metapage_write(Relation rel, const LbtKeyCode *code, const LbtLeaf *leaves, 
 	pfree(saved);
 }
 
-/* As lbt_metapage_read(), with the state as for users. */
+/* Make a model's leaves from it; what is wrong with it, or NULL. */
 static const char *
-read_saved(Relation rel, const LbtIndex *index, LbtTrained *trained)
+decode(const SavedModel *saved, const LbtIndex *index, LbtTrained *trained)
 {
-	SavedModel *saved = palloc(sizeof(SavedModel));
 	LbtModelHeader *header = &trained->header;
 	LbtLeaf    *leaves;
-	Buffer		buf = _bt_getbuf(rel, BTREE_METAPAGE, BT_READ);
 
-	memset(trained, 0, sizeof(*trained));
-	header->height = BTPageGetMeta(BufferGetPage(buf))->btm_level + 1;
-	memcpy(saved, lbt_bt_meta_spare(BufferGetPage(buf)), sizeof(SavedModel));
-	_bt_relbuf(rel, buf);
-	if (saved->magic == 0)
-		return none;
 	if (saved->magic != SAVED_MAGIC)
 		return "it does not begin as one";
 	if (saved->crc != checksum(saved))
 		return "its checksum is wrong";
-	trained->blocks = RelationGetNumberOfBlocks(rel);
 	if (saved->bytes > sizeof(saved->body) || saved->nleaves < 1 ||
 		saved->nleaves >= trained->blocks)
 		return "its contents are impossible";
@@ -92,27 +80,29 @@ read_saved(Relation rel, const LbtIndex *index, LbtTrained *trained)
 	trained->leaves = leaves;
 	header->nleaves = saved->nleaves;
 	header->source = LBT_FROM_SAVED;
-	return readable;
-}
-
-bool
-lbt_metapage_read(Relation rel, const LbtIndex *index, LbtTrained *trained)
-{
-	const char *state = read_saved(rel, index, trained);
-
-	if (state != readable && state != none)
-		ereport(LOG,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("ignoring the saved model in the metapage of index \"%s\": %s",
-						RelationGetRelationName(rel), state),
-				 errdetail("The model is trained from the tree, and saved anew.")));
-	return state == readable;
+	return NULL;
 }
 
 const char *
-lbt_metapage_state(Relation rel, const LbtIndex *index)
+lbt_metapage_read(Relation rel, const LbtIndex *index, LbtTrained *trained)
 {
-	LbtTrained	trained;
+	SavedModel *saved = palloc(sizeof(SavedModel));
+	const char *wrong;
+	Buffer		buf = _bt_getbuf(rel, BTREE_METAPAGE, BT_READ);
 
-	return read_saved(rel, index, &trained);
+	memset(trained, 0, sizeof(*trained));
+	trained->header.height = BTPageGetMeta(BufferGetPage(buf))->btm_level + 1;
+	memcpy(saved, lbt_bt_meta_spare(BufferGetPage(buf)), sizeof(SavedModel));
+	_bt_relbuf(rel, buf);
+	trained->blocks = RelationGetNumberOfBlocks(rel);
+	if (saved->magic == 0)
+		return "none";
+	wrong = decode(saved, index, trained);
+	if (wrong)
+		ereport(LOG,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("ignoring the saved model in the metapage of index \"%s\": %s",
+						RelationGetRelationName(rel), wrong),
+				 errdetail("The model is trained from the tree, and saved anew.")));
+	return wrong ? wrong : "readable";
 }

@@ -447,9 +447,10 @@ take_or_leave(Relation rel, LbtIndex *index, bool new_file, LbtTrained *trained)
 {
 	bool		large = RelationGetNumberOfBlocks(rel) >= FIRST_USE_BLOCKS;
 
-	if (index->state == LBT_UNTRAINED && !lbt_is_btree(rel) &&
-		lbt_metapage_read(rel, index, trained) &&
-		fit(trained->leaves, trained->header.nleaves, trained) &&
+	memset(trained, 0, sizeof(*trained));
+	if (index->state == LBT_UNTRAINED && !lbt_is_btree(rel))
+		(void) lbt_metapage_read(rel, index, trained);
+	if (trained->leaves != NULL && fit(trained->leaves, trained->header.nleaves, trained) &&
 		(lbt_demand_raise(&index->file, index->oid) || large))
 		return true;
 	trained->state = LBT_UNTRAINED;

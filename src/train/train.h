@@ -73,13 +73,11 @@ extern void lbt_metapage_write(Relation rel, const LbtKeyCode *code, const LbtLe
 							   uint32 nleaves);
 
 /*
- * Read it: leaves, and what the header says, without the spline; false when
- * there is none.  Reports one that cannot be used in the server's log.
- * Allocates in the current context, where the result stays.
+ * Read it: leaves, and what the header says, without the spline; no leaves if
+ * there is none.  Returns for users "readable", "none", or what is wrong with
+ * it, which the server's log gets, too.  Allocates in the current context,
+ * where the result stays.
  */
-extern bool lbt_metapage_read(Relation rel, const LbtIndex *index, LbtTrained *trained);
-
-/* For users: "readable", "none", or what is wrong with it; a constant. */
-extern const char *lbt_metapage_state(Relation rel, const LbtIndex *index);
+extern const char *lbt_metapage_read(Relation rel, const LbtIndex *index, LbtTrained *trained);
 
 #endif							/* LBT_TRAIN_H */

@@ -200,6 +200,35 @@ $holder->quit;
 $session->query_safe('SELECT pg_stat_force_next_flush()');
 is(sql("SELECT inserts_moved > 1000, splits FROM learnedbtree_stat WHERE indexrelname = 'halves_k'"), 't|0', 'because it moves right, not because leaves split');
 
+# ---- pauses ----
+
+# A key between a leaf's separator and its first item is not proven, and a training finds the same leaves: it waits, longer each
+# time.
+sql(<<'SQL');
+ALTER SYSTEM SET learnedbtree.retrain_visits = 1;
+SELECT pg_reload_conf();
+CREATE TABLE gaps (k int8);
+INSERT INTO gaps SELECT i * 10 FROM generate_series(1, 20000) i;
+CREATE INDEX gaps_k ON gaps USING learnedbtree (k) WITH (fillfactor = 10);
+CREATE TABLE firsts AS SELECT (code - 9223372036854775808)::int8 AS k FROM learnedbtree_leaves('gaps_k') WHERE slot > 0;
+DELETE FROM gaps WHERE k IN (SELECT k FROM firsts);
+SQL
+sql('VACUUM ANALYZE gaps');
+my $misses = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT sum((SELECT count(*) FROM gaps WHERE k = f.k + 5)) FROM firsts f; '
+  . 'SELECT count((SELECT k FROM gaps WHERE k = i * 10)) FROM generate_series(1, 20000) i';
+my $begun = time;
+my $trainings = 0;
+for (my $end = $begun + patience(); $trainings < 3 && time < $end; sleep(0.1))
+{
+	sql($misses);
+	$trainings = sql("SELECT trainings - 1 FROM learnedbtree_stat WHERE indexrelname = 'gaps_k'");
+}
+cmp_ok(sql("SELECT fallback_low FROM learnedbtree_stat WHERE indexrelname = 'gaps_k'"), '>', 1000, 'predictions fail');
+cmp_ok($trainings, '>=', 3, 'and have the index trained');
+cmp_ok(time - $begun, '>', 3, 'a second after the first time, and two after the second');
+sql('ALTER SYSTEM RESET learnedbtree.retrain_visits');
+sql('SELECT pg_reload_conf()');
+
 # ---- fewer slots than databases ----
 
 # A worker that ends looks for demands once more after it has given up its place, and the next one may not get its slot yet:
