@@ -113,6 +113,7 @@ typedef struct LbtScan
 	bool		asked_training; /* once a scan is enough */
 	bool		by_groups;		/* see lbt_scan_by_groups() */
 	bool		few;			/* copy few matches of the leaf read next */
+	bool		short_groups;	/* a skip ended on its leaf since the last one */
 	BlockNumber landed[2];		/* the leaf that a position was on last */
 	bool		hands_over;		/* the blocks of rows */
 	uint32		hint_start;		/* of the table, when it does */
@@ -269,6 +270,13 @@ extern void lbt_rows_stop(LbtScan *so);
 extern int	lbt_find_filtered(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy,
 							  TupleDesc tupdesc, Page page, OffsetNumber at, LbtRun *run,
 							  bool forward);
+
+/*
+ * A copy of the position that the scan goes on from behind so->cur; or NULL.
+ * Of a leaf that was cut it is the one that led there, to copy all of it: what
+ * was copied comes again.
+ */
+extern LbtPosition *lbt_position_beyond(const LbtScan *so, bool forward);
 
 /* The bound of so->go, until the next call.  No lock is held. */
 extern void lbt_position_bound(IndexScanDesc scan, LbtScan *so, LbtBound *bound);

@@ -255,7 +255,8 @@ narrow(LbtScan *so, LbtProbe *into, int at, bool again, bool is_end, const LbtBo
 		bound->value[i] = to->value[i];
 	bound->ncolumns = to->ncolumns;
 	bound->past = to->past;
-	if (again && lbt_bound_has(start, at) && lbt_bound_has(end, at) && compare_bounds(spec, at, start, end) >= 0)
+	if (again && lbt_bound_has(start, at) && lbt_bound_has(end, at) &&
+		compare_bounds(spec, at, start, end) >= 0)
 		so->nprobes = 0;
 }
 

@@ -574,7 +574,8 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, const Lb
  * does; InvalidBuffer if nothing of it is there.  Leaves so->cur.
  *
  * A scan by groups mostly wants one row there.  So it copies few matches, but
- * all where it comes to the same leaf again: groups are short.
+ * all where groups are short: it has skipped on the leaf before, or comes to
+ * the same one again.
  */
 static Buffer
 lock_position(IndexScanDesc scan, LbtScan *so, bool forward, OffsetNumber *offset)
@@ -594,26 +595,11 @@ lock_position(IndexScanDesc scan, LbtScan *so, bool forward, OffsetNumber *offse
 	{
 		BlockNumber block = BufferGetBlockNumber(buf);
 
-		so->few = so->by_groups && block != so->landed[forward];
+		so->few = so->by_groups && !so->short_groups && block != so->landed[forward];
+		so->short_groups = false;
 		so->landed[forward] = block;
 	}
 	return buf;
-}
-
-/*
- * If the scan goes on from a position beyond so->cur, take it from there.  Of
- * one that was cut it is the one that led there, to copy all of the leaf; what
- * was copied comes again.
- */
-static inline void
-take_position(LbtScan *so, bool forward)
-{
-	LbtLeafCopy *cur = &so->cur;
-	bool		again = cur->cut && cur->beyond[!forward] != NULL;
-	LbtPosition **from = &cur->beyond[again ? !forward : forward];
-
-	so->go = *from;
-	*from = NULL;
 }
 
 /*
@@ -658,7 +644,7 @@ lbt_scan_next_leaf(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
 		LbtPosition *go;
 
 		if (so->cur.valid)
-			take_position(so, forward);
+			so->go = lbt_position_beyond(so, forward);
 		go = so->go;
 		so->few = false;
 		if (unlikely(go != NULL))

@@ -121,47 +121,49 @@ bound_at_next(const LbtScan *so, int i, const Beside *next, bool forward, LbtBou
 	bound->ncolumns = at;
 }
 
-/*
- * Does a tuple satisfy the filters?  Set the bound, in the scan's direction,
- * up to which this holds for what is behind it, but for the values of its
- * first columns, which are the tuple's: returns how many.
- */
+/* The first filter that a tuple fails by, and how; all: it is a match. */
 static inline int
-test_filters(const LbtScan *so, TupleDesc tupdesc, IndexTuple itup, bool forward, bool *match,
-			 LbtBound *bound)
+find_failed(const LbtScan *so, TupleDesc tupdesc, IndexTuple itup, bool forward, Beside *is)
 {
-	const LbtFilter *last = &so->filter[so->nfilters - 1];
-	const LbtBound *ends = forward ? &last->range.end : &last->range.start;
-	int			ncopied = last->column;
+	int			i = 0;
 
-	*match = false;
-	for (int i = 0; i < so->nfilters; i++)
+	for (; i < so->nfilters; i++)
 	{
-		const LbtFilter *filter = &so->filter[i];
-		Beside		is = beside(so, tupdesc, filter, itup, forward);
-
-		if (is.side == 0)
-			continue;
-		if (is.next != NULL)
-			bound_at_next(so, i, &is, forward, bound);
-		else
-		{
-			bound->ncolumns = filter->column;
-			bound->past = forward;
-		}
-		return filter->column;
+		*is = beside(so, tupdesc, &so->filter[i], itup, forward);
+		if (is->side != 0)
+			break;
 	}
-	*match = true;
+	return i;
+}
+
+/*
+ * The bound, in the scan's direction, up to which all behind the tuple passes
+ * or fails as it does, but for the values of its first columns, which are the
+ * tuple's: returns how many.
+ */
+static int
+bound_behind(const LbtScan *so, int failed, const Beside *is, bool forward, LbtBound *bound)
+{
+	const LbtFilter *filter = &so->filter[Min(failed, so->nfilters - 1)];
+	const LbtBound *ends = forward ? &filter->range.end : &filter->range.start;
+	int			at = filter->column;
+
+	bound->ncolumns = at;
 	bound->past = forward;
-	if (last->array.n > 0)
-		ncopied++;
-	bound->ncolumns = ncopied;
-	if (last->array.n == 0 && lbt_bound_has(ends, last->column))
+	if (failed < so->nfilters)
 	{
-		bound->value[bound->ncolumns++] = ends->value[last->column];
+		if (is->next != NULL)
+			bound_at_next(so, failed, is, forward, bound);
+	}
+	else if (filter->array.n > 0)
+		bound->ncolumns = ++at;
+	else if (lbt_bound_has(ends, at))
+	{
+		bound->value[at] = ends->value[at];
+		bound->ncolumns = at + 1;
 		bound->past = ends->past;
 	}
-	return ncopied;
+	return at;
 }
 
 /* ---- positions ---- */
@@ -208,6 +210,17 @@ lbt_position_bound(IndexScanDesc scan, LbtScan *so, LbtBound *bound)
 	MemoryContextSwitchTo(old);
 }
 
+LbtPosition *
+lbt_position_beyond(const LbtScan *so, bool forward)
+{
+	const LbtLeafCopy *cur = &so->cur;
+	const LbtPosition *from = cur->beyond[forward];
+
+	if (cur->cut && cur->beyond[!forward] != NULL)
+		from = cur->beyond[!forward];
+	return from ? make_position(so, from->tuple, from->ncopied, &from->bound) : NULL;
+}
+
 /* ---- on a leaf ---- */
 
 /* What is looked at on a locked leaf: items from at on, up to stop. */
@@ -241,6 +254,8 @@ static int
 find_runs(Leaf *leaf, LbtRun *run)
 {
 	const LbtScan *so = leaf->so;
+	int			step = leaf->forward ? 1 : -1;
+	int			patience = ONE_BY_ONE;
 	bool		was = false;
 	int			alike = 0;
 	int			n = 0;
@@ -249,21 +264,27 @@ find_runs(Leaf *leaf, LbtRun *run)
 	{
 		int			from = leaf->at;
 		IndexTuple	itup = lbt_page_tuple(leaf->page, from);
-		LbtBound	bound;
-		bool		match;
-		int			ncopied = test_filters(so, leaf->tupdesc, itup, leaf->forward, &match, &bound);
+		Beside		is;
+		int			failed = find_failed(so, leaf->tupdesc, itup, leaf->forward, &is);
+		bool		match = failed == so->nfilters;
 
 		alike = match == was ? alike + 1 : 1;
 		was = match;
-		leaf->jumped = alike == ONE_BY_ONE;
+		leaf->jumped = alike >= patience;
 		if (leaf->jumped)
 		{
+			LbtBound	bound;
+			int			ncopied = bound_behind(so, failed, &is, leaf->forward, &bound);
+
 			lbt_bound_take(&so->index->keyspec, leaf->tupdesc, itup, ncopied, NULL, &bound);
 			skip_on_leaf(leaf, &bound);
 			alike = 0;
+
+			/* Where bounds lead nowhere, make fewer. */
+			patience = (leaf->at - from) * step > patience ? ONE_BY_ONE : patience * 2;
 		}
 		else
-			leaf->at += leaf->forward ? 1 : -1;
+			leaf->at += step;
 		if (!match)
 			continue;
 		if (n == 0 || (leaf->forward ? run[n - 1].to : run[n - 1].from - 1) != from)
@@ -290,15 +311,20 @@ find_beyond(const Leaf *leaf, IndexTuple itup)
 	const LbtScan *so = leaf->so;
 	const LbtKeySpec *spec = &so->index->keyspec;
 	LbtBound	bound;
-	bool		match;
-	int			ncopied = test_filters(so, leaf->tupdesc, itup, leaf->forward, &match, &bound);
+	Beside		is;
+	int			failed = find_failed(so, leaf->tupdesc, itup, leaf->forward, &is);
+	int			ncopied = bound_behind(so, failed, &is, leaf->forward, &bound);
 
 	lbt_bound_take(spec, leaf->tupdesc, itup, ncopied, NULL, &bound);
-	if (match)
+	if (failed == so->nfilters)
 	{
-		if (!leaf->forward || lbt_bound_beyond_page(spec, leaf->tupdesc, &bound, leaf->page))
-			return NULL;		/* matches may */
-		ncopied = bound.ncolumns = so->filter[so->nfilters - 1].column;
+		const LbtFilter *last = &so->filter[so->nfilters - 1];
+
+		/* More matches may be there, or another value of a list. */
+		if (!leaf->forward || last->array.n > 0 ||
+			lbt_bound_beyond_page(spec, leaf->tupdesc, &bound, leaf->page))
+			return NULL;
+		ncopied = bound.ncolumns = last->column;
 		bound.past = true;
 		lbt_bound_take(spec, leaf->tupdesc, itup, ncopied, NULL, &bound);
 	}
@@ -405,6 +431,7 @@ lbt_scan_skip(IndexScanDesc scan, int ncolumns, ScanDirection past, ScanDirectio
 	{
 		/* lbt_gettuple() goes one on from the current item. */
 		cur->at = ScanDirectionIsForward(next) == forward ? found - (forward ? 1 : -1) : found;
+		so->short_groups = true;
 		return false;
 	}
 	so->go = make_position(so, itup, ncolumns, &bound);

@@ -92,9 +92,10 @@ SELECT q, loose(q, q ~ 'ORDER') FROM unnest(ARRAY[
     'SELECT DISTINCT a FROM l WHERE a IN (1, 3, 4, 77) ORDER BY a DESC',
     'SELECT a, min(b), max(b) FROM l WHERE a = ANY (''{7,2,NULL,2}'') GROUP BY a',
     'SELECT DISTINCT d, a FROM l WHERE d IN (''2024-01-05'', ''2024-01-07'') AND a IN (1, 2) ORDER BY d, a DESC NULLS LAST',
-    'SELECT DISTINCT a FROM l WHERE b IN (3, 49) ORDER BY a',
-    'SELECT a, min(b), max(b) FROM l WHERE b IN (3, 4, 48, 100) GROUP BY a',
     'SELECT DISTINCT ON (s) s, c FROM l WHERE c > 20000 ORDER BY s, c DESC']) q;
+
+-- Lists behind the groups, which servers from 18 on may look up for each group themselves
+SELECT loose('SELECT DISTINCT a FROM l WHERE b IN (3, 49) ORDER BY a', true) ~ '5 rows', loose('SELECT a, min(b), max(b) FROM l WHERE b IN (3, 4, 48, 100) GROUP BY a') ~ '6 rows';
 
 -- Left to the server: other aggregates and columns, what is not a prefix, and what rows are locked or counted for
 SELECT q, loose(q) FROM unnest(ARRAY[
@@ -206,6 +207,15 @@ SELECT q, loose(q, q ~ 'ORDER'), loose_field(q, 'Switched Over') AS switched FRO
     'SELECT DISTINCT a FROM many ORDER BY a',
     'SELECT DISTINCT ON (t) t, a FROM many ORDER BY t NULLS FIRST, a',
     'SELECT t, max(a) FROM many GROUP BY t']) q;
+SET enable_indexonlyscan = off;
+SELECT q, loose(q, q ~ 'ORDER'), loose_field(q, 'Switched Over') AS switched FROM unnest(ARRAY[
+    'SELECT DISTINCT a FROM many ORDER BY a',
+    'SELECT DISTINCT a FROM many ORDER BY a DESC',
+    'SELECT DISTINCT ON (t) t, a FROM many ORDER BY t NULLS FIRST, a',
+    'SELECT a, min(b), max(b) FROM many GROUP BY a',
+    'SELECT s FROM many GROUP BY s ORDER BY s DESC',
+    'SELECT t, max(a) FROM many GROUP BY t']) q;
+RESET enable_indexonlyscan;
 RESET enable_hashagg;
 SELECT x, (SELECT count(*) FROM (SELECT DISTINCT a FROM many WHERE a > x) q) FROM unnest(ARRAY[4000, 10, 4990, 2000]) x;
 

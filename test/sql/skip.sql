@@ -101,6 +101,43 @@ SELECT q, split_part(compare(index::regclass, q, q ~ 'ORDER'), ',', 1) FROM (VAL
     ('l_d_g_n', 'SELECT d, g, n, c FROM l WHERE c IN (777, 778, 39999) ORDER BY d, g DESC NULLS LAST, n NULLS FIRST, c DESC'),
     ('l_g_s', 'SELECT g, s FROM l WHERE s > ''value 19'' AND s < ''value 1903'' ORDER BY g, s'),
     ('l_g_s', 'SELECT g, s FROM l WHERE s IS NULL ORDER BY g DESC, s DESC')) v (index, q);
+-- Random conditions on small leaves, in both directions and to and fro, beside nbtree's answers
+CREATE FUNCTION random_test(col text, n int) RETURNS text LANGUAGE sql AS $$
+    SELECT CASE mix(n) % 9 WHEN 0 THEN col || ' = ' || v WHEN 1 THEN format('%s IN (%s, %s, %s)', col, v, mix(n + 2) % 12, mix(n + 3) % 12) WHEN 2 THEN col || ' > ' || v
+        WHEN 3 THEN col || ' <= ' || v WHEN 4 THEN format('%s >= %s AND %s < %s', col, v, col, v + 3) WHEN 5 THEN col || ' IS NULL' WHEN 6 THEN col || ' IS NOT NULL' ELSE 'true' END
+      FROM CAST(mix(n + 1) % 12 AS int) v
+$$;
+CREATE FUNCTION random_skips(index text, first int, last int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    query text;
+    on_cursor text;
+    ours record;
+    nbtrees record;
+BEGIN
+    FOR i IN first .. last LOOP
+        query := format('SELECT a, b, c FROM small WHERE %s AND %s AND %s ORDER BY %s', random_test('a', 100 * i), random_test('b', 100 * i + 10),
+            random_test('c', 100 * i + 20), CASE WHEN i % 2 = 0 THEN index ELSE replace(replace(replace(replace(index, ' ASC NULLS LAST', ' _'), ' DESC NULLS FIRST', ' ASC NULLS LAST'), ' _', ' DESC NULLS FIRST'), ' ASC NULLS FIRST', ' DESC NULLS LAST') END);
+        SET LOCAL learnedbtree.enable = on;
+        ours := both_answers(query);
+        on_cursor := walk(query, 30, i);
+        SET LOCAL learnedbtree.enable = off;
+        nbtrees := both_answers(query);
+        IF ours <> nbtrees OR on_cursor <> walk(query, 30, i) THEN
+            RETURN format('WRONG: %s: %s, not %s', query, ours, nbtrees);
+        END IF;
+    END LOOP;
+    RETURN 'same';
+END $$;
+SET enable_sort = off;
+CREATE TABLE small (a int, b int, c int, p text);
+INSERT INTO small SELECT nullif(mix(i) % 9, 8), nullif(mix(i + 1) % 12, 4), nullif(mix(i + 2) % 12, 7), repeat('p', 100) FROM generate_series(1, 4000) i;
+CREATE INDEX small_1 ON small USING :am (a, b, c) INCLUDE (p) WITH (fillfactor = 10);
+SELECT random_skips('a ASC NULLS LAST, b ASC NULLS LAST, c ASC NULLS LAST', 1, 150);
+DROP INDEX small_1;
+CREATE INDEX small_2 ON small USING :am (a DESC, b, c DESC NULLS FIRST) INCLUDE (p) WITH (fillfactor = 10);
+SELECT random_skips('a DESC NULLS FIRST, b ASC NULLS LAST, c DESC NULLS FIRST', 151, 300);
+DROP TABLE small;
+RESET enable_sort;
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 
