@@ -562,8 +562,8 @@ run_beside() { # first|last
 
 # Regress, isolation and catcheck: one job, as they share a server.
 run_shared() {
-    wanted regress && run_regress regress regress btree
     wanted am && run_regress am am learnedbtree
+    wanted regress && run_regress regress regress btree
     wanted catcheck && run_catcheck
     wanted isolation && run_isolation isolation btree
     wanted am-isolation && run_isolation am-isolation learnedbtree
