@@ -13,7 +13,7 @@
  * An encoding keeps the order of the comparison function: a <= b implies
  * encoding(a) <= encoding(b) by memcmp(), the shorter first.  Different values
  * may share one.  What breaks this rule (sort keys of some collations, values
- * that were added between others of an enum) costs only a fallback.
+ * that were added to an enum just now) costs only a fallback.
  */
 #ifndef LBT_KEYSPEC_H
 #define LBT_KEYSPEC_H
@@ -46,6 +46,7 @@ typedef struct LbtKeyColumn
 	char		align;			/* as attalign */
 	Oid			type;			/* the operator class's input type */
 	Oid			collation;
+	Oid			enumeration;	/* ENUM: the type, not a domain over it */
 	FmgrInfo	compare;		/* comparison function, except of numbers */
 	bool		bytes;			/* a byte string, for the key code */
 	bool		encoded;		/* ... made from the value for nothing else */
@@ -77,6 +78,14 @@ lbt_keyspec_bytes(const LbtKeySpec *spec)
 
 /* Scratch memory for the byte string that an encoded value becomes. */
 #define LBT_SCRATCH_BYTES LBT_CODE_BYTES
+
+/*
+ * Set if a value of an enum could not be given its place: catalogs must not be
+ * read under a page's lock or in a guard.  Where they may, read them, unless
+ * another session would have to be waited for.
+ */
+extern bool lbt_keyspec_lacked;
+extern bool lbt_keyspec_learn(const LbtKeySpec *spec);
 
 /* Work out the key spec of an open index. */
 extern void lbt_keyspec_init(LbtKeySpec *spec, Relation rel);
