@@ -62,7 +62,7 @@ my $is_worker = "backend_type = 'learnedbtree worker'";
 
 sub sql { return $node->safe_psql('postgres', $_[0]); }
 sub split_leaves { sql(join(';', map { "SELECT split('$_')" } @_)); }
-sub trained_at { return sql("SELECT trained_at FROM learnedbtree_model('$_[0]_k')"); }
+sub trained_at { return sql("SELECT coalesce(trained_at, '-infinity') FROM learnedbtree_model('$_[0]_k')"); }
 sub since_log { return substr(slurp_file($node->logfile), $_[0]); }
 sub log_size { return -s $node->logfile; }
 
