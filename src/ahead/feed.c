@@ -426,15 +426,11 @@ judge_posted(LbtFeed *feed)
 	feed->posted = -1;
 }
 
-bool
-lbt_feed_begin(LbtFeed *feed, uint64 number)
+/* lbt_feed_begin() where the batch at hand does not know the item. */
+static pg_noinline bool
+begin_item(LbtFeed *feed, uint64 number)
 {
-	judge_posted(feed);
-	if (number < feed->pause.resume)
-		return false;
-	if (likely(holds(feed, feed->now, number)))
-		return true;
-	if (pauses(feed, number))
+	if (number < feed->pause.resume || pauses(feed, number))
 		return false;
 	turn(feed, number);
 	if (feed->now->keys.n > 0)
@@ -443,17 +439,33 @@ lbt_feed_begin(LbtFeed *feed, uint64 number)
 	return false;
 }
 
+static inline bool
+have_item(LbtFeed *feed, uint64 number)
+{
+	judge_posted(feed);
+	return likely(holds(feed, feed->now, number)) || begin_item(feed, number);
+}
+
+bool
+lbt_feed_begin(LbtFeed *feed, uint64 number)
+{
+	return have_item(feed, number);
+}
+
 /* The batch's key for this item or, if it has none, the first one after it. */
 static inline int
 key_from(LbtFeedBatch *batch, uint64 number)
 {
 	int			item = (int) (number - batch->first);
 
-	if (batch->at >= batch->keys.n || batch->item[batch->at] > item)
-		batch->at = 0;
-	while (batch->at < batch->keys.n && batch->item[batch->at] < item)
-		batch->at++;
-	return batch->at;
+	int			key = batch->at;
+
+	if (key >= batch->keys.n || batch->item[key] > item)
+		key = 0;
+	while (key < batch->keys.n && batch->item[key] < item)
+		key++;
+	batch->at = key;
+	return key;
 }
 
 static inline bool
@@ -468,7 +480,7 @@ lbt_feed_post(LbtFeed *feed, uint64 number)
 	LbtFeedBatch *now;
 	int			key;
 
-	if (!lbt_feed_begin(feed, number))
+	if (!have_item(feed, number))
 		return;
 	now = feed->now;
 	if (unlikely(feed->missed || now->missed))
@@ -492,7 +504,7 @@ lbt_feed_post(LbtFeed *feed, uint64 number)
 bool
 lbt_feed_find(LbtFeed *feed, uint64 code, uint64 *number)
 {
-	while (lbt_feed_begin(feed, *number))
+	while (have_item(feed, *number))
 	{
 		LbtFeedBatch *now = feed->now;
 		int			first = key_from(now, *number);

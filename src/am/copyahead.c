@@ -63,7 +63,7 @@ lbt_copy_ahead(LbtCopyAhead **where, Relation rel, LbtIndex *index, Relation tab
 		number++;
 	if (number >= rows->end)
 	{
-		/* One that follows known rows is told; to any other, none is expected. */
+		/* One that follows known rows is told, any other is not. */
 		bool		follows = ahead->known && number == rows->end && number == ahead->number - 1;
 
 		rows->end = number + !follows;

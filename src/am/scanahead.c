@@ -35,6 +35,7 @@ typedef struct LbtAhead
 	LbtScan    *so;
 	LbtFeed		feed;			/* items are probes, in this direction: */
 	bool		feeds_forward;
+	bool		prepared;		/* since the last rescan */
 
 	/* leaves being brought in; NULL: none */
 	LbtStream  *stream;
@@ -69,6 +70,7 @@ void
 lbt_ahead_stop(LbtScan *so)
 {
 	lbt_feed_restart(&so->ahead->feed, 0);
+	so->ahead->prepared = false;
 	lbt_stream_end(&so->ahead->stream);
 }
 
@@ -184,16 +186,16 @@ next_probe(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch)
 	return LBT_KEY;
 }
 
-/* The prediction for a probe of the scan.  Leaves its walk at any probe. */
-static const LbtTarget *
-reach_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward)
+/* Probes come in this direction from now on. */
+static void
+prepare_feed(IndexScanDesc scan, LbtScan *so, bool forward)
 {
 	LbtAhead   *ahead = so->ahead;
 	LbtFeed    *feed = &ahead->feed;
 	const LbtBound *bound = forward ? &so->walk.probe.start : &so->walk.probe.end;
 
-	if (ahead->feeds_forward != forward)
-		lbt_feed_restart(feed, 0);
+	lbt_feed_restart(feed, 0);
+	ahead->prepared = true;
 	ahead->feeds_forward = forward;
 	feed->rel = scan->indexRelation;
 	feed->table = so->hands_over ? scan->heapRelation : NULL;
@@ -201,7 +203,17 @@ reach_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward)
 	feed->nequal = so->array[so->narrays - 1].column + 1;
 	feed->past = bound->past;
 	feed->backward = !forward;
-	return lbt_feed_reach(feed, forward ? number : so->nprobes - 1 - number);
+}
+
+/* The prediction for a probe of the scan.  Leaves its walk at any probe. */
+static const LbtTarget *
+reach_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward)
+{
+	LbtAhead   *ahead = so->ahead;
+
+	if (unlikely(!ahead->prepared || ahead->feeds_forward != forward))
+		prepare_feed(scan, so, forward);
+	return lbt_feed_reach(&ahead->feed, forward ? number : so->nprobes - 1 - number);
 }
 
 /* The same for one of a walk for rows, which is about to wait for a block. */

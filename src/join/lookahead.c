@@ -81,7 +81,7 @@ rows_ahead(PlanState *state)
 		node->plain_until = 0;
 		node->wakes = false;
 	}
-	return rows->slot[rows->at++ % LBT_OUTER_ROWS];
+	return *lbt_outer_slot(rows, rows->at++);
 }
 
 static void

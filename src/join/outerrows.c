@@ -47,15 +47,18 @@ make_slot(const LbtOuterRows *rows)
 bool
 lbt_outer_read(LbtOuterRows *rows)
 {
-	TupleTableSlot **place = &rows->slot[rows->end % LBT_OUTER_ROWS];
+	TupleTableSlot **place;
 	TupleTableSlot *row;
 	MemoryContext old;
 	ListCell   *lc;
 
-	if (rows->end > rows->at &&
-		(rows->end - rows->at == LBT_OUTER_ROWS ||
-		 MemoryContextMemAllocated(rows->copies, false) > (Size) work_mem * (1024 / 2)))
+	if (rows->end == rows->at)
+		rows->base = rows->end; /* the first slots are in the caches */
+	else if (rows->end - rows->at == LBT_OUTER_ROWS ||
+			 (rows->by_reference &&
+			  MemoryContextMemAllocated(rows->copies, false) > (Size) work_mem * (1024 / 2)))
 		return false;
+	place = lbt_outer_slot(rows, rows->end);
 	row = lbt_outer_next(rows);
 	if (row == NULL)
 		return false;
@@ -116,7 +119,7 @@ next_key(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch)
 		if (rows->end <= number)
 			return LBT_NO_MORE;
 	}
-	econtext->ecxt_scantuple = rows->slot[number % LBT_OUTER_ROWS];
+	econtext->ecxt_scantuple = *lbt_outer_slot(rows, number);
 	for (int i = 0; i < index->feed.ncolumns; i++)
 		values[i] = ExecEvalExprSwitchContext(index->key[i], econtext, &isnull[i]);
 	return lbt_key_of(&index->feed.index->keyspec, index->feed.ncolumns, index->type,

@@ -40,11 +40,12 @@ typedef struct LbtOuterRows
 
 	uint64		at;
 	uint64		end;
+	uint64		base;			/* the row in the first slot */
 	bool		ended;			/* the outer side has no more rows */
 	bool		by_reference;	/* some used column's values are */
 	const List *used;			/* columns that the join uses, from 1 on */
 	MemoryContext copies;
-	TupleTableSlot *slot[LBT_OUTER_ROWS];	/* by number; NULL: not made yet */
+	TupleTableSlot *slot[LBT_OUTER_ROWS];	/* from base on, NULL: not made yet */
 } LbtOuterRows;
 
 /*
@@ -54,6 +55,13 @@ typedef struct LbtOuterRows
  */
 extern void lbt_outer_open(LbtOuterRows *rows, CustomScanState *node);
 extern void lbt_outer_close(LbtOuterRows *rows);
+
+/* The place of a row's copy. */
+static inline TupleTableSlot **
+lbt_outer_slot(LbtOuterRows *rows, uint64 number)
+{
+	return &rows->slot[(number - rows->base) % LBT_OUTER_ROWS];
+}
 
 /* Read and copy a row; false if there is none, or no memory left for it. */
 extern bool lbt_outer_read(LbtOuterRows *rows);

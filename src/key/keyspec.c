@@ -568,30 +568,6 @@ lbt_keyspec_argument(const LbtKeyColumn *column, Oid argtype, Datum arg, LbtKeyV
 	return -side;
 }
 
-bool
-lbt_key_of(const LbtKeySpec *spec, int ncolumns, const Oid *types, uint32 nulls,
-		   const Datum *values, const bool *isnull, uint8 *scratch, LbtKeyValue *key)
-{
-	for (int i = 0; i < ncolumns; i++)
-	{
-		const LbtKeyColumn *column = &spec->column[i];
-
-		key[i].isnull = isnull[i];
-		key[i].ordered = 0;
-		if (isnull[i])
-		{
-			if ((nulls >> i & 1) == 0)
-				return false;
-			continue;
-		}
-		if (!lbt_keyspec_plain(column, values[i]) ||
-			lbt_keyspec_argument(column, types ? types[i] : InvalidOid, values[i], &key[i],
-								 scratch ? scratch + i * LBT_SCRATCH_BYTES : NULL) != 0)
-			return false;
-	}
-	return true;
-}
-
 Datum
 lbt_keyspec_datum(const LbtKeyColumn *column, const LbtKeyValue *value)
 {

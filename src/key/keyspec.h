@@ -123,8 +123,29 @@ extern int	lbt_keyspec_argument(const LbtKeyColumn *column, Oid argtype, Datum a
  * scratch is as above, for each column.  False if there is no such key: a NULL
  * elsewhere, or a value that is not plain or that its column cannot have.
  */
-extern bool lbt_key_of(const LbtKeySpec *spec, int ncolumns, const Oid *types, uint32 nulls,
-					   const Datum *values, const bool *isnull, uint8 *scratch, LbtKeyValue *key);
+static inline bool
+lbt_key_of(const LbtKeySpec *spec, int ncolumns, const Oid *types, uint32 nulls,
+		   const Datum *values, const bool *isnull, uint8 *scratch, LbtKeyValue *key)
+{
+	for (int i = 0; i < ncolumns; i++)
+	{
+		const LbtKeyColumn *column = &spec->column[i];
+
+		key[i].isnull = isnull[i];
+		key[i].ordered = 0;
+		if (isnull[i])
+		{
+			if ((nulls >> i & 1) == 0)
+				return false;
+			continue;
+		}
+		if (!lbt_keyspec_plain(column, values[i]) ||
+			lbt_keyspec_argument(column, types ? types[i] : InvalidOid, values[i], &key[i],
+								 scratch ? scratch + i * LBT_SCRATCH_BYTES : NULL) != 0)
+			return false;
+	}
+	return true;
+}
 
 /* Every column may be NULL. */
 #define LBT_ANY_NULL PG_UINT32_MAX
