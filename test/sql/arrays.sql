@@ -52,9 +52,9 @@ SELECT * FROM compare_all('arm_abu', 'SELECT a, b, u FROM arm WHERE $1', ARRAY[
     'a IN (7, 3, 9) AND b IN (1, 2, -3) AND u < 9000', 'a IN (7, 3, 9) AND b IN (1, 2, -3) AND u >= 9000 AND u < 9600',
     'a = ANY (ARRAY(SELECT generate_series(0, 60))) AND b = ANY (ARRAY(SELECT generate_series(-20, 20))) AND u = ANY (ARRAY(SELECT generate_series(3, 18000, 210)))',
     'a IN (7, 3, 9) AND b = 2 AND u IN (3, 6, 9, 12000)', 'a IN (1, 2) AND b > 3']);
-SELECT * FROM compare_all('arr_ab', 'SELECT a, b FROM arr WHERE $1', ARRAY['a IN (7, 3) AND b IS NULL', 'a > 45 AND b IN (1, 2)']);
--- more combinations than are worth counting
-SELECT compare('arm_abu', 'SELECT u FROM arm WHERE a = ANY (ARRAY(SELECT generate_series(1, 100000))) AND b = ANY (ARRAY(SELECT generate_series(-300, 29999))) AND u = 300', false);
+SELECT * FROM compare_all('arr_ab', 'SELECT a, b FROM arr WHERE $1', ARRAY['a IN (7, 3) AND b IS NULL']);
+-- more combinations than are worth counting; up to 17 the server may leave out a list, and ours skip instead
+SELECT compare('arm_abu', 'SELECT u FROM arm WHERE a = ANY (ARRAY(SELECT generate_series(1, 100000))) AND b = ANY (ARRAY(SELECT generate_series(-300, 29999))) AND u = 300', false) IN ('same, delegated', CASE WHEN current_setting('server_version_num')::int < 180000 THEN 'same, verified' END) AS same;
 
 -- NULLs in the column
 SELECT * FROM compare_all('arr_n', 'SELECT n FROM arr WHERE $1', ARRAY['n IN (3, 499, 0)', 'n = ANY (''{NULL,5}'')', 'n IN (1, 2, 3) AND n > 1',

@@ -257,7 +257,8 @@ sub condition_on
 sub simple_condition
 {
 	my ($column) = @_;
-	return one_of(("$column->{name} " . one_of('=', '<', '<=', '>', '>=') . ' ' . value($column)) x 3, "$column->{name} IS NOT NULL", "$column->{name} IS NULL");
+	return one_of(("$column->{name} " . one_of('=', '<', '<=', '>', '>=') . ' ' . value($column)) x 3, "$column->{name} IS NOT NULL", "$column->{name} IS NULL",
+		"$column->{name} IN (" . join(', ', map { value($column) } 0 .. draw(4)) . ')');
 }
 
 sub conditions
