@@ -97,7 +97,7 @@ sub within
 	my ($low, $high, $got, $name) = @_;
 	ok($low <= $got && $got <= $high, $name) or diag("$got rows were read, not $low to $high");
 }
-within(15, 26, rows_read(15), 'cold: no more than a batch and half of a next one are read ahead of need');
+within(15, 31, rows_read(15), 'cold: no more than a batch and a next one are read ahead of need');
 is($node->safe_psql('postgres', $sum), $right, 'all of it is read');
 rows_read(30);    # shared buffers do not hold all of it: now they have what comes next
 within(15, 22, rows_read(15), 'in memory: no more than one batch');
