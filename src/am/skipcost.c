@@ -39,45 +39,56 @@ lbt_skip_columns(const IndexOptInfo *index)
 	return view ? view->keyspec.ncolumns : 0;
 }
 
-/* Does a condition make its column equal to something? */
-static bool
-is_equality(const IndexOptInfo *index, const IndexClause *clause)
+/* How many values does a condition leave of its column?  2: any list; 3: many. */
+static int
+count_values(const IndexOptInfo *index, const IndexClause *clause)
 {
 	const Expr *expr = linitial_node(RestrictInfo, clause->indexquals)->clause;
 
+	if (IsA(expr, ScalarArrayOpExpr))
+		return 2;
 	if (IsA(expr, NullTest))
-		return ((const NullTest *) expr)->nulltesttype == IS_NULL;
+		return ((const NullTest *) expr)->nulltesttype == IS_NULL ? 1 : 3;
 	return IsA(expr, OpExpr) &&
 		get_op_opfamily_strategy(((const OpExpr *) expr)->opno,
-								 index->opfamily[clause->indexcol]) == BTEqualStrategyNumber;
+								 index->opfamily[clause->indexcol]) == BTEqualStrategyNumber ?
+		1 : 3;
 }
 
 /*
  * Find the columns without an equality before the last condition's, and the
- * conditions on columns up to there.  NIL if none is left out.
+ * conditions on columns up to there.  NIL if btree need not read what is left
+ * out, as each has one value or a list.
  */
 static List *
 columns_left_out(const IndexPath *path, List **conditions)
 {
 	const IndexOptInfo *index = path->indexinfo;
 	int			last = llast_node(IndexClause, path->indexclauses)->indexcol;
-	Bitmapset  *fixed = NULL;
+	int			values[INDEX_MAX_KEYS];
+	bool		any = false;
 	List	   *columns = NIL;
 	ListCell   *lc;
 
+	for (int i = 0; i < last; i++)
+		values[i] = 3;
 	foreach(lc, path->indexclauses)
 	{
 		IndexClause *clause = lfirst_node(IndexClause, lc);
+		int			i = clause->indexcol;
 
-		if (clause->indexcol < last)
-			*conditions = lappend(*conditions, clause->rinfo);
-		if (is_equality(index, clause))
-			fixed = bms_add_member(fixed, clause->indexcol);
+		if (i == last)
+			break;
+		*conditions = lappend(*conditions, clause->rinfo);
+		values[i] = Min(values[i], count_values(index, clause));
 	}
 	for (int i = 0; i < last; i++)
-		if (!bms_is_member(i, fixed))
+	{
+		any |= values[i] == 3;
+		if (values[i] > 1)
 			columns = lappend(columns, list_nth_node(TargetEntry, index->indextlist, i)->expr);
-	return columns;
+	}
+	return any ? columns : NIL;
 }
 
 void
