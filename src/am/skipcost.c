@@ -39,7 +39,7 @@ lbt_skip_columns(const IndexOptInfo *index)
 	return view ? view->keyspec.ncolumns : 0;
 }
 
-/* How many values does a condition leave of its column?  2: any list; 3: many. */
+/* How many values does a condition leave of a column?  2: a list; 3: many. */
 static int
 count_values(const IndexOptInfo *index, const IndexClause *clause)
 {
