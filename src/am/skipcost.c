@@ -10,6 +10,7 @@
 
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/paths.h"
 #include "registry/settings.h"
 #include "utils/index_selfuncs.h"
 #include "utils/lsyscache.h"
@@ -24,19 +25,84 @@ lbt_pages_cost(PlannerInfo *root, const IndexOptInfo *index, double fetched, dou
 		index_pages_fetched(fetched, (BlockNumber) Max(pages, 1.0), index->pages, root);
 }
 
-int
-lbt_skip_columns(const IndexOptInfo *index)
+/* Our view of an index whose scans may skip; or NULL. */
+static const LbtIndex *
+view_of(const IndexOptInfo *index)
 {
 	Relation	rel;
 	const LbtIndex *view;
 
 	if (index->hypothetical || index->nkeycolumns == 0 || index->sortopfamily == NULL ||
 		(index->indpred != NIL && !index->predOK))
-		return 0;
+		return NULL;
 	rel = index_open(index->indexoid, NoLock);
 	view = lbt_learned_view(rel);
 	index_close(rel, NoLock);
+	return view;
+}
+
+int
+lbt_skip_columns(const IndexOptInfo *index)
+{
+	const LbtIndex *view = view_of(index);
+
 	return view ? view->keyspec.ncolumns : 0;
+}
+
+/*
+ * Do scans of ours take all of the path's conditions (scankeys.c)?  nbtree
+ * would read the whole index.
+ */
+static bool
+takes_conditions(const IndexPath *path, const LbtKeySpec *spec)
+{
+	int			before = -1;	/* column of the condition before */
+	bool		list = false;	/* ... that is a list */
+	ListCell   *lc;
+
+	foreach(lc, path->indexclauses)
+	{
+		const IndexClause *clause = lfirst_node(IndexClause, lc);
+		const Expr *expr = linitial_node(RestrictInfo, clause->indexquals)->clause;
+		int			column = clause->indexcol;
+		bool		again = column == before;
+
+		if (column >= spec->ncolumns || list_length(clause->indexquals) > 1 ||
+			(again && (list || IsA(expr, ScalarArrayOpExpr))))
+			return false;
+		if (!IsA(expr, NullTest))
+		{
+			Oid			opno = InvalidOid;
+			int			strategy;
+			Oid			left;
+			Oid			right;
+
+			if (IsA(expr, OpExpr))
+				opno = ((const OpExpr *) expr)->opno;
+			else if (IsA(expr, ScalarArrayOpExpr))
+				opno = ((const ScalarArrayOpExpr *) expr)->opno;
+			else
+				return false;
+			get_op_opfamily_properties(opno, path->indexinfo->opfamily[column], false, &strategy,
+									   &left, &right);
+			if (!lbt_keyspec_takes(&spec->column[column], right))
+				return false;
+		}
+		before = column;
+		list = IsA(expr, ScalarArrayOpExpr);
+	}
+	return true;
+}
+
+/* How many places does the last condition's column have among equal others? */
+static double
+count_places(PlannerInfo *root, const IndexPath *path)
+{
+	const IndexClause *last = llast_node(IndexClause, path->indexclauses);
+	const Expr *expr = linitial_node(RestrictInfo, last->indexquals)->clause;
+
+	return IsA(expr, ScalarArrayOpExpr) ?
+		Max(lbt_array_length(root, lsecond(((const ScalarArrayOpExpr *) expr)->args)), 1.0) : 1.0;
 }
 
 /* How many values does a condition leave of a column?  2: a list; 3: many. */
@@ -100,6 +166,7 @@ lbt_skip_cost(PlannerInfo *root, IndexPath *path, double loop_count, Cost *start
 	List	   *conditions = NIL;
 	List	   *columns;
 	double		seeks;
+	const LbtIndex *view;
 	double		rows;
 	double		leaves;
 	Cost		cost;
@@ -112,13 +179,14 @@ lbt_skip_cost(PlannerInfo *root, IndexPath *path, double loop_count, Cost *start
 		bms_num_members(root->all_baserels) != 1)
 		return;
 	columns = columns_left_out(path, &conditions);
-	if (columns == NIL ||
-		llast_node(IndexClause, path->indexclauses)->indexcol >= lbt_skip_columns(index))
+	if (columns == NIL || (view = view_of(index)) == NULL ||
+		!takes_conditions(path, &view->keyspec))
 		return;
 	rows = clamp_row_est(index->tuples *
 						 clauselist_selectivity(root, conditions, 0, JOIN_INNER, NULL));
 	index->rel->rows = rows;	/* other conditions leave no value out */
-	seeks = 2.0 * estimate_num_groups(root, columns, rows, NULL, NULL) + 1.0;
+	seeks = (1.0 + count_places(root, path)) *
+		estimate_num_groups(root, columns, rows, NULL, NULL) + 1.0;
 	index->rel->rows = rows_found;
 	rows = *selectivity * index->tuples;
 	leaves = seeks + *selectivity * index->pages;
@@ -128,5 +196,7 @@ lbt_skip_cost(PlannerInfo *root, IndexPath *path, double loop_count, Cost *start
 	if (cost >= *total_cost)
 		return;
 	*total_cost = cost;
-	*pages = Min(*pages, leaves);
+
+	/* So few that there is no parallel path: nbtree's scans do not skip. */
+	*pages = Min(Min(*pages, leaves), Max(min_parallel_index_scan_size - 1, 0));
 }

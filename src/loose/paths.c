@@ -455,6 +455,22 @@ cheapest(const Loose *loose, List *pathkeys)
 	return best;
 }
 
+/*
+ * Behind the groups' columns, does each condition but the last fix its column,
+ * and is none left out?  Else the probe may read all of a group, or of the
+ * index, before it finds a row, and nobody could switch over meanwhile.
+ */
+static bool
+finds_groups_soon(const Loose *loose)
+{
+	const IndexClause *last = loose->conditions ? llast(loose->conditions) : NULL;
+
+	for (int i = loose->ncolumns; last != NULL && i < last->indexcol; i++)
+		if (!bms_is_member(i, loose->fixed))
+			return false;
+	return true;
+}
+
 static void
 consider_index(Loose *loose)
 {
@@ -462,7 +478,8 @@ consider_index(Loose *loose)
 	ListCell   *best;
 
 	loose->covered = lbt_skip_columns(loose->index);
-	if (loose->covered == 0 || !find_conditions(loose) || !find_groups(loose))
+	if (loose->covered == 0 || !find_conditions(loose) || !find_groups(loose) ||
+		!finds_groups_soon(loose))
 		return;
 	choose_direction(loose);
 	if (!find_output(loose) ||

@@ -291,4 +291,11 @@ lbt_timestamp2timestamptz(Timestamp time, int *overflow)
 #define lbt_register_explain_option(name, handler) RegisterExtensionExplainOption(name, handler)
 #endif
 
+/* How many elements an array has, for the planner; about ten if unknown. */
+#if PG_VERSION_NUM >= 170000
+#define lbt_array_length(root, array) estimate_array_length(root, array)
+#else
+#define lbt_array_length(root, array) ((double) estimate_array_length(array))
+#endif
+
 #endif							/* LBT_COMPAT_H */
