@@ -39,7 +39,7 @@ make_ahead(LbtIndex *index, Relation table, const IndexInfo *info)
 
 /*
  * Each insert is an item.  Where the row is not the expected one, all that is
- * known was, and the search for the next ones begins behind it.
+ * known was, and the search for the next ones begins after it.
  */
 void
 lbt_copy_ahead(LbtCopyAhead **where, Relation rel, LbtIndex *index, Relation table,

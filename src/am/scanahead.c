@@ -27,7 +27,7 @@
 /* Slots to look for a sibling in. */
 #define SLOT_WINDOW 32
 
-/* Give the stream up after so many probes in a row that add no leaf. */
+/* Give the stream up after this many probes in a row that add no leaf. */
 #define MAX_SAME_LEAF 4096
 
 typedef struct LbtAhead
@@ -76,7 +76,7 @@ lbt_ahead_stop(LbtScan *so)
 
 /* ---- the stream ---- */
 
-/* Find the probe's slots behind those of the probe before. */
+/* Find the probe's slots after those of the probe before. */
 static void
 find_slots(LbtAhead *ahead)
 {

@@ -21,8 +21,8 @@
 #include "utils/lsyscache.h"
 
 /*
- * Rows to pass on before the first batch, unless blocks are missing: opening
- * indexes for them takes as long as two lookups.
+ * Rows to pass on before the first batch, unless blocks are missing: of most
+ * loops that have fewer, opening indexes would take longer than their lookups.
  */
 #define FIRST_ROWS 4
 

@@ -95,7 +95,7 @@ lbt_outer_restart(LbtOuterRows *rows)
 		MemoryContextReset(rows->copies);
 	for (int i = 0; i < rows->nindexes; i++)
 		lbt_feed_restart(&rows->index[i].feed, rows->end);
-	rows->at = rows->end;
+	rows->at = rows->origin = rows->end;
 	rows->ended = false;
 }
 
@@ -215,7 +215,7 @@ open_index(LbtLookedUp *index, LbtOuterRows *rows, const List *exprs, const List
 	feed->producer = index;
 	feed->context = CurrentMemoryContext;
 	feed->most = lbt_lookahead_rows;
-	lbt_feed_restart(feed, rows->end);
+	lbt_feed_restart(feed, rows->origin);
 	return true;
 }
 

@@ -41,6 +41,7 @@ typedef struct LbtOuterRows
 	uint64		at;
 	uint64		end;
 	uint64		base;			/* the row in the first slot */
+	uint64		origin;			/* the first row since the last rescan */
 	bool		ended;			/* the outer side has no more rows */
 	bool		by_reference;	/* some used column's values are */
 	const List *used;			/* columns that the join uses, from 1 on */

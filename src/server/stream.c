@@ -19,8 +19,8 @@
 #define GROWTH 2
 
 /*
- * End after this many blocks in a row that were there anyway, or not named:
- * looking for one in the buffer table costs 50 ns, reading it 1 us or more.
+ * End after this many blocks in a row that were there anyway, or not named.
+ * That costs as many lookups in the buffer table; one read costs more.
  */
 #define MAX_IDLE 64
 
