@@ -157,8 +157,10 @@ clear(LbtFeedBatch *batch)
 static void
 end_batch(LbtFeed *feed, LbtFeedBatch *batch)
 {
+	judge_leaves(feed, &batch->leaves, LBT_BATCH, false);
 	judge_rows(feed, &batch->rows, LBT_BATCH);
-	feed->missed = batch->missed;
+	if (batch->nitems > 0)
+		feed->missed = batch->missed;
 	clear(batch);
 	if (feed->no_reads)
 		return;
@@ -325,9 +327,9 @@ turn(LbtFeed *feed, uint64 number)
 
 	if (done == NULL)
 		done = feed->now = make_batch(feed);
-	end_batch(feed, done);
 	if (holds(feed, feed->next, number))
 	{
+		end_batch(feed, done);
 		feed->now = feed->next;
 		feed->next = done;
 	}
@@ -335,6 +337,7 @@ turn(LbtFeed *feed, uint64 number)
 	{
 		if (feed->next != NULL && feed->next->nitems > 0)
 			end_batch(feed, feed->next);
+		end_batch(feed, done);
 		begin_batch(feed, done, number, number - feed->origin);
 	}
 	if (!feed->now->looked)
@@ -352,6 +355,7 @@ move_next_on(LbtFeed *feed, uint64 number)
 	if (!now->followed)
 	{
 		now->followed = true;
+		clear(feed->next);
 		begin_batch(feed, feed->next, now->first + now->nitems, number - feed->origin);
 		ask(&feed->next->leaves, feed->rel, &feed->leaves);
 	}
@@ -457,7 +461,6 @@ static inline int
 key_from(LbtFeedBatch *batch, uint64 number)
 {
 	int			item = (int) (number - batch->first);
-
 	int			key = batch->at;
 
 	if (key >= batch->keys.n || batch->item[key] > item)

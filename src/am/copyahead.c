@@ -37,6 +37,19 @@ make_ahead(LbtIndex *index, Relation table, const IndexInfo *info)
 	return ahead;
 }
 
+/* Is there any row after this one on its page? */
+static bool
+is_any_after(Relation table, ItemPointer tid)
+{
+	Buffer		buf = ReadBuffer(table, ItemPointerGetBlockNumber(tid));
+	bool		any;
+
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	any = PageGetMaxOffsetNumber(BufferGetPage(buf)) > ItemPointerGetOffsetNumber(tid);
+	UnlockReleaseBuffer(buf);
+	return any;
+}
+
 /*
  * Each insert is an item.  Where the row is not the expected one, all that is
  * known was, and the search for the next ones begins after it.
@@ -57,6 +70,11 @@ lbt_copy_ahead(LbtCopyAhead **where, Relation rel, LbtIndex *index, Relation tab
 	rows = &ahead->rows;
 	if (number < rows->feed.pause.resume)
 		return;
+	if (rows->feed.now == NULL && !is_any_after(table, tid))
+	{
+		lbt_pause_begin(&rows->feed.pause, number);
+		return;
+	}
 	rows->table = table;
 	rows->feed.rel = rel;
 	while (number < rows->end && !ItemPointerEquals(lbt_newrows_tid(rows, number), tid))

@@ -186,7 +186,9 @@ index_to_predict(Relation rel, const Datum *values, const bool *isnull, ItemPoin
 	if (inserter->several)
 		lbt_copy_ahead(&inserter->ahead, rel, index, heap, tid, info);
 	inserter->several = true;
-	return index;
+
+	/* It may have found the model gone. */
+	return index->state == LBT_READY ? index : NULL;
 }
 
 bool

@@ -16,12 +16,16 @@
 /* Foreign keys to follow: one to a partitioned table has many. */
 #define MAX_KEYS 8
 
+/* Lookups for rows that we do not know, before giving up: triggers' own. */
+#define MAX_UNKNOWN 64
+
 /* A foreign key of the table. */
 typedef struct Key
 {
 	const ForeignKeyCacheInfo *info;
 	Oid			index;			/* that checks look up */
 	uint64		number;			/* of the row that is checked next */
+	int			unknown;		/* lookups since one for a known row */
 	LbtNewRows	rows;
 } Key;
 
@@ -208,7 +212,7 @@ find_keys(LbtKeysAhead *ahead)
 
 /*
  * Post the prediction for this lookup, if it is the check of a row that we
- * know.  In a pause each lookup counts as an item.
+ * know.
  */
 static bool
 check_is_next(Key *key, IndexScanDesc scan, LbtIndex *index, const LbtBound *bound)
@@ -216,23 +220,21 @@ check_is_next(Key *key, IndexScanDesc scan, LbtIndex *index, const LbtBound *bou
 	LbtFeed    *feed = &key->rows.feed;
 	Relation	fetched = scan->heapRelation;
 
+	if (bound->ncolumns != key->info->nkeys)
+		return false;
 	if (feed->index == NULL)
 	{
 		feed->index = index;
 		feed->ncolumns = feed->nequal = bound->ncolumns;
 	}
-	if (feed->index != index || feed->ncolumns != bound->ncolumns)
+	if (feed->index != index)
 		return false;
 	feed->rel = scan->indexRelation;
 	feed->table = lbt_is_heap(fetched) && lbt_block_hints != NULL ? fetched : NULL;
-	if (key->number < feed->pause.resume)
-		key->number++;
-	else if (lbt_feed_find(feed, bound_code(index, bound), &key->number))
-	{
-		lbt_feed_post(feed, key->number++);
-		return true;
-	}
-	return false;
+	if (!lbt_feed_find(feed, bound_code(index, bound), &key->number))
+		return false;
+	lbt_feed_post(feed, key->number++);
+	return true;
 }
 
 void
@@ -251,14 +253,20 @@ lbt_check_comes(IndexScanDesc scan, LbtIndex *index, const LbtBound *bound)
 	{
 		Key		   *key = &ahead->key[i];
 
-		if (key->index != RelationGetRelid(scan->indexRelation))
+		if (key->index != RelationGetRelid(scan->indexRelation) || key->unknown > MAX_UNKNOWN)
 			continue;
+		if (key->number < key->rows.feed.pause.resume)
+		{
+			key->number++;
+			continue;
+		}
 		lbt_index_update(index);
 		if (index->state != LBT_READY ||
 			(table == NULL && (table = open_table(ahead)) == NULL))
 			break;
 		key->rows.table = table;
 		found = check_is_next(key, scan, index, bound);
+		key->unknown = found ? 0 : key->unknown + 1;
 	}
 	if (table != NULL)
 		RelationClose(table);

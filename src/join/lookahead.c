@@ -70,6 +70,7 @@ rows_ahead(PlanState *state)
 	Lookahead  *node = (Lookahead *) state;
 	LbtOuterRows *rows = &node->rows;
 
+	lbt_outer_passed(rows);
 	for (int i = 0; i < rows->nindexes; i++)
 		lbt_feed_post(&rows->index[i].feed, rows->at);
 	if (unlikely(rows->at == rows->end))
@@ -112,6 +113,8 @@ choose_way(Lookahead *node, bool missed)
 	uint64		resume = PG_UINT64_MAX;
 	bool		wakes = false;
 
+	if (rows->ended)
+		return NULL;
 	if (rows->copies == NULL && lbt_lookahead_rows >= 2)
 		lbt_outer_open(rows, &node->css);
 	if (rows->nindexes == 0)

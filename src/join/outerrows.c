@@ -31,6 +31,19 @@ free_row(const LbtOuterRows *rows, TupleTableSlot *slot)
 	ExecClearTuple(slot);
 }
 
+/*
+ * The last row that was passed on is done with: free what is large.  Its slot
+ * is no other row's, as fewer than LBT_OUTER_ROWS are there.
+ */
+void
+lbt_outer_passed(LbtOuterRows *rows)
+{
+	TupleTableSlot *slot = rows->by_reference ? *lbt_outer_slot(rows, rows->at - 1) : NULL;
+
+	if (slot != NULL)
+		free_row(rows, slot);
+}
+
 static TupleTableSlot *
 make_slot(const LbtOuterRows *rows)
 {
@@ -88,9 +101,8 @@ lbt_outer_read(LbtOuterRows *rows)
 void
 lbt_outer_restart(LbtOuterRows *rows)
 {
-	for (int i = 0; i < LBT_OUTER_ROWS; i++)
-		if (rows->slot[i] != NULL)
-			ExecClearTuple(rows->slot[i]);
+	for (int i = 0; i < LBT_OUTER_ROWS && rows->slot[i] != NULL; i++)
+		ExecClearTuple(rows->slot[i]);
 	if (rows->copies != NULL)
 		MemoryContextReset(rows->copies);
 	for (int i = 0; i < rows->nindexes; i++)

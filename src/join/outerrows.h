@@ -67,6 +67,9 @@ lbt_outer_slot(LbtOuterRows *rows, uint64 number)
 /* Read and copy a row; false if there is none, or no memory left for it. */
 extern bool lbt_outer_read(LbtOuterRows *rows);
 
+/* The next row is asked for: free what the last one's copy points to. */
+extern void lbt_outer_passed(LbtOuterRows *rows);
+
 /* Forget all rows: a rescan follows, or the end. */
 extern void lbt_outer_restart(LbtOuterRows *rows);
 
