@@ -355,3 +355,79 @@ lbt_restrpos(IndexScanDesc scan)
 		}
 	}
 }
+
+/* ---- groups ---- */
+
+void
+lbt_scan_by_groups(IndexScanDesc scan)
+{
+	((LbtScan *) scan->opaque)->by_groups = true;
+}
+
+bool
+lbt_scan_can_skip(IndexScanDesc scan, int ncolumns)
+{
+	const LbtScan *so = (LbtScan *) scan->opaque;
+
+	return so->predicts && so->by_groups && ncolumns <= so->index->keyspec.ncolumns;
+}
+
+/*
+ * The first copied item behind the bound, in this direction from the current
+ * one; -1 if the copy has none.
+ */
+static int
+find_copied(const LbtScan *so, TupleDesc tupdesc, const LbtBound *bound, bool forward)
+{
+	const LbtLeafCopy *cur = &so->cur;
+	int			end = forward ? cur->nitems - 1 - cur->at : cur->at;
+	int			low = 0;		/* so many from the current one: not behind it */
+	int			high = end + 1; /* ... behind it, or none */
+
+	for (int step = end; high - low > 1;)
+	{
+		int			from_here = low + step;
+		int			item = forward ? cur->at + from_here : cur->at - from_here;
+		IndexTuple	itup = (IndexTuple) (cur->tuples + cur->items[item].tuple);
+
+		if (lbt_before_bound(&so->index->keyspec, tupdesc, bound, itup, false) != forward)
+			high = from_here;
+		else
+			low = from_here;
+
+		/* The last one first, as mostly there is none; then gallop. */
+		step = step == end ? 1 : Min(step * 2, (high - low) / 2);
+		step = Max(step, 1);
+	}
+	return high > end ? -1 : forward ? cur->at + high : cur->at - high;
+}
+
+bool
+lbt_scan_skip(IndexScanDesc scan, int ncolumns, ScanDirection past, ScanDirection next)
+{
+	LbtScan    *so = (LbtScan *) scan->opaque;
+	LbtLeafCopy *cur = &so->cur;
+	TupleDesc	tupdesc = RelationGetDescr(scan->indexRelation);
+	bool		forward = ScanDirectionIsForward(past);
+	LbtBound	bound = {.ncolumns = ncolumns,.past = forward};
+	MemoryContext old;
+	IndexTuple	itup;
+	int			found;
+
+	Assert(cur->valid && cur->tuples != NULL);
+	itup = (IndexTuple) (cur->tuples + cur->items[cur->at].tuple);
+	old = MemoryContextSwitchTo(lbt_go_context(so));
+	lbt_bound_take(&so->index->keyspec, tupdesc, itup, ncolumns, NULL, &bound);
+	MemoryContextSwitchTo(old);
+	found = find_copied(so, tupdesc, &bound, forward);
+	if (found >= 0)
+	{
+		/* lbt_gettuple() goes one on from the current item. */
+		cur->at = ScanDirectionIsForward(next) == forward ? found - (forward ? 1 : -1) : found;
+		so->short_groups = true;
+		return false;
+	}
+	so->go = lbt_make_position(so, itup, ncolumns, &bound);
+	lbt_scan_leave(scan, so);
+	return true;
+}

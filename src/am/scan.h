@@ -278,6 +278,13 @@ extern int	lbt_find_filtered(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *co
  */
 extern LbtPosition *lbt_position_beyond(const LbtScan *so, bool forward);
 
+/* Keep a bound of which the first columns are the tuple's. */
+extern LbtPosition *lbt_make_position(const LbtScan *so, IndexTuple itup, int ncopied,
+									  const LbtBound *bound);
+
+/* The context for values that have to be decompressed, emptied. */
+extern MemoryContext lbt_go_context(LbtScan *so);
+
 /* The bound of so->go, until the next call.  No lock is held. */
 extern void lbt_position_bound(IndexScanDesc scan, LbtScan *so, LbtBound *bound);
 

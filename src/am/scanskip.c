@@ -168,9 +168,8 @@ bound_behind(const LbtScan *so, int failed, const Beside *is, bool forward, LbtB
 
 /* ---- positions ---- */
 
-/* Keep a bound of which the first columns are the tuple's. */
-static LbtPosition *
-make_position(const LbtScan *so, IndexTuple itup, int ncopied, const LbtBound *bound)
+LbtPosition *
+lbt_make_position(const LbtScan *so, IndexTuple itup, int ncopied, const LbtBound *bound)
 {
 	Size		size = BTreeTupleIsPosting(itup) ? BTreeTupleGetPostingOffset(itup) :
 		IndexTupleSize(itup);
@@ -184,9 +183,8 @@ make_position(const LbtScan *so, IndexTuple itup, int ncopied, const LbtBound *b
 	return position;
 }
 
-/* Get the context for values that have to be decompressed, empty. */
-static MemoryContext
-go_context(LbtScan *so)
+MemoryContext
+lbt_go_context(LbtScan *so)
 {
 	if (so->go_context == NULL)
 		so->go_context = AllocSetContextCreate(GetMemoryChunkContext(so), "learnedbtree position",
@@ -199,7 +197,7 @@ void
 lbt_position_bound(IndexScanDesc scan, LbtScan *so, LbtBound *bound)
 {
 	const LbtKeySpec *spec = &so->index->keyspec;
-	MemoryContext old = MemoryContextSwitchTo(go_context(so));
+	MemoryContext old = MemoryContextSwitchTo(lbt_go_context(so));
 
 	*bound = so->go->bound;
 	if (spec->encoded && so->go_scratch == NULL)
@@ -218,7 +216,7 @@ lbt_position_beyond(const LbtScan *so, bool forward)
 
 	if (cur->cut && cur->beyond[!forward] != NULL)
 		from = cur->beyond[!forward];
-	return from ? make_position(so, from->tuple, from->ncopied, &from->bound) : NULL;
+	return from ? lbt_make_position(so, from->tuple, from->ncopied, &from->bound) : NULL;
 }
 
 /* ---- on a leaf ---- */
@@ -330,7 +328,7 @@ find_beyond(const Leaf *leaf, IndexTuple itup)
 	}
 	if (leaf->forward ? lbt_bound_beyond_page(spec, leaf->tupdesc, &bound, leaf->page) :
 		leaf->jumped)
-		return make_position(so, itup, ncopied, &bound);
+		return lbt_make_position(so, itup, ncopied, &bound);
 	return NULL;
 }
 
@@ -376,7 +374,7 @@ lbt_find_filtered(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, TupleDe
 									   forward ? last : near - 1, forward ? last : first);
 	Leaf		leaf = {so, tupdesc, page, forward,.at = forward ? near : near - 1,
 	.stop = forward ? far : far - 1};
-	MemoryContext old = MemoryContextSwitchTo(go_context(unconstify(LbtScan *, so)));
+	MemoryContext old = MemoryContextSwitchTo(lbt_go_context(unconstify(LbtScan *, so)));
 	int			n = find_runs(&leaf, run);
 
 	copy->probe[0] = copy->probe[1] = probe->number;
@@ -390,80 +388,4 @@ lbt_find_filtered(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, TupleDe
 	if (near == far && !copy->more[forward] && so->nprobes > 1)
 		pass_empty_probes(so, probe, copy, tupdesc, page, far, forward);
 	return n;
-}
-
-/* ---- groups ---- */
-
-void
-lbt_scan_by_groups(IndexScanDesc scan)
-{
-	((LbtScan *) scan->opaque)->by_groups = true;
-}
-
-bool
-lbt_scan_can_skip(IndexScanDesc scan, int ncolumns)
-{
-	const LbtScan *so = (LbtScan *) scan->opaque;
-
-	return so->predicts && so->by_groups && ncolumns <= so->index->keyspec.ncolumns;
-}
-
-/*
- * The first copied item behind the bound, in this direction from the current
- * one; -1 if the copy has none.
- */
-static int
-find_copied(const LbtScan *so, TupleDesc tupdesc, const LbtBound *bound, bool forward)
-{
-	const LbtLeafCopy *cur = &so->cur;
-	int			end = forward ? cur->nitems - 1 - cur->at : cur->at;
-	int			low = 0;		/* so many from the current one: not behind it */
-	int			high = end + 1; /* ... behind it, or none */
-
-	for (int step = end; high - low > 1;)
-	{
-		int			from_here = low + step;
-		int			item = forward ? cur->at + from_here : cur->at - from_here;
-		IndexTuple	itup = (IndexTuple) (cur->tuples + cur->items[item].tuple);
-
-		if (lbt_before_bound(&so->index->keyspec, tupdesc, bound, itup, false) != forward)
-			high = from_here;
-		else
-			low = from_here;
-
-		/* The last one first, as mostly there is none; then gallop. */
-		step = step == end ? 1 : Min(step * 2, (high - low) / 2);
-		step = Max(step, 1);
-	}
-	return high > end ? -1 : forward ? cur->at + high : cur->at - high;
-}
-
-bool
-lbt_scan_skip(IndexScanDesc scan, int ncolumns, ScanDirection past, ScanDirection next)
-{
-	LbtScan    *so = (LbtScan *) scan->opaque;
-	LbtLeafCopy *cur = &so->cur;
-	TupleDesc	tupdesc = RelationGetDescr(scan->indexRelation);
-	bool		forward = ScanDirectionIsForward(past);
-	LbtBound	bound = {.ncolumns = ncolumns,.past = forward};
-	MemoryContext old;
-	IndexTuple	itup;
-	int			found;
-
-	Assert(cur->valid && cur->tuples != NULL);
-	itup = (IndexTuple) (cur->tuples + cur->items[cur->at].tuple);
-	old = MemoryContextSwitchTo(go_context(so));
-	lbt_bound_take(&so->index->keyspec, tupdesc, itup, ncolumns, NULL, &bound);
-	MemoryContextSwitchTo(old);
-	found = find_copied(so, tupdesc, &bound, forward);
-	if (found >= 0)
-	{
-		/* lbt_gettuple() goes one on from the current item. */
-		cur->at = ScanDirectionIsForward(next) == forward ? found - (forward ? 1 : -1) : found;
-		so->short_groups = true;
-		return false;
-	}
-	so->go = make_position(so, itup, ncolumns, &bound);
-	lbt_scan_leave(scan, so);
-	return true;
 }
