@@ -157,10 +157,8 @@ clear(LbtFeedBatch *batch)
 static void
 end_batch(LbtFeed *feed, LbtFeedBatch *batch)
 {
-	judge_leaves(feed, &batch->leaves, LBT_BATCH, false);
 	judge_rows(feed, &batch->rows, LBT_BATCH);
-	if (batch->nitems > 0)
-		feed->missed = batch->missed;
+	feed->missed = batch->missed;
 	clear(batch);
 	if (feed->no_reads)
 		return;
@@ -327,9 +325,9 @@ turn(LbtFeed *feed, uint64 number)
 
 	if (done == NULL)
 		done = feed->now = make_batch(feed);
+	end_batch(feed, done);
 	if (holds(feed, feed->next, number))
 	{
-		end_batch(feed, done);
 		feed->now = feed->next;
 		feed->next = done;
 	}
@@ -337,7 +335,6 @@ turn(LbtFeed *feed, uint64 number)
 	{
 		if (feed->next != NULL && feed->next->nitems > 0)
 			end_batch(feed, feed->next);
-		end_batch(feed, done);
 		begin_batch(feed, done, number, number - feed->origin);
 	}
 	if (!feed->now->looked)

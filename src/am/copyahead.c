@@ -37,17 +37,18 @@ make_ahead(LbtIndex *index, Relation table, const IndexInfo *info)
 	return ahead;
 }
 
-/* Is there any row after this one on its page? */
+/* May a row after this one be there?  Most rows come one by one. */
 static bool
 is_any_after(Relation table, ItemPointer tid)
 {
-	Buffer		buf = ReadBuffer(table, ItemPointerGetBlockNumber(tid));
+	BlockNumber block = ItemPointerGetBlockNumber(tid);
+	Buffer		buf = ReadBuffer(table, block);
 	bool		any;
 
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
 	any = PageGetMaxOffsetNumber(BufferGetPage(buf)) > ItemPointerGetOffsetNumber(tid);
 	UnlockReleaseBuffer(buf);
-	return any;
+	return any || block + 1 < RelationGetNumberOfBlocks(table);
 }
 
 /*

@@ -86,7 +86,7 @@ static bool
 next_page(LbtNewRows *rows)
 {
 	if (rows->empty > 1 || rows->block + 1 >= RelationGetNumberOfBlocks(rows->table) ||
-		!lbt_block_is_there(rows->table, rows->block + 1))
+		!lbt_block_cached(rows->table, rows->block + 1))
 		return false;
 	lbt_newrows_go(rows, rows->block + 1, FirstOffsetNumber);
 	return true;
@@ -128,11 +128,10 @@ lbt_newrows_next(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch
 		{
 			if (rows->block >= RelationGetNumberOfBlocks(rows->table))
 				return LBT_NO_MORE;
+			copy_page(rows);
 			rows->empty++;
-			if (lbt_block_is_there(rows->table, rows->block))
-				copy_page(rows);
 		}
-		if (rows->copied == rows->block && next_on_page(rows, &row))
+		if (next_on_page(rows, &row))
 			break;
 		if (!next_page(rows))
 			return LBT_NO_MORE;

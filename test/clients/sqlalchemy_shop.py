@@ -45,7 +45,7 @@ class Order(Base):
     quantity: Mapped[int] = mapped_column(server_default="1")
     customer: Mapped[Customer] = relationship(back_populates="orders")
     __table_args__ = (
-        sa.Index("sa_order_placed", "placed", postgresql_using="learnedbtree", postgresql_with={"max_error": 4}),
+        sa.Index("sa_order_placed", "placed", postgresql_using="learnedbtree", postgresql_with={"fillfactor": 80}),
         sa.Index("sa_order_product", "product_code", "placed"),
     )
 
