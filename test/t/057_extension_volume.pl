@@ -64,7 +64,7 @@ SQL
 	is($node->safe_psql('postgres', q(SELECT file_name FROM pg_get_loaded_modules() WHERE module_name = 'learnedbtree')), 'learnedbtree.so',
 		"$setting: one library is loaded, by one name");
 	# A background worker finds the library by its name alone.
-	$node->safe_psql('postgres', 'INSERT INTO t SELECT generate_series(20001, 90000)');
+	$node->safe_psql('postgres', 'SET learnedbtree.retrain_visits = 1; INSERT INTO t SELECT generate_series(20001, 90000)');
 	wait_until($node, q(SELECT trainings > 1 FROM learnedbtree_stat WHERE indexrelname = 't_l'));
 }
 $node->command_ok([ 'pg_dump', '-d', 'postgres', '-f', "$volume/dump" ], 'a dump');
