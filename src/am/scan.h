@@ -216,13 +216,13 @@ extern bool lbt_probe_behind(const LbtScan *so, LbtProbe *probe, const LbtBound 
 							 bool forward, bool *cuts);
 
 /*
- * Find the first probe behind this one, in the scan's direction, that may
- * match a tuple or what is behind it; returns its number, or nprobes (-1).
- * This one has no matches there; the tuple is the next item behind its
- * interval, or the page's high key (pivot).  Leaves the probe at any number.
+ * A probe ends on a locked leaf: far is its first item not before the probe's
+ * far bound.  Find the first probe after it, in the scan's direction, that may
+ * match what comes next there, or is beyond; returns its number, or nprobes
+ * (-1) if nothing is.  Leaves the probe at any number.
  */
-extern int64 lbt_probe_seek(const LbtScan *so, LbtProbe *probe, TupleDesc tupdesc, IndexTuple itup,
-							bool pivot, bool forward);
+extern int64 lbt_probe_seek(const LbtScan *so, LbtProbe *probe, TupleDesc tupdesc, Page page,
+							OffsetNumber far, bool forward);
 
 /*
  * ---- scanahead.c: the leaves that a walk will need next ----

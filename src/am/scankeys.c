@@ -499,15 +499,24 @@ lbt_probe_behind(const LbtScan *so, LbtProbe *probe, const LbtBound *bound, bool
 
 /* Gallop: the next probe is mostly near, but probes may outnumber tuples. */
 int64
-lbt_probe_seek(const LbtScan *so, LbtProbe *probe, TupleDesc tupdesc, IndexTuple itup,
-			   bool pivot, bool forward)
+lbt_probe_seek(const LbtScan *so, LbtProbe *probe, TupleDesc tupdesc, Page page, OffsetNumber far,
+			   bool forward)
 {
+	BTPageOpaque opaque = BTPageGetOpaque(page);
+	bool		at_edge = forward ? far > PageGetMaxOffsetNumber(page) :
+		far == P_FIRSTDATAKEY(opaque);
+	IndexTuple	itup;
 	int64		from = probe->number;
 	int64		stop = forward ? so->nprobes - from : from + 1;
 	int64		passed = 0;
 
+	/* Nothing lies beyond the index's outermost items. */
+	if (at_edge && (!forward || P_RIGHTMOST(opaque)))
+		return forward ? so->nprobes : -1;
+	itup = lbt_page_tuple(page, !forward ? far - 1 : at_edge ? P_HIKEY : far);
+
 	/*
-	 * Probes up to from + passed end before the tuple (backward: begin behind
+	 * Probes up to from + passed end before the tuple (backward: begin after
 	 * it); the one at stop does not, or there is none.
 	 */
 	for (int64 step = 1; stop - passed > 1;)
@@ -516,7 +525,7 @@ lbt_probe_seek(const LbtScan *so, LbtProbe *probe, TupleDesc tupdesc, IndexTuple
 
 		lbt_probe_go(so, probe, forward ? from + at : from - at);
 		if (lbt_before_bound(&so->index->keyspec, tupdesc, forward ? &probe->end : &probe->start,
-							 itup, pivot) != forward)
+							 itup, at_edge) != forward)
 		{
 			passed = at;
 			step *= 2;

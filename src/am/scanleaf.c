@@ -283,20 +283,8 @@ find_matches(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, TupleDesc tu
 			(forward ? lbt_bound_beyond_page(spec, tupdesc, far_bound, page) : !P_LEFTMOST(opaque));
 		if (copy->more[forward] || probe->number == last_probe || served == MAX_PROBES_A_VISIT)
 			return n;
-		if (at_edge && (forward ? P_RIGHTMOST(opaque) : true))
-		{
-			/* Nothing lies behind the index's outermost items. */
-			copy->probe[forward] = last_probe;
-			return n;
-		}
-
-		if (near == far)
-		{
-			OffsetNumber behind = forward ? (at_edge ? P_HIKEY : far) : far - 1;
-
-			next = lbt_probe_seek(so, probe, tupdesc, lbt_page_tuple(page, behind),
-								  forward && at_edge, forward);
-		}
+		if (near == far || (at_edge && (!forward || P_RIGHTMOST(opaque))))
+			next = lbt_probe_seek(so, probe, tupdesc, page, far, forward);
 		copy->probe[forward] = forward ? next - 1 : next + 1;
 		if (next < 0 || next == so->nprobes)
 			return n;

@@ -332,33 +332,6 @@ find_beyond(const Leaf *leaf, IndexTuple itup)
 	return NULL;
 }
 
-/*
- * The probe has no item here, and goes on nowhere: so do those behind it that
- * end before the next item.
- */
-static void
-pass_empty_probes(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, TupleDesc tupdesc,
-				  Page page, OffsetNumber far, bool forward)
-{
-	BTPageOpaque opaque = BTPageGetOpaque(page);
-	bool		at_edge = forward ? far > PageGetMaxOffsetNumber(page) :
-		far == P_FIRSTDATAKEY(opaque);
-	int64		last = forward ? so->nprobes - 1 : 0;
-	int64		next;
-
-	if (probe->number == last)
-		return;
-	if (at_edge && (forward ? P_RIGHTMOST(opaque) : true))
-	{
-		copy->probe[forward] = last;	/* nothing lies behind the index's ends */
-		return;
-	}
-	next = lbt_probe_seek(so, probe, tupdesc,
-						  lbt_page_tuple(page, !forward ? far - 1 : at_edge ? P_HIKEY : far),
-						  forward && at_edge, forward);
-	copy->probe[forward] = forward ? next - 1 : next + 1;
-}
-
 int
 lbt_find_filtered(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, TupleDesc tupdesc,
 				  Page page, OffsetNumber at, LbtRun *run, bool forward)
@@ -385,7 +358,11 @@ lbt_find_filtered(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, TupleDe
 	if (near != far && copy->more[forward])
 		copy->beyond[forward] = find_beyond(&leaf, lbt_page_tuple(page, forward ? last : first));
 	MemoryContextSwitchTo(old);
-	if (near == far && !copy->more[forward] && so->nprobes > 1)
-		pass_empty_probes(so, probe, copy, tupdesc, page, far, forward);
+	if (near == far && !copy->more[forward] && probe->number != (forward ? so->nprobes - 1 : 0))
+	{
+		int64		next = lbt_probe_seek(so, probe, tupdesc, page, far, forward);
+
+		copy->probe[forward] = forward ? next - 1 : next + 1;
+	}
 	return n;
 }
