@@ -163,8 +163,7 @@ reach_slot(LbtAhead *ahead, uint32 slot)
 		ahead->slot = (int64) slot + (ahead->forward ? -1 : 1);
 		lbt_stream_skip(ahead->stream);
 	}
-	return lbt_stream_reach(&ahead->stream, ahead->so->index->model.leaves[slot].block) !=
-		LBT_NOT_NAMED;
+	return lbt_stream_reach(&ahead->stream, ahead->so->index->model.leaves[slot].block);
 }
 
 /* ---- probes ---- */

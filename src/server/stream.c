@@ -181,26 +181,24 @@ pass(LbtStream *stream, int n)
 	stream->nasked -= n;
 }
 
-LbtReached
+bool
 lbt_stream_reach(LbtStream **stream, BlockNumber block)
 {
 	LbtStream  *s = *stream;
-	LbtReached	reached = LBT_NOT_NAMED;
+	bool		named;
 	int			i = 0;
 
 	if (s->ended && s->nasked == 0)
 	{
 		lbt_stream_end(stream);
-		return reached;
+		return false;
 	}
 	lbt_stream_start(s);
 	while (i < s->nasked && nth_asked(s, i)->block != block)
 		i++;
-	if (i < s->nasked)
-	{
-		reached = nth_asked(s, i)->cached ? LBT_WAS_CACHED : LBT_WAS_MISSING;
+	named = i < s->nasked;
+	if (named)
 		pass(s, i + 1);
-	}
 	else
 		s->idle++;
 	if (s->idle >= MAX_IDLE || lbt_tally_wasted(s->tally))
@@ -208,12 +206,11 @@ lbt_stream_reach(LbtStream **stream, BlockNumber block)
 		s->current = InvalidBlockNumber;	/* not read yet, so not judged */
 		lbt_stream_end(stream);
 	}
-	return reached;
+	return named;
 }
 
-/* Judge all that has been asked for. */
-static void
-judge_all(LbtStream *stream)
+void
+lbt_stream_skip(LbtStream *stream)
 {
 	judge(stream, stream->current);
 	for (int i = 0; i < stream->nasked; i++)
@@ -224,17 +221,11 @@ judge_all(LbtStream *stream)
 }
 
 void
-lbt_stream_skip(LbtStream *stream)
-{
-	judge_all(stream);
-}
-
-void
 lbt_stream_end(LbtStream **stream)
 {
 	if (*stream == NULL)
 		return;
-	judge_all(*stream);
+	lbt_stream_skip(*stream);
 	pfree(*stream);
 	*stream = NULL;
 }

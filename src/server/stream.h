@@ -115,14 +115,6 @@ lbt_pause_decide(LbtPause *pause, uint64 number, bool other)
  */
 typedef bool (*LbtNextBlock) (void *state, BlockNumber *block);
 
-/* What a stream knows of a block that its caller has reached. */
-typedef enum LbtReached
-{
-	LBT_NOT_NAMED,
-	LBT_WAS_CACHED,				/* in shared buffers when asked for */
-	LBT_WAS_MISSING
-} LbtReached;
-
 /*
  * Begin a stream in this memory context, which may free it without notice.
  * all: the caller wants all blocks, so there is no need to begin with few.
@@ -138,9 +130,10 @@ extern void lbt_stream_start(LbtStream *stream);
 /*
  * The caller has reached this block: pass by it and those named before it,
  * and ask for those after them.  A block that has not been named, as one that
- * is new, changes nothing.  Sets *stream to NULL if the stream ends.
+ * is new, changes nothing.  True if it was named.  Sets *stream to NULL if the
+ * stream ends.
  */
-extern LbtReached lbt_stream_reach(LbtStream **stream, BlockNumber block);
+extern bool lbt_stream_reach(LbtStream **stream, BlockNumber block);
 
 /* Forget what is asked for: the caller is beyond all of it. */
 extern void lbt_stream_skip(LbtStream *stream);
