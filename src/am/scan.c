@@ -311,8 +311,6 @@ lbt_endscan(IndexScanDesc scan)
 		MemoryContextDelete(so->array_context);
 	if (so->go)
 		pfree(so->go);
-	if (so->go_scratch)
-		pfree(so->go_scratch);
 	if (so->go_context)
 		MemoryContextDelete(so->go_context);
 	if (so->filter)

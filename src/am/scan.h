@@ -124,8 +124,7 @@ typedef struct LbtScan
 	MemoryContext array_context;	/* reset at rescan; or NULL */
 	uint8	   *scratch;		/* for keys' encoded values; or NULL */
 	LbtPosition *go;			/* to go on from; or NULL */
-	uint8	   *go_scratch;		/* as scratch */
-	MemoryContext go_context;	/* decompressed values of a position; or NULL */
+	MemoryContext go_context;	/* values of its bound; or NULL */
 	LbtFilter  *filter;			/* or NULL */
 	void	   *btree;			/* nbtree's scan state; or NULL */
 	struct LbtAhead *ahead;		/* scanahead.c's, one chunk; or NULL */

@@ -200,11 +200,8 @@ lbt_position_bound(IndexScanDesc scan, LbtScan *so, LbtBound *bound)
 	MemoryContext old = MemoryContextSwitchTo(lbt_go_context(so));
 
 	*bound = so->go->bound;
-	if (spec->encoded && so->go_scratch == NULL)
-		so->go_scratch = MemoryContextAlloc(GetMemoryChunkContext(so),
-											LBT_CODE_COLUMNS * LBT_SCRATCH_BYTES);
 	lbt_bound_take(spec, RelationGetDescr(scan->indexRelation), so->go->tuple, so->go->ncopied,
-				   so->go_scratch, bound);
+				   spec->encoded ? palloc(so->go->ncopied * LBT_SCRATCH_BYTES) : NULL, bound);
 	MemoryContextSwitchTo(old);
 }
 
