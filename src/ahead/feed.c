@@ -551,3 +551,14 @@ lbt_feed_restart(LbtFeed *feed, uint64 number)
 	feed->missed = false;
 	feed->posted = -1;
 }
+
+void
+lbt_feed_free(LbtFeed *feed)
+{
+	if (feed->now != NULL)
+		pfree(feed->now);
+	if (feed->next != NULL)
+		pfree(feed->next);
+	if (feed->scratch != NULL)
+		pfree(feed->scratch);
+}

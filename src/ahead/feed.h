@@ -141,4 +141,7 @@ extern void lbt_feed_wake(LbtFeed *feed);
 /* Forget what is known of items; the next one has this number. */
 extern void lbt_feed_restart(LbtFeed *feed, uint64 number);
 
+/* Free its batches, after lbt_feed_restart(), if its context goes on. */
+extern void lbt_feed_free(LbtFeed *feed);
+
 #endif							/* LBT_FEED_H */

@@ -302,7 +302,7 @@ lbt_endscan(IndexScanDesc scan)
 	if (so->rows)
 		pfree(so->rows);
 	if (so->ahead)
-		pfree(so->ahead);
+		lbt_ahead_free(so);
 	if (so->btree != NULL)
 		BY_BTREE(scan, so, btendscan(scan));
 	if (so->scratch)

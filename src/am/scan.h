@@ -127,8 +127,8 @@ typedef struct LbtScan
 	MemoryContext go_context;	/* values of its bound; or NULL */
 	LbtFilter  *filter;			/* or NULL */
 	void	   *btree;			/* nbtree's scan state; or NULL */
-	struct LbtAhead *ahead;		/* scanahead.c's, one chunk; or NULL */
-	struct LbtRows *rows;		/* scanrows.c's, the same */
+	struct LbtAhead *ahead;		/* scanahead.c's; or NULL */
+	struct LbtRows *rows;		/* scanrows.c's, one chunk; or NULL */
 	int64		reads_seen;		/* pgBufferUsage's, at the row handed out
 								 * last; or LBT_ROWS_ACTIVE */
 	uint64		counts[LBT_SCAN_EVENTS];	/* what became of its lookups */
@@ -244,6 +244,9 @@ extern void lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, Bl
 
 /* Ask for no more leaves: the scan, which has so->ahead, moves on or ends. */
 extern void lbt_ahead_stop(LbtScan *so);
+
+/* Free so->ahead, which has been stopped. */
+extern void lbt_ahead_free(LbtScan *so);
 
 /* ---- scanrows.c: the blocks of its next rows ---- */
 

@@ -74,6 +74,13 @@ lbt_ahead_stop(LbtScan *so)
 	lbt_stream_end(&so->ahead->stream);
 }
 
+void
+lbt_ahead_free(LbtScan *so)
+{
+	lbt_feed_free(&so->ahead->feed);
+	pfree(so->ahead);
+}
+
 /* ---- the stream ---- */
 
 /* Find the probe's slots after those of the probe before. */
