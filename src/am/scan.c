@@ -127,8 +127,8 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 			memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
 		so->predicts = engine_serves(scan, so);
 	}
-	so->hands_over = so->predicts && lbt_enable_buffer_hint && lbt_scan_fetches_heap(scan);
-	if (so->hands_over)
+	so->pins_heap_block = so->predicts && lbt_enable_buffer_hint && lbt_scan_fetches_heap(scan);
+	if (so->pins_heap_block)
 		so->hint_start = lbt_hint_start(scan->heapRelation);
 	if (unlikely(lbt_keys_ahead != NULL) && so->predicts && so->nprobes == 1)
 		lbt_check_comes(scan, so->index, &so->walk.probe.start);
@@ -244,7 +244,7 @@ lbt_gettuple(IndexScanDesc scan, ScanDirection dir)
 		lbt_rows_ahead(scan, so, ScanDirectionIsForward(dir));
 	item = &cur->items[cur->at];
 	scan->xs_heaptid = item->tid;
-	if (so->hands_over)
+	if (so->pins_heap_block)
 	{
 		if (lbt_enable_row_prefetch)
 			fetch_ahead(so, ScanDirectionIsForward(dir) ? 1 : -1, first);
@@ -371,7 +371,7 @@ lbt_scan_can_skip(IndexScanDesc scan, int ncolumns)
 }
 
 /*
- * The first copied item behind the bound, in this direction from the current
+ * The first copied item after the bound, in this direction from the current
  * one; -1 if the copy has none.
  */
 static int
@@ -379,8 +379,8 @@ find_copied(const LbtScan *so, TupleDesc tupdesc, const LbtBound *bound, bool fo
 {
 	const LbtLeafCopy *cur = &so->cur;
 	int			end = forward ? cur->nitems - 1 - cur->at : cur->at;
-	int			low = 0;		/* so many from the current one: not behind it */
-	int			high = end + 1; /* ... behind it, or none */
+	int			low = 0;		/* this far from the current one: not after it */
+	int			high = end + 1; /* ... after it, or none */
 
 	for (int step = end; high - low > 1;)
 	{

@@ -47,7 +47,7 @@ typedef struct LbtProbe
 } LbtProbe;
 
 /*
- * What keys leave of a column that is behind one without an equality: an
+ * What keys leave of a column that is after one without an equality: an
  * interval, of which only this column's values count, or an array's values.
  */
 typedef struct LbtFilter
@@ -70,7 +70,7 @@ typedef struct LbtPosition
 typedef struct LbtRun
 {
 	OffsetNumber from;
-	OffsetNumber to;			/* the first item behind */
+	OffsetNumber to;			/* the first item after */
 } LbtRun;
 
 /*
@@ -115,10 +115,10 @@ typedef struct LbtScan
 	bool		few;			/* copy few matches of the leaf read next */
 	bool		short_groups;	/* a skip ended on its leaf since the last one */
 	BlockNumber landed[2];		/* the leaf that a position was on last */
-	bool		hands_over;		/* the blocks of rows */
+	bool		pins_heap_block;	/* the next row's, for the executor */
 	uint32		hint_start;		/* of the table, when it does */
 	bool		any_dead;		/* among the items of cur */
-	int			barren;			/* pages read for the planner without finding
+	int			dead_pages;		/* pages read for the planner without finding
 								 * it a row; -1: it has found one */
 	int			narrays;
 	MemoryContext array_context;	/* reset at rescan; or NULL */
@@ -208,10 +208,10 @@ extern bool lbt_row_matches(const LbtScan *so, TupleDesc tupdesc, IndexTuple itu
 extern void lbt_probe_go(const LbtScan *so, LbtProbe *probe, int64 number);
 
 /*
- * Turn it into the first one, in the scan's direction, that has a part behind
+ * Turn it into the first one, in the scan's direction, that has a part after
  * the bound; false if there is none.  *cuts: the bound is within it.
  */
-extern bool lbt_probe_behind(const LbtScan *so, LbtProbe *probe, const LbtBound *bound,
+extern bool lbt_probe_after(const LbtScan *so, LbtProbe *probe, const LbtBound *bound,
 							 bool forward, bool *cuts);
 
 /*
@@ -238,7 +238,7 @@ extern int64 lbt_probe_seek(const LbtScan *so, LbtProbe *probe, TupleDesc tupdes
 extern bool lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number,
 							  bool forward, LbtTarget *target);
 
-/* The walk steps to this sibling: ask for those behind it if useful. */
+/* The walk steps to this sibling: ask for those after it if useful. */
 extern void lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, BlockNumber block,
 							  bool forward);
 
@@ -274,7 +274,7 @@ extern int	lbt_find_filtered(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *co
 							  bool forward);
 
 /*
- * A copy of the position that the scan goes on from behind so->cur; or NULL.
+ * A copy of the position that the scan goes on from after so->cur; or NULL.
  * Of a leaf that was cut it is the one that led there, to copy all of it: what
  * was copied comes again.
  */
@@ -301,7 +301,7 @@ extern bool lbt_scan_next_leaf(IndexScanDesc scan, LbtScan *so, ScanDirection di
 
 /*
  * Copy what a leaf would give to the scan for the walk's probe and those
- * behind it; the copy has no tuples and keeps no pin.  Takes the buffer pinned
+ * after it; the copy has no tuples and keeps no pin.  Takes the buffer pinned
  * and unlocked, and releases it.  stepped: from a sibling.  False if it is no
  * leaf with items.  A hint: the leaf, or what is there, may be wrong.
  */

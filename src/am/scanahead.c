@@ -204,7 +204,7 @@ prepare_feed(IndexScanDesc scan, LbtScan *so, bool forward)
 	ahead->prepared = true;
 	ahead->feeds_forward = forward;
 	feed->rel = scan->indexRelation;
-	feed->table = so->hands_over ? scan->heapRelation : NULL;
+	feed->table = so->pins_heap_block ? scan->heapRelation : NULL;
 	feed->ncolumns = bound->ncolumns;
 	feed->nequal = so->array[so->narrays - 1].column + 1;
 	feed->past = bound->past;

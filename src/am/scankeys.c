@@ -5,7 +5,7 @@
  * an array's; then any number of <, <=, >=, >, IS NOT NULL on the next column,
  * and row comparisons that begin with it.  Further keys on a column only leave
  * fewer of its values.  No key at all is the whole index.  Keys on columns
- * behind these, or behind one that has none, become filters: scanskip.c skips
+ * after these, or after one that has none, become filters: scanskip.c skips
  * what they exclude.  Leave all else to nbtree, including a second key on a
  * column with an array.
  *
@@ -70,7 +70,7 @@ finish_column(LbtScan *so, const Shape *shape)
 		so->row_column = shape->column;
 }
 
-/* Further keys are on this column, behind one without an equality. */
+/* Further keys are on this column, after one without an equality. */
 static void
 begin_filter(LbtScan *so, Shape *shape, int column)
 {
@@ -225,7 +225,7 @@ compare_bounds(const LbtKeySpec *spec, int at, const LbtBound *a, const LbtBound
 			return order;
 	}
 
-	/* The shorter one lies before all that begin alike, or (past) behind. */
+	/* The shorter one lies before all that begin alike, or (past) after. */
 	if (a->ncolumns < b->ncolumns)
 		return a->past ? 1 : -1;
 	return a->ncolumns > b->ncolumns ? (b->past ? -1 : 1) : a->past - b->past;
@@ -331,7 +331,7 @@ add_bounds(LbtScan *so, LbtProbe *into, int at, bool again, StrategyNumber strat
 	to.value[at] = *value;
 	to.ncolumns = at + 1;
 
-	/* x > v begins, and x <= v ends, behind v; x >= v and x < v before it. */
+	/* x > v begins, and x <= v ends, after v; x >= v and x < v before it. */
 	to.past = side != 0 ? side > 0 : strategy == BTGreaterStrategyNumber;
 	if (strategy >= BTEqualStrategyNumber)
 		narrow(so, into, at, again, false, &to);
@@ -469,7 +469,7 @@ lbt_probe_go(const LbtScan *so, LbtProbe *probe, int64 number)
 }
 
 bool
-lbt_probe_behind(const LbtScan *so, LbtProbe *probe, const LbtBound *bound, bool forward,
+lbt_probe_after(const LbtScan *so, LbtProbe *probe, const LbtBound *bound, bool forward,
 				 bool *cuts)
 {
 	const LbtKeySpec *spec = &so->index->keyspec;
@@ -477,7 +477,7 @@ lbt_probe_behind(const LbtScan *so, LbtProbe *probe, const LbtBound *bound, bool
 	int64		high = so->nprobes;
 	int64		number;
 
-	/* Forward, the first that ends behind it; backward, the one before ... */
+	/* Forward, the first that ends after it; backward, the one before ... */
 	while (low < high)
 	{
 		int64		middle = low + (high - low) / 2;

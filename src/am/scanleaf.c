@@ -21,7 +21,7 @@
 #define MAX_PROBES_A_VISIT 2048
 
 /* Pages of dead rows, and of entries for such, that the planner may see. */
-#define MAX_BARREN_PAGES 64
+#define MAX_DEAD_PAGES 64
 
 /* Items to allocate at first; later, as many as a leaf can have. */
 #define FEW_ITEMS 64
@@ -200,7 +200,7 @@ reserve_items(LbtLeafCopy *copy, int n)
 
 /*
  * Append the items of a run on the locked page to the copy; tuples, too, if it
- * has memory for them, behind *used bytes.  rows: are there row comparisons?
+ * has memory for them, after *used bytes.  rows: are there row comparisons?
  */
 static pg_attribute_always_inline void
 copy_items(IndexScanDesc scan, const LbtScan *so, LbtLeafCopy *copy, Page page, const LbtRun *run,
@@ -239,7 +239,7 @@ copy_items(IndexScanDesc scan, const LbtScan *so, LbtLeafCopy *copy, Page page, 
 }
 
 /*
- * Find the matches of a probe, and of those behind it in the scan's direction,
+ * Find the matches of a probe, and of those after it in the scan's direction,
  * on a locked leaf, as runs; returns how many.  at: the offset of the bound
  * that the probe begins with; InvalidOffsetNumber if we have stepped here.
  *
@@ -576,7 +576,7 @@ lock_position(IndexScanDesc scan, LbtScan *so, bool forward, OffsetNumber *offse
 	if (so->cur.valid)
 		lbt_scan_leave(scan, so);
 	lbt_position_bound(scan, so, &bound);
-	if (!lbt_probe_behind(so, probe, &bound, forward, &cuts))
+	if (!lbt_probe_after(so, probe, &bound, forward, &cuts))
 		return InvalidBuffer;
 	buf = lock_probe(scan, so, probe->number, forward, cuts ? &bound : NULL, offset);
 	if (BufferIsValid(buf))
@@ -601,22 +601,22 @@ gives_up(IndexScanDesc scan, LbtScan *so, bool forward)
 	if (!lbt_seeks_end(scan))
 		return false;
 	if (!so->cur.more[!forward])
-		so->barren = 0;			/* the scan's first leaf */
-	if (so->barren < 0)
+		so->dead_pages = 0;		/* the scan's first leaf */
+	if (so->dead_pages < 0)
 		return false;
-	so->barren++;
+	so->dead_pages++;
 	for (int i = 0; i < so->cur.nitems; i++)
 	{
 		const LbtItem *item = &so->cur.items[i];
 
 		if (!item->dead)
 		{
-			so->barren = -1;
+			so->dead_pages = -1;
 			return false;
 		}
-		so->barren += i == 0 || !lbt_same_block(item, item - 1);
+		so->dead_pages += i == 0 || !lbt_same_block(item, item - 1);
 	}
-	return so->barren >= MAX_BARREN_PAGES;
+	return so->dead_pages >= MAX_DEAD_PAGES;
 }
 
 bool

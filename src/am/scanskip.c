@@ -137,12 +137,12 @@ find_failed(const LbtScan *so, TupleDesc tupdesc, IndexTuple itup, bool forward,
 }
 
 /*
- * The bound, in the scan's direction, up to which all behind the tuple passes
+ * The bound, in the scan's direction, up to which all after the tuple passes
  * or fails as it does, but for the values of its first columns, which are the
  * tuple's: returns how many.
  */
 static int
-bound_behind(const LbtScan *so, int failed, const Beside *is, bool forward, LbtBound *bound)
+bound_after(const LbtScan *so, int failed, const Beside *is, bool forward, LbtBound *bound)
 {
 	const LbtFilter *filter = &so->filter[Min(failed, so->nfilters - 1)];
 	const LbtBound *ends = forward ? &filter->range.end : &filter->range.start;
@@ -230,7 +230,7 @@ typedef struct Leaf
 	bool		jumped;			/* the last items were skipped by a bound */
 } Leaf;
 
-/* Skip to the first item, in the scan's direction, behind the bound. */
+/* Skip to the first item, in the scan's direction, after the bound. */
 static void
 skip_on_leaf(Leaf *leaf, LbtBound *bound)
 {
@@ -269,7 +269,7 @@ find_runs(Leaf *leaf, LbtRun *run)
 		if (leaf->jumped)
 		{
 			LbtBound	bound;
-			int			ncopied = bound_behind(so, failed, &is, leaf->forward, &bound);
+			int			ncopied = bound_after(so, failed, &is, leaf->forward, &bound);
 
 			lbt_bound_take(&so->index->keyspec, leaf->tupdesc, itup, ncopied, NULL, &bound);
 			skip_on_leaf(leaf, &bound);
@@ -296,7 +296,7 @@ find_runs(Leaf *leaf, LbtRun *run)
 }
 
 /*
- * The probe goes on behind this item, the leaf's last in the scan's direction:
+ * The probe goes on after this item, the leaf's last in the scan's direction:
  * on the sibling (NULL), or at a position that is not there.  Backward nothing
  * tells what is on the sibling, unless a bound has led off the leaf.
  */
@@ -308,7 +308,7 @@ find_beyond(const Leaf *leaf, IndexTuple itup)
 	LbtBound	bound;
 	Beside		is;
 	int			failed = find_failed(so, leaf->tupdesc, itup, leaf->forward, &is);
-	int			ncopied = bound_behind(so, failed, &is, leaf->forward, &bound);
+	int			ncopied = bound_after(so, failed, &is, leaf->forward, &bound);
 
 	lbt_bound_take(spec, leaf->tupdesc, itup, ncopied, NULL, &bound);
 	if (failed == so->nfilters)

@@ -9,7 +9,7 @@
  *                              1 ends here, and 2 begins or 3 does, ...
  *
  * The last leaf of those whose separators agree in the groups' columns is the
- * one where a seek behind their value lands, in either direction.  The model
+ * one where a seek after their value lands, in either direction.  The model
  * names it without a page being read.
  *
  * Nothing here decides where a seek lands: a leaf that is named in vain, as

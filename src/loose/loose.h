@@ -67,7 +67,7 @@ extern void lbt_leaves_explain(const LbtGroupLeaves *leaves, struct ExplainState
 
 /*
  * A seek of the next group comes: ask for the leaves of this one and of some
- * behind it, if blocks are missing.  Call the other one when it has landed.
+ * after it, if blocks are missing.  Call the other one when it has landed.
  */
 extern void lbt_leaves_before(LbtGroupLeaves *leaves);
 extern void lbt_leaves_after(LbtGroupLeaves *leaves, bool missed);

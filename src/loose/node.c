@@ -116,7 +116,7 @@ read_row(LooseScan *node, ScanDirection direction)
 	return TupIsNull(row) ? NULL : row;
 }
 
-/* ... behind all that equals its last one in so many columns. */
+/* ... after all that equals its last one in this many columns. */
 static TupleTableSlot *
 skip_and_read(LooseScan *node, int ncolumns, ScanDirection past, ScanDirection next)
 {
@@ -291,7 +291,7 @@ exec(CustomScanState *css)
 
 /* ---- the executor's methods ---- */
 
-/* Describe the groups' columns, and the one behind them, of the extremes. */
+/* Describe the groups' columns, and the one after them, of the extremes. */
 static void
 begin_columns(LooseScan *node, const List *places)
 {

@@ -382,7 +382,7 @@ count_values(const Loose *loose)
 
 /*
  * Estimate the cost: of finding each group, twice if there are conditions on
- * columns behind it, and of the pages that it is on.
+ * columns after it, and of the pages that it is on.
  */
 static void
 estimate(Loose *loose, const Path *whole)
