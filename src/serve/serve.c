@@ -395,9 +395,10 @@ executor_finish(QueryDesc *query)
 static void
 planned(PlannedStmt *plan)
 {
+	bool		writes = plan->commandType != CMD_SELECT || plan->hasModifyingCTE;
 	ListCell   *lc;
 
-	foreach(lc, is_looking() ? plan->rtable : NIL)
+	foreach(lc, writes && is_looking() ? plan->rtable : NIL)
 	{
 		const RangeTblEntry *rte = lfirst(lc);
 
