@@ -14,7 +14,6 @@
 #include "server/shared.h"
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
-#include "utils/hsearch.h"
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
@@ -229,78 +228,15 @@ lbt_am_oid(void)
 
 /* ---- which item decides on a btree index ---- */
 
-/* What is remembered of an index, or of a partitioned one. */
-typedef struct Decision
-{
-	Oid			relid;			/* hash key */
-	int32		item;			/* of btree_names; -1: none */
-	uint64		at;				/* lbt_serving_epoch; 0: not decided */
-	bool		others;			/* others' decisions hang on it */
-} Decision;
-
-static HTAB *decisions = NULL;	/* of Decision */
-
-static Decision *
-enter_decision(Oid relid)
-{
-	Decision   *decision;
-	bool		found;
-
-	if (decisions == NULL)
-	{
-		HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(Decision)};
-
-		decisions = hash_create("indexes that learnedbtree.btree_indexes has decided on", 256,
-								&ctl, HASH_ELEM | HASH_BLOBS);
-	}
-	decision = hash_search(decisions, &relid, HASH_ENTER, &found);
-	if (!found)
-		*decision = (Decision)
-	{
-		.relid = relid
-	};
-	return decision;
-}
-
-bool
-lbt_forget_decision(Oid relid)
-{
-	const Decision *decision;
-	bool		others;
-
-	if (decisions == NULL)
-		return false;
-	if (!OidIsValid(relid))
-	{
-		hash_destroy(decisions);
-		decisions = NULL;
-		return true;
-	}
-	decision = hash_search(decisions, &relid, HASH_FIND, NULL);
-	if (decision == NULL)
-		return false;
-	others = decision->others;
-	(void) hash_search(decisions, &relid, HASH_REMOVE, NULL);
-	return others;
-}
-
-/* The index, and partitioned ones that it is part of, from the nearest on. */
-static List *
-index_and_ancestors(Oid index)
+List *
+lbt_names_of_index(Oid index)
 {
 	List	   *oids = list_make1_oid(index);
-
-	if (get_rel_relispartition(index))
-		oids = list_concat(oids, get_partition_ancestors(index));
-	return oids;
-}
-
-static List *
-names_of(const List *oids)
-{
 	List	   *names = NIL;
 	ListCell   *lc;
 
+	if (get_rel_relispartition(index))
+		oids = list_concat(oids, get_partition_ancestors(index));
 	foreach(lc, oids)
 	{
 		char	   *schema = get_namespace_name(get_rel_namespace(lfirst_oid(lc)));
@@ -309,15 +245,6 @@ names_of(const List *oids)
 		if (schema && name)
 			names = lappend(lappend(names, schema), name);
 	}
-	return names;
-}
-
-List *
-lbt_names_of_index(Oid index)
-{
-	List	   *oids = index_and_ancestors(index);
-	List	   *names = names_of(oids);
-
 	list_free(oids);
 	return names;
 }
@@ -333,62 +260,19 @@ lbt_item_matches_names(const LbtNames *list, const LbtNamesItem *item, const Lis
 	return false;
 }
 
-/*
- * Find the item that decides.  Remember it, unless names may have changed
- * while they were read.
- */
-static int32
-decide(Oid index)
-{
-	uint64		generation = lbt_serving_generation;
-	List	   *oids = index_and_ancestors(index);
-	List	   *names;
-	int32		item = (int32) btree_names->nitems - 1;
-	ListCell   *lc;
-
-	for_each_from(lc, oids, 1)
-		enter_decision(lfirst_oid(lc))->others = true;
-	names = names_of(oids);
-	while (item >= 0 && !lbt_item_matches_names(btree_names, &btree_names->items[item], names))
-		item--;
-	if (lbt_serving_generation == generation)
-	{
-		Decision   *decision = enter_decision(index);
-
-		decision->item = item;
-		decision->at = lbt_serving_epoch;
-	}
-	list_free(oids);
-	list_free_deep(names);
-	return item;
-}
-
-/* What is known without reading catalogs; false if nothing is. */
-static bool
-recall(Oid index, const LbtNamesItem **item)
-{
-	const Decision *decision;
-
-	*item = last_item(btree_names);
-	if (lbt_btree_indexes != LBT_BTREE_LIST)
-		return true;
-	decision = decisions ? hash_search(decisions, &index, HASH_FIND, NULL) : NULL;
-	if (decision == NULL || decision->at != lbt_serving_epoch)
-		return false;
-	*item = decision->item >= 0 ? &btree_names->items[decision->item] : NULL;
-	return true;
-}
-
 const LbtNamesItem *
 lbt_deciding_item(Oid index)
 {
-	const LbtNamesItem *item;
-	int32		decided;
+	uint32		n = btree_names->nitems;
+	List	   *names;
 
-	if (recall(index, &item))
-		return item;
-	decided = decide(index);
-	return decided >= 0 ? &btree_names->items[decided] : NULL;
+	if (lbt_btree_indexes != LBT_BTREE_LIST)
+		return last_item(btree_names);
+	names = lbt_names_of_index(index);
+	while (n > 0 && !lbt_item_matches_names(btree_names, &btree_names->items[n - 1], names))
+		n--;
+	list_free_deep(names);
+	return n > 0 ? &btree_names->items[n - 1] : NULL;
 }
 
 /* Why a btree index of this size is not served, if this item decides. */
@@ -402,14 +286,6 @@ refusal(const LbtNamesItem *item, BlockNumber nblocks)
 	if (item->everything && !lbt_is_large(nblocks))
 		return "it has fewer leaves than learnedbtree.min_leaves";
 	return NULL;
-}
-
-bool
-lbt_may_be_served(Oid index, BlockNumber nblocks)
-{
-	const LbtNamesItem *item;
-
-	return !recall(index, &item) || refusal(item, nblocks) == NULL;
 }
 
 /* The same for a btree index, on which learnedbtree.btree_indexes decides. */

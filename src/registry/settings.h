@@ -99,21 +99,9 @@ extern bool lbt_item_matches_names(const LbtNames *list, const LbtNamesItem *ite
 /*
  * The item of learnedbtree.btree_indexes that decides on a btree index: the
  * last that matches its name, or that of a partitioned index that it is part
- * of.  NULL when none does.  Reads catalogs, the first time.
+ * of.  NULL when none does.  Reads catalogs if the setting is a list.
  */
 extern const LbtNamesItem *lbt_deciding_item(Oid index);
-
-/*
- * May a btree index of this size be served?  Reads no catalogs: what they were
- * never asked about may be.
- */
-extern bool lbt_may_be_served(Oid index, BlockNumber nblocks);
-
-/*
- * A relation has changed, or any may have (InvalidOid): forget which item
- * decides on it.  Returns true if more hangs on it: raise the epoch.
- */
-extern bool lbt_forget_decision(Oid relid);
 
 /*
  * Why this session uses no model for an index: a constant string that

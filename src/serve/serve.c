@@ -34,6 +34,7 @@
 #include "am/keysahead.h"
 #include "catalog/catalog.h"
 #include "catalog/namespace.h"
+#include "catalog/partition.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_subscription_rel.h"
 #include "executor/executor.h"
@@ -195,6 +196,25 @@ note(Oid relid, Oid table)
 	return entry;
 }
 
+/* Has the table been looked at, and nothing changed since? */
+static bool
+is_settled(const Known *table)
+{
+	return table != NULL && table->settled == lbt_serving_epoch;
+}
+
+/* Note an index and, where names count, the partitioned ones it is part of. */
+static void
+note_index(Oid index, Oid table)
+{
+	ListCell   *lc;
+
+	(void) note(index, table);
+	if (lbt_btree_indexes == LBT_BTREE_LIST && get_rel_relispartition(index))
+		foreach(lc, get_partition_ancestors(index))
+			(void) note(lfirst_oid(lc), InvalidOid);
+}
+
 /* ---- what changes ---- */
 
 /* For all of the library: the server has few places for such callbacks. */
@@ -206,8 +226,6 @@ at_relcache_invalidation(Datum arg, Oid relid)
 
 	lbt_mask_again(relid);
 	lbt_serving_generation++;
-	if (lbt_forget_decision(relid))
-		lbt_serving_changed();
 	if (!OidIsValid(relid))
 	{
 		/* Of anything: nobody will tell which relations were dropped. */
@@ -277,7 +295,7 @@ exchange_indexes(Oid table, Oid noted, List **keys)
 	{
 		Oid			index = lfirst_oid(lc);
 
-		(void) note(index, noted);
+		note_index(index, noted);
 		if (ConditionalLockRelationOid(index, AccessShareLock))
 		{
 			settled &= exchange_index(index);
@@ -301,7 +319,7 @@ prepare_table(Oid table)
 	bool		settled;
 	ListCell   *lc;
 
-	if (known && known->settled == lbt_serving_epoch && ++known->statements < TABLE_STATEMENTS)
+	if (is_settled(known) && ++known->statements < TABLE_STATEMENTS)
 		return;
 
 	/*
@@ -436,14 +454,16 @@ describe_indexes(RelOptInfo *rel)
 
 		if (info->relam == BTREE_AM_OID)
 		{
-			/* The planner has locked it, and asked for its size. */
-			if (is_looking() && !info->hypothetical &&
-				lbt_may_be_served(info->indexoid, info->pages))
-			{
+			const Known *known = find_known(info->indexoid);
+
+			if (!is_looking() || info->hypothetical)
+				continue;
+
+			/* The planner has locked it. */
+			if (known == NULL || !is_settled(find_known(known->table)))
 				(void) exchange_index(info->indexoid);
-				if (!LBT_BTREE_SKIPS)
-					info->amcostestimate = lbt_skip_cost;
-			}
+			if (!LBT_BTREE_SKIPS)
+				info->amcostestimate = lbt_skip_cost;
 		}
 
 		/*
