@@ -11,23 +11,14 @@
  */
 #include "key/keyspec.h"
 
-#include "access/genam.h"
-#include "access/htup_details.h"
-#include "access/table.h"
 #include "access/transam.h"
 #include "access/tupmacs.h"
-#include "catalog/pg_enum.h"
 #include "key/sortkey.h"
-#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "server/compat.h"
-#include "storage/lmgr.h"
 #include "utils/fmgroids.h"
 #include "utils/inet.h"
-#include "utils/inval.h"
 #include "utils/lsyscache.h"
-#include "utils/memutils.h"
-#include "utils/syscache.h"
 
 /* ---- encodings ---- */
 
@@ -153,160 +144,16 @@ encode_inet(Datum value, uint8 *to)
 /*
  * The OIDs of an enum's first values are even, and in their order; so are
  * those of values added later, if that keeps them in order.  The others get
- * odd ones, and only of these the catalog has to be asked:
- *
- *     even value    its OID
- *     odd value     OID of the even one before it (or 0) | its sort order
+ * odd ones, whose order only the catalog knows: they tie with what is less
+ * than all others.
  */
-typedef struct OddValue
-{
-	Oid			oid;
-	Oid			even;
-	float4		place;
-} OddValue;
-
-/* An enum of which an odd value has been seen. */
-typedef struct Enumeration
-{
-	Oid			type;
-	uint32		read_at;		/* enums_changed when it was read */
-	int			nodd;
-	OddValue   *odd;
-	struct Enumeration *next;
-} Enumeration;
-
-static Enumeration *enumerations = NULL;
-static uint32 enums_changed = 0;	/* 0: never asked for */
-
-bool		lbt_keyspec_lacked = false;
-
-static void
-enums_change(Datum arg, int cache, uint32 hash)
-{
-	enums_changed++;
-}
-
-static Enumeration *
-get_enumeration(Oid type)
-{
-	Enumeration *e = enumerations;
-
-	while (e != NULL && e->type != type)
-		e = e->next;
-	if (e != NULL)
-		return e;
-	if (enums_changed == 0)
-	{
-		CacheRegisterSyscacheCallback(ENUMOID, enums_change, (Datum) 0);
-		enums_changed = 1;
-	}
-	e = MemoryContextAllocZero(TopMemoryContext, sizeof(Enumeration));
-	e->type = type;
-	e->next = enumerations;
-	enumerations = e;
-	return e;
-}
-
-static void
-add_value(Enumeration *e, Form_pg_enum value, Oid *even)
-{
-	if (value->oid % 2 == 0)
-	{
-		*even = value->oid;
-		return;
-	}
-	if (e->nodd % 16 == 0)
-		e->odd = e->odd ? repalloc(e->odd, (e->nodd + 16) * sizeof(OddValue)) :
-			MemoryContextAlloc(TopMemoryContext, 16 * sizeof(OddValue));
-	e->odd[e->nodd++] = (OddValue) {value->oid, *even, value->enumsortorder};
-}
-
-/*
- * Read the odd values, in their order.  False if that is not allowed now, or
- * would have to wait for another session: nbtree asks the catalog only if it
- * meets such a value.
- */
-static bool
-read_values(Enumeration *e)
-{
-	uint32		changed = enums_changed;
-	Oid			even = InvalidOid;
-	Relation	rel;
-	Relation	index;
-	SysScanDesc scan;
-	ScanKeyData key;
-	HeapTuple	row;
-
-	if (InterruptHoldoffCount > 0 || !ConditionalLockRelationOid(EnumRelationId, AccessShareLock))
-		return false;
-	if (!ConditionalLockRelationOid(EnumTypIdSortOrderIndexId, AccessShareLock))
-	{
-		UnlockRelationOid(EnumRelationId, AccessShareLock);
-		return false;
-	}
-	e->nodd = 0;
-	e->read_at = 0;
-	rel = table_open(EnumRelationId, NoLock);
-	index = index_open(EnumTypIdSortOrderIndexId, NoLock);
-	ScanKeyInit(&key, Anum_pg_enum_enumtypid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(e->type));
-	scan = systable_beginscan_ordered(rel, index, NULL, 1, &key);
-	while ((row = systable_getnext_ordered(scan, ForwardScanDirection)) != NULL)
-		add_value(e, (Form_pg_enum) GETSTRUCT(row), &even);
-	systable_endscan_ordered(scan);
-	index_close(index, AccessShareLock);
-	table_close(rel, AccessShareLock);
-	e->read_at = changed;
-	return true;
-}
-
-static const OddValue *
-find_value(const Enumeration *e, Oid oid)
-{
-	for (int i = 0; i < e->nodd; i++)
-		if (e->odd[i].oid == oid)
-			return &e->odd[i];
-	return NULL;
-}
-
-/* A value that is not known ties with what is less than all others. */
 static uint8 *
-encode_enum(const LbtKeyColumn *column, Oid oid, uint8 *to)
+encode_enum(Oid oid, uint8 *to)
 {
-	Enumeration *e;
-	const OddValue *value;
-
-	if (oid % 2 == 0)
-		return put_high_first(to, oid, sizeof(Oid));
-	e = get_enumeration(column->enumeration);
-	value = find_value(e, oid);
-	if (e->read_at != enums_changed)
-	{
-		if (read_values(e))
-			value = find_value(e, oid);
-		else if (value == NULL)
-			lbt_keyspec_lacked = true;
-	}
-	if (value == NULL)
-		return to;
-	to = put_high_first(to, value->even, sizeof(Oid));
-	return put_high_first(to, lbt_order_float(value->place), sizeof(uint64));
+	return oid % 2 == 0 ? put_high_first(to, oid, sizeof(Oid)) : to;
 }
 
-bool
-lbt_keyspec_learn(const LbtKeySpec *spec)
-{
-	for (int i = 0; i < spec->ncolumns; i++)
-		if (spec->column[i].kind == LBT_KEY_ENUM &&
-			!read_values(get_enumeration(spec->column[i].enumeration)))
-			return false;
-	return true;
-}
-
-/*
- * Encode a plain value of the column's type; returns the length.  While
- * interrupts are held, as under a page's lock or in a guard, reads no catalog.
- */
+/* Encode a value of the column's type, not compressed; returns the length. */
 static uint32
 encode(const LbtKeyColumn *column, Datum value, uint8 *scratch)
 {
@@ -319,7 +166,7 @@ encode(const LbtKeyColumn *column, Datum value, uint8 *scratch)
 		case LBT_KEY_INET:
 			return encode_inet(value, scratch) - scratch;
 		case LBT_KEY_ENUM:
-			return encode_enum(column, DatumGetObjectId(value), scratch) - scratch;
+			return encode_enum(DatumGetObjectId(value), scratch) - scratch;
 		default:
 
 			/*
@@ -404,8 +251,6 @@ column_init(LbtKeyColumn *column, Relation rel, int i)
 		column->kind = LBT_KEY_BYTES;
 	column->bytes = column->kind >= LBT_KEY_BYTES;
 	column->encoded = column->kind > LBT_KEY_BYTES;
-	if (column->kind == LBT_KEY_ENUM)
-		column->enumeration = getBaseType(att->atttypid);
 	if (column->bytes)
 		fmgr_info_cxt(compare, &column->compare, TopMemoryContext);
 	return true;
@@ -525,7 +370,7 @@ lbt_keyspec_argument(const LbtKeyColumn *column, Oid argtype, Datum arg, LbtKeyV
 {
 	int			side;
 
-	Assert(lbt_keyspec_plain(column, arg));
+	Assert(lbt_keyspec_plain(column, arg) || column->kind == LBT_KEY_ENUM);
 	value->isnull = false;
 	if (column->bytes)
 	{

@@ -13,7 +13,7 @@
  * An encoding keeps the order of the comparison function: a <= b implies
  * encoding(a) <= encoding(b) by memcmp(), the shorter first.  Different values
  * may share one.  What breaks this rule (sort keys of some collations, values
- * that were added to an enum just now) costs only a fallback.
+ * that were added to an enum between others) costs only a fallback.
  */
 #ifndef LBT_KEYSPEC_H
 #define LBT_KEYSPEC_H
@@ -46,7 +46,6 @@ typedef struct LbtKeyColumn
 	char		align;			/* as attalign */
 	Oid			type;			/* the operator class's input type */
 	Oid			collation;
-	Oid			enumeration;	/* ENUM: the type, not a domain over it */
 	FmgrInfo	compare;		/* comparison function, except of numbers */
 	bool		bytes;			/* a byte string, for the key code */
 	bool		encoded;		/* ... made from the value for nothing else */
@@ -79,14 +78,6 @@ lbt_keyspec_bytes(const LbtKeySpec *spec)
 /* Scratch memory for the byte string that an encoded value becomes. */
 #define LBT_SCRATCH_BYTES LBT_CODE_BYTES
 
-/*
- * Set if a value of an enum could not be given its place: catalogs must not be
- * read under a page's lock or in a guard.  Where they may, read them, unless
- * another session would have to be waited for.
- */
-extern bool lbt_keyspec_lacked;
-extern bool lbt_keyspec_learn(const LbtKeySpec *spec);
-
 /* Work out the key spec of an open index. */
 extern void lbt_keyspec_init(LbtKeySpec *spec, Relation rel);
 
@@ -99,20 +90,26 @@ lbt_stored_compressed(const LbtKeyColumn *column, Datum value)
 	return column->length == -1 && VARATT_IS_COMPRESSED(DatumGetPointer(value));
 }
 
-/* A byte string is used where it lies: neither compressed nor out of line. */
+/*
+ * Can a key be made of this value?  A byte string is used where it lies, so it
+ * must be neither compressed nor out of line.  An enum's value must be one
+ * that its OID orders.
+ */
 static inline bool
 lbt_keyspec_plain(const LbtKeyColumn *column, Datum arg)
 {
-	return column->length != -1 ||
-		(!VARATT_IS_EXTERNAL(DatumGetPointer(arg)) && !VARATT_IS_COMPRESSED(DatumGetPointer(arg)));
+	if (column->length != -1)
+		return column->kind != LBT_KEY_ENUM || DatumGetObjectId(arg) % 2 == 0;
+	return !VARATT_IS_EXTERNAL(DatumGetPointer(arg)) && !VARATT_IS_COMPRESSED(DatumGetPointer(arg));
 }
 
 /*
- * Make a key value of an argument, whose type the column takes.  A byte string
- * must be plain.  It, and the scratch of an encoded column, must outlive the
- * key value.  Of an argument that the column's type cannot represent (2^40 for
- * an int4 column) this is the nearest value: returns 1 if the argument comes
- * right after it in the index's order, -1 if right before it, 0 if equal.
+ * Make a key value of an argument, whose type the column takes.  It must be
+ * plain, but an enum's value need not be.  It, and the scratch of an encoded
+ * column, must outlive the key value.  Of an argument that the column's type
+ * cannot represent (2^40 for an int4 column) this is the nearest value:
+ * returns 1 if the argument comes right after it in the index's order, -1 if
+ * right before it, 0 if equal.
  */
 extern int	lbt_keyspec_argument(const LbtKeyColumn *column, Oid argtype, Datum arg,
 								 LbtKeyValue *value, uint8 *scratch);

@@ -376,10 +376,7 @@ ask_later(LbtIndex *index)
 													  ASK_AGAIN_MS));
 }
 
-/*
- * Make a model from the tree.  Allocates in the current context.  The state is
- * LBT_UNTRAINED if enum values are met of which the catalog must tell first.
- */
+/* Make a model from the tree.  Allocates in the current context. */
 static void
 train(Relation rel, LbtIndex *index, LbtTrained *trained)
 {
@@ -391,15 +388,9 @@ train(Relation rel, LbtIndex *index, LbtTrained *trained)
 	memset(trained, 0, sizeof(*trained));
 	INSTR_TIME_SET_CURRENT(start);
 	harvest(&h);
-	if (trained->state == LBT_READY && !lbt_keyspec_lacked &&
-		!fit(h.leaves, header->nleaves, trained))
+	if (trained->state == LBT_READY && !fit(h.leaves, header->nleaves, trained))
 		trained->state = LBT_DAMAGED;
 	pgstat_report_wait_end();
-	if (lbt_keyspec_lacked)
-	{
-		trained->state = LBT_UNTRAINED;
-		return;
-	}
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_SUBTRACT(end, start);
 	header->training_ms = INSTR_TIME_GET_MILLISEC(end);
@@ -471,7 +462,6 @@ train_begun(Relation rel, LbtIndex *index, bool first)
 	LbtTrained	trained;
 	bool		registered;
 
-	lbt_keyspec_lacked = false;
 	PG_TRY();
 	{
 		if (new_file)
@@ -507,17 +497,9 @@ end_without(const LbtIndex *index)
 	(void) lbt_training_end(&index->file, index->oid, &none, false);
 }
 
-static void
-train_in_guard(Relation rel, LbtIndex *index, bool first)
-{
-	LBT_GUARDED((void) train_begun(rel, index, first), end_without(index));
-}
-
 /*
  * The same for a lookup or insert: the statement can be cancelled meanwhile,
- * but no error of the training's own fails it.  If the training has met enum
- * values of which the catalog must tell, ask it outside of the guard, and try
- * once more.
+ * but no error of the training's own fails it.
  */
 static void
 train_quietly(Relation rel, LbtIndex *index, bool first)
@@ -526,10 +508,7 @@ train_quietly(Relation rel, LbtIndex *index, bool first)
 	for (int i = 0; i < index->keyspec.ncolumns; i++)
 		if (index->keyspec.column[i].kind == LBT_KEY_TEXT)
 			(void) pg_newlocale_from_collation(index->keyspec.column[i].collation);
-	train_in_guard(rel, index, first);
-	if (lbt_keyspec_lacked && lbt_keyspec_learn(&index->keyspec) &&
-		lbt_training_begin(&index->file, index->oid))
-		train_in_guard(rel, index, first);
+	LBT_GUARDED((void) train_begun(rel, index, first), end_without(index));
 }
 
 LbtState

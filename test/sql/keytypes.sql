@@ -59,7 +59,7 @@ SELECT * FROM try_key_type('c', '{10.0.128.0/20, 10.8.0.0/17, 10.0.0.0/8, ::/0}'
 SELECT * FROM try_key_type('m', '{00:00:10:00:00:00, 00:00:ff:00:00:00, ff:ff:ff:ff:ff:ff}');
 SELECT * FROM try_key_type('m8', '{00:00:10:00:00:00:00:00, 00:00:ff:00:00:00:00:00, ff:ff:ff:ff:ff:ff:ff:ff}');
 SELECT * FROM try_key_type('t', '{01:02:03, 12:00, 24:00, 00:00:00.000001}');
-SELECT * FROM try_key_type('e', '{bad, good, awful, poor}');
+SELECT * FROM try_key_type('e', '{bad, good, fair}');
 SELECT * FROM try_key_type('b', '{item 100, item 7, item 2999, item, "item 7   ", ""}');
 SELECT * FROM try_key_type('bv', '{item 100, item 7, item 2999, item, "item 7   ", ""}');
 SELECT * FROM try_key_type('y', '{100, 90000.00, 0, -1}');
@@ -80,7 +80,7 @@ SELECT compare_walk('kt_eni', $$SELECT e, n, i FROM kt WHERE e >= 'poor' ORDER B
 SELECT sound('kt_eni');
 DROP INDEX kt_eni;
 
--- an enum value that comes between others changes no order
+-- an enum value that comes between others changes no order; btree's functions look it up
 CREATE INDEX kt_e ON kt USING :am (e, id) WITH (fillfactor = 12);
 ALTER TYPE kt_mood ADD VALUE 'middling' AFTER 'poor';
 INSERT INTO kt (e, id) SELECT 'middling', i FROM generate_series(1, 200) i;

@@ -175,7 +175,8 @@ try_keys('cidr', of => 'cidr', random => 'network(random_inet())', extreme => [ 
 try_keys('macaddr', of => 'macaddr', random => q{lpad(to_hex(wide(48)::bigint), 12, '0')}, extreme => [ "'000000000000'", "'ffffffffffff'", "'800000000000'", "'7fffffffffff'" ]);
 try_keys('macaddr8', of => 'macaddr8', random => q{lpad(to_hex(wide(63)::bigint), 15, '0') || one_of('0', '8', 'f')}, extreme => [ "'0000000000000000'", "'ffffffffffffffff'", "'8000000000000000'" ]);
 try_keys('time', of => 'time', random => q{time '00:00' + random() * interval '24 h'}, extreme => [ "'00:00'", "'24:00'", "'23:59:59.999999'", "'00:00:00.000001'" ]);
-try_keys('enum', of => 'mood', random => q{one_of('b', 'c', 'e', 'f', 'g', 'i', 'j')}, extreme => [ map { "'$_'" } 'a' .. 'j' ], few => 1);
+# (Those added between others have no place in the order of codes.)
+try_keys('enum', of => 'mood', random => q{one_of('c', 'e', 'g', 'i', 'j')}, extreme => [ map { "'$_'" } qw(c e g i j) ], few => 1);
 try_keys('char(n)', of => 'char(24)', collate => 'C', random => "left(letters($letters, 6), 24)", extreme => [ "''", "' '", "'a'", "'a  '", "'a' || chr(1)", "chr(1)", "'  a'" ]);
 try_keys('bpchar', of => 'bpchar', collate => 'C', random => "rtrim(letters($letters, 5))", twin => "k || '  '::bpchar", extreme => [ "'x'", "'x '", "'x' || chr(1)", "'x' || chr(31)", "'x' || chr(33)", "''", 'chr(1)' ]);
 try_keys('bpchar_pattern_ops', of => 'char(24)', opclass => 'bpchar_pattern_ops', using => 1, collate => 'C', random => "left(letters($letters, 6), 24)", extreme => [ "''", "'a '", "'a' || chr(1)", 'chr(1)' ]);
