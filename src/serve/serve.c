@@ -41,6 +41,7 @@
 #include "join/join.h"
 #include "miscadmin.h"
 #include "registry/settings.h"
+#include "registry/xact.h"
 #include "replication/logicalworker.h"
 #include "replication/worker_internal.h"
 #include "server/compat.h"
@@ -367,7 +368,7 @@ executor_start(QueryDesc *query, int eflags)
 	Relation	target;
 	ListCell   *lc;
 
-	lbt_statement_begins();
+	lbt_xact_clean_up();
 	foreach(lc, is_looking() ? query->plannedstmt->rtable : NIL)
 	{
 		const RangeTblEntry *rte = lfirst(lc);
@@ -527,7 +528,7 @@ utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtility
 	LbtKeysAhead *const outer = lbt_keys_ahead;
 	const Oid	table = copied_into(plan->utilityStmt);
 
-	lbt_statement_begins();
+	lbt_xact_clean_up();
 	if (!OidIsValid(table))
 	{
 		next_utility(plan, text, read_only_tree, context, params, environment, dest, completion);

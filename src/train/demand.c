@@ -55,8 +55,6 @@
 
 static TimestampTz last_report = 0;
 
-/* Start of the statement that loaded the library. */
-static TimestampTz loaded_in = 0;
 static bool exit_expected = false;
 
 /* ---- the retrain policy ---- */
@@ -369,7 +367,7 @@ lbt_report_all(void)
 	last_report = GetCurrentTimestamp();
 }
 
-/* ---- statements, transactions, the exit ---- */
+/* ---- transactions, the exit ---- */
 
 /*
  * While shared memory is still mapped.  An error ends the process, see
@@ -396,15 +394,6 @@ lbt_expect_exit(void)
 	exit_expected = true;
 }
 
-void
-lbt_statement_begins(void)
-{
-	/* The statement that has loaded the library may be anywhere by now. */
-	if (unlikely(!exit_expected) && GetCurrentStatementStartTimestamp() != loaded_in)
-		lbt_expect_exit();
-	lbt_xact_clean_up();
-}
-
 static void
 at_transaction_event(XactEvent event, void *arg)
 {
@@ -424,5 +413,4 @@ void
 lbt_report_init(void)
 {
 	RegisterXactCallback(at_transaction_event, NULL);
-	loaded_in = GetCurrentStatementStartTimestamp();
 }

@@ -11,14 +11,11 @@
 /* In _PG_init: report before commits and at exit. */
 extern void lbt_report_init(void);
 
-/* A statement begins, or one within it: the outermost first. */
-extern void lbt_statement_begins(void);
-
 /*
- * Have this process leave shared memory when it exits.  Not while a command
- * has callbacks of its own (PG_ENSURE_ERROR_CLEANUP, in which 19's REPACK
- * builds indexes): the server takes them back in reverse order, and fails the
- * command otherwise.
+ * Have this process leave shared memory when it exits; at the latest from the
+ * end of its first transaction on.  Not while a command has callbacks of its
+ * own (PG_ENSURE_ERROR_CLEANUP, in which 19's REPACK builds indexes): the
+ * server takes them back in reverse order, and fails the command otherwise.
  */
 extern void lbt_expect_exit(void);
 
