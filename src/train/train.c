@@ -100,17 +100,10 @@ max_leaves(void)
 	return Min(bytes / sizeof(LbtLeaf), PG_UINT32_MAX / 2);
 }
 
-static void
-drop_separators(Harvest *h)
-{
-	if (h->separators)
-		MemoryContextDelete(h->separators);
-	h->separators = NULL;
-}
-
 /*
  * Make room for leaves, about as many as the file has blocks, and for their
- * separators, if there is memory for both.
+ * separators, if there is memory for both.  Leaves of a file that grows by
+ * more during the walk come with the next training.
  */
 static void
 make_room(Harvest *h)
@@ -129,21 +122,6 @@ make_room(Harvest *h)
 										  ALLOCSET_DEFAULT_SIZES);
 	h->values = MemoryContextAllocHuge(h->separators, h->capacity * of_separator);
 	h->nvalues = MemoryContextAllocHuge(h->separators, h->capacity);
-}
-
-/*
- * More leaves than the file's size let expect: it has grown meanwhile.  False
- * if there is no memory for more.  Keep no separators then.
- */
-static bool
-make_more_room(Harvest *h)
-{
-	if (h->capacity >= max_leaves())
-		return false;
-	drop_separators(h);
-	h->capacity = Min(h->capacity * 2, max_leaves());
-	h->leaves = repalloc_huge(h->leaves, h->capacity * sizeof(LbtLeaf));
-	return true;
 }
 
 /* Add a leaf whose left separator is h->separator. */
@@ -247,14 +225,18 @@ walk_leaves(Harvest *h)
 	{
 		/* Again: reading a page has ended it with its own wait event. */
 		pgstat_report_wait_start(lbt_wait_event(&event, "LearnedBtreeTrain"));
-		if (h->header->nleaves >= h->capacity && !make_more_room(h))
+		if (h->header->nleaves >= h->capacity)
 		{
-			h->trained->state = LBT_TOO_LARGE;
+			if (h->capacity == max_leaves())
+				h->trained->state = LBT_TOO_LARGE;
 			break;
 		}
 		if (h->separators && MemoryContextMemAllocated(h->separators, false) +
 			h->capacity * sizeof(LbtLeaf) > budget())
-			drop_separators(h);
+		{
+			MemoryContextDelete(h->separators);
+			h->separators = NULL;
+		}
 		if (walk.separator)
 			set_separator(h, walk.separator);
 		add_leaf(h, walk.block);
