@@ -448,30 +448,20 @@ lbt_registry_drop_matching(Oid database, Oid oid, const LbtFile *except)
 /* ---- totals ---- */
 
 static void
-set_to_zero(LbtStats *stats, TimestampTz reset_at)
+zero_totals(LbtStats *stats)
 {
 	memset((char *) stats + LBT_STATS_KEY_BYTES, 0, sizeof(LbtStats) - LBT_STATS_KEY_BYTES);
-	stats->reset_at = reset_at;
 }
 
-/* An index's totals, made if needed, locked. */
-static LbtStats *
-lock_totals(Oid database, Oid oid)
+void
+lbt_stats_add(Oid database, Oid oid, const uint64 *events)
 {
 	Oid			key[2] = {database, oid};
 	bool		found;
 	LbtStats   *stats = dshash_find_or_insert(lbt_totals, key, &found);
 
 	if (!found)
-		set_to_zero(stats, 0);
-	return stats;
-}
-
-void
-lbt_stats_add(Oid database, Oid oid, const uint64 *events)
-{
-	LbtStats   *stats = lock_totals(database, oid);
-
+		zero_totals(stats);
 	for (int i = 0; i < LBT_NEVENTS; i++)
 		stats->events[i] += events[i];
 	if (events[LBT_EV_TRAINING] > 0)
@@ -509,17 +499,14 @@ lbt_stats_reset(Oid oid)
 
 	if (lbt_control == NULL)
 		return;
-	if (OidIsValid(oid))
-	{
-		stats = lock_totals(MyDatabaseId, oid);
-		set_to_zero(stats, now);
-		dshash_release_lock(lbt_totals, stats);
-		return;
-	}
 	dshash_seq_init(&status, lbt_totals, true);
 	while ((stats = dshash_seq_next(&status)) != NULL)
-		if (stats->database == MyDatabaseId)
-			set_to_zero(stats, now);
+	{
+		if (stats->database != MyDatabaseId || (OidIsValid(oid) && stats->oid != oid))
+			continue;
+		zero_totals(stats);
+		stats->reset_at = now;
+	}
 	dshash_seq_term(&status);
 }
 
