@@ -387,11 +387,7 @@ train(Relation rel, LbtIndex *index, LbtTrained *trained)
 	trained->blocks = trained->state == LBT_DAMAGED ? NO_GROWTH_BLOCKS :
 		RelationGetNumberOfBlocks(rel);
 	if (trained->state == LBT_READY)
-	{
 		trained->fingerprint = fingerprint(h.leaves, header->nleaves);
-		if ((Size) trained->blocks * sizeof(int32) <= budget_left())
-			lbt_index_take_hints(index, h.leaves, header->nleaves, trained->blocks);
-	}
 	lbt_index_update(index);
 	lbt_count(index, LBT_EV_TRAINING);
 }
