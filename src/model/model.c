@@ -45,8 +45,6 @@ lbt_model_assemble(void *mem, const LbtModelHeader *header, const LbtKnot *knots
 	LbtModelHeader *h = mem;
 
 	*h = *header;
-	h->magic = LBT_MODEL_MAGIC;
-	h->version = LBT_MODEL_VERSION;
 	h->bytes = at.end;
 	memcpy((char *) mem + at.knots, knots, (size_t) header->nknots * sizeof(LbtKnot));
 	memcpy((char *) mem + at.leaves, leaves, (size_t) header->nleaves * sizeof(LbtLeaf));
@@ -66,8 +64,7 @@ lbt_model_open(void *mem, size_t bytes, LbtModel *model, LbtKeyCode *code)
 		return false;
 	memcpy(&copy, mem, sizeof(copy));
 	at = lay_out(copy.nleaves, copy.nknots, copy.separator_bytes);
-	if (copy.magic != LBT_MODEL_MAGIC || copy.version != LBT_MODEL_VERSION ||
-		copy.nleaves < 1 || copy.nknots < 1 || copy.nknots > copy.nleaves ||
+	if (copy.nleaves < 1 || copy.nknots < 1 || copy.nknots > copy.nleaves ||
 		copy.bytes != bytes || at.end != bytes || lbt_keycode_bytes(&copy.code) == 0 ||
 		!lbt_separators_open((const char *) mem + at.separators, copy.separator_bytes,
 							 copy.nleaves, &model->separators))

@@ -13,9 +13,6 @@
 #include "separators.h"
 #include "spline.h"
 
-#define LBT_MODEL_MAGIC UINT32_C(0x4c42544d)	/* "LBTM" */
-#define LBT_MODEL_VERSION 9
-
 /* What a model was made from. */
 typedef enum LbtModelSource
 {
@@ -25,8 +22,6 @@ typedef enum LbtModelSource
 
 typedef struct LbtModelHeader
 {
-	uint32_t	magic;
-	uint32_t	version;
 	uint64_t	bytes;			/* the whole piece */
 	uint32_t	nleaves;
 	uint32_t	nknots;
@@ -56,9 +51,9 @@ extern size_t lbt_model_bytes(uint32_t nleaves, uint32_t nknots, uint32_t separa
 
 /*
  * Lay out a model in mem, which must hold lbt_model_bytes() and be aligned to
- * 8 bytes (64 is faster).  The header is copied; its magic, version and bytes
- * are filled in, and without separators its ties.  separators, of
- * header->separator_bytes, is what lbt_separators_build() wrote.
+ * 8 bytes (64 is faster).  The header is copied; its bytes are filled in, and
+ * without separators its ties.  separators, of header->separator_bytes, is
+ * what lbt_separators_build() wrote.
  */
 extern void lbt_model_assemble(void *mem, const LbtModelHeader *header, const LbtKnot *knots,
 							   const LbtLeaf *leaves, const void *separators);

@@ -126,8 +126,6 @@ open_repaired(Input input)
 
 	memset(header, 0xff, bytes);
 	memcpy(header, input.next, used);
-	header->magic = LBT_MODEL_MAGIC;
-	header->version = LBT_MODEL_VERSION;
 	header->bytes = bytes;
 	header->nleaves = nleaves;
 	header->nknots = nknots;
