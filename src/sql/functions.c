@@ -25,7 +25,6 @@ PG_FUNCTION_INFO_V1(learnedbtree_stat_get);
 PG_FUNCTION_INFO_V1(learnedbtree_stat_reset);
 PG_FUNCTION_INFO_V1(learnedbtree_index_status);
 PG_FUNCTION_INFO_V1(learnedbtree_pattern_items);
-PG_FUNCTION_INFO_V1(learnedbtree_pattern_matches);
 
 static const struct
 {
@@ -333,23 +332,6 @@ learnedbtree_index_status(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(lbt_row_result(fcinfo, &row));
 }
 
-/* A list that a user gave; an error if it is not proper. */
-static const LbtNames *
-parse_list(const char *list)
-{
-	const char *problem;
-	const char *where;
-	const LbtNames *names = lbt_names_parse(list, palloc, &problem, &where);
-
-	if (names == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_NAME),
-				 where ? errmsg("invalid list of index names: \"%s\"", where) :
-				 errmsg("invalid list of index names"),
-				 errdetail("%s", problem)));
-	return names;
-}
-
 /* How many of these indexes does each item match? */
 static int64 *
 count_matches(const LbtNames *list, ArrayType *indexes)
@@ -377,10 +359,19 @@ Datum
 learnedbtree_pattern_items(PG_FUNCTION_ARGS)
 {
 	const char *list = text_to_cstring(PG_GETARG_TEXT_PP(0));
-	const LbtNames *names = parse_list(list);
-	const int64 *counts = count_matches(names, PG_GETARG_ARRAYTYPE_P(1));
+	const char *problem;
+	const char *where;
+	const LbtNames *names = lbt_names_parse(list, palloc, &problem, &where);
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	const int64 *counts;
 
+	if (names == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_NAME),
+				 where ? errmsg("invalid list of index names: \"%s\"", where) :
+				 errmsg("invalid list of index names"),
+				 errdetail("%s", problem)));
+	counts = count_matches(names, PG_GETARG_ARRAYTYPE_P(1));
 	InitMaterializedSRF(fcinfo, 0);
 	for (uint32 i = 0; i < names->nitems; i++)
 	{
@@ -395,16 +386,4 @@ learnedbtree_pattern_items(PG_FUNCTION_ARGS)
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;
-}
-
-Datum
-learnedbtree_pattern_matches(PG_FUNCTION_ARGS)
-{
-	const LbtNames *list = parse_list(text_to_cstring(PG_GETARG_TEXT_PP(0)));
-	const List *names = lbt_names_of_index(PG_GETARG_OID(1));
-	bool		matches = false;
-
-	for (uint32 i = 0; i < list->nitems && !matches; i++)
-		matches = lbt_item_matches_names(list, &list->items[i], names);
-	PG_RETURN_BOOL(matches);
 }
