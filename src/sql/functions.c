@@ -5,7 +5,6 @@
 
 #include "access/htup_details.h"
 #include "access/relation.h"
-#include "am/am.h"
 #include "catalog/pg_authid.h"
 #include "funcapi.h"
 #include "miscadmin.h"
@@ -45,19 +44,6 @@ static const struct
 
 /* ---- arguments and results ---- */
 
-/* The error code where an index has no model. */
-static int
-refusal_code(Relation rel)
-{
-	bool		unlogged = rel->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED;
-
-	if (rel->rd_rel->relkind != RELKIND_INDEX ||
-		(!lbt_is_btree(rel) && rel->rd_rel->relam != lbt_am_oid()))
-		return ERRCODE_WRONG_OBJECT_TYPE;
-	return rel->rd_index->indisvalid && !unlogged ? ERRCODE_FEATURE_NOT_SUPPORTED :
-		ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
-}
-
 Relation
 lbt_open_argument(FunctionCallInfo fcinfo, LOCKMODE lock, bool only_look)
 {
@@ -71,7 +57,8 @@ lbt_open_argument(FunctionCallInfo fcinfo, LOCKMODE lock, bool only_look)
 	reason = lbt_index_unfit(rel, true);
 	if (reason)
 		ereport(ERROR,
-				(errcode(refusal_code(rel)),
+				(errcode(rel->rd_rel->relkind == RELKIND_INDEX ?
+						 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE : ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" has no model: %s", RelationGetRelationName(rel), reason)));
 	if (!lbt_relation_ownercheck(RelationGetRelid(rel), GetUserId()) &&
 		!(only_look && has_privs_of_role(GetUserId(), ROLE_PG_MONITOR)))
