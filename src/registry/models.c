@@ -13,9 +13,6 @@
 /* A model unused for so long may make room for another that is wanted. */
 #define IDLE_MS 60000
 
-/* How often a process looks for such a model. */
-#define IDLE_LOOK_MS 1000
-
 /* The first pause after a training that brought nothing, doubled with each. */
 #define PAUSE_MS 1000
 
@@ -172,16 +169,11 @@ lbt_registry_has_room(Size bytes)
 bool
 lbt_registry_has_idle(void)
 {
-	static TimestampTz looked = 0;
-	static volatile bool idle = false;
-	TimestampTz now = GetCurrentTimestamp();
+	volatile bool idle = false;
+	TimestampTz since = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), -IDLE_MS);
 	LbtFile		file;
 
-	if (!lbt_registry_attach() || !lbt_is_over(looked, now, IDLE_LOOK_MS))
-		return idle;
-	looked = now;
-	LBT_GUARDED(idle = find_least_used(&file) <
-				(uint64) TimestampTzPlusMilliseconds(now, -IDLE_MS), idle = false);
+	LBT_GUARDED(idle = find_least_used(&file) < (uint64) since, idle = false);
 	return idle;
 }
 

@@ -75,7 +75,7 @@ extern List *lbt_registry_list(Oid database, Oid oid, const LbtFile *except);
 extern uint64 lbt_registry_bytes(void);
 extern bool lbt_registry_has_room(Size bytes);
 
-/* Has a model been idle for a minute?  The answer may be a second old. */
+/* Has a model been idle for a minute?  Looks at all entries. */
 extern bool lbt_registry_has_idle(void);
 
 /* Find or make an entry, lock its partition exclusively.  May raise errors. */
