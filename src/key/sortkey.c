@@ -25,9 +25,6 @@ LbtProvided lbt_sort_keys_provided = {0, 0};
 /* Its last one, with all levels.  len is not used. */
 static StringInfoData whole;
 
-/* Sort keys are a few times as long as their text. */
-#define BYTES_A_CHARACTER 4
-
 /*
  * Leave out what follows this much of a text: search arguments may be longer.
  * Texts that agree so far may get keys out of order.
@@ -51,7 +48,6 @@ first_level(Oid collation, const char *text, Size length)
 		initStringInfo(&whole);
 		MemoryContextSwitchTo(old);
 	}
-	enlargeStringInfo(&whole, length * BYTES_A_CHARACTER);
 	size = lbt_strnxfrm(collation, text, length, whole.data, whole.maxlen);
 	if (size >= whole.maxlen)
 	{

@@ -7,7 +7,6 @@
 #include "access/xact.h"
 #include "catalog/partition.h"
 #include "commands/defrem.h"
-#include "common/hashfn.h"
 #include "key/sortkey.h"
 #include "miscadmin.h"
 #include "server/compat.h"
@@ -121,19 +120,8 @@ check_btree_indexes(char **value, void **extra, GucSource source)
 static void
 assign_btree_indexes(const char *value, void *extra)
 {
-	static uint64 assigned = 0;
-	uint64		hash = hash_bytes_extended((const unsigned char *) value, strlen(value), 0);
-
 	btree_names = extra;
 	lbt_btree_indexes = kind_of(btree_names);
-
-	/*
-	 * Functions with SET clauses assign it at each call.  The old value may
-	 * have been freed: a parallel worker's is, when it is set anew.
-	 */
-	if (hash == assigned)
-		return;
-	assigned = hash;
 	lbt_serving_changed();
 }
 

@@ -148,11 +148,11 @@ find_place(Oid database, TimestampTz now)
 }
 
 /*
- * Have a worker serve a database.  wake: one that is there already looks for
- * demands at once.  False when none can be started, or none has come.
+ * Have a worker serve a database: one that is there already looks for demands
+ * at once.  False when none can be started, or none has come.
  */
 static bool
-start_worker(Oid database, bool wake)
+start_worker(Oid database)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	bool		slot = true;
@@ -169,7 +169,7 @@ start_worker(Oid database, bool wake)
 			place->database = database;
 			place->until = TimestampTzPlusMilliseconds(now, slot ? WORKER_MS : NO_SLOT_MS);
 		}
-		else if (wake && place->pid != 0)
+		else if (place->pid != 0)
 			SetLatch(place->latch);
 		served = place->pid != 0 ||
 			lbt_ms_until(place->until, now, WORKER_MS) > WORKER_MS - COME_MS;
@@ -257,8 +257,7 @@ report_to_policy(const LbtIndex *index, const uint64 *events)
 		lbt_entry_replace_model(entry, LBT_NOT_PAYING, InvalidDsaPointer, 0);
 	else
 		dshash_release_lock(lbt_entries, entry);
-	return wait >= 0 && wait <= SOON_MS && !start_worker(index->file.database, wait == 0) &&
-		wait == 0;
+	return wait >= 0 && wait <= SOON_MS && !start_worker(index->file.database) && wait == 0;
 }
 
 bool
@@ -274,7 +273,7 @@ lbt_demand_raise(const LbtFile *file, Oid oid)
 
 		entry->wanted = true;
 		dshash_release_lock(lbt_entries, entry);
-		raised = start_worker(file->database, true);
+		raised = start_worker(file->database);
 	}
 	LBT_GUARD_END(raised = false);
 	return raised;
