@@ -457,10 +457,11 @@ describe_indexes(RelOptInfo *rel)
 		{
 			const Known *known = find_known(info->indexoid);
 
-			if (!is_looking() || info->hypothetical)
+			if (!is_looking() || info->hypothetical ||
+				(lbt_btree_indexes == LBT_BTREE_ALL && !lbt_is_large(info->pages)))
 				continue;
 
-			/* The planner has locked it. */
+			/* The planner has locked it, and asked for its size. */
 			if (known == NULL || !is_settled(find_known(known->table)))
 				(void) exchange_index(info->indexoid);
 			if (!LBT_BTREE_SKIPS)
