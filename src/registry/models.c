@@ -226,7 +226,7 @@ lbt_entry_pause(LbtEntry *entry, int longest)
 }
 
 void
-lbt_training_failed(const LbtFile *file, LbtState ending)
+lbt_training_failed(const LbtFile *file, LbtState ending, bool demand_stays)
 {
 	LbtEntry   *entry = dshash_find(lbt_entries, file, true);
 	bool		failed = ending != LBT_UNTRAINED;
@@ -235,7 +235,7 @@ lbt_training_failed(const LbtFile *file, LbtState ending)
 		return;
 	if (entry->trainer == MyProcPid)
 		entry->trainer = 0;
-	entry->wanted = false;
+	entry->wanted = entry->wanted && demand_stays;
 	if (failed)
 		lbt_entry_pause(entry, LBT_PAUSE_MAX_MS);
 	if (failed && entry->state != LBT_READY)
@@ -285,19 +285,6 @@ settle(LbtEntry *entry, LbtState state, const LbtTrained *trained, dsa_pointer m
 	lbt_entry_replace_model(entry, state, memory, bytes);
 }
 
-/* Give the claim back. */
-static void
-unclaim(const LbtFile *file)
-{
-	LbtEntry   *entry = dshash_find(lbt_entries, file, true);
-
-	if (entry == NULL)
-		return;
-	if (entry->trainer == MyProcPid)
-		entry->trainer = 0;
-	dshash_release_lock(lbt_entries, entry);
-}
-
 /* Put the outcome into shared memory; false when there was no room for it. */
 static bool
 publish(const LbtFile *file, Oid oid, const LbtTrained *trained)
@@ -345,7 +332,7 @@ lbt_training_end(const LbtFile *file, Oid oid, const LbtTrained *trained, bool n
 	bool		registered = trained->state == LBT_UNTRAINED || publish(file, oid, trained);
 
 	if (trained->state == LBT_UNTRAINED || !registered)
-		LBT_GUARDED(unclaim(file), (void) 0);
+		LBT_GUARDED(lbt_training_failed(file, LBT_UNTRAINED, true), (void) 0);
 	else if (!new_file)
 		lbt_registry_drop_matching(file->database, oid, file);
 	return registered;

@@ -38,11 +38,11 @@ extern bool lbt_training_end(const LbtFile *file, Oid oid, const LbtTrained *tra
 							 bool new_file);
 
 /*
- * End it after an error, also one that is being handled, while no LWLock is
- * held: LBT_UNTRAINED, given up; or by one that will be there next time
- * (LBT_DAMAGED), or may be (LBT_FAILED).  May raise errors.
+ * End it without an outcome, also while an error is being handled, but no
+ * LWLock is held: LBT_UNTRAINED, given up; or after an error that will be
+ * there next time (LBT_DAMAGED), or may be (LBT_FAILED).  May raise errors.
  */
-extern void lbt_training_failed(const LbtFile *file, LbtState ending);
+extern void lbt_training_failed(const LbtFile *file, LbtState ending, bool demand_stays);
 
 /*
  * The last training has brought nothing: wait before the next, longer each

@@ -449,7 +449,7 @@ train_begun(Relation rel, LbtIndex *index, bool first)
 	}
 	PG_CATCH();
 	{
-		lbt_training_failed(&index->file, ending_of(geterrcode()));
+		lbt_training_failed(&index->file, ending_of(geterrcode()), false);
 
 		/* The context goes with the caller's: reads may still refer to it. */
 		PG_RE_THROW();
@@ -466,13 +466,11 @@ train_begun(Relation rel, LbtIndex *index, bool first)
 		registered ? index->state : LBT_NO_MEMORY;
 }
 
-/* Nothing has come of a training that has begun. */
+/* Nothing has come of a training that has begun: leave it to others. */
 static void
 end_without(const LbtIndex *index)
 {
-	static const LbtTrained none = {.state = LBT_UNTRAINED};
-
-	(void) lbt_training_end(&index->file, index->oid, &none, false);
+	LBT_GUARDED(lbt_training_failed(&index->file, LBT_UNTRAINED, true), (void) 0);
 }
 
 /*

@@ -125,7 +125,7 @@ serve(const LbtFile *file, Oid oid)
 
 	/* Do not try over and over: the next report raises the demand again. */
 	if (failed)
-		LBT_GUARDED(lbt_training_failed(file, LBT_UNTRAINED), (void) 0);
+		LBT_GUARDED(lbt_training_failed(file, LBT_UNTRAINED, false), (void) 0);
 	pgstat_report_stat(true);
 	pgstat_report_activity(STATE_IDLE, NULL);
 }
