@@ -251,9 +251,9 @@ lbt_training_failed(const LbtFile *file, LbtState ending, bool demand_stays)
 
 /*
  * Put the outcome into a locked entry, and unlock it.  A training on demand
- * that has found the leaves that were known has brought nothing: the model's
- * age is not why its predictions fail.  One of other leaves, that replaces a
- * model in use, has.
+ * that has found as many leaves as were known has brought nothing: the model's
+ * age is not why its predictions fail.  Another, that replaces a model in use,
+ * has.
  */
 static void
 settle(LbtEntry *entry, LbtState state, const LbtTrained *trained, dsa_pointer memory, Size bytes)
@@ -270,13 +270,12 @@ settle(LbtEntry *entry, LbtState state, const LbtTrained *trained, dsa_pointer m
 	pg_atomic_write_u64(&entry->used_at, (uint64) GetCurrentTimestamp());
 	if (state == LBT_READY)
 	{
-		if (!saved && demanded && trained->fingerprint == entry->fingerprint)
+		if (!saved && demanded && header->nleaves == entry->nleaves)
 			lbt_entry_pause(entry, LBT_PAUSE_WASTED_MS);
 		else if (entry->state == LBT_READY)
 			entry->wasted = 0;
 		if (!saved)
 			entry->attempted_at = GetCurrentTimestamp();
-		entry->fingerprint = trained->fingerprint;
 		entry->nleaves = header->nleaves;
 		entry->height = Max(header->height, 2);
 	}

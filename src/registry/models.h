@@ -23,7 +23,6 @@ typedef struct LbtTrained
 	const void *separators;		/* NULL: none */
 	const LbtLeaf *leaves;
 	BlockNumber blocks;			/* the file's size */
-	uint32		fingerprint;	/* of the leaves' blocks in order */
 } LbtTrained;
 
 /* Begin a training; false if a live backend is at one of this file. */

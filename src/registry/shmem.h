@@ -181,7 +181,6 @@ typedef struct LbtEntry
 	uint8		wasted;			/* trainings in a row that brought nothing */
 	uint32		nleaves;		/* of the last model */
 	uint32		height;			/* pages on the way of a descent */
-	uint32		fingerprint;	/* of the last training's leaves */
 	LbtSince	since;
 } LbtEntry;
 

@@ -308,17 +308,6 @@ harvest(Harvest *h)
 	leaves[0].min_code = 0;
 }
 
-/* The blocks in order (FNV-1a): trainings that agree found the same leaves. */
-static uint32
-fingerprint(const LbtLeaf *leaves, uint32 nleaves)
-{
-	uint32		hash = 2166136261u;
-
-	for (uint32 i = 0; i < nleaves; i++)
-		hash = (hash ^ leaves[i].block) * 16777619u;
-	return hash;
-}
-
 /*
  * Fit a spline to leaves in key order, within max_error or, where its knots do
  * not fit into the memory left, a larger one.  False when the codes are not in
@@ -386,8 +375,6 @@ train(Relation rel, LbtIndex *index, LbtTrained *trained)
 	header->source = LBT_FROM_TRAINING;
 	trained->blocks = trained->state == LBT_DAMAGED ? NO_GROWTH_BLOCKS :
 		RelationGetNumberOfBlocks(rel);
-	if (trained->state == LBT_READY)
-		trained->fingerprint = fingerprint(h.leaves, header->nleaves);
 	lbt_index_update(index);
 	lbt_count(index, LBT_EV_TRAINING);
 }
