@@ -263,25 +263,14 @@ lbt_deciding_item(Oid index)
 	return n > 0 ? &btree_names->items[n - 1] : NULL;
 }
 
-/* Why a btree index of this size is not served, if this item decides. */
-static const char *
-refusal(const LbtNamesItem *item, BlockNumber nblocks)
-{
-	if (item == NULL)
-		return "learnedbtree.btree_indexes does not name it";
-	if (item->excludes)
-		return "learnedbtree.btree_indexes excludes it";
-	if (item->everything && !lbt_is_large(nblocks))
-		return "it has fewer leaves than learnedbtree.min_leaves";
-	return NULL;
-}
-
-/* The same for a btree index, on which learnedbtree.btree_indexes decides. */
-static bool
-is_served(Relation rel, const char **why_not)
+bool
+lbt_index_served(Relation rel, const char **why_not)
 {
 	const LbtNamesItem *item;
 
+	*why_not = NULL;
+	if (!lbt_is_btree(rel))
+		return true;
 	if (lbt_btree_indexes == LBT_BTREE_NONE)
 	{
 		*why_not = "learnedbtree.btree_indexes is none";
@@ -293,15 +282,14 @@ is_served(Relation rel, const char **why_not)
 		return false;
 	}
 	item = lbt_deciding_item(RelationGetRelid(rel));
-	*why_not = refusal(item, item && item->everything ? RelationGetNumberOfBlocks(rel) : 0);
-
-	/* A small one may grow. */
-	return *why_not == NULL || item == NULL || item->excludes;
-}
-
-bool
-lbt_index_served(Relation rel, const char **why_not)
-{
-	*why_not = NULL;
-	return !lbt_is_btree(rel) || is_served(rel, why_not);
+	if (item == NULL)
+		*why_not = "learnedbtree.btree_indexes does not name it";
+	else if (item->excludes)
+		*why_not = "learnedbtree.btree_indexes excludes it";
+	else if (item->everything && !lbt_is_large(RelationGetNumberOfBlocks(rel)))
+	{
+		*why_not = "it has fewer leaves than learnedbtree.min_leaves";
+		return false;			/* it may grow */
+	}
+	return true;
 }

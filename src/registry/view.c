@@ -60,9 +60,10 @@ update_serving(LbtIndex *index, Relation rel)
 	if (unlikely(index->serving.at != lbt_serving_generation))
 	{
 		uint64		generation = lbt_serving_generation;
+		const char *why_not;
 
-		index->serving.at = lbt_index_served(rel, &index->serving.why_not) ? generation : 0;
-		index->serving.learned = index->serving.why_not == NULL;
+		index->serving.at = lbt_index_served(rel, &why_not) ? generation : 0;
+		index->serving.learned = why_not == NULL;
 		index->nblocks = 0;
 	}
 }
@@ -182,9 +183,6 @@ look_up(LbtIndex *index)
 	state = entry->state;
 	index->trained_blocks = entry->trained_blocks;
 	index->model_bytes = entry->bytes;
-	if (index->changed_at != entry->changed_at)
-		index->counts.misses = 0;
-	index->changed_at = entry->changed_at;
 	if (state == LBT_FAILED || state == LBT_NO_MEMORY)
 		index->again_at = entry->not_before;
 

@@ -56,7 +56,6 @@ typedef struct LbtMailbox
 typedef struct LbtServing
 {
 	bool		learned;		/* use a model */
-	const char *why_not;		/* a constant string, when not */
 	uint64		at;				/* lbt_serving_generation; 0: ask anew */
 } LbtServing;
 
@@ -112,7 +111,6 @@ typedef struct LbtIndex
 	BlockNumber nblocks;		/* the file has this many or more; 0 unknown */
 	BlockNumber trained_blocks; /* the file's size when it was trained */
 	Size		model_bytes;	/* when LBT_READY or LBT_EVICTED */
-	TimestampTz changed_at;		/* when the state or model was registered */
 
 	LbtServing	serving;
 	LbtSeen		seen;
