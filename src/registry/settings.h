@@ -38,8 +38,6 @@ extern int	lbt_max_error;		/* leaves */
 extern int	lbt_max_model_memory;	/* kB */
 
 #define LBT_MIN_LEAVES_DEFAULT 16
-#define LBT_MAX_ERROR_DEFAULT 4
-#define LBT_MAX_ERROR_LIMIT 1024
 #define LBT_LOOKAHEAD_LIMIT 64
 
 /* Has it room for min_leaves, a metapage and, from two leaves on, a root? */

@@ -203,13 +203,6 @@ lbt_count_lookup(LbtIndex *index, LbtEvent event, int moved)
 	index->counts.misses++;
 }
 
-/* Events that are not reported yet. */
-static inline uint64
-lbt_count_unflushed(const LbtIndex *index, LbtEvent event)
-{
-	return index->counts.events[event] - index->counts.reported[event];
-}
-
 /* At the end of a transaction, with no scan open: forget views if many. */
 extern void lbt_views_trim(void);
 

@@ -341,7 +341,7 @@ lbt_report(LbtIndex *index)
 	if (!index->shareable || !lbt_guard_may_enter())
 		return false;
 	for (int i = 0; i < LBT_NEVENTS; i++)
-		events[i] = lbt_count_unflushed(index, i);
+		events[i] = index->counts.events[i] - index->counts.reported[i];
 	LBT_GUARD_BEGIN();
 	{
 		unserved = report_to_policy(index, events);
