@@ -130,7 +130,6 @@ typedef struct LbtWorker
 {
 	Oid			database;
 	int			pid;			/* 0: no process */
-	struct Latch *latch;		/* its process's */
 	TimestampTz until;			/* taken, without a process */
 } LbtWorker;
 

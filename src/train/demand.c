@@ -27,7 +27,6 @@
 #include "registry/xact.h"
 #include "server/guard.h"
 #include "storage/ipc.h"
-#include "storage/latch.h"
 #include "utils/timestamp.h"
 
 /* A training's cost in page visits: one for eight leaves, and a worker. */
@@ -147,10 +146,7 @@ find_place(Oid database, TimestampTz now)
 	return found;
 }
 
-/*
- * Have a worker serve a database: one that is there already looks for demands
- * at once.  False when none can be started, or none has come.
- */
+/* Have a worker serve a database; false when none can be started, or comes. */
 static bool
 start_worker(Oid database)
 {
@@ -169,8 +165,6 @@ start_worker(Oid database)
 			place->database = database;
 			place->until = TimestampTzPlusMilliseconds(now, slot ? WORKER_MS : NO_SLOT_MS);
 		}
-		else if (place->pid != 0)
-			SetLatch(place->latch);
 		served = place->pid != 0 ||
 			lbt_ms_until(place->until, now, WORKER_MS) > WORKER_MS - COME_MS;
 	}
@@ -195,7 +189,6 @@ lbt_worker_enter(Oid database)
 	{
 		place->database = database;
 		place->pid = MyProcPid;
-		place->latch = MyLatch;
 		own_place = place;
 	}
 	LWLockRelease(&lbt_control->workers_lock);

@@ -38,8 +38,8 @@ extern PGDLLEXPORT void lbt_worker_main(Datum arg);
 /* Leave so soon after the last demand: others need the slot. */
 #define LINGER_MS 500
 
-/* How often it looks for demands for which nobody woke it. */
-#define LOOK_MS 250
+/* How often it looks for demands. */
+#define LOOK_MS 50
 
 /* How old models must be to be forgotten, where transactions run. */
 #define SWEEP_AGE_MS (10 * 60 * 1000)
