@@ -66,17 +66,11 @@ lbt_tell_no_memory(void)
 			 errhint("Add learnedbtree to shared_preload_libraries and restart the server.")));
 }
 
-/* The item that decides on all indexes of which no later one does. */
-static const LbtNamesItem *
-last_item(const LbtNames *names)
-{
-	return names->nitems > 0 ? &names->items[names->nitems - 1] : NULL;
-}
-
 static LbtBtreeIndexes
 kind_of(const LbtNames *names)
 {
-	const LbtNamesItem *last = last_item(names);
+	/* It decides on all indexes of which no later item does. */
+	const LbtNamesItem *last = names->nitems > 0 ? &names->items[names->nitems - 1] : NULL;
 
 	if (last == NULL || (last->everything && last->excludes))
 		return LBT_BTREE_NONE;
@@ -252,11 +246,8 @@ const LbtNamesItem *
 lbt_deciding_item(Oid index)
 {
 	uint32		n = btree_names->nitems;
-	List	   *names;
+	List	   *names = lbt_btree_indexes == LBT_BTREE_LIST ? lbt_names_of_index(index) : NIL;
 
-	if (lbt_btree_indexes != LBT_BTREE_LIST)
-		return last_item(btree_names);
-	names = lbt_names_of_index(index);
 	while (n > 0 && !lbt_item_matches_names(btree_names, &btree_names->items[n - 1], names))
 		n--;
 	list_free_deep(names);
