@@ -92,7 +92,7 @@ is($node->safe_psql('postgres', q{SELECT string_agg(enumlabel, '' ORDER BY enums
 # Table, type, an expression that gives value number i % 5 of the type, and a condition that an index on it serves.
 my %shapes = (
 	plains => [ 'plain', '(enum_range(NULL::plain))[1 + i % 3]', "k >= 'c'" ],
-	addeds => [ 'added', '(enum_range(NULL::added))[1 + i % 5]', "k > 'a' AND k < 'e'" ],
+	addeds => [ 'added', '(enum_range(NULL::added))[1 + i % 5]', "k >= 'c' AND k < 'e'" ],
 	plain_domains => [ 'plain_domain', '(enum_range(NULL::plain))[1 + i % 3]', 'k IS NOT NULL' ],
 	added_domains => [ 'added_domain', '(enum_range(NULL::added))[1 + i % 5]', 'k IS NOT NULL' ],
 	$icu ? (letters => [ 'text COLLATE letters', "'k' || hashint4(i)", "k > 'k1'" ],
