@@ -147,8 +147,8 @@ COMMENT ON FUNCTION @extschema@.learnedbtree_pattern_items(text, oid[]) IS
     'the items of a value of learnedbtree.btree_indexes, and how many of these indexes each matches';
 
 CREATE FUNCTION @extschema@.learnedbtree_pattern_matches(pattern text, index oid) RETURNS boolean
-    LANGUAGE sql STABLE STRICT
-    RETURN EXISTS (SELECT FROM @extschema@.learnedbtree_pattern_items(pattern, ARRAY[index]) i WHERE i.indexes > 0);
+    LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp
+    AS 'SELECT EXISTS (SELECT FROM @extschema@.learnedbtree_pattern_items(pattern, ARRAY[index]) i WHERE i.indexes > 0)';
 COMMENT ON FUNCTION @extschema@.learnedbtree_pattern_matches(text, oid) IS
     'does any item of such a list, apart from its !, match an index, or a partitioned index that it is part of?';
 
