@@ -169,15 +169,49 @@ sweep(void)
 	CommitTransactionCommand();
 }
 
-PGDLLEXPORT void
-lbt_worker_main(Datum arg)
+/* Train what is wanted, until nothing has been for a while. */
+static void
+serve_demands(void)
 {
 	static uint32 wait_event = 0;
-	Oid			database = DatumGetObjectId(arg);
-	TimestampTz idle_since;
+	TimestampTz idle_since = GetCurrentTimestamp();
 	LbtFile		file;
 	Oid			oid;
 	int			next_in;
+
+	for (;;)
+	{
+		QueryCancelPending = false; /* what was to be cancelled is over */
+		CHECK_FOR_INTERRUPTS();
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+		}
+		if (!lbt_autotrain)
+			return;
+		if (lbt_demand_take(&file, &oid, &next_in))
+		{
+			serve(&file, oid);
+			idle_since = GetCurrentTimestamp();
+			continue;
+		}
+		if (next_in < 0 && is_over(idle_since, LINGER_MS))
+			return;
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 next_in >= 0 ? Min(next_in, LOOK_MS) : LOOK_MS,
+						 lbt_wait_event(&wait_event, "LearnedBtreeWorkerMain"));
+		ResetLatch(MyLatch);
+	}
+}
+
+PGDLLEXPORT void
+lbt_worker_main(Datum arg)
+{
+	Oid			database = DatumGetObjectId(arg);
+	LbtFile		file;
+	Oid			oid;
+	int			next_in = -1;
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
@@ -193,39 +227,21 @@ lbt_worker_main(Datum arg)
 	before_shmem_exit(leave_at_exit, (Datum) 0);
 	CurrentMemoryContext = AllocSetContextCreate(TopMemoryContext, "learnedbtree worker",
 												 ALLOCSET_DEFAULT_SIZES);
-	idle_since = GetCurrentTimestamp();
-	for (;;)
+	do
 	{
-		QueryCancelPending = false; /* what was to be cancelled is over */
-		CHECK_FOR_INTERRUPTS();
-		if (ConfigReloadPending)
-		{
-			ConfigReloadPending = false;
-			ProcessConfigFile(PGC_SIGHUP);
-		}
-		if (!lbt_autotrain)
-			break;
-		if (lbt_demand_take(&file, &oid, &next_in))
-		{
-			serve(&file, oid);
-			idle_since = GetCurrentTimestamp();
-			continue;
-		}
-		if (next_in < 0 && is_over(idle_since, LINGER_MS))
-			break;
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 next_in >= 0 ? Min(next_in, LOOK_MS) : LOOK_MS,
-						 lbt_wait_event(&wait_event, "LearnedBtreeWorkerMain"));
-		ResetLatch(MyLatch);
-	}
-	sweep();
-	lbt_worker_leave();
+		serve_demands();
+		sweep();
+		lbt_worker_leave();
 
-	/* A demand raised since the last look has found a worker here. */
-	while (lbt_autotrain && lbt_demand_take(&file, &oid, &next_in))
-	{
-		CHECK_FOR_INTERRUPTS();
-		serve(&file, oid);
-	}
+		/*
+		 * A demand raised since the last look has found a worker here.  Serve
+		 * it; come back for one that has to rest first.
+		 */
+		while (lbt_autotrain && lbt_demand_take(&file, &oid, &next_in))
+		{
+			CHECK_FOR_INTERRUPTS();
+			serve(&file, oid);
+		}
+	} while (lbt_autotrain && next_in >= 0 && lbt_worker_enter(database));
 	proc_exit(0);
 }

@@ -344,6 +344,28 @@ is(scalar @complaints, 1, 'it does not try over and over');
 is(sql("$lookup 6000"), '1', 'lookups go on');
 sql('DROP TABLE broken');
 
+# ---- a demand that comes while the worker goes ----
+
+# With the catalog locked, the worker stops in the sweep before its end, where it looks up indexes that it has not trained.
+# (If it has gone before, another one comes.)
+{
+	my ($lock, $session) = map { $node->background_psql('postgres') } 1 .. 2;
+	my $stuck = q{SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND relation = 'pg_class'::regclass};
+	$session->query_safe("SELECT split('a')") for 1 .. 2;
+	worker_gone();
+	reload(naptime => '3s');
+	works('a', 'a worker is there');
+	$time = trained_at('a');
+	$lock->query_safe($stuck);
+	$lock->query_safe('BEGIN; LOCK pg_class IN ACCESS EXCLUSIVE MODE');
+	for (my $end = time + 2; time < $end && $lock->query_safe($stuck) ne 't'; sleep(0.05)) { }
+	$session->query_safe("SELECT split('a')");    # has read what it needs of the catalog
+	$lock->query_safe('COMMIT');
+	$_->quit foreach $lock, $session;
+	trained_since('a', $time, 'a demand is served that came while the worker was about to end, and had to rest first');
+	reload(naptime => '50ms');
+}
+
 # ---- a standby ----
 
 $node->backup('base');
