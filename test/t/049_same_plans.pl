@@ -41,7 +41,8 @@ sub take_out
 	my @subqueries = grep { $_->{'Parent Relationship'} ne 'Outer' } @{ $rest{Plans} // [] };
 	return \%rest if !$child || @more;
 	return \%rest if grep { $rest{$_} != $child->{$_} } @estimates;
-	return $rest{'Parent Relationship'} eq 'Outer' ? $child : \%rest unless @subqueries;
+	# (One of several partitions shows the subqueries.)
+	return $rest{'Parent Relationship'} eq 'Outer' ? $child : \%rest unless grep { /SubPlan/ } @{ $rest{Output} }, $rest{Filter} // ();
 	my $evaluates = $child->{'Node Type'} eq 'Limit' ? $child->{Plans}[0] : $child;
 	unshift @{ $child->{Plans} }, grep { $_->{'Parent Relationship'} eq 'InitPlan' } @subqueries;
 	push @{ $evaluates->{Plans} }, grep { $_->{'Parent Relationship'} eq 'SubPlan' } @subqueries;
