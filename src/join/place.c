@@ -400,7 +400,7 @@ find_bound(Search *search, int column, bool *past, Oid *type)
 	return key;
 }
 
-/* What is looked up for each row, in one index each: an index has one mailbox. */
+/* What is looked up for each row, once in an index: that has one mailbox. */
 typedef struct Lookups
 {
 	List	   *keys;
