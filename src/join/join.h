@@ -7,11 +7,19 @@
  *                                             passes them on one by one
  *       -> Index Scan on inner table          uses the prediction for the row
  *
- * The same node stands between ModifyTable and its source (writes.c).
+ * The same node stands between ModifyTable and its source (writes.c), and
+ * above a plan whose columns or conditions hold subqueries that look up its
+ * rows.  That one evaluates them:
  *
- * The node's output is the outer side's, row for row, in the same order.
- * Besides, it only predicts leaves and fetches cache lines; no answer depends
- * on it.  src/README, "Nested loops that look ahead", has the argument.
+ *     Seq Scan on t             =>    Custom Scan (Learned Look-Ahead)
+ *       Filter: a AND (subquery)        Filter: (subquery)
+ *                                       -> Seq Scan on t
+ *                                            Filter: a
+ *
+ * Otherwise the node's output is the outer side's, row for row; and the order
+ * of rows is the same.  Besides, it only predicts leaves and fetches cache
+ * lines; no answer depends on it.  src/README, "Nested loops that look ahead",
+ * has the argument.
  */
 #ifndef LBT_JOIN_H
 #define LBT_JOIN_H
@@ -51,7 +59,7 @@ lbt_lookahead_facts(Oid index, Oid table, bool rows, int nequal, bool past, bool
 extern void lbt_join_init(void);
 
 /* ... put nodes that look ahead into a finished plan. */
-extern void lbt_look_ahead(PlannedStmt *stmt);
+extern void lbt_look_ahead(PlannedStmt *stmt, bool for_cursor);
 
 /* writes.c: does it write enough rows for a node to be worth its set-up? */
 extern bool lbt_write_is_large(const ModifyTable *modify);
@@ -68,7 +76,7 @@ extern void lbt_place_for_write(ModifyTable *modify, const List *rtable, int *la
 
 /*
  * lookahead.c: put a node above *input, with the same columns.  They refer to
- * its input, so that EXPLAIN finds their names below.
+ * its input, so that EXPLAIN finds their names below.  used: NIL if all are.
  */
 extern void lbt_place_node(Plan **input, List *keys, List *facts, List *used, int id);
 extern const LbtNodeKind lbt_lookahead_node;

@@ -2,8 +2,7 @@
  * lookahead.c - the node that looks ahead; see join.h.
  *
  * Rows go one of two ways: as the outer side gives them (plain), or by way of
- * outerrows.h, where feeds look them up ahead.  ExecProcNode() calls the way's
- * own function:
+ * outerrows.h, where feeds look them up ahead.  Each way is a function:
  *
  *     first_row --> plain_rows <--> choose_way() <--> rows_ahead
  *                                       |
@@ -29,6 +28,7 @@
 typedef struct Lookahead
 {
 	CustomScanState css;
+	ExecProcNodeMtd way;		/* the next row's */
 	LbtOuterRows rows;			/* opened before the first batch */
 	uint64		plain_until;	/* the first row that goes the other way */
 	bool		wakes;			/* ... unless a block is missing before */
@@ -39,7 +39,7 @@ static TupleTableSlot *choose_way(Lookahead *node, bool missed);
 
 /* ---- the ways ---- */
 
-/* For ExecProcNode(): the outer side's rows, and nothing else. */
+/* The outer side's rows, and nothing else. */
 static TupleTableSlot *
 outer_rows(PlanState *state)
 {
@@ -78,7 +78,7 @@ rows_ahead(PlanState *state)
 		/* No feed wants it, so they pause, or there is none. */
 		if (!lbt_outer_read(rows))
 			return NULL;
-		ExecSetExecProcNode(state, plain_rows);
+		node->way = plain_rows;
 		node->plain_until = 0;
 		node->wakes = false;
 	}
@@ -91,7 +91,7 @@ go_plainly(Lookahead *node, uint64 until, bool wakes)
 	node->plain_until = until;
 	node->wakes = wakes;
 	node->reads_seen = pgBufferUsage.shared_blks_read;
-	ExecSetExecProcNode(&node->css.ss.ps, plain_rows);
+	node->way = plain_rows;
 }
 
 /* At the start, and after a rescan. */
@@ -119,7 +119,7 @@ choose_way(Lookahead *node, bool missed)
 		lbt_outer_open(rows, &node->css);
 	if (rows->nindexes == 0)
 	{
-		ExecSetExecProcNode(state, outer_rows);
+		node->way = outer_rows;
 		return outer_rows(state);
 	}
 	for (int i = 0; i < rows->nindexes; i++)
@@ -134,8 +134,54 @@ choose_way(Lookahead *node, bool missed)
 	if (resume > rows->at)
 		go_plainly(node, resume, wakes);
 	else
-		ExecSetExecProcNode(state, rows_ahead);
-	return state->ExecProcNodeReal(state);
+		node->way = rows_ahead;
+	return node->way(state);
+}
+
+/* ---- what ExecProcNode() calls ---- */
+
+static TupleTableSlot *
+passed_row(PlanState *state)
+{
+	return ((Lookahead *) state)->way(state);
+}
+
+/* The row for expressions, which are compiled for virtual tuples. */
+static TupleTableSlot *
+as_virtual(TupleTableSlot *row, TupleTableSlot *copy)
+{
+	int			natts = copy->tts_tupleDescriptor->natts;
+
+	if (TTS_IS_VIRTUAL(row))
+		return row;
+	slot_getallattrs(row);
+	ExecClearTuple(copy);
+	memcpy(copy->tts_values, row->tts_values, natts * sizeof(Datum));
+	memcpy(copy->tts_isnull, row->tts_isnull, natts * sizeof(bool));
+	return ExecStoreVirtualTuple(copy);
+}
+
+/* The columns of the next row for which conditions hold. */
+static TupleTableSlot *
+evaluated_row(PlanState *state)
+{
+	Lookahead  *node = (Lookahead *) state;
+	ExprContext *econtext = state->ps_ExprContext;
+
+	for (;;)
+	{
+		TupleTableSlot *row;
+
+		ResetExprContext(econtext);
+		row = node->way(state);
+		if (TupIsNull(row))
+			return NULL;
+		econtext->ecxt_scantuple = as_virtual(row, node->css.ss.ss_ScanTupleSlot);
+		if (ExecQual(state->qual, econtext))
+			return state->ps_ProjInfo ? ExecProject(state->ps_ProjInfo) :
+				econtext->ecxt_scantuple;
+		InstrCountFiltered1(state, 1);
+	}
 }
 
 /* ---- the node ---- */
@@ -152,7 +198,8 @@ begin(CustomScanState *css, EState *estate, int eflags)
 	state->resultopsfixed = false;
 
 	/* A recheck joins single rows. */
-	state->ExecProcNode = estate->es_epq_active == NULL ? first_row : outer_rows;
+	((Lookahead *) css)->way = estate->es_epq_active == NULL ? first_row : outer_rows;
+	state->ExecProcNode = state->qual || state->ps_ProjInfo ? evaluated_row : passed_row;
 }
 
 static void
@@ -161,8 +208,8 @@ rescan(CustomScanState *css)
 	PlanState  *state = &css->ss.ps;
 
 	lbt_outer_restart(&((Lookahead *) css)->rows);
-	if (state->ExecProcNodeReal != outer_rows)
-		ExecSetExecProcNode(state, first_row);
+	if (((Lookahead *) css)->way != outer_rows)
+		((Lookahead *) css)->way = first_row;
 	if (outerPlanState(state)->chgParam == NULL)
 		ExecReScan(outerPlanState(state));
 }
@@ -196,7 +243,7 @@ explain(CustomScanState *css, List *ancestors, ExplainState *es)
 		if (name != NULL)		/* else a trigger has dropped it */
 			names = lappend(names, name);
 	}
-	if (names != NIL && !IsA(linitial(ancestors), NestLoop))
+	if (names != NIL && (ancestors == NIL || !IsA(linitial(ancestors), NestLoop)))
 		ExplainPropertyList(list_length(names) > 1 ? "Indexes" : "Index", names, es);
 
 	/* Each worker has counts of its own. */
@@ -255,7 +302,10 @@ lbt_place_node(Plan **input, List *keys, List *facts, List *used, int id)
 	CustomScan *scan = makeNode(CustomScan);
 	Plan	   *node = &scan->scan.plan;
 	Plan	   *outer = *input;
+	List	   *all = NIL;
 
+	for (int i = 1; used == NIL && i <= list_length(outer->targetlist); i++)
+		all = lappend_int(all, i);
 	*node = *outer;
 	node->type = T_CustomScan;
 	node->parallel_aware = node->async_capable = false;
@@ -266,7 +316,7 @@ lbt_place_node(Plan **input, List *keys, List *facts, List *used, int id)
 	node->righttree = NULL;
 	scan->custom_scan_tlist = columns_of(outer->targetlist, OUTER_VAR);
 	scan->custom_exprs = keys;
-	scan->custom_private = list_make2(facts, used);
+	scan->custom_private = list_make2(facts, used ? used : all);
 	scan->methods = &lbt_lookahead_node.plan;
 	*input = node;
 }

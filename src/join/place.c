@@ -3,13 +3,15 @@
  *
  * The planner has chosen its plan, by costs that know nothing of us.  Each
  * nested loop whose inner side looks up a row of its outer side in a served
- * index then gets the node on that side.  Nothing else of the plan changes,
+ * index then gets the node on that side.  So does each plan whose columns or
+ * conditions hold a subquery that looks up its rows, above itself: the node
+ * takes over what is evaluated for a row.  Nothing else of the plan changes,
  * neither its shape nor its estimates.
  *
- * The node reads rows of the outer side before they are needed.  Leave alone
- * outer sides that do more than read, as reading them ahead could be seen:
- * those with volatile functions, row locks or changes of data anywhere below,
- * or with a subquery while any subquery of the statement has such effects.
+ * The node reads rows of its input before they are needed.  Leave alone inputs
+ * that do more than read, as reading them ahead could be seen: those with
+ * volatile functions, row locks or changes of data anywhere below, or with a
+ * subquery while any subquery of the statement has such effects.
  */
 #include "join/join.h"
 
@@ -22,10 +24,17 @@
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/tlist.h"
 #include "registry/settings.h"
 #include "server/executor.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+
+/*
+ * Subqueries of fewer rows, as estimated, get no node: it would pass on its
+ * first rows plainly (lookahead.c).
+ */
+#define MIN_ROWS 5
 
 /* What is known of a whole statement. */
 typedef struct Walk
@@ -34,8 +43,9 @@ typedef struct Walk
 								 * first user asks for them */
 	bool		effects;		/* a subquery seen so far has some */
 	int			last_id;		/* the highest plan_node_id */
-	bool		any_use;		/* a loop, or a write of many rows */
+	bool		any_use;		/* a loop, a subquery, or a write of many rows */
 	const List *rtable;
+	const List *subplans;		/* the plans of subqueries */
 	const Plan *top;
 	const Plan *early_nextval;	/* may take sequences' numbers early; or NULL */
 	bool		nextval_ok;		/* what is looked at belongs to it */
@@ -157,7 +167,7 @@ node_has_effects(Plan *plan, Walk *walk)
 	return false;
 }
 
-/* ---- the index that a row of the outer side is looked up in ---- */
+/* ---- the index that a row is looked up in ---- */
 
 /* The index scan that an inner side begins with. */
 typedef struct Lookup
@@ -178,13 +188,27 @@ found_lookup(Lookup *lookup, Oid index, bool rows, ScanDirection direction, cons
 	return true;
 }
 
+static bool
+is_ours(const Plan *plan)
+{
+	return IsA(plan, CustomScan) &&
+		((const CustomScan *) plan)->methods == &lbt_lookahead_node.plan;
+}
+
+static const Plan *
+plan_of(const SubPlan *subquery, const Walk *walk)
+{
+	return list_nth(walk->subplans, subquery->plan_id - 1);
+}
+
 /*
- * Find the index scan that the inner side begins with, each time that it is
- * scanned; false if it does not begin with one.  (Where a Result's condition
- * or a Limit of 0 prevents it, predictions go unused.)
+ * Find the index scan that an inner side, a loop's or a subquery's plan,
+ * begins with each time that it is scanned; false if it does not begin with
+ * one.  (Where a Result's condition or a Limit of 0 prevents it, predictions
+ * go unused.)
  */
 static bool
-find_lookup(const Plan *inner, Lookup *lookup)
+find_lookup(const Plan *inner, Lookup *lookup, const Walk *walk)
 {
 	while (inner != NULL)
 		switch (nodeTag(inner))
@@ -211,14 +235,18 @@ find_lookup(const Plan *inner, Lookup *lookup)
 				inner = ((const SubqueryScan *) inner)->subplan;
 				break;
 			case T_CustomScan:
-				if (((const CustomScan *) inner)->methods != &lbt_lookahead_node.plan)
+				if (!is_ours(inner))
 					return false;
 				inner = inner->lefttree;
+				break;
+			case T_Result:
+				/* The planner's for max(): its column is a subquery. */
+				inner = inner->lefttree != NULL || inner->initPlan == NIL ? inner->lefttree :
+					plan_of(linitial(inner->initPlan), walk);
 				break;
 			case T_BitmapHeapScan:
 			case T_Memoize:
 			case T_Limit:
-			case T_Result:
 			case T_ProjectSet:
 			case T_Agg:
 			case T_Group:
@@ -235,22 +263,22 @@ find_lookup(const Plan *inner, Lookup *lookup)
 	return false;
 }
 
-/* A loop whose inner side looks up rows of its outer side. */
+/* For the keys of a row's lookup. */
 typedef struct Search
 {
-	const NestLoop *loop;
+	const List *params;			/* NestLoopParams: what is set for each row */
 	const Walk *walk;
 	Relation	index;
 	const LbtIndex *view;
 	Lookup		lookup;
-	bool		varies;			/* some key does, with the outer row */
+	bool		varies;			/* some key does, with the row */
 } Search;
 
 /*
- * Copy what a column is compared with; a parameter that the loop sets becomes
- * a column of the node's input.  Other parameters are set from further out,
- * and stay the same until the next rescan.  NULL if it is none of these, or
- * set by a subquery when it is first asked for.
+ * Copy what a column is compared with; a parameter that is set to a column of
+ * the row becomes that column of the node's input.  Other parameters are set
+ * from further out, and stay the same until the next rescan.  NULL if it is
+ * none of these, or set by a subquery when it is first asked for.
  */
 static Node *
 copy_key(Search *search, Node *key)
@@ -262,13 +290,15 @@ copy_key(Search *search, Node *key)
 		return copyObjectImpl(key);
 	if (!IsA(key, Param))
 		return NULL;
-	foreach(lc, param->paramkind == PARAM_EXEC ? search->loop->nestParams : NIL)
+	foreach(lc, param->paramkind == PARAM_EXEC ? search->params : NIL)
 	{
 		const NestLoopParam *set = lfirst(lc);
 		const Var  *var = set->paramval;
 
 		if (set->paramno != param->paramid)
 			continue;
+		if (!IsA(var, Var))
+			return NULL;
 		search->varies = true;
 		return (Node *) makeVar(INDEX_VAR, var->varattno, var->vartype, var->vartypmod,
 								var->varcollid, 0);
@@ -370,15 +400,22 @@ find_bound(Search *search, int column, bool *past, Oid *type)
 	return key;
 }
 
-/*
- * Find the keys of the bound at which inner scans begin, and what the node has
- * to know (LbtLookaheadFact); NIL if outer rows give none, or the index is not
- * served.
- */
-static List *
-find_keys(const NestLoop *loop, const Walk *walk, List **facts)
+/* What is looked up for each row, once in an index: that has one mailbox. */
+typedef struct Lookups
 {
-	Search		search = {.loop = loop,.walk = walk};
+	List	   *keys;
+	List	   *facts;
+} Lookups;
+
+/*
+ * Add what an inner side looks up by these parameters, if rows give keys for
+ * it and the index is served: the keys of the bound at which its scans begin,
+ * and what the node has to know (LbtLookaheadFact).
+ */
+static void
+add_lookup(Lookups *lookups, const List *params, const Plan *inner, const Walk *walk)
+{
+	Search		search = {.params = params,.walk = walk};
 	List	   *keys = NIL;
 	List	   *types = NIL;
 	bool		past;
@@ -386,10 +423,17 @@ find_keys(const NestLoop *loop, const Walk *walk, List **facts)
 	int			strategy;
 	Oid			type;
 	Node	   *key;
+	ListCell   *lc;
 
-	if (!find_lookup(innerPlan(loop), &search.lookup) ||
-		!RelationIsValid(search.index = RelationIdGetRelation(search.lookup.index)))
-		return NIL;
+	if (!find_lookup(inner, &search.lookup, walk))
+		return;
+	foreach(lc, lookups->facts)
+	{
+		if (list_nth_oid(lfirst(lc), LBT_LOOKAHEAD_INDEX) == search.lookup.index)
+			return;
+	}
+	if (!RelationIsValid(search.index = RelationIdGetRelation(search.lookup.index)))
+		return;
 	search.view = lbt_learned_view(search.index);
 	while (search.view != NULL && list_length(keys) < search.view->keyspec.ncolumns &&
 		   (key = find_key(&search, list_length(keys), BTEqualStrategyNumber,
@@ -406,10 +450,90 @@ find_keys(const NestLoop *loop, const Walk *walk, List **facts)
 		keys = lappend(keys, key);
 		types = lappend_oid(types, type);
 	}
-	*facts = lbt_lookahead_facts(search.lookup.index, search.index->rd_index->indrelid,
-								 search.lookup.rows, nequal, past, search.lookup.backward, types);
+	if (search.varies)
+	{
+		lookups->keys = lappend(lookups->keys, keys);
+		lookups->facts = lappend(lookups->facts,
+								 lbt_lookahead_facts(search.lookup.index,
+													 search.index->rd_index->indrelid,
+													 search.lookup.rows, nequal, past,
+													 search.lookup.backward, types));
+	}
 	RelationClose(search.index);
-	return search.varies ? keys : NIL;
+}
+
+/* ---- subqueries that are evaluated for each row ---- */
+
+/* Collect those that depend on the row, and are not hashed. */
+static bool
+collect_subqueries(Node *node, void *context)
+{
+	List	  **found = context;
+
+	if (node == NULL)
+		return false;
+	if (IsA(node, SubPlan) && ((SubPlan *) node)->parParam != NIL &&
+		!((SubPlan *) node)->useHashTable)
+		*found = lappend(*found, node);
+	return expression_tree_walker(node, collect_subqueries, context);
+}
+
+static List *
+subqueries_in(const void *expressions)
+{
+	List	   *found = NIL;
+
+	(void) collect_subqueries(unconstify(void *, expressions), &found);
+	return found;
+}
+
+/* Add what an expression's subqueries look up; NULL: none. */
+static void
+add_subqueries(Lookups *lookups, const void *expressions, const Walk *walk)
+{
+	ListCell   *lc;
+	ListCell   *param;
+	ListCell   *arg;
+
+	foreach(lc, subqueries_in(expressions))
+	{
+		const SubPlan *subquery = lfirst(lc);
+		List	   *params = NIL;
+
+		forboth(param, subquery->parParam, arg, subquery->args)
+		{
+			NestLoopParam *set = makeNode(NestLoopParam);
+
+			set->paramno = lfirst_int(param);
+			set->paramval = lfirst(arg);	/* or another expression */
+			params = lappend(params, set);
+		}
+		add_lookup(lookups, params, plan_of(subquery, walk), walk);
+	}
+}
+
+/*
+ * Copy an expression, for a node above its own.  What only that one can
+ * evaluate becomes a column of it, which is added to *context.
+ */
+static Node *
+to_columns(Node *node, void *context)
+{
+	List	  **columns = context;
+	TargetEntry *column;
+
+	if (node == NULL)
+		return NULL;
+	if (!IsA(node, Var) && !IsA(node, Aggref) && !IsA(node, WindowFunc) &&
+		!IsA(node, GroupingFunc))
+		return expression_tree_mutator(node, to_columns, context);
+	column = tlist_member((Expr *) node, *columns);
+	if (column == NULL)
+	{
+		column = makeTargetEntry((Expr *) node, list_length(*columns) + 1, NULL, false);
+		*columns = lappend(*columns, column);
+	}
+	return (Node *) makeVarFromTargetEntry(INDEX_VAR, column);
 }
 
 /* ---- placing ---- */
@@ -434,12 +558,126 @@ used_columns(const NestLoop *loop)
 	return used;
 }
 
-/* Place nodes in a plan; true if running the plan has effects. */
-static bool
-place_nodes(Plan *plan, Walk *walk)
+/*
+ * Place a node on the outer side of a loop that looks up its rows, or below
+ * aggregates whose arguments are subqueries that do.
+ */
+static void
+place_below(Plan *plan, Walk *walk)
 {
+	Lookups		lookups = {0};
+	List	   *aggregates = NIL;
+	List	   *used = NIL;
+
+	if (IsA(plan, NestLoop) && ((NestLoop *) plan)->nestParams != NIL)
+	{
+		add_lookup(&lookups, ((NestLoop *) plan)->nestParams, innerPlan(plan), walk);
+		used = used_columns((NestLoop *) plan);
+	}
+	else if (IsA(plan, Agg) && subqueries_in(plan->targetlist) != NIL)
+	{
+		(void) to_columns((Node *) plan->targetlist, &aggregates);
+		add_subqueries(&lookups, aggregates, walk);
+	}
+	if (lookups.keys != NIL)
+		lbt_place_node(&outerPlan(plan), lookups.keys, lookups.facts, used, ++walk->last_id);
+}
+
+/*
+ * Place a node above a plan whose rows are looked up by subqueries in its
+ * columns or conditions.  The node takes over the columns, and the conditions
+ * from the first such one on: they are evaluated in the same order as ever.
+ */
+static void
+place_above(Plan **place, Walk *walk)
+{
+	Plan	   *plan = *place;
+	Plan		before = *plan;
+	List	   *below = NIL;
+	List	   *above = NIL;
+	List	   *columns = NIL;
+	List	   *targetlist;
+	Lookups		lookups = {0};
+	ListCell   *lc;
+
+	foreach(lc, plan->qual)
+	{
+		if (above == NIL && subqueries_in(lfirst(lc)) == NIL)
+			below = lappend(below, lfirst(lc));
+		else
+			above = lappend(above, lfirst(lc));
+	}
+	if (above == NIL && subqueries_in(plan->targetlist) == NIL)
+		return;
+	above = (List *) to_columns((Node *) above, &columns);
+	targetlist = (List *) to_columns((Node *) plan->targetlist, &columns);
+	add_subqueries(&lookups, above, walk);
+	add_subqueries(&lookups, targetlist, walk);
+	plan->targetlist = columns;
+	plan->qual = below;
+	if (lookups.keys == NIL || node_has_effects(plan, walk))
+	{
+		*plan = before;
+		return;
+	}
+	lbt_place_node(place, lookups.keys, lookups.facts, NIL, ++walk->last_id);
+	(*place)->targetlist = targetlist;
+	(*place)->qual = above;
+	(*place)->initPlan = plan->initPlan;	/* EXPLAIN looks further up for them */
+	plan->initPlan = NIL;
+}
+
+/*
+ * Exchange a Limit and a node below it that evaluates no conditions: the node
+ * reads no more rows than that passes on, and a sort below the Limit knows how
+ * many these are.
+ */
+static void
+swap_with_limit(Plan **place)
+{
+	Plan	   *limit = *place;
+	Plan	   *node = limit->lefttree;
+
+	if (!is_ours(node) || node->qual != NIL ||
+		((Limit *) limit)->limitOption != LIMIT_OPTION_COUNT)
+		return;
+	limit->lefttree = node->lefttree;
+	limit->targetlist = copyObjectImpl(((CustomScan *) node)->custom_scan_tlist);
+	node->lefttree = limit;
+	node->initPlan = list_concat(node->initPlan, limit->initPlan);
+	limit->initPlan = NIL;
+	node->startup_cost = limit->startup_cost;
+	node->total_cost = limit->total_cost;
+	node->plan_rows = limit->plan_rows;
+	node->extParam = limit->extParam;
+	node->allParam = limit->allParam;
+	*place = node;
+}
+
+/*
+ * May a scan below be the one that a cursor is positioned on, or goes backward
+ * through?
+ */
+static bool
+passes_position(const Plan *plan)
+{
+	return IsA(plan, Append) || IsA(plan, MergeAppend) || IsA(plan, Result) || IsA(plan, Limit) ||
+		IsA(plan, SubqueryScan);
+}
+
+/*
+ * Place nodes in a plan; true if running the plan has effects.  fixed: what is
+ * above depends on the kind of its topmost node.
+ */
+static bool
+place_nodes(Plan **place, bool fixed, Walk *walk)
+{
+	Plan	   *plan = *place;
+	List	   *children;
 	bool		left;
 	bool		others;
+	bool		effects;
+	bool		below;
 	ListCell   *lc;
 
 	if (plan == NULL)
@@ -451,25 +689,27 @@ place_nodes(Plan *plan, Walk *walk)
 		(plan == walk->top || ((ModifyTable *) plan)->returningLists == NIL) &&
 		lbt_write_nextval_ok((ModifyTable *) plan, walk->rtable))
 		walk->early_nextval = plan->lefttree;
-	left = place_nodes(plan->lefttree, walk);
-	others = place_nodes(plan->righttree, walk);
-	foreach(lc, other_children(plan))
-		others |= place_nodes(lfirst(lc), walk);
-	if (IsA(plan, NestLoop) && !left && ((NestLoop *) plan)->nestParams != NIL)
-	{
-		List	   *facts;
-		List	   *keys = find_keys((NestLoop *) plan, walk, &facts);
-
-		if (keys != NIL)
-			lbt_place_node(&outerPlan(plan), list_make1(keys), list_make1(facts),
-						   used_columns((NestLoop *) plan), ++walk->last_id);
-	}
+	below = IsA(plan, CustomScan) || IsA(plan, ForeignScan) || (fixed && passes_position(plan));
+	left = place_nodes(&plan->lefttree, below, walk);
+	others = place_nodes(&plan->righttree, IsA(plan, MergeJoin), walk); /* marks */
+	children = other_children(plan);
+	foreach(lc, children)
+		others |= place_nodes((Plan **) &lfirst(lc), below, walk);
+	if (IsA(plan, SubqueryScan))
+		((SubqueryScan *) plan)->subplan = linitial(children);
+	if (!left)
+		place_below(plan, walk);
 	if (IsA(plan, ModifyTable) && !left)
 		lbt_place_for_write((ModifyTable *) plan, walk->rtable, &walk->last_id);
 	walk->nextval_ok = plan == walk->early_nextval;
-	others |= node_has_effects(plan, walk);
+	effects = left | others | node_has_effects(plan, walk);
 	walk->nextval_ok = false;
-	return left | others;
+	if (!fixed && !left && !others && plan->plan_rows >= MIN_ROWS && !IsA(plan, ProjectSet) &&
+		!IsA(plan, ForeignScan))	/* may be asynchronous */
+		place_above(place, walk);
+	if (IsA(plan, Limit))
+		swap_with_limit(place);
+	return effects;
 }
 
 /* Collect what must be known of the whole statement first. */
@@ -496,13 +736,14 @@ survey(const Plan *plan, Walk *walk)
 }
 
 void
-lbt_look_ahead(PlannedStmt *stmt)
+lbt_look_ahead(PlannedStmt *stmt, bool for_cursor)
 {
-	Walk		walk = {.rtable = stmt->rtable,.top = stmt->planTree};
+	Walk		walk = {.rtable = stmt->rtable,.subplans = stmt->subplans,.top = stmt->planTree};
 	ListCell   *lc;
 
 	if (stmt->planTree == NULL || !lbt_enable || lbt_lookahead_rows < 2)
 		return;
+	walk.any_use = stmt->subplans != NIL;
 	survey(stmt->planTree, &walk);
 	foreach(lc, stmt->subplans)
 		survey(lfirst(lc), &walk);
@@ -511,8 +752,8 @@ lbt_look_ahead(PlannedStmt *stmt)
 
 	/* The planner puts a subquery after those that it uses itself. */
 	foreach(lc, stmt->subplans)
-		walk.effects |= place_nodes(lfirst(lc), &walk);
-	(void) place_nodes(stmt->planTree, &walk);
+		walk.effects |= place_nodes((Plan **) &lfirst(lc), false, &walk);
+	(void) place_nodes(&stmt->planTree, for_cursor, &walk);
 }
 
 void

@@ -214,7 +214,6 @@ void
 lbt_place_for_write(ModifyTable *modify, const List *rtable, int *last_id)
 {
 	Write		write = {.modify = modify};
-	List	   *used = NIL;
 	List	   *indexes;
 	ListCell   *lc;
 
@@ -231,8 +230,6 @@ lbt_place_for_write(ModifyTable *modify, const List *rtable, int *last_id)
 			add_index(&write, lfirst_oid(lc));
 	}
 	table_close(write.table, NoLock);
-	for (int i = 1; i <= list_length(outerPlan(modify)->targetlist); i++)
-		used = lappend_int(used, i);
 	if (write.keys != NIL)
-		lbt_place_node(&outerPlan(modify), write.keys, write.facts, used, ++*last_id);
+		lbt_place_node(&outerPlan(modify), write.keys, write.facts, NIL, ++*last_id);
 }

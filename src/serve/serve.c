@@ -412,7 +412,7 @@ executor_finish(QueryDesc *query)
 
 /* Tables that a plan writes to: their indexes have not been described. */
 static void
-planned(PlannedStmt *plan)
+planned(PlannedStmt *plan, bool for_cursor)
 {
 	bool		writes = plan->commandType != CMD_SELECT || plan->hasModifyingCTE;
 	ListCell   *lc;
@@ -425,7 +425,7 @@ planned(PlannedStmt *plan)
 			rte->relid >= FirstNormalObjectId)
 			prepare_table(rte->relid);
 	}
-	lbt_look_ahead(plan);
+	lbt_look_ahead(plan, for_cursor);
 }
 
 /* When its relations are closed: partitions that it has routed tuples to. */

@@ -93,7 +93,8 @@ plan(PLAN_PARAMETERS)
 		planning_options = outer_options;
 	}
 	PG_END_TRY();
-	lbt_statement.planned(stmt);
+	lbt_statement.planned(stmt, (options & CURSOR_OPT_PARALLEL_OK) == 0 ||
+						  (options & CURSOR_OPT_SCROLL) != 0);
 	return stmt;
 }
 

@@ -25,8 +25,11 @@ typedef struct LbtStatementCallbacks
 	void		(*grouped) (PlannerInfo *root, UpperRelationKind step, RelOptInfo *input,
 							RelOptInfo *output);
 
-	/* The planner has finished a plan, which may still be changed. */
-	void		(*planned) (PlannedStmt *plan);
+	/*
+	 * The planner has finished a plan, which may still be changed.
+	 * for_cursor: maybe of a cursor, to go backward or be WHERE CURRENT OF.
+	 */
+	void		(*planned) (PlannedStmt *plan, bool for_cursor);
 } LbtStatementCallbacks;
 
 extern LbtStatementCallbacks lbt_statement;

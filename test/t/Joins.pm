@@ -225,6 +225,19 @@ my %queries = (
 		return digest('SELECT ' . columns(@seen) . ', ' . one_of("(SELECT sum($inner.v) $rest)", "(SELECT string_agg($inner.t, ',' ORDER BY $inner.id) $rest)",
 				"ARRAY(SELECT $inner.id $rest ORDER BY 1)", ('ARRAY(SELECT concat(q.id, q.v) FROM (' . page_of($seen[0]) . ') AS q)') x 3) . " FROM $from WHERE $where");
 	},
+	subqueries => sub {
+		my ($from, $where, @seen) = join_tree(1 + draw(2));
+		my @subqueries = map {
+			my ($inner, $rest) = subquery(one_of(@seen));
+			one_of("(SELECT max($inner.v) $rest)", "(SELECT $inner.v $rest ORDER BY $inner.id LIMIT 1)", "EXISTS (SELECT $rest OFFSET 0)",
+				"CASE WHEN $seen[0].v < 50 THEN (SELECT min($inner.k) $rest) END", "$seen[0].v IN (SELECT $inner.v $rest)")
+		} 1 .. 3;
+		my $columns = join(', ', columns(@seen), @subqueries[ 0 .. draw(2) ]);
+		my ($inner, $rest) = subquery($seen[0]);
+		$where = window($seen[0], 400) . one_of(" AND EXISTS (SELECT $rest OFFSET 0)", " AND $seen[0].v > 5 AND NOT EXISTS (SELECT $rest OFFSET 0)") if chance(40);
+		my $query = "SELECT $columns FROM $from WHERE $where";
+		return one_of(digest($query), digest("$query OFFSET 0"), "$query ORDER BY " . join(', ', 1 .. 2 * @seen) . ' LIMIT ' . (5 + draw(90)));
+	},
 	aggregate => sub {
 		my ($table, $below) = relation();
 		my ($right, $alias) = relation();
