@@ -151,6 +151,16 @@ follow($four, $primary);
 is(served_in($primary, 'web'), 'orders_customer orders_pkey', 'all');
 like(scalar follow($four, $primary), qr/^\d+ kB\|\d+ kB\|256MB$/, 'what memory they will take');
 
+# With a library that the setting has already (here one that all servers have), as the page and doc/install.md write it.
+foreach my $file ('rollout.md', 'install.md')
+{
+	my ($list) = slurp_file("$FindBin::RealBin/../../doc/$file") =~ /('auto_explain', 'learnedbtree')/;
+	my $set = "ALTER ROLE other SET session_preload_libraries = $list" =~ s/auto_explain/amcheck/r;
+	$primary->safe_psql('shop', $set);
+	is($primary->safe_psql('shop', 'SHOW session_preload_libraries', extra_params => [ '-U', 'other' ]), 'amcheck, learnedbtree', "$file: another library");
+}
+$primary->safe_psql('shop', 'ALTER ROLE other RESET ALL');
+
 follow('5: All roles', $primary);
 is(served_in($_, 'web'), 'orders_customer orders_pkey', 'all, for the role') foreach $primary, $standby;
 is(served_in($_, 'other'), 'orders_customer orders_pkey', '... and for others') foreach $primary, $standby;
