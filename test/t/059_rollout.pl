@@ -18,7 +18,7 @@ $primary->init(allows_streaming => 1);
 configure_node($primary);
 $primary->append_conf('postgresql.conf', "enable_seqscan = off\nenable_bitmapscan = off\n");
 $primary->start;
-$primary->safe_psql('postgres', 'CREATE DATABASE shop; CREATE ROLE web LOGIN; CREATE ROLE other LOGIN');
+$primary->safe_psql('postgres', 'CREATE DATABASE shop; CREATE ROLE web LOGIN; CREATE ROLE other LOGIN; GRANT pg_read_all_settings TO other');
 $primary->safe_psql('shop', <<'SQL');
 CREATE TABLE orders (id bigint PRIMARY KEY, customer integer);
 INSERT INTO orders SELECT hashint8extended(i, 1), i % 10000 FROM generate_series(1, 50000) i;
