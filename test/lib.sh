@@ -13,6 +13,8 @@ clients_python=     # one with the packages of test/clients
 bench_python=       # one with those of bench/
 audit_python=       # one with those of test/audit
 no_site=            # yes: the packages of doc/build could not be had
+no_python=()        # steps whose Python packages could not be had
+no_pypi=            # yes: pip has not reached its index
 installed=          # the library that an instrumented one has replaced
 jobs=1              # how many servers with tests may run at the same time
 
@@ -76,21 +78,21 @@ install_packages() {
     fi
     if wanted tap 038_clients; then
         clients_python=$LBT_CACHE/clients/bin/python
-        install_python clients "$root/test/clients/requirements.txt" ||
-            { note "no Python packages for tap/038_clients"; clients_python=; }
+        install_python clients "$root/test/clients/requirements.txt" || { no_python+=(tap/038_clients); clients_python=; }
     fi
     if [ -z "$skip_model" ] && wanted audit; then
         audit_python=$LBT_CACHE/audit/bin/python
-        install_python audit "$root/test/audit/requirements.txt" || { note "no Python packages for audit"; audit_python=; }
+        install_python audit "$root/test/audit/requirements.txt" || { no_python+=(audit); audit_python=; }
     fi
     if [ -z "$skip_model" ] && wanted site; then
-        install_python site "$root/doc/requirements.txt" || { note "no Python packages for site"; no_site=yes; }
+        install_python site "$root/doc/requirements.txt" || { no_python+=(site); no_site=yes; }
     fi
     if wanted bench; then
         bench_python=$LBT_CACHE/bench/bin/python
-        install_python bench "$root/bench/requirements.txt" || { note "no Python packages for bench"; bench_python=; }
+        install_python bench "$root/bench/requirements.txt" || { no_python+=(bench); bench_python=; }
         need_packages sysbench || note "no sysbench for bench"
     fi
+    [ ${#no_python[@]} = 0 ] || note "Python packages could not be had ${no_pypi:+(pip does not reach its index) }for: ${no_python[*]}"
     [[ $bindir == /usr/lib/postgresql/"$major"/bin ]] || return 0
     if wanted catcheck; then
         need_packages "postgresql-$major-pg-catcheck" || note "no pg_catcheck for PostgreSQL $major"
@@ -120,13 +122,18 @@ known_others() {
 }
 
 # An environment with the Python packages of LIST, kept beside the servers.  The unprivileged user must be able to read it.
+# If pip does not reach its index, it is not tried again, and its lines about that are left out.
 install_python() { # NAME LIST
-    local list=$2 folder=$LBT_CACHE/$1
+    local list=$2 folder=$LBT_CACHE/$1 said
     mkdir -p "$LBT_CACHE" && exec 8>"$LBT_CACHE/lock-$1" && flock -w 600 8 || return
     if ! cmp -s "$list" "$folder/requirements.txt"; then
-        need_packages python3 python3-venv ca-certificates && rm -rf "$folder" && /usr/bin/python3 -m venv "$folder" &&
-            timeout 300 "$folder/bin/python" -m pip install --quiet --disable-pip-version-check -r "$list" >&2 &&
-            cp "$list" "$folder/" || return
+        [ -z "$no_pypi" ] || return
+        need_packages python3 python3-venv ca-certificates && rm -rf "$folder" && /usr/bin/python3 -m venv "$folder" || return
+        if ! said=$(timeout 300 "$folder/bin/python" -m pip install --quiet --disable-pip-version-check -r "$list" 2>&1); then
+            if [[ $said == *Retrying* ]]; then no_pypi=yes; else echo "$said" >&2; fi
+            return 1
+        fi
+        cp "$list" "$folder/" || return
     fi
     exec 8>&-
 }

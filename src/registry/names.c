@@ -4,6 +4,7 @@
 #include "registry/names.h"
 
 #include "mb/pg_wchar.h"
+#include "utils/builtins.h"
 
 /* Where patterns are put.  Without memory, only their bytes are counted. */
 typedef struct Writer
@@ -43,9 +44,15 @@ put_character(Writer *to, char c, bool quoted)
 	put(to, quoted ? c : pg_ascii_tolower(c));
 }
 
+static inline bool
+is_usual(char c)
+{
+	return IS_HIGHBIT_SET(c) || isalnum((unsigned char) c) || strchr("_$*?", c) != NULL;
+}
+
 /* The end of a part; what is wrong with it goes to *problem. */
 static const char *
-read_part(const char *at, Writer *to, const char **problem)
+read_part(const char *at, LbtNamesItem *item, Writer *to, const char **problem)
 {
 	const char *start = at;
 	bool		quoted = false;
@@ -64,6 +71,7 @@ read_part(const char *at, Writer *to, const char **problem)
 		}
 		if (*at == '"')
 			at++;
+		item->odd |= !quoted && !is_usual(*at);
 		put_character(to, *at, quoted);
 	}
 	put(to, '\0');
@@ -91,6 +99,7 @@ next_item(const char *list, const char **at, LbtNamesItem *item, Writer *to, con
 	const char *start;
 	const char *end;
 	const char *next;
+	bool		value;
 
 	*problem = NULL;
 	*at = text;
@@ -101,16 +110,17 @@ next_item(const char *list, const char **at, LbtNamesItem *item, Writer *to, con
 		.text = text - list,.name = to->bytes,.excludes = *text == '!'
 	};
 	start = item->excludes ? skip_blanks(text + 1) : text;
-	end = read_part(start, to, problem);
+	end = read_part(start, item, to, problem);
 	if (*problem == NULL && *end == '.')
 	{
 		item->schema = item->name;
 		item->name = to->bytes;
-		end = read_part(end + 1, to, problem);
+		end = read_part(end + 1, item, to, problem);
 	}
 	item->everything = is_word("all", start, end) ||
 		(!item->excludes && is_word("none", start, end));
 	item->excludes = item->excludes || is_word("none", start, end);
+	item->odd |= end - start > 1 && parse_bool_with_len(start, end - start, &value);
 	item->length = end - text;
 	next = skip_blanks(end);
 	if (*problem == NULL && *end == '.')

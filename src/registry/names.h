@@ -28,6 +28,7 @@ typedef struct LbtNamesItem
 	uint32		name;			/* pattern */
 	bool		excludes;
 	bool		everything;		/* all, none or !all: matches every index */
+	bool		odd;			/* hardly meant as a name: on, true; a%, [ab], a; */
 } LbtNamesItem;
 
 /* A list in a form that is quick to match, in one piece of memory. */

@@ -3,7 +3,6 @@
  */
 #include "registry/settings.h"
 
-#include "access/parallel.h"
 #include "access/xact.h"
 #include "catalog/partition.h"
 #include "commands/defrem.h"
@@ -37,7 +36,7 @@ int			lbt_max_model_memory = 256 * 1024;
 static const LbtNames *btree_names = NULL;	/* lbt_btree_indexes_list */
 
 static const struct config_enum_entry sort_keys_words[] = {
-	{"true", LBT_SORT_KEYS_TRUE, false},
+	{"off", LBT_SORT_KEYS_TRUE, false},
 	{"scrambled", LBT_SORT_KEYS_SCRAMBLED, false},
 	{"always", LBT_SORT_KEYS_ALWAYS, false},
 	{NULL, 0, false}
@@ -78,9 +77,43 @@ kind_of(const LbtNames *names)
 }
 
 /*
- * A setting for future sessions (ALTER DATABASE, ROLE or SYSTEM) means nothing
- * where there is no shared memory for models: say so now.  (ALTER SYSTEM comes
- * as from the file, as a reload does, which happens between statements.)
+ * A list may name what does not exist yet, so what is misspelt is no error.
+ * Tell the user what can hardly be meant; not again at each call of a function
+ * with such a SET clause.
+ */
+static void
+tell_odd_list(const char *list, const LbtNames *names)
+{
+	static uint64 told = 0;
+	uint64		hash = hash_bytes_extended((const unsigned char *) list, strlen(list), 0);
+	bool		includes = names->nitems > 0 && names->items[0].everything;
+	const LbtNamesItem *odd = NULL;
+
+	for (uint32 i = 0; i < names->nitems; i++)
+	{
+		includes |= !names->items[i].excludes;
+		if (odd == NULL && names->items[i].odd)
+			odd = &names->items[i];
+	}
+	if ((includes && odd == NULL) || hash == told)
+		return;
+	told = hash;
+	if (!includes)
+		ereport(NOTICE,
+				(errmsg("learnedbtree.btree_indexes serves no index: the list includes none"),
+				 errhint("An item with ! excludes what an item before it includes, as in 'all, !orders_pkey'.")));
+	if (odd)
+		ereport(NOTICE,
+				(errmsg("learnedbtree.btree_indexes takes \"%.*s\" for the name of an index",
+						(int) odd->length, list + odd->text),
+				 errhint("all serves all large indexes; * stands for any characters, and ? for one. Names that are not plain go into double quotes.")));
+}
+
+/*
+ * Who sets it for a session, now or to come (ALTER DATABASE, ROLE or SYSTEM),
+ * is told what will be of no effect, as all is where there is no shared memory
+ * for models.  (ALTER SYSTEM comes as from the file, as a reload does, which
+ * happens between statements.)
  */
 static bool
 check_btree_indexes(char **value, void **extra, GucSource source)
@@ -104,10 +137,13 @@ check_btree_indexes(char **value, void **extra, GucSource source)
 		return false;
 	}
 	*extra = names;
-	if (kind_of(names) != LBT_BTREE_NONE && IsUnderPostmaster && OidIsValid(MyDatabaseId) &&
-		IsTransactionState() && !InitializingParallelWorker &&
-		(source == PGC_S_TEST || (source == PGC_S_FILE && debug_query_string != NULL)))
-		lbt_tell_no_memory();
+	if (MyBackendType == B_BACKEND && OidIsValid(MyDatabaseId) && IsTransactionState() &&
+		(source >= PGC_S_TEST || (source == PGC_S_FILE && debug_query_string != NULL)))
+	{
+		tell_odd_list(*value, names);
+		if (kind_of(names) != LBT_BTREE_NONE)
+			lbt_tell_no_memory();
+	}
 	return true;
 }
 
@@ -190,10 +226,10 @@ lbt_settings_define(void)
 			   NULL, "Shared memory that all models together may take.",
 			   "When a new model does not fit, the least recently used ones are dropped; a model larger than all of it is not made. 16 bytes a leaf.");
 	DEFINE(Enum, "debug_sort_keys",
-		   "For tests: makes the sort keys of text contradict its collation, or models of them whatever they cost.",
-		   "Scrambled: most predictions fail, and answers have to be right nevertheless.",
+		   "Off except in tests of learnedbtree itself.",
+		   "Scrambled contradicts the collation of text: predictions fail, and answers must be right. Always makes models whatever sort keys cost.",
 		   &lbt_debug_sort_keys, LBT_SORT_KEYS_TRUE, sort_keys_words, PGC_SUSET,
-		   GUC_NOT_IN_SAMPLE, NULL, NULL);
+		   GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, NULL, NULL);
 	MarkGUCPrefixReserved("learnedbtree");
 }
 

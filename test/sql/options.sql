@@ -53,6 +53,7 @@ SHOW learnedbtree.max_model_memory;
 RESET learnedbtree.max_model_memory;
 SELECT name, setting, unit, vartype, context, min_val, max_val, short_desc IS NOT NULL AND extra_desc IS NOT NULL AS described
   FROM pg_settings WHERE name LIKE 'learnedbtree.%' ORDER BY name;
+SHOW learnedbtree.debug_sort_keys;	-- is not among them
 
 -- too little memory for a model: the index works, and the state says why
 SET learnedbtree.max_model_memory = 64;

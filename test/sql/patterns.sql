@@ -52,6 +52,30 @@ SET learnedbtree.btree_indexes = pt_pkey, pt_t_key;	-- one string is wanted
 SHOW learnedbtree.btree_indexes;
 RESET learnedbtree.btree_indexes;
 
+-- what can hardly be meant is told; each once, where nothing else comes between
+SET client_min_messages = notice;
+\set VERBOSITY default
+SET learnedbtree.btree_indexes = 'pt%, pt_p[ab]';
+SET learnedbtree.btree_indexes = 'pt%, pt_p[ab]';
+SET learnedbtree.btree_indexes = '!pt_pkey';
+\set VERBOSITY terse
+SET learnedbtree.btree_indexes = '';
+SET learnedbtree.btree_indexes = on;
+SET learnedbtree.btree_indexes = true;
+SET learnedbtree.btree_indexes = 'none, FALSE';
+SET learnedbtree.btree_indexes = 'pt_pkey;';
+SET learnedbtree.btree_indexes = 'pt_pkey, public.^pt';
+SET learnedbtree.btree_indexes = '!pt-pkey';
+-- ... and nothing of these
+SET learnedbtree.btree_indexes = 'pt_pkey, public."Pt, a.b", "on", "pt-pkey", _$1?*, été, !all, t';
+SET learnedbtree.btree_indexes = '!all';
+SET learnedbtree.btree_indexes = 'NONE';
+SET learnedbtree.btree_indexes = '!pt_pkey, all';
+CREATE FUNCTION odd() RETURNS int LANGUAGE sql SET learnedbtree.btree_indexes = '' RETURN 1;
+SELECT sum(odd()) FROM generate_series(1, 3);
+SET client_min_messages = warning;
+RESET learnedbtree.btree_indexes;
+
 -- names and patterns, as in psql
 SELECT list, serves(list) FROM unnest(ARRAY['pt_pkey', 'PT_Pkey', '"PT_PKEY"', 'p"t_P"KEY', 'p"t_p"KEY', 'public.pt_pkey', 'pt_shop.*', 'pt_shop.pt_????',
     'pt_shop.pt_?????', '"pt.Shop".pt_pkey', '"pt.shop".pt_pkey', '?t?shop.pt*', '*."Pt, a.b"', '"Pt, "*', '"pt ""q"""', '*""""*', '"pt*"', '"pt?"', '"all"', '"none"', '"!pt"', '! pt*', '!"none"',

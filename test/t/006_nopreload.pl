@@ -42,6 +42,21 @@ is($node->psql('postgres', check_sql('t_k')), 0, 'amcheck is content');
 is($node->safe_psql('postgres', "LOAD 'learnedbtree'; SET learnedbtree.enable = off; SELECT count(*) FROM t WHERE k = 5002"), '2',
 	'settings can be made all the same');
 
+# Who names indexes is told, once, and so is who sets it for others; not the sessions in which it is set already.
+my $plain = qr/^(?:psql:.*?)?NOTICE: +learnedbtree has no shared memory for models: its indexes work as plain btree\n.*HINT: +Add learnedbtree to shared_preload_libraries and restart the server\./;
+sub told { return ($node->psql('postgres', $_[0]))[2]; }
+like(told("LOAD 'learnedbtree'; SET learnedbtree.btree_indexes = 'all'"), qr/$plain\z/, 'LOAD and SET: told');
+like(told("SET learnedbtree.btree_indexes = 'all'; LOAD 'learnedbtree'"), qr/$plain\z/, 'SET and LOAD: told');
+like(told("LOAD 'learnedbtree'; SELECT set_config('learnedbtree.btree_indexes', 'all', true); SET learnedbtree.btree_indexes = 't_k'"), qr/$plain\z/, 'once');
+is(told("LOAD 'learnedbtree'; SET learnedbtree.btree_indexes = 'none'"), '', 'none: not told');
+like(told("LOAD 'learnedbtree'; ALTER ROLE CURRENT_USER SET learnedbtree.btree_indexes = 'all'"), qr/$plain\z/, 'ALTER ROLE: told');
+is(told("LOAD 'learnedbtree'; SELECT count(*) FROM t"), '', 'a session of the role: not told');
+{
+	local $ENV{PGOPTIONS} = '-c session_preload_libraries=learnedbtree -c learnedbtree.btree_indexes=all';
+	is(told('SELECT count(*) FROM t'), '', 'nor one that sets it as it connects');
+}
+$node->safe_psql('postgres', 'ALTER ROLE CURRENT_USER RESET ALL');
+
 # With preloading the same index gets its model.
 $node->append_conf('postgresql.conf', "shared_preload_libraries = 'learnedbtree'\n");
 $node->restart;

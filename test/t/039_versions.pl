@@ -588,7 +588,7 @@ my $skips = \&skips;
 my $full_by = sub { my $kinds = join(' ', grep { $replicated{"full $_"} eq 'yes' } 'served', 'hash', 'learned'); return $kinds eq $_[0] };
 my %sentences = (
 	'README.md' => {
-		'On PostgreSQL 15 and 16, add the library to [shared_preload_libraries](#load-the-library) first' => sub { $found{use} eq 'not enough' },
+		'**On PostgreSQL 15 and 16, [load the library](#load-the-library) first**' => sub { $found{use} eq 'not enough' },
 		'It installs PostgreSQL 15 from Debian' => sub { slurp_file("$root/bench/demo") =~ /pg_config=\$\("\$root\/ci\/server" $version stock\)/ },
 		"PostgreSQL 15 to 18, or 19's release candidate" => \&is_supported,
 		'**PostgreSQL 17, 18 and 19** load it in new sessions, without a restart' => sub { $found{session} =~ /without a restart/ },
@@ -609,6 +609,7 @@ my %sentences = (
 		'on 15 and 16 by `shared_preload_libraries`' => sub { image_loads_by('shared') },
 		'on 15 and 16 `shared_preload_libraries` in its own' => sub { $found{standby} eq 'no' } },
 	'doc/models.md' => { 'exclude cost less before PostgreSQL 18' => $skips },
+	'doc/rollout.md' => { 'On PostgreSQL 15 and 16, add the library to [shared_preload_libraries]' => $needs_preload },
 	'doc/settings.md' => { 'before PostgreSQL 18, that index scans [skip]' => $skips },
 	'doc/monitoring.md' => {
 		'makes servers before PostgreSQL 18 read all of the index' => $skips,

@@ -5,6 +5,7 @@ use warnings;
 
 use CPAN::Meta::YAML;
 use FindBin;
+use JSON::PP;
 use lib $FindBin::RealBin;
 use LearnedBtree;
 use PostgreSQL::Test::Cluster;
@@ -186,6 +187,20 @@ is(scalar keys %$queries, 3, 'three queries');
 my $rules = CPAN::Meta::YAML->read("$root/doc/prometheus/rules.yaml")->[0]{groups}[0]{rules};
 is_deeply([ sort map { $_->{alert} } @$rules ], [ sort $section{'Prometheus'} =~ /^\| `(\w+)`/mg ], 'the page has each alert');
 is_deeply([ map { grep { !$metric{$_} } $_->{expr} =~ /\b(learnedbtree_\w+)/g } @$rules ], [], 'and they are about metrics that there are');
+
+# The dashboard: of these metrics, each in some panel, with labels that they have.
+my $dashboard = decode_json(slurp_file("$root/doc/prometheus/dashboard.json"));
+my @targets = map { @{ $_->{targets} } } @{ $dashboard->{panels} };
+my %drawn = map { $_ => 1 } map { $_->{expr} =~ /\b(learnedbtree_\w+)/g } @targets;
+is_deeply([ sort keys %drawn ], [ sort keys %metric ], 'the dashboard has each metric, and no other');
+my %label = map { my $query = $_; map { my ($name) = keys %$_; $_->{$name}{usage} eq 'LABEL' ? ("$query $name" => 1) : () } @{ $queries->{$query}{metrics} } } keys %$queries;
+my @without = grep {
+	my ($query) = $_->{expr} =~ /\b(learnedbtree_[a-z]+)_/;
+	my @named = ($_->{legendFormat} =~ /\{\{(\w+)\}\}/g, map { $_ // () } $_->{expr} =~ /\{(\w+)=|by \((\w+)\)/g);
+	grep { !$label{"$query $_"} } @named
+} @targets;
+is_deeply([ map { $_->{expr} } @without ], [], '... and labels that they have');
+
 my @unknown_states = grep { my $state = $_; $queries->{learnedbtree_models}{query} !~ /'\Q$state\E'/ } map { map { split /\|/ } $_->{expr} =~ /state=~?"([^"]*)"/g } @$rules;
 is("@unknown_states", '', 'and states');
 SKIP:
