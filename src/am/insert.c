@@ -4,6 +4,7 @@
 #include "am/am.h"
 
 #include "am/newrows.h"
+#include "executor/instrument.h"
 #include "registry/settings.h"
 #include "proof/locate.h"
 #include "train/train.h"
@@ -171,11 +172,21 @@ index_to_predict(Relation rel, const Datum *values, const bool *isnull, ItemPoin
 	LbtIndex   *index;
 
 	if (!lbt_enable || !lbt_enable_insert || check_unique == UNIQUE_CHECK_EXISTING ||
-		(check_unique != UNIQUE_CHECK_NO && unchanged) ||
-		(inserter = get_inserter(rel, info)) == NULL || inserter->index == NULL ||
-		!insert_has_model(rel, inserter))
+		(inserter = get_inserter(rel, info)) == NULL || inserter->index == NULL)
 		return NULL;
 	index = inserter->index;
+	if (unlikely(index->inserting.reads != pgBufferUsage.shared_blks_read))
+		lbt_row_ahead(rel, index, heap, tid);
+	if (check_unique != UNIQUE_CHECK_NO && unchanged)
+	{
+		/* What a feed has brought in is of use to nbtree. */
+		index->inserting.foreseen = index->mailbox.target.generation != 0;
+		index->mailbox.taken |= index->inserting.foreseen;
+		index->mailbox.target.generation = 0;
+		return NULL;
+	}
+	if (!insert_has_model(rel, inserter))
+		return NULL;
 	if (unlikely(index->inserting.number++ < index->inserting.pause.resume))
 		return NULL;
 	key->ncolumns = index->keyspec.ncolumns;

@@ -66,6 +66,31 @@ next_on_page(LbtNewRows *rows, HeapTuple row)
 	return false;
 }
 
+bool
+lbt_copy_row(Relation table, const ItemPointerData *tid, HeapTuple row)
+{
+	Buffer		buf = ReadBuffer(table, ItemPointerGetBlockNumber(tid));
+	OffsetNumber offset = ItemPointerGetOffsetNumber(tid);
+	ItemId		line = NULL;
+	Page		page;
+
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(buf);
+	if (offset <= PageGetMaxOffsetNumber(page))
+		line = PageGetItemId(page, offset);
+	if (line != NULL && ItemIdIsNormal(line))
+	{
+		row->t_self = *tid;
+		row->t_tableOid = RelationGetRelid(table);
+		row->t_len = ItemIdGetLength(line);
+		memcpy(row->t_data, PageGetItem(page, line), row->t_len);
+	}
+	else
+		line = NULL;
+	UnlockReleaseBuffer(buf);
+	return line != NULL;
+}
+
 /* Copy the page of the table at which the search is. */
 static void
 copy_page(LbtNewRows *rows)

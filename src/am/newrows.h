@@ -62,6 +62,12 @@ lbt_newrows_tid(LbtNewRows *rows, uint64 number)
 }
 
 /*
+ * Copy the row at this TID to row->t_data, which has room for a page; false if
+ * there is none.  The caller holds no lock of a page.
+ */
+extern bool lbt_copy_row(Relation table, const ItemPointerData *tid, HeapTuple row);
+
+/*
  * ---- copyahead.c: rows that COPY has put into the table already ----
  *
  * COPY puts up to a thousand rows into the table before it inserts their
@@ -79,5 +85,16 @@ typedef struct LbtCopyAhead LbtCopyAhead;
  */
 extern void lbt_copy_ahead(LbtCopyAhead **ahead, Relation rel, LbtIndex *index, Relation table,
 						   ItemPointer tid, IndexInfo *info);
+
+/*
+ * ---- rowahead.c: the entries of one row ----
+ *
+ * The statement inserts the row's entry in rel, and this backend has read
+ * blocks since it did so for the row before.  If rel is the first of the
+ * table's indexes that all rows enter, asks for the leaves of the row's
+ * entries in all of them, so that their reads overlap.  The caller holds no
+ * lock.
+ */
+extern void lbt_row_ahead(Relation rel, LbtIndex *index, Relation table, ItemPointer tid);
 
 #endif							/* LBT_NEWROWS_H */

@@ -68,9 +68,10 @@ extern void lbt_place_for_write(ModifyTable *modify, const List *rtable, int *la
 
 /*
  * lookahead.c: put a node above *input, with the same columns.  They refer to
- * its input, so that EXPLAIN finds their names below.
+ * its input, so that EXPLAIN finds their names below.  Its copies of rows have
+ * more: columns of the target's old row, as targets with its column's number.
  */
-extern void lbt_place_node(Plan **input, List *keys, List *facts, List *used, int id);
+extern void lbt_place_node(Plan **input, List *keys, List *facts, List *used, List *old, int id);
 extern const LbtNodeKind lbt_lookahead_node;
 
 #endif							/* LBT_JOIN_H */

@@ -3,7 +3,10 @@
  */
 #include "join/outerrows.h"
 
+#include "access/htup_details.h"
+#include "access/table.h"
 #include "am/am.h"
+#include "am/newrows.h"
 #include "join/join.h"
 #include "miscadmin.h"
 #include "server/bufferhint.h"
@@ -57,9 +60,30 @@ make_slot(const LbtOuterRows *rows)
 	return slot;
 }
 
+/* Copy the target's row that this row is to update, if its block is there. */
+static bool
+copy_old_row(LbtOuterRows *rows, TupleTableSlot *row)
+{
+	ItemPointer tid = (ItemPointer) DatumGetPointer(row->tts_values[rows->row_id - 1]);
+
+	return !row->tts_isnull[rows->row_id - 1] &&
+		lbt_block_cached(rows->target, ItemPointerGetBlockNumber(tid)) &&
+		lbt_copy_row(rows->target, tid, &rows->old);
+}
+
+/* The number in the target of a column that is none of the outer side's. */
+static inline AttrNumber
+old_column(const LbtOuterRows *rows, int i)
+{
+	const CustomScan *plan = (const CustomScan *) rows->node->ss.ps.plan;
+
+	return list_nth_node(TargetEntry, plan->custom_scan_tlist, i)->resorigcol;
+}
+
 bool
 lbt_outer_read(LbtOuterRows *rows)
 {
+	bool		has_old;
 	TupleTableSlot **place;
 	TupleTableSlot *row;
 	MemoryContext old;
@@ -79,15 +103,24 @@ lbt_outer_read(LbtOuterRows *rows)
 		*place = make_slot(rows);
 	free_row(rows, *place);
 	if (rows->used != NIL)
-		slot_getsomeattrs(row, llast_int(rows->used));
+		slot_getsomeattrs(row, Min(llast_int(rows->used), rows->nsource));
+	has_old = rows->target != NULL && copy_old_row(rows, row);
 	old = MemoryContextSwitchTo(rows->copies);
 	foreach(lc, rows->used)
 	{
 		int			i = lfirst_int(lc) - 1;
 		Form_pg_attribute column = TupleDescAttr((*place)->tts_tupleDescriptor, i);
-		Datum		value = row->tts_values[i];
-		bool		isnull = row->tts_isnull[i];
+		Datum		value = 0;
+		bool		isnull = true;
 
+		if (i < rows->nsource)
+		{
+			value = row->tts_values[i];
+			isnull = row->tts_isnull[i];
+		}
+		else if (has_old)
+			value = heap_getattr(&rows->old, old_column(rows, i), RelationGetDescr(rows->target),
+								 &isnull);
 		(*place)->tts_isnull[i] = isnull;
 		(*place)->tts_values[i] = isnull || column->attbyval ? value :
 			datumCopy(value, false, column->attlen);
@@ -231,6 +264,22 @@ open_index(LbtLookedUp *index, LbtOuterRows *rows, const List *exprs, const List
 	return true;
 }
 
+/* Old rows are of the target, which ModifyTable has open. */
+static void
+open_target(LbtOuterRows *rows, const CustomScan *plan)
+{
+	const List *source = outerPlan(plan)->targetlist;
+	const List *facts = linitial(linitial(plan->custom_private));
+
+	rows->nsource = list_length(source);
+	rows->row_id = list_length(plan->custom_scan_tlist) == rows->nsource ? InvalidAttrNumber :
+		ExecFindJunkAttributeInTlist((List *) source, "ctid");
+	if (!AttributeNumberIsValid(rows->row_id))
+		return;
+	rows->target = table_open(list_nth_oid(facts, LBT_LOOKAHEAD_TABLE), NoLock);
+	rows->old.t_data = palloc(BLCKSZ);
+}
+
 void
 lbt_outer_open(LbtOuterRows *rows, CustomScanState *node)
 {
@@ -242,6 +291,7 @@ lbt_outer_open(LbtOuterRows *rows, CustomScanState *node)
 	ListCell   *exprs;
 	ListCell   *lc;
 
+	open_target(rows, plan);
 	rows->used = lsecond(plan->custom_private);
 	foreach(lc, rows->used)
 		rows->by_reference |= !TupleDescAttr(desc, lfirst_int(lc) - 1)->attbyval;
@@ -258,4 +308,6 @@ lbt_outer_close(LbtOuterRows *rows)
 {
 	for (int i = 0; i < rows->nindexes; i++)
 		close_index(&rows->index[i]);
+	if (rows->target != NULL)
+		table_close(rows->target, NoLock);
 }

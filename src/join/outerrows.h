@@ -45,6 +45,10 @@ typedef struct LbtOuterRows
 	bool		ended;			/* the outer side has no more rows */
 	bool		by_reference;	/* some used column's values are */
 	const List *used;			/* columns that the join uses, from 1 on */
+	int			nsource;		/* of these, the outer side's; the others are: */
+	Relation	target;			/* ... of old rows in this table, or NULL */
+	AttrNumber	row_id;			/* ... found by this column */
+	HeapTupleData old;			/* the last of them */
 	MemoryContext copies;
 	TupleTableSlot *slot[LBT_OUTER_ROWS];	/* from base on, NULL: not made yet */
 } LbtOuterRows;

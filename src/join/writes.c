@@ -10,8 +10,11 @@
  *
  *     a new row's column         is, of the source's
  *       of INSERT                  the column of the same number
- *       of UPDATE                  the column that is set, if it is
+ *       of UPDATE                  the column that is set, if it is; else the
+ *                                  old row's, found by the source's TID
  *       of MERGE                   what its first INSERT takes
+ *
+ * An UPDATE enters all indexes if it sets a column of one.
  *
  * An index is looked into if its first column is known, and it has entries for
  * all rows.  Nothing is computed: generated columns, expressions, and what
@@ -41,6 +44,8 @@ typedef struct Write
 	const MergeAction *insert;	/* MERGE's first one */
 	List	   *keys;			/* of each index to look into */
 	List	   *facts;
+	List	   *old;			/* columns of the old row, as targets */
+	bool		enters;			/* new rows get entries */
 } Write;
 
 /* The number of the source's column for a column of new rows; 0: none. */
@@ -60,11 +65,37 @@ source_of(const Write *write, AttrNumber column)
 }
 
 /*
+ * A column of the row that is updated, which the node fetches by TID: a target
+ * with no source, so a NULL, that says which column it is.
+ */
+static Node *
+old_column(Write *write, AttrNumber column)
+{
+	const Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(write->table), column - 1);
+	int			nsource = list_length(outerPlan(write->modify)->targetlist);
+	TargetEntry *entry = NULL;
+	ListCell   *lc;
+
+	foreach(lc, write->old)
+	{
+		entry = lfirst(lc);
+		if (entry->resorigcol == column)
+			return (Node *) makeVarFromTargetEntry(INDEX_VAR, entry);
+	}
+	entry = makeTargetEntry((Expr *) makeNullConst(attribute->atttypid, attribute->atttypmod,
+												   attribute->attcollation),
+							nsource + list_length(write->old) + 1, NULL, true);
+	entry->resorigcol = column;
+	write->old = lappend(write->old, entry);
+	return (Node *) makeVarFromTargetEntry(INDEX_VAR, entry);
+}
+
+/*
  * What a column of new rows is, over the source's; NULL if it is not known.
  * Sets *type to what it is compared as, if not the index column's.
  */
 static Node *
-copy_column(const Write *write, AttrNumber column, const LbtKeyColumn *c, Oid *type)
+copy_column(Write *write, AttrNumber column, const LbtKeyColumn *c, Oid *type)
 {
 	const List *source = outerPlan(write->modify)->targetlist;
 	TargetEntry *entry;
@@ -84,6 +115,8 @@ copy_column(const Write *write, AttrNumber column, const LbtKeyColumn *c, Oid *t
 							 value->varcollid, 0) : NULL;
 	}
 	number = source_of(write, column);
+	if (number < 1 && write->modify->operation == CMD_UPDATE)
+		return old_column(write, column);
 	if (number < 1 || number > list_length(source))
 		return NULL;
 	entry = list_nth(source, number - 1);
@@ -102,7 +135,7 @@ looks_for_rows(const ModifyTable *modify, Relation index)
 
 /* Find new rows' keys in an index; NIL if there is nothing to look up. */
 static List *
-find_keys_of_rows(const Write *write, Relation index, const LbtKeySpec *spec, List **types)
+find_keys_of_rows(Write *write, Relation index, const LbtKeySpec *spec, List **types)
 {
 	List	   *keys = NIL;
 	bool		varies = false;
@@ -131,6 +164,8 @@ add_index(Write *write, Oid oid)
 	List	   *keys = NIL;
 	LbtIndex   *view;
 
+	for (int i = 0; i < index->rd_index->indnatts && !write->enters; i++)
+		write->enters = source_of(write, index->rd_index->indkey.values[i]) > 0;
 	if (index->rd_rel->relkind == RELKIND_INDEX && index->rd_index->indisvalid &&
 		heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL) &&
 		(view = lbt_learned_view(index)) != NULL)
@@ -213,7 +248,7 @@ find_insert(const ModifyTable *modify, Relation table)
 void
 lbt_place_for_write(ModifyTable *modify, const List *rtable, int *last_id)
 {
-	Write		write = {.modify = modify};
+	Write		write = {.modify = modify,.enters = modify->operation != CMD_UPDATE};
 	List	   *used = NIL;
 	List	   *indexes;
 	ListCell   *lc;
@@ -231,8 +266,8 @@ lbt_place_for_write(ModifyTable *modify, const List *rtable, int *last_id)
 			add_index(&write, lfirst_oid(lc));
 	}
 	table_close(write.table, NoLock);
-	for (int i = 1; i <= list_length(outerPlan(modify)->targetlist); i++)
+	for (int i = 1; i <= list_length(outerPlan(modify)->targetlist) + list_length(write.old); i++)
 		used = lappend_int(used, i);
-	if (write.keys != NIL)
-		lbt_place_node(&outerPlan(modify), write.keys, write.facts, used, ++*last_id);
+	if (write.keys != NIL && write.enters)
+		lbt_place_node(&outerPlan(modify), write.keys, write.facts, used, write.old, ++*last_id);
 }

@@ -91,6 +91,14 @@ typedef struct LbtInserting
 	LbtLastLeaf last;
 	uint64		number;			/* of inserts so far */
 	LbtPause	pause;			/* in predicting them */
+	bool		foreseen;		/* the last one took a feed's prediction */
+
+	/* Leaves of one row's entries, asked for together (am/rowahead.c): */
+	int64		reads;			/* this backend's, at the row before */
+	uint32		rest;			/* rows to leave alone */
+	BlockNumber asked;			/* of this index, last; or invalid */
+	uint64		rows;			/* looked at */
+	LbtPause	asking;			/* in asking for leaves of this index */
 } LbtInserting;
 
 /*
