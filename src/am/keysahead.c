@@ -9,6 +9,7 @@
 #include "commands/trigger.h"
 #include "lib/ilist.h"
 #include "server/compat.h"
+#include "tcop/pquery.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
@@ -38,6 +39,7 @@ struct LbtKeysAhead
 	Oid			table;
 	BlockNumber start;			/* where its new rows may begin */
 	CommandId	command;
+	bool		deferred;		/* keys whose checks may be, rows since command */
 	int			nkeys;
 	Key		   *key;			/* NULL before the first lookup */
 };
@@ -46,6 +48,16 @@ LbtKeysAhead *lbt_keys_ahead = NULL;
 
 /* Of queries that run; each is in the query's memory. */
 static dlist_head noted = DLIST_STATIC_INIT(noted);
+
+/*
+ * Of this transaction's tables; each is in the memory of the subtransaction
+ * that has written to its table first, which an abort frees.
+ */
+static dlist_head deferred = DLIST_STATIC_INIT(deferred);
+int			lbt_keys_ndeferred = 0;
+
+/* Stands for all of these in lbt_keys_ahead. */
+static LbtKeysAhead all_deferred;
 
 LbtKeysAhead *
 lbt_keys_make(Relation table, CommandId command, MemoryContext context)
@@ -70,14 +82,27 @@ lbt_keys_make(Relation table, CommandId command, MemoryContext context)
 void
 lbt_keys_end(LbtKeysAhead *ahead)
 {
-	if (ahead != NULL)
+	if (ahead != NULL && ahead != &all_deferred)
 		MemoryContextDelete(ahead->context);
 }
 
 static void
-unlink_noted(void *ahead)
+unlink_from_list(void *arg)
 {
-	dlist_delete(&((LbtKeysAhead *) ahead)->node);
+	LbtKeysAhead *ahead = arg;
+
+	dlist_delete(&ahead->node);
+	lbt_keys_ndeferred -= ahead->deferred;
+}
+
+/* Put it at the end of a list, as long as its memory is there. */
+static void
+link_to_list(LbtKeysAhead *ahead, dlist_head *list)
+{
+	ahead->unlink.func = unlink_from_list;
+	ahead->unlink.arg = ahead;
+	dlist_push_tail(list, &ahead->node);
+	MemoryContextRegisterResetCallback(ahead->context, &ahead->unlink);
 }
 
 void
@@ -88,10 +113,34 @@ lbt_keys_note(EState *estate, Relation table)
 	if (ahead == NULL)
 		return;
 	ahead->estate = estate;
-	ahead->unlink.func = unlink_noted;
-	ahead->unlink.arg = ahead;
-	dlist_push_head(&noted, &ahead->node);
-	MemoryContextRegisterResetCallback(ahead->context, &ahead->unlink);
+	link_to_list(ahead, &noted);
+	lbt_keys_defer(table, estate->es_output_cid);
+}
+
+void
+lbt_keys_defer(Relation table, CommandId command)
+{
+	const TriggerDesc *triggers = table->trigdesc;
+	LbtKeysAhead *ahead;
+	bool		any = false;
+	dlist_iter	iter;
+
+	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
+		any |= triggers->triggers[i].tgdeferrable &&
+			RI_FKey_trigger_type(triggers->triggers[i].tgfoid) == RI_TRIGGER_FK;
+	dlist_foreach(iter, &deferred)
+		any &= dlist_container(LbtKeysAhead, node, iter.cur)->table != RelationGetRelid(table);
+	if (!any || (ahead = lbt_keys_make(table, command, CurTransactionContext)) == NULL)
+		return;
+	ahead->deferred = true;
+	link_to_list(ahead, &deferred);
+	lbt_keys_ndeferred++;
+}
+
+LbtKeysAhead *
+lbt_keys_deferred(void)
+{
+	return lbt_keys_ndeferred > 0 ? &all_deferred : NULL;
 }
 
 LbtKeysAhead *
@@ -175,6 +224,7 @@ add_key(LbtKeysAhead *ahead, const ForeignKeyCacheInfo *info, Oid index)
 	key->info = info;
 	key->index = index;
 	key->rows.command = ahead->command;
+	key->rows.since = ahead->deferred;
 	lbt_newrows_go(&key->rows, ahead->start, FirstOffsetNumber);
 	feed->next_key = next_key;
 	feed->producer = key;
@@ -182,18 +232,21 @@ add_key(LbtKeysAhead *ahead, const ForeignKeyCacheInfo *info, Oid index)
 	feed->all = feed->steady = true;
 }
 
-/* At the first lookup: find the foreign keys. */
+/* At the first lookup while the table is open: find the foreign keys. */
 static void
 find_keys(LbtKeysAhead *ahead)
 {
 	Relation	table = open_table(ahead);
-	MemoryContext old = MemoryContextSwitchTo(ahead->context);
+	MemoryContext old;
 	List	   *keys;
 	ListCell   *lc;
 
+	if (!RelationIsValid(table))
+		return;
+	old = MemoryContextSwitchTo(ahead->context);
 	ahead->key = palloc0(MAX_KEYS * sizeof(Key));
 	/* Looking up may free it.  (The macro wants newer compilers on 19.) */
-	keys = RelationIsValid(table) ? copyObjectImpl(RelationGetFKeyList(table)) : NIL;
+	keys = copyObjectImpl(RelationGetFKeyList(table));
 	foreach(lc, keys)
 	{
 		const ForeignKeyCacheInfo *info = lfirst(lc);
@@ -201,13 +254,13 @@ find_keys(LbtKeysAhead *ahead)
 
 		if (!HeapTupleIsValid(row))
 			continue;
-		if (ahead->nkeys < MAX_KEYS)
+		if (ahead->nkeys < MAX_KEYS &&
+			(!ahead->deferred || ((Form_pg_constraint) GETSTRUCT(row))->condeferrable))
 			add_key(ahead, info, ((Form_pg_constraint) GETSTRUCT(row))->conindid);
 		ReleaseSysCache(row);
 	}
 	MemoryContextSwitchTo(old);
-	if (RelationIsValid(table))
-		RelationClose(table);
+	RelationClose(table);
 }
 
 /*
@@ -237,16 +290,13 @@ check_is_next(Key *key, IndexScanDesc scan, LbtIndex *index, const LbtBound *bou
 	return true;
 }
 
-void
-lbt_check_comes(IndexScanDesc scan, LbtIndex *index, const LbtBound *bound)
+/* Look among the keys of one table; true if it is the check of one. */
+static bool
+find_check(LbtKeysAhead *ahead, IndexScanDesc scan, LbtIndex *index, const LbtBound *bound)
 {
-	LbtKeysAhead *ahead = lbt_keys_ahead;
 	Relation	table = NULL;
 	bool		found = false;
 
-	/* A check fetches the row; a bitmap's scan, of a trigger, has no table. */
-	if (bound->past || scan->heapRelation == NULL)
-		return;
 	if (ahead->key == NULL)
 		find_keys(ahead);
 	for (int i = 0; i < ahead->nkeys && !found; i++)
@@ -270,4 +320,28 @@ lbt_check_comes(IndexScanDesc scan, LbtIndex *index, const LbtBound *bound)
 	}
 	if (table != NULL)
 		RelationClose(table);
+	return found;
+}
+
+void
+lbt_check_comes(IndexScanDesc scan, LbtIndex *index, const LbtBound *bound)
+{
+	LbtKeysAhead *ahead = lbt_keys_ahead;
+	dlist_iter	iter;
+
+	/* Statements run in portals; the end of a transaction does not. */
+	if (ahead == NULL && ActivePortal == NULL)
+		ahead = &all_deferred;
+
+	/* A check fetches the row; a bitmap's scan, of a trigger, has no table. */
+	if (ahead == NULL || bound->past || scan->heapRelation == NULL)
+		return;
+	if (ahead != &all_deferred)
+	{
+		(void) find_check(ahead, scan, index, bound);
+		return;
+	}
+	dlist_foreach(iter, &deferred)
+		if (find_check(dlist_container(LbtKeysAhead, node, iter.cur), scan, index, bound))
+			return;
 }

@@ -1,6 +1,6 @@
 /*
  * keysahead.h - foreign keys of new rows, which are checked when their
- * statement ends.
+ * statement ends, or their transaction.
  *
  * Each check is a lookup in the index of the referenced table, in the order in
  * which the rows are in the table (newrows.h).  So where a lookup's key is the
@@ -10,6 +10,10 @@
  *     executor's start   lbt_keys_note(): the table's last block, the command
  *     executor's finish  lbt_keys_ahead set, checks run, set back
  *     COPY               lbt_keys_make(); lbt_keys_ahead set, COPY, set back
+ *
+ *     if deferred        lbt_keys_defer(): the same, for the transaction;
+ *     SET CONSTRAINTS    lbt_keys_ahead set, checks run, set back
+ *     end of transaction checks run, while no portal is active
  *
  * All else (foreign keys, columns, types) is read while lbt_keys_ahead is set,
  * and only while the statement has the table open, which keeps DDL away.
@@ -29,6 +33,9 @@ typedef struct LbtKeysAhead LbtKeysAhead;
 /* Of the innermost statement whose checks may come now; NULL: none come. */
 extern LbtKeysAhead *lbt_keys_ahead;
 
+/* Tables of which deferred checks may come at the end of the transaction. */
+extern int	lbt_keys_ndeferred;
+
 /*
  * A command is about to put rows into the open table.  NULL if it has no
  * foreign keys to look ahead for.  In this memory context.
@@ -39,11 +46,21 @@ extern void lbt_keys_end(LbtKeysAhead *ahead);
 /* The same for a query that has begun; goes with its memory, if not before. */
 extern void lbt_keys_note(EState *estate, Relation table);
 
+/*
+ * The same for the transaction, if the table has keys whose checks may be
+ * deferred.  Goes with the subtransaction's memory, if that aborts.
+ */
+extern void lbt_keys_defer(Relation table, CommandId command);
+
+/* What lbt_keys_ahead is while such checks run; or NULL. */
+extern LbtKeysAhead *lbt_keys_deferred(void);
+
 /* What was noted for this query; or NULL. */
 extern LbtKeysAhead *lbt_keys_noted(const EState *estate);
 
 /*
- * A scan is about to look for this bound, and checks may come.  Posts a
+ * A scan is about to look for this bound, and checks may come: lbt_keys_ahead
+ * is set, or there are tables with deferred ones.  Posts a
  * prediction in the index's mailbox if this is the check of a row.  The caller
  * holds no page lock.
  */

@@ -38,8 +38,10 @@ key_of_row(LbtNewRows *rows, HeapTuple row, LbtKeyValue *key, uint8 *scratch)
 static inline bool
 is_new(const LbtNewRows *rows, HeapTupleHeader row)
 {
+	CommandId	command = HeapTupleHeaderGetRawCommandId(row);
+
 	return (row->t_infomask & HEAP_COMBOCID) == 0 &&
-		HeapTupleHeaderGetRawCommandId(row) == rows->command &&
+		(command == rows->command || (rows->since && command > rows->command)) &&
 		TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetRawXmin(row));
 }
 

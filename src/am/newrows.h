@@ -25,6 +25,7 @@ typedef struct LbtNewRows
 {
 	LbtFeed		feed;
 	CommandId	command;		/* that has put them into the table */
+	bool		since;			/* or any later one */
 	Relation	table;			/* open in each call */
 	AttrNumber	attribute[LBT_CODE_COLUMNS];	/* the table's for each key */
 	Oid			type[LBT_CODE_COLUMNS]; /* or InvalidOid: the index's own */
