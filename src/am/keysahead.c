@@ -137,6 +137,21 @@ lbt_keys_defer(Relation table, CommandId command)
 	lbt_keys_ndeferred++;
 }
 
+/* A lookup may be in the middle of it: then it finds no table. */
+void
+lbt_keys_invalidate(Oid relid)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &deferred)
+	{
+		LbtKeysAhead *ahead = dlist_container(LbtKeysAhead, node, iter.cur);
+
+		if (ahead->table == relid || !OidIsValid(relid))
+			ahead->table = InvalidOid;
+	}
+}
+
 LbtKeysAhead *
 lbt_keys_deferred(void)
 {

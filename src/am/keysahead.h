@@ -52,6 +52,9 @@ extern void lbt_keys_note(EState *estate, Relation table);
  */
 extern void lbt_keys_defer(Relation table, CommandId command);
 
+/* Forget what was noted so for a table, or InvalidOid for all. */
+extern void lbt_keys_invalidate(Oid relid);
+
 /* What lbt_keys_ahead is while such checks run; or NULL. */
 extern LbtKeysAhead *lbt_keys_deferred(void);
 

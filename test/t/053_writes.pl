@@ -61,7 +61,7 @@ foreach my $action ('NOTHING', 'UPDATE SET n = excluded.n')
 
 ($asked, $err) = asked('SET enable_seqscan = off', 'SET enable_bitmapscan = off', "UPDATE t SET n = n / 2 + 7 WHERE id % 20 = 0");
 is($err, '', 'UPDATE');
-cmp_ok($asked->{t_n}[0], '>', 80, '... leaves of the index whose key it changes');
+cmp_ok($asked->{$_}[0], '>', 80, "... leaves of $_, whose key it changes or not") foreach qw(t_n t_pkey);
 
 ($asked, $err) = asked('SET learnedbtree.enable_prefetch = off', 'SET learnedbtree.enable_row_prefetch = off', 'INSERT INTO t (u, n, p) SELECT u, n, p FROM source');
 is($err, '', 'turned off');
@@ -99,6 +99,20 @@ foreach my $statement ("COPY child FROM '$file'", 'INSERT INTO child SELECT p, 3
 
 # Nobody waits for the other table's lock before its check would: here, the check is deferred.
 $node->safe_psql('postgres', 'ALTER TABLE t ALTER CONSTRAINT t_p_fkey DEFERRABLE INITIALLY DEFERRED');
+my $insert = 'INSERT INTO t (u, n, p) SELECT u, n, p FROM source';
+foreach my $case (
+	[ 'deferred to the end', 1, 'COMMIT', 'BEGIN' ],
+	[ 'set to be immediate', 1, 'SET CONSTRAINTS ALL IMMEDIATE' ],
+	[ 'in a subtransaction, of which rows are looked up before', 1, "SELECT count(*) FROM parent WHERE u = md5('p1')::uuid", 'RELEASE s', 'COMMIT', 'BEGIN' ],
+	[ 'undone', 0, 'ROLLBACK TO s', "SELECT count(*) FROM parent WHERE u = md5('p1')::uuid", 'COMMIT', 'BEGIN' ],
+	[ 'not yet', 0, "SELECT count(*) FROM parent p JOIN source s ON s.p = p.u" ])
+{
+	my ($what, $asks, @then) = @$case;
+	($asked, $err) = asked('SET enable_hashjoin = off', 'SET enable_mergejoin = off', 'SET learnedbtree.lookahead_rows = 1', 'SAVEPOINT s', $insert, @then);
+	is($err =~ s/^[^\n]*NOTICE.*$//gmr =~ s/\s//gr, '', "checks $what");
+	$asks ? cmp_ok($asked->{parent_pkey}[0], '>', 80, '... leaves that they look at') : is($asked->{parent_pkey}[0], 0, '... ask for nothing');
+	$node->safe_psql('postgres', 'DELETE FROM t WHERE u IN (SELECT u FROM source); VACUUM t');
+}
 my $other = $node->background_psql('postgres');
 $other->query_safe('BEGIN; LOCK TABLE parent');
 is($node->safe_psql('postgres', "SET lock_timeout = '10s'; BEGIN; INSERT INTO t (u, n, p) SELECT u, n, p FROM source; SELECT count(*) FROM t; ROLLBACK"), '43000', 'does not wait for a lock');
