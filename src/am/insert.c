@@ -109,6 +109,9 @@ insert_predicted(Relation rel, LbtIndex *index, const LbtBound *key, Datum *valu
 		if (place->moved)
 			lbt_count(index, LBT_EV_INSERT_MOVED);
 		index->counts.misses += place->moved || event == LBT_EV_INSERT_FALLBACK;
+		if (unlikely(index->inserting.asked) && event != LBT_EV_INSERT_FALLBACK)
+			lbt_count(index, LBT_EV_PREFETCHED_USED);
+		index->inserting.asked = false;
 	}
 	if (event == LBT_EV_INSERT_PLACED)
 	{
@@ -179,7 +182,10 @@ index_to_predict(Relation rel, const Datum *values, const bool *isnull, ItemPoin
 		lbt_row_ahead(rel, index, heap, tid);
 	if (check_unique != UNIQUE_CHECK_NO && unchanged)
 	{
-		/* What a feed has brought in is of use to nbtree. */
+		/* What was brought in for it is of use to nbtree. */
+		if (unlikely(index->inserting.asked))
+			lbt_count(index, LBT_EV_PREFETCHED_USED);
+		index->inserting.asked = false;
 		index->inserting.foreseen = index->mailbox.target.generation != 0;
 		index->mailbox.taken |= index->inserting.foreseen;
 		index->mailbox.target.generation = 0;

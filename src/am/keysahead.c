@@ -39,7 +39,7 @@ struct LbtKeysAhead
 	Oid			table;
 	BlockNumber start;			/* where its new rows may begin */
 	CommandId	command;
-	bool		deferred;		/* keys whose checks may be, rows since command */
+	bool		deferred;		/* keys that may be, rows since the command */
 	int			nkeys;
 	Key		   *key;			/* NULL before the first lookup */
 };
@@ -56,11 +56,8 @@ static dlist_head noted = DLIST_STATIC_INIT(noted);
 static dlist_head deferred = DLIST_STATIC_INIT(deferred);
 int			lbt_keys_ndeferred = 0;
 
-/* Stands for all of these in lbt_keys_ahead. */
-static LbtKeysAhead all_deferred;
-
-LbtKeysAhead *
-lbt_keys_make(Relation table, CommandId command, MemoryContext context)
+static LbtKeysAhead *
+make(Relation table, CommandId command, MemoryContext context)
 {
 	LbtKeysAhead *ahead;
 	BlockNumber nblocks;
@@ -77,13 +74,6 @@ lbt_keys_make(Relation table, CommandId command, MemoryContext context)
 	ahead->start = Max(nblocks, 1) - 1;
 	ahead->command = command;
 	return ahead;
-}
-
-void
-lbt_keys_end(LbtKeysAhead *ahead)
-{
-	if (ahead != NULL && ahead != &all_deferred)
-		MemoryContextDelete(ahead->context);
 }
 
 static void
@@ -105,20 +95,9 @@ link_to_list(LbtKeysAhead *ahead, dlist_head *list)
 	MemoryContextRegisterResetCallback(ahead->context, &ahead->unlink);
 }
 
-void
-lbt_keys_note(EState *estate, Relation table)
-{
-	LbtKeysAhead *ahead = lbt_keys_make(table, estate->es_output_cid, estate->es_query_cxt);
-
-	if (ahead == NULL)
-		return;
-	ahead->estate = estate;
-	link_to_list(ahead, &noted);
-	lbt_keys_defer(table, estate->es_output_cid);
-}
-
-void
-lbt_keys_defer(Relation table, CommandId command)
+/* The same for the transaction, if the table has keys that may be deferred. */
+static void
+note_deferred(Relation table, CommandId command)
 {
 	const TriggerDesc *triggers = table->trigdesc;
 	LbtKeysAhead *ahead;
@@ -130,19 +109,19 @@ lbt_keys_defer(Relation table, CommandId command)
 			RI_FKey_trigger_type(triggers->triggers[i].tgfoid) == RI_TRIGGER_FK;
 	dlist_foreach(iter, &deferred)
 		any &= dlist_container(LbtKeysAhead, node, iter.cur)->table != RelationGetRelid(table);
-	if (!any || (ahead = lbt_keys_make(table, command, CurTransactionContext)) == NULL)
+	if (!any || (ahead = make(table, command, CurTransactionContext)) == NULL)
 		return;
 	ahead->deferred = true;
 	link_to_list(ahead, &deferred);
 	lbt_keys_ndeferred++;
 }
 
-/* A lookup may be in the middle of it: then it finds no table. */
 void
 lbt_keys_invalidate(Oid relid)
 {
 	dlist_iter	iter;
 
+	/* A lookup may be in the middle of it: then it finds no table. */
 	dlist_foreach(iter, &deferred)
 	{
 		LbtKeysAhead *ahead = dlist_container(LbtKeysAhead, node, iter.cur);
@@ -153,9 +132,28 @@ lbt_keys_invalidate(Oid relid)
 }
 
 LbtKeysAhead *
-lbt_keys_deferred(void)
+lbt_keys_make(Relation table, CommandId command, MemoryContext context)
 {
-	return lbt_keys_ndeferred > 0 ? &all_deferred : NULL;
+	note_deferred(table, command);
+	return make(table, command, context);
+}
+
+void
+lbt_keys_end(LbtKeysAhead *ahead)
+{
+	if (ahead != NULL)
+		MemoryContextDelete(ahead->context);
+}
+
+void
+lbt_keys_note(EState *estate, Relation table)
+{
+	LbtKeysAhead *ahead = lbt_keys_make(table, estate->es_output_cid, estate->es_query_cxt);
+
+	if (ahead == NULL)
+		return;
+	ahead->estate = estate;
+	link_to_list(ahead, &noted);
 }
 
 LbtKeysAhead *
@@ -305,7 +303,7 @@ check_is_next(Key *key, IndexScanDesc scan, LbtIndex *index, const LbtBound *bou
 	return true;
 }
 
-/* Look among the keys of one table; true if it is the check of one. */
+/* Is it a check of one table's rows? */
 static bool
 find_check(LbtKeysAhead *ahead, IndexScanDesc scan, LbtIndex *index, const LbtBound *bound)
 {
@@ -338,25 +336,22 @@ find_check(LbtKeysAhead *ahead, IndexScanDesc scan, LbtIndex *index, const LbtBo
 	return found;
 }
 
+/*
+ * Deferred checks run where SET CONSTRAINTS says so, and at the transaction's
+ * end, where no portal is active.
+ */
 void
 lbt_check_comes(IndexScanDesc scan, LbtIndex *index, const LbtBound *bound)
 {
-	LbtKeysAhead *ahead = lbt_keys_ahead;
 	dlist_iter	iter;
 
-	/* Statements run in portals; the end of a transaction does not. */
-	if (ahead == NULL && ActivePortal == NULL)
-		ahead = &all_deferred;
-
 	/* A check fetches the row; a bitmap's scan, of a trigger, has no table. */
-	if (ahead == NULL || bound->past || scan->heapRelation == NULL)
+	if (bound->past || scan->heapRelation == NULL)
 		return;
-	if (ahead != &all_deferred)
-	{
-		(void) find_check(ahead, scan, index, bound);
-		return;
-	}
-	dlist_foreach(iter, &deferred)
-		if (find_check(dlist_container(LbtKeysAhead, node, iter.cur), scan, index, bound))
-			return;
+	if (lbt_keys_ahead != NULL)
+		(void) find_check(lbt_keys_ahead, scan, index, bound);
+	else if (ActivePortal == NULL || ActivePortal->commandTag == CMDTAG_SET_CONSTRAINTS)
+		dlist_foreach(iter, &deferred)
+			if (find_check(dlist_container(LbtKeysAhead, node, iter.cur), scan, index, bound))
+				return;
 }

@@ -1,6 +1,6 @@
 /*
  * keysahead.h - foreign keys of new rows, which are checked when their
- * statement ends, or their transaction.
+ * statement ends or, deferred, their transaction.
  *
  * Each check is a lookup in the index of the referenced table, in the order in
  * which the rows are in the table (newrows.h).  So where a lookup's key is the
@@ -11,9 +11,8 @@
  *     executor's finish  lbt_keys_ahead set, checks run, set back
  *     COPY               lbt_keys_make(); lbt_keys_ahead set, COPY, set back
  *
- *     if deferred        lbt_keys_defer(): the same, for the transaction;
- *     SET CONSTRAINTS    lbt_keys_ahead set, checks run, set back
- *     end of transaction checks run, while no portal is active
+ *     end of the         checks run, of all the transaction's rows since the
+ *      transaction        first command noted for the table
  *
  * All else (foreign keys, columns, types) is read while lbt_keys_ahead is set,
  * and only while the statement has the table open, which keeps DDL away.
@@ -33,8 +32,11 @@ typedef struct LbtKeysAhead LbtKeysAhead;
 /* Of the innermost statement whose checks may come now; NULL: none come. */
 extern LbtKeysAhead *lbt_keys_ahead;
 
-/* Tables of which deferred checks may come at the end of the transaction. */
+/* Tables of which deferred checks may come in this transaction. */
 extern int	lbt_keys_ndeferred;
+
+/* Forget what is known of a table for them; of all if InvalidOid. */
+extern void lbt_keys_invalidate(Oid relid);
 
 /*
  * A command is about to put rows into the open table.  NULL if it has no
@@ -46,24 +48,11 @@ extern void lbt_keys_end(LbtKeysAhead *ahead);
 /* The same for a query that has begun; goes with its memory, if not before. */
 extern void lbt_keys_note(EState *estate, Relation table);
 
-/*
- * The same for the transaction, if the table has keys whose checks may be
- * deferred.  Goes with the subtransaction's memory, if that aborts.
- */
-extern void lbt_keys_defer(Relation table, CommandId command);
-
-/* Forget what was noted so for a table, or InvalidOid for all. */
-extern void lbt_keys_invalidate(Oid relid);
-
-/* What lbt_keys_ahead is while such checks run; or NULL. */
-extern LbtKeysAhead *lbt_keys_deferred(void);
-
 /* What was noted for this query; or NULL. */
 extern LbtKeysAhead *lbt_keys_noted(const EState *estate);
 
 /*
- * A scan is about to look for this bound, and checks may come: lbt_keys_ahead
- * is set, or there are tables with deferred ones.  Posts a
+ * A scan is about to look for this bound, and checks may come.  Posts a
  * prediction in the index's mailbox if this is the check of a row.  The caller
  * holds no page lock.
  */

@@ -68,29 +68,25 @@ next_on_page(LbtNewRows *rows, HeapTuple row)
 	return false;
 }
 
-bool
-lbt_copy_row(Relation table, const ItemPointerData *tid, HeapTuple row)
+HeapTuple
+lbt_copy_row(Relation table, ItemPointer tid)
 {
 	Buffer		buf = ReadBuffer(table, ItemPointerGetBlockNumber(tid));
 	OffsetNumber offset = ItemPointerGetOffsetNumber(tid);
-	ItemId		line = NULL;
-	Page		page;
+	Page		page = BufferGetPage(buf);
+	HeapTuple	copy = NULL;
 
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	page = BufferGetPage(buf);
-	if (offset <= PageGetMaxOffsetNumber(page))
-		line = PageGetItemId(page, offset);
-	if (line != NULL && ItemIdIsNormal(line))
+	if (offset <= PageGetMaxOffsetNumber(page) && ItemIdIsNormal(PageGetItemId(page, offset)))
 	{
-		row->t_self = *tid;
-		row->t_tableOid = RelationGetRelid(table);
-		row->t_len = ItemIdGetLength(line);
-		memcpy(row->t_data, PageGetItem(page, line), row->t_len);
+		ItemId		line = PageGetItemId(page, offset);
+		HeapTupleData row = {.t_len = ItemIdGetLength(line),.t_self = *tid,
+		.t_tableOid = RelationGetRelid(table),.t_data = (HeapTupleHeader) PageGetItem(page, line)};
+
+		copy = heap_copytuple(&row);
 	}
-	else
-		line = NULL;
 	UnlockReleaseBuffer(buf);
-	return line != NULL;
+	return copy;
 }
 
 /* Copy the page of the table at which the search is. */

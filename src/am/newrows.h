@@ -62,11 +62,8 @@ lbt_newrows_tid(LbtNewRows *rows, uint64 number)
 	return &rows->tid[number % lengthof(rows->tid)];
 }
 
-/*
- * Copy the row at this TID to row->t_data, which has room for a page; false if
- * there is none.  The caller holds no lock of a page.
- */
-extern bool lbt_copy_row(Relation table, const ItemPointerData *tid, HeapTuple row);
+/* A copy of the row at this TID, or NULL.  The caller holds no page lock. */
+extern HeapTuple lbt_copy_row(Relation table, ItemPointer tid);
 
 /*
  * ---- copyahead.c: rows that COPY has put into the table already ----

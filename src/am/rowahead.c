@@ -1,8 +1,8 @@
 /*
  * rowahead.c - leaves of all entries of one row; see newrows.h.
  *
- * Nothing is kept for the statement: when to look again, and whether that is
- * of use, is in the indexes' views, where any value is safe.
+ * Most statements write one row.  So what decides is in the views of the
+ * indexes, where any value is safe.
  */
 #include "am/newrows.h"
 
@@ -15,100 +15,62 @@
 /* Rows to leave alone after one whose leaves were all there. */
 #define REST_ROWS 16
 
-typedef struct Row
-{
-	Relation	table;
-	ItemPointer tid;
-	HeapTupleData tuple;		/* t_data is NULL: not copied yet */
-	PGAlignedBlock data;
-	uint8		scratch[LBT_CODE_COLUMNS * LBT_SCRATCH_BYTES];
-} Row;
-
 /*
  * Open an index and its view, if all rows of the table enter it by columns,
- * and the statement has it locked and open for that, which keeps DDL away; else
- * NULL.  (CREATE INDEX CONCURRENTLY and the like have one index open.)
+ * and this backend has it open and locked as a writer, which keeps DDL away;
+ * else NULL.  (CREATE INDEX CONCURRENTLY and the like have one index open.)
  */
 static Relation
 open_index(Oid oid, LbtIndex **view)
 {
-	Relation	index;
-	bool		fits = false;
+	Relation	index = lbt_holds_lock(oid, RowExclusiveLock) ? RelationIdGetRelation(oid) : NULL;
+	bool		fits;
 
-	if (!lbt_holds_lock(oid, RowExclusiveLock) ||
-		!RelationIsValid(index = RelationIdGetRelation(oid)))
+	if (!RelationIsValid(index))
 		return NULL;
-	if (index->rd_refcnt > 1 && index->rd_index->indisvalid &&
+	fits = index->rd_refcnt > 1 && index->rd_index->indisvalid &&
 		heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL) &&
-		(*view = lbt_learned_view(index)) != NULL)
-	{
-		fits = true;
-		for (int i = 0; i < (*view)->keyspec.ncolumns; i++)
-			fits &= index->rd_index->indkey.values[i] > 0;
-	}
+		(*view = lbt_learned_view(index)) != NULL;
+	for (int i = 0; fits && i < (*view)->keyspec.ncolumns; i++)
+		fits = index->rd_index->indkey.values[i] > 0;
 	if (fits)
 		return index;
 	RelationClose(index);
 	return NULL;
 }
 
-/* What became of the leaf that was asked for last? */
-static void
-judge(Relation rel, LbtIndex *index)
-{
-	LbtInserting *inserting = &index->inserting;
-	bool		used;
-
-	if (inserting->asked == InvalidBlockNumber)
-		return;
-	used = lbt_block_is_there(rel, inserting->asked);
-	inserting->asked = InvalidBlockNumber;
-	inserting->asking.tally.judged++;
-	inserting->asking.tally.used += used;
-	if (used)
-		lbt_count(index, LBT_EV_PREFETCHED_USED);
-	(void) lbt_pause_decide(&inserting->asking, inserting->rows, false);
-}
-
 /* The key of the row's entry; false if there is none. */
 static bool
-find_key(Relation rel, const LbtKeySpec *spec, Row *row, LbtBound *key)
+find_key(Relation rel, const LbtKeySpec *spec, Relation table, HeapTuple row, uint8 *scratch,
+		 LbtBound *key)
 {
 	Datum		values[LBT_CODE_COLUMNS];
 	bool		isnull[LBT_CODE_COLUMNS];
 
-	if (row->tuple.t_data == NULL)
-	{
-		row->tuple.t_data = (HeapTupleHeader) row->data.data;
-		if (!lbt_copy_row(row->table, row->tid, &row->tuple))
-			row->tid = NULL;
-	}
-	if (row->tid == NULL)
-		return false;
 	for (int i = 0; i < spec->ncolumns; i++)
-		values[i] = heap_getattr(&row->tuple, rel->rd_index->indkey.values[i],
-								 RelationGetDescr(row->table), &isnull[i]);
+		values[i] = heap_getattr(row, rel->rd_index->indkey.values[i], RelationGetDescr(table),
+								 &isnull[i]);
 	key->ncolumns = spec->ncolumns;
 	key->past = false;
-	return lbt_key_of(spec, spec->ncolumns, NULL, LBT_ANY_NULL, values, isnull, row->scratch,
+	return lbt_key_of(spec, spec->ncolumns, NULL, LBT_ANY_NULL, values, isnull, scratch,
 					  key->value);
 }
 
 /*
  * Ask for the leaf of the row's entry, if it is missing; true if so.  Not if a
- * feed does, or the entry goes where the one before it went.
+ * feed does, or predictions fail, or the last entry's leaf may be this one's.
  */
 static bool
-ask(Relation rel, LbtIndex *index, Row *row)
+ask(Relation rel, LbtIndex *index, Relation table, HeapTuple row)
 {
 	LbtInserting *inserting = &index->inserting;
+	uint8		scratch[LBT_CODE_COLUMNS * LBT_SCRATCH_BYTES];
 	LbtTarget	target;
 	LbtBound	key;
 	uint64		code;
 
-	judge(rel, index);
-	if (inserting->foreseen || inserting->rows++ < inserting->asking.resume ||
-		!find_key(rel, &index->keyspec, row, &key))
+	if (inserting->foreseen || inserting->number < inserting->pause.resume ||
+		!find_key(rel, &index->keyspec, table, row, scratch, &key))
 		return false;
 	lbt_index_update(index);
 	if (index->state != LBT_READY)
@@ -120,31 +82,21 @@ ask(Relation rel, LbtIndex *index, Row *row)
 	predict_target(index, &key, code, index->seen.slot, &target);
 	if (lbt_slot_cached(rel, index, target.slot))
 		return false;
-	inserting->asked = target.block;
+	inserting->asked = true;
 	lbt_count(index, LBT_EV_PREFETCHED);
 	return true;
 }
 
-void
-lbt_row_ahead(Relation rel, LbtIndex *index, Relation table, ItemPointer tid)
+/* Ask for the leaves of the other indexes if this one is the first. */
+static int
+ask_others(Relation rel, Relation table, HeapTuple row)
 {
-	int			distance = lbt_enable_prefetch ? lbt_read_distance(rel) : 0;
+	List	   *indexes = RelationGetIndexList(table);
+	int			most = lbt_read_distance(rel) - 1;
 	int			asked = 0;
 	bool		is_first = false;
-	List	   *indexes;
 	ListCell   *lc;
-	Row			row;
 
-	index->inserting.reads = pgBufferUsage.shared_blks_read;
-	if (index->inserting.rest > 0)
-	{
-		index->inserting.rest--;
-		return;
-	}
-	row.table = table;
-	row.tid = tid;
-	row.tuple.t_data = NULL;
-	indexes = distance > 0 && lbt_is_heap(table) ? RelationGetIndexList(table) : NIL;
 	foreach(lc, indexes)
 	{
 		LbtIndex   *view;
@@ -153,15 +105,33 @@ lbt_row_ahead(Relation rel, LbtIndex *index, Relation table, ItemPointer tid)
 		if (other == NULL)
 			continue;
 		is_first |= other == rel;
-		if (is_first && other != rel && asked < distance)
-			asked += ask(other, view, &row);
+		if (is_first && other != rel && asked < most)
+			asked += ask(other, view, table, row);
 		RelationClose(other);
 		if (!is_first)
 			break;
 	}
 	list_free(indexes);
-	if (asked > 0)
-		(void) ask(rel, index, &row);
+	return asked;
+}
+
+void
+lbt_row_ahead(Relation rel, LbtIndex *index, Relation table, ItemPointer tid)
+{
+	HeapTuple	row = NULL;
+
+	index->inserting.reads = pgBufferUsage.shared_blks_read;
+	if (index->inserting.rest > 0)
+	{
+		index->inserting.rest--;
+		return;
+	}
+	if (lbt_enable_prefetch && lbt_is_heap(table))
+		row = lbt_copy_row(table, tid);
+	if (row != NULL && ask_others(rel, table, row) > 0)
+		(void) ask(rel, index, table, row);
 	else
 		index->inserting.rest = REST_ROWS;
+	if (row != NULL)
+		heap_freetuple(row);
 }

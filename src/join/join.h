@@ -26,7 +26,9 @@
  * join uses.  Its custom_exprs hold, for each index, the keys of the bound at
  * which a scan begins: equalities of leading columns, and maybe a bound of the
  * next column.  A key is a column, a constant, or a parameter from further
- * out, as it stands or relabelled: nothing fails that is evaluated early.
+ * out, as it stands or relabelled: nothing fails that is evaluated early.  For
+ * an UPDATE it may be a column of the target (a Var of another table than
+ * INDEX_VAR): of the old row, whose TID is in the outer row.
  */
 typedef enum LbtLookaheadFact
 {
@@ -68,10 +70,9 @@ extern void lbt_place_for_write(ModifyTable *modify, const List *rtable, int *la
 
 /*
  * lookahead.c: put a node above *input, with the same columns.  They refer to
- * its input, so that EXPLAIN finds their names below.  Its copies of rows have
- * more: columns of the target's old row, as targets with its column's number.
+ * its input, so that EXPLAIN finds their names below.
  */
-extern void lbt_place_node(Plan **input, List *keys, List *facts, List *used, List *old, int id);
+extern void lbt_place_node(Plan **input, List *keys, List *facts, List *used, int id);
 extern const LbtNodeKind lbt_lookahead_node;
 
 #endif							/* LBT_JOIN_H */

@@ -250,7 +250,7 @@ columns_of(const List *targetlist, int varno)
 }
 
 void
-lbt_place_node(Plan **input, List *keys, List *facts, List *used, List *old, int id)
+lbt_place_node(Plan **input, List *keys, List *facts, List *used, int id)
 {
 	CustomScan *scan = makeNode(CustomScan);
 	Plan	   *node = &scan->scan.plan;
@@ -264,7 +264,7 @@ lbt_place_node(Plan **input, List *keys, List *facts, List *used, List *old, int
 	node->qual = node->initPlan = NIL;
 	node->lefttree = outer;
 	node->righttree = NULL;
-	scan->custom_scan_tlist = list_concat(columns_of(outer->targetlist, OUTER_VAR), old);
+	scan->custom_scan_tlist = columns_of(outer->targetlist, OUTER_VAR);
 	scan->custom_exprs = keys;
 	scan->custom_private = list_make2(facts, used);
 	scan->methods = &lbt_lookahead_node.plan;

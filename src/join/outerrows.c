@@ -60,30 +60,23 @@ make_slot(const LbtOuterRows *rows)
 	return slot;
 }
 
-/* Copy the target's row that this row is to update, if its block is there. */
-static bool
-copy_old_row(LbtOuterRows *rows, TupleTableSlot *row)
+/* Copy the old row that this one is to update, if its block is there. */
+static void
+copy_old_row(LbtOuterRows *rows, TupleTableSlot *row, HeapTuple *old)
 {
-	ItemPointer tid = (ItemPointer) DatumGetPointer(row->tts_values[rows->row_id - 1]);
+	bool		isnull;
+	ItemPointer tid = (ItemPointer) DatumGetPointer(slot_getattr(row, rows->row_id, &isnull));
 
-	return !row->tts_isnull[rows->row_id - 1] &&
-		lbt_block_cached(rows->target, ItemPointerGetBlockNumber(tid)) &&
-		lbt_copy_row(rows->target, tid, &rows->old);
-}
-
-/* The number in the target of a column that is none of the outer side's. */
-static inline AttrNumber
-old_column(const LbtOuterRows *rows, int i)
-{
-	const CustomScan *plan = (const CustomScan *) rows->node->ss.ps.plan;
-
-	return list_nth_node(TargetEntry, plan->custom_scan_tlist, i)->resorigcol;
+	if (*old != NULL)
+		heap_freetuple(*old);
+	*old = NULL;
+	if (!isnull && lbt_block_cached(rows->target, ItemPointerGetBlockNumber(tid)))
+		*old = lbt_copy_row(rows->target, tid);
 }
 
 bool
 lbt_outer_read(LbtOuterRows *rows)
 {
-	bool		has_old;
 	TupleTableSlot **place;
 	TupleTableSlot *row;
 	MemoryContext old;
@@ -103,28 +96,21 @@ lbt_outer_read(LbtOuterRows *rows)
 		*place = make_slot(rows);
 	free_row(rows, *place);
 	if (rows->used != NIL)
-		slot_getsomeattrs(row, Min(llast_int(rows->used), rows->nsource));
-	has_old = rows->target != NULL && copy_old_row(rows, row);
+		slot_getsomeattrs(row, llast_int(rows->used));
 	old = MemoryContextSwitchTo(rows->copies);
 	foreach(lc, rows->used)
 	{
 		int			i = lfirst_int(lc) - 1;
 		Form_pg_attribute column = TupleDescAttr((*place)->tts_tupleDescriptor, i);
-		Datum		value = 0;
-		bool		isnull = true;
+		Datum		value = row->tts_values[i];
+		bool		isnull = row->tts_isnull[i];
 
-		if (i < rows->nsource)
-		{
-			value = row->tts_values[i];
-			isnull = row->tts_isnull[i];
-		}
-		else if (has_old)
-			value = heap_getattr(&rows->old, old_column(rows, i), RelationGetDescr(rows->target),
-								 &isnull);
 		(*place)->tts_isnull[i] = isnull;
 		(*place)->tts_values[i] = isnull || column->attbyval ? value :
 			datumCopy(value, false, column->attlen);
 	}
+	if (rows->target != NULL)
+		copy_old_row(rows, row, &rows->old[place - rows->slot]);
 	MemoryContextSwitchTo(old);
 	ExecStoreVirtualTuple(*place);
 	rows->end++;
@@ -138,6 +124,7 @@ lbt_outer_restart(LbtOuterRows *rows)
 		ExecClearTuple(rows->slot[i]);
 	if (rows->copies != NULL)
 		MemoryContextReset(rows->copies);
+	memset(rows->old, 0, sizeof(rows->old));
 	for (int i = 0; i < rows->nindexes; i++)
 		lbt_feed_restart(&rows->index[i].feed, rows->end);
 	rows->at = rows->origin = rows->end;
@@ -155,6 +142,7 @@ next_key(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch)
 	ExprContext *econtext = rows->node->ss.ps.ps_ExprContext;
 	Datum		values[LBT_CODE_COLUMNS];
 	bool		isnull[LBT_CODE_COLUMNS];
+	HeapTuple	old;
 
 	if (rows->end <= number)
 	{
@@ -165,10 +153,24 @@ next_key(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch)
 			return LBT_NO_MORE;
 	}
 	econtext->ecxt_scantuple = *lbt_outer_slot(rows, number);
+	old = rows->old[lbt_outer_slot(rows, number) - rows->slot];
 	for (int i = 0; i < index->feed.ncolumns; i++)
-		values[i] = ExecEvalExprSwitchContext(index->key[i], econtext, &isnull[i]);
+	{
+		if (index->key[i] != NULL)
+			values[i] = ExecEvalExprSwitchContext(index->key[i], econtext, &isnull[i]);
+		else if (old == NULL)
+			return LBT_NO_KEY;
+		else
+			values[i] = heap_getattr(old, index->old[i], RelationGetDescr(rows->target), &isnull[i]);
+	}
 	return lbt_key_of(&index->feed.index->keyspec, index->feed.ncolumns, index->type,
 					  index->nulls, values, isnull, scratch, key) ? LBT_KEY : LBT_NO_KEY;
+}
+
+static inline bool
+is_of_old_row(const Node *key)
+{
+	return IsA(key, Var) && ((const Var *) key)->varno != INDEX_VAR;
 }
 
 /* Prepare the keys; false if the index, as it is now, takes none of them. */
@@ -186,7 +188,10 @@ open_keys(LbtLookedUp *index, CustomScanState *node, const List *exprs, const Li
 		if (!lbt_keyspec_takes(&spec->column[column], type))
 			break;
 		index->type[column] = type;
-		index->key[column] = ExecInitExpr(list_nth(exprs, column), &node->ss.ps);
+		if (is_of_old_row(list_nth(exprs, column)))
+			index->old[column] = list_nth_node(Var, exprs, column)->varattno;
+		else
+			index->key[column] = ExecInitExpr(list_nth(exprs, column), &node->ss.ps);
 		feed->ncolumns++;
 	}
 	feed->nequal = Min((int) list_nth_oid(facts, LBT_LOOKAHEAD_EQUAL), feed->ncolumns);
@@ -264,20 +269,22 @@ open_index(LbtLookedUp *index, LbtOuterRows *rows, const List *exprs, const List
 	return true;
 }
 
-/* Old rows are of the target, which ModifyTable has open. */
+/* If keys are of old rows, open the target, as ModifyTable has. */
 static void
 open_target(LbtOuterRows *rows, const CustomScan *plan)
 {
-	const List *source = outerPlan(plan)->targetlist;
 	const List *facts = linitial(linitial(plan->custom_private));
+	bool		needed = false;
+	ListCell   *exprs;
+	ListCell   *lc;
 
-	rows->nsource = list_length(source);
-	rows->row_id = list_length(plan->custom_scan_tlist) == rows->nsource ? InvalidAttrNumber :
-		ExecFindJunkAttributeInTlist((List *) source, "ctid");
-	if (!AttributeNumberIsValid(rows->row_id))
+	foreach(exprs, plan->custom_exprs)
+		foreach(lc, lfirst(exprs))
+			needed |= is_of_old_row(lfirst(lc));
+	if (!needed)
 		return;
 	rows->target = table_open(list_nth_oid(facts, LBT_LOOKAHEAD_TABLE), NoLock);
-	rows->old.t_data = palloc(BLCKSZ);
+	rows->row_id = ExecFindJunkAttributeInTlist(outerPlan(plan)->targetlist, "ctid");
 }
 
 void

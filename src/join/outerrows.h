@@ -27,6 +27,7 @@ typedef struct LbtLookedUp
 	LbtFeed		feed;
 	struct LbtOuterRows *rows;
 	ExprState  *key[LBT_CODE_COLUMNS];	/* of columns, constants, parameters */
+	AttrNumber	old[LBT_CODE_COLUMNS];	/* or columns of the target's old row */
 	Oid			type[LBT_CODE_COLUMNS];
 	uint32		nulls;			/* keys that may be NULL: the last, a bound */
 } LbtLookedUp;
@@ -45,12 +46,12 @@ typedef struct LbtOuterRows
 	bool		ended;			/* the outer side has no more rows */
 	bool		by_reference;	/* some used column's values are */
 	const List *used;			/* columns that the join uses, from 1 on */
-	int			nsource;		/* of these, the outer side's; the others are: */
-	Relation	target;			/* ... of old rows in this table, or NULL */
-	AttrNumber	row_id;			/* ... found by this column */
-	HeapTupleData old;			/* the last of them */
 	MemoryContext copies;
 	TupleTableSlot *slot[LBT_OUTER_ROWS];	/* from base on, NULL: not made yet */
+
+	Relation	target;			/* of an UPDATE, whose old rows are copied: */
+	AttrNumber	row_id;			/* ... by this column */
+	HeapTuple	old[LBT_OUTER_ROWS];	/* ... as slot; NULL: not known */
 } LbtOuterRows;
 
 /*

@@ -462,7 +462,7 @@ place_nodes(Plan *plan, Walk *walk)
 
 		if (keys != NIL)
 			lbt_place_node(&outerPlan(plan), list_make1(keys), list_make1(facts),
-						   used_columns((NestLoop *) plan), NIL, ++walk->last_id);
+						   used_columns((NestLoop *) plan), ++walk->last_id);
 	}
 	if (IsA(plan, ModifyTable) && !left)
 		lbt_place_for_write((ModifyTable *) plan, walk->rtable, &walk->last_id);

@@ -44,7 +44,6 @@ typedef struct Write
 	const MergeAction *insert;	/* MERGE's first one */
 	List	   *keys;			/* of each index to look into */
 	List	   *facts;
-	List	   *old;			/* columns of the old row, as targets */
 	bool		enters;			/* new rows get entries */
 } Write;
 
@@ -65,37 +64,12 @@ source_of(const Write *write, AttrNumber column)
 }
 
 /*
- * A column of the row that is updated, which the node fetches by TID: a target
- * with no source, so a NULL, that says which column it is.
- */
-static Node *
-old_column(Write *write, AttrNumber column)
-{
-	const Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(write->table), column - 1);
-	int			nsource = list_length(outerPlan(write->modify)->targetlist);
-	TargetEntry *entry = NULL;
-	ListCell   *lc;
-
-	foreach(lc, write->old)
-	{
-		entry = lfirst(lc);
-		if (entry->resorigcol == column)
-			return (Node *) makeVarFromTargetEntry(INDEX_VAR, entry);
-	}
-	entry = makeTargetEntry((Expr *) makeNullConst(attribute->atttypid, attribute->atttypmod,
-												   attribute->attcollation),
-							nsource + list_length(write->old) + 1, NULL, true);
-	entry->resorigcol = column;
-	write->old = lappend(write->old, entry);
-	return (Node *) makeVarFromTargetEntry(INDEX_VAR, entry);
-}
-
-/*
- * What a column of new rows is, over the source's; NULL if it is not known.
+ * What a column of new rows is, over the source's, or a column of the target,
+ * for the old row's; NULL if it is not known.
  * Sets *type to what it is compared as, if not the index column's.
  */
 static Node *
-copy_column(Write *write, AttrNumber column, const LbtKeyColumn *c, Oid *type)
+copy_column(const Write *write, AttrNumber column, const LbtKeyColumn *c, Oid *type)
 {
 	const List *source = outerPlan(write->modify)->targetlist;
 	TargetEntry *entry;
@@ -116,7 +90,12 @@ copy_column(Write *write, AttrNumber column, const LbtKeyColumn *c, Oid *type)
 	}
 	number = source_of(write, column);
 	if (number < 1 && write->modify->operation == CMD_UPDATE)
-		return old_column(write, column);
+	{
+		const FormData_pg_attribute *old = TupleDescAttr(RelationGetDescr(write->table), column - 1);
+
+		return (Node *) makeVar(linitial_int(write->modify->resultRelations), column,
+								old->atttypid, old->atttypmod, old->attcollation, 0);
+	}
 	if (number < 1 || number > list_length(source))
 		return NULL;
 	entry = list_nth(source, number - 1);
@@ -135,7 +114,7 @@ looks_for_rows(const ModifyTable *modify, Relation index)
 
 /* Find new rows' keys in an index; NIL if there is nothing to look up. */
 static List *
-find_keys_of_rows(Write *write, Relation index, const LbtKeySpec *spec, List **types)
+find_keys_of_rows(const Write *write, Relation index, const LbtKeySpec *spec, List **types)
 {
 	List	   *keys = NIL;
 	bool		varies = false;
@@ -266,8 +245,8 @@ lbt_place_for_write(ModifyTable *modify, const List *rtable, int *last_id)
 			add_index(&write, lfirst_oid(lc));
 	}
 	table_close(write.table, NoLock);
-	for (int i = 1; i <= list_length(outerPlan(modify)->targetlist) + list_length(write.old); i++)
+	for (int i = 1; i <= list_length(outerPlan(modify)->targetlist); i++)
 		used = lappend_int(used, i);
 	if (write.keys != NIL && write.enters)
-		lbt_place_node(&outerPlan(modify), write.keys, write.facts, used, write.old, ++*last_id);
+		lbt_place_node(&outerPlan(modify), write.keys, write.facts, used, ++*last_id);
 }

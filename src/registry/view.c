@@ -43,7 +43,7 @@ make_view(Relation rel, const LbtFile *file, MemoryContext context)
 	index->file = *file;
 	index->oid = RelationGetRelid(rel);
 	index->seen.leaf_items = 1;
-	index->inserting.last.block = index->inserting.asked = InvalidBlockNumber;
+	index->inserting.last.block = InvalidBlockNumber;
 	index->seen.rightmost = InvalidBlockNumber;
 	memcpy(&index->keyspec, &spec, lbt_keyspec_bytes(&spec));
 	return index;

@@ -94,11 +94,9 @@ typedef struct LbtInserting
 	bool		foreseen;		/* the last one took a feed's prediction */
 
 	/* Leaves of one row's entries, asked for together (am/rowahead.c): */
-	int64		reads;			/* this backend's, at the row before */
+	bool		asked;			/* the next one's */
 	uint32		rest;			/* rows to leave alone */
-	BlockNumber asked;			/* of this index, last; or invalid */
-	uint64		rows;			/* looked at */
-	LbtPause	asking;			/* in asking for leaves of this index */
+	int64		reads;			/* this backend's, at the row before */
 } LbtInserting;
 
 /*

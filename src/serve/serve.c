@@ -484,7 +484,6 @@ expect_checks(Oid table)
 	if (RelationIsValid(rel))
 	{
 		ahead = lbt_keys_make(rel, GetCurrentCommandId(false), CurrentMemoryContext);
-		lbt_keys_defer(rel, GetCurrentCommandId(false));
 		RelationClose(rel);
 	}
 	UnlockRelationOid(table, AccessShareLock);
@@ -508,19 +507,17 @@ utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtility
 {
 	LbtKeysAhead *const outer = lbt_keys_ahead;
 	const Oid	table = copied_into(plan->utilityStmt);
-	const bool	checks = IsA(plan->utilityStmt, ConstraintsSetStmt);
 
 	lbt_statement_begins();
-	if (!OidIsValid(table) && !checks)
+	if (!OidIsValid(table))
 	{
 		next_utility(plan, text, read_only_tree, context, params, environment, dest, completion);
 		return;
 	}
-	if (!checks)
-		prepare_table_to_copy(table);
+	prepare_table_to_copy(table);
 	PG_TRY();
 	{
-		lbt_keys_ahead = checks ? lbt_keys_deferred() : expect_checks(table);
+		lbt_keys_ahead = expect_checks(table);
 		next_utility(plan, text, read_only_tree, context, params, environment, dest, completion);
 	}
 	PG_FINALLY();
@@ -530,8 +527,7 @@ utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtility
 		lbt_keys_ahead = outer;
 	}
 	PG_END_TRY();
-	if (!checks)
-		prepare_table_to_copy(table);
+	prepare_table_to_copy(table);
 }
 
 /* An apply worker changes tables without a plan. */
