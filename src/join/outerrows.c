@@ -161,7 +161,8 @@ next_key(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch)
 		else if (old == NULL)
 			return LBT_NO_KEY;
 		else
-			values[i] = heap_getattr(old, index->old[i], RelationGetDescr(rows->target), &isnull[i]);
+			values[i] = heap_getattr(old, index->old[i], RelationGetDescr(rows->target),
+									 &isnull[i]);
 	}
 	return lbt_key_of(&index->feed.index->keyspec, index->feed.ncolumns, index->type,
 					  index->nulls, values, isnull, scratch, key) ? LBT_KEY : LBT_NO_KEY;

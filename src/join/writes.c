@@ -91,7 +91,7 @@ copy_column(const Write *write, AttrNumber column, const LbtKeyColumn *c, Oid *t
 	number = source_of(write, column);
 	if (number < 1 && write->modify->operation == CMD_UPDATE)
 	{
-		const FormData_pg_attribute *old = TupleDescAttr(RelationGetDescr(write->table), column - 1);
+		Form_pg_attribute old = TupleDescAttr(RelationGetDescr(write->table), column - 1);
 
 		return (Node *) makeVar(linitial_int(write->modify->resultRelations), column,
 								old->atttypid, old->atttypmod, old->attcollation, 0);
