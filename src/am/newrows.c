@@ -8,6 +8,19 @@
 #include "utils/datum.h"
 #include "utils/memutils.h"
 
+bool
+lbt_row_values(HeapTuple row, TupleDesc desc, int ncolumns, const AttrNumber *columns,
+			   Datum *values, bool *isnull)
+{
+	for (int i = 0; i < ncolumns; i++)
+	{
+		if (columns[i] > HeapTupleHeaderGetNatts(row->t_data))
+			return false;
+		values[i] = fastgetattr(row, columns[i], desc, &isnull[i]);
+	}
+	return true;
+}
+
 /* A row's key.  Its byte strings are copied: the page's copy may not stay. */
 static LbtNext
 key_of_row(LbtNewRows *rows, HeapTuple row, LbtKeyValue *key, uint8 *scratch)
@@ -17,15 +30,13 @@ key_of_row(LbtNewRows *rows, HeapTuple row, LbtKeyValue *key, uint8 *scratch)
 	Datum		values[LBT_CODE_COLUMNS];
 	bool		isnull[LBT_CODE_COLUMNS];
 
-	for (int i = 0; i < rows->feed.ncolumns; i++)
-		if (rows->attribute[i] > HeapTupleHeaderGetNatts(row->t_data))
-			return LBT_NO_KEY;
+	if (!lbt_row_values(row, desc, rows->feed.ncolumns, rows->attribute, values, isnull))
+		return LBT_NO_KEY;
 	old = MemoryContextSwitchTo(rows->keys);
 	for (int i = 0; i < rows->feed.ncolumns; i++)
 	{
 		Form_pg_attribute column = TupleDescAttr(desc, rows->attribute[i] - 1);
 
-		values[i] = fastgetattr(row, rows->attribute[i], desc, &isnull[i]);
 		if (!isnull[i])
 			values[i] = datumCopy(values[i], column->attbyval, column->attlen);
 	}

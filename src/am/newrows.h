@@ -62,6 +62,10 @@ lbt_newrows_tid(LbtNewRows *rows, uint64 number)
 	return &rows->tid[number % lengthof(rows->tid)];
 }
 
+/* Values of a row's columns, in the row; false if it does not have them all. */
+extern bool lbt_row_values(HeapTuple row, TupleDesc desc, int ncolumns, const AttrNumber *columns,
+						   Datum *values, bool *isnull);
+
 /* A copy of the row at this TID, or NULL.  The caller holds no page lock. */
 extern HeapTuple lbt_copy_row(Relation table, ItemPointer tid);
 

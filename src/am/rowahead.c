@@ -47,13 +47,12 @@ find_key(Relation rel, const LbtKeySpec *spec, Relation table, HeapTuple row, ui
 	Datum		values[LBT_CODE_COLUMNS];
 	bool		isnull[LBT_CODE_COLUMNS];
 
-	for (int i = 0; i < spec->ncolumns; i++)
-		values[i] = heap_getattr(row, rel->rd_index->indkey.values[i], RelationGetDescr(table),
-								 &isnull[i]);
 	key->ncolumns = spec->ncolumns;
 	key->past = false;
-	return lbt_key_of(spec, spec->ncolumns, NULL, LBT_ANY_NULL, values, isnull, scratch,
-					  key->value);
+	return lbt_row_values(row, RelationGetDescr(table), spec->ncolumns,
+						  rel->rd_index->indkey.values, values, isnull) &&
+		lbt_key_of(spec, spec->ncolumns, NULL, LBT_ANY_NULL, values, isnull, scratch,
+				   key->value);
 }
 
 /*

@@ -3,7 +3,6 @@
  */
 #include "join/outerrows.h"
 
-#include "access/htup_details.h"
 #include "access/table.h"
 #include "am/am.h"
 #include "am/newrows.h"
@@ -158,11 +157,9 @@ next_key(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch)
 	{
 		if (index->key[i] != NULL)
 			values[i] = ExecEvalExprSwitchContext(index->key[i], econtext, &isnull[i]);
-		else if (old == NULL)
+		else if (old == NULL || !lbt_row_values(old, RelationGetDescr(rows->target), 1,
+												&index->old[i], &values[i], &isnull[i]))
 			return LBT_NO_KEY;
-		else
-			values[i] = heap_getattr(old, index->old[i], RelationGetDescr(rows->target),
-									 &isnull[i]);
 	}
 	return lbt_key_of(&index->feed.index->keyspec, index->feed.ncolumns, index->type,
 					  index->nulls, values, isnull, scratch, key) ? LBT_KEY : LBT_NO_KEY;
