@@ -62,7 +62,7 @@ lbt_newrows_tid(LbtNewRows *rows, uint64 number)
 	return &rows->tid[number % lengthof(rows->tid)];
 }
 
-/* Values of a row's columns, in the row; false if it does not have them all. */
+/* Values of a row's columns, in the row; false if one is not in it. */
 extern bool lbt_row_values(HeapTuple row, TupleDesc desc, int ncolumns, const AttrNumber *columns,
 						   Datum *values, bool *isnull);
 
