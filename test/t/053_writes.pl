@@ -1,5 +1,5 @@
 # Statements that write many rows look ahead, cold: leaves of the table's indexes and of those that foreign keys refer to are
-# asked for, and the rows that ON CONFLICT finds.  Nothing is asked for where rows are few, by settings, or for keys that are
+# asked for, and the rows that ON CONFLICT finds.  Few rows ask for no more than their own leaves; nothing is asked for by settings, or for keys that are
 # not checked; nobody waits for locks early; a cancelled statement leaves no pin.  (test/sql/writes.sql has the answers.)
 use strict;
 use warnings;
@@ -68,7 +68,8 @@ is($err, '', 'turned off');
 is($asked->{$_}[0] + $asked->{$_}[1], 0, "... nothing of $_") foreach @indexes;
 
 ($asked, $err) = asked("INSERT INTO t (u, n, p) SELECT u, n, p FROM source LIMIT 20");
-is($asked->{$_}[0], 0, "few rows: nothing of $_") foreach @indexes;
+cmp_ok($asked->{$_}[0], '<=', 20, "few rows: no more than their own leaves of $_") foreach qw(t_pkey t_n);
+is($asked->{parent_pkey}[0], 0, '... and nothing of parent_pkey');
 
 ($asked, $err) = asked("SET session_replication_role = replica", 'INSERT INTO t (u, n, p) SELECT u, n, p FROM source');
 is($err, '', 'as a replica');
@@ -99,7 +100,7 @@ foreach my $statement ("COPY child FROM '$file'", 'INSERT INTO child SELECT p, 3
 
 # Nobody waits for the other table's lock before its check would: here, the check is deferred.
 $node->safe_psql('postgres', 'ALTER TABLE t ALTER CONSTRAINT t_p_fkey DEFERRABLE INITIALLY DEFERRED');
-my $insert = 'INSERT INTO t (u, n, p) SELECT u, n, p FROM source';
+$node->safe_psql('postgres', 'CREATE TABLE late (p uuid REFERENCES parent DEFERRABLE INITIALLY DEFERRED)');
 foreach my $case (
 	[ 'deferred to the end', 1, 'COMMIT', 'BEGIN' ],
 	[ 'set to be immediate', 1, 'SET CONSTRAINTS ALL IMMEDIATE' ],
@@ -108,10 +109,9 @@ foreach my $case (
 	[ 'not yet', 0, "SELECT count(*) FROM parent p JOIN source s ON s.p = p.u" ])
 {
 	my ($what, $asks, @then) = @$case;
-	($asked, $err) = asked('SET enable_hashjoin = off', 'SET enable_mergejoin = off', 'SET learnedbtree.lookahead_rows = 1', 'SAVEPOINT s', $insert, @then);
+	($asked, $err) = asked('SET enable_hashjoin = off', 'SET enable_mergejoin = off', 'SET learnedbtree.lookahead_rows = 1', 'SAVEPOINT s', 'INSERT INTO late SELECT p FROM source', @then);
 	is($err =~ s/^[^\n]*NOTICE.*$//gmr =~ s/\s//gr, '', "checks $what");
 	$asks ? cmp_ok($asked->{parent_pkey}[0], '>', 80, '... leaves that they look at') : is($asked->{parent_pkey}[0], 0, '... ask for nothing');
-	$node->safe_psql('postgres', 'DELETE FROM t WHERE u IN (SELECT u FROM source); VACUUM t');
 }
 my $other = $node->background_psql('postgres');
 $other->query_safe('BEGIN; LOCK TABLE parent');
