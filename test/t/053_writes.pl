@@ -1,6 +1,7 @@
 # Statements that write many rows look ahead, cold: leaves of the table's indexes and of those that foreign keys refer to are
-# asked for, and the rows that ON CONFLICT finds.  Few rows ask for no more than their own leaves; nothing is asked for by settings, or for keys that are
-# not checked; nobody waits for locks early; a cancelled statement leaves no pin.  (test/sql/writes.sql has the answers.)
+# asked for, and the rows that ON CONFLICT finds.  Few rows ask for no more than their own leaves; nothing is asked for by
+# settings, or for keys that are not checked; nobody waits for locks early; a cancelled statement leaves no pin.
+# (test/sql/writes.sql has the answers.)
 use strict;
 use warnings;
 

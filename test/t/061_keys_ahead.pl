@@ -185,7 +185,7 @@ sub transaction
 		if (chance(65))
 		{
 			$changes = 1;
-			$script .= "SAVEPOINT s;\n" . change_table() . ";\n\\if :ERROR\nROLLBACK TO s;\n\\endif\n";
+			$script .= "SAVEPOINT s;\n" . (chance(60) ? 'SET CONSTRAINTS ALL IMMEDIATE; ' : '') . change_table() . ";\n\\if :ERROR\nROLLBACK TO s;\n\\endif\n";
 		}
 		$script .= "SELECT * FROM lookups;\n\\if :ERROR\nROLLBACK TO s;\n\\endif\n" if chance(80);
 		$script .= "SELECT count(*), md5(string_agg(c::text, ',' ORDER BY c::text COLLATE \"C\")) FROM child c;\n";
