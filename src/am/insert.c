@@ -4,6 +4,7 @@
 #include "am/am.h"
 
 #include "am/newrows.h"
+#include "executor/instrument.h"
 #include "registry/settings.h"
 #include "proof/locate.h"
 #include "train/train.h"
@@ -108,6 +109,9 @@ insert_predicted(Relation rel, LbtIndex *index, const LbtBound *key, Datum *valu
 		if (place->moved)
 			lbt_count(index, LBT_EV_INSERT_MOVED);
 		index->counts.misses += place->moved || event == LBT_EV_INSERT_FALLBACK;
+		if (unlikely(index->inserting.asked) && event != LBT_EV_INSERT_FALLBACK)
+			lbt_count(index, LBT_EV_PREFETCHED_USED);
+		index->inserting.asked = false;
 	}
 	if (event == LBT_EV_INSERT_PLACED)
 	{
@@ -155,6 +159,27 @@ insert_by_btree(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Rela
 }
 
 /*
+ * nbtree inserts the entry, without an Inserter.  It may be the row's first,
+ * and what was brought in for it is of use.
+ */
+static void
+leave_to_btree(Relation rel, Relation heap, ItemPointer tid)
+{
+	LbtIndex   *index = lbt_learned_view(rel);
+
+	if (index == NULL)
+		return;
+	if (unlikely(index->inserting.reads != pgBufferUsage.shared_blks_read))
+		lbt_row_ahead(rel, index, heap, tid);
+	if (unlikely(index->inserting.asked))
+		lbt_count(index, LBT_EV_PREFETCHED_USED);
+	index->inserting.asked = false;
+	index->inserting.foreseen = index->mailbox.target.generation != 0;
+	index->mailbox.taken |= index->inserting.foreseen;
+	index->mailbox.target.generation = 0;
+}
+
+/*
  * The view of the index whose model shall place this tuple, with the tuple's
  * key; NULL if nbtree has to insert it.
  *
@@ -170,12 +195,20 @@ index_to_predict(Relation rel, const Datum *values, const bool *isnull, ItemPoin
 	Inserter   *inserter;
 	LbtIndex   *index;
 
-	if (!lbt_enable || !lbt_enable_insert || check_unique == UNIQUE_CHECK_EXISTING ||
-		(check_unique != UNIQUE_CHECK_NO && unchanged) ||
-		(inserter = get_inserter(rel, info)) == NULL || inserter->index == NULL ||
-		!insert_has_model(rel, inserter))
+	if (!lbt_enable || !lbt_enable_insert || check_unique == UNIQUE_CHECK_EXISTING)
+		return NULL;
+	if (check_unique != UNIQUE_CHECK_NO && unchanged)
+	{
+		leave_to_btree(rel, heap, tid);
+		return NULL;
+	}
+	if ((inserter = get_inserter(rel, info)) == NULL || inserter->index == NULL)
 		return NULL;
 	index = inserter->index;
+	if (unlikely(index->inserting.reads != pgBufferUsage.shared_blks_read))
+		lbt_row_ahead(rel, index, heap, tid);
+	if (!insert_has_model(rel, inserter))
+		return NULL;
 	if (unlikely(index->inserting.number++ < index->inserting.pause.resume))
 		return NULL;
 	key->ncolumns = index->keyspec.ncolumns;

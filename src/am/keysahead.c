@@ -9,6 +9,7 @@
 #include "commands/trigger.h"
 #include "lib/ilist.h"
 #include "server/compat.h"
+#include "tcop/pquery.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
@@ -38,6 +39,7 @@ struct LbtKeysAhead
 	Oid			table;
 	BlockNumber start;			/* where its new rows may begin */
 	CommandId	command;
+	bool		deferred;		/* keys that may be, rows since the command */
 	int			nkeys;
 	Key		   *key;			/* NULL before the first lookup */
 };
@@ -47,8 +49,15 @@ LbtKeysAhead *lbt_keys_ahead = NULL;
 /* Of queries that run; each is in the query's memory. */
 static dlist_head noted = DLIST_STATIC_INIT(noted);
 
-LbtKeysAhead *
-lbt_keys_make(Relation table, CommandId command, MemoryContext context)
+/*
+ * Of this transaction's tables; each is in the memory of the subtransaction
+ * that has written to its table first, which an abort frees.
+ */
+static dlist_head deferred = DLIST_STATIC_INIT(deferred);
+int			lbt_keys_ndeferred = 0;
+
+static LbtKeysAhead *
+make(Relation table, CommandId command, MemoryContext context)
 {
 	LbtKeysAhead *ahead;
 	BlockNumber nblocks;
@@ -67,17 +76,73 @@ lbt_keys_make(Relation table, CommandId command, MemoryContext context)
 	return ahead;
 }
 
+static void
+unlink_from_list(void *arg)
+{
+	LbtKeysAhead *ahead = arg;
+
+	dlist_delete(&ahead->node);
+	lbt_keys_ndeferred -= ahead->deferred;
+}
+
+/* Put it at the end of a list, as long as its memory is there. */
+static void
+link_to_list(LbtKeysAhead *ahead, dlist_head *list)
+{
+	ahead->unlink.func = unlink_from_list;
+	ahead->unlink.arg = ahead;
+	dlist_push_tail(list, &ahead->node);
+	MemoryContextRegisterResetCallback(ahead->context, &ahead->unlink);
+}
+
+/* The same for the transaction, if the table has keys that may be deferred. */
+static void
+note_deferred(Relation table, CommandId command)
+{
+	const TriggerDesc *triggers = table->trigdesc;
+	LbtKeysAhead *ahead;
+	bool		any = false;
+	dlist_iter	iter;
+
+	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
+		any |= triggers->triggers[i].tgdeferrable &&
+			RI_FKey_trigger_type(triggers->triggers[i].tgfoid) == RI_TRIGGER_FK;
+	dlist_foreach(iter, &deferred)
+		any &= dlist_container(LbtKeysAhead, node, iter.cur)->table != RelationGetRelid(table);
+	if (!any || (ahead = make(table, command, CurTransactionContext)) == NULL)
+		return;
+	ahead->deferred = true;
+	link_to_list(ahead, &deferred);
+	lbt_keys_ndeferred++;
+}
+
+void
+lbt_keys_invalidate(Oid relid)
+{
+	dlist_iter	iter;
+
+	/* A lookup may be in the middle of it: then it finds no table. */
+	dlist_foreach(iter, &deferred)
+	{
+		LbtKeysAhead *ahead = dlist_container(LbtKeysAhead, node, iter.cur);
+
+		if (ahead->table == relid || !OidIsValid(relid))
+			ahead->table = InvalidOid;
+	}
+}
+
+LbtKeysAhead *
+lbt_keys_make(Relation table, CommandId command, MemoryContext context)
+{
+	note_deferred(table, command);
+	return make(table, command, context);
+}
+
 void
 lbt_keys_end(LbtKeysAhead *ahead)
 {
 	if (ahead != NULL)
 		MemoryContextDelete(ahead->context);
-}
-
-static void
-unlink_noted(void *ahead)
-{
-	dlist_delete(&((LbtKeysAhead *) ahead)->node);
 }
 
 void
@@ -88,10 +153,7 @@ lbt_keys_note(EState *estate, Relation table)
 	if (ahead == NULL)
 		return;
 	ahead->estate = estate;
-	ahead->unlink.func = unlink_noted;
-	ahead->unlink.arg = ahead;
-	dlist_push_head(&noted, &ahead->node);
-	MemoryContextRegisterResetCallback(ahead->context, &ahead->unlink);
+	link_to_list(ahead, &noted);
 }
 
 LbtKeysAhead *
@@ -175,6 +237,7 @@ add_key(LbtKeysAhead *ahead, const ForeignKeyCacheInfo *info, Oid index)
 	key->info = info;
 	key->index = index;
 	key->rows.command = ahead->command;
+	key->rows.since = ahead->deferred;
 	lbt_newrows_go(&key->rows, ahead->start, FirstOffsetNumber);
 	feed->next_key = next_key;
 	feed->producer = key;
@@ -182,18 +245,21 @@ add_key(LbtKeysAhead *ahead, const ForeignKeyCacheInfo *info, Oid index)
 	feed->all = feed->steady = true;
 }
 
-/* At the first lookup: find the foreign keys. */
+/* At the first lookup while the table is open: find the foreign keys. */
 static void
 find_keys(LbtKeysAhead *ahead)
 {
 	Relation	table = open_table(ahead);
-	MemoryContext old = MemoryContextSwitchTo(ahead->context);
+	MemoryContext old;
 	List	   *keys;
 	ListCell   *lc;
 
+	if (!RelationIsValid(table))
+		return;
+	old = MemoryContextSwitchTo(ahead->context);
 	ahead->key = palloc0(MAX_KEYS * sizeof(Key));
 	/* Looking up may free it.  (The macro wants newer compilers on 19.) */
-	keys = RelationIsValid(table) ? copyObjectImpl(RelationGetFKeyList(table)) : NIL;
+	keys = copyObjectImpl(RelationGetFKeyList(table));
 	foreach(lc, keys)
 	{
 		const ForeignKeyCacheInfo *info = lfirst(lc);
@@ -201,13 +267,13 @@ find_keys(LbtKeysAhead *ahead)
 
 		if (!HeapTupleIsValid(row))
 			continue;
-		if (ahead->nkeys < MAX_KEYS)
+		if (ahead->nkeys < MAX_KEYS &&
+			(!ahead->deferred || ((Form_pg_constraint) GETSTRUCT(row))->condeferrable))
 			add_key(ahead, info, ((Form_pg_constraint) GETSTRUCT(row))->conindid);
 		ReleaseSysCache(row);
 	}
 	MemoryContextSwitchTo(old);
-	if (RelationIsValid(table))
-		RelationClose(table);
+	RelationClose(table);
 }
 
 /*
@@ -237,16 +303,13 @@ check_is_next(Key *key, IndexScanDesc scan, LbtIndex *index, const LbtBound *bou
 	return true;
 }
 
-void
-lbt_check_comes(IndexScanDesc scan, LbtIndex *index, const LbtBound *bound)
+/* Is it a check of one table's rows? */
+static bool
+find_check(LbtKeysAhead *ahead, IndexScanDesc scan, LbtIndex *index, const LbtBound *bound)
 {
-	LbtKeysAhead *ahead = lbt_keys_ahead;
 	Relation	table = NULL;
 	bool		found = false;
 
-	/* A check fetches the row; a bitmap's scan, of a trigger, has no table. */
-	if (bound->past || scan->heapRelation == NULL)
-		return;
 	if (ahead->key == NULL)
 		find_keys(ahead);
 	for (int i = 0; i < ahead->nkeys && !found; i++)
@@ -270,4 +333,25 @@ lbt_check_comes(IndexScanDesc scan, LbtIndex *index, const LbtBound *bound)
 	}
 	if (table != NULL)
 		RelationClose(table);
+	return found;
+}
+
+/*
+ * Deferred checks run where SET CONSTRAINTS says so, and at the transaction's
+ * end, where no portal is active.
+ */
+void
+lbt_check_comes(IndexScanDesc scan, LbtIndex *index, const LbtBound *bound)
+{
+	dlist_iter	iter;
+
+	/* A check fetches the row; a bitmap's scan, of a trigger, has no table. */
+	if (bound->past || scan->heapRelation == NULL)
+		return;
+	if (lbt_keys_ahead != NULL)
+		(void) find_check(lbt_keys_ahead, scan, index, bound);
+	else if (ActivePortal == NULL || ActivePortal->commandTag == CMDTAG_SET_CONSTRAINTS)
+		dlist_foreach(iter, &deferred)
+			if (find_check(dlist_container(LbtKeysAhead, node, iter.cur), scan, index, bound))
+				return;
 }

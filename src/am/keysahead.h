@@ -1,6 +1,6 @@
 /*
  * keysahead.h - foreign keys of new rows, which are checked when their
- * statement ends.
+ * statement ends or, deferred, their transaction.
  *
  * Each check is a lookup in the index of the referenced table, in the order in
  * which the rows are in the table (newrows.h).  So where a lookup's key is the
@@ -10,6 +10,9 @@
  *     executor's start   lbt_keys_note(): the table's last block, the command
  *     executor's finish  lbt_keys_ahead set, checks run, set back
  *     COPY               lbt_keys_make(); lbt_keys_ahead set, COPY, set back
+ *
+ *     end of the         checks run, of all the transaction's rows since the
+ *      transaction        first command noted for the table
  *
  * All else (foreign keys, columns, types) is read while lbt_keys_ahead is set,
  * and only while the statement has the table open, which keeps DDL away.
@@ -28,6 +31,12 @@ typedef struct LbtKeysAhead LbtKeysAhead;
 
 /* Of the innermost statement whose checks may come now; NULL: none come. */
 extern LbtKeysAhead *lbt_keys_ahead;
+
+/* Tables of which deferred checks may come in this transaction. */
+extern int	lbt_keys_ndeferred;
+
+/* Forget what is known of a table for them; of all if InvalidOid. */
+extern void lbt_keys_invalidate(Oid relid);
 
 /*
  * A command is about to put rows into the open table.  NULL if it has no

@@ -8,6 +8,19 @@
 #include "utils/datum.h"
 #include "utils/memutils.h"
 
+bool
+lbt_row_values(HeapTuple row, TupleDesc desc, int ncolumns, const AttrNumber *columns,
+			   Datum *values, bool *isnull)
+{
+	for (int i = 0; i < ncolumns; i++)
+	{
+		if (columns[i] > HeapTupleHeaderGetNatts(row->t_data))
+			return false;
+		values[i] = fastgetattr(row, columns[i], desc, &isnull[i]);
+	}
+	return true;
+}
+
 /* A row's key.  Its byte strings are copied: the page's copy may not stay. */
 static LbtNext
 key_of_row(LbtNewRows *rows, HeapTuple row, LbtKeyValue *key, uint8 *scratch)
@@ -17,15 +30,13 @@ key_of_row(LbtNewRows *rows, HeapTuple row, LbtKeyValue *key, uint8 *scratch)
 	Datum		values[LBT_CODE_COLUMNS];
 	bool		isnull[LBT_CODE_COLUMNS];
 
-	for (int i = 0; i < rows->feed.ncolumns; i++)
-		if (rows->attribute[i] > HeapTupleHeaderGetNatts(row->t_data))
-			return LBT_NO_KEY;
+	if (!lbt_row_values(row, desc, rows->feed.ncolumns, rows->attribute, values, isnull))
+		return LBT_NO_KEY;
 	old = MemoryContextSwitchTo(rows->keys);
 	for (int i = 0; i < rows->feed.ncolumns; i++)
 	{
 		Form_pg_attribute column = TupleDescAttr(desc, rows->attribute[i] - 1);
 
-		values[i] = fastgetattr(row, rows->attribute[i], desc, &isnull[i]);
 		if (!isnull[i])
 			values[i] = datumCopy(values[i], column->attbyval, column->attlen);
 	}
@@ -38,8 +49,10 @@ key_of_row(LbtNewRows *rows, HeapTuple row, LbtKeyValue *key, uint8 *scratch)
 static inline bool
 is_new(const LbtNewRows *rows, HeapTupleHeader row)
 {
+	CommandId	command = HeapTupleHeaderGetRawCommandId(row);
+
 	return (row->t_infomask & HEAP_COMBOCID) == 0 &&
-		HeapTupleHeaderGetRawCommandId(row) == rows->command &&
+		(command == rows->command || (rows->since && command > rows->command)) &&
 		TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetRawXmin(row));
 }
 
@@ -64,6 +77,27 @@ next_on_page(LbtNewRows *rows, HeapTuple row)
 		return true;
 	}
 	return false;
+}
+
+HeapTuple
+lbt_copy_row(Relation table, ItemPointer tid)
+{
+	Buffer		buf = ReadBuffer(table, ItemPointerGetBlockNumber(tid));
+	OffsetNumber offset = ItemPointerGetOffsetNumber(tid);
+	Page		page = BufferGetPage(buf);
+	HeapTuple	copy = NULL;
+
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	if (offset <= PageGetMaxOffsetNumber(page) && ItemIdIsNormal(PageGetItemId(page, offset)))
+	{
+		ItemId		line = PageGetItemId(page, offset);
+		HeapTupleData row = {.t_len = ItemIdGetLength(line),.t_self = *tid,
+		.t_tableOid = RelationGetRelid(table),.t_data = (HeapTupleHeader) PageGetItem(page, line)};
+
+		copy = heap_copytuple(&row);
+	}
+	UnlockReleaseBuffer(buf);
+	return copy;
 }
 
 /* Copy the page of the table at which the search is. */

@@ -25,6 +25,7 @@ typedef struct LbtNewRows
 {
 	LbtFeed		feed;
 	CommandId	command;		/* that has put them into the table */
+	bool		since;			/* or any later one */
 	Relation	table;			/* open in each call */
 	AttrNumber	attribute[LBT_CODE_COLUMNS];	/* the table's for each key */
 	Oid			type[LBT_CODE_COLUMNS]; /* or InvalidOid: the index's own */
@@ -61,6 +62,13 @@ lbt_newrows_tid(LbtNewRows *rows, uint64 number)
 	return &rows->tid[number % lengthof(rows->tid)];
 }
 
+/* Values of a row's columns, in the row; false if one is not in it. */
+extern bool lbt_row_values(HeapTuple row, TupleDesc desc, int ncolumns, const AttrNumber *columns,
+						   Datum *values, bool *isnull);
+
+/* A copy of the row at this TID, or NULL.  The caller holds no page lock. */
+extern HeapTuple lbt_copy_row(Relation table, ItemPointer tid);
+
 /*
  * ---- copyahead.c: rows that COPY has put into the table already ----
  *
@@ -79,5 +87,16 @@ typedef struct LbtCopyAhead LbtCopyAhead;
  */
 extern void lbt_copy_ahead(LbtCopyAhead **ahead, Relation rel, LbtIndex *index, Relation table,
 						   ItemPointer tid, IndexInfo *info);
+
+/*
+ * ---- rowahead.c: the entries of one row ----
+ *
+ * The statement inserts the row's entry in rel, and this backend has read
+ * blocks since it did so for the row before.  If rel is the first of the
+ * table's indexes that all rows enter, asks for the leaves of the row's
+ * entries in all of them, so that their reads overlap.  The caller holds no
+ * lock.
+ */
+extern void lbt_row_ahead(Relation rel, LbtIndex *index, Relation table, ItemPointer tid);
 
 #endif							/* LBT_NEWROWS_H */

@@ -34,7 +34,9 @@
  * join uses.  Its custom_exprs hold, for each index, the keys of the bound at
  * which a scan begins: equalities of leading columns, and maybe a bound of the
  * next column.  A key is a column, a constant, or a parameter from further
- * out, as it stands or relabelled: nothing fails that is evaluated early.
+ * out, as it stands or relabelled: nothing fails that is evaluated early.  For
+ * an UPDATE it may be a column of the target (a Var of another table than
+ * INDEX_VAR): of the old row, whose TID is in the outer row.
  */
 typedef enum LbtLookaheadFact
 {

@@ -3,7 +3,9 @@
  */
 #include "join/outerrows.h"
 
+#include "access/table.h"
 #include "am/am.h"
+#include "am/newrows.h"
 #include "join/join.h"
 #include "miscadmin.h"
 #include "server/bufferhint.h"
@@ -57,6 +59,20 @@ make_slot(const LbtOuterRows *rows)
 	return slot;
 }
 
+/* Copy the old row that this one is to update, if its block is there. */
+static void
+copy_old_row(LbtOuterRows *rows, TupleTableSlot *row, HeapTuple *old)
+{
+	bool		isnull;
+	ItemPointer tid = (ItemPointer) DatumGetPointer(slot_getattr(row, rows->row_id, &isnull));
+
+	if (*old != NULL)
+		heap_freetuple(*old);
+	*old = NULL;
+	if (!isnull && lbt_block_cached(rows->target, ItemPointerGetBlockNumber(tid)))
+		*old = lbt_copy_row(rows->target, tid);
+}
+
 bool
 lbt_outer_read(LbtOuterRows *rows)
 {
@@ -92,6 +108,8 @@ lbt_outer_read(LbtOuterRows *rows)
 		(*place)->tts_values[i] = isnull || column->attbyval ? value :
 			datumCopy(value, false, column->attlen);
 	}
+	if (rows->target != NULL)
+		copy_old_row(rows, row, &rows->old[place - rows->slot]);
 	MemoryContextSwitchTo(old);
 	ExecStoreVirtualTuple(*place);
 	rows->end++;
@@ -105,6 +123,7 @@ lbt_outer_restart(LbtOuterRows *rows)
 		ExecClearTuple(rows->slot[i]);
 	if (rows->copies != NULL)
 		MemoryContextReset(rows->copies);
+	memset(rows->old, 0, sizeof(rows->old));
 	for (int i = 0; i < rows->nindexes; i++)
 		lbt_feed_restart(&rows->index[i].feed, rows->end);
 	rows->at = rows->origin = rows->end;
@@ -122,6 +141,7 @@ next_key(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch)
 	ExprContext *econtext = rows->node->ss.ps.ps_ExprContext;
 	Datum		values[LBT_CODE_COLUMNS];
 	bool		isnull[LBT_CODE_COLUMNS];
+	HeapTuple	old;
 
 	if (rows->end <= number)
 	{
@@ -132,10 +152,23 @@ next_key(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch)
 			return LBT_NO_MORE;
 	}
 	econtext->ecxt_scantuple = *lbt_outer_slot(rows, number);
+	old = rows->old[lbt_outer_slot(rows, number) - rows->slot];
 	for (int i = 0; i < index->feed.ncolumns; i++)
-		values[i] = ExecEvalExprSwitchContext(index->key[i], econtext, &isnull[i]);
+	{
+		if (index->key[i] != NULL)
+			values[i] = ExecEvalExprSwitchContext(index->key[i], econtext, &isnull[i]);
+		else if (old == NULL || !lbt_row_values(old, RelationGetDescr(rows->target), 1,
+												&index->old[i], &values[i], &isnull[i]))
+			return LBT_NO_KEY;
+	}
 	return lbt_key_of(&index->feed.index->keyspec, index->feed.ncolumns, index->type,
 					  index->nulls, values, isnull, scratch, key) ? LBT_KEY : LBT_NO_KEY;
+}
+
+static inline bool
+is_of_old_row(const Node *key)
+{
+	return IsA(key, Var) && ((const Var *) key)->varno != INDEX_VAR;
 }
 
 /* Prepare the keys; false if the index, as it is now, takes none of them. */
@@ -153,7 +186,10 @@ open_keys(LbtLookedUp *index, CustomScanState *node, const List *exprs, const Li
 		if (!lbt_keyspec_takes(&spec->column[column], type))
 			break;
 		index->type[column] = type;
-		index->key[column] = ExecInitExpr(list_nth(exprs, column), &node->ss.ps);
+		if (is_of_old_row(list_nth(exprs, column)))
+			index->old[column] = list_nth_node(Var, exprs, column)->varattno;
+		else
+			index->key[column] = ExecInitExpr(list_nth(exprs, column), &node->ss.ps);
 		feed->ncolumns++;
 	}
 	feed->nequal = Min((int) list_nth_oid(facts, LBT_LOOKAHEAD_EQUAL), feed->ncolumns);
@@ -231,6 +267,24 @@ open_index(LbtLookedUp *index, LbtOuterRows *rows, const List *exprs, const List
 	return true;
 }
 
+/* If keys are of old rows, open the target, as ModifyTable has. */
+static void
+open_target(LbtOuterRows *rows, const CustomScan *plan)
+{
+	const List *facts = linitial(linitial(plan->custom_private));
+	bool		needed = false;
+	ListCell   *exprs;
+	ListCell   *lc;
+
+	foreach(exprs, plan->custom_exprs)
+		foreach(lc, lfirst(exprs))
+			needed |= is_of_old_row(lfirst(lc));
+	if (!needed)
+		return;
+	rows->target = table_open(list_nth_oid(facts, LBT_LOOKAHEAD_TABLE), NoLock);
+	rows->row_id = ExecFindJunkAttributeInTlist(outerPlan(plan)->targetlist, "ctid");
+}
+
 void
 lbt_outer_open(LbtOuterRows *rows, CustomScanState *node)
 {
@@ -242,6 +296,7 @@ lbt_outer_open(LbtOuterRows *rows, CustomScanState *node)
 	ListCell   *exprs;
 	ListCell   *lc;
 
+	open_target(rows, plan);
 	rows->used = lsecond(plan->custom_private);
 	foreach(lc, rows->used)
 		rows->by_reference |= !TupleDescAttr(desc, lfirst_int(lc) - 1)->attbyval;
@@ -258,4 +313,6 @@ lbt_outer_close(LbtOuterRows *rows)
 {
 	for (int i = 0; i < rows->nindexes; i++)
 		close_index(&rows->index[i]);
+	if (rows->target != NULL)
+		table_close(rows->target, NoLock);
 }

@@ -27,6 +27,7 @@ typedef struct LbtLookedUp
 	LbtFeed		feed;
 	struct LbtOuterRows *rows;
 	ExprState  *key[LBT_CODE_COLUMNS];	/* of columns, constants, parameters */
+	AttrNumber	old[LBT_CODE_COLUMNS];	/* or columns of the target's old row */
 	Oid			type[LBT_CODE_COLUMNS];
 	uint32		nulls;			/* keys that may be NULL: the last, a bound */
 } LbtLookedUp;
@@ -47,6 +48,10 @@ typedef struct LbtOuterRows
 	const List *used;			/* columns that the join uses, from 1 on */
 	MemoryContext copies;
 	TupleTableSlot *slot[LBT_OUTER_ROWS];	/* from base on, NULL: not made yet */
+
+	Relation	target;			/* of an UPDATE, whose old rows are copied: */
+	AttrNumber	row_id;			/* ... by this column */
+	HeapTuple	old[LBT_OUTER_ROWS];	/* ... as slot; NULL: not known */
 } LbtOuterRows;
 
 /*

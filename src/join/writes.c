@@ -10,8 +10,11 @@
  *
  *     a new row's column         is, of the source's
  *       of INSERT                  the column of the same number
- *       of UPDATE                  the column that is set, if it is
+ *       of UPDATE                  the column that is set, if it is; else the
+ *                                  old row's, found by the source's TID
  *       of MERGE                   what its first INSERT takes
+ *
+ * An UPDATE enters all indexes if it sets a column of one.
  *
  * An index is looked into if its first column is known, and it has entries for
  * all rows.  Nothing is computed: generated columns, expressions, and what
@@ -41,6 +44,7 @@ typedef struct Write
 	const MergeAction *insert;	/* MERGE's first one */
 	List	   *keys;			/* of each index to look into */
 	List	   *facts;
+	bool		enters;			/* new rows get entries */
 } Write;
 
 /* The number of the source's column for a column of new rows; 0: none. */
@@ -60,7 +64,8 @@ source_of(const Write *write, AttrNumber column)
 }
 
 /*
- * What a column of new rows is, over the source's; NULL if it is not known.
+ * What a column of new rows is, over the source's, or a column of the target,
+ * for the old row's; NULL if it is not known.
  * Sets *type to what it is compared as, if not the index column's.
  */
 static Node *
@@ -84,6 +89,13 @@ copy_column(const Write *write, AttrNumber column, const LbtKeyColumn *c, Oid *t
 							 value->varcollid, 0) : NULL;
 	}
 	number = source_of(write, column);
+	if (number < 1 && write->modify->operation == CMD_UPDATE)
+	{
+		Form_pg_attribute old = TupleDescAttr(RelationGetDescr(write->table), column - 1);
+
+		return (Node *) makeVar(linitial_int(write->modify->resultRelations), column,
+								old->atttypid, old->atttypmod, old->attcollation, 0);
+	}
 	if (number < 1 || number > list_length(source))
 		return NULL;
 	entry = list_nth(source, number - 1);
@@ -131,6 +143,8 @@ add_index(Write *write, Oid oid)
 	List	   *keys = NIL;
 	LbtIndex   *view;
 
+	for (int i = 0; i < index->rd_index->indnatts && !write->enters; i++)
+		write->enters = source_of(write, index->rd_index->indkey.values[i]) > 0;
 	if (index->rd_rel->relkind == RELKIND_INDEX && index->rd_index->indisvalid &&
 		heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL) &&
 		(view = lbt_learned_view(index)) != NULL)
@@ -213,7 +227,7 @@ find_insert(const ModifyTable *modify, Relation table)
 void
 lbt_place_for_write(ModifyTable *modify, const List *rtable, int *last_id)
 {
-	Write		write = {.modify = modify};
+	Write		write = {.modify = modify,.enters = modify->operation != CMD_UPDATE};
 	List	   *indexes;
 	ListCell   *lc;
 
@@ -230,6 +244,6 @@ lbt_place_for_write(ModifyTable *modify, const List *rtable, int *last_id)
 			add_index(&write, lfirst_oid(lc));
 	}
 	table_close(write.table, NoLock);
-	if (write.keys != NIL)
+	if (write.keys != NIL && write.enters)
 		lbt_place_node(&outerPlan(modify), write.keys, write.facts, NIL, ++*last_id);
 }

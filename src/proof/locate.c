@@ -456,6 +456,7 @@ lbt_place(Relation rel, LbtIndex *index, const LbtBound *key, IndexTuple itup, b
 	made_ahead.generation = 0;
 	if (unlikely(index->mailbox.target.generation != 0))
 		lbt_take_prediction(index, code, false, &made_ahead);
+	index->inserting.foreseen = made_ahead.generation != 0;
 	if (target_last(index, code, &target))
 		event = try_target(&search, code, &target, place);
 	if (event == LBT_EV_INSERT_FALLBACK)

@@ -90,6 +90,12 @@ typedef struct LbtInserting
 	LbtLastLeaf last;
 	uint64		number;			/* of inserts so far */
 	LbtPause	pause;			/* in predicting them */
+	bool		foreseen;		/* the last one took a feed's prediction */
+
+	/* Leaves of one row's entries, asked for together (am/rowahead.c): */
+	bool		asked;			/* the next one's */
+	uint32		rest;			/* rows to leave alone */
+	int64		reads;			/* this backend's, at the row before */
 } LbtInserting;
 
 /*

@@ -226,6 +226,7 @@ at_relcache_invalidation(Datum arg, Oid relid)
 	Known	   *table = known ? find_known(known->table) : NULL;
 
 	lbt_mask_again(relid);
+	lbt_keys_invalidate(relid);
 	lbt_serving_generation++;
 	if (!OidIsValid(relid))
 	{

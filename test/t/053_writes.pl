@@ -1,6 +1,7 @@
 # Statements that write many rows look ahead, cold: leaves of the table's indexes and of those that foreign keys refer to are
-# asked for, and the rows that ON CONFLICT finds.  Nothing is asked for where rows are few, by settings, or for keys that are
-# not checked; nobody waits for locks early; a cancelled statement leaves no pin.  (test/sql/writes.sql has the answers.)
+# asked for, and the rows that ON CONFLICT finds.  Few rows ask for no more than their own leaves; nothing is asked for by
+# settings, or for keys that are not checked; nobody waits for locks early; a cancelled statement leaves no pin.
+# (test/sql/writes.sql has the answers.)
 use strict;
 use warnings;
 
@@ -61,14 +62,15 @@ foreach my $action ('NOTHING', 'UPDATE SET n = excluded.n')
 
 ($asked, $err) = asked('SET enable_seqscan = off', 'SET enable_bitmapscan = off', "UPDATE t SET n = n / 2 + 7 WHERE id % 20 = 0");
 is($err, '', 'UPDATE');
-cmp_ok($asked->{t_n}[0], '>', 80, '... leaves of the index whose key it changes');
+cmp_ok($asked->{$_}[0], '>', 80, "... leaves of $_, whose key it changes or not") foreach qw(t_n t_pkey);
 
 ($asked, $err) = asked('SET learnedbtree.enable_prefetch = off', 'SET learnedbtree.enable_row_prefetch = off', 'INSERT INTO t (u, n, p) SELECT u, n, p FROM source');
 is($err, '', 'turned off');
 is($asked->{$_}[0] + $asked->{$_}[1], 0, "... nothing of $_") foreach @indexes;
 
 ($asked, $err) = asked("INSERT INTO t (u, n, p) SELECT u, n, p FROM source LIMIT 20");
-is($asked->{$_}[0], 0, "few rows: nothing of $_") foreach @indexes;
+cmp_ok($asked->{$_}[0], '<=', 20, "few rows: no more than their own leaves of $_") foreach qw(t_pkey t_n);
+is($asked->{parent_pkey}[0], 0, '... and nothing of parent_pkey');
 
 ($asked, $err) = asked("SET session_replication_role = replica", 'INSERT INTO t (u, n, p) SELECT u, n, p FROM source');
 is($err, '', 'as a replica');
@@ -99,6 +101,19 @@ foreach my $statement ("COPY child FROM '$file'", 'INSERT INTO child SELECT p, 3
 
 # Nobody waits for the other table's lock before its check would: here, the check is deferred.
 $node->safe_psql('postgres', 'ALTER TABLE t ALTER CONSTRAINT t_p_fkey DEFERRABLE INITIALLY DEFERRED');
+$node->safe_psql('postgres', 'CREATE TABLE late (p uuid REFERENCES parent DEFERRABLE INITIALLY DEFERRED)');
+foreach my $case (
+	[ 'deferred to the end', 1, 'COMMIT', 'BEGIN' ],
+	[ 'set to be immediate', 1, 'SET CONSTRAINTS ALL IMMEDIATE' ],
+	[ 'in a subtransaction, of which rows are looked up before', 1, "SELECT count(*) FROM parent WHERE u = md5('p1')::uuid", 'RELEASE s', 'COMMIT', 'BEGIN' ],
+	[ 'undone', 0, 'ROLLBACK TO s', "SELECT count(*) FROM parent WHERE u = md5('p1')::uuid", 'COMMIT', 'BEGIN' ],
+	[ 'not yet', 0, "SELECT count(*) FROM parent p JOIN source s ON s.p = p.u" ])
+{
+	my ($what, $asks, @then) = @$case;
+	($asked, $err) = asked('SET enable_hashjoin = off', 'SET enable_mergejoin = off', 'SET learnedbtree.lookahead_rows = 1', 'SAVEPOINT s', 'INSERT INTO late SELECT p FROM source', @then);
+	is($err =~ s/^[^\n]*NOTICE.*$//gmr =~ s/\s//gr, '', "checks $what");
+	$asks ? cmp_ok($asked->{parent_pkey}[0], '>', 80, '... leaves that they look at') : is($asked->{parent_pkey}[0], 0, '... ask for nothing');
+}
 my $other = $node->background_psql('postgres');
 $other->query_safe('BEGIN; LOCK TABLE parent');
 is($node->safe_psql('postgres', "SET lock_timeout = '10s'; BEGIN; INSERT INTO t (u, n, p) SELECT u, n, p FROM source; SELECT count(*) FROM t; ROLLBACK"), '43000', 'does not wait for a lock');

@@ -1,5 +1,6 @@
 # Statements that write many rows into tables with foreign keys, which are looked ahead for: random ones, with errors at random
-# moments inside savepoints, statements within them by triggers, and DDL and lookups in between, in one transaction.  All
+# moments inside savepoints, statements within them by triggers, and DDL and lookups in between, in one transaction; some checks
+# are deferred to its end, or until they are set to be immediate.  All
 # answers and messages are the same as by btree's own functions.
 use strict;
 use warnings;
@@ -43,9 +44,9 @@ INSERT INTO parent_t SELECT 'k' || lpad(g::text, 5, '0'), g FROM generate_series
 INSERT INTO parent_n SELECT g, g FROM generate_series(-3, $rows) g;
 INSERT INTO parent_2 SELECT 1 + (g * 37) % 40, 'b' || (g * 37) % 40 % 9, min(g) FROM generate_series(1, 40) g GROUP BY 1, 2;
 INSERT INTO parent_2 SELECT g, 'x' || g, g FROM generate_series(100, $rows) g;
-CREATE TABLE child (x int4, t text COLLATE "C" CONSTRAINT child_t REFERENCES parent_t, y text, n int4 CONSTRAINT child_n REFERENCES parent_n,
-                    a int4, b text COLLATE "C", u int4 CONSTRAINT child_u UNIQUE, CONSTRAINT child_2 FOREIGN KEY (a, b) REFERENCES parent_2 (a, b));
-CREATE TABLE nested (n int4 CONSTRAINT nested_n REFERENCES parent_n, t text COLLATE "C" CONSTRAINT nested_t REFERENCES parent_t);
+CREATE TABLE child (x int4, t text COLLATE "C" CONSTRAINT child_t REFERENCES parent_t, y text, n int4 CONSTRAINT child_n REFERENCES parent_n DEFERRABLE,
+                    a int4, b text COLLATE "C", u int4 CONSTRAINT child_u UNIQUE, CONSTRAINT child_2 FOREIGN KEY (a, b) REFERENCES parent_2 (a, b) DEFERRABLE);
+CREATE TABLE nested (n int4 CONSTRAINT nested_n REFERENCES parent_n DEFERRABLE INITIALLY DEFERRED, t text COLLATE "C" CONSTRAINT nested_t REFERENCES parent_t);
 INSERT INTO child SELECT -g, 'k00001', 'y', 1, 1 + (g * 37) % 40, 'b' || (g * 37) % 40 % 9, -g FROM generate_series(1, 50) g;
 CREATE FUNCTION does(what text) RETURNS bool LANGUAGE sql RETURN current_setting('keys.does', true) ~ what;
 CREATE FUNCTION on_row() RETURNS trigger LANGUAGE plpgsql AS \$\$
@@ -165,7 +166,7 @@ sub change_table
 		'ALTER TABLE child ALTER n TYPE int8', 'ALTER TABLE child ALTER t TYPE varchar(20) COLLATE "C"', 'ALTER TABLE child DROP CONSTRAINT child_t; ALTER TABLE child ALTER t TYPE int4 USING 1',
 		'ALTER TABLE child DROP CONSTRAINT child_n; ALTER TABLE child ALTER n TYPE text', 'TRUNCATE child', 'TRUNCATE child, nested', 'DELETE FROM child', 'DELETE FROM child WHERE x % 2 = 0',
 		'ALTER TABLE child DROP CONSTRAINT child_n', 'ALTER TABLE child DROP CONSTRAINT child_2', 'ALTER TABLE child ADD CONSTRAINT child_x FOREIGN KEY (x) REFERENCES parent_n NOT VALID', 'CREATE INDEX child_i ON child (n)',
-		'SET CONSTRAINTS ALL DEFERRED', 'REINDEX TABLE parent_n', 'ALTER TABLE parent_n ADD w int4 DEFAULT 7', 'DROP TABLE nested', 'ALTER TABLE parent_t DROP COLUMN v CASCADE',
+		('SET CONSTRAINTS ALL DEFERRED') x 2, ('SET CONSTRAINTS ALL IMMEDIATE') x 2, 'SET CONSTRAINTS child_n IMMEDIATE', 'REINDEX TABLE parent_n', 'ALTER TABLE parent_n ADD w int4 DEFAULT 7', 'DROP TABLE nested', 'ALTER TABLE parent_t DROP COLUMN v CASCADE',
 		'ALTER TABLE child ALTER CONSTRAINT child_n DEFERRABLE', 'DO $$ BEGIN FOR i IN 1..' . draw(40) . ' LOOP INSERT INTO child (u) VALUES (-1000 - i); END LOOP; DELETE FROM child WHERE u < 0; END $$');
 }
 
@@ -173,7 +174,7 @@ sub change_table
 sub transaction
 {
 	my ($number) = @_;
-	my $script = "\\echo transaction $number\nBEGIN;\n" . 'SELECT; ' x draw(3);
+	my $script = "\\echo transaction $number\nBEGIN;\n" . 'SELECT; ' x draw(3) . (chance(40) ? "SET CONSTRAINTS ALL DEFERRED;\n" : '');
 	my $changes = 0;
 	for (0 .. 1 + draw(3))
 	{
@@ -184,7 +185,7 @@ sub transaction
 		if (chance(65))
 		{
 			$changes = 1;
-			$script .= "SAVEPOINT s;\n" . change_table() . ";\n\\if :ERROR\nROLLBACK TO s;\n\\endif\n";
+			$script .= "SAVEPOINT s;\n" . (chance(60) ? 'SET CONSTRAINTS ALL IMMEDIATE; ' : '') . change_table() . ";\n\\if :ERROR\nROLLBACK TO s;\n\\endif\n";
 		}
 		$script .= "SELECT * FROM lookups;\n\\if :ERROR\nROLLBACK TO s;\n\\endif\n" if chance(80);
 		$script .= "SELECT count(*), md5(string_agg(c::text, ',' ORDER BY c::text COLLATE \"C\")) FROM child c;\n";

@@ -1,0 +1,136 @@
+/*
+ * rowahead.c - leaves of all entries of one row; see newrows.h.
+ *
+ * Most statements write one row.  So what decides is in the views of the
+ * indexes, where any value is safe.
+ */
+#include "am/newrows.h"
+
+#include "access/htup_details.h"
+#include "am/am.h"
+#include "catalog/pg_index.h"
+#include "executor/instrument.h"
+#include "server/compat.h"
+
+/* Rows to leave alone after one whose leaves were all there. */
+#define REST_ROWS 16
+
+/*
+ * Open an index and its view, if all rows of the table enter it by columns,
+ * and this backend has it open and locked as a writer, which keeps DDL away;
+ * else NULL.  (CREATE INDEX CONCURRENTLY and the like have one index open.)
+ */
+static Relation
+open_index(Oid oid, LbtIndex **view)
+{
+	Relation	index = lbt_holds_lock(oid, RowExclusiveLock) ? RelationIdGetRelation(oid) : NULL;
+	bool		fits;
+
+	if (!RelationIsValid(index))
+		return NULL;
+	fits = index->rd_refcnt > 1 && index->rd_index->indisvalid &&
+		heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL) &&
+		(*view = lbt_learned_view(index)) != NULL;
+	for (int i = 0; fits && i < (*view)->keyspec.ncolumns; i++)
+		fits = index->rd_index->indkey.values[i] > 0;
+	if (fits)
+		return index;
+	RelationClose(index);
+	return NULL;
+}
+
+/* The key of the row's entry; false if there is none. */
+static bool
+find_key(Relation rel, const LbtKeySpec *spec, Relation table, HeapTuple row, uint8 *scratch,
+		 LbtBound *key)
+{
+	Datum		values[LBT_CODE_COLUMNS];
+	bool		isnull[LBT_CODE_COLUMNS];
+
+	key->ncolumns = spec->ncolumns;
+	key->past = false;
+	return lbt_row_values(row, RelationGetDescr(table), spec->ncolumns,
+						  rel->rd_index->indkey.values, values, isnull) &&
+		lbt_key_of(spec, spec->ncolumns, NULL, LBT_ANY_NULL, values, isnull, scratch,
+				   key->value);
+}
+
+/*
+ * Ask for the leaf of the row's entry, if it is missing; true if so.  Not if a
+ * feed does, or predictions fail, or the last entry's leaf may be this one's.
+ */
+static bool
+ask(Relation rel, LbtIndex *index, Relation table, HeapTuple row)
+{
+	LbtInserting *inserting = &index->inserting;
+	uint8		scratch[LBT_CODE_COLUMNS * LBT_SCRATCH_BYTES];
+	LbtTarget	target;
+	LbtBound	key;
+	uint64		code;
+
+	if (inserting->foreseen || inserting->number < inserting->pause.resume ||
+		!find_key(rel, &index->keyspec, table, row, scratch, &key))
+		return false;
+	lbt_index_update(index);
+	if (index->state != LBT_READY)
+		return false;
+	code = bound_code(index, &key);
+	if (inserting->last.block != InvalidBlockNumber && code >= inserting->last.lo &&
+		code <= inserting->last.hi)
+		return false;
+	predict_target(index, &key, code, index->seen.slot, &target);
+	if (lbt_slot_cached(rel, index, target.slot))
+		return false;
+	inserting->asked = true;
+	lbt_count(index, LBT_EV_PREFETCHED);
+	return true;
+}
+
+/* Ask for the leaves of the other indexes if this one is the first. */
+static int
+ask_others(Relation rel, Relation table, HeapTuple row)
+{
+	List	   *indexes = RelationGetIndexList(table);
+	int			most = lbt_read_distance(rel) - 1;
+	int			asked = 0;
+	bool		is_first = false;
+	ListCell   *lc;
+
+	foreach(lc, indexes)
+	{
+		LbtIndex   *view;
+		Relation	other = open_index(lfirst_oid(lc), &view);
+
+		if (other == NULL)
+			continue;
+		is_first |= other == rel;
+		if (is_first && other != rel && asked < most)
+			asked += ask(other, view, table, row);
+		RelationClose(other);
+		if (!is_first)
+			break;
+	}
+	list_free(indexes);
+	return asked;
+}
+
+void
+lbt_row_ahead(Relation rel, LbtIndex *index, Relation table, ItemPointer tid)
+{
+	HeapTuple	row = NULL;
+
+	index->inserting.reads = pgBufferUsage.shared_blks_read;
+	if (index->inserting.rest > 0)
+	{
+		index->inserting.rest--;
+		return;
+	}
+	if (lbt_enable_prefetch && lbt_is_heap(table))
+		row = lbt_copy_row(table, tid);
+	if (row != NULL && ask_others(rel, table, row) > 0)
+		(void) ask(rel, index, table, row);
+	else
+		index->inserting.rest = REST_ROWS;
+	if (row != NULL)
+		heap_freetuple(row);
+}
