@@ -55,6 +55,20 @@ lbt_bt_get_endpoint(Relation rel, uint32 level, bool rightmost, Snapshot snapsho
 #endif
 }
 
+bool
+lbt_bt_meta_is_good(Relation rel)
+{
+	Buffer		buf = ReadBuffer(rel, BTREE_METAPAGE);
+	Page		page = BufferGetPage(buf);
+	bool		good;
+
+	_bt_lockbuf(rel, buf, BT_READ);
+	good = !PageIsNew(page) && PageGetSpecialSize(page) == MAXALIGN(sizeof(BTPageOpaqueData)) &&
+		P_ISMETA(BTPageGetOpaque(page)) && BTPageGetMeta(page)->btm_magic == BTREE_MAGIC;
+	_bt_relbuf(rel, buf);
+	return good;
+}
+
 void
 lbt_bt_fill_meta_spare(Relation rel, Buffer metabuf, const void *data)
 {

@@ -268,10 +268,13 @@ describe_index(Relation index, LbtRow *row)
 	const char *reason = lbt_index_unfit(index, true);
 	BlockNumber nblocks = reason ? 0 : RelationGetNumberOfBlocks(index);
 	const LbtNamesItem *item;
-	const bool	readable = reason == NULL;
+	bool		readable;
 	const char *model_reason;
 	LbtRegistered model;
 
+	if (nblocks > 0 && !lbt_bt_meta_is_good(index))
+		reason = "its metapage is damaged";
+	readable = reason == NULL;
 	if (readable && lbt_is_btree(index))
 		reason = lbt_serve_refusal(index);
 	else if (readable)
