@@ -25,6 +25,7 @@ DISTINCT = "SELECT count(*), max(k) FROM (SELECT DISTINCT k FROM {table}) AS g"
 SKIP = "SELECT count(*), sum(k), sum(w) FROM {table} WHERE v = 7"
 SKIP_ROWS = 100  # that this gives
 SKIP_GROUPS = (10, 1_000)
+COUNTED = "SELECT count(DISTINCT k), min(k), max(k) FROM {table}"
 LEAST = "SELECT count(*), sum(v) FROM (SELECT k, min(v) AS v FROM {table} GROUP BY k) AS g"
 
 
@@ -116,6 +117,8 @@ class Loose(Experiment):
             sql = LEAST if table == "int_least" else SKIP if table.startswith("skip_") else DISTINCT
             yield Grouping(table, others.get(table, f"DISTINCT {kind}, {groups:,} values"), sql=sql.format(table=table),
                            table=table, loose=groups < self.rows and not table.startswith("skip_"))
+        yield Grouping("counted", f"count(DISTINCT int), {LEAST_GROUPS:,} values", sql=COUNTED.format(table="int_least"),
+                       table="int_least")
 
 
 EXPERIMENT = Loose

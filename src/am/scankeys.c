@@ -28,6 +28,7 @@
  */
 #include "am/scan.h"
 
+#include "model/keybytes.h"
 #include "utils/array.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -147,17 +148,98 @@ set_equal(LbtProbe *probe, int column, const LbtKeyValue *value)
 #define ST_DEFINE
 #include "lib/sort_template.h"
 
-/* Sort the values and drop duplicates. */
+/* A value to be sorted, with some bytes of its encoding as a number. */
+typedef struct Encoded
+{
+	uint64		head;
+	LbtKeyValue value;
+} Encoded;
+
+static inline int
+compare_encoded(const LbtKeyColumn *column, const Encoded *a, const Encoded *b)
+{
+	int			order = column->desc ? -1 : 1;
+
+	if (likely(a->head != b->head))
+		return a->head < b->head ? -order : order;
+	order = lbt_compare_bytes(column, &a->value, &b->value);
+	return order != 0 ? order : lbt_compare_value(column, &a->value, &b->value);
+}
+
+#define ST_SORT sort_encoded
+#define ST_ELEMENT_TYPE Encoded
+#define ST_COMPARE_ARG_TYPE const LbtKeyColumn
+#define ST_COMPARE(a, b, column) compare_encoded(column, a, b)
+#define ST_SCOPE static
+#define ST_DEFINE
+#include "lib/sort_template.h"
+
+/*
+ * Sort values by their encodings: first by the bytes after what all of these
+ * begin with, which mostly tell, then by all bytes, then by the column's
+ * comparison function.
+ */
 static void
-put_in_order(const LbtKeyColumn *column, LbtArray *array)
+sort_by_encodings(const LbtKeyColumn *column, LbtArray *array)
+{
+	Encoded    *values = MemoryContextAllocHuge(CurrentMemoryContext,
+												array->n * sizeof(Encoded));
+	uint32		common = array->values[0].length;
+
+	for (int i = 1; i < array->n; i++)
+		common = lbt_common_bytes(array->values[0].bytes, common, array->values[i].bytes,
+								  array->values[i].length);
+	for (int i = 0; i < array->n; i++)
+	{
+		values[i].value = array->values[i];
+		values[i].head = 0;
+		for (uint32 at = common; at < common + sizeof(uint64); at++)
+			values[i].head = values[i].head << BITS_PER_BYTE |
+				(at < values[i].value.length ? values[i].value.bytes[at] : 0);
+	}
+	sort_encoded(values, array->n, column);
+	for (int i = 0; i < array->n; i++)
+		array->values[i] = values[i].value;
+	pfree(values);
+}
+
+/*
+ * Drop duplicates of sorted values.  False if they are not in order: then all
+ * are still there, some several times.
+ */
+static bool
+drop_duplicates(const LbtKeyColumn *column, LbtArray *array)
 {
 	int			n = 1;
 
-	sort_values(array->values, array->n, column);
 	for (int i = 1; i < array->n; i++)
-		if (lbt_compare_value(column, &array->values[n - 1], &array->values[i]) != 0)
+	{
+		int			order = lbt_compare_value(column, &array->values[n - 1], &array->values[i]);
+
+		if (unlikely(order > 0))
+			return false;
+		if (order < 0)
 			array->values[n++] = array->values[i];
+	}
 	array->n = n;
+	return true;
+}
+
+/*
+ * Sort the values and drop duplicates.  Encodings may contradict the order: if
+ * they put any two neighbours the wrong way round, sort without them.
+ */
+static void
+put_in_order(const LbtKeyColumn *column, LbtArray *array)
+{
+	if (column->encoded)
+	{
+		sort_by_encodings(column, array);
+		if (drop_duplicates(column, array))
+			return;
+	}
+	sort_values(array->values, array->n, column);
+	(void) drop_duplicates(column, array);
 }
 
 /* Take in an array; false if not served, or there are too many probes. */
@@ -197,8 +279,11 @@ take_array(LbtScan *so, ScanKey key, LbtProbe *into)
 		if (!lbt_keyspec_plain(column, elements[i]))
 			return false;
 		if (lbt_keyspec_argument(column, key->sk_subtype, elements[i], &array->values[array->n],
-								 scratch ? scratch + (Size) i * LBT_SCRATCH_BYTES : NULL) == 0)
-			array->n++;
+								 scratch) != 0)
+			continue;
+		if (scratch)
+			scratch += array->values[array->n].length;
+		array->n++;
 	}
 	if (array->n > 0)
 	{

@@ -26,8 +26,11 @@
 /* Items to allocate at first; later, as many as a leaf can have. */
 #define FEW_ITEMS 64
 
-/* Entries to copy of a leaf that a scan by groups may leave at once. */
-#define CUT_ENTRIES 2
+/*
+ * Of a leaf that a scan by groups may leave at once, copy one entry, and of a
+ * posting list that the scan begins with, this many heap TIDs.
+ */
+#define CUT_TIDS 4
 
 void
 lbt_leafcopy_release(LbtLeafCopy *copy)
@@ -200,11 +203,12 @@ reserve_items(LbtLeafCopy *copy, int n)
 
 /*
  * Append the items of a run on the locked page to the copy; tuples, too, if it
- * has memory for them, after *used bytes.  rows: are there row comparisons?
+ * has memory for them, after *used bytes.  most: of each posting list's TIDs.
+ * rows: are there row comparisons?
  */
 static pg_attribute_always_inline void
 copy_items(IndexScanDesc scan, const LbtScan *so, LbtLeafCopy *copy, Page page, const LbtRun *run,
-		   Size *used, bool rows)
+		   Size *used, int most, bool rows)
 {
 	bool		skip_dead = scan->ignore_killed_tuples;
 	bool		want_tuples = copy->tuples != NULL;
@@ -230,7 +234,7 @@ copy_items(IndexScanDesc scan, const LbtScan *so, LbtLeafCopy *copy, Page page, 
 			add_items(copy, &itup->t_tid, 1, off, tuple);
 		else
 		{
-			int			n = BTreeTupleGetNPosting(itup);
+			int			n = Min(BTreeTupleGetNPosting(itup), most);
 
 			reserve_items(copy, n + run->to - off);
 			add_items(copy, BTreeTupleGetPosting(itup), n, off, tuple);
@@ -311,6 +315,7 @@ copy_matches(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, LbtLeafCopy
 	BTPageOpaque opaque = BTPageGetOpaque(page);
 	Size		used = 0;
 	LbtRun		run[MaxIndexTuplesPerPage];
+	int			most = MaxTIDsPerBTreePage;
 	int			n;
 
 	copy->beyond[0] = copy->beyond[1] = NULL;
@@ -321,14 +326,17 @@ copy_matches(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, LbtLeafCopy
 	else
 		n = find_matches(so, probe, copy, tupdesc, page, at, run, false);
 
-	copy->cut = so->few && n > 0 && (n > 1 || run[0].to - run[0].from > CUT_ENTRIES);
+	copy->cut = so->few && n > 0;
 	if (unlikely(copy->cut))
 	{
 		n = 1;
 		if (forward)
-			run[0].to = Min(run[0].to, run[0].from + CUT_ENTRIES);
+		{
+			run[0].to = run[0].from + 1;
+			most = CUT_TIDS;
+		}
 		else
-			run[0].from = Max(run[0].from, run[0].to - CUT_ENTRIES);
+			run[0].from = run[0].to - 1;
 	}
 	if (copy->items == NULL)
 	{
@@ -339,9 +347,9 @@ copy_matches(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, LbtLeafCopy
 	copy->nitems = 0;
 	for (int i = 0; i < n; i++)
 		if (likely(so->row_column < 0))
-			copy_items(scan, so, copy, page, &run[forward ? i : n - 1 - i], &used, false);
+			copy_items(scan, so, copy, page, &run[forward ? i : n - 1 - i], &used, most, false);
 		else
-			copy_items(scan, so, copy, page, &run[forward ? i : n - 1 - i], &used, true);
+			copy_items(scan, so, copy, page, &run[forward ? i : n - 1 - i], &used, most, true);
 	copy->valid = true;
 	copy->block = BufferGetBlockNumber(buf);
 	copy->sibling[0] = opaque->btpo_prev;

@@ -251,8 +251,11 @@ lbt_page_search(const LbtKeySpec *spec, TupleDesc tupdesc, const LbtBound *bound
 				return gallop(spec, tupdesc, bound, page, first, last, guess, BYTES_COLUMN);
 		}
 
-		/* Comparing by a collation is slow: two prove a good guess. */
-		if (column->kind == LBT_KEY_TEXT)
+		/*
+		 * Comparing by a collation is slow: two prove a good guess.  The end
+		 * of a key's entries is close to where they begin.
+		 */
+		if (column->kind == LBT_KEY_TEXT && (!bound->past || guess != first))
 			guess = gallop(spec, tupdesc, bound, page, first, last, guess, GUESS_TEXT);
 	}
 	return gallop(spec, tupdesc, bound, page, first, last, guess, ANY_COLUMNS);

@@ -1,6 +1,7 @@
 /*
  * loose.h - loose index scans: DISTINCT, DISTINCT ON and GROUP BY with no
- * aggregate except min() and max(), from one group's first row to the next's.
+ * aggregate except min() and max(), from one group's first row to the next's;
+ * the same for an aggregation of all rows by count(DISTINCT x) and its like.
  *
  *     Custom Scan (Learned Loose Scan)     one row for each group
  *       -> Index (Only) Scan               the probe: an ordinary one, of

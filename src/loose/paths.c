@@ -4,6 +4,10 @@
  * When the planner has all its paths for a DISTINCT or GROUP BY step over one
  * table, add a loose scan of an index of ours, if it is clearly cheaper than
  * the best of them.  That one becomes its second input.
+ *
+ * Aggregates of all rows for which it makes no difference that a value comes
+ * again, such as count(DISTINCT x) and min(x), get one for their input.  Its
+ * second input is what was the best one's.
  */
 #include "loose/loose.h"
 
@@ -12,11 +16,13 @@
 #include "am/am.h"
 #include "catalog/pg_aggregate.h"
 #include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
+#include "optimizer/prep.h"
 #include "optimizer/restrictinfo.h"
 #include "optimizer/tlist.h"
 #include "parser/parsetree.h"
@@ -34,7 +40,11 @@ typedef struct Loose
 	PlannerInfo *root;
 	RelOptInfo *output;
 	const List *groups;			/* SortGroupClauses */
-	const PathTarget *target;	/* of all paths */
+	List	   *tlist;			/* ... of these */
+	const List *aggregates;		/* of all rows, not of groups; or NIL */
+	const AggPath *aggregation; /* the planner's of these */
+	const PathTarget *target;	/* of all paths, or of the aggregates' input */
+	List	   *order;			/* pathkeys that are of use */
 	IndexOptInfo *index;
 	List	   *conditions;		/* IndexClauses */
 	Bitmapset  *fixed;			/* columns that are equal to something */
@@ -203,7 +213,7 @@ find_groups(Loose *loose)
 	foreach(lc, loose->groups)
 	{
 		const SortGroupClause *group = lfirst(lc);
-		Node	   *expr = get_sortgroupclause_expr(lfirst(lc), loose->root->processed_tlist);
+		Node	   *expr = get_sortgroupclause_expr(lfirst(lc), loose->tlist);
 		int			column;
 
 		if (IsA(expr, Const))
@@ -224,6 +234,19 @@ find_groups(Loose *loose)
 		!bms_is_subset(loose->grouped, loose->fixed);
 }
 
+/* The column of the index that is an aggregate's only argument; or -1. */
+static int
+aggregated_column(const IndexOptInfo *index, const Aggref *aggref)
+{
+	const Var  *var;
+
+	if (list_length(aggref->args) != 1 || aggref->aggfilter != NULL || aggref->aggorder != NIL ||
+		aggref->aggdirectargs != NIL || aggref->agglevelsup > 0)
+		return -1;
+	var = (const Var *) linitial_node(TargetEntry, aggref->args)->expr;
+	return aggref->inputcollid == exprCollation((const Node *) var) ? key_column(index, var) : -1;
+}
+
 /*
  * Is an aggregate the least or greatest value of this column of the index, or
  * NULL if there is none?  Sets *strategy to that of the smaller or greater.
@@ -231,17 +254,11 @@ find_groups(Loose *loose)
 static bool
 is_extreme(const IndexOptInfo *index, int column, const Aggref *aggref, int *strategy)
 {
-	const Var  *var;
 	HeapTuple	tuple;
 	Oid			sortop;
 
-	if (aggref->args == NIL || list_length(aggref->args) != 1 || aggref->aggfilter != NULL ||
-		aggref->aggdistinct != NIL || aggref->aggorder != NIL || aggref->aggdirectargs != NIL ||
-		aggref->agglevelsup > 0 || column >= index->nkeycolumns)
-		return false;
-	var = (const Var *) linitial_node(TargetEntry, aggref->args)->expr;
-	if (key_column(index, var) != column || aggref->aggtype != var->vartype ||
-		aggref->inputcollid != var->varcollid)
+	if (aggregated_column(index, aggref) != column || aggref->aggdistinct != NIL ||
+		aggref->aggtype != exprType((Node *) linitial_node(TargetEntry, aggref->args)->expr))
 		return false;
 	tuple = SearchSysCache1(AGGFNOID, ObjectIdGetDatum(aggref->aggfnoid));
 	if (!HeapTupleIsValid(tuple))
@@ -253,14 +270,37 @@ is_extreme(const IndexOptInfo *index, int column, const Aggref *aggref, int *str
 	return *strategy == BTLessStrategyNumber || *strategy == BTGreaterStrategyNumber;
 }
 
+/*
+ * Does a value that comes again make no difference to any of the aggregates?
+ * Those with DISTINCT have one column, and its type's equality.
+ */
+static bool
+ignore_duplicates(const Loose *loose)
+{
+	int			column = -1;
+	ListCell   *lc;
+
+	foreach(lc, loose->aggregates)
+	{
+		const Aggref *aggref = lfirst(lc);
+		int			its = aggregated_column(loose->index, aggref);
+		int			strategy;
+
+		if (its < 0 || (column >= 0 && its != column) ||
+			(aggref->aggdistinct == NIL && !is_extreme(loose->index, its, aggref, &strategy)))
+			return false;
+		column = its;
+	}
+	return true;
+}
+
 /* Choose the direction in which the index has the order asked for, if any. */
 static void
 choose_direction(Loose *loose)
 {
 	loose->direction = BackwardScanDirection;
 	loose->pathkeys = build_index_pathkeys(loose->root, loose->index, BackwardScanDirection);
-	if (loose->root->sort_pathkeys != NIL &&
-		pathkeys_contained_in(loose->root->sort_pathkeys, loose->pathkeys))
+	if (loose->order != NIL && pathkeys_contained_in(loose->order, loose->pathkeys))
 		return;
 	loose->direction = ForwardScanDirection;
 	loose->pathkeys = build_index_pathkeys(loose->root, loose->index, ForwardScanDirection);
@@ -278,9 +318,12 @@ find_output(Loose *loose)
 	bool		any_column = loose->groups == parse->distinctClause && parse->hasDistinctOn;
 	ListCell   *lc;
 
-	/* DISTINCT ON wants the first row in the query's order. */
-	if (any_column && loose->root->sort_pathkeys != NIL &&
-		!pathkeys_contained_in(loose->root->sort_pathkeys, loose->pathkeys))
+	/*
+	 * DISTINCT ON wants the first row in the query's order, and aggregates
+	 * from 16 on rows in the order of their DISTINCT.
+	 */
+	if ((any_column || loose->aggregates != NIL) &&
+		!pathkeys_contained_in(loose->order, loose->pathkeys))
 		return false;
 	loose->probe_target = create_empty_pathtarget();
 	for (int i = 0; i < loose->ncolumns; i++)
@@ -359,9 +402,9 @@ make_probe(const Loose *loose)
 	return path;
 }
 
-/* How many values the groups' columns have, by statistics, in all rows. */
+/* By statistics, how many values the groups' columns have in "in" rows. */
 static double
-count_values(const Loose *loose)
+count_values(const Loose *loose, double in)
 {
 	RelOptInfo *rel = loose->index->rel;
 	Cardinality rows = rel->rows;
@@ -374,7 +417,7 @@ count_values(const Loose *loose)
 		if (lfirst_int(lc) > 0)
 			exprs = lappend(exprs, list_nth(loose->target->exprs, lfirst_int(lc) - 1));
 	}
-	rel->rows = clamp_row_est(rel->tuples);
+	rel->rows = clamp_row_est(in);
 	n = estimate_num_groups(loose->root, exprs, rel->rows, NULL, NULL);
 	rel->rows = rows;
 	return n;
@@ -385,13 +428,13 @@ count_values(const Loose *loose)
  * columns after it, and of the pages that it is on.
  */
 static void
-estimate(Loose *loose, const Path *whole)
+estimate(Loose *loose, double groups)
 {
 	const IndexOptInfo *index = loose->index;
 	RelOptInfo *rel = index->rel;
 	bool		twice = loose->conditions != NIL &&
 		llast_node(IndexClause, loose->conditions)->indexcol >= loose->ncolumns;
-	double		values = twice ? count_values(loose) : whole->rows;
+	double		values = twice ? count_values(loose, loose->index->rel->tuples) : groups;
 	double		found = Max(values, 1.0) * (1.0 + twice + (loose->last != NIL));
 	double		pages = index->pages;
 
@@ -407,6 +450,29 @@ estimate(Loose *loose, const Path *whole)
 
 /* ---- paths ---- */
 
+/* A loose scan with this path for its second input; NULL if that is cheap. */
+static Path *
+make_loose(Loose *loose, Path *whole, double groups)
+{
+	CustomPath *path = makeNode(CustomPath);
+
+	estimate(loose, groups);
+	if (loose->probe->path.startup_cost + loose->cost > whole->total_cost * CHEAPER)
+		return NULL;
+	path->path.pathtype = T_CustomScan;
+	path->path.parent = loose->output;
+	path->path.pathtarget = whole->pathtarget;
+	path->path.rows = groups;
+	path->path.startup_cost = loose->probe->path.startup_cost;
+	path->path.total_cost = path->path.startup_cost + loose->cost;
+	if (pathkeys_contained_in(whole->pathkeys, loose->pathkeys))
+		path->path.pathkeys = whole->pathkeys;
+	path->custom_paths = list_make2(loose->probe, whole);
+	path->custom_private = list_make3(loose->columns, loose->first, loose->last);
+	path->methods = &lbt_loose_node.path;
+	return &path->path;
+}
+
 /*
  * Add a path with this one, of the output's list, for its second input.  Later
  * steps of the planner free paths of the list: put another node in its place.
@@ -415,23 +481,28 @@ static void
 add_loose(Loose *loose, ListCell *at)
 {
 	Path	   *whole = lfirst(at);
-	CustomPath *path = makeNode(CustomPath);
+	Path	   *path = make_loose(loose, whole, whole->rows);
 
-	estimate(loose, whole);
-	if (loose->probe->path.startup_cost + loose->cost > whole->total_cost * CHEAPER)
+	if (path == NULL)
 		return;
-	path->path.pathtype = T_CustomScan;
-	path->path.parent = loose->output;
-	path->path.pathtarget = whole->pathtarget;
-	path->path.rows = whole->rows;
-	path->path.startup_cost = loose->probe->path.startup_cost;
-	path->path.total_cost = path->path.startup_cost + loose->cost;
-	if (pathkeys_contained_in(whole->pathkeys, loose->pathkeys))
-		path->path.pathkeys = whole->pathkeys;
-	path->custom_paths = list_make2(loose->probe, whole);
-	path->custom_private = list_make3(loose->columns, loose->first, loose->last);
-	path->methods = &lbt_loose_node.path;
 	lfirst(at) = create_projection_path(loose->root, loose->output, whole, whole->pathtarget);
+	loose->output->pathlist = lcons(path, loose->output->pathlist);
+}
+
+/* Add the planner's aggregation, with a loose scan for its input. */
+static void
+add_aggregation(Loose *loose)
+{
+	AggClauseCosts costs;
+	Path	   *path = make_loose(loose, loose->aggregation->subpath,
+								  count_values(loose, loose->index->rel->rows));
+
+	if (path == NULL)
+		return;
+	memset(&costs, 0, sizeof(costs));
+	get_agg_clause_costs(loose->root, AGGSPLIT_SIMPLE, &costs);
+	path = &create_agg_path(loose->root, loose->output, path, loose->aggregation->path.pathtarget,
+							AGG_PLAIN, AGGSPLIT_SIMPLE, NIL, NIL, &costs, 1.0)->path;
 	loose->output->pathlist = lcons(path, loose->output->pathlist);
 }
 
@@ -474,12 +545,12 @@ finds_groups_soon(const Loose *loose)
 static void
 consider_index(Loose *loose)
 {
-	List	   *order = loose->root->sort_pathkeys;
+	List	   *order = loose->order;
 	ListCell   *best;
 
 	loose->covered = lbt_skip_columns(loose->index);
-	if (loose->covered == 0 || !find_conditions(loose) || !find_groups(loose) ||
-		!finds_groups_soon(loose))
+	if (loose->covered == 0 || !ignore_duplicates(loose) || !find_conditions(loose) ||
+		!find_groups(loose) || !finds_groups_soon(loose))
 		return;
 	choose_direction(loose);
 	if (!find_output(loose) ||
@@ -487,11 +558,18 @@ consider_index(Loose *loose)
 		return;
 
 	/* A cursor that could go back through a Sort must keep it. */
-	if (lbt_planner_for_cursor(loose->root))
+	if (lbt_planner_for_cursor(loose->root) && loose->aggregates == NIL)
 		loose->pathkeys = NIL;
 	loose->probe = make_probe(loose);
+	if (loose->probe == NULL)
+		return;
+	if (loose->aggregates != NIL)
+	{
+		add_aggregation(loose);
+		return;
+	}
 	best = cheapest(loose, NIL);
-	if (loose->probe == NULL || best == NULL)
+	if (best == NULL)
 		return;
 	if (order != NIL && pathkeys_contained_in(order, loose->pathkeys) &&
 		!pathkeys_contained_in(order, ((Path *) lfirst(best))->pathkeys))
@@ -506,25 +584,62 @@ consider_index(Loose *loose)
 	add_loose(loose, best);
 }
 
+/*
+ * Take a query's aggregates of all rows, and the DISTINCT of one of them for
+ * the groups; false if none has one.
+ */
+static bool
+take_aggregates(Loose *loose)
+{
+	ListCell   *best = cheapest(loose, NIL);
+	ListCell   *lc;
+
+	loose->aggregation = best ? lfirst(best) : NULL;
+	if (best == NULL || !IsA(loose->aggregation, AggPath) ||
+		loose->aggregation->aggstrategy != AGG_PLAIN ||
+		loose->aggregation->aggsplit != AGGSPLIT_SIMPLE)
+		return false;
+	loose->aggregates = pull_var_clause((Node *) loose->target->exprs, PVC_INCLUDE_AGGREGATES |
+										PVC_RECURSE_PLACEHOLDERS);
+	loose->target = loose->aggregation->subpath->pathtarget;
+	loose->order = loose->root->group_pathkeys;
+	foreach(lc, loose->aggregates)
+	{
+		const Aggref *aggref = lfirst(lc);
+
+		if (!IsA(aggref, Aggref))
+			return false;
+		if (aggref->aggdistinct != NIL)
+		{
+			loose->groups = aggref->aggdistinct;
+			loose->tlist = aggref->args;
+		}
+	}
+	return loose->groups != NIL;
+}
+
 static void
 consider(PlannerInfo *root, UpperRelationKind step, RelOptInfo *input, RelOptInfo *output)
 {
 	const Query *parse = root->parse;
-	const List *groups = step == UPPERREL_DISTINCT ? parse->distinctClause :
-		step == UPPERREL_GROUP_AGG ? parse->groupClause : NIL;
+	Loose		common = {.root = root,.output = output,.tlist = root->processed_tlist,
+	.order = root->sort_pathkeys};
 	ListCell   *lc;
 
-	if (groups == NIL || output->pathlist == NIL || parse->groupingSets != NIL ||
-		parse->hasWindowFuncs || parse->hasTargetSRFs ||
+	if ((step != UPPERREL_DISTINCT && step != UPPERREL_GROUP_AGG) || output->pathlist == NIL ||
+		parse->groupingSets != NIL || parse->hasWindowFuncs || parse->hasTargetSRFs ||
 		(step == UPPERREL_GROUP_AGG && parse->havingQual != NULL) ||
 		!is_possible(root, input))
 		return;
+	common.groups = step == UPPERREL_DISTINCT ? parse->distinctClause : parse->groupClause;
+	common.target = ((Path *) linitial(output->pathlist))->pathtarget;
+	if (common.groups == NIL && !take_aggregates(&common))
+		return;
 	foreach(lc, input->indexlist)
 	{
-		Loose		loose = {.root = root,.output = output,.groups = groups};
+		Loose		loose = common;
 
 		loose.index = lfirst(lc);
-		loose.target = ((Path *) linitial(output->pathlist))->pathtarget;
 		consider_index(&loose);
 	}
 }

@@ -97,6 +97,38 @@ SELECT q, loose(q, q ~ 'ORDER') FROM unnest(ARRAY[
 -- Lists behind the groups, which servers from 18 on may look up for each group themselves
 SELECT loose('SELECT DISTINCT a FROM l WHERE b IN (3, 49) ORDER BY a', true) ~ '5 rows', loose('SELECT a, min(b), max(b) FROM l WHERE b IN (3, 4, 48, 100) GROUP BY a') ~ '6 rows';
 
+-- Aggregates of all rows to which a value that comes again makes no difference
+SELECT q, loose(q) FROM unnest(ARRAY[
+    'SELECT count(DISTINCT a) FROM l',
+    'SELECT max(a) - min(a), count(DISTINCT a) + 1, sum(DISTINCT a), avg(DISTINCT a), array_agg(DISTINCT a), count(DISTINCT a) FROM l',
+    'SELECT count(DISTINCT s), array_agg(DISTINCT s), max(s), 7 FROM l WHERE s < ''value 3''',
+    'SELECT count(DISTINCT b), min(b) FROM l WHERE a = 3',
+    'SELECT count(DISTINCT a), array_agg(DISTINCT a) FROM l WHERE b = 7',
+    'SELECT count(DISTINCT a), array_agg(DISTINCT a), max(a) FROM l WHERE a > 100',
+    'SELECT x, (SELECT count(DISTINCT a) FROM l WHERE a < x) FROM generate_series(1, 5) x',
+    'SELECT DISTINCT count(DISTINCT a) FROM l ORDER BY 1',
+    'SELECT * FROM generate_series(8, 12) x WHERE x <= (SELECT count(DISTINCT a) FROM l)']) q;
+EXPLAIN (VERBOSE, COSTS OFF) SELECT count(DISTINCT b) FROM l WHERE a = 3;
+
+-- Not to others, of other columns, or where equal is another thing
+SELECT q, loose(q) FROM unnest(ARRAY[
+    'SELECT count(DISTINCT a), count(*) FROM l',
+    'SELECT count(DISTINCT a), count(a) FROM l',
+    'SELECT count(DISTINCT a), sum(a) FROM l',
+    'SELECT count(DISTINCT a), min(b) FROM l',
+    'SELECT count(DISTINCT a), count(DISTINCT s) FROM l',
+    'SELECT count(DISTINCT b) FROM l',
+    'SELECT count(DISTINCT (a, b)) FROM l',
+    'SELECT count(DISTINCT a % 3) FROM l',
+    'SELECT count(DISTINCT a) FILTER (WHERE a > 3) FROM l',
+    'SELECT array_agg(DISTINCT a ORDER BY a DESC) FROM l',
+    'SELECT string_agg(DISTINCT s, '','') FROM l',
+    'SELECT count(DISTINCT s COLLATE "POSIX") FROM l',
+    'SELECT count(DISTINCT a) FROM l HAVING count(DISTINCT a) > 3',
+    'SELECT count(DISTINCT a) FROM l WHERE c > 0',
+    'SELECT count(DISTINCT a) FROM l WHERE random() >= 0',
+    'SELECT count(DISTINCT l.a) FROM l JOIN l l2 ON l.c = l2.c']) q;
+
 -- Left to the server: other aggregates and columns, what is not a prefix, and what rows are locked or counted for
 SELECT q, loose(q) FROM unnest(ARRAY[
     'SELECT DISTINCT b FROM l',
@@ -124,7 +156,15 @@ BEGIN;
 DELETE FROM l WHERE a IN (0, 4, 9) OR (a = 5 AND b < 30);
 INSERT INTO l SELECT 100, NULL, 0;
 SELECT a, min(b), max(b) FROM l GROUP BY a ORDER BY a;
-SELECT loose('SELECT DISTINCT a FROM l ORDER BY a', true), loose('SELECT a, min(b), max(b) FROM l GROUP BY a');
+SELECT loose('SELECT DISTINCT a FROM l ORDER BY a', true), loose('SELECT a, min(b), max(b) FROM l GROUP BY a'),
+       loose('SELECT count(DISTINCT a), array_agg(DISTINCT a) FROM l');
+ROLLBACK;
+-- the first ones of each posting list, or all but its last ones
+BEGIN;
+DELETE FROM l WHERE c < 20000 OR (a = 5 AND b IS NOT NULL);
+SELECT loose('SELECT DISTINCT a, b FROM l ORDER BY a, b', true), loose('SELECT DISTINCT d FROM l'), loose('SELECT a, min(b), max(b) FROM l GROUP BY a'), loose('SELECT count(DISTINCT s), min(s), max(s) FROM l');
+DELETE FROM l WHERE c < 39000;
+SELECT loose('SELECT DISTINCT a FROM l ORDER BY a', true), loose('SELECT DISTINCT d FROM l'), loose('SELECT DISTINCT s FROM l ORDER BY s', true), loose('SELECT a, min(b), max(b) FROM l GROUP BY a');
 ROLLBACK;
 SELECT a, min(b), max(b) FROM l GROUP BY a ORDER BY a;
 
@@ -201,6 +241,8 @@ SELECT q, loose(q, q ~ 'ORDER'), loose_field(q, 'Switched Over') AS switched FRO
     'SELECT DISTINCT a FROM many WHERE b = 3',
     'SELECT a, min(b), max(b) FROM many GROUP BY a',
     'SELECT s FROM many GROUP BY s ORDER BY s DESC',
+    'SELECT count(DISTINCT a), sum(DISTINCT a), min(a), max(a) FROM many',
+    'SELECT count(DISTINCT s), array_agg(DISTINCT s) FROM many',
     'SELECT DISTINCT t FROM many']) q;
 SET enable_hashagg = off;
 SELECT q, loose(q, q ~ 'ORDER'), loose_field(q, 'Switched Over') AS switched FROM unnest(ARRAY[
@@ -214,6 +256,7 @@ SELECT q, loose(q, q ~ 'ORDER'), loose_field(q, 'Switched Over') AS switched FRO
     'SELECT DISTINCT ON (t) t, a FROM many ORDER BY t NULLS FIRST, a',
     'SELECT a, min(b), max(b) FROM many GROUP BY a',
     'SELECT s FROM many GROUP BY s ORDER BY s DESC',
+    'SELECT count(DISTINCT a), sum(DISTINCT a), min(a), max(a) FROM many',
     'SELECT t, max(a) FROM many GROUP BY t']) q;
 RESET enable_indexonlyscan;
 RESET enable_hashagg;
@@ -235,7 +278,7 @@ RESET plan_cache_mode;
 
 -- Not if switched off, nor by an index that is not served
 SET learnedbtree.enable_loose_scan = off;
-SELECT loose_field('SELECT DISTINCT a FROM l', 'Seeks');
+SELECT loose_field('SELECT DISTINCT a FROM l', 'Seeks'), loose_field('SELECT count(DISTINCT a) FROM l', 'Seeks');
 RESET learnedbtree.enable_loose_scan;
 SET learnedbtree.enable = off;
 SELECT loose_field('SELECT DISTINCT a FROM l', 'Seeks');

@@ -280,14 +280,14 @@ VACUUM ANALYZE guarded;
 SQL
 foreach my $query ('SELECT DISTINCT v FROM guarded', 'SELECT DISTINCT v FROM guarded WHERE leaks(w)', 'SELECT v, max(w) FROM guarded WHERE leaks(v) GROUP BY v',
 	'SELECT DISTINCT ON (v) v, w, owner FROM guarded WHERE leaks_greater(w, 5) ORDER BY v DESC, w DESC', 'SELECT DISTINCT v FROM barrier WHERE leaks(w)',
-	'SELECT v, min(w), max(w) FROM barrier WHERE leaks(w) AND w > 5 GROUP BY v')
+	'SELECT v, min(w), max(w) FROM barrier WHERE leaks(w) AND w > 5 GROUP BY v', 'SELECT count(DISTINCT v), max(v) FROM guarded WHERE leaks(w)')
 {
 	my ($found, $expected) = map { join("\n", sort split /\n/, $node->safe_psql('postgres', "SET ROLE reader;\nSET $setting = $_;\n$query")) } qw(on off);
 	is($found, $expected, "$query: no row of another's");
 	isnt($found, '', "$query: rows of its own");
 }
 foreach my $case ([ 'SELECT DISTINCT v FROM guarded', '' ], [ 'SELECT v, min(w) FROM guarded GROUP BY v', 'permission denied' ],
-	[ 'SELECT DISTINCT v FROM guarded WHERE w > 5', 'permission denied' ])
+	[ 'SELECT DISTINCT v FROM guarded WHERE w > 5', 'permission denied' ], [ 'SELECT count(DISTINCT v) FROM guarded', '' ])
 {
 	my ($query, $refused) = @$case;
 	my ($rc, $out, $err) = $node->psql('postgres', "SET ROLE of_one_column;\n$query");
@@ -418,7 +418,7 @@ END \$\$;
 SQL
 my @live = ('SELECT DISTINCT v FROM live', 'SELECT DISTINCT t FROM live', 'SELECT v, min(w), max(w) FROM live GROUP BY v', 'SELECT DISTINCT t, v FROM live',
 	'SELECT DISTINCT ON (v) v, w FROM live ORDER BY v DESC, w DESC', 'SELECT t, max(v) FROM live WHERE v > 30 GROUP BY t', 'SELECT DISTINCT v FROM live WHERE w < 20',
-	'SELECT v, t FROM live WHERE w = 7');
+	'SELECT v, t FROM live WHERE w = 7', 'SELECT count(DISTINCT v), max(v), array_agg(DISTINCT v) FROM live', 'SELECT count(DISTINCT t), min(t) FROM live WHERE v > 30');
 my $loose = grep { $node->safe_psql('postgres', "EXPLAIN $_") =~ /\Q$node_name\E/ } @live;
 cmp_ok($loose, '>=', @live / 2, 'loose scans among writers');
 my %scripts = (
