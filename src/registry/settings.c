@@ -6,6 +6,7 @@
 #include "access/xact.h"
 #include "catalog/partition.h"
 #include "commands/defrem.h"
+#include "common/hashfn.h"
 #include "key/sortkey.h"
 #include "miscadmin.h"
 #include "server/compat.h"
