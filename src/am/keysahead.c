@@ -37,6 +37,7 @@ struct LbtKeysAhead
 	MemoryContextCallback unlink;
 	const EState *estate;
 	Oid			table;
+	bool		stale;			/* what is known of the table is old */
 	BlockNumber start;			/* where its new rows may begin */
 	CommandId	command;
 	bool		deferred;		/* keys that may be, rows since the command */
@@ -100,6 +101,7 @@ static void
 note_deferred(Relation table, CommandId command)
 {
 	const TriggerDesc *triggers = table->trigdesc;
+	LbtKeysAhead *before = NULL;
 	LbtKeysAhead *ahead;
 	bool		any = false;
 	dlist_iter	iter;
@@ -108,10 +110,22 @@ note_deferred(Relation table, CommandId command)
 		any |= triggers->triggers[i].tgdeferrable &&
 			RI_FKey_trigger_type(triggers->triggers[i].tgfoid) == RI_TRIGGER_FK;
 	dlist_foreach(iter, &deferred)
-		any &= dlist_container(LbtKeysAhead, node, iter.cur)->table != RelationGetRelid(table);
-	if (!any || (ahead = make(table, command, CurTransactionContext)) == NULL)
+	{
+		ahead = dlist_container(LbtKeysAhead, node, iter.cur);
+		if (ahead->table == RelationGetRelid(table))
+			before = ahead;
+	}
+	if (!any || (before != NULL && !before->stale) ||
+		(ahead = make(table, command, CurTransactionContext)) == NULL)
 		return;
 	ahead->deferred = true;
+	if (before != NULL)
+	{
+		/* Its rows are checked first. */
+		ahead->start = Min(ahead->start, before->start);
+		ahead->command = before->command;
+		MemoryContextDelete(before->context);
+	}
 	link_to_list(ahead, &deferred);
 	lbt_keys_ndeferred++;
 }
@@ -121,13 +135,13 @@ lbt_keys_invalidate(Oid relid)
 {
 	dlist_iter	iter;
 
-	/* A lookup may be in the middle of it: then it finds no table. */
+	/* A lookup may be in the middle of it: then it does not open the table. */
 	dlist_foreach(iter, &deferred)
 	{
 		LbtKeysAhead *ahead = dlist_container(LbtKeysAhead, node, iter.cur);
 
 		if (ahead->table == relid || !OidIsValid(relid))
-			ahead->table = InvalidOid;
+			ahead->stale = true;
 	}
 }
 
@@ -177,7 +191,7 @@ open_table(const LbtKeysAhead *ahead)
 {
 	Relation	table;
 
-	if (!lbt_holds_lock(ahead->table, RowExclusiveLock))
+	if (ahead->stale || !lbt_holds_lock(ahead->table, RowExclusiveLock))
 		return NULL;
 	table = RelationIdGetRelation(ahead->table);
 	if (!RelationIsValid(table) || table->rd_refcnt > 1)
@@ -217,13 +231,28 @@ find_columns(Key *key)
 	return true;
 }
 
+/*
+ * Go to a page that is there: the check has just read that of its row, the
+ * table's last one before the command, or the next.
+ */
+static bool
+find_page(LbtNewRows *rows)
+{
+	if (lbt_block_cached(rows->table, rows->block))
+		return true;
+	if (!lbt_block_cached(rows->table, rows->block + 1))
+		return false;
+	lbt_newrows_go(rows, rows->block + 1, FirstOffsetNumber);
+	return true;
+}
+
 /* For the feed: the next row's key.  One with a NULL is not checked. */
 static LbtNext
 next_key(void *producer, uint64 number, LbtKeyValue *values, uint8 *scratch)
 {
 	Key		   *key = producer;
 
-	if (number == key->rows.feed.first && !find_columns(key))
+	if (number == key->rows.feed.first && !(find_columns(key) && find_page(&key->rows)))
 		return LBT_NO_MORE;
 	return lbt_newrows_next(&key->rows, number, values, scratch);
 }

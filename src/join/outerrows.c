@@ -33,6 +33,14 @@ free_row(const LbtOuterRows *rows, TupleTableSlot *slot)
 	ExecClearTuple(slot);
 }
 
+static void
+free_old_row(HeapTuple *old)
+{
+	if (*old != NULL)
+		heap_freetuple(*old);
+	*old = NULL;
+}
+
 /*
  * The last row that was passed on is done with: free what is large.  Its slot
  * is no other row's, as fewer than LBT_OUTER_ROWS are there.
@@ -40,10 +48,12 @@ free_row(const LbtOuterRows *rows, TupleTableSlot *slot)
 void
 lbt_outer_passed(LbtOuterRows *rows)
 {
-	TupleTableSlot *slot = rows->by_reference ? *lbt_outer_slot(rows, rows->at - 1) : NULL;
+	TupleTableSlot **place = lbt_outer_slot(rows, rows->at - 1);
 
-	if (slot != NULL)
-		free_row(rows, slot);
+	if (rows->by_reference && *place != NULL)
+		free_row(rows, *place);
+	if (rows->target != NULL)
+		free_old_row(&rows->old[place - rows->slot]);
 }
 
 static TupleTableSlot *
@@ -66,9 +76,7 @@ copy_old_row(LbtOuterRows *rows, TupleTableSlot *row, HeapTuple *old)
 	bool		isnull;
 	ItemPointer tid = (ItemPointer) DatumGetPointer(slot_getattr(row, rows->row_id, &isnull));
 
-	if (*old != NULL)
-		heap_freetuple(*old);
-	*old = NULL;
+	free_old_row(old);
 	if (!isnull && lbt_block_cached(rows->target, ItemPointerGetBlockNumber(tid)))
 		*old = lbt_copy_row(rows->target, tid);
 }

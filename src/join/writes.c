@@ -28,6 +28,7 @@
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "am/am.h"
+#include "catalog/pg_am.h"
 #include "nodes/makefuncs.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
@@ -143,7 +144,9 @@ add_index(Write *write, Oid oid)
 	List	   *keys = NIL;
 	LbtIndex   *view;
 
-	for (int i = 0; i < index->rd_index->indnatts && !write->enters; i++)
+	/* (What only BRIN has changes without new entries, from 16 on.) */
+	for (int i = 0; i < index->rd_index->indnatts && !write->enters &&
+		 index->rd_rel->relam != BRIN_AM_OID; i++)
 		write->enters = source_of(write, index->rd_index->indkey.values[i]) > 0;
 	if (index->rd_rel->relkind == RELKIND_INDEX && index->rd_index->indisvalid &&
 		heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL) &&

@@ -151,9 +151,16 @@ check_btree_indexes(char **value, void **extra, GucSource source)
 static void
 assign_btree_indexes(const char *value, void *extra)
 {
+	static uint64 assigned = 0;
+	uint64		hash = hash_bytes_extended((const unsigned char *) value, strlen(value), 0);
+
 	btree_names = extra;
 	lbt_btree_indexes = kind_of(btree_names);
-	lbt_serving_changed();
+
+	/* A function's SET clause often says what is set anyway. */
+	if (hash != assigned)
+		lbt_serving_changed();
+	assigned = hash;
 }
 
 static void

@@ -27,6 +27,7 @@
 #include "tcop/tcopprot.h"
 #include "train/demand.h"
 #include "train/train.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -102,7 +103,6 @@ serve(const LbtFile *file, Oid oid)
 	{
 		error_context_stack = &callback;
 		StartTransactionCommand();
-		XactIsoLevel = XACT_READ_COMMITTED; /* a standby knows no other default */
 		/* With a snapshot, pages that links lead to are not recycled. */
 		PushActiveSnapshot(GetTransactionSnapshot());
 		train_index(file, oid);
@@ -169,6 +169,27 @@ sweep(void)
 	CommitTransactionCommand();
 }
 
+/*
+ * Override what the database or cluster sets for users' transactions.  (A
+ * standby has no serializable ones.)
+ */
+static void
+override_settings(void)
+{
+	static const char *const settings[][2] = {
+		{"default_transaction_isolation", "read committed"},
+		{"default_transaction_deferrable", "off"},
+		{"default_transaction_read_only", "off"},
+		{"lock_timeout", "0"},
+		{"transaction_timeout", "0"},
+		{"zero_damaged_pages", "off"},
+	};
+
+	for (int i = 0; i < lengthof(settings); i++)
+		if (GetConfigOption(settings[i][0], true, false) != NULL)
+			SetConfigOption(settings[i][0], settings[i][1], PGC_SUSET, PGC_S_OVERRIDE);
+}
+
 /* Train what is wanted, until nothing has been for a while. */
 static void
 serve_demands(void)
@@ -225,6 +246,7 @@ lbt_worker_main(Datum arg)
 	if (!lbt_worker_enter(database))
 		proc_exit(0);
 	before_shmem_exit(leave_at_exit, (Datum) 0);
+	override_settings();
 	CurrentMemoryContext = AllocSetContextCreate(TopMemoryContext, "learnedbtree worker",
 												 ALLOCSET_DEFAULT_SIZES);
 	do
