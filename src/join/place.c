@@ -630,15 +630,17 @@ place_above(Plan **place, Walk *walk)
 /*
  * Exchange a Limit and a node below it that evaluates no conditions: the node
  * reads no more rows than that passes on, and a sort below the Limit knows how
- * many these are.
+ * many these are.  effects: what the node evaluates has some, which rows that
+ * an OFFSET skips must have, too.
  */
 static void
-swap_with_limit(Plan **place)
+swap_with_limit(Plan **place, bool effects)
 {
 	Plan	   *limit = *place;
 	Plan	   *node = limit->lefttree;
 
 	if (!is_ours(node) || node->qual != NIL ||
+		(effects && ((Limit *) limit)->limitOffset != NULL) ||
 		((Limit *) limit)->limitOption != LIMIT_OPTION_COUNT)
 		return;
 	limit->lefttree = node->lefttree;
@@ -665,12 +667,21 @@ passes_position(const Plan *plan)
 		IsA(plan, SubqueryScan);
 }
 
+/* Does a plan tell the one below how many rows its Limit wants? */
+static bool
+passes_bound(const Plan *plan)
+{
+	return IsA(plan, Result) || IsA(plan, Append) || IsA(plan, MergeAppend) ||
+		IsA(plan, Gather) || IsA(plan, GatherMerge) || (IsA(plan, SubqueryScan) && plan->qual == NIL);
+}
+
 /*
  * Place nodes in a plan; true if running the plan has effects.  fixed: what is
- * above depends on the kind of its topmost node.
+ * above depends on the kind of its topmost node.  limit: the Limit that tells
+ * it how many rows are wanted; a node would not pass that on.
  */
 static bool
-place_nodes(Plan **place, bool fixed, Walk *walk)
+place_nodes(Plan **place, bool fixed, const Plan *limit, Walk *walk)
 {
 	Plan	   *plan = *place;
 	List	   *children;
@@ -678,6 +689,7 @@ place_nodes(Plan **place, bool fixed, Walk *walk)
 	bool		others;
 	bool		effects;
 	bool		below;
+	const Plan *passed;
 	ListCell   *lc;
 
 	if (plan == NULL)
@@ -689,12 +701,13 @@ place_nodes(Plan **place, bool fixed, Walk *walk)
 		(plan == walk->top || ((ModifyTable *) plan)->returningLists == NIL) &&
 		lbt_write_nextval_ok((ModifyTable *) plan, walk->rtable))
 		walk->early_nextval = plan->lefttree;
+	passed = IsA(plan, Limit) ? plan : passes_bound(plan) ? limit : NULL;
 	below = IsA(plan, CustomScan) || IsA(plan, ForeignScan) || (fixed && passes_position(plan));
-	left = place_nodes(&plan->lefttree, below, walk);
-	others = place_nodes(&plan->righttree, IsA(plan, MergeJoin), walk); /* marks */
+	left = place_nodes(&plan->lefttree, below, passed, walk);
+	others = place_nodes(&plan->righttree, IsA(plan, MergeJoin), NULL, walk);	/* marks */
 	children = other_children(plan);
 	foreach(lc, children)
-		others |= place_nodes((Plan **) &lfirst(lc), below, walk);
+		others |= place_nodes((Plan **) &lfirst(lc), below, passed, walk);
 	if (IsA(plan, SubqueryScan))
 		((SubqueryScan *) plan)->subplan = linitial(children);
 	if (!left)
@@ -705,10 +718,11 @@ place_nodes(Plan **place, bool fixed, Walk *walk)
 	effects = left | others | node_has_effects(plan, walk);
 	walk->nextval_ok = false;
 	if (!fixed && !left && !others && plan->plan_rows >= MIN_ROWS && !IsA(plan, ProjectSet) &&
+		(limit == NULL || limit->lefttree == plan) &&
 		!IsA(plan, ForeignScan))	/* may be asynchronous */
 		place_above(place, walk);
 	if (IsA(plan, Limit))
-		swap_with_limit(place);
+		swap_with_limit(place, left);
 	return effects;
 }
 
@@ -752,8 +766,8 @@ lbt_look_ahead(PlannedStmt *stmt, bool for_cursor)
 
 	/* The planner puts a subquery after those that it uses itself. */
 	foreach(lc, stmt->subplans)
-		walk.effects |= place_nodes((Plan **) &lfirst(lc), false, &walk);
-	(void) place_nodes(&stmt->planTree, for_cursor, &walk);
+		walk.effects |= place_nodes((Plan **) &lfirst(lc), false, NULL, &walk);
+	(void) place_nodes(&stmt->planTree, for_cursor, NULL, &walk);
 }
 
 void

@@ -29,6 +29,7 @@
 #include "access/table.h"
 #include "am/am.h"
 #include "catalog/pg_am.h"
+#include "catalog/pg_am.h"
 #include "nodes/makefuncs.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"

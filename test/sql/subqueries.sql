@@ -166,6 +166,13 @@ SET max_parallel_workers_per_gather = 0;
 SELECT sq_plan('SELECT n, (SELECT x FROM sq_t t WHERE t.id = o.id) FROM sq_o o ORDER BY w, n LIMIT 70', 'Look-Ahead|Limit') AS line;
 SELECT count(*) FROM sq_plan('SELECT n, (SELECT x FROM sq_t t WHERE t.id = o.id) FROM sq_o o ORDER BY w, n LIMIT 70', 'top-N');
 SELECT count(x) FROM (SELECT (SELECT x FROM sq_t t WHERE t.id = o.id) AS x FROM sq_o o WHERE 1 / (n - 30) < 2 LIMIT 9) q;
+CREATE VIEW sq_sorted AS SELECT n, w, (SELECT x FROM sq_t t WHERE t.id = o.id) AS x FROM sq_o o ORDER BY w, n;
+SELECT count(*) FROM sq_plan('SELECT x, n FROM sq_sorted LIMIT 10', 'top-N');
+-- Rows that an OFFSET skips have their effects.
+CREATE SEQUENCE sq_s;
+SELECT nextval('sq_s'), x > '' AS found FROM (SELECT (SELECT x FROM sq_t t WHERE t.id = o.id) AS x FROM sq_o o OFFSET 10 LIMIT 3) q;
+SELECT nextval('sq_s') - 3 AS number, n, (SELECT x FROM sq_t t WHERE t.id = o.id) > '' AS found FROM sq_o o OFFSET 10 LIMIT 3;
+SELECT last_value FROM sq_s;
 -- Few rows: none, as it would not look ahead.  Nor for what is hashed, or asks for nothing of the row, or for a key that is computed.
 SELECT sq_nodes('SELECT (SELECT x FROM sq_t t WHERE t.id = o.id) FROM sq_o o WHERE n = 5'),
        sq_nodes('SELECT n FROM sq_o o WHERE id IN (SELECT id FROM sq_t) OR n = 1'),
@@ -257,6 +264,7 @@ SELECT count((SELECT x FROM sq_t t WHERE t.id = o.id)) FROM sq_o o;
 
 DROP VIEW sq_barrier;
 DROP FUNCTION sq_compare, sq_plan, sq_predicted, sq_nodes, sq_tells;
-DROP SEQUENCE sq_seq;
+DROP VIEW sq_sorted;
+DROP SEQUENCE sq_seq, sq_s;
 DROP TABLE sq_t, sq_r, sq_o;
 DROP ROLE regress_sq;
