@@ -672,7 +672,8 @@ static bool
 passes_bound(const Plan *plan)
 {
 	return IsA(plan, Result) || IsA(plan, Append) || IsA(plan, MergeAppend) ||
-		IsA(plan, Gather) || IsA(plan, GatherMerge) || (IsA(plan, SubqueryScan) && plan->qual == NIL);
+		IsA(plan, Gather) || IsA(plan, GatherMerge) ||
+		(IsA(plan, SubqueryScan) && plan->qual == NIL);
 }
 
 /*
