@@ -21,12 +21,20 @@
 #include "server/executor.h"
 
 /*
- * A plan node's custom_private holds two lists: for each index, one of OIDs,
- * as follows; and as integers, from 1 on, the columns of outer rows that the
- * join uses.  Its custom_exprs hold, for each index, the keys of the bound at
- * which a scan begins: equalities of leading columns, and maybe a bound of the
- * next column.  A key is a column, a constant, or a parameter from further
- * out, as it stands or relabelled: nothing fails that is evaluated early.
+ * A plan node's custom_private holds three lists: for each index, one of OIDs,
+ * as follows; as integers, from 1 on, the columns of outer rows that the join
+ * uses; and if the indexes are partitions', the partitioned table, and the
+ * functions that hash the columns of its key, or compare them with its bounds.
+ * Its custom_exprs hold that key, or NIL; and for each index, the keys of the
+ * bound at which a scan begins: equalities of leading columns, and maybe a
+ * bound of the next column.  A key is a column, a constant, or a parameter
+ * from further out, as it stands or relabelled: nothing fails that is
+ * evaluated early.
+ *
+ * Of an UPDATE of partitions: 0 and these, in place of the partitioned table,
+ * and as the key a column with their OID.  The indexes of an INSERT are not
+ * known before its rows come: then what is known of each of its columns, in
+ * place of their keys, and after the functions, 1 if it looks for rows.
  */
 typedef enum LbtLookaheadFact
 {
@@ -66,11 +74,36 @@ extern bool lbt_write_nextval_ok(const ModifyTable *modify, const List *rtable);
 /* writes.c: place a node above its source, which may be read early. */
 extern void lbt_place_for_write(ModifyTable *modify, const List *rtable, int *last_id);
 
+/* New rows, and the indexes of a table that they are looked up in. */
+typedef struct LbtWrite
+{
+	Relation	table;
+	Oid			root;			/* whose columns are known, if not its own */
+	const List *columns;		/* of new rows, from 1 on; NULL: not known */
+	bool		conflicts;		/* looks for rows that are there ... */
+	const List *arbiters;		/* ... by these indexes; NIL: all */
+	List	   *keys;			/* found, for the plan node */
+	List	   *facts;
+} LbtWrite;
+
+/* writekeys.c: add the indexes of a table; none of a partitioned one. */
+extern void lbt_write_indexes(LbtWrite *write, Relation table);
+
+/* ... a column or constant over the node's input; NULL if it is none. */
+extern Node *lbt_copy_value(const Node *value);
+
+/*
+ * ... those of a partition to which rows are inserted, which the statement is
+ * about to open.  It stays locked.
+ */
+extern void lbt_find_writes(Oid partition, const List *route, const List *columns, List **keys,
+							List **facts);
+
 /*
  * lookahead.c: put a node above *input, with the same columns.  They refer to
  * its input, so that EXPLAIN finds their names below.
  */
-extern void lbt_place_node(Plan **input, List *keys, List *facts, List *used, int id);
+extern void lbt_place_node(Plan **input, List *keys, List *facts, List *route, List *used, int id);
 extern const LbtNodeKind lbt_lookahead_node;
 
 #endif							/* LBT_JOIN_H */

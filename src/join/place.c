@@ -3,8 +3,8 @@
  *
  * The planner has chosen its plan, by costs that know nothing of us.  Each
  * nested loop whose inner side looks up a row of its outer side in a served
- * index then gets the node on that side.  Nothing else of the plan changes,
- * neither its shape nor its estimates.
+ * index, or in those of partitions, then gets the node on that side.  Nothing
+ * else of the plan changes, neither its shape nor its estimates.
  *
  * The node reads rows of the outer side before they are needed.  Leave alone
  * outer sides that do more than read, as reading them ahead could be seen:
@@ -15,6 +15,7 @@
 
 #include "access/stratnum.h"
 #include "access/sysattr.h"
+#include "access/table.h"
 #include "access/transam.h"
 #include "am/am.h"
 #include "catalog/pg_proc.h"
@@ -22,10 +23,13 @@
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "parser/parsetree.h"
 #include "registry/settings.h"
+#include "server/compat.h"
 #include "server/executor.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/partcache.h"
 
 /* What is known of a whole statement. */
 typedef struct Walk
@@ -35,8 +39,7 @@ typedef struct Walk
 	bool		effects;		/* a subquery seen so far has some */
 	int			last_id;		/* the highest plan_node_id */
 	bool		any_use;		/* a loop, or a write of many rows */
-	const List *rtable;
-	const Plan *top;
+	const PlannedStmt *stmt;
 	const Plan *early_nextval;	/* may take sequences' numbers early; or NULL */
 	bool		nextval_ok;		/* what is looked at belongs to it */
 } Walk;
@@ -166,6 +169,7 @@ typedef struct Lookup
 	bool		rows;			/* it fetches rows */
 	bool		backward;
 	const List *conditions;
+	const Plan *append;			/* or the scans of partitions; else NULL */
 } Lookup;
 
 static bool
@@ -180,8 +184,8 @@ found_lookup(Lookup *lookup, Oid index, bool rows, ScanDirection direction, cons
 
 /*
  * Find the index scan that the inner side begins with, each time that it is
- * scanned; false if it does not begin with one.  (Where a Result's condition
- * or a Limit of 0 prevents it, predictions go unused.)
+ * scanned, or an Append; false if it begins with neither.  (Where a Result's
+ * condition or a Limit of 0 prevents it, predictions go unused.)
  */
 static bool
 find_lookup(const Plan *inner, Lookup *lookup)
@@ -207,6 +211,13 @@ find_lookup(const Plan *inner, Lookup *lookup)
 				return found_lookup(lookup, ((const BitmapIndexScan *) inner)->indexid, true,
 									ForwardScanDirection,
 									((const BitmapIndexScan *) inner)->indexqual);
+			case T_Append:
+			case T_MergeAppend:
+				*lookup = (Lookup)
+				{
+					.append = inner
+				};
+				return true;
 			case T_SubqueryScan:
 				inner = ((const SubqueryScan *) inner)->subplan;
 				break;
@@ -244,6 +255,10 @@ typedef struct Search
 	const LbtIndex *view;
 	Lookup		lookup;
 	bool		varies;			/* some key does, with the outer row */
+	List	   *keys;			/* what is found, for the node (join.h) */
+	List	   *facts;
+	List	   *route;			/* to partitions */
+	List	   *partition_key;
 } Search;
 
 /*
@@ -372,44 +387,126 @@ find_bound(Search *search, int column, bool *past, Oid *type)
 
 /*
  * Find the keys of the bound at which inner scans begin, and what the node has
- * to know (LbtLookaheadFact); NIL if outer rows give none, or the index is not
- * served.
+ * to know (LbtLookaheadFact); nothing if outer rows give none, or the index is
+ * not served.
  */
-static List *
-find_keys(const NestLoop *loop, const Walk *walk, List **facts)
+static void
+find_keys(Search *search)
 {
-	Search		search = {.loop = loop,.walk = walk};
 	List	   *keys = NIL;
 	List	   *types = NIL;
-	bool		past;
+	bool		past = search->lookup.backward;
 	int			nequal;
 	int			strategy;
 	Oid			type;
 	Node	   *key;
 
-	if (!find_lookup(innerPlan(loop), &search.lookup) ||
-		!RelationIsValid(search.index = RelationIdGetRelation(search.lookup.index)))
-		return NIL;
-	search.view = lbt_learned_view(search.index);
-	while (search.view != NULL && list_length(keys) < search.view->keyspec.ncolumns &&
-		   (key = find_key(&search, list_length(keys), BTEqualStrategyNumber,
+	if (!RelationIsValid(search->index = RelationIdGetRelation(search->lookup.index)))
+		return;
+	search->view = lbt_learned_view(search->index);
+	search->varies = false;
+	while (search->view != NULL && list_length(keys) < search->view->keyspec.ncolumns &&
+		   (key = find_key(search, list_length(keys), BTEqualStrategyNumber,
 						   BTEqualStrategyNumber, &strategy, &type)) != NULL)
 	{
 		keys = lappend(keys, key);
 		types = lappend_oid(types, type);
 	}
 	nequal = list_length(keys);
-	past = search.lookup.backward;
-	if (nequal > 0 && nequal < search.view->keyspec.ncolumns &&
-		(key = find_bound(&search, nequal, &past, &type)) != NULL)
+	if (nequal > 0 && nequal < search->view->keyspec.ncolumns &&
+		(key = find_bound(search, nequal, &past, &type)) != NULL)
 	{
 		keys = lappend(keys, key);
 		types = lappend_oid(types, type);
 	}
-	*facts = lbt_lookahead_facts(search.lookup.index, search.index->rd_index->indrelid,
-								 search.lookup.rows, nequal, past, search.lookup.backward, types);
-	RelationClose(search.index);
-	return search.varies ? keys : NIL;
+	if (search->varies)
+	{
+		search->keys = lappend(search->keys, keys);
+		search->facts = lappend(search->facts,
+								lbt_lookahead_facts(search->lookup.index,
+													search->index->rd_index->indrelid,
+													search->lookup.rows, nequal, past,
+													search->lookup.backward, types));
+	}
+	RelationClose(search->index);
+}
+
+/*
+ * What the columns of a partitioned table's key are compared with, if a step
+ * of pruning finds one partition by the equality of all; NIL if it does not,
+ * or by functions of a user.
+ */
+static List *
+find_partition_key(Search *search, PartitionKey key, const PartitionPruneStepOp *step)
+{
+	List	   *values = NIL;
+	ListCell   *lc;
+	ListCell   *function;
+
+	if (!IsA(step, PartitionPruneStepOp) || list_length(step->exprs) != key->partnatts ||
+		(key->strategy != PARTITION_STRATEGY_HASH && step->opstrategy != BTEqualStrategyNumber))
+		return NIL;
+	forboth(lc, step->exprs, function, step->cmpfns)
+	{
+		Node	   *value = lfirst(lc);
+
+		while (IsA(value, RelabelType))
+			value = (Node *) ((RelabelType *) value)->arg;
+		value = copy_key(search, value);
+		if (value == NULL || lfirst_oid(function) >= FirstNormalObjectId)
+			return NIL;
+		values = lappend(values, value);
+	}
+	return values;
+}
+
+/*
+ * Find by which key an Append leaves out all but one partition for each row.
+ * Of one that is partitioned itself, nothing will be looked up.
+ */
+static void
+find_table(Search *search, const PartitionPruneInfo *prune)
+{
+	const PartitionedRelPruneInfo *info;
+	Relation	rel;
+	ListCell   *lc;
+
+	/* Scans of something else, or of two tables, might need the row, too. */
+	if (prune == NULL || list_length(prune->prune_infos) != 1 || prune->other_subplans != NULL)
+		return;
+	info = linitial((List *) linitial(prune->prune_infos));
+	rel = table_open(rt_fetch(info->rtindex, search->walk->stmt->rtable)->relid, NoLock);
+	foreach(lc, info->exec_pruning_steps)
+	{
+		const PartitionPruneStepOp *step = lfirst(lc);
+
+		search->partition_key = find_partition_key(search, RelationGetPartitionKey(rel), step);
+		if (search->partition_key == NIL)
+			continue;
+		search->route = lcons_oid(RelationGetRelid(rel), list_copy(step->cmpfns));
+		break;
+	}
+	table_close(rel, NoLock);
+}
+
+/* Find what a loop's inner side looks up in indexes; false if nothing. */
+static bool
+find_indexes(Search *search)
+{
+	const Plan *append;
+	ListCell   *lc;
+
+	if (!find_lookup(innerPlan(search->loop), &search->lookup))
+		return false;
+	append = search->lookup.append;
+	if (append == NULL)
+		find_keys(search);
+	else
+		find_table(search, lbt_prune_info(search->walk->stmt, append));
+	foreach(lc, search->route != NIL ? other_children(append) : NIL)
+		if (find_lookup(lfirst(lc), &search->lookup) && search->lookup.append == NULL)
+			find_keys(search);
+	return search->keys != NIL;
 }
 
 /* ---- placing ---- */
@@ -448,8 +545,8 @@ place_nodes(Plan *plan, Walk *walk)
 
 	/* A CTE returns row after row to what may ask for the last number. */
 	if (IsA(plan, ModifyTable) && !walk->effects &&
-		(plan == walk->top || ((ModifyTable *) plan)->returningLists == NIL) &&
-		lbt_write_nextval_ok((ModifyTable *) plan, walk->rtable))
+		(plan == walk->stmt->planTree || ((ModifyTable *) plan)->returningLists == NIL) &&
+		lbt_write_nextval_ok((ModifyTable *) plan, walk->stmt->rtable))
 		walk->early_nextval = plan->lefttree;
 	left = place_nodes(plan->lefttree, walk);
 	others = place_nodes(plan->righttree, walk);
@@ -457,15 +554,14 @@ place_nodes(Plan *plan, Walk *walk)
 		others |= place_nodes(lfirst(lc), walk);
 	if (IsA(plan, NestLoop) && !left && ((NestLoop *) plan)->nestParams != NIL)
 	{
-		List	   *facts;
-		List	   *keys = find_keys((NestLoop *) plan, walk, &facts);
+		Search		search = {.loop = (NestLoop *) plan,.walk = walk};
 
-		if (keys != NIL)
-			lbt_place_node(&outerPlan(plan), list_make1(keys), list_make1(facts),
-						   used_columns((NestLoop *) plan), ++walk->last_id);
+		if (find_indexes(&search))
+			lbt_place_node(&outerPlan(plan), lcons(search.partition_key, search.keys), search.facts,
+						   search.route, used_columns(search.loop), ++walk->last_id);
 	}
 	if (IsA(plan, ModifyTable) && !left)
-		lbt_place_for_write((ModifyTable *) plan, walk->rtable, &walk->last_id);
+		lbt_place_for_write((ModifyTable *) plan, walk->stmt->rtable, &walk->last_id);
 	walk->nextval_ok = plan == walk->early_nextval;
 	others |= node_has_effects(plan, walk);
 	walk->nextval_ok = false;
@@ -498,7 +594,7 @@ survey(const Plan *plan, Walk *walk)
 void
 lbt_look_ahead(PlannedStmt *stmt)
 {
-	Walk		walk = {.rtable = stmt->rtable,.top = stmt->planTree};
+	Walk		walk = {.stmt = stmt};
 	ListCell   *lc;
 
 	if (stmt->planTree == NULL || !lbt_enable || lbt_lookahead_rows < 2)
