@@ -29,14 +29,22 @@
 #include "server/executor.h"
 
 /*
- * A plan node's custom_private holds two lists: for each index, one of OIDs,
- * as follows; and as integers, from 1 on, the columns of outer rows that the
- * join uses.  Its custom_exprs hold, for each index, the keys of the bound at
- * which a scan begins: equalities of leading columns, and maybe a bound of the
- * next column.  A key is a column, a constant, or a parameter from further
- * out, as it stands or relabelled: nothing fails that is evaluated early.  For
- * an UPDATE it may be a column of the target (a Var of another table than
- * INDEX_VAR): of the old row, whose TID is in the outer row.
+ * A plan node's custom_private holds three lists: for each index, one of OIDs,
+ * as follows; as integers, from 1 on, the columns of outer rows that the join
+ * uses; and if the indexes are partitions', the partitioned table, and the
+ * functions that hash the columns of its key, or compare them with its bounds.
+ * Its custom_exprs hold that key, or NIL; and for each index, the keys of the
+ * bound at which a scan begins: equalities of leading columns, and maybe a
+ * bound of the next column.  A key is a column, a constant, or a parameter
+ * from further out, as it stands or relabelled: nothing fails that is
+ * evaluated early.  For an UPDATE of one table it may be a column of that (a
+ * Var of another table than INDEX_VAR): of the old row, whose TID is in the
+ * outer row.
+ *
+ * Of an UPDATE of partitions: 0 and these, in place of the partitioned table,
+ * and as the key a column with their OID.  The indexes of an INSERT are not
+ * known before its rows come: then what is known of each of its columns, in
+ * place of their keys, and after the functions, 1 if it looks for rows.
  */
 typedef enum LbtLookaheadFact
 {
@@ -76,11 +84,45 @@ extern bool lbt_write_nextval_ok(const ModifyTable *modify, const List *rtable);
 /* writes.c: place a node above its source, which may be read early. */
 extern void lbt_place_for_write(ModifyTable *modify, const List *rtable, int *last_id);
 
+/* What a plan node looks up for each row. */
+typedef struct LbtLookups
+{
+	List	   *keys;			/* of each index */
+	List	   *facts;
+	List	   *route;			/* to partitions, or NIL ... */
+	List	   *partition_key;	/* ... by this */
+} LbtLookups;
+
+/* New rows, and the indexes of a table that they are looked up in. */
+typedef struct LbtWrite
+{
+	Relation	table;
+	Index		updated;		/* it, if rows keep what is not known; or 0 */
+	Oid			root;			/* whose columns are known, if not its own */
+	const List *columns;		/* of new rows, from 1 on; NULL: not known */
+	bool		conflicts;		/* looks for rows that are there ... */
+	const List *arbiters;		/* ... by these indexes; NIL: all */
+	bool		enters;			/* new rows get entries */
+	LbtLookups	lookups;		/* found */
+} LbtWrite;
+
+/* writekeys.c: add the indexes of a table; none of a partitioned one. */
+extern void lbt_write_indexes(LbtWrite *write, Relation table);
+
+/* ... a column or constant over the node's input; NULL if it is none. */
+extern Node *lbt_copy_value(const Node *value);
+
+/*
+ * ... those of a partition to which rows are inserted, which the statement is
+ * about to open.  It stays locked.
+ */
+extern LbtLookups lbt_find_writes(Oid partition, const List *route, const List *columns);
+
 /*
  * lookahead.c: put a node above *input, with the same columns.  They refer to
  * its input, so that EXPLAIN finds their names below.  used: NIL if all are.
  */
-extern void lbt_place_node(Plan **input, List *keys, List *facts, List *used, int id);
+extern void lbt_place_node(Plan **input, const LbtLookups *lookups, List *used, int id);
 extern const LbtNodeKind lbt_lookahead_node;
 
 #endif							/* LBT_JOIN_H */

@@ -4,7 +4,7 @@
  * Rows go one of two ways: as the outer side gives them (plain), or by way of
  * outerrows.h, where feeds look them up ahead.  Each way is a function:
  *
- *     first_row --> plain_rows <--> choose_way() <--> rows_ahead
+ *     first_row --> plain_rows <--> choose_way() <--> rows_ahead, routed_rows
  *                                       |
  *                                       +--> outer_rows: not in this execution
  *
@@ -60,6 +60,7 @@ plain_rows(PlanState *state)
 	row = lbt_outer_next(rows);
 	node->reads_seen = pgBufferUsage.shared_blks_read;
 	rows->at = ++rows->end;
+	rows->plain++;
 	return row;
 }
 
@@ -85,6 +86,25 @@ rows_ahead(PlanState *state)
 	return *lbt_outer_slot(rows, rows->at++);
 }
 
+/* The same if each row goes to a partition. */
+static TupleTableSlot *
+routed_rows(PlanState *state)
+{
+	Lookahead  *node = (Lookahead *) state;
+	LbtOuterRows *rows = &node->rows;
+
+	lbt_outer_passed(rows);
+	if (rows->at == rows->end && !lbt_outer_read(rows))
+		return NULL;
+	if (!lbt_outer_post(rows) && rows->at + 1 == rows->end)
+	{
+		node->way = plain_rows;
+		node->plain_until = 0;
+		node->wakes = false;
+	}
+	return *lbt_outer_slot(rows, rows->at++);
+}
+
 static void
 go_plainly(Lookahead *node, uint64 until, bool wakes)
 {
@@ -94,13 +114,17 @@ go_plainly(Lookahead *node, uint64 until, bool wakes)
 	node->way = plain_rows;
 }
 
-/* At the start, and after a rescan. */
+/*
+ * At the start, and after a rescan.  Open partitions before an INSERT does, so
+ * that their indexes can be served from its first row on.
+ */
 static TupleTableSlot *
 first_row(PlanState *state)
 {
 	Lookahead  *node = (Lookahead *) state;
+	bool		named = linitial(((CustomScan *) state->plan)->custom_private) != NIL;
 
-	go_plainly(node, node->rows.end + FIRST_ROWS, true);
+	go_plainly(node, node->rows.end + (named ? FIRST_ROWS : 0), true);
 	return plain_rows(state);
 }
 
@@ -110,31 +134,34 @@ choose_way(Lookahead *node, bool missed)
 {
 	PlanState  *state = &node->css.ss.ps;
 	LbtOuterRows *rows = &node->rows;
-	uint64		resume = PG_UINT64_MAX;
+	uint64		resume;
 	bool		wakes = false;
 
 	if (rows->ended)
 		return NULL;
 	if (rows->copies == NULL && lbt_lookahead_rows >= 2)
 		lbt_outer_open(rows, &node->css);
-	if (rows->nindexes == 0)
+	if (rows->nindexes == 0 && rows->route == NULL)
 	{
 		node->way = outer_rows;
 		return outer_rows(state);
 	}
+	resume = rows->nindexes == 0 ? rows->nowhere.resume : PG_UINT64_MAX;
 	for (int i = 0; i < rows->nindexes; i++)
 	{
 		LbtFeed    *feed = &rows->index[i].feed;
+		uint64		item = lbt_outer_item(rows, &rows->index[i]);
 
 		if (missed)
 			lbt_feed_wake(feed);
-		resume = Min(resume, feed->pause.resume);
+		if (feed->pause.resume < PG_UINT64_MAX)
+			resume = Min(resume, rows->at + Max(item, feed->pause.resume) - item);
 		wakes |= !feed->unused;
 	}
 	if (resume > rows->at)
 		go_plainly(node, resume, wakes);
 	else
-		node->way = rows_ahead;
+		node->way = rows->route != NULL ? routed_rows : rows_ahead;
 	return node->way(state);
 }
 
@@ -251,10 +278,20 @@ explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	{
 		for (int i = 0; i < node->rows.nindexes; i++)
 		{
-			const LbtFeed *feed = &node->rows.index[i].feed;
+			const LbtLookedUp *index = &node->rows.index[i];
+			const LbtFeed *feed = &index->feed;
 
-			batches = Max(batches, feed->batches);
-			predicted = Max(predicted, feed->predicted);
+			/* Of the index that has most, or each partition's first one. */
+			if (index->part == NULL)
+			{
+				batches = Max(batches, feed->batches);
+				predicted = Max(predicted, feed->predicted);
+			}
+			else if (i == index->part->first)
+			{
+				batches += feed->batches;
+				predicted += feed->predicted;
+			}
 			lbt_tally_add(&leaves, &feed->leaves);
 			lbt_tally_add(&rows, &feed->rows);
 		}
@@ -297,7 +334,7 @@ columns_of(const List *targetlist, int varno)
 }
 
 void
-lbt_place_node(Plan **input, List *keys, List *facts, List *used, int id)
+lbt_place_node(Plan **input, const LbtLookups *lookups, List *used, int id)
 {
 	CustomScan *scan = makeNode(CustomScan);
 	Plan	   *node = &scan->scan.plan;
@@ -315,8 +352,8 @@ lbt_place_node(Plan **input, List *keys, List *facts, List *used, int id)
 	node->lefttree = outer;
 	node->righttree = NULL;
 	scan->custom_scan_tlist = columns_of(outer->targetlist, OUTER_VAR);
-	scan->custom_exprs = keys;
-	scan->custom_private = list_make2(facts, used ? used : all);
+	scan->custom_exprs = lcons(lookups->partition_key, lookups->keys);
+	scan->custom_private = list_make3(lookups->facts, used ? used : all, lookups->route);
 	scan->methods = &lbt_lookahead_node.plan;
 	*input = node;
 }

@@ -9,6 +9,11 @@
  * for the key of a row that is not read yet makes it be read.  The outer
  * side's slot is good for one row only, so rows are copied: the columns that
  * are used, the others being NULL.
+ *
+ * Where rows are looked up in partitions (route.c), each goes to one, and to
+ * the feeds of that one's indexes.  These know none but its rows, so that a
+ * batch has many keys; more rows are read for that.  Indexes are opened when
+ * the first row of their partition comes.
  */
 #ifndef LBT_OUTERROWS_H
 #define LBT_OUTERROWS_H
@@ -21,11 +26,34 @@
 /* Rows that can be there at a time: of two batches of a feed. */
 #define LBT_OUTER_ROWS (2 * LBT_BATCH)
 
+/* The same if they go to partitions, of which so many indexes are opened. */
+#define LBT_ROUTED_ROWS 1024
+#define LBT_ROUTED_INDEXES 128
+
+/* A partition of what rows are looked up in. */
+typedef struct LbtPart
+{
+	Oid			table;
+	bool		opened;			/* its indexes are, from this one on: */
+	int			first;
+	int			nindexes;
+	uint64		nrows;			/* that have been read */
+} LbtPart;
+
+/* A row's partition, or NULL, and its number for the feeds of that one. */
+typedef struct LbtRouted
+{
+	LbtPart    *part;
+	uint64		item;
+} LbtRouted;
+
 /* An index that rows are looked up in, and at which bound. */
 typedef struct LbtLookedUp
 {
 	LbtFeed		feed;
 	struct LbtOuterRows *rows;
+	LbtPart    *part;			/* whose rows are looked up; NULL: all */
+	uint64		row;			/* of it, found last */
 	ExprState  *key[LBT_CODE_COLUMNS];	/* of columns, constants, parameters */
 	AttrNumber	old[LBT_CODE_COLUMNS];	/* or columns of the target's old row */
 	Oid			type[LBT_CODE_COLUMNS];
@@ -38,6 +66,11 @@ typedef struct LbtOuterRows
 	CustomScanState *node;
 	int			nindexes;
 	LbtLookedUp *index;
+	struct LbtRoute *route;		/* NULL: all rows are looked up in all */
+	int			nparts;			/* partitions */
+	int			nopened;		/* of these, with indexes */
+	uint64		plain;			/* rows that nobody looked at */
+	LbtPause	nowhere;		/* while no row has been looked up */
 
 	uint64		at;
 	uint64		end;
@@ -47,11 +80,13 @@ typedef struct LbtOuterRows
 	bool		by_reference;	/* some used column's values are */
 	const List *used;			/* columns that the join uses, from 1 on */
 	MemoryContext copies;
-	TupleTableSlot *slot[LBT_OUTER_ROWS];	/* from base on, NULL: not made yet */
+	uint32		nslots;			/* a power of 2 */
+	TupleTableSlot **slot;		/* from base on, NULL: not made yet */
+	LbtRouted  *routed;			/* the same, if rows go to partitions */
 
 	Relation	target;			/* of an UPDATE, whose old rows are copied: */
 	AttrNumber	row_id;			/* ... by this column */
-	HeapTuple	old[LBT_OUTER_ROWS];	/* ... as slot; NULL: not known */
+	HeapTuple  *old;			/* ... as slot; NULL: not known */
 } LbtOuterRows;
 
 /*
@@ -66,8 +101,40 @@ extern void lbt_outer_close(LbtOuterRows *rows);
 static inline TupleTableSlot **
 lbt_outer_slot(LbtOuterRows *rows, uint64 number)
 {
-	return &rows->slot[(number - rows->base) % LBT_OUTER_ROWS];
+	return &rows->slot[(number - rows->base) & (rows->nslots - 1)];
 }
+
+/* Where it goes. */
+static inline LbtRouted *
+lbt_outer_routed(LbtOuterRows *rows, uint64 number)
+{
+	return &rows->routed[lbt_outer_slot(rows, number) - rows->slot];
+}
+
+/*
+ * The number by which an index's feed knows the next row, while none is there.
+ * Of a partition's rows and those that nobody looked at, as pauses count them.
+ */
+static inline uint64
+lbt_outer_item(const LbtOuterRows *rows, const LbtLookedUp *index)
+{
+	return index->part != NULL ? rows->plain + index->part->nrows : rows->at;
+}
+
+/*
+ * The row that comes now goes to its partition.  False if nobody looks it up,
+ * for now or at all.
+ */
+extern bool lbt_outer_post(LbtOuterRows *rows);
+
+/*
+ * route.c: a partitioned table by what a plan node has of it (join.h); and the
+ * partition of the row in the context's scan slot, NULL if there is none.
+ */
+extern struct LbtRoute *lbt_route_open(PlanState *node, const List *facts, const List *key,
+									   int *nparts);
+extern void lbt_route_close(struct LbtRoute *route);
+extern LbtPart *lbt_route(struct LbtRoute *route, ExprContext *econtext);
 
 /* Read and copy a row; false if there is none, or no memory left for it. */
 extern bool lbt_outer_read(LbtOuterRows *rows);

@@ -3,10 +3,10 @@
  *
  * The planner has chosen its plan, by costs that know nothing of us.  Each
  * nested loop whose inner side looks up a row of its outer side in a served
- * index then gets the node on that side.  So does each plan whose columns or
- * conditions hold a subquery that looks up its rows, above itself: the node
- * takes over what is evaluated for a row.  Nothing else of the plan changes,
- * neither its shape nor its estimates.
+ * index, or in those of partitions, then gets the node on that side.  So does
+ * each plan whose columns or conditions hold a subquery that looks up its
+ * rows, above itself: the node takes over what is evaluated for a row.
+ * Nothing else of the plan changes, neither its shape nor its estimates.
  *
  * The node reads rows of its input before they are needed.  Leave alone inputs
  * that do more than read, as reading them ahead could be seen: those with
@@ -17,6 +17,7 @@
 
 #include "access/stratnum.h"
 #include "access/sysattr.h"
+#include "access/table.h"
 #include "access/transam.h"
 #include "am/am.h"
 #include "catalog/pg_proc.h"
@@ -25,10 +26,13 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/tlist.h"
+#include "parser/parsetree.h"
 #include "registry/settings.h"
+#include "server/compat.h"
 #include "server/executor.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/partcache.h"
 
 /*
  * Subqueries of fewer rows, as estimated, get no node: it would pass on its
@@ -44,9 +48,7 @@ typedef struct Walk
 	bool		effects;		/* a subquery seen so far has some */
 	int			last_id;		/* the highest plan_node_id */
 	bool		any_use;		/* a loop, a subquery, or a write of many rows */
-	const List *rtable;
-	const List *subplans;		/* the plans of subqueries */
-	const Plan *top;
+	const PlannedStmt *stmt;
 	const Plan *early_nextval;	/* may take sequences' numbers early; or NULL */
 	bool		nextval_ok;		/* what is looked at belongs to it */
 } Walk;
@@ -176,6 +178,7 @@ typedef struct Lookup
 	bool		rows;			/* it fetches rows */
 	bool		backward;
 	const List *conditions;
+	const Plan *append;			/* or the scans of partitions; else NULL */
 } Lookup;
 
 static bool
@@ -198,14 +201,14 @@ is_ours(const Plan *plan)
 static const Plan *
 plan_of(const SubPlan *subquery, const Walk *walk)
 {
-	return list_nth(walk->subplans, subquery->plan_id - 1);
+	return list_nth(walk->stmt->subplans, subquery->plan_id - 1);
 }
 
 /*
  * Find the index scan that an inner side, a loop's or a subquery's plan,
- * begins with each time that it is scanned; false if it does not begin with
- * one.  (Where a Result's condition or a Limit of 0 prevents it, predictions
- * go unused.)
+ * begins with each time that it is scanned, or an Append; false if it begins
+ * with neither.  (Where a Result's condition or a Limit of 0 prevents it,
+ * predictions go unused.)
  */
 static bool
 find_lookup(const Plan *inner, Lookup *lookup, const Walk *walk)
@@ -231,6 +234,13 @@ find_lookup(const Plan *inner, Lookup *lookup, const Walk *walk)
 				return found_lookup(lookup, ((const BitmapIndexScan *) inner)->indexid, true,
 									ForwardScanDirection,
 									((const BitmapIndexScan *) inner)->indexqual);
+			case T_Append:
+			case T_MergeAppend:
+				*lookup = (Lookup)
+				{
+					.append = inner
+				};
+				return true;
 			case T_SubqueryScan:
 				inner = ((const SubqueryScan *) inner)->subplan;
 				break;
@@ -271,6 +281,7 @@ typedef struct Search
 	Relation	index;
 	const LbtIndex *view;
 	Lookup		lookup;
+	LbtLookups *lookups;		/* found, for the node */
 	bool		varies;			/* some key does, with the row */
 } Search;
 
@@ -400,66 +411,139 @@ find_bound(Search *search, int column, bool *past, Oid *type)
 	return key;
 }
 
-/* What is looked up for each row, once in an index: that has one mailbox. */
-typedef struct Lookups
-{
-	List	   *keys;
-	List	   *facts;
-} Lookups;
-
 /*
- * Add what an inner side looks up by these parameters, if rows give keys for
- * it and the index is served: the keys of the bound at which its scans begin,
- * and what the node has to know (LbtLookaheadFact).
+ * Find the keys of the bound at which inner scans begin, and what the node has
+ * to know (LbtLookaheadFact); nothing if rows give none, or the index is not
+ * served.  Rows are looked up once in an index, as that has one mailbox.
  */
 static void
-add_lookup(Lookups *lookups, const List *params, const Plan *inner, const Walk *walk)
+find_keys(Search *search)
 {
-	Search		search = {.params = params,.walk = walk};
+	LbtLookups *lookups = search->lookups;
 	List	   *keys = NIL;
 	List	   *types = NIL;
-	bool		past;
+	bool		past = search->lookup.backward;
 	int			nequal;
 	int			strategy;
 	Oid			type;
 	Node	   *key;
 	ListCell   *lc;
 
-	if (!find_lookup(inner, &search.lookup, walk))
-		return;
 	foreach(lc, lookups->facts)
-	{
-		if (list_nth_oid(lfirst(lc), LBT_LOOKAHEAD_INDEX) == search.lookup.index)
+		if (list_nth_oid(lfirst(lc), LBT_LOOKAHEAD_INDEX) == search->lookup.index)
 			return;
-	}
-	if (!RelationIsValid(search.index = RelationIdGetRelation(search.lookup.index)))
+	if (!RelationIsValid(search->index = RelationIdGetRelation(search->lookup.index)))
 		return;
-	search.view = lbt_learned_view(search.index);
-	while (search.view != NULL && list_length(keys) < search.view->keyspec.ncolumns &&
-		   (key = find_key(&search, list_length(keys), BTEqualStrategyNumber,
+	search->view = lbt_learned_view(search->index);
+	search->varies = false;
+	while (search->view != NULL && list_length(keys) < search->view->keyspec.ncolumns &&
+		   (key = find_key(search, list_length(keys), BTEqualStrategyNumber,
 						   BTEqualStrategyNumber, &strategy, &type)) != NULL)
 	{
 		keys = lappend(keys, key);
 		types = lappend_oid(types, type);
 	}
 	nequal = list_length(keys);
-	past = search.lookup.backward;
-	if (nequal > 0 && nequal < search.view->keyspec.ncolumns &&
-		(key = find_bound(&search, nequal, &past, &type)) != NULL)
+	if (nequal > 0 && nequal < search->view->keyspec.ncolumns &&
+		(key = find_bound(search, nequal, &past, &type)) != NULL)
 	{
 		keys = lappend(keys, key);
 		types = lappend_oid(types, type);
 	}
-	if (search.varies)
+	if (search->varies)
 	{
 		lookups->keys = lappend(lookups->keys, keys);
 		lookups->facts = lappend(lookups->facts,
-								 lbt_lookahead_facts(search.lookup.index,
-													 search.index->rd_index->indrelid,
-													 search.lookup.rows, nequal, past,
-													 search.lookup.backward, types));
+								 lbt_lookahead_facts(search->lookup.index,
+													 search->index->rd_index->indrelid,
+													 search->lookup.rows, nequal, past,
+													 search->lookup.backward, types));
 	}
-	RelationClose(search.index);
+	RelationClose(search->index);
+}
+
+/*
+ * What the columns of a partitioned table's key are compared with, if a step
+ * of pruning finds one partition by the equality of all; NIL if it does not,
+ * or by functions of a user.
+ */
+static List *
+find_partition_key(Search *search, PartitionKey key, const PartitionPruneStepOp *step)
+{
+	List	   *values = NIL;
+	ListCell   *lc;
+	ListCell   *function;
+
+	if (!IsA(step, PartitionPruneStepOp) || list_length(step->exprs) != key->partnatts ||
+		(key->strategy != PARTITION_STRATEGY_HASH && step->opstrategy != BTEqualStrategyNumber))
+		return NIL;
+	forboth(lc, step->exprs, function, step->cmpfns)
+	{
+		Node	   *value = lfirst(lc);
+
+		while (IsA(value, RelabelType))
+			value = (Node *) ((RelabelType *) value)->arg;
+		value = copy_key(search, value);
+		if (value == NULL || lfirst_oid(function) >= FirstNormalObjectId)
+			return NIL;
+		values = lappend(values, value);
+	}
+	return values;
+}
+
+/*
+ * Find by which key an Append leaves out all but one partition for each row.
+ * Of one that is partitioned itself, nothing will be looked up.
+ */
+static void
+find_table(Search *search, const PartitionPruneInfo *prune)
+{
+	const PartitionedRelPruneInfo *info;
+	Relation	rel;
+	ListCell   *lc;
+
+	/* Scans of something else, or of two tables, might need the row, too. */
+	if (prune == NULL || list_length(prune->prune_infos) != 1 || prune->other_subplans != NULL)
+		return;
+	info = linitial((List *) linitial(prune->prune_infos));
+	rel = table_open(rt_fetch(info->rtindex, search->walk->stmt->rtable)->relid, NoLock);
+	foreach(lc, info->exec_pruning_steps)
+	{
+		const PartitionPruneStepOp *step = lfirst(lc);
+		List	   *key = find_partition_key(search, RelationGetPartitionKey(rel), step);
+
+		if (key == NIL)
+			continue;
+		search->lookups->partition_key = key;
+		search->lookups->route = lcons_oid(RelationGetRelid(rel), list_copy(step->cmpfns));
+		break;
+	}
+	table_close(rel, NoLock);
+}
+
+/*
+ * Add what an inner side looks up by these parameters: in one index, or where
+ * nothing else is, in those of partitions.
+ */
+static void
+add_lookup(LbtLookups *lookups, const List *params, const Plan *inner, const Walk *walk)
+{
+	Search		search = {.params = params,.walk = walk,.lookups = lookups};
+	const Plan *append;
+	ListCell   *lc;
+
+	if (lookups->route != NIL || !find_lookup(inner, &search.lookup, walk))
+		return;
+	append = search.lookup.append;
+	if (append == NULL)
+		find_keys(&search);
+	else if (lookups->keys == NIL)
+		find_table(&search, lbt_prune_info(walk->stmt, append));
+	foreach(lc, lookups->route != NIL ? other_children(append) : NIL)
+		if (find_lookup(lfirst(lc), &search.lookup, walk) && search.lookup.append == NULL)
+			find_keys(&search);
+	if (lookups->keys == NIL)
+		lookups->route = lookups->partition_key = NIL;
 }
 
 /* ---- subqueries that are evaluated for each row ---- */
@@ -489,7 +573,7 @@ subqueries_in(const void *expressions)
 
 /* Add what an expression's subqueries look up; NULL: none. */
 static void
-add_subqueries(Lookups *lookups, const void *expressions, const Walk *walk)
+add_subqueries(LbtLookups *lookups, const void *expressions, const Walk *walk)
 {
 	ListCell   *lc;
 	ListCell   *param;
@@ -565,7 +649,7 @@ used_columns(const NestLoop *loop)
 static void
 place_below(Plan *plan, Walk *walk)
 {
-	Lookups		lookups = {0};
+	LbtLookups	lookups = {0};
 	List	   *aggregates = NIL;
 	List	   *used = NIL;
 
@@ -580,7 +664,7 @@ place_below(Plan *plan, Walk *walk)
 		add_subqueries(&lookups, aggregates, walk);
 	}
 	if (lookups.keys != NIL)
-		lbt_place_node(&outerPlan(plan), lookups.keys, lookups.facts, used, ++walk->last_id);
+		lbt_place_node(&outerPlan(plan), &lookups, used, ++walk->last_id);
 }
 
 /*
@@ -597,7 +681,7 @@ place_above(Plan **place, Walk *walk)
 	List	   *above = NIL;
 	List	   *columns = NIL;
 	List	   *targetlist;
-	Lookups		lookups = {0};
+	LbtLookups	lookups = {0};
 	ListCell   *lc;
 
 	foreach(lc, plan->qual)
@@ -620,7 +704,7 @@ place_above(Plan **place, Walk *walk)
 		*plan = before;
 		return;
 	}
-	lbt_place_node(place, lookups.keys, lookups.facts, NIL, ++walk->last_id);
+	lbt_place_node(place, &lookups, NIL, ++walk->last_id);
 	(*place)->targetlist = targetlist;
 	(*place)->qual = above;
 	(*place)->initPlan = plan->initPlan;	/* EXPLAIN looks further up for them */
@@ -699,8 +783,8 @@ place_nodes(Plan **place, bool fixed, const Plan *limit, Walk *walk)
 
 	/* A CTE returns row after row to what may ask for the last number. */
 	if (IsA(plan, ModifyTable) && !walk->effects &&
-		(plan == walk->top || ((ModifyTable *) plan)->returningLists == NIL) &&
-		lbt_write_nextval_ok((ModifyTable *) plan, walk->rtable))
+		(plan == walk->stmt->planTree || ((ModifyTable *) plan)->returningLists == NIL) &&
+		lbt_write_nextval_ok((ModifyTable *) plan, walk->stmt->rtable))
 		walk->early_nextval = plan->lefttree;
 	passed = IsA(plan, Limit) ? plan : passes_bound(plan) ? limit : NULL;
 	below = IsA(plan, CustomScan) || IsA(plan, ForeignScan) || (fixed && passes_position(plan));
@@ -714,7 +798,7 @@ place_nodes(Plan **place, bool fixed, const Plan *limit, Walk *walk)
 	if (!left)
 		place_below(plan, walk);
 	if (IsA(plan, ModifyTable) && !left)
-		lbt_place_for_write((ModifyTable *) plan, walk->rtable, &walk->last_id);
+		lbt_place_for_write((ModifyTable *) plan, walk->stmt->rtable, &walk->last_id);
 	walk->nextval_ok = plan == walk->early_nextval;
 	effects = left | others | node_has_effects(plan, walk);
 	walk->nextval_ok = false;
@@ -753,7 +837,7 @@ survey(const Plan *plan, Walk *walk)
 void
 lbt_look_ahead(PlannedStmt *stmt, bool for_cursor)
 {
-	Walk		walk = {.rtable = stmt->rtable,.subplans = stmt->subplans,.top = stmt->planTree};
+	Walk		walk = {.stmt = stmt};
 	ListCell   *lc;
 
 	if (stmt->planTree == NULL || !lbt_enable || lbt_lookahead_rows < 2)

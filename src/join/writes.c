@@ -14,168 +14,76 @@
  *                                  old row's, found by the source's TID
  *       of MERGE                   what its first INSERT takes
  *
- * An UPDATE enters all indexes if it sets a column of one.
+ * An UPDATE of one table enters all indexes if it sets a column of one.
+ * Nothing is computed: what MERGE's INSERT computes is not known.  Triggers
+ * may change a row, or refuse it, and MERGE may find that it is there: then
+ * what was looked up for it is of no use.
  *
- * An index is looked into if its first column is known, and it has entries for
- * all rows.  Nothing is computed: generated columns, expressions, and what
- * MERGE's INSERT computes are not known.  Triggers may change a row, or refuse
- * it, and MERGE may find that it is there: then what was looked up for it is
- * of no use.  Partitioned targets are left out.
+ * Partitions.  UPDATE's plan names them, and each row says which it comes from
+ * (one that moves is looked up there in vain).  Old rows are left out.  Rows
+ * of INSERT and MERGE are routed (route.c).  To which partitions, and so
+ * indexes, they come is not known before: the plan node has what is known of
+ * each column.
  */
 #include "join/join.h"
 
-#include "access/genam.h"
-#include "access/htup_details.h"
 #include "access/table.h"
-#include "am/am.h"
-#include "catalog/pg_am.h"
-#include "catalog/pg_am.h"
+#include "access/transam.h"
+#include "catalog/pg_type.h"
+#include "executor/executor.h"
 #include "nodes/makefuncs.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
-#include "server/bufferhint.h"
+#include "registry/settings.h"
+#include "utils/partcache.h"
 #include "utils/rel.h"
 
 /* The node costs some microseconds to set up: the source's rows, at least. */
 #define MIN_ROWS 32
 
-typedef struct Write
+/*
+ * What the columns of a target's new rows are, over the source's.  updated:
+ * the columns that UPDATE sets; insert: MERGE's first one.
+ */
+static List *
+list_columns(const ModifyTable *modify, Relation target, const List *updated,
+			 const MergeAction *insert)
 {
-	const ModifyTable *modify;
-	Relation	table;
-	const MergeAction *insert;	/* MERGE's first one */
-	List	   *keys;			/* of each index to look into */
-	List	   *facts;
-	bool		enters;			/* new rows get entries */
-} Write;
-
-/* The number of the source's column for a column of new rows; 0: none. */
-static int
-source_of(const Write *write, AttrNumber column)
-{
+	const List *source = insert ? insert->targetList : outerPlan(modify)->targetlist;
+	List	   *columns = NIL;
 	ListCell   *lc;
 
-	if (write->modify->operation == CMD_INSERT)
-		return column;
-	foreach(lc, (List *) linitial(write->modify->updateColnosLists))
+	for (int column = 1; column <= RelationGetNumberOfAttributes(target); column++)
 	{
-		if (lfirst_int(lc) == column)
-			return foreach_current_index(lc) + 1;
+		int			number = modify->operation == CMD_UPDATE ? 0 : column;
+		TargetEntry *entry;
+
+		foreach(lc, updated)
+			if (lfirst_int(lc) == column)
+				number = foreach_current_index(lc) + 1;
+		entry = number > 0 && number <= list_length(source) ? list_nth(source, number - 1) : NULL;
+		if (entry == NULL || insert != NULL || IsA(entry->expr, Const))
+			columns = lappend(columns, entry ? copyObjectImpl(entry->expr) : NULL);
+		else
+			columns = lappend(columns, makeVarFromTargetEntry(INDEX_VAR, entry));
 	}
-	return 0;
-}
-
-/*
- * What a column of new rows is, over the source's, or a column of the target,
- * for the old row's; NULL if it is not known.
- * Sets *type to what it is compared as, if not the index column's.
- */
-static Node *
-copy_column(const Write *write, AttrNumber column, const LbtKeyColumn *c, Oid *type)
-{
-	const List *source = outerPlan(write->modify)->targetlist;
-	TargetEntry *entry;
-	const Var  *value;
-	int			number;
-
-	if (column <= 0 || TupleDescAttr(RelationGetDescr(write->table), column - 1)->attgenerated)
-		return NULL;
-	if (write->insert != NULL)
-	{
-		entry = list_nth(write->insert->targetList, column - 1);
-		value = (const Var *) lbt_key_as_it_stands((Node *) entry->expr, c, type);
-		if (IsA(value, Const))
-			return copyObjectImpl(value);
-		return IsA(value, Var) && value->varno == INNER_VAR ?
-			(Node *) makeVar(INDEX_VAR, value->varattno, value->vartype, value->vartypmod,
-							 value->varcollid, 0) : NULL;
-	}
-	number = source_of(write, column);
-	if (number < 1 && write->modify->operation == CMD_UPDATE)
-	{
-		Form_pg_attribute old = TupleDescAttr(RelationGetDescr(write->table), column - 1);
-
-		return (Node *) makeVar(linitial_int(write->modify->resultRelations), column,
-								old->atttypid, old->atttypmod, old->attcollation, 0);
-	}
-	if (number < 1 || number > list_length(source))
-		return NULL;
-	entry = list_nth(source, number - 1);
-	return IsA(entry->expr, Const) ? copyObjectImpl(entry->expr) :
-		(Node *) makeVarFromTargetEntry(INDEX_VAR, entry);
-}
-
-/* Will rows be looked for that are in the index already? */
-static bool
-looks_for_rows(const ModifyTable *modify, Relation index)
-{
-	return modify->onConflictAction != ONCONFLICT_NONE && index->rd_index->indisunique &&
-		(modify->arbiterIndexes == NIL ||
-		 list_member_oid(modify->arbiterIndexes, RelationGetRelid(index)));
-}
-
-/* Find new rows' keys in an index; NIL if there is nothing to look up. */
-static List *
-find_keys_of_rows(const Write *write, Relation index, const LbtKeySpec *spec, List **types)
-{
-	List	   *keys = NIL;
-	bool		varies = false;
-
-	for (int i = 0; i < spec->ncolumns; i++)
-	{
-		Oid			type = InvalidOid;
-		Node	   *value = copy_column(write, index->rd_index->indkey.values[i], &spec->column[i],
-										&type);
-
-		if (value == NULL || (IsA(value, Const) && ((Const *) value)->constisnull))
-			break;
-		varies |= !IsA(value, Const);
-		keys = lappend(keys, value);
-		*types = lappend_oid(*types, type);
-	}
-	return varies ? keys : NIL;
-}
-
-/* Look into this index, if it is of use. */
-static void
-add_index(Write *write, Oid oid)
-{
-	Relation	index = index_open(oid, AccessShareLock);
-	List	   *types = NIL;
-	List	   *keys = NIL;
-	LbtIndex   *view;
-
-	/* (What only BRIN has changes without new entries, from 16 on.) */
-	for (int i = 0; i < index->rd_index->indnatts && !write->enters &&
-		 index->rd_rel->relam != BRIN_AM_OID; i++)
-		write->enters = source_of(write, index->rd_index->indkey.values[i]) > 0;
-	if (index->rd_rel->relkind == RELKIND_INDEX && index->rd_index->indisvalid &&
-		heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL) &&
-		(view = lbt_learned_view(index)) != NULL)
-		keys = find_keys_of_rows(write, index, &view->keyspec, &types);
-	if (keys != NIL)
-	{
-		write->keys = lappend(write->keys, keys);
-		write->facts = lappend(write->facts,
-							   lbt_lookahead_facts(oid, RelationGetRelid(write->table),
-												   looks_for_rows(write->modify, index),
-												   list_length(keys), false, false, types));
-	}
-	index_close(index, AccessShareLock);
+	return columns;
 }
 
 bool
 lbt_write_is_large(const ModifyTable *modify)
 {
-	return modify->operation != CMD_DELETE && list_length(modify->resultRelations) == 1 &&
-		outerPlan(modify)->plan_rows >= MIN_ROWS;
+	return modify->operation != CMD_DELETE && outerPlan(modify)->plan_rows >= MIN_ROWS;
 }
 
-/* Open the target, which the planner has locked. */
+/* Open the target, or the parent of several, which the planner has locked. */
 static Relation
 open_target(const ModifyTable *modify, const List *rtable)
 {
-	return table_open(rt_fetch(linitial_int(modify->resultRelations), rtable)->relid, NoLock);
+	int			target = modify->rootRelation > 0 ? (int) modify->rootRelation :
+		linitial_int(modify->resultRelations);
+
+	return table_open(rt_fetch(target, rtable)->relid, NoLock);
 }
 
 bool
@@ -183,7 +91,7 @@ lbt_write_nextval_ok(const ModifyTable *modify, const List *rtable)
 {
 	Relation	rel;
 	const TupleConstr *checks;
-	bool		may = true;
+	bool		may;
 
 	if (!lbt_write_is_large(modify) || modify->operation != CMD_INSERT ||
 		contain_volatile_functions((Node *) modify->returningLists) ||
@@ -192,6 +100,7 @@ lbt_write_nextval_ok(const ModifyTable *modify, const List *rtable)
 		contain_volatile_functions(modify->onConflictWhere))
 		return false;
 	rel = open_target(modify, rtable);
+	may = rel->rd_rel->relkind == RELKIND_RELATION; /* else partitions have their own */
 	for (int i = 0; rel->trigdesc != NULL && i < rel->trigdesc->numtriggers; i++)
 		may &= rel->trigdesc->triggers[i].tgisinternal;
 	checks = RelationGetDescr(rel)->constr;
@@ -202,52 +111,112 @@ lbt_write_nextval_ok(const ModifyTable *modify, const List *rtable)
 }
 
 /*
- * MERGE's first INSERT; NULL if it has none, or inserts into another table
- * than the one it changes: the parent, of which only one partition is left.
- * Nor where it deletes rows before which a trigger runs: until a row is
+ * MERGE's first INSERT; NULL if it has none.  Nor where it deletes rows before
+ * which a trigger runs, as partitions may have their own: until a row is
  * inserted or updated, that may drop an index which the node would have open.
  */
 static const MergeAction *
-find_insert(const ModifyTable *modify, Relation table)
+find_insert(const ModifyTable *modify, Relation target)
 {
 	const MergeAction *insert = NULL;
 	ListCell   *lc;
 
-	if (modify->nominalRelation != (Index) linitial_int(modify->resultRelations))
-		return NULL;
 	foreach(lc, (List *) linitial(modify->mergeActionLists))
 	{
 		const MergeAction *action = lfirst(lc);
 
 		if (action->commandType == CMD_INSERT && insert == NULL)
 			insert = action;
-		if (action->commandType == CMD_DELETE && table->trigdesc != NULL &&
-			table->trigdesc->trig_delete_before_row)
+		if (action->commandType == CMD_DELETE &&
+			(modify->rootRelation > 0 ||
+			 (target->trigdesc != NULL && target->trigdesc->trig_delete_before_row)))
 			return NULL;
 	}
 	return insert;
 }
 
+/* An UPDATE's rows come from these tables; if several, each names its own. */
+static void
+find_updated(LbtWrite *write, const ModifyTable *modify, const List *rtable)
+{
+	AttrNumber	tableoid = ExecFindJunkAttributeInTlist(outerPlan(modify)->targetlist, "tableoid");
+	LbtLookups *lookups = &write->lookups;
+	ListCell   *target;
+	ListCell   *updated;
+
+	if (list_length(modify->resultRelations) == 1)
+		write->updated = linitial_int(modify->resultRelations);
+	else
+	{
+		lookups->route = list_make1_oid(InvalidOid);
+		lookups->partition_key = list_make1(makeVar(INDEX_VAR, tableoid, OIDOID, -1, InvalidOid,
+													0));
+	}
+	forboth(target, modify->resultRelations, updated, modify->updateColnosLists)
+	{
+		Relation	table = table_open(rt_fetch(lfirst_int(target), rtable)->relid, NoLock);
+
+		write->columns = list_columns(modify, table, lfirst(updated), NULL);
+		lbt_write_indexes(write, table);
+		if (lookups->route != NIL)
+			lookups->route = lappend_oid(lookups->route, RelationGetRelid(table));
+		table_close(table, NoLock);
+	}
+}
+
+/* Rows inserted into a partitioned table are routed by columns of theirs. */
+static void
+find_routed(LbtWrite *write, Relation root)
+{
+	PartitionKey partition = RelationGetPartitionKey(root);
+	List	   *route = list_make1_oid(RelationGetRelid(root));
+	List	   *key = NIL;
+
+	for (int i = 0; i < partition->partnatts; i++)
+	{
+		int			column = partition->partattrs[i];
+		Node	   *value = column > 0 ? list_nth(write->columns, column - 1) : NULL;
+
+		value = value != NULL ? lbt_copy_value(value) : NULL;
+		if (value == NULL || partition->partsupfunc[i].fn_oid >= FirstNormalObjectId)
+			return;
+		key = lappend(key, value);
+		route = lappend_oid(route, partition->partsupfunc[i].fn_oid);
+	}
+	write->lookups = (LbtLookups)
+	{
+		.keys = list_make1(unconstify(List *, write->columns)),
+		.route = lappend_oid(route, write->conflicts),
+		.partition_key = key
+	};
+}
+
 void
 lbt_place_for_write(ModifyTable *modify, const List *rtable, int *last_id)
 {
-	Write		write = {.modify = modify,.enters = modify->operation != CMD_UPDATE};
-	List	   *indexes;
-	ListCell   *lc;
+	LbtWrite	write = {
+		.conflicts = modify->onConflictAction != ONCONFLICT_NONE,
+		.arbiters = modify->arbiterIndexes,
+		.enters = modify->operation != CMD_UPDATE
+	};
+	Relation	target;
+	const MergeAction *insert;
 
 	if (!lbt_write_is_large(modify))
 		return;
-	write.table = open_target(modify, rtable);
-	if (modify->operation == CMD_MERGE)
-		write.insert = find_insert(modify, write.table);
-	if (write.table->rd_rel->relkind == RELKIND_RELATION && lbt_is_heap(write.table) &&
-		(modify->operation != CMD_MERGE || write.insert != NULL))
+	target = open_target(modify, rtable);
+	insert = modify->operation == CMD_MERGE ? find_insert(modify, target) : NULL;
+	if (modify->operation == CMD_UPDATE)
+		find_updated(&write, modify, rtable);
+	else if (modify->operation == CMD_INSERT || insert != NULL)
 	{
-		indexes = RelationGetIndexList(write.table);
-		foreach(lc, indexes)
-			add_index(&write, lfirst_oid(lc));
+		write.columns = list_columns(modify, target, NIL, insert);
+		lbt_write_indexes(&write, target);
+		if (target->rd_rel->relkind == RELKIND_PARTITIONED_TABLE &&
+			lbt_btree_indexes != LBT_BTREE_NONE)
+			find_routed(&write, target);
 	}
-	table_close(write.table, NoLock);
-	if (write.keys != NIL && write.enters)
-		lbt_place_node(&outerPlan(modify), write.keys, write.facts, NIL, ++*last_id);
+	table_close(target, NoLock);
+	if (write.lookups.keys != NIL && write.enters)
+		lbt_place_node(&outerPlan(modify), &write.lookups, NIL, ++*last_id);
 }

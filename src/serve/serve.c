@@ -15,8 +15,9 @@
  *   foreign keys     with the table that has them: checks look ahead, and
  *                    from 19 on, they look rows up without a query
  *   COPY FROM        in ProcessUtility
- *   partitions       that a statement routed tuples to: at its end, for the
- *                    next one
+ *   partitions       that a statement routes tuples to: before, if a node of
+ *                    ours looks ahead in them; else at its end, for the next
+ *                    one
  *   logical          before an apply worker's commit: the tables of its
  *   replication      subscription
  *
@@ -356,7 +357,8 @@ large_target(const QueryDesc *query)
 	ResultRelInfo **opened = query->estate ? query->estate->es_result_relations : NULL;
 	const ResultRelInfo *target;
 
-	if (opened == NULL || !IsA(modify, ModifyTable) || !lbt_write_is_large(modify))
+	if (opened == NULL || !IsA(modify, ModifyTable) || !lbt_write_is_large(modify) ||
+		list_length(modify->resultRelations) > 1)
 		return NULL;
 	target = opened[linitial_int(modify->resultRelations) - 1];
 	return target ? target->ri_RelationDesc : NULL;
@@ -443,6 +445,14 @@ executor_end(QueryDesc *query)
 	next_end(query);
 	foreach(lc, routed)
 		prepare_table(lfirst_oid(lc));
+}
+
+/* Before a statement opens a partition, where we are told. */
+static void
+prepare_routed(Oid table)
+{
+	if (is_looking())
+		prepare_table(table);
 }
 
 static void
@@ -582,6 +592,7 @@ lbt_serve_init(void)
 	CacheRegisterSyscacheCallback(NAMESPACEOID, at_catalog_change, (Datum) 0);
 	CacheRegisterSyscacheCallback(SUBSCRIPTIONRELMAP, at_catalog_change, (Datum) 0);
 	lbt_statement.described = describe_indexes;
+	lbt_statement.routed = prepare_routed;
 	lbt_statement.planned = planned;
 	next_start = ExecutorStart_hook ? ExecutorStart_hook : standard_ExecutorStart;
 	ExecutorStart_hook = executor_start;

@@ -15,6 +15,7 @@
 #include "catalog/pg_collation.h"
 #include "lib/dshash.h"
 #include "miscadmin.h"
+#include "nodes/plannodes.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
@@ -290,6 +291,21 @@ lbt_timestamp2timestamptz(Timestamp time, int *overflow)
 #else
 #define lbt_register_explain_option(name, handler) RegisterExtensionExplainOption(name, handler)
 #endif
+
+/* How an Append or a MergeAppend leaves out partitions; NULL: it does not. */
+static inline struct PartitionPruneInfo *
+lbt_prune_info(const PlannedStmt *stmt, const Plan *append)
+{
+#if PG_VERSION_NUM >= 180000
+	int			number = IsA(append, Append) ? ((const Append *) append)->part_prune_index :
+		((const MergeAppend *) append)->part_prune_index;
+
+	return number < 0 ? NULL : list_nth(stmt->partPruneInfos, number);
+#else
+	return IsA(append, Append) ? ((const Append *) append)->part_prune_info :
+		((const MergeAppend *) append)->part_prune_info;
+#endif
+}
 
 /* How many elements an array has, for the planner; about ten if unknown. */
 #if PG_VERSION_NUM >= 170000

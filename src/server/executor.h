@@ -25,6 +25,9 @@ typedef struct LbtStatementCallbacks
 	void		(*grouped) (PlannerInfo *root, UpperRelationKind step, RelOptInfo *input,
 							RelOptInfo *output);
 
+	/* Rows go to this partition, which the statement is about to open. */
+	void		(*routed) (Oid table);
+
 	/*
 	 * The planner has finished a plan, which may still be changed.
 	 * for_cursor: maybe of a cursor, to go backward or be WHERE CURRENT OF.

@@ -1,0 +1,115 @@
+/*
+ * route.c - the partition that a row belongs to, found as the server finds it;
+ * see outerrows.h.
+ *
+ * It is a hint, where to look ahead: nobody but us asks for it.
+ */
+#include "join/outerrows.h"
+
+#include "access/table.h"
+#include "partitioning/partbounds.h"
+#include "partitioning/partdesc.h"
+#include "utils/partcache.h"
+#include "utils/rel.h"
+
+/* A partitioned table.  What its relcache entry has stays while it is open. */
+typedef struct LbtRoute
+{
+	Relation	rel;			/* NULL: rows have their partition's OID */
+	PartitionKey key;
+	PartitionBoundInfo bounds;	/* NULL: it has no partitions */
+	int			nvalues;
+	int			nparts;
+	ExprState  *value[PARTITION_MAX_KEYS];
+	FmgrInfo	support[PARTITION_MAX_KEYS];
+	LbtPart		part[FLEXIBLE_ARRAY_MEMBER];
+} LbtRoute;
+
+/* The table's partition for these values of its key; -1 if it has none. */
+static int
+partition_of(LbtRoute *route, Datum *values, bool *isnull)
+{
+	PartitionKey key = route->key;
+	const PartitionBoundInfoData *bounds = route->bounds;
+	int			partition = -1;
+	bool		equal = false;
+	int			at = 0;
+
+	if (key->strategy == PARTITION_STRATEGY_HASH)
+		return bounds->indexes[compute_partition_hash_value(key->partnatts, route->support,
+															key->partcollation, values, isnull) %
+							   bounds->nindexes];
+	while (at < key->partnatts && !isnull[at])
+		at++;
+	if (at < key->partnatts)
+		partition = bounds->null_index;
+	else if (key->strategy == PARTITION_STRATEGY_RANGE)
+	{
+		at = partition_range_datum_bsearch(route->support, key->partcollation, route->bounds,
+										   key->partnatts, values, &equal);
+		partition = bounds->indexes[at + 1];
+	}
+	else if ((at = partition_list_bsearch(route->support, key->partcollation, route->bounds,
+										  values[0], &equal)) >= 0 && equal)
+		partition = bounds->indexes[at];
+	return partition >= 0 ? partition : bounds->default_index;
+}
+
+LbtPart *
+lbt_route(LbtRoute *route, ExprContext *econtext)
+{
+	MemoryContext old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+	Datum		values[PARTITION_MAX_KEYS];
+	bool		isnull[PARTITION_MAX_KEYS];
+	int			partition = -1;
+
+	for (int i = 0; i < route->nvalues; i++)
+		values[i] = ExecEvalExpr(route->value[i], econtext, &isnull[i]);
+	if (route->bounds != NULL)
+		partition = partition_of(route, values, isnull);
+	else if (route->rel == NULL)
+		for (partition = route->nparts - 1;
+			 partition >= 0 && route->part[partition].table != DatumGetObjectId(values[0]);)
+			partition--;
+	MemoryContextSwitchTo(old);
+	ResetExprContext(econtext);
+	return partition >= 0 ? &route->part[partition] : NULL;
+}
+
+LbtRoute *
+lbt_route_open(PlanState *node, const List *facts, const List *key, int *nparts)
+{
+	Relation	rel = NULL;
+	PartitionDesc desc = NULL;
+	LbtRoute   *route;
+
+	*nparts = list_length(facts) - 1;
+	if (OidIsValid(linitial_oid(facts)))
+	{
+		rel = table_open(linitial_oid(facts), NoLock);	/* is locked */
+		desc = RelationGetPartitionDesc(rel, true);
+		*nparts = desc->nparts;
+	}
+	route = palloc0(offsetof(LbtRoute, part) + *nparts * sizeof(LbtPart));
+	route->rel = rel;
+	route->key = rel != NULL ? RelationGetPartitionKey(rel) : NULL;
+	route->bounds = rel != NULL ? desc->boundinfo : NULL;
+	route->nparts = *nparts;
+	for (int i = 0; i < *nparts; i++)
+		route->part[i].table = rel != NULL ? desc->oids[i] : list_nth_oid(facts, i + 1);
+	route->nvalues = list_length(key);
+	for (int i = 0; i < route->nvalues; i++)
+	{
+		route->value[i] = ExecInitExpr(list_nth(key, i), node);
+		if (rel != NULL)
+			fmgr_info(list_nth_oid(facts, i + 1), &route->support[i]);
+	}
+	return route;
+}
+
+void
+lbt_route_close(LbtRoute *route)
+{
+	if (route->rel != NULL)
+		table_close(route->rel, NoLock);
+}
