@@ -50,6 +50,7 @@ VACUUM ANALYZE pa_hash, pa_list, pa_range, pa_text, pa_deep, pa_probe;
 SET learnedbtree.btree_indexes = 'all';
 SET learnedbtree.min_leaves = 0;
 SET max_parallel_workers_per_gather = 0;
+SET jit = off;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SET enable_memoize = off;
