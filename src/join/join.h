@@ -118,6 +118,9 @@ extern Node *lbt_copy_value(const Node *value);
  */
 extern LbtLookups lbt_find_writes(Oid partition, const List *route, const List *columns);
 
+/* route.c: may this function find partitions by keys of this type? */
+extern bool lbt_can_route(Oid type, Oid function);
+
 /*
  * lookahead.c: put a node above *input, with the same columns.  They refer to
  * its input, so that EXPLAIN finds their names below.  used: NIL if all are.

@@ -355,6 +355,10 @@ open_indexes(LbtOuterRows *rows, LbtPart *part)
 		index->feed.most = lbt_lookahead_rows / 2;
 		index->feed.npages *= rows->nparts;
 	}
+
+	/* Of too many partitions, few of the rows that are read are of one. */
+	for (int i = 0; rows->nindexes == LBT_ROUTED_INDEXES && i < rows->nindexes; i++)
+		rows->index[i].feed.pause.resume = PG_UINT64_MAX;
 	MemoryContextSwitchTo(old);
 }
 

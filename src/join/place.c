@@ -484,7 +484,9 @@ find_partition_key(Search *search, PartitionKey key, const PartitionPruneStepOp 
 		while (IsA(value, RelabelType))
 			value = (Node *) ((RelabelType *) value)->arg;
 		value = copy_key(search, value);
-		if (value == NULL || lfirst_oid(function) >= FirstNormalObjectId)
+		if (value == NULL ||
+			!lbt_can_route(key->parttypid[list_length(values)], lfirst_oid(function)) ||
+			!lbt_can_route(exprType(value), lfirst_oid(function)))
 			return NIL;
 		values = lappend(values, value);
 	}
@@ -506,6 +508,14 @@ find_table(Search *search, const PartitionPruneInfo *prune)
 	if (prune == NULL || list_length(prune->prune_infos) != 1 || prune->other_subplans != NULL)
 		return;
 	info = linitial((List *) linitial(prune->prune_infos));
+	foreach(lc, info->exec_pruning_steps)
+	{
+		const PartitionPruneStepCombine *step = lfirst(lc);
+
+		/* By OR, a row needs several. */
+		if (IsA(step, PartitionPruneStepCombine) && step->combineOp == PARTPRUNE_COMBINE_UNION)
+			return;
+	}
 	rel = table_open(rt_fetch(info->rtindex, search->walk->stmt->rtable)->relid, NoLock);
 	foreach(lc, info->exec_pruning_steps)
 	{

@@ -7,8 +7,12 @@
 #include "join/outerrows.h"
 
 #include "access/table.h"
+#include "access/transam.h"
+#include "catalog/pg_type.h"
+#include "join/join.h"
 #include "partitioning/partbounds.h"
 #include "partitioning/partdesc.h"
+#include "utils/lsyscache.h"
 #include "utils/partcache.h"
 #include "utils/rel.h"
 
@@ -18,12 +22,26 @@ typedef struct LbtRoute
 	Relation	rel;			/* NULL: rows have their partition's OID */
 	PartitionKey key;
 	PartitionBoundInfo bounds;	/* NULL: it has no partitions */
+	bool		nulls;			/* rows with NULLs have a partition, too */
 	int			nvalues;
 	int			nparts;
 	ExprState  *value[PARTITION_MAX_KEYS];
 	FmgrInfo	support[PARTITION_MAX_KEYS];
 	LbtPart		part[FLEXIBLE_ARRAY_MEMBER];
 } LbtRoute;
+
+/*
+ * May this function hash or compare a column of a partition key before the
+ * server does?  Those of arrays, ranges and rows call users' functions.
+ */
+bool
+lbt_can_route(Oid type, Oid function)
+{
+	char		kind = get_typtype(type);
+
+	return function < FirstNormalObjectId && (kind == TYPTYPE_BASE || kind == TYPTYPE_ENUM) &&
+		!OidIsValid(get_element_type(type));
+}
 
 /* The table's partition for these values of its key; -1 if it has none. */
 static int
@@ -62,10 +80,19 @@ lbt_route(LbtRoute *route, ExprContext *econtext)
 	Datum		values[PARTITION_MAX_KEYS];
 	bool		isnull[PARTITION_MAX_KEYS];
 	int			partition = -1;
+	bool		known = true;
 
 	for (int i = 0; i < route->nvalues; i++)
+	{
 		values[i] = ExecEvalExpr(route->value[i], econtext, &isnull[i]);
-	if (route->bounds != NULL)
+		if (isnull[i])
+			known &= route->nulls;
+		else if (route->key != NULL && route->key->parttyplen[i] == -1)
+			known &= !VARATT_IS_EXTERNAL(values[i]) && !VARATT_IS_COMPRESSED(values[i]);
+	}
+	if (!known)
+		;						/* nothing is equal, or it would be fetched */
+	else if (route->bounds != NULL)
 		partition = partition_of(route, values, isnull);
 	else if (route->rel == NULL)
 		for (partition = route->nparts - 1;
@@ -98,6 +125,7 @@ lbt_route_open(PlanState *node, const List *facts, const List *key, int *nparts)
 	for (int i = 0; i < *nparts; i++)
 		route->part[i].table = rel != NULL ? desc->oids[i] : list_nth_oid(facts, i + 1);
 	route->nvalues = list_length(key);
+	route->nulls = list_length(facts) > route->nvalues + 1;	/* of an INSERT */
 	for (int i = 0; i < route->nvalues; i++)
 	{
 		route->value[i] = ExecInitExpr(list_nth(key, i), node);

@@ -28,7 +28,6 @@
 #include "join/join.h"
 
 #include "access/table.h"
-#include "access/transam.h"
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "nodes/makefuncs.h"
@@ -127,9 +126,8 @@ find_insert(const ModifyTable *modify, Relation target)
 
 		if (action->commandType == CMD_INSERT && insert == NULL)
 			insert = action;
-		if (action->commandType == CMD_DELETE &&
-			(modify->rootRelation > 0 ||
-			 (target->trigdesc != NULL && target->trigdesc->trig_delete_before_row)))
+		if (action->commandType == CMD_DELETE && target->trigdesc != NULL &&
+			target->trigdesc->trig_delete_before_row)
 			return NULL;
 	}
 	return insert;
@@ -178,7 +176,7 @@ find_routed(LbtWrite *write, Relation root)
 		Node	   *value = column > 0 ? list_nth(write->columns, column - 1) : NULL;
 
 		value = value != NULL ? lbt_copy_value(value) : NULL;
-		if (value == NULL || partition->partsupfunc[i].fn_oid >= FirstNormalObjectId)
+		if (value == NULL || !lbt_can_route(partition->parttypid[i], partition->partsupfunc[i].fn_oid))
 			return;
 		key = lappend(key, value);
 		route = lappend_oid(route, partition->partsupfunc[i].fn_oid);
@@ -200,12 +198,15 @@ lbt_place_for_write(ModifyTable *modify, const List *rtable, int *last_id)
 		.enters = modify->operation != CMD_UPDATE
 	};
 	Relation	target;
-	const MergeAction *insert;
+	const MergeAction *insert = NULL;
 
 	if (!lbt_write_is_large(modify))
 		return;
 	target = open_target(modify, rtable);
-	insert = modify->operation == CMD_MERGE ? find_insert(modify, target) : NULL;
+
+	/* Of MERGE nobody knows which partitions get rows: leave the rest alone. */
+	if (modify->operation == CMD_MERGE && modify->rootRelation == 0)
+		insert = find_insert(modify, target);
 	if (modify->operation == CMD_UPDATE)
 		find_updated(&write, modify, rtable);
 	else if (modify->operation == CMD_INSERT || insert != NULL)
