@@ -176,7 +176,8 @@ find_routed(LbtWrite *write, Relation root)
 		Node	   *value = column > 0 ? list_nth(write->columns, column - 1) : NULL;
 
 		value = value != NULL ? lbt_copy_value(value) : NULL;
-		if (value == NULL || !lbt_can_route(partition->parttypid[i], partition->partsupfunc[i].fn_oid))
+		if (value == NULL ||
+			!lbt_can_route(partition->parttypid[i], partition->partsupfunc[i].fn_oid))
 			return;
 		key = lappend(key, value);
 		route = lappend_oid(route, partition->partsupfunc[i].fn_oid);
@@ -204,7 +205,7 @@ lbt_place_for_write(ModifyTable *modify, const List *rtable, int *last_id)
 		return;
 	target = open_target(modify, rtable);
 
-	/* Of MERGE nobody knows which partitions get rows: leave the rest alone. */
+	/* Of MERGE nobody knows which partitions get rows: it locks no others. */
 	if (modify->operation == CMD_MERGE && modify->rootRelation == 0)
 		insert = find_insert(modify, target);
 	if (modify->operation == CMD_UPDATE)
