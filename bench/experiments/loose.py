@@ -117,8 +117,8 @@ class Loose(Experiment):
             sql = LEAST if table == "int_least" else SKIP if table.startswith("skip_") else DISTINCT
             yield Grouping(table, others.get(table, f"DISTINCT {kind}, {groups:,} values"), sql=sql.format(table=table),
                            table=table, loose=groups < self.rows and not table.startswith("skip_"))
-        yield Grouping("counted", f"count(DISTINCT int), {LEAST_GROUPS:,} values", sql=COUNTED.format(table="int_least"),
-                       table="int_least")
+        table, kind, groups = self.tables[0]
+        yield Grouping("counted", f"count(DISTINCT {kind}), {groups:,} values", sql=COUNTED.format(table=table), table=table)
 
 
 EXPERIMENT = Loose
