@@ -88,7 +88,8 @@ lbt_route(LbtRoute *route, ExprContext *econtext)
 		if (isnull[i])
 			known &= route->nulls;
 		else if (route->key != NULL && route->key->parttyplen[i] == -1)
-			known &= !VARATT_IS_EXTERNAL(values[i]) && !VARATT_IS_COMPRESSED(values[i]);
+			known &= !VARATT_IS_EXTERNAL(DatumGetPointer(values[i])) &&
+				!VARATT_IS_COMPRESSED(DatumGetPointer(values[i]));
 	}
 	if (!known)
 		;						/* nothing is equal, or it would be fetched */
