@@ -93,6 +93,15 @@ typedef struct LbtLookups
 	List	   *partition_key;	/* ... by this */
 } LbtLookups;
 
+/*
+ * lookups.c: add what an inner side, a loop's or the plan of a subquery, looks
+ * up by these parameters (NestLoopParams), which are set for each row: in one
+ * index, or where nothing else is, in those of partitions.  init_params: those
+ * that subqueries set when they are first asked for.
+ */
+extern void lbt_add_lookup(LbtLookups *lookups, const List *params, const Plan *inner,
+						   const PlannedStmt *stmt, const Bitmapset *init_params);
+
 /* New rows, and the indexes of a table that they are looked up in. */
 typedef struct LbtWrite
 {
@@ -127,5 +136,12 @@ extern bool lbt_can_route(Oid type, Oid function);
  */
 extern void lbt_place_node(Plan **input, const LbtLookups *lookups, List *used, int id);
 extern const LbtNodeKind lbt_lookahead_node;
+
+static inline bool
+lbt_is_lookahead(const Plan *plan)
+{
+	return IsA(plan, CustomScan) &&
+		((const CustomScan *) plan)->methods == &lbt_lookahead_node.plan;
+}
 
 #endif							/* LBT_JOIN_H */

@@ -1,0 +1,396 @@
+/*
+ * lookups.c - what a row is looked up by, in a finished plan; see join.h.
+ *
+ *     inner side       index scan        conditions     parameters of the row
+ *     (Limit, Sort,    that it begins    by which it    are columns of the
+ *      Agg, ...)  -->  with          --> begins     --> node's input
+ *
+ * Or scans of partitions, of which each row has one.
+ */
+#include "join/join.h"
+
+#include "access/stratnum.h"
+#include "access/table.h"
+#include "am/am.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "parser/parsetree.h"
+#include "server/compat.h"
+#include "utils/lsyscache.h"
+#include "utils/partcache.h"
+
+/* The index scan that an inner side begins with. */
+typedef struct Lookup
+{
+	Oid			index;
+	bool		rows;			/* it fetches rows */
+	bool		backward;
+	const List *conditions;
+	const Plan *append;			/* or the scans of partitions; else NULL */
+} Lookup;
+
+static bool
+found_lookup(Lookup *lookup, Oid index, bool rows, ScanDirection direction, const List *conditions)
+{
+	*lookup = (Lookup)
+	{
+		index, rows, ScanDirectionIsBackward(direction), conditions
+	};
+	return true;
+}
+
+/*
+ * Find the index scan that an inner side, a loop's or a subquery's plan,
+ * begins with each time that it is scanned, or an Append; false if it begins
+ * with neither.  (Where a Result's condition or a Limit of 0 prevents it,
+ * predictions go unused.)
+ */
+static bool
+find_lookup(const Plan *inner, Lookup *lookup, const PlannedStmt *stmt)
+{
+	while (inner != NULL)
+		switch (nodeTag(inner))
+		{
+			case T_IndexScan:
+				{
+					const IndexScan *scan = (const IndexScan *) inner;
+
+					return found_lookup(lookup, scan->indexid, true, scan->indexorderdir,
+										scan->indexqual);
+				}
+			case T_IndexOnlyScan:
+				{
+					const IndexOnlyScan *scan = (const IndexOnlyScan *) inner;
+
+					return found_lookup(lookup, scan->indexid, false, scan->indexorderdir,
+										scan->indexqual);
+				}
+			case T_BitmapIndexScan:
+				return found_lookup(lookup, ((const BitmapIndexScan *) inner)->indexid, true,
+									ForwardScanDirection,
+									((const BitmapIndexScan *) inner)->indexqual);
+			case T_Append:
+			case T_MergeAppend:
+				*lookup = (Lookup)
+				{
+					.append = inner
+				};
+				return true;
+			case T_SubqueryScan:
+				inner = ((const SubqueryScan *) inner)->subplan;
+				break;
+			case T_CustomScan:
+				if (!lbt_is_lookahead(inner))
+					return false;
+				inner = inner->lefttree;
+				break;
+			case T_Result:
+				/* The planner's for max(): its column is a subquery. */
+				inner = inner->lefttree != NULL || inner->initPlan == NIL ? inner->lefttree :
+					exec_subplan_get_plan(stmt, linitial_node(SubPlan, inner->initPlan));
+				break;
+			case T_BitmapHeapScan:
+			case T_Memoize:
+			case T_Limit:
+			case T_ProjectSet:
+			case T_Agg:
+			case T_Group:
+			case T_Unique:
+			case T_Sort:
+			case T_IncrementalSort:
+			case T_WindowAgg:
+			case T_NestLoop:
+				inner = inner->lefttree;
+				break;
+			default:
+				return false;
+		}
+	return false;
+}
+
+/* For the keys of a row's lookup. */
+typedef struct Search
+{
+	const List *params;			/* NestLoopParams: what is set for each row */
+	const PlannedStmt *stmt;
+	const Bitmapset *init_params;	/* (place.c) */
+	Relation	index;
+	const LbtIndex *view;
+	Lookup		lookup;
+	LbtLookups *lookups;		/* found, for the node */
+	bool		varies;			/* some key does, with the row */
+} Search;
+
+/*
+ * Copy what a column is compared with; a parameter that is set to a column of
+ * the row becomes that column of the node's input.  Other parameters are set
+ * from further out, and stay the same until the next rescan.  NULL if it is
+ * none of these, or set by a subquery when it is first asked for.
+ */
+static Node *
+copy_key(Search *search, Node *key)
+{
+	const Param *param = (const Param *) key;
+	ListCell   *lc;
+
+	if (IsA(key, Const))
+		return copyObjectImpl(key);
+	if (!IsA(key, Param))
+		return NULL;
+	foreach(lc, param->paramkind == PARAM_EXEC ? search->params : NIL)
+	{
+		const NestLoopParam *set = lfirst(lc);
+		const Var  *var = set->paramval;
+
+		if (set->paramno != param->paramid)
+			continue;
+		if (!IsA(var, Var))
+			return NULL;
+		search->varies = true;
+		return (Node *) makeVar(INDEX_VAR, var->varattno, var->vartype, var->vartypmod,
+								var->varcollid, 0);
+	}
+	if (param->paramkind != PARAM_EXTERN &&
+		(param->paramkind != PARAM_EXEC ||
+		 bms_is_member(param->paramid, search->init_params)))
+		return NULL;
+	return copyObjectImpl(key);
+}
+
+/*
+ * The condition on a column by one of these two operators (strategies), with
+ * its key copied; NULL if there is none with a plain one.  Sets *strategy and
+ * *type, the key's.
+ */
+static Node *
+find_key(Search *search, int column, int either, int or, int *strategy, Oid *type)
+{
+	const LbtKeyColumn *c = &search->view->keyspec.column[column];
+	ListCell   *lc;
+
+	foreach(lc, search->lookup.conditions)
+	{
+		const OpExpr *condition = lfirst(lc);
+		const Var  *var;
+		Oid			lefttype;
+		Node	   *key;
+
+		if (!IsA(condition, OpExpr) || list_length(condition->args) != 2)
+			continue;
+		var = linitial(condition->args);
+		if (!IsA(var, Var) || var->varattno != column + 1)
+			continue;
+		get_op_opfamily_properties(condition->opno, search->index->rd_opfamily[column], false,
+								   strategy, &lefttype, type);
+		if (*strategy != either && *strategy != or)
+			continue;
+		key = lbt_key_as_it_stands(lsecond(condition->args), c, type);
+		key = lbt_keyspec_takes(c, *type) ? copy_key(search, key) : NULL;
+		if (key != NULL)
+			return key;
+	}
+	return NULL;
+}
+
+/* Has this column a condition that is no equality? */
+static bool
+is_bounded(const Search *search, int column)
+{
+	ListCell   *lc;
+
+	foreach(lc, search->lookup.conditions)
+	{
+		const Node *condition = lfirst(lc);
+		const Var  *var = NULL;
+
+		if (IsA(condition, OpExpr) &&
+			get_op_opfamily_strategy(((const OpExpr *) condition)->opno,
+									 search->index->rd_opfamily[column]) != BTEqualStrategyNumber)
+			var = linitial(((const OpExpr *) condition)->args);
+		else if (IsA(condition, NullTest) &&
+				 ((const NullTest *) condition)->nulltesttype == IS_NOT_NULL)
+			var = (const Var *) ((const NullTest *) condition)->arg;
+		if (var != NULL && IsA(var, Var) && var->varattno == column + 1)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The key of the bound at which the scan begins, of the column after the
+ * equalities; NULL if it begins where these do.  Sets *past.  NULLs at that
+ * end are a bound of any other condition on the column.
+ */
+static Node *
+find_bound(Search *search, int column, bool *past, Oid *type)
+{
+	const LbtKeyColumn *c = &search->view->keyspec.column[column];
+	bool		backward = search->lookup.backward;
+	bool		less = backward != c->desc; /* the bound is an upper one */
+	int			strategy;
+	Node	   *key = less ?
+		find_key(search, column, BTLessStrategyNumber, BTLessEqualStrategyNumber, &strategy, type) :
+		find_key(search, column, BTGreaterStrategyNumber, BTGreaterEqualStrategyNumber, &strategy,
+				 type);
+
+	/* x > v begins after v; backward, so does x <= v. */
+	*past = backward;
+	if (key != NULL)
+		*past = backward !=
+			(strategy == BTLessStrategyNumber || strategy == BTGreaterStrategyNumber);
+	else if (c->nulls_first != backward && is_bounded(search, column))
+	{
+		key = (Node *) makeNullConst(c->type, -1, c->collation);
+		*type = c->type;
+		*past = !backward;
+	}
+	return key;
+}
+
+/*
+ * Find the keys of the bound at which inner scans begin, and what the node has
+ * to know (LbtLookaheadFact); nothing if rows give none, or the index is not
+ * served.  Rows are looked up once in an index, as that has one mailbox.
+ */
+static void
+find_keys(Search *search)
+{
+	LbtLookups *lookups = search->lookups;
+	List	   *keys = NIL;
+	List	   *types = NIL;
+	bool		past = search->lookup.backward;
+	int			nequal;
+	int			strategy;
+	Oid			type;
+	Node	   *key;
+	ListCell   *lc;
+
+	foreach(lc, lookups->facts)
+		if (list_nth_oid(lfirst(lc), LBT_LOOKAHEAD_INDEX) == search->lookup.index)
+			return;
+	if (!RelationIsValid(search->index = RelationIdGetRelation(search->lookup.index)))
+		return;
+	search->view = lbt_learned_view(search->index);
+	search->varies = false;
+	while (search->view != NULL && list_length(keys) < search->view->keyspec.ncolumns &&
+		   (key = find_key(search, list_length(keys), BTEqualStrategyNumber,
+						   BTEqualStrategyNumber, &strategy, &type)) != NULL)
+	{
+		keys = lappend(keys, key);
+		types = lappend_oid(types, type);
+	}
+	nequal = list_length(keys);
+	if (nequal > 0 && nequal < search->view->keyspec.ncolumns &&
+		(key = find_bound(search, nequal, &past, &type)) != NULL)
+	{
+		keys = lappend(keys, key);
+		types = lappend_oid(types, type);
+	}
+	if (search->varies)
+	{
+		lookups->keys = lappend(lookups->keys, keys);
+		lookups->facts = lappend(lookups->facts,
+								 lbt_lookahead_facts(search->lookup.index,
+													 search->index->rd_index->indrelid,
+													 search->lookup.rows, nequal, past,
+													 search->lookup.backward, types));
+	}
+	RelationClose(search->index);
+}
+
+/*
+ * What the columns of a partitioned table's key are compared with, if a step
+ * of pruning finds one partition by the equality of all; NIL if it does not,
+ * or by functions of a user.
+ */
+static List *
+find_partition_key(Search *search, PartitionKey key, const PartitionPruneStepOp *step)
+{
+	List	   *values = NIL;
+	ListCell   *lc;
+	ListCell   *function;
+
+	if (!IsA(step, PartitionPruneStepOp) || list_length(step->exprs) != key->partnatts ||
+		(key->strategy != PARTITION_STRATEGY_HASH && step->opstrategy != BTEqualStrategyNumber))
+		return NIL;
+	forboth(lc, step->exprs, function, step->cmpfns)
+	{
+		Node	   *value = lfirst(lc);
+
+		while (IsA(value, RelabelType))
+			value = (Node *) ((RelabelType *) value)->arg;
+		value = copy_key(search, value);
+		if (value == NULL ||
+			!lbt_can_route(key->parttypid[list_length(values)], lfirst_oid(function)) ||
+			!lbt_can_route(exprType(value), lfirst_oid(function)))
+			return NIL;
+		values = lappend(values, value);
+	}
+	return values;
+}
+
+/*
+ * Find by which key an Append leaves out all but one partition for each row.
+ * Of one that is partitioned itself, nothing will be looked up.
+ */
+static void
+find_table(Search *search, const PartitionPruneInfo *prune)
+{
+	const PartitionedRelPruneInfo *info;
+	Relation	rel;
+	ListCell   *lc;
+
+	/* Scans of something else, or of two tables, might need the row, too. */
+	if (prune == NULL || list_length(prune->prune_infos) != 1 || prune->other_subplans != NULL)
+		return;
+	info = linitial((List *) linitial(prune->prune_infos));
+	foreach(lc, info->exec_pruning_steps)
+	{
+		const PartitionPruneStepCombine *step = lfirst(lc);
+
+		/* By OR, a row needs several. */
+		if (IsA(step, PartitionPruneStepCombine) && step->combineOp == PARTPRUNE_COMBINE_UNION)
+			return;
+	}
+	rel = table_open(rt_fetch(info->rtindex, search->stmt->rtable)->relid, NoLock);
+	foreach(lc, info->exec_pruning_steps)
+	{
+		const PartitionPruneStepOp *step = lfirst(lc);
+		List	   *key = find_partition_key(search, RelationGetPartitionKey(rel), step);
+
+		if (key == NIL)
+			continue;
+		search->lookups->partition_key = key;
+		search->lookups->route = lcons_oid(RelationGetRelid(rel), list_copy(step->cmpfns));
+		break;
+	}
+	table_close(rel, NoLock);
+}
+
+void
+lbt_add_lookup(LbtLookups *lookups, const List *params, const Plan *inner,
+			   const PlannedStmt *stmt, const Bitmapset *init_params)
+{
+	Search		search = {
+		.params = params,.stmt = stmt,.init_params = init_params,.lookups = lookups
+	};
+	const Plan *append;
+	List	   *scans = NIL;
+	ListCell   *lc;
+
+	if (lookups->route != NIL || !find_lookup(inner, &search.lookup, stmt))
+		return;
+	append = search.lookup.append;
+	if (append == NULL)
+		find_keys(&search);
+	else if (lookups->keys == NIL)
+		find_table(&search, lbt_prune_info(stmt, append));
+	if (lookups->route != NIL)
+		scans = IsA(append, Append) ? ((const Append *) append)->appendplans :
+			((const MergeAppend *) append)->mergeplans;
+	foreach(lc, scans)
+		if (find_lookup(lfirst(lc), &search.lookup, stmt) && search.lookup.append == NULL)
+			find_keys(&search);
+	if (lookups->keys == NIL)
+		lookups->route = lookups->partition_key = NIL;
+}
