@@ -409,15 +409,20 @@ lbt_outer_open(LbtOuterRows *rows, CustomScanState *node)
 		rows->by_reference |= !TupleDescAttr(desc, lfirst_int(lc) - 1)->attbyval;
 	rows->copies = GenerationContextCreate(estate->es_query_cxt, "learnedbtree outer rows",
 										   ALLOCSET_SMALL_SIZES);
-	if (route != NIL)
-		rows->route = lbt_route_open(&node->ss.ps, route, linitial(plan->custom_exprs),
-									 &rows->nparts);
 	rows->nslots = route != NIL ? LBT_ROUTED_ROWS : LBT_OUTER_ROWS;
 	rows->slot = palloc0(rows->nslots * sizeof(TupleTableSlot *));
-	rows->routed = palloc(rows->nslots * sizeof(LbtRouted));
-	rows->index = palloc(Max(list_length(facts), LBT_ROUTED_INDEXES) * sizeof(LbtLookedUp));
-	if (route == NIL)
+	if (route != NIL)
+	{
+		rows->route = lbt_route_open(&node->ss.ps, route, linitial(plan->custom_exprs),
+									 &rows->nparts);
+		rows->routed = palloc(rows->nslots * sizeof(LbtRouted));
+		rows->index = palloc(LBT_ROUTED_INDEXES * sizeof(LbtLookedUp));
+	}
+	else
+	{
+		rows->index = palloc(list_length(facts) * sizeof(LbtLookedUp));
 		open_indexes(rows, NULL);
+	}
 	MemoryContextSwitchTo(old);
 }
 
