@@ -98,32 +98,8 @@ SELECT * FROM la_plan('SELECT count(b.v) FROM la_probe p JOIN la_big b ON b.k = 
 SET learnedbtree.btree_indexes = 'all';
 
 -- Joins, each with batches of several sizes, with little memory, and by a hash join.
-CREATE FUNCTION la_compare(query text) RETURNS text LANGUAGE plpgsql
-    SET enable_hashjoin = on SET enable_nestloop = on SET work_mem = '4MB' AS $$
-DECLARE
-    oracle text;
-    answer text;
-    plan text;
-    nodes int := 0;
-    rows text;
-BEGIN
-    PERFORM set_config('learnedbtree.btree_indexes', 'none', true), set_config('enable_nestloop', 'off', true);
-    oracle := answers(query);
-    PERFORM set_config('learnedbtree.btree_indexes', 'all', true), set_config('enable_nestloop', 'on', true), set_config('enable_hashjoin', 'off', true);
-    FOREACH rows IN ARRAY '{0,1,2,7,64}'::text[] LOOP
-        PERFORM set_config('learnedbtree.lookahead_rows', rows, true),
-                set_config('work_mem', CASE WHEN rows = '7' THEN '64kB' ELSE '4MB' END, true);
-        FOR plan IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
-            nodes := nodes + (plan ~ 'Look-Ahead')::int;
-        END LOOP;
-        answer := answers(query);
-        IF answer IS DISTINCT FROM oracle THEN
-            RETURN format('WRONG with %s rows: %s, not %s', rows, answer, oracle);
-        END IF;
-    END LOOP;
-    PERFORM set_config('learnedbtree.lookahead_rows', '64', true);
-    RETURN format('%s nodes in 3 plans', nodes);
-END $$;
+CREATE FUNCTION la_compare(query text) RETURNS text LANGUAGE sql
+    RETURN regexp_replace(compare_joins(query), '^\d+ rows, ', '');
 SELECT la_compare('SELECT p.n, b.v FROM la_probe p JOIN la_big b ON b.k = p.k');
 SELECT la_compare('SELECT p.n, b.v FROM la_probe p JOIN la_big b ON b.k = p.k4');
 SELECT la_compare('SELECT p.n, b.v FROM la_probe p JOIN la_big b ON b.a = p.a AND b.u = p.u');
@@ -165,16 +141,7 @@ SELECT la_compare(format('SELECT p.n, l.%1$I FROM (SELECT n, n %% 95 AS id FROM 
                     'BETWEEN timestamp ''2025-12-29'' AND timestamp ''2026-01-04'' + p.n * interval ''1 hour''', 'IS NOT NULL', 'IS NULL']) t
  GROUP BY 1;
 -- Not where reading ahead would be seen.
-CREATE FUNCTION la_nodes(query text) RETURNS int LANGUAGE plpgsql AS $$
-DECLARE
-    plan text;
-    nodes int := 0;
-BEGIN
-    FOR plan IN EXECUTE 'EXPLAIN (COSTS OFF, VERBOSE) ' || query LOOP
-        nodes := nodes + (plan ~ 'Look-Ahead')::int;
-    END LOOP;
-    RETURN nodes;
-END $$;
+CREATE FUNCTION la_nodes(query text) RETURNS int LANGUAGE sql RETURN look_aheads(query);
 CREATE SEQUENCE la_seq;
 SELECT la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = p.k'),
        la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = p.k WHERE random() < p.n'),

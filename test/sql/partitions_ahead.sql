@@ -92,32 +92,7 @@ SELECT count(*) FROM pa_plan('SELECT p.n, h.v FROM pa_probe p JOIN pa_hash h ON 
 RESET enable_partition_pruning;
 
 -- The same answers as by a hash join, with batches of several sizes, and little memory.
-CREATE FUNCTION pa_compare(query text) RETURNS text LANGUAGE plpgsql
-    SET enable_hashjoin = on SET enable_nestloop = on SET work_mem = '4MB' AS $$
-DECLARE
-    oracle text;
-    answer text;
-    plan text;
-    nodes int := 0;
-    rows text;
-BEGIN
-    PERFORM set_config('learnedbtree.btree_indexes', 'none', true), set_config('enable_nestloop', 'off', true);
-    oracle := answers(query);
-    PERFORM set_config('learnedbtree.btree_indexes', 'all', true), set_config('enable_nestloop', 'on', true), set_config('enable_hashjoin', 'off', true);
-    FOREACH rows IN ARRAY '{0,1,2,7,64}'::text[] LOOP
-        PERFORM set_config('learnedbtree.lookahead_rows', rows, true),
-                set_config('work_mem', CASE WHEN rows = '7' THEN '64kB' ELSE '4MB' END, true);
-        FOR plan IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
-            nodes := nodes + (plan ~ 'Look-Ahead')::int;
-        END LOOP;
-        answer := answers(query);
-        IF answer IS DISTINCT FROM oracle THEN
-            RETURN format('WRONG with %s rows: %s, not %s', rows, answer, oracle);
-        END IF;
-    END LOOP;
-    PERFORM set_config('learnedbtree.lookahead_rows', '64', true);
-    RETURN format('%s rows, %s nodes in 3 plans', split_part(oracle, ':', 1), nodes);
-END $$;
+CREATE FUNCTION pa_compare(query text) RETURNS text LANGUAGE sql RETURN compare_joins(query);
 SELECT pa_compare('SELECT p.n, h.v FROM pa_probe p JOIN pa_hash h ON h.k = p.k');
 SELECT pa_compare('SELECT p.n, h.w FROM pa_probe p JOIN pa_hash h ON h.k = p.k4');
 SELECT pa_compare('SELECT p.n, p.wide, h.w FROM pa_probe p LEFT JOIN pa_hash h ON h.k = p.k');

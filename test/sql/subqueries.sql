@@ -48,16 +48,7 @@ BEGIN
 END $$;
 CREATE FUNCTION sq_predicted(query text) RETURNS numeric LANGUAGE sql
     RETURN (SELECT sum(substring(line from 'Predicted: (\d+)')::numeric) FROM sq_plan(query, 'Predicted') line);
-CREATE FUNCTION sq_nodes(query text) RETURNS int LANGUAGE plpgsql AS $$
-DECLARE
-    line text;
-    nodes int := 0;
-BEGIN
-    FOR line IN EXECUTE 'EXPLAIN (COSTS OFF, VERBOSE) ' || query LOOP
-        nodes := nodes + (line ~ 'Look-Ahead')::int;
-    END LOOP;
-    RETURN nodes;
-END $$;
+CREATE FUNCTION sq_nodes(query text) RETURNS int LANGUAGE sql RETURN look_aheads(query);
 -- Has the query nodes, and the same answers, in the same order, by batches of several sizes, with little memory, as with
 -- btree's own functions?
 CREATE FUNCTION sq_compare(query text) RETURNS text LANGUAGE plpgsql AS $$
