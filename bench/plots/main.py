@@ -11,7 +11,7 @@ import psycopg
 from harness.experiment import Bench
 from harness.measure import Failed
 
-from . import demo, model_chart, samples, table_chart, watch_chart
+from . import dashboard, demo, model_chart, samples, table_chart, watch_chart
 
 DEMO_WATCH_SECONDS = 60
 
@@ -29,6 +29,8 @@ def parse():
     parser.add_argument("--every", type=float, default=1, metavar="SECONDS", help="interval between two samples")
     parser.add_argument("--points", type=int, default=2000,
                         help="most points of a curve; larger models are drawn in groups of several leaves")
+    parser.add_argument("--dashboard", metavar="URL", help="draw the panels of doc/prometheus/dashboard.json instead, "
+                                                           "from a Prometheus server, over the time of --watch")
     parser.add_argument("--table", metavar="HEADING", help="draw a table of doc/benchmarks.md instead, btree beside served")
     group = parser.add_argument_group("demonstration")
     group.add_argument("--demo", action="store_true", help="load real keys into a scratch server, insert and look up")
@@ -39,8 +41,8 @@ def parse():
     group.add_argument("--pg-config", default=os.environ.get("PG_CONFIG", "pg_config"), help="which server")
     group.add_argument("--scratch", help="folder for the scratch cluster (default: the system's temporary folder)")
     options = parser.parse_args()
-    if bool(options.demo) + bool(options.index) + bool(options.table) != 1:
-        parser.error("name an index, or give --demo or --table")
+    if sum(map(bool, (options.demo, options.index, options.table, options.dashboard))) != 1:
+        parser.error("name an index, or give --demo, --dashboard or --table")
     if options.every <= 0 or options.watch < 0 or options.points < 10:
         parser.error("--every must be above 0, --watch not below, --points at least 10")
     if options.rows is not None and options.rows < 10_000:
@@ -70,8 +72,10 @@ def main():
     bench = Bench(options, [], time.monotonic())
     try:
         with contextlib.ExitStack() as cleanup:
-            if options.table:
-                out = pathlib.Path(options.out)
+            out = pathlib.Path(options.out)
+            if options.dashboard:
+                print(*dashboard.draw(options.dashboard, (options.watch or 600) / 60, [out / "dashboard.png"]), sep="\n")
+            elif options.table:
                 print(*table_chart.draw(options.table, [out / f"before_after.{ending}" for ending in ("png", "svg")]), sep="\n")
             elif options.demo:
                 demo.run(bench, cleanup, draw)
