@@ -240,7 +240,8 @@ find_page(LbtNewRows *rows)
 {
 	if (lbt_block_cached(rows->table, rows->block))
 		return true;
-	if (!lbt_block_cached(rows->table, rows->block + 1))
+	if (rows->block + 1 >= RelationGetNumberOfBlocks(rows->table) ||
+		!lbt_block_cached(rows->table, rows->block + 1))
 		return false;
 	lbt_newrows_go(rows, rows->block + 1, FirstOffsetNumber);
 	return true;

@@ -17,12 +17,14 @@
 
 #include "access/sysattr.h"
 #include "access/transam.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_proc.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/tlist.h"
+#include "parser/parsetree.h"
 #include "registry/settings.h"
 #include "server/executor.h"
 #include "utils/fmgroids.h"
@@ -75,6 +77,9 @@ other_children(const Plan *plan)
 static bool
 is_volatile(Oid function, void *context)
 {
+	/* What set_config() has set for one row is another's for the next. */
+	if (function == F_CURRENT_SETTING_TEXT || function == F_CURRENT_SETTING_TEXT_BOOL)
+		return true;
 	if (function == F_GEN_RANDOM_UUID ||
 		(function == F_NEXTVAL && ((const Walk *) context)->nextval_ok))
 		return false;
@@ -138,6 +143,14 @@ static const struct
 	offsetof(WindowAgg, runCondition)}},
 };
 
+/* No snapshot covers a sequence, so when it is read matters. */
+static bool
+reads_sequence(const Plan *plan, const List *rtable)
+{
+	return IsA(plan, SeqScan) &&
+		rt_fetch(((const Scan *) plan)->scanrelid, rtable)->relkind == RELKIND_SEQUENCE;
+}
+
 /* The same for what a node evaluates or does itself. */
 static bool
 node_has_effects(Plan *plan, Walk *walk)
@@ -146,7 +159,7 @@ node_has_effects(Plan *plan, Walk *walk)
 
 	if (has_effects((Node *) plan->targetlist, walk) || has_effects((Node *) plan->qual, walk) ||
 		has_effects((Node *) plan->initPlan, walk) ||
-		(IsA(plan, CteScan) && walk->effects) ||
+		(IsA(plan, CteScan) && walk->effects) || reads_sequence(plan, walk->stmt->rtable) ||
 		(IsA(plan, ForeignScan) && ((ForeignScan *) plan)->operation != CMD_SELECT))
 		return true;
 	while (i < lengthof(readers) && readers[i].tag != nodeTag(plan))
@@ -421,7 +434,10 @@ place_nodes(Plan **place, bool fixed, const Plan *limit, Walk *walk)
 	walk->nextval_ok = plan == walk->early_nextval;
 	effects = left | others | node_has_effects(plan, walk);
 	walk->nextval_ok = false;
+
+	/* A window function's condition counts the node's own columns. */
 	if (!fixed && !left && !others && plan->plan_rows >= MIN_ROWS && !IsA(plan, ProjectSet) &&
+		!(IsA(plan, WindowAgg) && ((WindowAgg *) plan)->runCondition != NIL) &&
 		(limit == NULL || limit->lefttree == plan) &&
 		!IsA(plan, ForeignScan))	/* may be asynchronous */
 		place_above(place, walk);

@@ -31,6 +31,7 @@
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "nodes/makefuncs.h"
+#include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
 #include "registry/settings.h"
@@ -91,12 +92,13 @@ lbt_write_nextval_ok(const ModifyTable *modify, const List *rtable)
 	Relation	rel;
 	const TupleConstr *checks;
 	bool		may;
+	Node	   *evaluated;
 
+	/* A subquery may read the sequence itself. */
+	evaluated = (Node *) list_make4(modify->returningLists, modify->withCheckOptionLists,
+									modify->onConflictSet, modify->onConflictWhere);
 	if (!lbt_write_is_large(modify) || modify->operation != CMD_INSERT ||
-		contain_volatile_functions((Node *) modify->returningLists) ||
-		contain_volatile_functions((Node *) modify->withCheckOptionLists) ||
-		contain_volatile_functions((Node *) modify->onConflictSet) ||
-		contain_volatile_functions(modify->onConflictWhere))
+		contain_volatile_functions(evaluated) || contain_subplans(evaluated))
 		return false;
 	rel = open_target(modify, rtable);
 	may = rel->rd_rel->relkind == RELKIND_RELATION; /* else partitions have their own */

@@ -16,6 +16,9 @@
  *   high  some data item is not before the bound (it is <= the high key), or
  *         the high key itself is not, or the page is rightmost.
  *
+ *   link  the leaf is among its siblings: a failed split may have left behind
+ *         one that is not, see is_linked().
+ *
  * For the place of a new tuple both sides must be strict by the covered
  * columns alone: then heap TIDs and further columns need no look.  Where they
  * matter, because equal keys are there, nbtree's own comparison decides.
@@ -23,8 +26,8 @@
  * Race: a leaf may have split since the model was made.  Then the position
  * lies beyond its high key, and the right link, read under the lock, leads on.
  * The next page cannot have been recycled before it is locked, only deleted
- * (the caller's snapshot holds recycling back, as for nbtree's own scans), and
- * a deleted page's key space went to its right.
+ * (the caller's snapshot holds recycling back, as for nbtree's own scans).
+ * Then no link to its right names it, and nbtree's descent finds the way.
  */
 #include "proof/locate.h"
 
@@ -52,6 +55,7 @@ typedef struct Search
 	Snapshot	snapshot;		/* a scan's */
 	IndexTuple	itup;			/* an insert's */
 	bool		unique;
+	BlockNumber left;			/* left sibling of where we land, once; or invalid */
 	double		fraction;		/* of the leaf, where to look first */
 	OffsetNumber offset;		/* first item not before it, or last + 1 */
 	int			hops;			/* to the right of where we landed */
@@ -183,11 +187,35 @@ examine_place(Search *search, Buffer buf, Page page, BTPageOpaque opaque)
 	return low_unknown(search, opaque) ? BEFORE : PROVEN;
 }
 
+/*
+ * Is the locked leaf where we landed among its siblings?  nbtree's split fills
+ * a new right page and then reads the sibling to its right.  If that fails,
+ * the new page stays as it is: it looks alive, but nobody's link names it.
+ * Such a page is neither leftmost nor rightmost, and its left sibling is the
+ * page whose split failed, so hardly the one that it once had.  That page's
+ * right link tells: neither can change while we hold this lock.
+ */
+static inline bool
+is_linked(const Search *search, Buffer buf, BTPageOpaque opaque)
+{
+	return opaque->btpo_prev == search->left || P_LEFTMOST(opaque) || P_RIGHTMOST(opaque) ||
+		lbt_bt_right_link(search->rel, opaque->btpo_prev) == BufferGetBlockNumber(buf);
+}
+
+/* The left sibling of a slot's leaf, when the model was made. */
+static inline BlockNumber
+left_of(const LbtIndex *index, uint32 slot)
+{
+	return slot > 0 && slot < index->model.nleaves ?
+		index->model.leaves[slot - 1].block : InvalidBlockNumber;
+}
+
 /* Prove the position on *buf or right of it; returns *buf locked as it was. */
 static pg_attribute_always_inline Verdict
 verify(Search *search, Buffer *buf, int lockmode)
 {
 	bool		inserting = lockmode == BT_WRITE;
+	BlockNumber from = InvalidBlockNumber;
 
 	for (search->hops = 0;; search->hops++)
 	{
@@ -202,9 +230,13 @@ verify(Search *search, Buffer *buf, int lockmode)
 			lbt_test_for_old_snapshot(search->snapshot, search->rel, page);
 		if (!P_ISLEAF(opaque) || P_ISMETA(opaque) || (inserting && P_INCOMPLETE_SPLIT(opaque)))
 			return NO_LEAF;
+
+		/* Leaves that name each other are linked; else the other has split. */
+		if (search->hops > 0 && opaque->btpo_prev != from)
+			return NO_LEAF;
 		if (P_IGNORE(opaque))
 		{
-			/* If we came from its left, its key space went to its right. */
+			/* Half-dead, if we came from its left: go on to the right. */
 			if (search->hops == 0)
 				return NO_LEAF;
 		}
@@ -214,9 +246,12 @@ verify(Search *search, Buffer *buf, int lockmode)
 		else
 			verdict = inserting ? examine_place(search, *buf, page, opaque) :
 				examine_bound(search, page, opaque);
+		if (verdict <= PROVEN_POSTING && search->hops == 0 && !is_linked(search, *buf, opaque))
+			return NO_LEAF;
 		if (verdict != BEYOND || search->hops == MAX_HOPS || P_RIGHTMOST(opaque))
 			return verdict;
 		search->fraction = 0;
+		from = BufferGetBlockNumber(*buf);
 		*buf = _bt_relandgetbuf(search->rel, *buf, opaque->btpo_next, lockmode);
 	}
 }
@@ -280,6 +315,7 @@ lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapsh
 	if (!BufferIsValid(buf))
 		return InvalidBuffer;
 	search.fraction = target->fraction;
+	search.left = left_of(index, target->slot);
 	verdict = verify(&search, &buf, BT_READ);
 	outcome->event = events[verdict];
 	outcome->moved = search.hops;
@@ -360,6 +396,7 @@ remember_leaf(LbtIndex *index, Buffer buf, uint32 slot, uint64 code, int hops)
 	const LbtModel *model = &index->model;
 
 	last->block = BufferGetBlockNumber(buf);
+	last->left = BTPageGetOpaque(BufferGetPage(buf))->btpo_prev;
 	last->buffer = buf;
 	last->moved = hops > 0;
 	if (slot < model->nleaves)
@@ -411,6 +448,8 @@ try_target(Search *search, uint64 code, const LbtTarget *target, LbtPlace *place
 	if (!BufferIsValid(buf))
 		return LBT_EV_INSERT_FALLBACK;
 	search->fraction = target->fraction;
+	search->left = target->slot == PG_UINT32_MAX ? index->inserting.last.left :
+		left_of(index, target->slot);
 	verdict = verify(search, &buf, BT_WRITE);
 	page = BufferGetPage(buf);
 	if (verdict > PROVEN_POSTING)
@@ -478,6 +517,7 @@ remember_rightmost(LbtIndex *index, BlockNumber block, const LbtBound *key)
 	if (index->state != LBT_READY)
 		return;
 	index->inserting.last.block = block;
+	index->inserting.last.left = InvalidBlockNumber;
 	index->inserting.last.buffer = InvalidBuffer;
 	index->inserting.last.lo = bound_code(index, key);
 	index->inserting.last.hi = PG_UINT64_MAX;

@@ -31,6 +31,7 @@ typedef struct LbtTarget
 typedef struct LbtLastLeaf
 {
 	BlockNumber block;			/* InvalidBlockNumber: none */
+	BlockNumber left;			/* its left sibling then; or invalid */
 	Buffer		buffer;
 	uint64		lo;
 	uint64		hi;

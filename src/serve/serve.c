@@ -112,6 +112,10 @@ lbt_serve_refusal(Relation index)
 	if (!lbt_trainable(index, lbt_index_get(index), &reason))
 		return reason;
 
+	/* The statement may not need this index: do not report its damage. */
+	if (!lbt_bt_readable(index, BTREE_METAPAGE) || !lbt_bt_meta_is_good(index))
+		return "its metapage cannot be read";
+
 	/* On pages of PostgreSQL 11's format, or older, no proof holds. */
 	_bt_metaversion(index, &heapkeyspace, &allequalimage);
 	return heapkeyspace ? NULL : "it has the format of PostgreSQL 11 or older";

@@ -8,6 +8,7 @@
 #include "catalog/pg_am.h"
 #include "miscadmin.h"
 #include "server/guard.h"
+#include "server/stream.h"
 #include "utils/fmgroids.h"
 #include "utils/memutils.h"
 
@@ -43,6 +44,22 @@ lbt_bt_readable(Relation rel, BlockNumber block)
 	}
 	LBT_GUARD_END(readable = false);
 	return readable;
+}
+
+BlockNumber
+lbt_bt_right_link(Relation rel, BlockNumber block)
+{
+	BlockNumber link;
+	Buffer		buf;
+
+	if (!lbt_block_is_there(rel, block))
+		return InvalidBlockNumber;
+	buf = ReadBuffer(rel, block);
+	link = *(volatile BlockNumber *) (BufferGetPage(buf) + BLCKSZ -
+									  MAXALIGN(sizeof(BTPageOpaqueData)) +
+									  offsetof(BTPageOpaqueData, btpo_next));
+	ReleaseBuffer(buf);
+	return link;
 }
 
 Buffer

@@ -68,6 +68,12 @@ extern IndexAmRoutine *lbt_bt_routine_for_our_method(void);
  */
 extern bool lbt_bt_readable(Relation rel, BlockNumber block);
 
+/*
+ * The right link of a page, read without its lock; InvalidBlockNumber if the
+ * page is not in shared buffers.  Other pages may be locked.
+ */
+extern BlockNumber lbt_bt_right_link(Relation rel, BlockNumber block);
+
 /* ---- passing for a btree index ---- */
 
 /*

@@ -128,6 +128,10 @@ SELECT q, sq_compare(q)
     'SELECT u, dev, grouping(u), (SELECT count(*) FROM sq_r r WHERE r.u = o.u) FROM sq_o o GROUP BY ROLLUP (u, dev)',
     'SELECT u, sum((SELECT v FROM sq_t t WHERE t.id = o.id)), max(n) FROM sq_o o GROUP BY u',
     'SELECT n, sum(n) OVER (ORDER BY n), (SELECT x FROM sq_t t WHERE t.id = o.id), max((SELECT v FROM sq_t t WHERE t.id = o.id)) OVER (PARTITION BY u) FROM sq_o o',
+    -- ... a condition on a window function counts the columns of its own node
+    'SELECT * FROM (SELECT n, (SELECT v FROM sq_t t WHERE t.id = o.id AND t.v + o.u > 0), row_number() OVER (ORDER BY n) AS rn FROM sq_o o) q WHERE rn <= 20',
+    'SELECT * FROM (SELECT (SELECT v FROM sq_t t WHERE t.id = o.id), (SELECT v FROM sq_t t WHERE t.id = o.id + 0), (SELECT x FROM sq_t t WHERE t.id = o.id), rank() OVER (ORDER BY n) AS rn FROM sq_o o) q WHERE rn < 20',
+    'SELECT * FROM (SELECT (SELECT v FROM sq_t t WHERE t.id = o.id AND length(o.w) >= 0), count(*) OVER (ORDER BY n) AS rn FROM sq_o o) q WHERE rn <= 20',
     'SELECT DISTINCT u, (SELECT max(at) FROM sq_r r WHERE r.dev = o.u) FROM sq_o o',
     'SELECT n, generate_series(1, 2), (SELECT x FROM sq_t t WHERE t.id = o.id) FROM sq_o o',
     'SELECT o.n, l.* FROM sq_o o, LATERAL (SELECT p.n, (SELECT x FROM sq_t t WHERE t.id = p.id) FROM sq_o p WHERE p.u = o.u AND p.n > o.n) l',
@@ -252,6 +256,16 @@ SELECT sq_nodes('UPDATE sq_o o SET (dev, u) = (SELECT v, v + 1 FROM sq_t t WHERE
 SELECT count((SELECT at FROM sq_r r WHERE r.dev = o.dev)) FROM sq_o o;
 SELECT (SELECT x FROM sq_t t WHERE t.id = o.id AND 1 / (o.n - 80) < 2) FROM sq_o o WHERE n % 4 = 0;
 SELECT count((SELECT x FROM sq_t t WHERE t.id = o.id)) FROM sq_o o;
+
+-- What a row sets, or takes from a sequence, is there for the next row to read: nothing is read ahead of that.
+SET enable_material = off;
+SELECT set_config('sq.x', '0', false), nextval('sq_seq') > 0 AS called;
+SELECT sq_compare(q) FROM unnest(ARRAY[
+    'SELECT count(*) FILTER (WHERE n > 1 AND cs::int = n - 1) FROM (SELECT o.n, o.cs, l.s FROM (SELECT n, id, current_setting(''sq.x'') AS cs FROM sq_o ORDER BY n OFFSET 0) o'
+    ' LEFT JOIN LATERAL (SELECT set_config(''sq.x'', o.n::text, false) AS s FROM sq_t t WHERE t.id = o.id OFFSET 0) l ON true OFFSET 0) q',
+    'SELECT nv - lv, x FROM (SELECT nextval(''sq_seq'') AS nv, lv, (SELECT x FROM sq_t t WHERE t.id = q.id) AS x FROM (SELECT o.id, s.last_value AS lv FROM sq_o o'
+    ' LEFT JOIN LATERAL (SELECT last_value FROM sq_seq WHERE o.n > 0) s ON true WHERE o.n > 1 OFFSET 0) q OFFSET 0) z']) q;
+RESET enable_material;
 
 DROP VIEW sq_barrier;
 DROP FUNCTION sq_compare, sq_plan, sq_predicted, sq_nodes, sq_tells;

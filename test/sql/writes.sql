@@ -190,6 +190,15 @@ CREATE SEQUENCE wr_cycle MAXVALUE 5 CYCLE;
 SELECT wr_compare('SELECT setval(''wr_cycle'', 1)', 'INSERT INTO wr (u, n, v) SELECT u, n, nextval(''wr_cycle'') FROM wr_source WHERE i % 10 <> 0',
                   'SELECT n, v, id, currval(''wr_cycle''), lastval() FROM wr WHERE v < 7 ORDER BY n');
 SELECT wr_nodes('INSERT INTO wr (u, n, v) SELECT u, n, nextval(''wr_cycle'') FROM wr_source');
+-- ... not where RETURNING reads the sequence
+CREATE TABLE wr_numbered (id int8 GENERATED ALWAYS AS IDENTITY, u uuid);
+INSERT INTO wr_numbered (u) SELECT gen_random_uuid() FROM generate_series(1, 20000);
+CREATE INDEX wr_numbered_u ON wr_numbered (u);
+ANALYZE wr_numbered;
+SELECT learnedbtree_train('wr_numbered_u');
+SELECT wr_nodes('INSERT INTO wr_numbered (u) SELECT u FROM wr_source RETURNING id') AS nodes,
+       wr_nodes('INSERT INTO wr_numbered (u) SELECT u FROM wr_source RETURNING (SELECT last_value FROM wr_numbered_id_seq s WHERE wr_numbered.id > 0)') AS none;
+DROP TABLE wr_numbered;
 
 -- ON CONFLICT: by columns, constraint, expression, partial index; and for any.
 SELECT wr_compare('INSERT INTO wr (s, p, u, n) SELECT s, p, u, n FROM wr_source WHERE i > 100 ON CONFLICT DO NOTHING');

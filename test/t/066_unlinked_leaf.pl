@@ -1,0 +1,104 @@
+# A leaf that a failed split has left behind: it looks alive, but no page leads to it.  An old model does, if it is a page
+# that was deleted and recycled.  Rows are found, and new ones go where btree finds them.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use LearnedBtree;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('unlinked', conf => "shared_buffers = 2MB\nautovacuum = off\nlearnedbtree.autotrain = off\n");
+my $served = "SET learnedbtree.btree_indexes = 'all'; SET learnedbtree.min_leaves = 0; ";
+my $by_index = 'SET enable_seqscan = off; SET enable_bitmapscan = off; ';
+
+sub value { return $node->safe_psql('postgres', $_[0]) }
+
+# Keys on a page of o_k, by their rows.
+sub on_page
+{
+	my ($what, $block) = @_;
+	return value("SELECT $what FROM o WHERE ctid IN (SELECT htid FROM bt_page_items('o_k', $block) WHERE itemoffset > 1)");
+}
+
+sub page { return split /\|/, value("SELECT type, btpo_prev, btpo_next FROM bt_page_stats('o_k', $_[0])") }
+
+foreach my $vacuum (0, 1)
+{
+	my $name = $vacuum ? 'vacuumed' : 'as it was left';
+
+	value(<<'SQL');
+CREATE EXTENSION IF NOT EXISTS learnedbtree; CREATE EXTENSION IF NOT EXISTS pageinspect; CREATE EXTENSION IF NOT EXISTS amcheck;
+CREATE EXTENSION IF NOT EXISTS pg_buffercache; CREATE EXTENSION IF NOT EXISTS pg_prewarm; DROP TABLE IF EXISTS o, large;
+CREATE TABLE o (k int8);
+INSERT INTO o SELECT g * 1000 FROM generate_series(1, 20000) g;
+CREATE INDEX o_k ON o (k) WITH (fillfactor = 30);
+CREATE TABLE large AS SELECT repeat('x', 500) FROM generate_series(1, 10000);
+ANALYZE o
+SQL
+	value("$served SELECT learnedbtree_train('o_k')");
+
+	# A leaf is deleted, and free.
+	my $x = 60;
+	my $split = (page($x))[2];
+	my $sibling = (page($split))[2];
+	my $low = on_page('min(k)', $x);
+	my $high = on_page('max(k)', $x);
+	value("DELETE FROM o WHERE k BETWEEN $low AND $high");
+	value('VACUUM (INDEX_CLEANUP on) o');
+	value('SELECT txid_current()') for 1 .. 2;
+	value('DELETE FROM o WHERE k = 1000');
+	value('VACUUM (INDEX_CLEANUP on) o');
+
+	# Its former right neighbour is split, into that page; but the next leaf cannot be read.
+	value('CHECKPOINT');
+	$node->poll_query_until('postgres', "SELECT pg_prewarm('large') > 0 AND NOT EXISTS (SELECT FROM pg_buffercache "
+		. "WHERE relfilenode = pg_relation_filenode('o_k') AND relforknumber = 0 AND relblocknumber = $sibling)")
+	  or die 'the page stays in memory';
+	my $file = $node->data_dir . '/' . value("SELECT pg_relation_filepath('o_k')");
+	my $good = change_page($file, $sibling, "\xA5" x 8192);
+	my ($rc, $out, $err) = $node->psql('postgres', "DO \$\$ BEGIN FOR i IN 0 .. 600 LOOP INSERT INTO o VALUES ($low + i * 200); COMMIT; END LOOP; END \$\$");
+	like($err, qr/invalid page in block $sibling/, "$name: the split fails");
+	change_page($file, $sibling, $good);
+	is((page($x))[0], 'l', "$name: the new page looks like a leaf");
+	isnt((page($split))[2], $x, "$name: but is not linked");
+	my $last = on_page("max(k) FILTER (WHERE k <= $high)", $x);
+	cmp_ok($last, '>', $low, "$name: and holds keys that the model expects there");
+	if ($vacuum)
+	{
+		value("DELETE FROM o WHERE k = $last");
+		value('VACUUM (INDEX_CLEANUP on) o');
+	}
+
+	value("$served INSERT INTO o VALUES ($last - 3)");
+	value("INSERT INTO o VALUES ($last - 5)");
+	foreach my $by ($served, '')
+	{
+		my $who = $by ? 'served' : 'btree';
+		is(value("$by $by_index SELECT count(*) FROM o WHERE k IN ($last - 3)"), '1', "$name: $who finds what a served session has inserted");
+		is(value("$by $by_index SELECT count(*) FROM o WHERE k IN ($last - 5)"), '1', "$name: ... and a btree one");
+		is(value("$by $by_index SELECT count(*) FROM o WHERE k BETWEEN $low AND $high"),
+			value("SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off; "
+				. "SELECT count(*) FROM o WHERE k BETWEEN $low AND $high"), "$name: $who finds all");
+	}
+	is(value("SELECT bt_index_check('o_k', true)"), '', "$name: amcheck finds nothing");
+}
+
+$node->stop;
+done_testing();
+
+# Returns what was there.
+sub change_page
+{
+	my ($file, $block, $content) = @_;
+	open(my $fh, '+<', $file) or die "$file: $!";
+	binmode $fh;
+	sysseek($fh, $block * 8192, 0);
+	sysread($fh, my $old, 8192) == 8192 or die 'short read';
+	sysseek($fh, $block * 8192, 0);
+	syswrite($fh, $content) == 8192 or die 'short write';
+	close $fh;
+	return $old;
+}
