@@ -15,7 +15,7 @@ from harness.measure import (BY_INDEX, Failed, Measurement, WrongPlan, apply_set
 from harness.saved import Saved
 from harness.twins import settings_of
 
-from .shapes_list import COLD, ICU_COLLATION, LATENCY, LOOSE, MEMORY, PARENT_SHARE, SHAPES, asked_sql, tables
+from .shapes_list import COLD, ICU_COLLATION, LATENCY, LOOSE, MEMORY, PARENT_SHARE, SHAPES, WIDE, asked_sql, tables
 
 SERVED = "served"
 MIN_ROWS = 100_000
@@ -87,7 +87,7 @@ class Shapes(Experiment):
         for number, name in enumerate(bench.questions):
             load.fill(bench, name, "n int8, k int8, id int8, fresh int8, either int8, device int4",
                       asked_sql(number * options.asked + 1, options.asked, options.rows))
-            bench.connection.execute(f"COPY (SELECT fresh, 7, 'w' FROM {name} ORDER BY n) TO '{bench.folder / name}'")
+            bench.connection.execute(f"COPY (SELECT fresh, 7, {WIDE} FROM {name} ORDER BY n) TO '{bench.folder / name}'")
         written = {relation: None for shape in options.shapes if shape.writes for of in relations(bench, shape.tables)
                    for relation in of}
         bench.saved = Saved(bench, written) if written else None

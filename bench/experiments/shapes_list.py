@@ -1,8 +1,8 @@
 """What bench/shapes measures: the tables, and a statement for each place where keys to come are known.
 
-All tables have `rows` rows, but for those of parents and children, and random keys by rule (harness/load.py).  What a
-sample asks for is a table of its own, `asked_N`: n from 1 on; k, a key that is there, and id, the number of its row;
-fresh, a key that is not there; either, the one or the other by turns; device, one of `reading`.
+Most tables have `rows` rows, and random keys by rule (harness/load.py).  What a sample asks for is a table of its own,
+`asked_N`: n from 1 on; k, a key that is there, and id, the number of its row; fresh, a key that is not there; either,
+the one or the other by turns; device, one of `reading`.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ LOOK_AHEAD, LOOSE = "Learned Look-Ahead", "Learned Loose Scan"  # nodes of the p
 ICU_COLLATION = "en-US-x-icu"
 
 PARTITIONS = 16
-DEVICE_ROWS = 250  # about a leaf
+DEVICE_SHARE, DEVICE_ROWS = 500, 1_000  # devices: one in 500 rows; readings of each
 EVENT_KINDS = 200
 PARENT_SHARE, CHILD_SHARE = 5, 2  # of the rows: one in 5 and 2 in 5
 STEP = 611_953  # a prime: rows are asked for in no order, and none twice
@@ -36,7 +36,7 @@ def tables(rows):
     items = f"SELECT {load.key_of('i')}, {load.value_of('i')}, {WIDE} FROM generate_series(1::int8, {rows}) AS i"
     item = "(k int8 NOT NULL, v int4 NOT NULL, w text)"
     parents, children = rows // PARENT_SHARE, rows * CHILD_SHARE // PARENT_SHARE
-    devices = max(rows // DEVICE_ROWS, 1)
+    devices = rows // DEVICE_SHARE
     return {
         "item": (135, [f"CREATE TABLE item {item}", f"INSERT INTO item {items}", "ALTER TABLE item ADD PRIMARY KEY (k)"]),
         "child": (1, ["CREATE TABLE child (n int8, item int8 REFERENCES item DEFERRABLE INITIALLY DEFERRED)"]),
@@ -56,9 +56,9 @@ def tables(rows):
                      f"FROM generate_series(1, {children}) AS i",
                      "CREATE INDEX ON kid (parent)",
                      "ALTER TABLE kid ADD FOREIGN KEY (parent) REFERENCES parent ON DELETE CASCADE"]),
-        "reading": (150, ["CREATE TABLE reading (device int4 NOT NULL, at int8 NOT NULL, v int4 NOT NULL, w text)",
+        "reading": (300, ["CREATE TABLE reading (device int4 NOT NULL, at int8 NOT NULL, v int4 NOT NULL, w text)",
                           f"INSERT INTO reading SELECT 1 + mod(i, {devices}), i / {devices}, {load.value_of('i')}, {WIDE} "
-                          f"FROM generate_series(0, {rows - 1}) AS i",
+                          f"FROM generate_series(0, {devices * DEVICE_ROWS - 1}) AS i",
                           "CREATE INDEX ON reading (device, at)"]),
         "event": (120, ["CREATE TABLE event (kind int4 NOT NULL, v int4 NOT NULL, w text)",
                         f"INSERT INTO event SELECT {load.drawn_row('i', EVENT_KINDS)}, {load.value_of('i')}, {WIDE} "
@@ -73,7 +73,7 @@ def asked_sql(first, count, rows):
     """A SELECT of what a sample asks for: so many rows, by numbers that no other has."""
     return (f"SELECT n, {load.key_of('id')} AS k, id, {load.key_of('new')} AS fresh, "
             f"{load.key_of('CASE WHEN mod(n, 2) = 0 THEN id ELSE new END')} AS either, "
-            f"(1 + mod(id, {max(rows // DEVICE_ROWS, 1)}))::int4 AS device FROM "
+            f"(1 + mod(id, {rows // DEVICE_SHARE}))::int4 AS device FROM "
             f"(SELECT j - {first} + 1 AS n, 1 + mod(j * {STEP}, {rows}) AS id, {rows} + j AS new "
             f"FROM generate_series({first}::int8, {first + count - 1}) AS j) AS s")
 
@@ -98,10 +98,11 @@ _ON_DISK, _ALL = (LATENCY, COLD), WAYS
 _INSERTED = f"fresh, 7, {WIDE} FROM {{asked}}"
 _UPSERTED = f"either, 7, {WIDE} FROM {{asked}} ON CONFLICT (k) DO UPDATE SET v = excluded.v"
 _NEWEST = "SELECT {what} FROM reading WHERE device = a.device"
-_THIRD, _FIFTH, _FEW = Fraction(1, 3), Fraction(1, 5), Fraction(1, 30)
+_THIRD, _FIFTH, _FEW = Fraction(1, 3), Fraction(1, 5), Fraction(1, 60)
 
 SHAPES = (  # those that only read come first: they find the tables as they were made
-    Shape("join", "join with rows", ("item",), "SELECT count(*), sum(t.v) FROM {asked} AS a JOIN item AS t ON t.k = a.k"),
+    Shape("join", "join with rows", ("item",), "SELECT count(*), sum(t.v) FROM {asked} AS a JOIN item AS t ON t.k = a.k",
+          _ALL),
     Shape("list", "`= ANY` with rows", ("item",), "SELECT count(*), sum(v) FROM item WHERE k = ANY ({list})", node=None,
           keys="k"),
     Shape("range", "range with rows", ("item",), "SELECT count(*), sum(v) FROM item WHERE k BETWEEN {low} AND {high}",
@@ -130,14 +131,15 @@ SHAPES = (  # those that only read come first: they find the tables as they were
           (MEMORY,), LOOSE, _FEW, "device"),
     Shape("distinct_on_list", "`DISTINCT ON` of {count:,} in a list", ("reading",),
           "SELECT count(*), sum(at) FROM (SELECT DISTINCT ON (device) at FROM reading WHERE device = ANY ({list}) "
-          "ORDER BY device, at DESC) AS s", (MEMORY,), LOOSE, _FEW, "device"),
+          "ORDER BY device DESC, at DESC) AS s", (MEMORY,), LOOSE, _FEW, "device"),
     Shape("group_list", "`max()` by `GROUP BY` of {count:,} in a list", ("reading",),
           "SELECT count(*), sum(at) FROM (SELECT max(at) AS at FROM reading WHERE device = ANY ({list}) GROUP BY device) "
           "AS s", (MEMORY,), LOOSE, _FEW, "device"),
-    Shape("list_icu", "`= ANY` with {count:,} texts, ICU", ("words",),
-          "SELECT count(*), sum(v) FROM words WHERE k = ANY ({list})", (MEMORY,), None, 2 * _THIRD, word("id")),
+    Shape("list_icu", "`= ANY` with {count:,} texts, ICU, index only", ("words",),
+          "SELECT count(*) FROM words WHERE k = ANY ({list})", (MEMORY,), None, 2 * _THIRD, word("id")),
 
-    Shape("insert", "`INSERT ... SELECT`", ("item",), f"INSERT INTO item SELECT {_INSERTED}", writes=("item",)),
+    Shape("insert", "`INSERT ... SELECT`", ("item",), f"INSERT INTO item SELECT {_INSERTED}", _ON_DISK,
+          writes=("item",)),
     Shape("insert_parts", f"`INSERT ... SELECT` into {PARTITIONS} partitions", ("parted",),
           f"INSERT INTO parted SELECT {_INSERTED}", _ON_DISK, writes=("parted",)),
     Shape("copy", "`COPY`", ("item",), "COPY item FROM '{file}'", node=None, writes=("item",)),
@@ -153,7 +155,7 @@ SHAPES = (  # those that only read come first: they find the tables as they were
           "UPDATE six SET a = hashint8extended(id, 17) WHERE id BETWEEN {first} AND {last}", (LATENCY, MEMORY),
           share=_THIRD, writes=("six",)),
     Shape("upsert", "`ON CONFLICT DO UPDATE`, half of the keys exist", ("item",), f"INSERT INTO item SELECT {_UPSERTED}",
-          writes=("item",)),
+          _ON_DISK, writes=("item",)),
     Shape("upsert_parts", f"`ON CONFLICT DO UPDATE` into {PARTITIONS} partitions", ("parted",),
           f"INSERT INTO parted SELECT {_UPSERTED}", (COLD,), writes=("parted",)),
     Shape("deferred", "deferred foreign keys, at `COMMIT`", ("item", "child"), "COMMIT", _ON_DISK, None,
