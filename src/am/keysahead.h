@@ -45,8 +45,11 @@ extern void lbt_keys_invalidate(Oid relid);
 extern LbtKeysAhead *lbt_keys_make(Relation table, CommandId command, MemoryContext context);
 extern void lbt_keys_end(LbtKeysAhead *ahead);
 
-/* The same for a query that has begun; goes with its memory, if not before. */
-extern void lbt_keys_note(EState *estate, Relation table);
+/*
+ * The same for a query that is about to run, with one target; or to delete
+ * rows from it.  Goes with its memory, if not before.
+ */
+extern void lbt_keys_note(ModifyTableState *write);
 
 /* What was noted for this query; or NULL. */
 extern LbtKeysAhead *lbt_keys_noted(const EState *estate);

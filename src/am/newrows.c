@@ -137,7 +137,7 @@ begin_batch(LbtNewRows *rows, uint64 number)
 		rows->block = ItemPointerGetBlockNumber(tid);
 		rows->offset = ItemPointerGetOffsetNumber(tid);
 	}
-	rows->end = number;
+	rows->end = rows->deleted ? 0 : number;
 	rows->empty = 0;
 	rows->copied = InvalidBlockNumber;	/* there may be more by now */
 	if (rows->keys == NULL)
@@ -148,6 +148,27 @@ begin_batch(LbtNewRows *rows, uint64 number)
 	MemoryContextReset(rows->keys);
 }
 
+/*
+ * The key of one of the deleted rows.  The table's page, if it is missing, is
+ * what the server reads next for its trigger, too.
+ */
+static LbtNext
+key_of_deleted(LbtNewRows *rows, ItemPointer tid, LbtKeyValue *key, uint8 *scratch)
+{
+	HeapTuple	row = lbt_block_cached(rows->table, ItemPointerGetBlockNumber(tid)) ?
+		lbt_copy_row(rows->table, tid) : NULL;
+	LbtNext		next = LBT_NO_KEY;
+
+	if (row != NULL &&
+		(row->t_data->t_infomask & (HEAP_XMAX_INVALID | HEAP_XMAX_IS_MULTI)) == 0 &&
+		!HEAP_XMAX_IS_LOCKED_ONLY(row->t_data->t_infomask) &&
+		TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetRawXmax(row->t_data)))
+		next = key_of_row(rows, row, key, scratch);
+	if (row != NULL)
+		heap_freetuple(row);
+	return next;
+}
+
 LbtNext
 lbt_newrows_next(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch)
 {
@@ -156,6 +177,9 @@ lbt_newrows_next(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch
 
 	if (number == rows->feed.first)
 		begin_batch(rows, number);
+	if (rows->deleted != NULL)
+		return number < rows->ndeleted ?
+			key_of_deleted(rows, &rows->deleted[number], key, scratch) : LBT_NO_MORE;
 	for (;;)
 	{
 		if (rows->copied != rows->block)
