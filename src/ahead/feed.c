@@ -27,7 +27,7 @@ want(LbtReads *reads, BlockNumber block, int key, BlockNumber nblocks)
 	for (int i = reads->n - 1; i >= 0; i--)
 		if (reads->block[i] == block)
 			return;
-	if (block >= nblocks)
+	if (block >= nblocks || reads->n == lengthof(reads->block))
 		return;
 	reads->key[reads->n] = key;
 	reads->block[reads->n++] = block;
@@ -231,6 +231,26 @@ find_missing_leaves(LbtFeed *feed, LbtFeedBatch *batch)
 	}
 }
 
+/* All rows of each key: as many keys at a time as have room for theirs. */
+static void
+find_all_rows(LbtFeed *feed, LbtFeedBatch *batch)
+{
+	BlockNumber nblocks = RelationGetNumberOfBlocks(feed->table);
+	BlockNumber block[LBT_BATCH];
+	int			nrows = 0;
+
+	for (int i = 0; i < batch->keys.n; i++)
+	{
+		int			n = lbt_batch_key_rows(feed->rel, feed->index, &batch->keys, i, block,
+										   LBT_BATCH);
+
+		for (int row = 0; row < n; row++)
+			want(&batch->rows, block[row], i, nblocks);
+		nrows += n;
+	}
+	feed->most = Max(LBT_BATCH * batch->keys.n / Max(nrows, batch->keys.n), 1);
+}
+
 /* Which of the table's blocks for its rows are not? */
 static void
 find_rows(LbtFeed *feed, LbtFeedBatch *batch)
@@ -241,6 +261,11 @@ find_rows(LbtFeed *feed, LbtFeedBatch *batch)
 	BlockNumber nblocks = 0;
 
 	lbt_batch_rows(feed->rel, feed->index, feed->table, &batch->keys, read ? missing : NULL);
+	if (read && feed->every)
+	{
+		find_all_rows(feed, batch);
+		return;
+	}
 	for (int i = 0; i < batch->keys.n && read; i++)
 	{
 		if (missing[i] == InvalidBlockNumber)

@@ -22,6 +22,9 @@
 /* Lookups for rows that we do not know, before giving up: triggers' own. */
 #define MAX_UNKNOWN 64
 
+/* Keys of deleted rows to begin with: many rows may refer to each. */
+#define FIRST_KEYS 8
+
 /* TIDs that are kept of deleted rows: 6 MB. */
 #define MAX_DELETED (1 << 20)
 
@@ -338,6 +341,8 @@ add_key(LbtKeysAhead *ahead, HeapTuple row)
 	feed->producer = key;
 	feed->context = ahead->context;
 	feed->all = feed->steady = true;
+	feed->every = ahead->deletes;
+	feed->most = ahead->deletes ? FIRST_KEYS : 0;
 }
 
 /* At the first lookup while the table is open: find the foreign keys. */
