@@ -1,5 +1,5 @@
 /*
- * keysahead.c - foreign keys that are checked next; see keysahead.h.
+ * keysahead.c - foreign keys that are looked up next; see keysahead.h.
  */
 #include "am/keysahead.h"
 
@@ -51,10 +51,10 @@ struct LbtKeysAhead
 	BlockNumber start;			/* where its new rows may begin */
 	CommandId	command;
 	bool		deferred;		/* keys that may be, rows since the command */
-	bool		deletes;		/* rows: keys that refer to the table */
-	AttrNumber	row_id;			/* ... by this column of what is returned by */
-	ExecProcNodeMtd next_row;
-	ItemPointerData *deleted;
+	bool		deletes;		/* rows, to which keys refer: */
+	ExecProcNodeMtd next_row;	/* of its source ... */
+	AttrNumber	row_id;			/* ... whose column is the TID */
+	ItemPointerData *deleted;	/* rows, in their order */
 	int			ndeleted;
 	int			nkeys;
 	Key		   *key;			/* NULL before the first lookup */
@@ -201,9 +201,8 @@ next_deleted(PlanState *source)
 
 	if (TupIsNull(row) || n == MAX_DELETED)
 		return row;
-	if ((n & (n - 1)) == 0)
-		ahead->deleted = n == 0 ? MemoryContextAlloc(ahead->context, sizeof(ItemPointerData)) :
-			repalloc(ahead->deleted, 2 * n * sizeof(ItemPointerData));
+	if (n > 0 && (n & (n - 1)) == 0)
+		ahead->deleted = repalloc(ahead->deleted, 2 * n * sizeof(ItemPointerData));
 	ahead->deleted[ahead->ndeleted++] =
 		*(ItemPointer) DatumGetPointer(slot_getattr(row, ahead->row_id, &isnull));
 	return row;
@@ -228,6 +227,7 @@ lbt_keys_note(ModifyTableState *write)
 	link_to_list(ahead, &noted);
 	if (ahead->deletes)
 	{
+		ahead->deleted = MemoryContextAlloc(ahead->context, sizeof(ItemPointerData));
 		ahead->row_id = target->ri_RowIdAttNo;
 		ahead->next_row = source->ExecProcNodeReal;
 		ExecSetExecProcNode(source, next_deleted);

@@ -14,7 +14,7 @@ use PostgreSQL::Test::Utils;
 use Serving;
 use Test::More;
 
-my $transactions = 70;
+my $transactions = 60;
 my $rows = 3000;
 
 my $node = PostgreSQL::Test::Cluster->new('cascades');
@@ -113,7 +113,8 @@ CREATE TRIGGER z_row BEFORE DELETE ON goes FOR EACH ROW EXECUTE FUNCTION child_r
 VACUUM ANALYZE;
 SQL
 my @tables = qw(parent goes nulls two stays below parts plain);
-my $all_rows = join ' UNION ALL ', map { "SELECT '$_' AS t, count(*) AS n, md5(string_agg(t::text, ',' ORDER BY t::text COLLATE \"C\")) FROM $_ t" } @tables;
+my $all_rows = join ' UNION ALL ', map { "SELECT '$_', count(*), sum(hashtext(t::text)::int8) FROM $_ t" } @tables;
+$all_rows .= ' ORDER BY 1';
 
 sub delete_rows
 {
@@ -197,4 +198,45 @@ foreach my $index (qw(goes_i nulls_i two_i parent_b parent_d))
 	cmp_ok($node->safe_psql('served_all', "SELECT coalesce(sum(verified), 0) FROM learnedbtree_stat WHERE indexrelname = '$index'"), '>', 500, "$index was served");
 	cmp_ok($node->safe_psql('served_all', "SELECT coalesce(sum(prefetched), 0) FROM learnedbtree_stat WHERE indexrelname = '$index'"), '>', 0, '... and leaves were asked for');
 }
+
+# Cold: of scattered rows that are deleted, and of all of their rows elsewhere.
+$node->safe_psql('postgres', <<'SQL');
+CREATE EXTENSION learnedbtree;
+CREATE TABLE upper AS SELECT g AS id, CASE WHEN g % 60 = 0 THEN NULL ELSE g END AS u, repeat('u', 100) AS pad FROM generate_series(1, 20000) g;
+ALTER TABLE upper ADD PRIMARY KEY (id), ADD UNIQUE (u);
+CREATE TABLE lower AS SELECT 1 + (hashint4(g) & 16383) AS p, CASE WHEN g < 20000 AND g % 40 > 0 THEN g END AS u, repeat('l', 150) AS pad FROM generate_series(1, 40000) g;
+CREATE INDEX lower_p ON lower (p);
+CREATE INDEX lower_u ON lower (u);
+CREATE FUNCTION refuses() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+VACUUM (FREEZE, ANALYZE) upper, lower;
+SQL
+
+# How many rows remain, and what is asked for ahead and used of it, of the index and of its table.
+sub cold
+{
+	my ($indexes, $key, $index, $settings) = @_;
+	my $delete = 'DELETE FROM upper WHERE id IN (SELECT g * 40 FROM generate_series(1, 400) g)';
+	$node->restart;
+	$node->safe_psql('postgres', "SELECT learnedbtree_train(i) FROM unnest('{upper_pkey,lower_p,lower_u}'::regclass[]) i; SELECT learnedbtree_stat_reset()");
+	my $answer = $node->safe_psql('postgres', "SET learnedbtree.btree_indexes = '$indexes'; BEGIN; ALTER TABLE lower ADD FOREIGN KEY $key NOT VALID; $settings; $delete; SELECT count(*), count(p), count(u) FROM lower; ROLLBACK");
+	return ($answer, split /\|/, $node->safe_psql('postgres', "SELECT prefetched, prefetched_used, rows_prefetched, rows_prefetched_used FROM learnedbtree_stat_get('$index'::regclass)"));
+}
+
+foreach my $case (
+	[ '(p) REFERENCES upper ON DELETE CASCADE', 'lower_p', 80, 300 ], [ '(p) REFERENCES upper ON DELETE SET NULL', 'lower_p', 80, 300 ],
+	[ '(p) REFERENCES upper ON DELETE CASCADE', 'lower_p', 80, 300, 'SET enable_indexscan = off' ], [ '(u) REFERENCES upper (u)', 'lower_u', 50, 0 ],
+	[ '(p) REFERENCES upper ON DELETE CASCADE', 'lower_p', 0, 0, 'CREATE TRIGGER r BEFORE DELETE ON upper FOR EACH ROW EXECUTE FUNCTION refuses()' ])
+{
+	my ($key, $index, $leaves, $rows_asked, $settings) = @$case;
+	my $what = $key . ($settings ? ", $settings" : '');
+	my ($right) = cold('none', $key, $index, $settings // 'SELECT');
+	my ($answer, $asked, $used, $asked_rows, $used_rows) = cold('all', $key, $index, $settings // 'SELECT');
+	is($answer, $right, "$what: as many rows remain");
+	cmp_ok($asked, '>=', $leaves, '... leaves are asked for');
+	cmp_ok($asked_rows, '>=', $rows_asked, '... and rows');
+	cmp_ok($used, '>=', 0.9 * $asked, '... and leaves used');
+	cmp_ok($used_rows, '>=', 0.9 * $asked_rows, '... and rows');
+	is($asked + $asked_rows, 0, '... or none') if $leaves == 0;
+}
+$node->stop;
 done_testing();
