@@ -72,23 +72,24 @@ static dlist_head noted = DLIST_STATIC_INIT(noted);
 static dlist_head deferred = DLIST_STATIC_INIT(deferred);
 int			lbt_keys_ndeferred = 0;
 
-/* OIDs of foreign keys that are checked for new rows, or deleted ones. */
+/* OIDs of the table's foreign keys, or of those that refer to it. */
 static List *
-list_keys(Relation table, bool deletes, bool deferrable)
+list_keys(Relation table, bool referring)
 {
-	const TriggerDesc *triggers = table->trigdesc;
+	const TriggerDesc *triggers = referring ? table->trigdesc : NULL;
 	List	   *keys = NIL;
+	ListCell   *lc;
 
 	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
 	{
 		const Trigger *trigger = &triggers->triggers[i];
-		int			kind = RI_FKey_trigger_type(trigger->tgfoid);
 
-		if ((deletes ? kind == RI_TRIGGER_PK && TRIGGER_FOR_DELETE(trigger->tgtype) :
-			 kind == RI_TRIGGER_FK && TRIGGER_FOR_INSERT(trigger->tgtype)) &&
-			(!deferrable || trigger->tgdeferrable))
+		if (TRIGGER_FOR_DELETE(trigger->tgtype) &&
+			RI_FKey_trigger_type(trigger->tgfoid) == RI_TRIGGER_PK)
 			keys = lappend_oid(keys, trigger->tgconstraint);
 	}
+	foreach(lc, referring ? NIL : RelationGetFKeyList(table))
+		keys = lappend_oid(keys, ((ForeignKeyCacheInfo *) lfirst(lc))->conoid);
 	return keys;
 }
 
@@ -100,7 +101,7 @@ make(Relation table, CommandId command, bool deletes, MemoryContext context)
 
 	if (!lbt_enable || !lbt_is_heap(table) || RelationUsesLocalBuffers(table) ||
 		SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA ||
-		list_keys(table, deletes, false) == NIL)
+		list_keys(table, deletes) == NIL)
 		return NULL;
 	nblocks = RelationGetNumberOfBlocks(table);
 	context = AllocSetContextCreate(context, "learnedbtree foreign keys", ALLOCSET_SMALL_SIZES);
@@ -136,17 +137,22 @@ link_to_list(LbtKeysAhead *ahead, dlist_head *list)
 static void
 note_deferred(Relation table, CommandId command)
 {
+	const TriggerDesc *triggers = table->trigdesc;
 	LbtKeysAhead *before = NULL;
 	LbtKeysAhead *ahead;
+	bool		any = false;
 	dlist_iter	iter;
 
+	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
+		any |= triggers->triggers[i].tgdeferrable &&
+			RI_FKey_trigger_type(triggers->triggers[i].tgfoid) == RI_TRIGGER_FK;
 	dlist_foreach(iter, &deferred)
 	{
 		ahead = dlist_container(LbtKeysAhead, node, iter.cur);
 		if (ahead->table == RelationGetRelid(table))
 			before = ahead;
 	}
-	if (list_keys(table, false, true) == NIL || (before != NULL && !before->stale) ||
+	if (!any || (before != NULL && !before->stale) ||
 		(ahead = make(table, command, false, CurTransactionContext)) == NULL)
 		return;
 	ahead->deferred = true;
@@ -358,14 +364,15 @@ find_keys(LbtKeysAhead *ahead)
 		return;
 	old = MemoryContextSwitchTo(ahead->context);
 	ahead->key = palloc0(MAX_KEYS * sizeof(Key));
-	keys = list_keys(table, ahead->deletes, ahead->deferred);
+	keys = list_keys(table, ahead->deletes);
 	foreach(lc, keys)
 	{
 		HeapTuple	row = SearchSysCache1(CONSTROID, ObjectIdGetDatum(lfirst_oid(lc)));
 
 		if (!HeapTupleIsValid(row))
 			continue;
-		if (ahead->nkeys < MAX_KEYS)
+		if (ahead->nkeys < MAX_KEYS &&
+			(!ahead->deferred || ((Form_pg_constraint) GETSTRUCT(row))->condeferrable))
 			add_key(ahead, row);
 		ReleaseSysCache(row);
 	}

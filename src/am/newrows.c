@@ -149,16 +149,21 @@ begin_batch(LbtNewRows *rows, uint64 number)
 }
 
 /*
- * The key of one of the deleted rows.  The table's page, if it is missing, is
- * what the server reads next for its trigger, too.
+ * The key of a deleted row.  The server will read its page, too, for the row's
+ * triggers: if others have taken its place, ask for it early.
  */
 static LbtNext
-key_of_deleted(LbtNewRows *rows, ItemPointer tid, LbtKeyValue *key, uint8 *scratch)
+key_of_deleted(LbtNewRows *rows, uint64 number, LbtKeyValue *key, uint8 *scratch)
 {
-	HeapTuple	row = lbt_block_cached(rows->table, ItemPointerGetBlockNumber(tid)) ?
-		lbt_copy_row(rows->table, tid) : NULL;
+	const uint64 later = number + LBT_BATCH / 2;
 	LbtNext		next = LBT_NO_KEY;
+	HeapTuple	row;
 
+	if (number >= rows->ndeleted)
+		return LBT_NO_MORE;
+	if (later < rows->ndeleted)
+		(void) lbt_block_cached(rows->table, ItemPointerGetBlockNumber(&rows->deleted[later]));
+	row = lbt_copy_row(rows->table, &rows->deleted[number]);
 	if (row != NULL &&
 		(row->t_data->t_infomask & (HEAP_XMAX_INVALID | HEAP_XMAX_IS_MULTI)) == 0 &&
 		!HEAP_XMAX_IS_LOCKED_ONLY(row->t_data->t_infomask) &&
@@ -178,8 +183,7 @@ lbt_newrows_next(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch
 	if (number == rows->feed.first)
 		begin_batch(rows, number);
 	if (rows->deleted != NULL)
-		return number < rows->ndeleted ?
-			key_of_deleted(rows, &rows->deleted[number], key, scratch) : LBT_NO_MORE;
+		return key_of_deleted(rows, number, key, scratch);
 	for (;;)
 	{
 		if (rows->copied != rows->block)

@@ -14,7 +14,7 @@ use PostgreSQL::Test::Utils;
 use Serving;
 use Test::More;
 
-my $transactions = 60;
+my $transactions = 50;
 my $rows = 3000;
 
 my $node = PostgreSQL::Test::Cluster->new('cascades');
@@ -223,8 +223,8 @@ sub cold
 }
 
 foreach my $case (
-	[ '(p) REFERENCES upper ON DELETE CASCADE', 'lower_p', 80, 300 ], [ '(p) REFERENCES upper ON DELETE SET NULL', 'lower_p', 80, 300 ],
-	[ '(p) REFERENCES upper ON DELETE CASCADE', 'lower_p', 80, 300, 'SET enable_indexscan = off' ], [ '(u) REFERENCES upper (u)', 'lower_u', 50, 0 ],
+	[ '(p) REFERENCES upper ON DELETE CASCADE', 'lower_p', 50, 300 ], [ '(p) REFERENCES upper ON DELETE SET NULL', 'lower_p', 50, 300 ],
+	[ '(p) REFERENCES upper ON DELETE CASCADE', 'lower_p', 50, 300, 'SET enable_indexscan = off' ], [ '(u) REFERENCES upper (u)', 'lower_u', 25, 0 ],
 	[ '(p) REFERENCES upper ON DELETE CASCADE', 'lower_p', 0, 0, 'CREATE TRIGGER r BEFORE DELETE ON upper FOR EACH ROW EXECUTE FUNCTION refuses()' ])
 {
 	my ($key, $index, $leaves, $rows_asked, $settings) = @$case;
