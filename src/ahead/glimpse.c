@@ -482,7 +482,7 @@ lbt_batch_rows(Relation rel, LbtIndex *index, Relation table, LbtBatch *batch,
 
 int
 lbt_batch_key_rows(Relation rel, const LbtIndex *index, LbtBatch *batch, int which,
-				   BlockNumber *block, int most)
+				   BlockNumber *block)
 {
 	int			offset = batch->entry[which];
 	bool		equal = offset != InvalidOffsetNumber;
@@ -494,9 +494,9 @@ lbt_batch_key_rows(Relation rel, const LbtIndex *index, LbtBatch *batch, int whi
 		return 0;
 	while (equal && offset <= leaf.last)
 	{
-		for (int i = 0; n < most && find_row(&leaf, offset, i, &row); i++)
+		for (int i = 0; n < LBT_BATCH && find_row(&leaf, offset, i, &row); i++)
 			block[n++] = ItemPointerGetBlockNumber(&row);
-		equal = ++offset <= leaf.last && n < most &&
+		equal = ++offset <= leaf.last && n < LBT_BATCH &&
 			item_side(index, &leaf, offset, batch, which, &equal) != NOT_TOLD && equal;
 	}
 	return n;

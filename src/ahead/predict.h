@@ -165,10 +165,10 @@ extern void lbt_batch_rows(Relation rel, LbtIndex *index, Relation table, LbtBat
 
 /*
  * After that, of a bound that scans read forward from: blocks of all rows on
- * its leaf whose entries equal the key, at most as many.  Returns how many.
+ * its leaf whose entries equal the key, up to LBT_BATCH.  Returns how many.
  */
 extern int	lbt_batch_key_rows(Relation rel, const LbtIndex *index, LbtBatch *batch, int which,
-							   BlockNumber *block, int most);
+							   BlockNumber *block);
 
 /* Is the target's leaf where its hint says? */
 static inline bool

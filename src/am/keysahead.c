@@ -217,16 +217,13 @@ next_deleted(PlanState *source)
 void
 lbt_keys_note(ModifyTableState *write)
 {
-	const ResultRelInfo *target = write->resultRelInfo;
-	EState	   *estate = write->ps.state;
+	Relation	table = write->resultRelInfo->ri_RelationDesc;
 	PlanState  *source = outerPlanState(write);
-	LbtKeysAhead *ahead;
+	EState	   *estate = source->state;
+	LbtKeysAhead *ahead = write->operation == CMD_DELETE ?
+		make(table, estate->es_output_cid, true, estate->es_query_cxt) :
+		lbt_keys_make(table, estate->es_output_cid, estate->es_query_cxt);
 
-	if (write->operation != CMD_DELETE)
-		ahead = lbt_keys_make(target->ri_RelationDesc, estate->es_output_cid,
-							  estate->es_query_cxt);
-	else
-		ahead = make(target->ri_RelationDesc, estate->es_output_cid, true, estate->es_query_cxt);
 	if (ahead == NULL)
 		return;
 	ahead->estate = estate;
@@ -234,7 +231,7 @@ lbt_keys_note(ModifyTableState *write)
 	if (ahead->deletes)
 	{
 		ahead->deleted = MemoryContextAlloc(ahead->context, sizeof(ItemPointerData));
-		ahead->row_id = target->ri_RowIdAttNo;
+		ahead->row_id = write->resultRelInfo->ri_RowIdAttNo;
 		ahead->next_row = source->ExecProcNodeReal;
 		ExecSetExecProcNode(source, next_deleted);
 	}

@@ -14,7 +14,7 @@ use PostgreSQL::Test::Utils;
 use Serving;
 use Test::More;
 
-my $transactions = 50;
+my $transactions = 40;
 my $rows = 3000;
 
 my $node = PostgreSQL::Test::Cluster->new('cascades');
