@@ -203,14 +203,16 @@ next_deleted(PlanState *source)
 	LbtKeysAhead *ahead = lbt_keys_noted(source->state);
 	TupleTableSlot *row = ahead->next_row(source);
 	int			n = ahead->ndeleted;
-	bool		isnull;
+	bool		isnull = true;
+	Datum		tid = 0;
 
-	if (TupIsNull(row) || n == MAX_DELETED)
+	if (!TupIsNull(row) && n < MAX_DELETED)
+		tid = slot_getattr(row, ahead->row_id, &isnull);
+	if (isnull)
 		return row;
 	if (n > 0 && (n & (n - 1)) == 0)
 		ahead->deleted = repalloc(ahead->deleted, 2 * n * sizeof(ItemPointerData));
-	ahead->deleted[ahead->ndeleted++] =
-		*(ItemPointer) DatumGetPointer(slot_getattr(row, ahead->row_id, &isnull));
+	ahead->deleted[ahead->ndeleted++] = *(ItemPointer) DatumGetPointer(tid);
 	return row;
 }
 
