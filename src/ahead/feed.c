@@ -27,7 +27,7 @@ want(LbtReads *reads, BlockNumber block, int key, BlockNumber nblocks)
 	for (int i = reads->n - 1; i >= 0; i--)
 		if (reads->block[i] == block)
 			return;
-	if (block >= nblocks)
+	if (block >= nblocks || reads->n == lengthof(reads->block))
 		return;
 	reads->key[reads->n] = key;
 	reads->block[reads->n++] = block;
@@ -231,24 +231,37 @@ find_missing_leaves(LbtFeed *feed, LbtFeedBatch *batch)
 	}
 }
 
-/* Which of the table's blocks for its rows are not? */
+/*
+ * Which of the table's blocks for its rows are not?  Where all rows of a key
+ * are wanted, a batch has as many keys as there is room for those.
+ */
 static void
 find_rows(LbtFeed *feed, LbtFeedBatch *batch)
 {
 	bool		read = !feed->no_reads && lbt_enable_row_prefetch &&
 		!lbt_tally_wasted(&feed->rows) && lbt_read_distance(feed->table) > 0;
+	LbtBatch   *keys = &batch->keys;
 	BlockNumber missing[LBT_BATCH];
+	BlockNumber block[LBT_BATCH];
 	BlockNumber nblocks = 0;
+	int			nrows = 0;
 
-	lbt_batch_rows(feed->rel, feed->index, feed->table, &batch->keys, read ? missing : NULL);
-	for (int i = 0; i < batch->keys.n && read; i++)
+	lbt_batch_rows(feed->rel, feed->index, feed->table, keys,
+				   read && !feed->every ? missing : NULL);
+	for (int i = 0; i < keys->n && read; i++)
 	{
-		if (missing[i] == InvalidBlockNumber)
-			continue;
-		if (nblocks == 0)
+		int			n = feed->every ?
+			lbt_batch_key_rows(feed->rel, feed->index, keys, i, block) :
+			missing[i] != InvalidBlockNumber;
+
+		if (n > 0 && nblocks == 0)
 			nblocks = RelationGetNumberOfBlocks(feed->table);
-		want(&batch->rows, missing[i], i, nblocks);
+		for (int row = 0; row < n; row++)
+			want(&batch->rows, feed->every ? block[row] : missing[i], i, nblocks);
+		nrows += n;
 	}
+	if (feed->every)
+		feed->most = Max(LBT_BATCH * keys->n / Max(nrows, keys->n), 1);
 }
 
 /*

@@ -88,6 +88,7 @@ typedef struct LbtFeed
 	BlockNumber npages;			/* that it brings in, at most; 0: not known */
 	bool		all;			/* all items come: begin with large batches */
 	bool		steady;			/* go on where keys come to few leaves */
+	bool		every;			/* fetch all rows of a key, not its first */
 	bool		no_reads;		/* somebody else reads; the view is current */
 
 	/* What it tells: */

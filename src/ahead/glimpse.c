@@ -400,28 +400,37 @@ lbt_batch_near(Relation rel, LbtIndex *index, LbtBatch *batch, bool high_keys)
 
 /* ---- rows ---- */
 
-/* The row that an item leads to; of a posting list, its first or last one. */
-static inline void
-find_row(const Glimpse *leaf, OffsetNumber offset, bool last, ItemPointer row)
+/*
+ * The row that an item leads to: of a posting list, the nth, or -1, its last
+ * one.  False, and an invalid TID, if there is none.
+ */
+static inline bool
+find_row(const Glimpse *leaf, OffsetNumber offset, int nth, ItemPointer row)
 {
 	uint32		place = item_place(leaf, offset, sizeof(IndexTupleData));
 	IndexTupleData item;
+	int			n = 1;
 	uint32		at;
 
+	ItemPointerSetInvalid(row);
 	if (place == 0)
-		return;
+		return false;
 	memcpy(&item, leaf->page + place, sizeof(item));
+	if (BTreeTupleIsPosting(&item))
+		n = BTreeTupleGetNPosting(&item);
+	if (nth >= n)
+		return false;
 	if (!BTreeTupleIsPosting(&item))
 		*row = item.t_tid;
 	else
 	{
-		at = BTreeTupleGetPostingOffset(&item) +
-			(last ? BTreeTupleGetNPosting(&item) - 1 : 0) * sizeof(ItemPointerData);
+		at = BTreeTupleGetPostingOffset(&item) + (nth < 0 ? n - 1 : nth) * sizeof(ItemPointerData);
 		if (at <= BLCKSZ - place - sizeof(ItemPointerData))
 			memcpy(row, leaf->page + place + at, sizeof(ItemPointerData));
 	}
 	if (!ItemPointerIsValid(row) || !BlockNumberIsValid(ItemPointerGetBlockNumber(row)))
 		ItemPointerSetInvalid(row);
+	return ItemPointerIsValid(row);
 }
 
 void
@@ -442,7 +451,7 @@ lbt_batch_rows(Relation rel, LbtIndex *index, Relation table, LbtBatch *batch,
 		if (batch->entry[i] == InvalidOffsetNumber ||
 			!glimpse_leaf(rel, &batch->target[i], &leaf) || batch->entry[i] > leaf.last)
 			continue;
-		find_row(&leaf, batch->entry[i], batch->backward, &row[i]);
+		(void) find_row(&leaf, batch->entry[i], batch->backward ? -1 : 0, &row[i]);
 		batch->nblocks += i == 0 || ItemPointerGetBlockNumberNoCheck(&row[i]) !=
 			ItemPointerGetBlockNumberNoCheck(&row[i - 1]);
 		if (ItemPointerIsValid(&row[i]))
@@ -469,4 +478,26 @@ lbt_batch_rows(Relation rel, LbtIndex *index, Relation table, LbtBatch *batch,
 		if (missing != NULL)
 			missing[i] = !at_hand && ItemPointerIsValid(&row[i]) ? block : InvalidBlockNumber;
 	}
+}
+
+int
+lbt_batch_key_rows(Relation rel, const LbtIndex *index, LbtBatch *batch, int which,
+				   BlockNumber *block)
+{
+	int			offset = batch->entry[which];
+	bool		equal = offset != InvalidOffsetNumber;
+	int			n = 0;
+	Glimpse		leaf;
+	ItemPointerData row;
+
+	if (!glimpse_leaf(rel, &batch->target[which], &leaf))
+		return 0;
+	while (equal && offset <= leaf.last)
+	{
+		for (int i = 0; n < LBT_BATCH && find_row(&leaf, offset, i, &row); i++)
+			block[n++] = ItemPointerGetBlockNumber(&row);
+		equal = ++offset <= leaf.last && n < LBT_BATCH &&
+			item_side(index, &leaf, offset, batch, which, &equal) != NOT_TOLD && equal;
+	}
+	return n;
 }

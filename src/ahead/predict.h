@@ -163,6 +163,13 @@ extern void lbt_batch_near(Relation rel, LbtIndex *index, LbtBatch *batch, bool 
 extern void lbt_batch_rows(Relation rel, LbtIndex *index, Relation table, LbtBatch *batch,
 						   BlockNumber *missing);
 
+/*
+ * After that, of a bound that scans read forward from: blocks of all rows on
+ * its leaf whose entries equal the key, up to LBT_BATCH.  Returns how many.
+ */
+extern int	lbt_batch_key_rows(Relation rel, const LbtIndex *index, LbtBatch *batch, int which,
+							   BlockNumber *block);
+
 /* Is the target's leaf where its hint says? */
 static inline bool
 lbt_target_at_hand(Relation rel, const LbtTarget *target)

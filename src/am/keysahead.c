@@ -1,12 +1,14 @@
 /*
- * keysahead.c - foreign keys that are checked next; see keysahead.h.
+ * keysahead.c - foreign keys that are looked up next; see keysahead.h.
  */
 #include "am/keysahead.h"
 
 #include "am/am.h"
 #include "am/newrows.h"
 #include "catalog/pg_constraint.h"
+#include "catalog/pg_trigger.h"
 #include "commands/trigger.h"
+#include "executor/executor.h"
 #include "lib/ilist.h"
 #include "server/compat.h"
 #include "tcop/pquery.h"
@@ -20,11 +22,19 @@
 /* Lookups for rows that we do not know, before giving up: triggers' own. */
 #define MAX_UNKNOWN 64
 
-/* A foreign key of the table. */
+/* Keys of deleted rows to begin with: many rows may refer to each. */
+#define FIRST_KEYS 8
+
+/* TIDs that are kept of deleted rows: 6 MB. */
+#define MAX_DELETED (1 << 20)
+
+/* A foreign key of the table, or one that refers to it. */
 typedef struct Key
 {
-	const ForeignKeyCacheInfo *info;
-	Oid			index;			/* that checks look up */
+	Oid			other;			/* the table that is looked up */
+	int			ncolumns;
+	AttrNumber	own[INDEX_MAX_KEYS];	/* columns of the table */
+	AttrNumber	others[INDEX_MAX_KEYS]; /* ... that equal these */
 	uint64		number;			/* of the row that is checked next */
 	int			unknown;		/* lookups since one for a known row */
 	LbtNewRows	rows;
@@ -41,6 +51,11 @@ struct LbtKeysAhead
 	BlockNumber start;			/* where its new rows may begin */
 	CommandId	command;
 	bool		deferred;		/* keys that may be, rows since the command */
+	bool		deletes;		/* rows, to which keys refer: */
+	ExecProcNodeMtd next_row;	/* of its source ... */
+	AttrNumber	row_id;			/* ... whose column is the TID */
+	ItemPointerData *deleted;	/* rows, in their order */
+	int			ndeleted;
 	int			nkeys;
 	Key		   *key;			/* NULL before the first lookup */
 };
@@ -57,15 +72,36 @@ static dlist_head noted = DLIST_STATIC_INIT(noted);
 static dlist_head deferred = DLIST_STATIC_INIT(deferred);
 int			lbt_keys_ndeferred = 0;
 
+/* OIDs of the table's foreign keys, or of those that refer to it. */
+static List *
+list_keys(Relation table, bool referring)
+{
+	const TriggerDesc *triggers = referring ? table->trigdesc : NULL;
+	List	   *keys = NIL;
+	ListCell   *lc;
+
+	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
+	{
+		const Trigger *trigger = &triggers->triggers[i];
+
+		if (TRIGGER_FOR_DELETE(trigger->tgtype) &&
+			RI_FKey_trigger_type(trigger->tgfoid) == RI_TRIGGER_PK)
+			keys = lappend_oid(keys, trigger->tgconstraint);
+	}
+	foreach(lc, referring ? NIL : RelationGetFKeyList(table))
+		keys = lappend_oid(keys, ((ForeignKeyCacheInfo *) lfirst(lc))->conoid);
+	return keys;
+}
+
 static LbtKeysAhead *
-make(Relation table, CommandId command, MemoryContext context)
+make(Relation table, CommandId command, bool deletes, MemoryContext context)
 {
 	LbtKeysAhead *ahead;
 	BlockNumber nblocks;
 
 	if (!lbt_enable || !lbt_is_heap(table) || RelationUsesLocalBuffers(table) ||
 		SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA ||
-		RelationGetFKeyList(table) == NIL)
+		list_keys(table, deletes) == NIL)
 		return NULL;
 	nblocks = RelationGetNumberOfBlocks(table);
 	context = AllocSetContextCreate(context, "learnedbtree foreign keys", ALLOCSET_SMALL_SIZES);
@@ -74,6 +110,7 @@ make(Relation table, CommandId command, MemoryContext context)
 	ahead->table = RelationGetRelid(table);
 	ahead->start = Max(nblocks, 1) - 1;
 	ahead->command = command;
+	ahead->deletes = deletes;
 	return ahead;
 }
 
@@ -116,7 +153,7 @@ note_deferred(Relation table, CommandId command)
 			before = ahead;
 	}
 	if (!any || (before != NULL && !before->stale) ||
-		(ahead = make(table, command, CurTransactionContext)) == NULL)
+		(ahead = make(table, command, false, CurTransactionContext)) == NULL)
 		return;
 	ahead->deferred = true;
 	if (before != NULL)
@@ -149,7 +186,7 @@ LbtKeysAhead *
 lbt_keys_make(Relation table, CommandId command, MemoryContext context)
 {
 	note_deferred(table, command);
-	return make(table, command, context);
+	return make(table, command, false, context);
 }
 
 void
@@ -159,15 +196,47 @@ lbt_keys_end(LbtKeysAhead *ahead)
 		MemoryContextDelete(ahead->context);
 }
 
-void
-lbt_keys_note(EState *estate, Relation table)
+/* In place of a DELETE's source: remember the rows' TIDs. */
+static TupleTableSlot *
+next_deleted(PlanState *source)
 {
-	LbtKeysAhead *ahead = lbt_keys_make(table, estate->es_output_cid, estate->es_query_cxt);
+	LbtKeysAhead *ahead = lbt_keys_noted(source->state);
+	TupleTableSlot *row = ahead->next_row(source);
+	int			n = ahead->ndeleted;
+	bool		isnull = true;
+	Datum		tid = 0;
+
+	if (!TupIsNull(row) && n < MAX_DELETED)
+		tid = slot_getattr(row, ahead->row_id, &isnull);
+	if (isnull)
+		return row;
+	if (n > 0 && (n & (n - 1)) == 0)
+		ahead->deleted = repalloc(ahead->deleted, 2 * n * sizeof(ItemPointerData));
+	ahead->deleted[ahead->ndeleted++] = *(ItemPointer) DatumGetPointer(tid);
+	return row;
+}
+
+void
+lbt_keys_note(ModifyTableState *write)
+{
+	Relation	table = write->resultRelInfo->ri_RelationDesc;
+	PlanState  *source = outerPlanState(write);
+	EState	   *estate = source->state;
+	LbtKeysAhead *ahead = write->operation == CMD_DELETE ?
+		make(table, estate->es_output_cid, true, estate->es_query_cxt) :
+		lbt_keys_make(table, estate->es_output_cid, estate->es_query_cxt);
 
 	if (ahead == NULL)
 		return;
 	ahead->estate = estate;
 	link_to_list(ahead, &noted);
+	if (ahead->deletes)
+	{
+		ahead->deleted = MemoryContextAlloc(ahead->context, sizeof(ItemPointerData));
+		ahead->row_id = write->resultRelInfo->ri_RowIdAttNo;
+		ahead->next_row = source->ExecProcNodeReal;
+		ExecSetExecProcNode(source, next_deleted);
+	}
 }
 
 LbtKeysAhead *
@@ -207,8 +276,7 @@ open_table(const LbtKeysAhead *ahead)
 static bool
 find_columns(Key *key)
 {
-	const ForeignKeyCacheInfo *info = key->info;
-	const int16 *referenced = key->rows.feed.rel->rd_index->indkey.values;
+	const int16 *indexed = key->rows.feed.rel->rd_index->indkey.values;
 	LbtNewRows *rows = &key->rows;
 	TupleDesc	desc = RelationGetDescr(rows->table);
 
@@ -217,9 +285,9 @@ find_columns(Key *key)
 		AttrNumber	attribute;
 		int			i = 0;
 
-		while (i < info->nkeys && info->confkey[i] != referenced[column])
+		while (i < key->ncolumns && key->others[i] != indexed[column])
 			i++;
-		attribute = i < info->nkeys ? info->conkey[i] : 0;
+		attribute = i < key->ncolumns ? key->own[i] : 0;
 		if (attribute < 1 || attribute > desc->natts ||
 			TupleDescAttr(desc, attribute - 1)->attisdropped)
 			return false;
@@ -253,26 +321,34 @@ next_key(void *producer, uint64 number, LbtKeyValue *values, uint8 *scratch)
 {
 	Key		   *key = producer;
 
-	if (number == key->rows.feed.first && !(find_columns(key) && find_page(&key->rows)))
+	if (number == key->rows.feed.first &&
+		!(find_columns(key) && (key->rows.deleted != NULL || find_page(&key->rows))))
 		return LBT_NO_MORE;
 	return lbt_newrows_next(&key->rows, number, values, scratch);
 }
 
 static void
-add_key(LbtKeysAhead *ahead, const ForeignKeyCacheInfo *info, Oid index)
+add_key(LbtKeysAhead *ahead, HeapTuple row)
 {
+	Form_pg_constraint form = (Form_pg_constraint) GETSTRUCT(row);
 	Key		   *key = &ahead->key[ahead->nkeys++];
 	LbtFeed    *feed = &key->rows.feed;
 
-	key->info = info;
-	key->index = index;
+	key->other = ahead->deletes ? form->conrelid : form->confrelid;
+	DeconstructFkConstraintRow(row, &key->ncolumns, ahead->deletes ? key->others : key->own,
+							   ahead->deletes ? key->own : key->others, NULL, NULL, NULL, NULL,
+							   NULL);
 	key->rows.command = ahead->command;
 	key->rows.since = ahead->deferred;
+	key->rows.deleted = ahead->deleted;
+	key->rows.ndeleted = ahead->ndeleted;
 	lbt_newrows_go(&key->rows, ahead->start, FirstOffsetNumber);
 	feed->next_key = next_key;
 	feed->producer = key;
 	feed->context = ahead->context;
 	feed->all = feed->steady = true;
+	feed->every = ahead->deletes;
+	feed->most = ahead->deletes ? FIRST_KEYS : 0;
 }
 
 /* At the first lookup while the table is open: find the foreign keys. */
@@ -288,18 +364,16 @@ find_keys(LbtKeysAhead *ahead)
 		return;
 	old = MemoryContextSwitchTo(ahead->context);
 	ahead->key = palloc0(MAX_KEYS * sizeof(Key));
-	/* Looking up may free it.  (The macro wants newer compilers on 19.) */
-	keys = copyObjectImpl(RelationGetFKeyList(table));
+	keys = list_keys(table, ahead->deletes);
 	foreach(lc, keys)
 	{
-		const ForeignKeyCacheInfo *info = lfirst(lc);
-		HeapTuple	row = SearchSysCache1(CONSTROID, ObjectIdGetDatum(info->conoid));
+		HeapTuple	row = SearchSysCache1(CONSTROID, ObjectIdGetDatum(lfirst_oid(lc)));
 
 		if (!HeapTupleIsValid(row))
 			continue;
 		if (ahead->nkeys < MAX_KEYS &&
 			(!ahead->deferred || ((Form_pg_constraint) GETSTRUCT(row))->condeferrable))
-			add_key(ahead, info, ((Form_pg_constraint) GETSTRUCT(row))->conindid);
+			add_key(ahead, row);
 		ReleaseSysCache(row);
 	}
 	MemoryContextSwitchTo(old);
@@ -314,23 +388,28 @@ static bool
 check_is_next(Key *key, IndexScanDesc scan, LbtIndex *index, const LbtBound *bound)
 {
 	LbtFeed    *feed = &key->rows.feed;
-	Relation	fetched = scan->heapRelation;
+	Relation	other;
+	bool		found;
 
-	if (bound->ncolumns != key->info->nkeys)
+	if (bound->ncolumns != key->ncolumns)
 		return false;
+	feed->rel = scan->indexRelation;
 	if (feed->index == NULL)
 	{
 		feed->index = index;
 		feed->ncolumns = feed->nequal = bound->ncolumns;
+		if (!find_columns(key))
+			feed->index = NULL;
 	}
 	if (feed->index != index)
 		return false;
-	feed->rel = scan->indexRelation;
-	feed->table = lbt_is_heap(fetched) && lbt_block_hints != NULL ? fetched : NULL;
-	if (!lbt_feed_find(feed, bound_code(index, bound), &key->number))
-		return false;
-	lbt_feed_post(feed, key->number++);
-	return true;
+	other = RelationIdGetRelation(key->other);
+	feed->table = lbt_is_heap(other) && lbt_block_hints != NULL ? other : NULL;
+	found = lbt_feed_find(feed, bound_code(index, bound), &key->number);
+	if (found)
+		lbt_feed_post(feed, key->number++);
+	RelationClose(other);
+	return found;
 }
 
 /* Is it a check of one table's rows? */
@@ -346,7 +425,7 @@ find_check(LbtKeysAhead *ahead, IndexScanDesc scan, LbtIndex *index, const LbtBo
 	{
 		Key		   *key = &ahead->key[i];
 
-		if (key->index != RelationGetRelid(scan->indexRelation) || key->unknown > MAX_UNKNOWN)
+		if (key->other != scan->indexRelation->rd_index->indrelid || key->unknown > MAX_UNKNOWN)
 			continue;
 		if (key->number < key->rows.feed.pause.resume)
 		{
@@ -375,8 +454,7 @@ lbt_check_comes(IndexScanDesc scan, LbtIndex *index, const LbtBound *bound)
 {
 	dlist_iter	iter;
 
-	/* A check fetches the row; a bitmap's scan, of a trigger, has no table. */
-	if (bound->past || scan->heapRelation == NULL)
+	if (bound->past)
 		return;
 	if (lbt_keys_ahead != NULL)
 		(void) find_check(lbt_keys_ahead, scan, index, bound);

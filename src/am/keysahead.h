@@ -1,6 +1,7 @@
 /*
  * keysahead.h - foreign keys of new rows, which are checked when their
- * statement ends or, deferred, their transaction.
+ * statement ends or, deferred, their transaction; and those that refer to
+ * deleted rows, whose actions run when their statement ends.
  *
  * Each check is a lookup in the index of the referenced table, in the order in
  * which the rows are in the table (newrows.h).  So where a lookup's key is the
@@ -13,6 +14,13 @@
  *
  *     end of the         checks run, of all the transaction's rows since the
  *      transaction        first command noted for the table
+ *
+ * An action or a check for a deleted row is a lookup in an index of the table
+ * that refers to it, in the order in which the rows were deleted:
+ *
+ *     executor's start   lbt_keys_note(): a function in place of the source's
+ *     its run            TIDs of the rows that the source returns
+ *     executor's finish  as above
  *
  * All else (foreign keys, columns, types) is read while lbt_keys_ahead is set,
  * and only while the statement has the table open, which keeps DDL away.
@@ -45,8 +53,11 @@ extern void lbt_keys_invalidate(Oid relid);
 extern LbtKeysAhead *lbt_keys_make(Relation table, CommandId command, MemoryContext context);
 extern void lbt_keys_end(LbtKeysAhead *ahead);
 
-/* The same for a query that has begun; goes with its memory, if not before. */
-extern void lbt_keys_note(EState *estate, Relation table);
+/*
+ * The same for a query that is about to run, with one target; or to delete
+ * rows from it.  Goes with its memory, if not before.
+ */
+extern void lbt_keys_note(ModifyTableState *write);
 
 /* What was noted for this query; or NULL. */
 extern LbtKeysAhead *lbt_keys_noted(const EState *estate);

@@ -137,7 +137,7 @@ begin_batch(LbtNewRows *rows, uint64 number)
 		rows->block = ItemPointerGetBlockNumber(tid);
 		rows->offset = ItemPointerGetOffsetNumber(tid);
 	}
-	rows->end = number;
+	rows->end = rows->deleted ? 0 : number;
 	rows->empty = 0;
 	rows->copied = InvalidBlockNumber;	/* there may be more by now */
 	if (rows->keys == NULL)
@@ -148,6 +148,32 @@ begin_batch(LbtNewRows *rows, uint64 number)
 	MemoryContextReset(rows->keys);
 }
 
+/*
+ * The key of a deleted row.  The server will read its page, too, for the row's
+ * triggers: if others have taken its place, ask for it early.
+ */
+static LbtNext
+key_of_deleted(LbtNewRows *rows, uint64 number, LbtKeyValue *key, uint8 *scratch)
+{
+	const uint64 later = number + LBT_BATCH / 2;
+	LbtNext		next = LBT_NO_KEY;
+	HeapTuple	row;
+
+	if (number >= rows->ndeleted)
+		return LBT_NO_MORE;
+	if (later < rows->ndeleted)
+		(void) lbt_block_cached(rows->table, ItemPointerGetBlockNumber(&rows->deleted[later]));
+	row = lbt_copy_row(rows->table, &rows->deleted[number]);
+	if (row != NULL &&
+		(row->t_data->t_infomask & (HEAP_XMAX_INVALID | HEAP_XMAX_IS_MULTI)) == 0 &&
+		!HEAP_XMAX_IS_LOCKED_ONLY(row->t_data->t_infomask) &&
+		TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetRawXmax(row->t_data)))
+		next = key_of_row(rows, row, key, scratch);
+	if (row != NULL)
+		heap_freetuple(row);
+	return next;
+}
+
 LbtNext
 lbt_newrows_next(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch)
 {
@@ -156,6 +182,8 @@ lbt_newrows_next(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch
 
 	if (number == rows->feed.first)
 		begin_batch(rows, number);
+	if (rows->deleted != NULL)
+		return key_of_deleted(rows, number, key, scratch);
 	for (;;)
 	{
 		if (rows->copied != rows->block)

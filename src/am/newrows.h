@@ -26,6 +26,8 @@ typedef struct LbtNewRows
 	LbtFeed		feed;
 	CommandId	command;		/* that has put them into the table */
 	bool		since;			/* or any later one */
+	ItemPointerData *deleted;	/* or those that it has deleted; NULL: new ones */
+	uint64		ndeleted;
 	Relation	table;			/* open in each call */
 	AttrNumber	attribute[LBT_CODE_COLUMNS];	/* the table's for each key */
 	Oid			type[LBT_CODE_COLUMNS]; /* or InvalidOid: the index's own */

@@ -73,7 +73,7 @@ list_columns(const ModifyTable *modify, Relation target, const List *updated,
 bool
 lbt_write_is_large(const ModifyTable *modify)
 {
-	return modify->operation != CMD_DELETE && outerPlan(modify)->plan_rows >= MIN_ROWS;
+	return outerPlan(modify)->plan_rows >= MIN_ROWS;
 }
 
 /* Open the target, or the parent of several, which the planner has locked. */

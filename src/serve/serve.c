@@ -353,26 +353,22 @@ prepare_table(Oid table)
 
 /* ---- when ---- */
 
-/* The open table that a query writes many rows to, or NULL. */
-static Relation
-large_target(const QueryDesc *query)
+/* The node of a query that writes many rows to one table, or NULL. */
+static ModifyTableState *
+large_write(const QueryDesc *query)
 {
 	const ModifyTable *modify = (const ModifyTable *) query->plannedstmt->planTree;
-	ResultRelInfo **opened = query->estate ? query->estate->es_result_relations : NULL;
-	const ResultRelInfo *target;
 
-	if (opened == NULL || !IsA(modify, ModifyTable) || !lbt_write_is_large(modify) ||
-		list_length(modify->resultRelations) > 1)
-		return NULL;
-	target = opened[linitial_int(modify->resultRelations) - 1];
-	return target ? target->ri_RelationDesc : NULL;
+	return IsA(modify, ModifyTable) && lbt_write_is_large(modify) &&
+		list_length(modify->resultRelations) == 1 && query->planstate != NULL ?
+		castNode(ModifyTableState, query->planstate) : NULL;
 }
 
 /* Before a statement opens its relations.  Catalogs' are never served. */
 static void
 executor_start(QueryDesc *query, int eflags)
 {
-	Relation	target;
+	ModifyTableState *write;
 	ListCell   *lc;
 
 	lbt_xact_clean_up();
@@ -385,8 +381,8 @@ executor_start(QueryDesc *query, int eflags)
 	}
 	next_start(query, eflags);
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 && is_looking() &&
-		(target = large_target(query)) != NULL)
-		lbt_keys_note(query->estate, target);
+		(write = large_write(query)) != NULL)
+		lbt_keys_note(write);
 }
 
 /*
