@@ -234,30 +234,28 @@ learnedbtree_train(PG_FUNCTION_ARGS)
 Datum
 learnedbtree_stat_get(PG_FUNCTION_ARGS)
 {
-	LbtStats	stats;
+	LbtTotals	totals;
 	LbtRow		row = {0};
 
 	lbt_registry_attach();
 	lbt_report_all();
-	lbt_stats_get(PG_GETARG_OID(0), &stats);
+	lbt_totals_get(PG_GETARG_OID(0), &totals);
 	for (int i = 0; i < LBT_NEVENTS; i++)
-		lbt_row_add(&row, Int64GetDatum(stats.events[i]));
-	lbt_row_add_if(&row, stats.last_trained != 0, TimestampTzGetDatum(stats.last_trained));
-	lbt_row_add_if(&row, stats.reset_at != 0, TimestampTzGetDatum(stats.reset_at));
+		lbt_row_add(&row, Int64GetDatum(totals.events[i]));
+	lbt_row_add_if(&row, totals.last_trained != 0, TimestampTzGetDatum(totals.last_trained));
+	lbt_row_add_if(&row, totals.reset_at != 0, TimestampTzGetDatum(totals.reset_at));
 	PG_RETURN_DATUM(lbt_row_result(fcinfo, &row));
 }
 
 Datum
 learnedbtree_stat_reset(PG_FUNCTION_ARGS)
 {
-	LbtFile		file;
-
 	lbt_registry_attach();
 	lbt_report_all();
 	if (PG_ARGISNULL(0))
-		lbt_stats_reset(InvalidOid);
-	else if (lbt_index_file(PG_GETARG_OID(0), &file))
-		lbt_stats_reset(PG_GETARG_OID(0));
+		lbt_totals_reset(InvalidOid);
+	else if (OidIsValid(PG_GETARG_OID(0)))
+		lbt_totals_reset(PG_GETARG_OID(0));
 	PG_RETURN_VOID();
 }
 

@@ -8,7 +8,6 @@
 
 #include "key/bound.h"
 #include "key/sortkey.h"
-#include "registry/xact.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"
 #include "server/compat.h"
@@ -409,10 +408,10 @@ take_or_leave(Relation rel, LbtIndex *index, bool new_file, LbtTrained *trained)
 	if (index->state == LBT_UNTRAINED && !lbt_is_btree(rel))
 		(void) lbt_metapage_read(rel, index, trained);
 	if (trained->leaves != NULL && fit(trained->leaves, trained->header.nleaves, trained) &&
-		(lbt_demand_raise(&index->file, index->oid) || large))
+		(lbt_demand_raise(&index->file) || large))
 		return true;
 	trained->state = LBT_UNTRAINED;
-	return large && !new_file && lbt_demand_raise(&index->file, index->oid);
+	return large && !new_file && lbt_demand_raise(&index->file);
 }
 
 /*
@@ -432,7 +431,7 @@ train_begun(Relation rel, LbtIndex *index, bool first)
 	PG_TRY();
 	{
 		if (new_file)
-			lbt_xact_created(&index->file, index->oid);
+			lbt_forget_if_gone(&index->file);
 		if (!first || !take_or_leave(rel, index, new_file, &trained))
 			train(rel, index, &trained);
 	}
@@ -444,7 +443,7 @@ train_begun(Relation rel, LbtIndex *index, bool first)
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	registered = lbt_training_end(&index->file, index->oid, &trained, new_file);
+	registered = lbt_training_end(&index->file, &trained);
 	if (trained.state == LBT_UNTRAINED)
 		ask_later(index);
 	else
@@ -483,7 +482,7 @@ lbt_train(Relation rel, LbtIndex *index)
 
 	if (!index->shareable)
 		return LBT_NO_MEMORY;
-	(void) lbt_training_begin(&index->file, index->oid);
+	(void) lbt_training_begin(&index->file);
 	state = train_begun(rel, index, false);
 
 	/*
@@ -494,7 +493,7 @@ lbt_train(Relation rel, LbtIndex *index)
 	 */
 	AcceptInvalidationMessages();
 	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(RelationGetRelid(rel))))
-		lbt_registry_drop_file(&index->file);
+		lbt_registry_forget(&index->file);
 	return state;
 }
 
@@ -546,7 +545,7 @@ lbt_train_on_use(Relation rel, LbtIndex *index)
 			ask_later(index);
 		return;
 	}
-	if (!lbt_training_begin(&index->file, index->oid))
+	if (!lbt_training_begin(&index->file))
 	{
 		ask_later(index);
 		return;
@@ -566,6 +565,6 @@ void
 lbt_train_on_misses(Relation rel, LbtIndex *index)
 {
 	index->counts.misses = 0;
-	if (lbt_report(index) && lbt_training_begin(&index->file, index->oid))
+	if (lbt_report(index) && lbt_training_begin(&index->file))
 		train_quietly(rel, index, false);
 }
