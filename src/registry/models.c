@@ -7,7 +7,6 @@
 #include "miscadmin.h"
 #include "server/guard.h"
 #include "storage/procarray.h"
-#include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 /* A model unused for so long may make room for another that is wanted. */
@@ -351,29 +350,19 @@ lbt_training_end(const LbtFile *file, const LbtTrained *trained)
 }
 
 void
-lbt_registry_describe(const LbtFile *file, LbtRegistered *out, void **copy)
+lbt_registry_describe(const LbtFile *file, LbtRegistered *out)
 {
-	if (copy)
-		*copy = NULL;
 	LBT_GUARD_BEGIN();
 	{
 		LbtEntry   *entry = dshash_find(lbt_entries, file, false);
 
 		if (entry != NULL && lbt_same_file(&entry->file, file))
 		{
+			if (entry->state == LBT_READY)
+				memcpy(&out->header, dsa_get_address(lbt_area, entry->memory),
+					   sizeof(LbtModelHeader));
 			out->since = entry->since;
 			out->state = entry->state;
-			if (entry->state == LBT_READY)
-			{
-				const void *model = dsa_get_address(lbt_area, entry->memory);
-
-				memcpy(&out->header, model, sizeof(LbtModelHeader));
-				if (copy)
-					*copy = MemoryContextAllocExtended(CurrentMemoryContext, entry->bytes,
-													   MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
-				if (copy && *copy)
-					memcpy(*copy, model, entry->bytes);
-			}
 		}
 		if (entry != NULL)
 			dshash_release_lock(lbt_entries, entry);

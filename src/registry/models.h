@@ -55,11 +55,8 @@ typedef struct LbtRegistered
 	LbtModelHeader header;		/* when LBT_READY */
 } LbtRegistered;
 
-/*
- * Leaves *out alone if the file has no entry; LBT_NO_MEMORY if we cannot tell.
- * With copy: the model, palloc'd, of header.bytes; or NULL.
- */
-extern void lbt_registry_describe(const LbtFile *file, LbtRegistered *out, void **copy);
+/* Leaves *out alone if there is no entry; LBT_NO_MEMORY if we cannot tell. */
+extern void lbt_registry_describe(const LbtFile *file, LbtRegistered *out);
 
 /* Forget an index that is gone. */
 extern void lbt_registry_forget(const LbtFile *file);

@@ -195,15 +195,14 @@ keep_separators(Harvest *h)
 	Size		room = (Size) lbt_max_model_memory * 1024 - nleaves * sizeof(LbtLeaf);
 	uint32		max_bytes = Min(lbt_separators_max_bytes(nleaves), room / 2);
 	LbtSeparatorKeys keys = {.values = h->values,.nvalues = h->nvalues,
-	.ncolumns = h->spec->ncolumns,.order = h->spec->order,.leaves = h->leaves};
+	.ncolumns = h->spec->ncolumns,.order = h->spec->order};
 	void	   *separators;
 
 	if (!lbt_separators_needed(&h->header->code, keys.ncolumns, h->leaves, nleaves) ||
 		max_bytes > budget_left())
 		return;
 	separators = MemoryContextAllocHuge(CurrentMemoryContext, max_bytes);
-	h->header->separator_bytes = lbt_separators_build(&keys, nleaves, separators, max_bytes,
-													  &h->header->ties);
+	h->header->separator_bytes = lbt_separators_build(&keys, nleaves, separators, max_bytes);
 	h->trained->separators = separators;
 }
 
@@ -319,21 +318,17 @@ fit(const LbtLeaf *leaves, uint32 nleaves, LbtTrained *trained)
 	uint32		max_knots = Min(nleaves, Max(budget_left() / sizeof(LbtKnot), KNOTS_MIN));
 	LbtKnot    *knots = MemoryContextAllocHuge(CurrentMemoryContext,
 											   (Size) max_knots * sizeof(LbtKnot));
-	LbtSplineFit spline;
+	uint32		nknots;
 
-	while (!lbt_spline_fit(leaves, nleaves, max_error, knots, max_knots, &spline))
-	{
-		if (spline.nknots == 0)
-			return false;
+	while ((nknots = lbt_spline_fit(leaves, nleaves, max_error, knots, max_knots)) > max_knots)
 		max_error *= 2;
-	}
+	if (nknots == 0)
+		return false;
 	trained->state = LBT_READY;
 	trained->knots = knots;
 	trained->leaves = leaves;
 	trained->header.nleaves = nleaves;
-	trained->header.nknots = spline.nknots;
-	trained->header.max_error = spline.max_error;
-	trained->header.mean_error = spline.mean_error;
+	trained->header.nknots = nknots;
 	return true;
 }
 

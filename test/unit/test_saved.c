@@ -205,7 +205,7 @@ any_shape(const void *arg)
 			leaves = make_leaves(codes, nleaves);
 			scatter_blocks(leaves, nleaves, k);
 			saved = save(&one_column, leaves, nleaves, ROOM, &len);
-			CHECK((saved != NULL) == (nleaves < 3 || lbt_leaf_ties(leaves + 1, nleaves - 1) <= nleaves / 2),
+			CHECK((saved != NULL) == (nleaves < 3 || count_ties(leaves + 1, nleaves - 1) <= nleaves / 2),
 				  "%s: %u leaves", all_samples[sample]->name, nleaves);
 			for (uint32_t i = 1; saved != NULL && i < nleaves; i++)
 				CHECK(saved[i].min_code == leaves[i].min_code && saved[i].block == leaves[i].block,
