@@ -1,11 +1,9 @@
 /*
  * separators.h - the leaves' separators, for keys that share a code with one.
  *
- * A key code of 64 bits cannot tell all keys apart: of byte strings it holds
- * some ten bytes after what all share.  Keys that share a code with a
- * separator may lie on either side of it, and leaves whose separators share
- * one are a tie run.  There the separators decide, kept as byte strings in key
- * order:
+ * Keys that share a code with a separator may lie on either side of it, and
+ * leaves whose separators share one are a tie run.  There the separators
+ * decide, kept as byte strings in key order:
  *
  *     leaf cache   ... | 17 | 23 | 23 | 23 | 31 | ...   a key of code 23 is
  *     separators   ... "lib/a" "lib/bc" "lib/bd" ...    in one of four leaves:

@@ -26,14 +26,8 @@
  * superseded model is freed, so a backend whose view carries the current
  * generation holds pointers to a live model.
  *
- * Between comparing generations and reading, a model may be freed and its
- * memory reused.  What a lookup then reads is garbage, but stays mapped and is
- * bounded, and the leaf decides (src/README, "Shared models").  Writers of
- * buffer hints cannot be so careless, hence reclaim.
- *
- * Lock order: hash partition, then dsa's own locks; reclaim, then dsa's own
- * locks.  Never hold a partition lock and reclaim together, nor either of them
- * together with the workers' lock.
+ * src/README, "Shared models", says why a model may be freed while it is read,
+ * and in which order locks are taken.
  *
  * models.h and view.h have the functions.  They need lbt_registry_attach() to
  * have succeeded.  They raise no error unless they say so; the caller holds no

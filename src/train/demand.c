@@ -5,12 +5,9 @@
  * transactions on many cores do not meet at the same cache lines, and at
  * exit.  Not after the commit: an error there would bring the server down.
  *
- * The retrain policy weighs page visits: a descent of a tree of height h
- * visits h pages, a lookup that the model answers one.
- *
- * A demand is a flag in the index's entry, raised by a report or a first use.
- * It stays until a training has ended, in whatever process.  A worker serves
- * the demands of one database (train/worker.c), from a place of its own:
+ * A demand is a flag in the index's entry, raised by a report or a first use,
+ * until a training has ended.  A worker (train/worker.c) serves those of one
+ * database, from a place of its own:
  *
  *     free --start_worker()--> expected --lbt_worker_enter()--> serving
  *       ^                         |                                |
