@@ -13,19 +13,12 @@
 #include "separators.h"
 #include "spline.h"
 
-/* What a model was made from. */
-typedef enum LbtModelSource
-{
-	LBT_FROM_TRAINING,			/* the tree */
-	LBT_FROM_SAVED				/* the metapage's saved one: codes not exact */
-} LbtModelSource;
-
 typedef struct LbtModelHeader
 {
 	uint64_t	bytes;			/* the whole piece */
 	uint32_t	nleaves;
 	uint32_t	nknots;
-	uint32_t	source;			/* LbtModelSource */
+	uint32_t	saved;			/* 1: the metapage's, with codes not exact */
 	uint32_t	height;			/* pages a descent reads */
 	uint32_t	separator_bytes;	/* 0: none are kept */
 	int64_t		trained_at;		/* microseconds, the server's timestamp */

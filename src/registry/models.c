@@ -273,7 +273,7 @@ static void
 settle(LbtEntry *entry, LbtState state, const LbtTrained *trained, dsa_pointer memory, Size bytes)
 {
 	const LbtModelHeader *header = &trained->header;
-	bool		saved = state == LBT_READY && header->source == LBT_FROM_SAVED;
+	bool		saved = state == LBT_READY && header->saved;
 	bool		demanded = entry->wanted;
 
 	(void) model_of(entry);		/* raises errors, if any, before a change */

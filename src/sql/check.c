@@ -129,7 +129,7 @@ check_lookups(Relation rel, LbtIndex *index, uint64 counts[2][LBT_NEVENTS])
 Datum
 learnedbtree_check(PG_FUNCTION_ARGS)
 {
-	Relation	rel = lbt_open_argument(fcinfo, AccessShareLock, false);
+	Relation	rel = lbt_open_argument(fcinfo, false);
 	Oid			table = rel->rd_index->indrelid;
 	LbtIndex   *index;
 	LbtRegistered model;
@@ -146,7 +146,7 @@ learnedbtree_check(PG_FUNCTION_ARGS)
 	 */
 	index_close(rel, AccessShareLock);
 	LockRelationOid(table, ShareLock);
-	rel = lbt_open_argument(fcinfo, AccessShareLock, false);
+	rel = lbt_open_argument(fcinfo, false);
 	index = lbt_index_get(rel);
 	counted = lbt_trainable(rel, index, &reason) && check_lookups(rel, index, both);
 

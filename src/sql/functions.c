@@ -44,9 +44,9 @@ static const struct
 /* ---- arguments and results ---- */
 
 Relation
-lbt_open_argument(FunctionCallInfo fcinfo, LOCKMODE lock, bool only_look)
+lbt_open_argument(FunctionCallInfo fcinfo, bool only_look)
 {
-	Relation	rel = try_relation_open(PG_GETARG_OID(0), lock);
+	Relation	rel = try_relation_open(PG_GETARG_OID(0), AccessShareLock);
 	const char *reason;
 
 	if (rel == NULL)
@@ -111,7 +111,7 @@ lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char 
 Datum
 learnedbtree_model(PG_FUNCTION_ARGS)
 {
-	Relation	rel = lbt_open_argument(fcinfo, AccessShareLock, true);
+	Relation	rel = lbt_open_argument(fcinfo, true);
 	LbtIndex   *index = lbt_index_get(rel);
 	LbtRow		row = {0};
 	LbtRegistered model;
@@ -124,15 +124,13 @@ learnedbtree_model(PG_FUNCTION_ARGS)
 	lbt_row_add_text(&row, reason);
 	if (model.state == LBT_READY)
 	{
-		bool		saved = header->source == LBT_FROM_SAVED;
-
 		lbt_row_add(&row, Int64GetDatum(header->nleaves));
 		lbt_row_add(&row, Int32GetDatum(header->nknots));
 		lbt_row_add(&row, Int64GetDatum(header->bytes));
 		lbt_row_add(&row, Int64GetDatum(header->separator_bytes));
-		lbt_row_add_if(&row, !saved, TimestampTzGetDatum(header->trained_at));
-		lbt_row_add_if(&row, !saved, Float8GetDatum(header->training_ms));
-		lbt_row_add_text(&row, saved ? "metapage" : "training");
+		lbt_row_add_if(&row, !header->saved, TimestampTzGetDatum(header->trained_at));
+		lbt_row_add_if(&row, !header->saved, Float8GetDatum(header->training_ms));
+		lbt_row_add_text(&row, header->saved ? "metapage" : "training");
 	}
 	if (model.state == LBT_READY || model.state == LBT_NOT_PAYING)
 	{
@@ -156,7 +154,7 @@ Datum
 learnedbtree_train(PG_FUNCTION_ARGS)
 {
 	/* No writer is blocked: training reads what it needs page by page. */
-	Relation	rel = lbt_open_argument(fcinfo, AccessShareLock, false);
+	Relation	rel = lbt_open_argument(fcinfo, false);
 	LbtIndex   *index = lbt_index_get(rel);
 	const char *reason;
 	LbtState	state;

@@ -366,7 +366,6 @@ train(Relation rel, LbtIndex *index, LbtTrained *trained)
 		(Size) lbt_max_model_memory * 1024)
 		header->separator_bytes = 0;
 	header->trained_at = GetCurrentTimestamp();
-	header->source = LBT_FROM_TRAINING;
 	trained->blocks = trained->state == LBT_DAMAGED ? NO_GROWTH_BLOCKS :
 		RelationGetNumberOfBlocks(rel);
 	if (trained->state == LBT_READY && (Size) trained->blocks * sizeof(int32) <= budget_left())
