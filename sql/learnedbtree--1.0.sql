@@ -42,22 +42,13 @@ COMMENT ON FUNCTION @extschema@.learnedbtree_train(regclass) IS 'train the model
 
 CREATE FUNCTION @extschema@.learnedbtree_model(index regclass,
         OUT state text, OUT reason text,
-        OUT leaves bigint, OUT knots integer,
-        OUT max_error double precision, OUT mean_error double precision,
-        OUT bytes bigint, OUT separator_bytes bigint, OUT ties bigint,
+        OUT leaves bigint, OUT knots integer, OUT bytes bigint, OUT separator_bytes bigint,
         OUT trained_at timestamptz, OUT training_ms double precision, OUT source text,
         OUT splits_since bigint, OUT lookups_since bigint,
         OUT moved_since bigint, OUT fallbacks_since bigint)
     AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 COMMENT ON FUNCTION @extschema@.learnedbtree_model(regclass) IS
-    'state and measures of an index''s model, and what happened since it was trained; errors are in leaves';
-
-CREATE FUNCTION @extschema@.learnedbtree_leaves(index regclass,
-        OUT slot bigint, OUT code numeric, OUT knot boolean, OUT error double precision)
-    RETURNS SETOF record
-    AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
-COMMENT ON FUNCTION @extschema@.learnedbtree_leaves(regclass) IS
-    'the leaves of an index''s model in key order: smallest key code, is it a knot of the spline, and the spline''s error';
+    'state and measures of an index''s model, and what happened since it was trained';
 
 CREATE FUNCTION @extschema@.learnedbtree_check(index regclass,
         OUT model text, OUT saved_model text,

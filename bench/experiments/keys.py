@@ -21,7 +21,7 @@ INSERT_SHARE = 25
 STRIDE = 1_000_003  # a prime, larger than a file's groups of lines; no divisor of a file's number of lines
 INSERTED_ENTRIES = 4  # a row inserted takes as much as so many entries: leaves that have split, the table, its source
 FIGURES = ("speed-up", "by the model, % of probes", "verified, % of lookups", "at the predicted leaf, %", "leaves",
-           "knots", "max error, leaves", "ties", "separators, kB", "model, kB", "index, MB", "height", "state",
+           "knots", "separators, kB", "model, kB", "index, MB", "height", "state",
            "why there is no model")
 
 
@@ -147,7 +147,7 @@ class Keys(Experiment):
                 share(verified, probes) if index else None,
                 share(verified, lookups),
                 share(verified - stat.get("moved_right", 0), lookups),
-                *(model.get(name) for name in ("leaves", "knots", "max_error", "ties")),
+                *(model.get(name) for name in ("leaves", "knots")),
                 (model.get("separator_bytes") or 0) / 1000 or None,
                 (model.get("bytes") or 0) / 1000 or None, size, height,
                 learned.model_of(bench, index)["state"] if index else None,

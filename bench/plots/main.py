@@ -11,24 +11,19 @@ import psycopg
 from harness.experiment import Bench
 from harness.measure import Failed
 
-from . import dashboard, demo, model_chart, samples, table_chart, watch_chart
-
-DEMO_WATCH_SECONDS = 60
+from . import dashboard, demo, samples, table_chart, watch_chart
 
 
 def parse():
     parser = argparse.ArgumentParser(
         prog="bench/plot", formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-        description="Draw the model of a served or learnedbtree index, and the results of its predictions over time.")
+        description="Draw the results of the predictions for a served or learnedbtree index over time.")
     parser.add_argument("index", nargs="?", help="name of the index, with its schema if necessary")
     parser.add_argument("--connection", default="", metavar="STRING",
                         help="libpq connection string or URI; PGHOST and similar variables supply the rest")
     parser.add_argument("--out", default=".", metavar="DIR", help="folder for the PNG and SVG files")
-    parser.add_argument("--watch", type=float, default=0, metavar="SECONDS",
-                        help=f"how long to sample learnedbtree_stat (with --demo: {DEMO_WATCH_SECONDS})")
+    parser.add_argument("--watch", type=float, default=60, metavar="SECONDS", help="how long to sample learnedbtree_stat")
     parser.add_argument("--every", type=float, default=1, metavar="SECONDS", help="interval between two samples")
-    parser.add_argument("--points", type=int, default=2000,
-                        help="most points of a curve; larger models are drawn in groups of several leaves")
     parser.add_argument("--dashboard", metavar="URL", help="draw the panels of doc/prometheus/dashboard.json instead, "
                                                            "from a Prometheus server, over the time of --watch")
     parser.add_argument("--table", metavar="HEADING", help="draw a table of doc/benchmarks.md instead, btree beside served")
@@ -43,28 +38,22 @@ def parse():
     options = parser.parse_args()
     if sum(map(bool, (options.demo, options.index, options.table, options.dashboard))) != 1:
         parser.error("name an index, or give --demo, --dashboard or --table")
-    if options.every <= 0 or options.watch < 0 or options.points < 10:
-        parser.error("--every must be above 0, --watch not below, --points at least 10")
+    if options.every <= 0 or options.watch <= 0:
+        parser.error("--every and --watch must be above 0")
     if options.rows is not None and options.rows < 10_000:
         parser.error("--rows must be at least 10,000")
-    if options.demo and options.watch == 0:
-        options.watch = DEMO_WATCH_SECONDS
     return options
 
 
 def draw(bench, connection, index, title, work=contextlib.nullcontext):
-    """The pictures of one index, whose names are printed.  `work` gives a context in which it is watched."""
+    """The picture of one index, whose names are printed.  `work` gives a context in which it is watched."""
     out = pathlib.Path(bench.options.out)
     out.mkdir(parents=True, exist_ok=True)
     stem = index.replace('"', "").replace("/", "_")
-    files = lambda what: [out / f"{stem}_{what}.{ending}" for ending in ("png", "svg")]  # noqa: E731
-    model = samples.read_model(connection, index, bench.options.points)
-    print(*model_chart.draw(model, title, files("model")), sep="\n")
-    if bench.options.watch:
-        bench.say(f"watching {index} for {bench.options.watch:g} s")
-        with work():
-            series = samples.watch(connection, index, bench.options.watch, bench.options.every)
-        print(*watch_chart.draw(series, title, files("watch")), sep="\n")
+    bench.say(f"watching {index} for {bench.options.watch:g} s")
+    with work():
+        series = samples.watch(connection, index, bench.options.watch, bench.options.every)
+    print(*watch_chart.draw(series, title, [out / f"{stem}_watch.{ending}" for ending in ("png", "svg")]), sep="\n")
 
 
 def main():
@@ -74,7 +63,7 @@ def main():
         with contextlib.ExitStack() as cleanup:
             out = pathlib.Path(options.out)
             if options.dashboard:
-                print(*dashboard.draw(options.dashboard, (options.watch or 600) / 60, [out / "dashboard.png"]), sep="\n")
+                print(*dashboard.draw(options.dashboard, options.watch / 60, [out / "dashboard.png"]), sep="\n")
             elif options.table:
                 print(*table_chart.draw(options.table, [out / f"before_after.{ending}" for ending in ("png", "svg")]), sep="\n")
             elif options.demo:

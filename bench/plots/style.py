@@ -14,7 +14,6 @@ BLACK, GREY = "black", "#767676"
 BLUE, SKY, GREEN, ORANGE, PURPLE = "#0072B2", "#56B4E9", "#009E73", "#E69F00", "#CC79A7"
 LOSS = "#D55E00"
 
-DATA, MODEL = SKY, BLACK  # what is in the index, and what the model says of it
 GOOD, MOVED, FULL, DESCENDED = BLUE, ORANGE, SKY, BLACK  # what became of a prediction
 REASONS = {"fallback_no_model": ("no model", BLACK, "-"), "fallback_block": ("block beyond the file's end", GREY, "--"),
            "fallback_page": ("no leaf any more", PURPLE, "-."), "fallback_low": ("key may lie left", GREEN, ":"),

@@ -12,8 +12,7 @@
  *
  * An encoding keeps the order of the comparison function: a <= b implies
  * encoding(a) <= encoding(b) by memcmp(), the shorter first.  Different values
- * may share one.  What breaks this rule (sort keys of some collations, values
- * that were added to an enum between others) costs only a fallback.
+ * may share one.  What breaks this rule costs only a fallback.
  */
 #ifndef LBT_KEYSPEC_H
 #define LBT_KEYSPEC_H

@@ -4,10 +4,8 @@
  *     the provider's  weights of the first level | 01 | of the second | 01 ...
  *     ours            weights of the first level
  *
- * The provider is asked once for the weights of each plain character, and of
- * each two that follow each other: printable ASCII and, in UTF-8, characters
- * of two bytes and some width (Latin with accents, Greek, Cyrillic, ...).  The
- * keys of other texts are its own.
+ * The provider is asked once for each plain character, and for each two that
+ * follow each other; see src/README, "Text under a collation".
  */
 #include "key/sortkey.h"
 
@@ -93,12 +91,8 @@ typedef struct Pair
 
 /*
  * What the provider has taught about a collation: the weights of characters,
- * and whether those of two stand side by side where the characters do.  They
- * need not: "ch" is a letter of its own in Czech, and digits may be numbers.
- *
- * Of pairs beyond ASCII, which are many, it keeps the latest.  Their second
- * weights may lack a byte, or have one more: ICU says the first byte of
- * Cyrillic weights, and the like, once for all that have it in a row.
+ * and whether those of two stand side by side where the characters do.  Of
+ * pairs beyond ASCII, which are many, it keeps the latest.
  */
 typedef struct Plain
 {
@@ -176,7 +170,11 @@ weight_of(Plain *plain, pg_wchar c)
 	return weight;
 }
 
-/* The second's weights after the first, from the key of both in whole. */
+/*
+ * The second's weights after the first, from the key of both in whole.  They
+ * may lack a byte, or have one more: ICU says the first byte of Cyrillic
+ * weights, and the like, once for all that have it in a row.
+ */
 static Weight
 weight_after(Size size, const Weight *first, const Weight *second)
 {

@@ -65,24 +65,6 @@ lbt_leaf_search(const LbtLeaf *leaves, uint32_t nleaves, uint32_t guess, uint64_
 	return lo;
 }
 
-/* Is the leaf's smallest code also that of the leaf before? */
-static inline bool
-lbt_leaf_tied(const LbtLeaf *leaves, uint32_t slot)
-{
-	return slot > 0 && leaves[slot].min_code == leaves[slot - 1].min_code;
-}
-
-/* How many leaves are tied. */
-static inline uint32_t
-lbt_leaf_ties(const LbtLeaf *leaves, uint32_t nleaves)
-{
-	uint32_t	ties = 0;
-
-	for (uint32_t i = 1; i < nleaves; i++)
-		ties += lbt_leaf_tied(leaves, i);
-	return ties;
-}
-
 /*
  * Where in the leaf at this slot to expect a key of this code: 0 at its left
  * end, 1 at its right end; 0.5 if the cache cannot tell.

@@ -50,8 +50,6 @@ lbt_model_assemble(void *mem, const LbtModelHeader *header, const LbtKnot *knots
 	memcpy((char *) mem + at.leaves, leaves, (size_t) header->nleaves * sizeof(LbtLeaf));
 	if (header->separator_bytes > 0)
 		memcpy((char *) mem + at.separators, separators, header->separator_bytes);
-	else
-		h->ties = lbt_leaf_ties(leaves, header->nleaves);
 }
 
 bool

@@ -13,24 +13,14 @@
 #include "separators.h"
 #include "spline.h"
 
-/* What a model was made from. */
-typedef enum LbtModelSource
-{
-	LBT_FROM_TRAINING,			/* the tree */
-	LBT_FROM_SAVED				/* the metapage's saved one: codes not exact */
-} LbtModelSource;
-
 typedef struct LbtModelHeader
 {
 	uint64_t	bytes;			/* the whole piece */
 	uint32_t	nleaves;
 	uint32_t	nknots;
-	uint32_t	source;			/* LbtModelSource */
+	uint32_t	saved;			/* 1: the metapage's, with codes not exact */
 	uint32_t	height;			/* pages a descent reads */
 	uint32_t	separator_bytes;	/* 0: none are kept */
-	uint32_t	ties;			/* leaves not told from the one before */
-	double		max_error;		/* in leaves, measured after the fit */
-	double		mean_error;
 	int64_t		trained_at;		/* microseconds, the server's timestamp */
 	double		training_ms;
 	LbtKeyCode	code;
@@ -51,9 +41,8 @@ extern size_t lbt_model_bytes(uint32_t nleaves, uint32_t nknots, uint32_t separa
 
 /*
  * Lay out a model in mem, which must hold lbt_model_bytes() and be aligned to
- * 8 bytes (64 is faster).  The header is copied; its bytes are filled in, and
- * without separators its ties.  separators, of header->separator_bytes, is
- * what lbt_separators_build() wrote.
+ * 8 bytes (64 is faster).  The header is copied, and its bytes are filled in;
+ * separators, of header->separator_bytes, are lbt_separators_build()'s.
  */
 extern void lbt_model_assemble(void *mem, const LbtModelHeader *header, const LbtKnot *knots,
 							   const LbtLeaf *leaves, const void *separators);

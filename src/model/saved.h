@@ -1,7 +1,7 @@
 /*
  * saved.h - a model in a few kilobytes: what a metapage has room for.
  *
- *     key code | knots: code, slot and block of some leaves, in key order
+ *     key code | knots: code and block of leaves at even distances
  *
  * Between two knots, codes lie on a straight line, and blocks follow each
  * other, with the gaps that inner pages leave.  So a key near a leaf's end may
@@ -24,16 +24,16 @@
 /*
  * Write key code and leaves, at least one, to at most room bytes.  Returns the
  * bytes used; 0 if they do not fit, if codes decrease, or if over half of the
- * leaves would share a code, or come back with another block or with a code
+ * leaves would share a code, or come back with a distant block or with a code
  * off by a leaf.
  */
 extern size_t lbt_saved_encode(void *out, size_t room, const LbtKeyCode *code,
 							   const LbtLeaf *leaves, uint32_t nleaves);
 
 /*
- * Read key code and nleaves leaves, at least one, from exactly len bytes.
- * Returns false, with worthless results, if these are not what
- * lbt_saved_encode() writes.
+ * Read key code and nleaves leaves, at least one, from len bytes.  Returns
+ * false, with worthless results, if lbt_saved_encode() cannot have written
+ * these.
  */
 extern bool lbt_saved_decode(const void *in, size_t len, LbtKeyCode *code, LbtLeaf *leaves,
 							 uint32_t nleaves);

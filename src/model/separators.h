@@ -1,11 +1,9 @@
 /*
  * separators.h - the leaves' separators, for keys that share a code with one.
  *
- * A key code of 64 bits cannot tell all keys apart: of byte strings it holds
- * some ten bytes after what all share.  Keys that share a code with a
- * separator may lie on either side of it, and leaves whose separators share
- * one are a tie run.  There the separators decide, kept as byte strings in key
- * order:
+ * Keys that share a code with a separator may lie on either side of it, and
+ * leaves whose separators share one are a tie run.  There the separators
+ * decide, kept as byte strings in key order:
  *
  *     leaf cache   ... | 17 | 23 | 23 | 23 | 31 | ...   a key of code 23 is
  *     separators   ... "lib/a" "lib/bc" "lib/bd" ...    in one of four leaves:
@@ -80,7 +78,6 @@ typedef struct LbtSeparatorKeys
 	const uint8_t *nvalues;		/* how many of them it has */
 	int			ncolumns;		/* at most LBT_CODE_COLUMNS */
 	const LbtColumnOrder *order;
-	const LbtLeaf *leaves;
 } LbtSeparatorKeys;
 
 /* The most bytes that the separators of nleaves leaves may take. */
@@ -93,11 +90,10 @@ extern bool lbt_separators_needed(const LbtKeyCode *code, int ncolumns, const Lb
 /*
  * Write the separators of nleaves, at least one, to memory, aligned to 4
  * bytes.  Returns the bytes used; 0 if max_bytes do not suffice for some of
- * each.  *ties becomes how many leaves share code and kept separator with the
- * one before, which blocks' first ones do not tell.
+ * each.
  */
 extern uint32_t lbt_separators_build(const LbtSeparatorKeys *keys, uint32_t nleaves, void *memory,
-									 uint32_t max_bytes, uint32_t *ties);
+									 uint32_t max_bytes);
 
 /* Use separators of nleaves leaves, aligned to 4 bytes; false if garbage. */
 extern bool lbt_separators_open(const void *memory, uint32_t bytes, uint32_t nleaves,

@@ -107,7 +107,7 @@ write_number(uint8_t *to, uint32_t n)
 /* lbt_separators_build() with this cut; the first leaf's is the prefix. */
 static uint32_t
 write_separators(const LbtSeparatorKeys *keys, uint32_t nleaves, const LbtKeyBytes *prefix,
-				 const Cut *cut, uint8_t *memory, uint32_t max_bytes, uint32_t *ties)
+				 const Cut *cut, uint8_t *memory, uint32_t max_bytes)
 {
 	LbtSeparatorsHead *head = (LbtSeparatorsHead *) memory;
 	uint32_t   *places = (uint32_t *) (head + 1);
@@ -116,7 +116,6 @@ write_separators(const LbtSeparatorKeys *keys, uint32_t nleaves, const LbtKeyByt
 	uint8_t		rooms[2][LBT_MAX_KEY_BYTES];
 	LbtKeyBytes key = *prefix;
 	uint32_t	common = prefix->length;	/* with the one before */
-	uint32_t	length_before = 0;
 	uint8_t    *to = memory + at;
 
 	if (at + prefix->length > max_bytes)
@@ -125,7 +124,6 @@ write_separators(const LbtSeparatorKeys *keys, uint32_t nleaves, const LbtKeyByt
 	head->prefix_length = prefix->length;
 	memcpy(to, prefix->bytes, prefix->length);
 	to += prefix->length;
-	*ties = 0;
 	for (uint32_t i = 0; i < nleaves; i++)
 	{
 		bool		begins_block = (i & ((UINT32_C(1) << cut->shift) - 1)) == 0;
@@ -145,11 +143,7 @@ write_separators(const LbtSeparatorKeys *keys, uint32_t nleaves, const LbtKeyByt
 		if (begins_block)
 			places[i >> cut->shift] = (uint32_t) (to - memory);
 		else
-		{
 			to = write_number(to, shared - prefix->length);
-			*ties += lbt_leaf_tied(keys->leaves, i) && length == shared && length >= length_before;
-		}
-		length_before = length;
 		to = write_number(to, (length - shared) << 1 | (key.cut || length < key.length));
 		memcpy(to, key.bytes + shared, length - shared);
 		to += length - shared;
@@ -161,13 +155,13 @@ write_separators(const LbtSeparatorKeys *keys, uint32_t nleaves, const LbtKeyByt
 
 uint32_t
 lbt_separators_build(const LbtSeparatorKeys *keys, uint32_t nleaves, void *memory,
-					 uint32_t max_bytes, uint32_t *ties)
+					 uint32_t max_bytes)
 {
 	uint8_t		room[LBT_MAX_KEY_BYTES];
 	LbtKeyBytes prefix = find_prefix(keys, nleaves, room);
 	uint32_t	bytes = 0;
 
 	for (size_t i = 0; bytes == 0 && i < NCUTS; i++)
-		bytes = write_separators(keys, nleaves, &prefix, &cuts[i], memory, max_bytes, ties);
+		bytes = write_separators(keys, nleaves, &prefix, &cuts[i], memory, max_bytes);
 	return bytes;
 }

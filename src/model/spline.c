@@ -63,51 +63,23 @@ add_point(Corridor *c, uint32_t slot)
 	c->last = slot;
 }
 
-/* The error that lookups will meet, at every point that was fitted. */
-static void
-measure_errors(const LbtLeaf *leaves, uint32_t nleaves, const LbtKnot *knots, LbtSplineFit *fit)
-{
-	double		sum = 0;
-	uint32_t	npoints = 0;
-
-	fit->max_error = 0;
-	for (uint32_t i = 0; i < nleaves; i++)
-	{
-		double		error;
-
-		if (lbt_leaf_tied(leaves, i))
-			continue;
-		error = lbt_spline_error(knots, fit->nknots, leaves, nleaves, i);
-		if (error > fit->max_error)
-			fit->max_error = error;
-		sum += error;
-		npoints++;
-	}
-	fit->mean_error = sum / npoints;
-}
-
-bool
+uint32_t
 lbt_spline_fit(const LbtLeaf *leaves, uint32_t nleaves, uint32_t max_error, LbtKnot *knots,
-			   uint32_t max_knots, LbtSplineFit *fit)
+			   uint32_t max_knots)
 {
 	Corridor	c = {.leaves = leaves,.knots = knots,.max_knots = max_knots,
 	.max_error = (double) max_error};
 
-	fit->nknots = 0;
 	for (uint32_t i = 1; i < nleaves; i++)
 		if (leaves[i].min_code < leaves[i - 1].min_code)
-			return false;
+			return 0;
 	if (nleaves == 0)
-		return false;
+		return 0;
 	add_knot(&c);
 	for (uint32_t i = 1; i < nleaves && !c.full; i++)
 		if (leaves[i].min_code > leaves[c.last].min_code)
 			add_point(&c, i);
 	if (c.last > knots[c.nknots - 1].slot)
 		add_knot(&c);
-	fit->nknots = c.nknots;
-	if (c.full)
-		return false;
-	measure_errors(leaves, nleaves, knots, fit);
-	return true;
+	return c.nknots + c.full;
 }

@@ -7,9 +7,9 @@
  * decreases.
  *
  * Contract: for the smallest slot of every code fitted, the prediction is
- * within the measured max_error, in leaves, of that slot; for a code between
- * two of these it lies between their predictions.  Of equal codes only the
- * first slot counts.  No allocation, no globals.
+ * within max_error leaves of that slot, and one for rounding; for a code
+ * between two of these it lies between their predictions.  Of equal codes only
+ * the first slot counts.  No allocation, no globals.
  */
 #ifndef LBT_SPLINE_H
 #define LBT_SPLINE_H
@@ -24,21 +24,14 @@ typedef struct LbtKnot
 	uint32_t	unused;			/* zero */
 } LbtKnot;
 
-typedef struct LbtSplineFit
-{
-	uint32_t	nknots;
-	double		max_error;		/* in leaves, measured after the fit */
-	double		mean_error;
-} LbtSplineFit;
-
 /*
  * Fit leaves[0..nleaves) with at most max_error leaves of error at the given
  * points.  knots has room for max_knots, at least 2; nleaves always suffice.
- * Returns false, with worthless knots, if codes are not in order, nleaves is
- * 0, or the knots do not fit: only then fit->nknots is not 0.
+ * Returns how many there are; more than max_knots, with worthless knots, if
+ * they do not fit; 0 if codes are not in order, or nleaves is 0.
  */
-extern bool lbt_spline_fit(const LbtLeaf *leaves, uint32_t nleaves, uint32_t max_error,
-						   LbtKnot *knots, uint32_t max_knots, LbtSplineFit *fit);
+extern uint32_t lbt_spline_fit(const LbtLeaf *leaves, uint32_t nleaves, uint32_t max_error,
+							   LbtKnot *knots, uint32_t max_knots);
 
 /*
  * The predicted slot of a code, within [0, nleaves), whatever knots contain.
@@ -67,16 +60,6 @@ lbt_spline_predict(const LbtKnot *knots, uint32_t nknots, uint32_t nleaves, uint
 	if (slot >= (double) nleaves)
 		return nleaves - 1;
 	return (uint32_t) slot;
-}
-
-/* The error at a leaf, in leaves; of tied leaves only the first counts. */
-static inline double
-lbt_spline_error(const LbtKnot *knots, uint32_t nknots, const LbtLeaf *leaves, uint32_t nleaves,
-				 uint32_t slot)
-{
-	uint32_t	predicted = lbt_spline_predict(knots, nknots, nleaves, leaves[slot].min_code);
-
-	return predicted > slot ? (double) (predicted - slot) : (double) (slot - predicted);
 }
 
 #endif							/* LBT_SPLINE_H */

@@ -1,13 +1,12 @@
 /*
- * models.c - published models, and totals, in shared memory; see shmem.h for
- * the protocol.
+ * models.c - published models, and entries of indexes, in shared memory; see
+ * shmem.h for the protocol.
  */
 #include "registry/models.h"
 
 #include "miscadmin.h"
 #include "server/guard.h"
 #include "storage/procarray.h"
-#include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 /* A model unused for so long may make room for another that is wanted. */
@@ -178,32 +177,47 @@ lbt_registry_has_idle(void)
 }
 
 LbtEntry *
-lbt_entry_lock(const LbtFile *file, Oid oid)
+lbt_entry_lock(const LbtFile *file)
 {
 	bool		found;
 	LbtEntry   *entry = dshash_find_or_insert(lbt_entries, file, &found);
+	dsa_pointer old = InvalidDsaPointer;
+	Size		old_bytes = 0;
+	LbtTotals	totals = {0};
 
-	if (!found)
+	if (found && lbt_same_file(&entry->file, file))
+		return entry;
+	if (found)
 	{
-		memset((char *) entry + sizeof(LbtFile), 0, sizeof(LbtEntry) - sizeof(LbtFile));
-		entry->memory = InvalidDsaPointer;
-		entry->changed_at = GetCurrentTimestamp();
-		pg_atomic_init_u64(&entry->used_at, (uint64) entry->changed_at);
+		old = model_of(entry);
+		old_bytes = entry->bytes;
+		totals = entry->totals;
 	}
-	entry->oid = oid;
-	return entry;
+	memset(entry, 0, sizeof(LbtEntry));
+	entry->file = *file;
+	entry->memory = InvalidDsaPointer;
+	entry->changed_at = GetCurrentTimestamp();
+	pg_atomic_init_u64(&entry->used_at, (uint64) entry->changed_at);
+	entry->totals = totals;
+	if (!DsaPointerIsValid(old))
+		return entry;
+
+	/* The partition's lock and reclaim must not be held together. */
+	dshash_release_lock(lbt_entries, entry);
+	free_model(old, old_bytes);
+	return lbt_entry_lock(file);
 }
 
 /* ---- trainings ---- */
 
 bool
-lbt_training_begin(const LbtFile *file, Oid oid)
+lbt_training_begin(const LbtFile *file)
 {
 	volatile bool mine = false;
 
 	LBT_GUARD_BEGIN();
 	{
-		LbtEntry   *entry = lbt_entry_lock(file, oid);
+		LbtEntry   *entry = lbt_entry_lock(file);
 
 		mine = entry->trainer == 0 || entry->trainer == MyProcPid ||
 			BackendPidGetProc(entry->trainer) == NULL;
@@ -259,7 +273,7 @@ static void
 settle(LbtEntry *entry, LbtState state, const LbtTrained *trained, dsa_pointer memory, Size bytes)
 {
 	const LbtModelHeader *header = &trained->header;
-	bool		saved = state == LBT_READY && header->source == LBT_FROM_SAVED;
+	bool		saved = state == LBT_READY && header->saved;
 	bool		demanded = entry->wanted;
 
 	(void) model_of(entry);		/* raises errors, if any, before a change */
@@ -286,7 +300,7 @@ settle(LbtEntry *entry, LbtState state, const LbtTrained *trained, dsa_pointer m
 
 /* Put the outcome into shared memory; false when there was no room for it. */
 static bool
-publish(const LbtFile *file, Oid oid, const LbtTrained *trained)
+publish(const LbtFile *file, const LbtTrained *trained)
 {
 	const LbtModelHeader *header = &trained->header;
 	LbtState	state = trained->state;
@@ -306,7 +320,7 @@ publish(const LbtFile *file, Oid oid, const LbtTrained *trained)
 				evict(file);
 			memory = store(trained, bytes, &state);
 		}
-		entry = lbt_entry_lock(file, oid);
+		entry = lbt_entry_lock(file);
 		if (state == LBT_TOO_LARGE && entry->state == LBT_READY)
 		{
 			/* An old model is better than none. */
@@ -326,49 +340,38 @@ publish(const LbtFile *file, Oid oid, const LbtTrained *trained)
 }
 
 bool
-lbt_training_end(const LbtFile *file, Oid oid, const LbtTrained *trained, bool new_file)
+lbt_training_end(const LbtFile *file, const LbtTrained *trained)
 {
-	bool		registered = trained->state == LBT_UNTRAINED || publish(file, oid, trained);
+	bool		registered = trained->state == LBT_UNTRAINED || publish(file, trained);
 
 	if (trained->state == LBT_UNTRAINED || !registered)
 		LBT_GUARDED(lbt_training_failed(file, LBT_UNTRAINED, true), (void) 0);
-	else if (!new_file)
-		lbt_registry_drop_matching(file->database, oid, file);
 	return registered;
 }
 
 void
-lbt_registry_describe(const LbtFile *file, LbtRegistered *out, void **copy)
+lbt_registry_describe(const LbtFile *file, LbtRegistered *out)
 {
-	if (copy)
-		*copy = NULL;
 	LBT_GUARD_BEGIN();
 	{
 		LbtEntry   *entry = dshash_find(lbt_entries, file, false);
 
-		if (entry != NULL)
+		if (entry != NULL && lbt_same_file(&entry->file, file))
 		{
-			out->since = entry->since;
 			if (entry->state == LBT_READY)
-			{
-				const void *model = dsa_get_address(lbt_area, entry->memory);
-
-				memcpy(&out->header, model, sizeof(LbtModelHeader));
-				if (copy)
-					*copy = MemoryContextAllocExtended(CurrentMemoryContext, entry->bytes,
-													   MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
-				if (copy && *copy)
-					memcpy(*copy, model, entry->bytes);
-			}
+				memcpy(&out->header, dsa_get_address(lbt_area, entry->memory),
+					   sizeof(LbtModelHeader));
+			out->since = entry->since;
 			out->state = entry->state;
-			dshash_release_lock(lbt_entries, entry);
 		}
+		if (entry != NULL)
+			dshash_release_lock(lbt_entries, entry);
 	}
 	LBT_GUARD_END(out->state = LBT_NO_MEMORY);
 }
 
 void
-lbt_registry_drop_file(const LbtFile *file)
+lbt_registry_forget(const LbtFile *file)
 {
 	LBT_GUARD_BEGIN();
 	{
@@ -387,130 +390,73 @@ lbt_registry_drop_file(const LbtFile *file)
 }
 
 List *
-lbt_registry_list(Oid database, Oid oid, const LbtFile *except)
+lbt_registry_list(int64 age)
 {
 	List	   *volatile files = NIL;
 
 	LBT_GUARD_BEGIN();
 	{
+		TimestampTz now = GetCurrentTimestamp();
 		dshash_seq_status status;
 		LbtEntry   *entry;
 
 		dshash_seq_init(&status, lbt_entries, false);
 		while ((entry = dshash_seq_next(&status)) != NULL)
-			if (entry->file.database == database && (!OidIsValid(oid) || entry->oid == oid) &&
-				(except == NULL || !lbt_same_file(&entry->file, except)))
-			{
-				LbtFile    *file = palloc(sizeof(LbtFile));
+		{
+			LbtFile    *file;
 
-				*file = entry->file;
-				files = lappend(files, file);
-			}
+			if (!lbt_is_over(entry->changed_at, now, age))
+				continue;
+			file = palloc(sizeof(LbtFile));
+			*file = entry->file;
+			files = lappend(files, file);
+		}
 		dshash_seq_term(&status);
 	}
 	LBT_GUARD_END(files = NIL);
 	return files;
 }
 
-void
-lbt_registry_drop_matching(Oid database, Oid oid, const LbtFile *except)
-{
-	List	   *files = lbt_registry_list(database, oid, except);
-	ListCell   *lc;
-
-	foreach(lc, files)
-		lbt_registry_drop_file(lfirst(lc));
-	list_free_deep(files);
-}
-
 /* ---- totals ---- */
 
-static void
-zero_totals(LbtStats *stats)
-{
-	memset((char *) stats + LBT_STATS_KEY_BYTES, 0, sizeof(LbtStats) - LBT_STATS_KEY_BYTES);
-}
-
 void
-lbt_stats_add(Oid database, Oid oid, const uint64 *events)
+lbt_totals_get(Oid index, LbtTotals *out)
 {
-	Oid			key[2] = {database, oid};
-	bool		found;
-	LbtStats   *stats = dshash_find_or_insert(lbt_totals, key, &found);
+	LbtFile		key = {.database = MyDatabaseId,.index = index};
 
-	if (!found)
-		zero_totals(stats);
-	for (int i = 0; i < LBT_NEVENTS; i++)
-		stats->events[i] += events[i];
-	if (events[LBT_EV_TRAINING] > 0)
-		stats->last_trained = GetCurrentTimestamp();
-	dshash_release_lock(lbt_totals, stats);
-}
-
-void
-lbt_stats_get(Oid oid, LbtStats *out)
-{
-	Oid			key[2] = {MyDatabaseId, oid};
-
-	memset(out, 0, sizeof(LbtStats));
+	memset(out, 0, sizeof(LbtTotals));
 	if (lbt_control == NULL)
 		return;
 	LBT_GUARD_BEGIN();
 	{
-		LbtStats   *stats = dshash_find(lbt_totals, key, false);
+		LbtEntry   *entry = dshash_find(lbt_entries, &key, false);
 
-		if (stats != NULL)
+		if (entry != NULL)
 		{
-			*out = *stats;
-			dshash_release_lock(lbt_totals, stats);
+			*out = entry->totals;
+			dshash_release_lock(lbt_entries, entry);
 		}
 	}
 	LBT_GUARD_END((void) 0);
 }
 
 void
-lbt_stats_reset(Oid oid)
+lbt_totals_reset(Oid index)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	dshash_seq_status status;
-	LbtStats   *stats;
+	LbtEntry   *entry;
 
 	if (lbt_control == NULL)
 		return;
-	dshash_seq_init(&status, lbt_totals, true);
-	while ((stats = dshash_seq_next(&status)) != NULL)
+	dshash_seq_init(&status, lbt_entries, true);
+	while ((entry = dshash_seq_next(&status)) != NULL)
 	{
-		if (stats->database != MyDatabaseId || (OidIsValid(oid) && stats->oid != oid))
+		if (entry->file.database != MyDatabaseId ||
+			(OidIsValid(index) && entry->file.index != index))
 			continue;
-		zero_totals(stats);
-		stats->reset_at = now;
+		memset(&entry->totals, 0, sizeof(LbtTotals));
+		entry->totals.reset_at = now;
 	}
 	dshash_seq_term(&status);
-}
-
-void
-lbt_stats_forget(Oid database, Oid oid)
-{
-	Oid			key[2] = {database, oid};
-
-	LBT_GUARDED((void) dshash_delete_key(lbt_totals, key), (void) 0);
-}
-
-List *
-lbt_stats_copy(void)
-{
-	List	   *copies = NIL;
-	dshash_seq_status status;
-	LbtStats   *stats;
-
-	dshash_seq_init(&status, lbt_totals, false);
-	while ((stats = dshash_seq_next(&status)) != NULL)
-	{
-		LbtStats   *copy = palloc(sizeof(LbtStats));
-
-		*copy = *stats;
-		copies = lappend(copies, copy);
-	}
-	dshash_seq_term(&status);
-	return copies;
 }

@@ -1,6 +1,5 @@
 /*
- * models.h - published models, their files' entries, and totals of counts;
- * protocol: shmem.h.
+ * models.h - published models and their indexes' entries; protocol: shmem.h.
  */
 #ifndef LBT_MODELS_H
 #define LBT_MODELS_H
@@ -25,16 +24,15 @@ typedef struct LbtTrained
 	BlockNumber blocks;			/* the file's size */
 } LbtTrained;
 
-/* Begin a training; false if a live backend is at one of this file. */
-extern bool lbt_training_begin(const LbtFile *file, Oid oid);
+/* Begin a training; false if a live backend is at one of this index. */
+extern bool lbt_training_begin(const LbtFile *file);
 
 /*
  * End it with its outcome: LBT_UNTRAINED if others are to do it, else publish.
- * A model that there is stays if its successor would be too large.  new_file:
- * of this transaction.  False when there was no memory even for that.
+ * A model that there is stays if its successor would be too large.  False when
+ * there was no memory even for that.
  */
-extern bool lbt_training_end(const LbtFile *file, Oid oid, const LbtTrained *trained,
-							 bool new_file);
+extern bool lbt_training_end(const LbtFile *file, const LbtTrained *trained);
 
 /*
  * End it without an outcome, also while an error is being handled, but no
@@ -57,18 +55,17 @@ typedef struct LbtRegistered
 	LbtModelHeader header;		/* when LBT_READY */
 } LbtRegistered;
 
+/* Leaves *out alone if there is no entry; LBT_NO_MEMORY if we cannot tell. */
+extern void lbt_registry_describe(const LbtFile *file, LbtRegistered *out);
+
+/* Forget an index that is gone. */
+extern void lbt_registry_forget(const LbtFile *file);
+
 /*
- * Leaves *out alone if there is no entry; LBT_NO_MEMORY if we cannot tell.
- * With copy: the model, palloc'd, of header.bytes; or NULL.
+ * The files (LbtFile), palloc'd, of all entries whose models are this many
+ * milliseconds old; NIL if not all can be reached.
  */
-extern void lbt_registry_describe(const LbtFile *file, LbtRegistered *out, void **copy);
-
-/* Forget models: a file's; or a database's or index's, except one file's. */
-extern void lbt_registry_drop_file(const LbtFile *file);
-extern void lbt_registry_drop_matching(Oid database, Oid oid, const LbtFile *except);
-
-/* Their files (LbtFile), palloc'd; NIL if not all can be reached. */
-extern List *lbt_registry_list(Oid database, Oid oid, const LbtFile *except);
+extern List *lbt_registry_list(int64 age);
 
 /* Bytes of all models; do as many more fit within the limit?  No dsa calls. */
 extern uint64 lbt_registry_bytes(void);
@@ -77,8 +74,11 @@ extern bool lbt_registry_has_room(Size bytes);
 /* Has a model been idle for a minute?  Looks at all entries. */
 extern bool lbt_registry_has_idle(void);
 
-/* Find or make an entry, lock its partition exclusively.  May raise errors. */
-extern LbtEntry *lbt_entry_lock(const LbtFile *file, Oid oid);
+/*
+ * Find or make the entry of an index, for this file, and lock its partition
+ * exclusively.  What it knows of another file is given up.  May raise errors.
+ */
+extern LbtEntry *lbt_entry_lock(const LbtFile *file);
 
 /*
  * Put a model, or none, into a locked entry, unlock it, and free the old
@@ -87,19 +87,10 @@ extern LbtEntry *lbt_entry_lock(const LbtFile *file, Oid oid);
 extern void lbt_entry_replace_model(LbtEntry *entry, LbtState state, dsa_pointer memory,
 									Size bytes);
 
-/* Add events of an index to its totals.  May raise errors. */
-extern void lbt_stats_add(Oid database, Oid oid, const uint64 *events);
-
 /* Totals of an index of this database; zeroes if none, or none reachable. */
-extern void lbt_stats_get(Oid oid, LbtStats *out);
+extern void lbt_totals_get(Oid index, LbtTotals *out);
 
 /* Zero an index's totals; InvalidOid: the database's.  May raise errors. */
-extern void lbt_stats_reset(Oid oid);
-
-/* Forget the totals of an index that is gone. */
-extern void lbt_stats_forget(Oid database, Oid oid);
-
-/* All totals (LbtStats), palloc'd.  May raise errors. */
-extern List *lbt_stats_copy(void);
+extern void lbt_totals_reset(Oid index);
 
 #endif							/* LBT_MODELS_H */

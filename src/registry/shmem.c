@@ -17,13 +17,12 @@
 /* What wait events call our LWLocks. */
 #define LWLOCK_NAME "LearnedBtree"
 
-/* Room for the hash tables before the first DSM segment is needed. */
+/* Room for the hash table before the first DSM segment is needed. */
 #define PLACE_BYTES (256 * 1024)
 
 LbtControl *lbt_control = NULL;
 dsa_area   *lbt_area = NULL;
 dshash_table *lbt_entries = NULL;
-dshash_table *lbt_totals = NULL;
 
 static void *
 place_of(LbtControl *c)
@@ -31,23 +30,10 @@ place_of(LbtControl *c)
 	return (char *) c + MAXALIGN(sizeof(LbtControl));
 }
 
-static dshash_table_handle
-create_table(dsa_area *area, Size key_size, Size entry_size, int tranche)
+static dshash_parameters
+entries_parameters(const LbtControl *c)
 {
-	dshash_parameters params = lbt_dshash_parameters(key_size, entry_size, tranche);
-	dshash_table *table = dshash_create(area, &params, NULL);
-	dshash_table_handle handle = dshash_get_hash_table_handle(table);
-
-	dshash_detach(table);
-	return handle;
-}
-
-static dshash_table *
-attach_table(dshash_table_handle handle, Size key_size, Size entry_size, int tranche)
-{
-	dshash_parameters params = lbt_dshash_parameters(key_size, entry_size, tranche);
-
-	return dshash_attach(lbt_area, &params, handle, NULL);
+	return lbt_dshash_parameters(LBT_FILE_KEY_BYTES, sizeof(LbtEntry), c->tranche);
 }
 
 /* Runs once per cluster, perhaps in the postmaster, which can make no DSM. */
@@ -55,6 +41,8 @@ static void
 init_control(void *block)
 {
 	LbtControl *c = block;
+	dshash_parameters params;
+	dshash_table *entries;
 	dsa_area   *a;
 
 	c->tranche = lbt_new_tranche(LWLOCK_NAME);
@@ -69,8 +57,10 @@ init_control(void *block)
 	a = dsa_create_in_place(place_of(c), PLACE_BYTES, c->tranche, NULL);
 	dsa_pin(a);
 	dsa_set_size_limit(a, PLACE_BYTES);
-	c->entries = create_table(a, sizeof(LbtFile), sizeof(LbtEntry), c->tranche);
-	c->totals = create_table(a, LBT_STATS_KEY_BYTES, sizeof(LbtStats), c->tranche);
+	params = entries_parameters(c);
+	entries = dshash_create(a, &params, NULL);
+	c->entries = dshash_get_hash_table_handle(entries);
+	dshash_detach(entries);
 	dsa_set_size_limit(a, (size_t) -1);
 	dsa_detach(a);
 }
@@ -89,6 +79,7 @@ static void
 attach(void)
 {
 	LbtControl *c = lbt_shared_block();
+	dshash_parameters params;
 	MemoryContext old;
 
 	if (c == NULL)
@@ -100,8 +91,8 @@ attach(void)
 		lbt_area = dsa_attach_in_place(place_of(c), NULL);
 		dsa_pin_mapping(lbt_area);
 	}
-	lbt_entries = attach_table(c->entries, sizeof(LbtFile), sizeof(LbtEntry), c->tranche);
-	lbt_totals = attach_table(c->totals, LBT_STATS_KEY_BYTES, sizeof(LbtStats), c->tranche);
+	params = entries_parameters(c);
+	lbt_entries = dshash_attach(lbt_area, &params, c->entries, NULL);
 	MemoryContextSwitchTo(old);
 	lbt_control = c;
 	lbt_hints_are_at((char *) place_of(c) + PLACE_BYTES);

@@ -5,8 +5,8 @@
  *     control block           LbtControl, in the main segment, or (from 17
  *         |                   on, if the library is not preloaded) a named one
  *         +-- dsa area        grows by DSM segments
- *               +-- entries   LbtFile -> LbtEntry: a file's state, its model
- *               +-- totals    (database, index) -> LbtStats: its counts
+ *               +-- entries   (database, index) -> LbtEntry: its file's state
+ *               |             and model, its counts
  *               +-- models    the bytes that model/model.h describes, within
  *                             learnedbtree.max_model_memory
  *
@@ -26,14 +26,8 @@
  * superseded model is freed, so a backend whose view carries the current
  * generation holds pointers to a live model.
  *
- * Between comparing generations and reading, a model may be freed and its
- * memory reused.  What a lookup then reads is garbage, but stays mapped and is
- * bounded, and the leaf decides (src/README, "Shared models").  Writers of
- * buffer hints cannot be so careless, hence reclaim.
- *
- * Lock order: hash partition, then dsa's own locks; reclaim, then dsa's own
- * locks.  Never hold a partition lock and reclaim together, nor either of them
- * together with the workers' lock.
+ * src/README, "Shared models", says why a model may be freed while it is read,
+ * and in which order locks are taken.
  *
  * models.h and view.h have the functions.  They need lbt_registry_attach() to
  * have succeeded.  They raise no error unless they say so; the caller holds no
@@ -52,13 +46,19 @@
 #include "utils/dsa.h"
 #include "utils/timestamp.h"
 
-/* Models are found by their index's file: a rebuilt index starts anew. */
+/*
+ * An index and its file.  A model is of a file, and an entry knows one: so a
+ * rebuilt index starts anew, and keeps its counts.
+ */
 typedef struct LbtFile
 {
-	Oid			database;
+	Oid			database;		/* hash key of entries: these two */
+	Oid			index;
 	Oid			tablespace;
 	Oid			number;			/* relfilenumber */
 } LbtFile;
+
+#define LBT_FILE_KEY_BYTES offsetof(LbtFile, tablespace)
 
 static inline bool
 lbt_same_file(const LbtFile *a, const LbtFile *b)
@@ -110,17 +110,13 @@ typedef enum LbtEvent
 /* The first of them are a scan's doing. */
 #define LBT_SCAN_EVENTS (LBT_EV_ROWS_PREFETCHED_USED + 1)
 
-/* Totals of one index, by (database, oid): they survive REINDEX. */
-typedef struct LbtStats
+/* What has been counted of an index, of all its files. */
+typedef struct LbtTotals
 {
-	Oid			database;		/* hash key: these two */
-	Oid			oid;
 	TimestampTz last_trained;	/* 0: never since the last reset */
 	TimestampTz reset_at;		/* 0: never */
 	uint64		events[LBT_NEVENTS];
-} LbtStats;
-
-#define LBT_STATS_KEY_BYTES offsetof(LbtStats, last_trained)
+} LbtTotals;
 
 /* Background workers at a time, each of another database. */
 #define LBT_WORKERS_LIMIT 64
@@ -146,7 +142,6 @@ typedef struct LbtControl
 	pg_atomic_uint64 unreachable_told;	/* said in the log (server/guard.h) */
 	pg_atomic_uint64 no_slot_told;	/* for a worker: said in the log */
 	dshash_table_handle entries;
-	dshash_table_handle totals;
 } LbtControl;
 
 /*
@@ -163,8 +158,7 @@ typedef struct LbtSince
 
 typedef struct LbtEntry
 {
-	LbtFile		file;			/* hash key */
-	Oid			oid;
+	LbtFile		file;			/* of all below but the totals */
 	LbtState	state;
 	BlockNumber trained_blocks; /* the file's size when it was trained */
 	int			trainer;		/* pid of the process that trains it, or 0 */
@@ -181,6 +175,8 @@ typedef struct LbtEntry
 	uint32		nleaves;		/* of the last model */
 	uint32		height;			/* pages on the way of a descent */
 	LbtSince	since;
+
+	LbtTotals	totals;
 } LbtEntry;
 
 /* The longest pause after trainings that failed, or brought nothing. */
@@ -211,7 +207,6 @@ lbt_is_over(TimestampTz since, TimestampTz now, int64 ms)
 extern LbtControl *lbt_control;
 extern dsa_area *lbt_area;
 extern dshash_table *lbt_entries;
-extern dshash_table *lbt_totals;
 
 /* In _PG_init: ask the server for the shared memory. */
 extern void lbt_shmem_init(void);

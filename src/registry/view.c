@@ -18,11 +18,9 @@
 /* Pause before training again where a model did not map or fit. */
 #define UNREACHABLE_MS 10000
 
-/* The number of a file long gone may come round again for another index. */
 typedef struct View
 {
-	LbtFile		file;			/* hash key: these two */
-	Oid			oid;
+	LbtFile		file;			/* hash key */
 	LbtIndex   *index;			/* or NULL */
 } View;
 
@@ -41,7 +39,6 @@ make_view(Relation rel, const LbtFile *file, MemoryContext context)
 	lbt_keyspec_init(&spec, rel);
 	index = MemoryContextAllocZero(context, offsetof(LbtIndex, keyspec) + lbt_keyspec_bytes(&spec));
 	index->file = *file;
-	index->oid = RelationGetRelid(rel);
 	index->seen.leaf_items = 1;
 	index->inserting.last.block = InvalidBlockNumber;
 	index->seen.rightmost = InvalidBlockNumber;
@@ -86,6 +83,7 @@ lbt_index_file(Oid relid, LbtFile *file)
 		return false;
 	class = (Form_pg_class) GETSTRUCT(row);
 	file->database = class->relisshared ? InvalidOid : MyDatabaseId;
+	file->index = relid;
 	file->tablespace = OidIsValid(class->reltablespace) ? class->reltablespace :
 		MyDatabaseTableSpace;
 	file->number = class->relfilenode;
@@ -98,13 +96,12 @@ lbt_index_file(Oid relid, LbtFile *file)
 static LbtIndex *
 find_view(Relation rel, const LbtFile *file)
 {
-	View		key = {*file, RelationGetRelid(rel)};
 	View	   *view;
 	bool		found;
 
 	if (views == NULL)
 	{
-		HASHCTL		ctl = {.keysize = offsetof(View, index),.entrysize = sizeof(View)};
+		HASHCTL		ctl = {.keysize = sizeof(LbtFile),.entrysize = sizeof(View)};
 
 		if (views_context == NULL)
 			views_context = AllocSetContextCreate(TopMemoryContext, "learnedbtree indexes",
@@ -115,7 +112,7 @@ find_view(Relation rel, const LbtFile *file)
 		views = hash_create("learnedbtree indexes", 64, &ctl,
 							HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	}
-	view = hash_search(views, &key, HASH_ENTER, &found);
+	view = hash_search(views, file, HASH_ENTER, &found);
 	if (!found)
 		view->index = NULL;
 	if (view->index == NULL)
@@ -126,7 +123,8 @@ find_view(Relation rel, const LbtFile *file)
 LbtIndex *
 lbt_index_get(Relation rel)
 {
-	LbtFile		file = {LbtRelDatabase(rel), LbtRelTablespace(rel), LbtRelNumber(rel)};
+	LbtFile		file = {LbtRelDatabase(rel), RelationGetRelid(rel), LbtRelTablespace(rel),
+	LbtRelNumber(rel)};
 	LbtIndex   *index;
 
 	if (RelationUsesLocalBuffers(rel))
@@ -136,8 +134,7 @@ lbt_index_get(Relation rel)
 		update_serving(index, rel);
 		return index;
 	}
-	if (recent == NULL || recent->oid != RelationGetRelid(rel) ||
-		!lbt_same_file(&recent->file, &file))
+	if (recent == NULL || !lbt_same_file(&recent->file, &file))
 		recent = find_view(rel, &file);
 	index = recent;
 	update_serving(index, rel);
@@ -180,7 +177,7 @@ look_up(LbtIndex *index)
 
 	if (entry == NULL)
 		return;
-	state = entry->state;
+	state = lbt_same_file(&entry->file, &index->file) ? entry->state : LBT_UNTRAINED;
 	index->trained_blocks = entry->trained_blocks;
 	index->model_bytes = entry->bytes;
 	if (state == LBT_FAILED || state == LBT_NO_MEMORY)

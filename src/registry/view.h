@@ -106,7 +106,6 @@ typedef struct LbtInserting
 typedef struct LbtIndex
 {
 	LbtFile		file;
-	Oid			oid;			/* the index */
 	bool		shareable;		/* not temporary, shared memory there */
 
 	/* its model, and what the registry says of it */
@@ -163,7 +162,7 @@ extern void lbt_index_take_hints(LbtIndex *index, LbtLeaf *leaves, uint32 nleave
 /* Remember which buffer a slot's block is in.  Cheap if superseded. */
 extern void lbt_index_set_hint(LbtIndex *index, uint32 slot, int32 buffer);
 
-/* The file of an index whose model may be shared; false if there is none. */
+/* An index whose model may be shared, and its file; false if there is none. */
 extern bool lbt_index_file(Oid relid, LbtFile *file);
 
 /* Views with events to flush.  lbt_mark_dirty() adds one that is not there. */
@@ -219,5 +218,11 @@ lbt_count_lookup(LbtIndex *index, LbtEvent event, int moved)
 
 /* At the end of a transaction, with no scan open: forget views if many. */
 extern void lbt_views_trim(void);
+
+/* xact.c, in _PG_init: see the ends of transactions, and what they drop. */
+extern void lbt_xact_init(void);
+
+/* Look whether the index exists before this process's next commit. */
+extern void lbt_forget_if_gone(const LbtFile *file);
 
 #endif							/* LBT_VIEW_H */

@@ -42,7 +42,6 @@
 #include "join/join.h"
 #include "miscadmin.h"
 #include "registry/settings.h"
-#include "registry/xact.h"
 #include "replication/logicalworker.h"
 #include "replication/worker_internal.h"
 #include "server/compat.h"
@@ -371,7 +370,6 @@ executor_start(QueryDesc *query, int eflags)
 	ModifyTableState *write;
 	ListCell   *lc;
 
-	lbt_xact_clean_up();
 	foreach(lc, is_looking() ? query->plannedstmt->rtable : NIL)
 	{
 		const RangeTblEntry *rte = lfirst(lc);
@@ -540,7 +538,6 @@ utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtility
 	LbtKeysAhead *const outer = lbt_keys_ahead;
 	const Oid	table = copied_into(plan->utilityStmt);
 
-	lbt_xact_clean_up();
 	if (!OidIsValid(table))
 	{
 		next_utility(plan, text, read_only_tree, context, params, environment, dest, completion);

@@ -22,15 +22,11 @@ typedef struct LbtGuard
 
 /*
  * Around a block that uses shared memory, or reads pages for a model or ahead
- * of need: swallow any error in it, release locks, half-mapped segments, pins
- * and reads that it has left, and run on_failure, a statement, instead of
- * its rest.  The log gets one line a minute.  Interrupts are held: what they
- * raise (a cancelled query, an error of a parallel worker) is not the block's.
- *
- * So the block must wait for no other session: it reads no catalog, opens no
- * relation and takes no heavyweight lock.  What it needs of these is read
- * before.  An assertion says so where the server has them; with
- * debug_discard_caches it misses nothing.
+ * of need: swallow any error in it, release what it has left, and run
+ * on_failure, a statement, instead of its rest.  The log gets one line a
+ * minute.  Interrupts are held, so the block must wait for no other session:
+ * it reads no catalog, opens no relation and takes no heavyweight lock, which
+ * servers with assertions check.  See src/README, "Guards".
  *
  *	LBT_GUARD_BEGIN();
  *	{
@@ -44,10 +40,9 @@ typedef struct LbtGuard
  *
  * After an error all LWLocks are released, whoever took them.  So where
  * interrupts are held, as they are while a process holds an LWLock or a page's
- * lock, on_failure runs instead of the block: nbtree may be comparing keys
- * under such a lock, by a function that runs a query.  (Guards around this
- * one, and the exit of the process, hold them without a lock.)  Where that
- * must not count as a failure, ask lbt_guard_may_enter() before.
+ * lock, on_failure runs instead of the block.  (Guards around this one, and
+ * the exit of the process, hold them without a lock.)  Where that must not
+ * count as a failure, ask lbt_guard_may_enter() before.
  */
 #define LBT_GUARD_BEGIN() LBT_GUARD_BEGIN_AS(false)
 

@@ -20,8 +20,8 @@
  *
  * A stream pins, locks and waits for nothing: a later read finds the block in
  * the operating system's cache.  (The server's read streams pin what they have
- * read, so VACUUM waits until the scan is asked for a row; and they are slower
- * at scattered blocks.)  With direct I/O nothing is read ahead.
+ * read: src/README, "Leaves ahead of need".)  With direct I/O nothing is read
+ * ahead.
  */
 #ifndef LBT_STREAM_H
 #define LBT_STREAM_H

@@ -1,11 +1,8 @@
 /*
  * check.c - learnedbtree_check(): the model's predictions against the tree.
  *
- * Look up every separator as a user's lookup would.  A wrong landing, a
- * prediction proven on a leaf that does not hold the bound, would be a wrong
- * answer to users.  Prediction and descent may name one position in two ways:
- * "after the last item of a leaf" is "in front of the first item of the next
- * one".  So bring both to the second form before comparing them.
+ * Look up every separator as a user's lookup would: src/README, "The check of
+ * a model".
  */
 #include "postgres.h"
 
@@ -22,8 +19,9 @@
 PG_FUNCTION_INFO_V1(learnedbtree_check);
 
 /*
- * The position on a locked leaf, or further right, by the item right of it;
- * that need not exist on the rightmost leaf.  Gives up lock and pin.
+ * The position on a locked leaf, or further right, by the item right of it:
+ * prediction and descent may name one position in two ways.  That item need
+ * not exist on the rightmost leaf.  Gives up lock and pin.
  */
 static ItemPointerData
 position_of(Relation rel, Buffer buf, OffsetNumber offset)
@@ -131,7 +129,7 @@ check_lookups(Relation rel, LbtIndex *index, uint64 counts[2][LBT_NEVENTS])
 Datum
 learnedbtree_check(PG_FUNCTION_ARGS)
 {
-	Relation	rel = lbt_open_argument(fcinfo, AccessShareLock, false);
+	Relation	rel = lbt_open_argument(fcinfo, false);
 	Oid			table = rel->rd_index->indrelid;
 	LbtIndex   *index;
 	LbtRegistered model;
@@ -148,7 +146,7 @@ learnedbtree_check(PG_FUNCTION_ARGS)
 	 */
 	index_close(rel, AccessShareLock);
 	LockRelationOid(table, ShareLock);
-	rel = lbt_open_argument(fcinfo, AccessShareLock, false);
+	rel = lbt_open_argument(fcinfo, false);
 	index = lbt_index_get(rel);
 	counted = lbt_trainable(rel, index, &reason) && check_lookups(rel, index, both);
 

@@ -18,7 +18,6 @@
 
 PG_FUNCTION_INFO_V1(learnedbtree_train);
 PG_FUNCTION_INFO_V1(learnedbtree_model);
-PG_FUNCTION_INFO_V1(learnedbtree_leaves);
 PG_FUNCTION_INFO_V1(learnedbtree_model_memory);
 PG_FUNCTION_INFO_V1(learnedbtree_stat_get);
 PG_FUNCTION_INFO_V1(learnedbtree_stat_reset);
@@ -45,9 +44,9 @@ static const struct
 /* ---- arguments and results ---- */
 
 Relation
-lbt_open_argument(FunctionCallInfo fcinfo, LOCKMODE lock, bool only_look)
+lbt_open_argument(FunctionCallInfo fcinfo, bool only_look)
 {
-	Relation	rel = try_relation_open(PG_GETARG_OID(0), lock);
+	Relation	rel = try_relation_open(PG_GETARG_OID(0), AccessShareLock);
 	const char *reason;
 
 	if (rel == NULL)
@@ -100,7 +99,7 @@ lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char 
 	if (!lbt_trainable(rel, index, reason))
 		return index->keyspec.ncolumns == 0 ? "unsupported" : "off";
 	if (index->shareable)
-		lbt_registry_describe(&index->file, model, NULL);
+		lbt_registry_describe(&index->file, model);
 	if (lbt_is_btree(rel))
 		refusal = lbt_serve_refusal(rel);
 	*reason = refusal ? psprintf("not served in this session: %s", refusal) :
@@ -112,7 +111,7 @@ lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char 
 Datum
 learnedbtree_model(PG_FUNCTION_ARGS)
 {
-	Relation	rel = lbt_open_argument(fcinfo, AccessShareLock, true);
+	Relation	rel = lbt_open_argument(fcinfo, true);
 	LbtIndex   *index = lbt_index_get(rel);
 	LbtRow		row = {0};
 	LbtRegistered model;
@@ -125,22 +124,17 @@ learnedbtree_model(PG_FUNCTION_ARGS)
 	lbt_row_add_text(&row, reason);
 	if (model.state == LBT_READY)
 	{
-		bool		saved = header->source == LBT_FROM_SAVED;
-
 		lbt_row_add(&row, Int64GetDatum(header->nleaves));
 		lbt_row_add(&row, Int32GetDatum(header->nknots));
-		lbt_row_add(&row, Float8GetDatum(header->max_error));
-		lbt_row_add(&row, Float8GetDatum(header->mean_error));
 		lbt_row_add(&row, Int64GetDatum(header->bytes));
 		lbt_row_add(&row, Int64GetDatum(header->separator_bytes));
-		lbt_row_add(&row, Int64GetDatum(header->ties));
-		lbt_row_add_if(&row, !saved, TimestampTzGetDatum(header->trained_at));
-		lbt_row_add_if(&row, !saved, Float8GetDatum(header->training_ms));
-		lbt_row_add_text(&row, saved ? "metapage" : "training");
+		lbt_row_add_if(&row, !header->saved, TimestampTzGetDatum(header->trained_at));
+		lbt_row_add_if(&row, !header->saved, Float8GetDatum(header->training_ms));
+		lbt_row_add_text(&row, header->saved ? "metapage" : "training");
 	}
 	if (model.state == LBT_READY || model.state == LBT_NOT_PAYING)
 	{
-		row.n = 12;				/* the columns above */
+		row.n = 9;				/* the columns above */
 		lbt_row_add(&row, Int64GetDatum(since->splits));
 		lbt_row_add(&row, Int64GetDatum(since->predictions));
 		lbt_row_add(&row, Int64GetDatum(since->moved));
@@ -148,51 +142,6 @@ learnedbtree_model(PG_FUNCTION_ARGS)
 	}
 	index_close(rel, AccessShareLock);
 	PG_RETURN_DATUM(lbt_row_result(fcinfo, &row));
-}
-
-/*
- * The model leaf by leaf.  Codes are numeric, as bigint is too small for them.
- * They tell key values: not all who may look into a model may see them.
- */
-Datum
-learnedbtree_leaves(PG_FUNCTION_ARGS)
-{
-	Relation	rel = lbt_open_argument(fcinfo, AccessShareLock, false);
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	LbtIndex   *index = lbt_index_get(rel);
-	LbtRegistered registered;
-	void	   *copy = NULL;
-	LbtModel	model = {0};
-	LbtKeyCode	code;
-	uint32		knot = 0;
-
-	InitMaterializedSRF(fcinfo, 0);
-	if (index->shareable)
-		lbt_registry_describe(&index->file, &registered, &copy);
-	if (copy && !lbt_model_open(copy, registered.header.bytes, &model, &code))
-		model.nleaves = 0;
-	for (uint32 slot = 0; slot < model.nleaves; slot++)
-	{
-		char	   *text = psprintf(UINT64_FORMAT, model.leaves[slot].min_code);
-		bool		bends = knot < model.nknots && model.knots[knot].slot == slot;
-		double		error = lbt_spline_error(model.knots, model.nknots, model.leaves, model.nleaves,
-											 slot);
-		Datum		values[] = {
-			Int64GetDatum(slot),
-			DirectFunctionCall3(numeric_in, CStringGetDatum(text), ObjectIdGetDatum(InvalidOid),
-								Int32GetDatum(-1)),
-			BoolGetDatum(bends), Float8GetDatum(error)
-		};
-		bool		nulls[] = {false, false, false, lbt_leaf_tied(model.leaves, slot)};
-
-		CHECK_FOR_INTERRUPTS();
-		knot += bends;
-		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
-		pfree(DatumGetPointer(values[1]));
-		pfree(text);
-	}
-	index_close(rel, AccessShareLock);
-	return (Datum) 0;
 }
 
 Datum
@@ -205,7 +154,7 @@ Datum
 learnedbtree_train(PG_FUNCTION_ARGS)
 {
 	/* No writer is blocked: training reads what it needs page by page. */
-	Relation	rel = lbt_open_argument(fcinfo, AccessShareLock, false);
+	Relation	rel = lbt_open_argument(fcinfo, false);
 	LbtIndex   *index = lbt_index_get(rel);
 	const char *reason;
 	LbtState	state;
@@ -234,30 +183,28 @@ learnedbtree_train(PG_FUNCTION_ARGS)
 Datum
 learnedbtree_stat_get(PG_FUNCTION_ARGS)
 {
-	LbtStats	stats;
+	LbtTotals	totals;
 	LbtRow		row = {0};
 
 	lbt_registry_attach();
 	lbt_report_all();
-	lbt_stats_get(PG_GETARG_OID(0), &stats);
+	lbt_totals_get(PG_GETARG_OID(0), &totals);
 	for (int i = 0; i < LBT_NEVENTS; i++)
-		lbt_row_add(&row, Int64GetDatum(stats.events[i]));
-	lbt_row_add_if(&row, stats.last_trained != 0, TimestampTzGetDatum(stats.last_trained));
-	lbt_row_add_if(&row, stats.reset_at != 0, TimestampTzGetDatum(stats.reset_at));
+		lbt_row_add(&row, Int64GetDatum(totals.events[i]));
+	lbt_row_add_if(&row, totals.last_trained != 0, TimestampTzGetDatum(totals.last_trained));
+	lbt_row_add_if(&row, totals.reset_at != 0, TimestampTzGetDatum(totals.reset_at));
 	PG_RETURN_DATUM(lbt_row_result(fcinfo, &row));
 }
 
 Datum
 learnedbtree_stat_reset(PG_FUNCTION_ARGS)
 {
-	LbtFile		file;
-
 	lbt_registry_attach();
 	lbt_report_all();
 	if (PG_ARGISNULL(0))
-		lbt_stats_reset(InvalidOid);
-	else if (lbt_index_file(PG_GETARG_OID(0), &file))
-		lbt_stats_reset(PG_GETARG_OID(0));
+		lbt_totals_reset(InvalidOid);
+	else if (OidIsValid(PG_GETARG_OID(0)))
+		lbt_totals_reset(PG_GETARG_OID(0));
 	PG_RETURN_VOID();
 }
 

@@ -14,10 +14,10 @@
 
 /*
  * Open the first argument of a function about the model of the caller's index,
- * under this lock, or raise an error that says why it has none.  With
+ * under AccessShareLock, or raise an error that says why it has none.  With
  * only_look members of pg_monitor need not own it.
  */
-extern Relation lbt_open_argument(FunctionCallInfo fcinfo, LOCKMODE lock, bool only_look);
+extern Relation lbt_open_argument(FunctionCallInfo fcinfo, bool only_look);
 
 /* A result's row: columns are added from the left; those left out are NULL. */
 typedef struct LbtRow

@@ -6,7 +6,6 @@
 #include "join/join.h"
 #include "loose/loose.h"
 #include "registry/settings.h"
-#include "registry/xact.h"
 #include "serve/serve.h"
 #include "server/compat.h"
 #include "server/executor.h"

@@ -5,12 +5,9 @@
  * transactions on many cores do not meet at the same cache lines, and at
  * exit.  Not after the commit: an error there would bring the server down.
  *
- * The retrain policy weighs page visits: a descent of a tree of height h
- * visits h pages, a lookup that the model answers one.
- *
- * A demand is a flag in the index's entry, raised by a report or a first use.
- * It stays until a training has ended, in whatever process.  A worker serves
- * the demands of one database (train/worker.c), from a place of its own:
+ * A demand is a flag in the index's entry, raised by a report or a first use,
+ * until a training has ended.  A worker (train/worker.c) serves those of one
+ * database, from a place of its own:
  *
  *     free --start_worker()--> expected --lbt_worker_enter()--> serving
  *       ^                         |                                |
@@ -24,7 +21,6 @@
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
-#include "registry/xact.h"
 #include "server/guard.h"
 #include "storage/ipc.h"
 #include "utils/timestamp.h"
@@ -221,22 +217,29 @@ due_in(const LbtEntry *entry)
 }
 
 /*
- * Report an index's events to the retrain policy, mark the index as used, and
- * have a worker started where a training is wanted.  True when none is
- * available.  May raise errors.
+ * Add an index's events to its totals, tell the retrain policy, mark the index
+ * as used, and have a worker started where a training is wanted.  True when
+ * none is available.  May raise errors.
  */
 static bool
-report_to_policy(const LbtIndex *index, const uint64 *events)
+report(const LbtIndex *index, const uint64 *events)
 {
 	LbtEntry   *entry = dshash_find(lbt_entries, &index->file, true);
 	bool		off;
 	int64		wait = -1;
 
 	if (entry == NULL)
+		entry = lbt_entry_lock(&index->file);
+	for (int i = 0; i < LBT_NEVENTS; i++)
+		entry->totals.events[i] += events[i];
+	if (events[LBT_EV_TRAINING] > 0)
+		entry->totals.last_trained = GetCurrentTimestamp();
+	if (!lbt_same_file(&entry->file, &index->file))
+	{
+		/* These are counts of a file that has been replaced. */
+		dshash_release_lock(lbt_entries, entry);
 		return false;
-
-	/* An extension may have given this index the file of another. */
-	entry->oid = index->oid;
+	}
 	pg_atomic_write_u64(&entry->used_at, (uint64) GetCurrentTimestamp());
 	add_events(&entry->since, events);
 	off = entry->state == LBT_READY && !pays(entry);
@@ -254,7 +257,7 @@ report_to_policy(const LbtIndex *index, const uint64 *events)
 }
 
 bool
-lbt_demand_raise(const LbtFile *file, Oid oid)
+lbt_demand_raise(const LbtFile *file)
 {
 	volatile bool raised = false;
 
@@ -262,7 +265,7 @@ lbt_demand_raise(const LbtFile *file, Oid oid)
 		return false;
 	LBT_GUARD_BEGIN();
 	{
-		LbtEntry   *entry = lbt_entry_lock(file, oid);
+		LbtEntry   *entry = lbt_entry_lock(file);
 
 		entry->wanted = true;
 		dshash_release_lock(lbt_entries, entry);
@@ -301,7 +304,7 @@ find_demand(LbtFile *file, int *next_in)
 }
 
 bool
-lbt_demand_take(LbtFile *file, Oid *oid, int *next_in)
+lbt_demand_take(LbtFile *file, int *next_in)
 {
 	volatile bool taken = false;
 
@@ -315,7 +318,6 @@ lbt_demand_take(LbtFile *file, Oid *oid, int *next_in)
 				continue;
 			taken = entry->wanted;
 			entry->attempted_at = GetCurrentTimestamp();
-			*oid = entry->oid;
 			dshash_release_lock(lbt_entries, entry);
 		}
 	}
@@ -335,12 +337,7 @@ lbt_report(LbtIndex *index)
 		return false;
 	for (int i = 0; i < LBT_NEVENTS; i++)
 		events[i] = index->counts.events[i] - index->counts.reported[i];
-	LBT_GUARD_BEGIN();
-	{
-		unserved = report_to_policy(index, events);
-		lbt_stats_add(index->file.database, index->oid, events);
-	}
-	LBT_GUARD_END((void) 0);
+	LBT_GUARDED(unserved = report(index, events), (void) 0);
 	memcpy(index->counts.reported, index->counts.events, sizeof(index->counts.reported));
 	return unserved;
 }
@@ -371,7 +368,6 @@ finish_at_exit(int code, Datum arg)
 	if (lbt_control == NULL)
 		return;
 	LWLockReleaseAll();
-	lbt_xact_exit();
 	if (!lbt_guard_has_failed)
 		lbt_report_all();
 }

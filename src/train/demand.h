@@ -33,14 +33,14 @@ extern bool lbt_report(LbtIndex *index);
  * Ask for a training of an index that may have no model yet.  It waits for the
  * pause after a failed training.  False when no worker is available.
  */
-extern bool lbt_demand_raise(const LbtFile *file, Oid oid);
+extern bool lbt_demand_raise(const LbtFile *file);
 
 /*
  * For a worker: the oldest demand of its database.  It is not given out again
  * before learnedbtree.naptime has passed.  False when there is nothing to do
  * now: in *next_in milliseconds there will be; -1: not for a few seconds.
  */
-extern bool lbt_demand_take(LbtFile *file, Oid *oid, int *next_in);
+extern bool lbt_demand_take(LbtFile *file, int *next_in);
 
 /* For a connected worker: take its place (false: it has none), and leave. */
 extern bool lbt_worker_enter(Oid database);

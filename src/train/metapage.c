@@ -79,7 +79,7 @@ decode(const SavedModel *saved, const LbtIndex *index, LbtTrained *trained)
 		return "its contents are impossible";
 	trained->leaves = leaves;
 	header->nleaves = saved->nleaves;
-	header->source = LBT_FROM_SAVED;
+	header->saved = true;
 	return NULL;
 }
 

@@ -8,7 +8,6 @@
 
 #include "key/bound.h"
 #include "key/sortkey.h"
-#include "registry/xact.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"
 #include "server/compat.h"
@@ -196,15 +195,14 @@ keep_separators(Harvest *h)
 	Size		room = (Size) lbt_max_model_memory * 1024 - nleaves * sizeof(LbtLeaf);
 	uint32		max_bytes = Min(lbt_separators_max_bytes(nleaves), room / 2);
 	LbtSeparatorKeys keys = {.values = h->values,.nvalues = h->nvalues,
-	.ncolumns = h->spec->ncolumns,.order = h->spec->order,.leaves = h->leaves};
+	.ncolumns = h->spec->ncolumns,.order = h->spec->order};
 	void	   *separators;
 
 	if (!lbt_separators_needed(&h->header->code, keys.ncolumns, h->leaves, nleaves) ||
 		max_bytes > budget_left())
 		return;
 	separators = MemoryContextAllocHuge(CurrentMemoryContext, max_bytes);
-	h->header->separator_bytes = lbt_separators_build(&keys, nleaves, separators, max_bytes,
-													  &h->header->ties);
+	h->header->separator_bytes = lbt_separators_build(&keys, nleaves, separators, max_bytes);
 	h->trained->separators = separators;
 }
 
@@ -320,21 +318,17 @@ fit(const LbtLeaf *leaves, uint32 nleaves, LbtTrained *trained)
 	uint32		max_knots = Min(nleaves, Max(budget_left() / sizeof(LbtKnot), KNOTS_MIN));
 	LbtKnot    *knots = MemoryContextAllocHuge(CurrentMemoryContext,
 											   (Size) max_knots * sizeof(LbtKnot));
-	LbtSplineFit spline;
+	uint32		nknots;
 
-	while (!lbt_spline_fit(leaves, nleaves, max_error, knots, max_knots, &spline))
-	{
-		if (spline.nknots == 0)
-			return false;
+	while ((nknots = lbt_spline_fit(leaves, nleaves, max_error, knots, max_knots)) > max_knots)
 		max_error *= 2;
-	}
+	if (nknots == 0)
+		return false;
 	trained->state = LBT_READY;
 	trained->knots = knots;
 	trained->leaves = leaves;
 	trained->header.nleaves = nleaves;
-	trained->header.nknots = spline.nknots;
-	trained->header.max_error = spline.max_error;
-	trained->header.mean_error = spline.mean_error;
+	trained->header.nknots = nknots;
 	return true;
 }
 
@@ -372,7 +366,6 @@ train(Relation rel, LbtIndex *index, LbtTrained *trained)
 		(Size) lbt_max_model_memory * 1024)
 		header->separator_bytes = 0;
 	header->trained_at = GetCurrentTimestamp();
-	header->source = LBT_FROM_TRAINING;
 	trained->blocks = trained->state == LBT_DAMAGED ? NO_GROWTH_BLOCKS :
 		RelationGetNumberOfBlocks(rel);
 	if (trained->state == LBT_READY && (Size) trained->blocks * sizeof(int32) <= budget_left())
@@ -409,10 +402,10 @@ take_or_leave(Relation rel, LbtIndex *index, bool new_file, LbtTrained *trained)
 	if (index->state == LBT_UNTRAINED && !lbt_is_btree(rel))
 		(void) lbt_metapage_read(rel, index, trained);
 	if (trained->leaves != NULL && fit(trained->leaves, trained->header.nleaves, trained) &&
-		(lbt_demand_raise(&index->file, index->oid) || large))
+		(lbt_demand_raise(&index->file) || large))
 		return true;
 	trained->state = LBT_UNTRAINED;
-	return large && !new_file && lbt_demand_raise(&index->file, index->oid);
+	return large && !new_file && lbt_demand_raise(&index->file);
 }
 
 /*
@@ -432,7 +425,7 @@ train_begun(Relation rel, LbtIndex *index, bool first)
 	PG_TRY();
 	{
 		if (new_file)
-			lbt_xact_created(&index->file, index->oid);
+			lbt_forget_if_gone(&index->file);
 		if (!first || !take_or_leave(rel, index, new_file, &trained))
 			train(rel, index, &trained);
 	}
@@ -444,7 +437,7 @@ train_begun(Relation rel, LbtIndex *index, bool first)
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	registered = lbt_training_end(&index->file, index->oid, &trained, new_file);
+	registered = lbt_training_end(&index->file, &trained);
 	if (trained.state == LBT_UNTRAINED)
 		ask_later(index);
 	else
@@ -483,7 +476,7 @@ lbt_train(Relation rel, LbtIndex *index)
 
 	if (!index->shareable)
 		return LBT_NO_MEMORY;
-	(void) lbt_training_begin(&index->file, index->oid);
+	(void) lbt_training_begin(&index->file);
 	state = train_begun(rel, index, false);
 
 	/*
@@ -494,7 +487,7 @@ lbt_train(Relation rel, LbtIndex *index)
 	 */
 	AcceptInvalidationMessages();
 	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(RelationGetRelid(rel))))
-		lbt_registry_drop_file(&index->file);
+		lbt_registry_forget(&index->file);
 	return state;
 }
 
@@ -546,7 +539,7 @@ lbt_train_on_use(Relation rel, LbtIndex *index)
 			ask_later(index);
 		return;
 	}
-	if (!lbt_training_begin(&index->file, index->oid))
+	if (!lbt_training_begin(&index->file))
 	{
 		ask_later(index);
 		return;
@@ -566,6 +559,6 @@ void
 lbt_train_on_misses(Relation rel, LbtIndex *index)
 {
 	index->counts.misses = 0;
-	if (lbt_report(index) && lbt_training_begin(&index->file, index->oid))
+	if (lbt_report(index) && lbt_training_begin(&index->file))
 		train_quietly(rel, index, false);
 }

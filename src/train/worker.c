@@ -47,24 +47,23 @@ extern PGDLLEXPORT void lbt_worker_main(Datum arg);
 
 /* Train an index, in the current transaction; not now if it is locked. */
 static void
-train_index(const LbtFile *file, Oid oid)
+train_index(const LbtFile *file)
 {
 	LbtFile		now;
 	const char *reason;
 	Relation	rel;
 	LbtIndex   *index;
 
-	if (!ConditionalLockRelationOid(oid, AccessShareLock))
+	if (!ConditionalLockRelationOid(file->index, AccessShareLock))
 		return;
-	if (!lbt_index_file(oid, &now) || !lbt_same_file(&now, file))
+	if (!lbt_index_file(file->index, &now))
 	{
-		lbt_registry_drop_file(file);
+		lbt_registry_forget(file);
 		return;
 	}
-	rel = index_open(oid, NoLock);
+	rel = index_open(file->index, NoLock);
 	index = lbt_index_get(rel);
-	if ((lbt_is_btree(rel) || rel->rd_rel->relam == lbt_am_oid()) &&
-		lbt_trainable(rel, index, &reason))
+	if (lbt_trainable(rel, index, &reason))
 	{
 		pgstat_report_activity(STATE_RUNNING,
 							   psprintf("learnedbtree: training %s.%s",
@@ -73,14 +72,14 @@ train_index(const LbtFile *file, Oid oid)
 		(void) lbt_train(rel, index);
 	}
 	else
-		lbt_registry_drop_file(file);
+		lbt_training_failed(file, LBT_UNTRAINED, false);
 	index_close(rel, NoLock);
 }
 
 static void
 training_context(void *arg)
 {
-	errcontext("training the model of the index with OID %u in the background", *(Oid *) arg);
+	errcontext("training the model of the index with OID %u in the background", ((const LbtFile *) arg)->index);
 }
 
 static void
@@ -92,11 +91,11 @@ leave_at_exit(int code, Datum arg)
 
 /* Train one index in a transaction of its own; errors go to the log. */
 static void
-serve(const LbtFile *file, Oid oid)
+serve(LbtFile *file)
 {
 	MemoryContext context = CurrentMemoryContext;
 	volatile bool failed = false;
-	ErrorContextCallback callback = {.callback = training_context,.arg = &oid};
+	ErrorContextCallback callback = {.callback = training_context,.arg = file};
 
 	callback.previous = error_context_stack;
 	PG_TRY();
@@ -105,7 +104,7 @@ serve(const LbtFile *file, Oid oid)
 		StartTransactionCommand();
 		/* With a snapshot, pages that links lead to are not recycled. */
 		PushActiveSnapshot(GetTransactionSnapshot());
-		train_index(file, oid);
+		train_index(file);
 		PopActiveSnapshot();
 		CommitTransactionCommand();
 	}
@@ -130,16 +129,10 @@ serve(const LbtFile *file, Oid oid)
 	pgstat_report_activity(STATE_IDLE, NULL);
 }
 
-static bool
-is_over(TimestampTz since, int ms)
-{
-	return lbt_is_over(since, GetCurrentTimestamp(), ms);
-}
-
 /*
- * Forget models and counts of indexes and databases that a session without the
- * library has dropped, or a standby's primary.  Not of indexes trained
- * recently: their transaction may not have committed yet.
+ * Forget indexes and databases that are gone, and that no session has seen go
+ * (registry/xact.c).  Not models that have come recently: their transaction
+ * may not have committed yet.
  */
 static void
 sweep(void)
@@ -147,24 +140,14 @@ sweep(void)
 	ListCell   *lc;
 
 	StartTransactionCommand();
-	foreach(lc, lbt_stats_copy())
+	foreach(lc, lbt_registry_list(RecoveryInProgress() ? 0 : SWEEP_AGE_MS))
 	{
-		const LbtStats *stats = lfirst(lc);
-		Oid			database = stats->database;
-		Oid			oid = stats->oid;
+		const LbtFile *file = lfirst(lc);
 
-		if (database != MyDatabaseId)
-		{
-			if (SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database)))
-				continue;
-			lbt_registry_drop_matching(database, InvalidOid, NULL);
-		}
-		else if (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(oid)) ||
-				 !(RecoveryInProgress() || is_over(stats->last_trained, SWEEP_AGE_MS)))
-			continue;
-		else
-			lbt_registry_drop_matching(database, oid, NULL);
-		lbt_stats_forget(database, oid);
+		if (file->database == MyDatabaseId ?
+			!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(file->index)) :
+			!SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(file->database)))
+			lbt_registry_forget(file);
 	}
 	CommitTransactionCommand();
 }
@@ -197,7 +180,6 @@ serve_demands(void)
 	static uint32 wait_event = 0;
 	TimestampTz idle_since = GetCurrentTimestamp();
 	LbtFile		file;
-	Oid			oid;
 	int			next_in;
 
 	for (;;)
@@ -211,13 +193,13 @@ serve_demands(void)
 		}
 		if (!lbt_autotrain)
 			return;
-		if (lbt_demand_take(&file, &oid, &next_in))
+		if (lbt_demand_take(&file, &next_in))
 		{
-			serve(&file, oid);
+			serve(&file);
 			idle_since = GetCurrentTimestamp();
 			continue;
 		}
-		if (next_in < 0 && is_over(idle_since, LINGER_MS))
+		if (next_in < 0 && lbt_is_over(idle_since, GetCurrentTimestamp(), LINGER_MS))
 			return;
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 next_in >= 0 ? Min(next_in, LOOK_MS) : LOOK_MS,
@@ -231,7 +213,6 @@ lbt_worker_main(Datum arg)
 {
 	Oid			database = DatumGetObjectId(arg);
 	LbtFile		file;
-	Oid			oid;
 	int			next_in = -1;
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
@@ -259,10 +240,10 @@ lbt_worker_main(Datum arg)
 		 * A demand raised since the last look has found a worker here.  Serve
 		 * it; come back for one that has to rest first.
 		 */
-		while (lbt_autotrain && lbt_demand_take(&file, &oid, &next_in))
+		while (lbt_autotrain && lbt_demand_take(&file, &next_in))
 		{
 			CHECK_FOR_INTERRUPTS();
-			serve(&file, oid);
+			serve(&file);
 		}
 	} while (lbt_autotrain && next_in >= 0 && lbt_worker_enter(database));
 	proc_exit(0);

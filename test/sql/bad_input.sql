@@ -14,7 +14,7 @@ CREATE INDEX bad_empty_i ON bad_empty USING learnedbtree (a);
 -- not an index of ours: each function
 CREATE FUNCTION refused(call text) RETURNS text LANGUAGE sql AS $$ SELECT outcome(call, 'accepted') $$;
 SELECT f, refused(format('%s(%L)', f, 'bad'))
-  FROM unnest(ARRAY['learnedbtree_train', 'learnedbtree_model', 'learnedbtree_leaves', 'learnedbtree_check']) f;
+  FROM unnest(ARRAY['learnedbtree_train', 'learnedbtree_model', 'learnedbtree_check']) f;
 SELECT o, refused(format('learnedbtree_model(%L)', o)) FROM unnest(ARRAY['bad_btree', 'bad_hash', 'bad_view', 'pg_class', 'pg_class_oid_index', 'nowhere']) o;
 SELECT o, refused(format('learnedbtree_check(%L)', o)) FROM unnest(ARRAY['bad_btree', 'bad_hash']) o;
 SELECT refused('learnedbtree_model(4000000000::oid::regclass)');
@@ -23,7 +23,6 @@ SELECT refused('learnedbtree_train(0::regclass)');
 -- NULL
 SELECT learnedbtree_train(NULL) IS NULL AS train, learnedbtree_check(NULL) IS NULL AS "check";
 SELECT * FROM learnedbtree_model(NULL);
-SELECT * FROM learnedbtree_leaves(NULL);
 
 -- no type for a model
 SELECT refused('learnedbtree_train(''bad_t'')');
@@ -31,7 +30,6 @@ SELECT refused('learnedbtree_train(''bad_t'')');
 -- an empty index, an invalid one
 SELECT state, reason FROM learnedbtree_model('bad_empty_i');
 SELECT learnedbtree_train('bad_empty_i');
-SELECT count(*) FROM learnedbtree_leaves('bad_empty_i');
 SELECT * FROM learnedbtree_check('bad_empty_i');
 SET enable_seqscan = off;
 SELECT * FROM bad_empty WHERE a > 5;
@@ -41,7 +39,7 @@ SET client_min_messages = error;
 CREATE UNIQUE INDEX CONCURRENTLY bad_invalid ON bad USING learnedbtree (a);
 RESET client_min_messages;
 SELECT f, refused(format('%s(%L)', f, 'bad_invalid'))
-  FROM unnest(ARRAY['learnedbtree_train', 'learnedbtree_model', 'learnedbtree_leaves', 'learnedbtree_check']) f;
+  FROM unnest(ARRAY['learnedbtree_train', 'learnedbtree_model', 'learnedbtree_check']) f;
 DROP INDEX bad_invalid;
 
 -- what no index of this kind can be
@@ -63,7 +61,7 @@ CREATE ROLE lbt_monitor IN ROLE pg_monitor;
 CREATE ROLE lbt_other;
 ALTER TABLE bad OWNER TO lbt_owner;
 CREATE FUNCTION rights() RETURNS TABLE (call text, outcome text) LANGUAGE sql AS $$
-    SELECT c, refused(c) FROM unnest(ARRAY['learnedbtree_model(''bad_i'')', 'learnedbtree_leaves(''bad_i'')',
+    SELECT c, refused(c) FROM unnest(ARRAY['learnedbtree_model(''bad_i'')',
         'learnedbtree_train(''bad_i'')', 'learnedbtree_check(''bad_i'')', 'learnedbtree_stat_reset()', 'learnedbtree_sync_opclasses()',
         'count(*) FROM learnedbtree_stat WHERE indexrelname = ''bad_i''']) c
 $$;

@@ -44,7 +44,7 @@ ALTER INDEX mnt_a RENAME TO mnt_renamed;
 ALTER INDEX mnt_renamed RENAME TO mnt_a;
 SELECT * FROM mnt_state();
 
--- what is rolled back leaves index and model as they were
+-- what is rolled back leaves the index as it was, and its model is trained again
 SELECT learnedbtree_model_memory() AS memory \gset
 BEGIN;
 REINDEX INDEX mnt_a;
@@ -54,6 +54,7 @@ INSERT INTO mnt SELECT i, 'new' FROM generate_series(1, 3000) i;
 TRUNCATE mnt;
 ROLLBACK TO s;
 ROLLBACK;
+SELECT left(compare('mnt_a', 'SELECT * FROM mnt WHERE a = 7'), 4);
 SELECT * FROM mnt_state();
 SELECT learnedbtree_model_memory() = :memory AS memory_as_before;
 -- ... whatever was looked up in between
@@ -67,6 +68,7 @@ SELECT compare('mnt_a', 'SELECT * FROM mnt WHERE a = 7');
 ROLLBACK TO s;
 SELECT compare('mnt_a', 'SELECT * FROM mnt WHERE a = 7');
 ROLLBACK;
+SELECT left(compare('mnt_a', 'SELECT * FROM mnt WHERE a = 7'), 4);
 SELECT state, compared FROM mnt_state();
 SELECT learnedbtree_model_memory() = :memory AS memory_as_before;
 

@@ -169,12 +169,7 @@ SELECT * FROM learnedbtree_patterns;
 SET learnedbtree.btree_indexes = 'pg_catalog.*, pt_hash, pt_own, pt';	-- no btree indexes that could be served
 SELECT * FROM learnedbtree_patterns;
 
--- models are those of the settings
 SET learnedbtree.btree_indexes = 'pt_pkey';
-SET learnedbtree.max_error = 2;
-SELECT learnedbtree_train('pt_pkey');
-SELECT max_error <= 2 AS as_said FROM learnedbtree_model('pt_pkey');
-RESET learnedbtree.max_error;
 
 -- an ordinary user: for what it does
 CREATE ROLE pt_other;

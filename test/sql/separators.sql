@@ -19,9 +19,9 @@ VACUUM ANALYZE seg;
 CREATE TABLE seg_keys AS SELECT path, n, url FROM seg WHERE n IS NOT NULL AND path IS NOT NULL;
 ANALYZE seg_keys;
 
--- Most leaves share their code with the one before; hardly any its separator, as far as it is kept.
+-- Most leaves share their code with the one before.
 CREATE VIEW seg_models AS
-    SELECT indexrelname, m.state, m.separator_bytes > 0 AS separators, m.ties < 0.01 * m.leaves AS few_ties, m.leaves > 100 AS many_leaves
+    SELECT indexrelname, m.state, m.separator_bytes > 0 AS separators, m.leaves > 100 AS many_leaves
       FROM learnedbtree_stat, learnedbtree_model(indexrelid) m WHERE relname = 'seg' ORDER BY 1;
 SELECT * FROM seg_models;
 
@@ -76,7 +76,7 @@ SELECT * FROM find_all('seg_path', 'SELECT count(*), count(i.path) FROM (SELECT 
 CREATE TABLE seg_same (t text COLLATE "C");
 INSERT INTO seg_same SELECT repeat('one and the same', 4) FROM generate_series(1, 2000);
 CREATE INDEX seg_same_t ON seg_same USING :am (t) WITH (deduplicate_items = off);
-SELECT separator_bytes > 0 AS separators, ties = leaves - 1 AS all_tie FROM learnedbtree_model('seg_same_t');
+SELECT separator_bytes > 0 AS separators FROM learnedbtree_model('seg_same_t');
 SELECT compare('seg_same_t', $$SELECT t FROM seg_same WHERE t >= 'one'$$);
 DROP VIEW seg_models;
 DROP TABLE seg, seg_keys, seg_same;

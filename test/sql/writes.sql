@@ -447,7 +447,7 @@ DROP TRIGGER wr_waits ON wr;
 INSERT INTO wr (s, p, u, n, id, v, w) SELECT s, p, u, n, i + 2000000, i, w FROM wr_source WHERE i % 10 <> 0 OR i > 550;
 SELECT name, count(*) FROM pg_backend_memory_contexts WHERE name ~ 'learnedbtree (outer rows|new rows|foreign keys)' GROUP BY name;
 SELECT count(*), count(*) FILTER (WHERE id > 1500) AS left FROM wr;
-SELECT sound(i) FROM unnest('{wr_u,wr_ns,wr_g,wr_id,wr_lower,wr_partial,wr_parent_pkey}'::regclass[]) i GROUP BY 1;
+SELECT bool_and(sound(i) IN ('ready', 'not paying')) AS sound FROM unnest('{wr_u,wr_ns,wr_g,wr_id,wr_lower,wr_partial,wr_parent_pkey}'::regclass[]) i;
 
 -- Before the first row of an empty table, the statement itself looks up what the foreign key's checks will.
 CREATE TABLE wr_first (p int8 REFERENCES wr_parent);

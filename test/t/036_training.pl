@@ -210,7 +210,12 @@ SELECT pg_reload_conf();
 CREATE TABLE gaps (k int8);
 INSERT INTO gaps SELECT i * 10 FROM generate_series(1, 20000) i;
 CREATE INDEX gaps_k ON gaps USING learnedbtree (k) WITH (fillfactor = 10);
-CREATE TABLE firsts AS SELECT (code - 9223372036854775808)::int8 AS k FROM learnedbtree_leaves('gaps_k') WHERE slot > 0;
+CREATE INDEX gaps_b ON gaps (k) WITH (fillfactor = 10); -- with the same leaves
+CREATE EXTENSION pageinspect;
+CREATE TABLE firsts AS SELECT DISTINCT ('x' || (SELECT string_agg(b, '' ORDER BY n DESC) FROM string_to_table(i.data, ' ') WITH ORDINALITY s (b, n)))::bit(64)::int8 AS k
+	FROM generate_series(1, pg_relation_size('gaps_b') / current_setting('block_size')::int - 1) b, bt_page_items('gaps_b', b) i
+	WHERE i.data <> '' AND (SELECT btpo_level FROM bt_page_stats('gaps_b', b)) = 1;
+DROP INDEX gaps_b;
 DELETE FROM gaps WHERE k IN (SELECT k FROM firsts);
 SQL
 sql('VACUUM ANALYZE gaps');

@@ -87,7 +87,7 @@ INSERT INTO secrets SELECT 'secret' || g FROM generate_series(1, 5000) g;
 CREATE INDEX secrets_k ON secrets (k);
 VACUUM ANALYZE secrets;
 SQL
-foreach my $function (qw(train check leaves model))
+foreach my $function (qw(train check model))
 {
 	my %can = map { $_ => as($_, "SELECT count(*) FROM (SELECT learnedbtree_$function('secrets_k')) s") !~ /permission denied/ } qw(plain monitor owner);
 	my $checks = $documented{"learnedbtree_$function(regclass)"}[1];

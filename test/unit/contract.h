@@ -21,6 +21,9 @@ extern LbtModel open_model(void *memory, size_t bytes);
 /* The fit of these leaves keeps the contract of spline.h, and wastes no knot. */
 extern void check_spline(const LbtLeaf *leaves, uint32_t nleaves, uint32_t max_error);
 
+/* How many leaves have the code of the one before. */
+extern uint32_t count_ties(const LbtLeaf *leaves, uint32_t nleaves);
+
 /* lbt_model_slot() finds the slot a naive search finds: for every leaf's code, its neighbours, the
  * middle between two leaves, both ends of the code space, and some random codes. */
 extern void check_slots(const LbtModel *model, uint64_t seed);
@@ -66,7 +69,6 @@ typedef struct Separated
 	LbtLeaf    *leaves;			/* with their codes */
 	uint32_t	nleaves;
 	uint32_t	code_ties;		/* leaves with the code of the one before */
-	uint32_t	ties;			/* ... and its separator, as far as it is kept */
 	bool		needed;			/* a server would keep them */
 } Separated;
 

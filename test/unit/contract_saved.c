@@ -64,8 +64,8 @@ save(const LbtKeyCode *code, const LbtLeaf *leaves, uint32_t nleaves, size_t roo
 	CHECK(result != NULL, "%u leaves in %zu bytes cannot be read", nleaves, *len);
 	CHECK(memcmp(&decoded, code, lbt_keycode_bytes(code)) == 0, "the key code differs");
 	for (uint32_t i = 0; i < nleaves; i++)
-		wrong += result[i].block != leaves[i].block;
-	CHECK(wrong <= nleaves / 2, "the blocks of %u leaves of %u differ", wrong, nleaves);
+		wrong += leaves[i].block - result[i].block > 3;
+	CHECK(wrong <= nleaves / 2, "the blocks of %u leaves of %u are distant", wrong, nleaves);
 	free(bytes);
 	return result;
 }

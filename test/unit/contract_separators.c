@@ -36,7 +36,7 @@ learn_code(Separated *s, const KeyBound *bounds)
 	CHECK(lbt_keycode_bytes(&s->code) > 0, "a learned code is not valid");
 	for (uint32_t i = 0; i < s->nleaves; i++)
 		s->leaves[i] = (LbtLeaf) {.min_code = i > 0 ? lbt_keycode(&s->code, bounds[i].values, bounds[i].nvalues, false) : 0,.block = i + 1};
-	s->code_ties = lbt_leaf_ties(s->leaves, s->nleaves);
+	s->code_ties = count_ties(s->leaves, s->nleaves);
 }
 
 void
@@ -55,8 +55,7 @@ make_separated(const KeyColumns *columns, const KeyBound *bounds, uint32_t nleav
 	int			ncolumns = columns->ncolumns < LBT_CODE_COLUMNS ? columns->ncolumns : LBT_CODE_COLUMNS;
 	LbtKeyValue *values = test_alloc(nleaves * (size_t) ncolumns * sizeof(LbtKeyValue));
 	uint8_t    *nvalues = test_alloc(nleaves);
-	LbtSeparatorKeys keys = {.values = values,.nvalues = nvalues,.ncolumns = ncolumns,.order = columns->order,
-	.leaves = s.leaves};
+	LbtSeparatorKeys keys = {.values = values,.nvalues = nvalues,.ncolumns = ncolumns,.order = columns->order};
 	void	   *room = test_alloc(max_bytes);
 	uint32_t	bytes;
 
@@ -67,15 +66,12 @@ make_separated(const KeyColumns *columns, const KeyBound *bounds, uint32_t nleav
 		memcpy(&values[i * (size_t) ncolumns], bounds[i].values, (size_t) ncolumns * sizeof(LbtKeyValue));
 	}
 	s.needed = lbt_separators_needed(&s.code, ncolumns, s.leaves, nleaves);
-	bytes = lbt_separators_build(&keys, nleaves, room, max_bytes, &s.ties);
+	bytes = lbt_separators_build(&keys, nleaves, room, max_bytes);
 	CHECK(bytes <= max_bytes, "separators of %u bytes, allowed were %u", bytes, max_bytes);
 	s.memory = bytes > 0 ? test_copy(room, bytes) : NULL;
 	CHECK(lbt_separators_open(s.memory, bytes, nleaves, &s.separators), "separators of %u bytes were refused", bytes);
 	s.runs = test_alloc(LBT_TIE_RUNS * sizeof(LbtTieRun));
 	set_columns(&s.separators, columns, s.runs);
-	if (bytes == 0)
-		s.ties = s.code_ties;
-	CHECK(s.ties <= s.code_ties, "%u ties, %u of codes alone", s.ties, s.code_ties);
 	free(values);
 	free(nvalues);
 	free(room);
@@ -163,14 +159,13 @@ free_separated(Separated *s)
 void *
 make_separated_model(const Separated *s, size_t *bytes)
 {
-	LbtModelHeader header = {.nleaves = s->nleaves,.separator_bytes = s->separators.bytes,.ties = s->ties,.code = s->code};
+	LbtModelHeader header = {.nleaves = s->nleaves,.separator_bytes = s->separators.bytes,.code = s->code};
 	LbtKnot    *knots = test_alloc(s->nleaves * sizeof(LbtKnot));
-	LbtSplineFit fit;
 	void	   *memory;
 
-	CHECK(lbt_spline_fit(s->leaves, s->nleaves, 4, knots, s->nleaves, &fit), "leaves were refused");
-	header.nknots = fit.nknots;
-	*bytes = lbt_model_bytes(s->nleaves, fit.nknots, s->separators.bytes);
+	header.nknots = lbt_spline_fit(s->leaves, s->nleaves, 4, knots, s->nleaves);
+	CHECK(header.nknots > 0, "leaves were refused");
+	*bytes = lbt_model_bytes(s->nleaves, header.nknots, s->separators.bytes);
 	memory = test_alloc(*bytes);
 	memset(memory, 0xa5, *bytes);
 	lbt_model_assemble(memory, &header, knots, s->leaves, s->memory);

@@ -87,12 +87,11 @@ extreme_errors(const void *arg)
 static void
 refuses_nothing(const void *arg)
 {
-	LbtSplineFit fit;
 	LbtLeaf    *leaves = test_alloc(0);
 	LbtKnot    *knots = test_alloc(0);
 
 	(void) arg;
-	CHECK(!lbt_spline_fit(leaves, 0, 4, knots, 2, &fit), "no leaves were fitted");
+	CHECK(lbt_spline_fit(leaves, 0, 4, knots, 2) == 0, "no leaves were fitted");
 	free(leaves);
 	free(knots);
 }
@@ -110,14 +109,13 @@ refuses_disorder(const void *arg)
 		uint64_t   *codes = test_alloc(nleaves * sizeof(uint64_t));
 		LbtKnot    *knots = test_alloc(nleaves * sizeof(LbtKnot));
 		LbtLeaf    *leaves;
-		LbtSplineFit fit;
 
 		for (uint32_t i = 0; i < nleaves; i++)
 			codes[i] = 1 + (rng_any_width(&rng) >> 1);
 		sort_codes(codes, nleaves);
 		codes[at] = round % 2 ? codes[at - 1] - 1 : rng_below(&rng, codes[at - 1]);
 		leaves = make_leaves(codes, nleaves);
-		CHECK(!lbt_spline_fit(leaves, nleaves, 1 + (uint32_t) round % 9, knots, nleaves, &fit),
+		CHECK(lbt_spline_fit(leaves, nleaves, 1 + (uint32_t) round % 9, knots, nleaves) == 0,
 			  "codes out of order at leaf %u of %u were fitted", at, nleaves);
 		free(leaves);
 		free(knots);
@@ -139,20 +137,20 @@ refuses_lack_of_room(const void *arg)
 		LbtKnot    *knots = test_alloc(nleaves * sizeof(LbtKnot));
 		LbtKnot    *exact;
 		LbtLeaf    *leaves;
-		LbtSplineFit fit;
-		LbtSplineFit again;
+		uint32_t	nknots;
 
 		for (uint32_t i = 0; i < nleaves; i++)
 			codes[i] = rng_any_width(&rng);
 		sort_codes(codes, nleaves);
 		leaves = make_leaves(codes, nleaves);
-		CHECK(lbt_spline_fit(leaves, nleaves, 1, knots, nleaves, &fit), "refused");
-		exact = test_alloc(fit.nknots * sizeof(LbtKnot));
-		CHECK(lbt_spline_fit(leaves, nleaves, 1, exact, fit.nknots, &again) && again.nknots == fit.nknots &&
-			  memcmp(exact, knots, fit.nknots * sizeof(LbtKnot)) == 0, "%u knots did not fit", fit.nknots);
-		if (fit.nknots > 2)
-			CHECK(!lbt_spline_fit(leaves, nleaves, 1, exact, fit.nknots - 1, &again) && again.nknots > 0,
-				  "%u knots fitted into %u", fit.nknots, fit.nknots - 1);
+		nknots = lbt_spline_fit(leaves, nleaves, 1, knots, nleaves);
+		CHECK(nknots > 0, "refused");
+		exact = test_alloc(nknots * sizeof(LbtKnot));
+		CHECK(lbt_spline_fit(leaves, nleaves, 1, exact, nknots) == nknots &&
+			  memcmp(exact, knots, nknots * sizeof(LbtKnot)) == 0, "%u knots did not fit", nknots);
+		if (nknots > 2)
+			CHECK(lbt_spline_fit(leaves, nleaves, 1, exact, nknots - 1) > nknots - 1,
+				  "%u knots fitted into %u", nknots, nknots - 1);
 		free(exact);
 		free(leaves);
 		free(knots);
@@ -166,13 +164,13 @@ count_knots(const Distribution *distribution, uint32_t nleaves, uint32_t max_err
 	uint64_t   *codes = make_sample(distribution, 31, nleaves, max_error);
 	LbtLeaf    *leaves = make_leaves(codes, nleaves);
 	LbtKnot    *knots = test_alloc(nleaves * sizeof(LbtKnot));
-	LbtSplineFit fit;
+	uint32_t	nknots = lbt_spline_fit(leaves, nleaves, max_error, knots, nleaves);
 
-	CHECK(lbt_spline_fit(leaves, nleaves, max_error, knots, nleaves, &fit), "refused");
+	CHECK(nknots > 0, "refused");
 	free(codes);
 	free(leaves);
 	free(knots);
-	return fit.nknots;
+	return nknots;
 }
 
 /* A fit that kept the bound with a knot for every leaf would be useless. */
