@@ -44,7 +44,7 @@ lbt_learned_view(Relation index)
  * Of such a scan few entries of each group will be wanted, all of which agree
  * in the index's first columns.  To be told before its first rescan.
  */
-extern void lbt_scan_by_groups(IndexScanDesc scan);
+extern void lbt_scan_by_groups(IndexScanDesc scan, int ncolumns);
 
 /* Since the last rescan, does our engine serve it, with so many columns? */
 extern bool lbt_scan_can_skip(IndexScanDesc scan, int ncolumns);

@@ -241,7 +241,7 @@ lbt_gettuple(IndexScanDesc scan, ScanDirection dir)
 		first = true;
 	}
 	so->reads_seen = pgBufferUsage.shared_blks_read;
-	if (unlikely(missed) && so->nfilters == 0 && !so->by_groups)
+	if (unlikely(missed) && so->nfilters == 0 && so->group_columns == 0)
 		lbt_rows_ahead(scan, so, ScanDirectionIsForward(dir));
 	item = &cur->items[cur->at];
 	scan->xs_heaptid = item->tid;
@@ -358,9 +358,9 @@ lbt_restrpos(IndexScanDesc scan)
 /* ---- groups ---- */
 
 void
-lbt_scan_by_groups(IndexScanDesc scan)
+lbt_scan_by_groups(IndexScanDesc scan, int ncolumns)
 {
-	((LbtScan *) scan->opaque)->by_groups = true;
+	((LbtScan *) scan->opaque)->group_columns = ncolumns;
 }
 
 bool
@@ -368,7 +368,7 @@ lbt_scan_can_skip(IndexScanDesc scan, int ncolumns)
 {
 	const LbtScan *so = (LbtScan *) scan->opaque;
 
-	return so->predicts && so->by_groups && ncolumns <= so->index->keyspec.ncolumns;
+	return so->predicts && so->group_columns > 0 && ncolumns <= so->index->keyspec.ncolumns;
 }
 
 /*
@@ -428,5 +428,7 @@ lbt_scan_skip(IndexScanDesc scan, int ncolumns, ScanDirection past, ScanDirectio
 	}
 	so->go = lbt_make_position(so, itup, ncolumns, &bound);
 	lbt_scan_leave(scan, so);
+	if (ncolumns == so->group_columns && past == next)
+		lbt_ahead_group(scan, so, forward);
 	return true;
 }

@@ -111,7 +111,8 @@ typedef struct LbtScan
 	bool		predicts;		/* our engine serves it until the rescan */
 	bool		bitmap;			/* all matches will be wanted */
 	bool		asked_training; /* once a scan is enough */
-	bool		by_groups;		/* see lbt_scan_by_groups() */
+	int			group_columns;	/* see lbt_scan_by_groups(); or 0 */
+	int64		group_reads;	/* pgBufferUsage's, before its last seek */
 	bool		few;			/* copy few matches of the leaf read next */
 	bool		short_groups;	/* a skip ended on its leaf since the last one */
 	BlockNumber landed[2];		/* the leaf that a position was on last */
@@ -241,6 +242,12 @@ extern bool lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, in
 /* The walk steps to this sibling: ask for those after it if useful. */
 extern void lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, BlockNumber block,
 							  bool forward);
+
+/*
+ * The scan is about to look for its next group: ask for the leaf, and for those
+ * of groups after it, if finding the last one has read a block.
+ */
+extern void lbt_ahead_group(IndexScanDesc scan, LbtScan *so, bool forward);
 
 /* Ask for no more leaves: the scan, which has so->ahead, moves on or ends. */
 extern void lbt_ahead_stop(LbtScan *so);

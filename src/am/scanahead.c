@@ -15,6 +15,14 @@
  *                        |    asked for      last slot of the stream's probe
  *                        split off, or not needed: passed by
  *
+ * Where a scan skips from group to group, they are those that groups end in:
+ * where a skip lands, in either direction.  Of the leaves whose separators
+ * agree in the groups' columns it is the last one.
+ *
+ *     separators    1   1   1   1   2   2   2   3   3   5   5   5 ...
+ *     leaves        |   |   |   |   |   |   |   |   |   |   |   |
+ *                               ^           ^       ^           ^
+ *
  * Read the model only after a look at the generation, with no dsa call in
  * between.  Once it has changed, predictions and the stream by it are dropped.
  */
@@ -40,6 +48,7 @@ typedef struct LbtAhead
 	/* leaves being brought in; NULL: none */
 	LbtStream  *stream;
 	bool		forward;
+	bool		groups;			/* those that groups end in */
 	uint64		generation;		/* of the model that it goes by */
 	int64		slot;			/* asked for last; -1: none */
 	int64		until;			/* the last one of the probe's */
@@ -129,6 +138,27 @@ next_needed_leaf(void *state, BlockNumber *block)
 	return false;
 }
 
+/* For the stream: the next leaf in which a group ends. */
+static bool
+next_group_leaf(void *state, BlockNumber *block)
+{
+	LbtAhead   *ahead = state;
+	const LbtModel *model = &ahead->so->index->model;
+	int64		slot = ahead->slot + (ahead->forward ? 1 : 0);
+	uint64		first;			/* code of the slot's value */
+	uint64		last;
+
+	if (!lbt_same_model(ahead->so->index, ahead->generation) || slot <= 0 ||
+		slot >= model->nleaves)
+		return false;
+	lbt_keycode_range(model->code, model->leaves[slot].min_code, ahead->so->group_columns,
+					  &first, &last);
+	ahead->slot = lbt_leaf_search(model->leaves, model->nleaves, (uint32) slot,
+								  ahead->forward ? last : first, ahead->forward);
+	*block = model->leaves[ahead->slot].block;
+	return true;
+}
+
 /* Read ahead from this slot (-1: the probe's first).  The view is current. */
 static void
 begin_leaves(IndexScanDesc scan, LbtScan *so, const LbtWalk *walk, int64 slot, bool forward)
@@ -136,6 +166,7 @@ begin_leaves(IndexScanDesc scan, LbtScan *so, const LbtWalk *walk, int64 slot, b
 	LbtAhead   *ahead = get_ahead(so);
 
 	ahead->forward = forward;
+	ahead->groups = false;
 	ahead->generation = so->index->generation;
 	ahead->probe = walk->probe;
 	ahead->slot = -1;
@@ -352,4 +383,30 @@ lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, BlockNumber bl
 		begin_leaves(scan, so, walk, slot, forward);
 	if (have_stream(so->ahead, forward) && slot >= 0)
 		(void) reach_slot(so->ahead, (uint32) slot);
+}
+
+/* ---- groups ---- */
+
+void
+lbt_ahead_group(IndexScanDesc scan, LbtScan *so, bool forward)
+{
+	LbtAhead   *ahead = so->ahead;
+
+	if (!lbt_same_model(so->index, so->walk.searched))
+		return;
+	if (have_stream(ahead, forward) && ahead->groups)
+		(void) reach_slot(ahead, so->walk.slot);
+	else if (so->reads_seen != so->group_reads && lbt_enable_prefetch && lbt_enable_leaf_cache)
+	{
+		ahead = get_ahead(so);
+		lbt_stream_end(&ahead->stream);
+		ahead->forward = forward;
+		ahead->groups = true;
+		ahead->generation = so->index->generation;
+		ahead->slot = so->walk.slot;
+		ahead->stream = lbt_stream_begin(GetMemoryChunkContext(so), scan->indexRelation, false,
+										 next_group_leaf, ahead, &so->leaves_ahead);
+		if (ahead->stream != NULL)
+			lbt_stream_start(ahead->stream);
+	}
 }

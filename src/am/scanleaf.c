@@ -9,6 +9,7 @@
  */
 #include "am/scan.h"
 
+#include "executor/instrument.h"
 #include "miscadmin.h"
 #include "train/train.h"
 #include "storage/predicate.h"
@@ -369,7 +370,7 @@ read_leaf(IndexScanDesc scan, LbtScan *so, Buffer buf, OffsetNumber at, bool for
 	bool		drop_pin = lbt_scan_drops_pin(scan);
 
 	PredicateLockPage(rel, BufferGetBlockNumber(buf), scan->xs_snapshot);
-	if ((scan->xs_want_itup || so->by_groups) && copy->tuples == NULL)
+	if ((scan->xs_want_itup || so->group_columns > 0) && copy->tuples == NULL)
 		copy->tuples = MemoryContextAlloc(GetMemoryChunkContext(so), BLCKSZ);
 	copy_matches(scan, so, &so->walk.probe, copy, buf, at, forward);
 	copy->buf = buf;
@@ -525,13 +526,14 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, const Lb
 	Buffer		buf;
 
 	CHECK_FOR_INTERRUPTS();
-	if (likely(within == NULL && !so->by_groups))
+	if (likely(within == NULL && so->group_columns == 0))
 		(void) lbt_ahead_predict(scan, so, &so->walk, number, forward, &target);
 	else
 	{
 		/* What comes next is not the next probe. */
 		memset(&target, 0, sizeof(target));
-		if (so->ahead)
+		so->group_reads = pgBufferUsage.shared_blks_read;
+		if (so->ahead && so->group_columns == 0)
 			lbt_ahead_stop(so);
 	}
 	lbt_probe_go(so, &so->walk.probe, number);
@@ -591,7 +593,7 @@ lock_position(IndexScanDesc scan, LbtScan *so, bool forward, OffsetNumber *offse
 	{
 		BlockNumber block = BufferGetBlockNumber(buf);
 
-		so->few = so->by_groups && !so->short_groups && block != so->landed[forward];
+		so->few = so->group_columns > 0 && !so->short_groups && block != so->landed[forward];
 		so->short_groups = false;
 		so->landed[forward] = block;
 	}

@@ -58,19 +58,4 @@ extern void lbt_loose_init(void);
 /* node.c */
 extern const LbtNodeKind lbt_loose_node;
 
-/* leaves.c: of an open index, in the current memory context; at a rescan */
-typedef struct LbtGroupLeaves LbtGroupLeaves;
-extern LbtGroupLeaves *lbt_leaves_open(Relation index, int ncolumns, bool forward);
-extern void lbt_leaves_reset(LbtGroupLeaves *leaves);
-
-/* Show how many were asked for, and used. */
-extern void lbt_leaves_explain(const LbtGroupLeaves *leaves, struct ExplainState *es);
-
-/*
- * A seek of the next group comes: ask for the leaves of this one and of some
- * after it, if blocks are missing.  Call the other one when it has landed.
- */
-extern void lbt_leaves_before(LbtGroupLeaves *leaves);
-extern void lbt_leaves_after(LbtGroupLeaves *leaves, bool missed);
-
 #endif							/* LBT_LOOSE_H */

@@ -4,6 +4,7 @@
 #include "loose/loose.h"
 
 #include "am/am.h"
+#include "am/scan.h"
 #include "commands/explain.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
@@ -38,7 +39,6 @@ typedef struct LooseScan
 	ScanDirection direction;	/* of the probe, through the index */
 	int			ncolumns;		/* of the index, that make the groups */
 	GroupColumn *column;
-	LbtGroupLeaves *leaves;		/* of groups to come */
 	const List *first;			/* places of extremes: LBT_LOOSE_FIRST */
 	const List *last;
 	int			extreme;		/* one of these; 0: none */
@@ -124,22 +124,13 @@ skip_and_read(LooseScan *node, int ncolumns, ScanDirection past, ScanDirection n
 	return read_row(node, next);
 }
 
-/* The same for the next group, whose leaf may be asked for ahead. */
 static TupleTableSlot *
 next_group(LooseScan *node)
 {
-	int64		reads = pgBufferUsage.shared_blks_read;
-	bool		seek = node->returned == NULL ||
-		lbt_scan_skip(*node->scan, node->ncolumns, node->direction, node->direction);
-	TupleTableSlot *row;
-
-	node->seeks += seek;
-	if (seek && node->returned != NULL)
-		lbt_leaves_before(node->leaves);
-	row = read_row(node, node->direction);
-	if (seek)
-		lbt_leaves_after(node->leaves, pgBufferUsage.shared_blks_read != reads);
-	return row;
+	if (node->returned != NULL)
+		return skip_and_read(node, node->ncolumns, node->direction, node->direction);
+	node->seeks++;
+	return read_row(node, node->direction);
 }
 
 /* Begin the probe's scan; false if our engine does not serve it. */
@@ -150,7 +141,7 @@ start(LooseScan *node)
 	if (!lbt_scans(node->index))
 		return false;
 	if (*node->scan == NULL)
-		lbt_scan_by_groups(lbt_begin_index_scan(node->probe));
+		lbt_scan_by_groups(lbt_begin_index_scan(node->probe), node->ncolumns);
 	ExecReScan(node->probe);
 	return lbt_scan_can_skip(*node->scan, node->ncolumns + (node->extreme > 0));
 }
@@ -355,8 +346,6 @@ begin(CustomScanState *css, EState *estate, int eflags)
 		node->direction = castNode(IndexOnlyScan, node->probe->plan)->indexorderdir;
 	}
 	begin_columns(node, list_nth(plan->custom_private, LBT_LOOSE_COLUMNS));
-	node->leaves = lbt_leaves_open(node->index, node->ncolumns,
-								   ScanDirectionIsForward(node->direction));
 	node->group = ExecInitExtraTupleSlot(estate, node->probe->ps_ResultTupleDesc, &TTSOpsVirtual);
 	node->row_context = AllocSetContextCreate(CurrentMemoryContext, "loose scan's row",
 											  ALLOCSET_SMALL_SIZES);
@@ -365,11 +354,8 @@ begin(CustomScanState *css, EState *estate, int eflags)
 static void
 end_loose(CustomScanState *css)
 {
-	LooseScan  *node = (LooseScan *) css;
 	ListCell   *lc;
 
-	if (node->leaves != NULL)
-		lbt_leaves_reset(node->leaves);
 	foreach(lc, css->custom_ps)
 		ExecEndNode(lfirst(lc));
 }
@@ -383,8 +369,6 @@ rescan(CustomScanState *css)
 	foreach(lc, css->custom_ps)
 		if (css->ss.ps.chgParam != NULL)
 			UpdateChangedParamSet(lfirst(lc), css->ss.ps.chgParam);
-	if (node->started)
-		lbt_leaves_reset(node->leaves);
 	if (node->switched)
 		ExecReScan(node->whole);
 
@@ -402,7 +386,8 @@ explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	if (!es->analyze)
 		return;
 	ExplainPropertyInteger("Seeks", NULL, (int64) node->seeks, es);
-	lbt_leaves_explain(node->leaves, es);
+	if (*node->scan != NULL)
+		lbt_explain_tally("Leaves", &((LbtScan *) (*node->scan)->opaque)->leaves_ahead, es);
 	ExplainPropertyInteger("Switched Over", NULL, (int64) node->switches, es);
 }
 
