@@ -11,6 +11,7 @@
 #include "utils/datum.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/sortsupport.h"
 
 /*
  * Switch over at this many times the cost that was expected, and this share of
@@ -18,16 +19,6 @@
  */
 #define SWITCH_TIMES 2.0
 #define SWITCH_SHARE 0.03
-
-/* A column of the groups', as the scan goes through the index. */
-typedef struct GroupColumn
-{
-	int			place;			/* in rows, from 1 on; 0: a condition fixes it */
-	bool		nulls_first;
-	bool		descends;
-	Oid			collation;
-	FmgrInfo	compare;
-} GroupColumn;
 
 typedef struct LooseScan
 {
@@ -38,8 +29,9 @@ typedef struct LooseScan
 	Relation	index;
 	ScanDirection direction;	/* of the probe, through the index */
 	int			ncolumns;		/* of the index, that make the groups */
-	GroupColumn *column;
-	const List *first;			/* places of extremes: LBT_LOOSE_FIRST */
+	SortSupport order;			/* of each, as the probe goes; ssup_attno: its
+								 * place in rows, 0: a condition fixes it */
+	const List *first;			/* places of extremes that come first */
 	const List *last;
 	int			extreme;		/* one of these; 0: none */
 	bool		nulls_first;	/* in its column */
@@ -72,23 +64,15 @@ compare_groups(LooseScan *node, TupleTableSlot *a, TupleTableSlot *b)
 
 	for (int i = 0; i < node->ncolumns && order == 0; i++)
 	{
-		GroupColumn *column = &node->column[i];
+		SortSupport column = &node->order[i];
 		NullableDatum x;
 		NullableDatum y;
 
-		if (column->place == 0)
+		if (column->ssup_attno == 0)
 			continue;
-		x.value = slot_getattr(a, column->place, &x.isnull);
-		y.value = slot_getattr(b, column->place, &y.isnull);
-		if (x.isnull || y.isnull)
-			order = (x.isnull - y.isnull) * (column->nulls_first ? -1 : 1);
-		else
-		{
-			order = DatumGetInt32(FunctionCall2Coll(&column->compare, column->collation, x.value,
-													y.value));
-			if (column->descends)
-				order = order < 0 ? 1 : -(order > 0);
-		}
+		x.value = slot_getattr(a, column->ssup_attno, &x.isnull);
+		y.value = slot_getattr(b, column->ssup_attno, &y.isnull);
+		order = ApplySortComparator(x.value, x.isnull, y.value, y.isnull, column);
 	}
 	MemoryContextSwitchTo(old);
 	return order;
@@ -290,19 +274,20 @@ begin_columns(LooseScan *node, const List *places)
 	ListCell   *lc;
 
 	node->ncolumns = list_length(places);
-	node->column = palloc0(sizeof(GroupColumn) * node->ncolumns);
+	node->order = palloc0(sizeof(SortSupportData) * node->ncolumns);
 	foreach(lc, places)
 	{
 		int			i = foreach_current_index(lc);
-		GroupColumn *column = &node->column[i];
+		SortSupport column = &node->order[i];
 		int			options = node->index->rd_indoption[i];
 
-		column->place = lfirst_int(lc);
-		column->descends = ((options & INDOPTION_DESC) != 0) != backward;
-		column->nulls_first = ((options & INDOPTION_NULLS_FIRST) != 0) != backward;
-		column->collation = node->index->rd_indcollation[i];
-		fmgr_info_copy(&column->compare, index_getprocinfo(node->index, i + 1, BTORDER_PROC),
-					   CurrentMemoryContext);
+		column->ssup_cxt = CurrentMemoryContext;
+		column->ssup_attno = lfirst_int(lc);
+		column->ssup_reverse = ((options & INDOPTION_DESC) != 0) != backward;
+		column->ssup_nulls_first = ((options & INDOPTION_NULLS_FIRST) != 0) != backward;
+		column->ssup_collation = node->index->rd_indcollation[i];
+		PrepareSortSupportComparisonShim(index_getprocid(node->index, i + 1, BTORDER_PROC),
+										 column);
 	}
 	node->extreme = node->first ? linitial_int(node->first) :
 		node->last ? linitial_int(node->last) : 0;
@@ -325,10 +310,10 @@ begin(CustomScanState *css, EState *estate, int eflags)
 	css->ss.ps.resultops = &TTSOpsVirtual;	/* or an input's */
 	css->ss.ps.resultopsset = true;
 	css->ss.ps.resultopsfixed = false;
-	node->probe = list_nth(css->custom_ps, LBT_LOOSE_PROBE);
-	node->whole = list_nth(css->custom_ps, LBT_LOOSE_WHOLE);
-	node->first = list_nth(plan->custom_private, LBT_LOOSE_FIRST);
-	node->last = list_nth(plan->custom_private, LBT_LOOSE_LAST);
+	node->probe = linitial(css->custom_ps);
+	node->whole = lsecond(css->custom_ps);
+	node->first = lsecond(plan->custom_private);
+	node->last = lthird(plan->custom_private);
 	node->limit = Max(SWITCH_TIMES * plan->scan.plan.total_cost,
 					  SWITCH_SHARE * node->whole->plan->total_cost);
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) != 0)
@@ -345,7 +330,7 @@ begin(CustomScanState *css, EState *estate, int eflags)
 		node->index = ((IndexOnlyScanState *) node->probe)->ioss_RelationDesc;
 		node->direction = castNode(IndexOnlyScan, node->probe->plan)->indexorderdir;
 	}
-	begin_columns(node, list_nth(plan->custom_private, LBT_LOOSE_COLUMNS));
+	begin_columns(node, linitial(plan->custom_private));
 	node->group = ExecInitExtraTupleSlot(estate, node->probe->ps_ResultTupleDesc, &TTSOpsVirtual);
 	node->row_context = AllocSetContextCreate(CurrentMemoryContext, "loose scan's row",
 											  ALLOCSET_SMALL_SIZES);

@@ -51,8 +51,8 @@ typedef struct Loose
 	Bitmapset  *grouped;		/* columns to group by */
 	int			covered;		/* columns that our scans can skip by */
 	int			ncolumns;		/* that make the groups, from the first on */
-	List	   *columns;		/* as LBT_LOOSE_COLUMNS */
-	List	   *first;			/* as LBT_LOOSE_FIRST */
+	List	   *columns;		/* as custom_private (loose.h) ... */
+	List	   *first;			/* ... extremes */
 	List	   *last;
 	PathTarget *probe_target;
 	List	   *pathkeys;		/* of the probe */
