@@ -88,6 +88,12 @@ lbt_take_scans(IndexAmRoutine *routine)
 extern Cost lbt_pages_cost(PlannerInfo *root, const IndexOptInfo *index, double fetched,
 						   double pages);
 
+/*
+ * How many values these have in so many of a table's rows.  (The server's
+ * function goes by rel->rows.)
+ */
+extern double lbt_count_values(PlannerInfo *root, RelOptInfo *rel, List *exprs, double rows);
+
 /* How many of its columns can scans of ours skip by?  0 if they may not. */
 extern int	lbt_skip_columns(const IndexOptInfo *index);
 
