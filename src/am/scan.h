@@ -273,12 +273,11 @@ extern void lbt_rows_stop(LbtScan *so);
 /* ---- scanskip.c: see there ---- */
 
 /*
- * Find the matches of a probe with filters on a locked leaf, as
- * find_matches() in scanleaf.c does.
+ * Reduce n runs on a locked leaf, those of find_matches() in scanleaf.c, to
+ * what filters leave of them; returns how many these are.
  */
-extern int	lbt_find_filtered(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy,
-							  TupleDesc tupdesc, Page page, OffsetNumber at, LbtRun *run,
-							  bool forward);
+extern int	lbt_filter_runs(const LbtScan *so, LbtLeafCopy *copy, TupleDesc tupdesc, Page page,
+							LbtRun *run, int n, bool forward);
 
 /*
  * A copy of the position that the scan goes on from after so->cur; or NULL.

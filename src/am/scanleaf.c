@@ -320,12 +320,12 @@ copy_matches(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, LbtLeafCopy
 	int			n;
 
 	copy->beyond[0] = copy->beyond[1] = NULL;
-	if (unlikely(so->nfilters > 0))
-		n = lbt_find_filtered(so, probe, copy, tupdesc, page, at, run, forward);
-	else if (forward)
+	if (forward)
 		n = find_matches(so, probe, copy, tupdesc, page, at, run, true);
 	else
 		n = find_matches(so, probe, copy, tupdesc, page, at, run, false);
+	if (unlikely(so->nfilters > 0))
+		n = lbt_filter_runs(so, copy, tupdesc, page, run, n, forward);
 
 	copy->cut = so->few && n > 0;
 	if (unlikely(copy->cut))
