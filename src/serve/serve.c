@@ -347,6 +347,23 @@ prepare_table(Oid table)
 		known->statements = 0;
 }
 
+/* The same for a statement's tables; written: those that a plan writes to. */
+static void
+prepare_tables(const List *rtable, bool written)
+{
+	ListCell   *lc;
+
+	foreach(lc, is_looking() ? rtable : NIL)
+	{
+		const RangeTblEntry *rte = lfirst(lc);
+
+		/* Catalogs' indexes are never served. */
+		if (rte->rtekind == RTE_RELATION && rte->relid >= FirstNormalObjectId &&
+			(!written || rte->rellockmode == RowExclusiveLock))
+			prepare_table(rte->relid);
+	}
+}
+
 /* ---- when ---- */
 
 /* The open table that a query writes many rows to, or NULL. */
@@ -364,21 +381,14 @@ large_target(const QueryDesc *query)
 	return target ? target->ri_RelationDesc : NULL;
 }
 
-/* Before a statement opens its relations.  Catalogs' are never served. */
+/* Before a statement opens its relations. */
 static void
 executor_start(QueryDesc *query, int eflags)
 {
 	Relation	target;
-	ListCell   *lc;
 
 	lbt_xact_clean_up();
-	foreach(lc, is_looking() ? query->plannedstmt->rtable : NIL)
-	{
-		const RangeTblEntry *rte = lfirst(lc);
-
-		if (rte->rtekind == RTE_RELATION && rte->relid >= FirstNormalObjectId)
-			prepare_table(rte->relid);
-	}
+	prepare_tables(query->plannedstmt->rtable, false);
 	next_start(query, eflags);
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 && is_looking() &&
 		(target = large_target(query)) != NULL)
@@ -417,17 +427,8 @@ executor_finish(QueryDesc *query)
 static void
 planned(PlannedStmt *plan, bool for_cursor)
 {
-	bool		writes = plan->commandType != CMD_SELECT || plan->hasModifyingCTE;
-	ListCell   *lc;
-
-	foreach(lc, writes && is_looking() ? plan->rtable : NIL)
-	{
-		const RangeTblEntry *rte = lfirst(lc);
-
-		if (rte->rtekind == RTE_RELATION && rte->rellockmode == RowExclusiveLock &&
-			rte->relid >= FirstNormalObjectId)
-			prepare_table(rte->relid);
-	}
+	if (plan->commandType != CMD_SELECT || plan->hasModifyingCTE)
+		prepare_tables(plan->rtable, true);
 	lbt_look_ahead(plan, for_cursor);
 }
 
