@@ -22,22 +22,12 @@
 /* The index scan that an inner side begins with. */
 typedef struct Lookup
 {
+	const Plan *append;			/* the scans of partitions; or NULL: */
 	Oid			index;
 	bool		rows;			/* it fetches rows */
 	bool		backward;
 	const List *conditions;
-	const Plan *append;			/* or the scans of partitions; else NULL */
 } Lookup;
-
-static bool
-found_lookup(Lookup *lookup, Oid index, bool rows, ScanDirection direction, const List *conditions)
-{
-	*lookup = (Lookup)
-	{
-		index, rows, ScanDirectionIsBackward(direction), conditions
-	};
-	return true;
-}
 
 /*
  * Find the index scan that an inner side, a loop's or a subquery's plan,
@@ -48,33 +38,31 @@ found_lookup(Lookup *lookup, Oid index, bool rows, ScanDirection direction, cons
 static bool
 find_lookup(const Plan *inner, Lookup *lookup, const PlannedStmt *stmt)
 {
+	memset(lookup, 0, sizeof(Lookup));
+	lookup->rows = true;
 	while (inner != NULL)
 		switch (nodeTag(inner))
 		{
 			case T_IndexScan:
-				{
-					const IndexScan *scan = (const IndexScan *) inner;
-
-					return found_lookup(lookup, scan->indexid, true, scan->indexorderdir,
-										scan->indexqual);
-				}
+				lookup->index = ((const IndexScan *) inner)->indexid;
+				lookup->conditions = ((const IndexScan *) inner)->indexqual;
+				lookup->backward =
+					ScanDirectionIsBackward(((const IndexScan *) inner)->indexorderdir);
+				return true;
 			case T_IndexOnlyScan:
-				{
-					const IndexOnlyScan *scan = (const IndexOnlyScan *) inner;
-
-					return found_lookup(lookup, scan->indexid, false, scan->indexorderdir,
-										scan->indexqual);
-				}
+				lookup->index = ((const IndexOnlyScan *) inner)->indexid;
+				lookup->conditions = ((const IndexOnlyScan *) inner)->indexqual;
+				lookup->backward =
+					ScanDirectionIsBackward(((const IndexOnlyScan *) inner)->indexorderdir);
+				lookup->rows = false;
+				return true;
 			case T_BitmapIndexScan:
-				return found_lookup(lookup, ((const BitmapIndexScan *) inner)->indexid, true,
-									ForwardScanDirection,
-									((const BitmapIndexScan *) inner)->indexqual);
+				lookup->index = ((const BitmapIndexScan *) inner)->indexid;
+				lookup->conditions = ((const BitmapIndexScan *) inner)->indexqual;
+				return true;
 			case T_Append:
 			case T_MergeAppend:
-				*lookup = (Lookup)
-				{
-					.append = inner
-				};
+				lookup->append = inner;
 				return true;
 			case T_SubqueryScan:
 				inner = ((const SubqueryScan *) inner)->subplan;
@@ -228,16 +216,15 @@ find_bound(Search *search, int column, bool *past, Oid *type)
 	bool		backward = search->lookup.backward;
 	bool		less = backward != c->desc; /* the bound is an upper one */
 	int			strategy;
-	Node	   *key = less ?
-		find_key(search, column, BTLessStrategyNumber, BTLessEqualStrategyNumber, &strategy, type) :
-		find_key(search, column, BTGreaterStrategyNumber, BTGreaterEqualStrategyNumber, &strategy,
-				 type);
+	int			strict = less ? BTLessStrategyNumber : BTGreaterStrategyNumber;
+	Node	   *key = find_key(search, column, strict,
+							   less ? BTLessEqualStrategyNumber : BTGreaterEqualStrategyNumber,
+							   &strategy, type);
 
 	/* x > v begins after v; backward, so does x <= v. */
 	*past = backward;
 	if (key != NULL)
-		*past = backward !=
-			(strategy == BTLessStrategyNumber || strategy == BTGreaterStrategyNumber);
+		*past = backward != (strategy == strict);
 	else if (c->nulls_first != backward && is_bounded(search, column))
 	{
 		key = (Node *) makeNullConst(c->type, -1, c->collation);
