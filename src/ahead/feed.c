@@ -397,7 +397,9 @@ judge_posted(LbtFeed *feed)
 
 	if (feed->posted < 0 || now == NULL || now->nposted == 0)
 		return;
-	used = lbt_prediction_taken(feed->index, feed->mail);
+
+	/* Where another one has come since, nobody knows. */
+	used = feed->index->mailbox.taken || feed->index->mailbox.number != feed->mail;
 	feed->pause.tally.judged++;
 	feed->pause.tally.used += used;
 	if (unlikely(now->leaves.n > 0))

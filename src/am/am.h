@@ -58,26 +58,8 @@ extern bool lbt_scan_can_skip(IndexScanDesc scan, int ncolumns);
 extern bool lbt_scan_skip(IndexScanDesc scan, int ncolumns, ScanDirection past,
 						  ScanDirection next);
 
-extern IndexScanDesc lbt_beginscan(Relation rel, int nkeys, int norderbys);
-extern bool lbt_gettuple(IndexScanDesc scan, ScanDirection dir);
-extern int64 lbt_getbitmap(IndexScanDesc scan, TIDBitmap *tbm);
-extern void lbt_endscan(IndexScanDesc scan);
-extern void lbt_markpos(IndexScanDesc scan);
-extern void lbt_restrpos(IndexScanDesc scan);
-
 /* Into btree's routine: all that shares the state of a scan or insert. */
-static inline void
-lbt_take_scans(IndexAmRoutine *routine)
-{
-	routine->aminsert = lbt_insert;
-	routine->ambeginscan = lbt_beginscan;
-	routine->amrescan = lbt_rescan;
-	routine->amgettuple = lbt_gettuple;
-	routine->amgetbitmap = lbt_getbitmap;
-	routine->amendscan = lbt_endscan;
-	routine->ammarkpos = lbt_markpos;
-	routine->amrestrpos = lbt_restrpos;
-}
+extern void lbt_take_scans(IndexAmRoutine *routine);
 
 /* skipcost.c */
 

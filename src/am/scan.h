@@ -95,10 +95,9 @@ typedef struct LbtLeafCopy
 	char	   *tuples;			/* BLCKSZ bytes, for index-only scans */
 } LbtLeafCopy;
 
-/* A way from leaf to leaf: the scan's own, or that of rows to read ahead. */
+/* A way from leaf to leaf: the scan's own, or another's, of rows ahead. */
 typedef struct LbtWalk
 {
-	bool		for_rows;
 	uint32		slot;			/* a guess: near the leaf read last */
 	uint64		searched;		/* generation of slot, or of the search */
 	int			steps;			/* to siblings, since a probe was located */

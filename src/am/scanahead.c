@@ -303,12 +303,12 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 			open_mailbox(index, forward ? &walk->probe.start : &walk->probe.end, target);
 		return false;
 	}
-	if (!walk->for_rows)
+	if (walk == &so->walk)
 		lbt_index_update(index);
 	if (!lbt_same_model(index, index->generation))
 		return false;
 	ahead = get_ahead(so);
-	if (walk->for_rows)
+	if (walk != &so->walk)
 		predict_probe(so, walk, number, forward, target);
 	else
 	{
@@ -371,7 +371,7 @@ lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, BlockNumber bl
 	LbtIndex   *index = so->index;
 	int64		slot;
 
-	if (!walk->for_rows)
+	if (walk == &so->walk)
 		lbt_index_update(index);
 	if (!have_stream(so->ahead, forward) && !lbt_enable_prefetch)
 		return;

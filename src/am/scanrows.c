@@ -300,7 +300,6 @@ begin_rows(IndexScanDesc scan, LbtScan *so, LbtRows *rows, bool forward)
 	leaf->tuples = NULL;
 	leaf->buf = InvalidBuffer;
 	rows->walk = so->walk;
-	rows->walk.for_rows = true;
 	rows->last = rows->current = InvalidBlockNumber;
 	rows->forward = forward;
 	rows->stream = lbt_stream_begin(GetMemoryChunkContext(so), scan->heapRelation,
