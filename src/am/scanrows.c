@@ -11,10 +11,9 @@
  *                   |     the stream's next block
  *                   the scan
  *
- * A scan whose rows are in shared buffers pays one comparison a row.  Reading
- * ahead starts if anybody but our engine reads between two rows
- * (pgBufferUsage), and one of the next rows' blocks is missing, too.  It ends
- * as any stream does, or with the rows that a LIMIT leaves to the scan.
+ * It starts if anybody but our engine reads between two rows (pgBufferUsage),
+ * and one of the next rows' blocks is missing, too.  It ends as any stream
+ * does, or with the rows that a LIMIT leaves to the scan.
  */
 #include "am/scan.h"
 

@@ -9,23 +9,17 @@
  *             * * *                 * *                        *
  *
  * Any entry tells where to go on from: (1, 1) leads to the bound before
- * (1, 5), and (1, 6) to the one past (1), whatever comes there.  So nothing
- * has to be known of the values of a, and NULLs are values like others.  The
- * first few entries of one kind are looked at one by one, as a bound costs
- * more: where almost every entry has its own value of a, this is as reading
- * the whole index.  What lies beyond the leaf is located like any probe; but a
- * bound on the next leaf is reached by a step.
- *
- * A group's rest is skipped by the bound past its columns, which the caller
- * names.  A bound is all that is kept: whatever has happened to the leaf, it
- * is located anew.
+ * (1, 5), and (1, 6) to the one past (1), whatever comes there.  A group's rest
+ * is skipped by the bound past its columns.  A bound is all that is kept:
+ * whatever has happened to the leaf, it is located anew (src/README,
+ * "Skipping").
  */
 #include "am/am.h"
 
 #include "am/scan.h"
 #include "utils/memutils.h"
 
-/* Entries of one kind to look at one by one. */
+/* Entries of one kind to look at one by one, as a bound costs more. */
 #define ONE_BY_ONE 4
 
 /* ---- filters ---- */
