@@ -373,15 +373,15 @@ lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, BlockNumber bl
 
 	if (walk == &so->walk)
 		lbt_index_update(index);
-	if (!have_stream(so->ahead, forward) && !lbt_enable_prefetch)
+	walk->steps++;
+	if (!lbt_enable_prefetch || (slot = slot_of_sibling(index, walk, block, forward)) < 0)
 		return;
-	slot = slot_of_sibling(index, walk, block, forward);
 	/* After one step a scan may have come to its end. */
-	if (++walk->steps > 1 && slot >= 0 && !have_stream(so->ahead, forward) &&
+	if (walk->steps > 1 && !have_stream(so->ahead, forward) &&
 		!lbt_slot_cached(scan->indexRelation, index, (uint32) slot) &&
 		lbt_same_model(index, index->generation))
 		begin_leaves(scan, so, walk, slot, forward);
-	if (have_stream(so->ahead, forward) && slot >= 0)
+	if (have_stream(so->ahead, forward))
 		(void) reach_slot(so->ahead, (uint32) slot);
 }
 
@@ -392,7 +392,8 @@ lbt_ahead_group(IndexScanDesc scan, LbtScan *so, bool forward)
 {
 	LbtAhead   *ahead = so->ahead;
 
-	if (!lbt_same_model(so->index, so->walk.searched))
+	if (!lbt_same_model(so->index, so->walk.searched) ||
+		so->walk.slot >= so->index->model.nleaves)
 		return;
 	if (have_stream(ahead, forward) && ahead->groups)
 		(void) reach_slot(ahead, so->walk.slot);

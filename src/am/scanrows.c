@@ -312,12 +312,8 @@ lbt_rows_ahead(IndexScanDesc scan, LbtScan *so, bool forward)
 	LbtRows    *rows = so->rows;
 	BlockNumber block;
 
-	if (!lbt_enable_row_prefetch || scan->heapRelation == NULL || !lbt_is_heap(scan->heapRelation))
-	{
-		if (rows)
-			lbt_rows_stop(so);
+	if (!lbt_enable_row_prefetch || !lbt_is_heap(scan->heapRelation))
 		return;
-	}
 	if (rows == NULL)
 	{
 		rows = so->rows = MemoryContextAllocZero(GetMemoryChunkContext(so), sizeof(LbtRows));
