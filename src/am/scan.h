@@ -243,8 +243,8 @@ extern void lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, Bl
 							  bool forward);
 
 /*
- * The scan is about to look for its next group: ask for the leaf, and for those
- * of groups after it, if finding the last one has read a block.
+ * The scan is about to look for its next group: ask for the leaf, and for
+ * those of groups after it, if finding the last one has read a block.
  */
 extern void lbt_ahead_group(IndexScanDesc scan, LbtScan *so, bool forward);
 

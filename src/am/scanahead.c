@@ -159,22 +159,32 @@ next_group_leaf(void *state, BlockNumber *block)
 	return true;
 }
 
-/* Read ahead from this slot (-1: the probe's first).  The view is current. */
-static void
-begin_leaves(IndexScanDesc scan, LbtScan *so, const LbtWalk *walk, int64 slot, bool forward)
+/* Begin a stream, in place of another one.  The view is current. */
+static LbtAhead *
+begin_stream(IndexScanDesc scan, LbtScan *so, int64 slot, bool forward, LbtNextBlock next)
 {
 	LbtAhead   *ahead = get_ahead(so);
 
+	lbt_stream_end(&ahead->stream);
 	ahead->forward = forward;
-	ahead->groups = false;
+	ahead->groups = next == next_group_leaf;
 	ahead->generation = so->index->generation;
+	ahead->slot = slot;
+	ahead->stream = lbt_stream_begin(GetMemoryChunkContext(so), scan->indexRelation, so->bitmap,
+									 next, ahead, &so->leaves_ahead);
+	return ahead;
+}
+
+/* Read ahead from this slot (-1: the probe's first). */
+static void
+begin_leaves(IndexScanDesc scan, LbtScan *so, const LbtWalk *walk, int64 slot, bool forward)
+{
+	LbtAhead   *ahead = begin_stream(scan, so, -1, forward, next_needed_leaf);
+
 	ahead->probe = walk->probe;
-	ahead->slot = -1;
 	find_slots(ahead);
 	if (slot >= 0)
 		ahead->slot = forward ? slot - 1 : slot + 1;
-	ahead->stream = lbt_stream_begin(GetMemoryChunkContext(so), scan->indexRelation, so->bitmap,
-									 next_needed_leaf, ahead, &so->leaves_ahead);
 }
 
 /* Does a stream serve this direction?  End any other.  ahead may be NULL. */
@@ -399,14 +409,7 @@ lbt_ahead_group(IndexScanDesc scan, LbtScan *so, bool forward)
 		(void) reach_slot(ahead, so->walk.slot);
 	else if (so->reads_seen != so->group_reads && lbt_enable_prefetch && lbt_enable_leaf_cache)
 	{
-		ahead = get_ahead(so);
-		lbt_stream_end(&ahead->stream);
-		ahead->forward = forward;
-		ahead->groups = true;
-		ahead->generation = so->index->generation;
-		ahead->slot = so->walk.slot;
-		ahead->stream = lbt_stream_begin(GetMemoryChunkContext(so), scan->indexRelation, false,
-										 next_group_leaf, ahead, &so->leaves_ahead);
+		ahead = begin_stream(scan, so, so->walk.slot, forward, next_group_leaf);
 		if (ahead->stream != NULL)
 			lbt_stream_start(ahead->stream);
 	}

@@ -9,8 +9,8 @@
  *             * * *                 * *                        *
  *
  * Any entry tells where to go on from: (1, 1) leads to the bound before
- * (1, 5), and (1, 6) to the one past (1), whatever comes there.  A group's rest
- * is skipped by the bound past its columns.  A bound is all that is kept:
+ * (1, 5), and (1, 6) to the one past (1), whatever comes there.  A group's
+ * rest is skipped by the bound past its columns.  A bound is all that is kept:
  * whatever has happened to the leaf, it is located anew (src/README,
  * "Skipping").
  */

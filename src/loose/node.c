@@ -132,13 +132,6 @@ start(LooseScan *node)
 
 /* ---- extremes ---- */
 
-/* Is the extremes' column NULL in this row? */
-static inline bool
-is_null(const LooseScan *node, TupleTableSlot *row)
-{
-	return slot_attisnull(row, node->extreme);
-}
-
 /* Fill these columns in from a row, or with NULLs. */
 static void
 fill_in(LooseScan *node, const List *places, TupleTableSlot *row)
@@ -173,7 +166,7 @@ with_extremes(LooseScan *node, TupleTableSlot *row)
 	TupleTableSlot *out = ExecCopySlot(node->css.ss.ss_ScanTupleSlot, row);
 
 	MemoryContextReset(node->row_context);
-	if (is_null(node, row))
+	if (slot_attisnull(row, node->extreme))
 	{
 		TupleTableSlot *other = NULL;
 
@@ -194,7 +187,7 @@ with_extremes(LooseScan *node, TupleTableSlot *row)
 	else
 	{
 		row = skip_and_read(node, node->ncolumns, direction, -direction);
-		if (row != NULL && is_null(node, row))
+		if (row != NULL && slot_attisnull(row, node->extreme))
 			row = skip_and_read(node, node->ncolumns + 1, -direction, -direction);
 		if (row == NULL || compare_groups(node, out, row) != 0)
 			ereport(ERROR,
