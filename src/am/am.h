@@ -58,7 +58,7 @@ extern bool lbt_scan_can_skip(IndexScanDesc scan, int ncolumns);
 extern bool lbt_scan_skip(IndexScanDesc scan, int ncolumns, ScanDirection past,
 						  ScanDirection next);
 
-/* Into btree's routine: all that shares the state of a scan or insert. */
+/* Into btree's routine: all that shares the state of a scan. */
 extern void lbt_take_scans(IndexAmRoutine *routine);
 
 /* skipcost.c */

@@ -357,7 +357,6 @@ lbt_restrpos(IndexScanDesc scan)
 void
 lbt_take_scans(IndexAmRoutine *routine)
 {
-	routine->aminsert = lbt_insert;
 	routine->ambeginscan = lbt_beginscan;
 	routine->amrescan = lbt_rescan;
 	routine->amgettuple = lbt_gettuple;

@@ -138,6 +138,7 @@ exchange_index(Oid oid)
 		{
 			memcpy(&routine, lbt_bt_routine(), sizeof(routine));
 			lbt_take_scans(&routine);
+			routine.aminsert = lbt_insert;
 		}
 		if (!in_use)
 			index->rd_indam = &routine;
