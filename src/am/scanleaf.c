@@ -250,8 +250,8 @@ copy_items(IndexScanDesc scan, const LbtScan *so, LbtLeafCopy *copy, Page page, 
  *
  * Each probe's items lie between near and far, offsets of the first items not
  * before its bounds: forward, near <= far; backward, far <= near.  Look for
- * the far end from the near one on, as few items match; after a step, from the
- * leaf's end, as most often all do.
+ * the far end from the near one on, as few items match; after a step, or with
+ * filters, from the leaf's end, as most often all do.
  */
 static pg_attribute_always_inline int
 find_matches(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, TupleDesc tupdesc,
@@ -266,7 +266,7 @@ find_matches(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, TupleDesc tu
 	int64		last_probe = forward ? so->nprobes - 1 : 0;
 	bool		stepped = at == InvalidOffsetNumber;
 	OffsetNumber near = !stepped ? at : forward ? first : last + 1;
-	OffsetNumber guess = !stepped ? at : forward ? last : first;
+	OffsetNumber guess = !stepped && so->nfilters == 0 ? at : forward ? last : first;
 	int			n = 0;
 
 	copy->probe[!forward] = probe->number;
