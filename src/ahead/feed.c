@@ -75,63 +75,43 @@ read_leaf(LbtFeed *feed, LbtBatch *keys, int first, BlockNumber block)
 }
 
 /*
- * The leaves that keys up to this one need are needed now.  They are read,
- * because rows are looked for on them, and because the lookup may not come
- * there and its error be none of the statement's.
+ * What keys up to this one need is needed now.  Leaves are read, because rows
+ * are looked for on them, and because the lookup may not come there and its
+ * error be none of the statement's.  Rows' blocks are left to the lookup.
  */
 static void
-bring_leaves(LbtFeed *feed, LbtFeedBatch *batch, int key)
+bring(LbtFeed *feed, LbtFeedBatch *batch, LbtReads *reads, int key)
 {
-	LbtReads   *reads = &batch->leaves;
+	bool		leaves = reads == &batch->leaves;
 
 	while (reads->come < reads->n && reads->key[reads->come] <= key)
 	{
 		int			which = reads->come++;
 
-		ask(reads, feed->rel, &feed->leaves);
+		ask(reads, leaves ? feed->rel : feed->table, leaves ? &feed->leaves : &feed->rows);
 		batch->missed |= reads->missing >> which & 1;
-		if (which >= reads->asked ||
-			!read_leaf(feed, &batch->keys, reads->key[which], reads->block[which]))
+		if (leaves && (which >= reads->asked ||
+					   !read_leaf(feed, &batch->keys, reads->key[which], reads->block[which])))
 			reads->n = reads->come;
 	}
 }
 
-/* The same of rows' blocks, which are left to the lookup to read. */
+/*
+ * The lookup of this key is over.  A leaf was used if it took a prediction
+ * (used), a block of the table if somebody has read it.
+ */
 static void
-pass_rows(LbtFeed *feed, LbtFeedBatch *batch, int key)
-{
-	LbtReads   *reads = &batch->rows;
-
-	while (reads->come < reads->n && reads->key[reads->come] <= key)
-	{
-		ask(reads, feed->table, &feed->rows);
-		batch->missed |= reads->missing >> reads->come++ & 1;
-	}
-}
-
-/* The lookup of this key is over.  A leaf was used if it took a prediction. */
-static void
-judge_leaves(LbtFeed *feed, LbtReads *reads, int key, bool used)
-{
-	for (; reads->judged < reads->n && reads->key[reads->judged] <= key; reads->judged++)
-	{
-		if ((reads->missing >> reads->judged & 1) == 0)
-			continue;
-		feed->leaves.judged++;
-		feed->leaves.used += used && reads->key[reads->judged] == key;
-	}
-}
-
-/* The same of a row's block, which was used if somebody has read it. */
-static void
-judge_rows(LbtFeed *feed, LbtReads *reads, int key)
+judge(LbtReads *reads, int key, LbtTally *tally, Relation table, bool used)
 {
 	for (; reads->judged < reads->asked && reads->key[reads->judged] <= key; reads->judged++)
 	{
-		if ((reads->missing >> reads->judged & 1) == 0)
+		int			which = reads->judged;
+
+		if ((reads->missing >> which & 1) == 0)
 			continue;
-		feed->rows.judged++;
-		feed->rows.used += lbt_block_is_there(feed->table, reads->block[reads->judged]);
+		tally->judged++;
+		tally->used += table != NULL ? lbt_block_is_there(table, reads->block[which]) :
+			used && reads->key[which] == key;
 	}
 }
 
@@ -157,7 +137,7 @@ clear(LbtFeedBatch *batch)
 static void
 end_batch(LbtFeed *feed, LbtFeedBatch *batch)
 {
-	judge_rows(feed, &batch->rows, LBT_BATCH);
+	judge(&batch->rows, LBT_BATCH, &feed->rows, feed->table, true);
 	feed->missed = batch->missed;
 	clear(batch);
 	if (feed->no_reads)
@@ -322,7 +302,7 @@ look(LbtFeed *feed, LbtFeedBatch *batch)
 	if (!feed->no_reads)
 		lbt_index_update(index);
 	if (feed->table != NULL)
-		bring_leaves(feed, batch, keys->n - 1);
+		bring(feed, batch, &batch->leaves, keys->n - 1);
 	if (index->state != LBT_READY || keys->target[0].generation != index->generation)
 		return;
 	lbt_batch_near(feed->rel, index, keys, feed->no_reads);
@@ -430,13 +410,15 @@ judge_posted(LbtFeed *feed)
 
 	if (feed->posted < 0 || now == NULL || now->nposted == 0)
 		return;
-	used = lbt_prediction_taken(feed->index, feed->mail);
+
+	/* Where another one has come since, nobody knows. */
+	used = feed->index->mailbox.taken || feed->index->mailbox.number != feed->mail;
 	feed->pause.tally.judged++;
 	feed->pause.tally.used += used;
 	if (unlikely(now->leaves.n > 0))
-		judge_leaves(feed, &now->leaves, feed->posted, used);
+		judge(&now->leaves, feed->posted, &feed->leaves, NULL, used);
 	if (unlikely(now->rows.n > 0))
-		judge_rows(feed, &now->rows, feed->posted);
+		judge(&now->rows, feed->posted, &feed->rows, feed->table, true);
 	feed->posted = -1;
 }
 
@@ -504,10 +486,10 @@ lbt_feed_post(LbtFeed *feed, uint64 number)
 	if (unlikely(now->leaves.n > 0))
 	{
 		lbt_index_update(feed->index);
-		bring_leaves(feed, now, key);
+		bring(feed, now, &now->leaves, key);
 	}
 	if (unlikely(now->rows.n > 0))
-		pass_rows(feed, now, key);
+		bring(feed, now, &now->rows, key);
 	lbt_post_prediction(feed->index, &now->keys, key);
 	now->nposted++;
 	feed->posted = key;

@@ -207,16 +207,6 @@ lbt_take_prediction(LbtIndex *index, uint64 code, bool past, LbtTarget *target)
 }
 
 /*
- * Has the prediction of this number, of lbt_post_prediction(), been taken?
- * Yes, if another one has come since: then nobody knows.
- */
-static inline bool
-lbt_prediction_taken(const LbtIndex *index, uint64 number)
-{
-	return index->mailbox.taken || index->mailbox.number != number;
-}
-
-/*
  * Is the leaf in this slot, which a prediction named, in shared buffers: by
  * its hint, else by a lookup in the table?  As for lbt_batch_predict().
  */

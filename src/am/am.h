@@ -44,7 +44,7 @@ lbt_learned_view(Relation index)
  * Of such a scan few entries of each group will be wanted, all of which agree
  * in the index's first columns.  To be told before its first rescan.
  */
-extern void lbt_scan_by_groups(IndexScanDesc scan);
+extern void lbt_scan_by_groups(IndexScanDesc scan, int ncolumns);
 
 /* Since the last rescan, does our engine serve it, with so many columns? */
 extern bool lbt_scan_can_skip(IndexScanDesc scan, int ncolumns);
@@ -58,26 +58,8 @@ extern bool lbt_scan_can_skip(IndexScanDesc scan, int ncolumns);
 extern bool lbt_scan_skip(IndexScanDesc scan, int ncolumns, ScanDirection past,
 						  ScanDirection next);
 
-extern IndexScanDesc lbt_beginscan(Relation rel, int nkeys, int norderbys);
-extern bool lbt_gettuple(IndexScanDesc scan, ScanDirection dir);
-extern int64 lbt_getbitmap(IndexScanDesc scan, TIDBitmap *tbm);
-extern void lbt_endscan(IndexScanDesc scan);
-extern void lbt_markpos(IndexScanDesc scan);
-extern void lbt_restrpos(IndexScanDesc scan);
-
-/* Into btree's routine: all that shares the state of a scan or insert. */
-static inline void
-lbt_take_scans(IndexAmRoutine *routine)
-{
-	routine->aminsert = lbt_insert;
-	routine->ambeginscan = lbt_beginscan;
-	routine->amrescan = lbt_rescan;
-	routine->amgettuple = lbt_gettuple;
-	routine->amgetbitmap = lbt_getbitmap;
-	routine->amendscan = lbt_endscan;
-	routine->ammarkpos = lbt_markpos;
-	routine->amrestrpos = lbt_restrpos;
-}
+/* Into btree's routine: all that shares the state of a scan. */
+extern void lbt_take_scans(IndexAmRoutine *routine);
 
 /* skipcost.c */
 
@@ -87,6 +69,12 @@ lbt_take_scans(IndexAmRoutine *routine)
 /* The cost of reading "fetched" of "pages" pages in random order. */
 extern Cost lbt_pages_cost(PlannerInfo *root, const IndexOptInfo *index, double fetched,
 						   double pages);
+
+/*
+ * How many values these have in so many of a table's rows.  (The server's
+ * function goes by rel->rows.)
+ */
+extern double lbt_count_values(PlannerInfo *root, RelOptInfo *rel, List *exprs, double rows);
 
 /* How many of its columns can scans of ours skip by?  0 if they may not. */
 extern int	lbt_skip_columns(const IndexOptInfo *index);

@@ -8,7 +8,6 @@
 
 struct LbtCopyAhead
 {
-	bool		never;			/* keys are not columns */
 	uint64		number;			/* of the row that is inserted next */
 	bool		known;			/* the one before was expected */
 	LbtNewRows	rows;
@@ -20,7 +19,6 @@ make_ahead(LbtIndex *index, Relation table, const IndexInfo *info)
 	LbtCopyAhead *ahead = MemoryContextAllocZero(info->ii_Context, sizeof(LbtCopyAhead));
 	LbtFeed    *feed = &ahead->rows.feed;
 
-	ahead->never = !lbt_is_heap(table) || info->ii_Predicate != NIL;
 	ahead->rows.command = GetCurrentCommandId(false);
 	ahead->rows.nulls = LBT_ANY_NULL;
 	feed->next_key = lbt_newrows_next;
@@ -29,10 +27,13 @@ make_ahead(LbtIndex *index, Relation table, const IndexInfo *info)
 	feed->index = index;
 	feed->ncolumns = index->keyspec.ncolumns;
 	feed->all = true;
+	if (!lbt_is_heap(table) || info->ii_Predicate != NIL)
+		feed->pause.resume = PG_UINT64_MAX;
 	for (int i = 0; i < feed->ncolumns; i++)
 	{
 		ahead->rows.attribute[i] = info->ii_IndexAttrNumbers[i];
-		ahead->never |= ahead->rows.attribute[i] <= 0;
+		if (ahead->rows.attribute[i] <= 0)
+			feed->pause.resume = PG_UINT64_MAX; /* no column: never */
 	}
 	return ahead;
 }
@@ -65,8 +66,6 @@ lbt_copy_ahead(LbtCopyAhead **where, Relation rel, LbtIndex *index, Relation tab
 
 	if (unlikely(ahead == NULL))
 		ahead = *where = make_ahead(index, table, info);
-	if (ahead->never)
-		return;
 	number = ahead->number++;
 	rows = &ahead->rows;
 	if (number < rows->feed.pause.resume)

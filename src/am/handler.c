@@ -104,6 +104,7 @@ learnedbtree_handler(PG_FUNCTION_ARGS)
 	IndexAmRoutine *routine = lbt_bt_routine_for_our_method();
 
 	lbt_take_scans(routine);
+	routine->aminsert = lbt_insert;
 	routine->ambuild = build;
 	routine->amcostestimate = estimate_cost;
 

@@ -75,10 +75,8 @@ extern HeapTuple lbt_copy_row(Relation table, ItemPointer tid);
  * ---- copyahead.c: rows that COPY has put into the table already ----
  *
  * COPY puts up to a thousand rows into the table before it inserts their
- * entries, in the same order.  A key is columns of the table: for an index of
- * expressions, or with a condition, nothing is looked ahead.
- *
- * What a statement knows of them is in the IndexInfo's context.
+ * entries, in the same order.  What a statement knows of them is in the
+ * IndexInfo's context.
  */
 typedef struct LbtCopyAhead LbtCopyAhead;
 

@@ -16,7 +16,7 @@
 #include "train/train.h"
 #include "utils/memutils.h"
 
-IndexScanDesc
+static IndexScanDesc
 lbt_beginscan(Relation rel, int nkeys, int norderbys)
 {
 	IndexScanDesc scan = RelationGetIndexScan(rel, nkeys, norderbys);
@@ -26,7 +26,6 @@ lbt_beginscan(Relation rel, int nkeys, int norderbys)
 	so->index = lbt_index_get(rel);
 	so->mark_at = -1;
 	so->landed[0] = so->landed[1] = InvalidBlockNumber;
-	so->walk.for_rows = false;
 	scan->opaque = so;
 	scan->xs_itupdesc = RelationGetDescr(rel);
 	return scan;
@@ -207,7 +206,7 @@ fetch_ahead(const LbtScan *so, int step, bool first)
 	}
 }
 
-bool
+static bool
 lbt_gettuple(IndexScanDesc scan, ScanDirection dir)
 {
 	LbtScan    *so = (LbtScan *) scan->opaque;
@@ -241,7 +240,7 @@ lbt_gettuple(IndexScanDesc scan, ScanDirection dir)
 		first = true;
 	}
 	so->reads_seen = pgBufferUsage.shared_blks_read;
-	if (unlikely(missed) && so->nfilters == 0 && !so->by_groups)
+	if (unlikely(missed) && so->nfilters == 0 && so->group_columns == 0)
 		lbt_rows_ahead(scan, so, ScanDirectionIsForward(dir));
 	item = &cur->items[cur->at];
 	scan->xs_heaptid = item->tid;
@@ -256,7 +255,7 @@ lbt_gettuple(IndexScanDesc scan, ScanDirection dir)
 	return true;
 }
 
-int64
+static int64
 lbt_getbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 {
 	LbtScan    *so = (LbtScan *) scan->opaque;
@@ -289,7 +288,7 @@ free_copy(LbtLeafCopy *copy)
 		pfree(copy->tuples);
 }
 
-void
+static void
 lbt_endscan(IndexScanDesc scan)
 {
 	LbtScan    *so = (LbtScan *) scan->opaque;
@@ -319,7 +318,7 @@ lbt_endscan(IndexScanDesc scan)
 	pfree(so);
 }
 
-void
+static void
 lbt_markpos(IndexScanDesc scan)
 {
 	LbtScan    *so = (LbtScan *) scan->opaque;
@@ -333,7 +332,7 @@ lbt_markpos(IndexScanDesc scan)
 	}
 }
 
-void
+static void
 lbt_restrpos(IndexScanDesc scan)
 {
 	LbtScan    *so = (LbtScan *) scan->opaque;
@@ -355,12 +354,24 @@ lbt_restrpos(IndexScanDesc scan)
 	}
 }
 
+void
+lbt_take_scans(IndexAmRoutine *routine)
+{
+	routine->ambeginscan = lbt_beginscan;
+	routine->amrescan = lbt_rescan;
+	routine->amgettuple = lbt_gettuple;
+	routine->amgetbitmap = lbt_getbitmap;
+	routine->amendscan = lbt_endscan;
+	routine->ammarkpos = lbt_markpos;
+	routine->amrestrpos = lbt_restrpos;
+}
+
 /* ---- groups ---- */
 
 void
-lbt_scan_by_groups(IndexScanDesc scan)
+lbt_scan_by_groups(IndexScanDesc scan, int ncolumns)
 {
-	((LbtScan *) scan->opaque)->by_groups = true;
+	((LbtScan *) scan->opaque)->group_columns = ncolumns;
 }
 
 bool
@@ -368,7 +379,7 @@ lbt_scan_can_skip(IndexScanDesc scan, int ncolumns)
 {
 	const LbtScan *so = (LbtScan *) scan->opaque;
 
-	return so->predicts && so->by_groups && ncolumns <= so->index->keyspec.ncolumns;
+	return so->predicts && so->group_columns > 0 && ncolumns <= so->index->keyspec.ncolumns;
 }
 
 /*
@@ -428,5 +439,7 @@ lbt_scan_skip(IndexScanDesc scan, int ncolumns, ScanDirection past, ScanDirectio
 	}
 	so->go = lbt_make_position(so, itup, ncolumns, &bound);
 	lbt_scan_leave(scan, so);
+	if (ncolumns == so->group_columns && past == next)
+		lbt_ahead_group(scan, so, forward);
 	return true;
 }

@@ -95,10 +95,9 @@ typedef struct LbtLeafCopy
 	char	   *tuples;			/* BLCKSZ bytes, for index-only scans */
 } LbtLeafCopy;
 
-/* A way from leaf to leaf: the scan's own, or that of rows to read ahead. */
+/* A way from leaf to leaf: the scan's own, or another's, of rows ahead. */
 typedef struct LbtWalk
 {
-	bool		for_rows;
 	uint32		slot;			/* a guess: near the leaf read last */
 	uint64		searched;		/* generation of slot, or of the search */
 	int			steps;			/* to siblings, since a probe was located */
@@ -111,7 +110,8 @@ typedef struct LbtScan
 	bool		predicts;		/* our engine serves it until the rescan */
 	bool		bitmap;			/* all matches will be wanted */
 	bool		asked_training; /* once a scan is enough */
-	bool		by_groups;		/* see lbt_scan_by_groups() */
+	int			group_columns;	/* see lbt_scan_by_groups(); or 0 */
+	int64		group_reads;	/* pgBufferUsage's, before its last seek */
 	bool		few;			/* copy few matches of the leaf read next */
 	bool		short_groups;	/* a skip ended on its leaf since the last one */
 	BlockNumber landed[2];		/* the leaf that a position was on last */
@@ -242,6 +242,12 @@ extern bool lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, in
 extern void lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, BlockNumber block,
 							  bool forward);
 
+/*
+ * The scan is about to look for its next group: ask for the leaf, and for
+ * those of groups after it, if finding the last one has read a block.
+ */
+extern void lbt_ahead_group(IndexScanDesc scan, LbtScan *so, bool forward);
+
 /* Ask for no more leaves: the scan, which has so->ahead, moves on or ends. */
 extern void lbt_ahead_stop(LbtScan *so);
 
@@ -266,12 +272,11 @@ extern void lbt_rows_stop(LbtScan *so);
 /* ---- scanskip.c: see there ---- */
 
 /*
- * Find the matches of a probe with filters on a locked leaf, as
- * find_matches() in scanleaf.c does.
+ * Reduce n runs on a locked leaf, those of find_matches() in scanleaf.c, to
+ * what filters leave of them; returns how many these are.
  */
-extern int	lbt_find_filtered(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy,
-							  TupleDesc tupdesc, Page page, OffsetNumber at, LbtRun *run,
-							  bool forward);
+extern int	lbt_filter_runs(const LbtScan *so, LbtLeafCopy *copy, TupleDesc tupdesc, Page page,
+							LbtRun *run, int n, bool forward);
 
 /*
  * A copy of the position that the scan goes on from after so->cur; or NULL.

@@ -15,6 +15,14 @@
  *                        |    asked for      last slot of the stream's probe
  *                        split off, or not needed: passed by
  *
+ * Where a scan skips from group to group, they are those that groups end in:
+ * where a skip lands, in either direction.  Of the leaves whose separators
+ * agree in the groups' columns it is the last one.
+ *
+ *     separators    1   1   1   1   2   2   2   3   3   5   5   5 ...
+ *     leaves        |   |   |   |   |   |   |   |   |   |   |   |
+ *                               ^           ^       ^           ^
+ *
  * Read the model only after a look at the generation, with no dsa call in
  * between.  Once it has changed, predictions and the stream by it are dropped.
  */
@@ -40,6 +48,7 @@ typedef struct LbtAhead
 	/* leaves being brought in; NULL: none */
 	LbtStream  *stream;
 	bool		forward;
+	bool		groups;			/* those that groups end in */
 	uint64		generation;		/* of the model that it goes by */
 	int64		slot;			/* asked for last; -1: none */
 	int64		until;			/* the last one of the probe's */
@@ -129,21 +138,53 @@ next_needed_leaf(void *state, BlockNumber *block)
 	return false;
 }
 
-/* Read ahead from this slot (-1: the probe's first).  The view is current. */
-static void
-begin_leaves(IndexScanDesc scan, LbtScan *so, const LbtWalk *walk, int64 slot, bool forward)
+/* For the stream: the next leaf in which a group ends. */
+static bool
+next_group_leaf(void *state, BlockNumber *block)
+{
+	LbtAhead   *ahead = state;
+	const LbtModel *model = &ahead->so->index->model;
+	int64		slot = ahead->slot + (ahead->forward ? 1 : 0);
+	uint64		first;			/* code of the slot's value */
+	uint64		last;
+
+	if (!lbt_same_model(ahead->so->index, ahead->generation) || slot <= 0 ||
+		slot >= model->nleaves)
+		return false;
+	lbt_keycode_range(model->code, model->leaves[slot].min_code, ahead->so->group_columns,
+					  &first, &last);
+	ahead->slot = lbt_leaf_search(model->leaves, model->nleaves, (uint32) slot,
+								  ahead->forward ? last : first, ahead->forward);
+	*block = model->leaves[ahead->slot].block;
+	return true;
+}
+
+/* Begin a stream, in place of another one.  The view is current. */
+static LbtAhead *
+begin_stream(IndexScanDesc scan, LbtScan *so, int64 slot, bool forward, LbtNextBlock next)
 {
 	LbtAhead   *ahead = get_ahead(so);
 
+	lbt_stream_end(&ahead->stream);
 	ahead->forward = forward;
+	ahead->groups = next == next_group_leaf;
 	ahead->generation = so->index->generation;
+	ahead->slot = slot;
+	ahead->stream = lbt_stream_begin(GetMemoryChunkContext(so), scan->indexRelation, so->bitmap,
+									 next, ahead, &so->leaves_ahead);
+	return ahead;
+}
+
+/* Read ahead from this slot (-1: the probe's first). */
+static void
+begin_leaves(IndexScanDesc scan, LbtScan *so, const LbtWalk *walk, int64 slot, bool forward)
+{
+	LbtAhead   *ahead = begin_stream(scan, so, -1, forward, next_needed_leaf);
+
 	ahead->probe = walk->probe;
-	ahead->slot = -1;
 	find_slots(ahead);
 	if (slot >= 0)
 		ahead->slot = forward ? slot - 1 : slot + 1;
-	ahead->stream = lbt_stream_begin(GetMemoryChunkContext(so), scan->indexRelation, so->bitmap,
-									 next_needed_leaf, ahead, &so->leaves_ahead);
 }
 
 /* Does a stream serve this direction?  End any other.  ahead may be NULL. */
@@ -272,12 +313,12 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 			open_mailbox(index, forward ? &walk->probe.start : &walk->probe.end, target);
 		return false;
 	}
-	if (!walk->for_rows)
+	if (walk == &so->walk)
 		lbt_index_update(index);
 	if (!lbt_same_model(index, index->generation))
 		return false;
 	ahead = get_ahead(so);
-	if (walk->for_rows)
+	if (walk != &so->walk)
 		predict_probe(so, walk, number, forward, target);
 	else
 	{
@@ -340,16 +381,36 @@ lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, BlockNumber bl
 	LbtIndex   *index = so->index;
 	int64		slot;
 
-	if (!walk->for_rows)
+	if (walk == &so->walk)
 		lbt_index_update(index);
-	if (!have_stream(so->ahead, forward) && !lbt_enable_prefetch)
+	walk->steps++;
+	if (!lbt_enable_prefetch || (slot = slot_of_sibling(index, walk, block, forward)) < 0)
 		return;
-	slot = slot_of_sibling(index, walk, block, forward);
 	/* After one step a scan may have come to its end. */
-	if (++walk->steps > 1 && slot >= 0 && !have_stream(so->ahead, forward) &&
+	if (walk->steps > 1 && !have_stream(so->ahead, forward) &&
 		!lbt_slot_cached(scan->indexRelation, index, (uint32) slot) &&
 		lbt_same_model(index, index->generation))
 		begin_leaves(scan, so, walk, slot, forward);
-	if (have_stream(so->ahead, forward) && slot >= 0)
+	if (have_stream(so->ahead, forward))
 		(void) reach_slot(so->ahead, (uint32) slot);
+}
+
+/* ---- groups ---- */
+
+void
+lbt_ahead_group(IndexScanDesc scan, LbtScan *so, bool forward)
+{
+	LbtAhead   *ahead = so->ahead;
+
+	if (!lbt_same_model(so->index, so->walk.searched) ||
+		so->walk.slot >= so->index->model.nleaves)
+		return;
+	if (have_stream(ahead, forward) && ahead->groups)
+		(void) reach_slot(ahead, so->walk.slot);
+	else if (so->reads_seen != so->group_reads && lbt_enable_prefetch && lbt_enable_leaf_cache)
+	{
+		ahead = begin_stream(scan, so, so->walk.slot, forward, next_group_leaf);
+		if (ahead->stream != NULL)
+			lbt_stream_start(ahead->stream);
+	}
 }

@@ -9,6 +9,7 @@
  */
 #include "am/scan.h"
 
+#include "executor/instrument.h"
 #include "miscadmin.h"
 #include "train/train.h"
 #include "storage/predicate.h"
@@ -249,8 +250,8 @@ copy_items(IndexScanDesc scan, const LbtScan *so, LbtLeafCopy *copy, Page page, 
  *
  * Each probe's items lie between near and far, offsets of the first items not
  * before its bounds: forward, near <= far; backward, far <= near.  Look for
- * the far end from the near one on, as few items match; after a step, from the
- * leaf's end, as most often all do.
+ * the far end from the near one on, as few items match; after a step, or with
+ * filters, from the leaf's end, as most often all do.
  */
 static pg_attribute_always_inline int
 find_matches(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, TupleDesc tupdesc,
@@ -265,7 +266,7 @@ find_matches(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, TupleDesc tu
 	int64		last_probe = forward ? so->nprobes - 1 : 0;
 	bool		stepped = at == InvalidOffsetNumber;
 	OffsetNumber near = !stepped ? at : forward ? first : last + 1;
-	OffsetNumber guess = !stepped ? at : forward ? last : first;
+	OffsetNumber guess = !stepped && so->nfilters == 0 ? at : forward ? last : first;
 	int			n = 0;
 
 	copy->probe[!forward] = probe->number;
@@ -319,12 +320,12 @@ copy_matches(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, LbtLeafCopy
 	int			n;
 
 	copy->beyond[0] = copy->beyond[1] = NULL;
-	if (unlikely(so->nfilters > 0))
-		n = lbt_find_filtered(so, probe, copy, tupdesc, page, at, run, forward);
-	else if (forward)
+	if (forward)
 		n = find_matches(so, probe, copy, tupdesc, page, at, run, true);
 	else
 		n = find_matches(so, probe, copy, tupdesc, page, at, run, false);
+	if (unlikely(so->nfilters > 0))
+		n = lbt_filter_runs(so, copy, tupdesc, page, run, n, forward);
 
 	copy->cut = so->few && n > 0;
 	if (unlikely(copy->cut))
@@ -369,7 +370,7 @@ read_leaf(IndexScanDesc scan, LbtScan *so, Buffer buf, OffsetNumber at, bool for
 	bool		drop_pin = lbt_scan_drops_pin(scan);
 
 	PredicateLockPage(rel, BufferGetBlockNumber(buf), scan->xs_snapshot);
-	if ((scan->xs_want_itup || so->by_groups) && copy->tuples == NULL)
+	if ((scan->xs_want_itup || so->group_columns > 0) && copy->tuples == NULL)
 		copy->tuples = MemoryContextAlloc(GetMemoryChunkContext(so), BLCKSZ);
 	copy_matches(scan, so, &so->walk.probe, copy, buf, at, forward);
 	copy->buf = buf;
@@ -525,13 +526,14 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, const Lb
 	Buffer		buf;
 
 	CHECK_FOR_INTERRUPTS();
-	if (likely(within == NULL && !so->by_groups))
+	if (likely(within == NULL && so->group_columns == 0))
 		(void) lbt_ahead_predict(scan, so, &so->walk, number, forward, &target);
 	else
 	{
 		/* What comes next is not the next probe. */
 		memset(&target, 0, sizeof(target));
-		if (so->ahead)
+		so->group_reads = pgBufferUsage.shared_blks_read;
+		if (so->ahead && so->group_columns == 0)
 			lbt_ahead_stop(so);
 	}
 	lbt_probe_go(so, &so->walk.probe, number);
@@ -591,7 +593,7 @@ lock_position(IndexScanDesc scan, LbtScan *so, bool forward, OffsetNumber *offse
 	{
 		BlockNumber block = BufferGetBlockNumber(buf);
 
-		so->few = so->by_groups && !so->short_groups && block != so->landed[forward];
+		so->few = so->group_columns > 0 && !so->short_groups && block != so->landed[forward];
 		so->short_groups = false;
 		so->landed[forward] = block;
 	}

@@ -11,10 +11,9 @@
  *                   |     the stream's next block
  *                   the scan
  *
- * A scan whose rows are in shared buffers pays one comparison a row.  Reading
- * ahead starts if anybody but our engine reads between two rows
- * (pgBufferUsage), and one of the next rows' blocks is missing, too.  It ends
- * as any stream does, or with the rows that a LIMIT leaves to the scan.
+ * It starts if anybody but our engine reads between two rows (pgBufferUsage),
+ * and one of the next rows' blocks is missing, too.  It ends as any stream
+ * does, or with the rows that a LIMIT leaves to the scan.
  */
 #include "am/scan.h"
 
@@ -300,7 +299,6 @@ begin_rows(IndexScanDesc scan, LbtScan *so, LbtRows *rows, bool forward)
 	leaf->tuples = NULL;
 	leaf->buf = InvalidBuffer;
 	rows->walk = so->walk;
-	rows->walk.for_rows = true;
 	rows->last = rows->current = InvalidBlockNumber;
 	rows->forward = forward;
 	rows->stream = lbt_stream_begin(GetMemoryChunkContext(so), scan->heapRelation,
@@ -314,12 +312,8 @@ lbt_rows_ahead(IndexScanDesc scan, LbtScan *so, bool forward)
 	LbtRows    *rows = so->rows;
 	BlockNumber block;
 
-	if (!lbt_enable_row_prefetch || scan->heapRelation == NULL || !lbt_is_heap(scan->heapRelation))
-	{
-		if (rows)
-			lbt_rows_stop(so);
+	if (!lbt_enable_row_prefetch || !lbt_is_heap(scan->heapRelation))
 		return;
-	}
 	if (rows == NULL)
 	{
 		rows = so->rows = MemoryContextAllocZero(GetMemoryChunkContext(so), sizeof(LbtRows));

@@ -9,23 +9,17 @@
  *             * * *                 * *                        *
  *
  * Any entry tells where to go on from: (1, 1) leads to the bound before
- * (1, 5), and (1, 6) to the one past (1), whatever comes there.  So nothing
- * has to be known of the values of a, and NULLs are values like others.  The
- * first few entries of one kind are looked at one by one, as a bound costs
- * more: where almost every entry has its own value of a, this is as reading
- * the whole index.  What lies beyond the leaf is located like any probe; but a
- * bound on the next leaf is reached by a step.
- *
- * A group's rest is skipped by the bound past its columns, which the caller
- * names.  A bound is all that is kept: whatever has happened to the leaf, it
- * is located anew.
+ * (1, 5), and (1, 6) to the one past (1), whatever comes there.  A group's
+ * rest is skipped by the bound past its columns.  A bound is all that is kept:
+ * whatever has happened to the leaf, it is located anew (src/README,
+ * "Skipping").
  */
 #include "am/am.h"
 
 #include "am/scan.h"
 #include "utils/memutils.h"
 
-/* Entries of one kind to look at one by one. */
+/* Entries of one kind to look at one by one, as a bound costs more. */
 #define ONE_BY_ONE 4
 
 /* ---- filters ---- */
@@ -244,16 +238,15 @@ skip_on_leaf(Leaf *leaf, LbtBound *bound)
 										 leaf->at, leaf->at) - 1;
 }
 
-/* Find the runs of matches; returns how many. */
+/* Append the runs of matches to n of them; returns how many there are. */
 static int
-find_runs(Leaf *leaf, LbtRun *run)
+find_runs(Leaf *leaf, LbtRun *run, int n)
 {
 	const LbtScan *so = leaf->so;
 	int			step = leaf->forward ? 1 : -1;
 	int			patience = ONE_BY_ONE;
 	bool		was = false;
 	int			alike = 0;
-	int			n = 0;
 
 	while (leaf->at != leaf->stop)
 	{
@@ -330,36 +323,26 @@ find_beyond(const Leaf *leaf, IndexTuple itup)
 }
 
 int
-lbt_find_filtered(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, TupleDesc tupdesc,
-				  Page page, OffsetNumber at, LbtRun *run, bool forward)
+lbt_filter_runs(const LbtScan *so, LbtLeafCopy *copy, TupleDesc tupdesc, Page page, LbtRun *run,
+				int n, bool forward)
 {
-	const LbtKeySpec *spec = &so->index->keyspec;
-	const LbtBound *far_bound = forward ? &probe->end : &probe->start;
-	BTPageOpaque opaque = BTPageGetOpaque(page);
-	OffsetNumber first = P_FIRSTDATAKEY(opaque);
-	OffsetNumber last = PageGetMaxOffsetNumber(page);
-	bool		stepped = at == InvalidOffsetNumber;
-	OffsetNumber near = !stepped ? at : forward ? first : last + 1;
-	OffsetNumber far = lbt_page_search(spec, tupdesc, far_bound, page, forward ? near : first,
-									   forward ? last : near - 1, forward ? last : first);
-	Leaf		leaf = {so, tupdesc, page, forward,.at = forward ? near : near - 1,
-	.stop = forward ? far : far - 1};
+	OffsetNumber edge = forward ? PageGetMaxOffsetNumber(page) :
+		P_FIRSTDATAKEY(BTPageGetOpaque(page));
+	Leaf		leaf = {so, tupdesc, page, forward};
 	MemoryContext old = MemoryContextSwitchTo(lbt_go_context(unconstify(LbtScan *, so)));
-	int			n = find_runs(&leaf, run);
+	LbtRun		from[MaxIndexTuplesPerPage];
+	int			found = 0;
 
-	copy->probe[0] = copy->probe[1] = probe->number;
-	copy->more[!forward] = stepped && (forward ? !P_LEFTMOST(opaque) : true);
-	copy->more[forward] = forward ?
-		far > last && lbt_bound_beyond_page(spec, tupdesc, far_bound, page) :
-		far == first && !P_LEFTMOST(opaque);
-	if (near != far && copy->more[forward])
-		copy->beyond[forward] = find_beyond(&leaf, lbt_page_tuple(page, forward ? last : first));
-	MemoryContextSwitchTo(old);
-	if (near == far && !copy->more[forward] && probe->number != (forward ? so->nprobes - 1 : 0))
+	memcpy(from, run, n * sizeof(LbtRun));
+	for (int i = 0; i < n; i++)
 	{
-		int64		next = lbt_probe_seek(so, probe, tupdesc, page, far, forward);
-
-		copy->probe[forward] = forward ? next - 1 : next + 1;
+		leaf.at = forward ? from[i].from : from[i].to - 1;
+		leaf.stop = forward ? from[i].to : from[i].from - 1;
+		found = find_runs(&leaf, run, found);
 	}
-	return n;
+	if (n > 0 && copy->more[forward] &&
+		edge == (forward ? from[n - 1].to - 1 : from[n - 1].from))
+		copy->beyond[forward] = find_beyond(&leaf, lbt_page_tuple(page, edge));
+	MemoryContextSwitchTo(old);
+	return found;
 }

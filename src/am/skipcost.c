@@ -49,110 +49,80 @@ lbt_skip_columns(const IndexOptInfo *index)
 	return view ? view->keyspec.ncolumns : 0;
 }
 
-/*
- * Do scans of ours take all of the path's conditions (scankeys.c)?  nbtree
- * would read the whole index.
- */
-static bool
-takes_conditions(const IndexPath *path, const LbtKeySpec *spec)
+double
+lbt_count_values(PlannerInfo *root, RelOptInfo *rel, List *exprs, double rows)
 {
-	int			before = -1;	/* column of the condition before */
-	bool		list = false;	/* ... that is a list */
-	ListCell   *lc;
+	Cardinality before = rel->rows;
+	double		n;
 
-	foreach(lc, path->indexclauses)
-	{
-		const IndexClause *clause = lfirst_node(IndexClause, lc);
-		const Expr *expr = linitial_node(RestrictInfo, clause->indexquals)->clause;
-		int			column = clause->indexcol;
-		bool		again = column == before;
-
-		if (column >= spec->ncolumns || list_length(clause->indexquals) > 1 ||
-			(again && (list || IsA(expr, ScalarArrayOpExpr))))
-			return false;
-		if (!IsA(expr, NullTest))
-		{
-			Oid			opno = InvalidOid;
-			int			strategy;
-			Oid			left;
-			Oid			right;
-
-			if (IsA(expr, OpExpr))
-				opno = ((const OpExpr *) expr)->opno;
-			else if (IsA(expr, ScalarArrayOpExpr))
-				opno = ((const ScalarArrayOpExpr *) expr)->opno;
-			else
-				return false;
-			get_op_opfamily_properties(opno, path->indexinfo->opfamily[column], false, &strategy,
-									   &left, &right);
-			if (!lbt_keyspec_takes(&spec->column[column], right))
-				return false;
-		}
-		before = column;
-		list = IsA(expr, ScalarArrayOpExpr);
-	}
-	return true;
-}
-
-/* How many places does the last condition's column have among equal others? */
-static double
-count_places(PlannerInfo *root, const IndexPath *path)
-{
-	const IndexClause *last = llast_node(IndexClause, path->indexclauses);
-	const Expr *expr = linitial_node(RestrictInfo, last->indexquals)->clause;
-
-	return IsA(expr, ScalarArrayOpExpr) ?
-		Max(lbt_array_length(root, lsecond(((const ScalarArrayOpExpr *) expr)->args)), 1.0) : 1.0;
-}
-
-/* How many values does a condition leave of a column?  2: a list; 3: many. */
-static int
-count_values(const IndexOptInfo *index, const IndexClause *clause)
-{
-	const Expr *expr = linitial_node(RestrictInfo, clause->indexquals)->clause;
-
-	if (IsA(expr, ScalarArrayOpExpr))
-		return 2;
-	if (IsA(expr, NullTest))
-		return ((const NullTest *) expr)->nulltesttype == IS_NULL ? 1 : 3;
-	return IsA(expr, OpExpr) &&
-		get_op_opfamily_strategy(((const OpExpr *) expr)->opno,
-								 index->opfamily[clause->indexcol]) == BTEqualStrategyNumber ?
-		1 : 3;
+	rel->rows = clamp_row_est(rows);
+	n = estimate_num_groups(root, exprs, rel->rows, NULL, NULL);
+	rel->rows = before;
+	return n;
 }
 
 /*
  * Find the columns without an equality before the last condition's, and the
- * conditions on columns up to there.  NIL if btree need not read what is left
- * out, as each has one value or a list.
+ * conditions on columns up to there.  *places: of that one's column, among
+ * others that are equal.  NIL if btree need not read what is left out, as each
+ * has one value or a list; or if our scans do not take all of the conditions
+ * (scankeys.c): then nbtree reads the whole index.
  */
 static List *
-columns_left_out(const IndexPath *path, List **conditions)
+columns_left_out(PlannerInfo *root, const IndexPath *path, const LbtKeySpec *spec,
+				 List **conditions, double *places)
 {
 	const IndexOptInfo *index = path->indexinfo;
 	int			last = llast_node(IndexClause, path->indexclauses)->indexcol;
-	int			values[INDEX_MAX_KEYS];
+	int			before = -1;	/* column of the condition before */
+	Bitmapset  *equal = NULL;
+	Bitmapset  *listed = NULL;
 	bool		any = false;
 	List	   *columns = NIL;
 	ListCell   *lc;
 
-	for (int i = 0; i < last; i++)
-		values[i] = 3;
 	foreach(lc, path->indexclauses)
 	{
 		IndexClause *clause = lfirst_node(IndexClause, lc);
+		const Expr *expr = linitial_node(RestrictInfo, clause->indexquals)->clause;
+		const ScalarArrayOpExpr *list = IsA(expr, ScalarArrayOpExpr) ?
+			(const ScalarArrayOpExpr *) expr : NULL;
 		int			i = clause->indexcol;
+		int			strategy = InvalidStrategy;
+		Oid			left;
+		Oid			right;
 
-		if (i == last)
-			break;
-		*conditions = lappend(*conditions, clause->rinfo);
-		values[i] = Min(values[i], count_values(index, clause));
+		if (i >= spec->ncolumns || list_length(clause->indexquals) > 1 ||
+			(i == before && (list || bms_is_member(i, listed))))
+			return NIL;
+		before = i;
+		if (IsA(expr, NullTest))
+			strategy = ((const NullTest *) expr)->nulltesttype == IS_NULL ?
+				BTEqualStrategyNumber : InvalidStrategy;
+		else if (list || IsA(expr, OpExpr))
+		{
+			get_op_opfamily_properties(list ? list->opno : ((const OpExpr *) expr)->opno,
+									   index->opfamily[i], false, &strategy, &left, &right);
+			if (!lbt_keyspec_takes(&spec->column[i], right))
+				return NIL;
+		}
+		else
+			return NIL;
+		if (list)
+			listed = bms_add_member(listed, i);
+		else if (strategy == BTEqualStrategyNumber)
+			equal = bms_add_member(equal, i);
+		if (i < last)
+			*conditions = lappend(*conditions, clause->rinfo);
+		else if (list)
+			*places = Max(lbt_array_length(root, lsecond(list->args)), 1.0);
 	}
 	for (int i = 0; i < last; i++)
 	{
-		any |= values[i] == 3;
-		if (values[i] > 1)
-			columns = lappend(columns, list_nth_node(TargetEntry, index->indextlist, i)->expr);
+		if (bms_is_member(i, equal))
+			continue;
+		any |= !bms_is_member(i, listed);
+		columns = lappend(columns, list_nth_node(TargetEntry, index->indextlist, i)->expr);
 	}
 	return any ? columns : NIL;
 }
@@ -162,9 +132,9 @@ lbt_skip_cost(PlannerInfo *root, IndexPath *path, double loop_count, Cost *start
 			  Cost *total_cost, Selectivity *selectivity, double *correlation, double *pages)
 {
 	IndexOptInfo *index = path->indexinfo;
-	Cardinality rows_found = index->rel->rows;
 	List	   *conditions = NIL;
 	List	   *columns;
+	double		places = 1.0;
 	double		seeks;
 	const LbtIndex *view;
 	double		rows;
@@ -176,18 +146,14 @@ lbt_skip_cost(PlannerInfo *root, IndexPath *path, double loop_count, Cost *start
 
 	/* No order of joins depends on it. */
 	if (LBT_BTREE_SKIPS || !lbt_enable || !lbt_enable_loose_scan || path->indexclauses == NIL ||
-		bms_num_members(root->all_baserels) != 1)
+		llast_node(IndexClause, path->indexclauses)->indexcol == 0 ||
+		bms_num_members(root->all_baserels) != 1 || (view = view_of(index)) == NULL ||
+		(columns = columns_left_out(root, path, &view->keyspec, &conditions, &places)) == NIL)
 		return;
-	columns = columns_left_out(path, &conditions);
-	if (columns == NIL || (view = view_of(index)) == NULL ||
-		!takes_conditions(path, &view->keyspec))
-		return;
-	rows = clamp_row_est(index->tuples *
-						 clauselist_selectivity(root, conditions, 0, JOIN_INNER, NULL));
-	index->rel->rows = rows;	/* other conditions leave no value out */
-	seeks = (1.0 + count_places(root, path)) *
-		estimate_num_groups(root, columns, rows, NULL, NULL) + 1.0;
-	index->rel->rows = rows_found;
+	rows = index->tuples * clauselist_selectivity(root, conditions, 0, JOIN_INNER, NULL);
+
+	/* Other conditions leave no value out. */
+	seeks = (1.0 + places) * lbt_count_values(root, index->rel, columns, rows) + 1.0;
 	rows = *selectivity * index->tuples;
 	leaves = seeks + *selectivity * index->pages;
 	cost = *startup_cost + seeks * LBT_SEEK_COST +

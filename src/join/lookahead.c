@@ -64,6 +64,15 @@ plain_rows(PlanState *state)
 	return row;
 }
 
+static void
+go_plainly(Lookahead *node, uint64 until, bool wakes)
+{
+	node->plain_until = until;
+	node->wakes = wakes;
+	node->reads_seen = pgBufferUsage.shared_blks_read;
+	node->way = plain_rows;
+}
+
 /* Rows that are looked up ahead. */
 static TupleTableSlot *
 rows_ahead(PlanState *state)
@@ -79,9 +88,7 @@ rows_ahead(PlanState *state)
 		/* No feed wants it, so they pause, or there is none. */
 		if (!lbt_outer_read(rows))
 			return NULL;
-		node->way = plain_rows;
-		node->plain_until = 0;
-		node->wakes = false;
+		go_plainly(node, 0, false);
 	}
 	return *lbt_outer_slot(rows, rows->at++);
 }
@@ -97,21 +104,8 @@ routed_rows(PlanState *state)
 	if (rows->at == rows->end && !lbt_outer_read(rows))
 		return NULL;
 	if (!lbt_outer_post(rows) && rows->at + 1 == rows->end)
-	{
-		node->way = plain_rows;
-		node->plain_until = 0;
-		node->wakes = false;
-	}
+		go_plainly(node, 0, false);
 	return *lbt_outer_slot(rows, rows->at++);
-}
-
-static void
-go_plainly(Lookahead *node, uint64 until, bool wakes)
-{
-	node->plain_until = until;
-	node->wakes = wakes;
-	node->reads_seen = pgBufferUsage.shared_blks_read;
-	node->way = plain_rows;
 }
 
 /*

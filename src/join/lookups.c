@@ -19,25 +19,26 @@
 #include "utils/lsyscache.h"
 #include "utils/partcache.h"
 
-/* The index scan that an inner side begins with. */
-typedef struct Lookup
+/* What a row is looked up by. */
+typedef struct Search
 {
-	Oid			index;
+	const List *params;			/* NestLoopParams: what is set for each row */
+	const PlannedStmt *stmt;
+	const Bitmapset *init_params;	/* (place.c) */
+	LbtLookups *lookups;		/* found, for the node */
+
+	/* what an inner side begins with: find_lookup() */
+	const Plan *append;			/* scans of partitions; or NULL: */
+	Oid			oid;			/* the index that is scanned */
 	bool		rows;			/* it fetches rows */
 	bool		backward;
 	const List *conditions;
-	const Plan *append;			/* or the scans of partitions; else NULL */
-} Lookup;
 
-static bool
-found_lookup(Lookup *lookup, Oid index, bool rows, ScanDirection direction, const List *conditions)
-{
-	*lookup = (Lookup)
-	{
-		index, rows, ScanDirectionIsBackward(direction), conditions
-	};
-	return true;
-}
+	/* its keys */
+	Relation	index;
+	const LbtIndex *view;
+	bool		varies;			/* some key does, with the row */
+} Search;
 
 /*
  * Find the index scan that an inner side, a loop's or a subquery's plan,
@@ -46,35 +47,34 @@ found_lookup(Lookup *lookup, Oid index, bool rows, ScanDirection direction, cons
  * predictions go unused.)
  */
 static bool
-find_lookup(const Plan *inner, Lookup *lookup, const PlannedStmt *stmt)
+find_lookup(Search *search, const Plan *inner)
 {
+	search->append = NULL;
+	search->rows = true;
+	search->backward = false;
 	while (inner != NULL)
 		switch (nodeTag(inner))
 		{
 			case T_IndexScan:
-				{
-					const IndexScan *scan = (const IndexScan *) inner;
-
-					return found_lookup(lookup, scan->indexid, true, scan->indexorderdir,
-										scan->indexqual);
-				}
+				search->oid = ((const IndexScan *) inner)->indexid;
+				search->conditions = ((const IndexScan *) inner)->indexqual;
+				search->backward =
+					ScanDirectionIsBackward(((const IndexScan *) inner)->indexorderdir);
+				return true;
 			case T_IndexOnlyScan:
-				{
-					const IndexOnlyScan *scan = (const IndexOnlyScan *) inner;
-
-					return found_lookup(lookup, scan->indexid, false, scan->indexorderdir,
-										scan->indexqual);
-				}
+				search->oid = ((const IndexOnlyScan *) inner)->indexid;
+				search->conditions = ((const IndexOnlyScan *) inner)->indexqual;
+				search->backward =
+					ScanDirectionIsBackward(((const IndexOnlyScan *) inner)->indexorderdir);
+				search->rows = false;
+				return true;
 			case T_BitmapIndexScan:
-				return found_lookup(lookup, ((const BitmapIndexScan *) inner)->indexid, true,
-									ForwardScanDirection,
-									((const BitmapIndexScan *) inner)->indexqual);
+				search->oid = ((const BitmapIndexScan *) inner)->indexid;
+				search->conditions = ((const BitmapIndexScan *) inner)->indexqual;
+				return true;
 			case T_Append:
 			case T_MergeAppend:
-				*lookup = (Lookup)
-				{
-					.append = inner
-				};
+				search->append = inner;
 				return true;
 			case T_SubqueryScan:
 				inner = ((const SubqueryScan *) inner)->subplan;
@@ -87,7 +87,7 @@ find_lookup(const Plan *inner, Lookup *lookup, const PlannedStmt *stmt)
 			case T_Result:
 				/* The planner's for max(): its column is a subquery. */
 				inner = inner->lefttree != NULL || inner->initPlan == NIL ? inner->lefttree :
-					exec_subplan_get_plan(stmt, linitial_node(SubPlan, inner->initPlan));
+					exec_subplan_get_plan(search->stmt, linitial_node(SubPlan, inner->initPlan));
 				break;
 			case T_BitmapHeapScan:
 			case T_Memoize:
@@ -107,19 +107,6 @@ find_lookup(const Plan *inner, Lookup *lookup, const PlannedStmt *stmt)
 		}
 	return false;
 }
-
-/* For the keys of a row's lookup. */
-typedef struct Search
-{
-	const List *params;			/* NestLoopParams: what is set for each row */
-	const PlannedStmt *stmt;
-	const Bitmapset *init_params;	/* (place.c) */
-	Relation	index;
-	const LbtIndex *view;
-	Lookup		lookup;
-	LbtLookups *lookups;		/* found, for the node */
-	bool		varies;			/* some key does, with the row */
-} Search;
 
 /*
  * Copy what a column is compared with; a parameter that is set to a column of
@@ -168,7 +155,7 @@ find_key(Search *search, int column, int either, int or, int *strategy, Oid *typ
 	const LbtKeyColumn *c = &search->view->keyspec.column[column];
 	ListCell   *lc;
 
-	foreach(lc, search->lookup.conditions)
+	foreach(lc, search->conditions)
 	{
 		const OpExpr *condition = lfirst(lc);
 		const Var  *var;
@@ -198,7 +185,7 @@ is_bounded(const Search *search, int column)
 {
 	ListCell   *lc;
 
-	foreach(lc, search->lookup.conditions)
+	foreach(lc, search->conditions)
 	{
 		const Node *condition = lfirst(lc);
 		const Var  *var = NULL;
@@ -225,19 +212,18 @@ static Node *
 find_bound(Search *search, int column, bool *past, Oid *type)
 {
 	const LbtKeyColumn *c = &search->view->keyspec.column[column];
-	bool		backward = search->lookup.backward;
+	bool		backward = search->backward;
 	bool		less = backward != c->desc; /* the bound is an upper one */
 	int			strategy;
-	Node	   *key = less ?
-		find_key(search, column, BTLessStrategyNumber, BTLessEqualStrategyNumber, &strategy, type) :
-		find_key(search, column, BTGreaterStrategyNumber, BTGreaterEqualStrategyNumber, &strategy,
-				 type);
+	int			strict = less ? BTLessStrategyNumber : BTGreaterStrategyNumber;
+	Node	   *key = find_key(search, column, strict,
+							   less ? BTLessEqualStrategyNumber : BTGreaterEqualStrategyNumber,
+							   &strategy, type);
 
 	/* x > v begins after v; backward, so does x <= v. */
 	*past = backward;
 	if (key != NULL)
-		*past = backward !=
-			(strategy == BTLessStrategyNumber || strategy == BTGreaterStrategyNumber);
+		*past = backward != (strategy == strict);
 	else if (c->nulls_first != backward && is_bounded(search, column))
 	{
 		key = (Node *) makeNullConst(c->type, -1, c->collation);
@@ -258,7 +244,7 @@ find_keys(Search *search)
 	LbtLookups *lookups = search->lookups;
 	List	   *keys = NIL;
 	List	   *types = NIL;
-	bool		past = search->lookup.backward;
+	bool		past = search->backward;
 	int			nequal;
 	int			strategy;
 	Oid			type;
@@ -266,9 +252,9 @@ find_keys(Search *search)
 	ListCell   *lc;
 
 	foreach(lc, lookups->facts)
-		if (list_nth_oid(lfirst(lc), LBT_LOOKAHEAD_INDEX) == search->lookup.index)
+		if (list_nth_oid(lfirst(lc), LBT_LOOKAHEAD_INDEX) == search->oid)
 			return;
-	if (!RelationIsValid(search->index = RelationIdGetRelation(search->lookup.index)))
+	if (!RelationIsValid(search->index = RelationIdGetRelation(search->oid)))
 		return;
 	search->view = lbt_learned_view(search->index);
 	search->varies = false;
@@ -290,10 +276,10 @@ find_keys(Search *search)
 	{
 		lookups->keys = lappend(lookups->keys, keys);
 		lookups->facts = lappend(lookups->facts,
-								 lbt_lookahead_facts(search->lookup.index,
+								 lbt_lookahead_facts(search->oid,
 													 search->index->rd_index->indrelid,
-													 search->lookup.rows, nequal, past,
-													 search->lookup.backward, types));
+													 search->rows, nequal, past,
+													 search->backward, types));
 	}
 	RelationClose(search->index);
 }
@@ -378,9 +364,9 @@ lbt_add_lookup(LbtLookups *lookups, const List *params, const Plan *inner,
 	List	   *scans = NIL;
 	ListCell   *lc;
 
-	if (lookups->route != NIL || !find_lookup(inner, &search.lookup, stmt))
+	if (lookups->route != NIL || !find_lookup(&search, inner))
 		return;
-	append = search.lookup.append;
+	append = search.append;
 	if (append == NULL)
 		find_keys(&search);
 	else if (lookups->keys == NIL)
@@ -389,7 +375,7 @@ lbt_add_lookup(LbtLookups *lookups, const List *params, const Plan *inner,
 		scans = IsA(append, Append) ? ((const Append *) append)->appendplans :
 			((const MergeAppend *) append)->mergeplans;
 	foreach(lc, scans)
-		if (find_lookup(lfirst(lc), &search.lookup, stmt) && search.lookup.append == NULL)
+		if (find_lookup(&search, lfirst(lc)) && search.append == NULL)
 			find_keys(&search);
 	if (lookups->keys == NIL)
 		lookups->route = lookups->partition_key = NIL;

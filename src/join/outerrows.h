@@ -11,9 +11,8 @@
  * are used, the others being NULL.
  *
  * Where rows are looked up in partitions (route.c), each goes to one, and to
- * the feeds of that one's indexes.  These know none but its rows, so that a
- * batch has many keys; more rows are read for that.  Indexes are opened when
- * the first row of their partition comes.
+ * the feeds of that one's indexes, which know none but its rows.  Indexes are
+ * opened when the first row of their partition comes.
  */
 #ifndef LBT_OUTERROWS_H
 #define LBT_OUTERROWS_H

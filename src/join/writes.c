@@ -15,15 +15,11 @@
  *       of MERGE                   what its first INSERT takes
  *
  * An UPDATE of one table enters all indexes if it sets a column of one.
- * Nothing is computed: what MERGE's INSERT computes is not known.  Triggers
- * may change a row, or refuse it, and MERGE may find that it is there: then
- * what was looked up for it is of no use.
+ * Nothing is computed: what MERGE's INSERT computes is not known.
  *
- * Partitions.  UPDATE's plan names them, and each row says which it comes from
- * (one that moves is looked up there in vain).  Old rows are left out.  Rows
- * of INSERT and MERGE are routed (route.c).  To which partitions, and so
- * indexes, they come is not known before: the plan node has what is known of
- * each column.
+ * UPDATE's plan names its partitions, and each row says which it comes from.
+ * Rows of INSERT are routed (route.c); to which indexes they come is not known
+ * before, so the plan node has what is known of each column.
  */
 #include "join/join.h"
 

@@ -28,49 +28,20 @@
 #include "optimizer/optimizer.h"
 #include "server/executor.h"
 
-/* The plan node's custom_plans. */
-typedef enum LbtLooseInput
-{
-	LBT_LOOSE_PROBE,			/* an IndexScan or IndexOnlyScan */
-	LBT_LOOSE_WHOLE				/* the planner's own */
-} LbtLooseInput;
-
-/* The plan node's custom_private. */
-typedef enum LbtLooseFact
-{
-	/*
-	 * For each of the index's columns that make the groups, which of the
-	 * rows' columns it is, from 1 on; 0 if a condition fixes it.
-	 */
-	LBT_LOOSE_COLUMNS,
-
-	/*
-	 * Extremes of the index's next column: of the rows' columns, those that
-	 * come first as the probe goes, and those that come last.
-	 */
-	LBT_LOOSE_FIRST,
-	LBT_LOOSE_LAST
-} LbtLooseFact;
+/*
+ * The plan node's custom_plans are these two inputs.  Its custom_private has
+ * three lists of numbers of the rows' columns, from 1 on:
+ *
+ *   - for each of the index's columns that make the groups, which it is; 0 if
+ *     a condition fixes it;
+ *   - extremes of the index's next column: those that come first as the probe
+ *     goes, and those that come last.
+ */
 
 /* paths.c: in _PG_init. */
 extern void lbt_loose_init(void);
 
 /* node.c */
 extern const LbtNodeKind lbt_loose_node;
-
-/* leaves.c: of an open index, in the current memory context; at a rescan */
-typedef struct LbtGroupLeaves LbtGroupLeaves;
-extern LbtGroupLeaves *lbt_leaves_open(Relation index, int ncolumns, bool forward);
-extern void lbt_leaves_reset(LbtGroupLeaves *leaves);
-
-/* Show how many were asked for, and used. */
-extern void lbt_leaves_explain(const LbtGroupLeaves *leaves, struct ExplainState *es);
-
-/*
- * A seek of the next group comes: ask for the leaves of this one and of some
- * after it, if blocks are missing.  Call the other one when it has landed.
- */
-extern void lbt_leaves_before(LbtGroupLeaves *leaves);
-extern void lbt_leaves_after(LbtGroupLeaves *leaves, bool missed);
 
 #endif							/* LBT_LOOSE_H */

@@ -4,12 +4,14 @@
 #include "loose/loose.h"
 
 #include "am/am.h"
+#include "am/scan.h"
 #include "commands/explain.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/sortsupport.h"
 
 /*
  * Switch over at this many times the cost that was expected, and this share of
@@ -17,16 +19,6 @@
  */
 #define SWITCH_TIMES 2.0
 #define SWITCH_SHARE 0.03
-
-/* A column of the groups', as the scan goes through the index. */
-typedef struct GroupColumn
-{
-	int			place;			/* in rows, from 1 on; 0: a condition fixes it */
-	bool		nulls_first;
-	bool		descends;
-	Oid			collation;
-	FmgrInfo	compare;
-} GroupColumn;
 
 typedef struct LooseScan
 {
@@ -37,9 +29,9 @@ typedef struct LooseScan
 	Relation	index;
 	ScanDirection direction;	/* of the probe, through the index */
 	int			ncolumns;		/* of the index, that make the groups */
-	GroupColumn *column;
-	LbtGroupLeaves *leaves;		/* of groups to come */
-	const List *first;			/* places of extremes: LBT_LOOSE_FIRST */
+	SortSupport order;			/* of each, as the probe goes; ssup_attno: its
+								 * place in rows, 0: a condition fixes it */
+	const List *first;			/* places of extremes that come first */
 	const List *last;
 	int			extreme;		/* one of these; 0: none */
 	bool		nulls_first;	/* in its column */
@@ -72,23 +64,15 @@ compare_groups(LooseScan *node, TupleTableSlot *a, TupleTableSlot *b)
 
 	for (int i = 0; i < node->ncolumns && order == 0; i++)
 	{
-		GroupColumn *column = &node->column[i];
+		SortSupport column = &node->order[i];
 		NullableDatum x;
 		NullableDatum y;
 
-		if (column->place == 0)
+		if (column->ssup_attno == 0)
 			continue;
-		x.value = slot_getattr(a, column->place, &x.isnull);
-		y.value = slot_getattr(b, column->place, &y.isnull);
-		if (x.isnull || y.isnull)
-			order = (x.isnull - y.isnull) * (column->nulls_first ? -1 : 1);
-		else
-		{
-			order = DatumGetInt32(FunctionCall2Coll(&column->compare, column->collation, x.value,
-													y.value));
-			if (column->descends)
-				order = order < 0 ? 1 : -(order > 0);
-		}
+		x.value = slot_getattr(a, column->ssup_attno, &x.isnull);
+		y.value = slot_getattr(b, column->ssup_attno, &y.isnull);
+		order = ApplySortComparator(x.value, x.isnull, y.value, y.isnull, column);
 	}
 	MemoryContextSwitchTo(old);
 	return order;
@@ -124,22 +108,13 @@ skip_and_read(LooseScan *node, int ncolumns, ScanDirection past, ScanDirection n
 	return read_row(node, next);
 }
 
-/* The same for the next group, whose leaf may be asked for ahead. */
 static TupleTableSlot *
 next_group(LooseScan *node)
 {
-	int64		reads = pgBufferUsage.shared_blks_read;
-	bool		seek = node->returned == NULL ||
-		lbt_scan_skip(*node->scan, node->ncolumns, node->direction, node->direction);
-	TupleTableSlot *row;
-
-	node->seeks += seek;
-	if (seek && node->returned != NULL)
-		lbt_leaves_before(node->leaves);
-	row = read_row(node, node->direction);
-	if (seek)
-		lbt_leaves_after(node->leaves, pgBufferUsage.shared_blks_read != reads);
-	return row;
+	if (node->returned != NULL)
+		return skip_and_read(node, node->ncolumns, node->direction, node->direction);
+	node->seeks++;
+	return read_row(node, node->direction);
 }
 
 /* Begin the probe's scan; false if our engine does not serve it. */
@@ -150,19 +125,12 @@ start(LooseScan *node)
 	if (!lbt_scans(node->index))
 		return false;
 	if (*node->scan == NULL)
-		lbt_scan_by_groups(lbt_begin_index_scan(node->probe));
+		lbt_scan_by_groups(lbt_begin_index_scan(node->probe), node->ncolumns);
 	ExecReScan(node->probe);
 	return lbt_scan_can_skip(*node->scan, node->ncolumns + (node->extreme > 0));
 }
 
 /* ---- extremes ---- */
-
-/* Is the extremes' column NULL in this row? */
-static inline bool
-is_null(const LooseScan *node, TupleTableSlot *row)
-{
-	return slot_attisnull(row, node->extreme);
-}
 
 /* Fill these columns in from a row, or with NULLs. */
 static void
@@ -198,7 +166,7 @@ with_extremes(LooseScan *node, TupleTableSlot *row)
 	TupleTableSlot *out = ExecCopySlot(node->css.ss.ss_ScanTupleSlot, row);
 
 	MemoryContextReset(node->row_context);
-	if (is_null(node, row))
+	if (slot_attisnull(row, node->extreme))
 	{
 		TupleTableSlot *other = NULL;
 
@@ -219,7 +187,7 @@ with_extremes(LooseScan *node, TupleTableSlot *row)
 	else
 	{
 		row = skip_and_read(node, node->ncolumns, direction, -direction);
-		if (row != NULL && is_null(node, row))
+		if (row != NULL && slot_attisnull(row, node->extreme))
 			row = skip_and_read(node, node->ncolumns + 1, -direction, -direction);
 		if (row == NULL || compare_groups(node, out, row) != 0)
 			ereport(ERROR,
@@ -299,19 +267,20 @@ begin_columns(LooseScan *node, const List *places)
 	ListCell   *lc;
 
 	node->ncolumns = list_length(places);
-	node->column = palloc0(sizeof(GroupColumn) * node->ncolumns);
+	node->order = palloc0(sizeof(SortSupportData) * node->ncolumns);
 	foreach(lc, places)
 	{
 		int			i = foreach_current_index(lc);
-		GroupColumn *column = &node->column[i];
+		SortSupport column = &node->order[i];
 		int			options = node->index->rd_indoption[i];
 
-		column->place = lfirst_int(lc);
-		column->descends = ((options & INDOPTION_DESC) != 0) != backward;
-		column->nulls_first = ((options & INDOPTION_NULLS_FIRST) != 0) != backward;
-		column->collation = node->index->rd_indcollation[i];
-		fmgr_info_copy(&column->compare, index_getprocinfo(node->index, i + 1, BTORDER_PROC),
-					   CurrentMemoryContext);
+		column->ssup_cxt = CurrentMemoryContext;
+		column->ssup_attno = lfirst_int(lc);
+		column->ssup_reverse = ((options & INDOPTION_DESC) != 0) != backward;
+		column->ssup_nulls_first = ((options & INDOPTION_NULLS_FIRST) != 0) != backward;
+		column->ssup_collation = node->index->rd_indcollation[i];
+		PrepareSortSupportComparisonShim(index_getprocid(node->index, i + 1, BTORDER_PROC),
+										 column);
 	}
 	node->extreme = node->first ? linitial_int(node->first) :
 		node->last ? linitial_int(node->last) : 0;
@@ -334,10 +303,10 @@ begin(CustomScanState *css, EState *estate, int eflags)
 	css->ss.ps.resultops = &TTSOpsVirtual;	/* or an input's */
 	css->ss.ps.resultopsset = true;
 	css->ss.ps.resultopsfixed = false;
-	node->probe = list_nth(css->custom_ps, LBT_LOOSE_PROBE);
-	node->whole = list_nth(css->custom_ps, LBT_LOOSE_WHOLE);
-	node->first = list_nth(plan->custom_private, LBT_LOOSE_FIRST);
-	node->last = list_nth(plan->custom_private, LBT_LOOSE_LAST);
+	node->probe = linitial(css->custom_ps);
+	node->whole = lsecond(css->custom_ps);
+	node->first = lsecond(plan->custom_private);
+	node->last = lthird(plan->custom_private);
 	node->limit = Max(SWITCH_TIMES * plan->scan.plan.total_cost,
 					  SWITCH_SHARE * node->whole->plan->total_cost);
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) != 0)
@@ -354,9 +323,7 @@ begin(CustomScanState *css, EState *estate, int eflags)
 		node->index = ((IndexOnlyScanState *) node->probe)->ioss_RelationDesc;
 		node->direction = castNode(IndexOnlyScan, node->probe->plan)->indexorderdir;
 	}
-	begin_columns(node, list_nth(plan->custom_private, LBT_LOOSE_COLUMNS));
-	node->leaves = lbt_leaves_open(node->index, node->ncolumns,
-								   ScanDirectionIsForward(node->direction));
+	begin_columns(node, linitial(plan->custom_private));
 	node->group = ExecInitExtraTupleSlot(estate, node->probe->ps_ResultTupleDesc, &TTSOpsVirtual);
 	node->row_context = AllocSetContextCreate(CurrentMemoryContext, "loose scan's row",
 											  ALLOCSET_SMALL_SIZES);
@@ -365,11 +332,8 @@ begin(CustomScanState *css, EState *estate, int eflags)
 static void
 end_loose(CustomScanState *css)
 {
-	LooseScan  *node = (LooseScan *) css;
 	ListCell   *lc;
 
-	if (node->leaves != NULL)
-		lbt_leaves_reset(node->leaves);
 	foreach(lc, css->custom_ps)
 		ExecEndNode(lfirst(lc));
 }
@@ -383,8 +347,6 @@ rescan(CustomScanState *css)
 	foreach(lc, css->custom_ps)
 		if (css->ss.ps.chgParam != NULL)
 			UpdateChangedParamSet(lfirst(lc), css->ss.ps.chgParam);
-	if (node->started)
-		lbt_leaves_reset(node->leaves);
 	if (node->switched)
 		ExecReScan(node->whole);
 
@@ -402,7 +364,8 @@ explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	if (!es->analyze)
 		return;
 	ExplainPropertyInteger("Seeks", NULL, (int64) node->seeks, es);
-	lbt_leaves_explain(node->leaves, es);
+	if (*node->scan != NULL)
+		lbt_explain_tally("Leaves", &((LbtScan *) (*node->scan)->opaque)->leaves_ahead, es);
 	ExplainPropertyInteger("Switched Over", NULL, (int64) node->switches, es);
 }
 

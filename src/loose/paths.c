@@ -51,8 +51,8 @@ typedef struct Loose
 	Bitmapset  *grouped;		/* columns to group by */
 	int			covered;		/* columns that our scans can skip by */
 	int			ncolumns;		/* that make the groups, from the first on */
-	List	   *columns;		/* as LBT_LOOSE_COLUMNS */
-	List	   *first;			/* as LBT_LOOSE_FIRST */
+	List	   *columns;		/* as custom_private (loose.h) ... */
+	List	   *first;			/* ... extremes */
 	List	   *last;
 	PathTarget *probe_target;
 	List	   *pathkeys;		/* of the probe */
@@ -406,21 +406,15 @@ make_probe(const Loose *loose)
 static double
 count_values(const Loose *loose, double in)
 {
-	RelOptInfo *rel = loose->index->rel;
-	Cardinality rows = rel->rows;
 	List	   *exprs = NIL;
 	ListCell   *lc;
-	double		n;
 
 	foreach(lc, loose->columns)
 	{
 		if (lfirst_int(lc) > 0)
 			exprs = lappend(exprs, list_nth(loose->target->exprs, lfirst_int(lc) - 1));
 	}
-	rel->rows = clamp_row_est(in);
-	n = estimate_num_groups(loose->root, exprs, rel->rows, NULL, NULL);
-	rel->rows = rows;
-	return n;
+	return lbt_count_values(loose->root, loose->index->rel, exprs, in);
 }
 
 /*

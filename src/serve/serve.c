@@ -141,6 +141,7 @@ exchange_index(Oid oid)
 		{
 			memcpy(&routine, lbt_bt_routine(), sizeof(routine));
 			lbt_take_scans(&routine);
+			routine.aminsert = lbt_insert;
 		}
 		if (!in_use)
 			index->rd_indam = &routine;
@@ -350,6 +351,23 @@ prepare_table(Oid table)
 		known->statements = 0;
 }
 
+/* The same for a statement's tables; written: those that a plan writes to. */
+static void
+prepare_tables(const List *rtable, bool written)
+{
+	ListCell   *lc;
+
+	foreach(lc, is_looking() ? rtable : NIL)
+	{
+		const RangeTblEntry *rte = lfirst(lc);
+
+		/* Catalogs' indexes are never served. */
+		if (rte->rtekind == RTE_RELATION && rte->relid >= FirstNormalObjectId &&
+			(!written || rte->rellockmode == RowExclusiveLock))
+			prepare_table(rte->relid);
+	}
+}
+
 /* ---- when ---- */
 
 /* The node of a query that writes many rows to one table, or NULL. */
@@ -363,20 +381,13 @@ large_write(const QueryDesc *query)
 		castNode(ModifyTableState, query->planstate) : NULL;
 }
 
-/* Before a statement opens its relations.  Catalogs' are never served. */
+/* Before a statement opens its relations. */
 static void
 executor_start(QueryDesc *query, int eflags)
 {
 	ModifyTableState *write;
-	ListCell   *lc;
 
-	foreach(lc, is_looking() ? query->plannedstmt->rtable : NIL)
-	{
-		const RangeTblEntry *rte = lfirst(lc);
-
-		if (rte->rtekind == RTE_RELATION && rte->relid >= FirstNormalObjectId)
-			prepare_table(rte->relid);
-	}
+	prepare_tables(query->plannedstmt->rtable, false);
 	next_start(query, eflags);
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 && is_looking() &&
 		(write = large_write(query)) != NULL)
@@ -415,17 +426,8 @@ executor_finish(QueryDesc *query)
 static void
 planned(PlannedStmt *plan, bool for_cursor)
 {
-	bool		writes = plan->commandType != CMD_SELECT || plan->hasModifyingCTE;
-	ListCell   *lc;
-
-	foreach(lc, writes && is_looking() ? plan->rtable : NIL)
-	{
-		const RangeTblEntry *rte = lfirst(lc);
-
-		if (rte->rtekind == RTE_RELATION && rte->rellockmode == RowExclusiveLock &&
-			rte->relid >= FirstNormalObjectId)
-			prepare_table(rte->relid);
-	}
+	if (plan->commandType != CMD_SELECT || plan->hasModifyingCTE)
+		prepare_tables(plan->rtable, true);
 	lbt_look_ahead(plan, for_cursor);
 }
 
