@@ -18,7 +18,7 @@ use Shapes;
 use Test::More;
 
 my $seed = $ENV{LBT_SEED} || 20261126;
-my $rounds = $ENV{LBT_SHAPES_ROUNDS} || 3;
+my $rounds = $ENV{LBT_SHAPES_ROUNDS} || 4;
 my $seconds = $ENV{LBT_SHAPES_SECONDS} || 0;
 my $sessions = $ENV{LBT_SHAPES_SESSIONS} // 2;
 my $transactions = 40;    # of a session in a round
@@ -143,8 +143,11 @@ for (my $number = $seed; $seconds ? time < $end : $number < $seed + 10 * $rounds
 }
 note("$asked statements, seeds $seed to $last; " . join(', ', map { "$_: $seen{$_}" } sort keys %seen));
 
-cmp_ok($seen{$_} // 0, '>', 0, "there were: $_") foreach 'Learned Look-Ahead', 'Learned Loose Scan', ($sessions ? 'pairs' : ()), qw(23503 23505 P0001);
-cmp_ok($seen{'no error'}, '>', 0.6 * $asked * ($sessions ? 0.4 : 1), 'most statements are such as the server takes');
+unless ($ENV{LBT_SHAPES_ROUNDS})    # few may have none of these
+{
+	cmp_ok($seen{$_} // 0, '>', 0, "there were: $_") foreach 'Learned Look-Ahead', 'Learned Loose Scan', 'pairs', qw(23503 23505 P0001);
+}
+cmp_ok($seen{'no error'}, '>', 0.2 * $asked, 'most statements are such as the server takes');
 if (is(join("\n", @failures), '', 'the same answers'))
 {
 	others_have_ended($node, 'served', '');

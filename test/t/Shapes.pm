@@ -2,9 +2,10 @@
 # makes the same script.
 #
 # Before each statement a script prints <<N K>>: N is its number; K is s where its rows come in any order, o where their
-# order is determined, S and O where the next statement is the same one by btree, and e for a plan, which is asked for only where indexes are served.  Afterwards it prints how many
-# rows there were, or the error.  What a statement answers, and what it changes, never depends on the order in which rows
-# are met: a LIMIT has a total order, by the table's key; a row to be updated meets one other row at most.
+# order is determined, S and O where the next statement is the same one by btree, and e for a plan, which is asked for
+# only where indexes are served.  Afterwards it prints how many rows there were, or the error.  What a statement answers,
+# and what it changes, never depends on the order in which rows are met: a LIMIT has a total order, by the table's key; a
+# row to be updated meets one other row at most.
 package Shapes;
 
 use strict;
@@ -128,7 +129,7 @@ sub index_on
 {
 	my ($table) = @_;
 	my $name = $table->{name} . '_i' . ++$table->{indexes};
-	my @keys = map { one_of(qw(id n n a a b c p r g)) } 0 .. draw(3);
+	my @keys = (one_of(qw(n n n p a b id)), map { one_of(qw(id n n a a b c p r g)) } 1 .. draw(3));
 	my %seen;
 	@keys = grep { !$seen{$_}++ } @keys;
 	my @terms = map { $_ . one_of('', '', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST') } @keys;
@@ -176,7 +177,8 @@ sub shapes_schema
 	start_drawing($seed);
 	($script, $number, $savepoint, $next, %statements) = ('', 0, 0, 100000);
 	$type{$_} = one_of(sort keys %types) foreach qw(a b c);
-	$domain{$_} = one_of(6, 300, 3000) foreach qw(a b c n);
+	$domain{$_} = one_of(60, 300, 3000) foreach qw(a b c);
+	$domain{n} = one_of(25, 300, 3000);
 	$full = chance(25);    # no NULL in column a
 	@tables = ();
 	plain('DROP TABLE IF EXISTS ' . join(', ', map { "t$_" } 1 .. 4) . ' CASCADE');
@@ -184,7 +186,7 @@ sub shapes_schema
 	foreach my $name (map { "t$_" } 1 .. 3 + draw(2))
 	{
 		my $by = one_of('', '', '', '', 'hash (id)', 'range (id)', 'list (p)', 'list (p) sub', $full ? ('hash (a)') x 3 : '');
-		my $table = { name => $name, by => $by, indexes => 0, rows => one_of(300, 1000, 1500, 4000) };
+		my $table = { name => $name, by => $by, indexes => 0, rows => one_of(300, 1000, 1500, 3000) };
 		$table->{key} = [ $by =~ /list/ ? one_of([ 'id', 'p' ], [ 'p', 'id' ])->@* : $by =~ /\(a\)/ ? ('id', 'a') : 'id' ];
 		my $count = 2 + draw(7);
 		push @tables, $table;
@@ -218,222 +220,139 @@ sub shapes_schema
 	return $script;
 }
 
-# ---- expressions ----
+# ---- templates ----
+#
+# {A|B|} is one of these.  {name:argument...} is what %fill has; what stands for itself until the end of a statement is
+# remembered by it: {T:x} a table and its alias, by which {key:x} orders; {c:1} a column, of which {v:1} is a value.
 
 sub table { return one_of(@tables) }
-sub name { return table()->{name} }
+sub column { return one_of(qw(id id id n n n a a b c p r g)) }
 
-# Its name, and a total order, as its alias is $x; and what a condition on id leaves out of the key of $y, looked up for $x.
-sub ordered
-{
-	my ($x, $direction) = @_;
-	my $table = table();
-	return ($table->{name}, join(', ', map { "$x.$_" . ($direction // '') } @{ $table->{key} }));
-}
-sub other_keys { my ($table, $y, $x) = @_; return join('', map { " AND $y.$_ = $x.$_" } grep { $_ ne 'id' } @{ $table->{key} }) }
-sub column { return one_of(qw(id id id n n a a b c p r g)) }
-
-# A constant; row comparisons do not begin with NULL, for which the server's own assertions do not hold.
 sub value
 {
-	my ($column, $no_null) = @_;
-	return 'NULL' if chance(3) && !$no_null;
-	return "v_$type{$column}(" . draw($domain{$column} + 5) . ')' if $column =~ /^[abc]$/;
+	my ($column, $not_null) = @_;
+	return 'NULL' if chance(3) && !$not_null;
+	return "v_$type{$column}(" . draw($domain{$column} + 5) . ')' if $type{$column};
 	return { id => draw(1700), p => draw(10), n => draw($domain{n}), r => draw(300), g => 2 * draw($domain{n}), v => draw(100) }->{$column};
 }
 
-sub values_of { my ($column, $count) = @_; return join(', ', map { value($column) } 1 .. $count) }
-
-sub list_for
+# Numbers of rows: mostly such as there are none of yet.
+sub numbers
 {
-	my ($column) = @_;
-	my $low = draw(900);
-	return "ARRAY(SELECT $column FROM " . name() . " WHERE id BETWEEN $low AND $low + 40)" if chance(20);
-	return 'ARRAY[' . values_of($column, one_of(1, 3, 10, 60, 300)) . ']::' . ($type{$column} ? $types{ $type{$column} }[0] =~ s/ .*//r : one_of('int4', 'int8')) . '[]';
+	my ($count, $old) = @_;
+	my $low = chance($old) ? draw(1300) : $next + 1;
+	$next += $count;
+	return ($low, $low + $count - 1);
 }
 
-sub condition
+my (%fill, %shapes);
+
+sub expand
 {
-	my ($x) = @_;
-	my ($column, $number) = (column(), draw(1200));
-	my $k = "$x.$column";
-	my $condition = one_of(
-		sub { "$k = " . value($column) }, sub { "$k = " . value($column) },
-		sub { $column =~ /^[abc]$/ ? "$k BETWEEN v_$type{$column}($number) AND v_$type{$column}($number + 30)" : "$k BETWEEN $number AND $number + 30" },
-		sub { "$k " . one_of('<', '<=', '>', '>=') . ' ' . value($column) },
-		sub { "$k IN (" . values_of($column, 4) . ')' }, sub { "$k = ANY (" . list_for($column) . ')' },
-		sub { "$k IS NULL" }, sub { "$k IS NOT NULL AND $k < " . value($column) },
-		sub { "($x.a, $x.b) " . one_of('>', '<=') . ' (' . value('a', 1) . ', ' . value('b') . ')' }, sub { "($x.n, $x.id) >= (" . value('n', 1) . ', ' . value('id') . ')' },
-		sub { "$x.n = " . value('n') . " AND $x.a > " . value('a') }, sub { "$x.p = ANY (" . list_for('p') . ") AND $x.id = ANY (" . list_for('id') . ')' },
-		sub { "$x.v % 3 = 0 AND $x.id < 900 AND $k > " . value($column) }, sub { "$x.n + 1 = " . value('n') }, sub { "$x.id BETWEEN $number AND $number + 25" })->();
-	return $condition . (chance(40) ? ' AND ' . condition($x) : chance(6) ? ' OR ' . condition($x) : '');
+	my ($text, %is) = @_;
+	1 while $text =~ s/\{([^{}]*)\}/fill($1, \%is)/e;
+	return $text;
 }
 
-# Of few rows.
-sub window { my ($x) = @_; my $low = draw(1300); return chance(20) ? condition($x) : "$x.id BETWEEN $low AND " . ($low + one_of(5, 40, 120)) }
-
-# A condition by which $y is looked up for a row of $x.
-sub lookup
+sub fill
 {
-	my ($y, $x) = @_;
-	my $condition = one_of("$y.id = $x.n", "$y.id = $x.r", "$y.id = $x.id", "$y.n = $x.n", "$y.a = $x.a", "$y.b = $x.b", "$y.c = $x.c", "$y.r = $x.id",
-		"$y.n = $x.n AND $y.a = $x.a", "$y.p = $x.p AND $y.id = $x.n", "$y.id BETWEEN $x.n AND $x.n + 2", "$y.a = $x.a AND $y.id > $x.id", "$y.b = $x.b AND $y.c < $x.c",
-		"$y.id IN ($x.n, $x.r)", "$y.id = ANY (ARRAY[$x.n, $x.r, NULL])", "$y.g = $x.n", "$y.id = $x.n + 1", "($y.id, $y.p) = ($x.r, $x.p)", "$y.id > $x.n AND $y.id < $x.n + 4",
-		"$y.n = 5 AND $y.id = $x.n", "$y.id = abs($x.n - 5)");
-	return $condition . (chance(35) ? ' AND ' . one_of("$y.v < 60", "$y.v + $x.v > 40", "$x.v <> 13", "length($y.w) > 30", "$y.n IS NOT NULL", condition($y)) : '');
+	my ($what, $is) = @_;
+	return one_of(split /\|/, $what, -1) if $what =~ /\|/;
+	my ($kind, @arguments) = split /:/, $what;
+	return $fill{$kind}->($is, @arguments) if $fill{$kind};
+	# Another template, whose x and y are the arguments.
+	my %alias = (x => $arguments[0] // 'x', y => $arguments[1] // 'y');
+	return expand(one_of(@{ $shapes{$kind} }) =~ s/\b([xy])(?=[.:}])/$alias{$1}/gr);
 }
 
-# A subquery of one value.
-sub scalar_for
-{
-	my ($x, $y) = ($_[0], $_[1] // 'y');
-	my ($name, $total) = ordered($y);
-	my $from = "$name $y WHERE " . lookup($y, $x);
-	my $column = one_of(qw(id n a b c v));
-	$column = 'v' if $type{ $column } && $type{$column} eq 'uuid';
-	return one_of("(SELECT max($y.$column) FROM $from)", "(SELECT min($y.$column) FROM $from)", "(SELECT count(*) FROM $from)", "(SELECT sum($y.v) FROM $from)",
-		"EXISTS (SELECT FROM $from)", "NOT EXISTS (SELECT FROM $from)", "(SELECT $y.v FROM $from ORDER BY $y.n, $total LIMIT 1)",
-		"(SELECT $y.id FROM $from ORDER BY $y.id DESC LIMIT 1)", "CASE WHEN $x.v > 30 THEN (SELECT max($y.id) FROM $from) END",
-		"ARRAY(SELECT $y.id FROM $from ORDER BY $y.id)",
-		chance(50) ? "(SELECT max($y.v + " . ($y eq 'y' ? "(SELECT count(*) FROM " . name() . ' q WHERE ' . lookup('q', 'y') . ')' : '0') . ") FROM $from)" : "(SELECT min($y.p) FROM $from)");
-}
+%fill = (
+	t => sub { return table()->{name} },
+	is => sub { return $_[1] },
+	listof => sub { my ($is, $of) = @_; return '{list:' . $is->{"c$of"} . '}' },
+	T => sub { my ($is, $x, $as) = @_; $is->{$x} = table(); return $is->{$x}{name} . ($as // '') . " $x" },
+	name => sub { my ($is, $x) = @_; return $is->{$x}{name} },
+	key => sub { my ($is, $x, $way) = @_; return join(', ', map { "$x.$_ " . ($way // '') } @{ $is->{$x}{key} }) },
+	keys => sub { my ($is, $x) = @_; return join(', ', @{ $is->{$x}{key} }) },
+	# What a condition on id leaves out of the key of $y.
+	same => sub { my ($is, $y, $x) = @_; return join('', map { " AND $y.$_ = $x.$_" } grep { $_ ne 'id' } @{ $is->{$y}{key} }) },
+	c => sub { my ($is, $number) = @_; return $is->{"c$number"} //= column() },
+	minmax => sub { my ($is, $number) = @_; my $c = $is->{"c$number"} //= column(); return ($type{$c} // '') eq 'uuid' ? 'count(x.id)' : "min(x.$c), max(x.$c)" },
+	v => sub { my ($is, $of, $not_null) = @_; return value($is->{"c$of"} // $of, $not_null) },
+	vs => sub { my ($is, $of, $count) = @_; return join(', ', map { value($is->{"c$of"} // $of) } 1 .. $count) },
+	type => sub { my ($is, $of) = @_; my $type = $type{ $is->{"c$of"} // $of }; return $type ? $types{$type}[0] =~ s/ .*//r : one_of('int4', 'int8') },
+	d => sub { my ($is, $number) = @_; return $is->{"d$number"} //= one_of('', '', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST') },
+	n => sub { my ($is, $limit) = @_; return 1 + draw($limit) },
+	m => sub { my ($is, $limit) = @_; return $is->{m} //= draw($limit) },    # the same number each time
+	same_type => sub { return $type{a} eq $type{b} ? 'b' : 'NULL' },
+	range => sub { my ($is, $of) = @_; my ($c, $low) = ($is->{"c$of"}, draw(1200)); my ($lo, $hi) = map { $type{$c} ? "v_$type{$c}($_)" : $_ } $low, $low + 30; return "x.$c BETWEEN $lo AND $hi" },
+	cols => sub { return join(', ', @columns) },
+	shift => sub { return $next += 5000 },
+	far => sub { return $next += 100000 },
+	rows => sub { my ($is, $count) = @_; return rows(numbers($count, 25)) },
+	tuples => sub { my ($is, $count) = @_; my ($low, $high) = numbers($count, 0); return join(', ', map { '(' . join(', ', map { s/ AS \w+$//r } row($_)) . ')' } $low .. $high) });
 
-# ---- queries: [SQL, s or o] ----
+%shapes = (
+	list => [ 'ARRAY[{vs:x:1}]::{type:x}[]', ('ARRAY[{vs:x:3}]::{type:x}[]', 'ARRAY[{vs:x:10}]::{type:x}[]', 'ARRAY[{vs:x:60}]::{type:x}[]', 'ARRAY[{vs:x:300}]::{type:x}[]') x 2, 'ARRAY(SELECT {is:x} FROM {t} WHERE id BETWEEN {m:900} AND {m:900} + 40)' ],
+	# Row comparisons do not begin with NULL, for which the server's own assertions do not hold.
+	term => [ ('x.{c:1} = {v:1}') x 3, ('x.id BETWEEN {m:1200} AND {m:1200} + 25') x 2, 'x.{c:1} {<|<=|>|>=} {v:1}', 'x.{c:1} IN ({vs:1:4})', ('x.{c:1} = ANY ({listof:1})') x 2, 'x.{c:1} IS NULL', 'x.{c:1} IS NOT NULL AND x.{c:1} < {v:1}',
+		'(x.a, x.b) {>|<=} ({v:a:1}, {v:b})', '(x.n, x.id) >= ({v:n:1}, {v:id})', 'x.n = {v:n} AND x.a > {v:a}', 'x.p = ANY ({list:p}) AND x.id = ANY ({list:id})', 'x.v % 3 = 0 AND x.id < 900 AND x.{c:1} > {v:1}', 'x.n + 1 = {v:n}' ],
+	condition => [ ('{term:x}') x 5, ('{term:x} AND {term:x}') x 4, '({term:x} OR {term:x})', '{term:x} AND {term:x} AND {term:x}' ],
+	window => [ ('x.id BETWEEN {m:1300} AND {m:1300} + {5|40|120}') x 4, '{condition:x} AND x.v % 8 = 3' ],
+	# A condition by which y is looked up for a row of x.
+	match => [ ('y.id = x.n', 'y.id = x.r', 'y.n = x.n') x 2, 'y.id = x.id', 'y.a = x.a', 'y.b = x.b', 'y.c = x.c', 'y.r = x.id', 'y.n = x.n AND y.a = x.a', 'y.p = x.p AND y.id = x.n', 'y.id BETWEEN x.n AND x.n + 2', 'y.a = x.a AND y.id > x.id', 'y.b = x.b AND y.c < x.c',
+		'y.id IN (x.n, x.r)', 'y.id = ANY (ARRAY[x.n, x.r, NULL])', 'y.g = x.n', 'y.id = x.n + 1', '(y.id, y.p) = (x.r, x.p)', 'y.id > x.n AND y.id < x.n + 4', 'y.n = 5 AND y.id = x.n', 'y.id = abs(x.n - 5)' ],
+	lookup => [ ('{match:x:y}') x 4, '{match:x:y} AND {y.v < 60|y.v + x.v > 40|x.v <> 13|length(y.w) > 30|y.n IS NOT NULL}', '{match:x:y} AND {term:y}' ],
+	# A subquery of one value.
+	scalar => [ '(SELECT {max|min}(y.{id|n|v}) FROM {T:y} WHERE {lookup:x:y})', '(SELECT {count(*)|sum(y.v)} FROM {T:y} WHERE {lookup:x:y})', '{|NOT }EXISTS (SELECT FROM {T:y} WHERE {lookup:x:y})', '(SELECT y.v FROM {T:y} WHERE {lookup:x:y} ORDER BY y.n, {key:y} LIMIT 1)',
+		'(SELECT y.id FROM {T:y} WHERE {lookup:x:y} ORDER BY y.id {|DESC} LIMIT 1)', 'CASE WHEN x.v > 30 THEN (SELECT max(y.id) FROM {T:y} WHERE {lookup:x:y}) END', 'ARRAY(SELECT y.id FROM {T:y} WHERE {lookup:x:y} ORDER BY y.id)',
+		'(SELECT max(y.v + (SELECT count(*) FROM {t} q WHERE {lookup:y:q})) FROM {T:y} WHERE {lookup:x:y})' ],
+	join => [ ('{JOIN|LEFT JOIN} {T:y} ON {lookup:x:y}') x 4, 'RIGHT JOIN {T:y} ON {lookup:x:y}', 'FULL JOIN {T:y} ON {y.id = x.id|y.n = x.n AND y.a = x.a}' ],
+	# Queries: in any order of rows, and in a determined one.
+	unordered => [
+		('SELECT {x.id|x.id, x.v|x.*|x.n, x.a} FROM {t} x WHERE {condition:x}') x 2,
+		('SELECT {count(*), {minmax:1}|count(DISTINCT x.{c:1})|count(DISTINCT x.{c:1}), min(x.{p|n|v})|{minmax:1}} FROM {t} x {|WHERE {condition:x}}') x 2,
+		'SELECT x.{c:2}, {count(*)|{minmax:1}|count(DISTINCT x.{c:1})} FROM {t} x {|WHERE {condition:x}} GROUP BY x.{c:2} {||HAVING count(*) > 1}', 'SELECT x.{c:1}, x.{c:2} FROM {t} x {|WHERE {term:x}} GROUP BY 1, 2',
+		('SELECT DISTINCT x.{c:1}{||, x.{c:2}} FROM {t} x {|WHERE x.{c:1} > {v:1}|WHERE x.{c:1} = ANY ({listof:1})|WHERE x.{c:1} IN ({vs:1:5})|WHERE {condition:x}}') x 4,
+		'SELECT DISTINCT ON (x.{c:1}) x.{c:1}, x.id, x.v FROM {T:x} {|WHERE x.{c:1} < {v:1}|WHERE x.{c:1} = ANY ({listof:1})} ORDER BY x.{c:1}{d:1}, {{key:x}|{key:x:DESC}}',
+		'SELECT DISTINCT ON (x.{c:1}, x.{c:2}) x.{c:1}, x.{c:2}, x.id FROM {T:x} {|WHERE {term:x}} ORDER BY x.{c:1}{d:1}, x.{c:2}, {key:x}',
+		('SELECT x1.id, x1.{v|n|a|w}, x2.id AS i, x2.{b|w} FROM {t} x1 {join:x1:x2} WHERE {window:x1}') x 3, 'SELECT x1.id, x2.id AS i, x3.id AS j, x3.v FROM {t} x1 {join:x1:x2} {join:{x1|x2}:x3} WHERE {window:x1}',
+		'SELECT x.id, x.v FROM {t} x WHERE {window:x} AND {{|NOT }EXISTS (SELECT FROM {t} y WHERE {lookup:x:y})|x.id IN (SELECT y.n FROM {t} y WHERE {lookup:x:y})|x.n NOT IN (SELECT y.n FROM {t} y WHERE {lookup:x:y})|x.n IN (SELECT y.id FROM {t} y WHERE {condition:y})}',
+		('SELECT x.id, {scalar:x:y} AS s FROM {t} x WHERE {window:x}') x 2, 'SELECT x.id, {scalar:x:y} AS s, {scalar:x:z} AS t FROM {t} x WHERE {window:x}', 'SELECT x.id FROM {t} x WHERE {window:x} AND {scalar:x:y} IS NOT NULL',
+		'SELECT x1.id, {scalar:x1:y} AS s, x2.id AS i, {scalar:x2:z} AS t FROM {t} x1 {join:x1:x2} WHERE {window:x1}',
+		'SELECT x.n, count(*), (SELECT max(y.v) FROM {t} y WHERE y.id = x.n) AS m FROM {t} x WHERE {window:x} GROUP BY x.n {|HAVING EXISTS (SELECT FROM {t} z WHERE z.n = x.n)}',
+		('SELECT x.id, s.* FROM {t} x {JOIN|LEFT JOIN} LATERAL (SELECT {max|min}(y.{id|n|v}) AS m FROM {t} y WHERE {lookup:x:y}) s ON true WHERE {window:x}', 'SELECT x.id, s.* FROM {t} x {JOIN|LEFT JOIN} LATERAL (SELECT y.id AS i, y.v FROM {T:y} WHERE {lookup:x:y} ORDER BY y.n{d:1}, {key:y} LIMIT {n:3}) s ON true WHERE {window:x}',
+			'SELECT x.id, s.* FROM {t} x {JOIN|LEFT JOIN} LATERAL (SELECT {DISTINCT y.n|count(*)|min(y.id), max(y.v)} FROM {t} y WHERE {lookup:x:y}) s ON true WHERE {window:x}') x 2,
+		'SELECT x.id, x.n, row_number() OVER (PARTITION BY x.n ORDER BY x.id, x.p, x.a) AS k FROM {t} x WHERE {condition:x}',
+		'SELECT id, v FROM {t} x WHERE {condition:x} {UNION ALL|UNION|EXCEPT|INTERSECT} SELECT id, v FROM {t} x WHERE {condition:x}', 'SELECT x.id, u.k FROM unnest({list:id}) AS u (k) {JOIN|LEFT JOIN} {t} x ON x.{id|n|r} = u.k' ],
+	ordered => [
+		'SELECT x.{c:1}, x.id, x.v FROM {T:x} WHERE {true|{condition:x}} ORDER BY x.{c:1}{d:1}, {{key:x}|{key:x:DESC}} LIMIT {n:40} {|OFFSET {n:100}}', 'SELECT x.{c:1} FROM {t} x WHERE {true|{condition:x}} ORDER BY x.{c:1}{d:1} {|LIMIT {n:40}}',
+		'SELECT x.id, x.w FROM {T:x} WHERE {true|{condition:x}} ORDER BY {{key:x}|{key:x:DESC}} {LIMIT {n:40}|LIMIT 20 OFFSET {n:100}}', 'SELECT x.{a|b|n}, x.id FROM {t} x WHERE (x.n, x.id) > ({v:n:1}, {v:id}) ORDER BY x.n, x.id, 1 LIMIT {n:30}',
+		'SELECT x.a, x.id FROM {t} x WHERE (x.a, x.id) {> ({v:a:1}, {v:id}) ORDER BY x.a, x.id|< ({v:a:1}, {v:id}) ORDER BY x.a DESC, x.id DESC} LIMIT {n:30}', 'SELECT DISTINCT x.{c:1} FROM {t} x {|WHERE {term:x}} ORDER BY x.{c:1}{d:1} LIMIT {n:20}',
+		'SELECT x1.id, x1.p, x2.id, x2.p FROM {t} x1 {join:x1:x2} WHERE {window:x1} ORDER BY {1, 2, 3, 4|1 DESC, 2, 3, 4} {|LIMIT {n:50}}', 'SELECT x.id, {scalar:x:y} FROM {T:x} WHERE {true|{condition:x}} ORDER BY {{key:x}|{key:x:DESC}} LIMIT {n:60}',
+		"SELECT one_by_one('{t}', {m:1200}, {m:1200} + {n:60})" ],
+	write => [
+		('INSERT INTO {T:x: AS} ({cols}) {rows:{1|5|60|150}} {||ON CONFLICT DO NOTHING|ON CONFLICT ({keys:x}) DO UPDATE SET v = excluded.v + x.v, n = excluded.n + 1|RETURNING id, v}') x 5, 'INSERT INTO {t} ({cols}) VALUES {tuples:{1|3|6}}',
+		('INSERT INTO {t} ({cols}) SELECT x.id + {shift}, x.p, x.n, x.a, x.b, x.c, x.v, x.r, x.w FROM {t} x WHERE {window:x} {|AND {scalar:x:y} IS NOT NULL|ORDER BY x.a}') x 2,
+		('UPDATE {t} x SET {v = v + 1|n = n + 1|a = {same_type}|n = v, v = n|a = {v:a}|p = (p + 1) % 8|r = {n:400}|r = n|id = id + {far}|w = left(w, 9)|c = DEFAULT|b = {v:b}, v = 7} WHERE {window:x} {|RETURNING id, n}') x 3,
+		'UPDATE {t} x SET v = y.v + 1, n = y.n FROM {T:y} WHERE y.id = x.{n|r|id}{same:y:x} AND {window:x}', 'UPDATE {t} x SET v = (SELECT max(y.v) + 1 FROM {t} y WHERE {lookup:x:y}) WHERE {window:x}', 'UPDATE {t} x SET n = n + 1 WHERE {window:x} AND EXISTS (SELECT FROM {t} y WHERE {lookup:x:y})',
+		('DELETE FROM {t} x WHERE {x.id BETWEEN {m:1500} AND {m:1500} + 12|x.id = ANY (ARRAY[{vs:id:9}])|x.id BETWEEN {m:1500} AND {m:1500} + 60 AND x.v % 5 = 0|{condition:x} AND x.v % 10 = 3} {|RETURNING id}') x 2, 'DELETE FROM {t} x USING {t} y WHERE {lookup:x:y} AND {window:x} AND x.v % 4 = 0',
+		('MERGE INTO {T:x} USING ({rows:{40|100}}) s ON x.id = s.id{same:x:s} {|WHEN MATCHED AND x.v % 7 = 0 THEN DELETE} WHEN MATCHED THEN {UPDATE SET v = s.v + x.v, n = s.n + 1|UPDATE SET a = s.a, b = NULL|DO NOTHING} WHEN NOT MATCHED THEN INSERT ({cols}) VALUES (' . join(', ', map { "s.$_" } @columns) . ')') x 2,
+		'WITH d AS (DELETE FROM {t} x WHERE {window:x} AND x.v % 3 = 1 RETURNING *) INSERT INTO {t} ({cols}) SELECT id + {shift}, p, n, a, b, c, v, r, w FROM d', 'SELECT count(*) FROM (SELECT FROM {t} x WHERE {window:x} FOR {UPDATE|SHARE|NO KEY UPDATE}) q' ],
+	prepared => [ 'SELECT x.id, x.v FROM {t} x WHERE x.{n = $1|id = $1|id BETWEEN $1 AND $1 + 9|id = ANY (ARRAY[$1, $1 + 3, 5])|r = $1 AND x.n > 3}', 'SELECT x.id, y.id AS i FROM {t} x LEFT JOIN {t} y ON {lookup:x:y} WHERE x.id BETWEEN $1 AND $1 + 30',
+		'SELECT x.id, {scalar:x:y} FROM {t} x WHERE x.id BETWEEN $1 AND $1 + 20', 'SELECT DISTINCT x.{c:1} FROM {t} x WHERE x.n > $1', 'UPDATE {t} SET v = v + 1 WHERE id = $1', 'DELETE FROM {t} WHERE id = $1 AND v % 2 = 0', 'SELECT max(x.id), min(x.id) FROM {t} x WHERE x.n = $1' ],
+	fetch => [ map { "$_ FROM c" } 'FETCH 1', 'FETCH 7', 'FETCH FORWARD 30', 'FETCH PRIOR', 'FETCH BACKWARD 5', 'FETCH LAST', 'FETCH FIRST', 'FETCH ABSOLUTE 4', 'FETCH RELATIVE -2', 'MOVE FORWARD 3', 'FETCH BACKWARD ALL' ]);
 
-sub digest { my ($sql) = @_; return "SELECT count(*), sum(hashtext(q::text)::int8) FROM ($sql) q" }
-sub unordered { my ($sql) = @_; return [ chance(50) ? digest($sql) : $sql, 's' ] }
-sub direction { return one_of('', '', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST') }
-
-sub from_tables
-{
-	my ($count) = @_;
-	my $sql = name() . ' x1';
-	foreach my $i (2 .. $count)
-	{
-		my $join = one_of('JOIN', 'JOIN', 'LEFT JOIN', 'LEFT JOIN', 'RIGHT JOIN', 'FULL JOIN');
-		my $outer = 'x' . (1 + draw($i - 1));
-		$sql .= " $join " . name() . " x$i ON " . ($join eq 'FULL JOIN' ? one_of("x$i.id = $outer.id", "x$i.n = $outer.n AND x$i.a = $outer.a") : lookup("x$i", $outer));
-	}
-	return "FROM $sql WHERE " . window('x1');
-}
-
-my @queries = (
-	sub { unordered('SELECT ' . one_of('x.id', 'x.id, x.v', 'x.*', 'x.n, x.a', 'x.b') . ' FROM ' . name() . ' x WHERE ' . condition('x')) },
-	sub {
-		my $column = column();
-		my $order = direction();
-		my $page = ' LIMIT ' . (1 + draw(40)) . one_of('', '', ' OFFSET ' . draw(100));
-		my ($name, $total) = ordered('x', one_of('', ' DESC'));
-		my $from = "FROM $name x WHERE " . (chance(70) ? condition('x') : 'true');
-		return [ one_of("SELECT x.$column, x.id, x.p, x.v $from ORDER BY x.$column$order, $total$page", "SELECT x.$column $from ORDER BY x.$column$order$page", "SELECT x.id, x.w $from ORDER BY $total$page"), 'o' ];
-	},
-	sub {
-		my $column = one_of(qw(a b n id));
-		my ($sign, $order) = @{ one_of([ '>', '' ], [ '<', ' DESC' ], [ '>=', '' ]) };
-		my $limit = 1 + draw(30);
-		return [ "SELECT x.$column, x.id FROM " . name() . " x WHERE (x.$column, x.id) $sign (" . value($column, 1) . ', ' . value('id') . ") ORDER BY x.$column$order, x.id$order LIMIT $limit", 'o' ];
-	},
-	sub {
-		my ($column, $group) = (column(), one_of(qw(n p a b v)));
-		my $ends = ($type{$column} // '') eq 'uuid' ? 'count(x.id)' : "min(x.$column), max(x.$column)";
-		my $from = ' FROM ' . name() . ' x' . one_of('', ' WHERE ' . condition('x'));
-		return unordered(one_of("SELECT count(*), $ends$from", "SELECT count(DISTINCT x.$column)$from", "SELECT count(DISTINCT x.$column), min(x.${group}::text)$from",
-				"SELECT x.$group, count(*), $ends$from GROUP BY x.$group", "SELECT x.$group, x.$column$from GROUP BY x.$group, x.$column", "SELECT x.$group, count(DISTINCT x.$column)$from GROUP BY x.$group",
-				"SELECT x.$group$from GROUP BY x.$group HAVING count(*) > 1", "SELECT $ends$from"));
-	},
-	sub {
-		my ($one, $two) = (column(), column());
-		my $where = one_of('', " WHERE x.$one " . one_of('>', '<') . ' ' . value($one), " WHERE x.$one = ANY (" . list_for($one) . ')', " WHERE x.$one IN (" . values_of($one, 5) . ')', ' WHERE ' . condition('x'));
-		my ($name, $total) = ordered('x', one_of('', ' DESC'));
-		my ($from, $order) = (" FROM $name x$where", direction());
-		return one_of(unordered("SELECT DISTINCT x.$one$from"), unordered("SELECT DISTINCT x.$one, x.$two$from"), [ "SELECT DISTINCT x.$one$from ORDER BY x.$one$order LIMIT " . (1 + draw(20)), 'o' ],
-			[ "SELECT DISTINCT ON (x.$one) x.$one, x.id, x.p, x.v$from ORDER BY x.$one$order, $total", 's' ],
-			unordered("SELECT x.$one, min(x.id), max(x.id)$from GROUP BY x.$one"), unordered("SELECT count(*) FROM (SELECT DISTINCT x.$one$from) q"),
-			unordered("SELECT DISTINCT ON (x.$one, x.$two) x.$one, x.$two, x.id, x.p$from ORDER BY x.$one$order, x.$two, $total"));
-	},
-	(sub { my $n = 2 + draw(2); [ digest('SELECT ' . join(', ', map { ("x$_.id", "x$_." . one_of(qw(v n a b c w))) } 1 .. $n) . ' ' . from_tables($n)), 's' ] }) x 3,
-	sub { [ 'SELECT x1.id, x1.p, x2.id, x2.p ' . from_tables(2) . one_of(' ORDER BY 1, 2, 3, 4', ' ORDER BY 1 DESC, 2, 3, 4') . one_of('', ' LIMIT ' . (1 + draw(50))), 'o' ] },
-	sub {
-		my $from = name() . ' x WHERE ' . window('x') . ' AND ';
-		my $inner = ' FROM ' . name() . ' y WHERE ' . lookup('y', 'x');
-		return unordered('SELECT x.id, x.v FROM ' . $from . one_of("EXISTS (SELECT$inner)", "NOT EXISTS (SELECT$inner)", "x.id IN (SELECT y.n$inner)", "x.n NOT IN (SELECT y.n$inner)",
-				'x.n IN (SELECT y.id FROM ' . name() . ' y WHERE ' . condition('y') . ')', 'NOT EXISTS (SELECT FROM ' . name() . ' y WHERE y.id = x.n AND y.a = x.a)', "(EXISTS (SELECT$inner) OR x.v < 5)"));
-	},
-	(sub { unordered('SELECT x.id, ' . scalar_for('x') . ' AS s1' . (chance(40) ? ', ' . scalar_for('x', 'z') . ' AS s2' : '') . ' FROM ' . name() . ' x WHERE ' . window('x') . (chance(30) ? ' AND ' . scalar_for('x') . ' IS NOT NULL' : '')) }) x 3,
-	sub { unordered('SELECT x1.id, ' . scalar_for('x1') . ' AS s, x2.id AS i, ' . scalar_for('x2') . ' AS t ' . from_tables(2)) },
-	sub { unordered('SELECT x.n, count(*), ' . '(SELECT max(y.v) FROM ' . name() . ' y WHERE y.id = x.n) AS m FROM ' . name() . ' x WHERE ' . window('x') . ' GROUP BY x.n' . one_of('', ' HAVING EXISTS (SELECT FROM ' . name() . ' z WHERE z.n = x.n)')) },
-	sub { my ($name, $total) = ordered('x', one_of('', ' DESC')); [ 'SELECT x.id, ' . scalar_for('x') . " FROM $name x WHERE " . one_of('true', condition('x')) . " ORDER BY $total LIMIT " . (1 + draw(60)), 'o' ] },
-	sub {
-		my ($name, $total) = ordered('y', one_of('', ' DESC'));
-		my ($inner, $column) = (" FROM $name y WHERE " . lookup('y', 'x'), one_of(qw(id n v)));
-		my ($join, $on) = @{ one_of([ 'CROSS JOIN', '' ], [ 'LEFT JOIN', ' ON true' ]) };
-		return unordered('SELECT x.id, s.* FROM ' . name() . " x $join LATERAL (" . one_of("SELECT max(y.$column) AS m$inner", "SELECT min(y.$column), max(y.id)$inner",
-				"SELECT y.id AS i, y.v$inner ORDER BY y.n DESC, $total LIMIT " . (1 + draw(3)), "SELECT y.id AS i$inner ORDER BY y.id DESC LIMIT 1", "SELECT DISTINCT y.n AS d$inner", "SELECT count(*)$inner")
-			  . ") s$on WHERE " . window('x'));
-	},
-	sub { my ($name, $total) = ordered('x'); unordered("SELECT x.id, x.n, row_number() OVER (PARTITION BY x.n ORDER BY $total) AS k FROM $name x WHERE " . condition('x')) },
-	sub { unordered('SELECT id, v FROM ' . name() . ' x WHERE ' . condition('x') . one_of(' UNION ALL ', ' UNION ', ' EXCEPT ', ' INTERSECT ') . 'SELECT id, v FROM ' . name() . ' x WHERE ' . condition('x')) },
-	sub { my $low = draw(1200); [ "SELECT one_by_one('" . name() . "', $low, $low + " . draw(60) . ')', 's' ] },
-	sub { unordered('SELECT x.id, u.k FROM unnest(' . list_for('id') . ') WITH ORDINALITY AS u (k, o) ' . one_of('JOIN', 'LEFT JOIN') . ' ' . name() . ' x ON x.' . one_of(qw(id n r)) . ' = u.k') });
-
+# A query, and its kind.
 sub query
 {
-	my $made = one_of(@queries)->();
-	return ref $made ? $made : [ $made, 's' ];
+	return (expand('{ordered}'), 'o') if chance(30);
+	return (expand(chance(50) ? 'SELECT count(*), sum(hashtext(q::text)::int8) FROM ({unordered}) q' : '{unordered}'), 's');
 }
-
-# ---- statements that write ----
-
-my @writes = (
-	(sub {
-		my ($table, $count) = (table(), one_of(1, 5, 60, 150));
-		my $first = $next + 1;
-		$next += $count;
-		my ($lo, $hi) = chance(25) ? (draw(1300), draw(1300)) : ($first, $next);
-		my $target = join(', ', @{ $table->{key} });
-		return "INSERT INTO $table->{name} (" . list_of_columns() . ') ' . rows($lo, $hi) . one_of('', '', " ON CONFLICT DO NOTHING", " ON CONFLICT ($target) DO UPDATE SET v = excluded.v + $table->{name}.v, n = excluded.n + 1", ' RETURNING id, v');
-	}) x 4,
-	sub {
-		my ($table, $count) = (table(), 1 + draw(6));
-		my $first = $next + 1;
-		$next += $count;
-		return "INSERT INTO $table->{name} (" . list_of_columns() . ') VALUES ' . join(', ', map { '(' . join(', ', map { s/ AS \w+$//r } row($_)) . ')' } $first .. $next);
-	},
-	sub {
-		my ($to, $x) = (name(), name());
-		my $shift = ($next += 5000);
-		return "INSERT INTO $to (" . list_of_columns() . ") SELECT x.id + $shift, x.p, x.n, x.a, x.b, x.c, x.v, x.r, x.w FROM $x x WHERE " . window('x') . one_of('', ' AND ' . scalar_for('x') . ' IS NOT NULL', ' ORDER BY x.a');
-	},
-	sub { my $x = name(); "UPDATE $x x SET " . one_of('v = v + 1', 'n = n + 1', 'a = b', 'n = v, v = n', "a = " . value('a'), 'p = (p + 1) % 8', 'r = ' . (1 + draw(400)), 'r = n', "id = id + " . ($next += 100000), 'w = left(w, 9)', 'c = DEFAULT', 'b = ' . value('b') . ', v = 7')
-		  =~ s/a = b/$type{a} eq $type{b} ? 'a = b' : 'a = NULL'/er . ' WHERE ' . window('x') . one_of('', ' RETURNING id, n') },
-	sub { my $from = table(); 'UPDATE ' . name() . " x SET v = y.v + 1, n = y.n FROM $from->{name} y WHERE y.id = x." . one_of(qw(n r id)) . other_keys($from, 'y', 'x') . ' AND ' . window('x') },
-	sub { 'UPDATE ' . name() . ' x SET v = (SELECT max(y.v) + 1 FROM ' . name() . ' y WHERE ' . lookup('y', 'x') . ') WHERE ' . window('x') },
-	sub { 'UPDATE ' . name() . ' x SET n = n + 1 WHERE ' . window('x') . ' AND EXISTS (SELECT FROM ' . name() . ' y WHERE ' . lookup('y', 'x') . ')' },
-	(sub { my $low = draw(1500); 'DELETE FROM ' . name() . ' x WHERE ' . one_of("x.id BETWEEN $low AND $low + 12", "x.id = ANY (ARRAY[" . values_of('id', 9) . '])', "x.id BETWEEN $low AND $low + 60 AND x.v % 5 = 0", condition('x') . " AND x.v % 10 = 3") . one_of('', ' RETURNING id') }) x 2,
-	sub { 'DELETE FROM ' . name() . ' x USING ' . name() . ' y WHERE ' . lookup('y', 'x') . ' AND ' . window('x') . ' AND x.v % 4 = 0' },
-	sub {
-		my $table = table();
-		my ($low, $first) = (draw(1300), $next + 1);
-		$next += 40;
-		my ($lo, $hi) = @{ one_of([ $low, $low + 40 ], [ $first, $next ], [ $low, $low + 100 ]) };
-		return "MERGE INTO $table->{name} x USING (" . rows($lo, $hi) . ') s ON x.id = s.id' . other_keys($table, 'x', 's')
-		  . one_of(' WHEN MATCHED AND x.v % 7 = 0 THEN DELETE', '') . one_of(' WHEN MATCHED THEN UPDATE SET v = s.v + x.v, n = s.n + 1', ' WHEN MATCHED THEN UPDATE SET a = s.a, b = NULL', ' WHEN MATCHED THEN DO NOTHING')
-		  . ' WHEN NOT MATCHED THEN INSERT (' . list_of_columns() . ') VALUES (' . join(', ', map { "s.$_" } @columns) . ')';
-	},
-	sub {
-		my ($from, $to, $shift) = (name(), name(), $next += 5000);
-		return "WITH d AS (DELETE FROM $from x WHERE " . window('x') . " AND x.v % 3 = 1 RETURNING *) INSERT INTO $to (" . list_of_columns() . ") SELECT id + $shift, p, n, a, b, c, v, r, w FROM d";
-	},
-	sub { 'SELECT count(*) FROM (SELECT FROM ' . name() . ' x WHERE ' . window('x') . one_of(' FOR UPDATE', ' FOR SHARE', ' FOR NO KEY UPDATE') . ') q' });
 
 sub copy_rows
 {
-	my ($first, $count) = ($next + 1, one_of(3, 60, 200));
-	my $name = name();
-	$next += $count;
-	my ($lo, $hi) = chance(15) ? (draw(1200), 1400) : ($first, $next);
-	plain('COPY (' . rows($lo, $hi) . ") TO :'file'");
-	emit("COPY $name (" . list_of_columns() . ") FROM :'file'", '');
+	plain('COPY (' . expand('{rows:{3|60|200}}') . ") TO :'file'");
+	emit(expand("COPY {t} ({cols}) FROM :'file'"), '');
 	return;
 }
 
@@ -445,14 +364,13 @@ sub change_table
 	my ($part, $bound) = @{ one_of(@{ $table->{parts} // [ [ "${name}_0", 'DEFAULT' ] ] }) };
 	my @ways = (index_on($table), index_on($table), "DROP INDEX IF EXISTS $index", "REINDEX TABLE $name", "ANALYZE $name", "ALTER INDEX IF EXISTS $index SET (fillfactor = 50)");
 	# All of this is undone.
-	push @ways, "ALTER TABLE $name DROP COLUMN " . one_of(qw(w b c)), "ALTER TABLE $name ALTER n TYPE int8", "ALTER TABLE $name ALTER v TYPE int8", "TRUNCATE $name", "TRUNCATE $name CASCADE", "ALTER TABLE $name DROP CONSTRAINT IF EXISTS ${name}_r",
-	  "ALTER TABLE $name ADD z int4 DEFAULT 7", "ALTER TABLE $name DETACH PARTITION $part", "DROP TABLE $part", "ALTER TABLE $name ALTER id TYPE int8", "CLUSTER $name USING $index", "DROP TABLE $name CASCADE", "DELETE FROM $name"
-	  if $savepoint == 2;
+	push @ways, (map { "ALTER TABLE $name $_" } 'DROP COLUMN w', 'DROP COLUMN b', 'DROP COLUMN c', 'ALTER n TYPE int8', 'ALTER v TYPE int8', 'ALTER id TYPE int8', "DROP CONSTRAINT IF EXISTS ${name}_r", 'ADD z int4 DEFAULT 7', "DETACH PARTITION $part"),
+	  (map { "$_ $name" } 'TRUNCATE', 'DELETE FROM'), "TRUNCATE $name CASCADE", "DROP TABLE $name CASCADE", "DROP TABLE $part", "CLUSTER $name USING $index" if $savepoint == 2;
 	my $way = one_of(@ways);
 	emit($way, '');
 	if ($way =~ /DETACH/)
 	{
-		emit(query()->[0], 's') if chance(50);
+		emit(query()) if chance(50);
 		emit("ALTER TABLE $name ATTACH PARTITION $part $bound", '');
 	}
 	return;
@@ -484,25 +402,22 @@ sub set_some
 
 sub cursor
 {
-	my $made;
 	plain('CLOSE ALL');
-	do { $made = query() } while $made->[1] ne 'o';
-	my $hold = chance(30) ? 'WITH HOLD' : '';
-	emit('DECLARE c ' . one_of('SCROLL', 'NO SCROLL', '') . " CURSOR $hold FOR $made->[0]", '');
+	emit(expand('DECLARE c {SCROLL|NO SCROLL|} CURSOR {||WITH HOLD} FOR {ordered}'), '');
 	plain('SAVEPOINT s');
 	for (0 .. 2 + draw(5))
 	{
-		emit(one_of('FETCH 1', 'FETCH 7', 'FETCH FORWARD 30', 'FETCH PRIOR', 'FETCH BACKWARD 5', 'FETCH LAST', 'FETCH FIRST', 'FETCH ABSOLUTE 4', 'FETCH RELATIVE -2', 'MOVE FORWARD 3', 'FETCH BACKWARD ALL') . ' FROM c', '');
-		emit(one_of(@writes)->(), '') if chance(25);
+		emit(expand('{fetch}'), '');
+		emit(expand('{write}'), '') if chance(25);
 	}
-	emit('CLOSE c', '') unless $hold && chance(50);
-	my ($name, $total) = ordered('x');
-	emit("DECLARE u CURSOR FOR SELECT id, v FROM $name x WHERE " . window('x') . " ORDER BY $total FOR UPDATE", '');
+	emit('CLOSE c', '') if chance(70);
+	my $name = table()->{name};
+	emit(expand("DECLARE u CURSOR FOR SELECT id, v FROM $name x WHERE {window:x} ORDER BY id, p, a FOR UPDATE"), '');
 	plain('SAVEPOINT s');
 	for (0 .. 1 + draw(4))
 	{
-		emit('FETCH ' . one_of('', '3') . ' FROM u', '');
-		emit(one_of("UPDATE $name SET v = v + 100, n = n + 1", "UPDATE $name SET a = NULL", "DELETE FROM $name") . ' WHERE CURRENT OF u', '') if chance(60);
+		emit(expand('FETCH {|3} FROM u'), '');
+		emit(expand("{UPDATE $name SET v = v + 100, n = n + 1|UPDATE $name SET a = NULL|DELETE FROM $name} WHERE CURRENT OF u"), '') if chance(60);
 	}
 	emit('CLOSE u', '');
 	return;
@@ -510,15 +425,12 @@ sub cursor
 
 sub prepared
 {
-	my $sql = one_of('SELECT x.id, x.v FROM ' . name() . ' x WHERE x.' . one_of('n = $1', 'id = $1', 'id BETWEEN $1 AND $1 + 9', "a = v_$type{a}(\$1)", 'id = ANY (ARRAY[$1, $1 + 3, 5])', 'r = $1 AND x.n > 3'),
-		'SELECT x.id, y.id AS i FROM ' . name() . ' x LEFT JOIN ' . name() . ' y ON ' . lookup('y', 'x') . ' WHERE x.id BETWEEN $1 AND $1 + 30', 'SELECT x.id, ' . scalar_for('x') . ' FROM ' . name() . ' x WHERE x.id BETWEEN $1 AND $1 + 20',
-		'SELECT DISTINCT x.' . column() . ' FROM ' . name() . ' x WHERE x.n > $1', 'UPDATE ' . name() . ' SET v = v + 1 WHERE id = $1', 'DELETE FROM ' . name() . ' WHERE id = $1 AND v % 2 = 0', 'SELECT max(x.id), min(x.id) FROM ' . name() . ' x WHERE x.n = $1');
 	plain('DEALLOCATE ALL');
-	emit("PREPARE q (int4) AS $sql", '');
+	emit(expand('PREPARE q (int4) AS {prepared}'), '');
 	for (0 .. 5 + draw(4))
 	{
-		emit('EXECUTE q (' . one_of('NULL', map { draw(1300) } 1 .. 15) . ')', '');
-		emit(one_of(@writes)->(), '') if chance(20);
+		emit('EXECUTE q (' . (chance(6) ? 'NULL' : draw(1300)) . ')', '');
+		emit(expand('{write}'), '') if chance(20);
 		change_table() if chance(8);
 	}
 	emit('DEALLOCATE q', '');
@@ -530,14 +442,12 @@ sub something
 	my $what = draw(100);
 	if ($what < 55)
 	{
-		my ($sql, $order) = @{ query() };
+		my ($sql, $order) = query();
 		emit($sql, $order);
-		$script .= "\\if :served\n\\echo <<$number e>>\nEXPLAIN (COSTS off) $sql;\n\\endif\n" . ($savepoint ? "\\if :ERROR\nROLLBACK TO s;\n\\endif\n" : '') if chance(15) && !$paired;
+		$script .= "\\if :served\n\\echo <<$number e>>\nEXPLAIN (COSTS off) $sql;\n\\endif\n" . ($savepoint ? "\\if :ERROR\nROLLBACK TO s;\n\\endif\n" : '') if chance(60) && !$paired;
 	}
-	elsif ($what < 80) { emit(one_of(@writes)->(), '') }
-	elsif ($what < 86) { copy_rows() }
-	elsif ($what < 91) { $savepoint ? cursor() : emit(one_of(@writes)->(), '') }
-	elsif ($what < 95) { prepared() }
+	elsif ($what < 86) { $what < 80 ? emit(expand('{write}'), '') : copy_rows() }
+	elsif ($what < 95) { $what < 91 && $savepoint ? cursor() : prepared() }
 	else { change_table() }
 	return;
 }
@@ -557,7 +467,7 @@ sub shapes_statements
 		if ($kind < 4 || $paired && chance(60))
 		{
 			something() foreach 0 .. draw(4);
-			emit('VACUUM ' . one_of('', '(ANALYZE) ', '(INDEX_CLEANUP on) ', '(FREEZE) ', $paired ? '' : '(FULL) ') . name(), '') if chance(20);
+			emit('VACUUM ' . one_of('', '(ANALYZE) ', '(INDEX_CLEANUP on) ', '(FREEZE) ', $paired ? '' : '(FULL) ') . table()->{name}, '') if chance(20);
 		}
 		else
 		{
