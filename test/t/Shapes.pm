@@ -210,7 +210,7 @@ sub shapes_schema
 			plain("DELETE FROM $name x WHERE r IS NOT NULL AND NOT EXISTS (SELECT FROM $other->{name} y WHERE y.id = x.r)");
 			plain("ALTER TABLE $name ADD CONSTRAINT ${name}_r FOREIGN KEY ($table->{refers}");
 		}
-		if (chance(40))
+		if (chance(60))
 		{
 			my $other = $tables[0]{name};
 			plain("CREATE TRIGGER z_row BEFORE INSERT OR UPDATE ON $name FOR EACH ROW EXECUTE FUNCTION on_row('$other')") if $other ne $name;
@@ -386,7 +386,7 @@ my @planner = (
 	(map { [ $_ => 'on', 'off', 'off' ] } qw(enable_seqscan enable_bitmapscan enable_hashjoin enable_mergejoin enable_material)), (map { [ $_ => 'on', 'on', 'off' ] } qw(enable_sort enable_hashagg enable_memoize enable_indexonlyscan enable_incremental_sort
 			enable_partition_pruning)), (map { [ $_ => 'on', 'off' ] } qw(enable_partitionwise_join enable_partitionwise_aggregate parallel_leader_participation)), [ work_mem => '64kB', '1MB', '16MB' ], [ effective_io_concurrency => 0, 1, 16, 200 ],
 	[ random_page_cost => 1, 4 ], [ plan_cache_mode => qw(auto force_generic_plan force_custom_plan) ], [ cursor_tuple_fraction => '0.01', 1 ], [ max_parallel_workers_per_gather => 0, 0, 2 ], [ parallel_setup_cost => 0, 1000 ],
-	[ parallel_tuple_cost => 0, '0.1' ], [ min_parallel_table_scan_size => 0, '8MB' ], [ min_parallel_index_scan_size => 0, '512kB' ], [ join_collapse_limit => 1, 8 ], [ 'shapes.does' => '', '', '', qw(raise look catch log write fail), 'look log', 'catch write' ]);
+	[ parallel_tuple_cost => 0, '0.1' ], [ min_parallel_table_scan_size => 0, '8MB' ], [ min_parallel_index_scan_size => 0, '512kB' ], [ join_collapse_limit => 1, 8 ]);
 
 sub set_some
 {
@@ -394,6 +394,7 @@ sub set_some
 	$script .= join('', map { "SET enable_$_ = off;\n" } qw(hashjoin mergejoin seqscan bitmapscan material)) . "SET random_page_cost = 0.1;\nSET cpu_tuple_cost = " . one_of(0.01, 1) . ";\n" if chance(45);
 	my $set = sub { my ($prefix, $name, @values) = ($_[0], @{ $_[1] }); return "SET $prefix$name = '" . one_of(@values) . "';\n" };
 	$script .= $set->('', one_of(@planner)) foreach 0 .. draw(4);
+	$script .= $set->('shapes.', [ does => '', '', '', qw(raise look catch log write fail), 'look log', 'catch write' ]);
 	$script .= "\\if :served\n" . join('', map { $set->('learnedbtree.', one_of(@learned)) } 0 .. draw(3)) . "\\endif\n";
 	return;
 }
