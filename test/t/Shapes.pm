@@ -190,7 +190,7 @@ sub shapes_schema
 		$table->{key} = [ $by =~ /list/ ? one_of([ 'id', 'p' ], [ 'p', 'id' ])->@* : $by =~ /\(a\)/ ? ('id', 'a') : 'id' ];
 		my $count = 2 + draw(7);
 		push @tables, $table;
-		plain("CREATE TABLE $name (id " . one_of('int4', 'int8') . ' NOT NULL, p int4 NOT NULL, n int4, '
+		plain("CREATE TABLE $name (id " . one_of('int4', 'int8') . ' NOT NULL, p int4 NOT NULL CHECK (p >= 0), n int4, '
 			  . join('', map { "$_ $types{$type{$_}}[0], " } qw(a b c)) . 'v int4, r int4, w text, g int8 GENERATED ALWAYS AS (n * 2) STORED'
 			  . ', PRIMARY KEY (' . join(', ', @{ $table->{key} }) . ')' . one_of('', '', ' INCLUDE (v)') . ' WITH (fillfactor = ' . one_of(10, 20, 90) . '))'
 			  . ($by ? ' PARTITION BY ' . $by =~ s/ sub//r : ''));
@@ -385,13 +385,13 @@ my @learned = (
 my @planner = (
 	(map { [ $_ => 'on', 'off', 'off' ] } qw(enable_seqscan enable_bitmapscan enable_hashjoin enable_mergejoin enable_material)), (map { [ $_ => 'on', 'on', 'off' ] } qw(enable_sort enable_hashagg enable_memoize enable_indexonlyscan enable_incremental_sort
 			enable_partition_pruning)), (map { [ $_ => 'on', 'off' ] } qw(enable_partitionwise_join enable_partitionwise_aggregate parallel_leader_participation)), [ work_mem => '64kB', '1MB', '16MB' ], [ effective_io_concurrency => 0, 1, 16, 200 ],
-	[ random_page_cost => 1, 4 ], [ plan_cache_mode => qw(auto force_generic_plan force_custom_plan) ], [ cursor_tuple_fraction => '0.01', 1 ], [ max_parallel_workers_per_gather => 0, 0, 2 ], [ parallel_setup_cost => 0, 1000 ],
+	[ random_page_cost => 0, 1, 4 ], [ cpu_operator_cost => 0, '0.0025' ], [ constraint_exclusion => 'on', 'partition' ], [ plan_cache_mode => qw(auto force_generic_plan force_custom_plan) ], [ cursor_tuple_fraction => '0.01', 1 ], [ max_parallel_workers_per_gather => 0, 0, 2 ], [ parallel_setup_cost => 0, 1000 ],
 	[ parallel_tuple_cost => 0, '0.1' ], [ min_parallel_table_scan_size => 0, '8MB' ], [ min_parallel_index_scan_size => 0, '512kB' ], [ join_collapse_limit => 1, 8 ]);
 
 sub set_some
 {
 	plain('RESET ALL') if chance(50);
-	$script .= join('', map { "SET enable_$_ = off;\n" } qw(hashjoin mergejoin seqscan bitmapscan material)) . "SET random_page_cost = 0.1;\nSET cpu_tuple_cost = " . one_of(0.01, 1) . ";\n" if chance(45);
+	$script .= join('', map { "SET enable_$_ = off;\n" } qw(hashjoin mergejoin seqscan bitmapscan material)) . "SET random_page_cost = 0.1;\nSET cpu_tuple_cost = " . one_of(0, 0.01, 1) . ";\n" if chance(45);
 	my $set = sub { my ($prefix, $name, @values) = ($_[0], @{ $_[1] }); return "SET $prefix$name = '" . one_of(@values) . "';\n" };
 	$script .= $set->('', one_of(@planner)) foreach 0 .. draw(4);
 	$script .= $set->('shapes.', [ does => '', '', '', qw(raise look catch log write fail), 'look log', 'catch write' ]);
