@@ -620,8 +620,10 @@ consider(PlannerInfo *root, UpperRelationKind step, RelOptInfo *input, RelOptInf
 	.order = root->sort_pathkeys};
 	ListCell   *lc;
 
+	/* A table proven to have no rows has no list of conditions either. */
 	if ((step != UPPERREL_DISTINCT && step != UPPERREL_GROUP_AGG) || output->pathlist == NIL ||
-		parse->groupingSets != NIL || parse->hasWindowFuncs || parse->hasTargetSRFs ||
+		IS_DUMMY_REL(input) || parse->groupingSets != NIL ||
+		parse->hasWindowFuncs || parse->hasTargetSRFs ||
 		(step == UPPERREL_GROUP_AGG && parse->havingQual != NULL) ||
 		!is_possible(root, input))
 		return;

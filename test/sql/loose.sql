@@ -148,6 +148,17 @@ SELECT q, loose(q) FROM unnest(ARRAY[
     'SELECT DISTINCT a FROM l WHERE b <> 3',
     'SELECT DISTINCT ON (s) s, c FROM l ORDER BY s, c, a']) q;
 
+-- A table that is proven to have no rows, however cheap the scan
+BEGIN;
+ALTER TABLE l ADD CHECK (a >= 0);
+SET LOCAL constraint_exclusion = on;
+SET LOCAL cpu_operator_cost = 0;
+SET LOCAL cpu_tuple_cost = 0;
+SET LOCAL cpu_index_tuple_cost = 0;
+SET LOCAL random_page_cost = 0;
+SELECT loose('SELECT DISTINCT a FROM l WHERE a < 0'), loose('SELECT a, max(b) FROM l WHERE a < 0 GROUP BY a');
+ROLLBACK;
+
 -- Each group costs a seek, and so does the end.
 SELECT loose_field('SELECT DISTINCT a FROM l WHERE a < 5', 'Seeks') AS seeks, loose_field('SELECT DISTINCT a FROM l WHERE a < 5', 'Switched Over') AS switched;
 
