@@ -342,9 +342,10 @@ END
 
 # Reports with a function of ours in their stacks fail; the server's alone are counted.
 report_valgrind() {
-    local log=$scratch/valgrind.log
+    local log=$scratch/valgrind.log rooms
     outputs+=("$scratch/valgrind")
-    cat "$scratch"/valgrind/*.log | awk -v ours='src/(am|join|key|model|registry|search|serve|server|sql|train)/[a-z_0-9]+[.][ch]:' '
+    rooms=$(cd "$root/src" && printf '%s|' */ | tr -d /)
+    cat "$scratch"/valgrind/*.log | awk -v ours="src/(${rooms%|})/[a-z_0-9]+[.][ch]:" '
         /BEGIN-REPORT/ { text = ""; mine = 0; next }
         /END-REPORT/ { if (mine) printf "%s", text; else others++; next }
         { sub(/^==[0-9]+== /, ""); text = text $0 "\n"; if ($0 ~ ours) mine = 1 }

@@ -152,7 +152,7 @@ copy_bytes(Harvest *h, int column, const uint8 *bytes, uint32 length)
 
 	if (h->separators)
 	{
-		if (h->strings_left < length)
+		if (h->strings_left < length || h->strings == NULL)
 		{
 			h->strings = MemoryContextAlloc(h->separators, STRINGS_BYTES);
 			h->strings_left = STRINGS_BYTES;

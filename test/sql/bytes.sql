@@ -200,6 +200,14 @@ SELECT DISTINCT (learnedbtree_model(indexrelid)).state FROM pg_index WHERE indre
 SELECT compare('byt_not_d', $$SELECT d FROM byt_not WHERE d = '77'$$), compare('byt_not_c', $$SELECT c FROM byt_not WHERE c = '77'$$);
 DROP TABLE byt_not;
 
+-- the first separators are empty
+CREATE TABLE byt_empty (t text COLLATE "C");
+INSERT INTO byt_empty SELECT CASE WHEN i > 2000 THEN 'x' || i ELSE '' END FROM generate_series(1, 5000) i;
+CREATE INDEX byt_empty_t ON byt_empty USING :am (t) WITH (deduplicate_items = off);
+ANALYZE byt_empty;
+SELECT compare('byt_empty_t', $$SELECT t FROM byt_empty WHERE t <= ''$$), compare('byt_empty_t', $$SELECT t FROM byt_empty WHERE t = 'x3000'$$);
+DROP TABLE byt_empty;
+
 -- the index's collation is what counts, not the column's
 CREATE INDEX byt_p ON byt USING :am (p COLLATE "C");
 SELECT compare('byt_p', $$SELECT p FROM byt WHERE p COLLATE "C" > 'user5'$$), compare('byt_p', $$SELECT p FROM byt WHERE p = 'user5'$$),
