@@ -556,4 +556,6 @@ lbt_feed_free(LbtFeed *feed)
 		pfree(feed->next);
 	if (feed->scratch != NULL)
 		pfree(feed->scratch);
+	feed->now = feed->next = NULL;
+	feed->scratch = NULL;
 }

@@ -53,6 +53,28 @@ is_any_after(Relation table, ItemPointer tid)
 }
 
 /*
+ * No row is known to come.  A statement may go on to hundreds of partitions'
+ * indexes: keep no memory for each.
+ */
+static void
+forget_rows(LbtCopyAhead *ahead)
+{
+	LbtNewRows *rows = &ahead->rows;
+
+	lbt_feed_restart(&rows->feed, ahead->number);
+	lbt_feed_free(&rows->feed);
+	if (rows->keys != NULL)
+	{
+		MemoryContextDelete(rows->keys);
+		pfree(rows->page);
+	}
+	rows->keys = NULL;
+	rows->page = NULL;
+	rows->end = ahead->number;
+	ahead->known = false;
+}
+
+/*
  * Each insert is an item.  Where the row is not the expected one, all that is
  * known was, and the search for the next ones begins after it.
  */
@@ -69,7 +91,11 @@ lbt_copy_ahead(LbtCopyAhead **where, Relation rel, LbtIndex *index, Relation tab
 	number = ahead->number++;
 	rows = &ahead->rows;
 	if (number < rows->feed.pause.resume)
+	{
+		if (rows->feed.now != NULL)
+			forget_rows(ahead);
 		return;
+	}
 	if (rows->feed.now == NULL && !is_any_after(table, tid))
 	{
 		lbt_pause_begin(&rows->feed.pause, number);
@@ -93,7 +119,14 @@ lbt_copy_ahead(LbtCopyAhead **where, Relation rel, LbtIndex *index, Relation tab
 		ahead->known = true;
 	ahead->number = number + 1;
 	if (ahead->known)
+	{
 		lbt_feed_post(&rows->feed, number);
-	else
-		(void) lbt_feed_begin(&rows->feed, number + 1);
+		if (number + 1 == rows->end && !is_any_after(table, tid))
+			forget_rows(ahead);
+	}
+	else if (!lbt_feed_begin(&rows->feed, number + 1) || rows->end == number + 1)
+	{
+		forget_rows(ahead);
+		lbt_pause_begin(&rows->feed.pause, number);
+	}
 }

@@ -254,6 +254,35 @@ cmp_ok($bytes[0], '>', $partitions * 16, 'a session remembers the partitions tha
 cmp_ok($bytes[2], '<', $bytes[0] * 1.5, "but not those that are gone ($bytes[0] bytes, then $bytes[2])");
 $slow->quit;
 
+# ---- rows that go to many partitions: what is known of those to come is not kept for each ----
+
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE routed (p int, k int8) PARTITION BY LIST (p);
+CREATE INDEX routed_k ON routed (k);
+CREATE INDEX routed_pk ON routed (p, k);
+DO $$ BEGIN FOR i IN 1 .. 100 LOOP EXECUTE format('CREATE TABLE routed_%s PARTITION OF routed FOR VALUES IN (%s)', i, i); END LOOP; END $$;
+CREATE TABLE to_route AS SELECT 1 + i % 100 AS p, hashint8extended(i, 1) AS k FROM generate_series(1, 30000) i;
+INSERT INTO routed SELECT * FROM to_route;
+CREATE FUNCTION tell_memory() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+	RAISE WARNING 'bytes: %', (SELECT sum(used_bytes) FROM pg_backend_memory_contexts WHERE name IN ('ExecutorState', 'PortalContext'));
+	RETURN NULL;
+END $$;
+CREATE TRIGGER tell_memory AFTER INSERT ON routed FOR EACH STATEMENT EXECUTE FUNCTION tell_memory();
+SQL
+my $rows = PostgreSQL::Test::Utils::tempdir . '/rows';
+$node->safe_psql('postgres', "COPY to_route TO '$rows'");
+foreach my $statement ("COPY routed FROM '$rows'", 'INSERT INTO routed SELECT * FROM to_route')
+{
+	my %used;
+	foreach my $serve ('none', 'all')
+	{
+		my (undef, undef, $err) = $node->psql('postgres', "LOAD 'learnedbtree'; SET learnedbtree.min_leaves = 0; "
+			  . "SET learnedbtree.btree_indexes = '$serve'; BEGIN; DELETE FROM routed WHERE k % 2 = 0; $statement; ROLLBACK");
+		($used{$serve}) = $err =~ /bytes: (\d+)/;
+	}
+	cmp_ok($used{all} - $used{none}, '<', 128 * 64 * 1024, "$statement: served, in $used{all} bytes, without $used{none}");
+}
+
 sub wait_for_state
 {
 	my ($i) = @_;
