@@ -46,6 +46,7 @@
 #include "replication/worker_internal.h"
 #include "server/compat.h"
 #include "server/executor.h"
+#include "server/guard.h"
 #include "storage/lmgr.h"
 #include "tcop/utility.h"
 #include "train/demand.h"
@@ -112,7 +113,8 @@ lbt_serve_refusal(Relation index)
 		return reason;
 
 	/* The statement may not need this index: do not report its damage. */
-	if (!lbt_bt_readable(index, BTREE_METAPAGE) || !lbt_bt_meta_is_good(index))
+	if (lbt_guard_may_enter() &&
+		(!lbt_bt_readable(index, BTREE_METAPAGE) || !lbt_bt_meta_is_good(index)))
 		return "its metapage cannot be read";
 
 	/* On pages of PostgreSQL 11's format, or older, no proof holds. */

@@ -177,6 +177,8 @@ foreach my $served ('none', 'all')
 	my $came = '';
 	my $ended = IPC::Run::run([ 'psql', '-XAt', '-d', $node->connstr("served_$served"), '-f', "$folder/script" ], '>&', \$came, IPC::Run::timeout(10 * $PostgreSQL::Test::Utils::timeout_default));
 	ok($ended, "btree_indexes = $served: the session comes to its end");
+	# Which of several rows is the first depends on the plan.
+	$came =~ s{^(.*(?:ERROR|DETAIL): )(.*)$}{$1 . $2 =~ s/\d+/N/gr}gme;
 	@{ $came{$served} } = split /^(?=transaction \d+$)/m, $came;
 	is(scalar @{ $came{$served} }, $transactions, '... with all transactions');
 }
@@ -188,7 +190,7 @@ foreach my $number (1 .. $transactions)
 }
 my $all = join '', @{ $came{none} };
 cmp_ok(scalar(() = $all =~ /^DELETE [1-9]/mg), '>', $transactions / 2, 'rows were deleted');
-foreach my $message ('violates foreign key constraint', 'not \d+', 'after \d+', 'pending trigger events|being used by active queries')
+foreach my $message ('violates foreign key constraint', 'not N', 'after N', 'pending trigger events|being used by active queries')
 {
 	cmp_ok(scalar(() = $all =~ /(?:ERROR|WARNING): +.*(?:$message)/g), '>', 0, "there were errors: $message");
 }

@@ -62,10 +62,18 @@ SQL
 	my ($rc, $out, $err) = $node->psql('postgres', "DO \$\$ BEGIN FOR i IN 0 .. 600 LOOP INSERT INTO o VALUES ($low + i * 200); COMMIT; END LOOP; END \$\$");
 	like($err, qr/invalid page in block $sibling/, "$name: the split fails");
 	change_page($file, $sibling, $good);
-	is((page($x))[0], 'l', "$name: the new page looks like a leaf");
-	isnt((page($split))[2], $x, "$name: but is not linked");
-	my $last = on_page("max(k) FILTER (WHERE k <= $high)", $x);
-	cmp_ok($last, '>', $low, "$name: and holds keys that the model expects there");
+	isnt((page($split))[2], $x, "$name: the new page is not linked");
+	my $last = $high;
+	if ((page($x))[0] eq 'l')
+	{
+		$last = on_page("max(k) FILTER (WHERE k <= $high)", $x);
+		cmp_ok($last, '>', $low, "$name: but looks like a leaf, and holds keys that the model expects there");
+	}
+	else
+	{
+		# From 19 on nbtree makes it in memory of its own.
+		cmp_ok($node->safe_psql('postgres', 'SHOW server_version_num'), '>=', 190000, "$name: nor looks like a leaf");
+	}
 	if ($vacuum)
 	{
 		value("DELETE FROM o WHERE k = $last");
