@@ -221,7 +221,7 @@ step() { # SECONDS COMMAND...
 copy_tree() {
     local part
     mkdir "$scratch/tree"
-    for part in Makefile Dockerfile packaging META.json README.md CHANGELOG.md SECURITY.md learnedbtree.control debian doc sql src test expected bench/demo; do
+    for part in Makefile Dockerfile packaging META.json README.md CHANGELOG.md SECURITY.md learnedbtree.control debian doc sql src test expected bench/demo bench/demo_sql; do
         (cd "$root" && { [ ! -e "$part" ] || cp -R --parents "$part" "$scratch/tree/"; })
     done
     find "$scratch/tree" \( -name '*.o' -o -name '*.so' -o -name '*.bc' \) -delete

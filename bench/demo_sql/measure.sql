@@ -7,8 +7,8 @@ CREATE EXTENSION learnedbtree;
 
 CREATE TABLE key_set (ordinal serial, name text PRIMARY KEY, title text, columns text[], distinct_keys bool);
 CREATE TABLE sample (name text, lookup int, setting text, us float8, pages float8);
-CREATE TABLE figures (name text, size bigint, bytes bigint, leaves bigint, knots int, max_error float8,
-                      training_ms float8, hit_rate float8);
+CREATE TABLE figures (name text, size bigint, bytes bigint, leaves bigint, knots int, training_ms float8,
+                      hit_rate float8);
 
 -- {eq}: all key columns are equal to the probe's; {from}: all but the last are, and that is not below
 -- the probe's; {last}: the last key column; {probes}: how many of them; {row}: a row number that was not used before.
@@ -185,7 +185,7 @@ END $$;
 -- Of the model, before inserts change the index.
 CREATE PROCEDURE note_figures(set_name text) LANGUAGE sql AS $$
     INSERT INTO figures
-    SELECT set_name, pg_relation_size(index), m.bytes, m.leaves, m.knots, m.max_error, m.training_ms,
+    SELECT set_name, pg_relation_size(index), m.bytes, m.leaves, m.knots, m.training_ms,
            100.0 * s.verified / nullif(s.lookups, 0)
       FROM CAST(set_name || '_index' AS regclass) AS index
      CROSS JOIN LATERAL learnedbtree_model(index) m

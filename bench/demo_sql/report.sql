@@ -25,7 +25,6 @@ SELECT k.title AS "keys",
        pg_size_pretty(f.size) AS "index",
        pg_size_pretty(f.bytes) AS "model",
        f.leaves, f.knots,
-       round(f.max_error::numeric, 1) AS "max error",
        round(f.training_ms::numeric, 2) AS "training ms",
        round(f.hit_rate::numeric, 2) || ' %' AS "hit rate"
   FROM key_set k
@@ -33,5 +32,5 @@ SELECT k.title AS "keys",
  ORDER BY k.ordinal;
 
 \echo 'btree: learnedbtree.btree_indexes = none.  served: all.  pages: index pages visited by a lookup or an insert.'
-\echo 'µs: time of a lookup or an insert in the server.  max error: largest error of the spline, in leaves.'
+\echo 'µs: time of a lookup or an insert in the server.'
 \echo 'hit rate: lookups answered by the predicted leaf or a right neighbour; the others descended as in btree.'
