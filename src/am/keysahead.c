@@ -306,13 +306,7 @@ find_columns(Key *key)
 static bool
 find_page(LbtNewRows *rows)
 {
-	if (lbt_block_cached(rows->table, rows->block))
-		return true;
-	if (rows->block + 1 >= RelationGetNumberOfBlocks(rows->table) ||
-		!lbt_block_cached(rows->table, rows->block + 1))
-		return false;
-	lbt_newrows_go(rows, rows->block + 1, FirstOffsetNumber);
-	return true;
+	return lbt_block_cached(rows->table, rows->block) || lbt_newrows_next_page(rows);
 }
 
 /* For the feed: the next row's key.  One with a NULL is not checked. */

@@ -112,14 +112,10 @@ copy_page(LbtNewRows *rows)
 	rows->copied = rows->block;
 }
 
-/*
- * Go to the next page.  Not if it would have to be read, nor after one without
- * new rows: but a lookup of the statement may come before its first row.
- */
-static bool
-next_page(LbtNewRows *rows)
+bool
+lbt_newrows_next_page(LbtNewRows *rows)
 {
-	if (rows->empty > 1 || rows->block + 1 >= RelationGetNumberOfBlocks(rows->table) ||
+	if (rows->block + 1 >= RelationGetNumberOfBlocks(rows->table) ||
 		!lbt_block_cached(rows->table, rows->block + 1))
 		return false;
 	lbt_newrows_go(rows, rows->block + 1, FirstOffsetNumber);
@@ -195,7 +191,9 @@ lbt_newrows_next(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch
 		}
 		if (next_on_page(rows, &row))
 			break;
-		if (!next_page(rows))
+
+		/* A page may have none: a lookup may come before the first row. */
+		if (rows->empty > 1 || !lbt_newrows_next_page(rows))
 			return LBT_NO_MORE;
 	}
 	rows->empty = 0;

@@ -58,6 +58,9 @@ lbt_newrows_go(LbtNewRows *rows, BlockNumber block, OffsetNumber offset)
 	rows->copied = InvalidBlockNumber;
 }
 
+/* ... from the next page on; false if that would have to be read. */
+extern bool lbt_newrows_next_page(LbtNewRows *rows);
+
 static inline ItemPointer
 lbt_newrows_tid(LbtNewRows *rows, uint64 number)
 {
