@@ -197,16 +197,13 @@ CREATE FUNCTION pa_write(command text, written text) RETURNS text LANGUAGE plpgs
 DECLARE
     oracle text;
     answer text;
-    plan text;
     nodes int := 0;
     rows text;
 BEGIN
     FOREACH rows IN ARRAY '{none,0,2,7,64}'::text[] LOOP
         PERFORM set_config('learnedbtree.btree_indexes', CASE rows WHEN 'none' THEN 'none' ELSE 'all' END, true),
                 set_config('learnedbtree.lookahead_rows', CASE rows WHEN 'none' THEN '64' ELSE rows END, true);
-        FOR plan IN EXECUTE 'EXPLAIN (COSTS OFF) ' || command LOOP
-            nodes := nodes + (plan ~ 'Look-Ahead')::int;
-        END LOOP;
+        nodes := nodes + look_aheads(command);
         BEGIN
             EXECUTE command;
             answer := answers(format('SELECT tableoid::regclass, * FROM %s', written));

@@ -257,7 +257,6 @@ CREATE FUNCTION compare_joins(query text) RETURNS text LANGUAGE plpgsql
 DECLARE
     oracle text;
     answer text;
-    plan text;
     nodes int := 0;
     rows text;
 BEGIN
@@ -267,9 +266,7 @@ BEGIN
     FOREACH rows IN ARRAY '{0,1,2,7,64}'::text[] LOOP
         PERFORM set_config('learnedbtree.lookahead_rows', rows, true),
                 set_config('work_mem', CASE WHEN rows = '7' THEN '64kB' ELSE '4MB' END, true);
-        FOR plan IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
-            nodes := nodes + (plan ~ 'Look-Ahead')::int;
-        END LOOP;
+        nodes := nodes + look_aheads(query);
         answer := answers(query);
         IF answer IS DISTINCT FROM oracle THEN
             RETURN format('WRONG with %s rows: %s, not %s', rows, answer, oracle);

@@ -196,32 +196,12 @@ sub transaction
 start_drawing(4040);
 my @scripts = map { transaction($_) } 1 .. $transactions;
 my $indexes = q('{parent_t_pkey,parent_n_pkey,parent_2_pkey,child_u}'::regclass[]);
-my %came;
-append_to_file("$folder/script", join '', @scripts);
-foreach my $served ('none', 'all')
-{
-	$node->safe_psql('postgres', "CREATE DATABASE served_$served");
-	$node->safe_psql("served_$served", "CREATE EXTENSION learnedbtree; SET learnedbtree.btree_indexes = 'none'; $setup");
-	$node->safe_psql("served_$served", "SET learnedbtree.btree_indexes = 'all'; SELECT learnedbtree_train(i) FROM unnest($indexes) i; SELECT learnedbtree_stat_reset()");
-	local $ENV{PGOPTIONS} = "-c learnedbtree.btree_indexes=$served -c enable_seqscan=off -c enable_bitmapscan=off -c enable_hashjoin=off -c client_min_messages=warning";
-	my $came = '';
-	my $ended = IPC::Run::run([ 'psql', '-XqAt', '-d', $node->connstr("served_$served"), '-f', "$folder/script" ], '>&', \$came, IPC::Run::timeout(10 * $PostgreSQL::Test::Utils::timeout_default));
-	ok($ended, "btree_indexes = $served: the session comes to its end");
-	@{ $came{$served} } = split /^(?=transaction \d+$)/m, $came;
-	is(scalar @{ $came{$served} }, $transactions, '... with all transactions');
-}
-foreach my $number (1 .. $transactions)
-{
-	next if ($came{all}[ $number - 1 ] // '') eq $came{none}[ $number - 1 ];
-	is($came{all}[ $number - 1 ], $came{none}[ $number - 1 ], "transaction $number:\n$scripts[$number - 1]");
-	last;
-}
-my $all = join '', @{ $came{none} };
+my $all = same_transactions($node, \@scripts, indexes => $indexes, setup => "CREATE EXTENSION learnedbtree; SET learnedbtree.btree_indexes = 'none'; $setup",
+	settings => [ 'enable_seqscan=off', 'enable_bitmapscan=off', 'enable_hashjoin=off' ]);
 foreach my $message ('violates foreign key constraint', 'duplicate key value', 'division by zero', 'not \d+', 'after \d+', 'pending trigger events|being used by active queries', 'column "\w+" (?:of relation "child" )?does not exist')
 {
 	cmp_ok(scalar(() = $all =~ /(?:ERROR|WARNING): +.*(?:$message)/g), '>', 2, "there were errors: $message");
 }
-others_have_ended($node, 'served_all', '');
 foreach my $index ('parent_t_pkey', 'parent_n_pkey', 'parent_2_pkey')
 {
 	cmp_ok($node->safe_psql('served_all', "SELECT coalesce(sum(verified), 0) FROM learnedbtree_stat WHERE indexrelname = '$index'"), '>', 5000, "$index was served");

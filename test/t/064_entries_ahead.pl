@@ -140,33 +140,14 @@ sub transaction
 
 start_drawing(6464);
 my $transactions = 60;
-my $script = join '', map { transaction($_) } 1 .. $transactions;
+my @scripts = map { transaction($_) } 1 .. $transactions;
 my $node = small_node('entries');
-my %came;
-append_to_file($node->basedir . '/script', $script);
-foreach my $served ('none', 'all')
-{
-	$node->safe_psql('postgres', "CREATE DATABASE served_$served");
-	$node->safe_psql("served_$served", $setup);
-	$node->safe_psql("served_$served", "SET learnedbtree.btree_indexes = 'all'; " . join('; ', map { "SELECT learnedbtree_train('$_')" } @indexes) . '; SELECT learnedbtree_stat_reset()');
-	local $ENV{PGOPTIONS} = "-c learnedbtree.btree_indexes=$served -c enable_seqscan=off -c enable_bitmapscan=off -c client_min_messages=warning";
-	my $out = '';
-	ok(IPC::Run::run([ 'psql', '-XqAt', '-d', $node->connstr("served_$served"), '-f', $node->basedir . '/script' ], '>&', \$out, IPC::Run::timeout(10 * $PostgreSQL::Test::Utils::timeout_default)), "btree_indexes = $served: the session comes to its end");
-	@{ $came{$served} } = split /^(?=transaction \d+$)/m, $out;
-	is(scalar @{ $came{$served} }, $transactions, '... with all transactions');
-}
-foreach my $number (0 .. $transactions - 1)
-{
-	next if ($came{all}[$number] // '') eq $came{none}[$number];
-	is($came{all}[$number], $came{none}[$number], 'transaction ' . ($number + 1));
-	last;
-}
-my $all = join '', @{ $came{none} };
+my $all = same_transactions($node, \@scripts, indexes => "'{" . join(',', @indexes) . "}'::regclass[]", setup => $setup,
+	settings => [ 'enable_seqscan=off', 'enable_bitmapscan=off' ]);
 foreach my $message ('duplicate key value', 'not \d+', 'after \d+', 'division by zero', 'being used by active queries|pending trigger events')
 {
 	cmp_ok(scalar(() = $all =~ /(?:ERROR|WARNING): +.*(?:$message)/g), '>', 0, "there were errors: $message");
 }
-others_have_ended($node, 'served_all', '');
 
 # By index: leaves asked for, and of these read.
 sub asked_for

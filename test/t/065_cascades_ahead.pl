@@ -166,35 +166,15 @@ sub transaction
 start_drawing(4242);
 my @scripts = map { transaction($_) } 1 .. $transactions;
 my $indexes = q('{parent_pkey,parent_u,parent_ab,parent_b,parent_d,goes_i,goes_pkey,nulls_i,two_i,stays_i,stays_j,below_i}'::regclass[]);
-my %came;
-append_to_file("$folder/script", join '', @scripts);
-foreach my $served ('none', 'all')
-{
-	$node->safe_psql('postgres', "CREATE DATABASE served_$served");
-	$node->safe_psql("served_$served", "CREATE EXTENSION learnedbtree; SET learnedbtree.btree_indexes = 'none'; $setup");
-	$node->safe_psql("served_$served", "SET learnedbtree.btree_indexes = 'all'; SELECT learnedbtree_train(i) FROM unnest($indexes) i; SELECT learnedbtree_stat_reset()");
-	local $ENV{PGOPTIONS} = "-c learnedbtree.btree_indexes=$served -c client_min_messages=warning";
-	my $came = '';
-	my $ended = IPC::Run::run([ 'psql', '-XAt', '-d', $node->connstr("served_$served"), '-f', "$folder/script" ], '>&', \$came, IPC::Run::timeout(10 * $PostgreSQL::Test::Utils::timeout_default));
-	ok($ended, "btree_indexes = $served: the session comes to its end");
+my $all = same_transactions($node, \@scripts, indexes => $indexes, setup => "CREATE EXTENSION learnedbtree; SET learnedbtree.btree_indexes = 'none'; $setup",
+	flags => '-XAt',
 	# Which of several rows is the first depends on the plan.
-	$came =~ s/((?:ERROR|DETAIL): .*)/$1 =~ s{\d+}{N}gr/ge;
-	@{ $came{$served} } = split /^(?=transaction \d+$)/m, $came;
-	is(scalar @{ $came{$served} }, $transactions, '... with all transactions');
-}
-foreach my $number (1 .. $transactions)
-{
-	next if ($came{all}[ $number - 1 ] // '') eq $came{none}[ $number - 1 ];
-	is($came{all}[ $number - 1 ], $came{none}[ $number - 1 ], "transaction $number:\n$scripts[$number - 1]");
-	last;
-}
-my $all = join '', @{ $came{none} };
+	common => sub { $_[0] =~ s/((?:ERROR|DETAIL): .*)/$1 =~ s{\d+}{N}gr/ger });
 cmp_ok(scalar(() = $all =~ /^DELETE [1-9]/mg), '>', $transactions / 2, 'rows were deleted');
 foreach my $message ('violates foreign key constraint', 'not N', 'after N', 'pending trigger events|being used by active queries')
 {
 	cmp_ok(scalar(() = $all =~ /(?:ERROR|WARNING): +.*(?:$message)/g), '>', 0, "there were errors: $message");
 }
-others_have_ended($node, 'served_all', '');
 foreach my $index (qw(goes_i nulls_i two_i parent_b parent_d))
 {
 	cmp_ok($node->safe_psql('served_all', "SELECT coalesce(sum(verified), 0) FROM learnedbtree_stat WHERE indexrelname = '$index'"), '>', 500, "$index was served");

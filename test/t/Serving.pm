@@ -8,9 +8,10 @@ use warnings;
 use Exporter 'import';
 use LearnedBtree;
 use PostgreSQL::Test::Cluster;
+use Test::More;
 use Time::HiRes qw(sleep);
 
-our @EXPORT = qw(others_have_ended configure_serving configure_loops learned_settings serving_node serve name_in name_out naming uses asked served_in predicted_in amcheck_all);
+our @EXPORT = qw(same_transactions others_have_ended configure_serving configure_loops learned_settings serving_node serve name_in name_out naming uses asked served_in predicted_in amcheck_all);
 
 # Settings for a node that is initialized but not started.
 sub configure_serving
@@ -190,6 +191,41 @@ sub amcheck_all
 	my @list = split /\n/, $node->safe_psql($database, $indexes);
 	my ($rc, $out, $err) = $node->psql($database, join('', map { "SELECT bt_index_parent_check('$_', true, true);" } @list));
 	return $rc == 0 && @list > 0 ? '' : "$rc @list: $err";
+}
+
+# Do transactions, scripts for psql that begin with "\echo transaction N", say the same in a database whose indexes are served as
+# in one of btree's own functions?  setup makes either, indexes (an expression of their OIDs) are trained; settings are of the
+# sessions, flags psql's, and what is said goes through common.  Returns what btree says; served_all is left for questions.
+sub same_transactions
+{
+	my ($node, $scripts, %how) = @_;
+	my $number = @$scripts;
+	my $file = $node->basedir . '/script';
+	my $common = $how{common} // sub { $_[0] };
+	my %came;
+
+	PostgreSQL::Test::Utils::append_to_file($file, join '', @$scripts);
+	foreach my $served ('none', 'all')
+	{
+		my $said = '';
+
+		$node->safe_psql('postgres', "CREATE DATABASE served_$served");
+		$node->safe_psql("served_$served", $how{setup});
+		$node->safe_psql("served_$served", "SET learnedbtree.btree_indexes = 'all'; SELECT learnedbtree_train(i) FROM unnest($how{indexes}) i; SELECT learnedbtree_stat_reset()");
+		local $ENV{PGOPTIONS} = join ' ', map { "-c $_" } "learnedbtree.btree_indexes=$served", 'client_min_messages=warning', @{ $how{settings} // [] };
+		ok(IPC::Run::run([ 'psql', $how{flags} // '-XqAt', '-d', $node->connstr("served_$served"), '-f', $file ], '>&', \$said,
+				IPC::Run::timeout(10 * $PostgreSQL::Test::Utils::timeout_default)), "btree_indexes = $served: the session comes to its end");
+		@{ $came{$served} } = split /^(?=transaction \d+$)/m, $common->($said);
+		is(scalar @{ $came{$served} }, $number, '... with all transactions');
+	}
+	foreach my $i (0 .. $number - 1)
+	{
+		next if ($came{all}[$i] // '') eq $came{none}[$i];
+		is($came{all}[$i], $came{none}[$i], 'transaction ' . ($i + 1) . ":\n$scripts->[$i]");
+		last;
+	}
+	others_have_ended($node, 'served_all', '');
+	return join '', @{ $came{none} };
 }
 
 1;
