@@ -45,7 +45,7 @@ static bool
 is_wrong(const LbtLeaf *leaves, uint32_t nleaves, uint32_t slot, const LbtLeaf *saved)
 {
 	return leaves[slot].block - saved->block > NEAR ||
-		saved->min_code <= leaves[slot - 1].min_code ||
+		(slot > 1 && saved->min_code <= leaves[slot - 1].min_code) ||
 		(slot + 1 < nleaves && saved->min_code > leaves[slot + 1].min_code);
 }
 
@@ -77,7 +77,7 @@ read_knots(const char *in, uint32_t nknots, LbtLeaf *leaves, uint32_t nleaves, u
 			if (wrong == NULL)
 				leaves[slot] = leaf;
 			else
-				*wrong += slot > 1 && is_wrong(leaves, nleaves, slot, &leaf);
+				*wrong += slot > 0 && is_wrong(leaves, nleaves, slot, &leaf);
 		}
 		from = to;
 		from_slot = to_slot;

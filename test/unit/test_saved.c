@@ -290,6 +290,31 @@ not_saved(const void *arg)
 	free(leaves);
 }
 
+/* Few knots of a few leaves in blocks of no order: at most half come back with a distant block, else nothing is saved. */
+static void
+few_knots(const void *arg)
+{
+	const size_t code_bytes = lbt_keycode_bytes(&one_column);
+	int			reached[2] = {0, 0};
+
+	(void) arg;
+	for (uint32_t nleaves = 3; nleaves <= 12; nleaves++)
+		for (uint32_t nknots = 2; nknots < nleaves; nknots++)
+			for (uint64_t seed = 0; seed < 200; seed++)
+			{
+				LbtLeaf    *leaves = sequence_leaves(nleaves);
+				LbtLeaf    *saved;
+				size_t		len;
+
+				scatter_blocks(leaves, nleaves, seed);
+				saved = save(&one_column, leaves, nleaves, code_bytes + nknots * sizeof(LbtLeaf), &len);
+				reached[saved != NULL]++;
+				free(saved);
+				free(leaves);
+			}
+	CHECK(reached[0] > 500 && reached[1] > 500, "%d not saved, %d saved", reached[0], reached[1]);
+}
+
 /* Any room: nothing is written past it, and what fits less fits more. */
 static void
 any_room(const void *arg)
@@ -383,6 +408,7 @@ const Test	saved_tests[] = {
 	{"a saved model of any shape is sound", any_shape, NULL},
 	{"a saved model keeps a key code of many columns", many_columns, NULL},
 	{"what is not worth saving is not saved", not_saved, NULL},
+	{"a saved model of few knots is near, or there is none", few_knots, NULL},
 	{"a saved model fits the room, whatever it is", any_room, NULL},
 	{"a saved model that is cut short is none, or sound", cut, NULL},
 	{"a forged saved model is refused or harmless", forged, NULL},
