@@ -23,6 +23,9 @@
  *     leaves        |   |   |   |   |   |   |   |   |   |   |   |
  *                               ^           ^       ^           ^
  *
+ * Where nbtree has split leaves between groups, a skip goes on to the sibling:
+ * ask for that, too, while the last one did.
+ *
  * Read the model only after a look at the generation, with no dsa call in
  * between.  Once it has changed, predictions and the stream by it are dropped.
  */
@@ -48,7 +51,9 @@ typedef struct LbtAhead
 	/* leaves being brought in; NULL: none */
 	LbtStream  *stream;
 	bool		forward;
-	bool		groups;			/* those that groups end in */
+	bool		groups;			/* those that groups end in ... */
+	bool		siblings;		/* ... and the ones after these */
+	bool		sibling_next;	/* one of the latter comes next */
 	uint64		generation;		/* of the model that it goes by */
 	int64		slot;			/* asked for last; -1: none */
 	int64		until;			/* the last one of the probe's */
@@ -138,7 +143,7 @@ next_needed_leaf(void *state, BlockNumber *block)
 	return false;
 }
 
-/* For the stream: the next leaf in which a group ends. */
+/* For the stream: the next leaf in which a group ends, or the one after it. */
 static bool
 next_group_leaf(void *state, BlockNumber *block)
 {
@@ -151,10 +156,16 @@ next_group_leaf(void *state, BlockNumber *block)
 	if (!lbt_same_model(ahead->so->index, ahead->generation) || slot <= 0 ||
 		slot >= model->nleaves)
 		return false;
-	lbt_keycode_range(model->code, model->leaves[slot].min_code, ahead->so->group_columns,
-					  &first, &last);
-	ahead->slot = lbt_leaf_search(model->leaves, model->nleaves, (uint32) slot,
-								  ahead->forward ? last : first, ahead->forward);
+	if (ahead->sibling_next)
+		ahead->slot += ahead->forward ? 1 : -1;
+	else
+	{
+		lbt_keycode_range(model->code, model->leaves[slot].min_code, ahead->so->group_columns,
+						  &first, &last);
+		ahead->slot = lbt_leaf_search(model->leaves, model->nleaves, (uint32) slot,
+									  ahead->forward ? last : first, ahead->forward);
+	}
+	ahead->sibling_next = ahead->siblings && !ahead->sibling_next;
 	*block = model->leaves[ahead->slot].block;
 	return true;
 }
@@ -168,6 +179,7 @@ begin_stream(IndexScanDesc scan, LbtScan *so, int64 slot, bool forward, LbtNextB
 	lbt_stream_end(&ahead->stream);
 	ahead->forward = forward;
 	ahead->groups = next == next_group_leaf;
+	ahead->sibling_next = false;
 	ahead->generation = so->index->generation;
 	ahead->slot = slot;
 	ahead->stream = lbt_stream_begin(GetMemoryChunkContext(so), scan->indexRelation, so->bitmap,
@@ -406,10 +418,14 @@ lbt_ahead_group(IndexScanDesc scan, LbtScan *so, bool forward)
 		so->walk.slot >= so->index->model.nleaves)
 		return;
 	if (have_stream(ahead, forward) && ahead->groups)
+	{
+		ahead->siblings = so->walk.steps > 0;
 		(void) reach_slot(ahead, so->walk.slot);
+	}
 	else if (so->reads_seen != so->group_reads && lbt_enable_prefetch && lbt_enable_leaf_cache)
 	{
 		ahead = begin_stream(scan, so, so->walk.slot, forward, next_group_leaf);
+		ahead->siblings = so->walk.steps > 0;
 		if (ahead->stream != NULL)
 			lbt_stream_start(ahead->stream);
 	}

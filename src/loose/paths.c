@@ -419,7 +419,8 @@ count_values(const Loose *loose, double in)
 
 /*
  * Estimate the cost: of finding each group, twice if there are conditions on
- * columns after it, and of the pages that it is on.
+ * columns after it, and of the pages that it is on.  As nbtree prefers to split
+ * leaves between groups, a group may begin one leaf after the end of the last.
  */
 static void
 estimate(Loose *loose, double groups)
@@ -436,7 +437,7 @@ estimate(Loose *loose, double groups)
 						   cpu_operator_cost * list_length(loose->conditions));
 	if (!twice)
 		pages *= loose->probe->indexselectivity;
-	loose->cost += lbt_pages_cost(loose->root, index, found, pages);
+	loose->cost += lbt_pages_cost(loose->root, index, found + Min(found, pages), pages);
 	if (loose->probe->path.pathtype == T_IndexOnlyScan)
 		found *= 1.0 - rel->allvisfrac;
 	loose->cost += lbt_pages_cost(loose->root, index, found, rel->pages);
