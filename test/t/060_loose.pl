@@ -227,18 +227,26 @@ $holder->quit;
 # ---- leaves asked for ahead ----
 
 # A hundred groups of some six leaves.  Named are the leaves in which groups end, one each: if those were not the ones where
-# seeks land, it would be two for each seek, or two in all.
+# seeks land, it would be two for each seek, or two in all.  Where seeks go on to the right sibling, that is named, too.
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE spread (v int, w int, t text COLLATE "C");
 INSERT INTO spread SELECT g % 100, g, 'group ' || g % 100 FROM generate_series(1, 200000) g;
 CREATE INDEX spread_v ON spread (v, w);
 CREATE INDEX spread_t ON spread (t) WITH (deduplicate_items = off);
 VACUUM ANALYZE spread;
+
+-- By random inserts: leaves have been split between groups, so that the next one begins on the sibling.
+CREATE TABLE apart (v int);
+CREATE INDEX apart_v ON apart (v) WITH (deduplicate_items = off);
+INSERT INTO apart SELECT (hashint4(g) & 65535) % 100 FROM generate_series(1, 200000) g;
+VACUUM ANALYZE apart;
 SQL
 foreach my $case (
 	[ 'cold', 'SELECT DISTINCT v FROM spread', 80, 120 ],
 	[ 'cold, backward', 'SELECT DISTINCT v FROM spread ORDER BY v DESC', 80, 120 ],
 	[ 'cold, texts', 'SELECT DISTINCT t FROM spread', 80, 120 ],
+	[ 'cold, groups on leaves of their own', 'SELECT DISTINCT v FROM apart', 160, 210 ],
+	[ 'cold, backward, groups on leaves of their own', 'SELECT DISTINCT v FROM apart ORDER BY v DESC', 80, 120 ],
 	[ 'cold, with extremes', 'SELECT v, min(w), max(w) FROM spread GROUP BY v', 80, 120 ],
 	[ 'cold, one group', 'SELECT DISTINCT v FROM spread LIMIT 1', 0, 0 ],
 	[ 'cold, one group each time', 'SELECT (SELECT DISTINCT v FROM spread WHERE v >= k LIMIT 1) FROM few', 0, 0 ],
@@ -251,9 +259,9 @@ foreach my $case (
 	my $set = $name =~ /=/ ? "SET $name" : 'SET effective_io_concurrency = 16';
 	my $warm = $name eq 'in memory' ? "$query; " : '';
 	$node->restart;
-	$node->safe_psql('postgres', "SELECT learnedbtree_train(i::regclass) FROM unnest('{spread_v,spread_t}'::text[]) i");
+	$node->safe_psql('postgres', "SELECT learnedbtree_train(i::regclass) FROM unnest('{spread_v,spread_t,apart_v}'::text[]) i");
 	my $out = $node->safe_psql('postgres', "SET effective_io_concurrency = 0; $warm$set; SELECT learnedbtree_stat_reset(); "
-		  . "EXPLAIN (COSTS off) $query; $query; SELECT 'asked ' || sum(prefetched) FROM learnedbtree_stat WHERE relname = 'spread'");
+		  . "EXPLAIN (COSTS off) $query; $query; SELECT 'asked ' || sum(prefetched) FROM learnedbtree_stat WHERE relname IN ('spread', 'apart')");
 	my ($asked) = $out =~ /^asked (\d+)$/m;
 	like($out, qr/\Q$node_name\E/, "$name: a loose scan");
 	ok(defined $asked && $least <= $asked && $asked <= $most, "$name: $least to $most leaves asked for")
