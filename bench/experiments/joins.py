@@ -12,12 +12,12 @@ from harness.experiment import Experiment, numbers
 from harness.measure import (Failed, WrongAnswer, WrongPlan, apply_settings, explain, index_node, microseconds_taken,
                              plan_nodes, server_microseconds)
 
-from . import joins_errors, joins_star
+from . import joins_star
 from .ahead import NODE
 from .plans import KINDS, OUTER_BYTES, page_costs, settings
 
 TABLE, OUTER = "t", "outer_keys"
-PARTS = ("warm", "cold", "errors", "star")
+PARTS = ("warm", "cold", "star")
 ORDERS = ("unsorted", "sorted")
 STAR_SHARE = 5  # one row of the star's fact table for so many
 HASHED_BYTES = 64  # of a hash table, an outer row
@@ -43,8 +43,6 @@ class Joins(Experiment):
         parser.add_argument("--ratios", default="1,5,10,100,1000", metavar="LIST",
                             help="inner rows for each outer row")
         parser.add_argument("--cold-rounds", type=int, default=3, help="cold samples of each join")
-        parser.add_argument("--errors", default=joins_errors.ERRORS, metavar="LIST",
-                            help="learnedbtree.max_error of the part `errors`, leaves")
         cold.add_options(parser)
         parser.set_defaults(io_methods="worker")
         joins_star.add_options(parser)
@@ -56,7 +54,6 @@ class Joins(Experiment):
         if options.rows < MIN_ROWS or options.cold_rounds < 1:
             raise SystemExit(f"bench: --rows must be at least {MIN_ROWS}, --cold-rounds at least 1")
         options.ratios = numbers("--ratios", options.ratios, options.rows)
-        options.errors = numbers("--errors", options.errors, 1024)
         options.costs = page_costs(options.page_costs)
         chosen = choose(options.contenders)
         if not {BASELINE, "served"} <= {contender.name for contender in chosen} or any(
@@ -95,8 +92,6 @@ class Joins(Experiment):
             self._cold(bench)
         cold.warm_restart(bench)
         bench.connection.execute(f"DROP TABLE IF EXISTS {TABLE}")  # the other parts have tables of their own
-        if "errors" in options.parts:
-            joins_errors.measure(bench)
         if "star" in options.parts:
             joins_star.measure(bench)
 

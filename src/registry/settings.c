@@ -31,7 +31,6 @@ char	   *lbt_btree_indexes_list = NULL;
 int			lbt_min_leaves = LBT_MIN_LEAVES_DEFAULT;
 int			lbt_naptime = 50;
 int			lbt_retrain_visits = -1;
-int			lbt_max_error = 4;
 int			lbt_max_model_memory = 256 * 1024;
 
 static const LbtNames *btree_names = NULL;	/* lbt_btree_indexes_list */
@@ -227,9 +226,6 @@ lbt_settings_define(void)
 	DEFINE_INT("retrain_visits", &lbt_retrain_visits, -1, INT_MAX, PGC_USERSET, 0, NULL,
 			   "Page visits lost since the last training after which a model is trained again.",
 			   "-1 takes what a training costs. A step to the right or a split leaf counts as one, a failed prediction as a descent.");
-	DEFINE_INT("max_error", &lbt_max_error, 1, 1024, PGC_USERSET, 0, NULL,
-			   "Largest error of a model's spline, in leaves.",
-			   "Takes effect with the next training; smaller means more knots.");
 	DEFINE_INT("max_model_memory", &lbt_max_model_memory, 64, MAX_KILOBYTES, PGC_SUSET, GUC_UNIT_KB,
 			   NULL, "Shared memory that all models together may take.",
 			   "When a new model does not fit, the least recently used ones are dropped; a model larger than all of it is not made. 16 bytes a leaf.");

@@ -34,7 +34,6 @@ extern char *lbt_btree_indexes_list;	/* as registry/names.h reads it */
 extern int	lbt_min_leaves;		/* leaf pages */
 extern int	lbt_naptime;		/* milliseconds */
 extern int	lbt_retrain_visits; /* -1: what a training costs */
-extern int	lbt_max_error;		/* leaves */
 extern int	lbt_max_model_memory;	/* kB */
 
 #define LBT_MIN_LEAVES_DEFAULT 16

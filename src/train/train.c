@@ -23,6 +23,9 @@
 
 #define KNOTS_MIN 1024
 
+/* A spline's largest error, in leaves.  With 256, joins took the same time. */
+#define MAX_ERROR 4
+
 /* The least memory of a training: enough for first use, with separators. */
 #define BUDGET_MIN_KB 1024
 
@@ -307,14 +310,14 @@ harvest(Harvest *h)
 }
 
 /*
- * Fit a spline to leaves in key order, within max_error or, where its knots do
+ * Fit a spline to leaves in key order, within MAX_ERROR or, where its knots do
  * not fit into the memory left, a larger one.  False when the codes are not in
  * order.
  */
 static bool
 fit(const LbtLeaf *leaves, uint32 nleaves, LbtTrained *trained)
 {
-	int			max_error = lbt_max_error;
+	int			max_error = MAX_ERROR;
 	uint32		max_knots = Min(nleaves, Max(budget_left() / sizeof(LbtKnot), KNOTS_MIN));
 	LbtKnot    *knots = MemoryContextAllocHuge(CurrentMemoryContext,
 											   (Size) max_knots * sizeof(LbtKnot));

@@ -169,9 +169,9 @@ trained_since('a', $time, 'autotrain on: the next use brings the training');
 
 works('a', 'a worker is there');
 my $log = log_size();
-reload(naptime => '40ms', retrain_visits => '10', max_error => '8', max_model_memory => '100MB', enable => 'off', enable_insert => 'off',
+reload(naptime => '40ms', retrain_visits => '10', max_model_memory => '100MB', enable => 'off', enable_insert => 'off',
 	enable_leaf_cache => 'off', enable_buffer_hint => 'off');
-reload(enable => 'on', enable_insert => 'on', enable_leaf_cache => 'on', enable_buffer_hint => 'on', max_error => '4');
+reload(enable => 'on', enable_insert => 'on', enable_leaf_cache => 'on', enable_buffer_hint => 'on');
 works('a', 'it goes on while all settings change');
 unlike(since_log($log), qr/FATAL|ERROR|background worker/, 'without complaint');
 sql('ALTER SYSTEM RESET learnedbtree.retrain_visits');

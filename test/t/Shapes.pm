@@ -380,7 +380,7 @@ sub change_table
 
 my @learned = (
 	[ btree_indexes => 'all', 'all', 'all', 't*', 'all, !t1*', 't2_*, t3_*', 'none' ], [ min_leaves => 0, 0, 3, 20 ], [ enable => 'on', 'on', 'off' ], (map { [ $_ => 'on', 'on', 'off' ] } qw(enable_leaf_cache enable_buffer_hint enable_insert
-			enable_prefetch enable_row_prefetch enable_loose_scan)), [ lookahead_rows => 0, 1, 2, 7, 64, 64, 64 ], [ retrain_visits => -1, 0, 1, 24, 100000 ], [ max_error => 1, 2, 32, 1024 ],
+			enable_prefetch enable_row_prefetch enable_loose_scan)), [ lookahead_rows => 0, 1, 2, 7, 64, 64, 64 ], [ retrain_visits => -1, 0, 1, 24, 100000 ],
 	[ max_model_memory => '64kB', '256kB', '64MB', '64MB' ], [ debug_sort_keys => 'off', 'scrambled', 'always' ]);
 my @planner = (
 	(map { [ $_ => 'on', 'off', 'off' ] } qw(enable_seqscan enable_bitmapscan enable_hashjoin enable_mergejoin enable_material)), (map { [ $_ => 'on', 'on', 'off' ] } qw(enable_sort enable_hashagg enable_memoize enable_indexonlyscan enable_incremental_sort
