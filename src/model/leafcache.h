@@ -87,20 +87,4 @@ lbt_leaf_fraction(const LbtLeaf *leaves, uint32_t nleaves, uint32_t slot, uint64
 	return (double) (code - lo) / (double) (hi - lo);
 }
 
-/*
- * Copy buffer hints from an older cache of the same file: a block is where it
- * was, whatever its slot.  by_block has nblocks entries, all zero.
- */
-static inline void
-lbt_leaf_copy_hints(LbtLeaf *leaves, uint32_t nleaves, const LbtLeaf *old, uint32_t nold,
-					int32_t *by_block, uint32_t nblocks)
-{
-	for (uint32_t i = 0; i < nold; i++)
-		if (old[i].block < nblocks)
-			by_block[old[i].block] = old[i].recent_buffer;
-	for (uint32_t i = 0; i < nleaves; i++)
-		if (leaves[i].block < nblocks)
-			leaves[i].recent_buffer = by_block[leaves[i].block];
-}
-
 #endif							/* LBT_LEAFCACHE_H */

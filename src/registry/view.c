@@ -217,25 +217,6 @@ lbt_index_refresh(LbtIndex *index)
 }
 
 void
-lbt_index_take_hints(LbtIndex *index, LbtLeaf *leaves, uint32 nleaves, BlockNumber nblocks)
-{
-	int32	   *by_block = MemoryContextAllocExtended(CurrentMemoryContext,
-													  (Size) nblocks * sizeof(int32),
-													  MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM |
-													  MCXT_ALLOC_ZERO);
-
-	if (by_block == NULL)
-		return;
-	lbt_index_update(index);
-	LWLockAcquire(&lbt_control->reclaim, LW_SHARED);
-	if (lbt_same_model(index, index->generation))
-		lbt_leaf_copy_hints(leaves, nleaves, index->model.leaves, index->model.nleaves,
-							by_block, nblocks);
-	LWLockRelease(&lbt_control->reclaim);
-	pfree(by_block);
-}
-
-void
 lbt_index_set_hint(LbtIndex *index, uint32 slot, int32 buffer)
 {
 	if (slot >= index->model.nleaves ||

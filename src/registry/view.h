@@ -152,13 +152,6 @@ lbt_same_model(const LbtIndex *index, uint64 generation)
 		pg_atomic_read_u64(&lbt_control->generation) == generation;
 }
 
-/*
- * Give a new model's leaves, of a file of nblocks, the buffer hints of
- * the view's model.  Allocates 4 bytes for each block, if it can.
- */
-extern void lbt_index_take_hints(LbtIndex *index, LbtLeaf *leaves, uint32 nleaves,
-								 BlockNumber nblocks);
-
 /* Remember which buffer a slot's block is in.  Cheap if superseded. */
 extern void lbt_index_set_hint(LbtIndex *index, uint32 slot, int32 buffer);
 

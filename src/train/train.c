@@ -371,8 +371,6 @@ train(Relation rel, LbtIndex *index, LbtTrained *trained)
 	header->trained_at = GetCurrentTimestamp();
 	trained->blocks = trained->state == LBT_DAMAGED ? NO_GROWTH_BLOCKS :
 		RelationGetNumberOfBlocks(rel);
-	if (trained->state == LBT_READY && (Size) trained->blocks * sizeof(int32) <= budget_left())
-		lbt_index_take_hints(index, h.leaves, header->nleaves, trained->blocks);
 	lbt_index_update(index);
 	lbt_count(index, LBT_EV_TRAINING);
 }

@@ -151,61 +151,10 @@ fraction_grows(const void *arg)
 	}
 }
 
-/* Blocks keep their hints wherever leaves come and go; what is outside of the file has none. */
-static void
-hints_taken_over(const void *arg)
-{
-	enum
-	{
-		NOLD = 200,
-		NBLOCKS = 500
-	};
-	Rng			rng = {14};
-
-	(void) arg;
-	for (int round = 0; round < 300; round++)
-	{
-		LbtLeaf    *old = test_alloc(NOLD * sizeof(LbtLeaf));
-		LbtLeaf    *leaves = test_alloc(2 * NOLD * sizeof(LbtLeaf));
-		int32_t    *by_block = test_alloc(NBLOCKS * sizeof(int32_t));
-		uint32_t	n = 0;
-		uint32_t	in_old[2 * NOLD];
-
-		memset(by_block, 0, NBLOCKS * sizeof(int32_t));
-		for (uint32_t i = 0; i < NOLD; i++)
-		{
-			old[i] = (LbtLeaf) {.min_code = i,.block = 2 * i + 1,.recent_buffer = 1 + (int32_t) rng_below(&rng, 1000)};
-			if (rng_below(&rng, 20) == 0)
-				old[i].block = (uint32_t) (NBLOCKS + rng_below(&rng, UINT32_MAX - NBLOCKS));
-			if (rng_below(&rng, 4) > 0) /* else deleted */
-			{
-				in_old[n] = i;
-				leaves[n++] = (LbtLeaf) {.min_code = i,.block = old[i].block};
-			}
-			if (rng_below(&rng, 4) == 0)	/* a new one */
-			{
-				in_old[n] = NOLD;
-				leaves[n++] = (LbtLeaf) {.min_code = i,.block = 2 * i + 2};
-			}
-		}
-		lbt_leaf_copy_hints(leaves, n, old, NOLD, by_block, NBLOCKS);
-		for (uint32_t i = 0; i < n; i++)
-		{
-			int32_t		hint = in_old[i] < NOLD && leaves[i].block < NBLOCKS ? old[in_old[i]].recent_buffer : 0;
-
-			CHECK(leaves[i].recent_buffer == hint, "block %u: hint %d, not %d", leaves[i].block, leaves[i].recent_buffer, hint);
-		}
-		free(old);
-		free(leaves);
-		free(by_block);
-	}
-}
-
 const Test	leafcache_tests[] = {
 	{"leaf search finds the slot from any guess", any_guess, NULL},
 	{"leaf search stays in bounds whatever the leaves hold", any_contents, NULL},
 	{"a code's place within its leaf", place_in_leaf, NULL},
 	{"a code's place grows with the code, from 0 to 1", fraction_grows, NULL},
-	{"leaves take over the hints of an earlier cache", hints_taken_over, NULL},
 	{NULL, NULL, NULL}
 };
