@@ -390,24 +390,20 @@ lbt_registry_forget(const LbtFile *file)
 }
 
 List *
-lbt_registry_list(int64 age)
+lbt_registry_list(void)
 {
 	List	   *volatile files = NIL;
 
 	LBT_GUARD_BEGIN();
 	{
-		TimestampTz now = GetCurrentTimestamp();
 		dshash_seq_status status;
 		LbtEntry   *entry;
 
 		dshash_seq_init(&status, lbt_entries, false);
 		while ((entry = dshash_seq_next(&status)) != NULL)
 		{
-			LbtFile    *file;
+			LbtFile    *file = palloc(sizeof(LbtFile));
 
-			if (!lbt_is_over(entry->changed_at, now, age))
-				continue;
-			file = palloc(sizeof(LbtFile));
 			*file = entry->file;
 			files = lappend(files, file);
 		}

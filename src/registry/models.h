@@ -61,11 +61,8 @@ extern void lbt_registry_describe(const LbtFile *file, LbtRegistered *out);
 /* Forget an index that is gone. */
 extern void lbt_registry_forget(const LbtFile *file);
 
-/*
- * The files (LbtFile), palloc'd, of all entries whose models are this many
- * milliseconds old; NIL if not all can be reached.
- */
-extern List *lbt_registry_list(int64 age);
+/* The files (LbtFile), palloc'd, of all entries; NIL if it cannot tell. */
+extern List *lbt_registry_list(void);
 
 /* Bytes of all models; do as many more fit within the limit?  No dsa calls. */
 extern uint64 lbt_registry_bytes(void);

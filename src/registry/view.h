@@ -212,10 +212,4 @@ lbt_count_lookup(LbtIndex *index, LbtEvent event, int moved)
 /* At the end of a transaction, with no scan open: forget views if many. */
 extern void lbt_views_trim(void);
 
-/* xact.c, in _PG_init: see the ends of transactions, and what they drop. */
-extern void lbt_xact_init(void);
-
-/* Look whether the index exists before this process's next commit. */
-extern void lbt_forget_if_gone(const LbtFile *file);
-
 #endif							/* LBT_VIEW_H */

@@ -24,8 +24,8 @@ void
 _PG_init(void)
 {
 	static void (*const steps[]) (void) = {
-		lbt_shmem_init, lbt_xact_init, lbt_report_init, lbt_explain_init, lbt_serve_init,
-		lbt_join_init, lbt_loose_init, lbt_executor_init
+		lbt_shmem_init, lbt_report_init, lbt_explain_init, lbt_serve_init, lbt_join_init,
+		lbt_loose_init, lbt_executor_init
 	};
 	static int	done = 0;
 

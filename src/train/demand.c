@@ -19,6 +19,9 @@
 #include "train/demand.h"
 
 #include "access/xact.h"
+#include "catalog/objectaccess.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_database.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "server/guard.h"
@@ -51,6 +54,8 @@
 static TimestampTz last_report = 0;
 
 static bool exit_expected = false;
+
+static object_access_hook_type next_access = NULL;
 
 /* ---- the retrain policy ---- */
 
@@ -356,7 +361,34 @@ lbt_report_all(void)
 	last_report = GetCurrentTimestamp();
 }
 
-/* ---- transactions, the exit ---- */
+/* ---- drops, transactions, the exit ---- */
+
+/*
+ * An index or a database is about to be dropped: forget it.  If the drop is
+ * rolled back, the next use trains again.  An index that is used until its
+ * drop is committed (CONCURRENTLY) may be trained once more: a worker finds
+ * it, before it ends (train/worker.c).
+ */
+static void
+at_drop(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
+{
+	LbtFile		file;
+	ListCell   *lc;
+
+	if (next_access)
+		next_access(access, class, object, sub, arg);
+	if (access != OAT_DROP || sub != 0)
+		return;
+	if (class == RelationRelationId && lbt_index_file(object, &file) && lbt_registry_attach())
+	{
+		lbt_report_all();		/* counts of it would make a new entry later */
+		lbt_registry_forget(&file);
+	}
+	if (class == DatabaseRelationId && lbt_registry_attach())
+		foreach(lc, lbt_registry_list())
+			if (((const LbtFile *) lfirst(lc))->database == object)
+				lbt_registry_forget(lfirst(lc));
+}
 
 /*
  * While shared memory is still mapped.  An error ends the process, see
@@ -388,9 +420,13 @@ at_transaction_event(XactEvent event, void *arg)
 	TimestampTz now;
 
 	lbt_expect_exit();
-	if (dlist_is_empty(&lbt_dirty_indexes) ||
-		!(event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PARALLEL_PRE_COMMIT ||
-		  event == XACT_EVENT_PRE_PREPARE))
+	if (event != XACT_EVENT_PRE_COMMIT && event != XACT_EVENT_PARALLEL_PRE_COMMIT &&
+		event != XACT_EVENT_PRE_PREPARE)
+	{
+		lbt_views_trim();
+		return;
+	}
+	if (dlist_is_empty(&lbt_dirty_indexes))
 		return;
 	now = GetCurrentTimestamp();
 	if (now < last_report || now - last_report >= REPORT_INTERVAL_US)
@@ -401,4 +437,6 @@ void
 lbt_report_init(void)
 {
 	RegisterXactCallback(at_transaction_event, NULL);
+	next_access = object_access_hook;
+	object_access_hook = at_drop;
 }

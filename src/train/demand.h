@@ -8,7 +8,7 @@
 
 #include "registry/view.h"
 
-/* In _PG_init: report before commits and at exit. */
+/* In _PG_init: report before commits and at exit; see what is dropped. */
 extern void lbt_report_init(void);
 
 /*

@@ -15,10 +15,8 @@
 #include "server/shared.h"
 #include "train/demand.h"
 #include "train/leafwalk.h"
-#include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
-#include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 #define KNOTS_MIN 1024
@@ -395,7 +393,7 @@ ending_of(int code)
  * if it is to be trained here, as is a file that only this transaction sees.
  */
 static bool
-take_or_leave(Relation rel, LbtIndex *index, bool new_file, LbtTrained *trained)
+take_or_leave(Relation rel, LbtIndex *index, LbtTrained *trained)
 {
 	bool		large = RelationGetNumberOfBlocks(rel) >= FIRST_USE_BLOCKS;
 
@@ -406,7 +404,7 @@ take_or_leave(Relation rel, LbtIndex *index, bool new_file, LbtTrained *trained)
 		(lbt_demand_raise(&index->file) || large))
 		return true;
 	trained->state = LBT_UNTRAINED;
-	return large && !new_file && lbt_demand_raise(&index->file);
+	return large && !lbt_relation_is_new_file(rel) && lbt_demand_raise(&index->file);
 }
 
 /*
@@ -419,15 +417,12 @@ train_begun(Relation rel, LbtIndex *index, bool first)
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree training",
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(context);
-	bool		new_file = lbt_relation_is_new_file(rel);
 	LbtTrained	trained;
 	bool		registered;
 
 	PG_TRY();
 	{
-		if (new_file)
-			lbt_forget_if_gone(&index->file);
-		if (!first || !take_or_leave(rel, index, new_file, &trained))
+		if (!first || !take_or_leave(rel, index, &trained))
 			train(rel, index, &trained);
 	}
 	PG_CATCH();
@@ -473,23 +468,10 @@ train_quietly(Relation rel, LbtIndex *index, bool first)
 LbtState
 lbt_train(Relation rel, LbtIndex *index)
 {
-	LbtState	state;
-
 	if (!index->shareable)
 		return LBT_NO_MEMORY;
 	(void) lbt_training_begin(&index->file);
-	state = train_begun(rel, index, false);
-
-	/*
-	 * Race: REINDEX CONCURRENTLY drops the old index under a lock that a
-	 * worker's does not conflict with (one that did would deadlock: it waits
-	 * for our snapshot).  Either its session forgets the model that we have
-	 * published, after its commit, or we see here that the index is gone.
-	 */
-	AcceptInvalidationMessages();
-	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(RelationGetRelid(rel))))
-		lbt_registry_forget(&index->file);
-	return state;
+	return train_begun(rel, index, false);
 }
 
 bool

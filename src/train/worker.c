@@ -11,7 +11,6 @@
 
 #include "access/genam.h"
 #include "access/xact.h"
-#include "access/xlog.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -41,9 +40,6 @@ extern PGDLLEXPORT void lbt_worker_main(Datum arg);
 
 /* How often it looks for demands. */
 #define LOOK_MS 50
-
-/* How old models must be to be forgotten, where transactions run. */
-#define SWEEP_AGE_MS (10 * 60 * 1000)
 
 /* Train an index, in the current transaction; not now if it is locked. */
 static void
@@ -129,10 +125,26 @@ serve(LbtFile *file)
 	pgstat_report_activity(STATE_IDLE, NULL);
 }
 
+/* Has an index been dropped, or never been committed? */
+static bool
+is_gone(const LbtFile *file)
+{
+	bool		gone;
+
+	if (file->database != MyDatabaseId)
+		return !SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(file->database));
+
+	/* Who is about to make or drop it holds it locked. */
+	if (!ConditionalLockRelationOid(file->index, AccessShareLock))
+		return false;
+	gone = !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(file->index));
+	UnlockRelationOid(file->index, AccessShareLock);
+	return gone;
+}
+
 /*
- * Forget indexes and databases that are gone, and that no session has seen go
- * (registry/xact.c).  Not models that have come recently: their transaction
- * may not have committed yet.
+ * Forget what no session has seen go (at_drop() in train/demand.c), or what
+ * was trained once more before it went.
  */
 static void
 sweep(void)
@@ -140,15 +152,9 @@ sweep(void)
 	ListCell   *lc;
 
 	StartTransactionCommand();
-	foreach(lc, lbt_registry_list(RecoveryInProgress() ? 0 : SWEEP_AGE_MS))
-	{
-		const LbtFile *file = lfirst(lc);
-
-		if (file->database == MyDatabaseId ?
-			!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(file->index)) :
-			!SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(file->database)))
-			lbt_registry_forget(file);
-	}
+	foreach(lc, lbt_registry_list())
+		if (is_gone(lfirst(lc)))
+			lbt_registry_forget(lfirst(lc));
 	CommitTransactionCommand();
 }
 

@@ -366,6 +366,29 @@ sql('DROP TABLE broken');
 	reload(naptime => '50ms');
 }
 
+# ---- what has gone, and what is about to come ----
+
+# (From 17 on, sessions do not see drops before they have loaded the library, and nobody loads it to drop a served index.)
+{
+	my $maker = $node->background_psql('postgres');
+	my $balance = 'SELECT learnedbtree_model_memory() = sum((learnedbtree_model(indexrelid)).bytes) FROM learnedbtree_stat';
+	my $coming = q{SELECT state FROM learnedbtree_model('coming_k')};
+	sql('CREATE TABLE unseen AS SELECT g AS k FROM generate_series(1, 20000) g; CREATE INDEX unseen_k ON unseen (k)');
+	sql(q{SET learnedbtree.btree_indexes = 'unseen_k'; SELECT learnedbtree_train('unseen_k')});
+	$maker->query_safe(q{BEGIN; SELECT make('coming')});
+	sql(q{BEGIN; SELECT make('never'); ROLLBACK});
+	sql('DROP TABLE unseen');
+	is($maker->query_safe($balance), 'f', 'what has not been committed leaves a model, and so does a drop that the library has not seen');
+	works('a', 'a worker comes');
+	worker_gone();
+	is($maker->query_safe("$balance; $coming"), "t\nready", 'at its end it forgets them, and not what may still be committed');
+	$maker->query_safe('COMMIT');
+	is($maker->query_safe($coming), 'ready', 'which then is there');
+	$maker->quit;
+	sql(q{LOAD 'learnedbtree'; DROP TABLE coming});
+	is(sql($balance), 't', 'a session that has the library forgets what it drops');
+}
+
 # ---- a standby ----
 
 $node->backup('base');
