@@ -356,16 +356,19 @@ lbt_registry_describe(const LbtFile *file, LbtRegistered *out)
 	{
 		LbtEntry   *entry = dshash_find(lbt_entries, file, false);
 
-		if (entry != NULL && lbt_same_file(&entry->file, file))
-		{
-			if (entry->state == LBT_READY)
-				memcpy(&out->header, dsa_get_address(lbt_area, entry->memory),
-					   sizeof(LbtModelHeader));
-			out->since = entry->since;
-			out->state = entry->state;
-		}
 		if (entry != NULL)
+		{
+			out->totals = entry->totals;
+			if (lbt_same_file(&entry->file, file))
+			{
+				if (entry->state == LBT_READY)
+					memcpy(&out->header, dsa_get_address(lbt_area, entry->memory),
+						   sizeof(LbtModelHeader));
+				out->since = entry->since;
+				out->state = entry->state;
+			}
 			dshash_release_lock(lbt_entries, entry);
+		}
 	}
 	LBT_GUARD_END(out->state = LBT_NO_MEMORY);
 }
@@ -414,27 +417,6 @@ lbt_registry_list(void)
 }
 
 /* ---- totals ---- */
-
-void
-lbt_totals_get(Oid index, LbtTotals *out)
-{
-	LbtFile		key = {.database = MyDatabaseId,.index = index};
-
-	memset(out, 0, sizeof(LbtTotals));
-	if (lbt_control == NULL)
-		return;
-	LBT_GUARD_BEGIN();
-	{
-		LbtEntry   *entry = dshash_find(lbt_entries, &key, false);
-
-		if (entry != NULL)
-		{
-			*out = entry->totals;
-			dshash_release_lock(lbt_entries, entry);
-		}
-	}
-	LBT_GUARD_END((void) 0);
-}
 
 void
 lbt_totals_reset(Oid index)

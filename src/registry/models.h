@@ -47,15 +47,19 @@ extern void lbt_training_failed(const LbtFile *file, LbtState ending, bool deman
  */
 extern void lbt_entry_pause(LbtEntry *entry, int longest);
 
-/* What is known about a file, for display. */
+/* What is known about a file and its index, for display. */
 typedef struct LbtRegistered
 {
+	LbtTotals	totals;			/* of the index, whatever its file */
 	LbtState	state;
 	LbtSince	since;
 	LbtModelHeader header;		/* when LBT_READY */
 } LbtRegistered;
 
-/* Leaves *out alone if there is no entry; LBT_NO_MEMORY if we cannot tell. */
+/*
+ * Leaves *out alone if there is no entry, and all but the totals if that is of
+ * another file; LBT_NO_MEMORY if we cannot tell.
+ */
 extern void lbt_registry_describe(const LbtFile *file, LbtRegistered *out);
 
 /* Forget an index that is gone. */
@@ -83,9 +87,6 @@ extern LbtEntry *lbt_entry_lock(const LbtFile *file);
  */
 extern void lbt_entry_replace_model(LbtEntry *entry, LbtState state, dsa_pointer memory,
 									Size bytes);
-
-/* Totals of an index of this database; zeroes if none, or none reachable. */
-extern void lbt_totals_get(Oid index, LbtTotals *out);
 
 /* Zero an index's totals; InvalidOid: the database's.  May raise errors. */
 extern void lbt_totals_reset(Oid index);

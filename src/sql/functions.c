@@ -183,16 +183,18 @@ learnedbtree_train(PG_FUNCTION_ARGS)
 Datum
 learnedbtree_stat_get(PG_FUNCTION_ARGS)
 {
-	LbtTotals	totals;
+	LbtFile		file = {.database = MyDatabaseId,.index = PG_GETARG_OID(0)};
+	LbtRegistered known = {0};
+	const LbtTotals *totals = &known.totals;
 	LbtRow		row = {0};
 
-	lbt_registry_attach();
 	lbt_report_all();
-	lbt_totals_get(PG_GETARG_OID(0), &totals);
+	if (lbt_registry_attach())
+		lbt_registry_describe(&file, &known);
 	for (int i = 0; i < LBT_NEVENTS; i++)
-		lbt_row_add(&row, Int64GetDatum(totals.events[i]));
-	lbt_row_add_if(&row, totals.last_trained != 0, TimestampTzGetDatum(totals.last_trained));
-	lbt_row_add_if(&row, totals.reset_at != 0, TimestampTzGetDatum(totals.reset_at));
+		lbt_row_add(&row, Int64GetDatum(totals->events[i]));
+	lbt_row_add_if(&row, totals->last_trained != 0, TimestampTzGetDatum(totals->last_trained));
+	lbt_row_add_if(&row, totals->reset_at != 0, TimestampTzGetDatum(totals->reset_at));
 	PG_RETURN_DATUM(lbt_row_result(fcinfo, &row));
 }
 
