@@ -7,6 +7,7 @@
 #include "executor/instrument.h"
 #include "registry/settings.h"
 #include "proof/locate.h"
+#include "train/demand.h"
 #include "train/train.h"
 #include "storage/predicate.h"
 
@@ -244,7 +245,7 @@ lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation 
 		if (placed)
 		{
 			if (unlikely(place.moved))
-				lbt_look_at_misses(rel, index);
+				lbt_report_misses(index);
 			return unique;
 		}
 	}
@@ -256,6 +257,6 @@ lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation 
 		lbt_count(index, LBT_EV_SPLIT);
 		index->counts.misses++;
 	}
-	lbt_look_at_misses(rel, index);
+	lbt_report_misses(index);
 	return result;
 }

@@ -11,6 +11,7 @@
 
 #include "executor/instrument.h"
 #include "miscadmin.h"
+#include "train/demand.h"
 #include "train/train.h"
 #include "storage/predicate.h"
 #include "utils/memutils.h"
@@ -541,7 +542,7 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, const Lb
 	lbt_count_index_search(scan);
 	for (int i = 0; i < 2; i++)
 	{
-		lbt_look_at_misses(rel, so->index);
+		lbt_report_misses(so->index);
 		buf = lbt_locate(rel, so->index, bound, scan->xs_snapshot, offset, &target, &outcome);
 		if (unlikely(outcome.event == LBT_EV_NO_MODEL) && lbt_seeks_end(scan))
 			lbt_scan_count(so, LBT_EV_DELEGATED);	/* as nbtree would do it */

@@ -13,8 +13,7 @@
  *       ^                         |                                |
  *       +--- after WORKER_MS -----+------- lbt_worker_leave() -----+
  *
- * Nobody relies on a worker that has been expected for COME_MS, nor on one for
- * which the server had no slot: that place is free after NO_SLOT_MS.
+ * Without a slot for a worker, the demand stays until the next report.
  */
 #include "train/demand.h"
 
@@ -41,10 +40,8 @@
 /* A worker stays for a demand due so soon.  (DROP DATABASE waits for 5 s.) */
 #define SOON_MS 4000
 
-/* Places of workers to come. */
+/* How long a worker is expected. */
 #define WORKER_MS 60000
-#define COME_MS 5000
-#define NO_SLOT_MS 1000
 
 /* How often the log tells of a missing slot: normal with many databases. */
 #define TELL_US (60 * 60 * UINT64CONST(1000000))
@@ -147,27 +144,24 @@ find_place(Oid database, TimestampTz now)
 	return found;
 }
 
-/* Have a worker serve a database; false when none can be started, or comes. */
+/* Have a worker serve a database; false when none can be started. */
 static bool
 start_worker(Oid database)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	bool		slot = true;
-	bool		served = false;
 	LbtWorker  *place;
 
 	LWLockAcquire(&lbt_control->workers_lock, LW_EXCLUSIVE);
 	place = find_place(database, now);
-	if (place != NULL)
+	if (place != NULL && place->database != database)
 	{
-		if (place->database != database)
+		slot = register_worker(database);
+		if (slot)
 		{
-			slot = register_worker(database);
 			place->database = database;
-			place->until = TimestampTzPlusMilliseconds(now, slot ? WORKER_MS : NO_SLOT_MS);
+			place->until = TimestampTzPlusMilliseconds(now, WORKER_MS);
 		}
-		served = place->pid != 0 ||
-			lbt_ms_until(place->until, now, WORKER_MS) > WORKER_MS - COME_MS;
 	}
 	LWLockRelease(&lbt_control->workers_lock);
 
@@ -176,7 +170,7 @@ start_worker(Oid database)
 				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 				 errmsg("out of background worker slots: could not start the learnedbtree worker"),
 				 errhint("Models are not trained in the background meanwhile. Raise max_worker_processes.")));
-	return served;
+	return place != NULL && slot;
 }
 
 bool
@@ -223,15 +217,15 @@ due_in(const LbtEntry *entry)
 
 /*
  * Add an index's events to its totals, tell the retrain policy, mark the index
- * as used, and have a worker started where a training is wanted.  True when
- * none is available.  May raise errors.
+ * as used, and have a worker started where a training is wanted.  May raise
+ * errors.
  */
-static bool
+static void
 report(const LbtIndex *index, const uint64 *events)
 {
 	LbtEntry   *entry = dshash_find(lbt_entries, &index->file, true);
 	bool		off;
-	int64		wait = -1;
+	bool		due;
 
 	if (entry == NULL)
 		entry = lbt_entry_lock(&index->file);
@@ -243,7 +237,7 @@ report(const LbtIndex *index, const uint64 *events)
 	{
 		/* These are counts of a file that has been replaced. */
 		dshash_release_lock(lbt_entries, entry);
-		return false;
+		return;
 	}
 	pg_atomic_write_u64(&entry->used_at, (uint64) GetCurrentTimestamp());
 	add_events(&entry->since, events);
@@ -252,13 +246,13 @@ report(const LbtIndex *index, const uint64 *events)
 		lbt_entry_pause(entry, LBT_PAUSE_WASTED_MS);
 	if (lbt_autotrain && (off || (entry->state == LBT_READY && wants_training(entry))))
 		entry->wanted = true;
-	if (entry->wanted && lbt_autotrain)
-		wait = due_in(entry);
+	due = entry->wanted && lbt_autotrain && due_in(entry) <= SOON_MS;
 	if (off)
 		lbt_entry_replace_model(entry, LBT_NOT_PAYING, InvalidDsaPointer, 0);
 	else
 		dshash_release_lock(lbt_entries, entry);
-	return wait >= 0 && wait <= SOON_MS && !start_worker(index->file.database) && wait == 0;
+	if (due)
+		(void) start_worker(index->file.database);
 }
 
 bool
@@ -332,19 +326,18 @@ lbt_demand_take(LbtFile *file, int *next_in)
 
 /* ---- reports ---- */
 
-bool
+void
 lbt_report(LbtIndex *index)
 {
-	volatile bool unserved = false;
 	uint64		events[LBT_NEVENTS];
 
+	index->counts.misses = 0;
 	if (!index->shareable || !lbt_guard_may_enter())
-		return false;
+		return;
 	for (int i = 0; i < LBT_NEVENTS; i++)
 		events[i] = index->counts.events[i] - index->counts.reported[i];
-	LBT_GUARDED(unserved = report(index, events), (void) 0);
+	LBT_GUARDED(report(index, events), (void) 0);
 	memcpy(index->counts.reported, index->counts.events, sizeof(index->counts.reported));
-	return unserved;
 }
 
 void
@@ -356,7 +349,7 @@ lbt_report_all(void)
 											dlist_pop_head_node(&lbt_dirty_indexes));
 
 		index->counts.dirty = false;
-		(void) lbt_report(index);
+		lbt_report(index);
 	}
 	last_report = GetCurrentTimestamp();
 }

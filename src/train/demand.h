@@ -25,13 +25,23 @@ extern void lbt_report_all(void);
 /*
  * Report those of one index, at once: within statements that take long.  The
  * caller holds no lock; what was read from shared memory before must be read
- * again.  True when a training is wanted for which no worker is available.
+ * again.
  */
-extern bool lbt_report(LbtIndex *index);
+extern void lbt_report(LbtIndex *index);
+
+/* A backend's failures, right-moves and splits until it does so. */
+#define MISSES_BEFORE_REPORT 64
+
+static inline void
+lbt_report_misses(LbtIndex *index)
+{
+	if (unlikely(index->counts.misses >= MISSES_BEFORE_REPORT))
+		lbt_report(index);
+}
 
 /*
  * Ask for a training of an index that may have no model yet.  It waits for the
- * pause after a failed training.  False when no worker is available.
+ * pause after a failed training.  False when no worker can be started.
  */
 extern bool lbt_demand_raise(const LbtFile *file);
 

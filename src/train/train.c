@@ -456,13 +456,13 @@ end_without(const LbtIndex *index)
  * but no error of the training's own fails it.
  */
 static void
-train_quietly(Relation rel, LbtIndex *index, bool first)
+train_quietly(Relation rel, LbtIndex *index)
 {
 	/* Collations are opened here, not in the guard, and then stay open. */
 	for (int i = 0; i < index->keyspec.ncolumns; i++)
 		if (index->keyspec.column[i].kind == LBT_KEY_TEXT)
 			(void) pg_newlocale_from_collation(index->keyspec.column[i].collation);
-	LBT_GUARDED((void) train_begun(rel, index, first), end_without(index));
+	LBT_GUARDED((void) train_begun(rel, index, true), end_without(index));
 }
 
 LbtState
@@ -531,17 +531,9 @@ lbt_train_on_use(Relation rel, LbtIndex *index)
 	/* Look it up again: another backend may just have finished. */
 	lbt_index_refresh(index);
 	if (lbt_may_ask(index) && should_train(index, nblocks))
-		train_quietly(rel, index, true);
+		train_quietly(rel, index);
 	else
 		end_without(index);
 	if (index->state == LBT_EVICTED)
 		ask_later(index);
-}
-
-void
-lbt_train_on_misses(Relation rel, LbtIndex *index)
-{
-	index->counts.misses = 0;
-	if (lbt_report(index) && lbt_training_begin(&index->file))
-		train_quietly(rel, index, false);
 }

@@ -41,23 +41,6 @@ lbt_may_ask(const LbtIndex *index)
 }
 
 /*
- * For lookups and inserts whose predictions keep failing: report it.  If a
- * training is wanted, but no worker is available, train here.  The caller
- * holds no lock; what it has read from shared memory is no longer valid.
- */
-extern void lbt_train_on_misses(Relation rel, LbtIndex *index);
-
-/* A backend's failures, right-moves and splits until it reports them. */
-#define MISSES_BEFORE_LOOK 64
-
-static inline void
-lbt_look_at_misses(Relation rel, LbtIndex *index)
-{
-	if (unlikely(index->counts.misses >= MISSES_BEFORE_LOOK))
-		lbt_train_on_misses(rel, index);
-}
-
-/*
  * The saved model in the metapage of an index of our access method, for after
  * a restart.  If it is missing, outdated or damaged, that costs time.
  *
