@@ -508,6 +508,8 @@ lbt_train_on_use(Relation rel, LbtIndex *index)
 {
 	const char *reason;
 	BlockNumber nblocks;
+	bool		wanted;
+	bool		mine;
 
 	if (!index->shareable || !lbt_may_ask(index) || !lbt_trainable(rel, index, &reason))
 		return;
@@ -516,24 +518,17 @@ lbt_train_on_use(Relation rel, LbtIndex *index)
 	if (index->state == LBT_NO_MEMORY)
 		lbt_index_refresh(index);
 	nblocks = RelationGetNumberOfBlocks(rel);
-	if (!should_train(index, nblocks))
+	wanted = should_train(index, nblocks);
+	mine = wanted && lbt_training_begin(&index->file);
+	if (mine)
 	{
-		if (index->state == LBT_EVICTED)
-			ask_later(index);
-		return;
+		/* Look it up again: another backend may just have finished. */
+		lbt_index_refresh(index);
+		if (lbt_may_ask(index) && should_train(index, nblocks))
+			train_quietly(rel, index);
+		else
+			end_without(index);
 	}
-	if (!lbt_training_begin(&index->file))
-	{
-		ask_later(index);
-		return;
-	}
-
-	/* Look it up again: another backend may just have finished. */
-	lbt_index_refresh(index);
-	if (lbt_may_ask(index) && should_train(index, nblocks))
-		train_quietly(rel, index);
-	else
-		end_without(index);
-	if (index->state == LBT_EVICTED)
+	if (index->state == LBT_EVICTED || wanted != mine)
 		ask_later(index);
 }
