@@ -8,6 +8,7 @@
 
 #include "model/model.h"
 #include "nodes/pg_list.h"
+#include "registry/settings.h"
 #include "registry/shmem.h"
 
 /* For LbtTrained.blocks: no growth of the file makes up for it. */

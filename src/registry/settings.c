@@ -9,8 +9,8 @@
 #include "common/hashfn.h"
 #include "key/sortkey.h"
 #include "miscadmin.h"
+#include "registry/shmem.h"
 #include "server/compat.h"
-#include "server/shared.h"
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
@@ -57,7 +57,7 @@ lbt_tell_no_memory(void)
 {
 	static bool told = false;
 
-	if (lbt_shared_possible() || told)
+	if (lbt_shmem_possible() || told)
 		return;
 	told = true;
 	ereport(NOTICE,

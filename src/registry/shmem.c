@@ -6,13 +6,17 @@
 #include "miscadmin.h"
 #include "server/compat.h"
 #include "server/guard.h"
-#include "server/shared.h"
 #include "server/bufferhint.h"
+#include "storage/ipc.h"
+#include "storage/shmem.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 /* A backend that could not attach waits so long before it tries again. */
 #define ATTACH_INTERVAL_MS 10000
+
+/* Each version has a block of its own, as the layout may differ. */
+#define BLOCK_NAME "learnedbtree " LBT_VERSION
 
 /* What wait events call our LWLocks. */
 #define LWLOCK_NAME "LearnedBtree"
@@ -23,6 +27,18 @@
 LbtControl *lbt_control = NULL;
 dsa_area   *lbt_area = NULL;
 dshash_table *lbt_entries = NULL;
+
+/* The control block, and what follows it; NULL until it is found. */
+static LbtControl *block = NULL;
+
+static shmem_request_hook_type next_request = NULL;
+static shmem_startup_hook_type next_startup = NULL;
+
+static Size
+block_bytes(void)
+{
+	return MAXALIGN(sizeof(LbtControl)) + PLACE_BYTES + lbt_hints_bytes();
+}
 
 static void *
 place_of(LbtControl *c)
@@ -38,13 +54,13 @@ entries_parameters(const LbtControl *c)
 
 /* Runs once per cluster, perhaps in the postmaster, which can make no DSM. */
 static void
-init_control(void *block)
+init_control(LbtControl *c)
 {
-	LbtControl *c = block;
 	dshash_parameters params;
 	dshash_table *entries;
 	dsa_area   *a;
 
+	memset(c, 0, block_bytes());
 	c->tranche = lbt_new_tranche(LWLOCK_NAME);
 	lbt_name_tranche(c->tranche, LWLOCK_NAME);
 	LWLockInitialize(&c->reclaim, c->tranche);
@@ -65,6 +81,51 @@ init_control(void *block)
 	dsa_detach(a);
 }
 
+static void
+init_segment(LBT_SEGMENT_INIT_PARAMETERS)
+{
+	init_control(memory);
+}
+
+static void
+request_block(void)
+{
+	if (next_request)
+		next_request();
+	RequestAddinShmemSpace(MAXALIGN(block_bytes()));
+}
+
+static void
+make_block(void)
+{
+	bool		found;
+
+	if (next_startup)
+		next_startup();
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	block = ShmemInitStruct(BLOCK_NAME, block_bytes(), &found);
+	if (!found)
+		init_control(block);
+	LWLockRelease(AddinShmemInitLock);
+}
+
+void
+lbt_shmem_init(void)
+{
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+	next_request = shmem_request_hook;
+	shmem_request_hook = request_block;
+	next_startup = shmem_startup_hook;
+	shmem_startup_hook = make_block;
+}
+
+bool
+lbt_shmem_possible(void)
+{
+	return LBT_NAMED_SEGMENTS || block != NULL;
+}
+
 void
 lbt_registry_leave(int code, Datum arg)
 {
@@ -78,12 +139,11 @@ lbt_registry_leave(int code, Datum arg)
 static void
 attach(void)
 {
-	LbtControl *c = lbt_shared_block();
+	LbtControl *c = block ? block : lbt_named_segment(BLOCK_NAME, block_bytes(), init_segment);
 	dshash_parameters params;
 	MemoryContext old;
 
-	if (c == NULL)
-		return;
+	block = c;
 	old = MemoryContextSwitchTo(TopMemoryContext);
 	if (lbt_area == NULL)
 	{
@@ -106,15 +166,8 @@ lbt_registry_attach(void)
 
 	if (likely(lbt_control != NULL))
 		return true;
-	if (lbt_shared_possible() && lbt_guard_may_enter() &&
+	if (lbt_shmem_possible() && lbt_guard_may_enter() &&
 		lbt_is_over(failed_at, GetCurrentTimestamp(), ATTACH_INTERVAL_MS))
 		LBT_GUARDED(attach(), failed_at = GetCurrentTimestamp());
 	return lbt_control != NULL;
-}
-
-void
-lbt_shmem_init(void)
-{
-	lbt_shared_declare(MAXALIGN(sizeof(LbtControl)) + PLACE_BYTES + lbt_hints_bytes(),
-					   init_control);
 }

@@ -40,7 +40,6 @@
 
 #include "lib/dshash.h"
 #include "port/atomics.h"
-#include "registry/settings.h"
 #include "storage/block.h"
 #include "storage/lwlock.h"
 #include "utils/dsa.h"
@@ -208,8 +207,11 @@ extern LbtControl *lbt_control;
 extern dsa_area *lbt_area;
 extern dshash_table *lbt_entries;
 
-/* In _PG_init: ask the server for the shared memory. */
+/* In _PG_init: ask the server for the shared memory, if it is preloaded. */
 extern void lbt_shmem_init(void);
+
+/* Will models work here?  Not if 15 or 16 have not preloaded the library. */
+extern bool lbt_shmem_possible(void);
 
 /*
  * Attach this backend to the shared memory; false where none is available.

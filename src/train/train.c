@@ -12,7 +12,6 @@
 #include "portability/instr_time.h"
 #include "server/compat.h"
 #include "server/guard.h"
-#include "server/shared.h"
 #include "train/demand.h"
 #include "train/leafwalk.h"
 #include "utils/memutils.h"
@@ -480,7 +479,7 @@ lbt_trainable(Relation rel, const LbtIndex *index, const char **reason)
 	*reason = NULL;
 	if (RelationUsesLocalBuffers(rel))
 		*reason = "temporary indexes have no model";
-	else if (!lbt_shared_possible())
+	else if (!lbt_shmem_possible())
 		*reason = "there is no shared memory for models: learnedbtree is not in shared_preload_libraries";
 	else if (index->keyspec.ncolumns == 0)
 		*reason = "the type of the first key column has no key code";
