@@ -22,9 +22,8 @@
  *   replication      subscription
  *
  * A use that we miss costs speed, never an answer.  A table whose indexes have
- * been looked at is settled until the relcache callback is called for it or
- * one of them, or the epoch is raised; src/README, "Serving btree indexes",
- * says when.
+ * been looked at is settled until the epoch is raised; src/README, "Serving
+ * btree indexes", says when.
  */
 #include "serve/serve.h"
 
@@ -157,13 +156,12 @@ exchange_index(Oid oid)
 /* Statements until a settled table is looked at again: it may have grown. */
 #define TABLE_STATEMENTS 256
 
-/* A table or index that was looked at. */
+/* A relation of which a change raises the epoch. */
 typedef struct Known
 {
 	Oid			relid;			/* hash key */
-	Oid			table;			/* whose answer hangs on it; InvalidOid: all */
-	uint64		settled;		/* of a table: the epoch; 0: not settled */
-	uint32		statements;		/* of a table, since it was settled */
+	uint64		settled;		/* the epoch of the last look; 0: look again */
+	uint32		statements;		/* of a table, since then */
 } Known;
 
 /* The hooks before ours, or the server's own functions. */
@@ -184,7 +182,7 @@ find_known(Oid relid)
 }
 
 static Known *
-note(Oid relid, Oid table)
+note(Oid relid)
 {
 	Known	   *entry;
 	bool		found;
@@ -199,28 +197,26 @@ note(Oid relid, Oid table)
 	entry = hash_search(all_known, &relid, HASH_ENTER, &found);
 	if (!found)
 		entry->settled = 0;
-	if (!found || !OidIsValid(table))
-		entry->table = table;
 	return entry;
 }
 
-/* Has the table been looked at, and nothing changed since? */
+/* Has the table or index been looked at, and nothing changed since? */
 static bool
-is_settled(const Known *table)
+is_settled(const Known *known)
 {
-	return table != NULL && table->settled == lbt_serving_epoch;
+	return known != NULL && known->settled == lbt_serving_epoch;
 }
 
 /* Note an index and, where names count, the partitioned ones it is part of. */
 static void
-note_index(Oid index, Oid table)
+note_index(Oid index)
 {
 	ListCell   *lc;
 
-	(void) note(index, table);
+	(void) note(index);
 	if (lbt_btree_indexes == LBT_BTREE_LIST && get_rel_relispartition(index))
 		foreach(lc, get_partition_ancestors(index))
-			(void) note(lfirst_oid(lc), InvalidOid);
+			(void) note(lfirst_oid(lc));
 }
 
 /* ---- what changes ---- */
@@ -229,28 +225,20 @@ note_index(Oid index, Oid table)
 static void
 at_relcache_invalidation(Datum arg, Oid relid)
 {
-	Known	   *known = find_known(relid);
-	Known	   *table = known ? find_known(known->table) : NULL;
-
 	lbt_mask_again(relid);
 	lbt_keys_invalidate(relid);
 	lbt_serving_generation++;
-	if (!OidIsValid(relid))
+	if (OidIsValid(relid) && find_known(relid) == NULL)
+		return;
+	lbt_serving_epoch++;
+	if (OidIsValid(relid))
+		(void) hash_search(all_known, &relid, HASH_REMOVE, NULL);
+	else if (all_known != NULL)
 	{
 		/* Of anything: nobody will tell which relations were dropped. */
-		lbt_serving_changed();
-		if (all_known != NULL)
-			hash_destroy(all_known);
+		hash_destroy(all_known);
 		all_known = NULL;
 	}
-	if (known == NULL)
-		return;
-	subscribed_settled = 0;
-	if (!OidIsValid(known->table))
-		lbt_serving_changed();
-	else if (table != NULL)
-		table->settled = 0;
-	(void) hash_search(all_known, &relid, HASH_REMOVE, NULL);
 }
 
 /* A schema, or a subscription's tables. */
@@ -271,19 +259,21 @@ is_looking(void)
 }
 
 /*
- * Exchange all indexes of a table that is noted like this; false if it is
- * worth asking again.  Do not wait for locks: a session that holds a
- * conflicting one is about to drop the index or make it anew.  Sets *keys to
- * the tables that foreign keys refer to.
+ * Note a table, and exchange all of its indexes; false if it is worth asking
+ * again.  Do not wait for locks: a session that holds a conflicting one is
+ * about to drop the index or make it anew.  Adds to *keys the tables that
+ * foreign keys refer to.
  */
 static bool
-exchange_indexes(Oid table, Oid noted, List **keys)
+exchange_indexes(Oid table, List **keys)
 {
+	const uint64 epoch = lbt_serving_epoch;
 	Relation	rel;
 	List	   *indexes = NIL;
 	bool		settled = true;
 	ListCell   *lc;
 
+	(void) note(table);
 	if (!ConditionalLockRelationOid(table, AccessShareLock))
 		return false;
 	rel = RelationIdGetRelation(table);
@@ -303,15 +293,16 @@ exchange_indexes(Oid table, Oid noted, List **keys)
 	foreach(lc, indexes)
 	{
 		Oid			index = lfirst_oid(lc);
+		bool		exchanged = false;
 
-		note_index(index, noted);
+		note_index(index);
 		if (ConditionalLockRelationOid(index, AccessShareLock))
 		{
-			settled &= exchange_index(index);
+			exchanged = exchange_index(index);
 			UnlockRelationOid(index, AccessShareLock);
 		}
-		else
-			settled = false;
+		note(index)->settled = exchanged ? epoch : 0;
+		settled &= exchanged;
 	}
 	list_free(indexes);
 	UnlockRelationOid(table, AccessShareLock);
@@ -322,6 +313,7 @@ exchange_indexes(Oid table, Oid noted, List **keys)
 static void
 prepare_table(Oid table)
 {
+	const uint64 epoch = lbt_serving_epoch;
 	Known	   *known = find_known(table);
 	List	   *keys = NIL;
 	List	   *ignored = NIL;
@@ -331,26 +323,16 @@ prepare_table(Oid table)
 	if (is_settled(known) && ++known->statements < TABLE_STATEMENTS)
 		return;
 
-	/*
-	 * Settled, unless looking receives an invalidation.  After an error, look
-	 * again at the next statement.
-	 */
-	known = note(table, table);
-	known->settled = lbt_serving_epoch;
-	known->statements = TABLE_STATEMENTS;
-	settled = exchange_indexes(table, table, &keys);
+	settled = exchange_indexes(table, &keys);
 	foreach(lc, keys)
-	{
-		(void) note(lfirst_oid(lc), InvalidOid);
-		settled &= exchange_indexes(lfirst_oid(lc), InvalidOid, &ignored);
-	}
+		settled &= exchange_indexes(lfirst_oid(lc), &ignored);
 	if (!settled)
 		subscribed_settled = 0;
-	known = find_known(table);
-	if (known && !settled)
-		known->settled = 0;
-	else if (known)
-		known->statements = 0;
+
+	/* Looking may have received an invalidation: then the epoch is another. */
+	known = note(table);
+	known->settled = settled ? epoch : 0;
+	known->statements = 0;
 }
 
 /* The same for a statement's tables; written: those that a plan writes to. */
@@ -468,14 +450,12 @@ describe_indexes(RelOptInfo *rel)
 
 		if (info->relam == BTREE_AM_OID)
 		{
-			const Known *known = find_known(info->indexoid);
-
 			if (!is_looking() || info->hypothetical ||
 				(lbt_btree_indexes == LBT_BTREE_ALL && !lbt_is_large(info->pages)))
 				continue;
 
 			/* The planner has locked it, and asked for its size. */
-			if (known == NULL || !is_settled(find_known(known->table)))
+			if (!is_settled(find_known(info->indexoid)))
 				(void) exchange_index(info->indexoid);
 			if (!LBT_BTREE_SKIPS)
 				info->amcostestimate = lbt_skip_cost;
@@ -573,7 +553,7 @@ prepare_before_commit(XactEvent event, void *arg)
 		subscribed_settled == lbt_serving_epoch || !IsLogicalWorker() || !is_looking())
 		return;
 
-	/* First, as an invalidation meanwhile sets it to 0. */
+	/* First, as an invalidation meanwhile raises the epoch. */
 	subscribed_settled = lbt_serving_epoch;
 	foreach(lc, lbt_subscription_relations(MySubscription->oid))
 	{
