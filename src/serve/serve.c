@@ -1,11 +1,8 @@
 /*
  * serve.c - giving btree indexes' relcache entries our routine, before each
- * use that we are shown; see serve.h.
- *
- * Exchange only while our own open is the only one in this backend (rd_refcnt
- * is 1), so that no scan, insert or cursor of one routine meets the state of
- * the other.  Never undo it: a scan or insert whose view says at its start
- * that it is not served (LbtServing.learned) is nbtree's to its end.
+ * use that we are shown; see serve.h.  src/README, "Serving btree indexes",
+ * says why only while nobody else here has them open, why that is never
+ * undone, and how long a table is settled.
  *
  *   planning         all indexes of the relation, and of a target to which
  *                    many rows are written
@@ -21,9 +18,7 @@
  *   logical          before an apply worker's commit: the tables of its
  *   replication      subscription
  *
- * A use that we miss costs speed, never an answer.  A table whose indexes have
- * been looked at is settled until the epoch is raised; src/README, "Serving
- * btree indexes", says when.
+ * A use that we miss costs speed, never an answer.
  */
 #include "serve/serve.h"
 

@@ -12,16 +12,13 @@
  *                 passed by: lbt_stream_reach()
  *
  * The distance grows while blocks are found missing, up to
- * effective_io_concurrency (of the tablespace), so that a stream that ends
- * early has had few read that nobody wanted.  A stream ends itself when it is
- * of no use: when many blocks in a row were in shared buffers anyway, none of
- * those that its caller reaches has been named, or fewer than half of those
+ * effective_io_concurrency (of the tablespace).  A stream ends itself when it
+ * is of no use: when many blocks in a row were in shared buffers anyway, none
+ * of those that its caller reaches has been named, or fewer than half of those
  * that were asked for have been used (LbtTally).
  *
- * A stream pins, locks and waits for nothing: a later read finds the block in
- * the operating system's cache.  (The server's read streams pin what they have
- * read: src/README, "Leaves ahead of need".)  With direct I/O nothing is read
- * ahead.
+ * A stream pins, locks and waits for nothing; src/README, "Leaves ahead of
+ * need", says why.
  */
 #ifndef LBT_STREAM_H
 #define LBT_STREAM_H

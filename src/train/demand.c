@@ -2,8 +2,7 @@
  * demand.c - when to train again, and by whom; see demand.h.
  *
  * Counts are reported before a commit, at most every 10 ms, so that short
- * transactions on many cores do not meet at the same cache lines, and at
- * exit.  Not after the commit: an error there would bring the server down.
+ * transactions on many cores do not meet at the same cache lines, and at exit.
  *
  * A demand is a flag in the index's entry, raised by a report or a first use,
  * until a training has ended.  A worker (train/worker.c) serves those of one
