@@ -68,8 +68,7 @@ lbt_is_btree(Relation rel)
 
 /*
  * Raised when lbt_index_served() may answer otherwise than before for some
- * index; and when learnedbtree.btree_indexes may decide otherwise on any.
- * They start at 1.
+ * index; and when for one that serve/serve.c has looked at.  They start at 1.
  */
 extern uint64 lbt_serving_generation;
 extern uint64 lbt_serving_epoch;
