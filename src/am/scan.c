@@ -82,8 +82,7 @@ model_comes(const LbtScan *so)
 
 /*
  * Is there a model, or will there be one, and do we serve the keys?  Make one
- * if this index never had its chance.  The planner's look for a column's end
- * needs none: only our engine gives up where all rows are dead.
+ * if this index never had its chance.
  */
 static inline bool
 engine_serves(IndexScanDesc scan, LbtScan *so)
@@ -93,11 +92,11 @@ engine_serves(IndexScanDesc scan, LbtScan *so)
 	/* Look at the keys last, as that takes longest. */
 	lbt_index_update(index);
 	if (unlikely(index->state != LBT_READY) && (so->asked_training || !lbt_may_ask(index)) &&
-		!model_comes(so) && !lbt_seeks_end(scan))
+		!model_comes(so))
 		return false;
 	if (!lbt_scan_interval(scan, so))
 		return false;
-	if (likely(index->state == LBT_READY) || lbt_seeks_end(scan))
+	if (likely(index->state == LBT_READY))
 		return true;
 	so->asked_training = true;
 	lbt_train_on_use(scan->indexRelation, index);

@@ -118,8 +118,6 @@ typedef struct LbtScan
 	bool		pins_heap_block;	/* the next row's, for the executor */
 	uint32		hint_start;		/* of the table, when it does */
 	bool		any_dead;		/* among the items of cur */
-	int			dead_pages;		/* pages read for the planner without finding
-								 * it a row; -1: it has found one */
 	int			narrays;
 	MemoryContext array_context;	/* reset at rescan; or NULL */
 	uint8	   *scratch;		/* for keys' encoded values; or NULL */
@@ -160,19 +158,6 @@ lbt_scan_count_ahead(LbtScan *so)
 {
 	lbt_count_tally(so->index, LBT_EV_PREFETCHED, &so->leaves_ahead, so->counts);
 	lbt_count_tally(so->index, LBT_EV_ROWS_PREFETCHED, &so->rows_ahead, so->counts);
-}
-
-/*
- * Does the planner look for the first or last value of the leading column
- * (get_actual_variable_endpoint())?  It takes the first row that is not dead
- * to all, and ends the scan; without one it uses its statistics.
- */
-static inline bool
-lbt_seeks_end(IndexScanDesc scan)
-{
-	return unlikely(scan->xs_snapshot->snapshot_type == SNAPSHOT_NON_VACUUMABLE) &&
-		scan->xs_want_itup && scan->numberOfKeys == 1 && scan->keyData[0].sk_attno == 1 &&
-		scan->keyData[0].sk_flags == (SK_ISNULL | SK_SEARCHNOTNULL);
 }
 
 /* Swap the current leaf and the marked one, with copies and pins. */

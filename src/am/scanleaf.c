@@ -22,9 +22,6 @@
 /* Probes that one visit to a leaf may serve: do not hold its lock for long. */
 #define MAX_PROBES_A_VISIT 2048
 
-/* Pages of dead rows, and of entries for such, that the planner may see. */
-#define MAX_DEAD_PAGES 64
-
 /* Items to allocate at first; later, as many as a leaf can have. */
 #define FEW_ITEMS 64
 
@@ -544,15 +541,10 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, const Lb
 	{
 		lbt_report_misses(so->index);
 		buf = lbt_locate(rel, so->index, bound, scan->xs_snapshot, offset, &target, &outcome);
-		if (unlikely(outcome.event == LBT_EV_NO_MODEL) && lbt_seeks_end(scan))
-			lbt_scan_count(so, LBT_EV_DELEGATED);	/* as nbtree would do it */
-		else
-		{
-			lbt_count_lookup(so->index, outcome.event, outcome.moved);
-			so->counts[LBT_EV_LOOKUP]++;
-			so->counts[outcome.event]++;
-			so->counts[LBT_EV_MOVED_RIGHT] += outcome.event == LBT_EV_VERIFIED && outcome.moved > 0;
-		}
+		lbt_count_lookup(so->index, outcome.event, outcome.moved);
+		so->counts[LBT_EV_LOOKUP]++;
+		so->counts[outcome.event]++;
+		so->counts[LBT_EV_MOVED_RIGHT] += outcome.event == LBT_EV_VERIFIED && outcome.moved > 0;
 		if (!BufferIsValid(buf))
 			buf = lbt_descend(rel, so->index, bound, !forward, scan->xs_snapshot, offset);
 		if (BufferIsValid(buf))
@@ -601,35 +593,6 @@ lock_position(IndexScanDesc scan, LbtScan *so, bool forward, OffsetNumber *offse
 	return buf;
 }
 
-/*
- * Has the planner's scan met nothing but dead rows for so long that it should
- * use its statistics?  To be asked before each step to a sibling: so->cur is
- * what it has met last.
- */
-static bool
-gives_up(IndexScanDesc scan, LbtScan *so, bool forward)
-{
-	if (!lbt_seeks_end(scan))
-		return false;
-	if (!so->cur.more[!forward])
-		so->dead_pages = 0;		/* the scan's first leaf */
-	if (so->dead_pages < 0)
-		return false;
-	so->dead_pages++;
-	for (int i = 0; i < so->cur.nitems; i++)
-	{
-		const LbtItem *item = &so->cur.items[i];
-
-		if (!item->dead)
-		{
-			so->dead_pages = -1;
-			return false;
-		}
-		so->dead_pages += i == 0 || !lbt_same_block(item, item - 1);
-	}
-	return so->dead_pages >= MAX_DEAD_PAGES;
-}
-
 bool
 lbt_scan_next_leaf(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
 {
@@ -648,7 +611,7 @@ lbt_scan_next_leaf(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
 		so->few = false;
 		if (unlikely(go != NULL))
 			buf = lock_position(scan, so, forward, &offset);
-		else if (so->cur.valid && so->cur.more[forward] && !gives_up(scan, so, forward))
+		else if (so->cur.valid && so->cur.more[forward])
 			buf = lock_sibling(scan, so, forward);
 		else
 		{
