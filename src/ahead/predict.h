@@ -184,26 +184,27 @@ lbt_post_prediction(LbtIndex *index, const LbtBatch *batch, int number)
 {
 	index->mailbox.target = batch->target[number];
 	index->mailbox.code = batch->key[number].code;
-	index->mailbox.past = batch->past;
 	index->mailbox.number++;
 	index->mailbox.taken = false;
 }
 
 /*
- * Empty the mailbox; take the prediction in it if it is for a bound of this
- * code, which is past what is equal or not.  Else, or if the model has
- * changed, *target stays as it is.
+ * Empty the mailbox.  Sets *target to the prediction that was in it if that is
+ * for a bound of this code, by the present model; else returns false, and
+ * *target may be anything.
  */
-static inline void
-lbt_take_prediction(LbtIndex *index, uint64 code, bool past, LbtTarget *target)
+static inline bool
+lbt_take_prediction(LbtIndex *index, uint64 code, LbtTarget *target)
 {
-	if (index->mailbox.code == code && index->mailbox.past == past)
-	{
-		if (index->mailbox.target.generation == index->generation)
-			*target = index->mailbox.target;
-		index->mailbox.taken = true;
-	}
+	uint64		generation = index->mailbox.target.generation;
+
 	index->mailbox.target.generation = 0;
+	if (likely(generation == 0) || index->mailbox.code != code)
+		return false;
+	index->mailbox.taken = true;
+	*target = index->mailbox.target;
+	target->generation = generation;
+	return generation == index->generation;
 }
 
 /*

@@ -296,17 +296,6 @@ will_miss_leaves(IndexScanDesc scan, LbtScan *so, const LbtBatch *batch)
 	return false;
 }
 
-/* Take the prediction in the mailbox if it is for this bound. */
-static void
-open_mailbox(LbtIndex *index, const LbtBound *bound, LbtTarget *target)
-{
-	lbt_index_update(index);
-	if (index->state == LBT_READY)
-		lbt_take_prediction(index, bound_code(index, bound), bound->past, target);
-	else
-		index->mailbox.target.generation = 0;
-}
-
 bool
 lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, bool forward,
 				  LbtTarget *target)
@@ -321,8 +310,6 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 	{
 		if (so->ahead)
 			lbt_stream_end(&so->ahead->stream);
-		if (index->mailbox.target.generation != 0)
-			open_mailbox(index, forward ? &walk->probe.start : &walk->probe.end, target);
 		return false;
 	}
 	if (walk == &so->walk)

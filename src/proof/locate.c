@@ -300,14 +300,20 @@ lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapsh
 	outcome->moved = 0;
 	if (target->generation != index->generation || index->state != LBT_READY)
 	{
+		uint64		code;
+
 		target->generation = 0;
 		outcome->event = LBT_EV_NO_MODEL;
 		if (index->state != LBT_READY)
 			return InvalidBuffer;
-		predict_target(index, bound, bound_code(index, bound), index->seen.slot, target);
-		if (unlikely(target->slot + 1 == index->model.nleaves))
-			target_rightmost(index, bound, target);
-		prefetch_target(index, target, false);
+		code = bound_code(index, bound);
+		if (!lbt_take_prediction(index, code, target))
+		{
+			predict_target(index, bound, code, index->seen.slot, target);
+			if (unlikely(target->slot + 1 == index->model.nleaves))
+				target_rightmost(index, bound, target);
+			prefetch_target(index, target, false);
+		}
 	}
 	index->seen.slot = target->slot;
 	outcome->event = LBT_EV_BAD_BLOCK;
@@ -492,15 +498,12 @@ lbt_place(Relation rel, LbtIndex *index, const LbtBound *key, IndexTuple itup, b
 
 	place->block = InvalidBlockNumber;
 	place->moved = false;
-	made_ahead.generation = 0;
-	if (unlikely(index->mailbox.target.generation != 0))
-		lbt_take_prediction(index, code, false, &made_ahead);
-	index->inserting.foreseen = made_ahead.generation != 0;
+	index->inserting.foreseen = lbt_take_prediction(index, code, &made_ahead);
 	if (target_last(index, code, &target))
 		event = try_target(&search, code, &target, place);
 	if (event == LBT_EV_INSERT_FALLBACK)
 	{
-		if (made_ahead.generation == index->generation)
+		if (index->inserting.foreseen)
 			target = made_ahead;
 		else
 			predict_target(index, key, code, index->seen.slot, &target);

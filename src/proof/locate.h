@@ -25,7 +25,8 @@ typedef struct LbtOutcome
  *
  * The relation's key spec must cover the bound's columns, and the caller holds
  * no lock of a page.  *target may be a prediction made ahead, used unless the
- * model has changed since.  On return it is the prediction that was used.
+ * model has changed since; else one in the mailbox is.  On return it is the
+ * prediction that was used.
  */
 extern Buffer lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapshot,
 						 OffsetNumber *offset, LbtTarget *target, LbtOutcome *outcome);

@@ -40,15 +40,13 @@ typedef struct LbtLastLeaf
 
 /*
  * A prediction for this backend's next lookup or insert in an index, posted by
- * a feed (ahead/feed.h).  A scan takes it (am/scanahead.c) if its bound has
- * this code, and is past what is equal or not; an insert (proof/locate.c) if
- * its key has this code.
+ * a feed (ahead/feed.h).  It is taken (proof/locate.c) if the bound or the key
+ * has this code.
  */
 typedef struct LbtMailbox
 {
 	LbtTarget	target;			/* of generation 0: empty */
 	uint64		code;
-	bool		past;
 	uint64		number;			/* of predictions put in */
 	bool		taken;			/* the last of them */
 } LbtMailbox;
