@@ -20,7 +20,7 @@ make_ahead(LbtIndex *index, Relation table, const IndexInfo *info)
 	LbtFeed    *feed = &ahead->rows.feed;
 
 	ahead->rows.command = GetCurrentCommandId(false);
-	ahead->rows.nulls = LBT_ANY_NULL;
+	ahead->rows.nulls = true;
 	feed->next_key = lbt_newrows_next;
 	feed->producer = &ahead->rows;
 	feed->context = info->ii_Context;

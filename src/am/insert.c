@@ -214,7 +214,7 @@ index_to_predict(Relation rel, const Datum *values, const bool *isnull, ItemPoin
 		return NULL;
 	key->ncolumns = index->keyspec.ncolumns;
 	key->past = false;
-	if (!lbt_key_of(&index->keyspec, key->ncolumns, NULL, LBT_ANY_NULL, values, isnull,
+	if (!lbt_key_of(&index->keyspec, key->ncolumns, NULL, true, values, isnull,
 					inserter->scratch, key->value))
 		return NULL;
 	if (inserter->several)

@@ -31,7 +31,7 @@ typedef struct LbtNewRows
 	Relation	table;			/* open in each call */
 	AttrNumber	attribute[LBT_CODE_COLUMNS];	/* the table's for each key */
 	Oid			type[LBT_CODE_COLUMNS]; /* or InvalidOid: the index's own */
-	uint32		nulls;			/* columns that may be NULL in a key */
+	bool		nulls;			/* columns may be NULL in a key */
 
 	uint64		end;			/* the item to be told next */
 	BlockNumber block;			/* ... where it is looked for */

@@ -51,7 +51,7 @@ find_key(Relation rel, const LbtKeySpec *spec, Relation table, HeapTuple row, ui
 	key->past = false;
 	return lbt_row_values(row, RelationGetDescr(table), spec->ncolumns,
 						  rel->rd_index->indkey.values, values, isnull) &&
-		lbt_key_of(spec, spec->ncolumns, NULL, LBT_ANY_NULL, values, isnull, scratch,
+		lbt_key_of(spec, spec->ncolumns, NULL, true, values, isnull, scratch,
 				   key->value);
 }
 

@@ -179,34 +179,9 @@ find_key(Search *search, int column, int either, int or, int *strategy, Oid *typ
 	return NULL;
 }
 
-/* Has this column a condition that is no equality? */
-static bool
-is_bounded(const Search *search, int column)
-{
-	ListCell   *lc;
-
-	foreach(lc, search->conditions)
-	{
-		const Node *condition = lfirst(lc);
-		const Var  *var = NULL;
-
-		if (IsA(condition, OpExpr) &&
-			get_op_opfamily_strategy(((const OpExpr *) condition)->opno,
-									 search->index->rd_opfamily[column]) != BTEqualStrategyNumber)
-			var = linitial(((const OpExpr *) condition)->args);
-		else if (IsA(condition, NullTest) &&
-				 ((const NullTest *) condition)->nulltesttype == IS_NOT_NULL)
-			var = (const Var *) ((const NullTest *) condition)->arg;
-		if (var != NULL && IsA(var, Var) && var->varattno == column + 1)
-			return true;
-	}
-	return false;
-}
-
 /*
  * The key of the bound at which the scan begins, of the column after the
- * equalities; NULL if it begins where these do.  Sets *past.  NULLs at that
- * end are a bound of any other condition on the column.
+ * equalities; NULL if it begins where these do, but for NULLs.  Sets *past.
  */
 static Node *
 find_bound(Search *search, int column, bool *past, Oid *type)
@@ -224,12 +199,6 @@ find_bound(Search *search, int column, bool *past, Oid *type)
 	*past = backward;
 	if (key != NULL)
 		*past = backward != (strategy == strict);
-	else if (c->nulls_first != backward && is_bounded(search, column))
-	{
-		key = (Node *) makeNullConst(c->type, -1, c->collation);
-		*type = c->type;
-		*past = !backward;
-	}
 	return key;
 }
 

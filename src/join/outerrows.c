@@ -205,7 +205,7 @@ next_key(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch)
 			return LBT_NO_KEY;
 	}
 	return lbt_key_of(&index->feed.index->keyspec, index->feed.ncolumns, index->type,
-					  index->nulls, values, isnull, scratch, key) ? LBT_KEY : LBT_NO_KEY;
+					  false, values, isnull, scratch, key) ? LBT_KEY : LBT_NO_KEY;
 }
 
 /* For keys of old rows, open the target, as ModifyTable has. */
@@ -249,9 +249,6 @@ open_keys(LbtLookedUp *index, const List *exprs, const List *facts)
 	feed->backward = list_nth_oid(facts, LBT_LOOKAHEAD_BACKWARD) != 0;
 	feed->past = feed->ncolumns == list_length(exprs) ?
 		list_nth_oid(facts, LBT_LOOKAHEAD_PAST) != 0 : feed->backward;
-	if (feed->ncolumns > feed->nequal && IsA(llast(exprs), Const) &&
-		((const Const *) llast(exprs))->constisnull)
-		index->nulls = 1 << feed->nequal;
 	return feed->nequal > 0;
 }
 

@@ -56,7 +56,6 @@ typedef struct LbtLookedUp
 	ExprState  *key[LBT_CODE_COLUMNS];	/* of columns, constants, parameters */
 	AttrNumber	old[LBT_CODE_COLUMNS];	/* or columns of the target's old row */
 	Oid			type[LBT_CODE_COLUMNS];
-	uint32		nulls;			/* keys that may be NULL: the last, a bound */
 } LbtLookedUp;
 
 /* A join looks rows up in one index, a write in several. */

@@ -115,12 +115,12 @@ extern int	lbt_keyspec_argument(const LbtKeyColumn *column, Oid argtype, Datum a
 
 /*
  * Make a key of values for the leading columns, compared as these types (NULL:
- * as the columns' own).  nulls has a bit for each column that may be NULL.
- * scratch is as above, for each column.  False if there is no such key: a NULL
- * elsewhere, or a value that is not plain or that its column cannot have.
+ * as the columns' own).  scratch is as above, for each column.  False if there
+ * is no such key: a NULL, unless these are in order (nulls), or a value that is
+ * not plain or that its column cannot have.
  */
 static inline bool
-lbt_key_of(const LbtKeySpec *spec, int ncolumns, const Oid *types, uint32 nulls,
+lbt_key_of(const LbtKeySpec *spec, int ncolumns, const Oid *types, bool nulls,
 		   const Datum *values, const bool *isnull, uint8 *scratch, LbtKeyValue *key)
 {
 	for (int i = 0; i < ncolumns; i++)
@@ -129,22 +129,14 @@ lbt_key_of(const LbtKeySpec *spec, int ncolumns, const Oid *types, uint32 nulls,
 
 		key[i].isnull = isnull[i];
 		key[i].ordered = 0;
-		if (isnull[i])
-		{
-			if ((nulls >> i & 1) == 0)
-				return false;
-			continue;
-		}
-		if (!lbt_keyspec_plain(column, values[i]) ||
+		if (isnull[i] ? !nulls :
+			!lbt_keyspec_plain(column, values[i]) ||
 			lbt_keyspec_argument(column, types ? types[i] : InvalidOid, values[i], &key[i],
 								 scratch ? scratch + i * LBT_SCRATCH_BYTES : NULL) != 0)
 			return false;
 	}
 	return true;
 }
-
-/* Every column may be NULL. */
-#define LBT_ANY_NULL PG_UINT32_MAX
 
 /* A key value's own value; of a byte string, the argument it was made from. */
 extern Datum lbt_keyspec_datum(const LbtKeyColumn *column, const LbtKeyValue *value);
