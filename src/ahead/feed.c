@@ -435,17 +435,11 @@ begin_item(LbtFeed *feed, uint64 number)
 	return false;
 }
 
-static inline bool
-have_item(LbtFeed *feed, uint64 number)
-{
-	judge_posted(feed);
-	return likely(holds(feed, feed->now, number)) || begin_item(feed, number);
-}
-
 bool
 lbt_feed_begin(LbtFeed *feed, uint64 number)
 {
-	return have_item(feed, number);
+	judge_posted(feed);
+	return likely(holds(feed, feed->now, number)) || begin_item(feed, number);
 }
 
 /* The batch's key for this item or, if it has none, the first one after it. */
@@ -475,7 +469,7 @@ lbt_feed_post(LbtFeed *feed, uint64 number)
 	LbtFeedBatch *now;
 	int			key;
 
-	if (!have_item(feed, number))
+	if (!lbt_feed_begin(feed, number))
 		return;
 	now = feed->now;
 	if (unlikely(feed->missed || now->missed))
@@ -499,7 +493,7 @@ lbt_feed_post(LbtFeed *feed, uint64 number)
 bool
 lbt_feed_find(LbtFeed *feed, uint64 code, uint64 *number)
 {
-	while (have_item(feed, *number))
+	while (lbt_feed_begin(feed, *number))
 	{
 		LbtFeedBatch *now = feed->now;
 		int			first = key_from(now, *number);
