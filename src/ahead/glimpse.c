@@ -220,18 +220,6 @@ typedef enum Side
 	NOT_TOLD
 } Side;
 
-/* Is the key's string cut at the end of kept, and the item's equal so far? */
-static inline bool
-is_cut(const LbtKeyColumn *column, const uint8 *kept, const LbtKeyValue *key,
-	   const LbtKeyValue *item)
-{
-	bool		cut = column->length > 0 ? key->length < column->length :
-		key->bytes + key->length == kept + LBT_BATCH_BYTES;
-
-	return unlikely(cut) && item->length >= key->length &&
-		memcmp(key->bytes, item->bytes, key->length) == 0;
-}
-
 /*
  * On which side of this bound of the batch is the item?  Sets *equal: does it
  * equal the key in the batch's nequal columns?
@@ -252,9 +240,6 @@ item_side(const LbtIndex *index, const Glimpse *leaf, int offset, LbtBatch *batc
 		const LbtKeyColumn *column = &spec->column[i];
 		int			cmp;
 
-		if (column->bytes && !key[i].isnull &&
-			is_cut(column, batch->bytes[which], &key[i], &item[i]))
-			return NOT_TOLD;
 		if (column->encoded && !key[i].isnull)
 		{
 			cmp = lbt_guess_order(column->collation, key[i].bytes, key[i].length, item[i].bytes,

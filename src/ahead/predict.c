@@ -17,29 +17,14 @@ lbt_target_separated(const LbtIndex *index, const LbtBound *bound, uint64 code, 
 		t->fraction = key.fraction;
 }
 
-/*
- * Copy the byte strings of a key that entries will be compared with: the
- * caller's may be gone by then.  Of an encoded column, copy the text itself.
- */
+/* Entries will be compared with an encoded column's text itself. */
 static void
-keep_bytes(LbtKeyValue *values, int nvalues, const LbtKeySpec *spec, uint8 *room)
+use_texts(LbtKeyValue *values, int nvalues, const LbtKeySpec *spec)
 {
-	uint32		used = 0;
-
 	for (int i = 0; i < nvalues; i++)
-	{
-		const LbtKeyColumn *column = &spec->column[i];
-		LbtKeyValue *value = &values[i];
-
-		if (!column->bytes || value->isnull)
-			continue;
-		if (column->encoded)
-			lbt_stored_bytes(column, DatumGetCString((Datum) value->ordered), value);
-		value->length = Min(value->length, LBT_BATCH_BYTES - used);
-		memcpy(room + used, value->bytes, value->length);
-		value->bytes = room + used;
-		used += value->length;
-	}
+		if (spec->column[i].encoded && !values[i].isnull)
+			lbt_stored_bytes(&spec->column[i], DatumGetCString((Datum) values[i].ordered),
+							 &values[i]);
 }
 
 /* The key codes' guesses, whose entries of the leaf cache are on their way. */
@@ -82,8 +67,9 @@ lbt_batch_predict(const LbtIndex *index, LbtBatch *batch)
 		target_slot(index, key->slot, key->code, &batch->target[i]);
 		if (key->fraction >= 0)
 			batch->target[i].fraction = key->fraction;
-		keep_bytes(&batch->value[i * batch->ncolumns], Min(batch->ncolumns, index->keyspec.nplaces),
-				   &index->keyspec, batch->bytes[i]);
+		if (index->keyspec.encoded)
+			use_texts(&batch->value[i * batch->ncolumns],
+					  Min(batch->ncolumns, index->keyspec.nplaces), &index->keyspec);
 	}
 
 	/*

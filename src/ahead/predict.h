@@ -19,9 +19,6 @@
 /* Bounds that are predicted together. */
 #define LBT_BATCH 64
 
-/* Bytes kept of each one's byte strings: most paths and URLs are shorter. */
-#define LBT_BATCH_BYTES 192
-
 /*
  * Bounds at which scans will begin, in one direction, or keys of new entries.
  * All have keys of the same columns.  The first entry that a scan reads is in
@@ -42,7 +39,6 @@ typedef struct LbtBatch
 	OffsetNumber entry[LBT_BATCH];	/* that scans read first, as seen on their
 									 * leaves; none: not seen, or not theirs */
 	LbtKeyValue value[LBT_BATCH * LBT_CODE_COLUMNS];
-	uint8		bytes[LBT_BATCH][LBT_BATCH_BYTES];	/* to look at entries */
 } LbtBatch;
 
 static inline uint64
@@ -142,10 +138,10 @@ prefetch_target(const LbtIndex *index, const LbtTarget *t, bool inserting)
  *              (varying length: search steps)  -> its items
  *     rows     item, row's block, its buffer   -> the row
  *
- * Fill in the keys: n, ncolumns, nequal, past, backward, value.  Byte strings
- * must stay until lbt_batch_predict() returns.  The other stages may follow,
- * for an index whose entries tell where a first column is (LbtKeySpec.nplaces
- * > 0).
+ * Fill in the keys: n, ncolumns, nequal, past, backward, value.  The other
+ * stages may follow lbt_batch_predict(), for an index whose entries tell where
+ * a first column is (LbtKeySpec.nplaces > 0).  What values point to must stay
+ * until then; their encodings need not.
  *
  * Between the lbt_index_update() before these calls and their end there must
  * be no dsa call, and the index must have a model.  Later stages may run after
