@@ -96,13 +96,19 @@ fixed_value(const LbtKeyColumn *column, const char *at, LbtKeyValue *value)
 													   column->length));
 }
 
-/* item_values() where the columns' places depend on their lengths. */
-static bool
-varying_values(const LbtKeySpec *spec, const char *entry, uint32 room, int ncolumns,
-			   LbtKeyValue *values)
+/* Read an item's leading columns; false if they cannot be without a lock. */
+static pg_attribute_always_inline bool
+item_values(const LbtIndex *index, const Glimpse *leaf, int offset, int ncolumns,
+			LbtKeyValue *values)
 {
+	const LbtKeySpec *spec = &index->keyspec;
+	uint32		start = item_place(leaf, offset, sizeof(IndexTupleData));
+	const char *entry = leaf->page + start;
+	uint32		room = BLCKSZ - start;
 	uint32		at = MAXALIGN(sizeof(IndexTupleData));
 
+	if (start == 0 || IndexTupleHasNulls((const IndexTupleData *) entry))
+		return false;
 	for (int i = 0; i < ncolumns; i++)
 	{
 		const LbtKeyColumn *column = &spec->column[i];
@@ -119,27 +125,6 @@ varying_values(const LbtKeySpec *spec, const char *entry, uint32 room, int ncolu
 			return false;
 		fixed_value(column, entry + at, &values[i]);
 		at += column->length;
-	}
-	return true;
-}
-
-/* Read an item's leading columns; false if they cannot be without a lock. */
-static pg_attribute_always_inline bool
-item_values(const LbtIndex *index, const Glimpse *leaf, int offset, int ncolumns,
-			LbtKeyValue *values)
-{
-	const LbtKeySpec *spec = &index->keyspec;
-	uint32		at = item_place(leaf, offset, spec->fixed);
-	const char *entry = leaf->page + at;
-
-	if (at == 0 || IndexTupleHasNulls((const IndexTupleData *) entry))
-		return false;
-	if (spec->varies)
-		return varying_values(spec, entry, BLCKSZ - at, ncolumns, values);
-	for (int i = 0; i < ncolumns; i++)
-	{
-		values[i].isnull = false;
-		fixed_value(&spec->column[i], entry + spec->place[i], &values[i]);
 	}
 	return true;
 }

@@ -12,7 +12,6 @@
 #include "key/keyspec.h"
 
 #include "access/transam.h"
-#include "access/tupmacs.h"
 #include "key/sortkey.h"
 #include "nodes/nodeFuncs.h"
 #include "server/compat.h"
@@ -259,28 +258,16 @@ column_init(LbtKeyColumn *column, Relation rel, int i)
 static void
 find_places(LbtKeySpec *spec)
 {
-	Size		at = MAXALIGN(sizeof(IndexTupleData));
-
 	for (int i = 0; i < spec->ncolumns; i++)
 	{
 		const LbtKeyColumn *column = &spec->column[i];
 
 		if (column->length < -1 || (column->encoded && column->kind != LBT_KEY_TEXT))
 			break;
-		if (column->length == -1)
-			spec->varies = true;
-		if (!spec->varies)
-		{
-			at = att_align_nominal(at, column->align);
-			if (at + column->length > PG_UINT8_MAX)
-				break;
-			spec->place[i] = (uint8) at;
-			at += column->length;
-		}
+		spec->varies |= column->length == -1;
 		spec->nplaces = (uint8) (i + 1);
 	}
 	spec->varies |= spec->nplaces < spec->ncolumns;
-	spec->fixed = (uint8) at;
 }
 
 void

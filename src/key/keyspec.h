@@ -58,11 +58,9 @@ typedef struct LbtKeySpec
 	bool		encoded;		/* some column is */
 	bool		unsure;			/* ... by what may contradict the order */
 
-	/* Where columns lie in an entry without NULLs, as far as that tells: */
-	uint8		nplaces;		/* columns that do */
+	/* Of an entry without NULLs: */
+	uint8		nplaces;		/* columns that can be found without a lock */
 	bool		varies;			/* not all, or not in the same place in all */
-	uint8		place[LBT_CODE_COLUMNS];	/* else, in bytes, these */
-	uint8		fixed;			/* bytes of an entry with them */
 	LbtColumnOrder order[LBT_CODE_COLUMNS]; /* for the key code */
 	LbtKeyColumn column[LBT_CODE_COLUMNS];	/* of a kept one, ncolumns */
 } LbtKeySpec;
