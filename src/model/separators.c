@@ -140,22 +140,19 @@ both_within(uint8_t least, uint8_t most, uint8_t low, uint8_t high)
 #define PLACES 7
 
 /*
- * Where the key lies between two strings, by look_at bytes as digits of a
- * number.  A digit has 10 or 26 values if all three are decimal digits or
- * letters, else as many as lie between them.  A byte that all three share is
- * likely shared by most keys between ("/product-details/"), and does not count
- * unless it is a decimal digit.
+ * Where the key lies between two strings, by bytes as digits of a number.  A
+ * digit has 10 or 26 values if all three are decimal digits or letters, else
+ * as many as lie between them.
  */
 static inline void
 interpolate(const LbtKeyBytes *low, const LbtKeyBytes *key, const LbtKeyBytes *high,
-			uint32_t look_at, double *fraction)
+			double *fraction)
 {
-	uint32_t	places = 0;
 	uint64_t	a = 0;
 	uint64_t	k = 0;
 	uint64_t	b = 0;
 
-	for (uint32_t i = 0; places < PLACES && i < look_at; i++)
+	for (uint32_t i = 0; i < PLACES; i++)
 	{
 		uint8_t		x = byte_at(low, i);
 		uint8_t		y = byte_at(key, i);
@@ -166,9 +163,6 @@ interpolate(const LbtKeyBytes *low, const LbtKeyBytes *key, const LbtKeyBytes *h
 
 		least = least < z ? least : z;
 		most = most < z ? z : most;
-		if (look_at > PLACES && least == most && !both_within(least, most, '0', '9'))
-			continue;
-		places++;
 		values = (uint64_t) (most - least) + 1;
 		if (both_within(least, most, '0', '9'))
 		{
@@ -201,17 +195,15 @@ typedef struct Search
 	uint32_t	last_block;
 	uint32_t	at;				/* the block looked at */
 	Walk		walk;			/* its first string */
-	uint32_t	step;			/* the next one from a guess; 0: not guessed */
 
 	/*
 	 * The block is one of lo .. hi - 1; each is after last_block until a
-	 * block on that side is found.  The first strings of lo and hi, and how
-	 * many bytes they share with the key.
+	 * block on that side is found.  How many bytes their first strings share
+	 * with the key.
 	 */
 	uint32_t	lo;
 	uint32_t	hi;
-	LbtKeyBytes low;
-	LbtKeyBytes high;
+	const uint8_t *low;			/* the first string of lo */
 	uint32_t	low_common;
 	uint32_t	high_common;
 } Search;
@@ -223,61 +215,17 @@ common_of(const Search *s)
 	return s->low_common < s->high_common ? s->low_common : s->high_common;
 }
 
-/* Look at more bytes to guess a block: more keys, in groups, lie between. */
-#define LOOK_AT 64
-
-/* The block at whose beginning the key would be if keys were evenly spread. */
-static inline uint32_t
-guess_block(const Search *s)
-{
-	uint32_t	common = common_of(s);
-	LbtKeyBytes low = lbt_rest_of(&s->low, common);
-	LbtKeyBytes rest = lbt_rest_of(&s->key, common);
-	LbtKeyBytes high = lbt_rest_of(&s->high, common);
-	double		fraction = 0.5;
-
-	interpolate(&low, &rest, &high, rest.length < LOOK_AT ? rest.length : LOOK_AT, &fraction);
-	return s->lo + 1 + (uint32_t) (fraction * (s->hi - s->lo - 2));
-}
-
-/* Halve at most this many blocks; among more, guess first. */
-#define FEW_BLOCKS 4
-
 /*
  * Choose the block to look at next.  Returns false when the search has ended,
  * with low set if a block is left of the key.
- *
- * A guess needs strings on both sides of the key.  The first block and the one
- * after the last most likely begin with other codes and tell little, so try
- * the second and the last one.  Go away from a guess in growing steps.
  */
 static inline bool
 choose_block(Search *s)
 {
-	uint32_t	left = s->hi - s->lo;
+	uint32_t	least = s->lo > s->last_block ? s->first_block : s->lo + 1;
 
-	if (s->lo > s->last_block)
-	{
-		s->at = s->first_block + (left == 0 && s->step == 0);
-		return s->hi > s->first_block;
-	}
-	if (left <= 1)
-		return false;
-	if (s->step > 0 && left > s->step)
-	{
-		s->at = s->lo == s->at ? s->lo + s->step : s->hi - s->step;
-		s->step *= 8;
-	}
-	else if (s->step > 0 || left <= FEW_BLOCKS)
-		s->at = s->lo + left / 2;
-	else if (s->hi > s->last_block)
-		s->at = s->last_block;
-	else
-	{
-		s->at = guess_block(s);
-		s->step = 1;
-	}
-	return true;
+	s->at = least + (s->hi - least) / 2;
+	return least < s->hi;
 }
 
 /* Read the chosen block's first string; load where it begins to tell more. */
@@ -299,13 +247,12 @@ narrow_search(Search *s)
 	if (is_right(&rest, &string, s->past, &common))
 	{
 		s->lo = s->at;
-		s->low = s->walk.rest;
+		s->low = s->walk.rest.bytes;
 		s->low_common = common;
 	}
 	else
 	{
 		s->hi = s->at;
-		s->high = s->walk.rest;
 		s->high_common = common;
 	}
 }
@@ -374,41 +321,11 @@ go_through(const LbtSeparators *separators, const Search *s, uint32_t nleaves, d
 	low = string_from(passed, last, from, room);
 	rest = lbt_rest_of(&s->key, from);
 	high = lbt_rest_of(&walk.rest, from - walk.common);
-	interpolate(&low, &rest, &high, PLACES, fraction);
+	interpolate(&low, &rest, &high, fraction);
 	return leaf;
 }
 
 /* ---- keys together ---- */
-
-/* Do not keep shorter runs: they displace long ones, and end nearby. */
-#define LONG_RUN 16
-
-/* Find the tie run that begins or, with past, ends at the key's slot. */
-static inline void
-find_run(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nleaves,
-		 const LbtTiedKey *tied, Search *s)
-{
-	LbtTieRun  *run = &separators->runs[tied->code * UINT64_C(0x9e3779b97f4a7c15) >>
-										(64 - LBT_TIE_RUNS_BITS)];
-
-	s->first = s->end = tied->slot + 1;
-	if (run->code == tied->code && (tied->past ? run->end : run->first) == s->end)
-	{
-		s->first = run->first;
-		s->end = run->end;
-		return;
-	}
-	if (tied->past)
-		s->first = lbt_leaf_search(leaves, nleaves, tied->slot, tied->code, false) + 1;
-	else
-		s->end = lbt_leaf_search(leaves, nleaves, s->first, tied->code, true) + 1;
-	if (s->end >= s->first + LONG_RUN)
-	{
-		run->code = tied->code;
-		run->first = s->first;
-		run->end = s->end;
-	}
-}
 
 /* Begin a search; false if the slot is known already or cannot be told. */
 static inline bool
@@ -419,7 +336,12 @@ begin_search(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nl
 	uint32_t	prefix_length = separators->head.prefix_length;
 	uint32_t	common;
 
-	find_run(separators, leaves, nleaves, tied, s);
+	/* The tie run begins or, with past, ends at the key's slot. */
+	s->first = s->end = tied->slot + 1;
+	if (tied->past)
+		s->first = lbt_leaf_search(leaves, nleaves, tied->slot, tied->code, false) + 1;
+	else
+		s->end = lbt_leaf_search(leaves, nleaves, s->first, tied->code, true) + 1;
 	if (s->first > s->end)
 		return false;
 	s->key = lbt_key_bytes(separators->order, separators->ncolumns, tied->values, tied->nvalues,
@@ -437,9 +359,8 @@ begin_search(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nl
 	s->first_block = (s->first < s->end ? s->first : tied->slot) >> shift;
 	s->last_block = (s->end - 1) >> shift;
 	s->lo = s->hi = s->last_block + 1;
-	s->low.bytes = separators->memory;
+	s->low = separators->memory;
 	s->low_common = s->high_common = 0;
-	s->step = s->last_block - s->first_block > FEW_BLOCKS ? 0 : UINT32_MAX;
 	return true;
 }
 
@@ -482,7 +403,7 @@ lbt_separators_find(const LbtSeparators *separators, const LbtLeaf *leaves, uint
 	}
 	for (int i = 0; i < nsearches && nsearches > 1; i++)
 		for (uint32_t at = LINE_BYTES; at < BLOCK_BYTES; at += LINE_BYTES)
-			load(separators, searches[i].low.bytes + at);
+			load(separators, searches[i].low + at);
 	for (int i = 0; i < nsearches; i++)
 	{
 		const Search *s = &searches[i];

@@ -45,18 +45,6 @@ typedef struct LbtSeparatorsHead
 
 #define LBT_SEPARATORS_MAX_SHIFT 6
 
-/* A recent tie run: leaves first .. end - 1 have this code as min_code. */
-typedef struct LbtTieRun
-{
-	uint64_t	code;
-	uint32_t	first;
-	uint32_t	end;			/* 0: none is remembered here */
-} LbtTieRun;
-
-/* Most keys that share parts ("https://host/") are in a few long runs. */
-#define LBT_TIE_RUNS_BITS 5
-#define LBT_TIE_RUNS (1 << LBT_TIE_RUNS_BITS)
-
 /* Separators ready for use: where they are, and a private copy of bounds. */
 typedef struct LbtSeparators
 {
@@ -68,7 +56,6 @@ typedef struct LbtSeparators
 	/* The user sets these before the first search. */
 	int			ncolumns;		/* of the keys */
 	const LbtColumnOrder *order;
-	LbtTieRun  *runs;			/* LBT_TIE_RUNS, private; zero at first */
 } LbtSeparators;
 
 /* The left separators of all leaves; the first leaf's is not looked at. */

@@ -147,24 +147,18 @@ static bool
 open_model(LbtIndex *index, const LbtEntry *entry)
 {
 	LbtKeyCode	code;
-	LbtKeyCode *kept;
-	Size		code_bytes;
-	Size		runs_bytes;
 
 	if (!lbt_model_open(dsa_get_address(lbt_area, entry->memory), entry->bytes, &index->model,
 						&code) || !lbt_keyspec_can_use(&index->keyspec, &code))
 		return false;
-	code_bytes = MAXALIGN(lbt_keycode_bytes(&code));
-	runs_bytes = index->model.separators.bytes > 0 ? LBT_TIE_RUNS * sizeof(LbtTieRun) : 0;
 	if (index->code)
 		pfree(index->code);
 	index->code = NULL;
-	kept = MemoryContextAllocZero(views_context, code_bytes + runs_bytes);
-	memcpy(kept, &code, lbt_keycode_bytes(&code));
-	index->model.code = index->code = kept;
+	index->code = MemoryContextAlloc(views_context, lbt_keycode_bytes(&code));
+	memcpy(index->code, &code, lbt_keycode_bytes(&code));
+	index->model.code = index->code;
 	index->model.separators.ncolumns = index->keyspec.ncolumns;
 	index->model.separators.order = index->keyspec.order;
-	index->model.separators.runs = (LbtTieRun *) ((char *) kept + code_bytes);
 	return true;
 }
 

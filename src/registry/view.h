@@ -110,7 +110,7 @@ typedef struct LbtIndex
 	LbtState	state;
 	uint64		generation;		/* at which state and model were looked up */
 	LbtModel	model;			/* valid while state is LBT_READY */
-	LbtKeyCode *code;			/* of the model and tie runs; NULL at first */
+	LbtKeyCode *code;			/* the model's; NULL at first */
 	TimestampTz again_at;		/* do not request a training before */
 	BlockNumber nblocks;		/* the file has this many or more; 0 unknown */
 	BlockNumber trained_blocks; /* the file's size when it was trained */

@@ -65,15 +65,14 @@ typedef struct Separated
 	LbtKeyCode	code;
 	LbtSeparators separators;
 	void	   *memory;			/* the separators'; NULL: none */
-	LbtTieRun  *runs;			/* the separators' */
 	LbtLeaf    *leaves;			/* with their codes */
 	uint32_t	nleaves;
 	uint32_t	code_ties;		/* leaves with the code of the one before */
 	bool		needed;			/* a server would keep them */
 } Separated;
 
-/* Say how keys' columns are ordered; runs has LBT_TIE_RUNS, and is cleared. */
-extern void set_columns(LbtSeparators *separators, const KeyColumns *columns, LbtTieRun *runs);
+/* Say how keys' columns are ordered. */
+extern void set_columns(LbtSeparators *separators, const KeyColumns *columns);
 
 /* Learn from bounds in order, the first of which stands for minus infinity and should have no values. */
 extern Separated make_separated(const KeyColumns *columns, const KeyBound *bounds, uint32_t nleaves,
@@ -81,8 +80,8 @@ extern Separated make_separated(const KeyColumns *columns, const KeyBound *bound
 extern void free_separated(Separated *s);
 
 /*
- * The leaf of a key, or of all that begins with it, past it or not: by codes and separators; the same of many, with tie runs
- * remembered; and by comparing all.
+ * The leaf of a key, or of all that begins with it, past it or not: by codes and separators; the same of many; and by
+ * comparing all.
  */
 extern uint32_t find_leaf(const Separated *s, const KeyBound *key, bool past);
 extern void find_leaves(const Separated *s, const KeyBound *keys, const bool *past, int nkeys, uint32_t *slots);

@@ -40,12 +40,10 @@ learn_code(Separated *s, const KeyBound *bounds)
 }
 
 void
-set_columns(LbtSeparators *separators, const KeyColumns *columns, LbtTieRun *runs)
+set_columns(LbtSeparators *separators, const KeyColumns *columns)
 {
 	separators->ncolumns = columns->ncolumns < LBT_CODE_COLUMNS ? columns->ncolumns : LBT_CODE_COLUMNS;
 	separators->order = columns->order;
-	separators->runs = runs;
-	memset(runs, 0, sizeof(LbtTieRun) * LBT_TIE_RUNS);
 }
 
 Separated
@@ -70,8 +68,7 @@ make_separated(const KeyColumns *columns, const KeyBound *bounds, uint32_t nleav
 	CHECK(bytes <= max_bytes, "separators of %u bytes, allowed were %u", bytes, max_bytes);
 	s.memory = bytes > 0 ? test_copy(room, bytes) : NULL;
 	CHECK(lbt_separators_open(s.memory, bytes, nleaves, &s.separators), "separators of %u bytes were refused", bytes);
-	s.runs = test_alloc(LBT_TIE_RUNS * sizeof(LbtTieRun));
-	set_columns(&s.separators, columns, s.runs);
+	set_columns(&s.separators, columns);
 	free(values);
 	free(nvalues);
 	free(room);
@@ -121,13 +118,9 @@ find_leaves(const Separated *s, const KeyBound *keys, const bool *past, int nkey
 uint32_t
 find_leaf(const Separated *s, const KeyBound *key, bool past)
 {
-	Separated	plain = *s;
-	LbtTieRun	runs[LBT_TIE_RUNS];
 	uint32_t	slot;
 
-	memset(runs, 0, sizeof(runs));
-	plain.separators.runs = runs;
-	find_leaves(&plain, key, &past, 1, &slot);
+	find_leaves(s, key, &past, 1, &slot);
 	return slot;
 }
 
@@ -152,7 +145,6 @@ void
 free_separated(Separated *s)
 {
 	free(s->memory);
-	free(s->runs);
 	free(s->leaves);
 }
 
@@ -187,12 +179,10 @@ fits(const LbtModel *model, const KeyColumns *columns)
 void
 use_separated_model(LbtModel *model, const KeyColumns *columns, const KeyBound *keys, int nkeys)
 {
-	LbtTieRun	runs[LBT_TIE_RUNS];
-
 	check_in_bounds(model, model->nleaves);
 	if (!fits(model, columns))
 		return;
-	set_columns(&model->separators, columns, runs);
+	set_columns(&model->separators, columns);
 	for (int from = 0; from < nkeys; from += LBT_SEPARATORS_GROUP)
 	{
 		LbtTiedKey	group[LBT_SEPARATORS_GROUP];
