@@ -129,11 +129,8 @@ insert_predicted(Relation rel, LbtIndex *index, const LbtBound *key, Datum *valu
  * most do (many equal keys, that is, posting lists; or unique keys that
  * exist), leave some to nbtree, then try a few again.
  *
- * A full leaf is no failure.  Making room costs much more than the visit,
- * which has brought the leaf into the processor's cache.
- *
- * Without such visits we would not learn that leaves split: so 32 of about
- * 1,000 inserts are tried in any case.
+ * A full leaf is no failure: making room costs much more than the visit.  32 of
+ * about 1,000 inserts are tried in any case, to learn that leaves split.
  */
 #define LAST_PAUSE_BUT_ONE 256
 

@@ -4,23 +4,15 @@
  * deleted rows, whose actions run when their statement ends.
  *
  * Each check is a lookup in the index of the referenced table, in the order in
- * which the rows are in the table (newrows.h).  So where a lookup's key is the
- * next row's, those of the rows after it follow.  It may be another one's:
- * then it gets no prediction from here.
+ * which the rows are in the table (newrows.h); an action, or a check for a
+ * deleted row, one in an index of the table that refers to it, in the order in
+ * which the rows were deleted.  See src/README, "Foreign keys".
  *
  *     executor's start   lbt_keys_note(): the table's last block, the command
  *     executor's finish  lbt_keys_ahead set, checks run, set back
  *     COPY               lbt_keys_make(); lbt_keys_ahead set, COPY, set back
- *
  *     end of the         checks run, of all the transaction's rows since the
  *      transaction        first command noted for the table
- *
- * An action or a check for a deleted row is a lookup in an index of the table
- * that refers to it, in the order in which the rows were deleted:
- *
- *     executor's start   lbt_keys_note(): a function in place of the source's
- *     its run            TIDs of the rows that the source returns
- *     executor's finish  as above
  *
  * All else (foreign keys, columns, types) is read while lbt_keys_ahead is set,
  * and only while the statement has the table open, which keeps DDL away.

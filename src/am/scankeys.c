@@ -21,10 +21,6 @@
  * Several arrays multiply: a probe is a combination of their values, and its
  * number counts these as an odometer does, the last column's digit turning
  * fastest.  As each array is in the index's order, so are the probes.
- *
- * A row comparison's bound has more columns than the other keys'.  The index
- * orders tuples by these columns as the comparison does; for NULLs see
- * lbt_row_matches().
  */
 #include "am/scan.h"
 

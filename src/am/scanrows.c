@@ -11,9 +11,7 @@
  *                   |     the stream's next block
  *                   the scan
  *
- * It starts if anybody but our engine reads between two rows (pgBufferUsage),
- * and one of the next rows' blocks is missing, too.  It ends as any stream
- * does, or with the rows that a LIMIT leaves to the scan.
+ * See src/README, "Rows ahead of need".
  */
 #include "am/scan.h"
 
@@ -170,16 +168,12 @@ next_block(void *state, BlockNumber *block)
 /*
  * ---- LIMIT ----
  *
- * In the tree of states that the executor runs, one node has this very scan.
- * Where only nodes that pass every row are between it and a Limit above, the
- * Limit's state says what is left:
+ * Where only nodes that pass every row are between the scan and a Limit above,
+ * the Limit's state says what is left (src/README, "Rows ahead of need"):
  *
  *     Limit               offset + count - position
  *       -> LockRows       asks for a row when it is asked for one
  *            -> Index Scan, without a filter
- *
- * If LockRows drops a row, or entries are dead, the scan goes on beyond that,
- * and looks again.
  */
 
 /* Does this node pass every row of the scan, perhaps among others'? */

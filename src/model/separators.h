@@ -1,16 +1,10 @@
 /*
- * separators.h - the leaves' separators, for keys that share a code with one.
- *
- * Keys that share a code with a separator may lie on either side of it, and
- * leaves whose separators share one are a tie run.  There the separators
- * decide, kept as byte strings in key order:
+ * separators.h - the leaves' separators, as byte strings in key order, for
+ * keys that share a code with one (src/README, "Separators").
  *
  *     leaf cache   ... | 17 | 23 | 23 | 23 | 31 | ...   a key of code 23 is
  *     separators   ... "lib/a" "lib/bc" "lib/bd" ...    in one of four leaves:
  *                                                       its bytes tell which
- *
- * Strings too long for the memory allowed are cut, some bytes after those
- * that tell them from their neighbours, or if that does not suffice, before.
  *
  * Contract: with codes in order and no string cut, the answer is the leaf that
  * the key belongs to.  A key that agrees with a cut string counts as left of

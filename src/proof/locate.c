@@ -20,14 +20,8 @@
  *         one that is not, see is_linked().
  *
  * For the place of a new tuple both sides must be strict by the covered
- * columns alone: then heap TIDs and further columns need no look.  Where they
- * matter, because equal keys are there, nbtree's own comparison decides.
- *
- * Race: a leaf may have split since the model was made.  Then the position
- * lies beyond its high key, and the right link, read under the lock, leads on.
- * The next page cannot have been recycled before it is locked, only deleted
- * (the caller's snapshot holds recycling back, as for nbtree's own scans).
- * Then no link to its right names it, and nbtree's descent finds the way.
+ * columns alone, or nbtree's own comparison decides.  If a leaf has split
+ * since the model was made, its right link leads on ("Races").
  */
 #include "proof/locate.h"
 
@@ -188,12 +182,10 @@ examine_place(Search *search, Buffer buf, Page page, BTPageOpaque opaque)
 }
 
 /*
- * Is the locked leaf where we landed among its siblings?  nbtree's split fills
- * a new right page and then reads the sibling to its right.  If that fails,
- * the new page stays as it is: it looks alive, but nobody's link names it.
- * Such a page is neither leftmost nor rightmost, and its left sibling is the
- * page whose split failed, so hardly the one that it once had.  That page's
- * right link tells: neither can change while we hold this lock.
+ * Is the locked leaf where we landed among its siblings?  A page that a failed
+ * split has left behind is neither leftmost nor rightmost, its left sibling is
+ * hardly the one that it once had, and that one's right link does not name it:
+ * neither link can change while we hold this lock.
  */
 static inline bool
 is_linked(const Search *search, Buffer buf, BTPageOpaque opaque)
