@@ -34,6 +34,8 @@
 /* A loose scan is taken if it costs less than this share of another path. */
 #define CHEAPER 0.75
 
+static create_upper_paths_hook_type next_upper; /* before ours */
+
 /* A step of the query, and an index that may serve it. */
 typedef struct Loose
 {
@@ -613,13 +615,21 @@ take_aggregates(Loose *loose)
 	return loose->groups != NIL;
 }
 
+/*
+ * The planner has found its paths for a step of a query above its joins, and
+ * not chosen one yet.
+ */
 static void
-consider(PlannerInfo *root, UpperRelationKind step, RelOptInfo *input, RelOptInfo *output)
+consider(PlannerInfo *root, UpperRelationKind step, RelOptInfo *input, RelOptInfo *output,
+		 void *extra)
 {
 	const Query *parse = root->parse;
 	Loose		common = {.root = root,.output = output,.tlist = root->processed_tlist,
 	.order = root->sort_pathkeys};
 	ListCell   *lc;
+
+	if (next_upper)
+		next_upper(root, step, input, output, extra);
 
 	/* A table proven to have no rows has no list of conditions either. */
 	if ((step != UPPERREL_DISTINCT && step != UPPERREL_GROUP_AGG) || output->pathlist == NIL ||
@@ -645,5 +655,6 @@ void
 lbt_loose_init(void)
 {
 	RegisterCustomScanMethods(&lbt_loose_node.plan);
-	lbt_statement.grouped = consider;
+	next_upper = create_upper_paths_hook;
+	create_upper_paths_hook = consider;
 }

@@ -48,7 +48,6 @@ LbtStatementCallbacks lbt_statement;
 /* The hooks before ours, or the server's own functions. */
 static describe_hook_type next_describe;
 static planner_hook_type next_planner;
-static create_upper_paths_hook_type next_upper;
 static ExecutorRun_hook_type next_run;
 
 static QueryDesc *running = NULL;	/* the innermost */
@@ -63,15 +62,6 @@ describe_relation(DESCRIBE_PARAMETERS)
 	if (next_describe)
 		next_describe(DESCRIBE_ARGUMENTS);
 	lbt_statement.described(rel);
-}
-
-static void
-upper_paths(PlannerInfo *root, UpperRelationKind step, RelOptInfo *input, RelOptInfo *output,
-			void *extra)
-{
-	if (next_upper)
-		next_upper(root, step, input, output, extra);
-	lbt_statement.grouped(root, step, input, output);
 }
 
 static PlannedStmt *
@@ -205,8 +195,6 @@ lbt_executor_init(void)
 	describe_hook = describe_relation;
 	next_planner = planner_hook ? planner_hook : standard_planner;
 	planner_hook = plan;
-	next_upper = create_upper_paths_hook;
-	create_upper_paths_hook = upper_paths;
 	next_run = ExecutorRun_hook ? ExecutorRun_hook : standard_ExecutorRun;
 	ExecutorRun_hook = run;
 }

@@ -18,13 +18,6 @@ typedef struct LbtStatementCallbacks
 	/* The planner has described something in FROM, and its indexes. */
 	void		(*described) (RelOptInfo *rel);
 
-	/*
-	 * The planner has found its paths for a step of a query above its joins,
-	 * and not chosen one yet.
-	 */
-	void		(*grouped) (PlannerInfo *root, UpperRelationKind step, RelOptInfo *input,
-							RelOptInfo *output);
-
 	/* Rows go to this partition, which the statement is about to open. */
 	void		(*routed) (Oid table);
 
