@@ -102,28 +102,9 @@ typedef struct LbtLookups
 extern void lbt_add_lookup(LbtLookups *lookups, const List *params, const Plan *inner,
 						   const PlannedStmt *stmt, const Bitmapset *init_params);
 
-/* New rows, and the indexes of a table that they are looked up in. */
-typedef struct LbtWrite
-{
-	Relation	table;
-	Index		updated;		/* it, if rows keep what is not known; or 0 */
-	Oid			root;			/* whose columns are known, if not its own */
-	const List *columns;		/* of new rows, from 1 on; NULL: not known */
-	bool		conflicts;		/* looks for rows that are there ... */
-	const List *arbiters;		/* ... by these indexes; NIL: all */
-	bool		enters;			/* new rows get entries */
-	LbtLookups	lookups;		/* found */
-} LbtWrite;
-
-/* writekeys.c: add the indexes of a table; none of a partitioned one. */
-extern void lbt_write_indexes(LbtWrite *write, Relation table);
-
-/* ... a column or constant over the node's input; NULL if it is none. */
-extern Node *lbt_copy_value(const Node *value);
-
 /*
- * ... those of a partition to which rows are inserted, which the statement is
- * about to open.  It stays locked.
+ * writes.c: the indexes of a partition to which rows are inserted, which the
+ * statement is about to open.  It stays locked.
  */
 extern LbtLookups lbt_find_writes(Oid partition, const List *route, const List *columns);
 

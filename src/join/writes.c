@@ -15,7 +15,9 @@
  *       of MERGE                   what its first INSERT takes
  *
  * An UPDATE of one table enters all indexes if it sets a column of one.
- * Nothing is computed: what MERGE's INSERT computes is not known.
+ * Nothing is computed: what MERGE's INSERT computes is not known, nor are
+ * generated columns and expressions.  An index is looked into if its first
+ * column is known, and it has entries for all rows.
  *
  * UPDATE's plan names its partitions, and each row says which it comes from.
  * Rows of INSERT are routed (route.c); to which indexes they come is not known
@@ -23,7 +25,11 @@
  */
 #include "join/join.h"
 
+#include "access/genam.h"
+#include "access/htup_details.h"
 #include "access/table.h"
+#include "am/am.h"
+#include "catalog/pg_am.h"
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "nodes/makefuncs.h"
@@ -31,11 +37,143 @@
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
 #include "registry/settings.h"
+#include "server/bufferhint.h"
+#include "utils/lsyscache.h"
 #include "utils/partcache.h"
 #include "utils/rel.h"
 
 /* The node costs some microseconds to set up: the source's rows, at least. */
 #define MIN_ROWS 32
+
+/* New rows, and the indexes of a table that they are looked up in. */
+typedef struct Write
+{
+	Relation	table;
+	Index		updated;		/* it, if rows keep what is not known; or 0 */
+	Oid			root;			/* whose columns are known, if not its own */
+	const List *columns;		/* of new rows, from 1 on; NULL: not known */
+	bool		conflicts;		/* looks for rows that are there ... */
+	const List *arbiters;		/* ... by these indexes; NIL: all */
+	bool		enters;			/* new rows get entries */
+	LbtLookups	lookups;		/* found */
+} Write;
+
+/* ---- in which indexes ---- */
+
+/* A column or constant over the node's input; NULL if it is none. */
+static Node *
+copy_value(const Node *value)
+{
+	const Var  *var = (const Var *) value;
+
+	if (IsA(value, Const))
+		return copyObjectImpl(value);
+	return IsA(value, Var) && (var->varno == INNER_VAR || var->varno == INDEX_VAR) ?
+		(Node *) makeVar(INDEX_VAR, var->varattno, var->vartype, var->vartypmod,
+						 var->varcollid, 0) : NULL;
+}
+
+/*
+ * What a column of the table's new rows is; NULL if it is not known.  Sets
+ * *type to what it is compared as, if not the index column's.
+ */
+static Node *
+copy_column(const Write *write, AttrNumber number, const LbtKeyColumn *c, Oid *type)
+{
+	FormData_pg_attribute *column;
+	Node	   *value;
+
+	if (number <= 0)
+		return NULL;
+	column = TupleDescAttr(RelationGetDescr(write->table), number - 1);
+	if (OidIsValid(write->root))
+		number = get_attnum(write->root, NameStr(column->attname));
+	if (column->attgenerated || number <= 0 || number > list_length(write->columns))
+		return NULL;
+	value = list_nth(write->columns, number - 1);
+	if (value != NULL)
+		return copy_value(lbt_key_as_it_stands(value, c, type));
+	return write->updated == 0 ? NULL :
+		(Node *) makeVar(write->updated, number, column->atttypid, column->atttypmod,
+						 column->attcollation, 0);
+}
+
+/* Will rows be looked for that are in the index already? */
+static bool
+looks_for_rows(const Write *write, Relation index)
+{
+	return write->conflicts && index->rd_index->indisunique &&
+		(write->arbiters == NIL || list_member_oid(write->arbiters, RelationGetRelid(index)));
+}
+
+/* Find new rows' keys in an index; NIL if there is nothing to look up. */
+static List *
+find_keys_of_rows(const Write *write, Relation index, const LbtKeySpec *spec, List **types)
+{
+	List	   *keys = NIL;
+	bool		varies = false;
+
+	for (int i = 0; i < spec->ncolumns; i++)
+	{
+		Oid			type = InvalidOid;
+		Node	   *value = copy_column(write, index->rd_index->indkey.values[i], &spec->column[i],
+										&type);
+
+		if (value == NULL || (IsA(value, Const) && ((Const *) value)->constisnull))
+			break;
+		varies |= !IsA(value, Const);
+		keys = lappend(keys, value);
+		*types = lappend_oid(*types, type);
+	}
+	return varies ? keys : NIL;
+}
+
+/* Look into this index, if it is of use. */
+static void
+add_index(Write *write, Oid oid)
+{
+	Relation	index = index_open(oid, AccessShareLock);
+	List	   *types = NIL;
+	List	   *keys = NIL;
+	LbtIndex   *view;
+
+	/* (What only BRIN has changes without new entries, from 16 on.) */
+	for (int i = 0; i < index->rd_index->indnatts && !write->enters &&
+		 index->rd_rel->relam != BRIN_AM_OID; i++)
+		write->enters = index->rd_index->indkey.values[i] > 0 &&
+			list_nth(write->columns, index->rd_index->indkey.values[i] - 1) != NULL;
+	if (index->rd_rel->relkind == RELKIND_INDEX && index->rd_index->indisvalid &&
+		heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL) &&
+		(view = lbt_learned_view(index)) != NULL)
+		keys = find_keys_of_rows(write, index, &view->keyspec, &types);
+	if (keys != NIL)
+	{
+		write->lookups.keys = lappend(write->lookups.keys, keys);
+		write->lookups.facts = lappend(write->lookups.facts,
+									   lbt_lookahead_facts(oid, RelationGetRelid(write->table),
+														   looks_for_rows(write, index),
+														   list_length(keys), false, false,
+														   types));
+	}
+	index_close(index, AccessShareLock);
+}
+
+/* Add the indexes of a table; none of a partitioned one. */
+static void
+add_indexes(Write *write, Relation table)
+{
+	List	   *indexes;
+	ListCell   *lc;
+
+	if (table->rd_rel->relkind != RELKIND_RELATION || !lbt_is_heap(table))
+		return;
+	write->table = table;
+	indexes = RelationGetIndexList(table);
+	foreach(lc, indexes)
+		add_index(write, lfirst_oid(lc));
+}
+
+/* ---- the node ---- */
 
 /*
  * What the columns of a target's new rows are, over the source's.  updated:
@@ -133,7 +271,7 @@ find_insert(const ModifyTable *modify, Relation target)
 
 /* An UPDATE's rows come from these tables; if several, each names its own. */
 static void
-find_updated(LbtWrite *write, const ModifyTable *modify, const List *rtable)
+find_updated(Write *write, const ModifyTable *modify, const List *rtable)
 {
 	AttrNumber	tableoid = ExecFindJunkAttributeInTlist(outerPlan(modify)->targetlist, "tableoid");
 	LbtLookups *lookups = &write->lookups;
@@ -153,7 +291,7 @@ find_updated(LbtWrite *write, const ModifyTable *modify, const List *rtable)
 		Relation	table = table_open(rt_fetch(lfirst_int(target), rtable)->relid, NoLock);
 
 		write->columns = list_columns(modify, table, lfirst(updated), NULL);
-		lbt_write_indexes(write, table);
+		add_indexes(write, table);
 		if (lookups->route != NIL)
 			lookups->route = lappend_oid(lookups->route, RelationGetRelid(table));
 		table_close(table, NoLock);
@@ -162,7 +300,7 @@ find_updated(LbtWrite *write, const ModifyTable *modify, const List *rtable)
 
 /* Rows inserted into a partitioned table are routed by columns of theirs. */
 static void
-find_routed(LbtWrite *write, Relation root)
+find_routed(Write *write, Relation root)
 {
 	PartitionKey partition = RelationGetPartitionKey(root);
 	List	   *route = list_make1_oid(RelationGetRelid(root));
@@ -173,7 +311,7 @@ find_routed(LbtWrite *write, Relation root)
 		int			column = partition->partattrs[i];
 		Node	   *value = column > 0 ? list_nth(write->columns, column - 1) : NULL;
 
-		value = value != NULL ? lbt_copy_value(value) : NULL;
+		value = value != NULL ? copy_value(value) : NULL;
 		if (value == NULL ||
 			!lbt_can_route(partition->parttypid[i], partition->partsupfunc[i].fn_oid))
 			return;
@@ -191,7 +329,7 @@ find_routed(LbtWrite *write, Relation root)
 void
 lbt_place_for_write(ModifyTable *modify, const List *rtable, int *last_id)
 {
-	LbtWrite	write = {
+	Write	write = {
 		.conflicts = modify->onConflictAction != ONCONFLICT_NONE,
 		.arbiters = modify->arbiterIndexes,
 		.enters = modify->operation != CMD_UPDATE
@@ -211,7 +349,7 @@ lbt_place_for_write(ModifyTable *modify, const List *rtable, int *last_id)
 	else if (modify->operation == CMD_INSERT || insert != NULL)
 	{
 		write.columns = list_columns(modify, target, NIL, insert);
-		lbt_write_indexes(&write, target);
+		add_indexes(&write, target);
 		if (target->rd_rel->relkind == RELKIND_PARTITIONED_TABLE &&
 			lbt_btree_indexes != LBT_BTREE_NONE)
 			find_routed(&write, target);
@@ -219,4 +357,24 @@ lbt_place_for_write(ModifyTable *modify, const List *rtable, int *last_id)
 	table_close(target, NoLock);
 	if (write.lookups.keys != NIL && write.enters)
 		lbt_place_node(&outerPlan(modify), &write.lookups, NIL, ++*last_id);
+}
+
+LbtLookups
+lbt_find_writes(Oid partition, const List *route, const List *columns)
+{
+	Write	write = {
+		.columns = columns,
+		.root = linitial_oid(route),
+		.conflicts = llast_oid(route) != 0,
+		.enters = true
+	};
+	Relation	table = try_relation_open(partition, RowExclusiveLock);
+
+	if (table != NULL)
+	{
+		lbt_statement.routed(partition);
+		add_indexes(&write, table);
+		relation_close(table, NoLock);
+	}
+	return write.lookups;
 }
