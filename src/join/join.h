@@ -57,14 +57,6 @@ typedef enum LbtLookaheadFact
 	LBT_LOOKAHEAD_TYPES			/* from here on: each key's type */
 } LbtLookaheadFact;
 
-static inline List *
-lbt_lookahead_facts(Oid index, Oid table, bool rows, int nequal, bool past, bool backward,
-					List *types)
-{
-	return list_concat(list_make5_oid(index, table, rows, nequal, past),
-					   lcons_oid(backward, types));
-}
-
 /* place.c: in _PG_init. */
 extern void lbt_join_init(void);
 
@@ -93,8 +85,12 @@ typedef struct LbtLookups
 	List	   *partition_key;	/* ... by this */
 } LbtLookups;
 
+/* lookups.c: add an index with its keys, and what is said of them above. */
+extern void lbt_add_index(LbtLookups *lookups, Relation index, List *keys, List *types,
+						  int nequal, bool rows, bool past, bool backward);
+
 /*
- * lookups.c: add what an inner side, a loop's or the plan of a subquery, looks
+ * ... add what an inner side, a loop's or the plan of a subquery, looks
  * up by these parameters (NestLoopParams), which are set for each row: in one
  * index, or where nothing else is, in those of partitions.  init_params: those
  * that subqueries set when they are first asked for.

@@ -202,6 +202,17 @@ find_bound(Search *search, int column, bool *past, Oid *type)
 	return key;
 }
 
+void
+lbt_add_index(LbtLookups *lookups, Relation index, List *keys, List *types, int nequal, bool rows,
+			  bool past, bool backward)
+{
+	List	   *facts = list_make5_oid(RelationGetRelid(index), index->rd_index->indrelid, rows,
+									   nequal, past);
+
+	lookups->keys = lappend(lookups->keys, keys);
+	lookups->facts = lappend(lookups->facts, list_concat(facts, lcons_oid(backward, types)));
+}
+
 /*
  * Find the keys of the bound at which inner scans begin, and what the node has
  * to know (LbtLookaheadFact); nothing if rows give none, or the index is not
@@ -242,14 +253,8 @@ find_keys(Search *search)
 		types = lappend_oid(types, type);
 	}
 	if (search->varies)
-	{
-		lookups->keys = lappend(lookups->keys, keys);
-		lookups->facts = lappend(lookups->facts,
-								 lbt_lookahead_facts(search->oid,
-													 search->index->rd_index->indrelid,
-													 search->rows, nequal, past,
-													 search->backward, types));
-	}
+		lbt_add_index(lookups, search->index, keys, types, nequal, search->rows, past,
+					  search->backward);
 	RelationClose(search->index);
 }
 

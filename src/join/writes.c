@@ -147,14 +147,8 @@ add_index(Write *write, Oid oid)
 		(view = lbt_learned_view(index)) != NULL)
 		keys = find_keys_of_rows(write, index, &view->keyspec, &types);
 	if (keys != NIL)
-	{
-		write->lookups.keys = lappend(write->lookups.keys, keys);
-		write->lookups.facts = lappend(write->lookups.facts,
-									   lbt_lookahead_facts(oid, RelationGetRelid(write->table),
-														   looks_for_rows(write, index),
-														   list_length(keys), false, false,
-														   types));
-	}
+		lbt_add_index(&write->lookups, index, keys, types, list_length(keys),
+					  looks_for_rows(write, index), false, false);
 	index_close(index, AccessShareLock);
 }
 
