@@ -4,7 +4,7 @@
  * Rows go one of two ways: as the outer side gives them (plain), or by way of
  * outerrows.h, where feeds look them up ahead.  Each way is a function:
  *
- *     first_row --> plain_rows <--> choose_way() <--> rows_ahead, routed_rows
+ *     first_row --> plain_rows <--> choose_way() <--> rows_ahead
  *                                       |
  *                                       +--> outer_rows: not in this execution
  *
@@ -73,39 +73,17 @@ go_plainly(Lookahead *node, uint64 until, bool wakes)
 	node->way = plain_rows;
 }
 
-/* Rows that are looked up ahead. */
+/* Rows that are looked up ahead, until nobody does. */
 static TupleTableSlot *
 rows_ahead(PlanState *state)
 {
 	Lookahead  *node = (Lookahead *) state;
-	LbtOuterRows *rows = &node->rows;
+	bool		pauses;
+	TupleTableSlot *row = lbt_outer_row(&node->rows, &pauses);
 
-	lbt_outer_passed(rows);
-	for (int i = 0; i < rows->nindexes; i++)
-		lbt_feed_post(&rows->index[i].feed, rows->at);
-	if (unlikely(rows->at == rows->end))
-	{
-		/* No feed wants it, so they pause, or there is none. */
-		if (!lbt_outer_read(rows))
-			return NULL;
+	if (pauses)
 		go_plainly(node, 0, false);
-	}
-	return *lbt_outer_slot(rows, rows->at++);
-}
-
-/* The same if each row goes to a partition. */
-static TupleTableSlot *
-routed_rows(PlanState *state)
-{
-	Lookahead  *node = (Lookahead *) state;
-	LbtOuterRows *rows = &node->rows;
-
-	lbt_outer_passed(rows);
-	if (rows->at == rows->end && !lbt_outer_read(rows))
-		return NULL;
-	if (!lbt_outer_post(rows) && rows->at + 1 == rows->end)
-		go_plainly(node, 0, false);
-	return *lbt_outer_slot(rows, rows->at++);
+	return row;
 }
 
 /*
@@ -144,7 +122,7 @@ choose_way(Lookahead *node, bool missed)
 	for (int i = 0; i < rows->nindexes; i++)
 	{
 		LbtFeed    *feed = &rows->index[i].feed;
-		uint64		item = lbt_outer_item(rows, &rows->index[i]);
+		uint64		item = lbt_outer_item(rows, rows->index[i].part);
 
 		if (missed)
 			lbt_feed_wake(feed);
@@ -155,7 +133,7 @@ choose_way(Lookahead *node, bool missed)
 	if (resume > rows->at)
 		go_plainly(node, resume, wakes);
 	else
-		node->way = rows->route != NULL ? routed_rows : rows_ahead;
+		node->way = rows_ahead;
 	return node->way(state);
 }
 
@@ -272,20 +250,10 @@ explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	{
 		for (int i = 0; i < node->rows.nindexes; i++)
 		{
-			const LbtLookedUp *index = &node->rows.index[i];
-			const LbtFeed *feed = &index->feed;
+			const LbtFeed *feed = &node->rows.index[i].feed;
 
-			/* Of the index that has most, or each partition's first one. */
-			if (index->part == NULL)
-			{
-				batches = Max(batches, feed->batches);
-				predicted = Max(predicted, feed->predicted);
-			}
-			else if (i == index->part->first)
-			{
-				batches += feed->batches;
-				predicted += feed->predicted;
-			}
+			batches += feed->batches;
+			predicted += feed->predicted;
 			lbt_tally_add(&leaves, &feed->leaves);
 			lbt_tally_add(&rows, &feed->rows);
 		}

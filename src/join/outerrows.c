@@ -16,27 +16,19 @@ StaticAssertDecl(LBT_LOOKAHEAD_LIMIT <= LBT_BATCH, "a batch is too small");
 
 /* ---- rows ---- */
 
-static void
-free_old_row(HeapTuple *old)
+/* Where a row's copy is. */
+static inline LbtOuterRow *
+row_of(const LbtOuterRows *rows, uint64 number)
 {
-	if (*old != NULL)
-		heap_freetuple(*old);
-	*old = NULL;
+	return &rows->row[(number - rows->base) & (rows->nrows - 1)];
 }
 
-/*
- * The last row that was passed on is done with: free what is large.  Its slot
- * is no other row's, as not all slots are used at a time.
- */
-void
-lbt_outer_passed(LbtOuterRows *rows)
+static void
+free_old(LbtOuterRow *row)
 {
-	TupleTableSlot **place = lbt_outer_slot(rows, rows->at - 1);
-
-	if (rows->by_reference && *place != NULL)
-		ExecClearTuple(*place);
-	if (rows->target != NULL)
-		free_old_row(&rows->old[place - rows->slot]);
+	if (row->old != NULL)
+		heap_freetuple(row->old);
+	row->old = NULL;
 }
 
 static TupleTableSlot *
@@ -55,69 +47,62 @@ make_slot(const LbtOuterRows *rows)
 
 /* Copy the old row that this one is to update, if its block is there. */
 static void
-copy_old_row(LbtOuterRows *rows, TupleTableSlot *row, HeapTuple *old)
+copy_old(LbtOuterRows *rows, LbtOuterRow *row, TupleTableSlot *source)
 {
 	bool		isnull;
-	ItemPointer tid = (ItemPointer) DatumGetPointer(slot_getattr(row, rows->row_id, &isnull));
+	ItemPointer tid = (ItemPointer) DatumGetPointer(slot_getattr(source, rows->row_id, &isnull));
 	MemoryContext outer = MemoryContextSwitchTo(rows->copies);
 
-	free_old_row(old);
+	free_old(row);
 	if (!isnull && lbt_block_cached(rows->target, ItemPointerGetBlockNumber(tid)))
-		*old = lbt_copy_row(rows->target, tid);
+		row->old = lbt_copy_row(rows->target, tid);
 	MemoryContextSwitchTo(outer);
 }
 
-/* Find the partition of a row that is being read. */
-static void
-route_row(LbtOuterRows *rows, TupleTableSlot *row)
+/* Read and copy a row; false if there is none, or no memory left for it. */
+static bool
+read_row(LbtOuterRows *rows)
 {
-	LbtRouted  *routed = lbt_outer_routed(rows, rows->end);
-	ExprContext *econtext = rows->node->ss.ps.ps_ExprContext;
-
-	econtext->ecxt_scantuple = row;
-	routed->part = lbt_route(rows->route, econtext);
-	if (routed->part != NULL)
-		routed->item = rows->plain + routed->part->nrows++;
-}
-
-bool
-lbt_outer_read(LbtOuterRows *rows)
-{
-	TupleTableSlot **place;
-	TupleTableSlot *row;
+	LbtOuterRow *row;
+	TupleTableSlot *source;
+	TupleTableSlot *copy;
 	ListCell   *lc;
 
 	if (rows->end == rows->at)
 		rows->base = rows->end; /* the first slots are in the caches */
-	else if (rows->end - rows->at == rows->nslots ||
+	else if (rows->end - rows->at == rows->nrows ||
 			 (rows->by_reference &&
 			  MemoryContextMemAllocated(rows->copies, false) > (Size) work_mem * (1024 / 2)))
 		return false;
-	place = lbt_outer_slot(rows, rows->end);
-	row = lbt_outer_next(rows);
-	if (row == NULL)
+	row = row_of(rows, rows->end);
+	source = lbt_outer_next(rows);
+	if (source == NULL)
 		return false;
-	if (*place == NULL)
-		*place = make_slot(rows);
-	ExecClearTuple(*place);
+	if (row->slot == NULL)
+		row->slot = make_slot(rows);
+	copy = ExecClearTuple(row->slot);
 	if (rows->used != NIL)
-		slot_getsomeattrs(row, llast_int(rows->used));
+		slot_getsomeattrs(source, llast_int(rows->used));
 	foreach(lc, rows->used)
 	{
 		int			i = lfirst_int(lc) - 1;
 
-		(*place)->tts_isnull[i] = row->tts_isnull[i];
-		(*place)->tts_values[i] = row->tts_values[i];
+		copy->tts_isnull[i] = source->tts_isnull[i];
+		copy->tts_values[i] = source->tts_values[i];
 	}
-	if (rows->target != NULL)
-		copy_old_row(rows, row, &rows->old[place - rows->slot]);
-	ExecStoreVirtualTuple(*place);
+	ExecStoreVirtualTuple(copy);
 
 	/* A copy.  ModifyTable may want it, too: then that changes nothing. */
 	if (rows->by_reference)
-		ExecMaterializeSlot(*place);
-	if (rows->route != NULL)
-		route_row(rows, *place);
+		ExecMaterializeSlot(copy);
+	if (rows->target != NULL)
+		copy_old(rows, row, source);
+	row->part = rows->route != NULL ? lbt_route(rows, copy) : rows->part;
+	if (row->part != NULL)
+	{
+		row->item = lbt_outer_item(rows, row->part);
+		row->part->nrows++;
+	}
 	rows->end++;
 	return true;
 }
@@ -125,49 +110,59 @@ lbt_outer_read(LbtOuterRows *rows)
 void
 lbt_outer_restart(LbtOuterRows *rows)
 {
-	for (uint32 i = 0; i < rows->nslots && rows->slot[i] != NULL; i++)
-		ExecClearTuple(rows->slot[i]);
+	for (uint32 i = 0; i < rows->nrows && rows->row[i].slot != NULL; i++)
+	{
+		ExecClearTuple(rows->row[i].slot);
+		rows->row[i].old = NULL;
+	}
 	if (rows->copies != NULL)
 		MemoryContextReset(rows->copies);
-	if (rows->old != NULL)
-		memset(rows->old, 0, rows->nslots * sizeof(HeapTuple));
 	rows->at = rows->origin = rows->end;
 	for (int i = 0; i < rows->nindexes; i++)
-		lbt_feed_restart(&rows->index[i].feed, lbt_outer_item(rows, &rows->index[i]));
+		lbt_feed_restart(&rows->index[i].feed, lbt_outer_item(rows, rows->index[i].part));
 	rows->ended = false;
 }
 
 /* ---- keys ---- */
 
 /*
- * Find a partition's row by its item, among those that come next.  Read so
- * many that there are enough for a batch of each partition, but no more than
- * have come before.  In memory a few keys of each are enough, and what is
- * fetched for them stays in the processor's caches until they come.
+ * Find a row by its part and item, among those that come next.  If these go to
+ * one part, the row's number is its item, and those of a batch are read at
+ * once: two loops are faster than one of both.  Else read so many that there
+ * are enough for a batch of each, but no more than have come before.  In
+ * memory a few keys of each are enough, and what is fetched for them stays in
+ * the processor's caches until they come.
  */
-static bool
-find_row(LbtLookedUp *index, uint64 item, uint64 *number)
+static LbtOuterRow *
+find_row(LbtLookedUp *index, uint64 item)
 {
 	LbtOuterRows *rows = index->rows;
-	int			share = index->feed.missed ? lbt_lookahead_rows : Max(lbt_lookahead_rows / 8, 2);
-	uint64		most = Min(rows->nopened * share, rows->nslots);
-	uint64		until = rows->at + Min(Max(rows->at - rows->origin, 2), most);
-	uint64		row = index->row;
+	uint64		until = index->feed.until;
+	uint64		at = item;
 
-	while (rows->end < until && lbt_outer_read(rows))
-		;
-	if (row < rows->at || lbt_outer_routed(rows, row)->item > item)
-		row = rows->at;
-	for (; row < rows->end; row++)
+	if (rows->route != NULL)
 	{
-		const LbtRouted *routed = lbt_outer_routed(rows, row);
+		int			share = index->feed.missed ? lbt_lookahead_rows :
+			Max(lbt_lookahead_rows / 8, 2);
 
-		if (routed->part != index->part || routed->item != item)
-			continue;
-		*number = index->row = row;
-		return true;
+		until = rows->at + Min(Max(rows->at - rows->origin, 2),
+							   Min(rows->nopened * share, rows->nrows));
+		at = index->row;
+		if (at < rows->at || row_of(rows, at)->item > item)
+			at = rows->at;
 	}
-	return false;
+	while (rows->end < until && read_row(rows))
+		;
+	for (; at < rows->end; at++)
+	{
+		LbtOuterRow *row = row_of(rows, at);
+
+		if (row->part != index->part || row->item != item)
+			continue;
+		index->row = at;
+		return row;
+	}
+	return NULL;
 }
 
 /* For a feed: a row's key; none if nothing matches it, or nobody can tell. */
@@ -176,32 +171,21 @@ next_key(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch)
 {
 	LbtLookedUp *index = producer;
 	LbtOuterRows *rows = index->rows;
+	LbtOuterRow *row = find_row(index, number);
 	ExprContext *econtext = rows->node->ss.ps.ps_ExprContext;
 	Datum		values[LBT_CODE_COLUMNS];
 	bool		isnull[LBT_CODE_COLUMNS];
-	HeapTuple	old;
 
-	if (index->part != NULL)
-	{
-		if (!find_row(index, number, &number))
-			return LBT_NO_MORE;
-	}
-	else if (rows->end <= number)
-	{
-		/* All at once: two loops are faster than one of both. */
-		while (rows->end < index->feed.until && lbt_outer_read(rows))
-			;
-		if (rows->end <= number)
-			return LBT_NO_MORE;
-	}
-	econtext->ecxt_scantuple = *lbt_outer_slot(rows, number);
-	old = rows->old ? rows->old[lbt_outer_slot(rows, number) - rows->slot] : NULL;
+	if (row == NULL)
+		return LBT_NO_MORE;
+	econtext->ecxt_scantuple = row->slot;
 	for (int i = 0; i < index->feed.ncolumns; i++)
 	{
 		if (index->key[i] != NULL)
 			values[i] = ExecEvalExprSwitchContext(index->key[i], econtext, &isnull[i]);
-		else if (old == NULL || !lbt_row_values(old, RelationGetDescr(rows->target), 1,
-												&index->old[i], &values[i], &isnull[i]))
+		else if (row->old == NULL ||
+				 !lbt_row_values(row->old, RelationGetDescr(rows->target), 1, &index->old[i],
+								 &values[i], &isnull[i]))
 			return LBT_NO_KEY;
 	}
 	return lbt_key_of(&index->feed.index->keyspec, index->feed.ncolumns, index->type,
@@ -217,7 +201,6 @@ open_target(LbtOuterRows *rows, Oid table)
 	rows->target = table_open(table, NoLock);
 	rows->row_id = ExecFindJunkAttributeInTlist(outerPlan(rows->node->ss.ps.plan)->targetlist,
 												"ctid");
-	rows->old = palloc0(rows->nslots * sizeof(HeapTuple));
 }
 
 /* Prepare the keys; false if the index, as it is now, takes none of them. */
@@ -317,9 +300,9 @@ open_index(LbtLookedUp *index, LbtOuterRows *rows, const List *exprs, const List
 	return true;
 }
 
-/* Open those that rows are looked up in: all rows, or those of a partition. */
+/* Open those that a part's rows are looked up in. */
 static void
-open_indexes(LbtOuterRows *rows, LbtPart *part)
+open_part(LbtOuterRows *rows, LbtPart *part)
 {
 	const CustomScan *plan = (const CustomScan *) rows->node->ss.ps.plan;
 	MemoryContext old = MemoryContextSwitchTo(rows->node->ss.ps.state->es_query_cxt);
@@ -330,6 +313,8 @@ open_indexes(LbtOuterRows *rows, LbtPart *part)
 	ListCell   *key;
 	ListCell   *lc;
 
+	part->opened = true;
+	part->first = rows->nindexes;
 	if (lookups.facts == NIL)
 		lookups = lbt_find_writes(part->table, lthird(plan->custom_private),
 								  linitial(lookups.keys));
@@ -337,21 +322,23 @@ open_indexes(LbtOuterRows *rows, LbtPart *part)
 	{
 		LbtLookedUp *index = &rows->index[rows->nindexes];
 
-		if (part != NULL && (list_nth_oid(lfirst(lc), LBT_LOOKAHEAD_TABLE) != part->table ||
-							 rows->nindexes == LBT_ROUTED_INDEXES))
+		if (rows->route != NULL && (list_nth_oid(lfirst(lc), LBT_LOOKAHEAD_TABLE) != part->table ||
+									rows->nindexes == LBT_ROUTED_INDEXES))
 			continue;
 		if (!open_index(index, rows, lfirst(key), lfirst(lc)))
 			continue;
+		index->part = part;
 		rows->nindexes++;
-		if (part == NULL)
+		if (rows->route == NULL)
 			continue;
 
 		/* The rows that are read bound its batches; and there are others. */
-		index->part = part;
 		index->feed.all = true;
 		index->feed.most = lbt_lookahead_rows / 2;
 		index->feed.npages *= rows->nparts;
 	}
+	part->nindexes = rows->nindexes - part->first;
+	rows->nopened += part->nindexes > 0;
 
 	/* Of too many partitions, few of the rows that are read are of one. */
 	for (int i = 0; rows->nindexes == LBT_ROUTED_INDEXES && i < rows->nindexes; i++)
@@ -359,22 +346,16 @@ open_indexes(LbtOuterRows *rows, LbtPart *part)
 	MemoryContextSwitchTo(old);
 }
 
-bool
-lbt_outer_post(LbtOuterRows *rows)
+/* A row comes now.  False if nobody looks it up, for now or at all. */
+static bool
+post(LbtOuterRows *rows, const LbtOuterRow *row)
 {
-	const LbtRouted *routed = lbt_outer_routed(rows, rows->at);
-	LbtPart    *part = routed->part;
+	LbtPart    *part = row->part;
 	bool		looked_up = false;
 
-	if (part != NULL && !part->opened)
-	{
-		part->opened = true;
-		part->first = rows->nindexes;
-		open_indexes(rows, part);
-		part->nindexes = rows->nindexes - part->first;
-		rows->nopened += part->nindexes > 0;
-	}
-	if (part == NULL || part->nindexes == 0)
+	if (unlikely(part != NULL && !part->opened))
+		open_part(rows, part);
+	if (unlikely(part == NULL || part->nindexes == 0))
 	{
 		if (rows->at >= rows->nowhere.resume)
 			lbt_pause_begin(&rows->nowhere, rows->at);
@@ -384,10 +365,32 @@ lbt_outer_post(LbtOuterRows *rows)
 	{
 		LbtFeed    *feed = &rows->index[i].feed;
 
-		lbt_feed_post(feed, routed->item);
-		looked_up |= routed->item >= feed->pause.resume;
+		lbt_feed_post(feed, row->item);
+		looked_up |= row->item >= feed->pause.resume;
 	}
 	return looked_up;
+}
+
+TupleTableSlot *
+lbt_outer_row(LbtOuterRows *rows, bool *pauses)
+{
+	LbtOuterRow *row;
+
+	/* The last row's slot is no other's, as not all are used at a time. */
+	if (rows->by_reference)
+	{
+		row = row_of(rows, rows->at - 1);
+		if (row->slot != NULL)
+			ExecClearTuple(row->slot);
+		free_old(row);
+	}
+	*pauses = false;
+	if (rows->at == rows->end && !read_row(rows))
+		return NULL;
+	row = row_of(rows, rows->at);
+	*pauses = !post(rows, row) && rows->at + 1 == rows->end;
+	rows->at++;
+	return row->slot;
 }
 
 void
@@ -395,7 +398,6 @@ lbt_outer_open(LbtOuterRows *rows, CustomScanState *node)
 {
 	EState	   *estate = node->ss.ps.state;
 	const CustomScan *plan = (const CustomScan *) node->ss.ps.plan;
-	const List *facts = linitial(plan->custom_private);
 	const List *route = lthird(plan->custom_private);
 	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
 	TupleDesc	desc = node->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
@@ -406,19 +408,16 @@ lbt_outer_open(LbtOuterRows *rows, CustomScanState *node)
 		rows->by_reference |= !TupleDescAttr(desc, lfirst_int(lc) - 1)->attbyval;
 	rows->copies = GenerationContextCreate(estate->es_query_cxt, "learnedbtree outer rows",
 										   ALLOCSET_SMALL_SIZES);
-	rows->nslots = route != NIL ? LBT_ROUTED_ROWS : LBT_OUTER_ROWS;
-	rows->slot = palloc0(rows->nslots * sizeof(TupleTableSlot *));
+	rows->nrows = route != NIL ? LBT_ROUTED_ROWS : LBT_OUTER_ROWS;
+	rows->row = palloc0(rows->nrows * sizeof(LbtOuterRow));
+	rows->index = palloc(sizeof(LbtLookedUp) * (route != NIL ? LBT_ROUTED_INDEXES :
+												list_length(linitial(plan->custom_private))));
 	if (route != NIL)
-	{
-		rows->route = lbt_route_open(&node->ss.ps, route, linitial(plan->custom_exprs),
-									 &rows->nparts);
-		rows->routed = palloc(rows->nslots * sizeof(LbtRouted));
-		rows->index = palloc(LBT_ROUTED_INDEXES * sizeof(LbtLookedUp));
-	}
+		lbt_route_open(rows, route, linitial(plan->custom_exprs));
 	else
 	{
-		rows->index = palloc(list_length(facts) * sizeof(LbtLookedUp));
-		open_indexes(rows, NULL);
+		rows->part = palloc0(sizeof(LbtPart));
+		open_part(rows, rows->part);
 	}
 	MemoryContextSwitchTo(old);
 }

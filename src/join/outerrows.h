@@ -12,7 +12,7 @@
  *
  * Where rows are looked up in partitions (route.c), each goes to one, and to
  * the feeds of that one's indexes, which know none but its rows.  Indexes are
- * opened when the first row of their partition comes.
+ * opened when the first row of their partition comes.  Elsewhere all is one.
  */
 #ifndef LBT_OUTERROWS_H
 #define LBT_OUTERROWS_H
@@ -29,29 +29,30 @@
 #define LBT_ROUTED_ROWS 1024
 #define LBT_ROUTED_INDEXES 128
 
-/* A partition of what rows are looked up in. */
+/* A partition of what rows are looked up in, or all of it. */
 typedef struct LbtPart
 {
-	Oid			table;
+	Oid			table;			/* InvalidOid: all */
 	bool		opened;			/* its indexes are, from this one on: */
 	int			first;
 	int			nindexes;
 	uint64		nrows;			/* that have been read */
 } LbtPart;
 
-/* A row's partition, or NULL, and its number for the feeds of that one. */
-typedef struct LbtRouted
+typedef struct LbtOuterRow
 {
-	LbtPart    *part;
-	uint64		item;
-} LbtRouted;
+	TupleTableSlot *slot;		/* its copy; NULL: not made yet */
+	HeapTuple	old;			/* the target's row; NULL: not known */
+	LbtPart    *part;			/* where it goes, or NULL ... */
+	uint64		item;			/* ... and its number for the feeds there */
+} LbtOuterRow;
 
 /* An index that rows are looked up in, and at which bound. */
 typedef struct LbtLookedUp
 {
 	LbtFeed		feed;
 	struct LbtOuterRows *rows;
-	LbtPart    *part;			/* whose rows are looked up; NULL: all */
+	LbtPart    *part;			/* whose rows are looked up */
 	uint64		row;			/* of it, found last */
 	ExprState  *key[LBT_CODE_COLUMNS];	/* of columns, constants, parameters */
 	AttrNumber	old[LBT_CODE_COLUMNS];	/* or columns of the target's old row */
@@ -64,8 +65,9 @@ typedef struct LbtOuterRows
 	CustomScanState *node;
 	int			nindexes;
 	LbtLookedUp *index;
-	struct LbtRoute *route;		/* NULL: all rows are looked up in all */
-	int			nparts;			/* partitions */
+	struct LbtRoute *route;		/* NULL: all rows are of the only part */
+	LbtPart    *part;
+	int			nparts;
 	int			nopened;		/* of these, with indexes */
 	uint64		plain;			/* rows that nobody looked at */
 	LbtPause	nowhere;		/* while no row has been looked up */
@@ -78,13 +80,11 @@ typedef struct LbtOuterRows
 	bool		by_reference;	/* some used column's values are */
 	const List *used;			/* columns that the join uses, from 1 on */
 	MemoryContext copies;
-	uint32		nslots;			/* a power of 2 */
-	TupleTableSlot **slot;		/* from base on, NULL: not made yet */
-	LbtRouted  *routed;			/* the same, if rows go to partitions */
+	uint32		nrows;			/* a power of 2 */
+	LbtOuterRow *row;			/* from base on */
 
 	Relation	target;			/* of an UPDATE, whose old rows are copied: */
 	AttrNumber	row_id;			/* ... by this column */
-	HeapTuple  *old;			/* ... as slot; NULL: not known */
 } LbtOuterRows;
 
 /*
@@ -95,50 +95,30 @@ typedef struct LbtOuterRows
 extern void lbt_outer_open(LbtOuterRows *rows, CustomScanState *node);
 extern void lbt_outer_close(LbtOuterRows *rows);
 
-/* The place of a row's copy. */
-static inline TupleTableSlot **
-lbt_outer_slot(LbtOuterRows *rows, uint64 number)
-{
-	return &rows->slot[(number - rows->base) & (rows->nslots - 1)];
-}
-
-/* Where it goes. */
-static inline LbtRouted *
-lbt_outer_routed(LbtOuterRows *rows, uint64 number)
-{
-	return &rows->routed[lbt_outer_slot(rows, number) - rows->slot];
-}
-
 /*
- * The number by which an index's feed knows the next row, while none is there.
- * Of a partition's rows and those that nobody looked at, as pauses count them.
+ * The number by which a part's feeds know the next row, while none is there:
+ * of its rows and those that nobody looked at, as pauses count them.
  */
 static inline uint64
-lbt_outer_item(const LbtOuterRows *rows, const LbtLookedUp *index)
+lbt_outer_item(const LbtOuterRows *rows, const LbtPart *part)
 {
-	return index->part != NULL ? rows->plain + index->part->nrows : rows->at;
+	return rows->plain + part->nrows;
 }
 
 /*
- * The row that comes now goes to its partition.  False if nobody looks it up,
- * for now or at all.
+ * The copy of the row that comes now, looked up ahead; NULL at the end.  Frees
+ * what the last one's points to.  Sets *pauses if nobody looks this one up,
+ * for now or at all, and none after it is there.
  */
-extern bool lbt_outer_post(LbtOuterRows *rows);
+extern TupleTableSlot *lbt_outer_row(LbtOuterRows *rows, bool *pauses);
 
 /*
- * route.c: a partitioned table by what a plan node has of it (join.h); and the
- * partition of the row in the context's scan slot, NULL if there is none.
+ * route.c: a partitioned table by what a plan node has of it (join.h), and its
+ * partitions; and the one of a row, NULL if there is none.
  */
-extern struct LbtRoute *lbt_route_open(PlanState *node, const List *facts, const List *key,
-									   int *nparts);
+extern void lbt_route_open(LbtOuterRows *rows, const List *facts, const List *key);
 extern void lbt_route_close(struct LbtRoute *route);
-extern LbtPart *lbt_route(struct LbtRoute *route, ExprContext *econtext);
-
-/* Read and copy a row; false if there is none, or no memory left for it. */
-extern bool lbt_outer_read(LbtOuterRows *rows);
-
-/* The next row is asked for: free what the last one's copy points to. */
-extern void lbt_outer_passed(LbtOuterRows *rows);
+extern LbtPart *lbt_route(LbtOuterRows *rows, TupleTableSlot *row);
 
 /* Forget all rows: a rescan follows, or the end. */
 extern void lbt_outer_restart(LbtOuterRows *rows);

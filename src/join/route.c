@@ -24,10 +24,8 @@ typedef struct LbtRoute
 	PartitionBoundInfo bounds;	/* NULL: it has no partitions */
 	bool		nulls;			/* rows with NULLs have a partition, too */
 	int			nvalues;
-	int			nparts;
 	ExprState  *value[PARTITION_MAX_KEYS];
 	FmgrInfo	support[PARTITION_MAX_KEYS];
-	LbtPart		part[FLEXIBLE_ARRAY_MEMBER];
 } LbtRoute;
 
 /*
@@ -74,14 +72,17 @@ partition_of(LbtRoute *route, Datum *values, bool *isnull)
 }
 
 LbtPart *
-lbt_route(LbtRoute *route, ExprContext *econtext)
+lbt_route(LbtOuterRows *rows, TupleTableSlot *row)
 {
+	LbtRoute   *route = rows->route;
+	ExprContext *econtext = rows->node->ss.ps.ps_ExprContext;
 	MemoryContext old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
 	Datum		values[PARTITION_MAX_KEYS];
 	bool		isnull[PARTITION_MAX_KEYS];
 	int			partition = -1;
 	bool		known = true;
 
+	econtext->ecxt_scantuple = row;
 	for (int i = 0; i < route->nvalues; i++)
 	{
 		values[i] = ExecEvalExpr(route->value[i], econtext, &isnull[i]);
@@ -96,44 +97,40 @@ lbt_route(LbtRoute *route, ExprContext *econtext)
 	else if (route->bounds != NULL)
 		partition = partition_of(route, values, isnull);
 	else if (route->rel == NULL)
-		for (partition = route->nparts - 1;
-			 partition >= 0 && route->part[partition].table != DatumGetObjectId(values[0]);)
+		for (partition = rows->nparts - 1;
+			 partition >= 0 && rows->part[partition].table != DatumGetObjectId(values[0]);)
 			partition--;
 	MemoryContextSwitchTo(old);
 	ResetExprContext(econtext);
-	return partition >= 0 ? &route->part[partition] : NULL;
+	return partition >= 0 ? &rows->part[partition] : NULL;
 }
 
-LbtRoute *
-lbt_route_open(PlanState *node, const List *facts, const List *key, int *nparts)
+void
+lbt_route_open(LbtOuterRows *rows, const List *facts, const List *key)
 {
-	Relation	rel = NULL;
+	LbtRoute   *route = rows->route = palloc0(sizeof(LbtRoute));
 	PartitionDesc desc = NULL;
-	LbtRoute   *route;
 
-	*nparts = list_length(facts) - 1;
+	rows->nparts = list_length(facts) - 1;
 	if (OidIsValid(linitial_oid(facts)))
 	{
-		rel = table_open(linitial_oid(facts), NoLock);	/* is locked */
-		desc = RelationGetPartitionDesc(rel, true);
-		*nparts = desc->nparts;
+		route->rel = table_open(linitial_oid(facts), NoLock);	/* is locked */
+		route->key = RelationGetPartitionKey(route->rel);
+		desc = RelationGetPartitionDesc(route->rel, true);
+		route->bounds = desc->boundinfo;
+		rows->nparts = desc->nparts;
 	}
-	route = palloc0(offsetof(LbtRoute, part) + *nparts * sizeof(LbtPart));
-	route->rel = rel;
-	route->key = rel != NULL ? RelationGetPartitionKey(rel) : NULL;
-	route->bounds = rel != NULL ? desc->boundinfo : NULL;
-	route->nparts = *nparts;
-	for (int i = 0; i < *nparts; i++)
-		route->part[i].table = rel != NULL ? desc->oids[i] : list_nth_oid(facts, i + 1);
+	rows->part = palloc0(rows->nparts * sizeof(LbtPart));
+	for (int i = 0; i < rows->nparts; i++)
+		rows->part[i].table = desc ? desc->oids[i] : list_nth_oid(facts, i + 1);
 	route->nvalues = list_length(key);
-	route->nulls = list_length(facts) > route->nvalues + 1;	/* of an INSERT */
+	route->nulls = list_length(facts) > route->nvalues + 1; /* of an INSERT */
 	for (int i = 0; i < route->nvalues; i++)
 	{
-		route->value[i] = ExecInitExpr(list_nth(key, i), node);
-		if (rel != NULL)
+		route->value[i] = ExecInitExpr(list_nth(key, i), &rows->node->ss.ps);
+		if (desc != NULL)
 			fmgr_info(list_nth_oid(facts, i + 1), &route->support[i]);
 	}
-	return route;
 }
 
 void
