@@ -104,7 +104,7 @@ extern void lbt_add_lookup(LbtLookups *lookups, const List *params, const Plan *
  */
 extern LbtLookups lbt_find_writes(Oid partition, const List *route, const List *columns);
 
-/* route.c: may this function find partitions by keys of this type? */
+/* outerrows.c: may this function find partitions by keys of this type? */
 extern bool lbt_can_route(Oid type, Oid function);
 
 /*

@@ -10,7 +10,7 @@
  * side's slot is good for one row only, so rows are copied: the columns that
  * are used, the others being NULL.
  *
- * Where rows are looked up in partitions (route.c), each goes to one, and to
+ * Where rows are looked up in partitions, each goes to one, and to
  * the feeds of that one's indexes, which know none but its rows.  Indexes are
  * opened when the first row of their partition comes.  Elsewhere all is one.
  */
@@ -111,14 +111,6 @@ lbt_outer_item(const LbtOuterRows *rows, const LbtPart *part)
  * for now or at all, and none after it is there.
  */
 extern TupleTableSlot *lbt_outer_row(LbtOuterRows *rows, bool *pauses);
-
-/*
- * route.c: a partitioned table by what a plan node has of it (join.h), and its
- * partitions; and the one of a row, NULL if there is none.
- */
-extern void lbt_route_open(LbtOuterRows *rows, const List *facts, const List *key);
-extern void lbt_route_close(struct LbtRoute *route);
-extern LbtPart *lbt_route(LbtOuterRows *rows, TupleTableSlot *row);
 
 /* Forget all rows: a rescan follows, or the end. */
 extern void lbt_outer_restart(LbtOuterRows *rows);

@@ -20,8 +20,8 @@
  * column is known, and it has entries for all rows.
  *
  * UPDATE's plan names its partitions, and each row says which it comes from.
- * Rows of INSERT are routed (route.c); to which indexes they come is not known
- * before, so the plan node has what is known of each column.
+ * Rows of INSERT are routed (outerrows.c); to which indexes they come is not
+ * known before, so the plan node has what is known of each column.
  */
 #include "join/join.h"
 
