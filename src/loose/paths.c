@@ -422,8 +422,9 @@ count_values(const Loose *loose, double in)
 
 /*
  * Estimate the cost: of finding each group, twice if there are conditions on
- * columns after it, and of the pages that it is on.  As nbtree prefers to split
- * leaves between groups, a group may begin one leaf after the end of the last.
+ * columns after it, and of the pages that it is on.  As nbtree prefers to
+ * split leaves between groups, a group may begin one leaf after the end of the
+ * last.
  */
 static void
 estimate(Loose *loose, double groups)
@@ -471,16 +472,45 @@ make_loose(Loose *loose, Path *whole, double groups)
 	return &path->path;
 }
 
+/* The planner's cheapest path with this output, in this order; or NULL. */
+static ListCell *
+cheapest(const Loose *loose, List *pathkeys)
+{
+	ListCell   *best = NULL;
+	ListCell   *lc;
+
+	foreach(lc, loose->output->pathlist)
+	{
+		Path	   *path = lfirst(lc);
+
+		if (path->param_info == NULL && !IsA(path, CustomPath) &&
+			(pathkeys == NIL || pathkeys_contained_in(pathkeys, path->pathkeys)) &&
+			(best == NULL || path->total_cost < ((Path *) lfirst(best))->total_cost) &&
+			equal(path->pathtarget->exprs, loose->target->exprs))
+			best = lc;
+	}
+	return best;
+}
+
 /*
- * Add a path with this one, of the output's list, for its second input.  Later
- * steps of the planner free paths of the list: put another node in its place.
+ * Add a path that has for its second input the planner's cheapest one in the
+ * order asked for, or of all, if either has none.  Later steps of the planner
+ * free paths of the list: put another node in its place.
  */
 static void
-add_loose(Loose *loose, ListCell *at)
+add_loose(Loose *loose)
 {
-	Path	   *whole = lfirst(at);
-	Path	   *path = make_loose(loose, whole, whole->rows);
+	bool		ordered = pathkeys_contained_in(loose->order, loose->pathkeys);
+	ListCell   *at = ordered ? cheapest(loose, loose->order) : NULL;
+	Path	   *whole;
+	Path	   *path;
 
+	if (at == NULL)
+		at = cheapest(loose, NIL);
+	if (at == NULL)
+		return;
+	whole = lfirst(at);
+	path = make_loose(loose, whole, whole->rows);
 	if (path == NULL)
 		return;
 	lfirst(at) = create_projection_path(loose->root, loose->output, whole, whole->pathtarget);
@@ -504,26 +534,6 @@ add_aggregation(Loose *loose)
 	loose->output->pathlist = lcons(path, loose->output->pathlist);
 }
 
-/* The planner's cheapest path with this output, in this order; or NULL. */
-static ListCell *
-cheapest(const Loose *loose, List *pathkeys)
-{
-	ListCell   *best = NULL;
-	ListCell   *lc;
-
-	foreach(lc, loose->output->pathlist)
-	{
-		Path	   *path = lfirst(lc);
-
-		if (path->param_info == NULL && !IsA(path, CustomPath) &&
-			(pathkeys == NIL || pathkeys_contained_in(pathkeys, path->pathkeys)) &&
-			(best == NULL || path->total_cost < ((Path *) lfirst(best))->total_cost) &&
-			equal(path->pathtarget->exprs, loose->target->exprs))
-			best = lc;
-	}
-	return best;
-}
-
 /*
  * Behind the groups' columns, does each condition but the last fix its column,
  * and is none left out?  Else the probe may read all of a group, or of the
@@ -543,9 +553,6 @@ finds_groups_soon(const Loose *loose)
 static void
 consider_index(Loose *loose)
 {
-	List	   *order = loose->order;
-	ListCell   *best;
-
 	loose->covered = lbt_skip_columns(loose->index);
 	if (loose->covered == 0 || !ignore_duplicates(loose) || !find_conditions(loose) ||
 		!find_groups(loose) || !finds_groups_soon(loose))
@@ -562,24 +569,9 @@ consider_index(Loose *loose)
 	if (loose->probe == NULL)
 		return;
 	if (loose->aggregates != NIL)
-	{
 		add_aggregation(loose);
-		return;
-	}
-	best = cheapest(loose, NIL);
-	if (best == NULL)
-		return;
-	if (order != NIL && pathkeys_contained_in(order, loose->pathkeys) &&
-		!pathkeys_contained_in(order, ((Path *) lfirst(best))->pathkeys))
-	{
-		ListCell   *ordered = cheapest(loose, order);
-
-		/* Adding one moves the list. */
-		if (ordered != NULL)
-			add_loose(loose, ordered);
-		best = cheapest(loose, NIL);
-	}
-	add_loose(loose, best);
+	else
+		add_loose(loose);
 }
 
 /*
