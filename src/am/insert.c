@@ -125,12 +125,10 @@ insert_predicted(Relation rel, LbtIndex *index, const LbtBound *key, Datum *valu
 }
 
 /*
- * An insert that falls back to nbtree has wasted its visit of the leaf.  Where
- * most do (many equal keys, that is, posting lists; or unique keys that
- * exist), leave some to nbtree, then try a few again.
- *
- * A full leaf is no failure: making room costs much more than the visit.  32 of
- * about 1,000 inserts are tried in any case, to learn that leaves split.
+ * An insert that falls back to nbtree has wasted its visit of the leaf, unless
+ * that is full: making room costs much more.  Where most do (many equal keys),
+ * leave some to nbtree.  But try 32 of about 1,000 in any case: else we would
+ * not learn that leaves split.
  */
 #define LAST_PAUSE_BUT_ONE 256
 

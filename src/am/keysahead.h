@@ -8,14 +8,14 @@
  * deleted row, one in an index of the table that refers to it, in the order in
  * which the rows were deleted.  See src/README, "Foreign keys".
  *
- *     executor's start   lbt_keys_note(): the table's last block, the command
- *     executor's finish  lbt_keys_ahead set, checks run, set back
+ *     executor's start   lbt_keys_note(): the table's last block, the command;
+ *                        of a DELETE, TIDs of rows as its source returns them
+ *     executor's finish  lbt_keys_ahead set, checks and actions run, set back
  *     COPY               lbt_keys_make(); lbt_keys_ahead set, COPY, set back
- *     end of the         checks run, of all the transaction's rows since the
- *      transaction        first command noted for the table
  *
  * All else (foreign keys, columns, types) is read while lbt_keys_ahead is set,
  * and only while the statement has the table open, which keeps DDL away.
+ * src/README, "Foreign keys", has the argument.
  */
 #ifndef LBT_KEYSAHEAD_H
 #define LBT_KEYSAHEAD_H

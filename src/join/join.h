@@ -9,17 +9,8 @@
  *
  * The same node stands between ModifyTable and its source (writes.c), and
  * above a plan whose columns or conditions hold subqueries that look up its
- * rows.  That one evaluates them:
- *
- *     Seq Scan on t             =>    Custom Scan (Learned Look-Ahead)
- *       Filter: a AND (subquery)        Filter: (subquery)
- *                                       -> Seq Scan on t
- *                                            Filter: a
- *
- * Otherwise the node's output is the outer side's, row for row; and the order
- * of rows is the same.  Besides, it only predicts leaves and fetches cache
- * lines; no answer depends on it.  src/README, "Nested loops that look ahead",
- * has the argument.
+ * rows; that one evaluates them.  Otherwise its output is the outer side's,
+ * row for row.  src/README, "Nested loops that look ahead", has the argument.
  */
 #ifndef LBT_JOIN_H
 #define LBT_JOIN_H

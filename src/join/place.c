@@ -1,17 +1,11 @@
 /*
  * place.c - the look-ahead node in a finished plan; see join.h.
  *
- * The planner has chosen its plan, by costs that know nothing of us.  Each
- * nested loop whose inner side looks up a row of its outer side in a served
- * index, or in those of partitions, then gets the node on that side.  So does
- * each plan whose columns or conditions hold a subquery that looks up its
- * rows, above itself: the node takes over what is evaluated for a row.
  * Nothing else of the plan changes, neither its shape nor its estimates.
  *
- * The node reads rows of its input before they are needed.  Leave alone inputs
- * that do more than read, as reading them ahead could be seen: those with
- * volatile functions, row locks or changes of data anywhere below, or with a
- * subquery while any subquery of the statement has such effects.
+ * The node reads its input before it is needed.  So leave alone inputs with
+ * effects: with volatile functions, row locks or changes of data anywhere
+ * below, or with a subquery while any of the statement has such effects.
  */
 #include "join/join.h"
 

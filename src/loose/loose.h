@@ -15,9 +15,8 @@
  *         ^               ^                 ^                   ^
  *
  * and after each of these is moved past all that have the same a
- * (lbt_scan_skip()).  It decides what is visible and which rows satisfy the
- * conditions.  Both inputs have the node's columns, in the same order.  For
- * min(x) and max(x) the probe has x.  src/README, "Loose scans", has the
+ * (lbt_scan_skip()).  Both inputs have the node's columns, in the same order.
+ * For min(x) and max(x) the probe has x.  src/README, "Loose scans", has the
  * argument.
  */
 #ifndef LBT_LOOSE_H
