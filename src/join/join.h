@@ -76,7 +76,10 @@ typedef struct LbtLookups
 	List	   *partition_key;	/* ... by this */
 } LbtLookups;
 
-/* lookups.c: add an index with its keys, and what is said of them above. */
+/*
+ * lookups.c: add an index with its keys, and what is said of them above, if
+ * one varies with the row.
+ */
 extern void lbt_add_index(LbtLookups *lookups, Relation index, List *keys, List *types,
 						  int nequal, bool rows, bool past, bool backward);
 

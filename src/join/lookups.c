@@ -37,7 +37,6 @@ typedef struct Search
 	/* its keys */
 	Relation	index;
 	const LbtIndex *view;
-	bool		varies;			/* some key does, with the row */
 } Search;
 
 /*
@@ -131,11 +130,8 @@ copy_key(Search *search, Node *key)
 
 		if (set->paramno != param->paramid)
 			continue;
-		if (!IsA(var, Var))
-			return NULL;
-		search->varies = true;
-		return (Node *) makeVar(INDEX_VAR, var->varattno, var->vartype, var->vartypmod,
-								var->varcollid, 0);
+		return IsA(var, Var) ? (Node *) makeVar(INDEX_VAR, var->varattno, var->vartype,
+												var->vartypmod, var->varcollid, 0) : NULL;
 	}
 	if (param->paramkind != PARAM_EXTERN &&
 		(param->paramkind != PARAM_EXEC ||
@@ -208,7 +204,13 @@ lbt_add_index(LbtLookups *lookups, Relation index, List *keys, List *types, int 
 {
 	List	   *facts = list_make5_oid(RelationGetRelid(index), index->rd_index->indrelid, rows,
 									   nequal, past);
+	bool		varies = false;
+	ListCell   *lc;
 
+	foreach(lc, keys)
+		varies |= IsA(lfirst(lc), Var);
+	if (!varies)
+		return;
 	lookups->keys = lappend(lookups->keys, keys);
 	lookups->facts = lappend(lookups->facts, list_concat(facts, lcons_oid(backward, types)));
 }
@@ -237,7 +239,6 @@ find_keys(Search *search)
 	if (!RelationIsValid(search->index = RelationIdGetRelation(search->oid)))
 		return;
 	search->view = lbt_learned_view(search->index);
-	search->varies = false;
 	while (search->view != NULL && list_length(keys) < search->view->keyspec.ncolumns &&
 		   (key = find_key(search, list_length(keys), BTEqualStrategyNumber,
 						   BTEqualStrategyNumber, &strategy, &type)) != NULL)
@@ -252,9 +253,8 @@ find_keys(Search *search)
 		keys = lappend(keys, key);
 		types = lappend_oid(types, type);
 	}
-	if (search->varies)
-		lbt_add_index(lookups, search->index, keys, types, nequal, search->rows, past,
-					  search->backward);
+	lbt_add_index(lookups, search->index, keys, types, nequal, search->rows, past,
+				  search->backward);
 	RelationClose(search->index);
 }
 

@@ -137,15 +137,10 @@ static const struct
 	offsetof(WindowAgg, runCondition)}},
 };
 
-/* No snapshot covers a sequence, so when it is read matters. */
-static bool
-reads_sequence(const Plan *plan, const List *rtable)
-{
-	return IsA(plan, SeqScan) &&
-		rt_fetch(((const Scan *) plan)->scanrelid, rtable)->relkind == RELKIND_SEQUENCE;
-}
-
-/* The same for what a node evaluates or does itself. */
+/*
+ * The same for what a node evaluates or does itself.  No snapshot covers a
+ * sequence, so when it is read matters.
+ */
 static bool
 node_has_effects(Plan *plan, Walk *walk)
 {
@@ -153,7 +148,9 @@ node_has_effects(Plan *plan, Walk *walk)
 
 	if (has_effects((Node *) plan->targetlist, walk) || has_effects((Node *) plan->qual, walk) ||
 		has_effects((Node *) plan->initPlan, walk) ||
-		(IsA(plan, CteScan) && walk->effects) || reads_sequence(plan, walk->stmt->rtable) ||
+		(IsA(plan, CteScan) && walk->effects) ||
+		(IsA(plan, SeqScan) && rt_fetch(((Scan *) plan)->scanrelid, walk->stmt->rtable)->relkind ==
+		 RELKIND_SEQUENCE) ||
 		(IsA(plan, ForeignScan) && ((ForeignScan *) plan)->operation != CMD_SELECT))
 		return true;
 	while (i < lengthof(readers) && readers[i].tag != nodeTag(plan))

@@ -66,7 +66,7 @@ copy_value(const Node *value)
 {
 	const Var  *var = (const Var *) value;
 
-	if (IsA(value, Const))
+	if (value == NULL || IsA(value, Const))
 		return copyObjectImpl(value);
 	return IsA(value, Var) && (var->varno == INNER_VAR || var->varno == INDEX_VAR) ?
 		(Node *) makeVar(INDEX_VAR, var->varattno, var->vartype, var->vartypmod,
@@ -98,57 +98,40 @@ copy_column(const Write *write, AttrNumber number, const LbtKeyColumn *c, Oid *t
 						 column->attcollation, 0);
 }
 
-/* Will rows be looked for that are in the index already? */
-static bool
-looks_for_rows(const Write *write, Relation index)
-{
-	return write->conflicts && index->rd_index->indisunique &&
-		(write->arbiters == NIL || list_member_oid(write->arbiters, RelationGetRelid(index)));
-}
-
-/* Find new rows' keys in an index; NIL if there is nothing to look up. */
-static List *
-find_keys_of_rows(const Write *write, Relation index, const LbtKeySpec *spec, List **types)
-{
-	List	   *keys = NIL;
-	bool		varies = false;
-
-	for (int i = 0; i < spec->ncolumns; i++)
-	{
-		Oid			type = InvalidOid;
-		Node	   *value = copy_column(write, index->rd_index->indkey.values[i], &spec->column[i],
-										&type);
-
-		if (value == NULL || (IsA(value, Const) && ((Const *) value)->constisnull))
-			break;
-		varies |= !IsA(value, Const);
-		keys = lappend(keys, value);
-		*types = lappend_oid(*types, type);
-	}
-	return varies ? keys : NIL;
-}
-
 /* Look into this index, if it is of use. */
 static void
 add_index(Write *write, Oid oid)
 {
 	Relation	index = index_open(oid, AccessShareLock);
-	List	   *types = NIL;
+	Form_pg_index form = index->rd_index;
+	const LbtIndex *view = NULL;
 	List	   *keys = NIL;
-	LbtIndex   *view;
+	List	   *types = NIL;
 
 	/* (What only BRIN has changes without new entries, from 16 on.) */
-	for (int i = 0; i < index->rd_index->indnatts && !write->enters &&
+	for (int i = 0; i < form->indnatts && !write->enters &&
 		 index->rd_rel->relam != BRIN_AM_OID; i++)
-		write->enters = index->rd_index->indkey.values[i] > 0 &&
-			list_nth(write->columns, index->rd_index->indkey.values[i] - 1) != NULL;
-	if (index->rd_rel->relkind == RELKIND_INDEX && index->rd_index->indisvalid &&
-		heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL) &&
-		(view = lbt_learned_view(index)) != NULL)
-		keys = find_keys_of_rows(write, index, &view->keyspec, &types);
-	if (keys != NIL)
-		lbt_add_index(&write->lookups, index, keys, types, list_length(keys),
-					  looks_for_rows(write, index), false, false);
+		write->enters = form->indkey.values[i] > 0 &&
+			list_nth(write->columns, form->indkey.values[i] - 1) != NULL;
+	if (form->indisvalid && heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL))
+		view = lbt_learned_view(index);
+	for (int i = 0; view != NULL && i < view->keyspec.ncolumns; i++)
+	{
+		Oid			type = InvalidOid;
+		Node	   *value = copy_column(write, form->indkey.values[i], &view->keyspec.column[i],
+										&type);
+
+		if (value == NULL || (IsA(value, Const) && ((Const *) value)->constisnull))
+			break;
+		keys = lappend(keys, value);
+		types = lappend_oid(types, type);
+	}
+
+	/* Rows that are in the index are looked for where a conflict may be. */
+	lbt_add_index(&write->lookups, index, keys, types, list_length(keys),
+				  write->conflicts && form->indisunique &&
+				  (write->arbiters == NIL || list_member_oid(write->arbiters, oid)),
+				  false, false);
 	index_close(index, AccessShareLock);
 }
 
@@ -303,9 +286,8 @@ find_routed(Write *write, Relation root)
 	for (int i = 0; i < partition->partnatts; i++)
 	{
 		int			column = partition->partattrs[i];
-		Node	   *value = column > 0 ? list_nth(write->columns, column - 1) : NULL;
+		Node	   *value = column > 0 ? copy_value(list_nth(write->columns, column - 1)) : NULL;
 
-		value = value != NULL ? copy_value(value) : NULL;
 		if (value == NULL ||
 			!lbt_can_route(partition->parttypid[i], partition->partsupfunc[i].fn_oid))
 			return;

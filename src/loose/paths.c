@@ -131,7 +131,6 @@ as_condition(const IndexOptInfo *index, int column, RestrictInfo *rinfo, bool *f
 	const ScalarArrayOpExpr *any = (const ScalarArrayOpExpr *) rinfo->clause;
 	const NullTest *test = (const NullTest *) rinfo->clause;
 	Oid			opno;
-	const Node *other;
 	bool		commuted;
 
 	*fixes = false;
@@ -150,18 +149,11 @@ as_condition(const IndexOptInfo *index, int column, RestrictInfo *rinfo, bool *f
 	if (!IsA(op, OpExpr) || list_length(op->args) != 2 ||
 		op->inputcollid != index->indexcollations[column])
 		return NULL;
-	opno = op->opno;
-	other = lsecond(op->args);
 	commuted = key_column(index, operand(linitial(op->args))) != column;
-	if (commuted)
-	{
-		opno = get_commutator(opno);
-		other = linitial(op->args);
-		if (key_column(index, operand(lsecond(op->args))) != column || !OidIsValid(opno))
-			return NULL;
-	}
-	if (!op_in_opfamily(opno, index->opfamily[column]) ||
-		contain_var_clause(unconstify(Node *, other)))
+	opno = commuted ? get_commutator(op->opno) : op->opno;
+	if (key_column(index, operand(list_nth(op->args, commuted))) != column ||
+		!op_in_opfamily(opno, index->opfamily[column]) ||
+		contain_var_clause(list_nth(op->args, !commuted)))
 		return NULL;
 	*fixes = get_op_opfamily_strategy(opno, index->opfamily[column]) == BTEqualStrategyNumber;
 	return commuted ? commute_restrictinfo(rinfo, opno) : rinfo;

@@ -157,7 +157,7 @@ BEGIN
     RETURN predicted;
 END $$;
 BEGIN;
-SELECT wr_predicted('INSERT INTO wr (s, p, u, n) SELECT s, p, u, n FROM wr_source WHERE i % 10 <> 0') > 3 * 500 AS predicted;
+SELECT wr_predicted('INSERT INTO wr (s, p, u, n) SELECT s, p, u, n FROM wr_source WHERE i % 10 <> 0') > 2 * 500 AS predicted;
 ROLLBACK;
 
 -- INSERT, from all kinds of sources.
