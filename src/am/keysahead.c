@@ -9,7 +9,6 @@
 #include "catalog/pg_trigger.h"
 #include "commands/trigger.h"
 #include "executor/executor.h"
-#include "lib/ilist.h"
 #include "server/compat.h"
 #include "tcop/pquery.h"
 #include "utils/lsyscache.h"
@@ -69,8 +68,7 @@ static dlist_head noted = DLIST_STATIC_INIT(noted);
  * Of this transaction's tables; each is in the memory of the subtransaction
  * that has written to its table first, which an abort frees.
  */
-static dlist_head deferred = DLIST_STATIC_INIT(deferred);
-int			lbt_keys_ndeferred = 0;
+dlist_head	lbt_keys_deferred = DLIST_STATIC_INIT(lbt_keys_deferred);
 
 /* OIDs of the table's foreign keys, or of those that refer to it. */
 static List *
@@ -117,10 +115,7 @@ make(Relation table, CommandId command, bool deletes, MemoryContext context)
 static void
 unlink_from_list(void *arg)
 {
-	LbtKeysAhead *ahead = arg;
-
-	dlist_delete(&ahead->node);
-	lbt_keys_ndeferred -= ahead->deferred;
+	dlist_delete(&((LbtKeysAhead *) arg)->node);
 }
 
 /* Put it at the end of a list, as long as its memory is there. */
@@ -146,7 +141,7 @@ note_deferred(Relation table, CommandId command)
 	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
 		any |= triggers->triggers[i].tgdeferrable &&
 			RI_FKey_trigger_type(triggers->triggers[i].tgfoid) == RI_TRIGGER_FK;
-	dlist_foreach(iter, &deferred)
+	dlist_foreach(iter, &lbt_keys_deferred)
 	{
 		ahead = dlist_container(LbtKeysAhead, node, iter.cur);
 		if (ahead->table == RelationGetRelid(table))
@@ -163,8 +158,7 @@ note_deferred(Relation table, CommandId command)
 		ahead->command = before->command;
 		MemoryContextDelete(before->context);
 	}
-	link_to_list(ahead, &deferred);
-	lbt_keys_ndeferred++;
+	link_to_list(ahead, &lbt_keys_deferred);
 }
 
 void
@@ -173,7 +167,7 @@ lbt_keys_invalidate(Oid relid)
 	dlist_iter	iter;
 
 	/* A lookup may be in the middle of it: then it does not open the table. */
-	dlist_foreach(iter, &deferred)
+	dlist_foreach(iter, &lbt_keys_deferred)
 	{
 		LbtKeysAhead *ahead = dlist_container(LbtKeysAhead, node, iter.cur);
 
@@ -453,7 +447,7 @@ lbt_check_comes(IndexScanDesc scan, LbtIndex *index, const LbtBound *bound)
 	if (lbt_keys_ahead != NULL)
 		(void) find_check(lbt_keys_ahead, scan, index, bound);
 	else if (ActivePortal == NULL || ActivePortal->commandTag == CMDTAG_SET_CONSTRAINTS)
-		dlist_foreach(iter, &deferred)
+		dlist_foreach(iter, &lbt_keys_deferred)
 			if (find_check(dlist_container(LbtKeysAhead, node, iter.cur), scan, index, bound))
 				return;
 }

@@ -24,6 +24,7 @@
 
 #include "access/relscan.h"
 #include "key/bound.h"
+#include "lib/ilist.h"
 #include "nodes/execnodes.h"
 #include "registry/view.h"
 
@@ -33,7 +34,7 @@ typedef struct LbtKeysAhead LbtKeysAhead;
 extern LbtKeysAhead *lbt_keys_ahead;
 
 /* Tables of which deferred checks may come in this transaction. */
-extern int	lbt_keys_ndeferred;
+extern dlist_head lbt_keys_deferred;
 
 /* Forget what is known of a table for them; of all if InvalidOid. */
 extern void lbt_keys_invalidate(Oid relid);

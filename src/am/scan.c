@@ -128,7 +128,7 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 	so->pins_heap_block = so->predicts && lbt_enable_buffer_hint && lbt_scan_fetches_heap(scan);
 	if (so->pins_heap_block)
 		so->hint_start = lbt_hint_start(scan->heapRelation);
-	if (unlikely(lbt_keys_ahead != NULL || lbt_keys_ndeferred > 0) && so->predicts &&
+	if (unlikely(lbt_keys_ahead != NULL || !dlist_is_empty(&lbt_keys_deferred)) && so->predicts &&
 		so->nprobes == 1)
 		lbt_check_comes(scan, so->index, &so->walk.probe.start);
 	if (!so->predicts)
