@@ -9,7 +9,6 @@
 struct LbtCopyAhead
 {
 	uint64		number;			/* of the row that is inserted next */
-	bool		known;			/* the one before was expected */
 	LbtNewRows	rows;
 };
 
@@ -71,12 +70,11 @@ forget_rows(LbtCopyAhead *ahead)
 	rows->keys = NULL;
 	rows->page = NULL;
 	rows->end = ahead->number;
-	ahead->known = false;
 }
 
 /*
- * Each insert is an item.  Where the row is not the expected one, all that is
- * known was, and the search for the next ones begins after it.
+ * Each insert is an item.  Where the row is none of those that are known, they
+ * are looked for anew, from it on.
  */
 void
 lbt_copy_ahead(LbtCopyAhead **where, Relation rel, LbtIndex *index, Relation table,
@@ -85,6 +83,7 @@ lbt_copy_ahead(LbtCopyAhead **where, Relation rel, LbtIndex *index, Relation tab
 	LbtCopyAhead *ahead = *where;
 	LbtNewRows *rows;
 	uint64		number;
+	bool		unknown;
 
 	if (unlikely(ahead == NULL))
 		ahead = *where = make_ahead(index, table, info);
@@ -105,28 +104,18 @@ lbt_copy_ahead(LbtCopyAhead **where, Relation rel, LbtIndex *index, Relation tab
 	rows->feed.rel = rel;
 	while (number < rows->end && !ItemPointerEquals(lbt_newrows_tid(rows, number), tid))
 		number++;
-	if (number >= rows->end)
+	unknown = number >= rows->end;
+	if (unknown)
 	{
-		/* One that follows known rows is told, any other is not. */
-		bool		follows = ahead->known && number == rows->end && number == ahead->number - 1;
-
-		rows->end = number + !follows;
-		lbt_newrows_go(rows, ItemPointerGetBlockNumber(tid),
-					   ItemPointerGetOffsetNumber(tid) + !follows);
-		ahead->known = follows;
+		rows->end = number;
+		lbt_newrows_go(rows, ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid));
 	}
-	else
-		ahead->known = true;
 	ahead->number = number + 1;
-	if (ahead->known)
-	{
-		lbt_feed_post(&rows->feed, number);
-		if (number + 1 == rows->end && !is_any_after(table, tid))
-			forget_rows(ahead);
-	}
-	else if (!lbt_feed_begin(&rows->feed, number + 1) || rows->end == number + 1)
+	lbt_feed_post(&rows->feed, number);
+	if (rows->end == number + 1 && (unknown || !is_any_after(table, tid)))
 	{
 		forget_rows(ahead);
-		lbt_pause_begin(&rows->feed.pause, number);
+		if (unknown)
+			lbt_pause_begin(&rows->feed.pause, number);
 	}
 }
