@@ -50,24 +50,20 @@ static Inserter *
 get_inserter(Relation rel, IndexInfo *info)
 {
 	Inserter   *inserter;
-	const char *reason;
+	LbtIndex   *index;
 
 	if (info == NULL)
 		return NULL;
 	if (likely(info->ii_AmCache != NULL))
 		return info->ii_AmCache;
 	inserter = MemoryContextAllocZero(info->ii_Context, sizeof(Inserter));
-	if (!RelationUsesLocalBuffers(rel))
+	index = lbt_learned_view(rel);
+	if (index != NULL && index->shareable && index->keyspec.ncolumns > 0)
 	{
-		LbtIndex   *index = lbt_index_get(rel);
-
-		if (index->shareable && index->serving.learned && lbt_trainable(rel, index, &reason))
-		{
-			inserter->index = index;
-			inserter->scratch = MemoryContextAlloc(info->ii_Context,
-												   index->keyspec.ncolumns * LBT_SCRATCH_BYTES);
-			warm_up(rel);
-		}
+		inserter->index = index;
+		inserter->scratch = MemoryContextAlloc(info->ii_Context,
+											   index->keyspec.ncolumns * LBT_SCRATCH_BYTES);
+		warm_up(rel);
 	}
 	info->ii_AmCache = inserter;
 	return inserter;
