@@ -64,9 +64,6 @@ extern bool lbt_write_is_large(const ModifyTable *modify);
  */
 extern bool lbt_write_nextval_ok(const ModifyTable *modify, const List *rtable);
 
-/* writes.c: place a node above its source, which may be read early. */
-extern void lbt_place_for_write(ModifyTable *modify, const List *rtable, int *last_id);
-
 /* What a plan node looks up for each row. */
 typedef struct LbtLookups
 {
@@ -77,14 +74,7 @@ typedef struct LbtLookups
 } LbtLookups;
 
 /*
- * lookups.c: add an index with its keys, and what is said of them above, if
- * one varies with the row.
- */
-extern void lbt_add_index(LbtLookups *lookups, Relation index, List *keys, List *types,
-						  int nequal, bool rows, bool past, bool backward);
-
-/*
- * ... add what an inner side, a loop's or the plan of a subquery, looks
+ * lookups.c: add what an inner side, a loop's or the plan of a subquery, looks
  * up by these parameters (NestLoopParams), which are set for each row: in one
  * index, or where nothing else is, in those of partitions.  init_params: those
  * that subqueries set when they are first asked for.
@@ -93,13 +83,23 @@ extern void lbt_add_lookup(LbtLookups *lookups, const List *params, const Plan *
 						   const PlannedStmt *stmt, const Bitmapset *init_params);
 
 /*
- * writes.c: the indexes of a partition to which rows are inserted, which the
- * statement is about to open.  It stays locked.
+ * writes.c: add an index with its keys, and what is said of them above, if one
+ * varies with the row.
+ */
+extern void lbt_add_index(LbtLookups *lookups, Relation index, List *keys, List *types,
+						  int nequal, bool rows, bool past, bool backward);
+
+/* ... may this function find partitions by keys of this type? */
+extern bool lbt_can_route(Oid type, Oid function);
+
+/* ... the indexes that a write's rows, which may be read early, come to. */
+extern LbtLookups lbt_find_write(const ModifyTable *modify, const List *rtable);
+
+/*
+ * ... those of a partition to which rows are inserted, which the statement is
+ * about to open.  It stays locked.
  */
 extern LbtLookups lbt_find_writes(Oid partition, const List *route, const List *columns);
-
-/* outerrows.c: may this function find partitions by keys of this type? */
-extern bool lbt_can_route(Oid type, Oid function);
 
 /*
  * lookahead.c: put a node above *input, with the same columns.  They refer to

@@ -198,23 +198,6 @@ find_bound(Search *search, int column, bool *past, Oid *type)
 	return key;
 }
 
-void
-lbt_add_index(LbtLookups *lookups, Relation index, List *keys, List *types, int nequal, bool rows,
-			  bool past, bool backward)
-{
-	List	   *facts = list_make5_oid(RelationGetRelid(index), index->rd_index->indrelid, rows,
-									   nequal, past);
-	bool		varies = false;
-	ListCell   *lc;
-
-	foreach(lc, keys)
-		varies |= IsA(lfirst(lc), Var);
-	if (!varies)
-		return;
-	lookups->keys = lappend(lookups->keys, keys);
-	lookups->facts = lappend(lookups->facts, list_concat(facts, lcons_oid(backward, types)));
-}
-
 /*
  * Find the keys of the bound at which inner scans begin, and what the node has
  * to know (LbtLookaheadFact); nothing if rows give none, or the index is not

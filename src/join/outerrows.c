@@ -4,16 +4,13 @@
 #include "join/outerrows.h"
 
 #include "access/table.h"
-#include "access/transam.h"
 #include "am/am.h"
 #include "am/newrows.h"
-#include "catalog/pg_type.h"
 #include "join/join.h"
 #include "miscadmin.h"
 #include "partitioning/partbounds.h"
 #include "partitioning/partdesc.h"
 #include "server/bufferhint.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/partcache.h"
 #include "utils/rel.h"
@@ -38,19 +35,6 @@ typedef struct LbtRoute
  * The one that a row belongs to is found as the server finds it.  It is a
  * hint, where to look ahead: nobody but us asks for it.
  */
-
-/*
- * May this function hash or compare a column of a partition key before the
- * server does?  Those of arrays, ranges and rows call users' functions.
- */
-bool
-lbt_can_route(Oid type, Oid function)
-{
-	char		kind = get_typtype(type);
-
-	return function < FirstNormalObjectId && (kind == TYPTYPE_BASE || kind == TYPTYPE_ENUM) &&
-		!OidIsValid(get_element_type(type));
-}
 
 /* The table's partition for these values of its key; -1 if it has none. */
 static int

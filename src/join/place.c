@@ -265,8 +265,8 @@ used_columns(const NestLoop *loop)
 }
 
 /*
- * Place a node on the outer side of a loop that looks up its rows, or below
- * aggregates whose arguments are subqueries that do.
+ * Place a node on the outer side of a loop that looks up its rows, below a
+ * write, or below aggregates whose arguments are subqueries that look up.
  */
 static void
 place_below(Plan *plan, Walk *walk)
@@ -281,6 +281,8 @@ place_below(Plan *plan, Walk *walk)
 					   walk->init_params);
 		used = used_columns((NestLoop *) plan);
 	}
+	else if (IsA(plan, ModifyTable))
+		lookups = lbt_find_write((ModifyTable *) plan, walk->stmt->rtable);
 	else if (IsA(plan, Agg) && subqueries_in(plan->targetlist) != NIL)
 	{
 		(void) to_columns((Node *) plan->targetlist, &aggregates);
@@ -420,8 +422,6 @@ place_nodes(Plan **place, bool fixed, const Plan *limit, Walk *walk)
 		((SubqueryScan *) plan)->subplan = linitial(children);
 	if (!left)
 		place_below(plan, walk);
-	if (IsA(plan, ModifyTable) && !left)
-		lbt_place_for_write((ModifyTable *) plan, walk->stmt->rtable, &walk->last_id);
 	walk->nextval_ok = plan == walk->early_nextval;
 	effects = left | others | node_has_effects(plan, walk);
 	walk->nextval_ok = false;

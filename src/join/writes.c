@@ -28,6 +28,7 @@
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
+#include "access/transam.h"
 #include "am/am.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_type.h"
@@ -57,6 +58,36 @@ typedef struct Write
 	bool		enters;			/* new rows get entries */
 	LbtLookups	lookups;		/* found */
 } Write;
+
+void
+lbt_add_index(LbtLookups *lookups, Relation index, List *keys, List *types, int nequal, bool rows,
+			  bool past, bool backward)
+{
+	List	   *facts = list_make5_oid(RelationGetRelid(index), index->rd_index->indrelid, rows,
+									   nequal, past);
+	bool		varies = false;
+	ListCell   *lc;
+
+	foreach(lc, keys)
+		varies |= IsA(lfirst(lc), Var);
+	if (!varies)
+		return;
+	lookups->keys = lappend(lookups->keys, keys);
+	lookups->facts = lappend(lookups->facts, list_concat(facts, lcons_oid(backward, types)));
+}
+
+/*
+ * May this function hash or compare a column of a partition key before the
+ * server does?  Those of arrays, ranges and rows call users' functions.
+ */
+bool
+lbt_can_route(Oid type, Oid function)
+{
+	char		kind = get_typtype(type);
+
+	return function < FirstNormalObjectId && (kind == TYPTYPE_BASE || kind == TYPTYPE_ENUM) &&
+		!OidIsValid(get_element_type(type));
+}
 
 /* ---- in which indexes ---- */
 
@@ -150,7 +181,7 @@ add_indexes(Write *write, Relation table)
 		add_index(write, lfirst_oid(lc));
 }
 
-/* ---- the node ---- */
+/* ---- of a finished plan ---- */
 
 /*
  * What the columns of a target's new rows are, over the source's.  updated:
@@ -302,8 +333,8 @@ find_routed(Write *write, Relation root)
 	};
 }
 
-void
-lbt_place_for_write(ModifyTable *modify, const List *rtable, int *last_id)
+LbtLookups
+lbt_find_write(const ModifyTable *modify, const List *rtable)
 {
 	Write	write = {
 		.conflicts = modify->onConflictAction != ONCONFLICT_NONE,
@@ -314,7 +345,7 @@ lbt_place_for_write(ModifyTable *modify, const List *rtable, int *last_id)
 	const MergeAction *insert = NULL;
 
 	if (!lbt_write_is_large(modify))
-		return;
+		return write.lookups;
 	target = open_target(modify, rtable);
 
 	/* Of MERGE nobody knows which partitions get rows: it locks no others. */
@@ -331,8 +362,7 @@ lbt_place_for_write(ModifyTable *modify, const List *rtable, int *last_id)
 			find_routed(&write, target);
 	}
 	table_close(target, NoLock);
-	if (write.lookups.keys != NIL && write.enters)
-		lbt_place_node(&outerPlan(modify), &write.lookups, NIL, ++*last_id);
+	return write.enters ? write.lookups : (LbtLookups) {0};
 }
 
 LbtLookups
