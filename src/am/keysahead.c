@@ -294,25 +294,21 @@ find_columns(Key *key)
 }
 
 /*
- * Go to a page that is there: the check has just read that of its row, the
+ * For the feed: the next row's key.  One with a NULL is not checked.  A batch
+ * begins on a page that is there: the check has just read that of its row, the
  * table's last one before the command, or the next.
  */
-static bool
-find_page(LbtNewRows *rows)
-{
-	return lbt_block_cached(rows->table, rows->block) || lbt_newrows_next_page(rows);
-}
-
-/* For the feed: the next row's key.  One with a NULL is not checked. */
 static LbtNext
 next_key(void *producer, uint64 number, LbtKeyValue *values, uint8 *scratch)
 {
-	Key		   *key = producer;
+	LbtNewRows *rows = &((Key *) producer)->rows;
 
-	if (number == key->rows.feed.first &&
-		!(find_columns(key) && (key->rows.deleted != NULL || find_page(&key->rows))))
+	if (number == rows->feed.first &&
+		(!find_columns(producer) ||
+		 (rows->deleted == NULL && !lbt_block_cached(rows->table, rows->block) &&
+		  !lbt_newrows_next_page(rows))))
 		return LBT_NO_MORE;
-	return lbt_newrows_next(&key->rows, number, values, scratch);
+	return lbt_newrows_next(rows, number, values, scratch);
 }
 
 static void

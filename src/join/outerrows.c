@@ -358,26 +358,14 @@ close_index(LbtLookedUp *index)
 {
 	if (index->feed.table != NULL)
 		table_close(index->feed.table, AccessShareLock);
-	index_close(index->feed.rel, AccessShareLock);
+	relation_close(index->feed.rel, AccessShareLock);
 }
 
 /*
- * Open an index that may be gone since the plan was made (a trigger of the
- * statement may drop it); NULL if it is, or if it cannot be scanned.
+ * Open an index.  False if it is gone since the plan was made (a trigger of
+ * the statement may drop it), or not valid, or not served, or there is nothing
+ * to look up by.
  */
-static Relation
-open_relation(Oid oid, Oid table)
-{
-	Relation	rel = try_relation_open(oid, AccessShareLock);
-
-	if (rel == NULL || (rel->rd_rel->relkind == RELKIND_INDEX && rel->rd_index->indisvalid &&
-						rel->rd_index->indrelid == table))
-		return rel;
-	relation_close(rel, AccessShareLock);
-	return NULL;
-}
-
-/* False if it is gone, or not served, or there is nothing to look up by. */
 static bool
 open_index(LbtLookedUp *index, LbtOuterRows *rows, const List *exprs, const List *facts)
 {
@@ -386,10 +374,12 @@ open_index(LbtLookedUp *index, LbtOuterRows *rows, const List *exprs, const List
 
 	memset(index, 0, sizeof(*index));
 	index->rows = rows;
-	feed->rel = open_relation(list_nth_oid(facts, LBT_LOOKAHEAD_INDEX), table);
+	feed->rel = try_relation_open(list_nth_oid(facts, LBT_LOOKAHEAD_INDEX), AccessShareLock);
 	if (feed->rel == NULL)
 		return false;
-	feed->index = lbt_learned_view(feed->rel);
+	if (feed->rel->rd_rel->relkind == RELKIND_INDEX && feed->rel->rd_index->indisvalid &&
+		feed->rel->rd_index->indrelid == table)
+		feed->index = lbt_learned_view(feed->rel);
 	if (feed->index == NULL || !open_keys(index, exprs, facts))
 	{
 		close_index(index);
