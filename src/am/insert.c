@@ -69,20 +69,6 @@ get_inserter(Relation rel, IndexInfo *info)
 	return inserter;
 }
 
-/* Is there a model?  If not, ask for one now and then. */
-static inline bool
-insert_has_model(Relation rel, Inserter *inserter)
-{
-	LbtIndex   *index = inserter->index;
-
-	lbt_index_update(index);
-	if (likely(index->state == LBT_READY))
-		return true;
-	if (inserter->rows_without++ % ROWS_BEFORE_ASKING == 0)
-		lbt_train_on_use(rel, index);
-	return index->state == LBT_READY;
-}
-
 /*
  * Put the tuple on its predicted leaf; false if nbtree has to do it.
  * lbt_place() takes the page lock, held until the tuple is there and logged.
@@ -137,19 +123,6 @@ count_attempt(LbtInserting *inserting, bool useful)
 		inserting->pause.length = Min(inserting->pause.length, LAST_PAUSE_BUT_ONE);
 }
 
-static bool
-insert_by_btree(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
-				IndexUniqueCheck check_unique, bool unchanged, IndexInfo *info)
-{
-	volatile bool result = false;
-
-	if (!LBT_INSERT_NEEDS_MASK)
-		return btinsert(rel, values, isnull, tid, heap, check_unique, unchanged, info);
-	LBT_AS_BTREE(rel, result = btinsert(rel, values, isnull, tid, heap, check_unique, unchanged,
-										info));
-	return result;
-}
-
 /*
  * nbtree inserts the entry, without an Inserter.  It may be the row's first,
  * and what was brought in for it is of use.
@@ -199,7 +172,11 @@ index_to_predict(Relation rel, const Datum *values, const bool *isnull, ItemPoin
 	index = inserter->index;
 	if (unlikely(index->inserting.reads != pgBufferUsage.shared_blks_read))
 		lbt_row_ahead(rel, index, heap, tid);
-	if (!insert_has_model(rel, inserter))
+	lbt_index_update(index);
+	if (unlikely(index->state != LBT_READY) &&
+		inserter->rows_without++ % ROWS_BEFORE_ASKING == 0)
+		lbt_train_on_use(rel, index);
+	if (unlikely(index->state != LBT_READY))
 		return NULL;
 	if (unlikely(index->inserting.number++ < index->inserting.pause.resume))
 		return NULL;
@@ -225,7 +202,7 @@ lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation 
 	LbtBound	key;
 	LbtIndex   *index = index_to_predict(rel, values, isnull, tid, heap, check_unique, unchanged,
 										 info, &key);
-	bool		result;
+	volatile bool result;
 
 	if (index != NULL)
 	{
@@ -240,7 +217,11 @@ lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation 
 			return unique;
 		}
 	}
-	result = insert_by_btree(rel, values, isnull, tid, heap, check_unique, unchanged, info);
+	if (LBT_INSERT_NEEDS_MASK)
+		LBT_AS_BTREE(rel, result = btinsert(rel, values, isnull, tid, heap, check_unique,
+											unchanged, info));
+	else
+		result = btinsert(rel, values, isnull, tid, heap, check_unique, unchanged, info);
 	if (index == NULL)
 		return result;
 	if (lbt_place_after_btree(rel, index, &key, &place))

@@ -100,18 +100,6 @@ lbt_copy_row(Relation table, ItemPointer tid)
 	return copy;
 }
 
-/* Copy the page of the table at which the search is. */
-static void
-copy_page(LbtNewRows *rows)
-{
-	Buffer		buf = ReadBuffer(rows->table, rows->block);
-
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	memcpy(rows->page, BufferGetPage(buf), BLCKSZ);
-	UnlockReleaseBuffer(buf);
-	rows->copied = rows->block;
-}
-
 bool
 lbt_newrows_next_page(LbtNewRows *rows)
 {
@@ -184,9 +172,15 @@ lbt_newrows_next(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch
 	{
 		if (rows->copied != rows->block)
 		{
+			Buffer		buf;
+
 			if (rows->block >= RelationGetNumberOfBlocks(rows->table))
 				return LBT_NO_MORE;
-			copy_page(rows);
+			buf = ReadBuffer(rows->table, rows->block);
+			LockBuffer(buf, BUFFER_LOCK_SHARE);
+			memcpy(rows->page, BufferGetPage(buf), BLCKSZ);
+			UnlockReleaseBuffer(buf);
+			rows->copied = rows->block;
 			rows->empty++;
 		}
 		if (next_on_page(rows, &row))
