@@ -336,7 +336,7 @@ find_routed(Write *write, Relation root)
 LbtLookups
 lbt_find_write(const ModifyTable *modify, const List *rtable)
 {
-	Write	write = {
+	Write		write = {
 		.conflicts = modify->onConflictAction != ONCONFLICT_NONE,
 		.arbiters = modify->arbiterIndexes,
 		.enters = modify->operation != CMD_UPDATE
@@ -368,7 +368,7 @@ lbt_find_write(const ModifyTable *modify, const List *rtable)
 LbtLookups
 lbt_find_writes(Oid partition, const List *route, const List *columns)
 {
-	Write	write = {
+	Write		write = {
 		.columns = columns,
 		.root = linitial_oid(route),
 		.conflicts = llast_oid(route) != 0,
