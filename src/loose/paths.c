@@ -414,9 +414,8 @@ count_values(const Loose *loose, double in)
 
 /*
  * Estimate the cost: of finding each group, twice if there are conditions on
- * columns after it, and of the pages that it is on.  As nbtree prefers to
- * split leaves between groups, a group may begin one leaf after the end of the
- * last.
+ * columns after it, and of the pages that it is on.  As nbtree likes to split
+ * leaves between groups, one may begin a leaf after the end of the last.
  */
 static void
 estimate(Loose *loose, double groups)
