@@ -334,27 +334,40 @@ turn(LbtFeed *feed, uint64 number)
 		look(feed, feed->now);
 }
 
+/* Begin the next batch, and ask for its leaves. */
+static void
+begin_next(LbtFeed *feed, uint64 passed)
+{
+	LbtFeedBatch *now = feed->now;
+
+	if (feed->next == NULL)
+		feed->next = make_batch(feed);
+	now->followed = true;
+	clear(feed->next);
+	begin_batch(feed, feed->next, now->first + now->nitems, passed);
+	ask(&feed->next->leaves, feed->rel, &feed->leaves);
+}
+
+/* Ask for its rows' blocks, once its leaves have come. */
+static void
+look_at_next(LbtFeed *feed)
+{
+	if (feed->next->looked || feed->table == NULL)
+		return;
+	look(feed, feed->next);
+	ask(&feed->next->rows, feed->table, &feed->rows);
+}
+
 /* Where blocks are missing, move the next batch on. */
 static void
 move_next_on(LbtFeed *feed, uint64 number)
 {
 	LbtFeedBatch *now = feed->now;
 
-	if (feed->next == NULL)
-		feed->next = make_batch(feed);
 	if (!now->followed)
-	{
-		now->followed = true;
-		clear(feed->next);
-		begin_batch(feed, feed->next, now->first + now->nitems, number - feed->origin);
-		ask(&feed->next->leaves, feed->rel, &feed->leaves);
-	}
-	else if (number - now->first >= (uint64) now->nitems / 2 && !feed->next->looked &&
-			 feed->table != NULL)
-	{
-		look(feed, feed->next);
-		ask(&feed->next->rows, feed->table, &feed->rows);
-	}
+		begin_next(feed, number - feed->origin);
+	else if (number - now->first >= (uint64) now->nitems / 2)
+		look_at_next(feed);
 }
 
 /* ---- pauses ---- */
@@ -472,7 +485,7 @@ lbt_feed_post(LbtFeed *feed, uint64 number)
 	if (!lbt_feed_begin(feed, number))
 		return;
 	now = feed->now;
-	if (unlikely(feed->missed || now->missed))
+	if (unlikely(lbt_feed_misses(feed)))
 		move_next_on(feed, number);
 	key = key_from(now, number);
 	if (!is_key_of(now, key, number))
@@ -509,6 +522,25 @@ lbt_feed_find(LbtFeed *feed, uint64 code, uint64 *number)
 		*number = now->first + now->nitems;
 	}
 	return false;
+}
+
+void
+lbt_feed_follow(LbtFeed *feed, uint64 number)
+{
+	if (feed->now == NULL || feed->now->nitems == 0 || !lbt_feed_misses(feed))
+		return;
+	if (!holds(feed, feed->now, number) && holds(feed, feed->next, number) &&
+		!lbt_feed_begin(feed, number))
+		return;
+	if (!feed->now->followed || feed->next->nitems == 0)
+		begin_next(feed, number - feed->origin);
+}
+
+void
+lbt_feed_look(LbtFeed *feed)
+{
+	if (feed->next != NULL && feed->next->nitems > 0)
+		look_at_next(feed);
 }
 
 const LbtTarget *

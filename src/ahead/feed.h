@@ -136,6 +136,21 @@ extern bool lbt_feed_find(LbtFeed *feed, uint64 code, uint64 *number);
  */
 extern const LbtTarget *lbt_feed_reach(LbtFeed *feed, uint64 number);
 
+/* Are blocks missing, so that the next batch is begun early? */
+static inline bool
+lbt_feed_misses(const LbtFeed *feed)
+{
+	return feed->missed || (feed->now != NULL && feed->now->missed);
+}
+
+/*
+ * For one of several feeds whose items come by turns, this one next: where
+ * blocks are missing, begin the next batch, and ask for its leaves; later, for
+ * its rows' blocks.  Done for all of them, what they wait for overlaps.
+ */
+extern void lbt_feed_follow(LbtFeed *feed, uint64 number);
+extern void lbt_feed_look(LbtFeed *feed);
+
 /* Blocks turn out to be missing: end a pause that is not for unused ones. */
 extern void lbt_feed_wake(LbtFeed *feed);
 

@@ -242,33 +242,42 @@ lbt_outer_restart(LbtOuterRows *rows)
 /* ---- keys ---- */
 
 /*
+ * Read the rows that come next, up to this many, but no more than have come
+ * before.
+ */
+static void
+read_rows(LbtOuterRows *rows, uint64 from, uint64 most)
+{
+	uint64		until = from + Min(Max(rows->at - rows->origin, 2), most);
+
+	while (rows->end < until && read_row(rows))
+		;
+}
+
+/*
  * Find a row by its part and item, among those that come next.  If these go to
  * one part, the row's number is its item, and those of a batch are read at
  * once: two loops are faster than one of both.  Else read so many that there
- * are enough for a batch of each, but no more than have come before.  In
- * memory a few keys of each are enough, and what is fetched for them stays in
- * the processor's caches until they come.
+ * are enough for a batch of each.  In memory a few keys of each are enough,
+ * and what is fetched for them stays in the processor's caches until they
+ * come.
  */
 static LbtOuterRow *
 find_row(LbtLookedUp *index, uint64 item)
 {
 	LbtOuterRows *rows = index->rows;
-	uint64		until = index->feed.until;
 	uint64		at = item;
 
-	if (rows->route != NULL)
+	if (rows->route == NULL)
+		while (rows->end < index->feed.until && read_row(rows))
+			;
+	else
 	{
-		int			share = index->feed.missed ? lbt_lookahead_rows :
-			Max(lbt_lookahead_rows / 8, 2);
-
-		until = rows->at + Min(Max(rows->at - rows->origin, 2),
-							   Min(rows->nopened * share, rows->nrows));
+		read_rows(rows, rows->at, rows->nopened * Max(lbt_lookahead_rows / 8, 2));
 		at = index->row;
 		if (at < rows->at || row_of(rows, at)->item > item)
 			at = rows->at;
 	}
-	while (rows->end < until && read_row(rows))
-		;
 	for (; at < rows->end; at++)
 	{
 		LbtOuterRow *row = row_of(rows, at);
@@ -452,6 +461,34 @@ open_part(LbtOuterRows *rows, LbtPart *part)
 	MemoryContextSwitchTo(old);
 }
 
+/*
+ * Where blocks are missing, rows come in windows, of which each has a batch of
+ * all feeds: each feed by itself would wait for its own blocks.
+ *
+ *     passed on | window: at ... turn - 1 | next one: turn ... end - 1
+ *
+ * Where a window begins, the next one is read, and its leaves are asked for;
+ * in its middle, its rows' blocks.
+ */
+static void
+move_window_on(LbtOuterRows *rows)
+{
+	if (rows->at >= rows->turn)
+	{
+		rows->turn = rows->end;
+		rows->middle = (rows->at + rows->turn) / 2;
+		read_rows(rows, rows->turn, Min(rows->nopened * lbt_lookahead_rows, rows->nrows) / 2);
+		for (int i = 0; i < rows->nindexes; i++)
+			lbt_feed_follow(&rows->index[i].feed, rows->index[i].part->coming);
+	}
+	else if (rows->at >= rows->middle)
+	{
+		rows->middle = rows->turn;
+		for (int i = 0; i < rows->nindexes; i++)
+			lbt_feed_look(&rows->index[i].feed);
+	}
+}
+
 /* A row comes now.  False if nobody looks it up, for now or at all. */
 static bool
 post(LbtOuterRows *rows, const LbtOuterRow *row)
@@ -467,6 +504,9 @@ post(LbtOuterRows *rows, const LbtOuterRow *row)
 			lbt_pause_begin(&rows->nowhere, rows->at);
 		return false;
 	}
+	part->coming = row->item;
+	if (rows->route != NULL && lbt_feed_misses(&rows->index[part->first].feed))
+		move_window_on(rows);
 	for (int i = part->first; i < part->first + part->nindexes; i++)
 	{
 		LbtFeed    *feed = &rows->index[i].feed;
@@ -474,6 +514,7 @@ post(LbtOuterRows *rows, const LbtOuterRow *row)
 		lbt_feed_post(feed, row->item);
 		looked_up |= row->item >= feed->pause.resume;
 	}
+	part->coming++;
 	return looked_up;
 }
 

@@ -37,6 +37,7 @@ typedef struct LbtPart
 	int			first;
 	int			nindexes;
 	uint64		nrows;			/* that have been read */
+	uint64		coming;			/* the next one's item */
 } LbtPart;
 
 typedef struct LbtOuterRow
@@ -76,6 +77,8 @@ typedef struct LbtOuterRows
 	uint64		end;
 	uint64		base;			/* the row in the first slot */
 	uint64		origin;			/* the first row since the last rescan */
+	uint64		middle;			/* see move_window_on() */
+	uint64		turn;
 	bool		ended;			/* the outer side has no more rows */
 	bool		by_reference;	/* some used column's values are */
 	const List *used;			/* columns that the join uses, from 1 on */
