@@ -39,6 +39,8 @@ typedef struct Walk
 	int			last_id;		/* the highest plan_node_id */
 	bool		any_use;		/* a loop, a subquery, or a write of many rows */
 	const PlannedStmt *stmt;
+	bool		asked_settings; /* has it been asked for changes_settings? */
+	bool		changes_settings;	/* while it runs, perhaps */
 	const Plan *early_nextval;	/* may take sequences' numbers early; or NULL */
 	bool		nextval_ok;		/* what is looked at belongs to it */
 } Walk;
@@ -71,24 +73,31 @@ other_children(const Plan *plan)
 static bool
 is_volatile(Oid function, void *context)
 {
-	/* What set_config() has set for one row is another's for the next. */
-	if (function == F_CURRENT_SETTING_TEXT || function == F_CURRENT_SETTING_TEXT_BOOL)
-		return true;
 	if (function == F_GEN_RANDOM_UUID ||
 		(function == F_NEXTVAL && ((const Walk *) context)->nextval_ok))
 		return false;
 	return func_volatile(function) == PROVOLATILE_VOLATILE;
 }
 
+static bool reads_settings(Node *node);
+static bool statement_sets(Walk *walk);
+
+/* It counts as immutable, whatever its transition function is. */
+static bool
+is_users_aggregate(const Node *node)
+{
+	return (IsA(node, Aggref) && ((const Aggref *) node)->aggfnoid >= FirstNormalObjectId) ||
+		(IsA(node, WindowFunc) && ((const WindowFunc *) node)->winfnoid >= FirstNormalObjectId);
+}
+
 /*
- * Does evaluating an expression, or a subquery that it uses, have effects?
- * Domains have constraints; an aggregate counts as immutable, whatever its
- * transition function is.
+ * Does evaluating an expression, or a subquery that it uses, have effects, or
+ * read what others set?  Domains have constraints.
  */
 static bool
 has_effects(Node *node, void *context)
 {
-	const Walk *walk = context;
+	Walk	   *walk = context;
 
 	if (node == NULL)
 		return false;
@@ -99,8 +108,7 @@ has_effects(Node *node, void *context)
 		return true;
 	if (check_functions_in_node(node, is_volatile, context) ||
 		(IsA(node, NextValueExpr) && !walk->nextval_ok) || IsA(node, CoerceToDomain) ||
-		(IsA(node, Aggref) && ((Aggref *) node)->aggfnoid >= FirstNormalObjectId) ||
-		(IsA(node, WindowFunc) && ((WindowFunc *) node)->winfnoid >= FirstNormalObjectId))
+		is_users_aggregate(node) || (reads_settings(node) && statement_sets(walk)))
 		return true;
 	return expression_tree_walker(node, has_effects, context);
 }
@@ -138,33 +146,118 @@ static const struct
 };
 
 /*
- * The same for what a node evaluates or does itself.  No snapshot covers a
- * sequence, so when it is read matters.
+ * No snapshot covers a sequence, so when it is read matters.  It has no index,
+ * and cannot be sampled.
  */
 static bool
-node_has_effects(Plan *plan, Walk *walk)
+reads_sequence(const Plan *plan, const List *rtable)
+{
+	return (IsA(plan, SeqScan) || IsA(plan, TidScan) || IsA(plan, TidRangeScan)) &&
+		rt_fetch(((const Scan *) plan)->scanrelid, rtable)->relkind == RELKIND_SEQUENCE;
+}
+
+/*
+ * Look at what a node evaluates; true if "is" is true of any of it, or nobody
+ * knows what the node does: ModifyTable, LockRows, others' nodes.
+ */
+static bool
+any_expression(Plan *plan, bool (*is) (Node *node, void *context), void *context)
 {
 	int			i = 0;
 
-	if (has_effects((Node *) plan->targetlist, walk) || has_effects((Node *) plan->qual, walk) ||
-		has_effects((Node *) plan->initPlan, walk) ||
-		(IsA(plan, CteScan) && walk->effects) ||
-		(IsA(plan, SeqScan) && rt_fetch(((Scan *) plan)->scanrelid, walk->stmt->rtable)->relkind ==
-		 RELKIND_SEQUENCE) ||
-		(IsA(plan, ForeignScan) && ((ForeignScan *) plan)->operation != CMD_SELECT))
+	if (is((Node *) plan->targetlist, context) || is((Node *) plan->qual, context))
 		return true;
+	if (lbt_is_lookahead(plan))
+		return false;
 	while (i < lengthof(readers) && readers[i].tag != nodeTag(plan))
 		i++;
 	if (i == lengthof(readers))
-		return true;			/* ModifyTable, LockRows, others' nodes */
+		return true;
 	for (int j = 0; j < lengthof(readers[i].expressions); j++)
 	{
 		size_t		offset = readers[i].expressions[j];
 
-		if (offset > 0 && has_effects(*(Node **) ((char *) plan + offset), walk))
+		if (offset > 0 && is(*(Node **) ((char *) plan + offset), context))
 			return true;
 	}
 	return false;
+}
+
+/* Does what a node evaluates have effects, or what it does itself? */
+static bool
+node_has_effects(Plan *plan, Walk *walk)
+{
+	return any_expression(plan, has_effects, walk) || has_effects((Node *) plan->initPlan, walk) ||
+		(IsA(plan, CteScan) && walk->effects) || reads_sequence(plan, walk->stmt->rtable) ||
+		(IsA(plan, ForeignScan) && ((ForeignScan *) plan)->operation != CMD_SELECT);
+}
+
+/* ---- settings that change from row to row ---- */
+
+/*
+ * Where set_config() is called for each row, the setting, or the role, is read
+ * for the next row after that.  Policies read settings, too, and nobody sets
+ * any: so look whether the statement does.
+ */
+static bool
+reads_function(Oid function, void *context)
+{
+	return function == F_CURRENT_SETTING_TEXT || function == F_CURRENT_SETTING_TEXT_BOOL;
+}
+
+static bool
+reads_settings(Node *node)
+{
+	return (IsA(node, SQLValueFunction) && ((SQLValueFunction *) node)->type == NAMEOID) ||
+		check_functions_in_node(node, reads_function, NULL);
+}
+
+static bool
+sets_function(Oid function, void *context)
+{
+	return function == F_SET_CONFIG ||
+		(function >= FirstNormalObjectId && func_volatile(function) == PROVOLATILE_VOLATILE);
+}
+
+static bool
+sets_settings(Node *node, void *context)
+{
+	return node != NULL &&
+		(check_functions_in_node(node, sets_function, NULL) || is_users_aggregate(node) ||
+		 expression_tree_walker(node, sets_settings, context));
+}
+
+/* May a plan's expressions, or what it runs for each row, set any? */
+static bool
+plan_sets(Plan *plan, const PlannedStmt *stmt)
+{
+	ListCell   *lc;
+
+	if (plan == NULL)
+		return false;
+	if (IsA(plan, ModifyTable) ? !lbt_write_nextval_ok((ModifyTable *) plan, stmt->rtable) :
+		any_expression(plan, sets_settings, NULL))
+		return true;
+	foreach(lc, other_children(plan))
+		if (plan_sets(lfirst(lc), stmt))
+			return true;
+	return plan_sets(plan->lefttree, stmt) || plan_sets(plan->righttree, stmt);
+}
+
+/* May the statement?  Few have to ask. */
+static bool
+statement_sets(Walk *walk)
+{
+	ListCell   *lc;
+
+	if (!walk->asked_settings)
+	{
+		walk->asked_settings = true;
+		walk->changes_settings = plan_sets(walk->stmt->planTree, walk->stmt);
+		foreach(lc, walk->stmt->subplans)
+			walk->changes_settings |= plan_sets(lfirst(lc), walk->stmt);
+	}
+	return walk->changes_settings;
 }
 
 /* ---- subqueries that are evaluated for each row ---- */

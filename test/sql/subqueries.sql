@@ -257,15 +257,33 @@ SELECT count((SELECT at FROM sq_r r WHERE r.dev = o.dev)) FROM sq_o o;
 SELECT (SELECT x FROM sq_t t WHERE t.id = o.id AND 1 / (o.n - 80) < 2) FROM sq_o o WHERE n % 4 = 0;
 SELECT count((SELECT x FROM sq_t t WHERE t.id = o.id)) FROM sq_o o;
 
--- What a row sets, or takes from a sequence, is there for the next row to read: nothing is read ahead of that.
+-- What a row sets, or takes from a sequence, is there for the next row to read: nothing is read ahead of that.  But where
+-- nothing is set, rows with a setting are.
 SET enable_material = off;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_memoize = off;
+SET enable_bitmapscan = off;
+SET enable_seqscan = off;
 SELECT set_config('sq.x', '0', false), nextval('sq_seq') > 0 AS called;
 SELECT sq_compare(q) FROM unnest(ARRAY[
     'SELECT count(*) FILTER (WHERE n > 1 AND cs::int = n - 1) FROM (SELECT o.n, o.cs, l.s FROM (SELECT n, id, current_setting(''sq.x'') AS cs FROM sq_o ORDER BY n OFFSET 0) o'
     ' LEFT JOIN LATERAL (SELECT set_config(''sq.x'', o.n::text, false) AS s FROM sq_t t WHERE t.id = o.id OFFSET 0) l ON true OFFSET 0) q',
     'SELECT nv - lv, x FROM (SELECT nextval(''sq_seq'') AS nv, lv, (SELECT x FROM sq_t t WHERE t.id = q.id) AS x FROM (SELECT o.id, s.last_value AS lv FROM sq_o o'
-    ' LEFT JOIN LATERAL (SELECT last_value FROM sq_seq WHERE o.n > 0) s ON true WHERE o.n > 1 OFFSET 0) q OFFSET 0) z']) q;
+    ' LEFT JOIN LATERAL (SELECT last_value FROM sq_seq WHERE o.n > 0) s ON true WHERE o.n > 1 OFFSET 0) q OFFSET 0) z',
+    'SELECT count(*) FILTER (WHERE nv = lv + 1) FROM (SELECT nextval(''sq_seq'') AS nv, q.lv, t.x FROM (SELECT o.id, l.lv FROM sq_o o'
+    ' LEFT JOIN LATERAL (SELECT last_value AS lv FROM sq_seq WHERE ctid = ''(0,1)'' AND o.n > 0) l ON true OFFSET 0) q JOIN sq_t t ON t.id = q.id OFFSET 0) z',
+    'SELECT count(*) FILTER (WHERE nv = lv + 1) FROM (SELECT nextval(''sq_seq'') AS nv, q.lv, t.x FROM (SELECT o.id, l.lv FROM sq_o o'
+    ' LEFT JOIN LATERAL (SELECT last_value AS lv FROM sq_seq WHERE ctid >= ''(0,0)'' AND o.n > 0) l ON true OFFSET 0) q JOIN sq_t t ON t.id = q.id OFFSET 0) z',
+    'SELECT count(*) FILTER (WHERE cu = CASE WHEN n % 2 = 1 THEN ''regress_sq'' ELSE session_user END) FROM (SELECT o.n, o.cu, l.s FROM (SELECT n, id, current_user::text AS cu FROM sq_o ORDER BY n OFFSET 0) o'
+    ' LEFT JOIN LATERAL (SELECT set_config(''role'', CASE WHEN o.n % 2 = 0 THEN ''regress_sq'' ELSE ''none'' END, true) AS s FROM sq_t t WHERE t.id = o.id OFFSET 0) l ON true OFFSET 0) q',
+    'SELECT o.n, (SELECT x FROM sq_t t WHERE t.id = o.id) AS x, current_setting(''sq.x'') FROM sq_o o WHERE o.n >= length(current_setting(''sq.x''))']) q;
 RESET enable_material;
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+RESET enable_memoize;
+RESET enable_bitmapscan;
+RESET enable_seqscan;
 
 DROP VIEW sq_barrier;
 DROP FUNCTION sq_compare, sq_plan, sq_predicted, sq_nodes, sq_tells;
