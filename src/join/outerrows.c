@@ -24,6 +24,7 @@ typedef struct LbtRoute
 	PartitionKey key;
 	PartitionBoundInfo bounds;	/* NULL: it has no partitions */
 	bool		nulls;			/* rows with NULLs have a partition, too */
+	int			last;			/* the partition found last */
 	int			nvalues;
 	ExprState  *value[PARTITION_MAX_KEYS];
 	FmgrInfo	support[PARTITION_MAX_KEYS];
@@ -93,9 +94,15 @@ route_row(LbtOuterRows *rows, TupleTableSlot *row)
 	else if (route->bounds != NULL)
 		partition = partition_of(route, values, isnull);
 	else if (route->rel == NULL)
-		for (partition = rows->nparts - 1;
-			 partition >= 0 && rows->part[partition].table != DatumGetObjectId(values[0]);)
-			partition--;
+	{
+		/* Those of one mostly come together. */
+		partition = route->last;
+		if (rows->part[partition].table != DatumGetObjectId(values[0]))
+			for (partition = rows->nparts - 1;
+				 partition >= 0 && rows->part[partition].table != DatumGetObjectId(values[0]);)
+				partition--;
+		route->last = Max(partition, 0);
+	}
 	MemoryContextSwitchTo(old);
 	ResetExprContext(econtext);
 	return partition >= 0 ? &rows->part[partition] : NULL;
@@ -373,19 +380,26 @@ close_index(LbtLookedUp *index)
 /*
  * Open an index.  False if it is gone since the plan was made (a trigger of
  * the statement may drop it), or not valid, or not served, or there is nothing
- * to look up by.
+ * to look up by.  Do not wait for its lock: the executor may have pruned its
+ * partition.
  */
 static bool
 open_index(LbtLookedUp *index, LbtOuterRows *rows, const List *exprs, const List *facts)
 {
+	Oid			oid = list_nth_oid(facts, LBT_LOOKAHEAD_INDEX);
 	Oid			table = list_nth_oid(facts, LBT_LOOKAHEAD_TABLE);
 	LbtFeed    *feed = &index->feed;
 
 	memset(index, 0, sizeof(*index));
 	index->rows = rows;
-	feed->rel = try_relation_open(list_nth_oid(facts, LBT_LOOKAHEAD_INDEX), AccessShareLock);
-	if (feed->rel == NULL)
+	if (!ConditionalLockRelationOid(oid, AccessShareLock))
 		return false;
+	feed->rel = try_relation_open(oid, NoLock);
+	if (feed->rel == NULL)
+	{
+		UnlockRelationOid(oid, AccessShareLock);
+		return false;
+	}
 	if (feed->rel->rd_rel->relkind == RELKIND_INDEX && feed->rel->rd_index->indisvalid &&
 		feed->rel->rd_index->indrelid == table)
 		feed->index = lbt_learned_view(feed->rel);

@@ -163,8 +163,6 @@ lbt_node_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 	scan->custom_plans = plans;
 	scan->custom_private = path->custom_private;
 	scan->methods = &kind->plan;
-	if (ExecSupportsBackwardScan(llast(plans)))
-		scan->flags = path->flags;
 	return &scan->scan.plan;
 }
 

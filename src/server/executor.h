@@ -48,7 +48,6 @@ typedef struct LbtNodeKind
 		sizeof(state) \
 	}
 
-/* The path's flags are valid if the last input has these abilities, too. */
 extern Plan *lbt_node_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 						   List *clauses, List *plans);
 extern Node *lbt_node_state(CustomScan *plan);

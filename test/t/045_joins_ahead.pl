@@ -1,6 +1,7 @@
 # Random joins over served indexes give the same answers whether nested loops look ahead by 1, 2, 7 or 64 rows or not at
 # all, with little work_mem and with enough, as they give by btree.  Queries are made from a fixed seed (LBT_SEED), so many
 # of each shape (LBT_JOINS); shared buffers are too few for the tables, some pages are not all-visible, some rows deleted.
+# And no lock is waited for that the plan does not need.
 use strict;
 use warnings;
 
@@ -100,4 +101,37 @@ foreach my $what ('Nested Loop', 'Nested Loop Left Join', 'parallel', 'long batc
 	cmp_ok($seen{$what} // 0, '>', 0, "$node_name: $what");
 }
 is(amcheck_all($node, 'postgres'), '', 'the indexes are sound');
+
+# ---- a partition that the executor has pruned ----
+
+# Rows are routed there, but nobody scans it: no lock of its index is waited for.
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE parted (k int) PARTITION BY RANGE (k);
+CREATE TABLE parted_low PARTITION OF parted FOR VALUES FROM (0) TO (50000);
+CREATE TABLE parted_high PARTITION OF parted FOR VALUES FROM (50000) TO (100000);
+INSERT INTO parted SELECT generate_series(0, 99999);
+CREATE INDEX ON parted (k);
+CREATE TABLE asks AS SELECT g * 7919 % 100000 AS k FROM generate_series(1, 2000) g;
+VACUUM ANALYZE parted, asks;
+SQL
+my $asker = $node->background_psql('postgres', on_error_stop => 0);
+$asker->query_safe(<<"SQL");
+SET learnedbtree.btree_indexes = 'all';
+SET plan_cache_mode = force_generic_plan;
+SET lock_timeout = '2s';
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_memoize = off;
+SET enable_material = off;
+SET enable_bitmapscan = off;
+PREPARE ask(int) AS SELECT count(*) FROM asks LEFT JOIN parted ON parted.k = asks.k AND parted.k >= \$1;
+SQL
+like($asker->query_safe('EXPLAIN (COSTS OFF) EXECUTE ask(60000)'), qr/\Q$node_name\E.*Subplans Removed: 1/s, 'a partition is pruned, the other one is joined ahead');
+is($asker->query_safe('EXECUTE ask(60000)'), '2000', 'all rows come');
+my $holder = $node->background_psql('postgres', on_error_stop => 1);
+$holder->query_safe("BEGIN; REINDEX INDEX parted_low_k_idx");
+my ($answer) = $asker->query('EXECUTE ask(60000)');
+is($answer, '2000', "all rows come while the pruned partition's index is locked") or diag($asker->{stderr});
+$holder->query_safe('COMMIT');
+$_->quit foreach $holder, $asker;
 done_testing();
