@@ -32,6 +32,19 @@ def word(row):
     return f"'key ' || md5(({row})::text)"
 
 
+def family(parent, child, action, parents, children, step=1):
+    """Tables as in tables(): parents, of which one in `step` has children."""
+    return {
+        parent: (25, [f"CREATE TABLE {parent} (id int8, w text)",
+                      f"INSERT INTO {parent} SELECT i, {WIDE} FROM generate_series(1, {parents}) AS i",
+                      f"ALTER TABLE {parent} ADD PRIMARY KEY (id)"]),
+        child: (60, [f"CREATE TABLE {child} (id int8, parent int8, w text)",
+                     f"INSERT INTO {child} SELECT i, {step} * {load.drawn_row('i', parents // step)}, {WIDE} "
+                     f"FROM generate_series(1, {children}) AS i",
+                     f"CREATE INDEX ON {child} (parent)",
+                     f"ALTER TABLE {child} ADD FOREIGN KEY (parent) REFERENCES {parent} ON DELETE {action}"])}
+
+
 def tables(rows):
     """{name: (bytes a row with its indexes, statements)}, in an order in which they can be made."""
     items = f"SELECT {load.key_of('i')}, {load.value_of('i')}, {WIDE} FROM generate_series(1::int8, {rows}) AS i"
@@ -49,14 +62,9 @@ def tables(rows):
         "six": (280, [f"CREATE TABLE six (id int8, {', '.join(f'{name} int8' for name in RANDOM)})",
                       f"INSERT INTO six SELECT i, {random_columns('i')} FROM generate_series(1::int8, {rows}) AS i",
                       "ALTER TABLE six ADD PRIMARY KEY (id)", *(f"CREATE INDEX ON six ({name})" for name in RANDOM)]),
-        "parent": (25, ["CREATE TABLE parent (id int8, w text)",
-                        f"INSERT INTO parent SELECT i, {WIDE} FROM generate_series(1, {parents}) AS i",
-                        "ALTER TABLE parent ADD PRIMARY KEY (id)"]),
-        "kid": (60, ["CREATE TABLE kid (id int8, parent int8, w text)",
-                     f"INSERT INTO kid SELECT i, {load.drawn_row('i', parents)}, {WIDE} "
-                     f"FROM generate_series(1, {children}) AS i",
-                     "CREATE INDEX ON kid (parent)",
-                     "ALTER TABLE kid ADD FOREIGN KEY (parent) REFERENCES parent ON DELETE CASCADE"]),
+        **family("parent", "kid", "CASCADE", parents, children),
+        **family("parent_set", "kid_set", "SET NULL", parents, children),
+        **family("parent_kept", "kid_kept", "NO ACTION", parents, children, step=2),
         "reading": (300, ["CREATE TABLE reading (device int4 NOT NULL, at int8 NOT NULL, v int4 NOT NULL, w text)",
                           "CREATE INDEX ON reading (device, at)",
                           f"INSERT INTO reading SELECT 1 + mod(i, {devices}), i / {devices}, {load.value_of('i')}, {WIDE} "
@@ -159,10 +167,21 @@ SHAPES = (  # those that only read come first: they find the tables as they were
           _ON_DISK, writes=("item",)),
     Shape("upsert_parts", f"`ON CONFLICT DO UPDATE` into {PARTITIONS} partitions", ("parted",),
           f"INSERT INTO parted SELECT {_UPSERTED}", (COLD,), writes=("parted",)),
+    Shape("merge_parts", f"`MERGE` into {PARTITIONS} partitions, half of the keys exist", ("parted",),
+          "MERGE INTO parted AS t USING {asked} AS a ON t.k = a.either WHEN MATCHED THEN UPDATE SET v = 7 "
+          f"WHEN NOT MATCHED THEN INSERT VALUES (a.either, 7, {WIDE})", _ON_DISK, writes=("parted",)),
+    Shape("update_parts", f"`UPDATE ... FROM` in {PARTITIONS} partitions", ("parted",),
+          "UPDATE parted AS t SET v = 7 FROM {asked} AS a WHERE t.k = a.k", _ON_DISK, writes=("parted",)),
     Shape("deferred", "deferred foreign keys, at `COMMIT`", ("item", "child"), "COMMIT", _ON_DISK, None,
           before="BEGIN; INSERT INTO child SELECT n, k FROM {asked}", writes=("child",)),
     Shape("immediate", "immediate foreign keys", ("item", "child_now"), "INSERT INTO child_now SELECT n, k FROM {asked}",
           _ON_DISK, None, writes=("child_now",)),
     Shape("cascade", "`ON DELETE CASCADE`, {count:,} parents", ("parent", "kid"),
           "DELETE FROM parent WHERE id BETWEEN {first} AND {last}", _ON_DISK, None, 2 * _THIRD, writes=("parent", "kid")),
+    Shape("set_null", "`ON DELETE SET NULL`, {count:,} parents", ("parent_set", "kid_set"),
+          "DELETE FROM parent_set WHERE id BETWEEN {first} AND {last}", _ON_DISK, None, 2 * _THIRD,
+          writes=("parent_set", "kid_set")),
+    Shape("no_action", "`ON DELETE NO ACTION`, {count:,} parents without children", ("parent_kept", "kid_kept"),
+          f"DELETE FROM parent_kept AS p USING (SELECT 1 + 2 * mod(id, {{rows}} / {2 * PARENT_SHARE}) AS id FROM {{asked}} "
+          "WHERE n <= {count} OFFSET 0) AS a WHERE p.id = a.id", _ON_DISK, share=2 * _THIRD, writes=("parent_kept",)),
 )
