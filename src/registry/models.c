@@ -15,35 +15,30 @@
 /* The first pause after a training that brought nothing, doubled with each. */
 #define PAUSE_MS 1000
 
-/* Raise the generation, and free a model, if any, that no entry names now. */
+/*
+ * Raise the generation, and free a model, if any, that no entry names now.
+ * Where this process cannot, its memory is lost, and still counts.
+ */
 static void
 free_model(dsa_pointer memory, Size bytes)
 {
 	pg_atomic_fetch_add_u64(&lbt_control->generation, 1);
 	if (!DsaPointerIsValid(memory))
 		return;
-	LWLockAcquire(&lbt_control->reclaim, LW_EXCLUSIVE);
-	dsa_free(lbt_area, memory);
-	LWLockRelease(&lbt_control->reclaim);
-	pg_atomic_fetch_sub_u64(&lbt_control->model_bytes, bytes);
-}
-
-/*
- * The memory of a locked entry's model, which is about to be freed.  Maps it,
- * so that an error comes while nothing has changed.
- */
-static dsa_pointer
-model_of(const LbtEntry *entry)
-{
-	if (DsaPointerIsValid(entry->memory))
-		(void) dsa_get_address(lbt_area, entry->memory);
-	return entry->memory;
+	LBT_GUARD_BEGIN();
+	{
+		lbt_area_lock();
+		dsa_free(lbt_area, memory);
+		lbt_area_unlock();
+		pg_atomic_fetch_sub_u64(&lbt_control->model_bytes, bytes);
+	}
+	LBT_GUARD_END((void) 0);
 }
 
 void
 lbt_entry_replace_model(LbtEntry *entry, LbtState state, dsa_pointer memory, Size bytes)
 {
-	dsa_pointer old = model_of(entry);
+	dsa_pointer old = entry->memory;
 	Size		old_bytes = entry->bytes;
 
 	entry->state = state;
@@ -139,7 +134,9 @@ store(const LbtTrained *trained, Size bytes, LbtState *state)
 	/* NO_OOM is not enough: making a DSM segment raises errors of its own. */
 	LBT_GUARD_BEGIN();
 	{
+		lbt_area_lock();
 		memory = dsa_allocate_extended(lbt_area, bytes, DSA_ALLOC_NO_OOM | DSA_ALLOC_HUGE);
+		lbt_area_unlock();
 		if (DsaPointerIsValid(memory))
 			lbt_model_assemble(dsa_get_address(lbt_area, memory), &trained->header, trained->knots,
 							   trained->leaves, trained->separators);
@@ -179,17 +176,23 @@ lbt_registry_has_idle(void)
 LbtEntry *
 lbt_entry_lock(const LbtFile *file)
 {
-	bool		found;
-	LbtEntry   *entry = dshash_find_or_insert(lbt_entries, file, &found);
+	bool		found = true;
+	LbtEntry   *entry = dshash_find(lbt_entries, file, true);
 	dsa_pointer old = InvalidDsaPointer;
 	Size		old_bytes = 0;
 	LbtTotals	totals = {0};
 
+	if (entry == NULL)
+	{
+		lbt_area_lock();
+		entry = dshash_find_or_insert(lbt_entries, file, &found);
+		lbt_area_unlock();
+	}
 	if (found && lbt_same_file(&entry->file, file))
 		return entry;
 	if (found)
 	{
-		old = model_of(entry);
+		old = entry->memory;
 		old_bytes = entry->bytes;
 		totals = entry->totals;
 	}
@@ -202,7 +205,7 @@ lbt_entry_lock(const LbtFile *file)
 	if (!DsaPointerIsValid(old))
 		return entry;
 
-	/* The partition's lock and reclaim must not be held together. */
+	/* The area must not be locked while a partition is. */
 	dshash_release_lock(lbt_entries, entry);
 	free_model(old, old_bytes);
 	return lbt_entry_lock(file);
@@ -276,7 +279,6 @@ settle(LbtEntry *entry, LbtState state, const LbtTrained *trained, dsa_pointer m
 	bool		saved = state == LBT_READY && header->saved;
 	bool		demanded = entry->wanted;
 
-	(void) model_of(entry);		/* raises errors, if any, before a change */
 	memset(&entry->since, 0, sizeof(entry->since));
 	entry->trainer = 0;
 	entry->wanted = saved && lbt_autotrain;
@@ -335,7 +337,7 @@ publish(const LbtFile *file, const LbtTrained *trained)
 	}
 	LBT_GUARD_END((void) 0);
 	if (!registered && DsaPointerIsValid(memory))
-		LBT_GUARDED(free_model(memory, bytes), (void) 0);
+		free_model(memory, bytes);
 	return registered;
 }
 
@@ -378,16 +380,20 @@ lbt_registry_forget(const LbtFile *file)
 {
 	LBT_GUARD_BEGIN();
 	{
-		LbtEntry   *entry = dshash_find(lbt_entries, file, true);
+		LbtEntry   *entry;
+		dsa_pointer memory = InvalidDsaPointer;
+		Size		bytes = 0;
 
+		lbt_area_lock();
+		entry = dshash_find(lbt_entries, file, true);
 		if (entry != NULL)
 		{
-			dsa_pointer memory = model_of(entry);
-			Size		bytes = entry->bytes;
-
+			memory = entry->memory;
+			bytes = entry->bytes;
 			dshash_delete_entry(lbt_entries, entry);
-			free_model(memory, bytes);
 		}
+		lbt_area_unlock();
+		free_model(memory, bytes);
 	}
 	LBT_GUARD_END((void) 0);
 }

@@ -84,7 +84,7 @@ extern LbtEntry *lbt_entry_lock(const LbtFile *file);
 
 /*
  * Put a model, or none, into a locked entry, unlock it, and free the old
- * model.  May raise errors; then nothing has changed, and the entry is locked.
+ * model.
  */
 extern void lbt_entry_replace_model(LbtEntry *entry, LbtState state, dsa_pointer memory,
 									Size bytes);

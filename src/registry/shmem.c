@@ -21,6 +21,9 @@
 /* What wait events call our LWLocks. */
 #define LWLOCK_NAME "LearnedBtree"
 
+/* What dsa says of a segment that is not there. */
+#define NO_SEGMENT "dsa_area could not attach to a segment that has been freed"
+
 /* Room for the hash table before the first DSM segment is needed. */
 #define PLACE_BYTES (256 * 1024)
 
@@ -65,6 +68,7 @@ init_control(LbtControl *c)
 	lbt_name_tranche(c->tranche, LWLOCK_NAME);
 	LWLockInitialize(&c->reclaim, c->tranche);
 	LWLockInitialize(&c->workers_lock, c->tranche);
+	c->segments = 1;			/* the first is in place */
 	pg_atomic_init_u64(&c->generation, 1);
 	pg_atomic_init_u64(&c->model_bytes, 0);
 	pg_atomic_init_u64(&c->unreachable_told, 0);
@@ -125,6 +129,67 @@ lbt_shmem_possible(void)
 {
 	return LBT_NAMED_SEGMENTS || block != NULL;
 }
+
+/* ---- changing the area ---- */
+
+/*
+ * Map a segment of the area; false if there is none with this number, which
+ * dsa tells by an error alone.
+ */
+static bool
+map_segment(int number)
+{
+	const uint32 holdoff = InterruptHoldoffCount;
+	MemoryContext context = CurrentMemoryContext;
+	volatile bool there = true;
+
+	PG_TRY();
+	{
+		error_context_stack = NULL;
+		(void) dsa_get_address(lbt_area, (dsa_pointer) number << DSA_OFFSET_WIDTH);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		InterruptHoldoffCount = holdoff;	/* raising an error has set it to 0 */
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		if (strcmp(error->message, NO_SEGMENT) != 0)
+			PG_RE_THROW();
+		FreeErrorData(error);
+		FlushErrorState();
+		there = false;
+	}
+	PG_END_TRY();
+	return there;
+}
+
+/*
+ * A new segment takes the first number that is free.  So those made since the
+ * last look, if any, follow each other from control->segments on.
+ */
+void
+lbt_area_lock(void)
+{
+	Assert(!proc_exit_inprogress);
+	LWLockAcquire(&lbt_control->reclaim, LW_EXCLUSIVE);
+	for (int i = 1; i < LBT_DSA_SEGMENTS; i++)
+	{
+		if (map_segment(i))
+			lbt_control->segments = Max(lbt_control->segments, i + 1);
+		else if (i >= lbt_control->segments)
+			break;
+	}
+}
+
+void
+lbt_area_unlock(void)
+{
+	LWLockRelease(&lbt_control->reclaim);
+}
+
+/* ---- attaching and leaving ---- */
 
 void
 lbt_registry_leave(int code, Datum arg)

@@ -131,7 +131,8 @@ typedef struct LbtWorker
 typedef struct LbtControl
 {
 	int			tranche;
-	LWLock		reclaim;
+	LWLock		reclaim;		/* exclusively: to change the area */
+	int			segments;		/* no segment from this on was there before */
 	LWLock		workers_lock;	/* of workers */
 	LbtWorker	workers[LBT_WORKERS_LIMIT];
 	pg_atomic_uint64 generation;	/* starts at 1 */
@@ -218,6 +219,15 @@ extern bool lbt_shmem_possible(void);
  * Must not run in commit or abort callbacks.
  */
 extern bool lbt_registry_attach(void);
+
+/*
+ * Lock the area before memory in it is allocated or freed, an entry added or
+ * deleted, with all its segments mapped.  Errors that a change raises are then
+ * of making another segment: they leave the area as it was.  May raise errors,
+ * too.  Not while the process exits, nor while it holds an entry locked.
+ */
+extern void lbt_area_lock(void);
+extern void lbt_area_unlock(void);
 
 /*
  * A before_shmem_exit() callback, while DSM segments are still mapped.  What

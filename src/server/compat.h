@@ -220,6 +220,12 @@ lbt_scan_drops_pin(IndexScanDesc scan)
 #endif
 #endif
 
+/* How a dsa_pointer names a segment; dsa.h says it from 17 on. */
+#ifndef DSA_OFFSET_WIDTH
+#define DSA_OFFSET_WIDTH (SIZEOF_DSA_POINTER == 4 ? 27 : 40)
+#endif
+#define LBT_DSA_SEGMENTS Min(1024, 1 << (SIZEOF_DSA_POINTER * 8 - DSA_OFFSET_WIDTH))
+
 /* Parameters of a shared hash table with keys compared and copied as bytes. */
 static inline dshash_parameters
 lbt_dshash_parameters(Size key_size, Size entry_size, int tranche)

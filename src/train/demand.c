@@ -226,6 +226,9 @@ report(const LbtIndex *index, const uint64 *events)
 	bool		off;
 	bool		due;
 
+	/* An error of the exit would end it: then nothing is made or freed. */
+	if (entry == NULL && proc_exit_inprogress)
+		return;
 	if (entry == NULL)
 		entry = lbt_entry_lock(&index->file);
 	for (int i = 0; i < LBT_NEVENTS; i++)
@@ -240,7 +243,7 @@ report(const LbtIndex *index, const uint64 *events)
 	}
 	pg_atomic_write_u64(&entry->used_at, (uint64) GetCurrentTimestamp());
 	add_events(&entry->since, events);
-	off = entry->state == LBT_READY && !pays(entry);
+	off = entry->state == LBT_READY && !pays(entry) && !proc_exit_inprogress;
 	if (off)
 		lbt_entry_pause(entry, LBT_PAUSE_WASTED_MS);
 	if (lbt_autotrain && (off || (entry->state == LBT_READY && wants_training(entry))))
