@@ -30,11 +30,11 @@
 #include "catalog/catalog.h"
 #include "catalog/namespace.h"
 #include "catalog/partition.h"
-#include "catalog/pg_inherits.h"
 #include "catalog/pg_subscription_rel.h"
 #include "executor/executor.h"
 #include "join/join.h"
 #include "miscadmin.h"
+#include "partitioning/partdesc.h"
 #include "registry/settings.h"
 #include "replication/logicalworker.h"
 #include "replication/worker_internal.h"
@@ -466,18 +466,46 @@ describe_indexes(RelOptInfo *rel)
 }
 
 /*
- * Before COPY FROM locks its table; and when it has ended, for the next one:
- * partitions that it found.  Like the server's parser, this locks a table for
- * a moment before anybody checks the user's rights.
+ * The partitions of a table, and theirs; only_written: those that this
+ * transaction has written to.  While a table is locked, none is dropped.
  */
+static List *
+partitions_of(Oid table, bool only_written)
+{
+	List	   *found = NIL;
+	Relation	rel;
+
+	if (!ConditionalLockRelationOid(table, AccessShareLock))
+		return NIL;
+	rel = RelationIdGetRelation(table);
+	if (RelationIsValid(rel))
+	{
+		PartitionDesc partitions = rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE ?
+			RelationGetPartitionDesc(rel, true) : NULL;
+
+		for (int i = 0; partitions && i < partitions->nparts; i++)
+		{
+			Oid			partition = partitions->oids[i];
+
+			if (only_written && !lbt_holds_lock(partition, RowExclusiveLock))
+				continue;
+			found = lappend_oid(found, partition);
+			if (!partitions->is_leaf[i])
+				found = list_concat(found, partitions_of(partition, only_written));
+		}
+		RelationClose(rel);
+	}
+	UnlockRelationOid(table, AccessShareLock);
+	return found;
+}
+
 static void
-prepare_table_to_copy(Oid table)
+prepare_partitions(Oid table, bool only_written)
 {
 	ListCell   *lc;
 
-	foreach(lc, find_all_inheritors(table, NoLock, NULL))
-		if (lfirst_oid(lc) == table || lbt_holds_lock(lfirst_oid(lc), RowExclusiveLock))
-			prepare_table(lfirst_oid(lc));
+	foreach(lc, partitions_of(table, only_written))
+		prepare_table(lfirst_oid(lc));
 }
 
 /* A COPY is about to put rows into this table. */
@@ -522,7 +550,12 @@ utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtility
 		next_utility(plan, text, read_only_tree, context, params, environment, dest, completion);
 		return;
 	}
-	prepare_table_to_copy(table);
+
+	/*
+	 * Like the server's parser, this locks a table for a moment before anybody
+	 * checks the user's rights.
+	 */
+	prepare_table(table);
 	PG_TRY();
 	{
 		lbt_keys_ahead = expect_checks(table);
@@ -535,7 +568,7 @@ utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtility
 		lbt_keys_ahead = outer;
 	}
 	PG_END_TRY();
-	prepare_table_to_copy(table);
+	prepare_partitions(table, true);
 }
 
 /* An apply worker changes tables without a plan. */
@@ -553,10 +586,9 @@ prepare_before_commit(XactEvent event, void *arg)
 	foreach(lc, lbt_subscription_relations(MySubscription->oid))
 	{
 		Oid			table = ((SubscriptionRelState *) lfirst(lc))->relid;
-		ListCell   *member;
 
-		foreach(member, find_all_inheritors(table, NoLock, NULL))
-			prepare_table(lfirst_oid(member));
+		prepare_table(table);
+		prepare_partitions(table, false);
 	}
 }
 

@@ -251,6 +251,12 @@ SELECT * FROM ul WHERE k = 99;
 SQL2
 	'e_room_excl');
 
+# COPY does not look at children that are being dropped: here pg_inherits names one of which nothing else is left.
+$node->safe_psql('every', "CREATE TABLE parent (k int PRIMARY KEY); CREATE TABLE child () INHERITS (parent); SET allow_system_table_mods = on; "
+	  . "INSERT INTO pg_inherits VALUES (1, 'parent'::regclass, 1, false)");
+is($node->psql('every', "COPY parent FROM PROGRAM 'echo 1'"), 0, 'COPY while a child is being dropped');
+$node->safe_psql('every', "SET allow_system_table_mods = on; DELETE FROM pg_inherits WHERE inhrelid = 1; DROP TABLE parent, child");
+
 # ---- afterwards ----
 
 foreach my $database (sort keys %databases)
