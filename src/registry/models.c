@@ -347,7 +347,8 @@ lbt_training_end(const LbtFile *file, const LbtTrained *trained)
 	bool		registered = trained->state == LBT_UNTRAINED || publish(file, trained);
 
 	if (trained->state == LBT_UNTRAINED || !registered)
-		LBT_GUARDED(lbt_training_failed(file, LBT_UNTRAINED, true), (void) 0);
+		LBT_GUARDED(lbt_training_failed(file, registered ? LBT_UNTRAINED : LBT_NO_MEMORY, true),
+					(void) 0);
 	return registered;
 }
 

@@ -179,6 +179,13 @@ override_settings(void)
 			SetConfigOption(settings[i][0], settings[i][1], PGC_SUSET, PGC_S_OVERRIDE);
 }
 
+/* What this process cannot map, another may: leave demands to the next one. */
+static bool
+may_train(void)
+{
+	return lbt_autotrain && !lbt_guard_has_failed;
+}
+
 /* Train what is wanted, until nothing has been for a while. */
 static void
 serve_demands(void)
@@ -197,7 +204,7 @@ serve_demands(void)
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
 		}
-		if (!lbt_autotrain)
+		if (!may_train())
 			return;
 		if (lbt_demand_take(&file, &next_in))
 		{
@@ -246,11 +253,11 @@ lbt_worker_main(Datum arg)
 		 * A demand raised since the last look has found a worker here.  Serve
 		 * it; come back for one that has to rest first.
 		 */
-		while (lbt_autotrain && lbt_demand_take(&file, &next_in))
+		while (may_train() && lbt_demand_take(&file, &next_in))
 		{
 			CHECK_FOR_INTERRUPTS();
 			serve(&file);
 		}
-	} while (lbt_autotrain && next_in >= 0 && lbt_worker_enter(database));
+	} while (may_train() && next_in >= 0 && lbt_worker_enter(database));
 	proc_exit(0);
 }
