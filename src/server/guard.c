@@ -30,8 +30,7 @@ bool		lbt_guard_has_failed = false;
 /* Guards that are entered.  Each holds interrupts. */
 static uint32 depth = 0;
 
-/* Is lbt_guard_check_interrupts() within a guard now? */
-static bool interrupted = false;
+bool		lbt_guard_interrupted = false;
 
 #ifdef USE_ASSERT_CHECKING
 
@@ -43,7 +42,8 @@ static bool interrupted = false;
 static void
 expect_no_lock(Datum arg, int cache, uint32 hash)
 {
-	Assert(depth == 0 || InterruptHoldoffCount < depth || interrupted || proc_exit_inprogress);
+	Assert(depth == 0 || InterruptHoldoffCount < depth || lbt_guard_interrupted ||
+		   proc_exit_inprogress);
 }
 
 static void
@@ -90,7 +90,11 @@ lbt_guard_enter(LbtGuard *guard)
 	if (unlikely(!lbt_guard_may_enter()))
 		return false;
 	if (InterruptHoldoffCount == 0)
-		depth = 0;				/* an error may have left it too high */
+	{
+		/* What an error may have left. */
+		depth = 0;
+		lbt_guard_interrupted = false;
+	}
 	guard->holdoff = InterruptHoldoffCount;
 	guard->depth = depth;
 	guard->context = CurrentMemoryContext;
@@ -112,13 +116,13 @@ lbt_guard_check_interrupts(void)
 
 	if (!INTERRUPTS_PENDING_CONDITION())
 		return;
-	interrupted = guarded;
+	lbt_guard_interrupted = true;
 	if (guarded)
 		RESUME_INTERRUPTS();
 	CHECK_FOR_INTERRUPTS();
 	if (guarded)
 		HOLD_INTERRUPTS();
-	interrupted = false;
+	lbt_guard_interrupted = false;
 }
 
 void
@@ -172,9 +176,9 @@ lbt_guard_swallow(LbtGuard *guard)
 	bool		due;
 
 	guard->failed = true;
-	if (interrupted)
+	if (lbt_guard_interrupted)
 	{
-		interrupted = false;
+		lbt_guard_interrupted = false;
 		lbt_guard_leave(guard);
 		PG_RE_THROW();
 	}

@@ -102,6 +102,9 @@ extern bool lbt_guard_may_enter(void);
  */
 extern void lbt_guard_check_interrupts(void);
 
+/* For who handles an error, and has entered a guard before: is it of these? */
+extern bool lbt_guard_interrupted;
+
 extern bool lbt_guard_enter(LbtGuard *guard);
 extern void lbt_guard_swallow(LbtGuard *guard);
 extern void lbt_guard_leave(const LbtGuard *guard);

@@ -373,16 +373,20 @@ train(Relation rel, LbtIndex *index, LbtTrained *trained)
 }
 
 /*
- * How has a training ended by this error?  A query cancelled by its user or a
- * time limit says nothing about the index.
+ * How has a training ended by this error?  Nothing is said about the index by
+ * a query that is cancelled (by its user, a time limit, or recovery), nor by
+ * an error of a parallel worker.
  */
 static LbtState
 ending_of(int code)
 {
+	int			category = ERRCODE_TO_CATEGORY(code);
+
+	if (lbt_guard_interrupted || category == ERRCODE_TO_CATEGORY(ERRCODE_OPERATOR_INTERVENTION) ||
+		category == ERRCODE_TO_CATEGORY(ERRCODE_TRANSACTION_ROLLBACK))
+		return LBT_UNTRAINED;
 	if (code == ERRCODE_INDEX_CORRUPTED || code == ERRCODE_DATA_CORRUPTED)
 		return LBT_DAMAGED;
-	if (ERRCODE_TO_CATEGORY(code) == ERRCODE_TO_CATEGORY(ERRCODE_OPERATOR_INTERVENTION))
-		return LBT_UNTRAINED;
 	return LBT_FAILED;
 }
 
