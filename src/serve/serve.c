@@ -40,7 +40,6 @@
 #include "replication/worker_internal.h"
 #include "server/compat.h"
 #include "server/executor.h"
-#include "server/guard.h"
 #include "storage/lmgr.h"
 #include "tcop/utility.h"
 #include "train/demand.h"
@@ -91,8 +90,6 @@ const char *
 lbt_serve_refusal(Relation index)
 {
 	const char *reason = lbt_index_unfit(index, false);
-	bool		heapkeyspace;
-	bool		allequalimage;
 
 	if (reason)
 		return reason;
@@ -107,13 +104,7 @@ lbt_serve_refusal(Relation index)
 		return reason;
 
 	/* The statement may not need this index: do not report its damage. */
-	if (lbt_guard_may_enter() &&
-		(!lbt_bt_readable(index, BTREE_METAPAGE) || !lbt_bt_meta_is_good(index)))
-		return "its metapage cannot be read";
-
-	/* On pages of PostgreSQL 11's format, or older, no proof holds. */
-	_bt_metaversion(index, &heapkeyspace, &allequalimage);
-	return heapkeyspace ? NULL : "it has the format of PostgreSQL 11 or older";
+	return lbt_bt_unreadable(index);
 }
 
 /*

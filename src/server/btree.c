@@ -72,18 +72,22 @@ lbt_bt_get_endpoint(Relation rel, uint32 level, bool rightmost, Snapshot snapsho
 #endif
 }
 
-bool
-lbt_bt_meta_is_good(Relation rel)
+const char *
+lbt_bt_unreadable(Relation rel)
 {
-	Buffer		buf = ReadBuffer(rel, BTREE_METAPAGE);
-	Page		page = BufferGetPage(buf);
-	bool		good;
+	volatile bool readable = false;
+	bool		heapkeyspace = false;
+	bool		allequalimage;
 
-	_bt_lockbuf(rel, buf, BT_READ);
-	good = !PageIsNew(page) && PageGetSpecialSize(page) == MAXALIGN(sizeof(BTPageOpaqueData)) &&
-		P_ISMETA(BTPageGetOpaque(page)) && BTPageGetMeta(page)->btm_magic == BTREE_MAGIC;
-	_bt_relbuf(rel, buf);
-	return good;
+	LBT_GUARD_BEGIN_SILENTLY();
+	{
+		(void) RelationGetNumberOfBlocks(rel);
+		_bt_metaversion(rel, &heapkeyspace, &allequalimage);
+		readable = true;
+	}
+	LBT_GUARD_END(readable = false);
+	return !readable ? "its metapage cannot be read" :
+		heapkeyspace ? NULL : "it has the format of PostgreSQL 11 or older";
 }
 
 void

@@ -25,8 +25,11 @@ extern Buffer lbt_bt_search(Relation rel, BTScanInsert key, bool backward, Snaps
  */
 extern Buffer lbt_bt_get_endpoint(Relation rel, uint32 level, bool rightmost, Snapshot snapshot);
 
-/* Does block 0 look like a metapage?  Raises no error if it does not. */
-extern bool lbt_bt_meta_is_good(Relation rel);
+/*
+ * What is wrong with the file and its metapage, or NULL.  On pages of
+ * PostgreSQL 11's format, or older, no proof holds.  Drops errors.
+ */
+extern const char *lbt_bt_unreadable(Relation rel);
 
 /* The metapage's bytes that nbtree does not use: how many, and where. */
 #define LBT_BT_META_SPARE \

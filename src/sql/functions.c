@@ -215,14 +215,13 @@ static void
 describe_index(Relation index, LbtRow *row)
 {
 	const char *reason = lbt_index_unfit(index, true);
-	BlockNumber nblocks = reason ? 0 : RelationGetNumberOfBlocks(index);
 	const LbtNamesItem *item;
 	bool		readable;
 	const char *model_reason;
 	LbtRegistered model;
 
-	if (nblocks > 0 && !lbt_bt_meta_is_good(index))
-		reason = "its metapage is damaged";
+	if (reason == NULL)
+		reason = lbt_bt_unreadable(index);
 	readable = reason == NULL;
 	if (readable && lbt_is_btree(index))
 		reason = lbt_serve_refusal(index);
@@ -238,9 +237,8 @@ describe_index(Relation index, LbtRow *row)
 	if (!readable)
 		return;
 	lbt_row_add_text(row, lbt_model_state(index, lbt_index_get(index), &model, &model_reason));
-	lbt_row_add_if(row, nblocks > 0,
-				   Int32GetDatum(nblocks > 0 ? _bt_getrootheight(index) + 1 : 0));
-	lbt_row_add(row, Int64GetDatum(Max(nblocks, 1) - 1));
+	lbt_row_add(row, Int32GetDatum(_bt_getrootheight(index) + 1));
+	lbt_row_add(row, Int64GetDatum(RelationGetNumberOfBlocks(index) - 1));
 }
 
 Datum

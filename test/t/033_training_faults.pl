@@ -38,7 +38,7 @@ $node->safe_psql('postgres', 'CREATE EXTENSION learnedbtree; CREATE EXTENSION am
 declare_shim($node);
 
 # A btree index that nobody has used, of one leaf a row, and of three levels or more.
-my @faults = qw(private shared io once cancelled terminated conflict damaged);
+my @faults = qw(private shared io once cancelled terminated conflict damaged parallel);
 $node->safe_psql('postgres', <<'SQL');
 CREATE FUNCTION fill(name text, rows int) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -144,6 +144,7 @@ cmp_ok(hits(off($node)), '>', 0, 'out of shared memory: met');
 comes_by_itself($node, 'shared', 'out of shared memory');
 
 # A page of level 1 that the lookups do not need cannot be read.
+my $page;
 my $bad = $level1{io}[-3];
 $node->safe_psql('postgres', read_rule('io_k', $bad, $bad, $EIO));
 my (%answers, $n);
@@ -200,6 +201,37 @@ is(outcome($node, lookup('large')), '57014', 'large, cancelled: so the statement
 is(hits(off($node)), 1, 'large, cancelled: met, and training ends there');
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET learnedbtree.autotrain; SELECT pg_reload_conf()');
 comes_by_itself($node, 'large', 'large');
+
+# An error of a parallel worker reaches its leader in a training, and says nothing about the index, whatever it is.
+$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION fail_in_worker(leader int) RETURNS int LANGUAGE plpgsql PARALLEL SAFE AS $$
+BEGIN
+	IF pg_backend_pid() <> leader THEN
+		RAISE 'the worker says' USING ERRCODE = 'index_corrupted';
+	END IF;
+	RETURN 1;
+END $$;
+SQL
+cold($node);
+$page = $level1{parallel}[4];
+$node->safe_psql('postgres', read_rule('parallel_k', $page, $page, 0));
+my $leader = $node->background_psql('postgres', on_error_stop => 0);
+$leader->query_safe('SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET enable_hashjoin = off; '
+	  . 'SET enable_mergejoin = off; SET enable_material = off; SET enable_memoize = off; SET enable_seqscan = on; SET max_parallel_workers_per_gather = 1');
+my $leader_pid = $leader->query_safe('SELECT pg_backend_pid()');
+my $before = log_size($node);
+$leader->query_until(qr/begun/, "\\echo begun\n\\set VERBOSITY sqlstate\nSELECT count(*) FROM scan JOIN parallel USING (k) WHERE fail_in_worker($leader_pid + 0 * scan.k::int) > 0;\n");
+wait_until($node, 'SELECT failat_hits() > 0');
+for (1 .. 10 * $patience)
+{
+	last if since_log($node, $before) =~ /the worker says/;
+	sleep(0.1);
+}
+is(hits(off($node)), 1, 'parallel: the leader trains');
+like(since_log($node, $before), qr/the worker says/, 'parallel: and its worker fails');
+eval { $leader->quit };
+is(model_state($node, 'parallel_k'), 'untrained', 'parallel: nothing is said about the index');
+comes_by_itself($node, 'parallel', 'parallel');
 is(crashed_since($node, $log), '', 'no crash');
 
 # ---- a conflict with recovery ----
@@ -210,7 +242,7 @@ $standby->append_conf('postgresql.conf', "max_standby_streaming_delay = 0\nhot_s
 	  . "log_recovery_conflict_waits = on\ndeadlock_timeout = 50ms\n");
 with_shim(sub { $standby->start });
 $node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
-my $page = $level1{conflict}[4];
+$page = $level1{conflict}[4];
 # The training waits as it reads a page, and goes on when the rule ends.
 $standby->safe_psql('postgres', read_rule('conflict_k', $page, $page, 0));
 my $reader = $standby->background_psql('postgres', on_error_stop => 0);
@@ -229,7 +261,7 @@ $standby->stop;
 # ---- damage ----
 
 my $damaged = $level1{damaged}[-3];
-my $file = $node->data_dir . '/' . file_of('damaged_k');
+my ($file, $metapage, $gone) = map { $node->data_dir . '/' . file_of("${_}_k") } qw(damaged io shared);
 $node->stop;
 {
 	open(my $fh, '+<:raw', $file) or die "$file: $!";
@@ -238,9 +270,15 @@ $node->stop;
 	seek($fh, $damaged * 8192, 0);
 	print $fh "\0" x 8192;
 	close $fh or die "$file: $!";
+	open($fh, '+<:raw', $metapage) or die "$metapage: $!";
+	print $fh 'x' x 8192;
+	close $fh or die "$metapage: $!";
+	unlink($gone) or die "$gone: $!";
 }
 $log = log_size($node);
 with_shim(sub { $node->start });
+is($node->safe_psql('postgres', "SELECT indexname, reason FROM learnedbtree_indexes WHERE NOT served AND indexname <> 'once_k' ORDER BY 1"),
+	"io_k|its metapage cannot be read\nshared_k|its metapage cannot be read", 'indexes are listed whose files are damaged or gone');
 my %states;
 $began = time;
 while (time - $began < 6)
