@@ -152,7 +152,8 @@ learnedbtree_check(PG_FUNCTION_ARGS)
 
 	/* Ask this last, so that it tells why there are no counts. */
 	lbt_row_add_text(&row, lbt_model_state(rel, index, &model, &reason));
-	lbt_row_add_text(&row, lbt_is_btree(rel) ? "none" : lbt_metapage_read(rel, index, &saved));
+	lbt_row_add_text(&row, lbt_is_btree(rel) ? "none" :
+					 lbt_metapage_read(rel, index, lbt_max_leaves(), &saved));
 	if (counted)
 	{
 		lbt_row_add(&row, Int64GetDatum(counts[LBT_EV_LOOKUP]));

@@ -59,9 +59,11 @@ lbt_metapage_write(Relation rel, const LbtKeyCode *code, const LbtLeaf *leaves, 
 	pfree(saved);
 }
 
+static const char too_large[] = "too large for maintenance_work_mem or max_model_memory";
+
 /* Make a model's leaves from it; what is wrong with it, or NULL. */
 static const char *
-decode(const SavedModel *saved, const LbtIndex *index, LbtTrained *trained)
+decode(const SavedModel *saved, const LbtIndex *index, Size max_leaves, LbtTrained *trained)
 {
 	LbtModelHeader *header = &trained->header;
 	LbtLeaf    *leaves;
@@ -73,6 +75,8 @@ decode(const SavedModel *saved, const LbtIndex *index, LbtTrained *trained)
 	if (saved->bytes > sizeof(saved->body) || saved->nleaves < 1 ||
 		saved->nleaves >= trained->blocks)
 		return "its contents are impossible";
+	if (saved->nleaves > max_leaves)
+		return too_large;
 	leaves = MemoryContextAllocHuge(CurrentMemoryContext, (Size) saved->nleaves * sizeof(LbtLeaf));
 	if (!lbt_saved_decode(saved->body, saved->bytes, &header->code, leaves, saved->nleaves) ||
 		!lbt_keyspec_can_use(&index->keyspec, &header->code))
@@ -84,7 +88,7 @@ decode(const SavedModel *saved, const LbtIndex *index, LbtTrained *trained)
 }
 
 const char *
-lbt_metapage_read(Relation rel, const LbtIndex *index, LbtTrained *trained)
+lbt_metapage_read(Relation rel, const LbtIndex *index, Size max_leaves, LbtTrained *trained)
 {
 	SavedModel *saved = palloc(sizeof(SavedModel));
 	const char *wrong;
@@ -97,8 +101,8 @@ lbt_metapage_read(Relation rel, const LbtIndex *index, LbtTrained *trained)
 	trained->blocks = RelationGetNumberOfBlocks(rel);
 	if (saved->magic == 0)
 		return "none";
-	wrong = decode(saved, index, trained);
-	if (wrong)
+	wrong = decode(saved, index, max_leaves, trained);
+	if (wrong && wrong != too_large)
 		ereport(LOG,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("ignoring the saved model in the metapage of index \"%s\": %s",

@@ -90,9 +90,8 @@ budget_left(void)
 	return budget() - Min(budget(), MemoryContextMemAllocated(CurrentMemoryContext, true));
 }
 
-/* As many leaves as there may be memory for, in a model and here. */
-static Size
-max_leaves(void)
+Size
+lbt_max_leaves(void)
 {
 	Size		bytes = Min((Size) lbt_max_model_memory * 1024, budget());
 
@@ -110,7 +109,7 @@ make_room(Harvest *h)
 	Size		of_separator = h->spec->ncolumns * sizeof(LbtKeyValue);
 	Size		nblocks = RelationGetNumberOfBlocks(h->rel);
 
-	h->capacity = Min(max_leaves(), nblocks + nblocks / 8 + 1024);
+	h->capacity = Min(lbt_max_leaves(), nblocks + nblocks / 8 + 1024);
 	h->leaves = MemoryContextAllocHuge(CurrentMemoryContext, h->capacity * sizeof(LbtLeaf));
 
 	/* A single number is its code. */
@@ -225,7 +224,7 @@ walk_leaves(Harvest *h)
 		pgstat_report_wait_start(lbt_wait_event(&event, "LearnedBtreeTrain"));
 		if (h->header->nleaves >= h->capacity)
 		{
-			if (h->capacity == max_leaves())
+			if (h->capacity == lbt_max_leaves())
 				h->trained->state = LBT_TOO_LARGE;
 			break;
 		}
@@ -402,7 +401,7 @@ take_or_leave(Relation rel, LbtIndex *index, LbtTrained *trained)
 
 	memset(trained, 0, sizeof(*trained));
 	if (index->state == LBT_UNTRAINED && !lbt_is_btree(rel))
-		(void) lbt_metapage_read(rel, index, trained);
+		(void) lbt_metapage_read(rel, index, lbt_max_leaves(), trained);
 	if (trained->leaves != NULL && fit(trained->leaves, trained->header.nleaves, trained) &&
 		(lbt_demand_raise(&index->file) || large))
 		return true;

@@ -40,6 +40,9 @@ lbt_may_ask(const LbtIndex *index)
 		lbt_ms_until(index->again_at, GetCurrentStatementStartTimestamp(), LBT_PAUSE_MAX_MS) == 0;
 }
 
+/* As many leaves as there may be memory for, in a model and in a training. */
+extern Size lbt_max_leaves(void);
+
 /*
  * The saved model in the metapage of an index of our access method, for after
  * a restart.  If it is missing, outdated or damaged, that costs time.
@@ -58,9 +61,10 @@ extern void lbt_metapage_write(Relation rel, const LbtKeyCode *code, const LbtLe
 /*
  * Read it: leaves, and what the header says, without the spline; no leaves if
  * there is none.  Returns for users "readable", "none", or what is wrong with
- * it, which the server's log gets, too.  Allocates in the current context,
- * where the result stays.
+ * it, which the server's log gets, too, unless it is too large.  Allocates in
+ * the current context, where the result stays.
  */
-extern const char *lbt_metapage_read(Relation rel, const LbtIndex *index, LbtTrained *trained);
+extern const char *lbt_metapage_read(Relation rel, const LbtIndex *index, Size max_leaves,
+									 LbtTrained *trained);
 
 #endif							/* LBT_TRAIN_H */
