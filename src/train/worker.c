@@ -97,6 +97,7 @@ serve(LbtFile *file)
 	PG_TRY();
 	{
 		error_context_stack = &callback;
+		SetCurrentStatementStartTimestamp();
 		StartTransactionCommand();
 		/* With a snapshot, pages that links lead to are not recycled. */
 		PushActiveSnapshot(GetTransactionSnapshot());
@@ -153,8 +154,11 @@ sweep(void)
 
 	StartTransactionCommand();
 	foreach(lc, lbt_registry_list())
+	{
+		CHECK_FOR_INTERRUPTS();
 		if (is_gone(lfirst(lc)))
 			lbt_registry_forget(lfirst(lc));
+	}
 	CommitTransactionCommand();
 }
 
