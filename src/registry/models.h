@@ -36,8 +36,8 @@ extern bool lbt_training_begin(const LbtFile *file);
 extern bool lbt_training_end(const LbtFile *file, const LbtTrained *trained);
 
 /*
- * End it without an outcome, also while an error is being handled, but no
- * LWLock is held: LBT_UNTRAINED, given up; or after an error that will be
+ * End it without an outcome, also while an error is being handled, but none of
+ * our LWLocks is held: LBT_UNTRAINED, given up; or after an error that will be
  * there next time (LBT_DAMAGED), or may be (LBT_FAILED).  May raise errors.
  */
 extern void lbt_training_failed(const LbtFile *file, LbtState ending, bool demand_stays);
