@@ -16,7 +16,6 @@
 
 #include "access/tupmacs.h"
 #include "key/sortkey.h"
-#include "server/bufferhint.h"
 
 /* ---- leaves and items ---- */
 

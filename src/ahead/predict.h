@@ -11,10 +11,8 @@
 #define LBT_PREDICT_H
 
 #include "key/bound.h"
-#include "registry/settings.h"
 #include "registry/view.h"
 #include "server/bufferhint.h"
-#include "server/stream.h"
 
 /* Bounds that are predicted together. */
 #define LBT_BATCH 64

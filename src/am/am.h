@@ -6,11 +6,9 @@
 
 #include "postgres.h"
 
-#include "access/amapi.h"
 #include "registry/view.h"
 #include "nodes/execnodes.h"
 #include "nodes/pathnodes.h"
-#include "server/btree.h"
 
 /* insert.c */
 extern bool lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation heap,

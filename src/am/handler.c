@@ -5,14 +5,9 @@
 
 #include "catalog/index.h"
 #include "fmgr.h"
-#include "miscadmin.h"
-#include "nodes/pathnodes.h"
-#include "registry/settings.h"
-#include "server/btree.h"
 #include "train/train.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
-#include "utils/rel.h"
 
 /* ---- CREATE INDEX: nbtree's build, then training ---- */
 

@@ -5,7 +5,6 @@
 
 #include "am/newrows.h"
 #include "executor/instrument.h"
-#include "registry/settings.h"
 #include "proof/locate.h"
 #include "train/demand.h"
 #include "train/train.h"

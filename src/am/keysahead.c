@@ -9,11 +9,8 @@
 #include "catalog/pg_trigger.h"
 #include "commands/trigger.h"
 #include "executor/executor.h"
-#include "server/compat.h"
 #include "tcop/pquery.h"
 #include "utils/lsyscache.h"
-#include "utils/memutils.h"
-#include "utils/syscache.h"
 
 /* Foreign keys to follow: one to a partitioned table has many. */
 #define MAX_KEYS 8

@@ -22,9 +22,7 @@
 
 #include "postgres.h"
 
-#include "access/relscan.h"
 #include "key/bound.h"
-#include "lib/ilist.h"
 #include "nodes/execnodes.h"
 #include "registry/view.h"
 

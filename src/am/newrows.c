@@ -6,7 +6,6 @@
 #include "access/htup_details.h"
 #include "access/xact.h"
 #include "utils/datum.h"
-#include "utils/memutils.h"
 
 bool
 lbt_row_values(HeapTuple row, TupleDesc desc, int ncolumns, const AttrNumber *columns,

@@ -10,7 +10,6 @@
 #include "am/am.h"
 #include "catalog/pg_index.h"
 #include "executor/instrument.h"
-#include "server/compat.h"
 
 /* Rows to leave alone after one whose leaves were all there. */
 #define REST_ROWS 16

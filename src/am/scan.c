@@ -11,10 +11,7 @@
 #include "am/scan.h"
 #include "executor/instrument.h"
 #include "nodes/tidbitmap.h"
-#include "registry/settings.h"
-#include "server/bufferhint.h"
 #include "train/train.h"
-#include "utils/memutils.h"
 
 static IndexScanDesc
 lbt_beginscan(Relation rel, int nkeys, int norderbys)

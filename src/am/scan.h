@@ -11,7 +11,6 @@
 #define LBT_SCAN_H
 
 #include "access/sdir.h"
-#include "key/bound.h"
 #include "proof/locate.h"
 
 /* A match: an entry of the leaf, or one heap TID of a posting list. */

@@ -33,7 +33,6 @@
 
 #include "ahead/feed.h"
 #include "am/scan.h"
-#include "utils/memutils.h"
 
 /* Slots to look for a sibling in. */
 #define SLOT_WINDOW 32

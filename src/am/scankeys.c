@@ -27,7 +27,6 @@
 #include "model/keybytes.h"
 #include "utils/array.h"
 #include "utils/lsyscache.h"
-#include "utils/memutils.h"
 
 /* The shape of a scan's keys, as far as they have been looked at. */
 typedef struct Shape

@@ -10,11 +10,9 @@
 #include "am/scan.h"
 
 #include "executor/instrument.h"
-#include "miscadmin.h"
 #include "train/demand.h"
 #include "train/train.h"
 #include "storage/predicate.h"
-#include "utils/memutils.h"
 
 /* Hops right to find the left sibling, before asking the page itself again. */
 #define LEFT_SIBLING_HOPS 4

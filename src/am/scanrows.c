@@ -17,14 +17,8 @@
 
 #include "access/visibilitymap.h"
 #include "executor/instrument.h"
-#include "nodes/execnodes.h"
 #include "nodes/nodeFuncs.h"
-#include "registry/settings.h"
-#include "server/btree.h"
 #include "server/executor.h"
-#include "server/stream.h"
-#include "server/bufferhint.h"
-#include "utils/memutils.h"
 
 /* Give up after this many entries without a block; an empty leaf is many. */
 #define MAX_SAME_BLOCK 4096

@@ -17,7 +17,6 @@
 #include "am/am.h"
 
 #include "am/scan.h"
-#include "utils/memutils.h"
 
 /* Entries of one kind to look at one by one, as a bound costs more. */
 #define ONE_BY_ONE 4

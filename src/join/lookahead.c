@@ -16,7 +16,6 @@
 #include "commands/explain.h"
 #include "join/outerrows.h"
 #include "nodes/makefuncs.h"
-#include "server/compat.h"
 #include "utils/lsyscache.h"
 
 /*

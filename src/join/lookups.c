@@ -15,7 +15,6 @@
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
-#include "server/compat.h"
 #include "utils/lsyscache.h"
 #include "utils/partcache.h"
 

@@ -7,13 +7,9 @@
 #include "am/am.h"
 #include "am/newrows.h"
 #include "join/join.h"
-#include "miscadmin.h"
 #include "partitioning/partbounds.h"
 #include "partitioning/partdesc.h"
-#include "server/bufferhint.h"
-#include "utils/memutils.h"
 #include "utils/partcache.h"
-#include "utils/rel.h"
 
 StaticAssertDecl(LBT_LOOKAHEAD_LIMIT <= LBT_BATCH, "a batch is too small");
 

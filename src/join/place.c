@@ -11,16 +11,13 @@
 
 #include "access/sysattr.h"
 #include "access/transam.h"
-#include "catalog/pg_class.h"
 #include "catalog/pg_proc.h"
-#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/tlist.h"
 #include "parser/parsetree.h"
 #include "registry/settings.h"
-#include "server/executor.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 

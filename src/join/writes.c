@@ -25,23 +25,18 @@
  */
 #include "join/join.h"
 
-#include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "access/transam.h"
 #include "am/am.h"
-#include "catalog/pg_am.h"
-#include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "nodes/makefuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
-#include "registry/settings.h"
 #include "server/bufferhint.h"
 #include "utils/lsyscache.h"
 #include "utils/partcache.h"
-#include "utils/rel.h"
 
 /* The node costs some microseconds to set up: the source's rows, at least. */
 #define MIN_ROWS 32

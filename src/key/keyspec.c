@@ -14,7 +14,6 @@
 #include "access/transam.h"
 #include "key/sortkey.h"
 #include "nodes/nodeFuncs.h"
-#include "server/compat.h"
 #include "utils/fmgroids.h"
 #include "utils/inet.h"
 #include "utils/lsyscache.h"

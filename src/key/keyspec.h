@@ -23,7 +23,6 @@
 #include "model/keycode.h"
 #include "server/btree.h"
 #include "utils/memutils.h"
-#include "utils/rel.h"
 
 /* How a column's values are ordered and, with their length, stored. */
 typedef enum LbtKeyKind

@@ -7,10 +7,7 @@
 #include "am/scan.h"
 #include "commands/explain.h"
 #include "executor/executor.h"
-#include "miscadmin.h"
 #include "utils/datum.h"
-#include "utils/memutils.h"
-#include "utils/rel.h"
 #include "utils/sortsupport.h"
 
 /*

@@ -25,8 +25,6 @@
  */
 #include "proof/locate.h"
 
-#include "server/btree.h"
-
 /* Right links to follow from the predicted leaf before descending instead. */
 #define MAX_HOPS 3
 

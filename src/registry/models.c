@@ -4,10 +4,8 @@
  */
 #include "registry/models.h"
 
-#include "miscadmin.h"
 #include "server/guard.h"
 #include "storage/procarray.h"
-#include "utils/timestamp.h"
 
 /* A model unused for so long may make room for another that is wanted. */
 #define IDLE_MS 60000

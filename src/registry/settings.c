@@ -8,14 +8,9 @@
 #include "commands/defrem.h"
 #include "common/hashfn.h"
 #include "key/sortkey.h"
-#include "miscadmin.h"
 #include "registry/shmem.h"
-#include "server/compat.h"
 #include "tcop/tcopprot.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
-#include "utils/snapmgr.h"
-#include "utils/syscache.h"
 
 bool		lbt_enable = true;
 bool		lbt_enable_leaf_cache = true;

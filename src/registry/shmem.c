@@ -3,14 +3,11 @@
  */
 #include "registry/shmem.h"
 
-#include "miscadmin.h"
-#include "server/compat.h"
 #include "server/guard.h"
 #include "server/bufferhint.h"
 #include "storage/ipc.h"
 #include "storage/shmem.h"
 #include "utils/memutils.h"
-#include "utils/timestamp.h"
 
 /* A backend that could not attach waits so long before it tries again. */
 #define ATTACH_INTERVAL_MS 10000

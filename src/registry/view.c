@@ -4,13 +4,8 @@
  */
 #include "registry/view.h"
 
-#include "catalog/pg_class.h"
-#include "miscadmin.h"
 #include "server/guard.h"
 #include "utils/hsearch.h"
-#include "utils/memutils.h"
-#include "utils/syscache.h"
-#include "utils/timestamp.h"
 
 /* Views kept beyond a transaction's end; the files of some may be gone. */
 #define MAX_VIEWS 2048

@@ -23,7 +23,6 @@
 #include "serve/serve.h"
 
 #include "access/transam.h"
-#include "access/xact.h"
 #include "access/xlog.h"
 #include "am/am.h"
 #include "am/keysahead.h"
@@ -33,21 +32,15 @@
 #include "catalog/pg_subscription_rel.h"
 #include "executor/executor.h"
 #include "join/join.h"
-#include "miscadmin.h"
 #include "partitioning/partdesc.h"
-#include "registry/settings.h"
 #include "replication/logicalworker.h"
 #include "replication/worker_internal.h"
-#include "server/compat.h"
-#include "server/executor.h"
-#include "storage/lmgr.h"
 #include "tcop/utility.h"
 #include "train/demand.h"
 #include "train/train.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
-#include "utils/snapmgr.h"
 
 /* ---- one index ---- */
 

@@ -6,7 +6,6 @@
 #include "access/nbtxlog.h"
 #include "access/xloginsert.h"
 #include "catalog/pg_am.h"
-#include "miscadmin.h"
 #include "server/guard.h"
 #include "server/stream.h"
 #include "utils/fmgroids.h"

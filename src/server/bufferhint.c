@@ -3,7 +3,6 @@
  */
 #include "server/bufferhint.h"
 
-#include "access/heapam.h"
 #include "port/pg_bitutils.h"
 
 int32	   *lbt_block_hints = NULL;

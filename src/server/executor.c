@@ -15,7 +15,6 @@
 #include "optimizer/planner.h"
 #include "server/compat.h"
 #include "server/executor.h"
-#include "utils/rel.h"
 
 /* Planner hooks; the first is called after it has looked up a relation. */
 #if PG_VERSION_NUM >= 190000

@@ -6,15 +6,10 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
-#include "miscadmin.h"
 #include "proof/locate.h"
 #include "sql/functions.h"
-#include "storage/lmgr.h"
 #include "train/leafwalk.h"
 #include "train/train.h"
-#include "utils/memutils.h"
-#include "utils/snapmgr.h"
 
 PG_FUNCTION_INFO_V1(learnedbtree_check);
 

@@ -8,7 +8,6 @@
 #include "commands/defrem.h"
 #include "commands/explain.h"
 #include "lib/stringinfo.h"
-#include "server/compat.h"
 #include "sql/functions.h"
 
 #ifdef LBT_EXPLAIN_OPTIONS

@@ -10,7 +10,6 @@
 #include "registry/view.h"
 #include "storage/lockdefs.h"
 #include "utils/builtins.h"
-#include "utils/rel.h"
 
 /*
  * Open the first argument of a function about the model of the caller's index,

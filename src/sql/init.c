@@ -5,10 +5,7 @@
 
 #include "join/join.h"
 #include "loose/loose.h"
-#include "registry/settings.h"
 #include "serve/serve.h"
-#include "server/compat.h"
-#include "server/executor.h"
 #include "sql/functions.h"
 #include "train/demand.h"
 

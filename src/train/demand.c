@@ -18,13 +18,10 @@
 
 #include "access/xact.h"
 #include "catalog/objectaccess.h"
-#include "catalog/pg_class.h"
 #include "catalog/pg_database.h"
-#include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "server/guard.h"
 #include "storage/ipc.h"
-#include "utils/timestamp.h"
 
 /* A training's cost in page visits: one for eight leaves, and a worker. */
 #define LEAVES_A_VISIT 8

@@ -4,7 +4,6 @@
 #include "train/leafwalk.h"
 
 #include "server/guard.h"
-#include "storage/bufmgr.h"
 
 /* Tell the OS of a share-locked level-2 page's children; release the page. */
 static void

@@ -6,7 +6,6 @@
 
 #include "model/saved.h"
 #include "port/pg_crc32c.h"
-#include "server/btree.h"
 
 #define SAVED_MAGIC 0x4c425433	/* "LBT3" */
 

@@ -8,15 +8,10 @@
 
 #include "key/bound.h"
 #include "key/sortkey.h"
-#include "miscadmin.h"
 #include "portability/instr_time.h"
-#include "server/compat.h"
 #include "server/guard.h"
 #include "train/demand.h"
 #include "train/leafwalk.h"
-#include "utils/memutils.h"
-#include "utils/snapmgr.h"
-#include "utils/timestamp.h"
 
 #define KNOTS_MIN 1024
 

@@ -9,29 +9,16 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
-#include "access/xact.h"
 #include "fmgr.h"
-#include "miscadmin.h"
-#include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
-#include "registry/models.h"
-#include "server/compat.h"
 #include "server/guard.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
-#include "storage/lmgr.h"
-#include "storage/lwlock.h"
 #include "tcop/tcopprot.h"
 #include "train/demand.h"
 #include "train/train.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
-#include "utils/memutils.h"
-#include "utils/snapmgr.h"
-#include "utils/syscache.h"
-#include "utils/timestamp.h"
 
 extern PGDLLEXPORT void lbt_worker_main(Datum arg);
 
