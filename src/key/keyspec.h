@@ -113,7 +113,7 @@ extern int	lbt_keyspec_argument(const LbtKeyColumn *column, Oid argtype, Datum a
 /*
  * Make a key of values for the leading columns, compared as these types (NULL:
  * as the columns' own).  scratch is as above, for each column.  False if there
- * is no such key: a NULL, unless these are in order (nulls), or a value that
+ * is no such key: a NULL, unless nulls says that they may be, or a value that
  * is not plain or that its column cannot have.
  */
 static inline bool
