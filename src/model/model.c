@@ -69,6 +69,8 @@ lbt_model_open(void *mem, size_t bytes, LbtModel *model, LbtKeyCode *code)
 		return false;
 	model->nleaves = copy.nleaves;
 	model->nknots = copy.nknots;
+	model->saved = copy.saved != 0;
+	model->lsn = copy.lsn;
 	model->knots = (const LbtKnot *) ((const char *) mem + at.knots);
 	model->leaves = (LbtLeaf *) ((char *) mem + at.leaves);
 	*code = copy.code;

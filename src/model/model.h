@@ -21,6 +21,7 @@ typedef struct LbtModelHeader
 	uint32_t	saved;			/* 1: the metapage's, with codes not exact */
 	uint32_t	height;			/* pages a descent reads */
 	uint32_t	separator_bytes;	/* 0: none are kept */
+	uint64_t	lsn;			/* where the training began; 0: unknown */
 	int64_t		trained_at;		/* microseconds, the server's timestamp */
 	double		training_ms;
 	LbtKeyCode	code;
@@ -31,6 +32,8 @@ typedef struct LbtModel
 {
 	uint32_t	nleaves;
 	uint32_t	nknots;
+	bool		saved;			/* these two as in the header */
+	uint64_t	lsn;
 	const LbtKnot *knots;
 	LbtLeaf    *leaves;
 	const LbtKeyCode *code;		/* at least lbt_keycode_bytes() of it */

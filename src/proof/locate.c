@@ -47,7 +47,8 @@ typedef struct Search
 	Snapshot	snapshot;		/* a scan's */
 	IndexTuple	itup;			/* an insert's */
 	bool		unique;
-	BlockNumber left;			/* left sibling of where we land, once; or invalid */
+	BlockNumber left;			/* where we land, its left sibling, once; or invalid */
+	XLogRecPtr	trained_lsn;	/* ... and LSN, if it is as a training saw it */
 	double		fraction;		/* of the leaf, where to look first */
 	OffsetNumber offset;		/* first item not before it, or last + 1 */
 	int			hops;			/* to the right of where we landed */
@@ -182,22 +183,52 @@ examine_place(Search *search, Buffer buf, Page page, BTPageOpaque opaque)
 /*
  * Is the locked leaf where we landed among its siblings?  A page that a failed
  * split has left behind is neither leftmost nor rightmost, its left sibling is
- * hardly the one that it once had, and that one's right link does not name it:
- * neither link can change while we hold this lock.
+ * hardly the one that it once had, its LSN is another, and its left sibling's
+ * right link does not name it.  Neither of these links can change while we
+ * hold this lock.
  */
 static inline bool
 is_linked(const Search *search, Buffer buf, BTPageOpaque opaque)
 {
 	return opaque->btpo_prev == search->left || P_LEFTMOST(opaque) || P_RIGHTMOST(opaque) ||
+		BufferGetLSNAtomic(buf) - 1 < search->trained_lsn ||	/* and is not 0 */
 		lbt_bt_right_link(search->rel, opaque->btpo_prev) == BufferGetBlockNumber(buf);
 }
 
-/* The left sibling of a slot's leaf, when the model was made. */
-static inline BlockNumber
-left_of(const LbtIndex *index, uint32 slot)
+/*
+ * Set what we know of the leaf where we are about to land, for a bound of this
+ * code.  Codes order keys unless they are unsure, or a saved model's.
+ */
+static inline void
+know_leaf(Search *search, const LbtTarget *t, uint64 code)
 {
-	return slot > 0 && slot < index->model.nleaves ?
-		index->model.leaves[slot - 1].block : InvalidBlockNumber;
+	const LbtIndex *index = search->index;
+	const LbtModel *model = &index->model;
+	const LbtLastLeaf *last = &index->inserting.last;
+	bool		ordered = !index->keyspec.unsure && !model->saved;
+
+	search->fraction = t->fraction;
+	search->left = InvalidBlockNumber;
+	search->trained_lsn = 0;
+	if (t->slot < model->nleaves)
+	{
+		const LbtLeaf *leaf = &model->leaves[t->slot];
+
+		if (ordered && t->slot > 0 && code > leaf->min_code)
+			search->left = leaf[-1].block;
+		if (t->block == leaf->block)
+			search->trained_lsn = model->lsn;
+	}
+	else if (ordered && t->block == last->block && code > last->left_end)
+		search->left = last->left;
+
+	/* A model that may have been freed meanwhile may be garbage. */
+	pg_read_barrier();
+	if (unlikely(!lbt_same_model(index, index->generation)))
+	{
+		search->left = InvalidBlockNumber;
+		search->trained_lsn = 0;
+	}
 }
 
 /* Prove the position on *buf or right of it; returns *buf locked as it was. */
@@ -279,6 +310,7 @@ lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapsh
 		[NO_LEAF] = LBT_EV_BAD_PAGE
 	};
 	Search		search = {.rel = rel,.index = index,.bound = bound,.snapshot = snapshot};
+	uint64		code;
 	Verdict		verdict;
 	Buffer		buf;
 
@@ -290,8 +322,6 @@ lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapsh
 	outcome->moved = 0;
 	if (target->generation != index->generation || index->state != LBT_READY)
 	{
-		uint64		code;
-
 		target->generation = 0;
 		outcome->event = LBT_EV_NO_MODEL;
 		if (index->state != LBT_READY)
@@ -305,13 +335,14 @@ lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapsh
 			prefetch_target(index, target, false);
 		}
 	}
+	else
+		code = bound_code(index, bound);
 	index->seen.slot = target->slot;
 	outcome->event = LBT_EV_BAD_BLOCK;
 	buf = lock_target(&search, target, BT_READ);
 	if (!BufferIsValid(buf))
 		return InvalidBuffer;
-	search.fraction = target->fraction;
-	search.left = left_of(index, target->slot);
+	know_leaf(&search, target, code);
 	verdict = verify(&search, &buf, BT_READ);
 	outcome->event = events[verdict];
 	outcome->moved = search.hops;
@@ -386,13 +417,20 @@ lbt_descend(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward,
 
 /* Remember the leaf for the next insert.  slot: predicted, or PG_UINT32_MAX */
 static void
-remember_leaf(LbtIndex *index, Buffer buf, uint32 slot, uint64 code, int hops)
+remember_leaf(const Search *search, Buffer buf, uint32 slot, uint64 code)
 {
+	LbtIndex   *index = search->index;
 	LbtLastLeaf *last = &index->inserting.last;
 	const LbtModel *model = &index->model;
+	BlockNumber left = BTPageGetOpaque(BufferGetPage(buf))->btpo_prev;
+	int			hops = search->hops;
 
 	last->block = BufferGetBlockNumber(buf);
-	last->left = BTPageGetOpaque(BufferGetPage(buf))->btpo_prev;
+	if (left != search->left)
+		last->left_end = code;
+	else if (slot < model->nleaves)
+		last->left_end = model->leaves[slot].min_code;
+	last->left = left;
 	last->buffer = buf;
 	last->moved = hops > 0;
 	if (slot < model->nleaves)
@@ -443,23 +481,21 @@ try_target(Search *search, uint64 code, const LbtTarget *target, LbtPlace *place
 
 	if (!BufferIsValid(buf))
 		return LBT_EV_INSERT_FALLBACK;
-	search->fraction = target->fraction;
-	search->left = target->slot == PG_UINT32_MAX ? index->inserting.last.left :
-		left_of(index, target->slot);
+	know_leaf(search, target, code);
 	verdict = verify(search, &buf, BT_WRITE);
 	page = BufferGetPage(buf);
 	if (verdict > PROVEN_POSTING)
 	{
 		/* Too far right of what the model knows: start here next time. */
 		if (search->hops == MAX_HOPS && is_btree_page(page))
-			remember_leaf(index, buf, target->slot, code, search->hops);
+			remember_leaf(search, buf, target->slot, code);
 		else
 			index->inserting.last.block = InvalidBlockNumber;
 		_bt_relbuf(search->rel, buf);
 		return LBT_EV_INSERT_FALLBACK;
 	}
 	fits = PageGetFreeSpace(page) >= MAXALIGN(IndexTupleSize(search->itup));
-	remember_leaf(index, buf, target->slot, code, search->hops);
+	remember_leaf(search, buf, target->slot, code);
 	place->moved = search->hops > 0;
 	if (verdict == PROVEN && fits)
 	{

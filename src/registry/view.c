@@ -152,6 +152,7 @@ open_model(LbtIndex *index, const LbtEntry *entry)
 	index->code = MemoryContextAlloc(views_context, lbt_keycode_bytes(&code));
 	memcpy(index->code, &code, lbt_keycode_bytes(&code));
 	index->model.code = index->code;
+	index->inserting.last.left = InvalidBlockNumber;	/* its codes were another model's */
 	index->model.separators.ncolumns = index->keyspec.ncolumns;
 	index->model.separators.order = index->keyspec.order;
 	return true;

@@ -32,6 +32,7 @@ typedef struct LbtLastLeaf
 {
 	BlockNumber block;			/* InvalidBlockNumber: none */
 	BlockNumber left;			/* its left sibling then; or invalid */
+	uint64		left_end;		/* its keys have no greater code than this */
 	Buffer		buffer;
 	uint64		lo;
 	uint64		hi;

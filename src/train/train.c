@@ -6,6 +6,7 @@
  */
 #include "train/train.h"
 
+#include "access/xlogrecovery.h"
 #include "key/bound.h"
 #include "key/sortkey.h"
 #include "portability/instr_time.h"
@@ -345,6 +346,8 @@ train(Relation rel, LbtIndex *index, LbtTrained *trained)
 				end;
 
 	memset(trained, 0, sizeof(*trained));
+	if (RelationNeedsWAL(rel))
+		header->lsn = RecoveryInProgress() ? GetXLogReplayRecPtr(NULL) : GetXLogInsertRecPtr();
 	INSTR_TIME_SET_CURRENT(start);
 	harvest(&h);
 	if (trained->state == LBT_READY && !fit(h.leaves, header->nleaves, trained))

@@ -168,13 +168,15 @@ foreach my $case (@cases)
 }
 
 # The model of before, saved in the metapage, knows the right page, and puts keys there that no descent
-# reaches without a step to the right.  The lock keeps the worker from training.
+# reaches without a step to the right.  The lock keeps the worker from training.  A lookup reads the left page: with a saved
+# model, its link proves the right one.
 $node->append_conf('postgresql.conf', "learnedbtree.autotrain = on\n");
 $node->stop;
 my $split = interrupt_split($n += 25);
 my ($left, $right) = ($split->{left_key} + 500, $split->{right_key} + 500);
 start_counting();
-my $source = $node->safe_psql('postgres', "BEGIN; ALTER INDEX t_k DEPENDS ON EXTENSION amcheck; SELECT put($right, $right + 1) \\g /dev/null\n"
+my $source = $node->safe_psql('postgres', "BEGIN; ALTER INDEX t_k DEPENDS ON EXTENSION amcheck; SELECT count(*) FROM t WHERE k = $left \\g /dev/null\n"
+	. "SELECT put($right, $right + 1) \\g /dev/null\n"
 	  . "SELECT source FROM learnedbtree_model('t_k'); COMMIT");
 is($source, 'metapage', 'the saved model was in use');
 ok(!is_finished($split), 'the right page got keys by prediction, the split is as it was');

@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node('unlinked', conf => "shared_buffers = 2MB\nautovacuum = off\nlearnedbtree.autotrain = off\n");
+my $node = new_node('unlinked', conf => "shared_buffers = 2MB\nautovacuum = off\nlearnedbtree.autotrain = off\nsession_preload_libraries = 'learnedbtree'\n");
 my $served = "SET learnedbtree.btree_indexes = 'all'; SET learnedbtree.min_leaves = 0; ";
 my $by_index = 'SET enable_seqscan = off; SET enable_bitmapscan = off; ';
 
@@ -25,49 +25,65 @@ sub on_page
 
 sub page { return split /\|/, value("SELECT type, btpo_prev, btpo_next FROM bt_page_stats('o_k', $_[0])") }
 
-foreach my $vacuum (0, 1)
+# The neighbour that is split into the page; columns of the index; distance of keys.  In two columns key codes tie keys that
+# are some 100,000 apart: so the model expects some keys of its left neighbour on the page.
+foreach my $case ([ 'right', 'k', 1000 ], [ 'left', 'a, k', 100_000_000 ])
 {
-	my $name = $vacuum ? 'vacuumed' : 'as it was left';
+	foreach my $vacuum (0, 1) { leave_a_leaf(@$case, $vacuum) }
+}
 
-	value(<<'SQL');
+sub leave_a_leaf
+{
+	my ($side, $columns, $unit, $vacuum) = @_;
+	my $name = "$side neighbour, " . ($vacuum ? 'vacuumed' : 'as it was left');
+	my $left = $side eq 'left';
+
+	value(<<"SQL");
 CREATE EXTENSION IF NOT EXISTS learnedbtree; CREATE EXTENSION IF NOT EXISTS pageinspect; CREATE EXTENSION IF NOT EXISTS amcheck;
 CREATE EXTENSION IF NOT EXISTS pg_buffercache; CREATE EXTENSION IF NOT EXISTS pg_prewarm; DROP TABLE IF EXISTS o, large;
-CREATE TABLE o (k int8);
-INSERT INTO o SELECT g * 1000 FROM generate_series(1, 20000) g;
-CREATE INDEX o_k ON o (k) WITH (fillfactor = 30);
+CREATE TABLE o (a int8, k int8);
+INSERT INTO o SELECT a * 549755813888, g * ${unit}::int8 FROM generate_series(1, 300) g, unnest('{-1, 1}'::int[]) a WHERE '$side' = 'left';
+INSERT INTO o SELECT 0, g * ${unit}::int8 FROM generate_series(1, 20000) g;
+CREATE INDEX o_k ON o ($columns) WITH (fillfactor = 30);
 CREATE TABLE large AS SELECT repeat('x', 500) FROM generate_series(1, 10000);
 ANALYZE o
 SQL
 	value("$served SELECT learnedbtree_train('o_k')");
 
-	# A leaf is deleted, and free.
+	# A session inserts last there.
 	my $x = 60;
-	my $split = (page($x))[2];
-	my $sibling = (page($split))[2];
+	my ($type, $before, $after) = page($x);
+	my $split = $left ? $before : $after;
+	my $sibling = $left ? $after : (page($split))[2];
 	my $low = on_page('min(k)', $x);
 	my $high = on_page('max(k)', $x);
-	value("DELETE FROM o WHERE k BETWEEN $low AND $high");
+	my $first = $left ? on_page('min(k)', $split) : $low;
+	my $inserter = $node->background_psql('postgres');
+	$inserter->query_safe("$served INSERT INTO o VALUES (0, $low + 1)");
+
+	# The leaf is deleted, and free.
+	value("DELETE FROM o WHERE a = 0 AND k BETWEEN $low AND $high");
 	value('VACUUM (INDEX_CLEANUP on) o');
 	value('SELECT txid_current()') for 1 .. 2;
-	value('DELETE FROM o WHERE k = 1000');
+	value("DELETE FROM o WHERE k = $unit");
 	value('VACUUM (INDEX_CLEANUP on) o');
 
-	# Its former right neighbour is split, into that page; but the next leaf cannot be read.
+	# Its former neighbour is split, into that page; but the next leaf cannot be read.
 	value('CHECKPOINT');
 	$node->poll_query_until('postgres', "SELECT pg_prewarm('large') > 0 AND NOT EXISTS (SELECT FROM pg_buffercache "
 		. "WHERE relfilenode = pg_relation_filenode('o_k') AND relforknumber = 0 AND relblocknumber = $sibling)")
 	  or die 'the page stays in memory';
 	my $file = $node->data_dir . '/' . value("SELECT pg_relation_filepath('o_k')");
 	my $good = change_page($file, $sibling, "\xA5" x 8192);
-	my ($rc, $out, $err) = $node->psql('postgres', "DO \$\$ BEGIN FOR i IN 0 .. 600 LOOP INSERT INTO o VALUES ($low + i * 200); COMMIT; END LOOP; END \$\$");
+	my ($rc, $out, $err) = $node->psql('postgres', "DO \$\$ BEGIN FOR i IN 0 .. 600 LOOP INSERT INTO o VALUES (0, $first + i * ${unit}::int8 / 5); COMMIT; END LOOP; END \$\$");
 	like($err, qr/invalid page in block $sibling/, "$name: the split fails");
 	change_page($file, $sibling, $good);
 	isnt((page($split))[2], $x, "$name: the new page is not linked");
-	my $last = $high;
+	my $last = $left ? $low - $unit : $high;
 	if ((page($x))[0] eq 'l')
 	{
 		$last = on_page("max(k) FILTER (WHERE k <= $high)", $x);
-		cmp_ok($last, '>', $low, "$name: but looks like a leaf, and holds keys that the model expects there");
+		cmp_ok($last, '>', $first, "$name: but looks like a leaf, and holds keys that the model expects there");
 	}
 	else
 	{
@@ -80,18 +96,29 @@ SQL
 		value('VACUUM (INDEX_CLEANUP on) o');
 	}
 
-	value("$served INSERT INTO o VALUES ($last - 3)");
-	value("INSERT INTO o VALUES ($last - 5)");
+	# The model leads there before the index's separator, too, where codes tie.
+	value("INSERT INTO o VALUES (0, $low - 7)");
+	foreach my $by ($served, '')
+	{
+		is(value("$by $by_index SET enable_sort = off; SELECT k FROM o WHERE a = 0 AND k <= $low - 6 ORDER BY a DESC, k DESC LIMIT 1"), $low - 7,
+			"$name: " . ($by ? 'served' : 'btree') . ' finds the greatest key before a bound');
+	}
+	$inserter->query_safe("INSERT INTO o VALUES (0, $low - 3)");
+	$inserter->quit;
+	value("$served INSERT INTO o VALUES (0, $last - 3)");
+	value("INSERT INTO o VALUES (0, $last - 5)");
 	foreach my $by ($served, '')
 	{
 		my $who = $by ? 'served' : 'btree';
-		is(value("$by $by_index SELECT count(*) FROM o WHERE k IN ($last - 3)"), '1', "$name: $who finds what a served session has inserted");
-		is(value("$by $by_index SELECT count(*) FROM o WHERE k IN ($last - 5)"), '1', "$name: ... and a btree one");
-		is(value("$by $by_index SELECT count(*) FROM o WHERE k BETWEEN $low AND $high"),
+		is(value("$by $by_index SELECT count(*) FROM o WHERE a = 0 AND k IN ($low - 3)"), '1', "$name: $who finds what a session has inserted again");
+		is(value("$by $by_index SELECT count(*) FROM o WHERE a = 0 AND k IN ($last - 3)"), '1', "$name: ... and a served one");
+		is(value("$by $by_index SELECT count(*) FROM o WHERE a = 0 AND k IN ($last - 5)"), '1', "$name: ... and a btree one");
+		is(value("$by $by_index SELECT count(*) FROM o WHERE a = 0 AND k BETWEEN $first AND $high"),
 			value("SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off; "
-				. "SELECT count(*) FROM o WHERE k BETWEEN $low AND $high"), "$name: $who finds all");
+				. "SELECT count(*) FROM o WHERE a = 0 AND k BETWEEN $first AND $high"), "$name: $who finds all");
 	}
 	is(value("SELECT bt_index_check('o_k', true)"), '', "$name: amcheck finds nothing");
+	return;
 }
 
 $node->stop;
