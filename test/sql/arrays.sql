@@ -89,6 +89,14 @@ SELECT compare('are_n', 'SELECT n, m FROM are WHERE n IN (1.10, 1.1, 1.100, 69, 
        compare('are_n', 'SELECT n, m FROM are WHERE n = ANY (ARRAY(SELECT g / 20.0 FROM generate_series(1, 2000) g)) AND m IN (''high'', ''low'')') LIKE 'same, %' AS same,
        compare('are_i', 'SELECT i, ctid FROM are WHERE i = ANY (''{10.0.1.1,10.0.3.24,10.0.3.24/31,::1}'')'),
        compare('are_m', 'SELECT m, ctid FROM are WHERE m IN (''so so'', ''low'')');
+-- of a long list, no more memory than its values need, however long their encodings might be
+BEGIN;
+SET LOCAL enable_seqscan = off;
+SET LOCAL enable_bitmapscan = off;
+DECLARE c CURSOR FOR SELECT n FROM are WHERE n = ANY (ARRAY(SELECT g::numeric FROM generate_series(1, 100000) g));
+MOVE c;
+SELECT sum(total_bytes) < 12000000 AS little FROM pg_backend_memory_contexts WHERE name = 'learnedbtree arrays';
+COMMIT;
 DROP TABLE are;
 DROP TYPE arr_mood;
 
