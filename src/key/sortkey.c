@@ -106,14 +106,29 @@ typedef struct Plain
 static Plain *plains = NULL;
 
 static inline Plain *
-get_plain(Oid collation)
+find_plain(Oid collation)
 {
 	Plain	   *plain = plains;
 
 	while (plain != NULL && plain->collation != collation)
 		plain = plain->next;
+	return plain;
+}
+
+bool
+lbt_collation_is_open(Oid collation)
+{
+	return collation == DEFAULT_COLLATION_OID || find_plain(collation) != NULL;
+}
+
+static inline Plain *
+get_plain(Oid collation)
+{
+	Plain	   *plain = find_plain(collation);
+
 	if (unlikely(plain == NULL))
 	{
+		(void) pg_newlocale_from_collation(collation);	/* or it cannot be opened */
 		plain = MemoryContextAllocZero(TopMemoryContext, sizeof(Plain));
 		plain->collation = collation;
 		plain->next = plains;

@@ -15,6 +15,13 @@
  */
 extern Size lbt_sort_key(Oid collation, const uint8 *text, Size length, uint8 *out, Size room);
 
+/*
+ * Can this process make sort keys under the collation without a look at the
+ * catalog?  Once it has made one: whoever opens a collation before it compares
+ * by it may fail where btree does not.
+ */
+extern bool lbt_collation_is_open(Oid collation);
+
 /* Texts whose sort keys the provider made, and their bytes, since set to 0. */
 typedef struct LbtProvided
 {

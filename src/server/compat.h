@@ -22,6 +22,7 @@
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "utils/acl.h"
+#include "utils/builtins.h"
 #include "utils/date.h"
 #include "utils/guc.h"
 #include "utils/pg_locale.h"
@@ -104,12 +105,38 @@ lbt_relation_is_new_file(Relation rel)
 		LbtRelFileSubid(rel) != InvalidSubTransactionId;
 }
 
-/* Does the collation, which is valid, compare text by its bytes? */
+/*
+ * Does the collation, which is valid, compare text by its bytes?  Do not open
+ * it for that: one that cannot be opened fails only what compares by it.
+ */
+static inline bool
+lbt_collation_is_c(Oid collation)
+{
 #if PG_VERSION_NUM >= 180000
-#define lbt_collation_is_c(collation) (pg_newlocale_from_collation(collation)->collate_is_c)
+	HeapTuple	row;
+	char		provider;
+	bool		is_c;
+
+	if (collation == DEFAULT_COLLATION_OID)
+		return pg_newlocale_from_collation(collation)->collate_is_c;
+	row = SearchSysCache1(COLLOID, ObjectIdGetDatum(collation));
+	if (!HeapTupleIsValid(row))
+		elog(ERROR, "cache lookup failed for collation %u", collation);
+	provider = ((Form_pg_collation) GETSTRUCT(row))->collprovider;
+	is_c = provider == COLLPROVIDER_BUILTIN;
+	if (provider == COLLPROVIDER_LIBC)
+	{
+		Datum		value = SysCacheGetAttrNotNull(COLLOID, row, Anum_pg_collation_collcollate);
+		char	   *name = TextDatumGetCString(value);
+
+		is_c = strcmp(name, "C") == 0 || strcmp(name, "POSIX") == 0;
+	}
+	ReleaseSysCache(row);
+	return is_c;
 #else
-#define lbt_collation_is_c(collation) lc_collate_is_c(collation)
+	return lc_collate_is_c(collation);
 #endif
+}
 
 /*
  * strxfrm() for any collation: writes as much of a text's sort key as there is

@@ -452,17 +452,35 @@ end_without(const LbtIndex *index)
 }
 
 /*
+ * Have comparisons in this process opened the index's collations?  A guard
+ * cannot, and a statement must not fail on one that it does not compare by.
+ */
+static bool
+collations_are_open(const LbtKeySpec *spec)
+{
+	for (int i = 0; i < spec->ncolumns; i++)
+		if (spec->column[i].kind == LBT_KEY_TEXT &&
+			!lbt_collation_is_open(spec->column[i].collation))
+			return false;
+	return true;
+}
+
+/*
  * The same for a lookup or insert: the statement can be cancelled meanwhile,
- * but no error of the training's own fails it.
+ * but no error of the training's own fails it.  The worker opens collations.
  */
 static void
 train_quietly(Relation rel, LbtIndex *index)
 {
-	/* Collations are opened here, not in the guard, and then stay open. */
-	for (int i = 0; i < index->keyspec.ncolumns; i++)
-		if (index->keyspec.column[i].kind == LBT_KEY_TEXT)
-			(void) pg_newlocale_from_collation(index->keyspec.column[i].collation);
-	LBT_GUARDED((void) train_begun(rel, index, true), end_without(index));
+	if (collations_are_open(&index->keyspec))
+	{
+		LBT_GUARDED((void) train_begun(rel, index, true), end_without(index));
+		return;
+	}
+	end_without(index);
+	if (!lbt_relation_is_new_file(rel))
+		(void) lbt_demand_raise(&index->file);
+	ask_later(index);
 }
 
 LbtState

@@ -97,7 +97,7 @@ my %shapes = (
 	added_domains => [ 'added_domain', '(enum_range(NULL::added))[1 + i % 5]', 'k IS NOT NULL' ],
 	$icu ? (letters => [ 'text COLLATE letters', "'k' || hashint4(i)", "k > 'k1'" ],
 		text_domains => [ 'text_domain', "'k' || hashint4(i)", "k > 'k1'" ],
-		second => [ 'int, k2 text COLLATE letters', "i % 7, 'k' || hashint4(i)", 'k = 5' ]) : ());
+		second => [ 'int, k2 text COLLATE letters', "i % 7, 'k' || hashint4(i)", q{k = 5 AND k2 > 'k'} ]) : ());
 
 sub make
 {
