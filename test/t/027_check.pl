@@ -94,11 +94,17 @@ page_at($root, $turned);
 $node->start;
 $node->safe_psql('postgres', "SELECT learnedbtree_train('t_k')");
 
-# Then the downlink turned back.  The saved model still names the copy, where everything speaks for it: a live leaf with the
-# right keys.  Nothing of the server makes such a page; the lock keeps the worker from training.
+# Then the downlink turned back, and the left sibling's link turned.  The saved model still names the copy, where everything
+# speaks for it: a live leaf among its siblings, with the right keys.  Nothing of the server makes such a page; the lock keeps
+# the worker from training.
 $node->append_conf('postgresql.conf', "learnedbtree.autotrain = on\n");
 $node->stop;
+($hi, $lo) = unpack('SS', substr($sound, tuple_at($sound, 24), 4));
+my $left = $hi << 16 | $lo;
+my $linked = my $left_page = page_at($left);
+substr($linked, PAGE - 12, 4) = pack('L', $copy);
 page_at($root, $sound);
+page_at($left, $linked);
 $node->start;
 ($rc, $out, $err) = $node->psql('postgres', "BEGIN; ALTER INDEX t_k DEPENDS ON EXTENSION amcheck;\n"
 	  . "SET enable_seqscan = off; SELECT count(*) FROM t WHERE k = 10;\n"
@@ -106,8 +112,11 @@ $node->start;
 isnt($rc, 0, 'a prediction proven on a page that is not in the tree: an error') or diag($out);
 like($out, qr/metapage/, 'the model was the saved one');
 like($err, qr/a lookup in index "t_k" that was proven is not where the descent leads/, 'it says so');
-like($err, qr/block $copy was predicted and block $copy proven, which is item \d+ of block $copy; the descent leads to item \d+ of block $leaf\b/,
+like($err, qr/block \d+ was predicted and block \d+ proven, which is item \d+ of block $copy; the descent leads to item \d+ of block $leaf\b/,
 	'and which blocks');
+$node->stop;
+page_at($left, $left_page);
+$node->start;
 is($node->psql('postgres', amcheck_sql('t_k')), 0, 'amcheck has nothing to say');
 $node->safe_psql('postgres', "SELECT learnedbtree_train('t_k')");
 is($node->safe_psql('postgres', $counts), 'ready readable true true', 'trained again, all is well');
