@@ -95,6 +95,10 @@ engine_serves(IndexScanDesc scan, LbtScan *so)
 		return false;
 	if (likely(index->state == LBT_READY))
 		return true;
+
+	/* The planner looks for a column's end before rights are checked. */
+	if (scan->xs_snapshot->snapshot_type == SNAPSHOT_NON_VACUUMABLE)
+		return false;
 	so->asked_training = true;
 	lbt_train_on_use(scan->indexRelation, index);
 	return index->state == LBT_READY || model_comes(so);
