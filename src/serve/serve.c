@@ -35,6 +35,7 @@
 #include "partitioning/partdesc.h"
 #include "replication/logicalworker.h"
 #include "replication/worker_internal.h"
+#include "server/guard.h"
 #include "tcop/utility.h"
 #include "train/demand.h"
 #include "train/train.h"
@@ -102,8 +103,9 @@ lbt_serve_refusal(Relation index)
 
 /*
  * Exchange the routine of a btree index that is to be served, unless its entry
- * is in use: then returns false, as it is worth asking again at the next
- * statement.  The caller has locked the index or its table against drops.
+ * is in use, or nothing can be looked at: then returns false, as it is worth
+ * asking again at the next statement.  The caller has locked the index or its
+ * table against drops.
  */
 static bool
 exchange_index(Oid oid)
@@ -113,7 +115,11 @@ exchange_index(Oid oid)
 
 	if (!RelationIsValid(index))
 		return true;
-	if (index->rd_indam != &routine && lbt_serve_refusal(index) == NULL)
+
+	/* Here a comparison may run a query, under a page's lock. */
+	if (!lbt_guard_may_enter())
+		in_use = true;
+	else if (index->rd_indam != &routine && lbt_serve_refusal(index) == NULL)
 	{
 		/* Ask this last: looking may have received an invalidation. */
 		in_use = index->rd_refcnt > 1 || !has_btrees_routine(index);
