@@ -18,7 +18,7 @@ def segments_bytes(bench):
     for process, in bench.connection.execute("SELECT pid FROM pg_stat_activity"):
         try:
             maps = pathlib.Path(f"/proc/{process}/maps").read_text(encoding="utf-8")
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):
             continue  # it has ended
         found.update((name, int(last, 16) - int(first, 16)) for first, last, name in SEGMENT.findall(maps))
     return sum(found.values())
