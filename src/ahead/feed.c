@@ -348,14 +348,15 @@ begin_next(LbtFeed *feed, uint64 passed)
 	ask(&feed->next->leaves, feed->rel, &feed->leaves);
 }
 
-/* Ask for its rows' blocks, once its leaves have come. */
-static void
-look_at_next(LbtFeed *feed)
+void
+lbt_feed_look(LbtFeed *feed)
 {
-	if (feed->next->looked || feed->table == NULL)
+	LbtFeedBatch *next = feed->next;
+
+	if (next == NULL || next->nitems == 0 || next->looked || feed->table == NULL)
 		return;
-	look(feed, feed->next);
-	ask(&feed->next->rows, feed->table, &feed->rows);
+	look(feed, next);
+	ask(&next->rows, feed->table, &feed->rows);
 }
 
 /* Where blocks are missing, move the next batch on. */
@@ -367,7 +368,7 @@ move_next_on(LbtFeed *feed, uint64 number)
 	if (!now->followed)
 		begin_next(feed, number - feed->origin);
 	else if (number - now->first >= (uint64) now->nitems / 2)
-		look_at_next(feed);
+		lbt_feed_look(feed);
 }
 
 /* ---- pauses ---- */
@@ -534,13 +535,6 @@ lbt_feed_follow(LbtFeed *feed, uint64 number)
 		return;
 	if (!feed->now->followed || feed->next->nitems == 0)
 		begin_next(feed, number - feed->origin);
-}
-
-void
-lbt_feed_look(LbtFeed *feed)
-{
-	if (feed->next != NULL && feed->next->nitems > 0)
-		look_at_next(feed);
 }
 
 const LbtTarget *
