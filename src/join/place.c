@@ -65,50 +65,7 @@ other_children(const Plan *plan)
 	}
 }
 
-/* ---- may rows be read before they are needed? ---- */
-
-static bool
-is_volatile(Oid function, void *context)
-{
-	if (function == F_GEN_RANDOM_UUID ||
-		(function == F_NEXTVAL && ((const Walk *) context)->nextval_ok))
-		return false;
-	return func_volatile(function) == PROVOLATILE_VOLATILE;
-}
-
-static bool reads_settings(Node *node);
-static bool statement_sets(Walk *walk);
-
-/* It counts as immutable, whatever its transition function is. */
-static bool
-is_users_aggregate(const Node *node)
-{
-	return (IsA(node, Aggref) && ((const Aggref *) node)->aggfnoid >= FirstNormalObjectId) ||
-		(IsA(node, WindowFunc) && ((const WindowFunc *) node)->winfnoid >= FirstNormalObjectId);
-}
-
-/*
- * Does evaluating an expression, or a subquery that it uses, have effects, or
- * read what others set?  Domains have constraints.
- */
-static bool
-has_effects(Node *node, void *context)
-{
-	Walk	   *walk = context;
-
-	if (node == NULL)
-		return false;
-	if (IsA(node, Param))
-		return walk->effects && ((Param *) node)->paramkind == PARAM_EXEC &&
-			bms_is_member(((Param *) node)->paramid, walk->init_params);
-	if (IsA(node, SubPlan) && walk->effects)
-		return true;
-	if (check_functions_in_node(node, is_volatile, context) ||
-		(IsA(node, NextValueExpr) && !walk->nextval_ok) || IsA(node, CoerceToDomain) ||
-		is_users_aggregate(node) || (reads_settings(node) && statement_sets(walk)))
-		return true;
-	return expression_tree_walker(node, has_effects, context);
-}
+/* ---- what a node evaluates ---- */
 
 /*
  * Nodes that only read, and the expressions that they evaluate besides Plan's.
@@ -143,17 +100,6 @@ static const struct
 };
 
 /*
- * No snapshot covers a sequence, so when it is read matters.  It has no index,
- * and cannot be sampled.
- */
-static bool
-reads_sequence(const Plan *plan, const List *rtable)
-{
-	return (IsA(plan, SeqScan) || IsA(plan, TidScan) || IsA(plan, TidRangeScan)) &&
-		rt_fetch(((const Scan *) plan)->scanrelid, rtable)->relkind == RELKIND_SEQUENCE;
-}
-
-/*
  * Look at what a node evaluates; true if "is" is true of any of it, or nobody
  * knows what the node does: ModifyTable, LockRows, others' nodes.
  */
@@ -180,13 +126,12 @@ any_expression(Plan *plan, bool (*is) (Node *node, void *context), void *context
 	return false;
 }
 
-/* Does what a node evaluates have effects, or what it does itself? */
+/* It counts as immutable, whatever its transition function is. */
 static bool
-node_has_effects(Plan *plan, Walk *walk)
+is_users_aggregate(const Node *node)
 {
-	return any_expression(plan, has_effects, walk) || has_effects((Node *) plan->initPlan, walk) ||
-		(IsA(plan, CteScan) && walk->effects) || reads_sequence(plan, walk->stmt->rtable) ||
-		(IsA(plan, ForeignScan) && ((ForeignScan *) plan)->operation != CMD_SELECT);
+	return (IsA(node, Aggref) && ((const Aggref *) node)->aggfnoid >= FirstNormalObjectId) ||
+		(IsA(node, WindowFunc) && ((const WindowFunc *) node)->winfnoid >= FirstNormalObjectId);
 }
 
 /* ---- settings that change from row to row ---- */
@@ -255,6 +200,60 @@ statement_sets(Walk *walk)
 			walk->changes_settings |= plan_sets(lfirst(lc), walk->stmt);
 	}
 	return walk->changes_settings;
+}
+
+/* ---- may rows be read before they are needed? ---- */
+
+static bool
+is_volatile(Oid function, void *context)
+{
+	if (function == F_GEN_RANDOM_UUID ||
+		(function == F_NEXTVAL && ((const Walk *) context)->nextval_ok))
+		return false;
+	return func_volatile(function) == PROVOLATILE_VOLATILE;
+}
+
+/*
+ * Does evaluating an expression, or a subquery that it uses, have effects, or
+ * read what others set?  Domains have constraints.
+ */
+static bool
+has_effects(Node *node, void *context)
+{
+	Walk	   *walk = context;
+
+	if (node == NULL)
+		return false;
+	if (IsA(node, Param))
+		return walk->effects && ((Param *) node)->paramkind == PARAM_EXEC &&
+			bms_is_member(((Param *) node)->paramid, walk->init_params);
+	if (IsA(node, SubPlan) && walk->effects)
+		return true;
+	if (check_functions_in_node(node, is_volatile, context) ||
+		(IsA(node, NextValueExpr) && !walk->nextval_ok) || IsA(node, CoerceToDomain) ||
+		is_users_aggregate(node) || (reads_settings(node) && statement_sets(walk)))
+		return true;
+	return expression_tree_walker(node, has_effects, context);
+}
+
+/*
+ * No snapshot covers a sequence, so when it is read matters.  It has no index,
+ * and cannot be sampled.
+ */
+static bool
+reads_sequence(const Plan *plan, const List *rtable)
+{
+	return (IsA(plan, SeqScan) || IsA(plan, TidScan) || IsA(plan, TidRangeScan)) &&
+		rt_fetch(((const Scan *) plan)->scanrelid, rtable)->relkind == RELKIND_SEQUENCE;
+}
+
+/* Does what a node evaluates have effects, or what it does itself? */
+static bool
+node_has_effects(Plan *plan, Walk *walk)
+{
+	return any_expression(plan, has_effects, walk) || has_effects((Node *) plan->initPlan, walk) ||
+		(IsA(plan, CteScan) && walk->effects) || reads_sequence(plan, walk->stmt->rtable) ||
+		(IsA(plan, ForeignScan) && ((ForeignScan *) plan)->operation != CMD_SELECT);
 }
 
 /* ---- subqueries that are evaluated for each row ---- */
