@@ -382,20 +382,14 @@ close_index(LbtLookedUp *index)
 static bool
 open_index(LbtLookedUp *index, LbtOuterRows *rows, const List *exprs, const List *facts)
 {
-	Oid			oid = list_nth_oid(facts, LBT_LOOKAHEAD_INDEX);
 	Oid			table = list_nth_oid(facts, LBT_LOOKAHEAD_TABLE);
 	LbtFeed    *feed = &index->feed;
 
 	memset(index, 0, sizeof(*index));
 	index->rows = rows;
-	if (!ConditionalLockRelationOid(oid, AccessShareLock))
-		return false;
-	feed->rel = try_relation_open(oid, NoLock);
+	feed->rel = lbt_try_open(list_nth_oid(facts, LBT_LOOKAHEAD_INDEX));
 	if (feed->rel == NULL)
-	{
-		UnlockRelationOid(oid, AccessShareLock);
 		return false;
-	}
 	if (feed->rel->rd_rel->relkind == RELKIND_INDEX && feed->rel->rd_index->indisvalid &&
 		feed->rel->rd_index->indrelid == table)
 		feed->index = lbt_learned_view(feed->rel);

@@ -463,29 +463,24 @@ static List *
 partitions_of(Oid table, bool only_written)
 {
 	List	   *found = NIL;
-	Relation	rel;
+	Relation	rel = lbt_try_open(table);
+	PartitionDesc partitions;
 
-	if (!ConditionalLockRelationOid(table, AccessShareLock))
+	if (rel == NULL)
 		return NIL;
-	rel = RelationIdGetRelation(table);
-	if (RelationIsValid(rel))
+	partitions = rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE ?
+		RelationGetPartitionDesc(rel, true) : NULL;
+	for (int i = 0; partitions && i < partitions->nparts; i++)
 	{
-		PartitionDesc partitions = rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE ?
-			RelationGetPartitionDesc(rel, true) : NULL;
+		Oid			partition = partitions->oids[i];
 
-		for (int i = 0; partitions && i < partitions->nparts; i++)
-		{
-			Oid			partition = partitions->oids[i];
-
-			if (only_written && !lbt_holds_lock(partition, RowExclusiveLock))
-				continue;
-			found = lappend_oid(found, partition);
-			if (!partitions->is_leaf[i])
-				found = list_concat(found, partitions_of(partition, only_written));
-		}
-		RelationClose(rel);
+		if (only_written && !lbt_holds_lock(partition, RowExclusiveLock))
+			continue;
+		found = lappend_oid(found, partition);
+		if (!partitions->is_leaf[i])
+			found = list_concat(found, partitions_of(partition, only_written));
 	}
-	UnlockRelationOid(table, AccessShareLock);
+	relation_close(rel, AccessShareLock);
 	return found;
 }
 
@@ -502,18 +497,13 @@ prepare_partitions(Oid table, bool only_written)
 static LbtKeysAhead *
 expect_checks(Oid table)
 {
-	LbtKeysAhead *ahead = NULL;
-	Relation	rel;
+	LbtKeysAhead *ahead;
+	Relation	rel = lbt_try_open(table);
 
-	if (!ConditionalLockRelationOid(table, AccessShareLock))
+	if (rel == NULL)
 		return NULL;
-	rel = RelationIdGetRelation(table);
-	if (RelationIsValid(rel))
-	{
-		ahead = lbt_keys_make(rel, GetCurrentCommandId(false), CurrentMemoryContext);
-		RelationClose(rel);
-	}
-	UnlockRelationOid(table, AccessShareLock);
+	ahead = lbt_keys_make(rel, GetCurrentCommandId(false), CurrentMemoryContext);
+	relation_close(rel, AccessShareLock);
 	return ahead;
 }
 

@@ -300,6 +300,23 @@ lbt_wait_event(uint32 *event, const char *name)
 #endif
 }
 
+/*
+ * Open a relation that may be gone, locked with AccessShareLock.  NULL if it
+ * is, or if another session's lock would have to be waited for.
+ */
+static inline Relation
+lbt_try_open(Oid oid)
+{
+	Relation	rel;
+
+	if (!ConditionalLockRelationOid(oid, AccessShareLock))
+		return NULL;
+	rel = try_relation_open(oid, NoLock);
+	if (rel == NULL)
+		UnlockRelationOid(oid, AccessShareLock);
+	return rel;
+}
+
 /* Does this backend hold just this lock mode on a relation of its database? */
 static inline bool
 lbt_holds_lock(Oid relid, LOCKMODE mode)

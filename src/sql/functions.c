@@ -241,25 +241,20 @@ describe_index(Relation index, LbtRow *row)
 Datum
 learnedbtree_index_status(PG_FUNCTION_ARGS)
 {
-	Oid			oid = PG_GETARG_OID(0);
-	Relation	index = NULL;
+	/* The view is of many indexes: do not wait for one, or fail on it. */
+	Relation	index = lbt_try_open(PG_GETARG_OID(0));
 	LbtRow		row = {0};
 
-	/* The view is of many indexes: do not wait for one, or fail on it. */
-	if (ConditionalLockRelationOid(oid, AccessShareLock))
+	if (index != NULL)
 	{
-		index = try_relation_open(oid, NoLock);
-		if (index != NULL)
-			describe_index(index, &row);
-		UnlockRelationOid(oid, AccessShareLock);
+		describe_index(index, &row);
+		relation_close(index, AccessShareLock);
 	}
-	if (index == NULL)
+	else
 	{
 		row.n = 2;				/* pattern and served are not known */
 		lbt_row_add_text(&row, "it is locked by another session, or gone");
 	}
-	else
-		relation_close(index, NoLock);
 	PG_RETURN_DATUM(lbt_row_result(fcinfo, &row));
 }
 
