@@ -242,6 +242,12 @@ find_rows(LbtFeed *feed, LbtFeedBatch *batch)
 	}
 	if (feed->every)
 		feed->most = Max(LBT_BATCH * keys->n / Max(nrows, keys->n), 1);
+
+	/* Reading all of a batch's leaves for no row would only delay others. */
+	if (nrows > 0)
+		feed->no_rows.length = 0;
+	else if (batch->first >= feed->no_rows.resume)
+		lbt_pause_begin(&feed->no_rows, batch->first + batch->nitems);
 }
 
 /*
@@ -301,7 +307,7 @@ look(LbtFeed *feed, LbtFeedBatch *batch)
 		return;
 	if (!feed->no_reads)
 		lbt_index_update(index);
-	if (feed->table != NULL)
+	if (feed->table != NULL && batch->first >= feed->no_rows.resume)
 		bring(feed, batch, &batch->leaves, keys->n - 1);
 	if (index->state != LBT_READY || keys->target[0].generation != index->generation)
 		return;

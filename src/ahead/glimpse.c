@@ -1,4 +1,3 @@
-
 /*
  * glimpse.c - stages of a batch that look at leaves unlocked; see predict.h.
  *

@@ -315,6 +315,8 @@ lbt_endscan(IndexScanDesc scan)
 		MemoryContextDelete(so->go_context);
 	if (so->filter)
 		pfree(so->filter);
+	if (RelationUsesLocalBuffers(scan->indexRelation))
+		pfree(so->index);		/* the scan's own */
 	pfree(so);
 }
 

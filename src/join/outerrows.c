@@ -33,6 +33,13 @@ typedef struct LbtRoute
  * hint, where to look ahead: nobody but us asks for it.
  */
 
+/* Of no plan node, or each would be a module for the JIT compiler. */
+static ExprState *
+init_key(const LbtOuterRows *rows, Node *key)
+{
+	return ExecInitExprWithParams((Expr *) key, rows->node->ss.ps.state->es_param_list_info);
+}
+
 /* The table's partition for these values of its key; -1 if it has none. */
 static int
 partition_of(LbtRoute *route, Datum *values, bool *isnull)
@@ -127,7 +134,7 @@ open_route(LbtOuterRows *rows, const List *facts, const List *key)
 	route->nulls = list_length(facts) > route->nvalues + 1; /* of an INSERT */
 	for (int i = 0; i < route->nvalues; i++)
 	{
-		route->value[i] = ExecInitExpr(list_nth(key, i), &rows->node->ss.ps);
+		route->value[i] = init_key(rows, list_nth(key, i));
 		if (desc != NULL)
 			fmgr_info(list_nth_oid(facts, i + 1), &route->support[i]);
 	}
@@ -353,7 +360,7 @@ open_keys(LbtLookedUp *index, const List *exprs, const List *facts)
 			open_target(index->rows, list_nth_oid(facts, LBT_LOOKAHEAD_TABLE));
 		}
 		else
-			index->key[column] = ExecInitExpr((Expr *) key, &index->rows->node->ss.ps);
+			index->key[column] = init_key(index->rows, key);
 		feed->ncolumns++;
 	}
 	feed->nequal = Min((int) list_nth_oid(facts, LBT_LOOKAHEAD_EQUAL), feed->ncolumns);

@@ -139,12 +139,14 @@ is_users_aggregate(const Node *node)
 /*
  * Where set_config() is called for each row, the setting, or the role, is read
  * for the next row after that.  Policies read settings, too, and nobody sets
- * any: so look whether the statement does.
+ * any: so look whether the statement does.  Between two FETCHes of a cursor
+ * anybody may.
  */
 static bool
 reads_function(Oid function, void *context)
 {
-	return function == F_CURRENT_SETTING_TEXT || function == F_CURRENT_SETTING_TEXT_BOOL;
+	return function == F_CURRENT_SETTING_TEXT || function == F_CURRENT_SETTING_TEXT_BOOL ||
+		(function >= FirstNormalObjectId && func_volatile(function) == PROVOLATILE_STABLE);
 }
 
 static bool
@@ -552,7 +554,11 @@ survey(const Plan *plan, Walk *walk)
 void
 lbt_look_ahead(PlannedStmt *stmt, bool for_cursor)
 {
-	Walk		walk = {.stmt = stmt};
+	Walk		walk = {
+		.stmt = stmt,
+		.asked_settings = for_cursor,
+		.changes_settings = for_cursor
+	};
 	ListCell   *lc;
 
 	if (stmt->planTree == NULL || !lbt_enable || lbt_lookahead_rows < 2)

@@ -124,15 +124,22 @@ copy_column(const Write *write, AttrNumber number, const LbtKeyColumn *c, Oid *t
 						 column->attcollation, 0);
 }
 
-/* Look into this index, if it is of use. */
+/*
+ * Look into this index, if it is of use.  The planner would not wait for its
+ * lock, nor need the executor.
+ */
 static void
 add_index(Write *write, Oid oid)
 {
-	Relation	index = index_open(oid, AccessShareLock);
-	Form_pg_index form = index->rd_index;
+	Relation	index = lbt_try_open(oid);
+	Form_pg_index form;
 	const LbtIndex *view = NULL;
 	List	   *keys = NIL;
 	List	   *types = NIL;
+
+	if (index == NULL)
+		return;
+	form = index->rd_index;
 
 	/* (What only BRIN has changes without new entries, from 16 on.) */
 	for (int i = 0; i < form->indnatts && !write->enters &&
@@ -158,7 +165,7 @@ add_index(Write *write, Oid oid)
 				  write->conflicts && form->indisunique &&
 				  (write->arbiters == NIL || list_member_oid(write->arbiters, oid)),
 				  false, false);
-	index_close(index, AccessShareLock);
+	relation_close(index, AccessShareLock);
 }
 
 /* Add the indexes of a table; none of a partitioned one. */
@@ -235,7 +242,7 @@ lbt_write_nextval_ok(const ModifyTable *modify, const List *rtable)
 	evaluated = (Node *) list_make4(modify->returningLists, modify->withCheckOptionLists,
 									modify->onConflictSet, modify->onConflictWhere);
 	if (!lbt_write_is_large(modify) || modify->operation != CMD_INSERT ||
-		contain_volatile_functions(evaluated) || contain_subplans(evaluated))
+		contain_mutable_functions(evaluated) || contain_subplans(evaluated))
 		return false;
 	rel = open_target(modify, rtable);
 	may = rel->rd_rel->relkind == RELKIND_RELATION; /* else partitions have their own */
@@ -243,30 +250,35 @@ lbt_write_nextval_ok(const ModifyTable *modify, const List *rtable)
 		may &= rel->trigdesc->triggers[i].tgisinternal;
 	checks = RelationGetDescr(rel)->constr;
 	for (int i = 0; checks != NULL && i < checks->num_check; i++)
-		may &= !contain_volatile_functions(stringToNode(checks->check[i].ccbin));
+		may &= !contain_mutable_functions(stringToNode(checks->check[i].ccbin));
 	table_close(rel, NoLock);
 	return may;
 }
 
 /*
- * MERGE's first INSERT; NULL if it has none.  Nor where it deletes rows before
- * which a trigger runs, as partitions may have their own: until a row is
- * inserted or updated, that may drop an index which the node would have open.
+ * MERGE's first INSERT; NULL if it has none.  Nor where triggers may run for
+ * deleted rows, or for the statement at its end: if no row has been inserted
+ * or updated, one may drop an index, which the node would have open.
  */
 static const MergeAction *
 find_insert(const ModifyTable *modify, Relation target)
 {
+	const TriggerDesc *triggers = target->trigdesc;
 	const MergeAction *insert = NULL;
 	ListCell   *lc;
 
+	if (triggers != NULL &&
+		(triggers->trig_insert_after_statement || triggers->trig_update_after_statement ||
+		 triggers->trig_delete_after_statement))
+		return NULL;
 	foreach(lc, (List *) linitial(modify->mergeActionLists))
 	{
 		const MergeAction *action = lfirst(lc);
 
 		if (action->commandType == CMD_INSERT && insert == NULL)
 			insert = action;
-		if (action->commandType == CMD_DELETE && target->trigdesc != NULL &&
-			target->trigdesc->trig_delete_before_row)
+		if (action->commandType == CMD_DELETE && triggers != NULL &&
+			(triggers->trig_delete_before_row || triggers->trig_delete_after_row))
 			return NULL;
 	}
 	return insert;

@@ -197,8 +197,8 @@ lbt_keycode_range(const LbtKeyCode *kc, uint64_t code, int ncolumns, uint64_t *f
 		{
 			uint64_t	value = d->weight > 0 ? rest / d->weight : 0;
 
-			if (value > d->span >> d->shift)
-				value = d->span >> d->shift;
+			if (value > d->span >> (d->shift & 63))
+				value = d->span >> (d->shift & 63);
 			rest -= value * d->weight;
 			if (d->weight < UINT64_MAX)
 				*last = code - rest + (d->weight - 1);

@@ -281,9 +281,10 @@ verify(Search *search, Buffer *buf, int lockmode)
 
 /* Is this the position after all values of the first column? */
 static inline bool
-is_right_end(const LbtBound *bound)
+is_right_end(const LbtIndex *index, const LbtBound *bound)
 {
-	return bound->ncolumns == 0 ? bound->past : bound->value[0].isnull;
+	return bound->ncolumns == 0 ? bound->past :
+		bound->value[0].isnull && !index->keyspec.column[0].nulls_first;
 }
 
 /*
@@ -293,7 +294,7 @@ is_right_end(const LbtBound *bound)
 static pg_noinline void
 target_rightmost(const LbtIndex *index, const LbtBound *bound, LbtTarget *t)
 {
-	if (index->seen.rightmost == InvalidBlockNumber || !is_right_end(bound))
+	if (index->seen.rightmost == InvalidBlockNumber || !is_right_end(index, bound))
 		return;
 	t->block = index->seen.rightmost;
 	t->recent = lbt_enable_buffer_hint && index->seen.rightmost_buffer <= NBuffers ?
@@ -320,23 +321,20 @@ lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapsh
 	 */
 	lbt_index_update(index);
 	outcome->moved = 0;
-	if (target->generation != index->generation || index->state != LBT_READY)
+	outcome->event = LBT_EV_NO_MODEL;
+	if (index->state != LBT_READY)
 	{
 		target->generation = 0;
-		outcome->event = LBT_EV_NO_MODEL;
-		if (index->state != LBT_READY)
-			return InvalidBuffer;
-		code = bound_code(index, bound);
-		if (!lbt_take_prediction(index, code, target))
-		{
-			predict_target(index, bound, code, index->seen.slot, target);
-			if (unlikely(target->slot + 1 == index->model.nleaves))
-				target_rightmost(index, bound, target);
-			prefetch_target(index, target, false);
-		}
+		return InvalidBuffer;
 	}
-	else
-		code = bound_code(index, bound);
+	code = bound_code(index, bound);
+	if (target->generation != index->generation && !lbt_take_prediction(index, code, target))
+	{
+		predict_target(index, bound, code, index->seen.slot, target);
+		if (unlikely(target->slot + 1 == index->model.nleaves))
+			target_rightmost(index, bound, target);
+		prefetch_target(index, target, false);
+	}
 	index->seen.slot = target->slot;
 	outcome->event = LBT_EV_BAD_BLOCK;
 	buf = lock_target(&search, target, BT_READ);
@@ -388,7 +386,7 @@ lbt_descend(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward,
 		buf = lbt_bt_search(rel, key, backward, snapshot);
 		pfree(key);
 	}
-	while (BufferIsValid(buf))
+	if (BufferIsValid(buf))
 	{
 		Page		page = BufferGetPage(buf);
 		BTPageOpaque opaque = BTPageGetOpaque(page);
@@ -398,17 +396,14 @@ lbt_descend(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward,
 		*offset = lbt_page_search(&index->keyspec, tupdesc, bound, page, first, last,
 								  first + (last - first) / 2);
 
-		/* nbtree has moved right, but an endpoint may have split. */
-		if (*offset <= last || !lbt_bound_beyond_page(&index->keyspec, tupdesc, bound, page))
+		/* nbtree has moved right where it had to. */
+		Assert(*offset <= last ||
+			   !lbt_bound_beyond_page(&index->keyspec, tupdesc, bound, page));
+		if (P_RIGHTMOST(opaque) && is_right_end(index, bound))
 		{
-			if (P_RIGHTMOST(opaque) && is_right_end(bound))
-			{
-				index->seen.rightmost = BufferGetBlockNumber(buf);
-				index->seen.rightmost_buffer = buf;
-			}
-			break;
+			index->seen.rightmost = BufferGetBlockNumber(buf);
+			index->seen.rightmost_buffer = buf;
 		}
-		buf = _bt_relandgetbuf(rel, buf, opaque->btpo_next, BT_READ);
 	}
 	return buf;
 }

@@ -315,13 +315,17 @@ publish(const LbtFile *file, const LbtTrained *trained)
 
 		if (state == LBT_READY)
 		{
+			/* Evict nothing if this process could not free its memory. */
+			lbt_area_lock();
+			lbt_area_unlock();
+
 			/* The old model goes first when both do not fit together. */
-			if (!lbt_registry_has_room(bytes))
+			if (!lbt_registry_has_room(bytes) && bytes <= (Size) lbt_max_model_memory * 1024)
 				evict(file);
 			memory = store(trained, bytes, &state);
 		}
 		entry = lbt_entry_lock(file);
-		if (state == LBT_TOO_LARGE && entry->state == LBT_READY)
+		if ((state == LBT_TOO_LARGE || state != trained->state) && entry->state == LBT_READY)
 		{
 			/* An old model is better than none. */
 			entry->trainer = 0;
@@ -392,7 +396,8 @@ lbt_registry_forget(const LbtFile *file)
 			dshash_delete_entry(lbt_entries, entry);
 		}
 		lbt_area_unlock();
-		free_model(memory, bytes);
+		if (entry != NULL)
+			free_model(memory, bytes);
 	}
 	LBT_GUARD_END((void) 0);
 }

@@ -414,6 +414,8 @@ executor_end(QueryDesc *query)
 	next_end(query);
 	foreach(lc, routed)
 		prepare_table(lfirst_oid(lc));
+	if (IsTransactionBlock())
+		lbt_report_if_due();
 }
 
 /* Before a statement opens a partition, where we are told. */

@@ -31,7 +31,7 @@ static const struct
 	[LBT_EMPTY] = {"empty", "there was no leaf to learn from; the first lookup after it has grown will train it"},
 	[LBT_TOO_LARGE] = {"too large", "the model does not fit into learnedbtree.max_model_memory, or its training into maintenance_work_mem"},
 	[LBT_EVICTED] = {"evicted", "dropped to make room for other models; raise learnedbtree.max_model_memory, or call learnedbtree_train()"},
-	[LBT_NO_MEMORY] = {"no memory", "shared memory could not be had; it will be tried again"},
+	[LBT_NO_MEMORY] = {"no memory", "its memory, or that of its training, could not be had; it will be tried again"},
 	[LBT_DAMAGED] = {"damaged", "level 1 of the tree cannot be read, or is not in order; check the index with amcheck, or rebuild it"},
 	[LBT_NOT_PAYING] = {"not paying", "too many predictions since the training failed or were a neighbour's: descents cost less; the next training tries again"},
 	[LBT_DEAR_KEYS] = {"not paying", "many of its texts have characters whose sort keys the collation's provider has to make, which costs more than it saves, as the texts are long or the leaves few; it will be tried again when the index has grown by a quarter"},

@@ -1,8 +1,9 @@
 /*
  * demand.c - when to train again, and by whom; see demand.h.
  *
- * Counts are reported before a commit, at most every 10 ms, so that short
- * transactions on many cores do not meet at the same cache lines, and at exit.
+ * Counts are reported before a commit, and when a statement of a transaction
+ * block ends, which may be rolled back; at most every 10 ms, so that short
+ * transactions on many cores do not meet at the same cache lines; and at exit.
  *
  * A demand is a flag in the index's entry, raised by a report or a first use,
  * until a training has ended.  A worker (train/worker.c) serves those of one
@@ -18,7 +19,6 @@
 
 #include "access/xact.h"
 #include "catalog/objectaccess.h"
-#include "catalog/pg_database.h"
 #include "postmaster/bgworker.h"
 #include "server/guard.h"
 #include "storage/ipc.h"
@@ -239,7 +239,10 @@ report(const LbtIndex *index, const uint64 *events)
 		return;
 	}
 	pg_atomic_write_u64(&entry->used_at, (uint64) GetCurrentTimestamp());
-	add_events(&entry->since, events);
+
+	/* Without the leaf cache, predictions fail that are right with it. */
+	if (lbt_enable_leaf_cache)
+		add_events(&entry->since, events);
 	off = entry->state == LBT_READY && !pays(entry) && !proc_exit_inprogress;
 	if (off)
 		lbt_entry_pause(entry, LBT_PAUSE_WASTED_MS);
@@ -356,7 +359,7 @@ lbt_report_all(void)
 /* ---- drops, transactions, the exit ---- */
 
 /*
- * An index or a database is about to be dropped: forget it.  If the drop is
+ * An index is about to be dropped: forget it.  If the drop is
  * rolled back, the next use trains again.  An index that is used until its
  * drop is committed (CONCURRENTLY) may be trained once more: a worker finds
  * it, before it ends (train/worker.c).
@@ -365,7 +368,6 @@ static void
 at_drop(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
 {
 	LbtFile		file;
-	ListCell   *lc;
 
 	if (next_access)
 		next_access(access, class, object, sub, arg);
@@ -376,10 +378,6 @@ at_drop(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
 		lbt_report_all();		/* counts of it would make a new entry later */
 		lbt_registry_forget(&file);
 	}
-	if (class == DatabaseRelationId && lbt_registry_attach())
-		foreach(lc, lbt_registry_list())
-			if (((const LbtFile *) lfirst(lc))->database == object)
-				lbt_registry_forget(lfirst(lc));
 }
 
 /*
@@ -406,23 +404,27 @@ lbt_expect_exit(void)
 	exit_expected = true;
 }
 
-static void
-at_transaction_event(XactEvent event, void *arg)
+void
+lbt_report_if_due(void)
 {
 	TimestampTz now;
 
-	lbt_expect_exit();
-	if (event != XACT_EVENT_PRE_COMMIT && event != XACT_EVENT_PARALLEL_PRE_COMMIT &&
-		event != XACT_EVENT_PRE_PREPARE)
-	{
-		lbt_views_trim();
-		return;
-	}
 	if (dlist_is_empty(&lbt_dirty_indexes))
 		return;
 	now = GetCurrentTimestamp();
 	if (now < last_report || now - last_report >= REPORT_INTERVAL_US)
 		lbt_report_all();
+}
+
+static void
+at_transaction_event(XactEvent event, void *arg)
+{
+	lbt_expect_exit();
+	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PARALLEL_PRE_COMMIT ||
+		event == XACT_EVENT_PRE_PREPARE)
+		lbt_report_if_due();
+	else
+		lbt_views_trim();
 }
 
 void

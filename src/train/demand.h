@@ -23,6 +23,12 @@ extern void lbt_expect_exit(void);
 extern void lbt_report_all(void);
 
 /*
+ * The same if the last report is some time ago.  For the end of a statement in
+ * a transaction block: a session may roll back all that it does.
+ */
+extern void lbt_report_if_due(void);
+
+/*
  * Report those of one index, at once: within statements that take long.  The
  * caller holds no lock; what was read from shared memory before must be read
  * again.

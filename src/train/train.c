@@ -424,6 +424,11 @@ train_begun(Relation rel, LbtIndex *index, bool first)
 	{
 		if (!first || !take_or_leave(rel, index, &trained))
 			train(rel, index, &trained);
+
+		/* Another session may have more memory for a training. */
+		if (first && trained.state == LBT_TOO_LARGE &&
+			budget() < (Size) lbt_max_model_memory * 1024)
+			trained.state = LBT_NO_MEMORY;
 	}
 	PG_CATCH();
 	{

@@ -265,9 +265,12 @@ SET enable_mergejoin = off;
 SET enable_memoize = off;
 SET enable_bitmapscan = off;
 SET enable_seqscan = off;
+CREATE FUNCTION sq_setting() RETURNS text STABLE LANGUAGE plpgsql AS $$ BEGIN RETURN current_setting('sq.x'); END $$;
 SELECT set_config('sq.x', '0', false), nextval('sq_seq') > 0 AS called;
 SELECT sq_compare(q) FROM unnest(ARRAY[
     'SELECT count(*) FILTER (WHERE n > 1 AND cs::int = n - 1) FROM (SELECT o.n, o.cs, l.s FROM (SELECT n, id, current_setting(''sq.x'') AS cs FROM sq_o ORDER BY n OFFSET 0) o'
+    ' LEFT JOIN LATERAL (SELECT set_config(''sq.x'', o.n::text, false) AS s FROM sq_t t WHERE t.id = o.id OFFSET 0) l ON true OFFSET 0) q',
+    'SELECT count(*) FILTER (WHERE n > 1 AND cs::int = n - 1) FROM (SELECT o.n, o.cs, l.s FROM (SELECT n, id, sq_setting() AS cs FROM sq_o ORDER BY n OFFSET 0) o'
     ' LEFT JOIN LATERAL (SELECT set_config(''sq.x'', o.n::text, false) AS s FROM sq_t t WHERE t.id = o.id OFFSET 0) l ON true OFFSET 0) q',
     'SELECT nv - lv, x FROM (SELECT nextval(''sq_seq'') AS nv, lv, (SELECT x FROM sq_t t WHERE t.id = q.id) AS x FROM (SELECT o.id, s.last_value AS lv FROM sq_o o'
     ' LEFT JOIN LATERAL (SELECT last_value FROM sq_seq WHERE o.n > 0) s ON true WHERE o.n > 1 OFFSET 0) q OFFSET 0) z',
@@ -278,6 +281,17 @@ SELECT sq_compare(q) FROM unnest(ARRAY[
     'SELECT count(*) FILTER (WHERE cu = CASE WHEN n % 2 = 1 THEN ''regress_sq'' ELSE session_user END) FROM (SELECT o.n, o.cu, l.s FROM (SELECT n, id, current_user::text AS cu FROM sq_o ORDER BY n OFFSET 0) o'
     ' LEFT JOIN LATERAL (SELECT set_config(''role'', CASE WHEN o.n % 2 = 0 THEN ''regress_sq'' ELSE ''none'' END, true) AS s FROM sq_t t WHERE t.id = o.id OFFSET 0) l ON true OFFSET 0) q',
     'SELECT o.n, (SELECT x FROM sq_t t WHERE t.id = o.id) AS x, current_setting(''sq.x'') FROM sq_o o WHERE o.n >= length(current_setting(''sq.x''))']) q;
+
+-- Between two fetches from a cursor, too.
+BEGIN;
+SET LOCAL learnedbtree.btree_indexes = 'all';
+SET LOCAL sq.x = '1';
+DECLARE sq_cursor CURSOR FOR SELECT o.n % 2 AS odd FROM sq_o o JOIN sq_t t ON t.id = o.id WHERE o.n % 2 = current_setting('sq.x')::int;
+MOVE 30 FROM sq_cursor;
+SET LOCAL sq.x = '0';
+FETCH 3 FROM sq_cursor;
+ROLLBACK;
+DROP FUNCTION sq_setting;
 RESET enable_material;
 RESET enable_hashjoin;
 RESET enable_mergejoin;

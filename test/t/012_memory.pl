@@ -235,6 +235,32 @@ foreach my $i (2 .. $indexes)
 }
 is($node->safe_psql('postgres', $balance), '0', 'memory holds one model an index');
 
+# A model that is too large now does not take the place of the one that is there.
+$node->safe_psql('postgres', 'CREATE TABLE wide (k int8); INSERT INTO wide SELECT generate_series(1, 200000); '
+	  . 'CREATE INDEX wide_k ON wide USING learnedbtree (k) WITH (fillfactor = 10)');
+my ($leaves, $bytes) = split /\|/, $node->safe_psql('postgres', "SELECT leaves, bytes FROM learnedbtree_model('wide_k')");
+my $too_small = int($leaves * 16 / 1024) + 1;
+cmp_ok($too_small * 1024, '<', $bytes, "the leaves would fit into $too_small kB");
+set_cap("${too_small}kB");
+$node->safe_psql('postgres', "SELECT learnedbtree_train('wide_k')");
+is($node->safe_psql('postgres', "SELECT state FROM learnedbtree_model('wide_k')"), 'ready', 'but all of it does not: the old model stays');
+set_cap('256MB');
+$node->safe_psql('postgres', 'DROP TABLE wide');
+
+# ---- scans of a temporary index, one for each row: none leaves anything behind ----
+
+my ($own) = $node->safe_psql('postgres', <<'SQL') =~ /(\d+)$/;
+CREATE TEMP TABLE alone (a int, EXCLUDE USING learnedbtree (a WITH =));
+CREATE FUNCTION pg_temp.own() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+	PERFORM set_config('my.bytes', sum(used_bytes)::text, false) FROM pg_backend_memory_contexts WHERE name = 'ExecutorState';
+	RETURN NULL;
+END $$;
+CREATE TRIGGER own AFTER INSERT ON alone FOR EACH STATEMENT EXECUTE FUNCTION pg_temp.own();
+INSERT INTO alone SELECT generate_series(1, 30000);
+SELECT current_setting('my.bytes');
+SQL
+cmp_ok($own, '<', 4 * 1024 * 1024, "30,000 rows are checked in $own bytes");
+
 # ---- relations that are gone, of a session that was not told of each ----
 
 my $partitions = 200;

@@ -55,7 +55,21 @@ is(sql('SELECT count(*), count(DISTINCT stats_reset), sum(lookups) FROM learnedb
 is(stat_now('t_k', "stats_reset > '$reset'"), 't', 'later than the index before');
 sql('DROP INDEX t_new');
 
+# ---- sessions that commit nothing ----
+
+sql('SELECT learnedbtree_stat_reset()');
+my $reader = $node->background_psql('postgres');
+$reader->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off');
+$reader->query_safe('BEGIN');
+$reader->query_safe('SELECT count(*) FROM t WHERE k = 77');
+is(stat_of($node, 't_k', 'lookups'), '1', 'a statement counts at its end, though its transaction goes on');
+$reader->query_safe('ROLLBACK');
+$reader->quit;
+
 # ---- what is gone ----
+
+isnt($node->psql('postgres', "LOAD 'learnedbtree';\nDROP DATABASE postgres"), 0, 'the database at hand cannot be dropped');
+is(lookups('t') . sql(" SELECT (learnedbtree_model('t_k')).state"), '1ready', '... and keeps counts and models');
 
 sql('CREATE TABLE gone (k int8); INSERT INTO gone SELECT g FROM generate_series(1, 1000) g; CREATE INDEX gone_k ON gone USING learnedbtree (k)');
 look_up('gone', 1);

@@ -122,6 +122,8 @@ foreach my $case (
 my $other = $node->background_psql('postgres');
 $other->query_safe('BEGIN; LOCK TABLE parent');
 is($node->safe_psql('postgres', "SET lock_timeout = '10s'; BEGIN; INSERT INTO t (u, n, p) SELECT u, n, p FROM source; SELECT count(*) FROM t; ROLLBACK"), '43000', 'does not wait for a lock');
+$other->query_safe('ROLLBACK; BEGIN; ALTER INDEX t_n SET TABLESPACE pg_default');
+like($node->safe_psql('postgres', "SET lock_timeout = '10s'; EXPLAIN (COSTS OFF) INSERT INTO t (u, n, p) SELECT u, n, p FROM source"), qr/Insert on t/, 'nor does the planner for one of an index of the target');
 $other->query_safe('ROLLBACK');
 $other->quit;
 

@@ -90,6 +90,18 @@ cmp_ok($calls, '>', 20, 'mappings have failed');
 is(join("\n", grep { !/index "small_\d+" does not exist/ } split(/\n/, $err)), '', 'no statement has');
 is(crashed_since($node, $offset), '', 'no crash');
 
+# Who cannot map all of them evicts no model, where there is no room for its own.
+my $count_ready = "SELECT count(*) FROM learnedbtree_stat WHERE (learnedbtree_model(indexrelid)).state = 'ready'";
+my $ready = $node->safe_psql('postgres', $count_ready);
+cmp_ok($ready, '>', 100, "$ready models are there");
+my $full = $node->safe_psql('postgres', 'SELECT learnedbtree_model_memory() / 1024');
+$node->safe_psql('postgres', "ALTER SYSTEM SET learnedbtree.max_model_memory = $full");
+$node->reload;
+$node->safe_psql('postgres', "SELECT learnedbtree_model_memory();\nSELECT failat_mapping(1, true);\nSELECT learnedbtree_train('large_1');");
+is($node->safe_psql('postgres', $count_ready), $ready, 'all are there still');
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET learnedbtree.max_model_memory');
+$node->reload;
+
 # Everything can still be changed.
 is($node->safe_psql('postgres', "SELECT count(*) FROM large WHERE k = 5"), 1, 'a lookup');
 $node->safe_psql('postgres', "SELECT learnedbtree_train(indexrelid) FROM learnedbtree_stat");
