@@ -621,6 +621,7 @@ my %sentences = (
 		'ON CONFLICT` before PostgreSQL 18 on a table with a unique index' =>
 		  sub { $found{'doc/access-method.md, `INSERT ... ON CONFLICT` on a table with such a unique index'} eq 'fails' } },
 	'doc/scaling.md' => {
+		'PostgreSQL 15 and 16 need it in `shared_preload_libraries` instead' => $needs_preload,
 		"Tried with Citus' main branch of May 2026 on PostgreSQL 18" => [ 't/048_citus.pl', 'a lookup in a shard visits one index page, and the visibility map' ] },
 	'doc/serving.md' => {
 		'on PostgreSQL 15 and 16 without `shared_preload_libraries`' => $needs_preload,
