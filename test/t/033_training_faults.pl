@@ -207,6 +207,9 @@ $node->safe_psql('postgres', <<'SQL');
 CREATE FUNCTION fail_in_worker(leader int) RETURNS int LANGUAGE plpgsql PARALLEL SAFE AS $$
 BEGIN
 	IF pg_backend_pid() <> leader THEN
+		WHILE failat_hits() = 0 LOOP	-- not before the leader trains
+			PERFORM pg_sleep(0.01);
+		END LOOP;
 		RAISE 'the worker says' USING ERRCODE = 'index_corrupted';
 	END IF;
 	RETURN 1;
