@@ -18,6 +18,13 @@
 /* Pages that the processor's caches hold: 4 MB of index and table. */
 #define CACHED_PAGES 512
 
+/*
+ * After a batch with no row to ask for, read no leaves for rows in as many
+ * items as so many such batches have: the first rows that come again after
+ * that are not asked for.
+ */
+#define NO_ROWS_BATCHES 4
+
 /* ---- blocks on their way ---- */
 
 /* The key needs this block, unless it is beyond the file; keys ascend. */
@@ -243,11 +250,9 @@ find_rows(LbtFeed *feed, LbtFeedBatch *batch)
 	if (feed->every)
 		feed->most = Max(LBT_BATCH * keys->n / Max(nrows, keys->n), 1);
 
-	/* Reading all of a batch's leaves for no row would only delay others. */
-	if (nrows > 0)
-		feed->no_rows.length = 0;
-	else if (batch->first >= feed->no_rows.resume)
-		lbt_pause_begin(&feed->no_rows, batch->first + batch->nitems);
+	/* To wait for all of a batch's leaves for no row only delays others. */
+	if (nrows == 0 && batch->first >= feed->rows_from)
+		feed->rows_from = batch->first + (1 + NO_ROWS_BATCHES) * (uint64) batch->nitems;
 }
 
 /*
@@ -307,7 +312,7 @@ look(LbtFeed *feed, LbtFeedBatch *batch)
 		return;
 	if (!feed->no_reads)
 		lbt_index_update(index);
-	if (feed->table != NULL && batch->first >= feed->no_rows.resume)
+	if (feed->table != NULL && batch->first >= feed->rows_from)
 		bring(feed, batch, &batch->leaves, keys->n - 1);
 	if (index->state != LBT_READY || keys->target[0].generation != index->generation)
 		return;

@@ -107,7 +107,7 @@ typedef struct LbtFeed
 	LbtFeedBatch *next;			/* NULL: never needed */
 	uint8	   *scratch;
 	bool		missed;			/* the batch before missed blocks */
-	LbtPause	no_rows;		/* in reading leaves for rows, as none was missing */
+	uint64		rows_from;		/* items for whose rows leaves are read */
 	int			posted;			/* the last key in the mailbox; or -1 */
 	uint64		mail;			/* ... its number there */
 } LbtFeed;
