@@ -56,6 +56,8 @@ enter_btree(IndexScanDesc scan, LbtScan *so)
 static inline void
 stop_reading_ahead(LbtScan *so)
 {
+	if (likely(so->rows == NULL && so->ahead == NULL))
+		return;
 	if (so->rows != NULL)
 		lbt_rows_stop(so);
 	if (so->ahead != NULL)
