@@ -530,6 +530,8 @@ utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtility
 	if (!OidIsValid(table))
 	{
 		next_utility(plan, text, read_only_tree, context, params, environment, dest, completion);
+		if (IsA(plan->utilityStmt, DropdbStmt))
+			lbt_forget_databases();
 		return;
 	}
 

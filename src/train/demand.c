@@ -380,6 +380,22 @@ at_drop(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
 	}
 }
 
+/* (The hook runs before the server refuses to drop one that is in use.) */
+void
+lbt_forget_databases(void)
+{
+	ListCell   *lc;
+
+	CommandCounterIncrement();	/* or the one that was dropped is seen */
+	foreach(lc, lbt_registry_attach() ? lbt_registry_list() : NIL)
+	{
+		const LbtFile *file = lfirst(lc);
+
+		if (!SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(file->database)))
+			lbt_registry_forget(file);
+	}
+}
+
 /*
  * While shared memory is still mapped.  An error ends the process, see
  * lbt_guard_has_failed.

@@ -11,6 +11,9 @@
 /* In _PG_init: report before commits and at exit; see what is dropped. */
 extern void lbt_report_init(void);
 
+/* After DROP DATABASE: forget indexes of databases that are gone. */
+extern void lbt_forget_databases(void);
+
 /*
  * Have this process leave shared memory when it exits; at the latest from the
  * end of its first transaction on.  Not while a command has callbacks of its

@@ -296,7 +296,7 @@ foreach my $s (@scenarios)
 	my $offset = log_size($node);
 	go_through($s, 'mapping', 'false', @mapping);
 	go_through($s, 'mapping', 'true', @mapping);
-	my @said = grep { /(LOG|WARNING|ERROR|FATAL):  / && !/has no model: shared memory|STATEMENT/ } split(/\n/, since_log($node, $offset));
+	my @said = grep { /(LOG|WARNING|ERROR|FATAL):  / && !/has no model: its memory|STATEMENT/ } split(/\n/, since_log($node, $offset));
 	push @all_lines, @said;
 	push @lines, @said unless defined $s->{touch};
 }

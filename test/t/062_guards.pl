@@ -65,7 +65,7 @@ SKIP:
 	{
 		my $log = -s $node->logfile;
 		$node->psql('postgres', $sql);
-		wait_until($node, 'SELECT true');
+		$node->wait_for_log(qr/ready to accept connections/, $log);
 		like(substr(slurp_file($node->logfile), $log), qr/TRAP: failed Assert/, "an assertion tells of a lock in a guard: $sql");
 	}
 }
