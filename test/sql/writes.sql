@@ -495,14 +495,14 @@ ROLLBACK;
 DROP TRIGGER wr_drops ON wr_ddl;
 CREATE TRIGGER wr_drops AFTER DELETE ON wr_ddl FOR EACH STATEMENT EXECUTE FUNCTION wr_drops();
 BEGIN;
-MERGE INTO wr_ddl USING (SELECT i, 2 * i AS v FROM generate_series(1901, 2000) i) s ON wr_ddl.a = s.i
+MERGE INTO wr_ddl USING (SELECT i, 2 * i AS v FROM generate_series(1901, 2000) i OFFSET 0) s ON wr_ddl.a = s.i
   WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (s.i, s.v);
 SELECT to_regclass('wr_ddl_v'), count(*), max(a) FROM wr_ddl;
 ROLLBACK;
 DROP TRIGGER wr_drops ON wr_ddl;
 CREATE TRIGGER wr_drops AFTER DELETE ON wr_ddl FOR EACH ROW EXECUTE FUNCTION wr_drops();
 BEGIN;
-MERGE INTO wr_ddl USING (SELECT i, 2 * i AS v FROM generate_series(1901, 2000) i) s ON wr_ddl.a = s.i
+MERGE INTO wr_ddl USING (SELECT i, 2 * i AS v FROM generate_series(1901, 2000) i OFFSET 0) s ON wr_ddl.a = s.i
   WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (s.i, s.v);
 SELECT to_regclass('wr_ddl_v'), count(*), max(a) FROM wr_ddl;
 ROLLBACK;
