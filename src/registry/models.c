@@ -108,7 +108,7 @@ reserve(Size bytes)
  * the reason in *state, without room.
  */
 static dsa_pointer
-store(const LbtTrained *trained, Size bytes, LbtState *state)
+store(const LbtFile *file, const LbtTrained *trained, Size bytes, LbtState *state)
 {
 	volatile dsa_pointer memory = InvalidDsaPointer;
 
@@ -117,6 +117,14 @@ store(const LbtTrained *trained, Size bytes, LbtState *state)
 		*state = LBT_TOO_LARGE;
 		return InvalidDsaPointer;
 	}
+
+	/* Evict nothing if this process could not free its memory. */
+	lbt_area_lock();
+	lbt_area_unlock();
+
+	/* The old model goes first when both do not fit together. */
+	if (!lbt_registry_has_room(bytes))
+		evict(file);
 	while (!reserve(bytes))
 	{
 		LbtFile		victim;
@@ -314,16 +322,7 @@ publish(const LbtFile *file, const LbtTrained *trained)
 		LbtEntry   *entry;
 
 		if (state == LBT_READY)
-		{
-			/* Evict nothing if this process could not free its memory. */
-			lbt_area_lock();
-			lbt_area_unlock();
-
-			/* The old model goes first when both do not fit together. */
-			if (!lbt_registry_has_room(bytes) && bytes <= (Size) lbt_max_model_memory * 1024)
-				evict(file);
-			memory = store(trained, bytes, &state);
-		}
+			memory = store(file, trained, bytes, &state);
 		entry = lbt_entry_lock(file);
 		if ((state == LBT_TOO_LARGE || state != trained->state) && entry->state == LBT_READY)
 		{

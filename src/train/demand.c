@@ -359,10 +359,10 @@ lbt_report_all(void)
 /* ---- drops, transactions, the exit ---- */
 
 /*
- * An index is about to be dropped: forget it.  If the drop is
- * rolled back, the next use trains again.  An index that is used until its
- * drop is committed (CONCURRENTLY) may be trained once more: a worker finds
- * it, before it ends (train/worker.c).
+ * An index is about to be dropped: forget it.  If the drop is rolled back, the
+ * next use trains again.  An index that is used until its drop is committed
+ * (CONCURRENTLY) may be trained once more: a worker finds it, before it ends
+ * (train/worker.c).
  */
 static void
 at_drop(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)

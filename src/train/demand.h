@@ -11,7 +11,7 @@
 /* In _PG_init: report before commits and at exit; see what is dropped. */
 extern void lbt_report_init(void);
 
-/* After DROP DATABASE: forget indexes of databases that are gone. */
+/* Forget indexes of databases that are gone, after DROP DATABASE or later. */
 extern void lbt_forget_databases(void);
 
 /*

@@ -113,14 +113,11 @@ serve(LbtFile *file)
 	pgstat_report_activity(STATE_IDLE, NULL);
 }
 
-/* Has an index been dropped, or never been committed? */
+/* Has an index of this database been dropped, or never been committed? */
 static bool
 is_gone(const LbtFile *file)
 {
 	bool		gone;
-
-	if (file->database != MyDatabaseId)
-		return !SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(file->database));
 
 	/* Who is about to make or drop it holds it locked. */
 	if (!ConditionalLockRelationOid(file->index, AccessShareLock))
@@ -140,11 +137,14 @@ sweep(void)
 	ListCell   *lc;
 
 	StartTransactionCommand();
+	lbt_forget_databases();
 	foreach(lc, lbt_registry_list())
 	{
+		const LbtFile *file = lfirst(lc);
+
 		CHECK_FOR_INTERRUPTS();
-		if (is_gone(lfirst(lc)))
-			lbt_registry_forget(lfirst(lc));
+		if (file->database == MyDatabaseId && is_gone(file))
+			lbt_registry_forget(file);
 	}
 	CommitTransactionCommand();
 }

@@ -492,20 +492,14 @@ MERGE INTO wr_ddl USING (SELECT i, 2 * i AS v FROM generate_series(1901, 2100) i
   WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (s.i, s.v);
 SELECT to_regclass('wr_ddl_v'), count(*), max(a) FROM wr_ddl;
 ROLLBACK;
-DROP TRIGGER wr_drops ON wr_ddl;
-CREATE TRIGGER wr_drops AFTER DELETE ON wr_ddl FOR EACH STATEMENT EXECUTE FUNCTION wr_drops();
-BEGIN;
-MERGE INTO wr_ddl USING (SELECT i, 2 * i AS v FROM generate_series(1901, 2000) i OFFSET 0) s ON wr_ddl.a = s.i
-  WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (s.i, s.v);
-SELECT to_regclass('wr_ddl_v'), count(*), max(a) FROM wr_ddl;
-ROLLBACK;
-DROP TRIGGER wr_drops ON wr_ddl;
-CREATE TRIGGER wr_drops AFTER DELETE ON wr_ddl FOR EACH ROW EXECUTE FUNCTION wr_drops();
-BEGIN;
-MERGE INTO wr_ddl USING (SELECT i, 2 * i AS v FROM generate_series(1901, 2000) i OFFSET 0) s ON wr_ddl.a = s.i
-  WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (s.i, s.v);
-SELECT to_regclass('wr_ddl_v'), count(*), max(a) FROM wr_ddl;
-ROLLBACK;
+SELECT command FROM unnest('{STATEMENT,ROW}'::text[]) WITH ORDINALITY l (level, i), unnest(ARRAY[
+    'DROP TRIGGER wr_drops ON wr_ddl',
+    'CREATE TRIGGER wr_drops AFTER DELETE ON wr_ddl FOR EACH ' || level || ' EXECUTE FUNCTION wr_drops()',
+    'BEGIN',
+    'MERGE INTO wr_ddl USING (SELECT i, 2 * i AS v FROM generate_series(1901, 2000) i OFFSET 0) s ON wr_ddl.a = s.i'
+    ' WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (s.i, s.v)',
+    'SELECT to_regclass(''wr_ddl_v''), count(*), max(a) FROM wr_ddl',
+    'ROLLBACK']) WITH ORDINALITY c (command, j) ORDER BY i, j \gexec
 DROP TABLE wr_ddl;
 DROP FUNCTION wr_drops();
 
