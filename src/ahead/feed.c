@@ -74,7 +74,7 @@ read_leaf(LbtFeed *feed, LbtBatch *keys, int first, BlockNumber block)
 	if (!BufferIsValid(buf))
 		return false;
 	if (lbt_enable_buffer_hint && target->generation == feed->index->generation)
-		lbt_index_set_hint(feed->index, target->slot, buf);
+		lbt_index_set_hint(feed->index, target->slot, block, buf);
 	for (int i = first; i < keys->n; i++)
 		if (keys->target[i].slot == target->slot)
 			keys->target[i].recent = buf;
@@ -146,9 +146,15 @@ end_batch(LbtFeed *feed, LbtFeedBatch *batch)
 {
 	judge(&batch->rows, LBT_BATCH, &feed->rows, feed->table, true);
 	feed->missed = batch->missed;
-	clear(batch);
 	if (feed->no_reads)
+	{
+		/* Of a list whose items share leaves, most are never reached. */
+		if (batch->nitems > 0)
+			feed->most = Min(LBT_BATCH, Max(FIRST_ITEMS, PLACE_KEYS * batch->nposted));
+		clear(batch);
 		return;
+	}
+	clear(batch);
 	lbt_count_tally(feed->index, LBT_EV_PREFETCHED, &feed->leaves, NULL);
 	lbt_count_tally(feed->index, LBT_EV_ROWS_PREFETCHED, &feed->rows, NULL);
 }
@@ -556,7 +562,10 @@ lbt_feed_reach(LbtFeed *feed, uint64 number)
 	if (!holds(feed, feed->now, number))
 		turn(feed, number);
 	key = key_from(feed->now, number);
-	return is_key_of(feed->now, key, number) ? &feed->now->keys.target[key] : NULL;
+	if (!is_key_of(feed->now, key, number))
+		return NULL;
+	feed->now->nposted++;
+	return &feed->now->keys.target[key];
 }
 
 void

@@ -61,7 +61,7 @@ typedef struct LbtFeedBatch
 	uint64		first;			/* items */
 	int			nitems;			/* 0: empty */
 	int			at;				/* the key at hand, or the last one that was */
-	int			nposted;
+	int			nposted;		/* or reached */
 	bool		looked;			/* at leaves, for rows */
 	bool		followed;		/* the next one has been asked for */
 	bool		missed;			/* blocks were missing */
@@ -133,7 +133,8 @@ extern bool lbt_feed_find(LbtFeed *feed, uint64 code, uint64 *number);
 
 /*
  * The prediction for this item, whose batch begins if need be; NULL if there
- * is none.  Neither pauses nor posts.  May go back.
+ * is none.  Neither pauses nor posts; where few items of a batch are reached,
+ * the next one is small.  May go back.
  */
 extern const LbtTarget *lbt_feed_reach(LbtFeed *feed, uint64 number);
 

@@ -62,6 +62,13 @@ predict_slot(const LbtModel *model, uint64 code, bool past_equal, uint32 near)
 	return lbt_model_slot(model, code, past_equal);
 }
 
+/* Does a greater code mean a greater key? */
+static inline bool
+codes_order_keys(const LbtIndex *index)
+{
+	return !index->keyspec.unsure && !index->model.saved;
+}
+
 /* Make the target of a slot whose entry may be garbage: it is only a hint. */
 static inline void
 target_slot(const LbtIndex *index, uint32 slot, uint64 code, LbtTarget *t)
@@ -74,6 +81,8 @@ target_slot(const LbtIndex *index, uint32 slot, uint64 code, LbtTarget *t)
 	t->recent = lbt_enable_buffer_hint ? (Buffer) leaf->recent_buffer : InvalidBuffer;
 	if (t->recent < 1 || t->recent > NBuffers)
 		t->recent = InvalidBuffer;
+	t->left = slot > 0 && code > leaf->min_code && codes_order_keys(index) ? leaf[-1].block :
+		InvalidBlockNumber;
 	t->fraction = lbt_enable_leaf_cache ?
 		lbt_leaf_fraction(index->model.leaves, index->model.nleaves, slot, code) : 0.5;
 }

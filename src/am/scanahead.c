@@ -284,15 +284,27 @@ predict_probe(const LbtScan *so, LbtWalk *walk, int64 number, bool forward, LbtT
 	predict_target(so->index, bound, bound_code(so->index, bound), walk->slot, target);
 }
 
-/* Is a leaf missing that is predicted for the probes after this one? */
+/*
+ * Is a leaf missing that is predicted for the probes after this one, or where
+ * those after the batch go on, if all of it is on one leaf?
+ */
 static bool
-will_miss_leaves(IndexScanDesc scan, LbtScan *so, const LbtBatch *batch)
+will_miss_leaves(IndexScanDesc scan, LbtScan *so, const LbtFeedBatch *batch, bool forward)
 {
-	for (int i = 1; i < batch->n; i++)
-		if (batch->target[i].slot != batch->target[i - 1].slot &&
-			!lbt_slot_cached(scan->indexRelation, so->index, batch->target[i].slot))
+	const LbtTarget *target = batch->keys.target;
+	int			n = batch->keys.n;
+	uint32		next;
+
+	for (int i = 1; i < n; i++)
+		if (target[i].slot != target[i - 1].slot &&
+			!lbt_slot_cached(scan->indexRelation, so->index, target[i].slot))
 			return true;
-	return false;
+	if (n == 0 || target[0].slot != target[n - 1].slot ||
+		batch->first + batch->nitems >= (uint64) so->nprobes)
+		return false;
+	next = forward ? target[0].slot + 1 : target[0].slot - 1;
+	return next < so->index->model.nleaves &&
+		!lbt_slot_cached(scan->indexRelation, so->index, next);
 }
 
 bool
@@ -324,7 +336,7 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 		predicted = reach_probe(scan, so, number, forward);
 		if (ahead->feed.batches != batches && lbt_enable_prefetch &&
 			!have_stream(ahead, forward) && !lbt_tally_wasted(&so->leaves_ahead) &&
-			will_miss_leaves(scan, so, &ahead->feed.now->keys) &&
+			will_miss_leaves(scan, so, ahead->feed.now, forward) &&
 			lbt_same_model(index, index->generation))
 		{
 			lbt_probe_go(so, &walk->probe, number);

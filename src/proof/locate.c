@@ -47,8 +47,8 @@ typedef struct Search
 	Snapshot	snapshot;		/* a scan's */
 	IndexTuple	itup;			/* an insert's */
 	bool		unique;
-	BlockNumber left;			/* where we land, its left sibling, once; or invalid */
-	XLogRecPtr	trained_lsn;	/* ... and LSN, if it is as a training saw it */
+	uint32		slot;			/* of the leaf where we land; or of none */
+	BlockNumber left;			/* its left sibling, once; or invalid */
 	double		fraction;		/* of the leaf, where to look first */
 	OffsetNumber offset;		/* first item not before it, or last + 1 */
 	int			hops;			/* to the right of where we landed */
@@ -74,7 +74,7 @@ lock_target(const Search *search, const LbtTarget *t, int lockmode)
 			return InvalidBuffer;
 		buf = ReadBuffer(rel, t->block);
 		if (lbt_enable_buffer_hint && buf != t->recent)
-			lbt_index_set_hint(index, t->slot, buf);
+			lbt_index_set_hint(index, t->slot, t->block, buf);
 	}
 	_bt_lockbuf(rel, buf, lockmode);
 	return buf;
@@ -180,6 +180,30 @@ examine_place(Search *search, Buffer buf, Page page, BTPageOpaque opaque)
 	return low_unknown(search, opaque) ? BEFORE : PROVEN;
 }
 
+/* Set what the target says of the leaf, if its model cannot be garbage. */
+static inline void
+know_leaf(Search *search, const LbtTarget *t)
+{
+	search->fraction = t->fraction;
+	search->slot = t->slot;
+	pg_read_barrier();
+	search->left = likely(lbt_same_model(search->index, t->generation)) ? t->left :
+		InvalidBlockNumber;
+}
+
+/* Is the leaf, which has this LSN, as a training saw it? */
+static bool
+is_as_trained(const Search *search, BlockNumber block, XLogRecPtr lsn)
+{
+	const LbtIndex *index = search->index;
+	const LbtModel *model = &index->model;
+	bool		trained = search->slot < model->nleaves &&
+		model->leaves[search->slot].block == block && lsn - 1 < model->lsn; /* and is not 0 */
+
+	pg_read_barrier();
+	return trained && lbt_same_model(index, index->generation);
+}
+
 /*
  * Is the locked leaf where we landed among its siblings?  A page that a failed
  * split has left behind is neither leftmost nor rightmost, its left sibling is
@@ -191,44 +215,8 @@ static inline bool
 is_linked(const Search *search, Buffer buf, BTPageOpaque opaque)
 {
 	return opaque->btpo_prev == search->left || P_LEFTMOST(opaque) || P_RIGHTMOST(opaque) ||
-		BufferGetLSNAtomic(buf) - 1 < search->trained_lsn ||	/* and is not 0 */
+		is_as_trained(search, BufferGetBlockNumber(buf), BufferGetLSNAtomic(buf)) ||
 		lbt_bt_right_link(search->rel, opaque->btpo_prev) == BufferGetBlockNumber(buf);
-}
-
-/*
- * Set what we know of the leaf where we are about to land, for a bound of this
- * code.  Codes order keys unless they are unsure, or a saved model's.
- */
-static inline void
-know_leaf(Search *search, const LbtTarget *t, uint64 code)
-{
-	const LbtIndex *index = search->index;
-	const LbtModel *model = &index->model;
-	const LbtLastLeaf *last = &index->inserting.last;
-	bool		ordered = !index->keyspec.unsure && !model->saved;
-
-	search->fraction = t->fraction;
-	search->left = InvalidBlockNumber;
-	search->trained_lsn = 0;
-	if (t->slot < model->nleaves)
-	{
-		const LbtLeaf *leaf = &model->leaves[t->slot];
-
-		if (ordered && t->slot > 0 && code > leaf->min_code)
-			search->left = leaf[-1].block;
-		if (t->block == leaf->block)
-			search->trained_lsn = model->lsn;
-	}
-	else if (ordered && t->block == last->block && code > last->left_end)
-		search->left = last->left;
-
-	/* A model that may have been freed meanwhile may be garbage. */
-	pg_read_barrier();
-	if (unlikely(!lbt_same_model(index, index->generation)))
-	{
-		search->left = InvalidBlockNumber;
-		search->trained_lsn = 0;
-	}
 }
 
 /* Prove the position on *buf or right of it; returns *buf locked as it was. */
@@ -287,9 +275,20 @@ is_right_end(const LbtIndex *index, const LbtBound *bound)
 		bound->value[0].isnull && !index->keyspec.column[0].nulls_first;
 }
 
+/* Note the rightmost leaf, if a lookup of the right end has led there. */
+static inline void
+note_rightmost(LbtIndex *index, const LbtBound *bound, Buffer buf)
+{
+	if (P_RIGHTMOST(BTPageGetOpaque(BufferGetPage(buf))) && is_right_end(index, bound))
+	{
+		index->seen.rightmost = BufferGetBlockNumber(buf);
+		index->seen.rightmost_buffer = buf;
+	}
+}
+
 /*
  * An index that grows at its right end has leaves there that the model does
- * not know: predict the one that the last descent found.  Keep the slot.
+ * not know: predict the one that was rightmost last.  Keep the slot.
  */
 static pg_noinline void
 target_rightmost(const LbtIndex *index, const LbtBound *bound, LbtTarget *t)
@@ -297,6 +296,7 @@ target_rightmost(const LbtIndex *index, const LbtBound *bound, LbtTarget *t)
 	if (index->seen.rightmost == InvalidBlockNumber || !is_right_end(index, bound))
 		return;
 	t->block = index->seen.rightmost;
+	t->left = InvalidBlockNumber;
 	t->recent = lbt_enable_buffer_hint && index->seen.rightmost_buffer <= NBuffers ?
 		index->seen.rightmost_buffer : InvalidBuffer;
 	t->fraction = 1.0;
@@ -340,13 +340,16 @@ lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapsh
 	buf = lock_target(&search, target, BT_READ);
 	if (!BufferIsValid(buf))
 		return InvalidBuffer;
-	know_leaf(&search, target, code);
+	know_leaf(&search, target);
 	verdict = verify(&search, &buf, BT_READ);
 	outcome->event = events[verdict];
 	outcome->moved = search.hops;
 	*offset = search.offset;
 	if (verdict == PROVEN)
+	{
+		note_rightmost(index, bound, buf);
 		return buf;
+	}
 	_bt_relbuf(rel, buf);
 	return InvalidBuffer;
 }
@@ -399,11 +402,7 @@ lbt_descend(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward,
 		/* nbtree has moved right where it had to. */
 		Assert(*offset <= last ||
 			   !lbt_bound_beyond_page(&index->keyspec, tupdesc, bound, page));
-		if (P_RIGHTMOST(opaque) && is_right_end(index, bound))
-		{
-			index->seen.rightmost = BufferGetBlockNumber(buf);
-			index->seen.rightmost_buffer = buf;
-		}
+		note_rightmost(index, bound, buf);
 	}
 	return buf;
 }
@@ -459,6 +458,7 @@ target_last(const LbtIndex *index, uint64 code, LbtTarget *t)
 	t->slot = PG_UINT32_MAX;
 	t->block = last->block;
 	t->recent = lbt_enable_buffer_hint && last->buffer <= NBuffers ? last->buffer : InvalidBuffer;
+	t->left = code > last->left_end && codes_order_keys(index) ? last->left : InvalidBlockNumber;
 	t->fraction = last->hi == PG_UINT64_MAX ? 1.0 :
 		(double) (code - last->lo) / ((double) (last->hi - last->lo) + 1.0);
 	return true;
@@ -476,7 +476,7 @@ try_target(Search *search, uint64 code, const LbtTarget *target, LbtPlace *place
 
 	if (!BufferIsValid(buf))
 		return LBT_EV_INSERT_FALLBACK;
-	know_leaf(search, target, code);
+	know_leaf(search, target);
 	verdict = verify(search, &buf, BT_WRITE);
 	page = BufferGetPage(buf);
 	if (verdict > PROVEN_POSTING)

@@ -207,12 +207,12 @@ lbt_index_refresh(LbtIndex *index)
 }
 
 void
-lbt_index_set_hint(LbtIndex *index, uint32 slot, int32 buffer)
+lbt_index_set_hint(LbtIndex *index, uint32 slot, BlockNumber block, int32 buffer)
 {
 	if (slot >= index->model.nleaves ||
 		!LWLockConditionalAcquire(&lbt_control->reclaim, LW_SHARED))
 		return;
-	if (lbt_same_model(index, index->generation))
+	if (lbt_same_model(index, index->generation) && index->model.leaves[slot].block == block)
 		index->model.leaves[slot].recent_buffer = buffer;
 	LWLockRelease(&lbt_control->reclaim);
 }

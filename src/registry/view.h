@@ -24,6 +24,8 @@ typedef struct LbtTarget
 	uint32		slot;
 	BlockNumber block;
 	Buffer		recent;			/* a buffer of this server's, or invalid */
+	BlockNumber left;			/* the leaf's left sibling, if it has not
+								 * changed; or invalid: nothing is known */
 	double		fraction;		/* where in the leaf, from 0 to 1 */
 } LbtTarget;
 
@@ -151,8 +153,11 @@ lbt_same_model(const LbtIndex *index, uint64 generation)
 		pg_atomic_read_u64(&lbt_control->generation) == generation;
 }
 
-/* Remember which buffer a slot's block is in.  Cheap if superseded. */
-extern void lbt_index_set_hint(LbtIndex *index, uint32 slot, int32 buffer);
+/*
+ * Remember which buffer this block is in, if it is the slot's.  Cheap if
+ * superseded.
+ */
+extern void lbt_index_set_hint(LbtIndex *index, uint32 slot, BlockNumber block, int32 buffer);
 
 /* An index whose model may be shared, and its file; false if there is none. */
 extern bool lbt_index_file(Oid relid, LbtFile *file);
