@@ -42,15 +42,18 @@ want(LbtReads *reads, BlockNumber block, int key, BlockNumber nblocks)
 
 /* Ask for the blocks that are needed next, as many as may be under way. */
 static void
-ask(LbtReads *reads, Relation rel, LbtTally *tally)
+ask(LbtFeed *feed, LbtReads *reads, bool leaves)
 {
+	Relation	rel = leaves ? feed->rel : feed->table;
+	LbtTally   *tally = leaves ? &feed->leaves : &feed->rows;
+	LbtBlockRun	   *run = leaves ? &feed->leaf_run : &feed->row_run;
 	int			distance = reads->asked < reads->n ? lbt_read_distance(rel) : 0;
 
 	while (reads->asked < Min(reads->n, reads->come + distance))
 	{
 		int			which = reads->asked++;
 
-		if (lbt_block_cached(rel, reads->block[which]))
+		if (!lbt_ask_for(rel, reads->block[which], run))
 			continue;
 		reads->missing |= UINT64CONST(1) << which;
 		tally->asked++;
@@ -95,7 +98,7 @@ bring(LbtFeed *feed, LbtFeedBatch *batch, LbtReads *reads, int key)
 	{
 		int			which = reads->come++;
 
-		ask(reads, leaves ? feed->rel : feed->table, leaves ? &feed->leaves : &feed->rows);
+		ask(feed, reads, leaves);
 		batch->missed |= reads->missing >> which & 1;
 		if (leaves && (which >= reads->asked ||
 					   !read_leaf(feed, &batch->keys, reads->key[which], reads->block[which])))
@@ -362,7 +365,7 @@ begin_next(LbtFeed *feed, uint64 passed)
 	now->followed = true;
 	clear(feed->next);
 	begin_batch(feed, feed->next, now->first + now->nitems, passed);
-	ask(&feed->next->leaves, feed->rel, &feed->leaves);
+	ask(feed, &feed->next->leaves, true);
 }
 
 void
@@ -373,7 +376,7 @@ lbt_feed_look(LbtFeed *feed)
 	if (next == NULL || next->nitems == 0 || next->looked || feed->table == NULL)
 		return;
 	look(feed, next);
-	ask(&next->rows, feed->table, &feed->rows);
+	ask(feed, &next->rows, false);
 }
 
 /* Where blocks are missing, move the next batch on. */

@@ -96,5 +96,5 @@ lbt_slot_cached(Relation rel, LbtIndex *index, uint32 slot)
 		return true;
 	if (block >= index->nblocks)
 		index->nblocks = RelationGetNumberOfBlocks(rel);
-	return block < index->nblocks && lbt_block_cached(rel, block);
+	return block < index->nblocks && lbt_block_is_there(rel, block);
 }

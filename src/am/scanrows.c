@@ -265,7 +265,7 @@ will_miss_rows(IndexScanDesc scan, const LbtLeafCopy *cur, bool forward, int64 r
 			continue;
 		last = block;
 		asked++;
-		if (!is_left_out(scan, block) && !lbt_block_cached(scan->heapRelation, block))
+		if (!is_left_out(scan, block) && !lbt_block_is_there(scan->heapRelation, block))
 			return true;
 	}
 	return false;

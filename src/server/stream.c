@@ -12,7 +12,11 @@
 #include "utils/rel.h"
 #include "utils/spccache.h"
 
-/* After so many consecutive blocks the operating system reads ahead itself. */
+/*
+ * After so many consecutive blocks the operating system reads ahead itself,
+ * unless it is asked for the next ones: then it reads each alone.  Cold, joins
+ * by ascending keys took 1.6 to 2 times btree's time with advice for all.
+ */
 #define LONG_RUN 3
 
 /* By how much the distance grows with each block that was missing. */
@@ -43,8 +47,7 @@ struct LbtStream
 	int			idle;			/* passed by, or not named, since one missed */
 	int			distance;		/* blocks to ask for beyond the next one */
 	int			max_distance;
-	BlockNumber last;			/* named last */
-	int			run;			/* of ascending blocks that end there */
+	LbtBlockRun		run;
 	int			first;			/* of asked, which is a ring */
 	int			nasked;
 	Asked		asked[FLEXIBLE_ARRAY_MEMBER];	/* max_distance + 1 */
@@ -84,7 +87,6 @@ lbt_stream_begin(MemoryContext context, Relation rel, bool all, LbtNextBlock nex
 	stream->current = InvalidBlockNumber;
 	stream->distance = all ? max_distance : 1;
 	stream->max_distance = max_distance;
-	stream->last = InvalidBlockNumber;
 	return stream;
 }
 
@@ -92,6 +94,18 @@ bool
 lbt_block_cached(Relation rel, BlockNumber block)
 {
 	return BufferIsValid(PrefetchBuffer(rel, MAIN_FORKNUM, block).recent_buffer);
+}
+
+bool
+lbt_ask_for(Relation rel, BlockNumber block, LbtBlockRun *run)
+{
+	/* A long run survives a short gap, as it does for the system. */
+	if (block == run->last + 1)
+		run->length = Min(run->length + 1, 2 * LONG_RUN);
+	else if (block != run->last)
+		run->length = block - run->last <= LONG_RUN ? Max(run->length - LONG_RUN, 0) : 0;
+	run->last = block;
+	return run->length < LONG_RUN && !lbt_block_cached(rel, block);
 }
 
 /* The block asked for as number i from now. */
@@ -106,11 +120,9 @@ ask(LbtStream *stream, BlockNumber block)
 {
 	Asked	   *asked = nth_asked(stream, stream->nasked++);
 
-	stream->run = block == stream->last + 1 ? stream->run + 1 : 0;
-	stream->last = block;
 	asked->block = block;
 	asked->cached = true;		/* in case of an error */
-	asked->cached = stream->run >= LONG_RUN || lbt_block_cached(stream->rel, block);
+	asked->cached = !lbt_ask_for(stream->rel, block, &stream->run);
 	stream->tally->asked += !asked->cached;
 }
 

@@ -44,6 +44,13 @@ typedef struct LbtTally
 	uint64		told[2];		/* asked and used, when last counted */
 } LbtTally;
 
+/* Consecutive blocks that were named last.  Zeroed. */
+typedef struct LbtBlockRun
+{
+	BlockNumber last;
+	int			length;
+} LbtBlockRun;
+
 /* Judge as many blocks, or predictions, before deciding: half a batch. */
 #define LBT_JUDGED_MIN 32
 
@@ -144,7 +151,13 @@ extern void lbt_stream_end(LbtStream **stream);
  */
 extern bool lbt_block_cached(Relation rel, BlockNumber block);
 
-/* The same, but asks nobody for it. */
+/*
+ * Ask for the next block of a run; false if it is in shared buffers, or if the
+ * operating system will read it without being asked.
+ */
+extern bool lbt_ask_for(Relation rel, BlockNumber block, LbtBlockRun *run);
+
+/* Is it in shared buffers?  Asks nobody for it. */
 extern bool lbt_block_is_there(Relation rel, BlockNumber block);
 
 /*
