@@ -32,6 +32,9 @@ static uint32 depth = 0;
 
 bool		lbt_guard_interrupted = false;
 
+/* The setting, which is off in guards, as it makes errors FATAL. */
+static bool exit_on_error = false;
+
 #ifdef USE_ASSERT_CHECKING
 
 /*
@@ -104,6 +107,9 @@ lbt_guard_enter(LbtGuard *guard)
 	discard_caches();
 #endif
 	CurrentResourceOwner = guard->owner;
+	if (depth == 0)
+		exit_on_error = ExitOnAnyError;
+	ExitOnAnyError = false;
 	HOLD_INTERRUPTS();
 	depth++;
 	return true;
@@ -118,10 +124,16 @@ lbt_guard_check_interrupts(void)
 		return;
 	lbt_guard_interrupted = true;
 	if (guarded)
+	{
 		RESUME_INTERRUPTS();
+		ExitOnAnyError = exit_on_error;
+	}
 	CHECK_FOR_INTERRUPTS();
 	if (guarded)
+	{
 		HOLD_INTERRUPTS();
+		ExitOnAnyError = false;
+	}
 	lbt_guard_interrupted = false;
 }
 
@@ -138,6 +150,8 @@ lbt_guard_leave(const LbtGuard *guard)
 	ResourceOwnerRelease(guard->owner, RESOURCE_RELEASE_AFTER_LOCKS, !guard->failed, false);
 	ResourceOwnerDelete(guard->owner);
 	depth = guard->depth;
+	if (depth == 0)
+		ExitOnAnyError = exit_on_error;
 	InterruptHoldoffCount = guard->holdoff;
 }
 

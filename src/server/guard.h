@@ -24,9 +24,10 @@ typedef struct LbtGuard
  * Around a block that uses shared memory, or reads pages for a model or ahead
  * of need: swallow any error in it, release what it has left, and run
  * on_failure, a statement, instead of its rest.  The log gets one line a
- * minute.  Interrupts are held, so the block must wait for no other session:
- * it reads no catalog, opens no relation and takes no heavyweight lock, which
- * servers with assertions check.  See src/README, "Guards".
+ * minute, of each process until it has attached.  Interrupts are held, so the
+ * block must wait for no other session: it reads no catalog, opens no relation
+ * and takes no heavyweight lock, which servers with assertions check.  See
+ * src/README, "Guards".
  *
  *	LBT_GUARD_BEGIN();
  *	{

@@ -138,6 +138,14 @@ SET LOCAL learnedbtree.btree_indexes = 'all';
 FETCH 2 FROM c;
 COMMIT;
 
+-- our own errors, which are swallowed, end no session
+SET exit_on_error = on;
+CREATE TABLE sv_exit (k int PRIMARY KEY);
+INSERT INTO sv_exit SELECT i FROM generate_series(1, 3000) i;
+SELECT k FROM sv_exit WHERE k = 70;
+DROP TABLE sv_exit;
+RESET exit_on_error;
+
 -- nothing is left of it in the catalogs, and the extension goes without the indexes
 SELECT DISTINCT amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE relname LIKE 'sv%' AND relkind = 'i';
 SELECT count(*) AS dependencies FROM pg_depend d JOIN pg_class c ON c.oid = d.objid AND d.classid = 'pg_class'::regclass
