@@ -371,7 +371,9 @@ at_drop(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
 
 	if (next_access)
 		next_access(access, class, object, sub, arg);
-	if (access != OAT_DROP || sub != 0)
+
+	/* A drop of what depended on a temporary object may come with the exit. */
+	if (access != OAT_DROP || sub != 0 || proc_exit_inprogress)
 		return;
 	if (class == RelationRelationId && lbt_index_file(object, &file) && lbt_registry_attach())
 	{

@@ -256,6 +256,14 @@ $node->safe_psql('every', "CREATE TABLE parent (k int PRIMARY KEY); CREATE TABLE
 	  . "INSERT INTO pg_inherits VALUES (1, 'parent'::regclass, 1, false)");
 is($node->psql('every', "COPY parent FROM PROGRAM 'echo 1'"), 0, 'COPY while a child is being dropped');
 $node->safe_psql('every', "SET allow_system_table_mods = on; DELETE FROM pg_inherits WHERE inhrelid = 1; DROP TABLE parent, child");
+# What depends on a temporary object is dropped with it, when the session ends.
+{
+	my $from = -s $node->logfile;
+	$node->safe_psql('every', "CREATE TABLE lasting (k int); INSERT INTO lasting SELECT generate_series(1, 3000); CREATE FUNCTION pg_temp.same(int) RETURNS int "
+		  . "IMMUTABLE LANGUAGE sql AS 'SELECT \$1'; CREATE INDEX lasting_k ON lasting (pg_temp.same(k))");
+	ok($node->poll_query_until('every', "SELECT to_regclass('lasting_k') IS NULL"), 'an index that depends on a temporary function goes with the session');
+	unlike(slurp_file($node->logfile, $from), qr/FATAL|PANIC|TRAP/, 'which ends as it should');
+}
 # Locales may go, or be missing on a standby's system: only what compares by one needs it.
 same('a collation that cannot be opened', <<'SQL', <<'SQL2', qr/^1000\n.*^1500\n.*could not create locale.*could not create locale/sm,
 CREATE COLLATION lost (provider = libc, locale = 'C');
