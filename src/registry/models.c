@@ -13,6 +13,15 @@
 /* The first pause after a training that brought nothing, doubled with each. */
 #define PAUSE_MS 1000
 
+/* Models to find in one look at all entries. */
+#define LEAST_USED 64
+
+typedef struct Used
+{
+	uint64		at;
+	LbtFile		file;
+} Used;
+
 /*
  * Raise the generation, and free a model, if any, that no entry names now.
  * Where this process cannot, its memory is lost, and still counts.
@@ -62,30 +71,31 @@ evict(const LbtFile *file)
 		dshash_release_lock(lbt_entries, entry);
 }
 
-/* Find the least recently used model; returns when it was used, or MAX. */
-static uint64
-find_least_used(LbtFile *file)
+/* Find the n least recently used models, in this order; returns how many. */
+static int
+find_least_used(Used *least, int n)
 {
 	dshash_seq_status status;
 	LbtEntry   *entry;
-	uint64		oldest = PG_UINT64_MAX;
+	int			found = 0;
 	uint64		latest = (uint64) TimestampTzPlusMilliseconds(GetCurrentTimestamp(), IDLE_MS);
 
 	dshash_seq_init(&status, lbt_entries, false);
 	while ((entry = dshash_seq_next(&status)) != NULL)
 	{
-		uint64		used = pg_atomic_read_u64(&entry->used_at);
+		uint64		at = pg_atomic_read_u64(&entry->used_at);
+		int			i;
 
-		if (used > latest)
-			used = 0;			/* not since the clock was set back */
-		if (entry->state == LBT_READY && used < oldest)
-		{
-			oldest = used;
-			*file = entry->file;
-		}
+		if (at > latest)
+			at = 0;				/* not since the clock was set back */
+		if (entry->state != LBT_READY || (found == n && at >= least[n - 1].at))
+			continue;
+		for (i = found < n ? found++ : n - 1; i > 0 && at < least[i - 1].at; i--)
+			least[i] = least[i - 1];
+		least[i] = (Used) {at, entry->file};
 	}
 	dshash_seq_term(&status);
-	return oldest;
+	return found;
 }
 
 /* Reserve room within the limit before allocating; others may concurrently. */
@@ -111,6 +121,9 @@ static dsa_pointer
 store(const LbtFile *file, const LbtTrained *trained, Size bytes, LbtState *state)
 {
 	volatile dsa_pointer memory = InvalidDsaPointer;
+	Used		least[LEAST_USED];
+	int			found = 0;
+	int			next = 0;
 
 	if (bytes > (Size) lbt_max_model_memory * 1024)
 	{
@@ -127,14 +140,18 @@ store(const LbtFile *file, const LbtTrained *trained, Size bytes, LbtState *stat
 		evict(file);
 	while (!reserve(bytes))
 	{
-		LbtFile		victim;
-
-		if (!lbt_may_evict_others(trained->blocks) || find_least_used(&victim) == PG_UINT64_MAX)
+		lbt_guard_check_interrupts();
+		if (next == found)
+		{
+			found = lbt_may_evict_others(trained->blocks) ? find_least_used(least, LEAST_USED) : 0;
+			next = 0;
+		}
+		if (found == 0)
 		{
 			*state = LBT_EVICTED;
 			return InvalidDsaPointer;
 		}
-		evict(&victim);
+		evict(&least[next++].file);
 	}
 
 	/* NO_OOM is not enough: making a DSM segment raises errors of its own. */
@@ -173,9 +190,9 @@ lbt_registry_has_idle(void)
 {
 	volatile bool idle = false;
 	TimestampTz since = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), -IDLE_MS);
-	LbtFile		file;
+	Used		least;
 
-	LBT_GUARDED(idle = find_least_used(&file) < (uint64) since, idle = false);
+	LBT_GUARDED(idle = find_least_used(&least, 1) > 0 && least.at < (uint64) since, idle = false);
 	return idle;
 }
 

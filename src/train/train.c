@@ -429,6 +429,7 @@ train_begun(Relation rel, LbtIndex *index, bool first)
 		if (first && trained.state == LBT_TOO_LARGE &&
 			budget() < (Size) lbt_max_model_memory * 1024)
 			trained.state = LBT_NO_MEMORY;
+		registered = lbt_training_end(&index->file, &trained);
 	}
 	PG_CATCH();
 	{
@@ -438,7 +439,6 @@ train_begun(Relation rel, LbtIndex *index, bool first)
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	registered = lbt_training_end(&index->file, &trained);
 	if (trained.state == LBT_UNTRAINED)
 		ask_later(index);
 	else
