@@ -90,15 +90,18 @@ lbt_serve_refusal(Relation index)
 	if (index->rd_indam != &routine && !has_btrees_routine(index))
 		return "another extension has taken it over in this session";
 
+	/* The statement may not need this index: do not report its damage. */
+	reason = lbt_bt_unreadable(index, false);
+	if (reason)
+		return reason;
+
 	/* Without a view, which is kept for long: most indexes need none. */
 	(void) lbt_index_served(index, &reason);
 	if (reason)
 		return reason;
 	if (!lbt_trainable(index, lbt_index_get(index), &reason))
 		return reason;
-
-	/* The statement may not need this index: do not report its damage. */
-	return lbt_bt_unreadable(index);
+	return lbt_bt_unreadable(index, true);
 }
 
 /*

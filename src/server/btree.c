@@ -72,16 +72,17 @@ lbt_bt_get_endpoint(Relation rel, uint32 level, bool rightmost, Snapshot snapsho
 }
 
 const char *
-lbt_bt_unreadable(Relation rel)
+lbt_bt_unreadable(Relation rel, bool metapage)
 {
 	volatile bool readable = false;
-	bool		heapkeyspace = false;
+	bool		heapkeyspace = !metapage;
 	bool		allequalimage;
 
 	LBT_GUARD_BEGIN_SILENTLY();
 	{
 		(void) RelationGetNumberOfBlocks(rel);
-		_bt_metaversion(rel, &heapkeyspace, &allequalimage);
+		if (metapage)
+			_bt_metaversion(rel, &heapkeyspace, &allequalimage);
 		readable = true;
 	}
 	LBT_GUARD_END(readable = false);

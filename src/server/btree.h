@@ -26,10 +26,10 @@ extern Buffer lbt_bt_search(Relation rel, BTScanInsert key, bool backward, Snaps
 extern Buffer lbt_bt_get_endpoint(Relation rel, uint32 level, bool rightmost, Snapshot snapshot);
 
 /*
- * What is wrong with the file and its metapage, or NULL.  On pages of
- * PostgreSQL 11's format, or older, no proof holds.  Drops errors.
+ * What is wrong with the file and, if asked, its metapage, or NULL.  On pages
+ * of PostgreSQL 11's format, or older, no proof holds.  Drops errors.
  */
-extern const char *lbt_bt_unreadable(Relation rel);
+extern const char *lbt_bt_unreadable(Relation rel, bool metapage);
 
 /* The metapage's bytes that nbtree does not use: how many, and where. */
 #define LBT_BT_META_SPARE \

@@ -218,7 +218,7 @@ describe_index(Relation index, LbtRow *row)
 	LbtRegistered model;
 
 	if (reason == NULL)
-		reason = lbt_bt_unreadable(index);
+		reason = lbt_bt_unreadable(index, true);
 	readable = reason == NULL;
 	if (readable && lbt_is_btree(index))
 		reason = lbt_serve_refusal(index);
