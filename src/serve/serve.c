@@ -15,8 +15,8 @@
  *   partitions       that a statement routes tuples to: before, if a node of
  *                    ours looks ahead in them; else at its end, for the next
  *                    one
- *   logical          before an apply worker's commit: the tables of its
- *   replication      subscription
+ *   logical          when an apply worker commits, for its next changes:
+ *   replication      the tables that it has written to
  *
  * A use that we miss costs speed, never an answer.
  */
@@ -29,12 +29,9 @@
 #include "catalog/catalog.h"
 #include "catalog/namespace.h"
 #include "catalog/partition.h"
-#include "catalog/pg_subscription_rel.h"
 #include "executor/executor.h"
 #include "join/join.h"
-#include "partitioning/partdesc.h"
 #include "replication/logicalworker.h"
-#include "replication/worker_internal.h"
 #include "server/guard.h"
 #include "tcop/utility.h"
 #include "train/demand.h"
@@ -42,6 +39,7 @@
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
+#include "utils/pgstat_internal.h"
 
 /* ---- one index ---- */
 
@@ -160,9 +158,6 @@ static ProcessUtility_hook_type next_utility;
 
 static HTAB *all_known = NULL;	/* of Known */
 
-/* All tables of this apply worker's subscription are settled: the epoch. */
-static uint64 subscribed_settled = 0;
-
 static Known *
 find_known(Oid relid)
 {
@@ -229,12 +224,10 @@ at_relcache_invalidation(Datum arg, Oid relid)
 	}
 }
 
-/* A schema, or a subscription's tables. */
 static void
-at_catalog_change(Datum arg, int cache, uint32 hash)
+at_schema_change(Datum arg, int cache, uint32 hash)
 {
-	subscribed_settled = 0;
-	if (cache == NAMESPACEOID && lbt_btree_indexes == LBT_BTREE_LIST)
+	if (lbt_btree_indexes == LBT_BTREE_LIST)
 		lbt_serving_changed();
 }
 
@@ -314,8 +307,6 @@ prepare_table(Oid table)
 	settled = exchange_indexes(table, &keys);
 	foreach(lc, keys)
 		settled &= exchange_indexes(lfirst_oid(lc), &ignored);
-	if (!settled)
-		subscribed_settled = 0;
 
 	/* Looking may have received an invalidation: then the epoch is another. */
 	known = note(table);
@@ -461,41 +452,20 @@ describe_indexes(RelOptInfo *rel)
 }
 
 /*
- * The partitions of a table, and theirs; only_written: those that this
- * transaction has written to.  While a table is locked, none is dropped.
+ * The tables to which this transaction (or subtransaction) has written rows,
+ * as the server's statistics count them: partitions, too.
  */
-static List *
-partitions_of(Oid table, bool only_written)
-{
-	List	   *found = NIL;
-	Relation	rel = lbt_try_open(table);
-	PartitionDesc partitions;
-
-	if (rel == NULL)
-		return NIL;
-	partitions = rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE ?
-		RelationGetPartitionDesc(rel, true) : NULL;
-	for (int i = 0; partitions && i < partitions->nparts; i++)
-	{
-		Oid			partition = partitions->oids[i];
-
-		if (only_written && !lbt_holds_lock(partition, RowExclusiveLock))
-			continue;
-		found = lappend_oid(found, partition);
-		if (!partitions->is_leaf[i])
-			found = list_concat(found, partitions_of(partition, only_written));
-	}
-	relation_close(rel, AccessShareLock);
-	return found;
-}
-
 static void
-prepare_partitions(Oid table, bool only_written)
+prepare_written(void)
 {
-	ListCell   *lc;
+	const PgStat_TableXactStatus *written;
 
-	foreach(lc, partitions_of(table, only_written))
-		prepare_table(lfirst_oid(lc));
+	if (!is_looking())
+		return;
+	written = pgstat_get_xact_stack_level(GetCurrentTransactionNestLevel())->first;
+	for (; written != NULL; written = written->next)
+		if (lbt_pgstat_oid(written->parent) >= FirstNormalObjectId)
+			prepare_table(lbt_pgstat_oid(written->parent));
 }
 
 /* A COPY is about to put rows into this table. */
@@ -557,37 +527,24 @@ utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtility
 		lbt_keys_ahead = outer;
 	}
 	PG_END_TRY();
-	prepare_partitions(table, true);
+	if (get_rel_relkind(table) == RELKIND_PARTITIONED_TABLE)
+		prepare_written();
 }
 
 /* An apply worker changes tables without a plan. */
 static void
-prepare_before_commit(XactEvent event, void *arg)
+prepare_for_next(XactEvent event, void *arg)
 {
-	ListCell   *lc;
-
-	if (event != XACT_EVENT_PRE_COMMIT || MySubscription == NULL ||
-		subscribed_settled == lbt_serving_epoch || !IsLogicalWorker() || !is_looking())
-		return;
-
-	/* First, as an invalidation meanwhile raises the epoch. */
-	subscribed_settled = lbt_serving_epoch;
-	foreach(lc, lbt_subscription_relations(MySubscription->oid))
-	{
-		Oid			table = ((SubscriptionRelState *) lfirst(lc))->relid;
-
-		prepare_table(table);
-		prepare_partitions(table, false);
-	}
+	if ((event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE) && IsLogicalWorker())
+		prepare_written();
 }
 
 void
 lbt_serve_init(void)
 {
-	RegisterXactCallback(prepare_before_commit, NULL);
+	RegisterXactCallback(prepare_for_next, NULL);
 	CacheRegisterRelcacheCallback(at_relcache_invalidation, (Datum) 0);
-	CacheRegisterSyscacheCallback(NAMESPACEOID, at_catalog_change, (Datum) 0);
-	CacheRegisterSyscacheCallback(SUBSCRIPTIONRELMAP, at_catalog_change, (Datum) 0);
+	CacheRegisterSyscacheCallback(NAMESPACEOID, at_schema_change, (Datum) 0);
 	lbt_statement.described = describe_indexes;
 	lbt_statement.routed = prepare_routed;
 	lbt_statement.planned = planned;

@@ -331,14 +331,11 @@ lbt_holds_lock(Oid relid, LOCKMODE mode)
 #endif
 }
 
-/* A subscription's tables in any state: a list of SubscriptionRelState. */
-#if PG_VERSION_NUM >= 190000
-#define lbt_subscription_relations(subscription) \
-	GetSubscriptionRelations(subscription, true, false, false)
-#elif PG_VERSION_NUM >= 160000
-#define lbt_subscription_relations(subscription) GetSubscriptionRelations(subscription, false)
+/* The OID of a table, of which there are statistics. */
+#if PG_VERSION_NUM >= 160000
+#define lbt_pgstat_oid(table) ((table)->id)
 #else
-#define lbt_subscription_relations(subscription) GetSubscriptionRelations(subscription)
+#define lbt_pgstat_oid(table) ((table)->t_id)
 #endif
 
 /* If the result is out of range, *overflow becomes -1 (too early) or 1. */

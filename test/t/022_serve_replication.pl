@@ -71,7 +71,7 @@ SQL
 my $backup = 'base';
 $publisher->safe_psql('postgres', "SELECT pg_create_physical_replication_slot('standby', true)");
 $publisher->backup($backup);
-$subscriber->safe_psql('postgres', "CREATE SUBSCRIPTION s CONNECTION '" . $publisher->connstr . " dbname=postgres' PUBLICATION p");
+$subscriber->safe_psql('postgres', "CREATE SUBSCRIPTION s CONNECTION '" . $publisher->connstr . " dbname=postgres' PUBLICATION p WITH (two_phase)");
 $subscriber->wait_for_subscription_sync($publisher, 's');
 
 my $standby = PostgreSQL::Test::Cluster->new('standby');
@@ -121,12 +121,14 @@ my @changes = map { my $change = $_; [ map { $change =~ s/\@/$_/gr } qw(by_key b
 	"INSERT INTO @ SELECT n, 0, n FROM (SELECT nextval('next') AS n FROM generate_series(1, 50)) q",
 	"UPDATE @ SET k = n, bk = n FROM (SELECT DISTINCT ON (k) k AS old, nextval('next') AS n FROM @ WHERE k BETWEEN 100 AND 110 ORDER BY k) q WHERE k = old");
 
+our $prepare = 0;
+
 sub change
 {
 	my (@which) = @_;
 	foreach my $change (@changes[@which])
 	{
-		$publisher->safe_psql('postgres', $_) foreach @$change;
+		$publisher->safe_psql('postgres', $prepare ? "BEGIN; $_; PREPARE TRANSACTION 'c'; COMMIT PREPARED 'c'" : $_) foreach @$change;
 	}
 	$publisher->wait_for_catchup('s');
 	return;
@@ -166,8 +168,11 @@ is(predicted_in($subscriber, 'postgres', applied(sub { change(1, 2, 3) }), @inde
 $subscriber->safe_psql('postgres', 'ALTER SUBSCRIPTION s DISABLE');
 wait_until($subscriber, 'SELECT count(*) = 0 FROM pg_stat_subscription WHERE pid IS NOT NULL');
 $subscriber->safe_psql('postgres', 'ALTER SUBSCRIPTION s ENABLE');
-change(0);
-is(predicted_in($subscriber, 'postgres', applied(sub { change(1, 2, 3) }), @indexes), "@indexes", 'a new apply worker serves them, too');
+{
+	local $prepare = 1;
+	change(0);
+	is(predicted_in($subscriber, 'postgres', applied(sub { change(1, 2, 3) }), @indexes), "@indexes", 'a new apply worker serves them, too, after prepared transactions');
+}
 same_on($subscriber, 'after a new apply worker has begun');
 
 name_out($subscriber, 'postgres', @indexes);
