@@ -206,6 +206,7 @@ read_row(LbtOuterRows *rows)
 		return false;
 	if (row->slot == NULL)
 		row->slot = make_slot(rows);
+	rows->nfilled = Max(rows->nfilled, (uint32) (row - rows->row) + 1);
 	copy = ExecClearTuple(row->slot);
 	if (rows->used != NIL)
 		slot_getsomeattrs(source, llast_int(rows->used));
@@ -236,10 +237,10 @@ read_row(LbtOuterRows *rows)
 void
 lbt_outer_restart(LbtOuterRows *rows)
 {
-	for (uint32 i = 0; i < rows->nrows && rows->row[i].slot != NULL; i++)
+	for (; rows->nfilled > 0; rows->nfilled--)
 	{
-		ExecClearTuple(rows->row[i].slot);
-		rows->row[i].old = NULL;
+		ExecClearTuple(rows->row[rows->nfilled - 1].slot);
+		rows->row[rows->nfilled - 1].old = NULL;
 	}
 	if (rows->copies != NULL)
 		MemoryContextReset(rows->copies);

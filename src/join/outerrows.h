@@ -76,6 +76,7 @@ typedef struct LbtOuterRows
 	uint64		at;
 	uint64		end;
 	uint64		base;			/* the row in the first slot */
+	uint32		nfilled;		/* slots, since the last rescan, at most */
 	uint64		origin;			/* the first row since the last rescan */
 	uint64		middle;			/* see move_window_on() */
 	uint64		turn;
