@@ -37,18 +37,16 @@ make_ahead(LbtIndex *index, Relation table, const IndexInfo *info)
 	return ahead;
 }
 
-/* May a row after this one be there?  Most rows come one by one. */
+/* Is a row after this one there?  Most rows come one by one. */
 static bool
-is_any_after(Relation table, ItemPointer tid)
+is_any_after(const LbtNewRows *rows, ItemPointer tid)
 {
 	BlockNumber block = ItemPointerGetBlockNumber(tid);
-	Buffer		buf = ReadBuffer(table, block);
-	bool		any;
 
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	any = PageGetMaxOffsetNumber(BufferGetPage(buf)) > ItemPointerGetOffsetNumber(tid);
-	UnlockReleaseBuffer(buf);
-	return any || block + 1 < RelationGetNumberOfBlocks(table);
+	return lbt_newrows_any(rows, block, ItemPointerGetOffsetNumber(tid) + 1) ||
+		(block + 1 < RelationGetNumberOfBlocks(rows->table) &&
+		 lbt_block_is_there(rows->table, block + 1) &&
+		 lbt_newrows_any(rows, block + 1, FirstOffsetNumber));
 }
 
 /*
@@ -95,12 +93,12 @@ lbt_copy_ahead(LbtCopyAhead **where, Relation rel, LbtIndex *index, Relation tab
 			forget_rows(ahead);
 		return;
 	}
-	if (rows->feed.now == NULL && !is_any_after(table, tid))
+	rows->table = table;
+	if (rows->feed.now == NULL && !is_any_after(rows, tid))
 	{
 		lbt_pause_begin(&rows->feed.pause, number);
 		return;
 	}
-	rows->table = table;
 	rows->feed.rel = rel;
 	while (number < rows->end && !ItemPointerEquals(lbt_newrows_tid(rows, number), tid))
 		number++;
@@ -112,7 +110,7 @@ lbt_copy_ahead(LbtCopyAhead **where, Relation rel, LbtIndex *index, Relation tab
 	}
 	ahead->number = number + 1;
 	lbt_feed_post(&rows->feed, number);
-	if (rows->end == number + 1 && (unknown || !is_any_after(table, tid)))
+	if (rows->end == number + 1 && (unknown || !is_any_after(rows, tid)))
 	{
 		forget_rows(ahead);
 		if (unknown)

@@ -55,27 +55,49 @@ is_new(const LbtNewRows *rows, HeapTupleHeader row)
 		TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetRawXmin(row));
 }
 
+/* The first new row on a page from this offset on, beyond the end if none. */
+static OffsetNumber
+find_new(const LbtNewRows *rows, Page page, OffsetNumber offset)
+{
+	for (; offset <= PageGetMaxOffsetNumber(page); offset++)
+	{
+		ItemId		line = PageGetItemId(page, offset);
+
+		if (ItemIdIsNormal(line) && is_new(rows, (HeapTupleHeader) PageGetItem(page, line)))
+			break;
+	}
+	return offset;
+}
+
 /* The next new row on the page's copy, from offset on. */
 static bool
 next_on_page(LbtNewRows *rows, HeapTuple row)
 {
 	Page		page = (Page) rows->page;
+	ItemId		line;
 
-	for (; rows->offset <= PageGetMaxOffsetNumber(page); rows->offset++)
-	{
-		ItemId		line = PageGetItemId(page, rows->offset);
+	rows->offset = find_new(rows, page, rows->offset);
+	if (rows->offset > PageGetMaxOffsetNumber(page))
+		return false;
+	line = PageGetItemId(page, rows->offset);
+	row->t_data = (HeapTupleHeader) PageGetItem(page, line);
+	row->t_len = ItemIdGetLength(line);
+	row->t_tableOid = RelationGetRelid(rows->table);
+	ItemPointerSet(&row->t_self, rows->block, rows->offset++);
+	return true;
+}
 
-		if (!ItemIdIsNormal(line))
-			continue;
-		row->t_data = (HeapTupleHeader) PageGetItem(page, line);
-		if (!is_new(rows, row->t_data))
-			continue;
-		row->t_len = ItemIdGetLength(line);
-		row->t_tableOid = RelationGetRelid(rows->table);
-		ItemPointerSet(&row->t_self, rows->block, rows->offset++);
-		return true;
-	}
-	return false;
+bool
+lbt_newrows_any(const LbtNewRows *rows, BlockNumber block, OffsetNumber offset)
+{
+	Buffer		buf = ReadBuffer(rows->table, block);
+	Page		page = BufferGetPage(buf);
+	bool		any;
+
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	any = find_new(rows, page, offset) <= PageGetMaxOffsetNumber(page);
+	UnlockReleaseBuffer(buf);
+	return any;
 }
 
 HeapTuple
@@ -103,7 +125,7 @@ bool
 lbt_newrows_next_page(LbtNewRows *rows)
 {
 	if (rows->block + 1 >= RelationGetNumberOfBlocks(rows->table) ||
-		!lbt_block_cached(rows->table, rows->block + 1))
+		!lbt_block_is_there(rows->table, rows->block + 1))
 		return false;
 	lbt_newrows_go(rows, rows->block + 1, FirstOffsetNumber);
 	return true;

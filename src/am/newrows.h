@@ -61,6 +61,9 @@ lbt_newrows_go(LbtNewRows *rows, BlockNumber block, OffsetNumber offset)
 /* ... from the next page on; false if that would have to be read. */
 extern bool lbt_newrows_next_page(LbtNewRows *rows);
 
+/* Is a new row on this page, from offset on? */
+extern bool lbt_newrows_any(const LbtNewRows *rows, BlockNumber block, OffsetNumber offset);
+
 static inline ItemPointer
 lbt_newrows_tid(LbtNewRows *rows, uint64 number)
 {
