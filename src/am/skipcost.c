@@ -11,6 +11,7 @@
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/paths.h"
+#include "train/train.h"
 #include "utils/index_selfuncs.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
@@ -24,12 +25,12 @@ lbt_pages_cost(PlannerInfo *root, const IndexOptInfo *index, double fetched, dou
 		index_pages_fetched(fetched, (BlockNumber) Max(pages, 1.0), index->pages, root);
 }
 
-/* Our view of an index whose scans may skip; or NULL. */
+/* Our view of an index whose scans may skip; NULL if nbtree serves them. */
 static const LbtIndex *
 view_of(const IndexOptInfo *index)
 {
 	Relation	rel;
-	const LbtIndex *view;
+	LbtIndex   *view;
 
 	if (index->hypothetical || index->nkeycolumns == 0 || index->sortopfamily == NULL ||
 		(index->indpred != NIL && !index->predOK))
@@ -37,7 +38,7 @@ view_of(const IndexOptInfo *index)
 	rel = index_open(index->indexoid, NoLock);
 	view = lbt_learned_view(rel);
 	index_close(rel, NoLock);
-	return view;
+	return view != NULL && lbt_model_comes(view, index->pages) ? view : NULL;
 }
 
 int

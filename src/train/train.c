@@ -526,6 +526,14 @@ should_train(const LbtIndex *index, BlockNumber nblocks)
 	return nblocks > index->trained_blocks + (index->trained_blocks >> GROWTH_SHIFT);
 }
 
+bool
+lbt_model_comes(LbtIndex *index, BlockNumber nblocks)
+{
+	lbt_index_update(index);
+	return index->state == LBT_READY || (index->state == LBT_UNTRAINED && index->shareable) ||
+		(lbt_may_ask(index) && should_train(index, nblocks));
+}
+
 void
 lbt_train_on_use(Relation rel, LbtIndex *index)
 {

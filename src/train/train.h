@@ -40,6 +40,9 @@ lbt_may_ask(const LbtIndex *index)
 		lbt_ms_until(index->again_at, GetCurrentStatementStartTimestamp(), LBT_PAUSE_MAX_MS) == 0;
 }
 
+/* Is there a model, or will that bring one?  Asks for none.  For planning. */
+extern bool lbt_model_comes(LbtIndex *index, BlockNumber nblocks);
+
 /* As many leaves as there may be memory for, in a model and in a training. */
 extern Size lbt_max_leaves(void);
 
