@@ -430,17 +430,15 @@ place_above(Plan **place, Walk *walk)
 /*
  * Exchange a Limit and a node below it that evaluates no conditions: the node
  * reads no more rows than that passes on, and a sort below the Limit knows how
- * many these are.  effects: what the node evaluates has some, which rows that
- * an OFFSET skips must have, too.
+ * many these are.
  */
 static void
-swap_with_limit(Plan **place, bool effects)
+swap_with_limit(Plan **place)
 {
 	Plan	   *limit = *place;
 	Plan	   *node = limit->lefttree;
 
 	if (!lbt_is_lookahead(node) || node->qual != NIL ||
-		(effects && ((Limit *) limit)->limitOffset != NULL) ||
 		((Limit *) limit)->limitOption != LIMIT_OPTION_COUNT)
 		return;
 	limit->lefttree = node->lefttree;
@@ -479,10 +477,11 @@ passes_bound(const Plan *plan)
 /*
  * Place nodes in a plan; true if running the plan has effects.  fixed: what is
  * above depends on the kind of its topmost node.  limit: the Limit that tells
- * it how many rows are wanted; a node would not pass that on.
+ * it how many rows are wanted: a node would not pass that on, nor may one that
+ * has effects for the rows that an OFFSET skips change places with it.
  */
 static bool
-place_nodes(Plan **place, bool fixed, const Plan *limit, Walk *walk)
+place_nodes(Plan **place, bool fixed, const Limit *limit, Walk *walk)
 {
 	Plan	   *plan = *place;
 	List	   *children;
@@ -490,7 +489,7 @@ place_nodes(Plan **place, bool fixed, const Plan *limit, Walk *walk)
 	bool		others;
 	bool		effects;
 	bool		below;
-	const Plan *passed;
+	const Limit *passed;
 	ListCell   *lc;
 
 	if (plan == NULL)
@@ -502,7 +501,7 @@ place_nodes(Plan **place, bool fixed, const Plan *limit, Walk *walk)
 		(plan == walk->stmt->planTree || ((ModifyTable *) plan)->returningLists == NIL) &&
 		lbt_write_nextval_ok((ModifyTable *) plan, walk->stmt->rtable))
 		walk->early_nextval = plan->lefttree;
-	passed = IsA(plan, Limit) ? plan : passes_bound(plan) ? limit : NULL;
+	passed = IsA(plan, Limit) ? (const Limit *) plan : passes_bound(plan) ? limit : NULL;
 	below = IsA(plan, CustomScan) || IsA(plan, ForeignScan) || (fixed && passes_position(plan));
 	left = place_nodes(&plan->lefttree, below, passed, walk);
 	others = place_nodes(&plan->righttree, IsA(plan, MergeJoin), NULL, walk);	/* marks */
@@ -520,11 +519,11 @@ place_nodes(Plan **place, bool fixed, const Plan *limit, Walk *walk)
 	/* A window function's condition counts the node's own columns. */
 	if (!fixed && !left && !others && plan->plan_rows >= MIN_ROWS && !IsA(plan, ProjectSet) &&
 		!(IsA(plan, WindowAgg) && ((WindowAgg *) plan)->runCondition != NIL) &&
-		(limit == NULL || limit->lefttree == plan) &&
+		(limit == NULL || (limit->plan.lefttree == plan && !(effects && limit->limitOffset))) &&
 		!IsA(plan, ForeignScan))	/* may be asynchronous */
 		place_above(place, walk);
 	if (IsA(plan, Limit))
-		swap_with_limit(place, left);
+		swap_with_limit(place);
 	return effects;
 }
 
