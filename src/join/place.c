@@ -110,7 +110,7 @@ any_expression(Plan *plan, bool (*is) (Node *node, void *context), void *context
 
 	if (is((Node *) plan->targetlist, context) || is((Node *) plan->qual, context))
 		return true;
-	if (lbt_is_lookahead(plan))
+	if (lbt_is_our_node(plan))
 		return false;
 	while (i < lengthof(readers) && readers[i].tag != nodeTag(plan))
 		i++;

@@ -52,6 +52,14 @@ extern Plan *lbt_node_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path,
 						   List *clauses, List *plans);
 extern Node *lbt_node_state(CustomScan *plan);
 
+/* Is it one of our kinds?  They only read, and evaluate what Plan has. */
+static inline bool
+lbt_is_our_node(const Plan *plan)
+{
+	return IsA(plan, CustomScan) &&
+		((const CustomScan *) plan)->methods->CreateCustomScanState == lbt_node_state;
+}
+
 /* In EXPLAIN ANALYZE, of blocks asked for ahead, if there were any. */
 extern void lbt_explain_tally(const char *of_what, const LbtTally *tally,
 							  struct ExplainState *es);
