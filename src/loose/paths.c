@@ -460,10 +460,14 @@ make_loose(Loose *loose, Path *whole, double groups)
 	return &path->path;
 }
 
-/* The planner's cheapest path with this output, in this order; or NULL. */
+/*
+ * The planner's cheapest path with this output, in this order, for as many
+ * rows as are wanted; or NULL.
+ */
 static ListCell *
 cheapest(const Loose *loose, List *pathkeys)
 {
+	double		wanted = loose->root->tuple_fraction;
 	ListCell   *best = NULL;
 	ListCell   *lc;
 
@@ -473,7 +477,9 @@ cheapest(const Loose *loose, List *pathkeys)
 
 		if (path->param_info == NULL && !IsA(path, CustomPath) &&
 			(pathkeys == NIL || pathkeys_contained_in(pathkeys, path->pathkeys)) &&
-			(best == NULL || path->total_cost < ((Path *) lfirst(best))->total_cost) &&
+			(best == NULL ||
+			 compare_fractional_path_costs(path, lfirst(best),
+										   wanted < 1.0 ? wanted : wanted / path->rows) < 0) &&
 			equal(path->pathtarget->exprs, loose->target->exprs))
 			best = lc;
 	}

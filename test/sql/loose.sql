@@ -295,7 +295,19 @@ SET learnedbtree.enable = off;
 SELECT loose_field('SELECT DISTINCT a FROM l', 'Seeks');
 RESET learnedbtree.enable;
 
--- The plan
+-- The outer side of a nested loop that looks ahead
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_memoize = off;
+SELECT look_aheads(q), loose(q) FROM unnest(ARRAY[
+    'SELECT d.a, d.b, m.t FROM (SELECT DISTINCT a, b FROM l) d JOIN many m ON m.a = d.b AND m.b = d.a',
+    'SELECT a, b, (SELECT max(m.b) FROM many m WHERE m.a = d.b) FROM (SELECT DISTINCT a, b FROM l) d']) q;
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+RESET enable_memoize;
+
+-- The plan; and one for a few rows, in both inputs
+EXPLAIN (COSTS OFF) SELECT DISTINCT a, b FROM l LIMIT 2;
 EXPLAIN (VERBOSE, COSTS OFF) SELECT a, min(b), max(b) FROM l WHERE a > 5 GROUP BY a;
 
 DROP TABLE l, many;
