@@ -31,6 +31,7 @@
 #include "am/am.h"
 #include "executor/executor.h"
 #include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
@@ -230,6 +231,21 @@ open_target(const ModifyTable *modify, const List *rtable)
 	return table_open(rt_fetch(target, rtable)->relid, NoLock);
 }
 
+static bool
+is_users(Oid function, void *context)
+{
+	return function >= FirstNormalObjectId;
+}
+
+/* It may be replaced by a volatile one, and no plan be made anew for that. */
+static bool
+calls_users_function(Node *node, void *context)
+{
+	return node != NULL &&
+		(check_functions_in_node(node, is_users, NULL) || IsA(node, CoerceToDomain) ||
+		 expression_tree_walker(node, calls_users_function, context));
+}
+
 bool
 lbt_write_nextval_ok(const ModifyTable *modify, const List *rtable)
 {
@@ -250,7 +266,11 @@ lbt_write_nextval_ok(const ModifyTable *modify, const List *rtable)
 		may &= rel->trigdesc->triggers[i].tgisinternal;
 	checks = RelationGetDescr(rel)->constr;
 	for (int i = 0; checks != NULL && i < checks->num_check; i++)
-		may &= !contain_mutable_functions(stringToNode(checks->check[i].ccbin));
+	{
+		Node	   *check = stringToNode(checks->check[i].ccbin);
+
+		may &= !contain_mutable_functions(check) && !calls_users_function(check, NULL);
+	}
 	table_close(rel, NoLock);
 	return may;
 }
