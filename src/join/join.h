@@ -58,11 +58,10 @@ extern void lbt_look_ahead(PlannedStmt *stmt, bool for_cursor);
 extern bool lbt_write_is_large(const ModifyTable *modify);
 
 /*
- * writes.c: may its source take numbers of sequences before they are needed?
- * Not if what runs for each row, as triggers, checks or a RETURNING list, may
- * ask for the last one.
+ * writes.c: can what runs for each row, as triggers, checks or a RETURNING
+ * list, neither ask for the last number of a sequence nor set a setting?
  */
-extern bool lbt_write_nextval_ok(const ModifyTable *modify, const List *rtable);
+extern bool lbt_write_is_quiet(const ModifyTable *modify, const List *rtable);
 
 /* What a plan node looks up for each row. */
 typedef struct LbtLookups

@@ -140,20 +140,43 @@ is_users_aggregate(const Node *node)
  * Where set_config() is called for each row, the setting, or the role, is read
  * for the next row after that.  Policies read settings, too, and nobody sets
  * any: so look whether the statement does.  Between two FETCHes of a cursor
- * anybody may.
+ * anybody may.  Stable functions may read TimeZone, search_path, or another.
  */
 static bool
 reads_function(Oid function, void *context)
 {
-	return function == F_CURRENT_SETTING_TEXT || function == F_CURRENT_SETTING_TEXT_BOOL ||
-		(function >= FirstNormalObjectId && func_volatile(function) == PROVOLATILE_STABLE);
+	return function != F_NOW && function != F_TRANSACTION_TIMESTAMP &&
+		func_volatile(function) == PROVOLATILE_STABLE;
 }
 
+/* What makes text, JSON or XML of values calls functions that nodes hide. */
 static bool
 reads_settings(Node *node)
 {
-	return (IsA(node, SQLValueFunction) && ((SQLValueFunction *) node)->type == NAMEOID) ||
-		check_functions_in_node(node, reads_function, NULL);
+	if (IsA(node, SQLValueFunction))
+		return ((SQLValueFunction *) node)->type != TIMESTAMPTZOID;
+	if (IsA(node, XmlExpr) || IsA(node, TableFunc) || LBT_IS_JSON(node))
+		return true;
+	if (IsA(node, CoerceViaIO))
+	{
+		/* Output functions count as immutable, even bytea's and float8's. */
+		switch (exprType((Node *) ((CoerceViaIO *) node)->arg))
+		{
+			case INT2OID:
+			case INT4OID:
+			case INT8OID:
+			case NUMERICOID:
+			case TEXTOID:
+			case VARCHAROID:
+			case BPCHAROID:
+			case NAMEOID:
+			case UUIDOID:
+				break;
+			default:
+				return true;
+		}
+	}
+	return check_functions_in_node(node, reads_function, NULL);
 }
 
 static bool
@@ -179,7 +202,7 @@ plan_sets(Plan *plan, const PlannedStmt *stmt)
 
 	if (plan == NULL)
 		return false;
-	if (IsA(plan, ModifyTable) ? !lbt_write_nextval_ok((ModifyTable *) plan, stmt->rtable) :
+	if (IsA(plan, ModifyTable) ? !lbt_write_is_quiet((ModifyTable *) plan, stmt->rtable) :
 		any_expression(plan, sets_settings, NULL))
 		return true;
 	foreach(lc, other_children(plan))
@@ -212,7 +235,9 @@ is_volatile(Oid function, void *context)
 	if (function == F_GEN_RANDOM_UUID ||
 		(function == F_NEXTVAL && ((const Walk *) context)->nextval_ok))
 		return false;
-	return func_volatile(function) == PROVOLATILE_VOLATILE;
+	return function == F_TXID_CURRENT_IF_ASSIGNED ||	/* by this write, perhaps */
+		function == F_PG_CURRENT_XACT_ID_IF_ASSIGNED ||
+		func_volatile(function) == PROVOLATILE_VOLATILE;
 }
 
 /*
@@ -497,9 +522,10 @@ place_nodes(Plan **place, bool fixed, const Limit *limit, Walk *walk)
 	check_stack_depth();
 
 	/* A CTE returns row after row to what may ask for the last number. */
-	if (IsA(plan, ModifyTable) && !walk->effects &&
+	if (IsA(plan, ModifyTable) && ((ModifyTable *) plan)->operation == CMD_INSERT &&
+		!walk->effects && lbt_write_is_large((ModifyTable *) plan) &&
 		(plan == walk->stmt->planTree || ((ModifyTable *) plan)->returningLists == NIL) &&
-		lbt_write_nextval_ok((ModifyTable *) plan, walk->stmt->rtable))
+		lbt_write_is_quiet((ModifyTable *) plan, walk->stmt->rtable))
 		walk->early_nextval = plan->lefttree;
 	passed = IsA(plan, Limit) ? (const Limit *) plan : passes_bound(plan) ? limit : NULL;
 	below = IsA(plan, CustomScan) || IsA(plan, ForeignScan) || (fixed && passes_position(plan));

@@ -247,7 +247,7 @@ calls_users_function(Node *node, void *context)
 }
 
 bool
-lbt_write_nextval_ok(const ModifyTable *modify, const List *rtable)
+lbt_write_is_quiet(const ModifyTable *modify, const List *rtable)
 {
 	Relation	rel;
 	const TupleConstr *checks;
@@ -257,7 +257,7 @@ lbt_write_nextval_ok(const ModifyTable *modify, const List *rtable)
 	/* A subquery may read the sequence itself. */
 	evaluated = (Node *) list_make4(modify->returningLists, modify->withCheckOptionLists,
 									modify->onConflictSet, modify->onConflictWhere);
-	if (!lbt_write_is_large(modify) || modify->operation != CMD_INSERT ||
+	if (modify->operation == CMD_MERGE || modify->rootRelation > 0 ||
 		contain_mutable_functions(evaluated) || contain_subplans(evaluated))
 		return false;
 	rel = open_target(modify, rtable);

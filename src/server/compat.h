@@ -175,6 +175,15 @@ lbt_strnxfrm(Oid collation, const char *text, Size length, char *key, Size size)
 #endif
 }
 
+/* Does an expression make JSON of values, or values of JSON?  From 16 on. */
+#if PG_VERSION_NUM >= 170000
+#define LBT_IS_JSON(node) (IsA(node, JsonConstructorExpr) || IsA(node, JsonExpr))
+#elif PG_VERSION_NUM >= 160000
+#define LBT_IS_JSON(node) IsA(node, JsonConstructorExpr)
+#else
+#define LBT_IS_JSON(node) false
+#endif
+
 /* "snapshot too old" went away in 17. */
 #if PG_VERSION_NUM >= 170000
 #define lbt_test_for_old_snapshot(snapshot, rel, page) ((void) 0)

@@ -292,6 +292,11 @@ DECLARE sq_cursor CURSOR FOR SELECT o.n % 2 AS odd FROM sq_o o JOIN sq_t t ON t.
 MOVE 30 FROM sq_cursor;
 SET LOCAL sq.x = '0';
 FETCH 3 FROM sq_cursor;
+SET LOCAL TimeZone = 'UTC';
+DECLARE sq_zones CURSOR FOR SELECT o.n % 2 AS odd FROM sq_o o JOIN sq_t t ON t.id = o.id WHERE (timestamptz '2026-01-01 00:00Z' + o.n * interval '12 hours')::time = '00:00';
+MOVE 30 FROM sq_zones;
+SET LOCAL TimeZone = 'Etc/GMT+12';
+FETCH 3 FROM sq_zones;
 ROLLBACK;
 DROP FUNCTION sq_setting;
 RESET enable_material;

@@ -327,9 +327,22 @@ END $$;
 SELECT wr_compare('CREATE TRIGGER a AFTER INSERT ON wr REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION wr_changed()',
                   'INSERT INTO wr (u, n, id) SELECT u, n, 2000000 + i FROM wr_source WHERE i % 10 <> 0');
 
+-- What a trigger sets is there when the next row is made: its text depends on settings.
+CREATE FUNCTION wr_sets() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('TimeZone', CASE WHEN NEW.n % 2 = 0 THEN 'UTC' ELSE 'Asia/Tokyo' END, true), set_config('extra_float_digits', (NEW.n % 3)::int::text, true),
+            set_config('bytea_output', CASE WHEN NEW.n % 2 = 0 THEN 'hex' ELSE 'escape' END, true);
+    RETURN NEW;
+END $$;
+SELECT made, wr_compare('CREATE TRIGGER a BEFORE INSERT ON wr FOR EACH ROW EXECUTE FUNCTION wr_sets()', format('INSERT INTO wr (u, n, s, id) SELECT u, n, i || '' '' || %s, i + 2000000 FROM wr_source WHERE i %% 10 <> 0', made)),
+       wr_nodes(format('INSERT INTO wr (u, n, s, id) SELECT u, n, i || '' '' || %s, i + 2000000 FROM wr_source', made)) AS without
+  FROM unnest(ARRAY['(timestamptz ''2026-01-01 00:00Z'' + i * interval ''1 hour'')::text', '(i / -3.0::float8)::text', 'decode(md5(s), ''hex'')::text', 'to_char(now(), ''TZH'')', 'LOCALTIMESTAMP', 'n::text']) made;
+
 -- Checks that ask for the last number; checks, domains, generated columns and types that the keys pass through.
 CREATE FUNCTION wr_is_last(int8) RETURNS bool LANGUAGE sql VOLATILE RETURN $1 = currval('wr_id_seq');
 SELECT wr_compare('ALTER TABLE wr ADD CHECK (wr_is_last(id)) NOT VALID', 'INSERT INTO wr (u, n) SELECT u, n FROM wr_source WHERE i % 10 <> 0');
+CREATE FUNCTION wr_may_change(int8) RETURNS bool LANGUAGE sql IMMUTABLE RETURN $1 > 0;
+SELECT wr_compare('ALTER TABLE wr ADD CHECK (wr_may_change(id)) NOT VALID', 'INSERT INTO wr (u, n) SELECT u, n FROM wr_source WHERE i % 10 <> 0');
 SELECT wr_compare('ALTER TABLE wr ADD CHECK (id > 0)', 'INSERT INTO wr (u, n) SELECT u, n FROM wr_source WHERE i % 10 <> 0');
 SELECT wr_compare('ALTER TABLE wr ADD d wr_key, ADD h int8 GENERATED ALWAYS AS (v) STORED', 'CREATE INDEX wr_d ON wr (d, h)', 'SELECT learnedbtree_train(''wr_d'')::text',
                   'INSERT INTO wr (u, n, d) SELECT u, n, i FROM wr_source WHERE i % 10 <> 0');
@@ -390,6 +403,8 @@ SELECT wr_nodes(command) AS nodes, command FROM unnest(ARRAY[
   'INSERT INTO wr (u, n, id) SELECT u, n + random(), i FROM wr_source',
   'INSERT INTO wr (u, n, id) SELECT gen_random_uuid(), n, i FROM wr_source',
   'INSERT INTO wr (u, n, id) SELECT u, n, i FROM wr_source FOR UPDATE',
+  'INSERT INTO wr (u, n, id) SELECT u, n, i FROM wr_source WHERE pg_current_xact_id_if_assigned() IS NULL',
+  'UPDATE wr SET n = n + 1, s = to_char(now(), ''TZH'') || n',
   'INSERT INTO wr (u, n, id) SELECT u, n, i FROM wr_source WHERE setval(''wr_cycle'', 1) > 0',
   'INSERT INTO wr (u, n, id) SELECT u, n, i FROM (SELECT *, nextval(''wr_cycle'') FROM wr_source OFFSET 0) q',
   'INSERT INTO wr (u, n, id) SELECT u, n, (SELECT nextval(''wr_cycle'')) FROM wr_source',
