@@ -159,22 +159,12 @@ reads_settings(Node *node)
 		return true;
 	if (IsA(node, CoerceViaIO))
 	{
+		Oid			type = exprType((Node *) ((CoerceViaIO *) node)->arg);
+
 		/* Output functions count as immutable, even bytea's and float8's. */
-		switch (exprType((Node *) ((CoerceViaIO *) node)->arg))
-		{
-			case INT2OID:
-			case INT4OID:
-			case INT8OID:
-			case NUMERICOID:
-			case TEXTOID:
-			case VARCHAROID:
-			case BPCHAROID:
-			case NAMEOID:
-			case UUIDOID:
-				break;
-			default:
-				return true;
-		}
+		if (type != INT2OID && type != INT4OID && type != INT8OID && type != NUMERICOID &&
+			type != TEXTOID && type != VARCHAROID && type != BPCHAROID && type != UUIDOID)
+			return true;
 	}
 	return check_functions_in_node(node, reads_function, NULL);
 }

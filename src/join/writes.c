@@ -29,6 +29,7 @@
 #include "access/table.h"
 #include "access/transam.h"
 #include "am/am.h"
+#include "catalog/pg_proc.h"
 #include "executor/executor.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -231,19 +232,19 @@ open_target(const ModifyTable *modify, const List *rtable)
 	return table_open(rt_fetch(target, rtable)->relid, NoLock);
 }
 
+/* A user's may be replaced by one that is, with no plan made anew for that. */
 static bool
-is_users(Oid function, void *context)
+may_be_volatile(Oid function, void *context)
 {
-	return function >= FirstNormalObjectId;
+	return function >= FirstNormalObjectId || func_volatile(function) == PROVOLATILE_VOLATILE;
 }
 
-/* It may be replaced by a volatile one, and no plan be made anew for that. */
 static bool
-calls_users_function(Node *node, void *context)
+may_have_effects(Node *node, void *context)
 {
 	return node != NULL &&
-		(check_functions_in_node(node, is_users, NULL) || IsA(node, CoerceToDomain) ||
-		 expression_tree_walker(node, calls_users_function, context));
+		(check_functions_in_node(node, may_be_volatile, NULL) || IsA(node, CoerceToDomain) ||
+		 expression_tree_walker(node, may_have_effects, context));
 }
 
 bool
@@ -266,11 +267,7 @@ lbt_write_is_quiet(const ModifyTable *modify, const List *rtable)
 		may &= rel->trigdesc->triggers[i].tgisinternal;
 	checks = RelationGetDescr(rel)->constr;
 	for (int i = 0; checks != NULL && i < checks->num_check; i++)
-	{
-		Node	   *check = stringToNode(checks->check[i].ccbin);
-
-		may &= !contain_mutable_functions(check) && !calls_users_function(check, NULL);
-	}
+		may &= !may_have_effects(stringToNode(checks->check[i].ccbin), NULL);
 	table_close(rel, NoLock);
 	return may;
 }
