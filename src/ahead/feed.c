@@ -46,7 +46,7 @@ ask(LbtFeed *feed, LbtReads *reads, bool leaves)
 {
 	Relation	rel = leaves ? feed->rel : feed->table;
 	LbtTally   *tally = leaves ? &feed->leaves : &feed->rows;
-	LbtBlockRun	   *run = leaves ? &feed->leaf_run : &feed->row_run;
+	LbtBlockRun *run = leaves ? &feed->leaf_run : &feed->row_run;
 	int			distance = reads->asked < reads->n ? lbt_read_distance(rel) : 0;
 
 	while (reads->asked < Min(reads->n, reads->come + distance))

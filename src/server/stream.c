@@ -47,7 +47,7 @@ struct LbtStream
 	int			idle;			/* passed by, or not named, since one missed */
 	int			distance;		/* blocks to ask for beyond the next one */
 	int			max_distance;
-	LbtBlockRun		run;
+	LbtBlockRun run;
 	int			first;			/* of asked, which is a ring */
 	int			nasked;
 	Asked		asked[FLEXIBLE_ARRAY_MEMBER];	/* max_distance + 1 */
