@@ -18,6 +18,7 @@ ICU_COLLATION = "en-US-x-icu"
 PARTITIONS = 16
 DEVICE_SHARE, DEVICE_ROWS = 500, 1_000  # devices: one in 500 rows; readings of each
 EVENT_KINDS = 200
+LIST = 50  # items of a list that each row has
 PARENT_SHARE, CHILD_SHARE = 5, 2  # of the rows: one in 5 and 2 in 5
 STEP = 611_953  # a prime: rows are asked for in no order, and none twice
 WIDE = "repeat('w', 60)"
@@ -107,6 +108,7 @@ _ON_DISK, _ALL = (LATENCY, COLD), WAYS
 _INSERTED = f"fresh, 7, {WIDE} FROM {{asked}}"
 _UPSERTED = f"either, 7, {WIDE} FROM {{asked}} ON CONFLICT (k) DO UPDATE SET v = excluded.v"
 _NEWEST = "SELECT {what} FROM reading WHERE device = a.device"
+_THIRDS = f"generate_series(1::int8, {{rows}} / {PARENT_SHARE}, 3)"
 _THIRD, _FIFTH, _FEW = Fraction(1, 3), Fraction(1, 5), Fraction(1, 60)
 
 SHAPES = (  # those that only read come first: they find the tables as they were made
@@ -144,6 +146,16 @@ SHAPES = (  # those that only read come first: they find the tables as they were
     Shape("group_list", "`max()` by `GROUP BY` of {count:,} in a list", ("reading",),
           "SELECT count(*), sum(at) FROM (SELECT max(at) AS at FROM reading WHERE device = ANY ({list}) GROUP BY device) "
           "AS s", (MEMORY,), LOOSE, _FEW, "device"),
+    Shape("exists_list", f"`EXISTS` with a list of {LIST} for each row", ("reading",),
+          "SELECT count(*) FROM {asked} AS a WHERE EXISTS (SELECT FROM reading WHERE device = ANY "
+          f"(ARRAY[{', '.join(f'a.device + {more}' for more in range(LIST))}]) OFFSET 0)", (MEMORY,), None),
+    Shape("list_within", f"join with a list of {LIST} in the next column", ("reading",),
+          "SELECT count(*), sum(r.v) FROM {asked} AS a JOIN reading AS r ON r.device = a.device AND r.at = ANY "
+          f"(ARRAY[{', '.join(str(at) for at in range(LIST))}])", (MEMORY,)),
+    Shape("list_run", "`= ANY` of each third key of a table in order", ("parent",),
+          f"SELECT count(*), sum(length(w)) FROM parent WHERE id = ANY (ARRAY(SELECT {_THIRDS}))", (COLD,), None),
+    Shape("join_run", "join by each third key, in order, of a table in order", ("parent",),
+          f"SELECT count(*), sum(length(t.w)) FROM {_THIRDS} AS n JOIN parent AS t ON t.id = n", (COLD,)),
     Shape("list_icu", "`= ANY` with {count:,} texts, ICU, index only", ("words",),
           "SELECT count(*) FROM words WHERE k = ANY ({list})", (MEMORY,), None, 2 * _THIRD, word("id")),
 

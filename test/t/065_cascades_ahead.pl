@@ -186,9 +186,11 @@ $node->safe_psql('postgres', <<'SQL');
 CREATE EXTENSION learnedbtree;
 CREATE TABLE upper AS SELECT g AS id, CASE WHEN g % 60 = 0 THEN NULL ELSE g END AS u, repeat('u', 100) AS pad FROM generate_series(1, 20000) g;
 ALTER TABLE upper ADD PRIMARY KEY (id), ADD UNIQUE (u);
-CREATE TABLE lower AS SELECT 1 + (hashint4(g) & 16383) AS p, CASE WHEN g < 20000 AND g % 40 > 0 THEN g END AS u, repeat('l', 150) AS pad FROM generate_series(1, 40000) g;
+-- In no order, so that neighbouring leaves are not neighbours in the file: those are left to the operating system.
+CREATE TABLE lower (p int, u int, pad text);
 CREATE INDEX lower_p ON lower (p);
 CREATE INDEX lower_u ON lower (u);
+INSERT INTO lower SELECT 1 + (hashint4(g) & 16383), CASE WHEN g < 20000 AND g % 40 > 0 THEN g END, repeat('l', 150) FROM generate_series(1, 40000) g ORDER BY hashint4(-g);
 CREATE FUNCTION refuses() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 VACUUM (FREEZE, ANALYZE) upper, lower;
 SQL
