@@ -11,6 +11,7 @@
 
 #include "access/sysattr.h"
 #include "access/transam.h"
+#include "catalog/pg_aggregate.h"
 #include "catalog/pg_proc.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -20,6 +21,7 @@
 #include "registry/settings.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/syscache.h"
 
 /*
  * Subqueries of fewer rows, as estimated, get no node: it would pass on its
@@ -149,10 +151,31 @@ reads_function(Oid function, void *context)
 		func_volatile(function) == PROVOLATILE_STABLE;
 }
 
+/* Does an aggregate, as json_agg()?  All of them count as immutable. */
+static bool
+reads_aggregate(Oid aggregate)
+{
+	HeapTuple	tuple = SearchSysCache1(AGGFNOID, ObjectIdGetDatum(aggregate));
+	Form_pg_aggregate form;
+	bool		reads;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;			/* a window function */
+	form = (Form_pg_aggregate) GETSTRUCT(tuple);
+	reads = reads_function(form->aggtransfn, NULL) ||
+		(OidIsValid(form->aggfinalfn) && reads_function(form->aggfinalfn, NULL));
+	ReleaseSysCache(tuple);
+	return reads;
+}
+
 /* What makes text, JSON or XML of values calls functions that nodes hide. */
 static bool
 reads_settings(Node *node)
 {
+	if (IsA(node, Aggref))
+		return reads_aggregate(((Aggref *) node)->aggfnoid);
+	if (IsA(node, WindowFunc) && reads_aggregate(((WindowFunc *) node)->winfnoid))
+		return true;
 	if (IsA(node, SQLValueFunction))
 		return ((SQLValueFunction *) node)->type != TIMESTAMPTZOID;
 	if (IsA(node, XmlExpr) || IsA(node, TableFunc) || LBT_IS_JSON(node))
@@ -193,7 +216,7 @@ plan_sets(Plan *plan, const PlannedStmt *stmt)
 	if (plan == NULL)
 		return false;
 	if (IsA(plan, ModifyTable) ? !lbt_write_is_quiet((ModifyTable *) plan, stmt->rtable) :
-		any_expression(plan, sets_settings, NULL))
+		!IsA(plan, LockRows) && any_expression(plan, sets_settings, NULL))
 		return true;
 	foreach(lc, other_children(plan))
 		if (plan_sets(lfirst(lc), stmt))

@@ -232,7 +232,10 @@ open_target(const ModifyTable *modify, const List *rtable)
 	return table_open(rt_fetch(target, rtable)->relid, NoLock);
 }
 
-/* A user's may be replaced by one that is, with no plan made anew for that. */
+/*
+ * A user's may be replaced by one that is, with no plan made anew for that.  A
+ * subquery may read the sequence itself.
+ */
 static bool
 may_be_volatile(Oid function, void *context)
 {
@@ -244,6 +247,7 @@ may_have_effects(Node *node, void *context)
 {
 	return node != NULL &&
 		(check_functions_in_node(node, may_be_volatile, NULL) || IsA(node, CoerceToDomain) ||
+		 IsA(node, NextValueExpr) || IsA(node, SubPlan) || IsA(node, AlternativeSubPlan) ||
 		 expression_tree_walker(node, may_have_effects, context));
 }
 
@@ -255,11 +259,10 @@ lbt_write_is_quiet(const ModifyTable *modify, const List *rtable)
 	bool		may;
 	Node	   *evaluated;
 
-	/* A subquery may read the sequence itself. */
 	evaluated = (Node *) list_make4(modify->returningLists, modify->withCheckOptionLists,
 									modify->onConflictSet, modify->onConflictWhere);
 	if (modify->operation == CMD_MERGE || modify->rootRelation > 0 ||
-		contain_mutable_functions(evaluated) || contain_subplans(evaluated))
+		may_have_effects(evaluated, NULL))
 		return false;
 	rel = open_target(modify, rtable);
 	may = rel->rd_rel->relkind == RELKIND_RELATION; /* else partitions have their own */

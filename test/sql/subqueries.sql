@@ -297,7 +297,14 @@ DECLARE sq_zones CURSOR FOR SELECT o.n % 2 AS odd FROM sq_o o JOIN sq_t t ON t.i
 MOVE 30 FROM sq_zones;
 SET LOCAL TimeZone = 'Etc/GMT+12';
 FETCH 3 FROM sq_zones;
+SET LOCAL enable_hashagg = off;
+DECLARE sq_json CURSOR FOR SELECT g.j::text LIKE '%12:00%' AS by_utc FROM (SELECT id, json_agg(timestamptz '2026-01-01 00:00Z') AS j FROM sq_o GROUP BY id OFFSET 0) g JOIN sq_t t ON t.id = g.id;
+MOVE 30 FROM sq_json;
+SET LOCAL TimeZone = 'UTC';
+FETCH 3 FROM sq_json;
 ROLLBACK;
+-- Locking rows sets nothing.
+SELECT sq_nodes('SELECT o.n FROM sq_o o JOIN sq_t t ON t.id = o.id WHERE o.n > 0 AND timestamptz ''2026-01-01'' + o.n * interval ''1 day'' < now() FOR UPDATE OF o');
 DROP FUNCTION sq_setting;
 RESET enable_material;
 RESET enable_hashjoin;
