@@ -187,7 +187,7 @@ void
 lbt_index_refresh(LbtIndex *index)
 {
 	uint64		generation = pg_atomic_read_u64(&lbt_control->generation);
-	TimestampTz again_at = index->state == LBT_EVICTED ? index->again_at : 0;
+	volatile TimestampTz again_at = index->state == LBT_EVICTED ? index->again_at : 0;
 
 	/* Before the lookup: we must notice a change after it. */
 	pg_read_barrier();
