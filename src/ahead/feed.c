@@ -42,21 +42,16 @@ want(LbtReads *reads, BlockNumber block, int key, BlockNumber nblocks)
 
 /* Ask for the blocks that are needed next, as many as may be under way. */
 static void
-ask(LbtFeed *feed, LbtReads *reads, bool leaves)
+ask(LbtReads *reads, Relation rel, LbtTally *tally)
 {
-	Relation	rel = leaves ? feed->rel : feed->table;
-	LbtTally   *tally = leaves ? &feed->leaves : &feed->rows;
-	LbtBlockRun *run = leaves ? &feed->leaf_run : &feed->row_run;
 	int			distance = reads->asked < reads->n ? lbt_read_distance(rel) : 0;
 
 	while (reads->asked < Min(reads->n, reads->come + distance))
 	{
 		int			which = reads->asked++;
 
-		if (!lbt_ask_for(rel, reads->block[which], run))
-			continue;
-		reads->missing |= UINT64CONST(1) << which;
-		tally->asked++;
+		if (lbt_ask_for(rel, reads->block[which], tally))
+			reads->missing |= UINT64CONST(1) << which;
 	}
 }
 
@@ -98,7 +93,7 @@ bring(LbtFeed *feed, LbtFeedBatch *batch, LbtReads *reads, int key)
 	{
 		int			which = reads->come++;
 
-		ask(feed, reads, leaves);
+		ask(reads, leaves ? feed->rel : feed->table, leaves ? &feed->leaves : &feed->rows);
 		batch->missed |= reads->missing >> which & 1;
 		if (leaves && (which >= reads->asked ||
 					   !read_leaf(feed, &batch->keys, reads->key[which], reads->block[which])))
@@ -219,11 +214,9 @@ find_missing_leaves(LbtFeed *feed, LbtFeedBatch *batch)
 	{
 		const LbtTarget *target = &batch->keys.target[i];
 
-		if (lbt_target_at_hand(feed->rel, target))
-			continue;
-		if (target->block >= index->nblocks)
-			index->nblocks = RelationGetNumberOfBlocks(feed->rel);
-		want(&batch->leaves, target->block, i, index->nblocks);
+		if (!lbt_target_at_hand(feed->rel, target) &&
+			lbt_in_file(feed->rel, index, target->block))
+			want(&batch->leaves, target->block, i, index->nblocks);
 	}
 }
 
@@ -365,7 +358,7 @@ begin_next(LbtFeed *feed, uint64 passed)
 	now->followed = true;
 	clear(feed->next);
 	begin_batch(feed, feed->next, now->first + now->nitems, passed);
-	ask(feed, &feed->next->leaves, true);
+	ask(&feed->next->leaves, feed->rel, &feed->leaves);
 }
 
 void
@@ -376,7 +369,7 @@ lbt_feed_look(LbtFeed *feed)
 	if (next == NULL || next->nitems == 0 || next->looked || feed->table == NULL)
 		return;
 	look(feed, next);
-	ask(feed, &next->rows, false);
+	ask(&next->rows, feed->table, &feed->rows);
 }
 
 /* Where blocks are missing, move the next batch on. */

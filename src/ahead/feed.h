@@ -107,8 +107,6 @@ typedef struct LbtFeed
 	LbtFeedBatch *next;			/* NULL: never needed */
 	uint8	   *scratch;
 	bool		missed;			/* the batch before missed blocks */
-	LbtBlockRun leaf_run;		/* of blocks that it would ask for */
-	LbtBlockRun row_run;
 	uint64		rows_from;		/* items for whose rows leaves are read */
 	int			posted;			/* the last key in the mailbox; or -1 */
 	uint64		mail;			/* ... its number there */

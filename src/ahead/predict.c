@@ -94,7 +94,5 @@ lbt_slot_cached(Relation rel, LbtIndex *index, uint32 slot)
 	if (lbt_enable_buffer_hint && recent >= 1 && recent <= NBuffers &&
 		lbt_buffer_holds(GetBufferDescriptor(recent - 1), rel, block))
 		return true;
-	if (block >= index->nblocks)
-		index->nblocks = RelationGetNumberOfBlocks(rel);
-	return block < index->nblocks && lbt_block_is_there(rel, block);
+	return lbt_in_file(rel, index, block) && lbt_block_is_there(rel, block);
 }

@@ -62,11 +62,16 @@ predict_slot(const LbtModel *model, uint64 code, bool past_equal, uint32 near)
 	return lbt_model_slot(model, code, past_equal);
 }
 
-/* Does a greater code mean a greater key? */
-static inline bool
-codes_order_keys(const LbtIndex *index)
+/*
+ * The left sibling, for LbtTarget.left, of a leaf for keys of this code, if
+ * the code is beyond its left end.  Codes that are unsure, or a saved model's,
+ * may contradict the order of keys.
+ */
+static inline BlockNumber
+left_of(const LbtIndex *index, uint64 code, uint64 left_end, BlockNumber left)
 {
-	return !index->keyspec.unsure && !index->model.saved;
+	return code > left_end && !index->keyspec.unsure && !index->model.saved ? left :
+		InvalidBlockNumber;
 }
 
 /* Make the target of a slot whose entry may be garbage: it is only a hint. */
@@ -81,8 +86,7 @@ target_slot(const LbtIndex *index, uint32 slot, uint64 code, LbtTarget *t)
 	t->recent = lbt_enable_buffer_hint ? (Buffer) leaf->recent_buffer : InvalidBuffer;
 	if (t->recent < 1 || t->recent > NBuffers)
 		t->recent = InvalidBuffer;
-	t->left = slot > 0 && code > leaf->min_code && codes_order_keys(index) ? leaf[-1].block :
-		InvalidBlockNumber;
+	t->left = slot > 0 ? left_of(index, code, leaf->min_code, leaf[-1].block) : InvalidBlockNumber;
 	t->fraction = lbt_enable_leaf_cache ?
 		lbt_leaf_fraction(index->model.leaves, index->model.nleaves, slot, code) : 0.5;
 }

@@ -37,18 +37,6 @@ make_ahead(LbtIndex *index, Relation table, const IndexInfo *info)
 	return ahead;
 }
 
-/* Is a row after this one there?  Most rows come one by one. */
-static bool
-is_any_after(const LbtNewRows *rows, ItemPointer tid)
-{
-	BlockNumber block = ItemPointerGetBlockNumber(tid);
-
-	return lbt_newrows_any(rows, block, ItemPointerGetOffsetNumber(tid) + 1) ||
-		(block + 1 < RelationGetNumberOfBlocks(rows->table) &&
-		 lbt_block_is_there(rows->table, block + 1) &&
-		 lbt_newrows_any(rows, block + 1, FirstOffsetNumber));
-}
-
 /*
  * No row is known to come.  A statement may go on to hundreds of partitions'
  * indexes: keep no memory for each.
@@ -94,7 +82,7 @@ lbt_copy_ahead(LbtCopyAhead **where, Relation rel, LbtIndex *index, Relation tab
 		return;
 	}
 	rows->table = table;
-	if (rows->feed.now == NULL && !is_any_after(rows, tid))
+	if (rows->feed.now == NULL && !lbt_newrows_any_after(rows, tid))
 	{
 		lbt_pause_begin(&rows->feed.pause, number);
 		return;
@@ -110,7 +98,7 @@ lbt_copy_ahead(LbtCopyAhead **where, Relation rel, LbtIndex *index, Relation tab
 	}
 	ahead->number = number + 1;
 	lbt_feed_post(&rows->feed, number);
-	if (rows->end == number + 1 && (unknown || !is_any_after(rows, tid)))
+	if (rows->end == number + 1 && (unknown || !lbt_newrows_any_after(rows, tid)))
 	{
 		forget_rows(ahead);
 		if (unknown)

@@ -302,7 +302,7 @@ next_key(void *producer, uint64 number, LbtKeyValue *values, uint8 *scratch)
 
 	if (number == rows->feed.first &&
 		(!find_columns(producer) ||
-		 (rows->deleted == NULL && !lbt_block_cached(rows->table, rows->block) &&
+		 (rows->deleted == NULL && !lbt_request_block(rows->table, rows->block) &&
 		  !lbt_newrows_next_page(rows))))
 		return LBT_NO_MORE;
 	return lbt_newrows_next(rows, number, values, scratch);

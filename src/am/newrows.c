@@ -87,8 +87,9 @@ next_on_page(LbtNewRows *rows, HeapTuple row)
 	return true;
 }
 
-bool
-lbt_newrows_any(const LbtNewRows *rows, BlockNumber block, OffsetNumber offset)
+/* Is a new row on this page, from offset on? */
+static bool
+any_new(const LbtNewRows *rows, BlockNumber block, OffsetNumber offset)
 {
 	Buffer		buf = ReadBuffer(rows->table, block);
 	Page		page = BufferGetPage(buf);
@@ -121,11 +122,27 @@ lbt_copy_row(Relation table, ItemPointer tid)
 	return copy;
 }
 
+/* Can the page after this one be looked at without reading it? */
+static bool
+next_is_there(const LbtNewRows *rows, BlockNumber block)
+{
+	return block + 1 < RelationGetNumberOfBlocks(rows->table) &&
+		lbt_block_is_there(rows->table, block + 1);
+}
+
+bool
+lbt_newrows_any_after(const LbtNewRows *rows, ItemPointer tid)
+{
+	BlockNumber block = ItemPointerGetBlockNumber(tid);
+
+	return any_new(rows, block, ItemPointerGetOffsetNumber(tid) + 1) ||
+		(next_is_there(rows, block) && any_new(rows, block + 1, FirstOffsetNumber));
+}
+
 bool
 lbt_newrows_next_page(LbtNewRows *rows)
 {
-	if (rows->block + 1 >= RelationGetNumberOfBlocks(rows->table) ||
-		!lbt_block_is_there(rows->table, rows->block + 1))
+	if (!next_is_there(rows, rows->block))
 		return false;
 	lbt_newrows_go(rows, rows->block + 1, FirstOffsetNumber);
 	return true;
@@ -167,7 +184,7 @@ key_of_deleted(LbtNewRows *rows, uint64 number, LbtKeyValue *key, uint8 *scratch
 	if (number >= rows->ndeleted)
 		return LBT_NO_MORE;
 	if (later < rows->ndeleted)
-		(void) lbt_block_cached(rows->table, ItemPointerGetBlockNumber(&rows->deleted[later]));
+		(void) lbt_request_block(rows->table, ItemPointerGetBlockNumber(&rows->deleted[later]));
 	row = lbt_copy_row(rows->table, &rows->deleted[number]);
 	if (row != NULL &&
 		(row->t_data->t_infomask & (HEAP_XMAX_INVALID | HEAP_XMAX_IS_MULTI)) == 0 &&

@@ -61,8 +61,8 @@ lbt_newrows_go(LbtNewRows *rows, BlockNumber block, OffsetNumber offset)
 /* ... from the next page on; false if that would have to be read. */
 extern bool lbt_newrows_next_page(LbtNewRows *rows);
 
-/* Is a new row on this page, from offset on? */
-extern bool lbt_newrows_any(const LbtNewRows *rows, BlockNumber block, OffsetNumber offset);
+/* Is a new row after this one, on its page or the next?  Reads none. */
+extern bool lbt_newrows_any_after(const LbtNewRows *rows, ItemPointer tid);
 
 static inline ItemPointer
 lbt_newrows_tid(LbtNewRows *rows, uint64 number)

@@ -78,8 +78,8 @@ ask(Relation rel, LbtIndex *index, Relation table, HeapTuple row)
 		code <= inserting->last.hi)
 		return false;
 	predict_target(index, &key, code, index->seen.slot, &target);
-	if (lbt_slot_cached(rel, index, target.slot) || target.block >= index->nblocks ||
-		lbt_block_cached(rel, target.block))
+	if (lbt_target_at_hand(rel, &target) || !lbt_in_file(rel, index, target.block) ||
+		lbt_request_block(rel, target.block))
 		return false;
 	inserting->asked = true;
 	lbt_count(index, LBT_EV_PREFETCHED);

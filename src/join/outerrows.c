@@ -180,7 +180,7 @@ copy_old(LbtOuterRows *rows, LbtOuterRow *row, TupleTableSlot *source)
 	MemoryContext outer = MemoryContextSwitchTo(rows->copies);
 
 	free_old(row);
-	if (!isnull && lbt_block_cached(rows->target, ItemPointerGetBlockNumber(tid)))
+	if (!isnull && lbt_request_block(rows->target, ItemPointerGetBlockNumber(tid)))
 		row->old = lbt_copy_row(rows->target, tid);
 	MemoryContextSwitchTo(outer);
 }

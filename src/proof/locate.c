@@ -68,9 +68,7 @@ lock_target(const Search *search, const LbtTarget *t, int lockmode)
 		buf = t->recent;
 	else
 	{
-		if (t->block >= index->nblocks)
-			index->nblocks = RelationGetNumberOfBlocks(rel);
-		if (t->block == BTREE_METAPAGE || t->block >= index->nblocks)
+		if (t->block == BTREE_METAPAGE || !lbt_in_file(rel, index, t->block))
 			return InvalidBuffer;
 		buf = ReadBuffer(rel, t->block);
 		if (lbt_enable_buffer_hint && buf != t->recent)
@@ -458,7 +456,7 @@ target_last(const LbtIndex *index, uint64 code, LbtTarget *t)
 	t->slot = PG_UINT32_MAX;
 	t->block = last->block;
 	t->recent = lbt_enable_buffer_hint && last->buffer <= NBuffers ? last->buffer : InvalidBuffer;
-	t->left = code > last->left_end && codes_order_keys(index) ? last->left : InvalidBlockNumber;
+	t->left = left_of(index, code, last->left_end, last->left);
 	t->fraction = last->hi == PG_UINT64_MAX ? 1.0 :
 		(double) (code - last->lo) / ((double) (last->hi - last->lo) + 1.0);
 	return true;

@@ -16,6 +16,7 @@
 #include "lib/ilist.h"
 #include "registry/models.h"
 #include "server/stream.h"
+#include "storage/bufmgr.h"
 
 /* A prediction. */
 typedef struct LbtTarget
@@ -140,6 +141,15 @@ lbt_index_update(LbtIndex *index)
 	if (index->shareable &&
 		unlikely(index->generation != pg_atomic_read_u64(&lbt_control->generation)))
 		lbt_index_refresh(index);
+}
+
+/* Is the block in the index's file? */
+static inline bool
+lbt_in_file(Relation rel, LbtIndex *index, BlockNumber block)
+{
+	if (block >= index->nblocks)
+		index->nblocks = RelationGetNumberOfBlocks(rel);
+	return block < index->nblocks;
 }
 
 /*

@@ -47,7 +47,6 @@ struct LbtStream
 	int			idle;			/* passed by, or not named, since one missed */
 	int			distance;		/* blocks to ask for beyond the next one */
 	int			max_distance;
-	LbtBlockRun run;
 	int			first;			/* of asked, which is a ring */
 	int			nasked;
 	Asked		asked[FLEXIBLE_ARRAY_MEMBER];	/* max_distance + 1 */
@@ -84,6 +83,8 @@ lbt_stream_begin(MemoryContext context, Relation rel, bool all, LbtNextBlock nex
 	stream->next = next;
 	stream->state = state;
 	stream->tally = tally;
+	tally->last = 0;
+	tally->run = 0;
 	stream->current = InvalidBlockNumber;
 	stream->distance = all ? max_distance : 1;
 	stream->max_distance = max_distance;
@@ -91,21 +92,25 @@ lbt_stream_begin(MemoryContext context, Relation rel, bool all, LbtNextBlock nex
 }
 
 bool
-lbt_block_cached(Relation rel, BlockNumber block)
+lbt_request_block(Relation rel, BlockNumber block)
 {
 	return BufferIsValid(PrefetchBuffer(rel, MAIN_FORKNUM, block).recent_buffer);
 }
 
 bool
-lbt_ask_for(Relation rel, BlockNumber block, LbtBlockRun *run)
+lbt_ask_for(Relation rel, BlockNumber block, LbtTally *tally)
 {
+	bool		asked;
+
 	/* A long run survives a short gap, as it does for the system. */
-	if (block == run->last + 1)
-		run->length = Min(run->length + 1, 2 * LONG_RUN);
-	else if (block != run->last)
-		run->length = block - run->last <= LONG_RUN ? Max(run->length - LONG_RUN, 0) : 0;
-	run->last = block;
-	return run->length < LONG_RUN && !lbt_block_cached(rel, block);
+	if (block == tally->last + 1)
+		tally->run = Min(tally->run + 1, 2 * LONG_RUN);
+	else if (block != tally->last)
+		tally->run = block - tally->last <= LONG_RUN ? Max(tally->run - LONG_RUN, 0) : 0;
+	tally->last = block;
+	asked = tally->run < LONG_RUN && !lbt_request_block(rel, block);
+	tally->asked += asked;
+	return asked;
 }
 
 /* The block asked for as number i from now. */
@@ -122,8 +127,7 @@ ask(LbtStream *stream, BlockNumber block)
 
 	asked->block = block;
 	asked->cached = true;		/* in case of an error */
-	asked->cached = !lbt_ask_for(stream->rel, block, &stream->run);
-	stream->tally->asked += !asked->cached;
+	asked->cached = !lbt_ask_for(stream->rel, block, stream->tally);
 }
 
 bool

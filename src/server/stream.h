@@ -42,14 +42,9 @@ typedef struct LbtTally
 	uint64		judged;			/* of these, gone beyond */
 	uint64		used;			/* of these */
 	uint64		told[2];		/* asked and used, when last counted */
+	BlockNumber last;			/* to be asked for */
+	int			run;			/* of consecutive blocks that end there */
 } LbtTally;
-
-/* Consecutive blocks that were named last.  Zeroed. */
-typedef struct LbtBlockRun
-{
-	BlockNumber last;
-	int			length;
-} LbtBlockRun;
 
 /* Judge as many blocks, or predictions, before deciding: half a batch. */
 #define LBT_JUDGED_MIN 32
@@ -146,16 +141,16 @@ extern void lbt_stream_skip(LbtStream *stream);
 extern void lbt_stream_end(LbtStream **stream);
 
 /*
- * Is the block, which must be in the file, in shared buffers?  One lookup in
- * the buffer table; asks the operating system for a missing block.
+ * Ask the operating system for the block, which must be in the file, unless it
+ * is in shared buffers: then returns true.  One lookup in the buffer table.
  */
-extern bool lbt_block_cached(Relation rel, BlockNumber block);
+extern bool lbt_request_block(Relation rel, BlockNumber block);
 
 /*
- * Ask for the next block of a run; false if it is in shared buffers, or if the
- * operating system will read it without being asked.
+ * Ask for the block, after those of this tally; false if it is in shared
+ * buffers, or if the operating system will read it without being asked.
  */
-extern bool lbt_ask_for(Relation rel, BlockNumber block, LbtBlockRun *run);
+extern bool lbt_ask_for(Relation rel, BlockNumber block, LbtTally *tally);
 
 /* Is it in shared buffers?  Asks nobody for it. */
 extern bool lbt_block_is_there(Relation rel, BlockNumber block);
