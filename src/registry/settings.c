@@ -201,14 +201,14 @@ lbt_settings_define(void)
 				"Puts inserted keys on the leaf that the model predicts.",
 				"When off, inserts descend as in btree.");
 	DEFINE_BOOL("enable_prefetch", &lbt_enable_prefetch, PGC_USERSET,
-				"Brings leaves that a scan will need into shared buffers ahead of time.",
-				"When off, scans read their leaves one by one, as in btree.");
+				"Asks the operating system for leaves before they are needed.",
+				"When off, leaves are read one by one, as in btree.");
 	DEFINE_BOOL("enable_row_prefetch", &lbt_enable_row_prefetch, PGC_USERSET,
-				"Brings table rows that an index scan will need into shared buffers ahead of time.",
-				"When off, scans read their rows' blocks one by one, as in btree.");
+				"Asks the operating system for blocks of rows before they are needed.",
+				"When off, rows' blocks are read one by one, as in btree.");
 	DEFINE_INT("lookahead_rows", &lbt_lookahead_rows, 0, LBT_LOOKAHEAD_LIMIT, PGC_USERSET, 0, NULL,
-			   "Outer rows for which a nested loop looks into the inner index ahead of time.",
-			   "Their number grows up to this while the loop runs. With 0 or 1 it goes row by row.");
+			   "Rows for which joins, subqueries and writes look into an index ahead of time.",
+			   "Their number grows up to this while the statement runs. With 0 or 1 it goes row by row.");
 	DEFINE_BOOL("enable_loose_scan", &lbt_enable_loose_scan, PGC_USERSET,
 				"Plans loose index scans for DISTINCT and GROUP BY, and skip scans.",
 				"When off, plans read all rows of all groups.");
@@ -223,7 +223,7 @@ lbt_settings_define(void)
 			   "-1 takes what a training costs. A step to the right or a split leaf counts as one, a failed prediction as a descent.");
 	DEFINE_INT("max_model_memory", &lbt_max_model_memory, 64, MAX_KILOBYTES, PGC_SUSET, GUC_UNIT_KB,
 			   NULL, "Shared memory that all models together may take.",
-			   "When a new model does not fit, the least recently used ones are dropped; a model larger than all of it is not made. 16 bytes a leaf.");
+			   "When a new model does not fit, the least recently used ones are dropped; a model larger than all of it is not made. 2.2 kB, and 16 bytes a leaf or up to 48 for text.");
 	DEFINE(Enum, "debug_sort_keys",
 		   "Off except in tests of learnedbtree itself.",
 		   "Scrambled contradicts the collation of text: predictions fail, and answers must be right. Always makes models whatever sort keys cost.",
