@@ -117,7 +117,11 @@ choose_way(Lookahead *node, bool missed)
 		node->way = outer_rows;
 		return outer_rows(state);
 	}
-	resume = rows->nindexes == 0 ? rows->nowhere.resume : PG_UINT64_MAX;
+	if (missed)
+		rows->nowhere.resume = rows->nowhere.length = 0;
+	if (node->plain_until > 0)
+		rows->posted = rows->at;	/* those were not looked at */
+	resume = rows->nindexes > 0 ? PG_UINT64_MAX : 0;
 	for (int i = 0; i < rows->nindexes; i++)
 	{
 		LbtFeed    *feed = &rows->index[i].feed;
@@ -129,6 +133,7 @@ choose_way(Lookahead *node, bool missed)
 			resume = Min(resume, rows->at + Max(item, feed->pause.resume) - item);
 		wakes |= !feed->unused;
 	}
+	resume = Max(resume, rows->nowhere.resume);
 	if (resume > rows->at)
 		go_plainly(node, resume, wakes);
 	else

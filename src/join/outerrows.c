@@ -433,26 +433,31 @@ open_part(LbtOuterRows *rows, LbtPart *part)
 {
 	const CustomScan *plan = (const CustomScan *) rows->node->ss.ps.plan;
 	MemoryContext old = MemoryContextSwitchTo(rows->node->ss.ps.state->es_query_cxt);
-	LbtLookups	lookups = {
-		.keys = list_copy_tail(plan->custom_exprs, 1),
-		.facts = linitial(plan->custom_private)
-	};
-	ListCell   *key;
-	ListCell   *lc;
+	const List *facts = linitial(plan->custom_private);
+	const List *keys = plan->custom_exprs;
+	int			first = 1;		/* after the partition's key */
 
 	part->opened = true;
 	part->first = rows->nindexes;
-	if (lookups.facts == NIL)
-		lookups = lbt_find_writes(part->table, lthird(plan->custom_private),
-								  linitial(lookups.keys));
-	forboth(key, lookups.keys, lc, lookups.facts)
+	if (facts == NIL)
+	{
+		LbtLookups	writes = lbt_find_writes(part->table, lthird(plan->custom_private),
+											 lsecond(keys));
+
+		facts = writes.facts;
+		keys = writes.keys;
+		first = 0;
+	}
+	for (int i = 0; i < list_length(facts); i++)
 	{
 		LbtLookedUp *index = &rows->index[rows->nindexes];
+		const List *fact = list_nth(facts, i);
 
-		if (rows->route != NULL && (list_nth_oid(lfirst(lc), LBT_LOOKAHEAD_TABLE) != part->table ||
-									rows->nindexes == LBT_ROUTED_INDEXES))
+		if (rows->route != NULL && rows->nindexes == LBT_ROUTED_INDEXES)
+			break;
+		if (rows->route != NULL && list_nth_oid(fact, LBT_LOOKAHEAD_TABLE) != part->table)
 			continue;
-		if (!open_index(index, rows, lfirst(key), lfirst(lc)))
+		if (!open_index(index, rows, list_nth(keys, first + i), fact))
 			continue;
 		index->part = part;
 		rows->nindexes++;
@@ -511,11 +516,7 @@ post(LbtOuterRows *rows, const LbtOuterRow *row)
 	if (unlikely(part != NULL && !part->opened))
 		open_part(rows, part);
 	if (unlikely(part == NULL || part->nindexes == 0))
-	{
-		if (rows->at >= rows->nowhere.resume)
-			lbt_pause_begin(&rows->nowhere, rows->at);
 		return false;
-	}
 	part->coming = row->item;
 	if (rows->route != NULL && lbt_feed_misses(&rows->index[part->first].feed))
 		move_window_on(rows);
@@ -534,6 +535,7 @@ TupleTableSlot *
 lbt_outer_row(LbtOuterRows *rows, bool *pauses)
 {
 	LbtOuterRow *row;
+	bool		looked_up;
 
 	/* The last row's slot is no other's, as not all are used at a time. */
 	if (rows->by_reference)
@@ -547,8 +549,18 @@ lbt_outer_row(LbtOuterRows *rows, bool *pauses)
 	if (rows->at == rows->end && !read_row(rows))
 		return NULL;
 	row = row_of(rows, rows->at);
-	*pauses = !post(rows, row) && rows->at + 1 == rows->end;
+	looked_up = post(rows, row);
 	rows->at++;
+	*pauses = !looked_up && rows->at == rows->end;
+
+	/* Feeds that do not pause may be those of partitions that are done. */
+	if (rows->route != NULL && looked_up)
+	{
+		rows->posted = rows->at;
+		rows->nowhere.length = 0;
+	}
+	else if (*pauses && rows->route != NULL && rows->at - rows->posted >= LBT_BATCH)
+		lbt_pause_begin(&rows->nowhere, rows->at);
 	return row->slot;
 }
 

@@ -71,7 +71,10 @@ typedef struct LbtOuterRows
 	int			nparts;
 	int			nopened;		/* of these, with indexes */
 	uint64		plain;			/* rows that nobody looked at */
-	LbtPause	nowhere;		/* while no row has been looked up */
+	LbtPause	nowhere;		/* while rows go to none of the parts with
+								 * feeds, or to ones that pause */
+	uint64		posted;			/* none of the rows since then, which have been
+								 * looked at, is looked up */
 
 	uint64		at;
 	uint64		end;

@@ -276,9 +276,10 @@ lbt_write_is_quiet(const ModifyTable *modify, const List *rtable)
 }
 
 /*
- * MERGE's first INSERT; NULL if it has none.  Nor where triggers may run for
- * deleted rows, or for the statement at its end: if no row has been inserted
- * or updated, one may drop an index, which the node would have open.
+ * MERGE's first INSERT; NULL if it has none.  Nor where conditions may have
+ * effects, or triggers run for deleted rows, or for the statement at its end:
+ * if no row has been inserted or updated, one may drop an index, which the
+ * node would have open.
  */
 static const MergeAction *
 find_insert(const ModifyTable *modify, Relation target)
@@ -295,6 +296,8 @@ find_insert(const ModifyTable *modify, Relation target)
 	{
 		const MergeAction *action = lfirst(lc);
 
+		if (may_have_effects(action->qual, NULL))
+			return NULL;
 		if (action->commandType == CMD_INSERT && insert == NULL)
 			insert = action;
 		if (action->commandType == CMD_DELETE && triggers != NULL &&

@@ -267,10 +267,11 @@ lbt_demand_raise(const LbtFile *file)
 	LBT_GUARD_BEGIN();
 	{
 		LbtEntry   *entry = lbt_entry_lock(file);
+		bool		due = due_in(entry) <= SOON_MS;
 
 		entry->wanted = true;
 		dshash_release_lock(lbt_entries, entry);
-		raised = start_worker(file->database);
+		raised = !due || start_worker(file->database);
 	}
 	LBT_GUARD_END(raised = false);
 	return raised;
@@ -438,6 +439,8 @@ static void
 at_transaction_event(XactEvent event, void *arg)
 {
 	lbt_expect_exit();
+	if (proc_exit_inprogress)
+		return;					/* finish_at_exit() comes */
 	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PARALLEL_PRE_COMMIT ||
 		event == XACT_EVENT_PRE_PREPARE)
 		lbt_report_if_due();
