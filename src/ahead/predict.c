@@ -62,8 +62,10 @@ lbt_batch_predict(const LbtIndex *index, LbtBatch *batch)
 								Min(batch->n - i, LBT_SEPARATORS_GROUP));
 	for (int i = 0; i < batch->n; i++)
 	{
-		const LbtTiedKey *key = &batch->key[i];
+		LbtTiedKey *key = &batch->key[i];
 
+		key->slot = first_slot(model, key->slot, key->code, key->nvalues, batch->past,
+							   !batch->backward);
 		target_slot(index, key->slot, key->code, &batch->target[i]);
 		if (key->fraction >= 0)
 			batch->target[i].fraction = key->fraction;

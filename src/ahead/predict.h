@@ -91,15 +91,35 @@ target_slot(const LbtIndex *index, uint32 slot, uint64 code, LbtTarget *t)
 		lbt_leaf_fraction(index->model.leaves, index->model.nleaves, slot, code) : 0.5;
 }
 
+/*
+ * The slot of the leaf where a scan begins, if it goes forward (else slot):
+ * where there are separators, code alone does not tell.
+ */
+static inline uint32
+first_slot(const LbtModel *model, uint32 slot, uint64 code, int ncolumns, bool past, bool forward)
+{
+	if (past || !forward || !lbt_enable_leaf_cache || model->separators.bytes > 0)
+		return slot;
+	return lbt_leaf_of_first(model->leaves, model->nleaves, slot, code, ncolumns);
+}
+
 /* Refine *t, a target for the slot of lbt_leaf_search(), by separators. */
 extern void lbt_target_separated(const LbtIndex *index, const LbtBound *bound, uint64 code,
 								 LbtTarget *t);
 
-/* Make the target for a bound of this code; near as for predict_slot(). */
+/*
+ * Make the target for a bound of this code; near as for predict_slot().
+ * forward: a scan will begin there, and go forward.
+ */
 static inline void
-predict_target(const LbtIndex *index, const LbtBound *bound, uint64 code, uint32 near, LbtTarget *t)
+predict_target(const LbtIndex *index, const LbtBound *bound, uint64 code, bool forward,
+			   uint32 near, LbtTarget *t)
 {
-	target_slot(index, predict_slot(&index->model, code, bound->past, near), code, t);
+	const LbtModel *model = &index->model;
+	uint32		slot = predict_slot(model, code, bound->past, near);
+
+	slot = first_slot(model, slot, code, bound->ncolumns, bound->past, forward);
+	target_slot(index, slot, code, t);
 	if (unlikely(index->model.separators.bytes > 0) && lbt_enable_leaf_cache)
 		lbt_target_separated(index, bound, code, t);
 }

@@ -77,7 +77,7 @@ ask(Relation rel, LbtIndex *index, Relation table, HeapTuple row)
 	if (inserting->last.block != InvalidBlockNumber && code >= inserting->last.lo &&
 		code <= inserting->last.hi)
 		return false;
-	predict_target(index, &key, code, index->seen.slot, &target);
+	predict_target(index, &key, code, true, index->seen.slot, &target);
 	if (lbt_target_at_hand(rel, &target) || !lbt_in_file(rel, index, target.block) ||
 		lbt_request_block(rel, target.block))
 		return false;

@@ -106,8 +106,9 @@ find_slots(LbtAhead *ahead)
 	LbtTarget	first;
 	LbtTarget	last;
 
-	predict_target(index, near, bound_code(index, near), (uint32) Max(ahead->slot, 0), &first);
-	predict_target(index, far, bound_code(index, far), first.slot, &last);
+	predict_target(index, near, bound_code(index, near), ahead->forward,
+				   (uint32) Max(ahead->slot, 0), &first);
+	predict_target(index, far, bound_code(index, far), !ahead->forward, first.slot, &last);
 	ahead->until = last.slot;
 	if (ahead->forward)
 		ahead->slot = Max(ahead->slot, (int64) first.slot - 1);
@@ -281,7 +282,7 @@ predict_probe(const LbtScan *so, LbtWalk *walk, int64 number, bool forward, LbtT
 	const LbtBound *bound = forward ? &walk->probe.start : &walk->probe.end;
 
 	lbt_probe_go(so, &walk->probe, number);
-	predict_target(so->index, bound, bound_code(so->index, bound), walk->slot, target);
+	predict_target(so->index, bound, bound_code(so->index, bound), forward, walk->slot, target);
 }
 
 /*

@@ -538,7 +538,8 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, const Lb
 	for (int i = 0; i < 2; i++)
 	{
 		lbt_report_misses(so->index);
-		buf = lbt_locate(rel, so->index, bound, scan->xs_snapshot, offset, &target, &outcome);
+		buf = lbt_locate(rel, so->index, bound, !forward, scan->xs_snapshot, offset, &target,
+						 &outcome);
 		lbt_count_lookup(so->index, outcome.event, outcome.moved);
 		so->counts[LBT_EV_LOOKUP]++;
 		so->counts[outcome.event]++;

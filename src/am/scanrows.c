@@ -118,15 +118,16 @@ next_rows_leaf(LbtRows *rows)
 {
 	bool		stepping = rows->leaf.more[rows->forward];
 	BlockNumber block;
+	Buffer		buf;
 
 	lbt_probe_go(rows->so, &rows->walk.probe, rows->leaf.probe[rows->forward]);
 	block = next_rows_block(rows, stepping);
 	if (block == InvalidBlockNumber)
 		return false;
-	rows->failed = !lbt_bt_readable(rows->scan->indexRelation, block);
+	buf = lbt_bt_try_read(rows->scan->indexRelation, block);
+	rows->failed = !BufferIsValid(buf);
 	return !rows->failed &&
-		lbt_scan_look_at_leaf(rows->scan, rows->so, &rows->walk.probe, &rows->leaf,
-							  ReadBuffer(rows->scan->indexRelation, block), stepping,
+		lbt_scan_look_at_leaf(rows->scan, rows->so, &rows->walk.probe, &rows->leaf, buf, stepping,
 							  rows->forward);
 }
 

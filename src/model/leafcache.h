@@ -16,8 +16,30 @@ typedef struct LbtLeaf
 {
 	uint64_t	min_code;		/* of the separator to the left; first: 0 */
 	uint32_t	block;			/* block number in the index file */
-	int32_t		recent_buffer;	/* where the block was last seen; 0: unknown */
+	uint32_t	recent_buffer:30;	/* where it was last seen; 0: unknown */
+	uint32_t	cut:2;			/* columns of a separator to the left that was
+								 * truncated to these; 0: it has more, or a
+								 * heap TID, or nobody knows */
 } LbtLeaf;
+
+/* The most columns that LbtLeaf.cut may say. */
+#define LBT_MAX_CUT 3
+
+/*
+ * The slot of the leaf where a forward scan begins, from its key of so many
+ * columns: lbt_leaf_search()'s of the position before the key or, if the key
+ * is what the next leaf's separator was truncated to, as far as codes tell,
+ * the next one: the separator is before all that begins with its columns.
+ */
+static inline uint32_t
+lbt_leaf_of_first(const LbtLeaf *leaves, uint32_t nleaves, uint32_t slot, uint64_t code,
+				  int ncolumns)
+{
+	const LbtLeaf *next = &leaves[slot + 1];
+
+	return slot + 1 < nleaves && next->min_code == code && next->cut != 0 &&
+		next->cut <= ncolumns ? slot + 1 : slot;
+}
 
 /*
  * The slot of the last leaf with min_code < code or, with past_equal, <= code;

@@ -67,6 +67,7 @@ read_knots(const char *in, uint32_t nknots, LbtLeaf *leaves, uint32_t nleaves, u
 
 		memcpy(&to, in + i * sizeof(LbtLeaf), sizeof(LbtLeaf));
 		to.recent_buffer = 0;
+		to.cut = 0;
 		if (to.min_code < from.min_code || to.block < 1 || to.block == UINT32_MAX ||
 			(i == 0 && to.min_code > 0))
 			return false;

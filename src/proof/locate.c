@@ -56,7 +56,22 @@ typedef struct Search
 
 /* ---- landing ---- */
 
-/* Pin and lock the target; InvalidBuffer if its block is not in the file. */
+/*
+ * Pin and lock a block, which perhaps nobody needs: InvalidBuffer if it cannot
+ * be read.  A descent that comes to it raises the error.
+ */
+static Buffer
+lock_block(Relation rel, BlockNumber block, bool at_hand, int lockmode)
+{
+	Buffer		buf = at_hand || lbt_block_is_there(rel, block) ?
+		ReadBuffer(rel, block) : lbt_bt_try_read(rel, block);
+
+	if (BufferIsValid(buf))
+		_bt_lockbuf(rel, buf, lockmode);
+	return buf;
+}
+
+/* Pin and lock the target; InvalidBuffer if its block cannot be read. */
 static pg_attribute_always_inline Buffer
 lock_target(const Search *search, const LbtTarget *t, int lockmode)
 {
@@ -65,17 +80,35 @@ lock_target(const Search *search, const LbtTarget *t, int lockmode)
 	Buffer		buf;
 
 	if (lbt_pin_by_hint(rel, t->block, t->recent))
-		buf = t->recent;
-	else
 	{
-		if (t->block == BTREE_METAPAGE || !lbt_in_file(rel, index, t->block))
-			return InvalidBuffer;
-		buf = ReadBuffer(rel, t->block);
-		if (lbt_enable_buffer_hint && buf != t->recent)
-			lbt_index_set_hint(index, t->slot, t->block, buf);
+		_bt_lockbuf(rel, t->recent, lockmode);
+		return t->recent;
 	}
-	_bt_lockbuf(rel, buf, lockmode);
+	if (t->block == BTREE_METAPAGE || !lbt_in_file(rel, index, t->block))
+		return InvalidBuffer;
+	buf = lock_block(rel, t->block, lbt_target_at_hand(rel, t), lockmode);
+	if (lbt_enable_buffer_hint && BufferIsValid(buf) && buf != t->recent)
+		lbt_index_set_hint(index, t->slot, t->block, buf);
 	return buf;
+}
+
+/*
+ * The bound may lie left of the target, whose smallest code it has: the code
+ * stands for lesser keys, too, or the leaf has changed or gone since.  Set
+ * *target to the leaf before it.
+ */
+static bool
+target_before(LbtIndex *index, uint64 code, LbtTarget *target)
+{
+	uint32		slot = target->slot;
+	const LbtLeaf *leaf = &index->model.leaves[slot];
+
+	if (slot == 0 || leaf->min_code != code || leaf->block != target->block)
+		return false;
+	if (leaf->cut != 0)
+		lbt_index_forget_cut(index, slot, target->block);
+	target_slot(index, slot - 1, code, target);
+	return true;
 }
 
 /* ---- the proof ---- */
@@ -106,23 +139,69 @@ search_leaf(Search *search, Page page)
 									 (OffsetNumber) (search->fraction * (last + 1 - first)));
 }
 
-/* Is the low side unproven, as no item on the page is before the position? */
-static inline bool
-low_unknown(const Search *search, BTPageOpaque opaque)
+/*
+ * Is the locked leaf as a training saw it, in this slot?  Then *cut, if not
+ * NULL, becomes its LbtLeaf.cut.
+ */
+static pg_noinline bool
+is_as_trained(const LbtIndex *index, uint32 slot, Buffer buf, int *cut)
 {
-	return search->offset == P_FIRSTDATAKEY(opaque) && search->hops == 0 && !P_LEFTMOST(opaque);
+	const LbtModel *model = &index->model;
+	bool		trained;
+
+	if (slot >= model->nleaves)
+		return false;
+	trained = model->leaves[slot].block == BufferGetBlockNumber(buf) &&
+		BufferGetLSNAtomic(buf) - 1 < model->lsn;	/* and is not 0 */
+	if (cut != NULL)
+		*cut = model->leaves[slot].cut;
+	pg_read_barrier();
+	return trained && lbt_same_model(index, index->generation);
+}
+
+/*
+ * Is all that begins as the first item does, in some columns that the bound
+ * agrees with, on this leaf or right of it?  By the separator that a training
+ * saw, if this had no further columns: it is not after the first item.
+ */
+static pg_noinline bool
+is_cut_before(Relation rel, const LbtIndex *index, uint32 slot, const LbtBound *bound, Buffer buf)
+{
+	Page		page = BufferGetPage(buf);
+	IndexTuple	item = lbt_page_tuple(page, P_FIRSTDATAKEY(BTPageGetOpaque(page)));
+	int			cut;
+
+	if (!is_as_trained(index, slot, buf, &cut) || cut == 0 || cut > bound->ncolumns)
+		return false;
+	for (int i = 0; i < cut; i++)
+		if (lbt_compare_column(&index->keyspec, RelationGetDescr(rel), i, &bound->value[i],
+							   item) != 0)
+			return false;
+	return true;
+}
+
+/*
+ * Is the low side unproven, as no item on the page is before the position?  A
+ * page without items has not come here.
+ */
+static inline bool
+low_unknown(const Search *search, Buffer buf, BTPageOpaque opaque)
+{
+	return search->offset == P_FIRSTDATAKEY(opaque) && search->hops == 0 &&
+		!P_LEFTMOST(opaque) &&
+		!is_cut_before(search->rel, search->index, search->slot, search->bound, buf);
 }
 
 /* Is the bound on this leaf? */
 static inline Verdict
-examine_bound(Search *search, Page page, BTPageOpaque opaque)
+examine_bound(Search *search, Buffer buf, Page page, BTPageOpaque opaque)
 {
 	search_leaf(search, page);
 	if (search->offset > PageGetMaxOffsetNumber(page) &&
 		lbt_bound_beyond_page(&search->index->keyspec, RelationGetDescr(search->rel), search->bound,
 							  page))
 		return BEYOND;
-	return low_unknown(search, opaque) ? BEFORE : PROVEN;
+	return low_unknown(search, buf, opaque) ? BEFORE : PROVEN;
 }
 
 /*
@@ -148,7 +227,7 @@ examine_equals(Search *search, Buffer buf)
 	else
 	{
 		search->offset = _bt_binsrch_insert(search->rel, &state);
-		if (low_unknown(search, opaque))
+		if (low_unknown(search, buf, opaque))
 			verdict = BEFORE;
 		else if (state.postingoff != 0)
 			verdict = PROVEN_POSTING;
@@ -175,7 +254,7 @@ examine_place(Search *search, Buffer buf, Page page, BTPageOpaque opaque)
 		return BEYOND;
 	if (cmp == 0)
 		return search->unique ? PROVEN_EQUAL : examine_equals(search, buf);
-	return low_unknown(search, opaque) ? BEFORE : PROVEN;
+	return low_unknown(search, buf, opaque) ? BEFORE : PROVEN;
 }
 
 /* Set what the target says of the leaf, if its model cannot be garbage. */
@@ -189,19 +268,6 @@ know_leaf(Search *search, const LbtTarget *t)
 		InvalidBlockNumber;
 }
 
-/* Is the leaf, which has this LSN, as a training saw it? */
-static bool
-is_as_trained(const Search *search, BlockNumber block, XLogRecPtr lsn)
-{
-	const LbtIndex *index = search->index;
-	const LbtModel *model = &index->model;
-	bool		trained = search->slot < model->nleaves &&
-		model->leaves[search->slot].block == block && lsn - 1 < model->lsn; /* and is not 0 */
-
-	pg_read_barrier();
-	return trained && lbt_same_model(index, index->generation);
-}
-
 /*
  * Is the locked leaf where we landed among its siblings?  A page that a failed
  * split has left behind is neither leftmost nor rightmost, its left sibling is
@@ -213,16 +279,20 @@ static inline bool
 is_linked(const Search *search, Buffer buf, BTPageOpaque opaque)
 {
 	return opaque->btpo_prev == search->left || P_LEFTMOST(opaque) || P_RIGHTMOST(opaque) ||
-		is_as_trained(search, BufferGetBlockNumber(buf), BufferGetLSNAtomic(buf)) ||
+		is_as_trained(search->index, search->slot, buf, NULL) ||
 		lbt_bt_right_link(search->rel, opaque->btpo_prev) == BufferGetBlockNumber(buf);
 }
 
-/* Prove the position on *buf or right of it; returns *buf locked as it was. */
+/*
+ * Prove the position on *buf or right of it; returns *buf locked as it was, or
+ * InvalidBuffer, with NO_LEAF.
+ */
 static pg_attribute_always_inline Verdict
 verify(Search *search, Buffer *buf, int lockmode)
 {
 	bool		inserting = lockmode == BT_WRITE;
 	BlockNumber from = InvalidBlockNumber;
+	BlockNumber next;
 
 	for (search->hops = 0;; search->hops++)
 	{
@@ -252,14 +322,18 @@ verify(Search *search, Buffer *buf, int lockmode)
 			return NO_LEAF;
 		else
 			verdict = inserting ? examine_place(search, *buf, page, opaque) :
-				examine_bound(search, page, opaque);
+				examine_bound(search, *buf, page, opaque);
 		if (verdict <= PROVEN_POSTING && search->hops == 0 && !is_linked(search, *buf, opaque))
 			return NO_LEAF;
 		if (verdict != BEYOND || search->hops == MAX_HOPS || P_RIGHTMOST(opaque))
 			return verdict;
 		search->fraction = 0;
 		from = BufferGetBlockNumber(*buf);
-		*buf = _bt_relandgetbuf(search->rel, *buf, opaque->btpo_next, lockmode);
+		next = opaque->btpo_next;
+		_bt_relbuf(search->rel, *buf);
+		*buf = lock_block(search->rel, next, false, lockmode);
+		if (!BufferIsValid(*buf))
+			return NO_LEAF;
 	}
 }
 
@@ -300,17 +374,51 @@ target_rightmost(const LbtIndex *index, const LbtBound *bound, LbtTarget *t)
 	t->fraction = 1.0;
 }
 
-Buffer
-lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapshot,
-		   OffsetNumber *offset, LbtTarget *target, LbtOutcome *outcome)
+/* Land on a target.  Returns its buffer, or one right of it, if proven. */
+static pg_attribute_always_inline Buffer
+land(Search *search, const LbtTarget *target, LbtOutcome *outcome)
 {
 	static const LbtEvent events[] = {
 		[PROVEN] = LBT_EV_VERIFIED,[BEYOND] = LBT_EV_HIGH,[BEFORE] = LBT_EV_LOW,
 		[NO_LEAF] = LBT_EV_BAD_PAGE
 	};
+	Buffer		buf = lock_target(search, target, BT_READ);
+	Verdict		verdict;
+
+	outcome->event = LBT_EV_BAD_BLOCK;
+	if (!BufferIsValid(buf))
+		return InvalidBuffer;
+	know_leaf(search, target);
+	verdict = verify(search, &buf, BT_READ);
+	outcome->event = events[verdict];
+	outcome->moved = search->hops;
+	if (verdict == PROVEN)
+		return buf;
+	if (BufferIsValid(buf))
+		_bt_relbuf(search->rel, buf);
+	return InvalidBuffer;
+}
+
+/* The same, once more, left of one that the bound may lie left of. */
+static pg_noinline Buffer
+land_before(Search search, uint64 code, LbtTarget *target, OffsetNumber *offset,
+			LbtOutcome *outcome)
+{
+	Buffer		buf;
+
+	if (outcome->event == LBT_EV_HIGH || !target_before(search.index, code, target))
+		return InvalidBuffer;
+	buf = land(&search, target, outcome);
+	*offset = search.offset;
+	return buf;
+}
+
+Buffer
+lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward, Snapshot snapshot,
+		   OffsetNumber *offset, LbtTarget *target, LbtOutcome *outcome)
+{
 	Search		search = {.rel = rel,.index = index,.bound = bound,.snapshot = snapshot};
 	uint64		code;
-	Verdict		verdict;
 	Buffer		buf;
 
 	/*
@@ -328,28 +436,19 @@ lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapsh
 	code = bound_code(index, bound);
 	if (target->generation != index->generation && !lbt_take_prediction(index, code, target))
 	{
-		predict_target(index, bound, code, index->seen.slot, target);
+		predict_target(index, bound, code, !backward, index->seen.slot, target);
 		if (unlikely(target->slot + 1 == index->model.nleaves))
 			target_rightmost(index, bound, target);
 		prefetch_target(index, target, false);
 	}
 	index->seen.slot = target->slot;
-	outcome->event = LBT_EV_BAD_BLOCK;
-	buf = lock_target(&search, target, BT_READ);
-	if (!BufferIsValid(buf))
-		return InvalidBuffer;
-	know_leaf(&search, target);
-	verdict = verify(&search, &buf, BT_READ);
-	outcome->event = events[verdict];
-	outcome->moved = search.hops;
+	buf = land(&search, target, outcome);
 	*offset = search.offset;
-	if (verdict == PROVEN)
-	{
+	if (unlikely(!BufferIsValid(buf)))
+		buf = land_before(search, code, target, offset, outcome);
+	if (BufferIsValid(buf))
 		note_rightmost(index, bound, buf);
-		return buf;
-	}
-	_bt_relbuf(rel, buf);
-	return InvalidBuffer;
+	return buf;
 }
 
 /* nbtree's search key for a bound that has columns, palloc'd. */
@@ -464,33 +563,34 @@ target_last(const LbtIndex *index, uint64 code, LbtTarget *t)
 
 /* Land on one target and draw the conclusion. */
 static LbtEvent
-try_target(Search *search, uint64 code, const LbtTarget *target, LbtPlace *place)
+try_target(Search *search, uint64 code, const LbtTarget *target, LbtPlace *place, Verdict *verdict)
 {
 	LbtIndex   *index = search->index;
 	Buffer		buf = lock_target(search, target, BT_WRITE);
-	Verdict		verdict;
 	Page		page;
 	bool		fits;
 
+	*verdict = NO_LEAF;
 	if (!BufferIsValid(buf))
 		return LBT_EV_INSERT_FALLBACK;
 	know_leaf(search, target);
-	verdict = verify(search, &buf, BT_WRITE);
-	page = BufferGetPage(buf);
-	if (verdict > PROVEN_POSTING)
+	*verdict = verify(search, &buf, BT_WRITE);
+	if (*verdict > PROVEN_POSTING)
 	{
 		/* Too far right of what the model knows: start here next time. */
-		if (search->hops == MAX_HOPS && is_btree_page(page))
+		index->inserting.last.block = InvalidBlockNumber;
+		if (!BufferIsValid(buf))
+			return LBT_EV_INSERT_FALLBACK;
+		if (search->hops == MAX_HOPS && is_btree_page(BufferGetPage(buf)))
 			remember_leaf(search, buf, target->slot, code);
-		else
-			index->inserting.last.block = InvalidBlockNumber;
 		_bt_relbuf(search->rel, buf);
 		return LBT_EV_INSERT_FALLBACK;
 	}
+	page = BufferGetPage(buf);
 	fits = PageGetFreeSpace(page) >= MAXALIGN(IndexTupleSize(search->itup));
 	remember_leaf(search, buf, target->slot, code);
 	place->moved = search->hops > 0;
-	if (verdict == PROVEN && fits)
+	if (*verdict == PROVEN && fits)
 	{
 		place->buf = buf;
 		place->offset = search->offset;
@@ -502,7 +602,7 @@ try_target(Search *search, uint64 code, const LbtTarget *target, LbtPlace *place
 		place->next = BTPageGetOpaque(page)->btpo_next;
 	}
 	_bt_relbuf(search->rel, buf);
-	return verdict == PROVEN_EQUAL ? LBT_EV_INSERT_EQUAL : LBT_EV_INSERT_FULL;
+	return *verdict == PROVEN_EQUAL ? LBT_EV_INSERT_EQUAL : LBT_EV_INSERT_FULL;
 }
 
 LbtEvent
@@ -514,20 +614,23 @@ lbt_place(Relation rel, LbtIndex *index, const LbtBound *key, IndexTuple itup, b
 	LbtEvent	event = LBT_EV_INSERT_FALLBACK;
 	LbtTarget	target;
 	LbtTarget	made_ahead;
+	Verdict		verdict;
 
 	place->block = InvalidBlockNumber;
 	place->moved = false;
 	index->inserting.foreseen = lbt_take_prediction(index, code, &made_ahead);
 	if (target_last(index, code, &target))
-		event = try_target(&search, code, &target, place);
+		event = try_target(&search, code, &target, place, &verdict);
 	if (event == LBT_EV_INSERT_FALLBACK)
 	{
 		if (index->inserting.foreseen)
 			target = made_ahead;
 		else
-			predict_target(index, key, code, index->seen.slot, &target);
+			predict_target(index, key, code, true, index->seen.slot, &target);
 		prefetch_target(index, &target, true);
-		event = try_target(&search, code, &target, place);
+		event = try_target(&search, code, &target, place, &verdict);
+		if (verdict >= BEFORE && target_before(index, code, &target))
+			event = try_target(&search, code, &target, place, &verdict);
 	}
 	return event;
 }

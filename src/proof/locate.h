@@ -26,10 +26,11 @@ typedef struct LbtOutcome
  * The relation's key spec must cover the bound's columns, and the caller holds
  * no lock of a page.  *target may be a prediction made ahead, used unless the
  * model has changed since; else one in the mailbox is.  On return it is the
- * prediction that was used.
+ * prediction that was used.  backward is a hint.
  */
-extern Buffer lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, Snapshot snapshot,
-						 OffsetNumber *offset, LbtTarget *target, LbtOutcome *outcome);
+extern Buffer lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward,
+						 Snapshot snapshot, OffsetNumber *offset, LbtTarget *target,
+						 LbtOutcome *outcome);
 
 /*
  * The same by nbtree's descent: returns a buffer, pinned and share-locked; or

@@ -209,14 +209,42 @@ lbt_index_refresh(LbtIndex *index)
 	index->generation = generation;
 }
 
-void
-lbt_index_set_hint(LbtIndex *index, uint32 slot, BlockNumber block, int32 buffer)
+/* The slot's leaf, which may be changed until reclaim is released; or NULL. */
+static LbtLeaf *
+writable_leaf(const LbtIndex *index, uint32 slot, BlockNumber block)
 {
 	if (slot >= index->model.nleaves ||
 		!LWLockConditionalAcquire(&lbt_control->reclaim, LW_SHARED))
-		return;
+		return NULL;
 	if (lbt_same_model(index, index->generation) && index->model.leaves[slot].block == block)
-		index->model.leaves[slot].recent_buffer = buffer;
+		return &index->model.leaves[slot];
+	LWLockRelease(&lbt_control->reclaim);
+	return NULL;
+}
+
+/*
+ * Both share a word, and one of two that are set at a time may be lost: a hint
+ * is, and a cut is forgotten only to save time.
+ */
+void
+lbt_index_set_hint(LbtIndex *index, uint32 slot, BlockNumber block, int32 buffer)
+{
+	LbtLeaf    *leaf = writable_leaf(index, slot, block);
+
+	if (leaf == NULL)
+		return;
+	leaf->recent_buffer = buffer;
+	LWLockRelease(&lbt_control->reclaim);
+}
+
+void
+lbt_index_forget_cut(LbtIndex *index, uint32 slot, BlockNumber block)
+{
+	LbtLeaf    *leaf = writable_leaf(index, slot, block);
+
+	if (leaf == NULL)
+		return;
+	leaf->cut = 0;
 	LWLockRelease(&lbt_control->reclaim);
 }
 

@@ -169,6 +169,9 @@ lbt_same_model(const LbtIndex *index, uint64 generation)
  */
 extern void lbt_index_set_hint(LbtIndex *index, uint32 slot, BlockNumber block, int32 buffer);
 
+/* The leaf is not as the training saw it: what its separator was is moot. */
+extern void lbt_index_forget_cut(LbtIndex *index, uint32 slot, BlockNumber block);
+
 /* An index whose model may be shared, and its file; false if there is none. */
 extern bool lbt_index_file(Oid relid, LbtFile *file);
 

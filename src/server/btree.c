@@ -31,18 +31,26 @@ lbt_bt_search(Relation rel, BTScanInsert key, bool backward, Snapshot snapshot)
 	return buf;
 }
 
-bool
-lbt_bt_readable(Relation rel, BlockNumber block)
+Buffer
+lbt_bt_try_read(Relation rel, BlockNumber block)
 {
-	volatile bool readable = false;
+	volatile Buffer buf = InvalidBuffer;
+	ResourceOwner caller = CurrentResourceOwner;
 
 	LBT_GUARD_BEGIN_SILENTLY();
 	{
-		_bt_relbuf(rel, _bt_getbuf(rel, block, BT_READ));
-		readable = true;
+		Buffer		read = _bt_getbuf(rel, block, BT_READ);
+		ResourceOwner owner = CurrentResourceOwner;
+
+		/* This pin stays after the guard. */
+		CurrentResourceOwner = caller;
+		IncrBufferRefCount(read);
+		CurrentResourceOwner = owner;
+		_bt_relbuf(rel, read);
+		buf = read;
 	}
-	LBT_GUARD_END(readable = false);
-	return readable;
+	LBT_GUARD_END(buf = InvalidBuffer);
+	return buf;
 }
 
 BlockNumber

@@ -66,10 +66,10 @@ extern const IndexAmRoutine *lbt_bt_routine(void);
 extern IndexAmRoutine *lbt_bt_routine_for_our_method(void);
 
 /*
- * Can this page be read, and be one of an index?  Drops errors: the caller may
- * do without it.  If so, it is in shared buffers now.
+ * Pin a page.  InvalidBuffer, and no error, if it cannot be read or is none of
+ * an index: the caller may do without it.
  */
-extern bool lbt_bt_readable(Relation rel, BlockNumber block);
+extern Buffer lbt_bt_try_read(Relation rel, BlockNumber block);
 
 /*
  * The right link of a page, read without its lock; InvalidBlockNumber if the

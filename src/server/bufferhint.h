@@ -33,12 +33,14 @@ lbt_buffer_holds(const BufferDesc *desc, Relation rel, BlockNumber block)
 	return tag->blockNum == block && tag->forkNum == MAIN_FORKNUM && lbt_tag_is_of(tag, rel);
 }
 
-/* The clock sweep's count of uses, up to BM_MAX_USAGE_COUNT.  A hint, too. */
 #if PG_VERSION_NUM >= 190000
-#define lbt_buffer_usage(desc) BUF_STATE_GET_USAGECOUNT(pg_atomic_read_u64(&(desc)->state))
+#define lbt_buffer_state(desc) pg_atomic_read_u64(&(desc)->state)
 #else
-#define lbt_buffer_usage(desc) BUF_STATE_GET_USAGECOUNT(pg_atomic_read_u32(&(desc)->state))
+#define lbt_buffer_state(desc) pg_atomic_read_u32(&(desc)->state)
 #endif
+
+/* The clock sweep's count of uses, up to BM_MAX_USAGE_COUNT.  A hint, too. */
+#define lbt_buffer_usage(desc) BUF_STATE_GET_USAGECOUNT(lbt_buffer_state(desc))
 
 /* Do not pin a buffer used less often by a hint. */
 #define LBT_HINT_MIN_USAGE 3

@@ -3,7 +3,7 @@
  */
 #include "server/stream.h"
 
-#include "storage/buf_internals.h"
+#include "server/bufferhint.h"
 #include "storage/bufmgr.h"
 
 #if PG_VERSION_NUM >= 160000
@@ -136,6 +136,7 @@ lbt_block_is_there(Relation rel, BlockNumber block)
 	BufferTag	tag;
 	uint32		hash;
 	LWLock	   *lock;
+	int			id;
 	bool		there;
 
 #if PG_VERSION_NUM >= 160000
@@ -146,7 +147,10 @@ lbt_block_is_there(Relation rel, BlockNumber block)
 	hash = BufTableHashCode(&tag);
 	lock = BufMappingPartitionLock(hash);
 	LWLockAcquire(lock, LW_SHARED);
-	there = BufTableLookup(&tag, hash) >= 0;
+	id = BufTableLookup(&tag, hash);
+
+	/* One that could not be read stays in the table. */
+	there = id >= 0 && (lbt_buffer_state(GetBufferDescriptor(id)) & BM_VALID) != 0;
 	LWLockRelease(lock);
 	return there;
 }

@@ -152,7 +152,7 @@ extern bool lbt_request_block(Relation rel, BlockNumber block);
  */
 extern bool lbt_ask_for(Relation rel, BlockNumber block, LbtTally *tally);
 
-/* Is it in shared buffers?  Asks nobody for it. */
+/* Is it in shared buffers, and readable?  Asks nobody for it. */
 extern bool lbt_block_is_there(Relation rel, BlockNumber block);
 
 /*

@@ -50,7 +50,7 @@ try_bound(Relation rel, LbtIndex *index, const LbtBound *bound, BlockNumber leaf
 	LbtTarget	target = {.generation = 0};
 	OffsetNumber offset;
 	LbtOutcome	outcome;
-	Buffer		buf = lbt_locate(rel, index, bound, snapshot, &offset, &target, &outcome);
+	Buffer		buf = lbt_locate(rel, index, bound, false, snapshot, &offset, &target, &outcome);
 	BlockNumber proven;
 	ItemPointerData landed;
 	ItemPointerData descended;

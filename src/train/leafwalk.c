@@ -43,6 +43,7 @@ lbt_leafwalk_begin(LbtLeafWalk *walk, Relation rel)
 	walk->next_page = meta->btm_root;
 	walk->height = meta->btm_level + 1;
 	walk->empty = walk->next_page == P_NONE;
+	walk->heap_tids = meta->btm_version > BTREE_NOVAC_VERSION;
 	_bt_relbuf(rel, buf);
 	if (walk->height > 2)
 		read_ahead(walk, lbt_bt_get_endpoint(rel, 2, false, NULL));
@@ -115,7 +116,8 @@ lbt_leafwalk_next(LbtLeafWalk *walk)
 			return false;
 	page = walk->page.data;
 	downlink = (IndexTuple) PageGetItem(page, PageGetItemId(page, walk->next));
-	if (walk->next > P_FIRSTDATAKEY(BTPageGetOpaque(page)))
+	walk->own = walk->next > P_FIRSTDATAKEY(BTPageGetOpaque(page));
+	if (walk->own)
 		walk->separator = downlink;
 	walk->block = BTreeTupleGetDownLink(downlink);
 	walk->next++;

@@ -25,10 +25,13 @@ typedef struct LbtLeafWalk
 	uint32		height;			/* pages on the way of a descent */
 	bool		empty;			/* the tree has no root */
 	bool		damaged;		/* it has ended at a page not of level 1 */
+	bool		heap_tids;		/* order equal keys: files from 12 on */
 
 	/* The leaf that the last step came to. */
 	BlockNumber block;
 	IndexTuple	separator;		/* good until the next step; NULL: the first */
+	bool		own;			/* it is the leaf's low bound; else that may be
+								 * less, if VACUUM deletes what was before */
 
 	/* Where the walk is. */
 	BlockNumber next_page;		/* P_NONE: there is none */

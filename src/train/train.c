@@ -70,6 +70,7 @@ typedef struct Harvest
 	LbtKeyLearner *learner;
 	LbtKeyValue separator[LBT_CODE_COLUMNS];	/* left of the next leaf */
 	int			nseparator;
+	int			cut;			/* LbtLeaf.cut of that leaf */
 } Harvest;
 
 /* Bytes for a training. */
@@ -127,6 +128,7 @@ add_leaf(Harvest *h, BlockNumber block)
 
 	leaf->block = block;
 	leaf->recent_buffer = 0;
+	leaf->cut = h->cut;
 	leaf->min_code = 0;
 	if (h->separators)
 	{
@@ -158,6 +160,18 @@ copy_bytes(Harvest *h, int column, const uint8 *bytes, uint32 length)
 	}
 	memmove(copy, bytes, length);	/* encoded, it is in the scratch memory */
 	return (const uint8 *) copy;
+}
+
+/* LbtLeaf.cut of the leaf right of a separator. */
+static int
+columns_if_cut(const Harvest *h, IndexTuple pivot)
+{
+	int			n;
+
+	if (!BTreeTupleIsPivot(pivot) || BTreeTupleGetHeapTID(pivot) != NULL)
+		return 0;
+	n = BTreeTupleGetNAtts(pivot, h->rel);
+	return n <= Min(h->spec->ncolumns, LBT_MAX_CUT) ? n : 0;
 }
 
 static void
@@ -210,6 +224,7 @@ walk_leaves(Harvest *h)
 
 	h->header->nleaves = 0;
 	h->nseparator = 0;
+	h->cut = 0;
 	memset(&lbt_sort_keys_provided, 0, sizeof(lbt_sort_keys_provided));
 	lbt_leafwalk_begin(&walk, h->rel);
 	h->header->height = walk.height;
@@ -231,7 +246,10 @@ walk_leaves(Harvest *h)
 			h->separators = NULL;
 		}
 		if (walk.separator)
+		{
 			set_separator(h, walk.separator);
+			h->cut = walk.own && walk.heap_tids ? columns_if_cut(h, walk.separator) : 0;
+		}
 		add_leaf(h, walk.block);
 	}
 	if (walk.damaged)

@@ -28,7 +28,7 @@ read_leaves(Input *input, LbtLeaf *leaves)
 		{
 			if (step > UINT64_MAX - code)
 				step = UINT64_MAX - code;
-			leaves[n] = (LbtLeaf) {n == 0 ? 0 : code, (uint32_t) (1 + block % (UINT32_MAX - 1)), 0};
+			leaves[n] = (LbtLeaf) {.min_code = n == 0 ? 0 : code, .block = (uint32_t) (1 + block % (UINT32_MAX - 1))};
 			code += step;
 			block += block_step;
 			n++;

@@ -16,13 +16,7 @@ my $block = leaf_of($node, 't_k', 7000);
 my $file = $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('t_k')");
 my $lookup = 'SET enable_seqscan = off; SELECT count(*) FROM t WHERE k =';
 $node->stop;
-
-open(my $fh, '+<', $file) or die "$file: $!";
-binmode $fh;
-seek($fh, $block * 8192, 0);
-print $fh "\0" x 8192;
-close $fh;
-
+change_page($file, $block, "\0" x 8192);
 $node->start;
 # A saved model proves a leaf by its left sibling, if that is in memory.
 is($node->safe_psql('postgres', "SET enable_seqscan = off; SELECT count(*) FROM t WHERE k BETWEEN 14000 AND 15000; $lookup 15000"), "1001\n1", 'a key on another leaf is found');
@@ -36,6 +30,41 @@ foreach my $enable ('off', 'on')
 ok($node->poll_query_until('postgres', 'SELECT verified > 0 AND fallback_page > 0 FROM learnedbtree_stat'),
 	'the page was met by prediction');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM t'), '20000', 'the server lives');
+$node->stop;
+
+# An old model names a leaf that has split, or was deleted, since: where only that one is damaged, other keys are none the worse.
+$node = new_node('outdated', conf => "shared_buffers = 2MB\nautovacuum = off\nlearnedbtree.autotrain = off\nsession_preload_libraries = 'learnedbtree'\n");
+my $served = "SET learnedbtree.btree_indexes = 'all'; SET learnedbtree.min_leaves = 0; SET enable_seqscan = off; SET enable_bitmapscan = off; ";
+my $btree = "SET learnedbtree.btree_indexes = 'none'; SET enable_seqscan = off; SET enable_bitmapscan = off; ";
+$node->safe_psql('postgres', <<"SQL");
+CREATE EXTENSION pageinspect; CREATE EXTENSION pg_buffercache; CREATE EXTENSION pg_prewarm;
+CREATE TABLE large AS SELECT repeat('x', 500) FROM generate_series(1, 10000);
+CREATE TABLE t (k int8); INSERT INTO t SELECT g * 1000 FROM generate_series(1, 20000) g;
+CREATE INDEX t_k ON t (k);
+$served SELECT learnedbtree_train('t_k');
+SQL
+$block = leaf_of($node, 't_k', 7000000);
+my ($low, $high) = split /\|/, $node->safe_psql('postgres',
+	"SELECT min(k), max(k) FROM t WHERE ctid IN (SELECT htid FROM bt_page_items('t_k', $block) WHERE itemoffset > 1)");
+$node->safe_psql('postgres', "INSERT INTO t SELECT $low + g FROM generate_series(1, 300) g");
+isnt(leaf_of($node, 't_k', $high), $block, 'the leaf has split');
+$node->safe_psql('postgres', 'CHECKPOINT');
+wait_until($node, "SELECT pg_prewarm('large') > 0 AND NOT EXISTS (SELECT FROM pg_buffercache "
+	  . "WHERE relfilenode = pg_relation_filenode('t_k') AND relforknumber = 0 AND relblocknumber = $block)");
+$file = $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('t_k')");
+my $good = change_page($file, $block, "\xA5" x 8192);
+foreach my $by ($btree, $served)
+{
+	my $who = $by eq $served ? 'served' : 'btree';
+	is($node->safe_psql('postgres', "$by SELECT k FROM t WHERE k = $high"), $high, "$who: a key that has moved is found");
+	is($node->safe_psql('postgres', "$by INSERT INTO t VALUES ($high - 7) RETURNING k"), $high - 7, "$who: ... and one inserted beside it");
+	is($node->safe_psql('postgres', "$by SELECT count(*) FROM large, LATERAL (SELECT FROM t WHERE k = $high LIMIT 1) t"), '10000', "$who: ... and a join's");
+	my ($rc, $out, $err) = $node->psql('postgres', "$by SELECT k FROM t WHERE k = $low");
+	like($err, qr/invalid page in block $block/, "$who: one that was not has the error");
+}
+is($node->safe_psql('postgres', "SELECT trainings FROM learnedbtree_stat WHERE indexrelname = 't_k'"), '1', 'by the old model');
+change_page($file, $block, $good);
+is($node->safe_psql('postgres', "$served SELECT k FROM t WHERE k = $low"), $low, 'the page is back');
 
 $node->stop;
 done_testing();

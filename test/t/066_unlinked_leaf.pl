@@ -123,17 +123,3 @@ SQL
 
 $node->stop;
 done_testing();
-
-# Returns what was there.
-sub change_page
-{
-	my ($file, $block, $content) = @_;
-	open(my $fh, '+<', $file) or die "$file: $!";
-	binmode $fh;
-	sysseek($fh, $block * 8192, 0);
-	sysread($fh, my $old, 8192) == 8192 or die 'short read';
-	sysseek($fh, $block * 8192, 0);
-	syswrite($fh, $content) == 8192 or die 'short write';
-	close $fh;
-	return $old;
-}

@@ -10,7 +10,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(private_install needs_preload configure_node new_node new_small_node nothing_pinned model_state stat_of settle leaf_of wait_until eventually patience amcheck_sql check_sql dump_and_restore make_scans_that_fail);
+our @EXPORT = qw(private_install needs_preload configure_node new_node new_small_node nothing_pinned model_state stat_of settle leaf_of change_page wait_until eventually patience amcheck_sql check_sql dump_and_restore make_scans_that_fail);
 
 # Below 17 models need memory that only preloaded modules can have.
 sub needs_preload
@@ -145,6 +145,20 @@ CREATE EXTENSION IF NOT EXISTS pageinspect;
 SELECT b FROM generate_series(1, pg_relation_size('$index')::int / 8192 - 1) b, get_raw_page('$index', b) p, bt_page_items(p) i
  WHERE (get_byte(p, 8188) & 1) = 1 AND (i.itemoffset > 1 OR get_byte(p, 8180) + get_byte(p, 8181) = 0) AND i.data = '$bytes'; -- a leaf; no high key
 SQL
+}
+
+# Write a page of a file, which the server does not have in memory.  Returns what was there.
+sub change_page
+{
+	my ($file, $block, $content) = @_;
+	open(my $fh, '+<', $file) or die "$file: $!";
+	binmode $fh;
+	sysseek($fh, $block * 8192, 0);
+	sysread($fh, my $old, 8192) == 8192 or die 'short read';
+	sysseek($fh, $block * 8192, 0);
+	syswrite($fh, $content) == 8192 or die 'short write';
+	close $fh;
+	return $old;
 }
 
 # How databases are dumped, and what restores such a dump: pg_restore with these options, or (undef) psql.

@@ -53,6 +53,28 @@ any_guess(const void *arg)
 	}
 }
 
+/* Keys at a cut separator begin right of it, if they have all of its columns. */
+static void
+first_leaf(const void *arg)
+{
+	static const uint64_t codes[] = {0, 10, 20, 20, 30};
+	LbtLeaf    *leaves = make_leaves(codes, 5);
+
+	(void) arg;
+	leaves[1].cut = 1;
+	leaves[2].cut = 2;
+	leaves[2].recent_buffer = (1u << 30) - 1;
+	CHECK(leaves[2].cut == 2, "buffer %u has changed the cut", leaves[2].recent_buffer);
+	CHECK(lbt_leaf_of_first(leaves, 5, 0, 10, 1) == 1, "at a cut of one column");
+	CHECK(lbt_leaf_of_first(leaves, 5, 0, 9, 1) == 0, "before a cut");
+	CHECK(lbt_leaf_of_first(leaves, 5, 1, 11, 1) == 1, "after a cut");
+	CHECK(lbt_leaf_of_first(leaves, 5, 1, 20, 1) == 1, "at a cut of more columns");
+	CHECK(lbt_leaf_of_first(leaves, 5, 1, 20, 3) == 2, "at a cut of fewer columns");
+	CHECK(lbt_leaf_of_first(leaves, 5, 3, 30, 3) == 3, "at a separator that is not cut");
+	CHECK(lbt_leaf_of_first(leaves, 5, 4, 30, 3) == 4, "at the last leaf");
+	free(leaves);
+}
+
 /* Leaves in no order, as a reader of changing memory may see them. */
 static void
 any_contents(const void *arg)
@@ -154,6 +176,7 @@ fraction_grows(const void *arg)
 const Test	leafcache_tests[] = {
 	{"leaf search finds the slot from any guess", any_guess, NULL},
 	{"leaf search stays in bounds whatever the leaves hold", any_contents, NULL},
+	{"the leaf that begins with a key", first_leaf, NULL},
 	{"a code's place within its leaf", place_in_leaf, NULL},
 	{"a code's place grows with the code, from 0 to 1", fraction_grows, NULL},
 	{NULL, NULL, NULL}
