@@ -2,8 +2,6 @@
 
 \set VERBOSITY terse
 \set SHOW_CONTEXT never
-SET learnedbtree.btree_indexes = 'all';
-SET learnedbtree.min_leaves = 0;
 CREATE TABLE sv (a int NOT NULL, b int NOT NULL, t text, u uuid, PRIMARY KEY (a, b));
 INSERT INTO sv SELECT mix(i) % 5000, i, 'row ' || mix(i), md5(i::text)::uuid FROM generate_series(1, 30000) i;
 CREATE UNIQUE INDEX sv_t ON sv (t COLLATE "C");
@@ -11,6 +9,10 @@ CREATE INDEX sv_u ON sv (u);
 CREATE INDEX sv_desc ON sv (b DESC, a) INCLUDE (t);
 CREATE INDEX sv_some ON sv ((a + b)) WHERE a % 2 = 0;
 VACUUM ANALYZE sv;
+
+-- Not before, so that first uses train models of all leaves.
+SET learnedbtree.btree_indexes = 'all';
+SET learnedbtree.min_leaves = 0;
 
 -- answers, through the model and through nbtree's own engine, against a sequential scan
 SELECT i, q, compare(i, q, false)
