@@ -125,6 +125,9 @@ SHAPES = (  # those that only read come first: they find the tables as they were
     Shape("newest", "`LATERAL` newest row (`LIMIT 1`)", ("reading",),
           "SELECT count(*), sum(r.v) FROM {asked} AS a, LATERAL "
           f"({_NEWEST.format(what='v')} ORDER BY at DESC LIMIT 1) AS r", _ON_DISK),
+    Shape("oldest", "`LATERAL` oldest row after a time", ("reading",),
+          "SELECT count(*), sum(r.v) FROM {asked} AS a, LATERAL "
+          f"({_NEWEST.format(what='v')} AND at >= 0 ORDER BY at LIMIT 1) AS r", _ON_DISK),
     Shape("max", "`LATERAL` `max()`", ("reading",),
           f"SELECT sum(r.at) FROM {{asked}} AS a, LATERAL ({_NEWEST.format(what='max(at) AS at')}) AS r", _ON_DISK),
     Shape("anti", "anti join, half of the keys exist", ("item",),
