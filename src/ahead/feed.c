@@ -3,7 +3,7 @@
  */
 #include "ahead/feed.h"
 
-#include "server/guard.h"
+#include "server/btree.h"
 
 /* Items of a batch that is begun when none has come before. */
 #define FIRST_ITEMS 2
@@ -60,17 +60,11 @@ static bool
 read_leaf(LbtFeed *feed, LbtBatch *keys, int first, BlockNumber block)
 {
 	const LbtTarget *target = &keys->target[first];
-	volatile Buffer buf = InvalidBuffer;
+	Buffer		buf = lbt_bt_try_read(feed->rel, block);
 
-	/* Perhaps nobody needs it: drop errors. */
-	LBT_GUARD_BEGIN_SILENTLY();
-	{
-		buf = ReadBuffer(feed->rel, block);
-		ReleaseBuffer(buf);
-	}
-	LBT_GUARD_END(buf = InvalidBuffer);
 	if (!BufferIsValid(buf))
 		return false;
+	ReleaseBuffer(buf);
 	if (lbt_enable_buffer_hint && target->generation == feed->index->generation)
 		lbt_index_set_hint(feed->index, target->slot, block, buf);
 	for (int i = first; i < keys->n; i++)

@@ -162,13 +162,15 @@ copy_bytes(Harvest *h, int column, const uint8 *bytes, uint32 length)
 	return (const uint8 *) copy;
 }
 
-/* LbtLeaf.cut of the leaf right of a separator. */
+/* LbtLeaf.cut of the leaf right of a separator.  Only an LSN can prove it. */
 static int
-columns_if_cut(const Harvest *h, IndexTuple pivot)
+columns_if_cut(const Harvest *h, const LbtLeafWalk *walk)
 {
+	IndexTuple	pivot = walk->separator;
 	int			n;
 
-	if (!BTreeTupleIsPivot(pivot) || BTreeTupleGetHeapTID(pivot) != NULL)
+	if (!walk->own || !walk->heap_tids || h->header->lsn == 0 || !BTreeTupleIsPivot(pivot) ||
+		BTreeTupleGetHeapTID(pivot) != NULL)
 		return 0;
 	n = BTreeTupleGetNAtts(pivot, h->rel);
 	return n <= Min(h->spec->ncolumns, LBT_MAX_CUT) ? n : 0;
@@ -248,7 +250,7 @@ walk_leaves(Harvest *h)
 		if (walk.separator)
 		{
 			set_separator(h, walk.separator);
-			h->cut = walk.own && walk.heap_tids ? columns_if_cut(h, walk.separator) : 0;
+			h->cut = columns_if_cut(h, &walk);
 		}
 		add_leaf(h, walk.block);
 	}
