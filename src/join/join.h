@@ -54,6 +54,9 @@ extern void lbt_join_init(void);
 /* ... put nodes that look ahead into a finished plan. */
 extern void lbt_look_ahead(PlannedStmt *stmt, bool for_cursor);
 
+/* ... the indexes that scans read by themselves, not with other processes. */
+extern List *lbt_scanned_indexes(const PlannedStmt *stmt);
+
 /* writes.c: does it write enough rows for a node to be worth its set-up? */
 extern bool lbt_write_is_large(const ModifyTable *modify);
 

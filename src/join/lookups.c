@@ -215,7 +215,8 @@ find_keys(Search *search)
 	Node	   *key;
 	ListCell   *lc;
 
-	foreach(lc, lookups->facts)
+	/* Partitions have indexes of their own, perhaps thousands. */
+	foreach(lc, lookups->route == NIL ? lookups->facts : NIL)
 		if (list_nth_oid(lfirst(lc), LBT_LOOKAHEAD_INDEX) == search->oid)
 			return;
 	if (!RelationIsValid(search->index = RelationIdGetRelation(search->oid)))

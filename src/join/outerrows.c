@@ -384,11 +384,12 @@ close_index(LbtLookedUp *index)
 /*
  * Open an index.  False if it is gone since the plan was made (a trigger of
  * the statement may drop it), or not valid, or not served, or there is nothing
- * to look up by.  Do not wait for its lock: the executor may have pruned its
- * partition.
+ * to look up by.  Do not wait for its lock, and do not keep it open, if the
+ * executor has pruned its partition: pruned says that it may.
  */
 static bool
-open_index(LbtLookedUp *index, LbtOuterRows *rows, const List *exprs, const List *facts)
+open_index(LbtLookedUp *index, LbtOuterRows *rows, const List *exprs, const List *facts,
+		   bool pruned)
 {
 	Oid			table = list_nth_oid(facts, LBT_LOOKAHEAD_TABLE);
 	LbtFeed    *feed = &index->feed;
@@ -399,7 +400,7 @@ open_index(LbtLookedUp *index, LbtOuterRows *rows, const List *exprs, const List
 	if (feed->rel == NULL)
 		return false;
 	if (feed->rel->rd_rel->relkind == RELKIND_INDEX && feed->rel->rd_index->indisvalid &&
-		feed->rel->rd_index->indrelid == table)
+		feed->rel->rd_index->indrelid == table && !(pruned && feed->rel->rd_refcnt == 1))
 		feed->index = lbt_learned_view(feed->rel);
 	if (feed->index == NULL || !open_keys(index, exprs, facts))
 	{
@@ -457,7 +458,8 @@ open_part(LbtOuterRows *rows, LbtPart *part)
 			break;
 		if (rows->route != NULL && list_nth_oid(fact, LBT_LOOKAHEAD_TABLE) != part->table)
 			continue;
-		if (!open_index(index, rows, list_nth(keys, first + i), fact))
+		if (!open_index(index, rows, list_nth(keys, first + i), fact,
+						first > 0 && rows->route != NULL && rows->route->key != NULL))
 			continue;
 		index->part = part;
 		rows->nindexes++;

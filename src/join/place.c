@@ -393,6 +393,56 @@ used_columns(const NestLoop *loop)
 	return used;
 }
 
+/* Do these conditions of a scan leave one row, by a unique index? */
+static bool
+find_one_row(Oid oid, const List *conditions)
+{
+	Relation	index = RelationIdGetRelation(oid);
+	Bitmapset  *equal = NULL;
+	bool		one;
+	ListCell   *lc;
+
+	if (!RelationIsValid(index))
+		return false;
+	foreach(lc, index->rd_index->indisunique && lbt_is_btree(index) ? conditions : NIL)
+	{
+		const OpExpr *condition = lfirst(lc);
+		const Var  *var = IsA(condition, OpExpr) ? linitial(condition->args) : NULL;
+
+		if (var != NULL && IsA(var, Var) &&
+			get_op_opfamily_strategy(condition->opno, index->rd_opfamily[var->varattno - 1]) ==
+			BTEqualStrategyNumber)
+			equal = bms_add_member(equal, var->varattno);
+	}
+	one = bms_num_members(equal) == index->rd_index->indnkeyatts;
+	RelationClose(index);
+	return one;
+}
+
+/* Does a plan give no more than one row?  Then none is looked up early. */
+static bool
+gives_one_row(const Plan *plan)
+{
+	switch (nodeTag(plan))
+	{
+		case T_IndexScan:
+			return find_one_row(((const IndexScan *) plan)->indexid,
+								((const IndexScan *) plan)->indexqual);
+		case T_IndexOnlyScan:
+			return find_one_row(((const IndexOnlyScan *) plan)->indexid,
+								((const IndexOnlyScan *) plan)->indexqual);
+		case T_NestLoop:
+			return ((const NestLoop *) plan)->join.inner_unique && gives_one_row(plan->lefttree);
+		case T_Agg:
+			return ((const Agg *) plan)->aggstrategy == AGG_PLAIN &&
+				((const Agg *) plan)->groupingSets == NIL;
+		case T_Result:
+			return plan->lefttree == NULL;
+		default:
+			return false;
+	}
+}
+
 /*
  * Place a node on the outer side of a loop that looks up its rows, below a
  * write, or below aggregates whose arguments are subqueries that look up.
@@ -404,7 +454,8 @@ place_below(Plan *plan, Walk *walk)
 	List	   *aggregates = NIL;
 	List	   *used = NIL;
 
-	if (IsA(plan, NestLoop) && ((NestLoop *) plan)->nestParams != NIL)
+	if (IsA(plan, NestLoop) && ((NestLoop *) plan)->nestParams != NIL &&
+		!gives_one_row(outerPlan(plan)))
 	{
 		lbt_add_lookup(&lookups, ((NestLoop *) plan)->nestParams, innerPlan(plan), walk->stmt,
 					   walk->init_params);
@@ -479,6 +530,8 @@ swap_with_limit(Plan **place)
 	if (!lbt_is_lookahead(node) || node->qual != NIL ||
 		((Limit *) limit)->limitOption != LIMIT_OPTION_COUNT)
 		return;
+	/* A subquery that is gone has left its columns' names at the Limit. */
+	apply_tlist_labeling(node->targetlist, limit->targetlist);
 	limit->lefttree = node->lefttree;
 	limit->targetlist = copyObjectImpl(((CustomScan *) node)->custom_scan_tlist);
 	node->lefttree = limit;
@@ -561,9 +614,41 @@ place_nodes(Plan **place, bool fixed, const Limit *limit, Walk *walk)
 		(limit == NULL || (limit->plan.lefttree == plan && !(effects && limit->limitOffset))) &&
 		!IsA(plan, ForeignScan))	/* may be asynchronous */
 		place_above(place, walk);
-	if (IsA(plan, Limit))
+	if (IsA(plan, Limit) && !(effects && ((Limit *) plan)->limitOffset != NULL))
 		swap_with_limit(place);
 	return effects;
+}
+
+static List *
+add_scanned(const Plan *plan, List *indexes)
+{
+	Oid			index = InvalidOid;
+	ListCell   *lc;
+
+	if (plan == NULL)
+		return indexes;
+	if (IsA(plan, IndexScan))
+		index = ((const IndexScan *) plan)->indexid;
+	else if (IsA(plan, IndexOnlyScan))
+		index = ((const IndexOnlyScan *) plan)->indexid;
+	else if (IsA(plan, BitmapIndexScan))
+		index = ((const BitmapIndexScan *) plan)->indexid;
+	if (index >= FirstNormalObjectId && !plan->parallel_aware)
+		indexes = list_append_unique_oid(indexes, index);
+	foreach(lc, other_children(plan))
+		indexes = add_scanned(lfirst(lc), indexes);
+	return add_scanned(plan->righttree, add_scanned(plan->lefttree, indexes));
+}
+
+List *
+lbt_scanned_indexes(const PlannedStmt *stmt)
+{
+	List	   *indexes = add_scanned(stmt->planTree, NIL);
+	ListCell   *lc;
+
+	foreach(lc, stmt->subplans)
+		indexes = add_scanned(lfirst(lc), indexes);
+	return indexes;
 }
 
 /* Collect what must be known of the whole statement first. */

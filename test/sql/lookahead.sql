@@ -149,6 +149,11 @@ SELECT la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = p.k'),
        la_nodes('SELECT b.v FROM (SELECT k FROM la_probe FOR UPDATE) p JOIN la_big b ON b.k = p.k'),
        la_nodes('WITH p AS (UPDATE la_probe SET n = n RETURNING k) SELECT b.v FROM p JOIN la_big b ON b.k = p.k'),
        la_nodes('SELECT b.v, random() FROM la_probe p JOIN la_big b ON b.k = p.k');
+-- ... nor for one row: by a unique index, also with others joined to it, or an aggregate of all rows.
+SELECT la_nodes('SELECT c.v FROM la_big b JOIN la_big c ON c.u = b.u WHERE b.a = 7'),
+       la_nodes('SELECT c.v FROM la_big b JOIN la_big c ON c.u = b.u WHERE b.k = 1000003'),
+       la_nodes('SELECT d.v FROM la_big b JOIN la_big c ON c.k = b.v JOIN la_big d ON d.u = c.u WHERE b.k = 1000003'),
+       la_nodes('SELECT c.v FROM (SELECT count(*) AS k FROM la_probe) b JOIN la_big c ON c.k = b.k');
 -- ... in VALUES, in WITH queries, in subqueries that are planned before
 SELECT la_nodes('SELECT b.v FROM (VALUES (nextval(''la_seq'')), (1)) p (k) LEFT JOIN la_big b ON b.k = p.k LIMIT 2'),
        la_nodes('SELECT b.v FROM (VALUES (1::int8), (2)) p (k) LEFT JOIN la_big b ON b.k = p.k LIMIT 2');

@@ -168,6 +168,12 @@ CREATE SEQUENCE sq_s;
 SELECT nextval('sq_s'), x > '' AS found FROM (SELECT (SELECT x FROM sq_t t WHERE t.id = o.id) AS x FROM sq_o o OFFSET 10 LIMIT 3) q;
 SELECT nextval('sq_s') - 3 AS number, n, (SELECT x FROM sq_t t WHERE t.id = o.id) > '' AS found FROM sq_o o OFFSET 10 LIMIT 3;
 SELECT last_value FROM sq_s;
+SELECT v - 16 AS number, n, found FROM (SELECT nextval('sq_s') AS v, n, (SELECT x FROM sq_t t WHERE t.id = o.id) > '' AS found FROM sq_o o LIMIT 100) q OFFSET 5 LIMIT 3;
+SELECT last_value FROM sq_s;
+-- Columns have the names that the outermost query gives them.
+CREATE TABLE sq_names AS SELECT n AS number, x AS found FROM (SELECT n, (SELECT x FROM sq_t t WHERE t.id = o.id) FROM sq_o o LIMIT 100) q;
+SELECT count(number), count(found) FROM sq_names;
+SELECT sq_nodes('SELECT n AS number, x AS found FROM (SELECT n, (SELECT x FROM sq_t t WHERE t.id = o.id) FROM sq_o o LIMIT 100) q');
 -- ... and no node keeps the sort below from knowing how many rows are wanted.
 SELECT count(*) FROM sq_plan('SELECT n, random(), (SELECT x FROM sq_t t WHERE t.id = o.id) FROM sq_o o ORDER BY w, n LIMIT 20 OFFSET 20', 'top-N');
 -- Few rows: none, as it would not look ahead.  Nor for what is hashed, or asks for nothing of the row, or for a key that is computed.
