@@ -8,7 +8,7 @@
 #include "utils/hsearch.h"
 
 /* Views kept beyond a transaction's end; the files of some may be gone. */
-#define MAX_VIEWS 2048
+#define MAX_VIEWS 8192
 
 /* Pause before training again where a model did not map or fit. */
 #define UNREACHABLE_MS 10000

@@ -22,6 +22,7 @@
  */
 #include "serve/serve.h"
 
+#include "access/parallel.h"
 #include "access/transam.h"
 #include "access/xlog.h"
 #include "am/am.h"
@@ -147,7 +148,9 @@ typedef struct Known
 {
 	Oid			relid;			/* hash key */
 	uint64		settled;		/* the epoch of the last look; 0: look again */
+	uint64		keys_settled;	/* of a table: the same for its foreign keys */
 	uint32		statements;		/* of a table, since then */
+	bool		temporary;		/* a table of which nothing is served */
 } Known;
 
 /* The hooks before ours, or the server's own functions. */
@@ -179,7 +182,10 @@ note(Oid relid)
 	}
 	entry = hash_search(all_known, &relid, HASH_ENTER, &found);
 	if (!found)
-		entry->settled = 0;
+	{
+		entry->settled = entry->keys_settled = 0;
+		entry->temporary = false;
+	}
 	return entry;
 }
 
@@ -208,12 +214,15 @@ note_index(Oid index)
 static void
 at_relcache_invalidation(Datum arg, Oid relid)
 {
+	const Known *known = find_known(relid);
+
 	lbt_mask_again(relid);
 	lbt_keys_invalidate(relid);
 	lbt_serving_generation++;
-	if (OidIsValid(relid) && find_known(relid) == NULL)
+	if (OidIsValid(relid) && known == NULL)
 		return;
-	lbt_serving_epoch++;
+	if (known == NULL || !known->temporary)
+		lbt_serving_epoch++;
 	if (OidIsValid(relid))
 		(void) hash_search(all_known, &relid, HASH_REMOVE, NULL);
 	else if (all_known != NULL)
@@ -240,15 +249,33 @@ is_looking(void)
 }
 
 /*
- * Note a table, and exchange all of its indexes; false if it is worth asking
- * again.  Do not wait for locks: a session that holds a conflicting one is
- * about to drop the index or make it anew.  Adds to *keys the tables that
- * foreign keys refer to.
+ * Note an index, and exchange its routine; false if it is worth asking again.
+ * Do not wait for locks: a session that holds a conflicting one is about to
+ * drop the index or make it anew.
+ */
+static bool
+prepare_index(Oid index)
+{
+	const uint64 epoch = lbt_serving_epoch;
+	bool		exchanged = false;
+
+	note_index(index);
+	if (ConditionalLockRelationOid(index, AccessShareLock))
+	{
+		exchanged = exchange_index(index);
+		UnlockRelationOid(index, AccessShareLock);
+	}
+	note(index)->settled = exchanged ? epoch : 0;
+	return exchanged;
+}
+
+/*
+ * The same for a table and all of its indexes, without waiting, too.  keys:
+ * NULL, or gets the tables that foreign keys refer to.
  */
 static bool
 exchange_indexes(Oid table, List **keys)
 {
-	const uint64 epoch = lbt_serving_epoch;
 	Relation	rel;
 	List	   *indexes = NIL;
 	bool		settled = true;
@@ -260,10 +287,11 @@ exchange_indexes(Oid table, List **keys)
 	rel = RelationIdGetRelation(table);
 	if (RelationIsValid(rel))
 	{
+		note(table)->temporary = RelationUsesLocalBuffers(rel);
 		if (rel->rd_rel->relhasindex && !RelationUsesLocalBuffers(rel) &&
 			RELKIND_HAS_TABLE_AM(rel->rd_rel->relkind))
 			indexes = RelationGetIndexList(rel);
-		foreach(lc, RelationGetFKeyList(rel))
+		foreach(lc, keys != NULL ? RelationGetFKeyList(rel) : NIL)
 		{
 			const ForeignKeyCacheInfo *key = lfirst(lc);
 
@@ -272,46 +300,46 @@ exchange_indexes(Oid table, List **keys)
 		RelationClose(rel);
 	}
 	foreach(lc, indexes)
-	{
-		Oid			index = lfirst_oid(lc);
-		bool		exchanged = false;
-
-		note_index(index);
-		if (ConditionalLockRelationOid(index, AccessShareLock))
-		{
-			exchanged = exchange_index(index);
-			UnlockRelationOid(index, AccessShareLock);
-		}
-		note(index)->settled = exchanged ? epoch : 0;
-		settled &= exchanged;
-	}
+		settled &= prepare_index(lfirst_oid(lc));
 	list_free(indexes);
 	UnlockRelationOid(table, AccessShareLock);
 	return settled;
 }
 
-/* The same for a table that a statement is about to open, if not settled. */
-static void
-prepare_table(Oid table)
+/*
+ * The same for a table that so many statements are about to open, if not
+ * settled.  written: rows may be written to it, and foreign keys be checked.
+ */
+static bool
+prepare_table(Oid table, bool written, uint32 statements)
 {
 	const uint64 epoch = lbt_serving_epoch;
 	Known	   *known = find_known(table);
+	bool		known_settled = is_settled(known);
 	List	   *keys = NIL;
-	List	   *ignored = NIL;
 	bool		settled;
 	ListCell   *lc;
 
-	if (is_settled(known) && ++known->statements < TABLE_STATEMENTS)
-		return;
+	if (known_settled)
+	{
+		known->statements = Min(known->statements + statements, TABLE_STATEMENTS);
+		if (known->statements < TABLE_STATEMENTS && (!written || known->keys_settled == epoch))
+			return true;
+	}
 
-	settled = exchange_indexes(table, &keys);
+	/* Thousands of partitions may refer to the same few tables. */
+	statements = known_settled ? known->statements : 1;
+	settled = exchange_indexes(table, written ? &keys : NULL);
 	foreach(lc, keys)
-		settled &= exchange_indexes(lfirst_oid(lc), &ignored);
+		settled &= lfirst_oid(lc) == table || prepare_table(lfirst_oid(lc), false, statements);
+	list_free(keys);
 
 	/* Looking may have received an invalidation: then the epoch is another. */
 	known = note(table);
 	known->settled = settled ? epoch : 0;
+	known->keys_settled = written ? known->settled : 0;
 	known->statements = 0;
+	return settled;
 }
 
 /* The same for a statement's tables; written: those that a plan writes to. */
@@ -323,12 +351,26 @@ prepare_tables(const List *rtable, bool written)
 	foreach(lc, is_looking() ? rtable : NIL)
 	{
 		const RangeTblEntry *rte = lfirst(lc);
+		bool		writes = rte->rellockmode == RowExclusiveLock;
 
 		/* Catalogs' indexes are never served. */
 		if (rte->rtekind == RTE_RELATION && rte->relid >= FirstNormalObjectId &&
-			(!written || rte->rellockmode == RowExclusiveLock))
-			prepare_table(rte->relid);
+			(!written || writes))
+			(void) prepare_table(rte->relid, writes, 1);
 	}
+}
+
+/* Exchange only the indexes that the plan's scans name. */
+static void
+prepare_scans(const PlannedStmt *plan)
+{
+	List	   *indexes = is_looking() ? lbt_scanned_indexes(plan) : NIL;
+	ListCell   *lc;
+
+	foreach(lc, indexes)
+		if (!is_settled(find_known(lfirst_oid(lc))))
+			(void) prepare_index(lfirst_oid(lc));
+	list_free(indexes);
 }
 
 /* ---- when ---- */
@@ -350,7 +392,11 @@ executor_start(QueryDesc *query, int eflags)
 {
 	ModifyTableState *write;
 
-	prepare_tables(query->plannedstmt->rtable, false);
+	/* A worker begins with empty caches: leave out what no scan needs. */
+	if (IsParallelWorker())
+		prepare_scans(query->plannedstmt);
+	else
+		prepare_tables(query->plannedstmt->rtable, false);
 	next_start(query, eflags);
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 && is_looking() &&
 		(write = large_write(query)) != NULL)
@@ -407,7 +453,8 @@ executor_end(QueryDesc *query)
 								 RelationGetRelid(((ResultRelInfo *) lfirst(lc))->ri_RelationDesc));
 	next_end(query);
 	foreach(lc, routed)
-		prepare_table(lfirst_oid(lc));
+		(void) prepare_table(lfirst_oid(lc), true, 1);
+	list_free(routed);			/* functions end many queries in one context */
 	if (IsTransactionBlock())
 		lbt_report_if_due();
 }
@@ -417,7 +464,7 @@ static void
 prepare_routed(Oid table)
 {
 	if (is_looking())
-		prepare_table(table);
+		(void) prepare_table(table, true, 1);
 }
 
 static void
@@ -465,7 +512,7 @@ prepare_written(void)
 	written = pgstat_get_xact_stack_level(GetCurrentTransactionNestLevel())->first;
 	for (; written != NULL; written = written->next)
 		if (lbt_pgstat_oid(written->parent) >= FirstNormalObjectId)
-			prepare_table(lbt_pgstat_oid(written->parent));
+			(void) prepare_table(lbt_pgstat_oid(written->parent), true, 1);
 }
 
 /* A COPY is about to put rows into this table. */
@@ -514,7 +561,7 @@ utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtility
 	 * Like the server's parser, this locks a table for a moment before anybody
 	 * checks the user's rights.
 	 */
-	prepare_table(table);
+	(void) prepare_table(table, true, 1);
 	PG_TRY();
 	{
 		lbt_keys_ahead = expect_checks(table);
