@@ -40,6 +40,9 @@
 /* A backend that found no model asks again so much later. */
 #define ASK_AGAIN_MS 1000
 
+/* How often the making of codes, at 0.4 us each, looks for a cancel. */
+#define INTERRUPT_LEAVES 65536
+
 /* Separators' byte strings are copied into pieces of this size. */
 #define STRINGS_BYTES (64 * 1024)
 
@@ -308,8 +311,12 @@ harvest(Harvest *h)
 		return;
 	}
 	for (uint32 i = 0; h->separators && i < nleaves; i++)
+	{
+		if (i % INTERRUPT_LEAVES == 0)
+			lbt_guard_check_interrupts();
 		leaves[i].min_code = lbt_keycode(code, &h->values[(Size) i * h->spec->ncolumns],
 										 h->nvalues[i], false);
+	}
 
 	/* Encodings may contradict the separators' order: no damage. */
 	for (uint32 i = 1; h->spec->unsure && i < nleaves; i++)
@@ -453,7 +460,12 @@ train_begun(Relation rel, LbtIndex *index, bool first)
 	}
 	PG_CATCH();
 	{
-		lbt_training_failed(&index->file, ending_of(geterrcode()), false);
+		LbtState	ending = ending_of(geterrcode());
+
+		/* If a statement's time is too short for it, so is the next one's. */
+		if (first && geterrcode() == ERRCODE_QUERY_CANCELED)
+			ending = LBT_FAILED;
+		lbt_training_failed(&index->file, ending, false);
 
 		/* The context goes with the caller's: reads may still refer to it. */
 		PG_RE_THROW();
@@ -586,6 +598,7 @@ lbt_train_on_use(Relation rel, LbtIndex *index)
 		else
 			end_without(index);
 	}
-	if (index->state == LBT_EVICTED || wanted != mine)
+	if (index->state == LBT_EVICTED || index->state == LBT_DEAR_KEYS ||
+		index->state == LBT_TOO_LARGE || index->state == LBT_DAMAGED || wanted != mine)
 		ask_later(index);
 }

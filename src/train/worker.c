@@ -9,34 +9,48 @@
  */
 #include "postgres.h"
 
+#include "catalog/index.h"
+#include "catalog/pg_database.h"
 #include "fmgr.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "server/guard.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
+#include "storage/proc.h"
+#include "storage/procarray.h"
 #include "tcop/tcopprot.h"
 #include "train/demand.h"
 #include "train/train.h"
 #include "utils/lsyscache.h"
+#include "utils/syscache.h"
 
 extern PGDLLEXPORT void lbt_worker_main(Datum arg);
 
 /* Leave so soon after the last demand: others need the slot. */
 #define LINGER_MS 500
 
+/* Wait no longer for later demands after the last other session has gone. */
+#define ALONE_MS 4000
+
 /* How often it looks for demands. */
 #define LOOK_MS 50
 
-/* Train an index, in the current transaction; not now if it is locked. */
+/*
+ * Train an index, in the current transaction; not now if it is locked.  Lock
+ * its table, too: who drops an index concurrently waits for users of that.
+ */
 static void
 train_index(const LbtFile *file)
 {
+	Oid			table = IndexGetRelation(file->index, true);
 	LbtFile		now;
 	const char *reason;
 	Relation	rel;
 	LbtIndex   *index;
 
+	if (OidIsValid(table) && !ConditionalLockRelationOid(table, AccessShareLock))
+		return;
 	if (!ConditionalLockRelationOid(file->index, AccessShareLock))
 		return;
 	if (!lbt_index_file(file->index, &now))
@@ -150,6 +164,25 @@ sweep(void)
 }
 
 /*
+ * Run as the database's owner: with FORCE, who drops it ends processes only of
+ * roles that he has the rights of.
+ */
+static void
+belong_to_owner(void)
+{
+	HeapTuple	row;
+
+	StartTransactionCommand();
+	row = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(MyDatabaseId));
+	if (HeapTupleIsValid(row))
+	{
+		MyProc->roleId = ((Form_pg_database) GETSTRUCT(row))->datdba;
+		ReleaseSysCache(row);
+	}
+	CommitTransactionCommand();
+}
+
+/*
  * Override what the database or cluster sets for users' transactions.  (A
  * standby has no serializable ones.)
  */
@@ -175,6 +208,18 @@ static bool
 may_train(void)
 {
 	return lbt_autotrain && !lbt_guard_has_failed;
+}
+
+/* May it stay for a demand that is not due yet? */
+static bool
+may_wait(void)
+{
+	static TimestampTz company = 0; /* when others were last seen */
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (company == 0 || CountDBBackends(MyDatabaseId) > 1)
+		company = now;
+	return !lbt_is_over(company, now, ALONE_MS);
 }
 
 /* Train what is wanted, until nothing has been for a while. */
@@ -203,7 +248,8 @@ serve_demands(void)
 			idle_since = GetCurrentTimestamp();
 			continue;
 		}
-		if (next_in < 0 && lbt_is_over(idle_since, GetCurrentTimestamp(), LINGER_MS))
+		if (next_in >= 0 ? !may_wait() :
+			lbt_is_over(idle_since, GetCurrentTimestamp(), LINGER_MS))
 			return;
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 next_in >= 0 ? Min(next_in, LOOK_MS) : LOOK_MS,
@@ -232,6 +278,7 @@ lbt_worker_main(Datum arg)
 		proc_exit(0);
 	before_shmem_exit(leave_at_exit, (Datum) 0);
 	override_settings();
+	belong_to_owner();
 	CurrentMemoryContext = AllocSetContextCreate(TopMemoryContext, "learnedbtree worker",
 												 ALLOCSET_DEFAULT_SIZES);
 	do
@@ -249,6 +296,6 @@ lbt_worker_main(Datum arg)
 			CHECK_FOR_INTERRUPTS();
 			serve(&file);
 		}
-	} while (may_train() && next_in >= 0 && lbt_worker_enter(database));
+	} while (may_train() && next_in >= 0 && may_wait() && lbt_worker_enter(database));
 	proc_exit(0);
 }
