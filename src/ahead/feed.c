@@ -87,6 +87,7 @@ bring(LbtFeed *feed, LbtFeedBatch *batch, LbtReads *reads, int key)
 	{
 		int			which = reads->come++;
 
+		CHECK_FOR_INTERRUPTS();
 		ask(reads, leaves ? feed->rel : feed->table, leaves ? &feed->leaves : &feed->rows);
 		batch->missed |= reads->missing >> which & 1;
 		if (leaves && (which >= reads->asked ||

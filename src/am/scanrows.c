@@ -120,6 +120,8 @@ next_rows_leaf(LbtRows *rows)
 	BlockNumber block;
 	Buffer		buf;
 
+	/* Of rows that need no block of the table, many leaves may come. */
+	CHECK_FOR_INTERRUPTS();
 	lbt_probe_go(rows->so, &rows->walk.probe, rows->leaf.probe[rows->forward]);
 	block = next_rows_block(rows, stepping);
 	if (block == InvalidBlockNumber)

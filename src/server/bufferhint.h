@@ -24,20 +24,24 @@
 #include "common/hashfn.h"
 #include "storage/buf_internals.h"
 
-/* Does the buffer hold this block just now?  No pin, no lock: a hint. */
-static inline bool
-lbt_buffer_holds(const BufferDesc *desc, Relation rel, BlockNumber block)
-{
-	const BufferTag *tag = &desc->tag;
-
-	return tag->blockNum == block && tag->forkNum == MAIN_FORKNUM && lbt_tag_is_of(tag, rel);
-}
-
 #if PG_VERSION_NUM >= 190000
 #define lbt_buffer_state(desc) pg_atomic_read_u64(&(desc)->state)
 #else
 #define lbt_buffer_state(desc) pg_atomic_read_u32(&(desc)->state)
 #endif
+
+/*
+ * Does the buffer hold this block, and not after a read that has failed?  No
+ * pin, no lock: a hint.
+ */
+static inline bool
+lbt_buffer_holds(BufferDesc *desc, Relation rel, BlockNumber block)
+{
+	const BufferTag *tag = &desc->tag;
+
+	return tag->blockNum == block && tag->forkNum == MAIN_FORKNUM && lbt_tag_is_of(tag, rel) &&
+		(lbt_buffer_state(desc) & BM_VALID) != 0;
+}
 
 /* The clock sweep's count of uses, up to BM_MAX_USAGE_COUNT.  A hint, too. */
 #define lbt_buffer_usage(desc) BUF_STATE_GET_USAGECOUNT(lbt_buffer_state(desc))
@@ -48,13 +52,15 @@ lbt_buffer_holds(const BufferDesc *desc, Relation rel, BlockNumber block)
 /*
  * Pin the block through a hint of where it is, and count that as the server
  * would; false if it is not there.  This does not count as a use for the clock
- * sweep, so a buffer that looks idle goes through the buffer table.
+ * sweep, so a buffer that looks idle goes through the buffer table.  Look
+ * first: up to 18 the server locks the header of whatever block is there.
  */
 static inline bool
 lbt_pin_by_hint(Relation rel, BlockNumber block, Buffer recent)
 {
 	if (recent < 1 || recent > NBuffers ||
 		lbt_buffer_usage(GetBufferDescriptor(recent - 1)) < LBT_HINT_MIN_USAGE ||
+		!lbt_buffer_holds(GetBufferDescriptor(recent - 1), rel, block) ||
 		!lbt_read_recent_buffer(rel, block, recent))
 		return false;
 	pgstat_count_buffer_read(rel);
