@@ -33,8 +33,8 @@ def word(row):
     return f"'key ' || md5(({row})::text)"
 
 
-def family(parent, child, action, parents, children, step=1):
-    """Tables as in tables(): parents, of which one in `step` has children."""
+def family(parent, child, action, parents, children, step=1, key=False):
+    """Tables as in tables(): parents, of which one in `step` has children; with key, these have a primary key, too."""
     return {
         parent: (25, [f"CREATE TABLE {parent} (id int8, w text)",
                       f"INSERT INTO {parent} SELECT i, {WIDE} FROM generate_series(1, {parents}) AS i",
@@ -43,6 +43,7 @@ def family(parent, child, action, parents, children, step=1):
                      f"INSERT INTO {child} SELECT i, {step} * {load.drawn_row('i', parents // step)}, {WIDE} "
                      f"FROM generate_series(1, {children}) AS i",
                      f"CREATE INDEX ON {child} (parent)",
+                     *([f"ALTER TABLE {child} ADD PRIMARY KEY (id)"] if key else []),
                      f"ALTER TABLE {child} ADD FOREIGN KEY (parent) REFERENCES {parent} ON DELETE {action}"])}
 
 
@@ -63,7 +64,7 @@ def tables(rows):
         "six": (280, [f"CREATE TABLE six (id int8, {', '.join(f'{name} int8' for name in RANDOM)})",
                       f"INSERT INTO six SELECT i, {random_columns('i')} FROM generate_series(1::int8, {rows}) AS i",
                       "ALTER TABLE six ADD PRIMARY KEY (id)", *(f"CREATE INDEX ON six ({name})" for name in RANDOM)]),
-        **family("parent", "kid", "CASCADE", parents, children),
+        **family("parent", "kid", "CASCADE", parents, children, key=True),
         **family("parent_set", "kid_set", "SET NULL", parents, children),
         **family("parent_kept", "kid_kept", "NO ACTION", parents, children, step=2),
         "reading": (300, ["CREATE TABLE reading (device int4 NOT NULL, at int8 NOT NULL, v int4 NOT NULL, w text)",
@@ -107,6 +108,7 @@ class Shape:
 _ON_DISK, _ALL = (LATENCY, COLD), WAYS
 _INSERTED = f"fresh, 7, {WIDE} FROM {{asked}}"
 _UPSERTED = f"either, 7, {WIDE} FROM {{asked}} ON CONFLICT (k) DO UPDATE SET v = excluded.v"
+_LOOP = "DO $$ DECLARE r record; BEGIN FOR r IN SELECT id FROM {{asked}} WHERE n <= {{count}} LOOP {}; END LOOP; END $$"
 _NEWEST = "SELECT {what} FROM reading WHERE device = a.device"
 _THIRDS = f"generate_series(1::int8, {{rows}} / {PARENT_SHARE}, 3)"
 _THIRD, _FIFTH, _FEW = Fraction(1, 3), Fraction(1, 5), Fraction(1, 60)
@@ -159,6 +161,12 @@ SHAPES = (  # those that only read come first: they find the tables as they were
           f"SELECT count(*), sum(length(w)) FROM parent WHERE id = ANY (ARRAY(SELECT {_THIRDS}))", (COLD,), None),
     Shape("join_run", "join by each third key, in order, of a table in order", ("parent",),
           f"SELECT count(*), sum(length(t.w)) FROM {_THIRDS} AS n JOIN parent AS t ON t.id = n", (COLD,)),
+    Shape("singles", "{count:,} joins of one row with another", ("parent", "kid"),
+          _LOOP.format("PERFORM p.w FROM kid AS k JOIN parent AS p ON p.id = k.parent "
+                       f"WHERE k.id = 1 + mod(r.id, {{rows}} * {CHILD_SHARE} / {PARENT_SHARE})"), (MEMORY,), None),
+    Shape("lists_near", f"{{count:,}} `= ANY` of {LIST} neighbours, index only", ("parent",),
+          _LOOP.format("PERFORM count(*) FROM parent WHERE id = ANY "
+                       f"(ARRAY[{', '.join(f'r.id / {PARENT_SHARE} + {more}' for more in range(LIST))}])"), (MEMORY,), None),
     Shape("list_icu", "`= ANY` with {count:,} texts, ICU, index only", ("words",),
           "SELECT count(*) FROM words WHERE k = ANY ({list})", (MEMORY,), None, 2 * _THIRD, word("id")),
 
@@ -172,8 +180,7 @@ SHAPES = (  # those that only read come first: they find the tables as they were
           f"INSERT INTO six VALUES ({{rows}} + i, {random_columns('{rows} + i')}); END LOOP; END $$",
           (LATENCY, MEMORY), None, _FIFTH, writes=("six",)),
     Shape("update_one", "{count:,} one-row `UPDATE`s, new entries in all indexes", ("six",),
-          "DO $$ DECLARE r record; BEGIN FOR r IN SELECT id FROM {asked} WHERE n <= {count} LOOP "
-          "UPDATE six SET a = hashint8extended(id, 17) WHERE id = r.id; END LOOP; END $$",
+          _LOOP.format("UPDATE six SET a = hashint8extended(id, 17) WHERE id = r.id"),
           (LATENCY, MEMORY), None, _FIFTH, writes=("six",)),
     Shape("update", "`UPDATE` of {count:,} rows, new entries in all indexes", ("six",),
           "UPDATE six SET a = hashint8extended(id, 17) WHERE id BETWEEN {first} AND {last}", (LATENCY, MEMORY),

@@ -22,6 +22,7 @@ lbt_beginscan(Relation rel, int nkeys, int norderbys)
 	memset(so, 0, offsetof(LbtScan, nprobes));
 	so->index = lbt_index_get(rel);
 	so->mark_at = -1;
+	so->walk.slot = 0;
 	so->landed[0] = so->landed[1] = InvalidBlockNumber;
 	scan->opaque = so;
 	scan->xs_itupdesc = RelationGetDescr(rel);

@@ -286,6 +286,21 @@ predict_probe(const LbtScan *so, LbtWalk *walk, int64 number, bool forward, LbtT
 }
 
 /*
+ * Are all probes from this one on on one leaf, as predicted?  Then one visit
+ * serves them.
+ */
+static bool
+on_one_leaf(const LbtScan *so, LbtWalk *walk, int64 number, bool forward)
+{
+	LbtTarget	next;
+	LbtTarget	last;
+
+	predict_probe(so, walk, forward ? so->nprobes - 1 : 0, forward, &last);
+	predict_probe(so, walk, number, forward, &next);
+	return next.slot == last.slot;
+}
+
+/*
  * Is a leaf missing that is predicted for the probes after this one, or where
  * those after the batch go on, if all of it is on one leaf?
  */
@@ -327,6 +342,9 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 	if (walk == &so->walk)
 		lbt_index_update(index);
 	if (!lbt_same_model(index, index->generation))
+		return false;
+	if (walk == &so->walk && (so->ahead == NULL || !so->ahead->prepared) &&
+		on_one_leaf(so, walk, number, forward))
 		return false;
 	ahead = get_ahead(so);
 	if (walk != &so->walk)
