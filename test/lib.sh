@@ -8,6 +8,7 @@ outputs=()          # files worth keeping after a failure
 sanitize=           # yes: instrument our library
 patience=${LBT_PATIENCE:-1}   # how many times as long as usual steps may take
 suppressions=       # for valgrind: run the shared server under it
+template=()         # a data folder to copy, as a variable of scripts
 user_env=()         # further variables for commands that as_user() runs
 clients_python=     # one with the packages of test/clients
 bench_python=       # one with those of bench/
@@ -613,21 +614,21 @@ unknown_differences() { # SUITE/TEST DIFFS RESULTS
 
 # Report a suite that pg_regress has run, from its output in LOG and its files in FOLDER.
 report_suite() { # SUITE LOG FOLDER [NAME]
-    local kind=$1 log=$2 folder=$3 name=suites/${4:-$1} test bad=0
+    local kind=$1 log=$2 folder=$3 name=suites/${4:-$1} test bad=0 diff=$3.diff
     if ! grep -qE '^1\.\.[0-9]+|^=+$|All [0-9]+ tests' "$log"; then not_ok "$name" "$log"; return; fi
-    : >"$scratch/suite.diff"
+    : >"$diff"
     for test in $(sed -nE 's/^not ok [0-9]+ +[-+] ([a-z0-9_-]+) +[0-9]+ ms$/\1/p; s/^(test | +)([a-z0-9_-]+) +\.\.\. FAILED.*/\2/p' "$log"); do
-        unknown_differences "$kind/$test" "$folder/regression.diffs" "$folder/results" >"$scratch/one.diff"
-        if [ -s "$scratch/one.diff" ]; then
+        unknown_differences "$kind/$test" "$folder/regression.diffs" "$folder/results" >"$diff.one"
+        if [ -s "$diff.one" ]; then
             bad=$((bad + 1))
-            { echo "$kind/$test:"; cat "$scratch/one.diff"; } >>"$scratch/suite.diff"
+            { echo "$kind/$test:"; cat "$diff.one"; } >>"$diff"
         fi
     done
     if grep -rqE 'PANIC:|TRAP:|terminated by signal' "$folder/log" 2>/dev/null; then
         bad=$((bad + 1))
-        grep -rhE -A 3 'PANIC:|TRAP:|terminated by signal' "$folder/log" >>"$scratch/suite.diff"
+        grep -rhE -A 3 'PANIC:|TRAP:|terminated by signal' "$folder/log" >>"$diff"
     fi
-    if [ "$bad" = 0 ]; then ok "$name"; else not_ok "$name" "$scratch/suite.diff" 200; fi
+    if [ "$bad" = 0 ]; then ok "$name"; else not_ok "$name" "$diff" 200; fi
 }
 
 run_suite() { # KIND PROGRAM ARGUMENTS...
@@ -672,11 +673,11 @@ run_suites() {
         return
     fi
     suites=$(cd "$suites" && pwd)
-    wanted suites regress && run_suite regress "$tools/regress/pg_regress" --dlpath="$suites/regress" \
-        --schedule="$suites/regress/parallel_schedule" --max-concurrent-tests=20
-    wanted suites isolation && run_suite isolation "$tools/isolation/pg_isolation_regress" \
+    wanted suites isolation && start_job suite-isolation run_suite isolation "$tools/isolation/pg_isolation_regress" \
         --schedule="$suites/isolation/isolation_schedule"
-    wanted suites standby && run_standby_suite
+    wanted suites standby && start_job suite-standby run_standby_suite
+    wanted suites regress && start_job suite-regress run_suite regress "$tools/regress/pg_regress" --dlpath="$suites/regress" \
+        --schedule="$suites/regress/parallel_schedule" --max-concurrent-tests=20
 }
 
 # ---- TAP: each script starts servers of its own ----
@@ -690,14 +691,25 @@ prove_script() { # NAME WORK SECONDS [VARIABLE=VALUE...]
     # 15 and 16 look at TESTDIR, later ones at the other two
     as_user "$limit" env TESTDIR="$work" TESTDATADIR="$work/tmp_check" TESTLOGDIR="$work/tmp_check/log" \
         PG_REGRESS="$tools/regress/pg_regress" PG_TEST_TIMEOUT_DEFAULT=$((300 * patience)) TMPDIR="$scratch/sockets" \
-        enable_injection_points="$(injection_points)" LBT_CLIENTS_PYTHON="$clients_python" "$@" \
+        enable_injection_points="$(injection_points)" LBT_CLIENTS_PYTHON="$clients_python" "${template[@]}" "$@" \
         prove --nocolor -v -I "$tools/perl" -I "$scratch/tree/test/t" "t/$name.pl"
+}
+
+# From 17 on scripts copy their first data folder, rather than that each runs initdb.
+make_template() {
+    local folder=$scratch/template log=$scratch/template.log
+    [ "$major" -ge 17 ] || return 0
+    # In the locale that they see.
+    if as_user $((300 * patience)) env -u LC_ALL LC_MESSAGES=C "$bindir/initdb" -D "$folder" -A trust --no-sync >"$log" 2>&1; then
+        template=("INITDB_TEMPLATE=$folder")
+    fi
 }
 
 # As many at a time as jobs may be.  Servers, sockets, ports and folders are each script's own.
 run_tap() {
     local script name begun=
     as_user 60 mkdir -p "$scratch/ports"
+    make_template
     # The longest first: what is begun last decides when all are done.
     for script in "$scratch"/tree/test/t/{011,003,018,037,012,017,019,005,034}_*.pl "$scratch"/tree/test/t/*.pl; do
         [ -e "$script" ] || continue
