@@ -302,6 +302,24 @@ find_matches(const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, TupleDesc tu
 	}
 }
 
+/* Leave one entry of a run, the first in this direction that is not dead. */
+static void
+cut_run(IndexScanDesc scan, Page page, LbtRun *run, bool forward)
+{
+	while (run->to - run->from > 1 && scan->ignore_killed_tuples &&
+		   ItemIdIsDead(PageGetItemId(page, forward ? run->from : run->to - 1)))
+	{
+		if (forward)
+			run->from++;
+		else
+			run->to--;
+	}
+	if (forward)
+		run->to = run->from + 1;
+	else
+		run->from = run->to - 1;
+}
+
 /* Copy these matches, and what leads on from there, out of a locked leaf. */
 static void
 copy_matches(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, LbtLeafCopy *copy, Buffer buf,
@@ -327,13 +345,9 @@ copy_matches(IndexScanDesc scan, const LbtScan *so, LbtProbe *probe, LbtLeafCopy
 	if (unlikely(copy->cut))
 	{
 		n = 1;
+		cut_run(scan, page, &run[0], forward);
 		if (forward)
-		{
-			run[0].to = run[0].from + 1;
 			most = CUT_TIDS;
-		}
-		else
-			run[0].from = run[0].to - 1;
 	}
 	if (copy->items == NULL)
 	{
@@ -607,13 +621,23 @@ lbt_scan_next_leaf(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
 		if (so->cur.valid)
 			so->go = lbt_position_beyond(so, forward);
 		go = so->go;
-		so->few = false;
+		so->few &= so->cur.valid && so->cur.nitems == 0;
 		if (unlikely(go != NULL))
 			buf = lock_position(scan, so, forward, &offset);
 		else if (so->cur.valid && so->cur.more[forward])
+		{
+			/* What has led to a leaf without matches leads to its sibling. */
+			if (unlikely(so->few))
+			{
+				go = so->cur.beyond[!forward];
+				Assert(go != NULL);
+				so->cur.beyond[!forward] = NULL;
+			}
 			buf = lock_sibling(scan, so, forward);
+		}
 		else
 		{
+			so->few = false;
 			if (so->cur.valid)
 			{
 				number = so->cur.probe[forward] + (forward ? 1 : -1);
@@ -623,7 +647,10 @@ lbt_scan_next_leaf(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
 				buf = lock_probe(scan, so, number, forward, NULL, &offset);
 		}
 		if (BufferIsValid(buf))
+		{
 			read_leaf(scan, so, buf, offset, forward);
+			Assert(!so->cur.cut || go != NULL);
+		}
 		so->go = NULL;
 		if (unlikely(go != NULL))
 		{

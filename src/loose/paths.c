@@ -356,6 +356,19 @@ find_output(Loose *loose)
 	return true;
 }
 
+/* Where all extremes come last, turn round, unless that loses an order. */
+static void
+turn_round(Loose *loose)
+{
+	if (loose->first != NIL || loose->last == NIL ||
+		(loose->order != NIL && pathkeys_contained_in(loose->order, loose->pathkeys)))
+		return;
+	loose->first = loose->last;
+	loose->last = NIL;
+	loose->direction = -loose->direction;
+	loose->pathkeys = build_index_pathkeys(loose->root, loose->index, loose->direction);
+}
+
 /* ---- the probe ---- */
 
 /* Has the index all columns that are wanted, and in its conditions? */
@@ -386,12 +399,10 @@ make_probe(const Loose *loose)
 	bool		only = is_index_only(loose->index, target);
 	IndexPath  *path;
 
-	if (!only && !enable_indexscan)
-		return NULL;
 	path = create_index_path(loose->root, loose->index, loose->conditions, NIL, NIL,
 							 loose->pathkeys, loose->direction, only, NULL, 1.0, false);
 	path->path.pathtarget = target;
-	return path;
+	return lbt_is_disabled(path) ? NULL : path;
 }
 
 /* By statistics, how many values the groups' columns have in "in" rows. */
@@ -555,6 +566,7 @@ consider_index(Loose *loose)
 	if (!find_output(loose) ||
 		loose->ncolumns + (loose->first != NIL || loose->last != NIL) > loose->covered)
 		return;
+	turn_round(loose);
 
 	/* A cursor that could go back through a Sort must keep it. */
 	if (lbt_planner_for_cursor(loose->root) && loose->aggregates == NIL)

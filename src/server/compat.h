@@ -293,6 +293,13 @@ lbt_dshash_parameters(Size key_size, Size entry_size, int tranche)
 #define LBT_ON_CONFLICT_NEEDS_BTREE (PG_VERSION_NUM < 180000)
 #define LBT_PLANNER_ASKS_RELAM (PG_VERSION_NUM >= 180000)
 
+/* Has a setting ruled the path of a scan out? */
+#if PG_VERSION_NUM >= 180000
+#define lbt_is_disabled(scan) ((scan)->path.disabled_nodes > 0)
+#else
+#define lbt_is_disabled(scan) (!enable_indexscan)
+#endif
+
 /*
  * A wait event: from 17 on our own, by a lasting name, which *event, 0 at
  * first, remembers; else Extension.

@@ -270,6 +270,30 @@ SELECT q, loose(q, q ~ 'ORDER'), loose_field(q, 'Switched Over') AS switched FRO
     'SELECT count(DISTINCT a), sum(DISTINCT a), min(a), max(a) FROM many',
     'SELECT t, max(a) FROM many GROUP BY t']) q;
 RESET enable_indexonlyscan;
+SET enable_indexscan = off;
+SELECT loose('SELECT DISTINCT a FROM l');
+RESET enable_indexscan;
+-- Groups end where leaves do, or a value of the list is not there, and the first rows of the next one are gone.
+CREATE TABLE l_runs (a int, b int);
+INSERT INTO l_runs SELECT a, b FROM generate_series(1, 9) a, generate_series(1, 5) b, generate_series(1, 1000 + a * 10);
+CREATE INDEX l_runs_i ON l_runs USING :am (a, b);
+VACUUM ANALYZE l_runs;
+DELETE FROM l_runs WHERE ctid IN (SELECT ctid FROM (SELECT ctid, row_number() OVER (PARTITION BY a, b ORDER BY ctid) AS n,
+    row_number() OVER (PARTITION BY a, b ORDER BY ctid DESC) AS last FROM l_runs) r WHERE least(n, last) <= 5);
+CREATE FUNCTION loose_runs(conditions text, OUT queries bigint, OUT mostly_loose boolean, OUT wrong text) LANGUAGE sql AS $$
+    SELECT count(*), count(*) FILTER (WHERE answer ~ '^loose, \d+ rows') > count(*) / 2, min(answer) FILTER (WHERE answer ~ 'WRONG')
+      FROM generate_series(0, 8) x, generate_series(2, 10) y,
+           (VALUES ('DISTINCT a, b', ''), ('DISTINCT ON (a) a, b', 'ORDER BY a DESC, b DESC'), ('a, min(b)', 'GROUP BY a'), ('a, max(b)', 'GROUP BY a'), ('a, min(b), max(b)', 'GROUP BY a')) q (what, grouped),
+           loose(format('SELECT %s FROM l_runs WHERE %s %s', what, format(conditions, x, y), grouped)) answer
+     WHERE x < y
+$$;
+SELECT c, r.* FROM unnest(ARRAY['a IN (%s, %s)', 'a IN (%s, 100, %s, 7)', 'a BETWEEN %s AND %s']) c, loose_runs(c) r;
+DELETE FROM l_runs WHERE a IN (3, 4) OR (a = 7 AND b > 3);
+VACUUM l_runs;
+SELECT c, r.* FROM unnest(ARRAY['a IN (%s, 5, %s)', 'a BETWEEN %s AND %s']) c, loose_runs(c) r;
+-- Of max() alone, the probe goes backward, and seeks once a group; not where that would lose an order.
+SELECT loose_field(q, 'Seeks') < 20 AS few, loose(q) FROM unnest(ARRAY['SELECT a, max(b) FROM l WHERE b IS NOT NULL GROUP BY a', 'SELECT a, max(b) FROM l GROUP BY a',
+    'SELECT a, max(b) FROM l GROUP BY a ORDER BY a', 'SELECT a, max(b), min(b) FROM l GROUP BY a']) q;
 RESET enable_hashagg;
 SELECT x, (SELECT count(*) FROM (SELECT DISTINCT a FROM many WHERE a > x) q) FROM unnest(ARRAY[4000, 10, 4990, 2000]) x;
 
@@ -310,4 +334,4 @@ RESET enable_memoize;
 EXPLAIN (COSTS OFF) SELECT DISTINCT a, b FROM l LIMIT 2;
 EXPLAIN (VERBOSE, COSTS OFF) SELECT a, min(b), max(b) FROM l WHERE a > 5 GROUP BY a;
 
-DROP TABLE l, many;
+DROP TABLE l, many, l_runs;
