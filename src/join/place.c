@@ -556,6 +556,27 @@ passes_position(const Plan *plan)
 		IsA(plan, SubqueryScan);
 }
 
+/* What above a plan depends on the kind of its topmost node. */
+typedef enum Fixed
+{
+	NOT_FIXED,
+	FIXED,						/* a cursor, marks, or a node of ours */
+	ANOTHERS					/* a node of others, which may look further */
+} Fixed;
+
+/* Does the same hold of a plan's children? */
+static Fixed
+fixed_below(const Plan *plan, Fixed fixed)
+{
+	if (IsA(plan, CustomScan) || IsA(plan, ForeignScan))
+		return lbt_is_our_node(plan) ? FIXED : ANOTHERS;
+	if (passes_position(plan) ||
+		(fixed == ANOTHERS &&
+		 (IsA(plan, Sort) || IsA(plan, IncrementalSort) || IsA(plan, Agg))))
+		return fixed;
+	return NOT_FIXED;
+}
+
 /* Does a plan tell the one below how many rows its Limit wants? */
 static bool
 passes_bound(const Plan *plan)
@@ -566,20 +587,20 @@ passes_bound(const Plan *plan)
 }
 
 /*
- * Place nodes in a plan; true if running the plan has effects.  fixed: what is
- * above depends on the kind of its topmost node.  limit: the Limit that tells
- * it how many rows are wanted: a node would not pass that on, nor may one that
- * has effects for the rows that an OFFSET skips change places with it.
+ * Place nodes in a plan; true if running the plan has effects.  limit: the
+ * Limit that tells it how many rows are wanted: a node would not pass that on,
+ * nor may one that has effects for the rows that an OFFSET skips change places
+ * with it.
  */
 static bool
-place_nodes(Plan **place, bool fixed, const Limit *limit, Walk *walk)
+place_nodes(Plan **place, Fixed fixed, const Limit *limit, Walk *walk)
 {
 	Plan	   *plan = *place;
 	List	   *children;
 	bool		left;
 	bool		others;
 	bool		effects;
-	bool		below;
+	Fixed		below;
 	const Limit *passed;
 	ListCell   *lc;
 
@@ -594,22 +615,23 @@ place_nodes(Plan **place, bool fixed, const Limit *limit, Walk *walk)
 		lbt_write_is_quiet((ModifyTable *) plan, walk->stmt->rtable))
 		walk->early_nextval = plan->lefttree;
 	passed = IsA(plan, Limit) ? (const Limit *) plan : passes_bound(plan) ? limit : NULL;
-	below = IsA(plan, CustomScan) || IsA(plan, ForeignScan) || (fixed && passes_position(plan));
+	below = fixed_below(plan, fixed);
 	left = place_nodes(&plan->lefttree, below, passed, walk);
-	others = place_nodes(&plan->righttree, IsA(plan, MergeJoin), NULL, walk);	/* marks */
+	others = place_nodes(&plan->righttree, IsA(plan, MergeJoin) ? FIXED : NOT_FIXED, NULL, walk);
 	children = other_children(plan);
 	foreach(lc, children)
 		others |= place_nodes((Plan **) &lfirst(lc), below, passed, walk);
 	if (IsA(plan, SubqueryScan))
 		((SubqueryScan *) plan)->subplan = linitial(children);
-	if (!left)
+	if (!left && !(IsA(plan, Agg) && fixed == ANOTHERS))
 		place_below(plan, walk);
 	walk->nextval_ok = plan == walk->early_nextval;
 	effects = left | others | node_has_effects(plan, walk);
 	walk->nextval_ok = false;
 
 	/* A window function's condition counts the node's own columns. */
-	if (!fixed && !left && !others && plan->plan_rows >= MIN_ROWS && !IsA(plan, ProjectSet) &&
+	if (fixed == NOT_FIXED && !left && !others && plan->plan_rows >= MIN_ROWS &&
+		!IsA(plan, ProjectSet) &&
 		!(IsA(plan, WindowAgg) && ((WindowAgg *) plan)->runCondition != NIL) &&
 		(limit == NULL || (limit->plan.lefttree == plan && !(effects && limit->limitOffset))) &&
 		!IsA(plan, ForeignScan))	/* may be asynchronous */
@@ -695,8 +717,8 @@ lbt_look_ahead(PlannedStmt *stmt, bool for_cursor)
 
 	/* The planner puts a subquery after those that it uses itself. */
 	foreach(lc, stmt->subplans)
-		walk.effects |= place_nodes((Plan **) &lfirst(lc), false, NULL, &walk);
-	(void) place_nodes(&stmt->planTree, for_cursor, NULL, &walk);
+		walk.effects |= place_nodes((Plan **) &lfirst(lc), NOT_FIXED, NULL, &walk);
+	(void) place_nodes(&stmt->planTree, for_cursor ? FIXED : NOT_FIXED, NULL, &walk);
 }
 
 void
