@@ -18,6 +18,9 @@
 /* Lookups for rows that we do not know, before giving up: triggers' own. */
 #define MAX_UNKNOWN 64
 
+/* Tables whose deferred checks may be the next to come. */
+#define MAX_WAITING 4
+
 /* Keys of deleted rows to begin with: many rows may refer to each. */
 #define FIRST_KEYS 8
 
@@ -44,6 +47,8 @@ struct LbtKeysAhead
 	const EState *estate;
 	Oid			table;
 	bool		stale;			/* what is known of the table is old */
+	int			passed;			/* lookups that were none of its checks, while
+								 * none has come */
 	BlockNumber start;			/* where its new rows may begin */
 	CommandId	command;
 	bool		deferred;		/* keys that may be, rows since the command */
@@ -93,11 +98,13 @@ make(Relation table, CommandId command, bool deletes, MemoryContext context)
 {
 	LbtKeysAhead *ahead;
 	BlockNumber nblocks;
+	List	   *keys;
 
 	if (!lbt_enable || !lbt_is_heap(table) || RelationUsesLocalBuffers(table) ||
 		SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA ||
-		list_keys(table, deletes) == NIL)
+		(keys = list_keys(table, deletes)) == NIL)
 		return NULL;
+	list_free(keys);			/* functions run many writes in one context */
 	nblocks = RelationGetNumberOfBlocks(table);
 	context = AllocSetContextCreate(context, "learnedbtree foreign keys", ALLOCSET_SMALL_SIZES);
 	ahead = MemoryContextAllocZero(context, sizeof(LbtKeysAhead));
@@ -420,6 +427,12 @@ find_check(LbtKeysAhead *ahead, IndexScanDesc scan, LbtIndex *index, const LbtBo
 		key->rows.table = table;
 		found = check_is_next(key, scan, index, bound);
 		key->unknown = found ? 0 : key->unknown + 1;
+		if (key->unknown > MAX_UNKNOWN)
+		{
+			key->rows.feed.table = NULL;	/* closed; count no more */
+			lbt_feed_restart(&key->rows.feed, 0);
+			lbt_feed_free(&key->rows.feed);
+		}
 	}
 	if (table != NULL)
 		RelationClose(table);
@@ -428,11 +441,13 @@ find_check(LbtKeysAhead *ahead, IndexScanDesc scan, LbtIndex *index, const LbtBo
 
 /*
  * Deferred checks run where SET CONSTRAINTS says so, and at the transaction's
- * end, where no portal is active.
+ * end, where no portal is active; mostly one table's after the other's, in the
+ * order in which they were written to.
  */
 void
 lbt_check_comes(IndexScanDesc scan, LbtIndex *index, const LbtBound *bound)
 {
+	int			waiting = 0;	/* tables of which no check has come yet */
 	dlist_iter	iter;
 
 	if (bound->past)
@@ -441,6 +456,19 @@ lbt_check_comes(IndexScanDesc scan, LbtIndex *index, const LbtBound *bound)
 		(void) find_check(lbt_keys_ahead, scan, index, bound);
 	else if (ActivePortal == NULL || ActivePortal->commandTag == CMDTAG_SET_CONSTRAINTS)
 		dlist_foreach(iter, &lbt_keys_deferred)
-			if (find_check(dlist_container(LbtKeysAhead, node, iter.cur), scan, index, bound))
+		{
+			LbtKeysAhead *ahead = dlist_container(LbtKeysAhead, node, iter.cur);
+
+			if ((ahead->key == NULL && ++waiting > MAX_WAITING) ||
+				find_check(ahead, scan, index, bound))
 				return;
+			if (ahead->key == NULL && ++ahead->passed > MAX_UNKNOWN)
+			{
+				/* Its checks may not come at all: it makes room for others. */
+				ahead->passed = 0;
+				dlist_delete(&ahead->node);
+				dlist_push_tail(&lbt_keys_deferred, &ahead->node);
+				return;
+			}
+		}
 }

@@ -581,7 +581,8 @@ try_target(Search *search, uint64 code, const LbtTarget *target, LbtPlace *place
 		index->inserting.last.block = InvalidBlockNumber;
 		if (!BufferIsValid(buf))
 			return LBT_EV_INSERT_FALLBACK;
-		if (search->hops == MAX_HOPS && is_btree_page(BufferGetPage(buf)))
+		if (search->hops == MAX_HOPS && *verdict == BEYOND &&
+			!P_IGNORE(BTPageGetOpaque(BufferGetPage(buf))))
 			remember_leaf(search, buf, target->slot, code);
 		_bt_relbuf(search->rel, buf);
 		return LBT_EV_INSERT_FALLBACK;
