@@ -75,8 +75,20 @@ typedef struct LbtLookups
 	List	   *partition_key;	/* ... by this */
 } LbtLookups;
 
+/* What an index scan of a plan reads. */
+typedef struct LbtPlannedScan
+{
+	Oid			index;
+	const List *conditions;
+	bool		rows;			/* it fetches rows */
+	bool		backward;
+} LbtPlannedScan;
+
+/* lookups.c: false if it is none. */
+extern bool lbt_planned_scan(const Plan *plan, LbtPlannedScan *scan);
+
 /*
- * lookups.c: add what an inner side, a loop's or the plan of a subquery, looks
+ * ... add what an inner side, a loop's or the plan of a subquery, looks
  * up by these parameters (NestLoopParams), which are set for each row: in one
  * index, or where nothing else is, in those of partitions.  init_params: those
  * that subqueries set when they are first asked for.

@@ -28,15 +28,41 @@ typedef struct Search
 
 	/* what an inner side begins with: find_lookup() */
 	const Plan *append;			/* scans of partitions; or NULL: */
-	Oid			oid;			/* the index that is scanned */
-	bool		rows;			/* it fetches rows */
-	bool		backward;
-	const List *conditions;
+	LbtPlannedScan scan;
 
 	/* its keys */
 	Relation	index;
 	const LbtIndex *view;
 } Search;
+
+bool
+lbt_planned_scan(const Plan *plan, LbtPlannedScan *scan)
+{
+	ScanDirection direction = ForwardScanDirection;
+
+	switch (nodeTag(plan))
+	{
+		case T_IndexScan:
+			scan->index = ((const IndexScan *) plan)->indexid;
+			scan->conditions = ((const IndexScan *) plan)->indexqual;
+			direction = ((const IndexScan *) plan)->indexorderdir;
+			break;
+		case T_IndexOnlyScan:
+			scan->index = ((const IndexOnlyScan *) plan)->indexid;
+			scan->conditions = ((const IndexOnlyScan *) plan)->indexqual;
+			direction = ((const IndexOnlyScan *) plan)->indexorderdir;
+			break;
+		case T_BitmapIndexScan:
+			scan->index = ((const BitmapIndexScan *) plan)->indexid;
+			scan->conditions = ((const BitmapIndexScan *) plan)->indexqual;
+			break;
+		default:
+			return false;
+	}
+	scan->rows = !IsA(plan, IndexOnlyScan);
+	scan->backward = ScanDirectionIsBackward(direction);
+	return true;
+}
 
 /*
  * Find the index scan that an inner side, a loop's or a subquery's plan,
@@ -48,28 +74,12 @@ static bool
 find_lookup(Search *search, const Plan *inner)
 {
 	search->append = NULL;
-	search->rows = true;
-	search->backward = false;
 	while (inner != NULL)
+	{
+		if (lbt_planned_scan(inner, &search->scan))
+			return true;
 		switch (nodeTag(inner))
 		{
-			case T_IndexScan:
-				search->oid = ((const IndexScan *) inner)->indexid;
-				search->conditions = ((const IndexScan *) inner)->indexqual;
-				search->backward =
-					ScanDirectionIsBackward(((const IndexScan *) inner)->indexorderdir);
-				return true;
-			case T_IndexOnlyScan:
-				search->oid = ((const IndexOnlyScan *) inner)->indexid;
-				search->conditions = ((const IndexOnlyScan *) inner)->indexqual;
-				search->backward =
-					ScanDirectionIsBackward(((const IndexOnlyScan *) inner)->indexorderdir);
-				search->rows = false;
-				return true;
-			case T_BitmapIndexScan:
-				search->oid = ((const BitmapIndexScan *) inner)->indexid;
-				search->conditions = ((const BitmapIndexScan *) inner)->indexqual;
-				return true;
 			case T_Append:
 			case T_MergeAppend:
 				search->append = inner;
@@ -103,6 +113,7 @@ find_lookup(Search *search, const Plan *inner)
 			default:
 				return false;
 		}
+	}
 	return false;
 }
 
@@ -150,7 +161,7 @@ find_key(Search *search, int column, int either, int or, int *strategy, Oid *typ
 	const LbtKeyColumn *c = &search->view->keyspec.column[column];
 	ListCell   *lc;
 
-	foreach(lc, search->conditions)
+	foreach(lc, search->scan.conditions)
 	{
 		const OpExpr *condition = lfirst(lc);
 		const Var  *var;
@@ -182,7 +193,7 @@ static Node *
 find_bound(Search *search, int column, bool *past, Oid *type)
 {
 	const LbtKeyColumn *c = &search->view->keyspec.column[column];
-	bool		backward = search->backward;
+	bool		backward = search->scan.backward;
 	bool		less = backward != c->desc; /* the bound is an upper one */
 	int			strategy;
 	int			strict = less ? BTLessStrategyNumber : BTGreaterStrategyNumber;
@@ -208,7 +219,7 @@ find_keys(Search *search)
 	LbtLookups *lookups = search->lookups;
 	List	   *keys = NIL;
 	List	   *types = NIL;
-	bool		past = search->backward;
+	bool		past = search->scan.backward;
 	int			nequal;
 	int			strategy;
 	Oid			type;
@@ -217,9 +228,9 @@ find_keys(Search *search)
 
 	/* Partitions have indexes of their own, perhaps thousands. */
 	foreach(lc, lookups->route == NIL ? lookups->facts : NIL)
-		if (list_nth_oid(lfirst(lc), LBT_LOOKAHEAD_INDEX) == search->oid)
+		if (list_nth_oid(lfirst(lc), LBT_LOOKAHEAD_INDEX) == search->scan.index)
 			return;
-	if (!RelationIsValid(search->index = RelationIdGetRelation(search->oid)))
+	if (!RelationIsValid(search->index = RelationIdGetRelation(search->scan.index)))
 		return;
 	search->view = lbt_learned_view(search->index);
 	while (search->view != NULL && list_length(keys) < search->view->keyspec.ncolumns &&
@@ -236,8 +247,8 @@ find_keys(Search *search)
 		keys = lappend(keys, key);
 		types = lappend_oid(types, type);
 	}
-	lbt_add_index(lookups, search->index, keys, types, nequal, search->rows, past,
-				  search->backward);
+	lbt_add_index(lookups, search->index, keys, types, nequal, search->scan.rows, past,
+				  search->scan.backward);
 	RelationClose(search->index);
 }
 
