@@ -466,8 +466,7 @@ lbt_check_comes(IndexScanDesc scan, LbtIndex *index, const LbtBound *bound)
 			{
 				/* Its checks may not come at all: it makes room for others. */
 				ahead->passed = 0;
-				dlist_delete(&ahead->node);
-				dlist_push_tail(&lbt_keys_deferred, &ahead->node);
+				dlist_move_tail(&lbt_keys_deferred, &ahead->node);
 				return;
 			}
 		}
