@@ -210,14 +210,16 @@ may_train(void)
 	return lbt_autotrain && !lbt_guard_has_failed;
 }
 
+/* When others were last seen, or something was trained for them. */
+static TimestampTz company = 0;
+
 /* May it stay for a demand that is not due yet? */
 static bool
 may_wait(void)
 {
-	static TimestampTz company = 0; /* when others were last seen */
 	TimestampTz now = GetCurrentTimestamp();
 
-	if (company == 0 || CountDBBackends(MyDatabaseId) > 1)
+	if (CountDBBackends(MyDatabaseId) > 1)
 		company = now;
 	return !lbt_is_over(company, now, ALONE_MS);
 }
@@ -245,7 +247,7 @@ serve_demands(void)
 		if (lbt_demand_take(&file, &next_in))
 		{
 			serve(&file);
-			idle_since = GetCurrentTimestamp();
+			company = idle_since = GetCurrentTimestamp();
 			continue;
 		}
 		if (next_in >= 0 ? !may_wait() :
@@ -279,6 +281,7 @@ lbt_worker_main(Datum arg)
 	before_shmem_exit(leave_at_exit, (Datum) 0);
 	override_settings();
 	belong_to_owner();
+	company = GetCurrentTimestamp();
 	CurrentMemoryContext = AllocSetContextCreate(TopMemoryContext, "learnedbtree worker",
 												 ALLOCSET_DEFAULT_SIZES);
 	do

@@ -372,6 +372,7 @@ sql('DROP TABLE broken');
 
 # (From 17 on, sessions do not see drops before they have loaded the library, and nobody loads it to drop a served index.)
 {
+	worker_gone();    # that of the test before: at its end it would forget what is to stay here
 	my $maker = $node->background_psql('postgres');
 	my $balance = 'SELECT learnedbtree_model_memory() = sum((learnedbtree_model(indexrelid)).bytes) FROM learnedbtree_stat';
 	my $coming = q{SELECT state FROM learnedbtree_model('coming_k')};
@@ -379,7 +380,6 @@ sql('DROP TABLE broken');
 	sql(q{SET learnedbtree.btree_indexes = 'unseen_k'; SELECT learnedbtree_train('unseen_k')});
 	$maker->query_safe(q{BEGIN; SELECT make('coming')});
 	sql(q{BEGIN; SELECT make('never'); ROLLBACK});
-	worker_gone();    # that of the test before: at its end it would forget what this one drops
 	sql('DROP TABLE unseen');
 	is($maker->query_safe($balance), 'f', 'what has not been committed leaves a model, and so does a drop that the library has not seen');
 	works('a', 'a worker comes');

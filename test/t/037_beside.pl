@@ -49,6 +49,7 @@ sub beside_node
 	$node->append_conf('postgresql.conf', join("\n",
 			"shared_preload_libraries = '" . join(',', @libraries) . "'",
 			'learnedbtree.min_leaves = 0',
+			'learnedbtree.retrain_visits = 4',
 			'max_worker_processes = 30',
 			'track_commit_timestamp = on',
 			'compute_query_id = on',
