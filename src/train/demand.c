@@ -33,7 +33,7 @@
 /* Predictions before a model is judged. */
 #define JUDGED_MIN 1000
 
-/* A worker stays for a demand due so soon.  (DROP DATABASE waits for 5 s.) */
+/* A worker stays for a demand due so soon. */
 #define SOON_MS 4000
 
 /* How long a worker is expected. */

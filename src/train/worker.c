@@ -2,10 +2,11 @@
  * worker.c - the background process that trains the indexes of one database on
  * demand; see train/demand.c for who starts it.
  *
- * It ends soon after the last demand: while it is connected, its database can
- * be neither dropped nor used as a template.  Each index is trained in a
- * transaction of its own, so an error ends only that training.  Nothing waits
- * for locks: an index that is locked is tried again later.
+ * It ends soon after the last demand, and at once where its database is about
+ * to be dropped, moved, renamed or copied, for which others wait that it is
+ * gone.  Each index is trained in a transaction of its own, so an error ends
+ * only that training.  Nothing waits for locks: an index that is locked is
+ * tried again later.
  */
 #include "postgres.h"
 
@@ -17,8 +18,8 @@
 #include "server/guard.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
+#include "storage/lock.h"
 #include "storage/proc.h"
-#include "storage/procarray.h"
 #include "tcop/tcopprot.h"
 #include "train/demand.h"
 #include "train/train.h"
@@ -29,9 +30,6 @@ extern PGDLLEXPORT void lbt_worker_main(Datum arg);
 
 /* Leave so soon after the last demand: others need the slot. */
 #define LINGER_MS 500
-
-/* Wait no longer for later demands after the last other session has gone. */
-#define ALONE_MS 4000
 
 /* How often it looks for demands. */
 #define LOOK_MS 50
@@ -203,25 +201,27 @@ override_settings(void)
 			SetConfigOption(settings[i][0], settings[i][1], PGC_SUSET, PGC_S_OVERRIDE);
 }
 
+/*
+ * Is somebody waiting for this process to go?  Who drops or copies a database
+ * locks it, and then waits for 5 s.
+ */
+static bool
+is_in_the_way(void)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_OBJECT(tag, InvalidOid, DatabaseRelationId, MyDatabaseId, 0);
+	if (LockAcquire(&tag, RowExclusiveLock, true, true) == LOCKACQUIRE_NOT_AVAIL)
+		return true;
+	LockRelease(&tag, RowExclusiveLock, true);
+	return false;
+}
+
 /* What this process cannot map, another may: leave demands to the next one. */
 static bool
 may_train(void)
 {
-	return lbt_autotrain && !lbt_guard_has_failed;
-}
-
-/* When others were last seen, or something was trained for them. */
-static TimestampTz company = 0;
-
-/* May it stay for a demand that is not due yet? */
-static bool
-may_wait(void)
-{
-	TimestampTz now = GetCurrentTimestamp();
-
-	if (CountDBBackends(MyDatabaseId) > 1)
-		company = now;
-	return !lbt_is_over(company, now, ALONE_MS);
+	return lbt_autotrain && !lbt_guard_has_failed && !is_in_the_way();
 }
 
 /* Train what is wanted, until nothing has been for a while. */
@@ -247,11 +247,10 @@ serve_demands(void)
 		if (lbt_demand_take(&file, &next_in))
 		{
 			serve(&file);
-			company = idle_since = GetCurrentTimestamp();
+			idle_since = GetCurrentTimestamp();
 			continue;
 		}
-		if (next_in >= 0 ? !may_wait() :
-			lbt_is_over(idle_since, GetCurrentTimestamp(), LINGER_MS))
+		if (next_in < 0 && lbt_is_over(idle_since, GetCurrentTimestamp(), LINGER_MS))
 			return;
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 next_in >= 0 ? Min(next_in, LOOK_MS) : LOOK_MS,
@@ -281,7 +280,6 @@ lbt_worker_main(Datum arg)
 	before_shmem_exit(leave_at_exit, (Datum) 0);
 	override_settings();
 	belong_to_owner();
-	company = GetCurrentTimestamp();
 	CurrentMemoryContext = AllocSetContextCreate(TopMemoryContext, "learnedbtree worker",
 												 ALLOCSET_DEFAULT_SIZES);
 	do
@@ -299,6 +297,6 @@ lbt_worker_main(Datum arg)
 			CHECK_FOR_INTERRUPTS();
 			serve(&file);
 		}
-	} while (may_train() && next_in >= 0 && may_wait() && lbt_worker_enter(database));
+	} while (may_train() && next_in >= 0 && lbt_worker_enter(database));
 	proc_exit(0);
 }

@@ -18,6 +18,7 @@ $node->append_conf('postgresql.conf', <<'CONF');
 learnedbtree.naptime = 50ms
 learnedbtree.retrain_visits = 4
 max_logical_replication_workers = 0
+max_prepared_transactions = 1
 restart_after_crash = on
 CONF
 $node->start;
@@ -249,6 +250,12 @@ is($node->safe_psql('copy', "SELECT right_answers('a')"), 't', 'the copy answers
 $node->safe_psql('second', "SELECT split('a')");
 is($node->psql('postgres', 'DROP DATABASE second'), 0, 'and be dropped');
 $node->safe_psql('postgres', 'CREATE ROLE developer LOGIN CREATEDB; ALTER DATABASE third OWNER TO developer');
+# A worker that waits for a locked table goes before who waits for it.
+$node->safe_psql('third', q{BEGIN; LOCK a; SELECT split('a'); PREPARE TRANSACTION 'locked'});
+ok(eventually($node, "SELECT count(*) = 1 FROM pg_stat_activity WHERE $is_worker AND datname = 'third'"), 'a worker comes that cannot train');
+my ($rc, $out, $err) = $node->psql('postgres', 'ALTER DATABASE third RENAME TO fourth');
+like($err, qr/There is 1 prepared transaction using the database/, 'and goes where the database is wanted');
+$node->safe_psql('third', q{COMMIT PREPARED 'locked'});
 $node->safe_psql('third', "SELECT split('a')");
 ok(eventually($node, q{SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = 'third' AND backend_type = 'client backend')}), 'clients are gone');
 # Mostly before the worker has left.
