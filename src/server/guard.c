@@ -32,8 +32,12 @@ static uint32 depth = 0;
 
 bool		lbt_guard_interrupted = false;
 
-/* The setting, which is off in guards, as it makes errors FATAL. */
+/*
+ * Settings that are off in guards: one makes errors FATAL, the other zeroes
+ * damaged pages, of which the statement may need none.
+ */
 static bool exit_on_error = false;
+static bool zero_damaged = false;
 
 #ifdef USE_ASSERT_CHECKING
 
@@ -81,6 +85,22 @@ holds_locks(ResourceOwner owner)
 }
 #endif
 
+/* In the outermost guard, and outside of it. */
+static void
+settings_off(void)
+{
+	exit_on_error = ExitOnAnyError;
+	zero_damaged = zero_damaged_pages;
+	ExitOnAnyError = zero_damaged_pages = false;
+}
+
+static void
+settings_back(void)
+{
+	ExitOnAnyError = exit_on_error;
+	zero_damaged_pages = zero_damaged;
+}
+
 bool
 lbt_guard_may_enter(void)
 {
@@ -108,8 +128,7 @@ lbt_guard_enter(LbtGuard *guard)
 #endif
 	CurrentResourceOwner = guard->owner;
 	if (depth == 0)
-		exit_on_error = ExitOnAnyError;
-	ExitOnAnyError = false;
+		settings_off();
 	HOLD_INTERRUPTS();
 	depth++;
 	return true;
@@ -126,13 +145,13 @@ lbt_guard_check_interrupts(void)
 	if (guarded)
 	{
 		RESUME_INTERRUPTS();
-		ExitOnAnyError = exit_on_error;
+		settings_back();
 	}
 	CHECK_FOR_INTERRUPTS();
 	if (guarded)
 	{
 		HOLD_INTERRUPTS();
-		ExitOnAnyError = false;
+		settings_off();
 	}
 	lbt_guard_interrupted = false;
 }
@@ -151,7 +170,7 @@ lbt_guard_leave(const LbtGuard *guard)
 	ResourceOwnerDelete(guard->owner);
 	depth = guard->depth;
 	if (depth == 0)
-		ExitOnAnyError = exit_on_error;
+		settings_back();
 	InterruptHoldoffCount = guard->holdoff;
 }
 

@@ -59,6 +59,7 @@ foreach my $by ($btree, $served)
 	is($node->safe_psql('postgres', "$by SELECT k FROM t WHERE k = $high"), $high, "$who: a key that has moved is found");
 	is($node->safe_psql('postgres', "$by INSERT INTO t VALUES ($high - 7) RETURNING k"), $high - 7, "$who: ... and one inserted beside it");
 	is($node->safe_psql('postgres', "$by SELECT count(*) FROM large, LATERAL (SELECT FROM t WHERE k = $high LIMIT 1) t"), '10000', "$who: ... and a join's");
+	is($node->safe_psql('postgres', "SET zero_damaged_pages = on; $by SELECT k FROM t WHERE k = $high"), $high, "$who: ... where pages may be zeroed");
 	my ($rc, $out, $err) = $node->psql('postgres', "$by SELECT k FROM t WHERE k = $low");
 	like($err, qr/invalid page in block $block/, "$who: one that was not has the error");
 }
