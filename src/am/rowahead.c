@@ -86,9 +86,12 @@ ask(Relation rel, LbtIndex *index, Relation table, HeapTuple row)
 	return true;
 }
 
-/* Ask for the leaves of the other indexes if this one is the first. */
+/*
+ * Ask for the leaves of the other indexes if this one is the first.  Where
+ * that is still to be used, the row before has not come so far: it has failed.
+ */
 static int
-ask_others(Relation rel, Relation table, HeapTuple row)
+ask_others(Relation rel, LbtTally *tally, Relation table, HeapTuple row)
 {
 	List	   *indexes = RelationGetIndexList(table);
 	int			most = lbt_read_distance(rel) - 1;
@@ -104,6 +107,8 @@ ask_others(Relation rel, Relation table, HeapTuple row)
 		if (other == NULL)
 			continue;
 		is_first |= other == rel;
+		tally->used -= Min(tally->used, view->inserting.asked);
+		view->inserting.asked = false;
 		if (is_first && other != rel && asked < most)
 			asked += ask(other, view, table, row);
 		RelationClose(other);
@@ -117,20 +122,29 @@ ask_others(Relation rel, Relation table, HeapTuple row)
 void
 lbt_row_ahead(Relation rel, LbtIndex *index, Relation table, ItemPointer tid)
 {
+	LbtInserting *inserting = &index->inserting;
+	LbtPause   *pause = &inserting->row_pause;
 	HeapTuple	row = NULL;
+	int			asked = 0;
 
-	index->inserting.reads = pgBufferUsage.shared_blks_read;
-	if (index->inserting.rest > 0)
-	{
-		index->inserting.rest--;
+	inserting->reads = pgBufferUsage.shared_blks_read;
+	if (inserting->rows++ < pause->resume)
 		return;
-	}
 	if (lbt_enable_prefetch && lbt_is_heap(table))
 		row = lbt_copy_row(table, tid);
-	if (row != NULL && ask_others(rel, table, row) > 0)
-		(void) ask(rel, index, table, row);
-	else
-		index->inserting.rest = REST_ROWS;
 	if (row != NULL)
+	{
+		asked = ask_others(rel, &pause->tally, table, row);
+		if (asked > 0)
+			asked += ask(rel, index, table, row);
 		heap_freetuple(row);
+	}
+	if (asked == 0)
+		pause->resume = inserting->rows + REST_ROWS;
+	else if (!lbt_pause_decide(pause, inserting->rows, false))
+	{
+		/* All of it will be used, as far as is known. */
+		pause->tally.judged += asked;
+		pause->tally.used += asked;
+	}
 }

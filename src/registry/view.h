@@ -97,7 +97,8 @@ typedef struct LbtInserting
 
 	/* Leaves of one row's entries, asked for together (am/rowahead.c): */
 	bool		asked;			/* the next one's */
-	uint32		rest;			/* rows to leave alone */
+	uint64		rows;			/* that came after a read */
+	LbtPause	row_pause;		/* ... or are left alone */
 	int64		reads;			/* this backend's, at the row before */
 } LbtInserting;
 

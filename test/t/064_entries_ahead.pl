@@ -176,6 +176,15 @@ foreach my $setting ('learnedbtree.enable_prefetch = off', 'effective_io_concurr
 	is($after{t_a}[0], $before{t_a}[0], "$setting: nothing");
 }
 
+# Rows that fail at their first index need no leaf of another.
+my @old = map { 'INSERT INTO t (id, a, b, c, d, e) VALUES (' . values_of(1 + draw($rows)) . ')' } 1 .. 200;
+my %before = asked_for($node, 'served_all');
+$node->psql('served_all', "SET learnedbtree.btree_indexes = 'all';\n" . join(";\n", @old), on_error_stop => 0, stderr => \my $errors);
+others_have_ended($node, 'served_all', '');
+my %after = asked_for($node, 'served_all');
+cmp_ok(scalar(() = $errors =~ /duplicate key value/g), '>', 100, 'most of them fail');
+cmp_ok($after{t_a}[0] - $before{t_a}[0], '<', 60, 'leaves were asked for until that was seen');
+
 # ---- indexes that are made meanwhile ----
 
 my $waits = $node->background_psql('served_all');
