@@ -7,6 +7,7 @@
 #include "am/am.h"
 #include "am/newrows.h"
 #include "join/join.h"
+#include "nodes/makefuncs.h"
 #include "partitioning/partbounds.h"
 #include "partitioning/partdesc.h"
 #include "utils/partcache.h"
@@ -33,11 +34,23 @@ typedef struct LbtRoute
  * hint, where to look ahead: nobody but us asks for it.
  */
 
-/* Of no plan node, or each would be a module for the JIT compiler. */
+/*
+ * Of no plan node, or each would be a module for the JIT compiler.  A
+ * parameter that may be an error to ask for (the field of a record that is not
+ * assigned) is NULL: perhaps no row asks.
+ */
 static ExprState *
 init_key(const LbtOuterRows *rows, Node *key)
 {
-	return ExecInitExprWithParams((Expr *) key, rows->node->ss.ps.state->es_param_list_info);
+	ParamListInfo params = rows->node->ss.ps.state->es_param_list_info;
+	const Param *param = (const Param *) key;
+	ParamExternData workspace;
+
+	if (IsA(key, Param) && param->paramkind == PARAM_EXTERN && params != NULL &&
+		params->paramFetch != NULL &&
+		!OidIsValid(params->paramFetch(params, param->paramid, true, &workspace)->ptype))
+		key = (Node *) makeNullConst(param->paramtype, param->paramtypmod, param->paramcollid);
+	return ExecInitExprWithParams((Expr *) key, params);
 }
 
 /* The table's partition for these values of its key; -1 if it has none. */
