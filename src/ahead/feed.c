@@ -388,7 +388,7 @@ comes_to_few(const LbtFeed *feed, const LbtFeedBatch *batch)
 	const LbtBatch *keys = &batch->keys;
 	int			places = 1;
 
-	if (batch->missed || feed->steady || keys->n < LBT_JUDGED_MIN / 2)
+	if (batch->missed || feed->steady || keys->n < 2 * PLACE_KEYS)
 		return false;
 	for (int i = 1; i < keys->n; i++)
 		places += keys->target[i].slot != keys->target[i - 1].slot;

@@ -10,6 +10,9 @@
 /* A model unused for so long may make room for another that is wanted. */
 #define IDLE_MS 60000
 
+/* If no model is idle, look no sooner for another: at all entries. */
+#define NONE_IDLE_MS 1000
+
 /* The first pause after a training that brought nothing, doubled with each. */
 #define PAUSE_MS 1000
 
@@ -189,10 +192,15 @@ bool
 lbt_registry_has_idle(void)
 {
 	volatile bool idle = false;
-	TimestampTz since = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), -IDLE_MS);
+	TimestampTz now = GetCurrentTimestamp();
+	TimestampTz since = TimestampTzPlusMilliseconds(now, -IDLE_MS);
 	Used		least;
 
+	if (!lbt_is_over((TimestampTz) pg_atomic_read_u64(&lbt_control->none_idle), now, NONE_IDLE_MS))
+		return false;
 	LBT_GUARDED(idle = find_least_used(&least, 1) > 0 && least.at < (uint64) since, idle = false);
+	if (!idle)
+		pg_atomic_write_u64(&lbt_control->none_idle, (uint64) now);
 	return idle;
 }
 

@@ -73,7 +73,7 @@ extern List *lbt_registry_list(void);
 extern uint64 lbt_registry_bytes(void);
 extern bool lbt_registry_has_room(Size bytes);
 
-/* Has a model been idle for a minute?  Looks at all entries. */
+/* Has a model been idle for a minute?  Looks at all entries, if it looks. */
 extern bool lbt_registry_has_idle(void);
 
 /*

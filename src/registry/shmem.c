@@ -70,6 +70,7 @@ init_control(LbtControl *c)
 	pg_atomic_init_u64(&c->model_bytes, 0);
 	pg_atomic_init_u64(&c->unreachable_told, 0);
 	pg_atomic_init_u64(&c->no_slot_told, 0);
+	pg_atomic_init_u64(&c->none_idle, 0);
 
 	a = dsa_create_in_place(place_of(c), PLACE_BYTES, c->tranche, NULL);
 	dsa_pin(a);

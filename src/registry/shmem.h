@@ -141,6 +141,7 @@ typedef struct LbtControl
 	/* Times; 0: never. */
 	pg_atomic_uint64 unreachable_told;	/* said in the log (server/guard.h) */
 	pg_atomic_uint64 no_slot_told;	/* for a worker: said in the log */
+	pg_atomic_uint64 none_idle; /* of all models, at the last look */
 	dshash_table_handle entries;
 } LbtControl;
 
