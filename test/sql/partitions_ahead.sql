@@ -229,6 +229,11 @@ SELECT pa_write('INSERT INTO pa_to (id, k, w) SELECT id, k, w FROM pa_new ON CON
 SELECT pa_write('INSERT INTO pa_to (id, k, w) SELECT a, 5000000000 + id, w FROM pa_new', 'pa_to');
 SELECT pa_write('INSERT INTO pa_to_1 (id, k, w) SELECT id, k + 7, w FROM pa_new', 'pa_to');
 SELECT pa_write('INSERT INTO pa_dates SELECT CASE WHEN id % 3 > 0 THEN at END, k, w FROM pa_new', 'pa_dates');
+-- Where all of them go to one leaf of one partition, they are looked up no more.
+BEGIN;
+SELECT pa_sum('INSERT INTO pa_dates SELECT ''2030-01-01'', g, ''one'' FROM generate_series(1, 2000) g', 'Rows Predicted') > 0 AS warm;
+SELECT pa_sum('INSERT INTO pa_dates SELECT ''2030-01-01'', 9000000000 + g, ''more'' FROM generate_series(1, 4000) g', 'Rows Predicted') < 500 AS paused;
+ROLLBACK;
 SELECT pa_write('UPDATE pa_to t SET id = t.id + 100000 FROM pa_new n WHERE n.k = t.k', 'pa_to');
 SELECT pa_write('UPDATE pa_to t SET k = t.k + 5000000000, w = n.w FROM pa_new n WHERE n.k = t.k', 'pa_to');
 SELECT pa_write('UPDATE pa_to_1 t SET w = n.w FROM pa_new n WHERE n.k = t.k', 'pa_to');
