@@ -22,7 +22,7 @@ give_notice(Relation index, IndexInfo *info)
 						get_rel_name(index->rd_index->indrelid)),
 				 errdetail("Before PostgreSQL 18 it accepts unique indexes of btree only; \"%s\" is one of another access method.",
 						   RelationGetRelationName(index)),
-				 errhint("Use btree for unique indexes of tables that need either.")));
+				 errhint("Use btree for the unique indexes of tables that need INSERT ... ON CONFLICT.")));
 }
 
 /*

@@ -47,8 +47,8 @@ lbt_is_large(BlockNumber nblocks)
 }
 
 /*
- * May its model evict others?  Not a small one: any user's min_leaves may have
- * as many trained as there are indexes.
+ * May its model evict others?  Not that of a file of up to 16 pages: any
+ * user's min_leaves may have as many trained as there are indexes.
  */
 static inline bool
 lbt_may_evict_others(BlockNumber nblocks)
