@@ -50,7 +50,8 @@ typedef struct Loose
 	Bitmapset  *fixed;			/* columns that are equal to something */
 	Bitmapset  *grouped;		/* columns to group by */
 	int			covered;		/* columns that our scans can skip by */
-	int			ncolumns;		/* that make the groups, from the first on */
+	int			ncolumns;		/* that make the groups, from the first on ... */
+	int			free;			/* ... and the first of these not fixed */
 	List	   *columns;		/* as custom_private (loose.h) ... */
 	List	   *first;			/* ... extremes */
 	List	   *last;
@@ -222,8 +223,8 @@ find_groups(Loose *loose)
 		   (bms_is_member(n, loose->grouped) || bms_is_member(n, loose->fixed)))
 		n++;
 	loose->ncolumns = n;
-	return bms_prev_member(loose->grouped, -1) < n &&
-		!bms_is_subset(loose->grouped, loose->fixed);
+	loose->free = bms_next_member(bms_difference(loose->grouped, loose->fixed), -1);
+	return bms_prev_member(loose->grouped, -1) < n && loose->free >= 0;
 }
 
 /* The column of the index that is an aggregate's only argument; or -1. */
@@ -405,24 +406,54 @@ make_probe(const Loose *loose)
 	return lbt_is_disabled(path) ? NULL : path;
 }
 
-/* By statistics, how many values the groups' columns have in "in" rows. */
+/*
+ * By statistics, how many values the groups' columns before this one have in
+ * "in" rows.
+ */
 static double
-count_values(const Loose *loose, double in)
+count_values(const Loose *loose, int column, double in)
 {
 	List	   *exprs = NIL;
 	ListCell   *lc;
 
 	foreach(lc, loose->columns)
 	{
-		if (lfirst_int(lc) > 0)
+		if (lfirst_int(lc) > 0 && foreach_current_index(lc) < column)
 			exprs = lappend(exprs, list_nth(loose->target->exprs, lfirst_int(lc) - 1));
 	}
 	return lbt_count_values(loose->root, loose->index->rel, exprs, in);
 }
 
 /*
- * Estimate the cost: of finding each group, twice if there are conditions on
- * columns after it, and of the pages that it is on.  As nbtree likes to split
+ * How many values has the probe to look at, one after the other?  Conditions
+ * on the first free column, and before it, bound the range; those behind leave
+ * out no value of the columns before them.
+ */
+static double
+count_places(const Loose *loose, double groups)
+{
+	double		places = Max(groups, 1.0);
+	List	   *before = NIL;	/* conditions on columns before */
+	ListCell   *lc;
+
+	foreach(lc, loose->conditions)
+	{
+		const IndexClause *clause = lfirst_node(IndexClause, lc);
+		double		rows = loose->index->rel->tuples;
+
+		if (clause->indexcol > loose->free)
+		{
+			rows *= clauselist_selectivity(loose->root, before, 0, JOIN_INNER, NULL);
+			places = Max(places, count_values(loose, clause->indexcol, rows));
+		}
+		before = lappend(before, clause->rinfo);
+	}
+	return places;
+}
+
+/*
+ * Estimate the cost: of finding each group, twice if there are conditions
+ * behind the range's, and of the pages that it is on.  As nbtree likes to split
  * leaves between groups, one may begin a leaf after the end of the last.
  */
 static void
@@ -431,16 +462,16 @@ estimate(Loose *loose, double groups)
 	const IndexOptInfo *index = loose->index;
 	RelOptInfo *rel = index->rel;
 	bool		twice = loose->conditions != NIL &&
-		llast_node(IndexClause, loose->conditions)->indexcol >= loose->ncolumns;
-	double		values = twice ? count_values(loose, loose->index->rel->tuples) : groups;
-	double		found = Max(values, 1.0) * (1.0 + twice + (loose->last != NIL));
+		llast_node(IndexClause, loose->conditions)->indexcol > loose->free;
+	double		places = count_places(loose, groups);
+	double		found = places * (1.0 + twice + (loose->last != NIL));
 	double		pages = index->pages;
 
 	loose->cost = found * (LBT_SEEK_COST + cpu_index_tuple_cost + cpu_tuple_cost +
 						   cpu_operator_cost * list_length(loose->conditions));
 	if (!twice)
 		pages *= loose->probe->indexselectivity;
-	loose->cost += lbt_pages_cost(loose->root, index, found + Min(found, pages), pages);
+	loose->cost += lbt_pages_cost(loose->root, index, found + Min(places, pages), pages);
 	if (loose->probe->path.pathtype == T_IndexOnlyScan)
 		found *= 1.0 - rel->allvisfrac;
 	loose->cost += lbt_pages_cost(loose->root, index, found, rel->pages);
@@ -460,6 +491,8 @@ make_loose(Loose *loose, Path *whole, double groups)
 	path->path.pathtype = T_CustomScan;
 	path->path.parent = loose->output;
 	path->path.pathtarget = whole->pathtarget;
+	path->path.parallel_safe = loose->output->consider_parallel && whole->parallel_safe &&
+		loose->probe->path.parallel_safe;
 	path->path.rows = groups;
 	path->path.startup_cost = loose->probe->path.startup_cost;
 	path->path.total_cost = path->path.startup_cost + loose->cost;
@@ -528,7 +561,7 @@ add_aggregation(Loose *loose)
 {
 	AggClauseCosts costs;
 	Path	   *path = make_loose(loose, loose->aggregation->subpath,
-								  count_values(loose, loose->index->rel->rows));
+								  count_values(loose, loose->ncolumns, loose->index->rel->rows));
 
 	if (path == NULL)
 		return;

@@ -97,13 +97,41 @@ SELECT q, loose(q, q ~ 'ORDER') FROM unnest(ARRAY[
 -- Lists behind the groups, which servers from 18 on may look up for each group themselves
 SELECT loose('SELECT DISTINCT a FROM l WHERE b IN (3, 49) ORDER BY a', true) ~ '5 rows', loose('SELECT a, min(b), max(b) FROM l WHERE b IN (3, 4, 48, 100) GROUP BY a') ~ '6 rows';
 
+-- Behind columns of many values: the probe would read all of the index to find the few rows
+CREATE TABLE l_items (o int, p int);
+INSERT INTO l_items SELECT i, i % 4000 FROM generate_series(1, 40000) i;
+CREATE INDEX l_items_o_p ON l_items USING :am (o, p);
+CREATE INDEX l_items_p ON l_items USING :am (p);
+VACUUM ANALYZE l_items;
+SELECT q, loose(q) FROM unnest(ARRAY[
+    'SELECT DISTINCT o FROM l_items WHERE p = 7',
+    'SELECT o, p FROM l_items WHERE p > 3998 GROUP BY p, o',
+    'SELECT count(DISTINCT o) FROM l_items WHERE p = 7']) q;
+
+-- In a subquery: its outer query's parallel workers run all of it, and have the same answer
+CREATE FUNCTION loose_parallel(query text, OUT plan text, OUT answer text) LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+    plan := substring(plan FROM 'Gather.*(Loose Scan)');
+    EXECUTE query INTO answer;
+END $$;
+SET max_parallel_workers_per_gather = 2;
+SET min_parallel_table_scan_size = 0;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SELECT loose_parallel('SELECT count(*) FROM l WHERE b NOT IN (SELECT DISTINCT a FROM l l2 WHERE a > 3)');
+RESET min_parallel_table_scan_size;
+RESET parallel_setup_cost;
+RESET parallel_tuple_cost;
+SET max_parallel_workers_per_gather = 0;
+
 -- Aggregates of all rows to which a value that comes again makes no difference
 SELECT q, loose(q) FROM unnest(ARRAY[
     'SELECT count(DISTINCT a) FROM l',
     'SELECT max(a) - min(a), count(DISTINCT a) + 1, sum(DISTINCT a), avg(DISTINCT a), array_agg(DISTINCT a), count(DISTINCT a) FROM l',
     'SELECT count(DISTINCT s), array_agg(DISTINCT s), max(s), 7 FROM l WHERE s < ''value 3''',
     'SELECT count(DISTINCT b), min(b) FROM l WHERE a = 3',
-    'SELECT count(DISTINCT a), array_agg(DISTINCT a) FROM l WHERE b = 7',
+    'SELECT count(DISTINCT a), array_agg(DISTINCT a) FROM l WHERE b > 7',
     'SELECT count(DISTINCT a), array_agg(DISTINCT a), max(a) FROM l WHERE a > 100',
     'SELECT x, (SELECT count(DISTINCT a) FROM l WHERE a < x) FROM generate_series(1, 5) x',
     'SELECT DISTINCT count(DISTINCT a) FROM l ORDER BY 1',
@@ -334,4 +362,4 @@ RESET enable_memoize;
 EXPLAIN (COSTS OFF) SELECT DISTINCT a, b FROM l LIMIT 2;
 EXPLAIN (VERBOSE, COSTS OFF) SELECT a, min(b), max(b) FROM l WHERE a > 5 GROUP BY a;
 
-DROP TABLE l, many, l_runs;
+DROP TABLE l, l_items, many, l_runs;
