@@ -303,8 +303,6 @@ verify(Search *search, Buffer *buf, int lockmode)
 		if (!is_btree_page(page))
 			return NO_LEAF;
 		opaque = BTPageGetOpaque(page);
-		if (!inserting)
-			lbt_test_for_old_snapshot(search->snapshot, search->rel, page);
 		if (!P_ISLEAF(opaque) || P_ISMETA(opaque) || (inserting && P_INCOMPLETE_SPLIT(opaque)))
 			return NO_LEAF;
 
@@ -393,7 +391,10 @@ land(Search *search, const LbtTarget *target, LbtOutcome *outcome)
 	outcome->event = events[verdict];
 	outcome->moved = search->hops;
 	if (verdict == PROVEN)
+	{
+		lbt_test_for_old_snapshot(search->snapshot, search->rel, BufferGetPage(buf));
 		return buf;
+	}
 	if (BufferIsValid(buf))
 		_bt_relbuf(search->rel, buf);
 	return InvalidBuffer;
