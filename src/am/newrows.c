@@ -104,21 +104,15 @@ any_new(const LbtNewRows *rows, BlockNumber block, OffsetNumber offset)
 HeapTuple
 lbt_copy_row(Relation table, ItemPointer tid)
 {
-	Buffer		buf = ReadBuffer(table, ItemPointerGetBlockNumber(tid));
-	OffsetNumber offset = ItemPointerGetOffsetNumber(tid);
-	Page		page = BufferGetPage(buf);
+	HeapTupleData row = {.t_self = *tid};
 	HeapTuple	copy = NULL;
+	Buffer		buf;
 
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	if (offset <= PageGetMaxOffsetNumber(page) && ItemIdIsNormal(PageGetItemId(page, offset)))
+	if (heap_fetch(table, SnapshotAny, &row, &buf, false))
 	{
-		ItemId		line = PageGetItemId(page, offset);
-		HeapTupleData row = {.t_len = ItemIdGetLength(line),.t_self = *tid,
-		.t_tableOid = RelationGetRelid(table),.t_data = (HeapTupleHeader) PageGetItem(page, line)};
-
 		copy = heap_copytuple(&row);
+		ReleaseBuffer(buf);
 	}
-	UnlockReleaseBuffer(buf);
 	return copy;
 }
 
