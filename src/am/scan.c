@@ -66,6 +66,21 @@ stop_reading_ahead(LbtScan *so)
 	lbt_scan_count_ahead(so);
 }
 
+/* Forget the current position and the mark. */
+static inline void
+stop(IndexScanDesc scan, LbtScan *so)
+{
+	so->mark_at = -1;
+	if (so->cur.valid)
+		lbt_scan_leave(scan, so);
+	if (so->mark.valid)
+		lbt_leafcopy_release(&so->mark);
+	if (unlikely(so->go != NULL))
+		pfree(so->go);
+	so->go = NULL;
+	stop_reading_ahead(so);
+}
+
 /*
  * Is a worker, or another backend, about to make a model?  Then our engine
  * serves the scan from the start, by descents, and uses the model once it is
@@ -113,15 +128,7 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 	LbtScan    *so = (LbtScan *) scan->opaque;
 	bool		was_btree = !so->predicts && so->btree != NULL;
 
-	so->mark_at = -1;
-	if (so->cur.valid)
-		lbt_scan_leave(scan, so);
-	if (so->mark.valid)
-		lbt_leafcopy_release(&so->mark);
-	if (unlikely(so->go != NULL))
-		pfree(so->go);
-	so->go = NULL;
-	stop_reading_ahead(so);
+	stop(scan, so);
 	so->predicts = false;
 	if (lbt_enable && scan->parallel_scan == NULL && so->index->serving.learned)
 	{
@@ -281,46 +288,26 @@ lbt_getbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 }
 
 static void
-free_copy(LbtLeafCopy *copy)
-{
-	if (copy->valid)
-		lbt_leafcopy_release(copy);
-	if (copy->items)
-		pfree(copy->items);
-	if (copy->tuples)
-		pfree(copy->tuples);
-}
-
-static void
 lbt_endscan(IndexScanDesc scan)
 {
 	LbtScan    *so = (LbtScan *) scan->opaque;
+	void	   *chunks[] = {
+		so->cur.items, so->cur.tuples, so->mark.items, so->mark.tuples, so->rows, so->scratch,
+		so->filter, RelationUsesLocalBuffers(scan->indexRelation) ? so->index : NULL, so
+	};
 
-	so->mark_at = -1;
-	if (so->cur.valid)
-		lbt_scan_leave(scan, so);
-	free_copy(&so->cur);
-	free_copy(&so->mark);
-	stop_reading_ahead(so);
-	if (so->rows)
-		pfree(so->rows);
+	stop(scan, so);
 	if (so->ahead)
 		lbt_ahead_free(so);
 	if (so->btree != NULL)
 		BY_BTREE(scan, so, btendscan(scan));
-	if (so->scratch)
-		pfree(so->scratch);
 	if (so->array_context)
 		MemoryContextDelete(so->array_context);
-	if (so->go)
-		pfree(so->go);
 	if (so->go_context)
 		MemoryContextDelete(so->go_context);
-	if (so->filter)
-		pfree(so->filter);
-	if (RelationUsesLocalBuffers(scan->indexRelation))
-		pfree(so->index);		/* the scan's own */
-	pfree(so);
+	for (int i = 0; i < lengthof(chunks); i++)
+		if (chunks[i] != NULL)
+			pfree(chunks[i]);
 }
 
 static void

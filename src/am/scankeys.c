@@ -237,9 +237,6 @@ put_in_order(const LbtKeyColumn *column, LbtArray *array)
 	(void) drop_duplicates(column, array);
 }
 
-/* Encodings are mostly short: scratch memory comes for so many at a time. */
-#define ENCODINGS_A_PIECE 128
-
 /* Take in an array; false if not served, or there are too many probes. */
 static bool
 take_array(LbtScan *so, ScanKey key, LbtProbe *into)
@@ -255,8 +252,7 @@ take_array(LbtScan *so, ScanKey key, LbtProbe *into)
 	Datum	   *elements;
 	bool	   *isnull;
 	int			n;
-	uint8	   *scratch = NULL;
-	Size		left = 0;		/* of scratch */
+	uint8		scratch[LBT_SCRATCH_BYTES];
 
 	if (so->array_context == NULL)
 		so->array_context = AllocSetContextCreate(GetMemoryChunkContext(so), "learnedbtree arrays",
@@ -271,23 +267,17 @@ take_array(LbtScan *so, ScanKey key, LbtProbe *into)
 	array->values = MemoryContextAllocHuge(so->array_context, Max(n, 1) * sizeof(LbtKeyValue));
 	for (int i = 0; i < n; i++)
 	{
+		LbtKeyValue *value = &array->values[array->n];
+
 		if (isnull[i])
 			continue;
 		if (!lbt_keyspec_plain(column, elements[i]))
 			return false;
-		if (column->encoded && left < LBT_SCRATCH_BYTES)
-		{
-			left = Min(n - i, ENCODINGS_A_PIECE) * LBT_SCRATCH_BYTES;
-			scratch = MemoryContextAlloc(so->array_context, left);
-		}
-		if (lbt_keyspec_argument(column, key->sk_subtype, elements[i], &array->values[array->n],
-								 scratch) != 0)
+		if (lbt_keyspec_argument(column, key->sk_subtype, elements[i], value, scratch) != 0)
 			continue;
 		if (column->encoded)
-		{
-			scratch += array->values[array->n].length;
-			left -= array->values[array->n].length;
-		}
+			value->bytes = memcpy(MemoryContextAlloc(so->array_context, value->length), scratch,
+								  value->length);
 		array->n++;
 	}
 	if (array->n > 0)
