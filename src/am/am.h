@@ -15,7 +15,6 @@ extern bool lbt_insert(Relation rel, Datum *values, bool *isnull, ItemPointer ti
 					   IndexUniqueCheck check_unique, bool unchanged, IndexInfo *info);
 
 /* scan.c */
-
 extern void lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys,
 					   ScanKey orderbys, int norderbys);
 
@@ -37,21 +36,11 @@ lbt_learned_view(Relation index)
 }
 
 /*
- * ---- scans by groups ----
- *
- * Of such a scan few entries of each group will be wanted, all of which agree
- * in the index's first columns.  To be told before its first rescan.
- */
-extern void lbt_scan_by_groups(IndexScanDesc scan, int ncolumns);
-
-/* Since the last rescan, does our engine serve it, with so many columns? */
-extern bool lbt_scan_can_skip(IndexScanDesc scan, int ncolumns);
-
-/*
- * Move it from its current row to the edge, in direction past, of all entries
- * that agree with that one in the index's first columns.  It must go on in
- * direction next, and may return rows again if a row is not followed by this.
- * False if it needs to visit no leaf there.
+ * Move a scan by groups (LbtScan.group_columns) from its current row to the
+ * edge, in direction past, of all entries that agree with that one in the
+ * index's first columns.  It must go on in direction next, and may return rows
+ * again if a row is not followed by this.  False if it needs to visit no leaf
+ * there.
  */
 extern bool lbt_scan_skip(IndexScanDesc scan, int ncolumns, ScanDirection past,
 						  ScanDirection next);
@@ -74,8 +63,8 @@ extern Cost lbt_pages_cost(PlannerInfo *root, const IndexOptInfo *index, double 
  */
 extern double lbt_count_values(PlannerInfo *root, RelOptInfo *rel, List *exprs, double rows);
 
-/* How many of its columns can scans of ours skip by?  0 if they may not. */
-extern int	lbt_skip_columns(const IndexOptInfo *index);
+/* Our view of an index whose scans may skip; NULL if nbtree serves them. */
+extern const LbtIndex *lbt_skip_view(const IndexOptInfo *index);
 
 /*
  * btree's estimate of an index scan; less, if our scans skip where it would

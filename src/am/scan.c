@@ -360,20 +360,6 @@ lbt_take_scans(IndexAmRoutine *routine)
 
 /* ---- groups ---- */
 
-void
-lbt_scan_by_groups(IndexScanDesc scan, int ncolumns)
-{
-	((LbtScan *) scan->opaque)->group_columns = ncolumns;
-}
-
-bool
-lbt_scan_can_skip(IndexScanDesc scan, int ncolumns)
-{
-	const LbtScan *so = (LbtScan *) scan->opaque;
-
-	return so->predicts && so->group_columns > 0 && ncolumns <= so->index->keyspec.ncolumns;
-}
-
 /*
  * The first copied item after the bound, in this direction from the current
  * one; -1 if the copy has none.

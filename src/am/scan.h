@@ -109,7 +109,8 @@ typedef struct LbtScan
 	bool		predicts;		/* our engine serves it until the rescan */
 	bool		bitmap;			/* all matches will be wanted */
 	bool		asked_training; /* once a scan is enough */
-	int			group_columns;	/* see lbt_scan_by_groups(); or 0 */
+	int			group_columns;	/* by which groups agree, of each of which few
+								 * entries will be wanted; or 0 */
 	int64		group_reads;	/* pgBufferUsage's, before its last seek */
 	bool		few;			/* copy few matches of the leaf read next */
 	bool		short_groups;	/* a skip ended on its leaf since the last one */

@@ -25,9 +25,8 @@ lbt_pages_cost(PlannerInfo *root, const IndexOptInfo *index, double fetched, dou
 		index_pages_fetched(fetched, (BlockNumber) Max(pages, 1.0), index->pages, root);
 }
 
-/* Our view of an index whose scans may skip; NULL if nbtree serves them. */
-static const LbtIndex *
-view_of(const IndexOptInfo *index)
+const LbtIndex *
+lbt_skip_view(const IndexOptInfo *index)
 {
 	Relation	rel;
 	LbtIndex   *view;
@@ -39,14 +38,6 @@ view_of(const IndexOptInfo *index)
 	view = lbt_learned_view(rel);
 	index_close(rel, NoLock);
 	return view != NULL && lbt_model_comes(view, index->pages) ? view : NULL;
-}
-
-int
-lbt_skip_columns(const IndexOptInfo *index)
-{
-	const LbtIndex *view = view_of(index);
-
-	return view ? view->keyspec.ncolumns : 0;
 }
 
 double
@@ -147,7 +138,7 @@ lbt_skip_cost(PlannerInfo *root, IndexPath *path, double loop_count, Cost *start
 	/* No order of joins depends on it. */
 	if (LBT_BTREE_SKIPS || !lbt_enable || !lbt_enable_loose_scan || path->indexclauses == NIL ||
 		llast_node(IndexClause, path->indexclauses)->indexcol == 0 ||
-		bms_num_members(root->all_baserels) != 1 || (view = view_of(index)) == NULL ||
+		bms_num_members(root->all_baserels) != 1 || (view = lbt_skip_view(index)) == NULL ||
 		(columns = columns_left_out(root, path, &view->keyspec, &conditions, &places)) == NIL)
 		return;
 	rows = index->tuples * clauselist_selectivity(root, conditions, 0, JOIN_INNER, NULL);

@@ -118,13 +118,18 @@ next_group(LooseScan *node)
 static bool
 start(LooseScan *node)
 {
+	LbtScan    *so;
+
 	node->started = true;
 	if (!lbt_scans(node->index))
 		return false;
 	if (*node->scan == NULL)
-		lbt_scan_by_groups(lbt_begin_index_scan(node->probe), node->ncolumns);
+		(void) lbt_begin_index_scan(node->probe);
+	so = (LbtScan *) (*node->scan)->opaque;
+	so->group_columns = node->ncolumns;
 	ExecReScan(node->probe);
-	return lbt_scan_can_skip(*node->scan, node->ncolumns + (node->extreme > 0));
+	return so->predicts &&
+		node->ncolumns + (node->extreme > 0) <= so->index->keyspec.ncolumns;
 }
 
 /* ---- extremes ---- */

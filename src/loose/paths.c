@@ -111,19 +111,12 @@ key_column(const IndexOptInfo *index, const void *expr)
 
 /* ---- conditions ---- */
 
-/* What is compared as it is, perhaps as another type: varchar as text. */
-static const void *
-operand(const void *expr)
-{
-	return IsA(expr, RelabelType) ? ((const RelabelType *) expr)->arg : expr;
-}
-
 /*
  * Is a condition one on this column of the index, that it can look up?
  * Returns it with the column on the left; or NULL.  Sets *fixes.
  */
 static RestrictInfo *
-as_condition(const IndexOptInfo *index, int column, RestrictInfo *rinfo, bool *fixes)
+as_condition(IndexOptInfo *index, int column, RestrictInfo *rinfo, bool *fixes)
 {
 	const OpExpr *op = (const OpExpr *) rinfo->clause;
 	const ScalarArrayOpExpr *any = (const ScalarArrayOpExpr *) rinfo->clause;
@@ -137,19 +130,20 @@ as_condition(const IndexOptInfo *index, int column, RestrictInfo *rinfo, bool *f
 	if (IsA(test, NullTest))
 	{
 		*fixes = test->nulltesttype == IS_NULL;
-		return !test->argisrow && key_column(index, test->arg) == column ? rinfo : NULL;
+		return !test->argisrow && match_index_to_operand((Node *) test->arg, column, index) ?
+			rinfo : NULL;
 	}
 	if (IsA(any, ScalarArrayOpExpr))
 		return any->useOr && any->inputcollid == index->indexcollations[column] &&
-			key_column(index, operand(linitial(any->args))) == column &&
+			match_index_to_operand(linitial(any->args), column, index) &&
 			get_op_opfamily_strategy(any->opno, index->opfamily[column]) ==
 			BTEqualStrategyNumber && !contain_var_clause(lsecond(any->args)) ? rinfo : NULL;
 	if (!IsA(op, OpExpr) || list_length(op->args) != 2 ||
 		op->inputcollid != index->indexcollations[column])
 		return NULL;
-	commuted = key_column(index, operand(linitial(op->args))) != column;
+	commuted = !match_index_to_operand(linitial(op->args), column, index);
 	opno = commuted ? get_commutator(op->opno) : op->opno;
-	if (key_column(index, operand(list_nth(op->args, commuted))) != column ||
+	if (!match_index_to_operand(list_nth(op->args, commuted), column, index) ||
 		!op_in_opfamily(opno, index->opfamily[column]) ||
 		contain_var_clause(list_nth(op->args, !commuted)))
 		return NULL;
@@ -165,7 +159,7 @@ as_condition(const IndexOptInfo *index, int column, RestrictInfo *rinfo, bool *f
 static bool
 find_conditions(Loose *loose)
 {
-	const IndexOptInfo *index = loose->index;
+	IndexOptInfo *index = loose->index;
 	List	   *rest = list_copy(index->indrestrictinfo);
 
 	for (int i = 0; i < loose->covered; i++)
@@ -287,21 +281,36 @@ ignore_duplicates(const Loose *loose)
 	return true;
 }
 
-/* Choose the direction in which the index has the order asked for, if any. */
+/*
+ * Choose the direction in which the index has the order asked for, if any; if
+ * it has none, forward, or backward if that makes all extremes come first.
+ */
 static void
 choose_direction(Loose *loose)
 {
-	loose->direction = BackwardScanDirection;
-	loose->pathkeys = build_index_pathkeys(loose->root, loose->index, BackwardScanDirection);
-	if (loose->order != NIL && pathkeys_contained_in(loose->order, loose->pathkeys))
-		return;
-	loose->direction = ForwardScanDirection;
-	loose->pathkeys = build_index_pathkeys(loose->root, loose->index, ForwardScanDirection);
+	List	   *forward = build_index_pathkeys(loose->root, loose->index, ForwardScanDirection);
+	List	   *backward = build_index_pathkeys(loose->root, loose->index, BackwardScanDirection);
+	List	   *first = loose->first;
+	bool		turns = first == NIL && loose->last != NIL;
+
+	if (loose->order != NIL && pathkeys_contained_in(loose->order, forward))
+		turns = false;
+	else if (loose->order != NIL && pathkeys_contained_in(loose->order, backward))
+		turns = true;
+	loose->direction = turns ? BackwardScanDirection : ForwardScanDirection;
+	loose->pathkeys = turns ? backward : forward;
+	if (turns)
+	{
+		loose->first = loose->last;
+		loose->last = first;
+	}
 }
 
 /*
  * Make the target list of the probe, and find each free column among the rows'
- * columns; false if it cannot give the output.
+ * columns; false if it cannot give the output.  DISTINCT ON wants the first
+ * row in the query's order, and aggregates from 16 on rows in the order of
+ * their DISTINCT.
  */
 static bool
 find_output(Loose *loose)
@@ -311,13 +320,6 @@ find_output(Loose *loose)
 	bool		any_column = loose->groups == parse->distinctClause && parse->hasDistinctOn;
 	ListCell   *lc;
 
-	/*
-	 * DISTINCT ON wants the first row in the query's order, and aggregates
-	 * from 16 on rows in the order of their DISTINCT.
-	 */
-	if ((any_column || loose->aggregates != NIL) &&
-		!pathkeys_contained_in(loose->order, loose->pathkeys))
-		return false;
 	loose->probe_target = create_empty_pathtarget();
 	for (int i = 0; i < loose->ncolumns; i++)
 		loose->columns = lappend_int(loose->columns, 0);
@@ -330,13 +332,9 @@ find_output(Loose *loose)
 
 		if (IsA(expr, Aggref))
 		{
-			bool		descends;
-
 			if (!is_extreme(index, loose->ncolumns, (Aggref *) expr, &strategy))
 				return false;
-			descends = index->reverse_sort[loose->ncolumns] !=
-				ScanDirectionIsBackward(loose->direction);
-			if ((strategy == BTGreaterStrategyNumber) == descends)
+			if ((strategy == BTGreaterStrategyNumber) == index->reverse_sort[loose->ncolumns])
 				loose->first = lappend_int(loose->first, place);
 			else
 				loose->last = lappend_int(loose->last, place);
@@ -354,20 +352,9 @@ find_output(Loose *loose)
 		contain_subplans((Node *) loose->probe_target->exprs))
 		return false;
 	set_pathtarget_cost_width(loose->root, loose->probe_target);
-	return true;
-}
-
-/* Where all extremes come last, turn round, unless that loses an order. */
-static void
-turn_round(Loose *loose)
-{
-	if (loose->first != NIL || loose->last == NIL ||
-		(loose->order != NIL && pathkeys_contained_in(loose->order, loose->pathkeys)))
-		return;
-	loose->first = loose->last;
-	loose->last = NIL;
-	loose->direction = -loose->direction;
-	loose->pathkeys = build_index_pathkeys(loose->root, loose->index, loose->direction);
+	choose_direction(loose);
+	return (!any_column && loose->aggregates == NIL) ||
+		pathkeys_contained_in(loose->order, loose->pathkeys);
 }
 
 /* ---- the probe ---- */
@@ -591,15 +578,13 @@ finds_groups_soon(const Loose *loose)
 static void
 consider_index(Loose *loose)
 {
-	loose->covered = lbt_skip_columns(loose->index);
+	const LbtIndex *view = lbt_skip_view(loose->index);
+
+	loose->covered = view ? view->keyspec.ncolumns : 0;
 	if (loose->covered == 0 || !ignore_duplicates(loose) || !find_conditions(loose) ||
-		!find_groups(loose) || !finds_groups_soon(loose))
-		return;
-	choose_direction(loose);
-	if (!find_output(loose) ||
+		!find_groups(loose) || !finds_groups_soon(loose) || !find_output(loose) ||
 		loose->ncolumns + (loose->first != NIL || loose->last != NIL) > loose->covered)
 		return;
-	turn_round(loose);
 
 	/* A cursor that could go back through a Sort must keep it. */
 	if (lbt_planner_for_cursor(loose->root) && loose->aggregates == NIL)
