@@ -1,7 +1,9 @@
 /*
- * effects.c - see effects.h.
+ * effects.c - may rows be read before they are needed?  What the nodes of a
+ * finished plan evaluate, and whether that has effects (src/README, "Nested
+ * loops that look ahead").
  */
-#include "join/effects.h"
+#include "join/join.h"
 
 #include "access/transam.h"
 #include "catalog/pg_aggregate.h"
@@ -108,10 +110,8 @@ is_users_aggregate(const Node *node)
 /* ---- settings that change from row to row ---- */
 
 /*
- * Where set_config() is called for each row, the setting, or the role, is read
- * for the next row after that.  Policies read settings, too, and nobody sets
- * any: so look whether the statement does.  Between two FETCHes of a cursor
- * anybody may.  Stable functions may read TimeZone, search_path, or another.
+ * Policies read settings, and mostly nobody sets any: so look whether the
+ * statement does, row by row.  Between two FETCHes of a cursor anybody may.
  */
 static bool
 reads_function(Oid function, void *context)

@@ -66,6 +66,27 @@ extern bool lbt_write_is_large(const ModifyTable *modify);
  */
 extern bool lbt_write_is_quiet(const ModifyTable *modify, const List *rtable);
 
+/* What is known of a whole statement. */
+typedef struct LbtPlanWalk
+{
+	Bitmapset  *init_params;	/* set by a subquery that runs once, when its
+								 * first user asks for them */
+	bool		effects;		/* a subquery seen so far has some */
+	int			last_id;		/* the highest plan_node_id */
+	bool		any_use;		/* a loop, a subquery, or a write of many rows */
+	const PlannedStmt *stmt;
+	bool		asked_settings; /* has it been asked for changes_settings? */
+	bool		changes_settings;	/* while it runs, perhaps */
+	const Plan *early_nextval;	/* may take sequences' numbers early; or NULL */
+	bool		nextval_ok;		/* what is looked at belongs to it */
+} LbtPlanWalk;
+
+/* effects.c: a node's children besides the left and the right one. */
+extern List *lbt_other_children(const Plan *plan);
+
+/* ... does what a node evaluates have effects, or what it does itself? */
+extern bool lbt_node_has_effects(Plan *plan, LbtPlanWalk *walk);
+
 /* What a plan node looks up for each row. */
 typedef struct LbtLookups
 {
@@ -90,11 +111,10 @@ extern bool lbt_planned_scan(const Plan *plan, LbtPlannedScan *scan);
 /*
  * ... add what an inner side, a loop's or the plan of a subquery, looks
  * up by these parameters (NestLoopParams), which are set for each row: in one
- * index, or where nothing else is, in those of partitions.  init_params: those
- * that subqueries set when they are first asked for.
+ * index, or where nothing else is, in those of partitions.
  */
 extern void lbt_add_lookup(LbtLookups *lookups, const List *params, const Plan *inner,
-						   const PlannedStmt *stmt, const Bitmapset *init_params);
+						   const LbtPlanWalk *walk);
 
 /*
  * writes.c: add an index with its keys, and what is said of them above, if one

@@ -22,8 +22,7 @@
 typedef struct Search
 {
 	const List *params;			/* NestLoopParams: what is set for each row */
-	const PlannedStmt *stmt;
-	const Bitmapset *init_params;	/* (place.c) */
+	const LbtPlanWalk *walk;
 	LbtLookups *lookups;		/* found, for the node */
 
 	/* what an inner side begins with: find_lookup() */
@@ -95,7 +94,7 @@ find_lookup(Search *search, const Plan *inner)
 			case T_Result:
 				/* The planner's for max(): its column is a subquery. */
 				inner = inner->lefttree != NULL || inner->initPlan == NIL ? inner->lefttree :
-					exec_subplan_get_plan(search->stmt, linitial_node(SubPlan, inner->initPlan));
+					exec_subplan_get_plan(search->walk->stmt, linitial_node(SubPlan, inner->initPlan));
 				break;
 			case T_BitmapHeapScan:
 			case T_Memoize:
@@ -145,7 +144,7 @@ copy_key(Search *search, Node *key)
 	}
 	if (param->paramkind != PARAM_EXTERN &&
 		(param->paramkind != PARAM_EXEC ||
-		 bms_is_member(param->paramid, search->init_params)))
+		 bms_is_member(param->paramid, search->walk->init_params)))
 		return NULL;
 	return copyObjectImpl(key);
 }
@@ -306,7 +305,7 @@ find_table(Search *search, const PartitionPruneInfo *prune)
 		if (IsA(step, PartitionPruneStepCombine) && step->combineOp == PARTPRUNE_COMBINE_UNION)
 			return;
 	}
-	rel = table_open(rt_fetch(info->rtindex, search->stmt->rtable)->relid, NoLock);
+	rel = table_open(rt_fetch(info->rtindex, search->walk->stmt->rtable)->relid, NoLock);
 	foreach(lc, info->exec_pruning_steps)
 	{
 		const PartitionPruneStepOp *step = lfirst(lc);
@@ -323,11 +322,9 @@ find_table(Search *search, const PartitionPruneInfo *prune)
 
 void
 lbt_add_lookup(LbtLookups *lookups, const List *params, const Plan *inner,
-			   const PlannedStmt *stmt, const Bitmapset *init_params)
+			   const LbtPlanWalk *walk)
 {
-	Search		search = {
-		.params = params,.stmt = stmt,.init_params = init_params,.lookups = lookups
-	};
+	Search		search = {.params = params,.walk = walk,.lookups = lookups};
 	const Plan *append;
 	List	   *scans = NIL;
 	ListCell   *lc;
@@ -338,10 +335,9 @@ lbt_add_lookup(LbtLookups *lookups, const List *params, const Plan *inner,
 	if (append == NULL)
 		find_keys(&search);
 	else if (lookups->keys == NIL)
-		find_table(&search, lbt_prune_info(stmt, append));
+		find_table(&search, lbt_prune_info(walk->stmt, append));
 	if (lookups->route != NIL)
-		scans = IsA(append, Append) ? ((const Append *) append)->appendplans :
-			((const MergeAppend *) append)->mergeplans;
+		scans = lbt_other_children(append);
 	foreach(lc, scans)
 		if (find_lookup(&search, lfirst(lc)) && search.append == NULL)
 			find_keys(&search);

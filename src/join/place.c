@@ -3,7 +3,7 @@
  *
  * Nothing else of the plan changes, neither its shape nor its estimates.
  */
-#include "join/effects.h"
+#include "join/join.h"
 
 #include "access/stratnum.h"
 #include "access/sysattr.h"
@@ -69,8 +69,7 @@ add_subqueries(LbtLookups *lookups, const void *expressions, const LbtPlanWalk *
 			set->paramval = lfirst(arg);	/* or another expression */
 			params = lappend(params, set);
 		}
-		lbt_add_lookup(lookups, params, exec_subplan_get_plan(walk->stmt, subquery), walk->stmt,
-					   walk->init_params);
+		lbt_add_lookup(lookups, params, exec_subplan_get_plan(walk->stmt, subquery), walk);
 	}
 }
 
@@ -110,9 +109,8 @@ used_columns(const NestLoop *loop)
 	int			column = -1;
 	ListCell   *lc;
 
-	pull_varattnos((Node *) plan->targetlist, OUTER_VAR, &columns);
-	pull_varattnos((Node *) plan->qual, OUTER_VAR, &columns);
-	pull_varattnos((Node *) loop->join.joinqual, OUTER_VAR, &columns);
+	pull_varattnos((Node *) list_make3(plan->targetlist, plan->qual, loop->join.joinqual),
+				   OUTER_VAR, &columns);
 	foreach(lc, loop->nestParams)
 		pull_varattnos((Node *) lfirst_node(NestLoopParam, lc)->paramval, OUTER_VAR, &columns);
 	while ((column = bms_next_member(columns, column)) >= 0)
@@ -180,8 +178,7 @@ place_below(Plan *plan, LbtPlanWalk *walk)
 	if (IsA(plan, NestLoop) && ((NestLoop *) plan)->nestParams != NIL &&
 		!gives_one_row(outerPlan(plan)))
 	{
-		lbt_add_lookup(&lookups, ((NestLoop *) plan)->nestParams, innerPlan(plan), walk->stmt,
-					   walk->init_params);
+		lbt_add_lookup(&lookups, ((NestLoop *) plan)->nestParams, innerPlan(plan), walk);
 		used = used_columns((NestLoop *) plan);
 	}
 	else if (IsA(plan, ModifyTable))
