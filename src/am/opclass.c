@@ -33,17 +33,6 @@
 
 PG_FUNCTION_INFO_V1(learnedbtree_sync_opclasses);
 
-static void
-record_dependency(Oid alias, Oid class, Oid object)
-{
-	ObjectAddress from,
-				to;
-
-	ObjectAddressSet(from, OperatorClassRelationId, alias);
-	ObjectAddressSet(to, class, object);
-	recordDependencyOn(&from, &to, DEPENDENCY_AUTO);
-}
-
 static Oid
 find_by_name(Oid am, const char *name)
 {
@@ -74,20 +63,11 @@ find_dependent(Oid opclass)
 	return found;
 }
 
-/* Find a built-in's alias by name; others, maybe renamed, by dependency. */
-static Oid
-find_alias(Form_pg_opclass original, Oid am)
-{
-	if (IsPinnedObject(OperatorClassRelationId, original->oid))
-		return find_by_name(am, NameStr(original->opcname));
-	return find_dependent(original->oid);
-}
-
 /* A free name: the original's, perhaps with its schema, or its OID. */
 static const char *
 alias_name(Form_pg_opclass original, Oid am)
 {
-	const char *name = NameStr(original->opcname);
+	const char *name = pstrdup(NameStr(original->opcname));
 	const char *schema = get_namespace_name(original->opcnamespace);
 
 	if (OidIsValid(find_by_name(am, name)))
@@ -97,41 +77,37 @@ alias_name(Form_pg_opclass original, Oid am)
 	return name;
 }
 
-static void
-insert_alias(HeapTuple original, Oid am, const char *name)
-{
-	Relation	catalog = table_open(OperatorClassRelationId, RowExclusiveLock);
-	HeapTuple	alias = heap_copytuple(original);
-	Form_pg_opclass form = (Form_pg_opclass) GETSTRUCT(alias);
-
-	form->oid = GetNewOidWithIndex(catalog, OpclassOidIndexId, Anum_pg_opclass_oid);
-	form->opcmethod = am;
-	namestrcpy(&form->opcname, name);
-	form->opcnamespace = PG_CATALOG_NAMESPACE;
-
-	/* No pg_shdepend entry: take a role that cannot be dropped. */
-	form->opcowner = BOOTSTRAP_SUPERUSERID;
-	CatalogTupleInsert(catalog, alias);
-	record_dependency(form->oid, AccessMethodRelationId, am);
-	record_dependency(form->oid, OperatorClassRelationId,
-					  ((Form_pg_opclass) GETSTRUCT(original))->oid);
-	heap_freetuple(alias);
-	table_close(catalog, RowExclusiveLock);
-	CommandCounterIncrement();
-}
-
 /* False if another session has dropped the original. */
 static bool
 make_alias(Oid original, Oid am)
 {
 	HeapTuple	tuple;
+	Form_pg_opclass form;
+	Relation	catalog;
+	ObjectAddress alias;
+	ObjectAddress needs[2];
 
 	LockDatabaseObject(OperatorClassRelationId, original, 0, AccessShareLock);
-	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(original));
+	tuple = SearchSysCacheCopy1(CLAOID, ObjectIdGetDatum(original));
 	if (!HeapTupleIsValid(tuple))
 		return false;
-	insert_alias(tuple, am, alias_name((Form_pg_opclass) GETSTRUCT(tuple), am));
-	ReleaseSysCache(tuple);
+	form = (Form_pg_opclass) GETSTRUCT(tuple);
+	catalog = table_open(OperatorClassRelationId, RowExclusiveLock);
+	namestrcpy(&form->opcname, alias_name(form, am));
+	form->oid = GetNewOidWithIndex(catalog, OpclassOidIndexId, Anum_pg_opclass_oid);
+	form->opcmethod = am;
+	form->opcnamespace = PG_CATALOG_NAMESPACE;
+
+	/* No pg_shdepend entry: take a role that cannot be dropped. */
+	form->opcowner = BOOTSTRAP_SUPERUSERID;
+	CatalogTupleInsert(catalog, tuple);
+	ObjectAddressSet(alias, OperatorClassRelationId, form->oid);
+	ObjectAddressSet(needs[0], AccessMethodRelationId, am);
+	ObjectAddressSet(needs[1], OperatorClassRelationId, original);
+	recordMultipleDependencies(&alias, needs, 2, DEPENDENCY_AUTO);
+	heap_freetuple(tuple);
+	table_close(catalog, RowExclusiveLock);
+	CommandCounterIncrement();
 	return true;
 }
 
@@ -146,7 +122,9 @@ without_alias(Oid am)
 	{
 		Form_pg_opclass form = (Form_pg_opclass) GETSTRUCT(&originals->members[i]->tuple);
 
-		if (!OidIsValid(find_alias(form, am)))
+		/* Find a built-in's by name; others, maybe renamed, by dependency. */
+		if (!OidIsValid(IsPinnedObject(OperatorClassRelationId, form->oid) ?
+						find_by_name(am, NameStr(form->opcname)) : find_dependent(form->oid)))
 			found = lappend_oid(found, form->oid);
 	}
 	ReleaseCatCacheList(originals);

@@ -94,7 +94,8 @@ find_lookup(Search *search, const Plan *inner)
 			case T_Result:
 				/* The planner's for max(): its column is a subquery. */
 				inner = inner->lefttree != NULL || inner->initPlan == NIL ? inner->lefttree :
-					exec_subplan_get_plan(search->walk->stmt, linitial_node(SubPlan, inner->initPlan));
+					exec_subplan_get_plan(search->walk->stmt,
+										  linitial_node(SubPlan, inner->initPlan));
 				break;
 			case T_BitmapHeapScan:
 			case T_Memoize:
