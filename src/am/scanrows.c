@@ -37,7 +37,6 @@ typedef struct LbtRows
 	LbtStream  *stream;			/* or NULL */
 	bool		forward;
 	BlockNumber current;		/* of the row handed out last */
-	bool		limit_sought;	/* the plan has been looked through */
 	bool		merged;			/* other scans' rows may come instead */
 	LimitState *limit;			/* above the scan, as long as it; or NULL */
 
@@ -231,18 +230,11 @@ find_limit(PlanState *node, void *state)
 
 /* The most rows that are still wanted, with the current one; or NO_LIMIT. */
 static int64
-rows_left(LbtRows *rows)
+rows_left(const LbtRows *rows)
 {
-	PlanState  *plan = rows->limit_sought ? NULL : lbt_executor_plan();
-	const LimitState *state;
+	const LimitState *state = rows->limit;
 	uint64		left;
 
-	if (plan != NULL)
-	{
-		(void) find_limit(plan, rows);
-		rows->limit_sought = true;
-	}
-	state = rows->limit;
 	if (state == NULL || state->noCount || state->limitOption == LIMIT_OPTION_WITH_TIES ||
 		!ScanDirectionIsForward(state->ps.state->es_direction))
 		return NO_LIMIT;
@@ -310,6 +302,8 @@ lbt_rows_ahead(IndexScanDesc scan, LbtScan *so, bool forward)
 		rows = so->rows = MemoryContextAllocZero(GetMemoryChunkContext(so), sizeof(LbtRows));
 		rows->scan = scan;
 		rows->so = so;
+		if (lbt_executor_plan() != NULL)
+			(void) find_limit(lbt_executor_plan(), rows);
 	}
 	if (rows->forward != forward)
 		lbt_rows_stop(so);

@@ -327,7 +327,6 @@ lbt_add_lookup(LbtLookups *lookups, const List *params, const Plan *inner,
 {
 	Search		search = {.params = params,.walk = walk,.lookups = lookups};
 	const Plan *append;
-	List	   *scans = NIL;
 	ListCell   *lc;
 
 	if (lookups->route != NIL || !find_lookup(&search, inner))
@@ -337,9 +336,7 @@ lbt_add_lookup(LbtLookups *lookups, const List *params, const Plan *inner,
 		find_keys(&search);
 	else if (lookups->keys == NIL)
 		find_table(&search, lbt_prune_info(walk->stmt, append));
-	if (lookups->route != NIL)
-		scans = lbt_other_children(append);
-	foreach(lc, scans)
+	foreach(lc, lookups->route != NIL ? lbt_other_children(append) : NIL)
 		if (find_lookup(&search, lfirst(lc)) && search.append == NULL)
 			find_keys(&search);
 	if (lookups->keys == NIL)
