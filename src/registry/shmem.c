@@ -49,7 +49,10 @@ place_of(LbtControl *c)
 static dshash_parameters
 entries_parameters(const LbtControl *c)
 {
-	return lbt_dshash_parameters(LBT_FILE_KEY_BYTES, sizeof(LbtEntry), c->tranche);
+	return (dshash_parameters)
+	{
+		LBT_FILE_KEY_BYTES, sizeof(LbtEntry), LBT_DSHASH_BYTES, c->tranche
+	};
 }
 
 /* Runs once per cluster, perhaps in the postmaster, which can make no DSM. */

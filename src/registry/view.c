@@ -118,8 +118,8 @@ find_view(Relation rel, const LbtFile *file)
 LbtIndex *
 lbt_index_get(Relation rel)
 {
-	LbtFile		file = {LbtRelDatabase(rel), RelationGetRelid(rel), LbtRelTablespace(rel),
-	LbtRelNumber(rel)};
+	const RelFileLocator *locator = &rel->rd_locator;
+	LbtFile		file = {locator->dbOid, RelationGetRelid(rel), locator->spcOid, locator->relNumber};
 	LbtIndex   *index;
 
 	if (RelationUsesLocalBuffers(rel))

@@ -39,7 +39,8 @@ lbt_buffer_holds(BufferDesc *desc, Relation rel, BlockNumber block)
 {
 	const BufferTag *tag = &desc->tag;
 
-	return tag->blockNum == block && tag->forkNum == MAIN_FORKNUM && lbt_tag_is_of(tag, rel) &&
+	return tag->blockNum == block && tag->forkNum == MAIN_FORKNUM &&
+		BufTagMatchesRelFileLocator(tag, &rel->rd_locator) &&
 		(lbt_buffer_state(desc) & BM_VALID) != 0;
 }
 
@@ -61,7 +62,7 @@ lbt_pin_by_hint(Relation rel, BlockNumber block, Buffer recent)
 	if (recent < 1 || recent > NBuffers ||
 		lbt_buffer_usage(GetBufferDescriptor(recent - 1)) < LBT_HINT_MIN_USAGE ||
 		!lbt_buffer_holds(GetBufferDescriptor(recent - 1), rel, block) ||
-		!lbt_read_recent_buffer(rel, block, recent))
+		!ReadRecentBuffer(rel->rd_locator, MAIN_FORKNUM, block, recent))
 		return false;
 	pgstat_count_buffer_read(rel);
 	pgstat_count_buffer_hit(rel);
@@ -80,7 +81,7 @@ extern uint32 lbt_hint_mask;
 static inline uint32
 lbt_hint_start(Relation rel)
 {
-	return murmurhash32(LbtRelNumber(rel));
+	return murmurhash32(rel->rd_locator.relNumber);
 }
 
 /* Where the hint for a block is, of a table whose hints begin there. */

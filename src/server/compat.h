@@ -75,26 +75,17 @@ lbt_guc_malloc(Size size)
 #endif
 }
 
-/* The file a relation's data is in: renamed in 16, as are some functions. */
-#if PG_VERSION_NUM >= 160000
-#define LbtRelDatabase(rel) ((rel)->rd_locator.dbOid)
-#define LbtRelTablespace(rel) ((rel)->rd_locator.spcOid)
-#define LbtRelNumber(rel) ((rel)->rd_locator.relNumber)
-#define LbtRelFileSubid(rel) ((rel)->rd_firstRelfilelocatorSubid)
-#define lbt_tag_is_of(tag, rel) BufTagMatchesRelFileLocator(tag, &(rel)->rd_locator)
-#define lbt_read_recent_buffer(rel, block, recent) \
-	ReadRecentBuffer((rel)->rd_locator, MAIN_FORKNUM, block, recent)
-#define lbt_relation_ownercheck(relid, roleid) \
-	object_ownercheck(RelationRelationId, relid, roleid)
-#else
-#define LbtRelDatabase(rel) ((rel)->rd_node.dbNode)
-#define LbtRelTablespace(rel) ((rel)->rd_node.spcNode)
-#define LbtRelNumber(rel) ((rel)->rd_node.relNode)
-#define LbtRelFileSubid(rel) ((rel)->rd_firstRelfilenodeSubid)
-#define lbt_tag_is_of(tag, rel) RelFileNodeEquals((tag)->rnode, (rel)->rd_node)
-#define lbt_read_recent_buffer(rel, block, recent) \
-	ReadRecentBuffer((rel)->rd_node, MAIN_FORKNUM, block, recent)
-#define lbt_relation_ownercheck(relid, roleid) pg_class_ownercheck(relid, roleid)
+/* The file a relation's data is in: 15 has other names, as of some functions. */
+#if PG_VERSION_NUM < 160000
+#define RelFileLocator RelFileNode
+#define rd_locator rd_node
+#define dbOid dbNode
+#define spcOid spcNode
+#define relNumber relNode
+#define rd_firstRelfilelocatorSubid rd_firstRelfilenodeSubid
+#define BufTagMatchesRelFileLocator(tag, locator) RelFileNodeEquals((tag)->rnode, *(locator))
+#define InitBufferTag(tag, locator, fork, block) INIT_BUFFERTAG(*(tag), *(locator), fork, block)
+#define object_ownercheck(class, oid, role) pg_class_ownercheck(oid, role)
 #endif
 
 /* Was the file made in this transaction, so that a rollback removes it? */
@@ -102,7 +93,7 @@ static inline bool
 lbt_relation_is_new_file(Relation rel)
 {
 	return rel->rd_createSubid != InvalidSubTransactionId ||
-		LbtRelFileSubid(rel) != InvalidSubTransactionId;
+		rel->rd_firstRelfilelocatorSubid != InvalidSubTransactionId;
 }
 
 /*
@@ -262,23 +253,12 @@ lbt_scan_drops_pin(IndexScanDesc scan)
 #endif
 #define LBT_DSA_SEGMENTS Min(1024, 1 << (SIZEOF_DSA_POINTER * 8 - DSA_OFFSET_WIDTH))
 
-/* Parameters of a shared hash table with keys compared and copied as bytes. */
-static inline dshash_parameters
-lbt_dshash_parameters(Size key_size, Size entry_size, int tranche)
-{
-	dshash_parameters params = {
-		.key_size = key_size,
-		.entry_size = entry_size,
-		.compare_function = dshash_memcmp,
-		.hash_function = dshash_memhash,
+/* In dshash_parameters: keys are compared, hashed and copied as bytes. */
 #if PG_VERSION_NUM >= 170000
-		.copy_function = dshash_memcpy,
+#define LBT_DSHASH_BYTES dshash_memcmp, dshash_memhash, dshash_memcpy
+#else
+#define LBT_DSHASH_BYTES dshash_memcmp, dshash_memhash
 #endif
-		.tranche_id = tranche
-	};
-
-	return params;
-}
 
 /* A new LWLock tranche, by a lasting name; before 19 each process names it. */
 #if PG_VERSION_NUM >= 190000

@@ -139,11 +139,7 @@ lbt_block_is_there(Relation rel, BlockNumber block)
 	int			id;
 	bool		there;
 
-#if PG_VERSION_NUM >= 160000
 	InitBufferTag(&tag, &rel->rd_locator, MAIN_FORKNUM, block);
-#else
-	INIT_BUFFERTAG(tag, rel->rd_node, MAIN_FORKNUM, block);
-#endif
 	hash = BufTableHashCode(&tag);
 	lock = BufMappingPartitionLock(hash);
 	LWLockAcquire(lock, LW_SHARED);

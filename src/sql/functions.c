@@ -56,7 +56,7 @@ lbt_open_argument(FunctionCallInfo fcinfo, bool only_look)
 				(errcode(rel->rd_rel->relkind == RELKIND_INDEX ?
 						 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE : ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" has no model: %s", RelationGetRelationName(rel), reason)));
-	if (!lbt_relation_ownercheck(RelationGetRelid(rel), GetUserId()) &&
+	if (!object_ownercheck(RelationRelationId, RelationGetRelid(rel), GetUserId()) &&
 		!(only_look && has_privs_of_role(GetUserId(), ROLE_PG_MONITOR)))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
