@@ -207,11 +207,9 @@ lbt_registry_has_idle(void)
 LbtEntry *
 lbt_entry_lock(const LbtFile *file)
 {
-	bool		found = true;
 	LbtEntry   *entry = dshash_find(lbt_entries, file, true);
-	dsa_pointer old = InvalidDsaPointer;
-	Size		old_bytes = 0;
-	LbtTotals	totals = {0};
+	bool		found = true;
+	LbtTotals	totals;
 
 	if (entry == NULL)
 	{
@@ -219,27 +217,23 @@ lbt_entry_lock(const LbtFile *file)
 		entry = dshash_find_or_insert(lbt_entries, file, &found);
 		lbt_area_unlock();
 	}
-	if (found && lbt_same_file(&entry->file, file))
+	if (!found)
+		memset(entry, 0, sizeof(LbtEntry));
+	else if (lbt_same_file(&entry->file, file))
 		return entry;
-	if (found)
+	else if (DsaPointerIsValid(entry->memory))
 	{
-		old = entry->memory;
-		old_bytes = entry->bytes;
-		totals = entry->totals;
+		/* The area must not be locked while a partition is. */
+		lbt_entry_replace_model(entry, LBT_UNTRAINED, InvalidDsaPointer, 0);
+		return lbt_entry_lock(file);
 	}
+	totals = entry->totals;
 	memset(entry, 0, sizeof(LbtEntry));
 	entry->file = *file;
-	entry->memory = InvalidDsaPointer;
 	entry->changed_at = GetCurrentTimestamp();
 	pg_atomic_init_u64(&entry->used_at, (uint64) entry->changed_at);
 	entry->totals = totals;
-	if (!DsaPointerIsValid(old))
-		return entry;
-
-	/* The area must not be locked while a partition is. */
-	dshash_release_lock(lbt_entries, entry);
-	free_model(old, old_bytes);
-	return lbt_entry_lock(file);
+	return entry;
 }
 
 /* ---- trainings ---- */
