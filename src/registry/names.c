@@ -225,12 +225,15 @@ is_like(const char *name, const char *pattern)
 }
 
 bool
-lbt_names_item_matches(const LbtNames *names, const LbtNamesItem *item, const char *schema,
-					   const char *name)
+lbt_item_matches_names(const LbtNames *list, const LbtNamesItem *item, const List *names)
 {
-	const char *patterns = (const char *) names;
+	const char *patterns = (const char *) list;
 
-	return item->everything ||
-		(is_like(name, patterns + item->name) &&
-		 (item->schema == 0 || is_like(schema, patterns + item->schema)));
+	if (item->everything)
+		return true;
+	for (int i = 0; i + 1 < list_length(names); i += 2)
+		if (is_like(list_nth(names, i + 1), patterns + item->name) &&
+			(item->schema == 0 || is_like(list_nth(names, i), patterns + item->schema)))
+			return true;
+	return false;
 }

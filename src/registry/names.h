@@ -16,6 +16,8 @@
 
 #include "postgres.h"
 
+#include "nodes/pg_list.h"
+
 /* The most bytes of a list: thousands of names. */
 #define LBT_NAMES_LIMIT 1048576
 
@@ -46,8 +48,8 @@ typedef struct LbtNames
 extern LbtNames *lbt_names_parse(const char *list, void *(*alloc) (Size), const char **problem,
 								 const char **where);
 
-/* Does an item match the name, apart from "!"? */
-extern bool lbt_names_item_matches(const LbtNames *names, const LbtNamesItem *item,
-								   const char *schema, const char *name);
+/* Does an item match any of these, schema and name in turn, apart from "!"? */
+extern bool lbt_item_matches_names(const LbtNames *list, const LbtNamesItem *item,
+								   const List *names);
 
 #endif							/* LBT_NAMES_H */

@@ -266,17 +266,6 @@ lbt_names_of_index(Oid index)
 	return names;
 }
 
-bool
-lbt_item_matches_names(const LbtNames *list, const LbtNamesItem *item, const List *names)
-{
-	if (item->everything)
-		return true;
-	for (int i = 0; i + 1 < list_length(names); i += 2)
-		if (lbt_names_item_matches(list, item, list_nth(names, i), list_nth(names, i + 1)))
-			return true;
-	return false;
-}
-
 const LbtNamesItem *
 lbt_deciding_item(Oid index)
 {

@@ -88,10 +88,6 @@ extern void lbt_tell_no_memory(void);
  */
 extern List *lbt_names_of_index(Oid index);
 
-/* Does an item match any of them? */
-extern bool lbt_item_matches_names(const LbtNames *list, const LbtNamesItem *item,
-								   const List *names);
-
 /*
  * The item of learnedbtree.btree_indexes that decides on a btree index: the
  * last that matches its name, or that of a partitioned index that it is part

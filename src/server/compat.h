@@ -75,7 +75,7 @@ lbt_guc_malloc(Size size)
 #endif
 }
 
-/* The file a relation's data is in: 15 has other names, as of some functions. */
+/* The file a relation's data is in, and some functions: 15 has other names. */
 #if PG_VERSION_NUM < 160000
 #define RelFileLocator RelFileNode
 #define rd_locator rd_node
