@@ -4,6 +4,7 @@
 #include "registry/names.h"
 
 #include "mb/pg_wchar.h"
+#include "server/compat.h"
 #include "utils/builtins.h"
 
 /* Where patterns are put.  Without memory, only their bytes are counted. */
@@ -140,13 +141,13 @@ next_item(const char *list, const char **at, LbtNamesItem *item, Writer *to, con
 }
 
 LbtNames *
-lbt_names_parse(const char *list, void *(*alloc) (Size), const char **problem,
-				const char **where)
+lbt_names_parse(const char *list, bool setting, const char **problem, const char **where)
 {
 	Writer		to = {NULL, 0};
 	LbtNamesItem item;
 	LbtNames   *names;
 	uint32		nitems = 0;
+	Size		size;
 	const char *at = list;
 
 	*where = NULL;
@@ -158,7 +159,10 @@ lbt_names_parse(const char *list, void *(*alloc) (Size), const char **problem,
 	while (next_item(list, &at, &item, &to, problem))
 		nitems++;
 	*where = at;
-	names = *problem ? NULL : alloc(offsetof(LbtNames, items[nitems]) + to.bytes);
+	if (*problem)
+		return NULL;
+	size = offsetof(LbtNames, items[nitems]) + to.bytes;
+	names = setting ? guc_malloc(LOG, size) : palloc(size);
 	if (names == NULL)
 		return NULL;
 	names->nitems = nitems;

@@ -41,11 +41,11 @@ typedef struct LbtNames
 } LbtNames;
 
 /*
- * Parse a list.  Returns NULL when alloc() does, and when it is no proper
- * list: *problem says what is wrong, and *where from where on, NULL if all is.
- * Nothing interrupts it.
+ * Parse a list, into memory of a setting (NULL without) or of this context.
+ * NULL also if it is no proper list: *problem says what is wrong, and *where
+ * from where on, NULL if all is.  Nothing interrupts it.
  */
-extern LbtNames *lbt_names_parse(const char *list, void *(*alloc) (Size), const char **problem,
+extern LbtNames *lbt_names_parse(const char *list, bool setting, const char **problem,
 								 const char **where);
 
 /* Does an item match any of these, schema and name in turn, apart from "!"? */

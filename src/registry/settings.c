@@ -117,7 +117,7 @@ check_btree_indexes(char **value, void **extra, GucSource source)
 	const char *problem;
 	const char *where;
 
-	names = lbt_names_parse(*value, lbt_guc_malloc, &problem, &where);
+	names = lbt_names_parse(*value, true, &problem, &where);
 	if (names == NULL)
 	{
 		if (where == NULL)

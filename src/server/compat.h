@@ -64,18 +64,7 @@
 #define LBT_MODULE_MAGIC PG_MODULE_MAGIC
 #endif
 
-/* Memory for what a setting keeps, which the server frees; NULL if none. */
-static inline void *
-lbt_guc_malloc(Size size)
-{
-#if PG_VERSION_NUM >= 160000
-	return guc_malloc(LOG, size);
-#else
-	return malloc(size);
-#endif
-}
-
-/* The file a relation's data is in, and some functions: 15 has other names. */
+/* The file of a relation's data, and some functions: 15 has other names. */
 #if PG_VERSION_NUM < 160000
 #define RelFileLocator RelFileNode
 #define rd_locator rd_node
@@ -86,6 +75,7 @@ lbt_guc_malloc(Size size)
 #define BufTagMatchesRelFileLocator(tag, locator) RelFileNodeEquals((tag)->rnode, *(locator))
 #define InitBufferTag(tag, locator, fork, block) INIT_BUFFERTAG(*(tag), *(locator), fork, block)
 #define object_ownercheck(class, oid, role) pg_class_ownercheck(oid, role)
+#define guc_malloc(elevel, size) malloc(size)
 #endif
 
 /* Was the file made in this transaction, so that a rollback removes it? */

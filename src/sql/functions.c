@@ -287,7 +287,7 @@ learnedbtree_pattern_items(PG_FUNCTION_ARGS)
 	const char *list = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	const char *problem;
 	const char *where;
-	const LbtNames *names = lbt_names_parse(list, palloc, &problem, &where);
+	const LbtNames *names = lbt_names_parse(list, false, &problem, &where);
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	const int64 *counts;
 
