@@ -81,17 +81,18 @@ try_bound(Relation rel, LbtIndex *index, const LbtBound *bound, BlockNumber leaf
 }
 
 /*
- * Look every separator up: as the lower bound of a scan, counted in counts[0],
- * and as an upper one, in counts[1].  False, with worthless counts, when there
- * is no model, or it went away.  The caller has locked out writers and VACUUM:
- * both ways have to see the same tree.
+ * Look every separator up: as the lower bound of a scan, which is counted,
+ * and as an upper one.  False, with worthless counts, when there is no model,
+ * or it went away.  The caller has locked out writers and VACUUM: both ways
+ * have to see the same tree.
  */
 static bool
-check_lookups(Relation rel, LbtIndex *index, uint64 counts[2][LBT_NEVENTS])
+check_lookups(Relation rel, LbtIndex *index, uint64 *counts)
 {
 	uint8	   *scratch = palloc(index->keyspec.ncolumns * LBT_SCRATCH_BYTES);
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree check",
 												  ALLOCSET_DEFAULT_SIZES);
+	uint64		of_upper[LBT_NEVENTS] = {0};	/* of the same leaves */
 	LbtLeafWalk walk;
 	bool		ready = true;
 
@@ -112,7 +113,7 @@ check_lookups(Relation rel, LbtIndex *index, uint64 counts[2][LBT_NEVENTS])
 			lbt_index_update(index);
 			ready = index->state == LBT_READY;
 			if (ready)
-				try_bound(rel, index, &bound, walk.block, counts[past]);
+				try_bound(rel, index, &bound, walk.block, past ? of_upper : counts);
 		}
 		MemoryContextSwitchTo(caller);
 		MemoryContextReset(context);
@@ -129,8 +130,7 @@ learnedbtree_check(PG_FUNCTION_ARGS)
 	LbtIndex   *index;
 	LbtRegistered model;
 	LbtTrained	saved;
-	uint64		both[2][LBT_NEVENTS] = {0};
-	const uint64 *counts = both[0]; /* both are about the same leaves */
+	uint64		counts[LBT_NEVENTS] = {0};
 	const char *reason;
 	bool		counted;
 	LbtRow		row = {0};
@@ -143,7 +143,7 @@ learnedbtree_check(PG_FUNCTION_ARGS)
 	LockRelationOid(table, ShareLock);
 	rel = lbt_open_argument(fcinfo, false);
 	index = lbt_index_get(rel);
-	counted = lbt_trainable(rel, index, &reason) && check_lookups(rel, index, both);
+	counted = lbt_trainable(rel, index, &reason) && check_lookups(rel, index, counts);
 
 	/* Ask this last, so that it tells why there are no counts. */
 	lbt_row_add_text(&row, lbt_model_state(rel, index, &model, &reason));
