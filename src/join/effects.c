@@ -1,7 +1,10 @@
 /*
  * effects.c - may rows be read before they are needed?  What the nodes of a
- * finished plan evaluate, and whether that has effects (src/README, "Nested
- * loops that look ahead").
+ * finished plan evaluate, and whether that has effects.
+ *
+ * Rows that are looked ahead for are read early.  So leave alone inputs with
+ * effects: with volatile functions, row locks or changes of data anywhere
+ * below, or with a subquery while any of the statement has such effects.
  */
 #include "join/join.h"
 
@@ -110,8 +113,10 @@ is_users_aggregate(const Node *node)
 /* ---- settings that change from row to row ---- */
 
 /*
- * Policies read settings, and mostly nobody sets any: so look whether the
- * statement does, row by row.  Between two FETCHes of a cursor anybody may.
+ * Where set_config() is called for each row, the setting, or the role, is read
+ * for the next row after that.  Policies read settings, too, and nobody sets
+ * any: so look whether the statement does.  Between two FETCHes of a cursor
+ * anybody may.  Stable functions may read TimeZone, search_path, or another.
  */
 static bool
 reads_function(Oid function, void *context)

@@ -440,8 +440,8 @@ count_places(const Loose *loose, double groups)
 
 /*
  * Estimate the cost: of finding each group, twice if there are conditions
- * behind the range's, and of the pages that it is on.  As nbtree likes to split
- * leaves between groups, one may begin a leaf after the end of the last.
+ * behind the range's, and of the pages that it is on.  As nbtree likes to
+ * split leaves between groups, one may begin a leaf after the end of the last.
  */
 static void
 estimate(Loose *loose, double groups)
