@@ -291,9 +291,10 @@ static void
 lbt_endscan(IndexScanDesc scan)
 {
 	LbtScan    *so = (LbtScan *) scan->opaque;
+	bool		own_view = RelationUsesLocalBuffers(scan->indexRelation);
 	void	   *chunks[] = {
 		so->cur.items, so->cur.tuples, so->mark.items, so->mark.tuples, so->rows, so->scratch,
-		so->filter, RelationUsesLocalBuffers(scan->indexRelation) ? so->index : NULL, so
+		so->filter, own_view ? so->index : NULL, so
 	};
 
 	stop(scan, so);

@@ -598,6 +598,7 @@ lbt_train_on_use(Relation rel, LbtIndex *index)
 		else
 			end_without(index);
 	}
-	if ((index->state != LBT_READY && index->state != LBT_EMPTY) || wanted != mine)
+	if (index->state == LBT_EVICTED || index->state == LBT_DEAR_KEYS ||
+		index->state == LBT_TOO_LARGE || index->state == LBT_DAMAGED || wanted != mine)
 		ask_later(index);
 }
