@@ -146,7 +146,10 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 	{
 		/* Do not count a btree index that is no longer served. */
 		if (so->index->serving.learned || !lbt_is_btree(scan->indexRelation))
-			lbt_scan_count(so, LBT_EV_DELEGATED);
+		{
+			lbt_count(so->index, LBT_EV_DELEGATED);
+			so->counts[LBT_EV_DELEGATED]++;
+		}
 		BY_BTREE(scan, so, btrescan(scan, keys, nkeys, orderbys, norderbys));
 	}
 	else if (unlikely(was_btree))

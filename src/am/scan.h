@@ -144,14 +144,6 @@ typedef struct LbtScan
 	LbtArray	array[LBT_CODE_COLUMNS];
 } LbtScan;
 
-/* Count an event for the index, and for this scan's EXPLAIN. */
-static inline void
-lbt_scan_count(LbtScan *so, LbtEvent event)
-{
-	lbt_count(so->index, event);
-	so->counts[event]++;
-}
-
 /* Count what has become of blocks that were asked for. */
 static inline void
 lbt_scan_count_ahead(LbtScan *so)

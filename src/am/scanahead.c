@@ -43,8 +43,7 @@
 typedef struct LbtAhead
 {
 	LbtScan    *so;
-	LbtFeed		feed;			/* items are probes, in this direction: */
-	bool		feeds_forward;
+	LbtFeed		feed;			/* items are probes, in its direction */
 	bool		prepared;		/* since the last rescan */
 
 	/* leaves being brought in; NULL: none */
@@ -235,12 +234,12 @@ next_probe(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch)
 	LbtAhead   *ahead = producer;
 	LbtScan    *so = ahead->so;
 	LbtProbe   *probe = &so->walk.probe;
-	const LbtBound *bound = ahead->feeds_forward ? &probe->start : &probe->end;
+	bool		backward = ahead->feed.backward;
+	const LbtBound *bound = backward ? &probe->end : &probe->start;
 
 	if (number >= (uint64) so->nprobes)
 		return LBT_NO_MORE;
-	lbt_probe_go(so, probe,
-				 ahead->feeds_forward ? (int64) number : so->nprobes - 1 - (int64) number);
+	lbt_probe_go(so, probe, backward ? so->nprobes - 1 - (int64) number : (int64) number);
 	memcpy(key, bound->value, bound->ncolumns * sizeof(LbtKeyValue));
 	return LBT_KEY;
 }
@@ -255,7 +254,6 @@ prepare_feed(IndexScanDesc scan, LbtScan *so, bool forward)
 
 	lbt_feed_restart(feed, 0);
 	ahead->prepared = true;
-	ahead->feeds_forward = forward;
 	feed->rel = scan->indexRelation;
 	feed->table = so->pins_heap_block ? scan->heapRelation : NULL;
 	feed->ncolumns = bound->ncolumns;
@@ -270,7 +268,7 @@ reach_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward)
 {
 	LbtAhead   *ahead = so->ahead;
 
-	if (unlikely(!ahead->prepared || ahead->feeds_forward != forward))
+	if (unlikely(!ahead->prepared || ahead->feed.backward == forward))
 		prepare_feed(scan, so, forward);
 	return lbt_feed_reach(&ahead->feed, forward ? number : so->nprobes - 1 - number);
 }
