@@ -236,6 +236,8 @@ lbt_gettuple(IndexScanDesc scan, ScanDirection dir)
 		return found;
 	}
 	scan->xs_recheck = false;
+	if (unlikely(so->group_columns > 0) && lbt_scan_gives_up(so))
+		return false;
 	missed = cur->valid && pgBufferUsage.shared_blks_read != so->reads_seen;
 	if (cur->valid)
 	{

@@ -103,6 +103,15 @@ typedef struct LbtWalk
 	LbtProbe	probe;			/* the one being read */
 } LbtWalk;
 
+/* What a scan by groups may spend on its next row, in the planner's units. */
+typedef struct LbtBudget
+{
+	double		cost;
+	int64		hits;			/* pgBufferUsage's, before */
+	int64		reads;
+	bool		exceeded;		/* it has given up */
+} LbtBudget;
+
 typedef struct LbtScan
 {
 	LbtIndex   *index;
@@ -111,6 +120,7 @@ typedef struct LbtScan
 	bool		asked_training; /* once a scan is enough */
 	int			group_columns;	/* by which groups agree, of each of which few
 								 * entries will be wanted; or 0 */
+	LbtBudget	budget;			/* ... for each of these */
 	int64		group_reads;	/* pgBufferUsage's, before its last seek */
 	bool		few;			/* copy few matches of the leaf read next */
 	bool		short_groups;	/* a skip ended on its leaf since the last one */
@@ -273,6 +283,12 @@ extern MemoryContext lbt_go_context(LbtScan *so);
 extern void lbt_position_bound(IndexScanDesc scan, LbtScan *so, LbtBound *bound);
 
 /* ---- scanleaf.c ---- */
+
+/* What a scan by groups has spent since its budget was set. */
+extern double lbt_scan_spent(const LbtScan *so);
+
+/* Is that more than it may?  Then there is no next row. */
+extern bool lbt_scan_gives_up(LbtScan *so);
 
 /*
  * Read into so->cur the next leaf with matches in that direction, the first

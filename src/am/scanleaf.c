@@ -7,9 +7,11 @@
  * Every leaf that is read gets a predicate lock while its lock is held, also
  * one without matches: a serializable scan has seen it empty.
  */
-#include "am/scan.h"
+#include "am/am.h"
 
+#include "am/scan.h"
 #include "executor/instrument.h"
+#include "optimizer/optimizer.h"
 #include "train/demand.h"
 #include "train/train.h"
 #include "storage/predicate.h"
@@ -606,6 +608,22 @@ lock_position(IndexScanDesc scan, LbtScan *so, bool forward, OffsetNumber *offse
 	return buf;
 }
 
+double
+lbt_scan_spent(const LbtScan *so)
+{
+	const LbtBudget *budget = &so->budget;
+
+	return (pgBufferUsage.shared_blks_hit - budget->hits) * LBT_SEEK_COST +
+		(pgBufferUsage.shared_blks_read - budget->reads) * random_page_cost;
+}
+
+bool
+lbt_scan_gives_up(LbtScan *so)
+{
+	so->budget.exceeded |= lbt_scan_spent(so) > so->budget.cost;
+	return so->budget.exceeded;
+}
+
 bool
 lbt_scan_next_leaf(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
 {
@@ -618,6 +636,9 @@ lbt_scan_next_leaf(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
 		Buffer		buf = InvalidBuffer;
 		LbtPosition *go;
 
+		/* Entry by entry, and leaf by leaf: either may be without end. */
+		if (unlikely(so->group_columns > 0) && lbt_scan_gives_up(so))
+			return false;
 		if (so->cur.valid)
 			so->go = lbt_position_beyond(so, forward);
 		go = so->go;

@@ -17,6 +17,9 @@
 #define SWITCH_TIMES 2.0
 #define SWITCH_SHARE 0.03
 
+/* Page visits that any row may take, whatever is left until then. */
+#define SEEKS_AT_LEAST 16
+
 typedef struct LooseScan
 {
 	CustomScanState css;
@@ -40,6 +43,7 @@ typedef struct LooseScan
 	bool		started;
 	bool		ended;
 	bool		switched;
+	bool		gave_up;		/* the probe, looking for its last row */
 	TupleTableSlot *returned;	/* last; or NULL */
 	TupleTableSlot *next;		/* the next group's first row, if there is one */
 	double		spent;			/* on pages, in the planner's units */
@@ -77,23 +81,31 @@ compare_groups(LooseScan *node, TupleTableSlot *a, TupleTableSlot *b)
 
 /* ---- the probe ---- */
 
-/* The probe's next row, in this direction through the index; or NULL. */
+/*
+ * The probe's next row, in this direction through the index; or NULL, also if
+ * it gave up: many entries are dead, or no match of conditions is near.
+ */
 static TupleTableSlot *
 read_row(LooseScan *node, ScanDirection direction)
 {
 	EState	   *estate = node->css.ss.ps.state;
 	ScanDirection before = estate->es_direction;
-	int64		hits = pgBufferUsage.shared_blks_hit;
-	int64		reads = pgBufferUsage.shared_blks_read;
+	LbtScan    *so = (LbtScan *) (*node->scan)->opaque;
 	TupleTableSlot *row;
 
 	CHECK_FOR_INTERRUPTS();
+	so->budget = (LbtBudget)
+	{
+		.cost = Max(node->limit - node->spent, SEEKS_AT_LEAST * LBT_SEEK_COST),
+		.hits = pgBufferUsage.shared_blks_hit,
+		.reads = pgBufferUsage.shared_blks_read
+	};
 	estate->es_direction = direction == node->direction ? ForwardScanDirection :
 		BackwardScanDirection;
 	row = ExecProcNode(node->probe);
 	estate->es_direction = before;
-	node->spent += (pgBufferUsage.shared_blks_hit - hits) * LBT_SEEK_COST +
-		(pgBufferUsage.shared_blks_read - reads) * random_page_cost;
+	node->spent += lbt_scan_spent(so);
+	node->gave_up = so->budget.exceeded;
 	return TupIsNull(row) ? NULL : row;
 }
 
@@ -191,6 +203,8 @@ with_extremes(LooseScan *node, TupleTableSlot *row)
 		row = skip_and_read(node, node->ncolumns, direction, -direction);
 		if (row != NULL && slot_attisnull(row, node->extreme))
 			row = skip_and_read(node, node->ncolumns + 1, -direction, -direction);
+		if (node->gave_up)
+			return NULL;
 		if (row == NULL || compare_groups(node, out, row) != 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_INDEX_CORRUPTED),
@@ -211,12 +225,9 @@ switch_over(LooseScan *node)
 	node->switched = true;
 	node->switches++;
 	node->next = NULL;
-	if (node->returned != NULL)
-	{
-		ExecCopySlot(node->group, node->returned);
-		node->returned = node->group;
+	node->ended = false;
+	if (*node->scan != NULL)
 		ExecReScan(node->probe);	/* drop pins */
-	}
 }
 
 /* One of its rows that is of no group returned before. */
@@ -243,18 +254,23 @@ exec(CustomScanState *css)
 	ResetExprContext(css->ss.ps.ps_ExprContext);
 	if (node->ended)
 		return NULL;
+	if (node->returned != NULL && node->returned != node->group)
+		node->returned = ExecCopySlot(node->group, node->returned);
 	if (!node->switched && ((!node->started && !start(node)) || node->spent > node->limit))
 		switch_over(node);
-	if (node->switched)
-		row = whole_row(node);
-	else
+	if (!node->switched)
 	{
 		row = node->next ? node->next : next_group(node);
 		node->next = NULL;
 		if (row != NULL && node->extreme > 0)
 			row = with_extremes(node, row);
-		node->returned = row;
+		if (node->gave_up)
+			switch_over(node);
+		else
+			node->returned = row;
 	}
+	if (node->switched)
+		row = whole_row(node);
 	node->ended |= row == NULL;
 	return row;
 }
@@ -353,7 +369,7 @@ rescan(CustomScanState *css)
 		ExecReScan(node->whole);
 
 	/* The probe is rescanned before it is read again. */
-	node->started = node->ended = node->switched = false;
+	node->started = node->ended = node->switched = node->gave_up = false;
 	node->returned = node->next = NULL;
 	node->spent = 0;
 }

@@ -108,6 +108,22 @@ SELECT q, loose(q) FROM unnest(ARRAY[
     'SELECT o, p FROM l_items WHERE p > 3998 GROUP BY p, o',
     'SELECT count(DISTINCT o) FROM l_items WHERE p = 7']) q;
 
+-- Deleted by a transaction that sees it: the other plan, before the probe has found the next row
+CREATE TABLE l_gone AS SELECT nullif(i / 10000, 2) AS a, i AS b, repeat('wide', 90) AS w FROM generate_series(1, 30000) i;
+CREATE INDEX l_gone_a_b ON l_gone USING :am (a, b);
+VACUUM ANALYZE l_gone;
+BEGIN;
+DELETE FROM l_gone WHERE a = 1;
+SELECT q, loose(q), loose_field(q, 'Seeks') AS seeks, loose_field(q, 'Switched Over') AS switched FROM unnest(ARRAY[
+    'SELECT DISTINCT a FROM l_gone',
+    'SELECT a, max(b), min(b) FROM l_gone GROUP BY a',
+    'SELECT DISTINCT ON (a) a, b FROM l_gone ORDER BY a DESC, b DESC']) q;
+DELETE FROM l_gone WHERE b < 9900 OR b > 20100 AND b < 29990;
+SELECT q, loose(q), loose_field(q, 'Seeks') AS seeks, loose_field(q, 'Switched Over') AS switched FROM unnest(ARRAY[
+    'SELECT DISTINCT a FROM l_gone',
+    'SELECT a, max(b), min(b) FROM l_gone GROUP BY a']) q;
+ROLLBACK;
+
 -- In a subquery: its outer query's parallel workers run all of it, and have the same answer
 CREATE FUNCTION loose_parallel(query text, OUT plan text, OUT answer text) LANGUAGE plpgsql AS $$
 BEGIN
@@ -362,4 +378,4 @@ RESET enable_memoize;
 EXPLAIN (COSTS OFF) SELECT DISTINCT a, b FROM l LIMIT 2;
 EXPLAIN (VERBOSE, COSTS OFF) SELECT a, min(b), max(b) FROM l WHERE a > 5 GROUP BY a;
 
-DROP TABLE l, l_items, many, l_runs;
+DROP TABLE l, l_items, l_gone, many, l_runs;
