@@ -36,7 +36,7 @@ typedef struct LooseScan
 	int			extreme;		/* one of these; 0: none */
 	bool		nulls_first;	/* in its column */
 	MemoryContext row_context;	/* of a row with extremes */
-	TupleTableSlot *group;		/* a copy of the row returned last */
+	TupleTableSlot *group;		/* for that copy: */
 	double		limit;			/* of spent */
 
 	/* since the last rescan */
@@ -44,7 +44,7 @@ typedef struct LooseScan
 	bool		ended;
 	bool		switched;
 	bool		gave_up;		/* the probe, looking for its last row */
-	TupleTableSlot *returned;	/* last; or NULL */
+	TupleTableSlot *returned;	/* a copy of the last one; or NULL */
 	TupleTableSlot *next;		/* the next group's first row, if there is one */
 	double		spent;			/* on pages, in the planner's units */
 
@@ -254,8 +254,6 @@ exec(CustomScanState *css)
 	ResetExprContext(css->ss.ps.ps_ExprContext);
 	if (node->ended)
 		return NULL;
-	if (node->returned != NULL && node->returned != node->group)
-		node->returned = ExecCopySlot(node->group, node->returned);
 	if (!node->switched && ((!node->started && !start(node)) || node->spent > node->limit))
 		switch_over(node);
 	if (!node->switched)
@@ -267,7 +265,8 @@ exec(CustomScanState *css)
 		if (node->gave_up)
 			switch_over(node);
 		else
-			node->returned = row;
+			/* A copy: a caller may put another row into the slot. */
+			node->returned = row ? ExecCopySlot(node->group, row) : NULL;
 	}
 	if (node->switched)
 		row = whole_row(node);

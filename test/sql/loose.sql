@@ -124,6 +124,18 @@ SELECT q, loose(q), loose_field(q, 'Seeks') AS seeks, loose_field(q, 'Switched O
     'SELECT a, max(b), min(b) FROM l_gone GROUP BY a']) q;
 ROLLBACK;
 
+-- A trigger changes the row in the slot that it was returned in.
+CREATE TABLE l_most AS SELECT CASE WHEN i <= 500 THEN 0 WHEN i <= 59500 THEN 1 ELSE 2 END AS a, i AS b, repeat('wide', 90) AS w FROM generate_series(1, 60000) i;
+CREATE INDEX l_most_a_b ON l_most USING :am (a, b);
+VACUUM ANALYZE l_most;
+CREATE TABLE l_copy (LIKE l_most);
+CREATE FUNCTION loose_change() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.a := NEW.a + tg_argv[0]::int; RETURN NEW; END';
+CREATE TRIGGER changes BEFORE INSERT ON l_copy FOR EACH ROW EXECUTE FUNCTION loose_change('10');
+BEGIN;
+DELETE FROM l_most WHERE a = 1;
+SELECT loose_field('INSERT INTO l_copy SELECT DISTINCT ON (a) * FROM l_most ORDER BY a, b', 'Switched Over') AS switched;
+SELECT a, b FROM l_copy;
+ROLLBACK;
 -- In a subquery: its outer query's parallel workers run all of it, and have the same answer
 CREATE FUNCTION loose_parallel(query text, OUT plan text, OUT answer text) LANGUAGE plpgsql AS $$
 BEGIN
@@ -378,4 +390,4 @@ RESET enable_memoize;
 EXPLAIN (COSTS OFF) SELECT DISTINCT a, b FROM l LIMIT 2;
 EXPLAIN (VERBOSE, COSTS OFF) SELECT a, min(b), max(b) FROM l WHERE a > 5 GROUP BY a;
 
-DROP TABLE l, l_items, l_gone, many, l_runs;
+DROP TABLE l, l_items, l_gone, l_most, l_copy, many, l_runs;
