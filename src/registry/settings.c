@@ -223,7 +223,7 @@ lbt_settings_define(void)
 			   "-1 takes what a training costs. A step to the right or a split leaf counts as one, a failed prediction as a descent.");
 	DEFINE_INT("max_model_memory", &lbt_max_model_memory, 64, MAX_KILOBYTES, PGC_SUSET, GUC_UNIT_KB,
 			   NULL, "Shared memory that all models together may take.",
-			   "When a new model does not fit, the least recently used ones are dropped; a model larger than all of it is not made. A model takes 2.2 kB, 16 bytes a leaf, and for text up to 32 more or 64 kB.");
+			   "When a new model does not fit, the least recently used ones are dropped; a model larger than all of it is not made. A model takes 2.2 kB, 16 bytes a leaf, and with keys of text or of several columns up to 32 more or 64 kB.");
 	DEFINE(Enum, "debug_sort_keys",
 		   "Off except in tests of learnedbtree itself.",
 		   "Scrambled contradicts the collation of text: predictions fail, and answers must be right. Always makes models whatever sort keys cost.",
