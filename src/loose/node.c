@@ -36,15 +36,13 @@ typedef struct LooseScan
 	int			extreme;		/* one of these; 0: none */
 	bool		nulls_first;	/* in its column */
 	MemoryContext row_context;	/* of a row with extremes */
-	TupleTableSlot *group;		/* for that copy: */
+	TupleTableSlot *group;		/* a copy of the row returned last; or empty */
 	double		limit;			/* of spent */
 
 	/* since the last rescan */
 	bool		started;
 	bool		ended;
 	bool		switched;
-	bool		gave_up;		/* the probe, looking for its last row */
-	TupleTableSlot *returned;	/* a copy of the last one; or NULL */
 	TupleTableSlot *next;		/* the next group's first row, if there is one */
 	double		spent;			/* on pages, in the planner's units */
 
@@ -105,8 +103,14 @@ read_row(LooseScan *node, ScanDirection direction)
 	row = ExecProcNode(node->probe);
 	estate->es_direction = before;
 	node->spent += lbt_scan_spent(so);
-	node->gave_up = so->budget.exceeded;
 	return TupIsNull(row) ? NULL : row;
+}
+
+/* Has the probe given up, looking for its last row? */
+static inline bool
+gave_up(const LooseScan *node)
+{
+	return ((const LbtScan *) (*node->scan)->opaque)->budget.exceeded;
 }
 
 /* ... after all that equals its last one in this many columns. */
@@ -120,7 +124,7 @@ skip_and_read(LooseScan *node, int ncolumns, ScanDirection past, ScanDirection n
 static TupleTableSlot *
 next_group(LooseScan *node)
 {
-	if (node->returned != NULL)
+	if (!TupIsNull(node->group))
 		return skip_and_read(node, node->ncolumns, node->direction, node->direction);
 	node->seeks++;
 	return read_row(node, node->direction);
@@ -203,7 +207,7 @@ with_extremes(LooseScan *node, TupleTableSlot *row)
 		row = skip_and_read(node, node->ncolumns, direction, -direction);
 		if (row != NULL && slot_attisnull(row, node->extreme))
 			row = skip_and_read(node, node->ncolumns + 1, -direction, -direction);
-		if (node->gave_up)
+		if (gave_up(node))
 			return NULL;
 		if (row == NULL || compare_groups(node, out, row) != 0)
 			ereport(ERROR,
@@ -240,8 +244,8 @@ whole_row(LooseScan *node)
 	{
 		ResetExprContext(node->css.ss.ps.ps_ExprContext);
 		row = ExecProcNode(node->whole);
-	} while (!TupIsNull(row) && node->returned != NULL &&
-			 compare_groups(node, row, node->returned) <= 0);
+	} while (!TupIsNull(row) && !TupIsNull(node->group) &&
+			 compare_groups(node, row, node->group) <= 0);
 	return TupIsNull(row) ? NULL : row;
 }
 
@@ -262,11 +266,10 @@ exec(CustomScanState *css)
 		node->next = NULL;
 		if (row != NULL && node->extreme > 0)
 			row = with_extremes(node, row);
-		if (node->gave_up)
+		if (gave_up(node))
 			switch_over(node);
-		else
-			/* A copy: a caller may put another row into the slot. */
-			node->returned = row ? ExecCopySlot(node->group, row) : NULL;
+		else if (row != NULL)
+			ExecCopySlot(node->group, row); /* a caller may change the slot */
 	}
 	if (node->switched)
 		row = whole_row(node);
@@ -368,8 +371,9 @@ rescan(CustomScanState *css)
 		ExecReScan(node->whole);
 
 	/* The probe is rescanned before it is read again. */
-	node->started = node->ended = node->switched = node->gave_up = false;
-	node->returned = node->next = NULL;
+	node->started = node->ended = node->switched = false;
+	node->next = NULL;
+	ExecClearTuple(node->group);
 	node->spent = 0;
 }
 
