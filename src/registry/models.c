@@ -306,7 +306,8 @@ settle(LbtEntry *entry, LbtState state, const LbtTrained *trained, dsa_pointer m
 
 	memset(&entry->since, 0, sizeof(entry->since));
 	entry->trainer = 0;
-	entry->wanted = saved && lbt_autotrain;
+	/* Not again if the worker, asked before, has met damage meanwhile. */
+	entry->wanted = saved && lbt_autotrain && entry->state != LBT_DAMAGED;
 	entry->trained_blocks = trained->blocks;
 	pg_atomic_write_u64(&entry->used_at, (uint64) GetCurrentTimestamp());
 	if (state == LBT_READY)
