@@ -159,6 +159,7 @@ SELECT q, loose(q) FROM unnest(ARRAY[
     'SELECT max(a) - min(a), count(DISTINCT a) + 1, sum(DISTINCT a), avg(DISTINCT a), array_agg(DISTINCT a), count(DISTINCT a) FROM l',
     'SELECT count(DISTINCT s), array_agg(DISTINCT s), max(s), 7 FROM l WHERE s < ''value 3''',
     'SELECT count(DISTINCT b), min(b) FROM l WHERE a = 3',
+    'SELECT count(DISTINCT a), array_agg(DISTINCT a) FROM l WHERE b = 7',
     'SELECT count(DISTINCT a), array_agg(DISTINCT a) FROM l WHERE b > 7',
     'SELECT count(DISTINCT a), array_agg(DISTINCT a), max(a) FROM l WHERE a > 100',
     'SELECT x, (SELECT count(DISTINCT a) FROM l WHERE a < x) FROM generate_series(1, 5) x',
