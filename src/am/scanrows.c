@@ -17,7 +17,6 @@
 
 #include "access/visibilitymap.h"
 #include "executor/instrument.h"
-#include "nodes/nodeFuncs.h"
 #include "server/executor.h"
 
 /* Give up after this many entries without a block; an empty leaf is many. */
@@ -26,8 +25,6 @@
 
 /* Blocks of the next rows to look for before reading ahead. */
 #define MAX_ASKED 3
-
-#define NO_LIMIT PG_INT64_MAX
 
 typedef struct LbtRows
 {
@@ -161,85 +158,13 @@ next_block(void *state, BlockNumber *block)
 	return false;
 }
 
-/*
- * ---- LIMIT ----
- *
- * Where only nodes that pass every row are between the scan and a Limit above,
- * the Limit's state says what is left (src/README, "Rows ahead of need"):
- *
- *     Limit               offset + count - position
- *       -> LockRows       asks for a row when it is asked for one
- *            -> Index Scan, without a filter
- */
-
-/* Does this node pass every row of the scan, perhaps among others'? */
-static bool
-passes_every_row(PlanState *node, LbtRows *rows)
-{
-	PlanState **nodes;
-	int			n;
-
-	if (node == NULL || node->qual != NULL)
-		return false;
-	switch (nodeTag(node))
-	{
-		case T_IndexScanState:
-			return ((IndexScanState *) node)->iss_ScanDesc == rows->scan;
-		case T_IndexOnlyScanState:
-			return ((IndexOnlyScanState *) node)->ioss_ScanDesc == rows->scan;
-		case T_ResultState:
-		case T_LockRowsState:
-			return passes_every_row(outerPlanState(node), rows);
-		case T_SubqueryScanState:
-			return passes_every_row(((SubqueryScanState *) node)->subplan, rows);
-		case T_AppendState:
-			nodes = ((AppendState *) node)->appendplans;
-			n = ((AppendState *) node)->as_nplans;
-			break;
-		case T_MergeAppendState:
-			rows->merged = true;
-			nodes = ((MergeAppendState *) node)->mergeplans;
-			n = ((MergeAppendState *) node)->ms_nplans;
-			break;
-		default:
-			return false;
-	}
-	for (int i = 0; i < n; i++)
-		if (passes_every_row(nodes[i], rows))
-			return true;
-	return false;
-}
-
-/* Find the Limit of the scan.  For planstate_tree_walker(). */
-static bool
-find_limit(PlanState *node, void *state)
-{
-	LbtRows    *rows = state;
-
-	if (IsA(node, LimitState))
-	{
-		rows->merged = false;
-		if (passes_every_row(outerPlanState(node), rows))
-		{
-			rows->limit = (LimitState *) node;
-			return true;
-		}
-	}
-	return planstate_tree_walker(node, find_limit, state);
-}
-
-/* The most rows that are still wanted, with the current one; or NO_LIMIT. */
+/* The most rows that are still wanted, with the current one. */
 static int64
 rows_left(const LbtRows *rows)
 {
-	const LimitState *state = rows->limit;
-	uint64		left;
+	int64		all = lbt_limit_rows(rows->limit);
 
-	if (state == NULL || state->noCount || state->limitOption == LIMIT_OPTION_WITH_TIES ||
-		!ScanDirectionIsForward(state->ps.state->es_direction))
-		return NO_LIMIT;
-	left = (uint64) state->offset + (uint64) state->count - (uint64) state->position;
-	return (int64) Min(left, (uint64) NO_LIMIT);
+	return all == LBT_NO_LIMIT ? all : all - rows->limit->position;
 }
 
 /* ---- the scan's side ---- */
@@ -285,7 +210,7 @@ begin_rows(IndexScanDesc scan, LbtScan *so, LbtRows *rows, bool forward)
 	rows->last = rows->current = InvalidBlockNumber;
 	rows->forward = forward;
 	rows->stream = lbt_stream_begin(GetMemoryChunkContext(so), scan->heapRelation,
-									rows->left < NO_LIMIT && !rows->merged,
+									rows->left < LBT_NO_LIMIT && !rows->merged,
 									next_block, rows, &so->rows_ahead);
 }
 
@@ -302,8 +227,7 @@ lbt_rows_ahead(IndexScanDesc scan, LbtScan *so, bool forward)
 		rows = so->rows = MemoryContextAllocZero(GetMemoryChunkContext(so), sizeof(LbtRows));
 		rows->scan = scan;
 		rows->so = so;
-		if (lbt_executor_plan() != NULL)
-			(void) find_limit(lbt_executor_plan(), rows);
+		rows->limit = lbt_limit_above(scan, true, &rows->merged);
 	}
 	if (rows->forward != forward)
 		lbt_rows_stop(so);

@@ -71,6 +71,7 @@ typedef struct LbtOuterRows
 	int			nparts;
 	int			nopened;		/* of these, with indexes */
 	uint64		plain;			/* rows that nobody looked at */
+	const LimitState *limit;	/* above the node; or NULL */
 	LbtPause	nowhere;		/* while rows go to none of the parts with
 								 * feeds, or to ones that pause */
 	uint64		posted;			/* none of the rows since then, which have been

@@ -9,6 +9,7 @@
 
 #include "commands/explain.h"
 #include "executor/executor.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/plancat.h"
@@ -49,7 +50,15 @@ static describe_hook_type next_describe;
 static planner_hook_type next_planner;
 static ExecutorRun_hook_type next_run;
 
-static QueryDesc *running = NULL;	/* the innermost */
+/* The query that is executed, the innermost; see run(). */
+typedef struct Running
+{
+	const QueryDesc *query;
+	bool		searched;
+	List	   *limits;			/* its Limits, if it has been searched */
+} Running;
+
+static Running *running = NULL;
 
 /* The query that the planner was called for last, and is not done with. */
 static const Query *planning = NULL;
@@ -90,11 +99,12 @@ plan(PLAN_PARAMETERS)
 static void
 run(RUN_PARAMETERS)
 {
-	QueryDesc  *outer = running;
+	Running    *outer = running;
+	Running		this = {query};
 
 	PG_TRY();
 	{
-		running = query;
+		running = &this;
 		next_run(RUN_ARGUMENTS);
 	}
 	PG_FINALLY();
@@ -133,10 +143,94 @@ lbt_begin_index_scan(PlanState *node)
 	return only->ioss_ScanDesc;
 }
 
-PlanState *
-lbt_executor_plan(void)
+/* ---- Limits ---- */
+
+/* For planstate_tree_walker(). */
+static bool
+collect_limits(PlanState *node, void *context)
 {
-	return running ? running->planstate : NULL;
+	List	  **limits = context;
+
+	if (IsA(node, LimitState))
+		*limits = lappend(*limits, node);
+	return planstate_tree_walker(node, collect_limits, context);
+}
+
+/* Does a node pass on rows of the target, perhaps among others'? */
+static bool
+passes_rows(PlanState *node, const void *target, bool every, bool *merged)
+{
+	PlanState **nodes;
+	int			n;
+
+	if (node == NULL || (every && node->qual != NULL))
+		return false;
+	if (node == target)
+		return true;
+	switch (nodeTag(node))
+	{
+		case T_IndexScanState:
+			return ((IndexScanState *) node)->iss_ScanDesc == target;
+		case T_IndexOnlyScanState:
+			return ((IndexOnlyScanState *) node)->ioss_ScanDesc == target;
+		case T_ResultState:
+		case T_LockRowsState:
+			return passes_rows(outerPlanState(node), target, every, merged);
+		case T_NestLoopState:
+		case T_HashJoinState:
+		case T_CustomScanState:
+			return !every && passes_rows(outerPlanState(node), target, every, merged);
+		case T_SubqueryScanState:
+			return passes_rows(((SubqueryScanState *) node)->subplan, target, every, merged);
+		case T_AppendState:
+			nodes = ((AppendState *) node)->appendplans;
+			n = ((AppendState *) node)->as_nplans;
+			break;
+		case T_MergeAppendState:
+			*merged = true;
+			nodes = ((MergeAppendState *) node)->mergeplans;
+			n = ((MergeAppendState *) node)->ms_nplans;
+			break;
+		default:
+			return false;
+	}
+	for (int i = 0; i < n; i++)
+		if (passes_rows(nodes[i], target, every, merged))
+			return true;
+	return false;
+}
+
+LimitState *
+lbt_limit_above(const void *target, bool every, bool *merged)
+{
+	ListCell   *lc;
+
+	if (running == NULL)
+		return NULL;
+	if (!running->searched)
+	{
+		MemoryContext old = MemoryContextSwitchTo(running->query->estate->es_query_cxt);
+
+		(void) collect_limits(running->query->planstate, &running->limits);
+		running->searched = true;
+		MemoryContextSwitchTo(old);
+	}
+	foreach(lc, running->limits)
+	{
+		*merged = false;
+		if (passes_rows(outerPlanState(lfirst(lc)), target, every, merged))
+			return lfirst(lc);
+	}
+	return NULL;
+}
+
+int64
+lbt_limit_rows(const LimitState *limit)
+{
+	if (limit == NULL || limit->noCount || limit->limitOption == LIMIT_OPTION_WITH_TIES ||
+		!ScanDirectionIsForward(limit->ps.state->es_direction))
+		return LBT_NO_LIMIT;
+	return (int64) Min((uint64) limit->offset + (uint64) limit->count, (uint64) LBT_NO_LIMIT);
 }
 
 bool

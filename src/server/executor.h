@@ -70,8 +70,25 @@ extern void lbt_explain_tally(const char *of_what, const LbtTally *tally,
  */
 extern IndexScanDesc lbt_begin_index_scan(PlanState *node);
 
-/* The plan being executed, the innermost query's; NULL if not known. */
-extern PlanState *lbt_executor_plan(void);
+/*
+ * The Limit above a node of the innermost query, or above the node of an index
+ * scan (by its IndexScanDesc), where only nodes that pass on rows as they come
+ * are in between; NULL if there is none, or nobody knows.  every: where these
+ * pass each row once, so that the Limit's state says what is left:
+ *
+ *     Limit               offset + count - position
+ *       -> LockRows       asks for a row when it is asked for one
+ *            -> Index Scan, without a filter
+ *
+ * Sets *merged if other nodes' rows may come instead.  The Limit lives as long
+ * as the node.
+ */
+extern LimitState *lbt_limit_above(const void *target, bool every, bool *merged);
+
+/* The rows that a Limit takes, those it skips among them. */
+extern int64 lbt_limit_rows(const LimitState *limit);
+
+#define LBT_NO_LIMIT PG_INT64_MAX
 
 /*
  * May a cursor go backwards through the plan that is being made?  Not if it is

@@ -46,6 +46,11 @@ BEGIN
 END $$;
 CREATE FUNCTION la_sum(query text, what text) RETURNS numeric LANGUAGE sql
     RETURN (SELECT sum(substring(line from what || ': (\d+)')::numeric) FROM la_plan(query, what) line);
+CREATE FUNCTION la_read(query text, rows int) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('learnedbtree.lookahead_rows', rows::text, true);
+    RETURN substring(la_plan('SELECT p.n, b.v FROM la_probe p LEFT JOIN la_big b ON b.k = p.k ' || query, 'Scan on la_probe') from '\d+');
+END $$;
 -- in memory from here on
 SELECT count(b.v) AS warm FROM la_probe p JOIN la_big b ON b.k = p.k \gset
 SELECT * FROM la_plan('SELECT p.n, b.v FROM la_probe p JOIN la_big b ON b.k = p.k', 'Look');
@@ -57,8 +62,12 @@ SELECT la_sum(query, 'Rows Predicted') / la_sum(query, 'Batches') BETWEEN 1 AND 
 RESET learnedbtree.lookahead_rows;
 -- rows read in vain are few: none where the first is enough, later no more than were needed
 SELECT * FROM la_plan('SELECT p.n, b.v FROM la_probe p JOIN la_big b ON b.a = p.a LIMIT 3', 'Look', 'Scan on la_probe', 'Predicted');
-SELECT substring(line from '\d+')::int BETWEEN 50 AND 102 AS twice_at_most
-  FROM la_plan('SELECT p.n, b.v FROM la_probe p LEFT JOIN la_big b ON b.k = p.k LIMIT 50', 'Scan on la_probe') line;
+-- ... nor more than a LIMIT takes, or where rows find no match, than a quarter
+SELECT query, read, read_ahead = read AS as_many, read_ahead > read AND read_ahead <= read * 5 / 4 AS a_quarter_more
+  FROM (VALUES ('LIMIT 50'), ('OFFSET 21 LIMIT 29'), ('FETCH FIRST 50 ROWS ONLY FOR UPDATE OF p'),
+               ('LEFT JOIN la_big c ON c.k = b.k + 0 LIMIT 50'), ('LEFT JOIN la_big c ON c.k = p.k LIMIT 50'),
+               ('WHERE coalesce(b.v, 1) % 5 = 2 LIMIT 20')) q (query),
+       LATERAL (SELECT la_read(query, 1) AS read, la_read(query, 64) AS read_ahead) n;
 -- ... so that there is no error of the second
 SELECT p.n, b.v < 0 AS negative FROM la_probe p LEFT JOIN la_big b ON b.k = p.k + 0 / (p.n - 2) LIMIT 1;
 -- ... nor of a key, which is not computed early
@@ -283,6 +292,6 @@ SELECT count(b.v) FROM la_probe p JOIN la_big b ON b.k = p.k;
 
 DROP AGGREGATE la_aggregate(bigint);
 DROP DOMAIN la_domain;
-DROP FUNCTION la_compare, la_plan, la_sum, la_nodes, la_locks, la_loud, la_count;
+DROP FUNCTION la_compare, la_plan, la_sum, la_read, la_nodes, la_locks, la_loud, la_count;
 DROP SEQUENCE la_seq;
 DROP TABLE la_big, la_probe, la_locked, la_rows, la_at;
