@@ -10,8 +10,8 @@
 /* A model unused for so long may make room for another that is wanted. */
 #define IDLE_MS 60000
 
-/* If no model is idle, look no sooner for another: at all entries. */
-#define NONE_IDLE_MS 1000
+/* Look for idle models no sooner again: at all entries. */
+#define LOOK_MS 1000
 
 /* The first pause after a training that brought nothing, doubled with each. */
 #define PAUSE_MS 1000
@@ -69,14 +69,17 @@ evict(const LbtFile *file)
 		return;
 	entry->wanted = false;		/* else it might push out others in turn */
 	if (entry->state == LBT_READY)
+	{
+		pg_atomic_fetch_sub_u32(&lbt_control->idle, 1);
 		lbt_entry_replace_model(entry, LBT_EVICTED, InvalidDsaPointer, entry->bytes);
+	}
 	else
 		dshash_release_lock(lbt_entries, entry);
 }
 
-/* Find the n least recently used models, in this order; returns how many. */
+/* Find the least recently used models, in this order; returns how many. */
 static int
-find_least_used(Used *least, int n)
+find_least_used(Used least[LEAST_USED])
 {
 	dshash_seq_status status;
 	LbtEntry   *entry;
@@ -91,9 +94,9 @@ find_least_used(Used *least, int n)
 
 		if (at > latest)
 			at = 0;				/* not since the clock was set back */
-		if (entry->state != LBT_READY || (found == n && at >= least[n - 1].at))
+		if (entry->state != LBT_READY || (found == LEAST_USED && at >= least[found - 1].at))
 			continue;
-		for (i = found < n ? found++ : n - 1; i > 0 && at < least[i - 1].at; i--)
+		for (i = found < LEAST_USED ? found++ : found - 1; i > 0 && at < least[i - 1].at; i--)
 			least[i] = least[i - 1];
 		least[i] = (Used) {at, entry->file};
 	}
@@ -146,7 +149,7 @@ store(const LbtFile *file, const LbtTrained *trained, Size bytes, LbtState *stat
 		lbt_guard_check_interrupts();
 		if (next == found)
 		{
-			found = lbt_may_evict_others(trained->blocks) ? find_least_used(least, LEAST_USED) : 0;
+			found = lbt_may_evict_others(trained->blocks) ? find_least_used(least) : 0;
 			next = 0;
 		}
 		if (found == 0)
@@ -191,17 +194,20 @@ lbt_registry_has_room(Size bytes)
 bool
 lbt_registry_has_idle(void)
 {
-	volatile bool idle = false;
+	volatile int idle = 0;
 	TimestampTz now = GetCurrentTimestamp();
 	TimestampTz since = TimestampTzPlusMilliseconds(now, -IDLE_MS);
-	Used		least;
+	Used		least[LEAST_USED];
 
-	if (!lbt_is_over((TimestampTz) pg_atomic_read_u64(&lbt_control->none_idle), now, NONE_IDLE_MS))
-		return false;
-	LBT_GUARDED(idle = find_least_used(&least, 1) > 0 && least.at < (uint64) since, idle = false);
-	if (!idle)
-		pg_atomic_write_u64(&lbt_control->none_idle, (uint64) now);
-	return idle;
+	if (lbt_is_over((TimestampTz) pg_atomic_read_u64(&lbt_control->looked_at), now, LOOK_MS))
+	{
+		pg_atomic_write_u64(&lbt_control->looked_at, (uint64) now);
+		LBT_GUARDED(idle = find_least_used(least), idle = 0);
+		while (idle > 0 && least[idle - 1].at >= (uint64) since)
+			idle--;
+		pg_atomic_write_u32(&lbt_control->idle, idle);
+	}
+	return (int32) pg_atomic_read_u32(&lbt_control->idle) > 0;
 }
 
 LbtEntry *

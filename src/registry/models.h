@@ -73,7 +73,10 @@ extern List *lbt_registry_list(void);
 extern uint64 lbt_registry_bytes(void);
 extern bool lbt_registry_has_room(Size bytes);
 
-/* Has a model been idle for a minute?  Looks at all entries, if it looks. */
+/*
+ * Has a model been idle for a minute?  A hint: all sessions together look once
+ * a second, at all entries, and then know how many are left of those found.
+ */
 extern bool lbt_registry_has_idle(void);
 
 /*

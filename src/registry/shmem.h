@@ -141,7 +141,10 @@ typedef struct LbtControl
 	/* Times; 0: never. */
 	pg_atomic_uint64 unreachable_told;	/* said in the log (server/guard.h) */
 	pg_atomic_uint64 no_slot_told;	/* for a worker: said in the log */
-	pg_atomic_uint64 none_idle; /* of all models, at the last look */
+	pg_atomic_uint64 looked_at; /* for idle models */
+
+	pg_atomic_uint32 idle;		/* as many were found, less those evicted
+								 * since: may be negative */
 	dshash_table_handle entries;
 } LbtControl;
 

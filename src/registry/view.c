@@ -187,7 +187,6 @@ void
 lbt_index_refresh(LbtIndex *index)
 {
 	uint64		generation = pg_atomic_read_u64(&lbt_control->generation);
-	volatile TimestampTz again_at = index->state == LBT_EVICTED ? index->again_at : 0;
 
 	/* Before the lookup: we must notice a change after it. */
 	pg_read_barrier();
@@ -204,8 +203,6 @@ lbt_index_refresh(LbtIndex *index)
 				(index->state = LBT_NO_MEMORY,
 				 index->again_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
 															   UNREACHABLE_MS)));
-	if (index->state == LBT_EVICTED)
-		index->again_at = again_at; /* looking for idle models costs much */
 	index->generation = generation;
 }
 

@@ -561,15 +561,10 @@ should_train(const LbtIndex *index, BlockNumber nblocks)
 bool
 lbt_model_comes(LbtIndex *index, BlockNumber nblocks)
 {
-	bool		comes;
-
 	lbt_index_update(index);
 	if (!index->shareable || index->state == LBT_READY || index->state == LBT_UNTRAINED)
 		return index->shareable;
-	comes = lbt_may_ask(index) && should_train(index, nblocks);
-	if (!comes && index->state == LBT_EVICTED)
-		ask_later(index);		/* looking for idle models costs much */
-	return comes;
+	return lbt_may_ask(index) && should_train(index, nblocks);
 }
 
 void

@@ -1,5 +1,5 @@
 # Faults of the system a server runs on: processes killed, disks and shared memory full, connections at their limit, more
-# indexes than there is memory for their models, and long load, with the memory of every process over time.  (No worker
+# indexes than there is memory for their models, in use or not, and long load, with the memory of every process over time.  (No worker
 # slots: 013_worker; crashes of whole servers and standbys: 011_crash; every single failure of memory: 032_memory_faults.)
 #
 # LBT_FAULTS chooses some of these, LBT_FAULT_SECONDS makes load longer; test/faults runs long ones by hand, with a tablespace
@@ -30,6 +30,7 @@ my %faults = (
 	shm => \&shared_memory_full,
 	connections => \&connections_at_limit,
 	many => \&many_indexes,
+	idle => \&idle_models,
 	memory => \&memory_over_time);
 my @wanted = $ENV{LBT_FAULTS} ? split(/[ ,]+/, $ENV{LBT_FAULTS}) : sort keys %faults;
 foreach my $name (@wanted)
@@ -421,6 +422,39 @@ SQL
 	cmp_ok($us{tenth}, '<', 2 * $us{'btree again'}, 'indexes without room for a model cost no more than twice as much as btree');
 	$session->quit;
 	is(crashed_since($node, $offset), '', 'no crash');
+	$node->stop;
+	return;
+}
+
+# Of these, a model that has not been used for a minute makes room for one that is looked up, and no other does.
+sub idle_models
+{
+	my $indexes = 20;
+	my $node = faulty_node('idle', "learnedbtree.autotrain = off\nlearnedbtree.max_model_memory = 64kB\n");
+	my $columns = join(', ', map { "c$_ int4" } 1 .. $indexes);
+	$node->safe_psql('postgres', "CREATE TABLE many ($columns); INSERT INTO many SELECT " . join(', ', ('g') x $indexes) . ' FROM generate_series(1, 20000) g;'
+		  . join('', map { "CREATE INDEX many_$_ ON many USING learnedbtree (c$_) WITH (fillfactor = 10);" } 1 .. $indexes));
+	my $session = $node->background_psql('postgres');
+	$session->query_safe('SET enable_seqscan = off');
+	my $look = sub { $session->query_safe("SELECT c$_ FROM many WHERE c$_ = 777; SELECT learnedbtree_stat_get('many_$_'::regclass)") foreach @_; };
+	my $ready = sub {
+		return $node->safe_psql('postgres', "SELECT string_agg(i::text, ' ' ORDER BY i) FROM generate_series(1, $indexes) i "
+			  . "WHERE (learnedbtree_model('many_' || i)).state = 'ready'");
+	};
+	my $fit = my @fit = split / /, $ready->();
+	is("@fit", join(' ', $indexes - $fit + 1 .. $indexes), 'the last models are there');
+	my @evicted = 1 .. $indexes - $fit;
+	$look->(@evicted);
+	is($ready->(), "@fit", 'none is idle, and none makes room');
+	$node->safe_psql('postgres', 'SELECT failat_clock(61)');
+	$look->($indexes);
+	$look->(@evicted);
+	my $now = join(' ', 1 .. $fit - 1, $indexes);
+	is($ready->(), $now, 'after a minute all but one that is used make room');
+	sleep(1.1);
+	$look->(@evicted);
+	is($ready->(), $now, 'once');
+	$session->quit;
 	$node->stop;
 	return;
 }
