@@ -13,7 +13,8 @@
  *       ^                         |                                |
  *       +--- after WORKER_MS -----+------- lbt_worker_leave() -----+
  *
- * Without a slot for a worker, the demand stays until the next report.
+ * Without a slot for a worker, the demand stays, and the next report of the
+ * index, or use without a model, tries again.
  */
 #include "train/demand.h"
 

@@ -50,7 +50,8 @@ lbt_report_misses(LbtIndex *index)
 
 /*
  * Ask for a training of an index that may have no model yet.  It waits for the
- * pause after a failed training.  False when no worker can be started.
+ * pause after a failed training, and for a worker: false when none can be
+ * started now, or ever (learnedbtree.autotrain is off).
  */
 extern bool lbt_demand_raise(const LbtFile *file);
 

@@ -416,8 +416,9 @@ ending_of(int code)
 
 /*
  * For an index that had no model when it was used first: take the saved one
- * until the worker has trained, or leave a large index to the worker.  False
- * if it is to be trained here, as is a file that only this transaction sees.
+ * until the worker has trained, or leave a large index to the worker, even if
+ * there is no slot for one yet: a statement must not wait that long.  False if
+ * it is to be trained here, as is a file that only this transaction sees.
  */
 static bool
 take_or_leave(Relation rel, LbtIndex *index, LbtTrained *trained)
@@ -431,7 +432,10 @@ take_or_leave(Relation rel, LbtIndex *index, LbtTrained *trained)
 		(lbt_demand_raise(&index->file) || large))
 		return true;
 	trained->state = LBT_UNTRAINED;
-	return large && !lbt_relation_is_new_file(rel) && lbt_demand_raise(&index->file);
+	if (!large || !lbt_autotrain || lbt_relation_is_new_file(rel))
+		return false;
+	(void) lbt_demand_raise(&index->file);
+	return true;
 }
 
 /*

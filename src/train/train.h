@@ -27,8 +27,8 @@ extern bool lbt_trainable(Relation rel, const LbtIndex *index, const char **reas
 /*
  * For a lookup or insert that found no model: take the saved model, and have
  * the index trained in the background; or leave a large index to the worker,
- * and go on without a model; or, where there is none, train here, unless
- * another backend does.
+ * and go on without a model; or, of a small one or without autotrain, train
+ * here, unless another backend does.
  */
 extern void lbt_train_on_use(Relation rel, LbtIndex *index);
 

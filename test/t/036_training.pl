@@ -242,6 +242,24 @@ $session->quit;
 $node->append_conf('postgresql.conf', "max_worker_processes = 1\nmax_logical_replication_workers = 0\n");
 $node->restart;
 my $log = -s $node->logfile;
+
+# One that waits for a lock has the slot: a large index stays without a model until then, and works.
+$session = $node->background_psql('d1');
+$session->query_safe($look . "SET learnedbtree.retrain_visits = 1; BEGIN; LOCK small; SELECT learnedbtree_train('small_k')");
+for (my $end = time + patience(); time < $end && !worker_of('d1', "wait_event_type = 'Extension'"); sleep 0.1)
+{
+	$session->query_safe('INSERT INTO small SELECT max + i FROM generate_series(1, 2000) i, (SELECT max(k) FROM small) q');
+}
+my $use = "${look}SELECT count(*) FROM large WHERE k = 7 * 4711";
+foreach my $second (1 .. 3)
+{
+	is(sql($use), 1, "no slot: an answer, $second");
+	sleep 1;
+}
+is(sql("SELECT state FROM learnedbtree_model('large_k')"), 'untrained', 'no slot: a large index is not trained by a statement');
+$session->quit;
+ok(eventually($node, "SELECT state = 'ready' FROM learnedbtree_model('large_k')", again => sub { sql($use) }), 'but by the worker, when it can come');
+
 my $served = 0;
 foreach my $round (1 .. 5)
 {
