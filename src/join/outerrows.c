@@ -14,6 +14,9 @@
 
 StaticAssertDecl(LBT_LOOKAHEAD_LIMIT <= LBT_BATCH, "a batch is too small");
 
+/* Of those passed on, as many may be read ahead while a Limit has none. */
+#define FIRST_SHARE 0.25
+
 /* A partitioned table.  What its relcache entry has stays while it is open. */
 typedef struct LbtRoute
 {
@@ -199,17 +202,23 @@ copy_old(LbtOuterRows *rows, LbtOuterRow *row, TupleTableSlot *source)
 }
 
 /*
- * Will the next row not be wanted, as far as is known?  A LIMIT takes so many
- * in all, if the join neither drops nor multiplies rows; if it drops some, a
- * quarter more than have come.
+ * Are the rows that are there enough for the Limit above?  At first take it
+ * that each becomes one row there, unless more have come; later, that what has
+ * been so far goes on.
  */
 static bool
-is_beyond_limit(const LbtOuterRows *rows)
+are_enough(const LbtOuterRows *rows)
 {
-	uint64		passed = rows->at - rows->origin;
+	double		passed = (double) (rows->at - rows->origin);
+	double		all = (double) lbt_limit_rows(rows->limit);
+	double		come = rows->limit ? (double) rows->limit->position : 0;
+	double		needed;
 
-	return rows->limit != NULL &&
-		rows->end - rows->origin >= Max((uint64) lbt_limit_rows(rows->limit), passed + passed / 4);
+	if (come <= passed && passed < all)
+		needed = all - passed;
+	else
+		needed = passed * (come > 0 ? (all - come) / come : FIRST_SHARE);
+	return (double) (rows->end - rows->at) >= needed;
 }
 
 /*
@@ -226,7 +235,7 @@ read_row(LbtOuterRows *rows)
 
 	if (rows->end == rows->at)
 		rows->base = rows->end; /* the first slots are in the caches */
-	else if (rows->end - rows->at == rows->nrows || is_beyond_limit(rows) ||
+	else if (rows->end - rows->at == rows->nrows || are_enough(rows) ||
 			 (rows->by_reference &&
 			  MemoryContextMemAllocated(rows->copies, false) > (Size) work_mem * (1024 / 2)))
 		return false;

@@ -156,7 +156,7 @@ collect_limits(PlanState *node, void *context)
 	return planstate_tree_walker(node, collect_limits, context);
 }
 
-/* Does a node pass on rows of the target, perhaps among others'? */
+/* Do rows of the target come out of a node as they come, maybe with others? */
 static bool
 passes_rows(PlanState *node, const void *target, bool every, bool *merged)
 {
@@ -176,8 +176,18 @@ passes_rows(PlanState *node, const void *target, bool every, bool *merged)
 		case T_ResultState:
 		case T_LockRowsState:
 			return passes_rows(outerPlanState(node), target, every, merged);
+		case T_AggState:
+			if (((Agg *) node->plan)->aggstrategy != AGG_SORTED)
+				return false;
+			/* FALLTHROUGH */
+		case T_GroupState:
+		case T_UniqueState:
+		case T_WindowAggState:
+		case T_IncrementalSortState:
+		case T_ProjectSetState:
 		case T_NestLoopState:
 		case T_HashJoinState:
+		case T_MergeJoinState:
 		case T_CustomScanState:
 			return !every && passes_rows(outerPlanState(node), target, every, merged);
 		case T_SubqueryScanState:

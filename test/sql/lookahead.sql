@@ -49,7 +49,7 @@ CREATE FUNCTION la_sum(query text, what text) RETURNS numeric LANGUAGE sql
 CREATE FUNCTION la_read(query text, rows int) RETURNS int LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM set_config('learnedbtree.lookahead_rows', rows::text, true);
-    RETURN substring(la_plan('SELECT p.n, b.v FROM la_probe p LEFT JOIN la_big b ON b.k = p.k ' || query, 'Scan on la_probe') from '\d+');
+    RETURN substring(la_plan('SELECT p.n, b.v FROM la_probe p ' || query, 'Scan on la_probe') from '\d+');
 END $$;
 -- in memory from here on
 SELECT count(b.v) AS warm FROM la_probe p JOIN la_big b ON b.k = p.k \gset
@@ -62,11 +62,15 @@ SELECT la_sum(query, 'Rows Predicted') / la_sum(query, 'Batches') BETWEEN 1 AND 
 RESET learnedbtree.lookahead_rows;
 -- rows read in vain are few: none where the first is enough, later no more than were needed
 SELECT * FROM la_plan('SELECT p.n, b.v FROM la_probe p JOIN la_big b ON b.a = p.a LIMIT 3', 'Look', 'Scan on la_probe', 'Predicted');
--- ... nor more than a LIMIT takes, or where rows find no match, than a quarter
-SELECT query, read, read_ahead = read AS as_many, read_ahead > read AND read_ahead <= read * 5 / 4 AS a_quarter_more
-  FROM (VALUES ('LIMIT 50'), ('OFFSET 21 LIMIT 29'), ('FETCH FIRST 50 ROWS ONLY FOR UPDATE OF p'),
-               ('LEFT JOIN la_big c ON c.k = b.k + 0 LIMIT 50'), ('LEFT JOIN la_big c ON c.k = p.k LIMIT 50'),
-               ('WHERE coalesce(b.v, 1) % 5 = 2 LIMIT 20')) q (query),
+-- ... nor more than a LIMIT takes, or where rows find no match, a few more
+SELECT query, read, read_ahead - read AS ahead
+  FROM (VALUES ('LEFT JOIN la_big b ON b.k = p.k LIMIT 50'), ('LEFT JOIN la_big b ON b.k = p.k OFFSET 21 LIMIT 29'),
+               ('LEFT JOIN la_big b ON b.k = p.k FETCH FIRST 50 ROWS ONLY FOR UPDATE OF p'),
+               ('LEFT JOIN la_big b ON b.k = p.k LEFT JOIN la_big c ON c.k = b.k + 0 LIMIT 50'),
+               ('LEFT JOIN la_big b ON b.k = p.k LEFT JOIN la_big c ON c.k = p.k LIMIT 50'),
+               ('LEFT JOIN la_big b ON b.k = p.k WHERE coalesce(b.v, 1) % 5 = 2 LIMIT 20'),
+               ('LEFT JOIN la_big b ON b.a = p.a LIMIT 600'), ('LEFT JOIN la_big b ON b.a = p.a LIMIT 6000'),
+               ('LEFT JOIN la_big b ON b.k = p.k GROUP BY p.n, b.v LIMIT 50')) q (query),
        LATERAL (SELECT la_read(query, 1) AS read, la_read(query, 64) AS read_ahead) n;
 -- ... so that there is no error of the second
 SELECT p.n, b.v < 0 AS negative FROM la_probe p LEFT JOIN la_big b ON b.k = p.k + 0 / (p.n - 2) LIMIT 1;
