@@ -287,6 +287,7 @@ lbt_getbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 		for (int i = 0; i < so->cur.nitems; i++)
 			tbm_add_tuples(tbm, &so->cur.items[i].tid, 1, false);
 		ntids += so->cur.nitems;
+		so->reads_seen = pgBufferUsage.shared_blks_read;
 	}
 	stop_reading_ahead(so);
 	return ntids;
@@ -424,6 +425,6 @@ lbt_scan_skip(IndexScanDesc scan, int ncolumns, ScanDirection past, ScanDirectio
 	so->go = lbt_make_position(so, itup, ncolumns, &bound);
 	lbt_scan_leave(scan, so);
 	if (ncolumns == so->group_columns && past == next)
-		lbt_ahead_group(scan, so, forward);
+		lbt_ahead_group(scan, so, NULL, forward);
 	return true;
 }

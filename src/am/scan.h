@@ -230,10 +230,11 @@ extern void lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, Bl
 							  bool forward);
 
 /*
- * The scan is about to look for its next group: ask for the leaf, and for
- * those of groups after it, if finding the last one has read a block.
+ * The scan is about to look for its next group, or for this bound, which
+ * filters have led to: ask for the leaf, and for those of groups after it, if
+ * finding the last one has read a block.
  */
-extern void lbt_ahead_group(IndexScanDesc scan, LbtScan *so, bool forward);
+extern void lbt_ahead_group(IndexScanDesc scan, LbtScan *so, const LbtBound *at, bool forward);
 
 /* Ask for no more leaves: the scan, which has so->ahead, moves on or ends. */
 extern void lbt_ahead_stop(LbtScan *so);

@@ -26,6 +26,9 @@
  * Where nbtree has split leaves between groups, a skip goes on to the sibling:
  * ask for that, too, while the last one did.
  *
+ * Where a scan skips by filters, what agrees before the first one's column is
+ * a group: first it needs the leaves of what the filter leaves of it.
+ *
  * Read the model only after a look at the generation, with no dsa call in
  * between.  Once it has changed, predictions and the stream by it are dropped.
  */
@@ -50,6 +53,8 @@ typedef struct LbtAhead
 	LbtStream  *stream;
 	bool		forward;
 	bool		groups;			/* those that groups end in ... */
+	uint64		filter[2];		/* near and far code, less a group's first */
+	int64		end;			/* the last slot of the scan's probe */
 	bool		siblings;		/* ... and the ones after these */
 	bool		sibling_next;	/* one of the latter comes next */
 	uint64		generation;		/* of the model that it goes by */
@@ -142,27 +147,40 @@ next_needed_leaf(void *state, BlockNumber *block)
 	return false;
 }
 
-/* For the stream: the next leaf in which a group ends, or the one after it. */
+/* The last slot, in the stream's direction, of what has this code. */
+static inline int64
+last_slot(const LbtAhead *ahead, const LbtModel *model, uint64 code)
+{
+	return lbt_leaf_search(model->leaves, model->nleaves, ahead->slot, code, ahead->forward);
+}
+
+/* For the stream: the next leaf that a group needs, or the one after that. */
 static bool
 next_group_leaf(void *state, BlockNumber *block)
 {
 	LbtAhead   *ahead = state;
-	const LbtModel *model = &ahead->so->index->model;
+	const LbtScan *so = ahead->so;
+	const LbtModel *model = &so->index->model;
+	int			ncolumns = so->group_columns > 0 ? so->group_columns : so->filter[0].column;
+	int64		step = ahead->forward ? 1 : -1;
 	int64		slot = ahead->slot + (ahead->forward ? 1 : 0);
 	uint64		first;			/* code of the slot's value */
 	uint64		last;
 
-	if (!lbt_same_model(ahead->so->index, ahead->generation) || slot <= 0 ||
-		slot >= model->nleaves)
+	if (!lbt_same_model(so->index, ahead->generation) || slot <= 0 || slot >= model->nleaves)
 		return false;
-	if (ahead->sibling_next)
-		ahead->slot += ahead->forward ? 1 : -1;
+	if (ahead->sibling_next || (ahead->until - ahead->slot) * step > 0)
+		ahead->slot += step;
 	else
 	{
-		lbt_keycode_range(model->code, model->leaves[slot].min_code, ahead->so->group_columns,
-						  &first, &last);
-		ahead->slot = lbt_leaf_search(model->leaves, model->nleaves, (uint32) slot,
-									  ahead->forward ? last : first, ahead->forward);
+		lbt_keycode_range(model->code, model->leaves[slot].min_code, ncolumns, &first, &last);
+		if (so->group_columns == 0)
+			ahead->until = last_slot(ahead, model, first + ahead->filter[1]);
+		slot = last_slot(ahead, model, (ahead->until - ahead->slot) * step > 0 ?
+						 first + ahead->filter[0] : ahead->forward ? last : first);
+		ahead->slot += Max((slot - ahead->slot) * step, 1) * step;
+		if ((ahead->slot - ahead->end) * step > 0)
+			return false;
 	}
 	ahead->sibling_next = ahead->siblings && !ahead->sibling_next;
 	*block = model->leaves[ahead->slot].block;
@@ -180,7 +198,7 @@ begin_stream(IndexScanDesc scan, LbtScan *so, int64 slot, bool forward, LbtNextB
 	ahead->groups = next == next_group_leaf;
 	ahead->sibling_next = false;
 	ahead->generation = so->index->generation;
-	ahead->slot = slot;
+	ahead->slot = ahead->until = slot;
 	ahead->stream = lbt_stream_begin(GetMemoryChunkContext(so), scan->indexRelation, so->bitmap,
 									 next, ahead, &so->leaves_ahead);
 	return ahead;
@@ -424,24 +442,45 @@ lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, BlockNumber bl
 
 /* ---- groups ---- */
 
+/* Find where the filter is in all groups, by the one that the bound is in. */
+static void
+find_filter(LbtAhead *ahead, const LbtIndex *index, const LbtFilter *filter, const LbtBound *at)
+{
+	for (int far = 0; far < 2; far++)
+	{
+		LbtBound	bound = far == ahead->forward ? filter->range.end : filter->range.start;
+
+		memcpy(bound.value, at->value, filter->column * sizeof(LbtKeyValue));
+		bound.ncolumns = Max(bound.ncolumns, filter->column);
+		ahead->filter[far] = bound_code(index, &bound) -
+			lbt_keycode(index->model.code, bound.value, filter->column, false);
+	}
+}
+
 void
-lbt_ahead_group(IndexScanDesc scan, LbtScan *so, bool forward)
+lbt_ahead_group(IndexScanDesc scan, LbtScan *so, const LbtBound *at, bool forward)
 {
 	LbtAhead   *ahead = so->ahead;
+	const LbtProbe *probe = &so->walk.probe;
 
+	/* What comes next is neither the next probe nor the sibling. */
+	if (ahead != NULL && (ahead->prepared || !ahead->groups))
+		lbt_ahead_stop(so);
 	if (!lbt_same_model(so->index, so->walk.searched) ||
 		so->walk.slot >= so->index->model.nleaves)
 		return;
-	if (have_stream(ahead, forward) && ahead->groups)
+	if (!have_stream(ahead, forward))
 	{
-		ahead->siblings = so->walk.steps > 0;
-		(void) reach_slot(ahead, so->walk.slot);
-	}
-	else if (so->reads_seen != so->group_reads && lbt_enable_prefetch && lbt_enable_leaf_cache)
-	{
+		if (so->reads_seen == so->group_reads || !lbt_enable_prefetch || !lbt_enable_leaf_cache)
+			return;
 		ahead = begin_stream(scan, so, so->walk.slot, forward, next_group_leaf);
-		ahead->siblings = so->walk.steps > 0;
-		if (ahead->stream != NULL)
-			lbt_stream_start(ahead->stream);
+		if (ahead->stream == NULL)
+			return;
+		ahead->end = last_slot(ahead, &so->index->model,
+							   bound_code(so->index, forward ? &probe->end : &probe->start));
 	}
+	if (at != NULL)				/* each time: no code may tell of this group */
+		find_filter(ahead, so->index, so->filter, at);
+	ahead->siblings = at == NULL && so->walk.steps > 0;
+	(void) reach_slot(ahead, so->walk.slot);
 }

@@ -542,11 +542,8 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, const Lb
 		(void) lbt_ahead_predict(scan, so, &so->walk, number, forward, &target);
 	else
 	{
-		/* What comes next is not the next probe. */
 		memset(&target, 0, sizeof(target));
 		so->group_reads = pgBufferUsage.shared_blks_read;
-		if (so->ahead && so->group_columns == 0)
-			lbt_ahead_stop(so);
 	}
 	lbt_probe_go(so, &so->walk.probe, number);
 	bound = within ? within : forward ? &so->walk.probe.start : &so->walk.probe.end;
@@ -596,6 +593,8 @@ lock_position(IndexScanDesc scan, LbtScan *so, bool forward, OffsetNumber *offse
 	lbt_position_bound(scan, so, &bound);
 	if (!lbt_probe_after(so, probe, &bound, forward, &cuts))
 		return InvalidBuffer;
+	if (so->group_columns == 0)
+		lbt_ahead_group(scan, so, &bound, forward);
 	buf = lock_probe(scan, so, probe->number, forward, cuts ? &bound : NULL, offset);
 	if (BufferIsValid(buf))
 	{

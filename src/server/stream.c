@@ -161,8 +161,8 @@ judge(LbtStream *stream, BlockNumber block)
 	stream->tally->used += lbt_block_is_there(stream->rel, block);
 }
 
-void
-lbt_stream_start(LbtStream *stream)
+static void
+name_blocks(LbtStream *stream)
 {
 	BlockNumber block;
 
@@ -209,7 +209,7 @@ lbt_stream_reach(LbtStream **stream, BlockNumber block)
 		lbt_stream_end(stream);
 		return false;
 	}
-	lbt_stream_start(s);
+	name_blocks(s);
 	while (i < s->nasked && nth_asked(s, i)->block != block)
 		i++;
 	named = i < s->nasked;

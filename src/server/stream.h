@@ -109,8 +109,8 @@ lbt_pause_decide(LbtPause *pause, uint64 number, bool other)
 
 /*
  * Names the next block; false if there is none.  Called within
- * lbt_stream_start() and lbt_stream_reach(); holds no lock on return.  May
- * read pages and use other streams.  Blocks beyond the file are left out.
+ * lbt_stream_reach(); holds no lock on return.  May read pages and use other
+ * streams.  Blocks beyond the file are left out.
  */
 typedef bool (*LbtNextBlock) (void *state, BlockNumber *block);
 
@@ -122,9 +122,6 @@ typedef bool (*LbtNextBlock) (void *state, BlockNumber *block);
  */
 extern LbtStream *lbt_stream_begin(MemoryContext context, Relation rel, bool all,
 								   LbtNextBlock next, void *state, LbtTally *tally);
-
-/* Ask for the first blocks already. */
-extern void lbt_stream_start(LbtStream *stream);
 
 /*
  * The caller has reached this block: pass by it and those named before it,
