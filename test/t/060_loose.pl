@@ -268,6 +268,39 @@ foreach my $case (
 	  or diag(defined $asked ? "$asked leaves" : $out);
 }
 
+# ---- leaves asked for ahead where filters are skipped by ----
+
+# Of each of the same groups one entry, or those of two leaves: its leaf, and the one that the group ends in.
+$node->safe_psql('postgres', 'CREATE INDEX spread_t_w ON spread (t, w); VACUUM spread');
+foreach my $case (
+	[ 'one leaf', 'w BETWEEN 100000 AND 100099', 'v, w', 150, 210 ],
+	[ 'one leaf, backward', 'w BETWEEN 100000 AND 100099', 'v DESC, w DESC', 150, 210 ],
+	[ 'one leaf, texts', 'w BETWEEN 100000 AND 100099', 't, w', 150, 210 ],
+	[ 'up to groups\' ends', 'w > 140000', 'v, w', 200, 400 ],
+	[ 'backward from groups\' ends', 'w > 140000', 'v DESC, w DESC', 200, 400 ],
+	[ 'up to an end', 'v < 30 AND w BETWEEN 100000 AND 100099', 'v, w', 40, 63 ],
+	[ 'backward up to an end', 'v >= 70 AND w BETWEEN 100000 AND 100099', 'v DESC, w DESC', 40, 63 ],
+	[ 'one row', 'w BETWEEN 100000 AND 100099', 'v, w LIMIT 1', 0, 2 ],
+	[ 'effective_io_concurrency = 0', 'w BETWEEN 100000 AND 100099', 'v, w', 0, 0 ],
+	[ 'in memory', 'w BETWEEN 100000 AND 100099', 'v, w', 0, 0 ])
+{
+	my ($name, $where, $order, $least, $most) = @$case;
+	my $set = $name =~ /=/ ? "SET $name" : 'SET effective_io_concurrency = 16';
+	my $column = substr($order, 0, 1);
+	my $query = "SELECT md5(string_agg(q::text, ',')) FROM (SELECT $column, w FROM spread WHERE $where ORDER BY $order) q";
+	my $plain = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; SET max_parallel_workers_per_gather = 0';
+	my $oracle = $node->safe_psql('postgres', "$plain; SET learnedbtree.enable = off; $query");
+	my $warm = $name eq 'in memory' ? "$query; " : '';
+	$node->restart;
+	$node->safe_psql('postgres', "SELECT learnedbtree_train(i::regclass) FROM unnest('{spread_v,spread_t_w}'::text[]) i");
+	my $out = $node->safe_psql('postgres', "$plain; SET effective_io_concurrency = 0; $warm$set; SELECT learnedbtree_stat_reset(); "
+		  . "SELECT 'answer ' || ($query); SELECT 'asked ' || sum(prefetched), 'used ' || sum(prefetched_used) FROM learnedbtree_stat WHERE relname = 'spread'");
+	my ($asked, $used) = $out =~ /^asked (\d+)\|used (\d+)$/m;
+	like($out, qr/^answer $oracle$/m, "skipping, cold, $name: the answer");
+	ok(defined $used && $least <= $asked && $asked <= $most, "skipping, cold, $name: $least to $most leaves asked for") or diag($out);
+	cmp_ok($used, '>=', 0.9 * $asked - 2, "skipping, cold, $name: and used") or diag($out);
+}
+
 # ---- rights ----
 
 # Rows that a user may not see have w from 90,000 on, which leaks() tells.
