@@ -153,6 +153,7 @@ lbt_skip_cost(PlannerInfo *root, IndexPath *path, double loop_count, Cost *start
 	if (cost >= *total_cost)
 		return;
 	*total_cost = cost;
+	*correlation = 0;			/* of rows, as matches lie apart */
 
 	/* So few that there is no parallel path: nbtree's scans do not skip. */
 	*pages = Min(Min(*pages, leaves), Max(min_parallel_index_scan_size - 1, 0));
