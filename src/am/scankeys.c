@@ -24,7 +24,6 @@
  */
 #include "am/scan.h"
 
-#include "model/keybytes.h"
 #include "utils/array.h"
 #include "utils/lsyscache.h"
 
@@ -135,68 +134,28 @@ set_equal(LbtProbe *probe, int column, const LbtKeyValue *value)
 	probe->start.ncolumns = probe->end.ncolumns = column + 1;
 }
 
-#define ST_SORT sort_values
-#define ST_ELEMENT_TYPE LbtKeyValue
-#define ST_COMPARE_ARG_TYPE const LbtKeyColumn
-#define ST_COMPARE(a, b, column) lbt_compare_value(column, a, b)
-#define ST_SCOPE static
-#define ST_DEFINE
-#include "lib/sort_template.h"
-
-/* A value to be sorted, with some bytes of its encoding as a number. */
-typedef struct Encoded
+/* How to sort a column's values: by their encodings first, if these help. */
+typedef struct Sorting
 {
-	uint64		head;
-	LbtKeyValue value;
-} Encoded;
+	const LbtKeyColumn *column;
+	bool		encoded;
+} Sorting;
 
 static inline int
-compare_encoded(const LbtKeyColumn *column, const Encoded *a, const Encoded *b)
+compare_values(const Sorting *by, const LbtKeyValue *a, const LbtKeyValue *b)
 {
-	int			order = column->desc ? -1 : 1;
+	int			order = by->encoded ? lbt_compare_bytes(by->column, a, b) : 0;
 
-	if (likely(a->head != b->head))
-		return a->head < b->head ? -order : order;
-	order = lbt_compare_bytes(column, &a->value, &b->value);
-	return order != 0 ? order : lbt_compare_value(column, &a->value, &b->value);
+	return order != 0 ? order : lbt_compare_value(by->column, a, b);
 }
 
-#define ST_SORT sort_encoded
-#define ST_ELEMENT_TYPE Encoded
-#define ST_COMPARE_ARG_TYPE const LbtKeyColumn
-#define ST_COMPARE(a, b, column) compare_encoded(column, a, b)
+#define ST_SORT sort_values
+#define ST_ELEMENT_TYPE LbtKeyValue
+#define ST_COMPARE_ARG_TYPE const Sorting
+#define ST_COMPARE(a, b, by) compare_values(by, a, b)
 #define ST_SCOPE static
 #define ST_DEFINE
 #include "lib/sort_template.h"
-
-/*
- * Sort values by their encodings: first by the bytes after what all of these
- * begin with, which mostly tell, then by all bytes, then by the column's
- * comparison function.
- */
-static void
-sort_by_encodings(const LbtKeyColumn *column, LbtArray *array)
-{
-	Encoded    *values = MemoryContextAllocHuge(CurrentMemoryContext,
-												array->n * sizeof(Encoded));
-	uint32		common = array->values[0].length;
-
-	for (int i = 1; i < array->n; i++)
-		common = lbt_common_bytes(array->values[0].bytes, common, array->values[i].bytes,
-								  array->values[i].length);
-	for (int i = 0; i < array->n; i++)
-	{
-		values[i].value = array->values[i];
-		values[i].head = 0;
-		for (uint32 at = common; at < common + sizeof(uint64); at++)
-			values[i].head = values[i].head << BITS_PER_BYTE |
-				(at < values[i].value.length ? values[i].value.bytes[at] : 0);
-	}
-	sort_encoded(values, array->n, column);
-	for (int i = 0; i < array->n; i++)
-		array->values[i] = values[i].value;
-	pfree(values);
-}
 
 /*
  * Drop duplicates of sorted values.  False if they are not in order: then all
@@ -227,13 +186,13 @@ drop_duplicates(const LbtKeyColumn *column, LbtArray *array)
 static void
 put_in_order(const LbtKeyColumn *column, LbtArray *array)
 {
-	if (column->encoded)
-	{
-		sort_by_encodings(column, array);
-		if (drop_duplicates(column, array))
-			return;
-	}
-	sort_values(array->values, array->n, column);
+	Sorting		by = {column, column->encoded};
+
+	sort_values(array->values, array->n, &by);
+	if (drop_duplicates(column, array))
+		return;
+	by.encoded = false;
+	sort_values(array->values, array->n, &by);
 	(void) drop_duplicates(column, array);
 }
 
