@@ -192,7 +192,6 @@ typedef struct Seek
 	bool		lo_equal;		/* to the key, in the batch's nequal columns */
 	bool		hi_equal;
 	int			at;				/* looked at next */
-	int			guess;			/* looked at first */
 	int			step;
 } Seek;
 
@@ -245,16 +244,12 @@ item_side(const LbtIndex *index, const Glimpse *leaf, int offset, LbtBatch *batc
 	return batch->past ? BEFORE_BOUND : AFTER_BOUND;
 }
 
-/* seek_error counts in 1/16 of an item, and averages about 16 searches. */
-#define SEEK_ERROR_UNIT 16
-
 /* Look at an item.  Does another follow?  In growing steps, then by halves. */
 static pg_attribute_always_inline bool
-seek_on(LbtIndex *index, LbtBatch *batch, Seek *seek)
+seek_on(const LbtIndex *index, LbtBatch *batch, Seek *seek)
 {
 	bool		equal;
 	Side		side = item_side(index, &seek->leaf, seek->at, batch, seek->which, &equal);
-	int			error;
 
 	if (side == NOT_TOLD)
 	{
@@ -286,10 +281,6 @@ seek_on(LbtIndex *index, LbtBatch *batch, Seek *seek)
 	seek->at = seek->hi;
 	if (batch->backward ? seek->lo_equal : seek->hi_equal)
 		batch->entry[seek->which] = batch->backward ? seek->lo : seek->hi;
-
-	/* Remember how far off guesses are: the first step goes that far. */
-	error = abs(seek->at - seek->guess) * SEEK_ERROR_UNIT;
-	index->seen.seek_error += (error - index->seen.seek_error) / SEEK_ERROR_UNIT;
 	return false;
 }
 
@@ -302,7 +293,7 @@ seek_on(LbtIndex *index, LbtBatch *batch, Seek *seek)
 
 /* Find the places of a batch's bounds, or items that cannot be compared. */
 static void
-seek_all(Relation rel, LbtIndex *index, LbtBatch *batch)
+seek_all(Relation rel, const LbtIndex *index, LbtBatch *batch)
 {
 	Seek		seek[LBT_BATCH];
 	int			typical = index->seen.leaf_bytes / Max(index->seen.leaf_items, 1);
@@ -320,8 +311,8 @@ seek_all(Relation rel, LbtIndex *index, LbtBatch *batch)
 		new->lo = new->leaf.first - 1;
 		new->hi = new->leaf.last + 1;
 		new->lo_equal = new->hi_equal = false;
-		new->at = new->guess = item_at(&new->leaf, batch->target[i].fraction);
-		new->step = Max(index->seen.seek_error / SEEK_ERROR_UNIT, 1);
+		new->at = item_at(&new->leaf, batch->target[i].fraction);
+		new->step = 1;
 		n++;
 	}
 	for (int steps = 0; n > 0 && steps < MAX_SEEK_STEPS; steps++)
@@ -348,7 +339,7 @@ seek_all(Relation rel, LbtIndex *index, LbtBatch *batch)
 }
 
 void
-lbt_batch_near(Relation rel, LbtIndex *index, LbtBatch *batch, bool high_keys)
+lbt_batch_near(Relation rel, const LbtIndex *index, LbtBatch *batch, bool high_keys)
 {
 	for (int i = 0; i < batch->n; i++)
 	{
@@ -402,7 +393,7 @@ find_row(const Glimpse *leaf, OffsetNumber offset, int nth, ItemPointer row)
 }
 
 void
-lbt_batch_rows(Relation rel, LbtIndex *index, Relation table, LbtBatch *batch,
+lbt_batch_rows(Relation rel, const LbtIndex *index, Relation table, LbtBatch *batch,
 			   BlockNumber *missing)
 {
 	ItemPointerData row[LBT_BATCH];

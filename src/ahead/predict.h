@@ -181,13 +181,13 @@ prefetch_target(const LbtIndex *index, const LbtTarget *t, bool inserting)
  * bounded, and lead only to cache lines and to places to search at.
  */
 extern void lbt_batch_predict(const LbtIndex *index, LbtBatch *batch);
-extern void lbt_batch_near(Relation rel, LbtIndex *index, LbtBatch *batch, bool high_keys);
+extern void lbt_batch_near(Relation rel, const LbtIndex *index, LbtBatch *batch, bool high_keys);
 
 /*
  * With missing, sets for each bound the row's block, if that is not where its
  * hint says, else InvalidBlockNumber.
  */
-extern void lbt_batch_rows(Relation rel, LbtIndex *index, Relation table, LbtBatch *batch,
+extern void lbt_batch_rows(Relation rel, const LbtIndex *index, Relation table, LbtBatch *batch,
 						   BlockNumber *missing);
 
 /*

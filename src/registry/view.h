@@ -84,7 +84,6 @@ typedef struct LbtSeen
 	Buffer		rightmost_buffer;
 	uint16		leaf_items;		/* of the leaf seen last: where to prefetch */
 	uint16		leaf_bytes;
-	int			seek_error;		/* of guesses on leaves: ahead/glimpse.c */
 } LbtSeen;
 
 /* Where inserts are (am/insert.c, proof/locate.c). */
