@@ -224,7 +224,10 @@ lbt_entry_lock(const LbtFile *file)
 		lbt_area_unlock();
 	}
 	if (!found)
+	{
 		memset(entry, 0, sizeof(LbtEntry));
+		pg_atomic_fetch_add_u32(&lbt_control->unswept, 1);
+	}
 	else if (lbt_same_file(&entry->file, file))
 		return entry;
 	else if (DsaPointerIsValid(entry->memory))

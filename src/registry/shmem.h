@@ -143,6 +143,8 @@ typedef struct LbtControl
 	pg_atomic_uint64 no_slot_told;	/* for a worker: said in the log */
 	pg_atomic_uint64 looked_at; /* for idle models */
 
+	pg_atomic_uint32 unswept;	/* entries made since a worker looked last
+								 * which of them are gone */
 	pg_atomic_uint32 idle;		/* as many were found, less those evicted
 								 * since: may be negative */
 	dshash_table_handle entries;

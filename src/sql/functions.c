@@ -5,9 +5,11 @@
 
 #include "access/htup_details.h"
 #include "access/relation.h"
+#include "catalog/index.h"
 #include "catalog/pg_authid.h"
 #include "funcapi.h"
 #include "serve/serve.h"
+#include "storage/lmgr.h"
 #include "train/demand.h"
 #include "train/train.h"
 #include "utils/array.h"
@@ -151,11 +153,17 @@ Datum
 learnedbtree_train(PG_FUNCTION_ARGS)
 {
 	/* No writer is blocked: training reads what it needs page by page. */
-	Relation	rel = lbt_open_argument(fcinfo, false);
-	LbtIndex   *index = lbt_index_get(rel);
+	Oid			table = IndexGetRelation(PG_GETARG_OID(0), true);
+	Relation	rel;
+	LbtIndex   *index;
 	const char *reason;
 	LbtState	state;
 
+	/* REINDEX and DROP CONCURRENTLY wait for users of the table alone. */
+	if (OidIsValid(table))
+		LockRelationOid(table, AccessShareLock);
+	rel = lbt_open_argument(fcinfo, false);
+	index = lbt_index_get(rel);
 	if (!lbt_trainable(rel, index, &reason))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -20,6 +20,7 @@
 
 #include "access/xact.h"
 #include "catalog/objectaccess.h"
+#include "commands/dbcommands.h"
 #include "postmaster/bgworker.h"
 #include "server/guard.h"
 #include "storage/ipc.h"
@@ -36,6 +37,9 @@
 
 /* A worker stays for a demand due so soon. */
 #define SOON_MS 4000
+
+/* Have a worker sweep after so many new entries: 0.5 MB, if all are gone. */
+#define SWEEP_ENTRIES 1000
 
 /* How long a worker is expected. */
 #define WORKER_MS 60000
@@ -220,9 +224,14 @@ due_in(const LbtEntry *entry)
 static void
 report(const LbtIndex *index, const uint64 *events)
 {
-	LbtEntry   *entry = dshash_find(lbt_entries, &index->file, true);
+	LbtEntry   *entry;
 	bool		off;
 	bool		due;
+
+	if (pg_atomic_read_u32(&lbt_control->unswept) >= SWEEP_ENTRIES &&
+		start_worker(index->file.database))
+		pg_atomic_write_u32(&lbt_control->unswept, 0);
+	entry = dshash_find(lbt_entries, &index->file, true);
 
 	/* An error of the exit would end it: then nothing is made or freed. */
 	if (entry == NULL && proc_exit_inprogress)
@@ -386,16 +395,19 @@ at_drop(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
 
 /* (The hook runs before the server refuses to drop one that is in use.) */
 void
-lbt_forget_databases(void)
+lbt_forget_databases(const char *made)
 {
 	ListCell   *lc;
+	Oid			database;
 
 	CommandCounterIncrement();	/* or the one that was dropped is seen */
+	database = made ? get_database_oid(made, true) : InvalidOid;
 	foreach(lc, lbt_registry_attach() ? lbt_registry_list() : NIL)
 	{
 		const LbtFile *file = lfirst(lc);
 
-		if (!SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(file->database)))
+		if (file->database == database ||
+			!SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(file->database)))
 			lbt_registry_forget(file);
 	}
 }

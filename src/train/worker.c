@@ -149,7 +149,7 @@ sweep(void)
 	ListCell   *lc;
 
 	StartTransactionCommand();
-	lbt_forget_databases();
+	lbt_forget_databases(NULL);
 	foreach(lc, lbt_registry_list())
 	{
 		const LbtFile *file = lfirst(lc);
@@ -191,6 +191,7 @@ override_settings(void)
 		{"default_transaction_isolation", "read committed"},
 		{"default_transaction_deferrable", "off"},
 		{"default_transaction_read_only", "off"},
+		{"exit_on_error", "off"},
 		{"lock_timeout", "0"},
 		{"transaction_timeout", "0"},
 		{"zero_damaged_pages", "off"},

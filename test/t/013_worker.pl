@@ -342,6 +342,7 @@ $node->stop;
 }
 $log = log_size();
 $node->start;
+sql('ALTER DATABASE postgres SET exit_on_error = on');    # is not for the worker, who would have to begin anew each time
 my $lookup = 'SET enable_seqscan = off; SELECT count(*) FROM broken WHERE k =';
 is(sql("$lookup 5000"), '1', 'level 1 is damaged: the saved model still serves');
 ok($node->wait_for_log(qr/index "broken_k" contains unexpected zero page.*training the model of the index with OID/s, $log), 'the worker says what is wrong');
@@ -351,6 +352,7 @@ sleep(2);
 my @complaints = since_log($log) =~ /unexpected zero page/g;
 is(scalar @complaints, 1, 'it does not try over and over');
 is(sql("$lookup 6000"), '1', 'lookups go on');
+sql('ALTER DATABASE postgres RESET exit_on_error');
 sql('DROP TABLE broken');
 
 # ---- a demand that comes while the worker goes ----
@@ -397,6 +399,20 @@ sql('DROP TABLE broken');
 	$maker->quit;
 	sql(q{LOAD 'learnedbtree'; DROP TABLE coming});
 	is(sql($balance), 't', 'a session that has the library forgets what it drops');
+
+	# Nothing of these asks for a worker.
+	worker_gone();
+	sql(q{DO $$ BEGIN
+	          FOR i IN 1..1000 LOOP
+	              BEGIN
+	                  CREATE TABLE undone AS SELECT g AS k FROM generate_series(1, 700) g;
+	                  CREATE INDEX undone_k ON undone USING learnedbtree (k);
+	                  RAISE EXCEPTION 'not that';
+	              EXCEPTION WHEN raise_exception THEN
+	              END;
+	          END LOOP;
+	      END $$});
+	ok(eventually($node, $balance), 'many that were rolled back are forgotten');
 }
 
 # ---- a standby ----

@@ -82,6 +82,24 @@ sql("LOAD 'learnedbtree'; DROP TABLE gone");	# only sessions with the library se
 settle($node);
 is(sql("SELECT lookups, trainings FROM learnedbtree_stat_get($oid)"), '0|0', 'none when the index was dropped');
 
+# ---- a database again ----
+
+# Under the same OID, as a copy of the same files: a model of the first must not be taken for one of the second, which may
+# have been before it.
+{
+	my $copy = q{LOAD 'learnedbtree'; CREATE DATABASE copy TEMPLATE original OID = 50000 STRATEGY file_copy};
+	my $state = q{SELECT state FROM learnedbtree_model('o_k')};
+	sql('CREATE DATABASE original');
+	$node->safe_psql('original', 'CREATE EXTENSION learnedbtree; CREATE TABLE o AS SELECT g AS k FROM generate_series(1, 1000) g; CREATE INDEX o_k ON o (k)');
+	sql($copy);
+	is($node->safe_psql('copy', "SET learnedbtree.btree_indexes = 'o_k'; SELECT learnedbtree_train('o_k'); $state"), "\nready", 'a copy of a database has its models');
+	sql('DROP DATABASE copy');    # from 17 on by a session without the library
+	sql($copy);
+	is($node->safe_psql('copy', "SET learnedbtree.btree_indexes = 'o_k'; $state"), 'untrained', 'another one of this OID has none of these');
+	sql('DROP DATABASE copy');
+	sql('DROP DATABASE original');
+}
+
 # ---- many writers ----
 
 my $script = $node->basedir . '/lookup.sql';
