@@ -77,7 +77,9 @@ stop(IndexScanDesc scan, LbtScan *so)
 		lbt_leafcopy_release(&so->mark);
 	if (unlikely(so->go != NULL))
 		pfree(so->go);
-	so->go = NULL;
+	if (unlikely(so->gone != NULL))
+		pfree(so->gone);
+	so->go = so->gone = NULL;
 	stop_reading_ahead(so);
 }
 

@@ -133,6 +133,8 @@ typedef struct LbtScan
 	uint8	   *scratch;		/* for keys' encoded values; or NULL */
 	LbtPosition *go;			/* to go on from; or NULL */
 	MemoryContext go_context;	/* values of its bound; or NULL */
+	LbtPosition *gone;			/* the last one that filters have led to, ... */
+	bool		gone_forward;	/* ... in this direction; or NULL */
 	LbtFilter  *filter;			/* or NULL */
 	void	   *btree;			/* nbtree's scan state; or NULL */
 	struct LbtAhead *ahead;		/* scanahead.c's; or NULL */
@@ -190,6 +192,10 @@ extern bool lbt_scan_interval(IndexScanDesc scan, LbtScan *so);
  * (2, NULL) is neither above nor below (2, 9); (3, NULL) is above.
  */
 extern bool lbt_row_matches(const LbtScan *so, TupleDesc tupdesc, IndexTuple itup);
+
+/* Compare the places of two bounds that both have column at, equal before. */
+extern int	lbt_compare_bounds(const LbtKeySpec *spec, int at, const LbtBound *a,
+							   const LbtBound *b);
 
 /* Turn any of the scan's probes into the one with this number. */
 extern void lbt_probe_go(const LbtScan *so, LbtProbe *probe, int64 number);
@@ -280,8 +286,16 @@ extern LbtPosition *lbt_make_position(const LbtScan *so, IndexTuple itup, int nc
 /* The context for values that have to be decompressed, emptied. */
 extern MemoryContext lbt_go_context(LbtScan *so);
 
-/* The bound of so->go, until the next call.  No lock is held. */
-extern void lbt_position_bound(IndexScanDesc scan, LbtScan *so, LbtBound *bound);
+/* A position's bound, in the current memory context.  No lock is held. */
+extern void lbt_position_bound(IndexScanDesc scan, const LbtScan *so, const LbtPosition *position,
+							   LbtBound *bound);
+
+/*
+ * Is so->go after the last position that filters have led to, in the scan's
+ * direction?  If not, the index is not in the order of comparisons, as after a
+ * change of its collation: by such positions the scan may never end.
+ */
+extern bool lbt_position_advances(IndexScanDesc scan, LbtScan *so, bool forward);
 
 /* ---- scanleaf.c ---- */
 

@@ -250,9 +250,8 @@ take_array(LbtScan *so, ScanKey key, LbtProbe *into)
 
 /* ---- bounds ---- */
 
-/* Compare the places of two bounds that both have column at, equal before. */
-static inline int
-compare_bounds(const LbtKeySpec *spec, int at, const LbtBound *a, const LbtBound *b)
+int
+lbt_compare_bounds(const LbtKeySpec *spec, int at, const LbtBound *a, const LbtBound *b)
 {
 	int			n = Min(a->ncolumns, b->ncolumns);
 
@@ -285,7 +284,7 @@ narrow(LbtScan *so, LbtProbe *into, int at, bool again, bool is_end, const LbtBo
 
 	if (again && lbt_bound_has(bound, at))
 	{
-		int			place = compare_bounds(spec, at, to, bound);
+		int			place = lbt_compare_bounds(spec, at, to, bound);
 
 		if (is_end ? place >= 0 : place <= 0)
 			return;
@@ -295,7 +294,7 @@ narrow(LbtScan *so, LbtProbe *into, int at, bool again, bool is_end, const LbtBo
 	bound->ncolumns = to->ncolumns;
 	bound->past = to->past;
 	if (again && lbt_bound_has(start, at) && lbt_bound_has(end, at) &&
-		compare_bounds(spec, at, start, end) >= 0)
+		lbt_compare_bounds(spec, at, start, end) >= 0)
 		so->nprobes = 0;
 }
 
@@ -522,7 +521,7 @@ lbt_probe_after(const LbtScan *so, LbtProbe *probe, const LbtBound *bound, bool 
 		int64		middle = low + (high - low) / 2;
 
 		lbt_probe_go(so, probe, middle);
-		if (compare_bounds(spec, 0, forward ? &probe->end : &probe->start, bound) >= forward)
+		if (lbt_compare_bounds(spec, 0, forward ? &probe->end : &probe->start, bound) >= forward)
 			high = middle;
 		else
 			low = middle + 1;
@@ -531,8 +530,8 @@ lbt_probe_after(const LbtScan *so, LbtProbe *probe, const LbtBound *bound, bool 
 	if (number < 0 || number == so->nprobes)
 		return false;
 	lbt_probe_go(so, probe, number);
-	*cuts = forward ? compare_bounds(spec, 0, bound, &probe->start) > 0 :
-		compare_bounds(spec, 0, bound, &probe->end) < 0;
+	*cuts = forward ? lbt_compare_bounds(spec, 0, bound, &probe->start) > 0 :
+		lbt_compare_bounds(spec, 0, bound, &probe->end) < 0;
 	return true;
 }
 

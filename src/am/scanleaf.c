@@ -584,13 +584,16 @@ static Buffer
 lock_position(IndexScanDesc scan, LbtScan *so, bool forward, OffsetNumber *offset)
 {
 	LbtProbe   *probe = &so->walk.probe;
+	MemoryContext old;
 	LbtBound	bound;
 	bool		cuts;
 	Buffer		buf;
 
 	if (so->cur.valid)
 		lbt_scan_leave(scan, so);
-	lbt_position_bound(scan, so, &bound);
+	old = MemoryContextSwitchTo(lbt_go_context(so));
+	lbt_position_bound(scan, so, so->go, &bound);
+	MemoryContextSwitchTo(old);
 	if (!lbt_probe_after(so, probe, &bound, forward, &cuts))
 		return InvalidBuffer;
 	if (so->group_columns == 0)
@@ -640,6 +643,14 @@ lbt_scan_next_leaf(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
 			return false;
 		if (so->cur.valid)
 			so->go = lbt_position_beyond(so, forward);
+
+		/* If it leads back, go on as if there were none: more[] is set. */
+		if (unlikely(so->go != NULL) && so->group_columns == 0 &&
+			!lbt_position_advances(scan, so, forward))
+		{
+			pfree(so->go);
+			so->go = NULL;
+		}
 		go = so->go;
 		so->few &= so->cur.valid && so->cur.nitems == 0;
 		if (unlikely(go != NULL))

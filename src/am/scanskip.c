@@ -187,15 +187,41 @@ lbt_go_context(LbtScan *so)
 }
 
 void
-lbt_position_bound(IndexScanDesc scan, LbtScan *so, LbtBound *bound)
+lbt_position_bound(IndexScanDesc scan, const LbtScan *so, const LbtPosition *position,
+				   LbtBound *bound)
 {
 	const LbtKeySpec *spec = &so->index->keyspec;
-	MemoryContext old = MemoryContextSwitchTo(lbt_go_context(so));
 
-	*bound = so->go->bound;
-	lbt_bound_take(spec, RelationGetDescr(scan->indexRelation), so->go->tuple, so->go->ncopied,
-				   spec->encoded ? palloc(so->go->ncopied * LBT_SCRATCH_BYTES) : NULL, bound);
-	MemoryContextSwitchTo(old);
+	*bound = position->bound;
+	lbt_bound_take(spec, RelationGetDescr(scan->indexRelation), position->tuple,
+				   position->ncopied,
+				   spec->encoded ? palloc(position->ncopied * LBT_SCRATCH_BYTES) : NULL, bound);
+}
+
+bool
+lbt_position_advances(IndexScanDesc scan, LbtScan *so, bool forward)
+{
+	LbtPosition *last = so->gone;
+	bool		advances = last == NULL || so->gone_forward != forward;
+
+	if (!advances)
+	{
+		MemoryContext old = MemoryContextSwitchTo(lbt_go_context(so));
+		LbtBound	from;
+		LbtBound	to;
+		int			order;
+
+		lbt_position_bound(scan, so, last, &from);
+		lbt_position_bound(scan, so, so->go, &to);
+		order = lbt_compare_bounds(&so->index->keyspec, 0, &to, &from);
+		advances = forward ? order > 0 : order < 0;
+		MemoryContextSwitchTo(old);
+	}
+	so->gone = lbt_make_position(so, so->go->tuple, so->go->ncopied, &so->go->bound);
+	so->gone_forward = forward;
+	if (last != NULL)
+		pfree(last);
+	return advances;
 }
 
 LbtPosition *

@@ -264,6 +264,13 @@ exec(CustomScanState *css)
 	{
 		row = node->next ? node->next : next_group(node);
 		node->next = NULL;
+		if (row != NULL && !TupIsNull(node->group) &&
+			compare_groups(node, row, node->group) <= 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_INDEX_CORRUPTED),
+					 errmsg("index \"%s\" is not in the order of its columns",
+							RelationGetRelationName(node->index)),
+					 errhint("Please REINDEX it.")));
 		if (row != NULL && node->extreme > 0)
 			row = with_extremes(node, row);
 		if (gave_up(node))
