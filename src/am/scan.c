@@ -66,6 +66,15 @@ stop_reading_ahead(LbtScan *so)
 	lbt_scan_count_ahead(so);
 }
 
+/* The scan begins anew, or goes back to its mark. */
+static inline void
+forget_gone(LbtScan *so)
+{
+	if (unlikely(so->gone != NULL))
+		pfree(so->gone);
+	so->gone = NULL;
+}
+
 /* Forget the current position and the mark. */
 static inline void
 stop(IndexScanDesc scan, LbtScan *so)
@@ -77,9 +86,8 @@ stop(IndexScanDesc scan, LbtScan *so)
 		lbt_leafcopy_release(&so->mark);
 	if (unlikely(so->go != NULL))
 		pfree(so->go);
-	if (unlikely(so->gone != NULL))
-		pfree(so->gone);
-	so->go = so->gone = NULL;
+	so->go = NULL;
+	forget_gone(so);
 	stop_reading_ahead(so);
 }
 
@@ -345,6 +353,7 @@ lbt_restrpos(IndexScanDesc scan)
 	else
 	{
 		lbt_scan_leave(scan, so);
+		forget_gone(so);
 		stop_reading_ahead(so);
 		if (so->mark.valid)
 		{

@@ -217,11 +217,13 @@ lbt_position_advances(IndexScanDesc scan, LbtScan *so, bool forward)
 		advances = forward ? order > 0 : order < 0;
 		MemoryContextSwitchTo(old);
 	}
+	if (!advances)
+		return false;
 	so->gone = lbt_make_position(so, so->go->tuple, so->go->ncopied, &so->go->bound);
 	so->gone_forward = forward;
 	if (last != NULL)
 		pfree(last);
-	return advances;
+	return true;
 }
 
 LbtPosition *

@@ -521,22 +521,26 @@ $standby->stop;
 
 # ---- an index that is not in order ----
 
-# After the index was made, one value of the enum has moved, as texts do when a collation changes: from the end, where it
-# has many leaves, to the middle.  Scans that skip would come back to it for ever.
+# After the index was made, its collation has changed: 'x', which has many leaves at the end, now is before '4'.  A skip
+# scan would come back to it for ever.
+SKIP:
 {
-	$node->safe_psql('postgres', q{CREATE TYPE moved AS ENUM ('a', 'b', 'c', 'd', 'e', 'f', 'z'); CREATE TABLE unordered (v moved, w int); }
-		  . q{INSERT INTO unordered SELECT chr(97 + g % 6)::moved, g FROM generate_series(1, 30000) g; INSERT INTO unordered SELECT 'z', g FROM generate_series(1, 9000) g; }
-		  . q{CREATE INDEX unordered_v ON unordered (v, w); VACUUM ANALYZE unordered});
-	$node->safe_psql('postgres', q{UPDATE pg_enum SET enumsortorder = 2.5 WHERE enumlabel = 'z' AND enumtypid = 'moved'::regtype});
-	my $plain = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET statement_timeout = 30000';
-	foreach my $down ('', ' DESC')
-	{
-		my ($rc, $out, $err) = $node->psql('postgres', "$plain; SELECT count(*) FROM (SELECT v FROM unordered WHERE w = 35 ORDER BY v$down OFFSET 0) q");
-		is($err, '', "a skip scan of it ends$down");
-		my ($status, undef, $said) = $node->psql('postgres', "SELECT DISTINCT v FROM unordered ORDER BY v$down");
-		like($said, qr/^(?:$|.*index "unordered_v" is not in the order of its columns\n.*HINT:  Please REINDEX it)/s, "a loose scan ends, or says what is wrong$down");
-	}
-	$node->safe_psql('postgres', 'DROP TABLE unordered; DROP TYPE moved');
+	skip 'ICU collations have no rules', 1
+	  if $node->pg_version < 16 || $node->safe_psql('postgres', "SELECT count(*) FROM pg_collation WHERE collprovider = 'i'") eq '0';
+	$node->safe_psql('postgres', <<'SQL');
+CREATE COLLATION changed (provider = icu, locale = 'und');
+CREATE TABLE unordered (v text COLLATE changed, w int);
+INSERT INTO unordered SELECT lpad((g * 5)::text, 6, '0'), 7 FROM generate_series(0, 199999) g;
+INSERT INTO unordered SELECT 'x', g FROM generate_series(1, 20000) g;
+CREATE INDEX unordered_v ON unordered (v, w);
+VACUUM ANALYZE unordered;
+SELECT learnedbtree_train('unordered_v');
+UPDATE pg_collation SET collicurules = '&4 < x' WHERE collname = 'changed';
+SQL
+	my ($rc, $out, $err) = $node->psql('postgres', 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET max_parallel_workers_per_gather = 0; '
+		  . "SET statement_timeout = 60000; SELECT count(*) FROM unordered WHERE w = 5; SELECT state FROM learnedbtree_model('unordered_v')");
+	like($out, qr/^\d+\nready$/, 'a skip scan of it ends') or diag($err);
+	$node->safe_psql('postgres', 'DROP TABLE unordered; DROP COLLATION changed');
 }
 
 # ---- serializable transactions ----
