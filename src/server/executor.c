@@ -177,9 +177,8 @@ passes_rows(PlanState *node, const void *target, bool every, bool *merged)
 		case T_LockRowsState:
 			return passes_rows(outerPlanState(node), target, every, merged);
 		case T_AggState:
-			if (((Agg *) node->plan)->aggstrategy != AGG_SORTED)
-				return false;
-			/* FALLTHROUGH */
+			return !every && ((Agg *) node->plan)->aggstrategy == AGG_SORTED &&
+				passes_rows(outerPlanState(node), target, every, merged);
 		case T_GroupState:
 		case T_UniqueState:
 		case T_WindowAggState:
