@@ -20,6 +20,7 @@
 
 #include "access/xact.h"
 #include "catalog/objectaccess.h"
+#include "catalog/pg_database.h"
 #include "commands/dbcommands.h"
 #include "postmaster/bgworker.h"
 #include "server/guard.h"
