@@ -297,7 +297,6 @@ lbt_getbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 		for (int i = 0; i < so->cur.nitems; i++)
 			tbm_add_tuples(tbm, &so->cur.items[i].tid, 1, false);
 		ntids += so->cur.nitems;
-		so->reads_seen = pgBufferUsage.shared_blks_read;
 	}
 	stop_reading_ahead(so);
 	return ntids;

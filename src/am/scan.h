@@ -286,9 +286,8 @@ extern LbtPosition *lbt_make_position(const LbtScan *so, IndexTuple itup, int nc
 /* The context for values that have to be decompressed, emptied. */
 extern MemoryContext lbt_go_context(LbtScan *so);
 
-/* A position's bound, in the current memory context.  No lock is held. */
-extern void lbt_position_bound(IndexScanDesc scan, const LbtScan *so, const LbtPosition *position,
-							   LbtBound *bound);
+/* The bound of so->go, until the next call.  No lock is held. */
+extern void lbt_position_bound(IndexScanDesc scan, LbtScan *so, LbtBound *bound);
 
 /*
  * Is so->go after the last position that filters have led to, in the scan's

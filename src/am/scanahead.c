@@ -199,8 +199,9 @@ begin_stream(IndexScanDesc scan, LbtScan *so, int64 slot, bool forward, LbtNextB
 	ahead->sibling_next = false;
 	ahead->generation = so->index->generation;
 	ahead->slot = ahead->until = slot;
-	ahead->stream = lbt_stream_begin(GetMemoryChunkContext(so), scan->indexRelation, so->bitmap,
-									 next, ahead, &so->leaves_ahead);
+	ahead->stream = lbt_stream_begin(GetMemoryChunkContext(so), scan->indexRelation,
+									 so->bitmap && !ahead->groups, next, ahead,
+									 &so->leaves_ahead);
 	return ahead;
 }
 
@@ -442,18 +443,34 @@ lbt_ahead_sibling(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, BlockNumber bl
 
 /* ---- groups ---- */
 
-/* Find where the filter is in all groups, by the one that the bound is in. */
+/*
+ * Find where filters leave something of a group, by the one that the bound is
+ * in: of the first column, and while that is one value, of those behind it.
+ */
 static void
-find_filter(LbtAhead *ahead, const LbtIndex *index, const LbtFilter *filter, const LbtBound *at)
+find_filter(LbtAhead *ahead, const LbtScan *so, const LbtBound *at)
 {
+	const int	ncolumns = so->filter[0].column;
+
 	for (int far = 0; far < 2; far++)
 	{
-		LbtBound	bound = far == ahead->forward ? filter->range.end : filter->range.start;
+		LbtBound	bound = {.ncolumns = ncolumns};
+		const LbtFilter *filter = so->filter;
 
-		memcpy(bound.value, at->value, filter->column * sizeof(LbtKeyValue));
-		bound.ncolumns = Max(bound.ncolumns, filter->column);
-		ahead->filter[far] = bound_code(index, &bound) -
-			lbt_keycode(index->model.code, bound.value, filter->column, false);
+		memcpy(bound.value, at->value, ncolumns * sizeof(LbtKeyValue));
+		for (; filter < so->filter + so->nfilters && filter->column == bound.ncolumns; filter++)
+		{
+			const LbtBound *to = far == ahead->forward ? &filter->range.end : &filter->range.start;
+
+			bound.past = to->past;
+			if (!lbt_bound_has(to, filter->column))
+				break;
+			bound.value[bound.ncolumns++] = to->value[filter->column];
+			if (!filter->equal)
+				break;
+		}
+		ahead->filter[far] = bound_code(so->index, &bound) -
+			lbt_keycode(so->index->model.code, bound.value, ncolumns, false);
 	}
 }
 
@@ -480,7 +497,7 @@ lbt_ahead_group(IndexScanDesc scan, LbtScan *so, const LbtBound *at, bool forwar
 							   bound_code(so->index, forward ? &probe->end : &probe->start));
 	}
 	if (at != NULL)				/* each time: no code may tell of this group */
-		find_filter(ahead, so->index, so->filter, at);
+		find_filter(ahead, so, at);
 	ahead->siblings = at == NULL && so->walk.steps > 0;
 	(void) reach_slot(ahead, so->walk.slot);
 }

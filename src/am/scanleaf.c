@@ -541,10 +541,9 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, const Lb
 	if (likely(within == NULL && so->group_columns == 0))
 		(void) lbt_ahead_predict(scan, so, &so->walk, number, forward, &target);
 	else
-	{
 		memset(&target, 0, sizeof(target));
+	if (unlikely(so->nfilters > 0 || so->group_columns > 0))
 		so->group_reads = pgBufferUsage.shared_blks_read;
-	}
 	lbt_probe_go(so, &so->walk.probe, number);
 	bound = within ? within : forward ? &so->walk.probe.start : &so->walk.probe.end;
 	lbt_count_index_search(scan);
@@ -584,19 +583,16 @@ static Buffer
 lock_position(IndexScanDesc scan, LbtScan *so, bool forward, OffsetNumber *offset)
 {
 	LbtProbe   *probe = &so->walk.probe;
-	MemoryContext old;
 	LbtBound	bound;
 	bool		cuts;
 	Buffer		buf;
 
 	if (so->cur.valid)
 		lbt_scan_leave(scan, so);
-	old = MemoryContextSwitchTo(lbt_go_context(so));
-	lbt_position_bound(scan, so, so->go, &bound);
-	MemoryContextSwitchTo(old);
+	lbt_position_bound(scan, so, &bound);
 	if (!lbt_probe_after(so, probe, &bound, forward, &cuts))
 		return InvalidBuffer;
-	if (so->group_columns == 0)
+	if (so->group_columns == 0 && cuts)
 		lbt_ahead_group(scan, so, &bound, forward);
 	buf = lock_probe(scan, so, probe->number, forward, cuts ? &bound : NULL, offset);
 	if (BufferIsValid(buf))
@@ -680,6 +676,8 @@ lbt_scan_next_leaf(IndexScanDesc scan, LbtScan *so, ScanDirection dir)
 		if (BufferIsValid(buf))
 		{
 			read_leaf(scan, so, buf, offset, forward);
+			if (unlikely(so->nfilters > 0))
+				so->reads_seen = pgBufferUsage.shared_blks_read;
 			Assert(!so->cur.cut || go != NULL);
 		}
 		so->go = NULL;

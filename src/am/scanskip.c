@@ -139,8 +139,14 @@ bound_after(const LbtScan *so, int failed, const Beside *is, bool forward, LbtBo
 {
 	const LbtFilter *filter = &so->filter[Min(failed, so->nfilters - 1)];
 	const LbtBound *ends = forward ? &filter->range.end : &filter->range.start;
-	int			at = filter->column;
+	int			at;
 
+	/* Past the last value of a column, so is the one value before it. */
+	if (failed < so->nfilters && is->next == NULL)
+		while (filter > so->filter && filter[-1].equal && filter[-1].array.n == 0 &&
+			   filter[-1].column == filter->column - 1)
+			filter--;
+	at = filter->column;
 	bound->ncolumns = at;
 	bound->past = forward;
 	if (failed < so->nfilters)
@@ -187,15 +193,15 @@ lbt_go_context(LbtScan *so)
 }
 
 void
-lbt_position_bound(IndexScanDesc scan, const LbtScan *so, const LbtPosition *position,
-				   LbtBound *bound)
+lbt_position_bound(IndexScanDesc scan, LbtScan *so, LbtBound *bound)
 {
 	const LbtKeySpec *spec = &so->index->keyspec;
+	MemoryContext old = MemoryContextSwitchTo(lbt_go_context(so));
 
-	*bound = position->bound;
-	lbt_bound_take(spec, RelationGetDescr(scan->indexRelation), position->tuple,
-				   position->ncopied,
-				   spec->encoded ? palloc(position->ncopied * LBT_SCRATCH_BYTES) : NULL, bound);
+	*bound = so->go->bound;
+	lbt_bound_take(spec, RelationGetDescr(scan->indexRelation), so->go->tuple, so->go->ncopied,
+				   spec->encoded ? palloc(so->go->ncopied * LBT_SCRATCH_BYTES) : NULL, bound);
+	MemoryContextSwitchTo(old);
 }
 
 bool
@@ -207,12 +213,13 @@ lbt_position_advances(IndexScanDesc scan, LbtScan *so, bool forward)
 	if (!advances)
 	{
 		MemoryContext old = MemoryContextSwitchTo(lbt_go_context(so));
-		LbtBound	from;
-		LbtBound	to;
+		TupleDesc	tupdesc = RelationGetDescr(scan->indexRelation);
+		LbtBound	from = last->bound;
+		LbtBound	to = so->go->bound;
 		int			order;
 
-		lbt_position_bound(scan, so, last, &from);
-		lbt_position_bound(scan, so, so->go, &to);
+		lbt_bound_take(&so->index->keyspec, tupdesc, last->tuple, last->ncopied, NULL, &from);
+		lbt_bound_take(&so->index->keyspec, tupdesc, so->go->tuple, so->go->ncopied, NULL, &to);
 		order = lbt_compare_bounds(&so->index->keyspec, 0, &to, &from);
 		advances = forward ? order > 0 : order < 0;
 		MemoryContextSwitchTo(old);

@@ -227,6 +227,7 @@ lbt_entry_lock(const LbtFile *file)
 	{
 		memset(entry, 0, sizeof(LbtEntry));
 		pg_atomic_fetch_add_u32(&lbt_control->unswept, 1);
+		pg_atomic_write_u32(&lbt_control->unswept_database, file->database);
 	}
 	else if (lbt_same_file(&entry->file, file))
 		return entry;

@@ -76,6 +76,7 @@ init_control(LbtControl *c)
 	pg_atomic_init_u64(&c->looked_at, 0);
 	pg_atomic_init_u32(&c->idle, 0);
 	pg_atomic_init_u32(&c->unswept, 0);
+	pg_atomic_init_u32(&c->unswept_database, InvalidOid);
 
 	a = dsa_create_in_place(place_of(c), PLACE_BYTES, c->tranche, NULL);
 	dsa_pin(a);

@@ -144,7 +144,8 @@ typedef struct LbtControl
 	pg_atomic_uint64 looked_at; /* for idle models */
 
 	pg_atomic_uint32 unswept;	/* entries made since a worker looked last
-								 * which of them are gone */
+								 * which of them are gone; ... */
+	pg_atomic_uint32 unswept_database;	/* ... of which the last one is */
 	pg_atomic_uint32 idle;		/* as many were found, less those evicted
 								 * since: may be negative */
 	dshash_table_handle entries;

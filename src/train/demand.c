@@ -230,7 +230,7 @@ report(const LbtIndex *index, const uint64 *events)
 	bool		due;
 
 	if (pg_atomic_read_u32(&lbt_control->unswept) >= SWEEP_ENTRIES &&
-		start_worker(index->file.database))
+		start_worker(pg_atomic_read_u32(&lbt_control->unswept_database)))
 		pg_atomic_write_u32(&lbt_control->unswept, 0);
 	entry = dshash_find(lbt_entries, &index->file, true);
 

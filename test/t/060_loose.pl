@@ -519,6 +519,22 @@ nothing_pinned($standby);
 is(amcheck_all($standby, 'postgres'), '', 'and the indexes are sound there');
 $standby->stop;
 
+# Two conditions: of the many leaves of the first one's value, only the second one's.
+$node->safe_psql('postgres', 'CREATE TABLE paired AS SELECT g % 50 AS v, g / 50 % 10 AS w, g / 500 AS x FROM generate_series(0, 249999) g; '
+	  . 'CREATE INDEX paired_i ON paired (v, w, x) WITH (fillfactor = 10); VACUUM ANALYZE paired');
+foreach my $bitmap ('off', 'on')
+{
+	my $other = $bitmap eq 'on' ? 'off' : 'on';
+	$node->restart;
+	my $out = $node->safe_psql('postgres', "SELECT learnedbtree_train('paired_i'); SELECT learnedbtree_stat_reset(); SET effective_io_concurrency = 100; SET enable_seqscan = off; "
+		  . "SET enable_bitmapscan = $bitmap; SET enable_indexscan = $other; SET enable_indexonlyscan = $other; SET max_parallel_workers_per_gather = 0; "
+		  . "SELECT 'answer ' || count(*) FROM paired WHERE w = 3 AND x = 250; SELECT 'asked ' || prefetched, 'used ' || prefetched_used FROM learnedbtree_stat WHERE indexrelname = 'paired_i'");
+	my ($asked, $used) = $out =~ /^asked (\d+)\|used (\d+)$/m;
+	like($out, qr/^answer 50$/m, "skipping by two conditions, bitmap scan $bitmap");
+	cmp_ok($asked, '>=', 30, '... asks for leaves') or diag($out);
+	cmp_ok($used, '>=', 0.9 * $asked - 2, '... and used them') or diag($out);
+}
+
 # ---- an index that is not in order ----
 
 # After the index was made, its collation has changed: 'x', which has many leaves at the end, now is before '4'.  A skip
