@@ -133,8 +133,8 @@ typedef struct LbtScan
 	uint8	   *scratch;		/* for keys' encoded values; or NULL */
 	LbtPosition *go;			/* to go on from; or NULL */
 	MemoryContext go_context;	/* values of its bound; or NULL */
-	LbtPosition *gone;			/* the last one that filters have led to, ... */
-	bool		gone_forward;	/* ... in this direction; or NULL */
+	LbtPosition *gone;			/* the last one that filters led to; or NULL */
+	bool		gone_forward;	/* ... in this direction */
 	LbtFilter  *filter;			/* or NULL */
 	void	   *btree;			/* nbtree's scan state; or NULL */
 	struct LbtAhead *ahead;		/* scanahead.c's; or NULL */
@@ -288,6 +288,14 @@ extern MemoryContext lbt_go_context(LbtScan *so);
 
 /* The bound of so->go, until the next call.  No lock is held. */
 extern void lbt_position_bound(IndexScanDesc scan, LbtScan *so, LbtBound *bound);
+
+/*
+ * Extend a bound of the columns before this filter's to where that begins, or
+ * ends; while it is one value, by those of the columns behind.  Of a list, by
+ * the value that the scan comes to first.
+ */
+extern void lbt_bound_at_filters(const LbtScan *so, int i, bool end, bool forward,
+								 LbtBound *bound);
 
 /*
  * Is so->go after the last position that filters have led to, in the scan's

@@ -454,21 +454,11 @@ find_filter(LbtAhead *ahead, const LbtScan *so, const LbtBound *at)
 
 	for (int far = 0; far < 2; far++)
 	{
-		LbtBound	bound = {.ncolumns = ncolumns};
-		const LbtFilter *filter = so->filter;
+		bool		end = far == ahead->forward;
+		LbtBound	bound = {.ncolumns = ncolumns,.past = end};
 
 		memcpy(bound.value, at->value, ncolumns * sizeof(LbtKeyValue));
-		for (; filter < so->filter + so->nfilters && filter->column == bound.ncolumns; filter++)
-		{
-			const LbtBound *to = far == ahead->forward ? &filter->range.end : &filter->range.start;
-
-			bound.past = to->past;
-			if (!lbt_bound_has(to, filter->column))
-				break;
-			bound.value[bound.ncolumns++] = to->value[filter->column];
-			if (!filter->equal)
-				break;
-		}
+		lbt_bound_at_filters(so, 0, end, ahead->forward, &bound);
 		ahead->filter[far] = bound_code(so->index, &bound) -
 			lbt_keycode(so->index->model.code, bound.value, ncolumns, false);
 	}

@@ -87,6 +87,26 @@ beside(const LbtScan *so, TupleDesc tupdesc, const LbtFilter *filter, IndexTuple
 	return is;
 }
 
+void
+lbt_bound_at_filters(const LbtScan *so, int i, bool end, bool forward, LbtBound *bound)
+{
+	for (; i < so->nfilters && so->filter[i].column == bound->ncolumns; i++)
+	{
+		const LbtFilter *filter = &so->filter[i];
+		const LbtBound *to = end ? &filter->range.end : &filter->range.start;
+		int			at = filter->column;
+
+		if (!lbt_bound_has(to, at))
+			break;
+		bound->value[at] = filter->array.n > 0 ?
+			filter->array.values[forward ? 0 : filter->array.n - 1] : to->value[at];
+		bound->past = to->past;
+		bound->ncolumns++;
+		if (!filter->equal)
+			break;
+	}
+}
+
 /*
  * The bound before a column's next value and, where that is one value, before
  * what the next column's filter begins with.
@@ -94,24 +114,10 @@ beside(const LbtScan *so, TupleDesc tupdesc, const LbtFilter *filter, IndexTuple
 static void
 bound_at_next(const LbtScan *so, int i, const Beside *next, bool forward, LbtBound *bound)
 {
-	int			at = so->filter[i].column;
-
-	bound->value[at++] = *next->next;
+	bound->value[bound->ncolumns++] = *next->next;
 	bound->past = next->past;
-	for (; so->filter[i].equal && i + 1 < so->nfilters; i++)
-	{
-		const LbtFilter *filter = &so->filter[i + 1];
-		const LbtBound *begins = forward ? &filter->range.start : &filter->range.end;
-
-		if (filter->column != at || !lbt_bound_has(begins, at))
-			break;
-		bound->value[at] = begins->value[at];
-		if (filter->array.n > 0)
-			bound->value[at] = filter->array.values[forward ? 0 : filter->array.n - 1];
-		bound->past = begins->past;
-		at++;
-	}
-	bound->ncolumns = at;
+	if (so->filter[i].equal)
+		lbt_bound_at_filters(so, i + 1, !forward, forward, bound);
 }
 
 /* The first filter that a tuple fails by, and how; all: it is a match. */

@@ -210,10 +210,14 @@ static bool
 are_enough(const LbtOuterRows *rows)
 {
 	double		passed = (double) (rows->at - rows->origin);
-	double		all = (double) lbt_limit_rows(rows->limit);
-	double		come = rows->limit ? (double) rows->limit->position : 0;
+	double		all;
+	double		come;
 	double		needed;
 
+	if (rows->limit == NULL)
+		return false;
+	all = (double) lbt_limit_rows(rows->limit);
+	come = (double) rows->limit->position;
 	if (come <= passed && passed < all)
 		needed = all - passed;
 	else

@@ -77,6 +77,13 @@ compare_groups(LooseScan *node, TupleTableSlot *a, TupleTableSlot *b)
 	return order;
 }
 
+/* Is a row of a group after that of the row returned last? */
+static inline bool
+is_next(LooseScan *node, TupleTableSlot *row)
+{
+	return TupIsNull(node->group) || compare_groups(node, row, node->group) > 0;
+}
+
 /* ---- the probe ---- */
 
 /*
@@ -244,8 +251,7 @@ whole_row(LooseScan *node)
 	{
 		ResetExprContext(node->css.ss.ps.ps_ExprContext);
 		row = ExecProcNode(node->whole);
-	} while (!TupIsNull(row) && !TupIsNull(node->group) &&
-			 compare_groups(node, row, node->group) <= 0);
+	} while (!TupIsNull(row) && !is_next(node, row));
 	return TupIsNull(row) ? NULL : row;
 }
 
@@ -264,8 +270,7 @@ exec(CustomScanState *css)
 	{
 		row = node->next ? node->next : next_group(node);
 		node->next = NULL;
-		if (row != NULL && !TupIsNull(node->group) &&
-			compare_groups(node, row, node->group) <= 0)
+		if (row != NULL && !is_next(node, row))
 			ereport(ERROR,
 					(errcode(ERRCODE_INDEX_CORRUPTED),
 					 errmsg("index \"%s\" is not in the order of its columns",

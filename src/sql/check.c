@@ -125,9 +125,9 @@ check_lookups(Relation rel, LbtIndex *index, uint64 *counts)
 Datum
 learnedbtree_check(PG_FUNCTION_ARGS)
 {
-	Relation	rel = lbt_open_argument(fcinfo, false);
-	Oid			table = rel->rd_index->indrelid;
-	LbtIndex   *index;
+	/* Writers and VACUUM are locked out until the end of the transaction. */
+	Relation	rel = lbt_open_with_table(fcinfo, ShareLock);
+	LbtIndex   *index = lbt_index_get(rel);
 	LbtRegistered model;
 	LbtTrained	saved;
 	uint64		counts[LBT_NEVENTS] = {0};
@@ -135,14 +135,6 @@ learnedbtree_check(PG_FUNCTION_ARGS)
 	bool		counted;
 	LbtRow		row = {0};
 
-	/*
-	 * It is the caller's, who may lock writers and VACUUM out until the end
-	 * of the transaction.  All lock the table first.
-	 */
-	index_close(rel, AccessShareLock);
-	LockRelationOid(table, ShareLock);
-	rel = lbt_open_argument(fcinfo, false);
-	index = lbt_index_get(rel);
 	counted = lbt_trainable(rel, index, &reason) && check_lookups(rel, index, counts);
 
 	/* Ask this last, so that it tells why there are no counts. */

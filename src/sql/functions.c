@@ -5,7 +5,6 @@
 
 #include "access/htup_details.h"
 #include "access/relation.h"
-#include "catalog/index.h"
 #include "catalog/pg_authid.h"
 #include "funcapi.h"
 #include "serve/serve.h"
@@ -65,6 +64,17 @@ lbt_open_argument(FunctionCallInfo fcinfo, bool only_look)
 				 errmsg("permission denied for index \"%s\"", RelationGetRelationName(rel)),
 				 errhint("Only its owner%s may do this.", only_look ? " or a member of pg_monitor" : "")));
 	return rel;
+}
+
+Relation
+lbt_open_with_table(FunctionCallInfo fcinfo, LOCKMODE mode)
+{
+	Relation	rel = lbt_open_argument(fcinfo, false);
+	Oid			table = rel->rd_index->indrelid;
+
+	index_close(rel, AccessShareLock);
+	LockRelationOid(table, mode);
+	return lbt_open_argument(fcinfo, false);
 }
 
 Datum
@@ -153,17 +163,11 @@ Datum
 learnedbtree_train(PG_FUNCTION_ARGS)
 {
 	/* No writer is blocked: training reads what it needs page by page. */
-	Oid			table = IndexGetRelation(PG_GETARG_OID(0), true);
-	Relation	rel;
-	LbtIndex   *index;
+	Relation	rel = lbt_open_with_table(fcinfo, AccessShareLock);
+	LbtIndex   *index = lbt_index_get(rel);
 	const char *reason;
 	LbtState	state;
 
-	/* REINDEX and DROP CONCURRENTLY wait for users of the table alone. */
-	if (OidIsValid(table))
-		LockRelationOid(table, AccessShareLock);
-	rel = lbt_open_argument(fcinfo, false);
-	index = lbt_index_get(rel);
 	if (!lbt_trainable(rel, index, &reason))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -18,6 +18,13 @@
  */
 extern Relation lbt_open_argument(FunctionCallInfo fcinfo, bool only_look);
 
+/*
+ * The same, by its owner, with a lock on the table until the end of the
+ * transaction, which all lock first.  Who drops or rebuilds an index
+ * concurrently waits for users of the table alone.
+ */
+extern Relation lbt_open_with_table(FunctionCallInfo fcinfo, LOCKMODE mode);
+
 /* A result's row: columns are added from the left; those left out are NULL. */
 typedef struct LbtRow
 {
