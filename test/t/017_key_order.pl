@@ -272,7 +272,7 @@ my $changed = 0;    # times: each has other new keys
 sub ask_and_change
 {
 	my ($what) = @_;
-	is($node->psql('postgres', 'SELECT setseed(0.25); SELECT ask(8)'), 0, "$what: answers are btree's");
+	is($node->psql('postgres', 'SELECT setseed(0.25); SELECT ask(3)'), 0, "$what: answers are btree's");
 	my $seed = ++$changed / 100;
 	my $changes = <<"SQL";
 SELECT setseed($seed);
@@ -284,7 +284,7 @@ SQL
 	like($node->safe_psql('postgres', $changes), qr/^\n?t\n0$/, "$what: no key comes into the unique index twice");
 	my ($status, undef, $stderr) = $node->psql('postgres', 'INSERT INTO scrambled (k_k, k_n) SELECT k_k, k_n FROM scrambled WHERE id % 50 = 1 ORDER BY id DESC');
 	like($stderr, qr/duplicate key value violates unique constraint "scrambled_k"/, "$what: one that is there is refused");
-	is($node->psql('postgres', 'SELECT setseed(0.5); SELECT ask(2)'), 0, "$what: answers are btree's after changes");
+	is($node->psql('postgres', 'SELECT setseed(0.5); SELECT ask(1)'), 0, "$what: answers are btree's after changes");
 	is($node->psql('postgres', check_sql('scrambled_k', 'scrambled_nk')), 0, "$what: the index files are sound");
 }
 
