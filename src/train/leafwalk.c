@@ -5,6 +5,92 @@
 
 #include "server/guard.h"
 
+/* The tuple of an item, or NULL if it is not within the page's items. */
+static IndexTuple
+item_tuple(Page page, OffsetNumber offset)
+{
+	const ItemIdData *id = PageGetItemId(page, offset);
+	const PageHeaderData *header = (PageHeader) page;
+	uint32		start = ItemIdGetOffset(id);
+	IndexTuple	itup = (IndexTuple) (page + start);
+
+	if (start != MAXALIGN(start) || start < header->pd_upper ||
+		start + sizeof(IndexTupleData) > header->pd_special ||
+		IndexTupleSize(itup) < sizeof(IndexTupleData) ||
+		start + IndexTupleSize(itup) > header->pd_special)
+		return NULL;
+	return itup;
+}
+
+/* The bytes that a varlena stored here takes; 0 if more than there are. */
+static uint32
+varlena_bytes(const char *at, uint32 room)
+{
+	uint32		bytes;
+
+	if (room < 1 || VARATT_IS_1B_E(at))
+		return 0;
+	if (!VARATT_IS_1B(at) && room < VARHDRSZ)
+		return 0;
+	bytes = VARSIZE_ANY(at);
+	return bytes < (VARATT_IS_1B(at) ? VARHDRSZ_SHORT : VARHDRSZ) || bytes > room ? 0 : bytes;
+}
+
+/* Do a separator's keys end within it? */
+static bool
+keys_fit(Relation rel, IndexTuple itup)
+{
+	TupleDesc	tupdesc = RelationGetDescr(rel);
+	const char *data = (char *) itup + IndexInfoFindDataOffset(itup->t_info);
+	uint32		start = data - (char *) itup;
+	uint32		room = IndexTupleSize(itup) - start;
+	uint32		at = 0;
+	int			natts = BTreeTupleGetNAtts(itup, rel);
+
+	if (start > IndexTupleSize(itup) || natts > tupdesc->natts)
+		return false;
+	for (int i = 0; i < natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(tupdesc, i);
+		uint32		bytes = att->attlen;
+
+		if (IndexTupleHasNulls(itup) && att_isnull(i, (bits8 *) (itup + 1)))
+			continue;
+		/* The first byte of a varlena says whether it is aligned. */
+		if (att->attlen != -1 || (at < room && data[at] == 0))
+			at = att_align_nominal(at, att->attalign);
+		if (at > room)
+			return false;
+		if (att->attlen == -1 && (bytes = varlena_bytes(data + at, room - at)) == 0)
+			return false;
+		if (att->attlen == -2)
+			bytes = strnlen(data + at, room - at) + 1;
+		if (bytes > room - at)
+			return false;
+		at += bytes;
+	}
+	return true;
+}
+
+/*
+ * Can all keys of a page be used?  Its header and its end are known to be.
+ * The first downlink has no keys.
+ */
+static bool
+is_sound(Relation rel, Page page)
+{
+	OffsetNumber first = P_FIRSTDATAKEY(BTPageGetOpaque(page));
+
+	for (OffsetNumber i = P_HIKEY; i <= PageGetMaxOffsetNumber(page); i++)
+	{
+		IndexTuple	itup = item_tuple(page, i);
+
+		if (itup == NULL || (i != first && !keys_fit(rel, itup)))
+			return false;
+	}
+	return true;
+}
+
 /* Tell the OS of a share-locked level-2 page's children; release the page. */
 static void
 read_ahead(LbtLeafWalk *walk, Buffer buf)
@@ -22,8 +108,13 @@ read_ahead(LbtLeafWalk *walk, Buffer buf)
 	if (opaque->btpo_level == 2 && !P_IGNORE(opaque))
 		for (OffsetNumber i = P_FIRSTDATAKEY(opaque); i <= PageGetMaxOffsetNumber(page) &&
 			 n < lengthof(children); i++)
-			children[n++] = BTreeTupleGetDownLink((IndexTuple) PageGetItem(page,
-																		   PageGetItemId(page, i)));
+		{
+			IndexTuple	downlink = item_tuple(page, i);
+
+			if (downlink == NULL)
+				break;
+			children[n++] = BTreeTupleGetDownLink(downlink);
+		}
 	walk->next_parent = opaque->btpo_next;
 	_bt_relbuf(walk->rel, buf);
 	for (int i = 0; i < n; i++)
@@ -88,7 +179,8 @@ copy_page(LbtLeafWalk *walk)
 	opaque = BTPageGetOpaque(walk->page.data);
 	walk->next_page = opaque->btpo_next;
 	walk->next = P_FIRSTDATAKEY(opaque);
-	walk->damaged = P_ISLEAF(opaque) || opaque->btpo_level != 1;
+	walk->damaged = P_ISLEAF(opaque) || opaque->btpo_level != 1 ||
+		(!P_IGNORE(opaque) && !is_sound(walk->rel, walk->page.data));
 
 	/* The children of a page being deleted are its right neighbour's now. */
 	walk->last = walk->damaged || P_IGNORE(opaque) ? InvalidOffsetNumber :

@@ -8,6 +8,9 @@
  * split meanwhile, or whose split is unfinished, come without their right
  * halves.
  *
+ * A page whose items or keys do not end where they should ends the walk as
+ * damaged: lookups come to few of its keys, the walk looks at all of them.
+ *
  *     level 2   [ . . . ] -> [ . . . ]   names pages of level 1: the operating
  *                 | | |        | | |     system is told of them ahead of need
  *     level 1    [ ]->[ ]->[ ]->[ ]->    the walk goes by right links, also to
@@ -24,7 +27,7 @@ typedef struct LbtLeafWalk
 	Relation	rel;
 	uint32		height;			/* pages on the way of a descent */
 	bool		empty;			/* the tree has no root */
-	bool		damaged;		/* it has ended at a page not of level 1 */
+	bool		damaged;		/* it has ended at a page that cannot be used */
 	bool		heap_tids;		/* order equal keys: files from 12 on */
 
 	/* The leaf that the last step came to. */

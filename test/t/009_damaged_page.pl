@@ -66,6 +66,36 @@ foreach my $by ($btree, $served)
 is($node->safe_psql('postgres', "SELECT trainings FROM learnedbtree_stat WHERE indexrelname = 't_k'"), '1', 'by the old model');
 change_page($file, $block, $good);
 is($node->safe_psql('postgres', "$served SELECT k FROM t WHERE k = $low"), $low, 'the page is back');
+$node->stop;
 
+# A sector of a level-1 page is zero, whose header and end are whole: a training reads all keys of it, a lookup of other leaves none.
+$node = new_node('sector', conf => "autovacuum = off\nsession_preload_libraries = 'learnedbtree'\n",
+	$node->pg_version >= 18 ? (extra => ['--no-data-checksums']) : ());
+$node->safe_psql('postgres', 'CREATE EXTENSION pageinspect');
+my @types = ('numeric' => "(g / 7.0)::numeric", 'char(9)' => 'g::text', 'text COLLATE "C"' => 'lpad(g::text, 9)', 'name' => 'lpad(g::text, 9)');
+while (my ($type, $key) = splice(@types, 0, 2))
+{
+	$node->safe_psql('postgres', "DROP TABLE IF EXISTS t; CREATE TABLE t (k $type); INSERT INTO t SELECT $key FROM generate_series(1, 20000) g; "
+		  . 'CREATE INDEX t_k ON t (k) WITH (fillfactor = 10); CHECKPOINT');
+	my $inner = $node->safe_psql('postgres', q{SELECT i FROM generate_series(1, pg_relation_size('t_k') / 8192 - 1) i, bt_page_stats('t_k', i) s
+		WHERE s.type = 'i' ORDER BY i DESC LIMIT 1});
+	my ($first) = $node->safe_psql('postgres', 'SELECT min(k) FROM t');
+	$file = $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('t_k')");
+	foreach my $at (8192 - 1024, 100)
+	{
+		$node->stop;
+		my $whole = change_page($file, $inner, "\0" x 8192);
+		my $torn = $whole;
+		substr($torn, $at, 512) = "\0" x 512;
+		change_page($file, $inner, $torn);
+		$node->start;
+		is($node->safe_psql('postgres', "$served SELECT learnedbtree_train('t_k'); SELECT count(*) FROM t WHERE k = '$first'"), "\n1",
+			"$type, $at: the key of another page is found");
+		is($node->safe_psql('postgres', "SELECT state FROM learnedbtree_model('t_k')"), 'damaged', "$type, $at: the page is noticed");
+		$node->stop;
+		change_page($file, $inner, $whole);
+		$node->start;
+	}
+}
 $node->stop;
 done_testing();
