@@ -397,7 +397,8 @@ explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	if (!es->analyze)
 		return;
 	ExplainPropertyInteger("Seeks", NULL, (int64) node->seeks, es);
-	if (*node->scan != NULL)
+	/* auto_explain asks also for what an EXPLAIN has not begun. */
+	if (node->scan != NULL && *node->scan != NULL)
 		lbt_explain_tally("Leaves", &((LbtScan *) (*node->scan)->opaque)->leaves_ahead, es);
 	ExplainPropertyInteger("Switched Over", NULL, (int64) node->switches, es);
 }

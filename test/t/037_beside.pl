@@ -170,6 +170,15 @@ sub try_auto_explain
 		  . 'SET auto_explain.log_min_duration = -1');
 	like($err, qr/Query Text: SELECT v FROM t WHERE k = 9.*Index Scan using t_pkey on t .*rows=1/s, "$name: shows the scan of a served index");
 	like($err, qr/Learned B-Tree: lookups=1 verified=1/, "$name: and so has the plan") if $node->pg_version->major >= 19;
+	# It prints what EXPLAIN has not begun.
+	$node->safe_psql('postgres', 'CREATE TABLE loose AS SELECT g % 3 AS k, g AS v FROM generate_series(1, 20000) g; CREATE INDEX ON loose (k, v)');
+	$node->safe_psql('postgres', 'VACUUM ANALYZE loose');
+	foreach my $query ('SELECT DISTINCT k FROM loose', 'SELECT count(*) FROM loose a JOIN t ON t.k = a.v', 'INSERT INTO t (k) SELECT k + 1000000 FROM t WHERE k > 0')
+	{
+		($rc, $out, $err) = $node->psql('postgres', "$settings SET enable_hashjoin = off; SET enable_mergejoin = off; EXPLAIN (BUFFERS, COSTS OFF) $query");
+		is($rc, 0, "$name: EXPLAIN (BUFFERS) $query") or diag($err);
+		like($out, qr/Learned Loose Scan/, "$name: ... has the node") if $query =~ /DISTINCT/;
+	}
 	return;
 }
 
