@@ -110,7 +110,7 @@ choose_way(Lookahead *node, bool missed)
 
 	if (rows->ended)
 		return NULL;
-	if (rows->copies == NULL && lbt_lookahead_rows >= 2)
+	if (rows->copies == NULL && lbt_lookahead_rows >= 2 && !lbt_write_is_limited())
 		lbt_outer_open(rows, &node->css);
 	if (rows->nindexes == 0 && rows->route == NULL)
 	{

@@ -54,6 +54,7 @@ static ExecutorRun_hook_type next_run;
 typedef struct Running
 {
 	const QueryDesc *query;
+	uint64		count;			/* it ends after so many rows; 0: after all */
 	bool		searched;
 	List	   *limits;			/* its Limits, if it has been searched */
 } Running;
@@ -100,7 +101,7 @@ static void
 run(RUN_PARAMETERS)
 {
 	Running    *outer = running;
-	Running		this = {query};
+	Running		this = {query, count};
 
 	PG_TRY();
 	{
@@ -209,12 +210,18 @@ passes_rows(PlanState *node, const void *target, bool every, bool *merged)
 	return false;
 }
 
+bool
+lbt_write_is_limited(void)
+{
+	return running != NULL && running->count > 0 && running->query->operation != CMD_SELECT;
+}
+
 LimitState *
 lbt_limit_above(const void *target, bool every, bool *merged)
 {
 	ListCell   *lc;
 
-	if (running == NULL)
+	if (running == NULL || running->query->planstate == NULL)
 		return NULL;
 	if (!running->searched)
 	{

@@ -85,6 +85,9 @@ extern IndexScanDesc lbt_begin_index_scan(PlanState *node);
  */
 extern LimitState *lbt_limit_above(const void *target, bool every, bool *merged);
 
+/* Does the innermost query write, and end once it has returned some rows? */
+extern bool lbt_write_is_limited(void);
+
 /* The rows that a Limit takes, those it skips among them. */
 extern int64 lbt_limit_rows(const LimitState *limit);
 

@@ -36,7 +36,9 @@
 #include <unistd.h>
 #include <unwind.h>
 
+#include "executor/spi.h"
 #include "fmgr.h"
+#include "utils/builtins.h"
 
 PG_MODULE_MAGIC;
 
@@ -578,6 +580,7 @@ PG_FUNCTION_INFO_V1(failat_rule);
 PG_FUNCTION_INFO_V1(failat_hits);
 PG_FUNCTION_INFO_V1(failat_off);
 PG_FUNCTION_INFO_V1(failat_clock);
+PG_FUNCTION_INFO_V1(failat_execute);
 PG_FUNCTION_INFO_V1(failat_preloaded);
 
 /* (n int, repeat boolean, anywhere boolean) */
@@ -671,6 +674,16 @@ Datum
 failat_clock(PG_FUNCTION_ARGS)
 {
 	shared->clock = PG_GETARG_INT64(0);
+	PG_RETURN_VOID();
+}
+
+/* (query text, rows int8): execute it until it has returned so many rows, as functions of other languages can. */
+Datum
+failat_execute(PG_FUNCTION_ARGS)
+{
+	SPI_connect();
+	SPI_execute(text_to_cstring(PG_GETARG_TEXT_PP(0)), false, PG_GETARG_INT64(1));
+	SPI_finish();
 	PG_RETURN_VOID();
 }
 

@@ -7,6 +7,8 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
+use lib "$FindBin::RealBin/../shim";
+use Failat;
 use LearnedBtree;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
@@ -51,6 +53,12 @@ my $values = $node->safe_psql('postgres', "SELECT string_agg(format('(%L, %s)', 
 is($err, '', 'VALUES ... RETURNING');
 cmp_ok($asked->{$_}[0], '>', 80, "... leaves of $_") foreach qw(t_pkey t_n);
 is($asked->{parent_pkey}[0], 0, '... none for a key that is NULL');
+
+# What ends after some rows takes no number for others.
+my $execute = build_shim();
+$node->safe_psql('postgres', "CREATE FUNCTION execute(text, int8) RETURNS void LANGUAGE C STRICT AS '$execute', 'failat_execute'");
+is($node->safe_psql('postgres', "BEGIN; SELECT execute('INSERT INTO t (u, n) SELECT u, n FROM source RETURNING id', 50); SELECT max(id) - currval('t_id_seq'), count(*) FROM t WHERE id > 50000; ROLLBACK"),
+	"\n0|50", 'RETURNING, of which some rows are asked for');
 
 foreach my $action ('NOTHING', 'UPDATE SET n = excluded.n')
 {
