@@ -65,7 +65,7 @@ read_leaf(LbtFeed *feed, LbtBatch *keys, int first, BlockNumber block)
 	if (!BufferIsValid(buf))
 		return false;
 	ReleaseBuffer(buf);
-	if (lbt_enable_buffer_hint && target->generation == feed->index->generation)
+	if (lbt_enable_buffer_hint && lbt_of_model(feed->index, target->generation))
 		lbt_index_set_hint(feed->index, target->slot, block, buf);
 	for (int i = first; i < keys->n; i++)
 		if (keys->target[i].slot == target->slot)
@@ -122,7 +122,7 @@ static inline bool
 holds(const LbtFeed *feed, const LbtFeedBatch *batch, uint64 number)
 {
 	return batch != NULL && number - batch->first < (uint64) batch->nitems &&
-		(batch->keys.n == 0 || batch->keys.target[0].generation == feed->index->generation);
+		(batch->keys.n == 0 || lbt_of_model(feed->index, batch->keys.target[0].generation));
 }
 
 static inline void
@@ -311,7 +311,7 @@ look(LbtFeed *feed, LbtFeedBatch *batch)
 		lbt_index_update(index);
 	if (feed->table != NULL && batch->first >= feed->rows_from)
 		bring(feed, batch, &batch->leaves, keys->n - 1);
-	if (index->state != LBT_READY || keys->target[0].generation != index->generation)
+	if (!lbt_of_model(index, keys->target[0].generation))
 		return;
 	lbt_batch_near(feed->rel, index, keys, feed->no_reads);
 	if (feed->table != NULL)

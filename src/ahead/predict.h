@@ -231,7 +231,7 @@ lbt_take_prediction(LbtIndex *index, uint64 code, LbtTarget *target)
 	index->mailbox.taken = true;
 	*target = index->mailbox.target;
 	target->generation = generation;
-	return generation == index->generation;
+	return lbt_of_model(index, generation);
 }
 
 /*

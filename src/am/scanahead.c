@@ -411,7 +411,7 @@ slot_of_sibling(LbtIndex *index, LbtWalk *walk, BlockNumber block, bool forward)
 	if (!lbt_same_model(index, index->generation))
 		return -1;
 	slot = find_block(&index->model, block, walk->slot, SLOT_WINDOW, forward ? 1 : -1);
-	if (slot < 0 && walk->searched != index->generation)
+	if (slot < 0 && walk->searched < index->model_since)
 	{
 		walk->searched = index->generation;
 		slot = find_block(&index->model, block, 0, index->model.nleaves, 1);

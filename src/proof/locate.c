@@ -435,7 +435,7 @@ lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward, 
 		return InvalidBuffer;
 	}
 	code = bound_code(index, bound);
-	if (target->generation != index->generation && !lbt_take_prediction(index, code, target))
+	if (!lbt_of_model(index, target->generation) && !lbt_take_prediction(index, code, target))
 	{
 		predict_target(index, bound, code, !backward, index->seen.slot, target);
 		if (unlikely(target->slot + 1 == index->model.nleaves))

@@ -137,22 +137,34 @@ lbt_index_get(Relation rel)
 	return index;
 }
 
-/* Can the registered model be used by this view? */
+/*
+ * Can the registered model be used by this view?  Mostly it has it already:
+ * the generation counts changes of all indexes.
+ */
 static bool
-open_model(LbtIndex *index, const LbtEntry *entry)
+open_model(LbtIndex *index, const LbtEntry *entry, uint64 generation)
 {
+	const LbtLeaf *leaves = index->code ? index->model.leaves : NULL;
+	int64		trained_at = index->model.trained_at;
 	LbtKeyCode	code;
 
 	if (!lbt_model_open(dsa_get_address(lbt_area, entry->memory), entry->bytes, &index->model,
 						&code) || !lbt_keyspec_can_use(&index->keyspec, &code))
+	{
+		index->model.leaves = NULL;
 		return false;
-	if (index->code)
-		pfree(index->code);
-	index->code = NULL;
-	index->code = MemoryContextAlloc(views_context, lbt_keycode_bytes(&code));
-	memcpy(index->code, &code, lbt_keycode_bytes(&code));
+	}
+	if (index->model.leaves != leaves || index->model.trained_at != trained_at)
+	{
+		index->model_since = generation;
+		if (index->code)
+			pfree(index->code);
+		index->code = NULL;
+		index->code = MemoryContextAlloc(views_context, lbt_keycode_bytes(&code));
+		memcpy(index->code, &code, lbt_keycode_bytes(&code));
+		index->inserting.last.left = InvalidBlockNumber;	/* its codes were another model's */
+	}
 	index->model.code = index->code;
-	index->inserting.last.left = InvalidBlockNumber;	/* its codes were another model's */
 	index->model.separators.ncolumns = index->keyspec.ncolumns;
 	index->model.separators.order = index->keyspec.order;
 	return true;
@@ -160,7 +172,7 @@ open_model(LbtIndex *index, const LbtEntry *entry)
 
 /* Set the state last: after an error the view must have no model. */
 static void
-look_up(LbtIndex *index)
+look_up(LbtIndex *index, uint64 generation)
 {
 	LbtEntry   *entry = dshash_find(lbt_entries, &index->file, false);
 	LbtState	state;
@@ -174,7 +186,7 @@ look_up(LbtIndex *index)
 		index->again_at = entry->not_before;
 
 	/* Map it under the lock: afterwards the segment may be gone. */
-	if (state == LBT_READY && !open_model(index, entry))
+	if (state == LBT_READY && !open_model(index, entry, generation))
 	{
 		state = LBT_FAILED;
 		index->again_at = TimestampTzPlusMilliseconds(entry->changed_at, UNREACHABLE_MS);
@@ -199,7 +211,7 @@ lbt_index_refresh(LbtIndex *index)
 		index->generation = 0;	/* look again */
 		return;
 	}
-	LBT_GUARDED(look_up(index),
+	LBT_GUARDED(look_up(index, generation),
 				(index->state = LBT_NO_MEMORY,
 				 index->again_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
 															   UNREACHABLE_MS)));

@@ -113,6 +113,7 @@ typedef struct LbtIndex
 	/* its model, and what the registry says of it */
 	LbtState	state;
 	uint64		generation;		/* at which state and model were looked up */
+	uint64		model_since;	/* the first one with this model */
 	LbtModel	model;			/* valid while state is LBT_READY */
 	LbtKeyCode *code;			/* the model's; NULL at first */
 	TimestampTz again_at;		/* do not request a training before */
@@ -152,15 +153,19 @@ lbt_in_file(Relation rel, LbtIndex *index, BlockNumber block)
 	return block < index->nblocks;
 }
 
-/*
- * Is the view up to date and still that of the model with this generation?
- * While reclaim is held, that model cannot be freed then.
- */
+/* Has the view the model that it had at this generation? */
+static inline bool
+lbt_of_model(const LbtIndex *index, uint64 generation)
+{
+	return generation >= index->model_since && index->state == LBT_READY;
+}
+
+/* ... and is it up to date?  While reclaim is held, the model stays then. */
 static inline bool
 lbt_same_model(const LbtIndex *index, uint64 generation)
 {
-	return index->generation == generation && index->state == LBT_READY &&
-		pg_atomic_read_u64(&lbt_control->generation) == generation;
+	return lbt_of_model(index, generation) &&
+		pg_atomic_read_u64(&lbt_control->generation) == index->generation;
 }
 
 /*
