@@ -166,11 +166,12 @@ reads_settings(Node *node)
 	return check_functions_in_node(node, reads_function, NULL);
 }
 
+/* Some of the server's run SQL that they are given. */
 static bool
 sets_function(Oid function, void *context)
 {
-	return function == F_SET_CONFIG ||
-		(function >= FirstNormalObjectId && func_volatile(function) == PROVOLATILE_VOLATILE);
+	return function != F_NEXTVAL && function != F_GEN_RANDOM_UUID &&
+		function != F_CLOCK_TIMESTAMP && func_volatile(function) == PROVOLATILE_VOLATILE;
 }
 
 static bool
@@ -178,7 +179,7 @@ sets_settings(Node *node, void *context)
 {
 	return node != NULL &&
 		(check_functions_in_node(node, sets_function, NULL) || is_users_aggregate(node) ||
-		 expression_tree_walker(node, sets_settings, context));
+		 IsA(node, CoerceToDomain) || expression_tree_walker(node, sets_settings, context));
 }
 
 /* May a plan's expressions, or what it runs for each row, set any? */
