@@ -146,9 +146,9 @@ find_place(Oid database, TimestampTz now)
 	return found;
 }
 
-/* Have a worker serve a database; false when none can be started. */
+/* Have a worker serve, or sweep, a database; false if none can be started. */
 static bool
-start_worker(Oid database)
+start_worker(Oid database, bool sweeps)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	bool		slot = true;
@@ -163,8 +163,11 @@ start_worker(Oid database)
 		{
 			place->database = database;
 			place->until = TimestampTzPlusMilliseconds(now, WORKER_MS);
+			place->sweeps = false;
 		}
 	}
+	if (place != NULL && place->database == database)
+		place->sweeps |= sweeps;
 	LWLockRelease(&lbt_control->workers_lock);
 
 	if (!slot && lbt_log_is_due(&lbt_control->no_slot_told, TELL_US))
@@ -204,6 +207,12 @@ lbt_worker_leave(void)
 	LWLockRelease(&lbt_control->workers_lock);
 }
 
+bool
+lbt_worker_sweeps(void)
+{
+	return own_place->sweeps;
+}
+
 /* ---- demands ---- */
 
 /* In how many milliseconds may the demand be served? */
@@ -230,7 +239,7 @@ report(const LbtIndex *index, const uint64 *events)
 	bool		due;
 
 	if (pg_atomic_read_u32(&lbt_control->unswept) >= SWEEP_ENTRIES &&
-		start_worker(pg_atomic_read_u32(&lbt_control->unswept_database)))
+		start_worker(pg_atomic_read_u32(&lbt_control->unswept_database), true))
 		pg_atomic_write_u32(&lbt_control->unswept, 0);
 	entry = dshash_find(lbt_entries, &index->file, true);
 
@@ -265,7 +274,7 @@ report(const LbtIndex *index, const uint64 *events)
 	else
 		dshash_release_lock(lbt_entries, entry);
 	if (due)
-		(void) start_worker(index->file.database);
+		(void) start_worker(index->file.database, false);
 }
 
 bool
@@ -282,7 +291,7 @@ lbt_demand_raise(const LbtFile *file)
 
 		entry->wanted = true;
 		dshash_release_lock(lbt_entries, entry);
-		raised = !due || start_worker(file->database);
+		raised = !due || start_worker(file->database, false);
 	}
 	LBT_GUARD_END(raised = false);
 	return raised;

@@ -34,6 +34,11 @@ extern PGDLLEXPORT void lbt_worker_main(Datum arg);
 /* How often it looks for demands. */
 #define LOOK_MS 50
 
+/* A training pays for a look at so many entries, of 10 us each. */
+#define SWEEP_SHARE 100
+
+static int	served = 0;			/* trainings that were begun */
+
 /*
  * Train an index, in the current transaction; not now if it is locked.  Lock
  * its table, too: who drops an index concurrently waits for users of that.
@@ -92,6 +97,7 @@ serve(LbtFile *file)
 	volatile bool failed = false;
 	ErrorContextCallback callback = {.callback = training_context,.arg = file};
 
+	served++;
 	callback.previous = error_context_stack;
 	PG_TRY();
 	{
@@ -141,16 +147,23 @@ is_gone(const LbtFile *file)
 
 /*
  * Forget what no session has seen go (at_drop() in train/demand.c), or what
- * was trained once more before it went.
+ * was trained once more before it went.  Unless asked, look at many entries
+ * only after so many trainings that this costs little more.
  */
 static void
 sweep(void)
 {
+	List	   *entries;
 	ListCell   *lc;
 
 	StartTransactionCommand();
 	lbt_forget_databases(NULL);
-	foreach(lc, lbt_registry_list())
+	entries = lbt_registry_list();
+	if (!lbt_worker_sweeps() && served < list_length(entries) / SWEEP_SHARE)
+		entries = NIL;
+	else
+		served = 0;
+	foreach(lc, entries)
 	{
 		const LbtFile *file = lfirst(lc);
 
