@@ -235,7 +235,8 @@ lbt_registry_attach(void)
 
 	if (likely(lbt_control != NULL))
 		return true;
-	if (lbt_shmem_possible() && lbt_guard_may_enter() &&
+	/* A single-user server attaches no segment. */
+	if (IsUnderPostmaster && lbt_shmem_possible() && lbt_guard_may_enter() &&
 		lbt_is_over(failed_at, GetCurrentTimestamp(), ATTACH_INTERVAL_MS))
 		LBT_GUARDED(attach(), failed_at = GetCurrentTimestamp());
 	return lbt_control != NULL;

@@ -4,6 +4,7 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
+use IPC::Run qw(run);
 use LearnedBtree;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
@@ -62,6 +63,15 @@ $node->append_conf('postgresql.conf', "shared_preload_libraries = 'learnedbtree'
 $node->restart;
 is($node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM t WHERE k = 5002'), '2', 'after preloading answers are right');
 is(model_state($node, 't_k'), 'ready', 'and a lookup has trained the model');
-
 $node->stop;
+
+# A single-user server, with and without.
+foreach my $preload ('learnedbtree', '')
+{
+	my ($answer, $log) = ('', '');
+	ok(run([ 'postgres', '--single', '-c', "shared_preload_libraries=$preload", '-c', 'session_preload_libraries=learnedbtree', '-c', 'learnedbtree.btree_indexes=all',
+				'-c', 'learnedbtree.min_leaves=0', '-c', 'enable_seqscan=off', '-D', $node->data_dir, 'postgres' ],
+			'<', \'SELECT count(*) AS found FROM t WHERE k = 5002', '>', \$answer, '2>', \$log), "single-user server, preloaded '$preload': ends") or diag($log);
+	like($answer, qr/found = "2"/, '... and answers');
+}
 done_testing();
