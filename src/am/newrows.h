@@ -28,6 +28,7 @@ typedef struct LbtNewRows
 	bool		since;			/* or any later one */
 	ItemPointerData *deleted;	/* or those that it has deleted; NULL: new ones */
 	uint64		ndeleted;
+	LbtTally	pages;			/* of these, that were asked for */
 	Relation	table;			/* open in each call */
 	AttrNumber	attribute[LBT_CODE_COLUMNS];	/* the table's for each key */
 	Oid			type[LBT_CODE_COLUMNS]; /* or InvalidOid: the index's own */

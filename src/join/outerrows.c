@@ -193,11 +193,14 @@ copy_old(LbtOuterRows *rows, LbtOuterRow *row, TupleTableSlot *source)
 {
 	bool		isnull;
 	ItemPointer tid = (ItemPointer) DatumGetPointer(slot_getattr(source, rows->row_id, &isnull));
+	BlockNumber block = isnull ? InvalidBlockNumber : ItemPointerGetBlockNumber(tid);
 	MemoryContext outer = MemoryContextSwitchTo(rows->copies);
 
 	free_old(row);
-	if (!isnull && lbt_request_block(rows->target, ItemPointerGetBlockNumber(tid)))
+	if (!isnull && lbt_block_is_there(rows->target, block))
 		row->old = lbt_copy_row(rows->target, tid);
+	else if (!isnull && lbt_enable_row_prefetch && lbt_read_distance(rows->target) > 0)
+		(void) lbt_ask_for(rows->target, block, &rows->old_pages);
 	MemoryContextSwitchTo(outer);
 }
 

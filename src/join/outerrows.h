@@ -93,6 +93,7 @@ typedef struct LbtOuterRows
 
 	Relation	target;			/* of an UPDATE, whose old rows are copied: */
 	AttrNumber	row_id;			/* ... by this column */
+	LbtTally	old_pages;		/* ... those that were asked for */
 } LbtOuterRows;
 
 /*
