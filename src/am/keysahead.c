@@ -309,7 +309,7 @@ next_key(void *producer, uint64 number, LbtKeyValue *values, uint8 *scratch)
 
 	if (number == rows->feed.first &&
 		(!find_columns(producer) ||
-		 (rows->deleted == NULL && !lbt_request_block(rows->table, rows->block) &&
+		 (rows->deleted == NULL && !lbt_block_is_there(rows->table, rows->block) &&
 		  !lbt_newrows_next_page(rows))))
 		return LBT_NO_MORE;
 	return lbt_newrows_next(rows, number, values, scratch);
@@ -459,9 +459,14 @@ lbt_check_comes(IndexScanDesc scan, LbtIndex *index, const LbtBound *bound)
 		{
 			LbtKeysAhead *ahead = dlist_container(LbtKeysAhead, node, iter.cur);
 
-			if ((ahead->key == NULL && ++waiting > MAX_WAITING) ||
-				find_check(ahead, scan, index, bound))
+			if (ahead->key == NULL && ++waiting > MAX_WAITING)
 				return;
+			if (find_check(ahead, scan, index, bound))
+			{
+				/* The next one's is found at once. */
+				dlist_move_head(&lbt_keys_deferred, &ahead->node);
+				return;
+			}
 			if (ahead->key == NULL && ++ahead->passed > MAX_UNKNOWN)
 			{
 				/* Its checks may not come at all: it makes room for others. */

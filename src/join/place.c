@@ -371,7 +371,7 @@ add_scanned(const Plan *plan, List *indexes)
 		return indexes;
 	if (!plan->parallel_aware && lbt_planned_scan(plan, &scan) &&
 		scan.index >= FirstNormalObjectId)
-		indexes = list_append_unique_oid(indexes, scan.index);
+		indexes = lappend_oid(indexes, scan.index);
 	foreach(lc, lbt_other_children(plan))
 		indexes = add_scanned(lfirst(lc), indexes);
 	return add_scanned(plan->righttree, add_scanned(plan->lefttree, indexes));

@@ -343,7 +343,10 @@ fit(const LbtLeaf *leaves, uint32 nleaves, LbtTrained *trained)
 	uint32		nknots;
 
 	while ((nknots = lbt_spline_fit(leaves, nleaves, max_error, knots, max_knots)) > max_knots)
+	{
 		max_error *= 2;
+		lbt_guard_check_interrupts();
+	}
 	if (nknots == 0)
 		return false;
 	trained->state = LBT_READY;
