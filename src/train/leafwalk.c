@@ -54,7 +54,7 @@ keys_fit(Relation rel, IndexTuple itup)
 		Form_pg_attribute att = TupleDescAttr(tupdesc, i);
 		uint32		bytes = att->attlen;
 
-		if (IndexTupleHasNulls(itup) && att_isnull(i, (bits8 *) (itup + 1)))
+		if (IndexTupleHasNulls(itup) && att_isnull(i, (uint8 *) (itup + 1)))
 			continue;
 		/* The first byte of a varlena says whether it is aligned. */
 		if (att->attlen != -1 || (at < room && data[at] == 0))
