@@ -199,7 +199,8 @@ copy_old(LbtOuterRows *rows, LbtOuterRow *row, TupleTableSlot *source)
 	free_old(row);
 	if (!isnull && lbt_block_is_there(rows->target, block))
 		row->old = lbt_copy_row(rows->target, tid);
-	else if (!isnull && lbt_enable_row_prefetch && lbt_read_distance(rows->target) > 0)
+	else if (!isnull && lbt_enable_row_prefetch && block != rows->old_pages.last &&
+			 lbt_read_distance(rows->target) > 0)
 		(void) lbt_ask_for(rows->target, block, &rows->old_pages);
 	MemoryContextSwitchTo(outer);
 }

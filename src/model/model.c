@@ -71,7 +71,6 @@ lbt_model_open(void *mem, size_t bytes, LbtModel *model, LbtKeyCode *code)
 	model->nknots = copy.nknots;
 	model->saved = copy.saved != 0;
 	model->lsn = copy.lsn;
-	model->trained_at = copy.trained_at;
 	model->knots = (const LbtKnot *) ((const char *) mem + at.knots);
 	model->leaves = (LbtLeaf *) ((char *) mem + at.leaves);
 	*code = copy.code;

@@ -32,9 +32,8 @@ typedef struct LbtModel
 {
 	uint32_t	nleaves;
 	uint32_t	nknots;
-	bool		saved;			/* these three as in the header */
+	bool		saved;			/* these two as in the header */
 	uint64_t	lsn;
-	int64_t		trained_at;
 	const LbtKnot *knots;
 	LbtLeaf    *leaves;
 	const LbtKeyCode *code;		/* at least lbt_keycode_bytes() of it */

@@ -144,19 +144,17 @@ lbt_index_get(Relation rel)
 static bool
 open_model(LbtIndex *index, const LbtEntry *entry, uint64 generation)
 {
-	const LbtLeaf *leaves = index->code ? index->model.leaves : NULL;
-	int64		trained_at = index->model.trained_at;
+	bool		had = index->code != NULL && index->model_of == entry->changed_at;
 	LbtKeyCode	code;
 
+	index->model_of = 0;
 	if (!lbt_model_open(dsa_get_address(lbt_area, entry->memory), entry->bytes, &index->model,
 						&code) || !lbt_keyspec_can_use(&index->keyspec, &code))
-	{
-		index->model.leaves = NULL;
 		return false;
-	}
-	if (index->model.leaves != leaves || index->model.trained_at != trained_at)
+	if (!had)
 	{
-		index->model_since = generation;
+		/* It may be there before the generation is raised for it. */
+		index->model_since = Max(generation, index->generation + 1);
 		if (index->code)
 			pfree(index->code);
 		index->code = NULL;
@@ -164,6 +162,7 @@ open_model(LbtIndex *index, const LbtEntry *entry, uint64 generation)
 		memcpy(index->code, &code, lbt_keycode_bytes(&code));
 		index->inserting.last.left = InvalidBlockNumber;	/* its codes were another model's */
 	}
+	index->model_of = entry->changed_at;
 	index->model.code = index->code;
 	index->model.separators.ncolumns = index->keyspec.ncolumns;
 	index->model.separators.order = index->keyspec.order;

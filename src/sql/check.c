@@ -118,6 +118,11 @@ check_lookups(Relation rel, LbtIndex *index, uint64 *counts)
 		MemoryContextSwitchTo(caller);
 		MemoryContextReset(context);
 	}
+	if (walk.damaged)
+		ereport(ERROR,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg("index \"%s\" has a damaged page on level 1", RelationGetRelationName(rel)),
+				 errhint("Please REINDEX it.")));
 	lbt_index_update(index);
 	return ready && index->state == LBT_READY;
 }

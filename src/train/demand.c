@@ -146,9 +146,9 @@ find_place(Oid database, TimestampTz now)
 	return found;
 }
 
-/* Have a worker serve, or sweep, a database; false if none can be started. */
+/* Have a worker serve a database; false when none can be started. */
 static bool
-start_worker(Oid database, bool sweeps)
+start_worker(Oid database)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	bool		slot = true;
@@ -163,11 +163,8 @@ start_worker(Oid database, bool sweeps)
 		{
 			place->database = database;
 			place->until = TimestampTzPlusMilliseconds(now, WORKER_MS);
-			place->sweeps = false;
 		}
 	}
-	if (place != NULL && place->database == database)
-		place->sweeps |= sweeps;
 	LWLockRelease(&lbt_control->workers_lock);
 
 	if (!slot && lbt_log_is_due(&lbt_control->no_slot_told, TELL_US))
@@ -208,9 +205,10 @@ lbt_worker_leave(void)
 }
 
 bool
-lbt_worker_sweeps(void)
+lbt_sweep_is_due(Oid database)
 {
-	return own_place->sweeps;
+	return pg_atomic_read_u32(&lbt_control->unswept) >= SWEEP_ENTRIES &&
+		pg_atomic_read_u32(&lbt_control->unswept_database) == database;
 }
 
 /* ---- demands ---- */
@@ -238,9 +236,8 @@ report(const LbtIndex *index, const uint64 *events)
 	bool		off;
 	bool		due;
 
-	if (pg_atomic_read_u32(&lbt_control->unswept) >= SWEEP_ENTRIES &&
-		start_worker(pg_atomic_read_u32(&lbt_control->unswept_database), true))
-		pg_atomic_write_u32(&lbt_control->unswept, 0);
+	if (pg_atomic_read_u32(&lbt_control->unswept) >= SWEEP_ENTRIES)
+		(void) start_worker(pg_atomic_read_u32(&lbt_control->unswept_database));
 	entry = dshash_find(lbt_entries, &index->file, true);
 
 	/* An error of the exit would end it: then nothing is made or freed. */
@@ -274,7 +271,7 @@ report(const LbtIndex *index, const uint64 *events)
 	else
 		dshash_release_lock(lbt_entries, entry);
 	if (due)
-		(void) start_worker(index->file.database, false);
+		(void) start_worker(index->file.database);
 }
 
 bool
@@ -291,7 +288,7 @@ lbt_demand_raise(const LbtFile *file)
 
 		entry->wanted = true;
 		dshash_release_lock(lbt_entries, entry);
-		raised = !due || start_worker(file->database, false);
+		raised = !due || start_worker(file->database);
 	}
 	LBT_GUARD_END(raised = false);
 	return raised;
@@ -409,10 +406,16 @@ lbt_forget_databases(const char *made)
 {
 	ListCell   *lc;
 	Oid			database;
+	Oid			unswept;
 
 	CommandCounterIncrement();	/* or the one that was dropped is seen */
 	database = made ? get_database_oid(made, true) : InvalidOid;
-	foreach(lc, lbt_registry_attach() ? lbt_registry_list() : NIL)
+	if (!lbt_registry_attach())
+		return;
+	unswept = pg_atomic_read_u32(&lbt_control->unswept_database);
+	if (!SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(unswept)))
+		pg_atomic_write_u32(&lbt_control->unswept, 0);
+	foreach(lc, lbt_registry_list())
 	{
 		const LbtFile *file = lfirst(lc);
 

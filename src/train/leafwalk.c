@@ -56,6 +56,9 @@ keys_fit(Relation rel, IndexTuple itup)
 
 		if (IndexTupleHasNulls(itup) && att_isnull(i, (uint8 *) (itup + 1)))
 			continue;
+		/* Else the server would look for what follows in places of its own. */
+		if (att->attlen < 0 && !IndexTupleHasVarwidths(itup))
+			return false;
 		/* The first byte of a varlena says whether it is aligned. */
 		if (att->attlen != -1 || (at < room && data[at] == 0))
 			at = att_align_nominal(at, att->attalign);

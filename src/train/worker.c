@@ -147,29 +147,31 @@ is_gone(const LbtFile *file)
 
 /*
  * Forget what no session has seen go (at_drop() in train/demand.c), or what
- * was trained once more before it went.  Unless asked, look at many entries
- * only after so many trainings that this costs little more.
+ * was trained once more before it went.  Unless that is due, look at many
+ * entries only after so many trainings that it costs little more.
  */
 static void
 sweep(void)
 {
-	List	   *entries;
+	List	   *entries = NIL;
 	ListCell   *lc;
 
 	StartTransactionCommand();
 	lbt_forget_databases(NULL);
-	entries = lbt_registry_list();
-	if (!lbt_worker_sweeps() && served < list_length(entries) / SWEEP_SHARE)
+	foreach(lc, lbt_registry_list())
+		if (((const LbtFile *) lfirst(lc))->database == MyDatabaseId)
+			entries = lappend(entries, lfirst(lc));
+	if (lbt_sweep_is_due(MyDatabaseId))
+		pg_atomic_write_u32(&lbt_control->unswept, 0);
+	else if (served < list_length(entries) / SWEEP_SHARE)
 		entries = NIL;
-	else
+	if (entries != NIL)
 		served = 0;
 	foreach(lc, entries)
 	{
-		const LbtFile *file = lfirst(lc);
-
 		CHECK_FOR_INTERRUPTS();
-		if (file->database == MyDatabaseId && is_gone(file))
-			lbt_registry_forget(file);
+		if (is_gone(lfirst(lc)))
+			lbt_registry_forget(lfirst(lc));
 	}
 	CommitTransactionCommand();
 }

@@ -81,12 +81,21 @@ while (my ($type, $key) = splice(@types, 0, 2))
 		WHERE s.type = 'i' ORDER BY i DESC LIMIT 1});
 	my ($first) = $node->safe_psql('postgres', 'SELECT min(k) FROM t');
 	$file = $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('t_k')");
-	foreach my $at (8192 - 1024, 100)
+	foreach my $at (8192 - 1024, 100, 'flag')
 	{
 		$node->stop;
 		my $whole = change_page($file, $inner, "\0" x 8192);
 		my $torn = $whole;
-		substr($torn, $at, 512) = "\0" x 512;
+		if ($at eq 'flag')
+		{
+			# an item that denies to have keys of variable length
+			my $info = (unpack('V', substr($whole, 24 + 4 * 5, 4)) & 0x7FFF) + 6;
+			substr($torn, $info, 2) = pack('v', unpack('v', substr($whole, $info, 2)) & ~0x4000);
+		}
+		else
+		{
+			substr($torn, $at, 512) = "\0" x 512;
+		}
 		change_page($file, $inner, $torn);
 		$node->start;
 		is($node->safe_psql('postgres', "$served SELECT learnedbtree_train('t_k'); SELECT count(*) FROM t WHERE k = '$first'"), "\n1",
