@@ -126,6 +126,7 @@ typedef struct LbtWorker
 	Oid			database;
 	int			pid;			/* 0: no process */
 	TimestampTz until;			/* taken, without a process */
+	bool		sweeps;			/* shall look which entries are gone */
 } LbtWorker;
 
 typedef struct LbtControl

@@ -142,7 +142,7 @@ lbt_index_get(Relation rel)
  * the generation counts changes of all indexes.
  */
 static bool
-open_model(LbtIndex *index, const LbtEntry *entry, uint64 generation)
+open_model(LbtIndex *index, const LbtEntry *entry, uint64 since)
 {
 	bool		had = index->code != NULL && index->model_of == entry->changed_at;
 	LbtKeyCode	code;
@@ -153,8 +153,7 @@ open_model(LbtIndex *index, const LbtEntry *entry, uint64 generation)
 		return false;
 	if (!had)
 	{
-		/* It may be there before the generation is raised for it. */
-		index->model_since = Max(generation, index->generation + 1);
+		index->model_since = since;
 		if (index->code)
 			pfree(index->code);
 		index->code = NULL;
@@ -171,7 +170,7 @@ open_model(LbtIndex *index, const LbtEntry *entry, uint64 generation)
 
 /* Set the state last: after an error the view must have no model. */
 static void
-look_up(LbtIndex *index, uint64 generation)
+look_up(LbtIndex *index, uint64 since)
 {
 	LbtEntry   *entry = dshash_find(lbt_entries, &index->file, false);
 	LbtState	state;
@@ -185,7 +184,7 @@ look_up(LbtIndex *index, uint64 generation)
 		index->again_at = entry->not_before;
 
 	/* Map it under the lock: afterwards the segment may be gone. */
-	if (state == LBT_READY && !open_model(index, entry, generation))
+	if (state == LBT_READY && !open_model(index, entry, since))
 	{
 		state = LBT_FAILED;
 		index->again_at = TimestampTzPlusMilliseconds(entry->changed_at, UNREACHABLE_MS);
@@ -199,6 +198,10 @@ lbt_index_refresh(LbtIndex *index)
 {
 	uint64		generation = pg_atomic_read_u64(&lbt_control->generation);
 
+	/* A model may be there before the generation is raised for it. */
+	uint64		since = index->state == LBT_READY && index->generation == generation ?
+		generation + 1 : generation;
+
 	/* Before the lookup: we must notice a change after it. */
 	pg_read_barrier();
 	index->state = LBT_UNTRAINED;
@@ -210,7 +213,7 @@ lbt_index_refresh(LbtIndex *index)
 		index->generation = 0;	/* look again */
 		return;
 	}
-	LBT_GUARDED(look_up(index, generation),
+	LBT_GUARDED(look_up(index, since),
 				(index->state = LBT_NO_MEMORY,
 				 index->again_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
 															   UNREACHABLE_MS)));

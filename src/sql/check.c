@@ -94,8 +94,10 @@ check_lookups(Relation rel, LbtIndex *index, uint64 *counts)
 												  ALLOCSET_DEFAULT_SIZES);
 	uint64		of_upper[LBT_NEVENTS] = {0};	/* of the same leaves */
 	LbtLeafWalk walk;
-	bool		ready = true;
+	bool		ready;
 
+	lbt_index_update(index);
+	ready = index->state == LBT_READY;
 	lbt_leafwalk_begin(&walk, rel);
 	while (ready && lbt_leafwalk_next(&walk))
 	{
@@ -118,7 +120,7 @@ check_lookups(Relation rel, LbtIndex *index, uint64 *counts)
 		MemoryContextSwitchTo(caller);
 		MemoryContextReset(context);
 	}
-	if (walk.damaged)
+	if (ready && walk.damaged)
 		ereport(ERROR,
 				(errcode(ERRCODE_INDEX_CORRUPTED),
 				 errmsg("index \"%s\" has a damaged page on level 1", RelationGetRelationName(rel)),

@@ -146,9 +146,9 @@ find_place(Oid database, TimestampTz now)
 	return found;
 }
 
-/* Have a worker serve a database; false when none can be started. */
+/* Have a worker serve, or sweep, a database; false if none can be started. */
 static bool
-start_worker(Oid database)
+start_worker(Oid database, bool sweeps)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	bool		slot = true;
@@ -163,8 +163,11 @@ start_worker(Oid database)
 		{
 			place->database = database;
 			place->until = TimestampTzPlusMilliseconds(now, WORKER_MS);
+			place->sweeps = false;
 		}
 	}
+	if (place != NULL && place->database == database)
+		place->sweeps |= sweeps;
 	LWLockRelease(&lbt_control->workers_lock);
 
 	if (!slot && lbt_log_is_due(&lbt_control->no_slot_told, TELL_US))
@@ -205,10 +208,15 @@ lbt_worker_leave(void)
 }
 
 bool
-lbt_sweep_is_due(Oid database)
+lbt_worker_sweeps(void)
 {
-	return pg_atomic_read_u32(&lbt_control->unswept) >= SWEEP_ENTRIES &&
-		pg_atomic_read_u32(&lbt_control->unswept_database) == database;
+	bool		sweeps;
+
+	LWLockAcquire(&lbt_control->workers_lock, LW_EXCLUSIVE);
+	sweeps = own_place->sweeps;
+	own_place->sweeps = false;
+	LWLockRelease(&lbt_control->workers_lock);
+	return sweeps;
 }
 
 /* ---- demands ---- */
@@ -236,8 +244,9 @@ report(const LbtIndex *index, const uint64 *events)
 	bool		off;
 	bool		due;
 
-	if (pg_atomic_read_u32(&lbt_control->unswept) >= SWEEP_ENTRIES)
-		(void) start_worker(pg_atomic_read_u32(&lbt_control->unswept_database));
+	if (pg_atomic_read_u32(&lbt_control->unswept) >= SWEEP_ENTRIES &&
+		start_worker(pg_atomic_read_u32(&lbt_control->unswept_database), true))
+		pg_atomic_write_u32(&lbt_control->unswept, 0);
 	entry = dshash_find(lbt_entries, &index->file, true);
 
 	/* An error of the exit would end it: then nothing is made or freed. */
@@ -271,7 +280,7 @@ report(const LbtIndex *index, const uint64 *events)
 	else
 		dshash_release_lock(lbt_entries, entry);
 	if (due)
-		(void) start_worker(index->file.database);
+		(void) start_worker(index->file.database, false);
 }
 
 bool
@@ -288,7 +297,7 @@ lbt_demand_raise(const LbtFile *file)
 
 		entry->wanted = true;
 		dshash_release_lock(lbt_entries, entry);
-		raised = !due || start_worker(file->database);
+		raised = !due || start_worker(file->database, false);
 	}
 	LBT_GUARD_END(raised = false);
 	return raised;
@@ -406,16 +415,10 @@ lbt_forget_databases(const char *made)
 {
 	ListCell   *lc;
 	Oid			database;
-	Oid			unswept;
 
 	CommandCounterIncrement();	/* or the one that was dropped is seen */
 	database = made ? get_database_oid(made, true) : InvalidOid;
-	if (!lbt_registry_attach())
-		return;
-	unswept = pg_atomic_read_u32(&lbt_control->unswept_database);
-	if (!SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(unswept)))
-		pg_atomic_write_u32(&lbt_control->unswept, 0);
-	foreach(lc, lbt_registry_list())
+	foreach(lc, lbt_registry_attach() ? lbt_registry_list() : NIL)
 	{
 		const LbtFile *file = lfirst(lc);
 

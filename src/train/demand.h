@@ -71,7 +71,7 @@ extern bool lbt_demand_take(LbtFile *file, int *next_in);
 extern bool lbt_worker_enter(Oid database);
 extern void lbt_worker_leave(void);
 
-/* Have so many entries been made in this database that they shall be swept? */
-extern bool lbt_sweep_is_due(Oid database);
+/* Shall it look which entries are gone?  Asks once. */
+extern bool lbt_worker_sweeps(void);
 
 #endif							/* LBT_DEMAND_H */

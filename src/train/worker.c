@@ -147,8 +147,8 @@ is_gone(const LbtFile *file)
 
 /*
  * Forget what no session has seen go (at_drop() in train/demand.c), or what
- * was trained once more before it went.  Unless that is due, look at many
- * entries only after so many trainings that it costs little more.
+ * was trained once more before it went.  Unless asked, look at many entries
+ * only after so many trainings that it costs little more.
  */
 static void
 sweep(void)
@@ -161,9 +161,7 @@ sweep(void)
 	foreach(lc, lbt_registry_list())
 		if (((const LbtFile *) lfirst(lc))->database == MyDatabaseId)
 			entries = lappend(entries, lfirst(lc));
-	if (lbt_sweep_is_due(MyDatabaseId))
-		pg_atomic_write_u32(&lbt_control->unswept, 0);
-	else if (served < list_length(entries) / SWEEP_SHARE)
+	if (!lbt_worker_sweeps() && served < list_length(entries) / SWEEP_SHARE)
 		entries = NIL;
 	if (entries != NIL)
 		served = 0;
