@@ -199,7 +199,7 @@ lbt_index_refresh(LbtIndex *index)
 	uint64		generation = pg_atomic_read_u64(&lbt_control->generation);
 
 	/* A model may be there before the generation is raised for it. */
-	uint64		since = index->state == LBT_READY && index->generation == generation ?
+	volatile uint64 since = index->state == LBT_READY && index->generation == generation ?
 		generation + 1 : generation;
 
 	/* Before the lookup: we must notice a change after it. */
