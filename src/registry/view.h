@@ -113,8 +113,6 @@ typedef struct LbtIndex
 	/* its model, and what the registry says of it */
 	LbtState	state;
 	uint64		generation;		/* at which state and model were looked up */
-	uint64		model_since;	/* the first one with this model ... */
-	TimestampTz model_of;		/* ... which its entry has got then */
 	LbtModel	model;			/* valid while state is LBT_READY */
 	LbtKeyCode *code;			/* the model's; NULL at first */
 	TimestampTz again_at;		/* do not request a training before */
@@ -127,6 +125,9 @@ typedef struct LbtIndex
 	LbtMailbox	mailbox;
 	LbtInserting inserting;
 	LbtCounts	counts;
+	uint64		model_since;	/* first generation with this model ... */
+	TimestampTz model_of;		/* ... which its entry has got then.  (Here, as
+								 * all lookups read what is above.) */
 	LbtKeySpec	keyspec;		/* the last, as its end is not allocated */
 } LbtIndex;
 
