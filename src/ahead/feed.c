@@ -55,6 +55,13 @@ ask(LbtReads *reads, Relation rel, LbtTally *tally)
 	}
 }
 
+void
+lbt_ask_for_row(Relation table, BlockNumber block, LbtTally *asked)
+{
+	if (lbt_enable_row_prefetch && block != asked->last && lbt_read_distance(table) > 0)
+		(void) lbt_ask_for(table, block, asked);
+}
+
 /* Read a leaf that has been asked for; false after an error. */
 static bool
 read_leaf(LbtFeed *feed, LbtBatch *keys, int first, BlockNumber block)

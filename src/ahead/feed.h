@@ -159,6 +159,12 @@ extern void lbt_feed_wake(LbtFeed *feed);
 /* Forget what is known of items; the next one has this number. */
 extern void lbt_feed_restart(LbtFeed *feed, uint64 number);
 
+/*
+ * For rows that are known without a feed: ask for the block of one that will
+ * be read, unless this is off, or it is that of the row before.
+ */
+extern void lbt_ask_for_row(Relation table, BlockNumber block, LbtTally *asked);
+
 /* Free its batches, after lbt_feed_restart(), if its context goes on. */
 extern void lbt_feed_free(LbtFeed *feed);
 

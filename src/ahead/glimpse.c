@@ -63,7 +63,7 @@ next_varlena(const LbtKeyColumn *column, const char *entry, uint32 room, uint32 
 {
 	uint32		header;			/* read once: it may change */
 	uint32		header_length;
-	uint32		length;
+	uint32		bytes;
 
 	/* Padding precedes only a long header, which is aligned. */
 	if (*at < room && entry[*at] == 0)
@@ -71,15 +71,13 @@ next_varlena(const LbtKeyColumn *column, const char *entry, uint32 room, uint32 
 	if (*at + sizeof(header) > room)
 		return false;
 	memcpy(&header, entry + *at, sizeof(header));
-	if (VARATT_IS_EXTERNAL(&header) || VARATT_IS_COMPRESSED(&header))
+	bytes = lbt_varlena_bytes(&header, room - *at);
+	if (bytes == 0 || VARATT_IS_COMPRESSED(&header))
 		return false;
-	length = VARSIZE_ANY(&header);
 	header_length = VARATT_IS_SHORT(&header) ? VARHDRSZ_SHORT : VARHDRSZ;
-	if (length < header_length || length > room - *at)
-		return false;
 	value->bytes = (const uint8_t *) entry + *at + header_length;
-	value->length = lbt_length_that_counts(column, value->bytes, length - header_length);
-	*at += length;
+	value->length = lbt_length_that_counts(column, value->bytes, bytes - header_length);
+	*at += bytes;
 	return true;
 }
 

@@ -177,13 +177,9 @@ key_of_deleted(LbtNewRows *rows, uint64 number, LbtKeyValue *key, uint8 *scratch
 
 	if (number >= rows->ndeleted)
 		return LBT_NO_MORE;
-	if (later < rows->ndeleted && lbt_enable_row_prefetch && lbt_read_distance(rows->table) > 0)
-	{
-		BlockNumber block = ItemPointerGetBlockNumber(&rows->deleted[later]);
-
-		if (block != rows->pages.last)
-			(void) lbt_ask_for(rows->table, block, &rows->pages);
-	}
+	if (later < rows->ndeleted)
+		lbt_ask_for_row(rows->table, ItemPointerGetBlockNumber(&rows->deleted[later]),
+						&rows->pages);
 	row = lbt_copy_row(rows->table, &rows->deleted[number]);
 	if (row != NULL &&
 		(row->t_data->t_infomask & (HEAP_XMAX_INVALID | HEAP_XMAX_IS_MULTI)) == 0 &&

@@ -193,15 +193,13 @@ copy_old(LbtOuterRows *rows, LbtOuterRow *row, TupleTableSlot *source)
 {
 	bool		isnull;
 	ItemPointer tid = (ItemPointer) DatumGetPointer(slot_getattr(source, rows->row_id, &isnull));
-	BlockNumber block = isnull ? InvalidBlockNumber : ItemPointerGetBlockNumber(tid);
 	MemoryContext outer = MemoryContextSwitchTo(rows->copies);
 
 	free_old(row);
-	if (!isnull && lbt_block_is_there(rows->target, block))
+	if (!isnull && lbt_block_is_there(rows->target, ItemPointerGetBlockNumber(tid)))
 		row->old = lbt_copy_row(rows->target, tid);
-	else if (!isnull && lbt_enable_row_prefetch && block != rows->old_pages.last &&
-			 lbt_read_distance(rows->target) > 0)
-		(void) lbt_ask_for(rows->target, block, &rows->old_pages);
+	else if (!isnull)
+		lbt_ask_for_row(rows->target, ItemPointerGetBlockNumber(tid), &rows->old_pages);
 	MemoryContextSwitchTo(outer);
 }
 

@@ -146,6 +146,22 @@ lbt_keyspec_can_use(const LbtKeySpec *spec, const LbtKeyCode *code)
 		memcmp(spec->order, code->order, code->ncolumns * sizeof(LbtColumnOrder)) == 0;
 }
 
+/*
+ * The bytes that a varlena with this header takes; 0 if it is out of line, or
+ * they are more than there are, or fewer than its header's.
+ */
+static inline uint32
+lbt_varlena_bytes(const void *header, uint32 room)
+{
+	uint32		least = room == 0 || VARATT_IS_1B(header) ? VARHDRSZ_SHORT : VARHDRSZ;
+	uint32		bytes;
+
+	if (room < least || VARATT_IS_1B_E(header))
+		return 0;
+	bytes = VARSIZE_ANY(header);
+	return bytes >= least && bytes <= room ? bytes : 0;
+}
+
 /* The length that counts: blanks at the end of a char(n) do not. */
 static inline uint32
 lbt_length_that_counts(const LbtKeyColumn *column, const uint8_t *bytes, uint32 length)

@@ -3,6 +3,7 @@
  */
 #include "train/leafwalk.h"
 
+#include "key/keyspec.h"
 #include "server/guard.h"
 
 /* The tuple of an item, or NULL if it is not within the page's items. */
@@ -20,20 +21,6 @@ item_tuple(Page page, OffsetNumber offset)
 		start + IndexTupleSize(itup) > header->pd_special)
 		return NULL;
 	return itup;
-}
-
-/* The bytes that a varlena stored here takes; 0 if more than there are. */
-static uint32
-varlena_bytes(const char *at, uint32 room)
-{
-	uint32		bytes;
-
-	if (room < 1 || VARATT_IS_1B_E(at))
-		return 0;
-	if (!VARATT_IS_1B(at) && room < VARHDRSZ)
-		return 0;
-	bytes = VARSIZE_ANY(at);
-	return bytes < (VARATT_IS_1B(at) ? VARHDRSZ_SHORT : VARHDRSZ) || bytes > room ? 0 : bytes;
 }
 
 /* Do a separator's keys end within it? */
@@ -64,7 +51,7 @@ keys_fit(Relation rel, IndexTuple itup)
 			at = att_align_nominal(at, att->attalign);
 		if (at > room)
 			return false;
-		if (att->attlen == -1 && (bytes = varlena_bytes(data + at, room - at)) == 0)
+		if (att->attlen == -1 && (bytes = lbt_varlena_bytes(data + at, room - at)) == 0)
 			return false;
 		if (att->attlen == -2)
 			bytes = strnlen(data + at, room - at) + 1;

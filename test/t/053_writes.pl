@@ -15,6 +15,7 @@ use PostgreSQL::Test::Utils;
 use Serving;
 use Test::More;
 
+my $shim = build_shim();
 my $node = new_small_node('writes');
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE parent (u uuid PRIMARY KEY, x text);
@@ -55,8 +56,7 @@ cmp_ok($asked->{$_}[0], '>', 80, "... leaves of $_") foreach qw(t_pkey t_n);
 is($asked->{parent_pkey}[0], 0, '... none for a key that is NULL');
 
 # What ends after some rows takes no number for others.
-my $execute = build_shim();
-$node->safe_psql('postgres', "CREATE FUNCTION execute(text, int8) RETURNS void LANGUAGE C STRICT AS '$execute', 'failat_execute'");
+$node->safe_psql('postgres', "CREATE FUNCTION execute(text, int8) RETURNS void LANGUAGE C STRICT AS '$shim', 'failat_execute'");
 is($node->safe_psql('postgres', "BEGIN; SELECT execute('INSERT INTO t (u, n) SELECT u, n FROM source RETURNING id', 50); SELECT max(id) - currval('t_id_seq'), count(*) FROM t WHERE id > 50000; ROLLBACK"),
 	"\n0|50", 'RETURNING, of which some rows are asked for');
 
