@@ -633,11 +633,12 @@ report_suite() { # SUITE LOG FOLDER [NAME]
 
 run_suite() { # KIND PROGRAM ARGUMENTS...
     local kind=$1 folder=$scratch/suite-$1 program=$2; shift 2
-    as_user 60 mkdir "$folder"
+    as_user 60 mkdir -p "$folder" "$scratch/sockets"
     suite_settings >"$folder/settings"
     cd "$suites/$kind" || return
-    as_user $((3600 * patience)) "$program" --inputdir="$suites/$kind" --outputdir="$folder" --temp-instance="$folder/instance" \
-        --temp-config="$folder/settings" --bindir="$bindir" --load-extension=learnedbtree --encoding=UTF8 --no-locale \
+    # Its socket is in the scratch folder too: not everyone may write to /tmp.
+    as_user $((3600 * patience)) env TMPDIR="$scratch/sockets" "$program" --inputdir="$suites/$kind" --outputdir="$folder" \
+        --temp-instance="$folder/instance" --temp-config="$folder/settings" --bindir="$bindir" --load-extension=learnedbtree --encoding=UTF8 --no-locale \
         "$@" >"$folder.log" 2>&1
     outputs+=("$folder.log" "$folder/regression.diffs" "$folder/log")
     report_suite "$kind" "$folder.log" "$folder"
