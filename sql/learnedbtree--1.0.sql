@@ -105,7 +105,7 @@ CREATE FUNCTION @extschema@.learnedbtree_index_status(index oid,
         OUT pattern text, OUT served boolean, OUT reason text, OUT model text, OUT height integer, OUT leaves bigint)
     AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 COMMENT ON FUNCTION @extschema@.learnedbtree_index_status(oid) IS
-    'is an index served in this session, and why not; the item of learnedbtree.btree_indexes that decides, the state of its model, and the height of its tree';
+    'whether this session serves an index, or why not; the item of learnedbtree.btree_indexes that decides, the state of its model, the height of its tree, and its leaves';
 
 CREATE VIEW @extschema@.learnedbtree_indexes WITH (security_barrier) AS
     SELECT n.nspname AS schemaname, t.relname AS tablename, c.relname AS indexname, a.amname AS am,
@@ -141,7 +141,7 @@ CREATE FUNCTION @extschema@.learnedbtree_pattern_matches(pattern text, index oid
     LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp
     AS 'SELECT EXISTS (SELECT FROM @extschema@.learnedbtree_pattern_items(pattern, ARRAY[index]) i WHERE i.indexes > 0)';
 COMMENT ON FUNCTION @extschema@.learnedbtree_pattern_matches(text, oid) IS
-    'does any item of such a list, apart from its !, match an index, or a partitioned index that it is part of?';
+    'whether any item of a list like learnedbtree.btree_indexes matches an index, or a partitioned index to which it belongs; ! is ignored';
 
 CREATE VIEW @extschema@.learnedbtree_patterns WITH (security_barrier) AS
     SELECT p.item, p.pattern, p.excludes, p.indexes

@@ -182,21 +182,21 @@ lbt_settings_define(void)
 {
 	int			n = 0;
 
-	DEFINE(String, "btree_indexes", "Which btree indexes are served, as they are.",
+	DEFINE(String, "btree_indexes", "Sets the btree indexes that the session serves.",
 		   "none, all (those of at least learnedbtree.min_leaves leaves), or a list of names and patterns, of which the last one that matches decides.",
 		   &lbt_btree_indexes_list, "none", PGC_USERSET, 0, check_btree_indexes,
 		   assign_btree_indexes);
 	DEFINE_INT("min_leaves", &lbt_min_leaves, 0, INT_MAX, PGC_USERSET, 0, assign_serving,
-			   "Leaf pages from which btree indexes are served where learnedbtree.btree_indexes says all.",
-			   "Smaller ones have too few pages on the way to a leaf.");
+			   "Sets the size, in leaf pages, from which \"all\" in learnedbtree.btree_indexes includes an index.",
+			   "The descent of a smaller index is short.");
 	DEFINE_BOOL("enable", &lbt_enable, PGC_USERSET, "Finds leaves through models.",
 				"When off, learnedbtree and served btree indexes work exactly as btree indexes.");
 	DEFINE_BOOL("enable_leaf_cache", &lbt_enable_leaf_cache, PGC_USERSET,
 				"Looks predictions up in the cache of leaf minima before reading a page.",
 				"When off, the spline's prediction is tried as it is, and the page decides.");
 	DEFINE_BOOL("enable_buffer_hint", &lbt_enable_buffer_hint, PGC_USERSET,
-				"Remembers with every leaf the shared buffer it was last found in.",
-				"When off, every predicted page is looked up in the buffer table.");
+				"Remembers in which shared buffers leaves and table blocks were last found.",
+				"When off, every page is looked up in the buffer table.");
 	DEFINE_BOOL("enable_insert", &lbt_enable_insert, PGC_USERSET,
 				"Puts inserted keys on the leaf that the model predicts.",
 				"When off, inserts descend as in btree.");
@@ -205,25 +205,25 @@ lbt_settings_define(void)
 				"When off, leaves are read one by one, as in btree.");
 	DEFINE_BOOL("enable_row_prefetch", &lbt_enable_row_prefetch, PGC_USERSET,
 				"Asks the operating system for blocks of rows before they are needed.",
-				"When off, rows' blocks are read one by one, as in btree.");
+				"When off, they are read one by one, as in btree, and ranges in memory gain less.");
 	DEFINE_INT("lookahead_rows", &lbt_lookahead_rows, 0, LBT_LOOKAHEAD_LIMIT, PGC_USERSET, 0, NULL,
-			   "Rows for which joins, subqueries and writes look into an index ahead of time.",
-			   "Their number grows up to this while the statement runs. With 0 or 1 it goes row by row.");
+			   "Sets the number of rows that joins, subqueries and writes look up ahead of time.",
+			   "It grows up to this while the statement runs. With 0 or 1, nothing is looked up ahead.");
 	DEFINE_BOOL("enable_loose_scan", &lbt_enable_loose_scan, PGC_USERSET,
 				"Plans loose index scans for DISTINCT and GROUP BY, and skip scans.",
 				"When off, plans read all rows of all groups.");
 	DEFINE_BOOL("autotrain", &lbt_autotrain, PGC_SIGHUP,
 				"Trains models again in the background as their indexes change.",
-				"When off, a model is trained by the build of its index, by the first use where there is none, and by learnedbtree_train().");
+				"When off, a model is trained only by the first use of an index that has none, by learnedbtree_train(), and by builds of indexes made USING learnedbtree.");
 	DEFINE_INT("naptime", &lbt_naptime, 10, INT_MAX / 2, PGC_SIGHUP, GUC_UNIT_MS, NULL,
-			   "Least time between two trainings of an index on demand.",
+			   "Sets the minimum time between two background trainings of an index.",
 			   "Models are trained when their indexes have changed so much that it pays.");
 	DEFINE_INT("retrain_visits", &lbt_retrain_visits, -1, INT_MAX, PGC_USERSET, 0, NULL,
-			   "Page visits lost since the last training after which a model is trained again.",
-			   "-1 takes what a training costs. A step to the right or a split leaf counts as one, a failed prediction as a descent.");
+			   "Sets the number of lost page visits after which a model is trained again.",
+			   "-1 means as many as a training costs. A step to the right or a split leaf counts as one, a failed prediction as a descent.");
 	DEFINE_INT("max_model_memory", &lbt_max_model_memory, 64, MAX_KILOBYTES, PGC_SUSET, GUC_UNIT_KB,
-			   NULL, "Shared memory that all models together may take.",
-			   "When a new model does not fit, the least recently used ones are dropped; a model larger than all of it is not made. A model takes 2.2 kB, 16 bytes a leaf, and with keys of text or of several columns up to 32 more or 64 kB.");
+			   NULL, "Sets the shared memory that all models together may take.",
+			   "When a new model does not fit, the least recently used ones are dropped; a model larger than all of it is not made. A model takes 2.2 kB, 16 bytes a leaf, and with keys of text or of several columns up to 32 bytes a leaf more, or 64 kB in all if that is more.");
 	DEFINE(Enum, "debug_sort_keys",
 		   "Off except in tests of learnedbtree itself.",
 		   "Scrambled contradicts the collation of text: predictions fail, and answers must be right. Always makes models whatever sort keys cost.",
