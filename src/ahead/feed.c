@@ -455,7 +455,14 @@ judge_posted(LbtFeed *feed)
 static pg_noinline bool
 begin_item(LbtFeed *feed, uint64 number)
 {
-	if (number < feed->pause.resume || pauses(feed, number))
+	if (number < feed->pause.resume)
+	{
+		/* What its keys point to goes as its items pass. */
+		if (holds(feed, feed->next, number))
+			end_batch(feed, feed->next);
+		return false;
+	}
+	if (pauses(feed, number))
 		return false;
 	turn(feed, number);
 	if (feed->now->keys.n > 0)

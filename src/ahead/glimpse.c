@@ -14,6 +14,7 @@
 #include "ahead/predict.h"
 
 #include "access/tupmacs.h"
+#include "access/xlog.h"
 #include "key/sortkey.h"
 
 /* ---- leaves and items ---- */
@@ -42,6 +43,14 @@ glimpse_leaf(Relation rel, const LbtTarget *target, Glimpse *leaf)
 	leaf->last = ((int) header->pd_lower - (int) SizeOfPageHeaderData) / (int) sizeof(ItemIdData);
 	leaf->last = Min(leaf->last, (int) MaxIndexTuplesPerPage);
 	return leaf->first <= leaf->last;
+}
+
+/* Is the item marked dead?  Scans pass it by, but not on a standby. */
+static inline bool
+is_dead(const Glimpse *leaf, int offset)
+{
+	return ((const PageHeaderData *) leaf->page)->pd_linp[offset - 1].lp_flags == LP_DEAD &&
+		!RecoveryInProgress();
 }
 
 /* Where an item lies on the page, with this many bytes there; 0: nowhere. */
@@ -390,6 +399,25 @@ find_row(const Glimpse *leaf, OffsetNumber offset, int nth, ItemPointer row)
 	return ItemPointerIsValid(row);
 }
 
+/*
+ * The item that the scan will return first, of those that are equal to the
+ * key, from the batch's entry on; InvalidOffsetNumber if there is none.
+ */
+static inline OffsetNumber
+first_entry(const LbtIndex *index, const Glimpse *leaf, LbtBatch *batch, int which)
+{
+	int			offset = batch->entry[which];
+	bool		equal = offset <= leaf->last;
+
+	while (equal && unlikely(is_dead(leaf, offset)))
+	{
+		offset += batch->backward ? -1 : 1;
+		equal = offset >= leaf->first && offset <= leaf->last &&
+			item_side(index, leaf, offset, batch, which, &equal) != NOT_TOLD && equal;
+	}
+	return equal ? offset : InvalidOffsetNumber;
+}
+
 void
 lbt_batch_rows(Relation rel, const LbtIndex *index, Relation table, LbtBatch *batch,
 			   BlockNumber *missing)
@@ -403,12 +431,14 @@ lbt_batch_rows(Relation rel, const LbtIndex *index, Relation table, LbtBatch *ba
 	for (int i = 0; i < batch->n; i++)
 	{
 		Glimpse		leaf;
+		OffsetNumber entry;
 
 		ItemPointerSetInvalid(&row[i]);
 		if (batch->entry[i] == InvalidOffsetNumber ||
-			!glimpse_leaf(rel, &batch->target[i], &leaf) || batch->entry[i] > leaf.last)
+			!glimpse_leaf(rel, &batch->target[i], &leaf) ||
+			(entry = first_entry(index, &leaf, batch, i)) == InvalidOffsetNumber)
 			continue;
-		(void) find_row(&leaf, batch->entry[i], batch->backward ? -1 : 0, &row[i]);
+		(void) find_row(&leaf, entry, batch->backward ? -1 : 0, &row[i]);
 		batch->nblocks += i == 0 || ItemPointerGetBlockNumberNoCheck(&row[i]) !=
 			ItemPointerGetBlockNumberNoCheck(&row[i - 1]);
 		if (ItemPointerIsValid(&row[i]))
@@ -451,7 +481,8 @@ lbt_batch_key_rows(Relation rel, const LbtIndex *index, LbtBatch *batch, int whi
 		return 0;
 	while (equal && offset <= leaf.last)
 	{
-		for (int i = 0; n < LBT_BATCH && find_row(&leaf, offset, i, &row); i++)
+		for (int i = 0; n < LBT_BATCH && !is_dead(&leaf, offset) &&
+			 find_row(&leaf, offset, i, &row); i++)
 			block[n++] = ItemPointerGetBlockNumber(&row);
 		equal = ++offset <= leaf.last && n < LBT_BATCH &&
 			item_side(index, &leaf, offset, batch, which, &equal) != NOT_TOLD && equal;

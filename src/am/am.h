@@ -67,6 +67,13 @@ extern double lbt_count_values(PlannerInfo *root, RelOptInfo *rel, List *exprs, 
 extern const LbtIndex *lbt_skip_view(const IndexOptInfo *index);
 
 /*
+ * Do our scans take all of these IndexClauses, which are in the order of the
+ * index's columns (scankeys.c)?  Else nbtree reads the index.
+ */
+extern bool lbt_takes_conditions(const IndexOptInfo *index, const LbtKeySpec *spec,
+								 const List *clauses);
+
+/*
  * btree's estimate of an index scan; less, if our scans skip where it would
  * read the whole index.
  */

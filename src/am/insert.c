@@ -23,7 +23,8 @@ typedef struct Inserter
 	uint32		rows_without;	/* rows seen without a model */
 	bool		several;		/* the statement has inserted a row already */
 	LbtCopyAhead *ahead;		/* NULL before the second row */
-	uint8	   *scratch;		/* LBT_SCRATCH_BYTES for each key column */
+	uint8	   *scratch;		/* LBT_SCRATCH_BYTES for each key column, if
+								 * encoded */
 } Inserter;
 
 /*
@@ -60,8 +61,9 @@ get_inserter(Relation rel, IndexInfo *info)
 	if (index != NULL && index->shareable && index->keyspec.ncolumns > 0)
 	{
 		inserter->index = index;
-		inserter->scratch = MemoryContextAlloc(info->ii_Context,
-											   index->keyspec.ncolumns * LBT_SCRATCH_BYTES);
+		if (index->keyspec.encoded)
+			inserter->scratch = MemoryContextAlloc(info->ii_Context,
+												   index->keyspec.ncolumns * LBT_SCRATCH_BYTES);
 		warm_up(rel);
 	}
 	info->ii_AmCache = inserter;

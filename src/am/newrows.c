@@ -195,7 +195,6 @@ LbtNext
 lbt_newrows_next(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch)
 {
 	LbtNewRows *rows = producer;
-	HeapTupleData row;
 
 	if (number == rows->feed.first)
 		begin_batch(rows, number);
@@ -203,6 +202,9 @@ lbt_newrows_next(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch
 		return key_of_deleted(rows, number, key, scratch);
 	for (;;)
 	{
+		HeapTupleData row;
+		LbtNext		next;
+
 		if (rows->copied != rows->block)
 		{
 			Buffer		buf;
@@ -216,15 +218,19 @@ lbt_newrows_next(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch
 			rows->copied = rows->block;
 			rows->empty++;
 		}
-		if (next_on_page(rows, &row))
-			break;
-
-		/* A page may have none: a lookup may come before the first row. */
-		if (rows->empty > 1 || !lbt_newrows_next_page(rows))
-			return LBT_NO_MORE;
+		if (!next_on_page(rows, &row))
+		{
+			/* It may have none: a lookup may come before the first row. */
+			if (rows->empty > 1 || !lbt_newrows_next_page(rows))
+				return LBT_NO_MORE;
+			continue;
+		}
+		next = key_of_row(rows, &row, key, scratch);
+		if (next == LBT_NO_KEY && !rows->nulls)
+			continue;			/* no check comes: NULL refers to nothing */
+		rows->empty = 0;
+		*lbt_newrows_tid(rows, number) = row.t_self;
+		rows->end = number + 1;
+		return next;
 	}
-	rows->empty = 0;
-	*lbt_newrows_tid(rows, number) = row.t_self;
-	rows->end = number + 1;
-	return key_of_row(rows, &row, key, scratch);
 }

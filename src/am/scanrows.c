@@ -231,7 +231,8 @@ lbt_rows_ahead(IndexScanDesc scan, LbtScan *so, bool forward)
 	}
 	if (rows->forward != forward)
 		lbt_rows_stop(so);
-	if (rows->stream == NULL && !rows->failed && !lbt_tally_wasted(&so->rows_ahead))
+	if (rows->stream == NULL && !rows->failed && !lbt_tally_wasted(&so->rows_ahead) &&
+		lbt_read_distance(scan->heapRelation) > 0)
 	{
 		rows->left = rows_left(rows);
 		if (rows->left > 1 && will_miss_rows(scan, &so->cur, forward, rows->left))

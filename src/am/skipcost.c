@@ -52,20 +52,52 @@ lbt_count_values(PlannerInfo *root, RelOptInfo *rel, List *exprs, double rows)
 	return n;
 }
 
+bool
+lbt_takes_conditions(const IndexOptInfo *index, const LbtKeySpec *spec, const List *clauses)
+{
+	int			before = -1;	/* column of the condition before ... */
+	bool		listed = false; /* ... which was a list */
+	ListCell   *lc;
+
+	foreach(lc, clauses)
+	{
+		IndexClause *clause = lfirst_node(IndexClause, lc);
+		const Expr *expr = linitial_node(RestrictInfo, clause->indexquals)->clause;
+		bool		list = IsA(expr, ScalarArrayOpExpr);
+		int			i = clause->indexcol;
+		int			strategy;
+		Oid			left;
+		Oid			right;
+
+		if (i >= spec->ncolumns || list_length(clause->indexquals) > 1 ||
+			(i == before && (list || listed)))
+			return false;
+		before = i;
+		listed = list;
+		if (IsA(expr, NullTest))
+			continue;
+		if (!list && !IsA(expr, OpExpr))
+			return false;
+		get_op_opfamily_properties(list ? ((const ScalarArrayOpExpr *) expr)->opno :
+								   ((const OpExpr *) expr)->opno,
+								   index->opfamily[i], false, &strategy, &left, &right);
+		if (!lbt_keyspec_takes(&spec->column[i], right))
+			return false;
+	}
+	return true;
+}
+
 /*
  * Find the columns without an equality before the last condition's, and the
  * conditions on columns up to there.  *places: of that one's column, among
  * others that are equal.  NIL if btree need not read what is left out, as each
- * has one value or a list; or if our scans do not take all of the conditions
- * (scankeys.c): then nbtree reads the whole index.
+ * has one value or a list.
  */
 static List *
-columns_left_out(PlannerInfo *root, const IndexPath *path, const LbtKeySpec *spec,
-				 List **conditions, double *places)
+columns_left_out(PlannerInfo *root, const IndexPath *path, List **conditions, double *places)
 {
 	const IndexOptInfo *index = path->indexinfo;
 	int			last = llast_node(IndexClause, path->indexclauses)->indexcol;
-	int			before = -1;	/* column of the condition before */
 	Bitmapset  *equal = NULL;
 	Bitmapset  *listed = NULL;
 	bool		any = false;
@@ -79,29 +111,12 @@ columns_left_out(PlannerInfo *root, const IndexPath *path, const LbtKeySpec *spe
 		const ScalarArrayOpExpr *list = IsA(expr, ScalarArrayOpExpr) ?
 			(const ScalarArrayOpExpr *) expr : NULL;
 		int			i = clause->indexcol;
-		int			strategy = InvalidStrategy;
-		Oid			left;
-		Oid			right;
 
-		if (i >= spec->ncolumns || list_length(clause->indexquals) > 1 ||
-			(i == before && (list || bms_is_member(i, listed))))
-			return NIL;
-		before = i;
-		if (IsA(expr, NullTest))
-			strategy = ((const NullTest *) expr)->nulltesttype == IS_NULL ?
-				BTEqualStrategyNumber : InvalidStrategy;
-		else if (list || IsA(expr, OpExpr))
-		{
-			get_op_opfamily_properties(list ? list->opno : ((const OpExpr *) expr)->opno,
-									   index->opfamily[i], false, &strategy, &left, &right);
-			if (!lbt_keyspec_takes(&spec->column[i], right))
-				return NIL;
-		}
-		else
-			return NIL;
 		if (list)
 			listed = bms_add_member(listed, i);
-		else if (strategy == BTEqualStrategyNumber)
+		else if (IsA(expr, NullTest) ? ((const NullTest *) expr)->nulltesttype == IS_NULL :
+				 get_op_opfamily_strategy(((const OpExpr *) expr)->opno, index->opfamily[i]) ==
+				 BTEqualStrategyNumber)
 			equal = bms_add_member(equal, i);
 		if (i < last)
 			*conditions = lappend(*conditions, clause->rinfo);
@@ -135,11 +150,20 @@ lbt_skip_cost(PlannerInfo *root, IndexPath *path, double loop_count, Cost *start
 	btcostestimate(root, path, loop_count, startup_cost, total_cost, selectivity, correlation,
 				   pages);
 
-	/* No order of joins depends on it. */
+	/*
+	 * No order of joins depends on it.  Nor a parallel scan, which is nbtree's
+	 * and does not skip: a table by itself has none of so few pages as we say,
+	 * unless it must have; partitions do.
+	 */
 	if (LBT_BTREE_SKIPS || !lbt_enable || !lbt_enable_loose_scan || path->indexclauses == NIL ||
 		llast_node(IndexClause, path->indexclauses)->indexcol == 0 ||
-		bms_num_members(root->all_baserels) != 1 || (view = lbt_skip_view(index)) == NULL ||
-		(columns = columns_left_out(root, path, &view->keyspec, &conditions, &places)) == NIL)
+		bms_num_members(root->all_baserels) != 1 ||
+		(index->rel->consider_parallel && max_parallel_workers_per_gather > 0 &&
+		 (index->rel->reloptkind != RELOPT_BASEREL || index->rel->rel_parallel_workers >= 0 ||
+		  min_parallel_index_scan_size == 0)) ||
+		(view = lbt_skip_view(index)) == NULL ||
+		!lbt_takes_conditions(index, &view->keyspec, path->indexclauses) ||
+		(columns = columns_left_out(root, path, &conditions, &places)) == NIL)
 		return;
 	rows = index->tuples * clauselist_selectivity(root, conditions, 0, JOIN_INNER, NULL);
 
@@ -155,6 +179,5 @@ lbt_skip_cost(PlannerInfo *root, IndexPath *path, double loop_count, Cost *start
 	*total_cost = cost;
 	*correlation = 0;			/* of rows, as matches lie apart */
 
-	/* So few that there is no parallel path: nbtree's scans do not skip. */
 	*pages = Min(Min(*pages, leaves), Max(min_parallel_index_scan_size - 1, 0));
 }

@@ -40,7 +40,8 @@ typedef struct LbtRoute
 /*
  * Of no plan node, or each would be a module for the JIT compiler.  A
  * parameter that may be an error to ask for (the field of a record that is not
- * assigned) is NULL: perhaps no row asks.
+ * assigned, or has another type than when the plan was made) is NULL: perhaps
+ * no row asks.
  */
 static ExprState *
 init_key(const LbtOuterRows *rows, Node *key)
@@ -51,7 +52,7 @@ init_key(const LbtOuterRows *rows, Node *key)
 
 	if (IsA(key, Param) && param->paramkind == PARAM_EXTERN && params != NULL &&
 		params->paramFetch != NULL &&
-		!OidIsValid(params->paramFetch(params, param->paramid, true, &workspace)->ptype))
+		params->paramFetch(params, param->paramid, true, &workspace)->ptype != param->paramtype)
 		key = (Node *) makeNullConst(param->paramtype, param->paramtypmod, param->paramcollid);
 	return ExecInitExprWithParams((Expr *) key, params);
 }
@@ -293,6 +294,22 @@ lbt_outer_restart(LbtOuterRows *rows)
 	for (int i = 0; i < rows->nindexes; i++)
 		lbt_feed_restart(&rows->index[i].feed, lbt_outer_item(rows, rows->index[i].part));
 	rows->ended = false;
+}
+
+/*
+ * All rows have come.  Free what they took: there may be a thousand such nodes
+ * below an Append, which ends none before the others.  A node that is
+ * executed again and again keeps it.
+ */
+static void
+end_rows(LbtOuterRows *rows)
+{
+	if (rows->origin > 0)
+		return;
+	lbt_outer_restart(rows);
+	rows->ended = true;
+	for (int i = 0; i < rows->nindexes; i++)
+		lbt_feed_free(&rows->index[i].feed);
 }
 
 /* ---- keys ---- */
@@ -594,7 +611,10 @@ lbt_outer_row(LbtOuterRows *rows, bool *pauses)
 	}
 	*pauses = false;
 	if (rows->at == rows->end && !read_row(rows))
+	{
+		end_rows(rows);
 		return NULL;
+	}
 	row = row_of(rows, rows->at);
 	looked_up = post(rows, row);
 	rows->at++;

@@ -260,6 +260,7 @@ swap_with_limit(Plan **place)
 	node->startup_cost = limit->startup_cost;
 	node->total_cost = limit->total_cost;
 	node->plan_rows = limit->plan_rows;
+	node->parallel_safe = limit->parallel_safe;
 	node->extParam = limit->extParam;
 	node->allParam = limit->allParam;
 	*place = node;

@@ -582,6 +582,7 @@ consider_index(Loose *loose)
 
 	loose->covered = view ? view->keyspec.ncolumns : 0;
 	if (loose->covered == 0 || !ignore_duplicates(loose) || !find_conditions(loose) ||
+		!lbt_takes_conditions(loose->index, &view->keyspec, loose->conditions) ||
 		!find_groups(loose) || !finds_groups_soon(loose) || !find_output(loose) ||
 		loose->ncolumns + (loose->first != NIL || loose->last != NIL) > loose->covered)
 		return;

@@ -38,7 +38,7 @@ typedef struct Asked
 struct LbtStream
 {
 	Relation	rel;
-	BlockNumber nblocks;		/* the file's size at the start */
+	BlockNumber nblocks;		/* in the file, at least */
 	LbtNextBlock next;
 	void	   *state;
 	LbtTally   *tally;
@@ -170,8 +170,11 @@ name_blocks(LbtStream *stream)
 	{
 		if (!stream->next(stream->state, &block))
 			stream->ended = true;
-		else if (block < stream->nblocks)
+		else if (block < stream->nblocks ||
+				 block < (stream->nblocks = RelationGetNumberOfBlocks(stream->rel)))
 			ask(stream, block);
+		else
+			stream->ended = true;	/* a damaged page has named it */
 	}
 }
 

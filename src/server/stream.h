@@ -110,7 +110,7 @@ lbt_pause_decide(LbtPause *pause, uint64 number, bool other)
 /*
  * Names the next block; false if there is none.  Called within
  * lbt_stream_reach(); holds no lock on return.  May read pages and use other
- * streams.  Blocks beyond the file are left out.
+ * streams.  A block beyond the file ends the stream.
  */
 typedef bool (*LbtNextBlock) (void *state, BlockNumber *block);
 

@@ -204,6 +204,13 @@ SELECT q, loose(q) FROM unnest(ARRAY[
     'SELECT DISTINCT a FROM l WHERE c > 0',
     'SELECT DISTINCT a FROM l WHERE b <> 3',
     'SELECT DISTINCT ON (s) s, c FROM l ORDER BY s, c, a']) q;
+-- ... and conditions that our scans leave to nbtree: a list beside another one, or a comparison with a type of another kind
+SELECT q, loose(q) FROM unnest(ARRAY[
+    'SELECT DISTINCT a FROM l WHERE a IN (1, 2, 3) AND a > 1',
+    'SELECT a, max(b) FROM l WHERE a IN (1, 2, 3) AND a IS NOT NULL GROUP BY a',
+    'SELECT DISTINCT d FROM l WHERE d >= timestamp ''2024-01-05'' ORDER BY d',
+    'SELECT DISTINCT d FROM l WHERE timestamptz ''2024-01-05 00:00Z'' < d',
+    'SELECT DISTINCT d FROM l WHERE d = ANY (ARRAY[timestamp ''2024-01-05'', ''2024-01-07''])']) q;
 
 -- A table that is proven to have no rows, however cheap the scan
 BEGIN;

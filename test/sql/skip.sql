@@ -284,6 +284,21 @@ SELECT skip('SELECT a, b FROM many WHERE b = 8 AND a > 100'), skip('SELECT a, b 
 SELECT skip('SELECT * FROM many WHERE b = 8', false), skip('SELECT a FROM many WHERE a > 100', false);
 ROLLBACK;
 
+-- Not where parallel paths come whatever the pages: those are nbtree's, and skip nothing.
+CREATE TABLE parts (LIKE l) PARTITION BY LIST (d);
+CREATE TABLE parts_all PARTITION OF parts DEFAULT;
+INSERT INTO parts SELECT * FROM l;
+CREATE INDEX parts_a_b ON parts_all USING :am (a, b);
+VACUUM ANALYZE parts;
+SELECT skip('SELECT * FROM parts WHERE b = 7');
+SET max_parallel_workers_per_gather = 2;
+SELECT skip('SELECT * FROM parts WHERE b = 7', false), skip('SELECT * FROM l WHERE b = 7');
+ALTER TABLE l SET (parallel_workers = 2);
+SELECT skip('SELECT * FROM l WHERE b = 7', false);
+ALTER TABLE l RESET (parallel_workers);
+SET max_parallel_workers_per_gather = 0;
+DROP TABLE parts;
+
 -- Serializable transactions
 BEGIN ISOLATION LEVEL SERIALIZABLE;
 SELECT skip('SELECT count(*) FROM l WHERE b = 7');

@@ -312,20 +312,23 @@ ROLLBACK;
 -- Locking rows sets nothing.
 SELECT sq_nodes('SELECT o.n FROM sq_o o JOIN sq_t t ON t.id = o.id WHERE o.n > 0 AND timestamptz ''2026-01-01'' + o.n * interval ''1 day'' < now() FOR UPDATE OF o');
 DROP FUNCTION sq_setting;
--- To ask for a field of a record that is not assigned is an error of the row that does.
+-- To ask for a field of a record that is not assigned, or has another type now, is an error of the row that does.
 CREATE FUNCTION sq_record(assign bool, below int4) RETURNS int8 LANGUAGE plpgsql AS $$
 DECLARE
     r record;
 BEGIN
     IF assign THEN
         SELECT timestamp '2026-01-05' AS at INTO r;
+    ELSIF assign IS NULL THEN
+        SELECT 5 AS at INTO r;
     END IF;
     RETURN count(CASE WHEN n < below THEN (SELECT v FROM sq_r t WHERE t.dev = o.dev AND t.at < r.at ORDER BY at DESC LIMIT 1) END) FROM sq_o o;
 END $$;
 SET plan_cache_mode = force_generic_plan;
-SELECT sq_record(true, 1000) > 0, sq_record(false, 0);
+SELECT sq_record(true, 1000) > 0, sq_record(false, 0), sq_record(NULL, 0);
 \set VERBOSITY terse
 SELECT sq_record(false, 1000);
+SELECT sq_record(NULL, 1000);
 \set VERBOSITY default
 RESET plan_cache_mode;
 DROP FUNCTION sq_record;

@@ -313,6 +313,33 @@ foreach my $statement ("COPY routed FROM '$rows'", 'INSERT INTO routed SELECT * 
 	cmp_ok($used{all} - $used{none}, '<', 128 * 64 * 1024, "$statement: served, in $used{all} bytes, without $used{none}");
 }
 
+# ... nor by each of many nodes below an Append, when the rows of its partition have come.
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE spread (p int, q int, k int8) PARTITION BY LIST (p);
+CREATE TABLE far (p int, k int8) PARTITION BY LIST (p);
+CREATE INDEX far_pk ON far (p, k) WITH (fillfactor = 10);
+DO $$ BEGIN
+	FOR i IN 1 .. 100 LOOP EXECUTE format('CREATE TABLE far_%s PARTITION OF far FOR VALUES IN (%s)', i, i); END LOOP;
+	FOR i IN 1 .. 50 LOOP EXECUTE format('CREATE TABLE spread_%s PARTITION OF spread FOR VALUES IN (%s)', i, i); END LOOP;
+END $$;
+INSERT INTO far SELECT 1 + i % 100, hashint8extended(i, 1) FROM generate_series(1, 50000) i;
+INSERT INTO spread SELECT 1 + i % 50, 1 + (i / 50) % 100, hashint8extended(i, 1) FROM generate_series(1, 50000) i;
+VACUUM ANALYZE spread, far;
+SQL
+my %bytes;
+foreach my $serve ('none', 'all')
+{
+	my $out = $node->safe_psql('postgres', <<"SQL");
+SET learnedbtree.min_leaves = 0;
+SET learnedbtree.btree_indexes = '$serve';
+SET enable_bitmapscan = off;
+SELECT 'bytes', (SELECT sum(used_bytes) FROM pg_backend_memory_contexts WHERE name = 'ExecutorState'), n
+  FROM (SELECT count(x) AS n FROM (SELECT (SELECT f.k FROM far f WHERE f.p = s.q AND f.k = s.k) AS x FROM spread s OFFSET 0) q OFFSET 0) c;
+SQL
+	($bytes{$serve}) = $out =~ /^bytes\|(\d+)\|500$/m;
+}
+cmp_ok($bytes{all} - $bytes{none}, '<', 50 * 1024 * 1024, "50 nodes: served, in $bytes{all} bytes, without $bytes{none}");
+
 sub wait_for_state
 {
 	my ($i) = @_;

@@ -31,7 +31,18 @@ INSERT INTO item SELECT md5(i::text)::uuid, i, repeat('x', 80) FROM generate_ser
 ALTER TABLE item ADD CONSTRAINT item_i UNIQUE (id);
 CREATE TABLE absent AS SELECT md5((-i)::text)::uuid AS id FROM generate_series(1, 2000) i;
 CREATE TABLE mixed AS SELECT md5((i * 75 * (CASE WHEN i % 3 = 0 THEN 1 ELSE -1 END))::text)::uuid AS id FROM generate_series(1, 2000) i;
-VACUUM (FREEZE, ANALYZE) series, reading, item, absent, mixed;
+CREATE TABLE moved (id int, v int, pad text);
+INSERT INTO moved SELECT i, 0, repeat('m', 200) FROM generate_series(1, 60000) i ORDER BY hashint4(i);
+CREATE INDEX moved_i ON moved (id);
+UPDATE moved SET v = id;
+CREATE TABLE few AS SELECT i * 30 AS id FROM generate_series(1, 2000) i ORDER BY hashint4(i);
+CREATE TABLE late (id uuid);
+INSERT INTO late SELECT NULL FROM generate_series(1, 300);
+INSERT INTO late SELECT md5((i * 75)::text)::uuid FROM generate_series(1, 2000) i ORDER BY hashint4(i);
+VACUUM (FREEZE, ANALYZE) series, reading, item, absent, mixed, few, late;
+ANALYZE moved;
+-- Mark the entries of old rows.
+SELECT sum(m.v) FROM generate_series(1, 60000) i JOIN moved m ON m.id = i;
 SQL
 
 # Run it cold; returns the answer, how many blocks it has read, and how many others it has asked for.
@@ -40,7 +51,7 @@ sub cold
 	my ($indexes, $query) = @_;
 	$node->safe_psql('postgres', 'VACUUM (FULL, FREEZE, ANALYZE) item') if $query =~ /INSERT/;    # else it finds room on other pages
 	$node->restart;
-	$node->safe_psql('postgres', "SELECT learnedbtree_train(i) FROM unnest('{reading_i,item_i}'::regclass[]) i; SELECT learnedbtree_stat_reset()");
+	$node->safe_psql('postgres', "SELECT learnedbtree_train(i) FROM unnest('{reading_i,item_i,moved_i}'::regclass[]) i; SELECT learnedbtree_stat_reset()");
 	my $out = $node->safe_psql('postgres', <<"SQL");
 SET learnedbtree.btree_indexes = '$indexes';
 CREATE FUNCTION pg_temp.run() RETURNS TABLE (answer text, blocks bigint) LANGUAGE plpgsql AS \$\$
@@ -54,7 +65,7 @@ BEGIN;
 SELECT answer, blocks FROM pg_temp.run();
 ROLLBACK;
 SELECT 'ahead', sum(prefetched + rows_prefetched), sum(prefetched_used + rows_prefetched_used)
-  FROM unnest('{reading_i,item_i}'::regclass[]) i, learnedbtree_stat_get(i);
+  FROM unnest('{reading_i,item_i,moved_i}'::regclass[]) i, learnedbtree_stat_get(i);
 SQL
 	my ($answer, $blocks) = $out =~ /^([\d.]+)\|(\d+)$/m or die "no plan: $out";
 	my ($asked, $used) = $out =~ /^ahead\|(\d+)\|(\d+)$/m or die "no counts: $out";
@@ -89,6 +100,8 @@ compare('new keys, DO NOTHING', "INSERT INTO item SELECT id, 1, repeat('n', 200)
 compare('some keys, DO NOTHING', "INSERT INTO item SELECT id, 1, repeat('n', 200) FROM mixed ON CONFLICT DO NOTHING", 0.5);
 compare('some keys, DO UPDATE', "INSERT INTO item SELECT id, 1, repeat('n', 200) FROM mixed ON CONFLICT (id) DO UPDATE SET v = 0", 0.5);
 compare('some keys, MERGE', "MERGE INTO item USING mixed m ON m.id = item.id WHEN NOT MATCHED THEN INSERT VALUES (m.id, 1, repeat('n', 200))", 0.5);
+# The entries of old rows come first, and are passed by.
+compare('marked entries', 'SELECT m.v FROM few JOIN moved m ON m.id = few.id', 0.5);
 # What is asked for and never used is soon left alone, after a few batches of 64: here LIMIT keeps the inner side from being read.
 compare('a lookup that does not come', 'SELECT s.v FROM mixed m LEFT JOIN LATERAL (SELECT v FROM item WHERE item.id = m.id LIMIT (length(m.id::text) < 5)::int) s ON true', 0, 300);
 
@@ -109,6 +122,11 @@ foreach my $indexes ('none', 'all')
 	my ($answer, $blocks) = cold($indexes, $children);
 	cmp_ok($blocks, '>', 100, "checks among bitmap scans, $indexes: blocks were read");
 }
+# Rows without a key have no checks: those behind many of them are looked ahead for.
+$node->safe_psql('postgres', 'DROP TRIGGER looks ON child');
+my (undef, undef, $asked, $wasted) = cold('all', 'INSERT INTO child SELECT id, 1 FROM late');
+cmp_ok($asked, '>=', 1500, "checks behind NULLs: $asked blocks are asked for");
+cmp_ok($wasted, '<=', 50, "... $wasted of them not used");
 is($node->safe_psql('postgres', "$children; SELECT count(*), sum(n) FROM child"), $node->safe_psql('postgres', 'SELECT count(*), sum(v) FROM item WHERE v % 300 = 7'), '... and all rows came');
 $node->stop;
 done_testing();
