@@ -211,6 +211,7 @@ lbt_newrows_next(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch
 
 			if (rows->block >= RelationGetNumberOfBlocks(rows->table))
 				return LBT_NO_MORE;
+			CHECK_FOR_INTERRUPTS();
 			buf = ReadBuffer(rows->table, rows->block);
 			LockBuffer(buf, BUFFER_LOCK_SHARE);
 			memcpy(rows->page, BufferGetPage(buf), BLCKSZ);
@@ -225,10 +226,10 @@ lbt_newrows_next(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch
 				return LBT_NO_MORE;
 			continue;
 		}
+		rows->empty = 0;
 		next = key_of_row(rows, &row, key, scratch);
 		if (next == LBT_NO_KEY && !rows->nulls)
 			continue;			/* no check comes: NULL refers to nothing */
-		rows->empty = 0;
 		*lbt_newrows_tid(rows, number) = row.t_self;
 		rows->end = number + 1;
 		return next;

@@ -81,7 +81,8 @@ lbt_takes_conditions(const IndexOptInfo *index, const LbtKeySpec *spec, const Li
 		get_op_opfamily_properties(list ? ((const ScalarArrayOpExpr *) expr)->opno :
 								   ((const OpExpr *) expr)->opno,
 								   index->opfamily[i], false, &strategy, &left, &right);
-		if (!lbt_keyspec_takes(&spec->column[i], right))
+		if (!lbt_keyspec_takes(&spec->column[i], right) ||
+			(list && strategy != BTEqualStrategyNumber))
 			return false;
 	}
 	return true;
@@ -159,7 +160,8 @@ lbt_skip_cost(PlannerInfo *root, IndexPath *path, double loop_count, Cost *start
 		llast_node(IndexClause, path->indexclauses)->indexcol == 0 ||
 		bms_num_members(root->all_baserels) != 1 ||
 		(index->rel->consider_parallel && max_parallel_workers_per_gather > 0 &&
-		 (index->rel->reloptkind != RELOPT_BASEREL || index->rel->rel_parallel_workers >= 0 ||
+		 index->rel->rel_parallel_workers != 0 &&
+		 (index->rel->reloptkind != RELOPT_BASEREL || index->rel->rel_parallel_workers > 0 ||
 		  min_parallel_index_scan_size == 0)) ||
 		(view = lbt_skip_view(index)) == NULL ||
 		!lbt_takes_conditions(index, &view->keyspec, path->indexclauses) ||

@@ -60,6 +60,8 @@ plain_rows(PlanState *state)
 	node->reads_seen = pgBufferUsage.shared_blks_read;
 	rows->at = ++rows->end;
 	rows->plain++;
+	if (row == NULL)
+		lbt_outer_end(rows);
 	return row;
 }
 

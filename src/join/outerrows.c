@@ -296,15 +296,11 @@ lbt_outer_restart(LbtOuterRows *rows)
 	rows->ended = false;
 }
 
-/*
- * All rows have come.  Free what they took: there may be a thousand such nodes
- * below an Append, which ends none before the others.  A node that is
- * executed again and again keeps it.
- */
-static void
-end_rows(LbtOuterRows *rows)
+void
+lbt_outer_end(LbtOuterRows *rows)
 {
-	if (rows->origin > 0)
+	/* One that is executed again and again keeps it. */
+	if (rows->origin > 0 || rows->copies == NULL)
 		return;
 	lbt_outer_restart(rows);
 	rows->ended = true;
@@ -612,7 +608,7 @@ lbt_outer_row(LbtOuterRows *rows, bool *pauses)
 	*pauses = false;
 	if (rows->at == rows->end && !read_row(rows))
 	{
-		end_rows(rows);
+		lbt_outer_end(rows);
 		return NULL;
 	}
 	row = row_of(rows, rows->at);

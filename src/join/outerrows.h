@@ -124,6 +124,12 @@ extern TupleTableSlot *lbt_outer_row(LbtOuterRows *rows, bool *pauses);
 /* Forget all rows: a rescan follows, or the end. */
 extern void lbt_outer_restart(LbtOuterRows *rows);
 
+/*
+ * All rows have come: the first time, free what they took.  There may be a
+ * thousand such nodes below an Append, which ends none before the others.
+ */
+extern void lbt_outer_end(LbtOuterRows *rows);
+
 /* The outer side's next row, not copied; NULL at its end. */
 static inline TupleTableSlot *
 lbt_outer_next(LbtOuterRows *rows)

@@ -257,19 +257,15 @@ examine_place(Search *search, Buffer buf, Page page, BTPageOpaque opaque)
 	return low_unknown(search, buf, opaque) ? BEFORE : PROVEN;
 }
 
-/*
- * Set what the target says of the leaf, if its model cannot be garbage.  A
- * file of this transaction's may have been truncated and filled anew in place,
- * so its model does not know who its left sibling is.
- */
+/* Set what the target says of the leaf, if its model cannot be garbage. */
 static inline void
 know_leaf(Search *search, const LbtTarget *t)
 {
 	search->fraction = t->fraction;
 	search->slot = t->slot;
 	pg_read_barrier();
-	search->left = likely(lbt_same_model(search->index, t->generation) &&
-						  !lbt_relation_is_new_file(search->rel)) ? t->left : InvalidBlockNumber;
+	search->left = likely(lbt_same_model(search->index, t->generation)) ? t->left :
+		InvalidBlockNumber;
 }
 
 /*

@@ -295,6 +295,8 @@ SET max_parallel_workers_per_gather = 2;
 SELECT skip('SELECT * FROM parts WHERE b = 7', false), skip('SELECT * FROM l WHERE b = 7');
 ALTER TABLE l SET (parallel_workers = 2);
 SELECT skip('SELECT * FROM l WHERE b = 7', false);
+ALTER TABLE l SET (parallel_workers = 0);
+SELECT skip('SELECT * FROM l WHERE b = 7'), skip('SELECT * FROM l WHERE b < ANY (ARRAY[1, 2])', false);
 ALTER TABLE l RESET (parallel_workers);
 SET max_parallel_workers_per_gather = 0;
 DROP TABLE parts;

@@ -37,7 +37,7 @@ CREATE INDEX moved_i ON moved (id);
 UPDATE moved SET v = id;
 CREATE TABLE few AS SELECT i * 30 AS id FROM generate_series(1, 2000) i ORDER BY hashint4(i);
 CREATE TABLE late (id uuid);
-INSERT INTO late SELECT NULL FROM generate_series(1, 300);
+INSERT INTO late SELECT NULL FROM generate_series(1, 5000);
 INSERT INTO late SELECT md5((i * 75)::text)::uuid FROM generate_series(1, 2000) i ORDER BY hashint4(i);
 VACUUM (FREEZE, ANALYZE) series, reading, item, absent, mixed, few, late;
 ANALYZE moved;
