@@ -25,12 +25,18 @@ static LbtNext
 key_of_row(LbtNewRows *rows, HeapTuple row, LbtKeyValue *key, uint8 *scratch)
 {
 	TupleDesc	desc = RelationGetDescr(rows->table);
+	const LbtKeySpec *spec = &rows->feed.index->keyspec;
 	MemoryContext old;
 	Datum		values[LBT_CODE_COLUMNS];
 	bool		isnull[LBT_CODE_COLUMNS];
 
 	if (!lbt_row_values(row, desc, rows->feed.ncolumns, rows->attribute, values, isnull))
 		return LBT_NO_KEY;
+
+	/* Of any number of rows without a key, copy nothing. */
+	for (int i = 0; i < rows->feed.ncolumns; i++)
+		if (isnull[i] ? !rows->nulls : !lbt_keyspec_plain(&spec->column[i], values[i]))
+			return LBT_NO_KEY;
 	old = MemoryContextSwitchTo(rows->keys);
 	for (int i = 0; i < rows->feed.ncolumns; i++)
 	{
@@ -40,7 +46,7 @@ key_of_row(LbtNewRows *rows, HeapTuple row, LbtKeyValue *key, uint8 *scratch)
 			values[i] = datumCopy(values[i], column->attbyval, column->attlen);
 	}
 	MemoryContextSwitchTo(old);
-	return lbt_key_of(&rows->feed.index->keyspec, rows->feed.ncolumns, rows->type, rows->nulls,
+	return lbt_key_of(spec, rows->feed.ncolumns, rows->type, rows->nulls,
 					  values, isnull, scratch, key) ? LBT_KEY : LBT_NO_KEY;
 }
 
@@ -229,7 +235,7 @@ lbt_newrows_next(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch
 		rows->empty = 0;
 		next = key_of_row(rows, &row, key, scratch);
 		if (next == LBT_NO_KEY && !rows->nulls)
-			continue;			/* no check comes: NULL refers to nothing */
+			continue;			/* a NULL refers to nothing */
 		*lbt_newrows_tid(rows, number) = row.t_self;
 		rows->end = number + 1;
 		return next;

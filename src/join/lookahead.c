@@ -111,7 +111,10 @@ choose_way(Lookahead *node, bool missed)
 	bool		wakes = false;
 
 	if (rows->ended)
+	{
+		lbt_outer_end(rows);
 		return NULL;
+	}
 	if (rows->copies == NULL && lbt_lookahead_rows >= 2 && !lbt_write_is_limited())
 		lbt_outer_open(rows, &node->css);
 	if (rows->nindexes == 0 && rows->route == NULL)
