@@ -585,6 +585,8 @@ my $needs_preload = sub { $found{'models served'} eq 'yes' };
 my $has_option = sub { explain_option() eq 'yes' };
 my $in_auto_explain = sub { my $is = auto_explain(); return defined $is ? $is eq 'yes' : undef };
 my $skips = \&skips;
+my $default_depth = sub { sql("SELECT boot_val FROM pg_settings WHERE name = 'effective_io_concurrency'") };
+my $one_block = sub { $default_depth->() eq '1' };
 my $full_by = sub { my $kinds = join(' ', grep { $replicated{"full $_"} eq 'yes' } 'served', 'hash', 'learned'); return $kinds eq $_[0] };
 my %sentences = (
 	'README.md' => {
@@ -595,6 +597,8 @@ my %sentences = (
 		'**PostgreSQL 15 and 16** need shared memory' => $needs_preload,
 		'Served indexes work on PostgreSQL 15 to 18, and on 19 as far as its release candidate goes' =>
 		  sub { is_supported() && $found{'README.md, lookups, lists, ranges and inserts, served'} eq 'yes' },
+		'([before PostgreSQL 18, only if you allow it](#support-by-version))' => $one_block,
+		'**Its default before PostgreSQL 18, 1, leaves little' => $one_block,
 		'From PostgreSQL 18 on `EXPLAIN (ANALYZE, LEARNEDBTREE)` shows' => $has_option },
 	'doc/access-method.md' => {
 		"PostgreSQL 17's apply workers look rows up by btree and hash indexes only." =>
@@ -609,10 +613,15 @@ my %sentences = (
 		'on 15 and 16 by `shared_preload_libraries`' => sub { image_loads_by('shared') },
 		'on 15 and 16 `shared_preload_libraries` in its own' => sub { $found{standby} eq 'no' } },
 	'doc/models.md' => { 'exclude cost less before PostgreSQL 18' => $skips },
-	'doc/rollout.md' => { 'On PostgreSQL 15 and 16, add the library to [shared_preload_libraries]' => $needs_preload },
+	'doc/operations.md' => { 'Before PostgreSQL 18, an index scan that [skips]' => $skips },
+	'doc/rollout.md' => {
+		'On PostgreSQL 15 and 16, add the library to [shared_preload_libraries]' => $needs_preload,
+		'the default is 16 from PostgreSQL 18 on' => sub { $default_depth->() eq '16' },
+		'before PostgreSQL 18, index scans by conditions that leave out leading columns' => $skips },
 	'doc/settings.md' => { 'before PostgreSQL 18, that index scans [skip]' => $skips },
 	'doc/monitoring.md' => {
 		'makes servers before PostgreSQL 18 read all of the index' => $skips,
+		'Few, where `effective_io_concurrency` is 1, its default before PostgreSQL 18' => $one_block,
 		"| $no_memory | PostgreSQL 15 and 16" => $needs_preload,
 		'From PostgreSQL 17 on, `pg_stat_activity` names' => sub { $found{'README.md, waits by name in `pg_stat_activity`'} eq 'yes' },
 		'From PostgreSQL 18 on, `EXPLAIN` has an option' => $has_option,
@@ -633,7 +642,7 @@ sub named
 {
 	my ($words) = @_;
 	return $version >= $1 if $words =~ /\bfrom (?:PostgreSQL )?(1\d) on\b/i;
-	return $version < $1 if $words =~ /\bbefore (?:PostgreSQL )?(1\d)\b/;
+	return $version < $1 if $words =~ /\bbefore (?:PostgreSQL )?(1\d)\b/i;
 	$words =~ s/\b(1\d) to (1\d)\b/join(' ', $1 .. $2)/e;
 	return scalar grep { $_ == $version } $words =~ /\b1\d\b/g;
 }
