@@ -379,7 +379,7 @@ BEGIN
 END $$;
 SELECT string_agg('no_such_' || i || '_*', ', ') AS long FROM generate_series(1, 10000) i \gset
 SELECT what, costs_little(limits, :'long', statement, times) AS in_time
-    FROM (VALUES ('planning', 'EXPLAIN SELECT FROM pc WHERE a = 1', 100, 30), ('learnedbtree_indexes', 'SELECT FROM learnedbtree_indexes', 1, 30),
+    FROM (VALUES ('planning', 'EXPLAIN SELECT FROM pc WHERE a = 1', 1000, 3), ('learnedbtree_indexes', 'SELECT FROM learnedbtree_indexes', 1, 30),
                  ('learnedbtree_patterns', 'SELECT FROM learnedbtree_patterns', 1, 100)) v (what, statement, times, limits);
 DROP TABLE pc;
 
