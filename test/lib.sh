@@ -638,8 +638,8 @@ run_suite() { # KIND PROGRAM ARGUMENTS...
     cd "$suites/$kind" || return
     # Its socket is in the scratch folder too: not everyone may write to /tmp.
     as_user $((3600 * patience)) env TMPDIR="$scratch/sockets" "$program" --inputdir="$suites/$kind" --outputdir="$folder" \
-        --temp-instance="$folder/instance" --temp-config="$folder/settings" --bindir="$bindir" --load-extension=learnedbtree --encoding=UTF8 --no-locale \
-        "$@" >"$folder.log" 2>&1
+        --temp-instance="$folder/instance" --temp-config="$folder/settings" --bindir="$bindir" \
+        --load-extension=learnedbtree --encoding=UTF8 --no-locale "$@" >"$folder.log" 2>&1
     outputs+=("$folder.log" "$folder/regression.diffs" "$folder/log")
     report_suite "$kind" "$folder.log" "$folder"
     [ -z "$sanitize" ] || report_sanitizers "$folder/log" "suite-$kind"

@@ -1,7 +1,8 @@
 """Each setting of the extension off in turn: joins, lists and ranges in memory and cold, and inserts.
 
 A contender for each, beside btree and `served`, which has all of them on.  A model is trained anew before each
-sample, so that none finds what another has made of it.  In memory it is then used once with all on, so that it knows the leaves' buffers, whatever the sample before has left.
+sample, so that none finds what another has made of it.  In memory it is then used once with all on, so that it knows
+the leaves' buffers, whatever the sample before has left.
 """
 
 import dataclasses

@@ -21,6 +21,7 @@ SERVED = "served"
 MIN_ROWS = 100_000
 MAX_PROBES, PROBES_SHARE = 1_500, 600  # keys of a cold sample: one in so many rows, and at most
 WARM_TIMES = 10  # as many keys in memory
+LOOSE_TIMES = 20  # executions of a sample in memory by a loose scan, which takes a millisecond or less
 IO_WORKERS = 32
 ALIKE = 0.1  # the share by which reads of two contenders may differ without a warning
 ONE_BY_ONE_UNTIL = 18  # the last version whose btree scans read one block after the other
@@ -173,7 +174,8 @@ class Sample(Measurement):
         slow = bench.server.slow_reads
         alone = slow and slow.alone()
         take = server_microseconds if self.cold else microseconds_taken(bench)
-        taken = [take(bench.connection, statement) for _ in range(1 if self.cold else self.shape.times)]
+        times = LOOSE_TIMES if self.shape.node == LOOSE and not self.cold else 1
+        taken = [take(bench.connection, statement) for _ in range(times)]
         microseconds, rows = fmean(microseconds for microseconds, _ in taken), taken[-1][1]
         if slow and not contender.has_model and self.shape.node != LOOSE \
                 and bench.server.installation.major <= ONE_BY_ONE_UNTIL:

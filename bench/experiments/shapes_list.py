@@ -19,7 +19,6 @@ PARTITIONS = 16
 DEVICE_SHARE, DEVICE_ROWS = 500, 1_000  # devices: one in 500 rows; readings of each
 EVENT_KINDS = 200
 LIST = 50  # items of a list that each row has
-SHORT = 20  # executions of a statement that takes a millisecond
 PARENT_SHARE, CHILD_SHARE = 5, 2  # of the rows: one in 5 and 2 in 5
 STEP = 611_953  # a prime: rows are asked for in no order, and none twice
 WIDE = "repeat('w', 60)"
@@ -104,7 +103,6 @@ class Shape:
     keys: str = ""
     before: str = ""  # statements that are not timed
     writes: tuple = ()  # tables that it changes
-    times: int = 1  # executions of a sample in memory
 
 
 _ON_DISK, _ALL = (LATENCY, COLD), WAYS
@@ -143,16 +141,16 @@ SHAPES = (  # those that only read come first: they find the tables as they were
     Shape("distinct", f"`DISTINCT`, {EVENT_KINDS} values", ("event",),
           "SELECT count(*), sum(kind) FROM (SELECT DISTINCT kind FROM event) AS s", node=LOOSE),
     Shape("count_distinct", f"`count(DISTINCT)`, `min()`, `max()`, {EVENT_KINDS} values", ("event",),
-          "SELECT count(DISTINCT kind), min(kind), max(kind) FROM event", (MEMORY,), LOOSE, times=SHORT),
+          "SELECT count(DISTINCT kind), min(kind), max(kind) FROM event", (MEMORY,), LOOSE),
     Shape("distinct_list", "`DISTINCT` of {count:,} in a list", ("reading",),
           "SELECT count(*), sum(device) FROM (SELECT DISTINCT device FROM reading WHERE device = ANY ({list})) AS s",
-          (MEMORY,), LOOSE, _FEW, "device", times=SHORT),
+          (MEMORY,), LOOSE, _FEW, "device"),
     Shape("distinct_on_list", "`DISTINCT ON` of {count:,} in a list", ("reading",),
           "SELECT count(*), sum(at) FROM (SELECT DISTINCT ON (device) at FROM reading WHERE device = ANY ({list}) "
-          "ORDER BY device DESC, at DESC) AS s", (MEMORY,), LOOSE, _FEW, "device", times=SHORT),
+          "ORDER BY device DESC, at DESC) AS s", (MEMORY,), LOOSE, _FEW, "device"),
     Shape("group_list", "`max()` by `GROUP BY` of {count:,} in a list", ("reading",),
           "SELECT count(*), sum(at) FROM (SELECT max(at) AS at FROM reading WHERE device = ANY ({list}) GROUP BY device) "
-          "AS s", (MEMORY,), LOOSE, _FEW, "device", times=SHORT),
+          "AS s", (MEMORY,), LOOSE, _FEW, "device"),
     Shape("exists_list", f"`EXISTS` with a list of {LIST} for each row", ("reading",),
           "SELECT count(*) FROM {asked} AS a WHERE EXISTS (SELECT FROM reading WHERE device = ANY "
           f"(ARRAY[{', '.join(f'a.device + {more}' for more in range(LIST))}]) OFFSET 0)", (MEMORY,), None),

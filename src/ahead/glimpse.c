@@ -399,6 +399,16 @@ find_row(const Glimpse *leaf, OffsetNumber offset, int nth, ItemPointer row)
 	return ItemPointerIsValid(row);
 }
 
+/* Is there an item that equals the key in the batch's nequal columns? */
+static pg_noinline bool
+equals_key(const LbtIndex *index, const Glimpse *leaf, int offset, LbtBatch *batch, int which)
+{
+	bool		equal;
+
+	return offset >= leaf->first && offset <= leaf->last &&
+		item_side(index, leaf, offset, batch, which, &equal) != NOT_TOLD && equal;
+}
+
 /*
  * The item that the scan will return first, of those that are equal to the
  * key, from the batch's entry on; InvalidOffsetNumber if there is none.
@@ -407,15 +417,16 @@ static inline OffsetNumber
 first_entry(const LbtIndex *index, const Glimpse *leaf, LbtBatch *batch, int which)
 {
 	int			offset = batch->entry[which];
-	bool		equal = offset <= leaf->last;
 
-	while (equal && unlikely(is_dead(leaf, offset)))
+	if (offset > leaf->last)
+		return InvalidOffsetNumber;
+	while (unlikely(is_dead(leaf, offset)))
 	{
 		offset += batch->backward ? -1 : 1;
-		equal = offset >= leaf->first && offset <= leaf->last &&
-			item_side(index, leaf, offset, batch, which, &equal) != NOT_TOLD && equal;
+		if (!equals_key(index, leaf, offset, batch, which))
+			return InvalidOffsetNumber;
 	}
-	return equal ? offset : InvalidOffsetNumber;
+	return offset;
 }
 
 void
@@ -472,20 +483,18 @@ lbt_batch_key_rows(Relation rel, const LbtIndex *index, LbtBatch *batch, int whi
 				   BlockNumber *block)
 {
 	int			offset = batch->entry[which];
-	bool		equal = offset != InvalidOffsetNumber;
 	int			n = 0;
 	Glimpse		leaf;
 	ItemPointerData row;
 
-	if (!glimpse_leaf(rel, &batch->target[which], &leaf))
+	if (offset == InvalidOffsetNumber || !glimpse_leaf(rel, &batch->target[which], &leaf) ||
+		offset > leaf.last)
 		return 0;
-	while (equal && offset <= leaf.last)
+	do
 	{
 		for (int i = 0; n < LBT_BATCH && !is_dead(&leaf, offset) &&
 			 find_row(&leaf, offset, i, &row); i++)
 			block[n++] = ItemPointerGetBlockNumber(&row);
-		equal = ++offset <= leaf.last && n < LBT_BATCH &&
-			item_side(index, &leaf, offset, batch, which, &equal) != NOT_TOLD && equal;
-	}
+	} while (n < LBT_BATCH && equals_key(index, &leaf, ++offset, batch, which));
 	return n;
 }

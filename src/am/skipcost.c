@@ -134,6 +134,19 @@ columns_left_out(PlannerInfo *root, const IndexPath *path, List **conditions, do
 	return any ? columns : NIL;
 }
 
+/*
+ * May parallel paths come, however few pages are read?  They are nbtree's, and
+ * skip nothing.
+ */
+static bool
+is_read_in_parallel(const RelOptInfo *rel)
+{
+	return rel->consider_parallel && max_parallel_workers_per_gather > 0 &&
+		rel->rel_parallel_workers != 0 &&
+		(rel->reloptkind != RELOPT_BASEREL || rel->rel_parallel_workers > 0 ||
+		 min_parallel_index_scan_size == 0);
+}
+
 void
 lbt_skip_cost(PlannerInfo *root, IndexPath *path, double loop_count, Cost *startup_cost,
 			  Cost *total_cost, Selectivity *selectivity, double *correlation, double *pages)
@@ -151,18 +164,10 @@ lbt_skip_cost(PlannerInfo *root, IndexPath *path, double loop_count, Cost *start
 	btcostestimate(root, path, loop_count, startup_cost, total_cost, selectivity, correlation,
 				   pages);
 
-	/*
-	 * No order of joins depends on it.  Nor a parallel scan, which is nbtree's
-	 * and does not skip: a table by itself has none of so few pages as we say,
-	 * unless it must have; partitions do.
-	 */
+	/* No order of joins depends on it. */
 	if (LBT_BTREE_SKIPS || !lbt_enable || !lbt_enable_loose_scan || path->indexclauses == NIL ||
 		llast_node(IndexClause, path->indexclauses)->indexcol == 0 ||
-		bms_num_members(root->all_baserels) != 1 ||
-		(index->rel->consider_parallel && max_parallel_workers_per_gather > 0 &&
-		 index->rel->rel_parallel_workers != 0 &&
-		 (index->rel->reloptkind != RELOPT_BASEREL || index->rel->rel_parallel_workers > 0 ||
-		  min_parallel_index_scan_size == 0)) ||
+		bms_num_members(root->all_baserels) != 1 || is_read_in_parallel(index->rel) ||
 		(view = lbt_skip_view(index)) == NULL ||
 		!lbt_takes_conditions(index, &view->keyspec, path->indexclauses) ||
 		(columns = columns_left_out(root, path, &conditions, &places)) == NIL)
@@ -181,5 +186,6 @@ lbt_skip_cost(PlannerInfo *root, IndexPath *path, double loop_count, Cost *start
 	*total_cost = cost;
 	*correlation = 0;			/* of rows, as matches lie apart */
 
+	/* So few that there is no parallel path. */
 	*pages = Min(Min(*pages, leaves), Max(min_parallel_index_scan_size - 1, 0));
 }
