@@ -270,15 +270,16 @@ know_leaf(Search *search, const LbtTarget *t)
 
 /*
  * Is the locked leaf where we landed among its siblings?  A page that a failed
- * split has left behind is neither leftmost nor rightmost, its left sibling is
- * hardly the one that it once had, its LSN is another, and its left sibling's
- * right link does not name it.  Neither of these links can change while we
- * hold this lock.
+ * split has left behind is neither leftmost nor rightmost, has no LSN, or
+ * hardly the left sibling that it once had, and its left sibling's right link
+ * does not name it.  Neither of these links can change while we hold this
+ * lock.
  */
 static inline bool
 is_linked(const Search *search, Buffer buf, BTPageOpaque opaque)
 {
-	return opaque->btpo_prev == search->left || P_LEFTMOST(opaque) || P_RIGHTMOST(opaque) ||
+	return (opaque->btpo_prev == search->left && PageGetLSN(BufferGetPage(buf)) != 0) ||
+		P_LEFTMOST(opaque) || P_RIGHTMOST(opaque) ||
 		is_as_trained(search->index, search->slot, buf, NULL) ||
 		lbt_bt_right_link(search->rel, opaque->btpo_prev) == BufferGetBlockNumber(buf);
 }
