@@ -75,7 +75,8 @@ extern bool lbt_takes_conditions(const IndexOptInfo *index, const LbtKeySpec *sp
 
 /*
  * btree's estimate of an index scan; less, if our scans skip where it would
- * read the whole index.
+ * read the whole index.  Fills in the tree's height, which before 18 the
+ * server does for indexes of its own btree only.
  */
 extern void lbt_skip_cost(PlannerInfo *root, IndexPath *path, double loop_count,
 						  Cost *startup_cost, Cost *total_cost, Selectivity *selectivity,

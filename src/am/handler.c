@@ -1,5 +1,5 @@
 /*
- * handler.c - btree's routine with our callbacks; here builds and costs.
+ * handler.c - btree's routine with our callbacks; here builds.
  */
 #include "am/am.h"
 
@@ -65,30 +65,6 @@ build(Relation heap, Relation index, IndexInfo *info)
 	return result;
 }
 
-/* ---- the planner ---- */
-
-/*
- * btree's estimate: models change none, so no plan depends on whether there is
- * one.  Before 18 the server fills in the height for indexes of its own btree
- * only.  Without it a descent would look free.
- */
-static void
-estimate_cost(PlannerInfo *root, IndexPath *path, double loop_count, Cost *startup_cost,
-			  Cost *total_cost, Selectivity *selectivity, double *correlation, double *pages)
-{
-	IndexOptInfo *info = path->indexinfo;
-
-	if (!info->hypothetical && info->tree_height < 0)
-	{
-		Relation	rel = index_open(info->indexoid, NoLock);	/* is locked */
-
-		info->tree_height = _bt_getrootheight(rel);
-		index_close(rel, NoLock);
-	}
-	lbt_skip_cost(root, path, loop_count, startup_cost, total_cost, selectivity, correlation,
-				  pages);
-}
-
 /* ---- the routine ---- */
 
 PG_FUNCTION_INFO_V1(learnedbtree_handler);
@@ -101,7 +77,7 @@ learnedbtree_handler(PG_FUNCTION_ARGS)
 	lbt_take_scans(routine);
 	routine->aminsert = lbt_insert;
 	routine->ambuild = build;
-	routine->amcostestimate = estimate_cost;
+	routine->amcostestimate = lbt_skip_cost;
 
 	/* pg_upgrade restores indexes, but not the aliases that they need. */
 	if (IsBinaryUpgrade && OidIsValid(lbt_am_oid()))

@@ -161,6 +161,14 @@ lbt_skip_cost(PlannerInfo *root, IndexPath *path, double loop_count, Cost *start
 	double		leaves;
 	Cost		cost;
 
+	/* Without the height a descent would look free. */
+	if (!index->hypothetical && index->tree_height < 0)
+	{
+		Relation	rel = index_open(index->indexoid, NoLock);	/* is locked */
+
+		index->tree_height = _bt_getrootheight(rel);
+		index_close(rel, NoLock);
+	}
 	btcostestimate(root, path, loop_count, startup_cost, total_cost, selectivity, correlation,
 				   pages);
 
