@@ -6,22 +6,16 @@
 #include "access/xact.h"
 #include "am/am.h"
 
-struct LbtCopyAhead
+static LbtNewRows *
+make_rows(LbtIndex *index, Relation table, const IndexInfo *info)
 {
-	uint64		number;			/* of the row that is inserted next */
-	LbtNewRows	rows;
-};
+	LbtNewRows *rows = MemoryContextAllocZero(info->ii_Context, sizeof(LbtNewRows));
+	LbtFeed    *feed = &rows->feed;
 
-static LbtCopyAhead *
-make_ahead(LbtIndex *index, Relation table, const IndexInfo *info)
-{
-	LbtCopyAhead *ahead = MemoryContextAllocZero(info->ii_Context, sizeof(LbtCopyAhead));
-	LbtFeed    *feed = &ahead->rows.feed;
-
-	ahead->rows.command = GetCurrentCommandId(false);
-	ahead->rows.nulls = true;
+	rows->command = GetCurrentCommandId(false);
+	rows->nulls = true;
 	feed->next_key = lbt_newrows_next;
-	feed->producer = &ahead->rows;
+	feed->producer = rows;
 	feed->context = info->ii_Context;
 	feed->index = index;
 	feed->ncolumns = index->keyspec.ncolumns;
@@ -30,11 +24,11 @@ make_ahead(LbtIndex *index, Relation table, const IndexInfo *info)
 		feed->pause.resume = PG_UINT64_MAX;
 	for (int i = 0; i < feed->ncolumns; i++)
 	{
-		ahead->rows.attribute[i] = info->ii_IndexAttrNumbers[i];
-		if (ahead->rows.attribute[i] <= 0)
+		rows->attribute[i] = info->ii_IndexAttrNumbers[i];
+		if (rows->attribute[i] <= 0)
 			feed->pause.resume = PG_UINT64_MAX; /* no column: never */
 	}
-	return ahead;
+	return rows;
 }
 
 /*
@@ -42,11 +36,9 @@ make_ahead(LbtIndex *index, Relation table, const IndexInfo *info)
  * indexes: keep no memory for each.
  */
 static void
-forget_rows(LbtCopyAhead *ahead)
+forget_rows(LbtNewRows *rows)
 {
-	LbtNewRows *rows = &ahead->rows;
-
-	lbt_feed_restart(&rows->feed, ahead->number);
+	lbt_feed_restart(&rows->feed, rows->number);
 	lbt_feed_free(&rows->feed);
 	if (rows->keys != NULL)
 	{
@@ -55,7 +47,7 @@ forget_rows(LbtCopyAhead *ahead)
 	}
 	rows->keys = NULL;
 	rows->page = NULL;
-	rows->end = ahead->number;
+	rows->end = rows->number;
 }
 
 /*
@@ -63,22 +55,20 @@ forget_rows(LbtCopyAhead *ahead)
  * are looked for anew, from it on.
  */
 void
-lbt_copy_ahead(LbtCopyAhead **where, Relation rel, LbtIndex *index, Relation table,
+lbt_copy_ahead(LbtNewRows **where, Relation rel, LbtIndex *index, Relation table,
 			   ItemPointer tid, IndexInfo *info)
 {
-	LbtCopyAhead *ahead = *where;
-	LbtNewRows *rows;
+	LbtNewRows *rows = *where;
 	uint64		number;
 	bool		unknown;
 
-	if (unlikely(ahead == NULL))
-		ahead = *where = make_ahead(index, table, info);
-	number = ahead->number++;
-	rows = &ahead->rows;
+	if (unlikely(rows == NULL))
+		rows = *where = make_rows(index, table, info);
+	number = rows->number++;
 	if (number < rows->feed.pause.resume)
 	{
 		if (rows->feed.now != NULL)
-			forget_rows(ahead);
+			forget_rows(rows);
 		return;
 	}
 	rows->table = table;
@@ -96,11 +86,11 @@ lbt_copy_ahead(LbtCopyAhead **where, Relation rel, LbtIndex *index, Relation tab
 		rows->end = number;
 		lbt_newrows_go(rows, ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid));
 	}
-	ahead->number = number + 1;
+	rows->number = number + 1;
 	lbt_feed_post(&rows->feed, number);
 	if (rows->end == number + 1 && (unknown || !lbt_newrows_any_after(rows, tid)))
 	{
-		forget_rows(ahead);
+		forget_rows(rows);
 		if (unknown)
 			lbt_pause_begin(&rows->feed.pause, number);
 	}

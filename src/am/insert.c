@@ -22,7 +22,7 @@ typedef struct Inserter
 	LbtIndex   *index;			/* NULL: no model for this index */
 	uint32		rows_without;	/* rows seen without a model */
 	bool		several;		/* the statement has inserted a row already */
-	LbtCopyAhead *ahead;		/* NULL before the second row */
+	LbtNewRows *ahead;			/* NULL before the second row */
 	uint8	   *scratch;		/* LBT_SCRATCH_BYTES for each key column, if
 								 * encoded */
 } Inserter;

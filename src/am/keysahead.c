@@ -34,7 +34,6 @@ typedef struct Key
 	int			ncolumns;
 	AttrNumber	own[INDEX_MAX_KEYS];	/* columns of the table */
 	AttrNumber	others[INDEX_MAX_KEYS]; /* ... that equal these */
-	uint64		number;			/* of the row that is checked next */
 	int			unknown;		/* lookups since one for a known row */
 	LbtNewRows	rows;
 } Key;
@@ -393,9 +392,9 @@ check_is_next(Key *key, IndexScanDesc scan, LbtIndex *index, const LbtBound *bou
 		return false;
 	other = RelationIdGetRelation(key->other);
 	feed->table = lbt_is_heap(other) && lbt_block_hints != NULL ? other : NULL;
-	found = lbt_feed_find(feed, bound_code(index, bound), &key->number);
+	found = lbt_feed_find(feed, bound_code(index, bound), &key->rows.number);
 	if (found)
-		lbt_feed_post(feed, key->number++);
+		lbt_feed_post(feed, key->rows.number++);
 	RelationClose(other);
 	return found;
 }
@@ -415,9 +414,9 @@ find_check(LbtKeysAhead *ahead, IndexScanDesc scan, LbtIndex *index, const LbtBo
 
 		if (key->other != scan->indexRelation->rd_index->indrelid || key->unknown > MAX_UNKNOWN)
 			continue;
-		if (key->number < key->rows.feed.pause.resume)
+		if (key->rows.number < key->rows.feed.pause.resume)
 		{
-			key->number++;
+			key->rows.number++;
 			continue;
 		}
 		lbt_index_update(index);

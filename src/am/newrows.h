@@ -33,6 +33,7 @@ typedef struct LbtNewRows
 	AttrNumber	attribute[LBT_CODE_COLUMNS];	/* the table's for each key */
 	Oid			type[LBT_CODE_COLUMNS]; /* or InvalidOid: the index's own */
 	bool		nulls;			/* columns may be NULL in a key */
+	uint64		number;			/* of the row that is needed next */
 
 	uint64		end;			/* the item to be told next */
 	BlockNumber block;			/* ... where it is looked for */
@@ -84,15 +85,12 @@ extern HeapTuple lbt_copy_row(Relation table, ItemPointer tid);
  * COPY puts up to a thousand rows into the table before it inserts their
  * entries, in the same order.  What a statement knows of them is in the
  * IndexInfo's context.
- */
-typedef struct LbtCopyAhead LbtCopyAhead;
-
-/*
+ *
  * The statement inserts the entry of the row with this TID.  Posts a
  * prediction for it in the index's mailbox if there is one, and looks for rows
- * after it.  The caller holds no lock.  *ahead is NULL before the first call.
+ * after it.  The caller holds no lock.  *rows is NULL before the first call.
  */
-extern void lbt_copy_ahead(LbtCopyAhead **ahead, Relation rel, LbtIndex *index, Relation table,
+extern void lbt_copy_ahead(LbtNewRows **rows, Relation rel, LbtIndex *index, Relation table,
 						   ItemPointer tid, IndexInfo *info);
 
 /*
