@@ -38,22 +38,6 @@ open_index(Oid oid, LbtIndex **view)
 	return NULL;
 }
 
-/* The key of the row's entry; false if there is none. */
-static bool
-find_key(Relation rel, const LbtKeySpec *spec, Relation table, HeapTuple row, uint8 *scratch,
-		 LbtBound *key)
-{
-	Datum		values[LBT_CODE_COLUMNS];
-	bool		isnull[LBT_CODE_COLUMNS];
-
-	key->ncolumns = spec->ncolumns;
-	key->past = false;
-	return lbt_row_values(row, RelationGetDescr(table), spec->ncolumns,
-						  rel->rd_index->indkey.values, values, isnull) &&
-		lbt_key_of(spec, spec->ncolumns, NULL, true, values, isnull, scratch,
-				   key->value);
-}
-
 /*
  * Ask for the leaf of the row's entry, if it is missing; true if so.  Not if a
  * feed does, or predictions fail, or the last entry's leaf may be this one's.
@@ -62,13 +46,18 @@ static bool
 ask(Relation rel, LbtIndex *index, Relation table, HeapTuple row)
 {
 	LbtInserting *inserting = &index->inserting;
+	const LbtKeySpec *spec = &index->keyspec;
 	uint8		scratch[LBT_CODE_COLUMNS * LBT_SCRATCH_BYTES];
+	Datum		values[LBT_CODE_COLUMNS];
+	bool		isnull[LBT_CODE_COLUMNS];
+	LbtBound	key = {.ncolumns = spec->ncolumns};
 	LbtTarget	target;
-	LbtBound	key;
 	uint64		code;
 
 	if (inserting->foreseen || inserting->number < inserting->pause.resume ||
-		!find_key(rel, &index->keyspec, table, row, scratch, &key))
+		!lbt_row_values(row, RelationGetDescr(table), spec->ncolumns,
+						rel->rd_index->indkey.values, values, isnull) ||
+		!lbt_key_of(spec, spec->ncolumns, NULL, true, values, isnull, scratch, key.value))
 		return false;
 	lbt_index_update(index);
 	if (index->state != LBT_READY)
