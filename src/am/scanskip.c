@@ -107,19 +107,6 @@ lbt_bound_at_filters(const LbtScan *so, int i, bool end, bool forward, LbtBound 
 	}
 }
 
-/*
- * The bound before a column's next value and, where that is one value, before
- * what the next column's filter begins with.
- */
-static void
-bound_at_next(const LbtScan *so, int i, const Beside *next, bool forward, LbtBound *bound)
-{
-	bound->value[bound->ncolumns++] = *next->next;
-	bound->past = next->past;
-	if (so->filter[i].equal)
-		lbt_bound_at_filters(so, i + 1, !forward, forward, bound);
-}
-
 /* The first filter that a tuple fails by, and how; all: it is a match. */
 static inline int
 find_failed(const LbtScan *so, TupleDesc tupdesc, IndexTuple itup, bool forward, Beside *is)
@@ -137,11 +124,11 @@ find_failed(const LbtScan *so, TupleDesc tupdesc, IndexTuple itup, bool forward,
 
 /*
  * The bound, in the scan's direction, up to which all after the tuple passes
- * or fails as it does, but for the values of its first columns, which are the
- * tuple's: returns how many.
+ * or fails as it does.  Its first columns are the tuple's: returns how many.
  */
 static int
-bound_after(const LbtScan *so, int failed, const Beside *is, bool forward, LbtBound *bound)
+bound_after(const LbtScan *so, TupleDesc tupdesc, IndexTuple itup, int failed, const Beside *is,
+			bool forward, LbtBound *bound)
 {
 	const LbtFilter *filter = &so->filter[Min(failed, so->nfilters - 1)];
 	const LbtBound *ends = forward ? &filter->range.end : &filter->range.start;
@@ -155,19 +142,23 @@ bound_after(const LbtScan *so, int failed, const Beside *is, bool forward, LbtBo
 	at = filter->column;
 	bound->ncolumns = at;
 	bound->past = forward;
-	if (failed < so->nfilters)
+	if (is->next != NULL)
 	{
-		if (is->next != NULL)
-			bound_at_next(so, failed, is, forward, bound);
+		/* Where that is one value, before what the next filter begins with. */
+		bound->value[bound->ncolumns++] = *is->next;
+		bound->past = is->past;
+		if (filter->equal)
+			lbt_bound_at_filters(so, failed + 1, !forward, forward, bound);
 	}
-	else if (filter->array.n > 0)
+	else if (failed == so->nfilters && filter->array.n > 0)
 		bound->ncolumns = ++at;
-	else if (lbt_bound_has(ends, at))
+	else if (failed == so->nfilters && lbt_bound_has(ends, at))
 	{
 		bound->value[at] = ends->value[at];
 		bound->ncolumns = at + 1;
 		bound->past = ends->past;
 	}
+	lbt_bound_take(&so->index->keyspec, tupdesc, itup, at, NULL, bound);
 	return at;
 }
 
@@ -302,9 +293,8 @@ find_runs(Leaf *leaf, LbtRun *run, int n)
 		if (leaf->jumped)
 		{
 			LbtBound	bound;
-			int			ncopied = bound_after(so, failed, &is, leaf->forward, &bound);
 
-			lbt_bound_take(&so->index->keyspec, leaf->tupdesc, itup, ncopied, NULL, &bound);
+			(void) bound_after(so, leaf->tupdesc, itup, failed, &is, leaf->forward, &bound);
 			skip_on_leaf(leaf, &bound);
 			alike = 0;
 
@@ -341,9 +331,9 @@ find_beyond(const Leaf *leaf, IndexTuple itup)
 	LbtBound	bound;
 	Beside		is;
 	int			failed = find_failed(so, leaf->tupdesc, itup, leaf->forward, &is);
-	int			ncopied = bound_after(so, failed, &is, leaf->forward, &bound);
+	int			ncopied = bound_after(so, leaf->tupdesc, itup, failed, &is, leaf->forward,
+									  &bound);
 
-	lbt_bound_take(spec, leaf->tupdesc, itup, ncopied, NULL, &bound);
 	if (failed == so->nfilters)
 	{
 		const LbtFilter *last = &so->filter[so->nfilters - 1];
