@@ -281,18 +281,7 @@ prepare_feed(IndexScanDesc scan, LbtScan *so, bool forward)
 	feed->backward = !forward;
 }
 
-/* The prediction for a probe of the scan.  Leaves its walk at any probe. */
-static const LbtTarget *
-reach_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward)
-{
-	LbtAhead   *ahead = so->ahead;
-
-	if (unlikely(!ahead->prepared || ahead->feed.backward == forward))
-		prepare_feed(scan, so, forward);
-	return lbt_feed_reach(&ahead->feed, forward ? number : so->nprobes - 1 - number);
-}
-
-/* The same for one of a walk for rows, which is about to wait for a block. */
+/* The prediction for a probe without a feed; the walk goes to it. */
 static void
 predict_probe(const LbtScan *so, LbtWalk *walk, int64 number, bool forward, LbtTarget *target)
 {
@@ -368,8 +357,10 @@ lbt_ahead_predict(IndexScanDesc scan, LbtScan *so, LbtWalk *walk, int64 number, 
 		predict_probe(so, walk, number, forward, target);
 	else
 	{
+		if (unlikely(!ahead->prepared || ahead->feed.backward == forward))
+			prepare_feed(scan, so, forward);
 		batches = ahead->feed.batches;
-		predicted = reach_probe(scan, so, number, forward);
+		predicted = lbt_feed_reach(&ahead->feed, forward ? number : so->nprobes - 1 - number);
 		if (ahead->feed.batches != batches && lbt_enable_prefetch &&
 			!have_stream(ahead, forward) && !lbt_tally_wasted(&so->leaves_ahead) &&
 			will_miss_leaves(scan, so, ahead->feed.now, forward) &&
