@@ -254,21 +254,6 @@ column_init(LbtKeyColumn *column, Relation rel, int i)
 	return true;
 }
 
-static void
-find_places(LbtKeySpec *spec)
-{
-	for (int i = 0; i < spec->ncolumns; i++)
-	{
-		const LbtKeyColumn *column = &spec->column[i];
-
-		if (column->length < -1 || (column->encoded && column->kind != LBT_KEY_TEXT))
-			break;
-		spec->varies |= column->length == -1;
-		spec->nplaces = (uint8) (i + 1);
-	}
-	spec->varies |= spec->nplaces < spec->ncolumns;
-}
-
 void
 lbt_keyspec_init(LbtKeySpec *spec, Relation rel)
 {
@@ -285,8 +270,11 @@ lbt_keyspec_init(LbtKeySpec *spec, Relation rel)
 		spec->encoded |= column->encoded;
 		spec->unsure |= column->kind == LBT_KEY_TEXT || column->kind == LBT_KEY_ENUM;
 		spec->ncolumns = i + 1;
+		if (spec->nplaces == i && column->length >= -1 &&
+			(!column->encoded || column->kind == LBT_KEY_TEXT))
+			spec->nplaces = (uint8) (i + 1);
+		spec->varies |= column->length == -1 || spec->nplaces < spec->ncolumns;
 	}
-	find_places(spec);
 }
 
 /* Of times only widening is exact: a date column takes dates only. */
