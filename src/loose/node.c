@@ -35,7 +35,6 @@ typedef struct LooseScan
 	const List *last;
 	int			extreme;		/* one of these; 0: none */
 	bool		nulls_first;	/* in its column */
-	MemoryContext row_context;	/* of a row with extremes */
 	TupleTableSlot *group;		/* a copy of the row returned last; or empty */
 	double		limit;			/* of spent */
 
@@ -157,23 +156,23 @@ start(LooseScan *node)
 
 /* ---- extremes ---- */
 
-/* Fill these columns in from a row, or with NULLs. */
+/* Fill these columns in from a row. */
 static void
 fill_in(LooseScan *node, const List *places, TupleTableSlot *row)
 {
 	TupleTableSlot *out = node->css.ss.ss_ScanTupleSlot;
-	MemoryContext old = MemoryContextSwitchTo(node->row_context);
+	ExprContext *econtext = node->css.ss.ps.ps_ExprContext;
+	MemoryContext old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
 	ListCell   *lc;
 
 	foreach(lc, places)
 	{
 		int			i = lfirst_int(lc) - 1;
 		Form_pg_attribute att = TupleDescAttr(out->tts_tupleDescriptor, i);
-		bool		isnull = true;
-		Datum		value = row ? slot_getattr(row, i + 1, &isnull) : (Datum) 0;
+		Datum		value = slot_getattr(row, i + 1, &out->tts_isnull[i]);
 
-		out->tts_isnull[i] = isnull;
-		out->tts_values[i] = isnull ? (Datum) 0 : datumCopy(value, att->attbyval, att->attlen);
+		out->tts_values[i] = out->tts_isnull[i] ? value :
+			datumCopy(value, att->attbyval, att->attlen);
 	}
 	MemoryContextSwitchTo(old);
 }
@@ -182,7 +181,7 @@ fill_in(LooseScan *node, const List *places, TupleTableSlot *row)
  * The node's row for the group that begins with this one of the probe's.  The
  * first row that is not NULL in the extremes' column has those that come
  * first.  The last one is read backward from the group's end, or from its
- * NULLs.
+ * NULLs.  If all are NULL, so are the extremes, as in the row.
  */
 static TupleTableSlot *
 with_extremes(LooseScan *node, TupleTableSlot *row)
@@ -190,26 +189,20 @@ with_extremes(LooseScan *node, TupleTableSlot *row)
 	ScanDirection direction = node->direction;
 	TupleTableSlot *out = ExecCopySlot(node->css.ss.ss_ScanTupleSlot, row);
 
-	MemoryContextReset(node->row_context);
 	if (slot_attisnull(row, node->extreme))
 	{
-		TupleTableSlot *other = NULL;
-
-		if (node->nulls_first)
-			other = skip_and_read(node, node->ncolumns + 1, direction, direction);
-		row = NULL;
-		if (other != NULL && compare_groups(node, out, other) == 0)
-			row = other;
-		else if (node->nulls_first)
+		if (!node->nulls_first)
+			return out;
+		row = skip_and_read(node, node->ncolumns + 1, direction, direction);
+		if (row == NULL || compare_groups(node, out, row) != 0)
 		{
-			node->next = other;
-			node->ended = other == NULL;
+			node->next = row;
+			node->ended = row == NULL;
+			return out;
 		}
+		fill_in(node, node->first, row);
 	}
-	fill_in(node, node->first, row);
-	if (node->last == NIL || row == NULL)
-		fill_in(node, node->last, NULL);
-	else
+	if (node->last != NIL)
 	{
 		row = skip_and_read(node, node->ncolumns, direction, -direction);
 		if (row != NULL && slot_attisnull(row, node->extreme))
@@ -357,8 +350,6 @@ begin(CustomScanState *css, EState *estate, int eflags)
 	}
 	begin_columns(node, linitial(plan->custom_private));
 	node->group = ExecInitExtraTupleSlot(estate, node->probe->ps_ResultTupleDesc, &TTSOpsVirtual);
-	node->row_context = AllocSetContextCreate(CurrentMemoryContext, "loose scan's row",
-											  ALLOCSET_SMALL_SIZES);
 }
 
 static void
