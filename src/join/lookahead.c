@@ -60,9 +60,7 @@ plain_rows(PlanState *state)
 	node->reads_seen = pgBufferUsage.shared_blks_read;
 	rows->at = ++rows->end;
 	rows->plain++;
-	if (row == NULL)
-		lbt_outer_end(rows);
-	return row;
+	return row ? row : choose_way(node, false);
 }
 
 static void
@@ -84,7 +82,7 @@ rows_ahead(PlanState *state)
 
 	if (pauses)
 		go_plainly(node, 0, false);
-	return row;
+	return row ? row : choose_way(node, false);
 }
 
 /*
@@ -101,7 +99,7 @@ first_row(PlanState *state)
 	return plain_rows(state);
 }
 
-/* Choose the way of the next row.  missed: plain rows have missed blocks. */
+/* Choose the next row's way, if any.  missed: plain rows missed blocks. */
 static TupleTableSlot *
 choose_way(Lookahead *node, bool missed)
 {
@@ -216,6 +214,7 @@ rescan(CustomScanState *css)
 	PlanState  *state = &css->ss.ps;
 
 	lbt_outer_restart(&((Lookahead *) css)->rows);
+	((Lookahead *) css)->rows.ended = false;
 	if (((Lookahead *) css)->way != outer_rows)
 		((Lookahead *) css)->way = first_row;
 	if (outerPlanState(state)->chgParam == NULL)
@@ -225,10 +224,7 @@ rescan(CustomScanState *css)
 static void
 end_lookahead(CustomScanState *css)
 {
-	LbtOuterRows *rows = &((Lookahead *) css)->rows;
-
-	lbt_outer_restart(rows);
-	lbt_outer_close(rows);
+	lbt_outer_close(&((Lookahead *) css)->rows);
 	ExecEndNode(outerPlanState(css));
 }
 

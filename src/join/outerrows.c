@@ -293,7 +293,6 @@ lbt_outer_restart(LbtOuterRows *rows)
 	rows->at = rows->origin = rows->end;
 	for (int i = 0; i < rows->nindexes; i++)
 		lbt_feed_restart(&rows->index[i].feed, lbt_outer_item(rows, rows->index[i].part));
-	rows->ended = false;
 }
 
 void
@@ -303,7 +302,6 @@ lbt_outer_end(LbtOuterRows *rows)
 	if (rows->origin > 0 || rows->copies == NULL)
 		return;
 	lbt_outer_restart(rows);
-	rows->ended = true;
 	for (int i = 0; i < rows->nindexes; i++)
 		lbt_feed_free(&rows->index[i].feed);
 }
@@ -607,10 +605,7 @@ lbt_outer_row(LbtOuterRows *rows, bool *pauses)
 	}
 	*pauses = false;
 	if (rows->at == rows->end && !read_row(rows))
-	{
-		lbt_outer_end(rows);
 		return NULL;
-	}
 	row = row_of(rows, rows->at);
 	looked_up = post(rows, row);
 	rows->at++;
@@ -661,6 +656,7 @@ lbt_outer_open(LbtOuterRows *rows, CustomScanState *node)
 void
 lbt_outer_close(LbtOuterRows *rows)
 {
+	lbt_outer_restart(rows);
 	for (int i = 0; i < rows->nindexes; i++)
 		close_index(&rows->index[i]);
 	if (rows->target != NULL)

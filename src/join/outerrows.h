@@ -121,7 +121,7 @@ lbt_outer_item(const LbtOuterRows *rows, const LbtPart *part)
  */
 extern TupleTableSlot *lbt_outer_row(LbtOuterRows *rows, bool *pauses);
 
-/* Forget all rows: a rescan follows, or the end. */
+/* Forget all rows. */
 extern void lbt_outer_restart(LbtOuterRows *rows);
 
 /*
