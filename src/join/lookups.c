@@ -151,20 +151,23 @@ copy_key(Search *search, Node *key)
 }
 
 /*
- * The condition on a column by one of these two operators (strategies), with
- * its key copied; NULL if there is none with a plain one.  Sets *strategy and
- * *type, the key's.
+ * A copy of the key that a column equals or, with bound, at which the scan
+ * begins in it, but for NULLs; NULL if no condition has a plain one.  Sets
+ * *type, the key's, and the bound's *past.
  */
 static Node *
-find_key(Search *search, int column, int either, int or, int *strategy, Oid *type)
+find_key(Search *search, int column, bool bound, bool *past, Oid *type)
 {
 	const LbtKeyColumn *c = &search->view->keyspec.column[column];
+	bool		backward = search->scan.backward;
+	int			side = !bound ? 0 : backward != c->desc ? -1 : 1;	/* -1: upper bounds */
 	ListCell   *lc;
 
 	foreach(lc, search->scan.conditions)
 	{
 		const OpExpr *condition = lfirst(lc);
 		const Var  *var;
+		int			strategy;
 		Oid			lefttype;
 		Node	   *key;
 
@@ -174,38 +177,21 @@ find_key(Search *search, int column, int either, int or, int *strategy, Oid *typ
 		if (!IsA(var, Var) || var->varattno != column + 1)
 			continue;
 		get_op_opfamily_properties(condition->opno, search->index->rd_opfamily[column], false,
-								   strategy, &lefttype, type);
-		if (*strategy != either && *strategy != or)
+								   &strategy, &lefttype, type);
+		if ((strategy > BTEqualStrategyNumber) - (strategy < BTEqualStrategyNumber) != side)
 			continue;
 		key = lbt_key_as_it_stands(lsecond(condition->args), c, type);
 		key = lbt_keyspec_takes(c, *type) ? copy_key(search, key) : NULL;
-		if (key != NULL)
-			return key;
+		if (key == NULL)
+			continue;
+
+		/* x > v begins after v; backward, so does x <= v. */
+		if (bound)
+			*past = backward !=
+				(strategy == BTLessStrategyNumber || strategy == BTGreaterStrategyNumber);
+		return key;
 	}
 	return NULL;
-}
-
-/*
- * The key of the bound at which the scan begins, of the column after the
- * equalities; NULL if it begins where these do, but for NULLs.  Sets *past.
- */
-static Node *
-find_bound(Search *search, int column, bool *past, Oid *type)
-{
-	const LbtKeyColumn *c = &search->view->keyspec.column[column];
-	bool		backward = search->scan.backward;
-	bool		less = backward != c->desc; /* the bound is an upper one */
-	int			strategy;
-	int			strict = less ? BTLessStrategyNumber : BTGreaterStrategyNumber;
-	Node	   *key = find_key(search, column, strict,
-							   less ? BTLessEqualStrategyNumber : BTGreaterEqualStrategyNumber,
-							   &strategy, type);
-
-	/* x > v begins after v; backward, so does x <= v. */
-	*past = backward;
-	if (key != NULL)
-		*past = backward != (strategy == strict);
-	return key;
 }
 
 /*
@@ -220,10 +206,7 @@ find_keys(Search *search)
 	List	   *keys = NIL;
 	List	   *types = NIL;
 	bool		past = search->scan.backward;
-	int			nequal;
-	int			strategy;
-	Oid			type;
-	Node	   *key;
+	int			nequal = 0;
 	ListCell   *lc;
 
 	/* Partitions have indexes of their own, perhaps thousands. */
@@ -233,17 +216,16 @@ find_keys(Search *search)
 	if (!RelationIsValid(search->index = RelationIdGetRelation(search->scan.index)))
 		return;
 	search->view = lbt_learned_view(search->index);
-	while (search->view != NULL && list_length(keys) < search->view->keyspec.ncolumns &&
-		   (key = find_key(search, list_length(keys), BTEqualStrategyNumber,
-						   BTEqualStrategyNumber, &strategy, &type)) != NULL)
+	while (search->view != NULL && nequal < search->view->keyspec.ncolumns &&
+		   nequal == list_length(keys))
 	{
-		keys = lappend(keys, key);
-		types = lappend_oid(types, type);
-	}
-	nequal = list_length(keys);
-	if (nequal > 0 && nequal < search->view->keyspec.ncolumns &&
-		(key = find_bound(search, nequal, &past, &type)) != NULL)
-	{
+		Oid			type;
+		Node	   *key = find_key(search, nequal, false, &past, &type);
+
+		if (key != NULL)
+			nequal++;
+		else if (nequal == 0 || (key = find_key(search, nequal, true, &past, &type)) == NULL)
+			break;
 		keys = lappend(keys, key);
 		types = lappend_oid(types, type);
 	}
