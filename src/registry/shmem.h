@@ -47,7 +47,8 @@
 
 /*
  * An index and its file.  A model is of a file, and an entry knows one: so a
- * rebuilt index starts anew, and keeps its counts.
+ * rebuilt index starts anew, and keeps its counts.  So does the index of a
+ * database that comes, copied as files, under the OID of one that was dropped.
  */
 typedef struct LbtFile
 {
@@ -55,6 +56,7 @@ typedef struct LbtFile
 	Oid			index;
 	Oid			tablespace;
 	Oid			number;			/* relfilenumber */
+	uint32		made;			/* tells the database from earlier ones */
 } LbtFile;
 
 #define LBT_FILE_KEY_BYTES offsetof(LbtFile, tablespace)

@@ -4,6 +4,10 @@
  */
 #include "registry/view.h"
 
+#include <sys/stat.h>
+
+#include "common/hashfn.h"
+#include "miscadmin.h"
 #include "server/guard.h"
 #include "utils/hsearch.h"
 
@@ -67,6 +71,32 @@ lbt_mark_dirty(LbtIndex *index)
 	dlist_push_head(&lbt_dirty_indexes, &index->counts.node);
 }
 
+/*
+ * For LbtFile.made: a hash of when, and as which file, the server wrote
+ * PG_VERSION into the database's folder, which it does once.
+ */
+static uint32
+database_made(void)
+{
+	static uint32 made = 0;
+
+	if (unlikely(made == 0))
+	{
+		char		path[MAXPGPATH];
+		struct stat file;
+
+		snprintf(path, sizeof(path), "%s/PG_VERSION", DatabasePath);
+		if (stat(path, &file) == 0)
+		{
+			uint64		facts[] = {file.st_ino, file.st_mtim.tv_sec, file.st_mtim.tv_nsec};
+
+			made = (uint32) hash_bytes_extended((const unsigned char *) facts, sizeof(facts), 0);
+		}
+		made = Max(made, 1);
+	}
+	return made;
+}
+
 bool
 lbt_index_file(Oid relid, LbtFile *file)
 {
@@ -82,6 +112,7 @@ lbt_index_file(Oid relid, LbtFile *file)
 	file->tablespace = OidIsValid(class->reltablespace) ? class->reltablespace :
 		MyDatabaseTableSpace;
 	file->number = class->relfilenode;
+	file->made = database_made();
 	shareable = class->relkind == RELKIND_INDEX && class->relpersistence != RELPERSISTENCE_TEMP &&
 		OidIsValid(class->relfilenode);
 	ReleaseSysCache(row);
@@ -119,7 +150,8 @@ LbtIndex *
 lbt_index_get(Relation rel)
 {
 	const RelFileLocator *locator = &rel->rd_locator;
-	LbtFile		file = {locator->dbOid, RelationGetRelid(rel), locator->spcOid, locator->relNumber};
+	LbtFile		file = {locator->dbOid, RelationGetRelid(rel), locator->spcOid, locator->relNumber,
+	database_made()};
 	LbtIndex   *index;
 
 	if (RelationUsesLocalBuffers(rel))

@@ -547,15 +547,13 @@ utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtility
 	LbtKeysAhead *const outer = lbt_keys_ahead;
 	const Oid	table = copied_into(plan->utilityStmt);
 	const bool	drops = IsA(plan->utilityStmt, DropdbStmt);
-	const char *made = IsA(plan->utilityStmt, CreatedbStmt) ?
-		pstrdup(((CreatedbStmt *) plan->utilityStmt)->dbname) : NULL;
 
 	if (!OidIsValid(table))
 	{
 		/* A ROLLBACK may free the plan. */
 		next_utility(plan, text, read_only_tree, context, params, environment, dest, completion);
-		if (drops || made != NULL)
-			lbt_forget_databases(made);
+		if (drops)
+			lbt_forget_databases();
 		return;
 	}
 

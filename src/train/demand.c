@@ -21,7 +21,6 @@
 #include "access/xact.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_database.h"
-#include "commands/dbcommands.h"
 #include "postmaster/bgworker.h"
 #include "server/guard.h"
 #include "storage/ipc.h"
@@ -411,19 +410,16 @@ at_drop(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
 
 /* (The hook runs before the server refuses to drop one that is in use.) */
 void
-lbt_forget_databases(const char *made)
+lbt_forget_databases(void)
 {
 	ListCell   *lc;
-	Oid			database;
 
 	CommandCounterIncrement();	/* or the one that was dropped is seen */
-	database = made ? get_database_oid(made, true) : InvalidOid;
 	foreach(lc, lbt_registry_attach() ? lbt_registry_list() : NIL)
 	{
 		const LbtFile *file = lfirst(lc);
 
-		if (file->database == database ||
-			!SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(file->database)))
+		if (!SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(file->database)))
 			lbt_registry_forget(file);
 	}
 }

@@ -11,13 +11,8 @@
 /* In _PG_init: report before commits and at exit; see what is dropped. */
 extern void lbt_report_init(void);
 
-/*
- * Forget indexes of databases that are gone, after DROP DATABASE or later; and
- * those of one that has just been made, if any: it may have got the OID of one
- * that is gone, and files of the same names with pages that are older than
- * their models.
- */
-extern void lbt_forget_databases(const char *made);
+/* Forget indexes of databases that are gone, after DROP DATABASE or later. */
+extern void lbt_forget_databases(void);
 
 /*
  * Have this process leave shared memory when it exits; at the latest from the

@@ -157,7 +157,7 @@ sweep(void)
 	ListCell   *lc;
 
 	StartTransactionCommand();
-	lbt_forget_databases(NULL);
+	lbt_forget_databases();
 	foreach(lc, lbt_registry_list())
 		if (((const LbtFile *) lfirst(lc))->database == MyDatabaseId)
 			entries = lappend(entries, lfirst(lc));

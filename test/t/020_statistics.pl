@@ -86,19 +86,16 @@ is(sql("SELECT lookups, trainings FROM learnedbtree_stat_get($oid)"), '0|0', 'no
 
 # Under the same OID, as a copy of the same files: a model of the first must not be taken for one of the second, which may
 # have been before it.
-{
-	my $copy = q{LOAD 'learnedbtree'; CREATE DATABASE copy TEMPLATE original OID = 50000 STRATEGY file_copy};
-	my $state = q{SELECT state FROM learnedbtree_model('o_k')};
-	sql('CREATE DATABASE original');
-	$node->safe_psql('original', 'CREATE EXTENSION learnedbtree; CREATE TABLE o AS SELECT g AS k FROM generate_series(1, 1000) g; CREATE INDEX o_k ON o (k)');
-	sql($copy);
-	is($node->safe_psql('copy', "SET learnedbtree.btree_indexes = 'o_k'; SELECT learnedbtree_train('o_k'); $state"), "\nready", 'a copy of a database has its models');
-	sql('DROP DATABASE copy');    # from 17 on by a session without the library
-	sql($copy);
-	is($node->safe_psql('copy', "SET learnedbtree.btree_indexes = 'o_k'; $state"), 'untrained', 'another one of this OID has none of these');
-	sql('DROP DATABASE copy');
-	sql('DROP DATABASE original');
-}
+my $copy = q{CREATE DATABASE copy TEMPLATE original OID = 50000 STRATEGY file_copy};
+my $state = q{SELECT state FROM learnedbtree_model('o_k')};
+sql('CREATE DATABASE original');
+$node->safe_psql('original', 'CREATE EXTENSION learnedbtree; CREATE TABLE o AS SELECT g AS k FROM generate_series(1, 1000) g; CREATE INDEX o_k ON o (k)');
+sql($copy);
+is($node->safe_psql('copy', "SET learnedbtree.btree_indexes = 'o_k'; SELECT learnedbtree_train('o_k'); $state"), "\nready", 'a copy of a database has its models');
+sql('DROP DATABASE copy');    # from 17 on these sessions have no library
+sql($copy);
+is($node->safe_psql('copy', "SET learnedbtree.btree_indexes = 'o_k'; $state"), 'untrained', 'another one of this OID has none of these');
+sql('DROP DATABASE copy');
 
 # ---- many writers ----
 
@@ -121,6 +118,14 @@ is($standby->safe_psql('postgres', lookup_query('t', 30)), '30', 'it looks up');
 settle($standby);
 is(stat_of($standby, 't_k', 'lookups'), '30', 'and counts');
 is(lookups('t'), '400', 'for itself');
+sql($copy);
+$node->wait_for_catchup($standby);
+my $train = "SET learnedbtree.btree_indexes = 'o_k'; SELECT learnedbtree_train('o_k'); ";
+is($standby->safe_psql('copy', "$train $state"), "\nready", 'it has models of a copy of a database');
+sql('DROP DATABASE copy');
+sql($copy);
+$node->wait_for_catchup($standby);
+is($standby->safe_psql('copy', "SET learnedbtree.btree_indexes = 'o_k'; $state"), 'untrained', 'none of these for another one of its OID, though it sees no command');
 $standby->stop;
 
 # ---- restarts and crashes ----
