@@ -113,14 +113,6 @@ target_before(LbtIndex *index, uint64 code, LbtTarget *target)
 
 /* ---- the proof ---- */
 
-/* Does the header look like nbtree's?  If not, let a descent report it. */
-static inline bool
-is_btree_page(Page page)
-{
-	return !PageIsNew(page) &&
-		PageGetSpecialSize(page) == MAXALIGN(sizeof(BTPageOpaqueData));
-}
-
 /*
  * Find the first item on a locked leaf that is not before the bound, starting
  * where it should be.  Note how full the leaf is for later prefetches.
@@ -301,7 +293,8 @@ verify(Search *search, Buffer *buf, int lockmode)
 		BTPageOpaque opaque;
 		Verdict		verdict = BEYOND;
 
-		if (!is_btree_page(page))
+		/* If the header does not look like nbtree's, a descent reports it. */
+		if (PageIsNew(page) || PageGetSpecialSize(page) != MAXALIGN(sizeof(BTPageOpaqueData)))
 			return NO_LEAF;
 		opaque = BTPageGetOpaque(page);
 		if (!P_ISLEAF(opaque) || P_ISMETA(opaque) || (inserting && P_INCOMPLETE_SPLIT(opaque)))
@@ -654,8 +647,7 @@ remember_rightmost(LbtIndex *index, BlockNumber block, const LbtBound *key)
 bool
 lbt_place_after_btree(Relation rel, LbtIndex *index, const LbtBound *key, const LbtPlace *place)
 {
-	BlockNumber next = place->next;
-	Buffer		buf;
+	BlockNumber next;
 
 	if (place->block == InvalidBlockNumber)
 	{
@@ -665,12 +657,8 @@ lbt_place_after_btree(Relation rel, LbtIndex *index, const LbtBound *key, const 
 			remember_rightmost(index, RelationGetTargetBlock(rel), key);
 		return false;
 	}
-	buf = ReadBuffer(rel, place->block);
-	_bt_lockbuf(rel, buf, BT_READ);
-	if (is_btree_page(BufferGetPage(buf)))
-		next = BTPageGetOpaque(BufferGetPage(buf))->btpo_next;
-	_bt_relbuf(rel, buf);
-	if (next == place->next)
+	next = lbt_bt_right_link(rel, place->block);
+	if (next == place->next || next == InvalidBlockNumber)
 		return false;
 	if (place->next == P_NONE && index->inserting.last.block == place->block)
 		remember_rightmost(index, next, key);

@@ -66,8 +66,8 @@ extern LbtEvent lbt_place(Relation rel, LbtIndex *index, const LbtBound *key, In
 
 /*
  * After nbtree has inserted what could not be placed: has it split place's
- * leaf (true), and where do further tuples of this code go?  Reads one page,
- * with no lock held on entry or on return.
+ * leaf (true), and where do further tuples of this code go?  Looks at one
+ * page, if it is in shared buffers, with no lock held on entry or on return.
  */
 extern bool lbt_place_after_btree(Relation rel, LbtIndex *index, const LbtBound *key,
 								  const LbtPlace *place);
