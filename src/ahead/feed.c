@@ -216,7 +216,7 @@ find_missing_leaves(LbtFeed *feed, LbtFeedBatch *batch)
 	{
 		const LbtTarget *target = &batch->keys.target[i];
 
-		if (!lbt_target_at_hand(feed->rel, target) &&
+		if (!lbt_buffer_holds(target->recent, feed->rel, target->block) &&
 			lbt_in_file(feed->rel, index, target->block))
 			want(&batch->leaves, target->block, i, index->nblocks);
 	}

@@ -34,7 +34,7 @@ glimpse_leaf(Relation rel, const LbtTarget *target, Glimpse *leaf)
 	const PageHeaderData *header;
 	const BTPageOpaqueData *opaque;
 
-	if (!lbt_target_at_hand(rel, target))
+	if (!lbt_buffer_holds(target->recent, rel, target->block))
 		return false;
 	leaf->page = (const char *) BufferGetBlock(target->recent);
 	header = (const PageHeaderData *) leaf->page;
@@ -468,8 +468,7 @@ lbt_batch_rows(Relation rel, const LbtIndex *index, Relation table, LbtBatch *ba
 	{
 		BlockNumber block = ItemPointerGetBlockNumberNoCheck(&row[i]);
 		bool		at_hand = buffer[i] != InvalidBuffer &&
-			(missing == NULL ||
-			 lbt_buffer_holds(GetBufferDescriptor(buffer[i] - 1), table, block));
+			(missing == NULL || lbt_buffer_holds(buffer[i], table, block));
 
 		if (at_hand)
 			lbt_prefetch_row(buffer[i], &row[i]);

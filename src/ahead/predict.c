@@ -91,10 +91,7 @@ lbt_slot_cached(Relation rel, LbtIndex *index, uint32 slot)
 {
 	const LbtLeaf *leaf = &index->model.leaves[slot];
 	BlockNumber block = leaf->block;
-	Buffer		recent = (Buffer) leaf->recent_buffer;
 
-	if (lbt_enable_buffer_hint && recent >= 1 && recent <= NBuffers &&
-		lbt_buffer_holds(GetBufferDescriptor(recent - 1), rel, block))
-		return true;
-	return lbt_in_file(rel, index, block) && lbt_block_is_there(rel, block);
+	return (lbt_enable_buffer_hint && lbt_buffer_holds((Buffer) leaf->recent_buffer, rel, block)) ||
+		(lbt_in_file(rel, index, block) && lbt_block_is_there(rel, block));
 }

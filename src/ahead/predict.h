@@ -197,14 +197,6 @@ extern void lbt_batch_rows(Relation rel, const LbtIndex *index, Relation table, 
 extern int	lbt_batch_key_rows(Relation rel, const LbtIndex *index, LbtBatch *batch, int which,
 							   BlockNumber *block);
 
-/* Is the target's leaf where its hint says? */
-static inline bool
-lbt_target_at_hand(Relation rel, const LbtTarget *target)
-{
-	return target->recent != InvalidBuffer &&
-		lbt_buffer_holds(GetBufferDescriptor(target->recent - 1), rel, target->block);
-}
-
 /* Put the prediction for this bound into the index's mailbox. */
 static inline void
 lbt_post_prediction(LbtIndex *index, const LbtBatch *batch, int number)

@@ -67,8 +67,8 @@ ask(Relation rel, LbtIndex *index, Relation table, HeapTuple row)
 		code <= inserting->last.hi)
 		return false;
 	predict_target(index, &key, code, true, index->seen.slot, &target);
-	if (lbt_target_at_hand(rel, &target) || !lbt_in_file(rel, index, target.block) ||
-		lbt_request_block(rel, target.block))
+	if (lbt_buffer_holds(target.recent, rel, target.block) ||
+		!lbt_in_file(rel, index, target.block) || lbt_request_block(rel, target.block))
 		return false;
 	inserting->asked = true;
 	lbt_count(index, LBT_EV_PREFETCHED);

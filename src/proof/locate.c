@@ -86,7 +86,7 @@ lock_target(const Search *search, const LbtTarget *t, int lockmode)
 	}
 	if (t->block == BTREE_METAPAGE || !lbt_in_file(rel, index, t->block))
 		return InvalidBuffer;
-	buf = lock_block(rel, t->block, lbt_target_at_hand(rel, t), lockmode);
+	buf = lock_block(rel, t->block, lbt_buffer_holds(t->recent, rel, t->block), lockmode);
 	if (lbt_enable_buffer_hint && BufferIsValid(buf) && buf != t->recent)
 		lbt_index_set_hint(index, t->slot, t->block, buf);
 	return buf;

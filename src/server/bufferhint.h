@@ -31,16 +31,19 @@
 #endif
 
 /*
- * Does the buffer hold this block, and not after a read that has failed?  No
- * pin, no lock: a hint.
+ * Does the buffer, which may be none, hold this block, and not after a read
+ * that has failed?  No pin, no lock: a hint.
  */
 static inline bool
-lbt_buffer_holds(BufferDesc *desc, Relation rel, BlockNumber block)
+lbt_buffer_holds(Buffer buf, Relation rel, BlockNumber block)
 {
-	const BufferTag *tag = &desc->tag;
+	BufferDesc *desc;
 
-	return tag->blockNum == block && tag->forkNum == MAIN_FORKNUM &&
-		BufTagMatchesRelFileLocator(tag, &rel->rd_locator) &&
+	if (buf < 1 || buf > NBuffers)
+		return false;
+	desc = GetBufferDescriptor(buf - 1);
+	return desc->tag.blockNum == block && desc->tag.forkNum == MAIN_FORKNUM &&
+		BufTagMatchesRelFileLocator(&desc->tag, &rel->rd_locator) &&
 		(lbt_buffer_state(desc) & BM_VALID) != 0;
 }
 
@@ -59,9 +62,8 @@ lbt_buffer_holds(BufferDesc *desc, Relation rel, BlockNumber block)
 static inline bool
 lbt_pin_by_hint(Relation rel, BlockNumber block, Buffer recent)
 {
-	if (recent < 1 || recent > NBuffers ||
+	if (!lbt_buffer_holds(recent, rel, block) ||
 		lbt_buffer_usage(GetBufferDescriptor(recent - 1)) < LBT_HINT_MIN_USAGE ||
-		!lbt_buffer_holds(GetBufferDescriptor(recent - 1), rel, block) ||
 		!ReadRecentBuffer(rel->rd_locator, MAIN_FORKNUM, block, recent))
 		return false;
 	pgstat_count_buffer_read(rel);
