@@ -68,7 +68,8 @@ ask(Relation rel, LbtIndex *index, Relation table, HeapTuple row)
 		return false;
 	predict_target(index, &key, code, true, index->seen.slot, &target);
 	if (lbt_buffer_holds(target.recent, rel, target.block) ||
-		!lbt_in_file(rel, index, target.block) || lbt_request_block(rel, target.block))
+		!lbt_in_file(rel, index, target.block) ||
+		BufferIsValid(PrefetchBuffer(rel, MAIN_FORKNUM, target.block).recent_buffer))
 		return false;
 	inserting->asked = true;
 	lbt_count(index, LBT_EV_PREFETCHED);

@@ -92,12 +92,6 @@ lbt_stream_begin(MemoryContext context, Relation rel, bool all, LbtNextBlock nex
 }
 
 bool
-lbt_request_block(Relation rel, BlockNumber block)
-{
-	return BufferIsValid(PrefetchBuffer(rel, MAIN_FORKNUM, block).recent_buffer);
-}
-
-bool
 lbt_ask_for(Relation rel, BlockNumber block, LbtTally *tally)
 {
 	bool		asked;
@@ -108,7 +102,8 @@ lbt_ask_for(Relation rel, BlockNumber block, LbtTally *tally)
 	else if (block != tally->last)
 		tally->run = block - tally->last <= LONG_RUN ? Max(tally->run - LONG_RUN, 0) : 0;
 	tally->last = block;
-	asked = tally->run < LONG_RUN && !lbt_request_block(rel, block);
+	asked = tally->run < LONG_RUN &&
+		!BufferIsValid(PrefetchBuffer(rel, MAIN_FORKNUM, block).recent_buffer);
 	tally->asked += asked;
 	return asked;
 }

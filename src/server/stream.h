@@ -138,14 +138,9 @@ extern void lbt_stream_skip(LbtStream *stream);
 extern void lbt_stream_end(LbtStream **stream);
 
 /*
- * Ask the operating system for the block, which must be in the file, unless it
- * is in shared buffers: then returns true.  One lookup in the buffer table.
- */
-extern bool lbt_request_block(Relation rel, BlockNumber block);
-
-/*
- * Ask for the block, after those of this tally; false if it is in shared
- * buffers, or if the operating system will read it without being asked.
+ * Ask for the block, which must be in the file, after those of this tally;
+ * false if it is in shared buffers, or if the operating system will read it
+ * without being asked.  One lookup in the buffer table, at most.
  */
 extern bool lbt_ask_for(Relation rel, BlockNumber block, LbtTally *tally);
 
