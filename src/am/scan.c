@@ -146,7 +146,8 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 			memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
 		so->predicts = engine_serves(scan, so);
 	}
-	so->pins_heap_block = so->predicts && lbt_enable_buffer_hint && lbt_scan_fetches_heap(scan);
+	so->pins_heap_block = so->predicts && lbt_enable_buffer_hint && lbt_block_hints != NULL &&
+		scan->xs_heapfetch != NULL && !scan->xs_want_itup && lbt_is_heap(scan->heapRelation);
 	if (so->pins_heap_block)
 		so->hint_start = lbt_hint_start(scan->heapRelation);
 	if (unlikely(lbt_keys_ahead != NULL || !dlist_is_empty(&lbt_keys_deferred)) && so->predicts &&

@@ -47,10 +47,7 @@ lbt_buffer_holds(Buffer buf, Relation rel, BlockNumber block)
 		(lbt_buffer_state(desc) & BM_VALID) != 0;
 }
 
-/* The clock sweep's count of uses, up to BM_MAX_USAGE_COUNT.  A hint, too. */
-#define lbt_buffer_usage(desc) BUF_STATE_GET_USAGECOUNT(lbt_buffer_state(desc))
-
-/* Do not pin a buffer used less often by a hint. */
+/* By a hint, pin no buffer that the clock sweep counts fewer uses of. */
 #define LBT_HINT_MIN_USAGE 3
 
 /*
@@ -63,7 +60,8 @@ static inline bool
 lbt_pin_by_hint(Relation rel, BlockNumber block, Buffer recent)
 {
 	if (!lbt_buffer_holds(recent, rel, block) ||
-		lbt_buffer_usage(GetBufferDescriptor(recent - 1)) < LBT_HINT_MIN_USAGE ||
+		BUF_STATE_GET_USAGECOUNT(lbt_buffer_state(GetBufferDescriptor(recent - 1))) <
+		LBT_HINT_MIN_USAGE ||
 		!ReadRecentBuffer(rel->rd_locator, MAIN_FORKNUM, block, recent))
 		return false;
 	pgstat_count_buffer_read(rel);
@@ -139,14 +137,6 @@ static inline bool
 lbt_is_heap(Relation table)
 {
 	return table->rd_tableam == GetHeapamTableAmRoutine() && !RelationUsesLocalBuffers(table);
-}
-
-/* Does heap fetch the scan's rows from shared buffers, one by one? */
-static inline bool
-lbt_scan_fetches_heap(IndexScanDesc scan)
-{
-	return scan->xs_heapfetch != NULL && !scan->xs_want_itup && lbt_block_hints != NULL &&
-		lbt_is_heap(scan->heapRelation);
 }
 
 /*
