@@ -146,14 +146,10 @@ end_batch(LbtFeed *feed, LbtFeedBatch *batch)
 {
 	judge(&batch->rows, LBT_BATCH, &feed->rows, feed->table, true);
 	feed->missed = batch->missed;
-	if (feed->no_reads)
-	{
-		/* Of a list whose items share leaves, most are never reached. */
-		if (batch->nitems > 0)
-			feed->most = Min(LBT_BATCH, Max(FIRST_ITEMS, PLACE_KEYS * batch->nposted));
-		clear(batch);
-		return;
-	}
+
+	/* Of a list whose items share leaves, most are never reached. */
+	if (feed->no_reads && batch->nitems > 0)
+		feed->most = Min(LBT_BATCH, Max(FIRST_ITEMS, PLACE_KEYS * batch->nposted));
 	clear(batch);
 	lbt_count_tally(feed->index, LBT_EV_PREFETCHED, &feed->leaves, NULL);
 	lbt_count_tally(feed->index, LBT_EV_ROWS_PREFETCHED, &feed->rows, NULL);
@@ -358,7 +354,6 @@ begin_next(LbtFeed *feed, uint64 passed)
 	if (feed->next == NULL)
 		feed->next = make_batch(feed);
 	now->followed = true;
-	clear(feed->next);
 	begin_batch(feed, feed->next, now->first + now->nitems, passed);
 	ask(&feed->next->leaves, feed->rel, &feed->leaves);
 }
@@ -437,7 +432,7 @@ judge_posted(LbtFeed *feed)
 	LbtFeedBatch *now = feed->now;
 	bool		used;
 
-	if (feed->posted < 0 || now == NULL || now->nposted == 0)
+	if (feed->mail == 0)
 		return;
 
 	/* Where another one has come since, nobody knows. */
@@ -448,10 +443,10 @@ judge_posted(LbtFeed *feed)
 		judge(&now->leaves, feed->posted, &feed->leaves, NULL, used);
 	if (unlikely(now->rows.n > 0))
 		judge(&now->rows, feed->posted, &feed->rows, feed->table, true);
-	feed->posted = -1;
+	feed->mail = 0;
 }
 
-/* lbt_feed_begin() where the batch at hand does not know the item. */
+/* begin() where the batch at hand does not know the item. */
 static pg_noinline bool
 begin_item(LbtFeed *feed, uint64 number)
 {
@@ -471,8 +466,9 @@ begin_item(LbtFeed *feed, uint64 number)
 	return false;
 }
 
-bool
-lbt_feed_begin(LbtFeed *feed, uint64 number)
+/* Get ready for this item, which comes next; false in a pause. */
+static inline bool
+begin(LbtFeed *feed, uint64 number)
 {
 	judge_posted(feed);
 	return likely(holds(feed, feed->now, number)) || begin_item(feed, number);
@@ -503,9 +499,10 @@ void
 lbt_feed_post(LbtFeed *feed, uint64 number)
 {
 	LbtFeedBatch *now;
+	LbtMailbox *mailbox;
 	int			key;
 
-	if (!lbt_feed_begin(feed, number))
+	if (!begin(feed, number))
 		return;
 	now = feed->now;
 	if (unlikely(lbt_feed_misses(feed)))
@@ -520,16 +517,19 @@ lbt_feed_post(LbtFeed *feed, uint64 number)
 	}
 	if (unlikely(now->rows.n > 0))
 		bring(feed, now, &now->rows, key);
-	lbt_post_prediction(feed->index, &now->keys, key);
+	mailbox = &feed->index->mailbox;
+	mailbox->target = now->keys.target[key];
+	mailbox->code = now->keys.key[key].code;
+	mailbox->taken = false;
 	now->nposted++;
 	feed->posted = key;
-	feed->mail = feed->index->mailbox.number;
+	feed->mail = ++mailbox->number;
 }
 
 bool
 lbt_feed_find(LbtFeed *feed, uint64 code, uint64 *number)
 {
-	while (lbt_feed_begin(feed, *number))
+	while (begin(feed, *number))
 	{
 		LbtFeedBatch *now = feed->now;
 		int			first = key_from(now, *number);
@@ -553,7 +553,7 @@ lbt_feed_follow(LbtFeed *feed, uint64 number)
 	if (feed->now == NULL || feed->now->nitems == 0 || !lbt_feed_misses(feed))
 		return;
 	if (!holds(feed, feed->now, number) && holds(feed, feed->next, number) &&
-		!lbt_feed_begin(feed, number))
+		!begin(feed, number))
 		return;
 	if (!feed->now->followed || feed->next->nitems == 0)
 		begin_next(feed, number - feed->origin);
@@ -589,7 +589,6 @@ lbt_feed_restart(LbtFeed *feed, uint64 number)
 	end_batches(feed);
 	feed->origin = number;
 	feed->missed = false;
-	feed->posted = -1;
 }
 
 void

@@ -108,8 +108,8 @@ typedef struct LbtFeed
 	uint8	   *scratch;
 	bool		missed;			/* the batch before missed blocks */
 	uint64		rows_from;		/* items for whose rows leaves are read */
-	int			posted;			/* the last key in the mailbox; or -1 */
-	uint64		mail;			/* ... its number there */
+	uint64		mail;			/* posted last, by its number; 0: judged */
+	int			posted;			/* ... its key's */
 } LbtFeed;
 
 /*
@@ -121,9 +121,6 @@ typedef struct LbtFeed
  * came to few leaves and blocks, one after the other.
  */
 extern void lbt_feed_post(LbtFeed *feed, uint64 number);
-
-/* Get ready for this item, which comes next; false in a pause. */
-extern bool lbt_feed_begin(LbtFeed *feed, uint64 number);
 
 /*
  * Find the next item from *number on whose key has this code, among those that

@@ -197,16 +197,6 @@ extern void lbt_batch_rows(Relation rel, const LbtIndex *index, Relation table, 
 extern int	lbt_batch_key_rows(Relation rel, const LbtIndex *index, LbtBatch *batch, int which,
 							   BlockNumber *block);
 
-/* Put the prediction for this bound into the index's mailbox. */
-static inline void
-lbt_post_prediction(LbtIndex *index, const LbtBatch *batch, int number)
-{
-	index->mailbox.target = batch->target[number];
-	index->mailbox.code = batch->key[number].code;
-	index->mailbox.number++;
-	index->mailbox.taken = false;
-}
-
 /*
  * Empty the mailbox.  Sets *target to the prediction that was in it if that is
  * for a bound of this code, by the present model; else returns false, and
