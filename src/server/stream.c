@@ -5,10 +5,7 @@
 
 #include "server/bufferhint.h"
 #include "storage/bufmgr.h"
-
-#if PG_VERSION_NUM >= 160000
 #include "storage/fd.h"
-#endif
 #include "utils/rel.h"
 #include "utils/spccache.h"
 
@@ -47,7 +44,6 @@ struct LbtStream
 	int			idle;			/* passed by, or not named, since one missed */
 	int			distance;		/* blocks to ask for beyond the next one */
 	int			max_distance;
-	int			first;			/* of asked, which is a ring */
 	int			nasked;
 	Asked		asked[FLEXIBLE_ARRAY_MEMBER];	/* max_distance + 1 */
 };
@@ -108,17 +104,10 @@ lbt_ask_for(Relation rel, BlockNumber block, LbtTally *tally)
 	return asked;
 }
 
-/* The block asked for as number i from now. */
-static inline Asked *
-nth_asked(LbtStream *stream, int i)
-{
-	return &stream->asked[(stream->first + i) % (stream->max_distance + 1)];
-}
-
 static void
 ask(LbtStream *stream, BlockNumber block)
 {
-	Asked	   *asked = nth_asked(stream, stream->nasked++);
+	Asked	   *asked = &stream->asked[stream->nasked++];
 
 	asked->block = block;
 	asked->cached = true;		/* in case of an error */
@@ -179,7 +168,7 @@ pass(LbtStream *stream, int n)
 {
 	for (int i = 0; i < n; i++)
 	{
-		const Asked *asked = nth_asked(stream, i);
+		const Asked *asked = &stream->asked[i];
 
 		judge(stream, stream->current);
 		stream->current = asked->cached ? InvalidBlockNumber : asked->block;
@@ -191,8 +180,8 @@ pass(LbtStream *stream, int n)
 			stream->distance = Min(stream->distance + GROWTH, stream->max_distance);
 		}
 	}
-	stream->first = (stream->first + n) % (stream->max_distance + 1);
 	stream->nasked -= n;
+	memmove(stream->asked, &stream->asked[n], stream->nasked * sizeof(Asked));
 }
 
 bool
@@ -208,7 +197,7 @@ lbt_stream_reach(LbtStream **stream, BlockNumber block)
 		return false;
 	}
 	name_blocks(s);
-	while (i < s->nasked && nth_asked(s, i)->block != block)
+	while (i < s->nasked && s->asked[i].block != block)
 		i++;
 	named = i < s->nasked;
 	if (named)
@@ -228,8 +217,8 @@ lbt_stream_skip(LbtStream *stream)
 {
 	judge(stream, stream->current);
 	for (int i = 0; i < stream->nasked; i++)
-		if (!nth_asked(stream, i)->cached)
-			judge(stream, nth_asked(stream, i)->block);
+		if (!stream->asked[i].cached)
+			judge(stream, stream->asked[i].block);
 	stream->current = InvalidBlockNumber;
 	stream->nasked = 0;
 }
