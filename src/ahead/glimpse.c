@@ -376,25 +376,20 @@ find_row(const Glimpse *leaf, OffsetNumber offset, int nth, ItemPointer row)
 	uint32		place = item_place(leaf, offset, sizeof(IndexTupleData));
 	IndexTupleData item;
 	int			n = 1;
-	uint32		at;
+	uint32		at = offsetof(IndexTupleData, t_tid);
 
 	ItemPointerSetInvalid(row);
 	if (place == 0)
 		return false;
 	memcpy(&item, leaf->page + place, sizeof(item));
 	if (BTreeTupleIsPosting(&item))
-		n = BTreeTupleGetNPosting(&item);
-	if (nth >= n)
-		return false;
-	if (!BTreeTupleIsPosting(&item))
-		*row = item.t_tid;
-	else
 	{
+		n = BTreeTupleGetNPosting(&item);
 		at = BTreeTupleGetPostingOffset(&item) + (nth < 0 ? n - 1 : nth) * sizeof(ItemPointerData);
-		if (at <= BLCKSZ - place - sizeof(ItemPointerData))
-			memcpy(row, leaf->page + place + at, sizeof(ItemPointerData));
 	}
-	if (!ItemPointerIsValid(row) || !BlockNumberIsValid(ItemPointerGetBlockNumber(row)))
+	if (nth < n && at <= BLCKSZ - place - sizeof(ItemPointerData))
+		memcpy(row, leaf->page + place + at, sizeof(ItemPointerData));
+	if (!BlockNumberIsValid(ItemPointerGetBlockNumberNoCheck(row)))
 		ItemPointerSetInvalid(row);
 	return ItemPointerIsValid(row);
 }
@@ -414,11 +409,12 @@ equals_key(const LbtIndex *index, const Glimpse *leaf, int offset, LbtBatch *bat
  * key, from the batch's entry on; InvalidOffsetNumber if there is none.
  */
 static inline OffsetNumber
-first_entry(const LbtIndex *index, const Glimpse *leaf, LbtBatch *batch, int which)
+first_entry(Relation rel, const LbtIndex *index, LbtBatch *batch, int which, Glimpse *leaf)
 {
 	int			offset = batch->entry[which];
 
-	if (offset > leaf->last)
+	if (offset == InvalidOffsetNumber || !glimpse_leaf(rel, &batch->target[which], leaf) ||
+		offset > leaf->last)
 		return InvalidOffsetNumber;
 	while (unlikely(is_dead(leaf, offset)))
 	{
@@ -442,18 +438,15 @@ lbt_batch_rows(Relation rel, const LbtIndex *index, Relation table, LbtBatch *ba
 	for (int i = 0; i < batch->n; i++)
 	{
 		Glimpse		leaf;
-		OffsetNumber entry;
+		OffsetNumber entry = first_entry(rel, index, batch, i, &leaf);
 
 		ItemPointerSetInvalid(&row[i]);
-		if (batch->entry[i] == InvalidOffsetNumber ||
-			!glimpse_leaf(rel, &batch->target[i], &leaf) ||
-			(entry = first_entry(index, &leaf, batch, i)) == InvalidOffsetNumber)
+		if (entry == InvalidOffsetNumber ||
+			!find_row(&leaf, entry, batch->backward ? -1 : 0, &row[i]))
 			continue;
-		(void) find_row(&leaf, entry, batch->backward ? -1 : 0, &row[i]);
 		batch->nblocks += i == 0 || ItemPointerGetBlockNumberNoCheck(&row[i]) !=
 			ItemPointerGetBlockNumberNoCheck(&row[i - 1]);
-		if (ItemPointerIsValid(&row[i]))
-			__builtin_prefetch(lbt_block_hint(table, ItemPointerGetBlockNumber(&row[i])));
+		__builtin_prefetch(lbt_block_hint(table, ItemPointerGetBlockNumber(&row[i])));
 	}
 	for (int i = 0; i < batch->n; i++)
 	{
@@ -481,13 +474,12 @@ int
 lbt_batch_key_rows(Relation rel, const LbtIndex *index, LbtBatch *batch, int which,
 				   BlockNumber *block)
 {
-	int			offset = batch->entry[which];
-	int			n = 0;
 	Glimpse		leaf;
+	int			offset = first_entry(rel, index, batch, which, &leaf);
+	int			n = 0;
 	ItemPointerData row;
 
-	if (offset == InvalidOffsetNumber || !glimpse_leaf(rel, &batch->target[which], &leaf) ||
-		offset > leaf.last)
+	if (offset == InvalidOffsetNumber)
 		return 0;
 	do
 	{
