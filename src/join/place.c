@@ -274,7 +274,7 @@ static bool
 passes_position(const Plan *plan)
 {
 	return IsA(plan, Append) || IsA(plan, MergeAppend) || IsA(plan, Result) || IsA(plan, Limit) ||
-		IsA(plan, SubqueryScan);
+		IsA(plan, SubqueryScan) || IsA(plan, LockRows);
 }
 
 /* What above a plan depends on the kind of its topmost node. */

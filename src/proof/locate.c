@@ -262,15 +262,16 @@ know_leaf(Search *search, const LbtTarget *t)
 
 /*
  * Is the locked leaf where we landed among its siblings?  A page that a failed
- * split has left behind is neither leftmost nor rightmost, has no LSN, or
- * hardly the left sibling that it once had, and its left sibling's right link
+ * split has left behind is neither leftmost nor rightmost, has no LSN, hardly
+ * has the left sibling that it once had, and its left sibling's right link
  * does not name it.  Neither of these links can change while we hold this
  * lock.
  */
 static inline bool
 is_linked(const Search *search, Buffer buf, BTPageOpaque opaque)
 {
-	return (opaque->btpo_prev == search->left && PageGetLSN(BufferGetPage(buf)) != 0) ||
+	return (opaque->btpo_prev == search->left &&
+			(PageGetLSN(BufferGetPage(buf)) != 0 || !RelationNeedsWAL(search->rel))) ||
 		P_LEFTMOST(opaque) || P_RIGHTMOST(opaque) ||
 		is_as_trained(search->index, search->slot, buf, NULL) ||
 		lbt_bt_right_link(search->rel, opaque->btpo_prev) == BufferGetBlockNumber(buf);
