@@ -5,7 +5,6 @@
 
 #include "access/xact.h"
 #include "catalog/partition.h"
-#include "commands/defrem.h"
 #include "common/hashfn.h"
 #include "key/sortkey.h"
 #include "registry/shmem.h"
@@ -230,17 +229,6 @@ lbt_settings_define(void)
 		   &lbt_debug_sort_keys, LBT_SORT_KEYS_TRUE, sort_keys_words, PGC_SUSET,
 		   GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, NULL, NULL);
 	MarkGUCPrefixReserved("learnedbtree");
-}
-
-Oid
-lbt_am_oid(void)
-{
-	static Oid	cached = InvalidOid;
-
-	/* DROP and CREATE EXTENSION gives a new one. */
-	if (!OidIsValid(cached) || !SearchSysCacheExists1(AMOID, ObjectIdGetDatum(cached)))
-		cached = get_am_oid("learnedbtree", true);
-	return cached;
 }
 
 /* ---- which item decides on a btree index ---- */

@@ -9,6 +9,7 @@
 #include "postgres.h"
 
 #include "catalog/pg_am.h"
+#include "commands/defrem.h"
 #include "registry/names.h"
 #include "server/btree.h"
 
@@ -57,7 +58,7 @@ lbt_may_evict_others(BlockNumber nblocks)
 }
 
 /* The access method's OID; InvalidOid before CREATE EXTENSION. */
-extern Oid	lbt_am_oid(void);
+#define lbt_am_oid() get_am_oid("learnedbtree", true)
 
 /* Is it btree's?  Then nothing in its file is ours. */
 static inline bool
