@@ -52,7 +52,6 @@ build(Relation heap, Relation index, IndexInfo *info)
 {
 	IndexBuildResult *volatile result = NULL;
 	LbtIndex   *learned;
-	const char *reason;
 
 	refuse_nondeterministic(index);
 	LBT_AS_BTREE(index, result = btbuild(heap, index, info));
@@ -60,7 +59,7 @@ build(Relation heap, Relation index, IndexInfo *info)
 	if (index->rd_createSubid != InvalidSubTransactionId &&
 		!ReindexIsProcessingIndex(RelationGetRelid(index)))
 		give_notice(index, info);
-	if (lbt_trainable(index, learned, &reason))
+	if (lbt_untrainable(index, learned) == NULL)
 		(void) lbt_train(index, learned);
 	return result;
 }

@@ -96,11 +96,9 @@ lbt_serve_refusal(Relation index)
 
 	/* Without a view, which is kept for long: most indexes need none. */
 	(void) lbt_index_served(index, &reason);
-	if (reason)
-		return reason;
-	if (!lbt_trainable(index, lbt_index_get(index), &reason))
-		return reason;
-	return lbt_bt_unreadable(index, true);
+	if (reason == NULL)
+		reason = lbt_untrainable(index, lbt_index_get(index));
+	return reason ? reason : lbt_bt_unreadable(index, true);
 }
 
 /*

@@ -142,7 +142,7 @@ learnedbtree_check(PG_FUNCTION_ARGS)
 	bool		counted;
 	LbtRow		row = {0};
 
-	counted = lbt_trainable(rel, index, &reason) && check_lookups(rel, index, counts);
+	counted = lbt_untrainable(rel, index) == NULL && check_lookups(rel, index, counts);
 
 	/* Ask this last, so that it tells why there are no counts. */
 	lbt_row_add_text(&row, lbt_model_state(rel, index, &model, &reason));

@@ -105,7 +105,8 @@ lbt_model_state(Relation rel, LbtIndex *index, LbtRegistered *model, const char 
 	const char *refusal = NULL;
 
 	memset(model, 0, sizeof(*model));
-	if (!lbt_trainable(rel, index, reason))
+	*reason = lbt_untrainable(rel, index);
+	if (*reason)
 		return index->keyspec.ncolumns == 0 ? "unsupported" : "off";
 	if (index->shareable)
 		lbt_registry_describe(&index->file, model);
@@ -165,10 +166,10 @@ learnedbtree_train(PG_FUNCTION_ARGS)
 	/* No writer is blocked: training reads what it needs page by page. */
 	Relation	rel = lbt_open_with_table(fcinfo, AccessShareLock);
 	LbtIndex   *index = lbt_index_get(rel);
-	const char *reason;
+	const char *reason = lbt_untrainable(rel, index);
 	LbtState	state;
 
-	if (!lbt_trainable(rel, index, &reason))
+	if (reason)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("index \"%s\" cannot have a model", RelationGetRelationName(rel)),
@@ -232,10 +233,9 @@ describe_index(Relation index, LbtRow *row)
 	if (reason == NULL)
 		reason = lbt_bt_unreadable(index, true);
 	readable = reason == NULL;
-	if (readable && lbt_is_btree(index))
-		reason = lbt_serve_refusal(index);
-	else if (readable)
-		(void) lbt_trainable(index, lbt_index_get(index), &reason);
+	if (readable)
+		reason = lbt_is_btree(index) ? lbt_serve_refusal(index) :
+			lbt_untrainable(index, lbt_index_get(index));
 	if (reason == NULL && !lbt_enable)
 		reason = "learnedbtree.enable is off";
 	item = lbt_is_btree(index) ? lbt_deciding_item(RelationGetRelid(index)) : NULL;

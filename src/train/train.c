@@ -536,17 +536,16 @@ lbt_train(Relation rel, LbtIndex *index)
 	return train_begun(rel, index, false);
 }
 
-bool
-lbt_trainable(Relation rel, const LbtIndex *index, const char **reason)
+const char *
+lbt_untrainable(Relation rel, const LbtIndex *index)
 {
-	*reason = NULL;
 	if (RelationUsesLocalBuffers(rel))
-		*reason = "temporary indexes have no model";
-	else if (!lbt_shmem_possible())
-		*reason = "there is no shared memory for models: learnedbtree is not in shared_preload_libraries";
-	else if (index->keyspec.ncolumns == 0)
-		*reason = "the type of the first key column has no key code";
-	return *reason == NULL;
+		return "temporary indexes have no model";
+	if (!lbt_shmem_possible())
+		return "there is no shared memory for models: learnedbtree is not in shared_preload_libraries";
+	if (index->keyspec.ncolumns == 0)
+		return "the type of the first key column has no key code";
+	return NULL;
 }
 
 /* Is training this index on use worth it, and fair to other indexes? */
@@ -577,12 +576,11 @@ lbt_model_comes(LbtIndex *index, BlockNumber nblocks)
 void
 lbt_train_on_use(Relation rel, LbtIndex *index)
 {
-	const char *reason;
 	BlockNumber nblocks;
 	bool		wanted;
 	bool		mine;
 
-	if (!index->shareable || !lbt_may_ask(index) || !lbt_trainable(rel, index, &reason))
+	if (!index->shareable || !lbt_may_ask(index) || lbt_untrainable(rel, index) != NULL)
 		return;
 
 	/* It may be only this process that could not reach it. */

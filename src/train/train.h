@@ -18,11 +18,8 @@
  */
 extern LbtState lbt_train(Relation rel, LbtIndex *index);
 
-/*
- * Can this index have a model at all, in any session (this one:
- * LbtServing.learned)?  Otherwise *reason is a constant string for users.
- */
-extern bool lbt_trainable(Relation rel, const LbtIndex *index, const char **reason);
+/* Why no session can have a model of it: a constant string; or NULL. */
+extern const char *lbt_untrainable(Relation rel, const LbtIndex *index);
 
 /*
  * For a lookup or insert that found no model: take the saved model, and have

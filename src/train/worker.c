@@ -48,7 +48,6 @@ train_index(const LbtFile *file)
 {
 	Oid			table = IndexGetRelation(file->index, true);
 	LbtFile		now;
-	const char *reason;
 	Relation	rel;
 	LbtIndex   *index;
 
@@ -63,7 +62,7 @@ train_index(const LbtFile *file)
 	}
 	rel = index_open(file->index, NoLock);
 	index = lbt_index_get(rel);
-	if (lbt_trainable(rel, index, &reason))
+	if (lbt_untrainable(rel, index) == NULL)
 	{
 		pgstat_report_activity(STATE_RUNNING,
 							   psprintf("learnedbtree: training %s.%s",
