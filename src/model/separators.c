@@ -187,23 +187,21 @@ interpolate(const LbtKeyBytes *low, const LbtKeyBytes *key, const LbtKeyBytes *h
 /* A key on its way to its leaf. */
 typedef struct Search
 {
+	LbtTiedKey *tied;
 	LbtKeyBytes key;			/* without what all separators begin with */
-	bool		past;
 	uint32_t	first;			/* the leaf is one of first - 1 .. end - 1 */
 	uint32_t	end;
-	uint32_t	first_block;
-	uint32_t	last_block;
 	uint32_t	at;				/* the block looked at */
 	Walk		walk;			/* its first string */
 
 	/*
-	 * The block is one of lo .. hi - 1; each is after last_block until a
-	 * block on that side is found.  How many bytes their first strings share
-	 * with the key.
+	 * The block is one of lo .. hi - 1, or there is none: until one left of
+	 * the key is found, lo is the block before all.  How many bytes their
+	 * first strings share with the key.
 	 */
 	uint32_t	lo;
 	uint32_t	hi;
-	const uint8_t *low;			/* the first string of lo */
+	const uint8_t *low;			/* the first string of lo; till then, memory */
 	uint32_t	low_common;
 	uint32_t	high_common;
 } Search;
@@ -216,16 +214,14 @@ common_of(const Search *s)
 }
 
 /*
- * Choose the block to look at next.  Returns false when the search has ended,
- * with low set if a block is left of the key.
+ * Choose the block to look at next.  Returns false when the search has ended.
+ * (lo may be -1.)
  */
 static inline bool
 choose_block(Search *s)
 {
-	uint32_t	least = s->lo > s->last_block ? s->first_block : s->lo + 1;
-
-	s->at = least + (s->hi - least) / 2;
-	return least < s->hi;
+	s->at = s->hi - (s->hi - s->lo) / 2;
+	return s->at < s->hi;
 }
 
 /* Read the chosen block's first string; load where it begins to tell more. */
@@ -244,7 +240,7 @@ narrow_search(Search *s)
 	LbtKeyBytes rest = lbt_rest_of(&s->key, common);
 	LbtKeyBytes string = lbt_rest_of(&s->walk.rest, common);
 
-	if (is_right(&rest, &string, s->past, &common))
+	if (is_right(&rest, &string, s->tied->past, &common))
 	{
 		s->lo = s->at;
 		s->low = s->walk.rest.bytes;
@@ -280,7 +276,7 @@ string_from(const Walk *passed, uint32_t last, uint32_t from, uint8_t *room)
  * next leaf's string tells.
  */
 static uint32_t
-go_through(const LbtSeparators *separators, const Search *s, uint32_t nleaves, double *fraction)
+go_through(const LbtSeparators *separators, const Search *s, uint32_t nleaves)
 {
 	uint32_t	leaf = s->lo << separators->head.shift;
 	uint32_t	end = leaf + (UINT32_C(1) << separators->head.shift);
@@ -304,7 +300,7 @@ go_through(const LbtSeparators *separators, const Search *s, uint32_t nleaves, d
 		if (walk.common == common)
 		{
 			rest = lbt_rest_of(&s->key, common);
-			if (!is_right(&rest, &walk.rest, s->past, &common))
+			if (!is_right(&rest, &walk.rest, s->tied->past, &common))
 				break;
 		}
 		passed[++last] = walk;
@@ -321,7 +317,7 @@ go_through(const LbtSeparators *separators, const Search *s, uint32_t nleaves, d
 	low = string_from(passed, last, from, room);
 	rest = lbt_rest_of(&s->key, from);
 	high = lbt_rest_of(&walk.rest, from - walk.common);
-	interpolate(&low, &rest, &high, fraction);
+	interpolate(&low, &rest, &high, &s->tied->fraction);
 	return leaf;
 }
 
@@ -355,10 +351,9 @@ begin_search(const LbtSeparators *separators, const LbtLeaf *leaves, uint32_t nl
 		return false;
 	}
 	s->key = lbt_rest_of(&s->key, prefix_length);
-	s->past = tied->past;
-	s->first_block = (s->first < s->end ? s->first : tied->slot) >> shift;
-	s->last_block = (s->end - 1) >> shift;
-	s->lo = s->hi = s->last_block + 1;
+	s->tied = tied;
+	s->lo = ((s->first < s->end ? s->first : tied->slot) >> shift) - 1;
+	s->hi = ((s->end - 1) >> shift) + 1;
 	s->low = separators->memory;
 	s->low_common = s->high_common = 0;
 	return true;
@@ -374,18 +369,13 @@ lbt_separators_find(const LbtSeparators *separators, const LbtLeaf *leaves, uint
 {
 	Search		searches[LBT_SEPARATORS_GROUP];
 	uint8_t		rooms[LBT_SEPARATORS_GROUP][LBT_MAX_KEY_BYTES];
-	uint8_t		of[LBT_SEPARATORS_GROUP];	/* the keys searched for */
 	uint8_t		going[LBT_SEPARATORS_GROUP];	/* they have no block yet */
 	int			nsearches = 0;
-	int			ngoing;
+	int			ngoing = 0;
 
 	for (int i = 0; i < nkeys; i++)
 		if (begin_search(separators, leaves, nleaves, &keys[i], &searches[nsearches], rooms[i]))
-		{
-			going[nsearches] = (uint8_t) nsearches;
-			of[nsearches++] = (uint8_t) i;
-		}
-	ngoing = nsearches;
+			going[ngoing++] = (uint8_t) nsearches++;
 	while (ngoing > 0)
 	{
 		int			n = 0;
@@ -407,10 +397,9 @@ lbt_separators_find(const LbtSeparators *separators, const LbtLeaf *leaves, uint
 	for (int i = 0; i < nsearches; i++)
 	{
 		const Search *s = &searches[i];
-		LbtTiedKey *tied = &keys[of[i]];
-		uint32_t	found = s->lo > s->last_block ? 0 :
-			go_through(separators, s, nleaves, &tied->fraction);
+		uint32_t	found = s->low == separators->memory ? 0 :
+			go_through(separators, s, nleaves);
 
-		tied->slot = found < s->first ? s->first - 1 : found < s->end ? found : s->end - 1;
+		s->tied->slot = found < s->first ? s->first - 1 : found < s->end ? found : s->end - 1;
 	}
 }
