@@ -66,14 +66,13 @@ typedef struct Harvest
 	MemoryContext separators;	/* NULL: they are not kept */
 	LbtKeyValue *values;		/* spec->ncolumns for each leaf */
 	uint8	   *nvalues;
-	char	   *strings;		/* room for more byte strings of separators */
+	uint8	   *strings;		/* room for more byte strings of separators */
 	Size		strings_left;
-	char	   *scratch;		/* for those of one separator */
 	MemoryContext passing;		/* for compressed ones */
-	LbtKeyLearner *learner;
-	LbtKeyValue separator[LBT_CODE_COLUMNS];	/* left of the next leaf */
-	int			nseparator;
+	LbtBound	separator;		/* left of the next leaf */
 	int			cut;			/* LbtLeaf.cut of that leaf */
+	LbtKeyLearner learner;
+	uint8		scratch[LBT_CODE_COLUMNS * LBT_SCRATCH_BYTES];	/* of the separator */
 } Harvest;
 
 /* Bytes for a training. */
@@ -128,27 +127,25 @@ add_leaf(Harvest *h, BlockNumber block)
 {
 	uint32		slot = h->header->nleaves++;
 	LbtLeaf    *leaf = &h->leaves[slot];
+	const LbtKeyValue *values = h->separator.value;
+	int			nvalues = h->separator.ncolumns;
 
-	leaf->block = block;
-	leaf->recent_buffer = 0;
-	leaf->cut = h->cut;
-	leaf->min_code = 0;
+	*leaf = (LbtLeaf) {.block = block,.cut = h->cut};
 	if (h->separators)
 	{
-		h->nvalues[slot] = h->nseparator;
-		memcpy(&h->values[(Size) slot * h->spec->ncolumns], h->separator,
-			   sizeof(LbtKeyValue) * h->nseparator);
+		h->nvalues[slot] = nvalues;
+		memcpy(&h->values[(Size) slot * h->spec->ncolumns], values, sizeof(LbtKeyValue) * nvalues);
 	}
-	else if (h->code_known && h->nseparator > 0)
-		leaf->min_code = lbt_keycode(&h->header->code, h->separator, h->nseparator, false);
-	lbt_keycode_observe(h->learner, h->separator, h->nseparator);
+	else if (h->code_known && nvalues > 0)
+		leaf->min_code = lbt_keycode(&h->header->code, values, nvalues, false);
+	lbt_keycode_observe(&h->learner, values, nvalues);
 }
 
 /* Copy as much of a separator's byte string as the column's code can use. */
 static const uint8 *
 copy_bytes(Harvest *h, int column, const uint8 *bytes, uint32 length)
 {
-	char	   *copy = h->scratch + column * LBT_CODE_BYTES;
+	uint8	   *copy = h->scratch + column * LBT_SCRATCH_BYTES;
 
 	if (h->separators)
 	{
@@ -162,7 +159,7 @@ copy_bytes(Harvest *h, int column, const uint8 *bytes, uint32 length)
 		h->strings_left -= length;
 	}
 	memmove(copy, bytes, length);	/* encoded, it is in the scratch memory */
-	return (const uint8 *) copy;
+	return copy;
 }
 
 /* LbtLeaf.cut of the leaf right of a separator.  Only an LSN can prove it. */
@@ -183,16 +180,13 @@ static void
 set_separator(Harvest *h, IndexTuple pivot)
 {
 	MemoryContext old = MemoryContextSwitchTo(h->passing);
-	LbtBound	bound;
 
-	lbt_bound_of_tuple(h->spec, RelationGetDescr(h->rel), pivot, (uint8 *) h->scratch, &bound);
+	lbt_bound_of_tuple(h->spec, RelationGetDescr(h->rel), pivot, h->scratch, &h->separator);
 	MemoryContextSwitchTo(old);
-	h->nseparator = bound.ncolumns;
-	for (int i = 0; i < h->nseparator; i++)
+	for (int i = 0; i < h->separator.ncolumns; i++)
 	{
-		LbtKeyValue *value = &h->separator[i];
+		LbtKeyValue *value = &h->separator.value[i];
 
-		*value = bound.value[i];
 		if (!h->spec->column[i].bytes || value->isnull)
 			continue;
 		value->length = Min(value->length, LBT_CODE_BYTES);
@@ -228,7 +222,7 @@ walk_leaves(Harvest *h)
 	LbtLeafWalk walk;
 
 	h->header->nleaves = 0;
-	h->nseparator = 0;
+	h->separator.ncolumns = 0;
 	h->cut = 0;
 	memset(&lbt_sort_keys_provided, 0, sizeof(lbt_sort_keys_provided));
 	lbt_leafwalk_begin(&walk, h->rel);
@@ -284,15 +278,13 @@ harvest(Harvest *h)
 	uint32		nleaves;
 	bool		saves = !lbt_is_btree(h->rel) && !RecoveryInProgress();
 
-	h->learner = palloc(sizeof(LbtKeyLearner));
-	h->scratch = palloc(LBT_CODE_COLUMNS * LBT_SCRATCH_BYTES);
 	h->passing = AllocSetContextCreate(CurrentMemoryContext, "learnedbtree separator",
 									   ALLOCSET_SMALL_SIZES);
 	make_room(h);
-	lbt_keycode_begin(h->learner, h->spec->ncolumns, h->spec->order);
-	lbt_keycode_finish(h->learner, code);	/* all there is to learn of one */
+	lbt_keycode_begin(&h->learner, h->spec->ncolumns, h->spec->order);
+	lbt_keycode_finish(&h->learner, code);	/* all there is to learn of one */
 	walk_leaves(h);
-	lbt_keycode_finish(h->learner, code);
+	lbt_keycode_finish(&h->learner, code);
 	if (h->trained->state == LBT_READY && !h->separators && !h->code_known)
 	{
 		/* New leaves get codes within what the first walk has seen. */
