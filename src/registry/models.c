@@ -215,7 +215,6 @@ lbt_entry_lock(const LbtFile *file)
 {
 	LbtEntry   *entry = dshash_find(lbt_entries, file, true);
 	bool		found = true;
-	LbtTotals	totals;
 
 	if (entry == NULL)
 	{
@@ -225,7 +224,6 @@ lbt_entry_lock(const LbtFile *file)
 	}
 	if (!found)
 	{
-		memset(entry, 0, sizeof(LbtEntry));
 		pg_atomic_fetch_add_u32(&lbt_control->unswept, 1);
 		pg_atomic_write_u32(&lbt_control->unswept_database, file->database);
 	}
@@ -237,12 +235,10 @@ lbt_entry_lock(const LbtFile *file)
 		lbt_entry_replace_model(entry, LBT_UNTRAINED, InvalidDsaPointer, 0);
 		return lbt_entry_lock(file);
 	}
-	totals = entry->totals;
-	memset(entry, 0, sizeof(LbtEntry));
+	memset(entry, 0, found ? offsetof(LbtEntry, totals) : sizeof(LbtEntry));
 	entry->file = *file;
 	entry->changed_at = GetCurrentTimestamp();
 	pg_atomic_init_u64(&entry->used_at, (uint64) entry->changed_at);
-	entry->totals = totals;
 	return entry;
 }
 
@@ -281,24 +277,22 @@ void
 lbt_training_failed(const LbtFile *file, LbtState ending, bool demand_stays)
 {
 	LbtEntry   *entry = dshash_find(lbt_entries, file, true);
-	bool		failed = ending != LBT_UNTRAINED;
 
 	if (entry == NULL)
 		return;
 	if (entry->trainer == MyProcPid)
 		entry->trainer = 0;
 	entry->wanted = entry->wanted && demand_stays;
-	if (failed)
+	if (ending != LBT_UNTRAINED)
 		lbt_entry_pause(entry, LBT_PAUSE_MAX_MS);
-	if (failed && entry->state != LBT_READY)
+	if (ending == LBT_UNTRAINED || entry->state == LBT_READY)
+		dshash_release_lock(lbt_entries, entry);
+	else
 	{
-		entry->state = ending;
+		/* There is no model to be freed, which a guard would do. */
 		entry->trained_blocks = NO_GROWTH_BLOCKS;
-		entry->changed_at = GetCurrentTimestamp();
+		lbt_entry_replace_model(entry, ending, InvalidDsaPointer, entry->bytes);
 	}
-	dshash_release_lock(lbt_entries, entry);
-	if (failed)
-		pg_atomic_fetch_add_u64(&lbt_control->generation, 1);
 }
 
 /*
@@ -336,9 +330,8 @@ settle(LbtEntry *entry, LbtState state, const LbtTrained *trained, dsa_pointer m
 	lbt_entry_replace_model(entry, state, memory, bytes);
 }
 
-/* Put the outcome into shared memory; false when there was no room for it. */
-static bool
-publish(const LbtFile *file, const LbtTrained *trained)
+bool
+lbt_training_end(const LbtFile *file, const LbtTrained *trained)
 {
 	const LbtModelHeader *header = &trained->header;
 	LbtState	state = trained->state;
@@ -367,20 +360,12 @@ publish(const LbtFile *file, const LbtTrained *trained)
 		registered = true;
 	}
 	LBT_GUARD_END((void) 0);
-	if (!registered && DsaPointerIsValid(memory))
+	if (registered)
+		return true;
+	if (DsaPointerIsValid(memory))
 		free_model(memory, bytes);
-	return registered;
-}
-
-bool
-lbt_training_end(const LbtFile *file, const LbtTrained *trained)
-{
-	bool		registered = trained->state == LBT_UNTRAINED || publish(file, trained);
-
-	if (trained->state == LBT_UNTRAINED || !registered)
-		LBT_GUARDED(lbt_training_failed(file, registered ? LBT_UNTRAINED : LBT_NO_MEMORY, true),
-					(void) 0);
-	return registered;
+	LBT_GUARDED(lbt_training_failed(file, LBT_NO_MEMORY, true), (void) 0);
+	return false;
 }
 
 void

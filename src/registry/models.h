@@ -29,9 +29,9 @@ typedef struct LbtTrained
 extern bool lbt_training_begin(const LbtFile *file);
 
 /*
- * End it with its outcome: LBT_UNTRAINED if others are to do it, else publish.
- * A model that there is stays if its successor would be too large.  False when
- * there was no memory even for that.  Interrupts may raise errors.
+ * End it, and publish its outcome.  A model that there is stays if its
+ * successor would be too large.  False when there was no memory even for that.
+ * Interrupts may raise errors.
  */
 extern bool lbt_training_end(const LbtFile *file, const LbtTrained *trained);
 

@@ -186,7 +186,7 @@ typedef struct LbtEntry
 	uint32		height;			/* pages on the way of a descent */
 	LbtSince	since;
 
-	LbtTotals	totals;
+	LbtTotals	totals;			/* the last: all else goes with the file */
 } LbtEntry;
 
 /* The longest pause after trainings that failed, or brought nothing. */

@@ -433,6 +433,13 @@ take_or_leave(Relation rel, LbtIndex *index, LbtTrained *trained)
 	return true;
 }
 
+/* Nothing has come of a training that has begun: leave it to others. */
+static void
+end_without(const LbtIndex *index)
+{
+	LBT_GUARDED(lbt_training_failed(&index->file, LBT_UNTRAINED, true), (void) 0);
+}
+
 /*
  * From lbt_training_begin() to its end, in a memory context of its own.
  * Returns the state registered.
@@ -444,7 +451,7 @@ train_begun(Relation rel, LbtIndex *index, bool first)
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	LbtTrained	trained;
-	bool		registered;
+	bool		registered = true;
 
 	PG_TRY();
 	{
@@ -455,7 +462,10 @@ train_begun(Relation rel, LbtIndex *index, bool first)
 		if (first && trained.state == LBT_TOO_LARGE &&
 			budget() < (Size) lbt_max_model_memory * 1024)
 			trained.state = LBT_NO_MEMORY;
-		registered = lbt_training_end(&index->file, &trained);
+		if (trained.state == LBT_UNTRAINED)
+			end_without(index);
+		else
+			registered = lbt_training_end(&index->file, &trained);
 	}
 	PG_CATCH();
 	{
@@ -478,13 +488,6 @@ train_begun(Relation rel, LbtIndex *index, bool first)
 	MemoryContextDelete(context);
 	return trained.state == LBT_TOO_LARGE ? LBT_TOO_LARGE :
 		registered ? index->state : LBT_NO_MEMORY;
-}
-
-/* Nothing has come of a training that has begun: leave it to others. */
-static void
-end_without(const LbtIndex *index)
-{
-	LBT_GUARDED(lbt_training_failed(&index->file, LBT_UNTRAINED, true), (void) 0);
 }
 
 /*
