@@ -182,13 +182,16 @@ static int
 ask_producer(LbtFeed *feed, LbtFeedBatch *batch, int size, int *nkeys)
 {
 	Size		scratch_bytes = (Size) feed->ncolumns * LBT_SCRATCH_BYTES;
+	LbtBatch   *keys = &batch->keys;
 	int			n = 0;
 	int			item = 0;
 
+	keys->ncolumns = feed->ncolumns;
+	keys->ends = feed->ends;
 	for (; item < size; item++)
 	{
 		LbtNext		next = feed->next_key(feed->producer, feed->first + item,
-										  &batch->keys.value[n * feed->ncolumns],
+										  lbt_batch_values(keys, n),
 										  feed->scratch ? feed->scratch + n * scratch_bytes : NULL);
 
 		if (next == LBT_NO_MORE)
@@ -284,10 +287,10 @@ begin_batch(LbtFeed *feed, LbtFeedBatch *batch, uint64 number, uint64 passed)
 	batch->nitems = nitems;
 	if (nkeys == 0 || index->state != LBT_READY)
 		return;
-	keys->ncolumns = feed->ncolumns;
 	keys->nequal = feed->nequal;
 	keys->past = feed->past;
 	keys->backward = feed->backward;
+	keys->end_past = feed->end_past;
 	keys->nblocks = 0;
 	keys->n = nkeys;
 	lbt_batch_predict(index, keys);

@@ -35,9 +35,11 @@ typedef enum LbtNext
 } LbtNext;
 
 /*
- * Tell the key of an item, for the feed's ncolumns.  Items are asked for one
- * after the other, from LbtFeed.first up to LbtFeed.until: of those that come
- * next, or later ones.  Some may have been asked for before.
+ * Tell the key of an item, for the feed's ncolumns, and after it, if the feed
+ * ends, the value at which a scan from there does (NULL: not known).  Items
+ * are asked for one after the other, from LbtFeed.first up to LbtFeed.until:
+ * of those that come next, or later ones.  Some may have been asked for
+ * before.
  * What the key points to, and the scratch (LBT_SCRATCH_BYTES for each column),
  * must stay until the next batch begins.  May do anything: read, execute,
  * raise errors.
@@ -84,6 +86,8 @@ typedef struct LbtFeed
 	int			nequal;
 	bool		past;
 	bool		backward;
+	bool		ends;
+	bool		end_past;
 	int			most;			/* items in a batch; 0: LBT_BATCH */
 	BlockNumber npages;			/* that it brings in, at most; 0: not known */
 	bool		all;			/* all items come: begin with large batches */

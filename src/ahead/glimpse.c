@@ -405,6 +405,25 @@ equals_key(const LbtIndex *index, const Glimpse *leaf, int offset, LbtBatch *bat
 }
 
 /*
+ * Is an item that equals the key beyond the scan's end?  The column of that
+ * has a place, and is not encoded.
+ */
+static pg_noinline bool
+is_beyond_end(const LbtIndex *index, const Glimpse *leaf, int offset, LbtBatch *batch, int which)
+{
+	const LbtKeyValue *end = &batch->key[which].values[batch->ncolumns];
+	LbtKeyValue item[LBT_CODE_COLUMNS];
+	int			cmp;
+
+	if (end->isnull)
+		return false;
+	if (!item_values(index, leaf, offset, batch->nequal + 1, item))
+		return true;
+	cmp = lbt_compare_value(&index->keyspec.column[batch->nequal], end, &item[batch->nequal]);
+	return (cmp != 0 ? cmp > 0 : batch->end_past) == batch->backward;
+}
+
+/*
  * The item that the scan will return first, of those that are equal to the
  * key, from the batch's entry on; InvalidOffsetNumber if there is none.
  */
@@ -422,7 +441,8 @@ first_entry(Relation rel, const LbtIndex *index, LbtBatch *batch, int which, Gli
 		if (!equals_key(index, leaf, offset, batch, which))
 			return InvalidOffsetNumber;
 	}
-	return offset;
+	return batch->ends && is_beyond_end(index, leaf, offset, batch, which) ? InvalidOffsetNumber :
+		offset;
 }
 
 void

@@ -33,7 +33,7 @@ guess_slots(const LbtModel *model, LbtBatch *batch)
 {
 	for (int i = 0; i < batch->n; i++)
 	{
-		const LbtKeyValue *values = &batch->value[i * batch->ncolumns];
+		const LbtKeyValue *values = lbt_batch_values(batch, i);
 		uint64		code = lbt_keycode(model->code, values, batch->ncolumns, batch->past);
 		uint32		guess = lbt_spline_predict(model->knots, model->nknots, model->nleaves, code);
 
@@ -70,7 +70,7 @@ lbt_batch_predict(const LbtIndex *index, LbtBatch *batch)
 		if (key->fraction >= 0)
 			batch->target[i].fraction = key->fraction;
 		if (index->keyspec.encoded)
-			use_texts(&batch->value[i * batch->ncolumns],
+			use_texts(lbt_batch_values(batch, i),
 					  Min(batch->ncolumns, index->keyspec.nplaces), &index->keyspec);
 	}
 

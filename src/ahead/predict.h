@@ -29,15 +29,25 @@ typedef struct LbtBatch
 	int			ncolumns;		/* of each key */
 	int			nequal;			/* ... that are compared for equality */
 	bool		past;			/* bounds after what equals their keys */
-	bool		backward;		/* scans read what is before their bounds */
+	bool		backward;		/* scans read what is before their bounds ... */
+	bool		ends;			/* ... up to a value of the next column after
+								 * nequal, which follows the key's own ... */
+	bool		end_past;		/* ... and what equals it is before that end */
 	LbtTiedKey	key[LBT_BATCH]; /* its values are in value[] */
 	LbtTarget	target[LBT_BATCH];
 	int			nblocks;		/* of the table, that lbt_batch_rows() saw; as
 								 * bounds go, the same one may come again */
 	OffsetNumber entry[LBT_BATCH];	/* that scans read first, as seen on their
 									 * leaves; none: not seen, or not theirs */
-	LbtKeyValue value[LBT_BATCH * LBT_CODE_COLUMNS];
+	LbtKeyValue value[LBT_BATCH * (LBT_CODE_COLUMNS + 1)];
 } LbtBatch;
+
+/* The values of a key. */
+static inline LbtKeyValue *
+lbt_batch_values(LbtBatch *batch, int which)
+{
+	return &batch->value[which * (batch->ncolumns + batch->ends)];
+}
 
 static inline uint64
 bound_code(const LbtIndex *index, const LbtBound *bound)
@@ -169,7 +179,7 @@ prefetch_target(const LbtIndex *index, const LbtTarget *t, bool inserting)
  *              (varying length: search steps)  -> its items
  *     rows     item, row's block, its buffer   -> the row
  *
- * Fill in the keys: n, ncolumns, nequal, past, backward, value.  The other
+ * Fill in the keys: n, what is above them, and value.  The other
  * stages may follow lbt_batch_predict(), for an index whose entries tell where
  * a first column is (LbtKeySpec.nplaces > 0).  What values point to must stay
  * until then; their encodings need not.

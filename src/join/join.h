@@ -26,7 +26,8 @@
  * functions that hash the columns of its key, or compare them with its bounds.
  * Its custom_exprs hold that key, or NIL; and for each index, the keys of the
  * bound at which a scan begins: equalities of leading columns, and maybe a
- * bound of the next column.  A key is a column, a constant, or a parameter
+ * bound of the next column; and maybe the bound of that column at which it
+ * ends.  A key is a column, a constant, or a parameter
  * from further out, as it stands or relabelled: nothing fails that is
  * evaluated early.  For an UPDATE of one table it may be a column of that (a
  * Var of another table than INDEX_VAR): of the old row, whose TID is in the
@@ -45,6 +46,8 @@ typedef enum LbtLookaheadFact
 	LBT_LOOKAHEAD_EQUAL,		/* how many keys are equalities */
 	LBT_LOOKAHEAD_PAST,			/* 1: the bound is after what equals the keys */
 	LBT_LOOKAHEAD_BACKWARD,		/* 1: the scan goes backward from there */
+	LBT_LOOKAHEAD_END,			/* 1: the last key is the end's; 2: and what
+								 * equals it is before that; 0: no end */
 	LBT_LOOKAHEAD_TYPES			/* from here on: each key's type */
 } LbtLookaheadFact;
 
@@ -117,11 +120,11 @@ extern void lbt_add_lookup(LbtLookups *lookups, const List *params, const Plan *
 						   const LbtPlanWalk *walk);
 
 /*
- * writes.c: add an index with its keys, and what is said of them above, if one
- * varies with the row.
+ * writes.c: add an index with its keys, their types, and what is said of them
+ * above, from LBT_LOOKAHEAD_ROWS on, if one varies with the row.
  */
 extern void lbt_add_index(LbtLookups *lookups, Relation index, List *keys, List *types,
-						  int nequal, bool rows, bool past, bool backward);
+						  List *facts);
 
 /* ... may this function find partitions by keys of this type? */
 extern bool lbt_can_route(Oid type, Oid function);

@@ -150,17 +150,25 @@ copy_key(Search *search, Node *key)
 	return copyObjectImpl(key);
 }
 
+/* Where in a column a key is: the scan begins there, equals it, or ends. */
+typedef enum Where
+{
+	END = -1,
+	EQUAL,
+	BEGIN
+} Where;
+
 /*
- * A copy of the key that a column equals or, with bound, at which the scan
- * begins in it, but for NULLs; NULL if no condition has a plain one.  Sets
- * *type, the key's, and the bound's *past.
+ * A copy of the key that a column equals or, of a bound, at which the scan
+ * begins or ends in it, but for NULLs; NULL if no condition has a plain one.
+ * Sets *type, the key's, and the bound's *past.
  */
 static Node *
-find_key(Search *search, int column, bool bound, bool *past, Oid *type)
+find_key(Search *search, int column, Where where, bool *past, Oid *type)
 {
 	const LbtKeyColumn *c = &search->view->keyspec.column[column];
 	bool		backward = search->scan.backward;
-	int			side = !bound ? 0 : backward != c->desc ? -1 : 1;	/* -1: upper bounds */
+	int			side = backward != c->desc ? -where : where;	/* -1: upper bounds */
 	ListCell   *lc;
 
 	foreach(lc, search->scan.conditions)
@@ -185,10 +193,10 @@ find_key(Search *search, int column, bool bound, bool *past, Oid *type)
 		if (key == NULL)
 			continue;
 
-		/* x > v begins after v; backward, so does x <= v. */
-		if (bound)
-			*past = backward !=
-				(strategy == BTLessStrategyNumber || strategy == BTGreaterStrategyNumber);
+		/* x > v begins after v; backward, so does x <= v, and x > v ends. */
+		if (where != EQUAL)
+			*past = (strategy == BTLessStrategyNumber || strategy == BTGreaterStrategyNumber) !=
+				(backward == (where == BEGIN));
 		return key;
 	}
 	return NULL;
@@ -206,7 +214,11 @@ find_keys(Search *search)
 	List	   *keys = NIL;
 	List	   *types = NIL;
 	bool		past = search->scan.backward;
+	bool		end_past;
+	int			end = 0;
 	int			nequal = 0;
+	Oid			type;
+	Node	   *key;
 	ListCell   *lc;
 
 	/* Partitions have indexes of their own, perhaps thousands. */
@@ -219,18 +231,23 @@ find_keys(Search *search)
 	while (search->view != NULL && nequal < search->view->keyspec.ncolumns &&
 		   nequal == list_length(keys))
 	{
-		Oid			type;
-		Node	   *key = find_key(search, nequal, false, &past, &type);
-
+		key = find_key(search, nequal, EQUAL, NULL, &type);
 		if (key != NULL)
 			nequal++;
-		else if (nequal == 0 || (key = find_key(search, nequal, true, &past, &type)) == NULL)
+		else if (nequal == 0 || (key = find_key(search, nequal, BEGIN, &past, &type)) == NULL)
 			break;
 		keys = lappend(keys, key);
 		types = lappend_oid(types, type);
 	}
-	lbt_add_index(lookups, search->index, keys, types, nequal, search->scan.rows, past,
-				  search->scan.backward);
+	if (nequal > 0 && nequal < search->view->keyspec.ncolumns &&
+		(key = find_key(search, nequal, END, &end_past, &type)) != NULL)
+	{
+		keys = lappend(keys, key);
+		types = lappend_oid(types, type);
+		end = 1 + end_past;
+	}
+	lbt_add_index(lookups, search->index, keys, types,
+				  list_make5_oid(search->scan.rows, nequal, past, search->scan.backward, end));
 	RelationClose(search->index);
 }
 

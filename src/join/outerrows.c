@@ -365,6 +365,7 @@ next_key(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch)
 	LbtOuterRows *rows = index->rows;
 	LbtOuterRow *row = find_row(index, number);
 	ExprContext *econtext = rows->node->ss.ps.ps_ExprContext;
+	const LbtKeySpec *spec = &index->feed.index->keyspec;
 	Datum		values[LBT_CODE_COLUMNS];
 	bool		isnull[LBT_CODE_COLUMNS];
 
@@ -380,8 +381,21 @@ next_key(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch)
 								 &values[i], &isnull[i]))
 			return LBT_NO_KEY;
 	}
-	return lbt_key_of(&index->feed.index->keyspec, index->feed.ncolumns, index->type,
-					  false, values, isnull, scratch, key) ? LBT_KEY : LBT_NO_KEY;
+	if (!lbt_key_of(spec, index->feed.ncolumns, index->type, false, values, isnull, scratch, key))
+		return LBT_NO_KEY;
+	if (index->end != NULL)
+	{
+		const LbtKeyColumn *column = &spec->column[index->feed.nequal];
+		Datum		end = ExecEvalExprSwitchContext(index->end, econtext, &isnull[0]);
+
+		key += index->feed.ncolumns;
+		if (isnull[0])
+			return LBT_NO_KEY;
+		key->isnull = !lbt_keyspec_plain(column, end);	/* then it is not known */
+		if (!key->isnull)
+			(void) lbt_keyspec_argument(column, index->end_type, end, key, NULL);
+	}
+	return LBT_KEY;
 }
 
 /* For keys of old rows, open the target, as ModifyTable has. */
@@ -401,8 +415,10 @@ open_keys(LbtLookedUp *index, const List *exprs, const List *facts)
 {
 	LbtFeed    *feed = &index->feed;
 	const LbtKeySpec *spec = &feed->index->keyspec;
+	int			end = list_nth_oid(facts, LBT_LOOKAHEAD_END);
+	int			nkeys = list_length(exprs) - (end != 0);
 
-	while (feed->ncolumns < Min(list_length(exprs), spec->ncolumns))
+	while (feed->ncolumns < Min(nkeys, spec->ncolumns))
 	{
 		int			column = feed->ncolumns;
 		Node	   *key = list_nth(exprs, column);
@@ -422,8 +438,15 @@ open_keys(LbtLookedUp *index, const List *exprs, const List *facts)
 	}
 	feed->nequal = Min((int) list_nth_oid(facts, LBT_LOOKAHEAD_EQUAL), feed->ncolumns);
 	feed->backward = list_nth_oid(facts, LBT_LOOKAHEAD_BACKWARD) != 0;
-	feed->past = feed->ncolumns == list_length(exprs) ?
-		list_nth_oid(facts, LBT_LOOKAHEAD_PAST) != 0 : feed->backward;
+	feed->past = feed->ncolumns == nkeys ? list_nth_oid(facts, LBT_LOOKAHEAD_PAST) != 0 :
+		feed->backward;
+	index->end_type = llast_oid(facts);
+	feed->ends = end != 0 && feed->ncolumns == nkeys && feed->nequal < spec->nplaces &&
+		!spec->column[feed->nequal].encoded &&
+		lbt_keyspec_takes(&spec->column[feed->nequal], index->end_type);
+	feed->end_past = end == 2;
+	if (feed->ends)
+		index->end = init_key(index->rows, llast(exprs));
 	return feed->nequal > 0;
 }
 

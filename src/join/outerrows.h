@@ -58,6 +58,8 @@ typedef struct LbtLookedUp
 	ExprState  *key[LBT_CODE_COLUMNS];	/* of columns, constants, parameters */
 	AttrNumber	old[LBT_CODE_COLUMNS];	/* or columns of the target's old row */
 	Oid			type[LBT_CODE_COLUMNS];
+	ExprState  *end;			/* where scans end, or NULL */
+	Oid			end_type;
 } LbtLookedUp;
 
 /* A join looks rows up in one index, a write in several. */

@@ -57,20 +57,18 @@ typedef struct Write
 } Write;
 
 void
-lbt_add_index(LbtLookups *lookups, Relation index, List *keys, List *types, int nequal, bool rows,
-			  bool past, bool backward)
+lbt_add_index(LbtLookups *lookups, Relation index, List *keys, List *types, List *facts)
 {
-	List	   *facts = list_make5_oid(RelationGetRelid(index), index->rd_index->indrelid, rows,
-									   nequal, past);
+	List	   *which = list_make2_oid(RelationGetRelid(index), index->rd_index->indrelid);
+	int			nkeys = list_length(keys) - (llast_oid(facts) != 0);	/* but the end's */
 	bool		varies = false;
-	ListCell   *lc;
 
-	foreach(lc, keys)
-		varies |= IsA(lfirst(lc), Var);
+	for (int i = 0; i < nkeys; i++)
+		varies |= IsA(list_nth(keys, i), Var);
 	if (!varies)
 		return;
 	lookups->keys = lappend(lookups->keys, keys);
-	lookups->facts = lappend(lookups->facts, list_concat(facts, lcons_oid(backward, types)));
+	lookups->facts = lappend(lookups->facts, list_concat(list_concat(which, facts), types));
 }
 
 /*
@@ -138,6 +136,7 @@ add_index(Write *write, Oid oid)
 	const LbtIndex *view = NULL;
 	List	   *keys = NIL;
 	List	   *types = NIL;
+	bool		rows;
 
 	if (index == NULL)
 		return;
@@ -163,10 +162,10 @@ add_index(Write *write, Oid oid)
 	}
 
 	/* Rows that are in the index are looked for where a conflict may be. */
-	lbt_add_index(&write->lookups, index, keys, types, list_length(keys),
-				  write->conflicts && form->indisunique &&
-				  (write->arbiters == NIL || list_member_oid(write->arbiters, oid)),
-				  false, false);
+	rows = write->conflicts && form->indisunique &&
+		(write->arbiters == NIL || list_member_oid(write->arbiters, oid));
+	lbt_add_index(&write->lookups, index, keys, types,
+				  list_make5_oid(rows, list_length(keys), false, false, 0));
 	relation_close(index, AccessShareLock);
 }
 

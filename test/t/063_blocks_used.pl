@@ -26,6 +26,9 @@ CREATE TABLE series AS SELECT i AS id, timestamp '2026-01-01' + (i % 40) * inter
 CREATE TABLE reading AS SELECT s AS id, timestamp '2026-01-01' + m * interval '2 minutes' AS at, m % 97 AS val, repeat('r', 60) AS pad
   FROM generate_series(1, 200) s, generate_series(1, 1500) m ORDER BY m, s;
 CREATE INDEX reading_i ON reading (id, at);
+-- two of five end before the next reading
+CREATE TABLE span AS SELECT id, lo, lo + (CASE WHEN i % 5 < 3 THEN 2 ELSE 1 END) * interval '1 minute' AS hi
+  FROM (SELECT i, 1 + i % 200 AS id, timestamp '2026-01-01 00:00:30' + (i * 7 % 1400) * interval '2 minutes' AS lo FROM generate_series(1, 1500) i) q;
 CREATE TABLE item (id uuid NOT NULL, v int, pad text);
 INSERT INTO item SELECT md5(i::text)::uuid, i, repeat('x', 80) FROM generate_series(1, 150000) i;
 ALTER TABLE item ADD CONSTRAINT item_i UNIQUE (id);
@@ -39,7 +42,7 @@ CREATE TABLE few AS SELECT i * 30 AS id FROM generate_series(1, 2000) i ORDER BY
 CREATE TABLE late (id uuid);
 INSERT INTO late SELECT NULL FROM generate_series(1, 5000);
 INSERT INTO late SELECT md5((i * 75)::text)::uuid FROM generate_series(1, 2000) i ORDER BY hashint4(i);
-VACUUM (FREEZE, ANALYZE) series, reading, item, absent, mixed, few, late;
+VACUUM (FREEZE, ANALYZE) series, span, reading, item, absent, mixed, few, late;
 ANALYZE moved;
 -- Mark the entries of old rows.
 SELECT sum(m.v) FROM generate_series(1, 60000) i JOIN moved m ON m.id = i;
@@ -92,6 +95,12 @@ compare('after a time', sprintf($newest, "> timestamp '2026-01-02 00:30'", 'ASC'
 compare("after an outer row's time", sprintf($newest, '>= s.since', 'ASC'), 0.5);
 compare('newest of all', 'SELECT r.val FROM series s, LATERAL (SELECT at, val FROM reading WHERE id = s.id ORDER BY at DESC LIMIT 1) r', 0.5);
 compare('ranges', "SELECT r.val FROM series s JOIN reading r ON r.id = s.id AND r.at >= s.since AND r.at < s.since + interval '20 minutes'", 0.3);
+# The first entry after where the scan begins may be after where it ends.
+my $span = 'SELECT r.val FROM span s, LATERAL (SELECT at, val FROM reading WHERE id = s.id AND %s ORDER BY at %s LIMIT 1) r';
+compare('from ... to', sprintf($span, 'at > s.lo AND at < s.hi', 'ASC'), 0.5);
+compare('from ... up to, backward', sprintf($span, 'at >= s.lo AND at <= s.hi', 'DESC'), 0.5);
+compare('before the first', sprintf($span, "at <= timestamp '2026-01-01 00:01'", 'ASC'), 0);
+compare('from ... on, backward', sprintf($span, "at >= timestamp '2026-01-03 01:59'", 'DESC'), 0);
 # Keys that are not there: no row of the table is theirs.
 compare('absent keys, anti join', 'SELECT FROM absent a WHERE NOT EXISTS (SELECT FROM item WHERE item.id = a.id AND item.v > 0)', 0.5);
 compare('absent keys, left join', 'SELECT item.v FROM absent a LEFT JOIN item ON item.id = a.id', 0.5);
