@@ -72,8 +72,8 @@ lbt_mark_dirty(LbtIndex *index)
 }
 
 /*
- * For LbtFile.made: a hash of when, and as which file, the server wrote
- * PG_VERSION into the database's folder, which it does once.
+ * For LbtFile.made: a hash of when the server wrote PG_VERSION into the
+ * database's folder, which it does once.
  */
 static uint32
 database_made(void)
@@ -88,9 +88,9 @@ database_made(void)
 		snprintf(path, sizeof(path), "%s/PG_VERSION", DatabasePath);
 		if (stat(path, &file) == 0)
 		{
-			uint64		facts[] = {file.st_ino, file.st_mtim.tv_sec, file.st_mtim.tv_nsec};
+			uint64		time = file.st_mtim.tv_sec * UINT64CONST(1000000000) + file.st_mtim.tv_nsec;
 
-			made = (uint32) hash_bytes_extended((const unsigned char *) facts, sizeof(facts), 0);
+			made = (uint32) hash_bytes_extended((const unsigned char *) &time, sizeof(time), 0);
 		}
 		made = Max(made, 1);
 	}

@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node('unlinked', conf => "shared_buffers = 2MB\nautovacuum = off\nlearnedbtree.autotrain = off\nsession_preload_libraries = 'learnedbtree'\n");
+my $node = new_node('unlinked', allows_streaming => 1, conf => "shared_buffers = 2MB\nautovacuum = off\nlearnedbtree.autotrain = off\nsession_preload_libraries = 'learnedbtree'\n");
 my $served = "SET learnedbtree.btree_indexes = 'all'; SET learnedbtree.min_leaves = 0; ";
 my $by_index = 'SET enable_seqscan = off; SET enable_bitmapscan = off; ';
 
