@@ -4,7 +4,6 @@
 #include "am/newrows.h"
 
 #include "access/xact.h"
-#include "am/am.h"
 
 static LbtNewRows *
 make_rows(LbtIndex *index, Relation table, const IndexInfo *info)

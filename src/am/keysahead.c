@@ -3,7 +3,6 @@
  */
 #include "am/keysahead.h"
 
-#include "am/am.h"
 #include "am/newrows.h"
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_trigger.h"
@@ -99,7 +98,7 @@ make(Relation table, CommandId command, bool deletes, MemoryContext context)
 	BlockNumber nblocks;
 	List	   *keys;
 
-	if (!lbt_enable || !lbt_is_heap(table) || RelationUsesLocalBuffers(table) ||
+	if (!lbt_enable || !lbt_is_heap(table) ||
 		SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA ||
 		(keys = list_keys(table, deletes)) == NIL)
 		return NULL;

@@ -32,7 +32,6 @@
  * Read the model only after a look at the generation, with no dsa call in
  * between.  Once it has changed, predictions and the stream by it are dropped.
  */
-#include "am/am.h"
 
 #include "ahead/feed.h"
 #include "am/scan.h"

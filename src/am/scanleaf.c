@@ -13,7 +13,6 @@
 #include "executor/instrument.h"
 #include "optimizer/optimizer.h"
 #include "train/demand.h"
-#include "train/train.h"
 #include "storage/predicate.h"
 
 /* Hops right to find the left sibling, before asking the page itself again. */

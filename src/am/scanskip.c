@@ -14,7 +14,6 @@
  * whatever has happened to the leaf, it is located anew (src/README,
  * "Skipping").
  */
-#include "am/am.h"
 
 #include "am/scan.h"
 

@@ -366,13 +366,14 @@ next_key(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch)
 	LbtOuterRow *row = find_row(index, number);
 	ExprContext *econtext = rows->node->ss.ps.ps_ExprContext;
 	const LbtKeySpec *spec = &index->feed.index->keyspec;
+	int			n = index->feed.ncolumns;
 	Datum		values[LBT_CODE_COLUMNS];
 	bool		isnull[LBT_CODE_COLUMNS];
 
 	if (row == NULL)
 		return LBT_NO_MORE;
 	econtext->ecxt_scantuple = row->slot;
-	for (int i = 0; i < index->feed.ncolumns; i++)
+	for (int i = 0; i < n; i++)
 	{
 		if (index->key[i] != NULL)
 			values[i] = ExecEvalExprSwitchContext(index->key[i], econtext, &isnull[i]);
@@ -381,19 +382,18 @@ next_key(void *producer, uint64 number, LbtKeyValue *key, uint8 *scratch)
 								 &values[i], &isnull[i]))
 			return LBT_NO_KEY;
 	}
-	if (!lbt_key_of(spec, index->feed.ncolumns, index->type, false, values, isnull, scratch, key))
+	if (!lbt_key_of(spec, n, index->type, false, values, isnull, scratch, key))
 		return LBT_NO_KEY;
-	if (index->end != NULL)
+	if (index->feed.ends)
 	{
 		const LbtKeyColumn *column = &spec->column[index->feed.nequal];
-		Datum		end = ExecEvalExprSwitchContext(index->end, econtext, &isnull[0]);
+		Datum		end = ExecEvalExprSwitchContext(index->key[n], econtext, &isnull[0]);
 
-		key += index->feed.ncolumns;
 		if (isnull[0])
 			return LBT_NO_KEY;
-		key->isnull = !lbt_keyspec_plain(column, end);	/* then it is not known */
-		if (!key->isnull)
-			(void) lbt_keyspec_argument(column, index->end_type, end, key, NULL);
+		key[n].isnull = !lbt_keyspec_plain(column, end);	/* then it is not known */
+		if (!key[n].isnull)
+			(void) lbt_keyspec_argument(column, index->type[n], end, &key[n], NULL);
 	}
 	return LBT_KEY;
 }
@@ -440,13 +440,15 @@ open_keys(LbtLookedUp *index, const List *exprs, const List *facts)
 	feed->backward = list_nth_oid(facts, LBT_LOOKAHEAD_BACKWARD) != 0;
 	feed->past = feed->ncolumns == nkeys ? list_nth_oid(facts, LBT_LOOKAHEAD_PAST) != 0 :
 		feed->backward;
-	index->end_type = llast_oid(facts);
 	feed->ends = end != 0 && feed->ncolumns == nkeys && feed->nequal < spec->nplaces &&
 		!spec->column[feed->nequal].encoded &&
-		lbt_keyspec_takes(&spec->column[feed->nequal], index->end_type);
+		lbt_keyspec_takes(&spec->column[feed->nequal], llast_oid(facts));
 	feed->end_past = end == 2;
 	if (feed->ends)
-		index->end = init_key(index->rows, llast(exprs));
+	{
+		index->key[nkeys] = init_key(index->rows, llast(exprs));
+		index->type[nkeys] = llast_oid(facts);
+	}
 	return feed->nequal > 0;
 }
 

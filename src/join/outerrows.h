@@ -55,11 +55,10 @@ typedef struct LbtLookedUp
 	struct LbtOuterRows *rows;
 	LbtPart    *part;			/* whose rows are looked up */
 	uint64		row;			/* of it, found last */
-	ExprState  *key[LBT_CODE_COLUMNS];	/* of columns, constants, parameters */
+	ExprState  *key[LBT_CODE_COLUMNS + 1];	/* of columns, constants,
+											 * parameters; the end's follows */
 	AttrNumber	old[LBT_CODE_COLUMNS];	/* or columns of the target's old row */
-	Oid			type[LBT_CODE_COLUMNS];
-	ExprState  *end;			/* where scans end, or NULL */
-	Oid			end_type;
+	Oid			type[LBT_CODE_COLUMNS + 1];
 } LbtLookedUp;
 
 /* A join looks rows up in one index, a write in several. */

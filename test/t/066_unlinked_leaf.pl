@@ -23,6 +23,22 @@ sub on_page
 	return value("SELECT $what FROM o WHERE ctid IN (SELECT htid FROM bt_page_items('o_k', $block) WHERE itemoffset > 1)");
 }
 
+# Rows come, by i, each in a transaction, until a leaf is to be split, and its right sibling cannot be read.
+sub split_fails
+{
+	my ($name, $sibling, $range, $row) = @_;
+	value('CHECKPOINT');
+	$node->poll_query_until('postgres', "SELECT pg_prewarm('large') > 0 AND NOT EXISTS (SELECT FROM pg_buffercache "
+		. "WHERE relfilenode = pg_relation_filenode('o_k') AND relforknumber = 0 AND relblocknumber = $sibling)")
+	  or die 'the page stays in memory';
+	my $file = $node->data_dir . '/' . value("SELECT pg_relation_filepath('o_k')");
+	my $good = change_page($file, $sibling, "\xA5" x 8192);
+	my ($rc, $out, $err) = $node->psql('postgres', "DO \$\$ BEGIN FOR i IN $range LOOP INSERT INTO o VALUES ($row); COMMIT; END LOOP; END \$\$");
+	like($err, qr/invalid page in block $sibling/, "$name: the split fails");
+	change_page($file, $sibling, $good);
+	return;
+}
+
 sub page { return split /\|/, value("SELECT type, btpo_prev, btpo_next FROM bt_page_stats('o_k', $_[0])") }
 
 # The neighbour that is split into the page; columns of the index; distance of keys.  In two columns key codes tie keys that
@@ -69,15 +85,7 @@ SQL
 	value('VACUUM (INDEX_CLEANUP on) o');
 
 	# Its former neighbour is split, into that page; but the next leaf cannot be read.
-	value('CHECKPOINT');
-	$node->poll_query_until('postgres', "SELECT pg_prewarm('large') > 0 AND NOT EXISTS (SELECT FROM pg_buffercache "
-		. "WHERE relfilenode = pg_relation_filenode('o_k') AND relforknumber = 0 AND relblocknumber = $sibling)")
-	  or die 'the page stays in memory';
-	my $file = $node->data_dir . '/' . value("SELECT pg_relation_filepath('o_k')");
-	my $good = change_page($file, $sibling, "\xA5" x 8192);
-	my ($rc, $out, $err) = $node->psql('postgres', "DO \$\$ BEGIN FOR i IN 0 .. 600 LOOP INSERT INTO o VALUES (0, $first + i * ${unit}::int8 / 5); COMMIT; END LOOP; END \$\$");
-	like($err, qr/invalid page in block $sibling/, "$name: the split fails");
-	change_page($file, $sibling, $good);
+	split_fails($name, $sibling, '0 .. 600', "0, $first + i * ${unit}::int8 / 5");
 	isnt((page($split))[2], $x, "$name: the new page is not linked");
 	my $last = $left ? $low - $unit : $high;
 	if ((page($x))[0] eq 'l')
@@ -134,22 +142,12 @@ TRUNCATE o;
 INSERT INTO o SELECT generate_series(-366, -1);
 INSERT INTO o SELECT generate_series(1000, 1365);
 INSERT INTO o SELECT generate_series(100000, 100100);
-COMMIT;
-CHECKPOINT
+COMMIT
 SQL
-my $file = $node->data_dir . '/' . value("SELECT pg_relation_filepath('o_k')");
-my $fill = sub { return $node->psql('postgres', "DO \$\$ BEGIN FOR i IN $_[0] .. $_[1] LOOP INSERT INTO o VALUES (i); COMMIT; END LOOP; END \$\$") };
 my $next = 1366;
-for (; (page(2))[2] == 4 && $next < 2000; $next++) { $fill->($next, $next) }
+for (; (page(2))[2] == 4 && $next < 2000; $next++) { value("INSERT INTO o VALUES ($next)") }
 is(join(' ', (page(5))[ 1, 2 ]), '2 4', 'truncated in place: a leaf is split as it was before');
-value('CHECKPOINT');
-$node->poll_query_until('postgres', "SELECT pg_prewarm('large') > 0 AND NOT EXISTS (SELECT FROM pg_buffercache "
-	. "WHERE relfilenode = pg_relation_filenode('o_k') AND relforknumber = 0 AND relblocknumber = 4)")
-  or die 'the page stays in memory';
-my $good = change_page($file, 4, "\xA5" x 8192);
-my (undef, undef, $err) = $fill->($next, $next + 600);
-like($err, qr/invalid page in block 4/, '... the next split fails');
-change_page($file, 4, $good);
+split_fails('truncated in place', 4, "$next .. $next + 600", 'i');
 SKIP:
 {
 	skip 'from 19 on nbtree makes the new page in memory of its own', 3 if (page(6))[0] ne 'l';
