@@ -9,8 +9,8 @@
  *   execution        in ExecutorStart, all indexes of the plan's tables: kept
  *                    plans are not planned again, and planning does not look
  *                    at the target of an INSERT
- *   foreign keys     with the table that has them: checks look ahead, and
- *                    from 19 on, they look rows up without a query
+ *   foreign keys     from 19 on, with the table that has them: checks look
+ *                    rows up without a query
  *   COPY FROM        in ProcessUtility
  *   partitions       that a statement routes tuples to: before, if a node of
  *                    ours looks ahead in them; else at its end, for the next
@@ -269,13 +269,15 @@ prepare_index(Oid index)
 
 /*
  * The same for a table and all of its indexes, without waiting, too.  keys:
- * NULL, or gets the tables that foreign keys refer to.
+ * NULL, or gets the tables in which foreign keys look rows up without a query:
+ * no partitions, of which each has a key of its own in the catalogs.
  */
 static bool
 exchange_indexes(Oid table, List **keys)
 {
 	Relation	rel;
 	List	   *indexes = NIL;
+	List	   *referenced = NIL;
 	bool		settled = true;
 	ListCell   *lc;
 
@@ -293,10 +295,14 @@ exchange_indexes(Oid table, List **keys)
 		{
 			const ForeignKeyCacheInfo *key = lfirst(lc);
 
-			*keys = list_append_unique_oid(*keys, key->confrelid);
+			referenced = list_append_unique_oid(referenced, key->confrelid);
 		}
 		RelationClose(rel);
 	}
+	foreach(lc, referenced)
+		if (!get_rel_relispartition(lfirst_oid(lc)))
+			*keys = lappend_oid(*keys, lfirst_oid(lc));
+	list_free(referenced);
 	foreach(lc, indexes)
 		settled &= prepare_index(lfirst_oid(lc));
 	list_free(indexes);
@@ -327,7 +333,7 @@ prepare_table(Oid table, bool written, uint32 statements)
 
 	/* Thousands of partitions may refer to the same few tables. */
 	statements = known_settled ? known->statements : 1;
-	settled = exchange_indexes(table, written ? &keys : NULL);
+	settled = exchange_indexes(table, written && LBT_CHECKS_WITHOUT_QUERY ? &keys : NULL);
 	foreach(lc, keys)
 		settled &= lfirst_oid(lc) == table || prepare_table(lfirst_oid(lc), false, statements);
 	list_free(keys);
@@ -544,9 +550,11 @@ utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtility
 {
 	LbtKeysAhead *const outer = lbt_keys_ahead;
 	const Oid	table = copied_into(plan->utilityStmt);
+	const bool	truncates = IsA(plan->utilityStmt, TruncateStmt);
+	const bool	truncating = lbt_truncating;
 	const bool	drops = IsA(plan->utilityStmt, DropdbStmt);
 
-	if (!OidIsValid(table))
+	if (!OidIsValid(table) && !truncates)
 	{
 		/* A ROLLBACK may free the plan. */
 		next_utility(plan, text, read_only_tree, context, params, environment, dest, completion);
@@ -559,10 +567,12 @@ utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtility
 	 * Like the server's parser, this locks a table for a moment before anybody
 	 * checks the user's rights.
 	 */
-	(void) prepare_table(table, true, 1);
+	if (OidIsValid(table))
+		(void) prepare_table(table, true, 1);
 	PG_TRY();
 	{
-		lbt_keys_ahead = expect_checks(table);
+		lbt_truncating |= truncates;
+		lbt_keys_ahead = truncates ? NULL : expect_checks(table);
 		next_utility(plan, text, read_only_tree, context, params, environment, dest, completion);
 	}
 	PG_FINALLY();
@@ -570,9 +580,10 @@ utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtility
 		if (lbt_keys_ahead != outer)
 			lbt_keys_end(lbt_keys_ahead);
 		lbt_keys_ahead = outer;
+		lbt_truncating = truncating;
 	}
 	PG_END_TRY();
-	if (get_rel_relkind(table) == RELKIND_PARTITIONED_TABLE)
+	if (OidIsValid(table) && get_rel_relkind(table) == RELKIND_PARTITIONED_TABLE)
 		prepare_written();
 }
 

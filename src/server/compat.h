@@ -317,6 +317,12 @@ lbt_holds_lock(Oid relid, LOCKMODE mode)
 #endif
 }
 
+/*
+ * Foreign keys look rows of a plain table up without a query, which would have
+ * told of it.
+ */
+#define LBT_CHECKS_WITHOUT_QUERY (PG_VERSION_NUM >= 190000)
+
 /* The OID of a table, of which there are statistics. */
 #if PG_VERSION_NUM >= 160000
 #define lbt_pgstat_oid(table) ((table)->id)

@@ -285,6 +285,24 @@ SQL2
 	'lost_id');
 $node->safe_psql($_, 'DROP TABLE lost') foreach 'plain', sort keys %databases;
 
+# ---- a key that refers to many partitions ----
+
+# As many relcache entries as without: the catalogs have a key for each partition, but a check looks into one.
+same('key to partitions', <<'SQL', <<'SQL2', qr/^1\n2\n.*violates foreign key/s,
+CREATE TABLE pk (id int PRIMARY KEY) PARTITION BY RANGE (id);
+SELECT format('CREATE TABLE pk_%s PARTITION OF pk FOR VALUES FROM (%1$s000) TO (%s000)', i, i + 1) FROM generate_series(0, 29) i \gexec
+INSERT INTO pk SELECT generate_series(0, 29999, 2);
+CREATE TABLE fk (id int PRIMARY KEY, pk int REFERENCES pk);
+INSERT INTO fk SELECT i, i % 15000 * 2 FROM generate_series(1, 3000) i;
+ANALYZE pk, fk;
+SQL
+INSERT INTO fk VALUES (100000, 7000);
+SELECT count(*) FROM pg_backend_memory_contexts WHERE name = 'index info' AND ident LIKE 'pk#__%' ESCAPE '#';
+INSERT INTO fk VALUES (100001, 9001);
+SELECT count(*) FROM pg_backend_memory_contexts WHERE name = 'index info' AND ident LIKE 'pk#__%' ESCAPE '#';
+SQL2
+	qw(fk_pkey pk_7_pkey pk_9_pkey));
+
 # ---- afterwards ----
 
 foreach my $database (sort keys %databases)
