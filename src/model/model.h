@@ -21,7 +21,8 @@ typedef struct LbtModelHeader
 	uint32_t	saved;			/* 1: the metapage's, with codes not exact */
 	uint32_t	height;			/* pages a descent reads */
 	uint32_t	separator_bytes;	/* 0: none are kept */
-	uint64_t	lsn;			/* where the training began; 0: unknown */
+	uint64_t	lsn;			/* where the training began; 0: leaves may have
+								 * none */
 	int64_t		trained_at;		/* microseconds, the server's timestamp */
 	double		training_ms;
 	LbtKeyCode	code;

@@ -24,6 +24,7 @@
 #include "postmaster/bgworker.h"
 #include "server/guard.h"
 #include "storage/ipc.h"
+#include "storage/lmgr.h"
 
 /* A training's cost in page visits: one for eight leaves, and a worker. */
 #define LEAVES_A_VISIT 8
@@ -52,6 +53,8 @@
 static TimestampTz last_report = 0;
 
 static bool exit_expected = false;
+
+bool		lbt_truncating = false;
 
 static object_access_hook_type next_access = NULL;
 
@@ -391,21 +394,54 @@ lbt_report_all(void)
  * (train/worker.c).
  */
 static void
-at_drop(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
+forget(Oid index)
 {
 	LbtFile		file;
 
+	if (!lbt_index_file(index, &file) || !lbt_registry_attach())
+		return;
+	lbt_report_all();			/* counts of it would make a new entry later */
+	lbt_registry_forget(&file);
+}
+
+/*
+ * A table is about to be truncated: in place, if this transaction has made its
+ * file.  Then those of its indexes keep their names, and must not keep models.
+ * (The hook comes before the table is locked, but such a table is.)
+ */
+static void
+forget_truncated(Oid oid)
+{
+	Relation	table;
+	List	   *indexes = NIL;
+	ListCell   *lc;
+
+	if (!lbt_holds_lock(oid, AccessExclusiveLock))
+		return;
+	table = RelationIdGetRelation(oid);
+	if (!RelationIsValid(table))
+		return;
+	if (lbt_relation_is_new_file(table))
+		indexes = RelationGetIndexList(table);
+	RelationClose(table);
+	foreach(lc, indexes)
+		forget(lfirst_oid(lc));
+	list_free(indexes);
+}
+
+static void
+at_access(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
+{
 	if (next_access)
 		next_access(access, class, object, sub, arg);
 
 	/* A drop of what depended on a temporary object may come with the exit. */
-	if (access != OAT_DROP || sub != 0 || proc_exit_inprogress)
+	if (class != RelationRelationId || sub != 0 || proc_exit_inprogress)
 		return;
-	if (class == RelationRelationId && lbt_index_file(object, &file) && lbt_registry_attach())
-	{
-		lbt_report_all();		/* counts of it would make a new entry later */
-		lbt_registry_forget(&file);
-	}
+	if (access == OAT_DROP)
+		forget(object);
+	else if (access == OAT_TRUNCATE)
+		forget_truncated(object);
 }
 
 /* (The hook runs before the server refuses to drop one that is in use.) */
@@ -478,5 +514,5 @@ lbt_report_init(void)
 {
 	RegisterXactCallback(at_transaction_event, NULL);
 	next_access = object_access_hook;
-	object_access_hook = at_drop;
+	object_access_hook = at_access;
 }

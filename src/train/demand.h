@@ -15,6 +15,12 @@ extern void lbt_report_init(void);
 extern void lbt_forget_databases(void);
 
 /*
+ * A TRUNCATE is under way: nothing is trained on use.  Else a trigger before
+ * it might have a file trained that is about to be made anew in place.
+ */
+extern bool lbt_truncating;
+
+/*
  * Have this process leave shared memory when it exits; at the latest from the
  * end of its first transaction on.  Not while a command has callbacks of its
  * own (PG_ENSURE_ERROR_CLEANUP, in which 19's REPACK builds indexes): the

@@ -162,6 +162,7 @@ copy_page(LbtLeafWalk *walk)
 	memcpy(walk->page.data, BufferGetPage(buf), BLCKSZ);
 	block = BufferGetBlockNumber(buf);
 	_bt_relbuf(walk->rel, buf);
+	walk->without_lsn |= PageGetLSN(walk->page.data) == InvalidXLogRecPtr;
 	lbt_guard_check_interrupts();
 	if (block == walk->last_child && walk->next_parent != P_NONE)
 		read_ahead(walk, _bt_getbuf(walk->rel, walk->next_parent, BT_READ));

@@ -29,6 +29,7 @@ typedef struct LbtLeafWalk
 	bool		empty;			/* the tree has no root */
 	bool		damaged;		/* it has ended at a page that cannot be used */
 	bool		heap_tids;		/* order equal keys: files from 12 on */
+	bool		without_lsn;	/* a page has none: it was built without WAL */
 
 	/* The leaf that the last step came to. */
 	BlockNumber block;

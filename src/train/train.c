@@ -253,6 +253,8 @@ walk_leaves(Harvest *h)
 	}
 	if (walk.damaged)
 		h->trained->state = LBT_DAMAGED;
+	if (walk.without_lsn)
+		h->header->lsn = 0;		/* so may be leaves */
 }
 
 /*
@@ -575,7 +577,8 @@ lbt_train_on_use(Relation rel, LbtIndex *index)
 	bool		wanted;
 	bool		mine;
 
-	if (!index->shareable || !lbt_may_ask(index) || lbt_untrainable(rel, index) != NULL)
+	if (!index->shareable || lbt_truncating || !lbt_may_ask(index) ||
+		lbt_untrainable(rel, index) != NULL)
 		return;
 
 	/* It may be only this process that could not reach it. */

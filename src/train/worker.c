@@ -145,7 +145,7 @@ is_gone(const LbtFile *file)
 }
 
 /*
- * Forget what no session has seen go (at_drop() in train/demand.c), or what
+ * Forget what no session has seen go (at_access() in train/demand.c), or what
  * was trained once more before it went.  Unless asked, look at many entries
  * only after so many trainings that it costs little more.
  */

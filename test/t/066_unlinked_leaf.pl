@@ -129,34 +129,44 @@ SQL
 	return;
 }
 
-# The file was truncated in place: its blocks come in the same order as before, and hold other keys.
-value('DROP TABLE o');
-value(<<"SQL");
+# The file was truncated in place: its blocks come in the same order as before, and hold other keys.  Leaves of an unlogged
+# table have no LSN.  What a trigger before it reads must not bring a model back.
+sub truncated
+{
+	my ($name, $kind, $trigger) = @_;
+	value('DROP TABLE o');
+	value(<<"SQL");
+$served $by_index
 BEGIN;
-CREATE TABLE o (k int8);
+CREATE $kind TABLE o (k int8);
 CREATE INDEX o_k ON o (k);
 INSERT INTO o SELECT generate_series(1, 4000);
-$served
+CREATE FUNCTION reads() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN PERFORM count(*) FROM o WHERE k = 5; RETURN NULL; END \$\$;
+$trigger;
 SELECT learnedbtree_train('o_k');
 TRUNCATE o;
 INSERT INTO o SELECT generate_series(-366, -1);
 INSERT INTO o SELECT generate_series(1000, 1365);
 INSERT INTO o SELECT generate_series(100000, 100100);
+DROP FUNCTION reads CASCADE;
 COMMIT
 SQL
-my $next = 1366;
-for (; (page(2))[2] == 4 && $next < 2000; $next++) { value("INSERT INTO o VALUES ($next)") }
-is(join(' ', (page(5))[ 1, 2 ]), '2 4', 'truncated in place: a leaf is split as it was before');
-split_fails('truncated in place', 4, "$next .. $next + 600", 'i');
-SKIP:
-{
-	skip 'from 19 on nbtree makes the new page in memory of its own', 3 if (page(6))[0] ne 'l';
-	is(join(' ', (page(6))[ 1, 2 ]), '5 4', '... and leaves a leaf that nothing leads to, where the model expects one');
+	my $next = 1366;
+	for (; (page(2))[2] == 4 && $next < 2000; $next++) { value("INSERT INTO o VALUES ($next)") }
+	is(join(' ', (page(5))[ 1, 2 ]), '2 4', "$name: a leaf is split as it was before");
+	split_fails($name, 4, "$next .. $next + 600", 'i');
+	return if (page(6))[0] ne 'l';    # from 19 on nbtree makes the new page in memory of its own
+	is(join(' ', (page(6))[ 1, 2 ]), '5 4', "$name: it leaves a leaf that nothing leads to, where the model expects one");
 	my $k = on_page('max(k)', 6) - 1;
-	cmp_ok($k, '>', 1465, '... for such keys');
+	cmp_ok($k, '>', 1465, "$name: ... for such keys");
 	value("INSERT INTO o VALUES ($k)");
-	is(value("$served $by_index SELECT count(*) FROM o WHERE k = $k"), 2, '... a row that btree puts into the linked one is found');
+	is(value("$served $by_index SELECT count(*) FROM o WHERE k = $k"), 2, "$name: ... a row that btree puts into the linked one is found");
+	return;
 }
+
+truncated('truncated in place', '', '');
+truncated('unlogged, truncated in place', 'UNLOGGED', '');
+truncated('a trigger reads', 'UNLOGGED', 'CREATE TRIGGER t BEFORE TRUNCATE ON o EXECUTE FUNCTION reads()');
 
 $node->stop;
 done_testing();
