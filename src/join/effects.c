@@ -229,6 +229,19 @@ is_volatile(Oid function, void *context)
 }
 
 /*
+ * Is it xmax, cmin or cmax?  No snapshot covers them: the statement itself may
+ * lock rows, or change them.
+ */
+static bool
+is_written_by_locks(const Node *node)
+{
+	const Var  *var = (const Var *) node;
+
+	return IsA(node, Var) && var->varattno <= MinCommandIdAttributeNumber &&
+		var->varattno >= MaxCommandIdAttributeNumber;
+}
+
+/*
  * Does evaluating an expression, or a subquery that it uses, have effects, or
  * read what others set?  Domains have constraints.
  */
@@ -246,7 +259,8 @@ has_effects(Node *node, void *context)
 		return true;
 	if (check_functions_in_node(node, is_volatile, context) ||
 		(IsA(node, NextValueExpr) && !walk->nextval_ok) || IsA(node, CoerceToDomain) ||
-		is_users_aggregate(node) || (reads_settings(node) && statement_sets(walk)))
+		is_users_aggregate(node) || is_written_by_locks(node) ||
+		(reads_settings(node) && statement_sets(walk)))
 		return true;
 	return expression_tree_walker(node, has_effects, context);
 }

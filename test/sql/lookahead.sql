@@ -162,6 +162,11 @@ SELECT la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = p.k'),
        la_nodes('SELECT b.v FROM (SELECT k FROM la_probe FOR UPDATE) p JOIN la_big b ON b.k = p.k'),
        la_nodes('WITH p AS (UPDATE la_probe SET n = n RETURNING k) SELECT b.v FROM p JOIN la_big b ON b.k = p.k'),
        la_nodes('SELECT b.v, random() FROM la_probe p JOIN la_big b ON b.k = p.k');
+-- Nor where an outer row's columns show what the statement itself may lock or change meanwhile.
+SELECT la_nodes('SELECT b.v, p.xmin, p.ctid FROM la_probe p JOIN la_big b ON b.k = p.k'),
+       la_nodes('SELECT b.v, p.xmax FROM la_probe p JOIN la_big b ON b.k = p.k'),
+       la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = p.k WHERE p.cmin = ''0'''),
+       la_nodes('SELECT b.v, p.cmax FROM la_probe p JOIN la_big b ON b.k = p.k');
 -- ... nor for one row: by a unique index, also with others joined to it, or an aggregate of all rows.
 SELECT la_nodes('SELECT c.v FROM la_big b JOIN la_big c ON c.u = b.u WHERE b.a = 7'),
        la_nodes('SELECT c.v FROM la_big b JOIN la_big c ON c.u = b.u WHERE b.k = 1000003'),
