@@ -87,6 +87,8 @@ insert_predicted(Relation rel, LbtIndex *index, const LbtBound *key, Datum *valu
 	place->block = InvalidBlockNumber;
 	if (IndexTupleSize(itup) <= SMALL_TUPLE)
 	{
+		if (unlikely(rel->rd_amcache == NULL))
+			warm_up(rel);		/* an invalidation has come since */
 		event = lbt_place(rel, index, key, itup, unique, place);
 		lbt_count(index, LBT_EV_INSERT);
 		lbt_count(index, event);

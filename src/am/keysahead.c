@@ -353,12 +353,14 @@ find_keys(LbtKeysAhead *ahead)
 	keys = list_keys(table, ahead->deletes);
 	foreach(lc, keys)
 	{
-		HeapTuple	row = SearchSysCache1(CONSTROID, ObjectIdGetDatum(lfirst_oid(lc)));
+		HeapTuple	row;
 
+		if (ahead->nkeys == MAX_KEYS)
+			break;
+		row = SearchSysCache1(CONSTROID, ObjectIdGetDatum(lfirst_oid(lc)));
 		if (!HeapTupleIsValid(row))
 			continue;
-		if (ahead->nkeys < MAX_KEYS &&
-			(!ahead->deferred || ((Form_pg_constraint) GETSTRUCT(row))->condeferrable))
+		if ((!ahead->deferred || ((Form_pg_constraint) GETSTRUCT(row))->condeferrable))
 			add_key(ahead, row);
 		ReleaseSysCache(row);
 	}

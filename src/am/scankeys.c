@@ -228,6 +228,8 @@ take_array(LbtScan *so, ScanKey key, LbtProbe *into)
 	{
 		LbtKeyValue *value = &array->values[array->n];
 
+		if (i % 1024 == 0)
+			CHECK_FOR_INTERRUPTS();
 		if (isnull[i])
 			continue;
 		if (!lbt_keyspec_plain(column, elements[i]))
@@ -239,6 +241,8 @@ take_array(LbtScan *so, ScanKey key, LbtProbe *into)
 								  value->length);
 		array->n++;
 	}
+	pfree(elements);
+	pfree(isnull);
 	if (array->n > 0)
 	{
 		put_in_order(column, array);

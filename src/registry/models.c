@@ -397,21 +397,26 @@ lbt_registry_forget(const LbtFile *file)
 {
 	LBT_GUARD_BEGIN();
 	{
-		LbtEntry   *entry;
+		LbtEntry   *entry = dshash_find(lbt_entries, file, false);
 		dsa_pointer memory = InvalidDsaPointer;
 		Size		bytes = 0;
 
-		lbt_area_lock();
-		entry = dshash_find(lbt_entries, file, true);
+		/* Most indexes have none: wait for nobody. */
 		if (entry != NULL)
 		{
-			memory = entry->memory;
-			bytes = entry->bytes;
-			dshash_delete_entry(lbt_entries, entry);
+			dshash_release_lock(lbt_entries, entry);
+			lbt_area_lock();
+			entry = dshash_find(lbt_entries, file, true);
+			if (entry != NULL)
+			{
+				memory = entry->memory;
+				bytes = entry->bytes;
+				dshash_delete_entry(lbt_entries, entry);
+			}
+			lbt_area_unlock();
+			if (entry != NULL)
+				free_model(memory, bytes);
 		}
-		lbt_area_unlock();
-		if (entry != NULL)
-			free_model(memory, bytes);
 	}
 	LBT_GUARD_END((void) 0);
 }

@@ -215,6 +215,10 @@ look_up(LbtIndex *index, uint64 since)
 	if (state == LBT_FAILED || state == LBT_NO_MEMORY)
 		index->again_at = entry->not_before;
 
+	/* What long statements use is not what was used least. */
+	if (state == LBT_READY)
+		pg_atomic_write_u64(&entry->used_at, (uint64) GetCurrentTimestamp());
+
 	/* Map it under the lock: afterwards the segment may be gone. */
 	if (state == LBT_READY && !open_model(index, entry, since))
 	{
