@@ -58,12 +58,12 @@ expand_rooms() { # LIST
     tr -s , <<<"${list#,}"
 }
 
-# Is it named?  Such steps are not part of a run of everything.
-wanted_by_name() { [ -n "$only" ] && wanted "$1"; }
+# Part of a run of everything only for CI.
+wants_beside() { if [ -n "$only" ]; then wanted beside; else [ -n "${LBT_BESIDE:-}" ]; fi; }
 
 wants_shared() { wanted regress || wanted am || wanted isolation || wanted am-isolation || wanted catcheck; }
 
-wants_server() { wants_shared || wanted symbols || wanted tap || wanted suites || wanted bench || wanted_by_name beside; }
+wants_server() { wants_shared || wanted symbols || wanted tap || wanted suites || wanted bench || wants_beside; }
 
 # What the tests need, where apt is there to bring it.
 install_packages() {
@@ -101,7 +101,7 @@ install_packages() {
     if wanted tap 025_hypopg; then
         need_packages "postgresql-$major-hypopg" || note "no HypoPG for PostgreSQL $major"
     fi
-    if wanted tap 037_beside || wanted_by_name beside; then
+    if wanted tap 037_beside || wants_beside; then
         install_others
     fi
 }
@@ -236,7 +236,14 @@ run_logged() { # NAME SECONDS COMMAND...: one test that is one command
     outputs+=("$log")
 }
 
+# What needs no server.  Builds are outside of the tree, which others copy.
 run_model_tests() {
+    wanted model unit && start_job unit run_logged unit 1800 make -s -j"$(nproc)" -C "$scratch/tree/test/unit" "BUILD_DIR=$scratch/unit" check
+    wanted model fuzz && start_job fuzz run_logged fuzz 1800 make -s -j"$(nproc)" -C "$scratch/tree/test/fuzz" "BUILD_DIR=$scratch/fuzz" check
+    start_job checks run_checks
+}
+
+run_checks() {
     cd "$scratch/tree" || return
     if wanted layers; then run_logged layers 300 test/check-layers; fi
     if wanted meta; then run_logged meta 300 test/check-meta; fi
@@ -244,12 +251,6 @@ run_model_tests() {
     if wanted later; then run_logged later 300 test/check-later; fi
     if wanted audit && [ -n "$audit_python" ]; then run_logged audit 300 "${audit_python%/python}/pgspot" sql/*.sql; fi
     if wanted site && [ -z "$no_site" ]; then build_site; fi
-    if wanted model unit; then
-        run_logged unit 1800 make -s -j"$(nproc)" -C test/unit check
-    fi
-    if wanted model fuzz; then
-        run_logged fuzz 1800 make -s -j"$(nproc)" -C test/fuzz check
-    fi
 }
 
 # By whoever runs us, from the checkout: all pages are there.
@@ -696,13 +697,13 @@ prove_script() { # NAME WORK SECONDS [VARIABLE=VALUE...]
         prove --nocolor -v -I "$tools/perl" -I "$scratch/tree/test/t" "t/$name.pl"
 }
 
-# From 17 on scripts copy their first data folder, rather than that each runs initdb.
+# Scripts copy their first data folder, rather than that each runs initdb: by the server's own tools from 17 on.
 make_template() {
     local folder=$scratch/template log=$scratch/template.log
-    [ "$major" -ge 17 ] || return 0
     # In the locale that they see.
     if as_user $((300 * patience)) env -u LC_ALL LC_MESSAGES=C "$bindir/initdb" -D "$folder" -A trust --no-sync >"$log" 2>&1; then
         template=("INITDB_TEMPLATE=$folder")
+        [ "$major" -ge 17 ] || template+=("LBT_COPY_TEMPLATE=yes")
     fi
 }
 

@@ -62,8 +62,8 @@ END $$;
 -- The answers of a query: how many and which, in any order; and in the order they come.
 CREATE FUNCTION both_answers(query text, OUT sorted text, OUT in_order text) LANGUAGE plpgsql AS $$
 BEGIN
-    EXECUTE format('SELECT concat(count(*), '':'', sum(hashtextextended(q::text, 0))), md5(string_agg(q::text, ''|'')) FROM (%s) q', query)
-       INTO sorted, in_order;
+    EXECUTE format('SELECT concat(count(*), '':'', sum(h)), md5(string_agg(h::text, ''|'')) FROM (SELECT hashtextextended(q::text, 0) AS h FROM (%s) q OFFSET 0) r',
+                   query) INTO sorted, in_order;
 END $$;
 
 -- Has a query the same answers with loose and skip scans as without?  So many rows; or what is wrong.
@@ -82,7 +82,13 @@ BEGIN
     RETURN split_part(without.sorted, ':', 1) || ' rows';
 END $$;
 
-CREATE FUNCTION answers(query text) RETURNS text LANGUAGE sql AS 'SELECT sorted FROM both_answers(query)';
+CREATE FUNCTION answers(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    sorted text;
+BEGIN
+    EXECUTE format('SELECT concat(count(*), '':'', sum(hashtextextended(q::text, 0))) FROM (%s) q', query) INTO sorted;
+    RETURN sorted;
+END $$;
 
 CREATE FUNCTION plan_uses(query text, index regclass) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE

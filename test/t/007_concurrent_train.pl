@@ -11,7 +11,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $seconds = 12;
+my $seconds = 6;
 my $node = new_node('train');
 $node->append_conf('postgresql.conf', "session_preload_libraries = 'learnedbtree'\n");	# sessions with the library see drops
 $node->reload;

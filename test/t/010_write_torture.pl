@@ -14,7 +14,7 @@ use Test::More;
 use Torture;
 
 my $seed = $ENV{LBT_SEED} || 20241103;
-my $seconds = $ENV{LBT_TORTURE_SECONDS} || 20;
+my $seconds = $ENV{LBT_TORTURE_SECONDS} || 8;
 my $node = PostgreSQL::Test::Cluster->new('torture');
 $node->init;
 torture_conf($node);

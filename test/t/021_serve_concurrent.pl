@@ -15,7 +15,7 @@ use Test::More;
 use Torture;
 
 my $seed = $ENV{LBT_SEED} || 20241105;
-my $seconds = $ENV{LBT_NAME_SECONDS} || 10;
+my $seconds = $ENV{LBT_NAME_SECONDS} || 5;
 my $customers = 400;
 my $keys = 30000;
 my @named = qw(customers_pkey customers_name_key orders_pkey orders_customer events_pkey);

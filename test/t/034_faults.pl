@@ -491,7 +491,7 @@ sub memory_over_time
 {
 	plan skip_all => 'this kernel does not sum up the memory of processes' unless -e '/proc/self/smaps_rollup';
 	my $node = torture_node('memory');
-	my $duration = $seconds // 12;
+	my $duration = $seconds // 6;
 	my $postmaster = (split /\n/, slurp_file($node->data_dir . '/postmaster.pid'))[0];
 	# (a little longer, for the last samples to be of all)
 	my $load = start_load($node, clients => 8, seconds => $duration + 4, seed => $seed, scripts => [ torture_scripts($node) ]);

@@ -22,7 +22,7 @@ use Torture;
 
 my $seed = $ENV{LBT_SEED} || 20261125;
 my $rounds = $ENV{LBT_LOOSE_ROUNDS} || 2;
-my $seconds = $ENV{LBT_LOOSE_SECONDS} || 5;
+my $seconds = $ENV{LBT_LOOSE_SECONDS} || 3;
 my $tables = 8;
 my $questions = 30;    # of each table
 my $node_name = 'Learned Loose Scan';

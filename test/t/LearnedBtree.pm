@@ -12,6 +12,17 @@ use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(private_install needs_preload configure_node new_node new_small_node nothing_pinned model_state stat_of settle leaf_of change_page wait_until eventually patience amcheck_sql check_sql dump_and_restore make_scans_that_fail);
 
+# 15 and 16 know no template of data folders: a server that is made in the usual way is a copy of one there, too.
+if ($ENV{LBT_COPY_TEMPLATE})
+{
+	my $run = \&PostgreSQL::Test::Utils::system_or_bail;
+	no warnings 'redefine';
+	*PostgreSQL::Test::Utils::system_or_bail = sub {
+		return $run->(@_) unless "@_" =~ /^initdb -D (\S+) -A trust -N$/;
+		return $run->('cp', '-RPp', $ENV{INITDB_TEMPLATE}, $1);
+	};
+}
+
 # Below 17 models need memory that only preloaded modules can have.
 sub needs_preload
 {

@@ -27,7 +27,7 @@ use Test::More;
 our @EXPORT = qw(oracle_node try_shapes real_keys libc_locale collations);
 
 my $seed = $ENV{LBT_SEED} || 20240917;
-my $transactions = $ENV{LBT_ORACLE_TRANSACTIONS} || 100;    # a client and shape, times its share
+my $transactions = $ENV{LBT_ORACLE_TRANSACTIONS} || 50;    # a client and shape, times its share
 my $clients = 4;
 my $rows = 12000;
 my $locale_made;
