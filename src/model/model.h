@@ -21,8 +21,8 @@ typedef struct LbtModelHeader
 	uint32_t	saved;			/* 1: the metapage's, with codes not exact */
 	uint32_t	height;			/* pages a descent reads */
 	uint32_t	separator_bytes;	/* 0: none are kept */
-	uint64_t	lsn;			/* where the training began; 0: leaves may have
-								 * none */
+	uint64_t	lsn;			/* where the training began; 0: unknown */
+	bool		without_lsn;	/* leaves may have none */
 	int64_t		trained_at;		/* microseconds, the server's timestamp */
 	double		training_ms;
 	LbtKeyCode	code;
@@ -33,8 +33,9 @@ typedef struct LbtModel
 {
 	uint32_t	nleaves;
 	uint32_t	nknots;
-	bool		saved;			/* these two as in the header */
+	bool		saved;			/* these three as in the header */
 	uint64_t	lsn;
+	bool		without_lsn;
 	const LbtKnot *knots;
 	LbtLeaf    *leaves;
 	const LbtKeyCode *code;		/* at least lbt_keycode_bytes() of it */

@@ -271,7 +271,7 @@ static inline bool
 is_linked(const Search *search, Buffer buf, BTPageOpaque opaque)
 {
 	return (opaque->btpo_prev == search->left &&
-			(PageGetLSN(BufferGetPage(buf)) != 0 || search->index->model.lsn == 0)) ||
+			(PageGetLSN(BufferGetPage(buf)) != 0 || search->index->model.without_lsn)) ||
 		P_LEFTMOST(opaque) || P_RIGHTMOST(opaque) ||
 		is_as_trained(search->index, search->slot, buf, NULL) ||
 		lbt_bt_right_link(search->rel, opaque->btpo_prev) == BufferGetBlockNumber(buf);

@@ -421,6 +421,19 @@ lbt_registry_forget(const LbtFile *file)
 	LBT_GUARD_END((void) 0);
 }
 
+void
+lbt_registry_reset(const LbtFile *file)
+{
+	LBT_GUARD_BEGIN();
+	{
+		LbtEntry   *entry = dshash_find(lbt_entries, file, true);
+
+		if (entry != NULL)
+			lbt_entry_replace_model(entry, LBT_UNTRAINED, InvalidDsaPointer, 0);
+	}
+	LBT_GUARD_END((void) 0);
+}
+
 List *
 lbt_registry_list(void)
 {

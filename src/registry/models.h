@@ -63,8 +63,9 @@ typedef struct LbtRegistered
  */
 extern void lbt_registry_describe(const LbtFile *file, LbtRegistered *out);
 
-/* Forget an index that is gone. */
+/* Forget an index that is gone, or the model of one that is made anew. */
 extern void lbt_registry_forget(const LbtFile *file);
+extern void lbt_registry_reset(const LbtFile *file);
 
 /* The files (LbtFile), palloc'd, of all entries; NIL if it cannot tell. */
 extern List *lbt_registry_list(void);

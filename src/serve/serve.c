@@ -551,7 +551,7 @@ utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtility
 	LbtKeysAhead *const outer = lbt_keys_ahead;
 	const Oid	table = copied_into(plan->utilityStmt);
 	const bool	truncates = IsA(plan->utilityStmt, TruncateStmt);
-	const bool	truncating = lbt_truncating;
+	List	   *const truncated = lbt_truncated;
 	const bool	drops = IsA(plan->utilityStmt, DropdbStmt);
 
 	if (!OidIsValid(table) && !truncates)
@@ -571,16 +571,17 @@ utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtility
 		(void) prepare_table(table, true, 1);
 	PG_TRY();
 	{
-		lbt_truncating |= truncates;
+		lbt_truncated = NIL;
 		lbt_keys_ahead = truncates ? NULL : expect_checks(table);
 		next_utility(plan, text, read_only_tree, context, params, environment, dest, completion);
+		lbt_forget_truncated();
 	}
 	PG_FINALLY();
 	{
 		if (lbt_keys_ahead != outer)
 			lbt_keys_end(lbt_keys_ahead);
 		lbt_keys_ahead = outer;
-		lbt_truncating = truncating;
+		lbt_truncated = truncated;
 	}
 	PG_END_TRY();
 	if (OidIsValid(table) && get_rel_relkind(table) == RELKIND_PARTITIONED_TABLE)

@@ -54,7 +54,7 @@ static TimestampTz last_report = 0;
 
 static bool exit_expected = false;
 
-bool		lbt_truncating = false;
+List	   *lbt_truncated = NIL;	/* in the transaction's memory */
 
 static object_access_hook_type next_access = NULL;
 
@@ -394,7 +394,7 @@ lbt_report_all(void)
  * (train/worker.c).
  */
 static void
-forget(Oid index)
+forget_dropped(Oid index)
 {
 	LbtFile		file;
 
@@ -404,29 +404,55 @@ forget(Oid index)
 	lbt_registry_forget(&file);
 }
 
-/*
- * A table is about to be truncated: in place, if this transaction has made its
- * file.  Then those of its indexes keep their names, and must not keep models.
- * (The hook comes before the table is locked, but such a table is.)
- */
+/* The models of a table's indexes; their counts stay. */
 static void
-forget_truncated(Oid oid)
+forget_models(Oid table)
 {
-	Relation	table;
-	List	   *indexes = NIL;
+	Relation	rel = RelationIdGetRelation(table);
+	List	   *indexes = RelationIsValid(rel) ? RelationGetIndexList(rel) : NIL;
+	LbtFile		file;
 	ListCell   *lc;
 
-	if (!lbt_holds_lock(oid, AccessExclusiveLock))
-		return;
-	table = RelationIdGetRelation(oid);
-	if (!RelationIsValid(table))
-		return;
-	if (lbt_relation_is_new_file(table))
-		indexes = RelationGetIndexList(table);
-	RelationClose(table);
+	if (RelationIsValid(rel))
+		RelationClose(rel);
 	foreach(lc, indexes)
-		forget(lfirst_oid(lc));
+		if (lbt_index_file(lfirst_oid(lc), &file) && lbt_registry_attach())
+			lbt_registry_reset(&file);
 	list_free(indexes);
+}
+
+/*
+ * (The hook comes before the table is locked, but one whose file is of this
+ * transaction is.)
+ */
+static void
+note_truncated(Oid table)
+{
+	Relation	rel = lbt_holds_lock(table, AccessExclusiveLock) ? RelationIdGetRelation(table) :
+		NULL;
+	MemoryContext old;
+	bool		in_place;
+
+	if (!RelationIsValid(rel))
+		return;
+	in_place = lbt_relation_is_new_file(rel);
+	RelationClose(rel);
+	if (!in_place)
+		return;
+	old = MemoryContextSwitchTo(TopTransactionContext);
+	lbt_truncated = lappend_oid(lbt_truncated, table);
+	MemoryContextSwitchTo(old);
+	forget_models(table);
+}
+
+void
+lbt_forget_truncated(void)
+{
+	ListCell   *lc;
+
+	foreach(lc, lbt_truncated)
+		forget_models(lfirst_oid(lc));
+	list_free(lbt_truncated);
 }
 
 static void
@@ -439,9 +465,9 @@ at_access(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
 	if (class != RelationRelationId || sub != 0 || proc_exit_inprogress)
 		return;
 	if (access == OAT_DROP)
-		forget(object);
+		forget_dropped(object);
 	else if (access == OAT_TRUNCATE)
-		forget_truncated(object);
+		note_truncated(object);
 }
 
 /* (The hook runs before the server refuses to drop one that is in use.) */

@@ -15,10 +15,13 @@ extern void lbt_report_init(void);
 extern void lbt_forget_databases(void);
 
 /*
- * A TRUNCATE is under way: nothing is trained on use.  Else a trigger before
- * it might have a file trained that is about to be made anew in place.
+ * Tables with files of this transaction that the TRUNCATE under way has told
+ * of: it may make these anew in place, so models of their indexes have gone.
+ * Who sees that it has ended has them go again, as triggers before it may have
+ * brought some back.
  */
-extern bool lbt_truncating;
+extern List *lbt_truncated;
+extern void lbt_forget_truncated(void);
 
 /*
  * Have this process leave shared memory when it exits; at the latest from the

@@ -10,6 +10,7 @@
 #include "key/bound.h"
 #include "key/sortkey.h"
 #include "portability/instr_time.h"
+#include "replication/logicalworker.h"
 #include "server/guard.h"
 #include "train/demand.h"
 #include "train/leafwalk.h"
@@ -253,8 +254,7 @@ walk_leaves(Harvest *h)
 	}
 	if (walk.damaged)
 		h->trained->state = LBT_DAMAGED;
-	if (walk.without_lsn)
-		h->header->lsn = 0;		/* so may be leaves */
+	h->header->without_lsn |= walk.without_lsn;
 }
 
 /*
@@ -370,6 +370,7 @@ train(Relation rel, LbtIndex *index, LbtTrained *trained)
 				end;
 
 	memset(trained, 0, sizeof(*trained));
+	header->without_lsn = !RelationNeedsWAL(rel);
 	if (RelationNeedsWAL(rel))
 		header->lsn = RecoveryInProgress() ? GetXLogReplayRecPtr(NULL) : GetXLogInsertRecPtr();
 	INSTR_TIME_SET_CURRENT(start);
@@ -577,8 +578,11 @@ lbt_train_on_use(Relation rel, LbtIndex *index)
 	bool		wanted;
 	bool		mine;
 
-	if (!index->shareable || lbt_truncating || !lbt_may_ask(index) ||
-		lbt_untrainable(rel, index) != NULL)
+	if (!index->shareable || !lbt_may_ask(index) || lbt_untrainable(rel, index) != NULL)
+		return;
+
+	/* No hook tells when a further TRUNCATE makes the file anew in place. */
+	if (IsLogicalWorker() && lbt_relation_is_new_file(rel))
 		return;
 
 	/* It may be only this process that could not reach it. */

@@ -130,7 +130,7 @@ SQL
 }
 
 # The file was truncated in place: its blocks come in the same order as before, and hold other keys.  Leaves of an unlogged
-# table have no LSN.  What a trigger before it reads must not bring a model back.
+# table have no LSN.  A trigger before it may bring a model back.
 sub truncated
 {
 	my ($name, $kind, $trigger) = @_;
@@ -141,14 +141,14 @@ BEGIN;
 CREATE $kind TABLE o (k int8);
 CREATE INDEX o_k ON o (k);
 INSERT INTO o SELECT generate_series(1, 4000);
-CREATE FUNCTION reads() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN PERFORM count(*) FROM o WHERE k = 5; RETURN NULL; END \$\$;
+CREATE FUNCTION trains() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN PERFORM learnedbtree_train('o_k'); RETURN NULL; END \$\$;
 $trigger;
 SELECT learnedbtree_train('o_k');
 TRUNCATE o;
 INSERT INTO o SELECT generate_series(-366, -1);
 INSERT INTO o SELECT generate_series(1000, 1365);
 INSERT INTO o SELECT generate_series(100000, 100100);
-DROP FUNCTION reads CASCADE;
+DROP FUNCTION trains CASCADE;
 COMMIT
 SQL
 	my $next = 1366;
@@ -166,7 +166,7 @@ SQL
 
 truncated('truncated in place', '', '');
 truncated('unlogged, truncated in place', 'UNLOGGED', '');
-truncated('a trigger reads', 'UNLOGGED', 'CREATE TRIGGER t BEFORE TRUNCATE ON o EXECUTE FUNCTION reads()');
+truncated('a trigger trains', 'UNLOGGED', 'CREATE TRIGGER t BEFORE TRUNCATE ON o EXECUTE FUNCTION trains()');
 
 $node->stop;
 done_testing();
