@@ -5,7 +5,7 @@
 #
 # Run it as the official image, and make the extension in each database that is to have it:
 #
-#   docker run -d --name learned -e POSTGRES_PASSWORD=... postgres-learnedbtree
+#   docker run -d --name learned --shm-size=2g -e POSTGRES_PASSWORD=... postgres-learnedbtree
 #   docker exec learned psql -U postgres -c 'CREATE EXTENSION learnedbtree'
 #   docker exec learned psql -U postgres -c "ALTER DATABASE postgres SET learnedbtree.btree_indexes = 'all'"
 #

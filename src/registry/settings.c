@@ -206,8 +206,8 @@ lbt_settings_define(void)
 				"Asks the operating system for blocks of rows before they are needed.",
 				"When off, they are read one by one, as in btree, and ranges in memory gain less.");
 	DEFINE_INT("lookahead_rows", &lbt_lookahead_rows, 0, LBT_LOOKAHEAD_LIMIT, PGC_USERSET, 0, NULL,
-			   "Sets the number of rows that joins, subqueries and writes look up ahead of time.",
-			   "It grows up to this while the statement runs. With 0 or 1, nothing is looked up ahead.");
+			   "Sets the number of rows that plans for joins, subqueries and writes look up ahead of time.",
+			   "It grows up to this while the statement runs. With 0 or 1, plans get no node that does so.");
 	DEFINE_BOOL("enable_loose_scan", &lbt_enable_loose_scan, PGC_USERSET,
 				"Plans loose index scans for DISTINCT and GROUP BY, and skip scans.",
 				"When off, plans read all rows of all groups.");
