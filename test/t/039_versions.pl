@@ -577,19 +577,6 @@ SQL
 	return $costs[0] < $costs[1];
 }
 
-# Do btree's scans backward begin an entry with the row that is first in the table?
-sub keeps_table_order
-{
-	return sql(<<'SQL') eq '(0,1)';
-SET learnedbtree.btree_indexes = none;
-SET enable_seqscan = off;
-SET enable_bitmapscan = off;
-CREATE TABLE equal AS SELECT 7 AS k FROM generate_series(1, 10);
-CREATE INDEX ON equal (k);
-SELECT ctid FROM equal WHERE k = 7 ORDER BY k DESC LIMIT 1;
-SQL
-}
-
 # ---- sentences that name versions ----
 
 # Parts of them, each with all versions that it names; and is what it says so on this server?  (undef: it cannot tell.)  Where
@@ -646,7 +633,6 @@ my %sentences = (
 		'PostgreSQL 15 and 16 need it in `shared_preload_libraries` instead' => $needs_preload,
 		"Tried with Citus' main branch of May 2026 on PostgreSQL 18" => [ 't/048_citus.pl', 'a lookup in a shard visits one index page, and the visibility map' ] },
 	'doc/serving.md' => {
-		'Before PostgreSQL 19, btree returns those that share an index entry the other way round' => \&keeps_table_order,
 		'on PostgreSQL 15 and 16 without `shared_preload_libraries`' => $needs_preload,
 		'[from 19 on](monitoring.md#explain) what a model did' => $in_auto_explain,
 		'from 16 on subscribers of `REPLICA IDENTITY FULL` tables' => sub { $replicated{'full served'} eq 'yes' } });
