@@ -303,13 +303,18 @@ my $rows = PostgreSQL::Test::Utils::tempdir . '/rows';
 $node->safe_psql('postgres', "COPY to_route TO '$rows'");
 foreach my $statement ("COPY routed FROM '$rows'", 'INSERT INTO routed SELECT * FROM to_route')
 {
-	my %used;
+	my (%used, %inserts);
 	foreach my $serve ('none', 'all')
 	{
-		my (undef, undef, $err) = $node->psql('postgres', "LOAD 'learnedbtree'; SET learnedbtree.min_leaves = 0; "
-			  . "SET learnedbtree.btree_indexes = '$serve'; BEGIN; DELETE FROM routed WHERE k % 2 = 0; $statement; ROLLBACK");
+		my ($rc, $out, $err) = $node->psql('postgres', "LOAD 'learnedbtree'; SET learnedbtree.min_leaves = 0; "
+			  . "SET learnedbtree.btree_indexes = '$serve'; BEGIN; DELETE FROM routed WHERE k % 2 = 0; $statement; "
+			  . "SELECT 'inserts', sum(inserts) FROM learnedbtree_stat WHERE relname ~ '^routed'; ROLLBACK");
+		is($rc, 0, "$statement: $serve served, without errors") or diag($err);
 		($used{$serve}) = $err =~ /bytes: (\d+)/;
+		($inserts{$serve}) = $out =~ /^inserts\|(\d+)$/m;
+		ok(defined $used{$serve}, '... and says how much memory it uses');
 	}
+	cmp_ok($inserts{all}, '>=', ($inserts{none} // 0) + 30000, "$statement: by served indexes");
 	cmp_ok($used{all} - $used{none}, '<', 128 * 64 * 1024, "$statement: served, in $used{all} bytes, without $used{none}");
 }
 
@@ -329,14 +334,21 @@ SQL
 my %bytes;
 foreach my $serve ('none', 'all')
 {
+	my $query = <<'SQL';
+SELECT 'bytes', (SELECT sum(used_bytes) FROM pg_backend_memory_contexts WHERE name = 'ExecutorState'), n
+  FROM (SELECT count(x) AS n FROM (SELECT (SELECT f.k FROM far f WHERE f.p = s.q AND f.k = s.k) AS x FROM spread s OFFSET 0) q OFFSET 0) c;
+SQL
 	my $out = $node->safe_psql('postgres', <<"SQL");
 SET learnedbtree.min_leaves = 0;
 SET learnedbtree.btree_indexes = '$serve';
 SET enable_bitmapscan = off;
-SELECT 'bytes', (SELECT sum(used_bytes) FROM pg_backend_memory_contexts WHERE name = 'ExecutorState'), n
-  FROM (SELECT count(x) AS n FROM (SELECT (SELECT f.k FROM far f WHERE f.p = s.q AND f.k = s.k) AS x FROM spread s OFFSET 0) q OFFSET 0) c;
+EXPLAIN (COSTS off) $query
+$query
 SQL
-	($bytes{$serve}) = $out =~ /^bytes\|(\d+)\|500$/m;
+	my $nodes = () = $out =~ /Learned Look-Ahead/g;
+	is($nodes, $serve eq 'all' ? 50 : 0, "$serve: the plan has the nodes");
+	like($out, qr/^bytes\|\d+\|500$/m, "$serve: the answer");
+	($bytes{$serve}) = $out =~ /^bytes\|(\d+)\|/m;
 }
 cmp_ok($bytes{all} - $bytes{none}, '<', 50 * 1024 * 1024, "50 nodes: served, in $bytes{all} bytes, without $bytes{none}");
 
