@@ -173,11 +173,20 @@ $generic->query_safe('COMMIT');
 is($generic->query_safe("BEGIN; SAVEPOINT s; INSERT INTO t (id) VALUES (-1); ROLLBACK TO s; SELECT count(*) FROM t WHERE id = -1; INSERT INTO t (id) VALUES (-1); "
 	  . 'ROLLBACK TO s; RELEASE s; INSERT INTO t (id) VALUES (-1) ON CONFLICT DO NOTHING RETURNING id; ROLLBACK'), "0\n-1", 'subtransactions');
 
-# An update that has waited for another one looks at the new row.
-$custom->query_safe('BEGIN; UPDATE t SET b = 7000 WHERE id = 300');
-$generic->query_until(qr/started/, "\\echo started\nUPDATE t SET b = b + 1 FROM child WHERE t.id = 300 AND child.parent = 77 AND b >= 0 AND EXISTS (SELECT FROM t i WHERE i.id = t.id) RETURNING b;\n");
+# An update that has waited for another one looks at the new row: one use more than without waiting.
+my $first = 'UPDATE t SET b = 7000 WHERE id = 300';
+my $second = 'UPDATE t SET b = b + 1 FROM child WHERE t.id = 300 AND child.parent = 77 AND b >= 0 AND (SELECT i.a FROM t i WHERE i.id = t.id) >= 0 RETURNING b';
+my $count = sub { return (uses($node, 'postgres', 'all', 't_pkey'))[0] };
+my $before = $count->();
+asked($custom, $first);
+is(asked($generic, $second), '7001', 'an update after another one');
+my $between = $count->();
+$custom->query_safe("BEGIN; $first");
+$generic->query_until(qr/started/, "\\echo started\n$second;\n");
 wait_until($node, "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
-is(served_in($node, 'postgres', sub { $custom->query_safe('COMMIT'); asked($generic, 'SELECT 1'); }, 't_pkey'), 't_pkey', 'EvalPlanQual is served');
+asked($custom, 'COMMIT');
+asked($generic, 'SELECT 1');
+cmp_ok($count->() - $between, '>', $between - $before, 'EvalPlanQual is served');
 is($node->safe_psql('postgres', 'SELECT b FROM t WHERE id = 300'), '7001', 'with the right answer');
 
 # ---- parallel queries ----
