@@ -358,7 +358,9 @@ sql('DROP TABLE broken');
 # ---- a demand that comes while the worker goes ----
 
 # With the catalog locked, the worker stops in the sweep before its end, where it looks up indexes that it has not trained.
-# (If it has gone before, another one comes.)
+# (If it has gone before, another one comes, and once more.)
+my $seen;
+for (my $limit = time + patience(); !$seen && time < $limit;)
 {
 	my ($lock, $session) = map { $node->background_psql('postgres') } 1 .. 2;
 	my $stuck = q{SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND relation = 'pg_class'::regclass};
@@ -369,13 +371,14 @@ sql('DROP TABLE broken');
 	$time = trained_at('a');
 	$lock->query_safe($stuck);
 	$lock->query_safe('BEGIN; LOCK pg_class IN ACCESS EXCLUSIVE MODE');
-	for (my $end = time + 2; time < $end && $lock->query_safe($stuck) ne 't'; sleep(0.05)) { }
+	for (my $end = time + 2; time < $end && !$seen; sleep(0.05)) { $seen = $lock->query_safe($stuck) eq 't'; }
 	$session->query_safe("SELECT split('a')");    # has read what it needs of the catalog
 	$lock->query_safe('COMMIT');
 	$_->quit foreach $lock, $session;
 	trained_since('a', $time, 'a demand is served that came while the worker was about to end, and had to rest first');
 	reload(naptime => '50ms');
 }
+ok($seen, 'it was about to end');
 
 # ---- what has gone, and what is about to come ----
 
