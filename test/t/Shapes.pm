@@ -110,14 +110,14 @@ sub emit
 	my ($sql, $order) = @_;
 	foreach my $list ($paired && $order ? ('all', 'none') : '')
 	{
-		plain($list eq 'all' ? "BEGIN ISOLATION LEVEL REPEATABLE READ;\nSET LOCAL learnedbtree.btree_indexes = 'all'"
+		plain($list eq 'all' ? "BEGIN ISOLATION LEVEL REPEATABLE READ;\nSET LOCAL learnedbtree.btree_indexes = 'all';\nSAVEPOINT s"
 			: "SET LOCAL learnedbtree.btree_indexes = 'none'") if $list;
 		my $kind = $order || 's';
 		$kind = uc $kind if $list eq 'all';
 		$number++;
 		$statements{$number} = $sql;
 		$script .= "\\echo <<$number $kind>>\n$sql;\n\\if :ERROR\n\\echo ERROR :LAST_ERROR_SQLSTATE :LAST_ERROR_MESSAGE\n"
-		  . ($savepoint ? "ROLLBACK TO s;\n" : '') . "\\else\n\\echo rows :ROW_COUNT\n\\endif\n";
+		  . ($savepoint || $list ? "ROLLBACK TO s;\n" : '') . "\\else\n\\echo rows :ROW_COUNT\n\\endif\n";
 		plain('COMMIT') if $list eq 'none';
 	}
 	return;
