@@ -609,7 +609,7 @@ unknown_differences() { # SUITE/TEST DIFFS RESULTS
     pattern=$(awk -v name="$1" '$1 == name { sub(/^[^ ]+ +/, ""); print }' "$root/test/suites.known")
     expected=$(awk -v end="/$test.out" '/^diff / && index($0, end) { print $(NF - 1); exit }' "$2")
     if [ -z "$expected" ]; then echo "no difference is shown: has it crashed?"; return; fi
-    diff -wU0 "$expected" "$3/$test.out" | grep '^[-+]' | grep -vE '^(---|\+\+\+) /|^[-+][-+ ]*$|^[-+] *QUERY PLAN' |
+    diff -wU0 "$expected" "$3/$test.out" | grep '^[-+]' | grep -vE '^(---|\+\+\+) /|^[-+][+ ]*-[-+ ]*$|^[-+] *QUERY PLAN' |
         if [ -n "$pattern" ]; then grep -vE -e "$pattern"; else cat; fi
 }
 
@@ -628,6 +628,10 @@ report_suite() { # SUITE LOG FOLDER [NAME]
     if grep -rqE 'PANIC:|TRAP:|terminated by signal' "$folder/log" 2>/dev/null; then
         bad=$((bad + 1))
         grep -rhE -A 3 'PANIC:|TRAP:|terminated by signal' "$folder/log" >>"$diff"
+    fi
+    if ! grep -rqs 'Custom Scan (Learned ' "$folder/results"; then
+        bad=$((bad + 1))
+        echo "no plan has a node of ours: was any index served?" >>"$diff"
     fi
     if [ "$bad" = 0 ]; then ok "$name"; else not_ok "$name" "$diff" 200; fi
 }
