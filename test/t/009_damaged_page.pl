@@ -64,6 +64,7 @@ foreach my $by ($btree, $served)
 	like($err, qr/invalid page in block $block/, "$who: one that was not has the error");
 }
 is($node->safe_psql('postgres', "SELECT trainings FROM learnedbtree_stat WHERE indexrelname = 't_k'"), '1', 'by the old model');
+is(stat_of($node, 't_k', 'fallback_block > 0 AND inserts_fallback > 0'), 't', 'which led to the damaged page');
 change_page($file, $block, $good);
 is($node->safe_psql('postgres', "$served SELECT k FROM t WHERE k = $low"), $low, 'the page is back');
 $node->stop;

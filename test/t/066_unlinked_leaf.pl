@@ -104,6 +104,8 @@ SQL
 		value('VACUUM (INDEX_CLEANUP on) o');
 	}
 
+	value("SELECT learnedbtree_stat_reset('o_k')");
+
 	# The model leads there before the index's separator, too, where codes tie.
 	value("INSERT INTO o VALUES (0, $low - 7)");
 	foreach my $by ($served, '')
@@ -125,6 +127,10 @@ SQL
 			value("SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off; "
 				. "SELECT count(*) FROM o WHERE a = 0 AND k BETWEEN $first AND $high"), "$name: $who finds all");
 	}
+	# (Where codes tie, a second try counts, of the leaf before: that is the left neighbour.)
+	my $counted = $left ? 'moved_right > 0 AND inserts_moved > 0' : 'fallback_page > 0 AND inserts_fallback > 0';
+	is(stat_of($node, 'o_k', "$counted AND trainings = 0"), 't', "$name: by the old model")
+	  or diag(value("SELECT s::text FROM learnedbtree_stat s WHERE indexrelname = 'o_k'"));
 	is(value("SELECT bt_index_check('o_k', true)"), '', "$name: amcheck finds nothing");
 	return;
 }
@@ -155,12 +161,16 @@ SQL
 	for (; (page(2))[2] == 4 && $next < 2000; $next++) { value("INSERT INTO o VALUES ($next)") }
 	is(join(' ', (page(5))[ 1, 2 ]), '2 4', "$name: a leaf is split as it was before");
 	split_fails($name, 4, "$next .. $next + 600", 'i');
-	return if (page(6))[0] ne 'l';    # from 19 on nbtree makes the new page in memory of its own
-	is(join(' ', (page(6))[ 1, 2 ]), '5 4', "$name: it leaves a leaf that nothing leads to, where the model expects one");
-	my $k = on_page('max(k)', 6) - 1;
-	cmp_ok($k, '>', 1465, "$name: ... for such keys");
-	value("INSERT INTO o VALUES ($k)");
-	is(value("$served $by_index SELECT count(*) FROM o WHERE k = $k"), 2, "$name: ... a row that btree puts into the linked one is found");
+  SKIP:
+	{
+		# Release candidates count as less than their version.
+		skip "$name: from 19 on nbtree makes the new page in memory of its own", 3 if $node->pg_version->major >= 19;
+		is(join(' ', page(6)), 'l 5 4', "$name: it leaves a leaf that nothing leads to, where the model expects one");
+		my $k = on_page('max(k)', 6) - 1;
+		cmp_ok($k, '>', 1465, "$name: ... for such keys");
+		value("INSERT INTO o VALUES ($k)");
+		is(value("$served $by_index SELECT count(*) FROM o WHERE k = $k"), 2, "$name: ... a row that btree puts into the linked one is found");
+	}
 	return;
 }
 

@@ -77,6 +77,7 @@ foreach my $condition ("b = 100 AND c > $low", "b = 100 AND c >= $low", "b = 100
 		}
 	}
 }
+is(stat_of($node, 'd_i', 'verified > 0'), 't', 'lookups went by the model');
 $node->stop;
 $primary->stop;
 done_testing();
