@@ -56,19 +56,22 @@ DO $$ BEGIN FOR i IN 1..60 LOOP
 	PERFORM pg_sleep(0.05);
 END LOOP; END $$;
 SQL
-my ($asked, $wrong) = (0, 0);
+my ($asked, $wrong, %counts) = (0, 0);
 for my $round (1 .. 60)
 {
 	$wrong++ if $reader->query_safe(question(($round * 15013) % 1000000)) ne 't';
+	$counts{ $reader->query_safe('SET enable_seqscan = on; SELECT count(*) FROM t; SET enable_seqscan = off') }++;
 	$primary->safe_psql('postgres', 'VACUUM t') if $round % 6 == 0;
 	$asked++;
 }
 is($wrong, 0, "the standby's $asked answers were the same by both indexes");
+cmp_ok(scalar keys %counts, '>', 10, 'while its table changed');
 is($reader->query_safe("SELECT state FROM learnedbtree_model('t_k')"), 'ready', 'it has a model of its own');
 note($reader->query_safe("SELECT s::text FROM learnedbtree_stat s"));
 is($reader->query_safe("SELECT verified > 1000 AND verified > lookups / 2 FROM learnedbtree_stat WHERE indexrelname = 't_k'"),
 	't', 'its lookups went by prediction');
 $writer->query('SELECT 1');
+is($writer->{stderr}, '', 'the writer came to its end');
 $writer->quit;
 
 # Pages deleted and used again on the primary, under the standby's old model.
