@@ -98,8 +98,18 @@ my $full = $node->safe_psql('postgres', 'SELECT learnedbtree_model_memory() / 10
 $node->safe_psql('postgres', "ALTER SYSTEM SET learnedbtree.max_model_memory = $full");
 $node->reload;
 wait_until($node, "SELECT learnedbtree_model_memory() > 0 AND (SELECT setting FROM pg_settings WHERE name = 'learnedbtree.max_model_memory') = '$full'");
-$node->safe_psql('postgres', "SELECT learnedbtree_model_memory();\nSELECT failat_mapping($_, true);\nSELECT learnedbtree_train('large_1');") foreach 1 .. 8;
+# (It says how many mappings have failed, last.)
+my $train_without = sub {
+	my ($n) = @_;
+	return $node->safe_psql('postgres', "SELECT learnedbtree_model_memory();\nSELECT failat_mapping($n, true);\nSELECT learnedbtree_train('large_1');\n"
+		  . 'SELECT failat_failed()') =~ /(\d+)$/ ? $1 : die 'no count';
+};
+my $failed = 0;
+$failed += $train_without->($_) foreach 1 .. 8;
+cmp_ok($failed, '>', 0, "without room for more: $failed mappings have failed");
 is($node->safe_psql('postgres', $count_ready), $ready, 'all are there still');
+$node->safe_psql('postgres', "SELECT learnedbtree_train('large_1')");
+cmp_ok($node->safe_psql('postgres', $count_ready), '<', $ready, 'who can map them evicts some');
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET learnedbtree.max_model_memory');
 $node->reload;
 
