@@ -177,6 +177,7 @@ is($generic->query_safe("BEGIN; SAVEPOINT s; INSERT INTO t (id) VALUES (-1); ROL
 my $first = 'UPDATE t SET b = 7000 WHERE id = 300';
 my $second = 'UPDATE t SET b = b + 1 FROM child WHERE t.id = 300 AND child.parent = 77 AND b >= 0 AND (SELECT i.a FROM t i WHERE i.id = t.id) >= 0 RETURNING b';
 my $count = sub { return (uses($node, 'postgres', 'all', 't_pkey'))[0] };
+asked($_, 'SELECT 1') foreach $generic, $custom;    # tell what has been before
 my $before = $count->();
 asked($custom, $first);
 is(asked($generic, $second), '7001', 'an update after another one');
