@@ -71,7 +71,7 @@ lbt_model_open(void *mem, size_t bytes, LbtModel *model, LbtKeyCode *code)
 	model->nknots = copy.nknots;
 	model->saved = copy.saved != 0;
 	model->lsn = copy.lsn;
-	model->without_lsn = copy.without_lsn;
+	model->without_lsn = copy.without_lsn != 0;
 	model->knots = (const LbtKnot *) ((const char *) mem + at.knots);
 	model->leaves = (LbtLeaf *) ((char *) mem + at.leaves);
 	*code = copy.code;

@@ -19,10 +19,10 @@ typedef struct LbtModelHeader
 	uint32_t	nleaves;
 	uint32_t	nknots;
 	uint32_t	saved;			/* 1: the metapage's, with codes not exact */
+	uint32_t	without_lsn;	/* 1: leaves may have none */
 	uint32_t	height;			/* pages a descent reads */
 	uint32_t	separator_bytes;	/* 0: none are kept */
 	uint64_t	lsn;			/* where the training began; 0: unknown */
-	bool		without_lsn;	/* leaves may have none */
 	int64_t		trained_at;		/* microseconds, the server's timestamp */
 	double		training_ms;
 	LbtKeyCode	code;
