@@ -289,7 +289,7 @@ SELECT count(*), sum(n) FROM la_parts;
 ROLLBACK;
 
 -- An error in the middle of a batch.
-SELECT 1 / (b.v - 1) FROM la_probe p JOIN la_big b ON b.a = p.a WHERE b.v < 400 ORDER BY p.n LIMIT 0;
+SELECT count(1 / (p.n - 40)) FROM la_probe p JOIN la_big b ON b.a = p.a;
 DO $$
 BEGIN
     PERFORM 1 / (p.n - 40) FROM la_probe p JOIN la_big b ON b.a = p.a OFFSET 0;

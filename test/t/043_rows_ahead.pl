@@ -1,6 +1,6 @@
 # Blocks of the table brought in ahead of need: cold index scans of rows in random order, with few shared buffers, against
 # btree's engine; what brings none, or few; no further than a LIMIT; cursors, marks, locks and changes in the middle; errors, cancelled queries,
-# VACUUM beside an idle cursor; by advice, and by the server's reads with direct I/O.
+# VACUUM beside an idle cursor.
 use strict;
 use warnings;
 
@@ -63,7 +63,7 @@ sub ask
 my $only = 'SET enable_indexonlyscan = on;';
 my $heap = 'SET enable_indexonlyscan = off;';
 my $list = 'ARRAY(SELECT (g * 2654435761) % 4294967291 FROM generate_series(1::int8, 70000, 90) g)';
-# query, settings, the least number of blocks
+# query, settings, the least number of blocks, and, where few are right, the greatest
 my @scans = (
 	[ 'a range', 'SELECT count(pad), sum(n) FROM t WHERE k BETWEEN 1000000000 AND 1200000000', $heap, 1000 ],
 	[ 'a range backward', 'SELECT md5(string_agg(n::text, \',\')) FROM (SELECT n FROM t WHERE k BETWEEN 1000000000 AND 1200000000 ORDER BY k DESC) q', $heap, 1000 ],
@@ -76,7 +76,7 @@ my @scans = (
 	[ 'index only', 'SELECT count(*), sum(k) FROM t WHERE k BETWEEN 1000000000 AND 2000000000', $only, 50 ],
 	[ 'index only, backward', 'SELECT md5(string_agg(k::text, \',\')) FROM (SELECT k FROM t WHERE k BETWEEN 1000000000 AND 2000000000 ORDER BY k DESC) q', $only, 50 ],
 	[ 'the first 100', 'SELECT md5(string_agg(n::text, \',\')) FROM (SELECT n FROM t WHERE k > 2000000000 ORDER BY k LIMIT 100) q', $heap, 50 ],
-	[ 'ascending blocks', 'SELECT count(pad), sum(n) FROM s WHERE k BETWEEN 1000 AND 8000', $heap, 0 ],
+	[ 'ascending blocks', 'SELECT count(pad), sum(n) FROM s WHERE k BETWEEN 1000 AND 8000', $heap, 0, 20 ],
 	[ 'locked rows', 'SELECT md5(string_agg(n::text, \',\')) FROM (SELECT n FROM t WHERE k BETWEEN 1500000000 AND 1600000000 ORDER BY k FOR UPDATE) q', $heap, 500 ],
 	[ 'a merge join', 'SELECT count(*), sum(x.n + y.n) FROM m x JOIN m y ON x.k = y.k WHERE x.k BETWEEN 100 AND 2000 AND y.k BETWEEN 200 AND 3000',
 		"$heap SET enable_nestloop = off; SET enable_hashjoin = off; SET enable_material = off;", 500 ],
@@ -91,14 +91,15 @@ sub scans
 	$node->safe_psql('postgres', 'VACUUM t');
 	foreach my $scan (@scans)
 	{
-		my ($name, $query, $settings, $least) = @$scan;
+		my ($name, $query, $settings, $least, $most) = @$scan;
 		my ($oracle) = ask($query, "SET learnedbtree.enable = off; $settings");
 		# blocks that are not all-visible, as scans may have made them
 		$node->safe_psql('postgres', 'SET enable_seqscan = on; UPDATE t SET n = n WHERE n % 300 = 0') if $settings eq $only;
 		cold();
 		my ($got, $n) = ask($query, $settings);
 		is($got, $oracle, "$what: $name: the answer");
-		cmp_ok($n, '>=', $least, "$what: $name: blocks were brought in ahead");
+		cmp_ok($n, '>=', $least, "$what: $name: blocks were brought in ahead") if $least > 0;
+		cmp_ok($n, '<=', $most, "$what: $name: few") if defined $most;
 	}
 }
 
@@ -205,7 +206,7 @@ sub limits
 		cold();
 		my ($got, $n) = ask($query, $heap);
 		is($got, $oracle, "$what: $name: the answer");
-		cmp_ok($n, '>=', $least, "$what: $name: blocks were brought in ahead");
+		cmp_ok($n, '>=', $least, "$what: $name: blocks were brought in ahead") if $least > 0;
 		cmp_ok($n, '<=', $most, "$what: $name: ... and none behind the LIMIT") if defined $most;
 	}
 }

@@ -117,6 +117,7 @@ foreach my $name (sort keys %file)
 {
 	my $meta = substr(slurp_file($file{$name}), 0, 8192);
 	substr($meta, 24 + 4, 4) = pack('L', 3);
+	substr($meta, 24 + 40, 1) = "\0";    # btm_allequalimage: equal keys could not be merged
 	change_page($file{$name}, 0, $meta);
 }
 $node->start;
