@@ -269,15 +269,13 @@ prepare_index(Oid index)
 
 /*
  * The same for a table and all of its indexes, without waiting, too.  keys:
- * NULL, or gets the tables in which foreign keys look rows up without a query:
- * no partitions, of which each has a key of its own in the catalogs.
+ * NULL, or gets the tables that foreign keys refer to.
  */
 static bool
 exchange_indexes(Oid table, List **keys)
 {
 	Relation	rel;
 	List	   *indexes = NIL;
-	List	   *referenced = NIL;
 	bool		settled = true;
 	ListCell   *lc;
 
@@ -295,14 +293,10 @@ exchange_indexes(Oid table, List **keys)
 		{
 			const ForeignKeyCacheInfo *key = lfirst(lc);
 
-			referenced = list_append_unique_oid(referenced, key->confrelid);
+			*keys = list_append_unique_oid(*keys, key->confrelid);
 		}
 		RelationClose(rel);
 	}
-	foreach(lc, referenced)
-		if (!get_rel_relispartition(lfirst_oid(lc)))
-			*keys = lappend_oid(*keys, lfirst_oid(lc));
-	list_free(referenced);
 	foreach(lc, indexes)
 		settled &= prepare_index(lfirst_oid(lc));
 	list_free(indexes);
@@ -331,11 +325,16 @@ prepare_table(Oid table, bool written, uint32 statements)
 			return true;
 	}
 
-	/* Thousands of partitions may refer to the same few tables. */
+	/*
+	 * Thousands of partitions may refer to the same few tables.  The other way
+	 * round, catalogs have a key for each partition: checks that refer to
+	 * partitioned tables are queries.
+	 */
 	statements = known_settled ? known->statements : 1;
 	settled = exchange_indexes(table, written && LBT_CHECKS_WITHOUT_QUERY ? &keys : NULL);
 	foreach(lc, keys)
-		settled &= lfirst_oid(lc) == table || prepare_table(lfirst_oid(lc), false, statements);
+		settled &= lfirst_oid(lc) == table || get_rel_relispartition(lfirst_oid(lc)) ||
+			prepare_table(lfirst_oid(lc), false, statements);
 	list_free(keys);
 
 	/* Looking may have received an invalidation: then the epoch is another. */
@@ -551,7 +550,8 @@ utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtility
 	LbtKeysAhead *const outer = lbt_keys_ahead;
 	const Oid	table = copied_into(plan->utilityStmt);
 	const bool	truncates = IsA(plan->utilityStmt, TruncateStmt);
-	List	   *const truncated = lbt_truncated;
+	List	  **const outer_truncated = lbt_truncated;
+	List	   *truncated = NIL;
 	const bool	drops = IsA(plan->utilityStmt, DropdbStmt);
 
 	if (!OidIsValid(table) && !truncates)
@@ -571,17 +571,17 @@ utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtility
 		(void) prepare_table(table, true, 1);
 	PG_TRY();
 	{
-		lbt_truncated = NIL;
+		lbt_truncated = &truncated;
 		lbt_keys_ahead = truncates ? NULL : expect_checks(table);
 		next_utility(plan, text, read_only_tree, context, params, environment, dest, completion);
-		lbt_forget_truncated();
+		lbt_forget_models(truncated);
 	}
 	PG_FINALLY();
 	{
 		if (lbt_keys_ahead != outer)
 			lbt_keys_end(lbt_keys_ahead);
 		lbt_keys_ahead = outer;
-		lbt_truncated = truncated;
+		lbt_truncated = outer_truncated;
 	}
 	PG_END_TRY();
 	if (OidIsValid(table) && get_rel_relkind(table) == RELKIND_PARTITIONED_TABLE)

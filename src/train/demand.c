@@ -54,7 +54,8 @@ static TimestampTz last_report = 0;
 
 static bool exit_expected = false;
 
-List	   *lbt_truncated = NIL;	/* in the transaction's memory */
+List	  **lbt_truncated = NULL;	/* on the C stack; the list: in the
+								 * transaction's memory */
 
 static object_access_hook_type next_access = NULL;
 
@@ -404,21 +405,26 @@ forget_dropped(Oid index)
 	lbt_registry_forget(&file);
 }
 
-/* The models of a table's indexes; their counts stay. */
-static void
-forget_models(Oid table)
+/* The models of tables' indexes; their counts stay. */
+void
+lbt_forget_models(const List *tables)
 {
-	Relation	rel = RelationIdGetRelation(table);
-	List	   *indexes = RelationIsValid(rel) ? RelationGetIndexList(rel) : NIL;
-	LbtFile		file;
 	ListCell   *lc;
 
-	if (RelationIsValid(rel))
-		RelationClose(rel);
-	foreach(lc, indexes)
-		if (lbt_index_file(lfirst_oid(lc), &file) && lbt_registry_attach())
-			lbt_registry_reset(&file);
-	list_free(indexes);
+	foreach(lc, tables)
+	{
+		Relation	table = RelationIdGetRelation(lfirst_oid(lc));
+		List	   *indexes = RelationIsValid(table) ? RelationGetIndexList(table) : NIL;
+		LbtFile		file;
+		ListCell   *index;
+
+		if (RelationIsValid(table))
+			RelationClose(table);
+		foreach(index, indexes)
+			if (lbt_index_file(lfirst_oid(index), &file) && lbt_registry_attach())
+				lbt_registry_reset(&file);
+		list_free(indexes);
+	}
 }
 
 /*
@@ -426,33 +432,24 @@ forget_models(Oid table)
  * transaction is.)
  */
 static void
-note_truncated(Oid table)
+note_truncated(Oid oid)
 {
-	Relation	rel = lbt_holds_lock(table, AccessExclusiveLock) ? RelationIdGetRelation(table) :
-		NULL;
-	MemoryContext old;
-	bool		in_place;
+	Relation	table = lbt_holds_lock(oid, AccessExclusiveLock) ?
+		RelationIdGetRelation(oid) : NULL;
+	bool		in_place = RelationIsValid(table) && lbt_relation_is_new_file(table);
 
-	if (!RelationIsValid(rel))
-		return;
-	in_place = lbt_relation_is_new_file(rel);
-	RelationClose(rel);
+	if (RelationIsValid(table))
+		RelationClose(table);
 	if (!in_place)
 		return;
-	old = MemoryContextSwitchTo(TopTransactionContext);
-	lbt_truncated = lappend_oid(lbt_truncated, table);
-	MemoryContextSwitchTo(old);
-	forget_models(table);
-}
+	lbt_forget_models(list_make1_oid(oid));
+	if (lbt_truncated != NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
 
-void
-lbt_forget_truncated(void)
-{
-	ListCell   *lc;
-
-	foreach(lc, lbt_truncated)
-		forget_models(lfirst_oid(lc));
-	list_free(lbt_truncated);
+		*lbt_truncated = lappend_oid(*lbt_truncated, oid);
+		MemoryContextSwitchTo(old);
+	}
 }
 
 static void

@@ -15,13 +15,13 @@ extern void lbt_report_init(void);
 extern void lbt_forget_databases(void);
 
 /*
- * Tables with files of this transaction that the TRUNCATE under way has told
- * of: it may make these anew in place, so models of their indexes have gone.
- * Who sees that it has ended has them go again, as triggers before it may have
- * brought some back.
+ * Gets the tables with files of this transaction that a TRUNCATE tells of, if
+ * anybody waits for its end; else NULL.  It may make the files anew in place,
+ * so models of the tables' indexes have gone.  When it has ended, they are to
+ * go again: triggers before it may have brought some back.
  */
-extern List *lbt_truncated;
-extern void lbt_forget_truncated(void);
+extern List **lbt_truncated;
+extern void lbt_forget_models(const List *tables);
 
 /*
  * Have this process leave shared memory when it exits; at the latest from the
