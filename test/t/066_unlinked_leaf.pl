@@ -129,8 +129,12 @@ SQL
 	}
 	# (Where codes tie, a second try counts, of the leaf before: that is the left neighbour.)
 	my $counted = $left ? 'moved_right > 0 AND inserts_moved > 0' : 'fallback_page > 0 AND inserts_fallback > 0';
-	is(stat_of($node, 'o_k', "$counted AND trainings = 0"), 't', "$name: by the old model")
-	  or diag(value("SELECT s::text FROM learnedbtree_stat s WHERE indexrelname = 'o_k'"));
+  SKIP:
+	{
+		skip "$name: from 19 on no leaf is left behind that the model could lead to", 1 if $node->pg_version->major >= 19;
+		is(stat_of($node, 'o_k', "$counted AND trainings = 0"), 't', "$name: by the old model")
+		  or diag(value("SELECT s::text FROM learnedbtree_stat s WHERE indexrelname = 'o_k'"));
+	}
 	is(value("SELECT bt_index_check('o_k', true)"), '', "$name: amcheck finds nothing");
 	return;
 }
