@@ -144,6 +144,7 @@ static bool
 map_segment(int number)
 {
 	const uint32 holdoff = InterruptHoldoffCount;
+	const uint32 cancel_holdoff = QueryCancelHoldoffCount;
 	MemoryContext context = CurrentMemoryContext;
 	volatile bool there = true;
 
@@ -156,11 +157,14 @@ map_segment(int number)
 	{
 		ErrorData  *error;
 
-		InterruptHoldoffCount = holdoff;	/* raising an error has set it to 0 */
 		MemoryContextSwitchTo(context);
 		error = CopyErrorData();
 		if (strcmp(error->message, NO_SEGMENT) != 0)
 			PG_RE_THROW();
+
+		/* Raising an error has set them to 0. */
+		InterruptHoldoffCount = holdoff;
+		QueryCancelHoldoffCount = cancel_holdoff;
 		FreeErrorData(error);
 		FlushErrorState();
 		there = false;

@@ -119,6 +119,7 @@ lbt_guard_enter(LbtGuard *guard)
 		lbt_guard_interrupted = false;
 	}
 	guard->holdoff = InterruptHoldoffCount;
+	guard->cancel_holdoff = QueryCancelHoldoffCount;
 	guard->depth = depth;
 	guard->context = CurrentMemoryContext;
 	guard->caller = CurrentResourceOwner;
@@ -235,8 +236,12 @@ lbt_guard_swallow(LbtGuard *guard)
 		PG_END_TRY();
 	}
 
-	/* Raising an error has set it to 0. */
+	/*
+	 * Raising an error has set both to 0.  The second one is not where a
+	 * session waits for a message and tells of what others have sent.
+	 */
 	InterruptHoldoffCount = guard->holdoff + 1;
+	QueryCancelHoldoffCount = guard->cancel_holdoff;
 	depth = guard->depth + 1;
 	FlushErrorState();
 	if (due)

@@ -15,6 +15,7 @@ typedef struct LbtGuard
 	ResourceOwner caller;
 	ResourceOwner owner;		/* of what the block acquires */
 	uint32		holdoff;		/* InterruptHoldoffCount at entry */
+	uint32		cancel_holdoff; /* QueryCancelHoldoffCount at entry */
 	uint32		depth;			/* guards around this one */
 	bool		silent;
 	bool		failed;

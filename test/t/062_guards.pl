@@ -172,6 +172,25 @@ print $fh $kept;
 close $fh or die "$file: $!";
 $node->start;
 
+# ---- between statements ----
+
+# What a session has counted, it also tells when it hears from others while it waits for its client.  An error that is
+# swallowed there must leave it as it was: one that can be cancelled.  B's DROP has the counts' place made anew.
+{
+	$node->safe_psql('postgres', 'CREATE TABLE counted (k int PRIMARY KEY); INSERT INTO counted SELECT generate_series(1, 5000); '
+		  . 'SELECT learnedbtree_train(\'counted_pkey\')');
+	my $listener = $node->background_psql('postgres', on_error_stop => 0, timeout => 100);
+	$listener->query('LISTEN gone');
+	$listener->query("SELECT count(*) FROM counted WHERE k = 7;\n" x 100);    # some within a report's interval
+	$node->safe_psql('postgres', 'DROP TABLE counted; NOTIFY gone');
+	sleep 1;
+	like($listener->query('SELECT 1'), qr/^1/, 'a session that has told its counts while it waited');
+	$listener->query("SET statement_timeout = '200ms'");
+	$listener->query('SELECT pg_sleep(20)');
+	like($listener->{stderr}, qr/canceling statement due to statement timeout/, '... can be cancelled');
+	eval { $listener->quit };
+}
+
 # ---- nothing of the catalogs is known ----
 
 # Indexes of our access method: with debug_discard_caches, a served one is btree's again before it is used.
