@@ -360,23 +360,40 @@ ask_later(LbtIndex *index)
 													  ASK_AGAIN_MS));
 }
 
-/* Make a model from the tree.  Allocates in the current context. */
-static void
-train(Relation rel, LbtIndex *index, LbtTrained *trained)
+/*
+ * False when the codes are not in order.  The tree may be damaged; or the
+ * walk had copied a page of level 1 before that and its leaves were deleted,
+ * and then came to leaves made since from the key space that was theirs.
+ */
+static bool
+walk_and_fit(Relation rel, const LbtIndex *index, LbtTrained *trained)
 {
 	LbtModelHeader *header = &trained->header;
 	Harvest		h = {.rel = rel,.spec = &index->keyspec,.trained = trained,.header = header};
-	instr_time	start,
-				end;
 
 	memset(trained, 0, sizeof(*trained));
 	header->without_lsn = !RelationNeedsWAL(rel);
 	if (RelationNeedsWAL(rel))
 		header->lsn = RecoveryInProgress() ? GetXLogReplayRecPtr(NULL) : GetXLogInsertRecPtr();
-	INSTR_TIME_SET_CURRENT(start);
 	harvest(&h);
-	if (trained->state == LBT_READY && !fit(h.leaves, header->nleaves, trained))
-		trained->state = LBT_DAMAGED;
+	return trained->state != LBT_READY || fit(h.leaves, header->nleaves, trained);
+}
+
+/* Make a model from the tree.  Resets the current context, and allocates in it. */
+static void
+train(Relation rel, LbtIndex *index, LbtTrained *trained)
+{
+	LbtModelHeader *header = &trained->header;
+	instr_time	start,
+				end;
+
+	INSTR_TIME_SET_CURRENT(start);
+	if (!walk_and_fit(rel, index, trained))
+	{
+		MemoryContextReset(CurrentMemoryContext);
+		if (!walk_and_fit(rel, index, trained))
+			trained->state = LBT_DAMAGED;
+	}
 	pgstat_report_wait_end();
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_SUBTRACT(end, start);
