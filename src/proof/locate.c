@@ -367,6 +367,17 @@ target_rightmost(const LbtIndex *index, const LbtBound *bound, LbtTarget *t)
 	t->fraction = 1.0;
 }
 
+/*
+ * The same for other lookups: what led beyond the leaves that can be reached
+ * from the model's last one would do so again, until the next training.
+ */
+static inline bool
+is_beyond(const LbtIndex *index, uint64 code, const LbtTarget *t)
+{
+	return unlikely(t->slot + 1 == index->model.nleaves) && index->seen.beyond > 0 &&
+		code >= index->seen.beyond && t->block == index->model.leaves[t->slot].block;
+}
+
 /* Land on a target.  Returns its buffer, or one right of it, if proven. */
 static pg_attribute_always_inline Buffer
 land(Search *search, const LbtTarget *target, LbtOutcome *outcome)
@@ -438,10 +449,19 @@ lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward, 
 		prefetch_target(index, target, false);
 	}
 	index->seen.slot = target->slot;
+	if (is_beyond(index, code, target))
+	{
+		outcome->event = LBT_EV_HIGH;
+		return InvalidBuffer;
+	}
 	buf = land(&search, target, outcome);
 	*offset = search.offset;
 	if (unlikely(!BufferIsValid(buf)))
+	{
+		if (outcome->event == LBT_EV_HIGH && target->slot + 1 == index->model.nleaves)
+			index->seen.beyond = code;
 		buf = land_before(search, code, target, offset, outcome);
+	}
 	if (BufferIsValid(buf))
 		note_rightmost(index, bound, buf);
 	return buf;

@@ -191,7 +191,9 @@ open_model(LbtIndex *index, const LbtEntry *entry, uint64 since)
 		index->code = NULL;
 		index->code = MemoryContextAlloc(views_context, lbt_keycode_bytes(&code));
 		memcpy(index->code, &code, lbt_keycode_bytes(&code));
-		index->inserting.last.left = InvalidBlockNumber;	/* its codes were another model's */
+		/* Their codes were another model's. */
+		index->inserting.last.left = InvalidBlockNumber;
+		index->seen.beyond = 0;
 	}
 	index->model_of = entry->changed_at;
 	index->model.code = index->code;

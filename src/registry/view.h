@@ -80,6 +80,8 @@ typedef struct LbtCounts
 typedef struct LbtSeen
 {
 	uint32		slot;			/* predicted last */
+	uint64		beyond;			/* from this code on, the model's last leaf is
+								 * too far left; 0: not known */
 	BlockNumber rightmost;		/* the leaf that was; or InvalidBlockNumber */
 	Buffer		rightmost_buffer;
 	uint16		leaf_items;		/* of the leaf seen last: where to prefetch */

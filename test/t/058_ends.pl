@@ -64,5 +64,25 @@ $node->wait_for_catchup($standby, 'replay', $node->lsn('flush'));
 is(seen($standby, $_), join(' ', (join(',', (1) x 8)) x 2), "$_ on a standby") foreach 'e_a', 'e_b';
 cmp_ok($node->safe_psql('postgres', "SELECT sum(lookups) FROM learnedbtree_stat WHERE indexrelname ~ '^e_[ab]\$'"), '>=', 96, 'our engine has served the scans');
 $standby->stop;
+
+# ---- keys beyond what the model knows ----
+
+# They are looked for right of its last leaf once, not each time.
+$node->safe_psql('postgres', <<'SQL');
+ALTER SYSTEM SET learnedbtree.autotrain = off;
+SELECT pg_reload_conf();
+CREATE TABLE grows (k int8 PRIMARY KEY);
+INSERT INTO grows SELECT generate_series(1, 100000);
+SELECT learnedbtree_train('grows_pkey');
+INSERT INTO grows SELECT generate_series(100001, 200000);
+SQL
+my %hits;
+foreach my $way (qw(none all))
+{
+	my $plan = $node->safe_psql('postgres', "SET learnedbtree.btree_indexes = '$way'; SET learnedbtree.lookahead_rows = 0; SET enable_seqscan = off; SET enable_bitmapscan = off; "
+		  . 'EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT sum((SELECT k FROM grows WHERE k = g)) FROM generate_series(150001, 199000, 490) g');
+	($hits{$way}) = $plan =~ /Buffers: shared hit=(\d+)/;
+}
+cmp_ok($hits{all}, '<=', $hits{none} + 8, 'a failure is remembered');
 $node->stop;
 done_testing();
