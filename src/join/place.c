@@ -23,6 +23,14 @@
  */
 #define MIN_ROWS 5
 
+/*
+ * Nor do outer rows of more columns than this times their number, as
+ * estimated: the server describes a node's columns twice when it starts, some
+ * 0.2 us each, about what one row saves in memory for two of them.  (More,
+ * as rows are often more than estimated.)
+ */
+#define COLUMNS_A_ROW 12
+
 /* ---- subqueries that are evaluated for each row ---- */
 
 /* Collect those that depend on the row, and are not hashed. */
@@ -164,6 +172,13 @@ gives_one_row(const Plan *plan)
 	}
 }
 
+/* Would a node cost more to start than so few rows save? */
+static bool
+is_dear(const Plan *outer)
+{
+	return list_length(outer->targetlist) > outer->plan_rows * COLUMNS_A_ROW;
+}
+
 /*
  * Place a node on the outer side of a loop that looks up its rows, below a
  * write, or below aggregates whose arguments are subqueries that look up.
@@ -176,7 +191,7 @@ place_below(Plan *plan, LbtPlanWalk *walk)
 	List	   *used = NIL;
 
 	if (IsA(plan, NestLoop) && ((NestLoop *) plan)->nestParams != NIL &&
-		!gives_one_row(outerPlan(plan)))
+		!is_dear(outerPlan(plan)) && !gives_one_row(outerPlan(plan)))
 	{
 		lbt_add_lookup(&lookups, ((NestLoop *) plan)->nestParams, innerPlan(plan), walk);
 		used = used_columns((NestLoop *) plan);

@@ -172,6 +172,16 @@ SELECT la_nodes('SELECT c.v FROM la_big b JOIN la_big c ON c.u = b.u WHERE b.a =
        la_nodes('SELECT c.v FROM la_big b JOIN la_big c ON c.u = b.u WHERE b.k = 1000003'),
        la_nodes('SELECT d.v FROM la_big b JOIN la_big c ON c.k = b.v JOIN la_big d ON d.u = c.u WHERE b.k = 1000003'),
        la_nodes('SELECT c.v FROM (SELECT count(*) AS k FROM la_probe) b JOIN la_big c ON c.k = b.k');
+-- ... nor for few that are wide
+DO $$
+BEGIN
+    EXECUTE 'CREATE TABLE la_wide AS SELECT i AS k, i / 3 AS fk' || (SELECT string_agg(format(', i AS c%s', c), '') FROM generate_series(1, 40) c) ||
+        ' FROM generate_series(1, 3000) i';
+END $$;
+CREATE INDEX ON la_wide (fk);
+ANALYZE la_wide;
+SELECT la_nodes('SELECT w.c1, b.v FROM la_wide w JOIN la_big b ON b.k = w.k WHERE w.fk = 7'),
+       la_nodes('SELECT w.c1, b.v FROM la_wide w JOIN la_big b ON b.k = w.k WHERE w.fk BETWEEN 7 AND 12');
 -- ... in VALUES, in WITH queries, in subqueries that are planned before
 SELECT la_nodes('SELECT b.v FROM (VALUES (nextval(''la_seq'')), (1)) p (k) LEFT JOIN la_big b ON b.k = p.k LIMIT 2'),
        la_nodes('SELECT b.v FROM (VALUES (1::int8), (2)) p (k) LEFT JOIN la_big b ON b.k = p.k LIMIT 2');
