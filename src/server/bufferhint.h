@@ -66,6 +66,11 @@ lbt_pin_by_hint(Relation rel, BlockNumber block, Buffer recent)
 		return false;
 	pgstat_count_buffer_read(rel);
 	pgstat_count_buffer_hit(rel);
+#if PG_VERSION_NUM >= 180000
+	pgstat_count_io_op(IOOBJECT_RELATION, IOCONTEXT_NORMAL, IOOP_HIT, 1, 0);
+#elif PG_VERSION_NUM >= 160000
+	pgstat_count_io_op(IOOBJECT_RELATION, IOCONTEXT_NORMAL, IOOP_HIT);
+#endif
 	return true;
 }
 

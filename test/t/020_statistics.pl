@@ -55,6 +55,19 @@ is(sql('SELECT count(*), count(DISTINCT stats_reset), sum(lookups) FROM learnedb
 is(stat_now('t_k', "stats_reset > '$reset'"), 't', 'later than the index before');
 sql('DROP INDEX t_new');
 
+# ---- the server's own counts ----
+
+SKIP:
+{
+	skip 'the server has no pg_stat_io', 1 if $node->pg_version < 16;
+	my $hits = q{SELECT hits FROM pg_stat_io WHERE backend_type = 'client backend' AND object = 'relation' AND context = 'normal'};
+	settle($node);
+	my $before = sql($hits);
+	look_up('t', 3000);
+	settle($node);
+	cmp_ok(sql($hits) - $before, '>=', 6000, 'hits of leaves and rows that a model or a hint has found');
+}
+
 # ---- sessions that commit nothing ----
 
 sql('SELECT learnedbtree_stat_reset()');
