@@ -95,7 +95,8 @@ take_test(LbtScan *so, Shape *shape, int column, bool equal, bool array, bool nu
 	bool		again = column == shape->column;
 	const LbtBound *start;
 
-	if (column >= so->index->keyspec.ncolumns || (array && !equal) ||
+	/* (Columns come in order, or nbtree raises an error.) */
+	if (column < shape->column || column >= so->index->keyspec.ncolumns || (array && !equal) ||
 		(again && (array || shape->array)))
 		return false;
 	if (!again)

@@ -19,9 +19,12 @@
 #include "executor/instrument.h"
 #include "server/executor.h"
 
-/* Give up after this many entries without a block; an empty leaf is many. */
+/*
+ * Give up after this many entries without a block; a leaf without live ones,
+ * which may have to be read, is many.
+ */
 #define MAX_SAME_BLOCK 4096
-#define EMPTY_LEAF 64
+#define EMPTY_LEAF 1024
 
 /* Blocks of the next rows to look for before reading ahead. */
 #define MAX_ASKED 3

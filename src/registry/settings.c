@@ -236,12 +236,11 @@ lbt_settings_define(void)
 List *
 lbt_names_of_index(Oid index)
 {
-	List	   *oids = list_make1_oid(index);
+	List	   *oids = get_rel_relispartition(index) ? get_partition_ancestors(index) : NIL;
 	List	   *names = NIL;
 	ListCell   *lc;
 
-	if (get_rel_relispartition(index))
-		oids = list_concat(oids, get_partition_ancestors(index));
+	oids = lcons_oid(index, oids);
 	foreach(lc, oids)
 	{
 		char	   *schema = get_namespace_name(get_rel_namespace(lfirst_oid(lc)));

@@ -30,6 +30,7 @@
 #include "catalog/catalog.h"
 #include "catalog/namespace.h"
 #include "catalog/partition.h"
+#include "common/hashfn.h"
 #include "executor/executor.h"
 #include "join/join.h"
 #include "replication/logicalworker.h"
@@ -198,12 +199,15 @@ is_settled(const Known *known)
 static void
 note_index(Oid index)
 {
+	List	   *ancestors = NIL;
 	ListCell   *lc;
 
 	(void) note(index);
 	if (lbt_btree_indexes == LBT_BTREE_LIST && get_rel_relispartition(index))
-		foreach(lc, get_partition_ancestors(index))
-			(void) note(lfirst_oid(lc));
+		ancestors = get_partition_ancestors(index);
+	foreach(lc, ancestors)
+		(void) note(lfirst_oid(lc));
+	list_free(ancestors);
 }
 
 /* ---- what changes ---- */
@@ -345,10 +349,14 @@ prepare_table(Oid table, bool written, uint32 statements)
 	return settled;
 }
 
-/* The same for a statement's tables; written: those that a plan writes to. */
-static void
-prepare_tables(const List *rtable, bool written)
+/*
+ * The same for a statement's tables; written: those that a plan writes to.
+ * True if all are settled.
+ */
+static bool
+prepare_tables(const List *rtable, bool written, uint32 statements)
 {
+	bool		settled = true;
 	ListCell   *lc;
 
 	foreach(lc, is_looking() ? rtable : NIL)
@@ -359,7 +367,43 @@ prepare_tables(const List *rtable, bool written)
 		/* Catalogs' indexes are never served. */
 		if (rte->rtekind == RTE_RELATION && rte->relid >= FirstNormalObjectId &&
 			(!written || writes))
-			(void) prepare_table(rte->relid, writes, 1);
+			settled &= prepare_table(rte->relid, writes, statements);
+	}
+	return settled;
+}
+
+/*
+ * Plans of which all tables were settled at an epoch, so that the next
+ * executions of one that names a thousand partitions look at none of them.  A
+ * plan that is made may have the address of one that is gone.
+ */
+typedef struct SettledPlan
+{
+	const PlannedStmt *plan;
+	uint64		epoch;
+	uint32		executions;		/* since then */
+} SettledPlan;
+
+static SettledPlan settled_plans[16];
+
+static void
+prepare_plan(const PlannedStmt *plan)
+{
+	SettledPlan *known = &settled_plans[murmurhash32((uint32) ((uintptr_t) plan >> 3)) %
+										lengthof(settled_plans)];
+	const uint64 epoch = lbt_serving_epoch;
+	uint32		executions = known->plan == plan && known->epoch == epoch ?
+		known->executions + 1 : 0;
+
+	if (!is_looking())
+		return;
+	if (executions > 0 && executions < TABLE_STATEMENTS)
+		known->executions = executions;
+	else
+	{
+		bool		settled = prepare_tables(plan->rtable, false, Max(executions, 1));
+
+		*known = (SettledPlan) {.plan = settled ? plan : NULL,.epoch = epoch};
 	}
 }
 
@@ -399,7 +443,7 @@ executor_start(QueryDesc *query, int eflags)
 	if (IsParallelWorker())
 		prepare_scans(query->plannedstmt);
 	else
-		prepare_tables(query->plannedstmt->rtable, false);
+		prepare_plan(query->plannedstmt);
 	next_start(query, eflags);
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 && is_looking() &&
 		(write = large_write(query)) != NULL)
@@ -438,8 +482,9 @@ executor_finish(QueryDesc *query)
 static void
 planned(PlannedStmt *plan, bool for_cursor)
 {
+	memset(settled_plans, 0, sizeof(settled_plans));
 	if (plan->commandType != CMD_SELECT || plan->hasModifyingCTE)
-		prepare_tables(plan->rtable, true);
+		(void) prepare_tables(plan->rtable, true, 1);
 	lbt_look_ahead(plan, for_cursor);
 }
 

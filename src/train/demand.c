@@ -247,9 +247,11 @@ report(const LbtIndex *index, const uint64 *events)
 	bool		off;
 	bool		due;
 
-	if (pg_atomic_read_u32(&lbt_control->unswept) >= SWEEP_ENTRIES &&
-		start_worker(pg_atomic_read_u32(&lbt_control->unswept_database), true))
-		pg_atomic_write_u32(&lbt_control->unswept, 0);
+	/* Without a slot for a worker, after half as many again. */
+	if (pg_atomic_read_u32(&lbt_control->unswept) >= SWEEP_ENTRIES)
+		pg_atomic_write_u32(&lbt_control->unswept,
+							start_worker(pg_atomic_read_u32(&lbt_control->unswept_database),
+										 true) ? 0 : SWEEP_ENTRIES / 2);
 	entry = dshash_find(lbt_entries, &index->file, true);
 
 	/* An error of the exit would end it: then nothing is made or freed. */
