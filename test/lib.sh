@@ -453,7 +453,7 @@ pick() { # STEP KIND FOLDER SUFFIX AM
         [ -e "$file" ] || continue
         name=$(basename "$file" "$4")
         [ "$name" != setup ] && wanted "$1" "$name" || continue
-        [ "$1" != beside ] || [[ " $beside_tests " == *" $name "* ]] || continue
+        [ "$1" != beside ] || [[ " ${beside_tests[$others_order]} " == *" $name "* ]] || continue
         how=$(awk -v name="$2/$name" '$1 == name { print $2 }' "$root/test/by-am")
         case $5:$how in
             btree:only | learnedbtree:) ;;
@@ -528,7 +528,7 @@ serve_isolation() {
 # ---- what meets hooks once more, with all other extensions that are installed, loaded after ours and before it ----
 
 others_order=       # first, last: where our library stands among those of others
-beside_tests="cursors explain explain_option inserts joins lookahead loose partitions patterns plans served skip writes"
+declare -A beside_tests=([first]="cursors explain explain_option lookahead loose partitions plans served skip" [last]="explain loose plans served writes")
 
 # Of names "library" or "library:extension", those whose files are there.
 others() { # library|extension NAME...

@@ -52,8 +52,8 @@ SELECT joined('SELECT jo.v, ji.w FROM jo JOIN ji USING (k)', 'enable_hashjoin', 
 SELECT joined('SELECT jo.v, ji.k FROM jo JOIN ji USING (k)', 'enable_hashjoin', 'enable_mergejoin', 'enable_bitmapscan', 'enable_material');
 SELECT joined('SELECT jo.v, ji.w FROM jo JOIN ji USING (k) WHERE jo.v < 500', 'enable_hashjoin', 'enable_mergejoin', 'enable_indexscan', 'enable_material');
 SELECT joined('SELECT jo.v, s.w FROM jo, LATERAL (SELECT w FROM ji WHERE ji.k BETWEEN jo.k AND jo.k + 1) s WHERE jo.v < 200', 'enable_seqscan', 'enable_bitmapscan', 'enable_material');
-SELECT joined('SELECT jo.v, s.w FROM jo, LATERAL (SELECT w FROM ji WHERE ji.k > jo.k::bigint ORDER BY k, w LIMIT 3) s WHERE jo.v < 500', 'enable_seqscan', 'enable_bitmapscan', 'enable_material');
-SELECT joined('SELECT jo.v, s.k FROM jo, LATERAL (SELECT k FROM ji WHERE ji.k < jo.k ORDER BY k DESC LIMIT 1) s', 'enable_seqscan', 'enable_bitmapscan', 'enable_material');
+SELECT joined('SELECT jo.v, s.w FROM jo, LATERAL (SELECT w FROM ji WHERE ji.k > jo.k::bigint ORDER BY k, w LIMIT 3) s WHERE jo.v < 150', 'enable_seqscan', 'enable_bitmapscan', 'enable_material');
+SELECT joined('SELECT jo.v, s.k FROM jo, LATERAL (SELECT k FROM ji WHERE ji.k < jo.k ORDER BY k DESC LIMIT 1) s WHERE jo.v < 300', 'enable_seqscan', 'enable_bitmapscan', 'enable_material');
 SELECT joined('SELECT v FROM jo WHERE EXISTS (SELECT FROM ji WHERE ji.k = jo.k + 1) AND v > 0', 'enable_hashjoin', 'enable_mergejoin', 'enable_seqscan', 'enable_bitmapscan', 'enable_material');
 SELECT joined('SELECT v FROM jo WHERE NOT EXISTS (SELECT FROM ji WHERE ji.k = jo.k * 2)', 'enable_hashjoin', 'enable_mergejoin', 'enable_seqscan', 'enable_bitmapscan', 'enable_material');
 

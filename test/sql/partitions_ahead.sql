@@ -114,7 +114,7 @@ SELECT pa_compare('SELECT p.n, s.v FROM pa_probe p, LATERAL (SELECT h.v FROM pa_
 SELECT pa_compare('SELECT p.n, s.v FROM pa_probe p, LATERAL (SELECT h.v, h.k FROM pa_hash h WHERE h.k = p.k ORDER BY h.k LIMIT 1) s');
 SELECT pa_compare('SELECT x.n, l.v FROM pa_probe x, LATERAL (SELECT h.v FROM pa_probe p JOIN pa_hash h ON h.k = p.k WHERE p.n < x.n ORDER BY h.v, p.n LIMIT 2) l WHERE x.n BETWEEN 10 AND 30');
 SELECT pa_compare('SELECT x.n, (SELECT count(h.v) FROM pa_probe p JOIN pa_hash h ON h.k = p.k WHERE p.n > x.n) FROM pa_probe x WHERE x.n % 29 = 0');
-SELECT pa_compare('SELECT p.n, h.v FROM pa_probe p JOIN (SELECT * FROM pa_hash UNION ALL SELECT v, k, a, NULL FROM pa_range) h ON h.k = p.k');
+SELECT pa_compare('SELECT p.n, h.v FROM pa_probe p JOIN (SELECT * FROM pa_hash UNION ALL SELECT v, k, a, NULL FROM pa_range) h ON h.k = p.k WHERE p.n % 4 = 0');
 SET enable_memoize = on;
 SELECT pa_compare('SELECT r.i, h.v FROM (SELECT k, i FROM generate_series(1, 20) i, pa_probe WHERE n < 100 ORDER BY i, n OFFSET 0) r JOIN pa_hash h ON h.k = r.k');
 SET enable_memoize = off;
@@ -145,9 +145,9 @@ DROP INDEX pa_text_s;
 CREATE INDEX pa_text_1_s ON pa_text_1 (s) WITH (fillfactor = 10);
 CREATE INDEX pa_text_3_s ON pa_text_3 (s) WITH (fillfactor = 10);
 SELECT pa_train() > 0 AS trained;
-SELECT pa_compare('SELECT p.n, h.v FROM pa_probe p LEFT JOIN pa_text h ON h.s = p.s COLLATE "C"');
+SELECT pa_compare('SELECT p.n, h.v FROM pa_probe p LEFT JOIN pa_text h ON h.s = p.s COLLATE "C" WHERE p.n % 4 = 0');
 UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'pa_text_3_s'::regclass;
-SELECT pa_compare('SELECT p.n, h.v FROM pa_probe p LEFT JOIN pa_text h ON h.s = p.s COLLATE "C"');
+SELECT pa_compare('SELECT p.n, h.v FROM pa_probe p LEFT JOIN pa_text h ON h.s = p.s COLLATE "C" WHERE p.n % 4 = 0');
 
 -- A plan that is kept, while partitions come and go.
 SET plan_cache_mode = force_generic_plan;

@@ -18,7 +18,7 @@ use Serving;
 use Test::More;
 
 my $seed = $ENV{LBT_SEED} || 20270318;
-my $of_each = $ENV{LBT_JOINS} || 10;
+my $of_each = $ENV{LBT_JOINS} || 6;
 my $node_name = 'Learned Look-Ahead';
 my ($json, $readable) = map { JSON::PP->new->canonical->latin1->indent($_)->space_after($_) } 0, 1;
 
