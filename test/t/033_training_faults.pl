@@ -412,5 +412,31 @@ sub read_ahead
 }
 
 read_ahead('reading ahead');
+
+# ---- a page of level 1 that goes ----
+
+# A training waits after it has copied the first page of level 1.  Meanwhile all leaves below that, and it, are deleted, and
+# what they had of the keys goes to the first leaf that is left.  That one splits, left of the end of the page copied.
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE deep (b text COLLATE "C") WITH (autovacuum_enabled = off);
+INSERT INTO deep SELECT lpad(g::text, 8, '0') || repeat('x', 400) FROM generate_series(1, 2000) g;
+CREATE INDEX deep_b ON deep (b) WITH (fillfactor = 10);
+CHECKPOINT;
+DELETE FROM deep WHERE b < '00000081';
+SQL
+my @before = blocks_on_level('deep_b', 1);
+cmp_ok(scalar @before, '>', 20, 'level 1 has many pages');
+my $trainer = $node->background_psql('postgres');
+$trainer->query_until(qr/begun/, "SELECT failat_rule('allocation', '', 65536, 66000, 0, false, 1);\n\\echo begun\nSELECT learnedbtree_train('deep_b');\n");
+wait_until($node, 'SELECT failat_hits() > 0');
+$node->safe_psql('postgres', 'VACUUM deep');
+$node->safe_psql('postgres', "SET learnedbtree.btree_indexes = 'none'; INSERT INTO deep SELECT lpad(g::text, 8, '0') || repeat('x', 400) FROM generate_series(1, 40) g; CHECKPOINT");
+my @after = blocks_on_level('deep_b', 1);
+ok(!grep({ $_ == $before[0] } @after), 'the first one has been deleted');
+$node->safe_psql('postgres', 'SELECT failat_off()');
+$trainer->query_safe('SELECT 1');
+$trainer->quit;
+is(model_state($node, 'deep_b'), 'ready', '... while a training went on: nothing is damaged');
+is($node->safe_psql('postgres', "SELECT count(*) FROM deep WHERE b < '00000081'"), 40, '... and all rows are found');
 $node->stop;
 done_testing();
