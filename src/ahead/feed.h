@@ -101,7 +101,8 @@ typedef struct LbtFeed
 	uint64		batches;
 	uint64		predicted;
 	LbtPause	pause;
-	bool		unused;			/* it is for predictions that nobody took */
+	bool		unused;			/* it is for predictions that nobody took, or
+								 * for good */
 	uint64		first;			/* the batch that is being made: from here */
 	uint64		until;			/* ... to before here */
 

@@ -20,11 +20,13 @@
 #include "server/executor.h"
 
 /*
- * Give up after this many entries without a block; a leaf without live ones,
- * which may have to be read, is many.
+ * Give up after this many entries without a block.  A leaf without matches is
+ * many: one that a probe of a list leads to, as others may have some; more so
+ * a sibling, which may have to be read.
  */
 #define MAX_SAME_BLOCK 4096
-#define EMPTY_LEAF 1024
+#define EMPTY_LEAF 64
+#define EMPTY_SIBLING 1024
 
 /* Blocks of the next rows to look for before reading ahead. */
 #define MAX_ASKED 3
@@ -113,9 +115,8 @@ next_rows_block(LbtRows *rows, bool stepping)
  * there.  Its items are compared as the scan compares them.
  */
 static bool
-next_rows_leaf(LbtRows *rows)
+next_rows_leaf(LbtRows *rows, bool stepping)
 {
-	bool		stepping = rows->leaf.more[rows->forward];
 	BlockNumber block;
 	Buffer		buf;
 
@@ -143,9 +144,12 @@ next_block(void *state, BlockNumber *block)
 	{
 		if (leaf->at < 0 || leaf->at >= leaf->nitems)
 		{
-			if (!next_rows_leaf(rows))
+			bool		stepping = leaf->more[rows->forward];
+
+			if (!next_rows_leaf(rows, stepping))
 				return false;
-			tries += leaf->nitems > 0 ? 0 : EMPTY_LEAF;
+			if (leaf->nitems == 0)
+				tries += stepping ? EMPTY_SIBLING : EMPTY_LEAF;
 			continue;
 		}
 		*block = ItemPointerGetBlockNumber(&leaf->items[leaf->at].tid);

@@ -558,6 +558,7 @@ open_part(LbtOuterRows *rows, LbtPart *part)
 	/* Of too many partitions, few of the rows that are read are of one. */
 	for (int i = 0; rows->nindexes == LBT_ROUTED_INDEXES && i < rows->nindexes; i++)
 	{
+		lbt_feed_restart(&rows->index[i].feed, rows->origin);
 		rows->index[i].feed.pause.resume = PG_UINT64_MAX;
 		rows->index[i].feed.unused = true;	/* missing blocks do not wake it */
 	}

@@ -24,10 +24,11 @@
 #define MIN_ROWS 5
 
 /*
- * Nor do outer rows of more columns than the first, and than their number, as
- * estimated, times the second: the server describes a node's columns twice
- * when it starts, some 0.2 us each, about what one row saves in memory for two
- * of them.  Yet rows are often more than estimated: of TPC-DS, all nodes stay.
+ * Nor do outer rows of more than WIDE_COLUMNS columns, if these are also more
+ * than COLUMNS_A_ROW for each row expected.  The server describes a node's
+ * columns twice when it starts, which takes some 0.2 us for each.  In memory a
+ * row saves as much as two columns take; but rows are often more than
+ * expected.  Of TPC-DS, all nodes stay.
  */
 #define WIDE_COLUMNS 30
 #define COLUMNS_A_ROW 12

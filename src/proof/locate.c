@@ -367,15 +367,22 @@ target_rightmost(const LbtIndex *index, const LbtBound *bound, LbtTarget *t)
 	t->fraction = 1.0;
 }
 
+static inline bool
+is_last_leaf(const LbtIndex *index, const LbtTarget *t)
+{
+	return unlikely(t->slot + 1 == index->model.nleaves) &&
+		t->block == index->model.leaves[t->slot].block;
+}
+
 /*
- * The same for other lookups: what led beyond the leaves that can be reached
- * from the model's last one would do so again, until the next training.
+ * Other lookups descend at once: what led beyond the leaves that can be
+ * reached from the model's last one would do so again, until the next
+ * training.
  */
 static inline bool
 is_beyond(const LbtIndex *index, uint64 code, const LbtTarget *t)
 {
-	return unlikely(t->slot + 1 == index->model.nleaves) && index->seen.beyond > 0 &&
-		code >= index->seen.beyond && t->block == index->model.leaves[t->slot].block;
+	return is_last_leaf(index, t) && index->seen.beyond > 0 && code >= index->seen.beyond;
 }
 
 /* Land on a target.  Returns its buffer, or one right of it, if proven. */
@@ -458,7 +465,7 @@ lbt_locate(Relation rel, LbtIndex *index, const LbtBound *bound, bool backward, 
 	*offset = search.offset;
 	if (unlikely(!BufferIsValid(buf)))
 	{
-		if (outcome->event == LBT_EV_HIGH && target->slot + 1 == index->model.nleaves)
+		if (outcome->event == LBT_EV_HIGH && is_last_leaf(index, target))
 			index->seen.beyond = code;
 		buf = land_before(search, code, target, offset, outcome);
 	}

@@ -139,7 +139,10 @@ exchange_index(Oid oid)
 
 /* ---- tables ---- */
 
-/* Statements until a settled table is looked at again: it may have grown. */
+/*
+ * Statements until a settled table is looked at again: it may have grown.  (Of
+ * a plan's executions, those since the last plan was made count at the 256th.)
+ */
 #define TABLE_STATEMENTS 256
 
 /* A relation of which a change raises the epoch. */

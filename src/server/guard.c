@@ -237,8 +237,9 @@ lbt_guard_swallow(LbtGuard *guard)
 	}
 
 	/*
-	 * Raising an error has set both to 0.  The second one is not where a
-	 * session waits for a message and tells of what others have sent.
+	 * Raising an error has set both to 0.  The second one may be above 0: a
+	 * session that waits for a message also handles what others have sent, and
+	 * tells its counts then.
 	 */
 	InterruptHoldoffCount = guard->holdoff + 1;
 	QueryCancelHoldoffCount = guard->cancel_holdoff;

@@ -379,7 +379,7 @@ walk_and_fit(Relation rel, const LbtIndex *index, LbtTrained *trained)
 	return trained->state != LBT_READY || fit(h.leaves, header->nleaves, trained);
 }
 
-/* Make a model from the tree.  Resets the current context, and uses it. */
+/* Make a model from the tree, in the current context, which may be reset. */
 static void
 train(Relation rel, LbtIndex *index, LbtTrained *trained)
 {
