@@ -64,7 +64,7 @@ SKIP:
 	settle($node);
 	my $before = sql($hits);
 	# Each in another block of the table than the one before, which may be pinned.
-	sql('SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT sum((SELECT count(*) FROM t WHERE k = 1 + g * 7919 % 20000)) FROM generate_series(1, 5000) g');
+	sql('SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off; SELECT sum((SELECT count(*) FROM t WHERE k = 1 + g * 7919 % 20000)) FROM generate_series(1, 5000) g');
 	settle($node);
 	cmp_ok(sql($hits) - $before, '>=', 10000, 'hits of leaves and rows that a model or a hint has found');
 }
