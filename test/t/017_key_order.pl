@@ -17,7 +17,7 @@ use Test::More;
 my $folder = PostgreSQL::Test::Utils::tempdir;
 system("make -s -C '$FindBin::RealBin/../codes' PG_CONFIG=pg_config TO='$folder' >'$folder/build.log' 2>&1") == 0
   or die 'the module of key codes does not build: ' . slurp_file("$folder/build.log");
-my $keys = $ENV{LBT_KEY_ORDER_KEYS} || 3_000;
+my $keys = $ENV{LBT_KEY_ORDER_KEYS} || 5_000;
 my $tried = 0;
 
 libc_locale();
