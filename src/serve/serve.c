@@ -378,36 +378,37 @@ prepare_tables(const List *rtable, bool written, uint32 statements)
 /*
  * Plans of which all tables were settled at an epoch, so that the next
  * executions of one that names a thousand partitions look at none of them.  A
- * plan that is made may have the address of one that is gone.
+ * plan that is made may have the address of one that is gone, so that all are
+ * forgotten then.
  */
 typedef struct SettledPlan
 {
 	const PlannedStmt *plan;
 	uint64		epoch;
+	uint64		made;			/* plans_made */
 	uint32		executions;		/* since then */
 } SettledPlan;
 
 static SettledPlan settled_plans[16];
+static uint64 plans_made = 0;
 
 static void
 prepare_plan(const PlannedStmt *plan)
 {
-	SettledPlan *known = &settled_plans[murmurhash32((uint32) ((uintptr_t) plan >> 3)) %
-										lengthof(settled_plans)];
 	const uint64 epoch = lbt_serving_epoch;
-	uint32		executions = known->plan == plan && known->epoch == epoch ?
-		known->executions + 1 : 0;
+	SettledPlan *known;
+	bool		again;
+	bool		settled;
 
 	if (!is_looking())
 		return;
-	if (executions > 0 && executions < TABLE_STATEMENTS)
-		known->executions = executions;
-	else
-	{
-		bool		settled = prepare_tables(plan->rtable, false, Max(executions, 1));
-
-		*known = (SettledPlan) {.plan = settled ? plan : NULL,.epoch = epoch};
-	}
+	known = &settled_plans[murmurhash32((uint32) ((uintptr_t) plan >> 3)) %
+						   lengthof(settled_plans)];
+	again = known->plan == plan && known->epoch == epoch && known->made == plans_made;
+	if (again && ++known->executions < TABLE_STATEMENTS)
+		return;
+	settled = prepare_tables(plan->rtable, false, again ? known->executions : 1);
+	*known = (SettledPlan) {.plan = settled ? plan : NULL,.epoch = epoch,.made = plans_made};
 }
 
 /* Exchange only the indexes that the plan's scans name. */
@@ -485,7 +486,7 @@ executor_finish(QueryDesc *query)
 static void
 planned(PlannedStmt *plan, bool for_cursor)
 {
-	memset(settled_plans, 0, sizeof(settled_plans));
+	plans_made++;
 	if (plan->commandType != CMD_SELECT || plan->hasModifyingCTE)
 		(void) prepare_tables(plan->rtable, true, 1);
 	lbt_look_ahead(plan, for_cursor);

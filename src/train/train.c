@@ -361,9 +361,10 @@ ask_later(LbtIndex *index)
 }
 
 /*
- * False when the codes are not in order.  The tree may be damaged; or the
- * walk had copied a page of level 1 before that and its leaves were deleted,
- * and then came to leaves made since from the key space that was theirs.
+ * Walk along level 1, and fit.  False when the codes are not in order: the
+ * tree may be damaged; or a page of level 1 and its leaves were deleted after
+ * the walk had copied it, which then came to leaves made since from the key
+ * space that was theirs.
  */
 static bool
 walk_and_fit(Relation rel, const LbtIndex *index, LbtTrained *trained)
