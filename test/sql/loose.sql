@@ -346,10 +346,10 @@ DELETE FROM l_runs WHERE ctid IN (SELECT ctid FROM (SELECT ctid, row_number() OV
     row_number() OVER (PARTITION BY a, b ORDER BY ctid DESC) AS last FROM l_runs) r WHERE least(n, last) <= 5);
 CREATE FUNCTION loose_runs(conditions text, OUT queries bigint, OUT mostly_loose boolean, OUT wrong text) LANGUAGE sql AS $$
     SELECT count(*), count(*) FILTER (WHERE answer ~ '^loose, \d+ rows') > count(*) / 2, min(answer) FILTER (WHERE answer ~ 'WRONG')
-      FROM generate_series(0, 8, 2) x, generate_series(2, 10, 2) y,
+      FROM generate_series(0, 8) x, generate_series(2, 10) y,
            (VALUES ('DISTINCT a, b', ''), ('DISTINCT ON (a) a, b', 'ORDER BY a DESC, b DESC'), ('a, min(b)', 'GROUP BY a'), ('a, max(b)', 'GROUP BY a'), ('a, min(b), max(b)', 'GROUP BY a')) q (what, grouped),
            loose(format('SELECT %s FROM l_runs WHERE %s %s', what, format(conditions, x, y), grouped)) answer
-     WHERE x < y
+     WHERE x < y AND (x + y) % 3 = 0
 $$;
 SELECT c, r.* FROM unnest(ARRAY['a IN (%s, %s)', 'a IN (%s, 100, %s, 7)', 'a BETWEEN %s AND %s']) c, loose_runs(c) r;
 DELETE FROM l_runs WHERE a IN (3, 4) OR (a = 7 AND b > 3);
