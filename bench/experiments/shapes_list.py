@@ -18,11 +18,13 @@ ICU_COLLATION = "en-US-x-icu"
 PARTITIONS = 16
 DEVICE_SHARE, DEVICE_ROWS = 500, 1_000  # devices: one in 500 rows; readings of each
 EVENT_KINDS = 200
+WIDE_SHARE = 20  # of the rows: one in 20 is wide
 LIST = 50  # items of a list that each row has
 PARENT_SHARE, CHILD_SHARE = 5, 2  # of the rows: one in 5 and 2 in 5
 STEP = 611_953  # a prime: rows are asked for in no order, and none twice
 WIDE = "repeat('w', 60)"
 RANDOM = "abcdef"  # columns with an index each
+COLUMNS = 40  # of wide rows, besides their key and the next one's
 
 
 def random_columns(row):
@@ -75,6 +77,10 @@ def tables(rows):
                         "CREATE INDEX ON event (kind)",
                         f"INSERT INTO event SELECT {load.drawn_row('i', EVENT_KINDS)}, {load.value_of('i')}, {WIDE} "
                         f"FROM generate_series(1, {rows}) AS i"]),
+        "wide": (14, [f"CREATE TABLE wide (id int4, next int4, {', '.join(f'c{n} int4' for n in range(COLUMNS))})",
+                      f"INSERT INTO wide SELECT i, {load.drawn_row('i', rows // WIDE_SHARE)} "
+                      f"{COLUMNS * ', i'} FROM generate_series(1, {rows // WIDE_SHARE}) AS i",
+                      "ALTER TABLE wide ADD PRIMARY KEY (id)"]),
         "words": (170, [f'CREATE TABLE words (k text COLLATE "{ICU_COLLATION}" NOT NULL, v int4 NOT NULL)',
                         f"INSERT INTO words SELECT {word('i')}, {load.value_of('i')} FROM generate_series(1, {rows}) AS i",
                         "CREATE INDEX ON words (k)"])}
@@ -164,6 +170,11 @@ SHAPES = (  # those that only read come first: they find the tables as they were
     Shape("singles", "{count:,} joins of one row with another", ("parent", "kid"),
           _LOOP.format("PERFORM p.w FROM kid AS k JOIN parent AS p ON p.id = k.parent "
                        f"WHERE k.id = 1 + mod(r.id, {{rows}} * {CHILD_SHARE} / {PARENT_SHARE})"), (MEMORY,), None),
+    Shape("singles_wide", f"{{count:,}} joins of three rows with five tables, of {COLUMNS + 2} columns", ("wide",),
+          _LOOP.format("PERFORM sum(f.c39) FROM wide AS a JOIN wide AS b ON b.id = a.next JOIN wide AS c ON c.id = b.next "
+                       "JOIN wide AS d ON d.id = c.next JOIN wide AS e ON e.id = d.next JOIN wide AS f ON f.id = e.next "
+                       f"WHERE a.id = ANY (ARRAY[r.id / {WIDE_SHARE}, r.id / {2 * WIDE_SHARE}, r.id / {3 * WIDE_SHARE}])"),
+          (MEMORY,), None, _THIRD),
     Shape("lists_near", f"{{count:,}} `= ANY` of {LIST} neighbours, index only", ("parent",),
           _LOOP.format("PERFORM count(*) FROM parent WHERE id = ANY "
                        f"(ARRAY[{', '.join(f'r.id / {PARENT_SHARE} + {more}' for more in range(LIST))}])"), (MEMORY,), None),

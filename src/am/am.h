@@ -54,8 +54,8 @@ extern void lbt_take_scans(IndexAmRoutine *routine);
 #define LBT_SEEK_COST (70.0 * cpu_operator_cost)
 
 /* The cost of reading "fetched" of "pages" pages in random order. */
-extern Cost lbt_pages_cost(PlannerInfo *root, const IndexOptInfo *index, double fetched,
-						   double pages);
+extern Cost lbt_pages_cost(PlannerInfo *root, const IndexOptInfo *index, Oid tablespace,
+						   double fetched, double pages);
 
 /*
  * How many values these have in so many of a table's rows.  (The server's

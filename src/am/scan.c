@@ -21,6 +21,7 @@ lbt_beginscan(Relation rel, int nkeys, int norderbys)
 
 	memset(so, 0, offsetof(LbtScan, nprobes));
 	so->index = lbt_index_get(rel);
+	so->asked_at = lbt_serving_generation;
 	so->mark_at = -1;
 	so->walk.slot = 0;
 	so->landed[0] = so->landed[1] = InvalidBlockNumber;
@@ -140,6 +141,13 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 
 	stop(scan, so);
 	so->predicts = false;
+
+	/* A function that the statement calls may have settings of its own. */
+	if (unlikely(so->asked_at != lbt_serving_generation))
+	{
+		so->asked_at = lbt_serving_generation;
+		lbt_update_serving(so->index, scan->indexRelation);
+	}
 	if (lbt_enable && scan->parallel_scan == NULL && so->index->serving.learned)
 	{
 		if (keys && scan->numberOfKeys > 0)

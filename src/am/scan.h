@@ -107,6 +107,7 @@ typedef struct LbtWalk
 typedef struct LbtBudget
 {
 	double		cost;
+	double		page_cost;		/* of a page read */
 	int64		hits;			/* pgBufferUsage's, before */
 	int64		reads;
 	bool		exceeded;		/* it has given up */
@@ -115,6 +116,8 @@ typedef struct LbtBudget
 typedef struct LbtScan
 {
 	LbtIndex   *index;
+	uint64		asked_at;		/* lbt_serving_generation, when it was asked
+								 * whether to serve */
 	bool		predicts;		/* our engine serves it until the rescan */
 	bool		bitmap;			/* all matches will be wanted */
 	bool		asked_training; /* once a scan is enough */

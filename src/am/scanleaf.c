@@ -611,7 +611,7 @@ lbt_scan_spent(const LbtScan *so)
 	const LbtBudget *budget = &so->budget;
 
 	return (pgBufferUsage.shared_blks_hit - budget->hits) * LBT_SEEK_COST +
-		(pgBufferUsage.shared_blks_read - budget->reads) * random_page_cost;
+		(pgBufferUsage.shared_blks_read - budget->reads) * budget->page_cost;
 }
 
 bool

@@ -15,13 +15,18 @@
 #include "utils/index_selfuncs.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
+#include "utils/spccache.h"
 
 Cost
-lbt_pages_cost(PlannerInfo *root, const IndexOptInfo *index, double fetched, double pages)
+lbt_pages_cost(PlannerInfo *root, const IndexOptInfo *index, Oid tablespace, double fetched,
+			   double pages)
 {
+	double		page_cost;
+
 	if (fetched <= 0)
 		return 0;
-	return random_page_cost *
+	get_tablespace_page_costs(tablespace, &page_cost, NULL);
+	return page_cost *
 		index_pages_fetched(fetched, (BlockNumber) Max(pages, 1.0), index->pages, root);
 }
 
@@ -188,7 +193,7 @@ lbt_skip_cost(PlannerInfo *root, IndexPath *path, double loop_count, Cost *start
 	leaves = seeks + *selectivity * index->pages;
 	cost = *startup_cost + seeks * LBT_SEEK_COST +
 		rows * (cpu_index_tuple_cost + cpu_operator_cost * list_length(path->indexclauses)) +
-		lbt_pages_cost(root, index, leaves, index->pages);
+		lbt_pages_cost(root, index, index->reltablespace, leaves, index->pages);
 	if (cost >= *total_cost)
 		return;
 	*total_cost = cost;

@@ -9,6 +9,7 @@
 #include "executor/executor.h"
 #include "utils/datum.h"
 #include "utils/sortsupport.h"
+#include "utils/spccache.h"
 
 /*
  * Switch over at this many times the cost that was expected, and this share of
@@ -37,6 +38,7 @@ typedef struct LooseScan
 	bool		nulls_first;	/* in its column */
 	TupleTableSlot *group;		/* a copy of the row returned last; or empty */
 	double		limit;			/* of spent */
+	double		page_cost;		/* of one read at random */
 
 	/* since the last rescan */
 	bool		started;
@@ -101,6 +103,7 @@ read_row(LooseScan *node, ScanDirection direction)
 	so->budget = (LbtBudget)
 	{
 		.cost = Max(node->limit - node->spent, SEEKS_AT_LEAST * LBT_SEEK_COST),
+		.page_cost = node->page_cost,
 		.hits = pgBufferUsage.shared_blks_hit,
 		.reads = pgBufferUsage.shared_blks_read
 	};
@@ -348,6 +351,7 @@ begin(CustomScanState *css, EState *estate, int eflags)
 		node->index = ((IndexOnlyScanState *) node->probe)->ioss_RelationDesc;
 		node->direction = castNode(IndexOnlyScan, node->probe->plan)->indexorderdir;
 	}
+	get_tablespace_page_costs(node->index->rd_rel->reltablespace, &node->page_cost, NULL);
 	begin_columns(node, linitial(plan->custom_private));
 	node->group = ExecInitExtraTupleSlot(estate, node->probe->ps_ResultTupleDesc, &TTSOpsVirtual);
 }

@@ -458,10 +458,11 @@ estimate(Loose *loose, double groups)
 						   cpu_operator_cost * list_length(loose->conditions));
 	if (!twice)
 		pages *= loose->probe->indexselectivity;
-	loose->cost += lbt_pages_cost(loose->root, index, found + Min(places, pages), pages);
+	loose->cost += lbt_pages_cost(loose->root, index, index->reltablespace,
+								  found + Min(places, pages), pages);
 	if (loose->probe->path.pathtype == T_IndexOnlyScan)
 		found *= 1.0 - rel->allvisfrac;
-	loose->cost += lbt_pages_cost(loose->root, index, found, rel->pages);
+	loose->cost += lbt_pages_cost(loose->root, index, rel->reltablespace, found, rel->pages);
 }
 
 /* ---- paths ---- */

@@ -347,6 +347,7 @@ lbt_training_end(const LbtFile *file, const LbtTrained *trained)
 		if (state == LBT_READY)
 			memory = store(file, trained, bytes, &state);
 		entry = lbt_entry_lock(file);
+		registered = true;		/* an error can only come after that now */
 		if ((state == LBT_TOO_LARGE || state != trained->state) && entry->state == LBT_READY)
 		{
 			/* An old model is better than none. */
@@ -357,7 +358,6 @@ lbt_training_end(const LbtFile *file, const LbtTrained *trained)
 		}
 		else
 			settle(entry, state, trained, memory, bytes);
-		registered = true;
 	}
 	LBT_GUARD_END((void) 0);
 	if (registered)

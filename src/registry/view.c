@@ -45,13 +45,8 @@ make_view(Relation rel, const LbtFile *file, MemoryContext context)
 	return index;
 }
 
-/*
- * What decides on serving may change at any time.  Forget the file's size,
- * too: TRUNCATE makes the file of this transaction's own table anew in place,
- * and invalidates the index's relcache entry.
- */
-static inline void
-update_serving(LbtIndex *index, Relation rel)
+void
+lbt_update_serving(LbtIndex *index, Relation rel)
 {
 	if (unlikely(index->serving.at != lbt_serving_generation))
 	{
@@ -158,13 +153,13 @@ lbt_index_get(Relation rel)
 	{
 		/* Never shared or counted: there may be millions of these. */
 		index = make_view(rel, &file, CurrentMemoryContext);
-		update_serving(index, rel);
+		lbt_update_serving(index, rel);
 		return index;
 	}
 	if (recent == NULL || !lbt_same_file(&recent->file, &file))
 		recent = find_view(rel, &file);
 	index = recent;
-	update_serving(index, rel);
+	lbt_update_serving(index, rel);
 	index->shareable = lbt_registry_attach();
 	return index;
 }

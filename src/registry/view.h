@@ -62,17 +62,12 @@ typedef struct LbtServing
 	uint64		at;				/* lbt_serving_generation; 0: ask anew */
 } LbtServing;
 
-/*
- * What this backend has counted.  Events only grow: a scan takes the
- * difference of two moments for its own, whatever is reported in between
- * (am/scan.c).  train/demand.c adds them to the totals in shared memory.
- */
+/* What this backend has counted, and not told yet (train/demand.c). */
 typedef struct LbtCounts
 {
 	bool		dirty;			/* on the list of views with events to tell */
 	uint32		misses;			/* fallbacks, right-moves, splits; of late */
-	uint64		events[LBT_NEVENTS];	/* since the view was made */
-	uint64		reported[LBT_NEVENTS];	/* of these */
+	uint64		events[LBT_NEVENTS];
 	dlist_node	node;
 } LbtCounts;
 
@@ -135,6 +130,13 @@ typedef struct LbtIndex
 
 /* This backend's view of an open index, not yet looked up again. */
 extern LbtIndex *lbt_index_get(Relation rel);
+
+/*
+ * Ask whether it is served, unless known.  Forgets the file's size, too:
+ * TRUNCATE makes the file of this transaction's own table anew in place, and
+ * invalidates the index's relcache entry.
+ */
+extern void lbt_update_serving(LbtIndex *index, Relation rel);
 
 /* Look it up.  If memory cannot be mapped, the state is LBT_NO_MEMORY. */
 extern void lbt_index_refresh(LbtIndex *index);

@@ -30,6 +30,7 @@
 #include "catalog/catalog.h"
 #include "catalog/namespace.h"
 #include "catalog/partition.h"
+#include "catalog/pg_namespace.h"
 #include "common/hashfn.h"
 #include "executor/executor.h"
 #include "join/join.h"
@@ -67,7 +68,7 @@ lbt_index_unfit(Relation index, bool looking_into)
 	if (class->relkind == RELKIND_PARTITIONED_INDEX)
 		return "it is a partitioned index, which has no pages; pg_partition_tree() lists its partitions";
 	if (RelationGetRelid(index) < FirstNormalObjectId || class->relisshared ||
-		IsCatalogRelation(index))
+		IsCatalogRelation(index) || class->relnamespace == PG_CATALOG_NAMESPACE)
 		return "it is an index of a system catalog";
 	if (IsToastRelation(index))
 		return "it is the index of a TOAST table";
@@ -601,14 +602,11 @@ utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtility
 	const bool	truncates = IsA(plan->utilityStmt, TruncateStmt);
 	List	  **const outer_truncated = lbt_truncated;
 	List	   *truncated = NIL;
-	const bool	drops = IsA(plan->utilityStmt, DropdbStmt);
 
 	if (!OidIsValid(table) && !truncates)
 	{
 		/* A ROLLBACK may free the plan. */
 		next_utility(plan, text, read_only_tree, context, params, environment, dest, completion);
-		if (drops)
-			lbt_forget_databases();
 		return;
 	}
 

@@ -363,15 +363,11 @@ lbt_demand_take(LbtFile *file, int *next_in)
 void
 lbt_report(LbtIndex *index)
 {
-	uint64		events[LBT_NEVENTS];
-
 	index->counts.misses = 0;
 	if (!index->shareable || !lbt_guard_may_enter())
 		return;
-	for (int i = 0; i < LBT_NEVENTS; i++)
-		events[i] = index->counts.events[i] - index->counts.reported[i];
-	LBT_GUARDED(report(index, events), (void) 0);
-	memcpy(index->counts.reported, index->counts.events, sizeof(index->counts.reported));
+	LBT_GUARDED(report(index, index->counts.events), (void) 0);
+	memset(index->counts.events, 0, sizeof(index->counts.events));
 }
 
 void
@@ -467,22 +463,6 @@ at_access(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
 		forget_dropped(object);
 	else if (access == OAT_TRUNCATE)
 		note_truncated(object);
-}
-
-/* (The hook runs before the server refuses to drop one that is in use.) */
-void
-lbt_forget_databases(void)
-{
-	ListCell   *lc;
-
-	CommandCounterIncrement();	/* or the one that was dropped is seen */
-	foreach(lc, lbt_registry_attach() ? lbt_registry_list() : NIL)
-	{
-		const LbtFile *file = lfirst(lc);
-
-		if (!SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(file->database)))
-			lbt_registry_forget(file);
-	}
 }
 
 /*

@@ -11,9 +11,6 @@
 /* In _PG_init: report before commits and at exit; see what is dropped. */
 extern void lbt_report_init(void);
 
-/* Forget indexes of databases that are gone, after DROP DATABASE or later. */
-extern void lbt_forget_databases(void);
-
 /*
  * Gets the tables with files of this transaction that a TRUNCATE tells of, if
  * anybody waits for its end; else NULL.  It may make the files anew in place,

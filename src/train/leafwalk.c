@@ -6,6 +6,9 @@
 #include "key/keyspec.h"
 #include "server/guard.h"
 
+/* Level 1 may grow by so many pages during a walk. */
+#define NEW_PAGES 1024
+
 /* The tuple of an item, or NULL if it is not within the page's items. */
 static IndexTuple
 item_tuple(Page page, OffsetNumber offset)
@@ -121,6 +124,7 @@ lbt_leafwalk_begin(LbtLeafWalk *walk, Relation rel)
 
 	memset(walk, 0, sizeof(*walk));
 	walk->rel = rel;
+	walk->pages_left = RelationGetNumberOfBlocks(rel) + NEW_PAGES;
 	walk->next_page = meta->btm_root;
 	walk->height = meta->btm_level + 1;
 	walk->empty = walk->next_page == P_NONE;
@@ -170,7 +174,7 @@ copy_page(LbtLeafWalk *walk)
 	opaque = BTPageGetOpaque(walk->page.data);
 	walk->next_page = opaque->btpo_next;
 	walk->next = P_FIRSTDATAKEY(opaque);
-	walk->damaged = P_ISLEAF(opaque) || opaque->btpo_level != 1 ||
+	walk->damaged = P_ISLEAF(opaque) || opaque->btpo_level != 1 || walk->pages_left-- == 0 ||
 		(!P_IGNORE(opaque) && !is_sound(walk->rel, walk->page.data));
 
 	/* The children of a page being deleted are its right neighbour's now. */

@@ -38,6 +38,7 @@ typedef struct LbtLeafWalk
 								 * less, if VACUUM deletes what was before */
 
 	/* Where the walk is. */
+	BlockNumber pages_left;		/* more are not copied: links lead in a circle */
 	BlockNumber next_page;		/* P_NONE: there is none */
 	OffsetNumber next;			/* downlink; InvalidOffsetNumber: none yet */
 	OffsetNumber last;			/* InvalidOffsetNumber: not to be looked at */

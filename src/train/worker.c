@@ -156,10 +156,15 @@ sweep(void)
 	ListCell   *lc;
 
 	StartTransactionCommand();
-	lbt_forget_databases();
 	foreach(lc, lbt_registry_list())
-		if (((const LbtFile *) lfirst(lc))->database == MyDatabaseId)
-			entries = lappend(entries, lfirst(lc));
+	{
+		LbtFile    *file = lfirst(lc);
+
+		if (file->database == MyDatabaseId)
+			entries = lappend(entries, file);
+		else if (!SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(file->database)))
+			lbt_registry_forget(file);
+	}
 	if (!lbt_worker_sweeps() && served < list_length(entries) / SWEEP_SHARE)
 		entries = NIL;
 	if (entries != NIL)

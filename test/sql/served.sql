@@ -140,6 +140,25 @@ SET LOCAL learnedbtree.btree_indexes = 'all';
 FETCH 2 FROM c;
 COMMIT;
 
+-- a function that the statement calls has settings of its own, and looks into the same index
+CREATE FUNCTION sv_by_btree(int) RETURNS int LANGUAGE plpgsql SET learnedbtree.btree_indexes = 'none'
+  AS $$ BEGIN RETURN (SELECT k FROM sv_key WHERE k = $1); END $$;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SELECT learnedbtree_stat_reset('sv_key_k');
+SELECT count(*), sum(sv_by_btree(s.k)) FROM generate_series(1001, 2000) g (i) JOIN sv_key s ON s.k = g.i;
+SELECT lookups, delegated FROM learnedbtree_stat WHERE indexrelname = 'sv_key_k';
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+DROP FUNCTION sv_by_btree;
+
+-- an extension's table among the catalogs is none of ours
+SET allow_system_table_mods = on;
+CREATE TABLE pg_catalog.sv_dist (k int PRIMARY KEY);
+SELECT learnedbtree_train('pg_catalog.sv_dist_pkey');
+DROP TABLE pg_catalog.sv_dist;
+RESET allow_system_table_mods;
+
 -- our own errors, which are swallowed, end no session
 SET exit_on_error = on;
 CREATE TABLE sv_exit (k int PRIMARY KEY);

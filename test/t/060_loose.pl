@@ -301,6 +301,22 @@ foreach my $case (
 	cmp_ok($used, '>=', 0.9 * $asked - 2, "skipping, cold, $name: and used") or diag($out);
 }
 
+# ---- costs ----
+
+# What a page costs is the tablespace's.
+$node->safe_psql('postgres', q{SET allow_in_place_tablespaces = on; CREATE TABLESPACE slow LOCATION '' WITH (random_page_cost = 7)});
+$node->safe_psql('postgres', 'CREATE TABLE slow_long TABLESPACE slow AS SELECT * FROM long; CREATE INDEX slow_long_v ON slow_long (v, w) TABLESPACE slow; '
+	  . q{VACUUM ANALYZE slow_long; SELECT learnedbtree_train('slow_long_v')});
+my %cost;
+foreach my $global (1.1, 7)
+{
+	my $plan = $node->safe_psql('postgres', "SET random_page_cost = $global; SET enable_seqscan = off; SET max_parallel_workers_per_gather = 0; EXPLAIN SELECT DISTINCT v FROM slow_long");
+	($cost{$global}) = $plan =~ /Learned Loose Scan\)  \(cost=(\S+)/;
+	ok(defined $cost{$global}, "random_page_cost = $global: a loose scan") or diag($plan);
+}
+is($cost{1.1}, $cost{7}, 'its cost is by the tablespace\'s');
+$node->safe_psql('postgres', 'DROP TABLE slow_long; DROP TABLESPACE slow');
+
 # ---- rights ----
 
 # Rows that a user may not see have w from 90,000 on, which leaks() tells.
