@@ -170,7 +170,7 @@ reads_settings(Node *node)
 static bool
 sets_function(Oid function, void *context)
 {
-	return function != F_NEXTVAL && function != F_GEN_RANDOM_UUID &&
+	return function != F_NEXTVAL && !lbt_draws_uuid(function) &&
 		function != F_CLOCK_TIMESTAMP && func_volatile(function) == PROVOLATILE_VOLATILE;
 }
 
@@ -220,7 +220,7 @@ statement_sets(LbtPlanWalk *walk)
 static bool
 is_volatile(Oid function, void *context)
 {
-	if (function == F_GEN_RANDOM_UUID ||
+	if (lbt_draws_uuid(function) ||
 		(function == F_NEXTVAL && ((const LbtPlanWalk *) context)->nextval_ok))
 		return false;
 	return function == F_TXID_CURRENT_IF_ASSIGNED ||	/* by this write, perhaps */

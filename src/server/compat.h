@@ -24,6 +24,7 @@
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/date.h"
+#include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/pg_locale.h"
 #include "utils/rel.h"
@@ -56,6 +57,17 @@
 
 /* Does btree skip what keys that leave out leading columns exclude? */
 #define LBT_BTREE_SKIPS (PG_VERSION_NUM >= 180000)
+
+/* Does the function make a random UUID, of which nobody can tell when? */
+static inline bool
+lbt_draws_uuid(Oid function)
+{
+#if PG_VERSION_NUM >= 180000
+	if (function == F_UUIDV4)
+		return true;
+#endif
+	return function == F_GEN_RANDOM_UUID;
+}
 
 /* From here on pg_get_loaded_modules() tells it. */
 #if PG_VERSION_NUM >= 180000

@@ -200,6 +200,9 @@ ANALYZE wr_numbered;
 SELECT learnedbtree_train('wr_numbered_u');
 SELECT wr_nodes('INSERT INTO wr_numbered (u) SELECT u FROM wr_source RETURNING id') AS nodes,
        wr_nodes('INSERT INTO wr_numbered (u) SELECT u FROM wr_source RETURNING (SELECT last_value FROM wr_numbered_id_seq s WHERE wr_numbered.id > 0)') AS none;
+-- ... and where random numbers are keys
+SELECT wr_nodes(format('INSERT INTO wr_numbered (u) SELECT %s() FROM wr_source', f)) AS nodes
+  FROM unnest(ARRAY['gen_random_uuid', CASE WHEN current_setting('server_version_num')::int4 < 180000 THEN 'gen_random_uuid' ELSE 'uuidv4' END]) f;
 DROP TABLE wr_numbered;
 
 -- ON CONFLICT: by columns, constraint, expression, partial index; and for any.

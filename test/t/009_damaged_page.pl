@@ -82,7 +82,7 @@ while (my ($type, $key) = splice(@types, 0, 2))
 		WHERE s.type = 'i' ORDER BY i DESC LIMIT 1});
 	my ($first) = $node->safe_psql('postgres', 'SELECT min(k) FROM t');
 	$file = $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('t_k')");
-	foreach my $at (8192 - 1024, 100, 'flag')
+	foreach my $at (8192 - 1024, 100, 'flag', $type eq 'name' ? 'circle' : ())
 	{
 		$node->stop;
 		my $whole = change_page($file, $inner, "\0" x 8192);
@@ -92,6 +92,12 @@ while (my ($type, $key) = splice(@types, 0, 2))
 			# an item that denies to have keys of variable length
 			my $info = (unpack('V', substr($whole, 24 + 4 * 5, 4)) & 0x7FFF) + 6;
 			substr($torn, $info, 2) = pack('v', unpack('v', substr($whole, $info, 2)) & ~0x4000);
+		}
+		elsif ($at eq 'circle')
+		{
+			# deleted, and its own right sibling
+			substr($torn, 8192 - 12, 4) = pack('V', $inner);
+			substr($torn, 8192 - 4, 2) = pack('v', unpack('v', substr($torn, 8192 - 4, 2)) | 4);
 		}
 		else
 		{
