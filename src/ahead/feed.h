@@ -13,13 +13,9 @@
  *                      comes now: what it needs is read, its prediction in the
  *                      index's mailbox
  *
- * The next batch is begun early only while blocks are missing.  In memory one
- * at a time is enough: its cache lines are fetched when it begins.
- *
- * Whether it goes on, one rule decides, and no clock: see lbt_feed_post().
- *
- * Everything here is a hint.  A feed holds no lock and no pin between calls,
- * nor while it asks its producer; and no relation of its own.
+ * The next batch is begun early only while blocks are missing (src/README,
+ * "The feed").  Everything here is a hint.  A feed holds no lock and no pin
+ * between calls, nor while it asks its producer; and no relation of its own.
  */
 #ifndef LBT_FEED_H
 #define LBT_FEED_H
@@ -120,10 +116,7 @@ typedef struct LbtFeed
 /*
  * This item comes now.  Reads what it needs, posts its prediction in the
  * index's mailbox if it has one, and looks at what became of the last one.
- *
- * After each batch a pause may follow: if fewer than half of its predictions
- * were taken, if no item had a key, or if all blocks were there and its keys
- * came to few leaves and blocks, one after the other.
+ * After each batch a pause may follow (src/README, "Pauses").
  */
 extern void lbt_feed_post(LbtFeed *feed, uint64 number);
 

@@ -1,15 +1,12 @@
 /*
- * glimpse.c - stages of a batch that look at leaves unlocked; see predict.h.
+ * glimpse.c - stages of a batch that look at leaves unlocked; see predict.h,
+ * and src/README, "Looking at pages without a lock".
  *
  *     bounds     a    b    c  ...
  *     round 1    |    |    |     load the items at the guessed places, look
  *     round 2    |    |    |     load and look on: growing steps, then halves
  *     round 3         |    |     a has its place
  *     row        |    |    |     entry's heap TID, the block's buffer, the row
- *
- * So the misses of all bounds overlap.  A page may change meanwhile, or be
- * another one: it only gives hints (src/README, "Looking at pages without a
- * lock").
  */
 #include "ahead/predict.h"
 

@@ -187,8 +187,7 @@ prefetch_target(const LbtIndex *index, const LbtTarget *t, bool inserting)
  * Between the lbt_index_update() before these calls and their end there must
  * be no dsa call, and the index must have a model.  Later stages may run after
  * another lbt_index_update(), if it is still that model: that of the targets'
- * generation.  Leaves are looked at without a lock or pin: all reads are
- * bounded, and lead only to cache lines and to places to search at.
+ * generation.  They look at leaves without a lock or pin.
  */
 extern void lbt_batch_predict(const LbtIndex *index, LbtBatch *batch);
 extern void lbt_batch_near(Relation rel, const LbtIndex *index, LbtBatch *batch, bool high_keys);

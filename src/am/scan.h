@@ -2,10 +2,8 @@
  * scan.h - the state of a scan by our own engine, and what the scan*.c files
  * do for each other.
  *
- * A scan is a sequence of disjoint intervals in index order, one for each
- * probe: one in all, or with "= ANY" columns one for each combination of their
- * values.  It reads one leaf at a time: under the share lock it copies the
- * matches of all probes that the leaf serves, then hands them out.
+ * A scan reads one leaf at a time: under the share lock it copies the matches
+ * of all probes that the leaf serves, then hands them out.
  */
 #ifndef LBT_SCAN_H
 #define LBT_SCAN_H

@@ -1,13 +1,8 @@
 /*
- * scanahead.c - predict a scan's next probes, and read leaves ahead of need.
+ * scanahead.c - predict a scan's next probes, and read leaves ahead of need
+ * (src/README, "Leaves ahead of need"; of groups, "Skipping", "Loose scans").
  *
- * Nothing here decides where a scan goes: predictions made ahead are proven
- * like any other.
- *
- * The leaves are those of the leaf cache: for each probe from now on, in the
- * scan's direction, the slots from that of its near bound to that of its far
- * bound, as predicted.  Slots never go back, so each leaf comes once, and the
- * slot tells whether the scan has passed it by.
+ * A stream asks for leaves by their slots, which never go back:
  *
  *     slots     ... 17   18   19   20   21   22   23   24 ...
  *                   |    |    |    |    |    |
@@ -15,19 +10,12 @@
  *                        |    asked for      last slot of the stream's probe
  *                        split off, or not needed: passed by
  *
- * Where a scan skips from group to group, they are those that groups end in:
- * where a skip lands, in either direction.  Of the leaves whose separators
- * agree in the groups' columns it is the last one.
+ * Where a scan skips from group to group, they are those that groups end in
+ * (with filters, a group is what agrees before the first one's column):
  *
  *     separators    1   1   1   1   2   2   2   3   3   5   5   5 ...
  *     leaves        |   |   |   |   |   |   |   |   |   |   |   |
  *                               ^           ^       ^           ^
- *
- * Where nbtree has split leaves between groups, a skip goes on to the sibling:
- * ask for that, too, while the last one did.
- *
- * Where a scan skips by filters, what agrees before the first one's column is
- * a group: first it needs the leaves of what the filter leaves of it.
  *
  * Read the model only after a look at the generation, with no dsa call in
  * between.  Once it has changed, predictions and the stream by it are dropped.

@@ -9,18 +9,15 @@
  * what they exclude.  Leave all else to nbtree, including a second key on a
  * column with an array.
  *
- * The keys come column by column: the server sorts them, and nbtree insists on
- * it.  Each narrows the interval between the two bounds of the scan's first
- * probe (here with NULLS LAST):
+ * Each key narrows the interval between the two bounds of the scan's first
+ * probe, that of arrays' smallest values (here with NULLS LAST):
  *
  *     a = 7, b > 2, b <= 5      start (7, 2) past -------- end (7, 5) past
  *     a = 7                     start (7) ---------------- end (7) past
  *     a = 7, (b, c) > (2, 9)    start (7, 2, 9) past ----- end (7, NULL)
  *
- * An equality is an interval around one value, at first an array's smallest.
- * Several arrays multiply: a probe is a combination of their values, and its
- * number counts these as an odometer does, the last column's digit turning
- * fastest.  As each array is in the index's order, so are the probes.
+ * A probe's number counts the combinations of arrays' values as an odometer
+ * does (src/README, "Several probes on one leaf").
  */
 #include "am/scan.h"
 

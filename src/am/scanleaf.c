@@ -1,11 +1,6 @@
 /*
- * scanleaf.c - read a probe's first leaf, step to siblings, mark dead entries.
- *
- * A leaf that is locked for one probe also serves those that follow in the
- * scan's direction and begin on it (src/README, "Several probes on one leaf").
- *
- * Every leaf that is read gets a predicate lock while its lock is held, also
- * one without matches: a serializable scan has seen it empty.
+ * scanleaf.c - read a probe's first leaf, step to siblings, mark dead entries
+ * (src/README, "Several probes on one leaf", "Races").
  */
 #include "am/am.h"
 
@@ -104,12 +99,9 @@ mark_entries(const LbtLeafCopy *copy, Buffer buf, bool unchanged)
 }
 
 /*
- * Set LP_DEAD on the entries of so->cur whose items are dead, if still safe.
- *
- * While the pin was held, VACUUM could not remove the entries, so a heap TID
- * found again is the same row's.  If the pin was dropped, the TID may have
- * been recycled.  Then only a page whose LSN is still the one we read is known
- * to be unchanged, which is why inserts must set it.
+ * Set LP_DEAD on the entries of so->cur whose items are dead, if still safe:
+ * if the pin was held, or the page has the LSN that we read (src/README,
+ * "Marking entries dead").
  */
 static void
 kill_items(IndexScanDesc scan, LbtScan *so)
@@ -572,11 +564,8 @@ lock_probe(IndexScanDesc scan, LbtScan *so, int64 number, bool forward, const Lb
 
 /*
  * Pin and lock the leaf on which the scan goes on from so->go, as lock_probe()
- * does; InvalidBuffer if nothing of it is there.  Leaves so->cur.
- *
- * A scan by groups mostly wants one row there.  So it copies few matches, but
- * all where groups are short: it has skipped on the leaf before, or comes to
- * the same one again.
+ * does; InvalidBuffer if nothing of it is there.  Leaves so->cur.  Sets
+ * so->few: a scan by groups mostly wants one row (src/README, "Skipping").
  */
 static Buffer
 lock_position(IndexScanDesc scan, LbtScan *so, bool forward, OffsetNumber *offset)

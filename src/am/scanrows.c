@@ -1,17 +1,12 @@
 /*
- * scanrows.c - read the table blocks of a scan's next rows ahead of need.
- *
- * Nothing here decides what a scan returns.  A walk of its own runs over the
- * entries in front of the scan, leaf by leaf, and names the blocks of their
- * rows to a stream.  Some of these reads may be wasted.
+ * scanrows.c - read the table blocks of a scan's next rows ahead of need: a
+ * walk names them to a stream (src/README, "Rows ahead of need").
  *
  *     entries   ... a1 a2 b1 c1 a3 | d1 d2 ...    block, line; | ends a leaf
  *                   |     |        |
  *                   |     |        the walk: has named b, c, a (not a twice)
  *                   |     the stream's next block
  *                   the scan
- *
- * See src/README, "Rows ahead of need".
  */
 #include "am/scan.h"
 

@@ -1,6 +1,6 @@
 /*
  * scanskip.c - skipping what no row is wanted of: entries that filters
- * exclude, and the rest of a group.
+ * exclude, and the rest of a group (src/README, "Skipping").
  *
  * Of an index on (a, b), with b = 5, the entries marked are matches:
  *
@@ -9,10 +9,8 @@
  *             * * *                 * *                        *
  *
  * Any entry tells where to go on from: (1, 1) leads to the bound before
- * (1, 5), and (1, 6) to the one past (1), whatever comes there.  A group's
- * rest is skipped by the bound past its columns.  A bound is all that is kept:
- * whatever has happened to the leaf, it is located anew (src/README,
- * "Skipping").
+ * (1, 5), and (1, 6) to the one past (1).  A group's rest is skipped by the
+ * bound past its columns.
  */
 
 #include "am/scan.h"

@@ -1,10 +1,6 @@
 /*
- * skipcost.c - what the planner is told of conditions that leave out an
- * index's leading columns.
- *
- * Up to 17 the server thinks that all of the index is read.  Our scans skip
- * from one value of the columns left out to the next (scanskip.c): a leaf for
- * each, and one for its matches.
+ * skipcost.c - what the planner is told, up to 17, of conditions that leave
+ * out an index's leading columns (src/README, "Skipping").
  */
 #include "am/am.h"
 

@@ -167,11 +167,7 @@ encode(const LbtKeyColumn *column, Datum value, uint8 *scratch)
 			return encode_enum(DatumGetObjectId(value), scratch) - scratch;
 		default:
 
-			/*
-			 * The first level says most, and costs little.  Texts that differ
-			 * on the others alone tie: where a column follows, it may then
-			 * bring its own order into the code.
-			 */
+			/* The first level says most, and costs little. */
 			Assert(column->kind == LBT_KEY_TEXT);
 			lbt_stored_bytes(column, DatumGetPointer(value), &text);
 			return lbt_sort_key(column->collation, text.bytes, text.length, scratch,

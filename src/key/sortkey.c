@@ -1,11 +1,9 @@
 /*
- * sortkey.c - sort keys, put together from what the provider told.
+ * sortkey.c - sort keys, put together from what the provider told (src/README,
+ * "Text under a collation").
  *
  *     the provider's  weights of the first level | 01 | of the second | 01 ...
  *     ours            weights of the first level
- *
- * The provider is asked once for each plain character, and for each two that
- * follow each other; see src/README, "Text under a collation".
  */
 #include "key/sortkey.h"
 

@@ -9,15 +9,8 @@
  *       -> the planner's own plan          run instead, if there turn out to
  *                                          be many more groups than thought
  *
- * Of an index on (a, b, ...), with groups by a, the probe reads
- *
- *     a   1 1 1 1 1 1 1 1 2 2 2 2 2 2 2 2 2 3 3 3 3 3 3 3 3 3 3 NULL NULL
- *         ^               ^                 ^                   ^
- *
- * and after each of these is moved past all that have the same a
- * (lbt_scan_skip()).  Both inputs have the node's columns, in the same order.
- * For min(x) and max(x) the probe has x.  src/README, "Loose scans", has the
- * argument.
+ * Both inputs have the node's columns, in the same order.  For min(x) and
+ * max(x) the probe has x.  src/README, "Loose scans", has the argument.
  */
 #ifndef LBT_LOOSE_H
 #define LBT_LOOSE_H

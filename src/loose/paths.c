@@ -3,11 +3,7 @@
  *
  * When the planner has all its paths for a DISTINCT or GROUP BY step over one
  * table, add a loose scan of an index of ours, if it is clearly cheaper than
- * the best of them.  That one becomes its second input.
- *
- * Aggregates of all rows for which it makes no difference that a value comes
- * again, such as count(DISTINCT x) and min(x), get one for their input.  Its
- * second input is what was the best one's.
+ * the best of them.  Some aggregates of all rows get one for their input.
  */
 #include "loose/loose.h"
 

@@ -1,12 +1,8 @@
 /*
- * saved.h - a model in a few kilobytes: what a metapage has room for.
+ * saved.h - a model in a few kilobytes: what a metapage has room for
+ * (src/README, "The saved model in the metapage").
  *
  *     key code | knots: code and block of leaves at even distances
- *
- * Between two knots, codes lie on a straight line, and blocks follow each
- * other, with the gaps that inner pages leave.  So a key near a leaf's end may
- * be looked for in its neighbour.  Where splits have scattered the blocks of
- * many leaves, there is no such model.
  *
  * Contract: decoded leaves have non-decreasing codes, the first 0, and block
  * numbers that a leaf may have.  Bytes to decode are untrusted: whatever they

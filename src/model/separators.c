@@ -11,10 +11,6 @@
  *
  * The memory may change between check and use: each number is read once,
  * through volatile, and checked.
- *
- * Keys of a group are searched together in rounds, so that their cache misses
- * overlap.  In each round, all that have no block yet choose one, load its
- * first string, and compare.  At the end, each goes through its block.
  */
 #include "separators.h"
 

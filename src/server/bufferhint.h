@@ -11,10 +11,10 @@
  *       -> buffer hint: where such a block was seen last
  *         -> the buffer's header says whether it is there
  *
- * There are as many as shared buffers (4 bytes each), for all tables together:
- * one that stands for another block now is overwritten.  Hints, and headers of
- * buffers, are read without a pin or lock, and never trusted: the server's
- * ReadRecentBuffer() decides by the buffer's tag, under its header's lock.
+ * There are as many as shared buffers, for all tables together: one that
+ * stands for another block now is overwritten.  Hints, and headers of buffers,
+ * are read without a pin or lock, and never trusted (src/README, "Blocks of
+ * tables").
  */
 #ifndef LBT_BUFFERHINT_H
 #define LBT_BUFFERHINT_H

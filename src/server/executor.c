@@ -1,9 +1,5 @@
 /*
  * executor.c - hooks of the planner and the executor; see executor.h.
- *
- * Statements nest: a function's query runs within its caller's.  Each entry
- * into the planner or the executor sets planning or running to its query, and
- * its return, or an error, restores the one before.
  */
 #include "postgres.h"
 

@@ -74,14 +74,9 @@ extern IndexScanDesc lbt_begin_index_scan(PlanState *node);
  * The Limit above a node of the innermost query, or above the node of an index
  * scan (by its IndexScanDesc), where only nodes that pass on rows as they come
  * are in between; NULL if there is none, or nobody knows.  every: where these
- * pass each row once, so that the Limit's state says what is left:
- *
- *     Limit               offset + count - position
- *       -> LockRows       asks for a row when it is asked for one
- *            -> Index Scan, without a filter
- *
- * Sets *merged if other nodes' rows may come instead.  The Limit lives as long
- * as the node.
+ * pass each row once, so that the Limit's state says what is left.  Sets
+ * *merged if other nodes' rows may come instead.  The Limit lives as long as
+ * the node.
  */
 extern LimitState *lbt_limit_above(const void *target, bool every, bool *merged);
 

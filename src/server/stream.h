@@ -1,9 +1,9 @@
 /*
- * stream.h - blocks of a relation, asked for ahead of need.
+ * stream.h - blocks of a relation that the operating system is advised to
+ * read ahead of need (src/README, "Leaves ahead of need").
  *
- * The operating system is advised to read them.  A stream has the blocks that
- * its caller names one after the other, and asks for some beyond the one
- * that the caller has reached:
+ * A stream has the blocks that its caller names one after the other, and asks
+ * for some beyond the one that the caller has reached:
  *
  *     named       1   2   3   4   5   6  ...
  *                 |   |   |___|___|
@@ -11,14 +11,9 @@
  *                 |   reached next
  *                 passed by: lbt_stream_reach()
  *
- * The distance grows while blocks are found missing, up to
- * effective_io_concurrency (of the tablespace).  A stream ends itself when it
- * is of no use: when many blocks in a row were in shared buffers anyway, none
- * of those that its caller reaches has been named, or fewer than half of those
- * that were asked for have been used (LbtTally).
- *
- * A stream pins, locks and waits for nothing; src/README, "Leaves ahead of
- * need", says why.
+ * The distance grows while blocks are missing, up to effective_io_concurrency
+ * (of the tablespace).  A stream that is of no use ends itself.  It pins,
+ * locks and waits for nothing.
  */
 #ifndef LBT_STREAM_H
 #define LBT_STREAM_H

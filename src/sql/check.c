@@ -1,8 +1,6 @@
 /*
- * check.c - learnedbtree_check(): the model's predictions against the tree.
- *
- * Look up every separator as a user's lookup would: src/README, "The check of
- * a model".
+ * check.c - learnedbtree_check(): the model's predictions against the tree
+ * (src/README, "The check of a model").
  */
 #include "postgres.h"
 
