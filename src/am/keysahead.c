@@ -64,10 +64,7 @@ LbtKeysAhead *lbt_keys_ahead = NULL;
 /* Of queries that run; each is in the query's memory. */
 static dlist_head noted = DLIST_STATIC_INIT(noted);
 
-/*
- * Of this transaction's tables; each is in the memory of the subtransaction
- * that has written to its table first, which an abort frees.
- */
+/* Each is in memory of the subtransaction that wrote to its table first. */
 dlist_head	lbt_keys_deferred = DLIST_STATIC_INIT(lbt_keys_deferred);
 
 /* OIDs of the table's foreign keys, or of those that refer to it. */
@@ -250,7 +247,7 @@ lbt_keys_noted(const EState *estate)
 	return NULL;
 }
 
-/* Open the table, if the statement has it open; else NULL. */
+/* Open the table, if the statement has it open: no DDL then; else NULL. */
 static Relation
 open_table(const LbtKeysAhead *ahead)
 {
@@ -368,10 +365,7 @@ find_keys(LbtKeysAhead *ahead)
 	RelationClose(table);
 }
 
-/*
- * Post the prediction for this lookup, if it is the check of a row that we
- * know.
- */
+/* Post the prediction for this lookup, if it checks a row that we know. */
 static bool
 check_is_next(Key *key, IndexScanDesc scan, LbtIndex *index, const LbtBound *bound)
 {

@@ -1,21 +1,13 @@
 /*
  * keysahead.h - foreign keys of new rows, which are checked when their
  * statement ends or, deferred, their transaction; and those that refer to
- * deleted rows, whose actions run when their statement ends.
- *
- * Each check is a lookup in the index of the referenced table, in the order in
- * which the rows are in the table (newrows.h); an action, or a check for a
- * deleted row, one in an index of the table that refers to it, in the order in
- * which the rows were deleted.  See src/README, "Foreign keys".
+ * deleted rows, whose actions run when their statement ends (src/README,
+ * "Foreign keys").
  *
  *     executor's start   lbt_keys_note(): the table's last block, the command;
  *                        of a DELETE, TIDs of rows as its source returns them
  *     executor's finish  lbt_keys_ahead set, checks and actions run, set back
  *     COPY               lbt_keys_make(); lbt_keys_ahead set, COPY, set back
- *
- * All else (foreign keys, columns, types) is read while lbt_keys_ahead is set,
- * and only while the statement has the table open, which keeps DDL away.
- * src/README, "Foreign keys", has the argument.
  */
 #ifndef LBT_KEYSAHEAD_H
 #define LBT_KEYSAHEAD_H

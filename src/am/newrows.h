@@ -10,8 +10,7 @@
  *                       the row at hand
  *
  * A page of the table is share-locked while it is copied, with no other page
- * locked.  Keys are made from the copy, so nothing is computed and no catalog
- * read under the lock.  No pin is kept.
+ * locked.  Keys are made from the copy, with no lock and no pin.
  */
 #ifndef LBT_NEWROWS_H
 #define LBT_NEWROWS_H
@@ -81,10 +80,6 @@ extern HeapTuple lbt_copy_row(Relation table, ItemPointer tid);
 
 /*
  * ---- copyahead.c: rows that COPY has put into the table already ----
- *
- * COPY puts up to a thousand rows into the table before it inserts their
- * entries, in the same order.  What a statement knows of them is in the
- * IndexInfo's context.
  *
  * The statement inserts the entry of the row with this TID.  Posts a
  * prediction for it in the index's mailbox if there is one, and looks for rows

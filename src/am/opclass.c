@@ -3,9 +3,7 @@
  *
  * An alias is one pg_opclass row that names btree's own operator family, so
  * that the planner sees our indexes in the families it reasons about.  It
- * lives in pg_catalog: pg_dump would dump an operator class of any other
- * schema, and could not restore this one.  It depends on our access method and
- * on the original, and goes when either goes.
+ * depends on our access method and on the original, and goes when either goes.
  *
  * Sessions do not see each other's aliases before they commit.  So make them
  * under a lock of our access method, held to the end of the transaction: no

@@ -1,8 +1,5 @@
 /*
  * rowahead.c - leaves of all entries of one row; see newrows.h.
- *
- * Most statements write one row.  So what decides is in the views of the
- * indexes, where any value is safe.
  */
 #include "am/newrows.h"
 

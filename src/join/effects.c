@@ -1,10 +1,7 @@
 /*
  * effects.c - may rows be read before they are needed?  What the nodes of a
- * finished plan evaluate, and whether that has effects.
- *
- * Rows that are looked ahead for are read early.  So leave alone inputs with
- * effects: with volatile functions, row locks or changes of data anywhere
- * below, or with a subquery while any of the statement has such effects.
+ * finished plan evaluate, and whether that has effects (src/README, "Nested
+ * loops that look ahead").
  */
 #include "join/join.h"
 

@@ -1,5 +1,6 @@
 /*
- * join.h - nested loops that look ahead: a node of ours on their outer side.
+ * join.h - nested loops that look ahead: a node of ours on their outer side
+ * (src/README, "Nested loops that look ahead").
  *
  *     Nested Loop                             joins as ever
  *       -> Custom Scan (Learned Look-Ahead)   takes 1, 2, 4 ... 64 outer rows,
@@ -7,10 +8,8 @@
  *                                             passes them on one by one
  *       -> Index Scan on inner table          uses the prediction for the row
  *
- * The same node stands between ModifyTable and its source (writes.c), and
- * above a plan whose columns or conditions hold subqueries that look up its
- * rows; that one evaluates them.  Otherwise its output is the outer side's,
- * row for row.  src/README, "Nested loops that look ahead", has the argument.
+ * The same node stands below ModifyTable (writes.c), and above a plan with
+ * subqueries that look up its rows; these it evaluates itself.
  */
 #ifndef LBT_JOIN_H
 #define LBT_JOIN_H

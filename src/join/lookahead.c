@@ -1,15 +1,12 @@
 /*
  * lookahead.c - the node that looks ahead; see join.h.
  *
- * Rows go one of two ways: as the outer side gives them (plain), or by way of
- * outerrows.h, where feeds look them up ahead.  Each way is a function:
+ * Rows go one of two ways: as the outer side gives them (plain), at first and
+ * while all feeds pause, or by way of outerrows.h.  Each way is a function:
  *
  *     first_row --> plain_rows <--> choose_way() <--> rows_ahead
  *                                       |
  *                                       +--> outer_rows: not in this execution
- *
- * The first rows are plain: most loops have few, and a LIMIT may need no more.
- * So are those for which all feeds pause, unless blocks are missing.
  */
 #include "join/join.h"
 

@@ -30,12 +30,7 @@ typedef struct LbtRoute
 	FmgrInfo	support[PARTITION_MAX_KEYS];
 } LbtRoute;
 
-/*
- * ---- partitions ----
- *
- * The one that a row belongs to is found as the server finds it.  It is a
- * hint, where to look ahead: nobody but us asks for it.
- */
+/* ---- partitions, found as the server finds them; only hints ---- */
 
 /*
  * Of no plan node, or each would be a module for the JIT compiler.  A
@@ -324,10 +319,8 @@ read_rows(LbtOuterRows *rows, uint64 from, uint64 most)
 /*
  * Find a row by its part and item, among those that come next.  If these go to
  * one part, the row's number is its item, and those of a batch are read at
- * once: two loops are faster than one of both.  Else read so many that there
- * are enough for a batch of each.  In memory a few keys of each are enough,
- * and what is fetched for them stays in the processor's caches until they
- * come.
+ * once: two loops are faster than one of both.  Else read as many for each
+ * part as src/README says ("One feed for each index").
  */
 static LbtOuterRow *
 find_row(LbtLookedUp *index, uint64 item)
@@ -567,12 +560,9 @@ open_part(LbtOuterRows *rows, LbtPart *part)
 
 /*
  * Where blocks are missing, rows come in windows, of which each has a batch of
- * all feeds: each feed by itself would wait for its own blocks.
+ * all feeds (src/README, "One feed for each index"):
  *
  *     passed on | window: at ... turn - 1 | next one: turn ... end - 1
- *
- * Where a window begins, the next one is read, and its leaves are asked for;
- * in its middle, its rows' blocks.
  */
 static void
 move_window_on(LbtOuterRows *rows)

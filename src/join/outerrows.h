@@ -9,10 +9,6 @@
  * for the key of a row that is not read yet makes it be read.  The outer
  * side's slot is good for one row only, so rows are copied: the columns that
  * are used, the others being NULL.
- *
- * Where rows are looked up in partitions, each goes to one, and to
- * the feeds of that one's indexes, which know none but its rows.  Indexes are
- * opened when the first row of their partition comes.  Elsewhere all is one.
  */
 #ifndef LBT_OUTERROWS_H
 #define LBT_OUTERROWS_H

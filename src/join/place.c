@@ -1,7 +1,6 @@
 /*
- * place.c - the look-ahead node in a finished plan; see join.h.
- *
- * Nothing else of the plan changes, neither its shape nor its estimates.
+ * place.c - the look-ahead node in a finished plan, of which nothing else
+ * changes (src/README, "Costs and plans").
  */
 #include "join/join.h"
 

@@ -1,12 +1,6 @@
 /*
- * writes.c - the look-ahead node below ModifyTable; see join.h.
- *
- *     Insert on t                      Insert on t
- *       -> source              =>        -> Custom Scan (Learned Look-Ahead)
- *                                             -> source
- *
- * A node looks ahead in the served indexes of the table, for the leaf where
- * the new entry goes (with ON CONFLICT, for the row that is there, too).
+ * writes.c - the look-ahead node below ModifyTable, and in which indexes it
+ * looks ahead (src/README, "Writes that look ahead").
  *
  *     a new row's column         is, of the source's
  *       of INSERT                  the column of the same number
@@ -14,14 +8,8 @@
  *                                  old row's, found by the source's TID
  *       of MERGE                   what its first INSERT takes
  *
- * An UPDATE of one table enters all indexes if it sets a column of one.
- * Nothing is computed: what MERGE's INSERT computes is not known, nor are
- * generated columns and expressions.  An index is looked into if its first
- * column is known, and it has entries for all rows.
- *
- * UPDATE's plan names its partitions, and each row says which it comes from.
- * Rows of INSERT are routed (outerrows.c); to which indexes they come is not
- * known before, so the plan node has what is known of each column.
+ * An index is looked into if its first column is known, and it has entries for
+ * all rows.
  */
 #include "join/join.h"
 

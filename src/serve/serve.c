@@ -1,16 +1,11 @@
 /*
- * serve.c - giving btree indexes' relcache entries our routine, before each
- * use that we are shown; see serve.h.  src/README, "Serving btree indexes",
- * says why only while nobody else here has them open, why that is never
- * undone, and how long a table is settled.
+ * serve.c - giving btree indexes' relcache entries our routine (see serve.h),
+ * before each use that we are shown:
  *
  *   planning         all indexes of the relation, and of a target to which
  *                    many rows are written
- *   execution        in ExecutorStart, all indexes of the plan's tables: kept
- *                    plans are not planned again, and planning does not look
- *                    at the target of an INSERT
- *   foreign keys     from 19 on, with the table that has them: checks look
- *                    rows up without a query
+ *   execution        in ExecutorStart, all indexes of the plan's tables
+ *   foreign keys     from 19 on, with the table that has them
  *   COPY FROM        in ProcessUtility
  *   partitions       that a statement routes tuples to: before, if a node of
  *                    ours looks ahead in them; else at its end, for the next

@@ -1,7 +1,6 @@
 /*
- * serve.h - serving btree indexes as they are: in this backend the relcache
- * entry of a btree index gets a routine of ours.  Nothing else changes: not
- * the catalogs, not the file, not other backends.
+ * serve.h - serving btree indexes as they are, by a routine of ours in this
+ * backend's relcache entries (src/README, "Serving btree indexes"):
  *
  *     relcache entry  rd_indam -> btree's    scans and inserts are nbtree's
  *          | nobody else here has it open, and it is to be served
@@ -11,8 +10,6 @@
  *          | an invalidation throws the entry away, or the session ends
  *          v
  *     btree's again, until the next exchange
- *
- * src/README, "Serving btree indexes", has the argument.
  */
 #ifndef LBT_SERVE_H
 #define LBT_SERVE_H
