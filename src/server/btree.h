@@ -41,11 +41,8 @@ extern const char *lbt_bt_unreadable(Relation rel, bool metapage);
 
 /*
  * Fill the metapage's spare bytes, LBT_BT_META_SPARE, and log the page.  The
- * caller holds it exclusively locked and is not in recovery.
- *
- * The bytes lie in the page's hole (pd_lower is left alone), so the page is
- * logged as one without a hole.  nbtree's own records lose them when they
- * restore the metapage, which is fine for a hint; WAL checks ignore holes.
+ * caller holds it exclusively locked and is not in recovery.  The bytes lie in
+ * the page's hole: src/README, "The saved model in the metapage", says why.
  */
 extern void lbt_bt_fill_meta_spare(Relation rel, Buffer metabuf, const void *data);
 

@@ -32,10 +32,7 @@ static uint32 depth = 0;
 
 bool		lbt_guard_interrupted = false;
 
-/*
- * Settings that are off in guards: one makes errors FATAL, the other zeroes
- * damaged pages, of which the statement may need none.
- */
+/* Settings that are off in guards (src/README, "Guards"), as they were. */
 static bool exit_on_error = false;
 static bool zero_damaged = false;
 
@@ -236,11 +233,7 @@ lbt_guard_swallow(LbtGuard *guard)
 		PG_END_TRY();
 	}
 
-	/*
-	 * Raising an error has set both to 0.  The second one may be above 0: a
-	 * session that waits for a message also handles what others have sent, and
-	 * tells its counts then.
-	 */
+	/* Raising an error has set both to 0 (src/README, "Guards"). */
 	InterruptHoldoffCount = guard->holdoff + 1;
 	QueryCancelHoldoffCount = guard->cancel_holdoff;
 	depth = guard->depth + 1;

@@ -27,8 +27,7 @@ typedef struct LbtGuard
  * on_failure, a statement, instead of its rest.  The log gets one line a
  * minute, of each process until it has attached.  Interrupts are held, so the
  * block must wait for no other session: it reads no catalog, opens no relation
- * and takes no heavyweight lock, which servers with assertions check.  See
- * src/README, "Guards".
+ * and takes no heavyweight lock (src/README, "Guards").
  *
  *	LBT_GUARD_BEGIN();
  *	{

@@ -1,20 +1,12 @@
 /*
- * demand.c - when to train again, and by whom; see demand.h.
+ * demand.c - when to train again, and by whom; see demand.h, and src/README,
+ * "When models are trained, and by whom".
  *
- * Counts are reported before a commit, and when a statement of a transaction
- * block ends, which may be rolled back; at most every 10 ms, so that short
- * transactions on many cores do not meet at the same cache lines; and at exit.
- *
- * A demand is a flag in the index's entry, raised by a report or a first use,
- * until a training has ended.  A worker (train/worker.c) serves those of one
- * database, from a place of its own:
+ * A worker serves the demands of one database, from a place of its own:
  *
  *     free --start_worker()--> expected --lbt_worker_enter()--> serving
  *       ^                         |                                |
  *       +--- after WORKER_MS -----+------- lbt_worker_leave() -----+
- *
- * Without a slot for a worker, the demand stays, and the next report of the
- * index, or use without a model, tries again.
  */
 #include "train/demand.h"
 
@@ -48,6 +40,7 @@
 /* How often the log tells of a missing slot: normal with many databases. */
 #define TELL_US (60 * 60 * UINT64CONST(1000000))
 
+/* Short transactions on many cores shall not meet at the same cache lines. */
 #define REPORT_INTERVAL_US 10000
 
 static TimestampTz last_report = 0;
@@ -61,11 +54,7 @@ static object_access_hook_type next_access = NULL;
 
 /* ---- the retrain policy ---- */
 
-/*
- * Page visits that the model has cost: a step to the right costs one, a failed
- * prediction itself and a descent.  A leaf that has split will cost one, if
- * anybody looks for its right half.
- */
+/* The page visits that the model has cost, or will where leaves have split. */
 static double
 visits_lost(const LbtEntry *entry)
 {
@@ -386,12 +375,7 @@ lbt_report_all(void)
 
 /* ---- drops, transactions, the exit ---- */
 
-/*
- * An index is about to be dropped: forget it.  If the drop is rolled back, the
- * next use trains again.  An index that is used until its drop is committed
- * (CONCURRENTLY) may be trained once more: a worker finds it, before it ends
- * (train/worker.c).
- */
+/* An index is about to be dropped: forget it (src/README, "Shared models"). */
 static void
 forget_dropped(Oid index)
 {

@@ -8,9 +8,6 @@
  * split meanwhile, or whose split is unfinished, come without their right
  * halves.
  *
- * A page whose items or keys do not end where they should ends the walk as
- * damaged: lookups come to few of its keys, the walk looks at all of them.
- *
  *     level 2   [ . . . ] -> [ . . . ]   names pages of level 1: the operating
  *                 | | |        | | |     system is told of them ahead of need
  *     level 1    [ ]->[ ]->[ ]->[ ]->    the walk goes by right links, also to
@@ -27,7 +24,8 @@ typedef struct LbtLeafWalk
 	Relation	rel;
 	uint32		height;			/* pages on the way of a descent */
 	bool		empty;			/* the tree has no root */
-	bool		damaged;		/* it has ended at a page that cannot be used */
+	bool		damaged;		/* it has ended at a page of which an item or
+								 * a key does not end where it should */
 	bool		heap_tids;		/* order equal keys: files from 12 on */
 	bool		without_lsn;	/* a page has none: it was built without WAL */
 

@@ -1,8 +1,5 @@
 /*
  * train.c - from the leaves to a model; see train.h.
- *
- * A leaf that splits during the walk along level 1 (leafwalk.h) is missing
- * until the next training: lookups for its right half move right once.
  */
 #include "train/train.h"
 

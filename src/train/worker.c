@@ -2,11 +2,9 @@
  * worker.c - the background process that trains the indexes of one database on
  * demand; see train/demand.c for who starts it.
  *
- * It ends soon after the last demand, and at once where its database is about
- * to be dropped, moved, renamed or copied, for which others wait that it is
- * gone.  Each index is trained in a transaction of its own, so an error ends
- * only that training.  Nothing waits for locks: an index that is locked is
- * tried again later.
+ * Each index is trained in a transaction of its own, so an error ends only
+ * that training.  Nothing waits for locks: an index that is locked is tried
+ * again later.
  */
 #include "postgres.h"
 
@@ -144,11 +142,7 @@ is_gone(const LbtFile *file)
 	return gone;
 }
 
-/*
- * Forget what no session has seen go (at_access() in train/demand.c), or what
- * was trained once more before it went.  Unless asked, look at many entries
- * only after so many trainings that it costs little more.
- */
+/* Forget the entries of what is gone (src/README, "Shared models"). */
 static void
 sweep(void)
 {
