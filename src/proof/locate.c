@@ -1,15 +1,27 @@
 /*
- * locate.c - predict, land, and prove: all trust is granted here.
+ * locate.c - predict, land, and prove: all trust is granted here.  See
+ * src/README, "Why an answer is right" and "Why an insert goes to the right
+ * place".
  *
  *                       low                      high
  *     left neighbour ]  |  item  item  item  item  |  [ right neighbour
  *                          ^ an item before     ^ an item, or the high key,
  *                                                 that is not before
  *
- * On a locked page that is a live leaf, prove that the bound is right of low
- * and not right of high, and that the leaf is linked.  src/README has the
- * rules, and why they suffice: "Why an answer is right", "Why an insert goes
- * to the right place", "Races".
+ * The proof, on a locked page that is a live leaf: the bound lies in the
+ * leaf's key space if
+ *   low   some data item on the page is before the bound, or the page is
+ *         leftmost, or we came from its left sibling, whose high key is before
+ *         the bound; and
+ *   high  some data item is not before the bound (it is <= the high key), or
+ *         the high key itself is not, or the page is rightmost.
+ *
+ *   link  the leaf is among its siblings: a failed split may have left behind
+ *         one that is not, see is_linked().
+ *
+ * For the place of a new tuple both sides must be strict by the covered
+ * columns alone, or nbtree's own comparison decides.  If a leaf has split
+ * since the model was made, its right link leads on ("Races").
  */
 #include "proof/locate.h"
 
