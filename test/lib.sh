@@ -525,10 +525,10 @@ serve_isolation() {
         -f "$scratch/tree/test/sql/setup.sql" isolation_regression >>"$log" 2>&1
 }
 
-# ---- what meets hooks once more, with all other extensions that are installed, loaded after ours and before it ----
+# ---- what meets hooks once more, with all other extensions that are installed: some with ours loaded first, some last ----
 
 others_order=       # first, last: where our library stands among those of others
-declare -A beside_tests=([first]="cursors explain explain_option lookahead loose partitions plans served skip" [last]="explain loose plans served writes")
+declare -A beside_tests=([first]="explain_option lookahead loose served skip" [last]="cursors explain partitions plans served writes")
 
 # Of names "library" or "library:extension", those whose files are there.
 others() { # library|extension NAME...

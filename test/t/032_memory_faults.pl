@@ -286,7 +286,8 @@ sub go_through
 
 # Every call, but for private memory, where not asked for: every sixth one behind the 25th.
 my @mapping = 1 .. 60;
-my @malloc = grep { $ENV{LBT_ALL_FAULTS} || $_ <= 25 || $_ % 6 == 0 } 1 .. 300;
+my $step = $ENV{LBT_FAULT_STEP} || 6;    # behind the first 25 calls; 1: each
+my @malloc = grep { $_ <= 25 || $_ % $step == 0 } 1 .. 300;
 
 # Sessions that have nothing of ours in shared memory yet have nowhere to agree: each says it for itself.
 my (@lines, @all_lines);
