@@ -116,6 +116,8 @@ typedef struct LbtIndex
 	BlockNumber nblocks;		/* the file has this many or more; 0 unknown */
 	BlockNumber trained_blocks; /* the file's size when it was trained */
 	Size		model_bytes;	/* when LBT_READY or LBT_EVICTED */
+	uint32		scans;			/* since one asked for a training, if any did;
+								 * counted while LBT_NOT_PAYING */
 
 	LbtServing	serving;
 	LbtSeen		seen;
