@@ -5,16 +5,22 @@
  */
 #include "join/join.h"
 
+#include "access/table.h"
 #include "access/transam.h"
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
 #include "server/compat.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
+#include "utils/typcache.h"
+
+/* Types made of others so often are taken to contain a domain. */
+#define MAX_TYPE_DEPTH 16
 
 List *
 lbt_other_children(const Plan *plan)
@@ -107,6 +113,112 @@ is_users_aggregate(const Node *node)
 		(IsA(node, WindowFunc) && ((const WindowFunc *) node)->winfnoid >= FirstNormalObjectId);
 }
 
+/*
+ * Is the type a domain, or made of one?  Older minors let a row contain itself
+ * through a multirange.
+ */
+static bool
+has_domain(Oid type, int depth)
+{
+	bool		found = false;
+	TupleDesc	row;
+
+	if (depth > MAX_TYPE_DEPTH)
+		return true;
+	switch (get_typtype(type))
+	{
+		case TYPTYPE_DOMAIN:
+			return true;
+		case TYPTYPE_RANGE:
+			return has_domain(get_range_subtype(type), depth + 1);
+		case TYPTYPE_MULTIRANGE:
+			return has_domain(get_multirange_range(type), depth + 1);
+		case TYPTYPE_COMPOSITE:
+			row = lookup_rowtype_tupdesc(type, -1);
+			for (int i = 0; i < row->natts && !found; i++)
+				found = has_domain(TupleDescAttr(row, i)->atttypid, depth + 1);
+			ReleaseTupleDesc(row);
+			return found;
+		default:
+			type = get_element_type(type);
+			return OidIsValid(type) && has_domain(type, depth + 1);
+	}
+}
+
+static bool
+have_domain(const List *types)
+{
+	ListCell   *lc;
+
+	foreach(lc, types)
+		if (has_domain(lfirst_oid(lc), 0))
+			return true;
+	return false;
+}
+
+/*
+ * May the server run a domain's checks, which may have effects, to evaluate
+ * this node of an expression?  It makes rows of JSON, for instance.
+ */
+static bool
+checks_domain(Node *node)
+{
+	/* (Those of a type that is told as text only are not seen.) */
+	if (IsA(node, RangeTblFunction))
+		return have_domain(((RangeTblFunction *) node)->funccoltypes);
+	if (IsA(node, TableFunc))
+		return have_domain(((TableFunc *) node)->coltypes);
+	if (IsA(node, FuncExpr) ? ((FuncExpr *) node)->funcid < FirstNormalObjectId :
+		IsA(node, CoerceViaIO) || LBT_IS_JSON(node))
+		return has_domain(exprType(node), 0);
+	return IsA(node, CoerceToDomain);
+}
+
+/* ---- what a write evaluates ---- */
+
+/*
+ * A user's may be replaced by one that is, with no plan made anew for that.  A
+ * subquery may read the sequence itself.
+ */
+static bool
+may_be_volatile(Oid function, void *context)
+{
+	return function >= FirstNormalObjectId || func_volatile(function) == PROVOLATILE_VOLATILE;
+}
+
+bool
+lbt_may_have_effects(Node *node, void *context)
+{
+	return node != NULL &&
+		(check_functions_in_node(node, may_be_volatile, NULL) || checks_domain(node) ||
+		 IsA(node, NextValueExpr) || IsA(node, SubPlan) || IsA(node, AlternativeSubPlan) ||
+		 expression_tree_walker(node, lbt_may_have_effects, context));
+}
+
+bool
+lbt_write_is_quiet(const ModifyTable *modify, const List *rtable)
+{
+	Relation	rel;
+	const TupleConstr *checks;
+	bool		may;
+	Node	   *evaluated;
+
+	evaluated = (Node *) list_make4(modify->returningLists, modify->withCheckOptionLists,
+									modify->onConflictSet, modify->onConflictWhere);
+	if (modify->operation == CMD_MERGE || modify->rootRelation > 0 ||
+		lbt_may_have_effects(evaluated, NULL))
+		return false;
+	rel = table_open(rt_fetch(linitial_int(modify->resultRelations), rtable)->relid, NoLock);
+	may = rel->rd_rel->relkind == RELKIND_RELATION; /* else partitions have their own */
+	for (int i = 0; rel->trigdesc != NULL && i < rel->trigdesc->numtriggers; i++)
+		may &= rel->trigdesc->triggers[i].tgisinternal;
+	checks = RelationGetDescr(rel)->constr;
+	for (int i = 0; checks != NULL && i < checks->num_check; i++)
+		may &= !lbt_may_have_effects(stringToNode(checks->check[i].ccbin), NULL);
+	table_close(rel, NoLock);
+	return may;
+}
+
 /* ---- settings that change from row to row ---- */
 
 /*
@@ -176,7 +288,7 @@ sets_settings(Node *node, void *context)
 {
 	return node != NULL &&
 		(check_functions_in_node(node, sets_function, NULL) || is_users_aggregate(node) ||
-		 IsA(node, CoerceToDomain) || expression_tree_walker(node, sets_settings, context));
+		 checks_domain(node) || expression_tree_walker(node, sets_settings, context));
 }
 
 /* May a plan's expressions, or what it runs for each row, set any? */
@@ -240,7 +352,7 @@ is_written_by_locks(const Node *node)
 
 /*
  * Does evaluating an expression, or a subquery that it uses, have effects, or
- * read what others set?  Domains have constraints.
+ * read what others set?
  */
 static bool
 has_effects(Node *node, void *context)
@@ -255,7 +367,7 @@ has_effects(Node *node, void *context)
 	if (IsA(node, SubPlan) && walk->effects)
 		return true;
 	if (check_functions_in_node(node, is_volatile, context) ||
-		(IsA(node, NextValueExpr) && !walk->nextval_ok) || IsA(node, CoerceToDomain) ||
+		(IsA(node, NextValueExpr) && !walk->nextval_ok) || checks_domain(node) ||
 		is_users_aggregate(node) || is_written_by_locks(node) ||
 		(reads_settings(node) && statement_sets(walk)))
 		return true;

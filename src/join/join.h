@@ -62,12 +62,6 @@ extern List *lbt_scanned_indexes(const PlannedStmt *stmt);
 /* writes.c: does it write enough rows for a node to be worth its set-up? */
 extern bool lbt_write_is_large(const ModifyTable *modify);
 
-/*
- * writes.c: can what runs for each row, as triggers, checks or a RETURNING
- * list, neither ask for the last number of a sequence nor set a setting?
- */
-extern bool lbt_write_is_quiet(const ModifyTable *modify, const List *rtable);
-
 /* What is known of a whole statement. */
 typedef struct LbtPlanWalk
 {
@@ -85,6 +79,15 @@ typedef struct LbtPlanWalk
 
 /* effects.c: a node's children besides the left and the right one. */
 extern List *lbt_other_children(const Plan *plan);
+
+/* ... may an expression have effects?  Any function of a user may. */
+extern bool lbt_may_have_effects(Node *node, void *context);
+
+/*
+ * ... can what runs for each row of a write, as triggers, checks or RETURNING
+ * lists, neither ask for the last number of a sequence nor set a setting?
+ */
+extern bool lbt_write_is_quiet(const ModifyTable *modify, const List *rtable);
 
 /* ... does what a node evaluates have effects, or what it does itself? */
 extern bool lbt_node_has_effects(Plan *plan, LbtPlanWalk *walk);

@@ -17,7 +17,6 @@
 #include "access/table.h"
 #include "access/transam.h"
 #include "am/am.h"
-#include "catalog/pg_proc.h"
 #include "executor/executor.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -220,49 +219,6 @@ open_target(const ModifyTable *modify, const List *rtable)
 }
 
 /*
- * A user's may be replaced by one that is, with no plan made anew for that.  A
- * subquery may read the sequence itself.
- */
-static bool
-may_be_volatile(Oid function, void *context)
-{
-	return function >= FirstNormalObjectId || func_volatile(function) == PROVOLATILE_VOLATILE;
-}
-
-static bool
-may_have_effects(Node *node, void *context)
-{
-	return node != NULL &&
-		(check_functions_in_node(node, may_be_volatile, NULL) || IsA(node, CoerceToDomain) ||
-		 IsA(node, NextValueExpr) || IsA(node, SubPlan) || IsA(node, AlternativeSubPlan) ||
-		 expression_tree_walker(node, may_have_effects, context));
-}
-
-bool
-lbt_write_is_quiet(const ModifyTable *modify, const List *rtable)
-{
-	Relation	rel;
-	const TupleConstr *checks;
-	bool		may;
-	Node	   *evaluated;
-
-	evaluated = (Node *) list_make4(modify->returningLists, modify->withCheckOptionLists,
-									modify->onConflictSet, modify->onConflictWhere);
-	if (modify->operation == CMD_MERGE || modify->rootRelation > 0 ||
-		may_have_effects(evaluated, NULL))
-		return false;
-	rel = open_target(modify, rtable);
-	may = rel->rd_rel->relkind == RELKIND_RELATION; /* else partitions have their own */
-	for (int i = 0; rel->trigdesc != NULL && i < rel->trigdesc->numtriggers; i++)
-		may &= rel->trigdesc->triggers[i].tgisinternal;
-	checks = RelationGetDescr(rel)->constr;
-	for (int i = 0; checks != NULL && i < checks->num_check; i++)
-		may &= !may_have_effects(stringToNode(checks->check[i].ccbin), NULL);
-	table_close(rel, NoLock);
-	return may;
-}
-
-/*
  * MERGE's first INSERT; NULL if it has none.  Nor where conditions may have
  * effects, or triggers run for deleted rows, or for the statement at its end:
  * if no row has been inserted or updated, one may drop an index, which the
@@ -283,7 +239,7 @@ find_insert(const ModifyTable *modify, Relation target)
 	{
 		const MergeAction *action = lfirst(lc);
 
-		if (may_have_effects(action->qual, NULL))
+		if (lbt_may_have_effects(action->qual, NULL))
 			return NULL;
 		if (action->commandType == CMD_INSERT && insert == NULL)
 			insert = action;

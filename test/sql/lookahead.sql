@@ -245,6 +245,20 @@ SELECT la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.k = (p.k + 1)::la
        la_nodes('SELECT b.v, p.k FROM (SELECT a, la_aggregate(k) AS k FROM la_probe GROUP BY a) p JOIN la_big b ON b.k = p.a'),
        la_nodes('SELECT b.v, p.k FROM (SELECT a, la_aggregate(k) OVER (ORDER BY n) AS k FROM la_probe) p JOIN la_big b ON b.k = p.a'),
        la_nodes('SELECT b.v, p.k FROM (SELECT a, max(k) AS k FROM la_probe GROUP BY a) p JOIN la_big b ON b.k = p.a');
+-- ... which functions of the server, and nodes, run for rows and arrays; and none of other types
+CREATE TYPE la_row AS (k la_domain);
+CREATE TYPE la_plain AS (k int8);
+CREATE TYPE la_range AS RANGE (SUBTYPE = la_domain);
+SELECT la_nodes(format('SELECT b.v FROM (SELECT %s AS k FROM la_probe OFFSET 0) p JOIN la_big b ON b.k = p.k', k)) AS nodes, k
+  FROM unnest(ARRAY['(jsonb_populate_record(NULL::la_row, jsonb_build_object(''k'', k))).k', '(concat(''{'', k, ''}'')::la_domain[])[1]', '(concat(''('', k, '')'')::la_row).k',
+                    '(jsonb_populate_record(NULL::la_plain, jsonb_build_object(''k'', k))).k', '(concat(''{'', k, ''}'')::int8[])[1]', '(concat(''('', k, '')'')::la_plain).k']) k;
+SELECT la_nodes(format('SELECT b.v FROM la_probe x, LATERAL %s JOIN la_big b ON b.k = p.k', f)) AS nodes, f
+  FROM unnest(ARRAY['jsonb_to_record(jsonb_build_object(''k'', x.k)) p (k la_domain)', 'jsonb_to_record(jsonb_build_object(''k'', x.k)) p (k int8)']) f;
+SELECT la_nodes(format('SELECT b.v FROM (SELECT %s AS k FROM la_probe OFFSET 0) p JOIN la_big b ON b.k = p.k',
+                       CASE WHEN current_setting('server_version_num')::int4 < 170000 THEN 'k::la_domain' ELSE 'JSON_VALUE(jsonb_build_object(''k'', k), ''$.k'' RETURNING la_domain)' END)),
+       la_nodes('SELECT b.v FROM (SELECT CASE WHEN lower_inc(concat(''['', k, '',)'')::la_range) THEN k END AS k FROM la_probe OFFSET 0) p JOIN la_big b ON b.k = p.k') AS of_range,
+       la_nodes('SELECT b.v FROM (SELECT CASE WHEN lower_inc(concat(''{['', k, '',)}'')::la_multirange) THEN k END AS k FROM la_probe OFFSET 0) p JOIN la_big b ON b.k = p.k') AS of_multirange,
+       la_nodes('SELECT b.v FROM (SELECT CASE WHEN lower_inc(concat(''['', k, '',)'')::int8range) THEN k END AS k FROM la_probe OFFSET 0) p JOIN la_big b ON b.k = p.k') AS plain;
 -- A key that is the same for all rows is none; one behind it is not known then.
 SELECT la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.a = 5 AND b.u = (md5(p.n::text))::uuid'),
        la_nodes('SELECT b.v FROM la_probe p JOIN la_big b ON b.a = 5 AND b.u = p.u');
@@ -310,6 +324,7 @@ END $$;
 SELECT count(b.v) FROM la_probe p JOIN la_big b ON b.k = p.k;
 
 DROP AGGREGATE la_aggregate(bigint);
+DROP TYPE la_row, la_plain, la_range;
 DROP DOMAIN la_domain;
 DROP FUNCTION la_compare, la_plan, la_sum, la_read, la_nodes, la_locks, la_loud, la_count;
 DROP SEQUENCE la_seq;
