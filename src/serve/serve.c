@@ -26,6 +26,7 @@
 #include "catalog/namespace.h"
 #include "catalog/partition.h"
 #include "catalog/pg_namespace.h"
+#include "commands/dbcommands.h"
 #include "common/hashfn.h"
 #include "executor/executor.h"
 #include "join/join.h"
@@ -587,6 +588,14 @@ copied_into(const Node *command)
 		RangeVarGetRelid(copy->relation, NoLock, true) : InvalidOid;
 }
 
+/* The database that a command is to drop; InvalidOid if it does not. */
+static Oid
+dropped_database(const Node *command)
+{
+	return IsA(command, DropdbStmt) && IsTransactionState() ?
+		get_database_oid(((const DropdbStmt *) command)->dbname, true) : InvalidOid;
+}
+
 static void
 utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtilityContext context,
 		ParamListInfo params, QueryEnvironment *environment, DestReceiver *dest,
@@ -597,11 +606,14 @@ utility(PlannedStmt *plan, const char *text, bool read_only_tree, ProcessUtility
 	const bool	truncates = IsA(plan->utilityStmt, TruncateStmt);
 	List	  **const outer_truncated = lbt_truncated;
 	List	   *truncated = NIL;
+	const Oid	dropped = dropped_database(plan->utilityStmt);
 
 	if (!OidIsValid(table) && !truncates)
 	{
 		/* A ROLLBACK may free the plan. */
 		next_utility(plan, text, read_only_tree, context, params, environment, dest, completion);
+		if (OidIsValid(dropped))
+			lbt_forget_database(dropped);
 		return;
 	}
 

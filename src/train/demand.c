@@ -450,6 +450,20 @@ at_access(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
 }
 
 /*
+ * Reads no catalog: the files are gone, and an error before the commit would
+ * bring back the database without them.
+ */
+void
+lbt_forget_database(Oid database)
+{
+	ListCell   *lc;
+
+	foreach(lc, lbt_registry_attach() ? lbt_registry_list() : NIL)
+		if (((const LbtFile *) lfirst(lc))->database == database)
+			lbt_registry_forget(lfirst(lc));
+}
+
+/*
  * While shared memory is still mapped.  An error ends the process, see
  * lbt_guard_has_failed.
  */

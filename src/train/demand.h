@@ -11,6 +11,9 @@
 /* In _PG_init: report before commits and at exit; see what is dropped. */
 extern void lbt_report_init(void);
 
+/* Forget the indexes of a database that was dropped. */
+extern void lbt_forget_database(Oid database);
+
 /*
  * Gets the tables with files of this transaction that a TRUNCATE tells of, if
  * anybody waits for its end; else NULL.  It may make the files anew in place,

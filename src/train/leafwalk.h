@@ -24,8 +24,9 @@ typedef struct LbtLeafWalk
 	Relation	rel;
 	uint32		height;			/* pages on the way of a descent */
 	bool		empty;			/* the tree has no root */
-	bool		damaged;		/* it has ended at a page of which an item or
-								 * a key does not end where it should */
+	bool		damaged;		/* it has ended at a page that is not of level
+								 * 1, was met before, or of which an item or a
+								 * key does not end where it should */
 	bool		heap_tids;		/* order equal keys: files from 12 on */
 	bool		without_lsn;	/* a page has none: it was built without WAL */
 

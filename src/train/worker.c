@@ -154,6 +154,7 @@ sweep(void)
 	{
 		LbtFile    *file = lfirst(lc);
 
+		CHECK_FOR_INTERRUPTS();
 		if (file->database == MyDatabaseId)
 			entries = lappend(entries, file);
 		else if (!SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(file->database)))

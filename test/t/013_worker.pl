@@ -404,6 +404,11 @@ ok($seen, 'it was about to end');
 	$maker->quit;
 	sql(q{LOAD 'learnedbtree'; DROP TABLE coming});
 	is(sql($balance), 't', 'a session that has the library forgets what it drops');
+	sql('CREATE DATABASE seen');
+	$node->safe_psql('seen', "$objects SELECT make('a')");
+	is(sql($balance), 'f', 'another database has a model');
+	sql("LOAD 'learnedbtree';\nDROP DATABASE seen");
+	is(sql($balance), 't', '... which is forgotten when it is dropped');
 
 	# Nothing of these asks for a worker.
 	worker_gone();

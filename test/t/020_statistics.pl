@@ -82,6 +82,8 @@ $reader->quit;
 
 # ---- what is gone ----
 
+isnt($node->psql('postgres', "LOAD 'learnedbtree';\nDROP DATABASE postgres"), 0, 'the database at hand cannot be dropped');
+is(lookups('t') . sql(" SELECT (learnedbtree_model('t_k')).state"), '1ready', '... and keeps counts and models');
 sql('SELECT learnedbtree_stat_reset()');
 
 sql('CREATE TABLE gone (k int8); INSERT INTO gone SELECT g FROM generate_series(1, 1000) g; CREATE INDEX gone_k ON gone USING learnedbtree (k)');
