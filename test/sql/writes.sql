@@ -324,10 +324,11 @@ BEGIN
     END CASE;
     RETURN NEW;
 END $$;
-SELECT time, does, wr_compare('SET LOCAL enable_seqscan = off', 'SET LOCAL enable_bitmapscan = off', format('CREATE TRIGGER a_trigger %s INSERT OR UPDATE ON wr FOR EACH ROW EXECUTE FUNCTION wr_trigger(%L)', time, does),
+SELECT time, does, wr_compare(format('CREATE TRIGGER a_trigger %s INSERT OR UPDATE ON wr FOR EACH ROW EXECUTE FUNCTION wr_trigger(%L)', time, does),
                               'INSERT INTO wr (u, n) SELECT u, n FROM wr_source WHERE i % 10 BETWEEN 1 AND 3',
                               'INSERT INTO wr (u, n) SELECT u, n FROM wr_source WHERE i % 10 < 2 ON CONFLICT (u) DO UPDATE SET n = excluded.n + 1',
-                              'UPDATE wr SET n = n + 1 WHERE id BETWEEN 1000 AND 1150',
+                              'SET LOCAL enable_seqscan = off', 'SET LOCAL enable_bitmapscan = off', 'UPDATE wr SET n = n + 1 WHERE id BETWEEN 1000 AND 1150',
+                              'SET LOCAL enable_seqscan = on', 'SET LOCAL enable_bitmapscan = on',
                               'INSERT INTO wr (u, n, s, id) SELECT md5(i || ''y'')::uuid, n, s, i + 2000000 FROM wr_source WHERE i % 10 > 6')
   FROM unnest('{changes,refuses,raises,reads,writes,inserts,numbers}'::text[]) does, unnest('{BEFORE,AFTER}'::text[]) time WHERE time = 'BEFORE' OR does IN ('raises', 'reads', 'inserts', 'writes');
 SELECT wr_compare('CREATE TRIGGER a_trigger BEFORE INSERT ON wr FOR EACH ROW EXECUTE FUNCTION wr_trigger(''refuses'')', 'SET LOCAL enable_nestloop = off', 'MERGE INTO wr USING wr_source s ON s.u = wr.u WHEN NOT MATCHED THEN INSERT (u, n) VALUES (s.u, s.n)');
