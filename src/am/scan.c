@@ -26,7 +26,6 @@ lbt_beginscan(Relation rel, int nkeys, int norderbys)
 	LbtScan    *so = palloc(sizeof(LbtScan));
 
 	memset(so, 0, offsetof(LbtScan, nprobes));
-	so->asked_at = lbt_serving_generation;
 	so->index = lbt_index_get(rel);
 	so->mark_at = -1;
 	so->walk.slot = 0;
@@ -112,6 +111,15 @@ model_comes(const LbtScan *so)
 		(so->asked_training || index->again_at != 0);
 }
 
+/* May the scan, which found no model, ask for a training? */
+static inline bool
+may_ask(const LbtScan *so, LbtIndex *index)
+{
+	if (so->asked_training || !lbt_may_ask(index))
+		return false;
+	return index->state != LBT_NOT_PAYING || index->scans == 0 || index->scans++ >= ASK_SCANS;
+}
+
 /*
  * Is there a model, or will there be one, and do we serve the keys?  Make one
  * if this index never had its chance.
@@ -123,11 +131,7 @@ engine_serves(IndexScanDesc scan, LbtScan *so)
 
 	/* Look at the keys last, as that takes longest. */
 	lbt_index_update(index);
-	if (unlikely(index->state != LBT_READY) && (so->asked_training || !lbt_may_ask(index) ||
-												(index->state == LBT_NOT_PAYING &&
-												 index->scans > 0 &&
-												 index->scans++ < ASK_SCANS)) &&
-		!model_comes(so))
+	if (unlikely(index->state != LBT_READY) && !may_ask(so, index) && !model_comes(so))
 		return false;
 	if (!lbt_scan_interval(scan, so))
 		return false;
@@ -153,11 +157,8 @@ lbt_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int no
 	so->predicts = false;
 
 	/* A function that the statement calls may have settings of its own. */
-	if (unlikely(so->asked_at != lbt_serving_generation))
-	{
-		so->asked_at = lbt_serving_generation;
+	if (unlikely(so->index->serving.at != lbt_serving_generation))
 		lbt_update_serving(so->index, scan->indexRelation);
-	}
 	if (lbt_enable && scan->parallel_scan == NULL && so->index->serving.learned)
 	{
 		if (keys && scan->numberOfKeys > 0)

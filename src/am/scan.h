@@ -114,8 +114,6 @@ typedef struct LbtBudget
 typedef struct LbtScan
 {
 	LbtIndex   *index;
-	uint64		asked_at;		/* lbt_serving_generation, when it was asked
-								 * whether to serve */
 	bool		predicts;		/* our engine serves it until the rescan */
 	bool		bitmap;			/* all matches will be wanted */
 	bool		asked_training; /* once a scan is enough */

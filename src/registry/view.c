@@ -48,15 +48,13 @@ make_view(Relation rel, const LbtFile *file, MemoryContext context)
 void
 lbt_update_serving(LbtIndex *index, Relation rel)
 {
-	if (unlikely(index->serving.at != lbt_serving_generation))
-	{
-		uint64		generation = lbt_serving_generation;
-		const char *why_not;
+	const uint64 generation = lbt_serving_generation;
+	const char *why_not;
 
-		index->serving.at = lbt_index_served(rel, &why_not) ? generation : 0;
-		index->serving.learned = why_not == NULL;
-		index->nblocks = 0;
-	}
+	index->serving.again = !lbt_index_served(rel, &why_not);
+	index->serving.learned = why_not == NULL;
+	index->serving.at = generation;
+	index->nblocks = 0;
 }
 
 void
@@ -159,7 +157,8 @@ lbt_index_get(Relation rel)
 	if (recent == NULL || !lbt_same_file(&recent->file, &file))
 		recent = find_view(rel, &file);
 	index = recent;
-	lbt_update_serving(index, rel);
+	if (unlikely(index->serving.at != lbt_serving_generation || index->serving.again))
+		lbt_update_serving(index, rel);
 	index->shareable = lbt_registry_attach();
 	return index;
 }

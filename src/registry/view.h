@@ -59,7 +59,8 @@ typedef struct LbtMailbox
 typedef struct LbtServing
 {
 	bool		learned;		/* use a model */
-	uint64		at;				/* lbt_serving_generation; 0: ask anew */
+	bool		again;			/* the next scan or insert asks anew */
+	uint64		at;				/* lbt_serving_generation */
 } LbtServing;
 
 /* What this backend has counted, and not told yet (train/demand.c). */
@@ -134,9 +135,9 @@ typedef struct LbtIndex
 extern LbtIndex *lbt_index_get(Relation rel);
 
 /*
- * Ask whether it is served, unless known.  Forgets the file's size, too:
- * TRUNCATE makes the file of this transaction's own table anew in place, and
- * invalidates the index's relcache entry.
+ * Ask whether it is served, where serving.at is not the generation any more.
+ * Forgets the file's size, too: TRUNCATE makes the file of this transaction's
+ * own table anew in place, and invalidates the index's relcache entry.
  */
 extern void lbt_update_serving(LbtIndex *index, Relation rel);
 
